@@ -77,12 +77,16 @@ func (p *Permit) admit(ctx context.Context, now, deadline, longest time.Duration
 	var w walk
 	w.Permit, w.call, w.start, w.now, w.deadline = p, c, now, now, deadline
 	w.until = min(deadline, later(now, longest))
+	counted := p.counted
 	d, err := w.meet(ctx)
 	if err == nil && !d.refused() {
 		d, err = w.askFirst(ctx)
 	}
 	if err == nil && !d.refused() {
 		d, err = w.pass(ctx, d)
+	}
+	if err == nil && d.why == RateLimited && !c.Part && p.plan.live.policy.AskAgain.Attempts > 1 {
+		d, err = w.asksLater(ctx, d, counted)
 	}
 	p.waited, p.sent = w.now-w.start, w.now
 	if err == nil && !d.refused() && len(p.u.options.Gates) > 0 {

@@ -45,6 +45,7 @@ type Policy struct {
 
 	Timeouts Timeouts
 	MaxWait  time.Duration // longest wait for a turn; 0 means 10s, and up to a minute for a slot (see Concurrency); below 0 means none
+	AskAgain retry.Config  // has calls that find too few units wait by this schedule where they are, in place of in line: "not-enough-tokens"; no Attempts: in line
 	Fair     Fair          // who goes first of those that wait for a limit
 	MaxPause time.Duration // longest pause that a hint can cause, quotas apart; 0 means 15m
 	Classify classify.Rules
@@ -108,6 +109,9 @@ func (e *FieldError) Unwrap() error { return e.Err }
 func (p Policy) Validate() error {
 	var m mistakes
 	m.add("retry", p.Retry.Validate())
+	if p.AskAgain.Attempts > 0 {
+		m.add("ask again", p.AskAgain.Validate())
+	}
 	m.add("budget", p.Budget.Validate())
 	m.add("breaker", p.Breaker.Validate())
 	m.add("classify", p.Classify.Validate())

@@ -98,8 +98,13 @@ func (w *walk) undo() {
 	}
 }
 
-// longest is how long the policy lets a call wait for a limit.
-func (p *Permit) longest() time.Duration { return max(0, p.plan.live.policy.MaxWait) }
+// longest is how long the policy lets a call wait in line for a limit.
+func (p *Permit) longest() time.Duration {
+	if p.plan.live.policy.AskAgain.Attempts > 0 {
+		return 0
+	}
+	return max(0, p.plan.live.policy.MaxWait)
+}
 
 // left is how long the call may still wait for a limit; 0 if it waits for none.
 func (w *walk) left() time.Duration { return max(0, w.until-w.now) }

@@ -75,9 +75,10 @@ func TestSchedules(t *testing.T) {
 		"aws-patient": {
 			Attempts: 8, Base: 100 * time.Millisecond, ThrottleBase: 2 * time.Second, Cap: 20 * time.Second, HintSlack: 5 * time.Second,
 		},
-		"drs":       {Attempts: 6, Base: time.Second, Cap: time.Minute, Jitter: retry.RangeJitter, Low: 0.5, High: 1.5},
-		"messaging": {Attempts: 4, Base: time.Second, Cap: 32 * time.Second, Jitter: retry.AddedJitter, Added: 500 * time.Millisecond},
-		"llm":       {Attempts: 6, Base: 100 * time.Millisecond, Cap: 10 * time.Second, Jitter: retry.DecorrelatedJitter},
+		"drs":               {Attempts: 6, Base: time.Second, Cap: time.Minute, Jitter: retry.RangeJitter, Low: 0.5, High: 1.5},
+		"messaging":         {Attempts: 4, Base: time.Second, Cap: 32 * time.Second, Jitter: retry.AddedJitter, Added: 500 * time.Millisecond},
+		"not-enough-tokens": {Attempts: 4, Base: 2 * time.Second, Cap: 8 * time.Second, Jitter: retry.NoJitter},
+		"llm":               {Attempts: 6, Base: 100 * time.Millisecond, Cap: 10 * time.Second, Jitter: retry.DecorrelatedJitter},
 	}
 	if got := retry.Schedules(); len(got) != len(want) || !slices.IsSorted(got) {
 		t.Errorf("Schedules() = %v", got)

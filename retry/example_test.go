@@ -65,7 +65,7 @@ func ExampleSchedule() {
 
 func ExampleSchedules() {
 	fmt.Println(retry.Schedules())
-	// Output: [aws aws-2026 aws-patient drs llm messaging]
+	// Output: [aws aws-2026 aws-patient drs llm messaging not-enough-tokens]
 }
 
 func ExampleJitter() {

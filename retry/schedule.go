@@ -31,6 +31,10 @@ var schedules = map[string]Config{
 	// The first attempt and 3 retries: after 1s, 2s and 4s, and up to 500ms more.
 	"messaging": {Attempts: 4, Base: time.Second, Cap: 32 * time.Second, Jitter: AddedJitter, Added: 500 * time.Millisecond},
 
+	// What an upstream is not: a process that finds too few tokens in a bucket of all asks it again 2s, 4s and 8s later
+	// (weir.Policy.AskAgain).
+	"not-enough-tokens": {Attempts: 4, Base: 2 * time.Second, Cap: 8 * time.Second, Jitter: NoJitter},
+
 	// Language model providers: many short refusals, and callers who wait.
 	"llm": {Attempts: 6, Base: 100 * time.Millisecond, Cap: 10 * time.Second, Jitter: DecorrelatedJitter},
 }

@@ -3,8 +3,10 @@ package dynamosqs_test
 import (
 	"context"
 	"fmt"
+	"io"
 	"net/http"
 	"os"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -41,7 +43,42 @@ func name() string { return fmt.Sprintf("weir-%d", names.Add(1)) }
 
 // httpClient leaves no goroutine at a connection, by which time in a bubble would stand.
 func httpClient() *http.Client {
-	return &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	return &http.Client{Transport: held{&http.Transport{DisableKeepAlives: true}}}
+}
+
+// held keeps the clock of a bubble from going on while a request is under way: it would, as soon as all goroutines of one wait for
+// each other, and the request would be over its time.
+type held struct{ base http.RoundTripper }
+
+// outside is of no bubble: time stands in one of which a goroutine waits for it.
+var outside = make(chan struct{})
+
+func (h held) RoundTrip(r *http.Request) (*http.Response, error) {
+	over := make(chan struct{})
+	go func() {
+		select {
+		case <-outside:
+		case <-over:
+		}
+	}()
+	resp, err := h.base.RoundTrip(r)
+	if err != nil {
+		close(over)
+		return nil, err
+	}
+	resp.Body = &heldBody{resp.Body, sync.OnceFunc(func() { close(over) })}
+	return resp, nil
+}
+
+// A heldBody lets time go on when it is closed.
+type heldBody struct {
+	io.ReadCloser
+	over func()
+}
+
+func (b *heldBody) Close() error {
+	defer b.over()
+	return b.ReadCloser.Close()
 }
 
 func ofTables() *dynamodb.Client { return at(tables) }

@@ -13,7 +13,7 @@ func expand(n *node) {
 	for i := range n.Fields {
 		f := &n.Fields[i]
 		switch f.Name {
-		case "retry", "quota", "breaker":
+		case "retry", "quota", "breaker", "ask_again":
 			f.Value = inFull(f.Value, "schedule")
 		case "fair":
 			f.Value = inFull(f.Value, "by")
@@ -71,7 +71,7 @@ func merge(base, own *node) *node {
 		return base
 	case base == nil, base.Kind != doc.Mapping, own.Kind != doc.Mapping:
 		return own
-	case own.Get("schedule") != nil && (strings.HasSuffix(own.Path, ".retry") || strings.HasSuffix(own.Path, ".quota")):
+	case own.Get("schedule") != nil && (strings.HasSuffix(own.Path, ".retry") || strings.HasSuffix(own.Path, ".ask_again") || strings.HasSuffix(own.Path, ".quota")):
 		return own
 	case own.Get("schedule") != nil && strings.HasSuffix(own.Path, ".breaker"):
 		return under(only(base, "scope"), own)

@@ -2,6 +2,8 @@ package config
 
 import (
 	"context"
+	"github.com/seed1158cd35/weir/retry"
+	"reflect"
 	"slices"
 	"testing"
 	"testing/synctest"
@@ -110,6 +112,25 @@ func TestPausesOfPresetsAreFleetWide(t *testing.T) {
 					})
 				}
 			}
+		}
+	}
+}
+
+func TestAskAgain(t *testing.T) {
+	tokens, ok := retry.Schedule("not-enough-tokens")
+	if tokens = tokens.WithDefaults(); !ok {
+		t.Fatal("there is no such schedule")
+	}
+	quick := tokens
+	quick.Attempts = 2
+	for fields, want := range map[string]retry.Config{
+		"preset: gemini-free":          {},
+		"ask_again: off":               {},
+		"ask_again: not-enough-tokens": tokens,
+		"ask_again: {schedule: not-enough-tokens, attempts: 2}": quick,
+	} {
+		if got := policy(t, fields).AskAgain; !reflect.DeepEqual(got, want) {
+			t.Errorf("%s: got %+v, want %+v", fields, got, want)
 		}
 	}
 }

@@ -32,6 +32,12 @@ var outcomeClass = form[outcome.Class]{"classes", named[outcome.Class]("throttle
 
 func readRetry(d *decoder, n *node, u *site) { u.Policy.Retry = d.retry(n) }
 
+func readAskAgain(d *decoder, n *node, u *site) {
+	if !isOff(n) {
+		u.Policy.AskAgain = d.retry(n).WithDefaults()
+	}
+}
+
 func (d *decoder) retry(n *node) retry.Config {
 	if isOff(n) {
 		return retry.Config{Attempts: 1}

@@ -119,6 +119,7 @@ func candidates() []candidate {
 		{"gemini-free", preset("gemini-free"), model, gemini, google[:1], []load{{4, 0}, {20, 15 * time.Second}}, false, true},
 		{"ntfy", preset("ntfy"), weir.Call{Operation: "publish"}, words{throttle: answer{status: 429, body: `{"code":42901,"http":429,"error":"limit reached: too many requests"}`}, down: away},
 			[]bare{{"one attempt", false, once}}, []load{atOnce, {60, 6 * time.Second}}, false, true},
+		{"messaging", preset("messaging"), weir.Call{Safe: true}, words{throttle: answer{status: 429}, down: away}, []bare{{"one attempt of 10s", false, hasty}}, often, true, true},
 		{"chat-levels", preset("chat-levels"), weir.Call{Operation: "sendMessage", Safe: true}, words{throttle: answer{status: 429}, down: away}, []bare{{"one attempt", false, once}}, often, true, true},
 		{"http", preset("http"), weir.Call{Safe: true}, words{throttle: answer{status: 429}, down: away}, []bare{{"one attempt", false, once}}, often, true, true},
 	}

@@ -45,6 +45,15 @@ func once(p *provider, _ uint64) client {
 	return func(ctx context.Context) error { return fine(post(ctx, p)) }
 }
 
+// hasty tries once, and for 10s at most, as the preset messaging does.
+func hasty(p *provider, _ uint64) client {
+	return func(ctx context.Context) error {
+		ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+		defer cancel()
+		return fine(post(ctx, p))
+	}
+}
+
 // An sdk is the AWS SDK's own retryer in the SDK's loop of attempts. Which of its two
 // settings it has is decided by the environment when it is made and whenever it is asked.
 type sdk struct {
