@@ -10,24 +10,29 @@ import (
 type kind uint8
 
 const (
-	allowed    kind = iota // Acquisitions and AcquisitionWait
-	acquired               // TokensAcquired
-	asked                  // AcquisitionLatency
-	refused                // AcquisitionFailures
-	violated               // Violations
-	requested              // StoreRequests, and the next three in the order of Requests
-	missed                 // StoreConditions
-	overloaded             // StoreThrottled
-	repeated               // StoreRetries
-	called                 // APICallCount
-	throttled              // RateLimitErrors
-	retried                // RetryAttempts
-	exhausted              // RetryExhausted
-	timed                  // APICallLatency
-	answered               // ModelAnswers
-	fallback               // ModelFallbacks
-	failedOpen             // JobsFailedOpen
-	limited                // ThrottledRequests
+	allowed      kind = iota // Acquisitions and AcquisitionWait
+	acquired                 // TokensAcquired
+	asked                    // AcquisitionLatency
+	refused                  // AcquisitionFailures
+	violated                 // Violations
+	requested                // StoreRequests, and the next three in the order of Requests
+	missed                   // StoreConditions
+	overloaded               // StoreThrottled
+	repeated                 // StoreRetries
+	called                   // APICallCount
+	throttled                // RateLimitErrors
+	retried                  // RetryAttempts
+	exhausted                // RetryExhausted
+	timed                    // APICallLatency
+	answered                 // ModelAnswers
+	fallback                 // ModelFallbacks
+	cacheHit                 // ModelCacheHits
+	cacheMiss                // ModelCacheMisses
+	inputTokens              // ModelInputTokens
+	outputTokens             // ModelOutputTokens
+	cost                     // ModelCost, in Picos
+	failedOpen               // JobsFailedOpen
+	limited                  // ThrottledRequests
 	kinds
 )
 
@@ -36,7 +41,8 @@ var metrics = [kinds][]Metric{
 	allowed: {Acquisitions, AcquisitionWait}, acquired: {TokensAcquired}, asked: {AcquisitionLatency}, refused: {AcquisitionFailures}, limited: {ThrottledRequests}, called: {APICallCount},
 	throttled: {RateLimitErrors}, retried: {RetryAttempts}, exhausted: {RetryExhausted}, timed: {APICallLatency},
 	violated: {Violations}, requested: {StoreRequests}, missed: {StoreConditions}, overloaded: {StoreThrottled}, repeated: {StoreRetries},
-	answered: {ModelAnswers}, fallback: {ModelFallbacks}, failedOpen: {JobsFailedOpen},
+	answered: {ModelAnswers}, fallback: {ModelFallbacks}, cacheHit: {ModelCacheHits}, cacheMiss: {ModelCacheMisses},
+	inputTokens: {ModelInputTokens}, outputTokens: {ModelOutputTokens}, cost: {ModelCost}, failedOpen: {JobsFailedOpen},
 }
 
 // A key says what an event is told apart by. What no dimension of its kind asks for is
@@ -47,7 +53,7 @@ type key struct {
 	success             bool
 	upstream, operation string
 	region, account     string
-	word                string // an error type, a reason or a limit
+	word                string // an error type, a reason, a limit or a tier
 }
 
 // A leaf counts the events of a key: in n, or those that took time in waits.

@@ -63,8 +63,10 @@ func everything(t *testing.T, m *Exporter) {
 	m.Fleet().Called(fleet.StoreCall{Group: "s3", Calls: 2, Took: time.Second, Err: errors.New("away")}) // there was no answer
 	m.Requested("s3", Requests{Sent: 9, Failed: 2, Throttled: 3, Retried: 5})
 	m.JobFailedOpen("s3")
-	m.Answered("chat", false)
-	m.Answered("chat", true)
+	m.Answered(Answer{Upstream: "chat", Tier: "primary", Cache: "miss"})
+	m.Answered(Answer{Upstream: "chat", Tier: "cached", Degraded: true, Cache: "stale"})
+	m.Used("chat", 1200, 34, 5e9)
+	m.Used("chat", 800, 0, 0)
 	m.Cascades(func() []string { return []string{"chat", "talk"} })
 	died := time.Now().Add(-time.Hour)
 	m.Deliveries(func(ctx context.Context) ([]delivery.Count, error) {
@@ -127,7 +129,15 @@ func TestEveryMetricIsPublishedWithItsDefaults(t *testing.T) {
 			"APICallLatency Upstream=s3":                                          4,
 			"ModelAnswers Upstream=chat":                                          2,
 			"JobsFailedOpen Upstream=s3":                                          1,
+			"ModelAnswers Upstream=chat Tier=primary":                             1,
+			"ModelAnswers Upstream=chat Tier=cached":                              1,
 			"ModelFallbacks":                                                      1,
+			"ModelFallbacks Upstream=chat Tier=cached":                            1,
+			"ModelCacheHits Upstream=chat":                                        1,
+			"ModelCacheMisses":                                                    1,
+			"ModelInputTokens Upstream=chat":                                      2000,
+			"ModelOutputTokens":                                                   34,
+			"ModelCost Upstream=chat":                                             0.005,
 			"ModelChainDown":                                                      1,
 			"ModelChainDown Upstream=talk":                                        1,
 		})

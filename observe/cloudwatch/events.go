@@ -167,7 +167,7 @@ func (c *Config) usesOf(k kind) (u uses) {
 				u.operation = u.operation || d == Operation
 				u.region = u.region || d == Region
 				u.account = u.account || d == Account
-				u.word = u.word || d == ErrorCode || d == ErrorType || d == Reason || d == Limit
+				u.word = u.word || d == ErrorCode || d == ErrorType || d == Reason || d == Limit || d == Tier
 				u.attempt = u.attempt || d == Attempt
 				u.success = u.success || d == Success
 			}

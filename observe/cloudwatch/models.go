@@ -2,12 +2,39 @@ package weircw
 
 import "github.com/seed1158cd35/weir"
 
-// Answered counts an answer of a language model that began. degraded says that it came from below the first tier.
-func (e *Exporter) Answered(upstream string, degraded bool) {
+// An Answer is one of a language model's that began.
+type Answer struct {
+	Upstream, Tier string
+	Degraded       bool   // it came from below the first tier
+	Cache          string // what the cache had: hit, stale, old or miss; "" if nothing is kept
+}
+
+// Answered counts an answer.
+func (e *Exporter) Answered(a Answer) {
+	s := weir.Subject{Upstream: a.Upstream}
+	e.count(key{kind: answered, word: a.Tier}, &s)
+	if a.Degraded {
+		e.count(key{kind: fallback, word: a.Tier}, &s)
+	}
+	switch a.Cache {
+	case "":
+	case "miss":
+		e.count(key{kind: cacheMiss}, &s)
+	default:
+		e.count(key{kind: cacheHit}, &s)
+	}
+}
+
+// Picos are in one of the price table's currency.
+const Picos = 1e12
+
+// Used counts what an answer of a model took: tokens, and what they cost, in Picos.
+func (e *Exporter) Used(upstream string, input, output, picos int64) {
 	s := weir.Subject{Upstream: upstream}
-	e.count(key{kind: answered}, &s)
-	if degraded {
-		e.count(key{kind: fallback}, &s)
+	for k, n := range map[kind]int64{inputTokens: input, outputTokens: output, cost: picos} {
+		if n > 0 {
+			e.countN(key{kind: k}, &s, n)
+		}
 	}
 }
 

@@ -25,6 +25,11 @@ const (
 	APICallLatency      Metric = "APICallLatency"                 // milliseconds from an attempt's permit to its outcome
 	ModelAnswers        Metric = "ModelAnswers"                   // answers of language models that began
 	ModelFallbacks      Metric = "ModelFallbacks"                 // of these, those from below the first tier
+	ModelCacheHits      Metric = "ModelCacheHits"                 // of these, those that were kept, fresh or not
+	ModelCacheMisses    Metric = "ModelCacheMisses"               // of these, those for which nothing was kept that might have been
+	ModelInputTokens    Metric = "ModelInputTokens"               // tokens that models have read, as they say
+	ModelOutputTokens   Metric = "ModelOutputTokens"              // tokens that they have written
+	ModelCost           Metric = "ModelCost"                      // what that costs by the price table, in its currency
 	ModelChainDown      Metric = "ModelChainDown"                 // 1 for a cascade none of whose models can be asked
 	JobsFailedOpen      Metric = "JobsFailedOpen"                 // jobs that were let start although the upstream could not be asked for others
 	DeadLetterAge       Metric = "DeadLetterAge"                  // seconds since the oldest of them died
@@ -35,7 +40,8 @@ var Metrics = [...]Metric{
 	RateLimitErrors, RetryAttempts, RetryExhausted, APICallCount, Acquisitions, TokensAcquired, TokensAvailable,
 	AcquisitionWait, AcquisitionLatency, AcquisitionFailures, ThrottledRequests, Violations, FallbackActivated,
 	StoreRequests, StoreConditions, StoreThrottled, StoreRetries, DeadLetters, DeadLetterAge,
-	APICallLatency, ModelAnswers, ModelFallbacks, ModelChainDown, JobsFailedOpen,
+	APICallLatency, ModelAnswers, ModelFallbacks, ModelCacheHits, ModelCacheMisses,
+	ModelInputTokens, ModelOutputTokens, ModelCost, ModelChainDown, JobsFailedOpen,
 }
 
 // Unit is the metric's unit, in CloudWatch's words.
@@ -45,6 +51,8 @@ func (m Metric) Unit() string {
 		return "Milliseconds"
 	case DeadLetterAge:
 		return "Seconds"
+	case ModelCost:
+		return "None"
 	}
 	return "Count"
 }
@@ -63,10 +71,11 @@ const (
 	Reason    Dimension = "Reason"    // why there was no permit, or no other attempt: weir's own words
 	Attempt   Dimension = "Attempt"   // "1" to "9", "10+"
 	Success   Dimension = "Success"   // "true" or "false"
+	Tier      Dimension = "Tier"      // of ModelAnswers and ModelFallbacks only: who answered
 )
 
 // Dimensions lists every dimension.
-var Dimensions = [...]Dimension{Upstream, Operation, Region, Account, Limit, ErrorCode, ErrorType, Reason, Attempt, Success}
+var Dimensions = [...]Dimension{Upstream, Operation, Region, Account, Limit, ErrorCode, ErrorType, Reason, Attempt, Success, Tier}
 
 const (
 	none  = "none"  // the value of a dimension of which nothing is known
@@ -107,7 +116,10 @@ func (m Metric) Sets() []Set {
 		return []Set{upstream, {Upstream, Limit}}
 	case ThrottledRequests:
 		return []Set{total, upstream, {Upstream, Limit}}
-	case AcquisitionLatency, StoreRequests, StoreConditions, StoreThrottled, StoreRetries, DeadLetters, DeadLetterAge, APICallLatency, ModelAnswers, ModelFallbacks, ModelChainDown, JobsFailedOpen:
+	case ModelAnswers, ModelFallbacks:
+		return []Set{total, upstream, {Upstream, Tier}}
+	case AcquisitionLatency, StoreRequests, StoreConditions, StoreThrottled, StoreRetries, DeadLetters, DeadLetterAge, APICallLatency, ModelChainDown, JobsFailedOpen,
+		ModelCacheHits, ModelCacheMisses, ModelInputTokens, ModelOutputTokens, ModelCost:
 		return []Set{total, upstream}
 	}
 	return []Set{total}
@@ -128,8 +140,10 @@ func (m Metric) Has() Set {
 		return Set{Upstream, Operation, Region, Account, Limit}
 	case TokensAvailable, ThrottledRequests:
 		return Set{Upstream, Limit}
+	case ModelAnswers, ModelFallbacks:
+		return Set{Upstream, Tier}
 	case AcquisitionLatency, StoreRequests, StoreConditions, StoreThrottled, StoreRetries,
-		DeadLetters, DeadLetterAge, ModelAnswers, ModelFallbacks, ModelChainDown, JobsFailedOpen:
+		DeadLetters, DeadLetterAge, ModelCacheHits, ModelCacheMisses, ModelInputTokens, ModelOutputTokens, ModelCost, ModelChainDown, JobsFailedOpen:
 		return Set{Upstream}
 	}
 	return Set{}

@@ -145,7 +145,11 @@ func (e *Exporter) collectLeaf(s *table, l *leaf) {
 	at := e.at(&l.key)
 	if l.waits == nil {
 		if n := l.n.Swap(0); n > 0 {
-			s.add(metrics[l.key.kind][0], &at, value{number: float64(n)})
+			number := float64(n)
+			if l.key.kind == cost {
+				number /= Picos
+			}
+			s.add(metrics[l.key.kind][0], &at, value{number: number})
 		}
 		return
 	}
@@ -175,6 +179,7 @@ func (e *Exporter) at(k *key) (at [len(Dimensions)]string) {
 	put(ErrorCode, k.word)
 	put(ErrorType, k.word)
 	put(Reason, k.word)
+	put(Tier, k.word)
 	put(Attempt, attempts(k.attempt))
 	if k.operation == other && k.word == other && k.attempt == 0 {
 		put(Attempt, other)

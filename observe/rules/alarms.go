@@ -131,6 +131,9 @@ func watchboards() []Watchboard {
 		{"FMHealth", "FM Health Overview", []string{"ModelUnhealthy", "ModelDegraded", "ChainDown", "ErrorRate", "CallLatency", "FallbackShare", "NoModel"}, []Graph{
 			{Title: "Answers, and those from below the first tier", Unit: "answers", Lines: []Read{{"ModelAnswers", "Sum"}, {"ModelFallbacks", "Sum"}}},
 			{Title: "Degraded answers", Unit: "percent", Lines: []Read{{"ModelAnswers", "Sum"}, {"ModelFallbacks", "Sum"}}, Math: "IF(FILL(a, 0) > 0, 100 * FILL(b, 0) / a, 0)"},
+			{Title: "Tokens", Unit: "tokens", Lines: []Read{{"ModelInputTokens", "Sum"}, {"ModelOutputTokens", "Sum"}}},
+			{Title: "What models cost", Unit: "by the price table", Lines: []Read{{"ModelCost", "Sum"}}},
+			{Title: "Answers that were kept", Unit: "answers", Lines: []Read{{"ModelCacheHits", "Sum"}, {"ModelCacheMisses", "Sum"}}},
 			{Title: "No model can be asked", Unit: "1 if so", Lines: []Read{{"ModelChainDown", "Maximum"}}},
 			{Title: "Calls given up", Unit: "percent of attempts", Lines: []Read{{"APICallCount", "Sum"}, {"RetryExhausted", "Sum"}}, Math: "IF(FILL(a, 0) > 0, 100 * FILL(b, 0) / a, 0)"},
 			{Title: "Time of an attempt", Unit: "ms", Lines: []Read{{"APICallLatency", "p50"}, {"APICallLatency", "p90"}, {"APICallLatency", "p99"}}},

@@ -108,10 +108,22 @@ func chainsDown(tiers iter.Seq[weirprom.TierState]) (down []string) {
 	return down
 }
 
+// events is what metrics hear of dialects.
+func (m *models) events() gateway.Events {
+	return gateway.Events{Answered: m.answered, Used: m.spent}
+}
+
 func (m *models) answered(a gateway.Answered) {
 	m.metrics.Answered(a.Upstream, a.Tier, a.Degraded, a.Cache, a.Took)
 	if m.cloud != nil {
-		m.cloud.Answered(a.Upstream, a.Degraded)
+		m.cloud.Answered(weircw.Answer{Upstream: a.Upstream, Tier: a.Tier, Degraded: a.Degraded, Cache: a.Cache})
+	}
+}
+
+// spent tells CloudWatch what an answer took; Prometheus reads the ledger.
+func (m *models) spent(u gateway.Used) {
+	if m.cloud != nil {
+		m.cloud.Used(u.Upstream, u.Usage.Input, u.Usage.Output, int64(u.Cost))
 	}
 }
 
@@ -219,7 +231,7 @@ func (f *fitting) dialect(u *config.Upstream, c config.LLM) (put func() error, e
 	o := gateway.Options{
 		Name: u.Name, Family: c.Family, Model: c.DefaultModel, Inner: u.Dialect, Origin: f.origin, Tokens: &f.tokens, Prices: f.prices, Ledger: f.ledger,
 		FirstContent: c.FirstContent, Idle: c.Idle, Total: c.Total, Hold: c.HoldFor, Patience: c.Patience, MaxBody: u.MaxBody, Pass: u.Full == proxy.FullPass, Keys: u.Keys, Veil: f.veil,
-		Events: gateway.Events{Answered: f.answered},
+		Events: f.events(),
 	}
 	if c.Family == llm.OpenAI || c.Family == llm.Responses {
 		f.tokens.Load(c.Family, "gpt-5") // or the first call would wait for it
