@@ -81,7 +81,8 @@ func (k *Controller) change(now time.Duration, f func(State) (State, bool)) (flo
 		if next == *old {
 			return next.Rate, false
 		}
-		if k.state.CompareAndSwap(old, &next) {
+		put := next // made here, so that what changes nothing costs no memory
+		if k.state.CompareAndSwap(old, &put) {
 			k.due.Store(int64(next.grew + k.c.Interval))
 			return next.Rate, changed
 		}

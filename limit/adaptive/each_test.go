@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/seed1158cd35/weir/outcome"
 )
@@ -89,4 +90,16 @@ func hasRow(page, row string) bool {
 		return true
 	}
 	return false
+}
+
+// With a rate that is at its most already, a success costs no memory.
+func TestASuccessAtTheMostCostsNoMemory(t *testing.T) {
+	k := NewController(0, Config{On: true, Rule: MultiplyEach}, 100)
+	now := time.Duration(0)
+	if n := testing.AllocsPerRun(1000, func() {
+		now += time.Millisecond
+		k.Report(now, now, outcome.OK, 1)
+	}); n != 0 {
+		t.Errorf("%v allocations", n)
+	}
 }

@@ -95,6 +95,17 @@ func (d *Access) enter(r *http.Request) (g guest, f *refuse.Facts) {
 	return g, turnedAway(wrong)
 }
 
+// stranger refuses a request of which nobody knows who sent it.
+func (d *Access) stranger(w http.ResponseWriter, f *refuse.Facts) {
+	if f.RetryAfter(w.Header()); f.Status == http.StatusUnauthorized {
+		w.Header().Set("WWW-Authenticate", "Bearer")
+	}
+	if d.Auth.ClientCAs != nil {
+		w.Header().Set("Connection", "close") // a new connection may show another certificate
+	}
+	d.refuse(w, noCaller, f)
+}
+
 // turnedAway is what a caller is told that has shown no token, or one that is wrong.
 func turnedAway(wrong error) *refuse.Facts {
 	switch {

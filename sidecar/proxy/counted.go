@@ -4,6 +4,7 @@ import (
 	"net/http"
 
 	"github.com/seed1158cd35/weir/internal/refuse"
+	"github.com/seed1158cd35/weir/outcome"
 )
 
 // Callers count requests against what those who send them may have. A dialect that does so itself
@@ -32,16 +33,19 @@ func (t *trip) charge(w http.ResponseWriter, r *http.Request) (done func(), ok b
 		fail(w, r, err)
 		return nil, false
 	}
-	return func() { end(t.cost()) }, true
+	return func() { end(t.cost(impatient(r.Context()))) }, true
 }
 
-// cost is the status by which the caller is charged. Who leaves before the answer has been served all
-// the same, if anything was sent; who hands in what is delivered later is, when it is stored.
-func (t *trip) cost() int {
+// cost is the status by which the caller is charged. Who leaves before the answer, or waits no longer for it (late), has
+// been served all the same, if anything was sent; who hands in what is delivered later is, when it is stored.
+func (t *trip) cost(late bool) int {
+	class := t.story.Outcome.Class
 	switch {
+	case t.brought != 0 && (class == outcome.Throttled || class == outcome.Failed):
+		return 0 // whatever the status: AWS throttles with 400, and errors of gRPC have 200
 	case t.brought != 0:
 		return t.brought
-	case t.stored, t.said == 0 && t.story.Attempts > 0:
+	case t.stored, (t.said == 0 || late) && t.story.Attempts > 0:
 		return http.StatusOK
 	}
 	return 0

@@ -84,3 +84,26 @@ func TestTokensOfOthersToldApart(t *testing.T) {
 		}
 	}
 }
+
+// nowhere keeps no deliveries, and is not asked for any.
+type nowhere struct{ Accepter }
+
+// Who asks for a delivery is told in the same way: while nobody can tell whose a token is, to come again.
+func TestTokensOfOthersAtDeliveries(t *testing.T) {
+	p := newProxy(t, up("http://127.0.0.1:1", brisk()))
+	if err := p.SetAll(Access{Auth: &auth.Auth{Issued: checker{}}}, []Upstream{up("http://127.0.0.1:1", brisk())}); err != nil {
+		t.Fatal(err)
+	}
+	p.Later(nowhere{})
+	for token, status := range map[string]int{"eyJ.away": 503, "eyJ.bad": 401} {
+		r := httptest.NewRequest(http.MethodGet, DeliveriesPath+"1", nil)
+		r.Host = "localhost"
+		r.Header.Set("Authorization", "Bearer "+token)
+		w := httptest.NewRecorder()
+		p.ServeHTTP(w, r)
+		h := w.Header()
+		if w.Code != status || (h.Get("Retry-After") != "") != (status == 503) || (h.Get("WWW-Authenticate") != "") != (status == 401) {
+			t.Errorf("%s: %d %v", token, w.Code, h)
+		}
+	}
+}

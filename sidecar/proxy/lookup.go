@@ -22,8 +22,7 @@ func (p *Proxy) look(w http.ResponseWriter, r *http.Request) {
 	}
 	who, f := t.access.enter(r)
 	if f != nil {
-		w.Header().Set("WWW-Authenticate", "Bearer")
-		t.access.refuse(w, noCaller, f)
+		t.access.stranger(w, f)
 		return
 	}
 	if r.Method != http.MethodGet && r.Method != http.MethodHead && hosts.Foreign(r, t.access.Origins) {

@@ -212,13 +212,7 @@ func (t *table) enter(w http.ResponseWriter, r *http.Request) (to *target, path 
 	}
 	g, f := t.access.enter(r)
 	if f != nil {
-		if f.RetryAfter(w.Header()); f.Status == http.StatusUnauthorized {
-			w.Header().Set("WWW-Authenticate", "Bearer")
-		}
-		if t.access.Auth.ClientCAs != nil {
-			w.Header().Set("Connection", "close") // a new connection may show another certificate
-		}
-		t.access.refuse(w, noCaller, f)
+		t.access.stranger(w, f)
 		return nil, "", nil, g, false
 	}
 	to, path, rest, by, ok := t.find(r)

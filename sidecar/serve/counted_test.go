@@ -60,6 +60,11 @@ func newCounting() *counting {
 			w.WriteHeader(http.StatusNotImplemented)
 			return
 		}
+		if strings.HasSuffix(r.URL.Path, "/throttled") {
+			w.Header().Set("X-Amzn-Errortype", "ThrottlingException")
+			w.WriteHeader(http.StatusBadRequest)
+			return
+		}
 		_, _ = io.WriteString(w, "fine")
 	}))
 	return c
@@ -94,6 +99,7 @@ callers: {limits: {global: off, user-day: off, user: {rate: 3/h, burst: 3, scope
 upstreams:
   api: {url: "http://api.test", callers: true}
   other: {url: "http://api.test", callers: true, pass_headers: [X-User]}
+  once: {url: "http://api.test", callers: true, retry: {attempts: 1}}
   open: {url: "http://api.test"}
 `
 
@@ -110,7 +116,8 @@ func TestCallersOfEveryUpstream(t *testing.T) {
 			status int
 			says   string
 		}{
-			{"http://localhost/api/broken", []string{"X-User", "ann"}, 501, ""}, // costs nothing
+			{"http://localhost/api/broken", []string{"X-User", "ann"}, 501, ""},     // costs nothing
+			{"http://localhost/once/throttled", []string{"X-User", "ann"}, 400, ""}, // nor does this
 			{"http://localhost/api/x", []string{"X-User", "ann"}, 200, "fine"},
 			{"http://localhost/other/x", []string{"X-User", "ann"}, 200, "fine"},
 			{"http://localhost/api/x", []string{"X-User", "ann"}, 200, "fine"},
