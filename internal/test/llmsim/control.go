@@ -86,10 +86,18 @@ func (p *Provider) order(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
-	w.WriteHeader(http.StatusNoContent)
-	_ = http.NewResponseController(w).Flush() // a fault may close this connection
+	down := func(f Fault) bool { return f.Kind == Down }
 	for _, f := range faults {
-		p.Fault(f)
+		if !down(f) {
+			p.Fault(f) // before the answer: who has it counts on the fault
+		}
+	}
+	w.WriteHeader(http.StatusNoContent)
+	_ = http.NewResponseController(w).Flush()
+	for _, f := range faults {
+		if down(f) {
+			p.Fault(f) // which closes this connection
+		}
 	}
 }
 
