@@ -9,6 +9,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+	"unsafe"
 
 	"github.com/seed1158cd35/weir/internal/outbox"
 	"github.com/seed1158cd35/weir/observe"
@@ -70,7 +71,7 @@ type queue struct {
 	box     *outbox.Outbox[chunk]
 	spare   shelf // of what is kept although there is hardly any room
 
-	held    atomic.Int64 // bytes that wait
+	held    atomic.Int64 // bytes that wait, about
 	kept    [len(whys)]atomic.Int64
 	dropped [len(drops)]atomic.Int64
 	spans   atomic.Int64 // exported
@@ -79,19 +80,21 @@ type queue struct {
 
 	mu      sync.Mutex // nothing is asked of the outbox under it
 	chunk   chunk
-	pending *time.Timer // that sends it
+	packing []byte      // the latest story
+	pending *time.Timer // that sends the chunk
 	closed  bool
 }
 
 // A chunk is some stories on their way.
 type chunk struct {
-	stories  []*story
-	bytes    int64
+	pack
+	held     int64 // bytes that are counted for it
 	failures int
 }
 
 const (
-	chunkOf      = 256 // stories of one export
+	chunkOf      = 512      // stories of one export, at most
+	chunkBytes   = 32 << 10 // of their pack, unless it is one story
 	spareASecond = 100
 	exporters    = 2
 )
@@ -103,53 +106,99 @@ func newQueue(o *Options) *queue {
 	return q
 }
 
-// put has a story exported, if there is room. Nothing waits for it.
+// put has a story exported, if there is room. Nothing waits for it, and nobody keeps it.
 func (q *queue) put(s *story) {
 	q.kept[s.why].Add(1)
-	n := s.size()
-	if !q.room(s, n) {
+	most, at := q.most(s.why), time.Duration(s.ended.UnixNano())
+	if held := q.held.Load(); held > most && (held > q.bytes || !q.spare.room(at)) { // in a storm nothing more is done
 		q.dropped[0].Add(1)
 		return
 	}
-	if q.example != nil {
+	q.mu.Lock()
+	full, ok := q.packs(s, most, at)
+	q.mu.Unlock()
+	switch {
+	case !ok:
+		q.dropped[0].Add(1)
+	case q.example != nil:
 		for i := range s.parts {
 			q.example(s.parts[i].kept(s.trace))
 		}
 	}
-	q.mu.Lock()
-	if q.chunk.stories == nil {
-		q.chunk.stories = make([]*story, 0, chunkOf)
-	}
-	q.chunk.stories = append(q.chunk.stories, s)
-	q.chunk.bytes += n
-	var full chunk
-	switch {
-	case len(q.chunk.stories) >= chunkOf || q.closed:
-		full, q.chunk = q.chunk, chunk{}
-	case q.pending == nil:
-		q.pending = time.AfterFunc(q.within, q.flush)
-	}
-	q.mu.Unlock()
-	if full.stories != nil {
+	if full.stories > 0 {
 		q.box.Put(full)
 	}
 }
 
-// room reports whether a story may wait, too, and counts it if so. Where little is left there is some for what is more
+// packs adds a story to the chunk, if there is room, under the lock. A chunk that is full is to be sent.
+func (q *queue) packs(s *story, most int64, at time.Duration) (full chunk, ok bool) {
+	words := len(q.chunk.words)
+	b := q.chunk.add(q.packing[:0], s)
+	if q.chunk.stories > 0 && len(q.chunk.bytes)+len(b) > chunkBytes {
+		q.chunk.forget(words)
+		full, words = q.seal(), 0
+		b = q.chunk.add(b[:0], s)
+	}
+	if cap(b) <= chunkBytes {
+		q.packing = b
+	}
+	n := int64(len(b))
+	for _, w := range q.chunk.words[words:] {
+		n += int64(len(w)) + int64(unsafe.Sizeof(w))
+	}
+	if !q.room(n, most, at) {
+		q.chunk.forget(words)
+		return full, false
+	}
+	if q.chunk.bytes == nil {
+		q.chunk.bytes = make([]byte, 0, max(chunkBytes, len(b)))
+	}
+	q.chunk.bytes = append(q.chunk.bytes, b...)
+	q.chunk.stories++
+	q.chunk.held += n
+	switch {
+	case full.stories > 0: // the next is sent after this one
+	case q.chunk.stories >= chunkOf || q.closed:
+		full = q.seal()
+	}
+	if q.chunk.stories > 0 && q.pending == nil {
+		q.pending = time.AfterFunc(q.within, q.flush)
+	}
+	return full, true
+}
+
+// seal takes the chunk away, under the lock. A block that is left half empty is made as small as it can be.
+func (q *queue) seal() chunk {
+	c := q.chunk
+	q.chunk = chunk{}
+	if c.numbers = nil; cap(c.bytes)-len(c.bytes) > cap(c.bytes)/8 {
+		c.bytes = append([]byte(nil), c.bytes...)
+	}
+	slack := int64(cap(c.bytes) - len(c.bytes))
+	c.held += slack
+	q.held.Add(slack)
+	return c
+}
+
+// most is how much may wait for a story to find room. Where little is left there is some for what is more
 // important: what went well may fill a half, what was refused, or the caller's fault, two thirds, throttles three
 // quarters and failures nine tenths. The rest is for a hundred a second of all, so that something is always kept.
-func (q *queue) room(s *story, n int64) bool {
-	most := q.bytes / 10 * 9
-	switch s.why {
+func (q *queue) most(why int) int64 {
+	switch why {
 	case sampled:
-		most = q.bytes / 2
+		return q.bytes / 2
 	case refused, rejected:
-		most = q.bytes / 3 * 2
+		return q.bytes / 3 * 2
 	case throttled:
-		most = q.bytes / 4 * 3
+		return q.bytes / 4 * 3
 	}
+	return q.bytes / 10 * 9
+}
+
+// room reports whether a story of n bytes may wait, too, and counts it if so.
+func (q *queue) room(n, most int64, at time.Duration) bool {
 	held := q.held.Add(n)
-	if held <= most || held <= q.bytes && q.spare.takes(time.Duration(s.ended.UnixNano())) {
+	if held <= most || held <= q.bytes && q.spare.takes(at) {
 		return true
 	}
 	q.held.Add(-n)
@@ -159,20 +208,17 @@ func (q *queue) room(s *story, n int64) bool {
 // flush sends what has come so far.
 func (q *queue) flush() {
 	q.mu.Lock()
-	c := q.chunk
-	q.chunk, q.pending = chunk{}, nil
+	c := q.seal()
+	q.pending = nil
 	q.mu.Unlock()
-	if c.stories != nil {
+	if c.stories > 0 {
 		q.box.Put(c)
 	}
 }
 
 // send makes one attempt with a chunk, and says when to make another.
 func (q *queue) send(ctx context.Context, c *chunk) time.Duration {
-	spans := make([]Span, 0, 3*len(c.stories))
-	for _, s := range c.stories {
-		spans = s.spans(spans)
-	}
+	spans := c.spans(make([]Span, 0, 3*c.stories))
 	ctx, cancel := context.WithTimeout(ctx, exporting)
 	defer cancel()
 	err := q.export(ctx, spans)
@@ -184,10 +230,10 @@ func (q *queue) send(ctx context.Context, c *chunk) time.Duration {
 		rest := min(max(partial.Spans, 0), int64(len(spans)))
 		q.denied.Add(rest)
 		q.spans.Add(int64(len(spans)) - rest)
-		q.held.Add(-c.bytes)
+		q.held.Add(-c.held)
 	case err == nil:
 		q.spans.Add(int64(len(spans)))
-		q.held.Add(-c.bytes)
+		q.held.Add(-c.held)
 	case !again:
 		q.denied.Add(int64(len(spans)))
 		q.lose(c, 1)
@@ -219,8 +265,8 @@ func (q *queue) export(ctx context.Context, spans []Span) (err error) {
 
 // lose counts what will never be exported.
 func (q *queue) lose(c *chunk, why int) {
-	q.dropped[why].Add(int64(len(c.stories)))
-	q.held.Add(-c.bytes)
+	q.dropped[why].Add(int64(c.stories))
+	q.held.Add(-c.held)
 }
 
 // heard logs how an attempt went, when that changes.

@@ -1,7 +1,9 @@
 package trace
 
 import (
+	"cmp"
 	"errors"
+	"net/http"
 	"runtime"
 	"testing"
 	"testing/synctest"
@@ -13,8 +15,8 @@ import (
 	"github.com/seed1158cd35/weir/retry"
 )
 
-// Of 20,000 failures a second, by the defaults: none is lost while the receiver takes them. While it is away those of the first
-// two seconds are kept, then 100 a second, within the bound of memory; what was dropped is counted, and what was kept arrives.
+// Of 20,000 requests a second that fail, by the defaults: none is lost while the receiver takes them. While it is away those of
+// the first five seconds are kept, and more; where memory ends, 100 a second. What was dropped is counted, and what was kept arrives.
 func TestStormOfFailures(t *testing.T) {
 	const each, seconds = 20_000, 6
 	heap := func() int64 {
@@ -23,9 +25,19 @@ func TestStormOfFailures(t *testing.T) {
 		runtime.ReadMemStats(&m)
 		return int64(m.HeapAlloc)
 	}
-	for _, away := range []bool{false, true} {
+	for _, c := range []struct {
+		name  string
+		away  bool
+		bytes int64 // 0 means the default
+		full  bool
+	}{
+		{"taken", false, 0, false},
+		{"away", true, 0, false},
+		{"away, with a quarter of the memory", true, defaultBytes / 4, true},
+	} {
 		synctest.Test(t, func(t *testing.T) {
-			tracer, to, u := traced(t, Options{}, weir.Policy{Retry: retry.Config{Attempts: 1}, Breaker: breaker.Config{Off: true}})
+			away, bound := c.away, cmp.Or(c.bytes, defaultBytes)
+			tracer, to, u := traced(t, Options{Bytes: c.bytes}, weir.Policy{Retry: retry.Config{Attempts: 1}, Breaker: breaker.Config{Off: true}})
 			to.answer = func() error {
 				if away {
 					return &LaterError{Err: errors.New("away")}
@@ -33,11 +45,13 @@ func TestStormOfFailures(t *testing.T) {
 				to.spans = to.spans[:0] // what was taken is counted by the tracer
 				return nil
 			}
-			before := heap()
-			var dropped [seconds]int64
+			caller := http.Header{"Traceparent": {"00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"}}
+			before, dropped := heap(), [seconds]int64{}
 			for second := range seconds {
 				for i := range each {
-					_ = do(t.Context(), u, weir.Call{ID: "1z4qeq0q5rsr7"}, fails(outcome.Failed))
+					r := tracer.Begin(readParent(caller, false), About{Kind: Server, Name: "POST api", Method: "POST", Route: "/orders/"})
+					_ = do(t.Context(), u, weir.Call{ID: "1z4qeq0q5rsr7", Note: r}, fails(outcome.Failed))
+					r.End(Answer{Status: 502})
 					if i%100 == 99 {
 						time.Sleep(time.Second / each * 100)
 					}
@@ -45,20 +59,20 @@ func TestStormOfFailures(t *testing.T) {
 				dropped[second] = tracer.Stats().Dropped[Full]
 			}
 			s, held := tracer.Stats(), heap()-before
-			t.Logf("away %v: dropped until each second %v, %.1f MiB wait, %.1f MiB in all", away, dropped, float64(s.Waiting)/(1<<20), float64(held)/(1<<20))
-			if s.Kept[Failed] != each*seconds || s.Waiting > defaultBytes {
-				t.Errorf("%d were kept, and %d bytes wait", s.Kept[Failed], s.Waiting)
+			t.Logf("%s: dropped until each second %v, %.1f MiB wait, %.1f MiB in all", c.name, dropped, float64(s.Waiting)/(1<<20), float64(held)/(1<<20))
+			if s.Kept[Failed] != each*seconds || s.Waiting > bound || held > bound/8*9 { // what waits, and the tracer itself
+				t.Errorf("%s: %d were kept, %d bytes wait, %d are held", c.name, s.Kept[Failed], s.Waiting, held)
 			}
-			if away && (dropped[1] > 0 || dropped[5]-dropped[4] > each-spareASecond || dropped[5]-dropped[4] < each-2*spareASecond || held > defaultBytes/8*9) { // what waits, and the tracer itself
-				t.Errorf("away: dropped until each second %v, %d bytes held", dropped, held)
+			if lost := dropped[5] - dropped[4]; c.full != (dropped[5] > 0) || c.full && (dropped[1] > 0 || lost > each-spareASecond || lost < each-2*spareASecond) {
+				t.Errorf("%s: dropped until each second %v", c.name, dropped)
 			}
 			to.mu.Lock()
 			away = false
 			to.mu.Unlock()
 			time.Sleep(2 * time.Minute)
 			tracer.Close(t.Context())
-			if s = tracer.Stats(); s.Spans != 2*(each*seconds-dropped[seconds-1]) || s.Dropped[Full] != dropped[seconds-1] || s.Waiting != 0 || dropped[1] != 0 {
-				t.Errorf("at last %+v", s)
+			if s = tracer.Stats(); s.Spans != 2*(each*seconds-dropped[seconds-1]) || s.Dropped[Full] != dropped[seconds-1] || s.Waiting != 0 {
+				t.Errorf("%s: at last %+v", c.name, s)
 			}
 		})
 	}

@@ -3,7 +3,6 @@ package trace
 import (
 	"strings"
 	"time"
-	"unsafe"
 
 	"github.com/seed1158cd35/weir"
 	"github.com/seed1158cd35/weir/internal/veil"
@@ -12,7 +11,7 @@ import (
 )
 
 // A story is what is kept of a trace until its spans are made: that is done when they are exported, and no caller
-// waits for it.
+// waits for it. Until then it waits in a pack.
 type story struct {
 	trace        ID
 	span, parent SpanID
@@ -48,7 +47,8 @@ type part struct {
 	refused      bool
 	held         uint8
 	attempts     uint16
-	reason       error // why there was no other attempt
+	reason       error  // why there was no other attempt, until the story is packed
+	gaveUp       string // its text, thereafter
 	tries        []weir.Tried
 	statuses     [6]uint16
 }
@@ -83,27 +83,6 @@ func (p *part) kept(trace ID) Kept {
 	}
 	return k
 }
-
-// size is about how many bytes the story takes.
-func (s *story) size() (n int64) {
-	n = int64(unsafe.Sizeof(*s)) + int64(len(s.failure)+len(s.state)) + pointer + notedSize(s.notes, s.steps)
-	for i := range s.parts {
-		p := &s.parts[i]
-		n += int64(unsafe.Sizeof(*p)) + int64(len(p.id)) + notedSize(p.notes, p.steps) + int64(cap(p.tries))*int64(unsafe.Sizeof(weir.Tried{}))
-	}
-	return n
-}
-
-// notedSize is about how many bytes notes and steps take.
-func notedSize(notes []Attr, steps []step) int64 {
-	n := len(notes)
-	for i := range steps {
-		n += len(steps[i].notes)
-	}
-	return int64(n)*int64(unsafe.Sizeof(Attr{})) + int64(len(steps))*int64(unsafe.Sizeof(step{}))
-}
-
-const pointer = int64(unsafe.Sizeof(uintptr(0)))
 
 // spans appends those of the story.
 func (s *story) spans(all []Span) []Span {
@@ -162,7 +141,7 @@ func (p *part) tells(s *Span, ends bool) {
 	}
 	s.text(AttrClass, word)
 	if s.Message == "" {
-		s.Message = observe.Error(p.reason)
+		s.Message = p.gaveUp
 	}
 	if ends {
 		s.Failed = s.Failed || p.refused || bad(p.class) || p.class == outcome.Rejected
