@@ -2,6 +2,8 @@ package main
 
 import (
 	"context"
+	"errors"
+	"log/slog"
 	"net/http"
 	"slices"
 	"strings"
@@ -9,8 +11,8 @@ import (
 
 	"github.com/MicahParks/keyfunc/v3"
 	"github.com/golang-jwt/jwt/v5"
-	"golang.org/x/time/rate"
 
+	"github.com/seed1158cd35/weir"
 	"github.com/seed1158cd35/weir/awsx/lambdax"
 )
 
@@ -26,12 +28,13 @@ type Caller struct {
 	Operator bool   // the claim scope has "operator": may see messages of others, and metrics
 }
 
-// NewTokens reads keys now, every hour, and when a token names one that is not known, which it does at most every 10s.
-// Keys that cannot be read at the start are read when a token comes.
-func NewTokens(ctx context.Context, jwks, issuer, audience string) (*Tokens, error) {
-	keys, err := keyfunc.NewDefaultOverrideCtx(ctx, []string{jwks}, keyfunc.Override{
-		HTTPTimeout: 5 * time.Second, RateLimitWaitMax: time.Millisecond, RefreshUnknownKID: rate.NewLimiter(rate.Every(10*time.Second), 3),
-	})
+// NewTokens reads keys as Keys does. base sends; nil means as the system does.
+func NewTokens(ctx context.Context, jwks, issuer, audience string, log *slog.Logger, base http.RoundTripper) (*Tokens, error) {
+	store, err := NewKeys(ctx, jwks, log, base)
+	if err != nil {
+		return nil, err
+	}
+	keys, err := keyfunc.New(keyfunc.Options{Ctx: ctx, Storage: store})
 	if err != nil {
 		return nil, err
 	}
@@ -53,6 +56,13 @@ func (t *Tokens) Caller(r *http.Request) (Caller, error) {
 		Scope string `json:"scope"`
 	}
 	_, err := t.parser.ParseWithClaims(raw, &claims, t.keys.KeyfuncCtx(r.Context()))
+	if errors.Is(err, errUnreadable) { // it may be good: who hears 401 throws it away
+		wait := between
+		if refusal, ok := errors.AsType[*weir.Refusal](err); ok {
+			wait = max(refusal.RetryAfter, time.Second)
+		}
+		return Caller{}, &lambdax.Error{Code: lambdax.ServiceUnavailable, Message: "the token cannot be checked just now", Wait: wait, Err: err}
+	}
 	if err != nil || claims.Subject == "" { // why is for the log alone
 		return Caller{}, &lambdax.Error{Code: lambdax.Unauthorized, Message: "the token is not valid here", Err: err}
 	}

@@ -44,6 +44,7 @@ func TestMain(m *testing.M) {
 type issuer struct {
 	*httptest.Server
 	key *ecdsa.PrivateKey
+	set []byte // what it serves
 }
 
 func newKey(t testing.TB) *ecdsa.PrivateKey {
@@ -61,11 +62,10 @@ func newIssuer(t testing.TB) *issuer {
 		t.Fatal(err)
 	}
 	part := func(b []byte) string { return base64.RawURLEncoding.EncodeToString(b) }
-	i.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		_ = json.NewEncoder(w).Encode(map[string]any{"keys": []any{map[string]any{
-			"kty": "EC", "crv": "P-256", "kid": "one", "alg": "ES256", "use": "sig", "x": part(public[1:33]), "y": part(public[33:]),
-		}}})
-	}))
+	i.set, _ = json.Marshal(map[string]any{"keys": []any{map[string]any{
+		"kty": "EC", "crv": "P-256", "kid": "one", "alg": "ES256", "use": "sig", "x": part(public[1:33]), "y": part(public[33:]),
+	}}})
+	i.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(i.set) }))
 	t.Cleanup(i.Close)
 	return i
 }

@@ -130,7 +130,7 @@ func Serve(ctx context.Context, o Options, log *slog.Logger) error {
 
 // NewWeb is the API, for a listener and for API Gateway.
 func NewWeb(ctx context.Context, o Options, store Store, log *slog.Logger) (*lambdax.Web, error) {
-	tokens, err := NewTokens(ctx, o.JWKS, o.Issuer, o.Audience)
+	tokens, err := NewTokens(ctx, o.JWKS, o.Issuer, o.Audience, log, nil)
 	if err != nil {
 		return nil, err
 	}
