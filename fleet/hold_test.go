@@ -148,3 +148,35 @@ func TestAGrantIsHeldNoLongerThanItWasAskedFor(t *testing.T) {
 		}
 	})
 }
+
+// What a full bucket shows is what the store grants at once; what is missing to the burst is shown, too.
+func TestWhatTheStoreHoldsBackIsTheRestOfTheBurst(t *testing.T) {
+	rate := limit.Limit{Name: "l", Rate: bucket.Rate{Amount: 100, Per: sec, Burst: 100}}
+	for name, c := range map[string]struct {
+		l     limit.Limit
+		lease time.Duration
+		want  int64
+	}{
+		"leased":                {rate, 250 * time.Millisecond, 25},
+		"not leased":            {rate, -1, 1}, // the guard's
+		"too small to be held":  {limit.Limit{Name: "l", Rate: bucket.Rate{Amount: 5, Per: time.Minute, Burst: 5}}, 250 * time.Millisecond, 0},
+		"in any window":         {limit.Limit{Name: "l", Shape: limit.Rolling, Rate: bucket.Rate{Amount: 100, Per: time.Minute}}, 250 * time.Millisecond, 0},
+		"by windows of a clock": {limit.Limit{Name: "l", Shape: limit.Calendar, Rate: bucket.Rate{Amount: 100}, Every: bucket.Minute}, 250 * time.Millisecond, 0},
+	} {
+		f := New(NewMemory(nil), Options{Lease: c.lease})
+		r, err := limit.NewShared(0, c.l, f.Group("up"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		v := r.Get(0, "").Look(0)
+		if v.HeldBack < c.want || v.HeldBack > c.want+1 || v.Full+v.HeldBack != c.l.Most() {
+			t.Errorf("%s: %d of %d is held back, %d full; want %d", name, v.HeldBack, c.l.Most(), v.Full, c.want)
+		}
+		if c.l.Shape != limit.Bucket {
+			continue
+		}
+		if n := newHolders(t).take(1e6, newSpec(c.l, c.lease, defaultGuard)); n != v.Full {
+			t.Errorf("%s: the store grants %d at once, %d were told", name, n, v.Full)
+		}
+	}
+}

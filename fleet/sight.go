@@ -50,7 +50,7 @@ func (p *lease) hears(now time.Duration, c *Claim, g Grant, at time.Time, again 
 // Look is what the store said last, or what there is while it is away.
 func (p *lease) Look(now time.Duration) limit.Level {
 	s := p.spec()
-	v := limit.Level{Left: p.comeSince(now, s), Full: s.most(), PerSecond: s.perSecond(p.group.fleet.storeTime(now)), Age: bucket.Never}
+	v := limit.Level{Left: p.comeSince(now, s), Full: s.most(), HeldBack: s.heldBack(), PerSecond: s.perSecond(p.group.fleet.storeTime(now)), Age: bucket.Never}
 	if at := p.sight(); at.known && !(at.grant.Cold && p.group.warm.Load()) {
 		v.Left = min(v.Full, at.grant.Left+p.held(now))
 		v.Reset = max(0, at.grant.Reset-(now-at.at))

@@ -129,6 +129,14 @@ func (s *spec) most() int64 {
 	return s.rule.Amount
 }
 
+// heldBack is how much of its burst the store never grants at once, which is rate*hold: see bucket.
+func (s *spec) heldBack() int64 {
+	if s.rule.Shape != limit.Bucket {
+		return 0
+	}
+	return s.limit.Rate.Full() - s.most()
+}
+
 // perSecond is the limit's rate.
 func (s *spec) perSecond(now time.Time) float64 {
 	if s.limit.Shape == limit.Calendar {

@@ -247,6 +247,7 @@ func (l Limit) window() bucket.Window { return bucket.Window{Amount: l.Amount, P
 type Level struct {
 	Left      int64         // units that could go now, were there no pause
 	Full      int64         // units when nothing has gone for a while
+	HeldBack  int64         // of a burst that a fleet shares: what the store never grants at once, as leases may be spent later. It is not in Full
 	PerSecond float64       // the rate in force
 	Reset     time.Duration // until everything is there again, nothing more being taken; of shape Calendar, until its window ends
 	ResetAt   time.Time     // when its window ends, by the clock on the wall in its zone; zero but for shape Calendar

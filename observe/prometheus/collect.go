@@ -20,12 +20,13 @@ const looked = 1000
 type collector struct{ *Metrics }
 
 var gauges = struct {
-	configured, current, left, most, keys, used, resets, pause, paused, breakers, retries, longest *prometheus.Desc
+	configured, current, left, most, held, keys, used, resets, pause, paused, breakers, retries, longest *prometheus.Desc
 }{
 	configured: gauge("weir_limit_configured_rate", "Units a second that the policy allows a key.", "upstream", "limit"),
 	current:    gauge("weir_limit_current_rate", "Units a second in force, for the key that has the lowest rate.", "upstream", "limit"),
 	left:       gauge("weir_limit_units_left", "Units that could go now, for the key that has the fewest.", "upstream", "limit"),
 	most:       gauge("weir_limit_units_max", "Units that a key has when nothing has gone for a while.", "upstream", "limit"),
+	held:       gauge("weir_limit_held_back_units", "Units of its burst that the store of a fleet never grants at once, as leases may be spent later.", "upstream", "limit"),
 	keys:       gauge("weir_limit_keys", "Keys that are known to the limit, not counting calls without one.", "upstream", "limit"),
 	used:       gauge("weir_quota_used_ratio", "Part of a quota that is used up, from 0 to 1, for the key that has the least left.", "upstream", "limit"),
 	resets:     gauge("weir_quota_resets_timestamp_seconds", "When the quota's window ends.", "upstream", "limit"),
@@ -46,7 +47,7 @@ func (c collector) Describe(to chan<- *prometheus.Desc) {
 	}
 	describeCounts(to)
 	g := &gauges
-	for _, d := range []*prometheus.Desc{g.configured, g.current, g.left, g.most, g.keys, g.used, g.resets, g.pause, g.paused, g.breakers, g.retries, g.longest} {
+	for _, d := range []*prometheus.Desc{g.configured, g.current, g.left, g.most, g.held, g.keys, g.used, g.resets, g.pause, g.paused, g.breakers, g.retries, g.longest} {
 		to <- d
 	}
 	describeFlights(to)
@@ -130,6 +131,7 @@ func (s sight) collect(to emit) {
 		to(gauges.current, l.Level.PerSecond, name)
 		to(gauges.left, float64(l.Level.Left), name)
 		to(gauges.most, float64(l.Level.Full), name)
+		to(gauges.held, float64(l.Level.HeldBack), name)
 		to(gauges.keys, float64(l.Keys), name)
 		to(gauges.pause, l.Level.Paused.Seconds(), "", name)
 		if l.Limit.IsQuota() {

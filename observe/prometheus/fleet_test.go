@@ -10,7 +10,9 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
+	"github.com/seed1158cd35/weir"
 	"github.com/seed1158cd35/weir/fleet"
+	"github.com/seed1158cd35/weir/limit"
 )
 
 // fleetEverything lets a fleet have one of everything.
@@ -87,4 +89,21 @@ func TestFleetForgetsAnUpstream(t *testing.T) {
 	if n := testutil.CollectAndCount(m.calls) + testutil.CollectAndCount(m.units) + testutil.CollectAndCount(m.took) + testutil.CollectAndCount(m.requests) + testutil.CollectAndCount(m.throttled); n != 0 {
 		t.Errorf("%d series are left", n)
 	}
+}
+
+func TestWhatLeasesHoldBackIsAMetric(t *testing.T) {
+	reg := prometheus.NewPedanticRegistry()
+	m := New(reg)
+	shared := perSecond("put", "", 100)
+	own := perSecond("get", "", 100)
+	own.Local = true
+	u, err := weir.New("s3", weir.Policy{Limits: []limit.Limit{shared, own}}, weir.Options{Fleet: fleet.New(fleet.NewMemory(nil), fleet.Options{Lease: 250 * time.Millisecond})})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer u.Close()
+	m.Watch(u)
+	check(t, reg, 26, "weir_limit_held_back_units", "put", "s3")
+	check(t, reg, 74, "weir_limit_units_max", "put", "s3")
+	check(t, reg, 0, "weir_limit_held_back_units", "get", "s3")
 }

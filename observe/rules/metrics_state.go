@@ -10,6 +10,8 @@ var stateMetrics = []Metric{
 		"units that could go now, for the key that has the fewest"},
 	{"weir_limit_units_max", Gauge, []string{"upstream", "limit"},
 		"units that a key has when nothing has gone for a while"},
+	{"weir_limit_held_back_units", Gauge, []string{"upstream", "limit"},
+		"units of its burst that the store of a fleet never grants at once, as leases may be spent later: rate x lease (docs/fleet.md). 0 for a limit of one process"},
 	{"weir_limit_keys", Gauge, []string{"upstream", "limit"},
 		"keys that are known to the limit"},
 	{"weir_quota_used_ratio", Gauge, []string{"upstream", "limit"},

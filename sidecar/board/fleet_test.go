@@ -3,7 +3,12 @@ package board_test
 import (
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/seed1158cd35/weir"
+	"github.com/seed1158cd35/weir/fleet"
+	"github.com/seed1158cd35/weir/limit"
+	"github.com/seed1158cd35/weir/limit/bucket"
 	"github.com/seed1158cd35/weir/sidecar/status"
 )
 
@@ -32,4 +37,19 @@ func TestThePageShowsTheFleet(t *testing.T) {
 	says("The store has been away for 5s: connection &lt;refused&gt;; this process goes on with its parts, and let 12 units go since.", `<td class="state open">■ cut_off`)
 	f.AwayMS, f.Instances, f.Found.Error = 0, 1, "it wants a password"
 	says("no other process is known; this one is weir-1", "did not answer when it was looked last: it wants a password")
+}
+
+// The page says of a limit that is leased how much of its burst is held back.
+func TestThePageShowsWhatLeasesHoldBack(t *testing.T) {
+	s := open(t, policy)
+	shared := weir.Policy{Limits: []limit.Limit{{Name: "calls", Rate: bucket.Rate{Amount: 100, Per: time.Second, Burst: 100}}}}
+	u, err := weir.New("up", shared, weir.Options{Fleet: fleet.New(fleet.NewMemory(nil), fleet.Options{Lease: 250 * time.Millisecond})})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer u.Close()
+	s.up["up"] = u
+	if _, page := s.get("/?open=up"); !strings.Contains(page, "of 74, 26 held back<td>") {
+		t.Error("the page does not say that 26 of 100 are held back")
+	}
 }

@@ -117,7 +117,7 @@ func (p *page) limits(all []status.Limit) {
 		if l.KeysKnown > 0 {
 			key = fmt.Sprintf("(%d keys)", l.KeysKnown)
 		}
-		p.put(`<tr><td>%s<td>%s<td>%s %s<td>%s<td>%d of %d<td>%s<td>%s`, l.Name, key, l.Rule, l.Unit, l.RateNow(), l.Left, l.Full, l.FullIn(), lasting(l.PausedMS))
+		p.put(`<tr><td>%s<td>%s<td>%s %s<td>%s<td>%d of %d%s<td>%s<td>%s`, l.Name, key, l.Rule, l.Unit, l.RateNow(), l.Left, l.Full, l.Held(), l.FullIn(), lasting(l.PausedMS))
 	}
 	p.put("</tbody></table>")
 }

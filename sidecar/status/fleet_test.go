@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http/httptest"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -58,4 +59,43 @@ func TestTheStatusTellsOfTheFleet(t *testing.T) {
 			t.Errorf("a store that has never been reached, which nobody goes on without: %s", w.Body)
 		}
 	})
+}
+
+// leased is an upstream with a limit that a fleet shares, and leases.
+func leased(t *testing.T) *weir.Upstream {
+	f := fleet.New(fleet.NewMemory(nil), fleet.Options{Lease: 250 * time.Millisecond})
+	u, err := weir.New("up", weir.Policy{Limits: []limit.Limit{
+		{Name: "shared", Rate: bucket.Rate{Amount: 100, Per: time.Second, Burst: 100}},
+		{Name: "own", Local: true, Rate: bucket.Rate{Amount: 100, Per: time.Second, Burst: 100}},
+	}}, weir.Options{Fleet: f})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(u.Close)
+	return u
+}
+
+// A limit that is leased says how much of its burst its store never grants at once: in /v1/status and for people.
+func TestWhatLeasesHoldBackIsTold(t *testing.T) {
+	u := leased(t)
+	p := &Page{Upstreams: func() map[string]*weir.Upstream { return map[string]*weir.Upstream{"up": u} }}
+	w := httptest.NewRecorder()
+	p.status(w, httptest.NewRequest("GET", "/v1/status", nil))
+	var r Report
+	if err := json.Unmarshal(w.Body.Bytes(), &r); err != nil {
+		t.Fatal(err)
+	}
+	for _, l := range r.Upstreams[0].Limits {
+		want := map[string]int64{"shared": 26, "own": 0}[l.Name] // 25.0001 of a unit: the least that is enough
+		if l.HeldBack != want || l.Full != 100-want {
+			t.Errorf("%s: %+v, want %d held back", l.Name, l, want)
+		}
+	}
+	var text strings.Builder
+	if err := Print(&text, r); err != nil {
+		t.Fatal(err)
+	}
+	if n := strings.Count(text.String(), "74, 26 held back "); n != 1 {
+		t.Errorf("said %d times in %s", n, text.String())
+	}
 }

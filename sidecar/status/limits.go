@@ -21,6 +21,7 @@ type Limit struct {
 	Rate      float64   `json:"rate"`              // in force, per second
 	Left      int64     `json:"left"`              // units that could go now
 	Full      int64     `json:"full"`              // units when full
+	HeldBack  int64     `json:"held_back"`         // of a burst that a fleet shares: what its store never grants at once, as leases may be spent later
 	ResetMS   int64     `json:"reset_ms"`          // until full; if fixed, until the window ends
 	ResetAt   time.Time `json:"reset_at,omitzero"` // when it ends, in its zone; only if fixed
 	PausedMS  int64     `json:"paused_ms"`         // how long a hint still stops all callers
@@ -32,7 +33,7 @@ type Limit struct {
 func limitOf(l weir.LimitView) Limit {
 	out := Limit{
 		Name: l.Limit.Name, Key: l.Key, Unit: l.Limit.UnitName(), Shape: l.Limit.Shape.String(), Rule: l.Limit.String(),
-		Rate: l.Level.PerSecond, Left: l.Level.Left, Full: l.Level.Full,
+		Rate: l.Level.PerSecond, Left: l.Level.Left, Full: l.Level.Full, HeldBack: l.Level.HeldBack,
 		ResetMS: l.Level.Reset.Milliseconds(), ResetAt: l.Level.ResetAt, PausedMS: l.Level.Paused.Milliseconds(), KeysKnown: l.Keys,
 	}
 	if l.Level.Age < weir.Never {

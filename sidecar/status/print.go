@@ -55,8 +55,8 @@ func printLimits(w io.Writer, limits []Limit) {
 		if l.KeysKnown > 0 {
 			key = fmt.Sprintf("(%d keys)", l.KeysKnown)
 		}
-		fmt.Fprintf(w, "  %s\t%s\t%s %s\t%s\t%d/%d\t%s\t%s\n",
-			l.Name, dash(key), l.Rule, l.Unit, l.RateNow(), l.Left, l.Full, l.FullIn(), zero(l.PausedMS, "-"))
+		fmt.Fprintf(w, "  %s\t%s\t%s %s\t%s\t%d/%d%s\t%s\t%s\n",
+			l.Name, dash(key), l.Rule, l.Unit, l.RateNow(), l.Left, l.Full, l.Held(), l.FullIn(), zero(l.PausedMS, "-"))
 	}
 }
 
@@ -66,6 +66,14 @@ func (l *Limit) RateNow() string {
 		return "-"
 	}
 	return fmt.Sprintf("%.4g/s", l.Rate)
+}
+
+// Held is what is held back of the burst, for people; empty if that is nothing.
+func (l *Limit) Held() string {
+	if l.HeldBack == 0 {
+		return ""
+	}
+	return fmt.Sprintf(", %d held back", l.HeldBack)
 }
 
 // FullIn is how long until all of it is there, for people.
