@@ -38,8 +38,8 @@ demo: ## what weir does for callers when an upstream stands still, and when a te
 TIMED := ./internal/test/e2e ./internal/test/fleettest ./internal/test/attack
 UNTIMED = $$(go list ./... | grep -v '/internal/test/e2e$$' | grep -v '/internal/test/fleettest$$' | grep -v '/internal/test/attack$$')
 
-# Packages with campaigns, which are longer where WEIR_LONG is set.
-CAMPAIGNS = $$(grep -rlE --include='*_test.go' 'campaign\.(Of|Long|Histories)' . | xargs -n 1 dirname | sort -u)
+# Modules in whose tests there are goroutines of weir's, or of what is built with it.
+RACED := . examples/messages internal/test/browser
 
 # Packages that have no goroutines of weir's in the test's own process, and simulations that
 # have one thread: the race detector finds nothing there, and takes long.
@@ -49,12 +49,13 @@ ONETHREAD := TestARollingLimitIsUsed|TestBlocksNeitherHideNorMultiplyUnits|TestS
 HOURS := TestSchedules|TestWhatIsHeldGoesOnWhenTheGatesOpen|TestExpiryTakesNoPermit|TestAnUpstreamThatComesBackIsBegunWithGently|TestNothingIsBurntWhileTheBreakerIsOpen
 RACETESTS := ^(TestWorlds|TestAFleetInEverySituation|TestNothingIsOverInRandomHistories|TestStandstill|TestHundredRunsOfOneSeedGiveOneTrace|TestSimulation|TestABranchThatNamesAnotherKeyIsDamage|TestDamageIsAnErrorAndNoPanic|$(HOURS)|$(ONETHREAD))$$
 
-test: deps ## vet and test everything: some minutes
-	@for m in $(SOURCES); do (cd $$m && go vet ./... && go test $(UNTIMED)); done
-	@go test -p 1 $(TIMED)
+# go vet has looked before go test does, which would look again at all that is used, in every way it is built.
+test: deps ## vet and test everything, fuzz targets on their seeds: some minutes
+	@for m in $(SOURCES); do (cd $$m && go vet ./... && go test -vet=off $(UNTIMED)); done
+	@go test -vet=off -p 1 $(TIMED)
 
-test-long: deps ## the campaigns of the tests, at length: a quarter of an hour at most
-	@WEIR_LONG=1 go test -p 2 -timeout 20m $(CAMPAIGNS)
+test-long: deps ## the tests that are campaigns, at length: a quarter of an hour at most
+	@campaigns=$$(cd tools && go run ./campaigns) && WEIR_LONG=1 go test -vet=off -p 2 -timeout 20m $$campaigns
 
 soak: deps ## what takes hours, by hand: campaigns that judge use, fuzzing, a fleet whose store stops, memory; the record is bench/records/soak.md
 	@scripts/soak
@@ -80,13 +81,13 @@ extension: ## build bin/extensions/weir-extension, as a layer of AWS Lambda has 
 
 race: deps ## test with the race detector
 	@scripts/deps gcc
-	@for m in $(SOURCES); do (cd $$m && CGO_ENABLED=1 go test -race -timeout 20m -skip '$(RACETESTS)' $$(go list ./... | grep -vE '$(RACELESS)')); done
+	@for m in $(RACED); do (cd $$m && CGO_ENABLED=1 go test -race -vet=off -timeout 20m -skip '$(RACETESTS)' $$(go list ./... | grep -vE '$(RACELESS)')); done
 
 fuzz: deps ## fuzz every target, each for FUZZTIME
 	@scripts/fuzz $(FUZZTIME)
 
-fuzz-seeds: deps ## run the fuzz targets on their seeds only
-	go test -run '^Fuzz' ./...
+fuzz-seeds: deps ## run the fuzz targets on their seeds only, as make test does, too
+	@go test -run '^Fuzz' $$(grep -rl --include='*_test.go' '^func Fuzz' . | xargs -n 1 dirname | sort -u)
 
 bench: ## measure weir beside its peers: COUNT rounds of BENCHTIME; BENCH chooses groups
 	@scripts/bench '$(BENCH)' $(COUNT) $(BENCHTIME)
