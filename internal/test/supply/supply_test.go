@@ -153,6 +153,40 @@ func TestVersionsArePinned(t *testing.T) {
 	}
 }
 
+// What the modules of the tree have in common they have in one version: another one, and all that is made of it, would
+// be built a second time.
+func TestModulesAgree(t *testing.T) {
+	versions := func(dir string) map[string]string {
+		text, err := os.ReadFile(filepath.Join(root, dir, "go.mod"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		all := make(map[string]string)
+		for _, m := range regexp.MustCompile(`(?m)^(?:require )?\t?([\w./-]+\.[\w./-]+) (v\S+)`).FindAllStringSubmatch(string(text), -1) {
+			all[m[1]] = m[2]
+		}
+		return all
+	}
+	ours := versions(".")
+	if len(ours) < 20 {
+		t.Fatalf("go.mod names %d modules", len(ours))
+	}
+	for _, dir := range []string{"bench", "examples/messages", "internal/test/browser"} {
+		common := 0
+		for path, version := range versions(dir) {
+			if want := ours[path]; want != "" {
+				common++
+				if version != want {
+					t.Errorf("%s/go.mod has %s %s, go.mod %s", dir, path, version, want)
+				}
+			}
+		}
+		if common == 0 {
+			t.Errorf("%s/go.mod has nothing that go.mod has", dir)
+		}
+	}
+}
+
 // release is how the Makefile builds what is given to users.
 func release(t *testing.T) (flags []string) {
 	t.Helper()
@@ -184,7 +218,7 @@ func TestTheReleaseIsSmall(t *testing.T) {
 	}
 	file := filepath.Join(t.TempDir(), "weir")
 	c = exec.Command("go", append([]string{"build", "-buildvcs=false", "-o", file}, append(release(t), "./cmd/weir")...)...)
-	c.Dir, c.Env = root, append(os.Environ(), "GOOS=linux", "GOARCH=amd64")
+	c.Dir, c.Env = root, append(os.Environ(), "GOOS=linux", "GOARCH=amd64", "CGO_ENABLED=0")
 	if out, err := c.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
@@ -205,7 +239,7 @@ func TestTheBuildIsReproducible(t *testing.T) {
 		dir := filepath.Join(t.TempDir(), name)
 		copyTree(t, root, dir)
 		c := exec.Command("go", append([]string{"build", "-buildvcs=false", "-o", "weir"}, append(release(t), "./cmd/weir")...)...)
-		c.Dir = dir
+		c.Dir, c.Env = dir, append(os.Environ(), "CGO_ENABLED=0")
 		if out, err := c.CombinedOutput(); err != nil {
 			t.Fatalf("%v: %s", err, out)
 		}
