@@ -11,10 +11,16 @@ import (
 	"github.com/seed1158cd35/weir/limit/bucket"
 )
 
+// evening is ten minutes before midnight. It comes before there are processes, every beat of whose day would be played.
+func evening() {
+	time.Sleep(time.Until(time.Now().Truncate(24*time.Hour).Add(24*time.Hour - 10*time.Minute)))
+}
+
 // A share of a quota that is taken just before midnight is good until then: what is taken
 // and is not good is given back and taken again, for ever.
 func TestAShareTakenBeforeMidnightIsGood(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
+		evening()
 		quota := limit.Limit{Name: "q", Shape: limit.Calendar, Rate: bucket.Rate{Amount: 100_000}, Every: bucket.Day}
 		s := &faulty{Store: NewMemory(nil)}
 		s.down.Store(true)
@@ -39,6 +45,7 @@ func TestAShareTakenBeforeMidnightIsGood(t *testing.T) {
 // for ever, in which no time passes.
 func TestWhoWaitsForAShareBeforeMidnightSleeps(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
+		evening()
 		quota := limit.Limit{Name: "q", Shape: limit.Calendar, Rate: bucket.Rate{Amount: 100_000}, Every: bucket.Day}
 		rate := limit.Limit{Name: "r", Rate: bucket.Rate{Amount: 500, Per: time.Second, Burst: 20}}
 		s := &faulty{Store: NewMemory(nil)}

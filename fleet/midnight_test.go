@@ -15,6 +15,7 @@ import (
 // window that they were taken from, or not at all.
 func TestWhatAShareGaveYesterdayDoesNotComeBackToday(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
+		evening()
 		quota := limit.Limit{Name: "q", Shape: limit.Calendar, Unit: "tokens", Rate: bucket.Rate{Amount: 1000}, Every: bucket.Day}
 		s := &faulty{Store: NewMemory(nil)}
 		s.down.Store(true)

@@ -37,6 +37,7 @@ func (s *losing) Take(ctx context.Context, a *Ask) error {
 // the new day.
 func TestAnAnswerOfYesterdayUsesUpNothingOfToday(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
+		evening()
 		l := limit.Limit{Name: "q", Shape: limit.Calendar, Rate: bucket.Rate{Amount: 1000}, Every: bucket.Day}
 		midnight := time.Now().Truncate(24 * time.Hour).Add(24 * time.Hour)
 		lost := 0
