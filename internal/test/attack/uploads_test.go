@@ -18,7 +18,9 @@ import (
 )
 
 // Callers send their bodies at 2 bytes a second, to the upstream that calm traffic uses: its breaker
-// stays closed, nobody else waits, and they are cut when half a minute has shown what they are.
+// stays closed, nobody else waits, and they are cut when half a minute has shown what they are. There is no
+// bound of what is in flight, which goes by how fast this machine answers: what uploads do to it is played in
+// virtual time, in the worlds of limit/inflight.
 func TestAttackTrickledUploads(t *testing.T) {
 	const uploads = 300
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -32,7 +34,7 @@ func TestAttackTrickledUploads(t *testing.T) {
 		_, _ = io.WriteString(w, `{"object":"chat.completion","choices":[{"index":0,"message":{"role":"assistant","content":"hi"},"finish_reason":"stop"}]}`)
 	}))
 	defer model.Close()
-	w := served.Start(t, local+fmt.Sprintf("upstreams:\n  calm: {url: %q}\n  gpt: {url: %q, llm: {family: openai}}\n", s.URL, model.URL), "GOMEMLIMIT=256MiB")
+	w := served.Start(t, local+fmt.Sprintf("upstreams:\n  calm: {url: %q, concurrency: off}\n  gpt: {url: %q, llm: {family: openai}}\n", s.URL, model.URL), "GOMEMLIMIT=256MiB")
 	at := w.Serve.Listen
 	beside(t, at, func() {
 		var wg sync.WaitGroup
@@ -104,5 +106,9 @@ func trickle(t testing.TB, at, path string, kind int) string {
 		return err.Error()
 	}
 	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusRequestTimeout {
+		said, _ := io.ReadAll(resp.Body)
+		return fmt.Sprintf("%d %s", resp.StatusCode, said)
+	}
 	return fmt.Sprint(resp.StatusCode)
 }
