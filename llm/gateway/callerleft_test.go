@@ -97,8 +97,12 @@ func TestWhoLeavesBeforeTheAnswerPays(t *testing.T) {
 			for _, sum := range o.Ledger.All() {
 				calls, tokens = calls+sum.Calls, tokens+sum.Output
 			}
-			if calls != int64(len(came)) || tokens < least {
-				t.Errorf("the ledger has %d calls and %d tokens, want %d and %d", calls, tokens, len(came), least)
+			most := int64(len(came))
+			if len(c.header) > 0 {
+				most = 4 // time may be up for one that the provider has not read yet
+			}
+			if calls < int64(len(came)) || calls > most || tokens < least {
+				t.Errorf("the ledger has %d calls and %d tokens, want %d to %d and %d", calls, tokens, len(came), most, least)
 			}
 			p.CloseClientConnections()
 		})
