@@ -13,6 +13,12 @@ import (
 // that it has told of, nil if nobody listens.
 func (w *walk) decided(d step) (told *Refusal) {
 	p := w.Permit
+	if p.plan.silent {
+		if !d.refused() {
+			p.starts()
+		}
+		return nil
+	}
 	events := &p.u.options.Events
 	by, untold := (*limitTally)(nil), true
 	if p.tally != nil {

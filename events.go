@@ -54,6 +54,12 @@ type Events struct {
 	Violated func(Violation)
 }
 
+// hears reports whether anybody hears of single attempts, or of calls that end.
+func (e *Events) hears() bool {
+	return e.Decided != nil || e.Acquired != nil || e.Refused != nil || e.Ended != nil || e.Throttled != nil || e.Rejected != nil ||
+		e.Violated != nil || e.Recorded != nil || e.Done != nil
+}
+
 // A Subject says whose event it is.
 type Subject struct {
 	Upstream  string

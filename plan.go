@@ -27,6 +27,7 @@ type plan struct {
 	hears   bool // one of both
 	fair    bool // those who wait for a limit go flow by flow
 	joined  bool // what is used of a limit counts in others
+	silent  bool // nobody hears of attempts, and nothing is counted of them
 	retry   retry.Config
 	holdoff *retry.Holdoff
 	breaker *breaker.Breaker // nil if it depends on the call's keys
@@ -106,6 +107,7 @@ func (p *plan) priority(c *Call) limit.Priority { return cmp.Or(c.Priority, p.op
 // counted is looked up here, so that a call need not.
 func (p *plan) bind(c *Counts) {
 	p.tallies = c.of(p.name)
+	p.silent = c == nil && !p.live.u.options.Events.hears()
 	p.none = p.tallies.of("")
 	for i := range p.limits {
 		l := &p.limits[i]

@@ -116,8 +116,15 @@ func (k *recorded) wanted(p *Permit, now time.Duration, class outcome.Class, ref
 
 // asked asks a listener, which wants nothing if it panics.
 func asked(f func(Sketch) bool, s Sketch) (yes bool) {
-	defer func() { _ = recover() }()
-	return f(s)
+	panics := true
+	defer func() {
+		if panics { // to ask whether it does costs as much as the rest
+			_ = recover()
+		}
+	}()
+	yes = f(s)
+	panics = false
+	return yes
 }
 
 // decides notes what the gates have said of an attempt. That the first may go is noted when it has ended,

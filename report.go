@@ -50,7 +50,7 @@ func (p *Permit) Answered() {
 // ended is the instant of an outcome, to be told to the gates. Usage is owed from
 // the very instant on: a bucket that filled meanwhile would have paid for it.
 func (p *Permit) ended(o *outcome.Outcome) time.Duration {
-	if o.Class == outcome.OK && o.Usage == nil && !p.by.hears && p.slot == 0 && p.tally == nil && p.u.options.Events.Recorded == nil && p.u.options.Events.Ended == nil && p.u.options.Events.Done == nil {
+	if p.plan.silent && o.Class == outcome.OK && o.Usage == nil && !p.by.hears && p.slot == 0 {
 		return p.u.latest.since(p.sent)
 	}
 	return p.u.clock.Now()
@@ -63,14 +63,8 @@ func (p *Permit) report(now time.Duration, o *outcome.Outcome) {
 	if u == nil {
 		return
 	}
-	// The attempt may end on another core than it began on: there is a cell for each.
-	if p.tally, p.cell = p.plan.tally(); p.tally != nil {
-		p.tally.ends(o, now-p.sent, p.attempt > 1)
-		u.counts.erred(now, p.plan.name, o)
-	}
-	p.tellEnded(now, o)
-	if u.options.Events.Recorded != nil {
-		p.recorded.ends(p, now, o)
+	if !p.plan.silent {
+		p.observed(now, o)
 	}
 	if p.slot != 0 {
 		p.lands(now, p.sent, o)
@@ -90,6 +84,19 @@ func (p *Permit) report(now time.Duration, o *outcome.Outcome) {
 	}
 	if len(p.reports) > 0 {
 		p.hear(*o)
+	}
+}
+
+// observed has an attempt's end counted, told of and recorded.
+func (p *Permit) observed(now time.Duration, o *outcome.Outcome) {
+	// The attempt may end on another core than it began on: there is a cell for each.
+	if p.tally, p.cell = p.plan.tally(); p.tally != nil {
+		p.tally.ends(o, now-p.sent, p.attempt > 1)
+		p.u.counts.erred(now, p.plan.name, o)
+	}
+	p.tellEnded(now, o)
+	if p.u.options.Events.Recorded != nil {
+		p.recorded.ends(p, now, o)
 	}
 }
 
