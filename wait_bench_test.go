@@ -14,42 +14,6 @@ import (
 	"github.com/seed1158cd35/weir/outcome"
 )
 
-// BenchmarkWaiting is callers that wait for a limit of 10,000/s, in real time: what part of it
-// they use, and the CPU of a grant.
-func BenchmarkWaiting(b *testing.B) {
-	for _, callers := range []int{64, 1000, 100_000} {
-		b.Run(fmt.Sprint(callers), func(b *testing.B) {
-			p := steady(rate("all", 10_000, sec, 10))
-			p.MaxWait = time.Hour
-			u := open(b, p, weir.Options{})
-			ctx, cancel := context.WithCancel(background)
-			var got tally
-			var wg sync.WaitGroup
-			for range callers {
-				wg.Go(func() {
-					for {
-						p, err := u.Acquire(ctx, weir.Call{})
-						if err != nil {
-							return
-						}
-						p.Report(outcome.Outcome{Class: outcome.OK})
-						got.add("", 1)
-					}
-				})
-			}
-			time.Sleep(time.Duration(callers) * 50 * time.Microsecond) // all of them wait
-			begin, used, before := time.Now(), cpu(), got.all()[""]
-			time.Sleep(3 * sec)
-			took, n := time.Since(begin), float64(got.all()[""]-before)
-			b.ReportMetric(float64(cpu()-used)/n/1000, "us/grant")
-			b.ReportMetric(n/10_000/took.Seconds(), "used")
-			b.ReportMetric(0, "ns/op")
-			cancel()
-			wg.Wait()
-		})
-	}
-}
-
 // BenchmarkOwnBesideShared is users that are all over a limit of their own, beside one that all of them
 // share, in real time: what part of the shared one they use, and the CPU of a grant.
 func BenchmarkOwnBesideShared(b *testing.B) {

@@ -3,9 +3,13 @@
 // weir, and at the end how weir stands to its targets.
 //
 //	table bench.txt
+//	table -record records/core.md -version v0.4.0 bench.txt
+//
+// The second adds a row to a record of medians by version instead.
 package main
 
 import (
+	"flag"
 	"fmt"
 	"io"
 	"os"
@@ -19,8 +23,14 @@ func main() {
 }
 
 // run reads the named files, or in if there are none.
-func run(files []string, in io.Reader, out io.Writer) error {
-	r := &results{}
+func run(args []string, in io.Reader, out io.Writer) error {
+	f := flag.NewFlagSet("table", flag.ContinueOnError)
+	record := f.String("record", "", "the record to which a row is added")
+	version := f.String("version", "", "of weir, in that row")
+	if err := f.Parse(args); err != nil {
+		return err
+	}
+	files, r := f.Args(), &results{}
 	if len(files) == 0 {
 		if err := r.read(in); err != nil {
 			return err
@@ -33,6 +43,9 @@ func run(files []string, in io.Reader, out io.Writer) error {
 	}
 	if len(r.groups) == 0 {
 		return fmt.Errorf("no benchmark lines in the input")
+	}
+	if *record != "" {
+		return r.addTo(*record, *version)
 	}
 	write(out, r)
 	return nil

@@ -1,6 +1,9 @@
 package main
 
 import (
+	"io"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -89,5 +92,32 @@ func TestBadInputIsAnError(t *testing.T) {
 	}
 	if err := run([]string{"no such file"}, nil, &strings.Builder{}); err == nil {
 		t.Error("a missing file is no error")
+	}
+}
+
+func TestARecordHasARowForEachVersion(t *testing.T) {
+	file, in := filepath.Join(t.TempDir(), "core.md"), filepath.Join(t.TempDir(), "bench.txt")
+	if err := os.WriteFile(in, []byte(output), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	add := func(version string) error {
+		return run([]string{"-record", file, "-version", version, in}, strings.NewReader(""), io.Discard)
+	}
+	if err := add("v1"); err == nil {
+		t.Error("a record that is not there was made, without a header")
+	}
+	begin := "# Record\n\n" + recordHead()
+	if err := os.WriteFile(file, []byte(begin), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for _, v := range []string{"v1", "v2"} {
+		if err := add(v); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got, _ := os.ReadFile(file)
+	row := " | 50.0 | 1.20, 0.67" + strings.Repeat(" | ", len(kept)-1) + " |\n"
+	if want := begin + "| v1" + row + "| v2" + row; string(got) != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
 }

@@ -58,6 +58,8 @@ var targets = []target{
 	{"Transport, allocations beyond a bare one", 4, false, func(r *results) float64 {
 		return allocs("Transport")(r) - figureOf("Transport", "ref", 1, "allocs/op")(r)
 	}},
+	{"10,000 wait, fair: used of the limit", 0.997, true, figureOf("Waiting", "fair", 10_000, "used")},
+	{"100,000 wait, fair: used of the limit", 0.997, true, figureOf("Waiting", "fair", 100_000, "used")},
 	{"Admission, to the budget", 1.001, false, figureOf("Admission", "weir", 64, "admitted/budget")},
 }
 

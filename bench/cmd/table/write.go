@@ -10,9 +10,12 @@ import (
 func write(out io.Writer, r *results) {
 	for _, g := range r.groups {
 		fmt.Fprintf(out, "### %s\n\n", g)
-		if g == "Admission" {
+		switch g {
+		case "Admission":
 			printAdmission(out, r)
-		} else {
+		case "Waiting":
+			printWaiting(out, r)
+		default:
 			printGroup(out, r, g)
 		}
 	}
@@ -58,6 +61,23 @@ func printAdmission(out io.Writer, r *results) {
 	}
 	fmt.Fprintln(out)
 }
+
+// printWaiting: what part of a limit is used by so many who wait for it, and what a grant costs.
+func printWaiting(out io.Writer, r *results) {
+	header(out, "what", "waiting", "used of the limit", "CPU of a grant, us")
+	for _, row := range r.rows["Waiting"] {
+		for _, n := range waiters {
+			s := series{"Waiting", row, fmt.Sprintf("g=%d", n), "used"}
+			used := r.median(s)
+			s.unit = "us/grant"
+			line(out, row, fmt.Sprint(n), number("%.4f", used), figure(r.median(s)))
+		}
+	}
+	fmt.Fprintln(out)
+}
+
+// waiters are how many callers wait, from one measurement to the next.
+var waiters = []int{64, 1000, 10_000, 100_000}
 
 func printTargets(out io.Writer, r *results) {
 	fmt.Fprint(out, "### Targets\n\n")
