@@ -23,7 +23,7 @@ VCS := $(if $(shell git rev-parse -q --verify HEAD 2>/dev/null),true,false)
 
 tool = go tool -modfile=$(CURDIR)/tools/go.mod
 
-.PHONY: help demo test test-long soak attack build release image extension race fuzz fuzz-seeds bench bench-compare bench-llm bench-sidecar bench-fleet bench-deliveries bench-page screenshots mutants locks cover lint check cross layers house vuln tidy deps clean
+.PHONY: help demo test test-long soak attack build release image extension race fuzz fuzz-seeds bench bench-compare bench-llm bench-sidecar bench-fleet bench-deliveries bench-page profile screenshots mutants locks cover lint check cross layers house vuln tidy deps clean
 .DEFAULT_GOAL := help
 
 help: ## list the verbs
@@ -65,7 +65,9 @@ attack: deps ## attack weir serve as it ships, with calm traffic beside each att
 
 # What is given to users has no symbols for a debugger (stacks of panics are as they were), and none of the traces of
 # gRPC, whose templates would keep every method of every type in the binary (docs/adr/0012-what-ships.md).
-RELEASE := -tags grpcnotrace -trimpath -ldflags '-s -w'
+# The compiler inlines what the profile says is called most (docs/adr/0012-what-ships.md): that takes two minutes
+# where nothing is cached.
+RELEASE := -tags grpcnotrace -trimpath -ldflags '-s -w' -pgo=cmd/weir/weir.pgo
 
 build: ## build bin/weir, as it is released: one static file
 	CGO_ENABLED=0 go build $(RELEASE) -buildvcs=$(VCS) -o bin/weir ./cmd/weir
@@ -77,7 +79,7 @@ image: release ## build the image weir, from scratch, with buildah
 	buildah build --layers=false --timestamp "$$(git log -1 --format=%ct)" -t weir -f deploy/container/Containerfile .
 
 extension: ## build bin/extensions/weir-extension, as a layer of AWS Lambda has it: GOARCH=arm64 for Graviton
-	GOOS=linux CGO_ENABLED=0 go build $(RELEASE) -buildvcs=$(VCS) -o bin/extensions/weir-extension ./cmd/weir-extension
+	GOOS=linux CGO_ENABLED=0 go build $(filter-out -pgo=%,$(RELEASE)) -buildvcs=$(VCS) -o bin/extensions/weir-extension ./cmd/weir-extension
 
 race: deps ## test with the race detector
 	@scripts/deps gcc
@@ -97,6 +99,13 @@ bench-compare: ## measure two revisions beside each other: OLD=v0.3.0 NEW=. (BEN
 
 bench-llm: ## measure the sidecar in front of language models, beside a bare reverse proxy
 	go test ./llm/gateway -run '^$$' -bench 'PassThrough|CacheHit|Degraded|FirstContent' -benchtime 4000x -count 3
+
+profile: ## find out anew where weir serve's processor time goes, for make build: cmd/weir/weir.pgo
+	CGO_ENABLED=0 go build -tags grpcnotrace,profile -trimpath -o bin/weir.profile ./cmd/weir
+	cd bench && go build -o ../bin/bench.sidecar ./cmd/sidecar
+	rm -rf bin/profiles && mkdir bin/profiles
+	WEIR_PROFILES=$(CURDIR)/bin/profiles bin/bench.sidecar -rounds 3 -each 1s bin/weir.profile
+	cd tools && go run ./profile ../cmd/weir/weir.pgo ../bin/profiles/*.pprof
 
 bench-sidecar: build ## measure weir serve as it ships, in a process of its own, beside the least that does the same and nginx: COUNT rounds of EACH, the rows that ONLY names
 	cd bench && go build -o ../bin/bench.sidecar ./cmd/sidecar && ../bin/bench.sidecar -rounds $(COUNT) -each $(EACH) -only "$(ONLY)" ../bin/weir

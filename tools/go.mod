@@ -12,6 +12,7 @@ tool (
 require (
 	github.com/CycloneDX/cyclonedx-go v0.12.0
 	github.com/fzipp/gocyclo v0.6.0
+	github.com/google/pprof v0.0.0-20261016150608-1facf8f91b50
 	github.com/sasha-s/go-deadlock v0.3.9
 	golang.org/x/tools v0.51.0
 	k8s.io/api v0.37.2

@@ -194,12 +194,12 @@ func release(t *testing.T) (flags []string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m := regexp.MustCompile(`(?m)^RELEASE := (-tags \w+) (-trimpath) (-ldflags) '([^']+)'$`).FindSubmatch(text)
+	m := regexp.MustCompile(`(?m)^RELEASE := (-tags \w+) (-trimpath) (-ldflags) '([^']+)' (-pgo=\S+)$`).FindSubmatch(text)
 	if m == nil {
 		t.Fatal("the Makefile says nothing of a release")
 	}
 	tags, tag, _ := strings.Cut(string(m[1]), " ")
-	return []string{tags, tag, string(m[2]), string(m[3]), string(m[4])}
+	return []string{tags, tag, string(m[2]), string(m[3]), string(m[4]), string(m[5])}
 }
 
 // A package that looks methods up by their names at run time, as templates do, keeps all methods of all types in the
