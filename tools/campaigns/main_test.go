@@ -32,6 +32,10 @@ func TestCampaignsAreFoundByWhateverWay(t *testing.T) {
 	if err != nil || !slices.Equal(got, want) {
 		t.Errorf("got %q, %v, want %q", got, err, want)
 	}
+	got, err = arguments(tree, "c", "a", ".")
+	if want = []string{"-run", "^(TestByAFlag)$", "./b"}; err != nil || !slices.Equal(got, want) {
+		t.Errorf("got %q, %v, want %q", got, err, want)
+	}
 }
 
 func TestATreeWithoutCampaignsIsAnError(t *testing.T) {
