@@ -16,13 +16,20 @@ import (
 // the same however the body is spaced, in whichever order its members stand, and
 // however its numbers and strings are spelled. Prefixes of the path, such as a
 // deployment's region, are not in it, and nor is who calls.
-func (r *Request) Key() [32]byte { return r.key(false) }
+func (r *Request) Key() [32]byte { return r.key(nil, 0) }
 
 // LooseKey is Key, but that the words of questions may be in any case and spaced in any way. What
 // may call tools has no other key than Key: what it says is no mere question.
-func (r *Request) LooseKey() [32]byte { return r.key(!r.Tools) }
+func (r *Request) LooseKey() [32]byte {
+	if r.Tools {
+		return r.Key()
+	}
+	r = r.open()
+	return r.key(r.said(), 0)
+}
 
-func (r *Request) key(loose bool) [32]byte {
+// key is a hash of the request, in which some strings are loose and one is left out, none if that is 0.
+func (r *Request) key(loose []uint32, without uint32) [32]byte {
 	r = r.open()
 	w := canonicals.Get().(*canonical)
 	defer canonicals.Put(w)
@@ -37,11 +44,9 @@ func (r *Request) key(loose bool) [32]byte {
 		_, _ = w.sum.Write(r.doc.body)
 	} else {
 		w.d, w.skip = &r.doc, r.unkeyed()
-		if w.loose = nil; loose {
-			w.loose = r.said()
-		}
+		w.loose, w.without = loose, without
 		b = w.value(b, 0)
-		w.d, w.loose = nil, nil
+		w.d, w.loose, w.without = nil, nil, 0
 	}
 	if w.buf = b; cap(b) > 1<<20 || cap(w.names) > 1<<12 {
 		w.buf, w.names = nil, nil // keep no giant for requests that are small
@@ -98,12 +103,13 @@ func (r *Request) unkeyed() []string {
 // same: each begins with its kind, what can vary in length is counted, members are
 // sorted by name.
 type canonical struct {
-	d     *document
-	skip  []string // of the outermost object
-	buf   []byte
-	sum   hash.Hash // of what is no longer in buf
-	loose []uint32  // strings that are the same however they are spaced, and in whichever case; in order
-	names []named   // of the objects that are being written, the inner behind the outer
+	d       *document
+	skip    []string // of the outermost object
+	buf     []byte
+	sum     hash.Hash // of what is no longer in buf
+	loose   []uint32  // strings that are the same however they are spaced, and in whichever case; in order
+	without uint32    // a string that is left out; 0 if none is
+	names   []named   // of the objects that are being written, the inner behind the outer
 }
 
 type named struct {
@@ -117,6 +123,9 @@ func (w *canonical) value(b []byte, n uint32) []byte {
 	v := &w.d.nodes[n]
 	if len(b) > mostWritten {
 		b = w.flush(b)
+	}
+	if n == w.without && n > 0 {
+		return append(b, '?') // what no value begins with
 	}
 	b = append(b, '0'+byte(v.kind))
 	switch v.kind {

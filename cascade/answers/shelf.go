@@ -87,7 +87,9 @@ func (s *shelf) fill() {
 	s.reader.docs = max(len(s.titles), fewest)
 	for i := range s.titles {
 		t := &s.titles[i]
-		t.terms = s.splitter.split(t.text)
+		if t.terms == nil {
+			t.terms = s.splitter.split(t.text)
+		}
 		s.reader.add(i, t.indexed(), t.terms)
 	}
 }

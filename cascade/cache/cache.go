@@ -89,6 +89,14 @@ func (c *Cache) Get(ctx context.Context, now time.Time, k Key) (e Entry, s State
 	return e, s, age
 }
 
+// Peek is Get for what memory has, which counts nothing and asks no store.
+func (c *Cache) Peek(now time.Time, k Key) (e Entry, s State, age time.Duration) {
+	return c.look(now, k)
+}
+
+// Until is when an entry is of no use any more.
+func (c *Cache) Until(e Entry) time.Time { return e.Stored.Add(c.o.keep(&e)) }
+
 // look finds what memory has.
 func (c *Cache) look(now time.Time, k Key) (Entry, State, time.Duration) {
 	h, ok := c.memory.get(k)

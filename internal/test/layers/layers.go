@@ -42,6 +42,7 @@ var order = [...][]string{
 	{"internal/test/drstest"},
 	{"awsx", "grpcx", "internal/jwks"},
 	{"cascade/cache", "cascade/answers"},
+	{"cascade/similar"},
 	{"delivery"},
 	{"internal/test/otlptest", "observe/rules"},
 	{"observe"},

@@ -1,0 +1,169 @@
+package similar
+
+import (
+	"fmt"
+	"os"
+	"testing"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/seed1158cd35/weir/cascade/cache"
+)
+
+var t0 = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+
+var rest = [32]byte{9}
+
+func keyOf(tenant string, n byte) cache.Key {
+	return cache.Key{Tenant: tenant, Route: "chat", Model: "m", Hash: [32]byte{n}}
+}
+
+func open(t testing.TB, o Options) *Index {
+	t.Helper()
+	x, err := New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return x
+}
+
+// A case is a question that was asked, ways to ask the same, and questions that ask something else.
+type labelled struct {
+	Asked       string
+	Same, Other []string
+}
+
+func read(t testing.TB) (sets map[string][]labelled) {
+	t.Helper()
+	data, err := os.ReadFile("testdata/questions.yaml")
+	if err == nil {
+		err = yaml.Unmarshal(data, &sets)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return sets
+}
+
+// No question is answered by the answer to another one: one that differs in a number, a name, a negation, a sign, the order
+// of its words or a word that every text has. Of those that ask the same a part is found: what is written with
+// other words is asked anew.
+func TestPrecisionAndRecallOfSimilarQuestions(t *testing.T) {
+	for name, set := range read(t) {
+		x := open(t, Options{})
+		for i, l := range set {
+			x.Add(t0, keyOf("t", byte(i)), rest, l.Asked, t0.Add(time.Hour))
+		}
+		right, wrong, same, other := 0, 0, 0, 0
+		ask := func(question string, want int) {
+			k, confidence, ok := x.Find(t0, keyOf("t", 255), rest, question)
+			switch {
+			case ok && int(k.Hash[0]) == want:
+				right++
+				if confidence < Usual || confidence >= 1 {
+					t.Errorf("%q: confidence %v", question, confidence)
+				}
+			case ok:
+				wrong++
+				t.Errorf("%s: %q is answered as %q, confidence %v", name, question, set[k.Hash[0]].Asked, confidence)
+			case want >= 0:
+				t.Logf("%s: %q is not found", name, question)
+			}
+		}
+		for i, l := range set {
+			for _, q := range l.Same {
+				same++
+				ask(q, i)
+			}
+			for _, q := range l.Other {
+				other++
+				ask(q, -1)
+			}
+		}
+		t.Logf("%s: of %d that ask the same %d are found, recall %.2f; of %d that do not %d are", name, same, right, float64(right)/float64(same), other, wrong)
+		if recall := float64(right) / float64(same); recall < 0.6 {
+			t.Errorf("%s: recall %.2f, want 0.6", name, recall)
+		}
+	}
+}
+
+func TestQuestionsOfOneTenantAreFoundForNoOther(t *testing.T) {
+	x := open(t, Options{})
+	mine := keyOf("ann", 1)
+	x.Add(t0, mine, rest, "How do I reset my password?", t0.Add(time.Hour))
+	const asked = "how can I reset my password"
+	if k, _, ok := x.Find(t0, keyOf("ann", 2), rest, asked); !ok || k != mine {
+		t.Fatalf("ann finds %v, %v", k, ok)
+	}
+	for name, k := range map[string]cache.Key{
+		"another tenant": {Tenant: "bob", Route: "chat", Model: "m"}, "no tenant": {Route: "chat", Model: "m"},
+		"another route": {Tenant: "ann", Route: "other", Model: "m"}, "another model": {Tenant: "ann", Route: "chat", Model: "n"},
+	} {
+		if k, _, ok := x.Find(t0, k, rest, asked); ok {
+			t.Errorf("%s finds %v", name, k)
+		}
+	}
+	if _, _, ok := x.Find(t0, mine, [32]byte{1}, asked); ok {
+		t.Error("found for another rest of the request")
+	}
+}
+
+func TestQuestionsEndWithTheirAnswers(t *testing.T) {
+	x := open(t, Options{})
+	x.Add(t0, keyOf("t", 1), rest, "How do I reset my password?", t0.Add(time.Hour))
+	const asked = "how can I reset my password"
+	if _, _, ok := x.Find(t0.Add(time.Hour-1), keyOf("t", 2), rest, asked); !ok {
+		t.Error("not found in time")
+	}
+	if _, _, ok := x.Find(t0.Add(time.Hour), keyOf("t", 2), rest, asked); ok {
+		t.Error("found when its answer is over")
+	}
+	x.Add(t0.Add(time.Hour), keyOf("t", 3), rest, "Where is my order?", t0.Add(2*time.Hour))
+	if s := x.Stats(); s.Questions != 1 || s.Found != 1 {
+		t.Errorf("got %+v, want the one question that is not over", s)
+	}
+}
+
+func TestAnIndexIsBounded(t *testing.T) {
+	x := open(t, Options{MaxBytes: 200 << 10})
+	for i := range 2000 {
+		k := cache.Key{Tenant: fmt.Sprint("tenant ", i%50), Hash: [32]byte{byte(i), byte(i >> 8)}}
+		x.Add(t0, k, rest, fmt.Sprintf("How do I reset password number %d of many?", i), t0.Add(time.Hour))
+		if s := x.Stats(); s.Bytes > 200<<10 {
+			t.Fatalf("after %d: %d bytes", i, s.Bytes)
+		}
+	}
+	one := open(t, Options{})
+	for i := range 2 * MostTogether {
+		one.Add(t0, cache.Key{Hash: [32]byte{byte(i), byte(i >> 8)}}, rest, fmt.Sprintf("How do I reset password number %d of many?", i), t0.Add(time.Hour))
+	}
+	if s := one.Stats(); s.Questions != MostTogether {
+		t.Errorf("%d questions together, want %d", s.Questions, MostTogether)
+	}
+	if _, _, ok := one.Find(t0, cache.Key{}, rest, "how can I reset password number 5 of many"); ok {
+		t.Error("the oldest is still there")
+	}
+	if _, _, ok := one.Find(t0, cache.Key{}, rest, fmt.Sprintf("how can I reset password number %d of many", 2*MostTogether-1)); !ok {
+		t.Error("the latest is not there")
+	}
+}
+
+func TestMistakesInOptions(t *testing.T) {
+	for _, o := range []Options{{Threshold: 0.5}, {Threshold: 1.1}, {MaxBytes: -1}} {
+		if _, err := New(o); err == nil {
+			t.Errorf("%+v is taken", o)
+		}
+	}
+}
+
+// What cannot be told word by word has no similar question.
+func TestQuestionsWithoutWordsApartAreNotSimilar(t *testing.T) {
+	x := open(t, Options{})
+	for i, q := range []string{"返品したいのですが", "返品できますか", "我想退货", "반품하고 싶어요", "", "???", "12345"} {
+		x.Add(t0, keyOf("t", byte(i)), rest, q, t0.Add(time.Hour))
+		if _, _, ok := x.Find(t0, keyOf("t", 9), rest, q+" "); ok {
+			t.Errorf("%q is found", q)
+		}
+	}
+}
