@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/seed1158cd35/weir/cascade/answers"
 	"github.com/seed1158cd35/weir/cascade/cache"
 	"github.com/seed1158cd35/weir/llm"
 	"github.com/seed1158cd35/weir/llm/price"
@@ -126,7 +127,9 @@ func (m *meter) remember() {
 		b.entry.Store(&e)
 		return
 	}
-	if key := m.x.key; key != nil {
-		m.x.d.o.Cache.Put(e.Stored, *key, e)
+	if key := m.x.key; key != nil && m.x.d.o.Cache.Put(e.Stored, *key, e) {
+		if q := m.x.wording(); q != nil {
+			m.x.d.o.Similar.Add(e.Stored, *key, q.rest, q.text, m.x.d.o.Cache.Until(e), answers.Accepted(m.x.language)...)
+		}
 	}
 }

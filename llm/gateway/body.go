@@ -98,6 +98,7 @@ func (x *exchange) rest() {
 	x.expected()
 	if x.keeps() {
 		x.hash = new(x.question())
+		x.wording()
 	}
 	x.request.Rest()
 }

@@ -29,6 +29,7 @@ type conduct struct {
 	state cache.State
 	age   time.Duration
 	held  cache.Entry // what the cache has
+	near  float64     // how sure it is that this answers the question, if it was given to one like it; else 0
 
 	replayed bool // and it is the answer
 

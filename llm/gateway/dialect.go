@@ -20,6 +20,7 @@ import (
 	"github.com/seed1158cd35/weir/cascade"
 	"github.com/seed1158cd35/weir/cascade/answers"
 	"github.com/seed1158cd35/weir/cascade/cache"
+	"github.com/seed1158cd35/weir/cascade/similar"
 	"github.com/seed1158cd35/weir/httpx"
 	"github.com/seed1158cd35/weir/internal/veil"
 	"github.com/seed1158cd35/weir/limit"
@@ -45,8 +46,9 @@ type Options struct {
 
 	Callers *Callers // who may call how much
 	Cache   *cache.Cache
-	Loose   bool // questions are the same in any case, and spaced in any way
-	Any     bool // answers to requests with a temperature are kept, too
+	Similar *similar.Index // finds kept answers to questions like the one that is asked; nil means to no other
+	Loose   bool           // questions are the same in any case, and spaced in any way
+	Any     bool           // answers to requests with a temperature are kept, too
 
 	Cascade *cascade.Cascade // its first tier is the upstream itself
 	Tiers   []Tier           // of the cascade, in its order; the first is the zero Tier
@@ -92,7 +94,7 @@ type Used struct {
 type Answered struct {
 	Upstream, Tier string
 	Degraded       bool
-	Cache          string // hit, stale, old or miss; "" if nothing is kept
+	Cache          string // hit, stale, old, similar or miss; "" if nothing is kept
 	Took           time.Duration
 }
 

@@ -16,7 +16,7 @@ const (
 	TierHeader       = "X-Weir-Tier"       // who answered: primary, or the name of a tier
 	ConfidenceHeader = "X-Weir-Confidence" // from 0 to 1
 	DegradedHeader   = "X-Weir-Degraded"   // true if a better tier would have answered on a better day
-	CacheHeader      = "X-Weir-Cache"      // hit, stale, old or miss
+	CacheHeader      = "X-Weir-Cache"      // hit, stale, old, similar or miss
 	latencyHeader    = "X-Weir-Latency-Ms" // until the answer began
 	EstimateHeader   = "X-Weir-Tokens-Estimated"
 	CostHeader       = "X-Weir-Cost"    // in the currency of the price table; of a stream in its trailer
@@ -37,7 +37,7 @@ func (c *conduct) announce(resp *http.Response, from cascade.Result[*http.Respon
 	h.Set(latencyHeader, strconv.FormatInt(took.Milliseconds(), 10))
 	state := ""
 	if c.x.key != nil {
-		state = c.state.String()
+		state = c.found()
 		if !c.replayed {
 			state = cache.Miss.String()
 		}

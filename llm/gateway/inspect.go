@@ -37,6 +37,8 @@ type exchange struct {
 	trailed  bool              // something may follow its body
 	held     *buffers.Claim    // of the process's memory, for the body
 	hash     *[32]byte         // of the question, if it is known already
+	words    *wording          // see wording
+	worded   bool              // it was looked for
 	nested   bool              // it is sent in the place of another request
 	array    bool              // a stream of Gemini's is to be an array
 	priority limit.Priority

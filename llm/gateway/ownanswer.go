@@ -3,6 +3,7 @@ package gateway
 import (
 	"bytes"
 	"io"
+	"math"
 	"math/rand/v2"
 	"net/http"
 	"strconv"
@@ -19,6 +20,9 @@ func (c *conduct) old(turn cascade.Turn) (*http.Response, error) {
 	if c.x.key == nil || c.state == cache.Miss {
 		return nil, cascade.ErrNothing
 	}
+	if c.near > 0 {
+		turn.Confidence = c.less(turn.Confidence)
+	}
 	resp := c.replay(c.held, turn, true)
 	if resp == nil {
 		return nil, cascade.ErrNothing
@@ -26,6 +30,9 @@ func (c *conduct) old(turn cascade.Turn) (*http.Response, error) {
 	c.replayed = true
 	return resp, nil
 }
+
+// less is how sure an answer of the cache is that was given to another question.
+func (c *conduct) less(confidence float64) float64 { return math.Floor(100*confidence*c.near) / 100 }
 
 // static is a static answer to the question.
 func (c *conduct) static(t *Tier, turn cascade.Turn) (*http.Response, error) {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/seed1158cd35/weir/cascade"
+	"github.com/seed1158cd35/weir/cascade/answers"
 	"github.com/seed1158cd35/weir/cascade/cache"
 	"github.com/seed1158cd35/weir/httpx"
 	"github.com/seed1158cd35/weir/limit"
@@ -54,21 +55,75 @@ func (c *conduct) recall() *http.Response {
 	}
 	s := begins(c.r.Context(), "cache")
 	c.held, c.state, c.age = c.x.d.o.Cache.Get(c.r.Context(), c.start, *c.x.key)
-	s.ends(trace.Text(trace.AttrCache, c.state.String()))
-	if c.state != cache.Hit && c.state != cache.Stale {
+	confidence := 1.0
+	if c.resemble(); c.near > 0 {
+		confidence = c.near
+	}
+	s.ends(trace.Text(trace.AttrCache, c.found()))
+	if c.state != cache.Hit && (c.state != cache.Stale || c.near > 0) {
 		return nil
 	}
-	resp := c.replay(c.held, cascade.Turn{Tier: cached, Confidence: 1}, false)
+	resp := c.replay(c.held, cascade.Turn{Tier: cached, Confidence: confidence}, false)
 	if resp == nil {
-		c.state = cache.Miss
+		c.state, c.near = cache.Miss, 0
 		return nil
 	}
 	if c.state == cache.Stale && !c.x.d.closed() {
 		c.x.d.o.Cache.Refresh(*c.x.key, c.refresh)
 	}
 	c.replayed = true
-	c.announce(resp, cascade.Result[*http.Response]{Tier: cached, Confidence: 1})
+	c.announce(resp, cascade.Result[*http.Response]{Tier: cached, Confidence: confidence})
 	return resp
+}
+
+// resemble looks for the kept answer to a question like this one, if there is none to it that may be given now. One that
+// is no longer fresh is for the tier of the cache alone, and only if there is no other.
+func (c *conduct) resemble() {
+	x := c.x
+	if x.d.o.Similar == nil || c.state == cache.Hit || c.state == cache.Stale {
+		return
+	}
+	q := x.wording()
+	if q == nil {
+		return
+	}
+	key, near, ok := x.d.o.Similar.Find(c.start, *x.key, q.rest, q.text, answers.Accepted(x.language)...)
+	if !ok {
+		return
+	}
+	held, state, age := x.d.o.Cache.Peek(c.start, key)
+	if state == cache.Hit || state != cache.Miss && c.state == cache.Miss {
+		c.held, c.state, c.age, c.near = held, state, age, near
+	}
+}
+
+// found is what the cache had, in a word.
+func (c *conduct) found() string {
+	if c.near > 0 {
+		return Similar
+	}
+	return c.state.String()
+}
+
+// Similar is what the cache had if that is the answer to another question, which is like the one that was asked.
+const Similar = "similar"
+
+// A wording is a question for which another one like it may have the answer: llm.Request.Similar.
+type wording struct {
+	rest [32]byte
+	text string
+}
+
+// wording is that of the request, nil if its question does not stand alone.
+func (x *exchange) wording() *wording {
+	if x.d.o.Similar == nil || x.worded {
+		return x.words
+	}
+	x.worded = true
+	if rest, text, ok := x.request.Similar(); ok && len(text) <= answers.MaxAsked {
+		x.words = &wording{rest, text}
+	}
+	return x.words
 }
 
 // cached is the name of the tier that the cache is.

@@ -20,6 +20,9 @@ func (c *conduct) fall() (*http.Response, error) {
 	res, err := cascade.Run(c.r.Context(), c.x.d.o.Cascade, c.tier)
 	if err == nil {
 		c.forget(res.Value)
+		if c.replayed && c.near > 0 {
+			res.Confidence = c.less(res.Confidence)
+		}
 		c.announce(res.Value, res)
 		return res.Value, nil
 	}

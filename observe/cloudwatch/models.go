@@ -6,7 +6,7 @@ import "github.com/seed1158cd35/weir"
 type Answer struct {
 	Upstream, Tier string
 	Degraded       bool   // it came from below the first tier
-	Cache          string // what the cache had: hit, stale, old or miss; "" if nothing is kept
+	Cache          string // what the cache had: hit, stale, old, similar or miss; "" if nothing is kept
 }
 
 // Answered counts an answer.

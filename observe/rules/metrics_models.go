@@ -7,7 +7,7 @@ var modelsMetrics = []Metric{
 	{"weir_llm_first_content_seconds", Histogram, []string{"upstream", "tier"},
 		"time until an answer began"},
 	{"weir_llm_cache_total", Counter, []string{"upstream", "state"},
-		"calls whose answers may be kept, by what the cache had: `hit`, `stale`, `old` or `miss`"},
+		"calls whose answers may be kept, by what the cache had: `hit`, `stale`, `old`, `similar` (the answer to another question) or `miss`"},
 	{"weir_llm_tier_changes_total", Counter, []string{"upstream", "tier", "to"},
 		"times that the breaker of a cascade's tier changed its state: `to` is `closed`, `open` or `half-open`"},
 	{"weir_llm_calls_total", Counter, []string{"tenant", "user", "model"},

@@ -40,5 +40,5 @@ const (
 	AttrCost      = "weir.cost"             // in the currency of the price table
 	AttrTier      = "weir.tier"             // who answered, or was asked
 	AttrDegraded  = "weir.degraded"
-	AttrCache     = "weir.cache" // hit, stale, old or miss
+	AttrCache     = "weir.cache" // hit, stale, old, similar or miss
 )

@@ -268,7 +268,7 @@ upstreams:
       hold: 5s
       patience: 25s
       callers: false
-      cache: {ttl: 5m, stale_while_revalidate: off, stale_if_error: 1h, memory: 1GiB, any_temperature: true, loose: true}
+      cache: {ttl: 5m, stale_while_revalidate: off, stale_if_error: 1h, memory: 1GiB, any_temperature: true, loose: true, similar: 90%}
       cascade:
         deadline: 20s
         maintenance: {on: true, message: "We are at work.", reduced: [uploads, search]}

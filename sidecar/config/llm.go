@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/seed1158cd35/weir/cascade/similar"
 	"github.com/seed1158cd35/weir/internal/doc"
 	"github.com/seed1158cd35/weir/limit"
 	"github.com/seed1158cd35/weir/llm"
@@ -35,6 +36,7 @@ type Cache struct {
 	Memory                   int64 // bytes
 	AnyTemperature           bool
 	Loose                    bool
+	Similar                  float64 // how sure it must be that a question asks what another one asked; 0 means that none is looked for
 }
 
 var llmFields = []field[LLM]{
@@ -80,7 +82,24 @@ var cacheFields = []field[Cache]{
 	one("memory", size(1<<20, 1<<40), func(c *Cache) *int64 { return &c.Memory }, "64MiB", "How much memory the answers take, those among them that wait to be written to the store. All caches together have a quarter at most of what weir may hold of bodies; see docs/security.md."),
 	one("any_temperature", boolean, func(c *Cache) *bool { return &c.AnyTemperature }, "false", "Keeps answers to requests with a temperature above 0, too: then everybody gets the same."),
 	one("loose", boolean, func(c *Cache) *bool { return &c.Loose }, "false", "Questions are the same in whichever case they are and however they are spaced: what people say, not instructions. Requests with tools are taken as they are. Not for models that are asked about programs."),
+	one("similar", sureness, func(c *Cache) *float64 { return &c.Similar }, "off", "Gives the kept answer to a question of the same tenant that asks the same in other words, and how sure it must be of that: `true` means 95%. All else of the request must be the same, and it has no tools or images; see docs/llm.md. A sixteenth of `memory` is for the questions."),
 }
+
+// sureness is true, off, or how sure an answer must be.
+var sureness = form[float64]{"true, a share (95%), or off", func(d *decoder, n *node) (float64, bool) {
+	switch {
+	case isOff(n):
+		return 0, true
+	case isOn(n):
+		return similar.Usual, true
+	}
+	v, ok := share.read(d, n)
+	if ok && v < similar.Least {
+		d.Bad(n, "write similar: true", "must be at least %v%%: below that questions with other words would be the same", 100*similar.Least)
+		return 0, false
+	}
+	return v, ok
+}}
 
 func readCache(d *decoder, n *node, l *LLM) {
 	if isOff(n) {

@@ -169,3 +169,17 @@ func TestMistakesInACascade(t *testing.T) {
 		}
 	}
 }
+
+func TestSimilarQuestionsAreSwitchedOn(t *testing.T) {
+	for text, want := range map[string]float64{"cache: true": 0, "cache: {similar: off}": 0, "cache: {similar: true}": 0.95, "cache: {similar: 80%}": 0.8, "cache: {similar: 1}": 1} {
+		f, err := Parse("weir.yaml", []byte("upstreams: {chat: {url: http://a.example, llm: {family: openai, "+text+"}}}"), nil)
+		if err != nil || f.LLM["chat"].Cache.Similar != want {
+			t.Errorf("%s: %v, %v; want %v", text, f, err, want)
+		}
+	}
+	for _, text := range []string{"79%", "101%", "often"} {
+		if _, err := Parse("weir.yaml", []byte("upstreams: {chat: {url: http://a.example, llm: {family: openai, cache: {similar: "+text+"}}}}"), nil); err == nil || !strings.Contains(err.Error(), "similar") {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+}

@@ -19,6 +19,7 @@ import (
 	"github.com/seed1158cd35/weir/cascade/answers"
 	"github.com/seed1158cd35/weir/cascade/cache"
 	"github.com/seed1158cd35/weir/cascade/cache/recordblob"
+	"github.com/seed1158cd35/weir/cascade/similar"
 	"github.com/seed1158cd35/weir/fleet"
 	"github.com/seed1158cd35/weir/internal/veil"
 	"github.com/seed1158cd35/weir/llm"
@@ -135,8 +136,9 @@ func (m *models) changed(upstream string, c cascade.Change) {
 
 // kept is a cache and what it was made for.
 type kept struct {
-	config config.Cache
-	cache  *cache.Cache
+	config  config.Cache
+	cache   *cache.Cache
+	similar *similar.Index // nil if questions are not compared
 }
 
 // apply gives the upstreams of a file that are language models their dialects, over those
@@ -258,7 +260,7 @@ func (f *fitting) dialect(u *config.Upstream, c config.LLM) (put func() error, e
 	}
 	return func() (err error) {
 		if c.Cache != nil {
-			if o.Cache, err = f.cache(u.Name, *c.Cache); err != nil {
+			if o.Cache, o.Similar, err = f.cache(u.Name, *c.Cache); err != nil {
 				return err
 			}
 			o.Any, o.Loose = c.Cache.AnyTemperature, c.Cache.Loose
@@ -297,25 +299,40 @@ func (f *fitting) origin(upstream string) (at string, own bool) {
 }
 
 // cache is that of an upstream: the one that it has if nothing has changed.
-func (f *fitting) cache(upstream string, c config.Cache) (*cache.Cache, error) {
+func (f *fitting) cache(upstream string, c config.Cache) (*cache.Cache, *similar.Index, error) {
 	m, share := f.models, f.share[upstream]
+	questions := int64(0)
+	if c.Similar > 0 {
+		questions = share / 16
+		share -= questions
+	}
 	if k, ok := m.caches[upstream]; ok && reflect.DeepEqual(k.config, c) {
 		k.cache.Resize(share)
-		return k.cache, nil
+		if k.similar != nil {
+			k.similar.Resize(questions)
+		}
+		return k.cache, k.similar, nil
+	}
+	next := kept{config: c}
+	if c.Similar > 0 {
+		var err error
+		if next.similar, err = similar.New(similar.Options{Threshold: c.Similar, MaxBytes: max(1, questions)}); err != nil {
+			return nil, nil, err
+		}
 	}
 	o := cache.Options{TTL: c.TTL, StaleWhileRevalidate: c.Revalidate, StaleIfError: c.IfError, MaxBytes: share}
 	if m.store != nil {
 		o.Shared = recordblob.New(m.store, recordblob.Options{Group: "cache/" + upstream})
 	}
-	made, err := cache.New(o)
-	if err != nil {
-		return nil, err
+	var err error
+	if next.cache, err = cache.New(o); err != nil {
+		return nil, nil, err
 	}
 	if k, ok := m.caches[upstream]; ok {
 		_ = k.cache.Close()
 	}
-	m.caches[upstream] = kept{c, made}
-	return made, nil
+	m.caches[upstream] = next
+	return next.cache, next.similar, nil
 }
 
 // tiersOf reads what the tiers of a cascade need.
@@ -386,5 +403,5 @@ func (m *models) look(upstream string) *status.Model {
 	if tiers == nil && k.cache == nil {
 		return nil
 	}
-	return status.ModelOf(tiers, k.cache)
+	return status.ModelOf(tiers, k.cache, k.similar)
 }

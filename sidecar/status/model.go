@@ -7,6 +7,7 @@ import (
 	"github.com/seed1158cd35/weir/breaker"
 	"github.com/seed1158cd35/weir/cascade"
 	"github.com/seed1158cd35/weir/cascade/cache"
+	"github.com/seed1158cd35/weir/cascade/similar"
 )
 
 // A Model is what an upstream has that is a language model. Times are in milliseconds.
@@ -36,10 +37,19 @@ type Cache struct {
 	Stale   int64 `json:"stale"`
 	Old     int64 `json:"old"`
 	Misses  int64 `json:"misses"`
+
+	Similar *Similar `json:"similar,omitempty"` // nil if questions are not compared
 }
 
-// ModelOf is the state of a cascade and a cache now; either may be nil.
-func ModelOf(tiers *cascade.Cascade, kept *cache.Cache) *Model {
+// Similar is the questions that are compared, and for how many another one like it was found.
+type Similar struct {
+	Questions int64 `json:"questions"`
+	Bytes     int64 `json:"bytes"`
+	Found     int64 `json:"found"`
+}
+
+// ModelOf is the state of a cascade and a cache now; either may be nil, and so may the questions of the cache.
+func ModelOf(tiers *cascade.Cascade, kept *cache.Cache, questions *similar.Index) *Model {
 	m := &Model{}
 	if tiers != nil {
 		for _, v := range tiers.View() {
@@ -52,6 +62,10 @@ func ModelOf(tiers *cascade.Cascade, kept *cache.Cache) *Model {
 	if kept != nil {
 		s := kept.Stats()
 		m.Cache = &Cache{Entries: s.Entries, Bytes: s.Bytes, Hits: s.Hits, Stale: s.Stale, Old: s.Old, Misses: s.Misses}
+		if questions != nil {
+			s := questions.Stats()
+			m.Cache.Similar = &Similar{s.Questions, s.Bytes, s.Found}
+		}
 	}
 	return m
 }
@@ -65,6 +79,9 @@ func (m *Model) print(w io.Writer) {
 	}
 	if c := m.Cache; c != nil {
 		fmt.Fprintf(w, "  cache: %d answers in %.1f MiB; hits %d, stale %d, old %d, misses %d\n", c.Entries, float64(c.Bytes)/(1<<20), c.Hits, c.Stale, c.Old, c.Misses)
+		if s := c.Similar; s != nil {
+			fmt.Fprintf(w, "  similar questions: %d in %.1f MiB; found %d\n", s.Questions, float64(s.Bytes)/(1<<20), s.Found)
+		}
 	}
 }
 

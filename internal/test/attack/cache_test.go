@@ -60,3 +60,45 @@ upstreams:
 		}
 	}, ann)
 }
+
+// Callers ask in other words what another one has asked: with similar questions switched on, none is given the other's answer,
+// whether they are told apart by a token, a credential, a cookie or a header; each finds its own.
+func TestAttackSimilarQuestionsOfOthers(t *testing.T) {
+	var n atomic.Int64
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		w.Header().Set("Content-Type", "application/json")
+		fmt.Fprintf(w, `{"object":"chat.completion","choices":[{"index":0,"message":{"role":"assistant","content":"the answer %d"},"finish_reason":"stop"}]}`, n.Add(1))
+	}))
+	defer s.Close()
+	w := served.Start(t, local+fmt.Sprintf(`
+tokens: {ann: {env: ANN_TOKEN}, bob: {env: BOB_TOKEN}}
+callers: {keys: {tenant: "header:X-Tenant"}, limits: {user: off, user-day: off}}
+upstreams:
+  gpt: {url: %q, llm: {family: openai, key_env: GPT_KEY, cache: {similar: 80%%}}}
+  mine: {url: %q, llm: {family: openai, cache: {similar: 80%%}}}
+%s`, s.URL, s.URL, bystander(t)), append([]string{"ANN_TOKEN=the-token-of-ann-and-nobody", "BOB_TOKEN=the-token-of-bob-and-nobody"}, keys...)...)
+	const ann, bob = "X-Weir-Token: the-token-of-ann-and-nobody", "X-Weir-Token: the-token-of-bob-and-nobody"
+	beside(t, w.Serve.Listen, func() {
+		for _, upstream := range []string{"gpt", "mine"} {
+			whose := make(map[string]int)
+			for i, fields := range [][]string{
+				{ann}, {bob}, {ann, "Cookie: session=1"}, {ann, "Cookie: session=2"}, {bob, "Cookie: session=1"}, {ann, "X-Auth-Token: 1"}, {ann, "X-Auth-Token: 2"},
+				{ann, "X-Tenant: 1"}, {ann, "X-Tenant: 2"}, {ann, "X-Csrf: 1"},
+			} {
+				for j, question := range []string{"How do I reset my password?", "how can I reset my password", "Please, how to reset my password"} {
+					fields := append([]string{"Content-Type: application/json"}, fields...)
+					resp := say(t, w.Serve.Listen, request("POST", "/"+upstream+"/v1/chat/completions", w.Serve.Listen, fmt.Sprintf(`{"model":"gpt-4o","messages":[{"role":"user","content":%q}]}`, question), fields...))
+					_, got, _ := strings.Cut(text(resp), `"choices"`)
+					if first, known := whose[got]; known && first != i {
+						t.Errorf("%s: %q asks %q and was given the answer of caller %d", upstream, fields, question, first)
+					}
+					whose[got] = i
+					if state := resp.Header.Get("X-Weir-Cache"); state != []string{"miss", "similar", "similar"}[j] {
+						t.Errorf("%s: %q asks %q: %d %s", upstream, fields, question, resp.StatusCode, state)
+					}
+				}
+			}
+		}
+	}, ann)
+}
