@@ -31,6 +31,7 @@ type Record struct {
 	Held    uint8         // attempts that were not made because nothing succeeded
 	Class   outcome.Class // of the last attempt; unknown if none was made
 	Refused bool          // the gates had the last word: there was no attempt, or no other one
+	Part    bool          // Call.Part
 
 	heard uint8 // who of several listeners wants to know more; see Tee
 
@@ -87,13 +88,14 @@ type recorded struct {
 	began  time.Duration // when the call did
 	asked  uint32        // microseconds that the present attempt spent with questions to the store
 	run    bool          // a Run ends the record, and not the permit
+	part   bool          // Call.Part
 	closed bool          // it has ended
 }
 
 // begins has a record of a call kept that begins, if anybody may want one.
 func (k *recorded) begins(p *Permit, u *Upstream, plan *plan, c *Call, now time.Duration, run bool) {
 	if u.options.Events.Recorded != nil {
-		*k = recorded{note: c.Note, began: now, run: run}
+		*k = recorded{note: c.Note, began: now, run: run, part: c.Part}
 		p.plan, p.id, p.keys = plan, c.ID, c.Keys
 	}
 }
@@ -102,7 +104,7 @@ func (k *recorded) begins(p *Permit, u *Upstream, plan *plan, c *Call, now time.
 func (k *recorded) of(p *Permit) *Record {
 	if k.record == nil {
 		r := records.Get().(*Record) // a zero one
-		r.ID, r.Keys, r.Note, r.Began, r.at, r.plan = p.id, p.keys, k.note, k.began, k.began, p.plan
+		r.ID, r.Keys, r.Note, r.Began, r.at, r.plan, r.Part = p.id, p.keys, k.note, k.began, k.began, p.plan, k.part
 		k.record = r
 	}
 	return k.record

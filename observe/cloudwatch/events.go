@@ -78,6 +78,11 @@ func (e *Exporter) decided(d weir.Decided) {
 	}
 }
 
+// Refused counts a refusal that no upstream has made, such as that of a connection for which there is no place.
+func (e *Exporter) Refused(s weir.Subject, why weir.Reason) {
+	e.count(key{kind: refused, word: observe.Reason(why)}, &s)
+}
+
 func (e *Exporter) acquired(a weir.Acquired) {
 	e.countN(key{kind: acquired, word: a.Limit}, &a.Subject, a.Units)
 }

@@ -6,6 +6,7 @@ import "github.com/prometheus/client_golang/prometheus"
 type SocketCounts struct {
 	Upstream string
 	Open     int64                                                        // connections
+	Most     int64                                                        // of them that there may be; 0 means any number
 	Messages func(yield func(route, direction, decision string, n int64)) // each row once
 	Closed   func(yield func(code string, n int64))
 }
@@ -19,12 +20,13 @@ type sockets func(yield func(SocketCounts) bool)
 
 var (
 	descSockets        = gauge("weir_ws_connections", "WebSockets that are open.", "upstream")
+	descSocketsMost    = gauge("weir_ws_connections_max", "WebSockets that may be open at once.", "upstream")
 	descSocketMessages = gauge("weir_ws_messages_total", "Messages of WebSockets, by what was decided on them.", "upstream", "route", "direction", "decision")
 	descSocketsClosed  = gauge("weir_ws_closed_total", "WebSockets that were closed, by the code on the caller's side.", "upstream", "code")
 )
 
 func (s sockets) Describe(to chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{descSockets, descSocketMessages, descSocketsClosed} {
+	for _, d := range []*prometheus.Desc{descSockets, descSocketsMost, descSocketMessages, descSocketsClosed} {
 		to <- d
 	}
 }
@@ -35,6 +37,9 @@ func (s sockets) Collect(to chan<- prometheus.Metric) {
 	}
 	for c := range s {
 		send(descSockets, prometheus.GaugeValue, c.Open, c.Upstream)
+		if c.Most > 0 {
+			send(descSocketsMost, prometheus.GaugeValue, c.Most, c.Upstream)
+		}
 		c.Messages(func(route, direction, decision string, n int64) {
 			send(descSocketMessages, prometheus.CounterValue, n, c.Upstream, route, direction, decision)
 		})

@@ -74,15 +74,19 @@ func burns(times float64, long, short string, most int) string {
 }
 
 // share is the condition that of a counter's series so large a share is of one kind, of more than 20 in all.
-func share(metric, kind, w, of string) string {
-	return fmt.Sprintf("sum by (job, upstream) (increase(%s{%s}[%s])) / sum by (job, upstream) (increase(%s[%s])) > %s and sum by (job, upstream) (increase(%s[%s])) > 20",
-		metric, kind, w, metric, w, of, metric, w)
+func share(metric, kind, w, of string) string { return shareOf(metric+"{"+kind+"}", metric, w, of) }
+
+// shareOf is share of the series that a selector picks.
+func shareOf(some, all, w, of string) string {
+	grown := func(series string) string { return "sum by (job, upstream) (increase(" + series + "[" + w + "]))" }
+	return grown(some) + " / " + grown(all) + " > " + of + " and " + grown(all) + " > 20"
 }
 
 // Alerts are all there are. Those of an upstream have its name in the label upstream.
 func Alerts(o Options) []Alert {
 	o = o.withDefaults()
-	all := append(upstreamAlerts(), sharedAlerts()...)
+	all := append(upstreamAlerts(), socketAlerts()...)
+	all = append(all, sharedAlerts()...)
 	all = append(all, modelAlerts(o)...)
 	return append(all, processAlerts(o)...)
 }
@@ -131,6 +135,28 @@ func upstreamAlerts() []Alert {
 				"max by (job, upstream, limit) (deriv(weir_quota_used_ratio[1h])) * (max by (job, upstream, limit) (weir_quota_resets_timestamp_seconds) - time()) > 0.99",
 			Summary: "The quota {{ $labels.limit }} of {{ $labels.upstream }} will not last",
 			Text:    "{{ $value | humanizePercentage }} of it is used up, and as fast as in the last hour it ends before its window does. All calls are refused then."},
+	}
+}
+
+func socketAlerts() []Alert {
+	const messages, connects = `direction="to_upstream",route!="connect"`, `direction="to_upstream",route="connect"`
+	return []Alert{
+		{Name: "WeirMessagesRefused", For: 5 * time.Minute, Severity: ticket,
+			Expr:    shareOf("weir_ws_messages_total{"+messages+`,decision="refused"}`, "weir_ws_messages_total{"+messages+"}", "5m", "0.1"),
+			Summary: "More than a tenth of the messages to {{ $labels.upstream }} are refused",
+			Text:    "{{ $value | humanizePercentage }} of the messages that callers send on WebSockets are over a limit. Each is answered with an error, and the connection stays."},
+		{Name: "WeirConnectionsRefused", For: 5 * time.Minute, Severity: ticket,
+			Expr:    shareOf("weir_ws_messages_total{"+connects+`,decision="refused"}`, "weir_ws_messages_total{"+connects+"}", "5m", "0.1"),
+			Summary: "There is no place for more than a tenth of the WebSockets to {{ $labels.upstream }}",
+			Text:    "{{ $value | humanizePercentage }} of the callers that ask for a connection get 429: as many are open as connections or connections_by allow."},
+		{Name: "WeirConnectionsFull", For: 5 * time.Minute, Severity: ticket,
+			Expr:    "max by (job, upstream) (weir_ws_connections / weir_ws_connections_max) > 0.9",
+			Summary: "Nearly as many WebSockets to {{ $labels.upstream }} are open as may be",
+			Text:    "A process has {{ $value | humanizePercentage }} of the connections that it may have. When it has all of them, callers get 429."},
+		{Name: "WeirConnectionsLost", For: 5 * time.Minute, Severity: page,
+			Expr:    shareOf(`weir_ws_closed_total{code="1013"}`, "weir_ws_closed_total", "5m", "0.5"),
+			Summary: "{{ $labels.upstream }} drops its WebSockets",
+			Text:    "{{ $value | humanizePercentage }} of the connections that ended did so because the upstream had gone, or weir could not go on. The breaker hears nothing of it: that a connection began well is all that it counts."},
 	}
 }
 
@@ -196,9 +222,11 @@ func processAlerts(o Options) []Alert {
 // followed says which alerts about an upstream follow from another one, which is enough to be told of.
 func followed() map[string][]string {
 	return map[string][]string{
-		"WeirBreakerOpen":     {"WeirUpstreamFailing", "WeirBurnFast", "WeirBurnSlow", "WeirFailingQuietly", "WeirHighThrottling", "WeirBudgetEmpty", "WeirDegraded"},
-		"WeirUpstreamFailing": {"WeirBurnFast", "WeirBurnSlow", "WeirBudgetEmpty"},
-		"WeirTrouble":         {"WeirUpstreamFailing", "WeirBurnFast", "WeirBurnSlow", "WeirFailingQuietly", "WeirBreakerOpen"},
-		"WeirStoreAway":       {"WeirFallback"},
+		"WeirBreakerOpen":        {"WeirUpstreamFailing", "WeirBurnFast", "WeirBurnSlow", "WeirFailingQuietly", "WeirHighThrottling", "WeirBudgetEmpty", "WeirDegraded", "WeirMessagesRefused", "WeirConnectionsLost"},
+		"WeirUpstreamFailing":    {"WeirBurnFast", "WeirBurnSlow", "WeirBudgetEmpty", "WeirConnectionsLost"},
+		"WeirMessagesRefused":    {"WeirHighThrottling"}, // messages are decisions, too
+		"WeirConnectionsRefused": {"WeirConnectionsFull"},
+		"WeirTrouble":            {"WeirUpstreamFailing", "WeirBurnFast", "WeirBurnSlow", "WeirFailingQuietly", "WeirBreakerOpen"},
+		"WeirStoreAway":          {"WeirFallback"},
 	}
 }

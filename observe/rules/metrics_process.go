@@ -16,6 +16,8 @@ var processMetrics = []Metric{
 		"bodies for which there was no room in time"},
 	{"weir_ws_connections", Gauge, []string{"upstream"},
 		"WebSockets that are open; see docs/websockets.md"},
+	{"weir_ws_connections_max", Gauge, []string{"upstream"},
+		"how many there may be in this process (`connections`); no series where any number may"},
 	{"weir_ws_messages_total", Counter, []string{"upstream", "route", "direction", "decision"},
 		"messages of WebSockets, by direction (`to_upstream` by route, `to_caller`), and whether they were allowed or refused; `connect` are the connections themselves"},
 	{"weir_ws_closed_total", Counter, []string{"upstream", "code"},

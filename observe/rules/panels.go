@@ -27,7 +27,7 @@ func line(expr, legend string) []Line { return []Line{{expr, legend}} }
 
 // Rows are all of the dashboard, in the order in which somebody looks: is it weir or the upstream?
 func Rows() []Row {
-	return []Row{{"Overview", overview()}, {"Upstream", ofUpstream()}, {"Language models", ofModels()}, {"Fleet", ofFleet()}, {"Deliveries", ofDeliveries()}, {"weir itself", ofProcess()}}
+	return []Row{{"Overview", overview()}, {"Upstream", ofUpstream()}, {"Language models", ofModels()}, {"WebSockets", ofSockets()}, {"Fleet", ofFleet()}, {"Deliveries", ofDeliveries()}, {"weir itself", ofProcess()}}
 }
 
 func overview() []Panel {
@@ -98,6 +98,21 @@ func ofModels() []Panel {
 			Lines: line(`sum(increase(weir_llm_spent_total[1h]))`, "all models")},
 		{Title: "Cache", Kind: "timeseries", Unit: "reqps", Stack: true, Text: "What it had for calls whose answers may be kept.",
 			Lines: line(`sum by (state) (rate(weir_llm_cache_total{`+in+`}[$__rate_interval]))`, "{{state}}")},
+	}
+}
+
+func ofSockets() []Panel {
+	return []Panel{
+		{Title: "Connections", Kind: "timeseries", Unit: "short", Text: "That are open, and how many may be, where there is a bound.",
+			Lines: []Line{{`sum by (upstream) (weir_ws_connections{` + in + `})`, "{{upstream}}"}, {`sum by (upstream) (weir_ws_connections_max{` + in + `})`, "{{upstream}} at most"}}},
+		{Title: "Messages", Kind: "timeseries", Unit: "reqps", Text: "That were passed on, in either direction.",
+			Lines: line(`sum by (upstream, direction) (rate(weir_ws_messages_total{decision="allowed",route!="connect",`+in+`}[$__rate_interval]))`, "{{upstream}} {{direction}}")},
+		{Title: "Messages refused", Kind: "timeseries", Unit: "reqps", Stack: true, Text: "By route. The alert is at a tenth of those of callers.",
+			Lines: line(`sum by (upstream, route) (rate(weir_ws_messages_total{decision="refused",route!="connect",`+in+`}[$__rate_interval]))`, "{{upstream}} {{route}}")},
+		{Title: "Connections begun", Kind: "timeseries", Unit: "reqps", Stack: true, Text: "And those for which there was no place.",
+			Lines: line(`sum by (upstream, decision) (rate(weir_ws_messages_total{route="connect",`+in+`}[$__rate_interval]))`, "{{upstream}} {{decision}}")},
+		{Title: "Connections closed", Kind: "timeseries", Unit: "reqps", Stack: true, Text: "By code: 1013 where the upstream does not go on, 1008 for callers that are refused over and over or do not read, 1006 without a word.",
+			Lines: line(`sum by (upstream, code) (rate(weir_ws_closed_total{`+in+`}[$__rate_interval]))`, "{{upstream}} {{code}}")},
 	}
 }
 

@@ -29,7 +29,18 @@ func of(metric, more string) string {
 	return metric + `{job="weir",instance="a",` + more + `}`
 }
 
+// messages are those of callers on a route of WebSockets.
+func messages(route, decision string) string {
+	return `weir_ws_messages_total{job="weir",instance="a",upstream="api",route="` + route + `",direction="to_upstream",decision="` + decision + `"}`
+}
+
+func closed(code string) string {
+	return `weir_ws_closed_total{job="weir",instance="a",upstream="api",code="` + code + `"}`
+}
+
 const (
+	sockets    = `weir_ws_connections{job="weir",instance="a",upstream="api"}`
+	socketsMax = `weir_ws_connections_max{job="weir",instance="a",upstream="api"}`
 	violations = `weir_violations_total{job="weir",instance="a",upstream="api",operation="default",limit="put"}`
 	died       = `weir_delivery_died_total{job="weir",instance="a",upstream="api",reason="rejected"}`
 	dropped    = `weir_delivery_died_total{job="weir",instance="a",upstream="api",reason="dropped"}`
@@ -53,6 +64,13 @@ func rest() map[string]string {
 		of("weir_llm_answers_total", `upstream="api",tier="primary",degraded="false"`): "0x2000", of("weir_llm_answers_total", `upstream="api",tier="second",degraded="true"`): "0x2000",
 		`weir_certificate_not_before_timestamp_seconds{job="weir",instance="a"}`: "-7776000x2000", `weir_certificate_not_after_timestamp_seconds{job="weir",instance="a"}`: "7776000x2000",
 	}
+	for _, route := range []string{"connect", "default", "send"} {
+		all[messages(route, "allowed")], all[messages(route, "refused")] = "0x2000", "0x2000"
+	}
+	for _, code := range []string{"1000", "1006", "1008", "1013"} {
+		all[closed(code)] = "0x2000"
+	}
+	all[sockets], all[socketsMax] = "400x2000", "1000x2000"
 	for _, r := range []string{"ok", "failed", "throttled", "unknown", "refused", "rejected", "canceled", "unsent"} {
 		all[calls(r)] = "0x2000"
 	}
@@ -159,6 +177,36 @@ var plays = map[string]play{
 	"a quota is nine tenths used, slowly, when its window ends": {about: "WeirQuotaLow",
 		series: map[string]string{used: "0.9+0.000001x1200", resets: "18000x1200"},
 		fires:  map[time.Duration][]string{hour: nil, 2 * hour: nil}},
+	"a fifth of the messages is over a limit": {about: "WeirMessagesRefused",
+		series: map[string]string{messages("send", "allowed"): then(80.0, 2*hour), messages("send", "refused"): "0x240 " + then(20.0, hour)},
+		fires:  map[time.Duration][]string{hour: nil, hour + 4*minute: nil, hour + 15*minute: {"WeirMessagesRefused api"}}},
+	"a twentieth of the messages is over a limit, and answers are many": {about: "WeirMessagesRefused",
+		series: map[string]string{messages("send", "allowed"): then(95.0, 2*hour), messages("send", "refused"): then(5.0, 2*hour), messages("connect", "refused"): then(1.0, 2*hour), messages("connect", "allowed"): then(99.0, 2*hour)},
+		fires:  map[time.Duration][]string{30 * minute: nil, hour: nil}},
+	"two messages are over a limit in a quiet night": {about: "WeirMessagesRefused",
+		series: map[string]string{messages("send", "refused"): "0x40 2x400"},
+		fires:  map[time.Duration][]string{12 * minute: nil, 17 * minute: nil}},
+	"there is no place for a third of the connections": {about: "WeirConnectionsRefused",
+		series: map[string]string{messages("connect", "allowed"): then(4.0, 2*hour), messages("connect", "refused"): then(2.0, 2*hour)},
+		fires:  map[time.Duration][]string{4 * minute: nil, 12 * minute: {"WeirConnectionsRefused api"}}},
+	"there is no place for ten connections of a user": {about: "WeirConnectionsRefused",
+		series: map[string]string{messages("connect", "allowed"): then(4.0, 2*hour), messages("connect", "refused"): "0x40 10x400"},
+		fires:  map[time.Duration][]string{12 * minute: nil, 17 * minute: nil}},
+	"nearly all connections are there": {about: "WeirConnectionsFull",
+		series: map[string]string{sockets: still(400.0, 10*minute, 950.0, 30*minute, 400.0, hour)},
+		fires:  map[time.Duration][]string{14 * minute: nil, 16 * minute: {"WeirConnectionsFull api"}, 45 * minute: nil}},
+	"any number of connections may be there": {about: "WeirConnectionsFull",
+		series: map[string]string{sockets: "90000x400", socketsMax: ""},
+		fires:  map[time.Duration][]string{16 * minute: nil}},
+	"the upstream drops its connections": {about: "WeirConnectionsLost",
+		series: map[string]string{closed("1013"): then(0.0, 10*minute, 5.0, hour), closed("1000"): then(1.0, 2*hour)},
+		fires:  map[time.Duration][]string{12 * minute: nil, 25 * minute: {"WeirConnectionsLost api"}}},
+	"the upstream begins anew": {about: "WeirConnectionsLost",
+		series: map[string]string{closed("1013"): "0x40 400x400", closed("1000"): then(1.0, 2*hour)},
+		fires:  map[time.Duration][]string{11 * minute: nil, 14 * minute: nil, 17 * minute: nil}},
+	"callers come and go": {about: "WeirConnectionsLost",
+		series: map[string]string{closed("1013"): then(1.0, 2*hour), closed("1006"): then(4.0, 2*hour), closed("1000"): then(8.0, 2*hour)},
+		fires:  map[time.Duration][]string{20 * minute: nil}},
 	"the store is away for a moment": {about: "WeirFallback",
 		series: map[string]string{away: still(0.0, 10*minute, 1.0, 15*time.Second, 0.0, hour)},
 		fires:  map[time.Duration][]string{9 * minute: nil, 10*minute + 30*time.Second: {"WeirFallback "}, 13 * minute: nil}},

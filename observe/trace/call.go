@@ -20,6 +20,7 @@ type Call struct {
 	state   string // tracestate
 	sampled bool   // early
 	local   bool   // the parent is this program's own
+	lasts   bool   // see Lasting
 	began   time.Time
 	about   About
 

@@ -13,7 +13,7 @@ const (
 
 	AttrUpstream  = "weir.upstream"
 	AttrOperation = "weir.operation"
-	attrID        = "weir.id"       // of the call, as its answer and log lines have it
+	AttrID        = "weir.id"       // of the call, as its answer and log lines have it
 	AttrKept      = "weir.kept"     // why the trace is kept: see Why
 	attrSampled   = "weir.sampled"  // "late" if what was sent upstream said that it would not be kept
 	AttrClass     = "weir.class"    // how an attempt or a call ended
@@ -24,6 +24,15 @@ const (
 	attrHeld      = "weir.held_back"
 	attrHint      = "weir.hint_ms" // how long the answer, or the limit, said to stay away
 	AttrUser      = "weir.user"    // a hash
+)
+
+// Those of a connection that lasts.
+const (
+	AttrConnection = "weir.connection" // its name, with which the ids of its messages begin
+	AttrToUpstream = "weir.messages_to_upstream"
+	AttrToCaller   = "weir.messages_to_caller"
+	AttrUnsent     = "weir.messages_refused"
+	AttrCloseCode  = "weir.close_code" // that the caller was told, or has said; 1006 without one
 )
 
 // Those of generative AI are as the semantic conventions have them in version 1.41.0, the last of the main repository. All

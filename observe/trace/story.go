@@ -126,7 +126,7 @@ func (p *part) tells(s *Span, ends bool) {
 	s.text(AttrOperation, p.operation)
 	s.Attrs = append(s.Attrs, p.notes...)
 	s.text(AttrUser, userOf(p.user))
-	s.text(attrID, observe.Redact(p.id, longestText))
+	s.text(AttrID, observe.Redact(p.id, longestText))
 	s.number(attrAttempts, int64(p.attempts))
 	if p.held > 0 {
 		s.number(attrHeld, int64(p.held))

@@ -154,7 +154,7 @@ func (t *Tracer) might(s weir.Sketch) bool {
 	case bad(s.Class):
 		return true
 	case c != nil:
-		return c.sampled
+		return c.sampled && !c.lasts
 	}
 	return t.others.room(s.At) || t.drawn(s.At)
 }
@@ -170,7 +170,10 @@ func (t *Tracer) recorded(r *weir.Record) bool {
 		return false
 	}
 	p := partOf(r, c, time.Now())
-	if c == nil || !c.adds(p, why) {
+	switch {
+	case c != nil && c.lasts:
+		c.keeps(p, why)
+	case c == nil || !c.adds(p, why):
 		t.alone(p, c, why)
 	}
 	return false
@@ -187,7 +190,7 @@ func (t *Tracer) why(r *weir.Record, c *Call) int {
 			return none
 		}
 		return worst
-	case c != nil && c.sampled, c == nil && (t.others.takes(end) || t.drawn(end)):
+	case c != nil && c.sampled && !c.lasts, c == nil && (t.others.takes(end) || t.drawn(end)):
 		return sampled
 	}
 	return none

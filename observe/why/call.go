@@ -84,7 +84,7 @@ func callOf(r *weir.Record, kind Kind, now time.Time, where func(upstream, field
 	switch {
 	case refusal != nil:
 		c.Reason, c.Why = string(refusal.Reason), reasonOf(refusal)
-		c.Change = changes(c.Upstream, refusal, where)
+		c.Change = changes(c.Upstream, refusal, r.Part, where)
 	case r.Why != nil:
 		c.Why = observe.Error(r.Why)
 		c.Change = afterFailure(c.Upstream, r, where)

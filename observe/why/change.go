@@ -29,6 +29,7 @@ func reasonOf(r *weir.Refusal) string {
 type advice struct {
 	upstream string
 	where    func(upstream, field string) string
+	message  bool // of a connection
 	all      []Change
 }
 
@@ -40,9 +41,9 @@ func (a *advice) say(field, format string, args ...any) {
 	a.all = append(a.all, c)
 }
 
-// changes is what could be changed so that a call like the refused one goes.
-func changes(upstream string, r *weir.Refusal, where func(upstream, field string) string) []Change {
-	a := &advice{upstream: upstream, where: where}
+// changes is what could be changed so that a call like the refused one goes, or a message of a connection.
+func changes(upstream string, r *weir.Refusal, message bool, where func(upstream, field string) string) []Change {
+	a := &advice{upstream: upstream, where: where, message: message}
 	switch {
 	case r.Limit != "" && tooDear(r):
 		a.dear(r)
@@ -78,9 +79,12 @@ func (a *advice) limit(r *weir.Refusal) {
 	default:
 		a.say(field, "raise its rate, if the upstream allows more; a burst helps only where calls come in bunches")
 	}
-	if r.Place > 0 {
+	switch {
+	case a.message:
+		a.say("websocket", "messages wait for their turn as long as message_wait lets them, and those behind them on the connection wait, too; this one would have had to wait for %v", r.RetryAfter.Round(time.Millisecond))
+	case r.Place > 0:
 		a.say("max_wait", "it would have been the turn of this call after %v, behind %d others: calls wait as long as max_wait lets them", r.RetryAfter.Round(time.Millisecond), r.Place-1)
-	} else {
+	default:
 		a.say("max_wait", "calls wait for their turn as long as max_wait lets them, which was less than %v", r.RetryAfter.Round(time.Millisecond))
 	}
 }

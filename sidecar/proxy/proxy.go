@@ -83,6 +83,7 @@ func (p *Proxy) SetAll(d Access, upstreams []Upstream) error {
 			was.weir.Close()
 		}
 	}
+	p.sockets.Serves(socketsOf(upstreams))
 	p.sockets.Moved()
 	return nil
 }

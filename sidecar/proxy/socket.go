@@ -7,6 +7,8 @@ import (
 
 	"github.com/seed1158cd35/weir/httpx"
 	"github.com/seed1158cd35/weir/internal/refuse"
+	"github.com/seed1158cd35/weir/observe"
+	"github.com/seed1158cd35/weir/observe/trace"
 	"github.com/seed1158cd35/weir/sidecar/websocket"
 )
 
@@ -62,8 +64,41 @@ func (p *Proxy) socket(w http.ResponseWriter, in *http.Request, t *trip) {
 		return
 	}
 	t.traced() // the call is over; what follows are messages
+	lasts := t.trace.Lasting("websocket")
 	t.trace = nil
-	s.Run(in.Context(), caller, upstream)
+	if lasts != nil {
+		s.Note = lasts
+	}
+	closes(lasts, s.Run(in.Context(), caller, upstream))
+}
+
+// closes ends the span of a connection. One that ends as the upstream does not go on, or weir cannot, has failed.
+func closes(lasts *trace.Call, c *websocket.Summary) {
+	if lasts == nil {
+		return
+	}
+	lasts.Note(trace.Text(trace.AttrUpstream, c.Upstream), trace.Text(trace.AttrID, observe.Redact(c.ID, longestNoted)), trace.Text(trace.AttrConnection, c.Connection),
+		trace.Number(trace.AttrToUpstream, c.ToUpstream.Messages), trace.Number(trace.AttrToCaller, c.ToCaller.Messages),
+		trace.Number(trace.AttrUnsent, c.Refused), trace.Number(trace.AttrCloseCode, int64(c.Code)))
+	var end trace.Answer
+	if c.Code == websocket.TryAgainLater {
+		end.Err = errors.New(c.Why)
+	}
+	lasts.End(end)
+}
+
+// longestNoted is as much as a span has of what a caller says.
+const longestNoted = 256
+
+// socketsOf are the upstreams that can have connections.
+func socketsOf(upstreams []Upstream) map[string]websocket.Config {
+	all := make(map[string]websocket.Config)
+	for i := range upstreams {
+		if u := &upstreams[i]; u.Sockets != nil {
+			all[u.Name] = *u.Sockets
+		}
+	}
+	return all
 }
 
 // refuseSocket answers a request that is not sent on.

@@ -19,7 +19,7 @@ func (s *Server) watchSockets(registry prometheus.Registerer) {
 	hub.Closed, hub.Refused = s.socketClosed, s.socketRefused(logs.Options{EachSecond: s.file.LogEach}.Events(s.log))
 	weirprom.Sockets(registry, func(yield func(weirprom.SocketCounts) bool) {
 		for c := range hub.Counts {
-			if !yield(weirprom.SocketCounts{Upstream: c.Upstream, Open: c.Open.Load(), Messages: c.Messages, Closed: c.Closed}) {
+			if !yield(weirprom.SocketCounts{Upstream: c.Upstream, Open: c.Open.Load(), Most: c.Most.Load(), Messages: c.Messages, Closed: c.Closed}) {
 				return
 			}
 		}
@@ -36,6 +36,9 @@ func (s *Server) socketRefused(to weir.Events) func(*websocket.Caller, *weir.Ref
 		}
 		s.kept.Refused(c.ID, e.Subject().Key, r, e.At, "websocket", "so many connections are open: raise "+raise+", or close some")
 		to.Refused(e)
+		if s.tells.metrics != nil {
+			s.tells.metrics.Refused(e.Subject(), r.Reason)
+		}
 	}
 }
 

@@ -4,6 +4,8 @@ import (
 	"strconv"
 	"sync"
 	"sync/atomic"
+
+	ws "github.com/coder/websocket"
 )
 
 // The directions of messages.
@@ -16,6 +18,7 @@ const (
 type Counts struct {
 	Upstream string
 	Open     atomic.Int64 // connections
+	Most     atomic.Int64 // of them that there may be; 0 means any number
 
 	mu     sync.Mutex
 	routes map[string]*row
@@ -28,8 +31,25 @@ type row struct {
 	back            atomic.Int64 // to callers
 }
 
+// codes are those that connections commonly end with. They are counted from the start, at 0.
+var codes = [...]ws.StatusCode{ws.StatusNormalClosure, goingAway, cut, badText, policy, tooBig, restart, tryAgainLater}
+
 func newCounts(upstream string) *Counts {
-	return &Counts{Upstream: upstream, routes: make(map[string]*row), closed: make(map[string]*atomic.Int64)}
+	c := &Counts{Upstream: upstream, routes: make(map[string]*row), closed: make(map[string]*atomic.Int64)}
+	for _, code := range codes {
+		c.closed[strconv.Itoa(int(code))] = new(atomic.Int64)
+	}
+	return c
+}
+
+// begins has the routes of a configuration counted, at 0.
+func (c *Counts) begins(config Config) {
+	c.Most.Store(int64(config.Most))
+	c.row(Connect)
+	c.row(Default)
+	for _, name := range config.Routes {
+		c.row(name)
+	}
 }
 
 // row is that of a route, of which there are no more than were declared.

@@ -61,6 +61,7 @@ type Caller struct {
 	Keys     map[string]string // the values of scopes, which become the connection's
 	Name     string            // of the upstream
 	Stays    func() bool       // asked after a reload: whether there is still a route for it
+	Note     any               // weir.Call.Note of its messages; it may be set until the session runs
 }
 
 // Begin makes a connection's session, which has its place among others until it is ended, or says why there is none. It must
@@ -87,7 +88,7 @@ func (h *Hub) begin(s *Session) *weir.Refusal {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.open == nil {
-		h.counts, h.open, h.held = make(map[string]*Counts), make(map[*Session]struct{}), make(map[place]int)
+		h.open, h.held = make(map[*Session]struct{}), make(map[place]int)
 	}
 	s.counts = h.countsOf(s.Name)
 	if refusal := h.enter(s); refusal != nil {
@@ -104,9 +105,25 @@ func (h *Hub) countsOf(upstream string) *Counts {
 	c := h.counts[upstream]
 	if c == nil {
 		c = newCounts(upstream)
+		if h.counts == nil {
+			h.counts = make(map[string]*Counts)
+		}
 		h.counts[upstream] = c
 	}
 	return c
+}
+
+// Serves has connections counted from the start of all upstreams that can have some, by their names: what is there with its first event
+// shows no increase.
+func (h *Hub) Serves(all map[string]Config) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, c := range h.counts {
+		c.Most.Store(0)
+	}
+	for name, c := range all {
+		h.countsOf(name).begins(c)
+	}
 }
 
 // soon is when a caller may try again for whom there was no place: nobody knows when one leaves.
@@ -156,7 +173,7 @@ func (h *Hub) leave(s *Session) {
 	}
 }
 
-// Counts yields those of each upstream that had a connection.
+// Counts yields those of each upstream that can have connections, or had one.
 func (h *Hub) Counts(yield func(*Counts) bool) {
 	h.mu.Lock()
 	all := make([]*Counts, 0, len(h.counts))
@@ -235,11 +252,15 @@ func (s *Session) closeSoon(over time.Duration, e ending) {
 	}
 }
 
-// newID names a connection.
+// newID names a connection. No name begins with a dash: a command would take it for a flag.
 func newID() string {
-	var b [12]byte
-	_, _ = rand.Read(b[:]) // never fails
-	return base64.RawURLEncoding.EncodeToString(b[:])
+	for {
+		var b [12]byte
+		_, _ = rand.Read(b[:]) // never fails
+		if id := base64.RawURLEncoding.EncodeToString(b[:]); id[0] != '-' {
+			return id
+		}
+	}
 }
 
 // forever is a context for reads, which a timer need not end: closing the connection does.

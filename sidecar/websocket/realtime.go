@@ -121,7 +121,7 @@ func (s *Session) begins(id string) {
 // charge is a permit of such a cost, nil if there is none now.
 func (s *Session) charge(cost map[string]int64) *weir.Permit {
 	p := new(weir.Permit)
-	c := weir.Call{Operation: Response, Keys: s.Keys, Part: true, ID: s.ID, Cost: cost, Estimated: true}
+	c := weir.Call{Operation: Response, Keys: s.Keys, Part: true, ID: s.ID, Note: s.Note, Cost: cost, Estimated: true}
 	if s.Upstream.Admit(s.ctx, &c, p, 0) != nil {
 		return nil
 	}

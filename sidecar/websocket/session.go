@@ -23,6 +23,9 @@ const (
 	cut           = ws.StatusCode(1006)     // never sent: there was no close frame
 )
 
+// TryAgainLater is the code of a connection that ended as its upstream did not go on, or weir could not.
+const TryAgainLater = int(tryAgainLater)
+
 // An ending is why a connection ends: what its caller is told, and what the upstream is.
 type ending struct {
 	code     ws.StatusCode // for the caller; cut if there is nobody to tell
@@ -82,13 +85,13 @@ func (s *Session) Connection() string { return s.id }
 // Leave ends a session that did not come to be.
 func (s *Session) Leave() { s.hub.leave(s) }
 
-// Run passes messages on until the connection is closed on both sides. ctx ends it at once.
-func (s *Session) Run(ctx context.Context, caller, upstream *Conn) {
+// Run passes messages on until the connection is closed on both sides, and returns what became of it. ctx ends it at once.
+func (s *Session) Run(ctx context.Context, caller, upstream *Conn) *Summary {
 	defer s.hub.leave(s)
 	s.caller, s.upstream = newSide(caller, s.Config.MaxMessage), newSide(upstream, s.Config.MaxMessage)
 	s.ctx, s.stop = context.WithCancel(ctx)
 	defer s.stop()
-	s.call = weir.Call{Keys: s.Keys, Part: true, ID: s.requestID(), Cost: make(map[string]int64, 2)}
+	s.call = weir.Call{Keys: s.Keys, Part: true, ID: s.requestID(), Note: s.Note, Cost: make(map[string]int64, 2)}
 	s.routes = s.known()
 	s.counts.row(Connect).passed.Add(1)
 	for _, f := range []*flow{&s.up, &s.down} {
@@ -108,9 +111,11 @@ func (s *Session) Run(ctx context.Context, caller, upstream *Conn) {
 	s.up.guard.Stop()
 	s.down.guard.Stop()
 	s.counts.ended(int(s.ending.code))
+	sum := s.summary(upstream.Subprotocol() != "")
 	if s.hub.Closed != nil {
-		s.hub.Closed(s.summary(upstream.Subprotocol() != ""))
+		s.hub.Closed(sum)
 	}
+	return sum
 }
 
 // ready has the session end from now on when it is told to. It returns how it is to end at once, nil if it is not: while the

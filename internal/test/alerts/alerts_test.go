@@ -72,11 +72,11 @@ func TestWhatAlertsReadIsThereFromTheStart(t *testing.T) {
 			}
 		}
 	}
-	p.until("alerts were looked at", func() bool { return len(p.query("count_over_time(weir:calls:increase5m[1m]) > 2")) == 3 })
+	p.until("alerts were looked at", func() bool { return len(p.query("count_over_time(weir:calls:increase5m[1m]) > 2")) == 4 })
 	for _, a := range p.query(notDown) {
 		t.Errorf("a weir that has just begun: %v", a.Metric)
 	}
-	for _, upstream := range []string{"api", "box", "chat"} { // each has its own
+	for _, upstream := range []string{"api", "box", "chat", "talk"} { // each has its own
 		for _, name := range []string{"weir_calls_total", "weir_decisions_total", "weir_breakers", "weir_given_up_calls_total", "weir_delivery_died_total", "weir_troubles"} {
 			if len(p.query(fmt.Sprintf("%s{upstream=%q}", name, upstream))) == 0 {
 				t.Errorf("%s of %s is not there", name, upstream)

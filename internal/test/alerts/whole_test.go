@@ -3,6 +3,7 @@
 package alerts
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"net/http"
@@ -15,8 +16,11 @@ import (
 	"testing"
 	"time"
 
+	ws "github.com/coder/websocket"
+
 	"github.com/seed1158cd35/weir/internal/test/served"
 	"github.com/seed1158cd35/weir/internal/test/servers"
+	"github.com/seed1158cd35/weir/sidecar/websocket"
 )
 
 // A whole weir has one of everything: an upstream with limits and a quota, one that is delivered to, a model with a
@@ -29,10 +33,45 @@ type whole struct {
 }
 
 func (w *whole) ServeHTTP(to http.ResponseWriter, r *http.Request) {
+	if websocket.Wants(r) {
+		w.echo(to, r)
+		return
+	}
 	_, _ = io.Copy(io.Discard, r.Body)
 	to.Header().Set("Content-Type", "application/json")
 	to.WriteHeader(int(w.status.Load()))
 	_, _ = io.WriteString(to, `{"id":"x","object":"chat.completion","model":"gpt-4o","choices":[{"index":0,"message":{"role":"assistant","content":"hello"},"finish_reason":"stop"}],"usage":{"prompt_tokens":10,"completion_tokens":10,"total_tokens":20}}`)
+}
+
+// echo says again what it hears on a WebSocket.
+func (w *whole) echo(to http.ResponseWriter, r *http.Request) {
+	c, err := ws.Accept(to, r, nil)
+	if err != nil {
+		return
+	}
+	defer c.CloseNow()
+	for {
+		typ, msg, err := c.Read(r.Context())
+		if err != nil || c.Write(r.Context(), typ, msg) != nil {
+			return
+		}
+	}
+}
+
+// talk says a word on a WebSocket, and hears it.
+func (w *whole) talk() {
+	ctx, cancel := context.WithTimeout(w.t.Context(), served.Patience)
+	defer cancel()
+	c, _, err := ws.Dial(ctx, "wss://"+w.Serve.Listen+"/talk/", &ws.DialOptions{HTTPClient: insecure})
+	if err != nil {
+		w.t.Log(err) // it is asked again
+		return
+	}
+	defer c.CloseNow()
+	if err := c.Write(ctx, ws.MessageText, []byte("hello")); err == nil {
+		_, _, _ = c.Read(ctx)
+	}
+	_ = c.Close(ws.StatusNormalClosure, "")
 }
 
 func newWhole(t *testing.T) *whole {
@@ -64,6 +103,11 @@ upstreams:
       key_env: KEY
       cache: true
       cascade: {tiers: [{name: second, model: gpt-4o-mini}, {message: later}]}
+  talk:
+    url: URL
+    routes: [{path: /talk/, strip: true, websocket: true}]
+    websocket: {connections: 100}
+    limits: {sends: {rate: 1000/s, operations: default}}
 `)
 	file := filepath.Join(dir, "weir.yaml")
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
@@ -101,5 +145,6 @@ func (w *whole) call(n int, method, path, body string) {
 func (w *whole) everything(i int) {
 	w.call(5, "GET", "/api/list", "")
 	w.call(1, "POST", "/box/x", "x")
+	w.talk()
 	w.call(1, "POST", "/chat/v1/chat/completions", fmt.Sprintf(`{"model":"gpt-4o","temperature":0,"messages":[{"role":"user","content":"hello %d"}]}`, i))
 }

@@ -3,6 +3,7 @@
 package runbooks
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"net/http"
@@ -16,8 +17,11 @@ import (
 	"testing"
 	"time"
 
+	ws "github.com/coder/websocket"
+
 	"github.com/seed1158cd35/weir/internal/test/served"
 	"github.com/seed1158cd35/weir/internal/test/servers"
+	"github.com/seed1158cd35/weir/sidecar/websocket"
 )
 
 // A scene is a weir in a fault.
@@ -27,6 +31,8 @@ type scene struct {
 	up   upstream
 	url  string
 	heal func() // ends the fault, as whoever is to blame for it would
+
+	alias []string // names that differ from one run to the next, each with what stands for it in the page
 }
 
 // An upstream answers as it is told.
@@ -37,6 +43,10 @@ type upstream struct {
 }
 
 func (u *upstream) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if websocket.Wants(r) {
+		u.talk(w, r)
+		return
+	}
 	body, _ := io.ReadAll(r.Body)
 	status := int(u.status.Load())
 	if status == 0 {
@@ -52,6 +62,55 @@ func (u *upstream) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	_, _ = io.WriteString(w, "{}")
+}
+
+// talk says again what it hears on a WebSocket, or hangs up where the upstream is not well.
+func (u *upstream) talk(w http.ResponseWriter, r *http.Request) {
+	c, err := ws.Accept(w, r, nil)
+	if err != nil {
+		return
+	}
+	defer c.CloseNow()
+	for u.status.Load() == 200 {
+		typ, msg, err := c.Read(r.Context())
+		if err != nil || c.Write(r.Context(), typ, msg) != nil {
+			return
+		}
+	}
+}
+
+// dial is a WebSocket of a caller, nil if there is none to be had. It lasts as long as the test at most.
+func (s *scene) dial() *ws.Conn {
+	ctx, cancel := context.WithTimeout(s.Context(), served.Patience)
+	defer cancel()
+	c, _, err := ws.Dial(ctx, "ws://"+s.w.Serve.Listen+"/api/chat", &ws.DialOptions{HTTPHeader: http.Header{"X-Correlation-Id": {"7f3a"}}})
+	if err != nil {
+		return nil
+	}
+	s.Cleanup(func() { _ = c.CloseNow() })
+	return c
+}
+
+// says sends a message, and returns what is answered.
+func (s *scene) says(c *ws.Conn, text string) string {
+	s.Helper()
+	ctx, cancel := context.WithTimeout(s.Context(), served.Patience)
+	defer cancel()
+	if err := c.Write(ctx, ws.MessageText, []byte(text)); err != nil {
+		s.Fatal(err)
+	}
+	_, answer, err := c.Read(ctx)
+	if err != nil {
+		s.Fatal(err)
+	}
+	return string(answer)
+}
+
+// put has a file lie beside weir.yaml.
+func (s *scene) put(name, text string) {
+	if err := os.WriteFile(filepath.Join(filepath.Dir(s.w.File), name), []byte(text), 0o600); err != nil {
+		s.Fatal(err)
+	}
 }
 
 // begin serves an upstream named api. URL in the text is its address.
@@ -117,6 +176,11 @@ var scenes = map[string]func(t *testing.T) *scene{
 	"reload-failed.md":    mistaken,
 	"trouble.md":          keyless,
 	"certificate-ends.md": ending,
+
+	"messages-refused.md":    tooManyMessages,
+	"connections-refused.md": crowded,
+	"connections-full.md":    crowded,
+	"connections-lost.md":    dropped,
 }
 
 const plain = "upstreams:\n  api: {url: URL}\n"
@@ -135,6 +199,69 @@ func overLimit(t *testing.T) *scene {
 		s.w.Reload(strings.ReplaceAll("listen: 127.0.0.1:0\nadmin: 127.0.0.1:0\nupstreams:\n  api: {url: URL, max_wait: off, limits: {all: 500/s}}\n", "URL", s.url), "reloaded")
 	}
 	s.call(50, "/orders", "x")
+	return s
+}
+
+const talking = "upstreams:\n  api:\n    url: URL\n    routes: [{path: /api/, strip: true, websocket: true}]\n    keys: {user: \"header:X-User\"}\n"
+
+func tooManyMessages(t *testing.T) *scene {
+	const text = talking + "    websocket: {route_by: action}\n    limits: {sends: {rate: RATE, scope: connection, operations: send}}\n"
+	s := begin(t, 200, strings.ReplaceAll(text, "RATE", "5/min"))
+	c := s.dial()
+	if c == nil {
+		t.Fatal("there is no connection")
+	}
+	refused := ""
+	for range 30 {
+		refused = s.says(c, `{"action":"send","text":"hello"}`)
+	}
+	s.put("refused.json", refused+"\n")
+	_, id, _ := strings.Cut(refused, `"connectionId":"`)
+	id, _, _ = strings.Cut(id, `"`)
+	s.alias = []string{id, "Zk2P1s0xQJ6Yw3aB"}
+	s.heal = func() {
+		s.w.Reload("listen: 127.0.0.1:0\nadmin: 127.0.0.1:0\n"+strings.NewReplacer("URL", s.url, "RATE", "500/s").Replace(text), "reloaded")
+		s.says(c, `{"action":"send","text":"hello"}`)
+	}
+	return s
+}
+
+func crowded(t *testing.T) *scene {
+	const text = talking + "    websocket: {connections: MOST}\n"
+	s := begin(t, 200, strings.ReplaceAll(text, "MOST", "20"))
+	for range 20 {
+		if s.dial() == nil {
+			t.Fatal("there is no connection")
+		}
+	}
+	for range 10 {
+		if s.dial() != nil {
+			t.Fatal("there is a connection too many")
+		}
+	}
+	s.heal = func() {
+		s.w.Reload("listen: 127.0.0.1:0\nadmin: 127.0.0.1:0\n"+strings.NewReplacer("URL", s.url, "MOST", "200").Replace(text), "reloaded")
+		if s.dial() == nil {
+			t.Error("there is no connection")
+		}
+	}
+	return s
+}
+
+func dropped(t *testing.T) *scene {
+	s := begin(t, 500, talking)
+	for range 5 {
+		if s.dial() == nil {
+			t.Fatal("there is no connection")
+		}
+		s.w.WaitFor("websocket closed")
+	}
+	s.heal = func() {
+		s.up.status.Store(200)
+		if c := s.dial(); c != nil {
+			s.says(c, "hello")
+		}
+	}
 	return s
 }
 

@@ -138,7 +138,7 @@ func (w *walk) again() (string, error) {
 	cmd.Dir = filepath.Dir(w.w.File)
 	cmd.Env = append(cmd.Environ(), "PATH="+filepath.Dir(served.Binary(w))+":/usr/bin:/bin")
 	out, err := cmd.CombinedOutput()
-	w.said = string(out)
+	w.said = strings.NewReplacer(w.alias...).Replace(string(out))
 	return w.said, err
 }
 
