@@ -10,6 +10,7 @@ BENCH     ?= .
 BENCHTIME ?= 100ms
 EACH      ?= 2s
 RUN       ?=
+TRY       ?=
 PLATFORMS := linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64 windows/arm64
 
 # The Go modules of this repository, and those that hold packages of ours.
@@ -23,7 +24,7 @@ VCS := $(if $(shell git rev-parse -q --verify HEAD 2>/dev/null),true,false)
 
 tool = go tool -modfile=$(CURDIR)/tools/go.mod
 
-.PHONY: help demo test test-long soak attack build release image extension race fuzz fuzz-seeds bench bench-compare bench-llm bench-sidecar bench-fleet bench-deliveries bench-page profile screenshots mutants locks cover lint check cross layers house vuln tidy deps clean
+.PHONY: help demo test test-long soak attack build release try-release image extension race fuzz fuzz-seeds bench bench-compare bench-llm bench-sidecar bench-fleet bench-deliveries bench-page profile screenshots mutants locks cover lint check cross layers house vuln tidy deps clean
 .DEFAULT_GOAL := help
 
 help: ## list the verbs
@@ -77,6 +78,9 @@ build: ## build bin/weir, as it is released: one static file
 
 release: ## build bin/release: programs for Linux, bills of materials, Debian packages, checksums; the same bytes each time
 	@RELEASE="$(RELEASE)" VCS=$(VCS) scripts/release bin/release
+
+try-release: release ## try that: the image, and the Debian package under a systemd of its own; by root, TRY=image chooses
+	@scripts/tryrelease bin/release $(TRY)
 
 image: release ## build the image weir, from scratch, with buildah
 	buildah build --layers=false --timestamp "$$(git log -1 --format=%ct)" -t weir -f deploy/container/Containerfile .

@@ -44,7 +44,7 @@ func TestDocumentListsWhatIsExported(t *testing.T) {
 	Stories(reg, func() (int64, int64) { return 1, 1 })
 	Sockets(reg, func(yield func(SocketCounts) bool) {
 		yield(SocketCounts{
-			Upstream: "chat", Messages: func(yield func(_, _, _ string, _ int64)) { yield("default", "to_upstream", "allowed", 1) },
+			Upstream: "chat", Most: 9, Messages: func(yield func(_, _, _ string, _ int64)) { yield("default", "to_upstream", "allowed", 1) },
 			Closed: func(yield func(string, int64)) { yield("1000", 1) },
 		})
 	})

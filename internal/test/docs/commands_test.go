@@ -18,11 +18,11 @@ import (
 // elsewhere are commands that need what a test has not; where they are tried instead.
 var elsewhere = []string{
 	"make demo", "make test", "make build", // what runs this test
-	"weir serve",                 // runs while the other commands do
-	"go install",                 // needs the network
-	"your-program",               // a reader's
-	"aws cloudformation",         // observe/cloudwatch holds the template against the resource schemas
-	"make release", "make image", // internal/test/supply builds what they build
+	"weir serve",                                     // runs while the other commands do
+	"go install",                                     // needs the network
+	"your-program",                                   // a reader's
+	"aws cloudformation",                             // observe/cloudwatch holds the template against the resource schemas
+	"make release", "make image", "make try-release", // internal/test/supply builds what they build
 	"systemctl", "apt install", "sha256sum", "kubectl", // change a machine or a cluster
 	"weir learn",             // cmd/weir, with a log
 	"weir export apigateway", // cmd/weir and sidecar/export, with an API of their own
