@@ -79,7 +79,7 @@ build: ## build bin/weir, as it is released: one static file
 release: ## build bin/release: programs for Linux, bills of materials, Debian packages, checksums; the same bytes each time
 	@RELEASE="$(RELEASE)" VCS=$(VCS) scripts/release bin/release
 
-try-release: release ## try that: the image, and the Debian package under a systemd of its own; by root, TRY=image chooses
+try-release: release ## try that: the image, the Debian package under a systemd of its own, the program for arm64; by root, TRY=image chooses
 	@scripts/tryrelease bin/release $(TRY)
 
 image: release ## build the image weir, from scratch, with buildah
