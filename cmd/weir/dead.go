@@ -31,7 +31,8 @@ Dead letters are deliveries that will not be sent any more, unless somebody redr
   weir dead drop ID ... | flags         deletes them for good
 
 They are asked of the admin listener of a running weir; with -file of a deliveries' file that no weir has open, with
--config of the file or database that a configuration names.
+-config of the file or database that a configuration names. With -queue URL list and redrive are about messages of SQS that
+could not be taken: redrive moves all of them from the queue's dead letter queue back to it.
 weir dead COMMAND -h tells more; docs/deliveries.md tells all.
 `
 
@@ -157,8 +158,12 @@ func deadList(ctx context.Context, w world) (err error) {
 	oldest := f.Bool("oldest", false, "the oldest first, of all upstreams")
 	most := f.Int("limit", 100, "how many at most; 0 for all")
 	asJSON := f.Bool("json", false, "print each as a line of JSON")
+	queue := f.String("queue", "", "say how many messages lie in the dead letter queue of the queue with this `URL`, and which move of them was the last")
 	if err := w.parse(f, 0); err != nil {
 		return err
+	}
+	if *queue != "" {
+		return w.messages(ctx, f, *queue, *asJSON)
 	}
 	if err := m.open(ctx, f, false); err != nil {
 		return err

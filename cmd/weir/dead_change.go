@@ -42,9 +42,16 @@ func deadChange(ctx context.Context, w world, do string) (err error) {
 	if do == "redrive" {
 		f.BoolVar(&p.ends, "token-ended", false, "also those whose callers' tokens have ended: they go with the credentials that weir adds, whatever the callers may do now")
 	}
+	queue := ""
+	if do == "redrive" {
+		f.StringVar(&queue, "queue", "", "move all messages of the dead letter queue of the queue with this `URL` back to it")
+	}
 	ids, err := w.ids(f)
 	if err != nil {
 		return err
+	}
+	if queue != "" {
+		return w.moveMessages(ctx, f, queue, p.rate)
 	}
 	if wrong := misordered(ids, c, *all, *most); wrong != "" {
 		fmt.Fprintf(w.err, "weir dead %s: %s\n", do, wrong)

@@ -25,8 +25,8 @@ func runStore(ctx context.Context, w world) error {
 	if err != nil {
 		return err
 	}
-	if d := file.Deliveries; file.Store == nil && !d.InFleet() {
-		return fmt.Errorf("%s has no store, and no deliveries in postgres or aws", *path)
+	if d := file.Deliveries; file.Store == nil && !d.InFleet() && (d == nil || d.Requests == nil) {
+		return fmt.Errorf("%s has no store, and no deliveries in postgres or aws, nor requests in a queue", *path)
 	}
 	return serve.Init(ctx, w.out, file, serve.Options{Env: w.env})
 }

@@ -20,6 +20,7 @@ type Deliveries struct {
 	KeepDead time.Duration // dead letters
 
 	Callbacks map[string]Callback // by name
+	Requests  *Requests           // that messages hand in; nil if none do
 
 	MaxBody  int64     // the largest body
 	Bodies   string    // the folder of those that are too large for records; "" if there are none, or they are in a bucket
@@ -35,6 +36,7 @@ var deliveriesFields = []field[Deliveries]{
 	one("max_body", size(1, 1<<40), func(v *Deliveries) *int64 { return &v.MaxBody }, "256KiB", "The largest body of a request that is delivered later. Those above 256KiB stand in `bodies`."),
 	one("bodies", word, func(v *Deliveries) *string { return &v.Bodies }, "with `file` its name and `.bodies`", "The folder of large bodies, relative to the directory of weir.yaml, or a bucket of S3: `s3://BUCKET/PREFIX`, with `?region=` and `&endpoint=` where they are not what the AWS SDK finds. With `postgres` and `aws` all weirs of the fleet must have the same one, and no others that one."),
 	{"callbacks", "callbacks by name", "none", "Whom to tell that a delivery is over; an upstream names one as `deliver_callback`.", readCallbacks},
+	{"requests", "fields", "none", "A queue of SQS whose messages are requests: each is handed in as a delivery.", readRequests},
 }
 
 func readDeliveries(d *decoder, n *node, f *document) {
@@ -77,6 +79,7 @@ func deliverySchedule(s string) (string, string, string) {
 // checkDeliveries complains of routes that deliver what could not be stored or sent.
 func (d *decoder) checkDeliveries(root *node, f *document) {
 	d.checkCallbacks(root, f)
+	d.checkRequests(root, f)
 	for _, p := range f.places {
 		d.checkKept(f, p)
 		at := p.at.Get("deliver")

@@ -47,6 +47,7 @@ var sections = []table{
 	{"postgresFields", "`deliveries.postgres`", rows(postgresFields)},
 	{"awsDeliveriesFields", "`deliveries.aws`", rows(awsDeliveriesFields)},
 	{"callbackFields", "`deliveries.callbacks.NAME`", rows(callbackFields)},
+	{"requestsFields", "`deliveries.requests`", rows(requestsFields)},
 	{"decideFields", "`decide`", rows(decideFields)},
 	{"tokenFields", "`tokens.NAME`", rows(tokenFields)},
 	{"jwtFields", "`jwt`", rows(jwtFields)},

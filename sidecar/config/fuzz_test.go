@@ -117,6 +117,7 @@ deliveries:
   max_body: 64MiB
   bodies: bodies
   callbacks: {app: {upstream: b, path: /hooks/weir, secrets_env: [APP_HOOK, APP_HOOK_OLD], failed: true}}
+  requests: {queue: "https://sqs.eu-central-1.amazonaws.com/123456789012/weir-requests", region: eu-central-1, owner: app}
 store:
   dynamodb: {table: weir, region: eu-west-1, endpoint: "http://localhost:8000"}
   redis: off

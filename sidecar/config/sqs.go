@@ -1,7 +1,6 @@
 package config
 
 import (
-	"net/url"
 	"strings"
 
 	"github.com/seed1158cd35/weir/internal/doc"
@@ -34,7 +33,7 @@ func readAWSDeliveries(d *decoder, n *node, v *Deliveries) {
 		d.Bad(n, "write table: weir-deliveries", "has no table")
 	}
 	for name, of := range map[string]string{"queue": a.Queue, "endpoint": a.Endpoint} {
-		if u, err := url.Parse(of); of != "" && (err != nil || !strings.HasPrefix(u.Scheme, "http") || u.Host == "" || u.User != nil) {
+		if of != "" && !isServer(of) {
 			d.Bad(n.Get(name), "write it as https://sqs.eu-central-1.amazonaws.com/123456789012/weir, or http://localhost:8000", "is not the URL of a server")
 		}
 	}

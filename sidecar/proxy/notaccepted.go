@@ -18,7 +18,7 @@ type NotAccepted struct {
 	ID          string // that the delivery would have; "" if it did not come so far
 	Why         string // a label, of a fixed few: what was wrong
 	Field       string // that is wrong; "" if it is none
-	Err         error  // of the queue
+	Err         error  // of the queue, or what is wrong with a message
 
 	facts *refuse.Facts
 }
@@ -38,6 +38,8 @@ const (
 	notRoomy      = "full"           // there is no room to store it
 	notCertain    = "uncertain"      // nobody knows whether it is stored
 	notThere      = "queue"          // the queue does not answer
+	notRouted     = "route"          // it was handed in by a message, and no route delivers it later
+	notRead       = "message"        // a message is no request
 )
 
 // System reports whether it is weir's own fault.

@@ -216,21 +216,30 @@ func (t *table) enter(w http.ResponseWriter, r *http.Request) (to *target, path 
 		t.access.stranger(w, f)
 		return nil, "", nil, g, false
 	}
+	to, path, by, why, f := t.way(r, g)
+	switch {
+	case f == nil:
+		return to, path, by, g, true
+	case why == "":
+		f.Write(w)
+	default:
+		t.access.refuse(w, why, f)
+	}
+	return nil, "", nil, g, false
+}
+
+// way finds where a guest's request goes, or says why it goes nowhere; without a word if there is no such place.
+func (t *table) way(r *http.Request, g guest) (*target, string, *Route, Why, *refuse.Facts) {
 	to, path, rest, by, ok := t.find(r)
 	if !ok {
-		(&refuse.Facts{Status: http.StatusNotFound, Code: refuse.ValidationError, Message: "no route leads from here to an upstream",
-			Details: map[string]any{"host": r.Host, "path": rawPath(r)}}).Write(w)
-		return nil, "", nil, g, false
+		return nil, "", nil, "", &refuse.Facts{Status: http.StatusNotFound, Code: refuse.ValidationError, Message: "no route leads from here to an upstream",
+			Details: map[string]any{"host": r.Host, "path": rawPath(r)}}
 	}
 	why, f := t.access.admit(r, g, to)
 	if f == nil {
 		why, f = to.stray(rest)
 	}
-	if f != nil {
-		t.access.refuse(w, why, f)
-		return nil, "", nil, g, false
-	}
-	return to, path, by, g, true
+	return to, path, by, why, f
 }
 
 // A trip is one request on its way through.

@@ -2,6 +2,7 @@ package serve
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -12,6 +13,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/seed1158cd35/weir/delivery"
+	"github.com/seed1158cd35/weir/delivery/inbox"
 	"github.com/seed1158cd35/weir/observe/logs"
 	weirprom "github.com/seed1158cd35/weir/observe/prometheus"
 	"github.com/seed1158cd35/weir/sidecar/config"
@@ -29,6 +31,7 @@ type deliveries struct {
 	failed  func(upstream, reason, id string) // hears of requests that could not be stored for a reason of weir's own
 	ended   chan struct{}                     // closed when the worker has ended; nil until it runs
 	cancel  context.CancelFunc
+	inbox   *inbox.Inbox // nil unless a queue's messages are requests
 
 	watching sync.WaitGroup
 }
@@ -59,6 +62,9 @@ func (s *Server) newDeliveries(c *config.Deliveries, registry prometheus.Registe
 	d.metrics.Holds(d.worker.Held)
 	if c.InFleet() {
 		d.worker.Owner, d.worker.Poll = process(), poll()
+	}
+	if err := s.openInbox(c.Requests, d); err != nil {
+		return errors.Join(err, e.Close())
 	}
 	s.deliveries = d
 	s.proxy.Later(d)
@@ -157,6 +163,9 @@ func (d *deliveries) start() {
 		defer close(d.ended)
 		d.worker.Run(ctx)
 	}()
+	if d.inbox != nil {
+		d.watching.Go(func() { d.inbox.Run(ctx) })
+	}
 	if w, ok := d.engine.(watcher); ok {
 		d.watching.Go(func() {
 			w.Watch(ctx, func(upstream string) {

@@ -130,15 +130,17 @@ func initDeliveries(ctx context.Context, out io.Writer, c *config.Deliveries, o 
 // tryDeliveries looks whether the file, or the database, is as it must be.
 func tryDeliveries(file *config.File, o Options) []trial {
 	c := file.Deliveries
-	switch {
-	case c == nil:
+	if c == nil {
 		return nil
-	case c.AWS != nil:
-		return append(triesBodies(c), tryAWSDeliveries(c))
-	case c.Postgres == nil:
-		return append(triesBodies(c), trial{"deliveries file", func(ctx context.Context) (string, error) { return lookAtDeliveries(ctx, c.File) }})
 	}
-	return append(triesBodies(c), trial{"deliveries postgres", func(ctx context.Context) (string, error) {
+	tries := append(triesBodies(c), triesRequests(c.Requests)...)
+	switch {
+	case c.AWS != nil:
+		return append(tries, tryAWSDeliveries(c))
+	case c.Postgres == nil:
+		return append(tries, trial{"deliveries file", func(ctx context.Context) (string, error) { return lookAtDeliveries(ctx, c.File) }})
+	}
+	return append(tries, trial{"deliveries postgres", func(ctx context.Context) (string, error) {
 		p, err := newPostgres(c, o.Env)
 		if err != nil {
 			return "", err

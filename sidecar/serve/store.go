@@ -51,6 +51,11 @@ func Init(ctx context.Context, out io.Writer, file *config.File, o Options) erro
 			return err
 		}
 	}
+	if d := file.Deliveries; d != nil && d.Requests != nil {
+		if err := initRequests(ctx, out, d.Requests); err != nil {
+			return err
+		}
+	}
 	if file.Store == nil {
 		return nil
 	}

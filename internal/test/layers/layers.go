@@ -53,7 +53,7 @@ var order = [...][]string{
 	{"llm/reading", "llm/tokens", "llm/price", "internal/test/llmsim"},
 	{"llm/gateway"},
 	{"delivery/deliverytest"},
-	{"delivery/sqlite", "delivery/postgres", "delivery/dynamosqs", "delivery/s3bodies"},
+	{"delivery/sqlite", "delivery/postgres", "delivery/dynamosqs", "delivery/s3bodies", "delivery/inbox"},
 	{"sidecar/deliveries"},
 	{"sidecar/status"},
 	{"sidecar/board"},

@@ -1,0 +1,161 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"slices"
+	"syscall"
+	"time"
+
+	"github.com/seed1158cd35/weir/delivery/inbox"
+	"github.com/seed1158cd35/weir/internal/cli"
+	"github.com/seed1158cd35/weir/sidecar/serve"
+)
+
+// alone complains of flags that say nothing of a queue.
+func (w world) alone(f *flag.FlagSet, with ...string) (err error) {
+	f.Visit(func(other *flag.Flag) {
+		if other.Name != "queue" && !slices.Contains(with, other.Name) && err == nil {
+			fmt.Fprintf(w.err, "weir %s: -queue is about all messages of a queue; leave out -%s\n", f.Name(), other.Name)
+			err = cli.ErrUsage
+		}
+	})
+	if f.NArg() > 0 && err == nil {
+		fmt.Fprintf(w.err, "weir %s: -queue is about all messages of a queue; leave out the IDs\n", f.Name())
+		err = cli.ErrUsage
+	}
+	return err
+}
+
+// messages prints how many lie in the dead letter queue of a queue.
+func (w world) messages(ctx context.Context, f *flag.FlagSet, queue string, asJSON bool) error {
+	if err := w.alone(f, "json"); err != nil {
+		return err
+	}
+	m, err := serve.Moves(ctx, queue)
+	if err != nil {
+		return err
+	}
+	last, any, err := m.Latest(ctx)
+	if err != nil {
+		return err
+	}
+	if asJSON {
+		view := struct {
+			Queue    string      `json:"queue"`
+			Messages int64       `json:"messages"`
+			Last     *inbox.Move `json:"last_move,omitempty"`
+		}{m.DeadURL, m.Messages, nil}
+		if any {
+			view.Last = &last
+		}
+		return json.NewEncoder(w.out).Encode(view)
+	}
+	fmt.Fprintf(w.out, "%d messages in %s\n", m.Messages, plain(m.DeadURL))
+	if any {
+		fmt.Fprintf(w.out, "the last move began at %s: %s, %s %s\n", last.Started.UTC().Format(time.RFC3339), plain(last.Status), last, plain(last.Why))
+	}
+	return nil
+}
+
+// moveMessages moves all messages of the dead letter queue of a queue back to it, and says how far that is. A move that runs already
+// is followed: SQS has one at a time for a queue.
+func (w world) moveMessages(ctx context.Context, f *flag.FlagSet, queue string, rate float64) error {
+	if err := w.alone(f, "rate"); err != nil {
+		return err
+	}
+	if rate != 0 && (rate < 1 || rate > inbox.MostPerSecond || rate != float64(int32(rate))) {
+		fmt.Fprintf(w.err, "weir dead redrive: SQS moves 1 to %d messages a second, in whole numbers; say -rate 10/s\n", inbox.MostPerSecond)
+		return cli.ErrUsage
+	}
+	m, err := serve.Moves(ctx, queue)
+	if err != nil {
+		return err
+	}
+	begun, runs, err := m.Latest(ctx)
+	switch {
+	case err != nil:
+		return err
+	case runs && !begun.Ended():
+		fmt.Fprintf(w.err, "a move that began at %s still runs, at its own rate: this follows it\n", begun.Started.UTC().Format(time.RFC3339))
+	case m.Messages == 0:
+		fmt.Fprintf(w.out, "0 moved: there is no message in %s\n", plain(m.DeadURL))
+		return nil
+	default:
+		if err := m.Start(ctx, int32(rate)); err != nil {
+			return err
+		}
+	}
+	if begun.Ended() {
+		return w.follow(ctx, m, begun.Started)
+	}
+	return w.follow(ctx, m, time.Time{})
+}
+
+// following is how often it is asked, at most and at least, how far a move is; mostUnseen how often SQS may not know yet of one that
+// it has begun.
+const (
+	soonest    = 50 * time.Millisecond
+	following  = time.Second
+	mostUnseen = 30
+)
+
+// follow tells of a move that began after another one until it ends. To stop the command is to cancel the move.
+func (w world) follow(ctx context.Context, m *inbox.Moves, after time.Time) error {
+	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	defer context.AfterFunc(ctx, stop)() // a second signal ends the command at once
+	ask := context.WithoutCancel(ctx)    // what was moved is to be told
+	canceled := false
+	for unseen, pace := 0, soonest; unseen < mostUnseen; pace = min(2*pace, following) {
+		last, _, err := m.Latest(ask)
+		switch {
+		case err != nil:
+			return fmt.Errorf("the move goes on: %w", err)
+		case !last.Started.After(after):
+			unseen++
+		case last.Ended():
+			return w.moved(&last)
+		case ctx.Err() != nil && !canceled:
+			canceled, pace = true, soonest
+			if err := m.Cancel(ask, last); err != nil {
+				fmt.Fprintf(w.err, "it cannot be cancelled: %v\n", err)
+			}
+		case pace == following:
+			fmt.Fprintf(w.err, "%s so far\n", last)
+		}
+		rest(ctx, pace)
+	}
+	return errors.New("SQS has begun the move and does not tell of it")
+}
+
+// rest waits, less long if ctx ends meanwhile.
+func rest(ctx context.Context, d time.Duration) {
+	over := time.After(d)
+	if ctx.Err() != nil {
+		<-over
+		return
+	}
+	select {
+	case <-over:
+	case <-ctx.Done():
+	}
+}
+
+// moved is how a move ended.
+func (w world) moved(last *inbox.Move) error {
+	fmt.Fprintf(w.out, "%s\n", last)
+	switch last.Status {
+	case "COMPLETED":
+		return nil
+	case "CANCELLED":
+		fmt.Fprintln(w.out, "then it was cancelled; the others are where they were")
+		return cli.ErrFound
+	}
+	return fmt.Errorf("the move ended: %s %s", plain(last.Status), plain(last.Why))
+}

@@ -1,0 +1,436 @@
+package inbox_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/credentials"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
+
+	"github.com/seed1158cd35/weir/delivery/inbox"
+	"github.com/seed1158cd35/weir/internal/test/servers"
+	"github.com/seed1158cd35/weir/internal/test/watchdog"
+)
+
+var queues *servers.Server
+
+func TestMain(m *testing.M) {
+	watchdog.Start()
+	os.Exit(servers.With(func(t servers.TB) int {
+		queues = servers.Fauxqs(t)
+		return m.Run()
+	}))
+}
+
+// A post is a queue at the emulator, and what was handed in out of it.
+type post struct {
+	*testing.T
+	*sqs.Client
+	inbox.Inbox
+
+	refused atomic.Int64
+
+	mu     sync.Mutex
+	asked  map[string]int // by key, how often
+	bodies []string       // in the order in which they were taken
+	unread []string
+	answer func(body string, again int) inbox.Answer
+}
+
+var names atomic.Int64
+
+func newPost(t *testing.T, suffix string) *post {
+	t.Helper()
+	p := &post{T: t, asked: make(map[string]int), answer: func(string, int) inbox.Answer { return inbox.Answer{Status: 202} }}
+	p.Client = sqs.New(sqs.Options{Region: "us-east-1", BaseEndpoint: aws.String(queues.Endpoint()), Credentials: credentials.NewStaticCredentialsProvider("id", "secret", "")})
+	p.Inbox = inbox.Inbox{Queue: hasty{p.Client, &p.refused}, URL: fmt.Sprintf("%s/000000000000/requests-%d%s", queues.Endpoint(), names.Add(1), suffix), Hand: p.hand,
+		Unread: func(_ string, err error) {
+			p.mu.Lock()
+			defer p.mu.Unlock()
+			p.unread = append(p.unread, err.Error())
+		},
+		Failed: func(err error) { t.Log(err) }}
+	if made, err := p.Init(t.Context()); err != nil || !made {
+		t.Fatalf("made %v, %v", made, err)
+	}
+	if made, err := p.Init(t.Context()); err != nil || made {
+		t.Fatalf("made again %v, %v", made, err)
+	}
+	return p
+}
+
+// hasty has messages that are refused come again at once.
+type hasty struct {
+	*sqs.Client
+	refused *atomic.Int64
+}
+
+func (h hasty) ChangeMessageVisibility(ctx context.Context, in *sqs.ChangeMessageVisibilityInput, o ...func(*sqs.Options)) (*sqs.ChangeMessageVisibilityOutput, error) {
+	if in.VisibilityTimeout == 30 {
+		in.VisibilityTimeout = 0
+		h.refused.Add(1)
+	}
+	return h.Client.ChangeMessageVisibility(ctx, in, o...)
+}
+
+func (p *post) hand(r *http.Request) inbox.Answer {
+	body, _ := io.ReadAll(r.Body)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	key := r.Header.Get("Idempotency-Key")
+	p.asked[key]++
+	a := p.answer(string(body), p.asked[key])
+	if a.Status < 300 {
+		p.bodies = append(p.bodies, string(body))
+	}
+	return a
+}
+
+func (p *post) send(body string, more ...func(*sqs.SendMessageInput)) (id string) {
+	p.Helper()
+	in := &sqs.SendMessageInput{QueueUrl: &p.URL, MessageBody: &body}
+	for _, m := range more {
+		m(in)
+	}
+	out, err := p.SendMessage(p.Context(), in)
+	if err != nil {
+		p.Fatal(err)
+	}
+	return *out.MessageId
+}
+
+// runs has the inbox work until something is so.
+func (p *post) runs(until func() bool) {
+	p.Helper()
+	ctx, cancel := context.WithCancel(p.Context())
+	var all sync.WaitGroup
+	all.Go(func() { p.Inbox.Run(ctx) })
+	defer all.Wait()
+	defer cancel()
+	for so := false; !so; time.Sleep(time.Millisecond) {
+		p.mu.Lock()
+		so = until()
+		p.mu.Unlock()
+	}
+}
+
+// left is what a queue holds, in flight or not.
+func (p *post) left(url string) string {
+	p.Helper()
+	out, err := p.GetQueueAttributes(p.Context(), &sqs.GetQueueAttributesInput{QueueUrl: &url, AttributeNames: []types.QueueAttributeName{"All"}})
+	if err != nil {
+		p.Fatal(err)
+	}
+	return out.Attributes["ApproximateNumberOfMessages"] + "+" + out.Attributes["ApproximateNumberOfMessagesNotVisible"]
+}
+
+const letter = `{"path": "/box/x", "body": "%s"}`
+
+// Each message is handed in under its id, and gone from the queue then. One that is no request, or is refused, stands in the way of
+// none: SQS puts it to its dead letters.
+func TestMessagesAreHandedIn(t *testing.T) {
+	p := newPost(t, "")
+	p.answer = func(body string, _ int) inbox.Answer {
+		if body == "refused" {
+			return inbox.Answer{Status: 404}
+		}
+		return inbox.Answer{Status: 202}
+	}
+	ids := make(map[string]bool)
+	p.send("no request")
+	refused := p.send(fmt.Sprintf(letter, "refused"))
+	for i := range 30 {
+		ids[p.send(fmt.Sprintf(letter, fmt.Sprint(i)))] = true
+	}
+	p.runs(func() bool { return len(p.bodies) == 30 && p.asked[refused] == 10 && len(p.unread) == 10 })
+	for p.left(p.URL) != "0+0" { // it is a receive that moves a message
+		if _, err := p.ReceiveMessage(t.Context(), &sqs.ReceiveMessageInput{QueueUrl: &p.URL}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := p.left(p.URL + "-dead"); got != "2+0" {
+		t.Errorf("%s dead letters, want 2", got)
+	}
+	for id := range ids {
+		if p.asked[id] != 1 {
+			t.Errorf("message %s was handed in %d times", id, p.asked[id])
+		}
+	}
+}
+
+// A queue that delivers twice and out of order, and loses what is deleted: each is handed in under the same key.
+func TestAMessageThatComesAgainIsTheSame(t *testing.T) {
+	p := newPost(t, "")
+	p.Queue = twice{hasty{p.Client, &p.refused}}
+	id := p.send(fmt.Sprintf(letter, "a"))
+	p.answer = func(_ string, again int) inbox.Answer {
+		if again == 3 { // it would be stored otherwise by now
+			return inbox.Answer{Status: 422}
+		}
+		return inbox.Answer{Status: 202}
+	}
+	p.runs(func() bool { return p.asked[id] >= 8 })
+	if len(p.asked) != 1 || len(p.unread) > 0 {
+		t.Errorf("handed in under %v", p.asked)
+	}
+	if n := p.refused.Load(); n > 0 {
+		t.Errorf("%d were taken for refused: what is stored is not", n)
+	}
+}
+
+// twice gives each message twice, the later one first, and deletes none.
+type twice struct{ hasty }
+
+func (q twice) ReceiveMessage(ctx context.Context, in *sqs.ReceiveMessageInput, o ...func(*sqs.Options)) (*sqs.ReceiveMessageOutput, error) {
+	out, err := q.Client.ReceiveMessage(ctx, in, o...)
+	if err == nil {
+		slices.Reverse(out.Messages)
+		out.Messages = append(out.Messages, out.Messages...)
+	}
+	return out, err
+}
+
+func (q twice) DeleteMessageBatch(ctx context.Context, in *sqs.DeleteMessageBatchInput, _ ...func(*sqs.Options)) (*sqs.DeleteMessageBatchOutput, error) {
+	for _, e := range in.Entries {
+		if _, err := q.Client.ChangeMessageVisibility(ctx, &sqs.ChangeMessageVisibilityInput{QueueUrl: in.QueueUrl, ReceiptHandle: e.ReceiptHandle}); err != nil {
+			return nil, err
+		}
+	}
+	return &sqs.DeleteMessageBatchOutput{}, nil
+}
+
+// The groups of a FIFO queue are order keys, and keep their order, also behind a message that is refused for a while.
+func TestGroupsKeepTheirOrder(t *testing.T) {
+	p := newPost(t, ".fifo")
+	orders := make(map[string]string)
+	p.Hand = func(r *http.Request) inbox.Answer {
+		key := r.Header.Get("Weir-Order-Key")
+		a := p.hand(r)
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		if a.Status < 300 {
+			orders[key] += p.bodies[len(p.bodies)-1]
+		}
+		return a
+	}
+	p.answer = func(body string, again int) inbox.Answer {
+		if body == "1" && again < 3 {
+			return inbox.Answer{Status: 404}
+		}
+		return inbox.Answer{Status: 202}
+	}
+	for i := range 5 {
+		for _, group := range []string{"a", "b"} {
+			p.send(fmt.Sprintf(letter, fmt.Sprint(i)), func(in *sqs.SendMessageInput) {
+				in.MessageGroupId, in.MessageDeduplicationId = &group, aws.String(group+fmt.Sprint(i))
+			})
+		}
+	}
+	p.runs(func() bool { return len(p.bodies) >= 10 })
+	if orders["a"] != "01234" || orders["b"] != "01234" {
+		t.Errorf("%v, want each in order", orders)
+	}
+}
+
+// What a message says is what a caller would say; what it cannot mean is told.
+func TestWhatMessagesSay(t *testing.T) {
+	got := make(chan *http.Request, 1)
+	one := &oneMessage{}
+	b := inbox.Inbox{Queue: one, URL: "http://q/1/requests", Hand: func(r *http.Request) inbox.Answer { got <- r; return inbox.Answer{Status: 202} }, Failed: func(error) {}}
+	take := func(body string) (r *http.Request, wrong string) {
+		ctx, cancel := context.WithCancel(t.Context())
+		one.body, one.gone = body, cancel
+		b.Unread = func(_ string, err error) { wrong = err.Error() }
+		b.Run(ctx)
+		select {
+		case r = <-got:
+		default:
+		}
+		return r, wrong
+	}
+	r, wrong := take(`{"method": "PUT", "path": "/box/in%2Fbox?a=1", "host": "box.test", "headers": {"content-type": "text/plain", "Idempotency-Key": "k"}, "body_base64": "aGVsbG8="}`)
+	if wrong != "" {
+		t.Fatal(wrong)
+	}
+	body, _ := io.ReadAll(r.Body)
+	if r.Method != "PUT" || r.RequestURI != "/box/in%2Fbox?a=1" || r.Host != "box.test" || string(body) != "hello" || r.ContentLength != 5 || r.Header.Get("Content-Type") != "text/plain" ||
+		r.Header.Get("Idempotency-Key") != "k" || r.Header.Get("X-Correlation-Id") != "m-1" || r.Header.Get("Prefer") != "respond-async" || r.Header.Get("Weir-Order-Key") != "" {
+		t.Errorf("%+v %s", r, body)
+	}
+	if r, wrong := take(`{"path": "/x"}`); wrong != "" || r.Method != "POST" || r.Host != "localhost" || r.Header.Get("Idempotency-Key") != "m-1" {
+		t.Errorf("%+v, %s", r, wrong)
+	}
+	for body, want := range map[string]string{
+		`hello`:                           "is no request as JSON",
+		`{"path": "/x"} {}`:               "something follows it",
+		`{"path": "/x", "verb": "GET"}`:   `unknown field "verb"`,
+		`{}`:                              "path",
+		`{"path": "http://evil.test/x"}`:  "path",
+		`{"path": "/x y"}`:                "",
+		`{"path": "/x", "method": "A B"}`: "method",
+		`{"path": "/x", "headers": {"A B": "x"}}`:                "header",
+		`{"path": "/x", "headers": {"A": "x\r\nB: y"}}`:          "header",
+		`{"path": "/x", "headers": {"a": "x", "A": "y"}}`:        "twice",
+		`{"path": "/x", "headers": {"Host": "x"}}`:               "host",
+		`{"path": "/x", "body": "a", "body_base64": "aGVsbG8="}`: "both",
+	} {
+		r, wrong := take(body)
+		if want == "" { // weir says what is wrong with it, as of a caller's
+			if r == nil || r.RequestURI != "/x y" {
+				t.Errorf("%s: %v", body, wrong)
+			}
+			continue
+		}
+		if r != nil || !strings.Contains(wrong, want) {
+			t.Errorf("%s: %q, want %s", body, wrong, want)
+		}
+	}
+}
+
+// oneMessage is a queue that gives one message, and says when it was deleted or given back.
+type oneMessage struct {
+	inbox.Queue
+	body    string
+	gone    func()
+	deleted int
+	unseen  []int32
+}
+
+func (q *oneMessage) ReceiveMessage(ctx context.Context, _ *sqs.ReceiveMessageInput, _ ...func(*sqs.Options)) (*sqs.ReceiveMessageOutput, error) {
+	if q.body == "" {
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
+	m := types.Message{Body: aws.String(q.body), MessageId: aws.String("m-1"), ReceiptHandle: aws.String("r-1"), Attributes: map[string]string{"MessageGroupId": "fair"}}
+	q.body = ""
+	return &sqs.ReceiveMessageOutput{Messages: []types.Message{m}}, nil
+}
+
+func (q *oneMessage) DeleteMessageBatch(context.Context, *sqs.DeleteMessageBatchInput, ...func(*sqs.Options)) (*sqs.DeleteMessageBatchOutput, error) {
+	q.deleted++
+	q.gone()
+	return &sqs.DeleteMessageBatchOutput{}, nil
+}
+
+func (q *oneMessage) ChangeMessageVisibility(_ context.Context, in *sqs.ChangeMessageVisibilityInput, _ ...func(*sqs.Options)) (*sqs.ChangeMessageVisibilityOutput, error) {
+	q.unseen = append(q.unseen, in.VisibilityTimeout)
+	if in.VisibilityTimeout != 120 {
+		q.gone()
+	}
+	return &sqs.ChangeMessageVisibilityOutput{}, nil
+}
+
+// While the deliveries' engine is away a message is held, and not received again; it is given back when it has to wait for long, and
+// when weir ends.
+func TestAMessageIsHeldWhileItCannotBeStored(t *testing.T) {
+	for name, tt := range map[string]struct {
+		answers func(since time.Duration) inbox.Answer
+		ends    time.Duration // when weir ends; 0 means it does not
+		deleted int
+		last    int32 // for how long it is given back; -1 if it is not
+		took    time.Duration
+	}{
+		"away for ten minutes": {func(since time.Duration) inbox.Answer {
+			if since < 10*time.Minute {
+				return inbox.Answer{Status: 503, Wait: time.Second}
+			}
+			return inbox.Answer{Status: 202}
+		}, 0, 1, -1, 11 * time.Minute},
+		"a quota of the day":    {func(time.Duration) inbox.Answer { return inbox.Answer{Status: 429, Wait: 3 * time.Hour} }, 0, 0, 3 * 3600, time.Second},
+		"a quota of the month":  {func(time.Duration) inbox.Answer { return inbox.Answer{Status: 429, Wait: 300 * time.Hour} }, 0, 0, 11 * 3600, time.Second},
+		"weir ends":             {func(time.Duration) inbox.Answer { return inbox.Answer{Status: 503} }, 5 * time.Minute, 0, 0, 6 * time.Minute},
+		"it will never be":      {func(time.Duration) inbox.Answer { return inbox.Answer{Status: 400} }, 0, 0, 30, time.Second},
+		"away for half the day": {func(time.Duration) inbox.Answer { return inbox.Answer{Status: 503} }, 0, 0, 0, 12 * time.Hour},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				ctx, cancel := context.WithCancel(t.Context())
+				defer cancel()
+				begin := time.Now()
+				q := &oneMessage{body: fmt.Sprintf(letter, "a"), gone: cancel}
+				b := inbox.Inbox{Queue: q, URL: "http://q/1/requests", Hand: func(*http.Request) inbox.Answer { return tt.answers(time.Since(begin)) }, Failed: func(err error) { t.Error(err) }}
+				if tt.ends > 0 {
+					time.AfterFunc(tt.ends, cancel)
+				}
+				b.Run(ctx)
+				last := int32(-1)
+				if n := len(q.unseen); n > 0 && q.unseen[n-1] != 120 {
+					last = q.unseen[n-1]
+				}
+				held := 0
+				for _, long := range q.unseen {
+					if long == 120 {
+						held++
+					}
+				}
+				took := time.Since(begin)
+				if q.deleted != tt.deleted || last != tt.last || took > tt.took || time.Duration(held+1)*120*time.Second < took {
+					t.Errorf("deleted %d, given back for %d, held %d times in %v", q.deleted, last, held, took)
+				}
+			})
+		})
+	}
+}
+
+// SQS gives several messages of a group at once: those behind one that is not taken are given back with it.
+func TestNoneOvertakesInABatch(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	q := &batch{gone: cancel}
+	var taken []string
+	(&inbox.Inbox{Queue: q, URL: "http://q/1/requests.fifo", Failed: func(error) {}, Hand: func(r *http.Request) inbox.Answer {
+		key := r.Header.Get("Idempotency-Key")
+		if key == "m-1" {
+			return inbox.Answer{Status: 400}
+		}
+		taken = append(taken, key)
+		return inbox.Answer{Status: 202}
+	}}).Run(ctx)
+	if !slices.Equal(taken, []string{"m-0"}) || !slices.Equal(q.back, []string{"m-1 30", "m-2 0"}) {
+		t.Errorf("taken %v, given back %v", taken, q.back)
+	}
+}
+
+// batch is a queue that gives three messages of a group at once.
+type batch struct {
+	inbox.Queue
+	gone  func()
+	given bool
+	back  []string
+}
+
+func (q *batch) ReceiveMessage(ctx context.Context, _ *sqs.ReceiveMessageInput, _ ...func(*sqs.Options)) (*sqs.ReceiveMessageOutput, error) {
+	if q.given {
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
+	q.given = true
+	var out sqs.ReceiveMessageOutput
+	for i := range 3 {
+		id := aws.String(fmt.Sprint("m-", i))
+		out.Messages = append(out.Messages, types.Message{Body: aws.String(fmt.Sprintf(letter, "x")), MessageId: id, ReceiptHandle: id, Attributes: map[string]string{"MessageGroupId": "a"}})
+	}
+	return &out, nil
+}
+
+func (q *batch) DeleteMessageBatch(context.Context, *sqs.DeleteMessageBatchInput, ...func(*sqs.Options)) (*sqs.DeleteMessageBatchOutput, error) {
+	return &sqs.DeleteMessageBatchOutput{}, nil
+}
+
+func (q *batch) ChangeMessageVisibility(_ context.Context, in *sqs.ChangeMessageVisibilityInput, _ ...func(*sqs.Options)) (*sqs.ChangeMessageVisibilityOutput, error) {
+	if q.back = append(q.back, fmt.Sprint(*in.ReceiptHandle, " ", in.VisibilityTimeout)); len(q.back) == 2 {
+		q.gone()
+	}
+	return &sqs.ChangeMessageVisibilityOutput{}, nil
+}

@@ -1,0 +1,109 @@
+package inbox
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
+
+	"github.com/seed1158cd35/weir/httpx"
+	"github.com/seed1158cd35/weir/internal/doc"
+)
+
+// A Message is the body of a message, as JSON: a request as a caller would send it to weir.
+type Message struct {
+	Method  string            `json:"method,omitempty"`  // "" means POST
+	Path    string            `json:"path"`              // with the query: /ntfy/builds?a=1
+	Host    string            `json:"host,omitempty"`    // where a route wants one
+	Headers map[string]string `json:"headers,omitempty"` // Weir-Order-Key and others of deliveries, too
+	Body    string            `json:"body,omitempty"`
+	Base64  []byte            `json:"body_base64,omitempty"` // in place of Body
+}
+
+const (
+	keyHeader   = "Idempotency-Key"
+	orderHeader = "Weir-Order-Key"
+)
+
+// request is that of a message. Its key and its correlation id are the message's id, and its order key is the group of a FIFO queue,
+// unless it names others.
+func (b *Inbox) request(ctx context.Context, m *types.Message) (*http.Request, error) {
+	var v Message
+	d := json.NewDecoder(strings.NewReader(aws.ToString(m.Body)))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&v); err != nil {
+		return nil, fmt.Errorf("is no request as JSON: %w", err)
+	}
+	if _, err := d.Token(); err != io.EOF {
+		return nil, errors.New("is no request as JSON: something follows it")
+	}
+	r, err := v.request(ctx)
+	if err != nil {
+		return nil, err
+	}
+	id := aws.ToString(m.MessageId)
+	for name, value := range map[string]string{keyHeader: id, httpx.CorrelationHeader: id, orderHeader: b.groupOf(m)} {
+		if value != "" && r.Header[name] == nil {
+			r.Header[name] = []string{value}
+		}
+	}
+	r.Header["Prefer"] = []string{"respond-async"}
+	return r, nil
+}
+
+// request is a message as net/http's server would give it.
+func (v *Message) request(ctx context.Context) (*http.Request, error) {
+	if v.Method == "" {
+		v.Method = http.MethodPost
+	}
+	if v.Host == "" {
+		v.Host = "localhost"
+	}
+	body := v.Base64
+	if v.Body != "" {
+		if body != nil {
+			return nil, errors.New("has both body and body_base64")
+		}
+		body = []byte(v.Body)
+	}
+	at, err := url.ParseRequestURI(v.Path)
+	if err != nil || !strings.HasPrefix(v.Path, "/") || strings.Contains(v.Path, "#") {
+		return nil, fmt.Errorf("its path %s is none: want one such as /ntfy/builds", doc.Quote(v.Path))
+	}
+	r := &http.Request{Method: v.Method, URL: at, RequestURI: v.Path, Host: v.Host, Header: make(http.Header, len(v.Headers)+4), Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
+		Body: io.NopCloser(bytes.NewReader(body)), ContentLength: int64(len(body)), RemoteAddr: "127.0.0.1:0"} // who may send to the queue is let in by AWS
+	if !token(v.Method) {
+		return nil, fmt.Errorf("its method %s is none", doc.Quote(v.Method))
+	}
+	for name, value := range v.Headers {
+		canonical := http.CanonicalHeaderKey(name)
+		switch {
+		case !token(name) || strings.ContainsFunc(value, func(c rune) bool { return c < ' ' && c != '\t' || c == 0x7f }):
+			return nil, fmt.Errorf("its header %s is none", doc.Quote(name))
+		case r.Header[canonical] != nil:
+			return nil, fmt.Errorf("its header %s is there twice", doc.Quote(canonical))
+		case canonical == "Host":
+			return nil, errors.New("its header Host is to be said as host")
+		}
+		r.Header[canonical] = []string{strings.TrimSpace(value)}
+	}
+	return r.WithContext(ctx), nil
+}
+
+// token reports whether a name is one as HTTP has them.
+func token(name string) bool {
+	for i := range len(name) {
+		if c := name[i]; c <= ' ' || c >= 0x7f || strings.IndexByte(`"(),/:;<=>?@[\]{}`, c) >= 0 {
+			return false
+		}
+	}
+	return name != ""
+}

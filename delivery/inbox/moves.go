@@ -1,0 +1,124 @@
+package inbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
+)
+
+// Tasks are what Moves need of a client of SQS. *sqs.Client is one.
+type Tasks interface {
+	StartMessageMoveTask(context.Context, *sqs.StartMessageMoveTaskInput, ...func(*sqs.Options)) (*sqs.StartMessageMoveTaskOutput, error)
+	ListMessageMoveTasks(context.Context, *sqs.ListMessageMoveTasksInput, ...func(*sqs.Options)) (*sqs.ListMessageMoveTasksOutput, error)
+	CancelMessageMoveTask(context.Context, *sqs.CancelMessageMoveTaskInput, ...func(*sqs.Options)) (*sqs.CancelMessageMoveTaskOutput, error)
+	GetQueueAttributes(context.Context, *sqs.GetQueueAttributesInput, ...func(*sqs.Options)) (*sqs.GetQueueAttributesOutput, error)
+}
+
+var _ Tasks = (*sqs.Client)(nil)
+
+// Moves are the moves of all messages of a dead letter queue back to the queue that they died in.
+type Moves struct {
+	Tasks    Tasks
+	queue    redrive
+	DeadURL  string // of the dead letter queue
+	Messages int64  // in it, about
+}
+
+// A Move is one that runs or ran, as far as SQS knows.
+type Move struct {
+	Status  string    `json:"status"` // RUNNING, COMPLETED, CANCELLING, CANCELLED or FAILED
+	Moved   int64     `json:"moved"`
+	Of      int64     `json:"of,omitempty"` // 0 until SQS has counted them
+	Started time.Time `json:"started"`
+	Why     string    `json:"why,omitempty"` // it failed
+
+	handle string
+}
+
+// Ended reports whether nothing is moved any more.
+func (m *Move) Ended() bool { return m.Status != "RUNNING" && m.Status != "CANCELLING" }
+
+// MostPerSecond is the highest rate of a move that SQS takes.
+const MostPerSecond = 500
+
+// MovesOf are those of a queue by its URL: the one that messages died in, or, if it has no dead letter queue, an error.
+func MovesOf(ctx context.Context, c Tasks, at string) (*Moves, error) {
+	r, err := redriveOf(ctx, c, at)
+	if err != nil {
+		return nil, fmt.Errorf("sqs queue %s: %w", at, err)
+	}
+	if r.dead == "" {
+		return nil, fmt.Errorf("sqs queue %s: it has no dead letter queue (RedrivePolicy): name the queue in which the messages died", at)
+	}
+	m := &Moves{Tasks: c, queue: r}
+	if m.DeadURL, err = beside(at, r.dead); err != nil {
+		return nil, fmt.Errorf("sqs queue %s: %w", at, err)
+	}
+	dead, err := redriveOf(ctx, c, m.DeadURL)
+	if err != nil {
+		return nil, fmt.Errorf("its dead letter queue %s: %w", m.DeadURL, err)
+	}
+	m.Messages = dead.messages
+	return m, nil
+}
+
+// beside is the URL of a queue by its ARN (arn:aws:sqs:REGION:ACCOUNT:NAME), at the server of another one.
+func beside(at, arn string) (string, error) {
+	u, err := url.Parse(at)
+	parts := strings.Split(arn, ":")
+	if err != nil || len(parts) != 6 {
+		return "", fmt.Errorf("the ARN %q of its dead letter queue cannot be read", arn)
+	}
+	u.Path = "/" + parts[4] + "/" + parts[5]
+	return u.String(), nil
+}
+
+// Start begins to move all messages, so many a second at most; 0 has SQS choose.
+func (m *Moves) Start(ctx context.Context, perSecond int32) error {
+	in := &sqs.StartMessageMoveTaskInput{SourceArn: &m.queue.dead, DestinationArn: &m.queue.arn} // without one it fails for messages that were sent to the dead letter queue
+	if perSecond > 0 {
+		in.MaxNumberOfMessagesPerSecond = &perSecond
+	}
+	_, err := m.Tasks.StartMessageMoveTask(ctx, in)
+	return err
+}
+
+// Latest is the move that began last; false if SQS knows of none. It forgets them after a while.
+func (m *Moves) Latest(ctx context.Context) (Move, bool, error) {
+	out, err := m.Tasks.ListMessageMoveTasks(ctx, &sqs.ListMessageMoveTasksInput{SourceArn: &m.queue.dead, MaxResults: aws.Int32(1)})
+	if err != nil || len(out.Results) == 0 {
+		return Move{}, false, err
+	}
+	return moveOf(&out.Results[0]), true, nil
+}
+
+func moveOf(r *types.ListMessageMoveTasksResultEntry) Move {
+	return Move{Status: aws.ToString(r.Status), Moved: r.ApproximateNumberOfMessagesMoved, Of: aws.ToInt64(r.ApproximateNumberOfMessagesToMove),
+		Started: time.UnixMilli(r.StartedTimestamp), Why: aws.ToString(r.FailureReason), handle: aws.ToString(r.TaskHandle)}
+}
+
+// Cancel ends a move that runs; what was moved stays where it is now.
+func (m *Moves) Cancel(ctx context.Context, of Move) error {
+	if of.handle == "" {
+		return errors.New("only a move that runs can be cancelled")
+	}
+	_, err := m.Tasks.CancelMessageMoveTask(ctx, &sqs.CancelMessageMoveTaskInput{TaskHandle: &of.handle})
+	return err
+}
+
+// String is how far a move is.
+func (m Move) String() string {
+	said := strconv.FormatInt(m.Moved, 10)
+	if m.Of > 0 {
+		said += " of " + strconv.FormatInt(m.Of, 10)
+	}
+	return said + " moved"
+}

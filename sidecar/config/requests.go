@@ -1,0 +1,56 @@
+package config
+
+import (
+	"slices"
+
+	"github.com/seed1158cd35/weir/internal/auth"
+	"github.com/seed1158cd35/weir/internal/doc"
+)
+
+// Requests are a queue of SQS whose messages are requests that are delivered later.
+type Requests struct {
+	Queue  string // its URL, with the server that it is asked at
+	Region string // "" for what the SDK finds
+	Owner  string // the caller whose they are; "" for none
+}
+
+var requestsFields = []field[Requests]{
+	one("queue", word, func(r *Requests) *string { return &r.Queue }, "required", "The URL of the queue, standard or FIFO; not that of `aws`. `weir store init` makes it, with its dead letter queue."),
+	one("region", word, func(r *Requests) *string { return &r.Region }, "that of its URL", "Its region."),
+	one("owner", word, func(r *Requests) *string { return &r.Owner }, "none", "The caller whose the deliveries are: one of `tokens` if there are any, whose rights then hold."),
+}
+
+func readRequests(d *decoder, n *node, v *Deliveries) {
+	if isOff(n) {
+		return
+	}
+	var r Requests
+	if object(d, n, requestsFields, &r); n.Kind != doc.Mapping {
+		return
+	}
+	if r.Queue == "" {
+		d.Bad(n, "write queue: https://sqs.eu-central-1.amazonaws.com/123456789012/weir-requests", "has no queue")
+	} else if !isServer(r.Queue) {
+		d.Bad(n.Get("queue"), "write it as https://sqs.eu-central-1.amazonaws.com/123456789012/weir-requests", "is not the URL of a server")
+	}
+	v.Requests = &r
+}
+
+// checkRequests complains of a queue that is another one, too, and of an owner that may call nothing.
+func (d *decoder) checkRequests(root *node, f *document) {
+	if f.Deliveries == nil || f.Deliveries.Requests == nil {
+		return
+	}
+	r, at := f.Deliveries.Requests, root.Get("deliveries").Get("requests")
+	if aws := f.Deliveries.AWS; aws != nil && aws.Queue == r.Queue {
+		d.Bad(at.Get("queue"), "name another one", "is the queue by which weirs hear of what is due")
+	}
+	all := f.Callable.Tokens
+	switch known := slices.ContainsFunc(all, func(t auth.TokenConfig) bool { return t.Name == r.Owner }); {
+	case len(all) == 0 || known:
+	case r.Owner == "":
+		d.Bad(at, "write owner: NAME, of one of tokens", "has no owner, and without one nothing may be called here")
+	default:
+		d.Bad(at.Get("owner"), "name one of tokens", "there is no caller %s", doc.Quote(r.Owner))
+	}
+}

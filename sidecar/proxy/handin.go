@@ -1,0 +1,53 @@
+package proxy
+
+import (
+	"net/http"
+
+	"github.com/seed1158cd35/weir/httpx"
+	"github.com/seed1158cd35/weir/internal/refuse"
+)
+
+// HandIn stores a request that came in at no listener, for a caller by its name, and answers it as such a caller is answered. Who let
+// it in has seen whose it is. Its route must deliver.
+func (p *Proxy) HandIn(w http.ResponseWriter, r *http.Request, caller string) {
+	t := p.table.Load()
+	id := correlationOf(r)
+	w.Header()[httpx.CorrelationHeader] = []string{id}
+	trip, f := t.handedIn(r, guest{Name: caller})
+	if f != nil {
+		if to := p.later.Load(); to != nil {
+			(*to).Refused(NotAccepted{Why: notRouted, Correlation: id, Field: "path", Err: f})
+		}
+		f.Write(w)
+		return
+	}
+	trip.id = id
+	done, ok := trip.charge(w, r.WithContext(trip.in(r.Context())))
+	if !ok {
+		return
+	}
+	defer done()
+	p.deliver(w, r, trip)
+}
+
+// handedIn is the way of a request that is handed in, or why it has none.
+func (t *table) handedIn(r *http.Request, who guest) (*trip, *refuse.Facts) {
+	if _, f := t.problem(r); f != nil {
+		return nil, f
+	}
+	to, path, by, _, f := t.way(r, who)
+	if f == nil && by.Deliver == DeliverNever {
+		f = &refuse.Facts{Status: http.StatusBadRequest, Code: refuse.ValidationError, Final: true, Message: "this route delivers nothing later; write deliver: true"}
+	}
+	if f != nil {
+		return nil, f
+	}
+	return &trip{to: to, path: path, route: *by, stream: by.Stream, who: who, table: t, counts: true}, nil
+}
+
+// Unread tells of what was handed in and is no request.
+func (p *Proxy) Unread(id string, err error) {
+	if to := p.later.Load(); to != nil {
+		(*to).Refused(NotAccepted{Why: notRead, Correlation: id, Err: err})
+	}
+}

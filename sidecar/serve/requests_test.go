@@ -1,0 +1,140 @@
+package serve
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/credentials"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+
+	"github.com/seed1158cd35/weir/delivery"
+	"github.com/seed1158cd35/weir/internal/test/servers"
+	"github.com/seed1158cd35/weir/sidecar/config"
+	"github.com/seed1158cd35/weir/sidecar/proxy"
+)
+
+// Requests that are messages of a queue are delivered, once each by the message's id, as those of the owner that the file names; what
+// cannot be is told, and becomes a dead letter of the queue.
+func TestRequestsFromAQueue(t *testing.T) {
+	t.Setenv("AWS_ACCESS_KEY_ID", "id")
+	t.Setenv("AWS_SECRET_ACCESS_KEY", "secret")
+	t.Setenv("AWS_REGION", "us-east-1")
+	t.Setenv("WEIR_TEST_APP", "token-of-the-app")
+	t.Setenv("WEIR_TEST_OTHER", "token-of-another")
+	queues := servers.Fauxqs(t)
+	at := queues.Endpoint() + "/000000000000/requests"
+	said := fmt.Sprintf("{file: deliveries.db, requests: {queue: '%s', owner: app}}", at)
+	file := filepath.Join(t.TempDir(), "weir.yaml")
+	if err := os.WriteFile(file, []byte("listen: 127.0.0.1:0\ntokens: {app: {env: WEIR_TEST_APP}}\ndeliveries: "+said+"\nupstreams: {box: {url: 'http://box.test'}}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	f, err := config.Load(file, os.LookupEnv)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Start(file, Options{Env: os.LookupEnv}); err == nil || !strings.Contains(err.Error(), "there is none; run weir store init") {
+		t.Errorf("without a queue: %v", err)
+	}
+	for _, want := range []string{"it was made, with its dead letter queue", "it is as it must be"} {
+		var out bytes.Buffer
+		if err := Init(t.Context(), &out, f, Options{Env: os.LookupEnv}); err != nil || !strings.Contains(out.String(), want) {
+			t.Errorf("%q, %v, want %s", &out, err, want)
+		}
+	}
+	for _, r := range Try(t.Context(), f, Options{Env: os.LookupEnv}) {
+		if r.Name == "deliveries requests" && (r.Err != nil || !strings.Contains(r.Said, "has its dead letter queue")) {
+			t.Errorf("%+v", r)
+		}
+	}
+	c := sqs.New(sqs.Options{Region: "us-east-1", BaseEndpoint: aws.String(queues.Endpoint()), Credentials: credentials.NewStaticCredentialsProvider("id", "secret", "")})
+	send := func(body string) string {
+		t.Helper()
+		out, err := c.SendMessage(t.Context(), &sqs.SendMessageInput{QueueUrl: &at, MessageBody: &body})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return *out.MessageId
+	}
+	m := newMailboxIn(t, said, "true", "", "tokens: {app: {env: WEIR_TEST_APP, upstreams: [box]}, other: {env: WEIR_TEST_OTHER}}\nlog: debug")
+	id := send(`{"path": "/box/in?a=1", "headers": {"Content-Type": "text/plain", "Title": "hello"}, "body": "done"}`)
+	for len(m.letters()) == 0 {
+		runtime.Gosched()
+	}
+	got := m.letters()[0]
+	if got.Method != "POST" || got.RequestURI != "/in?a=1" || m.bodies[0] != "done" || got.Header.Get("Title") != "hello" || got.Header.Get("X-Correlation-Id") != id {
+		t.Errorf("%s %s %q %v", got.Method, got.RequestURI, m.bodies[0], got.Header)
+	}
+	// Handed in again under that id, by the same caller, it is the same; to others it is not shown.
+	const app, other = "X-Weir-Token: token-of-the-app", "X-Weir-Token: token-of-another"
+	resp, again, text := m.post("/box/in?a=1", "done", async, app, "Content-Type: text/plain", "Title: hello", "Idempotency-Key: "+id)
+	if resp.Header.Get("Idempotency-Replayed") != "true" {
+		t.Errorf("%d %s: the key is not the message's id", resp.StatusCode, text)
+	}
+	if r := m.endsAs(again.ID, delivery.Completed, app); r.Attempts != 1 {
+		t.Errorf("%+v", r)
+	}
+	if resp, _, _ := m.send("GET", proxy.DeliveriesPath+again.ID, "", other); resp.StatusCode != 404 {
+		t.Errorf("it is shown to another caller: %d", resp.StatusCode)
+	}
+	// What cannot be stored is counted by why.
+	send("hello")
+	m.counts(`weir_delivery_refused_total{upstream="",why="message"}`)
+	send(`{"path": "/nowhere"}`)
+	m.counts(`weir_delivery_refused_total{upstream="",why="route"}`)
+	send(`{"path": "/box/x", "headers": {"Cookie": "tell-nobody"}}`)
+	m.counts(`weir_delivery_refused_total{upstream="box",why="credential"}`)
+	send(`{"path": "/box/x", "headers": {"Weir-Deliver-Before": "2001-01-01T00:00:00Z"}}`)
+	m.counts(`weir_delivery_refused_total{upstream="box",why="request"}`)
+	if n := len(m.letters()); n != 1 {
+		t.Errorf("%d were delivered", n)
+	}
+}
+
+// counts waits until a metric is there.
+func (m *mailbox) counts(want string) {
+	m.Helper()
+	for text := ""; !strings.Contains(text, want); runtime.Gosched() {
+		resp, err := http.Get("http://" + m.run.admin.Addr().String() + "/metrics")
+		if err != nil {
+			m.Fatal(err)
+		}
+		b, _ := io.ReadAll(resp.Body)
+		_ = resp.Body.Close()
+		text = string(b)
+	}
+}
+
+// A queue without a dead letter queue would give what cannot be read for ever.
+func TestAQueueOfRequestsHasDeadLetters(t *testing.T) {
+	t.Setenv("AWS_ACCESS_KEY_ID", "id")
+	t.Setenv("AWS_SECRET_ACCESS_KEY", "secret")
+	queues := servers.Fauxqs(t)
+	c := sqs.New(sqs.Options{Region: "us-east-1", BaseEndpoint: aws.String(queues.Endpoint()), Credentials: credentials.NewStaticCredentialsProvider("id", "secret", "")})
+	if _, err := c.CreateQueue(t.Context(), &sqs.CreateQueueInput{QueueName: aws.String("bare")}); err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "weir.yaml")
+	text := fmt.Sprintf("listen: 127.0.0.1:0\ndeliveries: {file: d.db, requests: {queue: '%s/000000000000/bare', region: us-east-1}}\nupstreams: {box: {url: 'http://box.test'}}\n", queues.Endpoint())
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Start(file, Options{Env: os.LookupEnv}); err == nil || !strings.Contains(err.Error(), "it has no dead letter queue") || !strings.Contains(err.Error(), "RedrivePolicy") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestRegionsOfQueues(t *testing.T) {
+	for host, want := range map[string]string{"sqs.eu-central-1.amazonaws.com": "eu-central-1", "sqs.cn-north-1.amazonaws.com.cn": "cn-north-1", "localhost": "", "sqs.localhost": "", "queue.amazonaws.com": ""} {
+		if got := regionOf(host); got != want {
+			t.Errorf("%s: %q, want %q", host, got, want)
+		}
+	}
+}
