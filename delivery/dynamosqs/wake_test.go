@@ -3,7 +3,10 @@ package dynamosqs_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
+	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -13,6 +16,7 @@ import (
 
 	"github.com/seed1158cd35/weir/delivery"
 	"github.com/seed1158cd35/weir/delivery/dynamosqs"
+	"github.com/seed1158cd35/weir/outcome"
 )
 
 func request(upstream string) *delivery.Request {
@@ -158,4 +162,92 @@ func TestAnothersLeaseIsNotCutShort(t *testing.T) {
 	if w, err := one.Sweep(t.Context(), nil); err != nil || w.Reaped != 1 {
 		t.Errorf("its own store reaped %d, %v", w.Reaped, err)
 	}
+}
+
+// disorder gives every message twice, the later one first, and gives some again after they were deleted.
+type disorder struct {
+	*sqs.Client
+	given []types.Message
+}
+
+func (q *disorder) ReceiveMessage(ctx context.Context, in *sqs.ReceiveMessageInput, o ...func(*sqs.Options)) (*sqs.ReceiveMessageOutput, error) {
+	in.WaitTimeSeconds = 1
+	out, err := q.Client.ReceiveMessage(ctx, in, o...)
+	if err == nil {
+		slices.Reverse(out.Messages)
+		fresh := out.Messages
+		out.Messages = append(append(fresh, fresh...), q.given...)
+		q.given = fresh
+	}
+	return out, err
+}
+
+// A queue that delivers twice and out of order: two weirs that share it send each delivery once, those of an order key in order.
+func TestAQueueThatDeliversTwiceAndOutOfOrder(t *testing.T) {
+	o := both()
+	from := open(t, o)
+	var mu sync.Mutex
+	sent := make(map[string]int)
+	var order []string
+	const n = 40
+	all := make(chan struct{})
+	ctx, stop := context.WithCancel(t.Context())
+	var weirs sync.WaitGroup
+	defer weirs.Wait()
+	defer stop()
+	for range 2 {
+		with := o
+		with.Queue = &disorder{Client: ofQueues()}
+		s, err := dynamosqs.New(with)
+		if err != nil {
+			t.Fatal(err)
+		}
+		w := &delivery.Worker{Queue: s, Owner: "one", Poll: time.Hour, Sender: func(string) delivery.Sender {
+			return sends(func(d *delivery.Delivery) {
+				mu.Lock()
+				defer mu.Unlock()
+				if sent[d.ID]++; d.OrderKey != "" {
+					order = append(order, string(d.Body))
+				}
+				if len(sent) == n && sent[d.ID] == 1 {
+					close(all)
+				}
+			})
+		}}
+		weirs.Go(func() { w.Run(ctx); s.Close() })
+		weirs.Go(func() { s.Watch(ctx, w.Kick, func(err error) { t.Log(err) }) })
+	}
+	var want []string
+	for i := range n {
+		r := request("a")
+		if i%4 == 0 {
+			r.OrderKey, r.Body = "k", []byte(fmt.Sprint(i))
+			want = append(want, fmt.Sprint(i))
+		}
+		if _, _, err := from.Accept(t.Context(), r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	<-all
+	mu.Lock()
+	defer mu.Unlock()
+	for id, times := range sent {
+		if times != 1 {
+			t.Errorf("%s was sent %d times", id, times)
+		}
+	}
+	if !slices.Equal(order, want) {
+		t.Errorf("those of an order key went as %v", order)
+	}
+}
+
+// sends has every delivery arrive.
+type sends func(*delivery.Delivery)
+
+func (s sends) Send(_ context.Context, d *delivery.Delivery, launch func(context.CancelCauseFunc) error) delivery.Answer {
+	if err := launch(func(error) {}); err != nil {
+		return delivery.Answer{Err: err, Outcome: outcome.Outcome{Class: outcome.Failed}}
+	}
+	s(d)
+	return delivery.Answer{Status: 200, Outcome: outcome.Outcome{Class: outcome.OK}}
 }

@@ -265,6 +265,7 @@ func TestWhatCannotBeDeliveredLater(t *testing.T) {
 		"an order key of 10 KB": {"/box/x", "", []string{"Weir-Order-Key: " + strings.Repeat("k", 10<<10)}, 400, "255"},
 		"a path of 10 KB":       {"/box/" + strings.Repeat("p", 10<<10), "", nil, 400, "8192"},
 		"headers of 20 KB":      {"/box/x", "", []string{"X-Kept: " + strings.Repeat("h", 20<<10)}, 400, "16384"},
+		"an unknown route":      {"/nowhere/x", "", []string{async}, 404, "no route leads from here"},
 		"an instant":            {"/box/x", "", []string{"Weir-Not-Before: tomorrow"}, 400, "Weir-Not-Before"},
 		"an expired deadline":   {"/box/x", "", []string{"Weir-Deliver-Before: 2001-01-01T00:00:00Z"}, 400, "Weir-Deliver-Before"},
 		"an unknown delivery":   {proxy.DeliveriesPath + "x", "", nil, 405, "GET"},

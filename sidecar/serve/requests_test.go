@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 
@@ -16,6 +17,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 
 	"github.com/seed1158cd35/weir/delivery"
+	"github.com/seed1158cd35/weir/delivery/inbox"
 	"github.com/seed1158cd35/weir/internal/test/servers"
 	"github.com/seed1158cd35/weir/sidecar/config"
 	"github.com/seed1158cd35/weir/sidecar/proxy"
@@ -136,5 +138,43 @@ func TestRegionsOfQueues(t *testing.T) {
 		if got := regionOf(host); got != want {
 			t.Errorf("%s: %q, want %q", host, got, want)
 		}
+	}
+}
+
+// Clients in JavaScript share the queues: what they send is delivered, and what died they find as they sent it.
+func TestJavaScriptOnTheQueues(t *testing.T) {
+	t.Setenv("AWS_ACCESS_KEY_ID", "id")
+	t.Setenv("AWS_SECRET_ACCESS_KEY", "secret")
+	queues := servers.Fauxqs(t)
+	at := queues.Endpoint() + "/000000000000/requests"
+	said := fmt.Sprintf("{file: deliveries.db, requests: {queue: '%s', region: us-east-1}}", at)
+	c := sqs.New(sqs.Options{Region: "us-east-1", BaseEndpoint: aws.String(queues.Endpoint()), Credentials: credentials.NewStaticCredentialsProvider("id", "secret", "")})
+	box := &inbox.Inbox{Queue: c, URL: at}
+	if _, err := box.Init(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	m := newMailboxIn(t, said, "true", "", "")
+	const client = `import {SQSClient, SendMessageBatchCommand, ReceiveMessageCommand} from '@aws-sdk/client-sqs'
+const c = new SQSClient({region: 'us-east-1', endpoint: '%s', credentials: {accessKeyId: 'id', secretAccessKey: 'secret'}})
+%s`
+	servers.JavaScript(t, fmt.Sprintf(client, queues.Endpoint(), `
+const of = (n) => ({Id: 'm' + n, MessageBody: JSON.stringify({path: '/box/js', headers: {'Content-Type': 'text/plain'}, body: 'grüße ' + n})})
+await c.send(new SendMessageBatchCommand({QueueUrl: '`+at+`', Entries: [of(1), of(2), of(3)]}))`))
+	for len(m.letters()) < 3 {
+		runtime.Gosched()
+	}
+	m.mu.Lock()
+	got := strings.Join(slices.Sorted(slices.Values(m.bodies)), ", ")
+	m.mu.Unlock()
+	if got != "grüße 1, grüße 2, grüße 3" {
+		t.Errorf("delivered %s", got)
+	}
+	if _, err := c.SendMessage(t.Context(), &sqs.SendMessageInput{QueueUrl: aws.String(at + "-dead"), MessageBody: aws.String(`{"path": "/nowhere"}`)}); err != nil {
+		t.Fatal(err)
+	}
+	if said := servers.JavaScript(t, fmt.Sprintf(client, queues.Endpoint(), `
+const got = await c.send(new ReceiveMessageCommand({QueueUrl: '`+at+`-dead'}))
+console.log(got.Messages[0].Body)`)); said != "{\"path\": \"/nowhere\"}\n" {
+		t.Errorf("its dead letter is %q", said)
 	}
 }

