@@ -106,7 +106,7 @@ func (p *pump) accept(ctx context.Context, r *Request) (Delivery, bool, error) {
 // plain stores a request, and has it sent.
 func (p *pump) plain(ctx context.Context, r *Request) (Delivery, bool, error) {
 	d, fresh, err := p.w.Queue.Accept(ctx, r)
-	if fresh && !p.takes(d) {
+	if fresh && !p.takes(d) && !p.behind(&d) {
 		p.kick()
 	}
 	return d, fresh, err

@@ -89,6 +89,22 @@ func (g *closed) passedOver(d *Delivery) {
 	}
 }
 
+// behind reports whether what was accepted just now waits behind a closed group. A look would read it to pass it over; it is looked at
+// when the group opens.
+func (p *pump) behind(d *Delivery) bool {
+	if d.Status != Queued || !d.NotBefore.IsZero() {
+		return false
+	}
+	group := p.groupOf(d)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	g := p.closed[group]
+	if g != nil {
+		g.passedOver(d)
+	}
+	return g != nil
+}
+
 // opens has a group tried again, all of it.
 func (p *pump) opens(group string) {
 	p.mu.Lock()

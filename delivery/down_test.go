@@ -10,6 +10,8 @@ import (
 
 	"github.com/seed1158cd35/weir"
 	"github.com/seed1158cd35/weir/delivery"
+	"github.com/seed1158cd35/weir/limit"
+	"github.com/seed1158cd35/weir/limit/bucket"
 )
 
 // looked is a queue that counts what is read of what is due.
@@ -126,6 +128,30 @@ func TestAnUpstreamThatComesBackIsBegunWithGently(t *testing.T) {
 		s.sleep(10 * time.Hour)
 		if n := s.counts(delivery.Completed); n != 250 {
 			t.Errorf("%d of 250 were delivered", n)
+		}
+	})
+}
+
+// What is handed in while a limit has all of its kind wait is not read until it may go: the more is handed in, the more that would take.
+func TestWhatIsHandedInBehindALimitIsNotRead(t *testing.T) {
+	const all = 500
+	var q *looked
+	play(t, weir.Policy{Limits: []limit.Limit{{Name: "all", Rate: bucket.Rate{Amount: 1, Per: time.Second, Burst: 1}}}}, func(s *site) { q = &looked{Queue: s.q}; s.w.Queue = q }, func(s *site) {
+		for i := range 100 {
+			s.accept(message(fmt.Sprint("first ", i)))
+		}
+		s.sleep(50 * time.Second) // until so many are tried at once that some are refused
+		before := q.read.Load()
+		for i := range all {
+			s.accept(message(fmt.Sprint(i)))
+		}
+		s.sleep(100 * time.Millisecond)
+		if n := q.read.Load() - before; n > all/2 {
+			t.Errorf("%d were read while %d were handed in", n, all)
+		}
+		s.sleep((all + 160) * time.Second)
+		if n := s.counts(delivery.Completed); n != all+100 {
+			t.Errorf("%d of %d were delivered", n, all+100)
 		}
 	})
 }

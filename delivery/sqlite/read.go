@@ -93,6 +93,21 @@ func (q *request) to(r *delivery.Request) (err error) {
 
 const withRequests = "SELECT " + columns + ", q.method, q.path, q.query, q.header, q.body, q.large FROM delivery d LEFT JOIN request q ON q.seq = d.seq "
 
+// ask reads by a statement that stays prepared, as preparing one takes longer than most of them do. Texts are constants.
+func (s *Store) ask(ctx context.Context, query string, args ...any) (*sql.Rows, error) {
+	is, ok := s.asks.Load(query)
+	if !ok {
+		made, err := s.read.PrepareContext(ctx, query)
+		if err != nil {
+			return nil, err
+		}
+		if is, ok = s.asks.LoadOrStore(query, made); ok {
+			_ = made.Close()
+		}
+	}
+	return is.(*sql.Stmt).QueryContext(ctx, args...)
+}
+
 // Due lists what is due of an upstream, with what is to be sent. What cannot be sent becomes a
 // dead letter, or it would be in the way of others for ever.
 func (s *Store) Due(ctx context.Context, upstream string, after delivery.Mark, most int) ([]delivery.Delivery, error) {
@@ -113,7 +128,7 @@ func (s *Store) Due(ctx context.Context, upstream string, after delivery.Mark, m
 
 func (s *Store) due(ctx context.Context, upstream string, after delivery.Mark, most int) (all, bad []delivery.Delivery, err error) {
 	now := s.wall()
-	rows, err := s.read.QueryContext(ctx, withRequests+`WHERE d.upstream = ? AND d.status = 'queued' AND d.due <= ? AND (d.due, d.seq) > (?, ?) AND (d.expires IS NULL OR d.expires > ?)
+	rows, err := s.ask(ctx, withRequests+`WHERE d.upstream = ? AND d.status = 'queued' AND d.due <= ? AND (d.due, d.seq) > (?, ?) AND (d.expires IS NULL OR d.expires > ?)
 		ORDER BY d.due, d.seq LIMIT ?`, upstream, now, stored.Milli(after.Due), after.Seq, now, most)
 	if err != nil {
 		return nil, nil, err
@@ -125,16 +140,21 @@ func (s *Store) due(ctx context.Context, upstream string, after delivery.Mark, m
 // sweep has taken it away its worker would look again and again.
 func (s *Store) Next(ctx context.Context, upstream string, after delivery.Mark) (time.Time, bool, error) {
 	var due int64
-	err := s.read.QueryRowContext(ctx, "SELECT due FROM delivery WHERE upstream = ? AND status = 'queued' AND (due, seq) > (?, ?) AND (expires IS NULL OR expires > ?) ORDER BY due, seq LIMIT 1", upstream, stored.Milli(after.Due), after.Seq, s.wall()).Scan(&due)
-	if errors.Is(err, sql.ErrNoRows) {
-		return time.Time{}, false, nil
+	rows, err := s.ask(ctx, "SELECT due FROM delivery WHERE upstream = ? AND status = 'queued' AND (due, seq) > (?, ?) AND (expires IS NULL OR expires > ?) ORDER BY due, seq LIMIT 1", upstream, stored.Milli(after.Due), after.Seq, s.wall())
+	if err != nil {
+		return time.Time{}, false, err
 	}
+	defer rows.Close()
+	if !rows.Next() {
+		return time.Time{}, false, rows.Err()
+	}
+	err = rows.Scan(&due)
 	return stored.At(due), err == nil, err
 }
 
 // Get finds a delivery by its ID.
 func (s *Store) Get(ctx context.Context, id string) (delivery.Delivery, error) {
-	return theOne(s.read.QueryContext(ctx, withRequests+"WHERE d.id = ?", id))
+	return theOne(s.ask(ctx, withRequests+"WHERE d.id = ?", id))
 }
 
 func theOne(rows *sql.Rows, err error) (delivery.Delivery, error) {

@@ -14,6 +14,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"sync"
 	"time"
 
 	_ "modernc.org/sqlite" // the driver
@@ -42,6 +43,7 @@ type Store struct {
 	lock  *os.File
 	let   func() // lets go of the lock that a store has which only reads; nil if there is none
 	read  *sql.DB
+	asks  sync.Map // statements of read, *sql.Stmt by their text
 	write *writer
 	begin time.Time // with a monotonic reading
 	jumps jumps
