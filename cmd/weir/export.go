@@ -25,12 +25,15 @@ var exports = []exported{
 		var o rules.Options
 		f.StringVar(&o.Job, "job", "weir", "the job that Prometheus scrapes weir under")
 		f.StringVar(&o.Runbooks, "runbooks", "", "where docs/runbooks can be read; the repository if there is none")
+		names := recorded{all: rules.NamesOfS3()}
+		f.Var(&names, "record", "`UPSTREAM` whose requests, errors and latency by operation are recorded under other names, UPSTREAM=PREFIX or UPSTREAM=LATENCY,REQUESTS,ERRORS; several times for several, none for none; s3 if it is left out")
 		f.Float64Var(&o.Cost, "cost-per-hour", 0, "an alert when models cost more in an hour; 0 for none")
 		return func(_ context.Context, w world) ([]byte, error) {
 			if o.Cost < 0 || strings.ContainsAny(o.Job, "\"\\\n") {
 				fmt.Fprintln(w.err, "weir export prometheus-rules: want a job without quotes, and a cost of 0 or more")
 				return nil, cli.ErrUsage
 			}
+			o.Names = names.all
 			return rules.Prometheus(o), nil
 		}
 	}},
@@ -45,6 +48,29 @@ var exports = []exported{
 	{"envoy", "what Envoy needs to ask weir: filter, routes with what they send, cluster", envoyFile(true, sideexport.Envoy)},
 	{"envoy-rules", "the limits of a file as rules for Envoy's rate limit service", envoyFile(false, sideexport.EnvoyRules)},
 	{"apigateway", "the limits of an upstream as a CloudFormation template for API Gateway, or put there with -apply", gatewayFile},
+}
+
+// recorded are names that are recorded, of which the flag has one each time.
+type recorded struct {
+	all  []rules.Naming
+	said bool
+}
+
+func (r *recorded) String() string { return "" }
+
+// Set takes the place of the default, and adds to what was set before.
+func (r *recorded) Set(s string) error {
+	if !r.said {
+		r.all, r.said = nil, true
+	}
+	if s == "none" {
+		return nil
+	}
+	n, err := rules.ParseNaming(s)
+	if err == nil {
+		r.all = append(r.all, n)
+	}
+	return err
 }
 
 // fixed is for a file that is always the same.

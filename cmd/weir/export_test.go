@@ -43,6 +43,27 @@ func TestExportWritesWhatIsInTheTree(t *testing.T) {
 	}
 }
 
+// Names under which upstreams are recorded take the place of those of s3, one flag each.
+func TestNamesAreExported(t *testing.T) {
+	for _, c := range []struct {
+		args      []string
+		has, lack string
+	}{
+		{nil, "record: s3_requests_total", "objects"},
+		{[]string{"-record", "store=objects", "-record", "b=x_seconds,x,x_bad"}, "record: objects_requests_total", "s3_requests_total"},
+		{[]string{"-record", "store=objects", "-record", "b=x_seconds,x,x_bad"}, "record: operation:x_bad:rate5m", "s3_requests_total"},
+		{[]string{"-record", "none"}, "record: weir:calls:increase5m", "weir-names"},
+	} {
+		out, says, code := exporting(t, append([]string{"prometheus-rules"}, c.args...)...)
+		if code != 0 || !strings.Contains(out, c.has) || strings.Contains(out, c.lack) {
+			t.Errorf("%v: code %d, %q, %s", c.args, code, says, out)
+		}
+	}
+	if out, says, code := exporting(t, "prometheus-rules", "-record", "s3=weir_calls_total"); code != 2 || out != "" || !strings.Contains(says, "weir's own") {
+		t.Errorf("code %d, %q, %q", code, out, says)
+	}
+}
+
 // The rules of X-Ray's centre have every field that CloudFormation asks for; the one that cannot see errors is written only if
 // it is asked for, and says so.
 func TestExportWritesSamplingRules(t *testing.T) {

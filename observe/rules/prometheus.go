@@ -17,7 +17,7 @@ const heading = "# Made by weir export; it is changed in observe/rules."
 func Prometheus(o Options) []byte {
 	o = o.withDefaults()
 	var b bytes.Buffer
-	fmt.Fprintln(&b, heading+"\n#\n#   promtool check rules weir.rules.yaml\n# One group, so that what is recorded is there when alerts read it.\ngroups:\n- name: weir\n  rules:")
+	fmt.Fprintln(&b, heading+"\n#\n#   promtool check rules weir.rules.yaml\n# Alerts and what they read are one group, so that it is there when they do.\ngroups:\n- name: weir\n  rules:")
 	for _, r := range Records() {
 		fmt.Fprintf(&b, "  - record: %s\n    expr: %s\n", r.Name, quoted(r.Expr))
 	}
@@ -32,6 +32,7 @@ func Prometheus(o Options) []byte {
 		fmt.Fprintf(&b, "    labels:\n      severity: %s\n    annotations:\n", a.Severity)
 		fmt.Fprintf(&b, "      summary: %s\n      description: %s\n      runbook_url: %s\n", quoted(a.Summary), quoted(a.Text), quoted(o.Runbooks+a.Runbook()))
 	}
+	writeNames(&b, o.Names)
 	return b.Bytes()
 }
 

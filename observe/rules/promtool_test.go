@@ -18,7 +18,7 @@ import (
 func promtool(t *testing.T, tests string) {
 	t.Helper()
 	dir := t.TempDir()
-	for name, data := range map[string][]byte{"rules.yaml": Prometheus(Options{Cost: 50}), "tests.yaml": []byte(tests)} {
+	for name, data := range map[string][]byte{"rules.yaml": Prometheus(Options{Cost: 50, Names: played()}), "tests.yaml": []byte(tests)} {
 		if err := os.WriteFile(filepath.Join(dir, name), data, 0o600); err != nil {
 			t.Fatal(err)
 		}

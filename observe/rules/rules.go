@@ -44,9 +44,10 @@ func (m *Metric) Row() string {
 // Options are what differs between those who use the rules. The zero Options are the rules as they
 // stand under deploy/.
 type Options struct {
-	Job      string  // that Prometheus scrapes weir under; "" means weir
-	Runbooks string  // the address of docs/runbooks; "" means that of the repository
-	Cost     float64 // what models may cost in an hour, in the currency of the price table; 0 means that no alert is about it
+	Job      string   // that Prometheus scrapes weir under; "" means weir
+	Runbooks string   // the address of docs/runbooks; "" means that of the repository
+	Names    []Naming // what is recorded of upstreams under other names
+	Cost     float64  // what models may cost in an hour, in the currency of the price table; 0 means that no alert is about it
 }
 
 const (

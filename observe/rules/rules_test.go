@@ -15,7 +15,7 @@ var update = flag.Bool("update", false, "write the files that are made of this p
 
 // made are the files of the tree that are made of this package.
 var made = map[string]func() []byte{
-	"deploy/prometheus/weir.rules.yaml":   func() []byte { return Prometheus(Options{}) },
+	"deploy/prometheus/weir.rules.yaml":   func() []byte { return Prometheus(Options{Names: NamesOfS3()}) },
 	"deploy/prometheus/alertmanager.yaml": Alertmanager,
 	"deploy/grafana/weir.json":            Grafana,
 	"deploy/cloudformation/weir.json":     func() []byte { return CloudFormation(Options{}) },
