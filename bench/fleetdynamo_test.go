@@ -25,11 +25,7 @@ const dynamoCallers = 32
 // One hot key of the emulator, nothing leased: as a program has it, whose callers share
 // one question; with a question of each caller's own; and a bare conditional ADD.
 func BenchmarkFleetDynamo(b *testing.B) {
-	server := servers.Dynalite(b)
-	client := dynamodb.New(dynamodb.Options{
-		Region: "eu-west-1", BaseEndpoint: aws.String(server.Endpoint()),
-		Credentials: credentials.NewStaticCredentialsProvider("test", "test", ""),
-	})
+	client := dynamoClient(servers.Dynalite(b))
 	s := dynamostore.New(client, "weir", dynamostore.Options{})
 	if err := s.Create(b.Context()); err != nil {
 		b.Fatal(err)
@@ -51,6 +47,13 @@ func BenchmarkFleetDynamo(b *testing.B) {
 		})
 	}
 	b.Run("ADD/g=32", func(b *testing.B) { many(b, dynamoAdd(client)) })
+}
+
+func dynamoClient(server *servers.Server) *dynamodb.Client {
+	return dynamodb.New(dynamodb.Options{
+		Region: "eu-west-1", BaseEndpoint: aws.String(server.Endpoint()),
+		Credentials: credentials.NewStaticCredentialsProvider("test", "test", ""),
+	})
 }
 
 func many(b *testing.B, do op) {
