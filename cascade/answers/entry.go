@@ -207,7 +207,11 @@ func (d *decoder) unique(t raw, language string) {
 	key := language + " " + plainText(t.text)
 	first, had := d.asked[key]
 	if had && first.entry != len(d.entries) {
-		d.Bad(t.node, "leave it to one of them", "%s stands in the entry of line %d, too", doc.Quote(t.text), first.line)
+		other := "another row"
+		if first.line > 0 {
+			other = fmt.Sprintf("the entry of line %d", first.line)
+		}
+		d.Bad(t.node, "leave it to one of them", "%s stands in %s, too", doc.Quote(t.text), other)
 	}
 	if !had {
 		d.asked[key] = place{len(d.entries), t.node.Line}

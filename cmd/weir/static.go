@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"context"
 	"encoding/json"
 	"errors"
 	"flag"
@@ -11,16 +12,18 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/seed1158cd35/weir/cascade/answers"
 	"github.com/seed1158cd35/weir/internal/cli"
 	"github.com/seed1158cd35/weir/sidecar/config"
+	"github.com/seed1158cd35/weir/sidecar/serve"
 )
 
 const staticUsage = `usage: weir static test [flags] "question"
 
-Shows which static answer a question finds, and why. The files are those of the
-configuration's cascades, or the one that -answers names.
+Shows which static answer a question finds, and why. The files and tables are those
+of the configuration's cascades, or the file that -answers names.
 `
 
 // runStatic is about answers that were written beforehand.
@@ -46,6 +49,7 @@ type bookshelf struct {
 	Upstream  string `json:"upstream,omitempty"`
 	Tier      string `json:"tier,omitempty"`
 	threshold float64
+	table     *config.Answers // in place of a file
 }
 
 // A finding is what a question finds in a file.
@@ -85,8 +89,8 @@ func testStatic(w world) error {
 func (w world) look(shelves []bookshelf, question string, languages []string, asJSON bool) error {
 	found, bad := false, false
 	for i, s := range shelves {
-		b := &answers.Book{Threshold: s.threshold}
-		if err := b.Load(s.File); err != nil {
+		b, err := w.open(s)
+		if err != nil {
 			fmt.Fprintln(w.err, err)
 			bad = true
 			continue
@@ -103,6 +107,28 @@ func (w world) look(shelves []bookshelf, question string, languages []string, as
 		return cli.ErrFound
 	}
 	return nil
+}
+
+// readingTable bounds how long a table may take.
+const readingTable = 30 * time.Second
+
+// open reads a file or a table of answers. Rows that are wrong are told.
+func (w world) open(s bookshelf) (*answers.Book, error) {
+	if s.table == nil {
+		b := &answers.Book{Threshold: s.threshold}
+		return b, b.Load(s.File)
+	}
+	t, err := serve.OpenAnswers(s.table, s.threshold)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), readingTable)
+	defer cancel()
+	wrong, err := t.Read(ctx)
+	for _, c := range wrong {
+		fmt.Fprintln(w.err, c)
+	}
+	return t.Book(), err
 }
 
 func (f finding) show(out io.Writer, more, asJSON bool) error {
@@ -166,8 +192,11 @@ func shelvesOf(path string, w world) ([]bookshelf, error) {
 			continue
 		}
 		for _, t := range c.Tiers {
-			s := bookshelf{t.Answers, upstream, t.Name, t.Threshold}
-			if t.Answers != "" && !slices.ContainsFunc(all, func(o bookshelf) bool { return o.File == s.File && o.threshold == s.threshold }) {
+			s := bookshelf{t.Answers, upstream, t.Name, t.Threshold, t.Table}
+			if t.Table != nil {
+				s.File = "table " + t.Table.Table
+			}
+			if t.Static() && !slices.ContainsFunc(all, func(o bookshelf) bool { return o.File == s.File && o.threshold == s.threshold }) {
 				all = append(all, s)
 			}
 		}

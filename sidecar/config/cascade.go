@@ -36,10 +36,22 @@ type Tier struct {
 	Model     string // another model; "" means the same one
 	Cached    bool
 	Answers   string   // the file of static answers
+	Table     *Answers // or the table that has them
 	Threshold float64  // the least confidence of one that is given; 0 means the default
 	Messages  []string // one of them, at random
 	Contact   string   // who helps people, said with each message
 }
+
+// Answers are static ones in a table of DynamoDB.
+type Answers struct {
+	Table    string
+	Region   string // "" for what the SDK finds
+	Endpoint string // "" for that of the region
+	Every    time.Duration
+}
+
+// Static reports whether its answers were written beforehand.
+func (t *Tier) Static() bool { return t.Answers != "" || t.Table != nil }
 
 var cascadeFields = []field[Cascade]{
 	one("deadline", duration, func(c *Cascade) *time.Duration { return &c.Deadline }, "1m", "How long all tiers together may take to begin an answer, whatever the caller says; and his `patience`, if it is written here. An answer that is no stream begins when it is all there: set it longer for long ones."),
@@ -54,7 +66,7 @@ var tierFields = []field[Tier]{
 	one("upstream", word, func(t *Tier) *string { return &t.Upstream }, "the same", "Another upstream, of the same wire family: with its own limits, breaker and key."),
 	one("model", word, func(t *Tier) *string { return &t.Model }, "the same", "Another model."),
 	one("cached", boolean, func(t *Tier) *bool { return &t.Cached }, "false", "An answer that the cache holds, stale if need be."),
-	one("answers", word, func(t *Tier) *string { return &t.Answers }, "none", "A file of static answers; relative to the directory of weir.yaml."),
+	{"answers", "a file, or fields", "none", "Static answers: a file, relative to the directory of weir.yaml, or a table of DynamoDB.", readAnswers},
 	one("threshold", share, func(t *Tier) *float64 { return &t.Threshold }, "see docs/llm.md", "The least confidence of a static answer."),
 	one("message", listOf(form[string]{"texts", sentence.read}), func(t *Tier) *[]string { return &t.Messages }, "none", "A text that always answers. Of several each answer has one, at random."),
 	one("contact", sentence, func(t *Tier) *string { return &t.Contact }, "none", "Who helps people: it is said behind the message, and stands in the metadata."),
@@ -103,6 +115,32 @@ func readMaintenance(d *decoder, n *node, c *Cascade) {
 	}
 }
 
+var answersFields = []field[Answers]{
+	one("table", word, func(a *Answers) *string { return &a.Table }, "required", "Its name. An item is an entry, as in a file; see docs/llm.md."),
+	one("region", word, func(a *Answers) *string { return &a.Region }, "as the AWS SDK finds it", "Its region."),
+	one("endpoint", word, func(a *Answers) *string { return &a.Endpoint }, "that of the region", "Another address of DynamoDB, for emulators."),
+	one("every", duration, func(a *Answers) *time.Duration { return &a.Every }, "5m", "How often the whole table is read; a reload reads it at once. From 1s."),
+}
+
+func readAnswers(d *decoder, n *node, t *Tier) {
+	if n.Kind != doc.Mapping {
+		t.Answers, _ = word.read(d, n)
+		return
+	}
+	a := Answers{Every: 5 * time.Minute}
+	object(d, n, answersFields, &a)
+	if n.Get("table") == nil {
+		d.Bad(n, "write table: weir-answers", "has no table")
+	}
+	if u, err := url.Parse(a.Endpoint); a.Endpoint != "" && (err != nil || !strings.HasPrefix(u.Scheme, "http") || u.Host == "" || u.User != nil) {
+		d.Bad(n.Get("endpoint"), "write it as http://localhost:8000", "is not the URL of a server")
+	}
+	if a.Every < time.Second {
+		d.Bad(n.Get("every"), "", "must be at least 1s: the whole table is read")
+	}
+	t.Table = &a
+}
+
 const mostTiers = 20
 
 func readTiers(d *decoder, n *node, c *Cascade) {
@@ -126,7 +164,7 @@ func (d *decoder) tier(n *node, t *Tier, c *Cascade) bool {
 		confidence float64
 	}{
 		{t.Upstream != "" || t.Model != "", "secondary", 0.7}, {t.Cached, "cached", 0.5},
-		{t.Answers != "", "static", 0.3}, {len(t.Messages) > 0, "message", 0.1},
+		{t.Static(), "static", 0.3}, {len(t.Messages) > 0, "message", 0.1},
 	}
 	found := 0
 	for _, k := range kinds {
@@ -153,7 +191,7 @@ func (d *decoder) tier(n *node, t *Tier, c *Cascade) bool {
 			return false
 		}
 	}
-	if t.Threshold != 0 && t.Answers == "" {
+	if t.Threshold != 0 && !t.Static() {
 		d.Bad(n.Get("threshold"), "", "is for static answers only")
 	}
 	if t.Contact != "" && len(t.Messages) == 0 {

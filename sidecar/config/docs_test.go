@@ -76,6 +76,7 @@ var sections = []table{
 	{"cascadeFields", "`upstreams.NAME.llm.cascade`", rows(cascadeFields)},
 	{"maintenanceFields", "`upstreams.NAME.llm.cascade.maintenance`", rows(maintenanceFields)},
 	{"tierFields", "`upstreams.NAME.llm.cascade.tiers[]`", rows(tierFields)},
+	{"answersFields", "`upstreams.NAME.llm.cascade.tiers[].answers`", rows(answersFields)},
 	{"socketFields", "`upstreams.NAME.websocket`", rows(socketFields)},
 	{"jobsFields", "`upstreams.NAME.jobs`", rows(jobsFields)},
 	{"awsFields", "`upstreams.NAME.aws`", rows(awsFields)},

@@ -274,6 +274,7 @@ upstreams:
         deadline: 20s
         maintenance: {on: true, message: "We are at work.", reduced: [uploads, search]}
         tiers:
+          - {name: table, answers: {table: answers, region: us-east-1, endpoint: "http://localhost:8000", every: 1m}}
           - {name: other, upstream: c, model: m, confidence: 80%, timeout: 5s}
           - {cached: true}
           - {answers: answers.yaml, threshold: 60%, confidence: 0}

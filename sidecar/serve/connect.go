@@ -49,6 +49,7 @@ func Try(ctx context.Context, file *config.File, o Options) []Trial {
 	all = append(all, trySecrets(file, o)...)
 	all = append(all, tryAWS(file)...)
 	all = append(all, tryNotify(file, o)...)
+	all = append(all, tryAnswers(file)...)
 	results := make([]Trial, len(all))
 	var wg sync.WaitGroup
 	for i, t := range all {

@@ -49,6 +49,7 @@ type models struct {
 	callers  *weir.Upstream // nil if callers may have what there is
 	caches   map[string]kept
 	cascades map[string]*cascade.Cascade
+	tables   map[tableUse]*tableReader // of static answers
 }
 
 // begin says what the models live with.
@@ -210,7 +211,7 @@ func (m *models) prepare(file *config.File, env func(string) (string, bool)) (*f
 		f.callers = &gateway.Callers{Keys: keys, Consumed: consumed(file.Callers)}
 	}
 	if m.caches == nil {
-		m.caches, m.cascades = make(map[string]kept), make(map[string]*cascade.Cascade)
+		m.caches, m.cascades, m.tables = make(map[string]kept), make(map[string]*cascade.Cascade), make(map[tableUse]*tableReader)
 	}
 	return f, nil
 }
@@ -251,7 +252,7 @@ func (f *fitting) dialect(u *config.Upstream, c config.LLM) (put func() error, e
 	}
 	var plan cascade.Config
 	if c.Cascade != nil {
-		if plan, o.Tiers, err = tiersOf(c.Cascade); err != nil {
+		if plan, o.Tiers, err = f.tiersOf(c.Cascade); err != nil {
 			return nil, fmt.Errorf("cascade: %w", err)
 		}
 		if m := c.Cascade.Maintenance; m.On {
@@ -336,20 +337,20 @@ func (f *fitting) cache(upstream string, c config.Cache) (*cache.Cache, *similar
 }
 
 // tiersOf reads what the tiers of a cascade need.
-func tiersOf(c *config.Cascade) (cascade.Config, []gateway.Tier, error) {
+func (m *models) tiersOf(c *config.Cascade) (cascade.Config, []gateway.Tier, error) {
 	plan := cascade.Config{Deadline: cmp.Or(c.Deadline, defaultDeadline), Tiers: []cascade.TierConfig{{Name: "primary", Confidence: 1}}}
 	tiers := make([]gateway.Tier, 1, len(c.Tiers)+1)
 	for _, t := range c.Tiers {
 		own := gateway.Tier{Upstream: t.Upstream, Model: t.Model, Cached: t.Cached, Messages: t.Messages, Contact: t.Contact}
-		if t.Answers != "" {
+		if t.Static() {
 			var err error
-			if own.Answers, err = book(t); err != nil {
+			if own.Answers, err = m.book(t); err != nil {
 				return plan, nil, err
 			}
 		}
 		tiers = append(tiers, own)
 		plan.Tiers = append(plan.Tiers, cascade.TierConfig{
-			Name: t.Name, Confidence: t.Confidence, Timeout: t.Timeout, Instant: t.Cached || t.Answers != "" || len(t.Messages) > 0,
+			Name: t.Name, Confidence: t.Confidence, Timeout: t.Timeout, Instant: t.Cached || t.Static() || len(t.Messages) > 0,
 		})
 	}
 	return plan, tiers, plan.Validate()
@@ -369,8 +370,15 @@ func (m *models) cascade(upstream string, plan cascade.Config) (*cascade.Cascade
 
 const defaultDeadline = time.Minute
 
-// book is the answers of a tier, read anew.
-func book(t config.Tier) (*answers.Book, error) {
+// book is the answers of a tier: those of a file read anew, those of a table by its reader.
+func (m *models) book(t config.Tier) (*answers.Book, error) {
+	if t.Table != nil {
+		r, err := m.table(&t)
+		if err != nil {
+			return nil, err
+		}
+		return r.Book(), nil
+	}
 	b := &answers.Book{Threshold: t.Threshold}
 	return b, b.Load(t.Answers)
 }
@@ -385,6 +393,7 @@ func (m *models) forget(file *config.File) {
 		}
 		return gone
 	})
+	m.refreshTables(file)
 	maps.DeleteFunc(m.cascades, func(name string, _ *cascade.Cascade) bool { return file.LLM[name].Cascade == nil })
 }
 
@@ -392,6 +401,9 @@ func (m *models) forget(file *config.File) {
 func (m *models) close() {
 	for _, k := range m.caches {
 		_ = k.cache.Close()
+	}
+	for _, r := range m.tables {
+		r.close()
 	}
 }
 

@@ -1,0 +1,188 @@
+package serve
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+
+	"github.com/seed1158cd35/weir/cascade/answers"
+	"github.com/seed1158cd35/weir/cascade/answers/answertable"
+	"github.com/seed1158cd35/weir/observe"
+	"github.com/seed1158cd35/weir/sidecar/config"
+)
+
+// OpenAnswers is the table of a tier's static answers, of which none are read yet. Credentials are found as the SDKs find them.
+func OpenAnswers(c *config.Answers, threshold float64) (*answertable.Table, error) {
+	cfg, err := awsDefaults(c.Region)
+	if err != nil {
+		return nil, fmt.Errorf("answers: table %s: %w", c.Table, err)
+	}
+	client := dynamodb.NewFromConfig(cfg, func(o *dynamodb.Options) {
+		if c.Endpoint != "" {
+			o.BaseEndpoint = &c.Endpoint
+		}
+	})
+	return answertable.New(client, c.Table, threshold), nil
+}
+
+// A tableUse is a table and how it is read.
+type tableUse struct {
+	config.Answers
+	threshold float64
+}
+
+func useOf(t *config.Tier) tableUse { return tableUse{*t.Table, t.Threshold} }
+
+// A tableReader reads a table again and again, until it is closed.
+type tableReader struct {
+	*answertable.Table
+	of   *models
+	name string
+
+	now    chan struct{} // asks for a read
+	cancel context.CancelFunc
+	wg     sync.WaitGroup
+	told   string // what was logged last
+	fresh  bool   // it was made for the file that is being read
+}
+
+// firstRead bounds how long a start or a reload waits for the answers of a table that is new; readTime one read after that.
+const (
+	firstRead = 5 * time.Second
+	readTime  = time.Minute
+)
+
+// table is the reader of a tier's table: the one that there is, or a new one. That it cannot be read fails no start.
+func (m *models) table(t *config.Tier) (*tableReader, error) {
+	use := useOf(t)
+	if r := m.tables[use]; r != nil {
+		return r, nil
+	}
+	made, err := OpenAnswers(t.Table, t.Threshold)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	r := &tableReader{Table: made, of: m, name: t.Table.Table, now: make(chan struct{}, 1), cancel: cancel, fresh: true}
+	m.tables[use] = r
+	r.read(ctx, firstRead)
+	r.wg.Go(func() { r.run(ctx, use.Every) })
+	return r, nil
+}
+
+func (r *tableReader) run(ctx context.Context, every time.Duration) {
+	tick := time.NewTicker(every)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+		case <-r.now:
+		case <-ctx.Done():
+			return
+		}
+		r.read(ctx, readTime)
+	}
+}
+
+// read reads the table once, and says so in the log if it went otherwise than before.
+func (r *tableReader) read(ctx context.Context, most time.Duration) {
+	ctx, cancel := context.WithTimeout(ctx, most)
+	defer cancel()
+	wrong, err := r.Read(ctx)
+	said := ""
+	switch {
+	case err != nil:
+		said = observe.Error(err)
+	case len(wrong) > 0:
+		said = wrong.Error()
+	}
+	if said == r.told || r.of.log == nil {
+		return
+	}
+	s := r.State()
+	switch r.told = said; {
+	case err != nil:
+		r.of.log.Warn("static answers: the table was not read; those that were read before stay in force", "table", r.name, "error", said, "answers", s.Entries)
+	case said != "":
+		r.of.log.Warn("static answers: rows were left out", "table", r.name, "mistakes", len(wrong), "first", wrong[0].Error(), "answers", s.Entries)
+	default:
+		r.of.log.Info("static answers: the table was read", "table", r.name, "answers", s.Entries)
+	}
+}
+
+func (r *tableReader) close() {
+	r.cancel()
+	r.wg.Wait()
+}
+
+// refreshTables has the tables of a file read again, and ends the readers of others.
+func (m *models) refreshTables(file *config.File) {
+	used := make(map[tableUse]bool)
+	for _, l := range file.LLM {
+		if l.Cascade == nil {
+			continue
+		}
+		for i := range l.Cascade.Tiers {
+			if t := &l.Cascade.Tiers[i]; t.Table != nil {
+				used[useOf(t)] = true
+			}
+		}
+	}
+	for use, r := range m.tables {
+		if !used[use] {
+			delete(m.tables, use)
+			r.close()
+			continue
+		}
+		if r.fresh {
+			r.fresh = false
+			continue
+		}
+		select {
+		case r.now <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// tryAnswers reads the tables of static answers.
+func tryAnswers(file *config.File) (all []trial) {
+	for _, u := range file.Upstreams {
+		c := file.LLM[u.Name].Cascade
+		if c == nil {
+			continue
+		}
+		for _, t := range c.Tiers {
+			if t.Table == nil {
+				continue
+			}
+			all = append(all, trial{"answers of " + u.Name, func(ctx context.Context) (string, error) {
+				table, err := OpenAnswers(t.Table, t.Threshold)
+				if err != nil {
+					return "", err
+				}
+				wrong, err := table.Read(ctx)
+				if err != nil {
+					return "", err
+				}
+				said := fmt.Sprintf("table %s has %d answers", t.Table.Table, table.State().Entries)
+				if len(wrong) > 0 {
+					return "", &warning{said, warnsOf(wrong)}
+				}
+				return said, nil
+			}})
+		}
+	}
+	return all
+}
+
+// warnsOf is what is wrong with rows, one warning for each.
+func warnsOf(wrong answers.Errors) (all []string) {
+	for _, c := range wrong {
+		all = append(all, "left out: "+c.Error())
+	}
+	return all
+}
