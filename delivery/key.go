@@ -41,7 +41,7 @@ func (r *Request) Fingerprint() []byte {
 }
 
 // ofOneTry are headers that differ between two tries of one caller, or that count by themselves.
-var ofOneTry = []string{"Content-Type", "X-Amz-Target", "User-Agent", "Traceparent", "Webhook-Timestamp"}
+var ofOneTry = []string{"Content-Type", "X-Amz-Target", "User-Agent", "Traceparent", "Tracestate", "X-Amzn-Trace-Id", "Webhook-Timestamp"}
 
 // MaxKey is the longest idempotency key and the longest order key, in bytes.
 const MaxKey = 255

@@ -82,8 +82,10 @@ func TestFingerprintsOfHeadersThatAreKept(t *testing.T) {
 			t.Errorf("another %s is the same request", name)
 		}
 	}
-	if !bytes.Equal(print("Traceparent", "1"), print("Traceparent", "2")) {
-		t.Error("another trace is another request")
+	for _, name := range []string{"Traceparent", "Tracestate", "X-Amzn-Trace-Id"} {
+		if !bytes.Equal(print(name, "1"), print(name, "2")) {
+			t.Errorf("another trace is another request, by its %s", name)
+		}
 	}
 	later := message("x")
 	later.NotBefore = time.Unix(1e9, 0)

@@ -21,6 +21,7 @@ type Call struct {
 	sampled bool   // early
 	local   bool   // the parent is this program's own
 	lasts   bool   // see Lasting
+	lone    bool   // one call of weir is all there is of it, and ends it
 	began   time.Time
 	about   About
 
@@ -85,6 +86,30 @@ func (t *Tracer) Request(r *http.Request, name, route string) *Call {
 	return t.decides(readParent(r.Header, t.o.XRay), About{Kind: Server, Name: name, Method: r.Method, Route: route}, a)
 }
 
+// Joins is Begin within the trace that the fields of a message tell of: of a header of HTTP, which may have been kept for days, or of
+// the metadata of gRPC.
+func (t *Tracer) Joins(fields map[string][]string, about About) *Call {
+	if t == nil {
+		return nil
+	}
+	p := readParent(fields, t.o.XRay)
+	if p.Trace == (ID{}) {
+		p = readNamed(fields, t.o.XRay, parentKey, stateKey, xrayKey)
+	}
+	return t.Begin(p, about)
+}
+
+// Decision is what to give as weir.Call.Note to a call that is decided for the program that sent the request, and reported by it
+// later: it is a span in that program's trace, which ends with the report, and wants no End. It is nil if nothing is traced.
+func (t *Tracer) Decision(r *http.Request, name string) any {
+	if t == nil {
+		return nil
+	}
+	c := t.Request(r, name, "")
+	c.lone, c.about.Method = true, "" // the method is not that of what is decided about
+	return c
+}
+
 // Part is one of several calls that are made for a request, such as a tier of a cascade.
 func (c *Call) Part(name string) *Call {
 	if c == nil {
@@ -146,6 +171,15 @@ func (a Attempt) Header(h http.Header) {
 	}
 }
 
+// Within says in the header of a request that is to be sent later which span it belongs to: that of the call itself.
+func (c *Call) Within(h http.Header) {
+	if c == nil {
+		return
+	}
+	var room [128]byte
+	h[parentField] = []string{string(appendParent(room[:0], c.trace, c.span, c.sampled))}
+}
+
 // put sets one field, in the call's own memory if it is the first attempt's: those of earlier attempts may still be
 // read.
 func (a Attempt) put(h http.Header, fixed string, i int, name string, value []byte) {
@@ -195,6 +229,8 @@ func (c *Call) adds(p part, why int) bool {
 type Answer struct {
 	Status int   // of the answer; 0 if there was none
 	Err    error // why it broke off, or there is none
+
+	Refused bool // by weir, and not by a call that was made for it: such are kept as refused calls are
 }
 
 // End is the end of a request, when its trace is kept or not. A request that brought an error of its own, and not of
@@ -207,9 +243,14 @@ func (c *Call) End(a Answer) {
 	parts, why := c.parts, c.why
 	c.parts, c.ended = nil, true
 	c.mu.Unlock()
-	if a.Err != nil {
+	switch {
+	case a.Err != nil:
 		why = failed
-	} else if why == none && c.sampled {
+	case a.Refused:
+		if c.t.refusals.takes(time.Duration(time.Now().UnixNano())) {
+			why = refused
+		}
+	case why == none && c.sampled:
 		why = sampled
 	}
 	if why != none {
@@ -224,6 +265,14 @@ func (c *Call) End(a Answer) {
 			why: why, late: !c.sampled, parts: parts, notes: notes, steps: steps,
 		})
 	}
+}
+
+// whole keeps a call that is all there is of c.
+func (t *Tracer) whole(p part, c *Call, why int) {
+	t.queue.put(&story{
+		trace: c.trace, span: c.span, parent: c.parent, state: c.state, remote: c.parent != SpanID{}, about: c.about,
+		began: c.began, ended: p.began.Add(p.took), why: why, late: !c.sampled, parts: []part{p},
+	})
 }
 
 // alone keeps a call of its own: one that nobody has told a trace of, or one whose request has ended.

@@ -26,16 +26,27 @@ type Parent struct {
 	State   string // tracestate
 }
 
+// The same fields as gRPC has them in its metadata.
+const (
+	parentKey = "traceparent"
+	stateKey  = "tracestate"
+	xrayKey   = "x-amzn-trace-id"
+)
+
 // readParent is the parent that a header tells of: that of traceparent, or else, if xray, that of X-Amzn-Trace-Id. What is
 // malformed tells of none.
-func readParent(h http.Header, xray bool) Parent {
-	if v := h[parentField]; len(v) == 1 {
+func readParent(h map[string][]string, xray bool) Parent {
+	return readNamed(h, xray, parentField, stateField, xrayField)
+}
+
+func readNamed(h map[string][]string, xray bool, parent, state, amzn string) Parent {
+	if v := h[parent]; len(v) == 1 {
 		if p, ok := parseParent(v[0]); ok {
-			p.State = stateOf(h[stateField])
+			p.State = stateOf(h[state])
 			return p
 		}
 	}
-	if v := h[xrayField]; xray && len(v) == 1 {
+	if v := h[amzn]; xray && len(v) == 1 {
 		return parseXRay(v[0])
 	}
 	return Parent{}

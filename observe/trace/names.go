@@ -19,11 +19,18 @@ const (
 	AttrClass     = "weir.class"    // how an attempt or a call ended
 	attrCode      = "weir.code"     // the upstream's own word for it
 	AttrReason    = "weir.reason"   // why the gates refused
-	attrLimit     = "weir.limit"    // that made the call wait, or refused it
+	AttrLimit     = "weir.limit"    // that made the call wait, or refused it
 	attrAttempts  = "weir.attempts" // how many were made in all; spans are of the first and the last three
 	attrHeld      = "weir.held_back"
 	attrHint      = "weir.hint_ms" // how long the answer, or the limit, said to stay away
 	AttrUser      = "weir.user"    // a hash
+
+	AttrDelivery = "weir.delivery"        // its ID, of an attempt and of the request that was stored
+	AttrSeries   = "weir.delivery_starts" // attempts of the delivery that began before this one
+
+	AttrRPCSystem = "rpc.system.name"
+	AttrRPCMethod = "rpc.method"
+	AttrRPCStatus = "rpc.response.status_code"
 )
 
 // Those of a connection that lasts.

@@ -24,6 +24,7 @@ const (
 	Internal Kind = 1 // weir's own doing: a wait, or a rest between attempts
 	Server   Kind = 2 // a request that came to weir
 	Client   Kind = 3 // an attempt: a request to the upstream
+	Consumer Kind = 5 // a delivery, of a request that came before
 )
 
 // An Attr is what a span has to say. The zero Attr says nothing.

@@ -136,7 +136,7 @@ func (p *part) tells(s *Span, ends bool) {
 		last := &p.tries[n-1]
 		word = "refused"
 		s.text(AttrReason, string(last.Reason))
-		s.text(attrLimit, last.Limit)
+		s.text(AttrLimit, last.Limit)
 		s.text(AttrErrorType, string(last.Reason))
 	}
 	s.text(AttrClass, word)
@@ -215,7 +215,7 @@ func (p *part) try(all *[]Span, t *weir.Tried, s *story, under SpanID, at time.T
 	}
 	if t.Waited > 0 || t.Reason != "" {
 		w := add("wait", Internal, t.Waited)
-		w.text(attrLimit, t.Limit)
+		w.text(AttrLimit, t.Limit)
 		if t.Reason != "" {
 			w.Failed = true
 			w.text(AttrReason, string(t.Reason))

@@ -173,6 +173,8 @@ func (t *Tracer) recorded(r *weir.Record) bool {
 	switch {
 	case c != nil && c.lasts:
 		c.keeps(p, why)
+	case c != nil && c.lone:
+		t.whole(p, c, why)
 	case c == nil || !c.adds(p, why):
 		t.alone(p, c, why)
 	}

@@ -27,7 +27,7 @@ func (s *Server) acquire(r *http.Request, caller string) (any, *refuse.Facts) {
 		return nil, f
 	}
 	if find(o, "calls") != nil {
-		return s.acquireAll(r.Context(), o, caller)
+		return s.acquireAll(r, o, caller)
 	}
 	q, f := decodeAcquire(o, "", s.maxWait())
 	if f != nil {
@@ -37,6 +37,7 @@ func (s *Server) acquire(r *http.Request, caller string) (any, *refuse.Facts) {
 	if f != nil {
 		return nil, f
 	}
+	a.came = r
 	h, f := s.permit(r.Context(), a)
 	if f != nil {
 		return nil, f
@@ -92,6 +93,7 @@ type asker struct {
 	rights *Rights // nil for a caller whom nothing tells apart
 	scopes Scopes
 	from   time.Time
+	came   *http.Request
 }
 
 func (a *asker) about() Subject {
@@ -217,6 +219,9 @@ func (a *asker) ask(ctx context.Context) (*weir.Permit, error) {
 	defer p.end()
 	c := a.q.call()
 	c.Keys = a.scopes.flow(c.Keys, a.caller)
+	if a.s.Traced != nil {
+		c.Note = a.s.Traced(a.came, a.u.Name())
+	}
 	if !a.rights.believed() {
 		c.Pool, c.Flow = a.q.pool(a.caller), a.turn()
 	}

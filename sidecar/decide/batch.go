@@ -1,8 +1,8 @@
 package decide
 
 import (
-	"context"
 	"fmt"
+	"net/http"
 	"time"
 
 	"github.com/seed1158cd35/weir/internal/refuse"
@@ -19,7 +19,7 @@ type acquireAllAnswer struct {
 // acquireAll takes permits in the order in which they are asked for, and gives all back if
 // one is refused. Others see them taken meanwhile: it is not one step. Each wait counts from
 // the beginning, each life from the end.
-func (s *Server) acquireAll(ctx context.Context, o []member, caller string) (any, *refuse.Facts) {
+func (s *Server) acquireAll(r *http.Request, o []member, caller string) (any, *refuse.Facts) {
 	askers, f := s.askers(o, caller)
 	if f != nil {
 		return nil, f
@@ -34,7 +34,8 @@ func (s *Server) acquireAll(ctx context.Context, o []member, caller string) (any
 	for i, a := range askers {
 		life := a.q.Life
 		a.q.Life += s.maxWait() // it must not end before all are there
-		h, f := s.permit(ctx, a)
+		a.came = r
+		h, f := s.permit(r.Context(), a)
 		if f != nil {
 			return nil, ofCall(f, i)
 		}

@@ -63,6 +63,9 @@ type Server struct {
 	// later. See package deliveries.
 	Deliveries func(w http.ResponseWriter, r *http.Request, rest, caller string)
 
+	// Traced is what weir.Call.Note is to be of a call that a request asks about; nil means nothing.
+	Traced func(r *http.Request, upstream string) any
+
 	MaxWait    time.Duration // longest wait that a caller can ask for; 0 means 30s
 	MaxPermits int           // permits out at once, those that are waited for included; 0 means 65,536
 

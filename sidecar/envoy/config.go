@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/seed1158cd35/weir/internal/veil"
+	"github.com/seed1158cd35/weir/observe/trace"
 )
 
 // Config says how a Server answers. The zero Config has no rules: it refuses nobody
@@ -77,6 +78,8 @@ type Options struct {
 	Auth func(authorization string, conn *tls.ConnectionState) (caller string, err error)
 
 	Streams uint32 // calls under way of one connection; 0 means any number
+
+	Tracer *trace.Tracer // makes spans of requests, within the traces of those who ask; nil for none
 
 	Clock  func() time.Time // nil means time.Now; only the store's clock decides, this one says where to look first
 	Events Events

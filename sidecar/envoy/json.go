@@ -59,6 +59,9 @@ func (s *Server) overHTTP(w http.ResponseWriter, r *http.Request) (*rls.RateLimi
 	if err := protojson.Unmarshal(body, &req); err != nil {
 		return nil, status.Errorf(codes.InvalidArgument, "the body is not a RateLimitRequest: %v", err)
 	}
+	if s.options.Tracer != nil {
+		ctx = withTrace(ctx, r.Header)
+	}
 	return s.ShouldRateLimit(ctx, &req)
 }
 

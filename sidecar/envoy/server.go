@@ -16,6 +16,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/seed1158cd35/weir/fleet"
+	"github.com/seed1158cd35/weir/observe/trace"
 )
 
 // A Server is Envoy's rate limit service. It is safe for concurrent use.
@@ -86,6 +87,14 @@ func (s *Server) Stats() Stats {
 
 // ShouldRateLimit is the rate limit service's one method.
 func (s *Server) ShouldRateLimit(ctx context.Context, req *rls.RateLimitRequest) (*rls.RateLimitResponse, error) {
+	if s.options.Tracer != nil {
+		return s.traced(ctx, req)
+	}
+	return s.judge(ctx, req, nil)
+}
+
+// judge answers a request, of which a trace may tell.
+func (s *Server) judge(ctx context.Context, req *rls.RateLimitRequest, of *trace.Call) (*rls.RateLimitResponse, error) {
 	begin := time.Now()
 	s.requests.Add(1)
 	rules, err := s.check(req)
@@ -96,10 +105,13 @@ func (s *Server) ShouldRateLimit(ctx context.Context, req *rls.RateLimitRequest)
 	p := rules.plan(req, s.options.Veil)
 	ctx, cancel := context.WithTimeout(ctx, s.config.Timeout)
 	defer cancel()
-	if err := s.decide(ctx, p); err != nil {
+	err = s.decide(ctx, p)
+	stepped(of, begin, p, err)
+	if err != nil {
 		return s.away(p, err, callerOf(ctx), begin)
 	}
 	resp := s.answer(req, p)
+	blamed(of, p)
 	s.decided(p, resp, callerOf(ctx), begin, false)
 	p.free()
 	return resp, nil

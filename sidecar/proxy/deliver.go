@@ -11,6 +11,7 @@ import (
 
 	"github.com/seed1158cd35/weir/delivery"
 	"github.com/seed1158cd35/weir/internal/refuse"
+	"github.com/seed1158cd35/weir/observe/trace"
 	"github.com/seed1158cd35/weir/sidecar/deliveries"
 )
 
@@ -96,16 +97,20 @@ func (p *Proxy) deliver(w http.ResponseWriter, r *http.Request, t *trip) {
 		return
 	}
 	t.came = r
+	t.traces(p.tracer.Load())
+	defer t.traced()
 	q, not := t.hand(r, *to)
 	var d delivery.Delivery
 	fresh := false
 	if not == nil {
 		defer q.release()
+		t.keepsTrace(q.Header)
 		d, fresh, not = store(r.Context(), *to, &q.Request)
 	}
 	if not != nil {
 		not.Upstream, not.Correlation, not.ID = t.to.Name, t.id, d.ID
 		(*to).Refused(*not)
+		t.said = not.facts.Status
 		not.write(w)
 		return
 	}
@@ -131,6 +136,8 @@ func (p *Proxy) deliver(w http.ResponseWriter, r *http.Request, t *trip) {
 		status = http.StatusOK
 	}
 	h.Set("Content-Type", "application/json")
+	t.said = status
+	t.trace.Note(trace.Text(trace.AttrDelivery, d.ID))
 	w.WriteHeader(status)
 	_ = json.NewEncoder(w).Encode(deliveries.ReceiptOf(&d))
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/seed1158cd35/weir/httpx"
 	"github.com/seed1158cd35/weir/internal/refuse"
 	"github.com/seed1158cd35/weir/limit"
+	"github.com/seed1158cd35/weir/observe/trace"
 	"github.com/seed1158cd35/weir/outcome"
 )
 
@@ -20,7 +21,7 @@ func (p *Proxy) Sender(upstream string) delivery.Sender {
 	if t == nil || t.targets[upstream] == nil {
 		return nil
 	}
-	return postman{t, t.targets[upstream]}
+	return postman{t, t.targets[upstream], p.tracer.Load()}
 }
 
 // ScheduleOf is that by which an upstream's deliveries are sent again.
@@ -47,8 +48,9 @@ var (
 )
 
 type postman struct {
-	table *table
-	to    *target
+	table  *table
+	to     *target
+	tracer *trace.Tracer // nil if nothing is traced
 }
 
 // Host is that of the upstream's URL.
@@ -61,9 +63,11 @@ func (s postman) Send(ctx context.Context, d *delivery.Delivery, launch func(con
 		return delivery.Answer{Err: f, Outcome: f.Outcome()}
 	}
 	defer t.end()
+	t.joins(s.tracer, d)
 	s.to.adds(out.Header)
 	out.Header[httpx.CorrelationHeader] = []string{d.Correlation}
 	a := delivery.Attempted(out.WithContext(t.in(ctx)), s.to.transport.RoundTrip, launch).Within(s.to.weir.Policy().MaxPause)
+	t.brought = a.Status
 	a.Body = s.to.masked(a.Body)
 	if own, ok := errors.AsType[*refuse.Facts](a.Err); ok && own.Status >= http.StatusInternalServerError && a.Outcome.Class == outcome.Rejected {
 		a.Outcome.Class = outcome.Failed // weir lacks something, such as credentials: it may have it again later

@@ -17,7 +17,7 @@ import (
 // usual are headers that say what a request is, and nothing of its caller.
 var usual = []string{"Accept", "Accept-Language", "Content-Encoding", "Content-Language", "Content-Type", "User-Agent",
 	"Title", "Priority", "Tags", "Click", "Markdown", "Icon", "Filename", "Actions", // ntfy's
-	"Webhook-Id", "Webhook-Timestamp", "Traceparent"}
+	"Webhook-Id", "Webhook-Timestamp", "Traceparent", "Tracestate", "X-Amzn-Trace-Id"}
 
 // kept are the headers of a request that are stored: the usual ones, those that the upstream's
 // configuration or dialect names, and those by which its limits tell callers apart.

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"net/http"
 
+	"github.com/seed1158cd35/weir/delivery"
 	"github.com/seed1158cd35/weir/observe/trace"
 )
 
@@ -14,6 +15,23 @@ func (p *Proxy) Traced(t *trace.Tracer) { p.tracer.Store(t) }
 func (t *trip) traces(tracer *trace.Tracer) {
 	if tracer != nil {
 		t.trace = tracer.Request(t.came, methodName(t.came.Method)+" "+t.to.Name, t.route.Path)
+	}
+}
+
+// joins begins the span of an attempt of a delivery, within the trace that its request was stored with, however long ago.
+func (t *trip) joins(tracer *trace.Tracer, d *delivery.Delivery) {
+	if tracer == nil {
+		return
+	}
+	t.trace = tracer.Joins(d.Header, trace.About{Kind: trace.Consumer, Name: "deliver " + methodName(d.Method) + " " + t.to.Name, Method: d.Method})
+	t.trace.Note(trace.Text(trace.AttrDelivery, d.ID), trace.Number(trace.AttrSeries, int64(d.Starts)))
+}
+
+// keepsTrace has a request that is to be stored tell which trace it belongs to, if its caller has not: its deliveries go on with
+// that in which it was accepted.
+func (t *trip) keepsTrace(h http.Header) {
+	if t.trace != nil && len(h["Traceparent"]) == 0 && len(h["X-Amzn-Trace-Id"]) == 0 {
+		t.trace.Within(h)
 	}
 }
 

@@ -73,6 +73,9 @@ func (s *Server) newDecider(store fleet.Store) (err error) {
 			Veil:   s.veil, Deliveries: s.deliveries.callers(),
 			Log: s.log, MaxWait: c.MaxWait, MaxPermits: c.MaxPermits, Turned: func(why string) { s.turnedAway.Refused("decide", why) },
 		}
+		if t := s.traces.Tracer; t != nil {
+			d.api.Traced = func(r *http.Request, upstream string) any { return t.Decision(r, "decide "+upstream) }
+		}
 		if d.front, err = s.with.Listen(c.Listen); err != nil {
 			return fmt.Errorf("decide: listen: %w; set it to a free address", err)
 		}
@@ -87,7 +90,7 @@ func (s *Server) newDecider(store fleet.Store) (err error) {
 }
 
 func (d *decider) newEnvoy(s *Server, c *config.Decide, store fleet.Store) (err error) {
-	o := envoy.Options{Auth: d.check, Streams: uint32(s.connLimits[atGRPC].Bounds().Streams), Veil: s.veil, Events: envoy.Events{Reloaded: func(e envoy.Reload) {
+	o := envoy.Options{Auth: d.check, Streams: uint32(s.connLimits[atGRPC].Bounds().Streams), Veil: s.veil, Tracer: s.traces.Tracer, Events: envoy.Events{Reloaded: func(e envoy.Reload) {
 		if e.Err != nil {
 			s.log.Error("rules for envoy: the old ones stay", "error", e.Err.Error())
 		} else {

@@ -1,0 +1,71 @@
+package envoy
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	rls "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
+
+	"github.com/seed1158cd35/weir/observe/trace"
+)
+
+// method is that of requests, in the names of traces.
+var method = service + "/ShouldRateLimit"
+
+// traced is judge with a span in the trace of whoever asks.
+func (s *Server) traced(ctx context.Context, req *rls.RateLimitRequest) (*rls.RateLimitResponse, error) {
+	fields, _ := metadata.FromIncomingContext(ctx)
+	of := s.options.Tracer.Joins(fields, trace.About{Kind: trace.Server, Name: method})
+	var end trace.Answer
+	defer func() { of.End(end) }() // also if it panics
+	resp, err := s.judge(ctx, req, of)
+	of.Note(trace.Text(trace.AttrRPCSystem, "grpc"), trace.Text(trace.AttrRPCMethod, method), trace.Text(trace.AttrRPCStatus, status.Code(err).String()))
+	switch status.Code(err) {
+	case codes.OK:
+		end.Refused = resp.GetOverallCode() == over
+	case codes.InvalidArgument, codes.Canceled: // it is no fault of weir's
+		of.Note(trace.Text(trace.AttrErrorType, status.Code(err).String()))
+	default:
+		end.Err = err
+	}
+	return resp, err
+}
+
+// stepped tells a trace of what the store was asked.
+func stepped(of *trace.Call, begin time.Time, p *plan, err error) {
+	switch {
+	case of == nil || len(p.counters) == 0:
+	case err != nil:
+		of.Step("store", begin, trace.Text(trace.AttrErrorType, status.Code(err).String()))
+	default:
+		of.Step("store", begin)
+	}
+}
+
+// blamed tells a trace of the first limit that refused.
+func blamed(of *trace.Call, p *plan) {
+	if of == nil {
+		return
+	}
+	for i := range p.verdicts {
+		if p.verdicts[i].deny {
+			of.Note(trace.Text(trace.AttrLimit, p.places[i].label))
+			return
+		}
+	}
+}
+
+// withTrace has a request that came over HTTP tell of its trace as one of gRPC does.
+func withTrace(ctx context.Context, h http.Header) context.Context {
+	fields := make(metadata.MD, 3)
+	for _, name := range [...]string{"Traceparent", "Tracestate", "X-Amzn-Trace-Id"} {
+		if v := h.Values(name); len(v) > 0 {
+			fields.Set(name, v...)
+		}
+	}
+	return metadata.NewIncomingContext(ctx, fields)
+}

@@ -1,0 +1,237 @@
+package serve
+
+import (
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	descriptors "github.com/envoyproxy/go-control-plane/envoy/extensions/common/ratelimit/v3"
+	rls "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
+	spans "go.opentelemetry.io/proto/otlp/trace/v1"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/metadata"
+
+	"github.com/seed1158cd35/weir/delivery"
+	"github.com/seed1158cd35/weir/internal/test/otlptest"
+	api "github.com/seed1158cd35/weir/sidecar/deliveries"
+)
+
+// joining is a sidecar that decides, delivers and traces, before an upstream.
+type joining struct {
+	*testing.T
+	*sidecar
+	*otlptest.Receiver
+	heard chan string // what the upstream is told of traces
+	good  atomic.Bool // it answers 200, and not 400
+}
+
+const (
+	callersTrace = "0af7651916cd43dd8448eb211c80319c"
+	callersSpan  = "b7ad6b7169203331"
+	callers      = "00-" + callersTrace + "-" + callersSpan + "-01"
+	callersXRay  = "Root=1-0af76519-16cd43dd8448eb211c80319c;Parent=" + callersSpan + ";Sampled=1"
+)
+
+func startJoining(t *testing.T, kept string) *joining {
+	t.Helper()
+	j := &joining{T: t, heard: make(chan string, 100)}
+	up := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		j.heard <- r.Header.Get("Traceparent")
+		if !j.good.Load() {
+			w.WriteHeader(http.StatusBadRequest)
+		}
+	}))
+	t.Cleanup(up.Close)
+	r, to := otlptest.Receive(t)
+	dir := t.TempDir()
+	for name, text := range map[string]string{
+		"rules.yaml": "domain: edge\ndescriptors: [{key: tenant, rate_limit: {unit: year, requests_per_unit: 1}}]\n",
+		"weir.yaml": fmt.Sprintf(`{listen: "127.0.0.1:0", admin: off, traces: {url: %q, xray: true, %s}, decide: {listen: "127.0.0.1:0", grpc: "127.0.0.1:0", rules: rules.yaml},
+			deliveries: {file: %q}, upstreams: {up: {url: %q, limits: {all: 100/h burst 100}, routes: [{path: /up/, strip: true, deliver: true}]}}}`, to, kept, filepath.Join(dir, "letters"), up.URL),
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	j.Receiver, j.sidecar = r, startFile(t, filepath.Join(dir, "weir.yaml"))
+	return j
+}
+
+func (j *joining) post(url, body string, headers ...string) (status int, answer string) {
+	j.Helper()
+	q, err := http.NewRequest(http.MethodPost, url, strings.NewReader(body))
+	if err != nil {
+		j.Fatal(err)
+	}
+	for _, h := range headers {
+		name, value, _ := strings.Cut(h, ": ")
+		q.Header.Set(name, value)
+	}
+	resp, err := http.DefaultClient.Do(q)
+	if err != nil {
+		j.Fatal(err)
+	}
+	defer resp.Body.Close()
+	b, err := io.ReadAll(resp.Body)
+	if err != nil {
+		j.Fatal(err)
+	}
+	return resp.StatusCode, string(b)
+}
+
+func (j *joining) decide(what, body string, headers ...string) (int, string) {
+	j.Helper()
+	return j.post("http://"+j.decider.front.Addr().String()+"/v1/"+what, body, append(headers, "Content-Type: application/json")...)
+}
+
+// envoys asks as Envoy does, with a trace in the metadata.
+func (j *joining) envoys(tenant string, fields ...string) rls.RateLimitResponse_Code {
+	j.Helper()
+	conn, err := grpc.NewClient(j.decider.grpc.Addr().String(), grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		j.Fatal(err)
+	}
+	defer conn.Close()
+	resp, err := rls.NewRateLimitServiceClient(conn).ShouldRateLimit(metadata.AppendToOutgoingContext(j.Context(), fields...), &rls.RateLimitRequest{
+		Domain: "edge", Descriptors: []*descriptors.RateLimitDescriptor{{Entries: []*descriptors.RateLimitDescriptor_Entry{{Key: "tenant", Value: tenant}}}},
+	})
+	if err != nil {
+		j.Fatal(err)
+	}
+	return resp.GetOverallCode()
+}
+
+// called waits for spans of a name, and returns so many.
+func (j *joining) called(name string, n int) []*spans.Span {
+	j.Helper()
+	for had := 0; ; {
+		all := j.WaitFor(j.T, had+1)
+		had = len(all)
+		if all = slices.DeleteFunc(slices.Clone(all), func(s *spans.Span) bool { return s.Name != name }); len(all) >= n {
+			return all
+		}
+	}
+}
+
+func (j *joining) within(s *spans.Span, trace, parent string) {
+	j.Helper()
+	if hex.EncodeToString(s.TraceId) != trace || hex.EncodeToString(s.ParentSpanId) != parent {
+		j.Errorf("%s: in trace %x under %x, want it in %s under %s", s.Name, s.TraceId, s.ParentSpanId, trace, parent)
+	}
+}
+
+// A decision is a span in the trace of whoever asked for it, from acquire to report, and so is what Envoy asks.
+func TestDecisionsJoinTheTraceOfWhoAsks(t *testing.T) {
+	j := startJoining(t, "share: 100%")
+	for _, h := range []string{"Traceparent: " + callers, "X-Amzn-Trace-Id: " + callersXRay} {
+		_, text := j.decide("acquire", `{"upstream":"up","id":"`+h[:4]+`"}`, h)
+		var p struct{ Permit string }
+		if err := json.Unmarshal([]byte(text), &p); err != nil || p.Permit == "" {
+			t.Fatal(text, err)
+		}
+		if status, text := j.decide("report", `{"permit":"`+p.Permit+`","outcome":"ok"}`); status != http.StatusOK {
+			t.Fatal(text)
+		}
+	}
+	for _, s := range j.called("decide up", 2) {
+		j.within(s, callersTrace, callersSpan)
+		if s.Kind != spans.Span_SPAN_KIND_SERVER || otlptest.Text(s, "weir.class") != "ok" || otlptest.Text(s, "weir.upstream") != "up" || otlptest.Text(s, "http.request.method") != "" {
+			t.Errorf("got %v", s)
+		}
+		for _, a := range j.called("up default", 2) {
+			if hex.EncodeToString(a.TraceId) != callersTrace {
+				t.Errorf("the attempt is in another trace: %v", a)
+			}
+		}
+	}
+	j.envoys("a", "traceparent", callers)
+	j.envoys("b", "x-amzn-trace-id", callersXRay)
+	for _, s := range j.called("envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit", 2) {
+		j.within(s, callersTrace, callersSpan)
+		if otlptest.Text(s, "rpc.response.status_code") != "OK" || otlptest.Text(s, "weir.kept") != "sampled" {
+			t.Errorf("got %v", s)
+		}
+	}
+	for _, s := range j.called("store", 2) {
+		if hex.EncodeToString(s.TraceId) != callersTrace {
+			t.Errorf("the store's answer is in another trace: %v", s)
+		}
+	}
+}
+
+// Whoever says that a trace is sampled has nothing kept by that, but what is refused or fails is kept in the trace of its caller.
+func TestDecisionsAreKeptForHowTheyEnd(t *testing.T) {
+	j := startJoining(t, "share: off, each_second: off")
+	if status, text := j.decide("acquire", `{"upstream":"up","cost":{"requests":100}}`, "Traceparent: "+callers); status != http.StatusOK {
+		t.Fatal(status, text)
+	}
+	if status, text := j.decide("acquire", `{"upstream":"up","id":"last"}`, "Traceparent: "+callers); status != http.StatusTooManyRequests {
+		t.Fatal(status, text)
+	}
+	if a, b := j.envoys("a", "traceparent", callers), j.envoys("a", "traceparent", callers); a != rls.RateLimitResponse_OK || b != rls.RateLimitResponse_OVER_LIMIT {
+		t.Fatal(a, b)
+	}
+	refused := j.called("decide up", 1)
+	over := j.called("envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit", 1)
+	if len(refused) != 1 || len(over) != 1 {
+		t.Fatalf("%d and %d spans came, want one of each", len(refused), len(over))
+	}
+	for i, s := range []*spans.Span{refused[0], over[0]} {
+		j.within(s, callersTrace, callersSpan)
+		if otlptest.Text(s, "weir.kept") != "refused" || otlptest.Text(s, "weir.sampled") != "late" || otlptest.Text(s, "weir.limit") != []string{"all", "edge.tenant"}[i] {
+			t.Errorf("got %v", s)
+		}
+	}
+}
+
+// What is delivered later goes on with the trace in which it was handed in, attempt by attempt, however long ago that was.
+func TestDeliveriesJoinTheTraceTheyWereHandedInWith(t *testing.T) {
+	j := startJoining(t, "share: 100%")
+	for _, c := range []struct{ header, trace, parent string }{{"Traceparent: " + callers, callersTrace, callersSpan}, {"X-Amzn-Trace-Id: " + callersXRay, callersTrace, callersSpan}, {"X-None: 1", "", ""}} {
+		status, text := j.post("http://"+j.address()+"/up/x", "letter", async, c.header)
+		var r api.Receipt
+		if err := json.Unmarshal([]byte(text), &r); err != nil || status != http.StatusAccepted {
+			t.Fatal(status, text, err)
+		}
+		of := func(name string, n int) (all []*spans.Span) {
+			for had := n; len(all) < n; had++ {
+				all = slices.DeleteFunc(slices.Clone(j.called(name, had)), func(s *spans.Span) bool { return otlptest.Text(s, "weir.delivery") != r.ID })
+			}
+			return all
+		}
+		accepted := of("POST up", 1)[0]
+		if c.trace == "" {
+			c.trace, c.parent = hex.EncodeToString(accepted.TraceId), hex.EncodeToString(accepted.SpanId)
+		} else {
+			j.within(accepted, c.trace, c.parent)
+		}
+		of("deliver POST up", 1)
+		j.good.Store(true)
+		for n := 0; n == 0; { // it may not have been written yet that it failed
+			var err error
+			if n, err = j.deliveries.worker.Redrive(t.Context(), delivery.Filter{Upstream: "up", Status: delivery.Failed}, 1); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for i, s := range of("deliver POST up", 2) {
+			j.within(s, c.trace, c.parent)
+			if s.Kind != spans.Span_SPAN_KIND_CONSUMER || otlptest.Text(s, "http.response.status_code") != []string{"400", "200"}[i] || otlptest.Text(s, "weir.delivery_starts") != []string{"0", "1"}[i] {
+				t.Errorf("attempt %d: got %v", i+1, s)
+			}
+			if heard := <-j.heard; !strings.HasPrefix(heard, "00-"+c.trace+"-") || heard[36:52] == c.parent {
+				t.Errorf("attempt %d: the upstream heard %q, want the trace %s, and the attempt", i+1, heard, c.trace)
+			}
+		}
+		j.good.Store(false)
+	}
+}
