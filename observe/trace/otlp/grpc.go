@@ -28,9 +28,15 @@ type GRPC struct {
 }
 
 type grpcExporter struct {
-	conn     *grpc.ClientConn
-	header   metadata.MD
+	grpcSender
 	resource *resource
+}
+
+// A grpcSender sends requests over gRPC, by one method.
+type grpcSender struct {
+	conn   *grpc.ClientConn
+	header metadata.MD
+	method string
 }
 
 var _ trace.Exporter = (*grpcExporter)(nil)
@@ -40,8 +46,16 @@ const exportMethod = "/opentelemetry.proto.collector.trace.v1.TraceService/Expor
 
 // NewGRPC makes an exporter; it connects when there is something to send. The tracer that it is given to closes it.
 func NewGRPC(o GRPC) (trace.Exporter, error) {
+	e := &grpcExporter{resource: newResource(o.Resource)}
+	if err := e.begin(o, exportMethod); err != nil {
+		return nil, err
+	}
+	return e, nil
+}
+
+func (e *grpcSender) begin(o GRPC, method string) error {
 	if o.Target == "" {
-		return nil, errors.New("target: want one such as 127.0.0.1:4317")
+		return errors.New("target: want one such as 127.0.0.1:4317")
 	}
 	c := insecure.NewCredentials()
 	if o.TLS != nil {
@@ -50,23 +64,27 @@ func NewGRPC(o GRPC) (trace.Exporter, error) {
 	conn, err := grpc.NewClient(o.Target, grpc.WithTransportCredentials(c), grpc.WithUserAgent("weir"), grpc.WithDisableServiceConfig(),
 		grpc.WithDefaultCallOptions(grpc.ForceCodec(written{})))
 	if err != nil {
-		return nil, err
+		return err
 	}
-	e := &grpcExporter{conn: conn, header: metadata.MD{}, resource: newResource(o.Resource)}
+	e.conn, e.header, e.method = conn, metadata.MD{}, method
 	for name, value := range o.Header {
 		e.header.Set(strings.ToLower(name), value)
 	}
-	return e, nil
+	return nil
 }
 
 // Close ends the connection.
-func (e *grpcExporter) Close() error { return e.conn.Close() }
+func (e *grpcSender) Close() error { return e.conn.Close() }
 
 // Export sends spans in one request.
 func (e *grpcExporter) Export(ctx context.Context, spans []trace.Span) error {
-	body := e.resource.encode(nil, spans)
+	return e.send(ctx, e.resource.encode(nil, spans))
+}
+
+// send sends a request that is written.
+func (e *grpcSender) send(ctx context.Context, body []byte) error {
 	var answer []byte
-	if err := e.conn.Invoke(metadata.NewOutgoingContext(ctx, e.header), exportMethod, &body, &answer); err != nil {
+	if err := e.conn.Invoke(metadata.NewOutgoingContext(ctx, e.header), e.method, &body, &answer); err != nil {
 		return judgeStatus(err)
 	}
 	if n, err := partly(answer); err != nil {

@@ -29,8 +29,13 @@ type HTTP struct {
 
 // An httpExporter sends spans over HTTP.
 type httpExporter struct {
-	o        HTTP
+	httpSender
 	resource *resource
+}
+
+// An httpSender sends requests over HTTP.
+type httpSender struct {
+	o        HTTP
 	encoders sync.Pool // *encoder
 }
 
@@ -45,12 +50,20 @@ var _ trace.Exporter = (*httpExporter)(nil)
 
 // NewHTTP makes an exporter.
 func NewHTTP(o HTTP) (trace.Exporter, error) {
+	e := &httpExporter{resource: newResource(o.Resource)}
+	if err := e.begin(o); err != nil {
+		return nil, err
+	}
+	return e, nil
+}
+
+func (e *httpSender) begin(o HTTP) error {
 	u, err := url.Parse(o.URL)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
-		return nil, errors.New("url: want one such as http://127.0.0.1:4318/v1/traces")
+		return errors.New("url: want one such as http://127.0.0.1:4318/v1/traces")
 	}
 	if u.User != nil {
-		return nil, errors.New("url: has a user name in it; put credentials in a header")
+		return errors.New("url: has a user name in it; put credentials in a header")
 	}
 	if o.Client == nil {
 		o.Client = &http.Client{
@@ -58,18 +71,23 @@ func NewHTTP(o HTTP) (trace.Exporter, error) {
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		}
 	}
-	e := &httpExporter{o: o, resource: newResource(o.Resource)}
+	e.o = o
 	e.encoders.New = func() any {
 		z, _ := gzip.NewWriterLevel(nil, gzip.BestSpeed) // a level that there is
 		return &encoder{zip: z}
 	}
-	return e, nil
+	return nil
 }
 
 // Export sends spans in one request.
 func (e *httpExporter) Export(ctx context.Context, spans []trace.Span) error {
+	return e.send(ctx, func(b []byte) []byte { return e.resource.encode(b, spans) })
+}
+
+// send sends what is written in one request.
+func (e *httpSender) send(ctx context.Context, write func([]byte) []byte) error {
 	enc := e.encoders.Get().(*encoder)
-	body, err := enc.pack(e.resource, spans)
+	body, err := enc.pack(write)
 	if err != nil {
 		return err
 	}
@@ -104,8 +122,8 @@ func (e *httpExporter) Export(ctx context.Context, spans []trace.Span) error {
 const mostAnswer = 64 << 10
 
 // pack is the body of a request. It is good until the encoder is used again.
-func (c *encoder) pack(r *resource, spans []trace.Span) ([]byte, error) {
-	c.plain = r.encode(c.plain[:0], spans)
+func (c *encoder) pack(write func([]byte) []byte) ([]byte, error) {
+	c.plain = write(c.plain[:0])
 	c.packed.Reset()
 	c.zip.Reset(&c.packed)
 	if _, err := c.zip.Write(c.plain); err != nil {

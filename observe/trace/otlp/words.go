@@ -14,7 +14,7 @@ func valid(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }
 
 func sorted(m map[string]string) []string { return slices.Sorted(maps.Keys(m)) }
 
-// rejected reads an ExportTraceServiceResponse: how many spans were not taken, and why. What cannot be read says
+// rejected reads an ExportTraceServiceResponse, or that of metrics: how many spans or points were not taken, and why. What cannot be read says
 // nothing.
 func rejected(b []byte) (n int64, why string) {
 	each(b, func(field protowire.Number, _ uint64, v []byte) {
@@ -65,5 +65,5 @@ func partly(answer []byte) (int64, error) {
 	if n <= 0 {
 		return 0, nil
 	}
-	return n, fmt.Errorf("%d spans were not taken: %q", n, why)
+	return n, fmt.Errorf("%d were not taken: %q", n, why)
 }

@@ -1,0 +1,314 @@
+package otlp
+
+import (
+	"encoding/hex"
+	"hash/maphash"
+	"math"
+	"strings"
+	"time"
+
+	dto "github.com/prometheus/client_model/go"
+	"google.golang.org/protobuf/encoding/protowire"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	"github.com/seed1158cd35/weir/observe/trace"
+)
+
+// A body is an ExportMetricsServiceRequest.
+type body struct {
+	bytes  []byte
+	points int
+}
+
+// Receivers by gRPC take 4 MiB. A body has so much of points, unless one is larger.
+const mostOfBody = 1 << 20
+
+const cumulative = 2
+
+// An instant is when metrics were gathered, in nanoseconds since 1970.
+type instant uint64
+
+// metrics writes what was gathered at an instant, in as many requests as it takes. Names are those of Prometheus without _total,
+// which whoever exports to Prometheus adds again; a counter keeps it where there is another metric by the name without.
+func (r *resource) metrics(families []*dto.MetricFamily, at time.Time, since *starts) (all []body) {
+	names := make(map[string]bool, len(families))
+	for _, f := range families {
+		names[f.GetName()] = true
+	}
+	w := metricsWriter{r: r, at: instant(at.UnixNano()), since: since}
+	since.begin(at)
+	for _, f := range families {
+		name := f.GetName()
+		if bare := strings.TrimSuffix(name, "_total"); f.GetType() == dto.MetricType_COUNTER && !names[bare] {
+			name = bare
+		}
+		w.family(f, name)
+	}
+	since.end()
+	w.next()
+	return w.done
+}
+
+// A metricsWriter writes metrics to bodies.
+type metricsWriter struct {
+	r       *resource
+	at      instant
+	since   *starts
+	metrics []byte // of the present body
+	points  int    // in it
+	done    []body
+}
+
+// next ends the present body.
+func (w *metricsWriter) next() {
+	if w.points == 0 {
+		return
+	}
+	b := message(nil, 1, func(b []byte) []byte { // ResourceMetrics
+		b = append(b, w.r.head...)
+		b = message(b, 2, func(b []byte) []byte { // ScopeMetrics
+			b = append(b, w.r.scope...)
+			b = append(b, w.metrics...)
+			return text(b, 3, trace.SchemaURL)
+		})
+		return text(b, 3, trace.SchemaURL)
+	})
+	w.done = append(w.done, body{b, w.points})
+	w.metrics, w.points = w.metrics[:0], 0
+}
+
+// kinds are the fields of Metric.
+const (
+	gaugeField     = 5
+	sumField       = 7
+	histogramField = 9
+	summaryField   = 11
+)
+
+func fieldOf(t dto.MetricType) protowire.Number {
+	switch t {
+	case dto.MetricType_COUNTER:
+		return sumField
+	case dto.MetricType_HISTOGRAM:
+		return histogramField
+	case dto.MetricType_SUMMARY:
+		return summaryField
+	}
+	return gaugeField
+}
+
+// family writes all points of a metric.
+func (w *metricsWriter) family(f *dto.MetricFamily, name string) {
+	var points []byte
+	n := 0
+	put := func() {
+		if n == 0 {
+			return
+		}
+		if len(w.metrics)+len(points) > mostOfBody {
+			w.next()
+		}
+		w.metrics = message(w.metrics, 2, func(b []byte) []byte { return appendMetric(b, f, name, points) })
+		w.points += n
+		points, n = points[:0], 0
+	}
+	for _, m := range f.GetMetric() {
+		points = message(points, 1, func(b []byte) []byte { return w.point(b, f, m) })
+		if n++; len(points) > mostOfBody/2 {
+			put()
+		}
+	}
+	put()
+}
+
+func appendMetric(b []byte, f *dto.MetricFamily, name string, points []byte) []byte {
+	b = text(b, 1, name)
+	b = text(b, 2, f.GetHelp())
+	b = text(b, 3, unitOf(strings.TrimSuffix(name, "_total")))
+	field := fieldOf(f.GetType())
+	return message(b, field, func(b []byte) []byte {
+		b = append(b, points...)
+		if field == sumField || field == histogramField {
+			b = number(b, 2, cumulative)
+		}
+		if field == sumField {
+			b = number(b, 3, 1) // it never falls
+		}
+		return b
+	})
+}
+
+// unitOf is the unit that stands at the end of a name. Where there is none nothing is said: "1" would have Prometheus's exporters
+// call it a ratio.
+func unitOf(name string) string {
+	switch {
+	case strings.HasSuffix(name, "_seconds"):
+		return "s"
+	case strings.HasSuffix(name, "_bytes"):
+		return "By"
+	}
+	return ""
+}
+
+// point writes one series.
+func (w *metricsWriter) point(b []byte, f *dto.MetricFamily, m *dto.Metric) []byte {
+	switch f.GetType() {
+	case dto.MetricType_COUNTER:
+		c := m.GetCounter()
+		b = labels(b, 7, m.GetLabel())
+		b = w.times(b, f, m, c.GetValue(), c.GetCreatedTimestamp())
+		b = float(b, 4, c.GetValue())
+		return appendExemplar(b, 5, c.GetExemplar())
+	case dto.MetricType_HISTOGRAM:
+		return w.histogram(labels(b, 9, m.GetLabel()), f, m)
+	case dto.MetricType_SUMMARY:
+		s := m.GetSummary()
+		b = labels(b, 7, m.GetLabel())
+		b = w.times(b, f, m, float64(s.GetSampleCount()), s.GetCreatedTimestamp())
+		b = fixed(b, 4, s.GetSampleCount())
+		b = float(b, 5, s.GetSampleSum())
+		for _, q := range s.GetQuantile() {
+			b = message(b, 6, func(b []byte) []byte { return float(float(b, 1, q.GetQuantile()), 2, q.GetValue()) })
+		}
+		return b
+	}
+	v := m.GetGauge().GetValue()
+	if f.GetType() == dto.MetricType_UNTYPED {
+		v = m.GetUntyped().GetValue()
+	}
+	return float(fixed(labels(b, 7, m.GetLabel()), 3, uint64(w.at)), 4, v)
+}
+
+// histogram writes one by its classic buckets, which are counted one upon the other here, and each by itself there.
+func (w *metricsWriter) histogram(b []byte, f *dto.MetricFamily, m *dto.Metric) []byte {
+	h := m.GetHistogram()
+	b = w.times(b, f, m, float64(h.GetSampleCount()), h.GetCreatedTimestamp())
+	b = fixed(b, 4, h.GetSampleCount())
+	b = float(b, 5, h.GetSampleSum())
+	var counts, bounds []byte
+	below := uint64(0)
+	for _, k := range h.GetBucket() {
+		if !math.IsInf(k.GetUpperBound(), 1) {
+			bounds = protowire.AppendFixed64(bounds, math.Float64bits(k.GetUpperBound()))
+			counts = protowire.AppendFixed64(counts, k.GetCumulativeCount()-below)
+			below = k.GetCumulativeCount()
+		}
+	}
+	counts = protowire.AppendFixed64(counts, h.GetSampleCount()-below)
+	b = raw(b, 6, counts)
+	if len(bounds) > 0 {
+		b = raw(b, 7, bounds)
+	}
+	for _, k := range h.GetBucket() {
+		b = appendExemplar(b, 8, k.GetExemplar())
+	}
+	return b
+}
+
+// times writes since when a series counts, and until when.
+func (w *metricsWriter) times(b []byte, f *dto.MetricFamily, m *dto.Metric, count float64, created *timestamppb.Timestamp) []byte {
+	return fixed(fixed(b, 2, uint64(w.since.of(f.GetName(), m.GetLabel(), count, created))), 3, uint64(w.at))
+}
+
+// appendExemplar writes one with the trace that its labels name.
+func appendExemplar(b []byte, field protowire.Number, e *dto.Exemplar) []byte {
+	if e == nil {
+		return b
+	}
+	return message(b, field, func(b []byte) []byte {
+		if e.GetTimestamp() != nil {
+			b = fixed(b, 2, uint64(e.GetTimestamp().AsTime().UnixNano()))
+		}
+		b = float(b, 3, e.GetValue())
+		for _, l := range e.GetLabel() {
+			id, err := hex.DecodeString(l.GetValue())
+			switch {
+			case err == nil && l.GetName() == "trace_id" && len(id) == len(trace.ID{}):
+				b = raw(b, 5, id)
+			case err == nil && l.GetName() == "span_id" && len(id) == len(trace.SpanID{}):
+				b = raw(b, 4, id)
+			default:
+				b = keyText(b, 7, l.GetName(), l.GetValue())
+			}
+		}
+		return b
+	})
+}
+
+// labels writes those that are not empty: an empty one is as good as none.
+func labels(b []byte, field protowire.Number, all []*dto.LabelPair) []byte {
+	for _, l := range all {
+		b = keyText(b, field, l.GetName(), l.GetValue())
+	}
+	return b
+}
+
+func number(b []byte, field protowire.Number, v uint64) []byte {
+	return protowire.AppendVarint(protowire.AppendTag(b, field, protowire.VarintType), v)
+}
+
+func fixed(b []byte, field protowire.Number, v uint64) []byte {
+	return protowire.AppendFixed64(protowire.AppendTag(b, field, protowire.Fixed64Type), v)
+}
+
+func float(b []byte, field protowire.Number, v float64) []byte {
+	return fixed(b, field, math.Float64bits(v))
+}
+
+// starts are since when series count. A series that nobody says it of counts since the gather before it came, the first since
+// the program began to gather; one that falls has begun anew since the gather before.
+type starts struct {
+	seed   maphash.Seed
+	before instant // the gather before
+	at     instant
+	round  uint64
+	series map[uint64]started
+}
+
+type started struct {
+	at    instant
+	count float64
+	round uint64
+}
+
+func newStarts(now time.Time) *starts {
+	return &starts{seed: maphash.MakeSeed(), before: instant(now.UnixNano()), series: make(map[uint64]started)}
+}
+
+func (s *starts) begin(at time.Time) {
+	s.at = instant(at.UnixNano())
+	s.round++
+}
+
+// end forgets series that are gone.
+func (s *starts) end() {
+	for key, of := range s.series {
+		if of.round != s.round {
+			delete(s.series, key)
+		}
+	}
+	s.before = s.at
+}
+
+func (s *starts) of(name string, labels []*dto.LabelPair, count float64, created *timestamppb.Timestamp) instant {
+	if created != nil {
+		return instant(created.AsTime().UnixNano())
+	}
+	var h maphash.Hash
+	h.SetSeed(s.seed)
+	h.WriteString(name)
+	for _, l := range labels {
+		_ = h.WriteByte(0xff) // which stands in no name and no value
+		h.WriteString(l.GetName())
+		_ = h.WriteByte(0xff)
+		h.WriteString(l.GetValue())
+	}
+	key := h.Sum64()
+	of, known := s.series[key]
+	if !known || count < of.count {
+		of.at = s.before
+	}
+	of.count, of.round = count, s.round
+	s.series[key] = of
+	return of.at
+}
