@@ -41,6 +41,7 @@ func TestDocumentListsWhatIsExported(t *testing.T) {
 	Traces(reg, func() TraceCounts {
 		return TraceCounts{Kept: map[string]int64{"failed": 1}, Dropped: map[string]int64{"full": 1}}
 	})
+	Exports(reg, func() ExportCounts { return ExportCounts{Exported: 1} })
 	Stories(reg, func() (int64, int64) { return 1, 1 })
 	Sockets(reg, func(yield func(SocketCounts) bool) {
 		yield(SocketCounts{

@@ -48,6 +48,7 @@ type File struct {
 	CloudWatch  *CloudWatch                  // nil means that no metrics go there
 	Notify      *Notify                      // nil means that nobody is told
 	Traces      *Traces                      // nil means that calls are not traced
+	Metrics     *Metrics                     // nil means that metrics are sent nowhere by OTLP
 	Store       *Store                       // nil means that limits are this process's own
 	Deliveries  *Deliveries                  // nil means that nothing is delivered later
 	Decide      *Decide                      // nil means that nothing is decided for others

@@ -56,6 +56,7 @@ var sections = []table{
 	{"cloudWatchFields", "`cloudwatch`", rows(cloudWatchFields)},
 	{"notifyFields", "`notify`", rows(notifyFields)},
 	{"tracesFields", "`traces`", rows(tracesFields)},
+	{"metricsFields", "`metrics`", rows(metricsFields)},
 	{"callersFields", "`callers`", rows(callersFields)},
 	{"claimsFields", "`callers.claims`", rows(claimsFields)},
 	{"upstreamFields", "`upstreams.NAME`", rows(upstreamFields)},

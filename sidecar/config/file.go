@@ -71,6 +71,7 @@ var documentFields = []field[document]{
 	{"cloudwatch", "fields", "off", "Metrics for CloudWatch, as lines or through its API; see docs/cloudwatch.md.", readCloudWatch},
 	{"notify", "fields", "off", "Messages to people when calls are given up, limits do not hold, a breaker opened, or the store is away; see docs/notify.md.", readNotify},
 	{"traces", "fields", "off", "Where traces of calls are sent, by OpenTelemetry's protocol, and which; see docs/traces.md.", readTraces},
+	{"metrics", "fields", "off", "Where metrics are sent, by OpenTelemetry's protocol, besides being shown; `{}` sends them where `traces` go. See docs/metrics.md.", readMetrics},
 	{"callers", "fields, true, or off", "off", "Who may call how much, over all upstreams that are language models; see docs/llm.md.", readCallers},
 	one("prices", word, func(f *document) *string { return &f.Prices }, "those of docs/llm.md", "A file with the prices of models, laid over those that weir knows; relative to the directory of weir.yaml."),
 	{"upstreams", "fields", "required", "The APIs, by name: letters, digits, `-`, `_` and `.`.", readUpstreams},
@@ -81,6 +82,9 @@ func (d *decoder) read(root *node) *document {
 	f := document{File: File{Listen: defaultListen, Admin: defaultAdmin, Drain: defaultDrain, MaxHeader: defaultHeader, LogEach: defaultLines}}
 	d.callerScopes = scopesOf(root.Get("callers"))
 	object(d, root, documentFields, &f)
+	if f.Metrics != nil {
+		f.Metrics.likeTraces(d, root.Get("metrics"), f.Traces)
+	}
 	f.Prices = d.beside(f.Prices)
 	f.Callable.ClientCA, f.AdminAccess.ClientCA = d.beside(f.Callable.ClientCA), d.beside(f.AdminAccess.ClientCA)
 	f.AdminTLS = f.AdminTLS || f.AdminAccess.ClientCA != "" && root.Get("admin_tls") == nil

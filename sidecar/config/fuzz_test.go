@@ -181,6 +181,12 @@ traces:
   trust: false
   xray: true
   memory: 32MiB
+metrics:
+  url: http://127.0.0.1:4318
+  headers: {Authorization: OTLP_TOKEN}
+  service: orders
+  attributes: {deployment.environment.name: production}
+  every: 30s
 cloudwatch:
   to: api
   namespace: Team

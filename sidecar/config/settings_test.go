@@ -55,6 +55,7 @@ callers: {keys: {user: "claim:sub"}, claims: {secret_env: %[1]s}}
 decide: {tokens: {app: {env: %[1]s}}}
 notify: {webhook_env: %[1]s, webhook_secret_env: %[1]s, ntfy_topic_env: %[1]s, ntfy_token_env: %[1]s}
 traces: {url: "http://127.0.0.1:4318", headers: {X-Scope: %[1]s}}
+metrics: {url: "http://127.0.0.1:4318", headers: {X-Scope: %[1]s}}
 store: {redis: "redis://localhost", password_env: %[1]s}
 deliveries:
   postgres: {url: "postgres://weir@localhost/weir", password_env: %[1]s}
@@ -65,7 +66,7 @@ upstreams:
 `
 	fields := []string{
 		"hash_env", "admin_tokens.ops.env", "tokens.app.env", "callers.claims.secret_env", "decide.tokens.app.env", "notify.webhook_env", "notify.webhook_secret_env",
-		"notify.ntfy_topic_env", "notify.ntfy_token_env", "traces.headers.X-Scope", "store.password_env", "deliveries.postgres.password_env",
+		"notify.ntfy_topic_env", "notify.ntfy_token_env", "traces.headers.X-Scope", "metrics.headers.X-Scope", "store.password_env", "deliveries.postgres.password_env",
 		"deliveries.callbacks.over.secrets_env", "upstreams.up.credentials.Authorization", "upstreams.chat.llm.key_env",
 	}
 	shown := func(secret string, env ...string) map[string]string {

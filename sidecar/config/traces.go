@@ -28,7 +28,7 @@ type Traces struct {
 var tracesFields = []field[Traces]{
 	one("url", word, func(t *Traces) *string { return &t.URL }, "required, or `region`", "Where a receiver of OTLP is: over HTTP `http://127.0.0.1:4318`, to which without a path `/v1/traces` is added, or over gRPC `grpc://127.0.0.1:4317`, with TLS `grpcs://`; or an X-Ray daemon, `udp://127.0.0.1:2000`."),
 	one("region", awsRegion, func(t *Traces) *string { return &t.Region }, "none", "The region of AWS whose X-Ray takes the traces: requests are signed, and `url` is its own if it is not there. CloudWatch's Transaction Search must be on."),
-	{"headers", "headers, each with a variable", "none", "Headers of what is sent there, and the environment variables that hold their values: `{Authorization: OTLP_TOKEN}`.", readTraceHeaders},
+	{"headers", "headers, each with a variable", "none", "Headers of what is sent there, and the environment variables that hold their values: `{Authorization: OTLP_TOKEN}`.", func(d *decoder, n *node, t *Traces) { t.Headers = readHeaders(d, n) }},
 	one("jaeger", word, func(t *Traces) *string { return &t.Jaeger }, "none", "Where `weir trace` finds them, if that is a Jaeger: the URL of its page, `http://127.0.0.1:16686`. Nothing is sent there."),
 	one("service", word, func(t *Traces) *string { return &t.Service }, "weir", "The name of the service that the spans are of."),
 	{"attributes", "names, each with a text", "none", "Further attributes of the service: `{deployment.environment.name: production}`.", func(d *decoder, n *node, t *Traces) { t.Attrs = d.texts(n) }},
@@ -95,15 +95,17 @@ func (t *Traces) readURL(d *decoder, n *node) {
 	}
 }
 
-func readTraceHeaders(d *decoder, n *node, t *Traces) {
-	t.Headers = make(map[string]string, len(n.Fields))
+// readHeaders reads headers, each with a variable of the environment.
+func readHeaders(d *decoder, n *node) map[string]string {
+	all := make(map[string]string, len(n.Fields))
 	for _, e := range d.named(n) {
 		switch variable, ok := word.read(d, e.Value); {
 		case !ok:
 		case !token.MatchString(e.Name):
 			d.Bad(e.Key, "", "is not the name of a header")
 		default:
-			t.Headers[http.CanonicalHeaderKey(e.Name)] = variable
+			all[http.CanonicalHeaderKey(e.Name)] = variable
 		}
 	}
+	return all
 }

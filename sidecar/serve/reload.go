@@ -146,8 +146,9 @@ func (s *Server) keep(next *config.File) (kept []string) {
 		"log_each_second": next.LogEach != s.file.LogEach, "log_attempts": next.LogAttempts != s.file.LogAttempts,
 		"deliveries": !reflect.DeepEqual(next.Deliveries, s.file.Deliveries),
 		"store":      !reflect.DeepEqual(next.Store, s.file.Store), "cloudwatch": !reflect.DeepEqual(next.CloudWatch, s.file.CloudWatch),
-		"traces": !reflect.DeepEqual(next.Traces, s.file.Traces),
-		"notify": !reflect.DeepEqual(next.Notify, s.file.Notify), "decide": !sameDecide(next.Decide, s.file.Decide),
+		"metrics": !reflect.DeepEqual(next.Metrics, s.file.Metrics),
+		"traces":  !reflect.DeepEqual(next.Traces, s.file.Traces),
+		"notify":  !reflect.DeepEqual(next.Notify, s.file.Notify), "decide": !sameDecide(next.Decide, s.file.Decide),
 		"hash_env": next.HashEnv != s.file.HashEnv, "harmless": !slices.Equal(next.Harmless, s.file.Harmless),
 		"bounds.streams": streamsOf(next) != streamsOf(s.file), "jobs": !reflect.DeepEqual(next.Jobs, s.file.Jobs),
 	} {
@@ -164,7 +165,7 @@ func (s *Server) keep(next *config.File) (kept []string) {
 	next.HashEnv, next.Harmless = s.file.HashEnv, s.file.Harmless
 	next.Deliveries = s.file.Deliveries
 	next.Store, next.Decide = s.file.Store, s.file.Decide
-	next.CloudWatch, next.Notify, next.Traces = s.file.CloudWatch, s.file.Notify, s.file.Traces
+	next.CloudWatch, next.Notify, next.Traces, next.Metrics = s.file.CloudWatch, s.file.Notify, s.file.Traces, s.file.Metrics
 	next.Bounds.Streams, next.Jobs = s.file.Bounds.Streams, s.file.Jobs
 	if (next.TLS == nil) != (s.file.TLS == nil) {
 		next.TLS = s.file.TLS

@@ -21,6 +21,7 @@ func (s *Server) Run(ctx context.Context, reload, stop <-chan os.Signal) error {
 	}
 	s.deliveries.start()
 	defer s.endDeliveries()
+	defer s.closeMeter() // while all that it looks at is there
 	calling, back := s.front(calls), s.back()
 	failed := make(chan error, 4)
 	s.decider.start(calls, s, failed)

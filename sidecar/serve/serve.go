@@ -24,6 +24,7 @@ import (
 	weircw "github.com/seed1158cd35/weir/observe/cloudwatch"
 	"github.com/seed1158cd35/weir/observe/logs"
 	weirprom "github.com/seed1158cd35/weir/observe/prometheus"
+	"github.com/seed1158cd35/weir/observe/trace/otlp"
 	"github.com/seed1158cd35/weir/sidecar/board"
 	"github.com/seed1158cd35/weir/sidecar/config"
 	"github.com/seed1158cd35/weir/sidecar/proxy"
@@ -67,6 +68,8 @@ type Server struct {
 	asks       chan chan<- error // reloads that operators ask for
 	left       chan struct{}     // is closed when no more of them are heard
 	traces     traces
+	meter      *otlp.Meter // nil if metrics are sent nowhere by OTLP
+	registry   *prometheus.Registry
 
 	deliveries *deliveries // nil if nothing is delivered later
 }
@@ -101,6 +104,7 @@ func (s *Server) abandon() {
 	for _, l := range s.opened {
 		_ = l.Close()
 	}
+	s.closeMeter()
 	s.models.close()
 	_ = s.deliveries.stop()
 	s.leave()
@@ -123,6 +127,7 @@ func (s *Server) prepare() (err error) {
 		return err
 	}
 	registry := prometheus.NewRegistry()
+	s.registry = registry
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	s.metrics = weirprom.New(registry)
 	s.turnedAway = newListeners(registry)
@@ -143,6 +148,9 @@ func (s *Server) prepare() (err error) {
 		return err
 	}
 	if err = s.newDeliveries(file.Deliveries, registry); err != nil {
+		return err
+	}
+	if err = s.newMeter(file.Metrics, registry); err != nil {
 		return err
 	}
 	s.watch()

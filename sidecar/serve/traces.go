@@ -56,7 +56,7 @@ func (s *Server) exemplar(k trace.Kept) {
 
 // exporter is where traces go.
 func (s *Server) exporter(c *config.Traces) (trace.Exporter, error) {
-	of := otlp.Resource{Service: c.Service, Version: s.with.Version, Instance: process(), Attrs: c.Attrs}
+	of := s.resource(c.Service, c.Attrs)
 	if c.Region != "" {
 		cfg, err := awsDefaults(c.Region)
 		if err != nil {
@@ -73,23 +73,37 @@ func (s *Server) exporter(c *config.Traces) (trace.Exporter, error) {
 		}
 		return xray.NewDaemon(xray.Daemon{Address: daemon, Service: c.Service})
 	}
-	h, err := headersOf(c, s.with.Env)
+	h, err := headersOf(c.Headers, s.with.Env)
 	if err != nil {
 		return nil, err
 	}
-	target, secure := strings.CutPrefix(c.URL, "grpcs://")
+	if to, ok := byGRPC(c.URL, h); ok {
+		to.Resource = of
+		return otlp.NewGRPC(to)
+	}
+	return otlp.NewHTTP(otlp.HTTP{URL: c.URL, Header: h, Resource: of})
+}
+
+// resource says whose traces and metrics they are.
+func (s *Server) resource(service string, attrs map[string]string) otlp.Resource {
+	return otlp.Resource{Service: service, Version: s.with.Version, Instance: process(), Attrs: attrs}
+}
+
+// byGRPC is a receiver of OTLP over gRPC, if the URL is that of one.
+func byGRPC(url string, h http.Header) (to otlp.GRPC, ok bool) {
+	target, secure := strings.CutPrefix(url, "grpcs://")
 	target, plain := strings.CutPrefix(target, "grpc://")
 	if !secure && !plain {
-		return otlp.NewHTTP(otlp.HTTP{URL: c.URL, Header: h, Resource: of})
+		return to, false
 	}
-	to := otlp.GRPC{Target: target, Header: make(map[string]string), Resource: of}
+	to = otlp.GRPC{Target: target, Header: make(map[string]string)}
 	for name := range h {
 		to.Header[name] = h.Get(name)
 	}
 	if secure {
 		to.TLS = &tls.Config{MinVersion: tls.VersionTLS12}
 	}
-	return otlp.NewGRPC(to)
+	return to, true
 }
 
 // counts are what has become of the traces so far.
@@ -106,9 +120,9 @@ func (t traces) counts() weirprom.TraceCounts {
 }
 
 // headersOf are the headers of what is sent to the receiver. The error holds no value.
-func headersOf(c *config.Traces, env func(string) (string, bool)) (http.Header, error) {
+func headersOf(variables map[string]string, env func(string) (string, bool)) (http.Header, error) {
 	h := make(http.Header)
-	for name, variable := range c.Headers {
+	for name, variable := range variables {
 		v, _ := env(variable)
 		if v = strings.TrimSpace(v); v == "" || !httpguts.ValidHeaderFieldValue(v) {
 			return nil, fmt.Errorf("headers: the environment variable %s is empty, or no value of a header", variable)

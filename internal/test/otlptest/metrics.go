@@ -3,7 +3,6 @@ package otlptest
 import (
 	"compress/gzip"
 	"context"
-	"encoding/hex"
 	"fmt"
 	"io"
 	"math"
@@ -190,7 +189,7 @@ func (r *reading) histogram(name string, p *metrics.HistogramDataPoint) {
 	r.add(name+"_count", labels, float64(p.Count))
 	r.add(name+"_sum", labels, p.GetSum())
 	for _, e := range p.Exemplars {
-		r.add(name+"_exemplar", append(slices.Clone(labels), "trace_id="+hex.EncodeToString(e.TraceId)), e.GetAsDouble())
+		r.add(name+"_exemplar", append(slices.Clone(labels), fmt.Sprintf("trace_id=%x=%v", e.TraceId, e.GetAsDouble())), e.GetAsDouble())
 	}
 }
 
@@ -241,7 +240,7 @@ func Gathered(families []*dto.MetricFamily) map[string]float64 {
 						r.add(name+"_bucket", append(slices.Clone(labels), fmt.Sprintf("le=%v", b.GetUpperBound())), float64(b.GetCumulativeCount()))
 					}
 					if e := b.Exemplar; e != nil {
-						r.add(name+"_exemplar", append(slices.Clone(labels), "trace_id="+e.Label[0].GetValue()), e.GetValue())
+						r.add(name+"_exemplar", append(slices.Clone(labels), fmt.Sprintf("trace_id=%s=%v", e.Label[0].GetValue(), e.GetValue())), e.GetValue())
 					}
 				}
 			}

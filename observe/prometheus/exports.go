@@ -1,0 +1,31 @@
+package weirprom
+
+import "github.com/prometheus/client_golang/prometheus"
+
+// ExportCounts are what has become of requests with metrics so far; attempts, where they failed, and the bytes that wait.
+type ExportCounts struct{ Exported, Failed, Denied, Dropped, Waiting int64 }
+
+// Exports shows what becomes of metrics that are sent elsewhere, as counts says at each scrape.
+func Exports(reg prometheus.Registerer, counts func() ExportCounts) {
+	reg.MustRegister(exported(counts))
+}
+
+type exported func() ExportCounts
+
+var (
+	descExports        = gauge("weir_metric_exports_total", "Requests with metrics for a receiver of OTLP.", "result")
+	descExportsWaiting = gauge("weir_metric_exports_waiting_bytes", "Metrics that wait to be exported.")
+)
+
+func (e exported) Describe(to chan<- *prometheus.Desc) {
+	to <- descExports
+	to <- descExportsWaiting
+}
+
+func (e exported) Collect(to chan<- prometheus.Metric) {
+	c := e()
+	for result, n := range map[string]int64{"exported": c.Exported, "failed": c.Failed, "denied": c.Denied, "dropped": c.Dropped} {
+		to <- prometheus.MustNewConstMetric(descExports, prometheus.CounterValue, float64(n), result)
+	}
+	to <- prometheus.MustNewConstMetric(descExportsWaiting, prometheus.GaugeValue, float64(c.Waiting))
+}

@@ -1,0 +1,91 @@
+package config
+
+import (
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/seed1158cd35/weir/internal/doc"
+)
+
+// Metrics is where metrics are sent by OTLP, besides the admin listener; see docs/metrics.md.
+type Metrics struct {
+	URL     string
+	Headers map[string]string // with the variables of the environment that hold their values
+	Service string
+	Attrs   map[string]string
+	Every   time.Duration // 0 means the default
+}
+
+var metricsFields = []field[Metrics]{
+	one("url", word, func(m *Metrics) *string { return &m.URL }, "that of `traces`", "Where a receiver of OTLP is: over HTTP `http://127.0.0.1:4318`, to which without a path `/v1/metrics` is added, or over gRPC `grpc://127.0.0.1:4317`, with TLS `grpcs://`."),
+	{"headers", "headers, each with a variable", "those of `traces`, without `url`", "Headers of what is sent there, and the environment variables that hold their values: `{Authorization: OTLP_TOKEN}`.", func(d *decoder, n *node, m *Metrics) { m.Headers = readHeaders(d, n) }},
+	one("service", word, func(m *Metrics) *string { return &m.Service }, "that of `traces`, else weir", "The name of the service that the metrics are of."),
+	{"attributes", "names, each with a text", "those of `traces`", "Further attributes of the service: `{deployment.environment.name: production}`.", func(d *decoder, n *node, m *Metrics) { m.Attrs = d.texts(n) }},
+	one("every", duration, func(m *Metrics) *time.Duration { return &m.Every }, "1m", "How often they are gathered and sent; a second at least."),
+}
+
+func readMetrics(d *decoder, n *node, f *document) {
+	if isOff(n) {
+		return
+	}
+	var m Metrics
+	if object(d, n, metricsFields, &m); n.Kind != doc.Mapping {
+		return
+	}
+	if every := n.Get("every"); every != nil && m.Every < time.Second {
+		d.Bad(every, "write every: 1s", "is shorter than a second")
+	}
+	f.Metrics = &m
+}
+
+// likeTraces takes over from traces what is not said of metrics.
+func (m *Metrics) likeTraces(d *decoder, n *node, t *Traces) {
+	if t != nil {
+		if m.Service == "" {
+			m.Service = t.Service
+		}
+		if n.Get("attributes") == nil {
+			m.Attrs = t.Attrs
+		}
+	}
+	const advice = "write metrics: {url: http://127.0.0.1:4318}"
+	if m.URL != "" {
+		m.URL = m.readURL(d, n.Get("url"), advice)
+		return
+	}
+	if t == nil || t.Region != "" || strings.HasPrefix(t.URL, "udp:") {
+		d.Bad(n, advice, "has no url, and traces have none that takes metrics")
+		return
+	}
+	if n.Get("headers") == nil {
+		m.Headers = t.Headers
+	}
+	switch bare, ok := strings.CutSuffix(t.URL, "/v1/traces"); {
+	case strings.HasPrefix(t.URL, "grpc"):
+		m.URL = t.URL
+	case ok:
+		m.URL = bare + "/v1/metrics"
+	default:
+		d.Bad(n, advice, "has no url, and the path of that of traces is not /v1/traces")
+	}
+}
+
+func (m *Metrics) readURL(d *decoder, n *node, advice string) string {
+	u, err := url.Parse(m.URL)
+	switch {
+	case err != nil || u.Host == "":
+	case u.User != nil || u.RawQuery != "":
+		d.Bad(n, "put credentials into headers", "has a user or a query, which may be secret")
+		return ""
+	case u.Scheme == "http" || u.Scheme == "https":
+		if strings.Trim(u.Path, "/") == "" {
+			u = u.JoinPath("/v1/metrics")
+		}
+		return u.String()
+	case (u.Scheme == "grpc" || u.Scheme == "grpcs") && u.Path == "" && u.Port() != "":
+		return m.URL
+	}
+	d.Bad(n, advice, "is not the URL of a receiver of OTLP")
+	return ""
+}

@@ -1,0 +1,143 @@
+package serve
+
+import (
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	collector "go.opentelemetry.io/proto/otlp/collector/metrics/v1"
+	"google.golang.org/grpc"
+
+	dto "github.com/prometheus/client_model/go"
+
+	"github.com/seed1158cd35/weir/internal/test/otlptest"
+	"github.com/seed1158cd35/weir/observe/trace/otlp"
+)
+
+// everything is a file with all that has metrics: a receiver of traces and metrics, decisions, deliveries, models, a store.
+const everything = `{listen: "127.0.0.1:0", admin: "127.0.0.1:0", traces: {url: %[1]q, share: 100%%, service: orders, attributes: {a: b}}, metrics: {%[2]s},
+	decide: {listen: "127.0.0.1:0", grpc: "127.0.0.1:0", rules: rules.yaml}, deliveries: {file: letters}, store: {file: store},
+	upstreams: {up: {url: %[3]q, limits: {all: 100/h burst 3, day: {amount: 50, every: day}}, max_wait: 1ms, retry: {base: 1ms}, routes: [{path: /up/, strip: true}, {path: /later/, strip: true, deliver: true}]},
+		chat: {url: %[3]q, llm: {family: openai, cascade: {tiers: [{model: gpt-4o}, {message: "Sorry."}]}}}}}`
+
+func startEverything(t *testing.T, fields string) (*sidecar, *otlptest.Receiver) {
+	t.Helper()
+	up := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if strings.HasSuffix(r.URL.Path, "bad") {
+			w.WriteHeader(http.StatusInternalServerError)
+		}
+	}))
+	t.Cleanup(up.Close)
+	r, to := otlptest.Receive(t)
+	dir := t.TempDir()
+	t.Chdir(dir)
+	for name, text := range map[string]string{
+		"rules.yaml": "domain: edge\ndescriptors: [{key: tenant, rate_limit: {unit: year, requests_per_unit: 1}}]\n",
+		"weir.yaml":  fmt.Sprintf(everything, to, fields, up.URL),
+	} {
+		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s := startFile(t, filepath.Join(dir, "weir.yaml"))
+	for _, path := range []string{"/up/a", "/up/bad", "/up/c", "/up/d", "/later/x", "/chat/v1/chat/completions"} {
+		resp, err := http.Post("http://"+s.address()+path, "application/json", strings.NewReader(`{"model":"gpt-4o","messages":[]}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = resp.Body.Close()
+	}
+	return s, r
+}
+
+// Every series that a live weir with everything on gathers is told by OTLP, with the same value, by both protocols.
+func TestEverySeriesIsToldByOTLP(t *testing.T) {
+	s, r := startEverything(t, "url: \"http://127.0.0.1:1\"")
+	r.WaitFor(t, 3) // there are exemplars
+	families, err := s.registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	byHTTP, byGRPC := otlptest.NewMetrics(), otlptest.NewMetrics()
+	h := httptest.NewServer(byHTTP)
+	t.Cleanup(h.Close)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	g := grpc.NewServer()
+	collector.RegisterMetricsServiceServer(g, byGRPC)
+	go func() { _ = g.Serve(l) }()
+	t.Cleanup(g.Stop)
+	want := otlptest.Gathered(families)
+	seen := fmt.Sprint(want)
+	for _, name := range []string{"weir_calls_total", "weir_call_duration_seconds_bucket", "weir_call_duration_seconds_exemplar", "weir_traces_total", "weir_metric_exports_total", "weir_deliver", "weir_fleet", "weir_llm", "go_memstats_alloc_bytes_total", "process_cpu_seconds_total"} {
+		if !strings.Contains(seen, name) {
+			t.Errorf("there is no %s among what is gathered", name)
+		}
+	}
+	overHTTP, err := otlp.MetricsHTTP(otlp.HTTP{URL: h.URL + "/v1/metrics"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	overGRPC, err := otlp.MetricsGRPC(otlp.GRPC{Target: l.Addr().String()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for to, got := range map[otlp.Sender]*otlptest.Metrics{overHTTP: byHTTP, overGRPC: byGRPC} {
+		m := otlp.NewMeter(otlp.Metrics{Gather: func() ([]*dto.MetricFamily, error) { return families, nil }, To: to})
+		m.Close(t.Context())
+		all, err := otlptest.Series(got.Requests())
+		if diff := otlptest.Differ(all, want); err != nil || diff != "" || len(want) < 500 {
+			t.Errorf("%d series: %v\n%s", len(want), err, diff)
+		}
+	}
+}
+
+// A weir sends its metrics as its file says, for whom its traces are, and a last time when it ends, when all is there to be looked at.
+func TestMetricsAreSentAndALastTimeAtTheEnd(t *testing.T) {
+	m := otlptest.NewMetrics()
+	h := httptest.NewServer(m)
+	t.Cleanup(h.Close)
+	s, _ := startEverything(t, fmt.Sprintf("every: 1s, url: %q", h.URL))
+	m.WaitFor(t, 2)
+	resp, err := http.Get("http://" + s.address() + "/up/last")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = resp.Body.Close()
+	s.stop <- os.Interrupt
+	s.ended(t)
+	all := m.Requests()
+	last := all[len(all)-1]
+	got, err := otlptest.Series([]*collector.ExportMetricsServiceRequest{last})
+	if err != nil {
+		t.Fatal(err)
+	}
+	calls := 0.0
+	for name, v := range got {
+		if strings.HasPrefix(name, "weir_calls_total{") && strings.Contains(name, "upstream=up") {
+			calls += v
+		}
+	}
+	if calls < 5 {
+		t.Errorf("%v calls were told of at the end, want those of the last second, too", calls)
+	}
+	for len(s.log) > 0 {
+		if line := <-s.log; strings.Contains(line, "metrics not gathered") {
+			t.Error(line)
+		}
+	}
+	of := make(map[string]string)
+	for _, a := range last.ResourceMetrics[0].Resource.Attributes {
+		of[a.Key] = a.Value.GetStringValue()
+	}
+	if of["service.name"] != "orders" || of["a"] != "b" || of["service.instance.id"] != process() {
+		t.Errorf("the resource is %v, want that of the traces", of)
+	}
+}
