@@ -120,6 +120,15 @@ func beside(t *testing.T, listen string, attack func(), fields ...string) {
 // besides is beside with a name for the report.
 func besides(t *testing.T, name, listen string, attack func(), fields ...string) {
 	t.Helper()
+	if got := witnessed(t, name, listen, attack, fields...); got.Bounded > 0 {
+		t.Errorf("%s: %d calls were refused by the bound of what is in flight", name, got.Bounded)
+	}
+}
+
+// witnessed is besides for attacks that fill what is in flight, where the bound may refuse some calls: it goes by how
+// fast this machine answers.
+func witnessed(t *testing.T, name, listen string, attack func(), fields ...string) report {
+	t.Helper()
 	c := calmOf(t)
 	c.say(t, errand{URL: "http://" + listen + "/calm/x", Fields: fields})
 	var got report
@@ -136,6 +145,7 @@ func besides(t *testing.T, name, listen string, attack func(), fields ...string)
 		verdict = "ABOVE"
 	}
 	t.Logf("%s: %4d calls, %d lost; p99 %6.1f ms before, %6.1f ms during: %s 2x + 50 ms", name, got.Calls, got.Lost, ms(got.Before), ms(got.During), verdict)
+	return got
 }
 
 func ms(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }

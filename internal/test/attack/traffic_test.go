@@ -4,6 +4,7 @@ package attack
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -34,6 +35,7 @@ type errand struct {
 // A report is how it went.
 type report struct {
 	Calls, Lost    int
+	Bounded        int           // refused by the bound of what is in flight; not among Lost
 	First          string        // what the first that was lost was lost with
 	Before, During time.Duration // p99
 }
@@ -80,6 +82,7 @@ type run struct {
 	before []time.Duration
 	during []time.Duration
 	lost   []string
+	bound  int  // how many the bound of what is in flight refused
 	under  bool // the attack has begun
 	grown  *sync.Cond
 }
@@ -110,6 +113,10 @@ func (r *run) call(done <-chan struct{}) {
 	}
 }
 
+// errBounded is that weir had as much in flight as the answers said that the upstream bears. How much that is goes by
+// how fast this machine answers.
+var errBounded = errors.New("refused: concurrency_limited")
+
 func (r *run) ask(client *http.Client) error {
 	q, err := http.NewRequest("GET", r.URL, nil)
 	if err != nil {
@@ -124,6 +131,9 @@ func (r *run) ask(client *http.Client) error {
 		return err
 	}
 	defer resp.Body.Close()
+	if resp.Header.Get("X-Weir-Refused") == bounded {
+		return errBounded
+	}
 	body, err := io.ReadAll(resp.Body)
 	if err == nil && (resp.StatusCode != http.StatusOK || string(body) != "calm") {
 		err = fmt.Errorf("answered %s: %.200s", resp.Status, body)
@@ -135,6 +145,8 @@ func (r *run) note(took time.Duration, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	switch {
+	case errors.Is(err, errBounded):
+		r.bound++
 	case err != nil:
 		r.lost = append(r.lost, err.Error())
 	case r.under:
@@ -148,7 +160,7 @@ func (r *run) note(took time.Duration, err error) {
 func (r *run) report() report {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	p := report{Calls: len(r.before) + len(r.during), Lost: len(r.lost), Before: p99(r.before), During: p99(r.during)}
+	p := report{Calls: len(r.before) + len(r.during), Lost: len(r.lost), Bounded: r.bound, Before: p99(r.before), During: p99(r.during)}
 	if p.Lost > 0 {
 		p.First = r.lost[0]
 	}
