@@ -21,7 +21,7 @@ func released(t *testing.T) map[string][]byte {
 	dir := filepath.Join(t.TempDir(), "release")
 	c := exec.Command("scripts/release", dir)
 	c.Dir = root
-	c.Env = append(os.Environ(), "RELEASE="+strings.Join(flags[:4], " ")+" '"+flags[4]+"'", "ARCHES=amd64", "VERSION=v7.8.9", "SOURCE_DATE_EPOCH=1700000000")
+	c.Env = append(os.Environ(), "RELEASE="+strings.Join(flags[:4], " ")+" '"+flags[4]+"' "+flags[5], "ARCHES=amd64", "VERSION=v7.8.9", "SOURCE_DATE_EPOCH=1700000000")
 	if out, err := c.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
