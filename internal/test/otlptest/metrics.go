@@ -106,9 +106,9 @@ func (m *Metrics) WaitFor(t testing.TB, n int) []*collector.ExportMetricsService
 }
 
 // Series are what requests tell, by the names and labels that Prometheus knows them by: name{label="value"}. A histogram is its
-// buckets, its count and its sum, as Prometheus shows it. What is told twice, or cumulates wrongly, is an error.
+// buckets, its count and its sum, as Prometheus shows it. What is told twice, under the name of another, or cumulates wrongly, is an error.
 func Series(requests []*collector.ExportMetricsServiceRequest) (map[string]float64, error) {
-	r := reading{all: make(map[string]float64)}
+	r := reading{all: make(map[string]float64), kinds: make(map[string]string)}
 	for _, q := range requests {
 		for _, of := range q.ResourceMetrics {
 			for _, s := range of.ScopeMetrics {
@@ -122,8 +122,9 @@ func Series(requests []*collector.ExportMetricsServiceRequest) (map[string]float
 }
 
 type reading struct {
-	all map[string]float64
-	err error
+	all   map[string]float64
+	kinds map[string]string // of metrics, by name: a receiver takes a name for one metric
+	err   error
 }
 
 func (r *reading) add(name string, labels []string, v float64) {
@@ -137,6 +138,11 @@ func (r *reading) add(name string, labels []string, v float64) {
 }
 
 func (r *reading) metric(m *metrics.Metric) {
+	kind := fmt.Sprintf("%T", m.Data)
+	if was := r.kinds[m.Name]; was != "" && was != kind {
+		r.err = fmt.Errorf("%s is a %s and a %s", m.Name, was, kind)
+	}
+	r.kinds[m.Name] = kind
 	switch d := m.Data.(type) {
 	case *metrics.Metric_Gauge:
 		for _, p := range d.Gauge.DataPoints {

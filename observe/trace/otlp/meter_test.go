@@ -191,6 +191,7 @@ func TestWhileTheReceiverOfMetricsIsAway(t *testing.T) {
 			t.Errorf("%+v, want some that failed, and were dropped", s)
 		}
 		to.err.Store(nil)
+		time.Sleep(time.Millisecond) // the gather of this second is over
 		c.Inc()
 		if lost := meter.Close(t.Context()); lost != 0 {
 			t.Errorf("%d were left", lost)
