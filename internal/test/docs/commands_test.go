@@ -27,6 +27,7 @@ var elsewhere = []string{
 	"weir learn",             // cmd/weir, with a log
 	"weir export apigateway", // cmd/weir and sidecar/export, with an API of their own
 	"weir trace",             // cmd/weir and observe/trace/look, with recorded answers
+	"-queue https://sqs",     // cmd/weir, before an emulator of SQS
 	"weir store init",        // cmd/weir and internal/test/e2e, with a store
 }
 
