@@ -13,7 +13,7 @@ import (
 
 // evening is ten minutes before midnight. It comes before there are processes, every beat of whose day would be played.
 func evening() {
-	time.Sleep(time.Until(time.Now().Truncate(24*time.Hour).Add(24*time.Hour - 10*time.Minute)))
+	time.Sleep(time.Until(time.Now().Truncate(24 * time.Hour).Add(24*time.Hour - 10*time.Minute)))
 }
 
 // A share of a quota that is taken just before midnight is good until then: what is taken
