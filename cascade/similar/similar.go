@@ -48,19 +48,15 @@ func (o Options) Validate() error {
 // An Index is the questions. Make it with New. It is safe for concurrent use.
 type Index struct {
 	threshold float64
-	groups    *otter.Cache[group, *known]
+	groups    *otter.Cache[cache.Key, *known]
 	found     atomic.Int64
 }
 
-// A group is the questions that may be alike: key is that of an answer, with the hash of all but the question.
-type group struct {
-	key      cache.Key
-	language string
-}
-
-func groupOf(key cache.Key, rest [32]byte, language string) group {
-	key.Hash = rest
-	return group{key, language}
+// groupOf is the key of the questions that may be alike: that of an answer, with the hash of all but the question, in one
+// language. It has the type of the cache's keys so that both are the same code of otter's, which weighs 0.3 MB.
+func groupOf(key cache.Key, rest [32]byte, language string) cache.Key {
+	key.Route, key.Hash = language+"\n"+key.Route, rest // no language has a line's end in it
+	return key
 }
 
 // known are the questions of a group. It does not change.
@@ -87,9 +83,9 @@ func New(o Options) (*Index, error) {
 	if o.MaxBytes == 0 {
 		o.MaxBytes = 4 << 20
 	}
-	c, err := otter.New(&otter.Options[group, *known]{
+	c, err := otter.New(&otter.Options[cache.Key, *known]{
 		MaximumWeight: uint64(o.MaxBytes),
-		Weigher:       func(_ group, k *known) uint32 { return k.size },
+		Weigher:       func(_ cache.Key, k *known) uint32 { return k.size },
 		Executor:      func(tidy func()) { tidy() },
 	})
 	if err != nil {
