@@ -1,6 +1,7 @@
 package weir
 
 import (
+	"iter"
 	"time"
 
 	"github.com/seed1158cd35/weir/breaker"
@@ -101,6 +102,36 @@ func (u *Upstream) LookAt(keys map[string]string) []LimitView {
 		out = append(out, LimitView{Limit: l, Key: key, Level: v.held(now, &l, key, level), Unknown: !ok})
 	}
 	return out
+}
+
+// A KeyView is a key of a limit at an instant.
+type KeyView struct {
+	Limit *limit.Limit // not to be changed
+	Key   string       // limit.Other for all together that share a limiter
+	Level limit.Level  // but for pauses
+}
+
+// LookKeys shows the keys of those limits whose keys are labels (limit.Limit.Labels), one after the other in no order, as
+// a limit can have 400,000. It changes nothing. Calls without a key are left out, and keys of which the store of a fleet has
+// not spoken yet to this process.
+func (u *Upstream) LookKeys() iter.Seq[KeyView] {
+	return func(yield func(KeyView) bool) {
+		now := u.clock.Now()
+		for _, r := range u.live.Load().registries {
+			l := r.Limit()
+			if !l.Labels {
+				continue
+			}
+			for key, m := range r.All() {
+				if key == "" {
+					continue
+				}
+				if v := (KeyView{l, key, m.Look(now)}); v.Level.Age < bucket.Never && !yield(v) {
+					return
+				}
+			}
+		}
+	}
 }
 
 // level is what the limiter of a key looks like, with what the limiter cannot know.

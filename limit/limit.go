@@ -82,6 +82,9 @@ type Limit struct {
 	// Limits whose rate learns are never shared.
 	Local bool
 
+	// Labels has metrics show each key as the value of a label. Whoever reads metrics reads the keys then.
+	Labels bool
+
 	// Adaptive lets the rate of each key learn from outcomes, up to Rate.
 	Adaptive adaptive.Config
 
