@@ -47,7 +47,7 @@ func (c collector) Describe(to chan<- *prometheus.Desc) {
 	}
 	describeCounts(to)
 	g := &gauges
-	for _, d := range []*prometheus.Desc{g.configured, g.current, g.left, g.most, g.held, g.keys, g.used, g.resets, g.pause, g.paused, g.breakers, g.retries, g.longest} {
+	for _, d := range []*prometheus.Desc{g.configured, g.current, g.left, g.most, g.held, g.keys, g.used, g.resets, g.pause, g.paused, g.breakers, g.retries, g.longest, keyGauges.left, keyGauges.used} {
 		to <- d
 	}
 	describeFlights(to)
@@ -58,9 +58,10 @@ func (c collector) Collect(to chan<- prometheus.Metric) {
 		v.Collect(to)
 	}
 	c.mu.Lock()
-	watched := maps.Clone(c.watched)
+	watched, show := maps.Clone(c.watched), c.showKey
 	c.mu.Unlock()
 	c.collectCounts(to)
+	collectKeys(to, watched, show)
 	for name, u := range watched {
 		seen := look(u)
 		collectFlights(to, name, seen.view.Flights)

@@ -8,9 +8,10 @@
 //	...
 //	metrics.Watch(s3)
 //
-// Labels are names that a policy declares and words of weir's own: never a key,
-// a code, a path or an id, so that no caller can make series. docs/metrics.md
-// lists every metric.
+// Labels are names that a policy declares and words of weir's own: never a
+// code, a path or an id, so that no caller can make series; nor a key, but for
+// limits that say so (limit.Limit.Labels), of which 10,000 are told apart.
+// docs/metrics.md lists every metric.
 package weirprom
 
 import (
@@ -33,6 +34,7 @@ type Metrics struct {
 	mu      sync.Mutex // series are made and forgotten one at a time
 	watched map[string]*weir.Upstream
 	counted map[string][]counted // by upstream: each that was made by the name
+	showKey func(scope, key string) string
 
 	exemplars map[string]map[string]*exemplars // by upstream and result; of upstreams that are counted
 }

@@ -62,11 +62,11 @@ func everything(t testing.TB) (*Metrics, *prometheus.Registry) {
 	one := perSecond("put", "", 1)
 	one.Burst, one.Operations = 1, []string{"put"}
 	u := newUpstream(t, "s3", weir.Policy{
-		Limits: []limit.Limit{one, {Name: "day", Shape: limit.Calendar, Rate: bucket.Rate{Amount: 1000}, Every: bucket.Day}}, Concurrency: weir.Concurrency{Limit: 7},
+		Limits: []limit.Limit{one, {Name: "day", Shape: limit.Calendar, Rate: bucket.Rate{Amount: 1000}, Every: bucket.Day}, {Name: "tenant", Scope: "tenant", Labels: true, Rate: bucket.Rate{Amount: 1000, Per: time.Second}}}, Concurrency: weir.Concurrency{Limit: 7},
 	}, weir.Options{Events: m.Events(), Clock: &still{Clock: clock.System, now: time.Hour}})
 	m.Watch(u)
 	for _, c := range outcome.Classes {
-		p, err := u.Acquire(t.Context(), weir.Call{Operation: "put"})
+		p, err := u.Acquire(t.Context(), weir.Call{Operation: "put", Keys: map[string]string{"tenant": "acme"}})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -504,6 +504,24 @@ upstreams:
 `, `
 weir.yaml:3:27: upstreams.a: << wants a mapping
 `},
+	{"keys that are no labels", `
+harmless: [team]
+callers: {limits: {user: {rate: 5/s, scope: user, labels: true}}}
+upstreams:
+  a:
+    url: https://h
+    keys: {tenant: "header:X-Tenant", team: "header:X-Team"}
+    limits:
+      all: {rate: 5/s, labels: true}
+      tenant: {rate: 5/s, labels: true, scope: tenant, shape: rolling}
+      team: {rate: 5/s, scope: team, labels: true}
+      day: {amount: 5, every: day, scope: tenant, labels: maybe}
+`, `
+weir.yaml:3:59: callers.limits.user.labels: metrics would show the values of "user", and nothing hides them; name a secret in hash_env, or write harmless: [user] if everyone may know them
+weir.yaml:9:32: upstreams.a.limits.all.labels: a limit without a scope has no keys; write scope: tenant
+weir.yaml:10:35: upstreams.a.limits.tenant.labels: metrics would show the values of "tenant", and nothing hides them; name a secret in hash_env, or write harmless: [tenant] if everyone may know them
+weir.yaml:12:59: upstreams.a.limits.day.labels: "maybe": want true or false
+`},
 	{"keys that are no words", `
 upstreams:
   ? [a, b]

@@ -25,6 +25,7 @@ func (d *decoder) check(root *node, f *document) {
 	d.checkTiers(root.Get("upstreams"), &f.File)
 	d.checkDeliveries(root, f)
 	d.checkCounted(root.Get("upstreams"), f)
+	d.checkLabels(f)
 	if at := root.Get("upstreams").Get(CallersName); f.Callers != nil && at != nil {
 		d.Bad(at, "give it another name", "the limits of callers have this name in metrics and in the store")
 	}

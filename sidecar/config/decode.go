@@ -14,6 +14,7 @@ type decoder struct {
 	callerScopes []string         // that callers have by the file's own section
 	tiers        map[string]bool  // the upstreams that are tiers of a cascade
 	overlaid     map[string]*node // is given each upstream laid over its preset, unless it is nil
+	labelled     []labelled       // limits whose keys are labels
 }
 
 type (

@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/seed1158cd35/weir"
+	"github.com/seed1158cd35/weir/internal/doc"
+	"github.com/seed1158cd35/weir/internal/veil"
 	"github.com/seed1158cd35/weir/limit"
 	"github.com/seed1158cd35/weir/limit/adaptive"
 	"github.com/seed1158cd35/weir/limit/bucket"
@@ -77,10 +79,36 @@ var limitFields = []field[pace]{
 	one("shape", named[limit.Shape]("bucket, rolling or fixed"), func(l *pace) *limit.Shape { return &l.Shape }, "bucket, or fixed with `every`",
 		"How the upstream counts. `bucket`: burst + rate x t in any time t. `rolling`: never more than the amount in any window of the period. `fixed`: never more than `amount` in a window of the calendar."),
 	one("max_keys", count[int](1), func(l *pace) *int { return &l.MaxKeys }, "100000", "Values of the scope that are remembered at once."),
+	{"labels", "true or false", "false", "Whether metrics show each key, as the label `key` of `weir_limit_key_units_left` and `weir_limit_key_used_ratio` (docs/metrics.md). Keys that name callers want `hash_env`, or their scope among `harmless`.", readLabels},
 	one("local", boolean, func(l *pace) *bool { return &l.Local }, "false", "Keeps the limit to this process although there is a `store`."),
 	{"plans", "plans, each with a factor", "none", "How many times as much callers have whose `plan` is one of these: `{premium: 3x}`. Wants a key `plan`.", readPlans},
 	one("told", word, func(l *pace) *string { return &l.Advertised }, "no", "What the upstream calls the limit in the rate limit headers of its answers (`requests`, `tokens`, `input-tokens`, `output-tokens`): they say the rate then, and `rate` is only where it begins."),
 	{"adaptive", "fields, true, or off", "off", "Lets the rate learn from how calls end, never above `rate`. A rate that learns is each process's own, also where there is a `store`.", readAdaptive},
+}
+
+// A labelled is where a limit says that its keys are labels.
+type labelled struct {
+	at    *node
+	limit *pace // once it is read
+}
+
+func readLabels(d *decoder, n *node, l *pace) {
+	if l.Labels, _ = boolean.read(d, n); l.Labels {
+		d.labelled = append(d.labelled, labelled{n, l})
+	}
+}
+
+// checkLabels complains of keys that cannot be labels: there are none, or metrics would name callers.
+func (d *decoder) checkLabels(f *document) {
+	shown := veil.New("", f.Harmless)
+	for _, l := range d.labelled {
+		switch scope := l.limit.Scope; {
+		case scope == "":
+			d.Bad(l.at, "write scope: tenant", "a limit without a scope has no keys")
+		case f.HashEnv == "" && shown.Label(scope, scope) == "":
+			d.Bad(l.at, "name a secret in hash_env, or write harmless: ["+scope+"] if everyone may know them", "metrics would show the values of %s, and nothing hides them", doc.Quote(scope))
+		}
+	}
 }
 
 var unit = choice("requests, bytes, tokens, input_tokens or output_tokens", map[string]string{

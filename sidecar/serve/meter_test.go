@@ -22,7 +22,8 @@ import (
 // everything is a file with all that has metrics: a receiver of traces and metrics, decisions, deliveries, models, a store.
 const everything = `{listen: "127.0.0.1:0", admin: "127.0.0.1:0", traces: {url: %[1]q, share: 100%%, service: orders, attributes: {a: b}}, metrics: {%[2]s},
 	decide: {listen: "127.0.0.1:0", grpc: "127.0.0.1:0", rules: rules.yaml}, deliveries: {file: letters}, store: {file: store},
-	upstreams: {up: {url: %[3]q, limits: {all: 100/h burst 3, day: {amount: 50, every: day}}, max_wait: 1ms, retry: {base: 1ms}, routes: [{path: /up/, strip: true}, {path: /later/, strip: true, deliver: true}]},
+	harmless: [agent],
+	upstreams: {up: {url: %[3]q, keys: {agent: "header:User-Agent"}, limits: {agents: {rate: 100/h, scope: agent, labels: true}, all: 100/h burst 3, day: {amount: 50, every: day}}, max_wait: 1ms, retry: {base: 1ms}, routes: [{path: /up/, strip: true}, {path: /later/, strip: true, deliver: true}]},
 		chat: {url: %[3]q, llm: {family: openai, cascade: {tiers: [{model: gpt-4o}, {message: "Sorry."}]}}}}}`
 
 func startEverything(t *testing.T, fields string) (*sidecar, *otlptest.Receiver) {
@@ -76,7 +77,7 @@ func TestEverySeriesIsToldByOTLP(t *testing.T) {
 	t.Cleanup(g.Stop)
 	want := otlptest.Gathered(families)
 	seen := fmt.Sprint(want)
-	for _, name := range []string{"weir_calls_total", "weir_call_duration_seconds_bucket", "weir_call_duration_seconds_exemplar", "weir_traces_total", "weir_metric_exports_total", "weir_deliver", "weir_fleet", "weir_llm", "go_memstats_alloc_bytes_total", "process_cpu_seconds_total"} {
+	for _, name := range []string{"weir_calls_total", "weir_call_duration_seconds_bucket", "weir_call_duration_seconds_exemplar", "weir_traces_total", "weir_metric_exports_total", "weir_deliver", "weir_fleet", "weir_llm", "weir_limit_key_units_left", "weir_limit_key_used_ratio", "go_memstats_alloc_bytes_total", "process_cpu_seconds_total"} {
 		if !strings.Contains(seen, name) {
 			t.Errorf("there is no %s among what is gathered", name)
 		}

@@ -130,6 +130,7 @@ func (s *Server) prepare() (err error) {
 	s.registry = registry
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	s.metrics = weirprom.New(registry)
+	s.metrics.ShowKeys(s.veil.Label)
 	s.turnedAway = newListeners(registry)
 	s.connLimits = newConnLimits(file, s.turnedAway, registry)
 	weirprom.Buffers(registry)

@@ -73,12 +73,12 @@ upstreams:
     url: %q
     keys: {user: "header:X-User", session: "query:session", person: "header:Authorization"}
     operations: {slow: {path: /slow/}}
-    limits: {user: {rate: 5/h, burst: 5, scope: user}, session: {rate: 9/h, burst: 9, scope: session}, person: {rate: 9/h, burst: 9, scope: person}}
+    limits: {user: {rate: 5/h, burst: 5, scope: user, labels: %t}, session: {rate: 9/h, burst: 9, scope: session}, person: {rate: 9/h, burst: 9, scope: person}}
     breaker: {scope: user}
     max_wait: 1ms # so that limits refuse, too
   gpt: {url: %q, llm: {family: openai, key_env: GPT_KEY, cache: true, callers: true}}
   gone: {url: "http://127.0.0.1:9", keys: {user: "header:X-User"}, aws: {service: s3, region: eu-west-1}}
-%s`, filepath.Join(dir, "state.db"), up.URL, up.URL, bystander(t)), "HASH="+canaries["the hash's secret"], "ANN_TOKEN="+canaries["a token"], "GPT_KEY="+canaries["weir's key"],
+%s`, filepath.Join(dir, "state.db"), up.URL, hashed, up.URL, bystander(t)), "HASH="+canaries["the hash's secret"], "ANN_TOKEN="+canaries["a token"], "GPT_KEY="+canaries["weir's key"],
 			"HOOK="+hook.URL+"/?token="+canaries["a query"], "HOOK_SECRET="+canaries["the webhook's secret"], "AWS_ACCESS_KEY_ID=AKWEIR", "AWS_SECRET_ACCESS_KEY="+canaries["an AWS secret"], "AWS_EC2_METADATA_DISABLED=true")
 		at, admin := w.Serve.Listen, w.Serve.Admin
 		mine := []string{"X-Weir-Token: " + canaries["a token"], "Authorization: Bearer " + canaries["a bearer"], "Cookie: s=" + canaries["a cookie"], "X-User: " + canaries["a user"], "Proxy-Authorization: Basic " + canaries["a basic password"]}
