@@ -23,7 +23,7 @@ type Asked struct {
 // What of a question is compared.
 const (
 	MaxAsked = 500 // bytes of a question; longer ones are texts to work on, each its own
-	mostSaid = 64  // words
+	mostSaid = 40  // words
 )
 
 // LanguageOf is the language in which a question is asked, of those whose words are written apart. wished are those
@@ -103,15 +103,21 @@ func (a *Asked) Find(question string, least float64, counts func(i int) bool) (i
 		if said == nil {
 			said = speak(question, a.shelf.tongue)
 		}
-		if alike(said, a.spoken[at], a.shelf.tongue) {
+		beside, same := alike(said, a.spoken[at], a.shelf.tongue)
+		near = min(near, math.Round(100*(surest-perWord*float64(beside)))/100)
+		if same && near >= least && near > confidence {
 			i, confidence, ok = at, near, true
 		}
 	})
 	return i, confidence, ok
 }
 
-// surest is the confidence that two questions are the same whose words differ.
-const surest = 0.99
+// surest is the confidence that two questions are the same whose words differ. Each word that one of them has beside takes
+// perWord of it, in a long question as in a short one: one drug more in a list of ten is another question.
+const (
+	surest  = 0.99
+	perWord = 0.1
+)
 
 // A spoken word is one of a question that is compared.
 type spoken struct {
@@ -234,10 +240,10 @@ func plainly(all []spoken) (plain []spoken) {
 }
 
 // alike reports whether two questions ask the same: they have the same words in the same order, but that some may have
-// another ending, and that one of them may have words beside that do not stay.
-func alike(a, b []spoken, t tongue) bool {
+// another ending, and that one of them may have words beside that do not stay. How many these are it says, too.
+func alike(a, b []spoken, t tongue) (beside int, same bool) {
 	if len(a) > mostSaid || len(b) > mostSaid {
-		return false
+		return 0, false
 	}
 	if len(a) > len(b) {
 		a, b = b, a
@@ -248,10 +254,10 @@ func alike(a, b []spoken, t tongue) bool {
 		case i < len(a) && sameWord(a[i], w, t):
 			i++
 		case w.stays:
-			return false
+			return 0, false
 		}
 	}
-	return i == len(a)
+	return len(b) - len(a), i == len(a)
 }
 
 // longestEnding is how many letters a form of a word may have more than another one. A stem alone makes one word of
