@@ -55,8 +55,8 @@ func TestGeminiFree(t *testing.T) {
 		t.Errorf("url %v", u.URL)
 	}
 	want := []limit.Limit{
-		{Name: "rpm", Shape: limit.Rolling, Rate: bucket.Rate{Amount: 5, Per: time.Minute}},
-		{Name: "tpm", Unit: "tokens", Shape: limit.Rolling, Rate: bucket.Rate{Amount: 250_000, Per: time.Minute}},
+		{Name: "rpm", Shape: limit.Rolling, Rate: bucket.Rate{Amount: 5, Per: 61 * time.Second}},
+		{Name: "tpm", Unit: "tokens", Shape: limit.Rolling, Rate: bucket.Rate{Amount: 250_000, Per: 61 * time.Second}},
 		byDay(25, "America/Los_Angeles"),
 	}
 	if !reflect.DeepEqual(u.Policy.Limits, want) {

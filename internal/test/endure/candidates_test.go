@@ -117,6 +117,7 @@ func candidates() []candidate {
 		{"anthropic", preset("anthropic"), model, anthropic, sdks, []load{{30, 0}, seldom[1]}, true, false},
 		{"gemini", preset("gemini"), model, gemini, google, seldom, false, true},
 		{"gemini-free", preset("gemini-free"), model, gemini, google[:1], []load{{4, 0}, {20, 15 * time.Second}}, false, true},
+		{"gemini-free-refill", preset("gemini-free-refill"), model, gemini, google[:1], []load{{4, 0}, {20, 15 * time.Second}}, false, true},
 		{"ntfy", preset("ntfy"), weir.Call{Operation: "publish"}, words{throttle: answer{status: 429, body: `{"code":42901,"http":429,"error":"limit reached: too many requests"}`}, down: away},
 			[]bare{{"one attempt", false, once}}, []load{atOnce, {60, 6 * time.Second}}, false, true},
 		{"messaging", preset("messaging"), weir.Call{Safe: true}, words{throttle: answer{status: 429}, down: away}, []bare{{"one attempt of 10s", false, hasty}}, often, true, true},

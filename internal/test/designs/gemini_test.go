@@ -1,0 +1,153 @@
+package designs
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"os"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/seed1158cd35/weir"
+	"github.com/seed1158cd35/weir/limit"
+	"github.com/seed1158cd35/weir/limit/bucket"
+	"github.com/seed1158cd35/weir/outcome"
+	"github.com/seed1158cd35/weir/sim"
+)
+
+// Both forms of the free tier of Gemini are had by name: any window of a minute, which the preset has, and the design's bucket,
+// whose units come back in proportion to the time. All else of the two is the same.
+func TestGeminiFreeIsHadBothWays(t *testing.T) {
+	rolling, refill := preset(t, "gemini-free"), preset(t, "gemini-free-refill")
+	want := func(p weir.Policy, shape limit.Shape, per time.Duration, bursts bool) {
+		t.Helper()
+		for i, w := range []limit.Limit{{Name: "rpm", Rate: bucket.Rate{Amount: 5}}, {Name: "tpm", Unit: "tokens", Rate: bucket.Rate{Amount: 250_000}}} {
+			if w.Shape, w.Per = shape, per; bursts {
+				w.Burst = w.Amount
+			}
+			if !reflect.DeepEqual(p.Limits[i], w) {
+				t.Errorf("%+v, want %+v", p.Limits[i], w)
+			}
+		}
+	}
+	want(rolling, limit.Rolling, 61*time.Second, false)
+	want(refill, limit.Bucket, time.Minute, true)
+	if !reflect.DeepEqual(rolling.Limits[2:], refill.Limits[2:]) {
+		t.Errorf("%v and %v", rolling.Limits, refill.Limits)
+	}
+	if rolling.Limits, refill.Limits = nil, nil; !reflect.DeepEqual(rolling, refill) {
+		t.Errorf("%+v\n%+v", rolling, refill)
+	}
+}
+
+// counted is how an upstream may count five a minute: whether it lets a call in that comes now.
+func counted(how string) func(now time.Duration) bool {
+	var times []time.Duration
+	window, at, tokens, last := 0, time.Duration(-1), 5.0, time.Duration(0)
+	return func(now time.Duration) bool {
+		switch how {
+		case "any minute":
+			for len(times) > 0 && times[0] <= now-time.Minute {
+				times = times[1:]
+			}
+			if len(times) == 5 {
+				return false
+			}
+			times = append(times, now)
+			return true
+		case "minutes of the clock":
+			if m := now / time.Minute; m != at {
+				at, window = m, 0
+			}
+			window++
+			return window <= 5
+		}
+		tokens, last = min(5, tokens+(now-last).Minutes()*5), now
+		if tokens < 1 {
+			return false
+		}
+		tokens--
+		return true
+	}
+}
+
+// free is what became of calls in a day.
+type free struct{ throttled, perMinute float64 } // of what was sent, in percent; good calls
+
+// playFree plays the requests of a preset: what Google counts is when they come, 50 to 150 ms after they were granted.
+func playFree(t *testing.T, p weir.Policy, how, load string) free {
+	w := sim.New(1)
+	defer w.Close()
+	u, err := weir.New("gemini", weir.Policy{Limits: p.Limits[:1], MaxWait: p.MaxWait, Undeclared: true}, weir.Options{Clock: w.Clock(), Rand: w.Rand()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var sent, good int
+	lets, ctx := counted(how), context.Background()
+	call := func() {
+		p, err := u.Acquire(ctx, weir.Call{})
+		if err != nil {
+			_ = w.Clock().Sleep(ctx, time.Second)
+			return
+		}
+		sent++
+		_ = w.Clock().Sleep(ctx, 50*time.Millisecond+time.Duration(w.Rand().Int64N(int64(100*time.Millisecond))))
+		class := outcome.Throttled
+		if lets(w.Now()) {
+			class, good = outcome.OK, good+1
+		}
+		_ = w.Clock().Sleep(ctx, 50*time.Millisecond)
+		p.Report(outcome.Outcome{Class: class})
+	}
+	if load == "always" {
+		for range 5 {
+			w.Go(func() {
+				for w.Now() < 24*time.Hour {
+					call()
+				}
+			})
+		}
+	} else { // four a minute on the average, eight at a time
+		w.Go(func() {
+			for w.Now() < 24*time.Hour {
+				_ = w.Clock().Sleep(ctx, time.Duration(-math.Log(1-w.Rand().Float64())*float64(2*time.Minute)))
+				for range 8 {
+					w.Go(call)
+				}
+			}
+		})
+	}
+	if err := w.RunUntil(24 * time.Hour); err != nil {
+		t.Fatal(err)
+	}
+	return free{100 * float64(sent-good) / float64(sent), float64(good) / (24 * 60)}
+}
+
+// What Google's free tier refuses and what is got out of it, under both forms and under a window of a minute to the instant, by
+// each way in which it may count a minute: it does not say which. docs/designs.md has the figures.
+func TestSimulationOfGeminiFree(t *testing.T) {
+	page, err := os.ReadFile("../../../docs/designs.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	rolling, refill := preset(t, "gemini-free"), preset(t, "gemini-free-refill")
+	exact := rolling
+	exact.Limits = slices.Clone(rolling.Limits)
+	exact.Limits[0].Per = time.Minute
+	for _, load := range []string{"always", "eight at a time"} {
+		for _, how := range []string{"any minute", "minutes of the clock", "proportional refill"} {
+			r, e, f := playFree(t, rolling, how, load), playFree(t, exact, how, load), playFree(t, refill, how, load)
+			if r.throttled > 0 {
+				t.Errorf("%s, %s: %.2f%% are throttled under the preset", how, load, r.throttled)
+			}
+			row := fmt.Sprintf("| %s | %s | %.1f%% | %.1f%% | %.1f%% | %.2f | %.2f | %.2f |", how, load, r.throttled, e.throttled, f.throttled, r.perMinute, e.perMinute, f.perMinute)
+			t.Log(row)
+			if !strings.Contains(string(page), row) {
+				t.Errorf("docs/designs.md does not have\n%s", row)
+			}
+		}
+	}
+}
