@@ -29,6 +29,7 @@ type live struct {
 	purse      retry.Purse
 	budget     *retry.Budget   // the purse, if it is one
 	retries    *limit.Registry // of all processes together; nil if they have no bound
+	alone      *limit.Registry // the same of this process, for while the store cannot say; nil if retries is not shared
 }
 
 // build makes what the policy means, out of what the one before has.
@@ -129,10 +130,18 @@ func (v *live) newRetries(now time.Duration, old *live) error {
 	if all.Burst == 0 {
 		l.Shape = limit.Rolling
 	}
-	if v.retries = old.retries; v.retries != nil {
+	if v.retries, v.alone = old.retries, old.alone; v.retries != nil {
+		if v.alone != nil {
+			if err := v.alone.Set(now, l); err != nil {
+				return err
+			}
+		}
 		return v.retries.Set(now, l)
 	}
 	r, err := v.registry(now, &live{}, l, false)
-	v.retries = r
+	if v.retries = r; err != nil || !r.Shared() {
+		return err
+	}
+	v.alone, err = limit.NewRegistry(now, l, limit.WithWall(v.u.clock))
 	return err
 }

@@ -72,23 +72,33 @@ func (r *Run) afford() retry.Decision {
 }
 
 // mayRetry takes a retry from what all processes may make together. Nobody waits
-// for one to come, though the store is waited for.
+// for one to come, though the store is waited for. While the store has not been reached since the start, or
+// has lost what it knew, this process has as much for itself, as without a store: no limit of the upstream's is
+// at stake, and the first purse still bounds it.
 func (r *Run) mayRetry() bool {
 	all := r.live.retries
 	if all == nil {
 		return true
 	}
+	v := r.takeRetry(all)
+	if alone := r.live.alone; alone != nil && (v.Lack == limit.LacksStore || v.Lack == limit.LacksMemory) {
+		v = r.takeRetry(alone)
+	}
+	return v.OK
+}
+
+func (r *Run) takeRetry(from *limit.Registry) limit.Verdict {
 	var p limit.Charges
-	p.Add(limit.Charge{Registry: all, Cost: 1})
+	p.Add(limit.Charge{Registry: from, Cost: 1})
 	v := p.Take(r.now)
 	for v.Ask {
 		v, _ = p.Fetch(context.Background(), r.now, r.now, r.plan.priority(&r.call)) // a context that does not end
 		if !v.OK {
-			return false
+			return v
 		}
 		v = p.Take(r.now)
 	}
-	return v.OK
+	return v
 }
 
 // pauseBefore waits for the next attempt, and once more whenever that would most likely fail. It reports false

@@ -378,7 +378,7 @@ weir.yaml:15:58: upstreams.a.limits.n.adaptive: a rolling limit has no rate to l
 weir.yaml:16:22: upstreams.a.breaker.scope: "team": there is no such scope; add keys: {team: "header:X-Name"}
 weir.yaml:16:48: upstreams.a.breaker.max_open: 1m0s: must not be under open 5m0s
 weir.yaml:16:62: upstreams.a.breaker.failures: no rule is left that opens the breaker; give share, consecutive or failures, or write breaker: off
-weir.yaml:17:13: upstreams.a.budget: quota stands in place of budget; remove one of them
+weir.yaml:17:13: upstreams.a.budget: quota stands in place of budget, but for all; remove one of them
 weir.yaml:17:22: upstreams.a.budget.window: 1ms: must be from 100ms to 24h
 weir.yaml:18:12: upstreams.a.quota: there is no schedule "aws-2027"; did you mean aws-2026?
 weir.yaml:19:35: upstreams.a.classify.throttled[1]: "999": a status must be from 200 to 599

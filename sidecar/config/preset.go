@@ -46,13 +46,33 @@ func (d *decoder) overlay(n *node, tier bool) *node {
 		return n
 	}
 	base := d.preset(name, at, n, tier)
-	if n.Get("budget") != nil { // one stands in place of the other
-		drop(base, "quota")
-	} else if q := n.Get("quota"); q != nil && !isOff(q) {
-		drop(base, "budget")
-	}
+	onePurse(base, n)
 	oneShape(base, n)
 	return merge(base, n)
+}
+
+// onePurse takes the quota from a preset where the file has a budget, or the budget where it has a quota: one stands in
+// place of the other. What all processes may do together (all) stands beside either.
+func onePurse(base, n *node) {
+	if b := n.Get("budget"); b != nil && !alone(b, "all") {
+		drop(base, "quota")
+	} else if q := n.Get("quota"); q != nil && !isOff(q) {
+		keep(base, "budget", "all")
+	}
+}
+
+// alone reports whether a mapping has the field and no other.
+func alone(n *node, name string) bool { return len(n.Fields) == 1 && n.Fields[0].Name == name }
+
+// keep leaves one field of a field's, and nothing where that is not there.
+func keep(n *node, field, name string) {
+	for i := range n.Fields {
+		if f := &n.Fields[i]; f.Name == field && f.Value.Get(name) != nil {
+			f.Value = only(f.Value, name)
+			return
+		}
+	}
+	drop(n, field)
 }
 
 // preset is the tree of a preset, told apart from the file's own: whatever is

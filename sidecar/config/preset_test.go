@@ -180,6 +180,33 @@ func TestQuotaAndBudgetReplaceEachOther(t *testing.T) {
 	}
 }
 
+// What all processes may repeat together stands beside either, the file's over the preset's.
+func TestTheBudgetOfAllStandsBesideQuotaAndBudget(t *testing.T) {
+	all, few := mustRate("105000/min"), mustRate("9/min")
+	for fields, want := range map[string]struct {
+		capacity int64 // of the quota; 0 is none
+		budget   retry.BudgetConfig
+	}{
+		"":                                   {500, retry.BudgetConfig{All: all}},
+		", budget: {all: 9/min}":             {500, retry.BudgetConfig{All: few}},
+		", budget: {all: off}":               {500, retry.BudgetConfig{}},
+		", quota: {capacity: 7}":             {7, retry.BudgetConfig{All: all}},
+		", quota: off":                       {0, retry.BudgetConfig{All: all}},
+		", budget: {share: 20%}":             {0, retry.BudgetConfig{Share: 0.2, All: all}},
+		", budget: off":                      {0, retry.BudgetConfig{Off: true}},
+		", quota: aws, budget: {all: 9/min}": {500, retry.BudgetConfig{All: few}},
+	} {
+		p := policy(t, "preset: s3"+fields)
+		var capacity int64
+		if p.Quota != nil {
+			capacity = p.Quota.Capacity
+		}
+		if capacity != want.capacity || p.Budget != want.budget {
+			t.Errorf("s3%s: a quota of %d and %+v, want %+v", fields, capacity, p.Budget, want)
+		}
+	}
+}
+
 func mustRate(s string) bucket.Rate {
 	r, wrong, _ := parseRate(s)
 	if wrong != "" {

@@ -68,7 +68,7 @@ var budgetFields = []field[retry.BudgetConfig]{
 	one("share", share, func(c *retry.BudgetConfig) *float64 { return &c.Share }, "10%", "Retries per first attempt."),
 	one("floor", perSecond, func(c *retry.BudgetConfig) *float64 { return &c.Floor }, "1/s", "Retries allowed besides, for upstreams that are called seldom."),
 	one("window", duration, func(c *retry.BudgetConfig) *time.Duration { return &c.Window }, "10s", "How long a first attempt counts."),
-	one("all", rate, func(c *retry.BudgetConfig) *bucket.Rate { return &c.All }, "no bound", "Retries of all processes together where there is a `store`, besides: `100/min` is never more in any minute, whenever they come; `100/min burst 20` lets 20 come at once and the rest at that rate."),
+	one("all", orOff(rate, bucket.Rate{}), func(c *retry.BudgetConfig) *bucket.Rate { return &c.All }, "no bound", "Retries of all processes together where there is a `store`, and of this one where there is none, besides `budget` or `quota`: `100/min` is never more in any minute, whenever they come; `100/min burst 20` lets 20 come at once and the rest at that rate."),
 }
 
 func readBudget(d *decoder, n *node, u *site) {

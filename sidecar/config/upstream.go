@@ -190,8 +190,8 @@ func (d *decoder) checkPairs(n *node, u *site) {
 	if u.sends != nil && (u.aws != nil || u.llm != nil) {
 		d.Bad(n.Get("credentials"), "remove it", "with aws weir signs requests itself, and with llm it has key_env")
 	}
-	if b, q := n.Get("budget"), n.Get("quota"); b != nil && q != nil && !isOff(q) {
-		d.Bad(b, "remove one of them", "quota stands in place of budget")
+	if b, q := n.Get("budget"), n.Get("quota"); b != nil && q != nil && !isOff(q) && !alone(b, "all") {
+		d.Bad(b, "remove one of them", "quota stands in place of budget, but for all")
 	}
 }
 
