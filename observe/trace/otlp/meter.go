@@ -138,7 +138,7 @@ func (m *Meter) gather() {
 	if err != nil && m.o.Log != nil {
 		m.o.Log.Warn("metrics not gathered", "error", observe.Error(err))
 	}
-	for _, b := range m.resource.metrics(families, at, m.since) {
+	for _, b := range m.resource.metrics(families, at, m.since, err == nil) {
 		m.box.Put(batch{body: b})
 	}
 }

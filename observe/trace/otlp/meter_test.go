@@ -21,6 +21,7 @@ import (
 	metrics "go.opentelemetry.io/proto/otlp/metrics/v1"
 	"google.golang.org/grpc"
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/seed1158cd35/weir/internal/test/otlptest"
 	"github.com/seed1158cd35/weir/observe/trace"
@@ -258,4 +259,48 @@ func TestSinceWhenSeriesCount(t *testing.T) {
 			t.Errorf("got  %s\nwant %s", got, want)
 		}
 	})
+}
+
+// A series that a gather with an error does not have is not begun anew by the next.
+func TestAGatherWithAnErrorForgetsNoSeries(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		gathers, to := 0, new(away)
+		meter := NewMeter(Metrics{Every: time.Minute, To: to, Gather: func() ([]*dto.MetricFamily, error) {
+			if gathers++; gathers == 2 {
+				return nil, errors.New("half")
+			}
+			return []*dto.MetricFamily{{Name: new("c_total"), Type: dto.MetricType_COUNTER.Enum(), Metric: []*dto.Metric{{Counter: &dto.Counter{Value: new(float64(100 + gathers))}}}}}, nil
+		}})
+		time.Sleep(2*time.Minute + time.Second)
+		meter.Close(t.Context())
+		all := to.points(t, "c")
+		if len(all) != 2 || all[0].StartTimeUnixNano != all[1].StartTimeUnixNano {
+			t.Errorf("got %v, want two since the same time", all)
+		}
+	})
+}
+
+// A clock that is set back has no series begin after it was gathered, and none begin anew at each gather.
+func TestNoSeriesBeginsAfterItWasGathered(t *testing.T) {
+	began := time.Unix(1_000_000, 0)
+	since := newStarts(began)
+	later := timestamppb.New(began.Add(30 * time.Second))
+	for i, next := range []struct {
+		at            time.Duration // after the start
+		told, counted time.Duration
+	}{
+		{time.Minute, 30 * time.Second, 0}, {-time.Hour, -time.Hour, -time.Hour}, {-59 * time.Minute, -time.Hour, -time.Hour}, {time.Hour, -time.Hour, -time.Hour},
+	} {
+		since.begin(began.Add(next.at))
+		for name, want := range map[string]time.Duration{"told": next.told, "counted": next.counted} {
+			created := later
+			if name == "counted" {
+				created = nil
+			}
+			if got := time.Duration(since.of(name, nil, 5, created)) - time.Duration(began.UnixNano()); got != want {
+				t.Errorf("gather %d at %v: %s since %v, want %v", i, next.at, name, got, want)
+			}
+		}
+		since.end(true)
+	}
 }

@@ -29,8 +29,9 @@ const cumulative = 2
 type instant uint64
 
 // metrics writes what was gathered at an instant, in as many requests as it takes. Names are those of Prometheus without _total,
-// which whoever exports to Prometheus adds again; a counter keeps it where there is another metric by the name without.
-func (r *resource) metrics(families []*dto.MetricFamily, at time.Time, since *starts) (all []body) {
+// which whoever exports to Prometheus adds again; a counter keeps it where there is another metric by the name without. whole says
+// that nothing is missing of what was gathered.
+func (r *resource) metrics(families []*dto.MetricFamily, at time.Time, since *starts, whole bool) (all []body) {
 	names := make(map[string]bool, len(families))
 	for _, f := range families {
 		names[f.GetName()] = true
@@ -44,7 +45,7 @@ func (r *resource) metrics(families []*dto.MetricFamily, at time.Time, since *st
 		}
 		w.family(f, name)
 	}
-	since.end()
+	since.end(whole)
 	w.next()
 	return w.done
 }
@@ -262,11 +263,13 @@ type starts struct {
 	before instant // the gather before
 	at     instant
 	round  uint64
+	back   bool // the clock was set back: those that say since when they count are kept, too
 	series map[uint64]started
 }
 
 type started struct {
 	at    instant
+	told  instant // since when the series itself says that it counts
 	count float64
 	round uint64
 }
@@ -280,19 +283,28 @@ func (s *starts) begin(at time.Time) {
 	s.round++
 }
 
-// end forgets series that are gone.
-func (s *starts) end() {
-	for key, of := range s.series {
-		if of.round != s.round {
-			delete(s.series, key)
+// end forgets series that are gone. Where something is missing of a gather nobody knows which these are: one that was forgotten
+// would come back with its old count since the gather before, and receivers that add up differences would count all of it again.
+func (s *starts) end(whole bool) {
+	if whole {
+		for key, of := range s.series {
+			if of.round != s.round {
+				delete(s.series, key)
+			}
 		}
 	}
 	s.before = s.at
 }
 
+// of is since when a series counts. That is never after this gather, though the clock may have been set back: a series that was
+// begun after it counts since the first gather that says so, and from then on.
 func (s *starts) of(name string, labels []*dto.LabelPair, count float64, created *timestamppb.Timestamp) instant {
+	var told instant
 	if created != nil {
-		return instant(created.AsTime().UnixNano())
+		told = instant(created.AsTime().UnixNano())
+		if s.back = s.back || told > s.at; !s.back {
+			return told
+		}
 	}
 	var h maphash.Hash
 	h.SetSeed(s.seed)
@@ -305,10 +317,13 @@ func (s *starts) of(name string, labels []*dto.LabelPair, count float64, created
 	}
 	key := h.Sum64()
 	of, known := s.series[key]
-	if !known || count < of.count {
+	switch {
+	case created != nil && (!known || told != of.told):
+		of.at, of.told = told, told
+	case created == nil && (!known || count < of.count):
 		of.at = s.before
 	}
-	of.count, of.round = count, s.round
+	of.at, of.count, of.round = min(of.at, s.at), count, s.round
 	s.series[key] = of
 	return of.at
 }
