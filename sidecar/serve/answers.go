@@ -1,12 +1,15 @@
 package serve
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/smithy-go"
 
 	"github.com/seed1158cd35/weir/cascade/answers"
 	"github.com/seed1158cd35/weir/cascade/answers/answertable"
@@ -39,38 +42,52 @@ func useOf(t *config.Tier) tableUse { return tableUse{*t.Table, t.Threshold} }
 // A tableReader reads a table again and again, until it is closed.
 type tableReader struct {
 	*answertable.Table
-	of   *models
-	name string
+	of    *models
+	name  string
+	every time.Duration
 
 	now    chan struct{} // asks for a read
 	cancel context.CancelFunc
 	wg     sync.WaitGroup
-	told   string // what was logged last
-	fresh  bool   // it was made for the file that is being read
+	told   string // what was logged last, as kindOf has it
 }
 
-// firstRead bounds how long a start or a reload waits for the answers of a table that is new; readTime one read after that.
+// firstRead bounds how long a start or a reload waits for the answers of all tables that are new; readTime one read after that.
 const (
 	firstRead = 5 * time.Second
 	readTime  = time.Minute
 )
 
-// table is the reader of a tier's table: the one that there is, or a new one. That it cannot be read fails no start.
-func (m *models) table(t *config.Tier) (*tableReader, error) {
+// table is the reader of a tier's table: the one that there is, or a new one, which beginTables begins. That it cannot be read
+// fails no start.
+func (f *fitting) table(t *config.Tier) (*tableReader, error) {
 	use := useOf(t)
-	if r := m.tables[use]; r != nil {
+	if r := cmp.Or(f.models.tables[use], f.fresh[use]); r != nil {
 		return r, nil
 	}
 	made, err := OpenAnswers(t.Table, t.Threshold)
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithCancel(context.Background())
-	r := &tableReader{Table: made, of: m, name: t.Table.Table, now: make(chan struct{}, 1), cancel: cancel, fresh: true}
-	m.tables[use] = r
-	r.read(ctx, firstRead)
-	r.wg.Go(func() { r.run(ctx, use.Every) })
+	r := &tableReader{Table: made, of: f.models, name: t.Table.Table, every: use.Every, now: make(chan struct{}, 1)}
+	f.fresh[use] = r
 	return r, nil
+}
+
+// beginTables reads tables for the first time, all at once, and has them read again and again from then on.
+func beginTables(fresh map[tableUse]*tableReader) {
+	first, over := context.WithTimeout(context.Background(), firstRead)
+	defer over()
+	var reads sync.WaitGroup
+	for _, r := range fresh {
+		reads.Go(func() { r.read(first, firstRead) })
+	}
+	reads.Wait()
+	for _, r := range fresh {
+		ctx, cancel := context.WithCancel(context.Background())
+		r.cancel = cancel
+		r.wg.Go(func() { r.run(ctx, r.every) })
+	}
 }
 
 func (r *tableReader) run(ctx context.Context, every time.Duration) {
@@ -92,25 +109,34 @@ func (r *tableReader) read(ctx context.Context, most time.Duration) {
 	ctx, cancel := context.WithTimeout(ctx, most)
 	defer cancel()
 	wrong, err := r.Read(ctx)
-	said := ""
-	switch {
-	case err != nil:
-		said = observe.Error(err)
-	case len(wrong) > 0:
-		said = wrong.Error()
-	}
-	if said == r.told || r.of.log == nil {
+	kind := kindOf(wrong, err)
+	if kind == r.told || r.of.log == nil {
 		return
 	}
 	s := r.State()
-	switch r.told = said; {
+	switch r.told = kind; {
 	case err != nil:
-		r.of.log.Warn("static answers: the table was not read; those that were read before stay in force", "table", r.name, "error", said, "answers", s.Entries)
-	case said != "":
+		r.of.log.Warn("static answers: the table was not read; those that were read before stay in force", "table", r.name, "error", observe.Error(err), "answers", s.Entries)
+	case len(wrong) > 0:
 		r.of.log.Warn("static answers: rows were left out", "table", r.name, "mistakes", len(wrong), "first", wrong[0].Error(), "answers", s.Entries)
 	default:
 		r.of.log.Info("static answers: the table was read", "table", r.name, "answers", s.Entries)
 	}
+}
+
+// kindOf tells how a read went from another way that one goes. The text of an error does not: the SDK's has the number of the
+// request, which is another one each time.
+func kindOf(wrong answers.Errors, err error) string {
+	if said, ok := errors.AsType[smithy.APIError](err); ok {
+		return "not read: " + said.ErrorCode()
+	}
+	switch {
+	case err != nil:
+		return "not read"
+	case len(wrong) > 0:
+		return wrong.Error()
+	}
+	return ""
 }
 
 func (r *tableReader) close() {
@@ -135,10 +161,6 @@ func (m *models) refreshTables(file *config.File) {
 		if !used[use] {
 			delete(m.tables, use)
 			r.close()
-			continue
-		}
-		if r.fresh {
-			r.fresh = false
 			continue
 		}
 		select {

@@ -145,17 +145,26 @@ type kept struct {
 // apply gives the upstreams of a file that are language models their dialects, over those
 // that they have. If something is wrong, all stays as it was.
 func (m *models) apply(file *config.File, env func(string) (string, bool)) error {
+	fresh, err := m.put(file, env)
+	if err == nil {
+		beginTables(fresh)
+	}
+	return err
+}
+
+// put is apply but for tables that are new, which are not read yet: the status page need not wait for them.
+func (m *models) put(file *config.File, env func(string) (string, bool)) (fresh map[tableUse]*tableReader, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if len(file.LLM)+len(file.Counted) == 0 {
 		m.uncount()
 		m.shareCaches(file)
 		m.forget(file)
-		return nil
+		return nil, nil
 	}
 	next, err := m.prepare(file, env)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	var put []func() error
 	for i := range file.Upstreams {
@@ -166,22 +175,23 @@ func (m *models) apply(file *config.File, env func(string) (string, bool)) error
 		if c, ok := file.LLM[u.Name]; ok {
 			fitted, err := next.dialect(u, c)
 			if err != nil {
-				return fmt.Errorf("upstream %s: llm: %w", u.Name, err)
+				return nil, fmt.Errorf("upstream %s: llm: %w", u.Name, err)
 			}
 			put = append(put, fitted)
 		}
 	}
 	if err := m.count(next.callers, file.Callers); err != nil {
-		return fmt.Errorf("callers: %w", err)
+		return nil, fmt.Errorf("callers: %w", err)
 	}
 	next.share = m.shareCaches(file)
 	for _, fitted := range put {
 		if err := fitted(); err != nil {
-			return fmt.Errorf("llm: %w", err)
+			return nil, fmt.Errorf("llm: %w", err)
 		}
 	}
 	m.forget(file)
-	return nil
+	maps.Copy(m.tables, next.fresh)
+	return next.fresh, nil
 }
 
 // A fitting is what is prepared for all dialects of a file.
@@ -192,10 +202,11 @@ type fitting struct {
 	prices  price.Table
 	callers *gateway.Callers // nil if callers may have what there is
 	share   map[string]int64 // the memory of caches, by upstream
+	fresh   map[tableUse]*tableReader
 }
 
 func (m *models) prepare(file *config.File, env func(string) (string, bool)) (*fitting, error) {
-	f := &fitting{models: m, file: file, env: env}
+	f := &fitting{models: m, file: file, env: env, fresh: make(map[tableUse]*tableReader)}
 	var err error
 	if f.prices, err = readPrices(file.Prices); err != nil {
 		return nil, err
@@ -337,14 +348,14 @@ func (f *fitting) cache(upstream string, c config.Cache) (*cache.Cache, *similar
 }
 
 // tiersOf reads what the tiers of a cascade need.
-func (m *models) tiersOf(c *config.Cascade) (cascade.Config, []gateway.Tier, error) {
+func (f *fitting) tiersOf(c *config.Cascade) (cascade.Config, []gateway.Tier, error) {
 	plan := cascade.Config{Deadline: cmp.Or(c.Deadline, defaultDeadline), Tiers: []cascade.TierConfig{{Name: "primary", Confidence: 1}}}
 	tiers := make([]gateway.Tier, 1, len(c.Tiers)+1)
 	for _, t := range c.Tiers {
 		own := gateway.Tier{Upstream: t.Upstream, Model: t.Model, Cached: t.Cached, Messages: t.Messages, Contact: t.Contact}
 		if t.Static() {
 			var err error
-			if own.Answers, err = m.book(t); err != nil {
+			if own.Answers, err = f.book(t); err != nil {
 				return plan, nil, err
 			}
 		}
@@ -371,9 +382,9 @@ func (m *models) cascade(upstream string, plan cascade.Config) (*cascade.Cascade
 const defaultDeadline = time.Minute
 
 // book is the answers of a tier: those of a file read anew, those of a table by its reader.
-func (m *models) book(t config.Tier) (*answers.Book, error) {
+func (f *fitting) book(t config.Tier) (*answers.Book, error) {
 	if t.Table != nil {
-		r, err := m.table(&t)
+		r, err := f.table(&t)
 		if err != nil {
 			return nil, err
 		}
