@@ -3,11 +3,10 @@
 package inbox
 
 import (
-	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"net/http"
+	"runtime/debug"
 	"strings"
 	"sync"
 	"time"
@@ -21,7 +20,7 @@ import (
 type Queue interface {
 	ReceiveMessage(context.Context, *sqs.ReceiveMessageInput, ...func(*sqs.Options)) (*sqs.ReceiveMessageOutput, error)
 	DeleteMessageBatch(context.Context, *sqs.DeleteMessageBatchInput, ...func(*sqs.Options)) (*sqs.DeleteMessageBatchOutput, error)
-	ChangeMessageVisibility(context.Context, *sqs.ChangeMessageVisibilityInput, ...func(*sqs.Options)) (*sqs.ChangeMessageVisibilityOutput, error)
+	ChangeMessageVisibilityBatch(context.Context, *sqs.ChangeMessageVisibilityBatchInput, ...func(*sqs.Options)) (*sqs.ChangeMessageVisibilityBatchOutput, error)
 
 	// For Init and Check.
 	CreateQueue(context.Context, *sqs.CreateQueueInput, ...func(*sqs.Options)) (*sqs.CreateQueueOutput, error)
@@ -35,59 +34,87 @@ type Inbox struct {
 	Queue Queue
 	URL   string // of the queue; that of a FIFO queue ends with .fifo
 
-	// Hand has a request stored, and says how that went. It is called for the same message again when the message comes again:
-	// the request has an Idempotency-Key then that it had before. It is called by several at once.
+	// Hand has a request stored, and says how that went; it ends when the request's context does. It is called for the same message
+	// again when the message comes again: the request has an Idempotency-Key then that it had before. It is called by several at once.
 	Hand func(*http.Request) Answer
 
 	Unread func(id string, err error) // hears of a message that is no request; it must not block
-	Failed func(error)                // hears of what SQS did not do; it is tried again
+	Failed func(error)                // hears of what SQS did not do, and is tried again; of a Hand that panics it is a *PanicError
 }
 
 // An Answer is what became of a request.
 type Answer struct {
-	Status int           // as over HTTP: below 300 it is stored, 429 and from 500 on it may be later, others never will be
+	Status int           // as over HTTP: of 2xx alone it is stored; of 429, from 500 on and under 200 it may be later; of others never
 	Wait   time.Duration // until it is worth trying again; 0 if nobody knows
+}
+
+// A PanicError says that Hand panicked over a message, which comes again later.
+type PanicError struct {
+	ID    string // of the message
+	Value any
+	Stack []byte
+}
+
+func (e *PanicError) Error() string {
+	return fmt.Sprintf("hand in message %s: panic: %v", e.ID, e.Value)
 }
 
 // Bounds of what is received, and for how long.
 const (
-	inBatch = 10  // SQS gives, and deletes, as many at once
+	inBatch = 10  // SQS gives, deletes, and holds as many at once
 	most    = 100 // messages that are in hand at a time
 
-	unseen   = 120 * time.Second // others do not see a message for so long, unless that is lengthened
-	lengthen = 45 * time.Second  // after which it is
-	mostHeld = 11 * time.Hour    // SQS takes a message back after 12
-	longest  = time.Minute       // a message whose request has to wait for longer is given back until then
-	later    = 30 * time.Second  // until a message that was refused comes again: its route may be there by then
-	asking   = 5 * time.Second   // for one ask of SQS
+	unseen   = 120 * time.Second      // others do not see a message for so long, unless that is lengthened
+	lengthen = 45 * time.Second       // how often it is
+	mostHeld = 11 * time.Hour         // SQS takes a message back 12 hours after it was received
+	mostLeft = 55 * time.Minute       // for which it can be hidden still when it is given back then
+	seldom   = 5 * time.Minute        // a message that has to wait for longer is tried so often: the limit may have been raised
+	gathers  = 100 * time.Millisecond // for which what is given back waits for more of it
+	later    = 30 * time.Second       // until a message that was refused comes again: its route may be there by then
+	asking   = 5 * time.Second        // for one ask of SQS
+	ending   = 5 * time.Second        // for all that is asked once Run is to end
 )
 
-// Run receives messages until ctx ends. What is in hand then is given back at once.
+// Run receives messages until ctx ends. What is in hand then is given back at once; a queue that does not answer has what it was to do
+// undone after a few seconds, and then the messages come again by themselves.
 func (b *Inbox) Run(ctx context.Context) {
-	var all sync.WaitGroup
+	asks, cut := outlasts(ctx, ending)
+	defer cut()
+	h := &hands{done: make(chan *message, most), back: make(chan *message, most), all: make(map[*message]struct{})}
+	var takes, ends sync.WaitGroup
+	ends.Go(func() { b.deletes(asks, h) })
+	ends.Go(func() { b.holds(asks, h) })
 	room := make(chan struct{}, most)
-	done := make(chan string, most)
-	var deletes sync.WaitGroup
-	deletes.Go(func() { b.deletes(done) })
-	for free := 0; enter(ctx, room, inBatch-free); { // nothing is received that would have to wait here, unheld
-		got, err := b.receive(ctx)
+	batch := b.batch()
+	for free := 0; enter(ctx, room, batch-free); { // nothing is received that would have to wait here
+		got, err := b.receive(ctx, batch)
 		if err != nil && ctx.Err() == nil {
 			b.Failed(fmt.Errorf("receive requests from %s: %w", b.URL, err))
 			pause(ctx, time.Second)
 		}
-		free = inBatch - len(got)
-		for _, group := range b.groups(got) {
-			all.Go(func() {
-				b.inOrder(ctx, group, done)
-				for range group {
-					<-room
-				}
+		free = batch - len(got)
+		for _, of := range got {
+			m := h.take(of)
+			takes.Go(func() {
+				b.take(ctx, m, h)
+				<-room
 			})
 		}
 	}
-	all.Wait()
-	close(done)
-	deletes.Wait()
+	takes.Wait()
+	close(h.done)
+	close(h.back)
+	ends.Wait()
+}
+
+// outlasts is a context that ends some time after another one, or when it is cut.
+func outlasts(ctx context.Context, by time.Duration) (context.Context, context.CancelFunc) {
+	longer, cut := context.WithCancel(context.WithoutCancel(ctx))
+	context.AfterFunc(ctx, func() {
+		pause(longer, by)
+		cut()
+	})
+	return longer, cut
 }
 
 // enter takes places in a room, unless ctx ends.
@@ -101,9 +128,19 @@ func enter(ctx context.Context, room chan<- struct{}, n int) bool {
 	return ctx.Err() == nil
 }
 
-func (b *Inbox) receive(ctx context.Context) ([]types.Message, error) {
-	out, err := b.Queue.ReceiveMessage(ctx, &sqs.ReceiveMessageInput{QueueUrl: &b.URL, MaxNumberOfMessages: inBatch, WaitTimeSeconds: 20,
-		VisibilityTimeout: int32(unseen / time.Second), MessageSystemAttributeNames: []types.MessageSystemAttributeName{types.MessageSystemAttributeNameMessageGroupId}})
+// batch is how many are received at once. Of a FIFO queue it is one: SQS would give several of a group, count a receive of each, and
+// those behind one that is not taken would have to be given back with it, and die before their time. While one of a group is in hand
+// SQS gives no other of it.
+func (b *Inbox) batch() int {
+	if b.fifo() {
+		return 1
+	}
+	return inBatch
+}
+
+func (b *Inbox) receive(ctx context.Context, n int) ([]types.Message, error) {
+	out, err := b.Queue.ReceiveMessage(ctx, &sqs.ReceiveMessageInput{QueueUrl: &b.URL, MaxNumberOfMessages: int32(n), WaitTimeSeconds: 20,
+		VisibilityTimeout: int32(unseen / time.Second), MessageSystemAttributeNames: []types.MessageSystemAttributeName{types.MessageSystemAttributeNameMessageGroupId, types.MessageSystemAttributeNameSentTimestamp}})
 	if err != nil {
 		return nil, err
 	}
@@ -121,114 +158,63 @@ func (b *Inbox) groupOf(m *types.Message) string {
 	return m.Attributes[string(types.MessageSystemAttributeNameMessageGroupId)]
 }
 
-// groups are messages that are to be handed in one after the other.
-func (b *Inbox) groups(all []types.Message) (groups [][]types.Message) {
-	at := make(map[string]int)
-	for _, m := range all {
-		name := b.groupOf(&m)
-		i, known := at[name]
-		if name == "" || !known {
-			i, at[name] = len(groups), len(groups)
-			groups = append(groups, nil)
-		}
-		groups[i] = append(groups[i], m)
+// take hands a message in, and has it deleted or given back.
+func (b *Inbox) take(ctx context.Context, m *message, h *hands) {
+	again, taken := b.hands(ctx, m, h)
+	if taken {
+		h.drop(m)
+		h.done <- m
+		return
 	}
-	return groups
+	m.again = again
+	h.back <- m
 }
 
-// inOrder hands in messages one after the other. From the first that is not taken on all are given back: a later one would overtake it.
-func (b *Inbox) inOrder(ctx context.Context, group []types.Message, done chan<- string) {
-	for i := range group {
-		if again, taken := b.take(ctx, &group[i]); !taken {
-			b.giveBack(&group[i], again)
-			for j := range group[i+1:] {
-				b.giveBack(&group[i+1+j], 0)
-			}
-			return
-		}
-		done <- aws.ToString(group[i].ReceiptHandle)
-	}
-}
-
-// take hands a message in, and holds it while that cannot be done now: each time that it is received counts, and after a number of them
-// SQS takes it for one that cannot be read. If it was not taken, it is to come again after a time.
-func (b *Inbox) take(ctx context.Context, m *types.Message) (again time.Duration, taken bool) {
-	begun := time.Now()
-	held := begun
+// hands hands a message in. It stays in hand while that cannot be done now, however long the wait is: each time that it is received
+// counts, and after a number of them SQS takes it for one that cannot be read. If it was not taken, it is to come again after a time.
+func (b *Inbox) hands(ctx context.Context, m *message, h *hands) (again time.Duration, taken bool) {
 	for pace := time.Second; ctx.Err() == nil; pace = min(2*pace, later) {
-		r, err := b.request(ctx, m)
+		r, err := b.request(ctx, &m.Message)
 		if err != nil {
 			b.Unread(aws.ToString(m.MessageId), err)
 			return later, false
 		}
 		own := r.Header.Get(keyHeader) == aws.ToString(m.MessageId)
-		a := b.Hand(r)
-		switch {
-		case a.Status < 300, own && a.Status == http.StatusUnprocessableEntity:
-			return 0, true // under the message's own id nothing but the message was stored, though it would be stored otherwise now
-		case a.Status < 500 && a.Status != http.StatusTooManyRequests:
+		a, err := b.safely(r, m)
+		if err != nil {
+			b.Failed(err)
 			return later, false
-		case a.Wait > longest, time.Since(begun) > mostHeld:
-			return min(a.Wait, mostHeld), false
 		}
-		if !pause(ctx, max(a.Wait, pace)) {
-			break
+		left := mostHeld - time.Since(m.since)
+		switch {
+		case a.Status >= 200 && a.Status < 300, own && a.Status == http.StatusUnprocessableEntity:
+			return 0, true // under the message's own id nothing but the message was stored, though it would be stored otherwise now
+		case a.Status >= 300 && a.Status < 500 && a.Status != http.StatusTooManyRequests:
+			return later, false
+		case left <= 0:
+			return min(a.Wait, mostLeft), false
 		}
-		if time.Since(held) > lengthen {
-			held = time.Now()
-			b.unsee(ctx, m, unseen)
-		}
+		wait := min(max(a.Wait, pace), seldom)
+		pause(ctx, min(wait+wait*time.Duration(h.before(m))/most, left))
 	}
 	return 0, false
 }
 
-// giveBack has a message come again after a time.
-func (b *Inbox) giveBack(m *types.Message, after time.Duration) {
-	b.unsee(context.Background(), m, after)
+// safely is Hand that does not end the process by a panic: the message would come again, and end the next one.
+func (b *Inbox) safely(r *http.Request, m *message) (a Answer, err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			err = &PanicError{aws.ToString(m.MessageId), v, debug.Stack()}
+		}
+	}()
+	return b.Hand(r), nil
 }
 
-func (b *Inbox) unsee(ctx context.Context, m *types.Message, long time.Duration) {
-	ctx, cancel := context.WithTimeout(ctx, asking)
-	defer cancel()
-	_, err := b.Queue.ChangeMessageVisibility(ctx, &sqs.ChangeMessageVisibilityInput{QueueUrl: &b.URL, ReceiptHandle: m.ReceiptHandle, VisibilityTimeout: int32(long / time.Second)})
-	if err != nil && ctx.Err() == nil { // it comes again by itself
-		b.Failed(fmt.Errorf("hold a message of %s: %w", b.URL, err))
-	}
-}
-
-// deletes deletes what was taken, together. A message that is not deleted comes again, and is found to be stored.
-func (b *Inbox) deletes(done <-chan string) {
-	for receipt := range done {
-		in := &sqs.DeleteMessageBatchInput{QueueUrl: &b.URL}
-		for more := true; more; {
-			in.Entries = append(in.Entries, types.DeleteMessageBatchRequestEntry{Id: aws.String(fmt.Sprint(len(in.Entries))), ReceiptHandle: aws.String(receipt)})
-			if more = len(in.Entries) < inBatch; more {
-				select {
-				case receipt, more = <-done:
-				default:
-					more = false
-				}
-			}
-		}
-		ctx, cancel := context.WithTimeout(context.Background(), asking)
-		out, err := b.Queue.DeleteMessageBatch(ctx, in)
-		cancel()
-		if err == nil && len(out.Failed) > 0 {
-			err = errors.New(cmp.Or(aws.ToString(out.Failed[0].Message), aws.ToString(out.Failed[0].Code)))
-		}
-		if err != nil {
-			b.Failed(fmt.Errorf("delete messages of %s: %w", b.URL, err))
-		}
-	}
-}
-
-func pause(ctx context.Context, d time.Duration) bool {
+func pause(ctx context.Context, d time.Duration) {
 	t := time.NewTimer(d)
 	defer t.Stop()
 	select {
 	case <-ctx.Done():
-		return false
 	case <-t.C:
-		return true
 	}
 }

@@ -77,12 +77,14 @@ type hasty struct {
 	refused *atomic.Int64
 }
 
-func (h hasty) ChangeMessageVisibility(ctx context.Context, in *sqs.ChangeMessageVisibilityInput, o ...func(*sqs.Options)) (*sqs.ChangeMessageVisibilityOutput, error) {
-	if in.VisibilityTimeout == 30 {
-		in.VisibilityTimeout = 0
-		h.refused.Add(1)
+func (h hasty) ChangeMessageVisibilityBatch(ctx context.Context, in *sqs.ChangeMessageVisibilityBatchInput, o ...func(*sqs.Options)) (*sqs.ChangeMessageVisibilityBatchOutput, error) {
+	for i := range in.Entries {
+		if in.Entries[i].VisibilityTimeout == 30 {
+			in.Entries[i].VisibilityTimeout = 0
+			h.refused.Add(1)
+		}
 	}
-	return h.Client.ChangeMessageVisibility(ctx, in, o...)
+	return h.Client.ChangeMessageVisibilityBatch(ctx, in, o...)
 }
 
 func (p *post) hand(r *http.Request) inbox.Answer {
@@ -324,16 +326,17 @@ func (q *oneMessage) DeleteMessageBatch(context.Context, *sqs.DeleteMessageBatch
 	return &sqs.DeleteMessageBatchOutput{}, nil
 }
 
-func (q *oneMessage) ChangeMessageVisibility(_ context.Context, in *sqs.ChangeMessageVisibilityInput, _ ...func(*sqs.Options)) (*sqs.ChangeMessageVisibilityOutput, error) {
-	q.unseen = append(q.unseen, in.VisibilityTimeout)
-	if in.VisibilityTimeout != 120 {
-		q.gone()
+func (q *oneMessage) ChangeMessageVisibilityBatch(_ context.Context, in *sqs.ChangeMessageVisibilityBatchInput, _ ...func(*sqs.Options)) (*sqs.ChangeMessageVisibilityBatchOutput, error) {
+	for _, e := range in.Entries {
+		if q.unseen = append(q.unseen, e.VisibilityTimeout); e.VisibilityTimeout != 120 {
+			q.gone()
+		}
 	}
-	return &sqs.ChangeMessageVisibilityOutput{}, nil
+	return &sqs.ChangeMessageVisibilityBatchOutput{}, nil
 }
 
-// While the deliveries' engine is away a message is held, and not received again; it is given back when it has to wait for long, and
-// when weir ends.
+// While the deliveries' engine is away a message is held, and not received again; it is given back when SQS takes it
+// back anyway, and when weir ends.
 func TestAMessageIsHeldWhileItCannotBeStored(t *testing.T) {
 	for name, tt := range map[string]struct {
 		answers func(since time.Duration) inbox.Answer
@@ -348,8 +351,19 @@ func TestAMessageIsHeldWhileItCannotBeStored(t *testing.T) {
 			}
 			return inbox.Answer{Status: 202}
 		}, 0, 1, -1, 11 * time.Minute},
-		"a quota of the day":    {func(time.Duration) inbox.Answer { return inbox.Answer{Status: 429, Wait: 3 * time.Hour} }, 0, 0, 3 * 3600, time.Second},
-		"a quota of the month":  {func(time.Duration) inbox.Answer { return inbox.Answer{Status: 429, Wait: 300 * time.Hour} }, 0, 0, 11 * 3600, time.Second},
+		"a quota of the day": {func(since time.Duration) inbox.Answer {
+			if since < 3*time.Hour {
+				return inbox.Answer{Status: 429, Wait: 3*time.Hour - since}
+			}
+			return inbox.Answer{Status: 202}
+		}, 0, 1, -1, 3*time.Hour + time.Minute},
+		"a quota of the month": {func(time.Duration) inbox.Answer { return inbox.Answer{Status: 429, Wait: 300 * time.Hour} }, 0, 0, 55 * 60, 12 * time.Hour},
+		"a limit that is raised": {func(since time.Duration) inbox.Answer {
+			if since < time.Hour {
+				return inbox.Answer{Status: 429, Wait: 300 * time.Hour}
+			}
+			return inbox.Answer{Status: 202}
+		}, 0, 1, -1, 66 * time.Minute},
 		"weir ends":             {func(time.Duration) inbox.Answer { return inbox.Answer{Status: 503} }, 5 * time.Minute, 0, 0, 6 * time.Minute},
 		"it will never be":      {func(time.Duration) inbox.Answer { return inbox.Answer{Status: 400} }, 0, 0, 30, time.Second},
 		"away for half the day": {func(time.Duration) inbox.Answer { return inbox.Answer{Status: 503} }, 0, 0, 0, 12 * time.Hour},
@@ -382,55 +396,4 @@ func TestAMessageIsHeldWhileItCannotBeStored(t *testing.T) {
 			})
 		})
 	}
-}
-
-// SQS gives several messages of a group at once: those behind one that is not taken are given back with it.
-func TestNoneOvertakesInABatch(t *testing.T) {
-	ctx, cancel := context.WithCancel(t.Context())
-	q := &batch{gone: cancel}
-	var taken []string
-	(&inbox.Inbox{Queue: q, URL: "http://q/1/requests.fifo", Failed: func(error) {}, Hand: func(r *http.Request) inbox.Answer {
-		key := r.Header.Get("Idempotency-Key")
-		if key == "m-1" {
-			return inbox.Answer{Status: 400}
-		}
-		taken = append(taken, key)
-		return inbox.Answer{Status: 202}
-	}}).Run(ctx)
-	if !slices.Equal(taken, []string{"m-0"}) || !slices.Equal(q.back, []string{"m-1 30", "m-2 0"}) {
-		t.Errorf("taken %v, given back %v", taken, q.back)
-	}
-}
-
-// batch is a queue that gives three messages of a group at once.
-type batch struct {
-	inbox.Queue
-	gone  func()
-	given bool
-	back  []string
-}
-
-func (q *batch) ReceiveMessage(ctx context.Context, _ *sqs.ReceiveMessageInput, _ ...func(*sqs.Options)) (*sqs.ReceiveMessageOutput, error) {
-	if q.given {
-		<-ctx.Done()
-		return nil, ctx.Err()
-	}
-	q.given = true
-	var out sqs.ReceiveMessageOutput
-	for i := range 3 {
-		id := aws.String(fmt.Sprint("m-", i))
-		out.Messages = append(out.Messages, types.Message{Body: aws.String(fmt.Sprintf(letter, "x")), MessageId: id, ReceiptHandle: id, Attributes: map[string]string{"MessageGroupId": "a"}})
-	}
-	return &out, nil
-}
-
-func (q *batch) DeleteMessageBatch(context.Context, *sqs.DeleteMessageBatchInput, ...func(*sqs.Options)) (*sqs.DeleteMessageBatchOutput, error) {
-	return &sqs.DeleteMessageBatchOutput{}, nil
-}
-
-func (q *batch) ChangeMessageVisibility(_ context.Context, in *sqs.ChangeMessageVisibilityInput, _ ...func(*sqs.Options)) (*sqs.ChangeMessageVisibilityOutput, error) {
-	if q.back = append(q.back, fmt.Sprint(*in.ReceiptHandle, " ", in.VisibilityTimeout)); len(q.back) == 2 {
-		q.gone()
-	}
-	return &sqs.ChangeMessageVisibilityOutput{}, nil
 }

@@ -36,6 +36,11 @@ func readRequests(d *decoder, n *node, v *Deliveries) {
 	v.Requests = &r
 }
 
+// OwnedBy reports whether the owner may call by tokens: it has one of them, or nobody needs any.
+func (r *Requests) OwnedBy(tokens []auth.TokenConfig) bool {
+	return len(tokens) == 0 || slices.ContainsFunc(tokens, func(t auth.TokenConfig) bool { return t.Name == r.Owner })
+}
+
 // checkRequests complains of a queue that is another one, too, and of an owner that may call nothing.
 func (d *decoder) checkRequests(root *node, f *document) {
 	if f.Deliveries == nil || f.Deliveries.Requests == nil {
@@ -45,9 +50,8 @@ func (d *decoder) checkRequests(root *node, f *document) {
 	if aws := f.Deliveries.AWS; aws != nil && aws.Queue == r.Queue {
 		d.Bad(at.Get("queue"), "name another one", "is the queue by which weirs hear of what is due")
 	}
-	all := f.Callable.Tokens
-	switch known := slices.ContainsFunc(all, func(t auth.TokenConfig) bool { return t.Name == r.Owner }); {
-	case len(all) == 0 || known:
+	switch {
+	case r.OwnedBy(f.Callable.Tokens):
 	case r.Owner == "":
 		d.Bad(at, "write owner: NAME, of one of tokens", "has no owner, and without one nothing may be called here")
 	default:

@@ -2,14 +2,42 @@ package proxy
 
 import (
 	"net/http"
+	"time"
 
 	"github.com/seed1158cd35/weir/httpx"
 	"github.com/seed1158cd35/weir/internal/refuse"
+	"github.com/seed1158cd35/weir/outcome"
 )
 
 // HandIn stores a request that came in at no listener, for a caller by its name, and answers it as such a caller is answered. Who let
-// it in has seen whose it is. Its route must deliver.
+// it in has seen whose it is. Its route must deliver. There is always an answer: 503 if the request's context ended before there was
+// another one.
 func (p *Proxy) HandIn(w http.ResponseWriter, r *http.Request, caller string) {
+	a := &replied{ResponseWriter: w}
+	if p.handIn(a, r, caller); !a.is {
+		f := &refuse.Facts{Status: http.StatusServiceUnavailable, Code: refuse.ServiceUnavailable, Wait: time.Second, Message: "the request was not stored: its context ended"}
+		f.RetryAfter(w.Header())
+		f.Write(w)
+	}
+}
+
+// A replied knows whether there is an answer.
+type replied struct {
+	http.ResponseWriter
+	is bool
+}
+
+func (a *replied) WriteHeader(status int) {
+	a.is = a.is || status >= http.StatusOK
+	a.ResponseWriter.WriteHeader(status)
+}
+
+func (a *replied) Write(b []byte) (int, error) {
+	a.is = true
+	return a.ResponseWriter.Write(b)
+}
+
+func (p *Proxy) handIn(w http.ResponseWriter, r *http.Request, caller string) {
 	t := p.table.Load()
 	id := correlationOf(r)
 	w.Header()[httpx.CorrelationHeader] = []string{id}
@@ -49,5 +77,12 @@ func (t *table) handedIn(r *http.Request, who guest) (*trip, *refuse.Facts) {
 func (p *Proxy) Unread(id string, err error) {
 	if to := p.later.Load(); to != nil {
 		(*to).Refused(NotAccepted{Why: notRead, Correlation: id, Err: err})
+	}
+}
+
+// Panicked tells of a request that was handed in, over which weir panicked.
+func (p *Proxy) Panicked(id string, err error) {
+	if to := p.later.Load(); to != nil {
+		(*to).Refused(NotAccepted{Why: notSound, Correlation: id, Err: err, facts: &refuse.Facts{Status: http.StatusInternalServerError, Fault: outcome.System}})
 	}
 }

@@ -40,6 +40,7 @@ const (
 	notThere      = "queue"          // the queue does not answer
 	notRouted     = "route"          // it was handed in by a message, and no route delivers it later
 	notRead       = "message"        // a message is no request
+	notSound      = "panic"          // it was handed in by a message, and weir panicked over it
 )
 
 // System reports whether it is weir's own fault.

@@ -3,11 +3,13 @@ package serve
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"reflect"
 	"slices"
 
 	"github.com/seed1158cd35/weir/internal/connlimit"
+	"github.com/seed1158cd35/weir/internal/doc"
 	"github.com/seed1158cd35/weir/sidecar/config"
 	"github.com/seed1158cd35/weir/sidecar/proxy"
 	"github.com/seed1158cd35/weir/sidecar/status"
@@ -54,6 +56,9 @@ func (s *Server) reload() error {
 	}
 	if err == nil {
 		err = s.unseen(next)
+	}
+	if err == nil {
+		err = s.disowned(next)
 	}
 	var e entry
 	if err == nil {
@@ -104,6 +109,22 @@ func (s *Server) unseen(next *config.File) error {
 		return fmt.Errorf(wants, "decide.client_ca", "tls")
 	}
 	return nil
+}
+
+// disowned says that the owner of a queue's requests could hand in nothing any more: who that is is decided at a start, who has a
+// token now. Every message would be refused, and die.
+func (s *Server) disowned(next *config.File) error {
+	if s.file.Deliveries == nil || s.file.Deliveries.Requests == nil {
+		return nil
+	}
+	r := s.file.Deliveries.Requests
+	switch {
+	case r.OwnedBy(next.Callable.Tokens):
+		return nil
+	case r.Owner == "":
+		return errors.New("deliveries.requests.owner: there is none until a new start, and with tokens nothing may be called here without one; start weir anew")
+	}
+	return fmt.Errorf("deliveries.requests.owner: it is %s until a new start, and tokens has none of that name any more; keep that token, or start weir anew", doc.Quote(r.Owner))
 }
 
 // names are those of the file's upstreams, and of what stands for their callers.

@@ -16,6 +16,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 
 	"github.com/seed1158cd35/weir/delivery/inbox"
+	"github.com/seed1158cd35/weir/outcome"
 	"github.com/seed1158cd35/weir/sidecar/config"
 )
 
@@ -68,16 +69,26 @@ func (s *Server) openInbox(c *config.Requests, d *deliveries) error {
 	} else if err != nil {
 		s.log.Error("deliveries", "error", err.Error())
 	}
-	b.Failed = func(err error) { d.worker.Events.Error("requests", "", err) }
-	b.Unread = s.proxy.Unread
-	b.Hand = func(r *http.Request) inbox.Answer {
-		w := handed{header: make(http.Header)}
-		s.proxy.HandIn(&w, r, c.Owner)
-		wait, _ := strconv.Atoi(w.header.Get("Retry-After"))
-		return inbox.Answer{Status: w.status, Wait: time.Duration(wait) * time.Second}
+	b.Failed = func(err error) {
+		if p, is := errors.AsType[*inbox.PanicError](err); is {
+			s.log.Error("panic", "fault", outcome.System.String(), "id", p.ID, "stack", string(p.Stack))
+			s.proxy.Panicked(p.ID, err)
+			return
+		}
+		d.worker.Events.Error("requests", "", err)
 	}
+	b.Unread = s.proxy.Unread
+	b.Hand = func(r *http.Request) inbox.Answer { return s.handIn(r, c.Owner) }
 	d.inbox = b
 	return nil
+}
+
+// handIn hands in a request of the queue's.
+func (s *Server) handIn(r *http.Request, owner string) inbox.Answer {
+	w := handed{header: make(http.Header)}
+	s.proxy.HandIn(&w, r, owner)
+	wait, _ := strconv.Atoi(w.header.Get("Retry-After"))
+	return inbox.Answer{Status: w.status, Wait: time.Duration(wait) * time.Second}
 }
 
 // handed is the answer to a request that was handed in, whose body nobody reads.
@@ -89,7 +100,7 @@ type handed struct {
 func (h *handed) Header() http.Header { return h.header }
 
 func (h *handed) WriteHeader(status int) {
-	if h.status == 0 {
+	if h.status == 0 && status >= http.StatusOK { // 1xx is no answer
 		h.status = status
 	}
 }

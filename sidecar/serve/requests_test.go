@@ -2,14 +2,17 @@ package serve
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -98,6 +101,66 @@ func TestRequestsFromAQueue(t *testing.T) {
 	if n := len(m.letters()); n != 1 {
 		t.Errorf("%d were delivered", n)
 	}
+	// So is one over which weir panics.
+	m.run.deliveries.inbox.Failed(&inbox.PanicError{ID: "m-1", Value: "no such thing"})
+	m.counts(`weir_delivery_refused_total{upstream="",why="panic"}`)
+}
+
+// What is handed in is answered as stored, or not: also when weir ends meanwhile, and by who counts its callers.
+func TestWhatIsHandedInHasAnAnswer(t *testing.T) {
+	m := newMailbox(t, "true", "    callers: true\n", "callers: {limits: {global: off, user-day: off, user: {rate: 1/h, burst: 1, scope: user}}}")
+	hand := func(ctx context.Context) int {
+		r := httptest.NewRequestWithContext(ctx, "POST", "/box/x", strings.NewReader("x"))
+		r.Host = "localhost"
+		r.Header.Set("Prefer", "respond-async")
+		return m.run.handIn(r, "").Status
+	}
+	ended, end := context.WithCancel(t.Context())
+	end()
+	if got := hand(ended); got != 503 {
+		t.Errorf("with a context that has ended: %d, want 503", got)
+	}
+	if got := hand(t.Context()); got != 202 {
+		t.Errorf("%d, want 202", got)
+	}
+	if got := hand(t.Context()); got != 429 {
+		t.Errorf("beyond what its caller may have: %d, want 429", got)
+	}
+	m.run.models.counted().Drain()
+	if got := hand(t.Context()); got != 503 && got != 429 {
+		t.Errorf("while weir ends: %d, want one that is tried again", got)
+	}
+}
+
+// The owner of a queue's requests is that of the start: a reload that takes its token away is refused, or all its messages would die.
+func TestAReloadKeepsTheOwnerOfAQueue(t *testing.T) {
+	t.Setenv("AWS_ACCESS_KEY_ID", "id")
+	t.Setenv("AWS_SECRET_ACCESS_KEY", "secret")
+	t.Setenv("WEIR_TEST_APP", "token-of-the-app")
+	queues := servers.Fauxqs(t)
+	at := queues.Endpoint() + "/000000000000/requests"
+	c := sqs.New(sqs.Options{Region: "us-east-1", BaseEndpoint: aws.String(queues.Endpoint()), Credentials: credentials.NewStaticCredentialsProvider("id", "secret", "")})
+	if _, err := (&inbox.Inbox{Queue: c, URL: at}).Init(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "weir.yaml")
+	put := func(tokens, owner string) {
+		t.Helper()
+		text := fmt.Sprintf("listen: 127.0.0.1:0\nadmin: off\n%sdeliveries: {file: deliveries.db, requests: {queue: '%s', region: us-east-1%s}}\nupstreams: {box: {url: 'http://box.test'}}\n", tokens, at, owner)
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	put("tokens: {app: {env: WEIR_TEST_APP}}\n", ", owner: app")
+	s := startWith(t, file, os.LookupEnv)
+	put("tokens: {other: {env: WEIR_TEST_APP}}\n", ", owner: other")
+	s.reload <- syscall.SIGHUP
+	if got := fmt.Sprint(s.log.waitFor(t, "reload: nothing was changed")["error"]); !strings.Contains(got, `it is "app" until a new start`) || !strings.Contains(got, "keep that token") {
+		t.Errorf("renamed: %s", got)
+	}
+	put("", "") // without tokens everybody may call
+	s.reload <- syscall.SIGHUP
+	s.log.waitFor(t, "reloaded")
 }
 
 // counts waits until a metric is there.
