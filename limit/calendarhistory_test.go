@@ -271,7 +271,7 @@ func (h *yearbook) settle() error {
 		if len(h.waiting) == 0 {
 			break
 		}
-		if err := h.advance(h.waiting[0].told); err != nil {
+		if err := h.advance(max(h.now, h.waiting[0].told)); err != nil { // who was told long ago has not looked since
 			return err
 		}
 	}
