@@ -236,7 +236,7 @@ type seen struct {
 func (k *kills) drained() {
 	p := k.start()
 	left := time.Now()
-	for k.waiting(p) {
+	for k.waiting(p) || len(k.ended(p)) < len(k.accepted) { // one that was being sent may wait again between two looks
 		if time.Since(left) > 4*time.Minute {
 			var page struct{ Deliveries []json.RawMessage }
 			k.get(p, "/v1/deliveries?limit=5&oldest=true&status=queued", &page)
@@ -246,22 +246,7 @@ func (k *kills) drained() {
 		watchdog.Moved() // no longer than above
 		<-time.After(100 * time.Millisecond)
 	}
-	all := make(map[string]seen)
-	for _, status := range []delivery.Status{delivery.Completed, delivery.Failed} {
-		for cursor := ""; ; {
-			var page struct {
-				Deliveries []seen
-				Next       string
-			}
-			k.get(p, "/v1/deliveries?limit=1000&status="+string(status)+"&cursor="+url.QueryEscape(cursor), &page)
-			for _, d := range page.Deliveries {
-				all[d.ID] = d
-			}
-			if cursor = page.Next; cursor == "" {
-				break
-			}
-		}
-	}
+	all := k.ended(p)
 	if len(all) != len(k.accepted) {
 		k.Errorf("%d deliveries of %d requests", len(all), len(k.accepted))
 	}
@@ -312,6 +297,28 @@ func (k *kills) waiting(p *process) bool {
 		}
 	}
 	return false
+}
+
+// ended are all deliveries that were sent, or are dead letters, by their ids.
+func (k *kills) ended(p *process) map[string]seen {
+	k.Helper()
+	all := make(map[string]seen)
+	for _, status := range []delivery.Status{delivery.Completed, delivery.Failed} {
+		for cursor := ""; ; {
+			var page struct {
+				Deliveries []seen
+				Next       string
+			}
+			k.get(p, "/v1/deliveries?limit=1000&status="+string(status)+"&cursor="+url.QueryEscape(cursor), &page)
+			for _, d := range page.Deliveries {
+				all[d.ID] = d
+			}
+			if cursor = page.Next; cursor == "" {
+				break
+			}
+		}
+	}
+	return all
 }
 
 func (k *kills) get(p *process, what string, to any) {
