@@ -155,3 +155,28 @@ func TestWhatIsHandedInBehindALimitIsNotRead(t *testing.T) {
 		}
 	})
 }
+
+// What no limit holds is sent at once, whatever waits behind one: it is not left to the next look.
+func TestOthersAreSentAtOnceWhileAKindWaits(t *testing.T) {
+	p := weir.Policy{
+		Operations: []weir.Operation{{Name: "slow", Path: "/base/slow"}, {Name: "quick", Path: "/base/quick"}},
+		Limits:     []limit.Limit{{Name: "slow", Rate: bucket.Rate{Amount: 1, Per: time.Hour, Burst: 1}, Operations: []string{"slow"}}},
+	}
+	play(t, p, nil, func(s *site) {
+		hand := func(path, body string) delivery.Delivery {
+			r := message(body)
+			r.Path = path
+			return s.accept(r)
+		}
+		for i := range 3 {
+			hand("/slow", fmt.Sprint("slow ", i))
+		}
+		s.sleep(10 * time.Second)
+		d := hand("/quick", "quick")
+		s.sleep(10 * time.Millisecond)
+		s.is(d.ID, delivery.Completed, 1)
+		if n := s.counts(delivery.Completed); n != 2 {
+			t.Errorf("%d were delivered, want one of each kind", n)
+		}
+	})
+}
