@@ -232,12 +232,13 @@ func TestMetricsThatNobodyTakes(t *testing.T) {
 func TestSinceWhenSeriesCount(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
-		values := map[string]float64{"a": 5}
+		var values atomic.Pointer[map[string]float64]
+		values.Store(&map[string]float64{"a": 5})
 		to := new(away)
 		meter := NewMeter(Metrics{Every: time.Minute, To: to, Gather: func() ([]*dto.MetricFamily, error) {
 			f := &dto.MetricFamily{Name: new("c_total"), Type: dto.MetricType_COUNTER.Enum()}
 			for _, of := range []string{"a", "b"} {
-				if v, ok := values[of]; ok {
+				if v, ok := (*values.Load())[of]; ok {
 					f.Metric = append(f.Metric, &dto.Metric{Label: []*dto.LabelPair{{Name: new("of"), Value: &of}}, Counter: &dto.Counter{Value: &v}})
 				}
 			}
@@ -248,7 +249,7 @@ func TestSinceWhenSeriesCount(t *testing.T) {
 		}
 		for _, next := range []map[string]float64{{"a": 7, "b": 1}, {"a": 2, "b": 1}, {"b": 1}, {"a": 9, "b": 1}} {
 			time.Sleep(time.Minute + time.Millisecond)
-			values = next
+			values.Store(&next)
 		}
 		meter.Close(t.Context())
 		got := ""
