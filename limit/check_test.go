@@ -16,7 +16,7 @@ import (
 // limit allows.
 type level struct {
 	rate, burst, left *big.Rat // units per nanosecond, units, units
-	slack             *big.Rat // one nanosecond's worth, and one place of the axis
+	slack             *big.Rat // one nanosecond's worth, or one place of the axis
 	now, paused       time.Duration
 }
 
@@ -64,16 +64,10 @@ func (v *level) pace(now time.Duration, perSecond float64) {
 	v.rate.Quo(v.rate, units(int64(time.Second)))
 }
 
-// set changes rate and burst. The places of the axis stay as they were made,
-// which makes the slack at most one of them.
-func (v *level) set(now time.Duration, r bucket.Rate, place *big.Rat) {
+// set changes rate and burst.
+func (v *level) set(now time.Duration, r bucket.Rate) {
 	v.advance(now)
 	v.rate = big.NewRat(r.Amount, int64(r.Per))
-	for _, s := range []*big.Rat{v.rate, place} {
-		if s.Cmp(v.slack) > 0 {
-			v.slack.Set(s)
-		}
-	}
 	v.burst = units(r.Full())
 	v.advance(now)
 }

@@ -173,19 +173,36 @@ func (l *Line) Shut() Line {
 }
 
 // Pace lets the line run at another rate, at most the configured one. It is how
-// a rate that learns is applied.
+// a rate that learns is applied. The slowest that a line runs is a place in four seconds.
 func (l *Line) Pace(now time.Duration, perSecond float64) Line {
 	next := l.onward(now)
-	places := perSecond / float64(time.Second) * float64(l.unit) * one
-	switch {
-	case !(places > 1): // NaN too
-		next.speed = 1
-	case places >= float64(l.full):
-		next.speed = l.full
-	default:
-		next.speed = uint64(places)
-	}
+	next.speed = max(1, min(paceOf(l.unit, perSecond), l.full))
 	return next
+}
+
+// paceOf is unit places per interval of a rate, rounded down. The product of floating point
+// is rounded up where it comes out even, so that a line at a half of its rate would be a place
+// ahead after half a year.
+func paceOf(unit int64, perSecond float64) uint64 {
+	if !(perSecond > 0) { // NaN too
+		return 0
+	}
+	frac, exp := math.Frexp(min(perSecond, math.MaxFloat64))
+	hi, lo := bits.Mul64(uint64(frac*(1<<53)), uint64(unit)) // of 2^(53-exp) seconds, and exact
+	if up := exp - 53 + 32; up >= 0 {
+		if up > 63 || hi>>(64-up) > 0 {
+			return math.MaxUint64
+		}
+		hi, lo = hi<<up|lo>>(64-up), lo<<up
+	} else {
+		down := uint(-up)
+		hi, lo = hi>>down, hi<<(64-down)|hi>>(down-64)|lo>>down
+	}
+	if hi >= uint64(time.Second) {
+		return math.MaxUint64
+	}
+	q, _ := bits.Div64(hi, lo, uint64(time.Second))
+	return q
 }
 
 // Change gives the line another rate and burst. What is spoken for stays spoken

@@ -1,6 +1,7 @@
 package bucket
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"math/big"
@@ -194,6 +195,37 @@ func TestPaceKeepsWithinBounds(t *testing.T) {
 	early = early.Pace(-time.Hour, 0)
 	if wait := early.Wait(-time.Hour, 1<<61); wait != Never {
 		t.Errorf("before instant 0 a place that never comes is %v away", wait)
+	}
+}
+
+// A pace that comes out even on the axis is rounded up by floating point: a line would be
+// ahead of it by a place after a hundred days.
+func TestNoLineRunsFasterThanItsPace(t *testing.T) {
+	check := func(r Rate, perSecond float64) error {
+		l := NewLine(0, r)
+		want := new(big.Rat).Mul(new(big.Rat).SetFloat64(perSecond), big.NewRat(l.unit, int64(time.Second)))
+		want.Mul(want, big.NewRat(one, 1))
+		floor := new(big.Int).Quo(want.Num(), want.Denom())
+		if most := new(big.Int).SetUint64(l.full); floor.Cmp(most) > 0 {
+			floor = most
+		}
+		paced := l.Pace(0, perSecond)
+		if floor.Sign() > 0 && (!floor.IsUint64() || paced.speed != floor.Uint64()) {
+			return fmt.Errorf("%v at %v a second: speed %d, want %s", r, perSecond, paced.speed, want.FloatString(9))
+		}
+		return nil
+	}
+	cases(t, 20_000, func(rng *rand.Rand) error {
+		r := anyRate(rng)
+		pace := r.PerSecond() / float64(int64(1)<<rng.IntN(31))
+		return errors.Join(check(r, pace), check(r, pace*rng.Float64()), check(r, pace*rng.Float64()*1e3))
+	})
+	for _, pace := range []float64{math.SmallestNonzeroFloat64, 1e-300, 1e-20, 1, 1e19, 1e20, 1e300, math.MaxFloat64} {
+		for _, r := range rates {
+			if err := check(r, pace); err != nil {
+				t.Error(err)
+			}
+		}
 	}
 }
 
