@@ -6,7 +6,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"net/url"
 	"runtime/debug"
 	"sync/atomic"
 	"time"
@@ -20,8 +19,15 @@ const (
 	closed              // was ended while it waited
 )
 
-// bufferSize is the longest plain request, head and body together.
-const bufferSize = 4 << 10
+// bufferSize is the longest head of a plain request, and mostBody its longest body.
+const (
+	bufferSize = 4 << 10
+	mostBody   = 16 << 10
+)
+
+// arriving is how long the rest of a request is waited for, of which a part has come. It is net/http's to say what
+// becomes of one that comes slowly.
+const arriving = 10 * time.Millisecond
 
 // newborn is how long a connection that has said nothing yet is spared when the listener closes, as net/http spares
 // it: its request may be on its way.
@@ -31,10 +37,11 @@ const newborn = 5 * time.Second
 type conn struct {
 	l      *Listener
 	net    net.Conn
-	base   context.Context // values of the connection
+	base   context.Context // values of the connection; nothing ends it
 	remote string
 	state  atomic.Int32
 	born   time.Time
+	ended  <-chan struct{}          // closed when all calls end; nil if they do not
 	cause  atomic.Pointer[lifetime] // of the request that is being served; nil for none
 
 	buf        []byte
@@ -42,8 +49,10 @@ type conn struct {
 	heads      memory
 	request    http.Request // of which each is made
 	answer     answer
-	readUntil  time.Time // the deadline for reads that is set; zero for none
-	writeUntil time.Time
+	later      *time.Timer // has the present request's caller watched; nil until somebody asks for that
+	readUntil  time.Time   // the deadline for reads that is set; zero for none
+	writeUntil time.Time   // that for writes
+	writeBy    time.Time   // when the handler wants its writes to have ended; zero if at any time
 }
 
 func newConn(l *Listener, n net.Conn) *conn {
@@ -52,10 +61,16 @@ func newConn(l *Listener, n net.Conn) *conn {
 
 // endIfIdle closes a connection that waits for a request. The next one may have come, and not have been read.
 func (c *conn) endIfIdle() {
-	if c.state.CompareAndSwap(idle, closed) || time.Since(c.born) > newborn && c.state.CompareAndSwap(fresh, closed) {
+	switch {
+	case c.state.CompareAndSwap(idle, closed), time.Since(c.born) > newborn && c.state.CompareAndSwap(fresh, closed):
 		_ = c.net.Close()
+	case c.state.Load() == fresh:
+		c.hurry()
 	}
 }
+
+// hurry has a connection that has said nothing yet wait no longer than it is spared.
+func (c *conn) hurry() { _ = c.net.SetReadDeadline(c.born.Add(newborn)) }
 
 // gone says to who serves a request that its caller has left.
 func (c *conn) gone() {
@@ -67,23 +82,33 @@ func (c *conn) gone() {
 // serve serves requests until one is not plain, or there are no more.
 func (c *conn) serve() {
 	defer c.l.leave(c)
-	c.base = context.WithValue(context.WithValue(context.Background(), http.ServerContextKey, c.l.server), http.LocalAddrContextKey, c.net.LocalAddr())
+	base := context.Background()
+	if of := c.l.server.BaseContext; of != nil {
+		base = of(c.l)
+	}
+	defer context.AfterFunc(base, c.gone)()
+	c.base = context.WithValue(context.WithValue(context.WithoutCancel(base), http.ServerContextKey, c.l.server), http.LocalAddrContextKey, c.net.LocalAddr())
 	if with := c.l.server.ConnContext; with != nil {
 		c.base = with(c.base, c.net)
 	}
+	c.ended = base.Done()
+	c.answer.conn = c
 	c.request = http.Request{Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, RemoteAddr: c.remote}
 	c.buf = make([]byte, bufferSize+1) // one for what is read while a caller is watched
 	for c.next() {
 		h, ok := c.heads.parse(c.buf[:c.have], c.l.lines)
-		if !ok || h.size+h.length > bufferSize || !c.whole(h.size+h.length) {
-			c.handOver()
+		if !ok {
+			c.handOver(c.buf[:c.have])
 			return
 		}
-		if !c.respond(h) {
-			_ = c.net.Close()
+		body, whole := c.body(h)
+		if !whole {
+			c.handOver(append(c.buf[:h.size:h.size], body...))
 			return
 		}
-		c.have = copy(c.buf, c.buf[h.size+h.length:c.have])
+		if !c.respond(h, body) {
+			break
+		}
 	}
 	_ = c.net.Close()
 }
@@ -93,6 +118,9 @@ func (c *conn) next() bool {
 	was := c.state.Load()
 	if was == fresh {
 		c.readBy(time.Now(), c.l.server.ReadHeaderTimeout)
+		if c.l.stopping() { // and may have looked at this connection before
+			c.hurry()
+		}
 		return c.read() && c.state.CompareAndSwap(fresh, busy)
 	}
 	// As net/http has it, which spares an empty line after a POST, too: some clients send one that nobody asked for.
@@ -118,9 +146,12 @@ const begun = 4
 
 // read reads what has come.
 func (c *conn) read() bool {
-	n, _ := c.net.Read(c.buf[c.have:bufferSize])
-	c.have += n
-	return n > 0
+	for {
+		n, err := c.net.Read(c.buf[c.have:bufferSize])
+		if c.have += n; n > 0 || err != nil {
+			return n > 0
+		}
+	}
 }
 
 // readBy bounds reads by about so much: one that is set already and is not over soon stays.
@@ -134,28 +165,40 @@ func (c *conn) readBy(now time.Time, d time.Duration) {
 	}
 }
 
-// whole waits for the rest of a request of so many bytes. If that does not come, or slowly, it is net/http's to say
-// what becomes of it.
-func (c *conn) whole(size int) bool {
-	if c.have >= size {
-		return true
+// body is the body of a request whose head has come, in memory of its own, and is taken out of the buffer with it. If it
+// has not come whole it is what has come.
+func (c *conn) body(h head) (body []byte, whole bool) {
+	if h.length > 0 {
+		body = make([]byte, h.length)
+	}
+	n := copy(body, c.buf[h.size:c.have])
+	if n == h.length {
+		c.have = copy(c.buf, c.buf[h.size+n:c.have])
+		return body, true
 	}
 	c.readUntil = time.Time{}
-	c.readBy(time.Now(), c.l.server.ReadHeaderTimeout)
-	n, err := io.ReadAtLeast(c.net, c.buf[c.have:bufferSize], size-c.have)
-	c.have += n
-	return err == nil
+	c.readBy(time.Now(), arriving)
+	more, err := io.ReadFull(c.net, body[n:])
+	c.readUntil, c.have = time.Time{}, 0
+	_ = c.net.SetReadDeadline(c.readUntil)
+	return body[:n+more], err == nil
 }
 
 // handOver leaves the connection to net/http, with all that has come.
-func (c *conn) handOver() {
+func (c *conn) handOver(first []byte) {
 	_ = c.net.SetDeadline(time.Time{})
 	select {
-	case c.l.ready <- &handed{Conn: c.net, first: c.buf[:c.have]}:
+	case c.l.ready <- &handed{Conn: c.net, first: first}:
 	case <-c.l.end:
 		_ = c.net.Close()
 	}
 }
+
+// A whole body is one that has come.
+type whole struct{ bytes.Reader }
+
+// Close is io.Closer's.
+func (*whole) Close() error { return nil }
 
 // A handed connection begins with what was read of it here.
 type handed struct {
@@ -186,35 +229,56 @@ func (h *handed) CloseWrite() error {
 	return nil
 }
 
-// respond answers a request, which is in the buffer whole, and reports whether there may be another.
-func (c *conn) respond(h head) (again bool) {
-	t := &lifetime{Context: c.base, conn: c}
+// respond answers a request, and reports whether there may be another.
+func (c *conn) respond(h head, body []byte) (again bool) {
+	t := &lifetime{conn: c}
+	t.Context, t.cancel = context.WithCancel(c.base)
 	c.cause.Store(t)
 	defer c.cause.Store(nil)
-	body := &whole{*bytes.NewReader(c.buf[h.size : h.size+h.length])}
+	select {
+	case <-c.ended: // before there was anything to end
+		t.cancel()
+	default:
+	}
 	r := c.request.WithContext(t)
-	r.Method, r.URL, r.RequestURI, r.Host = h.method, &url.URL{Path: h.path}, h.path, h.host
-	r.Header, r.Body, r.ContentLength = h.header, body, int64(h.length)
+	r.Method, r.URL, r.RequestURI, r.Host = h.method, h.url(), h.target, h.host
+	r.Header, r.Body, r.ContentLength = h.header, http.NoBody, int64(h.length)
+	if h.length > 0 {
+		r.Body = &whole{*bytes.NewReader(body)}
+	}
 	w := &c.answer
-	w.begin()
+	w.begin(h.method)
+	c.writeBy = time.Time{}
+	defer w.release()
 	answered := c.call(w, r)
 	stays := t.end()
-	body.Reset(nil) // the buffer is the next request's
 	if t.came {
 		c.buf[c.have] = t.ahead[0]
 		c.have++
 	}
-	if !answered {
-		return false
+	return answered && w.end(!stays) && stays
+}
+
+// write writes a piece of an answer. A deadline that is set already and is about the one that is wanted stays.
+func (c *conn) write(p []byte) error {
+	now, by := time.Now(), c.writeBy
+	if timeout := c.l.server.WriteTimeout; by.IsZero() && timeout > 0 {
+		by = now.Add(timeout)
 	}
-	last := !stays || c.l.stopping() || w.header.Get("Connection") != ""
-	now := time.Now()
-	if timeout := c.l.server.WriteTimeout; timeout > 0 && c.writeUntil.Sub(now) < timeout/2 {
-		c.writeUntil = now.Add(timeout)
-		_ = c.net.SetWriteDeadline(c.writeUntil)
+	switch spare := by.Sub(now) / 4; {
+	case by.IsZero():
+		by = time.Time{}
+	case !c.writeUntil.Before(by) && c.writeUntil.Sub(by) <= spare:
+		by = c.writeUntil
+	default:
+		by = by.Add(spare)
 	}
-	_, err := c.net.Write(w.bytes(now, last))
-	return err == nil && !last
+	if by != c.writeUntil {
+		c.writeUntil = by
+		_ = c.net.SetWriteDeadline(by)
+	}
+	_, err := c.net.Write(p)
+	return err
 }
 
 // call calls the handler, and reports false if it panicked: then there is no answer.
@@ -230,9 +294,3 @@ func (c *conn) call(w *answer, r *http.Request) (answered bool) {
 	c.l.server.Handler.ServeHTTP(w, r)
 	return true
 }
-
-// A whole body is one that has come.
-type whole struct{ bytes.Reader }
-
-// Close is io.Closer's.
-func (*whole) Close() error { return nil }

@@ -15,7 +15,7 @@ import (
 
 // waiting is a site whose handler waits for the end of a call, or for an hour.
 func waiting(ended chan error) *site {
-	s := open(true)
+	s := open(decisions)
 	s.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		select {
 		case <-r.Context().Done():
@@ -86,7 +86,7 @@ func TestACallThatWaitsIsAnswered(t *testing.T) {
 // A context that outlives its call has ended.
 func TestACallEndsWithItsAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := open(true)
+		s := open(decisions)
 		defer s.end()
 		late := make(chan context.Context, 1)
 		s.Handler = http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { late <- r.Context() })
@@ -99,7 +99,7 @@ func TestACallEndsWithItsAnswer(t *testing.T) {
 
 func TestSilenceEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := open(true)
+		s := open(decisions)
 		defer s.end()
 		for said, most := range map[string]time.Duration{"": 5 * time.Second, post: 2 * time.Minute, post[:len(post)-3]: time.Minute, post[:30]: time.Minute} {
 			c, begin := s.dial(t), time.Now()
@@ -117,7 +117,7 @@ func TestSilenceEnds(t *testing.T) {
 // A connection on which calls follow each other stays, however long each of them is awaited, within the patience.
 func TestCallsNowAndThenKeepTheConnection(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := open(true)
+		s := open(decisions)
 		defer s.end()
 		c := s.dial(t)
 		in := bufio.NewReader(c)
@@ -131,7 +131,7 @@ func TestCallsNowAndThenKeepTheConnection(t *testing.T) {
 
 func TestACallerWhoReadsNothingIsLeft(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := open(true)
+		s := open(decisions)
 		defer s.end()
 		c := s.dial(t)
 		_, _ = io.WriteString(c, post)
@@ -196,6 +196,76 @@ func TestWaitEndsWithItsContext(t *testing.T) {
 			t.Errorf("the call ended with %v after %v", err, time.Since(begin))
 		}
 		s.end()
+	})
+}
+
+// All calls end with the server's context, also those that begin when it has ended.
+func TestCallsEndWithTheirServer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ended := make(chan error, 1)
+		s := open(all)
+		s.Handler = http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+			select {
+			case <-r.Context().Done():
+			case <-time.After(time.Hour):
+			}
+			ended <- r.Context().Err()
+		})
+		defer s.end()
+		base, end := context.WithCancel(t.Context())
+		s.BaseContext = func(net.Listener) context.Context { return base }
+		c, begin := s.dial(t), time.Now()
+		time.AfterFunc(time.Second, end)
+		for range 2 {
+			_, _ = io.WriteString(c, get)
+			if err := <-ended; err != context.Canceled || time.Since(begin) != time.Second {
+				t.Errorf("a call ended with %v after %v", err, time.Since(begin))
+			}
+			answerOf(t, bufio.NewReader(c))
+		}
+	})
+}
+
+// A connection that has said nothing yet is spared for some seconds, as its request may be on its way, and no longer.
+func TestConnectionsThatSaidNothingHoldUpNoEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := open(all)
+		s.ReadHeaderTimeout = time.Hour
+		defer s.end()
+		speaks, silent := s.dial(t), s.dial(t)
+		synctest.Wait()
+		begin := time.Now()
+		time.AfterFunc(time.Second, func() { _, _ = io.WriteString(speaks, get) })
+		s.Close()
+		go func() { _, _ = io.Copy(io.Discard, silent) }()
+		if resp := answerOf(t, bufio.NewReader(speaks)); resp.StatusCode != http.StatusOK || !resp.Close {
+			t.Errorf("got %v", resp)
+		}
+		s.front.Wait(t.Context())
+		if took := time.Since(begin); took != newborn {
+			t.Errorf("the end took %v", took)
+		}
+	})
+}
+
+// A request whose body is long in coming is net/http's, and comes to it whole.
+func TestABodyThatIsLongInComing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := open(all)
+		defer s.end()
+		c, begin := s.dial(t), time.Now()
+		in := bufio.NewReader(c)
+		for _, pause := range []time.Duration{time.Millisecond, time.Second, time.Millisecond} {
+			_, _ = io.WriteString(c, post[:len(post)-3])
+			<-time.After(pause)
+			_, _ = io.WriteString(c, post[len(post)-3:])
+			if resp := answerOf(t, in); resp.ContentLength != int64(len("5 bytes")) {
+				t.Errorf("got %v", resp)
+			}
+		}
+		if took := time.Since(begin); took != 1002*time.Millisecond {
+			t.Errorf("it took %v", took)
+		}
 	})
 }
 

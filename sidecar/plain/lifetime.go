@@ -6,15 +6,18 @@ import (
 	"time"
 )
 
-// A lifetime is the context of a request: it ends with its answer, or when its caller leaves. That is looked for once
-// somebody waits for its end.
+// noticed is how long a caller who leaves may not be noticed: most calls have ended by then, and need not be watched.
+const noticed = 5 * time.Millisecond
+
+// A lifetime is the context of a request: it ends with its answer, or when its caller leaves. That is looked for if
+// somebody has asked for its end and it lasts.
 type lifetime struct {
-	context.Context // values of the connection
+	context.Context // ends with cancel; has the values of the connection
+	cancel          context.CancelFunc
 	conn            *conn
 
 	mu    sync.Mutex
-	done  chan struct{} // nil until somebody asks for it
-	err   error
+	timed bool          // the connection's timer is set for it
 	watch chan struct{} // closed when the watch is over; nil if there is none
 	ends  bool          // the request is answered, so the watch is to end
 	ahead [1]byte       // what the watch has read of the next request
@@ -22,48 +25,43 @@ type lifetime struct {
 	left  bool // the caller has
 }
 
-// Deadline is context.Context's. There is none.
-func (t *lifetime) Deadline() (time.Time, bool) { return time.Time{}, false }
-
-// Err is context.Context's.
-func (t *lifetime) Err() error {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.err
-}
-
-// Done is context.Context's. The first call begins to watch the caller.
+// Done is context.Context's. The first call has the caller watched.
 func (t *lifetime) Done() <-chan struct{} {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.done == nil {
-		t.done = make(chan struct{})
-		if t.err != nil {
-			close(t.done)
-		} else if !t.ends {
-			t.watch = make(chan struct{})
-			_ = t.conn.net.SetReadDeadline(time.Time{})
-			go t.look()
-		}
+	if !t.timed && !t.ends && t.Err() == nil {
+		t.timed = true
+		t.conn.lookLater()
 	}
-	return t.done
+	return t.Context.Done()
 }
 
-// cancel ends it.
-func (t *lifetime) cancel() {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.err != nil {
+// lookLater has the caller of the present request watched if that takes long. One timer does for all requests: when it
+// is over late, the next one is watched early, which harms nobody.
+func (c *conn) lookLater() {
+	if c.later != nil {
+		c.later.Reset(noticed)
 		return
 	}
-	if t.err = context.Canceled; t.done != nil {
-		close(t.done)
-	}
+	c.later = time.AfterFunc(noticed, func() {
+		if t := c.cause.Load(); t != nil {
+			t.look()
+		}
+	})
 }
 
 // look waits until the caller leaves, or sends the next request: then nobody knows any more.
 func (t *lifetime) look() {
-	defer close(t.watch)
+	t.mu.Lock()
+	if t.ends || t.watch != nil {
+		t.mu.Unlock()
+		return
+	}
+	watch := make(chan struct{})
+	t.watch = watch
+	_ = t.conn.net.SetReadDeadline(time.Time{})
+	t.mu.Unlock()
+	defer close(watch)
 	n, err := t.conn.net.Read(t.ahead[:])
 	t.mu.Lock()
 	t.came = n > 0
@@ -79,8 +77,11 @@ func (t *lifetime) look() {
 func (t *lifetime) end() (stays bool) {
 	t.mu.Lock()
 	t.ends = true
-	watch := t.watch
+	watch, timed := t.watch, t.timed
 	t.mu.Unlock()
+	if timed {
+		t.conn.later.Stop()
+	}
 	if watch != nil {
 		_ = t.conn.net.SetReadDeadline(time.Unix(1, 0))
 		<-watch

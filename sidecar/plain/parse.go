@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"net/http"
 	"net/textproto"
+	"net/url"
 	"slices"
 	"strings"
 
@@ -12,12 +13,13 @@ import (
 
 // A head is that of a plain request.
 type head struct {
-	line         int // of those that were named
-	method, path string
-	host         string
-	header       http.Header // without Host, as net/http has it
-	length       int         // of the body
-	size         int         // of the head itself, with the line that ends it
+	line           int // of those that were named
+	method, target string
+	address        url.URL
+	host           string
+	header         http.Header // without Host, as net/http has it
+	length         int         // of the body
+	size           int         // of the head itself, with the line that ends it
 }
 
 const mostFields = 64
@@ -50,24 +52,50 @@ func parse(b []byte, lines []string) (h head, ok bool) {
 		values = append(values, value)
 		h.header[name] = values[len(values)-1 : len(values) : len(values)]
 	}
-	if h.host == "" || h.header["Content-Length"] == nil {
+	if h.host == "" || h.length > mostBody {
 		return h, false
 	}
 	delete(h.header, "Host")
 	return h, true
 }
 
-// first reads the first line.
+// first reads the first line. All of them may be plain if none are named.
 func (h *head) first(line string, lines []string) bool {
 	said, ok := strings.CutSuffix(line, " HTTP/1.1")
 	if !ok {
 		return false
 	}
-	if h.line = slices.Index(lines, said); h.line < 0 {
+	if h.line = slices.Index(lines, said); h.line < 0 && len(lines) > 0 {
 		return false
 	}
-	h.method, h.path, ok = strings.Cut(said, " ")
-	return ok
+	h.method, h.target, ok = strings.Cut(said, " ")
+	return ok && slices.Contains(methods, h.method) && h.addresses()
+}
+
+// methods are those of requests that are plain.
+var methods = []string{http.MethodGet, http.MethodPost, http.MethodPut, http.MethodHead, http.MethodDelete, http.MethodPatch, http.MethodOptions}
+
+// addresses reads the target: a path, and perhaps a query, in letters that are no spaces.
+func (h *head) addresses() bool {
+	if h.target == "" || h.target[0] != '/' {
+		return false
+	}
+	for i := range len(h.target) {
+		if c := h.target[i]; c <= ' ' || c >= 0x7f || c == '#' {
+			return false
+		}
+	}
+	u, err := url.ParseRequestURI(h.target) // as net/http has it
+	if err == nil {
+		h.address = *u
+	}
+	return err == nil
+}
+
+// url is the address, which nobody else has.
+func (h *head) url() *url.URL {
+	u := h.address
+	return &u
 }
 
 // field reads a line: a name in the form that net/http gives it, and what it says. A line that goes on the one
@@ -148,6 +176,9 @@ func (m *memory) parse(b []byte, lines []string) (h head, ok bool) {
 	}
 	if h, ok = parse(b, lines); !ok {
 		return h, false
+	}
+	if len(lines) == 0 {
+		return h, true
 	}
 	if *m == nil {
 		*m = make(memory, len(lines))

@@ -23,6 +23,11 @@ import (
 
 const post = "POST /v1/acquire HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 5\r\n\r\nhello"
 
+const get = "GET /a?b=c HTTP/1.1\r\nHost: localhost\r\nX-Tenant: acme\r\n\r\n"
+
+// to is get with another target, and one more.
+func to(target string) string { return strings.Replace(get, "/a?b=c", target, 1) + get }
+
 // with is post with another line in its head.
 func with(lines string) string { return strings.Replace(post, "\r\n\r\n", "\r\n"+lines+"\r\n\r\n", 1) }
 
@@ -50,6 +55,9 @@ var oddities = []string{
 	with("A: " + strings.Repeat("b", 5000)), with(strings.TrimSuffix(strings.Repeat("A: b\r\n", 100), "\r\n")), with(many(70)), with(many(30)),
 	instead(": 5", ": 6000") + strings.Repeat("a", 5995) + post, instead(": 5", ": 3000") + strings.Repeat("a", 2995) + post, instead("5\r\n\r\nhello", "0\r\n\r\n") + post,
 	"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", "", "x", "POST", "POST /v1/acquire HTTP/1.1\r\n", "\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03",
+	get + post + get + get, "\r\n" + get + get, strings.Replace(get, "GET", "HEAD", 1) + get, strings.Replace(get, "GET", "DELETE", 1) + post, strings.Replace(get, "GET", "OPTIONS", 1), strings.Replace(get, "GET", "TRACE", 1), strings.Replace(get, "GET", "CONNECT", 1), strings.Replace(get, "GET", "get", 1), strings.Replace(get, "GET /a?b=c", "OPTIONS *", 1),
+	to("/"), to("/a%2fb/../c"), to("/a b"), to("/%zz"), to("/a?%zz"), to("/a?"), to("/a?b#c"), to("//a/b"), to("/a//b/"), to("*"), to("a"), to("http://other/a"), to("http:///a"), to("?a"), to("/\xc3\xa4"), to("/\x7f"), to("/a\tb"), to("/a|b^c\"<>"), to("/" + strings.Repeat("a", 3000)), to("/" + strings.Repeat("a", 5000)), to("/a;b=c&d"), to("/[a]:80"), to("/@a:b"), to(":80"), to("//"),
+	instead(": 5", ": 16384") + strings.Repeat("a", 16379) + post, instead(": 5", ": 16385") + strings.Repeat("a", 16380) + post, instead("POST", "PUT") + get, instead("POST", "GET") + get, instead("5\r\n\r\nhello", "0\r\n\r\n") + get, instead("Content-Length: 5\r\n", "") + get,
 	post + instead("POST", "GET") + post, post + with("Transfer-Encoding: chunked") + post, post + post[:20],
 }
 
@@ -74,8 +82,8 @@ func (h *witness) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		fields = append(fields, fmt.Sprintf("%s: %q", name, r.Header[name]))
 	}
 	h.mu.Lock()
-	h.heard = append(h.heard, fmt.Sprintf("%s %s %s %q %s %s %v %d %v %q %v %v %v", r.Method, r.RequestURI, r.URL, r.Host, r.Proto, r.RemoteAddr,
-		fields, r.ContentLength, r.TransferEncoding, body, err, r.Context().Err(), r.Context().Value(http.LocalAddrContextKey)))
+	h.heard = append(h.heard, fmt.Sprintf("%s %s %#v %q %s %s %v %d %v %q %v %v %v %v", r.Method, r.RequestURI, *r.URL, r.Host, r.Proto, r.RemoteAddr,
+		fields, r.ContentLength, r.TransferEncoding, body, err, r.Context().Err(), r.Context().Value(http.LocalAddrContextKey), r.Body == http.NoBody))
 	h.mu.Unlock()
 	w.Header().Set("X-Told", "b\r\nc")
 	w.Header().Set("Content-Type", "application/json")
@@ -121,13 +129,23 @@ type site struct {
 	done    chan error
 }
 
-func open(plain bool) *site {
+// who serves a site's plain requests.
+const (
+	netHTTP   = iota
+	decisions // those that are named are served here
+	all       // all
+)
+
+func open(by int) *site {
 	s := &site{net: memnet.New(), done: make(chan error, 1)}
 	s.Server = &http.Server{Handler: &s.witness, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 30 * time.Second, WriteTimeout: 90 * time.Second,
 		IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 16 << 10, ErrorLog: log.New(io.Discard, "", 0)}
 	l := s.net.Listen("weir:80")
-	if plain {
-		s.front = New(l, s.Server, "POST /v1/acquire", "POST /v1/report")
+	if lines := []string{"POST /v1/acquire", "POST /v1/report"}; by != netHTTP {
+		if by == all {
+			lines = nil
+		}
+		s.front = New(l, s.Server, lines...)
 		l = s.front
 	}
 	go func() { s.done <- s.Serve(l) }()
@@ -189,19 +207,21 @@ func answersOf(all []byte) string {
 	}
 }
 
-// same has both servers hear a stream.
+// same has all servers hear a stream.
 func same(t *testing.T, stream string, piece int) {
-	var heard, answers [2]string
-	for i := range 2 {
-		s := open(i == 0)
-		heard[i], answers[i] = s.says(t, stream, piece)
+	var heard, answers [3]string
+	for by := range 3 {
+		s := open(by)
+		heard[by], answers[by] = s.says(t, stream, piece)
 		s.end()
 	}
-	if heard[0] != heard[1] {
-		t.Errorf("%.200q in pieces of %d:\nheard\n%s\nwhere net/http hears\n%s", stream, piece, heard[0], heard[1])
-	}
-	if answers[0] != answers[1] {
-		t.Errorf("%.200q in pieces of %d:\nanswered\n%s\nwhere net/http answers\n%s", stream, piece, answers[0], answers[1])
+	for _, by := range []int{decisions, all} {
+		if heard[by] != heard[netHTTP] {
+			t.Errorf("%d: %.200q in pieces of %d:\nheard\n%s\nwhere net/http hears\n%s", by, stream, piece, heard[by], heard[netHTTP])
+		}
+		if answers[by] != answers[netHTTP] {
+			t.Errorf("%d: %.200q in pieces of %d:\nanswered\n%s\nwhere net/http answers\n%s", by, stream, piece, answers[by], answers[netHTTP])
+		}
 	}
 }
 

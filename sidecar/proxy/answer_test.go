@@ -16,22 +16,22 @@ import (
 	"time"
 )
 
-// plain is a writer that can do no more than it must: it cannot flush.
-type plain struct {
+// minimal is a writer that can do no more than it must: it cannot flush.
+type minimal struct {
 	header http.Header
 	code   int
 	body   bytes.Buffer
 }
 
-func (p *plain) Header() http.Header         { return p.header }
-func (p *plain) WriteHeader(code int)        { p.code = code }
-func (p *plain) Write(b []byte) (int, error) { return p.body.Write(b) }
+func (p *minimal) Header() http.Header         { return p.header }
+func (p *minimal) WriteHeader(code int)        { p.code = code }
+func (p *minimal) Write(b []byte) (int, error) { return p.body.Write(b) }
 
-func ask(t *testing.T, ctx context.Context, h http.HandlerFunc) (*plain, error) {
+func ask(t *testing.T, ctx context.Context, h http.HandlerFunc) (*minimal, error) {
 	t.Helper()
 	s := httptest.NewServer(h)
 	t.Cleanup(s.Close)
-	w := &plain{header: make(http.Header)}
+	w := &minimal{header: make(http.Header)}
 	r := httptest.NewRequest("GET", "/", nil).WithContext(ctx)
 	r.Host = "localhost"
 	return w, newProxy(t, up(s.URL, brisk())).Serve("up", w, r)

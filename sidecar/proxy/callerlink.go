@@ -38,9 +38,9 @@ func (t *target) link(w http.ResponseWriter, r *http.Request) *link {
 }
 
 // request is a request whose body is waited for no longer than the timeouts say. One that is a stream may
-// be silent, and slow.
+// be silent, and slow; one that is in memory is not waited for.
 func (l *link) request(r *http.Request, t weir.Timeouts, stream bool) *http.Request {
-	if r.Body == nil || r.Body == http.NoBody {
+	if _, known := r.Body.(inMemory); known || r.Body == nil || r.Body == http.NoBody {
 		return r
 	}
 	u := newUpload(r.Body, l)

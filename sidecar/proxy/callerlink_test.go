@@ -20,6 +20,7 @@ import (
 	"github.com/seed1158cd35/weir/internal/refuse"
 	"github.com/seed1158cd35/weir/outcome"
 	"github.com/seed1158cd35/weir/sidecar/direct"
+	"github.com/seed1158cd35/weir/sidecar/plain"
 )
 
 // A pipes is a network without a network, for virtual time: who dials is handed one end of
@@ -74,7 +75,8 @@ func dig(t *testing.T, p weir.Policy, upstream http.HandlerFunc, change ...func(
 	base.DialContext, base.sends.(*direct.Transport).Dial = c.up.dial, c.up.dial
 	servers := []*http.Server{{Handler: proxy}, {Handler: upstream}}
 	var wg sync.WaitGroup
-	wg.Go(func() { _ = servers[0].Serve(c.in) })
+	front := plain.New(c.in, servers[0]) // as weir serve has it
+	wg.Go(func() { _ = servers[0].Serve(front) })
 	wg.Go(func() { _ = servers[1].Serve(c.up) })
 	t.Cleanup(func() {
 		for _, s := range servers {
@@ -82,6 +84,9 @@ func dig(t *testing.T, p weir.Policy, upstream http.HandlerFunc, change ...func(
 		}
 		base.CloseIdleConnections()
 		wg.Wait()
+		ended, end := context.WithCancel(context.Background())
+		end()
+		front.Wait(ended)
 	})
 	return c
 }
@@ -200,7 +205,7 @@ func TestAnUploadThatStallsIsAnswered(t *testing.T) {
 				if _, err := in.ReadByte(); err != io.EOF {
 					t.Errorf("the connection: %v", err)
 				}
-				c.late("the end of the connection", begun, tt.most)
+				c.late("the end of the connection", begun, tt.most+lastRead) // in which what the caller sends on is read
 			})
 		})
 	}

@@ -19,6 +19,7 @@ import (
 
 	"github.com/seed1158cd35/weir"
 	"github.com/seed1158cd35/weir/retry"
+	"github.com/seed1158cd35/weir/sidecar/plain"
 )
 
 // patience bounds every wait of these tests: what takes longer hangs.
@@ -65,13 +66,24 @@ func listen(t testing.TB, h http.Handler, options ...func(*http.Server)) (addres
 	for _, o := range options {
 		o(s)
 	}
+	at := l.Addr().String()
+	wait := func(context.Context) {}
 	if s.TLSConfig != nil {
 		l = tls.NewListener(l, s.TLSConfig)
+	} else {
+		p := plain.New(l, s)
+		l, wait = p, p.Wait
 	}
 	var wg sync.WaitGroup
 	wg.Go(func() { _ = s.Serve(l) })
-	t.Cleanup(func() { _ = s.Close(); wg.Wait() })
-	return l.Addr().String()
+	t.Cleanup(func() {
+		_ = s.Close()
+		wg.Wait()
+		ended, end := context.WithCancel(context.Background())
+		end()
+		wait(ended)
+	})
+	return at
 }
 
 // before puts a proxy with a brisk policy in front of a handler.

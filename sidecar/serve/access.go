@@ -10,7 +10,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/seed1158cd35/weir/internal/auth"
-	"github.com/seed1158cd35/weir/internal/front"
 	"github.com/seed1158cd35/weir/internal/veil"
 	weirprom "github.com/seed1158cd35/weir/observe/prometheus"
 	"github.com/seed1158cd35/weir/sidecar/config"
@@ -88,15 +87,6 @@ func (a *access) put(e entry) {
 
 // hosts are the names of the admin listener.
 func (a *access) hosts() []string { return *a.names.Load() }
-
-// secured is the listener of calls, with TLS if there is a certificate.
-func (s *Server) secured(l net.Listener) net.Listener {
-	var config *tls.Config
-	if s.file.TLS != nil {
-		config = auth.TLS(s.tls(), s.access.callers.Load, false)
-	}
-	return front.Listen(l, config, s.unshaken)
-}
 
 // unshaken tells of a client with which there is no agreement on encryption.
 func (s *Server) unshaken(from net.Addr, err error) {

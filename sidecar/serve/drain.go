@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"os"
 	"sync/atomic"
 	"time"
@@ -16,7 +15,7 @@ var errDrained = errors.New("drain is over")
 
 // end says that this weir is not ready any more, and lets who balances its callers find that out while it serves
 // them as before; then it drains.
-func (s *Server) end(front *http.Server, again <-chan os.Signal) error {
+func (s *Server) end(front *door, again <-chan os.Signal) error {
 	close(s.left)
 	s.page.Draining.Store(true)
 	s.with.Tell(Stopping, "draining")
@@ -38,7 +37,7 @@ func (s *Server) end(front *http.Server, again <-chan os.Signal) error {
 
 // drain refuses calls that wait, which another weir may take, and lets those under way end,
 // unless that takes too long, or patience ends.
-func (s *Server) drain(patience context.Context, front *http.Server) error {
+func (s *Server) drain(patience context.Context, front *door) error {
 	for _, u := range s.upstreams() {
 		u.Drain()
 	}
@@ -50,7 +49,7 @@ func (s *Server) drain(patience context.Context, front *http.Server) error {
 	defer cancel()
 	err := s.quiet(patience, front)
 	if err != nil && patience.Err() != nil {
-		_ = front.Close()
+		front.close()
 		s.log.Warn("stopped with calls under way", "after", time.Since(begin).Round(time.Millisecond).String(), "cause", context.Cause(patience).Error())
 		return nil
 	}
@@ -60,8 +59,8 @@ func (s *Server) drain(patience context.Context, front *http.Server) error {
 
 // quiet takes no more calls, and waits for those under way: first those whose
 // connections the server knows, then those that were upgraded.
-func (s *Server) quiet(ctx context.Context, front *http.Server) error {
-	return errors.Join(front.Shutdown(ctx), s.calls.none(ctx))
+func (s *Server) quiet(ctx context.Context, front *door) error {
+	return errors.Join(front.shutdown(ctx), s.calls.none(ctx))
 }
 
 // A tally counts calls under way. Unlike a sync.WaitGroup it can be waited for

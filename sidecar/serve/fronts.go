@@ -11,11 +11,13 @@ import (
 	"time"
 
 	"github.com/seed1158cd35/weir/httpx"
+	"github.com/seed1158cd35/weir/internal/auth"
 	"github.com/seed1158cd35/weir/internal/connlimit"
 	"github.com/seed1158cd35/weir/internal/front"
 	"github.com/seed1158cd35/weir/observe"
 	"github.com/seed1158cd35/weir/outcome"
 	"github.com/seed1158cd35/weir/sidecar/config"
+	"github.com/seed1158cd35/weir/sidecar/plain"
 )
 
 // front is the server for calls. It has no timeout for whole requests or
@@ -39,6 +41,40 @@ func (s *Server) front(ctx context.Context) *http.Server {
 		DisableGeneralOptionsHandler: true, // OPTIONS * would be answered as if by the upstream
 	}
 }
+
+// A door is where calls come in: a server, and before it who answers what is plain.
+type door struct {
+	http  *http.Server
+	main  net.Listener
+	plain *plain.Listener // nil with TLS
+}
+
+// door is that of calls, with TLS if there is a certificate.
+func (s *Server) door(server *http.Server) *door {
+	c := &door{http: server}
+	l := s.connLimits[atCalls].Listen(s.main)
+	if s.file.TLS != nil {
+		c.main = front.Listen(l, auth.TLS(s.tls(), s.access.callers.Load, false), s.unshaken)
+		return c
+	}
+	c.plain = plain.New(l, server)
+	c.main = front.Listen(c.plain, nil, s.unshaken)
+	return c
+}
+
+func (c *door) serve() error { return c.http.Serve(c.main) }
+
+// shutdown takes no more calls, and lets those under way end until ctx does.
+func (c *door) shutdown(ctx context.Context) error {
+	err := c.http.Shutdown(ctx)
+	if c.plain != nil {
+		c.plain.Wait(ctx)
+	}
+	return err
+}
+
+// close ends all calls; it follows a shutdown.
+func (c *door) close() { _ = c.http.Close() }
 
 // serveCall counts calls: those whose connection was upgraded are not known to the
 // http.Server any more.

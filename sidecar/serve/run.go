@@ -22,11 +22,11 @@ func (s *Server) Run(ctx context.Context, reload, stop <-chan os.Signal) error {
 	s.deliveries.start()
 	defer s.endDeliveries()
 	defer s.closeMeter() // while all that it looks at is there
-	calling, back := s.front(calls), s.back()
+	back := s.back()
 	failed := make(chan error, 4)
 	s.decider.start(calls, s, failed)
-	main, admin := s.secured(s.connLimits[atCalls].Listen(s.main)), s.admin // here, as a reload changes the file
-	go func() { failed <- calling.Serve(main) }()
+	calling, admin := s.door(s.front(calls)), s.admin // here, as a reload changes the file
+	go func() { failed <- calling.serve() }()
 	if s.admin != nil {
 		admin = s.securedAdmin(s.connLimits[atAdmin].Listen(admin))
 		go func() { failed <- back.Serve(admin) }()
