@@ -3,6 +3,7 @@ package resign
 import (
 	"net/http"
 	"net/url"
+	"slices"
 	"sort"
 	"strings"
 )
@@ -86,36 +87,56 @@ func hex(c byte) int {
 
 const digits = "0123456789ABCDEF"
 
-func encode(s, but string) string {
-	var b strings.Builder
-	for i := range len(s) {
-		c := s[i]
-		if c|0x20 >= 'a' && c|0x20 <= 'z' || c >= '0' && c <= '9' || strings.IndexByte("-._~", c) >= 0 || strings.IndexByte(but, c) >= 0 {
-			b.WriteByte(c)
-			continue
-		}
-		b.Write([]byte{'%', digits[c>>4], digits[c&15]})
+// unreserved are the bytes that are written as they are.
+var unreserved = func() (t [256]bool) {
+	for c := range t {
+		t[c] = c|0x20 >= 'a' && c|0x20 <= 'z' || c >= '0' && c <= '9' || strings.IndexByte("-._~", byte(c)) >= 0
 	}
-	return b.String()
+	return t
+}()
+
+func encode(s, but string) string {
+	as := func(c byte) bool { return unreserved[c] || strings.IndexByte(but, c) >= 0 }
+	begin := 0
+	for begin < len(s) && as(s[begin]) {
+		begin++
+	}
+	if begin == len(s) {
+		return s
+	}
+	b := append(make([]byte, 0, len(s)+16), s[:begin]...)
+	for i := begin; i < len(s); i++ {
+		if c := s[i]; as(c) {
+			b = append(b, c)
+		} else {
+			b = append(b, '%', digits[c>>4], digits[c&15])
+		}
+	}
+	return string(b)
 }
 
 // canonicalHeader is the names of the fields that are signed, and the fields as they
 // are signed.
 func canonicalHeader(h http.Header, host string) (names, fields string) {
-	values := map[string]string{"host": host}
-	all := []string{"host"}
+	all := make([][2]string, 1, 8)
+	all[0] = [2]string{"host", host}
+	size := len("host:\n") + len(host)
 	for name, v := range h {
 		if strings.HasPrefix(name, "X-Amz-") || name == "Content-Type" || name == "Content-Md5" {
-			name = strings.ToLower(name)
-			values[name], all = oneLine(v), append(all, name)
+			f := [2]string{strings.ToLower(name), oneLine(v)}
+			all, size = append(all, f), size+len(f[0])+len(f[1])+2
 		}
 	}
-	sort.Strings(all)
-	var b strings.Builder
-	for _, name := range all {
-		b.WriteString(name + ":" + values[name] + "\n")
+	slices.SortFunc(all, func(a, b [2]string) int { return strings.Compare(a[0], b[0]) })
+	b, n := make([]byte, 0, size), make([]byte, 0, size)
+	for i, f := range all {
+		if i > 0 {
+			n = append(n, ';')
+		}
+		n = append(n, f[0]...)
+		b = append(append(append(append(b, f[0]...), ':'), f[1]...), '\n')
 	}
-	return strings.Join(all, ";"), b.String()
+	return string(n), string(b)
 }
 
 // oneLine is the values of a field with a comma between them and one space for many.

@@ -11,6 +11,7 @@ import (
 	"io"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -22,19 +23,45 @@ type chain struct {
 	at   string
 	of   string // the scope: DAY/REGION/SERVICE/aws4_request
 	last string // in hexadecimal
+	key  *key
 }
 
 const instant = "20060102T150405Z"
 
-func newChain(secret, region, service string, at time.Time) *chain {
-	key := []byte("AWS4" + secret)
-	day := at.Format("20060102")
-	for _, part := range []string{day, region, service, "aws4_request"} {
-		m := hmac.New(sha256.New, key)
-		m.Write([]byte(part))
-		key = m.Sum(nil)
+func (s *Signer) newChain(secret, region, service string, at time.Time) *chain {
+	now := at.Format(instant)
+	k := s.last.Load()
+	if k == nil || k.day != now[:len(k.day)] || k.secret != secret || k.region != region || k.service != service {
+		k = newKey(secret, region, service, now)
+		s.last.Store(k)
 	}
-	return &chain{mac: hmac.New(sha256.New, key), at: at.Format(instant), of: day + "/" + region + "/" + service + "/aws4_request"}
+	mac, ok := k.macs.Get().(hash.Hash)
+	if !ok {
+		mac = hmac.New(sha256.New, k.key)
+	}
+	return &chain{mac: mac, at: now, of: k.of, key: k}
+}
+
+// end gives back what a chain of one link signed with.
+func (c *chain) end() { c.key.macs.Put(c.mac) }
+
+// A key signs for a day, what there is in one region of one service. It is derived of a secret in four steps.
+type key struct {
+	secret, region, service, day string
+	key                          []byte
+	of                           string    // what it signs for, in words
+	macs                         sync.Pool // of what signs with it, to be reset
+}
+
+func newKey(secret, region, service, at string) *key {
+	k := &key{secret: secret, region: region, service: service, day: at[:len("20060102")], key: []byte("AWS4" + secret)}
+	for _, part := range []string{k.day, region, service, "aws4_request"} {
+		m := hmac.New(sha256.New, k.key)
+		m.Write([]byte(part))
+		k.key = m.Sum(nil)
+	}
+	k.of = k.day + "/" + region + "/" + service + "/aws4_request"
+	return k
 }
 
 // sign goes one link on: it signs what comes before the data, and their hash.

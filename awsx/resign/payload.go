@@ -30,10 +30,19 @@ func (p *Plan) hash(out *http.Request) (string, error) {
 	if int64(len(body)) > p.s.o.MaxHash {
 		return "", p.tooLarge()
 	}
-	out.Body, out.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
+	out.Body, out.ContentLength = kept{bytes.NewReader(body)}, int64(len(body))
 	sum := sha256.Sum256(body)
 	return enc.EncodeToString(sum[:]), nil
 }
+
+// kept is a body that was read to hash it.
+type kept struct{ *bytes.Reader }
+
+// Close is io.Closer's.
+func (kept) Close() error { return nil }
+
+// InMemory says that nobody waits for it.
+func (kept) InMemory() bool { return true }
 
 func (p *Plan) tooLarge() error {
 	return &RequestError{fmt.Sprintf("the body has no x-amz-content-sha256 and is larger than %d bytes, the most that is read to hash it: have the client send the hash", p.s.o.MaxHash)}

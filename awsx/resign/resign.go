@@ -45,7 +45,8 @@ const defaultMaxHash = 32 << 20
 // A Signer signs requests. It is safe for concurrent use.
 type Signer struct {
 	o      Options
-	offset atomic.Int64 // of the far side's clock, if ours is wrong
+	offset atomic.Int64        // of the far side's clock, if ours is wrong
+	last   atomic.Pointer[key] // the last that signed; nil before
 }
 
 // New makes a signer.
@@ -212,6 +213,8 @@ func (p *Plan) Sign(ctx context.Context, out *http.Request) error {
 	c := p.seal(out, creds, hash, now)
 	if p.payload == signedChunks || p.payload == signedTrailer {
 		out.Body = reframe(out.Body, c, p.payload == signedTrailer)
+	} else {
+		c.end()
 	}
 	return nil
 }
@@ -221,18 +224,18 @@ func (p *Plan) Sign(ctx context.Context, out *http.Request) error {
 // its names mean, and AWS by how they are written.
 func (p *Plan) seal(out *http.Request, creds aws.Credentials, hash string, now time.Time) *chain {
 	h := out.Header
-	if p.s3() || h.Get(contentHash) != "" {
-		h.Set(contentHash, hash)
+	if p.s3() || len(h[contentHash]) > 0 {
+		h[contentHash] = []string{hash}
 	}
-	h.Set("X-Amz-Date", now.Format(instant))
+	c := p.s.newChain(creds.SecretAccessKey, p.region, p.service, now)
+	h["X-Amz-Date"] = []string{c.at}
 	if creds.SessionToken != "" {
 		h.Set("X-Amz-Security-Token", creds.SessionToken)
 	}
 	names, fields := canonicalHeader(h, out.Host)
 	request := strings.Join([]string{out.Method, p.canonicalPath(rawPath(out.URL)), canonicalQuery(out.URL.RawQuery), fields, names, hash}, "\n")
-	c := newChain(creds.SecretAccessKey, p.region, p.service, now)
 	signature := c.seed([]byte(request))
-	h.Set("Authorization", "AWS4-HMAC-SHA256 Credential="+creds.AccessKeyID+"/"+c.of+", SignedHeaders="+names+", Signature="+signature)
+	h["Authorization"] = []string{"AWS4-HMAC-SHA256 Credential=" + creds.AccessKeyID + "/" + c.of + ", SignedHeaders=" + names + ", Signature=" + signature}
 	return c
 }
 

@@ -11,6 +11,7 @@ import (
 	"io"
 	"math/rand/v2"
 	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"strings"
 	"testing"
@@ -359,6 +360,38 @@ func FuzzChunks(f *testing.F) {
 			t.Errorf("%d bytes of %d: %v", len(out), len(body), err)
 		}
 	})
+}
+
+// One signer signs as one would that had never signed before, whatever it signed last.
+func TestTheLastKeySignsForNothingElse(t *testing.T) {
+	var now time.Time
+	var secret string
+	o := resign.Options{Clock: func() time.Time { return now }, Credentials: aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
+		return aws.Credentials{AccessKeyID: "AK", SecretAccessKey: secret}, nil
+	})}
+	authorization := func(s *resign.Signer, service, region string) string {
+		r := httptest.NewRequest("GET", "/bucket/key", nil)
+		r.Header.Set("Authorization", "AWS4-HMAC-SHA256 Credential=AK/20260101/"+region+"/"+service+"/aws4_request, SignedHeaders=host, Signature=0")
+		plan, err := s.Plan(r)
+		if err == nil {
+			err = plan.Sign(t.Context(), r)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r.Header.Get("Authorization")
+	}
+	one := newSigner(t, o)
+	random := rand.New(rand.NewPCG(1, 2))
+	of := func(all ...string) string { return all[random.IntN(len(all))] }
+	for range 2000 {
+		now = time.Date(2026, 11, 26+random.IntN(2), 23*random.IntN(2), 59*random.IntN(2), 0, 0, time.UTC)
+		secret = of("one", "two")
+		service, region := of("s3", "sqs"), of("eu-west-1", "us-east-1")
+		if got, want := authorization(one, service, region), authorization(newSigner(t, o), service, region); got != want {
+			t.Fatalf("at %v, with %s for %s in %s: got %s, want %s", now, secret, service, region, got, want)
+		}
+	}
 }
 
 func BenchmarkSign(b *testing.B) {

@@ -158,11 +158,12 @@ func peek(r *http.Request) (form []byte, whole bool, err error) {
 	if err != nil {
 		return nil, false, httpx.BrokenBody(err)
 	}
-	r.Body = struct {
-		io.Reader
-		io.Closer
-	}{io.MultiReader(bytes.NewReader(b), r.Body), r.Body}
-	whole = len(b) <= mostPeeked
+	if whole = len(b) <= mostPeeked; !whole || !rewound(r.Body) {
+		r.Body = struct {
+			io.Reader
+			io.Closer
+		}{io.MultiReader(bytes.NewReader(b), r.Body), r.Body}
+	}
 	if r.Header.Get("Content-Encoding") == "gzip" {
 		if plain, err := gzip.NewReader(bytes.NewReader(b)); err == nil {
 			b, _ = io.ReadAll(io.LimitReader(plain, mostPeeked)) // as far as it goes
@@ -170,6 +171,19 @@ func peek(r *http.Request) (form []byte, whole bool, err error) {
 		}
 	}
 	return b, whole, nil
+}
+
+// rewound goes back to the beginning of a body that is in memory.
+func rewound(body io.Reader) bool {
+	m, ok := body.(interface {
+		Len() int
+		io.Seeker
+	})
+	if !ok {
+		return false
+	}
+	_, err := m.Seek(0, io.SeekStart)
+	return err == nil
 }
 
 // failed is what a caller is told whose request could not be signed.
@@ -254,6 +268,12 @@ func (x *exchange) Attempt(r *http.Request) error {
 
 // telling is a body whose failures to be read as it should are the caller's.
 type telling struct{ io.ReadCloser }
+
+// InMemory reports whether the body is in memory, and so need not be waited for.
+func (t *telling) InMemory() bool {
+	m, ok := t.ReadCloser.(interface{ InMemory() bool })
+	return ok && m.InMemory()
+}
 
 func (t *telling) Read(p []byte) (int, error) {
 	n, err := t.ReadCloser.Read(p)

@@ -94,7 +94,7 @@ func (a *answer) reads() {
 		}
 	}
 	a.last = h["Connection"] != nil
-	_, a.dated = h["Date"] // perhaps at no time
+	_, a.dated = h["Date"]        // perhaps at no time
 	_, typed := h["Content-Type"] // perhaps as none
 	a.guess = !typed && h.Get("Content-Encoding") == ""
 	for _, v := range h["Trailer"] {
@@ -206,6 +206,9 @@ func (a *answer) SetWriteDeadline(at time.Time) error {
 	a.conn.writeBy = at
 	return nil
 }
+
+// EnableFullDuplex is http.ResponseController's, which would make an error of its own for each request.
+func (a *answer) EnableFullDuplex() error { return http.ErrNotSupported }
 
 // end ends the answer with its handler, and reports whether the connection can go on.
 func (a *answer) end(last bool) bool {
