@@ -2,6 +2,7 @@ package inbox_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -41,6 +42,7 @@ type post struct {
 	inbox.Inbox
 
 	refused atomic.Int64
+	came    chan struct{} // a message came since runs looked last
 
 	mu     sync.Mutex
 	asked  map[string]int // by key, how often
@@ -53,10 +55,11 @@ var names atomic.Int64
 
 func newPost(t *testing.T, suffix string) *post {
 	t.Helper()
-	p := &post{T: t, asked: make(map[string]int), answer: func(string, int) inbox.Answer { return inbox.Answer{Status: 202} }}
+	p := &post{T: t, came: make(chan struct{}, 1), asked: make(map[string]int), answer: func(string, int) inbox.Answer { return inbox.Answer{Status: 202} }}
 	p.Client = sqs.New(sqs.Options{Region: "us-east-1", BaseEndpoint: aws.String(queues.Endpoint()), Credentials: credentials.NewStaticCredentialsProvider("id", "secret", "")})
 	p.Inbox = inbox.Inbox{Queue: hasty{p.Client, &p.refused}, URL: fmt.Sprintf("%s/000000000000/requests-%d%s", queues.Endpoint(), names.Add(1), suffix), Hand: p.hand,
 		Unread: func(_ string, err error) {
+			defer p.comes()
 			p.mu.Lock()
 			defer p.mu.Unlock()
 			p.unread = append(p.unread, err.Error())
@@ -89,6 +92,7 @@ func (h hasty) ChangeMessageVisibilityBatch(ctx context.Context, in *sqs.ChangeM
 
 func (p *post) hand(r *http.Request) inbox.Answer {
 	body, _ := io.ReadAll(r.Body)
+	defer p.comes()
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	key := r.Header.Get("Idempotency-Key")
@@ -113,15 +117,33 @@ func (p *post) send(body string, more ...func(*sqs.SendMessageInput)) (id string
 	return *out.MessageId
 }
 
-// runs has the inbox work until something is so.
+// comes has runs look again.
+func (p *post) comes() {
+	select {
+	case p.came <- struct{}{}:
+	default:
+	}
+}
+
+// runs has the inbox work until something is so, which it looks at after each message.
 func (p *post) runs(until func() bool) {
 	p.Helper()
 	ctx, cancel := context.WithCancel(p.Context())
-	var all sync.WaitGroup
-	all.Go(func() { p.Inbox.Run(ctx) })
-	defer all.Wait()
-	defer cancel()
-	for so := false; !so; time.Sleep(time.Millisecond) {
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		p.Inbox.Run(ctx)
+	}()
+	defer func() {
+		cancel()
+		<-ended
+	}()
+	for so := false; !so; {
+		select {
+		case <-p.came:
+		case <-ended:
+			p.Fatal("the inbox has ended by itself")
+		}
 		p.mu.Lock()
 		so = until()
 		p.mu.Unlock()
@@ -206,7 +228,8 @@ func (q twice) ReceiveMessage(ctx context.Context, in *sqs.ReceiveMessageInput, 
 
 func (q twice) DeleteMessageBatch(ctx context.Context, in *sqs.DeleteMessageBatchInput, _ ...func(*sqs.Options)) (*sqs.DeleteMessageBatchOutput, error) {
 	for _, e := range in.Entries {
-		if _, err := q.Client.ChangeMessageVisibility(ctx, &sqs.ChangeMessageVisibilityInput{QueueUrl: in.QueueUrl, ReceiptHandle: e.ReceiptHandle}); err != nil {
+		_, err := q.Client.ChangeMessageVisibility(ctx, &sqs.ChangeMessageVisibilityInput{QueueUrl: in.QueueUrl, ReceiptHandle: e.ReceiptHandle})
+		if _, seen := errors.AsType[*types.MessageNotInflight](err); err != nil && !seen { // of the two that it gave one has it seen again
 			return nil, err
 		}
 	}
