@@ -18,6 +18,9 @@ func wordEnd(s string, i int) int {
 		}
 		if now != high {
 			before, i = after(now), i+1
+			for now == letter && i < len(s) && kinds[s[i]] == letter {
+				i++
+			}
 			continue
 		}
 		r, n := utf8.DecodeRuneInString(s[i:])

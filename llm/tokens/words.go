@@ -2,6 +2,7 @@ package tokens
 
 import (
 	"iter"
+	"math/bits"
 	"sync"
 	"sync/atomic"
 
@@ -117,12 +118,32 @@ func (v *vocabulary) remember(h uint64, n int) {
 	v.seen[at].Store(h&^0xffff | uint64(n+1))
 }
 
-// hash is FNV-1a, and the same in every process: estimates do not vary by chance.
+// hash is the same in every process: estimates do not vary by chance. It takes eight bytes at once; most words have
+// no more.
 func hash(s string) uint64 {
-	h := uint64(14695981039346656037)
-	for i := range len(s) {
-		h = (h ^ uint64(s[i])) * 1099511628211
+	h := uint64(len(s)) * 0x9e3779b97f4a7c15
+	for ; len(s) > 8; s = s[8:] {
+		h = mixed(h ^ low(s) ^ low(s[4:])<<32)
 	}
-	// The low bits choose the slot, the high ones tell words of a slot apart.
-	return h ^ h>>29
+	var rest uint64 // that of a word of the same length is another, or the word is the same
+	switch n := len(s); {
+	case n >= 4:
+		rest = low(s) | low(s[n-4:])<<32
+	case n > 0:
+		rest = uint64(s[0]) | uint64(s[n/2])<<8 | uint64(s[n-1])<<16
+	}
+	return mixed(h ^ rest)
+}
+
+// low is the first four bytes.
+func low(s string) uint64 {
+	_ = s[3]
+	return uint64(s[0]) | uint64(s[1])<<8 | uint64(s[2])<<16 | uint64(s[3])<<24
+}
+
+// mixed has each bit of the result depend on all of h: the low ones choose the slot, the high ones tell words of a
+// slot apart.
+func mixed(h uint64) uint64 {
+	high, low := bits.Mul64(h^0xa0761d6478bd642f, 0xe7037ed1a0b428db)
+	return high ^ low
 }
