@@ -75,11 +75,11 @@ func (c *change) recount() error {
 
 // insert makes a row of a table with a key of its own, and says which: that costs less than to have the statement return it.
 func (c *change) insert(query string, args ...any) (seq int64, err error) {
-	s, err := c.w.prepared(query)
+	to, err := c.w.connected()
 	if err != nil {
 		return 0, err
 	}
-	r, err := s.Exec(args...)
+	r, err := to.exec(query, args)
 	if err != nil {
 		return 0, err
 	}
@@ -88,33 +88,32 @@ func (c *change) insert(query string, args ...any) (seq int64, err error) {
 
 // row reads the one row that a statement returns; false if there is none.
 func (c *change) row(query string, args []any, to ...any) (bool, error) {
-	s, err := c.w.prepared(query)
+	rows, err := c.w.query(query, args...)
 	if err != nil {
 		return false, err
 	}
-	err = s.QueryRow(args...).Scan(to...)
-	if errors.Is(err, sql.ErrNoRows) {
-		return false, nil
+	ok := rows.Next()
+	if err = rows.Err(); ok {
+		err = rows.Scan(to...)
 	}
-	return err == nil, err
+	if err = errors.Join(err, rows.Close()); err != nil {
+		return false, err
+	}
+	return ok, nil
 }
 
 // get reads a delivery by its ID.
 func (c *change) get(id string) (delivery.Delivery, error) {
-	s, err := c.w.prepared(withRequests + "WHERE d.id = ?")
+	rows, err := c.w.query(withRequests+"WHERE d.id = ?", id)
 	if err != nil {
 		return delivery.Delivery{}, err
 	}
-	return theOne(s.Query(id))
+	return theOne(rows)
 }
 
 // seqs are the numbers that a statement returns.
 func (c *change) seqs(query string, args ...any) (all []int64, err error) {
-	s, err := c.w.prepared(query)
-	if err != nil {
-		return nil, err
-	}
-	rows, err := s.Query(args...)
+	rows, err := c.w.query(query, args...)
 	if err != nil {
 		return nil, err
 	}

@@ -3,6 +3,7 @@ package sqlite
 import (
 	"context"
 	"database/sql"
+	"database/sql/driver"
 	"errors"
 	"fmt"
 	"testing"
@@ -16,7 +17,13 @@ import (
 func (s *Store) Pragma(t *testing.T, name string) (value string) {
 	t.Helper()
 	err := s.write.do(t.Context(), false, func(c *change) error {
-		_, err := c.row("PRAGMA "+name, nil, &value)
+		rows, err := c.w.query("PRAGMA " + name)
+		if err == nil && rows.Next() {
+			value = fmt.Sprint(rows.row[0])
+		}
+		if err == nil {
+			err = errors.Join(rows.Err(), rows.Close())
+		}
 		return err
 	})
 	if err != nil {
@@ -103,13 +110,22 @@ func (s *Store) Do(statements ...string) error {
 func (s *Store) Spoil(statements ...string) error {
 	return s.write.do(context.Background(), false, func(c *change) error {
 		for _, statement := range statements {
-			spoilt, err := c.w.prepared(statement)
-			if err = errors.Join(err, spoilt.Close()); err != nil {
+			s, err := c.w.conn.prepared(statement)
+			if err != nil {
 				return err
 			}
+			c.w.conn.made[statement] = spoilt{s}
 		}
 		return nil
 	})
+}
+
+type spoilt struct{ statement }
+
+var errSpoilt = errors.New("the statement is spoilt")
+
+func (spoilt) ExecContext(context.Context, []driver.NamedValue) (driver.Result, error) {
+	return nil, errSpoilt
 }
 
 // Run runs something in the writer.

@@ -12,7 +12,7 @@ import (
 
 // commit runs a group of jobs, in one transaction if it can be.
 func (w *writer) commit(group []*job) {
-	if w.room(stores) != nil {
+	if w.room(stores, w.log()) != nil {
 		w.trim()
 	}
 	if !w.settle(group) {
@@ -29,7 +29,11 @@ func (w *writer) commit(group []*job) {
 // nothing was stored and each may fare better alone. What a job found does not hold if the
 // transaction was not stored: it gets the transaction's error, except for lack of room.
 func (w *writer) settle(group []*job) bool {
-	lost, err := w.transact(group)
+	lost, err := w.transact(group, false)
+	if errors.Is(err, errTogether) {
+		w.undo()
+		lost, err = w.transact(group, true)
+	}
 	if err == nil {
 		return true
 	}
@@ -45,18 +49,33 @@ func (w *writer) settle(group []*job) bool {
 	return true
 }
 
-// transact runs jobs in one transaction; lost means that one of them ended it.
-func (w *writer) transact(group []*job) (lost bool, err error) {
+// errTogether means that one of several jobs failed, which had no savepoint to go back to.
+var errTogether = errors.New("one of several changes failed")
+
+// transact runs jobs in one transaction; lost means that one of them ended it. They are made one after the other and committed, as
+// nearly always none fails; where one does, the error is errTogether, and they are to be made once more, apart: each in a savepoint.
+func (w *writer) transact(group []*job, apart bool) (lost bool, err error) {
 	for _, j := range group {
 		j.err = nil
 	}
+	log := w.log()
 	if err := w.exec("BEGIN IMMEDIATE"); err != nil {
 		return false, wrapped(err)
 	}
 	total := make(counts)
 	for _, j := range group {
-		if w.one(j) {
-			return true, j.err
+		switch j.err = w.room(j.needs, log); {
+		case j.err != nil:
+			continue
+		case apart:
+			if w.one(j) {
+				return true, j.err
+			}
+		default:
+			w.plain(j)
+			if j.err != nil && !errors.Is(j.err, delivery.ErrKeyReused) { // which is found out before anything is changed
+				return false, errTogether
+			}
 		}
 		if j.err == nil {
 			total.add(j.change.counts)
@@ -75,14 +94,10 @@ func (w *writer) transact(group []*job) (lost bool, err error) {
 // memory, SQLite undoes the whole transaction instead: the savepoint is not there any more, and
 // the transaction is lost.
 func (w *writer) one(j *job) (lost bool) {
-	if j.err = w.room(j.needs); j.err != nil {
-		return false
-	}
 	if j.err = wrapped(w.exec("SAVEPOINT job")); j.err != nil {
 		return true
 	}
-	j.change = change{w: w, counts: make(counts)}
-	j.err = wrapped(j.do(&j.change))
+	w.plain(j)
 	if j.err != nil && w.exec("ROLLBACK TO job") != nil {
 		return true
 	}
@@ -91,6 +106,12 @@ func (w *writer) one(j *job) (lost bool) {
 		return true
 	}
 	return false
+}
+
+// plain makes a job's change.
+func (w *writer) plain(j *job) {
+	j.change = change{w: w, counts: make(counts)}
+	j.err = wrapped(j.do(&j.change))
 }
 
 // flush stores what has changed of the counts.
@@ -111,7 +132,7 @@ func (w *writer) flush(total counts) error {
 // follows would be in that transaction.
 func (w *writer) undo() {
 	if err := w.exec("ROLLBACK"); err != nil && codeOf(err) != lib.SQLITE_ERROR {
-		w.disconnect()
+		_ = w.disconnect()
 	}
 }
 

@@ -99,7 +99,7 @@ func probe(ctx context.Context, path string) (is int, err error) {
 		return 0, err
 	}
 	defer db.Close()
-	is, _, err = marks(ctx, db)
+	is, _, err = marks(func(query string, to *int) error { return db.QueryRowContext(ctx, query).Scan(to) })
 	if codeOf(err) == lib.SQLITE_NOTADB {
 		err = errForeign
 	}
@@ -118,12 +118,10 @@ func reading(path string) []string {
 
 // marks says by what a file is told: the version of its schema, and whether it has no tables yet. It is an error if it
 // is not one of deliveries, or of a version that this weir does not know.
-func marks(ctx context.Context, db interface {
-	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
-}) (is int, fresh bool, err error) {
+func marks(ask func(query string, to *int) error) (is int, fresh bool, err error) {
 	var id, tables int
 	for query, to := range map[string]*int{"PRAGMA user_version": &is, "PRAGMA application_id": &id, "SELECT count(*) FROM sqlite_schema": &tables} {
-		if err := db.QueryRowContext(ctx, query).Scan(to); err != nil {
+		if err := ask(query, to); err != nil {
 			return 0, false, err
 		}
 	}

@@ -39,11 +39,7 @@ func (s *Store) prune(c *change, w *delivery.Swept) error {
 
 // erasable are deliveries of a condition, as many as one transaction may delete; more says that there are others.
 func (c *change) erasable(condition string, arg any) (seqs []int64, more bool, err error) {
-	s, err := c.w.prepared("SELECT d.seq, coalesce(length(r.body), 0) FROM delivery d LEFT JOIN request r ON r.seq = d.seq WHERE " + condition + " ORDER BY d.changed LIMIT ?")
-	if err != nil {
-		return nil, false, err
-	}
-	rows, err := s.Query(arg, mostSwept)
+	rows, err := c.w.query("SELECT d.seq, coalesce(length(r.body), 0) FROM delivery d LEFT JOIN request r ON r.seq = d.seq WHERE "+condition+" ORDER BY d.changed LIMIT ?", arg, mostSwept)
 	if err != nil {
 		return nil, false, err
 	}

@@ -47,9 +47,17 @@ func (r *record) delivery() delivery.Delivery {
 	return d
 }
 
+// rows are those of a reader, or of the writer.
+type rows interface {
+	Next() bool
+	Scan(to ...any) error
+	Err() error
+	Close() error
+}
+
 // withRequest reads rows of both tables. bad are those whose request cannot be sent as it is
 // stored, or is not there.
-func withRequest(rows *sql.Rows) (all, bad []delivery.Delivery, err error) {
+func withRequest(rows rows) (all, bad []delivery.Delivery, err error) {
 	defer rows.Close()
 	for rows.Next() {
 		var r record
@@ -154,13 +162,14 @@ func (s *Store) Next(ctx context.Context, upstream string, after delivery.Mark) 
 
 // Get finds a delivery by its ID.
 func (s *Store) Get(ctx context.Context, id string) (delivery.Delivery, error) {
-	return theOne(s.ask(ctx, withRequests+"WHERE d.id = ?", id))
-}
-
-func theOne(rows *sql.Rows, err error) (delivery.Delivery, error) {
+	rows, err := s.ask(ctx, withRequests+"WHERE d.id = ?", id)
 	if err != nil {
 		return delivery.Delivery{}, err
 	}
+	return theOne(rows)
+}
+
+func theOne(rows rows) (delivery.Delivery, error) {
 	all, bad, err := withRequest(rows)
 	all = append(all, bad...) // people look at it without its request
 	if err == nil && len(all) == 0 {

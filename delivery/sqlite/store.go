@@ -102,7 +102,7 @@ func (s *Store) open(ctx context.Context) (err error) {
 	}
 	if s.write, err = newWriter(ctx, source(s.path,
 		"_txlock=immediate", "_pragma=busy_timeout(5000)", "_pragma=journal_mode(wal)", "_pragma=synchronous(full)",
-		"_pragma=journal_size_limit(16777216)", "_pragma=foreign_keys(0)"), s.logRoom); err != nil {
+		"_pragma=journal_size_limit(16777216)", "_pragma=foreign_keys(0)"), s.LogSize, s.logRoom); err != nil {
 		return err
 	}
 	if err = syncDir(filepath.Dir(s.path)); err != nil {
@@ -170,9 +170,9 @@ func (s *Store) wall() int64 {
 
 func (s *Store) steady() int64 { return s.begin.UnixMilli() + time.Since(s.begin).Milliseconds() }
 
-// logRoom is an error if the write-ahead log is too large for a change. What begins something has a quarter more than
+// logRoom is an error if a write-ahead log of a size is too large for a change. What begins something has a quarter more than
 // what stores something, and what ends something is bounded by what was begun.
-func (s *Store) logRoom(needs need) error {
+func (s *Store) logRoom(needs need, log int64) error {
 	most := s.o.MaxLog
 	switch needs {
 	case always:
@@ -180,8 +180,8 @@ func (s *Store) logRoom(needs need) error {
 	case begins:
 		most += most / 4
 	}
-	if n := s.LogSize(); n > most {
-		return fmt.Errorf("%w: the log beside %s has %d MiB, as somebody holds the file open for reading; end that", delivery.ErrFull, s.path, n>>20)
+	if log > most {
+		return fmt.Errorf("%w: the log beside %s has %d MiB, as somebody holds the file open for reading; end that", delivery.ErrFull, s.path, log>>20)
 	}
 	return nil
 }

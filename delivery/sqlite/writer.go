@@ -2,8 +2,6 @@ package sqlite
 
 import (
 	"context"
-	"database/sql"
-	"database/sql/driver"
 	"errors"
 	"fmt"
 	"strings"
@@ -23,15 +21,15 @@ const mostJobs = 128
 // along, every job is run once more in a transaction of its own.
 type writer struct {
 	*stored.Gatherer[*job]
-	db    *sql.DB
-	conn  *sql.Conn
-	room  func(need) error
+	to    string // the file, and how it is opened
+	conn  *conn  // of the writer's goroutine; nil if there is none
+	log   func() int64            // its size in bytes
+	room  func(need, int64) error // that there is in a log of a size
 	stop  chan struct{}
 	ended chan struct{}
 	once  sync.Once
 
-	trimmed    time.Time            // when the log was last tried to be cut
-	statements map[string]*sql.Stmt // of the writer's goroutine, by their text
+	trimmed time.Time // when the log was last tried to be cut
 }
 
 // A job is one caller's change.
@@ -45,27 +43,25 @@ type job struct {
 	done   chan struct{}
 }
 
-func newWriter(ctx context.Context, source string, room func(need) error) (*writer, error) {
-	db, err := sql.Open("sqlite", source)
-	if err != nil {
-		return nil, err
-	}
-	db.SetMaxOpenConns(1)
-	w := &writer{db: db, room: room, Gatherer: stored.NewGatherer[*job](mostJobs, 2*time.Millisecond), stop: make(chan struct{}), ended: make(chan struct{}), statements: make(map[string]*sql.Stmt)}
-	if w.conn, err = db.Conn(ctx); err == nil {
-		err = w.migrate(ctx)
+func newWriter(ctx context.Context, source string, log func() int64, room func(need, int64) error) (*writer, error) {
+	w := &writer{to: source, log: log, room: room, Gatherer: stored.NewGatherer[*job](mostJobs, 2*time.Millisecond), stop: make(chan struct{}), ended: make(chan struct{})}
+	var err error
+	if w.conn, err = connect(ctx, source); err == nil {
+		err = w.migrate()
 	}
 	if err != nil {
-		w.disconnect()
-		return nil, errors.Join(err, db.Close())
+		return nil, errors.Join(err, w.disconnect())
 	}
 	go w.run()
 	return w, nil
 }
 
 // migrate makes the tables, or refuses a file that is not one of deliveries.
-func (w *writer) migrate(ctx context.Context) error {
-	is, fresh, err := marks(ctx, w.conn)
+func (w *writer) migrate() error {
+	is, fresh, err := marks(func(query string, to *int) error {
+		_, err := (&change{w: w}).row(query, nil, to)
+		return err
+	})
 	if err != nil || is == version {
 		return err
 	}
@@ -74,8 +70,7 @@ func (w *writer) migrate(ctx context.Context) error {
 		script, is = schema, 1
 	}
 	script += strings.Join(upgrades[is-1:], "")
-	_, err = w.conn.ExecContext(ctx, fmt.Sprintf("BEGIN IMMEDIATE; %s PRAGMA user_version = %d; PRAGMA application_id = %d; COMMIT", script, version, applicationID))
-	return err
+	return w.conn.script(fmt.Sprintf("BEGIN IMMEDIATE; %s PRAGMA user_version = %d; PRAGMA application_id = %d; COMMIT", script, version, applicationID))
 }
 
 // errOnlyRead is for a file that was opened to be looked at.
@@ -147,50 +142,42 @@ func (w *writer) trim() {
 // trimming is how often the log is tried to be cut.
 const trimming = 100 * time.Millisecond
 
-// prepared is the statement of a text, which stays prepared. Texts are constants, or made of few.
-func (w *writer) prepared(query string) (*sql.Stmt, error) {
-	if s := w.statements[query]; s != nil {
-		return s, nil
-	}
+// connected is the connection; another one if that was given up.
+func (w *writer) connected() (c *conn, err error) {
 	if w.conn == nil {
-		conn, err := w.db.Conn(context.Background())
-		if err != nil {
-			return nil, err
-		}
-		w.conn = conn
+		w.conn, err = connect(context.Background(), w.to)
 	}
-	s, err := w.conn.PrepareContext(context.Background(), query)
-	if err == nil {
-		w.statements[query] = s
-	}
-	return s, err
+	return w.conn, err
 }
 
 func (w *writer) exec(query string, args ...any) error {
-	s, err := w.prepared(query)
+	c, err := w.connected()
 	if err == nil {
-		_, err = s.Exec(args...)
+		_, err = c.exec(query, args)
 	}
 	return err
+}
+
+func (w *writer) query(query string, args ...any) (*found, error) {
+	c, err := w.connected()
+	if err != nil {
+		return nil, err
+	}
+	return c.query(query, args)
 }
 
 // close ends the goroutine after what it is writing.
 func (w *writer) close() error {
 	w.once.Do(func() { close(w.stop) })
 	<-w.ended
-	w.disconnect()
-	return w.db.Close()
+	return w.disconnect()
 }
 
 // disconnect ends the connection; the next statement opens another one.
-func (w *writer) disconnect() {
-	for _, s := range w.statements {
-		_ = s.Close()
-	}
-	clear(w.statements)
+func (w *writer) disconnect() (err error) {
 	if w.conn != nil {
-		_ = w.conn.Raw(func(any) error { return driver.ErrBadConn }) // or it would be used again
-		_ = w.conn.Close()
+		err = w.conn.close()
 		w.conn = nil
 	}
+	return err
 }
