@@ -129,6 +129,9 @@ func (a *acceptance) insert(c *change, place int64) error {
 	}
 	if err == nil {
 		c.moved(d.Upstream, "", d.Status)
+		if d.Status == delivery.Processing {
+			c.w.holds(&d, now)
+		}
 		a.is, a.fresh = d, true
 	}
 	return err

@@ -65,7 +65,9 @@ func (c *change) claim(seq int64, a *delivery.Ask, now, lease int64) (delivery.D
 		_, err := c.end(&delivery.End{Claim: r.Claim(), To: delivery.Failed, Reason: delivery.Rejected, Detail: "it cannot be sent: " + bad.Error()}, now)
 		return delivery.Delivery{}, false, err
 	}
-	return r.delivery(), true, nil
+	d := r.delivery()
+	c.w.holds(&d, now)
+	return d, true, nil
 }
 
 // Defer puts off what is queued.

@@ -62,10 +62,7 @@ func (c *change) end(e *delivery.End, now int64) (bool, error) {
 		back = 1
 	}
 	due := max(now, stored.Milli(e.Due))
-	var was ended
-	ok, err := c.row(`UPDATE delivery SET status = ?, lease = NULL, worker = '', stalls = 0, changed = ?, due = ?, attempts = attempts - ?, reason = ?, detail = ?
-		WHERE seq = ? AND status = 'processing' AND fence = ?`+endedColumns,
-		[]any{string(e.To), now, due, back, string(e.Reason), e.Detail, e.Seq, e.Fence}, was.fields()...)
+	was, ok, err := c.ending(e.Claim, string(e.To), now, due, back, string(e.Reason), e.Detail, e.Seq, e.Fence)
 	if err == nil && !ok && e.Again {
 		return c.recorded(e)
 	}
@@ -82,6 +79,32 @@ func (c *change) end(e *delivery.End, now int64) (bool, error) {
 		return true, nil
 	}
 	return true, c.promote(was.upstream, was.tenant, was.orderKey, now)
+}
+
+// ending has a claim end, and is what its row said; false if the claim was lost.
+func (c *change) ending(claim delivery.Claim, args ...any) (was ended, ok bool, err error) {
+	const update = `UPDATE delivery SET status = ?, lease = NULL, worker = '', stalls = 0, changed = ?, due = ?, attempts = attempts - ?, reason = ?, detail = ?
+		WHERE seq = ? AND status = 'processing' AND fence = ?`
+	was, known := c.w.held[claim]
+	if !known {
+		ok, err = c.row(update+endedColumns, args, was.fields()...)
+		return was, ok, err
+	}
+	delete(c.w.held, claim) // if this is undone, the row is asked the next time
+	n, err := c.w.changes(update, args...)
+	return was, n == 1, err
+}
+
+// mostHeld bounds what is known of claims. Those that were lost are forgotten with it.
+const mostHeld = 10_000
+
+// holds notes what the row of a claim says, which stays so until the claim ends. What it notes in a transaction that is undone is
+// noted anew by whoever gets that claim.
+func (w *writer) holds(d *delivery.Delivery, began int64) {
+	if len(w.held) >= mostHeld {
+		clear(w.held)
+	}
+	w.held[d.Claim()] = ended{upstream: d.Upstream, tenant: d.Tenant, orderKey: sql.NullString{String: d.OrderKey, Valid: d.OrderKey != ""}, starts: d.Starts, series: d.Series, began: began}
 }
 
 // recorded reports whether the end of the claim was recorded before: whoever got no answer asks again. A claim that was

@@ -29,7 +29,8 @@ type writer struct {
 	ended chan struct{}
 	once  sync.Once
 
-	trimmed time.Time // when the log was last tried to be cut
+	trimmed time.Time                // when the log was last tried to be cut
+	held    map[delivery.Claim]ended // what the rows say of claims that were made, and need not be asked again at their ends
 }
 
 // A job is one caller's change.
@@ -44,7 +45,7 @@ type job struct {
 }
 
 func newWriter(ctx context.Context, source string, log func() int64, room func(need, int64) error) (*writer, error) {
-	w := &writer{to: source, log: log, room: room, Gatherer: stored.NewGatherer[*job](mostJobs, 2*time.Millisecond), stop: make(chan struct{}), ended: make(chan struct{})}
+	w := &writer{to: source, log: log, room: room, Gatherer: stored.NewGatherer[*job](mostJobs, 2*time.Millisecond), stop: make(chan struct{}), ended: make(chan struct{}), held: make(map[delivery.Claim]ended)}
 	var err error
 	if w.conn, err = connect(ctx, source); err == nil {
 		err = w.migrate()
@@ -156,6 +157,19 @@ func (w *writer) exec(query string, args ...any) error {
 		_, err = c.exec(query, args)
 	}
 	return err
+}
+
+// changes runs a statement and says how many rows it has changed.
+func (w *writer) changes(query string, args ...any) (n int64, err error) {
+	c, err := w.connected()
+	if err != nil {
+		return 0, err
+	}
+	r, err := c.exec(query, args)
+	if err != nil {
+		return 0, err
+	}
+	return r.RowsAffected()
 }
 
 func (w *writer) query(query string, args ...any) (*found, error) {
