@@ -5,7 +5,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -16,27 +15,38 @@ import (
 // headers, and not before when. Dates, traces and correlation ids, which differ between two tries of one caller, do not count.
 func (r *Request) Fingerprint() []byte {
 	h := sha256.New()
-	parts := []string{r.Upstream, r.Method, r.Path, r.Query, r.Header.Get("Content-Type"), r.OrderKey, string(r.Body)}
+	var space [512]byte
+	b := space[:0]
+	add := func(parts ...string) {
+		for _, part := range parts {
+			b = append(binary.BigEndian.AppendUint64(b, uint64(len(part))), part...)
+		}
+	}
+	add(r.Upstream, r.Method, r.Path, r.Query, r.Header.Get("Content-Type"), r.OrderKey)
+	b = binary.BigEndian.AppendUint64(b, uint64(len(r.Body)))
+	h.Write(b)
+	h.Write(r.Body)
+	b = b[:0]
 	if r.Large.Name != "" {
-		parts = append(parts, "large", string(r.Large.Sum[:]))
+		add("large", string(r.Large.Sum[:]))
 	}
 	if what := r.Header.Get("X-Amz-Target"); what != "" { // the operation, of some services of AWS
-		parts = append(parts, what)
+		add(what)
 	}
-	for _, name := range slices.Sorted(maps.Keys(r.Header)) {
+	names := make([]string, 0, len(r.Header))
+	for name := range r.Header {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	for _, name := range names {
 		if !slices.Contains(ofOneTry, name) {
-			parts = append(parts, name, strings.Join(r.Header[name], ", "))
+			add(name, strings.Join(r.Header[name], ", "))
 		}
 	}
 	if !r.NotBefore.IsZero() {
-		parts = append(parts, "not before", r.NotBefore.UTC().Format(time.RFC3339Nano))
+		add("not before", r.NotBefore.UTC().Format(time.RFC3339Nano))
 	}
-	for _, part := range parts {
-		var n [8]byte
-		binary.BigEndian.PutUint64(n[:], uint64(len(part)))
-		h.Write(n[:])
-		h.Write([]byte(part))
-	}
+	h.Write(b)
 	return h.Sum(nil)
 }
 

@@ -13,6 +13,9 @@ import (
 // WriteHeader is how a header is stored: lines as on the wire, in the order of their names. The
 // bytes of values stay, which need be no UTF-8.
 func WriteHeader(h http.Header) (string, error) {
+	if len(h) == 0 {
+		return "", nil
+	}
 	var b strings.Builder
 	for _, name := range slices.Sorted(maps.Keys(h)) {
 		for _, v := range h[name] {

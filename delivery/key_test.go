@@ -1,0 +1,29 @@
+package delivery_test
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/seed1158cd35/weir/delivery"
+)
+
+// Fingerprints that older versions stored are those of the same requests still.
+func TestFingerprintsStayWhatTheyWere(t *testing.T) {
+	plain := delivery.Request{Upstream: "up", Method: "POST", Path: "/in", Body: []byte("hello")}
+	all := delivery.Request{Upstream: "up", Method: "PUT", Path: "/a/b", Query: "x=1&y", OrderKey: "k", Body: []byte(strings.Repeat("long ", 200)),
+		Header:    http.Header{"Content-Type": {"text/plain"}, "X-Amz-Target": {"T.Do"}, "User-Agent": {"u"}, "X-B": {"2", "3"}, "X-A": {"1"}},
+		NotBefore: time.Date(2026, 5, 1, 12, 0, 0, 5, time.FixedZone("", 3600))}
+	large := delivery.Request{Upstream: "up", Method: "POST", Path: "/", Large: delivery.Blob{Name: "b", Size: 3, Sum: [32]byte{1, 2, 3}}}
+	for want, r := range map[string]delivery.Request{
+		"2ce42c7a012ff667ddb043cc06301c4fb47f0a965dae2d31660d95bba119e27a": plain,
+		"dbbcd8e13dea052c4ebaebb7fe097bdabb043dae325abbcc8cff673f9d62887a": all,
+		"d1183b95da2114d25e94ab184c2dbe308ffb3ec2b5b63c2a78763540e66f56c7": large,
+	} {
+		if got := fmt.Sprintf("%x", r.Fingerprint()); got != want {
+			t.Errorf("%s %s has %s, had %s", r.Method, r.Path, got, want)
+		}
+	}
+}
