@@ -11,7 +11,7 @@ import (
 // A change is a job's view of the transaction.
 type change struct {
 	w      *writer
-	counts counts
+	counts []count
 	failed []error // of rows that were left as they are
 }
 
@@ -23,7 +23,7 @@ func (c *change) each(seqs []int64, do func(c *change, seq int64) error) (done i
 		if err := c.w.exec("SAVEPOINT row"); err != nil {
 			return done, err
 		}
-		row := &change{w: c.w, counts: make(counts)}
+		row := &change{w: c.w}
 		failed := do(row, seq)
 		if failed != nil {
 			if c.w.exec("ROLLBACK TO row") != nil {
@@ -31,7 +31,7 @@ func (c *change) each(seqs []int64, do func(c *change, seq int64) error) (done i
 			}
 			c.failed = append(c.failed, fmt.Errorf("delivery %d: %w", seq, failed))
 		} else {
-			c.counts.add(row.counts)
+			c.counts = append(c.counts, row.counts...)
 			done++
 		}
 		if err := c.w.exec("RELEASE row"); err != nil {
@@ -41,27 +41,24 @@ func (c *change) each(seqs []int64, do func(c *change, seq int64) error) (done i
 	return done, nil
 }
 
-// counts are differences of how many deliveries there are.
-type counts map[countKey]int64
+// A count is a difference of how many deliveries there are.
+type count struct {
+	of countKey
+	n  int64
+}
 
 type countKey struct {
 	upstream string
 	status   delivery.Status
 }
 
-func (c counts) add(more counts) {
-	for k, n := range more {
-		c[k] += n
-	}
-}
-
 // moved counts a delivery that went from one status to another; "" is none.
 func (c *change) moved(upstream string, from, to delivery.Status) {
 	if from != "" {
-		c.counts[countKey{upstream, from}]--
+		c.counts = append(c.counts, count{countKey{upstream, from}, -1})
 	}
 	if to != "" {
-		c.counts[countKey{upstream, to}]++
+		c.counts = append(c.counts, count{countKey{upstream, to}, 1})
 	}
 }
 

@@ -62,7 +62,7 @@ func (w *writer) transact(group []*job, apart bool) (lost bool, err error) {
 	if err := w.exec("BEGIN IMMEDIATE"); err != nil {
 		return false, wrapped(err)
 	}
-	total := make(counts)
+	total := make(map[countKey]int64)
 	for _, j := range group {
 		switch j.err = w.room(j.needs, log); {
 		case j.err != nil:
@@ -78,7 +78,9 @@ func (w *writer) transact(group []*job, apart bool) (lost bool, err error) {
 			}
 		}
 		if j.err == nil {
-			total.add(j.change.counts)
+			for _, c := range j.change.counts {
+				total[c.of] += c.n
+			}
 		}
 	}
 	if err := w.flush(total); err != nil {
@@ -110,12 +112,12 @@ func (w *writer) one(j *job) (lost bool) {
 
 // plain makes a job's change.
 func (w *writer) plain(j *job) {
-	j.change = change{w: w, counts: make(counts)}
+	j.change = change{w: w}
 	j.err = wrapped(j.do(&j.change))
 }
 
 // flush stores what has changed of the counts.
-func (w *writer) flush(total counts) error {
+func (w *writer) flush(total map[countKey]int64) error {
 	for k, n := range total {
 		if n == 0 {
 			continue

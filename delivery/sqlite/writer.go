@@ -21,8 +21,8 @@ const mostJobs = 128
 // along, every job is run once more in a transaction of its own.
 type writer struct {
 	*stored.Gatherer[*job]
-	to    string // the file, and how it is opened
-	conn  *conn  // of the writer's goroutine; nil if there is none
+	to    string                  // the file, and how it is opened
+	conn  *conn                   // of the writer's goroutine; nil if there is none
 	log   func() int64            // its size in bytes
 	room  func(need, int64) error // that there is in a log of a size
 	stop  chan struct{}
