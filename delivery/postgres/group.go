@@ -40,18 +40,22 @@ func newGroups[J any](do func([]J) error) *groups[J] {
 // is its caller's once want has returned without an error, and not otherwise.
 func (g *groups[J]) want(ctx context.Context, is J) error {
 	j := &job[J]{is: is, done: make(chan struct{})}
-	select {
-	case g.Jobs <- j:
-	case <-g.stop:
-		return delivery.ErrClosed
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
-	select {
-	case <-j.done:
-		return j.err
-	case <-ctx.Done():
-		return fmt.Errorf("%w: %w", delivery.ErrUncertain, context.Cause(ctx))
+	g.Add(j)
+	for stop := g.stop; ; {
+		select {
+		case <-j.done:
+			return j.err
+		case <-stop:
+			if g.TakeBack(j) {
+				return delivery.ErrClosed
+			}
+			stop = nil // it is in the last group
+		case <-ctx.Done():
+			if g.TakeBack(j) {
+				return context.Cause(ctx)
+			}
+			return fmt.Errorf("%w: %w", delivery.ErrUncertain, context.Cause(ctx))
+		}
 	}
 }
 
@@ -59,6 +63,7 @@ func (g *groups[J]) run() {
 	defer close(g.ended)
 	for all := g.Next(g.stop); all != nil; all = g.Next(g.stop) {
 		g.settle(all)
+		g.Answers(len(all))
 		for _, j := range all {
 			close(j.done)
 		}

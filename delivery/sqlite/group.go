@@ -20,6 +20,7 @@ func (w *writer) commit(group []*job) {
 			w.settle(group[i : i+1])
 		}
 	}
+	w.Answers(len(group))
 	for _, j := range group {
 		close(j.done)
 	}

@@ -174,6 +174,32 @@ func TestACallerGoesBeforeItsChange(t *testing.T) {
 	})
 }
 
+// A caller whose time ends before its change is begun knows that nothing was stored.
+func TestACallerGoesBeforeItsTurn(t *testing.T) {
+	bubble(t, sqlite.Options{}, func(t *testing.T, s *sqlite.Store) {
+		hold, held, gone := make(chan struct{}), make(chan error, 1), make(chan error, 1)
+		go func() { held <- s.Run(func() { <-hold }) }()
+		synctest.Wait()
+		ctx, cancel := context.WithCancel(t.Context())
+		go func() {
+			_, _, err := s.Accept(ctx, post("a"))
+			gone <- err
+		}()
+		synctest.Wait()
+		cancel()
+		if err := <-gone; !errors.Is(err, context.Canceled) || errors.Is(err, delivery.ErrUncertain) {
+			t.Errorf("got %v", err)
+		}
+		close(hold)
+		if err := <-held; err != nil {
+			t.Fatal(err)
+		}
+		if kept, rows := s.CountsAndRows(t); kept != "" || rows != "" {
+			t.Errorf("stored: %q, %q", kept, rows)
+		}
+	})
+}
+
 // A file has one lock by whatever name it is opened.
 func TestOneProcessAFileByAnyName(t *testing.T) {
 	p := made(t)

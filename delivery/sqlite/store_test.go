@@ -234,6 +234,7 @@ func TestAFailedJobUndoesItselfAlone(t *testing.T) {
 	if err != nil || len(counts) != 1 || counts[0].N != callers/2+1 {
 		t.Errorf("counts %v, %v", counts, err)
 	}
+	sameCounts(t, s)
 }
 
 func TestClosedStore(t *testing.T) {

@@ -102,19 +102,21 @@ func (w *writer) have(ctx context.Context, needs need, do func(*change) error) e
 		return errOnlyRead
 	}
 	j := &job{do: do, needs: needs, done: make(chan struct{})}
-	select {
-	case w.Jobs <- j:
-	case <-w.ended:
-		return delivery.ErrClosed
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
+	w.Add(j)
 	select {
 	case <-j.done:
-		return j.err
+	case <-w.ended:
+		if w.TakeBack(j) {
+			return delivery.ErrClosed
+		}
+		<-j.done // it was in the last group
 	case <-ctx.Done():
+		if w.TakeBack(j) {
+			return context.Cause(ctx)
+		}
 		return fmt.Errorf("%w: %w", delivery.ErrUncertain, context.Cause(ctx))
 	}
+	return j.err
 }
 
 func (w *writer) run() {

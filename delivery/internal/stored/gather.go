@@ -1,64 +1,115 @@
 package stored
 
-import "time"
+import (
+	"slices"
+	"sync"
+	"time"
+)
 
-// A Gatherer puts together what callers hand in, for one goroutine that does it in groups. Make it with NewGatherer.
-type Gatherer[J any] struct {
-	Jobs chan J // unbuffered: who has handed in knows that it was taken
+// A Gatherer puts together what callers hand in, for one goroutine that does it in groups: Next, and Answers before it answers the
+// group. Make it with NewGatherer.
+type Gatherer[J comparable] struct {
+	most int
+	wait time.Duration
 
-	most   int
-	wait   time.Duration
-	latest int       // of the group before: how many
-	began  time.Time // and when it was taken
+	mu    sync.Mutex
+	jobs  []J           // that were handed in, and not taken
+	wants int           // how many are to be there to wake the goroutine; 0 if it does not wait for more
+	wake  chan struct{} // wakes it
+
+	// Of the goroutine.
+	comes int       // how many are likely to be there soon: those whose callers are about to be answered, and those that waited then
+	began time.Time // when the group before was taken
 }
 
 // NewGatherer makes one of groups of most jobs, whose callers are waited for so long.
-func NewGatherer[J any](most int, wait time.Duration) *Gatherer[J] {
-	return &Gatherer[J]{Jobs: make(chan J), most: most, wait: wait}
+func NewGatherer[J comparable](most int, wait time.Duration) *Gatherer[J] {
+	return &Gatherer[J]{most: most, wait: wait, wake: make(chan struct{}, 1)}
 }
 
-// Next is the next group: it is called when the one before is done. nil if stop is closed.
+// Add hands a job in. It is in a group that Next returns, unless it is taken back.
+func (g *Gatherer[J]) Add(j J) {
+	g.mu.Lock()
+	g.jobs = append(g.jobs, j)
+	wakes := g.wants > 0 && len(g.jobs) >= g.wants
+	if wakes {
+		g.wants = 0
+	}
+	g.mu.Unlock()
+	if wakes {
+		select {
+		case g.wake <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// TakeBack takes a job back that was handed in; false if it is in a group already.
+func (g *Gatherer[J]) TakeBack(j J) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	i := slices.Index(g.jobs, j)
+	if i < 0 {
+		return false
+	}
+	g.jobs = slices.Delete(g.jobs, i, i+1)
+	return true
+}
+
+// Answers says that so many callers are about to be answered.
+func (g *Gatherer[J]) Answers(n int) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.comes = 0
+	if n > 1 {
+		g.comes = min(len(g.jobs)+n, g.most)
+	}
+}
+
+// Next is the next group: it is called when the one before is done. nil if stop is closed. Where several callers were answered just now
+// they are likely to come again at once: those are waited for a little, or they would wait for all of this group, and the next, half as
+// large, would cost as much.
 func (g *Gatherer[J]) Next(stop <-chan struct{}) []J {
 	took := time.Since(g.began)
 	select {
-	case j := <-g.Jobs:
-		group := g.more(j, min(took/4, g.wait))
-		g.latest, g.began = len(group), time.Now()
-		return group
-	case <-stop:
+	case <-stop: // however many come
+		return nil
+	default:
+	}
+	if !g.waits(1, stop, nil) {
 		return nil
 	}
-}
-
-// more are the jobs that have come, j first. Where several were answered just now their callers are likely to come again at once: those
-// are waited for a little, or they would wait for all of this group, and the next, half as large, would cost as much.
-func (g *Gatherer[J]) more(j J, most time.Duration) []J {
-	group := g.there([]J{j})
-	if g.latest < 2 {
-		return group
+	if g.comes > 1 {
+		over := time.NewTimer(min(took/4, g.wait))
+		g.waits(g.comes, stop, over.C)
+		over.Stop()
 	}
-	over := time.NewTimer(most)
-	defer over.Stop()
-	for full := min(len(group)+g.latest, g.most); len(group) < full; group = g.there(group) {
-		select {
-		case j := <-g.Jobs:
-			group = append(group, j)
-		case <-over.C:
-			return group
-		}
-	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	n := min(len(g.jobs), g.most)
+	group := slices.Clone(g.jobs[:n])
+	g.jobs = slices.Delete(g.jobs, 0, n)
+	g.began = time.Now()
 	return group
 }
 
-// there adds jobs whose callers wait.
-func (g *Gatherer[J]) there(group []J) []J {
-	for len(group) < g.most {
+// waits until so many jobs are there; false if stop or over came before.
+func (g *Gatherer[J]) waits(n int, stop <-chan struct{}, over <-chan time.Time) bool {
+	for {
+		g.mu.Lock()
+		g.wants = 0
+		if len(g.jobs) >= n {
+			g.mu.Unlock()
+			return true
+		}
+		g.wants = n
+		g.mu.Unlock()
 		select {
-		case j := <-g.Jobs:
-			group = append(group, j)
-		default:
-			return group
+		case <-g.wake: // or it was meant for a wait before this one
+		case <-over:
+			return false
+		case <-stop:
+			return false
 		}
 	}
-	return group
 }
