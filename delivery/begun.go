@@ -70,8 +70,28 @@ func (p *pump) open(r *Request) *opening {
 	return o
 }
 
+// unheld is how long those that wait for their gates may have waited for that to say nothing of the gates: they may wait for a core.
+const unheld = 5 * time.Millisecond
+
 // opensOne reports whether a request would be let through at once, as far as is known. p.mu is held.
-func (p *pump) opensOne() bool { return p.waiting == 0 && p.free() }
+func (p *pump) opensOne() bool { return p.waited() < unheld && p.free(p.most()/2) }
+
+// waited is for how long the first of those has waited that wait for their gates; 0 if none does. p.mu is held.
+func (p *pump) waited() time.Duration {
+	if e := p.waiting.Front(); e != nil {
+		return time.Since(e.Value.(*flight).since)
+	}
+	return 0
+}
+
+// waits notes that a flight waits for its gates, and that others would wait behind it. p.mu is held.
+func (p *pump) waits(f *flight) {
+	if e := p.waiting.Front(); e != nil && f.since.Before(e.Value.(*flight).since) {
+		f.waits = p.waiting.PushFront(f)
+		return
+	}
+	f.waits = p.waiting.PushBack(f)
+}
 
 // accept stores a request, by its flight if the gates let it through at once.
 func (p *pump) accept(ctx context.Context, r *Request) (Delivery, bool, error) {
@@ -162,16 +182,15 @@ func (p *pump) moves(f *flight) bool {
 func (p *pump) waitsBehind(f *flight) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	f.waits = true
-	p.waiting++
+	p.waits(f)
 }
 
 // passedGates notes that a flight does not wait for its gates any more. p.mu is not held.
 func (p *pump) passedGates(f *flight) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if f.waits {
-		f.waits = false
-		p.waiting--
+	if f.waits != nil {
+		p.waiting.Remove(f.waits)
+		f.waits = nil
 	}
 }

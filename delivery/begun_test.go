@@ -177,3 +177,70 @@ func TestRecordsHoldNobodyUp(t *testing.T) {
 		}
 	})
 }
+
+// late has its gates take a while.
+type late struct {
+	delivery.Sender
+	after time.Duration
+}
+
+func (l late) Send(ctx context.Context, d *delivery.Delivery, launch func(context.CancelCauseFunc) error) delivery.Answer {
+	return l.Sender.Send(ctx, d, func(cancel context.CancelCauseFunc) error {
+		time.Sleep(l.after)
+		return launch(cancel)
+	})
+}
+
+// One that waits for its gates says nothing of them until it has waited for longer than a busy core lets it wait.
+func TestOnesThatHaveJustBegunHoldNobodyUp(t *testing.T) {
+	for after, want := range map[time.Duration]int64{4 * time.Millisecond: 1, 8 * time.Millisecond: 0} {
+		q := &beginner{}
+		play(t, plain(), func(s *site) {
+			q.Queue, s.w.Queue = s.q, q
+			sender := s.w.Sender
+			s.w.Sender = func(upstream string) delivery.Sender { return late{sender(upstream), after} }
+		}, func(s *site) {
+			first := message("first")
+			first.ID = delivery.NewID(time.Now()) // of a name that others may know: it is stored before it is sent
+			s.accept(first)
+			s.sleep(after - time.Millisecond)
+			s.accept(message("second"))
+			s.sleep(time.Second)
+			if got := q.begun.Load(); got != want {
+				t.Errorf("while another has waited for %v: %d were begun, want %d", after-time.Millisecond, got, want)
+			}
+		})
+	}
+}
+
+// What waits is sent, however much comes that could be sent at once.
+func TestWhatComesStarvesNothingThatWaits(t *testing.T) {
+	q := &beginner{}
+	var answers atomic.Int64
+	play(t, plain(), func(s *site) {
+		q.Queue, s.w.Queue, s.w.Parallel = s.q, q, 16
+		s.answer = func(int, *http.Request) (int, http.Header) {
+			time.Sleep(time.Duration(60+answers.Add(1)*37%80) * time.Millisecond) // 100 ms, but none at the same instant
+			return 200, nil
+		}
+	}, func(s *site) {
+		var waits []string
+		for i := range 60 {
+			r := message(fmt.Sprint("waits ", i))
+			r.NotBefore = time.Now().Add(time.Second)
+			waits = append(waits, s.accept(r).ID)
+		}
+		s.sleep(time.Second)
+		for i := range 1400 { // more than half of the places are theirs
+			s.accept(message(fmt.Sprint(i)))
+			s.sleep(8 * time.Millisecond)
+		}
+		for _, id := range waits {
+			s.is(id, delivery.Completed, 1)
+		}
+		s.sleep(time.Minute)
+		if n := len(s.times()); n != 1460 {
+			t.Errorf("%d were sent, want 1460", n)
+		}
+	})
+}

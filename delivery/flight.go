@@ -1,6 +1,7 @@
 package delivery
 
 import (
+	"container/list"
 	"context"
 	"errors"
 	"fmt"
@@ -68,9 +69,11 @@ type flight struct {
 
 	opening *opening // where it was not stored when its gates were asked
 
+	since time.Time // when it began
+
 	// Under the lock of the pump.
-	waits  bool // for its gates, and others would behind it
-	ending bool // its attempt is over, and has yet to be recorded
+	waits  *list.Element // among those that wait for their gates; nil if it does not, or nobody would wait behind it
+	ending bool          // its attempt is over, and has yet to be recorded
 
 	// Of the goroutine that sends.
 	body     *letter // of a large one

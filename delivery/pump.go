@@ -1,6 +1,7 @@
 package delivery
 
 import (
+	"container/list"
 	"context"
 	"sync"
 	"time"
@@ -17,7 +18,7 @@ type pump struct {
 	mu      sync.Mutex
 	inHand  map[int64]*flight // by Seq: those that wait for their turn, or are sent
 	opened  int64             // how many were sent for before they were stored
-	waiting int               // for their gates, with others behind them
+	waiting list.List         // of flights that wait for their gates, with others behind them; the first of them first
 	ending  int               // whose attempt is over, and has yet to be recorded
 	until   time.Time         // nothing is tried before: the queue failed, or the upstream is gone
 	probes  bool              // that was so: one is tried before others
@@ -94,16 +95,21 @@ func (p *pump) round(ctx context.Context) time.Duration {
 func (p *pump) takes(d Delivery) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if !p.free() || d.Status != Queued || !d.NotBefore.IsZero() {
+	if !p.free(0) || d.Status != Queued || !d.NotBefore.IsZero() {
 		return false
 	}
 	d.Header = d.Header.Clone() // the caller may change it
 	return p.starts(&d, "", false)
 }
 
-// free reports whether what has come just now may be sent at once: no group is closed then. p.mu is held.
-func (p *pump) free() bool {
-	return p.attempts() < p.most() && !p.full && !p.probes && len(p.closed) == 0 && time.Until(p.until) <= 0 && p.w.pumpCtx.Err() == nil
+// free reports whether what has come just now may be sent at once: no group is closed then. Where there is more to do than is in hand
+// there may be so many attempts, with which the pump looks for that, too. p.mu is held.
+func (p *pump) free(beside int) bool {
+	most := p.most()
+	if p.full {
+		most = min(most, beside)
+	}
+	return p.attempts() < most && !p.probes && len(p.closed) == 0 && time.Until(p.until) <= 0 && p.w.pumpCtx.Err() == nil
 }
 
 // attempts is how many are at the upstream, or will be: what is over and has yet to be recorded is no burden to it. When too much of that
@@ -207,9 +213,9 @@ func (p *pump) starts(d *Delivery, group string, probe bool) bool {
 
 // flies has a flight run. p.mu is held.
 func (p *pump) flies(f *flight, in int64) {
+	f.since = time.Now()
 	if f.opening == nil {
-		f.waits = true
-		p.waiting++
+		p.waits(f)
 	}
 	ctx, cancel := context.WithCancelCause(p.w.hard)
 	f.cancel, f.in = cancel, in

@@ -13,7 +13,7 @@ import (
 )
 
 // mostJobs is how many writes are committed at once.
-const mostJobs = 128
+const mostJobs = 256
 
 // A writer has the one connection that writes. Its goroutine takes what has come, runs it in
 // one transaction, each job in a savepoint of its own so that one that fails undoes itself
