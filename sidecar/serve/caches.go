@@ -2,11 +2,58 @@ package serve
 
 import (
 	"cmp"
+	"reflect"
 
 	"github.com/seed1158cd35/weir/cascade/cache"
+	"github.com/seed1158cd35/weir/cascade/cache/recordblob"
+	"github.com/seed1158cd35/weir/cascade/similar"
 	"github.com/seed1158cd35/weir/internal/buffers"
 	"github.com/seed1158cd35/weir/sidecar/config"
 )
+
+// kept is a cache and what it was made for.
+type kept struct {
+	config  config.Cache
+	cache   *cache.Cache
+	similar *similar.Index // nil if questions are not compared
+}
+
+// cache is that of an upstream: the one that it has if nothing has changed.
+func (f *fitting) cache(upstream string, c config.Cache) (*cache.Cache, *similar.Index, error) {
+	m, share := f.models, f.share[upstream]
+	questions := int64(0)
+	if c.Similar > 0 {
+		questions = share / 16
+		share -= questions
+	}
+	if k, ok := m.caches[upstream]; ok && reflect.DeepEqual(k.config, c) {
+		k.cache.Resize(share)
+		if k.similar != nil {
+			k.similar.Resize(questions)
+		}
+		return k.cache, k.similar, nil
+	}
+	next := kept{config: c}
+	if c.Similar > 0 {
+		var err error
+		if next.similar, err = similar.New(similar.Options{Threshold: c.Similar, MaxBytes: max(1, questions)}); err != nil {
+			return nil, nil, err
+		}
+	}
+	o := cache.Options{TTL: c.TTL, StaleWhileRevalidate: c.Revalidate, StaleIfError: c.IfError, MaxBytes: share}
+	if m.store != nil {
+		o.Shared = recordblob.New(m.store, recordblob.Options{Group: "cache/" + upstream})
+	}
+	var err error
+	if next.cache, err = cache.New(o); err != nil {
+		return nil, nil, err
+	}
+	if k, ok := m.caches[upstream]; ok {
+		_ = k.cache.Close()
+	}
+	m.caches[upstream] = next
+	return next.cache, next.similar, nil
+}
 
 // shareCaches is how much memory the cache of each upstream has, by what the file gives them. Together they have
 // a quarter at most of what the process may hold of bodies.
