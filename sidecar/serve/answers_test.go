@@ -2,10 +2,8 @@ package serve
 
 import (
 	"context"
-	"fmt"
 	"io"
 	"net/http"
-	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -18,33 +16,16 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/seed1158cd35/weir/internal/test/servers"
-	"github.com/seed1158cd35/weir/sidecar/config"
 )
 
 // A weir starts although its table of answers is not there yet, gives those that a reload finds, and goes on with them when
 // the table is away again.
 func TestStaticAnswersOfATable(t *testing.T) {
-	t.Setenv("AWS_ACCESS_KEY_ID", "id")
-	t.Setenv("AWS_SECRET_ACCESS_KEY", "secret")
+	withKeys(t)
 	db := servers.Dynalite(t)
-	down := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusServiceUnavailable) }))
-	t.Cleanup(down.Close)
 	path := filepath.Join(t.TempDir(), "weir.yaml")
-	text := fmt.Sprintf(`listen: 127.0.0.1:0
-admin: off
-upstreams:
-  chat:
-    url: %s
-    retry: {attempts: 1}
-    llm: {family: openai, cascade: {tiers: [{answers: {table: answers, region: us-east-1, endpoint: %q}}, {message: "Sorry."}]}}
-`, down.URL, db.Endpoint())
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	file, err := config.Load(path, os.LookupEnv)
-	if err != nil {
-		t.Fatal(err)
-	}
+	withTables(t, path, tierOf(db.Endpoint(), "answers"))
+	file := load(t, path)
 	check := func() Trial { return tryAnswers(file)[0].result(t.Context()) }
 	if r := check(); r.Err == nil {
 		t.Error("weir check -connect finds a table that is not there")

@@ -21,8 +21,7 @@ import (
 // scans is a DynamoDB that answers each request as it is told.
 func scans(t *testing.T, answer http.HandlerFunc) string {
 	t.Helper()
-	t.Setenv("AWS_ACCESS_KEY_ID", "id")
-	t.Setenv("AWS_SECRET_ACCESS_KEY", "secret")
+	withKeys(t)
 	s := httptest.NewServer(answer)
 	t.Cleanup(s.Close)
 	return s.URL
@@ -66,16 +65,14 @@ func TestATableThatCannotBeReadIsToldOnce(t *testing.T) {
 // withTables is a file whose cascade has these tiers.
 func withTables(t *testing.T, path string, tiers ...string) {
 	t.Helper()
-	text := fmt.Sprintf(`listen: 127.0.0.1:0
+	put(t, path, fmt.Sprintf(`listen: 127.0.0.1:0
 admin: off
 upstreams:
   chat:
     url: http://127.0.0.1:9
+    retry: {attempts: 1}
     llm: {family: openai, cascade: {tiers: [%s]}}
-`, strings.Join(append(tiers, `{message: "Sorry."}`), ", "))
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+`, strings.Join(append(tiers, `{message: "Sorry."}`), ", ")))
 }
 
 func tierOf(url, table string) string {
@@ -126,9 +123,7 @@ func TestARejectedReloadReadsNoTable(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = w.Close() })
 	mistake := filepath.Join(t.TempDir(), "answers.yaml")
-	if err := os.WriteFile(mistake, []byte("- nonsense: 1\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	put(t, mistake, "- nonsense: 1\n")
 	withTables(t, path, tierOf(url, "one"), fmt.Sprintf("{name: file, answers: %q}", mistake))
 	if err := w.ask(t.Context(), "a test"); err == nil {
 		t.Fatal("the reload is taken")

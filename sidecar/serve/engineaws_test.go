@@ -14,8 +14,7 @@ import (
 
 // cloudTown has weirs that share deliveries in a table and a queue. args are those of the table's emulator.
 func cloudTown(t *testing.T, args ...string) *town {
-	t.Setenv("AWS_ACCESS_KEY_ID", "id")
-	t.Setenv("AWS_SECRET_ACCESS_KEY", "secret")
+	withKeys(t)
 	o := &town{T: t, db: servers.Dynalite(t, args...), queue: servers.Fauxqs(t), file: filepath.Join(t.TempDir(), "weir.yaml"), got: make(map[string]int)}
 	up := httptest.NewServer(o)
 	t.Cleanup(up.Close)
@@ -28,9 +27,7 @@ upstreams:
     deliver_schedule: messaging
     routes: [{path: /box/, strip: true, deliver: true}]
 `, o.queue.Endpoint(), o.db.Endpoint(), up.URL)
-	if err := os.WriteFile(o.file, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	put(t, o.file, text)
 	return o
 }
 

@@ -4,14 +4,10 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
-	"io"
 	"net/http"
-	"net/http/httptest"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"testing"
 
 	descriptors "github.com/envoyproxy/go-control-plane/envoy/extensions/common/ratelimit/v3"
@@ -23,16 +19,12 @@ import (
 
 	"github.com/seed1158cd35/weir/delivery"
 	"github.com/seed1158cd35/weir/internal/test/otlptest"
-	api "github.com/seed1158cd35/weir/sidecar/deliveries"
 )
 
-// joining is a sidecar that decides, delivers and traces, before an upstream.
+// joining is a mailbox whose weir decides, delivers and traces.
 type joining struct {
-	*testing.T
-	*sidecar
+	*mailbox
 	*otlptest.Receiver
-	heard chan string // what the upstream is told of traces
-	good  atomic.Bool // it answers 200, and not 400
 }
 
 const (
@@ -42,62 +34,28 @@ const (
 	callersXRay  = "Root=1-0af76519-16cd43dd8448eb211c80319c;Parent=" + callersSpan + ";Sampled=1"
 )
 
+// edge is rules for what Envoy asks: they let one request of a tenant through.
+const edge = "domain: edge\ndescriptors: [{key: tenant, rate_limit: {unit: year, requests_per_unit: 1}}]\n"
+
 func startJoining(t *testing.T, kept string) *joining {
 	t.Helper()
-	j := &joining{T: t, heard: make(chan string, 100)}
-	up := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		j.heard <- r.Header.Get("Traceparent")
-		if !j.good.Load() {
-			w.WriteHeader(http.StatusBadRequest)
-		}
-	}))
-	t.Cleanup(up.Close)
 	r, to := otlptest.Receive(t)
-	dir := t.TempDir()
-	for name, text := range map[string]string{
-		"rules.yaml": "domain: edge\ndescriptors: [{key: tenant, rate_limit: {unit: year, requests_per_unit: 1}}]\n",
-		"weir.yaml": fmt.Sprintf(`{listen: "127.0.0.1:0", admin: off, traces: {url: %q, xray: true, %s}, decide: {listen: "127.0.0.1:0", grpc: "127.0.0.1:0", rules: rules.yaml},
-			deliveries: {file: %q}, upstreams: {up: {url: %q, limits: {all: 100/h burst 100}, routes: [{path: /up/, strip: true, deliver: true}]}}}`, to, kept, filepath.Join(dir, "letters"), up.URL),
-	} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	j.Receiver, j.sidecar = r, startFile(t, filepath.Join(dir, "weir.yaml"))
-	return j
-}
-
-func (j *joining) post(url, body string, headers ...string) (status int, answer string) {
-	j.Helper()
-	q, err := http.NewRequest(http.MethodPost, url, strings.NewReader(body))
-	if err != nil {
-		j.Fatal(err)
-	}
-	for _, h := range headers {
-		name, value, _ := strings.Cut(h, ": ")
-		q.Header.Set(name, value)
-	}
-	resp, err := http.DefaultClient.Do(q)
-	if err != nil {
-		j.Fatal(err)
-	}
-	defer resp.Body.Close()
-	b, err := io.ReadAll(resp.Body)
-	if err != nil {
-		j.Fatal(err)
-	}
-	return resp.StatusCode, string(b)
+	rules := filepath.Join(t.TempDir(), "rules.yaml")
+	put(t, rules, edge)
+	more := fmt.Sprintf("traces: {url: %q, xray: true, %s}\ndecide: {listen: 127.0.0.1:0, grpc: 127.0.0.1:0, rules: %q}", to, kept, rules)
+	return &joining{newMailbox(t, "true", "    limits: {all: 100/h burst 100}", more), r}
 }
 
 func (j *joining) decide(what, body string, headers ...string) (int, string) {
 	j.Helper()
-	return j.post("http://"+j.decider.front.Addr().String()+"/v1/"+what, body, append(headers, "Content-Type: application/json")...)
+	resp, _, text := j.sendTo("http://"+j.run.decider.front.Addr().String(), "POST", "/v1/"+what, body, append(headers, "Content-Type: application/json")...)
+	return resp.StatusCode, text
 }
 
 // envoys asks as Envoy does, with a trace in the metadata.
 func (j *joining) envoys(tenant string, fields ...string) rls.RateLimitResponse_Code {
 	j.Helper()
-	conn, err := grpc.NewClient(j.decider.grpc.Addr().String(), grpc.WithTransportCredentials(insecure.NewCredentials()))
+	conn, err := grpc.NewClient(j.run.decider.grpc.Addr().String(), grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {
 		j.Fatal(err)
 	}
@@ -134,7 +92,7 @@ func (j *joining) within(s *spans.Span, trace, parent string) {
 func TestDecisionsJoinTheTraceOfWhoAsks(t *testing.T) {
 	j := startJoining(t, "share: 100%")
 	for _, h := range []string{"Traceparent: " + callers, "X-Amzn-Trace-Id: " + callersXRay} {
-		_, text := j.decide("acquire", `{"upstream":"up","id":"`+h[:4]+`"}`, h)
+		_, text := j.decide("acquire", `{"upstream":"box","id":"`+h[:4]+`"}`, h)
 		var p struct{ Permit string }
 		if err := json.Unmarshal([]byte(text), &p); err != nil || p.Permit == "" {
 			t.Fatal(text, err)
@@ -143,12 +101,12 @@ func TestDecisionsJoinTheTraceOfWhoAsks(t *testing.T) {
 			t.Fatal(text)
 		}
 	}
-	for _, s := range j.called("decide up", 2) {
+	for _, s := range j.called("decide box", 2) {
 		j.within(s, callersTrace, callersSpan)
-		if s.Kind != spans.Span_SPAN_KIND_SERVER || otlptest.Text(s, "weir.class") != "ok" || otlptest.Text(s, "weir.upstream") != "up" || otlptest.Text(s, "http.request.method") != "" {
+		if s.Kind != spans.Span_SPAN_KIND_SERVER || otlptest.Text(s, "weir.class") != "ok" || otlptest.Text(s, "weir.upstream") != "box" || otlptest.Text(s, "http.request.method") != "" {
 			t.Errorf("got %v", s)
 		}
-		for _, a := range j.called("up default", 2) {
+		for _, a := range j.called("box default", 2) {
 			if hex.EncodeToString(a.TraceId) != callersTrace {
 				t.Errorf("the attempt is in another trace: %v", a)
 			}
@@ -172,16 +130,16 @@ func TestDecisionsJoinTheTraceOfWhoAsks(t *testing.T) {
 // Whoever says that a trace is sampled has nothing kept by that, but what is refused or fails is kept in the trace of its caller.
 func TestDecisionsAreKeptForHowTheyEnd(t *testing.T) {
 	j := startJoining(t, "share: off, each_second: off")
-	if status, text := j.decide("acquire", `{"upstream":"up","cost":{"requests":100}}`, "Traceparent: "+callers); status != http.StatusOK {
+	if status, text := j.decide("acquire", `{"upstream":"box","cost":{"requests":100}}`, "Traceparent: "+callers); status != http.StatusOK {
 		t.Fatal(status, text)
 	}
-	if status, text := j.decide("acquire", `{"upstream":"up","id":"last"}`, "Traceparent: "+callers); status != http.StatusTooManyRequests {
+	if status, text := j.decide("acquire", `{"upstream":"box","id":"last"}`, "Traceparent: "+callers); status != http.StatusTooManyRequests {
 		t.Fatal(status, text)
 	}
 	if a, b := j.envoys("a", "traceparent", callers), j.envoys("a", "traceparent", callers); a != rls.RateLimitResponse_OK || b != rls.RateLimitResponse_OVER_LIMIT {
 		t.Fatal(a, b)
 	}
-	refused := j.called("decide up", 1)
+	refused := j.called("decide box", 1)
 	over := j.called("envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit", 1)
 	if len(refused) != 1 || len(over) != 1 {
 		t.Fatalf("%d and %d spans came, want one of each", len(refused), len(over))
@@ -197,11 +155,11 @@ func TestDecisionsAreKeptForHowTheyEnd(t *testing.T) {
 // What is delivered later goes on with the trace in which it was handed in, attempt by attempt, however long ago that was.
 func TestDeliveriesJoinTheTraceTheyWereHandedInWith(t *testing.T) {
 	j := startJoining(t, "share: 100%")
-	for _, c := range []struct{ header, trace, parent string }{{"Traceparent: " + callers, callersTrace, callersSpan}, {"X-Amzn-Trace-Id: " + callersXRay, callersTrace, callersSpan}, {"X-None: 1", "", ""}} {
-		status, text := j.post("http://"+j.address()+"/up/x", "letter", async, c.header)
-		var r api.Receipt
-		if err := json.Unmarshal([]byte(text), &r); err != nil || status != http.StatusAccepted {
-			t.Fatal(status, text, err)
+	j.answers(400)
+	for k, c := range []struct{ header, trace, parent string }{{"Traceparent: " + callers, callersTrace, callersSpan}, {"X-Amzn-Trace-Id: " + callersXRay, callersTrace, callersSpan}, {"X-None: 1", "", ""}} {
+		resp, r, text := j.post("/box/x", "letter", async, c.header)
+		if resp.StatusCode != http.StatusAccepted {
+			t.Fatal(resp.StatusCode, text)
 		}
 		of := func(name string, n int) (all []*spans.Span) {
 			for had := n; len(all) < n; had++ {
@@ -209,29 +167,29 @@ func TestDeliveriesJoinTheTraceTheyWereHandedInWith(t *testing.T) {
 			}
 			return all
 		}
-		accepted := of("POST up", 1)[0]
+		accepted := of("POST box", 1)[0]
 		if c.trace == "" {
 			c.trace, c.parent = hex.EncodeToString(accepted.TraceId), hex.EncodeToString(accepted.SpanId)
 		} else {
 			j.within(accepted, c.trace, c.parent)
 		}
-		of("deliver POST up", 1)
-		j.good.Store(true)
+		of("deliver POST box", 1)
+		j.answers(200)
 		for n := 0; n == 0; { // it may not have been written yet that it failed
 			var err error
-			if n, err = j.deliveries.worker.Redrive(t.Context(), delivery.Filter{Upstream: "up", Status: delivery.Failed}, 1); err != nil {
+			if n, err = j.run.deliveries.worker.Redrive(t.Context(), delivery.Filter{Upstream: "box", Status: delivery.Failed}, 1); err != nil {
 				t.Fatal(err)
 			}
 		}
-		for i, s := range of("deliver POST up", 2) {
+		for i, s := range of("deliver POST box", 2) {
 			j.within(s, c.trace, c.parent)
 			if s.Kind != spans.Span_SPAN_KIND_CONSUMER || otlptest.Text(s, "http.response.status_code") != []string{"400", "200"}[i] || otlptest.Text(s, "weir.delivery_starts") != []string{"0", "1"}[i] {
 				t.Errorf("attempt %d: got %v", i+1, s)
 			}
-			if heard := <-j.heard; !strings.HasPrefix(heard, "00-"+c.trace+"-") || heard[36:52] == c.parent {
+			if heard := j.letters()[2*k+i].Header.Get("Traceparent"); !strings.HasPrefix(heard, "00-"+c.trace+"-") || heard[36:52] == c.parent {
 				t.Errorf("attempt %d: the upstream heard %q, want the trace %s, and the attempt", i+1, heard, c.trace)
 			}
 		}
-		j.good.Store(false)
+		j.answers(400)
 	}
 }

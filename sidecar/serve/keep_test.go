@@ -5,7 +5,6 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"path/filepath"
 	"strings"
 	"sync/atomic"
@@ -37,7 +36,7 @@ func newOnce(t *testing.T, route, fields string) *once {
 		(*o.answer.Load())(w, o.came.Add(1))
 	}))
 	t.Cleanup(up.Close)
-	text := fmt.Sprintf(`listen: 127.0.0.1:0
+	o.begin(fmt.Sprintf(`listen: 127.0.0.1:0
 admin: off
 deliveries: {file: deliveries.db}
 upstreams:
@@ -45,12 +44,7 @@ upstreams:
     url: %s
     routes: [{path: /box/, strip: true, idempotency: keep%s}]
     retry: {attempts: 1}
-%s`, up.URL, route, fields)
-	if err := os.WriteFile(o.file, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	o.start()
-	t.Cleanup(func() { o.stop() })
+%s`, up.URL, route, fields))
 	return o
 }
 

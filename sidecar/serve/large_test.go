@@ -24,22 +24,8 @@ func (m *mailbox) hands(body io.Reader, headers ...string) (int, string) {
 
 func (m *mailbox) handsTo(method, path string, body io.Reader, headers ...string) (int, string) {
 	m.Helper()
-	r, err := http.NewRequest(method, "http://"+m.run.Addr()+path, body)
-	if err != nil {
-		m.Fatal(err)
-	}
-	r.Header.Set("Prefer", "respond-async, wait=60")
-	for _, h := range headers {
-		name, value, _ := strings.Cut(h, ": ")
-		r.Header.Set(name, value)
-	}
-	resp, err := http.DefaultClient.Do(r)
-	if err != nil {
-		m.Fatal(err)
-	}
-	defer resp.Body.Close()
-	text, _ := io.ReadAll(resp.Body)
-	return resp.StatusCode, string(text)
+	resp, text := m.ask(method, "http://"+m.run.Addr()+path, body, append(headers, "Prefer: respond-async, wait=60")...)
+	return resp.StatusCode, text
 }
 
 // A body above what stands in a record is delivered, whether it says how large it is or not; one above max_body is not taken, and

@@ -249,7 +249,7 @@ func TestPeopleAreToldOfDeadLetters(t *testing.T) {
 	if len(got) > 0 {
 		t.Errorf("and %+v", <-got)
 	}
-	_, _, text := m.sendTo("http://"+m.run.admin.Addr().String(), "GET", "/metrics", "")
+	text := m.metrics()
 	for _, want := range []string{`weir_deliveries{status="failed",upstream="box"} 3`, `weir_dead_letter_oldest_seconds{upstream="box"}`} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the metrics do not say %s", want)

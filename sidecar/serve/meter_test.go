@@ -37,14 +37,8 @@ func startEverything(t *testing.T, fields string) (*sidecar, *otlptest.Receiver)
 	r, to := otlptest.Receive(t)
 	dir := t.TempDir()
 	t.Chdir(dir)
-	for name, text := range map[string]string{
-		"rules.yaml": "domain: edge\ndescriptors: [{key: tenant, rate_limit: {unit: year, requests_per_unit: 1}}]\n",
-		"weir.yaml":  fmt.Sprintf(everything, to, fields, up.URL),
-	} {
-		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
+	put(t, "rules.yaml", edge)
+	put(t, "weir.yaml", fmt.Sprintf(everything, to, fields, up.URL))
 	s := startFile(t, filepath.Join(dir, "weir.yaml"))
 	for _, path := range []string{"/up/a", "/up/bad", "/up/c", "/up/d", "/later/x", "/chat/v1/chat/completions"} {
 		resp, err := http.Post("http://"+s.address()+path, "application/json", strings.NewReader(`{"model":"gpt-4o","messages":[]}`))

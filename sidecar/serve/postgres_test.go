@@ -64,20 +64,11 @@ upstreams:
     deliver_schedule: messaging
     routes: [{path: /box/, strip: true, deliver: true}]
 `, at, up.URL)
-	if err := os.WriteFile(o.file, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	put(t, o.file, text)
 	return o
 }
 
-func (o *town) load() *config.File {
-	o.Helper()
-	f, err := config.Load(o.file, os.LookupEnv)
-	if err != nil {
-		o.Fatal(err)
-	}
-	return f
-}
+func (o *town) load() *config.File { return load(o, o.file) }
 
 // weir is one that runs.
 func (o *town) weir() *Running {

@@ -4,8 +4,6 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"io"
-	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
@@ -22,29 +20,50 @@ import (
 	"github.com/seed1158cd35/weir/delivery"
 	"github.com/seed1158cd35/weir/delivery/inbox"
 	"github.com/seed1158cd35/weir/internal/test/servers"
-	"github.com/seed1158cd35/weir/sidecar/config"
 	"github.com/seed1158cd35/weir/sidecar/proxy"
 )
+
+// withKeys is a process that has credentials for the emulators of AWS.
+func withKeys(t *testing.T) {
+	t.Setenv("AWS_ACCESS_KEY_ID", "id")
+	t.Setenv("AWS_SECRET_ACCESS_KEY", "secret")
+}
+
+// A queue is an emulator of SQS, where the queue of requests will stand at a URL.
+type queue struct {
+	*sqs.Client
+	endpoint, at string
+}
+
+func newQueue(t *testing.T) *queue {
+	t.Helper()
+	withKeys(t)
+	q := &queue{endpoint: servers.Fauxqs(t).Endpoint()}
+	q.at = q.endpoint + "/000000000000/requests"
+	q.Client = sqs.New(sqs.Options{Region: "us-east-1", BaseEndpoint: &q.endpoint, Credentials: credentials.NewStaticCredentialsProvider("id", "secret", "")})
+	return q
+}
+
+// made is newQueue with the queue, as weir makes it.
+func (q *queue) made(t *testing.T) *queue {
+	t.Helper()
+	if _, err := (&inbox.Inbox{Queue: q, URL: q.at}).Init(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return q
+}
 
 // Requests that are messages of a queue are delivered, once each by the message's id, as those of the owner that the file names; what
 // cannot be is told, and becomes a dead letter of the queue.
 func TestRequestsFromAQueue(t *testing.T) {
-	t.Setenv("AWS_ACCESS_KEY_ID", "id")
-	t.Setenv("AWS_SECRET_ACCESS_KEY", "secret")
+	q := newQueue(t)
 	t.Setenv("AWS_REGION", "us-east-1")
 	t.Setenv("WEIR_TEST_APP", "token-of-the-app")
 	t.Setenv("WEIR_TEST_OTHER", "token-of-another")
-	queues := servers.Fauxqs(t)
-	at := queues.Endpoint() + "/000000000000/requests"
-	said := fmt.Sprintf("{file: deliveries.db, requests: {queue: '%s', owner: app}}", at)
+	said := fmt.Sprintf("{file: deliveries.db, requests: {queue: '%s', owner: app}}", q.at)
 	file := filepath.Join(t.TempDir(), "weir.yaml")
-	if err := os.WriteFile(file, []byte("listen: 127.0.0.1:0\ntokens: {app: {env: WEIR_TEST_APP}}\ndeliveries: "+said+"\nupstreams: {box: {url: 'http://box.test'}}\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	f, err := config.Load(file, os.LookupEnv)
-	if err != nil {
-		t.Fatal(err)
-	}
+	put(t, file, "listen: 127.0.0.1:0\ntokens: {app: {env: WEIR_TEST_APP}}\ndeliveries: "+said+"\nupstreams: {box: {url: 'http://box.test'}}\n")
+	f := load(t, file)
 	if _, err := Start(file, Options{Env: os.LookupEnv}); err == nil || !strings.Contains(err.Error(), "there is none; run weir store init") {
 		t.Errorf("without a queue: %v", err)
 	}
@@ -59,10 +78,9 @@ func TestRequestsFromAQueue(t *testing.T) {
 			t.Errorf("%+v", r)
 		}
 	}
-	c := sqs.New(sqs.Options{Region: "us-east-1", BaseEndpoint: aws.String(queues.Endpoint()), Credentials: credentials.NewStaticCredentialsProvider("id", "secret", "")})
 	send := func(body string) string {
 		t.Helper()
-		out, err := c.SendMessage(t.Context(), &sqs.SendMessageInput{QueueUrl: &at, MessageBody: &body})
+		out, err := q.SendMessage(t.Context(), &sqs.SendMessageInput{QueueUrl: &q.at, MessageBody: &body})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -134,31 +152,21 @@ func TestWhatIsHandedInHasAnAnswer(t *testing.T) {
 
 // The owner of a queue's requests is that of the start: a reload that takes its token away is refused, or all its messages would die.
 func TestAReloadKeepsTheOwnerOfAQueue(t *testing.T) {
-	t.Setenv("AWS_ACCESS_KEY_ID", "id")
-	t.Setenv("AWS_SECRET_ACCESS_KEY", "secret")
 	t.Setenv("WEIR_TEST_APP", "token-of-the-app")
-	queues := servers.Fauxqs(t)
-	at := queues.Endpoint() + "/000000000000/requests"
-	c := sqs.New(sqs.Options{Region: "us-east-1", BaseEndpoint: aws.String(queues.Endpoint()), Credentials: credentials.NewStaticCredentialsProvider("id", "secret", "")})
-	if _, err := (&inbox.Inbox{Queue: c, URL: at}).Init(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	q := newQueue(t).made(t)
 	file := filepath.Join(t.TempDir(), "weir.yaml")
-	put := func(tokens, owner string) {
+	says := func(tokens, owner string) {
 		t.Helper()
-		text := fmt.Sprintf("listen: 127.0.0.1:0\nadmin: off\n%sdeliveries: {file: deliveries.db, requests: {queue: '%s', region: us-east-1%s}}\nupstreams: {box: {url: 'http://box.test'}}\n", tokens, at, owner)
-		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		put(t, file, fmt.Sprintf("listen: 127.0.0.1:0\nadmin: off\n%sdeliveries: {file: deliveries.db, requests: {queue: '%s', region: us-east-1%s}}\nupstreams: {box: {url: 'http://box.test'}}\n", tokens, q.at, owner))
 	}
-	put("tokens: {app: {env: WEIR_TEST_APP}}\n", ", owner: app")
+	says("tokens: {app: {env: WEIR_TEST_APP}}\n", ", owner: app")
 	s := startWith(t, file, os.LookupEnv)
-	put("tokens: {other: {env: WEIR_TEST_APP}}\n", ", owner: other")
+	says("tokens: {other: {env: WEIR_TEST_APP}}\n", ", owner: other")
 	s.reload <- syscall.SIGHUP
 	if got := fmt.Sprint(s.log.waitFor(t, "reload: nothing was changed")["error"]); !strings.Contains(got, `it is "app" until a new start`) || !strings.Contains(got, "keep that token") {
 		t.Errorf("renamed: %s", got)
 	}
-	put("", "") // without tokens everybody may call
+	says("", "") // without tokens everybody may call
 	s.reload <- syscall.SIGHUP
 	s.log.waitFor(t, "reloaded")
 }
@@ -166,31 +174,19 @@ func TestAReloadKeepsTheOwnerOfAQueue(t *testing.T) {
 // counts waits until a metric is there.
 func (m *mailbox) counts(want string) {
 	m.Helper()
-	for text := ""; !strings.Contains(text, want); runtime.Gosched() {
-		resp, err := http.Get("http://" + m.run.admin.Addr().String() + "/metrics")
-		if err != nil {
-			m.Fatal(err)
-		}
-		b, _ := io.ReadAll(resp.Body)
-		_ = resp.Body.Close()
-		text = string(b)
+	for !strings.Contains(m.metrics(), want) {
+		runtime.Gosched()
 	}
 }
 
 // A queue without a dead letter queue would give what cannot be read for ever.
 func TestAQueueOfRequestsHasDeadLetters(t *testing.T) {
-	t.Setenv("AWS_ACCESS_KEY_ID", "id")
-	t.Setenv("AWS_SECRET_ACCESS_KEY", "secret")
-	queues := servers.Fauxqs(t)
-	c := sqs.New(sqs.Options{Region: "us-east-1", BaseEndpoint: aws.String(queues.Endpoint()), Credentials: credentials.NewStaticCredentialsProvider("id", "secret", "")})
-	if _, err := c.CreateQueue(t.Context(), &sqs.CreateQueueInput{QueueName: aws.String("bare")}); err != nil {
+	q := newQueue(t)
+	if _, err := q.CreateQueue(t.Context(), &sqs.CreateQueueInput{QueueName: aws.String("requests")}); err != nil {
 		t.Fatal(err)
 	}
 	file := filepath.Join(t.TempDir(), "weir.yaml")
-	text := fmt.Sprintf("listen: 127.0.0.1:0\ndeliveries: {file: d.db, requests: {queue: '%s/000000000000/bare', region: us-east-1}}\nupstreams: {box: {url: 'http://box.test'}}\n", queues.Endpoint())
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	put(t, file, fmt.Sprintf("listen: 127.0.0.1:0\ndeliveries: {file: d.db, requests: {queue: '%s', region: us-east-1}}\nupstreams: {box: {url: 'http://box.test'}}\n", q.at))
 	if _, err := Start(file, Options{Env: os.LookupEnv}); err == nil || !strings.Contains(err.Error(), "it has no dead letter queue") || !strings.Contains(err.Error(), "RedrivePolicy") {
 		t.Errorf("got %v", err)
 	}
@@ -206,23 +202,14 @@ func TestRegionsOfQueues(t *testing.T) {
 
 // Clients in JavaScript share the queues: what they send is delivered, and what died they find as they sent it.
 func TestJavaScriptOnTheQueues(t *testing.T) {
-	t.Setenv("AWS_ACCESS_KEY_ID", "id")
-	t.Setenv("AWS_SECRET_ACCESS_KEY", "secret")
-	queues := servers.Fauxqs(t)
-	at := queues.Endpoint() + "/000000000000/requests"
-	said := fmt.Sprintf("{file: deliveries.db, requests: {queue: '%s', region: us-east-1}}", at)
-	c := sqs.New(sqs.Options{Region: "us-east-1", BaseEndpoint: aws.String(queues.Endpoint()), Credentials: credentials.NewStaticCredentialsProvider("id", "secret", "")})
-	box := &inbox.Inbox{Queue: c, URL: at}
-	if _, err := box.Init(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	m := newMailboxIn(t, said, "true", "", "")
+	q := newQueue(t).made(t)
+	m := newMailboxIn(t, fmt.Sprintf("{file: deliveries.db, requests: {queue: '%s', region: us-east-1}}", q.at), "true", "", "")
 	const client = `import {SQSClient, SendMessageBatchCommand, ReceiveMessageCommand} from '@aws-sdk/client-sqs'
 const c = new SQSClient({region: 'us-east-1', endpoint: '%s', credentials: {accessKeyId: 'id', secretAccessKey: 'secret'}})
 %s`
-	servers.JavaScript(t, fmt.Sprintf(client, queues.Endpoint(), `
+	servers.JavaScript(t, fmt.Sprintf(client, q.endpoint, `
 const of = (n) => ({Id: 'm' + n, MessageBody: JSON.stringify({path: '/box/js', headers: {'Content-Type': 'text/plain'}, body: 'grüße ' + n})})
-await c.send(new SendMessageBatchCommand({QueueUrl: '`+at+`', Entries: [of(1), of(2), of(3)]}))`))
+await c.send(new SendMessageBatchCommand({QueueUrl: '`+q.at+`', Entries: [of(1), of(2), of(3)]}))`))
 	for len(m.letters()) < 3 {
 		runtime.Gosched()
 	}
@@ -232,11 +219,11 @@ await c.send(new SendMessageBatchCommand({QueueUrl: '`+at+`', Entries: [of(1), o
 	if got != "grüße 1, grüße 2, grüße 3" {
 		t.Errorf("delivered %s", got)
 	}
-	if _, err := c.SendMessage(t.Context(), &sqs.SendMessageInput{QueueUrl: aws.String(at + "-dead"), MessageBody: aws.String(`{"path": "/nowhere"}`)}); err != nil {
+	if _, err := q.SendMessage(t.Context(), &sqs.SendMessageInput{QueueUrl: aws.String(q.at + "-dead"), MessageBody: aws.String(`{"path": "/nowhere"}`)}); err != nil {
 		t.Fatal(err)
 	}
-	if said := servers.JavaScript(t, fmt.Sprintf(client, queues.Endpoint(), `
-const got = await c.send(new ReceiveMessageCommand({QueueUrl: '`+at+`-dead'}))
+	if said := servers.JavaScript(t, fmt.Sprintf(client, q.endpoint, `
+const got = await c.send(new ReceiveMessageCommand({QueueUrl: '`+q.at+`-dead'}))
 console.log(got.Messages[0].Body)`)); said != "{\"path\": \"/nowhere\"}\n" {
 		t.Errorf("its dead letter is %q", said)
 	}

@@ -24,6 +24,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/seed1158cd35/weir/sidecar/config"
 )
 
 // patience bounds every wait of these tests.
@@ -74,13 +76,28 @@ type sidecar struct {
 	done         chan error
 }
 
+// put writes a file.
+func put(t testing.TB, file, text string) {
+	t.Helper()
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// load reads a configuration with the environment of the process.
+func load(t testing.TB, file string) *config.File {
+	t.Helper()
+	f, err := config.Load(file, os.LookupEnv)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
 // write writes a configuration with an upstream named up.
 func write(t testing.TB, file, url, more string) {
 	t.Helper()
-	yaml := fmt.Sprintf("listen: 127.0.0.1:0\nadmin: 127.0.0.1:0\n%s\nupstreams: {up: {url: %q, max_wait: off, limits: {calls: 1000/s}}}\n", more, url)
-	if err := os.WriteFile(file, []byte(yaml), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	put(t, file, fmt.Sprintf("listen: 127.0.0.1:0\nadmin: 127.0.0.1:0\n%s\nupstreams: {up: {url: %q, max_wait: off, limits: {calls: 1000/s}}}\n", more, url))
 }
 
 func noEnv(string) (string, bool) { return "", false }
