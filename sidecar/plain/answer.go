@@ -1,6 +1,7 @@
 package plain
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
 	"net/textproto"
@@ -12,10 +13,10 @@ import (
 	"golang.org/x/net/http/httpguts"
 )
 
-// An answer is the http.ResponseWriter of a connection, for one request after the other. What fits into a buffer is
-// written at once when the handler ends; what is longer, or flushed, when it comes. It says of itself what net/http
-// says of the same answer: Date, Content-Length, Content-Type, Transfer-Encoding, Connection. Handlers have no say in
-// Transfer-Encoding.
+// An answer is the http.ResponseWriter of a request. What fits into a buffer is written at once when the handler ends;
+// what is longer, or flushed, when it comes. What a handler's goroutines write after that goes nowhere. It says of
+// itself what net/http says of the same answer: Date, Content-Length, Content-Type, Transfer-Encoding, Connection.
+// Handlers have no say in Transfer-Encoding.
 type answer struct {
 	conn   *conn
 	header http.Header
@@ -32,10 +33,7 @@ type answer struct {
 	sent     bool     // the head has been
 	chunked  bool
 	failed   error // of a write
-	*buffers       // what is to be written
-
-	date   []byte // as it was written last
-	second int64  // and when that was
+	*buffers       // what is to be written; nil when it is over
 }
 
 // buffers hold what is to be written: the head, and of the body what has come.
@@ -49,18 +47,20 @@ const (
 
 var pool = sync.Pool{New: func() any { return &buffers{make([]byte, 0, 2<<10), make([]byte, 0, 4<<10)} }}
 
-// begin makes it ready for the answer to a request of this method.
-func (a *answer) begin(method string) {
-	*a = answer{conn: a.conn, header: make(http.Header), method: method, length: -1, buffers: pool.Get().(*buffers), date: a.date, second: a.second}
+func newAnswer(c *conn, method string) *answer {
+	return &answer{conn: c, header: make(http.Header), method: method, length: -1, buffers: pool.Get().(*buffers)}
 }
+
+var errOver = errors.New("sidecar/plain: the handler has ended")
 
 // release gives its buffers back.
 func (a *answer) release() {
-	if b := a.buffers; cap(b.head) <= mostKept && cap(b.body) <= mostKept {
+	b := a.buffers
+	a.buffers = nil
+	if cap(b.head) <= mostKept && cap(b.body) <= mostKept {
 		b.head, b.body = b.head[:0], b.body[:0]
 		pool.Put(b)
 	}
-	a.buffers = nil
 }
 
 // Header is http.ResponseWriter's.
@@ -71,7 +71,7 @@ func (a *answer) WriteHeader(status int) {
 	switch {
 	case status < 100 || status > 999:
 		panic(fmt.Sprintf("sidecar/plain: a handler answers with the status %d", status)) // as net/http has it
-	case a.status != 0:
+	case a.status != 0, a.buffers == nil:
 	case status < http.StatusOK && status != http.StatusSwitchingProtocols:
 		a.line(status)
 		a.fields()
@@ -161,6 +161,9 @@ var inLine = strings.NewReplacer("\n", " ", "\r", " ")
 
 // Write is http.ResponseWriter's.
 func (a *answer) Write(p []byte) (int, error) {
+	if a.buffers == nil {
+		return 0, errOver
+	}
 	if a.status == 0 {
 		a.WriteHeader(http.StatusOK)
 	}
@@ -187,6 +190,9 @@ func (a *answer) Write(p []byte) (int, error) {
 
 // FlushError is http.ResponseController's.
 func (a *answer) FlushError() error {
+	if a.buffers == nil {
+		return errOver
+	}
 	if a.status == 0 {
 		a.WriteHeader(http.StatusOK)
 	}
@@ -269,7 +275,7 @@ func (a *answer) send(p []byte, whole bool) {
 func (a *answer) frame(p []byte, whole bool) {
 	now := time.Now()
 	if !a.dated {
-		a.head = append(a.head, a.dateLine(now)...)
+		a.head = append(a.head, a.conn.dateLine(now)...)
 	}
 	if a.allows() {
 		if begin := a.body; a.guess && len(begin)+len(p) > 0 {
@@ -315,13 +321,4 @@ func (a *answer) write(p []byte) {
 	if a.failed = a.conn.write(p); a.failed != nil {
 		a.conn.gone()
 	}
-}
-
-// dateLine is the line that says when it is.
-func (a *answer) dateLine(now time.Time) []byte {
-	if s := now.Unix(); s != a.second {
-		a.second = s
-		a.date = append(now.UTC().AppendFormat(append(a.date[:0], "Date: "...), http.TimeFormat), "\r\n"...)
-	}
-	return a.date
 }

@@ -347,3 +347,39 @@ func TestAnswersDoNotMix(t *testing.T) {
 		}
 	})
 }
+
+// What is written after the end of a handler is in nobody's answer.
+func TestALateWriteGoesNowhere(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := open(all)
+		defer s.end()
+		var first http.ResponseWriter
+		s.Handler = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			if first == nil {
+				first = w
+				_, _ = io.WriteString(w, "one")
+				return
+			}
+			_, err := io.WriteString(first, "late")
+			if flush := http.NewResponseController(first).Flush(); err == nil || flush == nil {
+				t.Errorf("after its end: %v, %v", err, flush)
+			}
+			first.WriteHeader(http.StatusTeapot)
+			first.Header().Set("X-Late", "said")
+			_, _ = io.WriteString(w, "two")
+		})
+		c := s.dial(t)
+		in := bufio.NewReader(c)
+		for _, want := range []string{"one", "two"} {
+			_, _ = io.WriteString(c, get)
+			resp, err := http.ReadResponse(in, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			body, err := io.ReadAll(resp.Body)
+			if string(body) != want || err != nil || resp.StatusCode != http.StatusOK || resp.Header["X-Late"] != nil {
+				t.Errorf("got %q, %v, %v, want %q", body, resp, err, want)
+			}
+		}
+	})
+}

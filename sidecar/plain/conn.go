@@ -48,11 +48,12 @@ type conn struct {
 	have       int // bytes of buf that have come
 	heads      memory
 	request    http.Request // of which each is made
-	answer     answer
-	later      *time.Timer // has the present request's caller watched; nil until somebody asks for that
-	readUntil  time.Time   // the deadline for reads that is set; zero for none
-	writeUntil time.Time   // that for writes
-	writeBy    time.Time   // when the handler wants its writes to have ended; zero if at any time
+	later      *time.Timer  // has the present request's caller watched; nil until somebody asks for that
+	readUntil  time.Time    // the deadline for reads that is set; zero for none
+	writeUntil time.Time    // that for writes
+	writeBy    time.Time    // when the handler wants its writes to have ended; zero if at any time
+	date       []byte       // as it was written last
+	second     int64        // and when that was
 }
 
 func newConn(l *Listener, n net.Conn) *conn {
@@ -92,7 +93,6 @@ func (c *conn) serve() {
 		c.base = with(c.base, c.net)
 	}
 	c.ended = base.Done()
-	c.answer.conn = c
 	c.request = http.Request{Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, RemoteAddr: c.remote}
 	c.buf = make([]byte, bufferSize+1) // one for what is read while a caller is watched
 	for c.next() {
@@ -246,9 +246,8 @@ func (c *conn) respond(h head, body []byte) (again bool) {
 	if h.length > 0 {
 		r.Body = &whole{*bytes.NewReader(body)}
 	}
-	w := &c.answer
-	w.begin(h.method)
 	c.writeBy = time.Time{}
+	w := newAnswer(c, h.method)
 	defer w.release()
 	answered := c.call(w, r)
 	stays := t.end()
@@ -279,6 +278,15 @@ func (c *conn) write(p []byte) error {
 	}
 	_, err := c.net.Write(p)
 	return err
+}
+
+// dateLine is the line that says when it is.
+func (c *conn) dateLine(now time.Time) []byte {
+	if s := now.Unix(); s != c.second {
+		c.second = s
+		c.date = append(now.UTC().AppendFormat(append(c.date[:0], "Date: "...), http.TimeFormat), "\r\n"...)
+	}
+	return c.date
 }
 
 // call calls the handler, and reports false if it panicked: then there is no answer.

@@ -203,7 +203,8 @@ func TestWaitEndsWithItsContext(t *testing.T) {
 func TestCallsEndWithTheirServer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ended := make(chan error, 1)
-		s := open(all)
+		base, end := context.WithCancel(t.Context())
+		s := open(all, func(s *http.Server) { s.BaseContext = func(net.Listener) context.Context { return base } })
 		s.Handler = http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 			select {
 			case <-r.Context().Done():
@@ -212,8 +213,6 @@ func TestCallsEndWithTheirServer(t *testing.T) {
 			ended <- r.Context().Err()
 		})
 		defer s.end()
-		base, end := context.WithCancel(t.Context())
-		s.BaseContext = func(net.Listener) context.Context { return base }
 		c, begin := s.dial(t), time.Now()
 		time.AfterFunc(time.Second, end)
 		for range 2 {

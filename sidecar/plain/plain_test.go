@@ -136,10 +136,13 @@ const (
 	all       // all
 )
 
-func open(by int) *site {
+func open(by int, changes ...func(*http.Server)) *site {
 	s := &site{net: memnet.New(), done: make(chan error, 1)}
 	s.Server = &http.Server{Handler: &s.witness, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 30 * time.Second, WriteTimeout: 90 * time.Second,
 		IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 16 << 10, ErrorLog: log.New(io.Discard, "", 0)}
+	for _, f := range changes {
+		f(s.Server)
+	}
 	l := s.net.Listen("weir:80")
 	if lines := []string{"POST /v1/acquire", "POST /v1/report"}; by != netHTTP {
 		if by == all {
