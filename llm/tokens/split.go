@@ -1,6 +1,9 @@
 package tokens
 
-import "unicode/utf8"
+import (
+	"math/bits"
+	"unicode/utf8"
+)
 
 // wordEnd is where the word ends that begins at i: at the latest at the end of s.
 //
@@ -30,6 +33,35 @@ func wordEnd(s string, i int) int {
 		before, i = standing(r), i+n
 	}
 	return len(s)
+}
+
+// shortWord is wordEnd and hash of a word as most are: a blank or a letter, then up to seven letters, and
+// behind them what ends a word. It looks at these at once, eight bytes of s, and says 0 of all others.
+func shortWord(s string, i int) (end int, h uint64) {
+	if len(s)-i < 9 || kinds[s[i]] != blank && kinds[s[i]] != letter {
+		return 0, 0
+	}
+	w := low(s[i+1:]) | low(s[i+5:])<<32
+	n := bits.TrailingZeros64(^letters(w)&highs) / 8
+	if n == 0 || n == 8 {
+		return 0, 0
+	}
+	if c := byte(w >> (8 * n)); !ends(letter, kinds[c], c) {
+		return 0, 0
+	}
+	return i + 1 + n, mixed(uint64(n+1)*spread ^ (uint64(s[i]) | w<<(64-8*n)>>(56-8*n)))
+}
+
+const (
+	ones  = 0x0101010101010101
+	highs = 0x80 * ones
+)
+
+// letters has the high bit of each byte that is a letter of ASCII. Small letters are told by sums that
+// reach the high bit at 'a', and not yet behind 'z'; no sum goes over into the next byte.
+func letters(w uint64) uint64 {
+	small := (w | 0x20*ones) &^ highs
+	return (small + (0x80-'a')*ones) &^ (small + (0x80-'z'-1)*ones) &^ w & highs
 }
 
 // Further kinds of what stands before a place. other is all after which nothing is

@@ -66,6 +66,58 @@ func count(t *testing.T, codec tokenizer.Codec, text string) int {
 	return n
 }
 
+// checkShort compares what is found at once with what is found a byte at a time.
+func checkShort(t *testing.T, s string) (short int) {
+	t.Helper()
+	for i := range len(s) {
+		end, h := shortWord(s, i)
+		if end == 0 {
+			continue
+		}
+		short++
+		if want := wordEnd(s, i); end != want || h != hash(s[i:want]) {
+			t.Fatalf("%q: the word at %d ends at %d with hash %x, want %d and %x", s, i, end, h, want, hash(s[i:want]))
+		}
+	}
+	return short
+}
+
+func TestShortWordsAreThoseOfTheRest(t *testing.T) {
+	seed := rand.Uint64()
+	r := rand.New(rand.NewPCG(seed, 0))
+	t.Logf("seed %d", seed)
+	for range 3000 {
+		checkShort(t, randomText(r))
+	}
+	for c := range 256 { // each byte in each place
+		for at := range 10 {
+			b := []byte(" abcdefghij")
+			b[at] = byte(c)
+			checkShort(t, string(b))
+			checkShort(t, string(b[:9]))
+		}
+	}
+	if n := checkShort(t, fourKiB(english)); n < 2000 {
+		t.Errorf("of 4 KiB of English, short words begin at %d places", n)
+	}
+}
+
+func TestWordsOfOtherBytesHaveOtherHashes(t *testing.T) {
+	seen := make(map[uint64]string)
+	for _, c := range "ab\x00" {
+		for n := range 20 {
+			for at := range n {
+				s := []byte(strings.Repeat("x", n))
+				s[at] = byte(c)
+				if before, ok := seen[hash(string(s))]; ok {
+					t.Errorf("%q has the hash of %q", s, before)
+				}
+				seen[hash(string(s))] = string(s)
+			}
+		}
+	}
+}
+
 func FuzzEveryTextEnds(f *testing.F) {
 	f.Add("The quick brown fox.")
 	f.Add("ab\xc3")
@@ -78,6 +130,7 @@ func FuzzEveryTextEnds(f *testing.F) {
 			}
 			i = end
 		}
+		checkShort(t, s)
 		var p profile
 		p.add(s)
 		for class, n := range p {

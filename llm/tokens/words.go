@@ -58,8 +58,16 @@ func (v *vocabulary) count(texts iter.Seq[string], w *weights) int64 {
 	t := tally{unspent: budget}
 	for s := range texts {
 		for i := 0; i < len(s); {
-			end := wordEnd(s, i)
-			v.word(&t, s[i:end])
+			end, h := shortWord(s, i)
+			if end == 0 {
+				end = wordEnd(s, i)
+				h = hash(s[i:end])
+			}
+			if n, ok := v.known(h); ok {
+				t.exact += n
+			} else {
+				v.word(&t, s[i:end], h)
+			}
 			i = end
 		}
 	}
@@ -74,12 +82,8 @@ func (v *vocabulary) count(texts iter.Seq[string], w *weights) int64 {
 	return t.exact + (min(max(scaled, guess/2), guess*2)+999)/1000
 }
 
-func (v *vocabulary) word(t *tally, s string) {
-	h := hash(s)
-	if n, ok := v.known(h); ok {
-		t.exact += n
-		return
-	}
+// word counts one that is not remembered.
+func (v *vocabulary) word(t *tally, s string, h uint64) {
 	if len(s)+each > t.unspent {
 		t.unknown.add(s)
 		t.anything = true
@@ -101,12 +105,14 @@ func (v *vocabulary) word(t *tally, s string) {
 // known is the number of tokens of a word that is remembered.
 func (v *vocabulary) known(h uint64) (int64, bool) {
 	at := h % slots &^ 1
-	for i := range v.seen[at : at+2] {
-		if got := v.seen[at+uint64(i)].Load(); got>>16 == h>>16 && got&0xffff != 0 {
-			return int64(got&0xffff) - 1, true
+	pair := v.seen[at : at+2]
+	got := pair[0].Load()
+	if (got^h)>>16 != 0 || got&0xffff == 0 {
+		if got = pair[1].Load(); (got^h)>>16 != 0 || got&0xffff == 0 {
+			return 0, false
 		}
 	}
-	return 0, false
+	return int64(got&0xffff) - 1, true
 }
 
 // remember puts a word in the place of the older one of its pair. In a text of 700 words,
@@ -121,19 +127,22 @@ func (v *vocabulary) remember(h uint64, n int) {
 // hash is the same in every process: estimates do not vary by chance. It takes eight bytes at once; most words have
 // no more.
 func hash(s string) uint64 {
-	h := uint64(len(s)) * 0x9e3779b97f4a7c15
+	h := uint64(len(s)) * spread
 	for ; len(s) > 8; s = s[8:] {
 		h = mixed(h ^ low(s) ^ low(s[4:])<<32)
 	}
-	var rest uint64 // that of a word of the same length is another, or the word is the same
+	var rest uint64 // the bytes that are left, the first the lowest
 	switch n := len(s); {
 	case n >= 4:
-		rest = low(s) | low(s[n-4:])<<32
+		rest = low(s) | low(s[n-4:])<<(8*(n-4))
 	case n > 0:
-		rest = uint64(s[0]) | uint64(s[n/2])<<8 | uint64(s[n-1])<<16
+		rest = uint64(s[0]) | uint64(s[n/2])<<(8*(n/2)) | uint64(s[n-1])<<(8*(n-1))
 	}
 	return mixed(h ^ rest)
 }
+
+// spread has words differ that begin alike and are not as long as each other.
+const spread = 0x9e3779b97f4a7c15
 
 // low is the first four bytes.
 func low(s string) uint64 {
