@@ -1,10 +1,9 @@
 package price
 
 import (
-	"fmt"
 	"math"
 	"math/bits"
-	"strings"
+	"strconv"
 )
 
 // An Amount is money, in millionths of a millionth of a US dollar: prices are in
@@ -32,12 +31,19 @@ func (a Amount) Dollars() float64 { return float64(a) / float64(Dollar) }
 
 // String reads "0.001250 USD": exact, with six decimals or as many more as it takes.
 func (a Amount) String() string {
-	sign, n := "", uint64(a)
+	b, n := make([]byte, 0, 32), uint64(a)
 	if a < 0 {
-		sign, n = "-", -n
+		b, n = append(b, '-'), -n
 	}
-	whole, part := n/uint64(Dollar), fmt.Sprintf("%012d", n%uint64(Dollar))
-	return fmt.Sprintf("%s%d.%s%s USD", sign, whole, part[:6], strings.TrimRight(part[6:], "0"))
+	b = append(strconv.AppendUint(b, n/uint64(Dollar), 10), ".000000000000"...)
+	end := len(b)
+	for i, part := end-1, n%uint64(Dollar); part > 0; i, part = i-1, part/10 {
+		b[i] += byte(part % 10)
+	}
+	for least := end - 6; end > least && b[end-1] == '0'; {
+		end--
+	}
+	return string(append(b[:end], " USD"...))
 }
 
 // times is what so many tokens cost at a price for one.

@@ -34,12 +34,6 @@ func (t Table) Find(model string) (Row, bool) {
 // anyModel is the row of all models that have none of their own: the default price.
 const anyModel = "*"
 
-// Assumed reports whether a model has no price of its own, and costs what all such models are said to cost.
-func (t Table) Assumed(model string) bool {
-	row, ok := t.Find(model)
-	return ok && row.Model == anyModel
-}
-
 // namesOf is the names of a model, the fullest first.
 func namesOf(model string) iter.Seq[string] {
 	return func(yield func(string) bool) {

@@ -6,6 +6,7 @@ import (
 	"math"
 	"math/big"
 	"math/rand/v2"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -70,8 +71,8 @@ func TestPatternsAreForWhatHasNoRow(t *testing.T) {
 		if row, _ := table.Find(model); row.Model != want {
 			t.Errorf("%s finds %q, want %q", model, row.Model, want)
 		}
-		if got := table.Assumed(model); got != (want == "*") {
-			t.Errorf("%s: the price is assumed: %v", model, got)
+		if row, ok := table.Find(model); (ok && row.Assumed()) != (want == "*") {
+			t.Errorf("%s: the price is assumed: %v", model, row.Assumed())
 		}
 	}
 }
@@ -138,6 +139,27 @@ func TestAmountsStopAtTheirBounds(t *testing.T) {
 	} {
 		if got := a.String(); got != want {
 			t.Errorf("%d reads %s, want %s", int64(a), got, want)
+		}
+	}
+}
+
+func TestAnAmountReadsAsItIs(t *testing.T) {
+	seed := rand.Uint64()
+	r := rand.New(rand.NewPCG(seed, 0))
+	for range 5000 {
+		a := Amount(r.Uint64() >> r.IntN(64))
+		if r.IntN(2) == 0 { // with zeros at its end
+			a = a / 1e9 * 1e9
+		}
+		n := strings.TrimPrefix(strconv.FormatInt(int64(a), 10), "-")
+		n = strings.Repeat("0", max(0, 13-len(n))) + n
+		whole, part := n[:len(n)-12], n[len(n)-12:]
+		want := whole + "." + part[:6] + strings.TrimRight(part[6:], "0") + " USD"
+		if a < 0 {
+			want = "-" + want
+		}
+		if got := a.String(); got != want {
+			t.Fatalf("seed %d: %d reads %s, want %s", seed, int64(a), got, want)
 		}
 	}
 }

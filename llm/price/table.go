@@ -37,6 +37,17 @@ type Row struct {
 	Long  Prices // of the whole call then
 }
 
+// Cost is what a call costs that has used so much.
+func (r *Row) Cost(u llm.Usage) Amount {
+	if r.Above > 0 && u.Input > r.Above {
+		return r.Long.of(u)
+	}
+	return r.of(u)
+}
+
+// Assumed reports whether the row is for all models that have none of their own.
+func (r *Row) Assumed() bool { return r.Model == anyModel }
+
 // A Table has the prices of models. It does not change; the zero Table knows none.
 type Table struct {
 	exact    map[string]Row
@@ -86,10 +97,7 @@ func (t Table) Cost(model string, u llm.Usage) (Amount, bool) {
 	if !ok || !u.Said {
 		return 0, false
 	}
-	if row.Above > 0 && u.Input > row.Above {
-		return row.Long.of(u), true
-	}
-	return row.of(u), true
+	return row.Cost(u), true
 }
 
 // All is every row, by model.

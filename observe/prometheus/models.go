@@ -2,9 +2,13 @@ package weirprom
 
 import (
 	"iter"
+	"strconv"
+	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	sharded "github.com/seed1158cd35/weir/internal/counter"
 )
 
 // Models are the metrics of upstreams that are language models: who answered, what the
@@ -14,7 +18,24 @@ type Models struct {
 	latency                 *prometheus.HistogramVec
 	use                     func() iter.Seq[ModelUse]
 	tiers                   func() iter.Seq[TierState]
+
+	mu   sync.Mutex // of those who make series, and drop them
+	tier *sharded.Book[tierKey, tierSeries]
+	kept *sharded.Book[keptKey, prometheus.Counter]
 }
+
+// A tierKey is who answered, a tierSeries where that counts.
+type tierKey struct {
+	upstream, tier string
+	degraded       bool
+}
+
+type tierSeries struct {
+	answers prometheus.Counter
+	latency prometheus.Observer
+}
+
+type keptKey struct{ upstream, state string }
 
 // A TierState is whether a tier of a cascade is asked: a model whose breaker is closed.
 type TierState struct {
@@ -42,6 +63,13 @@ func NewModels(reg prometheus.Registerer, use func() iter.Seq[ModelUse], tiers f
 		use:     use,
 		tiers:   tiers,
 	}
+	m.tier = sharded.NewBook(&m.mu, func(k tierKey) tierSeries {
+		upstream, tier := label(k.upstream), label(k.tier)
+		return tierSeries{m.answers.WithLabelValues(upstream, tier, strconv.FormatBool(k.degraded)), m.latency.WithLabelValues(upstream, tier)}
+	})
+	m.kept = sharded.NewBook(&m.mu, func(k keptKey) prometheus.Counter {
+		return m.cache.WithLabelValues(label(k.upstream), k.state)
+	})
 	reg.MustRegister(m)
 	return m
 }
@@ -49,14 +77,11 @@ func NewModels(reg prometheus.Registerer, use func() iter.Seq[ModelUse], tiers f
 // Answered counts an answer that has begun. cache is what the cache had, "" if nothing is
 // kept.
 func (m *Models) Answered(upstream, tier string, degraded bool, cache string, took time.Duration) {
-	worse := "false"
-	if degraded {
-		worse = "true"
-	}
-	m.answers.WithLabelValues(label(upstream), label(tier), worse).Inc()
-	m.latency.WithLabelValues(label(upstream), label(tier)).Observe(took.Seconds())
+	of := m.tier.Get(tierKey{upstream, tier, degraded})
+	of.answers.Inc()
+	of.latency.Observe(took.Seconds())
 	if cache != "" {
-		m.cache.WithLabelValues(label(upstream), cache).Inc()
+		m.kept.Get(keptKey{upstream, cache}).Inc()
 	}
 }
 
@@ -75,6 +100,10 @@ func (m *Models) TierChanged(upstream, tier, to string) {
 // Forget drops every series of the upstream but what was used.
 func (m *Models) Forget(upstream string) {
 	of := prometheus.Labels{"upstream": label(upstream)}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.tier.Clear() // those of others are found again by their labels
+	m.kept.Clear()
 	for _, v := range []vector{m.answers, m.cache, m.changes, m.latency} {
 		v.DeletePartialMatch(of)
 	}

@@ -45,4 +45,16 @@ weir_llm_tokens_total{kind="output",model="claude",tenant="acme",user="ann"} 20
 	if n := testutil.CollectAndCount(m, "weir_llm_answers_total", "weir_llm_cache_total"); n != 0 {
 		t.Errorf("%d series are left of an upstream that is gone", n)
 	}
+	m.Answered("chat", "primary", false, "miss", time.Second) // it is there again
+	want = `
+# HELP weir_llm_answers_total Answers that began, by the tier that gave them.
+# TYPE weir_llm_answers_total counter
+weir_llm_answers_total{degraded="false",tier="primary",upstream="chat"} 1
+# HELP weir_llm_cache_total Calls whose answers may be kept, by what the cache had.
+# TYPE weir_llm_cache_total counter
+weir_llm_cache_total{state="miss",upstream="chat"} 1
+`
+	if err := testutil.GatherAndCompare(reg, strings.NewReader(want), "weir_llm_answers_total", "weir_llm_cache_total"); err != nil {
+		t.Error(err)
+	}
 }
