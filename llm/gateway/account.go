@@ -17,21 +17,20 @@ import (
 
 // account tells everybody what the answer has used.
 func (m *meter) account() {
-	x := m.x
-	m.end.Usage = x.used(x.rule(), m.usage(), m.whole())
-	if b := progressOf(m.ctx); b != nil {
-		b.usage.Store(new(b.charge(tokens.Plain.Settle(x.expected(), m.usage()))))
+	x, used, whole := m.x, m.usage(), m.whole()
+	m.end.Usage = x.used(x.rule(), used, whole)
+	if b := m.progress; b != nil && b.of.d.o.Callers != nil {
+		b.usage.Store(new(b.charge(tokens.Plain.Settle(x.expected(), used))))
 	}
-	if m.whole() {
-		said := m.usage()
-		x.d.o.Tokens.Observe(x.expected(), said.Input, said.Output)
-		if cost, ok := m.cost(); ok && m.resp.Trailer != nil {
+	cost, priced := m.cost(used)
+	if whole {
+		x.d.o.Tokens.Observe(x.expected(), used.Input, used.Output)
+		if priced && m.resp.Trailer != nil {
 			m.resp.Trailer.Set(CostHeader, m.says(cost))
 		}
 	}
-	used := m.usage()
 	m.used(trace.CallOf(m.ctx), used)
-	m.x.tell(used)
+	x.tell(used, cost, priced)
 }
 
 // whole reports whether the answer came to its end and says what it has used.
@@ -71,7 +70,7 @@ func (m *meter) announceCost() {
 	if m.err != io.EOF {
 		return
 	}
-	if cost, ok := m.cost(); ok {
+	if cost, ok := m.cost(m.usage()); ok {
 		m.resp.Header.Set(CostHeader, m.says(cost))
 	}
 }
@@ -79,24 +78,26 @@ func (m *meter) announceCost() {
 // errNotKept is why an answer that was fetched to renew another is not kept.
 var errNotKept = errors.New("the answer is not one that is kept")
 
-// cost is what the answer has cost, if its model has a price.
-func (m *meter) cost() (price.Amount, bool) {
-	return m.x.d.o.Prices.Cost(m.x.request.Model, m.usage())
+// cost is what the answer has cost that has used so much, if its model has a price.
+func (m *meter) cost(used llm.Usage) (price.Amount, bool) {
+	if !m.priced || !used.Said {
+		return 0, false
+	}
+	return m.row.Cost(used), true
 }
 
 // says is a cost for callers. One of a model without a price of its own says that it goes by the default.
 func (m *meter) says(cost price.Amount) string {
-	if m.x.d.o.Prices.Assumed(m.x.request.Model) {
+	if m.row.Assumed() {
 		return cost.String() + "; price=default"
 	}
 	return cost.String()
 }
 
 // tell tells the listener, and the ledger of the caller, what a request has used.
-func (x *exchange) tell(used llm.Usage) {
+func (x *exchange) tell(used llm.Usage, cost price.Amount, priced bool) {
 	o, keys := &x.d.o, x.keys
-	u := Used{Upstream: o.Name, Model: x.request.Model, Tenant: o.Veil.Label(Tenant, keys[Tenant]), User: o.Veil.Label(User, keys[User]), Usage: used}
-	u.Cost, u.Priced = o.Prices.Cost(u.Model, used)
+	u := Used{Upstream: o.Name, Model: x.request.Model, Tenant: o.Veil.Label(Tenant, keys[Tenant]), User: o.Veil.Label(User, keys[User]), Usage: used, Cost: cost, Priced: priced}
 	if o.Ledger != nil && used.Said {
 		o.Ledger.Add(u.Tenant, u.User, u.Model, u.Cost, used)
 	}
@@ -123,7 +124,7 @@ func (m *meter) remember() {
 	if t := r.Text(); t.Plain && !t.Thoughts {
 		e.Meta[text], e.Meta[model] = t.Text, t.Model
 	}
-	if b := progressOf(m.ctx); b != nil && b.keep {
+	if b := m.progress; b != nil && b.keep {
 		b.entry.Store(&e)
 		return
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/seed1158cd35/weir"
 	"github.com/seed1158cd35/weir/httpx"
 	"github.com/seed1158cd35/weir/internal/buffers"
+	"github.com/seed1158cd35/weir/llm"
 	"github.com/seed1158cd35/weir/llm/gateway"
 	"github.com/seed1158cd35/weir/llm/tokens"
 )
@@ -35,6 +36,38 @@ func (w *watched) Read(p []byte) (int, error) {
 }
 
 func (*watched) Close() error { return nil }
+
+// A request is what its own path says, whatever the one before it was.
+func TestARequestIsWhatItsPathSays(t *testing.T) {
+	d, err := gateway.New(gateway.Options{Name: "chat", Family: llm.Gemini, Tokens: new(tokens.Estimator)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const body = `{"model":"m","messages":[],"contents":[]}`
+	for _, tt := range []struct{ path, query, operation, model string }{
+		{completions, "", "chat", "m"}, {completions, "", "chat", "m"},
+		{"/v1/embeddings", "", "embeddings", "m"},
+		{"/v1beta/models/flash:generateContent", "", "generate", "flash"},
+		{"/v1beta/models/pro:generateContent", "", "generate", "pro"}, {"/v1beta/models/pro:generateContent", "alt=sse", "generate", "pro"},
+		{"/v1/files", "", "other", "m"}, {completions, "x=y", "chat", "m"}, {"/v1/files", "", "other", "m"},
+		{"/v1beta/models/" + strings.Repeat("long", 200) + ":generateContent", "", "generate", strings.Repeat("long", 200)},
+		{"/v1beta/models/pro:generateContent", "", "generate", "pro"},
+	} {
+		r, _ := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://weir"+tt.path+"?"+tt.query, strings.NewReader(body))
+		x, f := d.Hear(r, tt.path)
+		if f != nil {
+			t.Fatalf("%+v: %+v", tt, f)
+		}
+		var c weir.Call
+		x.Describe(&c)
+		if c.Operation != tt.operation || tt.operation != "other" && c.Keys[gateway.Model] != tt.model {
+			t.Errorf("%+v: taken for %s of %s", tt, c.Operation, c.Keys[gateway.Model])
+		}
+		if at := x.(httpx.Pather).Path(); tt.operation != "other" && at != tt.path {
+			t.Errorf("%+v: sent to %s", tt, at)
+		}
+	}
+}
 
 // Of a body that is announced no more is held than what has come justifies, whether it says its length or not.
 func TestMemoryOfAnnouncedBodies(t *testing.T) {

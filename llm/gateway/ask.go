@@ -77,9 +77,13 @@ func (d *Dialect) trusts(upstream string) bool {
 // ask sends a request. The time of the tier, and then its end, hold until it is answered:
 // what has begun goes on, and what is no success may be all there is in the end.
 func (c *conduct) ask(ctx context.Context, to httpx.Request) (*http.Response, error) {
-	own, end := context.WithCancelCause(c.r.Context())
-	stop := context.AfterFunc(ctx, func() { end(context.Cause(ctx)) })
-	kept := own
+	kept := c.r.Context()
+	var end context.CancelCauseFunc // nil if the tier has no other end than the request
+	stop := func() bool { return ctx.Err() == nil }
+	if ctx.Done() != kept.Done() {
+		kept, end = context.WithCancelCause(kept)
+		stop = context.AfterFunc(ctx, func() { end(context.Cause(ctx)) })
+	}
 	if c.probe {
 		kept = weir.Once(kept)
 	}
@@ -93,10 +97,14 @@ func (c *conduct) ask(ctx context.Context, to httpx.Request) (*http.Response, er
 		err = context.Cause(ctx)
 	}
 	if err != nil {
-		end(nil)
+		if end != nil {
+			end(nil)
+		}
 		return nil, err
 	}
-	resp.Body = outside(&released{resp.Body, end}, resp.Body)
+	if end != nil {
+		resp.Body = outside(&released{resp.Body, end}, resp.Body)
+	}
 	keyed := c.keyedBy(to.Upstream)
 	switch o := seen(resp, trace.Outcome, keyed); {
 	case o.Class == outcome.OK:

@@ -60,17 +60,7 @@ func (m *meter) holdTime() time.Duration {
 
 // silent lets the answer bring nothing for so long, while something is waited for; below 0
 // for as long as it likes.
-func (m *meter) silent(most time.Duration) {
-	if m.idle != nil {
-		m.idle.Stop()
-	}
-	if m.silence = most; most > 0 {
-		m.idle = m.after(most, errIdle)
-		m.idle.Stop()
-	} else {
-		m.idle = nil
-	}
-}
+func (m *meter) silent(most time.Duration) { m.silence = most }
 
 // page reports whether the answer is a page for people, as proxies and portals put in the
 // place of one.

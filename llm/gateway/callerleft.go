@@ -23,7 +23,9 @@ func (c *conduct) left() bool {
 		return false
 	}
 	if e := x.expected(); x.request != nil {
-		x.tell(llm.Usage{Said: true, Input: e.Input, Output: e.Output})
+		used := llm.Usage{Said: true, Input: e.Input, Output: e.Output}
+		cost, priced := x.d.o.Prices.Cost(x.request.Model, used)
+		x.tell(used, cost, priced)
 	}
 	return true
 }

@@ -19,14 +19,6 @@ func IsCredential(header string) bool {
 	return slices.Contains(credentials, http.CanonicalHeaderKey(header))
 }
 
-// credential is the API key with which a request is sent on.
-func (d *Dialect) credential(r *http.Request) string {
-	if d.o.Key != "" {
-		return d.o.Key
-	}
-	return d.presented(r)
-}
-
 // presented is the API key that the caller sends; all of them if there are several. A token
 // that says who calls is none: it is another each hour.
 func (d *Dialect) presented(r *http.Request) string {

@@ -15,6 +15,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/seed1158cd35/weir/cascade"
@@ -122,6 +123,7 @@ type Dialect struct {
 	scopes map[string]func(*http.Request) string
 	began  beginnings
 	rushed rushed
+	last   atomic.Pointer[line] // that was heard
 }
 
 var _ httpx.Placed = (*Dialect)(nil)

@@ -83,7 +83,7 @@ func (x *exchange) Answered(resp *http.Response, o outcome.Outcome) outcome.Outc
 	if o.Class != outcome.OK || resp.StatusCode != http.StatusOK {
 		return o
 	}
-	m := newMeter(x, resp)
+	m := newMeter(x, resp, b)
 	resp.Body = m
 	bad, ok := m.begin()
 	if ok {

@@ -63,4 +63,9 @@ func (d *Dialect) reduced() string {
 }
 
 // percent is a share as a number from 0 to 1.
-func percent(share float64) string { return strconv.FormatFloat(share, 'f', -1, 64) }
+func percent(share float64) string {
+	if share == 1 {
+		return "1"
+	}
+	return strconv.FormatFloat(share, 'f', -1, 64)
+}

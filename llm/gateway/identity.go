@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"cmp"
 	"maps"
 	"net"
 	"net/http"
@@ -30,10 +31,11 @@ func (x *exchange) identify(r *http.Request) *refuse.Facts {
 		}
 	}
 	x.whose, x.known = x.owner()
+	presented := x.d.presented(r)
 	if _, ok := x.keys[Caller]; !ok {
-		x.keys[Caller] = x.caller(r)
+		x.keys[Caller] = x.caller(r, presented)
 	}
-	x.keys[Route], x.keys[Credential] = x.d.o.Name, x.d.o.Veil.Hide(x.d.credential(r))
+	x.keys[Route], x.keys[Credential] = x.d.o.Name, x.d.o.Veil.Hide(cmp.Or(x.d.o.Key, presented))
 	return nil
 }
 
@@ -54,7 +56,7 @@ func (x *exchange) owner() (string, bool) {
 }
 
 // caller is who waits in turn with the others: the user, if it is known who that is.
-func (x *exchange) caller(r *http.Request) string {
+func (x *exchange) caller(r *http.Request, presented string) string {
 	if user := x.keys[User]; user != "" {
 		return user
 	}
@@ -65,7 +67,7 @@ func (x *exchange) caller(r *http.Request) string {
 	if err != nil {
 		host = r.RemoteAddr
 	}
-	return x.d.o.Veil.Hide(x.d.presented(r) + "\n" + host)
+	return x.d.o.Veil.Hide(presented + "\n" + host)
 }
 
 // name fills in what is known once the body has been read.

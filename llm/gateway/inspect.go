@@ -55,7 +55,7 @@ var _ httpx.Conductor = (*exchange)(nil)
 func (d *Dialect) Hear(r *http.Request, path string) (httpx.Exchange, *refuse.Facts) {
 	x := &exchange{d: d, path: path, language: r.Header.Get("Accept-Language"), fresh: cache.Usable(r.Header), trailed: len(r.Trailer) > 0}
 	known := false
-	if x.route, known = llm.RecognizeBelow(d.base, path, r.URL.RawQuery); !known {
+	if x.route, known = d.recognize(path, r.URL.RawQuery); !known {
 		x.route = llm.Default(d.o.Family)
 	} else {
 		x.path = x.route.Path()
@@ -72,6 +72,30 @@ func (d *Dialect) Hear(r *http.Request, path string) (httpx.Exchange, *refuse.Fa
 	x.name()
 	return x, x.below(r)
 }
+
+// A line is a path without a query, and what it asks for.
+type line struct {
+	path  string
+	route llm.Route
+	known bool
+}
+
+// recognize is llm.RecognizeBelow. Most requests have the path of the one before.
+func (d *Dialect) recognize(path, query string) (llm.Route, bool) {
+	if last := d.last.Load(); last != nil && query == "" && path == last.path {
+		return last.route, last.known
+	}
+	if query != "" || len(path) > longLine {
+		return llm.RecognizeBelow(d.base, path, query)
+	}
+	now := &line{path: strings.Clone(path)} // which keeps no request
+	now.route, now.known = llm.RecognizeBelow(d.base, now.path, "")
+	d.last.Store(now)
+	return now.route, now.known
+}
+
+// longLine is the longest path that is remembered.
+const longLine = 512
 
 // look is what the request's line and headers say of it.
 func (x *exchange) look(r *http.Request, path string) {
@@ -131,11 +155,12 @@ func (x *exchange) Describe(c *weir.Call) {
 		c.Operation = x.route.Operation
 	}
 	if c.Keys == nil {
-		c.Keys = make(map[string]string, len(x.keys))
-	}
-	for scope, value := range x.keys {
-		if _, ok := c.Keys[scope]; !ok { // what the upstream's own configuration reads elsewhere stays
-			c.Keys[scope] = value
+		c.Keys = x.keys // which does not change any more
+	} else {
+		for scope, value := range x.keys {
+			if _, ok := c.Keys[scope]; !ok { // what the upstream's own configuration reads elsewhere stays
+				c.Keys[scope] = value
+			}
 		}
 	}
 	c.Pool = x.keys[Pool]

@@ -11,6 +11,7 @@ import (
 
 	"github.com/seed1158cd35/weir/httpx"
 	"github.com/seed1158cd35/weir/internal/buffers"
+	"github.com/seed1158cd35/weir/llm/price"
 	"github.com/seed1158cd35/weir/llm/reading"
 	"github.com/seed1158cd35/weir/llm/tokens"
 	"github.com/seed1158cd35/weir/outcome"
@@ -27,6 +28,10 @@ type meter struct {
 	count  tokens.Count // of what the model has written
 	stop   stopper
 
+	progress *progress // of the request; nil if it has none
+	row      price.Row // of the model
+	priced   bool      // it has one
+
 	buffer  *[bufferSize]byte // lent until Close
 	late    chan chunk        // a read that was begun and not waited for
 	ready   []byte            // what may be passed on
@@ -35,7 +40,7 @@ type meter struct {
 	good    bool        // the attempt was taken for a success
 	first   *time.Timer // until there is content
 	begun   bool        // the stream has had content
-	idle    *time.Timer // until more comes
+	idle    *time.Timer // until more comes; nil until that is waited for
 	silence time.Duration
 	total   *time.Timer
 
@@ -60,8 +65,9 @@ type chunk struct {
 	err error
 }
 
-func newMeter(x *exchange, resp *http.Response) *meter {
-	m := &meter{x: x, resp: resp, ctx: resp.Request.Context(), src: resp.Body, stop: x.stop, buffer: pool.Get().(*[bufferSize]byte)}
+func newMeter(x *exchange, resp *http.Response, b *progress) *meter {
+	m := &meter{x: x, resp: resp, ctx: resp.Request.Context(), src: resp.Body, stop: x.stop, progress: b, buffer: pool.Get().(*[bufferSize]byte)}
+	m.row, m.priced = x.d.o.Prices.Find(x.request.Model)
 	m.patient()
 	m.reader = reading.New(x.route, x.route.Stream, resp.StatusCode, resp.Header)
 	if x.request.AddedUsage {
@@ -69,14 +75,14 @@ func newMeter(x *exchange, resp *http.Response) *meter {
 	}
 	m.reader.Written(m.count.Add)
 	m.keep = x.keeps()
-	if b := progressOf(m.ctx); m.keep || b != nil && b.keep {
+	if m.keep || b != nil && b.keep {
 		m.keep = true
 		m.reader.Collect()
 	}
 	if m.reader.Streamed() { // it may get longer, or shorter
 		resp.ContentLength = -1
 		resp.Header.Del("Content-Length")
-		if _, priced := x.d.o.Prices.Find(x.request.Model); priced {
+		if m.priced {
 			resp.Trailer = http.Header{CostHeader: nil}
 		}
 	}
@@ -106,8 +112,12 @@ func (m *meter) Read(p []byte) (int, error) {
 
 // next waits for more of the answer, no longer than it may be silent.
 func (m *meter) next() chunk {
-	if m.idle != nil {
-		m.idle.Reset(m.silence)
+	if m.silence > 0 {
+		if m.idle == nil {
+			m.idle = m.after(m.silence, errIdle)
+		} else {
+			m.idle.Reset(m.silence)
+		}
 		defer m.idle.Stop()
 	}
 	if m.late != nil {

@@ -57,6 +57,9 @@ func (x *exchange) usualPatience() time.Duration {
 
 // span reads a time as TimeoutHeader has it, 0 if it is none.
 func span(v string) time.Duration {
+	if v == "" {
+		return 0
+	}
 	if d, err := time.ParseDuration(v); err == nil && d > 0 {
 		return d
 	}

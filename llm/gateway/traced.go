@@ -51,7 +51,7 @@ func (m *meter) used(of *trace.Call, u llm.Usage) {
 	if !m.whole() {
 		of.Note(trace.Bool(trace.AttrEstimated, true))
 	}
-	if cost, ok := m.cost(); ok {
+	if cost, ok := m.cost(u); ok {
 		of.Note(trace.Float(trace.AttrCost, float64(cost)/float64(price.Dollar)))
 	}
 }
