@@ -25,6 +25,26 @@ var keysOfThings = []string{"cache", "collapse", "deduplication", "foreign", "gr
 // Secret reports whether a header, a parameter or a scope of the name holds a credential. It is the one list of weir: what
 // is hidden in logs, what is not sent on to others, and what is not stored.
 func Secret(name string) bool {
+	if is, ok := known[name]; ok {
+		return is
+	}
+	return secret(name)
+}
+
+// known is what Secret says of names that nearly every request has.
+var known = func() map[string]bool {
+	all := make(map[string]bool)
+	for _, name := range []string{
+		"Accept", "Accept-Encoding", "Accept-Language", "Authorization", "Cache-Control", "Connection", "Content-Encoding", "Content-Length", "Content-Type", "Cookie", "Date", "Host",
+		"Idempotency-Key", "Origin", "Prefer", "Referer", "Traceparent", "Tracestate", "User-Agent", "Weir-Deliver-Before", "Weir-Not-Before", "Weir-Order-Key", "X-Api-Key",
+		"X-Correlation-Id", "X-Forwarded-For", "X-Request-Id",
+	} {
+		all[name] = secret(name)
+	}
+	return all
+}()
+
+func secret(name string) bool {
 	all := words(name)
 	for i, word := range all {
 		thing := i > 0 && slices.Contains(keysOfThings, all[i-1])
