@@ -110,13 +110,14 @@ func (m *measure) delivers(name, at string) {
 
 // handsIn has callers hand requests in, and waits until all have arrived.
 func (m *measure) handsIn(name string, f *fleet, up *upstream) {
-	begin := time.Now()
+	begin, used := time.Now(), cpu("self")
 	n := many(callers, m.lasts, func(i int) {
 		_, _, err := f.workers[i%len(f.workers)].Accept(context.Background(), request())
 		m.must(err)
 	})
 	up.until(n)
 	m.perSecond(name+", a second", n, time.Since(begin))
+	m.is(name+": CPU of each, us", (cpu("self")-used).Seconds()*1e6/float64(n))
 	m.ratio(name+", to direct", name+", a second", "direct, a second")
 }
 

@@ -37,33 +37,87 @@ func (m *measure) rows(path string, statements ...string) *sql.DB {
 // bareInserts are what a file takes without weir.
 func (m *measure) bareInserts() {
 	db := m.rows(m.file("bare.db"), "CREATE TABLE bare (seq INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, body BLOB NOT NULL)")
-	begin := time.Now()
-	n := many(1, m.lasts, func(int) {
+	m.bare("SQLite: bare inserts, 64 in a transaction", db, []string{"INSERT INTO bare(id, body) VALUES (?, ?)"}, func(do []*sql.Stmt) {
+		_, err := do[0].Exec(delivery.NewID(time.Now()), body)
+		m.must(err)
+	})
+}
+
+// bare are statements without weir, for 64 of something in a transaction.
+func (m *measure) bare(name string, db *sql.DB, statements []string, each func(do []*sql.Stmt)) {
+	begin, used := time.Now(), cpu("self")
+	n := 64 * many(1, m.lasts, func(int) {
 		tx, err := db.Begin()
 		m.must(err)
-		insert, err := tx.Prepare("INSERT INTO bare(id, body) VALUES (?, ?)")
-		m.must(err)
-		for range 64 {
-			_, err := insert.Exec(delivery.NewID(time.Now()), body)
+		var do []*sql.Stmt
+		for _, s := range statements {
+			made, err := tx.Prepare(s)
 			m.must(err)
+			do = append(do, made)
+		}
+		for range 64 {
+			each(do)
 		}
 		m.must(tx.Commit())
 	})
-	m.perSecond("SQLite: bare inserts, 64 in a transaction, a second", 64*n, time.Since(begin))
+	m.perSecond(name+", a second", n, time.Since(begin))
+	m.is(name+": CPU of each, us", (cpu("self")-used).Seconds()*1e6/float64(n))
 	m.must(db.Close())
+}
+
+// theirRows are the rows that deliveries have, with their indexes, written without weir: when one is accepted; and when one is accepted with
+// its first claim, and that ends.
+func (m *measure) theirRows() {
+	made := func(name string) *sql.DB {
+		path := m.file(name)
+		m.must(m.openFile(path).Close())
+		return m.rows(path)
+	}
+	const (
+		insert = `INSERT INTO delivery(id, tenant, holder, upstream, status, due, not_before, place, fingerprint, correlation, accepted, changed, attempts, starts, fence, worker, lease, began)
+			VALUES (?, '', '', 'up', ?, ?, 0, 0, ?, '', ?, ?, ?, ?, ?, '', ?, ?)`
+		request = "INSERT INTO request(seq, method, path, query, header, body) VALUES (?, 'POST', '/in', '', '', ?)"
+		end     = "UPDATE delivery SET status = 'completed', lease = NULL, worker = '', stalls = 0, changed = ?, due = ? WHERE seq = ? AND status = 'processing' AND fence = 1"
+		attempt = "INSERT INTO attempt(seq, n, series, began, took, status, class, code, answer, counted) VALUES (?, 1, 1, ?, 1, 200, 'ok', '', x'', 1)"
+	)
+	print := make([]byte, 32)
+	stores := func(do []*sql.Stmt, status string, n int, lease any) (seq, now int64) {
+		now = time.Now().UnixMilli()
+		is, err := do[0].Exec(delivery.NewID(time.Now()), status, now, print, now, now, n, n, n, lease, lease)
+		m.must(err)
+		seq, err = is.LastInsertId()
+		m.must(err)
+		_, err = do[1].Exec(seq, body)
+		m.must(err)
+		return seq, now
+	}
+	m.bare("SQLite: the rows of an accept, bare", made("accepts.db"), []string{insert, request}, func(do []*sql.Stmt) { stores(do, "queued", 0, nil) })
+	m.bare("SQLite: the rows of an accept, its claim and its end, bare", made("ends.db"), []string{insert, request, end, attempt}, func(do []*sql.Stmt) {
+		seq, now := stores(do, "processing", 1, time.Now().UnixMilli())
+		_, err := do[2].Exec(now, now, seq)
+		m.must(err)
+		_, err = do[3].Exec(seq, now)
+		m.must(err)
+	})
+	const inserts = "SQLite: bare inserts, 64 in a transaction, a second"
+	m.ratio("SQLite: the rows of an accept, to bare inserts", "SQLite: the rows of an accept, bare, a second", inserts)
+	m.ratio("SQLite: the rows of an accept, its claim and its end, to bare inserts", "SQLite: the rows of an accept, its claim and its end, bare, a second", inserts)
 }
 
 // inFile is all of it in a file of SQLite.
 func (m *measure) inFile(string) {
 	ctx := context.Background()
 	m.bareInserts()
+	m.theirRows()
 	s := m.openFile(m.file("d.db"))
-	begin := time.Now()
+	begin, used := time.Now(), cpu("self")
 	n := many(callers, m.lasts, func(int) {
 		_, _, err := s.Accept(ctx, request())
 		m.must(err)
 	})
 	m.perSecond("SQLite: accepts, 64 at once, a second", n, time.Since(begin))
+	m.is("SQLite: accepts, 64 at once: CPU of each, us", (cpu("self")-used).Seconds()*1e6/float64(n))
+	m.ratio("SQLite: accepts to the rows of an accept, bare", "SQLite: accepts, 64 at once, a second", "SQLite: the rows of an accept, bare, a second")
 	m.ratio("SQLite: accepts to bare inserts", "SQLite: accepts, 64 at once, a second", "SQLite: bare inserts, 64 in a transaction, a second")
 	m.alone("SQLite: accept alone", func() {
 		_, _, err := s.Accept(ctx, request())
@@ -117,7 +171,7 @@ func (m *measure) directly() {
 	up := newUpstream()
 	defer up.Close()
 	client := m.direct(up)
-	begin := time.Now()
+	begin, ours := time.Now(), cpu("self")
 	n := many(callers, m.lasts, func(int) {
 		resp, err := client.Post(up.URL+"/in", "application/octet-stream", bytes.NewReader(body))
 		m.must(err)
@@ -125,6 +179,7 @@ func (m *measure) directly() {
 		resp.Body.Close()
 	})
 	m.perSecond("direct, a second", n, time.Since(begin))
+	m.is("direct: CPU of each, us", (cpu("self")-ours).Seconds()*1e6/float64(n))
 }
 
 // fill is a file in which many wait.
