@@ -101,8 +101,61 @@ func (p *pump) behind(d *Delivery) bool {
 	g := p.closed[group]
 	if g != nil {
 		g.passedOver(d)
+		if len(p.known) < mostKnown {
+			p.known[d.Seq] = true
+		}
 	}
 	return g != nil
+}
+
+// A Marker is a Queue that knows the places of what is due without reading it.
+type Marker interface {
+	// Marks are those of what Due lists, and perhaps of what has expired.
+	Marks(ctx context.Context, upstream string, after Mark, most int) ([]Mark, error)
+}
+
+const (
+	mostKnown = 10_000 // numbers of deliveries that wait behind closed groups
+	mostMarks = 500    // at once
+)
+
+// skips has the look go on after those that were accepted since, and are known to wait behind closed groups. It reports whether nothing
+// else is due.
+func (p *pump) skips(ctx context.Context) bool {
+	q, ok := p.w.Queue.(Marker)
+	for ok {
+		p.mu.Lock()
+		after, any := p.after, len(p.known) > 0
+		p.mu.Unlock()
+		if !any {
+			break
+		}
+		marks, err := q.Marks(ctx, p.upstream, after, mostMarks)
+		if err != nil || !p.skip(after, marks) { // the look tells of the error
+			break
+		}
+		if len(marks) < mostMarks {
+			return true
+		}
+	}
+	return false
+}
+
+// skip goes from a mark over others; false if something stands there that is not known, or the look has gone back meanwhile.
+func (p *pump) skip(from Mark, marks []Mark) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.after != from {
+		return false
+	}
+	for _, m := range marks {
+		if !p.known[m.Seq] {
+			return false
+		}
+		delete(p.known, m.Seq)
+		p.after = m
+	}
+	return true
 }
 
 // opens has a group tried again, all of it.
@@ -111,6 +164,7 @@ func (p *pump) opens(group string) {
 	defer p.mu.Unlock()
 	if g := p.closed[group]; g != nil {
 		delete(p.closed, group)
+		clear(p.known)
 		p.back(g.first)
 	}
 }
@@ -163,6 +217,7 @@ func (p *pump) try(ctx context.Context, most int) (begun int) {
 	}
 	if len(p.closed) > 0 && now.Sub(p.started) >= lookAgain {
 		p.started, p.after = now, Mark{}
+		clear(p.known)
 	}
 	p.mu.Unlock()
 	for group, id := range ids {

@@ -180,3 +180,70 @@ func TestOthersAreSentAtOnceWhileAKindWaits(t *testing.T) {
 		}
 	})
 }
+
+// marked is a queue that counts what is read of what is due, and knows its places.
+type marked struct {
+	looked
+	delivery.Marker
+}
+
+// What comes while its group waits is not read to find out that it waits, too; it goes with the others.
+func TestWhatComesWhileOthersWaitIsNotRead(t *testing.T) {
+	var q *marked
+	play(t, weir.Policy{}, func(s *site) {
+		q = &marked{looked{Queue: s.q}, s.q.(delivery.Marker)}
+		s.w.Queue = q
+	}, func(s *site) {
+		var back atomic.Bool
+		s.slow(func() int {
+			if back.Load() {
+				return 200
+			}
+			return 503
+		})
+		for i := range 30 {
+			s.accept(message(fmt.Sprint("first ", i)))
+		}
+		s.sleep(5 * time.Second)
+		before := q.read.Load()
+		for i := range 400 {
+			s.accept(message(fmt.Sprint(i)))
+			s.sleep(5 * time.Millisecond)
+		}
+		if n := q.read.Load() - before; n > 100 {
+			t.Errorf("%d were read while 400 came", n)
+		}
+		back.Store(true)
+		s.sleep(10 * time.Minute)
+		if n := s.counts(delivery.Completed); n != 430 {
+			t.Errorf("%d of 430 were delivered", n)
+		}
+	})
+}
+
+// What came just before its group goes on goes with it.
+func TestWhatCameWhileOthersWaitedGoesWithThem(t *testing.T) {
+	for range 40 { // what happens at one instant happens in any order
+		play(t, weir.Policy{}, nil, comesLate)
+	}
+}
+
+func comesLate(s *site) {
+	var first atomic.Bool
+	s.answer = func(int, *http.Request) (int, http.Header) {
+		if first.CompareAndSwap(false, true) {
+			return 429, http.Header{"Retry-After": {"50"}}
+		}
+		return 200, nil
+	}
+	begins := message("begins the pause, and is over before it is")
+	begins.Expires = time.Now().Add(10 * time.Second)
+	s.accept(begins)
+	s.sleep(50 * time.Millisecond)
+	waits := s.accept(message("waits for the end of it"))
+	s.sleep(49*time.Second + 700*time.Millisecond)
+	late := s.accept(message("waits, too"))
+	s.sleep(2 * time.Second)
+	s.is(waits.ID, delivery.Completed, 1)
+	s.is(late.ID, delivery.Completed, 1)
+}

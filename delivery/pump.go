@@ -27,12 +27,13 @@ type pump struct {
 	full    bool              // there may be more to do than is in hand
 
 	closed  map[string]*closed // groups of which a gate refused one
+	known   map[int64]bool     // by Seq: what was accepted since, and waits behind them
 	after   Mark               // where the look goes on; zero unless a group is closed
 	started time.Time          // the look over all
 }
 
 func newPump(w *Worker, upstream string) *pump {
-	return &pump{w: w, upstream: upstream, kicked: make(chan struct{}, 1), inHand: make(map[int64]*flight), closed: make(map[string]*closed)}
+	return &pump{w: w, upstream: upstream, kicked: make(chan struct{}, 1), inHand: make(map[int64]*flight), closed: make(map[string]*closed), known: make(map[int64]bool)}
 }
 
 func (p *pump) kick() {
@@ -63,7 +64,7 @@ func (p *pump) round(ctx context.Context) time.Duration {
 		return wait
 	}
 	room -= p.try(ctx, room)
-	for more := true; more && room > 0; {
+	for more := room > 0 && !p.skips(ctx); more && room > 0; {
 		most, began := p.page(room+taken), time.Now()
 		due, err := p.w.Queue.Due(ctx, p.upstream, p.from(), most)
 		if err != nil {

@@ -144,6 +144,24 @@ func (s *Store) due(ctx context.Context, upstream string, after delivery.Mark, m
 	return withRequest(rows)
 }
 
+// Marks are those of what is due, and perhaps has expired: an index has all of them.
+func (s *Store) Marks(ctx context.Context, upstream string, after delivery.Mark, most int) (all []delivery.Mark, err error) {
+	rows, err := s.ask(ctx, "SELECT due, seq FROM delivery WHERE upstream = ? AND status = 'queued' AND due <= ? AND (due, seq) > (?, ?) ORDER BY due, seq LIMIT ?",
+		upstream, s.wall(), stored.Milli(after.Due), after.Seq, most)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var due, seq int64
+		if err := rows.Scan(&due, &seq); err != nil {
+			return nil, err
+		}
+		all = append(all, delivery.Mark{Due: stored.At(due), Seq: seq})
+	}
+	return all, rows.Err()
+}
+
 // Next is when the next queued delivery of an upstream is due. What has expired is not: until a
 // sweep has taken it away its worker would look again and again.
 func (s *Store) Next(ctx context.Context, upstream string, after delivery.Mark) (time.Time, bool, error) {

@@ -49,7 +49,10 @@ type Store struct {
 	jumps jumps
 }
 
-var _ delivery.Queue = (*Store)(nil)
+var (
+	_ delivery.Queue  = (*Store)(nil)
+	_ delivery.Marker = (*Store)(nil)
+)
 
 // Open opens the file at path, and makes it if there is none. Claims of a former process, which
 // has ended, as the lock on the file proves, go back to the queue.

@@ -182,18 +182,19 @@ func TestTheLogHasABound(t *testing.T) {
 func TestHotStatementsUseTheirIndexes(t *testing.T) {
 	s := open(t, made(t), sqlite.Options{})
 	for index, query := range map[string]string{
-		"INDEX due":    "SELECT seq FROM delivery WHERE upstream = ? AND status = 'queued' AND due <= ? AND (expires IS NULL OR expires > ?) ORDER BY due, seq LIMIT ?",
-		"INDEX keyed":  "SELECT seq, status FROM delivery WHERE upstream = ? AND tenant = ? AND order_key = ? AND " + sqlite.InLine + " ORDER BY place LIMIT 1",
-		"INDEX lease":  "SELECT seq FROM delivery WHERE lease IS NOT NULL AND lease <= ? ORDER BY lease LIMIT ?",
-		"INDEX expiry": "SELECT seq FROM delivery WHERE expires IS NOT NULL AND status IN ('created', 'queued') AND expires <= ? ORDER BY expires LIMIT ?",
-		"INDEX ended":  "SELECT d.seq, coalesce(length(r.body), 0) FROM delivery d LEFT JOIN request r ON r.seq = d.seq WHERE d.status = 'completed' AND d.changed <= ? ORDER BY d.changed LIMIT ?",
-		"INDEX idem":   "SELECT id, fingerprint FROM delivery WHERE upstream = ? AND tenant = ? AND idem_key = ? AND idem_key IS NOT NULL",
-		"INDEX died":   "SELECT min(changed) FROM delivery d WHERE d.upstream = ? AND d.status = 'failed'",
-		"INDEX gone":   "SELECT d.seq, coalesce(length(r.body), 0) FROM delivery d LEFT JOIN request r ON r.seq = d.seq WHERE d.status = 'failed' AND d.changed <= ? ORDER BY d.changed LIMIT ?",
-		"past_until":   "SELECT upstream, tenant, idem_key FROM past WHERE until <= ? ORDER BY until LIMIT ?",
-		"INDEX held":   "SELECT d.seq FROM delivery d WHERE 1 AND d.holder = ? AND d.holder <> '' AND d.seq < ? ORDER BY d.seq DESC LIMIT ?",
-		"INDEX waits":  "SELECT d.seq FROM delivery d WHERE 1 AND d.upstream = ? AND d.status IN ('created', 'queued') ORDER BY d.seq LIMIT ?",
-		"INDEX dead":   "SELECT d.seq FROM delivery d WHERE 1 AND d.status = 'failed' AND d.reason = ? ORDER BY d.seq LIMIT ?",
+		"INDEX due":          "SELECT seq FROM delivery WHERE upstream = ? AND status = 'queued' AND due <= ? AND (expires IS NULL OR expires > ?) ORDER BY due, seq LIMIT ?",
+		"INDEX keyed":        "SELECT seq, status FROM delivery WHERE upstream = ? AND tenant = ? AND order_key = ? AND " + sqlite.InLine + " ORDER BY place LIMIT 1",
+		"INDEX lease":        "SELECT seq FROM delivery WHERE lease IS NOT NULL AND lease <= ? ORDER BY lease LIMIT ?",
+		"INDEX expiry":       "SELECT seq FROM delivery WHERE expires IS NOT NULL AND status IN ('created', 'queued') AND expires <= ? ORDER BY expires LIMIT ?",
+		"INDEX ended":        "SELECT d.seq, coalesce(length(r.body), 0) FROM delivery d LEFT JOIN request r ON r.seq = d.seq WHERE d.status = 'completed' AND d.changed <= ? ORDER BY d.changed LIMIT ?",
+		"INDEX idem":         "SELECT id, fingerprint FROM delivery WHERE upstream = ? AND tenant = ? AND idem_key = ? AND idem_key IS NOT NULL",
+		"INDEX died":         "SELECT min(changed) FROM delivery d WHERE d.upstream = ? AND d.status = 'failed'",
+		"INDEX gone":         "SELECT d.seq, coalesce(length(r.body), 0) FROM delivery d LEFT JOIN request r ON r.seq = d.seq WHERE d.status = 'failed' AND d.changed <= ? ORDER BY d.changed LIMIT ?",
+		"past_until":         "SELECT upstream, tenant, idem_key FROM past WHERE until <= ? ORDER BY until LIMIT ?",
+		"INDEX held":         "SELECT d.seq FROM delivery d WHERE 1 AND d.holder = ? AND d.holder <> '' AND d.seq < ? ORDER BY d.seq DESC LIMIT ?",
+		"COVERING INDEX due": "SELECT due, seq FROM delivery WHERE upstream = ? AND status = 'queued' AND due <= ? AND (due, seq) > (?, ?) ORDER BY due, seq LIMIT ?",
+		"INDEX waits":        "SELECT d.seq FROM delivery d WHERE 1 AND d.upstream = ? AND d.status IN ('created', 'queued') ORDER BY d.seq LIMIT ?",
+		"INDEX dead":         "SELECT d.seq FROM delivery d WHERE 1 AND d.status = 'failed' AND d.reason = ? ORDER BY d.seq LIMIT ?",
 	} {
 		if plan := s.Plan(t, query); !strings.Contains(plan, index) || strings.Contains(plan, "TEMP B-TREE") {
 			t.Errorf("%s\nis planned as %s, want %s and no sorting", query, plan, index)

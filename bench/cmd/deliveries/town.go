@@ -52,7 +52,11 @@ func (u *upstream) until(n int64) {
 	}
 }
 
-func transport() *http.Transport { return &http.Transport{MaxIdleConnsPerHost: callers} }
+// transport keeps as many connections as there are attempts at once.
+func transport() *http.Transport { return &http.Transport{MaxIdleConnsPerHost: parallel()} }
+
+// parallel is how many attempts there are at once, of all weirs.
+func parallel() int { return 4 * callers }
 
 // policy has a limit and a breaker, none of which ever refuses.
 func (m *measure) policy() *weir.Upstream {
@@ -130,7 +134,7 @@ func (m *measure) weirsOf(at func(upstream string) *url.URL, stores ...delivery.
 		for _, name := range []string{"up", "gone"} {
 			senders[name] = &delivery.HTTP{Upstream: m.policy(), URL: at(name), Base: transport()}
 		}
-		w := &delivery.Worker{Queue: s, Sender: func(upstream string) delivery.Sender { return senders[upstream] }, Parallel: 4 * callers / len(stores), Poll: 2 * time.Second}
+		w := &delivery.Worker{Queue: s, Sender: func(upstream string) delivery.Sender { return senders[upstream] }, Parallel: parallel() / len(stores), Poll: 2 * time.Second}
 		f.workers = append(f.workers, w)
 		all.Go(func() { w.Run(ctx) })
 	}
