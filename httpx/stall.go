@@ -72,6 +72,12 @@ func isGRPC(h http.Header) bool {
 // who reads the body first, and knows better than the policy.
 func (w *watched) SetIdle(d time.Duration) { w.idle = d }
 
+// Ready reports whether Read has something to give at once, as far as the transport says.
+func (w *watched) Ready() bool {
+	b, ok := w.ReadCloser.(interface{ Ready() bool })
+	return ok && b.Ready()
+}
+
 // Read is io.Reader's.
 func (w *watched) Read(p []byte) (int, error) {
 	w.wait()

@@ -96,6 +96,10 @@ func (m *meter) readAhead(most time.Duration) {
 	timer := time.NewTimer(most)
 	defer timer.Stop()
 	for !m.certain() {
+		if m.late == nil && m.atHand() {
+			m.keepChunk(m.next())
+			continue
+		}
 		if m.late == nil {
 			m.late = make(chan chunk, 1)
 			go func(late chan<- chunk) {
@@ -111,6 +115,13 @@ func (m *meter) readAhead(most time.Duration) {
 			return // the caller has waited long enough for a sign of life
 		}
 	}
+}
+
+// atHand reports whether more has come already, as the first words often have with the headers: a read that waits for
+// nobody needs nobody to wait for it.
+func (m *meter) atHand() bool {
+	b, ok := m.src.(interface{ Ready() bool })
+	return ok && b.Ready()
 }
 
 // keepChunk takes a chunk and keeps what is held of it: the reader may use its memory

@@ -2,6 +2,7 @@ package direct
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -10,6 +11,7 @@ import (
 	"net"
 	"net/http"
 	"net/textproto"
+	"strconv"
 	"sync/atomic"
 	"time"
 )
@@ -72,7 +74,7 @@ func (c *conn) ask(t *Transport, r *http.Request) (*http.Response, error) {
 		}
 		return nil, err
 	}
-	b := &body{t: t, c: c, ctx: ctx, stop: stop, whole: resp.Body, again: !resp.Close && resp.StatusCode > 199}
+	b := &body{t: t, c: c, ctx: ctx, stop: stop, whole: resp.Body, parts: len(resp.TransferEncoding) > 0, again: !resp.Close && resp.StatusCode > 199}
 	c.left = math.MaxInt64
 	if r.Method == http.MethodHead || resp.ContentLength == 0 || resp.StatusCode == http.StatusSwitchingProtocols {
 		b.end(true)
@@ -122,6 +124,8 @@ type body struct {
 	ctx   context.Context // of the request
 	stop  func() bool     // ends the wait for the end of ctx
 	whole io.Reader
+	parts bool        // it comes in chunks
+	begun bool        // somebody has read of it
 	again bool        // the upstream keeps the connection
 	over  atomic.Bool // the connection is somebody else's
 	eof   bool        // of who reads
@@ -135,6 +139,7 @@ func (b *body) Read(p []byte) (int, error) {
 		}
 		return 0, b.why(errClosedBody)
 	}
+	b.begun = true
 	n, err := b.whole.Read(p)
 	if err == nil {
 		return n, nil
@@ -144,6 +149,39 @@ func (b *body) Read(p []byte) (int, error) {
 		err = b.why(err)
 	}
 	return n, err
+}
+
+// Ready reports whether Read has something to give without waiting for the upstream, because it has come with the
+// head. It may say no although there is. It is for who reads.
+func (b *body) Ready() bool {
+	if b.begun || b.over.Load() {
+		return false
+	}
+	came, _ := b.c.in.Peek(b.c.in.Buffered())
+	if b.parts {
+		return wholeChunks(came)
+	}
+	return len(came) > 0
+}
+
+// wholeChunks reports whether what has come is chunks that have come to their ends, and not the last one. The reader of
+// net/http waits for the rest of a chunk of which it knows the size.
+func wholeChunks(came []byte) bool {
+	for first := true; ; first = false {
+		line, rest, known := bytes.Cut(came, []byte("\n"))
+		if !known {
+			return !first
+		}
+		line, _, _ = bytes.Cut(line, []byte(";"))
+		size, err := strconv.ParseUint(string(bytes.TrimSpace(line)), 16, 32)
+		if err != nil || size == 0 || uint64(len(rest)) < size {
+			return false
+		}
+		if rest = rest[size:]; len(rest) < len("\r\n") {
+			return true
+		}
+		came = rest[len("\r\n"):]
+	}
 }
 
 var errClosedBody = errors.New("read on a body that was closed")
