@@ -76,7 +76,8 @@ func (p *pump) round(ctx context.Context) time.Duration {
 		p.mu.Unlock()
 		moved, was := false, room
 		for i := range due {
-			if room == 0 {
+			if room == 0 { // those in hand were over before the look, and what has come to their place is due
+				p.isFull()
 				break
 			}
 			if p.begin(&due[i], p.groupOf(&due[i]), false) {
@@ -90,6 +91,13 @@ func (p *pump) round(ctx context.Context) time.Duration {
 		}
 	}
 	return p.next(ctx)
+}
+
+// isFull notes that there is more to do than is in hand.
+func (p *pump) isFull() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.full = true
 }
 
 // takes sends what was accepted just now without a look at what is due, if there is room and nothing that came before waits for this pump.
