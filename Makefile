@@ -34,8 +34,8 @@ demo: ## what weir does for callers when an upstream stands still, and when a te
 	go build -trimpath -buildvcs=$(VCS) -o bin/weir-demo ./cmd/weir-demo
 	bin/weir-demo
 
-# Packages whose tests run in real time: one at a time, after the others, whose load would
-# disturb them.
+# Packages whose tests run in real time: after the others, whose load would disturb them, and two at
+# a time, as they mostly wait.
 TIMED := ./internal/test/e2e ./internal/test/fleettest ./internal/test/attack
 UNTIMED = $$(go list ./... | grep -v '/internal/test/e2e$$' | grep -v '/internal/test/fleettest$$' | grep -v '/internal/test/attack$$')
 
@@ -51,9 +51,10 @@ HOURS := TestSchedules|TestWhatIsHeldGoesOnWhenTheGatesOpen|TestExpiryTakesNoPer
 RACETESTS := ^(TestWorlds|TestAFleetInEverySituation|TestNothingIsOverInRandomHistories|TestStandstill|TestHundredRunsOfOneSeedGiveOneTrace|TestSimulation|TestABranchThatNamesAnotherKeyIsDamage|TestDamageIsAnErrorAndNoPanic|$(HOURS)|$(ONETHREAD))$$
 
 # go vet has looked before go test does, which would look again at all that is used, in every way it is built.
+# Half the time packages wait for servers that they have started, so there are more at once than cores.
 test: deps ## vet and test everything, fuzz targets on their seeds: some minutes
-	@for m in $(SOURCES); do (cd $$m && go vet ./... && go test -vet=off $(UNTIMED)); done
-	@go test -vet=off -p 1 $(TIMED)
+	@for m in $(SOURCES); do (cd $$m && go vet ./... && go test -vet=off -p 4 $(UNTIMED)); done
+	@go test -vet=off -p 2 $(TIMED)
 
 # Servers take long for every step of a history: those of queues are at length in SQLite.
 SLOW := delivery/postgres,delivery/dynamosqs
