@@ -33,11 +33,11 @@ type answer struct {
 	sent     bool     // the head has been
 	chunked  bool
 	failed   error // of a write
-	*buffers       // what is to be written; nil when it is over
+	*pieces        // what is to be written; nil when it is over
 }
 
-// buffers hold what is to be written: the head, and of the body what has come.
-type buffers struct{ head, body []byte }
+// pieces hold what is to be written: the head, and of the body what has come.
+type pieces struct{ head, body []byte }
 
 const (
 	mostHeld    = 16 << 10     // of a body before it is sent
@@ -45,18 +45,18 @@ const (
 	mostGuessed = 512          // of a body whose Content-Type is guessed
 )
 
-var pool = sync.Pool{New: func() any { return &buffers{make([]byte, 0, 2<<10), make([]byte, 0, 4<<10)} }}
+var pool = sync.Pool{New: func() any { return &pieces{make([]byte, 0, 2<<10), make([]byte, 0, 4<<10)} }}
 
 func newAnswer(c *conn, method string) *answer {
-	return &answer{conn: c, header: make(http.Header), method: method, length: -1, buffers: pool.Get().(*buffers)}
+	return &answer{conn: c, header: make(http.Header), method: method, length: -1, pieces: pool.Get().(*pieces)}
 }
 
 var errOver = errors.New("sidecar/plain: the handler has ended")
 
 // release gives its buffers back.
 func (a *answer) release() {
-	b := a.buffers
-	a.buffers = nil
+	b := a.pieces
+	a.pieces = nil
 	if cap(b.head) <= mostKept && cap(b.body) <= mostKept {
 		b.head, b.body = b.head[:0], b.body[:0]
 		pool.Put(b)
@@ -71,7 +71,7 @@ func (a *answer) WriteHeader(status int) {
 	switch {
 	case status < 100 || status > 999:
 		panic(fmt.Sprintf("sidecar/plain: a handler answers with the status %d", status)) // as net/http has it
-	case a.status != 0, a.buffers == nil:
+	case a.status != 0, a.pieces == nil:
 	case status < http.StatusOK && status != http.StatusSwitchingProtocols:
 		a.line(status)
 		a.fields()
@@ -161,7 +161,7 @@ var inLine = strings.NewReplacer("\n", " ", "\r", " ")
 
 // Write is http.ResponseWriter's.
 func (a *answer) Write(p []byte) (int, error) {
-	if a.buffers == nil {
+	if a.pieces == nil {
 		return 0, errOver
 	}
 	if a.status == 0 {
@@ -190,7 +190,7 @@ func (a *answer) Write(p []byte) (int, error) {
 
 // FlushError is http.ResponseController's.
 func (a *answer) FlushError() error {
-	if a.buffers == nil {
+	if a.pieces == nil {
 		return errOver
 	}
 	if a.status == 0 {

@@ -9,6 +9,8 @@ import (
 	"runtime/debug"
 	"sync/atomic"
 	"time"
+
+	"github.com/seed1158cd35/weir/internal/buffers"
 )
 
 // What a connection does.
@@ -41,6 +43,7 @@ type conn struct {
 	remote string
 	state  atomic.Int32
 	born   time.Time
+	served bool                     // has had an answer
 	ended  <-chan struct{}          // closed when all calls end; nil if they do not
 	cause  atomic.Pointer[lifetime] // of the request that is being served; nil for none
 
@@ -83,6 +86,12 @@ func (c *conn) gone() {
 // serve serves requests until one is not plain, or there are no more.
 func (c *conn) serve() {
 	defer c.l.leave(c)
+	defer func() { // of anything but the handler, which ends its own connection alone, too
+		if v := recover(); v != nil {
+			c.l.logf("http: panic serving %v: %v\n%s", c.remote, v, debug.Stack())
+			_ = c.net.Close()
+		}
+	}()
 	base := context.Background()
 	if of := c.l.server.BaseContext; of != nil {
 		base = of(c.l)
@@ -154,21 +163,35 @@ func (c *conn) read() bool {
 	}
 }
 
-// readBy bounds reads by about so much: one that is set already and is not over soon stays.
+// readBy bounds reads by so much or, where a deadline is set already, by up to a quarter more: so it need not be set anew
+// each time.
 func (c *conn) readBy(now time.Time, d time.Duration) {
 	if d <= 0 {
 		return
 	}
-	if left := c.readUntil.Sub(now); c.readUntil.IsZero() || left > d || left < d*3/4 {
-		c.readUntil = now.Add(d)
-		_ = c.net.SetReadDeadline(c.readUntil)
+	spare := d / 4
+	switch left := c.readUntil.Sub(now); {
+	case c.readUntil.IsZero():
+		spare = 0
+	case left >= d && left <= d+spare:
+		return
 	}
+	c.readUntil = now.Add(d + spare)
+	_ = c.net.SetReadDeadline(c.readUntil)
 }
 
 // body is the body of a request whose head has come, in memory of its own, and is taken out of the buffer with it. If it
-// has not come whole it is what has come.
+// has not come whole, or there is no room for it in memory, it is what has come. Who has it gives its room back.
 func (c *conn) body(h head) (body []byte, whole bool) {
 	if h.length > 0 {
+		if !buffers.Bodies.Take(int64(h.length)) {
+			return c.buf[h.size:c.have], false
+		}
+		defer func() {
+			if !whole {
+				buffers.Bodies.Give(int64(h.length))
+			}
+		}()
 		body = make([]byte, h.length)
 	}
 	n := copy(body, c.buf[h.size:c.have])
@@ -179,6 +202,12 @@ func (c *conn) body(h head) (body []byte, whole bool) {
 	c.readUntil = time.Time{}
 	c.readBy(time.Now(), arriving)
 	more, err := io.ReadFull(c.net, body[n:])
+	if err != nil && c.l.stopping() { // nobody else is there to serve it
+		c.readUntil = time.Time{}
+		c.readBy(time.Now(), newborn)
+		n += more
+		more, err = io.ReadFull(c.net, body[n:])
+	}
 	c.readUntil, c.have = time.Time{}, 0
 	_ = c.net.SetReadDeadline(c.readUntil)
 	return body[:n+more], err == nil
@@ -186,6 +215,10 @@ func (c *conn) body(h head) (body []byte, whole bool) {
 
 // handOver leaves the connection to net/http, with all that has come.
 func (c *conn) handOver(first []byte) {
+	if c.served && bytes.HasPrefix(first, []byte("PRI ")) { // HTTP/2 begins with a connection, and not within it
+		_ = c.net.Close()
+		return
+	}
 	_ = c.net.SetDeadline(time.Time{})
 	select {
 	case c.l.ready <- &handed{Conn: c.net, first: first}:
@@ -245,8 +278,10 @@ func (c *conn) respond(h head, body []byte) (again bool) {
 	r.Header, r.Body, r.ContentLength = h.header, http.NoBody, int64(h.length)
 	if h.length > 0 {
 		r.Body = &whole{*bytes.NewReader(body)}
+		defer buffers.Bodies.Give(int64(h.length))
 	}
 	c.writeBy = time.Time{}
+	c.served = true
 	w := newAnswer(c, h.method)
 	defer w.release()
 	answered := c.call(w, r)

@@ -11,6 +11,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/seed1158cd35/weir/internal/buffers"
 )
 
 // waiting is a site whose handler waits for the end of a call, or for an hour.
@@ -101,7 +103,7 @@ func TestSilenceEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := open(decisions)
 		defer s.end()
-		for said, most := range map[string]time.Duration{"": 5 * time.Second, post: 2 * time.Minute, post[:len(post)-3]: time.Minute, post[:30]: time.Minute} {
+		for said, most := range map[string]time.Duration{"": 5 * time.Second, post: 150 * time.Second, post[:len(post)-3]: time.Minute, post[:30]: time.Minute} {
 			c, begin := s.dial(t), time.Now()
 			_, _ = io.WriteString(c, said)
 			if _, err := io.Copy(io.Discard, c); err != nil {
@@ -266,6 +268,131 @@ func TestABodyThatIsLongInComing(t *testing.T) {
 			t.Errorf("it took %v", took)
 		}
 	})
+}
+
+// A connection stays as long as its server says, whatever came before, and not much longer.
+func TestAConnectionStaysAsLongAsItsServerSays(t *testing.T) {
+	for pause := time.Second; pause < 2*time.Minute; pause += 7 * time.Second {
+		synctest.Test(t, func(t *testing.T) {
+			s := open(all)
+			defer s.end()
+			c := s.dial(t)
+			in := bufio.NewReader(c)
+			for _, pause := range []time.Duration{pause, 2*time.Minute - time.Second, 0} {
+				_, _ = io.WriteString(c, get)
+				answerOf(t, in)
+				<-time.After(pause)
+			}
+			begin := time.Now()
+			if _, err := in.ReadByte(); err != io.EOF {
+				t.Error(err)
+			}
+			if took := time.Since(begin); took > 150*time.Second {
+				t.Errorf("it stayed for %v", took)
+			}
+		})
+	}
+}
+
+// A request that was on its way when the server ended is served.
+func TestABodyThatComesAfterTheEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := open(all)
+		c := s.dial(t)
+		_, _ = io.WriteString(c, post[:len(post)-3])
+		synctest.Wait()
+		s.Close()
+		<-time.After(time.Second)
+		_, _ = io.WriteString(c, post[len(post)-3:])
+		if resp := answerOf(t, bufio.NewReader(c)); resp.StatusCode != http.StatusOK || !resp.Close {
+			t.Errorf("got %v", resp)
+		}
+		s.end()
+	})
+}
+
+// An end that cuts an answer says so, though its handler has ended.
+func TestAnEndThatCutsAnAnswerSaysSo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := open(all)
+		c := s.dial(t)
+		_, _ = io.WriteString(c, get) // and reads nothing
+		synctest.Wait()
+		s.Close()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if err := s.front.Wait(ctx); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("the end says %v", err)
+		}
+		s.end()
+		if err := s.front.Wait(t.Context()); err != nil {
+			t.Errorf("after it: %v", err)
+		}
+	})
+}
+
+// HTTP/2 begins with a connection, and not within it.
+func TestNoOtherProtocolBeginsWithin(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := open(all, func(s *http.Server) {
+			s.Protocols = new(http.Protocols)
+			s.Protocols.SetHTTP1(true)
+			s.Protocols.SetUnencryptedHTTP2(true)
+		})
+		defer s.end()
+		c := s.dial(t)
+		in := bufio.NewReader(c)
+		_, _ = io.WriteString(c, get)
+		answerOf(t, in)
+		go func() {
+			_, _ = io.WriteString(c, "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\x00\x00\x00\x04\x00\x00\x00\x00\x00")
+		}()
+		if rest, err := io.ReadAll(in); len(rest) > 0 || err != nil {
+			t.Errorf("answered %q, %v", rest, err)
+		}
+	})
+}
+
+// Bodies count among those that the process holds until their calls are over; one for which there is no room is net/http's.
+func TestBodiesCount(t *testing.T) {
+	before, _, _ := buffers.Bodies.Use()
+	for _, full := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			s := open(all)
+			defer s.end()
+			var during int64
+			s.Handler = http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+				body, err := io.ReadAll(r.Body)
+				if string(body) != "hello" || err != nil {
+					t.Errorf("got %q, %v", body, err)
+				}
+				during, _, _ = buffers.Bodies.Use()
+			})
+			var rest int64
+			for n := int64(buffers.Small); full && n > 0; n /= 2 {
+				for buffers.Bodies.Take(n) {
+					rest += n
+					defer buffers.Bodies.Give(n)
+				}
+			}
+			c := s.dial(t)
+			in := bufio.NewReader(c)
+			for range 3 {
+				_, _ = io.WriteString(c, post)
+				answerOf(t, in)
+				want := before + 5
+				if full {
+					want = before + rest
+				}
+				if during != want {
+					t.Errorf("full %v: %d bytes are held, want %d", full, during, want)
+				}
+			}
+		})
+	}
+	if after, _, _ := buffers.Bodies.Use(); after != before {
+		t.Errorf("%d bytes are held for ever", after-before)
+	}
 }
 
 // A broken listener is not waited at.

@@ -141,8 +141,8 @@ func (l *Listener) shut() error {
 }
 
 // Wait waits, after Close, until what is being served is answered. When ctx ends the connections that are left are
-// closed, and their callers taken to have left.
-func (l *Listener) Wait(ctx context.Context) {
+// closed, and their callers taken to have left: then the error says why ctx ended.
+func (l *Listener) Wait(ctx context.Context) error {
 	done := make(chan struct{})
 	go func() {
 		l.served.Wait()
@@ -150,15 +150,19 @@ func (l *Listener) Wait(ctx context.Context) {
 	}()
 	select {
 	case <-done:
-		return
+		return nil
 	case <-ctx.Done():
 	}
 	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.conns) == 0 {
+		return nil
+	}
 	for c := range l.conns {
 		_ = c.net.Close()
 		c.gone()
 	}
-	l.mu.Unlock()
+	return context.Cause(ctx)
 }
 
 // logf tells of what went wrong, where net/http does.

@@ -68,8 +68,13 @@ func (h *head) first(line string, lines []string) bool {
 	if h.line = slices.Index(lines, said); h.line < 0 && len(lines) > 0 {
 		return false
 	}
-	h.method, h.target, ok = strings.Cut(said, " ")
-	return ok && slices.Contains(methods, h.method) && h.addresses()
+	method, target, ok := strings.Cut(said, " ")
+	i := slices.Index(methods, method)
+	if !ok || i < 0 {
+		return false
+	}
+	h.method, h.target = methods[i], strings.Clone(target) // and so are values: who keeps one does not keep the whole head
+	return h.addresses()
 }
 
 // methods are those of requests that are plain.
@@ -111,7 +116,7 @@ func field(line string) (name, value string, ok bool) {
 			return "", "", false
 		}
 	}
-	return textproto.CanonicalMIMEHeaderKey(name), value, true
+	return textproto.CanonicalMIMEHeaderKey(name), strings.Clone(value), true
 }
 
 // means reports whether a field leaves a request plain. No field says twice what it says, so none of those that

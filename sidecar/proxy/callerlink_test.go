@@ -86,7 +86,7 @@ func dig(t *testing.T, p weir.Policy, upstream http.HandlerFunc, change ...func(
 		wg.Wait()
 		ended, end := context.WithCancel(context.Background())
 		end()
-		front.Wait(ended)
+		_ = front.Wait(ended)
 	})
 	return c
 }

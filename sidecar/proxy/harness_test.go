@@ -67,7 +67,7 @@ func listen(t testing.TB, h http.Handler, options ...func(*http.Server)) (addres
 		o(s)
 	}
 	at := l.Addr().String()
-	wait := func(context.Context) {}
+	wait := func(context.Context) error { return nil }
 	if s.TLSConfig != nil {
 		l = tls.NewListener(l, s.TLSConfig)
 	} else {
@@ -81,7 +81,7 @@ func listen(t testing.TB, h http.Handler, options ...func(*http.Server)) (addres
 		wg.Wait()
 		ended, end := context.WithCancel(context.Background())
 		end()
-		wait(ended)
+		_ = wait(ended)
 	})
 	return at
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httptrace"
 	"net/textproto"
@@ -203,6 +204,7 @@ func (n *news) pass(status int, header textproto.MIMEHeader) error {
 		return nil
 	}
 	h := n.w.Header()
+	of := maps.Clone(h) // the answer to come: that its connection ends, perhaps
 	dropNamed(http.Header(header), header["Connection"])
 	for name, values := range header {
 		if !hops[name] && !strings.HasPrefix(name, "X-Weir-") {
@@ -211,6 +213,7 @@ func (n *news) pass(status int, header textproto.MIMEHeader) error {
 	}
 	n.w.WriteHeader(status)
 	clear(h)
+	maps.Copy(h, of)
 	return nil
 }
 

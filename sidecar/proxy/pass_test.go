@@ -1,8 +1,13 @@
 package proxy
 
 import (
+	"bufio"
+	"io"
+	"net"
 	"net/http"
+	"net/http/httptest"
 	"testing"
+	"time"
 )
 
 // What an upstream is to be told of where requests come from, it is told, of all fields that say so.
@@ -24,5 +29,43 @@ func TestNobodyGoesOverToAnotherProtocolUnasked(t *testing.T) {
 	w := newWireOf(t, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: other\r\n\r\n")
 	if resp := say(t, listen(t, newProxy(t, up(w.url, brisk()))), get("/")); resp.StatusCode != http.StatusBadGateway {
 		t.Errorf("got %s", resp.Status)
+	}
+}
+
+// A connection that is to end with its answer does so although the upstream says something before.
+func TestNewsBeforeAnAnswerKeepNoConnection(t *testing.T) {
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Link", "</a>")
+		w.WriteHeader(http.StatusEarlyHints)
+		w.Header().Del("Link")
+		_, _ = io.WriteString(w, "x")
+	}))
+	defer s.Close()
+	p := newProxy(t, up(s.URL, brisk()))
+	at := listen(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Connection", "close") // as weir serve does where framing is doubtful, and when it drains
+		p.ServeHTTP(w, r)
+	}))
+	for _, request := range []string{"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n", "POST / HTTP/1.1\r\nHost: 127.0.0.1\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"} {
+		c, err := net.Dial("tcp", at)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = c.SetDeadline(time.Now().Add(patience))
+		_, _ = io.WriteString(c, request)
+		in := bufio.NewReader(c)
+		early, err := http.ReadResponse(in, nil)
+		if err != nil || early.StatusCode != http.StatusEarlyHints || early.Header.Get("Link") == "" {
+			t.Fatal(early, err)
+		}
+		resp, err := http.ReadResponse(in, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, _ = io.ReadAll(resp.Body)
+		if _, err := in.ReadByte(); err != io.EOF || !resp.Close || resp.Header.Get("Link") != "" {
+			t.Errorf("%.4s: the end is said %v, then %v; %v", request, resp.Close, err, resp.Header)
+		}
+		c.Close()
 	}
 }

@@ -183,7 +183,7 @@ func (d *decider) stop(ctx context.Context) {
 	if d.http != nil {
 		_ = d.http.Shutdown(ctx) // it ends with ctx, whatever is left
 		if d.plain != nil {
-			d.plain.Wait(ctx)
+			_ = d.plain.Wait(ctx)
 		}
 		d.api.Close()
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"errors"
 	"fmt"
 	"log"
 	"net"
@@ -68,7 +69,7 @@ func (c *door) serve() error { return c.http.Serve(c.main) }
 func (c *door) shutdown(ctx context.Context) error {
 	err := c.http.Shutdown(ctx)
 	if c.plain != nil {
-		c.plain.Wait(ctx)
+		err = errors.Join(err, c.plain.Wait(ctx))
 	}
 	return err
 }
