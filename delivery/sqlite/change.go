@@ -72,11 +72,7 @@ func (c *change) recount() error {
 
 // insert makes a row of a table with a key of its own, and says which: that costs less than to have the statement return it.
 func (c *change) insert(query string, args ...any) (seq int64, err error) {
-	to, err := c.w.connected()
-	if err != nil {
-		return 0, err
-	}
-	r, err := to.exec(query, args)
+	r, err := c.w.does(query, args)
 	if err != nil {
 		return 0, err
 	}

@@ -79,11 +79,7 @@ func (c *conn) prepared(query string) (statement, error) {
 }
 
 func (c *conn) exec(query string, args []any) (driver.Result, error) {
-	s, err := c.prepared(query)
-	if err != nil {
-		return nil, err
-	}
-	bound, err := c.bound(args)
+	s, bound, err := c.ready(query, args)
 	if err != nil {
 		return nil, err
 	}
@@ -92,11 +88,7 @@ func (c *conn) exec(query string, args []any) (driver.Result, error) {
 
 // query reads rows, which are closed before the next statement runs.
 func (c *conn) query(query string, args []any) (*found, error) {
-	s, err := c.prepared(query)
-	if err != nil {
-		return nil, err
-	}
-	bound, err := c.bound(args)
+	s, bound, err := c.ready(query, args)
 	if err != nil {
 		return nil, err
 	}
@@ -105,6 +97,16 @@ func (c *conn) query(query string, args []any) (*found, error) {
 		return nil, err
 	}
 	return &found{rows: rows, row: make([]driver.Value, len(rows.Columns()))}, nil
+}
+
+// ready is a statement that is prepared, and its arguments.
+func (c *conn) ready(query string, args []any) (statement, []driver.NamedValue, error) {
+	s, err := c.prepared(query)
+	if err != nil {
+		return nil, nil, err
+	}
+	bound, err := c.bound(args)
+	return s, bound, err
 }
 
 // bound are arguments as the driver takes them, until the next statement runs.

@@ -90,7 +90,7 @@ func (c *change) ending(claim delivery.Claim, args ...any) (was ended, ok bool, 
 		ok, err = c.row(update+endedColumns, args, was.fields()...)
 		return was, ok, err
 	}
-	delete(c.w.held, claim) // if this is undone, the row is asked the next time
+	delete(c.w.held, claim)
 	n, err := c.w.changes(update, args...)
 	return was, n == 1, err
 }
@@ -98,8 +98,7 @@ func (c *change) ending(claim delivery.Claim, args ...any) (was ended, ok bool, 
 // mostHeld bounds what is known of claims. Those that were lost are forgotten with it.
 const mostHeld = 10_000
 
-// holds notes what the row of a claim says, which stays so until the claim ends. What it notes in a transaction that is undone is
-// noted anew by whoever gets that claim.
+// holds notes what the row of a claim says, which stays so until the claim ends, or its transaction is undone.
 func (w *writer) holds(d *delivery.Delivery, began int64) {
 	if len(w.held) >= mostHeld {
 		clear(w.held)

@@ -101,8 +101,11 @@ func (w *writer) one(j *job) (lost bool) {
 		return true
 	}
 	w.plain(j)
-	if j.err != nil && w.exec("ROLLBACK TO job") != nil {
-		return true
+	if j.err != nil {
+		clear(w.held)
+		if w.exec("ROLLBACK TO job") != nil {
+			return true
+		}
 	}
 	if err := w.exec("RELEASE job"); err != nil {
 		j.err = errors.Join(j.err, wrapped(err))
@@ -132,8 +135,9 @@ func (w *writer) flush(total map[countKey]int64) error {
 
 // undo ends a transaction that failed. SQLite may have done so itself, which is the plain error
 // of ROLLBACK; after another one nobody knows, and the connection is given up, as all that
-// follows would be in that transaction.
+// follows would be in that transaction. What was noted of its claims is forgotten with it.
 func (w *writer) undo() {
+	clear(w.held)
 	if err := w.exec("ROLLBACK"); err != nil && codeOf(err) != lib.SQLITE_ERROR {
 		_ = w.disconnect()
 	}

@@ -108,6 +108,33 @@ func TestAKeyIsReusedOnlyOfWhatWasStored(t *testing.T) {
 	})
 }
 
+// What was noted of a claim that was undone is said of no other: the next delivery may have its number, and its fence.
+func TestAnUndoneClaimIsForgotten(t *testing.T) {
+	bubble(t, sqlite.Options{}, func(t *testing.T, s *sqlite.Store) {
+		var err error
+		s.Together(
+			func() { _ = s.Spoil("COMMIT", "ROLLBACK") },
+			func() {
+				_, _, err = s.AcceptBegun(t.Context(), post("a"), delivery.Ask{Upstream: "a", Lease: time.Minute})
+			},
+		)
+		if !errors.Is(err, delivery.ErrUncertain) {
+			t.Fatalf("a commit that fails: %v", err)
+		}
+		accept(t, s, post("b"))
+		if err := s.Do("UPDATE request SET header = '{'"); err != nil { // so that it dies where it is claimed
+			t.Fatal(err)
+		}
+		if claimed, err := s.Claim(t.Context(), delivery.Ask{Upstream: "b", Lease: time.Minute}); len(claimed) > 0 || err != nil {
+			t.Errorf("claimed %v, %v", claimed, err)
+		}
+		if kept, _ := s.CountsAndRows(t); kept != "b/failed=1 " {
+			t.Errorf("the counts are %q", kept)
+		}
+		sameCounts(t, s)
+	})
+}
+
 // Counts that are wrong, as by a file that somebody edited, are right after the next start.
 func TestCountsAreMadeAnewAtTheStart(t *testing.T) {
 	p := made(t)

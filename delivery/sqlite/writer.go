@@ -2,6 +2,7 @@ package sqlite
 
 import (
 	"context"
+	"database/sql/driver"
 	"errors"
 	"fmt"
 	"strings"
@@ -154,24 +155,25 @@ func (w *writer) connected() (c *conn, err error) {
 }
 
 func (w *writer) exec(query string, args ...any) error {
-	c, err := w.connected()
-	if err == nil {
-		_, err = c.exec(query, args)
-	}
+	_, err := w.does(query, args)
 	return err
 }
 
 // changes runs a statement and says how many rows it has changed.
 func (w *writer) changes(query string, args ...any) (n int64, err error) {
-	c, err := w.connected()
-	if err != nil {
-		return 0, err
-	}
-	r, err := c.exec(query, args)
+	r, err := w.does(query, args)
 	if err != nil {
 		return 0, err
 	}
 	return r.RowsAffected()
+}
+
+func (w *writer) does(query string, args []any) (driver.Result, error) {
+	c, err := w.connected()
+	if err != nil {
+		return nil, err
+	}
+	return c.exec(query, args)
 }
 
 func (w *writer) query(query string, args ...any) (*found, error) {
