@@ -300,8 +300,7 @@ func (c *conn) write(p []byte) error {
 		by = now.Add(timeout)
 	}
 	switch spare := by.Sub(now) / 4; {
-	case by.IsZero():
-		by = time.Time{}
+	case by.IsZero(): // none
 	case !c.writeUntil.Before(by) && c.writeUntil.Sub(by) <= spare:
 		by = c.writeUntil
 	default:

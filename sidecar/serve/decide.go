@@ -27,9 +27,8 @@ type decider struct {
 	auth  atomic.Pointer[auth.Auth]
 	about atomic.Pointer[about]
 	api   *decide.Server
-	http  *http.Server
+	door  *door // nil until it serves
 	front net.Listener
-	plain *plain.Listener // answers what is plain, and leaves the rest to http; nil with TLS
 	envoy *envoy.Server
 	grpc  net.Listener
 }
@@ -127,19 +126,19 @@ func (d *decider) start(ctx context.Context, s *Server, failed chan<- error) {
 		return
 	}
 	if d.front != nil {
-		d.http = &http.Server{
+		server := &http.Server{
 			Handler: s.connLimits[atDecide].Handler(d.api.Handler()), ConnContext: connlimit.Context, HTTP2: s.connLimits.streams(atDecide), ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 30 * time.Second,
 			WriteTimeout: max(s.file.Decide.MaxWait, s.longestJobWait()) + time.Minute, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 16 << 10,
 			ErrorLog: log.New(complaints{s.log}, "", 0),
 		}
 		l := s.connLimits[atDecide].Listen(d.front)
 		if s.file.TLS != nil {
-			l = tls.NewListener(l, auth.TLS(s.tls(), d.auth.Load, false))
+			d.door = &door{http: server, main: tls.NewListener(l, auth.TLS(s.tls(), d.auth.Load, false))}
 		} else {
-			d.plain = plain.New(l, d.http, "POST /v1/acquire", "POST /v1/report")
-			l = d.plain
+			p := plain.New(l, server, "POST /v1/acquire", "POST /v1/report")
+			d.door = &door{http: server, main: p, plain: p}
 		}
-		go func() { failed <- d.http.Serve(l) }()
+		go func() { failed <- d.door.serve() }()
 	}
 	if d.envoy != nil {
 		l := s.connLimits[atGRPC].Hold(d.grpc)
@@ -180,11 +179,8 @@ func (d *decider) stop(ctx context.Context) {
 	if d == nil {
 		return
 	}
-	if d.http != nil {
-		_ = d.http.Shutdown(ctx) // it ends with ctx, whatever is left
-		if d.plain != nil {
-			_ = d.plain.Wait(ctx)
-		}
+	if d.door != nil {
+		_ = d.door.shutdown(ctx) // it ends with ctx, whatever is left
 		d.api.Close()
 	}
 	if d.envoy != nil {

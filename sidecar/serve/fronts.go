@@ -43,7 +43,7 @@ func (s *Server) front(ctx context.Context) *http.Server {
 	}
 }
 
-// A door is where calls come in: a server, and before it who answers what is plain.
+// A door is where calls, or questions for decisions, come in: a server, and before it who answers what is plain.
 type door struct {
 	http  *http.Server
 	main  net.Listener
@@ -52,30 +52,27 @@ type door struct {
 
 // door is that of calls, with TLS if there is a certificate.
 func (s *Server) door(server *http.Server) *door {
-	c := &door{http: server}
 	l := s.connLimits[atCalls].Listen(s.main)
 	if s.file.TLS != nil {
-		c.main = front.Listen(l, auth.TLS(s.tls(), s.access.callers.Load, false), s.unshaken)
-		return c
+		return &door{http: server, main: front.Listen(l, auth.TLS(s.tls(), s.access.callers.Load, false), s.unshaken)}
 	}
-	c.plain = plain.New(l, server)
-	c.main = front.Listen(c.plain, nil, s.unshaken)
-	return c
+	p := plain.New(l, server)
+	return &door{http: server, main: front.Listen(p, nil, s.unshaken), plain: p}
 }
 
-func (c *door) serve() error { return c.http.Serve(c.main) }
+func (d *door) serve() error { return d.http.Serve(d.main) }
 
 // shutdown takes no more calls, and lets those under way end until ctx does.
-func (c *door) shutdown(ctx context.Context) error {
-	err := c.http.Shutdown(ctx)
-	if c.plain != nil {
-		err = errors.Join(err, c.plain.Wait(ctx))
+func (d *door) shutdown(ctx context.Context) error {
+	err := d.http.Shutdown(ctx)
+	if d.plain != nil {
+		err = errors.Join(err, d.plain.Wait(ctx))
 	}
 	return err
 }
 
 // close ends all calls; it follows a shutdown.
-func (c *door) close() { _ = c.http.Close() }
+func (d *door) close() { _ = d.http.Close() }
 
 // serveCall counts calls: those whose connection was upgraded are not known to the
 // http.Server any more.
