@@ -38,8 +38,8 @@ type Events struct {
 
 	// Recorded is Done attempt by attempt. If it reports true, Detailed is told next, with the limits as they stand
 	// and the refusal in full, which cost something to make. Wanted is asked before, of calls that have not waited: of
-	// one attempt that went well, and of single decisions. Recorded is not told of those of which it reports false. nil wants all.
-	Wanted   func(Sketch) bool
+	// one attempt that went well, and of single decisions; id and note are those of the Call. Recorded is not told of those of which it reports false. nil wants all.
+	Wanted   func(id string, note any, s Sketch) bool
 	Recorded func(*Record) bool
 	Detailed func(*Record)
 
@@ -316,8 +316,8 @@ func teeRecorded(all []Events) func(*Record) bool {
 }
 
 // teeWanted wants what one of the listeners wants.
-func teeWanted(all []Events) func(Sketch) bool {
-	var fs []func(Sketch) bool
+func teeWanted(all []Events) wanted {
+	var fs []wanted
 	for _, e := range all {
 		switch {
 		case e.Recorded == nil:
@@ -333,8 +333,8 @@ func teeWanted(all []Events) func(Sketch) bool {
 	case 1:
 		return fs[0]
 	}
-	return func(s Sketch) bool {
-		return slices.ContainsFunc(fs, func(f func(Sketch) bool) bool { return asked(f, s) })
+	return func(id string, note any, s Sketch) bool {
+		return slices.ContainsFunc(fs, func(f wanted) bool { return f.asked(id, note, s) })
 	}
 }
 

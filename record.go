@@ -72,10 +72,9 @@ type tried struct {
 // records are those that are not in use. They are zero.
 var records = sync.Pool{New: func() any { return new(Record) }}
 
-// A Sketch is as much of a call that has ended as costs nothing to say.
+// A Sketch is as much of a call that has ended as costs nothing to say. It has at most four words: the compiler keeps
+// a struct of more in memory, and each listener then costs as much as two gates.
 type Sketch struct {
-	ID      string        // Call.ID
-	Note    any           // Call.Note
 	At      time.Duration // its end, an instant of the upstream's clock
 	Class   outcome.Class // of its attempt; unknown if none was made
 	Refused bool          // the gates have not let it go
@@ -113,18 +112,21 @@ func (k *recorded) of(p *Permit) *Record {
 // wanted reports whether anybody wants the record of a call of which there is none yet.
 func (k *recorded) wanted(p *Permit, now time.Duration, class outcome.Class, refused bool) bool {
 	f := p.plan.live.u.options.Events.Wanted
-	return f == nil || p.waited > 0 || asked(f, Sketch{ID: p.id, Note: k.note, At: now, Class: class, Refused: refused})
+	return f == nil || p.waited > 0 || wanted(f).asked(p.id, k.note, Sketch{now, class, refused})
 }
 
-// asked asks a listener, which wants nothing if it panics.
-func asked(f func(Sketch) bool, s Sketch) (yes bool) {
+// A wanted is a listener of Events.Wanted.
+type wanted func(id string, note any, s Sketch) bool
+
+// asked asks the listener, which wants nothing if it panics.
+func (f wanted) asked(id string, note any, s Sketch) (yes bool) {
 	panics := true
 	defer func() {
 		if panics { // to ask whether it does costs as much as the rest
 			_ = recover()
 		}
 	}()
-	yes = f(s)
+	yes = f(id, note, s)
 	panics = false
 	return yes
 }

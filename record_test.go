@@ -200,12 +200,12 @@ func TestARecordEndsBeforeItsStream(t *testing.T) {
 func TestNobodyIsToldOfARecordThatIsNotWanted(t *testing.T) {
 	var asked, told []string
 	events := weir.Events{
-		Wanted: func(s weir.Sketch) bool {
-			asked = append(asked, fmt.Sprint(s.ID, " ", s.Class, " ", s.Refused))
-			if s.ID == "panics" {
+		Wanted: func(id string, _ any, s weir.Sketch) bool {
+			asked = append(asked, fmt.Sprint(id, " ", s.Class, " ", s.Refused))
+			if id == "panics" {
 				panic("not wanted")
 			}
-			return strings.HasPrefix(s.ID, "wanted")
+			return strings.HasPrefix(id, "wanted")
 		},
 		Recorded: func(r *weir.Record) bool { told = append(told, r.ID); return false },
 	}
@@ -249,7 +249,7 @@ func TestNobodyIsToldOfARecordThatIsNotWanted(t *testing.T) {
 	each := "well ok false, panics ok false, wanted ok false, refused unknown true, wanted to be refused unknown true, single failed false, wanted single failed false"
 	synctest.Test(t, func(t *testing.T) {
 		check("alone", open(t, p, weir.Options{Events: events}), each, few)
-		deaf := weir.Events{Wanted: func(weir.Sketch) bool { return true }} // and hears of none
+		deaf := weir.Events{Wanted: func(string, any, weir.Sketch) bool { return true }} // and hears of none
 		check("beside one that hears of none", open(t, p, weir.Options{Events: weir.Tee(events, deaf)}), each, few)
 		check("beside one that wants all", open(t, p, weir.Options{Events: weir.Tee(events, weir.Events{Recorded: func(*weir.Record) bool { return false }})}), "", all)
 	})

@@ -146,8 +146,8 @@ func (t *Tracer) Events() weir.Events {
 }
 
 // might reports whether a call may be kept. Nearly all that go well are told apart here, before there is a record.
-func (t *Tracer) might(s weir.Sketch) bool {
-	c, _ := noteOf(s.Note)
+func (t *Tracer) might(_ string, note any, s weir.Sketch) bool {
+	c, _ := noteOf(note)
 	switch {
 	case s.Refused, s.Class == outcome.Rejected:
 		return t.refusals.room(s.At)

@@ -107,8 +107,8 @@ func (k *Keeper) Events() weir.Events {
 }
 
 // might reports whether there may be room for a call. It writes nothing, as all calls come by here.
-func (k *Keeper) might(s weir.Sketch) bool {
-	return s.ID != "" && k.shelves[kindOf(s.Refused, s.Class, 0, 1)].room(s.At)
+func (k *Keeper) might(id string, _ any, s weir.Sketch) bool {
+	return id != "" && k.shelves[kindOf(s.Refused, s.Class, 0, 1)].room(s.At)
 }
 
 // room reports whether there is room in the second of the instant.
