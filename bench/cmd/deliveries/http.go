@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/seed1158cd35/weir/bench/wire"
 	"github.com/seed1158cd35/weir/delivery"
 )
 
@@ -29,29 +30,34 @@ func (m *measure) overHTTP(string) {
 	m.ratio("SQLite: accepts over HTTP to bare inserts", "SQLite: accepts over HTTP, 64 at once, a second", inserts)
 	m.ratio("bare net/http to bare inserts", "bare net/http, nothing stored, 64 at once, a second", inserts)
 	m.ratio("SQLite: accepts over HTTP to bare net/http", "SQLite: accepts over HTTP, 64 at once, a second", "bare net/http, nothing stored, 64 at once, a second")
-	client := &http.Client{Transport: transport()}
-	m.alone("SQLite: accept alone, over HTTP", func() { m.handIn(client, at) })
+	c := m.dial(at)
+	defer c.Close()
+	m.alone("SQLite: accept alone, over HTTP", func() { m.must(c.Ask(accepted, "202")) })
 }
 
-// hands has callers hand requests in over HTTP, and says what one costs on both sides.
+// accepted is a request that is handed in.
+var accepted = wire.Request("POST", "/in", "application/octet-stream", "", body)
+
+func (m *measure) dial(at string) *wire.Client {
+	c, err := wire.Dial(strings.TrimPrefix(at, "http://"))
+	m.must(err)
+	return c
+}
+
+// hands has callers hand requests in over HTTP, by a client that does as little as can be, and says what one costs on both sides.
 func (m *measure) hands(name, at string, p *os.Process) {
-	client := &http.Client{Transport: transport()}
-	m.handIn(client, at)
+	clients := make([]*wire.Client, callers)
+	for i := range clients {
+		clients[i] = m.dial(at)
+		defer clients[i].Close()
+	}
+	m.must(clients[0].Ask(accepted, "202"))
 	server := fmt.Sprint(p.Pid)
 	begin, theirs, ours := time.Now(), cpu(server), cpu("self")
-	n := many(callers, m.lasts, func(int) { m.handIn(client, at) })
+	n := many(callers, m.lasts, func(i int) { m.must(clients[i].Ask(accepted, "202")) })
 	m.perSecond(name+", 64 at once, a second", n, time.Since(begin))
 	m.is(name+": CPU of the server, us each", (cpu(server)-theirs).Seconds()*1e6/float64(n))
 	m.is(name+": CPU of the client, us each", (cpu("self")-ours).Seconds()*1e6/float64(n))
-}
-
-func (m *measure) handIn(client *http.Client, at string) {
-	resp, err := client.Post(at+"/in", "application/octet-stream", strings.NewReader(string(body)))
-	m.must(err)
-	_, _ = io.Copy(io.Discard, resp.Body)
-	if resp.Body.Close(); resp.StatusCode != http.StatusAccepted {
-		m.tb.Fatalf("it answers %s", resp.Status)
-	}
 }
 
 // bareServer is a process of its own that answers as weir does, and does nothing else.

@@ -1,89 +1,48 @@
 package main
 
 import (
-	"bufio"
 	"bytes"
 	"cmp"
 	"errors"
 	"fmt"
-	"io"
-	"net"
 	"slices"
-	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/seed1158cd35/weir/bench/wire"
 )
 
 // A story is what a connection asks again and again: a request, or an acquire and its report.
 type story func(c *client) error
 
-// A client is one connection, which is used with as little work as can be.
+// A client is one connection.
 type client struct {
-	net.Conn
-	in   *bufio.Reader
-	body []byte        // of the last answer
+	*wire.Client
 	took time.Duration // by the story itself; 0 if it is as long as the whole of it
-}
-
-// ask sends a request and reads the answer, whose status must be the one that is wanted.
-func (c *client) ask(request []byte, status string) error {
-	if _, err := c.Write(request); err != nil {
-		return err
-	}
-	line, err := c.in.ReadSlice('\n')
-	if err != nil {
-		return err
-	}
-	if len(line) < 12 || string(line[9:12]) != status {
-		return fmt.Errorf("answer %q, want status %s", line, status)
-	}
-	length := -1
-	for {
-		if line, err = c.in.ReadSlice('\n'); err != nil {
-			return err
-		}
-		if len(line) <= 2 {
-			break
-		}
-		if name, value, _ := bytes.Cut(line, []byte(": ")); bytes.EqualFold(name, []byte("Content-Length")) {
-			if length, err = strconv.Atoi(string(bytes.TrimSpace(value))); err != nil {
-				return err
-			}
-		}
-	}
-	if length < 0 {
-		return fmt.Errorf("an answer without a length")
-	}
-	c.body = slices.Grow(c.body[:0], length)[:length]
-	_, err = io.ReadFull(c.in, c.body)
-	return err
 }
 
 // get asks for a path with the headers that a client of some SDK sends.
 func get(path, status string) story {
 	request := []byte("GET " + path + " HTTP/1.1\r\nHost: localhost\r\nUser-Agent: bench/1.0\r\nAccept: */*\r\nAccept-Encoding: gzip\r\nAuthorization: Bearer 0123456789abcdef\r\nX-Tenant: acme\r\n\r\n")
-	return func(c *client) error { return c.ask(request, status) }
+	return func(c *client) error { return c.Ask(request, status) }
 }
 
 // pair acquires a permit and reports it.
 func pair(c *client) error {
-	if err := c.ask(post("/v1/acquire", []byte(`{"upstream":"api","keys":{"tenant":"acme"},"wait":"2s"}`)), "200"); err != nil {
+	if err := c.Ask(post("/v1/acquire", []byte(`{"upstream":"api","keys":{"tenant":"acme"},"wait":"2s"}`)), "200"); err != nil {
 		return err
 	}
-	_, rest, found := bytes.Cut(c.body, []byte(`"permit":"`))
+	_, rest, found := bytes.Cut(c.Body, []byte(`"permit":"`))
 	id, _, end := bytes.Cut(rest, []byte(`"`))
 	if !found || !end {
-		return fmt.Errorf("no permit in %q", c.body)
+		return fmt.Errorf("no permit in %q", c.Body)
 	}
-	return c.ask(post("/v1/report", fmt.Appendf(nil, `{"permit":"%s","outcome":"ok"}`, id)), "200")
+	return c.Ask(post("/v1/report", fmt.Appendf(nil, `{"permit":"%s","outcome":"ok"}`, id)), "200")
 }
 
-func post(path string, body []byte) []byte { return with("POST", path, "application/json", "", body) }
-
-// with is a request with a body.
-func with(method, path, kind, more string, body []byte) []byte {
-	return fmt.Appendf(nil, "%s %s HTTP/1.1\r\nHost: localhost\r\nUser-Agent: bench/1.0\r\nContent-Type: %s\r\n%sContent-Length: %d\r\n\r\n%s", method, path, kind, more, len(body), body)
+func post(path string, body []byte) []byte {
+	return wire.Request("POST", path, "application/json", "", body)
 }
 
 // A figure is what one measurement brought.
@@ -94,11 +53,8 @@ type figure struct {
 }
 
 func dial(address string) (*client, error) {
-	c, err := net.Dial("tcp", address)
-	if err != nil {
-		return nil, err
-	}
-	return &client{Conn: c, in: bufio.NewReaderSize(c, 8<<10)}, nil
+	c, err := wire.Dial(address)
+	return &client{Client: c}, err
 }
 
 // once tells a story one time.

@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/seed1158cd35/weir/bench/wire"
 )
 
 // question is a chat of 4 KiB.
@@ -17,21 +19,21 @@ func question(path string, streamed bool) []byte {
 	}
 	head += `"temperature":0,"max_tokens":300,"messages":[{"role":"system","content":"You answer briefly."},{"role":"user","content":"`
 	text := strings.Repeat("Some of the words, that people say to models, are repeated often. ", 70)
-	return with("POST", path, "application/json", "Authorization: Bearer sk-bench\r\n", []byte(head+text[:4096-len(head)-len(tail)]+tail))
+	return wire.Request("POST", path, "application/json", "Authorization: Bearer sk-bench\r\n", []byte(head+text[:4096-len(head)-len(tail)]+tail))
 }
 
 // chat asks a model for an answer in one piece.
 func chat(path string) story {
 	request := question(path, false)
-	return func(c *client) error { return c.ask(request, "200") }
+	return func(c *client) error { return c.Ask(request, "200") }
 }
 
 // put stores an object of 1 KiB, as signed by an SDK.
 func put(path string) story {
 	body := bytes.Repeat([]byte("x"), 1<<10)
-	request := with("PUT", path, "application/octet-stream", fmt.Sprintf("X-Amz-Content-Sha256: %x\r\nX-Amz-Date: 20260101T000000Z\r\n"+
+	request := wire.Request("PUT", path, "application/octet-stream", fmt.Sprintf("X-Amz-Content-Sha256: %x\r\nX-Amz-Date: 20260101T000000Z\r\n"+
 		"Authorization: AWS4-HMAC-SHA256 Credential=AK/20260101/eu-west-1/s3/aws4_request, SignedHeaders=host;x-amz-content-sha256;x-amz-date, Signature=0\r\n", sha256.Sum256(body)), body)
-	return func(c *client) error { return c.ask(request, "200") }
+	return func(c *client) error { return c.Ask(request, "200") }
 }
 
 // first takes as long as the first word of a stream.
@@ -69,14 +71,14 @@ func (c *client) listen(request []byte, heard func(n int, at, written time.Time)
 		return err
 	}
 	for n, ended := 0, false; ; {
-		line, err := c.in.ReadSlice('\n')
+		line, err := c.In.ReadSlice('\n')
 		switch {
 		case err != nil:
 			return err
 		case bytes.HasPrefix(line, []byte("data: [DONE]")):
 			ended = true
 		case ended && string(line) == "0\r\n":
-			_, err = c.in.ReadSlice('\n')
+			_, err = c.In.ReadSlice('\n')
 			if err == nil && n != words {
 				err = fmt.Errorf("%d words, want %d", n, words)
 			}
