@@ -62,11 +62,12 @@ func (p *pump) closes(group string, d *Delivery, wait time.Duration) bool {
 		if len(p.closed) >= mostClosed {
 			return false
 		}
-		if len(p.closed) == 0 {
+		if len(p.closed) == 0 && len(p.reopened) == 0 {
 			p.started = time.Now()
 		}
 		g = &closed{first: d.Mark(), id: d.ID}
 		p.closed[group] = g
+		p.after = p.closesAgain(group, p.after)
 	}
 	g.passedOver(d)
 	g.probing = false
@@ -102,7 +103,7 @@ func (p *pump) behind(d *Delivery) bool {
 	if g != nil {
 		g.passedOver(d)
 		if len(p.known) < mostKnown {
-			p.known[d.Seq] = true
+			p.known[d.Seq] = group
 		}
 	}
 	return g != nil
@@ -149,7 +150,7 @@ func (p *pump) skip(from Mark, marks []Mark) bool {
 		return false
 	}
 	for _, m := range marks {
-		if !p.known[m.Seq] {
+		if group, ok := p.known[m.Seq]; !ok || p.closed[group] == nil {
 			return false
 		}
 		delete(p.known, m.Seq)
@@ -164,7 +165,10 @@ func (p *pump) opens(group string) {
 	defer p.mu.Unlock()
 	if g := p.closed[group]; g != nil {
 		delete(p.closed, group)
-		clear(p.known)
+		if len(p.known) == mostKnown { // or of what others have sent it might never be rid
+			clear(p.known)
+		}
+		p.opensAgain(group, p.after)
 		p.back(g.first)
 	}
 }
@@ -186,6 +190,7 @@ func (p *pump) returns(f *flight) {
 	g, probed := p.closed[f.probes], f.probe
 	stillProbes := probed && g != nil && g.probing
 	if !f.launched && !f.held && f.d.Seq != 0 {
+		p.seen = seen{}
 		p.back(f.d.Mark())
 	}
 	p.mu.Unlock()
@@ -216,7 +221,7 @@ func (p *pump) try(ctx context.Context, most int) (begun int) {
 		}
 	}
 	if len(p.closed) > 0 && now.Sub(p.started) >= lookAgain {
-		p.started, p.after = now, Mark{}
+		p.started, p.after, p.seen = now, Mark{}, seen{}
 		clear(p.known)
 	}
 	p.mu.Unlock()

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -111,4 +112,41 @@ func TestWhatIsHeldGoesOnWhenTheGatesOpen(t *testing.T) {
 			})
 		})
 	}
+}
+
+// Two operations were refused and go on together; one is refused again at once. What waits of the other goes on all the same.
+func TestWhatGoesOnBesideWhatIsRefusedAgainIsNotPassedOver(t *testing.T) {
+	play(t, two(), nil, func(s *site) {
+		var mu sync.Mutex
+		asked := make(map[string]int)
+		s.answer = func(_ int, r *http.Request) (int, http.Header) {
+			mu.Lock()
+			asked[r.URL.Path]++
+			n := asked[r.URL.Path]
+			mu.Unlock()
+			time.Sleep(50 * time.Millisecond)
+			switch {
+			case n == 1:
+				return 429, http.Header{"Retry-After": {"150"}}
+			case n > 2 && r.URL.Path == "/base/a":
+				return 429, http.Header{"Retry-After": {"600"}}
+			}
+			return 200, nil
+		}
+		const each = 200
+		s.accept(to("/a", "a"))
+		s.accept(to("/b", "b"))
+		s.sleep(2 * time.Second)
+		for range each {
+			s.accept(to("/a", "a"))
+			s.accept(to("/b", "b"))
+		}
+		s.sleep(160 * time.Second)
+		if n := s.bodies["b"]; n < each {
+			t.Errorf("%d of %d went on", n, each)
+		}
+		if n := s.bodies["a"]; n > 20 {
+			t.Errorf("%d went past what refuses them", n)
+		}
+	})
 }

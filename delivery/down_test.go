@@ -247,3 +247,24 @@ func comesLate(s *site) {
 	s.is(waits.ID, delivery.Completed, 1)
 	s.is(late.ID, delivery.Completed, 1)
 }
+
+// What waits for a slow limit is not read to its end each time that the limit lets one more go: it may be as much as comes in hours.
+func TestWhatWaitsForASlowLimitIsNotReadToItsEnd(t *testing.T) {
+	const all = 2000
+	var q *looked
+	play(t, weir.Policy{Limits: []limit.Limit{{Name: "all", Rate: bucket.Rate{Amount: 1, Per: time.Second, Burst: 1}}}}, func(s *site) { q = &looked{Queue: s.q}; s.w.Queue = q }, func(s *site) {
+		for i := range all {
+			s.accept(message(fmt.Sprint(i)))
+		}
+		s.sleep(time.Minute)
+		before := q.read.Load()
+		s.sleep(10 * time.Minute)
+		if n := q.read.Load() - before; n > 600*64 {
+			t.Errorf("%d were read in 600 s, in which as many were sent of %d", n, all)
+		}
+		s.sleep((all - 600) * time.Second)
+		if n := s.counts(delivery.Completed); n != all {
+			t.Errorf("%d of %d were delivered", n, all)
+		}
+	})
+}

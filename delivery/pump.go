@@ -27,13 +27,14 @@ type pump struct {
 	full    bool              // there may be more to do than is in hand
 
 	closed  map[string]*closed // groups of which a gate refused one
-	known   map[int64]bool     // by Seq: what was accepted since, and waits behind them
+	known   map[int64]string   // by Seq: what was accepted since, and waits behind such a group
 	after   Mark               // where the look goes on; zero unless a group is closed
 	started time.Time          // the look over all
+	seen                       // of that look, what need not be read again
 }
 
 func newPump(w *Worker, upstream string) *pump {
-	return &pump{w: w, upstream: upstream, kicked: make(chan struct{}, 1), inHand: make(map[int64]*flight), closed: make(map[string]*closed), known: make(map[int64]bool)}
+	return &pump{w: w, upstream: upstream, kicked: make(chan struct{}, 1), inHand: make(map[int64]*flight), closed: make(map[string]*closed), known: make(map[int64]string)}
 }
 
 func (p *pump) kick() {
@@ -65,8 +66,8 @@ func (p *pump) round(ctx context.Context) time.Duration {
 	}
 	room -= p.try(ctx, room)
 	for more := room > 0 && !p.skips(ctx); more && room > 0; {
-		most, began := p.page(room+taken), time.Now()
-		due, err := p.w.Queue.Due(ctx, p.upstream, p.from(), most)
+		most, began, at := p.page(room+taken), time.Now(), p.from()
+		due, err := p.w.Queue.Due(ctx, p.upstream, at, most)
 		if err != nil {
 			p.w.failed(ctx, "look for what is due", p.upstream, err)
 			return min(time.Second, p.w.Poll)
@@ -83,7 +84,7 @@ func (p *pump) round(ctx context.Context) time.Duration {
 			if p.begin(&due[i], p.groupOf(&due[i]), false) {
 				room--
 			}
-			moved = p.passed(&due[i])
+			at, moved = p.passed(at, &due[i])
 		}
 		more = moved && len(due) == most
 		if more && room == was { // all were passed over, however many there are: a core has time for others
@@ -188,15 +189,17 @@ func (p *pump) from() Mark {
 	return p.after
 }
 
-// passed has the look go on after a delivery, if a group is closed.
-func (p *pump) passed(d *Delivery) bool {
+// passed has the look that has come to a mark go on after a delivery, if a group is closed: unless it has been sent elsewhere meanwhile.
+func (p *pump) passed(at Mark, d *Delivery) (now Mark, moved bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if len(p.closed) == 0 {
-		return false
+		return at, false
 	}
-	p.after = d.Mark()
-	return true
+	if p.after == at {
+		p.after = d.Mark()
+	}
+	return p.after, true
 }
 
 // begin sends a delivery, unless that is under way or its group is closed. A probe is sent to find out whether
@@ -216,6 +219,7 @@ func (p *pump) starts(d *Delivery, group string, probe bool) bool {
 		g.passedOver(d)
 		return false
 	}
+	delete(p.known, d.Seq)
 	p.flies(&flight{p: p, d: *d, probe: probe, probes: group}, d.Seq)
 	return true
 }
