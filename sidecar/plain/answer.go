@@ -254,21 +254,30 @@ func (a *answer) send(p []byte, whole bool) {
 		a.sent = true
 		a.frame(p, whole)
 	}
-	n := len(a.body) + len(p)
-	switch {
-	case a.method == http.MethodHead: // which has no body
-	case n > 0 && a.chunked:
-		a.head = append(strconv.AppendInt(a.head, int64(n), 16), "\r\n"...)
-		a.head = append(append(append(a.head, a.body...), p...), "\r\n"...)
-	case n > 0 && len(a.head) == 0 && len(a.body) == 0:
-		a.write(p)
-	case n > 0:
-		a.head = append(append(a.head, a.body...), p...)
+	if n := len(a.body) + len(p); n > 0 && a.method != http.MethodHead { // which has no body
+		if a.chunked {
+			a.head = append(strconv.AppendInt(a.head, int64(n), 16), "\r\n"...)
+		}
+		a.head = append(a.head, a.body...)
+		a.adds(p)
+		if a.chunked {
+			a.head = append(a.head, "\r\n"...)
+		}
 	}
 	a.body = a.body[:0]
 	if !whole || !a.chunked { // or what ends it goes with it
 		a.flush()
 	}
+}
+
+// adds adds to what is to be written. What is large is written at once: a copy of it would be held for as long as its caller reads it.
+func (a *answer) adds(p []byte) {
+	if len(a.head) > 0 && len(p) <= mostHeld {
+		a.head = append(a.head, p...)
+		return
+	}
+	a.flush()
+	a.write(p)
 }
 
 // frame ends the head with what says where the body ends.
@@ -307,15 +316,13 @@ func (a *answer) says(length int64) {
 
 // flush writes what is in head.
 func (a *answer) flush() {
-	if len(a.head) > 0 {
-		a.write(a.head)
-	}
+	a.write(a.head)
 	a.head = a.head[:0]
 }
 
 // write writes to the caller, who has left if that fails.
 func (a *answer) write(p []byte) {
-	if a.failed != nil {
+	if a.failed != nil || len(p) == 0 {
 		return
 	}
 	if a.failed = a.conn.write(p); a.failed != nil {

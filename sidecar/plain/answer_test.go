@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -379,6 +380,46 @@ func TestALateWriteGoesNowhere(t *testing.T) {
 			body, err := io.ReadAll(resp.Body)
 			if string(body) != want || err != nil || resp.StatusCode != http.StatusOK || resp.Header["X-Late"] != nil {
 				t.Errorf("got %q, %v, %v, want %q", body, resp, err, want)
+			}
+		}
+	})
+}
+
+// A large piece is not copied behind the head, or into a chunk: it would be held twice for as long as a slow caller reads.
+func TestWhatIsLargeIsNotCopied(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := open(all)
+		defer s.end()
+		large := make([]byte, 4<<20)
+		var took [2]uint64
+		s.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			kind := 0
+			if r.URL.Path == "/known" {
+				kind = 1
+				w.Header().Set("Content-Length", fmt.Sprint(len(large)))
+			}
+			var before, after runtime.MemStats
+			runtime.ReadMemStats(&before)
+			_, _ = w.Write(large)
+			runtime.ReadMemStats(&after)
+			took[kind] = after.TotalAlloc - before.TotalAlloc
+		})
+		c := s.dial(t)
+		defer c.Close()
+		in := bufio.NewReader(c)
+		for _, path := range []string{"/chunked", "/known"} {
+			_, _ = io.WriteString(c, strings.Replace(get, "/a?b=c", path, 1))
+			resp, err := http.ReadResponse(in, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if n, err := io.Copy(io.Discard, resp.Body); n != int64(len(large)) || err != nil {
+				t.Fatalf("%s: %d bytes, %v", path, n, err)
+			}
+		}
+		for kind, n := range took {
+			if n > uint64(len(large)) {
+				t.Errorf("kind %d: %d bytes were allocated to write %d", kind, n, len(large))
 			}
 		}
 	})
