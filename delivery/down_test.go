@@ -268,3 +268,78 @@ func TestWhatWaitsForASlowLimitIsNotReadToItsEnd(t *testing.T) {
 		}
 	})
 }
+
+// tardy is a queue that looks for what is due a moment after it is asked, or tells of it a moment later.
+type tardy struct {
+	delivery.Queue
+	due, next time.Duration
+}
+
+func (l tardy) Due(ctx context.Context, upstream string, after delivery.Mark, most int) ([]delivery.Delivery, error) {
+	time.Sleep(l.due)
+	return l.Queue.Due(ctx, upstream, after, most)
+}
+
+func (l tardy) Next(ctx context.Context, upstream string, after delivery.Mark) (time.Time, bool, error) {
+	at, ok, err := l.Queue.Next(ctx, upstream, after)
+	time.Sleep(l.next)
+	return at, ok, err
+}
+
+// A look finds more than there is room for, as what was in hand has ended meanwhile: the rest goes when there is room, not with the next look.
+func TestWhatALookHasNoRoomForIsNotLeft(t *testing.T) {
+	play(t, weir.Policy{}, func(s *site) { s.w.Queue, s.w.Parallel = tardy{Queue: s.q, due: 200 * time.Millisecond}, 4 }, func(s *site) {
+		s.slow(func() int { return 200 })
+		at := time.Now().Add(time.Second)
+		for i := range 5 {
+			r := message(fmt.Sprint(i))
+			if r.NotBefore = at; i >= 2 {
+				r.NotBefore = at.Add(210 * time.Millisecond) // while the first two are sent
+			}
+			s.accept(r)
+		}
+		s.sleep(3 * time.Second)
+		if n := s.counts(delivery.Completed); n != 5 {
+			t.Errorf("%d of 5 were delivered", n)
+		}
+	})
+}
+
+// What is due a moment after others is sent in its time, and not when the queue is looked at anew: those are in hand, but not begun for the queue.
+func TestWhatIsDueSoonAfterOthersGoesInItsTime(t *testing.T) {
+	for _, takes := range []time.Duration{0, 15 * time.Millisecond} {
+		play(t, weir.Policy{}, func(s *site) { s.w.Queue = tardy{Queue: s.q, next: takes} }, func(s *site) {
+			s.slow(func() int { return 200 })
+			for i := range 20 {
+				r := message(fmt.Sprint(i))
+				r.NotBefore = s.start.Add(time.Minute + time.Duration(i)*10*time.Millisecond)
+				s.accept(r)
+			}
+			s.sleep(2 * time.Minute)
+			for i, at := range s.times() {
+				if late := at - time.Minute - time.Duration(i)*10*time.Millisecond; late < 0 || late > 100*time.Millisecond {
+					t.Errorf("where Next takes %v, number %d was sent %v after it was due", takes, i, late)
+				}
+			}
+		})
+	}
+}
+
+// What waits in line for a limit is in hand: the queue is not looked at again and again meanwhile.
+func TestWhatIsInHandIsNotReadAgain(t *testing.T) {
+	var q *looked
+	play(t, weir.Policy{Limits: []limit.Limit{{Name: "all", Rate: bucket.Rate{Amount: 1, Per: time.Second, Burst: 1}}}}, func(s *site) { q = &looked{Queue: s.q}; s.w.Queue = q }, func(s *site) {
+		for i := range 8 {
+			r := message(fmt.Sprint(i))
+			r.NotBefore = s.start.Add(time.Minute)
+			s.accept(r)
+		}
+		s.sleep(2 * time.Minute)
+		if n := q.read.Load(); n > 3*8 {
+			t.Errorf("%d were read, of 8", n)
+		}
+		if n := s.counts(delivery.Completed); n != 8 {
+			t.Errorf("%d of 8 were delivered", n)
+		}
+	})
+}

@@ -65,6 +65,7 @@ func (p *pump) round(ctx context.Context) time.Duration {
 		return wait
 	}
 	room -= p.try(ctx, room)
+	var last Mark // of what was looked at
 	for more := room > 0 && !p.skips(ctx); more && room > 0; {
 		most, began, at := p.page(room+taken), time.Now(), p.from()
 		due, err := p.w.Queue.Due(ctx, p.upstream, at, most)
@@ -77,6 +78,7 @@ func (p *pump) round(ctx context.Context) time.Duration {
 		p.mu.Unlock()
 		moved, was := false, room
 		for i := range due {
+			last = due[i].Mark()
 			if room == 0 { // those in hand were over before the look, and what has come to their place is due
 				p.isFull()
 				break
@@ -91,7 +93,7 @@ func (p *pump) round(ctx context.Context) time.Duration {
 			p.w.rest(ctx, time.Since(began))
 		}
 	}
-	return p.next(ctx)
+	return p.next(ctx, last)
 }
 
 // isFull notes that there is more to do than is in hand.
@@ -167,15 +169,19 @@ func (p *pump) room() (room, taken int, wait time.Duration) {
 	return most - taken, taken, 0
 }
 
-// next is how long nothing is due.
-func (p *pump) next(ctx context.Context) time.Duration {
-	at, ok, err := p.w.Queue.Next(ctx, p.upstream, p.from())
+// next is how long nothing is due beyond what was looked at, up to a mark: that is in hand, or kicks the pump when there is room for it.
+func (p *pump) next(ctx context.Context, looked Mark) time.Duration {
+	after := p.from()
+	if after.Before(looked) {
+		after = looked
+	}
+	at, ok, err := p.w.Queue.Next(ctx, p.upstream, after)
 	if err != nil || !ok {
 		at = time.Now().Add(p.w.Poll)
 	}
 	d := time.Until(at)
-	if p.mu.Lock(); d <= 0 && len(p.inHand) > 0 { // it is one of those, as far as is known
-		d = p.w.Poll
+	if p.mu.Lock(); d <= 0 && len(p.inHand) > 0 { // it has come since, or another weir has it
+		d = shortestHold
 	}
 	d = p.soonest(d)
 	p.mu.Unlock()
