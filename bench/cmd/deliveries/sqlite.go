@@ -125,23 +125,37 @@ func (m *measure) inFile(string) {
 	})
 	m.must(s.Close())
 	m.directly()
+	ends := m.profile()
+	for _, unlimited := range []bool{false, true, true, false} { // the order must make no difference
+		m.inTurn(unlimited)
+	}
+	ends()
+	m.is("SQLite: a second with limit and breaker, to without", m.sum(ended+", a second")/m.sum(free+", a second"))
+	m.is("SQLite: CPU with limit and breaker, to without", m.sum(ended+": CPU of each, us")/m.sum(free+": CPU of each, us"))
+	m.pickUpOf("SQLite: pick-up at 300/s, p95 ms", func(up *upstream) *fleet { return m.weirs(up, m.openFile(m.file("p.db"))) })
+}
+
+// Deliveries end to end, under a policy of limit and breaker and without.
+const (
+	ended = "SQLite: end to end"
+	free  = "SQLite: the same without limit and breaker"
+)
+
+// inTurn measures one of both, in a file of its own.
+func (m *measure) inTurn(unlimited bool) {
 	up := newUpstream()
 	defer up.Close()
-	s = m.openFile(m.file("e.db"))
-	weirs := m.weirs(up, s)
-	ends := m.profile()
-	m.handsIn("SQLite: end to end", weirs, up)
-	ends()
-	weirs.stop()
-	up = newUpstream()
-	defer up.Close()
-	m.unlimited = true
-	weirs = m.weirs(up, m.openFile(m.file("u.db")))
-	m.handsIn("SQLite: the same without limit and breaker", weirs, up)
+	m.unlimited = unlimited
+	weirs := m.weirs(up, m.openFile(m.file(fmt.Sprint(unlimited, time.Now().UnixNano(), ".db"))))
+	m.handsIn(map[bool]string{false: ended, true: free}[unlimited], weirs, up)
 	weirs.stop()
 	m.unlimited = false
-	m.ratio("SQLite: limit and breaker cost, of 1", "SQLite: end to end, a second", "SQLite: the same without limit and breaker, a second")
-	m.pickUpOf("SQLite: pick-up at 300/s, p95 ms", func(up *upstream) *fleet { return m.weirs(up, m.openFile(m.file("p.db"))) })
+}
+
+// sum is of the latest two of a figure.
+func (m *measure) sum(name string) float64 {
+	all := m.figures[name]
+	return all[len(all)-2] + all[len(all)-1]
 }
 
 // alone is how long one of something takes, in turns with a write of 4 KiB that is synced.
