@@ -15,6 +15,7 @@ import (
 	"github.com/seed1158cd35/weir"
 	"github.com/seed1158cd35/weir/breaker"
 	"github.com/seed1158cd35/weir/clock"
+	"github.com/seed1158cd35/weir/internal/test/raced"
 	"github.com/seed1158cd35/weir/outcome"
 )
 
@@ -337,7 +338,7 @@ func TestSetChangesABound(t *testing.T) {
 // Whatever becomes of calls, no more than the bound are under way, every call ends, and
 // no slot is lost.
 func TestPropertyNeverMoreThanTheBound(t *testing.T) {
-	for seed := range uint64(300) {
+	for seed := range uint64(raced.Of(300, 30)) {
 		synctest.Test(t, func(t *testing.T) {
 			r := rand.New(rand.NewPCG(seed, 1))
 			n := 1 + r.IntN(6)

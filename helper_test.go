@@ -11,6 +11,7 @@ import (
 	"github.com/seed1158cd35/weir/breaker"
 	"github.com/seed1158cd35/weir/clock"
 	"github.com/seed1158cd35/weir/internal/test/calls"
+	"github.com/seed1158cd35/weir/internal/test/raced"
 	"github.com/seed1158cd35/weir/limit"
 	"github.com/seed1158cd35/weir/outcome"
 	"github.com/seed1158cd35/weir/retry"
@@ -89,6 +90,7 @@ func do(ctx context.Context, u *weir.Upstream, r *replies) (int, error) {
 
 // seeds are so many that follow each other, others in each run.
 func seeds(n uint64) iter.Seq[uint64] {
+	n = uint64(raced.Of(int(n), int(max(1, n/5))))
 	first := rand.Uint64() >> 1
 	return func(yield func(uint64) bool) {
 		for seed := first; seed < first+n && yield(seed); seed++ {

@@ -17,6 +17,7 @@ import (
 	"github.com/seed1158cd35/weir"
 	"github.com/seed1158cd35/weir/clock"
 	"github.com/seed1158cd35/weir/fleet"
+	"github.com/seed1158cd35/weir/internal/test/raced"
 	"github.com/seed1158cd35/weir/limit"
 	"github.com/seed1158cd35/weir/limit/bucket"
 	"github.com/seed1158cd35/weir/limit/pause"
@@ -230,7 +231,7 @@ func TestWhoAsksTheStoreHearsAtOnce(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				store := known(t)
-				for range 50 {
+				for range raced.Of(50, 3) {
 					o := fleet.Options{Lease: -1}
 					a, b := join(t, store, p, o), join(t, store, p, o)
 					call := weir.Call{Operation: "get", Pool: "key/model", Keys: map[string]string{"user": "key/model"}}

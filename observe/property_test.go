@@ -16,13 +16,16 @@ import (
 	dto "github.com/prometheus/client_model/go"
 
 	"github.com/seed1158cd35/weir"
+	"github.com/seed1158cd35/weir/internal/test/raced"
 	weircw "github.com/seed1158cd35/weir/observe/cloudwatch"
 	"github.com/seed1158cd35/weir/observe/logs"
 	weirprom "github.com/seed1158cd35/weir/observe/prometheus"
 )
 
-// cases is how many scripts are played, and mostCases if something came up too seldom in those.
-const cases, mostCases = 1500, 4 * 1500
+// mostCases is how many scripts are played if something comes up too seldom in cases of them.
+const mostCases = 4 * 1500
+
+var cases = uint64(raced.Of(1500, 100))
 
 // Each case is a random script; what the metrics and the log say of it is compared
 // with what the script saw.

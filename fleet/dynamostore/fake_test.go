@@ -15,6 +15,7 @@ import (
 	"github.com/seed1158cd35/weir/fleet"
 	"github.com/seed1158cd35/weir/fleet/storetest"
 	"github.com/seed1158cd35/weir/internal/test/campaign"
+	"github.com/seed1158cd35/weir/internal/test/raced"
 )
 
 // A fake is as much of DynamoDB as a Store uses, in this process, with a clock and a
@@ -255,7 +256,7 @@ func TestContractAsDocumented(t *testing.T) {
 		n++
 		return stores[n%3]
 	}
-	storetest.TestStore(t, open, storetest.Driven(hand.Advance), storetest.Hammer(time.Duration(campaign.Of(150, 350))*time.Millisecond))
+	storetest.TestStore(t, open, storetest.Driven(hand.Advance), storetest.Hammer(time.Duration(campaign.Of(raced.Of(150, 40), 350))*time.Millisecond))
 	for _, s := range stores {
 		t.Logf("%+v", s.Stats())
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/seed1158cd35/weir/fleet"
 	"github.com/seed1158cd35/weir/fleet/storetest"
 	"github.com/seed1158cd35/weir/internal/test/campaign"
+	"github.com/seed1158cd35/weir/internal/test/raced"
 	"github.com/seed1158cd35/weir/internal/test/servers"
 	"github.com/seed1158cd35/weir/limit"
 )
@@ -70,7 +71,7 @@ func TestContract(t *testing.T) {
 	}
 	var n atomic.Int64
 	open := func(testing.TB) fleet.Store { return stores[n.Add(1)%3] }
-	storetest.TestStore(t, open, storetest.Driven(hand.Advance), storetest.Hammer(time.Duration(campaign.Of(150, 350))*time.Millisecond))
+	storetest.TestStore(t, open, storetest.Driven(hand.Advance), storetest.Hammer(time.Duration(campaign.Of(raced.Of(150, 40), 350))*time.Millisecond))
 	for _, s := range stores {
 		t.Logf("%+v", s.Stats())
 	}

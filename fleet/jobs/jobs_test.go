@@ -17,6 +17,7 @@ import (
 
 	"github.com/seed1158cd35/weir/fleet"
 	"github.com/seed1158cd35/weir/fleet/jobs"
+	"github.com/seed1158cd35/weir/internal/test/raced"
 )
 
 // An upstream runs jobs, lists them late, and knows how many there were at most.
@@ -87,7 +88,7 @@ func newThrottle(t *testing.T, o jobs.Options) *jobs.Throttle {
 // Twenty processes race for two places, a thousand times: never more than the threshold
 // are started, and the two are.
 func TestProcessesThatRaceTakeNoMoreThanThereIs(t *testing.T) {
-	for round := range 1000 {
+	for round := range raced.Of(1000, 50) {
 		synctest.Test(t, func(t *testing.T) {
 			u, store := newUpstream(16), fleet.NewMemory(nil)
 			u.lag = rand.N(20 * time.Second)
@@ -118,7 +119,7 @@ func TestProcessesThatRaceTakeNoMoreThanThereIs(t *testing.T) {
 // Histories in which jobs end, starts fail, processes die with a slot, and the store's
 // answers get lost: never above the threshold, and what ends makes room again.
 func TestRandomHistories(t *testing.T) {
-	for range 1000 {
+	for range raced.Of(1000, 50) {
 		seed := rand.Uint64()
 		synctest.Test(t, func(t *testing.T) {
 			rng := rand.New(rand.NewPCG(seed, 1))

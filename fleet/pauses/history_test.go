@@ -15,6 +15,7 @@ import (
 	"github.com/seed1158cd35/weir/fleet"
 	"github.com/seed1158cd35/weir/fleet/pauses"
 	"github.com/seed1158cd35/weir/internal/test/campaign"
+	"github.com/seed1158cd35/weir/internal/test/raced"
 	"github.com/seed1158cd35/weir/limit/pause"
 )
 
@@ -217,7 +218,7 @@ func (s *story) quiet() error {
 // what was lifted, however late one hears of either, nor anything longer than it was given.
 func TestAllHearWhatOneWasTold(t *testing.T) {
 	seeds := []uint64{0x2d64e1d245c389bb} // a pause ends a little later than one that was heard
-	for range 400 {
+	for range raced.Of(400, 40) {
 		seeds = append(seeds, rand.Uint64())
 	}
 	for _, seed := range seeds {
@@ -227,7 +228,7 @@ func TestAllHearWhatOneWasTold(t *testing.T) {
 
 // A store that was emptied is told again by all that are in contact.
 func TestAnEmptiedStoreIsToldAgain(t *testing.T) {
-	for range campaign.Of(50, 1000) {
+	for range campaign.Of(raced.Of(50, 10), 1000) {
 		seed := rand.Uint64()
 		synctest.Test(t, func(t *testing.T) { tell(t, seed, 9) })
 	}

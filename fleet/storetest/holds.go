@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/seed1158cd35/weir/fleet"
+	"github.com/seed1158cd35/weir/internal/test/raced"
 	"github.com/seed1158cd35/weir/limit/bucket"
 )
 
@@ -103,7 +104,7 @@ func TestHolds(t *testing.T, open func(t testing.TB) fleet.Store, options ...Opt
 // than others, and each asks by a rule of its own.
 func holdsDiffer(w *world) {
 	for name, h := range holdings() {
-		for range 8 {
+		for range raced.Of(8, 1) {
 			w.Run(name, func(t *testing.T) { h.play(newWorld(t, w.suite)) })
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/seed1158cd35/weir/fleet"
+	"github.com/seed1158cd35/weir/internal/test/raced"
 )
 
 func endedContext(w *world) {
@@ -93,7 +94,7 @@ func (w *world) strangeRecords() {
 
 // manyKeys: what is not full yet is not forgotten, however much there is.
 func manyKeys(w *world) {
-	const keys = 2000
+	keys := raced.Of(2000, 100)
 	rule, quick := bucketOf("bucket", 1, 100*time.Hour, 10).rule, bucketOf("quick", 1000, time.Millisecond, 1000).rule
 	for i := range keys {
 		w.must(1, fleet.Claim{Rule: rule, Key: fmt.Sprint(i), Cost: 3}, fleet.Claim{Rule: quick, Key: fmt.Sprint("q", i), Cost: 1})

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/seed1158cd35/weir/fleet"
+	"github.com/seed1158cd35/weir/internal/test/raced"
 )
 
 // An Option says what a store can do besides.
@@ -99,7 +100,7 @@ var tests = []struct {
 // returned again, and must share their state. The suite closes nothing; open does by
 // t.Cleanup. Groups have names that are used in one subtest of one run only.
 func TestStore(t *testing.T, open func(t testing.TB) fleet.Store, options ...Option) {
-	s := &suite{open: open, hammer: 2 * time.Second}
+	s := &suite{open: open, hammer: time.Duration(raced.Of(2000, 400)) * time.Millisecond}
 	for _, o := range options {
 		o(s)
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/seed1158cd35/weir"
 	"github.com/seed1158cd35/weir/delivery"
 	"github.com/seed1158cd35/weir/fleet"
+	"github.com/seed1158cd35/weir/internal/test/raced"
 	"github.com/seed1158cd35/weir/limit"
 	"github.com/seed1158cd35/weir/limit/bucket"
 	"github.com/seed1158cd35/weir/outcome"
@@ -390,7 +391,7 @@ func TestIgnoredUpstreamsAreNotCounted(t *testing.T) {
 func TestLinesKeepToTheFormat(t *testing.T) {
 	seed := rand.Uint64()
 	rng := rand.New(rand.NewPCG(seed, 0))
-	for range 1000 {
+	for range raced.Of(1000, 50) {
 		var p page
 		c := randomConfig(rng)
 		c.Lines = &p

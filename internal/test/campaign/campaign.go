@@ -7,6 +7,8 @@ package campaign
 import (
 	"os"
 	"strconv"
+
+	"github.com/seed1158cd35/weir/internal/test/raced"
 )
 
 // Long reports whether there is time.
@@ -21,8 +23,8 @@ func Of(few, many int) int {
 }
 
 // Histories is how many random histories are played: few, or many if there is time, and as
-// many times that as WEIR_LONG says.
+// many times that as WEIR_LONG says. With the race detector they are a quarter of the few.
 func Histories(few, many int) int {
 	n, _ := strconv.Atoi(os.Getenv("WEIR_LONG"))
-	return Of(few, many*max(1, n))
+	return Of(raced.Of(few, max(1, few/4)), many*max(1, n))
 }

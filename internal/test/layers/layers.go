@@ -19,7 +19,8 @@ const module = "github.com/seed1158cd35/weir"
 // what lies directly above or beneath it in the tree: fleet/storetest imports
 // fleet, and the tests of fleet import fleet/storetest.
 var order = [...][]string{
-	{"outcome", "clock", "internal/test/campaign", "internal/test/watchdog", "internal/test/layers"},
+	{"outcome", "clock", "internal/test/raced"},
+	{"internal/test/campaign", "internal/test/watchdog", "internal/test/layers"},
 	{"internal", "internal/test/memnet", "internal/test/servers"},
 	{"limit/bucket", "limit/pause"},
 	{"outcome/classify"},
