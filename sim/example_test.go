@@ -24,7 +24,7 @@ func Example() {
 	}
 	for range 20 {
 		w.Go(func() {
-			for range 3_000 {
+			for range 600 {
 				_, _ = weir.Do(context.Background(), u, weir.Call{Safe: true}, api.Call)
 				_ = w.Clock().Sleep(context.Background(), 50*time.Millisecond)
 			}
@@ -33,5 +33,5 @@ func Example() {
 	err = w.Run()
 	c := api.Counts()
 	fmt.Println(w.Now().Round(time.Minute), c.OK, c.Throttled, err)
-	// Output: 10m0s 60000 0 <nil>
+	// Output: 2m0s 12000 0 <nil>
 }
