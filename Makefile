@@ -34,27 +34,34 @@ demo: ## what weir does for callers when an upstream stands still, and when a te
 	go build -trimpath -buildvcs=$(VCS) -o bin/weir-demo ./cmd/weir-demo
 	bin/weir-demo
 
-# Packages whose tests run in real time: after the others, whose load would disturb them, and two at
-# a time, as they mostly wait.
+# Packages whose tests run in real time: after the others, whose load would disturb them, and all at
+# once, as they mostly wait.
 TIMED := ./internal/test/e2e ./internal/test/fleettest ./internal/test/attack
-UNTIMED = $$(go list ./... | grep -v '/internal/test/e2e$$' | grep -v '/internal/test/fleettest$$' | grep -v '/internal/test/attack$$')
+UNTIMED = $$(go list ./... | grep -v '/internal/test/e2e$$' | grep -v '/internal/test/fleettest$$' | grep -v '/internal/test/attack$$' | $(LONGEST))
+
+# Lets the packages that take longest begin first: at the end one of them would be alone on its core.
+LONGEST := awk '/\/(internal\/test\/supply|sidecar\/serve)$$/ {print; next} {rest = rest $$0 "\n"} END {printf "%s", rest}'
 
 # Modules in whose tests there are goroutines of weir's, or of what is built with it.
 RACED := . examples/messages internal/test/browser
 
 # Packages that have no goroutines of weir's in the test's own process, and simulations that
 # have one thread: the race detector finds nothing there, and takes long.
-RACELESS := (/internal/(test/(e2e|fleettest|attack|docs|layers|supply|runbooks|alerts)|mutants)|/cmd/weir-demo/demo)$$
+RACELESS := (/internal/(test/(e2e|fleettest|attack|docs|layers|supply|runbooks|alerts|ecs|grpctest|wstest)|mutants)|/observe/rules|/sidecar/learn|/limit/bucket|/cmd/weir-demo/demo)$$
 ONETHREAD := TestARollingLimitIsUsed|TestBlocksNeitherHideNorMultiplyUnits|TestSharingExceedsNoKeysLimit|TestSharingExceedsNoKeysQuota|TestAPermitIsAllOrNone|TestWhatIsInUseIsOut|TestHoldersAreNeverOver|TestBelievingTheResetIsSafe|TestATableIsAMap|TestTheLastUnitsCanBeHadOneByOne
-# Hours of virtual time over SQLite, whose code in Go is 25 times slower under the detector.
-HOURS := TestSchedules|TestWhatIsHeldGoesOnWhenTheGatesOpen|TestExpiryTakesNoPermit|TestAnUpstreamThatComesBackIsBegunWithGently|TestNothingIsBurntWhileTheBreakerIsOpen
-RACETESTS := ^(TestWorlds|TestAFleetInEverySituation|TestNothingIsOverInRandomHistories|TestStandstill|TestHundredRunsOfOneSeedGiveOneTrace|TestSimulation|TestABranchThatNamesAnotherKeyIsDamage|TestDamageIsAnErrorAndNoPanic|$(HOURS)|$(ONETHREAD))$$
+ONETHREAD := $(ONETHREAD)|TestDemoPrintsOneObjectAndEnds|TestAThousandInstancesShareALimit|TestLearnWritesAPatch|TestSignaturesAreRight|TestTheDefaultStaysClosedForUpstreamsThatErrALittle|TestAProcessEndsBetweenAnyTwoSteps|TestAnswersOfScriptsArePutAside|TestHoldsThatExpire|TestDecodedIsWhatWasEncoded|TestHostileBodiesCostWhatTheyWeigh|TestABodyCostsWhatItsValuesSay|TestSimulationOfS3|TestAlmostGoodFiles|TestSecondsAreBounded|TestHostileKeysBreakNoScrape
+# Minutes and hours of virtual time over SQLite, whose code in Go is 25 times slower under the detector.
+HOURS := TestSchedules|TestWhatIsHeldGoesOnWhenTheGatesOpen|TestExpiryTakesNoPermit|TestAnUpstreamThatComesBackIsBegunWithGently|TestNothingIsBurntWhileTheBreakerIsOpen|TestWhatIsHandedInBehindALimitIsNotRead|TestALargeBodyIsSentWholeAndGoesWithItsDelivery|TestWhatWaitsIsNotReadAgainAndAgain|TestABacklogBehindALimitDoesNotDie|TestWhatComesStarvesNothingThatWaits|TestADeadLetterSaysWhoWasAway|TestACallbackThatNobodyKnows|TestTheHintIsObeyed
+# How much is used of limits, though clocks jump, had of presets, or held in memory, in minutes of virtual time: what runs there
+# runs in other tests of the package, too, for seconds.
+USED := TestAllOfALimitIsUsedByWhoWaits|TestTwoKindsOfLimitsAreUsed|TestWhatComesBackIsUsed|TestARollingLimitOfAFleetIsUsed|TestABurstOfOneIsUsed|TestAFleetBeginsWithWhatHasComeSince|TestWhatStoodByOfADayIsNotSpentInHours|TestAHotKeyMovesNoOther|TestTheTurnOfAWindowLosesNothingOfIt|TestSimulationOfGeminiFree|TestNoBreakerOfAPresetOpensOnALittleTrouble|TestNoPresetDoesWorseThanTheClientItReplaces|TestAStallEndsWhenItEnds|TestInTheCalmNobodyIsRefused|TestStormOfFailures|TestASurgeAfterATrickleStaysWithinTheLimit|TestTheMachinesClockJumps|TestTheServersClockJumps|TestFleetKeepsBucket|TestFleetKeepsRolling|TestFleetKeepsFixed
+RACETESTS := ^(TestWorlds|TestAFleetInEverySituation|TestNothingIsOverInRandomHistories|TestStandstill|TestHundredRunsOfOneSeedGiveOneTrace|TestSimulation|TestABranchThatNamesAnotherKeyIsDamage|TestDamageIsAnErrorAndNoPanic|$(HOURS)|$(ONETHREAD)|$(USED))$$
 
 # go vet has looked before go test does, which would look again at all that is used, in every way it is built.
 # Half the time packages wait for servers that they have started, so there are more at once than cores.
 test: deps ## vet and test everything, fuzz targets on their seeds: some minutes
 	@for m in $(SOURCES); do (cd $$m && go vet ./... && go test -vet=off -p 4 $(UNTIMED)); done
-	@go test -vet=off -p 2 $(TIMED)
+	@go test -vet=off -p 3 $(TIMED)
 
 # Servers take long for every step of a history: those of queues are at length in SQLite.
 SLOW := delivery/postgres,delivery/dynamosqs
@@ -89,9 +96,10 @@ image: release ## build the image weir, from scratch, with buildah
 extension: ## build bin/extensions/weir-extension, as a layer of AWS Lambda has it: GOARCH=arm64 for Graviton
 	GOOS=linux CGO_ENABLED=0 go build $(filter-out -pgo=%,$(RELEASE)) -buildvcs=$(VCS) -o bin/extensions/weir-extension ./cmd/weir-extension
 
+# Some packages wait for servers here, too.
 race: deps ## test with the race detector
 	@scripts/deps gcc
-	@for m in $(RACED); do (cd $$m && CGO_ENABLED=1 go test -race -vet=off -timeout 20m -skip '$(RACETESTS)' $$(go list ./... | grep -vE '$(RACELESS)')); done
+	@for m in $(RACED); do (cd $$m && CGO_ENABLED=1 go test -race -vet=off -p 3 -timeout 20m -skip '$(RACETESTS)' $$(go list ./... | grep -vE '$(RACELESS)' | $(LONGEST))); done
 
 fuzz: deps ## fuzz every target, each for FUZZTIME
 	@scripts/fuzz $(FUZZTIME)
