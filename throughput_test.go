@@ -37,7 +37,7 @@ func (c *tardy) Sleep(ctx context.Context, d time.Duration) error {
 func TestAllOfALimitIsUsedByWhoWaits(t *testing.T) {
 	crowds := []int{64, 1000}
 	if campaign.Long() {
-		crowds = append(crowds, 100_000)
+		crowds = append(crowds, 30_000)
 	}
 	shapes := map[string]limit.Limit{
 		"burst 1":   rate("all", 1000, sec, 1),

@@ -282,7 +282,7 @@ func TestTheHintIsObeyed(t *testing.T) {
 // The upstream is down for ten minutes: the breaker's probes are all that is sent, nothing else
 // is claimed, and then all of it is delivered at the limit's rate.
 func TestNothingIsBurntWhileTheBreakerIsOpen(t *testing.T) {
-	all := int64(campaign.Of(400, 10_000))
+	all := int64(campaign.Of(400, 4_000))
 	p := weir.Policy{Limits: []limit.Limit{{Name: "l", Rate: bucket.Rate{Amount: 20, Per: time.Second, Burst: 1}}}}
 	play(t, p, nil, func(s *site) {
 		var back atomic.Bool
@@ -372,7 +372,7 @@ func TestExpiryTakesNoPermit(t *testing.T) {
 	play(t, p, nil, func(s *site) {
 		s.accept(message("first"))
 		s.sleep(time.Second)
-		all := campaign.Of(20, 10_000)
+		all := campaign.Of(20, 4_000)
 		for i := range all {
 			r := message(fmt.Sprint(i))
 			r.Expires = time.Now().Add(5*time.Second + time.Duration(all)*time.Millisecond)

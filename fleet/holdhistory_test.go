@@ -14,7 +14,7 @@ import (
 // Processes with leases and guards of all kinds, which let go what they were granted as late as they may or
 // sooner, and give some back, are never over the limit.
 func TestHoldersAreNeverOver(t *testing.T) {
-	for seed := range uint64(campaign.Histories(100, 1000)) {
+	for seed := range uint64(campaign.Histories(100, 500)) {
 		rng := rand.New(rand.NewPCG(seed, 77))
 		amount, burst := 20+rng.Int64N(500), 20+rng.Int64N(500)
 		h := newHoldHistory(t, rng, limit.Limit{Name: "l", Rate: bucket.Rate{Amount: amount, Per: sec, Burst: burst}})

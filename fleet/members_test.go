@@ -289,7 +289,7 @@ func TestWhatWasSavedUpInAPartIsNotGrantedOnceMore(t *testing.T) {
 // delayed, lost, repeated, frozen, killed or forgotten, and all parts are one.
 func TestWhatIsInUseIsOut(t *testing.T) {
 	grown, used := 0, 0
-	for seed := range uint64(campaign.Histories(300, 3000)) {
+	for seed := range uint64(campaign.Histories(300, 1500)) {
 		w := &parish{Rand: rand.New(rand.NewPCG(seed, 1)), t: t, up: true, members: NewMembers(1, true), now: 1}
 		w.rtt = []int64{2e3, 1e4, 4e4, 15e4, 4e5}[w.IntN(5)]
 		w.loss = []float64{0, 0, 0.02, 0.2}[w.IntN(4)]

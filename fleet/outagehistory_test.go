@@ -170,9 +170,9 @@ func TestNothingIsOverInRandomHistories(t *testing.T) {
 				if goes {
 					name = fmt.Sprint(shape, " going on")
 				}
-				n := campaign.Histories(8, 40)
+				n := campaign.Histories(8, 20)
 				if several {
-					name, n = name+" with another limit", campaign.Histories(4, 20)
+					name, n = name+" with another limit", campaign.Histories(4, 10)
 				}
 				if *histories > 0 {
 					n = *histories
@@ -193,7 +193,7 @@ func TestNothingIsOverInTwistedHistories(t *testing.T) {
 		for _, goes := range []bool{false, true} {
 			t.Run(fmt.Sprint(shape, " going on ", goes), func(t *testing.T) {
 				t.Parallel()
-				n := campaign.Histories(6, 60)
+				n := campaign.Histories(6, 30)
 				if *histories > 0 {
 					n = *histories
 				}

@@ -316,7 +316,7 @@ func runHistory(rng *rand.Rand, l Limit, steps int) (*history, error) {
 // Whatever is taken, awaited, given back, paused, paced and set: no window sees
 // more than the limit, and one place of the axis that an instant may have begun.
 func TestNoHistoryGoesOverTheLimit(t *testing.T) {
-	cases(t, campaign.Histories(2000, 50_000), anyHistory)
+	cases(t, campaign.Histories(2000, 25_000), anyHistory)
 }
 
 func anyHistory(rng *rand.Rand) error {

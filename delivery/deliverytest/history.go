@@ -16,7 +16,7 @@ import (
 // delivery at once, nothing leaves completed, order keys in order, counts that are right, and in
 // the end everything is delivered or dead.
 func history(b *bench) {
-	for range campaign.Histories(3, 40) {
+	for range campaign.Histories(3, 20) {
 		seed := rand.Uint64()
 		h := &story{bench: b, r: rand.New(rand.NewPCG(seed, 0)), held: make(map[string]delivery.Delivery), done: make(map[string]bool), prefix: fmt.Sprint(seed)}
 		b.Logf("seed %d", seed)

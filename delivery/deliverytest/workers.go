@@ -19,7 +19,7 @@ import (
 // linearizable has workers and callers work at one queue at once, and checks of each delivery that all answers about it can have come one
 // after the other. The seed decides what the workers ask, not how their calls interleave.
 func linearizable(b *bench) {
-	for range campaign.Histories(2, 40) {
+	for range campaign.Histories(2, 20) {
 		seed := rand.Uint64()
 		t := &team{bench: b, seed: seed, now: time.Now()}
 		t.play()

@@ -89,7 +89,7 @@ func TestKilledAtAnyMoment(t *testing.T) {
 	}
 	path := filepath.Join(t.TempDir(), "d.db")
 	k := &killed{T: t, accepted: make(map[string]bool), done: make(map[string]bool), sent: make(map[string]int)}
-	for round := range campaign.Of(4, 60) {
+	for round := range campaign.Of(4, 30) {
 		cmd := exec.Command(self)
 		cmd.Env = append(os.Environ(), childFile+"="+path)
 		var stderr strings.Builder

@@ -100,7 +100,7 @@ func TestATruncatedFileIsAnError(t *testing.T) {
 func TestDamageIsAnErrorAndNoPanic(t *testing.T) {
 	b := whole(t)
 	path := file(t)
-	for range campaign.Of(300, 3000) {
+	for range campaign.Of(300, 1500) {
 		seed := rand.Uint64()
 		rng := rand.New(rand.NewPCG(seed, 1))
 		if err := tryFile(spoiled(rng, b), path); err != nil {

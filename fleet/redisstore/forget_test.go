@@ -98,7 +98,7 @@ func (lonely) Beat(context.Context, *fleet.Beat) (fleet.Standing, error) {
 func TestNothingIsLostWithTheKeysThatExpire(t *testing.T) {
 	t.Parallel()
 	s, clock, advance := aging(t)
-	for seed := range uint64(campaign.Histories(20, 100)) {
+	for seed := range uint64(campaign.Histories(20, 50)) {
 		m := fleet.NewMemory(func() time.Time { return time.UnixMicro(clock.Load()) })
 		storetest.Compare(t, lonely{m, make(map[string]*fleet.Rule)}, lonely{startFull(s), make(map[string]*fleet.Rule)}, advance, seed, 300)
 	}

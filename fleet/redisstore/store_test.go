@@ -107,7 +107,7 @@ func TestAnEmptiedServerCountsAsMembersDo(t *testing.T) {
 	server := servers.Redis(t)
 	s, _, advance := drivenOn(t, server)
 	shown := 0
-	for seed := range uint64(campaign.Histories(20, 500)) {
+	for seed := range uint64(campaign.Histories(20, 250)) {
 		shown += storetest.CompareEmptied(t, s, emptying(server), advance, seed, 300)
 	}
 	if t.Logf("%d parts were shown", shown); shown < 20 {
@@ -115,11 +115,11 @@ func TestAnEmptiedServerCountsAsMembersDo(t *testing.T) {
 	}
 }
 
-// TestScriptCountsAsMemory: each of 40 histories has 300 steps; of 800 where WEIR_LONG is set.
+// TestScriptCountsAsMemory: each of 40 histories has 300 steps; of 400 where WEIR_LONG is set.
 func TestScriptCountsAsMemory(t *testing.T) {
 	t.Parallel()
 	s, clock, advance := driven(t)
-	for seed := range uint64(campaign.Histories(40, 800)) {
+	for seed := range uint64(campaign.Histories(40, 400)) {
 		m := fleet.NewMemory(func() time.Time { return time.UnixMicro(clock.Load()) })
 		storetest.Compare(t, m, startFull(s), advance, seed, 300)
 	}

@@ -226,7 +226,7 @@ func TestWhatACallCostsIsOneNumber(t *testing.T) {
 func playCharges(t *testing.T, way tongue, random *rand.Rand) {
 	r := newRig(t, way, "")
 	defer r.stop()
-	for i := range campaign.Histories(100, 600) {
+	for i := range campaign.Histories(100, 300) {
 		story := fmt.Sprintf("call %d:", i)
 		if random.IntN(2) == 0 {
 			f := spoilers[random.IntN(len(spoilers))]

@@ -15,7 +15,7 @@ import (
 
 // What the demo shows is so with any seed.
 func TestTheStories(t *testing.T) {
-	for seed := range uint64(campaign.Of(1, 20)) {
+	for seed := range uint64(campaign.Of(1, 8)) {
 		r := make(Result)
 		if err := (Config{Out: io.Discard, Seed: seed}).virtual(t.Context(), r); err != nil {
 			t.Fatal(err)
@@ -71,7 +71,7 @@ func TestTheLiveStoryInVirtualTime(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for seed := range uint64(campaign.Of(10, 100)) {
+	for seed := range uint64(campaign.Of(10, 40)) {
 		direct, err1 := s.play(seed, nil)
 		through, err2 := s.play(seed, &up.Policy)
 		if err := errors.Join(err1, err2); err != nil {

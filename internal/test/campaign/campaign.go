@@ -1,7 +1,7 @@
 // Package campaign says how long tests try what they try at random: briefly in every run,
 // at length where WEIR_LONG is set in the environment, as make test-long does. It runs the
 // tests that come to this package, which tools/campaigns finds. A number says how much
-// longer: make soak sets 10.
+// longer: make soak sets 20.
 package campaign
 
 import (
