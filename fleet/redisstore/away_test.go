@@ -122,6 +122,9 @@ func TestReplicaTakesOver(t *testing.T) {
 	}
 	srv.Kill()
 	replica.Promote()
+	look := ask(b)
+	look.Copies = 0
+	eventually(t, "an answer of the new primary", func() bool { return after.Take(t.Context(), look) == nil }) // its client left it as a replica
 	if got := left(t, after, b); got != 40 {
 		t.Errorf("%d left at the new primary, want 40", got)
 	}
