@@ -163,7 +163,7 @@ func (k *kills) run(weirs int) {
 			}
 		}
 	})
-	for range campaign.Histories(5, 100) {
+	for range campaign.Histories(5, 50) {
 		<-time.After(time.Second)
 		watchdog.Moved()
 		i := rand.IntN(weirs)
