@@ -113,6 +113,7 @@ func (d *decoder) parse(data []byte, env func(string) (string, bool)) (*node, *F
 	d.environment(root, env)
 	f := d.read(root)
 	f.boundByDefault()
+	f.settleLater()
 	f.Secrets = findSecrets(root)
 	d.check(root, f)
 	return root, &f.File

@@ -1,10 +1,12 @@
 package config
 
 import (
+	"math"
 	"slices"
 
 	"github.com/seed1158cd35/weir"
 	"github.com/seed1158cd35/weir/limit"
+	"github.com/seed1158cd35/weir/sidecar/proxy"
 )
 
 var fairFields = []field[weir.Fair]{
@@ -28,6 +30,32 @@ func settlePriority(n *node, u *site) {
 	if n.Get("fair") == nil && u.Policy.Fair.By == "" && (own || u.Priority != nil) {
 		u.Policy.Fair = weir.Fair{By: byPriority, PerFlow: 10_000} // as many as may wait at all
 	}
+}
+
+// settleLater has calls that are made directly go first, where deliveries wait beside them for an upstream whose file does not say whose
+// turns there are. While both wait, deliveries get a twentieth of what comes.
+func (f *document) settleLater() {
+	if f.Deliveries == nil {
+		return
+	}
+	for i := range f.Upstreams {
+		if u := &f.Upstreams[i]; u.Policy.Fair.By == "" && f.delivers(u) {
+			u.Policy.Fair = weir.Fair{By: byPriority, Weights: weir.PriorityWeights{High: 76, Normal: 19, Low: 1}, Longest: math.MaxInt32, PerFlow: math.MaxInt32} // as many as without
+		}
+	}
+}
+
+// delivers reports whether deliveries go to an upstream: by a route, as callbacks, or out of a queue, whose requests may be for any.
+func (f *document) delivers(u *Upstream) bool {
+	if f.Deliveries.Requests != nil || slices.ContainsFunc(u.Routes, func(r proxy.Route) bool { return r.Deliver != proxy.DeliverNever }) {
+		return true
+	}
+	for _, c := range f.Deliveries.Callbacks {
+		if c.Upstream == u.Name {
+			return true
+		}
+	}
+	return false
 }
 
 // byPriority is the scope of flows where there is none: no call has a value of it, so all are one flow.

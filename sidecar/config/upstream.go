@@ -81,7 +81,7 @@ var upstreamFields = []field[site]{
 	one("max_wait", orOff(duration, -1), func(u *site) *time.Duration { return &u.Policy.MaxWait }, "10s",
 		"Longest wait for a turn. Where it is not set, few calls wait up to a minute for a slot while the upstream stands still; see docs/recovery.md. `off` refuses at once."),
 	{"ask_again", "fields, the name of a schedule, or off", "off", "Has calls that find too few units in a limit wait by this schedule where they are and ask anew, in place of in line; who comes meanwhile may go first. `not-enough-tokens` asks 2, 4 and 8 seconds later. `NAME` is short for `{schedule: NAME}`.", readAskAgain},
-	{"fair", "fields, or a scope", "for language models `caller`: the user, else the name of the token, else the API key; else those who wait go in the order in which they came, for a limit in a store by priority first", "Has those who wait for a limit go in turn, flow by flow. `SCOPE` is short for `{by: SCOPE}`.", readFair},
+	{"fair", "fields, or a scope", "for language models `caller`: the user, else the name of the token, else the API key; where `deliver` is set, direct calls go first and leave deliveries a twentieth; else those who wait go in the order in which they came, for a limit in a store by priority first", "Has those who wait for a limit go in turn, flow by flow. `SCOPE` is short for `{by: SCOPE}`.", readFair},
 	one("max_pause", duration, func(u *site) *time.Duration { return &u.Policy.MaxPause }, "15m",
 		"Longest time that a hint of the upstream can stop everyone, quotas apart."),
 	one("grpc", boolean, func(u *site) *bool { return &u.GRPC }, "false",
