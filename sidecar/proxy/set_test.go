@@ -14,6 +14,7 @@ import (
 	"github.com/seed1158cd35/weir"
 	"github.com/seed1158cd35/weir/limit"
 	"github.com/seed1158cd35/weir/limit/bucket"
+	"github.com/seed1158cd35/weir/limit/pause"
 	"github.com/seed1158cd35/weir/retry"
 )
 
@@ -198,5 +199,30 @@ func TestBadSetChangesNothingAndSaysWhy(t *testing.T) {
 	}
 	if _, err := New([]Upstream{{Name: "a"}}, weir.Options{}); err == nil {
 		t.Error("New took an upstream without a host")
+	}
+}
+
+// What a person has paused stays so when the file names another host: whoever moves pauses first.
+func TestAPauseByHandOutlivesAnotherURL(t *testing.T) {
+	w := newWire(t)
+	u := up("http://127.0.0.1:1", brisk())
+	u.Policy.Limits, u.Policy.MaxWait = calls(10, time.Hour), -1
+	p := newProxy(t, u)
+	address := "http://" + listen(t, p)
+	if err := p.Upstreams()["up"].Pause(pause.All(), 0, false); err != nil {
+		t.Fatal(err)
+	}
+	u.URL = up(w.url, brisk()).URL
+	if err := p.Set([]Upstream{u}); err != nil {
+		t.Fatal(err)
+	}
+	if resp := do(t, "GET", address, ""); resp.StatusCode != http.StatusTooManyRequests {
+		t.Errorf("%s after the reload, want 429: a person has paused it", resp.Status)
+	}
+	if n, err := p.Upstreams()["up"].Resume(pause.All(), false); n != 1 || err != nil {
+		t.Errorf("%d lifted, %v", n, err)
+	}
+	if resp := do(t, "GET", address, ""); resp.StatusCode != http.StatusOK {
+		t.Errorf("%s when it was resumed", resp.Status)
 	}
 }

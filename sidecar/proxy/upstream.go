@@ -22,6 +22,7 @@ import (
 	"github.com/seed1158cd35/weir/httpx"
 	"github.com/seed1158cd35/weir/internal/veil"
 	"github.com/seed1158cd35/weir/limit"
+	"github.com/seed1158cd35/weir/limit/pause"
 	"github.com/seed1158cd35/weir/sidecar/direct"
 	"github.com/seed1158cd35/weir/sidecar/websocket"
 )
@@ -141,6 +142,9 @@ func newTarget(c Upstream, old *target, o weir.Options, own *own) (*target, erro
 			return nil, err
 		}
 		t.weir = u
+		if old != nil {
+			staysPaused(u, old.weir, o.Fleet != nil)
+		}
 	}
 	timeouts := httpx.BaseTimeouts(t.weir.Policy())
 	t.base = newBase(timeouts, &c, own)
@@ -149,6 +153,20 @@ func newTarget(c Upstream, old *target, o weir.Options, own *own) (*target, erro
 	}
 	t.transport = &httpx.Transport{Upstream: t.weir, Base: attempts{t.base.sends}, Call: t.call, Judge: judge, Replay: c.Replay, Strict: c.Full == FullRefuse}
 	return t, nil
+}
+
+// staysPaused has what a person has paused stay so at another URL: who has stopped all calls to move somewhere else does not want them to go on
+// as soon as the file is read. Pauses that a fleet shares come from its store.
+func staysPaused(u, old *weir.Upstream, fleet bool) {
+	for _, p := range old.Look(0).Pauses {
+		if here := p.Reason == pause.Here; here || p.Reason == pause.Hand && !fleet {
+			left := p.Left
+			if p.Open {
+				left = 0
+			}
+			_ = u.Pause(p.Subject(), left, here) // of a limit that is gone, nobody
+		}
+	}
 }
 
 // The bounds of uploads, which come from elsewhere: a program's own body may be slow.
