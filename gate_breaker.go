@@ -44,6 +44,16 @@ func (t *ticket) ask(now time.Duration) step {
 	return goOn
 }
 
+// inVain reports whether it is that of a probe that ended with a class and left its breaker open: or half-open, where the probe took so
+// long that the breaker does not wait for it any more.
+func (t *ticket) inVain(class outcome.Class) bool {
+	if !t.given.Probe {
+		return false
+	}
+	phase := t.breaker.State().Phase
+	return phase == breaker.Open || phase == breaker.HalfOpen && class == outcome.Failed
+}
+
 // giveBack hands a ticket back under which no attempt was made, nor will be.
 func (t *ticket) giveBack(now time.Duration) {
 	if t.breaker == nil || t.used {

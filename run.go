@@ -319,11 +319,12 @@ type Trace struct {
 	Waited    time.Duration // for turns and between attempts
 	Outcome   outcome.Outcome
 	GaveUp    error // why there was no other attempt, if one was worth it
+	Probed    bool  // its latest attempt was the one by which an open breaker finds out whether the upstream is there again, and it found out that it is not
 }
 
 // Trace is what became of the call so far.
 func (r *Run) Trace() Trace {
-	t := Trace{Operation: r.plan.name, Attempts: r.attempts, Waited: r.waited, Outcome: r.outcome}
+	t := Trace{Operation: r.plan.name, Attempts: r.attempts, Waited: r.waited, Outcome: r.outcome, Probed: r.permit.inVain(r.outcome.Class)}
 	if g, ok := r.err.(*retry.GaveUpError); ok {
 		t.GaveUp = g.Why
 	}

@@ -29,6 +29,7 @@ type Answer struct {
 	Body    []byte // the beginning
 	Outcome outcome.Outcome
 	Err     error // why there is no answer, or why nothing was sent: a *weir.Refusal if a gate said no
+	Probed  bool  // an open breaker found out by it that the upstream is still down: it is not counted
 }
 
 // errNotSent is why an attempt that had its turn was not sent. It says nothing of the upstream.

@@ -120,7 +120,7 @@ func Attempted(r *http.Request, roundTrip func(*http.Request) (*http.Response, e
 	var trace weir.Trace
 	ctx := httpx.WithTrace(httpx.WithLaunch(weir.Once(r.Context()), signing(r, launch)), &trace)
 	resp, err := roundTrip(r.WithContext(ctx))
-	a := Answer{Outcome: trace.Outcome, Err: err}
+	a := Answer{Outcome: trace.Outcome, Err: err, Probed: trace.Probed}
 	if err != nil {
 		if cause := context.Cause(ctx); cause != nil && errors.Is(err, ctx.Err()) {
 			a.Err = cause

@@ -44,15 +44,28 @@ func (f *flight) verdict(ctx context.Context, now time.Time, a *Answer) End {
 	case o.Class == outcome.Rejected, o.Hint.Advice == outcome.NotAgain:
 		return End{To: Failed, Reason: Rejected, Detail: "the upstream rejects it: " + said(a)}
 	}
+	if f.probed(a) {
+		return f.goesAgain(a, End{To: Queued, Due: now.Add(o.Hint.After), GiveBack: true})
+	}
 	delay, again := f.p.w.Schedule(f.p.upstream).Delay(f.d.Attempts)
 	if !again {
 		return End{To: Failed, Reason: Spent, Detail: f.away(a) + fmt.Sprintf("%d attempts failed, the last one with %s", f.d.Attempts, said(a))}
 	}
-	due := now.Add(max(delay, o.Hint.After))
-	if !f.d.Expires.IsZero() && !due.Before(f.d.Expires) {
+	return f.goesAgain(a, End{To: Queued, Due: now.Add(max(delay, o.Hint.After))})
+}
+
+// probed reports whether the attempt was one by which the breaker of an upstream that is down finds out whether it still is: it is not
+// counted, or what waits would be dead after as many open periods as it has attempts.
+func (f *flight) probed(a *Answer) bool {
+	return a.Probed && (a.Outcome.Class == outcome.Failed || a.Outcome.Class == outcome.Throttled) && !f.p.w.GivesUp(f.p.upstream).Open
+}
+
+// goesAgain is an end after which the delivery is sent again, unless its time is over by then.
+func (f *flight) goesAgain(a *Answer, e End) End {
+	if !f.d.Expires.IsZero() && !e.Due.Before(f.d.Expires) {
 		return End{To: Failed, Reason: Expired, Detail: f.away(a) + fmt.Sprintf("the next attempt would come after its time was over; attempt %d failed with %s", f.d.Attempts, said(a))}
 	}
-	return End{To: Queued, Due: due}
+	return e
 }
 
 // away says that the upstream is not there, if that is how an attempt ended: it gave no answer, or one of what stands

@@ -312,8 +312,8 @@ func TestNothingIsBurntWhileTheBreakerIsOpen(t *testing.T) {
 			}
 			cursor = next
 		}
-		if burnt != tried {
-			t.Errorf("%d attempts are counted, %d were sent", burnt, tried)
+		if burnt > 20+7 || burnt >= tried {
+			t.Errorf("%d attempts are counted of %d that were sent, want those by which the breaker opened", burnt, tried)
 		}
 		if tried > 120 {
 			t.Errorf("%d attempts were sent to an upstream that is down", tried)
