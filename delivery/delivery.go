@@ -68,6 +68,10 @@ type Request struct {
 	NotBefore time.Time // zero: at once
 	Expires   time.Time // zero: never
 
+	// Late is why the request is not stored if it is new, as whoever hands it in has found that its time has passed; nil: it
+	// may be. It is not stored itself.
+	Late *FieldError
+
 	// TokenEnds is when what the caller showed ends, such as a token; zero: nobody knows of an end. Expires is not after it.
 	// A delivery is not redriven after it, unless who does so says that it is to be: see Filter.TokenEnded.
 	TokenEnds time.Time

@@ -79,8 +79,16 @@ func (e *FieldError) Error() string { return e.Field + ": " + e.Reason }
 // errBody means that the body is larger than what is kept.
 var errBody = fmt.Errorf("the body is larger than the %d KiB that are kept of a request to be delivered later", MaxBody>>10)
 
-// Check says what is wrong with a request at an instant.
+// Check says what is wrong with a request that is new at an instant.
 func (r *Request) Check(now time.Time) error {
+	if err := r.CheckForm(); err != nil {
+		return err
+	}
+	return r.CheckTimes(now)
+}
+
+// CheckForm says what is wrong with a request whenever it comes.
+func (r *Request) CheckForm() error {
 	switch {
 	case len(r.Body) > MaxBody, r.Large.Name != "" && len(r.Body) > 0:
 		return errBody
@@ -97,12 +105,15 @@ func (r *Request) Check(now time.Time) error {
 	case len(r.OrderKey) > MaxKey:
 		return &FieldError{"Weir-Order-Key", fmt.Sprintf("is longer than %d bytes", MaxKey)}
 	}
-	return r.checkTimes(now)
+	return nil
 }
 
-// checkTimes says what is wrong with the instants of a request: each may be zero, which bounds nothing.
-func (r *Request) checkTimes(now time.Time) error {
+// CheckTimes says why a request that is new may not be stored at an instant. Those of its own may be zero, which bounds nothing.
+// A queue judges them once it knows that the request is new: what is known under its Key, or its ID, it was in time for.
+func (r *Request) CheckTimes(now time.Time) error {
 	switch {
+	case r.Late != nil:
+		return r.Late
 	case !r.Expires.IsZero() && !r.Expires.After(now):
 		return &FieldError{"Weir-Deliver-Before", "has passed"}
 	case !r.TokenEnds.IsZero() && (r.Expires.IsZero() || r.Expires.After(r.TokenEnds)):

@@ -13,7 +13,7 @@ import (
 type Queue interface {
 	// Accept stores a request. With a Key that the tenant used for this upstream before, it
 	// stores nothing: the same request gets the delivery there is, and fresh is false; another
-	// request gets ErrKeyReused. After ErrUncertain nobody knows whether it was stored: the
+	// request gets ErrKeyReused. CheckTimes judges new requests alone. After ErrUncertain nobody knows whether it was stored: the
 	// same Key, or the ID in the Delivery, finds out.
 	Accept(ctx context.Context, r *Request) (d Delivery, fresh bool, err error)
 

@@ -38,6 +38,57 @@ func acceptedOnce(b *bench) {
 	b.counted()
 }
 
+// What was accepted is found under its key and its ID when its time has passed, also once it was deleted; what is new then is
+// refused, and nothing of it is stored.
+func knownWhenLate(b *bench) {
+	r := to("a")
+	r.Key, r.Expires = "k", time.Now().Add(time.Minute)
+	first := b.accept(r)
+	byID := to("b")
+	byID.ID, byID.Expires = delivery.NewID(time.Now()), r.Expires
+	b.accept(byID)
+	b.sleep(2 * time.Minute)
+	found := func(when string, r *delivery.Request, id string) {
+		b.Helper()
+		if d, fresh, err := b.q.Accept(b.ctx, r); err != nil || fresh || d.ID != id {
+			b.Errorf("%s: %s (fresh: %v), %v; want %s", when, d.ID, fresh, err, id)
+		}
+		other := *r
+		other.Body = []byte("goodbye")
+		_, _, err := b.q.Accept(b.ctx, &other)
+		b.wants(err, delivery.ErrKeyReused)
+	}
+	found("late", r, first.ID)
+	found("late, by its ID", byID, byID.ID)
+	late := *r
+	late.Late, late.Expires = &delivery.FieldError{Field: "f", Reason: "it is late"}, time.Time{}
+	found("said to be late", &late, first.ID)
+	if s := b.sweep(); s.Dead["a"][delivery.Expired] != 1 {
+		b.Errorf("swept %+v, want one expired", s)
+	}
+	found("a dead letter", r, first.ID)
+	_, err := b.q.Drop(b.ctx, delivery.Filter{IDs: []string{first.ID}, Status: delivery.Failed}, 1)
+	b.must(err)
+	found("deleted", r, first.ID)
+
+	for name, q := range map[string]delivery.Request{"a new key": {Key: "new"}, "no key": {}, "a new ID": {ID: delivery.NewID(time.Now())}} {
+		q.Upstream, q.Method, q.Path = "c", "POST", "/"
+		q.Expires = r.Expires
+		var field *delivery.FieldError
+		if _, _, err := b.q.Accept(b.ctx, &q); !errors.As(err, &field) || field.Field != "Weir-Deliver-Before" {
+			b.Errorf("%s that has expired: %v", name, err)
+		}
+		q.Expires, q.Late = time.Time{}, late.Late
+		if _, _, err := b.q.Accept(b.ctx, &q); !errors.Is(err, late.Late) {
+			b.Errorf("%s that is late: %v", name, err)
+		}
+		q.Late = nil
+		q.Body = []byte("another") // nothing was promised to the first
+		b.accept(&q)
+	}
+	b.counted()
+}
+
 // A key belongs to a tenant and an upstream; without one, equal requests are two.
 func keysOfOthers(b *bench) {
 	seen := make(map[string]bool)

@@ -31,6 +31,7 @@ func Test(t *testing.T, e Engine) {
 	}
 	for name, test := range map[string]func(*bench){
 		"AcceptedOnce":          acceptedOnce,
+		"KnownWhenLate":         knownWhenLate,
 		"KeysOfOthers":          keysOfOthers,
 		"RequestIsKept":         requestIsKept,
 		"TheSameID":             theSameID,

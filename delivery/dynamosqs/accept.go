@@ -24,8 +24,12 @@ type acceptance struct {
 
 // Accept stores a request.
 func (s *Store) Accept(ctx context.Context, r *delivery.Request) (delivery.Delivery, bool, error) {
-	if err := r.Check(time.Now()); err != nil {
+	if err := r.CheckForm(); err != nil {
 		return delivery.Delivery{}, false, err
+	}
+	late := r.CheckTimes(time.Now())
+	if late != nil && r.Key == "" && r.ID == "" {
+		return delivery.Delivery{}, false, late
 	}
 	kept := *r
 	if kept.ID == "" {
@@ -39,7 +43,11 @@ func (s *Store) Accept(ctx context.Context, r *delivery.Request) (delivery.Deliv
 	bounded, cancel := context.WithTimeout(ctx, accepting)
 	defer cancel()
 	w := s.work()
-	err = s.accept(bounded, w, a)
+	if late != nil {
+		err = s.acceptLate(bounded, a, late)
+	} else {
+		err = s.accept(bounded, w, a)
+	}
 	if w.owe(); err == nil {
 		s.pay(context.WithoutCancel(ctx))
 	}
@@ -120,26 +128,58 @@ func (s *Store) takeKey(ctx context.Context, a *acceptance) (over bool, err erro
 	if a.took, err = s.put(ctx, mine, "attribute_not_exists(k)", nil); a.took || err != nil {
 		return false, err
 	}
-	it, err := s.item(ctx, a.key(), 0)
-	if err != nil || it == nil {
+	is, there, err := s.named(ctx, a)
+	if err != nil || is == nil {
 		return false, err
 	}
-	var is keyItem
-	if err = json.Unmarshal([]byte(text(it, "r")), &is); err != nil {
-		return false, err
-	}
-	there, err := s.get(ctx, seqOf(string(is.ID)))
-	if err != nil {
-		return false, err
-	}
-	if there.isNamed(&is, a.rec) {
+	if there.isNamed(is, a.rec) {
 		return true, s.found(ctx, a, there)
 	}
 	if there == nil && is.Until > now() {
-		return a.meant(&is)
+		return a.meant(is)
 	}
 	a.took, err = s.put(ctx, mine, "id = :id", item{":id": raw([]byte(is.ID))})
 	return false, err
+}
+
+// named reads what is known under a request's key, nil if nothing is, and the record of the delivery that it names, if that is there.
+func (s *Store) named(ctx context.Context, a *acceptance) (is *keyItem, there *record, err error) {
+	it, err := s.item(ctx, a.key(), 0)
+	if err != nil || it == nil {
+		return nil, nil, err
+	}
+	is = new(keyItem)
+	if err = json.Unmarshal([]byte(text(it, "r")), is); err != nil {
+		return nil, nil, err
+	}
+	there, err = s.get(ctx, seqOf(string(is.ID)))
+	return is, there, err
+}
+
+// acceptLate finds what was accepted before, and stores nothing: no record, and no item for the key.
+func (s *Store) acceptLate(ctx context.Context, a *acceptance, late error) error {
+	if a.r.Key != "" {
+		is, there, err := s.named(ctx, a)
+		switch {
+		case err != nil:
+			return err
+		case is != nil && there.isNamed(is, a.rec):
+			return s.found(ctx, a, there)
+		case is != nil && there == nil && is.Until > now() && (is.Past != nil || !bytes.Equal(is.Print, a.rec.Print)):
+			_, err = a.meant(is)
+			return err
+		}
+	}
+	if a.named {
+		there, err := s.get(ctx, a.rec.seq)
+		switch {
+		case err != nil:
+			return err
+		case there != nil && there.ID == a.rec.ID:
+			return s.found(ctx, a, there)
+		}
+	}
+	return late
 }
 
 // isNamed reports whether the record is there and is what a key names, which is asked for as in another one.

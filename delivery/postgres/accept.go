@@ -36,8 +36,12 @@ func (s *Store) AcceptBegun(ctx context.Context, r *delivery.Request, a delivery
 }
 
 func (s *Store) accept(ctx context.Context, r *delivery.Request, named bool, begins delivery.Ask) (delivery.Delivery, bool, error) {
-	if err := r.Check(time.Now()); err != nil {
+	if err := r.CheckForm(); err != nil {
 		return delivery.Delivery{}, false, err
+	}
+	late := r.CheckTimes(time.Now())
+	if late != nil && r.Key == "" && !named {
+		return delivery.Delivery{}, false, late
 	}
 	kept := *r
 	kept.Body = bytes.Clone(r.Body) // the caller may go before it is stored, and change it
@@ -49,7 +53,9 @@ func (s *Store) accept(ctx context.Context, r *delivery.Request, named bool, beg
 		return delivery.Delivery{}, false, err
 	}
 	a := &acceptance{r: &kept, named: named, begins: begins, header: header, print: kept.Fingerprint()}
-	if err = s.accepts.want(ctx, a); err == nil {
+	if late != nil {
+		err = s.acceptLate(ctx, a, late)
+	} else if err = s.accepts.want(ctx, a); err == nil {
 		err = a.err
 	}
 	if err != nil {
@@ -79,6 +85,17 @@ func (s *Store) acceptAll(all []*acceptance) error {
 		a.err = s.acceptKnown(ctx, a)
 	}
 	return nil
+}
+
+// acceptLate finds what was accepted before, and stores nothing.
+func (s *Store) acceptLate(ctx context.Context, a *acceptance, late error) error {
+	ctx, cancel := context.WithTimeout(ctx, accepting)
+	defer cancel()
+	found, err := s.known(ctx, a)
+	if err == nil && !found {
+		err = late
+	}
+	return err
 }
 
 // acceptKnown finds what was not stored, as it was there, or was there until now.

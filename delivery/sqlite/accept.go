@@ -21,8 +21,12 @@ func (s *Store) AcceptBegun(ctx context.Context, r *delivery.Request, a delivery
 }
 
 func (s *Store) accept(ctx context.Context, r *delivery.Request, named bool, begins *delivery.Ask) (delivery.Delivery, bool, error) {
-	if err := r.Check(s.o.Wall()); err != nil {
+	if err := r.CheckForm(); err != nil {
 		return delivery.Delivery{}, false, err
+	}
+	late := r.CheckTimes(s.o.Wall())
+	if late != nil && r.Key == "" && !named {
+		return delivery.Delivery{}, false, late
 	}
 	kept := *r
 	kept.Body = bytes.Clone(r.Body) // the caller may go before it is stored, and change it
@@ -33,7 +37,7 @@ func (s *Store) accept(ctx context.Context, r *delivery.Request, named bool, beg
 	if err != nil {
 		return delivery.Delivery{}, false, err
 	}
-	a := &acceptance{s: s, r: &kept, named: named, begins: begins, header: header, print: kept.Fingerprint()}
+	a := &acceptance{s: s, r: &kept, named: named, begins: begins, late: late, header: header, print: kept.Fingerprint()}
 	if err := s.write.do(ctx, true, a.do); err != nil {
 		return delivery.Delivery{Request: kept}, false, fmt.Errorf("accept: %w", err)
 	}
@@ -46,6 +50,7 @@ type acceptance struct {
 	r      *delivery.Request
 	named  bool          // the caller made the ID
 	begins *delivery.Ask // by which it is claimed; nil if it is not
+	late   error         // why it is not stored if it is new
 	header string
 	print  []byte
 	is     delivery.Delivery // that was stored, or was there
@@ -55,6 +60,9 @@ type acceptance struct {
 func (a *acceptance) do(c *change) error {
 	if found, err := a.known(c); found || err != nil {
 		return err
+	}
+	if a.late != nil {
+		return a.late
 	}
 	place, err := a.place(c)
 	if err != nil {

@@ -3,6 +3,7 @@ package proxy
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -78,11 +79,14 @@ func (t *trip) hand(r *http.Request, to Accepter) (*letter, *NotAccepted) {
 	return t.letter(r, to)
 }
 
-// store has a request stored.
-func store(ctx context.Context, to Accepter, q *delivery.Request) (delivery.Delivery, bool, *NotAccepted) {
+// store has a request stored, or found.
+func store(ctx context.Context, to Accepter, q *letter) (delivery.Delivery, bool, *NotAccepted) {
 	ctx, cancel := context.WithTimeout(ctx, accepting)
 	defer cancel()
-	d, fresh, err := to.Accept(ctx, q)
+	d, fresh, err := to.Accept(ctx, &q.Request)
+	if q.late != nil && errors.Is(err, q.Late) {
+		return d, false, q.late
+	}
 	if err != nil {
 		return d, false, notStored(d.ID, err)
 	}
@@ -105,7 +109,7 @@ func (p *Proxy) deliver(w http.ResponseWriter, r *http.Request, t *trip) {
 	if not == nil {
 		defer q.release()
 		t.keepsTrace(q.Header)
-		d, fresh, not = store(r.Context(), *to, &q.Request)
+		d, fresh, not = store(r.Context(), *to, q)
 	}
 	if not != nil {
 		not.Upstream, not.Correlation, not.ID = t.to.Name, t.id, d.ID

@@ -14,6 +14,7 @@ import (
 // A letter is what is kept of a request. Its body is counted among what the process holds until it is released.
 type letter struct {
 	delivery.Request
+	late    *NotAccepted // why it is not stored if it is new; nil if it may be
 	release func()
 }
 
@@ -45,8 +46,13 @@ func (t *trip) letter(r *http.Request, to Accepter) (*letter, *NotAccepted) {
 	if wrong := times(r.Header, &q.Request, now); wrong != nil {
 		return bad(notRequest, wrong.Field, wrong.Reason)
 	}
-	if wrong := t.lasts(r, &q.Request, now); wrong != nil {
-		return bad(notToken, wrong.Field, wrong.Reason)
+	if q.Late != nil {
+		q.late = badField(notRequest, q.Late.Field, q.Late.Reason)
+	} else if q.Late = t.lasts(r, &q.Request, now); q.Late != nil {
+		q.late = badField(notToken, q.Late.Field, q.Late.Reason)
+	}
+	if q.late != nil && q.Key == "" {
+		return nil, q.late
 	}
 	if not := t.holds(r, q, to); not != nil {
 		return nil, not
@@ -90,7 +96,7 @@ func unsaid(h http.Header) {
 // longPast is how long ago Weir-Not-Before may be: what was meant for an instant may come late, and goes at once.
 const longPast = 24 * time.Hour
 
-// times reads when a request is to be sent, and says what cannot be meant.
+// times reads when a request is to be sent, and says what cannot be meant. An instant that has passed makes the request late.
 func times(h http.Header, q *delivery.Request, now time.Time) *delivery.FieldError {
 	for _, of := range []struct {
 		name  string
@@ -111,8 +117,8 @@ func times(h http.Header, q *delivery.Request, now time.Time) *delivery.FieldErr
 			return &delivery.FieldError{Field: of.name, Reason: "stands in the request more than once"}
 		case err != nil:
 			return &delivery.FieldError{Field: of.name, Reason: "want an instant such as 2027-01-31T12:00:00Z"}
-		case !at.After(of.since):
-			return &delivery.FieldError{Field: of.name, Reason: at.UTC().Format(time.RFC3339) + " " + of.why}
+		case !at.After(of.since) && q.Late == nil:
+			q.Late = &delivery.FieldError{Field: of.name, Reason: at.UTC().Format(time.RFC3339) + " " + of.why}
 		}
 		*of.at = at
 	}

@@ -1,0 +1,61 @@
+package serve
+
+import (
+	"encoding/base64"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/seed1158cd35/weir/delivery"
+)
+
+// What was accepted under a key is found under it when its time has passed, and another request is told from it; what is new then
+// is refused.
+func TestAKeyIsKnownWhenItsTimeHasPassed(t *testing.T) {
+	t.Setenv("WEIR_TEST_CREDENTIAL", "Bearer of-weir-itself")
+	m := newMailbox(t, "always", "    credentials: {Authorization: WEIR_TEST_CREDENTIAL}\n    deliver_schedule: messaging", "")
+	token := func(left time.Duration) string {
+		claims := fmt.Sprintf(`{"sub":"a","exp":%d}`, time.Now().Add(left).Unix())
+		return "Authorization: Bearer eyJhbGciOiJub25lIn0." + base64.RawURLEncoding.EncodeToString([]byte(claims)) + ".c2ln"
+	}
+	const past = "2001-01-01T00:00:00Z"
+	for key, tt := range map[string]struct{ first, late, why string }{
+		"end":   {"Weir-Deliver-Before: 2101-01-01T00:00:00Z", "Weir-Deliver-Before: " + past, "has passed"},
+		"token": {token(time.Hour), token(time.Second), "token has ended"},
+		"begin": {"", "Weir-Not-Before: " + past, "cannot be meant"},
+	} {
+		id := ""
+		if tt.first != "" {
+			_, r, text := m.post("/box/x", "x", "Idempotency-Key: "+key, tt.first)
+			if id = r.ID; id == "" {
+				t.Fatal(text)
+			}
+		} else { // as it was accepted when that was meant
+			_, r, _ := m.post("/box/x", "x")
+			d, err := m.run.deliveries.Get(t.Context(), r.ID)
+			if err != nil {
+				t.Fatal(err)
+			}
+			d.ID, d.Key = "", key
+			d.NotBefore, _ = time.Parse(time.RFC3339, past)
+			if d, _, err = m.run.deliveries.Accept(t.Context(), &d.Request); err != nil {
+				t.Fatal(err)
+			}
+			id = d.ID
+		}
+		m.becomes(id, delivery.Completed)
+		resp, r, text := m.post("/box/x", "x", "Idempotency-Key: "+key, tt.late)
+		if resp.StatusCode != 200 || r.ID != id || resp.Header.Get("Idempotency-Replayed") != "true" {
+			t.Errorf("%s: the same, late: %d %s, want 200 and %s", key, resp.StatusCode, text, id)
+		}
+		if resp, _, text := m.post("/box/x", "y", "Idempotency-Key: "+key, tt.late); resp.StatusCode != 422 {
+			t.Errorf("%s: another, late: %d %s, want 422", key, resp.StatusCode, text)
+		}
+		for _, headers := range [][]string{{tt.late}, {tt.late, "Idempotency-Key: new-" + key}} {
+			if resp, _, text := m.post("/box/x", "x", headers...); resp.StatusCode != 400 || !strings.Contains(text, tt.why) {
+				t.Errorf("%s: a new one, late: %d %s, want 400", key, resp.StatusCode, text)
+			}
+		}
+	}
+}
