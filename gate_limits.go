@@ -143,6 +143,10 @@ func (w *walk) fetch(ctx context.Context) (step, error) {
 // other limits come in force, which it reports.
 func (w *walk) askStore(ctx context.Context, until time.Duration, at int) (v limit.Verdict, opened bool, err error) {
 	w.u.pauses.asks(w.now)
+	if w.u.sleepers.closed.Load() { // nobody waits for a turn any more; what need not wait for one goes
+		v, w.now, err = w.limits.FetchInLine(ctx, w.now, w.now, w.by.priority(w.call), at)
+		return v, err == nil && !v.OK, err
+	}
 	inner, s, done := w.u.sleepers.context(ctx, w.breaker)
 	defer done()
 	if s.goesBy(w.charged); w.charged.moved(w.u.live.Load()) {
