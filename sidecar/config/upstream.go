@@ -55,7 +55,7 @@ var upstreamFields = []field[site]{
 	one("deliver_schedule", text("webhook or messaging", deliverySchedule), func(u *site) *string { return &u.Schedule }, "webhook",
 		"When a delivery that failed is sent again: `webhook` after 5s, 5m, 30m, 2h, 5h and 10h; `messaging` after 1s, 2s and 4s, and up to 500ms more."),
 	one("deliver_order", choice("go_on or stop", map[string]bool{"go_on": false, "stop": true}), func(u *site) *bool { return &u.Stop }, "go_on",
-		"What those do that come after a dead letter under its `Weir-Order-Key`: `stop` has them wait until it was redriven and delivered, or dropped, or is not kept any more."),
+		"What those do that come after a dead letter under its `Weir-Order-Key`: `stop` has them wait (`created`) until it was redriven and delivered, or dropped, or is not kept any more. A change is for what dies from then on: what waits already is freed by `weir dead redrive` or `weir dead drop` of what it waits for."),
 	one("deliver_open", choice("wait or dead", map[string]bool{"wait": false, "dead": true}), func(u *site) *bool { return &u.GivesUp.Open }, "wait",
 		"What becomes of deliveries that are due while the breaker is open: they wait, and burn no attempt, or are dead letters (`unavailable`)."),
 	one("deliver_unknown", choice("repeat or dead", map[string]bool{"repeat": false, "dead": true}), func(u *site) *bool { return &u.GivesUp.Unknown }, "repeat",
