@@ -129,6 +129,10 @@ func Attempted(r *http.Request, roundTrip func(*http.Request) (*http.Response, e
 	}
 	defer resp.Body.Close()
 	a.Status = resp.StatusCode
+	if resp.StatusCode < http.StatusOK { // 101: what follows is no answer, and may not end
+		a.Outcome.Class, a.Outcome.Code = outcome.Failed, fmt.Sprintf("%d, which is no answer to a request", resp.StatusCode)
+		return a
+	}
 	if redirects(r, resp) {
 		a.Outcome.Class, a.Outcome.Code = outcome.Rejected, redirected(resp)
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/seed1158cd35/weir/delivery"
+	"github.com/seed1158cd35/weir/outcome"
 )
 
 // A redirect is not followed, and nothing was done: the dead letter says where it points, without path and query.
@@ -31,6 +32,31 @@ func TestRedirectsAreDead(t *testing.T) {
 		d := s.accept(r)
 		s.sleep(time.Second)
 		s.is(d.ID, delivery.Completed, 1)
+	})
+}
+
+// Whoever wants to speak another protocol has not answered: nothing is delivered, and it is tried again.
+func TestAnotherProtocolIsNoAnswer(t *testing.T) {
+	play(t, quiet(), nil, func(s *site) {
+		s.answer = func(n int, _ *http.Request) (int, http.Header) {
+			if n == 1 {
+				return http.StatusSwitchingProtocols, http.Header{"Upgrade": {"other"}}
+			}
+			return 200, nil
+		}
+		d := s.accept(message("x"))
+		s.sleep(time.Second)
+		s.is(d.ID, delivery.Queued, 1)
+		all, err := s.q.Attempts(s.Context(), d.ID)
+		if err != nil || len(all) == 0 {
+			t.Fatal(err)
+		}
+		first := all[0]
+		if first.Status != 101 || first.Class != outcome.Failed || !strings.Contains(first.Code, "no answer") || len(first.Answer) > 0 {
+			t.Errorf("%d %v %s %q", first.Status, first.Class, first.Code, first.Answer)
+		}
+		s.sleep(time.Hour)
+		s.is(d.ID, delivery.Completed, 2)
 	})
 }
 
