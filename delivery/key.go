@@ -118,8 +118,8 @@ func (r *Request) CheckTimes(now time.Time) error {
 		return &FieldError{"Weir-Deliver-Before", "has passed"}
 	case !r.TokenEnds.IsZero() && (r.Expires.IsZero() || r.Expires.After(r.TokenEnds)):
 		return &FieldError{"Weir-Deliver-Before", "is after the end of the caller's token"}
-	case !r.Expires.IsZero() && r.NotBefore.After(r.Expires):
-		return &FieldError{"Weir-Not-Before", "is after Weir-Deliver-Before"}
+	case !r.Expires.IsZero() && !r.NotBefore.Before(r.Expires):
+		return &FieldError{"Weir-Not-Before", "is not before Weir-Deliver-Before"}
 	}
 	return nil
 }

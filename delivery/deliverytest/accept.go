@@ -171,6 +171,10 @@ func badRequests(b *bench) {
 		"over before it begins": func(r *delivery.Request) {
 			r.NotBefore, r.Expires = time.Now().Add(time.Hour), time.Now().Add(time.Minute)
 		},
+		"over as it begins": func(r *delivery.Request) {
+			r.NotBefore = time.Now().Add(time.Hour)
+			r.Expires = r.NotBefore
+		},
 	} {
 		r := to("a")
 		spoil(r)

@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/seed1158cd35/weir/delivery"
@@ -31,7 +32,7 @@ func (t *trip) letter(r *http.Request, to Accepter) (*letter, *NotAccepted) {
 	}
 	q := new(letter)
 	q.Request = delivery.Request{Tenant: t.who.Name, Owner: t.who.Name, Upstream: t.to.Name, Method: r.Method, Path: t.path, Query: at.RawQuery,
-		Header: t.kept(r.Header), OrderKey: r.Header.Get(orderKey), Stop: t.to.Stop, Callback: t.to.Callback, Correlation: t.id}
+		Header: t.kept(r.Header), Stop: t.to.Stop, Callback: t.to.Callback, Correlation: t.id}
 	if name, what := reveals(q.Header); name != "" {
 		return bad(notCredential, name, doc.Quote(what)+" in it looks like a credential; those are not stored: send it without Prefer: respond-async")
 	}
@@ -41,6 +42,10 @@ func (t *trip) letter(r *http.Request, to Accepter) (*letter, *NotAccepted) {
 	var err error
 	if q.Key, err = delivery.ParseKey(r.Header); err != nil {
 		return bad(notRequest, "Idempotency-Key", err.Error())
+	}
+	var reason string
+	if q.OrderKey, reason = orderOf(r.Header); reason != "" {
+		return bad(notRequest, orderKey, reason)
 	}
 	now := time.Now()
 	if wrong := times(r.Header, &q.Request, now); wrong != nil {
@@ -91,6 +96,20 @@ func unsaid(h http.Header) {
 	for _, name := range []string{notBefore, deliverBefore, orderKey} {
 		delete(h, name)
 	}
+}
+
+// orderOf is the order key of a request; "" if it has none.
+func orderOf(h http.Header) (key, reason string) {
+	values := h[orderKey]
+	switch {
+	case len(values) == 0:
+		return "", ""
+	case len(values) > 1:
+		return "", "stands in the request more than once"
+	case strings.TrimSpace(values[0]) == "":
+		return "", "is empty"
+	}
+	return values[0], ""
 }
 
 // longPast is how long ago Weir-Not-Before may be: what was meant for an instant may come late, and goes at once.

@@ -94,6 +94,11 @@ func TestWhatIsSaidOfDeliveriesIsForWeir(t *testing.T) {
 			t.Errorf("%s: %d %s, want %q", header, resp.StatusCode, text, want)
 		}
 	}
+	for want, headers := range map[string][]string{"more than once": {"Weir-Order-Key: a", "Weir-Order-Key: b"}, "is empty": {"Weir-Order-Key: "}} {
+		if resp, _, text := m.post("/box/x", "x", append(headers, async)...); resp.StatusCode != 400 || !strings.Contains(text, want) {
+			t.Errorf("%s: %d %s, want %q", headers, resp.StatusCode, text, want)
+		}
+	}
 	if resp, _, text := m.post("/box/x", "x", async, said[0], said[1], "Weir-Not-Before: 2101-01-02T00:00:00Z"); resp.StatusCode != 400 || !strings.Contains(text, "more than once") {
 		t.Errorf("two instants: %d %s", resp.StatusCode, text)
 	}
