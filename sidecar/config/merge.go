@@ -64,11 +64,15 @@ func inFull(n *node, name string) *node {
 }
 
 // merge lays one node over another, field by field. What is a list or a plain
-// value is replaced, and so is a schedule with all that was changed of it.
+// value is replaced, but for headers that are kept besides others, and so is a schedule with all that was changed of it.
 func merge(base, own *node) *node {
 	switch {
 	case own == nil || own.Kind == doc.Empty && base != nil:
 		return base
+	case base != nil && base.Kind == own.Kind && strings.HasSuffix(own.Path, ".deliver_headers"):
+		both := *own
+		both.Items = slices.Concat(base.Items, own.Items)
+		return &both
 	case base == nil, base.Kind != doc.Mapping, own.Kind != doc.Mapping:
 		return own
 	case own.Get("schedule") != nil && (strings.HasSuffix(own.Path, ".retry") || strings.HasSuffix(own.Path, ".ask_again") || strings.HasSuffix(own.Path, ".quota")):

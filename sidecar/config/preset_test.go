@@ -103,6 +103,10 @@ func TestNtfy(t *testing.T) {
 	if s, _ := retry.Schedule("messaging"); !reflect.DeepEqual(u.Policy.Retry, s) {
 		t.Errorf("retry %+v, want %+v", u.Policy.Retry, s)
 	}
+	more := parse(t, "upstreams: {a: {preset: ntfy, deliver_headers: [X-Mine]}}").Upstreams[0].Keep
+	if !slices.Contains(u.Keep, "X-Delay") || !slices.Contains(u.Keep, "Email") || !slices.Equal(more, append(slices.Clone(u.Keep), "X-Mine")) {
+		t.Errorf("kept are %v, and %v where the file names one", u.Keep, more)
+	}
 }
 
 func TestOwnFieldsOverlayThePreset(t *testing.T) {

@@ -63,7 +63,7 @@ var upstreamFields = []field[site]{
 	one("deliver_callback", word, func(u *site) *string { return &u.Callback }, "none",
 		"Which of `deliveries.callbacks` is told when a delivery is over."),
 	one("deliver_headers", listOf(headerName), func(u *site) *[]string { return &u.Keep }, "none",
-		"Headers of callers that are kept of a request to be delivered later, besides those of docs/deliveries.md. Not those that hold credentials."),
+		"Headers of callers that are kept of a request to be delivered later, besides those of docs/deliveries.md and of the preset. Not those that hold credentials."),
 	{"keys", "scopes, each with its source", "none", "Where the values of scopes come from: `header:NAME`, `query:NAME`, `caller` for the name of the token or certificate, or `remote` for the client's address.", readKeys},
 	{"priority", source.words, "normal", "Where the caller says whether a call is `high`, `normal` or `low`: who waits goes in this order. Unless there is `fair`, the weights are those of its defaults, and calls of a priority go in the order in which they came.", readPriority},
 	one("callers", boolean, func(u *site) *bool { return &u.counts }, "false", "Whether requests are charged to what callers may have, once each: see `callers` beside `upstreams`. For language models `llm.callers` says so. Headers that say who calls are not sent on then, but for those of `pass_headers`."),

@@ -38,12 +38,14 @@ func (t *trip) kept(h http.Header) http.Header {
 	return out
 }
 
-// conditions are headers without which a request means another thing.
-var conditions = []string{"If-Match", "If-None-Match", "If-Modified-Since", "If-Unmodified-Since", "If-Range"}
+// meant are headers without which a request means another thing: its conditions, of what its body is a part, and what it is
+// instead of what its method says.
+var meant = []string{"If-Match", "If-None-Match", "If-Modified-Since", "If-Unmodified-Since", "If-Range", "Content-Range",
+	"X-Http-Method-Override", "X-Http-Method", "X-Method-Override"}
 
-// loses is a condition of the request that would not be kept; "" if there is none.
+// loses is one of those of a request that would not be kept; "" if there is none.
 func loses(h, kept http.Header) string {
-	for _, name := range conditions {
+	for _, name := range meant {
 		if h[name] != nil && kept[name] == nil {
 			return name
 		}

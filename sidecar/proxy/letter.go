@@ -37,7 +37,7 @@ func (t *trip) letter(r *http.Request, to Accepter) (*letter, *NotAccepted) {
 		return bad(notCredential, name, doc.Quote(what)+" in it looks like a credential; those are not stored: send it without Prefer: respond-async")
 	}
 	if name := loses(r.Header, q.Header); name != "" {
-		return bad(notCondition, name, "is a condition that is not kept, and without it the request means another thing: send it without Prefer: respond-async, or have the condition kept (deliver_headers)")
+		return bad(notCondition, name, "is not kept, and without it the request means another thing: send it without Prefer: respond-async, or have the header kept (deliver_headers)")
 	}
 	var err error
 	if q.Key, err = delivery.ParseKey(r.Header); err != nil {

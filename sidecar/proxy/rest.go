@@ -13,7 +13,7 @@ import (
 // What is stored lasts: in none of it are secrets.
 
 // leading are headers that are kept of requests and hold addresses, or requests that are made for whoever reads the message.
-var leading = []string{"Actions", "Attach", "Click", "Icon"}
+var leading = []string{"Actions", "X-Actions", "Action", "Attach", "X-Attach", "A", "Click", "X-Click", "Icon", "X-Icon"}
 
 // reveals is a header of what would be kept that has a credential in its value, and the name of that; "" if there is none.
 func reveals(kept http.Header) (header, what string) {

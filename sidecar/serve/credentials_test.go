@@ -138,11 +138,11 @@ func TestTheCallersOwnEndCounts(t *testing.T) {
 	}
 }
 
-// Without its condition a request means another thing: it is refused, unless the condition is kept.
+// Without its condition, or what its body is a part of, a request means another thing: it is refused, unless that is kept.
 func TestConditionsAreNotLost(t *testing.T) {
 	m := newMailbox(t, "always", "    deliver_headers: [If-Match]", "")
-	for _, name := range []string{"If-None-Match", "If-Modified-Since", "If-Unmodified-Since", "If-Range"} {
-		if resp, _, text := m.post("/box/x", "x", name+": 1"); resp.StatusCode != 400 || !strings.Contains(text, "condition") {
+	for _, name := range []string{"If-None-Match", "If-Modified-Since", "If-Unmodified-Since", "If-Range", "Content-Range", "X-HTTP-Method-Override"} {
+		if resp, _, text := m.post("/box/x", "x", name+": 1"); resp.StatusCode != 400 || !strings.Contains(text, "another thing") {
 			t.Errorf("%s: %d %s, want 400", name, resp.StatusCode, text)
 		}
 	}

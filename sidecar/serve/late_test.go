@@ -59,3 +59,22 @@ func TestAKeyIsKnownWhenItsTimeHasPassed(t *testing.T) {
 		}
 	}
 }
+
+// What a message of ntfy's says in headers is kept, by whichever of their names.
+func TestHeadersOfNtfyAreKept(t *testing.T) {
+	m := newMailbox(t, "always", "    preset: ntfy\n    deliver_headers: [X-Mine]", "")
+	said := []string{"X-Title: t", "Prio: high", "Delay: 30min", "X-E-Mail: a@example.com", "UnifiedPush: 1", "X-Mine: 1", "Md: yes"}
+	_, r, text := m.post("/box/x", "x", said...)
+	if r.ID == "" {
+		t.Fatal(text)
+	}
+	m.becomes(r.ID, delivery.Completed)
+	for _, h := range said {
+		if name, want, _ := strings.Cut(h, ": "); m.letters()[0].Header.Get(name) != want {
+			t.Errorf("%s is lost", h)
+		}
+	}
+	if resp, _, text := m.post("/box/x", "x", "X-Click: https://example.com/?token=tell-nobody"); resp.StatusCode != 400 || !strings.Contains(text, "credential") {
+		t.Errorf("an address with a credential: %d %s", resp.StatusCode, text)
+	}
+}
