@@ -23,6 +23,16 @@ type Sender interface {
 // A Hoster is a Sender that knows by which name people know what it sends to; others go by the upstream's.
 type Hoster interface{ Host() string }
 
+// A Differer is a Sender that knows whether another sends elsewhere, or under another policy. What waits for its turn with one that
+// differs from the upstream's present Sender is not sent by it. Other Senders go on until their upstream has none.
+type Differer interface{ Differs(from Sender) bool }
+
+// differs reports whether what waits with a Sender is to wait with another.
+func differs(with, now Sender) bool {
+	d, ok := with.(Differer)
+	return now == nil || ok && d.Differs(now)
+}
+
 // An Answer is how an attempt ended.
 type Answer struct {
 	Status  int    // 0 if there was none
@@ -44,7 +54,7 @@ func (e errNotSent) Outcome() outcome.Outcome {
 const (
 	errTaken errNotSent = "another worker has it, or it is over"
 	errLate  errNotSent = "the claim took as long as it lasts"
-	errLeft  errNotSent = "the worker stops"
+	errLeft  errNotSent = "the worker stops, or sends elsewhere now"
 
 	// errRepeats is that of a delivery that is not to be repeated: an earlier attempt never ended.
 	errRepeats errNotSent = "an attempt before this one may have delivered it"
@@ -60,9 +70,10 @@ type flight struct {
 	in     int64                   // its place in hand: by Seq; negative for what is not stored yet
 	cancel context.CancelCauseFunc // ends the wait for a turn, and the attempt
 
-	mu    sync.Mutex
-	left  bool // the worker stops: it must not be claimed any more
-	going bool // it has its turn, and is claimed and sent whatever comes
+	mu     sync.Mutex
+	sender Sender // that it waits with; nil until it does
+	left   bool   // the worker stops, or sends elsewhere: it must not be claimed any more
+	going  bool   // it has its turn, and is claimed and sent whatever comes
 
 	probe  bool   // it finds out whether its group is let through again
 	probes string // the group
@@ -89,16 +100,38 @@ type flight struct {
 func (f *flight) leave() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	f.leaves()
+}
+
+// leaves is leave where the lock is held.
+func (f *flight) leaves() {
 	if f.left = true; !f.going {
 		f.cancel(errStopping)
 	}
 }
 
-// goes reports whether it may still be sent.
-func (f *flight) goes() bool {
+// hears has it leave if it waits with a Sender that differs from the present one: a look finds it again.
+func (f *flight) hears(now Sender) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.going = !f.left
+	if f.sender != nil && differs(f.sender, now) {
+		f.leaves()
+	}
+}
+
+// waitsWith notes the Sender that it waits with.
+func (f *flight) waitsWith(s Sender) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.sender = s
+}
+
+// goes reports whether it may still be sent, and by the Sender that it has waited with.
+func (f *flight) goes() bool {
+	now := f.p.w.Sender(f.p.upstream)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.going = !f.left && !differs(f.sender, now)
 	return f.going
 }
 
@@ -109,6 +142,7 @@ func (f *flight) run(ctx context.Context) {
 		f.p.holds(f.p.w.Poll)
 		return
 	}
+	f.waitsWith(sender)
 	wait, cancel := ctx, context.CancelFunc(func() {})
 	if !f.d.Expires.IsZero() {
 		wait, cancel = context.WithDeadlineCause(ctx, f.d.Expires, errExpired)

@@ -30,9 +30,10 @@ type HTTP struct {
 }
 
 var (
-	_ Sender  = (*HTTP)(nil)
-	_ Grouper = (*HTTP)(nil)
-	_ Hoster  = (*HTTP)(nil)
+	_ Sender   = (*HTTP)(nil)
+	_ Grouper  = (*HTTP)(nil)
+	_ Hoster   = (*HTTP)(nil)
+	_ Differer = (*HTTP)(nil)
 )
 
 // Send makes one attempt.
@@ -46,6 +47,12 @@ func (s *HTTP) Send(ctx context.Context, d *Delivery, launch func(context.Cancel
 
 // Host is that of the URL.
 func (s *HTTP) Host() string { return s.URL.Host }
+
+// Differs reports whether another has another upstream or URL.
+func (s *HTTP) Differs(from Sender) bool {
+	other, ok := from.(*HTTP)
+	return !ok || other.Upstream != s.Upstream || other.URL.String() != s.URL.String()
+}
 
 // Group is by the operation.
 func (s *HTTP) Group(d *Delivery) string {

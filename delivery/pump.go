@@ -312,3 +312,14 @@ func (p *pump) leave() {
 		f.leave()
 	}
 }
+
+// moved ends the wait of those that wait with another Sender than there is now.
+func (p *pump) moved() {
+	now := p.w.Sender(p.upstream)
+	p.mu.Lock()
+	for _, f := range p.inHand {
+		f.hears(now)
+	}
+	p.mu.Unlock()
+	p.kick()
+}

@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"maps"
 	"sync"
 	"time"
 )
@@ -198,6 +199,17 @@ func (w *Worker) sweep(ctx context.Context) {
 func (w *Worker) Kick(upstream string) {
 	if p := w.pumpOf(upstream); p != nil {
 		p.kick()
+	}
+}
+
+// Moved says that upstreams may have other Senders than before, or none. What waits for its turn with one that was replaced waits with
+// the new one. Without it that is found out when its turn comes.
+func (w *Worker) Moved() {
+	w.mu.Lock()
+	pumps := maps.Clone(w.pumps)
+	w.mu.Unlock()
+	for _, p := range pumps {
+		p.moved()
 	}
 }
 

@@ -43,8 +43,9 @@ func (p *Proxy) GivesUp(upstream string) (g delivery.GiveUp) {
 }
 
 var (
-	_ delivery.Grouper = postman{}
-	_ delivery.Hoster  = postman{}
+	_ delivery.Grouper  = postman{}
+	_ delivery.Hoster   = postman{}
+	_ delivery.Differer = postman{}
 )
 
 type postman struct {
@@ -55,6 +56,12 @@ type postman struct {
 
 // Host is that of the upstream's URL.
 func (s postman) Host() string { return s.to.URL.Host }
+
+// Differs reports whether the file was read again since.
+func (s postman) Differs(from delivery.Sender) bool {
+	other, ok := from.(postman)
+	return !ok || other.table != s.table
+}
 
 // Send makes one attempt. Credentials and signatures are put in now, on the way of direct calls.
 func (s postman) Send(ctx context.Context, d *delivery.Delivery, launch func(context.CancelCauseFunc) error) delivery.Answer {

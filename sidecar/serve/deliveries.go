@@ -177,6 +177,13 @@ func (d *deliveries) start() {
 	}
 }
 
+// moved has what waits for its turn wait for that of the file that was read just now.
+func (d *deliveries) moved() {
+	if d != nil {
+		d.worker.Moved()
+	}
+}
+
 // stop has the worker give back what it has, and closes the file.
 func (d *deliveries) stop() error {
 	if d == nil {

@@ -81,6 +81,7 @@ func (s *Server) reload() error {
 		return err
 	}
 	decides()
+	s.deliveries.moved()
 	s.access.put(e)
 	s.loaded.again(next, s.keep(next))
 	if cert != nil {

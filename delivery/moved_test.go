@@ -1,0 +1,103 @@
+package delivery_test
+
+import (
+	"net/http"
+	"net/url"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/seed1158cd35/weir"
+	"github.com/seed1158cd35/weir/delivery"
+	"github.com/seed1158cd35/weir/limit"
+	"github.com/seed1158cd35/weir/limit/bucket"
+)
+
+// moving has the site's upstream answer under a host that can be changed, or be gone ("").
+func (s *site) moving(host *atomic.Value) {
+	s.w.Sender = func(upstream string) delivery.Sender {
+		at := host.Load().(string)
+		if upstream != "a" || at == "" {
+			return nil
+		}
+		return &delivery.HTTP{Upstream: s.u, URL: &url.URL{Scheme: "http", Host: at}, Base: s}
+	}
+}
+
+// seldom lets one go every ten minutes, and has the others stand in line meanwhile.
+func seldom() weir.Policy {
+	return weir.Policy{MaxWait: 2 * time.Hour, Timeouts: weir.Timeouts{Call: 2 * time.Hour}, Limits: []limit.Limit{{Name: "l", Rate: bucket.Rate{Amount: 1, Per: 10 * time.Minute, Burst: 1}}}}
+}
+
+// What waits for its turn when its upstream moves is sent to where that is by then, whether or not the worker was told.
+func TestWhatWaitsGoesToWhereItsUpstreamIs(t *testing.T) {
+	for _, told := range []bool{false, true} {
+		var host atomic.Value
+		host.Store("old.test")
+		hosts := make(map[string]int)
+		play(t, seldom(), func(s *site) { s.moving(&host) }, func(s *site) {
+			s.answer = func(_ int, r *http.Request) (int, http.Header) { hosts[r.URL.Host]++; return 200, nil }
+			for range 3 {
+				s.accept(message("x"))
+			}
+			s.sleep(time.Minute)
+			host.Store("new.test")
+			if told {
+				s.w.Moved()
+			}
+			s.sleep(time.Hour)
+			if n := s.counts(delivery.Completed); n != 3 || hosts["old.test"] != 1 || hosts["new.test"] != 2 {
+				t.Errorf("told %v: %d of 3 were delivered, at %v; want one at the old host, two at the new one", told, n, hosts)
+			}
+		})
+	}
+}
+
+// What waits for its turn when its upstream is taken away is not sent to it, and is a dead letter when that has been away for long.
+func TestWhatWaitsIsNotSentToWhatIsGone(t *testing.T) {
+	for _, told := range []bool{false, true} {
+		var host atomic.Value
+		host.Store("old.test")
+		play(t, seldom(), func(s *site) { s.moving(&host) }, func(s *site) {
+			for range 3 {
+				s.accept(message("x"))
+			}
+			s.sleep(time.Minute)
+			host.Store("")
+			if told {
+				s.w.Moved()
+			}
+			s.sleep(20 * time.Minute)
+			if n := len(s.times()); n != 1 || s.dead[delivery.Gone] != 2 {
+				t.Errorf("told %v: %d were sent, dead %v; want one sent, before, and the others given up", told, n, s.dead)
+			}
+		})
+	}
+}
+
+// Who waits with an upstream that was replaced does not wait for its limit, if the worker is told.
+func TestWhatWaitsLeavesTheOldLine(t *testing.T) {
+	var now atomic.Pointer[weir.Upstream]
+	play(t, seldom(), func(s *site) {
+		now.Store(s.u)
+		s.w.Sender = func(string) delivery.Sender {
+			return &delivery.HTTP{Upstream: now.Load(), URL: &url.URL{Scheme: "http", Host: "a.test"}, Base: s}
+		}
+	}, func(s *site) {
+		for range 3 {
+			s.accept(message("x"))
+		}
+		s.sleep(time.Minute)
+		next, err := weir.New("a", weir.Policy{}, weir.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer next.Close()
+		now.Store(next)
+		s.w.Moved()
+		s.sleep(2 * time.Second)
+		if n := s.counts(delivery.Completed); n != 3 {
+			t.Errorf("%d of 3 were delivered, want all: no limit is left", n)
+		}
+	})
+}
