@@ -73,9 +73,8 @@ func (s postman) Send(ctx context.Context, d *delivery.Delivery, launch func(con
 	t.joins(s.tracer, d)
 	s.to.adds(out.Header)
 	out.Header[httpx.CorrelationHeader] = []string{d.Correlation}
-	a := delivery.Attempted(out.WithContext(t.in(ctx)), s.to.transport.RoundTrip, launch).Within(s.to.weir.Policy().MaxPause)
+	a := delivery.Attempted(out.WithContext(t.in(ctx)), s.to.masks(s.to.transport.RoundTrip), launch).Within(s.to.weir.Policy().MaxPause)
 	t.brought = a.Status
-	a.Body = s.to.masked(a.Body)
 	if own, ok := errors.AsType[*refuse.Facts](a.Err); ok && own.Status >= http.StatusInternalServerError && a.Outcome.Class == outcome.Rejected {
 		a.Outcome.Class = outcome.Failed // weir lacks something, such as credentials: it may have it again later
 	}

@@ -81,6 +81,10 @@ func (p *Proxy) first(w http.ResponseWriter, r *http.Request, t *trip, how Keep,
 		finish, answer := t.finishOf(c, how, whole)
 		if answer != nil {
 			withoutSecrets(answer.Header, t.came.Header, t.to.Sends)
+			if shown := t.to.masked(answer.Body); !bytes.Equal(shown, answer.Body) {
+				answer.Body = shown
+				delete(answer.Header, "Content-Length")
+			}
 		}
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), recording)
 		defer cancel()

@@ -2,10 +2,12 @@ package proxy
 
 import (
 	"bytes"
+	"io"
 	"net/http"
 	"slices"
 	"strings"
 
+	"github.com/seed1158cd35/weir/delivery"
 	"github.com/seed1158cd35/weir/internal/veil"
 	"github.com/seed1158cd35/weir/observe"
 )
@@ -65,10 +67,60 @@ func withoutSecrets(h http.Header, shown ...http.Header) {
 	}
 }
 
-// masked is the beginning of an answer without weir's own credentials: some servers say again what they were sent.
+// masked is what an answer says without weir's own credentials: some servers say again what they were sent.
 func (u *Upstream) masked(answer []byte) []byte {
 	for _, secret := range secretValues(u.Sends) {
 		answer = bytes.ReplaceAll(answer, []byte(secret), []byte(observe.Mask))
 	}
 	return answer
+}
+
+// masks has the beginning of an answer's body masked: as much as is kept of it, and whatever credential begins in that, as
+// a part of one would not be found.
+func (u *Upstream) masks(roundTrip func(*http.Request) (*http.Response, error)) func(*http.Request) (*http.Response, error) {
+	secrets := secretValues(u.Sends)
+	if len(secrets) == 0 {
+		return roundTrip
+	}
+	return func(r *http.Request) (*http.Response, error) {
+		resp, err := roundTrip(r)
+		if err == nil && resp.StatusCode >= http.StatusOK { // before, the body is a connection
+			resp.Body = &masking{ReadCloser: resp.Body, secrets: secrets}
+		}
+		return resp, err
+	}
+}
+
+// A masking body is the masked beginning of another, which is read as it is read first.
+type masking struct {
+	io.ReadCloser
+	secrets []string // the longest first
+	begins  *bytes.Reader
+}
+
+func (m *masking) Read(p []byte) (int, error) {
+	if m.begins == nil {
+		raw, err := io.ReadAll(io.LimitReader(m.ReadCloser, int64(delivery.MaxAnswer+len(m.secrets[0]))))
+		if err == nil {
+			_, _ = io.CopyN(io.Discard, m.ReadCloser, 64<<10) // so that the connection can be used again
+		}
+		m.begins = bytes.NewReader(m.beginning(raw))
+	}
+	return m.begins.Read(p)
+}
+
+// beginning is the first MaxAnswer bytes, with each credential masked that begins in them.
+func (m *masking) beginning(raw []byte) []byte {
+	out := make([]byte, 0, min(len(raw), delivery.MaxAnswer))
+	for i := 0; i < min(len(raw), delivery.MaxAnswer); {
+		at := slices.IndexFunc(m.secrets, func(s string) bool { return bytes.HasPrefix(raw[i:], []byte(s)) })
+		if at < 0 {
+			out = append(out, raw[i])
+			i++
+			continue
+		}
+		out = append(out, observe.Mask...)
+		i += len(m.secrets[at])
+	}
+	return out
 }

@@ -28,6 +28,7 @@ type mailbox struct {
 	mu     sync.Mutex
 	status int
 	echo   bool // answers say what credential was shown
+	pad    int  // how much stands before that
 	got    []*http.Request
 	bodies []string
 }
@@ -39,7 +40,7 @@ func (m *mailbox) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	m.got, m.bodies = append(m.got, r), append(m.bodies, string(body))
 	w.WriteHeader(m.status)
 	if m.echo {
-		fmt.Fprint(w, strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer "))
+		fmt.Fprint(w, strings.Repeat("x", m.pad), strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer "))
 		return
 	}
 	fmt.Fprint(w, "done")

@@ -70,6 +70,44 @@ func TestAnswersToAttemptsHideOurCredentials(t *testing.T) {
 	}
 }
 
+// Nothing of a credential is kept that is cut off where the answer is: neither of one that ends after that, nor of what follows.
+func TestTheBeginningOfACredentialIsHidden(t *testing.T) {
+	t.Setenv("WEIR_TEST_CREDENTIAL", "Bearer of-weir-itself")
+	m := newMailbox(t, "always", "    credentials: {Authorization: WEIR_TEST_CREDENTIAL}", "")
+	m.echo = true
+	for _, m.pad = range []int{delivery.MaxAnswer - len("of-weir"), delivery.MaxAnswer - 1, delivery.MaxAnswer, delivery.MaxAnswer + 1} {
+		_, r, _ := m.post("/box/x", "x")
+		m.becomes(r.ID, delivery.Completed)
+		all, err := m.run.deliveries.Attempts(t.Context(), r.ID)
+		if err != nil || len(all) != 1 {
+			t.Fatal(all, err)
+		}
+		want := strings.Repeat("x", min(m.pad, delivery.MaxAnswer))
+		if m.pad < delivery.MaxAnswer {
+			want = (want + "***")[:min(len(want)+3, delivery.MaxAnswer)]
+		}
+		if got := string(all[0].Answer); got != want {
+			t.Errorf("%d before it: %d bytes that end with %q, want %d", m.pad, len(got), got[max(0, len(got)-20):], len(want))
+		}
+	}
+}
+
+// A first answer that is kept says nothing of weir's own credentials, in its body neither; its length is what is there.
+func TestFirstAnswersHideOurCredentials(t *testing.T) {
+	t.Setenv("WEIR_TEST_CREDENTIAL", "Bearer of-weir-itself")
+	m := newMailbox(t, "true, idempotency: keep", "    credentials: {Authorization: WEIR_TEST_CREDENTIAL}", "")
+	m.echo = true
+	for range 2 {
+		m.post("/box/x", "x", "Idempotency-Key: k")
+	}
+	if _, _, text := m.post("/box/x", "x", "Idempotency-Key: k"); text != "***" || m.stores("of-weir-itself") {
+		t.Errorf("kept as %q", text)
+	}
+	if n := len(m.letters()); n != 1 {
+		t.Errorf("sent %d times", n)
+	}
+}
+
 // What is said to weir of deliveries is not sent on with a request that passes; what cannot be meant is refused.
 func TestWhatIsSaidOfDeliveriesIsForWeir(t *testing.T) {
 	m := newMailbox(t, "true", "", "")
