@@ -109,7 +109,11 @@ func (p *Proxy) deliver(w http.ResponseWriter, r *http.Request, t *trip) {
 	if not == nil {
 		defer q.release()
 		t.keepsTrace(q.Header)
-		d, fresh, not = store(r.Context(), *to, q)
+		var free func()
+		if free, not = p.takesKey(r.Context(), t, r, q); not == nil {
+			d, fresh, not = store(r.Context(), *to, q)
+			free()
+		}
 	}
 	if not != nil {
 		not.Upstream, not.Correlation, not.ID = t.to.Name, t.id, d.ID

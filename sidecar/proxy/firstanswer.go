@@ -63,11 +63,32 @@ func (p *Proxy) once(w http.ResponseWriter, r *http.Request, t *trip, how Keep) 
 	case kept.State == delivery.Answered:
 		replay(w, kept.Answer)
 	default:
-		if kept.State == delivery.Unknown {
-			w.Header().Set(idempotencyHeader, "unknown")
-		}
-		p.first(w, r, t, how, *a, k)
+		p.unlessDelivered(w, r, t, how, *a, k, kept.State)
 	}
+}
+
+// unlessDelivered sends a request on that has taken its key, unless that is a delivery's.
+func (p *Proxy) unlessDelivered(w http.ResponseWriter, r *http.Request, t *trip, how Keep, a delivery.Answers, k *delivery.Keyed, state delivery.KeptState) {
+	known, err := p.delivers(r.Context(), t, k)
+	if known || err != nil {
+		finish := delivery.NotMade
+		if state == delivery.Unknown {
+			finish = delivery.Doubtful
+		}
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), recording)
+		defer cancel()
+		_ = a.Finish(ctx, k, finish, nil) // or its time runs out
+		if err != nil {
+			keyRefused(w, err)
+			return
+		}
+		otherWay("the Idempotency-Key is a delivery's: use another one, or ask for that with Prefer: respond-async").Write(w)
+		return
+	}
+	if state == delivery.Unknown {
+		w.Header().Set(idempotencyHeader, "unknown")
+	}
+	p.first(w, r, t, how, a, k)
 }
 
 // recording bounds how long it takes to store how a call ended.

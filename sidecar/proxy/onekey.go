@@ -1,0 +1,71 @@
+package proxy
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"net/http"
+	"time"
+
+	"github.com/seed1158cd35/weir/delivery"
+	"github.com/seed1158cd35/weir/internal/refuse"
+)
+
+// Where a route delivers and keeps first answers, a key is of a delivery or of direct calls: under one key nothing is made both
+// ways. Both take the key as direct calls do. A delivery frees it once it is stored, as it is known by its own then.
+
+// takesKey takes the key of a request that is about to be stored. free gives it back; it is called once the request is stored, or is not.
+func (p *Proxy) takesKey(ctx context.Context, t *trip, r *http.Request, q *letter) (free func(), not *NotAccepted) {
+	free = func() {}
+	a := p.answers.Load()
+	if !t.route.Keep.On || q.Key == "" || a == nil {
+		return free, nil
+	}
+	print := q.Request
+	print.OrderKey, print.NotBefore = "", time.Time{}
+	k := &delivery.Keyed{Upstream: t.to.Name, Tenant: t.tenant(r), Key: q.Key, Print: print.Fingerprint(), Call: rand.Text(), Until: time.Now().Add(storing)}
+	kept, err := p.begin(ctx, *a, k, accepting) // another one that is being stored is over by then
+	if err != nil {
+		return free, notStored("", err)
+	}
+	ends := func(how delivery.Finish) {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recording)
+		defer cancel()
+		_ = (*a).Finish(ctx, k, how, nil) // or its time runs out
+	}
+	switch kept.State {
+	case delivery.FirstCall:
+		return func() { ends(delivery.NotMade) }, nil
+	case delivery.Unknown:
+		ends(delivery.Doubtful)
+	}
+	return free, &NotAccepted{Why: notFresh, Field: "Idempotency-Key", facts: otherWay("the Idempotency-Key was used for a call that is not delivered later: use another one")}
+}
+
+// storing bounds for how long a request that is being stored has its key.
+const storing = 5 * time.Second
+
+// delivers reports whether a delivery has the key of a direct call.
+func (p *Proxy) delivers(ctx context.Context, t *trip, k *delivery.Keyed) (bool, error) {
+	to := p.later.Load()
+	if to == nil || t.route.Deliver == DeliverNever {
+		return false, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, accepting)
+	defer cancel()
+	// No delivery is the same as this one, and as it is late it is not stored: its key alone is looked for.
+	any := delivery.Request{Upstream: k.Upstream, Tenant: t.who.Name, Key: k.Key, Method: "*", Path: "/", Late: &delivery.FieldError{Field: "Idempotency-Key", Reason: "is of no delivery"}}
+	_, _, err := (*to).Accept(ctx, &any)
+	switch {
+	case errors.Is(err, delivery.ErrKeyReused):
+		return true, nil
+	case errors.Is(err, any.Late):
+		return false, nil
+	}
+	return false, err
+}
+
+// otherWay refuses a request whose key was used for one that went the other way.
+func otherWay(message string) *refuse.Facts {
+	return &refuse.Facts{Status: http.StatusConflict, Code: "CONFLICT", Message: message, Details: map[string]any{"field": "Idempotency-Key", "reason": "used otherwise"}}
+}
