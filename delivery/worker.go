@@ -39,7 +39,7 @@ type Worker struct {
 	Margin   time.Duration // before its end a claim is not used any more; 0 means 5s
 	Longest  time.Duration // that an attempt takes; 0 means 5m
 	Parallel int           // attempts at once for an upstream; 0 means 64. One that has not answered yet gets 8, and one more with each answer
-	Grace    time.Duration // for attempts under way when the worker is told to stop; 0 means 10s
+	Grace    time.Duration // for attempts under way when the worker is told to stop; 0 means 10s, below 0 none. Cut ends it
 	Poll     time.Duration // the longest time without a look at the queue; 0 means 10s
 	Events   Events
 
@@ -54,6 +54,7 @@ type Worker struct {
 	held     Held
 	stopping bool
 	hard     context.Context // ends when the grace is over
+	cut      context.CancelCauseFunc
 	all      sync.WaitGroup
 	pumpCtx  context.Context
 }
@@ -81,7 +82,7 @@ func (w *Worker) Run(ctx context.Context) {
 	w.mu.Lock()
 	w.defaults()
 	w.pumps, w.works = make(map[string]*pump), make(map[Claim]*work)
-	w.gone, w.hard, w.pumpCtx = make(map[string]time.Time), hard, ctx
+	w.gone, w.hard, w.cut, w.pumpCtx = make(map[string]time.Time), hard, cut, ctx
 	w.mu.Unlock()
 	w.all.Go(func() { w.renews(ctx) })
 	w.look(ctx)
@@ -106,6 +107,16 @@ func (w *Worker) defaults() {
 
 // errStopping is why an attempt ends when the worker does.
 var errStopping = errors.New("the worker stops")
+
+// Cut ends the grace of a worker that was told to stop, and attempts under way with it: they go back to the queue, not counted.
+func (w *Worker) Cut() {
+	w.mu.Lock()
+	cut := w.cut
+	w.mu.Unlock()
+	if cut != nil {
+		cut(errStopping)
+	}
+}
 
 // stop lets attempts that are under way end, and no other begin.
 func (w *Worker) stop(cut context.CancelCauseFunc) {

@@ -54,7 +54,7 @@ var documentFields = []field[document]{
 		"Scopes, besides these, whose values are kept and shown as they are, in metrics, too."),
 	{"tls", "fields", "plain HTTP", "The certificate of `listen`.", readTLS},
 	one("drain", orOff(duration, 0), func(f *document) *time.Duration { return &f.Drain }, "30s",
-		"How long calls under way may take once weir was told to stop. `off` cuts them at once."),
+		"How long calls under way, and attempts of deliveries, may take once weir was told to stop. `off` cuts them at once."),
 	one("lame_duck", orOff(duration, 0), func(f *document) *time.Duration { return &f.LameDuck }, "off",
 		"How long weir serves as before once it was told to stop, while `/readyz` says that it is not ready, so that who balances its callers sends them elsewhere; then it drains. Five seconds where that looks each second."),
 	{"bounds", "fields", "see there", "How many connections, streams and requests callers may have at once, at each listener.", readBounds},

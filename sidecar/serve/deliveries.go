@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"net/http"
 	"strings"
 	"sync"
@@ -58,7 +59,7 @@ func (s *Server) newDeliveries(c *config.Deliveries, registry prometheus.Registe
 		return err
 	}
 	d := &deliveries{Queue: e, engine: e, metrics: weirprom.NewDeliveries(registry, e), refused: logs.Options{EachSecond: s.file.LogEach}.NotStored(s.log), failed: s.tells.failed}
-	d.worker = &delivery.Worker{Queue: e, Owner: "weir", Sender: s.proxy.Sender, Schedule: s.proxy.ScheduleOf, GivesUp: s.proxy.GivesUp, Callbacks: callbacks, Bodies: large, MaxBody: c.MaxBody, Events: s.deliveryEvents(d)}
+	d.worker = &delivery.Worker{Queue: e, Owner: "weir", Sender: s.proxy.Sender, Schedule: s.proxy.ScheduleOf, GivesUp: s.proxy.GivesUp, Callbacks: callbacks, Bodies: large, MaxBody: c.MaxBody, Grace: forever, Events: s.deliveryEvents(d)}
 	d.metrics.Holds(d.worker.Held)
 	if c.InFleet() {
 		d.worker.Owner, d.worker.Poll = process(), poll()
@@ -184,14 +185,37 @@ func (d *deliveries) moved() {
 	}
 }
 
-// stop has the worker give back what it has, and closes the file.
-func (d *deliveries) stop() error {
+// forever is the worker's grace: it is cut when the drain's time is over, which the file says when that begins.
+const forever = math.MaxInt64
+
+// leave has the worker begin no other attempt, and cuts those under way when patience ends. What it returns waits until there are none,
+// and reports whether some were cut.
+func (d *deliveries) leave(patience context.Context) (ended func() (cut bool)) {
+	if d == nil || d.ended == nil {
+		return func() bool { return false }
+	}
+	d.cancel()
+	return func() bool {
+		select {
+		case <-d.ended:
+			return false
+		case <-patience.Done():
+		}
+		d.worker.Cut()
+		<-d.ended
+		return true
+	}
+}
+
+// stop has the worker give back what it has, after a time for attempts under way, and closes the file.
+func (d *deliveries) stop(most time.Duration) error {
 	if d == nil {
 		return nil
 	}
 	if d.ended != nil {
-		d.cancel()
-		<-d.ended
+		patience, cancel := context.WithTimeout(context.Background(), most)
+		d.leave(patience)()
+		cancel()
 		d.watching.Wait()
 	}
 	if err := d.engine.Close(); err != nil {
@@ -202,7 +226,7 @@ func (d *deliveries) stop() error {
 
 // endDeliveries ends what is delivered, when no calls come any more.
 func (s *Server) endDeliveries() {
-	if err := s.deliveries.stop(); err != nil {
+	if err := s.deliveries.stop(s.file.Drain); err != nil {
 		s.log.Error("deliveries", "error", err.Error())
 	}
 }

@@ -35,7 +35,7 @@ func (s *Server) end(front *door, again <-chan os.Signal) error {
 	return s.drain(patience, front)
 }
 
-// drain refuses calls that wait, which another weir may take, and lets those under way end,
+// drain refuses calls that wait, which another weir may take, and lets those under way end, deliveries too,
 // unless that takes too long, or patience ends.
 func (s *Server) drain(patience context.Context, front *door) error {
 	for _, u := range s.upstreams() {
@@ -47,11 +47,20 @@ func (s *Server) drain(patience context.Context, front *door) error {
 	begin := time.Now()
 	patience, cancel := context.WithTimeoutCause(patience, s.file.Drain, errDrained)
 	defer cancel()
+	delivered := s.deliveries.leave(patience)
 	err := s.quiet(patience, front)
+	cut := func(what string) {
+		s.log.Warn("stopped with "+what+" under way", "after", time.Since(begin).Round(time.Millisecond).String(), "cause", context.Cause(patience).Error())
+	}
 	if err != nil && patience.Err() != nil {
 		front.close()
-		s.log.Warn("stopped with calls under way", "after", time.Since(begin).Round(time.Millisecond).String(), "cause", context.Cause(patience).Error())
+		delivered()
+		cut("calls")
 		return nil
+	}
+	if delivered() {
+		cut("deliveries")
+		return err
 	}
 	s.log.Info("stopped")
 	return err

@@ -106,7 +106,7 @@ func (s *Server) abandon() {
 	}
 	s.closeMeter()
 	s.models.close()
-	_ = s.deliveries.stop()
+	_ = s.deliveries.stop(0)
 	s.leave()
 	s.tells.close(s.log)
 	s.closeTraces()
