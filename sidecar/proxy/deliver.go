@@ -54,8 +54,9 @@ func (r *Route) later(q *http.Request) bool {
 // equal names counts.
 func preference(h http.Header, name string) (value string, ok bool) {
 	for _, line := range h.Values("Prefer") {
-		for item := range strings.SplitSeq(line, ",") {
-			item, _, _ = strings.Cut(item, ";")
+		for item, rest := "", line; rest != ""; {
+			item, rest = cutUnquoted(rest, ',')
+			item, _ = cutUnquoted(item, ';')
 			key, value, _ := strings.Cut(item, "=")
 			if strings.EqualFold(strings.TrimSpace(key), name) {
 				return strings.Trim(strings.TrimSpace(value), `"`), true
@@ -63,6 +64,22 @@ func preference(h http.Header, name string) (value string, ok bool) {
 		}
 	}
 	return "", false
+}
+
+// cutUnquoted cuts at the first separator that stands in no quoted string.
+func cutUnquoted(s string, sep byte) (before, after string) {
+	quoted := false
+	for i := 0; i < len(s); i++ {
+		switch c := s[i]; {
+		case c == '"':
+			quoted = !quoted
+		case c == '\\' && quoted:
+			i++
+		case c == sep && !quoted:
+			return s[:i], s[i+1:]
+		}
+	}
+	return s, ""
 }
 
 // accepting bounds how long a caller waits to hear that its request is stored.
@@ -123,17 +140,20 @@ func (p *Proxy) deliver(w http.ResponseWriter, r *http.Request, t *trip) {
 		return
 	}
 	t.stored = fresh
-	applied := "respond-async"
+	var applied []string
+	if _, asked := preference(r.Header, "respond-async"); asked {
+		applied = append(applied, "respond-async")
+	}
 	if wait, ok := preference(r.Header, "wait"); ok {
 		if s, err := strconv.Atoi(wait); err == nil && s > 0 {
 			s = min(s, longestWait)
-			applied += ", wait=" + strconv.Itoa(s)
+			applied = append(applied, "wait="+strconv.Itoa(s))
 			d = p.watch(r.Context(), *to, d, time.Duration(s)*time.Second)
 		}
 	}
 	h := w.Header()
-	if _, asked := preference(r.Header, "respond-async"); asked {
-		h.Set("Preference-Applied", applied)
+	if applied != nil {
+		h.Set("Preference-Applied", strings.Join(applied, ", "))
 	}
 	h.Set("Location", location(r, d.ID))
 	if !fresh {
