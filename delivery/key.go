@@ -129,7 +129,16 @@ func (f *Filter) Check() error {
 	if f.Status == "" || slices.Contains(statuses[:], f.Status) {
 		return nil
 	}
-	return &FieldError{"status", fmt.Sprintf("%q is none: want one of %q", f.Status, statuses)}
+	return &FieldError{"status", fmt.Sprintf("%q is none: want one of %s", f.Status, Listed(statuses[:]))}
+}
+
+// Listed is words as people read a list of them.
+func Listed[T ~string](all []T) string {
+	words := make([]string, len(all))
+	for i, word := range all {
+		words[i] = string(word)
+	}
+	return strings.Join(words, ", ")
 }
 
 // All reports whether the filter chooses all deliveries.

@@ -78,7 +78,7 @@ func (p *changing) report(ctx context.Context, err error) error {
 	case ctx.Err() != nil && err != nil:
 		fmt.Fprintf(p.w.out, "%d %s, then it was stopped; the others are as they were\n", p.done, p.past())
 		err = cli.ErrFound
-	case err == nil && p.done == 0:
+	case err == nil && p.done == 0 && p.note == "":
 		fmt.Fprintf(p.w.out, "0 %s: there is no such dead letter\n", p.past())
 	case err == nil || p.done > 0 || errors.Is(err, cli.ErrFound):
 		fmt.Fprintf(p.w.out, "%d %s\n", p.done, p.past())

@@ -21,12 +21,12 @@ import (
 func (w world) alone(f *flag.FlagSet, with ...string) (err error) {
 	f.Visit(func(other *flag.Flag) {
 		if other.Name != "queue" && !slices.Contains(with, other.Name) && err == nil {
-			fmt.Fprintf(w.err, "weir %s: -queue is about all messages of a queue; leave out -%s\n", f.Name(), other.Name)
+			fmt.Fprintf(w.err, "%s: -queue is about all messages of a queue; leave out -%s\n", f.Name(), other.Name)
 			err = cli.ErrUsage
 		}
 	})
 	if f.NArg() > 0 && err == nil {
-		fmt.Fprintf(w.err, "weir %s: -queue is about all messages of a queue; leave out the IDs\n", f.Name())
+		fmt.Fprintf(w.err, "%s: -queue is about all messages of a queue; leave out the IDs\n", f.Name())
 		err = cli.ErrUsage
 	}
 	return err

@@ -66,7 +66,7 @@ func TestMessagesAreMovedBack(t *testing.T) {
 		t.Errorf("%q, %v", said, err)
 	}
 	for _, args := range [][]string{{"redrive", "-queue", at, "-rate", "0.5/s"}, {"redrive", "-queue", at, "-rate", "501/s"}, {"redrive", "-queue", at, "-all"}, {"redrive", "-queue", at, "-upstream", "a"}, {"list", "-queue", at, "-reason", "rejected"}} {
-		if said, err := dead(args...); err == nil || !strings.Contains(said, "weir dead "+args[0]+": ") {
+		if said, err := dead(args...); err == nil || !strings.HasPrefix(said, "weir dead "+args[0]+": ") {
 			t.Errorf("%v: %q, %v", args, said, err)
 		}
 	}
@@ -109,4 +109,15 @@ func (h *heard) Write(b []byte) (int, error) {
 func movesAt(t *testing.T, at string) (*inbox.Moves, error) {
 	host, _, _ := strings.Cut(at, "/000000000000/")
 	return inbox.MovesOf(t.Context(), sqs.New(sqs.Options{Region: "us-east-1", BaseEndpoint: &host, Credentials: credentials.NewStaticCredentialsProvider("id", "secret", "")}), at)
+}
+
+// A report says only what is so: that some are left is not that there are none.
+func TestWhatIsLeftIsThere(t *testing.T) {
+	for note, want := range map[string]string{"some are left": "0 redriven\nsome are left\n", "": "0 redriven: there is no such dead letter\n"} {
+		var out bytes.Buffer
+		p := &changing{w: world{out: &out}, do: "redrive", note: note}
+		if err := p.report(t.Context(), nil); err != nil || out.String() != want {
+			t.Errorf("%q, %v; want %q", out.String(), err, want)
+		}
+	}
 }

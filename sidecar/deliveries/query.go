@@ -117,7 +117,7 @@ func (q *request) filter(c *Choice) (delivery.Filter, *refuse.Facts) {
 	case len(c.IDs) > mostIDs:
 		return f, bad("ids", fmt.Sprintf("are more than %d", mostIDs))
 	case c.Reason != "" && !slices.Contains(delivery.Reasons[:], c.Reason):
-		return f, bad("reason", fmt.Sprintf("%s is none: want one of %q", doc.Quote(string(c.Reason)), delivery.Reasons))
+		return f, bad("reason", fmt.Sprintf("%s is none: want one of %s", doc.Quote(string(c.Reason)), delivery.Listed(delivery.Reasons[:])))
 	case c.Older != "" && !c.Before.IsZero():
 		return f, bad("older", "means the same as before: give one of them")
 	}
