@@ -76,8 +76,11 @@ func TestWhatExpiresBehindAnOpenBreakerSaysWhoIsAway(t *testing.T) {
 		}
 		s.accept(message("two"))
 		s.sleep(time.Second)
-		r := message("three")
-		r.NotBefore, r.Expires = time.Now().Add(time.Minute), time.Now().Add(time.Minute)
+		head := message("three")
+		head.OrderKey, head.NotBefore = "line", time.Now().Add(time.Hour)
+		s.accept(head)
+		r := message("four")
+		r.OrderKey, r.Expires = "line", time.Now().Add(time.Minute)
 		id := s.accept(r).ID
 		s.sleep(2 * time.Minute)
 		s.died(id, delivery.Expired, "its time was over")
