@@ -140,9 +140,18 @@ type End struct {
 // Swept is what a Sweep did.
 type Swept struct {
 	Reaped int                       // claims whose lease had run out
+	Left   map[string]int            // by upstream, attempts whose workers left them, also before the queue was opened: they may be repeated
 	Dead   map[string]map[Reason]int // dead letters that it made, by upstream
 	Pruned int                       // deliveries that were deleted
 	More   bool                      // there is more to do at once
+}
+
+// Leaves counts an attempt of an upstream that its worker left.
+func (s *Swept) Leaves(upstream string) {
+	if s.Left == nil {
+		s.Left = make(map[string]int)
+	}
+	s.Left[upstream]++
 }
 
 // A Filter chooses deliveries. The zero Filter chooses all.

@@ -70,6 +70,7 @@ type Events struct {
 	Accepted func(d *Delivery, fresh bool) // a request was stored; it was before if it is not fresh
 	Ended    func(d *Delivery, a *Attempt) // an attempt ended and was recorded; the delivery is as it stands after it
 	Dead     func(upstream string, why Reason, n int)
+	Left     func(upstream string, n int)              // attempts that began and never ended, as their workers did: they may be repeated
 	Lost     func(d *Delivery)                         // a claim was lost: what became of the attempt was not recorded
 	Error    func(doing, upstream string, cause error) // the queue failed; the worker tries again
 }
@@ -192,6 +193,11 @@ func (w *Worker) sweep(ctx context.Context) {
 		swept, err := w.Queue.Sweep(ctx, w.away())
 		if err != nil { // of some rows, at times: the others have been swept
 			w.failed(ctx, "sweep", "", err)
+		}
+		for upstream, n := range swept.Left {
+			if w.Events.Left != nil {
+				w.Events.Left(upstream, n)
+			}
 		}
 		for upstream, reasons := range swept.Dead {
 			for why, n := range reasons {

@@ -120,8 +120,8 @@ func leaseRunsOut(b *bench) {
 		b.Fatal("reaped before its time")
 	}
 	b.sleep(2 * time.Second)
-	if w := b.sweep(); w.Reaped != 1 {
-		b.Fatalf("reaped %d, want 1", w.Reaped)
+	if w := b.sweep(); w.Reaped != 1 || w.Left["a"] != 1 {
+		b.Fatalf("reaped %d, left %v, want one of a", w.Reaped, w.Left)
 	}
 	b.is(d.ID, delivery.Queued, 1)
 	if b.end(delivery.End{Claim: c.Claim(), To: delivery.Completed}) {

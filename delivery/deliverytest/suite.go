@@ -227,6 +227,11 @@ func (b *bench) sweepAway(away map[string]string) (all delivery.Swept) {
 		w, err := b.q.Sweep(b.ctx, away)
 		b.must(err)
 		all.Reaped, all.Pruned = all.Reaped+w.Reaped, all.Pruned+w.Pruned
+		for upstream, n := range w.Left {
+			for range n {
+				all.Leaves(upstream)
+			}
+		}
 		if all.Dead == nil {
 			all.Dead = w.Dead
 		}

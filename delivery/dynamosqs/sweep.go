@@ -129,6 +129,7 @@ func (w *sweep) reap(ctx context.Context, seq int64) error {
 	}
 	w.mu.Lock()
 	w.is.Reaped++
+	w.is.Leaves(string(r.Upstream))
 	w.mu.Unlock()
 	w.dead(r)
 	w.s.then(ctx, w.work, r)

@@ -131,6 +131,7 @@ func (s *Store) reap(ctx context.Context, w *delivery.Swept) error {
 			SELECT seq, upstream, status FROM ended`, args: []any{seqs, delivery.MaxStalls, s.home}}
 	})
 	for _, c := range is {
+		w.Leaves(c.upstream)
 		if w.Reaped++; c.status == delivery.Failed {
 			dead(w, c.upstream, delivery.Poison)
 		}

@@ -47,6 +47,8 @@ type Store struct {
 	write *writer
 	begin time.Time // with a monotonic reading
 	jumps jumps
+
+	voided voided
 }
 
 var (

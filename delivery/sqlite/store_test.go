@@ -116,6 +116,12 @@ func TestClaimsOfAFormerProcessAreVoid(t *testing.T) {
 			t.Fatal(err)
 		}
 		s = open(t, p, sqlite.Options{})
+		if w, err := s.Sweep(t.Context(), nil); err != nil || w.Left["a"] != 1 || w.Dead["a"][delivery.Poison] != n/delivery.MaxStalls {
+			t.Errorf("start %d: a sweep tells of %+v, %v; want one that was left", n, w, err)
+		}
+		if w, err := s.Sweep(t.Context(), nil); err != nil || len(w.Left) > 0 {
+			t.Errorf("start %d: told twice: %+v, %v", n, w, err)
+		}
 	}
 	if got, err := s.Get(t.Context(), d.ID); err != nil || got.Status != delivery.Failed || got.Reason != delivery.Poison || got.Starts != delivery.MaxStalls {
 		t.Errorf("after %d starts: %+v, %v", delivery.MaxStalls, got, err)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 
 	"github.com/seed1158cd35/weir/delivery"
 )
@@ -38,6 +39,7 @@ func (s *Store) Sweep(ctx context.Context, away map[string]string) (delivery.Swe
 	if err != nil {
 		return delivery.Swept{}, fmt.Errorf("sweep: %w", err)
 	}
+	s.voided.tells(&swept)
 	if !swept.More {
 		looked()
 	}
@@ -61,6 +63,7 @@ func (c *change) reap(until, now int64, most int, w *delivery.Swept) error {
 		to, upstream, err := c.stall(seq, until, now)
 		if err == nil && to != "" {
 			w.Reaped++
+			w.Leaves(upstream)
 		}
 		if err == nil && to == delivery.Failed {
 			dead(w, upstream, delivery.Poison)
@@ -128,6 +131,44 @@ func (c *change) kill(seq int64, why delivery.Reason, away map[string]string, de
 	return upstream, c.promote(was.upstream, was.tenant, was.orderKey, now)
 }
 
+// voided is what became of the claims of a process that had ended when the file was opened, until a sweep has told of it.
+type voided struct {
+	mu sync.Mutex
+	is delivery.Swept
+}
+
+func (v *voided) notes(w *delivery.Swept) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.is.Dead == nil {
+		v.is.Dead = make(map[string]map[delivery.Reason]int)
+	}
+	add(&v.is, w)
+}
+
+func (v *voided) tells(w *delivery.Swept) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	add(w, &v.is)
+	v.is = delivery.Swept{}
+}
+
+// add has one tell of what was left, and died, in another, too.
+func add(to, w *delivery.Swept) {
+	for upstream, n := range w.Left {
+		for range n {
+			to.Leaves(upstream)
+		}
+	}
+	for upstream, all := range w.Dead {
+		for why, n := range all {
+			for range n {
+				dead(to, upstream, why)
+			}
+		}
+	}
+}
+
 // void ends the claims of a process that has ended, and its calls under a key.
 func (s *Store) void() error {
 	if err := s.write.do(context.Background(), false, func(c *change) error { return c.w.exec("UPDATE answer SET until = 0 WHERE status = 0") }); err != nil {
@@ -139,6 +180,9 @@ func (s *Store) void() error {
 			w = delivery.Swept{Dead: make(map[string]map[delivery.Reason]int)}
 			return c.reap(1<<62, s.wall(), mostSwept, &w)
 		})
+		if err == nil {
+			s.voided.notes(&w)
+		}
 		if err != nil || !w.More {
 			return err
 		}

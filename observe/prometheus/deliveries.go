@@ -15,6 +15,7 @@ type Deliveries struct {
 	dead     *prometheus.CounterVec
 	refused  *prometheus.CounterVec
 	lost     prometheus.Counter
+	left     *prometheus.CounterVec
 	accepts  prometheus.Histogram
 	standing *standing
 }
@@ -36,10 +37,11 @@ func NewDeliveries(reg prometheus.Registerer, q DeliveryQueue) *Deliveries {
 		dead:     prometheus.NewCounterVec(prometheus.CounterOpts{Name: "weir_delivery_died_total", Help: "Deliveries that became dead letters."}, []string{"upstream", "reason"}),
 		refused:  prometheus.NewCounterVec(prometheus.CounterOpts{Name: "weir_delivery_refused_total", Help: "Requests that were not stored to be delivered later, by why."}, []string{"upstream", "why"}),
 		lost:     prometheus.NewCounter(prometheus.CounterOpts{Name: "weir_delivery_claims_lost_total", Help: "Attempts whose claim was lost before they ended: the delivery may be sent twice."}),
+		left:     prometheus.NewCounterVec(prometheus.CounterOpts{Name: "weir_delivery_attempts_left_total", Help: "Attempts that began and never ended, as their weir was killed or stood still: they may be repeated."}, []string{"upstream"}),
 		accepts:  prometheus.NewHistogram(prometheus.HistogramOpts{Name: "weir_delivery_accept_seconds", Help: "How long it took to store a request.", Buckets: []float64{.0005, .001, .002, .005, .01, .05, .1, .5, 1}}),
 	}
 	d.standing = &standing{q: q}
-	reg.MustRegister(d.attempts, d.dead, d.refused, d.lost, d.accepts, d.standing)
+	reg.MustRegister(d.attempts, d.dead, d.refused, d.lost, d.left, d.accepts, d.standing)
 	return d
 }
 
@@ -52,6 +54,7 @@ func (d *Deliveries) Events() delivery.Events {
 		Dead: func(upstream string, why delivery.Reason, n int) {
 			d.dead.WithLabelValues(upstream, string(why)).Add(float64(n))
 		},
+		Left: func(upstream string, n int) { d.left.WithLabelValues(upstream).Add(float64(n)) },
 		Lost: func(*delivery.Delivery) { d.lost.Inc() },
 	}
 }

@@ -20,6 +20,7 @@ func deliveriesEverything(reg prometheus.Registerer) {
 	of := &delivery.Delivery{Request: delivery.Request{Upstream: "ntfy"}}
 	e.Ended(of, &delivery.Attempt{Class: outcome.Rejected})
 	e.Dead("ntfy", delivery.Rejected, 1)
+	e.Left("ntfy", 1)
 	e.Lost(of)
 	d.Accepted(time.Millisecond)
 	d.Refused("ntfy", "full")

@@ -14,6 +14,8 @@ var deliveriesMetrics = []Metric{
 		"requests that were not stored: `credential`, `condition`, `request` (something about it is wrong), `token` (it would outlive its caller's), `operation`, `dialect`, `body_too_large`, `body` (it broke off), `memory` (no room for it), `key_reused`, `full`, `uncertain` (nobody knows whether it is stored), `queue` (which does not answer); of `deliveries.requests` also `message` (it is no request), `route` (none delivers it) and `panic` (weir panicked over it), without an upstream"},
 	{"weir_delivery_claims_lost_total", Counter, nil,
 		"attempts whose claim was lost before they ended: the delivery may be sent twice"},
+	{"weir_delivery_attempts_left_total", Counter, []string{"upstream"},
+		"attempts that began and never ended, as their weir was killed or stood still: they may be repeated. After a start they are counted within 10 s"},
 	{"weir_delivery_accept_seconds", Histogram, nil,
 		"how long it took to store a request"},
 	{"weir_delivery_callbacks_owed", Gauge, nil,

@@ -89,6 +89,7 @@ func (s *Server) deliveryEvents(d *deliveries) delivery.Events {
 				s.tells.died(upstream, string(why), n)
 			}
 		},
+		Left: counted.Left,
 		Lost: func(of *delivery.Delivery) {
 			counted.Lost(of)
 			written.Lost(of)
