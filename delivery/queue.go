@@ -69,7 +69,7 @@ type Queue interface {
 	Get(ctx context.Context, id string) (Delivery, error)
 	Attempts(ctx context.Context, id string) ([]Attempt, error)
 
-	// List pages through deliveries, the latest first or the oldest, without bodies and headers. The next
+	// List pages through deliveries in the order in which they were accepted, the latest first or the oldest, without bodies and headers. The next
 	// page begins at the cursor that comes with this one; "" means that this was the last.
 	List(ctx context.Context, f Filter, cursor string, most int) (page []Delivery, next string, err error)
 

@@ -25,7 +25,7 @@ const deadUsage = `usage: weir dead COMMAND [flags] [ID ...]
 
 Dead letters are deliveries that will not be sent any more, unless somebody redrives them.
 
-  weir dead list                        the latest first, or -oldest; -upstream, -reason, -older choose
+  weir dead list                        the last accepted first, or -oldest; -upstream, -reason, -older choose
   weir dead show ID                     one delivery with every attempt
   weir dead redrive ID ... | flags      sends them again, as fast as limits let them, or at -rate
   weir dead drop ID ... | flags         deletes them for good
@@ -151,7 +151,7 @@ func reasons() string {
 	return strings.Join(all, ", ")
 }
 
-// deadList prints dead letters, the latest first.
+// deadList prints dead letters, those that were accepted last first.
 func deadList(ctx context.Context, w world) (err error) {
 	f := w.flags("dead list", "")
 	m, c := w.mailFlags(f), choiceFlags(f)
