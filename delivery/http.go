@@ -48,11 +48,17 @@ func (s *HTTP) Send(ctx context.Context, d *Delivery, launch func(context.Cancel
 // Host is that of the URL.
 func (s *HTTP) Host() string { return s.URL.Host }
 
-// Differs reports whether another has another upstream or URL.
+// Differs reports whether another has another upstream or URL. Either may be embedded in a Sender of a program's own.
 func (s *HTTP) Differs(from Sender) bool {
-	other, ok := from.(*HTTP)
-	return !ok || other.Upstream != s.Upstream || other.URL.String() != s.URL.String()
+	holder, ok := from.(interface{ http() *HTTP })
+	if !ok {
+		return true
+	}
+	other := holder.http()
+	return other.Upstream != s.Upstream || other.URL.String() != s.URL.String()
 }
+
+func (s *HTTP) http() *HTTP { return s }
 
 // Group is by the operation.
 func (s *HTTP) Group(d *Delivery) string {

@@ -101,3 +101,21 @@ func TestWhatWaitsLeavesTheOldLine(t *testing.T) {
 		}
 	})
 }
+
+// A Sender of a program's own that embeds an HTTP, and is made anew for each delivery, is the same as before.
+func TestASenderThatEmbedsOneIsTheSame(t *testing.T) {
+	type own struct{ delivery.HTTP }
+	play(t, weir.Policy{}, func(s *site) {
+		was := s.w.Sender
+		s.w.Sender = func(upstream string) delivery.Sender {
+			if h, ok := was(upstream).(*delivery.HTTP); ok {
+				return &own{*h}
+			}
+			return nil
+		}
+	}, func(s *site) {
+		d := s.accept(message("x"))
+		s.sleep(time.Second)
+		s.is(d.ID, delivery.Completed, 1)
+	})
+}
