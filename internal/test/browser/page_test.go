@@ -109,7 +109,7 @@ func TestAnOutageIsSeenAndABreakerWorked(t *testing.T) {
 	run(t, tab, state("open"), chromedp.Focus(chromedp.CSS(api+" .row")), chromedp.KeyEvent(kb.Enter),
 		chromedp.WaitVisible(chromedp.CSS(api+" .inner")))
 	// What is open stays open, and what has the focus keeps it, when the page is renewed.
-	get[string](t, tab, `document.querySelector("#u-api .inner").firstElementChild.dataset.old = "yes"`)
+	run(t, tab, chromedp.Poll[chromedp.Void](`(e => e && (e.dataset.old = "yes"))(document.querySelector("#u-api .inner")?.firstElementChild)`)) // which comes a moment later
 	run(t, tab, chromedp.Poll[chromedp.Void](`!document.querySelector("#u-api .inner").firstElementChild.dataset.old && document.activeElement.matches("#u-api .row")`))
 	run(t, tab, chromedp.WaitReady(chromedp.CSS(button("close"))), chromedp.Focus(chromedp.CSS(button("close"))), chromedp.KeyEvent(kb.Enter), chromedp.WaitVisible(chromedp.CSS("input[name=reason]")))
 	run(t, tab, chromedp.Poll[chromedp.Void](`document.activeElement.name === "reason"`), chromedp.KeyEvent("it is a drill"), chromedp.KeyEvent(kb.Enter), chromedp.WaitReady(chromedp.CSS(api)),
