@@ -126,13 +126,19 @@ func (f *flight) waitsWith(s Sender) {
 	f.sender = s
 }
 
-// goes reports whether it may still be sent, and by the Sender that it has waited with.
+// goes reports whether it may still be sent, and by the Sender that it has waited with. Where that was replaced others are tried a moment
+// later: a Sender that always differs must not have the queue read without a pause.
 func (f *flight) goes() bool {
 	now := f.p.w.Sender(f.p.upstream)
 	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.going = !f.left && !differs(f.sender, now)
-	return f.going
+	moved := differs(f.sender, now)
+	f.going = !f.left && !moved
+	going := f.going
+	f.mu.Unlock()
+	if moved {
+		f.p.holds(shortestHold)
+	}
+	return going
 }
 
 func (f *flight) run(ctx context.Context) {

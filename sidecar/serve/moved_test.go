@@ -3,6 +3,7 @@ package serve
 import (
 	"net/http/httptest"
 	"os"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -29,7 +30,7 @@ func TestWhatWaitsHearsOfAReload(t *testing.T) {
 	_, after, _ = strings.Cut(after, "\n")
 	put(t, old.file, before+"    url: "+up.URL+"\n"+strings.Replace(after, limits, "", 1))
 	old.run.Reload()
-	for end := time.Now().Add(20 * time.Second); len(moved.letters()) == 0; time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(20 * time.Second); len(moved.letters()) == 0; runtime.Gosched() {
 		if time.Now().After(end) {
 			t.Fatal("it still waits for the limit that there was")
 		}
