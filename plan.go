@@ -133,7 +133,7 @@ func (v *live) plan(c *Call) *plan {
 }
 
 // Assign gives a call its operation: the one that it names, or else the first declared one that
-// matches, or else the one of all others.
+// matches, or else the one of all others. Where calls have names, an operation that says neither methods nor path is only the one of its name.
 func (u *Upstream) Assign(c *Call, matches func(*Operation) bool) *Operation {
 	v := u.live.Load()
 	if v.policy.Undeclared && c.Operation != "" && v.plans[c.Operation] == nil {
@@ -141,7 +141,7 @@ func (u *Upstream) Assign(c *Call, matches func(*Operation) bool) *Operation {
 	}
 	o := v.other.op
 	for i := range v.policy.Operations {
-		if p := &v.policy.Operations[i]; p.Name == c.Operation || c.Operation == "" && matches(p) {
+		if p := &v.policy.Operations[i]; p.Name == c.Operation || c.Operation == "" && (c.API == "" || p.Path != "" || len(p.Methods) > 0) && matches(p) {
 			o = p
 			break
 		}

@@ -39,6 +39,13 @@ type place struct {
 	unsaid   bool // it is the route of an upstream that says none
 }
 
+// An owned is an operation that says something in place of its route, and where that stands.
+type owned struct {
+	proxy.Own
+	upstream string
+	at       *node
+}
+
 // checkRoutes complains of routes that are there twice.
 func (d *decoder) checkRoutes(places []place) {
 	type route struct{ host, path string }

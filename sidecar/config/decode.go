@@ -56,6 +56,14 @@ func one[T, V any](name string, f form[V], at func(*T) *V, missing, meaning stri
 	}}
 }
 
+// said is a value that may be left out, which is another thing than any that can be said.
+func said[V any](f form[V]) form[*V] {
+	return form[*V]{f.words, func(d *decoder, n *node) (*V, bool) {
+		v, ok := f.read(d, n)
+		return &v, ok
+	}}
+}
+
 // object reads a mapping, field by field.
 func object[T any](d *decoder, n *node, fields []field[T], v *T) bool {
 	before := len(d.Errs)

@@ -2,6 +2,7 @@ package config
 
 import (
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -76,24 +77,22 @@ func deliverySchedule(s string) (string, string, string) {
 	return s, "", ""
 }
 
-// checkDeliveries complains of routes that deliver what could not be stored or sent.
+// checkDeliveries complains of routes and operations that deliver what could not be stored or sent.
 func (d *decoder) checkDeliveries(root *node, f *document) {
 	d.checkCallbacks(root, f)
 	d.checkRequests(root, f)
 	for _, p := range f.places {
-		d.checkKept(f, p)
-		at := p.at.Get("deliver")
-		if p.Deliver == proxy.DeliverNever || at == nil {
-			continue
+		if p.Deliver != proxy.DeliverNever {
+			d.checkLater(f, p.upstream, p.at.Get("deliver"))
 		}
-		switch {
-		case f.Deliveries == nil:
-			d.Bad(at, "write deliveries: {file: deliveries.db}", "there is nowhere to keep what is delivered later")
-		case f.isLLM(p.upstream):
-			d.Bad(at, "", "requests of an upstream with llm cannot be delivered later yet")
-		case f.unsigned(p.upstream):
-			d.Bad(at, "write aws: {service: sqs, region: eu-west-1}", "the signature of the client is not kept, so it must be said here what is signed for when the request is sent")
+		d.checkKept(f, p.upstream, p.at, p.Keep, slices.ContainsFunc(f.owned, func(o owned) bool { return o.upstream == p.upstream && o.Over(p.Route).Keep.On }))
+	}
+	for _, o := range f.owned {
+		own := o.Over(proxy.Route{})
+		if own.Deliver != proxy.DeliverNever {
+			d.checkLater(f, o.upstream, o.at.Get("deliver"))
 		}
+		d.checkKept(f, o.upstream, o.at, own.Keep, slices.ContainsFunc(f.places, func(p place) bool { return o.upstream == p.upstream && o.Over(p.Route).Keep.On }))
 	}
 	for i := range f.Upstreams {
 		u := &f.Upstreams[i]
@@ -102,6 +101,19 @@ func (d *decoder) checkDeliveries(root *node, f *document) {
 				d.Bad(root.Get("upstreams").Get(u.Name).Get("deliver_headers"), "", "%s holds credentials, which are not stored", name)
 			}
 		}
+	}
+}
+
+// checkLater complains of a deliver that cannot be had.
+func (d *decoder) checkLater(f *document, upstream string, at *node) {
+	switch {
+	case at == nil:
+	case f.Deliveries == nil:
+		d.Bad(at, "write deliveries: {file: deliveries.db}", "there is nowhere to keep what is delivered later")
+	case f.isLLM(upstream):
+		d.Bad(at, "", "requests of an upstream with llm cannot be delivered later yet")
+	case f.unsigned(upstream):
+		d.Bad(at, "write aws: {service: sqs, region: eu-west-1}", "the signature of the client is not kept, so it must be said here what is signed for when the request is sent")
 	}
 }
 
@@ -116,16 +128,17 @@ func (f *document) unsigned(upstream string) bool {
 	return ok && (a.Service == "" || a.Region == "")
 }
 
-// checkKept complains of routes that keep answers where there is no place for them.
-func (d *decoder) checkKept(f *document, p place) {
-	at := p.at.Get("idempotency")
+// checkKept complains of a route or operation that keeps answers where there is no place for them, or says how where nothing
+// keeps any. applies is whether what it says holds of others that do.
+func (d *decoder) checkKept(f *document, upstream string, of *node, keep proxy.Keep, applies bool) {
+	at := of.Get("idempotency")
 	switch {
-	case !p.Keep.On && (p.Keep.Waits || p.Keep.Failed):
-		d.Bad(p.at, "add idempotency: keep", "no answers are kept of which idempotency_busy or idempotency_failed could say anything")
-	case !p.Keep.On || at == nil:
+	case !keep.On && (keep.Waits || keep.Failed) && !applies:
+		d.Bad(of, "add idempotency: keep", "no answers are kept of which idempotency_busy or idempotency_failed could say anything")
+	case !keep.On || at == nil:
 	case f.Deliveries == nil:
 		d.Bad(at, "write deliveries: {file: deliveries.db}", "there is nowhere to keep answers")
-	case f.isLLM(p.upstream):
+	case f.isLLM(upstream):
 		d.Bad(at, "", "answers of an upstream with llm are not kept by keys yet; it has a cache")
 	}
 }

@@ -46,6 +46,14 @@ func TestMistakesInDeliveries(t *testing.T) {
 		"tokens: {app: {env: A}}\ndeliveries: {file: d.db, requests: {queue: 'https://sqs.test/1/w'}}\nupstreams: {a: {url: 'http://a.test'}}":            "deliveries.requests: has no owner",
 		"tokens: {app: {env: A}}\ndeliveries: {file: d.db, requests: {queue: 'https://sqs.test/1/w', owner: ap}}\nupstreams: {a: {url: 'http://a.test'}}": `deliveries.requests.owner: there is no caller "ap"`,
 		"deliveries: {postgres: {url: 'postgres://weir@db/weir'}, max_body: 1MiB}\nupstreams: {a: {url: 'http://a.test'}}":                                "deliveries.max_body: there is nowhere to keep bodies above 256KiB; add bodies: s3://BUCKET/PREFIX, or a folder",
+		"upstreams: {a: {url: 'http://a.test', operations: {o: {path: /o, deliver: true}}}}":                                                              "upstreams.a.operations.o.deliver: there is nowhere to keep what is delivered later; write deliveries: {file: deliveries.db}",
+		"upstreams: {a: {url: 'http://a.test', operations: {o: {idempotency: keep}}}}":                                                                    "upstreams.a.operations.o.idempotency: there is nowhere to keep answers; write deliveries: {file: deliveries.db}",
+		"deliveries: {file: d.db}\nupstreams: {a: {url: 'http://a.test', operations: {o: {idempotency_failed: keep}}}}":                                   "upstreams.a.operations.o: no answers are kept of which",
+		"deliveries: {file: d.db}\nupstreams: {a: {url: 'http://a.test', llm: {}, operations: {o: {deliver: always}}}}":                                   "with llm cannot be delivered later yet",
+		"deliveries: {file: d.db}\nupstreams: {a: {url: 'h2c://a.test', grpc: true, operations: {o: {deliver: always}}}}":                                 "calls of gRPC are not delivered later",
+		"deliveries: {file: d.db}\nupstreams: {a: {url: 'http://a.test', routes: [{path: /, websocket: true}], operations: {o: {deliver: always}}}}":      "a connection cannot be made later",
+		"deliveries: {file: d.db}\nupstreams: {a: {url: 'https://sns.eu-central-1.amazonaws.com', aws: {}, operations: {Publish: {deliver: true}}}}":      "it must be said here what is signed for",
+		"deliveries: {file: d.db}\nupstreams: {a: {url: 'http://a.test', operations: {o: {deliver: maybe}}}}":                                             "want true, always or false",
 	} {
 		_, err := Parse("weir.yaml", []byte(text), nil)
 		if err == nil || !strings.Contains(err.Error(), want) {
@@ -53,6 +61,20 @@ func TestMistakesInDeliveries(t *testing.T) {
 		}
 		if err != nil && strings.Contains(err.Error(), "hunter2") {
 			t.Errorf("%s\nthe password is repeated: %v", text, err)
+		}
+	}
+	for _, good := range []string{
+		"routes: [{path: /, idempotency: keep}], operations: {o: {path: /o, idempotency_busy: wait}}",
+		"routes: [{path: /, idempotency_busy: wait}], operations: {o: {path: /o, idempotency: keep}}",
+	} {
+		if _, err := Parse("weir.yaml", []byte("deliveries: {file: d.db}\nupstreams: {a: {url: 'http://a.test', "+good+"}}"), nil); err != nil {
+			t.Errorf("%s: %v", good, err)
+		}
+	}
+	for says, want := range map[string]string{"deliver: true": byPriority, "deliver: false": "", "idempotency: keep": ""} { // direct calls go first
+		f, err := Parse("weir.yaml", []byte("deliveries: {file: d.db}\nupstreams: {a: {url: 'http://a.test', operations: {o: {path: /o, "+says+"}}}}"), nil)
+		if err != nil || f.Upstreams[0].Policy.Fair.By != want {
+			t.Errorf("an operation says %s: turns by %q, %v, want %q", says, f.Upstreams[0].Policy.Fair.By, err, want)
 		}
 	}
 	f, err := Parse("dir/weir.yaml", []byte("deliveries: {file: d.db}\nupstreams: {a: {url: 'http://a.test', deliver_schedule: messaging, routes: [{path: /, deliver: always}]}}"), nil)

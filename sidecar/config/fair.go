@@ -45,10 +45,15 @@ func (f *document) settleLater() {
 	}
 }
 
-// delivers reports whether deliveries go to an upstream: by a route, as callbacks, or out of a queue, whose requests may be for any.
+// delivers reports whether deliveries go to an upstream: by a route or operation, as callbacks, or out of a queue, whose requests may be for any.
 func (f *document) delivers(u *Upstream) bool {
 	if f.Deliveries.Requests != nil || slices.ContainsFunc(u.Routes, func(r proxy.Route) bool { return r.Deliver != proxy.DeliverNever }) {
 		return true
+	}
+	for _, o := range u.Own {
+		if o.Over(proxy.Route{}).Deliver != proxy.DeliverNever {
+			return true
+		}
 	}
 	for _, c := range f.Deliveries.Callbacks {
 		if c.Upstream == u.Name {

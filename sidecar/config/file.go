@@ -22,6 +22,7 @@ type document struct {
 	File
 	adminOpen bool
 	places    []place // of all routes
+	owned     []owned // of all upstreams
 	learns    []bool  // of each upstream: see site
 }
 

@@ -291,6 +291,7 @@ upstreams:
   b:
     url: http://h
     credentials: {Authorization: TOPIC}
+    operations: {o: {path: /o, deliver: always, idempotency: keep, idempotency_busy: wait, idempotency_failed: keep}}
     routes: [{path: /b/, idempotency: keep, idempotency_busy: wait, idempotency_failed: keep}]
     budget: {all: 100/min, share: 10%, floor: 1/s, window: 10s}
   c:

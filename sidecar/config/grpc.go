@@ -28,5 +28,8 @@ func (d *decoder) settleGRPC(n *node, u *site) {
 			d.Bad(u.routes[i], "remove deliver and idempotency", "calls of gRPC are not delivered later, nor are their answers kept")
 		}
 	}
+	for _, o := range u.owned {
+		d.Bad(o.at, "remove deliver and idempotency", "calls of gRPC are not delivered later, nor are their answers kept")
+	}
 	u.HTTP2, u.Dialect = true, grpcdialect.Dialect{}
 }

@@ -10,23 +10,29 @@ import (
 	"github.com/seed1158cd35/weir/limit"
 	"github.com/seed1158cd35/weir/limit/adaptive"
 	"github.com/seed1158cd35/weir/limit/bucket"
+	"github.com/seed1158cd35/weir/sidecar/proxy"
 )
 
 // A class is an operation while it is read.
 type class struct {
 	weir.Operation
 	retries *node // of the upstream
+	own     proxy.Own
 }
 
 var operationFields = []field[class]{
 	one("methods", listOf(method), func(o *class) *[]string { return &o.Methods }, "any", "HTTP methods, in capitals."),
-	one("path", rawPath, func(o *class) *string { return &o.Path }, "any", "A prefix of the path as it is sent on, with that of `url` before it, letter by letter."),
+	one("path", rawPath, func(o *class) *string { return &o.Path }, "any", "A prefix of the path as it is sent on, with that of `url` before it, letter by letter. Where requests have names of their own (`aws`, `llm`, `grpc`), an operation without methods and path is the one of its name; `/` is for all."),
 	one("safe", safety, func(o *class) *weir.Safety { return &o.Safe }, "by-method",
 		"Whether a call may be repeated even if it may have been done. `by-method`: GET, HEAD, OPTIONS, TRACE, PUT and DELETE may, and whatever has an `Idempotency-Key`."),
 	one("priority", priority, func(o *class) *limit.Priority { return &o.Priority }, "normal",
 		"How calls of the operation go of those that wait that do not say `high` or `low` themselves."),
 	{"retry", "as that of the upstream", "that of the upstream", "What is different for this operation; what it does not say is as the upstream has it.", readOwnRetry},
 	{"concurrency", "as that of the upstream", "that of the upstream", "A bound of its own for this operation, or none.", readOwnConcurrency},
+	one("deliver", said(delivers), func(o *class) **proxy.Deliver { return &o.own.Deliver }, "as the route", "As that of a [route](#upstreamsnameroutes), for requests of this operation by whatever route they come: with `false` they are never delivered later."),
+	one("idempotency", said(keepsAnswers), func(o *class) **bool { return &o.own.Keeps }, "as the route", "As that of a route."),
+	one("idempotency_busy", said(whileBusy), func(o *class) **bool { return &o.own.Waits }, "as the route", "As that of a route."),
+	one("idempotency_failed", said(keepsAnswers), func(o *class) **bool { return &o.own.Failed }, "as the route", "As that of a route."),
 }
 
 var (
@@ -48,9 +54,13 @@ func readOperations(d *decoder, n *node, u *site) {
 		if isOff(e.Value) {
 			continue
 		}
-		o := class{weir.Operation{Name: e.Name}, u.retries}
+		o := class{Operation: weir.Operation{Name: e.Name}, retries: u.retries}
 		object(d, e.Value, operationFields, &o)
 		u.Policy.Operations = append(u.Policy.Operations, o.Operation)
+		if o.own != (proxy.Own{}) {
+			put(&u.Own, e.Name, o.own)
+			u.owned = append(u.owned, owned{o.own, u.Name, e.Value})
+		}
 	}
 }
 

@@ -19,16 +19,22 @@ var routeFields = []field[proxy.Route]{
 	one("strip", boolean, func(r *proxy.Route) *bool { return &r.Strip }, "false", "Takes `path` off before the request is sent on."),
 	one("stream", boolean, func(r *proxy.Route) *bool { return &r.Stream }, "false", "Bodies of requests are streams here: they may be silent, and as slow as they like. Those of gRPC may be anyhow."),
 	one("websocket", boolean, func(r *proxy.Route) *bool { return &r.WebSocket }, "false", "Requests that ask for a WebSocket get a connection whose messages are limited, too; see docs/websockets.md. Without it such a connection is passed through."),
-	one("deliver", choice("true, always or false", map[string]proxy.Deliver{"true": proxy.DeliverAsked, "always": proxy.DeliverAlways, "false": proxy.DeliverNever}),
-		func(r *proxy.Route) *proxy.Deliver { return &r.Deliver }, "false",
+	one("deliver", delivers, func(r *proxy.Route) *proxy.Deliver { return &r.Deliver }, "false",
 		"With `true`, a request with `Prefer: respond-async` is stored, answered with 202 and delivered later; with `always`, every request is. It needs `deliveries`; see docs/deliveries.md."),
-	one("idempotency", choice("keep or off", map[string]bool{"keep": true, "off": false}), func(r *proxy.Route) *bool { return &r.Keep.On }, "off",
+	one("idempotency", keepsAnswers, func(r *proxy.Route) *bool { return &r.Keep.On }, "off",
 		"With `keep`, the first answer to a call with an `Idempotency-Key` is kept and given again. It needs `deliveries`; see docs/deliveries.md."),
-	one("idempotency_busy", choice("refuse or wait", map[string]bool{"wait": true, "refuse": false}), func(r *proxy.Route) *bool { return &r.Keep.Waits }, "refuse",
+	one("idempotency_busy", whileBusy, func(r *proxy.Route) *bool { return &r.Keep.Waits }, "refuse",
 		"What becomes of a second call while the first one under its key is under way: 409, or it waits for the answer, for the upstream's `max_wait` at most."),
-	one("idempotency_failed", choice("keep or off", map[string]bool{"keep": true, "off": false}), func(r *proxy.Route) *bool { return &r.Keep.Failed }, "off",
+	one("idempotency_failed", keepsAnswers, func(r *proxy.Route) *bool { return &r.Keep.Failed }, "off",
 		"With `keep`, answers of 500 and above are kept, too. Without it the next call under the key is made, and told that nobody knows whether the first was."),
 }
+
+// What a route may say of its requests, and an operation of its own.
+var (
+	delivers     = choice("true, always or false", map[string]proxy.Deliver{"true": proxy.DeliverAsked, "always": proxy.DeliverAlways, "false": proxy.DeliverNever})
+	keepsAnswers = choice("keep or off", map[string]bool{"keep": true, "off": false})
+	whileBusy    = choice("refuse or wait", map[string]bool{"wait": true, "refuse": false})
+)
 
 func readRoutes(d *decoder, n *node, u *site) {
 	if n.Kind != doc.List {

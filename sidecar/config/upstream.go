@@ -21,6 +21,7 @@ type site struct {
 	off     bool              // its limits are turned off
 	retries *node             // of the upstream, for operations to build on
 	routes  []*node           // where Routes stand; none if the file says no routes
+	owned   []owned           // operations that say something of their own
 	sends   map[string]string // headers that weir adds, and the variables with their values
 	aws     *AWS              // nil unless it is a service of AWS
 	jobs    *Jobs             // nil unless its jobs are bounded
@@ -130,6 +131,7 @@ func readUpstreams(d *decoder, n *node, f *document) {
 		if u.sends != nil {
 			put(&f.Sends, u.Name, u.sends)
 		}
+		f.owned = append(f.owned, u.owned...)
 		for i, r := range u.Routes {
 			f.places = append(f.places, u.place(i, r, e.Key))
 		}

@@ -94,7 +94,7 @@ func (d *decoder) checkSocketRoute(at *node, u *site, i int) {
 		what = "aws: requests are signed, and messages are not"
 	case u.GRPC, u.HTTP2:
 		what = "HTTP/2: a connection begins with HTTP/1.1"
-	case r.Deliver != 0 || r.Keep.On:
+	case r.Deliver != 0 || r.Keep.On || u.Own != nil:
 		what = "deliver and idempotency: a connection cannot be made later, nor be kept"
 	default:
 		return

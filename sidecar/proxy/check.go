@@ -3,7 +3,10 @@ package proxy
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
+
+	"github.com/seed1158cd35/weir"
 )
 
 // Check says everything that is wrong with upstreams, each by itself and all of
@@ -25,6 +28,11 @@ func Check(upstreams []Upstream) error {
 		}
 		if err := u.Policy.Validate(); err != nil {
 			bad("%w", err)
+		}
+		for name := range u.Own {
+			if !slices.ContainsFunc(u.Policy.Operations, func(o weir.Operation) bool { return o.Name == name }) {
+				bad("operation %q: is not declared", name)
+			}
 		}
 		for _, r := range u.routes() {
 			if r.Path != "" && r.Path[0] != '/' {

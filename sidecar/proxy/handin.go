@@ -10,7 +10,7 @@ import (
 )
 
 // HandIn stores a request that came in at no listener, for a caller by its name, and answers it as such a caller is answered. Who let
-// it in has seen whose it is. Its route must deliver. There is always an answer: 503 if the request's context ended before there was
+// it in has seen whose it is. Its route, or its operation, must deliver. There is always an answer: 503 if the request's context ended before there was
 // another one.
 func (p *Proxy) HandIn(w http.ResponseWriter, r *http.Request, caller string) {
 	a := &replied{ResponseWriter: w}
@@ -41,7 +41,7 @@ func (p *Proxy) handIn(w http.ResponseWriter, r *http.Request, caller string) {
 	t := p.table.Load()
 	id := correlationOf(r)
 	w.Header()[httpx.CorrelationHeader] = []string{id}
-	trip, f := t.handedIn(r, guest{Name: caller})
+	trip, f := t.handedIn(w, r, id, guest{Name: caller})
 	if f != nil {
 		if to := p.later.Load(); to != nil {
 			(*to).Refused(NotAccepted{Why: notRouted, Correlation: id, Field: "path", Err: f})
@@ -49,7 +49,6 @@ func (p *Proxy) handIn(w http.ResponseWriter, r *http.Request, caller string) {
 		f.Write(w)
 		return
 	}
-	trip.id = id
 	done, ok := trip.charge(w, r.WithContext(trip.in(r.Context())))
 	if !ok {
 		return
@@ -59,18 +58,19 @@ func (p *Proxy) handIn(w http.ResponseWriter, r *http.Request, caller string) {
 }
 
 // handedIn is the way of a request that is handed in, or why it has none.
-func (t *table) handedIn(r *http.Request, who guest) (*trip, *refuse.Facts) {
+func (t *table) handedIn(w http.ResponseWriter, r *http.Request, id string, who guest) (*trip, *refuse.Facts) {
 	if _, f := t.problem(r); f != nil {
 		return nil, f
 	}
 	to, path, by, _, f := t.way(r, who)
-	if f == nil && by.Deliver == DeliverNever {
-		f = &refuse.Facts{Status: http.StatusBadRequest, Code: refuse.ValidationError, Final: true, Message: "this route delivers nothing later; write deliver: true"}
-	}
 	if f != nil {
 		return nil, f
 	}
-	return &trip{to: to, path: path, route: *by, stream: by.Stream, who: who, table: t, counts: true}, nil
+	trip := &trip{to: to, path: path, route: *by, stream: by.Stream, id: id, who: who, table: t, counts: true}
+	if f = trip.ownRoute(w, r); f == nil && trip.route.Deliver == DeliverNever {
+		f = &refuse.Facts{Status: http.StatusBadRequest, Code: refuse.ValidationError, Final: true, Message: "this route, or operation, delivers nothing later; write deliver: true"}
+	}
+	return trip, f
 }
 
 // Unread tells of what was handed in and is no request.

@@ -115,7 +115,12 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	defer t.access.leave(r, who)
 	trip := &trip{to: to, path: path, route: *by, stream: by.Stream, id: id, who: who, table: t, counts: true}
-	if by.later(r) {
+	if f := trip.ownRoute(w, r); f != nil {
+		respond(w, r.WithContext(trip.in(r.Context())), f)
+		return
+	}
+	if trip.route.later(r) {
+		r = trip.paced(w, r)
 		done, ok := trip.charge(w, r.WithContext(trip.in(r.Context())))
 		if !ok {
 			return
@@ -124,11 +129,11 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		p.deliver(w, r, trip)
 		return
 	}
-	if by.Deliver != DeliverNever {
+	if trip.route.Deliver != DeliverNever {
 		unsaid(r.Header)
 	}
-	if by.keyed(r) {
-		p.once(w, r, trip, by.Keep)
+	if trip.route.keyed(r) {
+		p.once(w, trip.paced(w, r), trip, trip.route.Keep)
 		return
 	}
 	p.send(w, r, trip)

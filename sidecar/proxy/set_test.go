@@ -179,6 +179,7 @@ func TestBadSetChangesNothingAndSaysWhy(t *testing.T) {
 		"another scheme":  {[]Upstream{change(func(u *Upstream) { u.URL = &url.URL{Scheme: "ftp", Host: "a"} })}, "ftp"},
 		"no name":         {[]Upstream{change(func(u *Upstream) { u.Name = "" })}, "name"},
 		"one name twice":  {[]Upstream{better, change(func(u *Upstream) { u.Routes = nil })}, "name"},
+		"no operation":    {[]Upstream{change(func(u *Upstream) { u.Own = map[string]Own{"o": {}} })}, `operation "o": is not declared`},
 		"routes clash":    {[]Upstream{better, change(func(u *Upstream) { u.Name = "b" })}, `route "": leads to upstream "up" already`},
 		"routes clash /":  {[]Upstream{change(func(u *Upstream) { u.Routes = []Route{{Path: "/a"}, {Path: "/a/", Strip: true}} })}, `route "/a/"`},
 		"hosts clash":     {[]Upstream{change(func(u *Upstream) { u.Routes = []Route{{Host: "a"}, {Host: "A"}} })}, `route "A"`},

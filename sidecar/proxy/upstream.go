@@ -64,6 +64,8 @@ type Upstream struct {
 
 	Sockets *websocket.Config // of the connections of routes with WebSocket; nil if there are none
 
+	Own map[string]Own // by the names of operations; nil if none says anything in place of its route
+
 	Closed      bool // requests that are of no declared operation are refused
 	Credentials bool // weir adds credentials of its own to requests, here or in another upstream that answers in its place
 	Identifies  bool // the dialect refuses callers that it does not know

@@ -1,0 +1,121 @@
+package serve
+
+import (
+	"bufio"
+	"io"
+	"net/http"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/seed1158cd35/weir/delivery"
+	"github.com/seed1158cd35/weir/internal/test/memnet"
+)
+
+// What an operation says of deliveries and first answers holds in place of its route, for its requests alone.
+func TestAnOperationDeliversAndKeepsByItself(t *testing.T) {
+	const operations = `    max_pause: 1ms
+    operations:
+      orders: {path: /orders, methods: [POST], deliver: true, idempotency: keep}
+      events: {path: /events, deliver: always}
+      refunds: {path: /refunds, deliver: false, idempotency: off}
+`
+	for _, route := range []struct {
+		says         string
+		other, keeps bool // what becomes of requests that are of no operation
+	}{
+		{"false", false, false},
+		{"true, idempotency: keep", true, true},
+	} {
+		t.Run(route.says, func(t *testing.T) {
+			m := newMailbox(t, route.says, operations, "")
+			for _, tt := range []struct {
+				path string
+				asks bool
+				is   bool // a delivery
+			}{
+				{"/box/orders/1", true, true},
+				{"/box/orders/2", false, false},
+				{"/box/events/1", false, true},
+				{"/box/refunds/1", true, false},
+				{"/box/other", true, route.other},
+				{"/box/other", false, false},
+			} {
+				var headers []string
+				if tt.asks {
+					headers = append(headers, async)
+				}
+				resp, r, text := m.post(tt.path, "x", headers...)
+				if is := resp.StatusCode == 202; is != tt.is {
+					t.Errorf("%s: answered %d %s, want a delivery: %v", tt.path, resp.StatusCode, text, tt.is)
+				} else if is {
+					m.becomes(r.ID, delivery.Completed)
+				}
+			}
+			for path, keeps := range map[string]bool{"/box/orders/1": true, "/box/refunds/1": false, "/box/other": route.keeps} {
+				m.post(path, "x", "Idempotency-Key: k"+path[5:8])
+				if resp, _, _ := m.post(path, "x", "Idempotency-Key: k"+path[5:8]); (resp.Header.Get("Idempotency-Replayed") != "") != keeps {
+					t.Errorf("%s: the second answer is %v, want the first one given again: %v", path, resp.Header, keeps)
+				}
+			}
+		})
+	}
+}
+
+// Where the operation stands in a form, weir reads that to know whether it is delivered; what passes has all of its body.
+func TestAnOperationInAFormDelivers(t *testing.T) {
+	withAWS(t)
+	m := newMailbox(t, "false", "    aws: {service: sns, region: eu-west-1}\n    operations: {Publish: {deliver: always}}\n", "")
+	for _, tt := range []struct {
+		form string
+		want int
+	}{{"Action=ListTopics", 200}, {"Action=Publish&Message=m", 202}, {"Action=DeleteTopic", 200}} {
+		resp, r, text := m.post("/box/", tt.form, "Content-Type: application/x-www-form-urlencoded")
+		if resp.StatusCode != tt.want {
+			t.Errorf("%s: %d %s, want %d", tt.form, resp.StatusCode, text, tt.want)
+		}
+		if r.ID != "" {
+			m.becomes(r.ID, delivery.Completed)
+		}
+		m.mu.Lock()
+		if got := m.bodies[len(m.bodies)-1]; got != tt.form {
+			t.Errorf("the upstream got %q, want %q", got, tt.form)
+		}
+		m.mu.Unlock()
+	}
+}
+
+// A body that weir reads before it sends anything is waited for no longer than one that it sends on: its caller holds memory.
+func TestABodyThatStandsStillIsNotWaitedFor(t *testing.T) {
+	withAWS(t)
+	for name, tt := range map[string]struct {
+		upstream string
+		status   int // AWS has 400 for it
+	}{
+		"to be stored":                {"routes: [{path: /up/, deliver: always}]", http.StatusRequestTimeout},
+		"its answer is to be kept":    {"routes: [{path: /up/, idempotency: keep}]", http.StatusRequestTimeout},
+		"its operation is to be told": {"aws: {service: sns, region: eu-west-1}, operations: {Publish: {deliver: always}}", http.StatusBadRequest},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				n := memnet.New()
+				defer n.Close()
+				up := n.Serve("api.test", http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("it was sent") }))
+				stop := serveInside(t, n, "deliveries: {file: d.db}\nupstreams: {up: {url: \""+up+"\", "+tt.upstream+"}}\n")
+				defer stop()
+				begin := time.Now()
+				c, err := n.Dial(t.Context(), "tcp", "localhost:80")
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer c.Close()
+				_, _ = io.WriteString(c, "POST /up/ HTTP/1.1\r\nHost: localhost\r\nIdempotency-Key: k\r\nContent-Type: application/x-www-form-urlencoded\r\nContent-Length: 100\r\n\r\nAction=")
+				_ = c.SetDeadline(begin.Add(time.Hour))
+				resp, err := http.ReadResponse(bufio.NewReader(c), nil)
+				if took := time.Since(begin); err != nil || resp.StatusCode != tt.status || took > time.Minute+time.Second {
+					t.Errorf("after %v: %v, %v; want %d within a minute", took, resp, err, tt.status)
+				}
+			})
+		})
+	}
+}
