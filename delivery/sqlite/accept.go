@@ -55,20 +55,27 @@ type acceptance struct {
 	print  []byte
 	is     delivery.Delivery // that was stored, or was there
 	fresh  bool
+
+	now, due, place int64 // of its rows
+	shape           shape
 }
 
 func (a *acceptance) do(c *change) error {
+	if c.w.batch.has(a) {
+		if err := c.w.write(); err != nil {
+			return err
+		}
+	}
 	if found, err := a.known(c); found || err != nil {
 		return err
 	}
 	if a.late != nil {
 		return a.late
 	}
-	place, err := a.place(c)
-	if err != nil {
+	if err := a.places(c); err != nil {
 		return err
 	}
-	return a.insert(c, place)
+	return a.insert(c)
 }
 
 // known finds the delivery that was accepted under the same key, or the same ID.
@@ -99,12 +106,12 @@ func (a *acceptance) known(c *change) (bool, error) {
 	return true, err
 }
 
-// place is that in the line of the order key; 0 if there is no key, 1 for the first.
-func (a *acceptance) place(c *change) (place int64, err error) {
-	if a.r.OrderKey == "" {
-		return 0, nil
+// places finds its place in the line of the order key: 1 for the first; it stays 0 if there is no key.
+func (a *acceptance) places(c *change) (err error) {
+	if a.r.OrderKey != "" {
+		a.place, err = c.lastPlace(a.r.Upstream, a.r.Tenant, a.r.OrderKey)
 	}
-	return c.lastPlace(a.r.Upstream, a.r.Tenant, a.r.OrderKey)
+	return err
 }
 
 // lastPlace is the one after all that live under an order key; 1 if none does.
@@ -115,44 +122,28 @@ func (c *change) lastPlace(upstream, tenant, key string) (place int64, err error
 	return place, err
 }
 
-func (a *acceptance) insert(c *change, place int64) error {
-	now := a.s.wall()
-	due := max(now, stored.Milli(a.r.NotBefore))
-	d := delivery.Delivery{Request: *a.r, Status: delivery.Queued, Due: stored.At(due), Series: 1, Accepted: stored.At(now), Changed: stored.At(now)}
-	if place > 1 {
-		d.Status = delivery.Created
+// insert has the rows written, with those of others.
+func (a *acceptance) insert(c *change) error {
+	a.now = a.s.wall()
+	a.due = max(a.now, stored.Milli(a.r.NotBefore))
+	a.is = delivery.Delivery{Request: *a.r, Status: delivery.Queued, Due: stored.At(a.due), Series: 1, Accepted: stored.At(a.now), Changed: stored.At(a.now)}
+	if a.place > 1 {
+		a.is.Status = delivery.Created
 	}
-	worker, lease, began := a.begin(&d, now)
-	seq, err := c.insert(`INSERT INTO delivery(id, tenant, holder, upstream, status, due, not_before, order_key, place, idem_key, fingerprint, correlation, accepted, changed, expires, stops, token_ends,
-			attempts, starts, fence, worker, lease, began, callback, tells, told)
-		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-		d.ID, d.Tenant, d.Owner, d.Upstream, string(d.Status), due, stored.Milli(d.NotBefore), orNull(d.OrderKey), place, orNull(d.Key), a.print, d.Correlation, now, now, instant(d.Expires), d.OrderKey != "" && d.Stop, instant(d.TokenEnds),
-		d.Attempts, d.Starts, d.Fence, worker, lease, began, d.Callback, d.Tells, told(&d.Request))
-	if d.Seq = seq; err == nil {
-		body := d.Body
-		if body == nil {
-			body = []byte{}
-		}
-		err = c.w.exec("INSERT INTO request(seq, method, path, query, header, body, large) VALUES (?, ?, ?, ?, ?, ?, ?)", d.Seq, d.Method, d.Path, d.Query, a.header, body, d.Large.String())
-	}
-	if err == nil {
-		c.moved(d.Upstream, "", d.Status)
-		if d.Status == delivery.Processing {
-			c.w.holds(&d, now)
-		}
-		a.is, a.fresh = d, true
-	}
-	return err
+	a.begin()
+	a.fresh, a.shape = true, shapeOf(a)
+	c.moved(a.r.Upstream, "", a.is.Status)
+	return c.w.put(a)
 }
 
-// begin makes the first claim of a delivery, if it is asked for and may be sent now. Its values are those of the row's columns worker, lease and began.
-func (a *acceptance) begin(d *delivery.Delivery, now int64) (worker string, lease, began any) {
-	if a.begins == nil || !d.MayGo(stored.At(now)) {
-		return "", nil, nil
+// begin makes the first claim of a delivery, if it is asked for and may be sent now.
+func (a *acceptance) begin() {
+	d := &a.is
+	if a.begins == nil || !d.MayGo(stored.At(a.now)) {
+		return
 	}
 	until := a.s.steady() + a.begins.Lease.Milliseconds()
 	d.Status, d.Fence, d.Attempts, d.Starts, d.Lease = delivery.Processing, 1, 1, 1, stored.At(until)
-	return a.begins.Owner, until, now
 }
 
 // told is the series of which somebody has been told; NULL if nobody is to be.
@@ -169,11 +160,4 @@ func instant(t time.Time) any {
 		return nil
 	}
 	return stored.Milli(t)
-}
-
-func orNull(s string) any {
-	if s == "" {
-		return nil
-	}
-	return s
 }

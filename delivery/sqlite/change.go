@@ -70,15 +70,6 @@ func (c *change) recount() error {
 	return c.w.exec("INSERT INTO counts(upstream, status, n) SELECT upstream, status, count(*) FROM delivery GROUP BY upstream, status")
 }
 
-// insert makes a row of a table with a key of its own, and says which: that costs less than to have the statement return it.
-func (c *change) insert(query string, args ...any) (seq int64, err error) {
-	r, err := c.w.does(query, args)
-	if err != nil {
-		return 0, err
-	}
-	return r.LastInsertId()
-}
-
 // row reads the one row that a statement returns; false if there is none.
 func (c *change) row(query string, args []any, to ...any) (bool, error) {
 	rows, err := c.w.query(query, args...)

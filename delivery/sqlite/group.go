@@ -63,6 +63,7 @@ func (w *writer) transact(group []*job, apart bool) (lost bool, err error) {
 	if err := w.exec("BEGIN IMMEDIATE"); err != nil {
 		return false, wrapped(err)
 	}
+	w.batch.clear()
 	total := make(map[countKey]int64)
 	for _, j := range group {
 		switch j.err = w.room(j.needs, log); {
@@ -84,6 +85,9 @@ func (w *writer) transact(group []*job, apart bool) (lost bool, err error) {
 			}
 		}
 	}
+	if w.write() != nil {
+		return false, errTogether
+	}
 	if err := w.flush(total); err != nil {
 		return true, wrapped(err)
 	}
@@ -100,8 +104,11 @@ func (w *writer) one(j *job) (lost bool) {
 	if j.err = wrapped(w.exec("SAVEPOINT job")); j.err != nil {
 		return true
 	}
-	w.plain(j)
+	if w.plain(j); j.err == nil {
+		j.err = wrapped(w.write())
+	}
 	if j.err != nil {
+		w.batch.clear()
 		clear(w.held)
 		if w.exec("ROLLBACK TO job") != nil {
 			return true

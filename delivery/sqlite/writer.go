@@ -31,6 +31,7 @@ type writer struct {
 	once  sync.Once
 
 	trimmed time.Time                // when the log was last tried to be cut
+	batch   batch                    // of the transaction
 	held    map[delivery.Claim]ended // what the rows say of claims that were made, and need not be asked again at their ends
 }
 
@@ -46,7 +47,7 @@ type job struct {
 }
 
 func newWriter(ctx context.Context, source string, log func() int64, room func(need, int64) error) (*writer, error) {
-	w := &writer{to: source, log: log, room: room, Gatherer: stored.NewGatherer[*job](mostJobs, 2*time.Millisecond), stop: make(chan struct{}), ended: make(chan struct{}), held: make(map[delivery.Claim]ended)}
+	w := &writer{to: source, log: log, room: room, Gatherer: stored.NewGatherer[*job](mostJobs, 2*time.Millisecond), stop: make(chan struct{}), ended: make(chan struct{}), batch: batch{texts: make(map[insertion]string)}, held: make(map[delivery.Claim]ended)}
 	var err error
 	if w.conn, err = connect(ctx, source); err == nil {
 		err = w.migrate()

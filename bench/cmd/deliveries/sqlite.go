@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/seed1158cd35/weir/delivery"
@@ -37,25 +38,29 @@ func (m *measure) rows(path string, statements ...string) *sql.DB {
 // bareInserts are what a file takes without weir.
 func (m *measure) bareInserts() {
 	db := m.rows(m.file("bare.db"), "CREATE TABLE bare (seq INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, body BLOB NOT NULL)")
-	m.bare("SQLite: bare inserts, 64 in a transaction", db, []string{"INSERT INTO bare(id, body) VALUES (?, ?)"}, func(do []*sql.Stmt) {
+	m.bare("SQLite: bare inserts, 64 in a transaction", db, []string{"INSERT INTO bare(id, body) VALUES (?, ?)"}, 1, func(do []*sql.Stmt) {
 		_, err := do[0].Exec(delivery.NewID(time.Now()), body)
 		m.must(err)
 	})
 }
 
-// bare are statements without weir, for 64 of something in a transaction.
-func (m *measure) bare(name string, db *sql.DB, statements []string, each func(do []*sql.Stmt)) {
+// bare are statements without weir, for 64 of something in a transaction: each is for so many of them.
+func (m *measure) bare(name string, db *sql.DB, statements []string, together int, each func(do []*sql.Stmt)) {
+	var made []*sql.Stmt
+	for _, s := range statements {
+		is, err := db.Prepare(s)
+		m.must(err)
+		made = append(made, is)
+	}
 	begin, used := time.Now(), cpu("self")
 	n := 64 * many(1, m.lasts, func(int) {
 		tx, err := db.Begin()
 		m.must(err)
 		var do []*sql.Stmt
-		for _, s := range statements {
-			made, err := tx.Prepare(s)
-			m.must(err)
-			do = append(do, made)
+		for _, s := range made {
+			do = append(do, tx.Stmt(s))
 		}
-		for range 64 {
+		for range 64 / together {
 			each(do)
 		}
 		m.must(tx.Commit())
@@ -65,8 +70,8 @@ func (m *measure) bare(name string, db *sql.DB, statements []string, each func(d
 	m.must(db.Close())
 }
 
-// theirRows are the rows that deliveries have, with their indexes, written without weir: when one is accepted; and when one is accepted with
-// its first claim, and that ends.
+// theirRows are the rows that deliveries have, with their indexes, written without weir, as many in a statement as weir does: when one is
+// accepted; and when one is accepted with its first claim, and that ends.
 func (m *measure) theirRows() {
 	made := func(name string) *sql.DB {
 		path := m.file(name)
@@ -74,30 +79,44 @@ func (m *measure) theirRows() {
 		return m.rows(path)
 	}
 	const (
-		insert = `INSERT INTO delivery(id, tenant, holder, upstream, status, due, not_before, place, fingerprint, correlation, accepted, changed, attempts, starts, fence, worker, lease, began)
-			VALUES (?, '', '', 'up', ?, ?, 0, 0, ?, '', ?, ?, ?, ?, ?, '', ?, ?)`
-		request = "INSERT INTO request(seq, method, path, query, header, body) VALUES (?, 'POST', '/in', '', '', ?)"
-		end     = "UPDATE delivery SET status = 'completed', lease = NULL, worker = '', stalls = 0, changed = ?, due = ? WHERE seq = ? AND status = 'processing' AND fence = 1"
-		attempt = "INSERT INTO attempt(seq, n, series, began, took, status, class, code, answer, counted) VALUES (?, 1, 1, ?, 1, 200, 'ok', '', x'', 1)"
+		together = 16
+		insert   = "INSERT INTO delivery(id, upstream, status, due, fingerprint, accepted, changed, tenant, holder, correlation, not_before, place, attempts, starts, fence, worker, lease, began) VALUES "
+		row      = "(?, ?, ?, ?, ?, ?, ?, '', '', '', 0, 0, 0, 0, 0, '', NULL, NULL)"
+		begun    = "(?, ?, ?, ?, ?, ?, ?, '', '', '', 0, 0, ?, ?, ?, ?, ?, ?)"
+		request  = "INSERT INTO request(seq, method, path, body, query, header) VALUES "
+		itsRow   = "(?, ?, ?, ?, '', '')"
+		end      = "UPDATE delivery SET status = 'completed', lease = NULL, worker = '', stalls = 0, changed = ?, due = ? WHERE seq = ? AND status = 'processing' AND fence = 1"
+		attempt  = "INSERT INTO attempt(seq, n, series, began, took, status, class, code, answer, counted) VALUES (?, 1, 1, ?, 1, 200, 'ok', '', x'', 1)"
 	)
+	many := func(row string) string { return row + strings.Repeat(", "+row, together-1) }
 	print := make([]byte, 32)
-	stores := func(do []*sql.Stmt, status string, n int, lease any) (seq, now int64) {
+	stores := func(do []*sql.Stmt, status string, more func(now int64) []any) (last, now int64) {
 		now = time.Now().UnixMilli()
-		is, err := do[0].Exec(delivery.NewID(time.Now()), status, now, print, now, now, n, n, n, lease, lease)
+		var all, theirs []any
+		for range together {
+			all = append(append(all, delivery.NewID(time.Now()), "up", status, now, print, now, now), more(now)...)
+		}
+		is, err := do[0].Exec(all...)
 		m.must(err)
-		seq, err = is.LastInsertId()
+		last, err = is.LastInsertId()
 		m.must(err)
-		_, err = do[1].Exec(seq, body)
+		for seq := last - together + 1; seq <= last; seq++ {
+			theirs = append(theirs, seq, "POST", "/in", body)
+		}
+		_, err = do[1].Exec(theirs...)
 		m.must(err)
-		return seq, now
+		return last, now
 	}
-	m.bare("SQLite: the rows of an accept, bare", made("accepts.db"), []string{insert, request}, func(do []*sql.Stmt) { stores(do, "queued", 0, nil) })
-	m.bare("SQLite: the rows of an accept, its claim and its end, bare", made("ends.db"), []string{insert, request, end, attempt}, func(do []*sql.Stmt) {
-		seq, now := stores(do, "processing", 1, time.Now().UnixMilli())
-		_, err := do[2].Exec(now, now, seq)
-		m.must(err)
-		_, err = do[3].Exec(seq, now)
-		m.must(err)
+	m.bare("SQLite: the rows of an accept, bare", made("accepts.db"), []string{insert + many(row), request + many(itsRow)}, together,
+		func(do []*sql.Stmt) { stores(do, "queued", func(int64) []any { return nil }) })
+	m.bare("SQLite: the rows of an accept, its claim and its end, bare", made("ends.db"), []string{insert + many(begun), request + many(itsRow), end, attempt}, together, func(do []*sql.Stmt) {
+		last, now := stores(do, "processing", func(now int64) []any { return []any{1, 1, 1, "w", now, now} })
+		for seq := last - together + 1; seq <= last; seq++ {
+			_, err := do[2].Exec(now, now, seq)
+			m.must(err)
+			_, err = do[3].Exec(seq, now)
+			m.must(err)
+		}
 	})
 	const inserts = "SQLite: bare inserts, 64 in a transaction, a second"
 	m.ratio("SQLite: the rows of an accept, to bare inserts", "SQLite: the rows of an accept, bare, a second", inserts)
