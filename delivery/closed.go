@@ -117,6 +117,7 @@ type Marker interface {
 
 const (
 	mostKnown = 10_000 // numbers of deliveries that wait behind closed groups
+	fewMarks  = 64     // that are read first: what was not accepted here may stand among them
 	mostMarks = 500    // at once
 )
 
@@ -124,18 +125,18 @@ const (
 // else is due.
 func (p *pump) skips(ctx context.Context) bool {
 	q, ok := p.w.Queue.(Marker)
-	for ok {
+	for most := fewMarks; ok; most = min(2*most, mostMarks) {
 		p.mu.Lock()
 		after, any := p.after, len(p.known) > 0
 		p.mu.Unlock()
 		if !any {
 			break
 		}
-		marks, err := q.Marks(ctx, p.upstream, after, mostMarks)
+		marks, err := q.Marks(ctx, p.upstream, after, most)
 		if err != nil || !p.skip(after, marks) { // the look tells of the error
 			break
 		}
-		if len(marks) < mostMarks {
+		if len(marks) < most {
 			return true
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -218,6 +219,34 @@ func TestWhatComesWhileOthersWaitIsNotRead(t *testing.T) {
 		s.sleep(10 * time.Minute)
 		if n := s.counts(delivery.Completed); n != 430 {
 			t.Errorf("%d of 430 were delivered", n)
+		}
+	})
+}
+
+// What comes while a limit lets one go now and then waits, too, but for the few that come before another one is refused: those are read,
+// and not all that has come since, however much that is.
+func TestWhatComesWhileOneGoesNowAndThenIsNotRead(t *testing.T) {
+	const seconds, each = 6, 2000
+	var q *marked
+	play(t, weir.Policy{Limits: []limit.Limit{{Name: "all", Rate: bucket.Rate{Amount: 1, Per: time.Second, Burst: 1}}}}, func(s *site) {
+		q = &marked{looked{Queue: tardy{Queue: s.q, due: 50 * time.Millisecond}}, s.q.(delivery.Marker)}
+		s.w.Queue = q
+	}, func(s *site) {
+		for i := range 60 {
+			s.accept(message(fmt.Sprint("first ", i)))
+		}
+		s.sleep(70 * time.Second) // until those that go are of those that come beside others
+		before := q.read.Load()
+		for range seconds * 50 {
+			var all sync.WaitGroup
+			for range each / 50 {
+				all.Go(func() { s.accept(message("x")) })
+			}
+			all.Wait()
+			s.sleep(time.Second / 50)
+		}
+		if n := q.read.Load() - before; n > seconds*4*64 {
+			t.Errorf("%d were read while %d came", n, seconds*each)
 		}
 	})
 }

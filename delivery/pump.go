@@ -88,7 +88,7 @@ func (p *pump) round(ctx context.Context) time.Duration {
 			}
 			at, moved = p.passed(at, &due[i])
 		}
-		more = moved && len(due) == most
+		more = moved && len(due) == most && !p.skips(ctx)
 		if more && room == was { // all were passed over, however many there are: a core has time for others
 			p.w.rest(ctx, time.Since(began))
 		}
