@@ -7,6 +7,7 @@ import (
 
 	"github.com/seed1158cd35/weir/delivery"
 	"github.com/seed1158cd35/weir/delivery/postgres"
+	"github.com/seed1158cd35/weir/outcome"
 )
 
 // Whatever the database believes to know of its tables, which for a queue is always of before, nothing that happens all the time
@@ -70,24 +71,50 @@ func TestNoTableIsReadFromFrontToBack(t *testing.T) {
 	}
 	c := connect(t, where)
 	for end := time.Now().Add(30 * time.Second); ; <-time.After(20 * time.Millisecond) {
-		var looked, read int64
-		if err := c.QueryRow(t.Context(), `SELECT sum(idx_scan), sum(seq_tup_read) - 2 * 20000 FROM pg_stat_user_tables
-			WHERE schemaname = current_schema() AND relname IN ('weir_delivery', 'weir_request', 'weir_attempt')`).Scan(&looked, &read); err != nil {
+		var looked, found, read int64
+		if err := c.QueryRow(t.Context(), `SELECT sum(idx_scan), sum(idx_tup_fetch), sum(seq_tup_read) - 2 * 20000 FROM pg_stat_user_tables
+			WHERE schemaname = current_schema() AND relname IN ('weir_delivery', 'weir_request', 'weir_attempt')`).Scan(&looked, &found, &read); err != nil {
 			t.Fatal(err)
 		}
-		if read > n || looked > n {
-			t.Fatalf("%d rows were read from front to back, and %d looked up", read, looked)
+		if read > n || looked > n || found > n {
+			t.Fatalf("%d rows were read from front to back, and %d looked up %d times", read, found, looked)
 		}
 		var left int
 		if err := c.QueryRow(t.Context(), "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'weir'").Scan(&left); err != nil {
 			t.Fatal(err)
 		}
 		if left == 0 && looked > 100 {
-			t.Logf("%d looks at indexes, %d rows read from front to back", looked, read)
+			t.Logf("%d looks at indexes found %d rows, %d were read from front to back", looked, found, read)
 			return
 		}
 		if time.Now().After(end) {
 			t.Fatalf("%d connections are left, %d looks", left, looked)
 		}
+	}
+}
+
+// A statement is planned once for a connection, and not each time that it is sent.
+func TestStatementsArePlannedOnce(t *testing.T) {
+	s := open(t, postgres.Options{URL: place(t, server), Connections: 1})
+	for i := range 10 { // more often than a plan is made for given values by default
+		keyed := request("x")
+		keyed.Key = fmt.Sprint(i)
+		for _, r := range []*delivery.Request{request("y"), keyed} {
+			d, _, err := s.Accept(t.Context(), r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			all, err := s.Claim(t.Context(), delivery.Ask{Upstream: "a", Only: []int64{d.Seq}, Lease: time.Minute})
+			if err != nil || len(all) != 1 {
+				t.Fatal(all, err)
+			}
+			e := delivery.End{Claim: all[0].Claim(), To: delivery.Completed, Alone: i%2 == 0, Attempt: &delivery.Attempt{Status: 200, Class: outcome.OK}}
+			if lost, err := s.End(t.Context(), e); err != nil || len(lost) > 0 {
+				t.Fatal(lost, err)
+			}
+		}
+	}
+	if anew, once, err := s.Plans(t.Context()); err != nil || anew > 0 || once < 60 {
+		t.Errorf("%d plans were made for given numbers, %d times one for any was used, %v", anew, once, err)
 	}
 }

@@ -87,7 +87,8 @@ func configure(o Options) (*pgconn.Config, error) {
 	for name, v := range map[string]string{
 		"application_name": "weir", "synchronous_commit": "on", "default_transaction_isolation": "read committed",
 		"statement_timeout": "10s", "idle_in_transaction_session_timeout": "10s", "jit": "off",
-		"enable_seqscan": "off", // what the database knows of a queue's tables is always of before: they may have been empty
+		"enable_seqscan":  "off",                // what the database knows of a queue's tables is always of before: they may have been empty
+		"plan_cache_mode": "force_generic_plan", // or it plans anew each time, as it deems a plan for a few numbers cheaper than one for any
 	} {
 		if c.RuntimeParams[name] == "" {
 			c.RuntimeParams[name] = v
