@@ -101,8 +101,11 @@ func (h *story) record() {
 		e := delivery.End{Claim: d.Claim(), To: [...]delivery.Status{delivery.Completed, delivery.Queued, delivery.Failed}[h.r.IntN(3)], Due: time.Now().Add(time.Duration(h.r.IntN(30)) * time.Second)}
 		e.Alone = d.OrderKey == "" && h.r.IntN(2) == 0
 		e.GiveBack = e.To == delivery.Queued && h.r.IntN(2) == 0
-		if e.To == delivery.Failed {
+		switch {
+		case e.To == delivery.Failed:
 			e.Reason = delivery.Spent
+		case e.To == delivery.Completed && e.Alone:
+			e = well(&d, 0)
 		}
 		before := h.get(id)
 		kept := h.end(e)

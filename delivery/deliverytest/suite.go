@@ -44,6 +44,8 @@ func Test(t *testing.T, e Engine) {
 		"DeferBurnsNothing":     deferBurnsNothing,
 		"RetryCounts":           retryCounts,
 		"RecordNeedsTheFence":   recordNeedsTheFence,
+		"EndsWell":              endsWell,
+		"ManyAtOnce":            manyAtOnce,
 		"LeaseRunsOut":          leaseRunsOut,
 		"RenewedLeaseHolds":     renewedLeaseHolds,
 		"ReaperIsConditional":   reaperIsConditional,

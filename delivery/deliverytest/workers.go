@@ -267,7 +267,9 @@ func (h *hand) ends(d *delivery.Delivery) {
 	e := delivery.End{Claim: d.Claim(), To: delivery.Queued, Alone: d.OrderKey == ""}
 	switch n := h.r.IntN(10); {
 	case n < 2:
-		e.To = delivery.Completed
+		if e.To = delivery.Completed; n == 0 {
+			e = well(d, 0)
+		}
 	case n < 4:
 		e.To, e.Reason = delivery.Failed, delivery.Rejected
 	default:

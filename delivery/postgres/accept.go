@@ -69,9 +69,12 @@ func (s *Store) accept(ctx context.Context, r *delivery.Request, named bool, beg
 func (s *Store) acceptAll(all []*acceptance) error {
 	ctx, cancel := context.WithTimeout(context.Background(), accepting)
 	defer cancel()
-	rest, err := s.storeAll(ctx, all)
+	rest, err := s.storeAll(ctx, all, true)
+	if taken(err) {
+		rest, err = s.storeAll(ctx, all, false)
+	}
 	for n := 0; errors.Is(err, delivery.ErrUncertain) && ctx.Err() == nil && n < 3; n++ {
-		if found, failed := s.storeAll(ctx, all); failed == nil { // otherwise nobody knows what became of the first
+		if found, failed := s.storeAll(ctx, all, false); failed == nil { // otherwise nobody knows what became of the first
 			rest, err = found, nil
 		}
 	}
@@ -105,7 +108,7 @@ func (s *Store) acceptKnown(ctx context.Context, a *acceptance) error {
 		if err != nil || found {
 			return err
 		}
-		rest, err := s.storeAll(ctx, []*acceptance{a})
+		rest, err := s.storeAll(ctx, []*acceptance{a}, false)
 		if err != nil || len(rest) == 0 {
 			return err
 		}
@@ -113,32 +116,39 @@ func (s *Store) acceptKnown(ctx context.Context, a *acceptance) error {
 	return errors.New("another request under the same key comes and goes")
 }
 
-// storeAll stores requests, and says which were not, as there is one of their key or ID.
-func (s *Store) storeAll(ctx context.Context, all []*acceptance) (rest []*acceptance, err error) {
+// storeAll stores requests, and says which were not, as there is one of their key or ID. Of those that are new nobody has asked before.
+func (s *Store) storeAll(ctx context.Context, all []*acceptance, isNew bool) (rest []*acceptance, err error) {
 	var c columns
 	locks := make(map[int64]bool)
 	byID := make(map[string]*acceptance, len(all))
+	plain := make(map[begun][]*acceptance)
 	for _, a := range all {
-		if byID[a.r.ID] != nil {
+		switch {
+		case byID[a.r.ID] != nil:
 			continue
+		case isNew && a.plain():
+			is := begun{a.begins.Lease, a.begins.Owner}
+			plain[is] = append(plain[is], a)
+		default:
+			c.add(a, locks)
 		}
 		byID[a.r.ID] = a
-		c.add(a, locks)
 	}
-	steps := append(locking(locks), step{query: insert, args: append(c.args(), s.home, s.begun), row: func(r values) error {
-		var id, status string
-		var seq, due, accepted int64
-		if err := r.scan(&id, &seq, &status, &due, &accepted); err != nil {
+	steps := locking(locks)
+	for _, alike := range plain {
+		steps = append(steps, s.plainly(alike))
+	}
+	if len(c.ids) > 0 {
+		steps = append(steps, step{query: insert, args: append(c.args(), s.home, s.begun), row: func(r values) error {
+			var id, status string
+			var seq, due, accepted int64
+			err := r.scan(&id, &seq, &status, &due, &accepted)
+			if err == nil {
+				byID[unesc(id)].stored(seq, delivery.Status(status), due, accepted)
+			}
 			return err
-		}
-		a := byID[unesc(id)]
-		a.is = delivery.Delivery{Request: *a.r, Seq: seq, Status: delivery.Status(status), Due: stored.At(due), Series: 1, Accepted: stored.At(accepted), Changed: stored.At(accepted)}
-		if a.is.Status == delivery.Processing {
-			a.is.Fence, a.is.Attempts, a.is.Starts, a.is.Lease = 1, 1, 1, stored.At(accepted).Add(a.begins.Lease)
-		}
-		a.fresh = true
-		return nil
-	}})
+		}})
+	}
 	err = again(func() error {
 		for _, a := range all {
 			a.fresh = false
@@ -154,6 +164,21 @@ func (s *Store) storeAll(ctx context.Context, all []*acceptance) (rest []*accept
 		}
 	}
 	return rest, nil
+}
+
+// begun is how what is stored is claimed.
+type begun struct {
+	lease time.Duration
+	owner string
+}
+
+// stored notes that a request was stored just now.
+func (a *acceptance) stored(seq int64, status delivery.Status, due, accepted int64) {
+	a.is = delivery.Delivery{Request: *a.r, Seq: seq, Status: status, Due: stored.At(due), Series: 1, Accepted: stored.At(accepted), Changed: stored.At(accepted)}
+	if status == delivery.Processing {
+		a.is.Fence, a.is.Attempts, a.is.Starts, a.is.Lease = 1, 1, 1, stored.At(accepted).Add(a.begins.Lease)
+	}
+	a.fresh = true
 }
 
 // locking takes locks by number, in their order.

@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/seed1158cd35/weir/delivery"
 	"github.com/seed1158cd35/weir/delivery/internal/stored"
@@ -56,6 +57,18 @@ func (s *Store) endAll(all []*ending) error {
 
 // endEach records ends, each of another delivery.
 func (s *Store) endEach(ctx context.Context, all []*ending) error {
+	steps := s.endings(all)
+	if err := s.transact(ctx, steps...); err != nil {
+		return err
+	}
+	return s.heardOf(ctx, all)
+}
+
+// endings are the steps of that.
+func (s *Store) endings(all []*ending) []step {
+	if !slices.ContainsFunc(all, func(e *ending) bool { return !e.well() }) {
+		return []step{s.complete(all)}
+	}
 	var seqs, fences, dues, tooks []int64
 	var to, reasons, details, classes, codes []string
 	var back, sent []bool
@@ -87,19 +100,23 @@ func (s *Store) endEach(ctx context.Context, all []*ending) error {
 	if alone {
 		steps = steps[1:2]
 	}
-	if err := s.transact(ctx, steps...); err != nil {
-		return err
-	}
+	return steps
+}
+
+// heardOf finds which ends were recorded before, though nobody heard of it: whoever got no answer asks again. A claim that was lost was ended
+// by a sweep, which counts a stall, and is followed by another fence.
+func (s *Store) heardOf(ctx context.Context, all []*ending) error {
 	var unknown []int64
+	of := make(map[int64]*ending)
 	for _, e := range all {
 		if !e.kept && e.Again {
 			unknown = append(unknown, e.Seq)
+			of[e.Seq] = e
 		}
 	}
 	if len(unknown) == 0 {
 		return nil
 	}
-	// Whoever got no answer asks again. A claim that was lost was ended by a sweep, which counts a stall, and is followed by another fence.
 	return s.transact(ctx, step{query: "SELECT seq, fence FROM weir_delivery WHERE seq = ANY($1::bigint[]) AND status <> 'processing' AND stalls = 0", args: []any{unknown},
 		row: func(rows values) error {
 			var c delivery.Claim

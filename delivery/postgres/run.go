@@ -177,6 +177,12 @@ func clashed(err error) bool {
 	return errors.As(err, &refused) && (refused.Code == "40P01" || refused.Code == "40001" || stale(err))
 }
 
+// taken reports whether a key or an ID is there already.
+func taken(err error) bool {
+	var refused *pgconn.PgError
+	return errors.As(err, &refused) && refused.Code == "23505"
+}
+
 // stale reports whether a connection has prepared what does not fit any more, or leads to a server that others have taken the
 // place of.
 func stale(err error) bool {

@@ -103,3 +103,23 @@ func TestClaimsThatNobodyHeardOfGoBack(t *testing.T) {
 		t.Errorf("%d are claimed, %v", len(all), err)
 	}
 }
+
+// Whoever begins a request again under the ID that it has gets the delivery there is.
+func TestBegunTwiceIsStoredOnce(t *testing.T) {
+	s := open(t, postgres.Options{URL: place(t, server)})
+	r := request("begun")
+	r.ID = delivery.NewID(time.Now())
+	ask := delivery.Ask{Upstream: "a", Owner: "test", Lease: time.Hour}
+	first, _, err := s.AcceptBegun(t.Context(), r, ask)
+	if err != nil {
+		t.Fatal(err)
+	}
+	many(2, func(int) {
+		if d, _, err := s.AcceptBegun(t.Context(), r, ask); err != nil || d.Seq != first.Seq || d.Fence != 1 {
+			t.Errorf("begun again: %d under fence %d, %v; want %d", d.Seq, d.Fence, err, first.Seq)
+		}
+		if d, fresh, err := s.Accept(t.Context(), request("beside")); err != nil || !fresh {
+			t.Errorf("beside it: %+v, %v", d, err)
+		}
+	})
+}
