@@ -104,14 +104,17 @@ func (m *measure) delivers(name, at string) {
 	f := m.fleet(at, up, 4)
 	defer f.stop()
 	ends := m.watch(at, name, up.n.Load)
-	m.handsIn(name, f, up)
+	theirs := m.cpuOf(at)
+	n := m.handsIn(name, f, up)
 	ends()
+	m.is(name+": CPU of the database of each, us", (m.cpuOf(at)-theirs).Seconds()*1e6/float64(n))
+	m.is(name+": CPU of a direct call, to both", m.latest("direct: CPU of each, us")/(m.latest(name+": CPU of each, us")+m.latest(name+": CPU of the database of each, us")))
 }
 
 // handsIn has callers hand requests in, and waits until all have arrived.
-func (m *measure) handsIn(name string, f *fleet, up *upstream) {
+func (m *measure) handsIn(name string, f *fleet, up *upstream) (n int64) {
 	begin, used := time.Now(), cpu("self")
-	n := many(callers, m.lasts, func(i int) {
+	n = many(callers, m.lasts, func(i int) {
 		_, _, err := f.workers[i%len(f.workers)].Accept(context.Background(), request())
 		m.must(err)
 	})
@@ -119,6 +122,7 @@ func (m *measure) handsIn(name string, f *fleet, up *upstream) {
 	m.perSecond(name+", a second", n, time.Since(begin))
 	m.is(name+": CPU of each, us", (cpu("self")-used).Seconds()*1e6/float64(n))
 	m.ratio(name+", to direct", name+", a second", "direct, a second")
+	return n
 }
 
 // pickUp is from when a request is accepted until it arrives, at 300 a second.

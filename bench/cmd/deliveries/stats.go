@@ -23,13 +23,13 @@ func (m *measure) watch(db, name string, n func() int64) (ends func()) {
 	ctx := context.Background()
 	m.sql(db, "CREATE EXTENSION IF NOT EXISTS pg_stat_statements SCHEMA public", "SELECT public.pg_stat_statements_reset()", "SELECT pg_stat_reset_shared('wal')")
 	profiled := m.profile()
-	begin, theirs, ours := time.Now(), cpu("postgres"), cpu("self")
+	begin, theirs, ours := time.Now(), m.cpuOf(db), cpu("self")
 	return func() {
 		took := time.Since(begin)
 		profiled()
 		per := func(of float64) float64 { return of / float64(max(1, n())) }
 		fmt.Fprintf(os.Stderr, "  %s: %d in %v; for each of them %.3f ms of CPU of the database, %.3f ms of this process\n", name, n(), took.Round(time.Millisecond),
-			per(1000*(cpu("postgres")-theirs).Seconds()), per(1000*(cpu("self")-ours).Seconds()))
+			per(1000*(m.cpuOf(db)-theirs).Seconds()), per(1000*(cpu("self")-ours).Seconds()))
 		c, err := pgx.Connect(ctx, db)
 		m.must(err)
 		defer c.Close(ctx)
@@ -63,23 +63,40 @@ func (m *measure) profile() (ends func()) {
 	}
 }
 
-// cpu is what a process, by its number, or all of a name, have taken.
-func cpu(name string) (sum time.Duration) {
-	at := "/proc/[0-9]*/stat"
-	one := name == "self" || strings.Trim(name, "0123456789") == ""
-	if one {
-		at = "/proc/" + name + "/stat"
-	}
-	all, _ := filepath.Glob(at)
+// cpu is what a process, by its number, or this one, "self", has taken.
+func cpu(of string) time.Duration {
+	taken, _ := ticks(of)
+	return taken
+}
+
+// cpuOf is what a database's server has taken: its first process, with all that it has started, also those that have ended.
+func (m *measure) cpuOf(db string) (sum time.Duration) {
+	ctx := context.Background()
+	c, err := pgx.Connect(ctx, db)
+	m.must(err)
+	defer c.Close(ctx)
+	_, first := ticks(fmt.Sprint(c.PgConn().PID()))
+	all, _ := filepath.Glob("/proc/[0-9]*")
 	for _, path := range all {
-		text, _ := os.ReadFile(path)
-		head, tail, _ := strings.Cut(string(text), ") ")
-		if fields := strings.Fields(tail); len(fields) > 13 && (one || strings.HasSuffix(head, "("+name)) {
-			for _, f := range fields[11:13] {
-				ticks, _ := strconv.Atoi(f)
-				sum += time.Duration(ticks) * time.Second / 100
-			}
+		of := filepath.Base(path)
+		if taken, parent := ticks(of); of == first || parent == first {
+			sum += taken
 		}
 	}
 	return sum
+}
+
+// ticks reads what a process and those of its children that have ended have taken, and the number of its parent.
+func ticks(of string) (sum time.Duration, parent string) {
+	text, _ := os.ReadFile("/proc/" + of + "/stat")
+	_, tail, _ := strings.Cut(string(text), ") ")
+	fields := strings.Fields(tail)
+	if len(fields) < 15 {
+		return 0, ""
+	}
+	for _, f := range fields[11:15] {
+		n, _ := strconv.Atoi(f)
+		sum += time.Duration(n) * time.Second / 100
+	}
+	return sum, fields[1]
 }
