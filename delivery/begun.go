@@ -11,7 +11,7 @@ import (
 // A Beginner is a Queue that accepts and claims in one change.
 type Beginner interface {
 	// AcceptBegun is Accept of a request that is to be sent at once: it has no NotBefore and no OrderKey, and an ID of which nobody else
-	// knows yet. What is stored is processing, for the length of the ask's lease, under its first fence: its attempt has begun.
+	// knows yet. Nobody changes its Body afterwards. What is stored is processing, for the length of the ask's lease, under its first fence: its attempt has begun.
 	// After ErrUncertain it may be stored, and claimed: the queue gives it back, or its lease runs out.
 	AcceptBegun(ctx context.Context, r *Request, a Ask) (d Delivery, fresh bool, err error)
 }

@@ -44,7 +44,9 @@ func (s *Store) accept(ctx context.Context, r *delivery.Request, named bool, beg
 		return delivery.Delivery{}, false, late
 	}
 	kept := *r
-	kept.Body = bytes.Clone(r.Body) // the caller may go before it is stored, and change it
+	if begins.Lease == 0 {
+		kept.Body = bytes.Clone(r.Body) // the caller may go before it is stored, and change it
+	}
 	if kept.ID == "" {
 		kept.ID = delivery.NewID(time.Now())
 	}

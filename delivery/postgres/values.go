@@ -36,15 +36,27 @@ func encode(v any) (argument, error) {
 	case []byte:
 		return argument{oidBytes, some(v)}, nil
 	case []int64:
-		return array(oidInt8s, oidInt8, v, int8Bytes), nil
+		b := array(oidInt8, len(v), 8*len(v))
+		for _, n := range v {
+			b = binary.BigEndian.AppendUint64(binary.BigEndian.AppendUint32(b, 8), uint64(n))
+		}
+		return argument{oidInt8s, b}, nil
 	case []int32:
-		return array(oidInt4s, oidInt4, v, func(n int32) []byte { return binary.BigEndian.AppendUint32(nil, uint32(n)) }), nil
+		b := array(oidInt4, len(v), 4*len(v))
+		for _, n := range v {
+			b = binary.BigEndian.AppendUint32(binary.BigEndian.AppendUint32(b, 4), uint32(n))
+		}
+		return argument{oidInt4s, b}, nil
 	case []bool:
-		return array(oidBools, oidBool, v, boolBytes), nil
+		b := array(oidBool, len(v), len(v))
+		for _, is := range v {
+			b = append(binary.BigEndian.AppendUint32(b, 1), boolBytes(is)...)
+		}
+		return argument{oidBools, b}, nil
 	case []string:
-		return array(oidTexts, oidText, v, func(s string) []byte { return []byte(s) }), nil
+		return argument{oidTexts, ofBytes(oidText, v)}, nil
 	case [][]byte:
-		return array(oidByteses, oidBytes, v, some), nil
+		return argument{oidByteses, ofBytes(oidBytes, v)}, nil
 	}
 	return argument{}, fmt.Errorf("a %T is no argument of a statement", v)
 }
@@ -66,26 +78,31 @@ func some(b []byte) []byte {
 	return b
 }
 
-// array is one dimension of elements, none of them NULL.
-func array[E any](oid, of uint32, all []E, bytes func(E) []byte) argument {
-	b := make([]byte, 0, 20+16*len(all))
-	dimensions := uint32(1)
-	if len(all) == 0 {
-		dimensions = 0
-	}
+// array begins one dimension of n elements, none of them NULL, which have so many bytes in all. Each follows with its length.
+func array(of uint32, n, size int) []byte {
+	b := make([]byte, 0, 20+4*n+size)
+	dimensions := uint32(min(n, 1))
 	b = binary.BigEndian.AppendUint32(b, dimensions)
 	b = binary.BigEndian.AppendUint32(b, 0) // no NULL
 	b = binary.BigEndian.AppendUint32(b, of)
-	if len(all) > 0 {
-		b = binary.BigEndian.AppendUint32(b, uint32(len(all)))
+	if n > 0 {
+		b = binary.BigEndian.AppendUint32(b, uint32(n))
 		b = binary.BigEndian.AppendUint32(b, 1) // the number of the first
 	}
+	return b
+}
+
+// ofBytes is an array of what is written as it is.
+func ofBytes[E string | []byte](of uint32, all []E) []byte {
+	size := 0
 	for _, e := range all {
-		is := bytes(e)
-		b = binary.BigEndian.AppendUint32(b, uint32(len(is)))
-		b = append(b, is...)
+		size += len(e)
 	}
-	return argument{oid, b}
+	b := array(of, len(all), size)
+	for _, e := range all {
+		b = append(binary.BigEndian.AppendUint32(b, uint32(len(e))), e...)
+	}
+	return b
 }
 
 // values are those of a row, as they came; nil is NULL. They are there until the next row is read.
