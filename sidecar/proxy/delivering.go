@@ -83,6 +83,11 @@ func (s postman) Send(ctx context.Context, d *delivery.Delivery, launch func(con
 
 // Group is by what the policy knows of the call: its operation, and the keys of its limits.
 func (s postman) Group(d *delivery.Delivery) string {
+	if s.to.Dialect == nil { // it is in the request as it is stored
+		in, t := s.trip(d)
+		out := &http.Request{Method: d.Method, URL: address(s.to.URL, d.Path, in), Header: d.Header}
+		return delivery.GroupOf(s.to.transport.CallOf(out.WithContext(t.in(context.Background()))))
+	}
 	out, t, f := s.request(context.Background(), d)
 	if f != nil {
 		return ""
@@ -93,17 +98,22 @@ func (s postman) Group(d *delivery.Delivery) string {
 
 // request is that of a delivery, without what is added when it is sent.
 func (s postman) request(ctx context.Context, d *delivery.Delivery) (*http.Request, *trip, *refuse.Facts) {
-	low := limit.Low
-	in := &url.URL{Path: d.Path, RawQuery: d.Query}
+	in, t := s.trip(d)
 	out := delivery.NewRequest(ctx, d, address(s.to.URL, d.Path, in))
-	came := &http.Request{Method: d.Method, URL: in, RequestURI: in.RequestURI(), Header: d.Header, ContentLength: d.Size()}
-	t := &trip{to: s.to, path: d.Path, id: d.Correlation, who: guest{Name: d.Owner}, came: came, table: s.table, priority: &low, duplex: true}
 	s.to.dropForged(out.Header)
 	s.to.dropOwn(out.Header)
 	if f := t.hearAgain(out, in); f != nil {
 		return nil, nil, f
 	}
 	return out, t, nil
+}
+
+// trip is that of a delivery, and what its caller asked for.
+func (s postman) trip(d *delivery.Delivery) (*url.URL, *trip) {
+	low := limit.Low
+	in := &url.URL{Path: d.Path, RawQuery: d.Query}
+	came := &http.Request{Method: d.Method, URL: in, RequestURI: in.RequestURI(), Header: d.Header, ContentLength: d.Size()}
+	return in, &trip{to: s.to, path: d.Path, id: d.Correlation, who: guest{Name: d.Owner}, came: came, table: s.table, priority: &low, duplex: true}
 }
 
 // hearAgain has the dialect look at a request that is sent later.
