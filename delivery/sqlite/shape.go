@@ -93,7 +93,8 @@ func (t *table) values(to []any, bits uint8, all []*acceptance) []any {
 	return to
 }
 
-// insert is the statement for as many rows that have these parts.
+// insert is the statement for as many rows that have these parts. What it has written stays if it fails, as whoever runs it undoes the
+// transaction, or a savepoint: SQLite would copy the pages that it touches to undo it alone.
 func (t *table) insert(bits uint8, rows int) string {
 	var columns, values []string
 	for i, p := range t.parts {
@@ -105,5 +106,5 @@ func (t *table) insert(bits uint8, rows int) string {
 		}
 	}
 	row := "(" + strings.Join(values, ", ") + ")"
-	return "INSERT INTO " + t.name + "(" + strings.Join(columns, ", ") + ") VALUES " + row + strings.Repeat(", "+row, rows-1)
+	return "INSERT OR FAIL INTO " + t.name + "(" + strings.Join(columns, ", ") + ") VALUES " + row + strings.Repeat(", "+row, rows-1)
 }
