@@ -151,12 +151,17 @@ func (s *Store) storeAll(ctx context.Context, all []*acceptance, isNew bool) (re
 			return err
 		}})
 	}
-	err = again(func() error {
-		for _, a := range all {
-			a.fresh = false
-		}
-		return s.transact(ctx, steps...)
-	})
+	var riders []*job[*ending]
+	if isNew && len(c.ids) == 0 { // they wait for no lock
+		riders = s.riders()
+		s.rides.begins()
+		defer s.rides.ends()
+	}
+	err = s.storeWith(ctx, all, steps, riders)
+	s.arrive(riders, err)
+	if len(riders) > 0 && err != nil && !errors.Is(err, delivery.ErrUncertain) && !unreachable(err) { // what is wrong may be another's
+		err = s.storeWith(ctx, all, steps, nil)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -166,6 +171,15 @@ func (s *Store) storeAll(ctx context.Context, all []*acceptance, isNew bool) (re
 		}
 	}
 	return rest, nil
+}
+
+func (s *Store) storeWith(ctx context.Context, all []*acceptance, steps []step, riders []*job[*ending]) error {
+	return again(func() error {
+		for _, a := range all {
+			a.fresh = false
+		}
+		return s.transact(ctx, append(steps[:len(steps):len(steps)], s.ride(riders)...)...)
+	})
 }
 
 // begun is how what is stored is claimed.

@@ -12,7 +12,8 @@ import (
 // An ending is the end of one attempt that is being recorded.
 type ending struct {
 	delivery.End
-	kept bool
+	kept  bool
+	stays bool // it goes with no accepts
 }
 
 // End records how attempts ended.
@@ -67,7 +68,7 @@ func (s *Store) endEach(ctx context.Context, all []*ending) error {
 // endings are the steps of that.
 func (s *Store) endings(all []*ending) []step {
 	if !slices.ContainsFunc(all, func(e *ending) bool { return !e.well() }) {
-		return []step{s.complete(all)}
+		return []step{s.complete(all, complete)}
 	}
 	var seqs, fences, dues, tooks []int64
 	var to, reasons, details, classes, codes []string

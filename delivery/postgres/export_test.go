@@ -7,3 +7,12 @@ func (s *Store) Plans(ctx context.Context) (anew, once int64, err error) {
 	err = s.look(ctx, step{query: "SELECT sum(custom_plans)::bigint, sum(generic_plans)::bigint FROM pg_prepared_statements", row: func(r values) error { return r.scan(&anew, &once) }})
 	return anew, once, err
 }
+
+// AwaitsAccepts has ends wait for accepts as they do while some are under way, and says how many wait.
+func (s *Store) AwaitsAccepts() (waiting func() int) {
+	s.rides.begins()
+	return func() (n int) {
+		s.ends.Waiting(func(*job[*ending]) bool { n++; return false })
+		return n
+	}
+}

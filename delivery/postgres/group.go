@@ -18,6 +18,7 @@ const mostJobs = 64
 type groups[J any] struct {
 	*stored.Gatherer[*job[J]]
 	do    func([]J) error // of all, or of none where it is an error
+	held  func() bool     // waits, once jobs are there, for another to take some; true if one may have done so. nil does not wait
 	stop  chan struct{}
 	once  sync.Once
 	ended chan struct{}
@@ -30,8 +31,8 @@ type job[J any] struct {
 	done chan struct{}
 }
 
-func newGroups[J any](do func([]J) error) *groups[J] {
-	g := &groups[J]{Gatherer: stored.NewGatherer[*job[J]](mostJobs, 5*time.Millisecond), do: do, stop: make(chan struct{}), ended: make(chan struct{})}
+func newGroups[J any](do func([]J) error, held func() bool) *groups[J] {
+	g := &groups[J]{Gatherer: stored.NewGatherer[*job[J]](mostJobs, 5*time.Millisecond), do: do, held: held, stop: make(chan struct{}), ended: make(chan struct{})}
 	go g.run()
 	return g
 }
@@ -61,7 +62,7 @@ func (g *groups[J]) want(ctx context.Context, is J) error {
 
 func (g *groups[J]) run() {
 	defer close(g.ended)
-	for all := g.Next(g.stop); all != nil; all = g.Next(g.stop) {
+	for all := g.next(); all != nil; all = g.next() {
 		g.settle(all)
 		g.Answers(len(all))
 		for _, j := range all {
@@ -70,8 +71,21 @@ func (g *groups[J]) run() {
 	}
 }
 
+// next is the next group, of what nobody else has taken; nil if it is to stop. It may be empty.
+func (g *groups[J]) next() []*job[J] {
+	for held := g.held != nil; held; held = g.held() {
+		if !g.Ready(g.stop) {
+			return nil
+		}
+	}
+	return g.Next(g.stop)
+}
+
 // settle asks for jobs, and for halves of them where the database refuses: what one has wrong is not another's.
 func (g *groups[J]) settle(all []*job[J]) {
+	if len(all) == 0 {
+		return
+	}
 	wishes := make([]J, len(all))
 	for i, j := range all {
 		wishes[i] = j.is

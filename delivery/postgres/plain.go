@@ -1,6 +1,8 @@
 package postgres
 
 import (
+	"strings"
+
 	"github.com/seed1158cd35/weir/delivery"
 	"github.com/seed1158cd35/weir/outcome"
 )
@@ -76,7 +78,7 @@ func (e *ending) well() bool {
 }
 
 // complete records ends that went well, each of another delivery.
-func (s *Store) complete(all []*ending) step {
+func (s *Store) complete(all []*ending, query string) step {
 	n := len(all)
 	seqs, fences, tooks := make([]int64, n), make([]int64, n), make([]int64, n)
 	statuses, answers := make([]int32, n), make([][]byte, n)
@@ -85,7 +87,7 @@ func (s *Store) complete(all []*ending) step {
 		of[e.Seq], e.kept = e, false
 		seqs[i], fences[i], tooks[i], statuses[i], answers[i] = e.Seq, e.Fence, e.Attempt.Took.Milliseconds(), int32(e.Attempt.Status), e.Attempt.Answer
 	}
-	return step{query: complete, args: []any{seqs, fences, tooks, statuses, answers, s.home}, row: func(rows values) error {
+	return step{query: query, args: []any{seqs, fences, tooks, statuses, answers, s.home}, row: func(rows values) error {
 		var seq int64
 		err := rows.scan(&seq)
 		if err == nil {
@@ -109,3 +111,6 @@ const complete = `WITH locked AS MATERIALIZED (
 	SELECT upstream, 'processing', -count(*) FROM ended GROUP BY upstream UNION ALL SELECT upstream, 'completed', count(*) FROM ended GROUP BY upstream
 )
 SELECT seq FROM ended`
+
+// completeFree is complete of those that nobody else has locked.
+var completeFree = strings.Replace(complete, "FOR UPDATE\n", "FOR UPDATE SKIP LOCKED\n", 1)

@@ -2,7 +2,8 @@
 // many callers ask for at once goes to the database together, in one statement and one transaction.
 //
 // A change that several rows take part in has one order of locks: those of lines and of idempotency keys (advisory ones, by
-// number), then rows (by number, or such as nobody has locked). So changes wait for each other and never in a circle.
+// number), then rows (by number, or such as nobody has locked). So changes wait for each other and never in a circle. Ends that go with
+// accepts take what nobody has locked.
 package postgres
 
 import (
@@ -41,6 +42,7 @@ type Store struct {
 	accepts *groups[*acceptance]
 	claims  *groups[*claiming]
 	ends    *groups[*ending]
+	rides   rides
 
 	mu     sync.Mutex
 	ready  bool          // the tables are there, in a version that this weir knows
@@ -66,9 +68,9 @@ func New(o Options) (*Store, error) {
 	}
 	s := &Store{o: o, home: rand.Int64(), begun: rand.Int64(), where: fmt.Sprintf("%s at %s:%d", c.Database, c.Host, c.Port)}
 	s.pool = newPool(c, cmp.Or(o.Connections, 8))
-	s.accepts = newGroups(s.acceptAll)
-	s.claims = newGroups(s.claimAll)
-	s.ends = newGroups(s.endAll)
+	s.ends = newGroups(s.endAll, s.wait)
+	s.claims = newGroups(s.claimAll, nil)
+	s.accepts = newGroups(s.acceptAll, nil)
 	return s, nil
 }
 

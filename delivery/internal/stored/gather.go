@@ -56,6 +56,27 @@ func (g *Gatherer[J]) TakeBack(j J) bool {
 	return true
 }
 
+// TakeSome takes jobs out of what waits, a group of them at most, for another who does them. takes is asked for each, in their order.
+func (g *Gatherer[J]) TakeSome(takes func(J) bool) (some []J) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.jobs = slices.DeleteFunc(g.jobs, func(j J) bool {
+		is := len(some) < g.most && takes(j)
+		if is {
+			some = append(some, j)
+		}
+		return is
+	})
+	return some
+}
+
+// Waiting reports whether a job waits of which that is so.
+func (g *Gatherer[J]) Waiting(is func(J) bool) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return slices.ContainsFunc(g.jobs, is)
+}
+
 // Answers says that so many callers are about to be answered.
 func (g *Gatherer[J]) Answers(n int) {
 	g.mu.Lock()
@@ -92,6 +113,9 @@ func (g *Gatherer[J]) Next(stop <-chan struct{}) []J {
 	g.began = time.Now()
 	return group
 }
+
+// Ready waits until a job is there; false if stop is closed.
+func (g *Gatherer[J]) Ready(stop <-chan struct{}) bool { return g.waits(1, stop, nil) }
 
 // waits until so many jobs are there; false if stop or over came before.
 func (g *Gatherer[J]) waits(n int, stop <-chan struct{}, over <-chan time.Time) bool {

@@ -89,3 +89,21 @@ func TestTakenBack(t *testing.T) {
 		t.Errorf("begun after the end: %v", group)
 	}
 }
+
+// Some of what waits can be taken by another, a group at most; the rest stays in its order.
+func TestSomeAreTakenByAnother(t *testing.T) {
+	g, stop := stored.NewGatherer[int](3, time.Hour), make(chan struct{})
+	for n := range 10 {
+		g.Add(n)
+	}
+	even := func(n int) bool { return n%2 == 0 }
+	if some := g.TakeSome(even); !slices.Equal(some, []int{0, 2, 4}) {
+		t.Errorf("%v are taken", some)
+	}
+	if g.TakeSome(even); g.Waiting(even) || !g.Waiting(func(n int) bool { return n == 9 }) {
+		t.Error("what was taken waits, or what was not does not")
+	}
+	if group := g.Next(stop); !g.Ready(stop) || !slices.Equal(group, []int{1, 3, 5}) {
+		t.Errorf("the next group is %v", group)
+	}
+}

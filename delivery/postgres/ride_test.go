@@ -1,0 +1,148 @@
+package postgres_test
+
+import (
+	"errors"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/seed1158cd35/weir/delivery"
+	"github.com/seed1158cd35/weir/delivery/postgres"
+	"github.com/seed1158cd35/weir/outcome"
+)
+
+// A ride is an end that waits for an accept.
+type ride struct {
+	d    delivery.Delivery
+	lost []delivery.Claim
+	err  error
+	all  sync.WaitGroup
+}
+
+// rides has the end of a delivery that was begun wait for an accept; a core that is busy elsewhere may let it go by itself.
+func rides(t *testing.T, s *postgres.Store, change func(*delivery.End)) *ride {
+	t.Helper()
+	r := request("begun")
+	r.ID = delivery.NewID(time.Now())
+	d, _, err := s.AcceptBegun(t.Context(), r, delivery.Ask{Upstream: "a", Owner: "test", Lease: time.Hour})
+	if err != nil {
+		t.Fatal(err)
+	}
+	is := &ride{d: d}
+	waiting := s.AwaitsAccepts()
+	is.all.Go(func() {
+		e := delivery.End{Claim: d.Claim(), To: delivery.Completed, Alone: true, Attempt: &delivery.Attempt{Status: 200, Class: outcome.OK, Answer: []byte("done")}}
+		if change != nil {
+			change(&e)
+		}
+		for {
+			if is.lost, is.err = s.End(t.Context(), e); !errors.Is(is.err, delivery.ErrUncertain) {
+				return
+			}
+			e.Again = true // as a worker does
+		}
+	})
+	for end := time.Now().Add(time.Second); waiting() == 0 && time.Now().Before(end); {
+		<-time.After(50 * time.Microsecond)
+	}
+	return is
+}
+
+// ended waits for it.
+func (is *ride) ended(t *testing.T, s *postgres.Store, want delivery.Status) {
+	t.Helper()
+	is.all.Wait()
+	d, err := s.Get(t.Context(), is.d.ID)
+	if is.err != nil || err != nil || d.Status != want || (len(is.lost) == 0) != (want == delivery.Completed) {
+		t.Errorf("it is %s, lost %v, %v, %v; want %s", d.Status, is.lost, is.err, err, want)
+	}
+	if all, err := s.Attempts(t.Context(), is.d.ID); err != nil || (len(all) == 1) != (want == delivery.Completed) {
+		t.Errorf("attempts: %+v, %v", all, err)
+	}
+}
+
+// Ends go with the accepts that follow them, in one transaction.
+func TestEndsGoWithAccepts(t *testing.T) {
+	at := place(t, server)
+	s := open(t, postgres.Options{URL: at})
+	c := connect(t, at)
+	for range 200 {
+		is := rides(t, s, nil)
+		next, _, err := s.Accept(t.Context(), request("next"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		is.ended(t, s, delivery.Completed)
+		var one bool
+		if err := c.QueryRow(t.Context(), "SELECT count(DISTINCT xmin::text) = 1 FROM weir_delivery WHERE seq IN ($1, $2)", is.d.Seq, next.Seq).Scan(&one); err != nil {
+			t.Fatal(err)
+		}
+		if one || t.Failed() {
+			return
+		}
+	}
+	t.Error("none went with an accept")
+}
+
+// What an end that goes with an accept finds in its way is not in the way of the accept, and is not lost.
+func TestWhatRidesIsInNobodysWay(t *testing.T) {
+	at := place(t, server)
+	l := newLine(t, server.Addr())
+	s := open(t, postgres.Options{URL: strings.Replace(at, server.Addr(), l.Addr().String(), 1)})
+	other := connect(t, at)
+	begin := func(statement string, args ...any) (end func()) {
+		tx, err := other.Begin(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err = tx.Exec(t.Context(), statement, args...); err != nil {
+			t.Fatal(err)
+		}
+		return func() {
+			if err := tx.Rollback(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	accept := func(want error) {
+		t.Helper()
+		if _, _, err := s.Accept(t.Context(), request("next")); !errors.Is(err, want) {
+			t.Errorf("accepted: %v, want %v", err, want)
+		}
+	}
+	for range 10 {
+		lost := rides(t, s, func(e *delivery.End) { e.Fence++ })
+		accept(nil)
+		lost.ended(t, s, delivery.Processing)
+
+		locked := rides(t, s, nil)
+		free := begin("SELECT FROM weir_delivery WHERE seq = $1 FOR UPDATE", locked.d.Seq)
+		accept(nil) // though the end waits for the lock
+		free()
+		locked.ended(t, s, delivery.Completed)
+
+		sql(t, at, "ALTER TABLE weir_attempt ADD CONSTRAINT none CHECK (status <> 299)")
+		refused := rides(t, s, func(e *delivery.End) { e.Attempt.Status = 299 })
+		accept(nil)
+		if refused.all.Wait(); refused.err == nil {
+			t.Error("an end that the database refuses is recorded")
+		}
+		sql(t, at, "ALTER TABLE weir_attempt DROP CONSTRAINT none")
+
+		twice := request("twice")
+		twice.ID = refused.d.ID // it is there
+		beside := rides(t, s, nil)
+		if d, _, err := s.AcceptBegun(t.Context(), twice, delivery.Ask{Upstream: "a", Lease: time.Hour}); !errors.Is(err, delivery.ErrKeyReused) {
+			t.Errorf("another request under one ID: %v, %v", d.Seq, err)
+		}
+		beside.ended(t, s, delivery.Completed)
+	}
+	for range 3 {
+		deaf := rides(t, s, nil)
+		l.deaf.Store(true)
+		accept(delivery.ErrUncertain)
+		l.deaf.Store(false)
+		deaf.ended(t, s, delivery.Completed)
+	}
+}
