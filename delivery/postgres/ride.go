@@ -41,10 +41,10 @@ func (r *rides) ends() {
 	r.under, r.ended = false, time.Now()
 }
 
-// wait for accepts that are likely to begin; false if none did, or if there is what does not go with any.
+// wait for accepts that are likely to begin; false if none did, or if there is what does not go with any, or enough for a group.
 func (s *Store) wait() bool {
 	r := &s.rides
-	for begin := time.Now(); !s.ends.Waiting(func(j *job[*ending]) bool { return !j.is.rides() }); {
+	for begin := time.Now(); !s.ends.Waiting(enough()); {
 		r.mu.Lock()
 		wait := soon
 		if !r.under {
@@ -68,6 +68,15 @@ func (s *Store) wait() bool {
 		}
 	}
 	return false
+}
+
+// enough looks for what does not wait for accepts, end by end.
+func enough() func(*job[*ending]) bool {
+	n := 0
+	return func(j *job[*ending]) bool {
+		n++
+		return n == mostJobs || !j.is.rides()
+	}
 }
 
 // rides reports whether an end may go with accepts.
