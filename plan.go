@@ -136,12 +136,17 @@ func (v *live) plan(c *Call) *plan {
 // matches, or else the one of all others. Where calls have names, an operation that says neither methods nor path is only the one of its name.
 func (u *Upstream) Assign(c *Call, matches func(*Operation) bool) *Operation {
 	v := u.live.Load()
-	if v.policy.Undeclared && c.Operation != "" && v.plans[c.Operation] == nil {
+	named := c.Operation != "" || c.API != ""
+	switch {
+	case !v.policy.Undeclared:
+	case c.Operation == DefaultOperation:
+		c.Operation = "" // its name is not known, and it may be one of a class
+	case c.Operation != "" && v.plans[c.Operation] == nil:
 		c.API, c.Operation = cmp.Or(c.API, c.Operation), "" // the API's own name for one of a class
 	}
 	o := v.other.op
 	for i := range v.policy.Operations {
-		if p := &v.policy.Operations[i]; p.Name == c.Operation || c.Operation == "" && (c.API == "" || p.Path != "" || len(p.Methods) > 0) && matches(p) {
+		if p := &v.policy.Operations[i]; p.Name == c.Operation || c.Operation == "" && (!named || p.Path != "" || len(p.Methods) > 0) && matches(p) {
 			o = p
 			break
 		}

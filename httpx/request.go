@@ -36,11 +36,11 @@ func rawPath(u *url.URL) string {
 }
 
 // Declares reports whether a request, by its method and raw path, belongs to an operation
-// that the policy declares.
-func Declares(p *weir.Policy, method, rawPath string) bool {
+// that the policy declares. Where requests have names, one that says neither methods nor path is of its name alone.
+func Declares(p *weir.Policy, method, rawPath string, named bool) bool {
 	path := paths.Read(rawPath)
 	for i := range p.Operations {
-		if matches(&p.Operations[i], method, &path) {
+		if o := &p.Operations[i]; (!named || o.Path != "" || len(o.Methods) > 0) && matches(o, method, &path) {
 			return true
 		}
 	}

@@ -22,7 +22,7 @@ type class struct {
 
 var operationFields = []field[class]{
 	one("methods", listOf(method), func(o *class) *[]string { return &o.Methods }, "any", "HTTP methods, in capitals."),
-	one("path", rawPath, func(o *class) *string { return &o.Path }, "any", "A prefix of the path as it is sent on, with that of `url` before it, letter by letter. Where requests have names of their own (`aws`, `llm`, `grpc`), an operation without methods and path is the one of its name; `/` is for all."),
+	one("path", rawPath, func(o *class) *string { return &o.Path }, "any", "A prefix of the path as it is sent on, with that of `url` before it, letter by letter. Where requests have names of their own (`aws`, `llm`), an operation without methods and path is the one of its name; `/` is for all, also those whose name is not known."),
 	one("safe", safety, func(o *class) *weir.Safety { return &o.Safe }, "by-method",
 		"Whether a call may be repeated even if it may have been done. `by-method`: GET, HEAD, OPTIONS, TRACE, PUT and DELETE may, and whatever has an `Idempotency-Key`."),
 	one("priority", priority, func(o *class) *limit.Priority { return &o.Priority }, "normal",

@@ -48,11 +48,12 @@ func (t *trip) undeclared() *refuse.Facts {
 	if t.isSocket(t.came) {
 		return nil // of connect
 	}
-	if x, ok := t.exchange.(httpx.Declarer); ok && x.Declared() {
+	x, named := t.exchange.(httpx.Declarer)
+	if named && x.Declared() {
 		return nil
 	}
 	policy := t.to.weir.Policy()
-	if httpx.Declares(&policy, t.came.Method, strings.TrimSuffix(t.to.URL.EscapedPath(), "/")+t.path) {
+	if httpx.Declares(&policy, t.came.Method, strings.TrimSuffix(t.to.URL.EscapedPath(), "/")+t.path, named) {
 		return nil
 	}
 	return &refuse.Facts{Status: http.StatusForbidden, Code: refuse.Forbidden, Final: true,

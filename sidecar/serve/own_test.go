@@ -85,6 +85,30 @@ func TestAnOperationInAFormDelivers(t *testing.T) {
 	}
 }
 
+// An operation for all is that of requests whose name is not known, too: they are delivered, and not sent at once.
+func TestAnOperationForAllDeliversWhatHasNoKnownName(t *testing.T) {
+	withAWS(t)
+	m := newMailbox(t, "false", "    aws: {service: sns, region: eu-west-1}\n    operations: {all: {path: /, deliver: always}}\n", "")
+	for _, form := range []string{"Action=ListTopics", "Version=1"} {
+		resp, r, text := m.post("/box/", form, "Content-Type: application/x-www-form-urlencoded")
+		if resp.StatusCode != 202 {
+			t.Fatalf("%s: %d %s, want it to be a delivery", form, resp.StatusCode, text)
+		}
+		m.becomes(r.ID, delivery.Completed)
+	}
+}
+
+// Where requests have names, an operation that is declared by its name lets no other one in.
+func TestAnOperationByItsNameDeclaresNoOther(t *testing.T) {
+	withAWS(t)
+	m := newMailbox(t, "false", "    aws: {service: sns, region: eu-west-1}\n    undeclared: refuse\n    operations: {Publish: {deliver: true}}\n", "")
+	for form, want := range map[string]int{"Action=Publish&Message=m": 200, "Action=ListTopics": 200, "Version=1": 400} {
+		if resp, _, text := m.post("/box/", form, "Content-Type: application/x-www-form-urlencoded"); resp.StatusCode != want {
+			t.Errorf("%s: %d %s, want %d", form, resp.StatusCode, text, want)
+		}
+	}
+}
+
 // A body that weir reads before it sends anything is waited for no longer than one that it sends on: its caller holds memory.
 func TestABodyThatStandsStillIsNotWaitedFor(t *testing.T) {
 	withAWS(t)
