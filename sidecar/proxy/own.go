@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/seed1158cd35/weir/internal/refuse"
@@ -28,6 +29,20 @@ func (o Own) Over(r Route) Route {
 		r.Keep.Failed = *o.Failed
 	}
 	return r
+}
+
+// ownOf is what operations say of their own that differs from what a route says; nil if nothing does.
+func (u *Upstream) ownOf() map[string]Own {
+	differs := make(map[string]Own)
+	for name, o := range u.Own {
+		if slices.ContainsFunc(u.routes(), func(r Route) bool { return o.Over(r) != r }) {
+			differs[name] = o
+		}
+	}
+	if len(differs) == 0 {
+		return nil
+	}
+	return differs
 }
 
 // ownRoute has the route be as the operation of the request says, or says why that cannot be told. Where a dialect has to read the body

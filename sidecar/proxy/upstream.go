@@ -129,6 +129,7 @@ func newTarget(c Upstream, old *target, o weir.Options, own *own) (*target, erro
 	if d, ok := c.Dialect.(httpx.Placed); ok {
 		c.Dialect = d.At(c.URL)
 	}
+	c.Own = c.ownOf()
 	t := &target{Upstream: c, keys: keysOf(c.Keys, c.Veil), byPath: c.saysWhat()}
 	if c.Priority != nil {
 		t.priority = c.Priority.Priority()

@@ -4,11 +4,13 @@ import (
 	"bufio"
 	"io"
 	"net/http"
+	"strconv"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/seed1158cd35/weir/delivery"
+	"github.com/seed1158cd35/weir/internal/buffers"
 	"github.com/seed1158cd35/weir/internal/test/memnet"
 )
 
@@ -107,6 +109,32 @@ func TestAnOperationByItsNameDeclaresNoOther(t *testing.T) {
 			t.Errorf("%s: %d %s, want %d", form, resp.StatusCode, text, want)
 		}
 	}
+}
+
+// An operation that says what its route says anyhow has no request heard twice: that of a model holds memory until its end.
+func TestAnOperationThatChangesNothingCostsNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := memnet.New()
+		defer n.Close()
+		up := n.Serve("api.test", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusUnauthorized) }))
+		stop := serveInside(t, n, "upstreams: {up: {url: \""+up+"\", llm: {family: openai}, operations: {chat: {deliver: false, idempotency: off}}}}\n")
+		defer stop()
+		before, _, _ := buffers.Bodies.Use()
+		c, err := n.Dial(t.Context(), "tcp", "localhost:80")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		body := `{"model":"m","messages":[{"role":"user","content":"hi"}]}`
+		_, _ = io.WriteString(c, "POST /up/v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nContent-Length: "+strconv.Itoa(len(body))+"\r\n\r\n"+body)
+		if resp, err := http.ReadResponse(bufio.NewReader(c), nil); err != nil || resp.StatusCode != http.StatusUnauthorized {
+			t.Fatalf("%v, %v", resp, err)
+		}
+		synctest.Wait()
+		if used, _, _ := buffers.Bodies.Use(); used != before {
+			t.Errorf("%d bytes of the body are still held", used-before)
+		}
+	})
 }
 
 // A body that weir reads before it sends anything is waited for no longer than one that it sends on: its caller holds memory.
