@@ -113,7 +113,7 @@ func TestAnUpstreamThatComesBackIsBegunWithGently(t *testing.T) {
 		}
 		send(150)
 		s.sleep(time.Minute)
-		if n := most.Load(); n < 60 {
+		if n := most.Load(); n < 40 {
 			t.Fatalf("%d were sent at once to an upstream that answers", n)
 		}
 		down.Store(true)
