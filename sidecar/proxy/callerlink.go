@@ -7,6 +7,7 @@ import (
 	"os"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/seed1158cd35/weir"
@@ -96,6 +97,7 @@ type upload struct {
 	spare   time.Duration // after that
 	turn    chan struct{} // holds a value while somebody reads or closes; taken before setting
 	whole   bool          // it has come to its end; in turn
+	began   atomic.Bool   // somebody has read of it
 	setting sync.Mutex    // of over and the connection's deadline
 	over    bool          // the answer has been given: nothing of the body is sent on
 }
@@ -180,10 +182,14 @@ func (u *upload) Close() error {
 	return err
 }
 
+// read reports whether somebody has read of it; nil is no body, of which nobody has.
+func (u *upload) read() bool { return u != nil && u.began.Load() }
+
 // Read is io.Reader's.
 func (u *upload) Read(p []byte) (int, error) {
 	u.turn <- struct{}{}
 	defer func() { <-u.turn }()
+	u.began.Store(true)
 	begin := time.Now()
 	if !u.goOn(u.deadline(begin)) {
 		return 0, http.ErrBodyReadAfterClose

@@ -41,12 +41,12 @@ func (p *Proxy) handIn(w http.ResponseWriter, r *http.Request, caller string) {
 	t := p.table.Load()
 	id := correlationOf(r)
 	w.Header()[httpx.CorrelationHeader] = []string{id}
-	trip, f := t.handedIn(w, r, id, guest{Name: caller})
-	if f != nil {
+	trip, not := t.handedIn(w, r, id, guest{Name: caller})
+	if not != nil {
 		if to := p.later.Load(); to != nil {
-			(*to).Refused(NotAccepted{Why: notRouted, Correlation: id, Field: "path", Err: f})
+			(*to).Refused(*not)
 		}
-		f.Write(w)
+		not.facts.Write(w)
 		return
 	}
 	done, ok := trip.charge(w, r.WithContext(trip.in(r.Context())))
@@ -58,19 +58,25 @@ func (p *Proxy) handIn(w http.ResponseWriter, r *http.Request, caller string) {
 }
 
 // handedIn is the way of a request that is handed in, or why it has none.
-func (t *table) handedIn(w http.ResponseWriter, r *http.Request, id string, who guest) (*trip, *refuse.Facts) {
+func (t *table) handedIn(w http.ResponseWriter, r *http.Request, id string, who guest) (*trip, *NotAccepted) {
+	nowhere := func(f *refuse.Facts) *NotAccepted {
+		return &NotAccepted{Why: notRouted, Correlation: id, Field: "path", Err: f, facts: f}
+	}
 	if _, f := t.problem(r); f != nil {
-		return nil, f
+		return nil, nowhere(f)
 	}
 	to, path, by, _, f := t.way(r, who)
 	if f != nil {
-		return nil, f
+		return nil, nowhere(f)
 	}
 	trip := &trip{to: to, path: path, route: *by, stream: by.Stream, id: id, who: who, table: t, counts: true}
-	if f = trip.ownRoute(w, r); f == nil && trip.route.Deliver == DeliverNever {
-		f = &refuse.Facts{Status: http.StatusBadRequest, Code: refuse.ValidationError, Final: true, Message: "this route, or operation, delivers nothing later; write deliver: true"}
+	if f := trip.ownRoute(w, r); f != nil {
+		return nil, trip.notHeard(f)
 	}
-	return trip, f
+	if trip.route.Deliver == DeliverNever {
+		return nil, nowhere(&refuse.Facts{Status: http.StatusBadRequest, Code: refuse.ValidationError, Final: true, Message: "this route, or operation, delivers nothing later; write deliver: true"})
+	}
+	return trip, nil
 }
 
 // Unread tells of what was handed in and is no request.

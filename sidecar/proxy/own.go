@@ -56,6 +56,7 @@ func (t *trip) ownRoute(w http.ResponseWriter, r *http.Request) *refuse.Facts {
 		control := http.NewResponseController(w)
 		_ = control.SetReadDeadline(time.Now().Add(hearing))
 		if f := t.hearLater(r); f != nil {
+			t.unheard = true
 			return f // the server waits no longer for the rest either
 		}
 		_ = control.SetReadDeadline(time.Time{})
@@ -67,8 +68,15 @@ func (t *trip) ownRoute(w http.ResponseWriter, r *http.Request) *refuse.Facts {
 	return nil
 }
 
+// notHeard tells of a request to be delivered later that the dialect does not take, before it is known of which operation it is.
+func (t *trip) notHeard(f *refuse.Facts) *NotAccepted {
+	return &NotAccepted{Upstream: t.to.Name, Correlation: t.id, Why: notSpoken, facts: f}
+}
+
 // paced is a request whose body weir reads before it is sent on, for which its caller is waited for as it is for one that is sent on.
 func (t *trip) paced(w http.ResponseWriter, r *http.Request) *http.Request {
 	l := &link{ResponseWriter: w, control: http.NewResponseController(w)}
-	return l.request(r, t.to.base.Timeouts, t.stream)
+	r = l.request(r, t.to.base.Timeouts, t.stream)
+	t.paces, _ = r.Body.(*upload)
+	return r
 }

@@ -97,6 +97,8 @@ func (p *Proxy) Upstreams() map[string]*weir.Upstream { return p.table.Load().we
 
 // ServeHTTP sends a request on.
 func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	var way *trip
+	defer func() { way.boundRest(w, r) }()
 	t := p.table.Load()
 	id := correlationOf(r)
 	w.Header()[httpx.CorrelationHeader] = []string{id}
@@ -115,7 +117,11 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	defer t.access.leave(r, who)
 	trip := &trip{to: to, path: path, route: *by, stream: by.Stream, id: id, who: who, table: t, counts: true}
+	way = trip
 	if f := trip.ownRoute(w, r); f != nil {
+		if to := p.later.Load(); to != nil && trip.route.later(r) { // its operation is not known, so its route says it
+			(*to).Refused(*trip.notHeard(f))
+		}
 		respond(w, r.WithContext(trip.in(r.Context())), f)
 		return
 	}
@@ -267,13 +273,15 @@ type trip struct {
 	table    *table          // that it began with
 	priority *limit.Priority // nil means what the exchange says
 
-	answer http.ResponseWriter
-	body   io.Reader // as the server gave it
-	duplex bool      // the body may be read while the answer is written
-	cut    error     // the answer broke off
-	stored bool      // it is a delivery from now on
-	counts bool      // it came in from a caller, whom it is charged to
-	hurry  bool      // the request ends when its caller has waited for as long as it said
+	answer  http.ResponseWriter
+	body    io.Reader // as the server gave it
+	paces   *upload   // the body where weir reads it before it sends anything; nil elsewhere
+	duplex  bool      // the body may be read while the answer is written
+	cut     error     // the answer broke off
+	stored  bool      // it is a delivery from now on
+	unheard bool      // the dialect did not take it, before it was known of which operation it is
+	counts  bool      // it came in from a caller, whom it is charged to
+	hurry   bool      // the request ends when its caller has waited for as long as it said
 
 	brought int         // status of the upstream's answer, once it is passed on
 	said    int         // that of an answer of weir's own

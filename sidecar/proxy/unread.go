@@ -14,6 +14,21 @@ const (
 	lastRead    = 500 * time.Millisecond
 )
 
+// boundRest bounds how long the server waits for a body of which nothing was read, as its request was refused before: the server reads on
+// before it gives the answer. Where reading has begun there is a bound. t is nil if the request came nowhere.
+func (t *trip) boundRest(w http.ResponseWriter, r *http.Request) {
+	if _, known := r.Body.(inMemory); known || r.ProtoMajor != 1 || r.ContentLength == 0 {
+		return
+	}
+	if t != nil {
+		sent, _ := t.body.(*upload)
+		if t.duplex || sent.read() || t.paces.read() || t.unheard {
+			return
+		}
+	}
+	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(hearing))
+}
+
 // finish reads what is left of a body once the answer is on its way, and ends the connection
 // if that is too much or does not come: what remains of a body must never be read as a request.
 // The server would do it, too, but not in this mode: it takes a read that has failed for the

@@ -5,6 +5,7 @@ import (
 	"io"
 	"net/http"
 	"strconv"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -111,6 +112,18 @@ func TestAnOperationByItsNameDeclaresNoOther(t *testing.T) {
 	}
 }
 
+// A request to be delivered later that the dialect does not take counts as one that is not stored, also where it has to be heard first.
+func TestWhatTheDialectDoesNotTakeIsCounted(t *testing.T) {
+	withAWS(t)
+	m := newMailbox(t, "always", "    aws: {service: sns, region: eu-west-1}\n    operations: {ListTopics: {deliver: false}}\n", "")
+	if resp, _, text := m.post("/box/?Action=ListTopics", "Action=Publish", "Content-Type: application/x-www-form-urlencoded"); resp.StatusCode != 400 {
+		t.Fatalf("%d %s, want it to be refused", resp.StatusCode, text)
+	}
+	if want := `weir_delivery_refused_total{upstream="box",why="dialect"} 1`; !strings.Contains(m.metrics(), want) {
+		t.Errorf("the metrics lack %s", want)
+	}
+}
+
 // An operation that says what its route says anyhow has no request heard twice: that of a model holds memory until its end.
 func TestAnOperationThatChangesNothingCostsNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -166,6 +179,42 @@ func TestABodyThatStandsStillIsNotWaitedFor(t *testing.T) {
 				resp, err := http.ReadResponse(bufio.NewReader(c), nil)
 				if took := time.Since(begin); err != nil || resp.StatusCode != tt.status || took > time.Minute+time.Second {
 					t.Errorf("after %v: %v, %v; want %d within a minute", took, resp, err, tt.status)
+				}
+			})
+		})
+	}
+}
+
+// Nor is one of a request that is refused before anything of it is read, which the server would read to its end first. The
+// connection ends with the answer.
+func TestARefusalDoesNotWaitForTheBody(t *testing.T) {
+	for name, tt := range map[string]struct {
+		path, fields string
+		status       int
+	}{
+		"it shows a credential": {"/up/later", "Cookie: a=b\r\n", http.StatusBadRequest},
+		"it has two keys":       {"/up/kept", "Idempotency-Key: a\r\nIdempotency-Key: b\r\n", http.StatusBadRequest},
+		"it is too large":       {"/up/later", "", http.StatusRequestEntityTooLarge},
+		"it leads nowhere":      {"/nowhere", "", http.StatusNotFound},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				n := memnet.New()
+				defer n.Close()
+				up := n.Serve("api.test", http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("it was sent") }))
+				stop := serveInside(t, n, "deliveries: {file: d.db}\nupstreams: {up: {url: \""+up+"\", max_body: 100, operations: {later: {path: /later, deliver: always}, kept: {path: /kept, idempotency: keep}}}}\n")
+				defer stop()
+				begin := time.Now()
+				c, err := n.Dial(t.Context(), "tcp", "localhost:80")
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer c.Close()
+				_, _ = io.WriteString(c, "POST "+tt.path+" HTTP/1.1\r\nHost: localhost\r\n"+tt.fields+"Content-Length: 1000\r\n\r\nx")
+				_ = c.SetDeadline(begin.Add(time.Hour))
+				resp, err := http.ReadResponse(bufio.NewReader(c), nil)
+				if took := time.Since(begin); err != nil || resp.StatusCode != tt.status || !resp.Close || took > time.Minute+time.Second {
+					t.Errorf("after %v: %v, %v; want %d within a minute, and the end of the connection", took, resp, err, tt.status)
 				}
 			})
 		})
