@@ -8,7 +8,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"net/http"
 	"slices"
@@ -134,6 +133,12 @@ func (t *trip) finishOf(c *copying, how Keep, whole bool) (delivery.Finish, *del
 	return delivery.Doubtful, nil
 }
 
+// A keptBody is a body that has come: whoever sends it on waits for nobody, and sets no deadline for its caller.
+type keptBody struct{ *bytes.Reader }
+
+// Close is io.Closer's.
+func (keptBody) Close() error { return nil }
+
 // keyOf is the key of a request, whose body is held until it is known whether it is sent.
 func (t *trip) keyOf(r *http.Request) (*delivery.Keyed, func(), *refuse.Facts) {
 	bad := func(reason string) (*delivery.Keyed, func(), *refuse.Facts) {
@@ -148,7 +153,7 @@ func (t *trip) keyOf(r *http.Request) (*delivery.Keyed, func(), *refuse.Facts) {
 		f.Message = strings.Replace(f.Message, "a request to be delivered later", "a request whose first answer is kept (idempotency)", 1)
 		return nil, nil, f
 	}
-	r.Body, r.ContentLength, r.TransferEncoding = io.NopCloser(bytes.NewReader(body)), int64(len(body)), nil
+	r.Body, r.ContentLength, r.TransferEncoding = keptBody{bytes.NewReader(body)}, int64(len(body)), nil
 	if len(body) == 0 {
 		r.Body = http.NoBody
 	}

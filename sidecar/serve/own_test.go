@@ -220,3 +220,34 @@ func TestARefusalDoesNotWaitForTheBody(t *testing.T) {
 		})
 	}
 }
+
+// A body that has come before it is sent on says nothing of how long its caller may wait for the answer.
+func TestTheAnswerToACallWithAKeyMayTakeLongerThanItsBody(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := memnet.New()
+		defer n.Close()
+		up := n.Serve("api.test", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			_ = http.NewResponseController(w).EnableFullDuplex() // it does not look at the body
+			for range 30 {
+				_, _ = io.WriteString(w, "x")
+				_ = http.NewResponseController(w).Flush()
+				time.Sleep(10 * time.Second)
+			}
+		}))
+		stop := serveInside(t, n, "deliveries: {file: d.db}\nupstreams: {up: {url: \""+up+"\", routes: [{path: /up/, idempotency: keep}]}}\n")
+		defer stop()
+		c, err := n.Dial(t.Context(), "tcp", "localhost:80")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		go io.WriteString(c, "POST /up/ HTTP/1.1\r\nHost: localhost\r\nIdempotency-Key: k\r\nContent-Length: 200000\r\n\r\n"+strings.Repeat("x", 200000))
+		resp, err := http.ReadResponse(bufio.NewReader(c), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if b, err := io.ReadAll(resp.Body); err != nil || len(b) != 30 {
+			t.Errorf("%d bytes of the answer came, of 30: %v", len(b), err)
+		}
+	})
+}
