@@ -86,8 +86,8 @@ func eventually(t *testing.T, what string, ok func() bool) {
 	}
 }
 
-// zone is one in which no day or month is about to end: nobody need be told of a quota that is soon known.
-func zone() string {
+// anotherZone is one in which no day or month is about to end: nobody need be told of a quota that is soon known.
+func anotherZone() string {
 	if time.Now().UTC().Hour() == 23 {
 		return "Asia/Tokyo"
 	}
@@ -100,7 +100,7 @@ func TestAColdQuotaIsNotSilent(t *testing.T) {
 	srv := servers.Redis(t)
 	file := filepath.Join(t.TempDir(), "weir.yaml")
 	text := fmt.Sprintf("listen: 127.0.0.1:0\nadmin: 127.0.0.1:0\nstore: {redis: %q}\n"+
-		"upstreams: {up: {url: \"http://127.0.0.1:1\", limits: {day: {amount: 25, every: day, zone: %s}, fast: 100/s}}}\n", srv.URL(), zone())
+		"upstreams: {up: {url: \"http://127.0.0.1:1\", limits: {day: {amount: 25, every: day, zone: %s}, fast: 100/s}}}\n", srv.URL(), anotherZone())
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
