@@ -133,8 +133,8 @@ func (v *live) plan(c *Call) *plan {
 }
 
 // Assign gives a call its operation: the one that it names, or else the first declared one that
-// matches, or else the one of all others. Where calls have names, an operation that says neither methods nor path is only the one of its name.
-func (u *Upstream) Assign(c *Call, matches func(*Operation) bool) *Operation {
+// matches, or else the one of all others. matches is told whether the call has a name.
+func (u *Upstream) Assign(c *Call, matches func(o *Operation, named bool) bool) *Operation {
 	v := u.live.Load()
 	named := c.Operation != "" || c.API != ""
 	switch {
@@ -146,7 +146,7 @@ func (u *Upstream) Assign(c *Call, matches func(*Operation) bool) *Operation {
 	}
 	o := v.other.op
 	for i := range v.policy.Operations {
-		if p := &v.policy.Operations[i]; p.Name == c.Operation || c.Operation == "" && (!named || p.Path != "" || len(p.Methods) > 0) && matches(p) {
+		if p := &v.policy.Operations[i]; p.Name == c.Operation || c.Operation == "" && matches(p, named) {
 			o = p
 			break
 		}

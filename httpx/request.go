@@ -20,7 +20,7 @@ func (t *Transport) call(req *http.Request) weir.Call {
 		c = t.Call(req)
 	}
 	path := paths.Read(rawPath(req.URL))
-	o := t.Upstream.Assign(&c, func(o *weir.Operation) bool { return matches(o, req.Method, &path) })
+	o := t.Upstream.Assign(&c, func(o *weir.Operation, named bool) bool { return matches(o, req.Method, &path, named) })
 	c.Safe = c.Safe || safe(o, req.Method, req.Header)
 	return c
 }
@@ -36,19 +36,23 @@ func rawPath(u *url.URL) string {
 }
 
 // Declares reports whether a request, by its method and raw path, belongs to an operation
-// that the policy declares. Where requests have names, one that says neither methods nor path is of its name alone.
+// that the policy declares. named says that requests have names.
 func Declares(p *weir.Policy, method, rawPath string, named bool) bool {
 	path := paths.Read(rawPath)
 	for i := range p.Operations {
-		if o := &p.Operations[i]; (!named || o.Path != "" || len(o.Methods) > 0) && matches(o, method, &path) {
+		if matches(&p.Operations[i], method, &path, named) {
 			return true
 		}
 	}
 	return false
 }
 
-// matches reports whether a request belongs to the operation, however its path is written.
-func matches(o *weir.Operation, method string, path *paths.Path) bool {
+// matches reports whether a request belongs to the operation, however its path is written. Where requests have names, an operation that
+// says neither methods nor path is the one of its name alone.
+func matches(o *weir.Operation, method string, path *paths.Path, named bool) bool {
+	if named && o.Path == "" && len(o.Methods) == 0 {
+		return false
+	}
 	return (len(o.Methods) == 0 || slices.Contains(o.Methods, strings.ToUpper(method))) && path.Begins(o.Path)
 }
 

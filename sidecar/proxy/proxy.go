@@ -18,7 +18,6 @@ import (
 	"github.com/seed1158cd35/weir/delivery"
 	"github.com/seed1158cd35/weir/httpx"
 	"github.com/seed1158cd35/weir/internal/refuse"
-	"github.com/seed1158cd35/weir/limit"
 	"github.com/seed1158cd35/weir/observe/trace"
 	"github.com/seed1158cd35/weir/retry"
 	"github.com/seed1158cd35/weir/sidecar/websocket"
@@ -252,73 +251,6 @@ func (t *table) way(r *http.Request, g guest) (*target, string, *Route, Why, *re
 	}
 	return to, path, by, why, f
 }
-
-// A trip is one request on its way through.
-type trip struct {
-	to   *target
-	path string // raw
-
-	route   Route              // the zero Route if it came by none
-	session *websocket.Session // nil if it is to be no WebSocket
-
-	stream bool // the body may be silent, and slow
-
-	id    string
-	came  *http.Request // as it came, with the headers that are not sent on
-	who   guest
-	story weir.Trace
-
-	exchange httpx.Exchange  // nil if the upstream has no dialect
-	news     *news           // nil where httputil passes them on
-	table    *table          // that it began with
-	priority *limit.Priority // nil means what the exchange says
-
-	answer  http.ResponseWriter
-	body    io.Reader // as the server gave it
-	paces   *upload   // the body where weir reads it before it sends anything; nil elsewhere
-	duplex  bool      // the body may be read while the answer is written
-	cut     error     // the answer broke off
-	stored  bool      // it is a delivery from now on
-	unheard bool      // the dialect did not take it, before it was known of which operation it is
-	counts  bool      // it came in from a caller, whom it is charged to
-	hurry   bool      // the request ends when its caller has waited for as long as it said
-
-	brought int         // status of the upstream's answer, once it is passed on
-	said    int         // that of an answer of weir's own
-	trace   *trace.Call // nil if it is not traced
-}
-
-type tripKey struct{}
-
-// in is the context of the request: one value that holds all that is needed, as
-// every further layer costs each look-up.
-func (t *trip) in(ctx context.Context) context.Context { return &tripContext{ctx, t} }
-
-type tripContext struct {
-	context.Context
-	trip *trip
-}
-
-func (c *tripContext) Value(key any) any {
-	switch key {
-	case tripKey{}:
-		return c.trip
-	case correlationKey{}:
-		return c.trip.id
-	}
-	if of, ok := trace.CallFor(key, c.trip.trace); ok {
-		return of
-	}
-	if who, ok := httpx.CallerFor(key, (*httpx.Caller)(&c.trip.who)); ok {
-		return who
-	}
-	if s, ok := httpx.TraceFor(key, &c.trip.story); ok {
-		return s
-	}
-	return c.Context.Value(key)
-}
-
-func tripOf(ctx context.Context) *trip { return ctx.Value(tripKey{}).(*trip) }
 
 // rewrite addresses a request to its upstream. Path and query are sent byte for
 // byte as they came, and Host is the upstream's, never the caller's.

@@ -168,21 +168,31 @@ func TestABodyThatStandsStillIsNotWaitedFor(t *testing.T) {
 				up := n.Serve("api.test", http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("it was sent") }))
 				stop := serveInside(t, n, "deliveries: {file: d.db}\nupstreams: {up: {url: \""+up+"\", "+tt.upstream+"}}\n")
 				defer stop()
-				begin := time.Now()
-				c, err := n.Dial(t.Context(), "tcp", "localhost:80")
-				if err != nil {
-					t.Fatal(err)
-				}
-				defer c.Close()
-				_, _ = io.WriteString(c, "POST /up/ HTTP/1.1\r\nHost: localhost\r\nIdempotency-Key: k\r\nContent-Type: application/x-www-form-urlencoded\r\nContent-Length: 100\r\n\r\nAction=")
-				_ = c.SetDeadline(begin.Add(time.Hour))
-				resp, err := http.ReadResponse(bufio.NewReader(c), nil)
-				if took := time.Since(begin); err != nil || resp.StatusCode != tt.status || took > time.Minute+time.Second {
-					t.Errorf("after %v: %v, %v; want %d within a minute", took, resp, err, tt.status)
+				resp, took := standsStill(t, n, "POST /up/ HTTP/1.1\r\nHost: localhost\r\nIdempotency-Key: k\r\nContent-Type: application/x-www-form-urlencoded\r\nContent-Length: 100\r\n\r\nAction=")
+				if resp.StatusCode != tt.status || took > time.Minute+time.Second {
+					t.Errorf("after %v: %v; want %d within a minute", took, resp, tt.status)
 				}
 			})
 		})
 	}
+}
+
+// standsStill sends the beginning of a request and no more, and says how it is answered, and after how long.
+func standsStill(t *testing.T, n *memnet.Network, text string) (*http.Response, time.Duration) {
+	t.Helper()
+	begin := time.Now()
+	c, err := n.Dial(t.Context(), "tcp", "localhost:80")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	_, _ = io.WriteString(c, text)
+	_ = c.SetDeadline(begin.Add(time.Hour))
+	resp, err := http.ReadResponse(bufio.NewReader(c), nil)
+	if err != nil {
+		t.Fatal(time.Since(begin), err)
+	}
+	return resp, time.Since(begin)
 }
 
 // Nor is one of a request that is refused before anything of it is read, which the server would read to its end first. The
@@ -204,17 +214,9 @@ func TestARefusalDoesNotWaitForTheBody(t *testing.T) {
 				up := n.Serve("api.test", http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("it was sent") }))
 				stop := serveInside(t, n, "deliveries: {file: d.db}\nupstreams: {up: {url: \""+up+"\", max_body: 100, operations: {later: {path: /later, deliver: always}, kept: {path: /kept, idempotency: keep}}}}\n")
 				defer stop()
-				begin := time.Now()
-				c, err := n.Dial(t.Context(), "tcp", "localhost:80")
-				if err != nil {
-					t.Fatal(err)
-				}
-				defer c.Close()
-				_, _ = io.WriteString(c, "POST "+tt.path+" HTTP/1.1\r\nHost: localhost\r\n"+tt.fields+"Content-Length: 1000\r\n\r\nx")
-				_ = c.SetDeadline(begin.Add(time.Hour))
-				resp, err := http.ReadResponse(bufio.NewReader(c), nil)
-				if took := time.Since(begin); err != nil || resp.StatusCode != tt.status || !resp.Close || took > time.Minute+time.Second {
-					t.Errorf("after %v: %v, %v; want %d within a minute, and the end of the connection", took, resp, err, tt.status)
+				resp, took := standsStill(t, n, "POST "+tt.path+" HTTP/1.1\r\nHost: localhost\r\n"+tt.fields+"Content-Length: 1000\r\n\r\nx")
+				if resp.StatusCode != tt.status || !resp.Close || took > time.Minute+time.Second {
+					t.Errorf("after %v: %v; want %d within a minute, and the end of the connection", took, resp, tt.status)
 				}
 			})
 		})
