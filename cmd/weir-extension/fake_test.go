@@ -136,9 +136,10 @@ func (l *lambda) waits(otherwise string) {
 // An extension is one that runs.
 type extension struct {
 	*lambda
-	addr  string
-	log   *lines
-	ended chan error
+	addr   string
+	log    *lines
+	ended  chan error
+	passed int64 // permits
 }
 
 type lines struct {
@@ -212,6 +213,7 @@ func (x *extension) acquires() (status int, answer string) {
 	status, answer = x.post("/v1/acquire", `{"upstream":"api"}`)
 	var got struct{ Permit string }
 	if json.Unmarshal([]byte(answer), &got) == nil && got.Permit != "" {
+		x.passed++
 		if status, answer := x.post("/v1/report", fmt.Sprintf(`{"permit":%q,"status":200}`, got.Permit)); status != 200 {
 			x.t.Errorf("report: %d %s", status, answer)
 		}
