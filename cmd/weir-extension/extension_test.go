@@ -3,6 +3,8 @@ package main
 import (
 	"context"
 	"errors"
+	"log/slog"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -230,6 +232,25 @@ func TestAWrongFileIsToldToLambda(t *testing.T) {
 		if err == nil || !strings.HasPrefix(l.failure, "Extension.Configuration ") {
 			t.Errorf("%s: %v, and Lambda is told %q", name, err, l.failure)
 		}
+	}
+}
+
+// What is ended at once, as Lambda cannot be registered with, may not have begun to serve.
+func TestItMayEndBeforeItServes(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1)) // what serves begins when the test lets it
+	path := t.TempDir() + "/weir.yaml"
+	writeFile(t, path, shared)
+	log := &lines{}
+	s, err := newServer(t.Context(), &world{env: func(name string) (string, bool) { return path, name == "WEIR_CONFIG" }}, slog.New(slog.NewTextHandler(log, nil)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.close()
+	for range 1000 {
+		runtime.Gosched()
+	}
+	if log.String() != "" {
+		t.Error(log)
 	}
 }
 

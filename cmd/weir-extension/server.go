@@ -91,9 +91,10 @@ func newServer(ctx context.Context, w *world, log *slog.Logger) (*server, error)
 	if w.serving != nil {
 		w.serving(s.front.Addr())
 	}
-	s.http = &http.Server{Handler: s.api.Handler(), ReadHeaderTimeout: 5 * time.Second, MaxHeaderBytes: 16 << 10}
-	go func() {
-		if err := s.http.Serve(s.front); !errors.Is(err, http.ErrServerClosed) {
+	h := &http.Server{Handler: s.api.Handler(), ReadHeaderTimeout: 5 * time.Second, MaxHeaderBytes: 16 << 10}
+	s.http = h
+	go func() { // it may begin after the end
+		if err := h.Serve(s.front); !errors.Is(err, http.ErrServerClosed) {
 			log.Error("decisions are not answered any more", "error", err.Error())
 		}
 	}()
