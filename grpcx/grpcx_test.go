@@ -254,7 +254,8 @@ func TestStreamsAreInFlightUntilTheyBegin(t *testing.T) {
 	here, there := weir.Policy{MaxWait: -1}, weir.Policy{MaxWait: -1}
 	here.Concurrency.Limit, there.Concurrency.Limit = 1, 1
 	client, server := upstream(t, here, weir.Events{}), upstream(t, there, weir.Events{})
-	h := &healthy{check: func(ctx context.Context, _ int64) error { <-ctx.Done(); return nil }}
+	begun := make(chan struct{}, 3) // the server has sent the first message
+	h := &healthy{check: func(ctx context.Context, _ int64) error { begun <- struct{}{}; <-ctx.Done(); return nil }}
 	at := serve(t, h, grpc.StreamInterceptor(grpcx.StreamServer(server, grpcx.Options{})))
 	c := dial(t, at, grpc.WithStreamInterceptor(grpcx.StreamClient(client, grpcx.Options{Safe: anySafe})))
 	inFlight := func(u *weir.Upstream) int { return u.Look(0).Flights[0].InFlight }
@@ -266,6 +267,7 @@ func TestStreamsAreInFlightUntilTheyBegin(t *testing.T) {
 		if _, err := s.Recv(); err != nil {
 			t.Fatal(err)
 		}
+		<-begun
 		if n, m := inFlight(client), inFlight(server); n != 0 || m != 0 {
 			t.Errorf("%d and %d in flight while a stream goes on", n, m)
 		}
