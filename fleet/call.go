@@ -30,12 +30,12 @@ func (q *queue) patience(driver context.Context) time.Duration {
 // first.
 func (q *queue) call(driver context.Context, sent time.Duration) error {
 	f, g := q.group.fleet, q.group
-	err := q.try(driver)
+	limit, err := q.try(driver)
 	// A connection that had ended unnoticed fails at once. To try again, once, costs the callers nothing then.
 	if err != nil && !errors.Is(err, ErrWindow) && !hasLeft(driver) && !g.failing.Load() && f.clock.Now() < sent+soonest {
 		g.failing.Store(true)
 		q.ask.Again = true
-		err = q.try(driver)
+		limit, err = q.try(driver)
 	}
 	if errors.Is(err, ErrWindow) {
 		sent = f.clock.Now()
@@ -43,9 +43,10 @@ func (q *queue) call(driver context.Context, sent time.Duration) error {
 		for i, p := range q.leases {
 			p.calendar(sent, p.spec(), &q.ask.Claims[i])
 		}
-		err = q.try(driver)
+		limit, err = q.try(driver)
 	}
-	if err != nil && driver != nil && (hasLeft(driver) || f.clock.Now() >= sent+q.patience(driver)) {
+	// By the patience that this try had: a beat that is answered meanwhile may change it.
+	if err != nil && driver != nil && (hasLeft(driver) || f.clock.Now() >= sent+limit) {
 		q.ask.Again = true
 		return errLeft
 	}
@@ -62,16 +63,16 @@ func (q *queue) call(driver context.Context, sent time.Duration) error {
 	return nil
 }
 
-// try calls the store once. The time that it gives it has nothing to do with the patience of those who wait, but for
-// the driver's own: an ask is for all of them, and one of which nobody knows what became costs more than it.
-func (q *queue) try(driver context.Context) error {
+// try calls the store once. The limit is the time that it gives it, which has nothing to do with the patience of those who
+// wait, but for the driver's own: an ask is for all of them, and one of which nobody knows what became costs more than it.
+func (q *queue) try(driver context.Context) (limit time.Duration, err error) {
 	f := q.group.fleet
-	begin, limit := f.clock.Now(), q.patience(driver)
+	begin := f.clock.Now()
+	limit = q.patience(driver)
 	own := driver == nil
 	if own {
 		driver = context.Background()
 	}
-	var err error
 	if f.clock == clock.System {
 		q.timer.begin(driver, limit)
 		err = q.take(&q.timer, own)
@@ -87,7 +88,7 @@ func (q *queue) try(driver context.Context) error {
 	if f.o.Events.Called != nil {
 		q.tell(f.clock.Now()-begin, err)
 	}
-	return err
+	return limit, err
 }
 
 // take asks. On a goroutine of the fleet's own a panic of the store's client would end the process: there it is an error of

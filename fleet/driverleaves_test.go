@@ -91,3 +91,53 @@ func TestADriverThatLeavesIsNotKeptByTheStore(t *testing.T) {
 		})
 	}
 }
+
+// lateBeat is a store that keeps the next beat until it may answer.
+type lateBeat struct {
+	*standsStill
+	next chan chan struct{}
+}
+
+func (s *lateBeat) Beat(ctx context.Context, b *Beat) (Standing, error) {
+	select {
+	case may := <-s.next:
+		<-may
+	default:
+	}
+	return s.Store.Beat(ctx, b)
+}
+
+// An ask that takes longer than its driver waits is no failure of the store, though a beat that is answered meanwhile says
+// that answers take long now: what came back with the ask is not lost.
+func TestABeatThatIsLateMakesNoFailureOfAnAsk(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &lateBeat{&standsStill{Store: NewMemory(nil)}, make(chan chan struct{}, 1)}
+		f := New(s, Options{Lease: -1})
+		l := limit.Limit{Name: "l", Unit: "tokens", Shape: limit.Calendar, Rate: bucket.Rate{Amount: 300}, Every: bucket.Month}
+		r, err := limit.NewShared(clock.System.Now(), l, f.Group("up"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		f.Start()
+		time.Sleep(10 * time.Second)
+		p, ok, err := take(t.Context(), r, 300, clock.System.Now())
+		if !ok || err != nil {
+			t.Fatal(ok, err)
+		}
+		may := make(chan struct{})
+		s.next <- may
+		for len(s.next) > 0 {
+			time.Sleep(time.Millisecond)
+		}
+		time.Sleep(300 * time.Millisecond)
+		s.trips = []time.Duration{time.Minute}
+		time.AfterFunc(soonest/2, func() { close(may) })
+		p.Settle(clock.System.Now(), map[string]int64{"tokens": 100})
+		if _, ok, err := take(t.Context(), r, 200, clock.System.Now()+time.Minute); !ok || err != nil {
+			t.Errorf("of 300 taken 200 came back: got them %v, %v", ok, err)
+		}
+		if err := f.Close(context.Background()); err != nil {
+			t.Error(err)
+		}
+	})
+}
