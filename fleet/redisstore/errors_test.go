@@ -31,13 +31,14 @@ func TestErrorsSayWhatToDo(t *testing.T) {
 			t.Fatal(err)
 		}
 		s := closing(t, conn)
-		_, err = within(time.Second, func(ctx context.Context) error { return s.Take(ctx, ask(claim(bucketOf("b", 1, time.Hour, 9), 1))) })
-		if err == nil || !strings.Contains(err.Error(), c.want) {
-			t.Errorf("got %v, want something of %q", err, c.want)
-		}
-		if err != nil && strings.Contains(err.Error(), "wrong@") {
-			t.Errorf("an error shows a password: %v", err)
-		}
+		// A machine that is busy for a second makes another error of it: that there was no answer.
+		eventually(t, c.want+" for "+c.url, func() bool {
+			_, err := within(time.Second, func(ctx context.Context) error { return s.Take(ctx, ask(claim(bucketOf("b", 1, time.Hour, 9), 1))) })
+			if err == nil || strings.Contains(err.Error(), "wrong@") {
+				t.Fatalf("granted, or shown with a password: %v", err)
+			}
+			return strings.Contains(err.Error(), c.want)
+		})
 	}
 }
 
