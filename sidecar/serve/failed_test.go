@@ -1,22 +1,17 @@
 package serve
 
 import (
+	"fmt"
 	"net"
 	"os"
 	"path/filepath"
 	"testing"
+
+	"github.com/seed1158cd35/weir/internal/test/servers"
 )
 
-// free is an address where nobody listens.
-func free(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().String()
-}
+// free is an address where nobody else listens.
+func free(t *testing.T) string { return fmt.Sprint("127.0.0.1:", servers.Port(t)) }
 
 // A start that fails leaves nothing open, so that its program can try again.
 func TestAStartThatFailsLeavesNothingOpen(t *testing.T) {

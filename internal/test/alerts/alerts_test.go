@@ -200,7 +200,7 @@ func TestAFaultReachesTheWebhook(t *testing.T) {
 	web := httptest.NewServer(h)
 	t.Cleanup(web.Close)
 	w := newWhole(t)
-	dir, manager := t.TempDir(), freePort(t)
+	dir, manager := t.TempDir(), address(t)
 	file := strings.NewReplacer("http://127.0.0.1:9095/", web.URL, "group_wait: 10s", "group_wait: 0s", "group_interval: 1m", "group_interval: 1s").Replace(string(rules.Alertmanager()))
 	if err := os.WriteFile(filepath.Join(dir, "alertmanager.yaml"), []byte(file), 0o600); err != nil {
 		t.Fatal(err)

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"net/url"
 	"os"
@@ -16,6 +15,7 @@ import (
 	"time"
 
 	"github.com/seed1158cd35/weir/internal/test/served"
+	"github.com/seed1158cd35/weir/internal/test/servers"
 )
 
 // A watch is a Prometheus that scrapes every second.
@@ -25,16 +25,8 @@ type watch struct {
 	addr string
 }
 
-// freePort is one that nobody had a moment ago.
-func freePort(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().String()
-}
+// address is where a program is told to listen.
+func address(t *testing.T) string { return fmt.Sprint("127.0.0.1:", servers.Port(t)) }
 
 // background runs a program until the test ends.
 func background(t *testing.T, dir, name string, args ...string) {
@@ -62,7 +54,7 @@ func background(t *testing.T, dir, name string, args ...string) {
 // newWatch begins to scrape a weir, by rules, and tells alertmanager unless that is "".
 func newWatch(t *testing.T, admin, alertmanager string, rules []byte) *watch {
 	t.Helper()
-	w := &watch{T: t, dir: t.TempDir(), addr: freePort(t)}
+	w := &watch{T: t, dir: t.TempDir(), addr: address(t)}
 	told := ""
 	if alertmanager != "" {
 		told = fmt.Sprintf("alerting: {alertmanagers: [{static_configs: [{targets: [%q]}]}]}\n", alertmanager)

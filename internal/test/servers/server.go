@@ -42,10 +42,8 @@ func launch(t TB, s *Server) *Server {
 	s.t, s.dir = t, t.TempDir()
 	t.Cleanup(s.end)
 	var err error
-	for range 5 { // another may take the port between its choice and its use
-		port, claimed := freePort(t)
-		t.Cleanup(func() { claimed.Close() })
-		s.addr = "127.0.0.1:" + strconv.Itoa(port)
+	for range 5 { // elsewhere than on Linux another may take the port between its choice and its use
+		s.addr = "127.0.0.1:" + strconv.Itoa(portOfNode(t))
 		if err = s.start(); err == nil {
 			return s
 		}
@@ -55,30 +53,38 @@ func launch(t TB, s *Server) *Server {
 	return nil
 }
 
-// freePort is a port that nobody uses, nor the one 10,000 above it, which a node of a cluster
-// uses besides. It is claimed, as long as the same port of UDP is held: of two test binaries that choose the same
-// port at once, one would take the other's server for its own.
-func freePort(t TB) (port int, claimed net.PacketConn) {
+// Port is a port of 127.0.0.1 for a server that is told where to listen. It is nobody else's until the test ends, also while the
+// server has not begun yet, or is away: one that is only looked for could be another's by then.
+func Port(t TB) int {
 	t.Helper()
+	port, release, err := claim(0)
+	if err != nil {
+		t.Fatalf("%v", err)
+	}
+	t.Cleanup(release)
+	return port
+}
+
+// portOfNode is Port, and the one 10,000 above it, which a node of a cluster uses besides.
+func portOfNode(t TB) int {
+	t.Helper()
+	var err error
 	for range 100 {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatalf("no free port: %v", err)
+		port, release, bad := claim(0)
+		if err = bad; err != nil {
+			break
 		}
-		port := l.Addr().(*net.TCPAddr).Port
-		claimed, err := net.ListenPacket("udp", "127.0.0.1:"+strconv.Itoa(port))
-		l.Close()
-		if err != nil {
+		t.Cleanup(release)
+		if port > 55_000 {
 			continue
 		}
-		if bus, err := net.Listen("tcp", "127.0.0.1:"+strconv.Itoa(port+10_000)); port <= 55_000 && err == nil {
-			bus.Close()
-			return port, claimed
+		if _, release, err = claim(port + 10_000); err == nil {
+			t.Cleanup(release)
+			return port
 		}
-		claimed.Close()
 	}
-	t.Fatalf("no free port")
-	return 0, nil
+	t.Fatalf("no free port: %v", err)
+	return 0
 }
 
 // start runs the process and waits until it answers.
