@@ -104,22 +104,33 @@ func smuggle(t *testing.T, at string, v *victim) {
 
 // An upstream's name leads back to weir: to its calls, its admin listener, its decisions.
 func TestAttackWeirAsItsOwnUpstream(t *testing.T) {
-	ports := [3]string{free(t), free(t), free(t)}
 	self := outside()
 	if self == "127.0.0.1" {
 		t.Fatal("this machine has no address but loopback, where weir check refuses such a file")
 	}
-	served.Start(t, fmt.Sprintf(`
-listen: 0.0.0.0:%s
-admin: 0.0.0.0:%s
+	yaml := func(calls, admin, decide string) string {
+		return fmt.Sprintf(`
+listen: 0.0.0.0:0
+admin: 0.0.0.0:0
 admin_open: true
-decide: {listen: "0.0.0.0:%s", open: true}
+decide: {listen: "0.0.0.0:0", open: true}
 upstreams:
-  calls: {url: "http://%s:%s/calls"}
-  admin: {url: "http://%s:%s"}
-  decide: {url: "http://%s:%s"}
-%s`, ports[0], ports[1], ports[2], self, ports[0], self, ports[1], self, ports[2], bystander(t)))
-	at := "127.0.0.1:" + ports[0]
+  calls: {url: "http://%[1]s:%[2]s/calls"}
+  admin: {url: "http://%[1]s:%[3]s"}
+  decide: {url: "http://%[1]s:%[4]s"}
+%[5]s`, self, calls, admin, decide, bystander(t))
+	}
+	port := func(address string) string {
+		_, port, err := net.SplitHostPort(address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return port
+	}
+	w := served.Start(t, yaml("1", "1", "1"))
+	// It has its ports by now: one that was looked for before it listens could be another's by then.
+	w.Reload(yaml(port(w.Serve.Listen), port(w.Serve.Admin), port(w.Serve.Decide)), "reloaded")
+	at := "127.0.0.1:" + port(w.Serve.Listen)
 	beside(t, at, func() {
 		for _, path := range []string{"/calls/x", "/admin/v1/status", "/admin/metrics", "/decide/healthz"} {
 			if resp := say(t, at, request("GET", path, at, "")); resp.StatusCode != http.StatusLoopDetected || !strings.Contains(text(resp), "weir itself") {
@@ -127,17 +138,6 @@ upstreams:
 			}
 		}
 	})
-}
-
-// free is a port that nobody listens on.
-func free(t testing.TB) string {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	_, port, _ := net.SplitHostPort(l.Addr().String())
-	return port
 }
 
 // overHTTP2 asks for a path as it stands, and says how that was answered.
