@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/seed1158cd35/weir"
+	"github.com/seed1158cd35/weir/clock"
 	"github.com/seed1158cd35/weir/fleet"
 	"github.com/seed1158cd35/weir/fleet/filestore"
 	"github.com/seed1158cd35/weir/fleet/redisstore"
@@ -78,14 +79,15 @@ func usesReturns(t *testing.T, group string, s fleet.Store, guard, timeout time.
 		t.Fatal(err)
 	}
 	var mu sync.Mutex
-	var at []time.Duration
+	var at []time.Duration // when they were let go: on a busy machine they go on later, and some much later than others
+	offset := monotonicLess(clock.System)
 	call := func(ctx context.Context) (went bool) {
 		p, err := u.Acquire(ctx, weir.Call{Cost: map[string]int64{"tokens": reserved}})
 		if err != nil {
 			return false
 		}
 		mu.Lock()
-		at = append(at, monotonic())
+		at = append(at, p.Allowed()+offset)
 		mu.Unlock()
 		<-time.After(2 * time.Millisecond)
 		p.Report(outcome.Outcome{Class: outcome.OK, Usage: map[string]int64{"tokens": used}})
