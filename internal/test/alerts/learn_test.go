@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -55,15 +54,22 @@ func TestPrometheusTellsLearnTheLimit(t *testing.T) {
 	defer callers.Wait()
 	defer close(stop)
 	var found []learn.Finding
-	p.until("a limit is found", func() bool {
+	// A machine that has no time for the callers, or for a scrape, makes steps of which the limit was not all used.
+	defer func() {
+		if t.Failed() {
+			t.Logf("found %+v", found)
+		}
+	}()
+	p.until("the limit is found, but for a tenth", func() bool {
 		l := learn.New()
 		if err := l.Prometheus(t.Context(), learn.Prometheus{URL: "http://" + p.addr}, learn.Span{From: time.Now().Add(-time.Minute), To: time.Now(), Step: 5 * time.Second}); err != nil {
 			t.Fatal(err)
 		}
 		found = l.Findings()
-		return len(found) == 1 && len(found[0].Limits) == 1
+		if len(found) != 1 || len(found[0].Limits) != 1 {
+			return false
+		}
+		got := found[0].Limits[0].Rate.PerSecond()
+		return got > 0.9*rate && got < 1.1*rate
 	})
-	if got := found[0].Limits[0].Rate.PerSecond(); got < 0.9*rate || got > 1.1*rate {
-		t.Errorf("%v/s, want %d\n%s", got, rate, strings.Join(found[0].Says, "\n"))
-	}
 }
