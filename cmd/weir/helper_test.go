@@ -46,9 +46,14 @@ func newStore(t *testing.T, url string) string {
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	var out bytes.Buffer
-	if err := run(t.Context(), world{args: []string{"store", "init", "-config", file}, out: &out, err: io.Discard, env: noEnv}); err != nil {
-		t.Fatal(err)
+	for end := time.Now().Add(patience); ; { // a busy machine may not connect in time
+		var out bytes.Buffer
+		err := run(t.Context(), world{args: []string{"store", "init", "-config", file}, out: &out, err: io.Discard, env: noEnv})
+		if err == nil {
+			return out.String()
+		}
+		if time.Now().After(end) {
+			t.Fatal(err)
+		}
 	}
-	return out.String()
 }

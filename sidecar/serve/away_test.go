@@ -29,9 +29,7 @@ func TestTheTableIsAway(t *testing.T) {
 	o.init()
 	o.queue.Stop()
 	w := o.weir()
-	if resp, text := o.send(w, "without messages", "respond-async, wait=60"); resp.StatusCode != 200 || !strings.Contains(text, `"completed"`) {
-		t.Errorf("while the queue is away: %s %s", resp.Status, text)
-	}
+	o.completes(w, "without messages")
 	o.queue.Cont()
 	_ = w.Close()
 	o.outlives(away{"stopped", o.db.Stop, o.db.Cont}, away{"ended", o.db.Shut, o.db.Restart})
@@ -68,22 +66,28 @@ func (o *town) outlives(all ...away) {
 		bodies = append(bodies, a.name+" back")
 	}
 	for _, body := range bodies {
-		for i := 0; ; i++ {
-			resp, text := o.send(w, body, "respond-async, wait=60")
-			if resp.StatusCode == 200 && strings.Contains(text, `"completed"`) {
-				break
-			}
-			if i > 2 {
-				o.Errorf("%s: %s %s", body, resp.Status, text)
-				break
-			}
-		}
+		o.completes(w, body)
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for body, n := range o.got {
 		if n > 1 {
 			o.Logf("%q was sent %d times", body, n)
+		}
+	}
+}
+
+// completes hands a request in until it is delivered: on a busy machine the engine may not answer in time.
+func (o *town) completes(w *Running, body string) {
+	o.Helper()
+	for i := 0; ; i++ {
+		resp, text := o.send(w, body, "respond-async, wait=60")
+		if resp.StatusCode == 200 && strings.Contains(text, `"completed"`) {
+			return
+		}
+		if i > 2 {
+			o.Errorf("%s: %s %s", body, resp.Status, text)
+			return
 		}
 	}
 }

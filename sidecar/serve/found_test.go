@@ -67,12 +67,17 @@ func TestTheStartSaysWhatIsWrongWithTheStore(t *testing.T) {
 func initialise(t *testing.T, file string) {
 	t.Helper()
 	f, err := config.Load(file, noEnv)
-	if err == nil {
-		err = Init(t.Context(), io.Discard, f, Options{Env: noEnv})
-	}
 	if err != nil {
 		t.Fatal(err)
 	}
+	// A busy machine may not connect in time.
+	eventually(t, "the store is made ready", func() bool {
+		err := Init(t.Context(), io.Discard, f, Options{Env: noEnv})
+		if err != nil {
+			t.Log(err)
+		}
+		return err == nil
+	})
 }
 
 // eventually waits for a condition.

@@ -113,9 +113,7 @@ upstreams:
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if out, code := served.Say(t, []string{"KEY=x"}, "store", "init", "-config", file); code != 0 {
-		t.Fatal(out)
-	}
+	served.Init(t, []string{"KEY=x"}, file)
 	w.Process = served.Start(t, text, "KEY=x")
 	return w
 }

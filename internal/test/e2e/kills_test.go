@@ -120,9 +120,7 @@ func (k *kills) start() *process { return served.Start(k, k.yaml, emulated...) }
 func (k *kills) init() {
 	p := served.Launch(k, k.yaml, emulated...) // it does not start without tables
 	_ = p.Exited()
-	if out, code := served.Say(k, emulated, "store", "init", "-config", p.File); code != 0 {
-		k.Fatal(out)
-	}
+	served.Init(k, emulated, p.File)
 }
 
 func (k *kills) ServeHTTP(w http.ResponseWriter, r *http.Request) {

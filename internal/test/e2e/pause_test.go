@@ -180,9 +180,7 @@ func TestAPauseHoldsEveryProcess(t *testing.T) {
 				if err := os.WriteFile(file, []byte(yaml), 0o600); err != nil {
 					t.Fatal(err)
 				}
-				if out, code := served.Say(t, keys, "store", "init", "-config", file); code != 0 {
-					t.Fatalf("store init: %s", out)
-				}
+				served.Init(t, keys, file)
 				a, b := served.Start(t, yaml, keys...), served.Start(t, yaml, keys...)
 				until(t, "both go", func() bool { return u.goes(t, a) && u.goes(t, b) })
 				u.tell(t, a)

@@ -23,9 +23,7 @@ func TestAQuotaOfPlansIsOneAtEveryProcess(t *testing.T) {
 	yaml := head + fmt.Sprintf("store: {redis: %q}\ncallers: {limits: {global: off, user: off, user-day: {amount: 20, every: month, scope: user, plans: {premium: 3x}}}}\n"+
 		"upstreams: {chat: {preset: openai, url: %q}}\n", servers.Redis(t).URL(), sim)
 	first := served.Launch(t, yaml)
-	if out, code := say(t, "store", "init", "-config", first.File); code != 0 {
-		t.Fatal(out)
-	}
+	served.Init(t, nil, first.File)
 	first.Serve = first.WaitFor("serving")
 	second := start(t, yaml)
 	n := answered(t, first, "premium", 25)

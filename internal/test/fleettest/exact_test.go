@@ -4,7 +4,6 @@ package fleettest
 
 import (
 	"bytes"
-	"context"
 	"flag"
 	"fmt"
 	"os/exec"
@@ -168,10 +167,14 @@ func known(t *testing.T, url, group string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
-	defer cancel()
-	if err := s.Init(ctx, group); err != nil {
-		t.Fatal(err)
+	for end := time.Now().Add(time.Minute); ; { // a busy machine may not connect in time
+		err := s.Init(t.Context(), group)
+		if err == nil {
+			break
+		}
+		if time.Now().After(end) {
+			t.Fatal(err)
+		}
 	}
 	if err := s.Close(); err != nil {
 		t.Fatal(err)

@@ -296,9 +296,7 @@ func storeAway(t *testing.T) *scene {
 	store := servers.Redis(t)
 	s := begin(t, 200, "store: {redis: "+store.URL()+"}\nupstreams:\n  api: {url: URL, max_wait: 1s, limits: {all: 1000/s}}\n")
 	s.w.WaitFor("store is cold")
-	if out, code := served.Say(t, nil, "store", "init", "-config", s.w.File); code != 0 {
-		t.Fatal(out)
-	}
+	served.Init(t, nil, s.w.File)
 	s.call(1, "/orders", "x")
 	store.Kill()
 	s.heal = store.Restart

@@ -138,6 +138,21 @@ func (p *Process) Exited() error {
 	}
 }
 
+// Init has weir make the stores of a file ready, as Say would. A machine that does other things, too, may not connect in time: it is
+// tried again, which changes nothing of what was made.
+func Init(t testing.TB, env []string, file string) {
+	t.Helper()
+	for end := time.Now().Add(Patience); ; {
+		out, code := Say(t, env, "store", "init", "-config", file)
+		if code == 0 {
+			return
+		}
+		if time.Now().After(end) {
+			t.Fatalf("store init: %s", out)
+		}
+	}
+}
+
 // Say runs a command of weir to its end, in the environment of the test and NAME=VALUE over
 // it.
 func Say(t testing.TB, env []string, args ...string) (out string, code int) {
