@@ -151,6 +151,11 @@ func (w *Worker) look(ctx context.Context) {
 		w.failed(ctx, "look for what waits", "", err)
 		return
 	}
+	for upstream := range w.gone {
+		if w.Sender(upstream) != nil { // it is there again, though nothing may wait for it now
+			delete(w.gone, upstream)
+		}
+	}
 	for _, c := range counts {
 		if c.Status != Created && c.Status != Queued {
 			continue
@@ -158,7 +163,6 @@ func (w *Worker) look(ctx context.Context) {
 		since, gone := w.gone[c.Upstream]
 		switch {
 		case w.Sender(c.Upstream) != nil:
-			delete(w.gone, c.Upstream)
 			w.Kick(c.Upstream)
 		case !gone:
 			w.gone[c.Upstream] = time.Now()

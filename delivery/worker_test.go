@@ -523,6 +523,33 @@ func TestUpstreamsThatAreGone(t *testing.T) {
 	})
 }
 
+// An upstream that was missing for a moment is not missing since then when it is missing again, though nothing waited for it meanwhile.
+func TestAnUpstreamThatIsGoneTwice(t *testing.T) {
+	var host atomic.Value
+	host.Store("")
+	play(t, quiet(), func(s *site) { s.moving(&host) }, func(s *site) {
+		away := func() delivery.Delivery {
+			host.Store("")
+			s.w.Moved()
+			d := s.accept(message("x"))
+			s.sleep(time.Minute)
+			return s.is(d.ID, delivery.Queued, 0)
+		}
+		d := away()
+		host.Store("a.test")
+		s.w.Moved()
+		s.sleep(time.Hour)
+		s.is(d.ID, delivery.Completed, 1)
+		d = away()
+		s.sleep(8 * time.Minute)
+		s.is(d.ID, delivery.Queued, 0)
+		s.sleep(2 * time.Minute)
+		if got := s.is(d.ID, delivery.Failed, 0); got.Reason != delivery.Gone || s.dead[delivery.Gone] != 1 {
+			t.Errorf("%s, told %v", got.Reason, s.dead)
+		}
+	})
+}
+
 func TestOrderKeysWhileOthersGo(t *testing.T) {
 	play(t, quiet(), nil, func(s *site) {
 		var order []string

@@ -52,7 +52,7 @@ func (p *Proxy) once(w http.ResponseWriter, r *http.Request, t *trip, how Keep) 
 		return
 	}
 	defer release()
-	kept, err := p.begin(r.Context(), *a, k, t.patience(how))
+	kept, err := p.begin(r.Context(), *a, k, t.longest(), t.patience(how))
 	switch {
 	case err != nil:
 		keyRefused(w, err)
@@ -162,7 +162,7 @@ func (t *trip) keyOf(r *http.Request) (*delivery.Keyed, func(), *refuse.Facts) {
 		header["X-Amz-Target"] = what
 	}
 	q := delivery.Request{Upstream: t.to.Name, Method: r.Method, Path: t.path, Query: r.URL.RawQuery, Header: header, Body: body}
-	return &delivery.Keyed{Upstream: t.to.Name, Tenant: t.tenant(r), Key: key, Print: q.Fingerprint(), Call: rand.Text(), Until: time.Now().Add(t.longest())}, release, nil
+	return &delivery.Keyed{Upstream: t.to.Name, Tenant: t.tenant(r), Key: key, Print: q.Fingerprint(), Call: rand.Text()}, release, nil
 }
 
 // tenant is whose the key is: a caller's by its name, and by the credentials that it shows to the upstream, so that
@@ -196,10 +196,11 @@ func (t *trip) patience(how Keep) time.Duration {
 	return max(0, t.to.weir.Policy().MaxWait)
 }
 
-// begin takes a key, and waits for another call under it, unless weir is about to end.
-func (p *Proxy) begin(ctx context.Context, a delivery.Answers, k *delivery.Keyed, patience time.Duration) (kept delivery.Kept, err error) {
+// begin takes a key for what takes so long at most from then on, and waits for another call under it, unless weir is about to end.
+func (p *Proxy) begin(ctx context.Context, a delivery.Answers, k *delivery.Keyed, longest, patience time.Duration) (kept delivery.Kept, err error) {
 	end := time.Now().Add(patience)
 	for wait := 5 * time.Millisecond; ; wait = min(2*wait, 250*time.Millisecond) {
+		k.Until = time.Now().Add(longest)
 		asking, cancel := context.WithTimeout(ctx, accepting)
 		kept, err = a.Begin(asking, k)
 		cancel()

@@ -23,8 +23,8 @@ func (p *Proxy) takesKey(ctx context.Context, t *trip, r *http.Request, q *lette
 	}
 	print := q.Request
 	print.OrderKey, print.NotBefore = "", time.Time{}
-	k := &delivery.Keyed{Upstream: t.to.Name, Tenant: t.tenant(r), Key: q.Key, Print: print.Fingerprint(), Call: rand.Text(), Until: time.Now().Add(storing)}
-	kept, err := p.begin(ctx, *a, k, accepting) // another one that is being stored is over by then
+	k := &delivery.Keyed{Upstream: t.to.Name, Tenant: t.tenant(r), Key: q.Key, Print: print.Fingerprint(), Call: rand.Text()}
+	kept, err := p.begin(ctx, *a, k, storing, accepting) // another one that is being stored is over by then
 	if err != nil {
 		return free, notStored("", err)
 	}

@@ -2,8 +2,11 @@ package serve
 
 import (
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"runtime"
 	"strconv"
 	"strings"
@@ -71,5 +74,34 @@ func TestACallbackIsSignedAndDelivered(t *testing.T) {
 	}
 	if n := len(app.letters()); n != 2 {
 		t.Errorf("called back %d times", n)
+	}
+}
+
+// Callbacks are those of the start: a reload by which nobody would be told of deliveries is refused, and says what to do.
+func TestAReloadKeepsCallbacks(t *testing.T) {
+	t.Setenv("APP_HOOK", "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw")
+	file := filepath.Join(t.TempDir(), "weir.yaml")
+	says := func(tells, callback, app string) {
+		t.Helper()
+		put(t, file, fmt.Sprintf(`listen: 127.0.0.1:0
+admin: off
+deliveries: {file: deliveries.db, callbacks: {%[2]s: {upstream: %[3]s, secrets_env: APP_HOOK}}}
+upstreams: {box: {url: 'http://box.test', %[1]s}, %[3]s: {url: 'http://app.test'}}
+`, tells, callback, app))
+	}
+	says("deliver_callback: done", "done", "app")
+	s := startWith(t, file, os.LookupEnv)
+	for _, of := range [][3]string{
+		{"over", "app", `upstreams.box.deliver_callback: there is no callback "over" until a new start`},
+		{"done", "other", `upstreams.box.deliver_callback: "done" calls the upstream "app" until a new start`},
+	} {
+		says("deliver_callback: "+of[0], of[0], of[1])
+		if err := s.ask(t.Context(), "a test"); err == nil || !strings.Contains(err.Error(), of[2]) || !strings.HasSuffix(err.Error(), "or start weir anew") {
+			t.Errorf("%v: %v", of, err)
+		}
+	}
+	says("", "over", "other") // nothing that comes from now on calls back
+	if err := s.ask(t.Context(), "a test"); err != nil {
+		t.Error(err)
 	}
 }

@@ -60,6 +60,9 @@ func (s *Server) reload() error {
 	if err == nil {
 		err = s.disowned(next)
 	}
+	if err == nil {
+		err = s.untold(next)
+	}
 	var e entry
 	if err == nil {
 		e, err = s.readEntry(next)
@@ -126,6 +129,31 @@ func (s *Server) disowned(next *config.File) error {
 		return errors.New("deliveries.requests.owner: there is none until a new start, and with tokens nothing may be called here without one; start weir anew")
 	}
 	return fmt.Errorf("deliveries.requests.owner: it is %s until a new start, and tokens has none of that name any more; keep that token, or start weir anew", doc.Quote(r.Owner))
+}
+
+// untold says of which deliveries nobody would be told: callbacks are those of the start. Those of a name that was not there then are given
+// up after some time, and those to an upstream that is gone become dead letters.
+func (s *Server) untold(next *config.File) error {
+	if s.file.Deliveries == nil {
+		return nil
+	}
+	var errs []error
+	for _, u := range next.Upstreams {
+		if u.Callback == "" {
+			continue
+		}
+		c, known := s.file.Deliveries.Callbacks[u.Callback]
+		bad := func(why string, about ...any) {
+			errs = append(errs, fmt.Errorf("upstreams.%s.deliver_callback: "+why, append([]any{u.Name}, about...)...))
+		}
+		switch named := func(u proxy.Upstream) bool { return u.Name == c.Upstream }; {
+		case !known:
+			bad("there is no callback %s until a new start, and nobody would be told; leave it out, or start weir anew", doc.Quote(u.Callback))
+		case !slices.ContainsFunc(next.Upstreams, named):
+			bad("%s calls the upstream %s until a new start, and there is none of that name any more; keep that upstream, or start weir anew", doc.Quote(u.Callback), doc.Quote(c.Upstream))
+		}
+	}
+	return errors.Join(errs...)
 }
 
 // names are those of the file's upstreams, and of what stands for their callers.

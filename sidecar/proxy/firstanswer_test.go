@@ -1,0 +1,38 @@
+package proxy
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/seed1158cd35/weir/delivery"
+)
+
+// under is a key under which another call is under way for a time.
+type under struct {
+	delivery.Answers
+	free time.Time
+}
+
+func (u under) Begin(context.Context, *delivery.Keyed) (delivery.Kept, error) {
+	if time.Now().Before(u.free) {
+		return delivery.Kept{State: delivery.UnderWay}, nil
+	}
+	return delivery.Kept{State: delivery.FirstCall}, nil
+}
+
+// A call that has waited for another one under its key has all of its own time from then on: until that is over nobody takes the key.
+func TestAKeyIsHeldFromWhenItWasTaken(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k, p := new(delivery.Keyed), &Proxy{leaving: make(chan struct{})}
+		free := time.Now().Add(40 * time.Second)
+		kept, err := p.begin(t.Context(), under{free: free}, k, 10*time.Second, time.Minute)
+		if err != nil || kept.State != delivery.FirstCall {
+			t.Fatal(kept, err)
+		}
+		if now := time.Now(); now.Before(free) || !k.Until.Equal(now.Add(10*time.Second)) {
+			t.Errorf("it begins %v after the key was free, and has it for %v, want 10s", now.Sub(free), k.Until.Sub(now))
+		}
+	})
+}
