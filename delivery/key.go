@@ -105,8 +105,19 @@ func (r *Request) CheckForm() error {
 	case len(r.OrderKey) > MaxKey:
 		return &FieldError{"Weir-Order-Key", fmt.Sprintf("is longer than %d bytes", MaxKey)}
 	}
+	for _, of := range []struct {
+		name string
+		at   time.Time
+	}{{"Weir-Not-Before", r.NotBefore}, {"Weir-Deliver-Before", r.Expires}, {"token_ends", r.TokenEnds}} {
+		if of.at.UTC().Year() > lastYear {
+			return &FieldError{of.name, fmt.Sprintf("is after the year %d", lastYear)}
+		}
+	}
 	return nil
 }
+
+// lastYear is the last one of which an instant can be written (RFC 3339), and so shown.
+const lastYear = 9999
 
 // CheckTimes says why a request that is new may not be stored at an instant. Those of its own may be zero, which bounds nothing.
 // A queue judges them once it knows that the request is new: what is known under its Key, or its ID, it was in time for.

@@ -34,3 +34,24 @@ func TestStatusesAreListedInWords(t *testing.T) {
 		t.Errorf("%v, want %s", err, want)
 	}
 }
+
+// What is after the year 9999 cannot be written as an instant: no list could show it.
+func TestInstantsThatCannotBeShown(t *testing.T) {
+	last := time.Date(9999, 12, 31, 23, 59, 59, 999999999, time.UTC)
+	after := last.Add(time.Nanosecond).In(time.FixedZone("", -3600)) // there it is 9999 yet
+	for name, at := range map[string]func(r *delivery.Request) *time.Time{
+		"Weir-Not-Before":     func(r *delivery.Request) *time.Time { return &r.NotBefore },
+		"Weir-Deliver-Before": func(r *delivery.Request) *time.Time { return &r.Expires },
+		"token_ends":          func(r *delivery.Request) *time.Time { return &r.TokenEnds },
+	} {
+		r := delivery.Request{Upstream: "up", Method: "POST", Path: "/"}
+		*at(&r) = last
+		if err := r.CheckForm(); err != nil {
+			t.Errorf("%s %v: %v", name, last, err)
+		}
+		*at(&r) = after
+		if err := r.CheckForm(); err == nil || err.Error() != name+": is after the year 9999" {
+			t.Errorf("%s %v: %v", name, after, err)
+		}
+	}
+}

@@ -194,7 +194,10 @@ func conflict(do string, d *delivery.Delivery) *refuse.Facts {
 		delivery.Completed:  "it was delivered, and would be done twice",
 		delivery.Processing: "it is being sent; ask again when that has ended",
 	}[d.Status]
-	if why == "" {
+	switch {
+	case do == drop && d.Status == delivery.Completed:
+		why = "it was delivered, and is forgotten after deliveries.keep"
+	case why == "":
 		why = "it waits to be sent, and is no dead letter"
 	}
 	f := refused(http.StatusConflict, conflicting, "cannot %s the delivery, whose status is %s: %s", do, d.Status, why)

@@ -126,8 +126,11 @@ func expiry(token string) (time.Time, bool) {
 	}
 	text, err := base64.RawURLEncoding.DecodeString(part[1])
 	var claims struct{ Exp float64 }
-	if err != nil || json.Unmarshal(text, &claims) != nil || !(claims.Exp > 0 && claims.Exp < 1e12) {
+	if err != nil || json.Unmarshal(text, &claims) != nil || !(claims.Exp > 0 && claims.Exp < never) {
 		return time.Time{}, false
 	}
 	return time.Unix(int64(claims.Exp), 0), true
 }
+
+// never is the end of the year 9999, after which no instant can be written (RFC 3339): a token that lasts longer has no end.
+const never = 253402300800

@@ -279,6 +279,8 @@ func TestWhatCannotBeDeliveredLater(t *testing.T) {
 		"headers of 20 KB":      {"/box/x", "", []string{"X-Kept: " + strings.Repeat("h", 20<<10)}, 400, "16384"},
 		"an unknown route":      {"/nowhere/x", "", []string{async}, 404, "no route leads from here"},
 		"an instant":            {"/box/x", "", []string{"Weir-Not-Before: tomorrow"}, 400, "Weir-Not-Before"},
+		"an instant in 10000":   {"/box/x", "", []string{"Weir-Not-Before: 9999-12-31T23:59:59-01:00"}, 400, "after the year 9999"},
+		"a deadline in 10000":   {"/box/x", "", []string{"Weir-Deliver-Before: 9999-12-31T23:59:59-01:00"}, 400, "after the year 9999"},
 		"an expired deadline":   {"/box/x", "", []string{"Weir-Deliver-Before: 2001-01-01T00:00:00Z"}, 400, "Weir-Deliver-Before"},
 		"an unknown delivery":   {proxy.DeliveriesPath + "x", "", nil, 405, "GET"},
 	} {
