@@ -165,7 +165,8 @@ func TestAStreamThatNeverBeginsTakesTooLong(t *testing.T) {
 
 // A caller who was given the beginning of a stream, if nothing to read, is told of its end.
 func TestAStreamThatWasGivenOutEndsWithAnError(t *testing.T) {
-	b := start(t, setup{policy: quick(), options: gateway.Options{Hold: 20 * time.Millisecond, FirstContent: 200 * time.Millisecond}})
+	t.Parallel() // it waits: a busy machine must not take long enough for both times to be over at once
+	b := start(t, setup{policy: quick(), options: gateway.Options{Hold: 20 * time.Millisecond, FirstContent: 4 * time.Second}})
 	b.sim.Fault(llmsim.Fault{Kind: llmsim.Hang, Where: llmsim.AfterHeaders})
 	if a := b.stream("hi"); a.StatusCode != 200 || !strings.Contains(a.body, `"error":{`) || a.err == nil {
 		t.Errorf("%d %q (%v)", a.StatusCode, a.body, a.err)

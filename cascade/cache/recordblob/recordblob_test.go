@@ -147,40 +147,50 @@ func wantFleet(t *testing.T, ctx context.Context, s fleet.Store) {
 
 func TestRedisThatGoesAwayAndComesBack(t *testing.T) {
 	srv := servers.Redis(t)
-	c, err := cache.New(cache.Options{Shared: recordblob.New(openRedis(t, srv.URL()), recordblob.Options{}), SharedTimeout: 100 * time.Millisecond})
+	blobs := recordblob.New(openRedis(t, srv.URL()), recordblob.Options{})
+	k := cache.Key{Tenant: "t"}
+	writes, err := cache.New(cache.Options{Shared: blobs, WriteTimeout: 20 * time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	writes.Put(time.Now(), k, cache.Entry{Status: 200})
+	if err := writes.Close(); err != nil { // once it is written
+		t.Fatal(err)
+	}
+	c, err := cache.New(cache.Options{Shared: blobs, SharedTimeout: 100 * time.Millisecond})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	k := cache.Key{Tenant: "t"}
 	get := func() (cache.State, time.Duration) {
 		start := time.Now()
 		_, s, _ := c.Get(t.Context(), start, k)
 		return s, time.Since(start)
 	}
-	c.Put(time.Now(), k, cache.Entry{Status: 200})
-	for deadline := time.Now().Add(10 * time.Second); c.Stats().SharedHits == 0; c.Forget(k) {
+	for deadline := time.Now().Add(20 * time.Second); c.Stats().SharedHits == 0; c.Forget(k) {
 		if get(); time.Now().After(deadline) {
 			t.Fatal("the answer is not in the store")
 		}
 	}
 	srv.Stop() // it hangs
 	c.Forget(k)
-	var slow int
+	// How long each takes is the machine's affair, too: the quickest of those that wait for the store waits as long as it may.
+	begun, before, waited := time.Now(), c.Stats(), time.Minute
 	for range 200 {
 		s, took := get()
-		if s != cache.Miss || took > 400*time.Millisecond {
-			t.Errorf("%v after %v", s, took)
+		if s != cache.Miss {
+			t.Errorf("%v of a store that hangs", s)
 		}
 		if took > 50*time.Millisecond {
-			slow++
+			waited = min(waited, took)
 		}
 	}
-	if slow > 4 {
-		t.Errorf("%d calls have waited for a server that hangs", slow)
+	n, probes := c.Stats().SharedErrors-before.SharedErrors, 1+int64(time.Since(begun)/time.Second) // a second and more apart
+	if n < 1 || n > 3+probes || waited > 400*time.Millisecond {
+		t.Errorf("%d calls have waited for a server that hangs, %v at least", n, waited)
 	}
 	srv.Cont()
-	for deadline := time.Now().Add(10 * time.Second); ; c.Forget(k) {
+	for deadline := time.Now().Add(time.Minute); ; c.Forget(k) {
 		if s, _ := get(); s == cache.Hit {
 			break
 		}
