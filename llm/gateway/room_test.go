@@ -6,7 +6,9 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/seed1158cd35/weir"
 	"github.com/seed1158cd35/weir/internal/buffers"
 	"github.com/seed1158cd35/weir/internal/test/llmsim"
 	"github.com/seed1158cd35/weir/llm/gateway"
@@ -18,6 +20,7 @@ import (
 func TestMemoryOfBodies(t *testing.T) {
 	p := quick()
 	p.Retry.Attempts = 2
+	p.Timeouts = weir.Timeouts{Headers: 5 * time.Minute, Attempt: 5 * time.Minute, Call: 5 * time.Minute} // to read megabytes takes long on a busy machine
 	b := start(t, setup{policy: p, options: gateway.Options{}})
 	before, _, _ := buffers.Bodies.Use()
 	tables, _, _ := buffers.Tables.Use()
