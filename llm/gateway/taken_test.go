@@ -105,15 +105,22 @@ func TestTwoCallersInAHurryCloseATier(t *testing.T) {
 	o.Callers = callers(t)
 	b := before(t, o, policy, moody(t).url())
 	b.wants(b.chat("hi"), gateway.TierHeader, "primary")
-	for i := range 8 {
-		b.chat("a long one", gateway.TimeoutHeader, "150ms", "X-User", []string{"ann", "bob"}[i%2])
+	// It is tried again a second later, or two: a busy machine may take as long for one call.
+	for range 5 {
+		for i := range 8 {
+			b.chat("a long one", gateway.TimeoutHeader, "150ms", "X-User", []string{"ann", "bob"}[i%2])
+			if o.Cascade.View()[0].Phase == breaker.Open {
+				break
+			}
+		}
+		if v := o.Cascade.View()[0]; v.InARow == 0 && v.Phase == breaker.Closed {
+			t.Fatalf("the tier has %+v", v)
+		}
+		if a := b.chat("hi"); a.Header.Get(gateway.TierHeader) != "primary" {
+			return
+		}
 	}
-	if v := o.Cascade.View()[0]; v.InARow == 0 && v.Phase == breaker.Closed {
-		t.Errorf("the tier has %+v", v)
-	}
-	if a := b.chat("hi"); a.Header.Get(gateway.TierHeader) == "primary" {
-		t.Error("the tier is open to all")
-	}
+	t.Error("the tier is open to all")
 }
 
 // A tier that is asked with weir's own credentials is closed if those are refused, also if it is
