@@ -57,8 +57,9 @@ func (p *Proxy) once(w http.ResponseWriter, r *http.Request, t *trip, how Keep) 
 	case err != nil:
 		keyRefused(w, err)
 	case kept.State == delivery.UnderWay:
-		w.Header().Set("Retry-After", "1")
-		refusal(w, http.StatusConflict, "CONFLICT", "a call under the same Idempotency-Key is under way", map[string]any{"field": "Idempotency-Key", "reason": "under way"})
+		f := keyUnderWay()
+		f.RetryAfter(w.Header())
+		f.Write(w)
 	case kept.State == delivery.Answered:
 		replay(w, kept.Answer)
 	default:

@@ -2,6 +2,8 @@ package proxy
 
 import (
 	"context"
+	"net/http/httptest"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -33,6 +35,23 @@ func TestAKeyIsHeldFromWhenItWasTaken(t *testing.T) {
 		}
 		if now := time.Now(); now.Before(free) || !k.Until.Equal(now.Add(10*time.Second)) {
 			t.Errorf("it begins %v after the key was free, and has it for %v, want 10s", now.Sub(free), k.Until.Sub(now))
+		}
+	})
+}
+
+// Who hands in a request under a key that another one has is told to come again with it: with another key it would be made twice.
+func TestAKeyThatIsUnderWayIsToBeTriedAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p, way := &Proxy{leaving: make(chan struct{})}, &trip{to: &target{}, route: Route{Keep: Keep{On: true}}}
+		p.Answering(under{free: time.Now().Add(time.Hour)})
+		_, not := p.takesKey(t.Context(), way, httptest.NewRequest("POST", "/", nil), &letter{Request: delivery.Request{Key: "k"}})
+		if not == nil {
+			t.Fatal("it is stored")
+		}
+		w := httptest.NewRecorder()
+		not.write(w)
+		if w.Code != 409 || w.Header().Get("Retry-After") != "1" || !strings.Contains(w.Body.String(), `"reason":"under way"`) || not.Why != "under_way" {
+			t.Errorf("%s: %d, Retry-After %s, %s", not.Why, w.Code, w.Header().Get("Retry-After"), w.Body)
 		}
 	})
 }

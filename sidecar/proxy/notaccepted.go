@@ -35,6 +35,7 @@ const (
 	notWhole      = "body"           // its body broke off
 	notHeld       = "memory"         // there was no room for its body
 	notFresh      = "key_reused"     // its key was used for another request
+	notOver       = "under_way"      // another request under its key is under way
 	notRoomy      = "full"           // there is no room to store it
 	notCertain    = "uncertain"      // nobody knows whether it is stored
 	notThere      = "queue"          // the queue does not answer

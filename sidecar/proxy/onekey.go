@@ -36,6 +36,8 @@ func (p *Proxy) takesKey(ctx context.Context, t *trip, r *http.Request, q *lette
 	switch kept.State {
 	case delivery.FirstCall:
 		return func() { ends(delivery.NotMade) }, nil
+	case delivery.UnderWay: // directly, or it takes long to be stored
+		return free, &NotAccepted{Why: notOver, Field: "Idempotency-Key", facts: keyUnderWay()}
 	case delivery.Unknown:
 		ends(delivery.Doubtful)
 	}
@@ -63,6 +65,12 @@ func (p *Proxy) delivers(ctx context.Context, t *trip, k *delivery.Keyed) (bool,
 		return false, nil
 	}
 	return false, err
+}
+
+// keyUnderWay refuses a request whose key another one has that is not over: the same key may be tried again.
+func keyUnderWay() *refuse.Facts {
+	return &refuse.Facts{Status: http.StatusConflict, Code: "CONFLICT", Message: "a call under the same Idempotency-Key is under way", Wait: time.Second,
+		Details: map[string]any{"field": "Idempotency-Key", "reason": "under way"}}
 }
 
 // otherWay refuses a request whose key was used for one that went the other way.
