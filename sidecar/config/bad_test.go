@@ -311,6 +311,15 @@ weir.yaml:11:12: upstreams.i.url: "https://h/a/../b": must have no . or .. in it
 weir.yaml:12:12: upstreams.j.url: "http://localhost:8080": is where weir itself listens
 weir.yaml:13:12: upstreams.k.url: "https://h:": has no host; write it as https://host/path
 `},
+	{"paths of operations", `
+upstreams:
+  a: {url: https://h, operations: {b: {path: /orders/*}, c: {path: "/**"}, d: {path: "/a?b"}, e: {path: "/a b"}, f: {path: /ok}}}
+`, `
+weir.yaml:3:46: upstreams.a.operations.b.path: "/orders/*": is no beginning of a path: there are no wildcards; write /orders/ for all that begin so
+weir.yaml:3:68: upstreams.a.operations.c.path: "/**": is no beginning of a path: there are no wildcards; write / for all that begin so
+weir.yaml:3:86: upstreams.a.operations.d.path: "/a?b": must be a plain prefix, without query, fragment or space
+weir.yaml:3:105: upstreams.a.operations.e.path: "/a b": must be a plain prefix, without query, fragment or space
+`},
 	{"routes", `
 upstreams:
   a: {url: https://h}

@@ -2,6 +2,7 @@ package config
 
 import (
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/seed1158cd35/weir"
@@ -37,12 +38,23 @@ var operationFields = []field[class]{
 
 var (
 	method   = form[string]{"methods", word.read}
-	rawPath  = form[string]{"a path", word.read}
+	rawPath  = text("a path", operationPath)
 	priority = choice("high, normal or low", map[string]limit.Priority{"high": limit.High, "normal": limit.Normal, "low": limit.Low})
 	safety   = choice("yes, no or by-method", map[string]weir.Safety{
 		"yes": weir.Yes, "true": weir.Yes, "no": weir.No, "false": weir.No, "by-method": weir.ByMethod,
 	})
 )
+
+// operationPath is a beginning of paths. One that none begins with would be an operation without requests.
+func operationPath(s string) (string, string, string) {
+	switch before, _, star := strings.Cut(s, "*"); {
+	case star:
+		return "", "is no beginning of a path: there are no wildcards", "write " + before + " for all that begin so"
+	case strings.ContainsAny(s, "?# \t\r\n"):
+		return "", "must be a plain prefix, without query, fragment or space", ""
+	}
+	return s, "", ""
+}
 
 func readOwnRetry(d *decoder, n *node, o *class) {
 	c := d.retry(merge(o.retries, n))
