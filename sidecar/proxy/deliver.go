@@ -50,6 +50,9 @@ func (r *Route) later(q *http.Request) bool {
 	return false
 }
 
+// Stores reports whether there are requests of the route that are stored, or whose first answers are.
+func (r Route) Stores() bool { return r.Deliver != DeliverNever || r.Keep.On }
+
 // preference reads one of Prefer (RFC 7240): a list over several lines, of which the first of
 // equal names counts.
 func preference(h http.Header, name string) (value string, ok bool) {

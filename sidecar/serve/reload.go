@@ -61,6 +61,9 @@ func (s *Server) reload() error {
 		err = s.disowned(next)
 	}
 	if err == nil {
+		err = s.unkept(next)
+	}
+	if err == nil {
 		err = s.untold(next)
 	}
 	var e entry
@@ -129,6 +132,24 @@ func (s *Server) disowned(next *config.File) error {
 		return errors.New("deliveries.requests.owner: there is none until a new start, and with tokens nothing may be called here without one; start weir anew")
 	}
 	return fmt.Errorf("deliveries.requests.owner: it is %s until a new start, and tokens has none of that name any more; keep that token, or start weir anew", doc.Quote(r.Owner))
+}
+
+// unkept says whose requests would be refused, as they are to be stored, or their first answers kept: where that is is decided at a start.
+func (s *Server) unkept(next *config.File) error {
+	if s.file.Deliveries != nil {
+		return nil
+	}
+	var errs []error
+	for _, u := range next.Upstreams {
+		wants := slices.ContainsFunc(u.Routes, proxy.Route.Stores)
+		for _, o := range u.Own {
+			wants = wants || o.Over(proxy.Route{}).Stores()
+		}
+		if wants {
+			errs = append(errs, fmt.Errorf("upstreams.%s: weir has no deliveries until a new start, and what deliver or idempotency is written for would be refused; leave them out, or start weir anew", u.Name))
+		}
+	}
+	return errors.Join(errs...)
 }
 
 // untold says of which deliveries nobody would be told: callbacks are those of the start. Those of a name that was not there then are given

@@ -167,3 +167,34 @@ func TestAReloadIsJudgedByTheListenersInForce(t *testing.T) {
 		}
 	}
 }
+
+// A weir that was started without deliveries takes no file by which requests are to be stored, or first answers kept: all of those would
+// be refused that it has sent on so far.
+func TestAReloadBringsNoDeliveries(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "weir.yaml")
+	says := func(route, fields string) {
+		t.Helper()
+		put(t, file, fmt.Sprintf(`listen: 127.0.0.1:0
+admin: off
+deliveries: {file: deliveries.db}
+upstreams: {box: {url: 'http://box.test', routes: [{path: /box/%s}]%s}}
+`, route, fields))
+	}
+	put(t, file, "listen: 127.0.0.1:0\nadmin: off\nupstreams: {box: {url: 'http://box.test'}}\n")
+	s := startFile(t, file)
+	for _, of := range [][2]string{
+		{", deliver: true", ""},
+		{", idempotency: keep", ""},
+		{"", ", operations: {put: {methods: [PUT], deliver: always}}"},
+		{"", ", operations: {put: {methods: [PUT], idempotency: keep}}"},
+	} {
+		says(of[0], of[1])
+		if err := s.ask(t.Context(), "a test"); err == nil || !strings.HasPrefix(err.Error(), "upstreams.box: weir has no deliveries until a new start") {
+			t.Errorf("%v: %v", of, err)
+		}
+	}
+	says("", "")
+	if err := s.ask(t.Context(), "a test"); err != nil {
+		t.Error(err)
+	}
+}
