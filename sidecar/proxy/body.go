@@ -53,7 +53,8 @@ func tooLarge(most int64) *refuse.Facts {
 		Details: map[string]any{"field": "body", "reason": fmt.Sprintf("at most %d bytes", most)}}
 }
 
-// firstPiece is what is held of a body whose length nobody knows before any of it has come.
+// firstPiece is what is held of a body before any of it has come. The more has come, the more is held: what was announced and does not
+// come takes nobody's room.
 const firstPiece = 4 << 10
 
 // readHeld reads a body, of which nothing is read before there is room for it. length is what it is said to have, or less than 0.
@@ -61,25 +62,22 @@ func readHeld(ctx context.Context, from io.Reader, length int64, held *memory.Cl
 	if length == 0 {
 		return nil, nil
 	}
-	size := length
-	if length < 0 {
-		size = firstPiece
-		held.Expect(2*size, 0)
-	}
-	if err := held.Grow(ctx, 2*size, makingRoom); err != nil {
-		return nil, err
-	}
-	body := make([]byte, 0, size)
+	var body []byte
 	for {
 		if len(body) == cap(body) {
-			if length >= 0 {
+			if length >= 0 && int64(len(body)) == length {
 				return body, nil
 			}
-			held.Expect(4*int64(cap(body)), 0)
-			if err := held.Grow(ctx, 2*int64(cap(body)), makingRoom); err != nil {
+			size := max(firstPiece, 2*int64(cap(body)))
+			if length < 0 {
+				held.Expect(2*size, 0)
+			} else {
+				size = min(size, length)
+			}
+			if err := held.Grow(ctx, 2*(size-int64(cap(body))), makingRoom); err != nil {
 				return nil, err
 			}
-			body = append(make([]byte, 0, 2*cap(body)), body...)
+			body = append(make([]byte, 0, size), body...)
 		}
 		n, err := from.Read(body[len(body):cap(body)])
 		body = body[:len(body)+n]

@@ -69,3 +69,36 @@ func TestABodyThatIsStoredWaitsForRoom(t *testing.T) {
 		}
 	})
 }
+
+// A stalling body gives so much, and then tells how much is held of it.
+type stalling struct {
+	gives int
+	holds func()
+}
+
+func (s *stalling) Read(p []byte) (int, error) {
+	if s.gives == 0 {
+		s.holds()
+		return 0, errors.New("no more comes")
+	}
+	n := min(len(p), s.gives)
+	s.gives -= n
+	return n, nil
+}
+
+// What a caller has announced and does not send takes nobody's room: as much is held as is in proportion to what has come.
+func TestABodyThatStallsHoldsNoRoom(t *testing.T) {
+	const length = 256 << 10
+	for came, most := range map[int]int64{1: 2 * firstPiece, firstPiece: 4 * firstPiece, 100_000: 2 * 131_072, length - 1: 2 * length} {
+		before, _, _ := memory.Bodies.Use()
+		held := int64(-1)
+		body := &stalling{came, func() {
+			used, _, _ := memory.Bodies.Use()
+			held = used - before
+		}}
+		_, _, f := (&trip{to: &target{}}).bodyOf(&http.Request{Body: io.NopCloser(body), ContentLength: length}, 1<<20)
+		if after, _, _ := memory.Bodies.Use(); f == nil || f.Status != 400 || held < int64(came) || held > most || after != before {
+			t.Errorf("of %d that came %d are held, want %d at most; %v, %d held after it", came, held, most, f, after-before)
+		}
+	}
+}
