@@ -129,7 +129,12 @@ func late(rtt time.Duration) func(c *scene) { return func(c *scene) { c.rtt = rt
 
 func kill1(w *outage) { w.at(30*sec, w.procs[0].kill) }
 
-const killOneOfTwo = "kill -9 of 1 in 2: 60 s"
+// What is used in these differs much from history to history: which of the two has more, or where few calls of many tokens fall.
+const (
+	killOneOfTwo  = "kill -9 of 1 in 2: 60 s"
+	fewAtOnce     = "  burst 8,334"
+	rollingTokens = "  rolling"
+)
 
 func life(d time.Duration) func(c *scene) { return func(c *scene) { c.o.Outage = d } }
 
@@ -168,8 +173,8 @@ var situations = []situation{
 	{"rolling 6000/min, away 60 s", 90 * sec, 150 * sec, 91, func(c *scene) { c.limit = rollingLimit(6000, time.Minute) }, away(90*sec, 150*sec, false)},
 	{"  half cut off 60 s", 90 * sec, 150 * sec, 70, func(c *scene) { c.limit = rollingLimit(6000, time.Minute) }, cutFrom(90*sec, 150*sec)},
 	{"3,750 of 250,000/min, burst 62,500, away 60 s", 30 * sec, 90 * sec, 76, tokens(rate(250_000, 62_500, time.Minute)), away(30*sec, 90*sec, false)},
-	{"  burst 8,334", 30 * sec, 90 * sec, 23, tokens(rate(250_000, 8_334, time.Minute)), away(30*sec, 90*sec, false)},
-	{"  rolling", 90 * sec, 150 * sec, 72, tokens(rollingLimit(250_000, time.Minute)), away(90*sec, 150*sec, false)},
+	{fewAtOnce, 30 * sec, 90 * sec, 23, tokens(rate(250_000, 8_334, time.Minute)), away(30*sec, 90*sec, false)},
+	{rollingTokens, 90 * sec, 150 * sec, 72, tokens(rollingLimit(250_000, time.Minute)), away(90*sec, 150*sec, false)},
 	{"  the usual burst", 30 * sec, 90 * sec, 0, tokens(rate(250_000, 0, time.Minute)), away(30*sec, 90*sec, false)},
 	{"five a minute, away 120 s", 60 * sec, 180 * sec, 0, func(c *scene) { c.limit = rate(5, 5, time.Minute) }, away(60*sec, 180*sec, false)},
 	{"quota, 8/s wanted, away 30 s", 120 * sec, 150 * sec, 100, quotaOf, away(120*sec, 150*sec, false)},
@@ -216,8 +221,9 @@ func TestAFleetInEverySituation(t *testing.T) {
 	for _, s := range situations {
 		t.Run(s.name, func(t *testing.T) {
 			seeds := seeds
-			if s.name == killOneOfTwo {
-				seeds = 12 // which of the two has more differs from history to history
+			switch s.name {
+			case killOneOfTwo, fewAtOnce, rollingTokens:
+				seeds = 12
 			}
 			var sum float64
 			for seed := range seeds {
