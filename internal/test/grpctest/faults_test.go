@@ -19,6 +19,8 @@ import (
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/durationpb"
+
+	"github.com/seed1158cd35/weir/retry"
 )
 
 // A kind is what a call asks its server to do, and how it is to end for its caller.
@@ -146,8 +148,9 @@ func (r *restarted) killed(from, to time.Time) bool {
 	return slices.ContainsFunc(r.kills, func(k [2]time.Time) bool { return from.Before(k[1]) && k[0].Before(to) })
 }
 
-// call makes a call of a kind and says how it ended; what is wrong with an answer is an error of its own.
-func (k kind) call(ctx context.Context, conn *grpc.ClientConn, id int) error {
+// call makes a call of a kind and says how it ended; what is wrong with an answer is an error of its own. The options are
+// for calls that are no streams.
+func (k kind) call(ctx context.Context, conn *grpc.ClientConn, id int, options ...grpc.CallOption) error {
 	if k.name == "slow" {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, 40*time.Millisecond)
@@ -156,7 +159,7 @@ func (k kind) call(ctx context.Context, conn *grpc.ClientConn, id int) error {
 	say := &text{Value: fmt.Appendf(nil, "%s %d", k.name, id)}
 	if k.method == "Unary" || k.method == "Safe" {
 		out := new(text)
-		err := conn.Invoke(ctx, "/weir.test.Echo/"+k.method, say, out)
+		err := conn.Invoke(ctx, "/weir.test.Echo/"+k.method, say, out, options...)
 		if err == nil && string(out.Value) != string(say.Value) {
 			return fmt.Errorf("the answer to another call: %q", out.Value)
 		}
@@ -216,7 +219,7 @@ func wait(err error) time.Duration {
 
 // Ten thousand calls, of which some are answered with errors, slowly or not at all, and a server that is killed
 // five times: each call ends as it must, and no more of them come than the limit lets go. Budget and breaker are those that
-// ship: what fails once is 8% of the calls, and the budget pays for 10%.
+// ship: what fails once is 8% of the calls, and the budget pays for 10%, of which what breaks with the server may take all.
 func TestTenThousandCallsWithFaults(t *testing.T) {
 	const calls, callers, rate, burst, kills = 10_000, 64, 2000, 100, 5
 	seed := rand.Uint64()
@@ -246,7 +249,8 @@ func TestTenThousandCallsWithFaults(t *testing.T) {
 				ctx, cancel := context.WithTimeout(t.Context(), patience)
 				for {
 					from := time.Now()
-					err := k.call(ctx, conn, id)
+					var said metadata.MD
+					err := k.call(ctx, conn, id, grpc.Trailer(&said))
 					if code := status.Code(err); code == k.code && refused(err) == "" {
 						break
 					}
@@ -261,6 +265,11 @@ func TestTenThousandCallsWithFaults(t *testing.T) {
 						}
 					}
 					if code := status.Code(err); (code == codes.Unavailable || code == codes.OK) && server.killed(from, time.Now()) {
+						broken.Add(1)
+						break
+					}
+					spent := slices.Equal(said.Get("x-weir-gave-up"), []string{retry.ErrBudget.Error()})
+					if spent && server.killed(begin, time.Now()) { // all are within ten seconds, for which the budget counts
 						broken.Add(1)
 						break
 					}
