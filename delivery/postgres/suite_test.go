@@ -25,7 +25,7 @@ var server *servers.Server
 func TestMain(m *testing.M) {
 	watchdog.Start()
 	code := servers.With(func(t servers.TB) int {
-		server = servers.Postgres(t, "fsync=off") // nobody cuts its power, and accepts have a second, in which a busy disk may do nothing
+		server = servers.Postgres(t)
 		return m.Run()
 	})
 	os.Exit(code)
