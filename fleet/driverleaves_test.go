@@ -111,7 +111,7 @@ func (s *lateBeat) Beat(ctx context.Context, b *Beat) (Standing, error) {
 // that answers take long now: what came back with the ask is not lost.
 func TestABeatThatIsLateMakesNoFailureOfAnAsk(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &lateBeat{&standsStill{Store: NewMemory(nil)}, make(chan chan struct{}, 1)}
+		s := &lateBeat{&standsStill{Store: NewMemory(nil)}, make(chan chan struct{})}
 		f := New(s, Options{Lease: -1})
 		l := limit.Limit{Name: "l", Unit: "tokens", Shape: limit.Calendar, Rate: bucket.Rate{Amount: 300}, Every: bucket.Month}
 		r, err := limit.NewShared(clock.System.Now(), l, f.Group("up"))
@@ -119,17 +119,14 @@ func TestABeatThatIsLateMakesNoFailureOfAnAsk(t *testing.T) {
 			t.Fatal(err)
 		}
 		f.Start()
-		time.Sleep(10 * time.Second)
+		time.Sleep(10 * time.Second) // of the bubble's time: it is known how long answers take
 		p, ok, err := take(t.Context(), r, 300, clock.System.Now())
 		if !ok || err != nil {
 			t.Fatal(ok, err)
 		}
 		may := make(chan struct{})
 		s.next <- may
-		for len(s.next) > 0 {
-			time.Sleep(time.Millisecond)
-		}
-		time.Sleep(300 * time.Millisecond)
+		time.Sleep(300 * time.Millisecond) // of the bubble's time: so long the beat is on its way
 		s.trips = []time.Duration{time.Minute}
 		time.AfterFunc(soonest/2, func() { close(may) })
 		p.Settle(clock.System.Now(), map[string]int64{"tokens": 100})
