@@ -6,8 +6,10 @@ import (
 	"errors"
 	"math/rand/v2"
 	"strconv"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/aws/retry"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	smithyhttp "github.com/aws/smithy-go/transport/http"
@@ -15,9 +17,18 @@ import (
 	"github.com/seed1158cd35/weir/delivery"
 )
 
+// again is how long, on average, a request that failed waits before it is tried again. The SDK's own wait, up to 2 s before the second try, is longer
+// than an accept has.
+const again = 100 * time.Millisecond
+
+// soon has a client of DynamoDB try again soon; how often stays the client's.
+func soon(o *dynamodb.Options) {
+	o.Retryer = retry.AddWithMaxBackoffDelay(o.Retryer, again/2+rand.N(again))
+}
+
 // item reads an item as it is now; nil if there is none.
 func (s *Store) item(ctx context.Context, k string, n int64) (item, error) {
-	out, err := s.o.Table.GetItem(ctx, &dynamodb.GetItemInput{TableName: &s.o.Name, Key: key(k, n), ConsistentRead: aws.Bool(true)})
+	out, err := s.o.Table.GetItem(ctx, &dynamodb.GetItemInput{TableName: &s.o.Name, Key: key(k, n), ConsistentRead: aws.Bool(true)}, soon)
 	if err != nil {
 		return nil, err
 	}
@@ -30,7 +41,7 @@ func (s *Store) put(ctx context.Context, it item, condition string, values item)
 	if condition != "" {
 		in.ConditionExpression, in.ExpressionAttributeValues = &condition, values
 	}
-	_, err := s.o.Table.PutItem(ctx, in)
+	_, err := s.o.Table.PutItem(ctx, in, soon)
 	return held(err)
 }
 
@@ -43,7 +54,7 @@ func (s *Store) update(ctx context.Context, k string, n int64, what, condition s
 	if len(values) > 0 {
 		in.ExpressionAttributeValues = values
 	}
-	out, err := s.o.Table.UpdateItem(ctx, in)
+	out, err := s.o.Table.UpdateItem(ctx, in, soon)
 	if ok, err := held(err); !ok || err != nil {
 		return nil, ok, err
 	}
@@ -55,7 +66,7 @@ func (s *Store) remove(ctx context.Context, k string, n int64, condition string,
 	if condition != "" {
 		in.ConditionExpression, in.ExpressionAttributeValues = &condition, values
 	}
-	_, err := s.o.Table.DeleteItem(ctx, in)
+	_, err := s.o.Table.DeleteItem(ctx, in, soon)
 	return held(err)
 }
 
@@ -215,7 +226,7 @@ func (s *Store) Attempts(ctx context.Context, id string) (all []delivery.Attempt
 func (s *Store) query(ctx context.Context, in *dynamodb.QueryInput, each func(item) (bool, error)) error {
 	in.TableName = &s.o.Name
 	for {
-		out, err := s.o.Table.Query(ctx, in)
+		out, err := s.o.Table.Query(ctx, in, soon)
 		if err != nil {
 			return err
 		}

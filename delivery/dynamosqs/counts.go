@@ -259,7 +259,7 @@ func (s *Store) number(ctx context.Context, upstream string, st delivery.Status)
 	in := &dynamodb.QueryInput{TableName: &s.o.Name, IndexName: aws.String("list"), KeyConditionExpression: aws.String("s = :s"), Select: types.SelectCount,
 		ExpressionAttributeValues: item{":s": str(string(st) + " " + partition(upstream))}}
 	for {
-		out, err := s.o.Table.Query(ctx, in)
+		out, err := s.o.Table.Query(ctx, in, soon)
 		if err != nil {
 			return 0, err
 		}

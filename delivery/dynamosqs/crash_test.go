@@ -3,8 +3,10 @@ package dynamosqs_test
 import (
 	"context"
 	"errors"
+	"net/http"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -242,6 +244,37 @@ func TestATableThatDoesNotAnswer(t *testing.T) {
 		table.now.Store(false)
 		if d, err := s.Get(t.Context(), all[0].ID); err != nil || d.Status != delivery.Processing {
 			t.Errorf("%s, %v", d.Status, err)
+		}
+	})
+}
+
+// A breaking transport loses its next connection before the request is sent.
+type breaking struct {
+	http.RoundTripper
+	next atomic.Bool
+}
+
+func (b *breaking) RoundTrip(r *http.Request) (*http.Response, error) {
+	if b.next.Swap(false) {
+		return nil, syscall.ECONNRESET
+	}
+	return b.RoundTripper.RoundTrip(r)
+}
+
+// An accept has less than a second: a connection that is lost at its first request leaves it time for another one.
+func TestAnAcceptOutlivesALostConnection(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		breaks := &breaking{RoundTripper: httpClient().Transport}
+		table := dynamodb.New(ofTables().Options(), func(o *dynamodb.Options) { o.HTTPClient = &http.Client{Transport: breaks} })
+		s := open(t, dynamosqs.Options{Table: table, Name: name()})
+		for range 50 {
+			breaks.next.Store(true)
+			if _, _, err := s.Accept(t.Context(), request("up")); err != nil {
+				t.Fatal(err)
+			}
+			if breaks.next.Load() {
+				t.Fatal("no connection was lost")
+			}
 		}
 	})
 }

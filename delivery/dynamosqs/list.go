@@ -173,7 +173,7 @@ func (l *listing) head(ctx context.Context) (item, error) {
 			beyond = "s = :s AND o > :o"
 		}
 		out, err := l.s.o.Table.Query(ctx, &dynamodb.QueryInput{TableName: &l.s.o.Name, IndexName: aws.String("list"), KeyConditionExpression: &beyond, ScanIndexForward: &l.oldest,
-			Limit: aws.Int32(onePage), ExclusiveStartKey: l.next, ExpressionAttributeValues: item{":s": str(l.of), ":o": num(l.from)}})
+			Limit: aws.Int32(onePage), ExclusiveStartKey: l.next, ExpressionAttributeValues: item{":s": str(l.of), ":o": num(l.from)}}, soon)
 		if err != nil {
 			return nil, err
 		}
