@@ -60,7 +60,7 @@ func (s *Server) must(args ...string) string {
 // Do sends one command over a connection of its own and returns the answer as text, the elements of a
 // list on lines of their own.
 func (s *Server) Do(args ...string) (string, error) {
-	c, err := net.DialTimeout("tcp", s.addr, time.Second)
+	c, err := net.DialTimeout("tcp", s.addr, patience)
 	if err != nil {
 		return "", err
 	}
