@@ -11,6 +11,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"strconv"
 	"testing"
 	"time"
 
@@ -50,13 +51,8 @@ func certificate(t *testing.T) (cert, key string, roots *x509.CertPool) {
 
 func TestStoreOverTLS(t *testing.T) {
 	cert, key, roots := certificate(t)
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	addr := l.Addr().String()
-	_, port, _ := net.SplitHostPort(addr)
-	l.Close()
+	port := strconv.Itoa(servers.Port(t))
+	addr := "127.0.0.1:" + port
 	servers.Redis(t, "--tls-port", port, "--tls-cert-file", cert, "--tls-key-file", key, "--tls-ca-cert-file", cert, "--tls-auth-clients", "no")
 	b := claim(bucketOf("b", 1, time.Hour, 9), 1)
 	c, err := redisstore.Open("rediss://"+addr, redisstore.Options{TLS: &tls.Config{RootCAs: roots}})
