@@ -103,9 +103,10 @@ func TestPausesAreSharedSeenAndLifted(t *testing.T) {
 	if out, _, err := b.order(t, "resume", "up", "-limit", "calls"); err != nil || out != "1 lifted\nup has no pauses\n" {
 		t.Errorf("%v: it says\n%s", err, out)
 	}
-	if code := b.code(t); code != 200 {
-		t.Errorf("who resumed it answers %d", code)
+	if _, refused := b.answer(t); refused == "paused" {
+		t.Error("who resumed it is paused")
 	}
+	eventually(t, "who resumed it goes on", func() bool { return b.code(t) == 200 })
 	eventually(t, "the other resumes", func() bool { return a.code(t) == 200 })
 
 	out, _, err := a.order(t, "pause", "-for", "10m", "up")
