@@ -10,6 +10,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -86,11 +87,11 @@ func put(t *testing.T, b *s3bodies.Bodies, name string, body []byte) (delivery.B
 
 // first answers the first n requests that a choice finds in the server's place.
 func first(n int, choose func(*http.Request) bool, answer func(http.ResponseWriter)) func(*http.Request, http.ResponseWriter) bool {
+	var came atomic.Int64
 	return func(r *http.Request, w http.ResponseWriter) bool {
-		if n == 0 || !choose(r) {
+		if !choose(r) || came.Add(1) > int64(n) {
 			return false
 		}
-		n--
 		_, _ = io.Copy(io.Discard, r.Body)
 		answer(w)
 		return true

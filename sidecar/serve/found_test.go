@@ -199,8 +199,9 @@ func TestARefusalBeforeInitTakesNothing(t *testing.T) {
 	}
 	for path, most := range map[string]int{"/day/": 25, "/rolling/": 25} {
 		for n := range most {
-			if resp, err := http.Get("http://" + s.address() + path); err != nil || resp.StatusCode != http.StatusOK {
-				t.Fatalf("%s: call %d of %d: %v, %v", path, n+1, most, resp, err)
+			resp, err := http.Get("http://" + s.address() + path)
+			if r := hear(t, resp, err); r.status != http.StatusOK {
+				t.Fatalf("%s: call %d of %d is answered %d, %s", path, n+1, most, r.status, r.message)
 			}
 		}
 		resp, err := http.Get("http://" + s.address() + path)
