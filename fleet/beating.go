@@ -76,7 +76,7 @@ func (f *Fleet) beatAll(ctx context.Context) {
 func (g *Group) beatAt(ctx context.Context, now time.Duration) time.Duration {
 	next, returned := g.beats(ctx, now)
 	if returned {
-		g.kick(now)
+		g.kick(now, false)
 	}
 	return next
 }
@@ -135,23 +135,28 @@ func (g *Group) exchange(ctx context.Context, sent time.Duration, beat *Beat) {
 	}
 	// Those who wait look again if the answer has changed how calls are served.
 	before, _ := g.standing.mode(now)
+	cold := !g.warm.Load()
 	g.hears(now, sent, beat, &a)
 	after, _ := g.standing.mode(now)
 	g.own.Unlock()
 	f.heard(sent, a.Now)
 	f.watch(now)
-	if before != after {
-		g.kick(now)
+	if warmed := cold && g.warm.Load(); warmed || before != after {
+		g.kick(now, warmed)
 	}
 }
 
-// kick lets all queues look again whether the store is to be asked.
-func (g *Group) kick(now time.Duration) {
+// kick lets all queues look again whether the store is to be asked; one that knows from now on what was used has said nothing that
+// still holds of when there will be something.
+func (g *Group) kick(now time.Duration, warmed bool) {
 	for _, q := range g.waiting() {
 		q.mu.Lock()
 		// How calls are served has changed: the time until the next try was that of a store which fails.
-		if q.fails > 0 {
+		if warmed || q.fails > 0 {
 			q.fails, q.next = 0, now
+		}
+		if warmed {
+			q.there, q.askIn = now, 0
 		}
 		q.mu.Unlock()
 		q.line.Nudge()

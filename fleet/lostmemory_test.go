@@ -16,10 +16,23 @@ import (
 type forgetful struct {
 	Store
 	dark       bool
+	hangs      bool // it answers no ask
 	seen, back int64
 }
 
+func (s *forgetful) Beat(ctx context.Context, b *Beat) (Standing, error) {
+	a, err := s.Store.Beat(ctx, b)
+	if s.dark {
+		a.Since = a.Now.UnixMicro()
+	}
+	return a, err
+}
+
 func (s *forgetful) Take(ctx context.Context, a *Ask) error {
+	if s.hangs {
+		<-ctx.Done()
+		return ctx.Err()
+	}
 	for i := range a.Claims {
 		s.seen, s.back = a.Claims[i].Seen, a.Claims[i].SeenBack
 	}
@@ -63,5 +76,33 @@ func TestAStoreThatKnowsNothingOfAQuotaHasNotSeenItUsedUp(t *testing.T) {
 		if !take() {
 			t.Error("refused by a store that was told that it is new")
 		}
+	})
+}
+
+// What a store that knew nothing said of when there will be something is told to nobody once it has been told that it is new: not to
+// one either whose ask is not answered in time.
+func TestNobodyIsToldOfAWaitThatIsOver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &forgetful{Store: NewMemory(nil), dark: true}
+		l := limit.Limit{Name: "q", Shape: limit.Calendar, Rate: bucket.Rate{Amount: 100}, Every: bucket.Month}
+		_, regs := fleetOf(t, 1, s, l, Options{Lease: -1})
+		wait := func() time.Duration {
+			ok, v, err := goOne(context.Background(), clock.System.Now(), limit.Charge{Registry: regs[0], Cost: 1})
+			if err != nil || ok {
+				t.Errorf("%+v, %v", v, err)
+			}
+			return v.Wait
+		}
+		time.Sleep(5 * time.Second)
+		if got := wait(); got < 24*time.Hour {
+			t.Errorf("a store that knows nothing has a call wait for %v", got)
+		}
+		s.dark = false
+		time.Sleep(5 * time.Second)
+		s.hangs = true
+		if got := wait(); got > time.Minute {
+			t.Errorf("told to wait for %v though the store has said since that it is new", got)
+		}
+		s.hangs = false
 	})
 }
