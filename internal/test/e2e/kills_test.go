@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"os"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -118,9 +119,11 @@ func (k *kills) start() *process { return served.Start(k, k.yaml, emulated...) }
 
 // init makes tables and queues.
 func (k *kills) init() {
-	p := served.Launch(k, k.yaml, emulated...) // it does not start without tables
-	_ = p.Exited()
-	served.Init(k, emulated, p.File)
+	file := filepath.Join(k.TempDir(), "weir.yaml")
+	if err := os.WriteFile(file, []byte(k.yaml), 0o600); err != nil {
+		k.Fatal(err)
+	}
+	served.Init(k, emulated, file)
 }
 
 func (k *kills) ServeHTTP(w http.ResponseWriter, r *http.Request) {
