@@ -2,6 +2,7 @@ package fleet
 
 import (
 	"context"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -15,21 +16,21 @@ import (
 // then has been told that it is new. It notes what processes say to have seen.
 type forgetful struct {
 	Store
-	dark       bool
-	hangs      bool // it answers no ask
+	dark       atomic.Bool
+	hangs      atomic.Bool // it answers no ask
 	seen, back int64
 }
 
 func (s *forgetful) Beat(ctx context.Context, b *Beat) (Standing, error) {
 	a, err := s.Store.Beat(ctx, b)
-	if s.dark {
+	if s.dark.Load() {
 		a.Since = a.Now.UnixMicro()
 	}
 	return a, err
 }
 
 func (s *forgetful) Take(ctx context.Context, a *Ask) error {
-	if s.hangs {
+	if s.hangs.Load() {
 		<-ctx.Done()
 		return ctx.Err()
 	}
@@ -38,7 +39,7 @@ func (s *forgetful) Take(ctx context.Context, a *Ask) error {
 	}
 	err := s.Store.Take(ctx, a)
 	for i := range a.Grants {
-		if s.dark {
+		if s.dark.Load() {
 			a.Granted, a.Grants[i] = 0, Grant{Cold: true, Reset: a.Grants[i].Reset, Wait: a.Grants[i].Reset}
 		}
 	}
@@ -64,12 +65,12 @@ func TestAStoreThatKnowsNothingOfAQuotaHasNotSeenItUsedUp(t *testing.T) {
 				t.Fatal("a new quota is not there")
 			}
 		}
-		s.dark = true
+		s.dark.Store(true)
 		for range 3 {
 			time.Sleep(2 * time.Second)
 			take()
 		}
-		s.dark = false
+		s.dark.Store(false)
 		if time.Sleep(2 * time.Second); s.seen < 3 || s.seen > 10 {
 			t.Errorf("the process says that it has seen %d go, less %d, want what it saw before", s.seen, s.back)
 		}
@@ -83,7 +84,8 @@ func TestAStoreThatKnowsNothingOfAQuotaHasNotSeenItUsedUp(t *testing.T) {
 // one either whose ask is not answered in time.
 func TestNobodyIsToldOfAWaitThatIsOver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &forgetful{Store: NewMemory(nil), dark: true}
+		s := &forgetful{Store: NewMemory(nil)}
+		s.dark.Store(true)
 		l := limit.Limit{Name: "q", Shape: limit.Calendar, Rate: bucket.Rate{Amount: 100}, Every: bucket.Month}
 		_, regs := fleetOf(t, 1, s, l, Options{Lease: -1})
 		wait := func() time.Duration {
@@ -97,12 +99,12 @@ func TestNobodyIsToldOfAWaitThatIsOver(t *testing.T) {
 		if got := wait(); got < 24*time.Hour {
 			t.Errorf("a store that knows nothing has a call wait for %v", got)
 		}
-		s.dark = false
+		s.dark.Store(false)
 		time.Sleep(5 * time.Second)
-		s.hangs = true
+		s.hangs.Store(true)
 		if got := wait(); got > time.Minute {
 			t.Errorf("told to wait for %v though the store has said since that it is new", got)
 		}
-		s.hangs = false
+		s.hangs.Store(false)
 	})
 }
