@@ -1,8 +1,10 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"net"
+	"os"
 	"strconv"
 	"strings"
 	"time"
@@ -51,8 +53,12 @@ func (m *manager) tell(s serve.State, text string) {
 	if text != "" {
 		says += "\nSTATUS=" + strings.ToValidUTF8(strings.ReplaceAll(text[:min(len(text), longestStatus)], "\n", "; "), "")
 	}
-	_ = m.socket.SetWriteDeadline(time.Now().Add(time.Second)) // who does not listen costs no more
-	_, _ = m.socket.Write([]byte(says))
+	for range 2 { // a process that stood still meanwhile has not tried
+		_ = m.socket.SetWriteDeadline(time.Now().Add(time.Second)) // who does not listen costs no more
+		if _, err := m.socket.Write([]byte(says)); !errors.Is(err, os.ErrDeadlineExceeded) {
+			return
+		}
+	}
 }
 
 // longestStatus bounds what is said in words: a message has to fit a datagram.
