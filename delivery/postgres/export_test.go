@@ -1,6 +1,9 @@
 package postgres
 
-import "context"
+import (
+	"context"
+	"time"
+)
 
 // Plans is how often the database has planned for the numbers that it was given, and how often it has used a plan for any.
 func (s *Store) Plans(ctx context.Context) (anew, once int64, err error) {
@@ -15,4 +18,13 @@ func (s *Store) AwaitsAccepts() (waiting func() int) {
 		s.ends.Waiting(func(*job[*ending]) bool { n++; return false })
 		return n
 	}
+}
+
+// Dials is how long a connection to a database is waited for.
+func Dials(at string) (time.Duration, error) {
+	c, err := configure(Options{URL: at})
+	if err != nil {
+		return 0, err
+	}
+	return c.ConnectTimeout, nil
 }

@@ -141,3 +141,12 @@ func works(t *testing.T, s *postgres.Store) (n int) {
 		n += len(all)
 	}
 }
+
+// A connection is waited for as long as the URL says, and for a second if it says nothing.
+func TestTheURLSaysHowLongAConnectionIsWaitedFor(t *testing.T) {
+	for at, want := range map[string]time.Duration{"": time.Second, "?connect_timeout=0": time.Second, "?connect_timeout=7": 7 * time.Second} {
+		if got, err := postgres.Dials("postgres://weir@127.0.0.1/weir" + at); err != nil || got != want {
+			t.Errorf("%q: %v, %v, want %v", at, got, err, want)
+		}
+	}
+}

@@ -56,7 +56,7 @@ var _ delivery.Queue = (*Store)(nil)
 const (
 	accepting = 950 * time.Millisecond // whoever hands something in waits for a second
 	asking    = 5 * time.Second
-	dialling  = time.Second
+	dialling  = time.Second // unless the URL says connect_timeout
 )
 
 // New is a store of a database, which need not be there yet: see Check.
@@ -79,7 +79,7 @@ func configure(o Options) (*pgconn.Config, error) {
 	if err != nil {
 		return nil, badURL(err)
 	}
-	c.ConnectTimeout = dialling
+	c.ConnectTimeout = cmp.Or(c.ConnectTimeout, dialling)
 	if o.Password != "" {
 		c.Password = o.Password
 	}

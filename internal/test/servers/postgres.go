@@ -107,7 +107,7 @@ func greets(s *Server) bool {
 
 // PostgresURL is how a client's configuration names the server.
 func (s *Server) PostgresURL() string {
-	return fmt.Sprintf("postgres://weir@%s/postgres?sslmode=disable", s.addr)
+	return fmt.Sprintf("postgres://weir@%s/postgres?connect_timeout=%d&sslmode=disable", s.addr, int(patience.Seconds())) // a machine may be busy
 }
 
 // Log is what the server has written, its last lines.
