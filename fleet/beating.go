@@ -156,7 +156,7 @@ func (g *Group) kick(now time.Duration, warmed bool) {
 			q.fails, q.next = 0, now
 		}
 		if warmed {
-			q.there, q.askIn = now, 0
+			q.there = now
 		}
 		q.mu.Unlock()
 		q.line.Nudge()
