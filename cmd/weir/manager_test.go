@@ -14,6 +14,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/seed1158cd35/weir/sidecar/serve"
 )
 
 // A supervisor hears what a process tells its manager, at once: few messages wait in a socket.
@@ -114,6 +116,35 @@ func TestSystemdIsTold(t *testing.T) {
 		}
 		if err := <-done; err != nil {
 			t.Error(err)
+		}
+	}
+}
+
+// A late socket takes a message when it has been too late for it so many times.
+type late struct {
+	net.Conn
+	times int
+	said  []string
+}
+
+func (l *late) SetWriteDeadline(time.Time) error { return nil }
+
+func (l *late) Write(b []byte) (int, error) {
+	if l.times > 0 {
+		l.times--
+		return 0, &net.OpError{Op: "write", Err: os.ErrDeadlineExceeded}
+	}
+	l.said = append(l.said, string(b))
+	return len(b), nil
+}
+
+// What was said too late, as the process stood still, is said again, once.
+func TestWhatIsSaidTooLateIsSaidAgain(t *testing.T) {
+	for times, said := range []int{1, 1, 0} {
+		l := &late{times: times}
+		(&manager{socket: l}).tell(serve.Ready, "")
+		if len(l.said) != said || l.times != 0 {
+			t.Errorf("too late %d times: %q is said, and %d times are left", times, l.said, l.times)
 		}
 	}
 }

@@ -18,7 +18,7 @@ import (
 // People make the tables of a database, try it, and look after its dead letters, without a weir that runs.
 func TestADatabaseByHand(t *testing.T) {
 	db, ca := servers.PostgresTLS(t, "open sesame")
-	url := strings.Replace(db.PostgresURL(), "sslmode=disable", "sslmode=verify-full&sslrootcert="+ca, 1)
+	url := strings.Replace(servers.Patient(db.PostgresURL()), "sslmode=disable", "sslmode=verify-full&sslrootcert="+ca, 1)
 	up := httptest.NewServer(http.NotFoundHandler())
 	defer up.Close()
 	file := filepath.Join(t.TempDir(), "weir.yaml")

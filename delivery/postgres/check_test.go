@@ -65,7 +65,7 @@ func TestADatabaseThatIsNotAsItMustBe(t *testing.T) {
 func TestPasswordsAndTLS(t *testing.T) {
 	db, ca := servers.PostgresTLS(t, "open sesame")
 	_, other := servers.PostgresTLS(t, "x")
-	plain := db.PostgresURL()
+	plain := servers.Patient(db.PostgresURL())
 	url := strings.Replace(plain, "sslmode=disable", "sslmode=verify-full&application_name=tls&sslrootcert=", 1)
 	s := open(t, postgres.Options{URL: url + ca, Password: "open sesame"})
 	if err := s.Check(t.Context()); err != nil {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/seed1158cd35/weir/delivery"
 	"github.com/seed1158cd35/weir/delivery/postgres"
+	"github.com/seed1158cd35/weir/internal/test/servers"
 )
 
 func request(body string) *delivery.Request {
@@ -90,7 +91,7 @@ func TestNoMoreConnectionsThanItMayHave(t *testing.T) {
 
 // What was prepared for tables as they were does not fit those that an upgrade has made of them.
 func TestStatementsArePreparedAnewForOtherTables(t *testing.T) {
-	at := place(t, server)
+	at := servers.Patient(place(t, server))
 	s := open(t, postgres.Options{URL: at})
 	d, _, err := s.Accept(t.Context(), request("x"))
 	if err != nil {

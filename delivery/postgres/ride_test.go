@@ -89,10 +89,11 @@ func TestEndsGoWithAccepts(t *testing.T) {
 	c := connect(t, at)
 	for range 200 {
 		is := rides(t, s, nil)
-		next, _, err := s.Accept(t.Context(), request("next"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		var next delivery.Delivery
+		inTime(t, func() (err error) {
+			next, _, err = s.Accept(t.Context(), request("next"))
+			return err
+		})
 		is.ended(t, s, delivery.Completed)
 		var one bool
 		if err := c.QueryRow(t.Context(), "SELECT count(DISTINCT xmin::text) = 1 FROM weir_delivery WHERE seq IN ($1, $2)", is.d.Seq, next.Seq).Scan(&one); err != nil {
