@@ -76,7 +76,7 @@ func (f *Fleet) beatAll(ctx context.Context) {
 func (g *Group) beatAt(ctx context.Context, now time.Duration) time.Duration {
 	next, returned := g.beats(ctx, now)
 	if returned {
-		g.kick(now, false)
+		g.kick(false)
 	}
 	return next
 }
@@ -142,21 +142,22 @@ func (g *Group) exchange(ctx context.Context, sent time.Duration, beat *Beat) {
 	f.heard(sent, a.Now)
 	f.watch(now)
 	if warmed := cold && g.warm.Load(); warmed || before != after {
-		g.kick(now, warmed)
+		g.kick(warmed)
 	}
 }
 
 // kick lets all queues look again whether the store is to be asked; one that knows from now on what was used has said nothing that
 // still holds of when there will be something.
-func (g *Group) kick(now time.Duration, warmed bool) {
+func (g *Group) kick(warmed bool) {
 	for _, q := range g.waiting() {
 		q.mu.Lock()
-		// How calls are served has changed: the time until the next try was that of a store which fails.
+		// How calls are served has changed: the time until the next try was that of a store which fails. The past is 0, and not
+		// the present: a call may have looked at the clock a moment before.
 		if warmed || q.fails > 0 {
-			q.fails, q.next = 0, now
+			q.fails, q.next = 0, 0
 		}
 		if warmed {
-			q.there = now
+			q.there = 0
 		}
 		q.mu.Unlock()
 		q.line.Nudge()

@@ -108,7 +108,7 @@ func (q *queue) tookAll(now time.Duration) {
 		}
 	}
 	q.mu.Lock()
-	q.next = now
+	q.next = 0
 	q.mu.Unlock()
 }
 

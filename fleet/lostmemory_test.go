@@ -108,3 +108,33 @@ func TestNobodyIsToldOfAWaitThatIsOver(t *testing.T) {
 		s.hangs.Store(false)
 	})
 }
+
+// One that has looked at the clock just before the store is known to be new is not told to wait for it.
+func TestACallThatIsOlderThanTheNewsIsServed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := limit.Limit{Name: "q", Shape: limit.Calendar, Rate: bucket.Rate{Amount: 100}, Every: bucket.Month}
+		fleets, regs := fleetOf(t, 1, NewMemory(nil), l, Options{Lease: -1})
+		serve := func(now time.Duration) {
+			t.Helper()
+			var p limit.Charges
+			p.Add(limit.Charge{Registry: regs[0], Cost: 1})
+			if v, err := p.Fetch(t.Context(), now, now, limit.Normal); err != nil || !v.OK {
+				t.Errorf("%+v, %v; want it served", v, err)
+			}
+		}
+		serve(clock.System.Now())
+		for _, warmed := range []bool{true, false} {
+			began := clock.System.Now()
+			time.Sleep(time.Microsecond)
+			for _, g := range fleets[0].all() {
+				for _, q := range g.waiting() {
+					q.mu.Lock()
+					q.fails = 1
+					q.mu.Unlock()
+				}
+				g.kick(warmed)
+			}
+			serve(began)
+		}
+	})
+}

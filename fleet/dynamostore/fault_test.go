@@ -73,6 +73,7 @@ func meddled(t testing.TB, server *servers.Server, do func(r *http.Request, send
 	m := &meddler{next: transport(t), do: do}
 	s := New(client(server.Endpoint(), m), "weir", near)
 	create(t, s)
+	calibrated(t, s)
 	return s, m
 }
 
@@ -225,7 +226,7 @@ func TestAStoppedServerIsAnErrorByTheDeadline(t *testing.T) {
 	ctx, cancel := context.WithTimeout(context.Background(), 60*time.Millisecond)
 	defer cancel()
 	err := s.Take(ctx, a)
-	if took := time.Since(begin); err == nil || !errors.Is(err, context.DeadlineExceeded) || took > 500*time.Millisecond {
+	if took := time.Since(begin); err == nil || !errors.Is(err, context.DeadlineExceeded) || took > 5*time.Second {
 		t.Errorf("after %v: %v, want the deadline's error", took, err)
 	}
 	server.Cont()
