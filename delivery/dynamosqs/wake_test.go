@@ -220,11 +220,17 @@ func TestAQueueThatDeliversTwiceAndOutOfOrder(t *testing.T) {
 	var want []string
 	for i := range n {
 		r := request("a")
+		r.ID = delivery.NewID(time.Now())
 		if i%4 == 0 {
 			r.OrderKey, r.Body = "k", []byte(fmt.Sprint(i))
 			want = append(want, fmt.Sprint(i))
 		}
-		if _, _, err := from.Accept(t.Context(), r); err != nil {
+		// Who does not know whether it is stored hands it in again: a machine that stands still for a second is later than an accept has.
+		_, _, err := from.Accept(t.Context(), r)
+		for ; errors.Is(err, context.DeadlineExceeded); _, _, err = from.Accept(t.Context(), r) {
+			t.Log(err)
+		}
+		if err != nil {
 			t.Fatal(err)
 		}
 	}
