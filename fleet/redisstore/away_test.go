@@ -157,7 +157,7 @@ func TestSentinelsSayWhoIsPrimary(t *testing.T) {
 func TestServerThatIsNotThereYet(t *testing.T) {
 	srv := servers.Redis(t)
 	srv.Kill()
-	s := startFull(open(t, srv.URL()))
+	s := startFull(unconnected(t, srv.URL()))
 	b := claim(bucketOf("b", 1, time.Hour, 100), 1)
 	d, err := within(time.Minute, func(ctx context.Context) error { return s.Store.Take(ctx, ask(b)) })
 	if err == nil || d > 20*time.Second {

@@ -63,7 +63,7 @@ func TestSilenceSaysWhereToLook(t *testing.T) {
 		"redis://127.0.0.1:1":             "nothing listens there",
 		"redis://nowhere.invalid":         "there is no such name",
 	} {
-		s := open(t, url)
+		s := unconnected(t, url)
 		eventually(t, want+" for "+url, func() bool {
 			_, err := within(time.Second, func(ctx context.Context) error { return s.Take(ctx, ask(claim(bucketOf("b", 1, time.Hour, 9), 1))) })
 			return err != nil && strings.Contains(err.Error(), want)

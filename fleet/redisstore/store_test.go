@@ -15,7 +15,22 @@ import (
 )
 
 // open is a store of a server, or of the cluster that it is part of.
+// open is a store that is connected, which is given half a second at a time: a machine may stand still for longer.
 func open(t testing.TB, url string) *redisstore.Store {
+	t.Helper()
+	s := unconnected(t, url)
+	var err error
+	for range 20 {
+		if _, _, err = s.Load(t.Context(), "", nil); err == nil {
+			return s
+		}
+	}
+	t.Fatal(err)
+	return nil
+}
+
+// unconnected is a store that was just opened.
+func unconnected(t testing.TB, url string) *redisstore.Store {
 	t.Helper()
 	s, err := redisstore.Open(url, redisstore.Options{})
 	if err != nil {
