@@ -10,6 +10,8 @@ BENCH     ?= .
 BENCHTIME ?= 100ms
 EACH      ?= 2s
 RUN       ?=
+FOR       ?= 20m
+STILL     ?=
 TRY       ?=
 PLATFORMS := linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64 windows/arm64
 
@@ -24,7 +26,7 @@ VCS := $(if $(shell git rev-parse -q --verify HEAD 2>/dev/null),true,false)
 
 tool = go tool -modfile=$(CURDIR)/tools/go.mod
 
-.PHONY: help demo test test-long soak attack build release try-release image extension race fuzz fuzz-seeds bench bench-compare bench-llm bench-sidecar bench-fleet bench-deliveries bench-page profile screenshots mutants locks cover lint check cross layers house vuln tidy deps clean
+.PHONY: help demo test test-long still soak attack build release try-release image extension race fuzz fuzz-seeds bench bench-compare bench-llm bench-sidecar bench-fleet bench-deliveries bench-page profile screenshots mutants locks cover lint check cross layers house vuln tidy deps clean
 .DEFAULT_GOAL := help
 
 help: ## list the verbs
@@ -71,6 +73,9 @@ RECOVERY := sed 's,^\(-run [^ ]*\)\(.*\)\( \./internal/test/recovery\),\1\3\2,'
 
 test-long: deps ## the tests that are campaigns, at length: ten minutes at most
 	@campaigns=$$(cd tools && go run ./campaigns -without '$(SLOW)' | $(RECOVERY)) && WEIR_LONG=1 go test -vet=off -p 2 -timeout 20m $$campaigns
+
+still: deps ## test on a machine that stands still for a second now and then, for the time FOR; STILL has flags of tools/still
+	@cd tools && go run ./still -for $(FOR) $(STILL) ..
 
 soak: deps ## what takes hours, by hand: campaigns that judge use, fuzzing, a fleet whose store stops, memory; the record is bench/records/soak.md
 	@scripts/soak
