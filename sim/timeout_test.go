@@ -241,6 +241,9 @@ func script(c clock.Clock, seed uint64) (log []string) {
 		case 4:
 			err := c.Sleep(parent, d)
 			log = append(log, fmt.Sprint("slept ", err, " ", c.Now()-begin))
+			if err != nil {
+				_ = c.Sleep(background, unique) // the same
+			}
 		case 5:
 			at, ok := c.Deadline(parent)
 			if ok {
