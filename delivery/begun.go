@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"sync/atomic"
 	"time"
+
+	"github.com/seed1158cd35/weir/delivery/internal/late"
 )
 
 // A Beginner is a Queue that accepts and claims in one change.
@@ -112,7 +114,9 @@ func (p *pump) accept(ctx context.Context, r *Request) (Delivery, bool, error) {
 		select {
 		case <-o.done:
 		case <-ctx.Done():
-			return Delivery{Request: o.r}, false, fmt.Errorf("accept: %w: %w", ErrUncertain, context.Cause(ctx))
+			if !late.Ends(ctx, o.done) {
+				return Delivery{Request: o.r}, false, fmt.Errorf("accept: %w: %w", ErrUncertain, context.Cause(ctx))
+			}
 		}
 	}
 	if o.by.Load() == notStored {

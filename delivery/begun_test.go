@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/seed1158cd35/weir/delivery"
+	"github.com/seed1158cd35/weir/delivery/deliverytest"
 	"github.com/seed1158cd35/weir/limit"
 	"github.com/seed1158cd35/weir/limit/bucket"
 )
@@ -141,6 +142,21 @@ func TestACallerGoesWhileItsRequestIsStored(t *testing.T) {
 		s.sleep(time.Minute)
 		s.is(d.ID, delivery.Completed, 1)
 	})
+}
+
+// A process that stood still until the time of a caller was up stores what it was about to, and the caller hears of that.
+func TestACallerIsNotToldOfTheTimeInWhichNothingRan(t *testing.T) {
+	for later, stored := range map[time.Duration]bool{0: false, 300 * time.Millisecond: true, time.Hour: true} {
+		q := &beginner{begin: func() error { time.Sleep(time.Second + later + 100*time.Millisecond); return nil }}
+		play(t, plain(), func(s *site) { q.Queue, s.w.Queue = s.q, q }, func(s *site) {
+			d, fresh, err := s.w.Accept(deliverytest.HeardLate(s.Context(), time.Second, later), message("x"))
+			if (err == nil) != stored || fresh != stored || d.ID == "" {
+				t.Errorf("heard of %v later: accepted as %q, %v, %v; want it stored: %v", later, d.ID, fresh, err, stored)
+			}
+			s.sleep(2 * time.Hour)
+			s.is(d.ID, delivery.Completed, 1)
+		})
+	}
 }
 
 // A worker that is stopped stores what is handed in, and leaves it to the next.

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/seed1158cd35/weir/delivery"
+	"github.com/seed1158cd35/weir/delivery/deliverytest"
 	"github.com/seed1158cd35/weir/delivery/sqlite"
 )
 
@@ -201,49 +202,25 @@ func TestACallerGoesBeforeItsChange(t *testing.T) {
 	})
 }
 
-// A lateEnd is a context of which it is heard only now that its time is up: the process stood still.
-type lateEnd struct {
-	context.Context
-	until time.Time
-	done  chan struct{}
-}
-
-func (c *lateEnd) Deadline() (time.Time, bool) { return c.until, true }
-func (c *lateEnd) Done() <-chan struct{}       { return c.done }
-func (c *lateEnd) Err() error {
-	select {
-	case <-c.done:
-		return context.DeadlineExceeded
-	default:
-		return nil
-	}
-}
-
 // A process that stood still until the time of a caller was up has what it was about to store on disk a moment later: the caller
 // hears of that. One whose time is heard of when it is up hears that nobody knows, and one that waits in vain, too.
 func TestACallerIsNotToldOfTheTimeInWhichNothingRan(t *testing.T) {
 	for _, c := range []struct {
-		late, writes time.Duration
-		want         error
+		later, writes time.Duration
+		want          error
 	}{
-		{late: 200 * time.Millisecond, writes: 100 * time.Millisecond},
-		{late: time.Hour, writes: 200 * time.Millisecond},
-		{late: 0, writes: 100 * time.Millisecond, want: delivery.ErrUncertain},
-		{late: time.Hour, writes: time.Second, want: delivery.ErrUncertain},
+		{later: 200 * time.Millisecond, writes: 100 * time.Millisecond},
+		{later: time.Hour, writes: 200 * time.Millisecond},
+		{later: 0, writes: 100 * time.Millisecond, want: delivery.ErrUncertain},
+		{later: time.Hour, writes: time.Second, want: delivery.ErrUncertain},
 	} {
 		bubble(t, sqlite.Options{}, func(t *testing.T, s *sqlite.Store) {
-			ctx := &lateEnd{Context: t.Context(), until: time.Now().Add(time.Second), done: make(chan struct{})}
+			ctx := deliverytest.HeardLate(t.Context(), time.Second, c.later)
 			s.Together(
-				func() {
-					_ = s.Run(func() {
-						time.Sleep(time.Second + c.late)
-						close(ctx.done)
-						time.Sleep(c.writes)
-					})
-				},
+				func() { _ = s.Run(func() { time.Sleep(time.Second + c.later + c.writes) }) },
 				func() {
 					if _, _, err := s.Accept(ctx, post("a")); !errors.Is(err, c.want) {
-						t.Errorf("%v late, written %v later: %v, want %v", c.late, c.writes, err, c.want)
+						t.Errorf("%v late, written %v later: %v, want %v", c.later, c.writes, err, c.want)
 					}
 				},
 			)

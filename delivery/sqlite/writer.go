@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/seed1158cd35/weir/delivery"
+	"github.com/seed1158cd35/weir/delivery/internal/late"
 	"github.com/seed1158cd35/weir/delivery/internal/stored"
 )
 
@@ -113,7 +114,7 @@ func (w *writer) have(ctx context.Context, needs need, do func(*change) error) e
 		}
 		<-j.done // it was in the last group
 	case <-ctx.Done():
-		if j.endsIn(missed(ctx)) {
+		if late.Ends(ctx, j.done) {
 			return j.err
 		}
 		if w.TakeBack(j) {
@@ -122,36 +123,6 @@ func (w *writer) have(ctx context.Context, needs need, do func(*change) error) e
 		return fmt.Errorf("%w: %w", delivery.ErrUncertain, context.Cause(ctx))
 	}
 	return j.err
-}
-
-const (
-	onTime   = 50 * time.Millisecond  // later than that, a deadline was not heard of in time
-	mostMade = 250 * time.Millisecond // of what was missed is made up for
-)
-
-// missed is how late the end of a ctx's time is heard of, in part: by a process that stood still, and so did nothing in that time.
-// What it was about to store is on disk in a moment, and whoever waits for that need not be told that nobody knows.
-func missed(ctx context.Context) time.Duration {
-	until, ok := ctx.Deadline()
-	if late := time.Since(until); ok && late > onTime && errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		return min(late, mostMade)
-	}
-	return 0
-}
-
-// endsIn waits for a job for so long, and reports whether it ended.
-func (j *job) endsIn(d time.Duration) bool {
-	if d == 0 {
-		return false
-	}
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-j.done:
-		return true
-	case <-t.C:
-		return false
-	}
 }
 
 func (w *writer) run() {
