@@ -9,7 +9,7 @@ import (
 
 // A fixedCell is a quota of calendar windows. Attributes w and e are the begin and the
 // end of the window that c counts, y counts the one before. Attribute h counts the units
-// of c's window that came back.
+// of c's window that came back: c and it are one reading, of which neither is known without the other.
 //
 // Near the turn, as long as the store may still be in the old window, or others may
 // say so, what is taken counts in both.
@@ -102,9 +102,12 @@ func (c *calendarCell) left() int64 {
 	return max(0, left)
 }
 
-// remains is what the window has left, though near the turn it cannot be granted yet. A process that is told
-// less takes the rest for gone, and says so in its next ask.
+// remains is what the window has left, though near the turn it cannot be granted yet.
 func (c *calendarCell) remains() int64 { return max(0, c.rule.Amount-c.gone()-c.taken-c.ahead) }
+
+// told is what a process is told of what remains. If it is told less it takes the rest for gone, and says so in its next ask: what is on
+// its way may never arrive.
+func (c *calendarCell) told() int64 { return max(0, c.rule.Amount-c.gone()-c.taken) }
 
 func (c *calendarCell) take(n int64) { c.taken += n }
 
@@ -124,8 +127,8 @@ func (c *calendarCell) write(u *update) int64 {
 	}
 	if c.returned > 0 {
 		u.needs(c.name("c"), ">=", c.number(u, c.returned))
-		u.addNumber(c.name("h"), strconv.FormatInt(c.returned, 10))
 	}
+	u.addNumber(c.name("h"), strconv.FormatInt(c.returned, 10)) // 0, too: the answer says what had come back when it counted
 	if c.both && more > 0 {
 		u.addNumber(c.name("y"), strconv.FormatInt(more, 10))
 		c.bothBear(u, more)
@@ -162,7 +165,11 @@ func (c *calendarCell) turn(u *update, more int64) {
 	u.setNumber(c.name("e"), strconv.FormatInt(c.end, 10))
 	u.setNumber(c.name("c"), strconv.FormatInt(c.gone()+c.taken, 10))
 	u.setNumber(c.name("y"), strconv.FormatInt(before, 10))
-	u.setNumber(c.name("h"), strconv.FormatInt(c.back0+c.returned, 10))
+	if c.turned || !c.have {
+		u.setNumber(c.name("h"), strconv.FormatInt(c.returned, 10))
+		return
+	}
+	u.addNumber(c.name("h"), strconv.FormatInt(c.returned, 10))
 }
 
 func (c *calendarCell) heard(it item, _ int64) {

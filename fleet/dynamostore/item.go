@@ -182,6 +182,11 @@ func (e *entry) change(attributes map[string]types.AttributeValue, removed []str
 		if before := max(e.order[name], e.asOf); before > sent && !(adds(name) && larger(v, e.item[name])) {
 			continue // it is not known which of the two was first
 		}
+		if back, ok := backOf(name); ok {
+			if n, ok := next[back]; ok {
+				e.order[back], e.item[back] = max(sent, e.order[back]), n
+			}
+		}
 		e.order[name], e.item[name] = max(sent, e.order[name]), v
 		e.look(name, sent, received)
 	}
@@ -200,6 +205,10 @@ func (e *entry) sits(seat, told string, received int64) {
 
 // adds tells numbers that are added to. Of two of them the larger is the safer guess.
 func adds(name string) bool { return strings.IndexByte("tcyr", name[0]) >= 0 }
+
+// backOf is the attribute that is one reading with a count, and is in each answer that has that: how much of it had come back then. A
+// count of one answer with what had come back by another would be too large for ever, for whoever says that so much has gone at least.
+func backOf(count string) (name string, ok bool) { return "h" + count[1:], count[0] == 'c' }
 
 // larger compares numbers that are not negative.
 func larger(a, b string) bool { return len(a) > len(b) || len(a) == len(b) && a > b }

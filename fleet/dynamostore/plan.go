@@ -367,7 +367,7 @@ func (l *plan) retell() {
 func (x *live) tell(now instant, cost int64) fleet.Grant {
 	g := fleet.Grant{Extra: x.extra, Left: x.cell.left(), Mark: x.cell.mark()}
 	if f, ok := x.cell.(*calendarCell); ok {
-		g.Left, g.Back = f.remains(), f.back0+f.returned
+		g.Left, g.Back = f.told(), f.back0+f.returned
 	}
 	g.Paused = micro(max(0, x.paused-now.label))
 	g.Wait = max(g.Paused, micro(x.cell.wait(cost)))
