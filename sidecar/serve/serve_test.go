@@ -125,11 +125,20 @@ func startWith(t testing.TB, file string, env func(string) (string, bool)) *side
 		t.Fatal(err)
 	}
 	ctx, stop := context.WithCancel(context.Background())
-	go func() { s.done <- s.Run(ctx, s.reload, s.stop) }()
+	over := make(chan struct{})
+	go func() {
+		defer close(over)
+		s.done <- s.Run(ctx, s.reload, s.stop)
+	}()
 	t.Cleanup(func() {
 		stop()
 		s.stop <- os.Interrupt
 		s.stop <- os.Interrupt
+		select { // it writes files until then
+		case <-over:
+		case <-time.After(patience):
+			t.Error("the server does not end")
+		}
 	})
 	return s
 }
