@@ -74,7 +74,7 @@ RECOVERY := sed 's,^\(-run [^ ]*\)\(.*\)\( \./internal/test/recovery\),\1\3\2,'
 test-long: deps ## the tests that are campaigns, at length: ten minutes at most
 	@campaigns=$$(cd tools && go run ./campaigns -without '$(SLOW)' | $(RECOVERY)) && WEIR_LONG=1 go test -vet=off -p 2 -timeout 20m $$campaigns
 
-still: deps ## test on a machine that stands still for a second now and then, for the time FOR; STILL has flags of tools/still
+still: deps ## test the main module on a machine that stands still for a second now and then, for the time FOR; STILL has flags of tools/still
 	@cd tools && go run ./still -for $(FOR) $(STILL) ..
 
 soak: deps ## what takes hours, by hand: campaigns that judge use, fuzzing, a fleet whose store stops, memory; the record is bench/records/soak.md

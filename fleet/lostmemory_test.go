@@ -109,32 +109,39 @@ func TestNobodyIsToldOfAWaitThatIsOver(t *testing.T) {
 	})
 }
 
-// One that has looked at the clock just before the store is known to be new is not told to wait for it.
+// One that has looked at the clock just before the store is to be asked at once, as there is news, is not told to wait for that.
 func TestACallThatIsOlderThanTheNewsIsServed(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		l := limit.Limit{Name: "q", Shape: limit.Calendar, Rate: bucket.Rate{Amount: 100}, Every: bucket.Month}
-		fleets, regs := fleetOf(t, 1, NewMemory(nil), l, Options{Lease: -1})
-		serve := func(now time.Duration) {
-			t.Helper()
-			var p limit.Charges
-			p.Add(limit.Charge{Registry: regs[0], Cost: 1})
-			if v, err := p.Fetch(t.Context(), now, now, limit.Normal); err != nil || !v.OK {
-				t.Errorf("%+v, %v; want it served", v, err)
-			}
-		}
-		serve(clock.System.Now())
-		for _, warmed := range []bool{true, false} {
-			began := clock.System.Now()
-			time.Sleep(time.Microsecond)
-			for _, g := range fleets[0].all() {
-				for _, q := range g.waiting() {
-					q.mu.Lock()
-					q.fails = 1
-					q.mu.Unlock()
+	for name, news := range map[string]func(*Group, *queue){
+		"the store knows the limits":   func(g *Group, _ *queue) { g.kick(true) },
+		"the store is heard again":     func(g *Group, _ *queue) { g.kick(false) },
+		"all that was there was taken": func(_ *Group, q *queue) { q.tookAll(clock.System.Now()) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				l := limit.Limit{Name: "q", Shape: limit.Calendar, Rate: bucket.Rate{Amount: 100}, Every: bucket.Month}
+				fleets, regs := fleetOf(t, 1, NewMemory(nil), l, Options{Lease: -1})
+				serve := func(now time.Duration) {
+					t.Helper()
+					var p limit.Charges
+					p.Add(limit.Charge{Registry: regs[0], Cost: 1})
+					if v, err := p.Fetch(t.Context(), now, now, limit.Normal); err != nil || !v.OK {
+						t.Errorf("%+v, %v; want it served", v, err)
+					}
 				}
-				g.kick(warmed)
-			}
-			serve(began)
-		}
-	})
+				serve(clock.System.Now())
+				began := clock.System.Now()
+				time.Sleep(time.Microsecond)
+				g := fleets[0].Group("up")
+				q := g.waiting()[0]
+				q.mu.Lock()
+				q.fails = 1
+				q.mu.Unlock()
+				news(g, q)
+				q.mu.Lock()
+				q.fails = 0
+				q.mu.Unlock()
+				serve(began)
+			})
+		})
+	}
 }

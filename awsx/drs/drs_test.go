@@ -140,8 +140,8 @@ func TestJobsOfDRSAreBounded(t *testing.T) {
 		wg.Go(start)
 	}
 	wg.Wait()
-	if n := started.Load(); n < 1 || n > 3 || server.Recoveries() != int(n) {
-		t.Errorf("%d started at once, %d at the server, want 1 to 3", n, server.Recoveries())
+	if n := started.Load(); n < 2 || n > 3 || server.Recoveries() != int(n) {
+		t.Errorf("%d started at once, %d at the server, want 2 or 3", n, server.Recoveries())
 	}
 	for range 3 {
 		start()

@@ -116,6 +116,29 @@ func TestProcessesThatRaceTakeNoMoreThanThereIs(t *testing.T) {
 	}
 }
 
+// A job that is listed before its starter has said which it is counts as that and as a start: nobody else gets a place meanwhile, and one
+// once it is said.
+func TestAJobThatIsListedBeforeItIsSaid(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		u, store := newUpstream(0), fleet.NewMemory(nil)
+		o := jobs.Options{Active: u.active, Store: store, Threshold: 2, Max: 2, Timeout: -1}
+		other := newThrottle(t, o)
+		acquires := func() error { _, err := other.Acquire(t.Context()); return err }
+		if _, err := newThrottle(t, o).Start(t.Context(), func(ctx context.Context) (string, error) {
+			id, err := u.start(ctx)
+			if full := (*jobs.CapacityError)(nil); !errors.As(acquires(), &full) || full.Current != 2 {
+				t.Errorf("while it is not said: %v", full)
+			}
+			return id, err
+		}); err != nil {
+			t.Fatal(err)
+		}
+		if err := acquires(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 // Histories in which jobs end, starts fail, processes die with a slot, and the store's
 // answers get lost: never above the threshold, and what ends makes room again.
 func TestRandomHistories(t *testing.T) {

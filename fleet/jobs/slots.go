@@ -84,7 +84,8 @@ type place struct {
 }
 
 // count asks for the slots and then for the upstream's jobs, and counts each start once:
-// those that are listed are slots no more.
+// those that are listed are slots no more. One that is listed before its starter has said which it is counts
+// twice until then: fewer start meanwhile, never more.
 func (s *slots) count(ctx context.Context, came time.Duration) (n int, starting []claim, at place, err error) {
 	claims, at := s.read(ctx)
 	active, err := s.active(ctx, came)

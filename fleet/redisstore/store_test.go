@@ -14,8 +14,8 @@ import (
 	"github.com/seed1158cd35/weir/internal/test/servers"
 )
 
-// open is a store of a server, or of the cluster that it is part of.
-// open is a store that is connected, which is given half a second at a time: a machine may stand still for longer.
+// open is a store of a server, or of the cluster that it is part of, once it is connected: that is given half a second at a time, and a
+// machine may stand still for longer.
 func open(t testing.TB, url string) *redisstore.Store {
 	t.Helper()
 	s := unconnected(t, url)

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/seed1158cd35/weir/delivery"
 	api "github.com/seed1158cd35/weir/sidecar/deliveries"
@@ -163,10 +164,13 @@ func (m *mailbox) endsAs(id string, want delivery.Status, headers ...string) api
 	if id == "" { // there would be the list, which never ends
 		m.Fatal("it was not handed in")
 	}
-	for {
+	for begin := time.Now(); ; {
 		resp, r, text := m.send("GET", proxy.DeliveriesPath+id, "", headers...)
 		if r.Status == want {
 			return r
+		}
+		if time.Since(begin) > 2*patience {
+			m.Fatalf("%s is %s for a minute: want %s", id, text, want)
 		}
 		if resp.StatusCode != 200 || r.Status == delivery.Failed || r.Status == delivery.Completed {
 			m.Fatalf("%s: %d %s, want %s", id, resp.StatusCode, text, want)

@@ -113,6 +113,9 @@ func (c *config) build(ctx context.Context, to, dir string, packages []string) (
 		all = append(all, s)
 		fmt.Fprintf(os.Stderr, "built %d: %s\n", len(all), name)
 	}
+	if len(all) == 0 {
+		return nil, fmt.Errorf("no package of %s has tests: %s", dir, strings.Join(packages, " "))
+	}
 	return all, nil
 }
 
