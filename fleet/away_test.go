@@ -59,7 +59,7 @@ func TestAFleetGoesOnAtItsPartsWhileTheStoreIsAway(t *testing.T) {
 		l := limit.Limit{Name: "l", Rate: bucket.Rate{Amount: 100, Per: time.Second}}
 		s := &faulty{Store: NewMemory(nil)}
 		var heard news
-		_, regs := fleetOf(t, 4, s, l, Options{Events: Events{Fallback: heard.hear}})
+		_, regs := fleetOf(t, 4, s, l, Options{Outage: time.Minute, Events: Events{Fallback: heard.hear}})
 		begin := clock.System.Now()
 		var went [30]atomic.Int64
 		var wg sync.WaitGroup

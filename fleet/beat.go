@@ -34,6 +34,7 @@ type Beat struct {
 	Goes  bool // it goes on with its part for longer than Life if it must
 	Alone bool // it uses its part now although it hears the store, which is slow
 	Leave bool // it ends: its part is free
+	Dead  bool // with Leave: another process reports that Client has ended and may have spent of its part
 }
 
 // A Standing is how a process stands in its group, as the store answers a beat.
@@ -70,16 +71,16 @@ const longestLife = 400 * 24 * 3600 * 1_000_000
 func (m *Members) Beat(now int64, b *Beat) (a Standing) {
 	m.Turn(now)
 	now = max(now, m.At)
-	// Nobody has been heard for a while: the store was away for all of them.
-	if now-m.Heard > graces*b.Silence {
-		m.Back = now
+	if !b.Leave { // one that ends, or was reported dead, does not prove that the others can reach the store
+		m.returned(now, b.Silence)
+		m.Heard = now
 	}
-	m.Heard, m.Window = now, max(m.Window, b.Window)
+	m.Window = max(m.Window, b.Window)
 	m.lengthen(now, m.Window)
 	r := m.Rows[b.Client]
 	switch {
 	case b.Leave:
-		m.change(now, func() { delete(m.Rows, b.Client) })
+		m.change(now, func() { m.leave(now, r, b) })
 		return m.standing(now, a)
 	// A copy of an older beat, which was answered: it says nothing new.
 	case r != nil && b.Seq < r.Seq:
@@ -99,6 +100,15 @@ func (m *Members) Beat(now int64, b *Beat) (a Standing) {
 		m.grant(now, r, b)
 	})
 	return m.standing(now, r.Answer)
+}
+
+// leave frees the part of a member that has ended; r is nil if the store does not know it. A member that died while it
+// may have used its part has not reported what it spent: for rolling limits that counts as spent.
+func (m *Members) leave(now int64, r *Member, b *Beat) {
+	if r != nil && b.Dead && now >= r.silent() {
+		m.stale(r.Part, now, m.Window)
+	}
+	delete(m.Rows, b.Client)
 }
 
 // standing is an answer with what the store says to all.

@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// DefaultOutage is how long a store keeps a part for a process that is silent, unless
-// Options.Outage says otherwise.
-const DefaultOutage = 5 * time.Minute
+// DefaultOutage is how long a store reserves the part of a process that stopped responding, unless Options.Outage
+// sets another time. A killed process takes its part of the limit along for so long.
+const DefaultOutage = 10 * time.Second
 
 // silenceUsual is Options.Silence that is 0.
 const silenceUsual = time.Second
@@ -201,7 +201,7 @@ func (g *Group) hears(now, sent time.Duration, beat *Beat, a *Standing) {
 	s.judge(time.Duration(-b.hold.most(now)), now-sent, b.alive)
 	// Nobody uses the group: it needs no part soon.
 	if now > b.usedAt+restful {
-		s.silence = min(s.silence*restfulTimes, s.rules.life/4)
+		s.silence = max(s.silence, min(s.silence*restfulTimes, s.rules.life/4))
 	}
 	b.at = min(b.at, now+s.silence/3) // a shorter silence must not have passed when the store hears of it
 	if s.solo == 0 {

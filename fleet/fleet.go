@@ -68,7 +68,7 @@ type Options struct {
 
 	// While the store is away the process goes on with the part of each limit that the
 	// store has granted to it. Outage is how long the store keeps a part for a process that is
-	// silent, and Without what the process does after that; 0 means 5m. Silence is after how
+	// silent, 0 meaning 10s; Without is what the process does after that. Silence is after how
 	// long without an answer the part is used; 0 means 1s. It is longer where answers are slow,
 	// and in a large fleet.
 	Outage  time.Duration

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"github.com/seed1158cd35/weir/limit"
 	"slices"
-	"time"
 )
 
 // Members are the processes that share the limits of one group, as a store keeps them.
@@ -70,9 +69,9 @@ type Fall struct{ Part, At int64 }
 // Stale are parts that expired: what was spent of them may count in a rolling limit still.
 type Stale struct{ Part, At, Until int64 }
 
-// UnknownFor is how long a store that is new, or has lost its memory, keeps back what
-// processes may hold that it does not know; longer if they say that they keep their parts for longer.
-const UnknownFor = 5 * time.Minute
+// UnknownFor is how long a store that is new, or has lost its memory, reserves the parts that unknown processes may
+// hold. Processes with a longer Options.Outage extend it.
+const UnknownFor = DefaultOutage
 
 // Lengths are microseconds.
 const (
@@ -207,9 +206,8 @@ func (m *Members) fell(before int64) {
 	}
 }
 
-// expire frees the parts whose time is over. A part of a process that goes on for longer
-// may be in use: if nobody at all was heard meanwhile, the store was away for everyone, and
-// the part is kept until all that live have surely been heard.
+// expire frees the parts whose time is over. Members that use their parts beyond it keep them until life after the
+// store came back: a store that was away for all of them has to hear them first.
 func (m *Members) expire(now int64) {
 	if m.Unknown > 0 && now >= m.Known {
 		window := m.Window
@@ -220,16 +218,19 @@ func (m *Members) expire(now int64) {
 		m.Unknown, m.Birth = 0, 0
 	}
 	for id, r := range m.Rows {
-		switch {
-		case now < r.Until:
+		if now < r.Until {
 			continue
-		case r.Part > 0 && r.Goes && m.returns(now, r):
-			m.Unknown += r.Part
-			m.Known = max(m.Known, now+graces*r.Silence)
-		default:
-			m.stale(r.Part, r.Until, m.Window)
 		}
-		delete(m.Rows, id)
+		if r.Part > 0 && r.Goes {
+			m.returned(now, r.Silence)
+			if r.Last < m.Back {
+				r.Until = max(r.Until, m.Back+r.life())
+			}
+		}
+		if now >= r.Until {
+			m.stale(r.Part, r.Until, m.Window)
+			delete(m.Rows, id)
+		}
 	}
 	kept := m.Stale[:0]
 	for _, s := range m.Stale {
@@ -240,12 +241,16 @@ func (m *Members) expire(now int64) {
 	m.Stale = kept
 }
 
-// returns reports whether the store was away for all when a member was heard last, and it
-// may not have noticed yet that the store is back.
-func (m *Members) returns(now int64, r *Member) bool {
-	d := graces * r.Silence
-	return now-m.Heard > d || r.Last < m.Back && now < m.Back+d
+// returned notes that the store came back now if no member was heard for as long as one that lives is never silent:
+// it was away for all of them, or they all ended. It notes that once until a member is heard.
+func (m *Members) returned(now, silence int64) {
+	if now-m.Heard > graces*silence && m.Back <= m.Heard {
+		m.Back = now
+	}
 }
+
+// life is for how long the store keeps the member's part after a beat.
+func (r *Member) life() int64 { return r.Answer.Until - r.Last }
 
 // stale notes a part that expired. Of many the oldest become one.
 func (m *Members) stale(part, at, window int64) {

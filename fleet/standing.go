@@ -27,6 +27,7 @@ type standing struct {
 	part, until int64         // the part in millionths, and until when the store keeps it, in its own microseconds
 	recv, sent  time.Duration // when the answer arrived, and when its beat was sent first
 	said        time.Duration // the silence that the beat said
+	life        time.Duration // for how long the store keeps the part after that beat
 	silence     time.Duration // the one to say next
 	began       time.Duration // when the process came to the group
 
@@ -58,7 +59,7 @@ type ownUse struct {
 // parting is what is configured of parts: the Silence, Outage and Without of Options, with their defaults.
 type parting struct {
 	silence time.Duration
-	life    time.Duration // for how long the store keeps the part of a process that is silent
+	life    time.Duration // for how long the store keeps the part of a process that is silent, at least
 	without Without
 	none    bool // the process takes no part, as it may be frozen without knowing
 }
@@ -120,7 +121,11 @@ func (s *standing) from() time.Duration {
 }
 
 // over is when the part is over that the latest answer granted.
-func (s *standing) over() time.Duration { return s.sent + s.rules.life - slack(s.rules.life) }
+func (s *standing) over() time.Duration { return s.sent + s.life - slack(s.life) }
+
+// nextLife is for how long the store is to keep the part after the next beat: where processes are silent for longer,
+// because they are many or the store is slow, a beat that gets lost must not cost them their parts.
+func (s *standing) nextLife() time.Duration { return max(s.rules.life, 4*s.silence) }
 
 // mode is how calls are served now, and of which part, in millionths:
 //
@@ -180,7 +185,7 @@ func (s *standing) beat(now time.Duration, wish, need int64, window time.Duratio
 	s.first = now
 	s.pending = &Beat{
 		Seq: s.seq, Ack: s.ack, Gen: s.gen, Part: s.part, Until: s.until,
-		Silence: s.silence.Microseconds(), Life: s.rules.life.Microseconds(), Window: window.Microseconds() + 1,
+		Silence: s.silence.Microseconds(), Life: s.nextLife().Microseconds(), Window: window.Microseconds() + 1,
 		Wish: wish, Need: need, None: s.rules.none, Alone: s.slow && !s.rules.none,
 		Goes: !s.rules.without.Refuse && s.rules.without.Share == 0,
 	}
@@ -202,7 +207,7 @@ func (s *standing) hears(now, copied time.Duration, b *Beat, a *Standing) bool {
 	}
 	s.took(now - copied)
 	s.met, s.recv, s.sent = true, now, s.first
-	s.said = time.Duration(b.Silence) * time.Microsecond
+	s.said, s.life = time.Duration(b.Silence)*time.Microsecond, time.Duration(b.Life)*time.Microsecond
 	had := s.part
 	s.ack, s.gen, s.part, s.until = a.No, a.Gen, a.Part, a.Until
 	s.kept.note(now, a.Part)
@@ -246,8 +251,11 @@ func (s *standing) judge(hold time.Duration, took time.Duration, alive int64) {
 		s.slow = true
 	}
 	base := max(s.rules.silence, time.Duration(alive)*s.rules.silence/50)
-	s.silence = min(max(base, 4*took+base*3/4), s.rules.life/4)
+	s.silence = min(max(base, 4*took+base*3/4), longestSilence)
 }
+
+// longestSilence bounds how long a process waits for the store before it uses its part.
+const longestSilence = time.Minute
 
 // use is how calls are served now that the store has granted nothing for.
 func (s *standing) use(now time.Duration) ownUse {

@@ -1,7 +1,7 @@
 -- A beat: what a process says of itself, and how it stands. What fleet.Members.Beat computes. KEYS: the
 -- group's mark and the members. ARGV[1]: the clock of a test or 0, seq,
 -- ack, gen, part, until, silence, life, window, wish, need, flags, and the client. Flags: 1 alone, 2 goes on,
--- 4 takes none, 8 leaves.
+-- 4 takes none, 8 leaves, 16 died (with 8).
 local u, p, call = struct.unpack, struct.pack, redis.call
 local now, seq, ack, gen, part, till, silence, life, window, wish, need, flags, pos = u('<dddddddddddB', ARGV[1])
 local client = ARGV[1]:sub(pos)
@@ -15,10 +15,11 @@ local v = call('GET', KEYS[1])
 local h, rows = lib.read(v), lib.rows()
 lib.turn(h, rows)
 now = math.max(now, h[2])
-if now - h[13] > 3 * silence then
-  h[15] = now
+if flags < 8 then -- one that ends, or was reported dead, does not prove that the others can reach the store
+  lib.returned(h, silence)
+  h[13] = now
 end
-h[12], h[13] = math.max(h[12], window), now
+h[12] = math.max(h[12], window)
 lib.lengthen(h, h[12])
 local r = rows[client]
 
@@ -46,6 +47,9 @@ end
 
 if flags >= 8 then
   lib.change(h, rows, function()
+    if r and flags >= 16 and now >= lib.silent(r) then -- what it spent of its part was not reported
+      lib.stale(h, r[1], now, h[12])
+    end
     rows[client] = nil
     call('HDEL', KEYS[2], client)
   end)
@@ -112,6 +116,6 @@ lib.change(h, rows, function()
   r[12], r[13], r[14], r[15] = r[4], h[7], grant, r[2]
 end)
 -- It is kept for longer than anything counts.
-call('HSET', KEYS[2], client, p(ROW, r[1], r[2], r[3], r[4], r[5], r[6], r[7], r[8], r[9], r[10], r[11], r[12], r[13], r[14], r[15]))
+lib.keep(client, r)
 call('PEXPIRE', KEYS[2], string.format('%.0f', LONGEST / 1000))
 return answer(r[12], r[13], r[14], r[15])

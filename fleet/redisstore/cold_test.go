@@ -14,7 +14,7 @@ import (
 )
 
 // unknownFor is how long somebody may hold a part of whom the server knows nothing.
-const unknownFor = 5 * time.Minute
+const unknownFor = fleet.UnknownFor
 
 func TestUnknownBucketIsOutAndThenFills(t *testing.T) {
 	s, _, advance := driven(t)

@@ -8,7 +8,7 @@ local HEAD = '<Bddddddddddddddddddd'
 local HEADED, HEADLEN = 252, 153
 local ROW = '<ddddddddddBdddd'
 local LONGEST = 400 * 24 * 3600 * 1000000
-local WHOLE, LIFE, TRIAL, FALLS, STALE, BACK = 1000000, 300000000, 5000000, 4, 16, 10000000
+local WHOLE, LIFE, TRIAL, FALLS, STALE, BACK = 1000000, 10000000, 5000000, 4, 16, 10000000
 local NEVER = 2 ^ 60
 
 -- Heads: 1 since when the state of the group is known, 2 up to when the lag is counted, 3 lag, 4 its
@@ -24,6 +24,7 @@ local function membersOf(u, p, call, now, mark, hash)
   local function silent(r)
     return r[11] % 2 == 1 and 0 or r[6] + r[7]
   end
+  lib.silent = silent
 
   function lib.rows()
     local all, list = {}, call('HGETALL', hash)
@@ -33,6 +34,11 @@ local function membersOf(u, p, call, now, mark, hash)
       all[list[i]] = r
     end
     return all
+  end
+
+  -- keep writes a member.
+  function lib.keep(id, r)
+    call('HSET', hash, id, p(ROW, r[1], r[2], r[3], r[4], r[5], r[6], r[7], r[8], r[9], r[10], r[11], r[12], r[13], r[14], r[15]))
   end
 
   -- look counts what is out, and until when that stays so.
@@ -153,8 +159,16 @@ local function membersOf(u, p, call, now, mark, hash)
     return longer
   end
 
-  -- expire frees the parts whose time is over. If nobody at all was heard meanwhile they are kept
-  -- until all that live have surely been heard.
+  -- returned notes that the store came back now if no member was heard for as long as one that lives is never silent.
+  -- It notes that once until a member is heard.
+  function lib.returned(h, silence)
+    if now - h[13] > 3 * silence and h[15] <= h[13] then
+      h[15] = now
+    end
+  end
+
+  -- expire frees the parts whose time is over. Members that use their parts beyond it keep them until their life
+  -- after the store came back.
   local function expire(h, rows)
     if h[9] > 0 and now >= h[10] then
       stale(h, h[9], h[10], h[13] == 0 and LONGEST or h[12]) -- or nobody has said which limits there are
@@ -165,14 +179,19 @@ local function membersOf(u, p, call, now, mark, hash)
     end
     for id, r in pairs(rows) do
       if now >= r[2] then
-        local d = 3 * r[7]
-        if r[1] > 0 and r[11] >= 2 and (now - h[13] > d or r[5] < h[15] and now < h[15] + d) then
-          h[9], h[10] = h[9] + r[1], math.max(h[10], now + d)
-        else
-          stale(h, r[1], r[2], h[12])
+        if r[1] > 0 and r[11] >= 2 then
+          lib.returned(h, r[7])
+          local till = h[15] + r[15] - r[5]
+          if r[5] < h[15] and till > r[2] then
+            r[2] = till
+            lib.keep(id, r)
+          end
         end
-        call('HDEL', hash, id)
-        rows[id] = nil
+        if now >= r[2] then
+          stale(h, r[1], r[2], h[12])
+          call('HDEL', hash, id)
+          rows[id] = nil
+        end
       end
     end
     local kept = {}

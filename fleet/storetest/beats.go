@@ -77,7 +77,7 @@ func (h *history) next(p *process) fleet.Beat {
 	p.forged = false
 	switch h.rng.IntN(20) {
 	case 0:
-		b.Leave = true
+		b.Leave, b.Dead = true, h.rng.IntN(2) == 0
 	case 1:
 		b.None = true
 	case 2:

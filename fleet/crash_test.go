@@ -1,0 +1,81 @@
+package fleet
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/seed1158cd35/weir/limit"
+)
+
+// A crash is a fleet with the default options in which processes end without a word.
+type crash struct {
+	name     string
+	limit    limit.Limit
+	demand   []float64 // calls per second, of each process at the start
+	play     func(w *outage)
+	from, to time.Duration // the span in which the limit must be used
+	want     float64       // percent of the limit
+}
+
+// restart kills a process at an instant and starts its successor after a while.
+func restart(w *outage, id int, at, after time.Duration) {
+	w.at(at, func() {
+		p := w.procs[id]
+		p.kill()
+		w.at(w.now()+after, func() { w.join(p.demand) })
+	})
+}
+
+var crashes = []crash{
+	{"the only process restarts after 1 s", rate(100, 100, sec), []float64{150},
+		func(w *outage) { restart(w, 0, 30*sec, sec) }, 43 * sec, 60 * sec, 95},
+	{"the only process restarts after 8 s", rate(100, 100, sec), []float64{150},
+		func(w *outage) { restart(w, 0, 30*sec, 8*sec) }, 50 * sec, 70 * sec, 95},
+	{"the busiest of eight ends", rate(100, 100, sec), []float64{120, 10, 10, 10, 10, 10, 10, 80},
+		func(w *outage) { w.at(30*sec, w.procs[0].kill) }, 42 * sec, 60 * sec, 95},
+	{"the busiest of eight restarts at once", rate(100, 100, sec), []float64{120, 10, 10, 10, 10, 10, 10, 10},
+		func(w *outage) { restart(w, 0, 30*sec, 0) }, 42 * sec, 60 * sec, 95},
+	{"all of four restart while the store is away for 17 s", rate(100, 100, sec), []float64{40, 40, 40, 40},
+		func(w *outage) {
+			away(30*sec, 47*sec, false)(w)
+			for id := range 4 {
+				restart(w, id, 35*sec+time.Duration(id)*sec, sec)
+			}
+		}, 59 * sec, 80 * sec, 95},
+	{"half of eight end while the store is away for 60 s", rate(100, 100, sec), []float64{20, 20, 20, 20, 20, 20, 20, 20},
+		func(w *outage) {
+			away(30*sec, 90*sec, false)(w)
+			for id := range 4 {
+				w.at(40*sec, w.procs[id].kill)
+			}
+		}, 103 * sec, 120 * sec, 75}, // the other four want 80/s
+	{"the only process of a rolling limit restarts after 1 s", rollingLimit(1000, 10*sec), []float64{150},
+		func(w *outage) { restart(w, 0, 30*sec, sec) }, 53 * sec, 83 * sec, 90},
+}
+
+// TestCrashStopsFleetForOutageAtMost kills processes without a word: their parts are others' after Options.Outage,
+// which is 10 s by default, and the limit is never exceeded.
+func TestCrashStopsFleetForOutageAtMost(t *testing.T) {
+	for _, c := range crashes {
+		t.Run(c.name, func(t *testing.T) {
+			for seed := range uint64(3) {
+				synctest.Test(t, func(t *testing.T) {
+					w := newOutage(t, seed, c.limit)
+					for _, d := range c.demand {
+						w.join(d)
+					}
+					c.play(w)
+					w.end(c.to + sec)
+					if n, where := w.over(); n > 0 {
+						t.Errorf("seed %d: over by %d %s", seed, n, where)
+					}
+					full := c.limit.PerSecond() * (c.to - c.from).Seconds()
+					if use := 100 * float64(w.used(c.from, c.to)) / full; use < c.want {
+						t.Errorf("seed %d: %.1f%% used from %v to %v, want %.0f%%", seed, use, c.from, c.to, c.want)
+					}
+				})
+			}
+		})
+	}
+}
