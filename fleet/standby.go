@@ -180,14 +180,14 @@ func (p *lease) uses(now time.Duration, start, n int64) {
 	if b.begun == 0 {
 		b.begun = now
 	}
-	life := p.group.fleet.o.Outage.Seconds()
-	// An average that forgets exponentially, over the time for which the store keeps a part.
-	b.rate = b.rate*math.Exp(-(now-b.at).Seconds()/life) + float64(n)/life
+	span := p.group.fleet.standbyFor().Seconds()
+	// An average that forgets exponentially, over the time for which a block stands by.
+	b.rate = b.rate*math.Exp(-(now-b.at).Seconds()/span) + float64(n)/span
 	b.at = now
 	b.used += n
 }
 
-// wants is how many units more should stand by, below 0 if fewer: as many as will be used while a part lives, but no more than
+// wants is how many units more should stand by, below 0 if fewer: as many as will be used in standbyFor, but no more than
 // were used in this window, nor than half of this process's part of what is left of it.
 func (p *lease) wants(now time.Duration, s *spec) int64 {
 	if s.rule.Shape != limit.Calendar {
@@ -200,10 +200,10 @@ func (p *lease) wants(now time.Duration, s *spec) int64 {
 	if !seen.known || b.win != seen.start.UnixMicro() || p.group.standing.part == 0 {
 		return 0
 	}
-	life := p.group.fleet.o.Outage.Seconds()
+	span := p.group.fleet.standbyFor().Seconds()
 	// A rate that has been noted for a shorter time than it looks back is as much too low.
-	lately := b.rate * math.Exp(-(now-b.at).Seconds()/life) / max(1-math.Exp(-(now-b.begun).Seconds()/life), 1e-3)
-	n := int64(lately * life)
+	lately := b.rate * math.Exp(-(now-b.at).Seconds()/span) / max(1-math.Exp(-(now-b.begun).Seconds()/span), 1e-3)
+	n := int64(lately * span)
 	n = min(n, b.used, partDown(seen.grant.Left, p.group.standing.part)/2)
 	return n - b.all(now, p.group.fleet.clock)
 }
@@ -301,3 +301,10 @@ func (p *lease) turnQuota(now time.Duration, s *spec) {
 	}
 	o.standby.left, o.standby.loose, o.standby.mark = 0, 0, Mark{}
 }
+
+// standbyLeast is for how long a stand-by block of a quota lasts, at least, at the rate of late.
+const standbyLeast = 5 * time.Minute
+
+// standbyFor is for how long a stand-by block of a quota lasts at the rate of late. Unlike a part it needs no
+// reservation: its units are charged, so it may outlast Options.Outage.
+func (f *Fleet) standbyFor() time.Duration { return max(f.o.Outage, standbyLeast) }

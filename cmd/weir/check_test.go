@@ -15,11 +15,11 @@ import (
 // What happens while the store is away stands in one line.
 func TestCheckSaysWhatHappensWithoutTheStore(t *testing.T) {
 	for fields, want := range map[string]string{
-		"": "while the redis store is away: each process goes on with its part of each limit for 5m0s, and after that, too, which it announces (event, metric, status); " +
+		"": "while the redis store is away: each process goes on with its part of each limit for 10s, and after that, too, which it announces (event, metric, status); " +
 			"one that has never reached the store refuses calls\n",
 		", outage: 90s, without: refuse": "while the redis store is away: each process goes on with its part of each limit for 1m30s, " +
 			"then it refuses calls; one that has never reached the store refuses them\n",
-		", without: 10%": "while the redis store is away: each process goes on with its part of each limit for 5m0s, then with 10% of each limit; " +
+		", without: 10%": "while the redis store is away: each process goes on with its part of each limit for 10s, then with 10% of each limit; " +
 			"one that has never reached the store goes on with that (11 processes and more exceed a limit)\n",
 	} {
 		file := filepath.Join(t.TempDir(), "weir.yaml")

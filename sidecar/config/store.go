@@ -78,8 +78,8 @@ var storeFields = []field[shelf]{
 		"How late an answer of the store may be used. Limits are held back by so much, and never exceeded for it."),
 	one("timeout", duration, func(s *shelf) *time.Duration { return &s.Timeout }, "100ms; 1s for dynamodb and file", "For one call to the store."),
 	one("queue", count[int](1), func(s *shelf) *int { return &s.Queue }, "10000", "How many calls may wait for the same limits and keys."),
-	one("outage", duration, func(s *shelf) *time.Duration { return &s.Outage }, "5m",
-		"How long the store keeps a part of each limit for a process that is silent: for so long a fleet surely goes on without its store, and a process that was killed takes its part along. From 5s."),
+	one("outage", duration, func(s *shelf) *time.Duration { return &s.Outage }, "10s",
+		"How long the store reserves the part of a process that stopped responding. A killed process takes its part along for so long. Processes that are cut off from the store for longer than this may exceed the limit by their parts while others reach it (see `without`). At least 5s."),
 	one("without", without, func(s *shelf) *fleet.Without { return &s.Without }, "part",
 		"What a process does that has not reached the store for longer than `outage`: it goes on with its last `part` of each limit, or it must `refuse` calls. A share (10%) of each limit is used then, and before the store was ever reached, whatever others do."),
 }
@@ -115,7 +115,7 @@ const leastOutage = 5 * time.Second
 
 // storeRetired are fields that were, and what to write in their place.
 var storeRetired = map[string]string{
-	"coast": "say outage: 5m, for how long the store keeps the part of a process that is silent, and without: part, refuse or a share, what the process does after that",
+	"coast": "say outage: 1m, for how long the store keeps the part of a process that is silent, and without: part, refuse or a share, what the process does after that",
 	"share": "write it as without: 10%",
 }
 
