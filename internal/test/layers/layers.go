@@ -20,8 +20,8 @@ const module = "github.com/seed1158cd35/weir"
 // fleet, and the tests of fleet import fleet/storetest.
 var order = [...][]string{
 	{"outcome", "clock", "internal/test/raced"},
-	{"internal/test/campaign", "internal/test/watchdog", "internal/test/layers"},
-	{"internal", "internal/test/memnet", "internal/test/servers"},
+	{"internal/test/campaign", "internal/test/watchdog", "internal/test/layers", "internal/test/memnet"},
+	{"internal", "internal/test/delayproxy", "internal/test/servers"},
 	{"limit/bucket", "limit/pause"},
 	{"outcome/classify"},
 	{"limit/adaptive"},
