@@ -128,7 +128,7 @@ func (w *walk) turn() step {
 	case p.charged.moved(p.u.live.Load()):
 		return step{kind: stepMove}
 	case p.u.pauses.Any(now):
-		if s := p.stopped(now, false); s.wait > 0 {
+		if s := p.stopped(now, false); s.wait > 0 && !w.probes(s) {
 			return w.held(s)
 		}
 	}

@@ -41,6 +41,16 @@ type Call struct {
 	// that a hint holds whoever is charged to the same limits under the same keys.
 	Pool string
 
+	// Credential is the credential of the caller's own, hashed, that is sent to the upstream: what the upstream
+	// says to one holds others only if a second one receives it too. NoCredential is a call that brings none
+	// where others do. "" means that all calls have the same credential, or need none. Where it is set, Pool
+	// is the credential, or begins with it.
+	Credential string
+
+	// Caller is the name of the caller that weir has authenticated; "" if it is not known. What a single caller
+	// receives counts as one caller's, whatever its number of credentials.
+	Caller string
+
 	// Takes is how long an attempt is likely to take, 0 if nobody knows. A call with a
 	// deadline does not wait for a turn that would leave it less.
 	Takes time.Duration
@@ -70,6 +80,10 @@ type caller struct {
 	pool    string // Call.Pool
 	attempt int32  // of the call, from 1
 
+	credential string        // Call.Credential
+	name       string        // Call.Caller
+	probing    time.Duration // until when the pause of all credentials lasts that the attempt probes; 0 if it probes none
+
 	recorded
 }
 
@@ -81,5 +95,5 @@ func (c *caller) pausedBy(o *outcome.Outcome) bool {
 	if o.Class != outcome.Throttled {
 		return false
 	}
-	return o.Hint.Said && o.Hint.After > 0 || o.Hint.Quota && c.pool != "" && !o.Hint.Said && o.Hint.Advice != outcome.NotAgain
+	return o.Hint.Said && o.Hint.After > 0 || o.Hint.Quota && c.pool != c.credential && !o.Hint.Said && o.Hint.Advice != outcome.NotAgain
 }

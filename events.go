@@ -171,7 +171,7 @@ type PauseEvent struct {
 	Hint  time.Duration // what the upstream asked for; 0 if it was not asked here
 	For   time.Duration // what it gets
 	Code  string        // the upstream's word for the reason
-	By    string        // whose word this process has it on: ByHint, ByFleet or ByHand
+	By    string        // whose word this process has it on: ByHint, ByFleet, ByHand or ByProbe
 }
 
 // Who says that there is a pause, or none any more.
@@ -179,6 +179,7 @@ const (
 	ByHint  = "hint"  // the upstream, in an answer to this process
 	ByFleet = "fleet" // another process
 	ByHand  = "hand"  // a person, to this process
+	ByProbe = "probe" // a call of another credential, which succeeded
 )
 
 // A DamageEvent says that a record of the store holds what cannot be. It is not believed.

@@ -28,12 +28,17 @@ type stop struct {
 
 // A concern is whom pauses concern: a call by its operation and pool, and by its limits.
 type concern struct {
-	u        *Upstream
-	op, pool string
+	u          *Upstream
+	op, pool   string
+	credential string
+	caller     string
+	probing    time.Duration // the call is a probe of the pause of all credentials, which does not hold it
 }
 
 // concern is whom the attempt's pauses are about; it outlasts the permit's report.
-func (p *Permit) concern() concern { return concern{p.plan.live.u, p.plan.op.Name, p.pool} }
+func (p *Permit) concern() concern {
+	return concern{p.plan.live.u, p.plan.op.Name, p.pool, p.credential, p.name, p.probing}
+}
 
 // stopped is the pause that holds the attempt longest, whatever its limits say; or, if all is set,
 // that of all pauses: those, too, for which a limiter makes the call wait in its place. The permit
@@ -53,6 +58,9 @@ func (c concern) stopped(now time.Duration, limits *limit.Charges, all bool) sto
 	s.longer(u, now, pause.OfOperation(c.op), -1)
 	if c.pool != "" {
 		s.longer(u, now, pause.OfPool(c.pool), -1)
+	}
+	if c.credential != "" && c.probing == 0 {
+		s.longer(u, now, c.all(), -1)
 	}
 	for i := range limits.Len() {
 		charge := limits.Charge(i)
@@ -83,6 +91,8 @@ func (c concern) behind(limits *limit.Charges) pause.Subject {
 		return op
 	case c.pool != "" && busy(pool):
 		return pool
+	case c.credential != "" && c.probing == 0 && busy(c.all()):
+		return c.all()
 	}
 	for i := range limits.Len() {
 		if charge := limits.Charge(i); charge.Cost > 0 {
@@ -114,6 +124,15 @@ func (w *walk) held(s stop) step {
 		return step{kind: stepRest}
 	}
 	w.undo()
+	return w.refusedBy(s)
+}
+
+// refusedBy refuses a call that a pause holds. A pause of all credentials may end with the next probe, and so the
+// call may ask again then.
+func (w *walk) refusedBy(s stop) step {
+	if w.credential != "" && s.of == w.all() {
+		s.wait = min(s.wait, probeInterval)
+	}
 	return refusedBy(w.now, &s.Entry, s.wait)
 }
 
@@ -154,6 +173,9 @@ func (p *Permit) pause(u *Upstream, now time.Duration, o *outcome.Outcome) {
 	s := pause.Span{Until: until, Known: o.Hint.Said}
 	e := PauseEvent{Subject: p.subject(u), Hint: o.Hint.After, For: until - now, Code: o.Code, By: ByHint}
 	charged := p.pauseLimits(u, now, why, s, e)
+	if p.credential != "" {
+		p.pauseAll(u, now, until, e)
+	}
 	if p.pool != "" {
 		u.pauses.pause(now, pause.OfPool(p.pool), p.pool, why, s)
 	} else if !charged { // then nobody may call the operation

@@ -142,6 +142,7 @@ type pausing struct {
 	records *pauses.Pauses // shares them; nil if there is no fleet
 	leave   func()         // takes them out of the fleet; nil likewise
 	obeying sync.Mutex     // see obey
+	hints   sharedHints
 }
 
 // pause notes a pause until s.Until: of two of one subject the longer one is in force. It has the limiters that the subject

@@ -85,6 +85,9 @@ func (p *Permit) begin(u *Upstream, plan *plan, c *Call, attempt int32) {
 	if p.pool = c.Pool; len(p.pool) > longestKey {
 		p.pool = boundedKey(p.pool)
 	}
+	if p.name, p.credential, p.probing = c.Caller, c.Credential, 0; p.credential != "" {
+		p.ofCredential(u)
+	}
 	p.reports, p.metered, p.detached, p.told, p.heard, p.broken, p.guessed = p.reports[:0], false, false, false, false, false, c.Estimated
 	p.limits.Reset()
 	p.place, p.waiting, p.came, p.slot, p.drop, p.lack, p.paused = 0, 0, 0, 0, nil, limit.LacksNothing, 0

@@ -76,6 +76,7 @@ func (p *Permit) report(now time.Duration, o *outcome.Outcome) {
 	if p.by.hears && !o.Own {
 		p.learn(u, now, o)
 	}
+	p.probed(u, now, o)
 	if p.metered {
 		return
 	}

@@ -31,7 +31,7 @@ func (w *walk) stand(ctx context.Context, rests bool) (step, error) {
 	for {
 		place, err := w.u.lines.Wait(ctx, w.now, &s.call, s.spot(w.now))
 		w.now = w.u.clock.Now()
-		w.limits, w.why, w.came = s.limits, int32(s.at), s.call.Came
+		w.limits, w.why, w.came, w.probing = s.limits, int32(s.at), s.call.Came, s.probing
 		d, err := w.stood(ctx, s, place, err)
 		if err != nil || d.kind != stepLine {
 			return d, err
@@ -169,7 +169,7 @@ func (w *walk) restedTooLong(s *waiter) step {
 	}
 	w.why = int32(stop.charge)
 	w.undo()
-	return refusedBy(w.now, &stop.Entry, stop.wait)
+	return w.refusedBy(stop)
 }
 
 // tooLate refuses a call whose turn did not come in time, or cannot. It would have

@@ -79,6 +79,9 @@ func (w *walk) newWaiter(c *Call) *waiter {
 func (s *waiter) Ask(now, since time.Duration) line.Step {
 	left := s.call.Until - now
 	s.stop = s.concern.stopped(now, &s.limits, false)
+	if s.stop.wait > 0 {
+		s.probes(now)
+	}
 	switch {
 	case s.over(now):
 		s.stop = stop{}

@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"cmp"
 	"net/http"
 	"strings"
 	"time"
@@ -164,6 +165,9 @@ func (x *exchange) Describe(c *weir.Call) {
 		}
 	}
 	c.Pool = x.keys[Pool]
+	if x.inner == nil && x.d.o.Key == "" {
+		c.Credential = cmp.Or(x.keys[Credential], weir.NoCredential)
+	}
 	c.Priority = x.priority
 	if x.route.Operation != other {
 		// Repeating has no effect but on what is paid, where nothing else is asked for: retries

@@ -173,6 +173,7 @@ func (d *decoder) checkScopes(n *node, u *site) {
 		d.knownScope(at.Get("scope"), l.Scope, known)
 		d.knownScope(at.Get("plans"), l.If.Scope, known)
 	}
+	d.knownScope(n.Get("pause_scope"), u.PauseScope, known)
 	d.knownScope(n.Get("breaker").Get("scope"), u.Policy.BreakerScope, append(known, "upstream"))
 	if by := n.Get("fair").Get("by"); !inherited(by) { // without the key that a preset names all calls are one flow
 		d.knownScope(by, u.Policy.Fair.By, known)

@@ -260,6 +260,7 @@ upstreams:
     timeouts: {connect: 1s, tls: 1s, headers: 1s, attempt: 1s, call: 1s, upload_idle: 30s, upload_rate: 1KiB, upload_over: 10s}
     max_wait: 1s
     max_pause: 1s
+    pause_scope: tenant
     ask_again: not-enough-tokens
     concurrency: {limit: auto, min: 5, max: 50}
     fair: {by: tenant, high: 9, normal: 3, low: 1, longest: 100, per_flow: 10}

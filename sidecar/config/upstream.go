@@ -85,6 +85,8 @@ var upstreamFields = []field[site]{
 	{"fair", "fields, or a scope", "for language models `caller`: the user, else the name of the token, else the API key; where `deliver` is set, direct calls go first and leave deliveries a twentieth; else those who wait go in the order in which they came, for a limit in a store by priority first", "Has those who wait for a limit go in turn, flow by flow. `SCOPE` is short for `{by: SCOPE}`.", readFair},
 	one("max_pause", duration, func(u *site) *time.Duration { return &u.Policy.MaxPause }, "15m",
 		"Longest time that a hint of the upstream can stop everyone, quotas apart."),
+	one("pause_scope", word, func(u *site) *string { return &u.PauseScope }, "each credential is an account",
+		"The scope, one of `keys`, whose value is the account of the caller's credential. When the upstream throttles a call, all credentials of the account pause. It has no effect where weir adds the credential."),
 	one("grpc", boolean, func(u *site) *bool { return &u.GRPC }, "false",
 		"That it speaks gRPC, at `h2c://` or `https://`: statuses are read and written, and all of it is HTTP/2; see docs/grpc.md."),
 	{"websocket", "fields", "see there", "How the connections of routes with `websocket: true` are served; see docs/websockets.md.", readSockets},

@@ -66,6 +66,8 @@ type Upstream struct {
 
 	Own map[string]Own // by the names of operations; nil if none says anything in place of its route
 
+	PauseScope string // the scope whose value is the account of a credential; "" means that each is an account of its own
+
 	Closed      bool // requests that are of no declared operation are refused
 	Credentials bool // weir adds credentials of its own to requests, here or in another upstream that answers in its place
 	Identifies  bool // the dialect refuses callers that it does not know
@@ -248,6 +250,7 @@ func (t *target) call(r *http.Request) weir.Call {
 	}
 	if s := trip.session; s != nil {
 		c.Operation, c.Keys = websocket.Connect, s.Keys
+		t.identify(&c, trip)
 		return c
 	}
 	c.Keys = t.values(trip.came)
@@ -257,6 +260,7 @@ func (t *target) call(r *http.Request) weir.Call {
 	if trip.exchange != nil {
 		trip.exchange.Describe(&c)
 	}
+	t.identify(&c, trip)
 	if trip.priority != nil {
 		c.Priority = *trip.priority
 	}

@@ -14,6 +14,14 @@ import (
 	"github.com/seed1158cd35/weir/internal/test/memnet"
 )
 
+// insideEnv is the environment of weirs in a bubble.
+func insideEnv(name string) (string, bool) {
+	v, ok := map[string]string{
+		"UP_KEY": "Bearer ours", "TOKEN_A": "token-a-0123456789abcdef", "TOKEN_B": "token-b-0123456789abcdef",
+	}[name]
+	return v, ok
+}
+
 // serveInside runs weir serve with a file in a bubble of testing/synctest: it listens at
 // localhost, and reaches the hosts of the network.
 func serveInside(t *testing.T, n *memnet.Network, yaml string) (stop func()) {
@@ -28,7 +36,7 @@ func serveTelling(t *testing.T, n *memnet.Network, yaml string, log io.Writer) (
 	if err := os.WriteFile(file, []byte("listen: localhost:80\nadmin: off\n"+yaml), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	s, err := New(file, Options{Log: log, Env: noEnv, Listen: n.Hear, Dial: n.Dial})
+	s, err := New(file, Options{Log: log, Env: insideEnv, Listen: n.Hear, Dial: n.Dial})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,0 +1,188 @@
+package serve
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/seed1158cd35/weir/internal/test/memnet"
+)
+
+// Each way in which a request carries a credential: two calls with the same one, and one with another.
+var credentialForms = map[string]struct{ a, again, b func(r *http.Request) }{
+	"bearer":     headers("Authorization", "Bearer one", "Bearer one", "Bearer two"),
+	"basic":      headers("Authorization", "Basic b25lOng=", "Basic b25lOng=", "Basic dHdvOng="),
+	"own header": headers("X-Auth-Token", "one", "one", "two"),
+	"gitlab":     headers("Private-Token", "one", "one", "two"),
+	"api key":    headers("X-Api-Key", "one", "one", "two"),
+	"azure":      headers("Ocp-Apim-Subscription-Key", "one", "one", "two"),
+	"cookie":     headers("Cookie", "theme=x; session=one", "theme=y; session=one", "theme=x; session=two"),
+	"query":      query("api_key=one&q=1", "q=2&api_key=one", "api_key=two&q=1"),
+	"AWS":        headers("Authorization", awsSignature("AKIAONE", "a"), awsSignature("AKIAONE", "b"), awsSignature("AKIATWO", "a")),
+	"AWS, v2":    headers("Authorization", "AWS AKIAONE:aaa=", "AWS AKIAONE:bbb=", "AWS AKIATWO:aaa="),
+	"presigned":  query("X-Amz-Credential=AKIAONE/20261120/eu/s3/aws4_request&X-Amz-Signature=a", "X-Amz-Credential=AKIAONE%2F20261121%2Feu%2Fs3%2Faws4_request&X-Amz-Signature=b", "X-Amz-Credential=AKIATWO/20261120/eu/s3/aws4_request&X-Amz-Signature=a"),
+	"shared key": headers("Authorization", "SharedKey one:aaa=", "SharedKey one:bbb=", "SharedKey two:aaa="),
+	"OAuth 1":    headers("Authorization", `OAuth oauth_nonce="1", oauth_token="one", oauth_signature="x"`, `OAuth oauth_nonce="2", oauth_token="one", oauth_signature="y"`, `OAuth oauth_nonce="1", oauth_token="two", oauth_signature="x"`),
+	"digest":     headers("Authorization", `Digest username="one", nonce="a", response="b"`, `Digest username="one", nonce="c", response="d"`, `Digest username="two", nonce="a", response="b"`),
+	"path": func() (f struct{ a, again, b func(r *http.Request) }) {
+		f.a, f.again, f.b = path("bot1:x/send"), path("bot1:x/get"), path("bot2:y/send")
+		return
+	}(),
+	"rotated aid":  headers("Authorization", "Bearer one", "bearer  one", "Bearer two"),
+	"google, HMAC": headers("Authorization", "GOOG4-HMAC-SHA256 Credential=ONE/20261120/auto/storage/goog4_request, SignedHeaders=host, Signature=a", "GOOG4-HMAC-SHA256 Credential=ONE/20261121/auto/storage/goog4_request, SignedHeaders=host, Signature=b", "GOOG4-HMAC-SHA256 Credential=TWO/20261120/auto/storage/goog4_request, SignedHeaders=host, Signature=a"),
+}
+
+func awsSignature(id, signature string) string {
+	return "AWS4-HMAC-SHA256 Credential=" + id + "/20261120/eu-west-1/s3/aws4_request, SignedHeaders=host, Signature=" + signature
+}
+
+func headers(name, a, again, b string) struct{ a, again, b func(r *http.Request) } {
+	set := func(v string) func(r *http.Request) { return func(r *http.Request) { r.Header.Set(name, v) } }
+	return struct{ a, again, b func(r *http.Request) }{set(a), set(again), set(b)}
+}
+
+func query(a, again, b string) struct{ a, again, b func(r *http.Request) } {
+	set := func(v string) func(r *http.Request) { return func(r *http.Request) { r.URL.RawQuery = v } }
+	return struct{ a, again, b func(r *http.Request) }{set(a), set(again), set(b)}
+}
+
+func path(of string) func(r *http.Request) {
+	return func(r *http.Request) { r.URL.Path += of }
+}
+
+// throttling serves an API that throttles the calls that say so, and counts the others.
+func throttling(n *memnet.Network, served *atomic.Int64) string {
+	return n.Serve("api.test", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		status, after, _ := strings.Cut(r.Header.Get("X-Throttle"), " ")
+		if status == "" {
+			served.Add(1)
+			return
+		}
+		w.Header().Set("Retry-After", after)
+		if status == "403" {
+			w.Header().Set("X-RateLimit-Remaining", "0")
+		}
+		w.WriteHeader(map[string]int{"429": 429, "503": 503, "403": 403}[status])
+	}))
+}
+
+// ask makes a call, throttled by the upstream if throttle is not "".
+func ask(t *testing.T, c *http.Client, throttle string, set func(*http.Request)) (status int, took time.Duration) {
+	t.Helper()
+	r, _ := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://localhost/up/", nil)
+	r.Header.Set("X-Weir-Timeout", "1s")
+	if set(r); throttle != "" {
+		r.Header.Set("X-Throttle", throttle)
+	}
+	begin := time.Now()
+	resp, err := c.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, _ = io.Copy(io.Discard, resp.Body)
+	_ = resp.Body.Close()
+	return resp.StatusCode, time.Since(begin)
+}
+
+func TestThrottlePausesTheCredentialThatReceivedIt(t *testing.T) {
+	for name, form := range credentialForms {
+		for _, status := range []string{"429", "503"} {
+			t.Run(name+" "+status, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					n := memnet.New()
+					defer n.Close()
+					var served atomic.Int64
+					stop := serveInside(t, n, "upstreams: {up: {url: \""+throttling(n, &served)+"\"}}\n")
+					defer stop()
+					c := &http.Client{Transport: n.Transport()}
+					ask(t, c, status+" 600", form.a)
+					if got, _ := ask(t, c, "", form.again); got == http.StatusOK {
+						t.Error("the credential that was throttled is served")
+					}
+					if got, took := ask(t, c, "", form.b); got != http.StatusOK || took > 100*time.Millisecond {
+						t.Errorf("another credential gets %d after %v", got, took)
+					}
+				})
+			})
+		}
+	}
+}
+
+func TestThrottlePausesAllWhereWeirAddsTheCredentialOrNoneWasSent(t *testing.T) {
+	for name, c := range map[string]struct {
+		yaml string
+		b    func(*http.Request)
+	}{
+		"weir adds it": {", credentials: {Authorization: UP_KEY}", headers("Authorization", "", "", "Bearer two").b},
+		"none is sent": {"", func(*http.Request) {}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				n := memnet.New()
+				defer n.Close()
+				var served atomic.Int64
+				defer serveInside(t, n, "upstreams: {up: {url: \""+throttling(n, &served)+"\""+c.yaml+"}}\n")()
+				client := &http.Client{Transport: n.Transport()}
+				ask(t, client, "429 600", func(*http.Request) {})
+				if got, _ := ask(t, client, "", c.b); got == http.StatusOK || served.Load() > 0 {
+					t.Error("served during the pause")
+				}
+			})
+		})
+	}
+}
+
+func TestPauseScopePausesTheCredentialsOfOneAccount(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := memnet.New()
+		defer n.Close()
+		var served atomic.Int64
+		defer serveInside(t, n, "upstreams: {up: {url: \""+throttling(n, &served)+"\", keys: {account: \"header:X-Account\"}, pause_scope: account}}\n")()
+		client := &http.Client{Transport: n.Transport()}
+		of := func(account, credential string) func(*http.Request) {
+			return func(r *http.Request) {
+				r.Header.Set("X-Account", account)
+				r.Header.Set("Authorization", "Bearer "+credential)
+			}
+		}
+		ask(t, client, "429 600", of("acme", "one"))
+		if got, _ := ask(t, client, "", of("acme", "two")); got == http.StatusOK {
+			t.Error("another credential of the account is served")
+		}
+		if got, _ := ask(t, client, "", of("other", "three")); got != http.StatusOK {
+			t.Errorf("another account gets %d", got)
+		}
+	})
+}
+
+func TestPauseOfAllEndsWithAProbe(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := memnet.New()
+		defer n.Close()
+		var served atomic.Int64
+		defer serveInside(t, n, "upstreams: {up: {url: \""+throttling(n, &served)+"\"}}\n")()
+		client := &http.Client{Transport: n.Transport()}
+		of := func(credential string) func(*http.Request) {
+			return headers("Authorization", "", "", "Bearer "+credential).b
+		}
+		ask(t, client, "429 600", of("one"))
+		ask(t, client, "429 600", of("two"))
+		if got, _ := ask(t, client, "", of("three")); got == http.StatusOK && served.Load() > 1 {
+			t.Errorf("another credential gets %d", got)
+		}
+		time.Sleep(2 * time.Second)
+		for i := range 20 {
+			if got, _ := ask(t, client, "", of(fmt.Sprint("other", i))); got != http.StatusOK {
+				t.Errorf("after two seconds credential %d gets %d", i, got)
+			}
+		}
+		if got, _ := ask(t, client, "", of("one")); got == http.StatusOK {
+			t.Error("the pause of a throttled credential was shortened")
+		}
+	})
+}
