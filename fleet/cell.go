@@ -19,20 +19,19 @@ import (
 type Cell struct {
 	Shape limit.Shape
 
-	// Of shape Bucket. Fill is weighed by a meter with Unit and Drain. Returned is
-	// the weight that has come back since Since; marks from before are worth nothing.
-	// Of shape Calendar it is the units that have come back in the window.
-	Fill     bucket.Fill
-	Unit     int64
-	Drain    int64
-	Returned int64
-	Since    int64
+	// Of shape Bucket. Fill is weighed by a meter with Unit and Drain. Marks from before Since are worth nothing.
+	Fill  bucket.Fill
+	Unit  int64
+	Drain int64
+	Since int64
 
-	Start int64  // of shape Calendar: the window's begin, never an earlier one
-	End   int64  // and end
-	Last  int64  // when a unit was counted in it last
-	Count int64  // units in the window, of shapes Rolling and Calendar
-	Slots []Slot // of shape Rolling, the oldest first
+	Start int64 // of shape Calendar: the window's begin, never an earlier one
+	End   int64 // and end
+	Last  int64 // when a unit was counted in it last
+	Count int64 // units in the window, of shapes Rolling and Calendar
+
+	Returned int64  // of shape Calendar: units that have come back in the window
+	Slots    []Slot // of shape Rolling, and of shape Bucket as in history.go; the oldest first
 
 	// Hold is the longest hold, in microseconds, of those who may still use what they were
 	// granted; HeldAt, of shape Bucket, when somebody with that was granted something last. See hold.go.
@@ -93,20 +92,17 @@ func (c *Cell) drain(now int64, m *bucket.Meter) {
 	before := c.Fill.At
 	c.Fill = old.Drained(c.Fill, now)
 	if c.Fill.Weight == 0 && c.Fill.At > before {
-		c.Returned, c.Since = 0, c.Fill.At
+		c.Slots, c.Since = nil, c.Fill.At
 	}
 	if c.Unit == m.Unit && c.Drain == m.Drain {
 		return
 	}
 	c.Fill.Weight = m.Convert(c.Fill.Weight, c.Unit)
 	if c.Unit > 0 {
-		c.voidMarks()
+		c.forgetHistory()
 	}
 	c.Unit, c.Drain = m.Unit, m.Drain
 }
-
-// voidMarks makes all marks that were given until now worth nothing.
-func (c *Cell) voidMarks() { c.Returned, c.Since = 0, c.Fill.At+1 }
 
 // leave forgets slots that the window has left.
 func (c *Cell) leave(now int64, r *Rule) {
@@ -187,13 +183,8 @@ func (c *Cell) add(at *Supply, r *Rule, n int64) {
 	case n <= 0:
 		return
 	case r.Shape == limit.Bucket:
-		c.Fill = c.filled(at, r)
-		c.Fill.At = max(c.Fill.At, at.Z)
 		c.holds(at, r)
-		// Debts beyond that would hold a limit for ever, and numbers stay exact in a double.
-		if room := bucket.LongestDebt*r.Meter.Cap - c.Fill.Weight; room > 0 {
-			c.Fill.Weight += min(room, min(n, room/r.Meter.Unit+1)*r.Meter.Unit)
-		}
+		c.pour(at, r, timesMost(n, r.Meter.Unit))
 		return
 	}
 	n = min(n, max(0, bucket.LongestDebt*r.Amount-c.Count))
@@ -204,6 +195,21 @@ func (c *Cell) add(at *Supply, r *Rule, n int64) {
 		c.note(r.Ring.Slot(at.Now), r.Ring.Grain, n)
 	default:
 		c.Last = max(c.Last, c.Start, at.Now)
+	}
+}
+
+// pour adds a weight to a bucket. Debts beyond some bursts would hold a limit for ever, and numbers stay exact in a double.
+func (c *Cell) pour(at *Supply, r *Rule, weight int64) {
+	unknown := len(c.Slots) == 0 && c.Fill.Weight > 0
+	c.Fill = c.filled(at, r)
+	c.Fill.At = max(c.Fill.At, at.Z)
+	if unknown { // another version of weir has written the cell: which of its units are open is not known
+		c.Since = max(c.Since, c.Fill.At+1)
+	}
+	before := c.Fill.Weight
+	if weight = max(0, min(weight, bucket.LongestDebt*r.Meter.Cap-before)); weight > 0 {
+		c.Fill.Weight += weight
+		c.record(&r.Meter, at.floor(r.Meter.Cap, r.Meter.Drain), before, weight)
 	}
 }
 
@@ -244,7 +250,7 @@ func (c *Cell) keep(at *Supply, r *Rule) {
 func (c *Cell) back(s *Settlement) {
 	switch s.Rule.Shape {
 	case limit.Bucket:
-		c.pourBack(&s.Rule.Meter, s.Mark, s.Back)
+		c.unrecord(&s.Rule.Meter, s.Mark, s.Back)
 	case limit.Calendar:
 		if s.Mark.At == c.Start {
 			n := min(c.Count, s.Back)
@@ -252,22 +258,6 @@ func (c *Cell) back(s *Settlement) {
 		}
 	case limit.Rolling:
 		c.unnote(s.Mark, s.Back)
-	}
-}
-
-// mostReturned leaves a mark's level exact in a double.
-const mostReturned = 1 << 51
-
-// pourBack lowers a mark by all that came back since it was given: some of that
-// stood below it. So nobody gets back what has run out for another.
-func (c *Cell) pourBack(m *bucket.Meter, mark Mark, n int64) {
-	if mark.At < c.Since || mark.Step != c.Unit {
-		return
-	}
-	w := min(c.Fill.Weight, m.Back(bucket.Fill{At: mark.At, Weight: mark.Level - c.Returned}, n, c.Fill.At))
-	c.Fill.Weight -= w
-	if c.Returned += w; c.Returned > mostReturned {
-		c.voidMarks()
 	}
 }
 

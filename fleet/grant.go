@@ -71,12 +71,12 @@ func (c *Cell) wait(at *Supply, k *Claim) int64 {
 	return c.gap(n, at.Now, k.Rule)
 }
 
-// mark is where the unit stands that was taken last: of a bucket its weight with all that has come back, of a rolling limit
+// mark is where the units stand that were taken last: of a bucket the instant, of a rolling limit
 // its slot, of a calendar limit the window. What comes back says it, so that it counts where it was taken, or not at all.
 func (c *Cell) mark(r *Rule) Mark {
 	switch r.Shape {
 	case limit.Bucket:
-		return Mark{c.Fill.At, c.Fill.Weight + c.Returned, c.Unit}
+		return Mark{At: c.Fill.At, Level: 1}
 	case limit.Calendar:
 		return Mark{At: c.Start}
 	}

@@ -31,8 +31,7 @@ func (c *Cell) holdTokens(at *Supply, r *Rule) {
 	if isRecent(at.Z, c.HeldAt) && w <= r.Meter.Cap-r.Meter.Unit {
 		return
 	}
-	c.Fill = c.filled(at, r)
-	c.Fill.Weight += max(0, min(w, bucket.LongestDebt*r.Meter.Cap-c.Fill.Weight))
+	c.pour(at, r, w)
 	c.Hold, c.HeldAt = r.Hold, at.Z
 }
 

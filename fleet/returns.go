@@ -209,10 +209,13 @@ func (p *lease) fold() {
 }
 
 // with reports whether units at another mark may come back as if they stood at the
-// settlement's, which is the lower one.
+// settlement's, which is the lower one, or of a bucket the earlier one.
 func (s *Settlement) with(m Mark) bool {
-	if s.Rule.Shape == limit.Rolling {
+	switch {
+	case s.Rule.Shape == limit.Rolling:
 		return s.Mark == m
+	case s.Rule.Shape == limit.Bucket && s.Mark.Step == 0:
+		return m.Step == 0
 	}
 	return s.Mark.At == m.At && s.Mark.Step == m.Step
 }

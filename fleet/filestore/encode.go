@@ -78,17 +78,31 @@ func encodeCell(c *fleet.Cell) []byte {
 	b := appendInts(nil, int64(c.Shape), c.Paused, c.Full)
 	switch c.Shape {
 	case limit.Bucket:
-		b = appendInts(b, c.Fill.At, c.Fill.Weight, c.Unit, c.Drain, c.Returned, c.Since, c.Hold, c.HeldAt)
+		b = appendInts(b, c.Fill.At, c.Fill.Weight, c.Unit, c.Drain, 0, c.Since, c.Hold, c.HeldAt)
+		b = appendSlots(b, c.Slots)
 	case limit.Calendar:
 		b = appendInts(b, c.Start, c.End, c.Last, c.Count, c.Returned)
 	case limit.Rolling:
-		b = appendInts(b, int64(len(c.Slots)))
-		for _, s := range c.Slots {
-			b = appendInts(b, s.Number, s.Count, s.Grain)
-		}
+		b = appendSlots(b, c.Slots)
 		b = appendInts(b, c.Hold)
 	}
 	return seal(b)
+}
+
+func appendSlots(b []byte, slots []fleet.Slot) []byte {
+	b = appendInts(b, int64(len(slots)))
+	for _, s := range slots {
+		b = appendInts(b, s.Number, s.Count, s.Grain)
+	}
+	return b
+}
+
+// slots reads what appendSlots has written.
+func (r *reader) slots(n int64) (all []fleet.Slot) {
+	for range min(n, int64(len(r.b))) {
+		all = append(all, fleet.Slot{Number: r.int(), Count: r.int(), Grain: r.int()})
+	}
+	return all
 }
 
 func decodeCell(v []byte) (*fleet.Cell, error) {
@@ -101,14 +115,14 @@ func decodeCell(v []byte) (*fleet.Cell, error) {
 	switch c.Shape {
 	case limit.Bucket:
 		c.Fill.At, c.Fill.Weight = r.int(), r.int()
-		c.Unit, c.Drain, c.Returned, c.Since = r.int(), r.int(), r.int(), r.int()
+		c.Unit, c.Drain, _, c.Since = r.int(), r.int(), r.int(), r.int()
 		c.Hold, c.HeldAt = r.later(), r.later()
+		c.Slots = r.slots(r.later())
 	case limit.Calendar:
 		c.Start, c.End, c.Last, c.Count, c.Returned = r.int(), r.int(), r.int(), r.int(), r.later()
 	case limit.Rolling:
-		for range min(r.int(), int64(len(v))) {
-			s := fleet.Slot{Number: r.int(), Count: r.int(), Grain: r.int()}
-			c.Slots = append(c.Slots, s)
+		c.Slots = r.slots(r.int())
+		for _, s := range c.Slots {
 			c.Count += s.Count
 		}
 		c.Hold = r.later()

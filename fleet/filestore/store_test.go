@@ -59,6 +59,10 @@ func TestStoreComputesAsMemoryDoes(t *testing.T) {
 		s.KeepAll()
 		storetest.Compare(t, fleet.NewMemory(c.Now), s, c.Advance, rand.Uint64(), 400)
 	}
+	c := newHand()
+	s := c.open(t, file(t))
+	s.KeepAll()
+	storetest.CompareReturns(t, fleet.NewMemory(c.Now), s, c.Advance, rand.Uint64(), 1000)
 }
 
 // TestStoreComputesAsMemoryDoesAcrossRestarts closes and opens the file now and then.

@@ -119,7 +119,7 @@ func rebaseCell(c *fleet.Cell, now, ahead int64) {
 	switch c.Shape {
 	case limit.Bucket:
 		c.Fill.At, c.Full = min(now, c.Fill.At-ahead), c.Full-ahead
-		c.Returned, c.Since, c.HeldAt = 0, now+1, c.HeldAt-ahead
+		c.Slots, c.Since, c.HeldAt = nil, now+1, c.HeldAt-ahead
 	case limit.Rolling:
 		c.Full -= ahead
 		for i := range c.Slots {

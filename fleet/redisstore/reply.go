@@ -22,6 +22,8 @@ func size(a *fleet.Ask) int {
 	n := 40
 	for i := range a.Claims {
 		switch a.Claims[i].Rule.Shape {
+		case limit.Bucket:
+			n += 40
 		case limit.Rolling:
 			n += 72
 		default:
@@ -79,7 +81,7 @@ func (r *reader) grant(at *fleet.Supply, k *fleet.Claim) (g fleet.Grant) {
 func (r *reader) bucket(at *fleet.Supply, k *fleet.Claim, g *fleet.Grant) {
 	m := &k.Rule.Meter
 	f := bucket.Fill{Weight: r.number(), At: r.number()}
-	g.Mark = fleet.Mark{At: f.At, Level: f.Weight + r.number(), Step: m.Unit}
+	g.Mark = fleet.Mark{At: f.At, Level: 1}
 	f, g.Cold = m.Drained(f, at.Z), at.Cold
 	g.Reset = micros(at.Reset(m, f))
 	f.Weight = max(f.Weight, r.number())

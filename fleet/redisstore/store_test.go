@@ -138,4 +138,8 @@ func TestScriptCountsAsMemory(t *testing.T) {
 		m := fleet.NewMemory(func() time.Time { return time.UnixMicro(clock.Load()) })
 		storetest.Compare(t, m, startFull(s), advance, seed, 300)
 	}
+	for seed := range uint64(campaign.Histories(8, 100)) {
+		m := fleet.NewMemory(func() time.Time { return time.UnixMicro(clock.Load()) })
+		storetest.CompareReturns(t, m, startFull(s), advance, seed, 1500)
+	}
 }

@@ -110,10 +110,11 @@ for k = 1, nkeys do
 end
 
 -- Cells: 1 shape, 2 until when in seconds its key is kept, 3 stamp, 4 paused, 5 weight or count, 6 unit, start or grain, 7
--- drain or end, 8 returned or last, 9 since or returned, 10 whether to be written, 11 slots, 12 where the first begins. Slots: number, count,
+-- drain or end, 8 last, 9 since or returned, 10 whether to be written, 11 slots, 12 where the first begins. Slots: number, count,
 -- grain, 13 what of a rolling limit is out, 14 guess, 15 hold, 16 when that was used last. What is written is text, by cell; keeps is for how long at least its key then must be kept.
 --
--- The last two stand behind a bucket, and as 8 and 9 in a rolling limit; cells of before have none. See hold.go of package limit.
+-- The last two stand behind a bucket, and as 8 and 9 in a rolling limit; cells of before have none. See hold.go of package fleet.
+-- Behind them stands the history of a bucket: see history.go of that package.
 --
 -- The guess is what a cell counts, in units or weight, only because nothing was known of the group when it was
 -- first written: those of a group that is said to be new are taken out again. Of a rolling limit they
@@ -122,6 +123,30 @@ local CELL, CELLLEN = '<BI4ddddddd', 61
 local HELD, HELDLEN = '<BI4ddddddddd', 77
 local text, keeps, answer = {}, {}, nil
 
+-- slotGrain is the length of a new slot in a bucket's history.
+local function slotGrain(cap, drain)
+  local grain = cap / (drain * 64)
+  return grain < 1 and 1 or grain - grain % 1
+end
+
+-- joins reports whether what a bucket was granted at z goes to the slot that ends at an instant.
+local function joins(last, z, grain)
+  if last >= z then
+    return true
+  end
+  local a, b = last / grain, z / grain
+  return a - a % 1 == b - b % 1
+end
+
+-- noted is a slot, which ends at an instant, with a weight more.
+local function noted(last, count, floor, z, base, weight, drain)
+  if z > last then
+    floor = floor - (z - last) * drain
+    last = z
+  end
+  return last, count + weight, floor > base and floor or base
+end
+
 -- The usual ask, of buckets that are stored as the rules have them. What follows behind it does
 -- the same, and all the rest, at twice the price.
 if usual == 1 then
@@ -129,20 +154,31 @@ if usual == 1 then
   for i = 1, nclaims do
     local o = claims[i]
     local v, unit, drain, cost = raw[o[1]], o[3], o[4], o[7]
-    local c = v and #v == HELDLEN and {u(HELD, v)}
+    local c = v and #v >= HELDLEN and (#v - HELDLEN) % 24 == 0 and {u(HELD, v)}
     if not c or c[1] ~= BUCKET or c[6] ~= unit or c[7] ~= drain or c[10] ~= o[6] or c[3] > z + AHEAD then
       cells = nil
       break
     end
+    local slots = #v > HELDLEN and v:sub(HELDLEN + 1) or ''
     if z > c[3] then
       local weight = c[5] - (z - c[3]) * drain
       c[3] = z
       if weight > 0 then
         c[5] = weight
       else
-        c[5], c[8], c[9] = 0, 0, z
+        c[5], c[9], slots = 0, z, ''
       end
     end
+    -- A history that is to be compacted, or that there is none of, is for the other path.
+    local n, grain = #slots, slotGrain(o[5], drain)
+    if n == 0 and c[5] > 0 then
+      cells = nil
+      break
+    elseif n > 0 and not joins(u('<d', slots, n - 23), c[3], grain) and ((n + 24) % 384 == 0 or (c[3] - u('<d', slots)) * drain > 2 ^ 50) then
+      cells = nil
+      break
+    end
+    c[12], c[13] = slots, grain
     cells[i] = c
     c[10] = lift(o[5], drain)
     c[11] = c[5] > c[10] and c[5] or c[10]
@@ -172,7 +208,20 @@ if usual == 1 then
         end
       end
       if n > 0 then
-        c[5] = c[11] + n * unit
+        local slots, at, drain, weight = c[12], c[3], o[4], n * unit
+        local len = #slots
+        local before = c[11] -- base and before are one where there is no history
+        if len > 0 then
+          local last, count, floor = u('<ddd', slots, len - 23)
+          if joins(last, at, c[13]) then
+            slots = slots:sub(1, len - 24) .. p('<ddd', noted(last, count, floor, at, c[10], weight, drain))
+          else
+            slots = slots .. p('<ddd', at, weight, c[10])
+          end
+        else
+          slots = p('<ddd', at, weight, before)
+        end
+        c[5] = before + weight
         local cell = o[1]
         local need = (now + o[6] + 2 * (c[3] - z + c[5] / o[4])) / 1000000
         need = need > c[4] / 1000000 and need or c[4] / 1000000
@@ -181,9 +230,9 @@ if usual == 1 then
           c[2] = need < 4294967295 and need - need % 1 or 4294967295
           keeps[cell] = need
         end
-        text[cell] = p(HELD, BUCKET, c[2], c[3], c[4], c[5], unit, o[4], c[8], c[9], o[6], z)
+        text[cell] = p(HELD, BUCKET, c[2], c[3], c[4], c[5], unit, o[4], 0, c[9], o[6], z) .. slots
       end
-      answer = answer .. p('<dddddd', extra, paused, c[5], c[3], c[8], c[10])
+      answer = answer .. p('<ddddd', extra, paused, c[5], c[3], c[10])
     end
   end
 end
@@ -192,7 +241,8 @@ if not answer then
   local SLOTS = 200         -- bucket.Slots
   local EXACT = 2 ^ 53      -- up to which a double holds all whole numbers
   local WEIGHT = 2 ^ 52     -- mostWeight of package bucket
-  local RETURNED = 2 ^ 51   -- mostReturned of package limit
+  local HISTORY = 2 ^ 50    -- longestHistory of package fleet
+  local SLOTSMAX = 320      -- its maxSlots
   local MIXED = -1          -- the grain of slots that have not all the same
   local HOLDS = 60000000    -- holdMemory of package limit
 
@@ -209,6 +259,101 @@ if not answer then
       return o[5], o[6]
     end
     return o[4], o[5]
+  end
+
+  -- history is that of a bucket, as one list of numbers: number, count and grain of each slot.
+  local function history(c)
+    if not c.list then
+      c.list = {u('<' .. ('ddd'):rep((#c[11] - c[12] + 1) / 24), c[11], c[12])}
+      c.list[#c.list] = nil -- where it ended
+    end
+    return c.list
+  end
+
+  -- forget makes all marks that were given until an instant worth nothing.
+  local function forget(c, at)
+    c.list, c[9] = {}, at + 1
+  end
+
+  -- compact drops slots that cannot matter any more, joins old ones, and folds the oldest into the next where there are
+  -- too many.
+  local function compact(c, at, drain, grain)
+    local list = c.list
+    local n, first, sum, most = #list / 3, 1, 0, 0
+    for i = n, 1, -1 do
+      local k = 3 * i
+      sum = sum + list[k - 1]
+      local v = list[k] + sum - (at - list[k - 2]) * drain
+      if v > most then
+        first, most = i, v
+      end
+    end
+    if first > 1 then
+      c[9] = list[3 * first - 5] + 1
+    end
+    local all, m = {list[3 * first - 2], list[3 * first - 1], list[3 * first]}, 3
+    for i = first + 1, n do
+      local number, count, floor = list[3 * i - 2], list[3 * i - 1], list[3 * i]
+      local old = (at - number) / 64
+      if m > 3 and i < n and number - all[m - 5] <= grain + old - old % 1 then
+        local less = all[m] - (number - all[m - 2]) * drain
+        all[m - 2], all[m - 1], all[m] = number, all[m - 1] + count, less > floor and less or floor
+      else
+        all[m + 1], all[m + 2], all[m + 3], m = number, count, floor, m + 3
+      end
+    end
+    local i = 1
+    while (m - i + 1) / 3 > SLOTSMAX or m - i > 3 and (at - all[i]) * drain > HISTORY do
+      local floor = all[i + 2] + all[i + 1] - (all[i + 3] - all[i]) * drain
+      all[i + 5] = floor > all[i + 5] and floor or all[i + 5]
+      c[9], i = all[i] + 1, i + 3
+    end
+    c.list = i > 1 and {unpack(all, i, m)} or all
+  end
+
+  -- settled lowers a bucket to what its history allows, once units have come back.
+  local function settled(c, o)
+    if not c.returned then
+      return
+    end
+    local list, sum, most = c.list, 0, 0
+    for k = #list, 3, -3 do
+      sum = sum + list[k - 1]
+      local age = c[3] - list[k - 2]
+      local v = list[k] + sum - (age > 0 and age or 0) * o[4]
+      most = v > most and v or most
+    end
+    local weight = c[5] - c.returned
+    weight = weight > 0 and weight or 0
+    weight = most < weight and most or weight
+    c[14] = math.max(0, c[14] - (c[5] - weight))
+    c[5], c.returned = weight, nil
+  end
+
+  -- pour adds a weight to a bucket: no more debt than some bursts.
+  local function pour(c, o, weight)
+    settled(c, o)
+    local list, at = history(c), c[3]
+    if #list == 0 and c[5] > 0 then
+      c[9] = math.max(c[9], at + 1)
+    end
+    local base = lift(o[5], o[4])
+    local before = math.max(c[5], base)
+    c[5], c[10] = before, true
+    weight = math.max(0, math.min(weight, DEBT * o[5] - before))
+    if weight == 0 then
+      return
+    end
+    c[5] = before + weight
+    local n, grain = #list, slotGrain(o[5], o[4])
+    if n > 0 and joins(list[n - 2], at, grain) then
+      list[n - 2], list[n - 1], list[n] = noted(list[n - 2], list[n - 1], list[n], at, base, weight, o[4])
+      return
+    end
+    list[n + 1], list[n + 2], list[n + 3] = at, weight, n == 0 and before or base
+    if (n + 3) % 48 == 0 or (at - list[1]) * o[4] > HISTORY then
+      compact(c, at, o[4], grain)
+    end
   end
 
   -- missing is a cell that is not stored. It expired because it was full, or was lost with all else.
@@ -254,6 +399,9 @@ if not answer then
       c[11] = c[11]:sub(1, c[12] - 1) .. (rest > 0 and p('<ddd', number, rest, grain) or '') .. c[11]:sub(c[12] + 24)
     end
     c[5], c[10], c[14] = math.max(0, c[5] - c[14]), true, 0
+    if c[1] == BUCKET then
+      forget(c, c[3])
+    end
   end
 
   -- pull brings a cell that a wrong clock has stamped to the present. What has gone from it
@@ -262,7 +410,7 @@ if not answer then
   local function pull(c, o, ahead)
     c[2], c[3], c[4], c[10] = 0, c[1] == BUCKET and z or now, c[4] > ahead and c[4] - ahead or 0, true
     if c[1] == BUCKET then
-      c[8], c[9] = 0, z + ahead + 1
+      forget(c, z + ahead)
     elseif c[1] == FIXED then
       c[6], c[7], c[8] = 0, c[7] - ahead, now
     else
@@ -287,12 +435,8 @@ if not answer then
   local function charge(c, o, n)
     c[10] = true
     if o[2] == BUCKET then
-      c[5] = math.max(c[5], lift(o[5], o[4]))
-      local weight, most = c[5] + n * o[3], DEBT * o[5]
       holds(c, o)
-      if c[5] < most then
-        c[5] = weight < most and weight or most
-      end
+      pour(c, o, n * o[3])
       return
     end
     local room = DEBT * o[3] - c[5]
@@ -381,13 +525,12 @@ if not answer then
       end
       return
     end
-    local weight, most = less * o[4], DEBT * o[5]
+    local weight = less * o[4]
     if z - c[16] < HOLDS and c[16] - z < HOLDS and weight <= o[5] - o[3] then
       return
     end
-    c[5] = math.max(c[5], lift(o[5], o[4]))
-    c[5] = c[5] + math.max(0, math.min(weight, most - c[5]))
-    c[10], c[15], c[16] = true, o[6], z
+    pour(c, o, weight)
+    c[15], c[16] = o[6], z
   end
 
   -- leaves is when a slot of a rolling limit counts no more.
@@ -434,12 +577,15 @@ if not answer then
         c[5], c[3] = drained(c), z
         c[14] = c[5] - rest
         if c[5] == 0 then
-          c[8], c[9] = 0, z
+          c.list, c[9] = {}, z
         end
       end
       if since == 0 then
         unguess(c)
       end
+    end
+    if c.returned and (c[1] ~= shape or c[6] ~= o[3] or c[7] ~= o[4]) then
+      settled(c, c.op)
     end
     if c[1] ~= shape then
       c, gone, guess = other(c, o)
@@ -449,7 +595,7 @@ if not answer then
       if z > c[3] then
         c[5], c[3] = drained(c), z
         if c[5] == 0 then
-          c[8], c[9] = 0, z
+          c.list, c[9] = {}, z
         end
       end
       if c[6] ~= o[3] or c[7] ~= o[4] then
@@ -459,7 +605,8 @@ if not answer then
           c[5] = weight < WEIGHT and weight or WEIGHT
           c[14] = c[14] > 0 and math.max(0, c[5] - known) or 0
         end
-        c[6], c[7], c[8], c[9], c[10] = o[3], o[4], 0, c[3] + 1, true
+        c[6], c[7], c[10] = o[3], o[4], true
+        forget(c, c[3])
       end
       shorten(c, o)
     elseif shape == ROLLING then
@@ -515,18 +662,32 @@ if not answer then
   local function back(c, o)
     local n, at, level, step = o[7], o[8], o[9], o[10]
     if o[2] == BUCKET then
-      if at < c[9] or step ~= c[6] then
+      if at < c[9] or step ~= 0 then
         return
       end
-      local left = level - c[8]
-      if c[3] > at then
-        left = left - (c[3] - at) * o[4]
+      local list = history(c)
+      local low, high = 1, #list / 3 + 1 -- the first slot that ends at the mark or later
+      while low < high do
+        local mid = low + high
+        mid = (mid - mid % 2) / 2
+        if list[3 * mid - 2] < at then
+          low = mid + 1
+        else
+          high = mid
+        end
       end
-      left = math.max(0, left)
-      local weight = math.min(c[5], n > math.floor(left / o[3]) and left or n * o[3])
-      c[5], c[8], c[10], c[14] = c[5] - weight, c[8] + weight, true, math.max(0, c[14] - weight)
-      if c[8] > RETURNED then
-        c[8], c[9] = 0, c[3] + 1
+      local k = 3 * low
+      if k > #list then
+        return
+      end
+      local rest = n * o[3]
+      c[10], c.returned = true, c.returned or 0
+      if k == #list and list[k - 2] == at then -- nothing was granted since
+        c.returned = c.returned + math.min(rest, list[k - 1])
+      end
+      while k > 0 and rest > 0 do
+        local weight = list[k - 1] < rest and list[k - 1] or rest
+        list[k - 1], rest, k = list[k - 1] - weight, rest - weight, k - 3
       end
     elseif o[2] == FIXED then
       if at == c[6] then
@@ -562,6 +723,10 @@ if not answer then
     if o[12] > 0 then
       c[4], c[10] = math.max(c[4], math.min(now + o[12], EXACT)), true
     end
+  end
+
+  for _, c in pairs(cells) do
+    settled(c, c.op)
   end
 
   -- left is how many units the store may grant.
@@ -641,7 +806,7 @@ if not answer then
       if c[15] > o[6] then -- others hold longer
         least = math.max(least, c[5]) + (c[15] - o[6]) * o[4]
       end
-      answer = answer .. p('<dddddd', extra, paused, c[5], c[3], c[8], least)
+      answer = answer .. p('<ddddd', extra, paused, c[5], c[3], least)
     elseif o[2] == FIXED then
       local count, back = c[5], c[9]
       if dark(c) then
@@ -696,7 +861,8 @@ if not answer then
         keeps[i] = need
       end
       if c[1] == BUCKET then
-        text[i] = p(HELD, BUCKET, c[2], c[3], c[4], c[5], c[6], c[7], c[8], c[9], c[15], c[16])
+        text[i] = p(HELD, BUCKET, c[2], c[3], c[4], c[5], c[6], c[7], 0, c[9], c[15], c[16])
+        text[i] = text[i] .. (c.list and p('<' .. ('d'):rep(#c.list), unpack(c.list)) or c[11]:sub(c[12]))
       else
         text[i] = p(CELL, c[1], c[2], now, c[4], c[5], c[6], c[7], c[1] == ROLLING and c[15] or c[8], c[9])
       end

@@ -376,3 +376,40 @@ func (h *history) swap() error {
 	}
 	return nil
 }
+
+// CompareReturns drives two stores through a random history of one bucket that is always short, of which units come back
+// early, late and never, so that its history grows as long as it can. It stops at the first answer that differs.
+func CompareReturns(t testing.TB, a, b fleet.Store, advance func(d time.Duration), seed uint64, steps int) {
+	t.Helper()
+	h := newHistory(a, b, seed)
+	rate := bucket.Rate{Amount: 1 + h.rng.Int64N(100_000), Per: time.Second, Burst: 100 + h.rng.Int64N(100_000)}
+	f := bucketOf("returns", rate.Amount, rate.Per, rate.Burst)
+	f.rule.Hold = h.hold()
+	h.limits = []*shapes{{forms: []*shape{f}}}
+	fill := float64(rate.Burst) / float64(rate.Amount) * float64(time.Second)
+	for step := range steps {
+		pause := h.rng.Float64() * fill / 40
+		if h.rng.IntN(100) == 0 {
+			pause = h.rng.Float64() * fill
+		}
+		advance(time.Duration(pause).Truncate(time.Microsecond))
+		now, err := h.now()
+		if err != nil {
+			t.Fatalf("seed %#x, step %d: %v", seed, step, err)
+		}
+		a := &fleet.Ask{Group: h.group, ID: h.rng.Uint64() | 1, Lane: h.lanes[0], Copies: h.rng.Int64N(3)}
+		a.Claims = append(a.Claims, f.claim(now, 1+h.rng.Int64N(max(1, rate.Burst/20))))
+		b := *a
+		p := &pair{a, &b}
+		for range h.rng.IntN(4) {
+			h.settlement(p, now)
+			for i := range p {
+				last := &p[i].Settle[len(p[i].Settle)-1]
+				last.Owe, last.Pause = 0, 0
+			}
+		}
+		if err := h.both(p, false); err != nil {
+			t.Fatalf("seed %#x, step %d, %+v: %v", seed, step, rate, err)
+		}
+	}
+}
