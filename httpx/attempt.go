@@ -12,6 +12,7 @@ import (
 // sent, and the end of that with the body of the answer. It is one object, since every attempt
 // makes one, and holds nothing of the request's body, which it may outlive.
 type attempt struct {
+	start  start // of the answer's body, if that is read first
 	ctx    once
 	cancel context.CancelCauseFunc
 	answer body

@@ -55,7 +55,7 @@ func (s *sender) send() {
 	var o outcome.Outcome
 	if err == nil {
 		watch(resp, r.Policy().Timeouts, a.cancel)
-		o = s.judge(resp, timer)
+		o = s.judge(a, resp, timer)
 	} else {
 		o, err = s.failed(&a.ctx, err)
 	}
@@ -105,17 +105,12 @@ func (s *sender) request() *http.Request {
 // judge classifies an answer, with a look at the body if that can matter. A
 // success whose body has to be looked at may come slowly: S3 says 200 before it
 // knows. It has until the end of the call.
-func (s *sender) judge(resp *http.Response, timer *expiry) outcome.Outcome {
+func (s *sender) judge(a *attempt, resp *http.Response, timer *expiry) outcome.Outcome {
 	r := classify.Response{
 		Method: s.req.Method, Status: resp.StatusCode, Reason: reason(resp),
 		Header: resp.Header, Now: time.Now(),
 	}
-	if classify.NeedsBody(r.Method, r.Status, r.Header) {
-		if resp.StatusCode < http.StatusMultipleChoices {
-			timer.moves(s.run.Left())
-		}
-		r.Body = peek(resp)
-	}
+	s.look(a, &r, resp, timer)
 	o := s.run.Policy().Classify.HTTP(r)
 	judged := o
 	if s.t.Judge != nil {

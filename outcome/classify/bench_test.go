@@ -27,6 +27,12 @@ func TestPlainSuccessDoesNotAllocate(t *testing.T) {
 	}
 }
 
+func TestReportedLimitsAllocateOnlyThemselves(t *testing.T) {
+	if n := testing.AllocsPerRun(1000, func() { HTTP(openAI200) }); n > 2 {
+		t.Errorf("got %v allocations for two limits, want 2", n)
+	}
+}
+
 var sink outcome.Outcome
 
 func bench(b *testing.B, r Response) {

@@ -2,13 +2,13 @@ package classify
 
 import (
 	"bytes"
-	"compress/gzip"
-	"io"
 	"net/http"
 	"strconv"
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/seed1158cd35/weir/outcome"
 )
 
 // MaxBody is the most that is looked at of a body; nobody need read more.
@@ -33,14 +33,45 @@ func NeedsBody(method string, status int, h http.Header) bool {
 	case status >= 200 && status < 300:
 		return mayHide(method) && isXML(h) && small(h)
 	}
-	return status >= 400 && isText(h)
+	return status >= 400 && isText(h, status)
 }
 
-// readable reports whether the body's coding is one that plain can undo.
-func readable(h http.Header) bool {
-	switch first(h, "Content-Encoding") {
-	case "", "identity", "gzip":
-		return true
+// StartBytes is how much of a body shows whether it may be an error in a success; see NeedsStart.
+const StartBytes = 48
+
+// NeedsStart reports whether the first StartBytes of the body of a success can show that it may be an error, which
+// Starts then tells. GraphQL throttles with status 200. asked says that the request went to a server of GraphQL, whose
+// answers are looked at whatever their length. Others are looked at if they say that they are short, since their
+// first bytes then follow immediately. A document that is stored is the caller's data, even if it looks like an error.
+func NeedsStart(method string, status int, h http.Header, asked bool) bool {
+	if method == http.MethodHead || !startsJSON(status, h) {
+		return false
+	}
+	if asked {
+		return readable(h)
+	}
+	n, err := strconv.ParseInt(first(h, "Content-Length"), 10, 64)
+	return err == nil && n > 0 && n <= MaxBody && h["Content-Encoding"] == nil
+}
+
+func startsJSON(status int, h http.Header) bool {
+	return status == http.StatusOK && strings.Contains(mediaType(h), "json") &&
+		h["Last-Modified"] == nil && h["Accept-Ranges"] == nil && h["X-Amz-Request-Id"] == nil && h["Content-Disposition"] == nil
+}
+
+// Starts reports whether a JSON text that begins with start may be an error. All of it should be passed to HTTP then, or its
+// first MaxBody bytes.
+func Starts(start []byte) bool {
+	rest, ok := bytes.CutPrefix(bytes.TrimLeft(bytes.TrimPrefix(start, []byte("\ufeff")), " \t\r\n"), []byte("{"))
+	if !ok {
+		return false
+	}
+	rest = bytes.TrimLeft(rest, " \t\r\n")
+	for _, key := range [...]string{`"error`, `"extensions"`, `"ok"`, `"data"`} {
+		if after, ok := bytes.CutPrefix(rest, []byte(key)); ok {
+			value := bytes.TrimLeft(after, " \t\r\n:")
+			return key != `"data"` && key != `"ok"` || len(value) > 0 && (value[0] == 'n' || value[0] == 'f') // null, false
+		}
 	}
 	return false
 }
@@ -55,10 +86,13 @@ func isXML(h http.Header) bool {
 	return strings.HasSuffix(mediaType(h), "xml")
 }
 
-// isText reports whether the answer may be JSON or XML. Many a server labels
-// its errors text/plain, or not at all; HTML is a proxy's own page.
-func isText(h http.Header) bool {
+// isText reports whether the answer may be JSON, XML or a message. Many a server labels
+// its errors text/plain, or not at all. HTML is a proxy's own page, which may say why and until when it refuses.
+func isText(h http.Header, status int) bool {
 	t := mediaType(h)
+	if t == "text/html" {
+		return status == 403 || status == 420 || status == 429
+	}
 	return t == "" || t == "text/plain" || strings.HasSuffix(t, "xml") || strings.Contains(t, "json")
 }
 
@@ -77,8 +111,15 @@ func small(h http.Header) bool {
 type detail struct {
 	codes   []string // what happened, in the upstream's words, the most exact first
 	message string
-	retry   string // google.rpc.RetryInfo
-	perDay  bool   // google.rpc.QuotaFailure names a limit per day
+
+	field    time.Duration // how long to stay away, in a field that says it
+	hasField bool
+	words    time.Duration // the same, in a message
+	hasWords bool
+
+	perDay  bool // it names a limit per day of Google's
+	spoken  bool // a message says that the call was refused for rate
+	refused bool // there are errors and no result, as GraphQL answers with status 200
 }
 
 // bodyWait is how long the body says to stay away. What Gemini says next to a daily
@@ -90,11 +131,10 @@ func bodyWait(v verdict, d *detail, base time.Time) (time.Duration, bool) {
 		return untilMidnight(base, time.UTC)
 	case v.quota && d.perDay:
 		return untilMidnight(base, california())
+	case d.hasField:
+		return d.field, true
 	}
-	if wait, ok := duration(d.retry); ok {
-		return wait, true
-	}
-	return tryAgainIn(d.message)
+	return d.words, d.hasWords
 }
 
 // california is nil on machines that know of no zones.
@@ -110,16 +150,6 @@ func untilMidnight(base time.Time, zone *time.Location) (time.Duration, bool) {
 	}
 	y, m, day := base.In(zone).Date()
 	return until(time.Date(y, m, day+1, 0, 0, 0, 0, zone), base)
-}
-
-// tryAgainIn reads OpenAI's "Please try again in 4.891s."
-func tryAgainIn(message string) (time.Duration, bool) {
-	_, after, ok := strings.Cut(message, "try again in ")
-	if !ok {
-		return 0, false
-	}
-	v, _, _ := strings.Cut(after, " ")
-	return duration(strings.TrimRight(v, ".,"))
 }
 
 // daily reports whether the message or the details speak of a day's amount. Bedrock
@@ -147,23 +177,58 @@ func readDetail(r *Response) detail {
 	if len(r.Body) == 0 || r.Method == http.MethodHead {
 		return d
 	}
+	base := r.base()
 	switch body := plain(r); leader(body) {
+	case 0:
 	case '{', '[':
-		d.readJSON(body)
+		d.readJSON(body, base)
 	case '<':
-		d.readXML(body)
+		if d.readXML(body) == "html" {
+			d.readText(string(body[:min(len(body), maxPage)]), base)
+		} else if len(d.codes) == 0 || !decides(d.codes[0]) { // AWS says nothing in words
+			d.readText(d.message, base)
+		}
+	default:
+		d.readText(string(body[:min(len(body), maxMessage)]), base)
+	}
+	if usage := first(r.Header, "X-Business-Use-Case-Usage"); usage != "" && !d.hasField { // Meta's
+		var more detail
+		more.readJSON([]byte(usage), base)
+		d.field, d.hasField = more.field, more.hasField
 	}
 	return d
+}
+
+// maxPage is how much is searched of a page of HTML.
+const maxPage = 16 << 10
+
+// readText searches a message for what it says in words.
+func (d *detail) readText(message string, base time.Time) {
+	message = lower(message)
+	d.words, _, d.hasWords = messageWait(message, base)
+	d.spoken = saysThrottled(message)
 }
 
 // errorInside finds the error that S3 sends in place of a result after it has
 // already said 200.
 func errorInside(r *Response) (d detail, ok bool) {
-	if len(r.Body) == 0 || !mayHide(r.Method) || r.Status < 200 || r.Status >= 300 {
+	if len(r.Body) == 0 || r.Method == http.MethodHead || r.Status < 200 || r.Status >= 300 {
 		return d, false
 	}
 	body := plain(r)
-	if leader(body) != '<' || d.readXML(body) != "Error" {
+	switch leader(body) {
+	case '{':
+		if !startsJSON(r.Status, r.Header) || !Starts(body) {
+			return d, false
+		}
+		d.readJSON(body, r.base())
+		_, v, known := pick(d.codes)
+		return d, d.refused && known && v.class == outcome.Throttled
+	case '<':
+		if !mayHide(r.Method) || d.readXML(body) != "Error" {
+			return d, false
+		}
+	default:
 		return d, false
 	}
 	if len(d.codes) == 0 {
@@ -184,21 +249,6 @@ func (d *detail) add(code string) {
 		}
 	}
 	d.codes = append(d.codes, code)
-}
-
-// plain is at most MaxBody bytes of the body, unpacked. Proxies see bodies
-// packed that they may not ask to have unpacked, since Accept-Encoding is signed.
-func plain(r *Response) []byte {
-	body := r.Body[:min(len(r.Body), MaxBody)]
-	if first(r.Header, "Content-Encoding") != "gzip" {
-		return body
-	}
-	z, err := gzip.NewReader(bytes.NewReader(body))
-	if err != nil {
-		return body
-	}
-	out, _ := io.ReadAll(io.LimitReader(z, MaxBody)) // cut short is as good as whole
-	return out
 }
 
 // leader is the first byte that says what the body is.

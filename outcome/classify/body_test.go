@@ -29,7 +29,14 @@ func TestNeedsBody(t *testing.T) {
 		{"POST", 502, headers("Content-Type: text/html"), false},
 		{"HEAD", 503, headers("Content-Type: application/xml"), false},
 		{"POST", 429, headers("Content-Type: application/json", "Content-Encoding: gzip"), true},
-		{"POST", 429, headers("Content-Type: application/json", "Content-Encoding: br"), false},
+		{"POST", 429, headers("Content-Type: application/json", "Content-Encoding: br"), true},
+		{"POST", 429, headers("Content-Type: application/json", "Content-Encoding: zstd"), true},
+		{"POST", 429, headers("Content-Type: application/json", "Content-Encoding: deflate"), true},
+		{"POST", 429, headers("Content-Type: application/json", "Content-Encoding: gzip, br"), true},
+		{"POST", 429, headers("Content-Type: application/json", "Content-Encoding: gzip, gzip, gzip, gzip"), false},
+		{"POST", 429, headers("Content-Type: application/json", "Content-Encoding: compress"), false},
+		{"GET", 429, headers("Content-Type: text/html"), true},
+		{"GET", 403, headers("Content-Type: text/html; charset=utf-8"), true},
 	}
 	for _, tt := range tests {
 		if got := NeedsBody(tt.method, tt.status, tt.header); got != tt.want {

@@ -28,9 +28,9 @@ func FuzzRetryAfter(f *testing.F) {
 	f.Fuzz(func(t *testing.T, v string, unix int64) {
 		base := time.Unix(unix, 0)
 		for name, read := range map[string]func() (time.Duration, bool){
-			"retryAfter": func() (time.Duration, bool) { return retryAfter(v, base) },
-			"reset":      func() (time.Duration, bool) { return reset(v, base) },
-			"duration":   func() (time.Duration, bool) { return duration(v) },
+			"seconds":      func() (time.Duration, bool) { return waitOf(v, time.Second, base) },
+			"milliseconds": func() (time.Duration, bool) { return waitOf(v, time.Millisecond, base) },
+			"message":      func() (time.Duration, bool) { d, _, ok := messageWait(lower("try again in "+v), base); return d, ok },
 		} {
 			if d, ok := read(); ok && (d < 0 || d > MaxAfter) {
 				t.Errorf("%s(%q) = %v", name, v, d)

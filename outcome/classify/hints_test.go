@@ -18,7 +18,10 @@ func TestRetryAfter(t *testing.T) {
 		{"-0", 0, true},
 		{"9300000000", MaxAfter, true}, // overflows an int64 of nanoseconds
 		{"99999999999999999999999999", MaxAfter, true},
-		{"1e9", MaxAfter, true},
+		{"1e9", 0, true}, // an instant of 2001
+		{"1795176004", 4 * time.Second, true},
+		{"1795176004000", 4 * time.Second, true},
+		{"999999999", MaxAfter, true},
 		{"1e999", MaxAfter, true},
 		{"1e-999", 0, true},
 		{"Fri, 20 Nov 2026 12:00:30 GMT", 30 * time.Second, true},
@@ -37,13 +40,13 @@ func TestRetryAfter(t *testing.T) {
 		{"0x10", 0, false},
 		{"1_000", 0, false},
 		{"soon", 0, false},
-		{"5s", 0, false},
+		{"5s", 5 * time.Second, true},
 		{", 5", 0, false},
 		{"5, ", 0, false},
 	}
 	for _, tt := range tests {
-		if got, ok := retryAfter(tt.v, now); got != tt.want || ok != tt.ok {
-			t.Errorf("retryAfter(%q) = %v, %v, want %v, %v", tt.v, got, ok, tt.want, tt.ok)
+		if got, ok := waitOf(tt.v, time.Second, now); got != tt.want || ok != tt.ok {
+			t.Errorf("waitOf(%q) = %v, %v, want %v, %v", tt.v, got, ok, tt.want, tt.ok)
 		}
 	}
 }
@@ -108,11 +111,11 @@ func TestDurationsInBodies(t *testing.T) {
 		{"-5s", 0, false},
 		{"s", 0, false},
 		{"", 0, false},
-		{"5", 0, false},
+		{"5", 5 * time.Second, true},
 	}
 	for _, tt := range tests {
-		if got, ok := duration(tt.v); ok != tt.ok || ok && got != tt.want {
-			t.Errorf("duration(%q) = %v, %v, want %v, %v", tt.v, got, ok, tt.want, tt.ok)
+		if got, ok := waitOf(tt.v, time.Second, now); ok != tt.ok || ok && got != tt.want {
+			t.Errorf("waitOf(%q) = %v, %v, want %v, %v", tt.v, got, ok, tt.want, tt.ok)
 		}
 	}
 }

@@ -2,7 +2,6 @@ package classify
 
 import (
 	"net/http"
-	"slices"
 	"strconv"
 	"time"
 
@@ -29,6 +28,10 @@ type Response struct {
 	// bytes of it are looked at.
 	Body []byte
 
+	// Unpack returns what is packed in a coding that the standard library does not know ("br", "zstd"), at most so many bytes
+	// of it, and nil if it does not know the coding either. If it is nil, such bodies are not looked at.
+	Unpack func(coding string, packed []byte, most int) []byte
+
 	// Now is the wall clock when the answer came. It is used for hints that
 	// are dates, when the answer has no Date of its own.
 	Now time.Time
@@ -45,8 +48,7 @@ func HTTP(r Response) outcome.Outcome {
 	}
 	o := outcome.Outcome{Class: outcome.OK}
 	if reportsLimits(r.Header) {
-		base := r.base()
-		o.Hint.Limits = append(standardLevels(r.Header, base), vendorLevels(r.Header, base)...)
+		o.Hint.Limits, _ = levelsOf(r.Header, r.base(), false)
 	}
 	return o
 }
@@ -55,16 +57,22 @@ func failure(r *Response, d detail) outcome.Outcome {
 	code, v := judge(r, &d)
 	base := r.base()
 	o := outcome.Outcome{Class: v.class, Code: code, Undone: v.undone}
-	standard, vendor := standardLevels(r.Header, base), vendorLevels(r.Header, base)
-	o.Hint.Limits = append(standard, vendor...)
-	long := v.class == outcome.Throttled && (slices.ContainsFunc(standard, dayUsedUp) || slices.ContainsFunc(vendor, usedUpForLong))
-	o.Hint.Quota = v.quota || long
+	levels, full := levelsOf(r.Header, base, true)
+	o.Hint.Limits = levels
+	throttled := v.class == outcome.Throttled
+	o.Hint.Quota = v.quota || throttled && usedUp(levels, full)
 	o.Hint.After, o.Hint.Said = headerWait(r.Header, base)
+	if !o.Hint.Said {
+		o.Hint.After, o.Hint.Said = otherWait(r.Header, Wait, base)
+	}
 	if !o.Hint.Said {
 		o.Hint.After, o.Hint.Said = bodyWait(v, &d, base)
 	}
-	if !o.Hint.Said && v.class == outcome.Throttled && !v.quota {
-		o.Hint.After, o.Hint.Said = exhausted(standard, vendor)
+	if !o.Hint.Said && throttled && !v.quota {
+		o.Hint.After, o.Hint.Said = exhausted(levels, full)
+	}
+	if !o.Hint.Said && throttled && !v.quota {
+		o.Hint.After, o.Hint.Said = otherWait(r.Header, Reset, base)
 	}
 	return advise(o, v, r.Header)
 }
@@ -73,8 +81,8 @@ func failure(r *Response, d detail) outcome.Outcome {
 // A known code is more exact than any status.
 func judge(r *Response, d *detail) (code string, v verdict) {
 	code, v, known := pick(d.codes)
-	if !known {
-		v = byStatus(r)
+	if !known || r.Status == 429 && v.class == outcome.Rejected { // AWS SDKs take every 429 for a throttle
+		v = byStatus(r, d)
 	}
 	if code == "" {
 		code = strconv.Itoa(r.Status)
@@ -94,18 +102,20 @@ func judge(r *Response, d *detail) (code string, v verdict) {
 
 // base is the instant that dates in the answer are counted from: the answer's
 // own Date, so that a wrong clock at either end cancels out.
-func (r *Response) base() time.Time {
-	if v := first(r.Header, "Date"); v != "" {
+func (r *Response) base() time.Time { return dateOr(r.Header, r.Now) }
+
+func dateOr(h http.Header, now time.Time) time.Time {
+	if v := first(h, "Date"); v != "" {
 		if t, err := http.ParseTime(v); err == nil {
 			return t
 		}
 	}
-	return r.Now
+	return now
 }
 
 // saysWhen reports whether there is a Retry-After that can be read.
 func (r *Response) saysWhen() bool {
-	_, ok := longest(r.Header["Retry-After"], r.base())
+	_, ok := longest(r.Header["Retry-After"], time.Second, r.base())
 	return ok
 }
 

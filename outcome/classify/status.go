@@ -18,11 +18,13 @@ var (
 	rejected  = verdict{class: outcome.Rejected}
 )
 
-func byStatus(r *Response) verdict {
+func byStatus(r *Response, d *detail) verdict {
 	switch s := r.Status; {
-	case s == 429:
+	case s == 429, s == 420:
 		return throttled
-	case s == 403 && throttles403(r):
+	case s == 403 && throttles403(r, d):
+		return throttled
+	case s == 418 && r.saysWhen(): // Binance
 		return throttled
 	case s == 503 && r.Reason == "Slow Down": // S3's answer to HEAD
 		return throttled
@@ -42,9 +44,19 @@ func byStatus(r *Response) verdict {
 	return verdict{class: outcome.Unknown}
 }
 
-// throttles403 knows GitHub's habit of refusing for rate with 403.
-func throttles403(r *Response) bool {
-	return r.saysWhen() || first(r.Header, "X-Ratelimit-Remaining") == "0"
+// throttles403 reports whether a refusal of rights is one for rate: it says when to come back, in a header or in a field
+// of its body, or that nothing is left of a limit, or it says so in words. GitHub, Reddit, Jira and Google do.
+func throttles403(r *Response, d *detail) bool {
+	if r.saysWhen() || d.spoken || d.hasField || r.Header["Ratelimit-Reason"] != nil {
+		return true
+	}
+	levels, full := levelsOf(r.Header, r.base(), true)
+	for _, l := range levels[:full] {
+		if l.Remaining == 0 {
+			return true
+		}
+	}
+	return false
 }
 
 // unavailable is the verdict on a 503 that says when to come back: the request

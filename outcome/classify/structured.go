@@ -75,23 +75,17 @@ func dictionaryLevel(items []item) []outcome.Level {
 	return []outcome.Level{l}
 }
 
-// quotaPolicy finds the window of a limit that the drafts up to 06 put behind
+// policyWindow finds the window of a limit that the drafts up to 06 put behind
 // the number: in "RateLimit-Limit: 100, 100;w=60" or in RateLimit-Policy.
-func quotaPolicy(l outcome.Level, h http.Header) outcome.Level {
-	for _, key := range [...]string{"Ratelimit-Limit", "Ratelimit-Policy"} {
+func policyWindow(l *outcome.Level, h http.Header, keys ...string) {
+	for _, key := range keys {
+		if l.Window != 0 || h[key] == nil {
+			continue
+		}
 		for _, it := range parseList(strings.Join(h[key], ", ")) {
 			if it.kind == kindInteger && it.n == l.Limit && l.Window == 0 {
 				l.Window = it.seconds("w")
 			}
 		}
 	}
-	return l
-}
-
-// leading cuts what may follow the number in RateLimit-Limit.
-func leading(v string) string {
-	if i := strings.IndexAny(v, ",;"); i >= 0 {
-		return v[:i]
-	}
-	return v
 }

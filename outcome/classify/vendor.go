@@ -62,5 +62,18 @@ func codeVerdict(code string) (verdict, bool) {
 	if v, ok := vendorCodes[code]; ok {
 		return v, true
 	}
-	return awsVerdict(code)
+	if v, ok := awsVerdict(code); ok {
+		return v, true
+	}
+	v, ok := throttleCodes[fold(code)]
+	return v, ok
+}
+
+// decides reports whether a code decides by itself.
+func decides(code string) bool {
+	_, ok := codeVerdict(code)
+	if !ok {
+		_, ok = codeVerdict(bareAWSCode(code))
+	}
+	return ok
 }

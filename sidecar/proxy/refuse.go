@@ -54,9 +54,7 @@ func markRefused(h http.Header, why error, said outcome.Hint) {
 	f := refuse.Of(refusal, time.Now())
 	h.Set(RefusedHeader, string(f.Reason))
 	if !said.Said || said.After < f.Wait {
-		for _, own := range classify.WaitFields { // the upstream's own
-			h.Del(own.Name)
-		}
+		classify.RemoveWaits(h) // the upstream's own
 		f.RetryAfter(h)
 	}
 }

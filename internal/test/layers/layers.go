@@ -33,7 +33,7 @@ var order = [...][]string{
 	{"fleet/breakers", "fleet/pauses", "fleet/jobs"},
 	{".", "internal/test/calls"}, // the root, and what its tests share: what is above may import anything from elsewhere
 	{"internal/test/refusals"},
-	{"internal/doc", "internal/refuse"}, // read YAML; write refusals
+	{"internal/doc", "internal/refuse", "internal/unpack"}, // read YAML; write refusals; unpack bodies
 	{"httpx"},
 	{"fleet/filestore", "fleet/redisstore", "fleet/dynamostore", "grpcx/grpcclass", "awsx/wire"},
 	{"sim"},

@@ -1,0 +1,84 @@
+package unpack_test
+
+import (
+	"bytes"
+	"io"
+	"runtime"
+	"testing"
+
+	"github.com/andybalholm/brotli"
+	"github.com/klauspost/compress/zstd"
+
+	"github.com/seed1158cd35/weir/internal/unpack"
+)
+
+func pack(tb testing.TB, coding string, body []byte) []byte {
+	tb.Helper()
+	var b bytes.Buffer
+	var w io.WriteCloser = brotli.NewWriter(&b)
+	if coding == "zstd" {
+		z, err := zstd.NewWriter(&b)
+		if err != nil {
+			tb.Fatal(err)
+		}
+		w = z
+	}
+	if _, err := w.Write(body); err != nil {
+		tb.Fatal(err)
+	}
+	if err := w.Close(); err != nil {
+		tb.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+func TestBytesReturnsWhatWasPacked(t *testing.T) {
+	body := []byte(`{"parameters":{"retry_after":4}}`)
+	for _, coding := range []string{"br", "zstd"} {
+		p := pack(t, coding, body)
+		for range 3 { // a decoder that was used before
+			if got := unpack.Bytes(coding, p, 1000); !bytes.Equal(got, body) {
+				t.Errorf("%s: %q", coding, got)
+			}
+			if got := unpack.Bytes(coding, p, 5); string(got) != `{"par` {
+				t.Errorf("%s, bounded: %q", coding, got)
+			}
+			unpack.Bytes(coding, []byte("no such thing"), 1000)
+			unpack.Bytes(coding, p[:len(p)/2], 1000)
+			unpack.Bytes(coding, nil, 1000)
+		}
+	}
+	if got := unpack.Bytes("compress", body, 1000); got != nil {
+		t.Errorf("an unknown coding: %q", got)
+	}
+}
+
+// TestBytesIsBounded unpacks a body that would be 256 MiB.
+func TestBytesIsBounded(t *testing.T) {
+	for _, coding := range []string{"br", "zstd"} {
+		p := pack(t, coding, make([]byte, 256<<20))
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		if got := unpack.Bytes(coding, p, 64<<10); len(got) != 64<<10 {
+			t.Errorf("%s: %d bytes", coding, len(got))
+		}
+		runtime.ReadMemStats(&after)
+		if n := after.TotalAlloc - before.TotalAlloc; n > 40<<20 {
+			t.Errorf("%s: allocated %d bytes", coding, n)
+		}
+	}
+}
+
+func FuzzBytes(f *testing.F) {
+	f.Add(true, pack(f, "br", []byte(`{"retry_after":4}`)))
+	f.Add(false, pack(f, "zstd", []byte(`{"retry_after":4}`)))
+	f.Fuzz(func(t *testing.T, br bool, packed []byte) {
+		coding := "zstd"
+		if br {
+			coding = "br"
+		}
+		if got := unpack.Bytes(coding, packed, 64<<10); len(got) > 64<<10 {
+			t.Errorf("%d bytes", len(got))
+		}
+	})
+}

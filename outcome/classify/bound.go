@@ -1,0 +1,51 @@
+package classify
+
+import (
+	"net/http"
+	"strconv"
+	"time"
+)
+
+// BoundWaits rewrites the waits in the headers of an answer for those who read them next. None is longer than most. None is in
+// a form that would be read as another wait, such as an instant of the epoch where seconds belong: it becomes a
+// number of the header's unit, rounded up. now is the wall clock, for an answer without a Date.
+func BoundWaits(h http.Header, most time.Duration, now time.Time) {
+	base := time.Time{}
+	for _, r := range waitHeaders {
+		for i, v := range h[r.Name] {
+			if base.IsZero() {
+				base = dateOr(h, now)
+			}
+			wait, ok := waitOf(v, r.Unit, base)
+			if ok && (wait > most || !isUsual(v, r.Unit)) {
+				h[r.Name][i] = strconv.FormatInt(int64((min(wait, most)+r.Unit-1)/r.Unit), 10)
+			}
+		}
+	}
+}
+
+// isUsual reports whether a wait is in a form that most clients read: a number of units, or an HTTP date.
+func isUsual(v string, unit time.Duration) bool {
+	if n, ok := number(v); ok {
+		return n < epochSeconds || unit < time.Second && n < epochMillis
+	}
+	_, err := http.ParseTime(v)
+	return err == nil
+}
+
+// SaysWait reports whether one of the headers says how long to stay away.
+func SaysWait(h http.Header) bool {
+	for _, r := range waitHeaders {
+		if h[r.Name] != nil {
+			return true
+		}
+	}
+	return false
+}
+
+// RemoveWaits removes the headers that say how long to stay away.
+func RemoveWaits(h http.Header) {
+	for _, r := range waitHeaders {
+		delete(h, r.Name)
+	}
+}

@@ -1,0 +1,309 @@
+package classify
+
+import (
+	"bytes"
+	"compress/flate"
+	"compress/gzip"
+	"compress/zlib"
+	"fmt"
+	"io"
+	"testing"
+	"time"
+
+	"github.com/seed1158cd35/weir/outcome"
+)
+
+// TestFormsOfAWait reads a wait of four seconds in every form, wherever a value may stand.
+func TestFormsOfAWait(t *testing.T) {
+	for _, v := range []string{
+		"4", "4.0", "+4", " 4 ", `"4"`, `'4'`, `" 4 "`, "4;comment", "4.000", "0.4e1", "4s", "4S", "4 s", "4sec", "4 secs", "4 seconds", "4 Seconds", "4.0s", `"4s"`, "4000ms", "4000 milliseconds",
+		"4000000us", "4000000µs", "0m4s", "0h0m4s", "0 minutes and 4 seconds", "0 minutes, 4 seconds", "3s1000ms", "4, 3", "3, 4", "4,4",
+		"PT4S", "pt4s", "PT4.0S", "PT4,0S", "PT0M4S", "P0DT4S", "P0Y0M0DT0H0M4S", `"PT4S"`, "00:00:04", "0:00:04", "00:00:04.000", "0.00:00:04",
+		"1795176004", "1795176004.0", "1795176004000", "1795176004000.0", "1795176004000000", "1795176004000000000", `"1795176004"`, "1.795176004e9",
+		"2026-11-20T12:00:04Z", "2026-11-20T12:00:04.000Z", "2026-11-20T12:00:04,000000000Z", "2026-11-20t12:00:04z", "2026-11-20 12:00:04", "2026-11-20 12:00:04 UTC", "2026-11-20T12:00:04", "2026-11-20T13:00:04+01:00",
+		"2026-11-20T13:00:04+0100", "2026-11-20T13:00:04+01", "2026-11-20T07:30:04-04:30", "20261120T120004Z", `"2026-11-20T12:00:04Z"`, "2026-11-20T12:00:04 GMT",
+		"Fri, 20 Nov 2026 12:00:04 GMT", "Friday, 20-Nov-26 12:00:04 GMT", "Fri Nov 20 12:00:04 2026", "fri, 20 nov 2026 12:00:04 gmt", "Fri, 20 Nov 2026 12:00:04 UTC", "Fri, 20 Nov 2026 12:00:04 +0000",
+		"Fri, 20 Nov 2026 13:00:04 +0100", "20 Nov 2026 12:00:04 GMT", "Fri, 20-Nov-2026 12:00:04 GMT", "Friday, 20 Nov 2026 12:00:04 GMT", `"Fri, 20 Nov 2026 12:00:04 GMT"`, "Fri, 20 Nov 2026 12:00:04 Z",
+		"Fri, 20 Nov 2026 12:00:04 GMT, 3", "3, Fri, 20 Nov 2026 12:00:04 GMT", "Fri, 20 Nov 2026 12:00:03 GMT, Fri, 20 Nov 2026 12:00:04 GMT",
+	} {
+		if d, ok := waitOf(v, time.Second, now); !ok || d != 4*time.Second {
+			t.Errorf("%q: %v, %v", v, d, ok)
+		}
+		for _, r := range []Response{
+			{Header: headers("Retry-After: " + v)},
+			{Header: headers("X-Rate-Limit-Remaining: 0", "X-Rate-Limit-Reset: "+v), Method: "list"},
+			{Body: []byte(nested("parameters.retry_after", v))},
+			{Body: []byte(nested("error.metadata.headers.Retry-After", v))},
+		} {
+			if r.Header != nil && r.Method == "list" {
+				r.Method = ""
+				if bytes.Contains([]byte(v), []byte(", ")) { // of several limits, the longest counts
+					r.Header.Set("X-Rate-Limit-Remaining", "0, 0")
+				}
+			}
+			r.Status, r.Now = 429, now
+			if h := HTTP(r).Hint; !h.Said || h.After != 4*time.Second {
+				t.Errorf("%q in %v %s: %+v", v, r.Header, r.Body, h)
+			}
+		}
+	}
+}
+
+// TestNoWait passes over what cannot be read.
+func TestNoWait(t *testing.T) {
+	for _, v := range []string{
+		"", " ", `"`, `""`, "''", ";4", "-4", "-4s", "soon", "s", "four seconds", "4 parsecs", "4s later", "PT", "P", "P4", "PS", "PT4", "PT4D", "P4S", "PT1S1M", "00:60:00", "00:00:60", "12:00", "1:2:3", "2026-13-20T12:00:04Z",
+		"2026-11-32T12:00:04Z", "2026-11-20X12:00:04Z", "2026-1120", "2026-11-20T12:00:04+", "2026-11-20T12:00:04 PST", "Fri, 20 Nov 2026", "Fri, 99 Nov 2026 12:00:04 GMT", "Inf", "NaN", "0x4", "1_0", "4,,4", ",4", "4,", "1e", "true", "null",
+	} {
+		if d, ok := waitOf(v, time.Second, now); ok {
+			t.Errorf("%q: %v", v, d)
+		}
+	}
+}
+
+func TestMillisecondsOfMoreThanABillion(t *testing.T) {
+	for v, want := range map[string]time.Duration{
+		"1000000000":    1000000000 * time.Millisecond, // 11 days, and not an instant of 2001
+		"1795176004":    4 * time.Second,
+		"1795176004000": 4 * time.Second,
+	} {
+		if d, ok := waitOf(v, time.Millisecond, now); !ok || d != want {
+			t.Errorf("%s: %v, %v", v, d, ok)
+		}
+	}
+}
+
+// TestWaitsInMessages reads messages as they were seen.
+func TestWaitsInMessages(t *testing.T) {
+	for message, want := range map[string]time.Duration{
+		"Please try again in 4 seconds.":                                                                          4 * time.Second,
+		"Please try again in 4s.":                                                                                 4 * time.Second,
+		"Please try again in 1m2.5s. Visit https://example.com to learn more.":                                    62500 * time.Millisecond,
+		"Please try again in 20ms.":                                                                               20 * time.Millisecond,
+		"Please try again in 7m12s":                                                                               432 * time.Second,
+		"Too Many Requests: retry after 35":                                                                       35 * time.Second,
+		"You have exceeded the call rate limit. Please retry after 4 seconds.":                                    4 * time.Second,
+		"Please retry after 1 minute and 5 seconds":                                                               65 * time.Second,
+		"Please retry in 36.429760048s.":                                                                          36429760048,
+		"API usage exceeded rate limit, try again in 15.25 secs":                                                  15250 * time.Millisecond,
+		"Request was throttled. Expected available in 1154 seconds.":                                              1154 * time.Second,
+		"Request was throttled. Expected available in 1,154 seconds.":                                             1154 * time.Second,
+		"too many requests from this IP, more requests available in 17524 seconds":                                17524 * time.Second,
+		"Complexity budget exhausted, query cost 222080 budget remaining 747 out of 10000000 reset in 16 seconds": 16 * time.Second,
+		"Looks like you've been doing that a lot. Take a break for 14 minutes before trying again.":               14 * time.Minute,
+		"you are doing that too much. try again in 9 minutes.":                                                    9 * time.Minute,
+		"User-rate limit exceeded.  Retry after 2026-11-20T12:15:00.247Z (Forwarding rules)":                      15*time.Minute + 247*time.Millisecond,
+		"Rate limit will reset in: 363":                                                                           363 * time.Second,
+		"Please wait at least another 4 seconds":                                                                  4 * time.Second,
+		"Please wait a minute before you retry":                                                                   time.Minute,
+		"Try again in an hour":                                                                                    time.Hour,
+		"Limited until 2026-11-20 12:00:04 UTC.":                                                                  4 * time.Second,
+		"Limited until Fri, 20 Nov 2026 12:00:04 GMT":                                                             4 * time.Second,
+		"Try again at 2026-11-20T12:00:04Z, please":                                                               4 * time.Second,
+		"Retry after 1795176004":                                                                                  4 * time.Second,
+		"Wait 10 seconds. Then try again in 4 seconds.":                                                           4 * time.Second, // the more exact words
+		"We waited 30 seconds; retry after some time; or retry after 4 seconds":                                   4 * time.Second,
+	} {
+		if d, _, ok := messageWait(lower(message), now); !ok || d != want {
+			t.Errorf("%q: %v, %v, want %v", message, d, ok, want)
+		}
+	}
+	for _, message := range []string{
+		"", "Please wait a few minutes before you try again.", "Try again later", "retry after", "retry after 5 requests", "wait for it", "waiting 4 seconds", "try again in -4 seconds", "await 4 seconds", "Try again in 5-10 seconds",
+	} {
+		if d, _, ok := messageWait(lower(message), now); ok {
+			t.Errorf("%q: %v", message, d)
+		}
+	}
+}
+
+// TestThrottlesOfAPIs reads answers as they were seen.
+func TestThrottlesOfAPIs(t *testing.T) {
+	hinted := func(code string, d time.Duration) outcome.Outcome { return after(throttle(code), d) }
+	run(t, []answer{
+		{name: "Okta twice", status: 429, header: headers("X-Rate-Limit-Limit: 600", "X-Rate-Limit-Remaining: 0", "X-Rate-Limit-Reset: 1795176004", "X-Rate-Limit-Reset: 1795176004"),
+			want: limits(hinted("429", 4*time.Second), outcome.Level{Limit: 600, Reset: 4 * time.Second})},
+		{name: "Brave, of two limits one is used up", status: 429, header: headers("X-RateLimit-Limit: 1, 15000", "X-RateLimit-Policy: 1;w=1, 15000;w=2592000", "X-RateLimit-Remaining: 0, 1000", "X-RateLimit-Reset: 1, 1419704"),
+			want: limits(hinted("429", time.Second), outcome.Level{Limit: 1, Reset: time.Second, Window: time.Second}, outcome.Level{Limit: 15000, Remaining: 1000, Reset: 1419704 * time.Second, Window: 2592000 * time.Second})},
+		{name: "Docker Hub", status: 429, header: headers("ratelimit-limit: 100;w=21600", "ratelimit-remaining: 0;w=21600", "ratelimit-reset: 60"),
+			want: limits(hinted("429", time.Minute), outcome.Level{Limit: 100, Reset: time.Minute, Window: 6 * time.Hour})},
+		{name: "Together has a reset alone", status: 429, header: headers("x-ratelimit-reset: 4"), want: limits(hinted("429", 4*time.Second), outcome.Level{Remaining: -1, Reset: 4 * time.Second})},
+		{name: "Reddit, in fractions", status: 403, header: headers("x-ratelimit-used: 600", "x-ratelimit-remaining: 0.0", "x-ratelimit-reset: 244"),
+			want: limits(hinted("403", 244*time.Second), outcome.Level{Reset: 244 * time.Second})},
+		{name: "Jira", status: 403, header: headers("RateLimit-Reason: jira-quota-global-based", "X-RateLimit-Reset: 2026-11-20T12:01Z"), want: limits(hinted("403", time.Minute), outcome.Level{Remaining: -1, Reset: time.Minute})},
+		{name: "GitHub, a secondary limit", status: 403, header: headers("X-RateLimit-Limit: 30", "X-RateLimit-Remaining: 14", "X-RateLimit-Reset: 1999999999"), body: `{"message":"You have exceeded a secondary rate limit. Please wait a few minutes before you try again.","documentation_url":"https://docs.example"}`,
+			want: limits(throttle("403"), outcome.Level{Limit: 30, Remaining: 14, Reset: 204823999 * time.Second})},
+		{name: "GitHub, a refusal", status: 403, body: `{"message":"Resource not accessible by integration","documentation_url":"https://docs.github.com/rest/rate-limit/rate-limit"}`, want: reject("403")},
+		{name: "Google", status: 403, body: `{"error":{"errors":[{"domain":"usageLimits","reason":"userRateLimitExceeded","message":"User Rate Limit Exceeded"}],"code":403,"message":"User Rate Limit Exceeded"}}`, want: throttle("userRateLimitExceeded")},
+		{name: "Google, with a status", status: 403, body: `{"error":{"errors":[{"domain":"usageLimits","reason":"rateLimitExceeded","message":"m"}],"code":403,"message":"m","status":"PERMISSION_DENIED"}}`, want: throttle("rateLimitExceeded")},
+		{name: "Google, of a day", status: 403, body: `{"error":{"errors":[{"domain":"usageLimits","reason":"dailyLimitExceeded","message":"m"}],"code":403}}`, want: after(quota(throttle("dailyLimitExceeded")), 20*time.Hour)},
+		{name: "YouTube", status: 403, body: `{"error":{"errors":[{"domain":"youtube.quota","reason":"quotaExceeded","message":"m"}],"code":403}}`, want: after(quota(throttle("quotaExceeded")), 20*time.Hour)},
+		{name: "Google, a refusal", status: 403, body: `{"error":{"errors":[{"domain":"global","reason":"forbidden","message":"Forbidden"}],"code":403,"status":"PERMISSION_DENIED"}}`, want: reject("PERMISSION_DENIED")},
+		{name: "Salesforce", status: 403, body: `[{"errorCode":"REQUEST_LIMIT_EXCEEDED","message":"TotalRequests Limit exceeded."}]`, want: throttle("REQUEST_LIMIT_EXCEEDED")},
+		{name: "Meta", status: 400, header: headers(`X-Business-Use-Case-Usage: {"1":[{"type":"ads_management","call_count":100,"estimated_time_to_regain_access":19}]}`), body: `{"error":{"message":"(#4) Application request limit reached","type":"OAuthException","is_transient":true,"code":4,"fbtrace_id":"E"}}`, want: hinted("OAuthException:4", 19*time.Minute)},
+		{name: "Meta, another error", status: 400, body: `{"error":{"message":"m","type":"OAuthException","code":190,"fbtrace_id":"E"}}`, want: reject("OAuthException:190")},
+		{name: "420", status: 420, header: headers("X-ESI-Error-Limit-Remain: 0", "X-ESI-Error-Limit-Reset: 4"), want: limits(hinted("420", 4*time.Second), outcome.Level{Name: "esi", Reset: 4 * time.Second})},
+		{name: "418", status: 418, header: headers("Retry-After: 4"), want: hinted("418", 4*time.Second)},
+		{name: "a teapot", status: 418, want: reject("418")},
+		{name: "Telegram", status: 429, body: `{"ok":false,"error_code":429,"description":"Too Many Requests: retry after 5","parameters":{"retry_after":4}}`, want: hinted("429", 4*time.Second)},
+		{name: "OpenRouter", status: 429, body: `{"error":{"message":"Rate limit exceeded","code":429,"metadata":{"headers":{"X-RateLimit-Limit":"20","X-RateLimit-Remaining":"0","X-RateLimit-Reset":"1795176004000"}}}}`, want: hinted("429", 4*time.Second)},
+		{name: "OpenRouter, with something left", status: 429, body: `{"error":{"message":"Rate limit exceeded","code":429,"metadata":{"headers":{"X-RateLimit-Remaining":"3","X-RateLimit-Reset":"1795176004000"}}}}`, want: throttle("429")},
+		{name: "Linear", status: 400, header: headers("X-RateLimit-Requests-Remaining: 0", "X-RateLimit-Requests-Reset: 1795176004000"), body: `{"errors":[{"message":"Rate limit exceeded","extensions":{"code":"RATELIMITED"}}]}`, want: limits(hinted("RATELIMITED", 4*time.Second), outcome.Level{Name: "requests", Reset: 4 * time.Second})},
+		{name: "Stack Exchange", status: 400, body: `{"error_id":502,"error_message":"too many requests from this IP, more requests available in 17524 seconds","error_name":"throttle_violation"}`, want: hinted("throttle_violation", 17524*time.Second)},
+		{name: "Kong, a day", status: 429, header: headers("X-RateLimit-Limit-Day: 1000", "X-RateLimit-Remaining-Day: 0", "Retry-After: 60"), want: limits(after(quota(throttle("429")), time.Minute), outcome.Level{Name: "day", Limit: 1000, Window: day})},
+		{name: "a rejected call says no throttle", status: 404, body: `{"message":"Too many requests are made for this. Not found."}`, want: reject("404")},
+	})
+}
+
+// TestGraphQLThrottleInSuccess reads throttles with status 200.
+func TestGraphQLThrottleInSuccess(t *testing.T) {
+	shopify := `{"errors":[{"message":"Throttled","extensions":{"code":"THROTTLED","documentation":"https://shopify.dev/api/usage/rate-limits"}}],"extensions":{"cost":{"requestedQueryCost":266,"actualQueryCost":null,"throttleStatus":{"maximumAvailable":1000.0,"currentlyAvailable":66,"restoreRate":50.0}}}}`
+	json := headers("Content-Type: application/json; charset=utf-8")
+	run(t, []answer{
+		{name: "Shopify", status: 200, header: json, body: shopify, want: after(throttle("THROTTLED"), 4*time.Second)},
+		{name: "as a query in a GET", method: "GET", status: 200, header: json, body: shopify, want: after(throttle("THROTTLED"), 4*time.Second)},
+		{name: "with a media type of its own", status: 200, header: headers("Content-Type: application/graphql-response+json"), body: shopify, want: after(throttle("THROTTLED"), 4*time.Second)},
+		{name: "Shopify, older", status: 200, header: json, body: `{"errors":[{"message":"Throttled"}],"extensions":{"cost":{"requestedQueryCost":202,"throttleStatus":{"currentlyAvailable":2,"restoreRate":50.0}}}}`, want: after(throttle("Throttled"), 4*time.Second)},
+		{name: "without data", status: 200, header: json, body: `{"data":null,"errors":[{"message":"m","extensions":{"code":"RATE_LIMITED"}}]}`, want: throttle("RATE_LIMITED")},
+		{name: "the second error", status: 200, header: json, body: `{"errors":[{"message":"m","extensions":{"code":"OTHER"}},{"message":"m","extensions":{"code":"THROTTLED"}}]}`, want: throttle("THROTTLED")},
+		{name: "GitHub", status: 200, header: headers("Content-Type: application/json", "X-RateLimit-Remaining: 0", "X-RateLimit-Reset: 1795176004"), body: `{"errors":[{"type":"RATE_LIMITED","message":"API rate limit exceeded for user ID 1."}]}`, want: limits(after(throttle("RATE_LIMITED"), 4*time.Second), outcome.Level{Reset: 4 * time.Second})},
+		{name: "monday.com", status: 200, header: json, body: `{"error_code":"ComplexityException","status_code":429,"error_message":"Complexity budget exhausted, query cost 222080 budget remaining 747 out of 10000000 reset in 16 seconds","errors":["Complexity budget exhausted"]}`, want: after(throttle("ComplexityException"), 16*time.Second)},
+		{name: "Slack", status: 200, header: json, body: `{"ok":false,"error":"ratelimited"}`, want: throttle("ratelimited")},
+		{name: "with data", status: 200, header: json, body: `{"data":{"a":1},"errors":[{"message":"m","extensions":{"code":"THROTTLED"}}]}`, want: ok()},
+		{name: "another error", status: 200, header: json, body: `{"errors":[{"message":"m","extensions":{"code":"BAD_USER_INPUT"}}]}`, want: ok()},
+		{name: "words alone", status: 200, header: json, body: `{"errors":[{"message":"Rate limit exceeded, try again in 4 seconds"}]}`, want: ok()},
+		{name: "a document", method: "GET", status: 200, header: headers("Content-Type: application/json", "Last-Modified: Fri, 20 Nov 2026 11:00:00 GMT"), body: shopify, want: ok()},
+		{name: "text", status: 200, header: headers("Content-Type: text/plain"), body: shopify, want: ok()},
+		{name: "HEAD", method: "HEAD", status: 200, header: json, body: shopify, want: ok()},
+	})
+}
+
+func TestNeedsStart(t *testing.T) {
+	short := headers("Content-Type: application/json", "Content-Length: 300")
+	for _, tt := range []struct {
+		method string
+		status int
+		lines  []string
+		asked  bool
+		want   bool
+	}{
+		{"POST", 200, []string{"Content-Type: application/json", "Content-Length: 300"}, false, true},
+		{"GET", 200, []string{"Content-Type: application/json", "Content-Length: 300"}, false, true},
+		{"HEAD", 200, []string{"Content-Type: application/json", "Content-Length: 300"}, false, false},
+		{"POST", 201, []string{"Content-Type: application/json", "Content-Length: 300"}, false, false},
+		{"POST", 200, []string{"Content-Type: application/json"}, false, false}, // it may be a stream
+		{"POST", 200, []string{"Content-Type: application/json"}, true, true},
+		{"POST", 200, []string{"Content-Type: application/json", "Content-Length: 70000"}, false, false},
+		{"POST", 200, []string{"Content-Type: application/json", "Content-Length: 300", "Content-Encoding: gzip"}, false, false},
+		{"POST", 200, []string{"Content-Type: application/graphql-response+json", "Content-Encoding: gzip"}, true, true},
+		{"POST", 200, []string{"Content-Type: text/event-stream"}, true, false},
+		{"GET", 200, []string{"Content-Type: application/json", "Content-Length: 300", "Accept-Ranges: bytes"}, false, false},
+	} {
+		if got := NeedsStart(tt.method, tt.status, headers(tt.lines...), tt.asked); got != tt.want {
+			t.Errorf("%s %d %v %v: %v", tt.method, tt.status, tt.lines, tt.asked, got)
+		}
+	}
+	if n := testing.AllocsPerRun(100, func() { NeedsStart("POST", 200, short, false) }); n != 0 {
+		t.Errorf("%v allocations", n)
+	}
+	for start, want := range map[string]bool{
+		`{"errors":[`: true, " {\n  \"errors\": [": true, `{"error":"`: true, `{"error_code":`: true, `{"data":null,`: true, `{ "data" : null,`: true, `{"extensions":{`: true, `{"ok":false,`: true,
+		`{"data":{`: false, `{"ok":true`: false, `[{"errors":`: false, `{"id":1`: false, ``: false, `{`: false, `"errors"`: false, `{"data":`: false,
+	} {
+		if got := Starts([]byte(start)); got != want {
+			t.Errorf("%s: %v", start, got)
+		}
+	}
+}
+
+// packed packs a body.
+func packed(t *testing.T, coding string, body []byte) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	var w io.WriteCloser
+	switch coding {
+	case "gzip", "x-gzip":
+		w = gzip.NewWriter(&b)
+	case "deflate":
+		w = zlib.NewWriter(&b)
+	case "raw":
+		w, _ = flate.NewWriter(&b, 9)
+	}
+	if _, err := w.Write(body); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+func TestPackedBodies(t *testing.T) {
+	body := []byte(`{"parameters":{"retry_after":4}}`)
+	reverse := func(coding string, b []byte, most int) []byte { // stands for a coding of which only the caller knows
+		if coding != "br" {
+			return nil
+		}
+		out := bytes.Clone(b[:min(len(b), most)])
+		for i, c := range b {
+			out[len(b)-1-i] = c
+		}
+		return out
+	}
+	for i, tt := range []struct {
+		codings []string
+		body    []byte
+		want    time.Duration
+	}{
+		{[]string{"gzip"}, packed(t, "gzip", body), 4 * time.Second},
+		{[]string{"x-gzip"}, packed(t, "gzip", body), 4 * time.Second},
+		{[]string{"GZIP"}, packed(t, "gzip", body), 4 * time.Second},
+		{[]string{"deflate"}, packed(t, "deflate", body), 4 * time.Second},
+		{[]string{"deflate"}, packed(t, "raw", body), 4 * time.Second},
+		{[]string{"br"}, reverse("br", body, 1000), 4 * time.Second},
+		{[]string{"deflate, gzip"}, packed(t, "gzip", packed(t, "deflate", body)), 4 * time.Second},
+		{[]string{"br", "gzip"}, packed(t, "gzip", reverse("br", body, 1000)), 4 * time.Second},
+		{[]string{"identity"}, body, 4 * time.Second},
+		{[]string{"gzip"}, body, 4 * time.Second}, // it is not packed as it says
+		{[]string{"deflate"}, body, 4 * time.Second},
+		{[]string{"zstd"}, body, 4 * time.Second},
+		{[]string{"compress"}, body, 0},
+	} {
+		h := headers("Content-Type: application/json")
+		h["Content-Encoding"] = tt.codings
+		o := HTTP(Response{Status: 429, Header: h, Body: tt.body, Now: now, Unpack: reverse})
+		if o.Hint.After != tt.want {
+			t.Errorf("%d %v: %+v", i, tt.codings, o)
+		}
+	}
+	bomb := packed(t, "gzip", make([]byte, 8<<20))
+	if n := testing.AllocsPerRun(1, func() {
+		HTTP(Response{Status: 429, Header: headers("Content-Encoding: gzip"), Body: bomb, Now: now})
+	}); n > 100 {
+		t.Errorf("%v allocations for a body that unpacks to 8 MiB", n)
+	}
+}
+
+// TestUnknownNames reads headers whose end is like that of one in the table.
+func TestUnknownNames(t *testing.T) {
+	for _, tt := range []struct {
+		lines []string
+		want  string
+	}{
+		{[]string{"X-Acme-Retry-After: 4"}, "4s"},
+		{[]string{"Llm_provider-Retry-After: 4"}, "4s"},
+		{[]string{"X-Acme-Retry-After-Ms: 4000"}, "4s"},
+		{[]string{"X-Acme-Ratelimit-Reset: 4"}, "4s"},
+		{[]string{"X-Acme-Rate-Limit-Reset: 1795176004"}, "4s"},
+		{[]string{"X-Acme-Ratelimit-Reset-After: 4.0"}, "4s"},
+		{[]string{"X-Acme-Ratelimit-Reset-Ms: 4000"}, "4s"},
+		{[]string{"X-Acme-Ratelimit-Remaining: 0", "X-Acme-Ratelimit-Reset: 4"}, "4s"},
+		{[]string{"X-Acme-Ratelimit-Remaining: 7", "X-Acme-Ratelimit-Reset: 4"}, ""},
+		{[]string{"X-Acme-Reset: 4"}, ""},
+	} {
+		h := HTTP(Response{Status: 429, Header: headers(tt.lines...), Now: now}).Hint
+		if got := map[bool]string{true: fmt.Sprint(h.After)}[h.Said]; got != tt.want {
+			t.Errorf("%v: %+v", tt.lines, h)
+		}
+	}
+}

@@ -1,0 +1,413 @@
+package classify
+
+import (
+	"strings"
+	"time"
+
+	"github.com/seed1158cd35/weir/outcome"
+)
+
+// A Row of the Table names one place in which upstreams say something about their limits, and how it is read there.
+type Row struct {
+	Place Place
+	Name  string // a header, the path of a JSON value, or words of a message; see Place
+	Means Meaning
+
+	// Group joins the headers that report one limit: its size, what remains, when it is reset, its window.
+	Group string
+
+	// Unit is that of a number without one. It is the window itself where Means is Window and the name of the
+	// header has it.
+	Unit time.Duration
+
+	API    string // who sends it
+	Source string // where that is documented or was seen
+	Date   string // year and month in which the source was read
+
+	Example string // what is sent
+	Reads   string // and what that means, as the tests check it
+}
+
+// A Place is where a row's value stands.
+type Place uint8
+
+const (
+	Header  Place = iota // Name is the name of a header; "*" at the beginning of it stands for any beginning
+	JSON                 // Name is a path of keys with dots, or "*." and the last key, which is found at any depth in any spelling of its words
+	Message              // Name is words in front of the value, in any message of the body
+	Words                // Name is words that a message has, in any letter case, with "…" between those that need not follow each other
+	Code                 // Name is the code itself, which stands in one of the paths that mean Names
+)
+
+var placeNames = [...]string{"header", "JSON", "message", "words", "code"}
+
+// String returns the word for the place in the documentation.
+func (p Place) String() string { return placeNames[p] }
+
+// A Meaning is what a row's value says.
+type Meaning uint8
+
+const (
+	Wait      Meaning = iota // how long to stay away, or until when
+	Reset                    // when the limit's next call may be made, or when it is whole again
+	Full                     // when the limit is whole again: it says nothing about the next call as long as Remaining is known
+	Limit                    // the size of the limit
+	Remaining                // what remains of it
+	Window                   // what the limit is counted over
+	Advice                   // whether to try again: true or false
+	Throttles                // the call was refused for rate, whatever the status
+	Quota                    // an amount for a day or longer was used up
+	Names                    // a code
+	Known                    // a code, if it decides by itself
+)
+
+var meaningNames = [...]string{"wait", "reset", "full", "limit", "remaining", "window", "advice", "throttled", "quota", "code", "known code"}
+
+// String returns the word for the meaning in the documentation.
+func (m Meaning) String() string { return meaningNames[m] }
+
+const (
+	ms   = time.Millisecond
+	sec  = time.Second
+	mins = time.Minute
+	hour = time.Hour
+	day  = 24 * time.Hour
+)
+
+// Table lists every hint that HTTP reads, in the order in which waits are believed: the most exact first.
+// docs/hints.md is generated from it, and each row has a test, which is made from its example.
+var Table = [...]Row{
+	// Waits in headers.
+	{Header, "Retry-After-Ms", Wait, "", ms, "OpenAI, Anthropic, Azure OpenAI", "openai-python 2.x `_base_client.py`; anthropic-sdk-python", "2026-11", "4000.5", "4.0005s"},
+	{Header, "X-Ms-Retry-After-Ms", Wait, "", ms, "Azure Cosmos DB", "learn.microsoft.com/rest/api/cosmos-db/common-cosmosdb-rest-response-headers", "2026-11", "4000", "4s"},
+	{Header, "X-Amz-Retry-After", Wait, "", ms, "AWS", "aws-sdk-go-v2 `aws/retry`", "2026-11", "4000", "4s"},
+	{Header, "X-Rate-Limit-Retry-After-Milliseconds", Wait, "", ms, "Bucket4j", "bucket4j-spring-boot-starter README", "2026-11", "4000", "4s"},
+	{Header, "Retry-After", Wait, "", sec, "RFC 9110; most APIs", "RFC 9110 10.2.3", "2026-11", "4", "4s"},
+	{Header, "Retry-After", Wait, "", sec, "Zoom (an instant of ISO 8601)", "developers.zoom.us/docs/api/rate-limits", "2026-11", "2026-11-20T12:00:04Z", "4s"},
+	{Header, "Retry-After", Wait, "", sec, "servers that send the epoch", "mvanhorn/cli-printing-press#542", "2026-11", "1795176004", "4s"},
+	{Header, "X-Retry-After", Wait, "", sec, "gateways", "axios-retry#192", "2026-11", "4", "4s"},
+	{Header, "X-Rate-Limit-Retry-After-Seconds", Wait, "", sec, "Bucket4j", "bucket4j-spring-boot-starter README", "2026-11", "4", "4s"},
+	{Header, "X-Ratelimit-Delay", Wait, "", sec, "Airbrake", "airbrake/pybrake#254", "2026-11", "4", "4s"},
+	{Header, "*Retry-After-Ms", Wait, "", ms, "any prefix", "BerriAI/litellm#21553", "2026-11", "4000", "4s"},
+	{Header, "*Retry-After", Wait, "", sec, "any prefix, such as Beta- (Jira)", "port-labs/ocean#2384; BerriAI/litellm#21553", "2026-11", "4", "4s"},
+
+	// Advice.
+	{Header, "X-Should-Retry", Advice, "", 0, "OpenAI, Anthropic", "openai-python, anthropic-sdk-python `_should_retry`", "2026-11", "false", "not again"},
+	{Header, "Stripe-Should-Retry", Advice, "", 0, "Stripe", "stripe-python `_http_client.py`", "2026-11", "false", "not again"},
+
+	// Limits in headers. RateLimit and RateLimit-Policy are structured fields; see structured.go.
+	{Header, "Ratelimit-Limit", Limit, "ratelimit", 0, "IETF drafts 00 to 06; GitLab, Twitch, DigitalOcean, Docker Hub, Zendesk", "draft-ietf-httpapi-ratelimit-headers-06", "2026-11", "100;w=21600", "100"},
+	{Header, "Ratelimit-Remaining", Remaining, "ratelimit", 0, "the same", "the same", "2026-11", "0;w=21600", "0"},
+	{Header, "Ratelimit-Reset", Reset, "ratelimit", sec, "the same: seconds; GitLab, Twitch, DigitalOcean: the epoch", "docs.gitlab.com/security/rate_limits; dev.twitch.tv/docs/api/guide", "2026-11", "1795176004", "4s"},
+	{Header, "Ratelimit-Resettime", Reset, "ratelimit", sec, "GitLab: an HTTP date", "gitlab-org/gitlab#199738", "2026-11", "Fri, 20 Nov 2026 12:00:04 GMT", "4s"},
+
+	{Header, "X-Ratelimit-Limit", Limit, "x-ratelimit", 0, "GitHub, Discord, Slack Connect, Jira, Mailgun, SendGrid, Intercom, ClickUp, Vercel, Datadog, Brave (a list)", "docs.github.com/rest/using-the-rest-api/rate-limits-for-the-rest-api", "2026-11", "5000", "5000"},
+	{Header, "X-Ratelimit-Remaining", Remaining, "x-ratelimit", 0, "the same; Reddit: a fraction", "old.reddit.com/r/redditdev/comments/1yxrp7", "2026-11", "0.0", "0"},
+	{Header, "X-Ratelimit-Reset-After", Reset, "x-ratelimit", sec, "Discord: seconds with a fraction", "discord.com/developers/docs/topics/rate-limits", "2026-11", "4.25", "4.25s"},
+	{Header, "X-Ratelimit-Reset", Reset, "x-ratelimit", sec, "GitHub, Discord, Sentry: the epoch; Reddit, Datadog, Together: seconds; Mailgun: milliseconds of the epoch; Jira: ISO 8601", "docs.github.com; developer.atlassian.com/cloud/jira/platform/rate-limiting; togethercomputer/skills#61", "2026-11", "2026-11-20T12:01Z", "1m"},
+	{Header, "X-Ratelimit-Period", Window, "x-ratelimit", sec, "Datadog", "docs.datadoghq.com/api/latest/rate-limits", "2026-11", "60", "1m"},
+	{Header, "X-Ratelimit-Interval-Seconds", Window, "x-ratelimit", sec, "Jira and Confluence Data Center", "confluence.atlassian.com/doc/_ratelimiting_httpheaders-992678779.html", "2026-11", "60", "1m"},
+
+	{Header, "X-Rate-Limit-Limit", Limit, "x-rate-limit", 0, "Okta, X (Twitter), Natureremo", "developer.okta.com/docs/reference/rl-best-practices", "2026-11", "600", "600"},
+	{Header, "X-Rate-Limit", Limit, "x-rate-limit", 0, "Zendesk", "developer.zendesk.com/api-reference/introduction/rate-limits", "2026-11", "700", "700"},
+	{Header, "X-Rate-Limit-Remaining", Remaining, "x-rate-limit", 0, "Okta, X, Zendesk", "the same", "2026-11", "0", "0"},
+	{Header, "X-Rate-Limit-Reset", Reset, "x-rate-limit", sec, "Okta (also twice in one answer), X: the epoch; Rocket.Chat: milliseconds of the epoch", "okta/okta-sdk-java#259; RocketChat/docs-old#1358", "2026-11", "1795176004, 1795176004", "4s"},
+
+	{Header, "X-Ratelimit-Limit-Requests", Limit, "requests", 0, "OpenAI, Azure OpenAI, Groq", "platform.openai.com/docs/guides/rate-limits; console.groq.com/docs/rate-limits", "2026-11", "500", "500"},
+	{Header, "X-Ratelimit-Remaining-Requests", Remaining, "requests", 0, "the same", "the same", "2026-11", "499", "499"},
+	{Header, "X-Ratelimit-Reset-Requests", Full, "requests", sec, "OpenAI, Groq: a duration; Azure: seconds", "the same", "2026-11", "2m59.56s", "2m59.56s"},
+	{Header, "X-Ratelimit-Limit-Tokens", Limit, "tokens", 0, "OpenAI, Azure OpenAI, Groq", "the same", "2026-11", "30000", "30000"},
+	{Header, "X-Ratelimit-Remaining-Tokens", Remaining, "tokens", 0, "the same", "the same", "2026-11", "29984", "29984"},
+	{Header, "X-Ratelimit-Reset-Tokens", Full, "tokens", sec, "the same", "the same", "2026-11", "7.66s", "7.66s"},
+
+	{Header, "Anthropic-Ratelimit-Requests-Limit", Limit, "anthropic requests", 0, "Anthropic", "docs.anthropic.com/en/api/rate-limits", "2026-11", "50", "50"},
+	{Header, "Anthropic-Ratelimit-Requests-Remaining", Remaining, "anthropic requests", 0, "Anthropic", "the same", "2026-11", "49", "49"},
+	{Header, "Anthropic-Ratelimit-Requests-Reset", Full, "anthropic requests", sec, "Anthropic: RFC 3339", "the same", "2026-11", "2026-11-20T12:00:04Z", "4s"},
+	{Header, "Anthropic-Ratelimit-Tokens-Limit", Limit, "anthropic tokens", 0, "Anthropic", "the same", "2026-11", "90000", "90000"},
+	{Header, "Anthropic-Ratelimit-Tokens-Remaining", Remaining, "anthropic tokens", 0, "Anthropic", "the same", "2026-11", "80000", "80000"},
+	{Header, "Anthropic-Ratelimit-Tokens-Reset", Full, "anthropic tokens", sec, "Anthropic: RFC 3339", "the same", "2026-11", "2026-11-20T12:00:04Z", "4s"},
+	{Header, "Anthropic-Ratelimit-Input-Tokens-Limit", Limit, "anthropic input-tokens", 0, "Anthropic", "the same", "2026-11", "90000", "90000"},
+	{Header, "Anthropic-Ratelimit-Input-Tokens-Remaining", Remaining, "anthropic input-tokens", 0, "Anthropic", "the same", "2026-11", "80000", "80000"},
+	{Header, "Anthropic-Ratelimit-Input-Tokens-Reset", Full, "anthropic input-tokens", sec, "Anthropic: RFC 3339", "the same", "2026-11", "2026-11-20T12:00:04Z", "4s"},
+	{Header, "Anthropic-Ratelimit-Output-Tokens-Limit", Limit, "anthropic output-tokens", 0, "Anthropic", "the same", "2026-11", "8000", "8000"},
+	{Header, "Anthropic-Ratelimit-Output-Tokens-Remaining", Remaining, "anthropic output-tokens", 0, "Anthropic", "the same", "2026-11", "7000", "7000"},
+	{Header, "Anthropic-Ratelimit-Output-Tokens-Reset", Full, "anthropic output-tokens", sec, "Anthropic: RFC 3339", "the same", "2026-11", "2026-11-20T12:00:04Z", "4s"},
+	{Header, "Anthropic-Ratelimit-Unified-Limit", Limit, unified, 0, "Anthropic subscriptions", "anthropics/claude-code (wire)", "2026-11", "100", "100"},
+	{Header, "Anthropic-Ratelimit-Unified-Remaining", Remaining, unified, 0, "Anthropic subscriptions", "the same", "2026-11", "0", "0"},
+	{Header, "Anthropic-Ratelimit-Unified-Reset", Full, unified, sec, "Anthropic subscriptions: the epoch", "the same", "2026-11", "1795176004", "4s"},
+
+	// Limits that only failures are searched for.
+	{Header, "X-Rate-Limit-Limit-Requests", Limit, "azure requests", 0, "Azure OpenAI", "openai/openai-python#937", "2026-11", "60", "60"},
+	{Header, "X-Rate-Limit-Remaining-Requests", Remaining, "azure requests", 0, "Azure OpenAI", "the same", "2026-11", "12", "12"},
+	{Header, "X-Rate-Limit-Reset-Requests", Full, "azure requests", sec, "Azure OpenAI", "the same", "2026-11", "4", "4s"},
+	{Header, "X-Rate-Limit-Limit-Tokens", Limit, "azure tokens", 0, "Azure OpenAI", "the same", "2026-11", "1000", "1000"},
+	{Header, "X-Rate-Limit-Remaining-Tokens", Remaining, "azure tokens", 0, "Azure OpenAI", "the same", "2026-11", "12", "12"},
+	{Header, "X-Rate-Limit-Reset-Tokens", Full, "azure tokens", sec, "Azure OpenAI", "the same", "2026-11", "4", "4s"},
+	{Header, "X-Ratelimit-Requests-Limit", Limit, "linear requests", 0, "Linear", "linear.app/developers/rate-limiting; mre/rate-limits#8", "2026-11", "1500", "1500"},
+	{Header, "X-Ratelimit-Requests-Remaining", Remaining, "linear requests", 0, "Linear", "the same", "2026-11", "0", "0"},
+	{Header, "X-Ratelimit-Requests-Reset", Reset, "linear requests", ms, "Linear: milliseconds of the epoch", "the same", "2026-11", "1795176004000", "4s"},
+	{Header, "X-Ratelimit-Complexity-Limit", Limit, "linear complexity", 0, "Linear", "the same", "2026-11", "3000000", "3000000"},
+	{Header, "X-Ratelimit-Complexity-Remaining", Remaining, "linear complexity", 0, "Linear", "the same", "2026-11", "0", "0"},
+	{Header, "X-Ratelimit-Complexity-Reset", Reset, "linear complexity", ms, "Linear: milliseconds of the epoch", "the same", "2026-11", "1795176004000", "4s"},
+	{Header, "X-Rate-Limit-Requests-Quota", Limit, "bigcommerce", 0, "BigCommerce", "developer.bigcommerce.com/docs/start/best-practices/api-rate-limits", "2026-11", "150", "150"},
+	{Header, "X-Rate-Limit-Requests-Left", Remaining, "bigcommerce", 0, "BigCommerce", "the same", "2026-11", "0", "0"},
+	{Header, "X-Rate-Limit-Time-Reset-Ms", Reset, "bigcommerce", ms, "BigCommerce", "the same", "2026-11", "4000", "4s"},
+	{Header, "X-Rate-Limit-Time-Window-Ms", Window, "bigcommerce", ms, "BigCommerce", "the same", "2026-11", "30000", "30s"},
+	{Header, "X-Hubspot-Ratelimit-Max", Limit, "hubspot", 0, "HubSpot", "developers.hubspot.com/docs/developer-tooling/platform/usage-guidelines", "2026-11", "190", "190"},
+	{Header, "X-Hubspot-Ratelimit-Remaining", Remaining, "hubspot", 0, "HubSpot", "the same", "2026-11", "0", "0"},
+	{Header, "X-Hubspot-Ratelimit-Interval-Milliseconds", Window, "hubspot", ms, "HubSpot", "the same", "2026-11", "10000", "10s"},
+	{Header, "X-Hubspot-Ratelimit-Daily-Remaining", Remaining, "hubspot day", 0, "HubSpot", "the same", "2026-11", "0", "0"},
+	{Header, "X-Hubspot-Ratelimit-Daily", Limit, "hubspot day", day, "HubSpot", "the same", "2026-11", "250000", "250000"},
+	{Header, "X-Contentful-Ratelimit-Second-Remaining", Remaining, "contentful", 0, "Contentful", "contentful.com/developers/docs/references/content-management-api", "2026-11", "0", "0"},
+	{Header, "X-Contentful-Ratelimit-Second-Limit", Limit, "contentful", 0, "Contentful", "the same", "2026-11", "10", "10"},
+	{Header, "X-Contentful-Ratelimit-Reset", Reset, "contentful", sec, "Contentful", "the same", "2026-11", "1", "1s"},
+	{Header, "X-Sentry-Rate-Limit-Limit", Limit, "sentry", 0, "Sentry", "docs.sentry.io/api/ratelimits", "2026-11", "40", "40"},
+	{Header, "X-Sentry-Rate-Limit-Remaining", Remaining, "sentry", 0, "Sentry", "the same", "2026-11", "0", "0"},
+	{Header, "X-Sentry-Rate-Limit-Reset", Reset, "sentry", sec, "Sentry: the epoch", "the same", "2026-11", "1795176004", "4s"},
+	{Header, "X-Esi-Error-Limit-Remain", Remaining, "esi", 0, "EVE Online, with status 420", "developers.eveonline.com/docs/services/esi/best-practices", "2026-11", "0", "0"},
+	{Header, "X-Esi-Error-Limit-Reset", Reset, "esi", sec, "EVE Online, with status 420", "the same", "2026-11", "4", "4s"},
+	{Header, "X-Shopify-Shop-Api-Call-Limit", Limit, "shopify", 0, "Shopify REST: used/limit", "shopify.dev/docs/api/usage/limits", "2026-11", "39/40", "40"},
+	{Header, "X-Ratelimit-Limit-Second", Limit, "second", sec, "Kong", "docs.konghq.com/hub/kong-inc/rate-limiting", "2026-11", "5", "5"},
+	{Header, "X-Ratelimit-Remaining-Second", Remaining, "second", 0, "Kong", "the same", "2026-11", "0", "0"},
+	{Header, "X-Ratelimit-Limit-Minute", Limit, "minute", mins, "Kong", "the same", "2026-11", "60", "60"},
+	{Header, "X-Ratelimit-Remaining-Minute", Remaining, "minute", 0, "Kong", "the same", "2026-11", "0", "0"},
+	{Header, "X-Ratelimit-Limit-Hour", Limit, "hour", hour, "Kong", "the same", "2026-11", "1000", "1000"},
+	{Header, "X-Ratelimit-Remaining-Hour", Remaining, "hour", 0, "Kong", "the same", "2026-11", "0", "0"},
+	{Header, "X-Ratelimit-Limit-Day", Limit, "day", day, "Kong", "the same", "2026-11", "10000", "10000"},
+	{Header, "X-Ratelimit-Remaining-Day", Remaining, "day", 0, "Kong", "the same", "2026-11", "0", "0"},
+	{Header, "X-Ratelimit-Limit-Req-Minute", Limit, "mistral requests", mins, "Mistral", "mistralai/client-ts#169", "2026-11", "720", "720"},
+	{Header, "X-Ratelimit-Remaining-Req-Minute", Remaining, "mistral requests", 0, "Mistral", "the same", "2026-11", "0", "0"},
+	{Header, "X-Ratelimit-Limit-Tokens-Minute", Limit, "mistral tokens", mins, "Mistral", "the same", "2026-11", "5000000", "5000000"},
+	{Header, "X-Ratelimit-Remaining-Tokens-Minute", Remaining, "mistral tokens", 0, "Mistral", "the same", "2026-11", "0", "0"},
+	{Header, "X-Daylimit-Remaining", Remaining, "xero day", 0, "Xero", "developer.xero.com/documentation/guides/oauth2/limits", "2026-11", "0", "0"},
+	{Header, "*Limit-Reset-Ms", Reset, "", ms, "any prefix", "openai/openai-python#937 (a name of the gateway's own)", "2026-11", "4000", "4s"},
+	{Header, "*Limit-Reset-After", Reset, "", sec, "any prefix", "the same", "2026-11", "4", "4s"},
+	{Header, "*Limit-Reset", Reset, "", sec, "any prefix, such as X-Beta- (Jira)", "port-labs/ocean#2384", "2026-11", "4", "4s"},
+
+	// Waits in JSON.
+	{JSON, "error.details.retryDelay", Wait, "", sec, "Gemini, Vertex AI, all of google.rpc (RetryInfo)", "ai.google.dev/gemini-api/docs/troubleshooting", "2026-11", "36.429760048s", "36.429760048s"},
+	{JSON, "*.retry_after_ms", Wait, "", ms, "gateways", "openclaw/clawhub#407", "2026-11", "4000", "4s"},
+	{JSON, "*.retry_after_milliseconds", Wait, "", ms, "gateways", "the same", "2026-11", "4000", "4s"},
+	{JSON, "*.retry_in_ms", Wait, "", ms, "gateways", "the same", "2026-11", "4000", "4s"},
+	{JSON, "parameters.retry_after", Wait, "", sec, "Telegram", "core.telegram.org/bots/api#responseparameters; vanutp/tgbridge#157", "2026-11", "4", "4s"},
+	{JSON, "retry_after", Wait, "", sec, "Discord: seconds with a fraction; Replicate", "discord.com/developers/docs/topics/rate-limits", "2026-11", "4.25", "4.25s"},
+	{JSON, "error.retry_after", Wait, "", sec, "Dropbox", "dropbox.com/developers/documentation/http/documentation (RateLimitError)", "2026-11", "4", "4s"},
+	{JSON, "*.retry_after", Wait, "", sec, "OpenStack, GitLab's tools, many", "gitlab-org/gitlab!256657", "2026-11", "4", "4s"},
+	{JSON, "*.retry_after_seconds", Wait, "", sec, "Kubernetes (`details.retryAfterSeconds`)", "kubernetes.io/docs/reference/kubernetes-api (Status)", "2026-11", "4", "4s"},
+	{JSON, "*.retry_in_seconds", Wait, "", sec, "monday.com (`extensions.retry_in_seconds`)", "developer.monday.com/api-reference/docs/rate-limits; bruin-data/ingestr#868", "2026-11", "4", "4s"},
+	{JSON, "*.retry_in", Wait, "", sec, "gateways", "the same", "2026-11", "4", "4s"},
+	{JSON, "*.retry_delay", Wait, "", sec, "google.rpc in other shapes", "google-gemini/cookbook#469", "2026-11", "4s", "4s"},
+	{JSON, "*.quota_reset_delay", Wait, "", sec, "Google Cloud Code Assist (ErrorInfo)", "google-gemini/gemini-cli#9248", "2026-11", "4.5s", "4.5s"},
+	{JSON, "*.throttle_seconds", Wait, "", sec, "Bungie", "Bungie-net/api#1051", "2026-11", "4", "4s"},
+	{JSON, "*.wait_seconds", Wait, "", sec, "gateways", "diegosouzapw/OmniRoute#495", "2026-11", "4", "4s"},
+	{JSON, "*.reset_after", Wait, "", sec, "gateways", "the same", "2026-11", "4", "4s"},
+	{JSON, "*.reset_in", Wait, "", sec, "gateways", "the same", "2026-11", "4", "4s"},
+	{JSON, "*.reset_in_seconds", Wait, "", sec, "gateways", "the same", "2026-11", "4", "4s"},
+	{JSON, "*.resets_in_seconds", Wait, "", sec, "ChatGPT subscriptions", "openai/codex#4111", "2026-11", "4", "4s"},
+	{JSON, "*.resets_at", Wait, "", sec, "ChatGPT subscriptions: the epoch", "the same", "2026-11", "1795176004", "4s"},
+	{JSON, "*.reset_at", Wait, "", sec, "gateways: an instant", "BerriAI/litellm#27823", "2026-11", "2026-11-20T12:00:04Z", "4s"},
+	{JSON, "*.reset_time", Wait, "", sec, "gateways: an instant", "the same", "2026-11", "2026-11-20T12:00:04Z", "4s"},
+	{JSON, "*.quota_reset_time_stamp", Wait, "", sec, "Google Cloud Code Assist: an instant", "google-gemini/gemini-cli#9248", "2026-11", "2026-11-20T12:00:04Z", "4s"},
+	{JSON, "limit.reset", Wait, "", sec, "Vercel (`error.limit.reset`): the epoch", "vercel.com/docs/rest-api/errors", "2026-11", "1795176004", "4s"},
+	{JSON, "error.limit.reset", Wait, "", sec, "Vercel: the epoch", "the same", "2026-11", "1795176004", "4s"},
+	{JSON, "*.backoff", Wait, "", sec, "Stack Exchange", "api.stackexchange.com/docs/throttle", "2026-11", "4", "4s"},
+	{JSON, "*.estimated_time_to_regain_access", Wait, "", mins, "Meta Graph (in X-Business-Use-Case-Usage, a header of JSON): minutes", "developers.facebook.com/docs/graph-api/overview/rate-limiting", "2026-11", "4", "4m"},
+	{JSON, "error.metadata.headers.X-RateLimit-Reset", Wait, "", sec, "OpenRouter: headers of the provider, read as headers (milliseconds of the epoch)", "openrouter.ai/docs/api-reference/limits; immersive-translate/immersive-translate#2725", "2026-11", "1795176004000", "4s"},
+	{JSON, "extensions.cost.throttleStatus", Wait, "", sec, "Shopify GraphQL: (requestedQueryCost - currentlyAvailable) / restoreRate", "shopify.dev/docs/api/usage/limits", "2026-11", `{"extensions":{"cost":{"requestedQueryCost":266,"throttleStatus":{"currentlyAvailable":66,"restoreRate":50}}}}`, "4s"},
+
+	// Waits in messages.
+	{Message, "try again in", Wait, "", sec, "OpenAI, Groq, Zulip, Reddit", "danielmiessler/Fabric#364; zulip/zulip#4831; praw-dev/praw#1954", "2026-11", "1m2.5s", "1m2.5s"},
+	{Message, "again in", Wait, "", sec, "many", "the same", "2026-11", "4 seconds", "4s"},
+	{Message, "again after", Wait, "", sec, "many", "wso2/product-apim#1654", "2026-11", "4 seconds", "4s"},
+	{Message, "retry after", Wait, "", sec, "Azure OpenAI, Telegram, Gmail (an instant)", "alex-wolf-ps/dbchatprov2#2; googleapis/google-api-ruby-client#20544", "2026-11", "2026-11-20T12:00:04.500Z", "4.5s"},
+	{Message, "retry your request after", Wait, "", sec, "Azure", "learn.microsoft.com/azure/azure-resource-manager/management/request-limits-and-throttling", "2026-11", "4 seconds", "4s"},
+	{Message, "retry in", Wait, "", sec, "Gemini", "google-gemini/gemini-cli#9248", "2026-11", "20.5s", "20.5s"},
+	{Message, "retrying in", Wait, "", sec, "many", "the same", "2026-11", "20ms", "20ms"},
+	{Message, "available in", Wait, "", sec, "Django REST framework, Replicate, Stack Exchange", "jmfernandes/robin_stocks#326; mudassir0909/stackoverflow-card#6", "2026-11", "4 seconds", "4s"},
+	{Message, "reset in", Wait, "", sec, "monday.com, Reddit", "airbytehq/airbyte#31539; redlib-org/redlib#255", "2026-11", "16 seconds", "16s"},
+	{Message, "resets in", Wait, "", sec, "many", "the same", "2026-11", "4 seconds", "4s"},
+	{Message, "reset after", Wait, "", sec, "Google Cloud Code Assist", "google-gemini/gemini-cli#9248", "2026-11", "4s", "4s"},
+	{Message, "break for", Wait, "", sec, "Reddit", "praw-dev/praw#1954", "2026-11", "9 minutes", "9m"},
+	{Message, "wait for", Wait, "", sec, "many", "the same", "2026-11", "4 seconds", "4s"},
+	{Message, "wait", Wait, "", sec, "many", "the same", "2026-11", "4 seconds", "4s"},
+	{Message, "again at", Wait, "", sec, "many: an instant", "wso2/product-apim#1654", "2026-11", "2026-11-20T12:00:04Z", "4s"},
+	{Message, "resets at", Wait, "", sec, "many: an instant", "the same", "2026-11", "2026-11-20T12:00:04Z", "4s"},
+	{Message, "reset at", Wait, "", sec, "many: an instant", "the same", "2026-11", "2026-11-20T12:00:04Z", "4s"},
+	{Message, "until", Wait, "", sec, "GitHub Enterprise, many: an instant", "adamwynne/twitter-api#59", "2026-11", "2026-11-20T12:00:04Z", "4s"},
+
+	// Where codes stand, in the order in which they are believed.
+	{JSON, "__type", Names, "", 0, "AWS", "Smithy, awsJson1", "2026-11", "a#ThrottlingException", "ThrottlingException"},
+	{JSON, "error.code", Names, "", 0, "OpenAI, Azure, Meta", "platform.openai.com/docs/guides/error-codes", "2026-11", "rate_limit_exceeded", "rate_limit_exceeded"},
+	{JSON, "error.status", Names, "", 0, "Google (google.rpc)", "cloud.google.com/apis/design/errors", "2026-11", "RESOURCE_EXHAUSTED", "RESOURCE_EXHAUSTED"},
+	{JSON, "error.type", Names, "", 0, "Anthropic, OpenAI, Stripe", "docs.anthropic.com/en/api/errors", "2026-11", "rate_limit_error", "rate_limit_error"},
+	{JSON, "response.error.code", Names, "", 0, "OpenAI (`response.failed`)", "platform.openai.com/docs/api-reference/responses-streaming", "2026-11", "rate_limit_exceeded", "rate_limit_exceeded"},
+	{JSON, "code", Names, "", 0, "AWS, Notion, Plaid", "Smithy, restJson1; developers.notion.com/reference/status-codes", "2026-11", "rate_limited", "rate_limited"},
+	{JSON, "Code", Names, "", 0, "AWS", "Smithy, restJson1", "2026-11", "Throttling", "Throttling"},
+	{JSON, "error", Names, "", 0, "Slack, Trello, Spotify", "docs.slack.dev/apis/web-api/rate-limits", "2026-11", "ratelimited", "ratelimited"},
+	{JSON, "error.errors.reason", Known, "", 0, "Google Workspace, YouTube, Drive, Gmail, Calendar, BigQuery", "developers.google.com/workspace/drive/api/guides/handle-errors", "2026-11", "userRateLimitExceeded", "userRateLimitExceeded"},
+	{JSON, "error.details.reason", Known, "", 0, "Google (ErrorInfo)", "cloud.google.com/apis/design/errors", "2026-11", "RATE_LIMIT_EXCEEDED", "RATE_LIMIT_EXCEEDED"},
+	{JSON, "errors.extensions.code", Known, "", 0, "GraphQL: Shopify, Linear, Apollo", "shopify.dev/docs/api/usage/limits; linear.app/developers/rate-limiting", "2026-11", "THROTTLED", "THROTTLED"},
+	{JSON, "errors.extensions.type", Known, "", 0, "GraphQL: Linear", "linear.app/developers/rate-limiting", "2026-11", "ratelimited", "ratelimited"},
+	{JSON, "errors.type", Known, "", 0, "GitHub GraphQL", "docs.github.com/graphql/overview/rate-limits-and-query-limits-for-the-graphql-api", "2026-11", "RATE_LIMITED", "RATE_LIMITED"},
+	{JSON, "errors.code", Known, "", 0, "Square, Twilio SendGrid, Plaid", "developer.squareup.com/docs/build-basics/general-considerations/handling-errors", "2026-11", "RATE_LIMITED", "RATE_LIMITED"},
+	{JSON, "errors.error", Known, "", 0, "Airtable", "airtable.com/developers/web/api/errors", "2026-11", "RATE_LIMIT_REACHED", "RATE_LIMIT_REACHED"},
+	{JSON, "errors.errorCode", Known, "", 0, "Salesforce Commerce, DocuSign", "developers.docusign.com/docs/esign-rest-api/esign101/error-codes", "2026-11", "REQUEST_LIMIT_EXCEEDED", "REQUEST_LIMIT_EXCEEDED"},
+	{JSON, "errorCode", Known, "", 0, "Salesforce, DocuSign", "developer.salesforce.com/docs/atlas.en-us.api_rest.meta/api_rest/errorcodes.htm", "2026-11", "REQUEST_LIMIT_EXCEEDED", "REQUEST_LIMIT_EXCEEDED"},
+	{JSON, "error_code", Known, "", 0, "monday.com, Plaid", "developer.monday.com/api-reference/docs/rate-limits", "2026-11", "ComplexityException", "ComplexityException"},
+	{JSON, "error_name", Known, "", 0, "Stack Exchange, with status 400", "api.stackexchange.com/docs/throttle", "2026-11", "throttle_violation", "throttle_violation"},
+	{JSON, "errorType", Known, "", 0, "HubSpot", "developers.hubspot.com/docs/developer-tooling/platform/usage-guidelines", "2026-11", "RATE_LIMIT", "RATE_LIMIT"},
+	{JSON, "reason", Known, "", 0, "Kubernetes", "kubernetes.io/docs/reference/kubernetes-api (Status)", "2026-11", "TooManyRequests", "TooManyRequests"},
+	{JSON, "type", Known, "", 0, "problem details (RFC 9457), Mistral", "earendil-works/pi#9815", "2026-11", "rate_limited", "rate_limited"},
+	{JSON, "name", Known, "", 0, "PayPal, Resend", "developer.paypal.com/api/rest/reference/orders/v2/errors", "2026-11", "RATE_LIMIT_REACHED", "RATE_LIMIT_REACHED"},
+	{JSON, "json.errors", Known, "", 0, "Reddit", "praw-dev/praw#1954", "2026-11", "RATELIMIT", "RATELIMIT"},
+	{JSON, "error.error", Known, "", 0, "Reddit, gateways", "the same", "2026-11", "rate_limited", "rate_limited"},
+	{JSON, "error.reason", Known, "", 0, "Reddit, gateways", "the same", "2026-11", "rate_limited", "rate_limited"},
+	{JSON, "error.reason..tag", Known, "", 0, "Dropbox", "dropbox.com/developers/documentation/http/documentation", "2026-11", "too_many_requests", "too_many_requests"},
+	{JSON, "extensions.code", Known, "", 0, "gateways of GraphQL", "apollographql.com/docs/apollo-server/data/errors", "2026-11", "RATE_LIMITED", "RATE_LIMITED"},
+
+	{JSON, "errors.message", Known, "", 0, "Shopify GraphQL, older", "community.shopify.com/t/8456", "2026-11", "Throttled", "Throttled"},
+
+	// Codes that mean a throttle, with any status. Letter case and what stands between the words do not matter.
+	{Code, "THROTTLED", Throttles, "", 0, "Shopify GraphQL, with status 200", "shopify.dev/docs/api/usage/limits", "2026-11", "THROTTLED", "throttled"},
+	{Code, "RATELIMITED", Throttles, "", 0, "Linear (400), Slack", "linear.app/developers/rate-limiting", "2026-11", "RATELIMITED", "throttled"},
+	{Code, "RATE_LIMIT", Throttles, "", 0, "HubSpot, Stripe, Reddit (RATELIMIT)", "docs.stripe.com/rate-limits", "2026-11", "rate_limit", "throttled"},
+	{Code, "RATE_LIMIT_EXCEEDED", Throttles, "", 0, "Google (ErrorInfo), Google's rateLimitExceeded (403), Plaid", "developers.google.com/workspace/drive/api/guides/handle-errors", "2026-11", "rateLimitExceeded", "throttled"},
+	{Code, "RATE_LIMIT_REACHED", Throttles, "", 0, "PayPal, Airtable", "airtable.com/developers/web/api/errors", "2026-11", "RATE_LIMIT_REACHED", "throttled"},
+	{Code, "RATE_LIMIT_ERROR", Throttles, "", 0, "Anthropic, Square", "docs.anthropic.com/en/api/errors", "2026-11", "rate_limit_error", "throttled"},
+	{Code, "userRateLimitExceeded", Throttles, "", 0, "Google Workspace (403)", "googleapis/google-api-python-client#170", "2026-11", "userRateLimitExceeded", "throttled"},
+	{Code, "concurrentLimitExceeded", Throttles, "", 0, "Google (403)", "cloud.google.com/storage/docs/json_api/v1/status-codes", "2026-11", "concurrentLimitExceeded", "throttled"},
+	{Code, "servingLimitExceeded", Throttles, "", 0, "Google (403)", "the same", "2026-11", "servingLimitExceeded", "throttled"},
+	{Code, "TOO_MANY_REQUESTS", Throttles, "", 0, "Azure, Kubernetes, Dropbox, GraphQL", "learn.microsoft.com/azure/azure-resource-manager/management/request-limits-and-throttling", "2026-11", "TooManyRequests", "throttled"},
+	{Code, "REQUEST_LIMIT_EXCEEDED", Throttles, "", 0, "Salesforce (403)", "developer.salesforce.com/docs/atlas.en-us.api_rest.meta/api_rest/errorcodes.htm", "2026-11", "REQUEST_LIMIT_EXCEEDED", "throttled"},
+	{Code, "HOURLY_APIINVOCATION_LIMIT_EXCEEDED", Throttles, "", 0, "DocuSign (400)", "developers.docusign.com/docs/esign-rest-api/esign101/error-codes", "2026-11", "HOURLY_APIINVOCATION_LIMIT_EXCEEDED", "throttled"},
+	{Code, "BURST_APIINVOCATION_LIMIT_EXCEEDED", Throttles, "", 0, "DocuSign (400)", "the same", "2026-11", "BURST_APIINVOCATION_LIMIT_EXCEEDED", "throttled"},
+	{Code, "throttle_violation", Throttles, "", 0, "Stack Exchange (400)", "lucjon/Py-StackExchange#48", "2026-11", "throttle_violation", "throttled"},
+	{Code, "ComplexityException", Throttles, "", 0, "monday.com, with status 200", "airbytehq/airbyte#31539", "2026-11", "ComplexityException", "throttled"},
+	{Code, "COMPLEXITY_BUDGET_EXHAUSTED", Throttles, "", 0, "monday.com", "airbytehq/airbyte#36717", "2026-11", "complexityBudgetExhausted", "throttled"},
+	{Code, "API_TOKEN_LIMIT_EXCEEDED", Throttles, "", 0, "Trello", "developer.atlassian.com/cloud/trello/guides/rest-api/rate-limits", "2026-11", "API_TOKEN_LIMIT_EXCEEDED", "throttled"},
+	{Code, "API_KEY_LIMIT_EXCEEDED", Throttles, "", 0, "Trello", "the same", "2026-11", "API_KEY_LIMIT_EXCEEDED", "throttled"},
+	{Code, "ThrottleExceeded", Throttles, "", 0, "QuickBooks (403)", "developer.intuit.com/app/developer/qbo/docs/learn/rest-api-features", "2026-11", "ThrottleExceeded", "throttled"},
+	{Code, "OAuthException:4", Throttles, "", 0, "Meta Graph (400, 403): `error.code` 4, of the app", "developers.facebook.com/docs/graph-api/overview/rate-limiting; nygardk/react-share#70", "2026-11", "OAuthException:4", "throttled"},
+	{Code, "OAuthException:17", Throttles, "", 0, "Meta Graph: of the user", "facebook/facebook-php-business-sdk#483", "2026-11", "OAuthException:17", "throttled"},
+	{Code, "OAuthException:32", Throttles, "", 0, "Meta Graph: of the page", "developers.facebook.com/docs/graph-api/overview/rate-limiting", "2026-11", "OAuthException:32", "throttled"},
+	{Code, "OAuthException:341", Throttles, "", 0, "Meta Graph", "facebookarchive/php-graph-sdk#880", "2026-11", "OAuthException:341", "throttled"},
+	{Code, "OAuthException:613", Throttles, "", 0, "Meta Graph: of one call", "developers.facebook.com/docs/graph-api/overview/rate-limiting", "2026-11", "OAuthException:613", "throttled"},
+	{Code, "OAuthException:80004", Throttles, "", 0, "Meta Marketing API", "the same", "2026-11", "OAuthException:80004", "throttled"},
+	{Code, "OAuthException:80007", Throttles, "", 0, "WhatsApp Business", "developers.facebook.com/docs/whatsapp/cloud-api/support/error-codes", "2026-11", "OAuthException:80007", "throttled"},
+	{Code, "OAuthException:130429", Throttles, "", 0, "WhatsApp Business", "the same", "2026-11", "OAuthException:130429", "throttled"},
+	{Code, "quotaExceeded", Quota, "", 0, "Google: YouTube, BigQuery (403)", "developers.google.com/youtube/v3/docs/errors", "2026-11", "quotaExceeded", "quota"},
+	{Code, "dailyLimitExceeded", Quota, "", 0, "Google Workspace (403): to the next midnight in California", "developers.google.com/workspace/drive/api/guides/handle-errors", "2026-11", "dailyLimitExceeded", "quota"},
+	{Code, "sharingRateLimitExceeded", Quota, "", 0, "Google Drive (403): of a day", "the same", "2026-11", "sharingRateLimitExceeded", "quota"},
+	{Code, "variableTermLimitExceeded", Quota, "", 0, "Google (403)", "the same", "2026-11", "variableTermLimitExceeded", "quota"},
+
+	// Words that mean a throttle with status 403, where no code says it.
+	{Words, "secondary rate limit", Throttles, "", 0, "GitHub (403)", "docs.github.com/rest/using-the-rest-api/rate-limits-for-the-rest-api; hub4j/github-api#2009", "2026-11", "You have exceeded a secondary rate limit. Please wait a few minutes before you try again.", "throttled"},
+	{Words, "abuse detection", Throttles, "", 0, "GitHub (403), until 2021", "octokit/plugin-throttling.js#438", "2026-11", "You have triggered an abuse detection mechanism.", "throttled"},
+	{Words, "rate limit…exceed", Throttles, "", 0, "GitHub (403), Jira, many", "docs.github.com", "2026-11", "API rate limit exceeded for user ID 1.", "throttled"},
+	{Words, "rate limit…reached", Throttles, "", 0, "many", "pycontribs/jira#1364", "2026-11", "Rate limit has been reached.", "throttled"},
+	{Words, "rate limited", Throttles, "", 0, "Discord, Jira, many", "pycontribs/jira#1364", "2026-11", "You are being rate limited.", "throttled"},
+	{Words, "rate-limited", Throttles, "", 0, "many", "the same", "2026-11", "This account is rate-limited.", "throttled"},
+	{Words, "ratelimit…exceed", Throttles, "", 0, "many", "the same", "2026-11", "RateLimit exceeded", "throttled"},
+	{Words, "too many requests", Throttles, "", 0, "Reddit (403), many", "majorbyte/rebbl#874", "2026-11", "Too Many Requests", "throttled"},
+	{Words, "request limit…exceed", Throttles, "", 0, "Salesforce (403)", "developer.salesforce.com", "2026-11", "Request limit exceeded.", "throttled"},
+	{Words, "request limit reached", Throttles, "", 0, "Meta Graph (403)", "nygardk/react-share#70", "2026-11", "(#4) Application request limit reached", "throttled"},
+	{Words, "requests…throttled", Throttles, "", 0, "Azure, Django", "jmfernandes/robin_stocks#326", "2026-11", "Your requests are being throttled.", "throttled"},
+	{Words, "request was throttled", Throttles, "", 0, "Django REST framework", "jmfernandes/robin_stocks#326", "2026-11", "Request was throttled.", "throttled"},
+	{Words, "throttleexceeded", Throttles, "", 0, "QuickBooks (403)", "developer.intuit.com", "2026-11", "message=ThrottleExceeded; errorCode=003001; statusCode=429", "throttled"},
+	{Words, "quota exceeded for quota metric", Throttles, "", 0, "Google (403)", "GAM-team/got-your-back#309", "2026-11", "Quota exceeded for quota metric 'Queries' and limit 'Queries per minute per user'", "throttled"},
+	{Words, "doing that too much", Throttles, "", 0, "Reddit", "praw-dev/praw#1954", "2026-11", "you are doing that too much. try again in 9 minutes.", "throttled"},
+	{Words, "doing that a lot", Throttles, "", 0, "Reddit", "the same", "2026-11", "Looks like you've been doing that a lot. Take a break for 9 minutes before trying again.", "throttled"},
+}
+
+// unified is what Anthropic calls the limits of a subscription, taken together.
+const unified = "unified"
+
+// The indexes are made from the table once.
+var (
+	waitHeaders   []*Row             // in order, without those of any prefix
+	otherHeaders  []*Row             // those of any prefix
+	knownHeaders  map[string]bool    //
+	adviceHeaders []*Row             //
+	families      []*family          //
+	jsonPaths     map[string]int     // a path to the place of its wait in jsonWaits
+	jsonKeys      map[string]int     // the folded last key of a path, likewise
+	jsonWaits     []*Row             //
+	codePaths     map[string]int     // a path to the place of its code in the order of belief
+	anyCodes      int                // how many of them may hold codes that are not known
+	messageLeads  []*Row             //
+	throttleWords [][]string         // parts that a message must have
+	throttleCodes map[string]verdict // by folded code
+)
+
+func init() {
+	jsonPaths, jsonKeys, codePaths, throttleCodes = map[string]int{}, map[string]int{}, map[string]int{}, map[string]verdict{}
+	knownHeaders = map[string]bool{}
+	groups := map[string]*family{}
+	for i := range Table {
+		r := &Table[i]
+		known := knownHeaders[r.Name]
+		if r.Place == Header {
+			knownHeaders[r.Name] = true
+		}
+		switch {
+		case r.Place == Header && r.Name[0] == '*':
+			otherHeaders = append(otherHeaders, r)
+		case r.Place == Header && r.Means == Advice:
+			adviceHeaders = append(adviceHeaders, r)
+		case r.Place == Header && r.Means == Wait:
+			if !known {
+				waitHeaders = append(waitHeaders, r)
+			}
+		case r.Place == Header:
+			f := groups[r.Group]
+			if f == nil {
+				f = newFamily(r.Group)
+				groups[r.Group] = f
+				families = append(families, f)
+			}
+			f.add(r)
+		case r.Place == JSON && (r.Means == Names || r.Means == Known):
+			if codePaths[r.Name] = len(codePaths); r.Means == Names {
+				anyCodes = len(codePaths)
+			}
+		case r.Place == JSON && strings.HasPrefix(r.Name, "*."):
+			jsonKeys[fold(r.Name[2:])] = len(jsonWaits)
+			jsonWaits = append(jsonWaits, r)
+		case r.Place == JSON:
+			jsonPaths[r.Name] = len(jsonWaits)
+			jsonWaits = append(jsonWaits, r)
+		case r.Place == Message:
+			messageLeads = append(messageLeads, r)
+		case r.Place == Words:
+			throttleWords = append(throttleWords, strings.Split(r.Name, "…"))
+		case r.Place == Code:
+			throttleCodes[fold(r.Name)] = verdict{class: outcome.Throttled, undone: true, quota: r.Means == Quota}
+		}
+	}
+}
+
+// fold makes one of the spellings of a word: small letters and digits, without what stands between.
+func fold(s string) string {
+	if isFolded(s) {
+		return s
+	}
+	b := make([]byte, 0, len(s))
+	for i := range len(s) {
+		switch c := s[i]; {
+		case c >= 'A' && c <= 'Z':
+			b = append(b, c|0x20)
+		case c != '_' && c != '-' && c != ' ' && c != '.':
+			b = append(b, c)
+		}
+	}
+	return string(b)
+}
+
+func isFolded(s string) bool {
+	for i := range len(s) {
+		if c := s[i]; c >= 'A' && c <= 'Z' || c == '_' || c == '-' || c == ' ' || c == '.' {
+			return false
+		}
+	}
+	return true
+}

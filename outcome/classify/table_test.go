@@ -1,0 +1,277 @@
+package classify
+
+import (
+	"encoding/json"
+	"flag"
+	"fmt"
+	"net/http"
+	"os"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/seed1158cd35/weir/outcome"
+)
+
+// remainingOf returns the header in which the limit of a row says what remains, or "".
+func remainingOf(r *Row) string {
+	for i := range Table {
+		if other := &Table[i]; r.Group != "" && other.Group == r.Group && other.Means == Remaining {
+			return other.Name
+		}
+	}
+	return ""
+}
+
+// sent returns the header of a row, with its example.
+func (r *Row) sent() http.Header {
+	h := make(http.Header)
+	h.Set(strings.Replace(r.Name, "*", "X-Gateway-", 1), r.Example)
+	if name := remainingOf(r); name != "" && (r.Means == Reset || r.Means == Window) {
+		h.Set(name, "0")
+	}
+	if r.Group == unified && r.Means != Remaining {
+		h.Set("Anthropic-Ratelimit-Unified-Status", "rejected")
+	}
+	return h
+}
+
+func (r *Row) wait(t *testing.T) time.Duration {
+	t.Helper()
+	d, err := time.ParseDuration(r.Reads)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+// nested writes a JSON text with a value under a path.
+func nested(path string, value any) string {
+	keys := strings.Split(strings.ReplaceAll(path, "..", ".\x00"), ".")
+	for _, key := range slices.Backward(keys) {
+		value = map[string]any{strings.ReplaceAll(key, "\x00", "."): value}
+	}
+	b, _ := json.Marshal(value)
+	return string(b)
+}
+
+// inArrays puts the values of an object into arrays, in which they mean the same.
+func inArrays(body string) string {
+	return regexp.MustCompile(`:(\{.*\})\}$`).ReplaceAllString(body, ":[$1]}")
+}
+
+// TestTable reads the example of each row.
+func TestTable(t *testing.T) {
+	for i := range Table {
+		r := &Table[i]
+		t.Run(fmt.Sprintf("%v %s %v %d", r.Place, r.Name, r.Means, i), func(t *testing.T) {
+			if r.API == "" || r.Source == "" || !regexp.MustCompile(`^20\d\d-\d\d$`).MatchString(r.Date) || r.Example == "" || r.Reads == "" {
+				t.Fatalf("incomplete: %+v", *r)
+			}
+			switch r.Place {
+			case Header:
+				testHeader(t, r)
+			case JSON:
+				testJSON(t, r)
+			case Message:
+				for _, body := range []string{
+					nested("error.message", "No. Please "+r.Name+" "+r.Example+". Bye."), nested("description", r.Name+" "+r.Example),
+					"Slow down; " + strings.ToUpper(r.Name) + ": " + r.Example, "<html><body>" + r.Name + " " + r.Example + "</body></html>",
+				} {
+					testWait(t, Response{Status: 429, Body: []byte(body)}, r.wait(t))
+				}
+			case Code:
+				for _, code := range []string{r.Name, r.Example} {
+					for _, status := range []int{400, 403, 429} {
+						o := HTTP(Response{Status: status, Body: []byte(nested("error.code", code)), Now: now})
+						if o.Class != outcome.Throttled || !o.Undone || o.Hint.Quota != (r.Means == Quota) {
+							t.Errorf("status %d: %+v", status, o)
+						}
+					}
+				}
+			case Words:
+				for _, body := range []string{nested("message", r.Example), r.Example, "<html><title>" + r.Example + "</title></html>"} {
+					if o := HTTP(Response{Status: 403, Body: []byte(body), Now: now}); o.Class != outcome.Throttled || !o.Undone {
+						t.Errorf("%s: %+v", body, o)
+					}
+					if o := HTTP(Response{Status: 404, Body: []byte(body), Now: now}); o.Class != outcome.Rejected {
+						t.Errorf("status 404: %s: %+v", body, o)
+					}
+				}
+			}
+		})
+	}
+}
+
+func testWait(t *testing.T, r Response, want time.Duration) {
+	t.Helper()
+	r.Now = now
+	o := HTTP(r)
+	if o.Class != outcome.Throttled || !o.Hint.Said || o.Hint.After != want {
+		t.Errorf("%v %s: got %+v, want a wait of %v", r.Header, r.Body, o, want)
+	}
+}
+
+func testHeader(t *testing.T, r *Row) {
+	h := r.sent()
+	o := HTTP(Response{Status: 429, Header: h, Now: now})
+	switch r.Means {
+	case Wait, Reset, Full:
+		testWait(t, Response{Status: 429, Header: h}, r.wait(t))
+	case Advice:
+		if o.Hint.Advice != outcome.NotAgain {
+			t.Errorf("%v: %+v", h, o)
+		}
+	case Limit, Remaining, Window:
+		if len(o.Hint.Limits) != 1 {
+			t.Fatalf("%v: %+v", h, o)
+		}
+		l := o.Hint.Limits[0]
+		got := map[Meaning]string{Limit: strconv.FormatInt(l.Limit, 10), Remaining: strconv.FormatInt(l.Remaining, 10), Window: l.Window.String()}[r.Means]
+		if want := r.Reads; got != want && !strings.HasPrefix(got, want+"0s") {
+			t.Errorf("%v: got %s, want %s", h, got, want)
+		}
+	}
+}
+
+func testJSON(t *testing.T, r *Row) {
+	if r.Means == Names || r.Means == Known {
+		for _, body := range []string{nested(r.Name, r.Example), inArrays(nested(r.Name, r.Example)), "[" + nested(r.Name, r.Example) + "]"} {
+			if o := HTTP(Response{Status: 429, Body: []byte(body), Now: now}); o.Code != r.Reads {
+				t.Errorf("%s: got %s, want %s", body, o.Code, r.Reads)
+			}
+		}
+		return
+	}
+	if r.Example[0] == '{' {
+		testWait(t, Response{Status: 429, Body: []byte(r.Example)}, r.wait(t))
+		return
+	}
+	values := []any{r.Example}
+	if n, err := strconv.ParseFloat(r.Example, 64); err == nil {
+		values = append(values, n)
+	}
+	paths := []string{r.Name}
+	if key, any := strings.CutPrefix(r.Name, "*."); any {
+		camel := regexp.MustCompile(`_[a-z]`).ReplaceAllStringFunc(key, func(s string) string { return strings.ToUpper(s[1:]) })
+		paths = []string{key, camel, strings.ReplaceAll(key, "_", "-"), "error." + key, "error.details." + camel, "errors.extensions." + key}
+	}
+	for _, path := range paths {
+		for _, v := range values {
+			testWait(t, Response{Status: 429, Body: []byte(nested(path, v))}, r.wait(t))
+			testWait(t, Response{Status: 429, Body: []byte(inArrays(nested(path, v)))}, r.wait(t))
+		}
+	}
+}
+
+var update = flag.Bool("update", false, "write docs/hints.md")
+
+const hintsPage = "../../docs/hints.md"
+
+// section is a part of the page.
+type section struct {
+	title, text string
+	has         func(r *Row) bool
+}
+
+var sections = []section{
+	{"Waits in headers", "The first of these that can be read counts, whatever the status. Of several lines or values the longest counts.", func(r *Row) bool { return r.Place == Header && r.Means == Wait }},
+	{"Advice in headers", "`true` or `false`.", func(r *Row) bool { return r.Means == Advice }},
+	{"Limits in headers", "Rows of one group report one limit. `reset` is the wait of a throttle if nothing remains of the limit, or if what remains is not said. `full` is when the limit is whole again. It is the wait only if what remains is not said, or if nothing remains and it is more than an hour away. Lists are of several limits, side by side. The groups after `unified` are read on failures alone.", func(r *Row) bool {
+		return r.Place == Header && r.Means != Wait && r.Means != Advice
+	}},
+	{"Waits in JSON bodies", "Read where no header says it. `*.` stands for any depth, and the words of such a key may be written in any way: `retry_after`, `retryAfter`, `Retry-After`. Arrays leave no trace in a path.", func(r *Row) bool { return r.Place == JSON && r.Means == Wait }},
+	{"Waits in messages", "Read where no field says it: the words, then the value, in any string of a JSON body, in text, and in pages of HTML with status 403, 420 and 429. A number without a unit counts seconds.", func(r *Row) bool { return r.Place == Message }},
+	{"Where codes stand", "In the order in which they are believed. A `known code` is passed over if it is none of those below or in [classify.md](classify.md).", func(r *Row) bool { return r.Means == Names || r.Means == Known }},
+	{"Codes that are throttles", "With any status of 400 and above, and with status 200 if there are errors and no data. Letter case and the characters between the words do not matter.", func(r *Row) bool { return r.Place == Code }},
+	{"Messages that are throttles", "With status 403, where no code says it. `…` stands for anything between.", func(r *Row) bool { return r.Place == Words }},
+}
+
+const hintsHead = `# Hints: what upstreams say about their limits
+
+<!-- Generated from outcome/classify/table.go: go test ./outcome/classify -run HintsPage -update writes it. -->
+
+weir reads when to come back, and which answers are throttles, from one table. This page is that table. Each row has a test, which is made from its example. What weir does with a hint stands in [classify.md](classify.md#hints).
+
+Every value is read in each of these forms, whatever the row:
+
+| form | example | read as |
+| --- | --- | --- |
+| number | ` + "`4`, `4.25`, `\"4\"`" + ` | units of the row |
+| number from 10^9 on | ` + "`1795176004`" + ` | seconds since the epoch; where the unit is a millisecond, only if that is not before yesterday |
+| number from 10^12, 10^15 and 10^18 on | ` + "`1795176004000`" + ` | milliseconds, microseconds and nanoseconds since the epoch |
+| duration | ` + "`4s`, `1m30s`, `20ms`, `4 seconds`, `1 hour and 2 minutes`" + ` | a wait |
+| duration of ISO 8601 | ` + "`PT4S`, `P1DT2H`" + ` | a wait; a month has 30 days |
+| clock | ` + "`00:01:30`, `1.00:00:00`" + ` | a wait of hours, minutes and seconds, with days before the point |
+| instant of ISO 8601 | ` + "`2026-11-20T12:00:04Z`, `2026-11-20T12:00Z`, `20261120T120004+0100`, `2026-11-20 12:00:04`" + ` | until then; UTC if it has no zone |
+| HTTP date | ` + "`Fri, 20 Nov 2026 12:00:04 GMT`, `Friday, 20-Nov-26 12:00:04 GMT`, `Fri Nov 20 12:00:04 2026`" + ` | until then; also as in mail and cookies |
+| list | ` + "`4, 7`" + ` | the longest; in headers of limits a limit each |
+
+Instants are counted from the ` + "`Date`" + ` of the answer, or from weir's clock if it has none. One that has passed is a wait of 0. A wait is never negative and never longer than ten years. A pause is never longer than ` + "`max_pause`" + `; the event and the log line ` + "`paused`" + ` have both the wait that was asked for (` + "`hint`" + `) and the pause (` + "`after`" + `).
+
+Bodies are looked at up to 64 KiB, packed or not: gzip, deflate, br and zstd, also one in another.
+
+The date is that of the source, or of the month in which it was read if it has none. *ours* is a judgment of this project.
+`
+
+func cell(s string) string { return strings.ReplaceAll(s, "|", "\\|") }
+
+func code(s string) string {
+	if s == "" {
+		return ""
+	}
+	return "`" + cell(s) + "`"
+}
+
+func generated() string {
+	var b strings.Builder
+	b.WriteString(hintsHead)
+	for _, s := range sections {
+		fmt.Fprintf(&b, "\n## %s\n\n%s\n\n| name | means | unit | sent by | example | read as | source | date |\n| --- | --- | --- | --- | --- | --- | --- | --- |\n", s.title, s.text)
+		for i := range Table {
+			r := &Table[i]
+			if !s.has(r) {
+				continue
+			}
+			means, unit := r.Means.String(), ""
+			if r.Group != "" {
+				means += " of " + r.Group
+			}
+			if r.Unit > 0 {
+				unit = strings.TrimSuffix(strings.TrimSuffix(r.Unit.String(), "0s"), "0m")
+			}
+			fmt.Fprintf(&b, "| %s | %s | %s | %s | %s | %s | %s | %s |\n", code(r.Name), means, unit, cell(r.API), code(r.Example), cell(r.Reads), cell(r.Source), r.Date)
+		}
+	}
+	return b.String()
+}
+
+func TestHintsPage(t *testing.T) {
+	want := generated()
+	for i := range Table {
+		n := 0
+		for _, s := range sections {
+			if s.has(&Table[i]) {
+				n++
+			}
+		}
+		if n != 1 {
+			t.Errorf("%s is in %d sections", Table[i].Name, n)
+		}
+	}
+	if *update {
+		if err := os.WriteFile(hintsPage, []byte(want), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got, err := os.ReadFile(hintsPage)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if string(got) != want {
+		t.Error("docs/hints.md is not what the table says: go test ./outcome/classify -run HintsPage -update")
+	}
+}
