@@ -216,8 +216,12 @@ func (g *Group) hears(now, sent time.Duration, beat *Beat, a *Standing) {
 	g.lone.Store(int64(s.from()))
 }
 
-// timeout is how long an answer to an ask is waited for; own is held.
+// timeout is how long an answer to an ask is waited for; own is held. A store that has not answered yet may be far, or have
+// its first connection to make.
 func (g *Group) timeout() time.Duration {
+	if g.standing.silentYet() {
+		return max(g.fleet.o.Timeout, g.standing.rules.silence)
+	}
 	return min(longestAsk, max(g.fleet.o.Timeout, 3*g.standing.rtt+50*time.Millisecond))
 }
 

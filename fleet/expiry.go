@@ -56,6 +56,19 @@ func (s sending) expiry(d time.Duration) expiry {
 	return e
 }
 
+// after is the sending as if it was so much later, by a clock that may run a little faster.
+func (s sending) after(d time.Duration) sending {
+	if d <= slack(d) {
+		return s
+	}
+	d -= slack(d)
+	s.at += d
+	if s.wall != 0 {
+		s.wall += int64(d)
+	}
+	return s
+}
+
 // later is at+d, or Never if there is no such instant.
 func later(at, d time.Duration) time.Duration {
 	if d > bucket.Never-at {

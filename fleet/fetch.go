@@ -130,7 +130,7 @@ func (q *queue) gets(driver context.Context, now time.Duration) (over bool) {
 	defer func() {
 		if over = err != errLeft; over {
 			defer q.fetched()
-			q.share(q.first, q.group.fleet.clock.Now(), err)
+			q.share(q.first.after(q.ask.Delay), q.group.fleet.clock.Now(), err)
 			q.others = q.calls > 1 || q.line.Waiting() > 0
 		}
 	}()
@@ -184,7 +184,7 @@ func (q *queue) isFor(w *waiter) bool {
 // where costs differ from call to call an ask serves few, and blocks most.
 func (q *queue) prepare(now time.Duration) {
 	a, f := &q.ask, q.group.fleet
-	a.Group, a.ID, a.Lane, a.Again = q.group.name, f.nextID(), q.lane, false
+	a.Group, a.ID, a.Lane, a.Again, a.Delay = q.group.name, f.nextID(), q.lane, false, 0
 	q.first = f.sending(now)
 	alike := q.front(now)
 	q.calls, a.Copies = alike, int64(alike)

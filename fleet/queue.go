@@ -201,10 +201,13 @@ func (q *queue) grace(now time.Duration, costs []int64) time.Duration {
 		g.needs(now, p.spec(), costs[i])
 	}
 	if m, _ := g.standing.mode(now); m == asking || m == waiting && now < g.standing.patient() {
-		return g.fleet.o.Timeout
+		return min(g.timeout(), max(g.fleet.o.Timeout, longestGrace))
 	}
 	return 0
 }
+
+// longestGrace is how long a call without patience waits for the answer of a store that is far: three round trips of 150ms.
+const longestGrace = 450 * time.Millisecond
 
 // newWaiter uses one again that has left, so that waiting allocates nothing.
 func (q *queue) newWaiter() *waiter {

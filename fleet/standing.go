@@ -233,6 +233,9 @@ func (s *standing) took(d time.Duration) {
 	s.rtt += (d - s.rtt) / 8
 }
 
+// silentYet reports whether the store has answered nothing so far, and has not failed either.
+func (s *standing) silentYet() bool { return !s.met && s.rtt == 0 }
+
 // missed notes that there was none in time: the next may take longer by half.
 func (s *standing) missed() { s.rtt = min(mostRTT, s.rtt*3/2+10*time.Millisecond) }
 

@@ -81,6 +81,10 @@ type Ask struct {
 	Now     time.Time // the store's clock
 	Granted int64     // copies, from 0 to Copies
 	Grants  []Grant   // one for each claim; the slice is used again
+
+	// Delay is how long after the call of Take the store granted this at the earliest: a store that needs several round trips
+	// for an ask sets it, so that the time before the last of them does not count against what was granted. 0 is always right.
+	Delay time.Duration
 }
 
 // A Claim is a charge of an ask: one limit, one key, one cost.

@@ -143,6 +143,16 @@ func (c *bucketCell) gap() int64 {
 	return max(0, times(c.high-c.low, c.rule.Meter.Drain)-(c.level-c.returned))
 }
 
+// counted is how much of a gap counts as weight in the bucket: none for the first call of a process that has just begun to
+// learn the time. It may then push the bucket's time forward by up to a second, so that others find the bucket full for so long, but what it
+// takes itself fits in.
+func (c *bucketCell) counted(gap int64) int64 {
+	if c.first {
+		return 0
+	}
+	return gap
+}
+
 // room is how much fits in, on a new base or on the one there is.
 func (c *bucketCell) room(fresh bool) int64 {
 	m := &c.rule.Meter
@@ -150,7 +160,7 @@ func (c *bucketCell) room(fresh bool) int64 {
 	if fresh {
 		return room - c.inside() - c.owed
 	}
-	return room - (c.level - c.returned) - c.gap() - c.owed - c.ahead
+	return room - (c.level - c.returned) - c.owed - c.ahead - c.counted(c.gap())
 }
 
 func (c *bucketCell) left() int64 {
@@ -235,7 +245,7 @@ func (c *bucketCell) more(u *update, net int64) {
 	}
 	net += gap - c.returned + c.lowers(net)
 	u.same(c.item, c.name("b"))
-	most := place(c.low, m.Drain, m.Cap-times(c.hold.still(), m.Drain)-net)
+	most := place(c.low, m.Drain, m.Cap-times(c.hold.still(), m.Drain)-(net-gap)-c.counted(gap))
 	bound := c.taken > 0
 	if gap > m.Cap/64 { // one such gap is enough: who comes later must see it
 		u.strict = true
@@ -252,7 +262,7 @@ func (c *bucketCell) more(u *update, net int64) {
 		u.addNumber(c.name("g"), strconv.FormatInt(c.returned, 10))
 	}
 	u.addNumber(t, strconv.FormatInt(net, 10))
-	if c.level+net > m.Cap/2 { // it matters when there is little left
+	if c.level+net > m.Cap/16 { // it matters to processes that do not know the time as well
 		u.setText(c.name("j"), strconv.FormatInt(c.low, 10)+"."+strconv.FormatInt(c.at0, 36))
 	}
 }

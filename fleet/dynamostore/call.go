@@ -18,19 +18,25 @@ import (
 type work struct {
 	Call
 	begin   time.Time
-	arrived int64         // by our clock
+	called  int64         // when the call began, by our clock
+	arrived int64         // and when it was known what time it is
 	took    time.Duration // by the latest update
 	again   bool          // a request was sent of which it is not known whether it was executed
+	granted int64         // when the first update was sent, by our clock, that may have granted something; 0 if none was
 }
 
-// start begins a call, and waits until the server's clock is known.
+// start begins a call. If it is the first one it makes a request to learn the server's clock.
 func (s *Store) start(ctx context.Context, op, group string) (*work, error) {
 	w := &work{Call: Call{Op: op, Group: group}, begin: s.o.now()}
 	if ctx.Err() != nil {
 		return w, context.Cause(ctx)
 	}
-	if err := s.calibrate(ctx, w); err != nil {
-		return w, err
+	w.called = s.clock.mono()
+	// The answers to what only reads say what time it is.
+	if op != "load" {
+		if err := s.learn(ctx, w); err != nil {
+			return w, err
+		}
 	}
 	w.arrived = s.clock.mono()
 	return w, nil

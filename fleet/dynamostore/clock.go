@@ -1,7 +1,9 @@
 package dynamostore
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"sync"
 	"time"
 
@@ -16,9 +18,8 @@ const (
 	asleep  = 250 * time.Millisecond // more than that between monotonic and wall clock: the machine slept, or was set
 	backBy  = 100 * time.Millisecond // the most by which what is said to be now goes slower rather than step back
 	slower  = 200                    // one part in so many by which it does
-	pace    = 10 * time.Millisecond  // between looks at the header while calibrating
-	precise = 3 * pace               // width, without the margins, at which calibrating ends
-	longest = 1300 * time.Millisecond
+	pace    = 10 * time.Millisecond
+	precise = 3 * pace // width, without the margins, at which calibrating ends if round trips allow for it
 )
 
 // A keeper knows within which bounds the server's clock is. What it measures by is the
@@ -29,14 +30,18 @@ type keeper struct {
 	margin int64
 	start  time.Time
 
-	mu     sync.Mutex
-	known  bool
-	lo, hi int64 // the server's clock since 1970 less ours, as of at
-	at     int64
-	lead   int64         // by how much what is said to be now is ahead of the upper bound, as of leadAt
-	leadAt int64         //
-	wall   time.Duration // the wall clock less the monotonic one
-	epoch  int           // goes up when what was measured by the monotonic clock has no meaning any more
+	mu          sync.Mutex
+	known       bool
+	lo, hi      int64 // the server's clock since 1970 less ours, as of at
+	at          int64
+	lead        int64         // by how much what is said to be now is ahead of the upper bound, as of leadAt
+	leadAt      int64         //
+	wall        time.Duration // the wall clock less the monotonic one
+	trip        int64         // the shortest round trip
+	learned     bool          // a calibration has ended
+	again       int64         // no calibration begins before that instant
+	calibrating bool
+	epoch       int // goes up when what was measured by the monotonic clock has no meaning any more
 }
 
 func (k *keeper) begin(o Options) {
@@ -52,7 +57,7 @@ func (k *keeper) mono() int64 {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if (off - k.wall).Abs() > asleep {
-		k.wall, k.known = off, false
+		k.wall, k.known, k.learned, k.again = off, false, false, 0
 		k.epoch++
 	}
 	return int64(m)
@@ -65,6 +70,9 @@ func (k *keeper) heard(date time.Time, sent, received int64) {
 	lo, hi := date.UnixNano()-received-k.margin, date.UnixNano()+int64(time.Second)-sent+k.margin
 	k.mu.Lock()
 	defer k.mu.Unlock()
+	if trip := received - sent; !k.known || trip < k.trip {
+		k.trip = trip
+	}
 	if k.known {
 		wide := drifted(received - k.at)
 		oldLo, oldHi := k.lo-wide, k.hi+wide
@@ -103,6 +111,7 @@ type instant struct {
 	lo, hi int64
 	label  int64 // what is said to be now: hi or a little more, so that it does not run backwards
 	epoch  int
+	rough  bool // the bounds are still being learned
 }
 
 func (t instant) time() time.Time  { return time.UnixMicro(t.label) }
@@ -113,7 +122,7 @@ func (k *keeper) read() instant {
 	m := k.mono()
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	t := instant{mono: m, epoch: k.epoch}
+	t := instant{mono: m, epoch: k.epoch, rough: k.exact == nil && !k.learned}
 	if k.exact != nil {
 		t.lo = k.exact().UnixMicro()
 		t.hi, t.label = t.lo, t.lo
@@ -167,12 +176,11 @@ func (s *Store) listen(stack *middleware.Stack) error {
 		}), middleware.After)
 }
 
-// calibrate looks at the server's clock until it is known well enough, which takes
-// about a second. Once is enough: later the answers to other calls do. A caller in a hurry
-// goes on with what is known: bounds that are a second apart grant less, never more.
-func (s *Store) calibrate(ctx context.Context, w *work) error {
-	width, known := s.clock.width()
-	if known && (width <= precise || s.calm.Load()) {
+// learn makes one request if the server's clock is not known at all, and starts to calibrate in the background. Bounds
+// that are a second apart grant less, never more, so that no call waits for better ones.
+func (s *Store) learn(ctx context.Context, w *work) error {
+	if _, known := s.clock.width(); known {
+		s.calibrate()
 		return nil
 	}
 	select {
@@ -181,28 +189,147 @@ func (s *Store) calibrate(ctx context.Context, w *work) error {
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
-	patience := int64(longest)
-	begin := s.clock.mono()
-	if until, ok := ctx.Deadline(); ok {
-		patience = min(patience, int64(until.Sub(s.o.now()))/2)
+	if _, known := s.clock.width(); known { // another call has learned it meanwhile
+		return nil
 	}
-	for {
-		if width, known = s.clock.width(); known && width <= precise {
-			s.calm.Store(true)
-			return nil
-		}
-		if known && s.clock.mono()-begin >= patience {
-			return nil
-		}
-		if known {
-			if err := s.o.sleep(ctx, pace); err != nil {
-				return err
+	if err := s.probe(ctx, w); err != nil {
+		return err
+	}
+	if _, known := s.clock.width(); !known {
+		return errNoDate
+	}
+	s.calibrate()
+	return nil
+}
+
+var errNoDate = errors.New("the responses have no Date header, so that the table's clock is unknown: something between weir and DynamoDB removes it")
+
+// Calibration makes passes of probes, each within one second, until the bounds are as near as round trips allow.
+const (
+	firstProbes    = 16               // of the first pass
+	laterProbes    = 8                // of each later one
+	passes         = 8                // at most
+	recalibrate    = 10 * time.Second // after passes that did not get as near as that
+	probeTimeout   = 5 * time.Second
+	calibrateAhead = 5 * time.Millisecond // the first probe of a pass is sent no earlier than that from now
+)
+
+// calibrate starts a calibration in the background unless one is running or the clock is known well enough. Once is
+// enough as a rule: later, the responses to other calls keep the bounds near each other.
+func (s *Store) calibrate() {
+	if s.clock.exact != nil || s.clock.sharp() {
+		return
+	}
+	if s.ctx.Err() != nil || !s.clock.begins(s.clock.mono()) {
+		return
+	}
+	s.background.Go(func() {
+		w := &work{Call: Call{Op: "clock"}, begin: s.o.now()}
+		var err error
+		for range passes {
+			if err = s.pass(w); err != nil || s.clock.sharp() {
+				break
 			}
 		}
-		if err := s.probe(ctx, w); err != nil {
-			return err
+		s.clock.ends(s.clock.mono())
+		if s.o.Observe != nil {
+			w.Took, w.Err = s.o.now().Sub(w.begin), err
+			s.o.Observe(w.Call)
 		}
+	})
+}
+
+// begins reports whether a calibration is to begin, and notes that it does.
+func (k *keeper) begins(now int64) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.calibrating || now < k.again {
+		return false
 	}
+	k.calibrating = true
+	return true
+}
+
+// ends notes that the calibration is over.
+func (k *keeper) ends(now int64) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.calibrating, k.learned, k.again = false, true, now+int64(recalibrate)
+}
+
+// pass sends probes while the server's clock turns to the next second, as far as is known, so that their Date headers
+// narrow the bounds. Probes whose answers could not narrow them any more are left out. The error is that of the last probe if
+// none was answered.
+func (s *Store) pass(w *work) error {
+	earliest, latest, n := s.clock.turns(s.clock.mono() + int64(calibrateAhead))
+	var mu sync.Mutex
+	var err error
+	answered := false
+	var probes sync.WaitGroup
+	for i := range n {
+		at := earliest + (latest-earliest)*int64(2*i+1)/int64(2*n)
+		if from, to := s.clock.turnsNear(at); at < from || at > to {
+			continue
+		}
+		if s.o.sleep(s.ctx, time.Duration(at-s.clock.mono())) != nil {
+			break
+		}
+		w.Requests++
+		probes.Go(func() {
+			ctx, cancel := context.WithTimeout(s.ctx, probeTimeout)
+			defer cancel()
+			_, e := s.api.GetItem(ctx, &dynamodb.GetItemInput{TableName: &s.table, Key: keyOf("clock")}, s.options)
+			mu.Lock()
+			defer mu.Unlock()
+			if err = cmp.Or(e, err); e == nil {
+				answered = true
+			}
+		})
+	}
+	probes.Wait()
+	if answered {
+		return nil
+	}
+	return err
+}
+
+// turns is the time, by our clock, in which a probe must be sent to arrive when the server's next second begins, and
+// how many probes to send in it.
+func (k *keeper) turns(from int64) (earliest, latest int64, n int) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	lo, hi := k.middle()
+	second := int64(time.Second)
+	next := (from + hi + second - 1) / second * second // of the server's clock
+	if n = laterProbes; hi-lo > second/2 {
+		n = firstProbes
+	}
+	return next - hi, next - lo, n
+}
+
+// turnsNear is turns for the second that a probe at an instant is for.
+func (k *keeper) turnsNear(at int64) (earliest, latest int64) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	lo, hi := k.middle()
+	second := int64(time.Second)
+	next := (at + (lo+hi)/2 + second/2) / second * second
+	return next - hi, next - lo
+}
+
+// middle is the bounds of the server's clock less ours without the margins, for a probe that arrives half a round trip
+// after it was sent.
+func (k *keeper) middle() (lo, hi int64) {
+	lo, hi = k.lo+k.margin+k.trip/2, k.hi-k.margin+k.trip/2
+	return min(lo, hi), max(lo, hi)
+}
+
+// sharp reports whether the bounds are about as near as the round trip allows.
+func (k *keeper) sharp() bool {
+	width, known := k.width()
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return known && width <= max(precise, time.Duration(k.trip+k.trip/4)+pace)
 }
 
 // probe is the cheapest call that there is.

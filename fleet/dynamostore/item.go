@@ -92,6 +92,7 @@ type entry struct {
 	epoch int
 	ahead map[string]int64 // what updates on their way add, by limit
 	seats map[string]int   // how many updates are on their way, by seat
+	used  map[string]bool  // limits of which this process has taken something
 }
 
 // A sight says when, by our clock, something was written: not before early, and
@@ -106,7 +107,7 @@ const longAgo = -1 << 62
 func newEntry(name string) *entry {
 	return &entry{
 		name: name, hold: make(chan struct{}, 1), asOf: longAgo, item: make(item),
-		order: make(map[string]int64), seen: make(map[string]sight), ahead: make(map[string]int64), seats: make(map[string]int),
+		order: make(map[string]int64), seen: make(map[string]sight), ahead: make(map[string]int64), seats: make(map[string]int), used: make(map[string]bool),
 	}
 }
 
@@ -212,6 +213,14 @@ func backOf(count string) (name string, ok bool) { return "h" + count[1:], count
 
 // larger compares numbers that are not negative.
 func larger(a, b string) bool { return len(a) > len(b) || len(a) == len(b) && a > b }
+
+// wrote notes of an attribute that this process itself has written it, no earlier than the instant.
+func (e *entry) wrote(name string, sent int64) {
+	if s, ok := e.seen[name]; ok && s.early < sent && sent <= s.late {
+		s.early = sent
+		e.seen[name] = s
+	}
+}
 
 // look notes since when an attribute is as it is.
 func (e *entry) look(name string, before, received int64) {

@@ -202,7 +202,7 @@ func (s *Store) reseat(l *plan, p *part) (lost bool) {
 
 // open opens the cell of a share and settles it.
 func (s *Store) open(l *plan, e *entry, h *share, keep bool, most int) *live {
-	v := &view{h.rule, h.at, e.item, e.seen, l.now, e.ahead[h.at], max(1, most)}
+	v := &view{h.rule, h.at, e.item, e.seen, l.now, e.ahead[h.at], max(1, most), l.now.rough && !e.used[h.at]}
 	x := &live{share: h, cell: v.open(h.windows, h.claim)}
 	x.paused, _ = e.item.number("p" + h.at)
 	x.cell.owe(l.inherit(v))

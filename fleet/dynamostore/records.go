@@ -72,6 +72,9 @@ func (s *Store) load(ctx context.Context, w *work, group string, names []string)
 		}
 	}
 	items, err := s.getAll(ctx, w, keys)
+	if err == nil {
+		err = s.learn(ctx, w)
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -45,8 +45,8 @@ type Options struct {
 	// not remembered costs a failed condition.
 	Items int
 
-	// Observe is called after each call of Take, Beat, Load, Swap and Create; it must not
-	// block.
+	// Observe is called after each call of Take, Beat, Load, Swap and Create, and after each time that the table's
+	// clock was learned in the background; it must not block.
 	Observe func(Call)
 
 	now    func() time.Time // for tests; with a monotonic reading
@@ -57,7 +57,7 @@ type Options struct {
 
 // A Call is what became of one call to a Store.
 type Call struct {
-	Op        string // take, beat, load, swap, create
+	Op        string // take, beat, load, swap, create, or clock: what was sent in the background to learn the table's clock
 	Group     string
 	Requests  int // sent to DynamoDB, the first included
 	Failed    int // whose condition did not hold
@@ -83,8 +83,11 @@ type Store struct {
 	items   map[string]*entry
 	pending map[uint64]*failure // asks of which it is not known what became
 	heard   map[laneKey]memory
-	first   chan struct{} // held by who calibrates
-	calm    atomic.Bool   // that was done
+	first   chan struct{} // held by the call that makes the first request
+
+	background sync.WaitGroup // what goes on beside the calls, until Close
+	ctx        context.Context
+	stop       context.CancelFunc
 
 	takes, requests, failed, throttled, retried atomic.Int64
 }
@@ -109,6 +112,7 @@ func New(api API, table string, o Options) *Store {
 	}
 	s := &Store{api: api, table: table, o: o, items: make(map[string]*entry), pending: make(map[uint64]*failure), heard: make(map[laneKey]memory)}
 	s.first = make(chan struct{}, 1)
+	s.ctx, s.stop = context.WithCancel(context.Background())
 	s.clock.begin(o)
 	return s
 }
@@ -126,8 +130,12 @@ func (s *Store) Known(context.Context, string) (time.Time, bool, error) {
 	return time.Time{}, true, nil
 }
 
-// Close is fleet.Store's. The client is the caller's.
-func (s *Store) Close() error { return nil }
+// Close is fleet.Store's: it ends what goes on in the background. The client is the caller's.
+func (s *Store) Close() error {
+	s.stop()
+	s.background.Wait()
+	return nil
+}
 
 // nonce is a text that no other has.
 func (s *Store) nonce() string { return strconv.FormatUint(rand.Uint64(), 36) }

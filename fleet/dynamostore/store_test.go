@@ -51,17 +51,17 @@ func open(t testing.TB, server *servers.Server, o Options) *Store {
 	return s
 }
 
-// calibrated has the store learn the time as well as it can. On a machine that stands still meanwhile it begins with less,
-// and grants less then.
+// calibrated waits until the store has learned the time as well as it can.
 func calibrated(t testing.TB, s *Store) {
 	t.Helper()
-	for range 20 {
+	for range 2000 {
 		if _, _, err := s.Load(context.Background(), "", nil); err != nil {
 			t.Fatal(err)
 		}
-		if width, known := s.clock.width(); known && width <= precise {
+		if s.clock.sharp() {
 			return
 		}
+		time.Sleep(20 * time.Millisecond)
 	}
 	t.Fatal("the time is not known")
 }

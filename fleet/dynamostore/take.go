@@ -16,7 +16,7 @@ import (
 
 // Take is fleet.Store's.
 func (s *Store) Take(ctx context.Context, a *fleet.Ask) error {
-	a.Granted, a.Grants = 0, a.Grants[:0]
+	a.Granted, a.Grants, a.Delay = 0, a.Grants[:0], 0
 	if err := a.Check(); err != nil {
 		return err
 	}
@@ -33,6 +33,9 @@ func (s *Store) Take(ctx context.Context, a *fleet.Ask) error {
 		}
 	}
 	a.Settle = all
+	if err == nil && !a.Again && w.granted > 0 {
+		a.Delay = time.Duration(w.granted - w.called)
+	}
 	return s.end(w, err)
 }
 
@@ -249,6 +252,7 @@ func (s *Store) send(ctx context.Context, w *work, a *fleet.Ask, p *part, l *pla
 	var sentAt int64
 	var out *dynamodb.UpdateItemOutput
 	in := l.input(s.table, e.name)
+	first := s.clock.mono()
 	err = s.try(ctx, w, func() (err error) {
 		sentAt = s.clock.mono()
 		out, err = s.api.UpdateItem(ctx, in, s.options)
@@ -259,7 +263,11 @@ func (s *Store) send(ctx context.Context, w *work, a *fleet.Ask, p *part, l *pla
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	l.lands(e, err == nil)
-	if failed := notAsExpected(err); failed != nil {
+	failed := notAsExpected(err)
+	if w.granted == 0 && (failed == nil || w.again) {
+		w.granted = max(1, first)
+	}
+	if failed != nil {
 		w.Failed++
 		if w.again && p.was == nil {
 			p.was = &was
@@ -277,6 +285,11 @@ func (s *Store) send(ctx context.Context, w *work, a *fleet.Ask, p *part, l *pla
 	}
 	if l.whole {
 		e.replace(out.Attributes, sentAt, received)
+		for _, x := range l.shares {
+			if c, ok := x.cell.(*bucketCell); ok && c.fresh {
+				e.wrote(c.name("b"), first)
+			}
+		}
 	} else {
 		e.change(out.Attributes, l.u.removed, sentAt, received)
 	}
@@ -301,6 +314,9 @@ func (l *plan) leaves(e *entry) {
 func (l *plan) lands(e *entry, ok bool) {
 	for _, x := range l.shares {
 		e.flies(x.at, -x.ahead)
+		if ok && x.taken+x.extra > 0 {
+			e.used[x.at] = true
+		}
 	}
 	if e.seats[l.seat.name]--; e.seats[l.seat.name] == 0 {
 		delete(e.seats, l.seat.name)

@@ -1,0 +1,189 @@
+package dynamostore
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"slices"
+	"sort"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/seed1158cd35/weir"
+	"github.com/seed1158cd35/weir/fleet"
+	"github.com/seed1158cd35/weir/limit"
+	"github.com/seed1158cd35/weir/limit/bucket"
+	"github.com/seed1158cd35/weir/outcome"
+)
+
+// roundTrips are round trips to the table, from the same machine to another continent.
+var roundTrips = []time.Duration{0, 1, 5, 8, 18, 20, 26, 30, 40, 50, 150}
+
+// A farClient is a client of a fake at a distance.
+type farClient struct {
+	*fake
+	roundTrip time.Duration
+}
+
+func (c farClient) Do(r *http.Request) (*http.Response, error) {
+	time.Sleep(c.roundTrip / 2)
+	if r.Context().Err() != nil {
+		return nil, r.Context().Err()
+	}
+	a, err := c.fake.Do(r)
+	time.Sleep(c.roundTrip / 2)
+	if r.Context().Err() != nil {
+		return nil, r.Context().Err()
+	}
+	return a, err
+}
+
+// A farProcess is a program that calls an upstream whose limits are in a table at a distance.
+type farProcess struct {
+	store *Store
+	fleet *fleet.Fleet
+	*weir.Upstream
+}
+
+func newFarProcess(t *testing.T, f *fake, roundTrip time.Duration, limits ...limit.Limit) *farProcess {
+	t.Helper()
+	s := New(clientAt("http://fake", farClient{f, roundTrip}), "weir", Options{})
+	p := &farProcess{store: s, fleet: fleet.New(s, fleet.Options{})}
+	p.fleet.Start()
+	u, err := weir.New("up", weir.Policy{Limits: limits}, weir.Options{Fleet: p.fleet})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.Upstream = u
+	t.Cleanup(p.close)
+	return p
+}
+
+func (p *farProcess) close() {
+	p.Close()
+	_ = p.fleet.Close(context.Background())
+	_ = p.store.Close()
+}
+
+// acquires and tries make one call.
+func (p *farProcess) acquires() error {
+	permit, err := p.Acquire(context.Background(), weir.Call{})
+	if err == nil {
+		permit.Report(outcome.Outcome{Class: outcome.OK})
+	}
+	return err
+}
+
+func (p *farProcess) tries() error {
+	var permit weir.Permit
+	if d := p.Try(weir.Call{}, &permit); !d.Allowed {
+		return fmt.Errorf("refused: %v, retry after %v", d.Reason, d.RetryAfter)
+	}
+	permit.Report(outcome.Outcome{Class: outcome.OK})
+	return nil
+}
+
+var farLimits = []limit.Limit{
+	{Name: "bucket", Rate: bucket.Rate{Amount: 100, Per: time.Second, Burst: 100}},
+	{Name: "rolling", Shape: limit.Rolling, Rate: bucket.Rate{Amount: 6000, Per: time.Minute}},
+	{Name: "quota", Shape: limit.Calendar, Rate: bucket.Rate{Amount: 100_000}, Every: bucket.Day},
+}
+
+// The first process makes the items, the second one finds them.
+func TestProcessFarFromTableServesFirstCallWithinThreeRoundTrips(t *testing.T) {
+	for _, ms := range roundTrips {
+		roundTrip := ms * time.Millisecond
+		for _, calls := range []struct {
+			name string
+			make func(*farProcess) error
+		}{{"Acquire", (*farProcess).acquires}, {"Try", (*farProcess).tries}} {
+			t.Run(fmt.Sprint(calls.name, " at ", roundTrip), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					f := newFake(time.Now)
+					for i := range 2 {
+						time.Sleep(1234567 * time.Microsecond)
+						p := newFarProcess(t, f, roundTrip, farLimits...)
+						start := time.Now()
+						err := calls.make(p)
+						if took, most := time.Since(start), 3*roundTrip+100*time.Millisecond; err != nil || took > most {
+							t.Errorf("process %d: the first call took %v, want %v at most: %v", i, took, most, err)
+						}
+						time.Sleep(2500 * time.Millisecond)
+						for n := range 10 {
+							if err := calls.make(p); err != nil {
+								t.Errorf("process %d, call %d: %v", i, n, err)
+							}
+						}
+						if n := p.store.Stats().Requests; n > 150 {
+							t.Errorf("process %d: %d requests for eleven calls", i, n)
+						} else {
+							t.Logf("process %d: %d requests", i, n)
+						}
+					}
+				})
+			})
+		}
+	}
+}
+
+// Three processes want twice as much as the limit allows, from far away.
+func TestProcessesFarFromTableUseTheLimitAndNoMore(t *testing.T) {
+	const length = 20 * time.Second
+	for _, away := range [][3]time.Duration{{20, 20, 20}} {
+		for _, l := range []limit.Limit{
+			{Name: "bucket", Rate: bucket.Rate{Amount: 100, Per: time.Second, Burst: 100}},
+			{Name: "rolling", Shape: limit.Rolling, Rate: bucket.Rate{Amount: 500, Per: 5 * time.Second}},
+		} {
+			t.Run(fmt.Sprint(l.Name, " at ", away), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					f := newFake(time.Now)
+					var mu sync.Mutex
+					var went []time.Time
+					var calls sync.WaitGroup
+					start := time.Now()
+					for i := range 3 {
+						p := newFarProcess(t, f, away[i]*time.Millisecond, l)
+						defer p.close()
+						for range 20 {
+							calls.Go(func() {
+								for time.Since(start) < length {
+									if p.acquires() == nil {
+										mu.Lock()
+										went = append(went, time.Now())
+										mu.Unlock()
+									}
+									time.Sleep(300 * time.Millisecond)
+								}
+							})
+						}
+					}
+					calls.Wait()
+					slices.SortFunc(went, time.Time.Compare)
+					for i, at := range went {
+						n := i + 1 - sort.Search(i, func(j int) bool { return at.Sub(went[j]) < 5*time.Second })
+						most := int(l.Rate.Amount) + int(l.Rate.Burst)
+						if l.Shape == limit.Bucket {
+							most = 5*int(l.Rate.Amount) + int(l.Rate.Burst)
+						}
+						if n > most {
+							t.Fatalf("%d went in 5s until %v, want %d at most", n, at.Sub(start), most)
+						}
+					}
+					used := 0
+					for _, at := range went {
+						if d := at.Sub(start); d > 5*time.Second && d <= length {
+							used++
+						}
+					}
+					want := 100 * int((length-5*time.Second)/time.Second)
+					t.Logf("%d of %d used", used, want)
+					if used < want*95/100 {
+						t.Errorf("%d of %d used, want 95%%", used, want)
+					}
+				})
+			})
+		}
+	}
+}
