@@ -1,6 +1,8 @@
 package fleet
 
 import (
+	"path/filepath"
+	"strconv"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -13,6 +15,7 @@ type crash struct {
 	name     string
 	limit    limit.Limit
 	demand   []float64 // calls per second, of each process at the start
+	lock     bool      // all processes run on one machine and have member files
 	play     func(w *outage)
 	from, to time.Duration // the span in which the limit must be used
 	want     float64       // percent of the limit
@@ -28,40 +31,84 @@ func restart(w *outage, id int, at, after time.Duration) {
 }
 
 var crashes = []crash{
-	{"the only process restarts after 1 s", rate(100, 100, sec), []float64{150},
+	{"the only process restarts after 1 s", rate(100, 100, sec), []float64{150}, false,
 		func(w *outage) { restart(w, 0, 30*sec, sec) }, 43 * sec, 60 * sec, 95},
-	{"the only process restarts after 8 s", rate(100, 100, sec), []float64{150},
+	{"the only process restarts after 8 s", rate(100, 100, sec), []float64{150}, false,
 		func(w *outage) { restart(w, 0, 30*sec, 8*sec) }, 50 * sec, 70 * sec, 95},
-	{"the busiest of eight ends", rate(100, 100, sec), []float64{120, 10, 10, 10, 10, 10, 10, 80},
+	{"the busiest of eight ends", rate(100, 100, sec), []float64{120, 10, 10, 10, 10, 10, 10, 80}, false,
 		func(w *outage) { w.at(30*sec, w.procs[0].kill) }, 42 * sec, 60 * sec, 95},
-	{"the busiest of eight restarts at once", rate(100, 100, sec), []float64{120, 10, 10, 10, 10, 10, 10, 10},
+	{"the busiest of eight restarts at once", rate(100, 100, sec), []float64{120, 10, 10, 10, 10, 10, 10, 10}, false,
 		func(w *outage) { restart(w, 0, 30*sec, 0) }, 42 * sec, 60 * sec, 95},
-	{"all of four restart while the store is away for 17 s", rate(100, 100, sec), []float64{40, 40, 40, 40},
+	{"all of four restart while the store is away for 17 s", rate(100, 100, sec), []float64{40, 40, 40, 40}, false,
 		func(w *outage) {
 			away(30*sec, 47*sec, false)(w)
 			for id := range 4 {
 				restart(w, id, 35*sec+time.Duration(id)*sec, sec)
 			}
 		}, 59 * sec, 80 * sec, 95},
-	{"half of eight end while the store is away for 60 s", rate(100, 100, sec), []float64{20, 20, 20, 20, 20, 20, 20, 20},
+	{"half of eight end while the store is away for 60 s", rate(100, 100, sec), []float64{20, 20, 20, 20, 20, 20, 20, 20}, false,
 		func(w *outage) {
 			away(30*sec, 90*sec, false)(w)
 			for id := range 4 {
 				w.at(40*sec, w.procs[id].kill)
 			}
 		}, 103 * sec, 120 * sec, 75}, // the other four want 80/s
-	{"the only process of a rolling limit restarts after 1 s", rollingLimit(1000, 10*sec), []float64{150},
+	{"the only process of a rolling limit restarts after 1 s", rollingLimit(1000, 10*sec), []float64{150}, false,
 		func(w *outage) { restart(w, 0, 30*sec, sec) }, 53 * sec, 83 * sec, 90},
+
+	{"locked: the only process restarts after 1 s", rate(100, 100, sec), []float64{150}, true,
+		func(w *outage) { restart(w, 0, 30*sec, sec) }, 32 * sec, 60 * sec, 95},
+	{"locked: the only process restarts after 60 s", rate(100, 100, sec), []float64{150}, true,
+		func(w *outage) { restart(w, 0, 30*sec, 60*sec) }, 91 * sec, 110 * sec, 95},
+	{"locked: the busiest of eight restarts after 1 s", rate(100, 100, sec), []float64{120, 10, 10, 10, 10, 10, 10, 10}, true,
+		func(w *outage) { restart(w, 0, 30*sec, sec) }, 32 * sec, 60 * sec, 95},
+	{"locked: the busiest of eight ends", rate(100, 100, sec), []float64{120, 10, 10, 10, 10, 10, 10, 80}, true,
+		func(w *outage) { w.at(30*sec, w.procs[0].kill) }, 33 * sec, 60 * sec, 95},
+	{"locked: twelve kills of the only process in a minute", rate(100, 100, sec), []float64{150}, true,
+		func(w *outage) {
+			for i := range 12 {
+				restart(w, i, 30*sec+time.Duration(i)*5*sec, 200*time.Millisecond)
+			}
+		}, 30 * sec, 90 * sec, 90},
+	{"locked: twelve kills in a fleet of four in a minute", rate(100, 100, sec), []float64{40, 40, 40, 40}, true,
+		func(w *outage) {
+			for i := range 12 {
+				restart(w, i, 30*sec+time.Duration(i)*5*sec, sec)
+			}
+		}, 30 * sec, 90 * sec, 90},
+	{"locked: all of four restart while the store is away for 17 s", rate(100, 100, sec), []float64{40, 40, 40, 40}, true,
+		func(w *outage) {
+			away(30*sec, 47*sec, false)(w)
+			for id := range 4 {
+				restart(w, id, 35*sec+time.Duration(id)*sec, sec)
+			}
+		}, 49 * sec, 70 * sec, 95},
+	{"locked: 50 join and 45 end while the store is away for 17 s", rate(100, 100, sec), []float64{120}, true,
+		func(w *outage) {
+			for range 49 {
+				w.at(20*sec, func() { w.join(2) })
+			}
+			away(40*sec, 57*sec, false)(w)
+			w.at(50*sec, func() {
+				for _, p := range w.procs[5:] {
+					p.leave()
+				}
+			})
+		}, 61 * sec, 80 * sec, 95},
 }
 
 // TestCrashStopsFleetForOutageAtMost kills processes without a word: their parts are others' after Options.Outage,
-// which is 10 s by default, and the limit is never exceeded.
+// which is 10 s by default, or at once if a process on the same machine reports their deaths. The limit is never exceeded.
 func TestCrashStopsFleetForOutageAtMost(t *testing.T) {
 	for _, c := range crashes {
 		t.Run(c.name, func(t *testing.T) {
+			dir := t.TempDir()
 			for seed := range uint64(3) {
 				synctest.Test(t, func(t *testing.T) {
 					w := newOutage(t, seed, c.limit)
+					if c.lock {
+						w.o.Members = filepath.Join(dir, strconv.FormatUint(seed, 10))
+					}
 					for _, d := range c.demand {
 						w.join(d)
 					}

@@ -36,6 +36,7 @@ import (
 	"time"
 
 	"github.com/seed1158cd35/weir/clock"
+	"github.com/seed1158cd35/weir/internal/memberfile"
 )
 
 // Options are how a process takes part in a fleet. The zero Options are
@@ -74,6 +75,11 @@ type Options struct {
 	Outage  time.Duration
 	Without Without
 	Silence time.Duration
+
+	// Members is a directory on a file system of this machine, in which processes with the same store find out which of
+	// them have died (flock). The store then releases the part of a dead process at once, not after Outage. "" means
+	// $STATE_DIRECTORY, or else the directory for temporary files, if the store is Named; "-" means none.
+	Members string
 
 	Events Events
 	Rand   *rand.Rand // for simulators, whose runs must repeat; nil means the runtime's
@@ -114,6 +120,7 @@ type Fleet struct {
 	gone   error     // what it returned
 	wg     sync.WaitGroup
 	extras map[*extra]struct{}
+	life   *memberfile.File // locked as long as this process is a member; nil if there is none
 }
 
 // An extra is something that goes on as long as the fleet does.
@@ -249,6 +256,9 @@ func (f *Fleet) newGroup(now time.Duration, name string) *Group {
 	g.standing = standing{
 		rules:   parting{silence: f.o.Silence, life: f.o.Outage, without: f.o.Without, none: f.o.Freezes},
 		silence: f.o.Silence, began: now,
+	}
+	if c, ok := f.clock.(interface{ Asleep() time.Duration }); ok {
+		g.standing.asleep = c.Asleep
 	}
 	g.beating.need, g.beating.hold, g.beating.usedAt = newLately(), newLately(), now
 	g.lone.Store(int64(g.standing.from()))

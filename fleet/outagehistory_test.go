@@ -45,6 +45,9 @@ func randomOutage(t *testing.T, shape limit.Shape, seed uint64, goes, several bo
 	}
 	w.o.Lease = []time.Duration{0, 0, 0, -1}[r.IntN(4)]
 	w.blind = r.IntN(2) == 0
+	if rand.New(rand.NewPCG(seed, 30+uint64(shape))).IntN(2) == 0 { // on one machine deaths are reported
+		w.o.Members = t.TempDir()
+	}
 	if twist != nil {
 		twist(w, rand.New(rand.NewPCG(seed, 20+uint64(shape))))
 	}

@@ -67,7 +67,7 @@ func (s *standing) state(now time.Duration) limit.State {
 		return limit.StateNew
 	case now <= s.from():
 		return limit.StateHeard
-	case now >= s.over():
+	case s.lapsed(now):
 		return limit.StateOut
 	case s.solo != 0:
 		return limit.StateSlow

@@ -87,6 +87,7 @@ func (f *Fleet) close(ctx context.Context) error {
 	for _, g := range f.all() {
 		err = errors.Join(err, g.leave(ctx))
 	}
+	f.endLife(err == nil)
 	return err
 }
 
@@ -102,6 +103,7 @@ const (
 func (f *Fleet) Run(ctx context.Context) {
 	// Beats must go on while something is given back to a store that stands still.
 	f.begin(func() { f.beatAll(ctx) })
+	f.begin(func() { f.reportDeaths(ctx) })
 	for {
 		f.watch(f.clock.Now())
 		f.tell.Store(0)

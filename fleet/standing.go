@@ -14,18 +14,21 @@ import (
 // answer left, or an earlier one that is known to have arrived, which is never later. It
 // stops when an answer arrives; the store counts it in when the next beat says that it did.
 type standing struct {
-	rules parting
+	rules  parting
+	asleep func() time.Duration // for how long the machine was suspended, which now does not count; nil means never
 
 	// The beat under way.
 	seq     int64         // of the latest beat; 0 before the first
 	pending *Beat         // not answered yet; it is sent again until it is; nil if there is none
 	first   time.Duration // when it was sent first
+	nap     time.Duration // asleep at that time
 
 	// The latest answer, by the fields of Standing. Without one, met is false and all else 0.
 	met         bool
 	ack, gen    int64
 	part, until int64         // the part in millionths, and until when the store keeps it, in its own microseconds
 	recv, sent  time.Duration // when the answer arrived, and when its beat was sent first
+	slept       time.Duration // asleep at that time
 	said        time.Duration // the silence that the beat said
 	life        time.Duration // for how long the store keeps the part after that beat
 	silence     time.Duration // the one to say next
@@ -123,6 +126,14 @@ func (s *standing) from() time.Duration {
 // over is when the part is over that the latest answer granted.
 func (s *standing) over() time.Duration { return s.sent + s.life - slack(s.life) }
 
+// lapsed reports whether the part is over. The store's clock goes on while this machine is suspended.
+func (s *standing) lapsed(now time.Duration) bool {
+	if s.asleep != nil {
+		now += max(0, s.asleep()-s.slept)
+	}
+	return now >= s.over()
+}
+
 // nextLife is for how long the store is to keep the part after the next beat: where processes are silent for longer,
 // because they are many or the store is slow, a beat that gets lost must not cost them their parts.
 func (s *standing) nextLife() time.Duration { return max(s.rules.life, 4*s.silence) }
@@ -144,12 +155,12 @@ func (s *standing) mode(now time.Duration) (mode, int64) {
 	case now <= s.from():
 		return asking, 0
 	// The store keeps the part: it grants to others so much less.
-	case s.part > 0 && now < s.over():
+	case s.part > 0 && !s.lapsed(now):
 		return parted, s.part
 	case w.Share > 0:
 		return sharing, int64(w.Share * Whole)
 	// From here on the store may have given the part to others.
-	case w.Refuse && now >= s.over():
+	case w.Refuse && s.lapsed(now):
 		return refusing, 0
 	case s.part > 0:
 		return past, s.part
@@ -182,7 +193,9 @@ func (s *standing) beat(now time.Duration, wish, need int64, window time.Duratio
 		return s.pending
 	}
 	s.seq++
-	s.first = now
+	if s.first = now; s.asleep != nil {
+		s.nap = s.asleep()
+	}
 	s.pending = &Beat{
 		Seq: s.seq, Ack: s.ack, Gen: s.gen, Part: s.part, Until: s.until,
 		Silence: s.silence.Microseconds(), Life: s.nextLife().Microseconds(), Window: window.Microseconds() + 1,
@@ -201,12 +214,12 @@ func (s *standing) hears(now, copied time.Duration, b *Beat, a *Standing) bool {
 	s.pending = nil
 	s.use(now) // what has come of the part until now
 	// A part that was over was not held until now, whatever it was used for.
-	lapsed := s.met && now >= s.over()
+	lapsed := s.met && s.lapsed(now)
 	if lapsed {
 		s.kept.note(now, 0) // what it held has expired meanwhile
 	}
 	s.took(now - copied)
-	s.met, s.recv, s.sent = true, now, s.first
+	s.met, s.recv, s.sent, s.slept = true, now, s.first, s.nap
 	s.said, s.life = time.Duration(b.Silence)*time.Microsecond, time.Duration(b.Life)*time.Microsecond
 	had := s.part
 	s.ack, s.gen, s.part, s.until = a.No, a.Gen, a.Part, a.Until

@@ -30,12 +30,21 @@ func (p *lease) Want(now time.Duration, cost int64) limit.Want {
 		w.Lack = limit.LacksStore
 	} else if at.known && at.grant.Cold && !g.warm.Load() {
 		w.Lack, w.Wait = limit.LacksMemory, max(0, at.grant.Wait-(now-at.at))
+	} else if part := g.beating.reserved(); u.mode == asking && part >= muchReserved && p.spec().rule.Shape != limit.Calendar {
+		w.Lack, w.Part = limit.LacksReserved, float64(part)/Whole
 	}
 	if w.Wait == bucket.Never || w.Lack == limit.LacksStore {
 		w.Wait = g.again(now)
 	}
 	return w
 }
+
+// muchReserved is from which part on, in millionths, what is reserved for silent processes is named as the cause of a
+// refusal.
+const muchReserved = Whole / 10
+
+// reserved is the part of each limit that the store reserves for processes that it knows and does not hear.
+func (b *beating) reserved() int64 { return max(0, b.out.Out-b.out.Unknown) }
 
 // again is when to ask again of who needs the store, which is away: nobody knows when that is back. It
 // is as long as it has been away, from 1s to 30s; own is held.

@@ -10,17 +10,18 @@ import (
 type Lack uint8
 
 const (
-	LacksNothing Lack = iota
-	LacksStore        // the process holds no part of the limit, or must not use one, or has no room for the key
-	LacksPart         // its part never holds what the call costs
-	LacksQuota        // what stood by of the quota is used up
-	LacksTurn         // of its part there is not enough yet
-	LacksMemory       // the store does not know what was used, and counts all as used up
+	LacksNothing  Lack = iota
+	LacksStore         // the process holds no part of the limit, or must not use one, or has no room for the key
+	LacksPart          // its part never holds what the call costs
+	LacksQuota         // what stood by of the quota is used up
+	LacksTurn          // of its part there is not enough yet
+	LacksMemory        // the store does not know what was used, and counts all as used up
+	LacksReserved      // the store reserves much of the limit for a process that stopped responding
 )
 
-var lackWords = [...]string{"", "no_part", "part_too_small", "standby_spent", "part_spent", "cold"}
+var lackWords = [...]string{"", "no_part", "part_too_small", "standby_spent", "part_spent", "cold", "reserved"}
 
-// Word is for logs and answers: cold, no_part, part_too_small, part_spent or standby_spent. It is
+// Word is for logs and answers: cold, no_part, part_too_small, part_spent, reserved or standby_spent. It is
 // empty for LacksNothing.
 func (l Lack) Word() string { return lackWords[min(int(l), len(lackWords)-1)] }
 
@@ -29,13 +30,15 @@ func (l Lack) Word() string { return lackWords[min(int(l), len(lackWords)-1)] }
 type Want struct {
 	Lack  Lack
 	State State
-	Part  float64       // of the limit, which this process uses without the store
+	Part  float64       // of the limit, which this process uses without the store; of LacksReserved, what is reserved
 	Wait  time.Duration // until it is worth asking again, as far as that is known
 	Keys  bool          // there are too many keys for which the process has no room; see Limit.MaxKeys
 }
 
 // Away reports whether it was because the store does not answer, or too late, or was not asked.
-func (w Want) Away() bool { return w.Lack != LacksNothing && w.Lack != LacksMemory }
+func (w Want) Away() bool {
+	return w.Lack != LacksNothing && w.Lack != LacksMemory && w.Lack != LacksReserved
+}
 
 var storeIs = [...]string{
 	StateNew:    "the store has not been reached since the start",
@@ -56,6 +59,8 @@ func (w Want) String() string {
 		return ""
 	case LacksMemory:
 		return "the store is cold: it is new or was emptied, does not know what was used of the limit and counts it as used up; if nobody used it, run weir store init"
+	case LacksReserved:
+		return fmt.Sprintf("%.3g%% of the limit is reserved for a process that stopped responding, until it responds or outage has passed", 100*w.Part)
 	case LacksPart:
 		return fmt.Sprintf("%s, and the part of the limit that this process goes on with, %.3g%%, never holds what the call costs, which has to wait for the store", is, 100*w.Part)
 	case LacksQuota:

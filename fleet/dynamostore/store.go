@@ -92,7 +92,13 @@ type Store struct {
 	takes, requests, failed, throttled, retried atomic.Int64
 }
 
-var _ fleet.Store = (*Store)(nil)
+var (
+	_ fleet.Store = (*Store)(nil)
+	_ fleet.Named = (*Store)(nil)
+)
+
+// Name is the name of the table.
+func (s *Store) Name() string { return "dynamodb " + s.table }
 
 // New makes a Store of a table that Create has made. Whatever retries the client is
 // configured for are not used: the Store makes its own, at most five, and knows

@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"net"
 	"net/url"
+	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -54,7 +56,8 @@ func Open(rawURL string, o Options) (*Store, error) {
 	b.wg.Go(func() { b.run(ctx, opt) })
 	c := newClient(b.client, sync.OnceFunc(func() { b.close(cancel) }), d)
 	prefix := string(appendSafe(nil, cmp.Or(o.Prefix, "weir")))
-	return &Store{client: c, prefix: prefix, calls: sync.Pool{New: func() any { return new(call) }}}, nil
+	name := fmt.Sprintf("redis %s %q %d %s", strings.Join(slices.Sorted(slices.Values(opt.InitAddress)), ","), opt.Sentinel.MasterSet, opt.SelectDB, prefix)
+	return &Store{client: c, prefix: prefix, name: name, calls: sync.Pool{New: func() any { return new(call) }}}, nil
 }
 
 // parse reads a URL. Errors show nothing of it: it may hold a password anywhere.

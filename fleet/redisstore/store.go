@@ -15,6 +15,7 @@ import (
 type Store struct {
 	client *client
 	prefix string
+	name   string
 	calls  sync.Pool
 
 	// clock is the server's in tests that compare instants; nil means that the
@@ -22,7 +23,13 @@ type Store struct {
 	clock func() int64
 }
 
-var _ fleet.Store = (*Store)(nil)
+var (
+	_ fleet.Store = (*Store)(nil)
+	_ fleet.Named = (*Store)(nil)
+)
+
+// Name is the addresses and the prefix of the store, without credentials.
+func (s *Store) Name() string { return s.name }
 
 var (
 	//go:embed take.lua

@@ -119,6 +119,9 @@ func (a *advice) quota(r *weir.Refusal) {
 // store is for a call of a shared limit whose store was no help.
 func (a *advice) store(r *weir.Refusal) {
 	a.say("limits."+r.Limit, "%s", r.Want.String())
+	if r.Want.Lack == limit.LacksReserved {
+		a.say("store.outage", "a process was killed or is cut off: its part is released after store.outage, or immediately if another process on its machine reports its death; end processes with SIGTERM")
+	}
 	if r.Want.Away() {
 		a.say("", "see weir status for the store, and store.without for what calls may do while it is away")
 	}

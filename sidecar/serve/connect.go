@@ -3,6 +3,7 @@ package serve
 import (
 	"cmp"
 	"context"
+	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
@@ -132,6 +133,7 @@ type memory struct {
 	unknown []string // of which it knows nothing
 	cold    []string // of which it knows not for long enough, and of which limits until when
 	known   []string
+	silent  []string  // of which it reserves much for processes that stopped responding, and how much
 	until   time.Time // when the last limit of those unknown can be used, if weir begins now
 	limit   string    // and which that is
 }
@@ -144,7 +146,17 @@ func memoryOf(ctx context.Context, s fleet.Store, file *config.File, now time.Ti
 		if err != nil {
 			return m, err
 		}
-		m.add(u.Name, u.Policy.Limits, since, now, known)
+		if m.add(u.Name, u.Policy.Limits, since, now, known); !known {
+			continue
+		}
+		// A client that nobody knows leaves: that changes nothing, and the answer says how the group stands.
+		a, err := s.Beat(ctx, &fleet.Beat{Group: u.Name, Client: "check/" + rand.Text(), Seq: 1, Silence: 1, Life: 1, Leave: true})
+		if err != nil {
+			return m, err
+		}
+		if part := a.Out - a.Unknown; part >= fleet.Whole/10 {
+			m.silent = append(m.silent, fmt.Sprintf("%.3g%% of the limits of %s", 100*float64(part)/fleet.Whole, u.Name))
+		}
 	}
 	return m, nil
 }
@@ -185,6 +197,9 @@ func (m memory) String() string {
 	}
 	if len(m.cold) > 0 {
 		fmt.Fprintf(&b, "; it is cold: it does not know what was used of the limits of %s, and counts them as used up; %s", strings.Join(m.cold, ", "), run)
+	}
+	if len(m.silent) > 0 {
+		fmt.Fprintf(&b, "; it reserves %s for processes that stopped responding, for outage at most", strings.Join(m.silent, ", "))
 	}
 	if len(m.known) > 0 {
 		fmt.Fprintf(&b, "; it knows what was used of the limits of %s", strings.Join(m.known, ", "))

@@ -76,7 +76,7 @@ func (p *Part) print(w io.Writer) {
 		fmt.Fprintf(w, ", which the store keeps for %v", ms(p.LastsMS))
 	}
 	if p.Silent > 0 {
-		fmt.Fprintf(w, "; %.3g%% is held by processes that the store does not hear", 100*p.Silent)
+		fmt.Fprintf(w, "; %.3g%% is reserved for processes that stopped responding", 100*p.Silent)
 	}
 	if p.Unknown > 0 {
 		fmt.Fprintf(w, ", %.3g%% of that since before it was emptied, for %v", 100*p.Unknown, ms(p.UnknownMS))

@@ -19,6 +19,8 @@ import (
 
 	ws "github.com/coder/websocket"
 
+	"github.com/seed1158cd35/weir/fleet"
+	"github.com/seed1158cd35/weir/fleet/redisstore"
 	"github.com/seed1158cd35/weir/internal/test/served"
 	"github.com/seed1158cd35/weir/internal/test/servers"
 	"github.com/seed1158cd35/weir/sidecar/websocket"
@@ -168,6 +170,7 @@ var scenes = map[string]func(t *testing.T) *scene{
 	"quota-low.md":        quotaLow,
 	"fallback.md":         storeAway,
 	"store-away.md":       storeAway,
+	"part-reserved.md":    partReserved,
 	"dead-letters.md":     deadLetters,
 	"degraded.md":         degraded,
 	"chain-down.md":       chainDown,
@@ -302,6 +305,35 @@ func storeAway(t *testing.T) *scene {
 	s.heal = store.Restart
 	s.call(4, "/orders", "x")
 	s.w.WaitFor("fallback activated")
+	return s
+}
+
+// partReserved has a process with half of each limit stop responding, with an outage of ten minutes.
+func partReserved(t *testing.T) *scene {
+	server := servers.Redis(t)
+	store, err := redisstore.Open(server.URL(), redisstore.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = store.Close() })
+	beat := func(b fleet.Beat) {
+		b.Group, b.Client, b.Silence, b.Life = "api", "gone", 1, 600e6
+		for {
+			if _, err := store.Beat(t.Context(), &b); err == nil {
+				return
+			}
+			select { // it connects
+			case <-t.Context().Done():
+				return
+			case <-time.After(10 * time.Millisecond):
+			}
+		}
+	}
+	beat(fleet.Beat{Seq: 1, Gen: 1, Part: fleet.Whole / 2, Goes: true})
+	s := begin(t, 200, "store: {redis: "+server.URL()+"}\nupstreams:\n  api: {url: URL, max_wait: 1s, limits: {all: 1000/s}}\n")
+	served.Init(t, nil, s.w.File)
+	s.call(1, "/orders", "x")
+	s.heal = func() { beat(fleet.Beat{Seq: 2, Leave: true, Dead: true}) }
 	return s
 }
 

@@ -1,0 +1,79 @@
+package fleet
+
+import (
+	"testing"
+)
+
+// beats is one member's side of its beats, in microseconds.
+type beats struct {
+	m    *Members
+	beat Beat
+}
+
+func (b *beats) at(now int64) Standing {
+	b.beat.Seq++
+	a := b.m.Beat(now, &b.beat)
+	b.beat.Ack, b.beat.Gen, b.beat.Part, b.beat.Until = a.No, a.Gen, a.Part, a.Until
+	return a
+}
+
+// membersWithPart is a group in which one member holds all, as of the instant.
+func membersWithPart(life int64) (m *Members, b *beats, now int64) {
+	const second = 1_000_000
+	m = NewMembers(0, true)
+	b = &beats{m: m, beat: Beat{Client: "a", Silence: second, Life: life, Window: 60 * second, Wish: 1, Goes: true}}
+	for now = second; now <= 10*second; now += second / 3 {
+		b.at(now)
+	}
+	return m, b, now
+}
+
+// TestDeadMemberOfRollingLimitCountsAsSpent reports the death of a member that may have used its part: for a window
+// all of that counts as spent. One that died before it could use its part has spent nothing of it.
+func TestDeadMemberOfRollingLimitCountsAsSpent(t *testing.T) {
+	const second = 1_000_000
+	for _, c := range []struct {
+		silent int64 // for so long before the report
+		stale  int64
+	}{{second / 8, 0}, {3 * second, Whole}} {
+		m, b, now := membersWithPart(10 * second)
+		if b.beat.Part != Whole {
+			t.Fatalf("the only member has %d millionths", b.beat.Part)
+		}
+		m.Beat(now+c.silent, &Beat{Client: "a", Seq: 1, Silence: 1, Life: 1, Leave: true, Dead: true})
+		var stale int64
+		for _, s := range m.Stale {
+			stale += s.Part
+		}
+		if stale != c.stale || m.Out != 0 {
+			t.Errorf("dead after %d us of silence: %d counts as spent and %d is out, want %d and 0", c.silent, stale, m.Out, c.stale)
+		}
+	}
+}
+
+// TestStoreThatComesBackKeepsParts has a store away for longer than it keeps parts. When it is back it keeps them for
+// that time, until each member has been heard.
+func TestStoreThatComesBackKeepsParts(t *testing.T) {
+	const second = 1_000_000
+	m, b, now := membersWithPart(10 * second)
+	back := now + 3600*second
+	other := &beats{m: m, beat: Beat{Client: "b", Silence: second, Life: 10 * second, Wish: 1, Goes: true}}
+	for at := back; at < back+9*second; at += second / 3 {
+		if a := other.at(at); a.Part > 0 || a.Out != Whole {
+			t.Fatalf("%d us after the store came back: %+v, want all of it out", at-back, a)
+		}
+	}
+	if a := b.at(back + 9*second); m.Rows["a"].Part != Whole || a.Unknown != 0 {
+		t.Errorf("the member that was cut off: %+v with %d, want it to have its part still", a, m.Rows["a"].Part)
+	}
+
+	m, _, now = membersWithPart(10 * second)
+	back = now + 3600*second
+	other = &beats{m: m, beat: Beat{Client: "b", Silence: second, Life: 10 * second, Wish: 1, Goes: true}}
+	for at := back; at < back+11*second; at += second / 3 {
+		other.at(at)
+	}
+	if m.Out != 0 || other.beat.Part != Whole {
+		t.Errorf("11 s after the store came back %d is out and the new member has %d, want 0 and all", m.Out, other.beat.Part)
+	}
+}
