@@ -109,6 +109,7 @@ func TestProbeThatSucceedsEndsThePauseOfAll(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		u := open(t, steady(), weir.Options{})
 		early, _ := try(u, bearing("c"))
+		succeed(u, bearing("brief"))
 		brief, _ := try(u, bearing("brief"))
 		throttle(t, u, bearing("a"), 15*time.Minute)
 		throttle(t, u, bearing("b"), 15*time.Minute)
