@@ -116,6 +116,9 @@ func (r *Request) CheckForm() error {
 	return nil
 }
 
+// MaxAhead is how far ahead a delivery may be put off by its NotBefore.
+const MaxAhead = 31 * 24 * time.Hour
+
 // lastYear is the last one of which an instant can be written (RFC 3339), and so shown.
 const lastYear = 9999
 
@@ -127,6 +130,8 @@ func (r *Request) CheckTimes(now time.Time) error {
 		return r.Late
 	case !r.Expires.IsZero() && !r.Expires.After(now):
 		return &FieldError{"Weir-Deliver-Before", "has passed"}
+	case r.NotBefore.Sub(now) > MaxAhead:
+		return &FieldError{"Weir-Not-Before", fmt.Sprintf("is more than %d days ahead", MaxAhead/(24*time.Hour))}
 	case !r.TokenEnds.IsZero() && (r.Expires.IsZero() || r.Expires.After(r.TokenEnds)):
 		return &FieldError{"Weir-Deliver-Before", "is after the end of the caller's token"}
 	case !r.Expires.IsZero() && !r.NotBefore.Before(r.Expires):

@@ -86,6 +86,10 @@ var (
 	ErrCursor    = errors.New("the cursor is not one of this list")
 	ErrClosed    = errors.New("the deliveries' queue is closed")
 	ErrFull      = errors.New("there is no room to store deliveries")
+	ErrShare     = errors.New("the caller has as many deliveries stored as it may")
+
+	// ErrUnavailable is a queue that cannot be opened now: its disk is full, or fails. It may be there later.
+	ErrUnavailable = errors.New("the deliveries cannot be opened now")
 )
 
 // MaxStalls is how many attempts of a delivery may begin one after the other without an end

@@ -1,6 +1,7 @@
 package delivery_test
 
 import (
+	"context"
 	"net/http"
 	"testing"
 	"time"
@@ -33,4 +34,24 @@ func TestTheGraceOfAttemptsUnderWay(t *testing.T) {
 			})
 		})
 	}
+}
+
+// hanging is a queue that records no end until its context ends, as one on a disk that does not answer.
+type hanging struct{ delivery.Queue }
+
+func (hanging) End(ctx context.Context, _ ...delivery.End) ([]delivery.Claim, error) {
+	<-ctx.Done()
+	return nil, ctx.Err()
+}
+
+func TestWorkerStopsWhileItsQueueDoesNotAnswer(t *testing.T) {
+	play(t, patient(), func(s *site) { s.w.Grace, s.w.Queue = time.Second, hanging{s.q} }, func(s *site) {
+		s.accept(message("x"))
+		s.sleep(time.Second)
+		begin := time.Now()
+		s.stop()
+		if took := time.Since(begin); took > 5*time.Second {
+			t.Errorf("it stopped after %v", took)
+		}
+	})
 }

@@ -114,6 +114,9 @@ func said(a *Answer) string {
 	return "no answer"
 }
 
+// recordGrace is how long a worker whose grace is over waits for the queue to record what has ended.
+const recordGrace = 2 * time.Second
+
 // record stores how an attempt ended. A queue that cannot store it now is asked again as long as
 // the worker has time: an end that is not recorded is an attempt that is repeated.
 func (f *flight) record(ctx context.Context, e End) {
@@ -122,7 +125,11 @@ func (f *flight) record(ctx context.Context, e End) {
 	w.outlives(f.work)
 	f.p.ends(f)
 	e.Claim, e.Alone = f.d.Claim(), f.d.OrderKey == ""
-	store := context.WithoutCancel(ctx)
+	store, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	defer cancel()
+	defer context.AfterFunc(w.hard, func() { // a queue that does not answer must not keep the worker from ending
+		time.AfterFunc(recordGrace, cancel)
+	})()
 	for wait := 50 * time.Millisecond; ; wait = min(2*wait, 5*time.Second) {
 		lost, err := w.Queue.End(store, e)
 		if err == nil {

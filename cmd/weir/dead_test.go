@@ -186,8 +186,10 @@ func TestDeadLettersByHand(t *testing.T) {
 	p.want("2 dropped", 0, "drop", "-upstream", "box", "-most", "2")
 	p.want("another weir has the file open", 1, "list", "-file", "letters.db")
 	p.stop()
-	if err := os.Remove(filepath.Join(p.dir, "letters.db.lock")); err != nil {
-		t.Fatal(err)
+	for _, beside := range []string{".lock", ".reserve"} {
+		if err := os.Remove(filepath.Join(p.dir, "letters.db"+beside)); err != nil {
+			t.Fatal(err)
+		}
 	}
 	p.want(more[4], 0, "list", "-file", "letters.db")
 	p.want("attempt 1", 0, "show", "-file", "letters.db", more[4])

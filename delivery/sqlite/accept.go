@@ -72,6 +72,9 @@ func (a *acceptance) do(c *change) error {
 	if a.late != nil {
 		return a.late
 	}
+	if err := c.w.usage.fits(a.r.Tenant, a.size(), &a.s.o); err != nil {
+		return err
+	}
 	if err := a.places(c); err != nil {
 		return err
 	}
@@ -133,6 +136,7 @@ func (a *acceptance) insert(c *change) error {
 	a.begin()
 	a.fresh, a.shape = true, shapeOf(a)
 	c.moved(a.r.Upstream, "", a.is.Status)
+	c.stores(a.r.Tenant, 1, a.size())
 	return c.w.put(a)
 }
 

@@ -12,7 +12,8 @@ import (
 type change struct {
 	w      *writer
 	counts []count
-	failed []error // of rows that were left as they are
+	stored map[string]stock // what is stored of each tenant beyond before
+	failed []error          // of rows that were left as they are
 }
 
 // each does something with rows, every one in a savepoint of its own: one that fails is left as
@@ -32,6 +33,9 @@ func (c *change) each(seqs []int64, do func(c *change, seq int64) error) (done i
 			c.failed = append(c.failed, fmt.Errorf("delivery %d: %w", seq, failed))
 		} else {
 			c.counts = append(c.counts, row.counts...)
+			for tenant, s := range row.stored {
+				c.stores(tenant, s.n, s.bytes)
+			}
 			done++
 		}
 		if err := c.w.exec("RELEASE row"); err != nil {
@@ -67,7 +71,10 @@ func (c *change) recount() error {
 	if err := c.w.exec("DELETE FROM counts"); err != nil {
 		return err
 	}
-	return c.w.exec("INSERT INTO counts(upstream, status, n) SELECT upstream, status, count(*) FROM delivery GROUP BY upstream, status")
+	if err := c.w.exec("INSERT INTO counts(upstream, status, n) SELECT upstream, status, count(*) FROM delivery GROUP BY upstream, status"); err != nil {
+		return err
+	}
+	return c.takeStock()
 }
 
 // row reads the one row that a statement returns; false if there is none.

@@ -3,6 +3,7 @@ package sqlite
 import (
 	"errors"
 	"fmt"
+	"syscall"
 
 	"modernc.org/sqlite"
 	lib "modernc.org/sqlite/lib"
@@ -15,15 +16,46 @@ func (w *writer) commit(group []*job) {
 	if w.room(stores, w.log()) != nil {
 		w.trim()
 	}
+	w.weigh()
 	if !w.settle(group) {
 		for i := range group {
 			w.settle(group[i : i+1])
 		}
 	}
+	w.again(group)
 	w.Answers(len(group))
 	for _, j := range group {
 		close(j.done)
 	}
+}
+
+// again makes changes for which the disk had no room once more, in the space that is kept for all that stores
+// nothing new.
+func (w *writer) again(group []*job) {
+	freed := false
+	for i, j := range group {
+		if j.needs == stores || !fromDisk(j.err) {
+			continue
+		}
+		if freed = freed || w.frees(); !freed {
+			return
+		}
+		w.settle(group[i : i+1])
+	}
+}
+
+// fromDisk reports whether an error is the disk's fault: it is full, or fails.
+func fromDisk(err error) bool {
+	switch codeOf(err) {
+	case lib.SQLITE_FULL, lib.SQLITE_IOERR, lib.SQLITE_CANTOPEN, lib.SQLITE_CORRUPT, lib.SQLITE_NOMEM:
+		return true
+	}
+	for _, no := range []error{syscall.ENOSPC, syscall.EIO, syscall.EROFS, syscall.EMFILE, syscall.ENFILE} {
+		if errors.Is(err, no) {
+			return true
+		}
+	}
+	return false
 }
 
 // settle runs jobs in one transaction, and tells each what became of it. It is false if
@@ -64,6 +96,12 @@ func (w *writer) transact(group []*job, apart bool) (lost bool, err error) {
 		return false, wrapped(err)
 	}
 	w.batch.clear()
+	if w.usage.begin(); w.usage.unsure {
+		if err := (&change{w: w}).takeStock(); err != nil {
+			return true, wrapped(err)
+		}
+	}
+	stored := make(map[string]stock)
 	total := make(map[countKey]int64)
 	for _, j := range group {
 		switch j.err = w.room(j.needs, log); {
@@ -75,13 +113,16 @@ func (w *writer) transact(group []*job, apart bool) (lost bool, err error) {
 			}
 		default:
 			w.plain(j)
-			if j.err != nil && !errors.Is(j.err, delivery.ErrKeyReused) { // which is found out before anything is changed
+			if j.err != nil && !errors.Is(j.err, delivery.ErrKeyReused) && !errors.Is(j.err, delivery.ErrShare) && !errors.Is(j.err, errNoRoom) { // which is found out before anything is changed
 				return false, errTogether
 			}
 		}
 		if j.err == nil {
 			for _, c := range j.change.counts {
 				total[c.of] += c.n
+			}
+			for tenant, s := range j.change.stored {
+				stored[tenant] = stored[tenant].plus(s)
 			}
 		}
 	}
@@ -92,7 +133,11 @@ func (w *writer) transact(group []*job, apart bool) (lost bool, err error) {
 		return true, wrapped(err)
 	}
 	if err = wrapped(w.exec("COMMIT")); err != nil && !errors.Is(err, delivery.ErrFull) {
+		w.usage.unsure = true
 		err = fmt.Errorf("%w: %w", delivery.ErrUncertain, err)
+	}
+	if err == nil {
+		w.usage.commit(stored)
 	}
 	return false, err
 }

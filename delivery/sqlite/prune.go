@@ -63,6 +63,7 @@ func (s *Store) keepKeys() int64 { return max(s.o.Keep, s.o.KeepDead).Millisecon
 // erase deletes what is over. Its idempotency key stays known for as long as it would have been.
 func (c *change) erase(seq, now, keepKeys int64) error {
 	var upstream, tenant string
+	var size int64
 	var status delivery.Status
 	var orderKey sql.NullString
 	if err := c.w.exec(`INSERT OR REPLACE INTO past(upstream, tenant, idem_key, id, fingerprint, status, reason, detail, attempts, accepted, changed, until)
@@ -70,11 +71,12 @@ func (c *change) erase(seq, now, keepKeys int64) error {
 		WHERE seq = ? AND idem_key IS NOT NULL AND status IN ('completed', 'failed') AND accepted + ? > ?`, keepKeys, seq, keepKeys, now); err != nil {
 		return err
 	}
-	ok, err := c.row("DELETE FROM delivery WHERE seq = ? AND status IN ('completed', 'failed') RETURNING upstream, tenant, order_key, status", []any{seq}, &upstream, &tenant, &orderKey, &status)
+	ok, err := c.row("DELETE FROM delivery WHERE seq = ? AND status IN ('completed', 'failed') RETURNING upstream, tenant, order_key, status, size", []any{seq}, &upstream, &tenant, &orderKey, &status, &size)
 	if err != nil || !ok {
 		return err
 	}
 	c.moved(upstream, status, "")
+	c.stores(tenant, -1, -size)
 	for _, table := range []string{"DELETE FROM request WHERE seq = ?", "DELETE FROM attempt WHERE seq = ?"} {
 		if err := c.w.exec(table, seq); err != nil {
 			return err

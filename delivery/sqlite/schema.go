@@ -1,7 +1,7 @@
 package sqlite
 
 // version is that of the schema. A file of a newer one is refused, one of an older one is upgraded.
-const version = 6
+const version = 7
 
 // applicationID marks a file as weir's deliveries ("weir" in ASCII).
 const applicationID = 0x77656972
@@ -87,6 +87,7 @@ CREATE INDEX dead ON delivery(seq) WHERE status = 'failed';
 // their first answer; its status is 0 while there is none. token_ends is when what the caller showed ends: of what came
 // before nobody knows what set expires, so it is taken for that. told is the series of which somebody was told, by a callback; it is
 // NULL where nobody is to be. large names the body of a request that stands beside it.
+// size is how many bytes the request has, with such a body; of those that came before version 7, without.
 var upgrades = [version - 1]string{`
 ALTER TABLE delivery ADD COLUMN stops INTEGER NOT NULL DEFAULT 0;
 DROP INDEX keyed;
@@ -135,6 +136,10 @@ ALTER TABLE delivery ADD COLUMN told INTEGER;
 CREATE INDEX owing ON delivery(changed, seq) WHERE ` + owes + `;
 `, `
 ALTER TABLE request ADD COLUMN large TEXT NOT NULL DEFAULT '';
+`, `
+ALTER TABLE delivery ADD COLUMN size INTEGER NOT NULL DEFAULT 0;
+UPDATE delivery SET size = coalesce((SELECT length(path) + length(query) + length(header) + length(body) FROM request r WHERE r.seq = delivery.seq), 0);
+CREATE INDEX stored ON delivery(tenant, size);
 `}
 
 // owes is what is over, and of which somebody is to be told still: it comes to be so in the change that ends it. It is that of an

@@ -23,9 +23,9 @@ type table struct {
 }
 
 var deliveries = table{"delivery", []part{
-	{"id, upstream, status, due, fingerprint, accepted, changed", "", nil,
+	{"id, upstream, status, due, fingerprint, accepted, changed, size", "", nil,
 		func(to []any, a *acceptance) []any {
-			return append(to, a.is.ID, a.is.Upstream, string(a.is.Status), a.due, a.print, a.now, a.now)
+			return append(to, a.is.ID, a.is.Upstream, string(a.is.Status), a.due, a.print, a.now, a.now, a.size())
 		}},
 	{"tenant, holder, correlation", "'', '', ''",
 		func(a *acceptance) bool { return a.r.Tenant != "" || a.r.Owner != "" || a.r.Correlation != "" },

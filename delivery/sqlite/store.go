@@ -25,10 +25,12 @@ import (
 
 // Options say how a file is kept. The zero Options are good for most.
 type Options struct {
-	Keep     time.Duration // how long what was delivered is kept; 0 means 7 days
-	KeepDead time.Duration // how long dead letters are kept; 0 means 30 days
-	MaxLog   int64         // largest write-ahead log with which deliveries are accepted, in bytes; 0 means 512 MiB. With a quarter more nothing is claimed either
-	Readers  int           // connections that read; 0 means 4
+	Keep      time.Duration // how long what was delivered is kept; 0 means 7 days
+	KeepDead  time.Duration // how long dead letters are kept; 0 means 30 days
+	MaxLog    int64         // largest write-ahead log with which deliveries are accepted, in bytes; 0 means 512 MiB. With a quarter more nothing is claimed either
+	MaxStored int64         // deliveries that are stored at most, whatever their status; 0 means a million. A named tenant may have half of them
+	MaxSize   int64         // bytes of their requests; 0 means 4 GiB. A named tenant may have half of them
+	Readers   int           // connections that read; 0 means 4
 
 	// Wall is the clock on the wall, by which deliveries are due and expire; nil for the
 	// system's. Leases go by the monotonic clock.
@@ -46,6 +48,7 @@ type Store struct {
 	asks  sync.Map // statements of read, *sql.Stmt by their text
 	write *writer
 	begin time.Time // with a monotonic reading
+	space reserve
 	jumps jumps
 
 	voided voided
@@ -61,14 +64,25 @@ var (
 func Open(ctx context.Context, path string, o Options) (*Store, error) {
 	s := &Store{path: path, o: o.withDefaults(), begin: time.Now()}
 	s.jumps.start(s.o.Wall().UnixMilli() - s.steady())
-	if err := s.open(ctx); err != nil {
-		return nil, fmt.Errorf("deliveries in %s: %w", path, errors.Join(err, s.Close()))
+	err := s.open(ctx)
+	if fromDisk(err) && s.space.give() {
+		err = errors.Join(s.Close())
+		if s.read, s.write = nil, nil; err == nil {
+			err = s.open(ctx)
+		}
 	}
-	return s, nil
+	if err == nil {
+		return s, nil
+	}
+	if fromDisk(err) {
+		err = fmt.Errorf("%w: %w", delivery.ErrUnavailable, err)
+	}
+	return nil, fmt.Errorf("deliveries in %s: %w", path, errors.Join(err, s.Close()))
 }
 
 func (o Options) withDefaults() Options {
 	o.Keep, o.KeepDead = cmp.Or(o.Keep, 7*24*time.Hour), cmp.Or(o.KeepDead, 30*24*time.Hour)
+	o.MaxStored, o.MaxSize = cmp.Or(o.MaxStored, 1_000_000), cmp.Or(o.MaxSize, 4<<30)
 	o.MaxLog, o.Readers = cmp.Or(o.MaxLog, 512<<20), cmp.Or(o.Readers, 4)
 	if o.Wall == nil {
 		o.Wall = time.Now
@@ -83,6 +97,7 @@ func (s *Store) open(ctx context.Context) (err error) {
 	if err = private.Check(s.path); err != nil {
 		return err
 	}
+	s.space.path = s.path + ".reserve"
 	lock := s.path + ".lock"
 	if _, err = os.Stat(lock); err != nil { // no weir has had it open: it may be anything, and nothing is put beside it
 		if _, err = probe(ctx, s.path); err != nil {
@@ -107,7 +122,7 @@ func (s *Store) open(ctx context.Context) (err error) {
 	}
 	if s.write, err = newWriter(ctx, source(s.path,
 		"_txlock=immediate", "_pragma=busy_timeout(5000)", "_pragma=journal_mode(wal)", "_pragma=synchronous(full)",
-		"_pragma=journal_size_limit(16777216)", "_pragma=foreign_keys(0)"), s.LogSize, s.logRoom); err != nil {
+		"_pragma=journal_size_limit(16777216)", "_pragma=foreign_keys(0)"), s.LogSize, s.logRoom, s.space.give); err != nil {
 		return err
 	}
 	if err = syncDir(filepath.Dir(s.path)); err != nil {
@@ -119,7 +134,15 @@ func (s *Store) open(ctx context.Context) (err error) {
 	if err = s.write.do(ctx, false, (*change).recount); err != nil {
 		return err
 	}
-	return s.void()
+	if err := s.void(); err != nil {
+		return err
+	}
+	return s.write.do(ctx, false, func(*change) error { // the writer's goroutine uses it from now on
+		s.space.used.Store(true)
+		s.space.tried = time.Time{}
+		s.space.keep()
+		return nil
+	})
 }
 
 func (s *Store) openReaders(how []string) (err error) {
@@ -184,6 +207,13 @@ func (s *Store) logRoom(needs need, log int64) error {
 		return nil
 	case begins:
 		most += most / 4
+	case stores:
+		if used := s.write.bytes.Load(); used > 2*s.o.MaxSize {
+			return fmt.Errorf("%w: %s has %d MiB in use, twice max_size", delivery.ErrFull, s.path, used>>20)
+		}
+		if !s.space.keep() {
+			return fmt.Errorf("%w: the disk of %s is full, and what is left is kept for deliveries that are stored: free space on it", delivery.ErrFull, s.path)
+		}
 	}
 	if log > most {
 		return fmt.Errorf("%w: the log beside %s has %d MiB, as somebody holds the file open for reading; end that", delivery.ErrFull, s.path, log>>20)

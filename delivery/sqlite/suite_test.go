@@ -29,7 +29,7 @@ func TestQueue(t *testing.T) {
 	deliverytest.Test(t, deliverytest.Engine{
 		In: func(t *testing.T, test func(t *testing.T)) { synctest.Test(t, test) },
 		Open: func(t *testing.T) delivery.Queue {
-			return open(t, filepath.Join(t.TempDir(), "deliveries.db"), sqlite.Options{})
+			return open(t, filepath.Join(t.TempDir(), "deliveries.db"), sqlite.Options{MaxSize: 4 << 40}) // of bodies that are said to be large
 		},
 		Sleep: time.Sleep,
 	})

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/seed1158cd35/weir/delivery"
@@ -27,12 +28,16 @@ type writer struct {
 	conn  *conn                   // of the writer's goroutine; nil if there is none
 	log   func() int64            // its size in bytes
 	room  func(need, int64) error // that there is in a log of a size
+	frees func() bool             // gives up space on the disk; false if there is none
 	stop  chan struct{}
 	ended chan struct{}
 	once  sync.Once
 
-	trimmed time.Time                // when the log was last tried to be cut
-	batch   batch                    // of the transaction
+	trimmed time.Time // when the log was last tried to be cut
+	batch   batch     // of the transaction
+	usage   usage
+	weighed time.Time // when the size of the file was last looked at
+	bytes   atomic.Int64
 	held    map[delivery.Claim]ended // what the rows say of claims that were made, and need not be asked again at their ends
 }
 
@@ -47,8 +52,8 @@ type job struct {
 	done   chan struct{}
 }
 
-func newWriter(ctx context.Context, source string, log func() int64, room func(need, int64) error) (*writer, error) {
-	w := &writer{to: source, log: log, room: room, Gatherer: stored.NewGatherer[*job](mostJobs, 2*time.Millisecond), stop: make(chan struct{}), ended: make(chan struct{}), batch: batch{texts: make(map[insertion]string)}, held: make(map[delivery.Claim]ended)}
+func newWriter(ctx context.Context, source string, log func() int64, room func(need, int64) error, frees func() bool) (*writer, error) {
+	w := &writer{to: source, log: log, room: room, frees: frees, Gatherer: stored.NewGatherer[*job](mostJobs, 2*time.Millisecond), stop: make(chan struct{}), ended: make(chan struct{}), batch: batch{texts: make(map[insertion]string)}, held: make(map[delivery.Claim]ended)}
 	var err error
 	if w.conn, err = connect(ctx, source); err == nil {
 		err = w.migrate()
@@ -150,6 +155,21 @@ func (w *writer) trim() {
 
 // trimming is how often the log is tried to be cut.
 const trimming = 100 * time.Millisecond
+
+// weigh reads once per second how much of the file is in use: deliveries, answers, attempts and known keys.
+func (w *writer) weigh() {
+	if time.Since(w.weighed) < time.Second {
+		return
+	}
+	w.weighed = time.Now()
+	var pages, free, size int64
+	for query, to := range map[string]*int64{"PRAGMA page_count": &pages, "PRAGMA freelist_count": &free, "PRAGMA page_size": &size} {
+		if ok, err := (&change{w: w}).row(query, nil, to); err != nil || !ok {
+			return
+		}
+	}
+	w.bytes.Store((pages - free) * size)
+}
 
 // connected is the connection; another one if that was given up.
 func (w *writer) connected() (c *conn, err error) {

@@ -214,7 +214,7 @@ func processAlerts(o Options) []Alert {
 		{Name: "WeirTrouble", For: 2 * time.Minute, Severity: page,
 			Expr:    `max by (job, upstream) (weir_troubles{upstream!=""}) > 0`,
 			Summary: "weir cannot call {{ $labels.upstream }} as its file says",
-			Text:    "Credentials that it needs are missing or were refused. Calls to {{ $labels.upstream }} fail."},
+			Text:    "Credentials that it needs are missing or were refused: calls to {{ $labels.upstream }} fail. (deliveries): their file cannot be opened; what is to be delivered later is refused, direct calls go on."},
 		{Name: "WeirCertificateEnds", For: 5 * time.Minute, Severity: ticket,
 			Expr: "weir_certificate_not_after_timestamp_seconds - time() < 0.1 * (weir_certificate_not_after_timestamp_seconds - weir_certificate_not_before_timestamp_seconds)",
 

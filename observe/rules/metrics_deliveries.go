@@ -11,7 +11,7 @@ var deliveriesMetrics = []Metric{
 	{"weir_delivery_died_total", Counter, []string{"upstream", "reason"},
 		"deliveries that became dead letters: `rejected`, `attempts`, `expired`, `dropped`, `upstream_gone`, `ended_worker`, `unavailable`, `unknown`"},
 	{"weir_delivery_refused_total", Counter, []string{"upstream", "why"},
-		"requests that were not stored: `credential`, `condition`, `request` (something about it is wrong), `token` (it would outlive its caller's), `operation`, `dialect`, `body_too_large`, `body` (it broke off), `memory` (no room for it), `key_reused`, `under_way` (another request has its key), `full`, `uncertain` (nobody knows whether it is stored), `queue` (which does not answer); of `deliveries.requests` also `message` (it is no request), `route` (none delivers it) and `panic` (weir panicked over it), without an upstream"},
+		"requests that were not stored: `credential`, `condition`, `request` (something about it is wrong), `token` (it would outlive its caller's), `operation`, `dialect`, `body_too_large`, `body` (it broke off), `memory` (no room for it), `key_reused`, `under_way` (another request has its key), `full`, `share` (its caller has as many stored as it may), `uncertain` (nobody knows whether it is stored), `queue` (which does not answer); of `deliveries.requests` also `message` (it is no request), `route` (none delivers it) and `panic` (weir panicked over it), without an upstream"},
 	{"weir_delivery_claims_lost_total", Counter, nil,
 		"attempts whose claim was lost before they ended: the delivery may be sent twice"},
 	{"weir_delivery_attempts_left_total", Counter, []string{"upstream"},

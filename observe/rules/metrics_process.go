@@ -29,7 +29,7 @@ var processMetrics = []Metric{
 	{"weir_config_reload_success_timestamp_seconds", Gauge, nil,
 		"when the configuration in force was read"},
 	{"weir_troubles", Gauge, []string{"upstream"},
-		"what keeps weir from doing what its file says: missing credentials, a store that is away; `upstream` is empty for what concerns all. `weir status` says what each is"},
+		"what keeps weir from doing what its file says: missing credentials, a store that is away; `upstream` is empty for what concerns all, and `(deliveries)` if their file cannot be opened. `weir status` says what each is"},
 	{"weir_traces_total", Counter, []string{"why"},
 		"traces that were kept, by why: `failed`, `throttled`, `refused`, `rejected`, `sampled`; see docs/traces.md"},
 	{"weir_traces_dropped_total", Counter, []string{"why"},

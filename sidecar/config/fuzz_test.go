@@ -114,6 +114,8 @@ deliveries:
   postgres: {url: "postgres://weir@localhost:5432/weir", password_env: DELIVERIES_PASSWORD, connections: 4, pooler: true}
   keep: 24h
   keep_dead: 48h
+  max_stored: 5000
+  max_size: 1GiB
   max_body: 64MiB
   bodies: bodies
   callbacks: {app: {upstream: b, path: /hooks/weir, secrets_env: [APP_HOOK, APP_HOOK_OLD], failed: true}}

@@ -37,6 +37,7 @@ const (
 	notFresh      = "key_reused"     // its key was used for another request
 	notOver       = "under_way"      // another request under its key is under way
 	notRoomy      = "full"           // there is no room to store it
+	notShared     = "share"          // its caller has as many stored as it may
 	notCertain    = "uncertain"      // nobody knows whether it is stored
 	notThere      = "queue"          // the queue does not answer
 	notRouted     = "route"          // it was handed in by a message, and no route delivers it later
@@ -85,10 +86,15 @@ func notStored(id string, err error) *NotAccepted {
 	if errors.Is(err, delivery.ErrUncertain) || errors.Is(err, context.DeadlineExceeded) {
 		n.Why, message = notCertain, "whether the request was stored is not known; the same Idempotency-Key finds out: "
 	}
-	if errors.Is(err, delivery.ErrFull) {
-		n.Why, why = notRoomy, "there is no room to store it"
+	status := http.StatusServiceUnavailable
+	switch {
+	case errors.Is(err, delivery.ErrShare):
+		return &NotAccepted{Why: notShared, Err: err, facts: &refuse.Facts{Status: http.StatusTooManyRequests, Code: refuse.RateLimitExceeded, Wait: time.Minute,
+			Message: "the request was not stored: this caller has half of all deliveries that may be stored (deliveries.max_stored, max_size); it can store more when some of them are not kept any more"}}
+	case errors.Is(err, delivery.ErrFull):
+		status, n.Why, why = http.StatusInsufficientStorage, notRoomy, "there is no room to store it"
 	}
-	n.facts = &refuse.Facts{Status: http.StatusServiceUnavailable, Code: refuse.ServiceUnavailable, Message: message + why, Details: map[string]any{"id": id}, Wait: time.Second, Fault: outcome.System}
+	n.facts = &refuse.Facts{Status: status, Code: refuse.ServiceUnavailable, Message: message + why, Details: map[string]any{"id": id}, Wait: time.Second, Fault: outcome.System}
 	return n
 }
 

@@ -203,7 +203,10 @@ func (d *deliveries) leave(patience context.Context) (ended func() (cut bool)) {
 		case <-patience.Done():
 		}
 		d.worker.Cut()
-		<-d.ended
+		select {
+		case <-d.ended:
+		case <-time.After(ending): // what keeps the deliveries does not answer
+		}
 		return true
 	}
 }
@@ -217,13 +220,25 @@ func (d *deliveries) stop(most time.Duration) error {
 		patience, cancel := context.WithTimeout(context.Background(), most)
 		d.leave(patience)()
 		cancel()
+	}
+	closed := make(chan error, 1)
+	go func() {
 		d.watching.Wait()
+		closed <- d.engine.Close()
+	}()
+	select {
+	case err := <-closed:
+		if err != nil {
+			return fmt.Errorf("close the deliveries: %w", err)
+		}
+		return nil
+	case <-time.After(ending):
+		return errors.New("close the deliveries: what keeps them does not answer; what was under way is sent again after a restart")
 	}
-	if err := d.engine.Close(); err != nil {
-		return fmt.Errorf("close the deliveries: %w", err)
-	}
-	return nil
 }
+
+// ending is how long weir waits, when it ends, for what keeps the deliveries.
+const ending = 5 * time.Second
 
 // endDeliveries ends what is delivered, when no calls come any more.
 func (s *Server) endDeliveries() {

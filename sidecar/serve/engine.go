@@ -28,7 +28,7 @@ func (s *Server) openDeliveries(c *config.Deliveries) (engine, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), opening)
 	defer cancel()
 	if !c.InFleet() {
-		return sqlite.Open(ctx, c.File, sqlite.Options{Keep: c.Keep, KeepDead: c.KeepDead})
+		return s.openFile(ctx, c)
 	}
 	e, err := newFleetEngine(c, s.with.Env)
 	if err != nil {
@@ -46,6 +46,11 @@ func (s *Server) openDeliveries(c *config.Deliveries) (engine, error) {
 	return e, nil
 }
 
+// fileOptions are those of a file of SQLite.
+func fileOptions(c *config.Deliveries) sqlite.Options {
+	return sqlite.Options{Keep: c.Keep, KeepDead: c.KeepDead, MaxStored: c.MaxStored, MaxSize: c.MaxSize}
+}
+
 // OpenDeliveries opens what a configuration names for somebody who looks, and perhaps changes by hand. It must be there.
 // A file that is only looked at stays as it is.
 func OpenDeliveries(ctx context.Context, c *config.Deliveries, env func(string) (string, bool), changes bool) (delivery.Queue, error) {
@@ -58,7 +63,7 @@ func OpenDeliveries(ctx context.Context, c *config.Deliveries, env func(string) 
 		if _, err := os.Stat(c.File); err != nil { // or an empty one would be made
 			return nil, fmt.Errorf("deliveries' file: %w", err)
 		}
-		return sqlite.Open(ctx, c.File, sqlite.Options{Keep: c.Keep, KeepDead: c.KeepDead})
+		return sqlite.Open(ctx, c.File, fileOptions(c))
 	}
 	e, err := newFleetEngine(c, env)
 	if err != nil {

@@ -109,7 +109,7 @@ func TestBadRequestsAboutDeliveries(t *testing.T) {
 	m.dead(3)
 	var p api.Page
 	m.at(m.operators(), "GET", "?status=failed&limit=1", "", &p)
-	_, later, _ := m.post("/box/x", "x", "Weir-Not-Before: 2100-01-01T00:00:00Z")
+	_, later, _ := m.post("/box/x", "x", "Weir-Not-Before: "+time.Now().Add(time.Hour).UTC().Format(time.RFC3339))
 	for name, tt := range map[string]struct {
 		method, rest, body string
 		status             int

@@ -76,6 +76,9 @@ func (s *Server) countTroubles() map[string]int {
 		n[name] = 0
 	}
 	for _, t := range s.troubled() {
+		if t.With == withDeliveries {
+			t.Upstream = "(deliveries)" // callers of no upstream notice it, but those who hand in deliveries do
+		}
 		n[t.Upstream]++
 	}
 	return n
