@@ -31,6 +31,7 @@ type Call struct {
 	Cost      map[string]int64  // by unit; a request is 1 unless it is named here
 	Estimated bool              // Cost is a guess: one that is more than a limit ever holds is taken for all that it holds
 	Safe      bool              // repeating it does no harm, even if it was done already
+	Polls     bool              // a long poll: its caller asks again immediately. Where the budget refuses a retry, it ends after the retry's wait
 	Streams   bool              // the body of its request is a stream, which may be silent, and slow
 	Part      bool              // of an exchange that was admitted as a whole, such as a message of a connection; see Upstream.Admit
 	ID        string            // correlation id, for events and logs

@@ -24,6 +24,7 @@ func (r *Run) decide() {
 	}
 	r.next = r.afford()
 	switch {
+	case r.lingers():
 	case !r.next.Again:
 		r.giveUp(r.next)
 	case r.u.options.Events.Retried != nil:
@@ -61,14 +62,28 @@ func (r *Run) afford() retry.Decision {
 	// common. What the first has paid comes back if the second refuses.
 	paid, ok := r.live.purse.Retry(r.now, &o)
 	if !ok {
-		return retry.Decision{Why: retry.ErrBudget}
+		return retry.Decision{Why: retry.ErrBudget, After: d.After, Delay: d.Delay}
 	}
 	if !r.mayRetry() {
 		r.live.purse.Unspent(r.now, paid)
-		return retry.Decision{Why: retry.ErrBudget}
+		return retry.Decision{Why: retry.ErrBudget, After: d.After, Delay: d.Delay}
 	}
 	r.paid = paid
 	return d
+}
+
+// lingers reports whether the end of the call has to wait as long as the retry would that the budget has refused. The caller of
+// a long poll asks again when it ends, so without the wait it would make more attempts than with the retry. AWS SDKs do the same.
+func (r *Run) lingers() bool {
+	return r.call.Polls && r.next.Why == retry.ErrBudget && r.next.After > 0
+}
+
+// linger waits before the end of a call that lingers.
+func (r *Run) linger() {
+	r.paid = 0 // for no retry that was not made
+	if r.pause(r.next) {
+		r.giveUp(r.next)
+	}
 }
 
 // mayRetry takes a retry from what all processes may make together. Nobody waits
@@ -182,7 +197,11 @@ func (r *Run) giveUp(d retry.Decision) {
 		return
 	}
 	r.tellGaveUp(d.Why)
-	r.done(r.gaveUp(d.Why, d.After))
+	wait := d.After
+	if d.Why == retry.ErrBudget {
+		wait = 0 // it was not that which was refused
+	}
+	r.done(r.gaveUp(d.Why, wait))
 }
 
 // tellGaveUp tells that a call has failed for good.

@@ -91,6 +91,9 @@ func (r *Run) Next() bool {
 	if r.made {
 		r.End()
 	}
+	if !r.over && r.lingers() {
+		r.linger()
+	}
 	if r.over || r.next.Again && !r.pauseBefore() {
 		return false
 	}
@@ -283,6 +286,8 @@ func (r *Run) End() {
 		r.outcome, r.last = outcome.Outcome{Class: outcome.Canceled}, context.Canceled
 		r.report()
 		r.done(context.Canceled)
+	case r.lingers():
+		r.giveUp(r.next)
 	case r.next.Again:
 		r.live.purse.Unspent(r.u.clock.Now(), r.paid)
 		r.done(r.gaveUp(context.Canceled, 0))

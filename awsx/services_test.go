@@ -29,6 +29,7 @@ import (
 	"github.com/seed1158cd35/weir/awsx"
 	"github.com/seed1158cd35/weir/limit"
 	"github.com/seed1158cd35/weir/limit/bucket"
+	"github.com/seed1158cd35/weir/outcome"
 )
 
 type calls = map[string]func(context.Context, aws.Config) error
@@ -128,6 +129,12 @@ func TestServicesAreAskedAgain(t *testing.T) {
 	}{
 		{"a throttled read", reading, throttle, 3},
 		{"a throttled doing", doing, throttle, 3},
+		{"a read throttled with a bare 429", reading, func(w http.ResponseWriter, _ string) { w.WriteHeader(429) }, 3},
+		{"a doing throttled with a bare 429", doing, func(w http.ResponseWriter, _ string) { w.WriteHeader(429) }, 3},
+		{"a doing throttled with a 429 of another code", doing, func(w http.ResponseWriter, _ string) {
+			w.Header().Set("X-Amzn-Errortype", "AccessDeniedException")
+			w.WriteHeader(429)
+		}, 3},
 		{"a broken read", reading, func(w http.ResponseWriter, _ string) { w.WriteHeader(500) }, 3},
 		{"a broken doing", doing, func(w http.ResponseWriter, _ string) { w.WriteHeader(500) }, 1},
 		{"a lost read", reading, func(http.ResponseWriter, string) { panic(http.ErrAbortHandler) }, 3},
@@ -153,6 +160,29 @@ func TestServicesAreAskedAgain(t *testing.T) {
 				t.Errorf("%s is one of %+v", name, all)
 			}
 			far.Close()
+		}
+	}
+}
+
+// polled notes which calls are long polls.
+type polled struct{ calls map[string]bool }
+
+func (p *polled) Admit(_ context.Context, c weir.Call) (func(outcome.Outcome), error) {
+	p.calls[c.Operation] = c.Polls
+	return nil, nil
+}
+
+func TestReceiveMessageIsALongPoll(t *testing.T) {
+	gate := &polled{map[string]bool{}}
+	url, _ := answering(t, 429, nil, "")
+	cfg := config(url)
+	awsx.New(awsx.Options{Policy: plainPolicy, Upstream: weir.Options{Gates: []weir.Gate{gate}}}).Attach(&cfg)
+	for name, call := range map[string]func(context.Context, aws.Config) error{"ReceiveMessage": reading["sqs.ReceiveMessage"], "SendMessage": doing["sqs.SendMessage"]} {
+		if err := call(t.Context(), cfg); err == nil {
+			t.Errorf("%s: no error", name)
+		}
+		if got, asked := gate.calls[name]; !asked || got != (name == "ReceiveMessage") {
+			t.Errorf("%s: polls %v, asked %v", name, got, asked)
 		}
 	}
 }

@@ -31,8 +31,12 @@ func (s *start) read(body io.ReadCloser) []byte {
 func (s *start) Read(b []byte) (int, error) {
 	if s.off < s.n {
 		n := copy(b, s.bytes[s.off:s.n])
-		s.off += n
-		return n, nil
+		if s.off += n; s.off < s.n || s.err != nil || n == len(b) {
+			return n, nil
+		}
+		var more int // in the same piece, as it would have been without the start
+		more, s.err = s.ReadCloser.Read(b[n:])
+		return n + more, nil
 	}
 	if s.err != nil {
 		return 0, s.err

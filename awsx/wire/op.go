@@ -23,6 +23,8 @@ type Op struct {
 	Safe bool
 	// Write says that it changes something; S3 counts reads and writes apart.
 	Write bool
+	// Polls says that it waits for something to come, and is called again when it ends.
+	Polls bool
 
 	Bucket string // of S3, "" if there is none
 	Key    string // of S3, decoded
@@ -69,8 +71,13 @@ func Recognize(r Request) Op {
 	if !plain(o.Name) {
 		o.Name = ""
 	}
-	o.Safe, o.Write = safe(service, o.Name, r), !reads(o.Name)
+	o.Safe, o.Write, o.Polls = safe(service, o.Name, r), !reads(o.Name), polls[service+"."+o.Name]
 	return o
+}
+
+// polls are the operations that the SDKs take for long polls (November 2026).
+var polls = map[string]bool{
+	"sqs.ReceiveMessage": true, "states.GetActivityTask": true, "swf.PollForActivityTask": true, "swf.PollForDecisionTask": true,
 }
 
 // get reads a field whose name is in canonical form.
@@ -164,7 +171,7 @@ func decoded(s string) string {
 // itself that it is one and the same when it is repeated.
 func Named(service, name string, token bool) Op {
 	o := Op{Service: service, Name: name, Protocol: protocolOf(service, nil, "")}
-	o.Write = !reads(name)
+	o.Write, o.Polls = !reads(name), polls[service+"."+name]
 	switch {
 	case o.Protocol == S3:
 		o.Safe = !unsafeOnS3[name]

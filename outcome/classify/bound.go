@@ -33,14 +33,10 @@ func isUsual(v string, unit time.Duration) bool {
 	return err == nil
 }
 
-// SaysWait reports whether one of the headers says how long to stay away.
-func SaysWait(h http.Header) bool {
-	for _, r := range waitHeaders {
-		if h[r.Name] != nil {
-			return true
-		}
-	}
-	return false
+// SaysWait reports whether one of the headers says how long to stay away, in a form that can be read.
+func SaysWait(h http.Header, now time.Time) bool {
+	_, ok := headerWait(h, dateOr(h, now))
+	return ok
 }
 
 // RemoveWaits removes the headers that say how long to stay away.

@@ -214,7 +214,7 @@ type exchange struct {
 
 // Describe is httpx.Exchange's.
 func (x *exchange) Describe(c *weir.Call) {
-	c.Operation, c.Safe = x.op.Name, x.op.Safe
+	c.Operation, c.Safe, c.Polls = x.op.Name, x.op.Safe, x.op.Polls
 	if x.op.Name == "" {
 		c.Operation = weir.DefaultOperation
 	}

@@ -20,8 +20,9 @@ func (t *trip) bound(h http.Header) {
 	if o.Hint.Quota {
 		most = max(most, pause.Longest)
 	}
-	classify.BoundWaits(h, most, time.Now())
-	if o.Class == outcome.Throttled && o.Hint.Said && o.Hint.After > 0 && !classify.SaysWait(h) {
+	now := time.Now()
+	classify.BoundWaits(h, most, now)
+	if o.Class == outcome.Throttled && o.Hint.Said && o.Hint.After > 0 && !classify.SaysWait(h, now) {
 		h["Retry-After"] = []string{strconv.FormatInt(refuse.Ceil(min(o.Hint.After, most), time.Second), 10)}
 	}
 }

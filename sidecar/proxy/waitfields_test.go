@@ -49,6 +49,36 @@ func TestAnAbsurdWaitIsNotPassedOn(t *testing.T) {
 	}
 }
 
+// TestOddWaitBecomesSeconds has callers read the wait of an upstream that says it in another form, or elsewhere.
+func TestOddWaitBecomesSeconds(t *testing.T) {
+	at := time.Now().Add(400 * time.Second)
+	for _, c := range []struct{ name, value, body string }{
+		{"Retry-After", strconv.FormatInt(at.Unix(), 10), ""},
+		{"Retry-After", strconv.FormatInt(at.UnixMilli(), 10), ""},
+		{"Retry-After", at.UTC().Format(time.RFC3339), ""},
+		{"Retry-After", "400s", ""},
+		{"Retry-After", `"400"`, ""},
+		{"Retry-After", "PT6M40S", ""},
+		{"X-Rate-Limit-Reset", strconv.FormatInt(at.Unix(), 10), ""},
+		{"X-RateLimit-Reset-After", "399.5", ""},
+		{"X-Gateway-Retry-After", "400", ""},
+		{"Content-Type", "application/json", `{"parameters":{"retry_after":400}}`},
+		{"Content-Type", "application/json", `{"error":{"message":"Please try again in 6m39.5s."}}`},
+		{"Retry-After", "soon", `{"retry_after":400}`},
+	} {
+		url := "http://" + listen(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set(c.name, c.value)
+			w.WriteHeader(http.StatusTooManyRequests)
+			_, _ = w.Write([]byte(c.body))
+		}))
+		resp := do(t, "GET", "http://"+listen(t, newProxy(t, up(url, brisk()))), "")
+		got, err := strconv.Atoi(resp.Header.Get("Retry-After"))
+		if err != nil || got < 380 || got > 401 || resp.StatusCode != http.StatusTooManyRequests {
+			t.Errorf("%s: %s %s: %d, Retry-After %q", c.name, c.value, c.body, resp.StatusCode, resp.Header.Get("Retry-After"))
+		}
+	}
+}
+
 // A quota may be away until the end of its window.
 func TestAQuotasWaitIsPassedOn(t *testing.T) {
 	for seconds, want := range map[int]int{20 * 24 * 3600: 20 * 24 * 3600, 99999999: 31 * 24 * 3600} {
