@@ -26,7 +26,8 @@ import (
 // process that goes on for longer does so announced.
 //
 // Buckets are drained by the supply's clock, which is the store's less Lag. Fall
-// remembers what was out: the tokens that were saved up out there may have been spent.
+// remembers what was out: the tokens that were saved up out there may have been spent. A part begins empty, so all parts
+// together have saved up no more than came for them: Lag less what it was when the first of them was out.
 //
 // Instants are microseconds of the store's clock. All numbers are whole and small
 // enough for a double, so that a script in a store computes the same.
@@ -40,6 +41,7 @@ type Members struct {
 
 	At        int64 // up to when Lag is counted
 	Lag, Frac int64 // microseconds, and millionths of one, by which the supply is behind
+	Begun     int64 // 1 more than Lag was when nothing was out last; 0 if parts may have been saving up for longer
 	Falls     []Fall
 	Stale     []Stale
 	Window    int64 // the longest that anyone has told
@@ -63,8 +65,9 @@ type Member struct {
 	Answer       Standing // to the latest beat: a repeat gets the same
 }
 
-// A Fall is that so much was out before it became less, and when by the supply's clock.
-type Fall struct{ Part, At int64 }
+// A Fall is that so much was out before it became less, and when by the supply's clock. By Ends as many tokens have come
+// as had been saved up; 0 means that it is not known.
+type Fall struct{ Part, At, Ends int64 }
 
 // Stale are parts that expired: what was spent of them may count in a rolling limit still.
 type Stale struct{ Part, At, Until int64 }
@@ -104,6 +107,7 @@ func (m *Members) Any() bool {
 func (m *Members) forget(now int64) {
 	m.Gen, m.Birth, m.Rows = max(now, m.Gen+1), now, make(map[string]*Member)
 	m.Unknown, m.Known = Whole, now+UnknownFor.Microseconds()
+	m.Begun = 0
 	m.look(now)
 }
 
@@ -158,6 +162,9 @@ func (m *Members) Turn(now int64) {
 		m.At = now
 		return
 	}
+	if m.Out == 0 {
+		m.Begun = m.Lag + 1
+	}
 	// Each is out from when it fell silent.
 	var whole, rest int64
 	count := func(part, d int64) { whole, rest = whole+part*(d/Whole), rest+part*(d%Whole) }
@@ -181,29 +188,65 @@ func (m *Members) lags(whole, rest int64) {
 // change does something that may let less be out than before.
 func (m *Members) change(now int64, do func()) {
 	m.look(now)
-	before := m.Out
+	before, saved := m.Out, m.saved()
 	do()
-	if m.look(now); m.Out < before {
-		m.fell(before)
+	m.look(now)
+	switch {
+	case m.Unknown > 0:
+		m.Begun = 0
+	case before == 0:
+		m.Begun = m.Lag + 1
+	}
+	if m.Out < before {
+		m.fell(before, saved)
 	}
 }
 
-// fell notes that so much was out. Who was out with less, or as much and earlier,
-// needs no memory of its own.
-func (m *Members) fell(before int64) {
+// saved is for how many microseconds tokens have come for the parts that are out: no part has saved up more. 0 means that
+// it is not known.
+func (m *Members) saved() int64 {
+	switch {
+	case m.Begun == 0:
+		return 0
+	case m.Frac > 0:
+		return m.Lag + 2 - m.Begun
+	}
+	return max(1, m.Lag+1-m.Begun)
+}
+
+// fell notes that so much was out, and for how long it had saved up tokens. A Fall that was smaller, or as large and
+// earlier, and ends no later needs no memory of its own.
+func (m *Members) fell(before, saved int64) {
 	// By the supply's clock, as tokens come by it.
-	z := m.Z(m.At)
+	f := Fall{Part: before, At: m.Z(m.At)}
+	if saved > 0 {
+		f.Ends = f.At + saved
+	}
 	kept := m.Falls[:0]
-	for _, f := range m.Falls {
-		if f.Part > before {
-			kept = append(kept, f)
+	for _, old := range m.Falls {
+		if old.Part > before || old.ends() > f.ends() {
+			kept = append(kept, old)
 		}
 	}
-	m.Falls = append(kept, Fall{before, z})
+	m.Falls = append(kept, f)
 	if n := len(m.Falls); n > mostFalls {
-		m.Falls[n-2].At = m.Falls[n-1].At
-		m.Falls = m.Falls[:n-1]
+		a, b := m.Falls[n-2], &m.Falls[n-1]
+		if a.Ends == 0 {
+			b.Ends = 0
+		} else if b.Ends != 0 {
+			b.Ends = max(a.Ends, b.Ends)
+		}
+		b.Part = max(a.Part, b.Part)
+		m.Falls = slices.Delete(m.Falls, n-2, n-1)
 	}
+}
+
+// ends is Ends, or never.
+func (f Fall) ends() int64 {
+	if f.Ends == 0 {
+		return never64
+	}
+	return f.Ends
 }
 
 // expire frees the parts whose time is over. Members that use their parts beyond it keep them until life after the

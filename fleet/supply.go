@@ -16,6 +16,7 @@ type Supply struct {
 	Now   int64 // the store's clock
 	Z     int64 // the supply's, never ahead of it
 	Out   int64 // parts that are out; Whole at most
+	Saved int64 // for how many microseconds tokens have come for these parts; 0 means that it is not known
 	Next  int64 // until when less will surely not be out
 	Cold  bool  // all of it, as the store does not know who holds parts
 	Falls []Fall
@@ -37,7 +38,10 @@ func (m *Members) Z(now int64) int64 {
 // Supply is what can be granted at the instant.
 func (m *Members) Supply(now int64) *Supply {
 	m.Turn(now)
-	return &Supply{now, m.Z(max(now, m.At)), min(m.Out, Whole), m.Next, m.Unknown >= Whole, m.Falls, m.Stale}
+	return &Supply{
+		Now: now, Z: m.Z(max(now, m.At)), Out: min(m.Out, Whole), Saved: m.saved(), Next: m.Next, Cold: m.Unknown >= Whole,
+		Falls: m.Falls, Stale: m.Stale,
+	}
 }
 
 // partDown is a part, in millionths, of n, rounded down: all parts together are n at most. Neither may be below 0, and
@@ -54,18 +58,26 @@ func partUp(n, part int64) int64 { return n - partDown(n, Whole-part) }
 // floor is the weight that a bucket has at least: the tokens that are saved up out
 // there, or may have been spent of late.
 func (s *Supply) floor(cap, drain int64) int64 {
-	// What is out now counts as taken.
+	// What is out now counts as taken: of the burst a part, but no more than has come since it is out.
 	w := partUp(cap, s.Out)
-	// What was out until a while ago comes back as tokens do: those who were out had saved up a part of the burst, and may have
+	if s.Saved > 0 {
+		w = min(w, drains(s.Saved, drain))
+	}
+	// What was out until a while ago comes back as tokens do: those who were out had saved up as much, and may have
 	// spent it.
 	for _, f := range s.Falls {
-		hi, lo := bits.Mul64(uint64(max(0, s.Z-f.At)), uint64(drain))
-		if top := partUp(cap, min(f.Part, Whole)); hi == 0 && int64(lo) >= 0 {
-			w = max(w, top-min(top, int64(lo)))
+		top := partUp(cap, min(f.Part, Whole))
+		top -= min(top, drains(s.Z-f.At, drain))
+		if f.Ends != 0 {
+			top = min(top, drains(f.Ends-s.Z, drain))
 		}
+		w = max(w, top)
 	}
 	return w
 }
+
+// drains is the weight that drains in so many microseconds, at most most62.
+func drains(us, drain int64) int64 { return timesMost(max(0, us), drain) }
 
 // away is how much of a rolling limit is not the store's to grant: what is out, and what
 // was out within the window.

@@ -2,7 +2,9 @@
 -- with. A test compares the two.
 --
 -- A group's mark is "0" if it was said to be new and nobody has beaten since; otherwise a head, and
--- behind it the falls (part, at) and the stale parts (part, at, until). Members are fields of a
+-- behind it the falls (part, at) and the stale parts (part, at, until). What was added to heads and falls stands among the
+-- stale parts as ones of nothing that are over, which earlier versions of weir ignore: (0, -1 - head 22, -1), and for each
+-- fall (0, -1 - ends, -2 - at). Members are fields of a
 -- hash, by client. Whole numbers and instants in microseconds, all as doubles.
 local HEAD = '<Bddddddddddddddddddd'
 local HEADED, HEADLEN = 252, 153
@@ -15,7 +17,8 @@ local NEVER = 2 ^ 60
 -- millionths, 5 out, 6 until when that stays so, 7 gen, 8 when the memory before was lost, while parts of it may be held, 9 unknown, 10 until when, 11 strain, 12 window, 13 when
 -- somebody was heard last, 14 the supply's clock when more than half was out last, 15 when somebody was heard
 -- after nobody was for a while, 16 falls, 17 stale parts; 18 the supply's clock when the memory before was lost, 19 the part of that
--- which nobody showed in time, 20 the supply's clock and 21 the instant when its time was over. The strain is by how much the lag has grown faster than half of the time, since whenever that is most.
+-- which nobody showed in time, 20 the supply's clock and 21 the instant when its time was over; 22 is 1 more than the lag was when nothing was out last, 0 if parts may have been saving
+-- up for longer. The strain is by how much the lag has grown faster than half of the time, since whenever that is most.
 -- Rows: 1 part, 2 until, 3 seq, 4 no, 5 last, 6 ack, 7 silence, 8 window, 9 joined, 10 wish, 11 flags, 12 to 15 the
 -- answer's no, gen, part and until, 16 client.
 local function membersOf(u, p, call, now, mark, hash)
@@ -70,7 +73,7 @@ local function membersOf(u, p, call, now, mark, hash)
   local function forget(h, rows)
     h[7], h[8] = math.max(now, h[7] + 1), now
     h[9], h[10] = WHOLE, now + LIFE
-    h[18], h[19], h[20], h[21] = lib.z(h), 0, 0, 0
+    h[18], h[19], h[20], h[21], h[22] = lib.z(h), 0, 0, 0, 0
     for id in pairs(rows) do
       call('HDEL', hash, id)
       rows[id] = nil
@@ -79,28 +82,44 @@ local function membersOf(u, p, call, now, mark, hash)
   end
   lib.forget = forget
 
+  -- saved is for how long tokens have come for the parts that are out; 0 if it is not known.
+  local function saved(h)
+    if h[22] == 0 then
+      return 0
+    end
+    return math.max(1, h[3] + (h[4] > 0 and 2 or 1) - h[22])
+  end
+  lib.saved = saved
+
   -- change does something that may let less be out than before. Of what was out, what was out
-  -- with less, or as much and earlier, needs no memory of its own.
+  -- with less, or as much and earlier, and ends no later needs no memory of its own.
   local function change(h, rows, act)
     look(h, rows)
-    local before, ended = h[5], h[20]
+    local before, ended, save = h[5], h[20], saved(h)
     act()
     look(h, rows)
+    if h[9] > 0 then
+      h[22] = 0
+    elseif before == 0 then
+      h[22] = h[3] + 1
+    end
     if h[5] >= before then
       return
     end
     if h[20] == ended and ended == lib.z(h) then -- it cannot be told from what was unknown until then
       h[19] = 0
     end
-    local kept = {}
+    local kept, z = {}, lib.z(h)
+    local ends = save > 0 and z + save or NEVER
     for _, f in ipairs(h[16]) do
-      if f[1] > before then
+      if f[1] > before or f[3] > ends then
         kept[#kept + 1] = f
       end
     end
-    kept[#kept + 1] = {before, lib.z(h)}
+    kept[#kept + 1] = {before, z, ends}
     if #kept > FALLS then
-      kept[FALLS][2] = kept[FALLS + 1][2]
+      local a, b = kept[FALLS], kept[FALLS + 1]
+      kept[FALLS] = {math.max(a[1], b[1]), b[2], math.max(a[3], b[3])}
       kept[FALLS + 1] = nil
     end
     h[16] = kept
@@ -216,6 +235,9 @@ local function membersOf(u, p, call, now, mark, hash)
       end
       return
     end
+    if h[5] == 0 then
+      h[22] = h[3] + 1
+    end
     local whole, rest = 0, 0
     local function count(part, d)
       local s = d / WHOLE
@@ -261,14 +283,25 @@ local function membersOf(u, p, call, now, mark, hash)
         falls[i] = {u('<dd', v, pos)}
         pos = pos + 16
       end
+      h[16], h[17], h[22] = falls, old, 0
+      local ends = {}
       while pos <= #v do
-        old[#old + 1] = {u('<ddd', v, pos)}
+        local s = {u('<ddd', v, pos)}
         pos = pos + 24
+        if s[3] >= 0 then
+          old[#old + 1] = s
+        elseif s[3] == -1 then
+          h[22] = -1 - s[2]
+        else
+          ends[-2 - s[3]] = math.max(ends[-2 - s[3]] or 0, -1 - s[2])
+        end
       end
-      h[16], h[17] = falls, old
+      for _, f in ipairs(falls) do
+        f[3] = ends[f[2]] or NEVER
+      end
       return h
     end
-    local h = {0, now, 0, 0, 0, NEVER, now, 0, 0, 0, 0, 0, 0, 0, 0, {}, {}, 0, 0, 0, 0}
+    local h = {0, now, 0, 0, 0, NEVER, now, 0, 0, 0, 0, 0, 0, 0, 0, {}, {}, 0, 0, 0, 0, 0}
     if v ~= '0' then
       local since = tonumber(v or nil)
       if not since or since > now then
@@ -286,6 +319,12 @@ local function membersOf(u, p, call, now, mark, hash)
     text = text .. string.char(#h[16])
     for _, f in ipairs(h[16]) do
       text = text .. p('<dd', f[1], f[2])
+    end
+    if h[22] > 0 then
+      text = text .. p('<ddd', 0, -1 - h[22], -1)
+    end
+    for _, f in ipairs(h[16]) do
+      text = text .. p('<ddd', 0, -1 - f[3], -2 - f[2])
     end
     for _, s in ipairs(h[17]) do
       text = text .. p('<ddd', s[1], s[2], s[3])

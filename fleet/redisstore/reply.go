@@ -46,7 +46,8 @@ func decode(a *fleet.Ask, reply []byte) error {
 		return errReply
 	}
 	a.Granted = r.number()
-	at := fleet.Supply{Now: now, Z: r.number(), Out: r.number(), Next: r.number(), Cold: r.number() >= fleet.Whole}
+	// What was saved up in parts is in the weight that the script answers for each bucket.
+	at := fleet.Supply{Now: now, Z: r.number(), Out: r.number(), Saved: 1, Next: r.number(), Cold: r.number() >= fleet.Whole}
 	a.Grants = a.Grants[:0]
 	for i := range a.Claims {
 		k := &a.Claims[i]

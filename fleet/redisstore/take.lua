@@ -71,14 +71,19 @@ local function share(n, part)
   return n - part * q - (rest - rest % 1)
 end
 
--- lift is the weight that a bucket has at least: what is saved up out there, or may have been spent of late.
+-- lift is the weight that a bucket has at least: what is saved up out there, or may have been spent of late. A part has
+-- saved up no more than has come since it is out.
 local function lift(cap, drain)
   if out == 0 and falls == 0 then
     return 0
   end
-  local w = share(cap, out)
-  for _, f in ipairs(whole()[16]) do
+  local h = whole()
+  local w, saved = share(cap, out), lib.saved(h) * drain
+  w = saved > 0 and saved < w and saved or w
+  for _, f in ipairs(h[16]) do
     local top = share(cap, f[1] < WHOLE and f[1] or WHOLE) - (z > f[2] and (z - f[2]) * drain or 0)
+    local most = (f[3] - z) * drain
+    top = most < top and most or top
     w = top > w and top or w
   end
   return w
