@@ -30,7 +30,6 @@ type Events struct {
 	Decided  func(Decided)  // a gate's answer to one attempt
 	Acquired func(Acquired) // what an attempt that may be made took of a limit: told once for each of its limits
 	Ended    func(Ended)    // an attempt and its outcome
-	Metered  func(Ended)    // the end of an answer that was counted as a success when it began; see Run.Detach
 	Retried  func(Retried)  // another attempt will be made
 	HeldBack func(HeldBack) // it is not made yet, because nothing succeeds
 	GaveUp   func(GaveUp)   // none will, although the call has failed
@@ -112,7 +111,8 @@ type Ended struct {
 	Subject
 	Attempt int // from 1
 	Outcome outcome.Outcome
-	Took    time.Duration // from the permit to the outcome
+	Took    time.Duration // from the permit to the outcome, or to the head of the answer if a body followed
+	Body    time.Duration // how long that body took
 }
 
 // Retried says that an attempt failed and another follows.
@@ -230,7 +230,6 @@ func Tee(all ...Events) Events {
 		Decided:  tee(all, func(e Events) func(Decided) { return e.Decided }),
 		Acquired: tee(all, func(e Events) func(Acquired) { return e.Acquired }),
 		Ended:    tee(all, func(e Events) func(Ended) { return e.Ended }),
-		Metered:  tee(all, func(e Events) func(Ended) { return e.Metered }),
 		Retried:  tee(all, func(e Events) func(Retried) { return e.Retried }),
 		HeldBack: tee(all, func(e Events) func(HeldBack) { return e.HeldBack }),
 		GaveUp:   tee(all, func(e Events) func(GaveUp) { return e.GaveUp }),

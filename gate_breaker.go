@@ -20,13 +20,16 @@ type ticket struct {
 	given   breaker.Ticket
 	used    bool // an attempt was made under it
 	counted bool // the breaker has heard how the call ended
+	begun   bool // the breaker counts the call as a success while the body of its answer comes
 	cell    int  // of counters, that of this core (counter.Pick); below 0 if none was picked
+	beganAt time.Duration
+	beganIn int // the cell
 }
 
 // of makes b the breaker of the next attempt. What another has given says nothing to it.
 func (t *ticket) of(b *breaker.Breaker) {
 	if t.breaker != b {
-		t.breaker, t.given, t.used = b, breaker.Ticket{}, false
+		t.breaker, t.given, t.used, t.begun = b, breaker.Ticket{}, false, false
 	}
 }
 
@@ -65,12 +68,34 @@ func (t *ticket) giveBack(now time.Duration) {
 	t.counted = true // of others the breaker hears nothing that was canceled
 }
 
+// begins has the breaker count a success, until the body of the answer has ended. A probe succeeds later: see progresses.
+func (t *ticket) begins(now time.Duration, o *outcome.Outcome) {
+	if !t.counted && !t.given.Probe && o.Class == outcome.OK {
+		t.begun, t.beganAt, t.beganIn = true, now, t.breaker.Begin(t.cell, now, t.given)
+	}
+}
+
+// proofTime is how long the body of an answer has to come for a probe to have succeeded.
+const proofTime = time.Second
+
+// progresses reports a probe whose answer has been coming for long enough.
+func (p *Permit) progresses(now time.Duration, o *outcome.Outcome) {
+	if now-p.start >= proofTime {
+		p.count(now, o)
+	}
+}
+
 // count tells the breaker, once, how the call ended.
 func (t *ticket) count(now time.Duration, o *outcome.Outcome) {
 	if t.counted {
 		return
 	}
 	t.counted = true
+	if t.begun {
+		t.begun = false
+		t.breaker.End(t.beganIn, now, t.beganAt, t.given, *o)
+		return
+	}
 	switch {
 	case o.Own:
 		t.breaker.Report(now, t.given, outcome.Outcome{Class: outcome.Canceled})

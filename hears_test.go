@@ -9,7 +9,7 @@ import (
 
 // Who hears of attempts or of ends of calls is not forgotten where nothing is done for attempts of which nobody hears.
 func TestWhoeverHearsOfAttemptsIsHeard(t *testing.T) {
-	others := "Counts Wanted Detailed Metered Retried HeldBack GaveUp Breaker Paused Resumed Damaged Paced"
+	others := "Counts Wanted Detailed Retried HeldBack GaveUp Breaker Paused Resumed Damaged Paced"
 	for i := range reflect.TypeFor[Events]().NumField() {
 		var e Events
 		f := reflect.ValueOf(&e).Elem().Field(i)

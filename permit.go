@@ -24,6 +24,9 @@ type Permit struct {
 	account  // with the limits
 	berth    // among what is in flight
 	hearers  // of the outcome, beside those
+
+	started bool          // the answer has started, and its body is still to come
+	start   time.Duration // when it did
 }
 
 // A standing is what an attempt waited for its turn, and where: what a refusal says of the line, and
@@ -37,9 +40,7 @@ type standing struct {
 
 // hearers are the gates of the program's own that have let an attempt go on, and who reports to them.
 type hearers struct {
-	reports  []func(outcome.Outcome)
-	metered  bool // they and the limits are left to another permit; see Detach
-	detached bool // this is the other
+	reports []func(outcome.Outcome)
 }
 
 // hear tells them how the attempt ended.
@@ -88,7 +89,7 @@ func (p *Permit) begin(u *Upstream, plan *plan, c *Call, attempt int32) {
 	if p.name, p.credential, p.probing = c.Caller, c.Credential, 0; p.credential != "" {
 		p.ofCredential(u)
 	}
-	p.reports, p.metered, p.detached, p.told, p.heard, p.broken, p.guessed = p.reports[:0], false, false, false, false, false, c.Estimated
+	p.reports, p.started, p.told, p.heard, p.broken, p.guessed = p.reports[:0], false, false, false, false, c.Estimated
 	p.limits.Reset()
 	p.place, p.waiting, p.came, p.slot, p.drop, p.lack, p.paused = 0, 0, 0, 0, nil, limit.LacksNothing, 0
 }

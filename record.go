@@ -24,8 +24,8 @@ type Record struct {
 	Keys  map[string]string // Call.Keys
 	Note  any               // Call.Note
 	Began time.Duration     // the instant, of the upstream's clock
-	Took  time.Duration
-	Why   error // one of retry's Err values, or a *Refusal (of a call by Try for Events.Detailed only): why there was no other attempt; nil for a call that went well
+	Took  time.Duration     // to the head of the answer, if a body followed
+	Why   error             // one of retry's Err values, or a *Refusal (of a call by Try for Events.Detailed only): why there was no other attempt; nil for a call that went well
 
 	N       uint16        // attempts, that which the gates refused included
 	Held    uint8         // attempts that were not made because nothing succeeded
@@ -203,7 +203,8 @@ func (r *Record) ended(p *Permit, now time.Duration, o *outcome.Outcome) {
 		r.decided(p, p.sent, goOn)
 	}
 	t := &r.tries[tryAt(r.N-1)]
-	t.took, t.class, t.code = micro(now-p.sent), o.Class, words.number(o.Code)
+	took, _ := p.took(now)
+	t.took, t.class, t.code = micro(took), o.Class, words.number(o.Code)
 	if o.Hint.Said {
 		t.hint = micro(o.Hint.After)
 	}
@@ -218,7 +219,8 @@ func (r *Record) done(run *Run, err error, refused bool) {
 
 // end tells of a call that has ended with an error, nil for none, and has the record used again.
 func (r *Record) end(p *Permit, now time.Duration, err error) {
-	p.record, r.Took = nil, max(0, now-r.Began)
+	_, body := p.took(now)
+	p.record, r.Took = nil, max(0, now-body-r.Began)
 	switch e := err.(type) {
 	case *Refusal:
 		r.Why = e
@@ -250,6 +252,9 @@ func (r *Record) detail(p *Permit, now time.Duration) {
 		r.Why = step{why: Reason(words.word(why)), wait: r.wait}.refusal(p, now)
 	}
 }
+
+// Body returns how long the body of the last answer took, after Took.
+func (r *Record) Body() time.Duration { return max(0, r.at-r.Began-r.Took) }
 
 // Subject says whose record it is.
 func (r *Record) Subject() Subject { return subject(r.plan.live.u, r.plan, r.ID, r.Keys) }

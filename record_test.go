@@ -176,22 +176,23 @@ func TestARecordIsToldToWhoWantsMore(t *testing.T) {
 	}
 }
 
-// TestARecordEndsBeforeItsStream: what is left of a call when its answer has begun has no record, which another call may
-// have by then.
-func TestARecordEndsBeforeItsStream(t *testing.T) {
+func TestRecordEndsWithTheBodyOfTheAnswer(t *testing.T) {
 	var got []string
 	u := open(t, steady(), weir.Options{Events: note(&got)})
 	r := u.Begin(background, weir.Call{})
 	if !r.Next() {
 		t.Fatal(r.Err())
 	}
-	var rest weir.Permit
-	r.Detach(&rest)
-	r.Report(outcome.Outcome{Class: outcome.OK}, nil)
+	r.ReportStart(outcome.Outcome{Class: outcome.OK})
 	r.End()
-	rest.Report(outcome.Outcome{Class: outcome.Failed, Code: "broken off"})
-	if len(got) != 1 || !strings.Contains(got[0], " ok n=1") {
-		t.Errorf("told %q, want one call that went well", got)
+	if r.Next() || len(got) != 0 {
+		t.Errorf("told %q while the body comes, want nothing, and no other attempt", got)
+	}
+	for range 2 {
+		r.ReportEnd(outcome.Outcome{Class: outcome.Failed, Code: "broken off"})
+	}
+	if len(got) != 1 || !strings.Contains(got[0], " failed n=1") {
+		t.Errorf("told %q, want one call that failed", got)
 	}
 }
 

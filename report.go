@@ -15,17 +15,13 @@ import (
 // sent (Unsent) gets all of it back. A permit that was refused or is the zero Permit has nothing
 // to end: its report does nothing.
 func (p *Permit) Report(o outcome.Outcome) {
-	switch {
-	case p.u == nil:
-	case p.detached:
-		p.settled(o)
-		p.limits.Free()
-	default:
-		now := p.ended(&o)
-		p.report(now, &o)
-		p.count(now, &o)
-		p.limits.Free()
+	if p.u == nil {
+		return
 	}
+	now := p.ended(&o)
+	p.report(now, &o)
+	p.count(now, &o)
+	p.limits.Free()
 }
 
 // ReportAgain is Report of an attempt that another attempt of the same call follows,
@@ -70,6 +66,40 @@ func (p *Permit) report(now time.Duration, o *outcome.Outcome) {
 		p.lands(now, p.sent, o)
 	}
 	p.u = nil
+	p.observe(u, now, o)
+	p.end(u, now, o)
+}
+
+// reportStart reports the head of an answer whose body is still to come.
+func (p *Permit) reportStart(now time.Duration, o *outcome.Outcome) {
+	p.started, p.start = true, now
+	if p.slot != 0 {
+		p.lands(now, p.sent, o)
+	}
+	if !o.Own {
+		p.begins(now, o)
+	}
+	p.observe(p.u, now, o)
+}
+
+// reportEnd reports what reportStart has not: the outcome is known.
+func (p *Permit) reportEnd(now time.Duration, o *outcome.Outcome) {
+	u := p.u
+	if u == nil {
+		return
+	}
+	if !p.plan.silent {
+		p.observed(now, o)
+	}
+	p.u = nil
+	if o.Retryable() {
+		p.observe(u, now, o)
+	}
+	p.end(u, now, o)
+}
+
+// observe has those learn from an outcome that do: which retries are held back, and which rates change.
+func (p *Permit) observe(u *Upstream, now time.Duration, o *outcome.Outcome) {
 	if !o.Own {
 		p.plan.holdoff.Heard(now, o)
 	}
@@ -77,9 +107,10 @@ func (p *Permit) report(now time.Duration, o *outcome.Outcome) {
 		p.learn(u, now, o)
 	}
 	p.probed(u, now, o)
-	if p.metered {
-		return
-	}
+}
+
+// end settles the limits, and reports to the gates of the program's own.
+func (p *Permit) end(u *Upstream, now time.Duration, o *outcome.Outcome) {
 	if o.Class != outcome.OK || o.Usage != nil || p.by.joined {
 		p.settle(u, now, o)
 	}
@@ -88,11 +119,20 @@ func (p *Permit) report(now time.Duration, o *outcome.Outcome) {
 	}
 }
 
+// took is how long the attempt took as of now, and of that how long the body of its answer.
+func (p *Permit) took(now time.Duration) (all, body time.Duration) {
+	if p.started {
+		return p.start - p.sent, max(0, now-p.start)
+	}
+	return now - p.sent, 0
+}
+
 // observed has an attempt's end counted, told of and recorded.
 func (p *Permit) observed(now time.Duration, o *outcome.Outcome) {
+	took, _ := p.took(now)
 	// The attempt may end on another core than it began on: there is a cell for each.
 	if p.tally, p.cell = p.plan.tally(); p.tally != nil {
-		p.tally.ends(o, now-p.sent, p.attempt > 1)
+		p.tally.ends(o, took, p.attempt > 1)
 		p.u.counts.erred(now, p.plan.name, o)
 	}
 	p.tellEnded(now, o)
@@ -106,7 +146,8 @@ func (p *Permit) tellEnded(now time.Duration, o *outcome.Outcome) {
 	e, throttled := &p.u.options.Events, o.Class == outcome.Throttled
 	rare := e.hearsOf(o.Class)
 	if e.Ended != nil || rare != nil {
-		about := Ended{Subject: p.subject(p.u), Attempt: int(p.attempt), Outcome: *o, Took: now - p.sent}
+		took, body := p.took(now)
+		about := Ended{Subject: p.subject(p.u), Attempt: int(p.attempt), Outcome: *o, Took: took, Body: body}
 		tell(e.Ended, about)
 		tell(rare, about)
 	}
@@ -165,21 +206,4 @@ func (p *Permit) paced(u *Upstream, class outcome.Class) func(limit.Charge, floa
 	return func(c limit.Charge, rate float64) {
 		tell(u.options.Events.Paced, PaceEvent{about, c.Registry.Limit().Name, c.Key, rate, class})
 	}
-}
-
-// settled ends a permit whose attempt has been reported: what is left of it are the
-// limits and the gates of the program's own.
-func (p *Permit) settled(o outcome.Outcome) {
-	u := p.u
-	now := u.clock.Now()
-	if u.options.Events.Metered != nil {
-		tell(u.options.Events.Metered, Ended{Subject: p.subject(u), Attempt: int(p.attempt), Outcome: o, Took: now - p.sent})
-	}
-	p.u = nil
-	if o.Class == outcome.Failed || o.Class == outcome.Throttled {
-		p.breaker.Report(now, p.given, o)
-		p.learn(u, now, &o)
-	}
-	p.settle(u, now, &o)
-	p.hear(o)
 }

@@ -237,7 +237,8 @@ func (r *Run) finish(err error, refused bool) {
 	if r.plan.tallies == nil && r.u.options.Events.Done == nil {
 		return
 	}
-	took, unsent := max(r.now-r.start, r.waited), r.outcome.Class == outcome.Rejected && r.outcome.Unsent
+	_, body := r.permit.took(r.now)
+	took, unsent := max(r.now-body-r.start, r.waited), r.outcome.Class == outcome.Rejected && r.outcome.Unsent
 	d := Done{Attempts: r.attempts, Class: r.outcome.Class, Unsent: unsent, Refused: refused, Took: took, Waited: r.waited}
 	r.plan.done(r.permit.tally, &d)
 	if r.u.options.Events.Done != nil {

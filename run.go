@@ -38,6 +38,7 @@ type Run struct {
 	attempt  *attempt // its context; nil until somebody asks for it
 	slot     *Slot    // likewise
 	made     bool     // the present attempt has not been reported
+	started  bool     // ReportStart has reported it, and ReportEnd has not
 	over     bool     // there is no other attempt
 	next     retry.Decision
 	start    time.Duration
@@ -238,16 +239,60 @@ func (r *Run) Slot() *Slot {
 	return r.slot
 }
 
-// Detach leaves to p what the present attempt holds of limits and of gates of the program's own.
-// It is for answers that know only at their end what was used, as streams do: breaker and
-// rates that learn hear of the attempt by its report, and p is reported when the answer has
-// ended. A class of failed or throttled then counts against the upstream although the attempt
-// has been counted as a success already.
-func (r *Run) Detach(p *Permit) {
-	*p = r.permit
-	p.limits = r.permit.limits.Clone()
-	p.told, p.detached, p.record = true, true, nil // by r.permit
-	r.permit.metered = true
+// ReportStart reports the present attempt when its answer has started, of which o is what the head says: the body is
+// still to come. The call has no other attempt. The attempt's slot in flight is returned, and what learns of
+// rates learns from the head. ReportEnd, which must follow, reports the rest: counters, events, the breaker, the
+// limits and gates of the program's own. An outcome that is worth another attempt is reported as a whole.
+func (r *Run) ReportStart(o outcome.Outcome) {
+	if !r.made {
+		return
+	}
+	if r.outcome = o; o.Retryable() || o.Class == outcome.Canceled {
+		r.reported(nil)
+		return
+	}
+	r.made, r.over, r.started, r.last, r.Ready = false, true, true, nil, nil
+	r.landed()
+	r.now = r.u.clock.Now()
+	r.permit.reportStart(r.now, &r.outcome)
+	r.slot.reported()
+	if d := r.another(); o.Class != outcome.OK && r.attempts > 1 {
+		r.tellGaveUp(d.Why)
+		r.err = r.gaveUp(d.Why, 0)
+	}
+}
+
+// ReportProgress reports that more of the answer's body has come. The breaker's probe has succeeded once an answer has
+// been coming for a second: a stream may take minutes, and nobody else may call meanwhile.
+func (r *Run) ReportProgress() {
+	if r.started && r.permit.given.Probe {
+		r.permit.progresses(r.u.clock.Now(), &r.outcome)
+	}
+}
+
+// ReportEnd reports how an answer ended that ReportStart has reported: o is the outcome of the whole attempt. Durations in
+// counters and events end with the head of the answer. Only the first report counts.
+func (r *Run) ReportEnd(o outcome.Outcome) {
+	if !r.started {
+		return
+	}
+	r.started, r.outcome, r.now = false, o, r.u.clock.Now()
+	r.permit.reportEnd(r.now, &r.outcome)
+	switch {
+	case o.Retryable():
+		r.word = o
+		r.tellGaveUp(retry.ErrStarted)
+		r.done(r.gaveUp(retry.ErrStarted, 0))
+		return
+	case o.Class == outcome.OK:
+		r.live.purse.Success(r.now, r.paid)
+	}
+	if o.Class != outcome.Rejected {
+		r.permit.count(r.now, &r.outcome)
+	} else {
+		r.word = o
+	}
+	r.done(r.err)
 }
 
 // Report ends the present attempt: every gate hears how it ended, the breaker when it is known whether another follows, and it is decided whether
@@ -297,10 +342,7 @@ func (r *Run) End() {
 // report tells every gate how the attempt ended, the breaker if nothing can follow.
 func (r *Run) report() {
 	r.made = false
-	if r.attempt != nil {
-		r.attempt.end()
-	}
-	r.slot.land(&r.permit)
+	r.landed()
 	o := &r.outcome
 	r.now = r.permit.ended(o)
 	r.permit.report(r.now, o)
@@ -311,6 +353,14 @@ func (r *Run) report() {
 	case o.Class != outcome.Canceled:
 		r.word = *o
 	}
+}
+
+// landed ends the attempt's context, and has the permit know of the slot again.
+func (r *Run) landed() {
+	if r.attempt != nil {
+		r.attempt.end()
+	}
+	r.slot.land(&r.permit)
 }
 
 // Err is how the call ended, as of Do: nil for a success, and for a last answer that is

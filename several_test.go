@@ -63,29 +63,32 @@ func TestLimitsOfTheSameScopeHaveTheSameKey(t *testing.T) {
 	}
 }
 
-// What an answer settles that ends later is what its attempt was charged, though the call has gone on.
-func TestWhatIsDetachedKeepsSeveralCharges(t *testing.T) {
+// What a body settles that ends later is what its attempt was charged.
+func TestReportEndSettlesSeveralCharges(t *testing.T) {
 	var limits []limit.Limit
 	for i := range 6 {
 		limits = append(limits, tokens(1, time.Hour, 1000))
 		limits[i].Name = fmt.Sprint("l", i)
 	}
 	u := open(t, steady(limits...), weir.Options{Clock: &leap{At: 1000 * sec}})
-	r := u.Begin(background, weir.Call{Safe: true, Cost: map[string]int64{"tokens": 100}})
-	var late weir.Permit
-	for n := 0; r.Next(); n++ {
-		if n == 0 {
-			r.Detach(&late)
-			r.Report(r.Classify(errFailed), errFailed)
-			continue
+	start := func() *weir.Run {
+		r := u.Begin(background, weir.Call{Safe: true, Cost: map[string]int64{"tokens": 100}})
+		for n := 0; r.Next(); n++ {
+			if n == 0 {
+				r.Report(r.Classify(errFailed), errFailed)
+				continue
+			}
+			r.ReportStart(outcome.Outcome{Class: outcome.OK})
 		}
-		r.Report(outcome.Outcome{Class: outcome.OK, Usage: map[string]int64{"tokens": 100}}, nil)
+		r.End()
+		return r
 	}
-	r.End()
-	late.Report(outcome.Outcome{Class: outcome.OK, Usage: map[string]int64{"tokens": 1}})
+	one, two := start(), start()
+	one.ReportEnd(outcome.Outcome{Class: outcome.OK, Usage: map[string]int64{"tokens": 100}})
+	two.ReportEnd(outcome.Outcome{Class: outcome.OK, Usage: map[string]int64{"tokens": 1}})
 	for i := range limits {
-		if got := left(t, u, limits[i].Name, ""); got != 1000-100-1 {
-			t.Errorf("%s: %d left, want %d", limits[i].Name, got, 1000-100-1)
+		if got := left(t, u, limits[i].Name, ""); got != 1000-300-1 {
+			t.Errorf("%s: %d left, want %d", limits[i].Name, got, 1000-300-1)
 		}
 	}
 }

@@ -104,6 +104,35 @@ func (b *Breaker) GoodIn(cell int, now time.Duration, p Ticket) {
 	b.report(now, p, outcome.Outcome{Class: outcome.OK})
 }
 
+// Begin counts a call as a success whose answer has begun, until End reports how that ended: of answers that take
+// minutes, those that fail would be the only ones to have ended. It counts for the rule Share alone. The cell is as of GoodIn; Begin returns the one for End.
+func (b *Breaker) Begin(cell int, now time.Duration, p Ticket) int {
+	s := b.cur.Load()
+	if s == nil || s.good == nil || s.Gen != p.Gen {
+		return cell
+	}
+	if cell < 0 {
+		cell = counter.Pick()
+	}
+	s.good.AddIn(cell, now, 1)
+	return cell
+}
+
+// End reports how a call ended, as of now, that Begin has counted as of began, in the cell that Begin returned.
+func (b *Breaker) End(cell int, now, began time.Duration, p Ticket, o outcome.Outcome) {
+	s := b.load()
+	if o.Class == outcome.OK {
+		if s.Phase != Closed || s.InARow > 0 {
+			b.report(now, p, o)
+		}
+		return
+	}
+	if s.good != nil && s.Gen == p.Gen && cell >= 0 {
+		s.good.AddIn(cell, began, -1)
+	}
+	b.Report(now, p, o)
+}
+
 // report has the state take note of an outcome, as often as another goroutine was first. What a
 // call ends with that was let go before the last change of phase is dropped.
 func (b *Breaker) report(now time.Duration, p Ticket, o outcome.Outcome) {

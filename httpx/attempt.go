@@ -16,6 +16,7 @@ type attempt struct {
 	ctx    once
 	cancel context.CancelCauseFunc
 	answer body
+	ending ending
 	bare   http.Request // what is sent, if that has no body
 }
 

@@ -63,15 +63,18 @@ func (s *sender) send() {
 		r.NoMore(ErrBodyTooLarge)
 	}
 	s.t.stops(timer)
+	started := false // the rest is reported when the body has ended
 	if s.resp = resp; resp == nil {
 		a.cancel(context.Canceled)
 	} else {
-		if m, ok := resp.Body.(Meter); ok && o.Class == outcome.OK {
-			resp.Body = meter(r, m)
+		if started = hasBody(resp) && !o.Retryable(); started {
+			a.ending.start(s, resp, o)
 		}
 		resp.Body = a.releasing(resp.Body)
 	}
-	r.Report(o, err)
+	if !started {
+		r.Report(o, err)
+	}
 }
 
 // failed classifies an attempt without an answer, and says why there is none.

@@ -37,6 +37,7 @@ var reasons = [...]struct {
 	{retry.ErrAdvice, "advice"},
 	{retry.ErrQuota, "quota"},
 	{retry.ErrNotRetryable, "not_retryable"},
+	{retry.ErrStarted, "started"},
 	{httpx.ErrBodyTooLarge, "body_too_large"},
 	{weir.ErrTooMuch, "too_much"},
 	{context.Canceled, "canceled"},

@@ -18,7 +18,7 @@ func TestWhyKnowsEveryReason(t *testing.T) {
 		retry.ErrNotRetryable: "not_retryable", retry.ErrAdvice: "advice", retry.ErrUnsafe: "unsafe",
 		retry.ErrAttempts: "attempts", retry.ErrQuota: "quota", retry.ErrHint: "hint",
 		retry.ErrDeadline: "deadline", retry.ErrBudget: "budget", retry.ErrProbe: "probe",
-		httpx.ErrBodyTooLarge: "body_too_large", weir.ErrTooMuch: "too_much", weir.ErrAttemptTimeout: "deadline",
+		httpx.ErrBodyTooLarge: "body_too_large", retry.ErrStarted: "started", weir.ErrTooMuch: "too_much", weir.ErrAttemptTimeout: "deadline",
 		context.Canceled: "canceled", errors.New("something else"): "other",
 	} {
 		if got := observe.Why(fmt.Errorf("wrapped: %w", err)); got != want {

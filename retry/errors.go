@@ -22,6 +22,9 @@ var (
 	// ErrProbe: the attempt was to find out whether the upstream is back, and it is not.
 	ErrProbe = errors.New("nothing succeeds yet")
 
+	// ErrStarted: the answer failed when the caller had its beginning.
+	ErrStarted = errors.New("the answer had started")
+
 	// ErrBudget is this program's own bound on retries; the upstream knows
 	// nothing of it.
 	ErrBudget = errors.New("own budget for retries spent")

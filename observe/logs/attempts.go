@@ -8,23 +8,17 @@ import (
 	"github.com/seed1158cd35/weir"
 )
 
-const (
-	attempt = "attempt"
-	metered = "metered"
-)
+const attempt = "attempt"
 
-// Attempts is an access log: it writes a line for each attempt, however it ended, and one for what an answer turned
-// out to use whose attempt was counted when it began. Tee it with Events. weir learn reads these lines.
+// Attempts is an access log: it writes a line for each attempt, however it ended. Tee it with Events. weir learn reads
+// these lines.
 func Attempts(l *slog.Logger) weir.Events {
 	w := &writer{log: l}
-	return weir.Events{
-		Ended:   func(e weir.Ended) { w.attempt(attempt, e) },
-		Metered: func(e weir.Ended) { w.attempt(metered, e) },
-	}
+	return weir.Events{Ended: w.attempt}
 }
 
-func (w *writer) attempt(message string, e weir.Ended) {
-	l, ok := w.always(slog.LevelInfo, message)
+func (w *writer) attempt(e weir.Ended) {
+	l, ok := w.always(slog.LevelInfo, attempt)
 	if !ok {
 		return
 	}
@@ -34,6 +28,7 @@ func (w *writer) attempt(message string, e weir.Ended) {
 	l.word("fault", e.Outcome.Fault().String())
 	l.text("code", e.Outcome.Code)
 	l.wait("took", e.Took)
+	l.wait("body", e.Body)
 	if len(e.Outcome.Usage) > 0 {
 		var used []any
 		for _, unit := range slices.Sorted(maps.Keys(e.Outcome.Usage)) {

@@ -57,7 +57,7 @@ type part struct {
 func partOf(r *weir.Record, c *Call, now time.Time) part {
 	of := r.Subject()
 	p := part{
-		upstream: of.Upstream, operation: of.Operation, id: r.ID, began: now.Add(-r.Took), took: r.Took, counted: r.Took,
+		upstream: of.Upstream, operation: of.Operation, id: r.ID, began: now.Add(-r.Took - r.Body()), took: r.Took, counted: r.Took,
 		user: r.Keys[userScope], class: r.Class, refused: r.Refused, held: r.Held, attempts: r.N, tries: r.Attempts(),
 	}
 	if c != nil {

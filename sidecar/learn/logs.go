@@ -42,6 +42,7 @@ type line struct {
 	Operation string           `json:"operation"`
 	Class     *outcome.Class   `json:"class"`
 	Took      float64          `json:"took"`
+	Body      float64          `json:"body"`
 	Key       string           `json:"key"`
 	Usage     map[string]int64 `json:"usage"`
 	Limit     string           `json:"limit"`
@@ -152,7 +153,7 @@ const firstYear, lastYear = 2000, 2200
 func sane(l *line) bool {
 	y := l.Time.Year()
 	used := l.Usage["tokens"]
-	return y >= firstYear && y < lastYear && l.Took >= 0 && l.Took <= longestTook.Seconds() && used >= 0 && used <= mostTokens &&
+	return y >= firstYear && y < lastYear && l.Took >= 0 && l.Took <= longestTook.Seconds() && l.Body >= 0 && l.Body <= longestTook.Seconds() && used >= 0 && used <= mostTokens &&
 		len(l.Upstream) <= mostName && len(l.Operation) <= mostName && len(l.Key) <= 4*mostName && len(l.Limit) <= mostName &&
 		l.Untold >= 0 && l.Untold < mostTokens && l.Lost >= 0 && l.Lost < mostTokens
 }
@@ -160,14 +161,14 @@ func sane(l *line) bool {
 // line takes a line.
 func (l *Learner) line(n *line, read *Read) {
 	switch n.Msg {
-	case "attempt", "metered":
+	case "attempt", "metered": // the second is of older versions
 		if n.Class == nil {
 			read.Strange++
 			return
 		}
 		read.Attempts++
 		took := time.Duration(n.Took * float64(time.Second))
-		l.Call(Call{At: n.Time.Add(-took), Upstream: n.Upstream, Operation: n.Operation, Keys: n.Key, Class: *n.Class, Tokens: n.Usage["tokens"], Took: took, Metered: n.Msg == "metered"})
+		l.Call(Call{At: n.Time.Add(-took - time.Duration(n.Body*float64(time.Second))), Upstream: n.Upstream, Operation: n.Operation, Keys: n.Key, Class: *n.Class, Tokens: n.Usage["tokens"], Took: took, Metered: n.Msg == "metered"})
 	case "throttled", "violation":
 		read.Throttles++
 	case "refused":

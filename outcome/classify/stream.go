@@ -1,0 +1,333 @@
+package classify
+
+import (
+	"bytes"
+	"encoding/binary"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"github.com/seed1158cd35/weir/outcome"
+)
+
+// ErrorEvent is the code of an answer whose stream has reported an error in words that have no code.
+const ErrorEvent = "error event"
+
+// A Stream looks for an error in the body of an answer that started as a success: an event "error" or an error object
+// in server-sent events, an error object in lines of JSON, an exception in an AWS event stream, a status in the last frame
+// of gRPC-Web, an error in the last frame of Connect. Feed it the body as it passes. It keeps a few kilobytes at most, and is for
+// one goroutine at a time.
+type Stream struct {
+	header http.Header
+	feed   func(*Stream, []byte)
+	failed outcome.Outcome // zero until an error was found
+
+	// Of streams of lines.
+	events bool   // server-sent events
+	line   []byte // as much of it as is kept
+	marked bool   // the event is of the type "error"
+	text   []byte // the event's first line of data
+	cr     bool   // the byte before was CR
+
+	// Of streams of frames.
+	frame frameKind
+	head  []byte // of the frame: its prelude, and what is read of it
+	need  int    // bytes of head that are still to come
+	skip  int64  // bytes until the next frame
+	phase uint8
+}
+
+// A frameKind is a format of frames.
+type frameKind uint8
+
+const (
+	awsFrames frameKind = iota
+	grpcWebFrames
+	connectFrames
+)
+
+// mostLine is how much is kept of a line or of a frame.
+const mostLine = 4 << 10
+
+// NewStream returns a Stream for an answer with the header, or nil if its format has no errors that are known.
+func NewStream(h http.Header) *Stream {
+	if e := first(h, "Content-Encoding"); e != "" && !strings.EqualFold(e, "identity") {
+		return nil
+	}
+	kind := mediaType(h)
+	s := &Stream{header: h, feed: (*Stream).lines}
+	switch {
+	case kind == "text/event-stream":
+		s.events = true
+	case kind == "application/x-ndjson", kind == "application/ndjson", kind == "application/jsonl", kind == "application/x-jsonl", kind == "application/jsonlines",
+		kind == "application/x-jsonlines", kind == "application/stream+json", kind == "application/json-seq":
+	case kind == "application/vnd.amazon.eventstream":
+		s.feed, s.frame, s.need = (*Stream).frames, awsFrames, awsPrelude
+	case strings.HasPrefix(kind, "application/grpc-web") && !strings.HasPrefix(kind, "application/grpc-web-text"):
+		s.feed, s.frame, s.need = (*Stream).frames, grpcWebFrames, grpcPrelude
+	case strings.HasPrefix(kind, "application/connect+"):
+		s.feed, s.frame, s.need = (*Stream).frames, connectFrames, grpcPrelude
+	default:
+		return nil
+	}
+	return s
+}
+
+// Feed reads the next bytes of the body.
+func (s *Stream) Feed(b []byte) {
+	if s.failed.Class == outcome.Unknown {
+		s.feed(s, b)
+	}
+}
+
+// Failed returns the outcome of the error in what was read so far; ok is false if there is none.
+func (s *Stream) Failed() (o outcome.Outcome, ok bool) {
+	return s.failed, s.failed.Class != outcome.Unknown
+}
+
+// End reads what is left of the last line, which need not have an end.
+func (s *Stream) End() {
+	if s.need == 0 { // it is one of lines
+		s.Feed([]byte("\n\n"))
+	}
+}
+
+// lines reads lines that end with CR, LF or both.
+func (s *Stream) lines(b []byte) {
+	for len(b) > 0 && s.failed.Class == outcome.Unknown {
+		i := bytes.IndexAny(b, "\r\n")
+		part := b
+		if i >= 0 {
+			part = b[:i]
+		}
+		if room := mostLine - len(s.line); len(part) > room {
+			part = part[:room]
+		}
+		s.line = append(s.line, part...)
+		if i < 0 {
+			return
+		}
+		if end := b[i]; end == '\r' || i > 0 || !s.cr { // LF after CR is of the same line end
+			s.endLine()
+			s.cr = end == '\r'
+		} else {
+			s.cr = false
+		}
+		b = b[i+1:]
+		s.line = s.line[:0]
+	}
+}
+
+// endLine reads a whole line. An event ends with an empty one.
+func (s *Stream) endLine() {
+	line := s.line
+	if !s.events {
+		if line = bytes.TrimLeft(line, "\x1e \t"); isErrorObject(line) {
+			s.fail(line)
+		}
+		return
+	}
+	if len(line) == 0 {
+		if s.marked {
+			s.fail(s.text)
+		}
+		s.marked, s.text = false, s.text[:0]
+		return
+	}
+	name, value, _ := bytes.Cut(line, []byte(":"))
+	value = bytes.TrimPrefix(value, []byte(" "))
+	switch string(name) {
+	case "event":
+		s.marked = string(bytes.TrimSpace(value)) == "error"
+	case "data":
+		if isErrorObject(value) {
+			s.fail(value)
+		} else if len(s.text) == 0 {
+			s.text = append(s.text, value...)
+		}
+	}
+}
+
+// isErrorObject reports whether JSON begins as an error does that stands for an answer: {"error": ...} or {"type":"error"}.
+// A null is no error, and neither is one of JSON-RPC, which is the answer to a call.
+func isErrorObject(b []byte) bool {
+	rest, ok := bytes.CutPrefix(space(b), []byte("{"))
+	if !ok {
+		return false
+	}
+	if rest, ok := member(rest, "type"); ok {
+		return bytes.HasPrefix(rest, []byte(`"error"`))
+	}
+	rest, ok = member(rest, "error")
+	if !ok || len(rest) == 0 || rest[0] != '{' && rest[0] != '"' || bytes.HasPrefix(rest, []byte(`""`)) || bytes.HasPrefix(rest, []byte(`{}`)) {
+		return false
+	}
+	return !bytes.Contains(rest, []byte(`"jsonrpc"`))
+}
+
+// member returns what follows the name of an object's first member.
+func member(b []byte, name string) ([]byte, bool) {
+	b, ok := bytes.CutPrefix(space(b), []byte(`"`+name+`"`))
+	if !ok {
+		return nil, false
+	}
+	b, ok = bytes.CutPrefix(space(b), []byte(":"))
+	return space(b), ok
+}
+
+func space(b []byte) []byte { return bytes.TrimLeft(b, " \t") }
+
+// fail notes an error of which a body says more, if it is JSON.
+func (s *Stream) fail(body []byte) {
+	s.failWith(HTTP(Response{Method: http.MethodGet, Status: http.StatusInternalServerError, Header: http.Header{"Content-Type": {"application/json"}}, Body: body}))
+}
+
+// failWith notes an error that counts against the upstream: of one that does not, the answer would have had another status.
+func (s *Stream) failWith(o outcome.Outcome) {
+	if o.Class != outcome.Throttled {
+		o.Class = outcome.Failed
+	}
+	if o.Code == "" || o.Code == "500" {
+		o.Code = ErrorEvent
+	}
+	o.Undone, o.Unsent = false, false
+	s.failed = o
+}
+
+const (
+	awsPrelude  = 12 // length, length of headers, checksum
+	grpcPrelude = 5  // flags, length
+
+	inPrelude = 0
+	inBody    = 1
+)
+
+// frames reads frames with a length before them.
+func (s *Stream) frames(b []byte) {
+	for len(b) > 0 && s.failed.Class == outcome.Unknown {
+		if s.skip > 0 && s.phase == inPrelude {
+			n := min(s.skip, int64(len(b)))
+			b, s.skip = b[n:], s.skip-n
+			continue
+		}
+		n := min(s.need, len(b))
+		s.head, b, s.need = append(s.head, b[:n]...), b[n:], s.need-n
+		if s.need > 0 {
+			return
+		}
+		if s.phase == inPrelude && s.prelude() {
+			s.phase = inBody
+			continue
+		}
+		if s.phase == inBody {
+			s.body()
+		}
+		s.head, s.phase, s.need = s.head[:0], inPrelude, s.preludeLength()
+	}
+}
+
+func (s *Stream) preludeLength() int {
+	if s.frame == awsFrames {
+		return awsPrelude
+	}
+	return grpcPrelude
+}
+
+// prelude reads the beginning of a frame, and reports whether anything more of it is read: the rest is skipped.
+func (s *Stream) prelude() (more bool) {
+	if s.frame == awsFrames {
+		total, headers := binary.BigEndian.Uint32(s.head), binary.BigEndian.Uint32(s.head[4:])
+		if total < awsPrelude+headers || headers > 64<<10 {
+			s.feed = func(*Stream, []byte) {} // it is none
+			return false
+		}
+		s.need, s.skip = int(headers), int64(total-awsPrelude-headers)
+		return headers > 0
+	}
+	size := binary.BigEndian.Uint32(s.head[1:])
+	last := s.frame == grpcWebFrames && s.head[0]&0x80 != 0 || s.frame == connectFrames && s.head[0]&0x03 == 0x02
+	if !last {
+		s.skip = int64(size)
+		return false
+	}
+	s.need = int(min(size, mostLine))
+	s.skip = int64(size) - int64(s.need)
+	return s.need > 0
+}
+
+// body reads what was kept of a frame.
+func (s *Stream) body() {
+	switch s.frame {
+	case awsFrames:
+		fields := awsHeaders(s.head[awsPrelude:])
+		if kind := fields[":message-type"]; kind == "exception" || kind == "error" {
+			code := fields[":exception-type"] + fields[":error-code"]
+			o := outcome.Outcome{Class: outcome.Failed, Code: code}
+			if class, ok := AWSCode(strings.ToUpper(code[:min(1, len(code))]) + code[min(1, len(code)):]); ok {
+				o.Class = class
+			}
+			s.failWith(o)
+		}
+	case grpcWebFrames:
+		for line := range bytes.Lines(s.head[grpcPrelude:]) {
+			name, value, _ := bytes.Cut(line, []byte(":"))
+			if strings.EqualFold(string(name), "grpc-status") {
+				if o, ok := GRPCStatus(string(bytes.TrimSpace(value))); ok {
+					s.failed = o
+				}
+			}
+		}
+	case connectFrames:
+		if body := s.head[grpcPrelude:]; isErrorObject(body) {
+			s.fail(body)
+		}
+	}
+}
+
+// awsHeaders reads the text headers of an AWS event stream's message.
+func awsHeaders(b []byte) map[string]string {
+	fields := make(map[string]string)
+	for len(b) > 1 {
+		n := int(b[0])
+		if b = b[1:]; len(b) < n+1 {
+			break
+		}
+		name, kind := string(b[:n]), b[n]
+		b = b[n+1:]
+		size := map[byte]int{0: 0, 1: 0, 2: 1, 3: 2, 4: 4, 5: 8, 8: 8, 9: 16}[kind]
+		if kind == 6 || kind == 7 {
+			if len(b) < 2 {
+				break
+			}
+			size = int(binary.BigEndian.Uint16(b))
+			b = b[2:]
+		}
+		if len(b) < size {
+			break
+		}
+		if kind == 7 {
+			fields[name] = string(b[:size])
+		}
+		b = b[size:]
+	}
+	return fields
+}
+
+// GRPCStatus is the outcome of a status of gRPC other than 0, the number in a header or trailer; ok is false if it is 0 or
+// no number.
+func GRPCStatus(status string) (o outcome.Outcome, ok bool) {
+	n, err := strconv.Atoi(status)
+	if err != nil || n == 0 {
+		return outcome.Outcome{}, false
+	}
+	o = outcome.Outcome{Class: outcome.Rejected, Code: "grpc-status " + status}
+	switch n {
+	case 1:
+		o.Class = outcome.Canceled
+	case 8:
+		o.Class = outcome.Throttled
+	case 2, 4, 13, 14, 15:
+		o.Class = outcome.Failed
+	}
+	return o, true
+}
