@@ -78,7 +78,7 @@ const UnknownFor = DefaultOutage
 
 // Lengths are microseconds.
 const (
-	trial     = 5_000_000  // after which a process is given a part, so that a crash loop gets none
+	trial     = 1_000_000  // after which a process is given a part, so that a crash loop gets none
 	graces    = 3          // silences in which a process that is alive has surely beaten
 	aheadMost = 10_000_000 // by which a clock may run back; if it was further ahead, nothing that it has stamped is believed
 

@@ -10,7 +10,7 @@ local HEAD = '<Bddddddddddddddddddd'
 local HEADED, HEADLEN = 252, 153
 local ROW = '<ddddddddddBdddd'
 local LONGEST = 400 * 24 * 3600 * 1000000
-local WHOLE, LIFE, TRIAL, FALLS, STALE, BACK = 1000000, 10000000, 5000000, 4, 16, 10000000
+local WHOLE, LIFE, TRIAL, FALLS, STALE, BACK = 1000000, 10000000, 1000000, 4, 16, 10000000
 local NEVER = 2 ^ 60
 
 -- Heads: 1 since when the state of the group is known, 2 up to when the lag is counted, 3 lag, 4 its
