@@ -260,7 +260,7 @@ func TestInitLateIsInit(t *testing.T) {
 func initLate(t *testing.T, late time.Duration) {
 	s, clock, advance := driven(t)
 	advance(time.Second)
-	beat := fleet.Beat{Group: group, Client: "c", Silence: 3e6, Life: 3e8}
+	beat := fleet.Beat{Group: group, Client: "c", Silence: 3e6, Life: unknownFor.Microseconds()}
 	claims := []fleet.Claim{claim(bucketOf("b", 100, 24*time.Hour, 100), 1), claim(rollingOf("r", 100, time.Hour), 1), quota(fixedOf("q", 100), 1, time.UnixMicro(clock.Load()), 24*time.Hour)}
 	for d := time.Duration(0); d <= late; d += time.Second {
 		beat.Seq++

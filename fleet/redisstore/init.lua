@@ -1,7 +1,15 @@
 -- Says of a group that it is new, so that its limits are full and not unknown, and that nobody holds a
--- part of them but those who are known. KEYS: its mark, and the members.
+-- part of them but those who are known. KEYS: its mark, and the members. ARGV[1]: an instant, or -1; what the store has known
+-- of the group since an instant that is not later stays as it is.
 local u, p, call = struct.unpack, struct.pack, redis.call
 local v = call('GET', KEYS[1])
+local after = u('<d', ARGV[1])
+if v and after >= 0 then
+  local since = v:byte() == HEADED and u('<d', v, 2) or tonumber(v) or 0
+  if since <= after then
+    return 'done'
+  end
+end
 if not v or v:byte() ~= HEADED then
   call('SET', KEYS[1], '0')
   return 'done'

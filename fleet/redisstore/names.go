@@ -12,6 +12,7 @@ import (
 //	{weir:openai}k:user7   a hash with a field for each limit of the key user7
 //	{weir:openai}a:1f      the answer of the latest ask of lane 1f
 //	{weir:openai}r:breaker a record
+//	{weir:}register        which groups the store knows of, since weir store init
 //	{weir:openai}members   who shares its limits, and the part of each
 
 // longest is what stands in a key as it is; of what is longer stands a hash.

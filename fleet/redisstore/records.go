@@ -31,16 +31,9 @@ var (
 )
 
 // Init is fleet.Store's.
-func (s *Store) Init(ctx context.Context, group string) error {
-	c := s.call()
-	s.tag(c, group)
-	c.end()
-	s.members(c, group)
-	c.arg = append(c.arg, 0)
-	return s.do(ctx, c, mark, func(reader) error { return nil })
-}
+func (s *Store) Init(ctx context.Context, group string) error { return s.init(ctx, group, -1) }
 
-// Known is fleet.Store's.
+// Known is fleet.Store's. A group that the store's register lacks is new, so that all is known of it.
 func (s *Store) Known(ctx context.Context, group string) (since time.Time, ok bool, err error) {
 	c := s.call()
 	s.tag(c, group)
@@ -50,22 +43,26 @@ func (s *Store) Known(ctx context.Context, group string) (since time.Time, ok bo
 		if len(r.rest) != 8 {
 			return errReply
 		}
-		if at := r.number(); at > 0 {
-			since, ok = time.UnixMicro(at), true
-		} else {
-			ok = at == 0
-		}
+		since, ok = sinceOf(r.number())
 		return nil
 	})
+	if err == nil && !ok {
+		ok, err = s.isNew(ctx, group)
+	}
 	return since, ok, err
 }
 
 // do runs a script and gives the call back once its answer was read.
 func (s *Store) do(ctx context.Context, c *call, script *script, read func(reader) error) error {
+	return s.doKeys(ctx, c, len(c.ends), script, read)
+}
+
+// doKeys is do where only the first of the call's texts are keys.
+func (s *Store) doKeys(ctx context.Context, c *call, keys int, script *script, read func(reader) error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	c.nkeys = len(c.ends)
+	c.nkeys = keys
 	if err := s.run(ctx, c, script); err != nil {
 		return err
 	}
@@ -78,6 +75,9 @@ func (s *Store) do(ctx context.Context, c *call, script *script, read func(reade
 func (s *Store) Beat(ctx context.Context, b *fleet.Beat) (a fleet.Standing, err error) {
 	if err := b.Check(); err != nil {
 		return a, err
+	}
+	if !b.Leave {
+		s.adopt(ctx, b.Group)
 	}
 	c := s.call()
 	s.tag(c, b.Group)

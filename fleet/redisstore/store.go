@@ -17,6 +17,7 @@ type Store struct {
 	prefix string
 	name   string
 	calls  sync.Pool
+	listed sync.Map // groups that this store has listed in the register
 
 	// clock is the server's in tests that compare instants; nil means that the
 	// server has its own.

@@ -86,6 +86,14 @@ func initStore(ctx context.Context, out io.Writer, file *config.File, o Options)
 			return fmt.Errorf("%s cannot be made ready: %w", nameOf(*file.Store), err)
 		}
 	}
-	fmt.Fprintf(out, "the store (%s) is ready: limits that it knows nothing of start full\n", file.Store.Kind())
+	// A store that can lose its memory lists its upstreams: those that are added later start full.
+	if r, ok := s.(interface {
+		Register(ctx context.Context, groups ...string) error
+	}); ok {
+		if err := r.Register(ctx, groups...); err != nil {
+			return fmt.Errorf("%s cannot be made ready: %w", nameOf(*file.Store), err)
+		}
+	}
+	fmt.Fprintf(out, "the store (%s) is ready: limits that it knows nothing of start full, also those of upstreams that are added later\n", file.Store.Kind())
 	return nil
 }

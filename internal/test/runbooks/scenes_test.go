@@ -170,6 +170,7 @@ var scenes = map[string]func(t *testing.T) *scene{
 	"quota-low.md":        quotaLow,
 	"fallback.md":         storeAway,
 	"store-away.md":       storeAway,
+	"store-cold.md":       storeCold,
 	"part-reserved.md":    partReserved,
 	"dead-letters.md":     deadLetters,
 	"degraded.md":         degraded,
@@ -305,6 +306,16 @@ func storeAway(t *testing.T) *scene {
 	s.heal = store.Restart
 	s.call(4, "/orders", "x")
 	s.w.WaitFor("fallback activated")
+	return s
+}
+
+// storeCold has a store with a quota lose its memory.
+func storeCold(t *testing.T) *scene {
+	store := servers.Redis(t)
+	s := begin(t, 200, "store: {redis: "+store.URL()+"}\nupstreams:\n  api: {url: URL, max_wait: off, limits: {quota: 1000/day}}\n")
+	s.w.WaitFor("store is cold")
+	s.call(1, "/orders", "x")
+	s.heal = func() { served.Init(t, nil, s.w.File) }
 	return s
 }
 

@@ -1,0 +1,24 @@
+-- Reads or writes the register of all groups that a store knows. KEYS: the register. ARGV[1]: the clock of a test or 0, and
+-- what to do: 0 reads whether it lists the group, 1 lists the group if the register exists, 2 makes the register if there is
+-- none and lists the group. ARGV[2]: the group. The answer is when the register was made, -1 if there is none, and whether the
+-- group was missing.
+local u, p, call = struct.unpack, struct.pack, redis.call
+local now, act = u('<dd', ARGV[1])
+if now == 0 then
+  local t = call('TIME')
+  now = t[1] * 1000000 + t[2]
+end
+local text = string.format('%.0f', now)
+if act == 2 then
+  call('HSETNX', KEYS[1], 'made', text)
+end
+local made = call('HGET', KEYS[1], 'made')
+if not made then
+  return p('<dd', -1, 0)
+end
+local group = 'g' .. ARGV[2]
+local missing = 1 - call('HEXISTS', KEYS[1], group)
+if missing == 1 and act > 0 then
+  call('HSET', KEYS[1], group, text)
+end
+return p('<dd', tonumber(made) or -1, missing)
