@@ -12,10 +12,20 @@ func FuzzResponse(f *testing.F) {
 	f.Add("GET", 400, "X-Amzn-Errortype", "ThrottlingException:http://x", []byte(`{"__type":"a#b"}`), int64(-1))
 	f.Add("POST", 429, "Ratelimit", `"burst";r=0;t=30`, []byte(`{"code":42908,"http":429}`), int64(1))
 	f.Add("HEAD", 503, "Content-Encoding", "gzip", []byte("\x1f\x8b\x08\x00"), int64(1))
+	for i := range Table {
+		if r := &Table[i]; r.Place == Header {
+			f.Add("GET", 429, r.Name, r.Example, []byte(nil), int64(1795176000))
+		} else {
+			f.Add("GET", 403, "Content-Type", "application/json", []byte(nested(r.Name, r.Example)), int64(1795176000))
+		}
+	}
 	f.Fuzz(func(t *testing.T, method string, status int, key, value string, body []byte, unix int64) {
 		h := make(http.Header)
 		h.Add(key, value)
 		NeedsBody(method, status, h)
+		NeedsStart(method, status, h, unix%2 == 0)
+		Starts(body)
+		BoundWaits(h.Clone(), time.Hour, time.Unix(unix, 0))
 		checkPromises(t, HTTP(Response{Method: method, Status: status, Header: h, Body: body, Now: time.Unix(unix, 0)}))
 	})
 }

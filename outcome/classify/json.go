@@ -116,7 +116,7 @@ func (f *jsonFacts) text(path []byte, v string) {
 	switch string(path) {
 	case "error.fbtrace_id":
 		f.meta = true
-	case "error.details.violations.quotaId":
+	case "error.details.violations.quotaId", "error.details.metadata.quota_limit":
 		f.perDay = f.perDay || strings.Contains(v, "PerDay")
 	case "error.errors.domain":
 		f.perDay = f.perDay || v == "youtube.quota"

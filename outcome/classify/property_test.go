@@ -17,19 +17,24 @@ var pieces = []string{
 	"NaN", "Inf", "-Inf", "0x7f", "1_0", "", " ", ",", ";", "=", `"`, `\`, "s", "ms", "h", "-", ".", ":", "t=", "r=", "q=", "w=", `"x"`,
 	"Fri, 20 Nov 2026 12:00:30 GMT", "Fri, 31 Dec 9999 23:59:59 GMT", "Mon, 01 Jan 0001 00:00:00 GMT", "Friday, 20-Nov-26 12:00:30 GMT",
 	"2026-11-20T11:00:01Z", "9999-12-31T23:59:59Z", "1795176045", "1795176045000", "6m0s", "2540400h10m10s", "true", "false",
-	"SlowDown", "ThrottlingException", "é", "\x00", "\xff",
+	"4 seconds", "1h and 2 minutes", "PT1M30S", "P1DT2H", "00:00:04", "1.00:00:00", "2026-11-20T12:00Z", "20261120T120004+0100", "39/40", "a minute", "for ", "'", "1,000",
+	"SlowDown", "THROTTLED", "OAuthException", "ThrottlingException", "é", "\x00", "\xff",
 }
 
 var keys = []string{
 	"Retry-After", "Retry-After-Ms", "X-Ms-Retry-After-Ms", "X-Amz-Retry-After", "X-Should-Retry", "Date", "Ratelimit", "Ratelimit-Policy",
 	"Ratelimit-Limit", "Ratelimit-Remaining", "Ratelimit-Reset", "X-Ratelimit-Limit", "X-Ratelimit-Remaining", "X-Ratelimit-Reset",
 	"X-Ratelimit-Reset-Tokens", "X-Ratelimit-Remaining-Tokens", "Anthropic-Ratelimit-Unified-Reset", "Anthropic-Ratelimit-Tokens-Reset",
+	"X-Rate-Limit-Reset", "X-Rate-Limit-Remaining", "X-Ratelimit-Reset-After", "X-Ratelimit-Policy", "X-Ratelimit-Requests-Reset", "X-Shopify-Shop-Api-Call-Limit", "X-Acme-Ratelimit-Reset", "X-Acme-Retry-After",
+	"Anthropic-Ratelimit-Unified-Status", "X-Business-Use-Case-Usage", "Stripe-Should-Retry", "Ratelimit-Reason",
 	"X-Amzn-Errortype", "X-Amzn-Query-Error", "Content-Encoding",
 }
 
 var bodies = []string{
 	`{"error":{"status":"RESOURCE_EXHAUSTED","details":[{"retryDelay":"%"}]}}`,
 	`{"error":{"code":"rate_limit_exceeded","message":"Please try again in %."}}`,
+	`{"parameters":{"retry_after":%}}`, `{"error":{"metadata":{"headers":{"X-RateLimit-Reset":"%","X-RateLimit-Remaining":"0"}}}}`, `{"message":"rate limit exceeded, retry after % or wait %"}`,
+	`{"errors":[{"extensions":{"code":"%"}}],"extensions":{"cost":{"requestedQueryCost":%,"throttleStatus":{"currentlyAvailable":%,"restoreRate":%}}}}`, `{"error":{"code":4,"fbtrace_id":"%"}}`, `<html>try again in %</html>`, `try again at %`,
 	`{"code":42908,"http":429}`, `{"__type":"a#%"}`, `<Error><Code>%</Code></Error>`, `%`, `[[{"%":%}]]`, ``,
 }
 
@@ -47,7 +52,7 @@ func randomResponse(rng *rand.Rand) Response {
 		h.Add(keys[rng.IntN(len(keys))], value(rng))
 	}
 	body := strings.ReplaceAll(bodies[rng.IntN(len(bodies))], "%", value(rng))
-	statuses := []int{0, 200, 400, 403, 429, 500, 503, 529, 700}
+	statuses := []int{0, 200, 400, 403, 418, 420, 429, 500, 503, 529, 700}
 	methods := []string{"", "GET", "HEAD", "POST"}
 	times := []time.Time{{}, now, time.Unix(1<<62, 0), time.Unix(-1<<62, 0)}
 	return Response{

@@ -214,7 +214,7 @@ Instants are counted from the ` + "`Date`" + ` of the answer, or from weir's clo
 
 Bodies are looked at up to 64 KiB, packed or not: gzip, deflate, br and zstd, also one in another.
 
-The date is that of the source, or of the month in which it was read if it has none. *ours* is a judgment of this project.
+The date is that of the source, or, where that is documentation, of the month in which the row was written. *ours* is a judgment of this project.
 `
 
 func cell(s string) string { return strings.ReplaceAll(s, "|", "\\|") }
