@@ -35,6 +35,7 @@ type Beat struct {
 	Alone bool // it uses its part now although it hears the store, which is slow
 	Leave bool // it ends: its part is free
 	Dead  bool // with Leave: another process reports that Client has ended and may have spent of its part
+	Idle  bool // with Leave: another process reports that Client has ended and has not used its part since it was heard
 }
 
 // A Standing is how a process stands in its group, as the store answers a beat.
@@ -80,7 +81,7 @@ func (m *Members) Beat(now int64, b *Beat) (a Standing) {
 	r := m.Rows[b.Client]
 	switch {
 	case b.Leave:
-		m.change(now, func() { m.leave(now, r, b) })
+		m.leave(now, r, b)
 		return m.standing(now, a)
 	// A copy of an older beat, which was answered: it says nothing new.
 	case r != nil && b.Seq < r.Seq:
@@ -105,10 +106,17 @@ func (m *Members) Beat(now int64, b *Beat) (a Standing) {
 // leave frees the part of a member that has ended; r is nil if the store does not know it. A member that died while it
 // may have used its part has not reported what it spent: for rolling limits that counts as spent.
 func (m *Members) leave(now int64, r *Member, b *Beat) {
-	if r != nil && b.Dead && now >= r.silent() {
-		m.stale(r.Part, now, m.Window)
+	if b.Idle && r != nil && !r.Alone { // nothing was spent of what was saved up in its part
+		delete(m.Rows, b.Client)
+		m.look(now)
+		return
 	}
-	delete(m.Rows, b.Client)
+	m.change(now, func() {
+		if r != nil && b.Dead && now >= r.silent() {
+			m.stale(r.Part, now, m.Window)
+		}
+		delete(m.Rows, b.Client)
+	})
 }
 
 // standing is an answer with what the store says to all.

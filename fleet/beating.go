@@ -193,6 +193,10 @@ func (g *Group) hears(now, sent time.Duration, beat *Beat, a *Standing) {
 	if !s.hears(now, sent, beat, a) {
 		return
 	}
+	// A beat is sent only when all debts have been told, so this one followed whatever was used before.
+	if met && gen == a.Gen && used == asking && len(b.debts) == 0 {
+		g.partReported()
+	}
 	g.failing.Store(false)
 	b.err, b.out, b.alive = nil, *a, max(1, a.Alive)
 	b.cold.hears(a)

@@ -58,6 +58,8 @@ var crashes = []crash{
 
 	{"locked: the only process restarts after 1 s", rate(100, 100, sec), []float64{150}, true,
 		func(w *outage) { restart(w, 0, 30*sec, sec) }, 32 * sec, 60 * sec, 95},
+	{"locked: the only process of a rolling limit restarts after 1 s", rollingLimit(1000, 10*sec), []float64{150}, true,
+		func(w *outage) { restart(w, 0, 35*sec, sec) }, 37 * sec, 70 * sec, 93},
 	{"locked: the only process restarts after 60 s", rate(100, 100, sec), []float64{150}, true,
 		func(w *outage) { restart(w, 0, 30*sec, 60*sec) }, 91 * sec, 110 * sec, 95},
 	{"locked: the busiest of eight restarts after 1 s", rate(100, 100, sec), []float64{120, 10, 10, 10, 10, 10, 10, 10}, true,

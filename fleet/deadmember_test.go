@@ -2,6 +2,7 @@ package fleet
 
 import (
 	"testing"
+	"testing/synctest"
 )
 
 // beats is one member's side of its beats, in microseconds.
@@ -29,21 +30,25 @@ func membersWithPart(life int64) (m *Members, b *beats, now int64) {
 }
 
 // TestDeadMemberOfRollingLimitCountsAsSpent reports the death of a member that may have used its part: for a window
-// all of that counts as spent. One that died before it could use its part has spent nothing of it.
+// all of that counts as spent. One that died before it could use its part, or did not use it, has spent nothing of it.
 func TestDeadMemberOfRollingLimitCountsAsSpent(t *testing.T) {
 	const second = 1_000_000
 	for _, c := range []struct {
 		silent int64 // for so long before the report
+		idle   bool
 		stale  int64
-	}{{second / 8, 0}, {3 * second, Whole}} {
+	}{{second / 8, false, 0}, {3 * second, false, Whole}, {3 * second, true, 0}} {
 		m, b, now := membersWithPart(10 * second)
 		if b.beat.Part != Whole {
 			t.Fatalf("the only member has %d millionths", b.beat.Part)
 		}
-		m.Beat(now+c.silent, &Beat{Client: "a", Seq: 1, Silence: 1, Life: 1, Leave: true, Dead: true})
+		m.Beat(now+c.silent, &Beat{Client: "a", Seq: 1, Silence: 1, Life: 1, Leave: true, Dead: !c.idle, Idle: c.idle})
 		var stale int64
 		for _, s := range m.Stale {
 			stale += s.Part
+		}
+		if (c.stale == 0) != (len(m.Falls) == 0) {
+			t.Errorf("dead after %d us of silence, idle %v: %d falls of what was out", c.silent, c.idle, len(m.Falls))
 		}
 		if stale != c.stale || m.Out != 0 {
 			t.Errorf("dead after %d us of silence: %d counts as spent and %d is out, want %d and 0", c.silent, stale, m.Out, c.stale)
@@ -76,4 +81,23 @@ func TestStoreThatComesBackKeepsParts(t *testing.T) {
 	if m.Out != 0 || other.beat.Part != Whole {
 		t.Errorf("11 s after the store came back %d is out and the new member has %d, want 0 and all", m.Out, other.beat.Part)
 	}
+}
+
+// TestPartIsNotedBeforeItIsUsed kills a process that has used its part of a rolling limit while the store was away. Its
+// file says so, and the store counts the part as spent.
+func TestPartIsNotedBeforeItIsUsed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newOutage(t, 1, rollingLimit(1000, 10*sec))
+		w.o.Members = t.TempDir()
+		w.join(90)
+		away(30*sec, 36*sec, false)(w)
+		restart(w, 0, 35*sec+sec/2, sec)
+		w.end(60 * sec)
+		if n, where := w.over(); n > 0 {
+			t.Errorf("over by %d %s", n, where)
+		}
+		if n := w.used(31*sec, 35*sec); n == 0 {
+			t.Error("the part was not used")
+		}
+	})
 }

@@ -31,11 +31,12 @@ const (
 // deaths reports members of this machine that have ended without leaving: killed, or ended while the store was away. The
 // store releases their parts at once, where it would have to wait for Options.Outage. Only run uses it.
 type deaths struct {
-	fleet *Fleet
-	dir   *memberfile.Dir
-	own   *memberfile.File
-	found []*memberfile.File
-	next  time.Duration // the earliest instant of the next look
+	fleet  *Fleet
+	dir    *memberfile.Dir
+	own    *memberfile.File
+	groups []string // that the own file names
+	found  []*memberfile.File
+	next   time.Duration // the earliest instant of the next look
 }
 
 // membersDir is the directory of the member files of a store, "" if there is none.
@@ -69,12 +70,21 @@ func (f *Fleet) reportDeaths(ctx context.Context) {
 	if d.dir, err = memberfile.Open(path); err != nil {
 		return
 	}
-	if d.own, err = d.dir.Create(d.member()); err != nil {
+	m := d.member()
+	if d.own, err = d.dir.Create(m); err != nil {
 		return
 	}
+	d.groups = m.Groups
 	f.mu.Lock()
 	f.life = d.own
 	f.mu.Unlock()
+	for _, g := range f.all() { // a share may have been used before
+		g.own.Lock()
+		if g.used {
+			g.noteUse(g.addUse)
+		}
+		g.own.Unlock()
+	}
 	defer func() {
 		for _, dead := range d.found { // others report them
 			dead.Close()
@@ -114,8 +124,9 @@ func (d *deaths) member() memberfile.Member {
 
 // look notes new groups in the own file, and reports those who have died, if the store misses members.
 func (d *deaths) look(ctx context.Context) {
-	if m := d.member(); !slices.Equal(m.Groups, d.own.Groups) {
-		_ = d.own.Write(m) // without it the store waits for Options.Outage
+	if m := d.member(); !slices.Equal(m.Groups, d.groups) {
+		d.groups = m.Groups
+		_ = d.own.Update(func(own *memberfile.Member) { own.Groups = m.Groups }) // without it the store waits for Options.Outage
 	}
 	now := d.fleet.clock.Now()
 	if now >= d.next && (d.next == 0 || d.fleet.missing()) {
@@ -135,7 +146,7 @@ func (d *deaths) look(ctx context.Context) {
 // report tells the store of the end of a member in all its groups, and reports whether it has heard that.
 func (d *deaths) report(ctx context.Context, f *memberfile.File) bool {
 	for _, group := range f.Groups {
-		b := Beat{Group: group, Client: f.ID, Seq: 1, Silence: 1, Life: 1, Leave: true, Dead: true}
+		b := Beat{Group: group, Client: f.ID, Seq: 1, Silence: 1, Life: 1, Leave: true, Dead: f.HasUsed(group), Idle: !f.HasUsed(group)}
 		ctx, cancel := d.fleet.clock.WithTimeout(ctx, longestAsk, context.DeadlineExceeded)
 		_, err := d.fleet.store.Beat(ctx, &b)
 		cancel()
@@ -144,6 +155,36 @@ func (d *deaths) report(ctx context.Context, f *memberfile.File) bool {
 		}
 	}
 	return true
+}
+
+// partUsed notes in the own file, before it happens for the first time since the store was heard, that the part is used;
+// own is held.
+func (g *Group) partUsed() {
+	if !g.used {
+		g.used = true
+		g.noteUse(g.addUse)
+	}
+}
+
+func (g *Group) addUse(used []string) []string { return append(used, g.name) }
+
+// partReported notes that the store knows what was used of the part; own is held.
+func (g *Group) partReported() {
+	if g.used {
+		g.used = false
+		g.noteUse(func(used []string) []string {
+			return slices.DeleteFunc(used, func(name string) bool { return name == g.name })
+		})
+	}
+}
+
+func (g *Group) noteUse(change func([]string) []string) {
+	g.fleet.mu.Lock()
+	own := g.fleet.life
+	g.fleet.mu.Unlock()
+	if own != nil {
+		_ = own.Update(func(m *memberfile.Member) { m.Used = change(m.Used) }) // if that fails, there is no file any more
+	}
 }
 
 // missing reports whether the store has said of late that members are silent.

@@ -240,6 +240,7 @@ type Group struct {
 	own      sync.Mutex
 	standing standing
 	beating  beating
+	used     bool                // the part was used since the store was heard, as the file of this process says
 	spenders map[*lease]struct{} // of rolling limits
 
 	mu     sync.Mutex

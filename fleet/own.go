@@ -85,6 +85,9 @@ func (p *lease) takeOwn(now time.Duration, u ownUse, n int64) limit.Turn {
 	}
 	f, s := p.group.fleet, p.spec()
 	f.spent.Add(n)
+	if s.rule.Shape != limit.Calendar { // what stands by is charged already
+		p.group.partUsed()
+	}
 	switch s.rule.Shape {
 	case limit.Bucket:
 		p.own.level -= n * p.own.unit
@@ -186,6 +189,9 @@ func (p *lease) oweOwn(now time.Duration, n int64) bool {
 	}
 	s := p.spec()
 	p.turnOwn(now, s, u)
+	if s.rule.Shape != limit.Calendar {
+		p.group.partUsed()
+	}
 	switch s.rule.Shape {
 	case limit.Bucket:
 		top := p.tokens(s, u)

@@ -1,7 +1,7 @@
 -- A beat: what a process says of itself, and how it stands. What fleet.Members.Beat computes. KEYS: the
 -- group's mark and the members. ARGV[1]: the clock of a test or 0, seq,
 -- ack, gen, part, until, silence, life, window, wish, need, flags, and the client. Flags: 1 alone, 2 goes on,
--- 4 takes none, 8 leaves, 16 died (with 8).
+-- 4 takes none, 8 leaves, 16 died (with 8), 32 died without having used its part (with 8).
 local u, p, call = struct.unpack, struct.pack, redis.call
 local now, seq, ack, gen, part, till, silence, life, window, wish, need, flags, pos = u('<dddddddddddB', ARGV[1])
 local client = ARGV[1]:sub(pos)
@@ -46,13 +46,19 @@ local function divided(a, b)
 end
 
 if flags >= 8 then
-  lib.change(h, rows, function()
-    if r and flags >= 16 and now >= lib.silent(r) then -- what it spent of its part was not reported
+  local function leave()
+    if r and flags % 32 >= 16 and now >= lib.silent(r) then -- what it spent of its part was not reported
       lib.stale(h, r[1], now, h[12])
     end
     rows[client] = nil
     call('HDEL', KEYS[2], client)
-  end)
+  end
+  if flags >= 32 and r and r[11] % 2 == 0 then -- nothing was spent of what was saved up in its part
+    leave()
+    lib.look(h, rows)
+  else
+    lib.change(h, rows, leave)
+  end
   return answer(0, 0, 0, 0)
 elseif r and seq < r[3] then
   return answer(0, 0, 0, 0)

@@ -84,7 +84,7 @@ func (s *Store) Beat(ctx context.Context, b *fleet.Beat) (a fleet.Standing, err 
 	c.end()
 	s.members(c, b.Group)
 	c.number(s.now(), b.Seq, b.Ack, b.Gen, b.Part, b.Until, b.Silence, b.Life, b.Window, b.Wish, b.Need)
-	c.arg = append(append(c.arg, flags(b.Alone, b.Goes, b.None, b.Leave, b.Leave && b.Dead)), b.Client...)
+	c.arg = append(append(c.arg, flags(b.Alone, b.Goes, b.None, b.Leave, b.Leave && b.Dead, b.Leave && b.Idle)), b.Client...)
 	err = s.do(ctx, c, beat, func(r reader) error {
 		if len(r.rest) != 10*8 {
 			return errReply

@@ -77,7 +77,8 @@ func (h *history) next(p *process) fleet.Beat {
 	p.forged = false
 	switch h.rng.IntN(20) {
 	case 0:
-		b.Leave, b.Dead = true, h.rng.IntN(2) == 0
+		end := h.rng.IntN(3)
+		b.Leave, b.Dead, b.Idle = true, end == 1, end == 2
 	case 1:
 		b.None = true
 	case 2:

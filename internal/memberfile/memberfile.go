@@ -16,6 +16,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -23,9 +24,23 @@ import (
 
 // A Member is what a file contains: who holds the lock, and the groups in which it holds parts.
 type Member struct {
+	Used   []string `json:"used"` // groups in which it may have used its part without having reported that
+	Boot   string   `json:"boot"` // of the machine; "" if that is not known
 	ID     string   `json:"id"`
 	Groups []string `json:"groups"`
 }
+
+// HasUsed reports whether a member that has ended may have used its part of a group without having reported that. What
+// the file says is current only if the machine has not been restarted since: only then was nothing lost that was written.
+func (m *Member) HasUsed(group string) bool {
+	return m.Boot == "" || m.Boot != bootID() || slices.Contains(m.Used, group)
+}
+
+// bootID identifies the run of this machine's kernel, "" if it is not known.
+var bootID = sync.OnceValue(func() string {
+	id, _ := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	return strings.TrimSpace(string(id))
+})
 
 // ErrUnsupported means that locks prove nothing here: the system has none, or the directory is not on a file system of
 // this machine, or not this user's alone.
@@ -78,9 +93,10 @@ func (d *Dir) Create(m Member) (*File, error) {
 	if err != nil {
 		return nil, err
 	}
+	m.Boot = bootID()
 	own := &File{path: path, file: f}
 	if err = lock(f); err == nil {
-		if err = own.Write(m); err == nil {
+		if err = own.Update(func(old *Member) { *old = m }); err == nil {
 			err = os.Rename(path+making, path)
 		}
 	}
@@ -92,20 +108,24 @@ func (d *Dir) Create(m Member) (*File, error) {
 	return own, nil
 }
 
-// Write replaces what the file says of its member.
-func (f *File) Write(m Member) error {
-	text, err := json.Marshal(m)
-	if err != nil {
-		return err
-	}
+// Update changes what the file says of its member. If that fails the file is removed: others must not believe what it
+// says.
+func (f *File) Update(change func(*Member)) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.file == nil {
 		return os.ErrClosed
 	}
-	f.Member = m
-	if _, err = f.file.WriteAt(text, 0); err == nil {
+	change(&f.Member)
+	text, err := json.Marshal(f.Member)
+	if err == nil {
+		_, err = f.file.WriteAt(text, 0)
+	}
+	if err == nil {
 		err = f.file.Truncate(int64(len(text)))
+	}
+	if err != nil {
+		f.endLocked(true)
 	}
 	return err
 }
@@ -148,8 +168,7 @@ func take(path string) *File {
 		return nil
 	}
 	dead := &File{path: path, file: f}
-	text, err := io.ReadAll(io.LimitReader(f, longest))
-	if err != nil || json.Unmarshal(text, &dead.Member) != nil {
+	if json.NewDecoder(io.LimitReader(f, longest)).Decode(&dead.Member) != nil || dead.ID == "" {
 		dead.Remove()
 		return nil
 	}
@@ -176,6 +195,10 @@ func (f *File) Remove() { f.end(true) }
 func (f *File) end(remove bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	f.endLocked(remove)
+}
+
+func (f *File) endLocked(remove bool) {
 	if f.file == nil {
 		return
 	}

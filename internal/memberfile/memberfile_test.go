@@ -105,20 +105,25 @@ func TestLockOfKilledProcessIsFree(t *testing.T) {
 func TestClosedFileIsFoundAndRemovedOneIsNot(t *testing.T) {
 	d := open(t, filepath.Join(t.TempDir(), "new", "members"))
 	a, b, c := create(t, d, "a"), create(t, d, "b"), create(t, d, "any text / of any process")
-	if err := a.Write(memberfile.Member{ID: "a", Groups: []string{"long names of groups", "x"}}); err != nil {
-		t.Fatal(err)
-	}
-	if err := a.Write(memberfile.Member{ID: "a", Groups: []string{"y"}}); err != nil {
-		t.Fatal(err)
+	for _, groups := range [][]string{{"long names of groups", "x"}, {"y"}} {
+		if err := a.Update(func(m *memberfile.Member) { m.Groups, m.Used = groups, groups }); err != nil {
+			t.Fatal(err)
+		}
 	}
 	a.Close()
 	b.Remove()
 	files, _, err := d.Dead(100)
 	if err != nil || len(files) != 1 || !slices.Equal(files[0].Groups, []string{"y"}) {
-		t.Errorf("%v, %v are dead, want a with its group", files, err)
+		t.Fatalf("%v, %v are dead, want a with its group", files, err)
+	}
+	if m := files[0]; !m.HasUsed("y") || m.HasUsed("x") != (m.Boot == "") {
+		t.Errorf("it has used its parts of %q in boot %q", m.Used, m.Boot)
+	}
+	if m := (memberfile.Member{Boot: "of another run of the machine"}); !m.HasUsed("y") {
+		t.Error("a file from before the machine was restarted is believed")
 	}
 	c.Remove()
-	if err := c.Write(memberfile.Member{}); !errors.Is(err, os.ErrClosed) {
+	if err := c.Update(func(*memberfile.Member) {}); !errors.Is(err, os.ErrClosed) {
 		t.Errorf("write after the end: %v", err)
 	}
 }
