@@ -91,7 +91,8 @@ func TestPartIsNotedBeforeItIsUsed(t *testing.T) {
 		w.o.Members = t.TempDir()
 		w.join(90)
 		away(30*sec, 36*sec, false)(w)
-		restart(w, 0, 35*sec+sec/2, sec)
+		w.at(35*sec+sec/2, w.procs[0].kill)
+		w.at(36*sec+sec/2, func() { w.join(400) })
 		w.end(60 * sec)
 		if n, where := w.over(); n > 0 {
 			t.Errorf("over by %d %s", n, where)
