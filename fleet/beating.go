@@ -207,17 +207,28 @@ func (g *Group) hears(now, sent time.Duration, beat *Beat, a *Standing) {
 	if now > b.usedAt+restful {
 		s.silence = max(s.silence, min(s.silence*restfulTimes, s.rules.life/4))
 	}
+	g.spread.Store(int64(min(askAtLeast, s.silence/4)))
 	b.at = min(b.at, now+s.silence/3) // a shorter silence must not have passed when the store hears of it
 	if s.solo == 0 {
 		// The process goes by the store again: what it spent of rolling limits is owed. A generation that it does not know is a store
 		// that has lost its memory.
 		g.owed(now, met && gen != a.Gen)
 	}
+	if met && used != asking && s.solo == 0 {
+		g.returned(now)
+	}
 	if !met || s.solo != 0 && s.solo == now || used.uses() && s.solo == 0 {
 		b.at = now // it says that it has heard
 		g.fleet.beater.Wake()
 	}
 	g.lone.Store(int64(s.from()))
+}
+
+// returned notes that the store answers this process again. The others return within one interval of
+// heartbeats, and until then the store grants only what is not out. Calls that wait for more ask for it a quarter of the
+// silence apart, as they do before this process returns: in a large fleet all of them would ask again and again.
+func (g *Group) returned(now time.Duration) {
+	g.crowded.Store(int64(now + g.standing.silence/2))
 }
 
 // timeout is how long an answer to an ask is waited for; own is held. A store that has not answered yet may be far, or have

@@ -234,6 +234,8 @@ type Group struct {
 	came    atomic.Uint64 // calls that came to any of the queues
 	lone    atomic.Int64  // the instant after which calls are served without the store, if it does not answer before
 	failing atomic.Bool   // the latest exchange failed
+	crowded atomic.Int64  // the instant up to which others return to the store as this process does; see returned
+	spread  atomic.Int64  // how long lies between the requests of a queue until then, in nanoseconds
 	warm    atomic.Bool   // the store has said with its latest answer that it knows what was used
 
 	// own guards what the process uses without the store, and how it stands: also what is so of each of its leases.

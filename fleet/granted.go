@@ -263,6 +263,10 @@ func (q *queue) postpone(now, wait, space time.Duration, why int, cost int64) {
 	if cheap {
 		soon, space = 0, q.spacing()
 	}
+	if now < time.Duration(q.group.crowded.Load()) || now > time.Duration(q.group.lone.Load()) && !q.alone(now) {
+		spread := time.Duration(q.group.spread.Load())
+		space = max(space, spread/2+q.group.fleet.within(spread+1))
+	}
 	q.next, q.there, q.why, q.dear = now+max(soon, space)+q.group.fleet.within(soon/64+1), later(now, wait), why, cost
 	q.mu.Unlock()
 }

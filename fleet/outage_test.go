@@ -39,7 +39,8 @@ type outage struct {
 	cold   map[cellKey]bool // of a store that was emptied: keys that it has made; nil if it was not
 	born   int64
 	down   bool
-	blind  bool // while it is down calls hang; else they fail at once
+	blind  bool      // while it is down calls hang; else they fail at once
+	seen   *requests // what arrives at the store; nil if it is not counted
 
 	each     func(id int, o *Options) // what a process has otherwise than the others; nil if nothing
 	rescopes bool                     // a rename changes the scope in place of the name
@@ -471,7 +472,7 @@ func (l link) way(cut *atomic.Bool) bool {
 }
 
 // there and back again; do is done at the store though nobody may wait for the answer.
-func (l link) do(ctx context.Context, do func(m *Memory) error) error {
+func (l link) do(ctx context.Context, counted func(*requests) *[]int, do func(m *Memory) error) error {
 	arrived, answered := make(chan error, 1), make(chan error, 1)
 	go func() { // a message goes on when its sender has given up
 		if !l.way(&l.p.up) {
@@ -480,6 +481,9 @@ func (l link) do(ctx context.Context, do func(m *Memory) error) error {
 		w := l.p.w
 		w.mu.Lock()
 		down, blind, m := w.down, w.blind, w.memory
+		if w.seen != nil {
+			w.seen.count(w.now(), counted(w.seen))
+		}
 		w.mu.Unlock()
 		switch {
 		case down && blind:
@@ -506,7 +510,7 @@ func (l link) do(ctx context.Context, do func(m *Memory) error) error {
 func (l link) Take(ctx context.Context, a *Ask) error {
 	own := *a
 	own.Settle, own.Claims, own.Grants = slices.Clone(a.Settle), slices.Clone(a.Claims), nil
-	err := l.do(ctx, func(m *Memory) error {
+	err := l.do(ctx, func(r *requests) *[]int { return &r.takes }, func(m *Memory) error {
 		w := l.p.w
 		w.mu.Lock()
 		if w.cold != nil && m == w.memory {
@@ -524,7 +528,7 @@ func (l link) Take(ctx context.Context, a *Ask) error {
 func (l link) Beat(ctx context.Context, b *Beat) (s Standing, err error) {
 	own := *b
 	var out Standing
-	err = l.do(ctx, func(m *Memory) (err error) {
+	err = l.do(ctx, func(r *requests) *[]int { return &r.beats }, func(m *Memory) (err error) {
 		out, err = m.Beat(context.Background(), &own)
 		return err
 	})

@@ -34,9 +34,11 @@ type standing struct {
 	silence     time.Duration // the one to say next
 	began       time.Duration // when the process came to the group
 
-	rtt  time.Duration // of exchanges with the store, smoothed; 0 before the first
-	slow bool          // the store answers too late for what it grants to be used
-	solo time.Duration // since when the store knows that; 0 if it does not
+	rtt   time.Duration // of exchanges with the store, smoothed; 0 before the first
+	lost  bool          // an exchange has failed since the latest answer
+	crowd int64         // processes that beat, as crowded counts them
+	slow  bool          // the store answers too late for what it grants to be used
+	solo  time.Duration // since when the store knows that; 0 if it does not
 
 	epoch int       // goes up with each answer that ends the use of the part
 	kept  partsHeld // which parts were held, for limits that count in a window
@@ -240,8 +242,8 @@ func (s *standing) hears(now, copied time.Duration, b *Beat, a *Standing) bool {
 
 // took notes how long an answer took: an eighth of the difference, as TCP smooths its round trips (RFC 6298).
 func (s *standing) took(d time.Duration) {
-	if s.rtt == 0 {
-		s.rtt = d
+	if s.rtt == 0 || s.lost { // what was added for answers that did not come says nothing of a store that is back
+		s.rtt, s.lost = d, false
 	}
 	s.rtt += (d - s.rtt) / 8
 }
@@ -250,7 +252,15 @@ func (s *standing) took(d time.Duration) {
 func (s *standing) silentYet() bool { return !s.met && s.rtt == 0 }
 
 // missed notes that there was none in time: the next may take longer by half.
-func (s *standing) missed() { s.rtt = min(mostRTT, s.rtt*3/2+10*time.Millisecond) }
+func (s *standing) missed() { s.rtt, s.lost = min(mostRTT, s.rtt*3/2+10*time.Millisecond), true }
+
+// crowded returns how many processes beat, for the length of the silence. A store that was away has heard few of them at
+// first: where fewer are alive than before, the number falls by an eighth of the difference with each answer, so that not all
+// return with the short silence of a small fleet.
+func (s *standing) crowded(alive int64) int64 {
+	s.crowd = max(alive, s.crowd-(s.crowd-alive+7)/8)
+	return s.crowd
+}
 
 // mostRTT bounds what is taken for the time of an exchange, so that a store that is back is noticed soon.
 const mostRTT = 4 * time.Second
@@ -260,6 +270,7 @@ const mostRTT = 4 * time.Second
 // what it was. A hold of 0 means that no answer comes too late. The silence grows with how many processes beat, each
 // three times in it, so that a store hears 150 a second at most with the usual one.
 func (s *standing) judge(hold time.Duration, took time.Duration, alive int64) {
+	alive = s.crowded(alive)
 	switch {
 	case hold == 0 || s.rtt < hold*2/5:
 		s.slow = false
