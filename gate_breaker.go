@@ -63,7 +63,7 @@ func (t *ticket) giveBack(now time.Duration) {
 		return
 	}
 	if t.given.Probe {
-		t.count(now, &outcome.Outcome{Class: outcome.Canceled})
+		t.count(now, &outcome.Outcome{Class: outcome.Canceled}, "")
 	}
 	t.counted = true // of others the breaker hears nothing that was canceled
 }
@@ -81,19 +81,22 @@ const proofTime = time.Second
 // progresses reports a probe whose answer has been coming for long enough.
 func (p *Permit) progresses(now time.Duration, o *outcome.Outcome) {
 	if now-p.start >= proofTime {
-		p.count(now, o)
+		p.count(now, o, p.name)
 	}
 }
 
-// count tells the breaker, once, how the call ended.
-func (t *ticket) count(now time.Duration, o *outcome.Outcome) {
+// count tells the breaker, once, how the call of a caller ended; its name is "" if it is not known.
+func (t *ticket) count(now time.Duration, o *outcome.Outcome, caller string) {
 	if t.counted {
 		return
 	}
 	t.counted = true
+	if caller != "" {
+		t.breaker.Active(now, caller)
+	}
 	if t.begun {
 		t.begun = false
-		t.breaker.End(t.beganIn, now, t.beganAt, t.given, *o)
+		t.breaker.End(t.beganIn, now, t.beganAt, t.given, *o, caller)
 		return
 	}
 	switch {
@@ -102,6 +105,6 @@ func (t *ticket) count(now time.Duration, o *outcome.Outcome) {
 	case o.Class == outcome.OK:
 		t.breaker.GoodIn(t.cell, now, t.given)
 	default:
-		t.breaker.Report(now, t.given, *o)
+		t.breaker.ReportOf(now, t.given, *o, caller)
 	}
 }

@@ -20,7 +20,7 @@ func (p *Permit) Report(o outcome.Outcome) {
 	}
 	now := p.ended(&o)
 	p.report(now, &o)
-	p.count(now, &o)
+	p.count(now, &o, p.name)
 	p.limits.Free()
 }
 

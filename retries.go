@@ -228,7 +228,7 @@ func (r *Run) done(err error) { r.finish(err, false) }
 func (r *Run) finish(err error, refused bool) {
 	r.err, r.over = err, true
 	if r.attempts > 0 {
-		r.permit.count(r.now, &r.word) // unless it has heard
+		r.permit.count(r.now, &r.word, r.permit.name) // unless it has heard
 	}
 	if r.u.options.Events.Recorded != nil {
 		r.permit.recorded.done(&r.permit, r, err, refused)

@@ -288,7 +288,7 @@ func (r *Run) ReportEnd(o outcome.Outcome) {
 		r.live.purse.Success(r.now, r.paid)
 	}
 	if o.Class != outcome.Rejected {
-		r.permit.count(r.now, &r.outcome)
+		r.permit.count(r.now, &r.outcome, r.permit.name)
 	} else {
 		r.word = o
 	}
@@ -349,7 +349,7 @@ func (r *Run) report() {
 	r.slot.reported()
 	switch {
 	case o.Class == outcome.OK, o.Class == outcome.Canceled && o.Code != callTimedOut:
-		r.permit.count(r.now, o)
+		r.permit.count(r.now, o, r.permit.name)
 	case o.Class != outcome.Canceled:
 		r.word = *o
 	}

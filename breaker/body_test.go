@@ -26,7 +26,7 @@ func TestEndTakesBackWhatBeginHasCounted(t *testing.T) {
 				break
 			}
 			cell := b.Begin(-1, now, p)
-			b.End(cell, now+c.took, now, p, outcome.Outcome{Class: c.end})
+			b.End(cell, now+c.took, now, p, outcome.Outcome{Class: c.end}, "")
 		}
 		if got := b.Look(now+c.took).Phase == breaker.Open; got != c.open {
 			t.Errorf("30 calls that were %v after %v: open %v, want %v", c.end, c.took, got, c.open)
@@ -41,7 +41,7 @@ func TestEndCountsFailuresInARow(t *testing.T) {
 		if !ok {
 			t.Fatalf("open before call %d", i)
 		}
-		b.End(b.Begin(-1, 0, p), 0, 0, p, outcome.Outcome{Class: class})
+		b.End(b.Begin(-1, 0, p), 0, 0, p, outcome.Outcome{Class: class}, "")
 	}
 	if got := b.Look(0).Phase; got != breaker.Open {
 		t.Errorf("after three failures in a row: %v, want open", got)

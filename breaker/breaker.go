@@ -23,6 +23,8 @@ type Breaker struct {
 	cur atomic.Pointer[box] // nil until first needed
 	tie atomic.Pointer[tie] // nil unless it is one of a fleet
 
+	evidence evidence
+
 	mu      sync.Mutex // held for changes of phase, never while calling out
 	untold  []Change
 	telling bool
@@ -118,8 +120,9 @@ func (b *Breaker) Begin(cell int, now time.Duration, p Ticket) int {
 	return cell
 }
 
-// End reports how a call ended, as of now, that Begin has counted as of began, in the cell that Begin returned.
-func (b *Breaker) End(cell int, now, began time.Duration, p Ticket, o outcome.Outcome) {
+// End reports how a call ended, as of now, that Begin has counted as of began, in the cell that Begin returned. The call
+// is of a caller that was authenticated, or of "".
+func (b *Breaker) End(cell int, now, began time.Duration, p Ticket, o outcome.Outcome, caller string) {
 	s := b.load()
 	if o.Class == outcome.OK {
 		if s.Phase != Closed || s.InARow > 0 {
@@ -130,7 +133,7 @@ func (b *Breaker) End(cell int, now, began time.Duration, p Ticket, o outcome.Ou
 	if s.good != nil && s.Gen == p.Gen && cell >= 0 {
 		s.good.AddIn(cell, began, -1)
 	}
-	b.Report(now, p, o)
+	b.ReportOf(now, p, o, caller)
 }
 
 // report has the state take note of an outcome, as often as another goroutine was first. What a
