@@ -228,6 +228,7 @@ type Operation struct {
 	Name    string
 	Methods []string // HTTP methods; none means any
 	Path    string   // a prefix of the path, however that is written; "" means any
+	AnyCase bool     // Path is compared without regard to letter case
 
 	// Safe says whether a call may be repeated even if it may have been done
 	// already. "" means by method: GET, HEAD, OPTIONS, TRACE, PUT and DELETE are

@@ -53,7 +53,7 @@ func matches(o *weir.Operation, method string, path *paths.Path, named bool) boo
 	if named && o.Path == "" && len(o.Methods) == 0 {
 		return false
 	}
-	return (len(o.Methods) == 0 || slices.Contains(o.Methods, strings.ToUpper(method))) && path.Begins(o.Path)
+	return (len(o.Methods) == 0 || slices.Contains(o.Methods, strings.ToUpper(method))) && path.Begins(o.Path, o.AnyCase)
 }
 
 // safe reports whether the request may be repeated even if it may have been

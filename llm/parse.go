@@ -1,5 +1,10 @@
 package llm
 
+import (
+	"bytes"
+	"slices"
+)
+
 // Parse reads the body of a request. What it does not know it leaves alone: only a body
 // that no provider takes is refused, with a *RequestError. A body of a route that is
 // no call of a model (Default) may be anything.
@@ -54,11 +59,23 @@ func (r *Request) read() *RequestError {
 }
 
 // find notes where an object has the fields that are read.
-func (r *Request) find(object uint32, prefix string, is func([]byte) field) *RequestError {
+func (r *Request) find(object uint32, prefix string, is func([]byte) field) (bad *RequestError) {
 	d := &r.doc
+	var cased []uint32
+	defer func() {
+		for i, k := range cased {
+			if f := is(folded(d.text(k, nil))); bad == nil && (r.seen&(1<<f) != 0 || slices.ContainsFunc(cased[:i], func(other uint32) bool { return is(folded(d.text(other, nil))) == f })) {
+				bad = &RequestError{Field: prefix + string(d.text(k, nil)), Problem: "is there twice, in other letters"}
+			}
+		}
+	}()
 	for k := object + 1; k < d.nodes[object].next; k = d.nodes[k+1].next {
 		f := is(d.text(k, nil))
 		if f == unread {
+			// A server that does not tell letter cases apart takes it for a field that is read.
+			if f = is(folded(d.text(k, nil))); f != unread {
+				cased = append(cased, k)
+			}
 			continue
 		}
 		if f == fMessages && r.beside(k) {
@@ -74,6 +91,9 @@ func (r *Request) find(object uint32, prefix string, is func([]byte) field) *Req
 	}
 	return nil
 }
+
+// folded is a name in small letters, by the rule by which encoding/json finds fields.
+func folded(name []byte) []byte { return bytes.ToLower(bytes.ToUpper(name)) }
 
 // beside takes note of a prompt beside another one, by another name: servers differ in which of
 // them they take, so both are counted.

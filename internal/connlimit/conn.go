@@ -69,7 +69,7 @@ func (c *Limiter) place(n net.Conn) (in, out *conn, why string) {
 	defer c.mu.Unlock()
 	h := c.conns[from]
 	switch {
-	case h != nil && h.n >= c.bounds.CallerConnections:
+	case h != nil && h.n >= c.bounds.CallerConnections && (!c.named || h.idle.Len() >= c.bounds.CallerConnections):
 		why, out = CallerConnections, oldest(&h.idle)
 	case c.total >= c.bounds.Connections:
 		why, out = Connections, oldest(&c.idle)

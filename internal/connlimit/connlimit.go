@@ -41,6 +41,8 @@ type Limiter struct {
 	requests int
 	streams  int
 	callers  map[string]int // requests in flight
+	named    bool           // callers have names: an address bounds only what serves no request
+	held     map[string]int // connections that serve a caller with a name
 }
 
 // home is the connections of one address.
@@ -54,7 +56,7 @@ func New(b Bounds, turned func(why string)) *Limiter {
 	if turned == nil {
 		turned = func(string) {}
 	}
-	return &Limiter{turned: turned, bounds: b, conns: make(map[string]*home), callers: make(map[string]int)}
+	return &Limiter{turned: turned, bounds: b, conns: make(map[string]*home), callers: make(map[string]int), held: make(map[string]int)}
 }
 
 // Set changes the bounds. Those who are there stay.
@@ -62,6 +64,14 @@ func (c *Limiter) Set(b Bounds) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.bounds = b
+}
+
+// SetNamed says whether every request has to show who sends it. Callers behind one address have one bound each
+// then, and not one together.
+func (c *Limiter) SetNamed(named bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.named = named
 }
 
 // Bounds are those in force.
@@ -85,15 +95,16 @@ func (c *Limiter) Use() (b Bounds) {
 	return b
 }
 
-// Enter lets a request of a caller in, or says which bound it would pass. One that was let in must Leave.
-func (c *Limiter) Enter(caller string, stream bool) (why string) {
-	if why = c.enter(caller, stream); why != "" {
+// Enter lets a request of a caller in, or says which bound it would pass. A request that is no stream of HTTP/2 holds a
+// connection, and a caller with a name may hold as many as may come from one address. One that was let in must Leave.
+func (c *Limiter) Enter(caller string, named, stream bool) (why string) {
+	if why = c.enter(caller, named, stream); why != "" {
 		c.turned(why)
 	}
 	return why
 }
 
-func (c *Limiter) enter(caller string, stream bool) (why string) {
+func (c *Limiter) enter(caller string, named, stream bool) (why string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch {
@@ -101,6 +112,11 @@ func (c *Limiter) enter(caller string, stream bool) (why string) {
 		return Requests
 	case c.callers[caller] >= c.bounds.CallerRequests:
 		return CallerRequests
+	case named && !stream && c.held[caller] >= c.bounds.CallerConnections:
+		return CallerConnections
+	}
+	if named && !stream {
+		c.held[caller]++
 	}
 	c.requests++
 	c.callers[caller]++
@@ -111,9 +127,14 @@ func (c *Limiter) enter(caller string, stream bool) (why string) {
 }
 
 // Leave takes note that a request is over.
-func (c *Limiter) Leave(caller string, stream bool) {
+func (c *Limiter) Leave(caller string, named, stream bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if named && !stream {
+		if c.held[caller]--; c.held[caller] == 0 {
+			delete(c.held, caller)
+		}
+	}
 	c.requests--
 	if c.callers[caller]--; c.callers[caller] == 0 {
 		delete(c.callers, caller)
@@ -144,12 +165,12 @@ func (c *Limiter) Handler(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		defer Serving(r)()
 		caller, stream := Address(r.RemoteAddr), r.ProtoMajor > 1
-		if why := c.Enter(caller, stream); why != "" {
+		if why := c.Enter(caller, false, stream); why != "" {
 			w.Header().Set("Retry-After", "1")
 			http.Error(w, "there are as many requests in flight as there may be: "+Field(why), http.StatusServiceUnavailable)
 			return
 		}
-		defer c.Leave(caller, stream)
+		defer c.Leave(caller, false, stream)
 		next.ServeHTTP(w, r)
 	})
 }

@@ -65,23 +65,23 @@ func TestWhoIsIdleGivesWay(t *testing.T) {
 
 func TestRequestsAreBounded(t *testing.T) {
 	c := New(Bounds{Requests: 3, CallerRequests: 2}, nil)
-	c.Enter("a", true)
-	c.Enter("a", true)
-	if why := c.Enter("a", true); why != CallerRequests {
+	c.Enter("a", false, true)
+	c.Enter("a", false, true)
+	if why := c.Enter("a", false, true); why != CallerRequests {
 		t.Errorf("a third of one caller: %q", why)
 	}
-	if why := c.Enter("b", false); why != "" {
+	if why := c.Enter("b", false, false); why != "" {
 		t.Errorf("the first of another: %q", why)
 	}
-	if why := c.Enter("c", false); why != Requests {
+	if why := c.Enter("c", false, false); why != Requests {
 		t.Errorf("one too many of all: %q", why)
 	}
 	if u := c.Use(); u.Requests != 3 || u.CallerRequests != 2 || u.Streams != 2 {
 		t.Errorf("%+v", u)
 	}
-	c.Leave("a", true)
-	c.Leave("a", true)
-	if why := c.Enter("a", true); why != "" || len(c.callers) != 2 {
+	c.Leave("a", false, true)
+	c.Leave("a", false, true)
+	if why := c.Enter("a", false, true); why != "" || len(c.callers) != 2 {
 		t.Errorf("afterwards: %q, %v", why, c.callers)
 	}
 }
@@ -108,8 +108,8 @@ func TestNothingIsLeft(t *testing.T) {
 				default:
 					n := mine[random.IntN(len(mine))]
 					c.count(n, 1)
-					if c.Enter("x", true) == "" {
-						c.Leave("x", true)
+					if c.Enter("x", false, true) == "" {
+						c.Leave("x", false, true)
 					}
 					c.count(n, -1)
 				}

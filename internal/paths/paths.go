@@ -65,10 +65,17 @@ func Read(raw string) Path {
 	return Path{raw, canonical(raw), Widest(raw)}
 }
 
-// Begins reports whether the path begins so in any way of reading it.
-func (p *Path) Begins(prefix string) bool {
+// Begins reports whether the path begins so in any way of reading it, in any letter case if anyCase is set.
+func (p *Path) Begins(prefix string, anyCase bool) bool {
+	if anyCase {
+		folded := Path{fold(p.raw), fold(p.same), fold(p.widest)}
+		return folded.Begins(fold(prefix), false)
+	}
 	return strings.HasPrefix(p.raw, prefix) || strings.HasPrefix(p.same, prefix) || strings.HasPrefix(p.widest, prefix)
 }
+
+// fold is text in small letters, the same for all letters that some server takes for the same.
+func fold(text string) string { return strings.ToLower(strings.ToUpper(text)) }
 
 // Dotted reports whether a server could find dot segments in a raw path.
 func Dotted(raw string) bool {

@@ -263,6 +263,7 @@ upstreams:
     max_wait: 1s
     max_pause: 1s
     pause_scope: tenant
+    paths: case-insensitive
     ask_again: not-enough-tokens
     concurrency: {limit: auto, min: 5, max: 50}
     fair: {by: tenant, high: 9, normal: 3, low: 1, longest: 100, per_flow: 10}

@@ -26,6 +26,7 @@ type site struct {
 	aws     *AWS              // nil unless it is a service of AWS
 	jobs    *Jobs             // nil unless its jobs are bounded
 	llm     *LLM              // nil unless it is a language model
+	anyCase bool              // its paths are the same in all letter cases
 	counts  bool              // its requests are charged to their callers
 	learns  bool              // the file says nothing of concurrency, and it may be learnt
 	at      map[string]string // where its fields stand
@@ -68,6 +69,8 @@ var upstreamFields = []field[site]{
 	{"keys", "scopes, each with its source", "none", "Where the values of scopes come from: `header:NAME`, `query:NAME`, `caller` for the name of the token or certificate, or `remote` for the client's address.", readKeys},
 	{"priority", source.words, "normal", "Where the caller says whether a call is `high`, `normal` or `low`: who waits goes in this order. Unless there is `fair`, the weights are those of its defaults, and calls of a priority go in the order in which they came.", readPriority},
 	one("callers", boolean, func(u *site) *bool { return &u.counts }, "false", "Whether requests are charged to what callers may have, once each: see `callers` beside `upstreams`. For language models `llm.callers` says so. Headers that say who calls are not sent on then, but for those of `pass_headers`."),
+	one("paths", choice("case-sensitive or case-insensitive", map[string]bool{"case-sensitive": false, "case-insensitive": true}), func(u *site) *bool { return &u.anyCase }, "case-sensitive",
+		"Whether the upstream takes `/ADMIN` for `/admin`, as IIS and ASP.NET do. With `case-insensitive` a request is of an operation in whatever letters its path is written."),
 	{"operations", "operations by name", "none", "How requests are told apart: the first that matches.", readOperations},
 	one("undeclared", choice("pass or refuse", map[string]bool{"pass": false, "refuse": true}), func(u *site) *bool { return &u.Closed }, "pass",
 		"What becomes of requests that are of no operation that is declared or, with `llm` and `aws`, known: they pass as `default`, under the limits that count everything, or are refused."),
@@ -163,6 +166,9 @@ func (d *decoder) readUpstream(name string, n *node) *site {
 	}
 	u.retries, u.at = n.Get("retry"), placesOf(n)
 	object(d, n, upstreamFields, u)
+	for i := range u.Policy.Operations {
+		u.Policy.Operations[i].AnyCase = u.anyCase
+	}
 	d.checkPairs(n, u)
 	u.learns = n.Get("concurrency") == nil && u.llm == nil
 	if n.Get("url") == nil {

@@ -186,6 +186,10 @@ func (d *Access) admit(r *http.Request, g guest, to *target) (Why, *refuse.Facts
 	if err := d.may(g, to.Name); err != nil {
 		return notTheirs, &refuse.Facts{Status: http.StatusForbidden, Code: refuse.Forbidden, Message: err.Error(), Final: true}
 	}
+	if name := to.ambiguous(r); name != "" {
+		return wrongForm, &refuse.Facts{Status: http.StatusBadRequest, Code: refuse.ValidationError, Final: true,
+			Message: fmt.Sprintf("the parameter %s stands in the query more than once, or the query cannot be read: weir counts callers by it, and the upstream might read another value", doc.Quote(name)), Details: map[string]any{"field": name, "reason": "more than once"}}
+	}
 	if !to.Credentials {
 		return "", nil
 	}
@@ -217,7 +221,7 @@ func (d *Access) take(r *http.Request, g guest) *refuse.Facts {
 	if d.ConnLimit == nil {
 		return nil
 	}
-	why := d.ConnLimit.Enter(g.caller(r), r.ProtoMajor > 1)
+	why := d.ConnLimit.Enter(g.caller(r), g.Name != "", r.ProtoMajor > 1)
 	if why == "" {
 		return nil
 	}
@@ -227,7 +231,7 @@ func (d *Access) take(r *http.Request, g guest) *refuse.Facts {
 
 func (d *Access) leave(r *http.Request, g guest) {
 	if d.ConnLimit != nil {
-		d.ConnLimit.Leave(g.caller(r), r.ProtoMajor > 1)
+		d.ConnLimit.Leave(g.caller(r), g.Name != "", r.ProtoMajor > 1)
 	}
 }
 

@@ -73,6 +73,7 @@ func (t *trip) outgoing(in *http.Request) *http.Request {
 		out.Body = lend(in.Body)
 	}
 	t.who.hide(out.Header, out.URL)
+	t.ownKeys(out.Header)
 	t.to.adds(out.Header)
 	return out
 }

@@ -268,6 +268,7 @@ func rewrite(r *httputil.ProxyRequest) {
 		t.to.dropOwn(out.Header)
 	}
 	t.who.hide(out.Header, out.URL)
+	t.ownKeys(out.Header)
 	t.to.adds(out.Header)
 	out.Header[httpx.CorrelationHeader] = []string{t.id}
 }

@@ -83,5 +83,6 @@ func (t *trip) reroute(ctx context.Context, r *http.Request, to httpx.Request) (
 		next.exchange, out.Header, out.Body, out.ContentLength = x, heard.Header, heard.Body, heard.ContentLength
 	}
 	out.URL = address(target.URL, to.Path, &in)
+	next.ownKeys(out.Header)
 	return next, out, nil
 }

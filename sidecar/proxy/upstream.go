@@ -119,6 +119,7 @@ type target struct {
 	transport *httpx.Transport
 	base      base
 	keys      []key
+	inQuery   []string                           // parameters that must not stand in a query twice
 	priority  func(*http.Request) limit.Priority // nil if callers say none
 	byPath    bool                               // the path of a request says what is asked for
 }
@@ -132,7 +133,7 @@ func newTarget(c Upstream, old *target, o weir.Options, own *own) (*target, erro
 		c.Dialect = d.At(c.URL)
 	}
 	c.Own = c.ownOf()
-	t := &target{Upstream: c, keys: keysOf(c.Keys, c.Veil), byPath: c.saysWhat()}
+	t := &target{Upstream: c, keys: keysOf(c.Keys, c.Veil), inQuery: inQueryOf(&c), byPath: c.saysWhat()}
 	if c.Priority != nil {
 		t.priority = c.Priority.Priority()
 	}

@@ -89,6 +89,7 @@ func (s *Server) reload() error {
 	decides()
 	s.deliveries.moved()
 	s.access.put(e)
+	s.connLimits[atCalls].SetNamed(!e.calls.Auth.Open())
 	s.loaded.again(next, s.keep(next))
 	if cert != nil {
 		s.cert.Store(cert)

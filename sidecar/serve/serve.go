@@ -217,6 +217,7 @@ func (s *Server) join(events weir.Events, registry prometheus.Registerer) (err e
 		return err
 	}
 	s.access.put(e)
+	s.connLimits[atCalls].SetNamed(!e.calls.Auth.Open())
 	if s.proxy, err = proxy.New(nil, weir.Options{Events: events, Fleet: s.fleet}); err == nil {
 		s.proxy.Traced(s.traces.Tracer)
 		s.watchSockets(registry)

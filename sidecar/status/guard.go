@@ -80,6 +80,12 @@ var errElsewhere = errors.New("from elsewhere only metrics and health are for ev
 func (p *Page) unknown(w http.ResponseWriter, r *http.Request, err error) {
 	a := p.auth()
 	page := r.Method == http.MethodGet && strings.Contains(r.Header.Get("Accept"), "text/html") && strings.LastIndexByte(r.URL.Path, '/') == 0
+	if r.Header.Get("Authorization") != "" {
+		if wait := p.sessions.wrong.failed(r, time.Now()); wait > 0 {
+			p.refuse(w, "caller", http.StatusTooManyRequests, "too many wrong tokens: try again in "+tooMany(w, wait)+" s")
+			return
+		}
+	}
 	if p.SignIn == nil || !page || a == nil || len(a.Tokens) == 0 {
 		w.Header().Set("WWW-Authenticate", "Bearer")
 		p.refuse(w, "caller", http.StatusUnauthorized, err.Error())

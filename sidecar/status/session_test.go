@@ -169,8 +169,18 @@ func TestWrongTokensAreBounded(t *testing.T) {
 				t.Fatalf("wrong token %d: %d", i+1, w.Code)
 			}
 		}
-		if w := b.login(opsToken); w.Code != 429 || w.Header().Get("Retry-After") != "11" {
-			t.Errorf("a right one after too many wrong ones: %d, again in %s", w.Code, w.Header().Get("Retry-After"))
+		if w := b.login("wrong"); w.Code != 429 || w.Header().Get("Retry-After") != "11" {
+			t.Errorf("one wrong token too many: %d, again in %s", w.Code, w.Header().Get("Retry-After"))
+		}
+		if w := b.send("GET", "/v1/status", "", "Authorization", "Bearer wrong"); w.Code != 429 || w.Header().Get("Retry-After") == "" {
+			t.Errorf("a wrong token of a program: %d, again in %s", w.Code, w.Header().Get("Retry-After"))
+		}
+		if w := b.login(opsToken); w.Code != 303 {
+			t.Errorf("a right one after too many wrong ones: %d, want the operator let in", w.Code)
+		}
+		b.cookie = nil
+		if w := b.send("GET", "/v1/status", "", "Authorization", "Bearer "+opsToken); w.Code != 200 {
+			t.Errorf("a right one of a program: %d", w.Code)
 		}
 		b.from = "10.0.0.10"
 		if w := b.login(opsToken); w.Code != 303 {
@@ -203,6 +213,29 @@ func TestALivePageEndsWithItsSession(t *testing.T) {
 		b.send("GET", "/wait", "")
 		if lasted := time.Since(begin); lasted != time.Hour {
 			t.Errorf("it lasted %v", lasted)
+		}
+	})
+}
+
+func TestLogoutEndsTheSessionWhereverItsCookieIs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b, _ := office(t)
+		b.login(opsToken)
+		stolen := *b.cookie
+		other := &window{Handler: b.Handler, from: b.from}
+		other.login(opsToken)
+		if w := b.send("POST", "/logout", "x=y", "Origin", "http://weir.test:8081"); w.Code != 303 {
+			t.Fatal(w.Code)
+		}
+		thief := &window{Handler: b.Handler, from: b.from, cookie: &stolen}
+		if w := thief.send("GET", "/", ""); w.Code != 401 {
+			t.Errorf("the cookie of a session that was ended: %d", w.Code)
+		}
+		if w := other.send("GET", "/", ""); w.Code != 200 {
+			t.Errorf("another session of the same second: %d", w.Code)
+		}
+		if b.login(opsToken); b.send("GET", "/", "").Code != 200 {
+			t.Error("it cannot sign in again")
 		}
 	})
 }

@@ -10,7 +10,7 @@ import (
 // Bounds of wrong tokens that browsers show: of an address so many at once and then one more each time, and of all
 // addresses together a hundred times as many.
 const (
-	triesAtOnce = 5
+	triesAtOnce = 10
 	tryEach     = 10 * time.Second
 	triedFrom   = 1024 // addresses that are told apart
 )
@@ -22,9 +22,9 @@ type tries struct {
 	all  time.Time
 }
 
-// may says how long an address must wait before it may show a token; 0 if it may do so now, which counts as a wrong one
-// until right says otherwise.
-func (t *tries) may(r *http.Request, now time.Time) (wait time.Duration) {
+// failed counts a wrong token, and says how long its address has to wait before another one is looked at; 0 if it need not
+// wait. A right token is never turned away: whoever shares the address of somebody who guesses is not locked out.
+func (t *tries) failed(r *http.Request, now time.Time) (wait time.Duration) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	at := prefixOf(r)
@@ -41,14 +41,6 @@ func (t *tries) may(r *http.Request, now time.Time) (wait time.Duration) {
 	}
 	t.from[at], t.all = own.Add(tryEach), all.Add(tryEach/100)
 	return 0
-}
-
-// right takes back what may has counted.
-func (t *tries) right(r *http.Request) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	at := prefixOf(r)
-	t.from[at], t.all = t.from[at].Add(-tryEach), t.all.Add(-tryEach/100)
 }
 
 // forget drops addresses with nothing to their account, or all of them if there are none: then the bound of all is what
