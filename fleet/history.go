@@ -26,12 +26,13 @@ import (
 //	Grain   the least that the bucket was filled when the slot began; what was out counts as taken
 
 const (
-	// slotsPerFill is how many slots there are in the time in which a full bucket drains, and older slots are as short in
-	// proportion to their age. A slot's length is what a history may lose of the burst.
-	slotsPerFill = 64
+	// slotsPerFill is how many slots there are in the time in which a full bucket drains. Older ones are as long as a
+	// slotsPerAge of their age at most. A slot's length is what a history may lose of the burst.
+	slotsPerFill = 128
+	slotsPerAge  = 64
 
 	// maxSlots bounds a history. Of older slots nothing comes back.
-	maxSlots = 320
+	maxSlots = 400
 
 	// compactEvery is after how many new slots a history is compacted.
 	compactEvery = 16
@@ -94,7 +95,7 @@ func (c *Cell) compact(m *bucket.Meter, z, grain int64) {
 	for i := 1; i < len(all); i++ {
 		s, o := all[i], &all[n]
 		// The first slot stays as it is: it is not known when it began.
-		if n > 0 && i < len(all)-1 && s.Number-all[n-1].Number <= grain+(z-s.Number)/slotsPerFill {
+		if n > 0 && i < len(all)-1 && s.Number-all[n-1].Number <= grain+(z-s.Number)/slotsPerAge {
 			*o = Slot{s.Number, o.Count + s.Count, max(s.Grain, o.Grain-min(o.Grain, m.Drains(s.Number-o.Number)))}
 			continue
 		}

@@ -35,6 +35,7 @@ const (
 	// What is held back of a limit is rate x hold. For limits by the minute and longer a hold may be a sixtieth of the window,
 	// for rolling ones a hundredth: so much of them is the most that is lost.
 	leaseShare   = 60
+	countedShare = 32 // of the burst, for limits of another unit than requests
 	rollingShare = 100
 
 	// worthLeasing is how many units all of a fleet use in a lease at least; below it there is nothing to share out.
@@ -67,7 +68,11 @@ func (s *spec) bucket(lease, guard time.Duration) {
 	s.rule.Meter = bucket.MeterOf(r)
 	// fill is how long an empty bucket takes to be full; a hold of a quarter of it holds a quarter of the burst back.
 	fill := time.Duration(float64(r.Full()) / r.PerSecond() * float64(time.Second))
-	if block := max(guard, min(longestLease, max(lease, r.Per/leaseShare), fill/4)); r.PerSecond()*block.Seconds() < worthLeasing {
+	share := max(r.Per/leaseShare, fill/4)
+	if s.limit.UnitName() != limit.Requests { // calls reserve more than they use, and need the burst meanwhile
+		share = fill / countedShare
+	}
+	if block := max(guard, min(longestLease, max(lease, share))); r.PerSecond()*block.Seconds() < worthLeasing {
 		s.leased = false
 	} else if s.leased {
 		s.hold = block

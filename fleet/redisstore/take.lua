@@ -130,7 +130,7 @@ local text, keeps, answer = {}, {}, nil
 
 -- slotGrain is the length of a new slot in a bucket's history.
 local function slotGrain(cap, drain)
-  local grain = cap / (drain * 64)
+  local grain = cap / (drain * 128)
   return grain < 1 and 1 or grain - grain % 1
 end
 
@@ -247,7 +247,7 @@ if not answer then
   local EXACT = 2 ^ 53      -- up to which a double holds all whole numbers
   local WEIGHT = 2 ^ 52     -- mostWeight of package bucket
   local HISTORY = 2 ^ 50    -- longestHistory of package fleet
-  local SLOTSMAX = 320      -- its maxSlots
+  local SLOTSMAX = 400      -- its maxSlots
   local MIXED = -1          -- the grain of slots that have not all the same
   local HOLDS = 60000000    -- holdMemory of package limit
 
