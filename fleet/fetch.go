@@ -28,8 +28,12 @@ const (
 // looks after the others.
 func (q *queue) asks(ctx context.Context, now, until time.Duration) time.Duration {
 	open := q.open(now)
+	why, cost := q.frontCost()
 	q.mu.Lock()
-	switch next, _ := q.due(); {
+	if why != q.why {
+		cost = q.dear
+	}
+	switch next, _ := q.due(cost); {
 	case q.asking, !open:
 		q.mu.Unlock()
 		return bucket.Never // it is woken
@@ -55,6 +59,21 @@ func (q *queue) asks(ctx context.Context, now, until time.Duration) time.Duratio
 	}
 	q.group.fleet.spawn(func() { q.fetch(noDriver, q.group.fleet.clock.Now()) })
 	return bucket.Never
+}
+
+// frontCost is what the first of those who wait needs of the limit that was short last.
+func (q *queue) frontCost() (why int, cost int64) {
+	q.mu.Lock()
+	why = q.why
+	q.mu.Unlock()
+	first := true
+	q.line.Each(func(a line.Asker) line.Kind {
+		if first {
+			first, cost = false, a.(*waiter).costs[why]
+		}
+		return line.Wait
+	})
+	return why, cost
 }
 
 // open reports whether asking makes sense: not while a slow store knows that this process

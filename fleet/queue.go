@@ -244,7 +244,10 @@ func (q *queue) knows(now time.Duration, w *waiter) (v limit.Verdict, vain bool)
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.used = now
-	next, there := q.due()
+	next, there := q.due(w.costs[q.why])
+	if next == 0 && ahead > 0 {
+		next = q.next // it waits for those before it
+	}
 	there = q.known(w, next, there)
 	least, likely := there, there
 	if q.why == why {
@@ -318,12 +321,13 @@ func (q *queue) looksAfter(ctx context.Context, now time.Duration, driver *line.
 }
 
 // known is there, but for a waiter who wants less than what that is for: nothing is known of it
-// before the next ask. The lock is held.
+// before the next ask. One who wants more waits for the rest, too. The lock is held.
 func (q *queue) known(w *waiter, next, there time.Duration) time.Duration {
-	if w.costs[q.why] < q.dear {
+	cost := w.costs[q.why]
+	if cost < q.dear {
 		return next
 	}
-	return there
+	return later(there, q.leases[q.why].after(cost-q.dear))
 }
 
 // inVain is what a caller is told who waited in vain, until when something should be there;

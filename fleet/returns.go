@@ -132,9 +132,13 @@ func (f *Fleet) rest(ctx context.Context, d time.Duration) error {
 	return nil
 }
 
-// due is before when the store is not asked, and when there is something again as far as
-// is known. The lock is held.
-func (q *queue) due() (next, there time.Duration) {
+// due is the instant before which the store is not asked for a call that costs so much of the limit that was short last, and
+// when there is something again as far as is known. Of calls that cost less than what was refused nothing is known, so they
+// do not wait. The lock is held.
+func (q *queue) due(cost int64) (next, there time.Duration) {
+	if cost < q.dear {
+		return 0, q.there
+	}
 	if q.enough.Load() {
 		next = min(q.next, q.asked+q.spacing())
 		return next, next

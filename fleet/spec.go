@@ -68,11 +68,11 @@ func (s *spec) bucket(lease, guard time.Duration) {
 	s.rule.Meter = bucket.MeterOf(r)
 	// fill is how long an empty bucket takes to be full; a hold of a quarter of it holds a quarter of the burst back.
 	fill := time.Duration(float64(r.Full()) / r.PerSecond() * float64(time.Second))
-	share := max(r.Per/leaseShare, fill/4)
+	share := r.Per / leaseShare
 	if s.limit.UnitName() != limit.Requests { // calls reserve more than they use, and need the burst meanwhile
-		share = fill / countedShare
+		share = min(share, fill/countedShare)
 	}
-	if block := max(guard, min(longestLease, max(lease, share))); r.PerSecond()*block.Seconds() < worthLeasing {
+	if block := max(guard, min(longestLease, max(lease, share), fill/4)); r.PerSecond()*block.Seconds() < worthLeasing {
 		s.leased = false
 	} else if s.leased {
 		s.hold = block
