@@ -35,7 +35,7 @@ func (q *queue) share(sent sending, now time.Duration, err error) {
 		if q.late(sent, now) {
 			q.giveUp(now)
 			q.mu.Lock()
-			q.next = now + askAgain
+			q.next, q.dear = now+askAgain, 0
 			q.mu.Unlock()
 			return
 		}
@@ -79,6 +79,7 @@ func (q *queue) failed(now time.Duration) {
 	// What became of the ask is not known: the next one is a repeat, if what the first may have granted can be used then.
 	d := min(lastRetry, firstRetry<<min(q.fails, 10))
 	q.fails++
+	q.dear = 0 // cheaper calls wait, too
 	q.next = now + d/2 + q.group.fleet.within(d)
 }
 
