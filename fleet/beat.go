@@ -28,7 +28,7 @@ type Beat struct {
 	Window  int64 // of the longest rolling limit of the group, with the time for which grants hold
 
 	Wish int64 // how much the process would use of late; compared with that of others only
-	Need int64 // the part that the dearest call of late needs; a smaller one is of no use
+	Need int64 // the part that the cheapest call of late needs; a smaller one is of no use
 
 	None  bool // it takes no part, as it may be frozen without knowing
 	Goes  bool // it goes on with its part for longer than Life if it must

@@ -47,7 +47,7 @@ type beating struct {
 	// rate, as of wishAt, so that limits of all sizes add up.
 	wish   float64
 	wishAt time.Duration
-	need   lately        // the part that the dearest call needs, in millionths
+	need   lately        // the part that the cheapest call needs, in millionths, below 0
 	hold   lately        // for how long the shortest grants hold, in nanoseconds, negative
 	window time.Duration // of the longest rolling limit
 	usedAt time.Duration // when a call wanted anything last
@@ -104,7 +104,7 @@ func (g *Group) beats(ctx context.Context, now time.Duration) (next time.Duratio
 	case len(b.debts) > 0:
 		b.busy = b.busy || g.fleet.begin(func() { _ = g.tellDebts(ctx) })
 	case b.flying < mostFlying:
-		beat := s.beat(now, b.wished(now), b.need.most(now), b.window)
+		beat := s.beat(now, b.wished(now), -b.need.most(now), b.window)
 		if g.fleet.begin(func() { g.exchange(ctx, now, beat) }) {
 			b.flying++
 		}

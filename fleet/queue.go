@@ -197,9 +197,7 @@ func (q *queue) grace(now time.Duration, costs []int64) time.Duration {
 	g := q.group
 	g.own.Lock()
 	defer g.own.Unlock()
-	for i, p := range q.leases {
-		g.needs(now, p.spec(), costs[i])
-	}
+	g.needs(now, q.leases, costs)
 	if m, _ := g.standing.mode(now); m == asking || m == waiting && now < g.standing.patient() {
 		return min(g.timeout(), max(g.fleet.o.Timeout, longestGrace))
 	}

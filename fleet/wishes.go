@@ -63,19 +63,27 @@ func (b *beating) wished(now time.Duration) int64 {
 	return int64(min(b.wishes(now)*1e4, mostWish))
 }
 
-// needs notes the part of a limit that a call needs, and for how long grants hold.
-func (g *Group) needs(now time.Duration, s *spec, cost int64) {
+// needs notes the part of its limits that a call needs, and for how long grants hold. A process asks for the part that its
+// cheapest call needs: one expensive call must not take the parts of others, and waits for the store if it does not fit.
+func (g *Group) needs(now time.Duration, leases []*lease, costs []int64) {
 	b := &g.beating
-	switch s.rule.Shape {
-	case limit.Bucket:
-		b.need.note(now, partOf(timesMost(cost, s.rule.Meter.Unit), s.rule.Meter.Cap))
-	case limit.Rolling:
-		b.need.note(now, partOf(cost, s.rule.Amount))
-		_, stay := s.stay()
-		b.window = max(b.window, stay+s.hold)
+	var part int64
+	for i, p := range leases {
+		s := p.spec()
+		switch {
+		case s.rule.Shape == limit.Rolling:
+			_, stay := s.stay()
+			b.window = max(b.window, stay+s.hold)
+			part = max(part, partOf(costs[i], s.rule.Amount))
+		case s.rule.Shape == limit.Bucket:
+			part = max(part, partOf(timesMost(costs[i], s.rule.Meter.Unit), s.rule.Meter.Cap))
+		}
+		if s.late {
+			b.hold.note(now, -int64(s.hold))
+		}
 	}
-	if s.late {
-		b.hold.note(now, -int64(s.hold))
+	if part > 0 {
+		b.need.note(now, -part)
 	}
 }
 
