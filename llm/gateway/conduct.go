@@ -13,6 +13,7 @@ import (
 	"github.com/seed1158cd35/weir/cascade"
 	"github.com/seed1158cd35/weir/cascade/cache"
 	"github.com/seed1158cd35/weir/httpx"
+	"github.com/seed1158cd35/weir/limit"
 	"github.com/seed1158cd35/weir/llm/tokens"
 	"github.com/seed1158cd35/weir/observe/trace"
 )
@@ -33,6 +34,8 @@ type conduct struct {
 
 	replayed bool // and it is the answer
 
+	unpaid error // why the caller's limits cannot be charged, if that is for the fleet's store: no model is asked
+
 	first *http.Response // of the upstream itself, although it is no success
 	probe bool           // the tier that is asked may be down: it is tried once
 }
@@ -51,9 +54,10 @@ func (x *exchange) Conduct(r *http.Request, send httpx.Send) (*http.Response, er
 	}
 	x.asks(trace.CallOf(c.r.Context()))
 	grant, err := x.charge(c.r.Context())
-	if err != nil {
+	if err != nil && !forStore(err) {
 		return nil, err
 	}
+	c.unpaid = err
 	resp, err := (*http.Response)(nil), error(nil)
 	defer func() { // also after a panic
 		switch {
@@ -75,12 +79,22 @@ func (x *exchange) Conduct(r *http.Request, send httpx.Send) (*http.Response, er
 	return resp, nil
 }
 
+// forStore reports whether a limit refused a call because of the fleet's store, and not for what its caller used: the store is
+// away, or does not know what was used. Then tiers that ask no model answer.
+func forStore(err error) bool {
+	r, ok := errors.AsType[*weir.Refusal](err)
+	return ok && r.Want.Lack != limit.LacksNothing && !r.Want.Keys
+}
+
 // answer is the best answer that can be had.
 func (c *conduct) answer() (*http.Response, error) {
 	if resp := c.recall(); resp != nil {
 		return resp, nil
 	}
 	if c.x.d.o.Cascade == nil || !c.x.route.Generates || c.x.request == nil {
+		if c.unpaid != nil {
+			return nil, c.unpaid
+		}
 		ctx := c.r.Context()
 		if at, ok := ctx.Deadline(); ok {
 			var done context.CancelFunc

@@ -68,7 +68,7 @@ func (c *conduct) recall() *http.Response {
 		c.state, c.near = cache.Miss, 0
 		return nil
 	}
-	if c.state == cache.Stale && !c.x.d.closed() {
+	if c.state == cache.Stale && !c.x.d.closed() && c.unpaid == nil {
 		c.x.d.o.Cache.Refresh(*c.x.key, c.refresh)
 	}
 	c.replayed = true

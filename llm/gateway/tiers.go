@@ -70,6 +70,9 @@ func (c *conduct) ofTier(ctx context.Context, turn cascade.Turn) (*http.Response
 	if !ok {
 		return nil, cascade.ErrPass // the cascade has been changed since this request came
 	}
+	if t.asks(turn.Index) && c.unpaid != nil {
+		return nil, c.unpaid
+	}
 	if t.asks(turn.Index) && c.x.d.closed() {
 		return nil, &weir.Refusal{Upstream: c.x.d.o.Name, Operation: c.x.route.Operation, Reason: weir.Paused, ByHand: true, RetryAfter: time.Second}
 	}
