@@ -30,9 +30,9 @@ func (l *loaded) begin(path string, file *config.File) {
 	l.now.Store(&taken{file, status.Config{File: path, Loaded: time.Now()}})
 }
 
-// again is a reload that was taken over, but for the fields of pending.
-func (l *loaded) again(file *config.File, pending []string) {
-	l.now.Store(&taken{file, status.Config{File: l.now.Load().File, Loaded: time.Now(), Pending: pending}})
+// again is a reload that was taken over, but for the fields of pending; store is what the store does not know of what it adds.
+func (l *loaded) again(file *config.File, pending []string, store string) {
+	l.now.Store(&taken{file, status.Config{File: l.now.Load().File, Loaded: time.Now(), Pending: pending, Store: store}})
 }
 
 // failed is one that changed nothing.

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"strings"
+	"time"
 
 	"github.com/seed1158cd35/weir/internal/connlimit"
 	"github.com/seed1158cd35/weir/internal/doc"
@@ -77,6 +79,10 @@ func (s *Server) reload() error {
 	if err == nil {
 		decides, err = s.decider.prepare(s, next)
 	}
+	var unknown string
+	if err == nil { // before the first heartbeats tell the store of what is added
+		unknown = s.unknown(next)
+	}
 	if err == nil { // the first that changes anything, and the last that something can be wrong with
 		err = s.apply(next)
 	}
@@ -90,7 +96,7 @@ func (s *Server) reload() error {
 	s.deliveries.moved()
 	s.access.put(e)
 	s.connLimits[atCalls].SetNamed(!e.calls.Auth.Open())
-	s.loaded.again(next, s.keep(next))
+	s.loaded.again(next, s.keep(next), unknown)
 	if cert != nil {
 		s.cert.Store(cert)
 	}
@@ -103,6 +109,30 @@ func (s *Server) reload() error {
 	s.watch()
 	s.log.Info("reloaded", "upstreams", len(next.Upstreams))
 	return nil
+}
+
+// unknown returns what the store does not know of the upstreams that the next file adds, in words for the operator; "" if it
+// knows all. A store that does not answer within a second is reported elsewhere.
+func (s *Server) unknown(next *config.File) string {
+	if s.store == nil {
+		return ""
+	}
+	added := &config.File{}
+	for _, u := range next.Upstreams {
+		if !slices.ContainsFunc(s.file.Upstreams, func(o proxy.Upstream) bool { return o.Name == u.Name }) {
+			added.Upstreams = append(added.Upstreams, u)
+		}
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	m, err := memoryOf(ctx, s.store, added, time.Now())
+	if err != nil || len(m.unknown)+len(m.cold) == 0 {
+		return ""
+	}
+	m.known = nil
+	said := strings.TrimPrefix(m.String(), "; ")
+	s.log.Warn("reload: the store does not know what was used of added upstreams", "store", said)
+	return said
 }
 
 // unseen says which certificates of callers nobody could see: whether a listener has TLS is decided at a start.

@@ -12,6 +12,7 @@ type Config struct {
 	File     string    `json:"file"`
 	Loaded   time.Time `json:"loaded"`             // what is in force
 	Pending  []string  `json:"pending,omitempty"`  // fields that have changed and need a new start
+	Store    string    `json:"store,omitempty"`    // what the store does not know of upstreams that the latest reload added
 	FailedAt time.Time `json:"failed_at,omitzero"` // of the latest reload, if it changed nothing
 	Error    string    `json:"error,omitempty"`    // why it did
 }
@@ -21,6 +22,9 @@ func (c *Config) Print(w io.Writer) {
 	fmt.Fprintf(w, "%s, loaded %v ago\n", c.File, time.Since(c.Loaded).Round(time.Second))
 	if len(c.Pending) > 0 {
 		fmt.Fprintf(w, "  changed since, and needs a new start: %s\n", strings.Join(c.Pending, ", "))
+	}
+	if c.Store != "" {
+		fmt.Fprintf(w, "  STORE: %s\n", c.Store)
 	}
 	if c.Error != "" {
 		fmt.Fprintf(w, "  RELOAD FAILED %v ago, nothing was changed: %s\n", time.Since(c.FailedAt).Round(time.Second), strings.ReplaceAll(c.Error, "\n", "\n  "))

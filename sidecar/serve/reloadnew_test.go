@@ -1,0 +1,61 @@
+package serve
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/seed1158cd35/weir/internal/test/servers"
+	"github.com/seed1158cd35/weir/sidecar/status"
+)
+
+// An upstream that a reload adds to a store that weir store init made ready starts full. Where the store cannot know that, the
+// answer of the reload reports it.
+func TestUpstreamAddedByReload(t *testing.T) {
+	for _, ready := range []bool{true, false} {
+		srv := servers.Redis(t)
+		url := echo(t)
+		file := filepath.Join(t.TempDir(), "weir.yaml")
+		upstreams := func(names ...string) {
+			text := fmt.Sprintf("listen: 127.0.0.1:0\nadmin: 127.0.0.1:0\nstore: {redis: %q}\nupstreams:\n", srv.URL())
+			for _, n := range names {
+				text += fmt.Sprintf("  %s: {url: %q, max_wait: 5s, limits: {day: {amount: 25, every: day, zone: %s}, minute: {rate: 25/min, shape: rolling}}}\n", n, url, anotherZone())
+			}
+			put(t, file, text)
+		}
+		upstreams("one", "two")
+		if ready {
+			initialise(t, file)
+		}
+		s := startFile(t, file)
+		if !ready {
+			s.log.waitFor(t, "store is cold")
+		}
+		upstreams("one", "two", "added")
+		resp, err := http.Post("http://"+s.admin.Addr().String()+"/v1/reload", "application/json", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, _ := io.ReadAll(resp.Body)
+		_ = resp.Body.Close()
+		var c status.Config
+		if err := json.Unmarshal(body, &c); err != nil || resp.StatusCode != http.StatusOK {
+			t.Fatalf("reload: %d %s, %v", resp.StatusCode, body, err)
+		}
+		if unknown := strings.Contains(c.Store, "added") && strings.Contains(c.Store, "weir store init"); unknown == ready {
+			t.Errorf("ready %v: the reload reports of the store: %q", ready, c.Store)
+		}
+		resp, err = http.Get("http://" + s.address() + "/added/x")
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = resp.Body.Close()
+		if served := resp.StatusCode == http.StatusOK; served != ready {
+			t.Errorf("ready %v: a call of the added upstream gets %d", ready, resp.StatusCode)
+		}
+	}
+}
