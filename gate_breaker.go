@@ -5,6 +5,7 @@ import (
 
 	"github.com/seed1158cd35/weir/breaker"
 	"github.com/seed1158cd35/weir/outcome"
+	"github.com/seed1158cd35/weir/outcome/classify"
 )
 
 // The breaker counts calls. A call has one ticket for all of its attempts: each of
@@ -93,6 +94,9 @@ func (t *ticket) count(now time.Duration, o *outcome.Outcome, caller string) {
 	t.counted = true
 	if caller != "" {
 		t.breaker.Active(now, caller)
+	}
+	if o.Class == outcome.Rejected && (o.Unsent || o.Code == classify.InvalidRequest) { // refused on this side, which proves nothing to a probe
+		o = &outcome.Outcome{Class: outcome.Canceled}
 	}
 	if t.begun {
 		t.begun = false

@@ -103,7 +103,7 @@ func (p *Permit) observe(u *Upstream, now time.Duration, o *outcome.Outcome) {
 	if !o.Own {
 		p.plan.holdoff.Heard(now, o)
 	}
-	if p.by.hears && !o.Own {
+	if p.by.hears && !o.Own && !o.Unsent {
 		p.learn(u, now, o)
 	}
 	p.probed(u, now, o)

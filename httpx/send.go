@@ -3,6 +3,7 @@ package httpx
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"time"
@@ -46,7 +47,12 @@ func (s *sender) send() {
 	s.replay.attempt(&a.ctx, a.cancel, r)
 	req := s.request()
 	var resp *http.Response
-	err := launch(&a.ctx, a.cancel, req)
+	err := valid(req)
+	if err == nil {
+		err = launch(&a.ctx, a.cancel, req)
+	} else if req.Body != nil {
+		_ = req.Body.Close()
+	}
 	timer := s.times(a) // from here on: what a launch takes is not the upstream's time
 	if err == nil {
 		resp, err = s.roundTrip(a, req)
@@ -91,7 +97,11 @@ func (s *sender) failed(ctx context.Context, err error) (outcome.Outcome, error)
 		s.run.Spoiled()
 		return outcome.Outcome{Class: outcome.Canceled, Code: brokenBody}, own
 	}
-	return s.run.Classify(err), err
+	o := s.run.Classify(err)
+	if o.Code == classify.InvalidRequest && !errors.Is(err, ErrInvalidRequest) {
+		err = fmt.Errorf("%w: %w", ErrInvalidRequest, err)
+	}
+	return o, err
 }
 
 // request is the request of an attempt, without its context.

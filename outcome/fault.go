@@ -53,7 +53,7 @@ func (o *Outcome) Fault() Fault {
 func invalid(code string) bool {
 	switch code {
 	case "400", "411", "413", "414", "415", "416", "417", "422", "428", "431",
-		"INVALID_ARGUMENT", "OUT_OF_RANGE", "invalid_request_error", "body_too_large", "request_too_large":
+		"INVALID_ARGUMENT", "OUT_OF_RANGE", "invalid_request_error", "body_too_large", "request_too_large", "invalid request":
 		return true
 	case "InvalidAccessKeyId", "InvalidClientTokenId", "InvalidIdentityToken", "InvalidSecurity", "InvalidSignatureException", "InvalidToken", "MissingAuthenticationToken", "MissingAuthenticationTokenException":
 		return false

@@ -20,7 +20,8 @@ import (
 // The code is one of a few stable words: "canceled", "timeout",
 // "connection refused", "connection reset", "broken pipe", "eof",
 // "no such host", "dns", "unreachable", "dial", "tls", "refused stream",
-// "goaway", "connection lost", "closed"; or "error" for one that is not known, which
+// "goaway", "connection lost", "closed"; [InvalidRequest] for a request that net/http
+// refused, which is Rejected; or "error" for one that is not known, which
 // is Unknown.
 func Error(ctx context.Context, err error) outcome.Outcome {
 	if err == nil {
@@ -43,6 +44,9 @@ func sane(o outcome.Outcome) outcome.Outcome {
 
 // network judges an error of a call whose caller is still waiting.
 func network(err error) outcome.Outcome {
+	if refused, unsent := refusedHere(err); refused {
+		return outcome.Outcome{Class: outcome.Rejected, Code: InvalidRequest, Undone: unsent, Unsent: unsent}
+	}
 	code := errorCode(err)
 	switch code {
 	case "":
@@ -52,7 +56,7 @@ func network(err error) outcome.Outcome {
 		// another layer. That is no proof of a fault upstream.
 		return outcome.Outcome{Class: outcome.Unknown, Code: code, Undone: neverDone(err), Unsent: unsent(err)}
 	}
-	return outcome.Outcome{Class: outcome.Failed, Code: code, Undone: neverDone(err), Unsent: unsent(err)}
+	return outcome.Outcome{Class: outcome.Failed, Code: code, Undone: neverDone(err), Unsent: unsent(err), Own: lacksHere(err)}
 }
 
 // errorCode tries the most exact kinds first: a DNS failure or a refusal is

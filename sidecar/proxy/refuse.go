@@ -97,6 +97,10 @@ func fail(w http.ResponseWriter, r *http.Request, err error) {
 			h.Set("Connection", "close") // nobody knows where the next request begins
 		}
 		respond(w, r, httpx.BrokenBody(err))
+	case errors.Is(err, httpx.ErrInvalidRequest):
+		h.Del(AttemptsHeader)
+		respond(w, r, &refuse.Facts{Status: http.StatusBadRequest, Code: refuse.ValidationError, Final: true,
+			Message: "the request cannot be sent to the upstream: its method, URL or headers are not as HTTP has them, or more than the upstream takes"})
 	case errors.Is(err, weir.ErrTooMuch):
 		respond(w, r, &refuse.Facts{Status: http.StatusBadRequest, Code: refuse.ValidationError, Final: true, Message: err.Error()})
 	default:
