@@ -38,7 +38,7 @@ const (
 func (u *upstream) callOf(operation string, input any) weir.Call {
 	f := fieldsOf(input)
 	op := wire.Named(u.target.Service, operation, f.hasToken(input))
-	c := weir.Call{Operation: operation, Safe: op.Safe, Polls: op.Polls}
+	c := weir.Call{Operation: operation, Safe: op.Safe && !(op.Write && f.conditional(input)), Polls: op.Polls}
 	if u.counted {
 		c.Cost = map[string]int64{Items: f.size(input), units[op.Write]: 1}
 	}

@@ -2,6 +2,7 @@ package awsx
 
 import (
 	"reflect"
+	"strings"
 	"sync"
 )
 
@@ -9,6 +10,7 @@ import (
 type fields struct {
 	bucket, key []int
 	tokens      [][]int
+	conditions  [][]int
 	batch       []int
 	tables      []int            // of a batch, a map by name
 	named       map[string][]int // by scope
@@ -43,6 +45,12 @@ func fieldsOf(input any) *fields {
 
 func (f *fields) find(t reflect.Type) {
 	f.bucket, f.key = first(t, "Bucket"), first(t, "Key", "Prefix") // a list is one of its prefix
+	for i := range t.NumField() {
+		if n := t.Field(i); n.IsExported() && (strings.HasPrefix(n.Name, "If") || strings.HasPrefix(n.Name, "CopySourceIf") || n.Name == "WriteOffsetBytes") &&
+			n.Type.Kind() == reflect.Pointer {
+			f.conditions = append(f.conditions, n.Index)
+		}
+	}
 	for _, n := range tokenNames {
 		if at := first(t, n); at != nil {
 			f.tokens = append(f.tokens, at)
@@ -80,6 +88,18 @@ func first(t reflect.Type, names ...string) []int {
 func (f *fields) hasToken(input any) bool {
 	for _, at := range f.tokens {
 		if text(input, at) != "" {
+			return true
+		}
+	}
+	return false
+}
+
+// conditional reports whether an input has a condition that its own success makes false: repeated after it was done, the
+// call would be refused as though somebody else had been first.
+func (f *fields) conditional(input any) bool {
+	v := reflect.ValueOf(input)
+	for _, at := range f.conditions {
+		if !v.IsNil() && !v.Elem().FieldByIndex(at).IsNil() {
 			return true
 		}
 	}

@@ -22,6 +22,9 @@ func (t *Transport) call(req *http.Request) weir.Call {
 	path := paths.Read(rawPath(req.URL))
 	o := t.Upstream.Assign(&c, func(o *weir.Operation, named bool) bool { return matches(o, req.Method, &path, named) })
 	c.Safe = c.Safe || safe(o, req.Method, req.Header)
+	if c.Safe && conditional(req) && !hasKey(req.Header) {
+		c.Safe = false // whatever the operation says
+	}
 	return c
 }
 
@@ -69,5 +72,10 @@ func safe(o *weir.Operation, method string, h http.Header) bool {
 	case http.MethodGet, http.MethodHead, http.MethodOptions, http.MethodTrace, http.MethodPut, http.MethodDelete, "":
 		return true
 	}
+	return hasKey(h)
+}
+
+// hasKey reports whether the upstream can tell a repeated request by its idempotency key.
+func hasKey(h http.Header) bool {
 	return h.Get("Idempotency-Key") != "" || h.Get("X-Idempotency-Key") != ""
 }
