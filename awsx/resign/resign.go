@@ -82,6 +82,10 @@ type Plan struct {
 	service, region string
 	payload         string // as x-amz-content-sha256 says it
 	asIs            bool   // it is sent as it came
+
+	at    time.Time       // the latest attempt was signed with this time
+	creds aws.Credentials // and with these
+	again bool            // Refused has said yes
 }
 
 // What x-amz-content-sha256 says of bodies that are no hash.
@@ -94,6 +98,7 @@ const (
 	contentHash      = "X-Amz-Content-Sha256"
 	emptyHash        = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
 	longestClockStep = 4 * time.Minute // AWS bears 5 minutes for some services, 15 for most
+	longestOffset    = 24 * time.Hour
 )
 
 // old are fields that belong to the signature that is taken off.
@@ -206,6 +211,7 @@ func (p *Plan) Sign(ctx context.Context, out *http.Request) error {
 	if creds.CanExpire && !now.Before(creds.Expires) {
 		return &CredentialsError{fmt.Errorf("those it has expired at %s", creds.Expires.Format(time.RFC3339))}
 	}
+	p.at, p.creds = now, creds
 	hash, err := p.hash(out)
 	if err != nil {
 		return err
@@ -251,15 +257,48 @@ func (p *Plan) s3() bool {
 	return p.service == "s3" || p.service == "s3express" || p.service == "s3-outposts" || p.service == "s3-object-lambda"
 }
 
-// Heard looks at the clock of the far side: signatures are made by it if ours is wrong.
-func (p *Plan) Heard(resp *http.Response) {
+// A Refresher is a provider that can read its credentials again. Refresh does so because AWS has refused those, and reports
+// whether there are others now.
+type Refresher interface {
+	aws.CredentialsProvider
+	Refresh(ctx context.Context, refused aws.Credentials) bool
+}
+
+// Refused looks at an answer by which AWS has refused a signature, of which code is the upstream's word for why, and
+// reports whether another would most likely be taken: made by another clock, or with other credentials. It does so
+// once for a request.
+//
+// Only a refusal for the clock teaches one, and no more than a day: the Date of any other answer may be that of a cache, and a
+// far side that could set the clock at will would be given signatures for times to come.
+func (p *Plan) Refused(ctx context.Context, resp *http.Response, code string) bool {
+	if p.asIs || p.again || p.at.IsZero() {
+		return false
+	}
+	switch code {
+	case "ExpiredToken", "ExpiredTokenException", "InvalidToken", "TokenRefreshRequired", "InvalidAccessKeyId", "InvalidClientTokenId", "UnrecognizedClientException":
+		r, ok := p.s.o.Credentials.(Refresher)
+		p.again = ok && r.Refresh(ctx, p.creds)
+	case "RequestTimeTooSkewed", "RequestExpired", "RequestInTheFuture", "InvalidSignatureException", "SignatureDoesNotMatch", "AuthFailure":
+		p.again = p.learn(resp)
+	case "403": // an answer to HEAD has no other code
+		p.again = resp.Request != nil && resp.Request.Method == http.MethodHead && p.learn(resp)
+	}
+	return p.again
+}
+
+// learn sets the clock by that of the far side, if the signature was made by another.
+func (p *Plan) learn(resp *http.Response) bool {
 	at, err := http.ParseTime(resp.Header.Get("Date"))
-	if err != nil || p.asIs {
-		return
+	if err != nil || at.Sub(p.at).Abs() < longestClockStep {
+		return false
 	}
 	d := at.Sub(p.s.o.Clock())
+	if d.Abs() > longestOffset {
+		return false
+	}
 	if d.Abs() < longestClockStep {
 		d = 0
 	}
 	p.s.offset.Store(int64(d))
+	return true
 }

@@ -312,11 +312,58 @@ func TestCredentialsThatAreNotThere(t *testing.T) {
 }
 
 // A clock that is twenty minutes off is right from the second request on.
-func TestTheFarSidesClockIsLearnt(t *testing.T) {
+// Only a refusal for the clock teaches one, and no more than a day.
+func TestRefusalTeachesTheClock(t *testing.T) {
 	v := &sigtest.Verifier{Secrets: map[string]string{ours: secret}}
-	for _, off := range []time.Duration{-20 * time.Minute, 20 * time.Minute} {
-		s := newSigner(t, resign.Options{Service: "s3", Region: "eu-west-1", Clock: func() time.Time { return time.Now().Add(off) }})
-		for i := range 3 {
+	for _, c := range []struct {
+		off    time.Duration
+		method string
+		code   string
+		date   time.Duration // of the answer, from the true time
+		learns bool
+	}{
+		{-20 * time.Minute, "GET", "RequestTimeTooSkewed", 0, true}, {20 * time.Minute, "PUT", "RequestTimeTooSkewed", 0, true},
+		{time.Hour, "POST", "InvalidSignatureException", 0, true}, {time.Hour, "POST", "RequestExpired", 0, true},
+		{time.Hour, "POST", "SignatureDoesNotMatch", 0, true}, {time.Hour, "HEAD", "403", 0, true}, {-time.Hour, "POST", "RequestInTheFuture", 0, true},
+		{time.Hour, "GET", "403", 0, false}, {time.Hour, "GET", "AccessDenied", 0, false}, {time.Hour, "GET", "", 0, false},
+		{0, "GET", "RequestTimeTooSkewed", 0, false}, {0, "GET", "SignatureDoesNotMatch", time.Minute, false},
+		{0, "GET", "", time.Hour, false}, {0, "GET", "RequestTimeTooSkewed", 25 * time.Hour, false},
+	} {
+		s := newSigner(t, resign.Options{Service: "s3", Region: "eu-west-1", Clock: func() time.Time { return time.Now().Add(c.off) }})
+		sign := func() (*resign.Plan, error) {
+			r, _ := http.NewRequest(c.method, "http://h/b/k", nil)
+			plan, err := s.Plan(r)
+			if err == nil {
+				err = plan.Sign(t.Context(), r)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, err = v.Verify(arrived(t, r))
+			return plan, err
+		}
+		plan, _ := sign()
+		_, before := sign()
+		resp := &http.Response{Header: http.Header{"Date": {time.Now().Add(c.date).UTC().Format(http.TimeFormat)}}, Request: &http.Request{Method: c.method}}
+		if got := plan.Refused(t.Context(), resp, c.code); got != c.learns {
+			t.Errorf("%+v: worth another attempt: %v, want %v", c, got, c.learns)
+		}
+		if plan.Refused(t.Context(), resp, c.code) {
+			t.Errorf("%+v: worth a third attempt", c)
+		}
+		if _, err := sign(); c.learns && err != nil || !c.learns && (err == nil) != (before == nil) {
+			t.Errorf("%+v: the next signature: %v, before: %v", c, err, before)
+		}
+	}
+}
+
+// A clock that was wrong for a while is learnt, and learnt again when it is right.
+func TestClockIsLearntBack(t *testing.T) {
+	off := time.Hour
+	s := newSigner(t, resign.Options{Service: "s3", Region: "eu-west-1", Clock: func() time.Time { return time.Now().Add(off) }})
+	v := &sigtest.Verifier{Secrets: map[string]string{ours: secret}}
+	for _, off = range []time.Duration{time.Hour, 0, -time.Hour} {
+		for attempt, want := range []bool{false, true, true} {
 			r, _ := http.NewRequest("GET", "http://h/b/k", nil)
 			plan, err := s.Plan(r)
 			if err == nil {
@@ -325,10 +372,13 @@ func TestTheFarSidesClockIsLearnt(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if _, err := v.Verify(arrived(t, r)); (err == nil) != (i > 0) {
-				t.Errorf("request %d: %v", i, err)
+			_, err = v.Verify(arrived(t, r))
+			if (err == nil) != want {
+				t.Errorf("clock off by %v, attempt %d: %v, want good: %v", off, attempt, err, want)
 			}
-			plan.Heard(&http.Response{Header: http.Header{"Date": {time.Now().UTC().Format(http.TimeFormat)}}})
+			if err != nil {
+				plan.Refused(t.Context(), &http.Response{Header: http.Header{"Date": {time.Now().UTC().Format(http.TimeFormat)}}}, "RequestTimeTooSkewed")
+			}
 		}
 	}
 }

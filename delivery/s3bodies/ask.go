@@ -1,6 +1,7 @@
 package s3bodies
 
 import (
+	"cmp"
 	"context"
 	"encoding/xml"
 	"errors"
@@ -10,6 +11,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strconv"
 	"time"
 )
 
@@ -62,8 +64,8 @@ func passing(err error) bool {
 	if !errors.As(err, &e) {
 		return true // nobody answered, or not to the end
 	}
-	return e.Status >= 500 || e.Status == http.StatusTooManyRequests ||
-		slices.Contains([]string{"RequestTimeout", "RequestTimeTooSkewed", "BadDigest", "XAmzContentSHA256Mismatch"}, e.Code)
+	return e.again || e.Status >= 500 || e.Status == http.StatusTooManyRequests ||
+		slices.Contains([]string{"RequestTimeout", "BadDigest", "XAmzContentSHA256Mismatch"}, e.Code)
 }
 
 // A localError is of this machine, or of what was stored, and not of the way to S3.
@@ -90,9 +92,10 @@ func (b *Bodies) try(ctx context.Context, a *ask, use func(*http.Response) error
 		return err
 	}
 	defer resp.Body.Close()
-	plan.Heard(resp)
 	if resp.StatusCode/100 != 2 {
-		return failure(resp)
+		e := failure(resp)
+		e.again = plan.Refused(ctx, resp, cmp.Or(e.Code, strconv.Itoa(e.Status)))
+		return e
 	}
 	return use(resp)
 }
@@ -122,7 +125,7 @@ func (b *Bodies) request(ctx context.Context, a *ask) (*http.Request, error) {
 }
 
 // failure reads what S3 says of an ask that did not succeed.
-func failure(resp *http.Response) error {
+func failure(resp *http.Response) *answerError {
 	said := struct{ Code, Message string }{}
 	_ = xml.NewDecoder(io.LimitReader(resp.Body, 64<<10)).Decode(&said) // or the status alone
 	return &answerError{Status: resp.StatusCode, Code: said.Code, Message: fmt.Sprintf("%.200s", said.Message), Region: resp.Header.Get("X-Amz-Bucket-Region")}

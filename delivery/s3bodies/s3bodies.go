@@ -114,6 +114,8 @@ type answerError struct {
 	Code    string // such as NoSuchKey; "" if it said none
 	Message string
 	Region  string // where the bucket is, if it said so
+
+	again bool // another signature would be taken
 }
 
 func (e *answerError) Error() string {

@@ -287,7 +287,10 @@ func (t *telling) Read(p []byte) (int, error) {
 
 // Answered is httpx.Exchange's.
 func (x *exchange) Answered(resp *http.Response, o outcome.Outcome) outcome.Outcome {
-	x.plan.Heard(resp)
+	if o.Class == outcome.Rejected && x.plan.Refused(resp.Request.Context(), resp, o.Code) {
+		// Nothing was done, and the upstream is not to blame.
+		return outcome.Outcome{Class: outcome.Failed, Code: o.Code, Undone: true, Own: true, Hint: outcome.Hint{Advice: outcome.Again, Said: true}}
+	}
 	return o
 }
 

@@ -15,6 +15,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -449,3 +450,56 @@ func TestABodyThatIsNotFramedAsItSays(t *testing.T) {
 		t.Errorf("%s: %s", resp.Status, text)
 	}
 }
+
+// A call that AWS refuses for its signature is repeated once, with another clock or other credentials, and nobody is blamed.
+func TestRefusedSignatureIsRepeatedOnce(t *testing.T) {
+	for _, c := range []struct {
+		code   string
+		status int
+		off    time.Duration // of our clock
+		other  bool          // there are other credentials
+		sent   int32
+		want   int
+	}{
+		{"RequestTimeTooSkewed", 403, time.Hour, false, 2, 200}, {"ExpiredToken", 400, 0, true, 2, 200}, {"InvalidToken", 400, 0, true, 2, 200},
+		{"ExpiredTokenException", 400, 0, true, 2, 200}, {"ExpiredToken", 400, 0, false, 1, 400}, {"AccessDenied", 403, 0, true, 1, 403},
+	} {
+		for _, always := range []bool{false, true} {
+			var n atomic.Int32
+			far := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				if n.Add(1) > 1 && !always {
+					return
+				}
+				w.Header().Set("Content-Type", "application/xml")
+				w.WriteHeader(c.status)
+				_, _ = io.WriteString(w, "<Error><Code>"+c.code+"</Code></Error>")
+			}))
+			f := &farSide{}
+			f.url, _ = url.Parse(far.URL)
+			s := before(t, f, weir.Policy{}, resign.Options{Service: "s3", Region: "eu-west-1", Credentials: &changing{other: c.other},
+				Clock: func() time.Time { return time.Now().Add(c.off) }}, false)
+			resp, err := http.Post(s.URL+"/aws/b/k", "", strings.NewReader("hello"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			_ = resp.Body.Close()
+			want := c.want
+			if always {
+				want = c.status
+			}
+			if n.Load() != c.sent || resp.StatusCode != want {
+				t.Errorf("%s, always %v: sent %d times and answered %d, want %d and %d", c.code, always, n.Load(), resp.StatusCode, c.sent, want)
+			}
+			far.Close()
+		}
+	}
+}
+
+// changing are credentials of which there may be others once they are refused.
+type changing struct{ other bool }
+
+func (*changing) Retrieve(context.Context) (aws.Credentials, error) {
+	return aws.Credentials{AccessKeyID: ours, SecretAccessKey: secret}, nil
+}
+
+func (c *changing) Refresh(context.Context, aws.Credentials) bool { return c.other }

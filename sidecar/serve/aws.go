@@ -51,7 +51,7 @@ func (d *dialects) keys() map[string]aws.CredentialsProvider {
 func (d *dialects) apply(file *config.File) (put func(), err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	next, names := make(map[config.AWS]signer), make(map[string]signer)
+	next, names, kept := make(map[config.AWS]signer), make(map[string]signer), make(map[*rotating]bool)
 	for i := range file.Upstreams {
 		u := &file.Upstreams[i]
 		c, ok := file.AWS[u.Name]
@@ -64,6 +64,8 @@ func (d *dialects) apply(file *config.File) (put func(), err error) {
 				return nil, fmt.Errorf("upstream %s: aws: %w", u.Name, err)
 			}
 			next[c] = made
+		} else if keys, ok := next[c].keys.(*rotating); ok {
+			kept[keys] = true
 		}
 		u.Dialect, names[u.Name] = httpx.Dialect(next[c].dialect), next[c]
 	}
@@ -71,6 +73,9 @@ func (d *dialects) apply(file *config.File) (put func(), err error) {
 		d.mu.Lock()
 		defer d.mu.Unlock()
 		d.known, d.names = next, names
+		for keys := range kept {
+			go keys.Reload(context.Background())
+		}
 	}, nil
 }
 
@@ -79,24 +84,29 @@ func (d *dialects) apply(file *config.File) (put func(), err error) {
 func newSigner(c config.AWS, log logging.Logger) (signer, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), opening)
 	defer cancel()
-	cfg, err := awsconfig.LoadDefaultConfig(ctx, func(o *awsconfig.LoadOptions) error { o.Region, o.Logger = c.Region, log; return nil })
+	keys, err := newRotating(ctx, func(ctx context.Context) (aws.CredentialsProvider, error) { return credentialsOf(ctx, c, log) })
 	if err != nil {
 		return signer{}, err
-	}
-	keys := cfg.Credentials
-	if c.Role != "" {
-		if cfg.Region == "" {
-			cfg.Region = "us-east-1" // where roles can be asked for whatever the region of the service
-		}
-		keys = aws.NewCredentialsCache(stscreds.NewAssumeRoleProvider(sts.NewFromConfig(cfg), c.Role, func(o *stscreds.AssumeRoleOptions) {
-			o.RoleSessionName = "weir"
-			if c.ExternalID != "" {
-				o.ExternalID = &c.ExternalID
-			}
-		}), func(o *aws.CredentialsCacheOptions) { o.ExpiryWindow, o.ExpiryWindowJitterFrac = 5*time.Minute, 0.5 })
 	}
 	made, err := awsdialect.New(awsdialect.Options{
 		Options: resign.Options{Service: c.Service, Region: c.Region, Credentials: keys, RefusePresigned: c.RefusePresigned}, PrefixDepth: c.PrefixDepth, Shards: c.Shards,
 	})
 	return signer{made, keys}, err
+}
+
+// credentialsOf finds credentials as the SDKs do.
+func credentialsOf(ctx context.Context, c config.AWS, log logging.Logger) (aws.CredentialsProvider, error) {
+	cfg, err := awsconfig.LoadDefaultConfig(ctx, func(o *awsconfig.LoadOptions) error { o.Region, o.Logger = c.Region, log; return nil })
+	if err != nil || c.Role == "" {
+		return cfg.Credentials, err
+	}
+	if cfg.Region == "" {
+		cfg.Region = "us-east-1" // where roles can be asked for whatever the region of the service
+	}
+	return aws.NewCredentialsCache(stscreds.NewAssumeRoleProvider(sts.NewFromConfig(cfg), c.Role, func(o *stscreds.AssumeRoleOptions) {
+		o.RoleSessionName = "weir"
+		if c.ExternalID != "" {
+			o.ExternalID = &c.ExternalID
+		}
+	}), func(o *aws.CredentialsCacheOptions) { o.ExpiryWindow, o.ExpiryWindowJitterFrac = 5*time.Minute, 0.5 }), nil
 }
