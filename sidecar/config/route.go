@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 
+	"golang.org/x/net/idna"
+
 	"github.com/seed1158cd35/weir/httpx"
 	"github.com/seed1158cd35/weir/internal/doc"
 	"github.com/seed1158cd35/weir/sidecar/proxy"
@@ -67,6 +69,23 @@ func readRoutes(d *decoder, n *node, u *site) {
 
 var hostName = regexp.MustCompile(`^[A-Za-z0-9_]([A-Za-z0-9_-]*[A-Za-z0-9_])?(\.[A-Za-z0-9_]([A-Za-z0-9_-]*[A-Za-z0-9_])?)*\.?$`)
 
+// asciiHost is a host as it is looked up and sent: one with letters beyond ASCII is written as IDNA has it (bücher.example is
+// xn--bcher-kva.example). What is no such name stays as it is.
+func asciiHost(host string) string {
+	name, port := host, ""
+	if i := strings.LastIndexByte(host, ':'); i >= 0 && !strings.HasSuffix(host, "]") {
+		name, port = host[:i], host[i:]
+	}
+	if strings.IndexFunc(name, func(c rune) bool { return c > 0x7f }) < 0 {
+		return host
+	}
+	ascii, err := idna.Lookup.ToASCII(name)
+	if err != nil {
+		return host
+	}
+	return ascii + port
+}
+
 // goodHost takes names and addresses, an IPv6 address without its brackets.
 func goodHost(s string) bool {
 	if _, err := netip.ParseAddr(s); err == nil {
@@ -84,7 +103,7 @@ func goodPort(u *url.URL) bool {
 }
 
 var host = text("a host", func(s string) (string, string, string) {
-	bare := strings.TrimSuffix(strings.ToLower(strings.TrimSuffix(strings.TrimPrefix(s, "["), "]")), ".")
+	bare := asciiHost(strings.TrimSuffix(strings.ToLower(strings.TrimSuffix(strings.TrimPrefix(s, "["), "]")), "."))
 	switch {
 	case goodHost(bare):
 		return bare, "", ""

@@ -220,6 +220,9 @@ func readURL(d *decoder, n *node, u *site) {
 		return
 	}
 	at, err := url.Parse(s)
+	if err == nil {
+		at.Host = asciiHost(at.Host)
+	}
 	switch {
 	case strings.Contains(s, "@"):
 		d.Bad(n, "have the caller send the credentials", "must hold no user name or password")

@@ -78,6 +78,7 @@ func (r *reader) descriptor(n *doc.Node, in *rule) *rule {
 		"detailed_metric": r.flag(&d.detailed),
 		"value_to_metric": r.flag(&d.valueToMetric),
 		"share_threshold": r.flag(&d.share),
+		"metadata":        func(*doc.Node) {}, // of any form, and for people
 	})
 	switch {
 	case !ok:
@@ -86,7 +87,7 @@ func (r *reader) descriptor(n *doc.Node, in *rule) *rule {
 		r.Bad(n, "", "the descriptor has no key")
 		return nil
 	case d.share && !d.wildcard():
-		r.Bad(n, "give it a value that ends in *", "share_threshold is for descriptors with a wildcard")
+		r.Bad(n, "give it a value with a *", "share_threshold is for descriptors with a wildcard")
 	}
 	d.id, d.label = in.below(d), in.label+"."+d.shown("", false)
 	d.valued = in.valued || d.valueToMetric

@@ -43,11 +43,11 @@ descriptors:
 	want := `rules.yaml:2:1: limits: there is no field "limits"; want one of descriptors, domain
 rules.yaml:6:7: descriptors[0].rate_limit: unit "fortnight" is none; it is second, minute, hour, day, week, month or year
 rules.yaml:8:5: descriptors[1]: the descriptor has no key
-rules.yaml:10:5: descriptors[2].colour: there is no field "colour"; want one of after_use, descriptors, detailed_metric, key, quota_mode, rate_limit, shadow_mode, share_threshold, value, value_to_metric
+rules.yaml:10:5: descriptors[2].colour: there is no field "colour"; want one of after_use, descriptors, detailed_metric, key, metadata, quota_mode, rate_limit, shadow_mode, share_threshold, value, value_to_metric
 rules.yaml:11:49: descriptors[2].rate_limit.requests_per_unit: "-1": want a whole number from 0 to 4294967295
 rules.yaml:13:17: descriptors[3].rate_limit: the limit has no requests_per_unit; 0 refuses everything
 rules.yaml:14:5: descriptors[4]: descriptor d.c stands already on line 12
-rules.yaml:15:5: descriptors[5]: share_threshold is for descriptors with a wildcard; give it a value that ends in *
+rules.yaml:15:5: descriptors[5]: share_threshold is for descriptors with a wildcard; give it a value with a *
 rules.yaml:19:17: descriptors[6].rate_limit: an unlimited descriptor has no unit; leave one of them out
 rules.yaml:21:17: descriptors[7].rate_limit: limit "n" replaces itself
 rules.yaml:23:17: descriptors[8].rate_limit: zone "Mars/Olympus": is not in the time zone database; write it as America/Los_Angeles, or UTC

@@ -45,8 +45,27 @@ type rule struct {
 // A pair without a value stands for the key with any value.
 type pair struct{ key, value string }
 
-// wildcard reports whether the rule's value ends in an asterisk.
-func (r *rule) wildcard() bool { return strings.HasSuffix(r.value, "*") }
+// wildcard reports whether there is an asterisk in the rule's value.
+func (r *rule) wildcard() bool { return strings.Contains(r.value, "*") }
+
+// fits reports whether a value matches a pattern, in which each asterisk stands for any characters, or for none.
+func fits(pattern, value string) bool {
+	begin, rest, ok := strings.Cut(pattern, "*")
+	if value, ok = strings.CutPrefix(value, begin); !ok {
+		return false
+	}
+	for {
+		part, more, found := strings.Cut(rest, "*")
+		if !found {
+			return strings.HasSuffix(value, part)
+		}
+		i := strings.Index(value, part)
+		if i < 0 {
+			return false
+		}
+		value, rest = value[i+len(part):], more
+	}
+}
 
 // next is the most specific of the nested rules that an entry matches.
 func (r *rule) next(key, value string) *rule {
@@ -54,7 +73,7 @@ func (r *rule) next(key, value string) *rule {
 		return n
 	}
 	for _, n := range r.wild {
-		if n.key == key && strings.HasPrefix(value, n.value[:len(n.value)-1]) {
+		if n.key == key && fits(n.value, value) {
 			return n
 		}
 	}

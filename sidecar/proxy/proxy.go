@@ -309,6 +309,9 @@ func mark(resp *http.Response) error {
 	}
 	t := tripOf(resp.Request.Context())
 	t.bound(resp.Header)
+	if t.counts {
+		t.points(resp.Header)
+	}
 	resp.Header[httpx.CorrelationHeader] = []string{t.id}
 	if t.story.Attempts > 0 {
 		refuse.SetFault(resp.Header, t.story.Outcome.Fault())
