@@ -42,6 +42,7 @@ type Usage struct {
 	Output     int64 // all that was written, thoughts included
 	CacheRead  int64 // of Input: read from the provider's cache
 	CacheWrite int64 // of Input: written to it
+	WriteHour  int64 // of CacheWrite: for an hour, and not for minutes
 	Said       bool  // the answer did say
 }
 

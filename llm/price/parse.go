@@ -27,7 +27,8 @@ var bounds = doc.Bounds{Bytes: 1 << 20, Nodes: 100_000, Depth: 10}
 //	  my-llama*: {input: 0, output: 0} # all models whose names begin so
 //
 // Prices are in dollars for a million tokens, with up to six decimals; cache_read and
-// cache_write are what input costs if they are missing. A model may have other prices
+// cache_write are what input costs if they are missing, and cache_write_1h (for an hour) is twice that of input if there
+// is a cache_write. A model may have other prices
 // for long prompts: "long: {above: 200000, input: 2.5, output: 15}".
 func Parse(file string, data []byte) (Table, error) {
 	p := parser{table: Table{exact: map[string]Row{}}}
@@ -88,7 +89,7 @@ func (p *parser) models(n *doc.Node) {
 	}
 }
 
-var priceFields = []string{"input", "output", "cache_read", "cache_write"}
+var priceFields = []string{"input", "output", "cache_read", "cache_write", "cache_write_1h"}
 
 func (p *parser) row(name string, n *doc.Node) {
 	row := Row{Model: name}
@@ -122,12 +123,16 @@ func (p *parser) prices(n *doc.Node, fields map[string]func(*doc.Node)) Prices {
 			p.Missing(n, name, "", "is missing")
 		}
 	}
-	prices := Prices{Input: found["input"], Output: found["output"], CacheRead: found["input"], CacheWrite: found["input"]}
+	prices := Prices{Input: found["input"], Output: found["output"], CacheRead: found["input"], CacheWrite: found["input"], WriteHour: found["input"]}
 	if a, ok := found["cache_read"]; ok {
 		prices.CacheRead = a
 	}
 	if a, ok := found["cache_write"]; ok {
 		prices.CacheWrite = a
+		prices.WriteHour = prices.Input.Add(prices.Input) // as Anthropic has it: 1.25 times the input for five minutes, twice for an hour
+	}
+	if a, ok := found["cache_write_1h"]; ok {
+		prices.WriteHour = a
 	}
 	return prices
 }

@@ -366,3 +366,23 @@ func BenchmarkCostAndLedger(b *testing.B) {
 		l.Add("shop", "ann", "claude-3-haiku", cost, u)
 	}
 }
+
+func TestWritingTheCacheForAnHourCostsTwiceTheInput(t *testing.T) {
+	table, err := Parse("p.yaml", []byte("models:\n  a: {input: 3, output: 15, cache_read: 0.30, cache_write: 3.75}\n  b: {input: 3, output: 15, cache_write: 3.75, cache_write_1h: 5}\n  c: {input: 3, output: 15}\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		model       string
+		write, hour int64
+		want        string
+	}{
+		{"a", 1000, 1000, "0.006084"}, {"a", 1000, 0, "0.003834"}, {"a", 1000, 400, "0.004734"}, {"a", 1000, 5000, "0.006084"},
+		{"b", 1000, 1000, "0.005084"}, {"c", 1000, 1000, "0.003084"},
+	} {
+		got, _ := table.Cost(c.model, llm.Usage{Said: true, Input: 3 + c.write, Output: 5, CacheWrite: c.write, WriteHour: c.hour})
+		if got.String() != c.want && got.String() != c.want+" USD" {
+			t.Errorf("%+v: %s", c, got)
+		}
+	}
+}

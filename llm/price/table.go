@@ -17,6 +17,7 @@ import (
 type Prices struct {
 	Input, Output         Amount
 	CacheRead, CacheWrite Amount // of input that is read from the provider's cache, or written to it
+	WriteHour             Amount // of input that is written to it for an hour
 }
 
 // of is what a call costs.
@@ -25,7 +26,9 @@ func (p Prices) of(u llm.Usage) Amount {
 	write := min(max(u.CacheWrite, 0), max(u.Input, 0)-read)
 	sum := times(u.Input-read-write, p.Input)
 	sum = sum.Add(times(read, p.CacheRead))
-	sum = sum.Add(times(write, p.CacheWrite))
+	hour := min(max(u.WriteHour, 0), write)
+	sum = sum.Add(times(write-hour, p.CacheWrite))
+	sum = sum.Add(times(hour, p.WriteHour))
 	return sum.Add(times(u.Output, p.Output))
 }
 

@@ -42,6 +42,7 @@ const (
 	total         // of inputAll and all of the output
 	cacheRead     // beside the input
 	cacheWrite    // beside the input
+	cacheHour     // of cacheWrite: for an hour
 	cacheReadOf   // of inputAll
 	cacheWriteOf  // of inputAll
 	meteredInput  // the four as Bedrock meters them

@@ -185,6 +185,8 @@ func anthropicUsage(prefix string) map[string]field {
 		".output_tokens":               output,
 		".cache_read_input_tokens":     cacheRead,
 		".cache_creation_input_tokens": cacheWrite,
+
+		".cache_creation.ephemeral_1h_input_tokens": cacheHour,
 	})
 }
 

@@ -18,6 +18,7 @@ type counts struct {
 	out, outMore, total int64
 	wrong               bool  // one of them was no number of tokens
 	read, write         int64 // beside in
+	hour                int64 // of write
 	readOf, writeOf     int64 // of inAll
 }
 
@@ -78,6 +79,8 @@ func (c *counts) at(f field) *int64 {
 		return &c.read
 	case cacheWrite, meteredWrite:
 		return &c.write
+	case cacheHour:
+		return &c.hour
 	case cacheReadOf:
 		return &c.readOf
 	case cacheWriteOf:
@@ -106,6 +109,7 @@ func (c *counts) sum() llm.Usage {
 		Output:     max(c.out+c.outMore, c.total-in),
 		CacheRead:  max(c.read, c.readOf),
 		CacheWrite: max(c.write, c.writeOf),
+		WriteHour:  c.hour,
 		Said:       c.any && !c.wrong,
 	}
 }

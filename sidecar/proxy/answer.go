@@ -42,7 +42,7 @@ func bring(w http.ResponseWriter, in *http.Request, resp *http.Response) error {
 		if !slices.Contains(announced, name) {
 			name = http.TrailerPrefix + name
 		}
-		h[name] = append(h[name], values...)
+		h[name] = values // in place of a header of the same name, which has been sent
 	}
 	return nil
 }

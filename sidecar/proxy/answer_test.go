@@ -156,3 +156,14 @@ func TestNewsDoNotSpeakInWeirsName(t *testing.T) {
 		t.Errorf("got %q, %v", got, err)
 	}
 }
+
+func TestTrailerOfTheNameOfAHeaderStandsOnce(t *testing.T) {
+	w := httptest.NewRecorder()
+	resp := &http.Response{StatusCode: 200, ProtoMajor: 1, ContentLength: -1, Header: http.Header{"X-Weir-Cost": {"1"}}, Trailer: http.Header{"X-Weir-Cost": {"2"}}, Body: io.NopCloser(strings.NewReader("a"))}
+	if err := bring(w, httptest.NewRequest("GET", "/", nil), resp); err != nil {
+		t.Fatal(err)
+	}
+	if got := w.Result().Trailer["X-Weir-Cost"]; len(got) != 1 || got[0] != "2" {
+		t.Errorf("trailer %q, want 2 alone", got)
+	}
+}
