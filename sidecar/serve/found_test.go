@@ -163,7 +163,7 @@ func TestARefusalBeforeInitTakesNothing(t *testing.T) {
 	for range 3 {
 		s.log.waitFor(t, "store is cold")
 	}
-	for path, least := range map[string]int64{"/day/": 0, "/bucket/": 250_000, "/rolling/": 310_000} {
+	for path, least := range map[string]int64{"/day/": 0, "/bucket/": 5_000, "/rolling/": 60_000} {
 		for range 3 {
 			if r := cold(t, s, path); r.details.RetryAfterMS < least {
 				t.Errorf("%s: told to come again in %d ms, when nothing is there yet", path, r.details.RetryAfterMS)

@@ -42,7 +42,7 @@ var sample = Report{
 const printed = `weir v1.2.3, up 1h2m3s
 limits are shared through redis: 3 known, this one is a1b2; the store has been away for 1.5s, and 42 units went meanwhile
   connection refused
-  s3: cut_off, with 31.2% of each limit, which the store keeps for 4m50s; 25% is held by processes that the store does not hear, 12.5% of that since before it was emptied, for 1m0s
+  s3: cut_off, with 31.2% of each limit, which the store keeps for 4m50s; 25% is reserved for processes that stopped responding, 12.5% of that since before it was emptied, for 1m0s
   chat: new, with 0% of each limit
 
 s3                        retries left 42
