@@ -30,12 +30,13 @@ type Beat struct {
 	Wish int64 // how much the process would use of late; compared with that of others only
 	Need int64 // the part that the cheapest call of late needs; a smaller one is of no use
 
-	None  bool // it takes no part, as it may be frozen without knowing
-	Goes  bool // it goes on with its part for longer than Life if it must
-	Alone bool // it uses its part now although it hears the store, which is slow
-	Leave bool // it ends: its part is free
-	Dead  bool // with Leave: another process reports that Client has ended and may have spent of its part
-	Idle  bool // with Leave: another process reports that Client has ended and has not used its part since it was heard
+	None  bool  // it takes no part, as it may be frozen without knowing
+	Goes  bool  // it goes on with its part for longer than Life if it must
+	Alone bool  // it uses its part now although it hears the store, which is slow
+	Leave bool  // it ends: its part is free
+	Dead  bool  // with Leave: another process reports that Client has ended and may have spent of its part
+	Idle  bool  // with Leave: another process reports that Client has ended and has not used its part since it was heard
+	Bound int64 // for stores: the part does not grow beyond this; 0 means any, below 0 that it does not grow
 }
 
 // A Standing is how a process stands in its group, as the store answers a beat.
@@ -49,6 +50,9 @@ type Standing struct {
 	Since   int64     // since when the store knows of the group; 0 if it always has, or was told that the group is new
 	Alive   int64     // processes that were heard of late, this one included
 	Now     time.Time // the store's clock
+
+	Least int64 // the least silence that suits the store; 0 if any does
+	Asks  bool  // the process must not go on by itself while the store answers, however late that is
 }
 
 // Check reports the first mistake in a beat. Every store refuses what it refuses.
@@ -199,6 +203,9 @@ func (m *Members) grant(now int64, r *Member, b *Beat) {
 	part = max(part, min(b.Need, Whole))
 	if part > r.Part {
 		part = min(part, r.Part+max(0, Whole-m.held()))
+	}
+	if b.Bound != 0 {
+		part = min(part, max(r.Part, b.Bound))
 	}
 	if b.None || part < b.Need || r.Part == 0 && now-r.Joined < trial {
 		part = 0

@@ -202,7 +202,8 @@ func (g *Group) hears(now, sent time.Duration, beat *Beat, a *Standing) {
 	b.cold.hears(a)
 	g.warm.Store(a.Since == 0)
 	g.fleet.alive.Store(b.alive)
-	s.judge(time.Duration(-b.hold.most(now)), now-sent, b.alive)
+	s.asks = a.Asks
+	s.judge(time.Duration(-b.hold.most(now)), now-sent, time.Duration(a.Least)*time.Microsecond, b.alive)
 	// Nobody uses the group: it needs no part soon.
 	if now > b.usedAt+restful {
 		s.silence = max(s.silence, min(s.silence*restfulTimes, s.rules.life/4))

@@ -59,6 +59,9 @@ func (q *queue) call(driver context.Context, sent time.Duration) error {
 	}
 	g.failing.Store(false)
 	g.standing.took(took)
+	if g.standing.asks && !q.ask.Again {
+		g.aged(took - q.ask.Delay)
+	}
 	f.heard(sent, q.ask.Now)
 	return nil
 }

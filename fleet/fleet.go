@@ -245,16 +245,19 @@ type Group struct {
 	used     bool                // the part was used since the store was heard, as the file of this process says
 	spenders map[*lease]struct{} // of rolling limits
 
-	mu     sync.Mutex
-	queues map[string]*queue   // by the leases that its calls lack
-	active map[*lease]struct{} // leases that may have something to give back
+	reach reach // how far the store is; guarded by own
+
+	mu      sync.Mutex
+	sources map[string]*source  // the latest of each limit, by its name
+	queues  map[string]*queue   // by the leases that its calls lack
+	active  map[*lease]struct{} // leases that may have something to give back
 }
 
 // newGroup is a group of which the store has said nothing yet.
 func (f *Fleet) newGroup(now time.Duration, name string) *Group {
 	g := &Group{
 		fleet: f, name: name, lane: f.nextID(), debtLane: f.nextID(),
-		queues: make(map[string]*queue), active: make(map[*lease]struct{}), spenders: make(map[*lease]struct{}),
+		sources: make(map[string]*source), queues: make(map[string]*queue), active: make(map[*lease]struct{}), spenders: make(map[*lease]struct{}),
 	}
 	g.standing = standing{
 		rules:   parting{silence: f.o.Silence, life: f.o.Outage, without: f.o.Without, none: f.o.Freezes},

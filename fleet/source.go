@@ -27,11 +27,17 @@ func (g *Group) Source(now time.Duration, l limit.Limit, empty bool) limit.Sourc
 		s.begin = beginning{empty: true, from: now}
 	}
 	s.spec.Store(g.spec(l))
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.sources[l.Name] = s
 	return s
 }
 
-// spec is how the group shares a limit, by the fleet's lease and guard.
-func (g *Group) spec(l limit.Limit) *spec { return newSpec(l, g.fleet.o.Lease, g.fleet.o.Guard) }
+// spec is how the group shares a limit, by the fleet's lease and guard, and by how far the store is.
+func (g *Group) spec(l limit.Limit) *spec {
+	o := &g.fleet.o
+	return newSpec(l, o.Lease, o.Guard).farther(o.Lease, time.Duration(g.reach.guard.Load()))
+}
 
 // New is Source's.
 func (s *source) New(key string) *limit.Limiter { return limit.NewLeased(s.lease(key)) }

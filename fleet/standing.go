@@ -38,6 +38,7 @@ type standing struct {
 	lost  bool          // an exchange has failed since the latest answer
 	crowd int64         // processes that beat, as crowded counts them
 	slow  bool          // the store answers too late for what it grants to be used
+	asks  bool          // the store does not let this process go on by itself for that
 	solo  time.Duration // since when the store knows that; 0 if it does not
 
 	epoch int       // goes up with each answer that ends the use of the part
@@ -201,7 +202,7 @@ func (s *standing) beat(now time.Duration, wish, need int64, window time.Duratio
 	s.pending = &Beat{
 		Seq: s.seq, Ack: s.ack, Gen: s.gen, Part: s.part, Until: s.until,
 		Silence: s.silence.Microseconds(), Life: s.nextLife().Microseconds(), Window: window.Microseconds() + 1,
-		Wish: wish, Need: need, None: s.rules.none, Alone: s.slow && !s.rules.none,
+		Wish: wish, Need: need, None: s.rules.none, Alone: s.slow && !s.asks && !s.rules.none,
 		Goes: !s.rules.without.Refuse && s.rules.without.Share == 0,
 	}
 	return s.pending
@@ -269,7 +270,7 @@ const mostRTT = 4 * time.Second
 // and which silence suits it. Too slow is four fifths of the hold, and quick enough again two fifths: between them it stays
 // what it was. A hold of 0 means that no answer comes too late. The silence grows with how many processes beat, each
 // three times in it, so that a store hears 150 a second at most with the usual one.
-func (s *standing) judge(hold time.Duration, took time.Duration, alive int64) {
+func (s *standing) judge(hold time.Duration, took, least time.Duration, alive int64) {
 	alive = s.crowded(alive)
 	switch {
 	case hold == 0 || s.rtt < hold*2/5:
@@ -277,7 +278,7 @@ func (s *standing) judge(hold time.Duration, took time.Duration, alive int64) {
 	case s.rtt > hold*4/5:
 		s.slow = true
 	}
-	base := max(s.rules.silence, time.Duration(alive)*s.rules.silence/50)
+	base := max(s.rules.silence, least, time.Duration(alive)*s.rules.silence/50)
 	s.silence = min(max(base, 4*took+base*3/4), longestSilence)
 }
 

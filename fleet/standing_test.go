@@ -16,7 +16,7 @@ func TestAShorterSilenceHoldsWhenItIsAnswered(t *testing.T) {
 		}
 	}
 	answer(time.Second, 1)
-	s.judge(0, 0, 1)
+	s.judge(0, 0, 0, 1)
 	if s.silence != time.Second {
 		t.Fatalf("it asks for a silence of %v", s.silence)
 	}

@@ -94,6 +94,15 @@ func (s *Supply) away(r *Rule) int64 {
 	return partUp(r.Amount, min(out, Whole))
 }
 
+// Floor is the weight that a bucket of a capacity, drained so fast, has at least, for stores that keep no Cells.
+func (s *Supply) Floor(cap, drain int64) int64 { return s.floor(cap, drain) }
+
+// Away is how much of a rolling limit is not the store's to grant, for stores that keep no Cells.
+func (s *Supply) Away(r *Rule) int64 { return s.away(r) }
+
+// Slower is how many microseconds it takes for so many to pass on the supply's clock, for stores that keep no Cells.
+func (s *Supply) Slower(us int64) int64 { return s.slower(us) }
+
 // slower is how long the supply takes for so many microseconds of its clock, while as
 // much is out as now. If all is out, nothing comes before that changes.
 func (s *Supply) slower(us int64) int64 {

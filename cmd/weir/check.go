@@ -64,9 +64,6 @@ func counted(n int, thing string) string {
 // withoutStore says in a line what a process does without its store.
 func withoutStore(s config.Store) string {
 	outage := cmp.Or(s.Outage, fleet.DefaultOutage)
-	if s.DynamoDB != nil {
-		return withoutParts(s.Without)
-	}
 	first := fmt.Sprintf("each process goes on with its part of each limit for %v, ", outage)
 	switch w := s.Without; {
 	case w.Refuse:
@@ -75,14 +72,6 @@ func withoutStore(s config.Store) string {
 		return first + fmt.Sprintf("then with %.4g%% of each limit; one that has never reached the store goes on with that (%d processes and more exceed a limit)", 100*w.Share, int(1/w.Share)+1)
 	}
 	return first + "and after that, too, which it announces (event, metric, status); one that has never reached the store refuses calls"
-}
-
-// withoutParts is the same of a store that grants no parts.
-func withoutParts(w fleet.Without) string {
-	if w.Share > 0 {
-		return fmt.Sprintf("each process goes on with %.4g%% of each limit (%d processes and more exceed a limit); DynamoDB grants no parts", 100*w.Share, int(1/w.Share)+1)
-	}
-	return "each process uses what it has leased, and refuses calls then; DynamoDB grants no parts"
 }
 
 // tell says of everything that was tried how it is.

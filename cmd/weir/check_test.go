@@ -35,25 +35,6 @@ func TestCheckSaysWhatHappensWithoutTheStore(t *testing.T) {
 	}
 }
 
-// DynamoDB grants no parts, and nobody is told that processes go on with theirs.
-func TestCheckSaysThatDynamoDBGrantsNoParts(t *testing.T) {
-	for without, want := range map[string]string{
-		"part": "while the dynamodb store is away: each process uses what it has leased, and refuses calls then; DynamoDB grants no parts\n",
-		"10%":  "while the dynamodb store is away: each process goes on with 10% of each limit (11 processes and more exceed a limit); DynamoDB grants no parts\n",
-	} {
-		file := filepath.Join(t.TempDir(), "weir.yaml")
-		text := "store: {dynamodb: {table: weir}, without: " + without + "}\nupstreams: {up: {url: \"http://localhost:1\"}}\n"
-		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		var out, said bytes.Buffer
-		err := run(t.Context(), world{args: []string{"check", file}, out: &out, err: &said, env: noEnv})
-		if err != nil || !strings.Contains(out.String(), want) {
-			t.Errorf("%s: %v\n%s%s", without, err, &out, &said)
-		}
-	}
-}
-
 // What serve would not start with for the files that are named is said by check.
 func TestCheckReadsTheFilesThatAreNamed(t *testing.T) {
 	dir := t.TempDir()

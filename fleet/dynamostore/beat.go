@@ -2,115 +2,184 @@ package dynamostore
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
+	"errors"
 	"strconv"
 	"strings"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
-
 	"github.com/seed1158cd35/weir/fleet"
 )
 
-// Clients say that they are alive in attributes of some items for each group, so that
-// neither one item grows large nor many must be read.
-const beatItems = 8
-
-// Beat is fleet.Store's. No process is given a part.
+// Beat is fleet.Store's. The members of a group are one item, which each beat reads and writes: from a copy as a rule, so
+// that a beat is one request unless others have written meanwhile.
 func (s *Store) Beat(ctx context.Context, b *fleet.Beat) (a fleet.Standing, err error) {
 	if err := b.Check(); err != nil {
 		return a, err
 	}
 	w, err := s.start(ctx, "beat", b.Group)
-	alive := 0
 	if err == nil {
-		alive, err = s.beat(ctx, w, b.Group, b.Client, time.Duration(3*b.Silence)*time.Microsecond)
+		a, err = s.beat(ctx, w, b)
 	}
 	if err = s.end(w, err); err != nil {
-		return a, err
+		return fleet.Standing{}, err
 	}
-	return fleet.Standing{No: b.Seq, Gen: 1, Alive: int64(alive), Now: s.clock.read().time()}, nil
+	return a, nil
 }
 
-func beatItem(group string, i int) string { return name("b", group, strconv.Itoa(i)) }
-
-func (s *Store) beat(ctx context.Context, w *work, group, client string, keep time.Duration) (int, error) {
-	sum := sha256.Sum256([]byte(client))
-	mine, attribute := int(sum[0])%beatItems, "c"+hex.EncodeToString(sum[1:9])
-	e := s.entry(beatItem(group, mine))
-	now := s.clock.read()
-	own, err := s.sayAlive(ctx, w, e, now, attribute, keep)
-	if err != nil {
-		return 0, err
+func (s *Store) beat(ctx context.Context, w *work, b *fleet.Beat) (a fleet.Standing, err error) {
+	r := s.roster(b.Group)
+	if err := enter(ctx, r.hold); err != nil {
+		return a, err
 	}
-	var others []string
-	for i := range beatItems {
-		if i != mine {
-			others = append(others, beatItem(group, i))
+	defer func() { <-r.hold }()
+	for round := 0; round < rounds; round++ {
+		if round > calmAfter {
+			if err := s.o.sleep(ctx, s.o.jitter(2*w.took+pace)); err != nil {
+				return a, err
+			}
+		}
+		if version, _ := r.seen(s.clock.read().epoch); version < 0 {
+			if err := s.readMembers(ctx, w, r, b.Group); err != nil {
+				return a, err
+			}
+		}
+		if err := s.lookForOld(ctx, w, r, b.Group); err != nil {
+			return a, err
+		}
+		a, done, err := s.beatOnce(ctx, w, r, b)
+		if errors.Is(err, errRough) {
+			s.calibrate()
+			round--
+			err = s.o.sleep(ctx, 2*pace)
+		}
+		if done || err != nil {
+			return a, err
 		}
 	}
-	items, err := s.getAll(ctx, w, others)
-	if err != nil {
-		return 0, err
+	return a, errBusy
+}
+
+// beatOnce decides a beat from the copy, and writes what becomes of it.
+func (s *Store) beatOnce(ctx context.Context, w *work, r *roster, b *fleet.Beat) (a fleet.Standing, done bool, err error) {
+	now := s.clock.read()
+	m := newMembership(now.hi)
+	version, text := r.seen(now.epoch)
+	if version < 0 {
+		return a, false, nil
 	}
-	alive := own.alive(now)
+	if version > 0 {
+		if m, err = decode(text); err != nil {
+			return a, false, err
+		}
+	}
+	if now.rough && holdsParts(m) { // its stamps would make all others silent
+		return a, false, errRough
+	}
+	a = m.beat(now, b, r.old)
+	sent := s.clock.mono()
+	if done, err = s.writeMembers(ctx, w, r, b.Group, version, m); !done || err != nil {
+		return fleet.Standing{}, false, err
+	}
+	w.took = time.Duration(s.clock.mono() - sent)
+	a.Now, a.Asks = s.clock.read().time(), true
+	width := micro(now.hi - now.lo)
+	// The answer to a beat is known to have arrived with the next one, which may come five sixths of a silence after the one before.
+	a.Least = max(leastSilence, time.Duration(a.Alive)*eachBeat, 3*time.Second/4+4*width+3*(w.took-nearBeat)).Microseconds()
+	return a, true, nil
+}
+
+// errRough is why a beat waits: the clock is not known well enough.
+var errRough = errors.New("the table's clock is being learned")
+
+func holdsParts(m *membership) bool {
+	for _, o := range m.Rows {
+		if o.Part > 0 {
+			return true
+		}
+	}
+	return m.Unknown > 0
+}
+
+const (
+	// noneFor is for how long after a beat that took no part a client takes none: those who go by a copy do not count with it.
+	noneFor = 3 * time.Second
+	// leastSilence is the silence of members that are near the table. A beat or two may be lost in it.
+	leastSilence = 1200 * time.Millisecond
+	// nearBeat is how long a beat may take without a longer silence.
+	nearBeat = 30 * time.Millisecond
+)
+
+// beat is Members.Beat by a clock that is known within bounds.
+func (m *membership) beat(now instant, b *fleet.Beat, old bool) fleet.Standing {
+	said := *b
+	said.Alone = false
+	if now.lo != now.hi {
+		said.Life += lifeSlack.Microseconds()
+	}
+	o := m.Rows[b.Client]
+	if now.lo != now.hi && time.Duration(b.Silence)*time.Microsecond < shortestSilence || old || now.hi-m.none[b.Client] < noneFor.Microseconds() && !b.None {
+		said.None = true
+	}
+	// One that counts as silent may be thought to use what it is given from now on: it must say first that it hears.
+	said.Bound = fleet.Whole - now.reserve() - m.Unknown
+	for client, other := range m.Rows {
+		if client != b.Client {
+			said.Bound -= other.Part
+		}
+	}
+	if said.Bound <= 0 || o == nil || o.Ack+o.Silence <= now.hi {
+		said.Bound = -1
+	}
+	a := m.Beat(now.hi, &said)
+	for client := range m.none {
+		if m.Rows[client] == nil {
+			delete(m.none, client)
+		}
+	}
+	if o = m.Rows[b.Client]; o == nil {
+		return a
+	}
+	o.Last = min(o.Last, now.lo)
+	if b.None {
+		m.none[b.Client] = max(1, now.hi)
+	} else if now.hi-m.none[b.Client] >= noneFor.Microseconds() {
+		delete(m.none, b.Client)
+	}
+	return a
+}
+
+// Earlier versions grant no parts, keep no item of members, and count with nobody who is out. While some are alive, nobody
+// is given a part. They say that they are alive in attributes of some items for each group.
+const (
+	oldItems  = 8
+	lookEvery = 10 * time.Second
+)
+
+func oldItem(group string, i int) string { return name("b", group, strconv.Itoa(i)) }
+
+// lookForOld looks now and then for members of earlier versions. The roster is held.
+func (s *Store) lookForOld(ctx context.Context, w *work, r *roster, group string) error {
+	now := s.clock.mono()
+	if r.looked != 0 && now-r.looked < int64(lookEvery) {
+		return nil
+	}
+	var names []string
+	for i := range oldItems {
+		names = append(names, oldItem(group, i))
+	}
+	items, err := s.getAll(ctx, w, names)
+	if err != nil {
+		return err
+	}
+	r.looked, r.old = max(1, now), false
+	at := s.clock.read()
 	for _, attributes := range items {
 		it := make(item)
 		it.learn(attributes)
-		alive += it.alive(now)
-	}
-	return alive, nil
-}
-
-// sayAlive writes until when the client counts as alive, and forgets those that have been silent for
-// long as far as it knows of them. If one of them is back it is forgotten until its next
-// beat.
-func (s *Store) sayAlive(ctx context.Context, w *work, e *entry, now instant, attribute string, keep time.Duration) (item, error) {
-	var u update
-	u.setNumber(attribute, strconv.FormatInt(now.label+keep.Microseconds(), 10))
-	u.setNumber("#ttl", strconv.FormatInt(now.label/1e6+life, 10))
-	e.mu.Lock()
-	for name := range e.item {
-		if at, _ := e.item.number(name); isClient(name) && name != attribute && now.lo-at > 60e6 && len(u.removed) < 2*manyFree {
-			u.drop(name)
+		for name := range it {
+			until, _ := it.number(name)
+			r.old = r.old || strings.HasPrefix(name, "c") && len(name) == 17 && at.lo < until
 		}
 	}
-	e.mu.Unlock()
-	var sentAt int64
-	var out *dynamodb.UpdateItemOutput
-	err := s.try(ctx, w, func() (err error) {
-		sentAt = s.clock.mono()
-		out, err = s.api.UpdateItem(ctx, &dynamodb.UpdateItemInput{
-			TableName: &s.table, Key: keyOf(e.name),
-			UpdateExpression:          aws.String(u.expression()),
-			ExpressionAttributeValues: u.values,
-			ExpressionAttributeNames:  map[string]string{"#ttl": "ttl"},
-			ReturnValues:              types.ReturnValueAllNew,
-		}, s.options)
-		return err
-	})
-	if err != nil {
-		return nil, err
-	}
-	it := make(item)
-	it.learn(out.Attributes)
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.replace(out.Attributes, sentAt, s.clock.mono())
-	return it, nil
-}
-
-func isClient(name string) bool { return strings.HasPrefix(name, "c") && len(name) == 17 }
-
-// alive is how many of the clients in an item have beaten of late.
-func (i item) alive(now instant) (n int) {
-	for name := range i {
-		if at, _ := i.number(name); isClient(name) && now.lo < at {
-			n++
-		}
-	}
-	return n
+	return nil
 }

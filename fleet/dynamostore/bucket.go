@@ -5,6 +5,7 @@ import (
 	"math/big"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/seed1158cd35/weir/fleet"
 )
@@ -36,6 +37,7 @@ type bucketCell struct {
 	gone int64 // g
 
 	low, high int64 // bounds of the bucket's time
+	lagged    int64 // by how much low is lower for parts that were out
 	level     int64 // places from low to pos, up to Cap and debts; 0 or below if it is empty
 	axis      bool  // pos stands on the axis of the rule
 	weight    int64 // what is in the bucket if not
@@ -89,6 +91,35 @@ func (c *bucketCell) bound(width int64) {
 		}
 	}
 	c.low, c.high = min(c.low, c.now.label), max(c.high, c.now.label)
+	if c.sup == nil || c.sup.lagHigh == 0 {
+		return
+	}
+	// The bucket's time stands still as far as parts are out. What had passed of that when the base was written does not count. A
+	// base of an earlier version does not say it.
+	least, most := int64(0), c.sup.lagHigh
+	if f := strings.Split(c.item[c.name("q")], "."); len(f) == 3 && f[2] == strconv.FormatInt(c.at0, 36) {
+		least, _ = strconv.ParseInt(f[0], 36, 64)
+		most, _ = strconv.ParseInt(f[1], 36, 64)
+	}
+	c.lagged = max(0, c.sup.lagHigh-least)
+	c.low -= c.lagged
+	c.high -= max(0, c.sup.lagLow-most)
+}
+
+// floor is the weight that is in the bucket at least, as parts of it are out.
+func (c *bucketCell) floor() int64 {
+	if c.sup == nil {
+		return 0
+	}
+	return c.sup.Floor(c.rule.Meter.Cap, c.rule.Meter.Drain)
+}
+
+// slower is how long it takes for so much of the bucket's time to pass.
+func (c *bucketCell) slower(us int64) int64 {
+	if c.sup == nil {
+		return us
+	}
+	return c.sup.Slower(us)
 }
 
 // place is where an instant is on an axis, and some places on.
@@ -129,18 +160,18 @@ func (c *bucketCell) owe(n int64) {
 // inside is the weight in the bucket.
 func (c *bucketCell) inside() int64 {
 	if !c.axis {
-		return c.weight
+		return max(c.weight, c.floor())
 	}
-	return max(0, c.level-c.returned)
+	return max(0, c.level-c.returned, c.floor())
 }
 
 // empty reports whether the bucket has certainly run out.
 func (c *bucketCell) empty() bool { return !c.have || c.axis && c.level <= 0 }
 
 // gap is by how much pos must be put forward so that it is not behind the bucket's
-// time, whatever that is.
+// time, whatever that is, with the floor.
 func (c *bucketCell) gap() int64 {
-	return max(0, times(c.high-c.low, c.rule.Meter.Drain)-(c.level-c.returned))
+	return max(0, times(c.high-c.low, c.rule.Meter.Drain)+c.floor()-(c.level-c.returned))
 }
 
 // counted is how much of a gap counts as weight in the bucket: none for the first call of a process that has just begun to
@@ -148,7 +179,7 @@ func (c *bucketCell) gap() int64 {
 // takes itself fits in.
 func (c *bucketCell) counted(gap int64) int64 {
 	if c.first {
-		return 0
+		return max(0, c.floor()-max(0, c.level-c.returned))
 	}
 	return gap
 }
@@ -212,6 +243,11 @@ func (c *bucketCell) rebase(u *update, net int64) {
 	base := fmt.Sprintf("%s%d.%d", c.ruler(), c.now.label, c.now.label-c.now.lo)
 	u.setText(b, base)
 	u.setNumber(t, place(c.now.label, m.Drain, c.inside()+net+c.lowers(net)).String())
+	if q := c.name("q"); c.sup != nil {
+		u.setText(q, strconv.FormatInt(c.sup.lagLow, 36)+"."+strconv.FormatInt(c.sup.lagHigh, 36)+"."+strconv.FormatInt(c.now.label, 36))
+	} else if _, ok := c.item[q]; ok {
+		u.drop(q)
+	}
 	c.hold.write(u)
 }
 
@@ -224,7 +260,7 @@ func (c *bucketCell) ruler() string {
 // store's clock alone the base may be another one.
 func (c *bucketCell) certainlyEmpty(u *update) {
 	t, b, m := c.name("t"), c.name("b"), &c.rule.Meter
-	if c.pos.Cmp(place(c.now.lo, m.Drain, 0)) <= 0 {
+	if c.pos.Cmp(place(c.now.lo, m.Drain, 0)) <= 0 && (c.sup == nil || c.sup.lagHigh == 0) {
 		u.needs(fmt.Sprintf("begins_with(%s, %s)", b, u.text(c.ruler())))
 		u.needs(t, "<=", u.number(place(c.now.lo, m.Drain, 0).String()))
 		return
@@ -263,7 +299,7 @@ func (c *bucketCell) more(u *update, net int64) {
 	}
 	u.addNumber(t, strconv.FormatInt(net, 10))
 	if c.level+net > m.Cap/16 { // it matters to processes that do not know the time as well
-		u.setText(c.name("j"), strconv.FormatInt(c.low, 10)+"."+strconv.FormatInt(c.at0, 36))
+		u.setText(c.name("j"), strconv.FormatInt(c.low+c.lagged, 10)+"."+strconv.FormatInt(c.at0, 36))
 	}
 }
 
@@ -291,8 +327,15 @@ func (c *bucketCell) wait(cost int64) int64 {
 	case c.left() >= cost:
 		return 0
 	}
+	if c.sup != nil && cost*m.Unit > m.Cap-c.floor() {
+		return c.sure(max(1, c.slower(1e6)))
+	}
 	over := cost*m.Unit + c.inside() + c.owed + c.taken - m.Cap + min(times(c.hold.beyond(), m.Drain), longestDebt*m.Cap)
-	return c.sure(c.lag + max(1, ceilDiv(over, m.Drain)))
+	us := c.lag + max(1, ceilDiv(over, m.Drain))
+	if slower := c.slower(us); slower > us { // who is out may be heard at any time
+		us = max(us, min(slower, time.Second.Microseconds()))
+	}
+	return c.sure(us)
 }
 
 func (c *bucketCell) reset() int64 {
@@ -300,7 +343,7 @@ func (c *bucketCell) reset() int64 {
 	if w <= 0 {
 		return 0
 	}
-	return c.sure(c.lag + ceilDiv(w, c.rule.Meter.Drain))
+	return c.sure(c.lag + c.slower(ceilDiv(w, c.rule.Meter.Drain)))
 }
 
 // mark stands on the base, as if nothing had come back since that.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"sync"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
@@ -33,7 +34,7 @@ func (s *Store) start(ctx context.Context, op, group string) (*work, error) {
 	}
 	w.called = s.clock.mono()
 	// The answers to what only reads say what time it is.
-	if op != "load" {
+	if op != "load" && op != "beat" {
 		if err := s.learn(ctx, w); err != nil {
 			return w, err
 		}
@@ -69,27 +70,84 @@ const (
 // deadline.
 func (s *Store) try(ctx context.Context, w *work, request func() error) error {
 	for n := 0; ; n++ {
+		if s.throttle.holds(s.clock.mono()) {
+			return errThrottled
+		}
 		w.Requests++
 		err := request()
 		kind := kindOf(err)
+		if kind == final {
+			s.throttle.ends()
+		}
 		switch kind {
 		case unknown:
 			w.again = true
 		case throttled:
 			w.Throttled++
 		}
-		if kind == final || n == retries || ctx.Err() != nil {
-			return err
-		}
-		wait := s.o.jitter(min(mostWait, firstWait<<n))
-		if until, ok := ctx.Deadline(); ok && until.Sub(s.o.now()) <= wait {
-			return err
-		}
-		if s.o.sleep(ctx, wait) != nil {
+		if !s.waits(ctx, kind, n) {
+			if kind == throttled {
+				s.throttle.more(s.clock.mono(), s.o.jitter)
+			}
 			return err
 		}
 		w.Retried++
 	}
+}
+
+// waits waits until the request is to be made again, after n more. It reports false if it is not.
+func (s *Store) waits(ctx context.Context, k kind, n int) bool {
+	if k == final || n == retries || ctx.Err() != nil || k == throttled && s.throttle.isOn() {
+		return false
+	}
+	wait := s.o.jitter(min(mostWait, firstWait<<n))
+	if until, ok := ctx.Deadline(); ok && until.Sub(s.o.now()) <= wait {
+		return false
+	}
+	return s.o.sleep(ctx, wait) == nil
+}
+
+// A throttle keeps a process from asking a table that refuses for rate: after retries that did not help, and then longer each
+// time, no request is sent. It is safe for concurrent use.
+type throttle struct {
+	mu    sync.Mutex
+	until int64         // no request is sent before, by our clock
+	wait  time.Duration // the next one waits for so long; 0 if the table does not throttle
+}
+
+const (
+	firstThrottle = 100 * time.Millisecond
+	mostThrottle  = time.Second
+)
+
+var errThrottled = errors.New("the table refuses requests for rate, and is not asked for up to a second: raise its capacity, or use leases")
+
+// holds reports whether no request is to be sent now.
+func (t *throttle) holds(now int64) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.wait > 0 && now < t.until
+}
+
+func (t *throttle) isOn() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.wait > 0
+}
+
+// more notes that the table refused once more.
+func (t *throttle) more(now int64, jitter func(time.Duration) time.Duration) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.wait = min(mostThrottle, max(firstThrottle, 2*t.wait))
+	t.until = now + int64(t.wait/2+jitter(t.wait/2))
+}
+
+// ends notes that the table answered.
+func (t *throttle) ends() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.wait = 0
 }
 
 type kind uint8

@@ -43,7 +43,8 @@ type view struct {
 	seen  map[string]sight
 	now   instant
 	ahead int64
-	most  int  // slots that may be dropped
+	most  int // slots that may be dropped
+	sup   *supply
 	first bool // the process has taken nothing of the limit so far, and its bounds of the time are wide
 }
 

@@ -14,12 +14,13 @@ import (
 )
 
 const (
-	drift   = 200                    // parts in a million by which a quartz may run wrong
-	asleep  = 250 * time.Millisecond // more than that between monotonic and wall clock: the machine slept, or was set
-	backBy  = 100 * time.Millisecond // the most by which what is said to be now goes slower rather than step back
-	slower  = 200                    // one part in so many by which it does
-	pace    = 10 * time.Millisecond
-	precise = 3 * pace // width, without the margins, at which calibrating ends if round trips allow for it
+	drift      = 200                    // parts in a million by which a quartz may run wrong
+	asleep     = 250 * time.Millisecond // more than that between monotonic and wall clock: the machine slept, or was set
+	backBy     = 100 * time.Millisecond // the most by which what is said to be now goes slower rather than step back
+	slower     = 200                    // one part in so many by which it does
+	pace       = 10 * time.Millisecond
+	roughWidth = 250 * time.Millisecond // with the round trip, and without the margins, wider bounds are those of the first second
+	precise    = 3 * pace               // width, without the margins, at which calibrating ends if round trips allow for it
 )
 
 // A keeper knows within which bounds the server's clock is. What it measures by is the
@@ -57,7 +58,7 @@ func (k *keeper) mono() int64 {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if (off - k.wall).Abs() > asleep {
-		k.wall, k.known, k.learned, k.again = off, false, false, 0
+		k.wall, k.known, k.again = off, false, 0
 		k.epoch++
 	}
 	return int64(m)
@@ -83,6 +84,8 @@ func (k *keeper) heard(date time.Time, sent, received int64) {
 			lo, hi = oldLo, lo
 		case hi >= oldLo && lo <= oldHi:
 			lo, hi = max(lo, oldLo), min(hi, oldHi)
+		default: // another clock: it is to be learned
+			k.again = 0
 		}
 	}
 	said := k.upper(received) + k.leadOf(received)
@@ -122,13 +125,17 @@ func (k *keeper) read() instant {
 	m := k.mono()
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	t := instant{mono: m, epoch: k.epoch, rough: k.exact == nil && !k.learned}
+	t := instant{mono: m, epoch: k.epoch, rough: k.exact == nil && !k.known}
 	if k.exact != nil {
 		t.lo = k.exact().UnixMicro()
 		t.hi, t.label = t.lo, t.lo
 		return t
 	}
 	wide := drifted(m - k.at)
+	if !k.known {
+		return t
+	}
+	t.rough = k.hi-k.lo-2*k.margin+2*wide > int64(roughWidth)+k.trip
 	t.lo, t.hi = (m+k.lo-wide)/1000, (k.upper(m)+999)/1000
 	t.label = t.hi + k.leadOf(m)/1000
 	return t
@@ -154,6 +161,12 @@ func (k *keeper) width() (width time.Duration, known bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return time.Duration(k.hi - k.lo - 2*k.margin + 2*drifted(m-k.at)), k.known
+}
+
+// isKnown reports whether the server's clock is known at all.
+func (k *keeper) isKnown() bool {
+	_, known := k.width()
+	return known
 }
 
 // options are those of every call: the clock listens, and the SDK does not retry.
@@ -254,7 +267,7 @@ func (k *keeper) begins(now int64) bool {
 func (k *keeper) ends(now int64) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.calibrating, k.learned, k.again = false, true, now+int64(recalibrate)
+	k.calibrating, k.again = false, now+int64(recalibrate)
 }
 
 // pass sends probes while the server's clock turns to the next second, as far as is known, so that their Date headers

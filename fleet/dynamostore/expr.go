@@ -98,9 +98,9 @@ func (u *update) same(it item, name string) {
 	}
 }
 
-// isText: bases and times of buckets, holds and what lanes remember are texts, all else are
+// isText: bases, times and lags of buckets, holds and what lanes remember are texts, all else are
 // numbers.
-func isText(name string) bool { return strings.IndexByte("bjlo", name[0]) >= 0 }
+func isText(name string) bool { return strings.IndexByte("bjloq", name[0]) >= 0 }
 
 // empty reports whether nothing is to be done.
 func (u *update) empty() bool { return u.size() == 0 }

@@ -100,6 +100,7 @@ func (p *part) rolling() (n int) {
 type plan struct {
 	u      update
 	now    instant
+	sup    *supply
 	shares []*live
 	copies int64
 	told   *answer // the lane had an answer to the ask already
@@ -125,6 +126,7 @@ type live struct {
 func (s *Store) plan(a *fleet.Ask, p *part, want int64) *plan {
 	e := p.entry
 	l := &plan{now: s.present(p)}
+	l.sup = s.roster(a.Group).supply(l.now)
 	e.awake(l.now.epoch)
 	l.seat = s.seat(e.item, a.Lane, l.now.label/1e6)
 	l.answer = answer{lane: a.Lane, id: a.ID, second: l.now.label / 1e6}
@@ -202,7 +204,7 @@ func (s *Store) reseat(l *plan, p *part) (lost bool) {
 
 // open opens the cell of a share and settles it.
 func (s *Store) open(l *plan, e *entry, h *share, keep bool, most int) *live {
-	v := &view{h.rule, h.at, e.item, e.seen, l.now, e.ahead[h.at], max(1, most), l.now.rough && !e.used[h.at]}
+	v := &view{h.rule, h.at, e.item, e.seen, l.now, e.ahead[h.at], max(1, most), l.sup, l.now.rough && !e.used[h.at]}
 	x := &live{share: h, cell: v.open(h.windows, h.claim)}
 	x.paused, _ = e.item.number("p" + h.at)
 	x.cell.owe(l.inherit(v))

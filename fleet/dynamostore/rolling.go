@@ -5,8 +5,10 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/seed1158cd35/weir/fleet"
+	"github.com/seed1158cd35/weir/limit"
 	"github.com/seed1158cd35/weir/limit/bucket"
 )
 
@@ -25,11 +27,12 @@ import (
 // however unsure the store's time is.
 type rollingCell struct {
 	*view
-	total int64
-	slots []slot // by when they have had their time
-	hold  hold
-	free  int64 // units in those that have had it, and are dropped
-	more  bool  // there are more of them than are dropped at once
+	total  int64
+	amount int64  // what may count: less than the rule's while parts are out
+	slots  []slot // by when they have had their time
+	hold   hold
+	free   int64 // units in those that have had it, and are dropped
+	more   bool  // there are more of them than are dropped at once
 
 	returns               []slot // n of each comes back
 	returned, owed, taken int64
@@ -66,6 +69,14 @@ func slotUnits(value string) int64 {
 	return max(0, in-back)
 }
 
+// windowOfRule is the window of a rolling limit, and 0 of any other.
+func windowOfRule(r *fleet.Rule) int64 {
+	if r.Shape != limit.Rolling || r.Tally {
+		return 0
+	}
+	return r.Ring.Window()
+}
+
 func (c *rollingCell) name(letter string) string { return letter + c.view.at }
 
 func (c *rollingCell) slotName(end int64) string {
@@ -85,6 +96,9 @@ const fewFree = 32
 func openRolling(v *view) cell {
 	c := &rollingCell{view: v}
 	c.hold = v.hold(2 * bucket.Slots * v.rule.Ring.Grain)
+	if c.amount = v.rule.Amount; v.sup != nil {
+		c.amount = max(0, c.amount-v.sup.Away(v.rule))
+	}
 	c.total, _ = v.item.number(c.name("r"))
 	prefix := c.name("s") + "_"
 	for name, value := range v.item {
@@ -151,7 +165,7 @@ func (c *rollingCell) left() int64 {
 	if z, _ := c.item.number(c.name("z")); z > c.now.label {
 		return 0 // our clock is far behind
 	}
-	return max(0, c.rule.Amount-c.used()-c.ahead)
+	return max(0, c.amount-c.used()-c.ahead)
 }
 
 func (c *rollingCell) take(n int64) { c.taken += n }
@@ -161,7 +175,7 @@ func (c *rollingCell) write(u *update) int64 {
 	if more == 0 && c.returned == 0 {
 		return 0
 	}
-	tight := c.taken > 0 && c.total+more+c.ahead-c.returned > c.rule.Amount
+	tight := c.taken > 0 && c.total+more+c.ahead-c.returned > c.amount
 	if !tight && len(c.dropped) < min(fewFree, c.most) {
 		c.dropped, c.free = nil, 0
 	}
@@ -204,7 +218,7 @@ func (c *rollingCell) bear(u *update, more int64) {
 	if _, ok := c.item[r]; !ok {
 		u.absent(r)
 	} else if c.taken > 0 {
-		u.needs(r, "<=", u.number(strconv.FormatInt(c.rule.Amount-more+c.returned+c.free, 10)))
+		u.needs(r, "<=", u.number(strconv.FormatInt(c.amount-more+c.returned+c.free, 10)))
 	}
 }
 
@@ -230,7 +244,7 @@ func (c *rollingCell) note(u *update, more int64) {
 }
 
 func (c *rollingCell) heard(it item, lag int64) {
-	next := openRolling(&view{c.rule, c.at, it, c.seen, c.now, 0, c.most, false}).(*rollingCell)
+	next := openRolling(&view{c.rule, c.at, it, c.seen, c.now, 0, c.most, c.sup, false}).(*rollingCell)
 	*c = *next
 }
 
@@ -241,11 +255,14 @@ func (c *rollingCell) wait(cost int64) int64 {
 	case c.left() >= cost:
 		return 0
 	}
-	need := cost + c.used() + c.free - c.rule.Amount
+	need := cost + c.used() + c.free - c.amount
 	for _, s := range c.slots {
 		if need -= s.n; need <= 0 {
 			return c.sure(max(1, s.in))
 		}
+	}
+	if c.amount < c.rule.Amount { // what is out may come back at any time
+		return c.sure(time.Second.Microseconds())
 	}
 	return c.sure(c.window())
 }

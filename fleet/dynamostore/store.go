@@ -79,8 +79,11 @@ type Store struct {
 	o     Options
 	clock keeper
 
+	throttle throttle
+
 	mu      sync.Mutex
 	items   map[string]*entry
+	rosters map[string]*roster
 	pending map[uint64]*failure // asks of which it is not known what became
 	heard   map[laneKey]memory
 	first   chan struct{} // held by the call that makes the first request
@@ -116,7 +119,7 @@ func New(api API, table string, o Options) *Store {
 	if o.jitter == nil {
 		o.jitter = func(d time.Duration) time.Duration { return rand.N(max(1, d)) }
 	}
-	s := &Store{api: api, table: table, o: o, items: make(map[string]*entry), pending: make(map[uint64]*failure), heard: make(map[laneKey]memory)}
+	s := &Store{api: api, table: table, o: o, items: make(map[string]*entry), rosters: make(map[string]*roster), pending: make(map[uint64]*failure), heard: make(map[laneKey]memory)}
 	s.first = make(chan struct{}, 1)
 	s.ctx, s.stop = context.WithCancel(context.Background())
 	s.clock.begin(o)

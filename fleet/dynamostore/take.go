@@ -55,6 +55,9 @@ func (s *Store) take(ctx context.Context, w *work, a *fleet.Ask) error {
 	}
 	a.Now = time.Time{} // it is to be the present by which it is decided
 	if len(parts) > 1 && !told {
+		if err := s.refresh(ctx, w, a); err != nil {
+			return err
+		}
 		s.scarcestFirst(a, parts)
 	}
 	granted, err := s.applyAll(ctx, w, a, parts)
@@ -177,6 +180,9 @@ func (s *Store) round(ctx context.Context, w *work, a *fleet.Ask, p *part, want 
 			e.unlock()
 		}
 	}()
+	if err := s.refresh(ctx, w, a); err != nil {
+		return false, err
+	}
 	e.mu.Lock()
 	if e.asOf < p.since { // since then a condition did not hold
 		e.mu.Unlock()
@@ -252,7 +258,7 @@ func (s *Store) send(ctx context.Context, w *work, a *fleet.Ask, p *part, l *pla
 	var sentAt int64
 	var out *dynamodb.UpdateItemOutput
 	in := l.input(s.table, e.name)
-	first := s.clock.mono()
+	first := l.now.mono
 	err = s.try(ctx, w, func() (err error) {
 		sentAt = s.clock.mono()
 		out, err = s.api.UpdateItem(ctx, in, s.options)

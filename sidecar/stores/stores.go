@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	awsconfig "github.com/aws/aws-sdk-go-v2/config"
@@ -84,13 +83,6 @@ func openDynamoDB(ctx context.Context, c config.Store, o Options) (*dynamostore.
 
 // Fleet makes this process a member of the fleet that shares the store, with what the file says of it.
 func Fleet(s fleet.Store, c config.Store, o fleet.Options) *fleet.Fleet {
-	if c.DynamoDB != nil {
-		o.Silence = slowSilence
-	}
 	o.Lease, o.Guard, o.Timeout, o.Queue, o.Outage, o.Without = c.Lease, c.Guard, c.Timeout, c.Queue, c.Outage, c.Without
 	return fleet.New(s, o)
 }
-
-// slowSilence is after how long without an answer of DynamoDB a process takes it for away: each
-// beat is paid for.
-const slowSilence = 10 * time.Second
