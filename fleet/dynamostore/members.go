@@ -39,13 +39,14 @@ func (m *membership) encode() []byte {
 	for _, n := range []int64{m.Since, m.Gen, m.Birth, m.Known, m.Heard, m.Back} {
 		instant(n)
 	}
-	for _, n := range []int64{m.Unknown, m.Lag, m.Frac, m.Window, m.Out, m.Next} {
+	for _, n := range []int64{m.Unknown, m.Lag, m.Frac, m.Begun, m.Window, m.Out, m.Next} {
 		number(n)
 	}
 	number(int64(len(m.Falls)))
 	for _, f := range m.Falls {
 		number(f.Part)
 		number(f.At)
+		number(f.Ends)
 	}
 	number(int64(len(m.Stale)))
 	for _, s := range m.Stale {
@@ -115,10 +116,10 @@ func decode(b []byte) (*membership, error) {
 		return m.At + (int64(n>>1) ^ -int64(n&1))
 	}
 	read(instant, &m.Since, &m.Gen, &m.Birth, &m.Known, &m.Heard, &m.Back)
-	read(number, &m.Unknown, &m.Lag, &m.Frac, &m.Window, &m.Out, &m.Next)
+	read(number, &m.Unknown, &m.Lag, &m.Frac, &m.Begun, &m.Window, &m.Out, &m.Next)
 	for range number() {
 		var f fleet.Fall
-		read(number, &f.Part, &f.At)
+		read(number, &f.Part, &f.At, &f.Ends)
 		if m.Falls = append(m.Falls, f); bad {
 			return nil, errMembers
 		}
