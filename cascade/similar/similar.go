@@ -54,8 +54,8 @@ type Index struct {
 
 // groupOf is the key of the questions that may be alike: that of an answer, with the hash of all but the question, in one
 // language. It has the type of the cache's keys so that both are the same code of otter's, which weighs 0.3 MB.
-func groupOf(key cache.Key, rest [32]byte, language string) cache.Key {
-	key.Route, key.Hash = language+"\n"+key.Route, rest // no language has a line's end in it
+func groupOf(key cache.Key, rest [32]byte, language, question string) cache.Key {
+	key.Route, key.Hash = language+"\n"+senses(question)+"\n"+key.Route, rest // no language or word has a line's end in it
 	return key
 }
 
@@ -107,7 +107,7 @@ func (x *Index) Find(now time.Time, key cache.Key, rest [32]byte, question strin
 	if language == "" {
 		return alike, 0, false
 	}
-	k, ok := x.groups.GetIfPresent(groupOf(key, rest, language))
+	k, ok := x.groups.GetIfPresent(groupOf(key, rest, language, question))
 	if !ok {
 		return alike, 0, false
 	}
@@ -134,7 +134,7 @@ func (x *Index) Add(now time.Time, key cache.Key, rest [32]byte, question string
 	}
 	key.Tenant, key.Route, key.Model = strings.Clone(key.Tenant), strings.Clone(key.Route), strings.Clone(key.Model)
 	added := kept{key, until, costQuestion + costByte*len(question)}
-	x.groups.Compute(groupOf(key, rest, language), func(k *known, had bool) (*known, otter.ComputeOp) {
+	x.groups.Compute(groupOf(key, rest, language, question), func(k *known, had bool) (*known, otter.ComputeOp) {
 		if !had {
 			k = &known{asked: new(answers.Asked)}
 		}

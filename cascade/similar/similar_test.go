@@ -201,3 +201,23 @@ func TestTextsAreNotSimilar(t *testing.T) {
 		}
 	}
 }
+
+// Polish is a language, to polish is a work.
+func TestWordsThatMeanAnotherThingWithACapitalAreApart(t *testing.T) {
+	for _, c := range [][2]string{
+		{"How can I learn Polish quickly?", "How can I learn polish quickly?"},
+		{"Where do I buy polish cheaply?", "Where do I buy Polish cheaply?"},
+		{"How far is the flight to Turkey today?", "How far is the flight to turkey today?"},
+		{"When does the March begin in town?", "When does the march begin in town?"},
+		{"Is reading in England expensive?", "Is Reading in England expensive?"},
+	} {
+		x := open(t, Options{})
+		x.Add(t0, keyOf("t", 1), rest, c[0], t0.Add(time.Hour))
+		if _, _, ok := x.Find(t0, keyOf("t", 2), rest, c[1]); ok {
+			t.Errorf("%q has the answer to %q", c[1], c[0])
+		}
+		if _, _, ok := x.Find(t0, keyOf("t", 2), rest, c[0]); !ok {
+			t.Errorf("%q does not find itself", c[0])
+		}
+	}
+}
