@@ -39,7 +39,6 @@ type keeper struct {
 	leadAt      int64         //
 	wall        time.Duration // the wall clock less the monotonic one
 	trip        int64         // the shortest round trip
-	learned     bool          // a calibration has ended
 	again       int64         // no calibration begins before that instant
 	calibrating bool
 	epoch       int // goes up when what was measured by the monotonic clock has no meaning any more

@@ -50,8 +50,9 @@ func (r *rule) wildcard() bool { return strings.Contains(r.value, "*") }
 
 // fits reports whether a value matches a pattern, in which each asterisk stands for any characters, or for none.
 func fits(pattern, value string) bool {
-	begin, rest, ok := strings.Cut(pattern, "*")
-	if value, ok = strings.CutPrefix(value, begin); !ok {
+	begin, rest, _ := strings.Cut(pattern, "*")
+	value, ok := strings.CutPrefix(value, begin)
+	if !ok {
 		return false
 	}
 	for {
