@@ -11,7 +11,7 @@ var callsMetrics = []Metric{
 	{"weir_attempts_total", Counter, []string{"upstream", "operation", "class"},
 		"attempts that ended: requests to the upstream. Errors are the classes `throttled`, `failed` and `unknown`"},
 	{"weir_attempt_duration_seconds", Histogram, []string{"upstream", "operation", "class"},
-		"time from an attempt's permit to its outcome: the upstream's latency. What has not happened has no series"},
+		"time from an attempt's permit to the head of its answer, or to its failure if it has none: the upstream's latency. The class is known, and the attempt counted, when the body of the answer has ended. What has not happened has no series"},
 	{"weir_retry_duration_seconds", Histogram, []string{"upstream", "class"},
 		"the same of attempts that were not the first of their call: how many there were, and how many with `class=\"ok\"`, is how often retries succeed"},
 	{"weir_calls_total", Counter, []string{"upstream", "operation", "result"},
