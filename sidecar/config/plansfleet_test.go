@@ -51,7 +51,7 @@ func fleetOfPlans(t *testing.T, unit string) {
 	}
 	everywhere := []int{0, 1, 2}
 	goes("ann", "premium", []int{0}, 30, 30)
-	goes("ann", "premium", []int{1, 2}, 100, 30)
+	goes("ann", "premium", []int{1, 2, 0}, 100, 30) // the first has a part by now, and keeps some for an outage
 	for _, plan := range []string{"premium", "", "trial", "unknown"} {
 		goes("ann", plan, everywhere, 100, 0)
 	}

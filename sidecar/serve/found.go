@@ -127,14 +127,15 @@ func (f *finder) tellCold(is []status.Cold) {
 	defer f.mu.Unlock()
 	was := f.wasCold
 	f.wasCold = is
+	for name := range f.upstreams() {
+		f.metrics.Cold(name, among(is, name))
+	}
 	for _, c := range was {
 		if !among(is, c.Upstream) && f.upstreams()[c.Upstream] != nil {
-			f.metrics.Cold(c.Upstream, false)
 			f.log.Info("store knows limits", "store", f.kind, "upstream", c.Upstream)
 		}
 	}
 	for _, c := range is {
-		f.metrics.Cold(c.Upstream, true)
 		if !among(was, c.Upstream) {
 			f.log.Warn("store is cold", "store", f.kind, "upstream", c.Upstream, "limit", c.Limit, "quota", c.Quota,
 				"at_most", (time.Duration(c.LastsMS) * time.Millisecond).String(),
