@@ -2,6 +2,7 @@ package fleet
 
 import (
 	"context"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -44,14 +45,15 @@ func refusesLarge(t *testing.T, l limit.Limit, o Options, patience time.Duration
 		}
 	}
 	most := regs[0].Most(clock.System.Now(), "")
-	begin, stop := clock.System.Now(), false
+	begin := clock.System.Now()
+	var stop atomic.Bool
 	large := most - 5000
 	var waits []limit.Verdict
 	var at []time.Duration
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		for !stop {
+		for !stop.Load() {
 			if ok, v := tries(regs[0], large); ok {
 				t.Errorf("%v: %d were granted", l, large)
 			} else {
@@ -69,7 +71,7 @@ func refusesLarge(t *testing.T, l limit.Limit, o Options, patience time.Duration
 		}
 		time.Sleep(100 * time.Millisecond)
 	}
-	stop = true
+	stop.Store(true)
 	<-done
 	if refused != [2]int{} {
 		t.Errorf("%v, lease %v, patience %v: of 200 small calls of each process %v were refused", l.Name, o.Lease, patience, refused)
