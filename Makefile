@@ -26,7 +26,7 @@ VCS := $(if $(shell git rev-parse -q --verify HEAD 2>/dev/null),true,false)
 
 tool = go tool -modfile=$(CURDIR)/tools/go.mod
 
-.PHONY: help demo test test-long still soak attack build release try-release image extension race fuzz fuzz-seeds bench bench-compare bench-llm bench-sidecar bench-fleet bench-deliveries bench-page profile screenshots mutants locks cover lint check cross layers house vuln tidy deps clean
+.PHONY: help demo test test-long still soak attack build release try-release image extension race fuzz fuzz-seeds bench bench-compare bench-llm bench-sidecar bench-fleet bench-deliveries bench-page profile screenshots mutants prose locks cover lint check cross layers house vuln tidy deps clean
 .DEFAULT_GOAL := help
 
 help: ## list the verbs
@@ -159,10 +159,13 @@ cover: deps ## test coverage, per package and in total
 	@go test -coverprofile=cover.out ./...
 	@go tool cover -func=cover.out | tail -n 1
 
-lint: ## formatting, vet, staticcheck, and the state of the modules
+lint: prose ## formatting, vet, staticcheck, prose, and the state of the modules
 	@unformatted=$$(gofmt -l .); [ -z "$$unformatted" ] || { echo "run gofmt -w on:" $$unformatted; exit 1; }
 	@for m in $(SOURCES); do (cd $$m && go vet ./... && $(tool) staticcheck ./...); done
 	@for m in $(MODULES); do (cd $$m && go mod tidy -diff && go mod verify) || { echo "see above; make tidy mends go.mod in $$m"; exit 1; }; done
+
+prose: ## check the wording of the pages and packages that tools/prose/checked.txt lists
+	@go -C tools build -o ../bin/prose ./prose && bin/prose -max 4 -list tools/prose/checked.txt
 
 check: lint layers cross ## lint, layering, and builds for every platform
 
