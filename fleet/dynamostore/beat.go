@@ -38,8 +38,9 @@ func (s *Store) beat(ctx context.Context, w *work, b *fleet.Beat) (a fleet.Stand
 				return a, err
 			}
 		}
-		if version, _ := r.seen(s.clock.read().epoch); version < 0 {
-			if err := s.readMembers(ctx, w, r, b.Group); err != nil {
+		has := func() bool { version, _ := r.seen(s.clock.read().epoch); return version >= 0 }
+		if !has() {
+			if err := s.readUnless(ctx, w, r, b.Group, has); err != nil {
 				return a, err
 			}
 		}

@@ -26,7 +26,7 @@ import (
 // early.
 type roster struct {
 	hold    chan struct{} // held by a beat, and while the item is written
-	reading chan struct{} // held while the item is read for an ask
+	reading chan struct{} // held while the item is read
 
 	mu      sync.Mutex
 	known   bool
@@ -213,13 +213,7 @@ func (s *Store) refresh(ctx context.Context, w *work, a *fleet.Ask) error {
 		case fresh:
 			err = s.widen(ctx, w, r, a)
 		default:
-			if err = enter(ctx, r.reading); err != nil {
-				return err
-			}
-			if fresh, _, _ = s.isFresh(r, a); !fresh {
-				err = s.readMembers(ctx, w, r, a.Group)
-			}
-			<-r.reading
+			err = s.readUnless(ctx, w, r, a.Group, func() bool { fresh, _, _ := s.isFresh(r, a); return fresh })
 		}
 		if err != nil {
 			return err
@@ -267,7 +261,20 @@ func windowOf(a *fleet.Ask) (longest int64) {
 	return longest
 }
 
-// readMembers reads the item; the roster is held.
+// readUnless reads the item unless the copy is good by then. A heartbeat and the first request for units, which need the
+// item at the same time, read it once.
+func (s *Store) readUnless(ctx context.Context, w *work, r *roster, group string, good func() bool) error {
+	if err := enter(ctx, r.reading); err != nil {
+		return err
+	}
+	defer func() { <-r.reading }()
+	if good() {
+		return nil
+	}
+	return s.readMembers(ctx, w, r, group)
+}
+
+// readMembers reads the item.
 func (s *Store) readMembers(ctx context.Context, w *work, r *roster, group string) error {
 	var out *dynamodb.GetItemOutput
 	var was instant
