@@ -20,18 +20,32 @@ type Sample struct {
 	Text string
 }
 
-// Pages are the blocks of all pages.
-func Pages(root string) ([]Sample, error) {
-	files, err := filepath.Glob(filepath.Join(root, "docs", "*.md"))
+// Files returns the Markdown pages of the project: those in its root and below docs.
+func Files(root string) ([]string, error) {
+	all, err := filepath.Glob(filepath.Join(root, "*.md"))
 	if err != nil {
 		return nil, err
 	}
-	adrs, err := filepath.Glob(filepath.Join(root, "docs", "adr", "*.md"))
+	err = filepath.WalkDir(filepath.Join(root, "docs"), func(path string, d os.DirEntry, err error) error {
+		if err == nil && filepath.Ext(path) == ".md" {
+			all = append(all, path)
+		}
+		return err
+	})
+	return all, err
+}
+
+// Pages returns the blocks of all pages except the runbooks, whose commands internal/test/runbooks runs, and the changelog.
+func Pages(root string) ([]Sample, error) {
+	files, err := Files(root)
 	if err != nil {
 		return nil, err
 	}
 	var all []Sample
-	for _, f := range append(append(files, adrs...), filepath.Join(root, "README.md"), filepath.Join(root, "CONTRIBUTING.md")) {
+	for _, f := range files {
+		if filepath.Base(filepath.Dir(f)) == "runbooks" || filepath.Base(f) == "CHANGELOG.md" {
+			continue
+		}
 		data, err := os.ReadFile(f)
 		if err != nil {
 			return nil, err

@@ -8,19 +8,12 @@ import (
 	"testing"
 )
 
-// files are the pages.
+// files returns the paths of all pages.
 func files(t *testing.T) []string {
 	t.Helper()
-	all, err := filepath.Glob(filepath.Join(root, "*.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, dir := range []string{"docs", "docs/adr", "docs/runbooks"} {
-		more, err := filepath.Glob(filepath.Join(root, dir, "*.md"))
-		if err != nil || len(more) == 0 {
-			t.Fatalf("%s: %v, %v", dir, more, err)
-		}
-		all = append(all, more...)
+	all, err := Files(root)
+	if err != nil || len(all) < 50 {
+		t.Fatalf("%d pages, %v", len(all), err)
 	}
 	return all
 }
