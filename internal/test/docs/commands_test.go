@@ -45,6 +45,7 @@ upstreams:
     limits: {tenant: {rate: 50/s, scope: tenant}}
   openai: {url: "%[1]s", preset: openai}
   gemini: {url: "%[1]s", preset: gemini, keys: {tenant: "header:X-Tenant"}}
+  api: {url: "%[1]s", limits: {requests: {rate: 5/s, burst: 1}}}
 `
 
 // commands are the lines of a sample that are to be run; a line that ends with a backslash goes on.
@@ -76,7 +77,7 @@ func TestCommandsInPagesWork(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	upstream := httptest.NewServer(http.NotFoundHandler())
+	upstream := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 	t.Cleanup(upstream.Close)
 	w := served.Start(t, fmt.Sprintf(file, upstream.URL), "OPENAI_API_KEY=none", "GEMINI_API_KEY=none")
 	here := strings.NewReplacer("127.0.0.1:8080", w.Serve.Listen, "127.0.0.1:8081", w.Serve.Admin, "127.0.0.1:8082", w.Serve.Decide, "curl ", "curl -f ")
