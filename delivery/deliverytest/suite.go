@@ -20,6 +20,10 @@ type Engine struct {
 	// Open is an empty queue, which ends with the test.
 	Open func(t *testing.T) delivery.Queue
 
+	// Bounded makes an empty queue that stores at most a number of deliveries and of bytes. Each call of open opens it as
+	// after a restart. All ends with the test.
+	Bounded func(t *testing.T, most, bytes int64) (open func() delivery.Queue)
+
 	// Sleep passes time for the queue.
 	Sleep func(time.Duration)
 }
@@ -87,6 +91,7 @@ func Test(t *testing.T, e Engine) {
 			e.In(t, func(t *testing.T) { test(&bench{T: t, q: e.Open(t), sleep: e.Sleep, ctx: context.Background()}) })
 		})
 	}
+	testBounds(t, e)
 }
 
 // lease is that of claims in these tests.

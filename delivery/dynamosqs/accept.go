@@ -62,7 +62,7 @@ func (s *Store) newRecord(r *delivery.Request, header string) *record {
 		Tenant: octets(r.Tenant), Owner: octets(r.Owner), Upstream: octets(r.Upstream), Method: octets(r.Method), Path: octets(r.Path), Query: octets(r.Query),
 		Header: octets(header), Key: octets(r.Key), OrderKey: octets(r.OrderKey), Correlation: octets(r.Correlation), Callback: octets(r.Callback), Tells: octets(r.Tells), Beside: octets(r.Large.String()), Stop: r.Stop, Stops: r.Stop && r.OrderKey != "",
 		NotBefore: stored.Milli(r.NotBefore), Expires: stored.Milli(r.Expires), TokenEnds: stored.Milli(r.TokenEnds),
-		Print: r.Fingerprint(), Series: 1, Home: s.home, body: r.Body, Large: len(r.Body) > large,
+		Print: r.Fingerprint(), Series: 1, Home: s.home, body: r.Body, Large: len(r.Body) > large, Size: stored.SizeOf(r, header),
 	}
 	is.named(r.ID)
 	return is
@@ -75,6 +75,17 @@ func (s *Store) accept(ctx context.Context, w *work, a *acceptance) error {
 	if err := s.know(ctx, a.r.Upstream); err != nil {
 		return err
 	}
+	counts := stored.Stock{N: 1, Bytes: a.rec.Size}
+	if err := s.reserve(ctx, a.r.Tenant, counts); errors.Is(err, stored.ErrBound) && (a.r.Key != "" || a.named) {
+		return s.acceptLate(ctx, a, err)
+	} else if err != nil {
+		return err
+	}
+	defer func() {
+		if !a.fresh {
+			s.usage.change(a.r.Tenant, stored.Stock{}.Minus(counts))
+		}
+	}()
 	for range 5 {
 		if a.r.Key != "" {
 			if over, err := s.takeKey(ctx, a); over || err != nil {
@@ -263,6 +274,7 @@ func (s *Store) store(ctx context.Context, w *work, a *acceptance) (over bool, e
 	}
 	a.fresh = true
 	w.moved(r, "")
+	w.stocks(r, 1)
 	return true, s.stands(ctx, w, a)
 }
 

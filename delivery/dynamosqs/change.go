@@ -6,6 +6,7 @@ import (
 	"errors"
 	"math/rand/v2"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -53,6 +54,9 @@ func (s *Store) update(ctx context.Context, k string, n int64, what, condition s
 	}
 	if len(values) > 0 {
 		in.ExpressionAttributeValues = values
+	}
+	if strings.Contains(what, "#ttl") { // a reserved word
+		in.ExpressionAttributeNames = map[string]string{"#ttl": "ttl"}
 	}
 	out, err := s.o.Table.UpdateItem(ctx, in, soon)
 	if ok, err := held(err); !ok || err != nil {

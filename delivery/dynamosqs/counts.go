@@ -24,14 +24,33 @@ type countKey struct {
 
 var statuses = [...]delivery.Status{delivery.Created, delivery.Queued, delivery.Processing, delivery.Completed, delivery.Failed}
 
-// A work is what one ask changes: its differences of the counts are written together.
-type work struct {
-	s      *Store
-	mu     sync.Mutex
-	counts map[countKey]int64
+// owed are differences that are still to be written: of the counts, and of what is stored of tenants.
+type owed struct {
+	counts  map[countKey]int64
+	tenants map[tenantWeek]stored.Stock
 }
 
-func (s *Store) work() *work { return &work{s: s, counts: make(map[countKey]int64)} }
+func newOwed() owed {
+	return owed{counts: make(map[countKey]int64), tenants: make(map[tenantWeek]stored.Stock)}
+}
+
+func (o *owed) add(other owed) {
+	for k, n := range other.counts {
+		o.counts[k] += n
+	}
+	for k, s := range other.tenants {
+		o.tenants[k] = o.tenants[k].Plus(s)
+	}
+}
+
+// A work is what one ask changes: its differences are written together.
+type work struct {
+	s  *Store
+	mu sync.Mutex
+	owed
+}
+
+func (s *Store) work() *work { return &work{s: s, owed: newOwed()} }
 
 // moved counts a record that came to its status from another; "" is none.
 func (w *work) moved(r *record, from delivery.Status) { w.moves(string(r.Upstream), from, r.Status) }
@@ -60,47 +79,86 @@ func (w *work) done(ctx context.Context) {
 func (w *work) owe() {
 	w.s.mu.Lock()
 	defer w.s.mu.Unlock()
-	for k, n := range w.counts {
-		w.s.owed[k] += n
-	}
-	clear(w.counts)
+	w.s.owed.add(w.owed)
+	w.owed = newOwed()
 }
 
-// pay writes the differences that are owed, with one write an upstream. A process that ends before loses them: see recount.
+// counted are all that the item of an upstream counts.
+var counted = append(statuses[:len(statuses):len(statuses)], bytesStored)
+
+// pay writes the differences that are owed, with one write for an upstream and one for a tenant's week. A process that
+// ends before loses them: see recount.
 func (s *Store) pay(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, accepting)
 	defer cancel()
 	s.mu.Lock()
-	owed := s.owed
-	s.owed = make(map[countKey]int64)
+	owes := s.owed
+	s.owed = newOwed()
 	s.mu.Unlock()
-	of := make(map[string]item)
-	for k, n := range owed {
+	var writes []func() error
+	of := make(map[string]owed)
+	for k, n := range owes.counts {
+		if of[k.upstream].counts == nil {
+			of[k.upstream] = newOwed()
+		}
+		of[k.upstream].counts[k] = n
+	}
+	for upstream, o := range of {
+		writes = append(writes, func() error { return s.payCounts(ctx, upstream, o) })
+	}
+	for k, is := range owes.tenants {
+		writes = append(writes, func() error { return s.payTenant(ctx, k, is) })
+	}
+	_ = each(writes, func(_ int, write func() error) error { return write() })
+}
+
+func (s *Store) payCounts(ctx context.Context, upstream string, o owed) error {
+	var adds []string
+	var change stored.Stock
+	values := make(item)
+	for _, st := range counted {
+		n := o.counts[countKey{upstream, st}]
 		if n == 0 {
 			continue
 		}
-		if of[k.upstream] == nil {
-			of[k.upstream] = make(item)
-		}
-		of[k.upstream][":"+string(k.status)] = num(n)
-	}
-	for upstream, values := range of {
-		var adds []string
-		for _, st := range statuses {
-			if values[":"+string(st)] != nil {
-				adds = append(adds, fmt.Sprintf("n_%s :%s", st, st))
-			}
-		}
-		if _, _, err := s.update(ctx, "C#"+partition(upstream), 0, "ADD "+strings.Join(adds, ", "), "", values); err != nil {
-			s.mu.Lock()
-			for k, n := range owed {
-				if k.upstream == upstream {
-					s.owed[k] += n
-				}
-			}
-			s.mu.Unlock()
+		adds, values[":"+string(st)] = append(adds, fmt.Sprintf("n_%s :%s", st, st)), num(n)
+		if st == bytesStored {
+			change.Bytes = n
+		} else {
+			change.N += n
 		}
 	}
+	if len(adds) == 0 {
+		return nil
+	}
+	_, _, err := s.update(ctx, "C#"+partition(upstream), 0, "ADD "+strings.Join(adds, ", "), "", values)
+	if err == nil {
+		s.usage.wrote(change, "", stored.Stock{})
+		return nil
+	}
+	s.owes(o)
+	return err
+}
+
+func (s *Store) payTenant(ctx context.Context, k tenantWeek, is stored.Stock) error {
+	if is == (stored.Stock{}) {
+		return nil
+	}
+	_, _, err := s.update(ctx, tenantKey(k.tenant), k.week, "ADD n_stored :n, n_bytes :b SET #ttl = :ttl", "",
+		item{":n": num(is.N), ":b": num(is.Bytes), ":ttl": num(((k.week+1)*week + s.keptFor()) / 1000)})
+	if err == nil {
+		s.usage.wrote(stored.Stock{}, k.tenant, is)
+		return nil
+	}
+	s.owes(owed{tenants: map[tenantWeek]stored.Stock{k: is}})
+	return err
+}
+
+// owes has differences written later.
+func (s *Store) owes(o owed) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.owed.add(o)
 }
 
 // know has the table list an upstream before anything of it is stored.
@@ -232,14 +290,21 @@ func (s *Store) recountOf(ctx context.Context, upstream string) error {
 		return err
 	}
 	same, sets, values := "", "", make(item)
-	for _, st := range statuses {
-		n, err := s.number(ctx, upstream, st)
-		if err != nil {
-			return err
+	var was, is int64
+	for _, st := range counted {
+		n := number(before, "n_"+string(st))
+		if st != bytesStored {
+			was += n
+			if n, err = s.number(ctx, upstream, st); err != nil {
+				return err
+			}
+			is += n
+		} else if n = max(0, n); is != was || is == 0 { // which bytes are wrong is not known: those of a delivery are taken for the mean
+			n = int64(float64(n) / float64(max(1, was)) * float64(is))
 		}
 		name := "n_" + string(st)
-		if was, there := before[name]; there {
-			same, values[":was_"+string(st)] = same+" AND "+name+" = :was_"+string(st), was
+		if v, there := before[name]; there {
+			same, values[":was_"+string(st)] = same+" AND "+name+" = :was_"+string(st), v
 		} else {
 			same += " AND attribute_not_exists(" + name + ")"
 		}

@@ -27,6 +27,7 @@ import (
 //	K#hash       an idempotency key
 //	L#hash       the line of an order key; with n from 1 its places
 //	C#upstream   the counts of an upstream
+//	T#hash       what is stored of a tenant; n is the week in which that was accepted
 //	W#hash       an answer to a direct call under a key
 //	U            the names of all upstreams
 //
@@ -107,7 +108,8 @@ type record struct {
 	Stop                                        bool   `json:",omitempty"`
 	NotBefore, Expires, TokenEnds               int64  `json:",omitempty"`
 	Print                                       []byte
-	Large                                       bool `json:",omitempty"` // the body stands in an item of its own
+	Large                                       bool  `json:",omitempty"` // the body stands in an item of its own
+	Size                                        int64 `json:",omitempty"` // bytes of the request; 0 of what came before they were counted
 	Order                                       int64
 	Status                                      delivery.Status
 	Due, Accepted, Changed, Lease, Began, Fence int64           `json:",omitempty"`

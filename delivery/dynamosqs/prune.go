@@ -7,6 +7,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
 	"github.com/seed1158cd35/weir/delivery"
+	"github.com/seed1158cd35/weir/delivery/internal/stored"
 )
 
 // prune deletes what has been kept long enough.
@@ -65,6 +66,8 @@ func (s *Store) erase(ctx context.Context, w *work, r *record) (bool, error) {
 	done, err := s.remove(ctx, recordKey(r.seq), 0, "v = :v", item{":v": str(r.version)})
 	if done {
 		w.moves(string(r.Upstream), r.Status, "")
+		w.stocks(r, -1)
+		s.usage.change(string(r.Tenant), stored.Stock{N: -1, Bytes: -r.Size})
 	}
 	return done, err
 }

@@ -63,6 +63,9 @@ type Options struct {
 	QueueURL string        // of a standard queue
 	Keep     time.Duration // how long what was delivered is kept; 0 means 7 days
 	KeepDead time.Duration // how long dead letters are kept; 0 means 30 days
+
+	MaxStored int64 // deliveries that are stored at most, whatever their status; 0 means 10 million. A named tenant may have half of them
+	MaxSize   int64 // bytes of their requests; 0 means 64 GiB. A named tenant may have half of them
 }
 
 // bounds of what one ask of AWS takes.
@@ -80,11 +83,13 @@ type Store struct {
 	order atomic.Int64
 	waker *waker // nil without a queue
 
+	usage usage
+
 	mu     sync.Mutex
-	owed   map[countKey]int64 // differences of the counts that are still to be written
-	known  map[string]bool    // upstreams that the table lists
-	summed time.Time          // the counts were last compared with what there is
-	swept  [watches]item      // where the last sweep stopped in each partition of what is to be looked at; nil at its end
+	owed   owed
+	known  map[string]bool // upstreams that the table lists
+	summed time.Time       // the counts were last compared with what there is
+	swept  [watches]item   // where the last sweep stopped in each partition of what is to be looked at; nil at its end
 }
 
 // skew is how far the clocks of two processes may be apart.
@@ -99,7 +104,8 @@ func New(o Options) (*Store, error) {
 	case o.Queue != nil && o.QueueURL == "":
 		return nil, errors.New("deliveries in AWS want the URL of their queue")
 	}
-	s := &Store{o: o, home: rand.Int64(), owed: make(map[countKey]int64), known: make(map[string]bool)}
+	o.MaxStored, o.MaxSize = cmp.Or(o.MaxStored, 10_000_000), cmp.Or(o.MaxSize, 64<<30)
+	s := &Store{o: o, home: rand.Int64(), owed: newOwed(), known: make(map[string]bool), usage: usage{total: newMeter(), tenants: make(map[string]*meter)}}
 	if o.Queue != nil {
 		s.waker = newWaker(s)
 	}

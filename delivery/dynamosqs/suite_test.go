@@ -122,8 +122,17 @@ func TestQueue(t *testing.T) {
 	} {
 		t.Run(kind, func(t *testing.T) {
 			deliverytest.Test(t, deliverytest.Engine{
-				In:    func(t *testing.T, test func(t *testing.T)) { synctest.Test(t, test) },
-				Open:  func(t *testing.T) delivery.Queue { return open(t, options()) },
+				In: func(t *testing.T, test func(t *testing.T)) { synctest.Test(t, test) },
+				Open: func(t *testing.T) delivery.Queue {
+					o := options()
+					o.MaxSize = 4 << 40 // of bodies that are said to be large
+					return open(t, o)
+				},
+				Bounded: func(t *testing.T, most, bytes int64) func() delivery.Queue {
+					o := options()
+					o.MaxStored, o.MaxSize = most, bytes
+					return func() delivery.Queue { return open(t, o) }
+				},
 				Sleep: time.Sleep,
 			})
 		})

@@ -22,6 +22,7 @@ type acceptance struct {
 
 	is    delivery.Delivery // that was stored, or was there
 	fresh bool
+	over  error // why there is no room for it, if it is new
 	err   error // of this one alone
 }
 
@@ -59,6 +60,11 @@ func (s *Store) accept(ctx context.Context, r *delivery.Request, named bool, beg
 		err = s.acceptLate(ctx, a, late)
 	} else if err = s.accepts.want(ctx, a); err == nil {
 		err = a.err
+		if err == nil && a.over != nil {
+			if err = a.over; r.Key != "" || named {
+				err = s.acceptLate(ctx, a, a.over)
+			}
+		}
 	}
 	if err != nil {
 		return delivery.Delivery{Request: kept}, false, fmt.Errorf("accept: %w", err)
@@ -68,9 +74,14 @@ func (s *Store) accept(ctx context.Context, r *delivery.Request, named bool, beg
 
 // acceptAll stores what is new of requests, and finds the others. Whether an answer was lost does not matter as long as there is time: a
 // request that is asked for again is found by its ID.
-func (s *Store) acceptAll(all []*acceptance) error {
+func (s *Store) acceptAll(all []*acceptance) (err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), accepting)
 	defer cancel()
+	all, err = s.admit(ctx, all)
+	if err != nil || len(all) == 0 {
+		return err
+	}
+	defer func() { s.settle(all, err) }()
 	rest, err := s.storeAll(ctx, all, true)
 	if taken(err) {
 		rest, err = s.storeAll(ctx, all, false)
@@ -261,7 +272,9 @@ const insert = `WITH given AS MATERIALIZED (
 	SELECT id, tenant, holder, upstream, NULLIF(idem_key, ''), order_key, fingerprint, correlation, method, path, query, header, body, NULLIF(token_ends, 0), callback, tells, large, weir_now()
 	FROM given g WHERE NOT EXISTS (SELECT FROM weir_past p WHERE g.idem_key <> '' AND p.upstream = g.upstream AND p.tenant = g.tenant AND p.idem_key = g.idem_key AND p.until > weir_now())
 	ORDER BY n
-	ON CONFLICT DO NOTHING RETURNING seq, id, accepted
+	ON CONFLICT DO NOTHING RETURNING seq, id, accepted, tenant, ` + sizeOf + ` AS size
+), stocked AS (
+	INSERT INTO weir_stock(tenant, n, bytes) SELECT tenant, count(*), sum(size) FROM request GROUP BY tenant
 ), placed AS (
 	SELECT r.seq, r.accepted, g.*, CASE WHEN keyed THEN row_number() OVER (PARTITION BY keyed, g.line ORDER BY n)
 		+ coalesce((SELECT max(place) FROM weir_delivery d WHERE d.line = g.line AND ` + inLine + `), 0) ELSE 0 END AS place

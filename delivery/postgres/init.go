@@ -65,7 +65,7 @@ func (s *Store) usable(ctx context.Context) error {
 }
 
 // Init makes the tables, or upgrades them, unless they are as they must be. made says that there was something to do. Two
-// at once do it once.
+// at once do it once. It counts what is stored of each tenant again, which nothing else does where somebody has deleted rows by hand.
 func (s *Store) Init(ctx context.Context) (made bool, err error) {
 	if made, err = s.init(ctx); err == nil {
 		err = s.check(ctx)
@@ -84,23 +84,26 @@ func (s *Store) init(ctx context.Context) (made bool, err error) {
 	defer s.pool.put(c)
 	run := func(text string) ([]*pgconn.Result, error) { return c.Exec(ctx, text).ReadAll() }
 	all, err := run(fmt.Sprintf("BEGIN; SELECT pg_advisory_xact_lock(%d); SELECT to_regclass('weir_schema') IS NOT NULL", number("schema")))
-	script := ""
+	script, newer := "", false
 	if err == nil && string(all[2].Rows[0][0]) == "f" {
 		script = schema + "INSERT INTO weir_schema(version) VALUES (1);" + strings.Join(upgrades[:], "")
 	} else if err == nil {
 		if all, err = run("SELECT version FROM weir_schema"); err == nil {
 			is, _ := strconv.Atoi(string(all[0].Rows[0][0]))
-			script = strings.Join(upgrades[min(max(is-1, 0), len(upgrades)):], "")
+			script, newer = strings.Join(upgrades[min(max(is-1, 0), len(upgrades)):], ""), is > version
 		}
 	}
-	if made = err == nil && script != ""; made {
-		_, err = run(script + fmt.Sprintf("UPDATE weir_schema SET version = %d; COMMIT", version))
+	if made = script != ""; made {
+		script += fmt.Sprintf("UPDATE weir_schema SET version = %d;", version)
 	}
-	if err != nil || !made {
+	if err == nil && !newer {
+		_, err = run("SET LOCAL statement_timeout = 0;" + script + recount + "COMMIT")
+	}
+	if err != nil || newer {
 		_, undo := run("ROLLBACK")
 		return false, errors.Join(err, undo)
 	}
-	return true, nil
+	return made, nil
 }
 
 // Snapshot is for how long somebody has held the oldest snapshot of the database: what is deleted or changed meanwhile

@@ -60,7 +60,9 @@ const insertPlain = `WITH request AS (
 	SELECT ($1::text[])[n], ($2::text[])[n], ($3::text[])[n], ($4::text[])[n], ($5::text[])[n], ($6::text[])[n], ($7::text[])[n], ($8::text[])[n], ($9::text[])[n],
 		($10::bytea[])[n], ($11::bytea[])[n], '', weir_now()
 	FROM generate_subscripts($1::text[], 1) n
-	RETURNING seq, id, upstream, accepted
+	RETURNING seq, id, upstream, accepted, tenant, ` + sizeOf + ` AS size
+), stocked AS (
+	INSERT INTO weir_stock(tenant, n, bytes) SELECT tenant, count(*), sum(size) FROM request GROUP BY tenant
 ), delivery AS (
 	INSERT INTO weir_delivery(seq, upstream, status, due, not_before, place, stops, home, changed, attempts, starts, fence, token, lease, began, worker)
 	SELECT seq, upstream, CASE WHEN begins THEN 'processing' ELSE 'queued' END, accepted, 0, 0, false, $14::bigint, accepted, begins::integer, begins::integer, begins::integer,

@@ -66,7 +66,9 @@ func (s *Store) erase(ctx context.Context, all []row, status delivery.Status, ov
 			), erased AS (
 				DELETE FROM weir_delivery d USING locked l WHERE d.seq = l.seq AND d.seq = ANY($1::bigint[]) RETURNING d.seq, d.upstream, d.status
 			), request AS (
-				DELETE FROM weir_request r USING locked l WHERE r.seq = l.seq AND r.seq = ANY($1::bigint[])
+				DELETE FROM weir_request r USING locked l WHERE r.seq = l.seq AND r.seq = ANY($1::bigint[]) RETURNING tenant, ` + sizeOf + ` AS size
+			), stocked AS (
+				INSERT INTO weir_stock(tenant, n, bytes) SELECT tenant, -count(*), -sum(size) FROM request GROUP BY tenant
 			), attempt AS (
 				DELETE FROM weir_attempt a USING locked l WHERE a.seq = l.seq AND a.seq = ANY($1::bigint[])
 			), counted AS (

@@ -1,7 +1,7 @@
 package postgres
 
 // version is that of the schema. A database of a newer one is refused, one of an older one is upgraded by Init.
-const version = 3
+const version = 4
 
 // Instants are milliseconds since 1970, by the clock of the database: weir_now is the one place where it is read. Text
 // that may hold any bytes is escaped (see text.go).
@@ -136,6 +136,13 @@ ALTER TABLE weir_delivery ADD COLUMN told INTEGER;
 CREATE INDEX weir_delivery_owing ON weir_delivery(changed, seq) WHERE ` + owes + `;
 `, `
 ALTER TABLE weir_request ADD COLUMN large TEXT NOT NULL DEFAULT '';
+`, `
+CREATE TABLE weir_stock (
+	tenant TEXT NOT NULL,
+	n BIGINT NOT NULL,
+	bytes BIGINT NOT NULL
+) WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 2000, autovacuum_vacuum_cost_delay = 0);
+CREATE INDEX weir_stock_tenant ON weir_stock(tenant);
 `}
 
 // owes is what is over, and of which somebody is to be told still: it comes to be so in the change that ends it. It is that of the

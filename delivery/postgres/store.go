@@ -29,6 +29,8 @@ type Options struct {
 	Unprepared  bool          // no statement is prepared and nothing is set for a connection: for pgbouncer, pooling transactions
 	Keep        time.Duration // how long what was delivered is kept; 0 means 7 days
 	KeepDead    time.Duration // how long dead letters are kept; 0 means 30 days
+	MaxStored   int64         // deliveries that are stored at most, whatever their status; 0 means 10 million. A named tenant may have half of them
+	MaxSize     int64         // bytes of their requests; 0 means 64 GiB. A named tenant may have half of them
 }
 
 // A Store keeps deliveries in a database. Time is that of the database.
@@ -43,6 +45,7 @@ type Store struct {
 	claims  *groups[*claiming]
 	ends    *groups[*ending]
 	rides   rides
+	usage   usage
 
 	mu     sync.Mutex
 	ready  bool          // the tables are there, in a version that this weir knows
@@ -62,6 +65,7 @@ const (
 // New is a store of a database, which need not be there yet: see Check.
 func New(o Options) (*Store, error) {
 	o.Keep, o.KeepDead = cmp.Or(o.Keep, 7*24*time.Hour), cmp.Or(o.KeepDead, 30*24*time.Hour)
+	o.MaxStored, o.MaxSize = cmp.Or(o.MaxStored, 10_000_000), cmp.Or(o.MaxSize, 64<<30)
 	c, err := configure(o)
 	if err != nil {
 		return nil, fmt.Errorf("the url of the deliveries' database: %w", err)

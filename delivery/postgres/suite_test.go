@@ -98,13 +98,28 @@ func TestQueue(t *testing.T) {
 				In: func(t *testing.T, test func(t *testing.T)) { synctest.Test(t, test) },
 				Open: func(t *testing.T) delivery.Queue {
 					at := place(t, server)
-					s := open(t, postgres.Options{URL: at, Unprepared: unprepared})
+					s := open(t, postgres.Options{URL: at, Unprepared: unprepared, MaxSize: 4 << 40}) // of bodies that are said to be large
 					clock = connect(t, at)
 					if _, err := clock.Exec(context.Background(), aClock); err != nil {
 						t.Fatal(err)
 					}
 					shows()
 					return s
+				},
+				Bounded: func(t *testing.T, most, bytes int64) func() delivery.Queue {
+					o := postgres.Options{URL: place(t, server), Unprepared: unprepared, MaxStored: most, MaxSize: bytes}
+					first := true
+					return func() delivery.Queue {
+						s := open(t, o)
+						if first {
+							first, clock = false, connect(t, o.URL)
+							if _, err := clock.Exec(context.Background(), aClock); err != nil {
+								t.Fatal(err)
+							}
+						}
+						shows()
+						return s
+					}
 				},
 				Sleep: func(d time.Duration) {
 					time.Sleep(d)

@@ -184,14 +184,19 @@ func (s *Store) kill(ctx context.Context, all []row, why delivery.Reason, away m
 // mostSummed is how many differences of the counts are summed up at once.
 const mostSummed = 20_000
 
-// sum puts the differences of counts together. One that another sweep sums up is left to it.
+// sum puts the differences of counts, and of what is stored of tenants, together. One that another sweep sums up is left to it.
 func (s *Store) sum(ctx context.Context, _ *delivery.Swept) error {
 	return again(func() error {
 		return s.transact(ctx, step{query: `WITH taken AS MATERIALIZED (SELECT ctid FROM weir_count LIMIT $1::bigint FOR UPDATE SKIP LOCKED
 			), gone AS (
 				DELETE FROM weir_count WHERE ctid = ANY(ARRAY(SELECT ctid FROM taken)) RETURNING upstream, status, n
 			)
-			INSERT INTO weir_count(upstream, status, n) SELECT upstream, status, sum(n) FROM gone GROUP BY upstream, status HAVING sum(n) <> 0`, args: []any{mostSummed}})
+			INSERT INTO weir_count(upstream, status, n) SELECT upstream, status, sum(n) FROM gone GROUP BY upstream, status HAVING sum(n) <> 0`, args: []any{mostSummed}},
+			step{query: `WITH taken AS MATERIALIZED (SELECT ctid FROM weir_stock LIMIT $1::bigint FOR UPDATE SKIP LOCKED
+			), gone AS (
+				DELETE FROM weir_stock WHERE ctid = ANY(ARRAY(SELECT ctid FROM taken)) RETURNING tenant, n, bytes
+			)
+			INSERT INTO weir_stock(tenant, n, bytes) SELECT tenant, sum(n), sum(bytes) FROM gone GROUP BY tenant HAVING sum(n) <> 0 OR sum(bytes) <> 0`, args: []any{mostSummed}})
 	})
 }
 

@@ -72,7 +72,7 @@ func (a *acceptance) do(c *change) error {
 	if a.late != nil {
 		return a.late
 	}
-	if err := c.w.usage.fits(a.r.Tenant, a.size(), &a.s.o); err != nil {
+	if err := c.w.usage.fits(a.r.Tenant, stored.SizeOf(a.r, a.header), &a.s.o); err != nil {
 		return err
 	}
 	if err := a.places(c); err != nil {
@@ -136,7 +136,7 @@ func (a *acceptance) insert(c *change) error {
 	a.begin()
 	a.fresh, a.shape = true, shapeOf(a)
 	c.moved(a.r.Upstream, "", a.is.Status)
-	c.stores(a.r.Tenant, 1, a.size())
+	c.stores(a.r.Tenant, 1, stored.SizeOf(a.r, a.header))
 	return c.w.put(a)
 }
 

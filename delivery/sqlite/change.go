@@ -34,7 +34,7 @@ func (c *change) each(seqs []int64, do func(c *change, seq int64) error) (done i
 		} else {
 			c.counts = append(c.counts, row.counts...)
 			for tenant, s := range row.stored {
-				c.stores(tenant, s.n, s.bytes)
+				c.stores(tenant, s.N, s.Bytes)
 			}
 			done++
 		}

@@ -9,6 +9,7 @@ import (
 	lib "modernc.org/sqlite/lib"
 
 	"github.com/seed1158cd35/weir/delivery"
+	"github.com/seed1158cd35/weir/delivery/internal/stored"
 )
 
 // commit runs a group of jobs, in one transaction if it can be.
@@ -101,7 +102,7 @@ func (w *writer) transact(group []*job, apart bool) (lost bool, err error) {
 			return true, wrapped(err)
 		}
 	}
-	stored := make(map[string]stock)
+	held := make(map[string]stock)
 	total := make(map[countKey]int64)
 	for _, j := range group {
 		switch j.err = w.room(j.needs, log); {
@@ -113,7 +114,7 @@ func (w *writer) transact(group []*job, apart bool) (lost bool, err error) {
 			}
 		default:
 			w.plain(j)
-			if j.err != nil && !errors.Is(j.err, delivery.ErrKeyReused) && !errors.Is(j.err, delivery.ErrShare) && !errors.Is(j.err, errNoRoom) { // which is found out before anything is changed
+			if j.err != nil && !errors.Is(j.err, delivery.ErrKeyReused) && !errors.Is(j.err, stored.ErrBound) { // which is found out before anything is changed
 				return false, errTogether
 			}
 		}
@@ -122,7 +123,7 @@ func (w *writer) transact(group []*job, apart bool) (lost bool, err error) {
 				total[c.of] += c.n
 			}
 			for tenant, s := range j.change.stored {
-				stored[tenant] = stored[tenant].plus(s)
+				held[tenant] = held[tenant].Plus(s)
 			}
 		}
 	}
@@ -137,7 +138,7 @@ func (w *writer) transact(group []*job, apart bool) (lost bool, err error) {
 		err = fmt.Errorf("%w: %w", delivery.ErrUncertain, err)
 	}
 	if err == nil {
-		w.usage.commit(stored)
+		w.usage.commit(held)
 	}
 	return false, err
 }

@@ -25,7 +25,7 @@ type table struct {
 var deliveries = table{"delivery", []part{
 	{"id, upstream, status, due, fingerprint, accepted, changed, size", "", nil,
 		func(to []any, a *acceptance) []any {
-			return append(to, a.is.ID, a.is.Upstream, string(a.is.Status), a.due, a.print, a.now, a.now, a.size())
+			return append(to, a.is.ID, a.is.Upstream, string(a.is.Status), a.due, a.print, a.now, a.now, stored.SizeOf(a.r, a.header))
 		}},
 	{"tenant, holder, correlation", "'', '', ''",
 		func(a *acceptance) bool { return a.r.Tenant != "" || a.r.Owner != "" || a.r.Correlation != "" },

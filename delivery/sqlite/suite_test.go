@@ -31,6 +31,19 @@ func TestQueue(t *testing.T) {
 		Open: func(t *testing.T) delivery.Queue {
 			return open(t, filepath.Join(t.TempDir(), "deliveries.db"), sqlite.Options{MaxSize: 4 << 40}) // of bodies that are said to be large
 		},
+		Bounded: func(t *testing.T, most, bytes int64) func() delivery.Queue {
+			p := filepath.Join(t.TempDir(), "deliveries.db")
+			var s *sqlite.Store
+			return func() delivery.Queue {
+				if s != nil {
+					if err := s.Close(); err != nil {
+						t.Fatal(err)
+					}
+				}
+				s = open(t, p, sqlite.Options{MaxStored: most, MaxSize: bytes})
+				return s
+			}
+		},
 		Sleep: time.Sleep,
 	})
 }

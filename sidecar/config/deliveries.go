@@ -23,7 +23,7 @@ type Deliveries struct {
 	Callbacks map[string]Callback // by name
 	Requests  *Requests           // that messages hand in; nil if none do
 
-	MaxStored int64 // deliveries that are stored at most; 0 with a fleet's database
+	MaxStored int64 // deliveries that are stored at most; 0 means the default of what stores them
 	MaxSize   int64 // bytes of their requests; likewise
 
 	MaxBody  int64     // the largest body
@@ -37,8 +37,8 @@ var deliveriesFields = []field[Deliveries]{
 	{"aws", "fields", "this, `file` or `postgres`", "A table of DynamoDB and a queue of SQS, which a fleet shares; `weir store init` makes both.", readAWSDeliveries},
 	one("keep", duration, func(v *Deliveries) *time.Duration { return &v.Keep }, "168h", "How long what was delivered can be looked at, and its idempotency key is known."),
 	one("keep_dead", duration, func(v *Deliveries) *time.Duration { return &v.KeepDead }, "720h", "The same for dead letters."),
-	one("max_stored", count[int64](1), func(v *Deliveries) *int64 { return &v.MaxStored }, "1000000", "With `file`: how many deliveries are stored at most, whatever their status. A caller with a name may have half of them. More get 429 (the caller's half) or 507."),
-	one("max_size", size(1, 1<<50), func(v *Deliveries) *int64 { return &v.MaxSize }, "4GiB", "The same for the bytes of their requests, with those in `bodies`."),
+	one("max_stored", count[int64](1), func(v *Deliveries) *int64 { return &v.MaxStored }, "1000000 with `file`, else 10000000", "How many deliveries are stored at most, whatever their status. A caller with a name may have half of them. More get 429 (the caller's half) or 507. All weirs of a fleet should have the same number."),
+	one("max_size", size(1, 1<<50), func(v *Deliveries) *int64 { return &v.MaxSize }, "4GiB with `file`, else 64GiB", "The same for the bytes of their requests, with those in `bodies`."),
 	one("max_body", size(1, 1<<40), func(v *Deliveries) *int64 { return &v.MaxBody }, "256KiB", "The largest body of a request that is delivered later. Those above 256KiB stand in `bodies`."),
 	one("bodies", word, func(v *Deliveries) *string { return &v.Bodies }, "with `file` its name and `.bodies`", "The folder of large bodies, relative to the directory of weir.yaml, or a bucket of S3: `s3://BUCKET/PREFIX`, with `?region=` and `&endpoint=` where they are not what the AWS SDK finds. With `postgres` and `aws` all weirs of the fleet must have the same one, and no others that one."),
 	{"callbacks", "callbacks by name", "none", "Whom to tell that a delivery is over; an upstream names one as `deliver_callback`.", readCallbacks},

@@ -90,7 +90,7 @@ func newFleetEngine(c *config.Deliveries, env func(string) (string, bool)) (flee
 }
 
 func newPostgres(c *config.Deliveries, env func(string) (string, bool)) (*postgres.Store, error) {
-	o := postgres.Options{URL: c.Postgres.URL, Connections: c.Postgres.Connections, Unprepared: c.Postgres.Pooler, Keep: c.Keep, KeepDead: c.KeepDead}
+	o := postgres.Options{URL: c.Postgres.URL, Connections: c.Postgres.Connections, Unprepared: c.Postgres.Pooler, Keep: c.Keep, KeepDead: c.KeepDead, MaxStored: c.MaxStored, MaxSize: c.MaxSize}
 	if name := c.Postgres.PasswordEnv; name != "" {
 		var ok bool
 		if o.Password, ok = env(name); !ok {

@@ -20,7 +20,7 @@ func newAWSDeliveries(c *config.Deliveries) (*dynamosqs.Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("deliveries: aws: %w", err)
 	}
-	o := dynamosqs.Options{Name: c.AWS.Table, QueueURL: c.AWS.Queue, Keep: c.Keep, KeepDead: c.KeepDead,
+	o := dynamosqs.Options{Name: c.AWS.Table, QueueURL: c.AWS.Queue, Keep: c.Keep, KeepDead: c.KeepDead, MaxStored: c.MaxStored, MaxSize: c.MaxSize,
 		Table: dynamodb.NewFromConfig(cfg, func(o *dynamodb.Options) {
 			if c.AWS.Endpoint != "" {
 				o.BaseEndpoint = &c.AWS.Endpoint

@@ -1,0 +1,48 @@
+package stored
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/seed1158cd35/weir/delivery"
+)
+
+// A Stock is a number of stored deliveries, whatever their status, with the bytes of their requests.
+type Stock struct{ N, Bytes int64 }
+
+// Plus is the sum of two stocks.
+func (s Stock) Plus(other Stock) Stock { return Stock{s.N + other.N, s.Bytes + other.Bytes} }
+
+// Minus is the difference of two stocks.
+func (s Stock) Minus(other Stock) Stock { return Stock{s.N - other.N, s.Bytes - other.Bytes} }
+
+func (s Stock) exceeds(most Stock) bool { return s.N > most.N || s.Bytes > most.Bytes }
+
+// Near reports whether less than a tenth of the most that may be stored is left, or less than 10,000 deliveries or 1 GiB.
+// What several processes store is counted anew there for each request.
+func Near(s, most Stock) bool {
+	return s.N > most.N-max(most.N/10, 10_000) || s.Bytes > most.Bytes-max(most.Bytes/10, 1<<30)
+}
+
+// ErrBound marks an ErrFull or ErrShare of Fits: nothing was changed.
+var ErrBound = errors.New("the bound is reached")
+
+// Fits returns an error if one more delivery exceeds what may be stored, in total or of its tenant. own is the tenant's
+// stock with that delivery, all that of all tenants with it. A named tenant may have half of the most that may be
+// stored, so that it cannot fill the store for others.
+func Fits(tenant string, own, all, most Stock) error {
+	if half := (Stock{max(1, most.N/2), most.Bytes / 2}); tenant != "" && own.exceeds(half) {
+		return fmt.Errorf("%w: %w: with this one it has %d with %d MiB, and it may have %d with %d MiB, half of all that may be stored (max_stored, max_size)",
+			delivery.ErrShare, ErrBound, own.N, own.Bytes>>20, half.N, half.Bytes>>20)
+	}
+	if all.exceeds(most) {
+		return fmt.Errorf("%w: %w: with this one %d deliveries with %d MiB are stored, and %d with %d MiB may be (max_stored, max_size)",
+			delivery.ErrFull, ErrBound, all.N, all.Bytes>>20, most.N, most.Bytes>>20)
+	}
+	return nil
+}
+
+// SizeOf returns how many bytes a request takes, about, with its encoded header and its body, wherever that is stored.
+func SizeOf(r *delivery.Request, header string) int64 {
+	return int64(len(r.Path)+len(r.Query)+len(header)+len(r.Body)) + r.Large.Size
+}

@@ -1,0 +1,57 @@
+package serve
+
+import (
+	"fmt"
+	"net/http"
+	"os"
+	"strings"
+	"testing"
+	"time"
+)
+
+// What weirs of a fleet store in a database is bounded for all of them together, and a named caller has half of it.
+func TestFleetThatStoresItsMostAnswers429And507(t *testing.T) {
+	for name, begin := range map[string]func(*testing.T) *town{
+		"postgres": newTown,
+		"aws":      func(t *testing.T) *town { return cloudTown(t) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			for _, caller := range []string{"a", "b", "c"} {
+				t.Setenv("TOKEN_"+caller, strings.Repeat(caller, 32))
+			}
+			o := begin(t)
+			text, err := os.ReadFile(o.file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			put(t, o.file, strings.Replace(string(text), "deliveries: {", "tokens: {a: {env: TOKEN_a}, b: {env: TOKEN_b}, c: {env: TOKEN_c}}\ndeliveries: {max_stored: 4, ", 1))
+			o.init()
+			weirs := [...]*Running{o.weir(), o.weir()}
+			later := time.Now().Add(time.Hour).UTC().Format(time.RFC3339)
+			for i, c := range []struct {
+				caller string
+				want   int
+			}{{"a", 202}, {"a", 202}, {"a", 429}, {"a", 429}, {"b", 202}, {"b", 202}, {"c", 507}, {"c", 507}} {
+				r, err := http.NewRequestWithContext(t.Context(), "POST", "http://"+weirs[i%2].Addr()+"/box/in", nil)
+				if err != nil {
+					t.Fatal(err)
+				}
+				for name, value := range map[string]string{"X-Weir-Token": os.Getenv("TOKEN_" + c.caller), "Prefer": "respond-async", "Weir-Not-Before": later, "Idempotency-Key": fmt.Sprint(i)} {
+					r.Header.Set(name, value)
+				}
+				got := http.StatusServiceUnavailable
+				for try := 0; try < 10 && got == http.StatusServiceUnavailable; try++ { // a busy machine did not answer in time: the key finds out
+					resp, err := http.DefaultClient.Do(r)
+					if err != nil {
+						t.Fatal(err)
+					}
+					resp.Body.Close()
+					got = resp.StatusCode
+				}
+				if got != c.want {
+					t.Errorf("request %d, of caller %s, gets %d, want %d", i, c.caller, got, c.want)
+				}
+			}
+		})
+	}
+}
