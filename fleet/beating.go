@@ -198,8 +198,8 @@ func (g *Group) hears(now, sent time.Duration, beat *Beat, a *Standing) {
 		g.partReported()
 	}
 	g.failing.Store(false)
+	b.cold.hears(a, b.alive)
 	b.err, b.out, b.alive = nil, *a, max(1, a.Alive)
-	b.cold.hears(a)
 	g.warm.Store(a.Since == 0)
 	g.fleet.alive.Store(b.alive)
 	s.asks = a.Asks

@@ -14,18 +14,20 @@ import (
 type cold struct {
 	since int64 // since when it knows; 0 if it always has
 	until int64 // up to when all was unknown, as far as this process has heard
+	crowd int64 // the most processes that the store heard since, or that this process knew of just before
 }
 
-// hears takes what an answer says.
-func (c *cold) hears(a *Standing) {
+// hears takes what an answer says. alive is how many processes there were as of the answer before.
+func (c *cold) hears(a *Standing, alive int64) {
 	now, over := a.Now.UnixMicro(), a.Since+UnknownFor.Microseconds()
 	// Another memory than the one that the process knew.
 	if a.Since != c.since {
-		*c = cold{since: a.Since, until: a.Since}
+		*c = cold{since: a.Since, until: a.Since, crowd: alive}
 		if now >= over {
 			c.until = over // or somebody has shown a part before: nobody knows
 		}
 	}
+	c.crowd = max(c.crowd, a.Alive)
 	if a.Unknown >= Whole {
 		c.until = a.Known
 	}

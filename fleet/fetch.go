@@ -233,6 +233,7 @@ func (q *queue) prepare(now time.Duration) {
 			q.takesAll(i, s, &c)
 		}
 		p.calendar(now, s, &c)
+		c.Cold = p.coldRoom(now, s, &c)
 		a.Claims = append(a.Claims, c)
 	}
 }

@@ -64,6 +64,7 @@ type lease struct {
 
 	begin beginning
 	own   own
+	taken taken
 }
 
 const (
@@ -204,7 +205,7 @@ func raiseInstant(word *atomic.Int64, at int64) {
 
 // Retire: a lease that holds nothing is forgotten when room is needed.
 func (p *lease) Retire(now time.Duration) bool {
-	if p.held(now) > 0 || p.paused.Load() > int64(now) || p.waits.Load() > 0 || p.keepsOwn(now) {
+	if p.held(now) > 0 || p.paused.Load() > int64(now) || p.waits.Load() > 0 || p.keepsOwn(now) || p.keepsShare(now) {
 		return false
 	}
 	p.mu.Lock()

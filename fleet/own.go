@@ -136,6 +136,7 @@ func (p *lease) took(sent, now time.Duration, s *spec, granted, used int64) {
 		return
 	}
 	start := p.sight().start
+	p.tookShare(now, s, start.UnixMicro(), granted)
 	g := p.group
 	g.own.Lock()
 	defer g.own.Unlock()

@@ -26,6 +26,7 @@ const (
 func (p *lease) settle(now time.Duration, s Settlement) {
 	s.Rule, s.Key = &p.spec().rule, p.key
 	p.mu.Lock()
+	p.settleShare(now, p.spec(), &s)
 	if len(p.pending) >= mostPending {
 		p.fold()
 	}

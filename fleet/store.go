@@ -103,7 +103,14 @@ type Claim struct {
 	// Windows.Start, and SeenBack is what Grant.Back was then. A store that has lost
 	// that counts at least so much; one that has not counts what has come back since.
 	Seen, SeenBack int64
+
+	// Cold is how many units this process may be granted although the store lost what it knew and the limit may be used up:
+	// 0 as long as limit.ColdRefuse is in force. A store that never loses its memory ignores it.
+	Cold int64
 }
+
+// ColdFull is a Claim.Cold without a bound.
+const ColdFull = 1 << 50
 
 // A Rule is a limit as a store is to hold it.
 type Rule struct {

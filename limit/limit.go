@@ -82,6 +82,10 @@ type Limit struct {
 	// Limits whose rate learns are never shared.
 	Local bool
 
+	// Cold is what happens with the limit in a fleet when the store lost what it knew. ColdShare and ColdFull may let the fleet
+	// exceed the limit by what was used before.
+	Cold Cold
+
 	// Labels has metrics show each key as the value of a label. Whoever reads metrics reads the keys then.
 	Labels bool
 

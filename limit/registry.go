@@ -245,7 +245,7 @@ func (r *Registry) Set(now time.Duration, l Limit) error {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if old := r.limit.Swap(&l); old.alike(&l) {
+	if old := r.limit.Swap(&l); old.alike(&l) && (r.home == nil || old.Cold == l.Cold) {
 		return nil
 	}
 	if r.home != nil {

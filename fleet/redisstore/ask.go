@@ -48,7 +48,7 @@ func (s *Store) encode(c *call, a *fleet.Ask) {
 	for i := range a.Claims {
 		k := &a.Claims[i]
 		c.rule(k.Rule, k.Key, &k.Windows)
-		c.number(min(k.Cost, largest), min(k.Extra, largest), min(k.Seen, largest), min(k.SeenBack, largest))
+		c.number(min(k.Cost, largest), min(k.Extra, largest), min(k.Seen, largest), min(k.SeenBack, largest), min(k.Cold, largest))
 	}
 	for i := range a.Settle {
 		k := &a.Settle[i]

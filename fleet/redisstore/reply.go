@@ -83,7 +83,7 @@ func (r *reader) bucket(at *fleet.Supply, k *fleet.Claim, g *fleet.Grant) {
 	m := &k.Rule.Meter
 	f := bucket.Fill{Weight: r.number(), At: r.number()}
 	g.Mark = fleet.Mark{At: f.At, Level: 1}
-	f, g.Cold = m.Drained(f, at.Z), at.Cold
+	f, g.Cold = m.Drained(f, at.Z), at.Cold && k.Cold < fleet.ColdFull
 	g.Reset = micros(at.Reset(m, f))
 	f.Weight = max(f.Weight, r.number())
 	g.Left = m.Free(f)

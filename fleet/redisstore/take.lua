@@ -10,6 +10,7 @@ local BUCKET, ROLLING, FIXED = 0, 1, 2
 local DEBT = 16           -- longestDebt of package limit
 local AHEAD = 10000000    -- a stamp further ahead than this was written by a clock that was wrong
 local LINGER = 60         -- seconds that a key is kept longer than it must, so that it is seldom renewed
+local FREE = 2 ^ 49        -- from which on what may be granted of a lost memory has no bound
 local REMEMBER = 60000000 -- how long answers are kept at least, and half of how long they are kept at most
 
 local now, id, copies, nkeys, nclaims, nsettle, usual, size, pos = u('<dc8dHHHBH', ARGV[1])
@@ -89,13 +90,15 @@ local function lift(cap, drain)
   return w
 end
 
--- Claims: 1 cell, 2 shape, 3 to 6 rule, 7 cost, 8 extra, 9 seen, 10 seen to have come back.
+-- Claims: 1 cell, 2 shape, 3 to 6 rule, 7 cost, 8 extra, 9 seen, 10 seen to have come back, 11 how much may be granted of what
+-- was lost. The last is 0 if the memory was not lost.
 -- Rules: unit, drain, cap, hold; amount, grain, whether it is a tally, hold; amount, and the window's start, end and
 -- the next end.
 local claims = {}
 for i = 1, nclaims do
-  local o = {u('<HBdddddddd', ARGV[1], pos)}
-  claims[i], pos = o, o[11]
+  local o = {u('<HBddddddddd', ARGV[1], pos)}
+  claims[i], pos = o, o[12]
+  o[11] = since ~= 0 and o[11] or 0
   if o[2] == FIXED and (now < o[4] or now >= o[6]) then
     return p('<Bd', 249, now)
   end
@@ -160,7 +163,7 @@ if usual == 1 then
     local o = claims[i]
     local v, unit, drain, cost = raw[o[1]], o[3], o[4], o[7]
     local c = v and #v >= HELDLEN and (#v - HELDLEN) % 24 == 0 and {u(HELD, v)}
-    if not c or c[1] ~= BUCKET or c[6] ~= unit or c[7] ~= drain or c[10] ~= o[6] or c[3] > z + AHEAD then
+    if not c or o[11] > 0 or c[1] ~= BUCKET or c[6] ~= unit or c[7] ~= drain or c[10] ~= o[6] or c[3] > z + AHEAD then
       cells = nil
       break
     end
@@ -734,14 +737,43 @@ if not answer then
     settled(c, c.op)
   end
 
-  -- left is how many units the store may grant.
-  local function left(c, o)
+  -- surely is how many units the store may grant without exceeding the limit.
+  local function surely(c, o)
     if o[2] == BUCKET then
       return (o[5] - math.max(c[5], lift(o[5], o[4])) - math.max(0, c[15] - o[6]) * o[4]) / o[3]
     elseif o[2] == ROLLING then
       return o[3] - c[13] - c[5]
     end
     return dark(c) and 0 or o[3] - c[5]
+  end
+
+  -- known is how many units there are if nothing was used but what the store knows of: what may have been used before
+  -- the memory was lost is left out, as are parts that nobody has shown.
+  local function known(c, o)
+    if o[2] == FIXED then
+      return o[3] - c[5]
+    end
+    local h = whole()
+    local shown = math.max(0, math.min(out, h[5]) - h[9])
+    if o[2] == BUCKET then
+      local weight = math.max(c[5] - c[14], share(o[5], shown))
+      return (o[5] - weight - math.max(0, c[15] - o[6]) * o[4]) / o[3]
+    end
+    for _, s in ipairs(h[17]) do
+      if now < s[3] and now < s[2] + SLOTS * o[4] then
+        shown = shown + (s[2] == h[21] and math.max(0, s[1] - h[19]) or s[1])
+      end
+    end
+    return o[3] - (shown > 0 and share(o[3], math.min(shown, WHOLE)) or 0) - (c[5] - c[14])
+  end
+
+  -- left is how many units the store may grant.
+  local function left(c, o)
+    local n = surely(c, o)
+    if o[11] > 0 then
+      return math.max(n, math.min(o[11], known(c, o)))
+    end
+    return n
   end
 
   -- away is how much of a rolling limit is out, or was within its window, which may have become longer.
@@ -771,7 +803,7 @@ if not answer then
     if o[2] == ROLLING then
       c[13] = away(o)
     end
-    if o[2] == FIXED and o[4] == c[6] then
+    if o[2] == FIXED and o[4] == c[6] and not (o[11] >= FREE and dark(c)) then
       local lost = o[9] - math.max(0, c[9] - o[10]) - c[5]
       if lost > 0 then
         charge(c, o, lost)
@@ -791,7 +823,9 @@ if not answer then
   for i = 1, nclaims do
     local o = claims[i]
     local c, cost, extra, paused = cells[o[1]], o[7], 0, 0
+    local lost = o[11] > 0
     if granted > 0 and cost > 0 then
+      o[11] = math.max(0, o[11] - granted * cost)
       charge(c, o, granted * cost)
     end
     if c[4] > now then
@@ -802,19 +836,27 @@ if not answer then
         left = (left - left % 1) / 4
         extra = math.min(o[8], left - left % 1)
         if extra > 0 then
+          o[11] = math.max(0, o[11] - extra)
           charge(c, o, extra)
         end
       end
     end
+    local rest = lost and math.max(0, left(c, o))
+    rest = rest and rest - rest % 1
     if o[2] == BUCKET then
       local least = lift(o[5], o[4])
       if c[15] > o[6] then -- others hold longer
         least = math.max(least, c[5]) + (c[15] - o[6]) * o[4]
       end
-      answer = answer .. p('<ddddd', extra, paused, c[5], c[3], least)
+      if rest then
+        least = o[5] - rest * o[3]
+      end
+      answer = answer .. p('<ddddd', extra, paused, rest and least or c[5], c[3], least)
     elseif o[2] == FIXED then
       local count, back = c[5], c[9]
-      if dark(c) then
+      if rest then
+        count, back = o[3] - rest, dark(c) and o[11] < FREE and -1 or back
+      elseif dark(c) then
         count, back = count > o[3] and count or o[3], -1
       end
       answer = answer .. p('<dddddd', extra, paused, count, c[6], c[7], back)
@@ -844,7 +886,11 @@ if not answer then
         c[10] = true
       end
       local cold = c[14] > 0 or o[5] ~= 1 and (unknown >= WHOLE or since ~= 0 and c[13] >= o[3] and now < since + LIFE + SLOTS * o[4])
-      answer = answer .. p('<ddddddddd', extra, paused, c[5], c[13], number, grain, wait, reset, cold and 1 or 0)
+      local count, gone = c[5], c[13]
+      if rest then
+        count, gone, cold, wait = o[3] - rest, 0, cold and o[11] < FREE, rest >= cost and 0 or wait
+      end
+      answer = answer .. p('<ddddddddd', extra, paused, count, gone, number, grain, wait, reset, cold and 1 or 0)
     end
   end
 

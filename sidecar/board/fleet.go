@@ -50,8 +50,7 @@ func (p *page) store(f *status.Fleet) {
 	}
 	for i := range f.Found.Cold {
 		c := &f.Found.Cold[i]
-		p.put(`<p class="trouble">▲ %s: the store is cold: it does not know what was used of its limits and counts all as used up, %s for at most %s more; if nobody used them, run weir store init</p>`,
-			c.Upstream, c.Limit, lasting(c.LastsMS))
+		p.put(`<p class="trouble">▲ %s: %s</p>`, c.Upstream, c.Effect(lasting(c.LastsMS)))
 	}
 }
 

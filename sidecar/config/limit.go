@@ -103,6 +103,8 @@ var limitFields = []field[pace]{
 	one("max_keys", count[int](1), func(l *pace) *int { return &l.MaxKeys }, "100000", "Values of the scope that are remembered at once."),
 	{"labels", "true or false", "false", "Whether metrics show each key, as the label `key` of `weir_limit_key_units_left` and `weir_limit_key_used_ratio` (docs/metrics.md). Keys that name callers want `hash_env`, or their scope among `harmless`.", readLabels},
 	one("local", boolean, func(l *pace) *bool { return &l.Local }, "false", "Keeps the limit to this process although there is a `store`."),
+	one("cold", named[limit.Cold]("refuse, share or full"), func(l *pace) *limit.Cold { return &l.Cold }, "refuse",
+		"What is served of the limit when the `store` lost what it knew. `refuse`: what is not known counts as used up, and the limit is not exceeded. `share`: each process uses at most its share, the limit divided by the processes. `full`: the limit starts full. With `share` and `full` the fleet may exceed the limit by what was used before, until the window has ended."),
 	{"plans", "plans, each with a factor", "none", "How many times as much callers have whose `plan` is one of these: `{premium: 3x}`. Wants a key `plan`.", readPlans},
 	one("told", word, func(l *pace) *string { return &l.Advertised }, "no", "What the upstream calls the limit in the rate limit headers of its answers (`requests`, `tokens`, `input-tokens`, `output-tokens`): they say the rate then, and `rate` is only where it begins."),
 	{"adaptive", "fields, true, or off", "off", "Lets the rate learn from how calls end, never above `rate`. A rate that learns is each process's own, also where there is a `store`.", readAdaptive},

@@ -132,6 +132,7 @@ func apart(its, ours time.Time) string {
 type memory struct {
 	unknown []string // of which it knows nothing
 	cold    []string // of which it knows not for long enough, and of which limits until when
+	exceeds []string // of which it knows not for long enough, and whose limits may be exceeded for that, and until when
 	known   []string
 	silent  []string  // of which it reserves much for processes that stopped responding, and how much
 	until   time.Time // when the last limit of those unknown can be used, if weir begins now
@@ -169,22 +170,28 @@ func (m *memory) add(name string, limits []limit.Limit, since, now time.Time, kn
 	if !known {
 		since = now
 	}
-	c, cold := coldOf(limits, func(l *limit.Limit) time.Duration {
+	colds := coldOf(limits, func(l *limit.Limit) time.Duration {
 		if since.IsZero() || !l.Shares() {
 			return 0
 		}
 		return fleet.Warm(l, since).Sub(now)
 	})
-	until := now.Add(time.Duration(c.LastsMS) * time.Millisecond).Round(time.Second).UTC()
-	switch {
-	case !known:
-		if m.unknown = append(m.unknown, name); until.After(m.until) {
-			m.until, m.limit = until, name+"'s "+c.Limit
-		}
-	case cold:
-		m.cold = append(m.cold, fmt.Sprintf("%s (%s until %s at most)", name, c.Limit, until.Format(time.RFC3339)))
-	default:
+	if known && len(colds) == 0 {
 		m.known = append(m.known, name)
+	}
+	for i := range colds {
+		c := &colds[i]
+		until := now.Add(time.Duration(c.LastsMS) * time.Millisecond).Round(time.Second).UTC()
+		switch refuses := c.Mode == limit.ColdRefuse; {
+		case !refuses:
+			m.exceeds = append(m.exceeds, fmt.Sprintf("%s (cold: %v, %s until %s at most)", name, c.Mode, c.Limit, until.Format(time.RFC3339)))
+		case known:
+			m.cold = append(m.cold, fmt.Sprintf("%s (%s until %s at most)", name, c.Limit, until.Format(time.RFC3339)))
+		default:
+			if m.unknown = append(m.unknown, name); until.After(m.until) {
+				m.until, m.limit = until, name+"'s "+c.Limit
+			}
+		}
 	}
 }
 
@@ -197,6 +204,9 @@ func (m memory) String() string {
 	}
 	if len(m.cold) > 0 {
 		fmt.Fprintf(&b, "; it is cold: it does not know what was used of the limits of %s, and counts them as used up; %s", strings.Join(m.cold, ", "), run)
+	}
+	if len(m.exceeds) > 0 {
+		fmt.Fprintf(&b, "; it does not know what was used of the limits of %s: what was used before may exceed the limit", strings.Join(m.exceeds, ", "))
 	}
 	if len(m.silent) > 0 {
 		fmt.Fprintf(&b, "; it reserves %s for processes that stopped responding, for outage at most", strings.Join(m.silent, ", "))

@@ -78,7 +78,7 @@ func (f *finder) cold() (all []status.Cold) {
 	ups := f.upstreams()
 	for _, p := range f.fleet.Places() {
 		if u := ups[p.Group]; u != nil {
-			if c, ok := coldOf(u.Policy().Limits, p.Warm); ok {
+			for _, c := range coldOf(u.Policy().Limits, p.Warm) {
 				c.Upstream = p.Group
 				all = append(all, c)
 			}
@@ -87,15 +87,21 @@ func (f *finder) cold() (all []status.Cold) {
 	return all
 }
 
-// coldOf is the limit for which it lasts longest until the store can grant all of it.
-func coldOf(limits []limit.Limit, warm func(*limit.Limit) time.Duration) (c status.Cold, ok bool) {
-	for i := range limits {
-		l := &limits[i]
-		if lasts := warm(l).Milliseconds(); lasts > c.LastsMS {
-			c.Limit, c.Quota, c.LastsMS = cmp.Or(l.Name, l.Unit), l.Shape == limit.Calendar, lasts
+// coldOf returns, of the limits with each cold setting, the one for which it lasts longest until the store can grant all of it.
+func coldOf(limits []limit.Limit, warm func(*limit.Limit) time.Duration) (all []status.Cold) {
+	for _, mode := range []limit.Cold{limit.ColdRefuse, limit.ColdShare, limit.ColdFull} {
+		c := status.Cold{Mode: mode}
+		for i := range limits {
+			l := &limits[i]
+			if lasts := warm(l).Milliseconds(); l.Cold == mode && lasts > c.LastsMS {
+				c.Limit, c.Quota, c.LastsMS = cmp.Or(l.Name, l.Unit), l.Shape == limit.Calendar, lasts
+			}
+		}
+		if c.LastsMS > 0 {
+			all = append(all, c)
 		}
 	}
-	return c, c.LastsMS > 0
+	return all
 }
 
 // note keeps what was found, and tells of what is new.
@@ -138,10 +144,16 @@ func (f *finder) tellCold(is []status.Cold) {
 	for _, c := range is {
 		if !among(was, c.Upstream) {
 			f.log.Warn("store is cold", "store", f.kind, "upstream", c.Upstream, "limit", c.Limit, "quota", c.Quota,
-				"at_most", (time.Duration(c.LastsMS) * time.Millisecond).String(),
-				"help", "the store does not know what was used of the limits, and counts all as used up; if nobody used them, run weir store init")
+				"at_most", (time.Duration(c.LastsMS) * time.Millisecond).String(), "cold", c.Mode.String(), "help", coldHelp[c.Mode])
 		}
 	}
+}
+
+// coldHelp is the log's text for each cold setting.
+var coldHelp = map[limit.Cold]string{
+	limit.ColdRefuse: "the store does not know what was used of the limits, and counts all as used up; if nobody used them, run weir store init",
+	limit.ColdShare:  "the store does not know what was used of the limits: each process uses its share at most; what was used before may exceed the limit",
+	limit.ColdFull:   "the store does not know what was used of the limits: they started full; what was used before may exceed the limit",
 }
 
 func among(all []status.Cold, upstream string) bool {

@@ -126,7 +126,7 @@ func (s *Server) unknown(next *config.File) string {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
 	m, err := memoryOf(ctx, s.store, added, time.Now())
-	if err != nil || len(m.unknown)+len(m.cold) == 0 {
+	if err != nil || len(m.unknown)+len(m.cold)+len(m.exceeds) == 0 {
 		return ""
 	}
 	m.known = nil

@@ -59,3 +59,32 @@ func TestUpstreamAddedByReload(t *testing.T) {
 		}
 	}
 }
+
+// A process that starts with one upstream more than the fleet had serves it.
+func TestUpstreamAddedByStart(t *testing.T) {
+	srv := servers.Redis(t)
+	url := echo(t)
+	file := func(names ...string) string {
+		file := filepath.Join(t.TempDir(), "weir.yaml")
+		text := fmt.Sprintf("listen: 127.0.0.1:0\nadmin: 127.0.0.1:0\nstore: {redis: %q}\nupstreams:\n", srv.URL())
+		for _, n := range names {
+			text += fmt.Sprintf("  %s: {url: %q, max_wait: 5s, limits: {day: {amount: 25, every: day, zone: %s}, minute: {rate: 25/min, shape: rolling}}}\n", n, url, anotherZone())
+		}
+		put(t, file, text)
+		return file
+	}
+	first := file("one")
+	initialise(t, first)
+	startFile(t, first)
+	s := startFile(t, file("one", "added"))
+	for _, path := range []string{"/added/x", "/one/x"} {
+		resp, err := http.Get("http://" + s.address() + path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = resp.Body.Close()
+		if resp.StatusCode != http.StatusOK {
+			t.Errorf("%s: %d", path, resp.StatusCode)
+		}
+	}
+}

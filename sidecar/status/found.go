@@ -3,6 +3,8 @@ package status
 import (
 	"fmt"
 	"io"
+
+	"github.com/seed1158cd35/weir/limit"
 )
 
 // Found is what this process found of the store that it shares limits through.
@@ -14,12 +16,27 @@ type Found struct {
 }
 
 // Cold says that the store does not know what was used of an upstream's limits, as it is
-// new or was emptied. What it does not know counts as used up.
+// new or was emptied. The limits with the same cold setting make one Cold.
 type Cold struct {
 	Upstream string `json:"upstream"`
 	Limit    string `json:"limit"`    // that which lasts longest
 	Quota    bool   `json:"quota"`    // it is one by the calendar: nothing of it goes before its window ends
 	LastsMS  int64  `json:"lasts_ms"` // at most
+
+	// Mode is what the limit's cold setting says: limit.ColdRefuse counts what is not known as used up.
+	Mode limit.Cold `json:"cold"`
+}
+
+// Effect describes what processes do with the limits meanwhile, for so long at most.
+func (c *Cold) Effect(lasts any) string {
+	const unknown = "the store is cold: it does not know what was used of its limits and "
+	switch c.Mode {
+	case limit.ColdShare:
+		return fmt.Sprintf(unknown+"each process uses its share at most, %s for at most %v more; what was used before may exceed the limit", c.Limit, lasts)
+	case limit.ColdFull:
+		return fmt.Sprintf(unknown+"they started full, %s for at most %v more; what was used before may exceed the limit", c.Limit, lasts)
+	}
+	return fmt.Sprintf(unknown+"counts all as used up, %s for at most %v more; if nobody used them, run weir store init", c.Limit, lasts)
 }
 
 func (f *Found) print(w io.Writer) {
@@ -31,7 +48,6 @@ func (f *Found) print(w io.Writer) {
 	}
 	for i := range f.Cold {
 		c := &f.Cold[i]
-		fmt.Fprintf(w, "  %s: the store is cold: it does not know what was used of its limits and counts all as used up, %s for at most %v more; if nobody used them, run weir store init\n",
-			c.Upstream, c.Limit, ms(c.LastsMS))
+		fmt.Fprintf(w, "  %s: %s\n", c.Upstream, c.Effect(ms(c.LastsMS)))
 	}
 }

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"strings"
 	"testing"
+
+	"github.com/seed1158cd35/weir/limit"
 )
 
 func TestTheStatusSaysWhatWasFoundOfTheStore(t *testing.T) {
@@ -11,6 +13,8 @@ func TestTheStatusSaysWhatWasFoundOfTheStore(t *testing.T) {
 		"has not been reached yet, after 3 looks: NOAUTH":                {Looks: 3, Error: "NOAUTH"},
 		"did not answer when it was looked last: away":                   {Reached: true, Looks: 1, Error: "away"},
 		"up: the store is cold: it does not know what was used":          {Reached: true, Cold: []Cold{{Upstream: "up", Limit: "day", LastsMS: 60_000}}},
+		"each process uses its share at most, day for at most 1m0s more": {Reached: true, Cold: []Cold{{Upstream: "up", Limit: "day", LastsMS: 60_000, Mode: limit.ColdShare}}},
+		"they started full, day for at most 1m0s more":                   {Reached: true, Cold: []Cold{{Upstream: "up", Limit: "day", LastsMS: 60_000, Mode: limit.ColdFull}}},
 		"day for at most 1m0s more; if nobody used them, run weir store": {Reached: true, Cold: []Cold{{Upstream: "up", Limit: "day", LastsMS: 60_000}}},
 	} {
 		var b bytes.Buffer
