@@ -215,6 +215,12 @@ func spawn(t testing.TB, o order) (*exec.Cmd, <-chan []grant) {
 	}
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), asWorker+"="+string(text))
+	return collect(t, cmd)
+}
+
+// collect starts a process and reads what it let go.
+func collect(t testing.TB, cmd *exec.Cmd) (*exec.Cmd, <-chan []grant) {
+	t.Helper()
 	cmd.Stderr = os.Stderr
 	out, err := cmd.StdoutPipe()
 	if err != nil {
