@@ -88,7 +88,7 @@ func mayMake(dir string) error {
 // closed well, and reads the log of another one as any program does that only reads.
 func probe(ctx context.Context, path string) (is int, err error) {
 	info, err := os.Stat(path)
-	if errors.Is(err, fs.ErrNotExist) || err == nil && info.Size() == 0 {
+	if errors.Is(err, fs.ErrNotExist) || err == nil && info.Size() == 0 || halfMade(path) {
 		return 0, nil
 	}
 	if err != nil {
@@ -104,6 +104,27 @@ func probe(ctx context.Context, path string) (is int, err error) {
 		err = errForeign
 	}
 	return is, err
+}
+
+// halfMade reports whether the power was cut while a file was made: SQLite left its rollback journal, which deliveries
+// have no other use for. Such a file cannot be read before the journal has been rolled back.
+func halfMade(path string) bool {
+	is, err := os.Stat(path)
+	journal, failed := os.Stat(path + "-journal")
+	return err == nil && failed == nil && is.Size() > 0 && journal.Size() > 0
+}
+
+// rollBack has SQLite undo what stands in a rollback journal, and changes nothing else of the file.
+func rollBack(ctx context.Context, path string) error {
+	db, err := sql.Open("sqlite", source(path, "mode=rw", "_pragma=busy_timeout(5000)"))
+	if err != nil {
+		return err
+	}
+	err = db.QueryRowContext(ctx, "SELECT count(*) FROM sqlite_schema").Scan(new(int))
+	if codeOf(err) == lib.SQLITE_NOTADB {
+		err = errForeign
+	}
+	return errors.Join(err, db.Close())
 }
 
 // reading are the settings with which a file is only read. Without a log nothing of it is anywhere else, and SQLite is

@@ -97,6 +97,11 @@ func (s *Store) open(ctx context.Context) (err error) {
 	if err = private.Check(s.path); err != nil {
 		return err
 	}
+	if halfMade(s.path) {
+		if err = rollBack(ctx, s.path); err != nil {
+			return err
+		}
+	}
 	s.space.path = s.path + ".reserve"
 	lock := s.path + ".lock"
 	if _, err = os.Stat(lock); err != nil { // no weir has had it open: it may be anything, and nothing is put beside it
