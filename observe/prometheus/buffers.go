@@ -13,9 +13,9 @@ func Buffers(reg prometheus.Registerer) {
 		gauge := func(name, help string, value func() float64) {
 			reg.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help, ConstLabels: labels}, value))
 		}
-		gauge("weir_buffer_bytes", "Bytes that are held of bodies, and of what is made of them while they are read.", func() float64 { used, _, _ := b.Use(); return float64(used) })
-		gauge("weir_buffer_max_bytes", "Bytes that may be held.", func() float64 { return float64(b.Total()) })
-		reg.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{Name: "weir_buffer_refused_total", Help: "Bodies for which there was no room in time.", ConstLabels: labels},
+		gauge("weir_buffer_bytes", "Memory used for callers' data: bodies (including caches and answers) and parsing tables.", func() float64 { used, _, _ := b.Use(); return float64(used) })
+		gauge("weir_buffer_max_bytes", "Bound of the memory for callers' data.", func() float64 { return float64(b.Total()) })
+		reg.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{Name: "weir_buffer_refused_total", Help: "Bodies that did not fit into the memory for callers' data in time.", ConstLabels: labels},
 			func() float64 { _, _, turned := b.Use(); return float64(turned) }))
 	}
 }

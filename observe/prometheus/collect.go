@@ -22,19 +22,19 @@ type collector struct{ *Metrics }
 var gauges = struct {
 	configured, current, left, most, held, keys, used, resets, pause, paused, breakers, retries, longest *prometheus.Desc
 }{
-	configured: gauge("weir_limit_configured_rate", "Units a second that the policy allows a key.", "upstream", "limit"),
-	current:    gauge("weir_limit_current_rate", "Units a second in force, for the key that has the lowest rate.", "upstream", "limit"),
-	left:       gauge("weir_limit_units_left", "Units that could go now, for the key that has the fewest.", "upstream", "limit"),
-	most:       gauge("weir_limit_units_max", "Units that a key has when nothing has gone for a while.", "upstream", "limit"),
-	held:       gauge("weir_limit_held_back_units", "Units of its burst that the store of a fleet never grants at once, as leases may be spent later.", "upstream", "limit"),
-	keys:       gauge("weir_limit_keys", "Keys that are known to the limit, not counting calls without one.", "upstream", "limit"),
-	used:       gauge("weir_quota_used_ratio", "Part of a quota that is used up, from 0 to 1, for the key that has the least left.", "upstream", "limit"),
-	resets:     gauge("weir_quota_resets_timestamp_seconds", "When the quota's window ends.", "upstream", "limit"),
-	pause:      gauge("weir_pause_left_seconds", "How long a pause still lasts, for the key that has the longest.", "upstream", "operation", "limit"),
-	paused:     gauge("weir_pauses_in_force", "Pauses in force, whatever they hold.", "upstream"),
-	breakers:   gauge("weir_breakers", "Breakers in the state: one in all, unless the policy keeps them by key.", "upstream", "state"),
-	retries:    gauge("weir_retries_left", "Retries that the budget would pay for now.", "upstream"),
-	longest:    gauge("weir_wait_max_seconds", "Longest that an attempt may wait for its turn.", "upstream"),
+	configured: gauge("weir_limit_configured_rate", "Configured units per second of a key.", "upstream", "limit"),
+	current:    gauge("weir_limit_current_rate", "Current units per second, for the key with the lowest rate.", "upstream", "limit"),
+	left:       gauge("weir_limit_units_left", "Units available now, for the key with the fewest.", "upstream", "limit"),
+	most:       gauge("weir_limit_units_max", "Units of an idle key.", "upstream", "limit"),
+	held:       gauge("weir_limit_held_back_units", "Units of the burst that the store reserves for leases: rate x lease (docs/fleet.md).", "upstream", "limit"),
+	keys:       gauge("weir_limit_keys", "Known keys of the limit.", "upstream", "limit"),
+	used:       gauge("weir_quota_used_ratio", "Used part of a quota (a calendar limit of a day or longer), from 0 to 1, for the key with the least left.", "upstream", "limit"),
+	resets:     gauge("weir_quota_resets_timestamp_seconds", "End of the quota's window.", "upstream", "limit"),
+	pause:      gauge("weir_pause_left_seconds", "Remaining time of the longest pause, by limit or operation.", "upstream", "operation", "limit"),
+	paused:     gauge("weir_pauses_in_force", "Current pauses of limits, keys, pools, operations and upstreams.", "upstream"),
+	breakers:   gauge("weir_breakers", "Breakers by state.", "upstream", "state"),
+	retries:    gauge("weir_retries_left", "Retries that the budget allows now, or tokens of the AWS SDKs' retry quota.", "upstream"),
+	longest:    gauge("weir_wait_max_seconds", "Longest wait of an attempt for its turn (max_wait).", "upstream"),
 }
 
 func gauge(name, help string, labels ...string) *prometheus.Desc {

@@ -28,15 +28,15 @@ func (m *Metrics) counts(c *weir.Counts) {
 var counters = struct {
 	decisions, attempts, calls, faults, wait, late, attempt, again, call *prometheus.Desc
 }{
-	decisions: gauge("weir_decisions_total", "Attempts decided on, by what was decided and the limit that did.", "upstream", "operation", "limit", "decision"),
-	attempts:  gauge("weir_attempts_total", "Attempts that ended, by class of outcome.", "upstream", "operation", "class"),
-	calls:     gauge("weir_calls_total", "Calls that ended, all attempts of a call taken together.", "upstream", "operation", "result"),
-	faults:    gauge("weir_faults_total", "Attempts that ended with an error, by what can be done about it.", "upstream", "operation", "fault"),
-	wait:      gauge("weir_wait_seconds", "Time that attempts waited for their turn, those left out that did not wait.", "upstream", "limit"),
-	late:      gauge("weir_wait_late_seconds", "How much later than their turns attempts woke, those left out that did not wait.", "upstream", "limit"),
-	attempt:   gauge("weir_attempt_duration_seconds", "Time from an attempt's permit to its outcome.", "upstream", "operation", "class"),
-	again:     gauge("weir_retry_duration_seconds", "Time from the permit to the outcome of attempts that were not the first of their call.", "upstream", "class"),
-	call:      gauge("weir_call_duration_seconds", "Time that callers waited for their calls, waits and retries included.", "upstream", "result"),
+	decisions: gauge("weir_decisions_total", "Admission decisions for attempts.", "upstream", "operation", "limit", "decision"),
+	attempts:  gauge("weir_attempts_total", "Attempts that ended: requests to the upstream.", "upstream", "operation", "class"),
+	calls:     gauge("weir_calls_total", "Calls that ended, with all their attempts.", "upstream", "operation", "result"),
+	faults:    gauge("weir_faults_total", "Failed attempts by kind of error: transient ones may succeed later, permanent and validation ones do not, system ones are internal to weir.", "upstream", "operation", "fault"),
+	wait:      gauge("weir_wait_seconds", "Time that attempts waited for their turn, whether they were then allowed or refused.", "upstream", "limit"),
+	late:      gauge("weir_wait_late_seconds", "How late waiting attempts woke after their turn.", "upstream", "limit"),
+	attempt:   gauge("weir_attempt_duration_seconds", "The upstream's latency, from an attempt's permit to the response headers or the failure.", "upstream", "operation", "class"),
+	again:     gauge("weir_retry_duration_seconds", "Latency of attempts after the first.", "upstream", "class"),
+	call:      gauge("weir_call_duration_seconds", "Duration of calls, including waits and retries.", "upstream", "result"),
 }
 
 func describeCounts(to chan<- *prometheus.Desc) {

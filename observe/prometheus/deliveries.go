@@ -33,12 +33,12 @@ type logged interface {
 // NewDeliveries makes the metrics of a queue.
 func NewDeliveries(reg prometheus.Registerer, q DeliveryQueue) *Deliveries {
 	d := &Deliveries{
-		attempts: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "weir_delivery_attempts_total", Help: "Attempts at deliveries, by how they ended."}, []string{"upstream", "class"}),
-		dead:     prometheus.NewCounterVec(prometheus.CounterOpts{Name: "weir_delivery_died_total", Help: "Deliveries that became dead letters."}, []string{"upstream", "reason"}),
-		refused:  prometheus.NewCounterVec(prometheus.CounterOpts{Name: "weir_delivery_refused_total", Help: "Requests that were not stored to be delivered later, by why."}, []string{"upstream", "why"}),
-		lost:     prometheus.NewCounter(prometheus.CounterOpts{Name: "weir_delivery_claims_lost_total", Help: "Attempts whose claim was lost before they ended: the delivery may be sent twice."}),
-		left:     prometheus.NewCounterVec(prometheus.CounterOpts{Name: "weir_delivery_attempts_left_total", Help: "Attempts that began and never ended, as their weir was killed or stood still: they may be repeated."}, []string{"upstream"}),
-		accepts:  prometheus.NewHistogram(prometheus.HistogramOpts{Name: "weir_delivery_accept_seconds", Help: "How long it took to store a request.", Buckets: []float64{.0005, .001, .002, .005, .01, .05, .1, .5, 1}}),
+		attempts: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "weir_delivery_attempts_total", Help: "Recorded attempts at deliveries."}, []string{"upstream", "class"}),
+		dead:     prometheus.NewCounterVec(prometheus.CounterOpts{Name: "weir_delivery_died_total", Help: "Deliveries that became dead letters: rejected, attempts, expired, dropped, upstream_gone, ended_worker, unavailable, unknown."}, []string{"upstream", "reason"}),
+		refused:  prometheus.NewCounterVec(prometheus.CounterOpts{Name: "weir_delivery_refused_total", Help: "Requests that were not accepted for delivery: credential, condition, request (invalid), token (expires too early), operation, dialect, body_too_large, body (incomplete), memory, key_reused, under_way (another request with the key is running), full, share (the caller stores too many), uncertain (may have been stored), queue (does not respond)."}, []string{"upstream", "why"}),
+		lost:     prometheus.NewCounter(prometheus.CounterOpts{Name: "weir_delivery_claims_lost_total", Help: "Attempts that lost their claim before they ended."}),
+		left:     prometheus.NewCounterVec(prometheus.CounterOpts{Name: "weir_delivery_attempts_left_total", Help: "Attempts that never ended because their process was killed or stalled."}, []string{"upstream"}),
+		accepts:  prometheus.NewHistogram(prometheus.HistogramOpts{Name: "weir_delivery_accept_seconds", Help: "Time to store a request.", Buckets: []float64{.0005, .001, .002, .005, .01, .05, .1, .5, 1}}),
 	}
 	d.standing = &standing{q: q}
 	reg.MustRegister(d.attempts, d.dead, d.refused, d.lost, d.left, d.accepts, d.standing)
@@ -82,13 +82,13 @@ type standing struct {
 }
 
 var (
-	descDeliveries = prometheus.NewDesc("weir_deliveries", "Deliveries by where they stand; failed ones are dead letters.", []string{"upstream", "status"}, nil)
+	descDeliveries = prometheus.NewDesc("weir_deliveries", "Deliveries by status: created, queued, processing, completed or failed (dead letters).", []string{"upstream", "status"}, nil)
 	descOldest     = prometheus.NewDesc("weir_dead_letter_oldest_seconds", "Age of the oldest dead letter.", []string{"upstream"}, nil)
-	descOwed       = prometheus.NewDesc("weir_delivery_callbacks_owed", "Callbacks that could not be stored when they were last tried.", nil, nil)
+	descOwed       = prometheus.NewDesc("weir_delivery_callbacks_owed", "Callbacks that could not be stored yet.", nil, nil)
 	descOwedSince  = prometheus.NewDesc("weir_delivery_callback_oldest_seconds", "Age of the oldest callback that could not be stored.", nil, nil)
-	descBodies     = prometheus.NewDesc("weir_delivery_bodies", "Large bodies that are older than an hour, when they were last counted.", nil, nil)
-	descBodyBytes  = prometheus.NewDesc("weir_delivery_bodies_bytes", "Size of those together.", nil, nil)
-	descBodySince  = prometheus.NewDesc("weir_delivery_body_oldest_seconds", "Age of the oldest of those.", nil, nil)
+	descBodies     = prometheus.NewDesc("weir_delivery_bodies", "Large bodies of stored deliveries, in files or S3, older than an hour.", nil, nil)
+	descBodyBytes  = prometheus.NewDesc("weir_delivery_bodies_bytes", "Total size of the large bodies that weir_delivery_bodies counts.", nil, nil)
+	descBodySince  = prometheus.NewDesc("weir_delivery_body_oldest_seconds", "Age of the oldest large body that weir_delivery_bodies counts.", nil, nil)
 	descLog        = prometheus.NewDesc("weir_deliveries_log_bytes", "Size of the write-ahead log of the deliveries' file.", nil, nil)
 )
 

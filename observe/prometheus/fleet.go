@@ -29,26 +29,26 @@ func NewFleet(reg prometheus.Registerer) *Fleet {
 		return prometheus.NewCounter(prometheus.CounterOpts{Name: name, Help: help})
 	}
 	f := &Fleet{
-		calls:      counter("weir_store_calls_total", "Calls to the store, by what came of them.", "upstream", "result"),
-		served:     counter("weir_store_served_calls_total", "Attempts that the store's answers let go; many share a call.", "upstream"),
-		units:      counter("weir_store_units_acquired_total", "Units that the store granted, what was leased included.", "upstream", "limit"),
-		leased:     counter("weir_store_units_leased_total", "Units that were taken to be spent locally.", "upstream", "limit"),
-		returned:   counter("weir_store_units_returned_total", "Units that were given back to the store.", "upstream"),
-		repeats:    counter("weir_store_repeats_total", "Calls to the store that repeated one whose answer was lost.", "upstream"),
-		conditions: counter("weir_store_failed_conditions_total", "Conditional writes of the store that met another's.", "upstream"),
-		throttled:  counter("weir_store_throttled_total", "Requests that the store refused for rate.", "upstream"),
-		retried:    counter("weir_store_retries_total", "Requests to the store that were made again.", "upstream"),
-		requests:   numbers("weir_store_call_requests", "Requests that a call to the store took, the first included.", "upstream"),
-		took:       histogram("weir_store_call_duration_seconds", "Time until the store answered a call; those without an answer are left out.", "upstream"),
-		activated:  one("weir_fallback_activations_total", "Times that the store went away and limits were held locally."),
-		outlasted:  one("weir_fallback_outlasted_total", "Times that the store was away for longer than it keeps the parts of processes."),
-		resumed:    one("weir_fallback_resumptions_total", "Times that the store came back."),
-		lone:       one("weir_fallback_units_total", "Units that were let go while the store was away."),
+		calls:      counter("weir_store_calls_total", "Calls to the shared store: granted (all units), short (fewer or none), error.", "upstream", "result"),
+		served:     counter("weir_store_served_calls_total", "Attempts allowed by responses of the store.", "upstream"),
+		units:      counter("weir_store_units_acquired_total", "Units granted by the store, including leases.", "upstream", "limit"),
+		leased:     counter("weir_store_units_leased_total", "Units leased to be spent locally.", "upstream", "limit"),
+		returned:   counter("weir_store_units_returned_total", "Units returned to the store.", "upstream"),
+		repeats:    counter("weir_store_repeats_total", "Store calls repeated after a lost response.", "upstream"),
+		conditions: counter("weir_store_failed_conditions_total", "Conditional writes (DynamoDB) that failed because of another writer.", "upstream"),
+		throttled:  counter("weir_store_throttled_total", "Requests that DynamoDB throttled.", "upstream"),
+		retried:    counter("weir_store_retries_total", "Repeated store requests after throttles, server errors and broken connections, at most five per request.", "upstream"),
+		requests:   numbers("weir_store_call_requests", "Requests per call to DynamoDB, including repeats after throttles, server errors and failed conditions.", "upstream"),
+		took:       histogram("weir_store_call_duration_seconds", "Response time of the store.", "upstream"),
+		activated:  one("weir_fallback_activations_total", "Times that the store became unreachable."),
+		outlasted:  one("weir_fallback_outlasted_total", "Store outages longer than outage, for which the store reserves the parts of processes."),
+		resumed:    one("weir_fallback_resumptions_total", "Times that the store became reachable again."),
+		lone:       one("weir_fallback_units_total", "Units allowed while the store was unreachable."),
 		reg:        reg,
 	}
-	f.reached = prometheus.NewGauge(prometheus.GaugeOpts{Name: "weir_store_reached", Help: "1 once the store has answered."})
+	f.reached = prometheus.NewGauge(prometheus.GaugeOpts{Name: "weir_store_reached", Help: "1 once the store has responded since the start."})
 	f.cold = prometheus.NewGaugeVec(prometheus.GaugeOpts{
-		Name: "weir_store_cold", Help: "1 while the store does not know what was used of the upstream's limits, and counts all as used up.",
+		Name: "weir_store_cold", Help: "1 while the store has no record of the usage of the upstream's limits, and counts them as used up.",
 	}, []string{"upstream"})
 	reg.MustRegister(f.reached, f.cold, f.calls, f.served, f.units, f.leased, f.returned, f.repeats, f.conditions, f.throttled, f.retried, f.requests, f.took, f.activated, f.outlasted, f.resumed, f.lone)
 	return f
@@ -147,13 +147,13 @@ type fleetCollector struct{ fleet *fleet.Fleet }
 
 var fleetGauges = struct{ held, away, alive, part, state, silent, unknown *prometheus.Desc }{
 	held:  gauge("weir_lease_units_held", "Units that this process has leased and not spent.", "upstream"),
-	away:  gauge("weir_fallback_active", "1 while the store is away and limits are held locally."),
-	alive: gauge("weir_fleet_instances", "Instances that are known to share the store, this one included."),
+	away:  gauge("weir_fallback_active", "1 while the store is unreachable and limits are enforced locally."),
+	alive: gauge("weir_fleet_instances", "Known processes that share the store, including this one."),
 
-	part:    gauge("weir_fleet_part", "Part of each limit that this process holds, from 0 to 1: what it may use without the store.", "upstream"),
-	state:   gauge("weir_fleet_state", "1 for how this process stands to the store, of new, heard, cut_off, slow and out.", "upstream", "state"),
-	silent:  gauge("weir_fleet_silent_part", "Parts of processes that the store does not hear, from 0 to 1: it grants so much less.", "upstream"),
-	unknown: gauge("weir_fleet_unknown_part", "Of these, parts that may be held since before the store was emptied.", "upstream"),
+	part:    gauge("weir_fleet_part", "Part of each limit that this process may use without the store, from 0 to 1.", "upstream"),
+	state:   gauge("weir_fleet_state", "1 for this process's state: new (the store has never responded), heard, cut_off (it uses its part), slow (the same, because responses are too late), out (cut off for longer than outage).", "upstream", "state"),
+	silent:  gauge("weir_fleet_silent_part", "Parts reserved for processes that stopped sending heartbeats, from 0 to 1.", "upstream"),
+	unknown: gauge("weir_fleet_unknown_part", "The share of weir_fleet_silent_part that may have been assigned before the store was emptied.", "upstream"),
 }
 
 func (c fleetCollector) Describe(to chan<- *prometheus.Desc) {

@@ -10,15 +10,15 @@ import (
 var flightGauges = struct {
 	inFlight, held, bound, waiting, base, refused, drains, probes, lost *prometheus.Desc
 }{
-	inFlight: gauge("weir_in_flight", "Attempts in flight: sent and not answered, or their callers have left.", "upstream", "operation"),
-	held:     gauge("weir_in_flight_held", "Of these, attempts whose callers have left.", "upstream", "operation"),
-	bound:    gauge("weir_in_flight_bound", "Attempts that may be in flight.", "upstream", "operation"),
-	waiting:  gauge("weir_in_flight_waiting", "Calls that wait for a slot.", "upstream", "operation"),
-	base:     gauge("weir_in_flight_base_seconds", "What an answer takes when nothing is queued; 0 if that is not known yet.", "upstream", "operation"),
-	refused:  gauge("weir_in_flight_refused_total", "Calls that found no slot.", "upstream", "operation"),
-	drains:   gauge("weir_in_flight_drains_total", "Times that less was let in, to find out what an answer takes without a queue.", "upstream", "operation"),
-	probes:   gauge("weir_in_flight_probes_total", "Attempts that went although every slot was taken, as nothing had been heard for long.", "upstream", "operation"),
-	lost:     gauge("weir_in_flight_lost_total", "Permits that the program has dropped without a report.", "upstream", "operation"),
+	inFlight: gauge("weir_in_flight", "Attempts in flight, including those whose callers disconnected.", "upstream", "operation"),
+	held:     gauge("weir_in_flight_held", "Attempts in flight whose callers disconnected.", "upstream", "operation"),
+	bound:    gauge("weir_in_flight_bound", "Bound of attempts in flight.", "upstream", "operation"),
+	waiting:  gauge("weir_in_flight_waiting", "Calls that wait for a concurrency slot.", "upstream", "operation"),
+	base:     gauge("weir_in_flight_base_seconds", "Response time without queueing at the upstream.", "upstream", "operation"),
+	refused:  gauge("weir_in_flight_refused_total", "Calls that got no concurrency slot.", "upstream", "operation"),
+	drains:   gauge("weir_in_flight_drains_total", "Times that weir lowered concurrency to measure the response time without queueing.", "upstream", "operation"),
+	probes:   gauge("weir_in_flight_probes_total", "Attempts sent beyond the bound because no response had arrived for a long time.", "upstream", "operation"),
+	lost:     gauge("weir_in_flight_lost_total", "Permits of Acquire that a Go program dropped without a report.", "upstream", "operation"),
 }
 
 func describeFlights(to chan<- *prometheus.Desc) {

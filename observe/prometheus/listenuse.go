@@ -22,8 +22,8 @@ func ListenerUse(reg prometheus.Registerer, all map[string]*connlimit.Limiter) {
 				reg.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help, ConstLabels: prometheus.Labels{"listener": listener, "of": of}},
 					func() float64 { return float64(part(b())) }))
 			}
-			gauge("weir_listener_in_use", "Connections, and requests in flight, of all and of the caller that has most; streams are the requests of HTTP/2.", c.Use)
-			gauge("weir_listener_max", "How many there may be: of all, of one caller, and streams of one connection.", c.Bounds)
+			gauge("weir_listener_in_use", "Current connections, requests in flight and HTTP/2 streams of a listener.", c.Use)
+			gauge("weir_listener_max", "Bounds of a listener's connections, requests and streams (bounds).", c.Bounds)
 		}
 	}
 }

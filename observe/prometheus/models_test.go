@@ -28,10 +28,10 @@ func TestWhatModelsCostIsCounted(t *testing.T) {
 	reg := prometheus.NewRegistry()
 	m := modelsEverything(reg)
 	want := `
-# HELP weir_llm_cost_total What they cost by the price table, in its currency.
+# HELP weir_llm_cost_total Cost by the price table, in its currency.
 # TYPE weir_llm_cost_total counter
 weir_llm_cost_total{model="claude",tenant="acme",user="ann"} 0.25
-# HELP weir_llm_tokens_total Tokens that answers said were used; input has those of the provider's cache in it.
+# HELP weir_llm_tokens_total Tokens used: input, which includes cache_read and cache_write, and output.
 # TYPE weir_llm_tokens_total counter
 weir_llm_tokens_total{kind="cache_read",model="claude",tenant="acme",user="ann"} 30
 weir_llm_tokens_total{kind="cache_write",model="claude",tenant="acme",user="ann"} 40
@@ -47,10 +47,10 @@ weir_llm_tokens_total{kind="output",model="claude",tenant="acme",user="ann"} 20
 	}
 	m.Answered("chat", "primary", false, "miss", time.Second) // it is there again
 	want = `
-# HELP weir_llm_answers_total Answers that began, by the tier that gave them.
+# HELP weir_llm_answers_total Model answers that began, by tier.
 # TYPE weir_llm_answers_total counter
 weir_llm_answers_total{degraded="false",tier="primary",upstream="chat"} 1
-# HELP weir_llm_cache_total Calls whose answers may be kept, by what the cache had.
+# HELP weir_llm_cache_total Cacheable calls by cache state: hit, stale, old, similar (the answer to a similar question) or miss.
 # TYPE weir_llm_cache_total counter
 weir_llm_cache_total{state="miss",upstream="chat"} 1
 `

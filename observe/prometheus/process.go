@@ -21,12 +21,12 @@ type Process struct {
 // listener, nil for none.
 func NewProcess(reg prometheus.Registerer, version string, troubles func() map[string]int, certificate func() *x509.Certificate) *Process {
 	p := &Process{
-		reloaded: prometheus.NewGauge(prometheus.GaugeOpts{Name: "weir_config_reload_successful", Help: "1 if the configuration in force is what the file said when it was read last."}),
-		since:    prometheus.NewGauge(prometheus.GaugeOpts{Name: "weir_config_reload_success_timestamp_seconds", Help: "When the configuration in force was read."}),
+		reloaded: prometheus.NewGauge(prometheus.GaugeOpts{Name: "weir_config_reload_successful", Help: "1 if the last reload succeeded, 0 if the file had mistakes and nothing changed."}),
+		since:    prometheus.NewGauge(prometheus.GaugeOpts{Name: "weir_config_reload_success_timestamp_seconds", Help: "Time of the last successful reload."}),
 		troubles: troubles, certificate: certificate,
 	}
 	build := prometheus.NewGauge(prometheus.GaugeOpts{
-		Name: "weir_build_info", Help: "1, by what this weir is.", ConstLabels: prometheus.Labels{"version": label(version), "go": runtime.Version()},
+		Name: "weir_build_info", Help: "Version of weir, in the labels.", ConstLabels: prometheus.Labels{"version": label(version), "go": runtime.Version()},
 	})
 	build.Set(1)
 	p.Reloaded(nil)
@@ -48,9 +48,9 @@ func (p *Process) Reloaded(err error) {
 type stateOf struct{ *Process }
 
 var (
-	descTroubles = gauge("weir_troubles", "What keeps weir from doing what its file says.", "upstream")
-	descBegins   = gauge("weir_certificate_not_before_timestamp_seconds", "Since when the listener's certificate holds.")
-	descEnds     = gauge("weir_certificate_not_after_timestamp_seconds", "Until when the listener's certificate holds.")
+	descTroubles = gauge("weir_troubles", "Problems that prevent weir from working as configured, such as missing credentials or an unreachable store.", "upstream")
+	descBegins   = gauge("weir_certificate_not_before_timestamp_seconds", "Start of the validity of the listener's certificate (tls).")
+	descEnds     = gauge("weir_certificate_not_after_timestamp_seconds", "End of the validity of the listener's certificate (tls).")
 )
 
 func (s stateOf) Describe(to chan<- *prometheus.Desc) {

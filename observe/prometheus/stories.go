@@ -9,7 +9,7 @@ func Stories(reg prometheus.Registerer, counts func() (written, dropped int64)) 
 
 type storied func() (written, dropped int64)
 
-var descStories = gauge("weir_stories_total", "Calls that were to be written to the store for weir why, by what became of that.", "result")
+var descStories = gauge("weir_stories_total", "Records for weir why in a Redis or DynamoDB store: written, or dropped because the store did not accept them within a minute or too many waited.", "result")
 
 func (s storied) Describe(to chan<- *prometheus.Desc) { to <- descStories }
 

@@ -16,10 +16,10 @@ func Traces(reg prometheus.Registerer, counts func() TraceCounts) { reg.MustRegi
 type traced func() TraceCounts
 
 var (
-	descTraces        = gauge("weir_traces_total", "Traces that were kept, by why.", "why")
-	descTracesDropped = gauge("weir_traces_dropped_total", "Traces that were kept and not exported, by why.", "why")
-	descTraceSpans    = gauge("weir_trace_spans_total", "Spans that were sent to the receiver of traces.", "result")
-	descTracesWaiting = gauge("weir_traces_waiting_bytes", "What waits to be exported, about.")
+	descTraces        = gauge("weir_traces_total", "Kept traces: failed, throttled, refused, rejected, sampled.", "why")
+	descTracesDropped = gauge("weir_traces_dropped_total", "Kept traces that were not exported: too many waited (full), the receiver refused them (denied), or weir ended (left).", "why")
+	descTraceSpans    = gauge("weir_trace_spans_total", "Spans that the receiver accepted (exported) or refused (denied).", "result")
+	descTracesWaiting = gauge("weir_traces_waiting_bytes", "Approximate size of traces waiting for export.")
 )
 
 func (t traced) Describe(to chan<- *prometheus.Desc) {
