@@ -155,20 +155,27 @@ func (w *walk) turn() step {
 
 // pass waits where the gates say so, and passes them: each case is where a step leads.
 func (w *walk) pass(ctx context.Context, d step) (_ step, err error) {
+	if w.call.WaitingRoom != nil {
+		defer w.leaveRoom()
+	}
 	for asked := w.now; err == nil && !d.refused(); {
 		switch {
 		case d.kind == stepMove, d.kind != stepGo && w.charged.moved(w.u.live.Load()):
 			d = w.moves()
+		case d.kind != stepGo && !w.enterRoom():
+			d = w.refuseCrowded()
 		case d.kind == stepLine, d.kind == stepRest:
 			d, err = w.stand(ctx, d.kind == stepRest)
 		case d.kind == stepStore:
 			d, err = w.fetch(ctx)
 		case w.now > asked: // it has waited since the breaker was asked
 			d, asked = w.hears(), w.now
-		case !w.enter(w.now, w.given.Probe):
-			d, err = w.board(ctx)
-		default:
+		case w.enter(w.now, w.given.Probe):
 			return d, nil
+		case !w.enterRoom():
+			d = w.refuseCrowded()
+		default:
+			d, err = w.board(ctx)
 		}
 	}
 	switch {

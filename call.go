@@ -62,9 +62,12 @@ type Call struct {
 	// 0, and more than a third of what is left, leave nothing.
 	Another time.Duration
 
-	// Priority says who goes first of those that wait for a limit: one that a fleet
-	// shares, or any if the policy is Fair. Normal leaves it to the operation.
+	// Priority says which calls go first of those that wait for a slot among the attempts in flight, or for a limit: one that a
+	// fleet shares, or any if the policy is Fair. Normal leaves it to the operation.
 	Priority limit.Priority
+
+	// WaitingRoom bounds how many calls of Low priority wait; nil is no bound. Calls of other priorities do not enter it.
+	WaitingRoom WaitingRoom
 
 	// Flow is whose turn the call waits for under a policy that is Fair; "" means that the keys say.
 	Flow string
@@ -73,6 +76,15 @@ type Call struct {
 	// that is Fair: with 3, it gets three times what one of 1 gets while both wait. 0
 	// means 1; 1,000 is the most.
 	Weight int
+}
+
+// A WaitingRoom bounds how many calls wait, in all upstreams whose calls share it. Its methods are called from any goroutine and
+// must not block.
+type WaitingRoom interface {
+	// Enter reports whether one more call may wait. If so, the call leaves the room exactly once.
+	Enter() bool
+	// Leave ends the wait of a call that has entered.
+	Leave()
 }
 
 // A caller is what a permit keeps of its Call, for events and pauses.

@@ -20,7 +20,8 @@ import (
 //
 // A caller who leaves frees no slot, as the upstream still has the work: the answer to
 // the attempt does, or to one that was sent later, and half a minute at the latest.
-// Who finds no slot waits for one, but not for long. See docs/recovery.md.
+// A call that finds no slot waits for one, but not for long. Calls that wait go by priority, as those do that wait for a
+// limit: see PriorityWeights. See docs/recovery.md.
 type Concurrency struct {
 	Auto  bool // the bound is learnt from answers
 	Limit int  // or it is this number; 0 and not Auto means none
@@ -83,10 +84,11 @@ func (v *live) newBound(name string, c Concurrency, old *flight) *flight {
 	now := v.u.clock.Now()
 	if old != nil && old.fixed == (c.Limit > 0) {
 		old.bound.Set(now, c.config())
+		old.line.SetWeights(v.policy.Fair.config().Weights)
 		return old
 	}
 	b := inflight.New(c.config())
-	return &flight{operation: name, fixed: c.Limit > 0, bound: b, line: line.New(v.u.clock, b)}
+	return &flight{operation: name, fixed: c.Limit > 0, bound: b, line: line.New(v.u.clock, b, v.policy.Fair.config().Weights)}
 }
 
 // newFlight makes the bound of all operations together, if it is a number. A bound that

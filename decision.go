@@ -126,7 +126,7 @@ func (s step) refusal(p *Permit, now time.Duration) *Refusal {
 	if s.why == Paused || s.why == QuotaExhausted {
 		r.explain(p, now, c)
 	}
-	if s.why == ConcurrencyLimited {
+	if r.Crowded = s.crowded; s.why == ConcurrencyLimited && !s.crowded {
 		look := p.flight.bound.Look(now)
 		r.InFlight, r.Bound = look.InFlight, look.Bound
 	}

@@ -19,9 +19,10 @@ var (
 	errUnbound = errors.New("the bound is gone")
 )
 
-// A boarder is a call that waits for a slot. It does not hold its permit: that would
-// move to the heap, that of calls that never wait too.
+// A boarder is a call that waits for a slot, in the order of priorities that calls waiting for a limit have. It does not
+// hold its permit: that would move to the heap, that of calls that never wait too.
 type boarder struct {
+	call    line.Call
 	bound   *inflight.Bound
 	breaker *breaker.Breaker
 	slot    inflight.Slot
@@ -42,7 +43,8 @@ func (w *walk) board(ctx context.Context) (step, error) {
 	f, until := w.flight, min(w.deadline, later(w.start, w.plan.live.slotWait))
 	w.handBack(w.now)
 	b := &boarder{bound: f.bound, breaker: w.breaker}
-	place, err := f.line.Wait(ctx, w.now, until, b)
+	b.call = line.Call{Asker: b, Until: until, Priority: w.by.linePriority(w.call)}
+	place, err := f.line.Join(ctx, w.now, &b.call)
 	w.now, w.slot = w.u.clock.Now(), b.slot
 	w.until = min(until, max(w.until, later(w.now, w.longest())))
 	if err != nil && ctx.Err() != nil {

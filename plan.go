@@ -103,6 +103,9 @@ func (v *live) newPlan(now time.Duration, o *Operation, old *live) *plan {
 // priority is a call's own, or that of its operation.
 func (p *plan) priority(c *Call) limit.Priority { return cmp.Or(c.Priority, p.op.Priority) }
 
+// linePriority returns the priority of a call as lines count it: 0 is the highest.
+func (p *plan) linePriority(c *Call) int { return int(limit.High) - int(p.priority(c)) }
+
 // bind has calls of the plan counted as those of its operation, by each of its limits. Whatever is
 // counted is looked up here, so that a call need not.
 func (p *plan) bind(c *Counts) {

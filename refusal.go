@@ -25,6 +25,10 @@ const (
 // Reasons lists every reason, for tables and metrics.
 var Reasons = [...]Reason{RateLimited, QuotaExhausted, ConcurrencyLimited, CircuitOpen, Paused, ShuttingDown}
 
+// Unavailable reports whether nothing is available for now, whoever asks and however much: 503 over HTTP, where other refusals
+// are 429.
+func (r *Refusal) Unavailable() bool { return r.Reason.Unavailable() || r.Crowded }
+
 // Unavailable reports whether the reason is that nothing is to be had for now, whoever asks
 // and however much: 503 over HTTP, where the other reasons are 429.
 func (r Reason) Unavailable() bool {
@@ -61,6 +65,10 @@ type Refusal struct {
 	// InFlight is how many attempts were in flight, and Bound how many may be, if that
 	// was the reason.
 	InFlight, Bound int
+
+	// Crowded reports that the call would have waited, and that as many calls of low priority wait as may: see
+	// Call.WaitingRoom. The Reason is ConcurrencyLimited.
+	Crowded bool
 
 	// RetryAfter is how long to wait before asking again. For a call that stood in
 	// line it is when its turn would have come, as far as could be known.
@@ -110,6 +118,9 @@ func (r *Refusal) Error() string {
 		b = strconv.AppendQuote(b, r.Key)
 	}
 	b = r.by(b)
+	if r.Crowded {
+		b = append(b, " by the number of calls of low priority that wait"...)
+	}
 	if r.Bound > 0 {
 		b = numbers(b, " with ", r.InFlight, r.Bound, " in flight")
 	}

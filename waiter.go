@@ -69,7 +69,7 @@ func (w *walk) newWaiter(c *Call) *waiter {
 	s.fair, s.few = w.by.fair, w.by.fair || mixed(&w.limits)
 	if s.fair {
 		s.call.Flow, s.call.Weight = boundedKey(cmp.Or(c.Flow, c.Keys[w.by.live.policy.Fair.By])), c.Weight
-		s.call.Priority = int(limit.High) - int(w.by.priority(c))
+		s.call.Priority = w.by.linePriority(c)
 	}
 	return s
 }

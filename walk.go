@@ -18,6 +18,8 @@ type step struct {
 	kind kind
 	wait time.Duration // of stepRefuse: until it is worth asking again
 	why  Reason        // of stepRefuse
+
+	crowded bool // of stepRefuse: as many calls of low priority wait as may
 }
 
 // A kind says where a step leads. The order matters: what is after stepGo is still on its way.
@@ -56,6 +58,7 @@ type walk struct {
 	now      time.Duration // the latest instant that was looked at
 	until    time.Duration // a limit makes it wait until then at most; not at all if that is not after now
 	deadline time.Duration // the call's own; bucket.Never if it has none
+	inRoom   bool          // it has entered its Call.WaitingRoom
 }
 
 // soon is when to ask again where nobody knows better.

@@ -5,6 +5,7 @@ package connlimit
 import (
 	"cmp"
 	"container/list"
+	"context"
 	"net"
 	"net/http"
 	"sync"
@@ -43,6 +44,8 @@ type Limiter struct {
 	callers  map[string]int // requests in flight
 	named    bool           // callers have names: an address bounds only what serves no request
 	held     map[string]int // connections that serve a caller with a name
+	low      int            // requests of low priority that wait
+	lowOf    map[string]int // these by caller
 }
 
 // home is the connections of one address.
@@ -56,7 +59,7 @@ func New(b Bounds, turned func(why string)) *Limiter {
 	if turned == nil {
 		turned = func(string) {}
 	}
-	return &Limiter{turned: turned, bounds: b, conns: make(map[string]*home), callers: make(map[string]int), held: make(map[string]int)}
+	return &Limiter{turned: turned, bounds: b, conns: make(map[string]*home), callers: make(map[string]int), held: make(map[string]int), lowOf: make(map[string]int)}
 }
 
 // Set changes the bounds. Those who are there stay.
@@ -144,6 +147,57 @@ func (c *Limiter) Leave(caller string, named, stream bool) {
 	}
 }
 
+// EnterLow counts in a request of low priority that begins to wait, and reports whether it may. All of them have at most half
+// of the connections and requests that there may be, and those of one caller half of the caller's: whoever calls at a higher
+// priority finds the other half. One that may wait must LeaveLow.
+func (c *Limiter) EnterLow(caller string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	b := &c.bounds
+	if c.low >= half(b.Connections, b.Requests) || c.lowOf[caller] >= half(b.CallerConnections, b.CallerRequests) {
+		return false
+	}
+	c.low++
+	c.lowOf[caller]++
+	return true
+}
+
+// LeaveLow counts out a request of low priority that no longer waits.
+func (c *Limiter) LeaveLow(caller string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.low--
+	if c.lowOf[caller]--; c.lowOf[caller] == 0 {
+		delete(c.lowOf, caller)
+	}
+}
+
+// half returns half of the smaller number, and at least 1.
+func half(a, b int) int { return max(1, min(a, b)/2) }
+
+// A Room is where requests of low priority wait that one caller has sent. It is safe for concurrent use.
+type Room struct {
+	Limiter *Limiter
+	Caller  string
+}
+
+// Enter reports whether one more may wait.
+func (r *Room) Enter() bool { return r.Limiter.EnterLow(r.Caller) }
+
+// Leave ends the wait of one that has entered.
+func (r *Room) Leave() { r.Limiter.LeaveLow(r.Caller) }
+
+type roomKey struct{}
+
+// IsRoom reports whether the key of a context value is that of a Room, for contexts that make the value when it is asked for.
+func IsRoom(key any) bool { return key == roomKey{} }
+
+// RoomOf returns where the request with the context waits at low priority; nil if nothing bounds that.
+func RoomOf(ctx context.Context) *Room {
+	r, _ := ctx.Value(roomKey{}).(*Room)
+	return r
+}
+
 // most is how many there may be of anything, where there are files enough.
 const most = 8192
 
@@ -171,7 +225,7 @@ func (c *Limiter) Handler(next http.Handler) http.Handler {
 			return
 		}
 		defer c.Leave(caller, false, stream)
-		next.ServeHTTP(w, r)
+		next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), roomKey{}, &Room{c, caller})))
 	})
 }
 

@@ -49,7 +49,7 @@ func Of(r *weir.Refusal, now time.Time) *Facts {
 		Status: http.StatusTooManyRequests, Code: RateLimitExceeded,
 		Reason: r.Reason, Wait: jittered(r), Endless: r.Endless(), Pool: r.Pool, Place: r.Place, Waiting: r.Waiting,
 	}
-	if r.Reason.Unavailable() {
+	if r.Unavailable() {
 		f.Status, f.Code = http.StatusServiceUnavailable, ServiceUnavailable
 	}
 	said := *r

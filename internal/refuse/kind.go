@@ -26,7 +26,7 @@ func (f *Facts) Kind() Kind {
 	switch {
 	case f.Reason == weir.QuotaExhausted:
 		return Exhausted
-	case f.Reason.Unavailable():
+	case f.Reason != "" && f.Status == http.StatusServiceUnavailable:
 		return Unavailable
 	case f.Reason != "":
 		return Limited

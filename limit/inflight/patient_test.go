@@ -19,24 +19,24 @@ func TestFewWaitWhileTheUpstreamStandsStill(t *testing.T) {
 			r.calm(20, 20, 20*time.Millisecond)
 			slots := r.fill()
 			came := r.now
-			if r.Longer(r.now, came, c.waiting) > r.now {
+			if r.Longer(r.now, came, c.waiting, false) > r.now {
 				t.Error("it need not wait longer: answers are due in a moment")
 			}
 			for range 15 {
 				r.now += time.Second
-				if got := r.Longer(r.now, came, c.waiting) > r.now; got != c.waits {
+				if got := r.Longer(r.now, came, c.waiting, false) > r.now; got != c.waits {
 					t.Fatalf("%v after it began to stand still: longer %v", r.now-came, got)
 				}
 			}
 			r.answer(slots[0])
-			if got := r.Longer(r.now, came, c.waiting) > r.now; got != c.waits {
+			if got := r.Longer(r.now, came, c.waiting, false) > r.now; got != c.waits {
 				t.Errorf("when it goes on: longer %v", got)
 			}
 			for _, s := range slots[1:] {
 				r.answer(s)
 			}
 			r.now += time.Second
-			if r.Longer(r.now, came, c.waiting) > r.now {
+			if r.Longer(r.now, came, c.waiting, false) > r.now {
 				t.Error("a second later it waits still")
 			}
 		})
@@ -50,11 +50,11 @@ func TestNobodyWaitsForLongWhereOthersHaveLeft(t *testing.T) {
 	r.fill()
 	came := r.now
 	r.now += 2 * time.Second
-	if r.Longer(r.now, came, 20) <= r.now {
+	if r.Longer(r.now, came, 20, false) <= r.now {
 		t.Error("few wait, and nobody has left: they are kept")
 	}
 	r.GaveUp(r.now)
-	if r.Longer(r.now, came, 20) > r.now {
+	if r.Longer(r.now, came, 20, false) > r.now {
 		t.Error("one has left, and the others are kept")
 	}
 }
@@ -82,5 +82,30 @@ func TestWhatLeaversWouldHaveHeardIsLearnt(t *testing.T) {
 	}
 	if v := r.Look(r.now); v.Base < time.Second && v.Drains == 0 {
 		t.Errorf("30 s of answers after 1.5 s that nobody waited for, and it has noticed nothing: %+v", v)
+	}
+}
+
+// A call that goes before others waits on while more is in flight than the bound, after a drain began or the bound fell: no
+// call goes then, whatever its priority. A call that goes before none does not.
+func TestCallsBeforeOthersOutwaitADrain(t *testing.T) {
+	for name, holdUp := range map[string]func(*rig){
+		"drain":         func(r *rig) { r.state.cut(r.now, false) },
+		"a lower bound": func(r *rig) { r.Set(r.now, Config{Max: 5}) },
+		"nothing":       func(*rig) {},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t, Config{})
+			r.calm(20, 20, 20*time.Millisecond)
+			r.fill()
+			came := r.now
+			r.now += 200 * time.Millisecond
+			holdUp(r)
+			if want := name != "nothing"; r.Longer(r.now, came, 10, true) > r.now != want || r.Longer(r.now, came, 10, false) > r.now {
+				t.Errorf("until %v before others, %v before none, at %v", r.Longer(r.now, came, 10, true), r.Longer(r.now, came, 10, false), r.now)
+			}
+			if r.now += hastySpell; r.Longer(r.now, came, 10, true) > max(r.now, r.Longer(r.now, came, 10, false)) {
+				t.Error("it waits on although the hold-up was long ago")
+			}
+		})
 	}
 }

@@ -201,7 +201,7 @@ func (d *side) abandon(c int32) {
 // waitEnds ends a call's wait for a slot; around a hasty drain that may last longer.
 func (d *side) waitEnds(c int32) {
 	s, k := d.s, &d.s.calls[c]
-	if t := d.bound.Longer(d.now(), at(k.born), d.waiting); t > d.now() {
+	if t := d.bound.Longer(d.now(), at(k.born), d.waiting, false); t > d.now() {
 		s.h.push(event{at: (t - at(0)).Seconds(), kind: evQueue, a: c})
 		return
 	}

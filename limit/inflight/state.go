@@ -20,6 +20,7 @@ type state struct {
 	calmAt, calmFrom time.Duration // the last calm, and since when there was hardly a gap in it
 
 	drain drain
+	above time.Duration // when more was last found in flight than the bound, after calls had waited for that; see heldUp
 	held  []held
 	quiet quiet
 }

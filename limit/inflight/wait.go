@@ -35,17 +35,32 @@ func (s *state) base() time.Duration {
 
 // Longer is until when a call that came at an instant waits, although its time is up: while
 // the upstream stands still and few wait, and while a hasty drain finds out whether there
-// is a queue at all.
-func (b *Bound) Longer(now, came time.Duration, waiting int) time.Duration {
+// is a queue at all. A call that goes before others also waits while more is in flight than the bound: that holds it up,
+// and not an overload by calls of its priority.
+func (b *Bound) Longer(now, came time.Duration, waiting int, before bool) time.Duration {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if until := b.patient(now, came, waiting); until > now {
 		return until
 	}
-	if d := b.state.drain.last; d > 0 && now < d+hastySpell && now < came+hastySpell {
+	d := b.state.drain.last
+	if before {
+		d = b.heldUp(now)
+	}
+	if d > 0 && now < d+hastySpell && now < came+hastySpell {
 		return min(d, came) + hastySpell
 	}
 	return now
+}
+
+// heldUp returns when a drain last began, or the bound last fell below what was in flight: nothing goes until enough is
+// answered, whatever its priority. It is 0 if neither has happened. The lock is held.
+func (b *Bound) heldUp(now time.Duration) time.Duration {
+	s := &b.state
+	if now-s.above > hastySpell && int64(b.InFlight())*scale > s.bound(now, false) {
+		s.above = now
+	}
+	return max(s.drain.from, s.above)
 }
 
 // patient is until when a call waits that would hang at an upstream that stands still. Here

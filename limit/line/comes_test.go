@@ -21,17 +21,17 @@ func (g *grown) Ask(time.Duration, time.Duration) Step {
 
 type anHour struct{}
 
-func (anHour) Wait(time.Duration) time.Duration                               { return time.Hour }
-func (anHour) Stands(time.Duration) bool                                      { return false }
-func (anHour) Longer(time.Duration, time.Duration, int) (until time.Duration) { return 0 }
+func (anHour) Wait(time.Duration) time.Duration                                     { return time.Hour }
+func (anHour) Stands(time.Duration) bool                                            { return false }
+func (anHour) Longer(time.Duration, time.Duration, int, bool) (until time.Duration) { return 0 }
 
 // More may go than when the first asked, though nobody gave anything back and no time has passed.
 func TestWhoComesHasTheFirstAsk(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l, begin := New(clock.System, anHour{}), time.Now()
+		l, begin := New(clock.System, anHour{}, [Priorities]int{}), time.Now()
 		first := make(chan time.Duration, 1)
 		go func() {
-			_, err := l.Wait(t.Context(), clock.System.Now(), clock.System.Now()+time.Hour, &grown{})
+			_, err := l.Join(t.Context(), clock.System.Now(), &Call{Asker: &grown{}, Until: clock.System.Now() + time.Hour})
 			if err != nil {
 				t.Error(err)
 			}
@@ -39,7 +39,9 @@ func TestWhoComesHasTheFirstAsk(t *testing.T) {
 		}()
 		synctest.Wait()
 		ctx, leave := context.WithCancel(t.Context())
-		go func() { _, _ = l.Wait(ctx, clock.System.Now(), clock.System.Now()+time.Hour, &grown{}) }()
+		go func() {
+			_, _ = l.Join(ctx, clock.System.Now(), &Call{Asker: &grown{}, Until: clock.System.Now() + time.Hour})
+		}()
 		if waited := <-first; waited > time.Minute {
 			t.Errorf("the first went after %v, want at once", waited)
 		}

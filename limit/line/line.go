@@ -10,7 +10,7 @@
 // processes share, the driver fetches it for all who wait, see Store.
 //
 // The order is first come, first served; or start-time fair queueing by flow and priority,
-// see order; or newest first, where rules say so.
+// see order. Where rules demand it, the newest call of the priority whose turn it is goes first.
 package line
 
 import (
@@ -73,16 +73,16 @@ type Asker interface {
 // Rules say who goes next and how long calls wait. They are asked while the line is
 // locked.
 type Rules interface {
-	// Wait is how long a call waits that comes when others have waited for so long
-	// without a break.
+	// Wait is how long a call waits that comes when others, of its priority or a higher one, have waited
+	// for so long without a break.
 	Wait(waited time.Duration) time.Duration
 
-	// Stands reports whether the newest go first, and not the oldest.
+	// Stands reports whether the newest of a priority go first, and not the oldest.
 	Stands(waited time.Duration) bool
 
 	// Longer is until when a call goes on waiting whose wait is over; not after now if
-	// it does not. So many wait, it included.
-	Longer(now, came time.Duration, waiting int) time.Duration
+	// it does not. So many wait, it included; before reports whether it goes before some of them by its priority.
+	Longer(now, came time.Duration, waiting int, before bool) time.Duration
 }
 
 // A Spot is a line and what a call costs there.
@@ -128,12 +128,12 @@ type Line struct {
 	rules Rules // nil for those of the order
 
 	order  order
-	since  time.Duration // somebody has waited since then without a break
-	driver *waiter       // nil if nobody waits
-	due    time.Duration // since when the first is entitled to ask, or when it will be
-	again  time.Duration // when the driver asks again
-	away   int           // calls that get elsewhere what they ask for
-	fetch  fetch         // what the driver has to do next; nil if nothing
+	since  [Priorities]time.Duration // a call of the priority, or of a higher one, has waited since then without a break
+	driver *waiter                   // nil if nobody waits
+	due    time.Duration             // since when the first is entitled to ask, or when it will be
+	again  time.Duration             // when the driver asks again
+	away   int                       // calls that get elsewhere what they ask for
+	fetch  fetch                     // what the driver has to do next; nil if nothing
 
 	waker atomic.Pointer[clock.Waker] // of the driver
 
@@ -142,9 +142,17 @@ type Line struct {
 	asked   []*waiter     // of Each, to be used again
 }
 
-// New makes a line that goes by rules, and stands alone.
-func New(c clock.Clock, r Rules) *Line {
-	return &Line{all: NewLines(c, Config{Longest: Most, PerFlow: Most}), rules: r}
+// New returns a separate line that follows rules, in which priorities share by weight, as they do for a limit. Weights of 0
+// are the defaults of Config.
+func New(c clock.Clock, r Rules, weights [Priorities]int) *Line {
+	l := &Line{all: NewLines(c, Config{}), rules: r}
+	l.SetWeights(weights)
+	return l
+}
+
+// SetWeights changes by which weights priorities share. Calls that wait keep their places.
+func (l *Line) SetWeights(weights [Priorities]int) {
+	l.all.Set(Config{Weights: weights, Longest: Most, PerFlow: Most})
 }
 
 // ByPriority makes a line that stands alone, in which each priority goes before all that come after it, and each
@@ -166,14 +174,17 @@ func (l *Line) Waited(now time.Duration) time.Duration {
 	}
 	l.all.mu.Lock()
 	defer l.all.mu.Unlock()
-	return l.waited(now)
+	return l.waited(now, Priorities-1)
 }
 
-func (l *Line) waited(now time.Duration) time.Duration {
-	if l.order.n == 0 {
+// waited returns how long calls of the priority, or of a higher one, have waited without a break; 0 if none waits. Calls of
+// a lower priority do not count: they wait in any overload, and a call that goes before them must not wait by the rules
+// of a queue that never empties.
+func (l *Line) waited(now time.Duration, priority int) time.Duration {
+	if l.order.upTo(priority) == 0 {
 		return 0
 	}
-	return max(0, now-l.since)
+	return max(0, now-l.since[priority])
 }
 
 // Kick lets those go for whom there is enough now: something was given back.

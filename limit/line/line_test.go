@@ -22,9 +22,9 @@ type rules struct {
 	wait, stands, longer time.Duration
 }
 
-func (r *rules) Wait(time.Duration) time.Duration                  { return r.wait }
-func (r *rules) Stands(waited time.Duration) bool                  { return waited > r.stands }
-func (r *rules) Longer(_, came time.Duration, _ int) time.Duration { return came + r.longer }
+func (r *rules) Wait(time.Duration) time.Duration                          { return r.wait }
+func (r *rules) Stands(waited time.Duration) bool                          { return waited > r.stands }
+func (r *rules) Longer(_, came time.Duration, _ int, _ bool) time.Duration { return came + r.longer }
 
 // A shop has so many places; one more comes free by itself at an instant.
 type shop struct {
@@ -35,7 +35,7 @@ type shop struct {
 	served []string
 }
 
-func newShop(r rules) *shop { return &shop{Line: New(clock.System, &r)} }
+func newShop(r rules) *shop { return &shop{Line: New(clock.System, &r, [Priorities]int{})} }
 
 type buyer struct {
 	*shop
@@ -71,7 +71,7 @@ func (s *shop) gives(n int) {
 
 func (s *shop) buys(ctx context.Context, name string, patience time.Duration) (Place, error) {
 	now := clock.System.Now()
-	return s.Wait(ctx, now, now+patience, &buyer{shop: s, name: name})
+	return s.Join(ctx, now, &Call{Asker: &buyer{shop: s, name: name}, Until: now + patience})
 }
 
 func (s *shop) empty(t *testing.T) {
@@ -218,7 +218,7 @@ func TestRefusedAndFull(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newShop(patient)
 		now := clock.System.Now()
-		if _, err := s.Wait(t.Context(), now, now+time.Second, &buyer{shop: s, refuse: true}); !errors.Is(err, ErrRefused) {
+		if _, err := s.Join(t.Context(), now, &Call{Asker: &buyer{shop: s, refuse: true}, Until: now + time.Second}); !errors.Is(err, ErrRefused) {
 			t.Errorf("refused: %v", err)
 		}
 		ctx, leave := context.WithCancel(t.Context())

@@ -94,6 +94,14 @@ func (o *order) remove(w *waiter) {
 	o.n--
 }
 
+// upTo returns how many calls of a priority and of all higher ones wait.
+func (o *order) upTo(priority int) (n int) {
+	for i := range o.priorities[:priority+1] {
+		n += o.priorities[i].n
+	}
+	return n
+}
+
 // priority is the priority whose turn it is, the higher one of equals; nil if nobody waits.
 func (o *order) priority() (best *priority) {
 	for i := range o.priorities {

@@ -27,21 +27,14 @@ type waiter struct {
 	paid, priorityPaid int64 // by its flow and its priority, when it went
 }
 
-// Wait has a call wait for its turn, until the instant at most. The error is nil if it
-// went, ErrLate, ErrFull, ErrRefused, what Fail was given, or the cause of ctx's end.
-func (l *Line) Wait(ctx context.Context, now, until time.Duration, a Asker) (Place, error) {
-	l.all.mu.Lock()
-	defer l.all.mu.Unlock()
-	return l.wait(ctx, now, &Call{Asker: a, Weight: 1, Until: until}, Spot{Cost: 1})
-}
-
-// Join is Wait for a call in its priority, flow and weight, which comes back to its place if it has
-// waited before.
+// Join has a call wait for its turn, in its priority, flow and weight, until Call.Until at most. A call that has waited before
+// returns to its place. The error is nil if the call went, ErrLate, ErrFull, ErrRefused, the error given to Fail, or the cause
+// of ctx's end.
 func (l *Line) Join(ctx context.Context, now time.Duration, c *Call) (Place, error) {
 	c.bound()
 	l.all.mu.Lock()
 	defer l.all.mu.Unlock()
-	return l.wait(ctx, now, c, Spot{Cost: 1})
+	return l.wait(ctx, now, c, Spot{Cost: mostWeight}) // all calls cost the same, and their price is still not 0 at any weight
 }
 
 // wait is Wait with the lock held. A call that is first asks on its own behalf; others sleep until the
@@ -56,7 +49,7 @@ func (l *Line) wait(ctx context.Context, now time.Duration, c *Call, at Spot) (P
 	w.call, w.line, w.came, w.until = c, l, now, c.Until
 	w.at(at)
 	if l.rules != nil {
-		w.until = min(c.Until, now+l.rules.Wait(l.waited(now)))
+		w.until = min(c.Until, now+l.rules.Wait(l.waited(now, c.Priority)))
 	}
 	if c.Came == 0 || l.order.strict { // one that comes again has its place
 		if p, err := l.refuses(now, w); err != nil {
@@ -175,7 +168,7 @@ func (w *waiter) late(now time.Duration) bool {
 		return false
 	}
 	if l := w.line; l.rules != nil {
-		w.until = min(w.call.Until, l.rules.Longer(now, w.came, l.Waiting()))
+		w.until = min(w.call.Until, l.rules.Longer(now, w.came, l.Waiting(), l.order.upTo(w.call.Priority) < l.order.n))
 	}
 	return now >= w.until
 }
@@ -186,7 +179,10 @@ func (w *waiter) at(s Spot) { w.cost, w.units, w.after = within(s.Cost), s.Units
 // push puts a waiter where it would stand had it been here since it came.
 func (l *Line) push(now time.Duration, w *waiter) {
 	if l.order.n == 0 {
-		l.since, l.due, l.again, l.soonest, l.fetch = now, now, now, end, nil
+		l.due, l.again, l.soonest, l.fetch = now, now, end, nil
+	}
+	for i := w.call.Priority; i < Priorities && l.order.upTo(i) == 0; i++ {
+		l.since[i] = now
 	}
 	l.soonest = min(l.soonest, w.call.Until)
 	w.line = l
@@ -198,7 +194,7 @@ func (l *Line) push(now time.Duration, w *waiter) {
 // ACM Queue 2015).
 func (l *Line) next(now time.Duration) *waiter {
 	w := l.order.first()
-	if l.rules != nil && w != nil && w.next != nil && l.rules.Stands(l.waited(now)) {
+	if l.rules != nil && w != nil && w.next != nil && l.rules.Stands(l.waited(now, w.call.Priority)) {
 		return w.flow.calls.last
 	}
 	return w

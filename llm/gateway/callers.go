@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/seed1158cd35/weir"
+	"github.com/seed1158cd35/weir/internal/connlimit"
 	"github.com/seed1158cd35/weir/internal/refuse"
 	"github.com/seed1158cd35/weir/llm/tokens"
 	"github.com/seed1158cd35/weir/observe/trace"
@@ -86,6 +87,9 @@ func (x *exchange) charge(ctx context.Context) (*grant, error) {
 	call := weir.Call{Operation: x.route.Operation, Keys: x.keys, Priority: x.priority}
 	if x.route.Operation != other {
 		call.Cost, call.Estimated = units(tokens.Plain.Reserve(x.expected())), true // not as a provider counts
+	}
+	if room := connlimit.RoomOf(ctx); room != nil {
+		call.WaitingRoom = room
 	}
 	of := trace.CallOf(ctx)
 	call.Note = of.Beside()

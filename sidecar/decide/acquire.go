@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/seed1158cd35/weir"
+	"github.com/seed1158cd35/weir/internal/connlimit"
 	"github.com/seed1158cd35/weir/internal/refuse"
 	"github.com/seed1158cd35/weir/outcome"
 )
@@ -219,6 +220,9 @@ func (a *asker) ask(ctx context.Context) (*weir.Permit, error) {
 	defer p.end()
 	c := a.q.call()
 	c.Keys = a.scopes.flow(c.Keys, a.caller)
+	if room := connlimit.RoomOf(ctx); room != nil {
+		c.WaitingRoom = room
+	}
 	if a.s.Traced != nil {
 		c.Note = a.s.Traced(a.came, a.u.Name())
 	}

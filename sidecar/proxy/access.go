@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/seed1158cd35/weir"
 	"github.com/seed1158cd35/weir/httpx"
 	"github.com/seed1158cd35/weir/internal/auth"
 	"github.com/seed1158cd35/weir/internal/connlimit"
@@ -234,6 +235,25 @@ func (d *Access) leave(r *http.Request, g guest) {
 		d.ConnLimit.Leave(g.caller(r), g.Name != "", r.ProtoMajor > 1)
 	}
 }
+
+// room returns where the request waits at low priority; nil if nothing bounds that.
+func (t *trip) room() *connlimit.Room {
+	if c := t.table.access.ConnLimit; c != nil {
+		return &connlimit.Room{Limiter: c, Caller: t.who.caller(t.came)}
+	}
+	return nil
+}
+
+// A waitingRoom is the room of a trip, for the upstream's calls: those that never wait allocate nothing.
+type waitingRoom trip
+
+var _ weir.WaitingRoom = (*waitingRoom)(nil)
+
+// Enter reports whether the request may wait.
+func (t *waitingRoom) Enter() bool { return (*trip)(t).room().Enter() }
+
+// Leave ends the wait.
+func (t *waitingRoom) Leave() { (*trip)(t).room().Leave() }
 
 // caller is whose request it is: by its name, or its address if it has none.
 func (g guest) caller(r *http.Request) string {

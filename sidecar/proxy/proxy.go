@@ -115,7 +115,7 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer t.access.leave(r, who)
-	trip := &trip{to: to, path: path, route: *by, stream: by.Stream, id: id, who: who, table: t, counts: true}
+	trip := &trip{to: to, path: path, route: *by, stream: by.Stream, id: id, who: who, table: t, counts: true, bounded: true}
 	way = trip
 	if f := trip.ownRoute(w, r); f != nil {
 		if to := p.later.Load(); to != nil && trip.route.later(r) { // its operation is not known, so its route says it

@@ -61,7 +61,7 @@ func (t *trip) reroute(ctx context.Context, r *http.Request, to httpx.Request) (
 			return nil, nil, fmt.Errorf("proxy: there is no upstream %q", to.Upstream)
 		}
 	}
-	next := &trip{to: target, path: to.Path, id: t.id, who: t.who, table: t.table, answer: t.answer, news: t.news, priority: &to.Priority, duplex: true, trace: t.trace.Part(target.Name)}
+	next := &trip{to: target, path: to.Path, id: t.id, who: t.who, table: t.table, bounded: t.bounded, answer: t.answer, news: t.news, priority: &to.Priority, duplex: true, trace: t.trace.Part(target.Name)}
 	out := r.Clone(next.in(ctx))
 	out.Header = to.Header.Clone()
 	out.Header[httpx.CorrelationHeader] = []string{t.id}

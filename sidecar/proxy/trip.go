@@ -7,6 +7,7 @@ import (
 
 	"github.com/seed1158cd35/weir"
 	"github.com/seed1158cd35/weir/httpx"
+	"github.com/seed1158cd35/weir/internal/connlimit"
 	"github.com/seed1158cd35/weir/limit"
 	"github.com/seed1158cd35/weir/observe/trace"
 	"github.com/seed1158cd35/weir/sidecar/websocket"
@@ -40,6 +41,7 @@ type trip struct {
 	stored  bool      // it is a delivery from now on
 	unheard bool      // the dialect did not take it, before it was known of which operation it is
 	counts  bool      // it came in from a caller, whom it is charged to
+	bounded bool      // its caller holds a connection for it, which Access.ConnLimit has counted
 	hurry   bool      // the request ends when its caller has waited for as long as it said
 
 	brought int         // status of the upstream's answer, once it is passed on
@@ -70,6 +72,9 @@ func (c *tripContext) Value(key any) any {
 	}
 	if who, ok := httpx.CallerFor(key, (*httpx.Caller)(&c.trip.who)); ok {
 		return who
+	}
+	if c.trip.bounded && connlimit.IsRoom(key) {
+		return c.trip.room()
 	}
 	if s, ok := httpx.TraceFor(key, &c.trip.story); ok {
 		return s

@@ -246,6 +246,9 @@ func origin(u *url.URL) string {
 func (t *target) call(r *http.Request) weir.Call {
 	trip := tripOf(r.Context())
 	c := weir.Call{ID: trip.id, Note: trip.note(), Streams: trip.stream}
+	if trip.bounded && trip.table.access.ConnLimit != nil {
+		c.WaitingRoom = (*waitingRoom)(trip)
+	}
 	if t.priority != nil {
 		c.Priority = t.priority(trip.came)
 	}

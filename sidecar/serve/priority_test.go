@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -66,4 +67,63 @@ func playPriorities(t *testing.T, yaml string, set func(*http.Request, string)) 
 	if high, low := strings.Count(first, "high"), strings.Count(first, "low"); len(came) != 60 || high < 14 || low > 2 {
 		t.Errorf("of %d calls the first 21 that waited are %s", len(came), first)
 	}
+}
+
+// Calls of low priority that wait, for a slot or a limit, leave half of the connections and requests to others: those that are too
+// many get 503, and a call of high priority is admitted, although the callers come from one address.
+func TestWaitingLowPriorityLeavesHalfOfTheConnections(t *testing.T) {
+	for name, yaml := range map[string]string{
+		"slot":            `concurrency: 1, priority: "header:X-Class"`,
+		"limit":           `limits: {all: {rate: 1/s, burst: 1}}, priority: "header:X-Class"`,
+		"operation, slot": `concurrency: 1, operations: {low: {path: /low, priority: low}}`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) { playLowWaiting(t, yaml) })
+		})
+	}
+}
+
+func playLowWaiting(t *testing.T, yaml string) {
+	n := memnet.New()
+	defer n.Close()
+	up := n.Serve("api.test", http.HandlerFunc(func(http.ResponseWriter, *http.Request) { time.Sleep(900 * time.Millisecond) }))
+	stop := serveInside(t, n, "bounds: {connections: 80, requests: 80}\nupstreams: {up: {url: \""+up+"\", max_wait: 1m, "+yaml+"}}\n")
+	client := &http.Client{Transport: n.Transport()}
+	status := func(class string) int {
+		r, _ := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://localhost/up/"+class, nil)
+		r.Header.Set("X-Class", class)
+		resp, err := client.Do(r)
+		if err != nil {
+			return 0
+		}
+		_ = resp.Body.Close()
+		return resp.StatusCode
+	}
+	var wg sync.WaitGroup
+	var crowded, others atomic.Int64
+	for range 38 { // of the 40 that one address may have
+		wg.Go(func() {
+			if begin := time.Now(); status("low") == http.StatusServiceUnavailable && time.Since(begin) < 100*time.Millisecond {
+				crowded.Add(1)
+			} else {
+				others.Add(1)
+			}
+		})
+		time.Sleep(time.Millisecond)
+	}
+	if got := crowded.Load(); got != 17 {
+		t.Errorf("%d of low priority got 503 immediately, want 17: one is sent and 20 wait", got)
+	}
+	for range 5 {
+		wg.Go(func() {
+			if s := status("high"); s == http.StatusServiceUnavailable || s == 0 {
+				t.Errorf("a call of high priority got %d", s)
+			}
+		})
+	}
+	wg.Wait()
+	if got := others.Load(); got != 21 {
+		t.Errorf("%d of low priority waited or went, want 21", got)
+	}
+	stop()
 }
