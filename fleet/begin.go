@@ -89,7 +89,7 @@ func (p *lease) began(sent, now time.Duration, step beginStep, granted int64, g 
 // a unit, may be more than that.
 func (p *lease) givesBack(sent, now time.Duration, granted int64, g *Grant) {
 	m := &p.spec().rule.Meter
-	us := max(0, p.comes(sent)+min(g.Reset, bucket.Never/2)-time.Microsecond).Microseconds()
+	us := max(0, p.comes(sent)+min(g.Drain, bucket.Never/2)-time.Microsecond).Microseconds()
 	switch weight := m.Drains(us) - m.Cap; {
 	case weight < 0:
 		p.settle(now, Settlement{Owe: 1})

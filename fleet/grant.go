@@ -17,7 +17,10 @@ func (c *Cell) grant(at *Supply, k *Claim, extra int64) Grant {
 	c.keep(at, k.Rule)
 	g := Grant{Extra: extra, Left: c.left(at, k.Rule), Mark: c.mark(k.Rule), Reset: micros(c.reset(at, k.Rule))}
 	g.Paused = micros(max(0, c.Paused-at.Now))
-	if k.Rule.Shape == limit.Calendar {
+	switch k.Rule.Shape {
+	case limit.Bucket:
+		g.Drain = micros(at.Drain(&k.Rule.Meter, c.Fill))
+	case limit.Calendar:
 		g.Back = c.Returned
 	}
 	g.Cold = at.Cold && k.Rule.Shape != limit.Calendar && !k.Rule.Tally

@@ -91,3 +91,34 @@ func TestACutOffProcessOwesUnderTheOldName(t *testing.T) {
 		}
 	})
 }
+
+// A limit gets another name while some processes are cut off, with the burst used up under the old name. The parts that are
+// out slow the bucket down, but no more may return under the new name than has come since.
+func TestRenameWhilePartsAreOutKeepsTheLimit(t *testing.T) {
+	for _, cut := range []int{1, 2, 3} {
+		for _, at := range []time.Duration{8 * sec, 12 * sec, 20 * sec} {
+			synctest.Test(t, func(t *testing.T) {
+				l := rate(36, 144, sec)
+				w := newOutage(t, uint64(cut), l)
+				w.o.Outage, w.o.Without.Refuse = time.Minute, true
+				for range 4 {
+					w.join(l.PerSecond() / 2)
+				}
+				w.at(5*sec, func() {
+					for _, p := range w.procs[:cut] {
+						p.up.Store(true)
+						p.back.Store(true)
+					}
+				})
+				w.rename(at)
+				w.end(40 * sec)
+				if n, where := w.over(); n > 0 {
+					t.Errorf("%d of 4 processes cut off, new name at %v: over by %d %s", cut, at, n, where)
+				}
+				if used := w.used(at, 40*sec); used < int64((40*sec-at).Seconds()*36/4) {
+					t.Errorf("%d of 4 processes cut off, new name at %v: only %d units used after it", cut, at, used)
+				}
+			})
+		}
+	}
+}

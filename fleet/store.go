@@ -136,6 +136,7 @@ type Grant struct {
 	Left   int64         // units that could be granted still
 	Wait   time.Duration // until the limit would bear one copy more; 0 if it would now, bucket.Never if it never will
 	Reset  time.Duration // until everything is there again, nothing more being taken; for Calendar, until the window's end
+	Drain  time.Duration // of shape Bucket: for how long its weight lasts at least if no part is out; 0 is always right
 	Paused time.Duration // how long a pause still lasts
 	Back   int64         // units of the window that have come back; of shape Calendar
 	Cold   bool          // the store does not know what has gone, and grants nothing: it is new, or has lost its memory

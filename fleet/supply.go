@@ -131,6 +131,7 @@ func (s *Supply) Wait(m *bucket.Meter, f bucket.Fill, n int64) int64 {
 }
 
 // Reset is how many microseconds until a bucket is as empty as it can be: all that can be granted is there.
-func (s *Supply) Reset(m *bucket.Meter, f bucket.Fill) int64 {
-	return s.slower(max(0, f.At-s.Z) + m.Empty(f))
-}
+func (s *Supply) Reset(m *bucket.Meter, f bucket.Fill) int64 { return s.slower(s.Drain(m, f)) }
+
+// Drain is what Reset would be if no part were out: the bucket's weight as a number of microseconds.
+func (s *Supply) Drain(m *bucket.Meter, f bucket.Fill) int64 { return max(0, f.At-s.Z) + m.Empty(f) }

@@ -346,6 +346,14 @@ func (c *bucketCell) reset() int64 {
 	return c.sure(c.lag + c.slower(ceilDiv(w, c.rule.Meter.Drain)))
 }
 
+// drain is for how many microseconds the bucket's weight surely lasts if no part is out: its time may be as late as high.
+func (c *bucketCell) drain() int64 {
+	if !c.axis {
+		return 0
+	}
+	return max(0, (c.level-c.returned)/c.rule.Meter.Drain-(c.high-c.low)-c.lag)
+}
+
 // mark stands on the base, as if nothing had come back since that.
 func (c *bucketCell) mark() fleet.Mark {
 	if !c.have {

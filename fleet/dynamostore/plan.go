@@ -368,8 +368,11 @@ func (l *plan) retell() {
 
 func (x *live) tell(now instant, cost int64) fleet.Grant {
 	g := fleet.Grant{Extra: x.extra, Left: x.cell.left(), Mark: x.cell.mark()}
-	if f, ok := x.cell.(*calendarCell); ok {
+	switch f := x.cell.(type) {
+	case *calendarCell:
 		g.Left, g.Back = f.told(), f.back0+f.returned
+	case *bucketCell:
+		g.Drain = micro(f.drain())
 	}
 	g.Paused = micro(max(0, x.paused-now.label))
 	g.Wait = max(g.Paused, micro(x.cell.wait(cost)))

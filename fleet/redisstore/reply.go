@@ -84,7 +84,7 @@ func (r *reader) bucket(at *fleet.Supply, k *fleet.Claim, g *fleet.Grant) {
 	f := bucket.Fill{Weight: r.number(), At: r.number()}
 	g.Mark = fleet.Mark{At: f.At, Level: 1}
 	f, g.Cold = m.Drained(f, at.Z), at.Cold && k.Cold < fleet.ColdFull
-	g.Reset = micros(at.Reset(m, f))
+	g.Reset, g.Drain = micros(at.Reset(m, f)), micros(at.Drain(m, f))
 	f.Weight = max(f.Weight, r.number())
 	g.Left = m.Free(f)
 	if k.Cost > g.Left && k.Cost <= m.Most() {
