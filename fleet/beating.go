@@ -47,8 +47,9 @@ type beating struct {
 	// rate, as of wishAt, so that limits of all sizes add up.
 	wish   float64
 	wishAt time.Duration
-	need   lately        // the part that the cheapest call needs, in millionths, below 0
-	hold   lately        // for how long the shortest grants hold, in nanoseconds, negative
+	need   lately // the part that the cheapest call needs, in millionths, below 0
+	hold   lately // for how long the shortest grants hold, in nanoseconds, negative
+	guard  guard
 	window time.Duration // of the longest rolling limit
 	usedAt time.Duration // when a call wanted anything last
 
@@ -135,13 +136,13 @@ func (g *Group) exchange(ctx context.Context, sent time.Duration, beat *Beat) {
 	}
 	// Those who wait look again if the answer has changed how calls are served.
 	before, _ := g.standing.mode(now)
-	cold := !g.warm.Load()
+	cold, failing := !g.warm.Load(), g.failing.Load()
 	g.hears(now, sent, beat, &a)
 	after, _ := g.standing.mode(now)
 	g.own.Unlock()
 	f.heard(sent, a.Now)
 	f.watch(now)
-	if warmed := cold && g.warm.Load(); warmed || before != after {
+	if warmed := cold && g.warm.Load(); warmed || before != after || failing && !g.failing.Load() {
 		g.kick(warmed)
 	}
 }
@@ -204,6 +205,9 @@ func (g *Group) hears(now, sent time.Duration, beat *Beat, a *Standing) {
 	g.fleet.alive.Store(b.alive)
 	s.asks = a.Asks
 	s.judge(time.Duration(-b.hold.most(now)), now-sent, time.Duration(a.Least)*time.Microsecond, b.alive)
+	if !s.asks { // see reach
+		g.judgeBeat(now, now-sent)
+	}
 	// Nobody uses the group: it needs no part soon.
 	if now > b.usedAt+restful {
 		s.silence = max(s.silence, min(s.silence*restfulTimes, s.rules.life/4))

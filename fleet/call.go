@@ -51,19 +51,29 @@ func (q *queue) call(driver context.Context, sent time.Duration) error {
 		return errLeft
 	}
 	took := f.clock.Now() - sent
+	if q.heardAsk(took, err) {
+		g.kick(false)
+	}
+	if err == nil {
+		f.heard(sent, q.ask.Now)
+	}
+	return err
+}
+
+// heardAsk notes how an ask ended. It reports whether the store answers again.
+func (q *queue) heardAsk(took time.Duration, err error) (again bool) {
+	g := q.group
 	g.own.Lock()
 	defer g.own.Unlock()
 	if err != nil {
 		g.failed(err)
-		return err
+		return false
 	}
-	g.failing.Store(false)
 	g.standing.took(took)
 	if g.standing.asks && !q.ask.Again {
 		g.aged(took - q.ask.Delay)
 	}
-	f.heard(sent, q.ask.Now)
-	return nil
+	return g.failing.Swap(false)
 }
 
 // try calls the store once. The limit is the time that it gives it, which has nothing to do with the patience of those who

@@ -214,7 +214,7 @@ func (q *queue) prepare(now time.Duration) {
 	a.Settle, a.Claims = a.Settle[:0], a.Claims[:0]
 	q.begins(now)
 	for i, p := range q.leases {
-		s := p.spec()
+		s := p.fit(now)
 		c := Claim{Rule: &s.rule, Key: p.key, Cost: q.costs[i]}
 		p.expire(now, q.lacks && p.splinters(c.Cost))
 		if !q.solo && !q.group.failing.Load() {

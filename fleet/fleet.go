@@ -53,7 +53,7 @@ type Options struct {
 	// longer for limits by the minute; below 0 every decision asks the store.
 	Lease time.Duration
 	// Guard is how late an answer of the store may be used if nothing is leased; 0
-	// means 10ms. Limits are held back by so much.
+	// means 10ms. Limits are held back by so much. It becomes longer by itself where answers take longer.
 	Guard time.Duration
 
 	// Freezes says that this process may be frozen together with its monotonic clock, as a
@@ -236,6 +236,7 @@ type Group struct {
 	failing atomic.Bool   // the latest exchange failed
 	crowded atomic.Int64  // the instant up to which others return to the store as this process does; see returned
 	spread  atomic.Int64  // how long lies between the requests of a queue until then, in nanoseconds
+	guard   atomic.Int64  // how old an answer may be of limits of which nothing is leased, in nanoseconds; see guard
 	warm    atomic.Bool   // the store has said with its latest answer that it knows what was used
 
 	// own guards what the process uses without the store, and how it stands: also what is so of each of its leases.
@@ -267,6 +268,8 @@ func (f *Fleet) newGroup(now time.Duration, name string) *Group {
 		g.standing.asleep = c.Asleep
 	}
 	g.beating.need, g.beating.hold, g.beating.usedAt = newLately(), newLately(), now
+	g.beating.guard.longest = newLately()
+	g.guard.Store(int64(f.o.Guard))
 	g.lone.Store(int64(g.standing.from()))
 	return g
 }

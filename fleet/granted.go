@@ -32,7 +32,8 @@ func (q *queue) share(sent sending, now time.Duration, err error) {
 			return
 		}
 		// The answer took longer than what it grants may be held.
-		if q.late(sent, now) {
+		if q.isLate(sent, now) {
+			q.noteLate(sent.at, now, true)
 			q.giveUp(now)
 			q.mu.Lock()
 			q.next, q.dear = now+askAgain, 0
@@ -46,6 +47,7 @@ func (q *queue) share(sent sending, now time.Duration, err error) {
 	}
 	// From here on the answer counts: first what it says of the limits, then those who wait.
 	q.quick.note(now, now-sent.at)
+	q.inTime()
 	for i, p := range q.leases {
 		q.group.warms(now, p.spec(), q.ask.Claims[i].Cost, &q.ask.Grants[i])
 		p.hears(now, &q.ask.Claims[i], q.ask.Grants[i], q.ask.Now, q.ask.Again)
@@ -83,9 +85,9 @@ func (q *queue) failed(now time.Duration) {
 	q.next = now + d/2 + q.group.fleet.within(d)
 }
 
-// late reports whether the answer came too late for one of the limits of which something
+// isLate reports whether the answer came too late for one of the limits of which something
 // was granted. Of a calendar limit it never does.
-func (q *queue) late(sent sending, now time.Duration) bool {
+func (q *queue) isLate(sent sending, now time.Duration) bool {
 	for i, p := range q.leases {
 		if d, late := q.holds(i, p.spec()); late && q.granted(i) > 0 && q.passed(sent, now, d) {
 			return true
@@ -147,7 +149,7 @@ func (q *queue) grants(now time.Duration, n int64) (spare int64) {
 		for i := range q.leases {
 			w.turns[i] = q.turn(i, n)
 		}
-		w.by, w.given = q.by, now
+		w.by, w.given, w.asked = q.by, now, q.first.at
 		return line.Go
 	})
 	return n

@@ -59,7 +59,8 @@ type queue struct {
 	lacks  bool          // the last ask was not granted whole
 	askIn  time.Duration // how soon to ask again at the latest
 	quick  quickest
-	came   []int64 // of each lease, when the last ask took along what was pending
+	late   lateAnswers // guarded by mu
+	came   []int64     // of each lease, when the last ask took along what was pending
 	limits []LimitCall
 	timer  timeout
 }
@@ -75,6 +76,7 @@ type waiter struct {
 	turns   []limit.Turn
 	by      expiry        // of the turns
 	given   time.Duration // when it got them
+	asked   time.Duration // when the store was asked for them; 0 if they are not of an ask for this call
 	late    time.Duration // how late the driver woke, to look after all
 	verdict limit.Verdict // why it was refused
 	lapses  time.Duration // until when leases are kept for it at most; 0 before they are
@@ -119,6 +121,7 @@ func (g *Group) newQueue(leases []*lease) *queue {
 // clock is read after it: a call goes by it. f.Late is how much later than its grant the call
 // woke, at worst.
 func (q *queue) wait(ctx context.Context, f *limit.Fetch) (v limit.Verdict, err error) {
+	came := f.Now
 	for {
 		var got given
 		v, got, err = q.stand(ctx, f)
@@ -132,18 +135,21 @@ func (q *queue) wait(ctx context.Context, f *limit.Fetch) (v limit.Verdict, err 
 		for i, p := range q.leases {
 			p.Back(f.Now, f.Wants[i].Turn, f.Wants[i].Cost)
 		}
-		if f.Now >= f.Until {
-			return limit.Verdict{Wait: askAgain}, nil
+		if got.asked > 0 {
+			q.noteLate(got.asked, f.Now, false)
+		}
+		if f.Now >= max(f.Until, came+longestGrace) { // the limit is not why
+			return limit.Verdict{Wait: askAgain, Cause: limit.Cause{Lack: limit.LacksStore}}, nil
 		}
 	}
 }
 
-// given says when a waiter got its turns, before when they must be used, and how late the driver woke
-// to give them.
+// given says when a waiter got its turns, when the store was asked for them, before when they must be used, and how late
+// the driver woke to give them.
 type given struct {
-	at   time.Duration
-	by   expiry
-	late time.Duration
+	at, asked time.Duration
+	by        expiry
+	late      time.Duration
 }
 
 // stand stands in line once. The verdict is yes if the call got all that it lacks; got says by when it must go. An error is
@@ -167,7 +173,7 @@ func (q *queue) stand(ctx context.Context, f *limit.Fetch) (v limit.Verdict, got
 		for i := range f.Wants {
 			f.Wants[i].Turn = w.turns[i]
 		}
-		return limit.Verdict{OK: true}, given{w.given, w.by, w.late}, nil
+		return limit.Verdict{OK: true}, given{w.given, w.asked, w.by, w.late}, nil
 	case errors.Is(err, line.ErrRefused):
 		return w.verdict, got, nil
 	case errors.Is(err, line.ErrLate), errors.Is(err, line.ErrFull):
@@ -191,21 +197,32 @@ func (q *queue) counts(n int32) {
 	}
 }
 
-// grace is how long an answer of the store is waited for whatever the patience of the caller:
-// not if the store is known to be away. It notes what is wanted.
+// grace is how long an answer of the store is waited for whatever the patience of the caller: until the process would serve
+// calls by itself, and not if the store is known to be away. A limit refuses no call because the store is late. It notes
+// what is wanted.
 func (q *queue) grace(now time.Duration, costs []int64) time.Duration {
 	g := q.group
 	g.own.Lock()
 	defer g.own.Unlock()
+	for _, p := range q.leases {
+		p.fit(now)
+	}
 	g.needs(now, q.leases, costs)
-	if m, _ := g.standing.mode(now); m == asking || m == waiting && now < g.standing.patient() {
-		return min(g.timeout(), max(g.fleet.o.Timeout, longestGrace))
+	switch m, _ := g.standing.mode(now); {
+	case m == asking:
+		return max(g.fleet.o.Timeout, min(longestGrace, g.standing.patient()-now))
+	case m == waiting && now < g.standing.patient():
+		return min(g.timeout(), max(g.fleet.o.Timeout, firstGrace))
 	}
 	return 0
 }
 
-// longestGrace is how long a call without patience waits for the answer of a store that is far: three round trips of 150ms.
-const longestGrace = 450 * time.Millisecond
+// longestGrace is how long a call waits at most for an answer of the store for which it has no patience. firstGrace is the
+// same while the store has answered nothing yet: three round trips of 150ms.
+const (
+	longestGrace = time.Second
+	firstGrace   = 450 * time.Millisecond
+)
 
 // newWaiter uses one again that has left, so that waiting allocates nothing.
 func (q *queue) newWaiter() *waiter {
@@ -281,7 +298,11 @@ func (q *queue) tooLate(w *waiter) limit.Verdict {
 	ahead := q.leases[why].after(q.ahead(w, why))
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return q.inVain(now, later(max(now, q.known(w, now, q.there)), ahead))
+	v := q.inVain(now, later(max(now, q.known(w, now, q.there)), ahead))
+	if q.asking && now-q.asked >= q.group.fleet.o.Timeout { // the store is late, and the limit is not why
+		v.Lack = limit.LacksStore
+	}
+	return v
 }
 
 // ahead is how many units of a limit those want who go before a call.

@@ -16,8 +16,8 @@ type reach struct {
 }
 
 const (
-	// Guards are multiples of guardStep, so that processes at the same distance have the same, and mostReach at most.
-	guardStep = 25 * time.Millisecond
+	// Guards are multiples of reachStep, so that processes at the same distance have the same, and mostReach at most.
+	reachStep = 25 * time.Millisecond
 	mostReach = 500 * time.Millisecond
 )
 
@@ -30,7 +30,7 @@ func (r *reach) note(age, least time.Duration) (changed bool) {
 	}
 	old := time.Duration(r.guard.Load())
 	shortest := slices.Min(r.ages[:])
-	guard := min(mostReach, (shortest*4/3+guardStep-1)/guardStep*guardStep)
+	guard := min(mostReach, (shortest*4/3+reachStep-1)/reachStep*reachStep)
 	switch {
 	case shortest*10 > max(old, least)*9:
 	case old > 0 && shortest*3 < old:
@@ -46,7 +46,7 @@ func (r *reach) note(age, least time.Duration) (changed bool) {
 
 // farther is a limit as the group shares it with a store so far away, if the limit allows for it.
 func (s *spec) farther(lease, guard time.Duration) *spec {
-	for ; guard > s.guard; guard -= guardStep {
+	for ; guard > s.guard; guard -= reachStep {
 		if far := newSpec(s.limit, lease, guard); far.late || !s.late {
 			return far
 		}

@@ -33,10 +33,16 @@ func (g *Group) Source(now time.Duration, l limit.Limit, empty bool) limit.Sourc
 	return s
 }
 
-// spec is how the group shares a limit, by the fleet's lease and guard, and by how far the store is.
+// spec is how the group shares a limit, by the fleet's lease and by the guard that follows the distance of the store.
 func (g *Group) spec(l limit.Limit) *spec {
-	o := &g.fleet.o
-	return newSpec(l, o.Lease, o.Guard).farther(o.Lease, time.Duration(g.reach.guard.Load()))
+	o, guard := &g.fleet.o, time.Duration(g.guard.Load())
+	s := newSpec(l, o.Lease, o.Guard)
+	if far := time.Duration(g.reach.guard.Load()); far > 0 {
+		s = s.farther(o.Lease, far)
+		s.fitted = guard
+		return s
+	}
+	return g.fleet.fitted(s, guard)
 }
 
 // New is Source's.

@@ -21,6 +21,7 @@ type spec struct {
 	late   bool
 	leased bool
 	guard  time.Duration
+	fitted time.Duration // the group's guard by which it was made; see Fleet.fitted
 	since  time.Duration // when it took another's place
 }
 

@@ -266,17 +266,14 @@ func (s *standing) crowded(alive int64) int64 {
 // mostRTT bounds what is taken for the time of an exchange, so that a store that is back is noticed soon.
 const mostRTT = 4 * time.Second
 
-// judge says whether the store is too slow for grants that hold for so long to be used,
-// and which silence suits it. Too slow is four fifths of the hold, and quick enough again two fifths: between them it stays
-// what it was. A hold of 0 means that no answer comes too late. The silence grows with how many processes beat, each
+// judge reports whether the store is quick enough again for grants that hold for so long to be used,
+// and which silence suits it. It is slow when its answers miss that again and again: see guard. Quick enough again
+// is two fifths of it. A hold of 0 means that no answer comes too late. The silence grows with how many processes beat, each
 // three times in it, so that a store hears 150 a second at most with the usual one.
 func (s *standing) judge(hold time.Duration, took, least time.Duration, alive int64) {
 	alive = s.crowded(alive)
-	switch {
-	case hold == 0 || s.rtt < hold*2/5:
+	if hold == 0 || s.rtt < hold*2/5 {
 		s.slow = false
-	case s.rtt > hold*4/5:
-		s.slow = true
 	}
 	base := max(s.rules.silence, least, time.Duration(alive)*s.rules.silence/50)
 	s.silence = min(max(base, 4*took+base*3/4), longestSilence)

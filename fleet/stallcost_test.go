@@ -1,0 +1,218 @@
+package fleet
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/seed1158cd35/weir/clock"
+	"github.com/seed1158cd35/weir/limit"
+	"github.com/seed1158cd35/weir/limit/bucket"
+)
+
+// A stallingStore answers after rtt, and nothing while it stalls: what is sent then is answered when the stall ends.
+type stallingStore struct {
+	Store
+	rtt, jitter time.Duration
+	from, to    time.Duration // of the stall
+	drops       bool          // what is sent while it stalls is lost, and not answered later
+}
+
+func (s *stallingStore) pass(ctx context.Context) error {
+	sleep := func(d time.Duration) error {
+		if d <= 0 {
+			return nil
+		}
+		select {
+		case <-time.After(d):
+			return nil
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	if err := sleep(s.rtt / 2); err != nil {
+		return err
+	}
+	if s.jitter > 0 {
+		if err := sleep(rand.N(s.jitter)); err != nil {
+			return err
+		}
+	}
+	if now := clock.System.Now(); now >= s.from && now < s.to {
+		if s.drops {
+			<-ctx.Done()
+			return ctx.Err()
+		}
+		return sleep(s.to - now)
+	}
+	return nil
+}
+
+func (s *stallingStore) Take(ctx context.Context, a *Ask) error {
+	if err := s.pass(ctx); err != nil {
+		return err
+	}
+	err := s.Store.Take(ctx, a)
+	time.Sleep(s.rtt - s.rtt/2)
+	return err
+}
+
+func (s *stallingStore) Beat(ctx context.Context, b *Beat) (Standing, error) {
+	if err := s.pass(ctx); err != nil {
+		return Standing{}, err
+	}
+	a, err := s.Store.Beat(ctx, b)
+	time.Sleep(s.rtt - s.rtt/2)
+	return a, err
+}
+
+// stallOf plays 100 users of 4 processes, each of 10 calls a minute with a burst of 10, who call at random at 80% of
+// that, and do not wait. The store stalls for d after 30 s. It returns how many calls were refused, and of those that went
+// the most that were over a user's limit.
+func stallOf(t *testing.T, seed uint64, s *stallingStore, d time.Duration) (refused int, over int64) {
+	l := limit.Limit{Name: "user", Scope: "user", Rate: bucket.Rate{Amount: 10, Per: time.Minute, Burst: 10}}
+	s.Store = NewMemory(nil)
+	begin := clock.System.Now()
+	s.from, s.to = begin+30*time.Second, begin+30*time.Second+d
+	_, regs := fleetOf(t, 4, s, l, Options{})
+	var mu sync.Mutex
+	var wg sync.WaitGroup
+	went := make(map[string][]use)
+	const users = 100
+	rng := rand.New(rand.NewPCG(seed, 7))
+	for at := time.Duration(0); at < 90*time.Second+d; {
+		at += time.Duration(rng.ExpFloat64() / (users * 0.8 * 10 / 60) * float64(time.Second))
+		r, key := regs[rng.IntN(len(regs))], fmt.Sprint(rng.IntN(users))
+		wg.Go(func() {
+			time.Sleep(begin + at - clock.System.Now())
+			ok, v, err := goOne(t.Context(), clock.System.Now(), limit.Charge{Registry: r, Key: key, Cost: 1})
+			mu.Lock()
+			defer mu.Unlock()
+			if now := clock.System.Now(); ok {
+				went[key] = append(went[key], use{now, 1})
+			} else if refused++; err != nil {
+				t.Errorf("at %v: %v, %+v", now-begin, err, v)
+			}
+		})
+	}
+	wg.Wait()
+	for _, all := range went {
+		worst, _ := overUsed(l, all, begin)
+		over = max(over, worst)
+	}
+	return refused, over
+}
+
+// A stall of the store costs limits of users what is called while it lasts, and half a second more.
+func TestStallCostsUsersItsLengthAndHalfASecond(t *testing.T) {
+	for _, drops := range []bool{false, true} {
+		for _, rtt := range []time.Duration{200 * time.Microsecond, 4 * time.Millisecond, 20 * time.Millisecond} {
+			for _, d := range []time.Duration{200 * time.Millisecond, 900 * time.Millisecond, 2 * time.Second, 6 * time.Second} {
+				t.Run(fmt.Sprintf("drops %v, %v, %v", drops, rtt, d), func(t *testing.T) {
+					synctest.Test(t, func(t *testing.T) {
+						var more int
+						const seeds = 3
+						for seed := range uint64(seeds) {
+							calm, over := stallOf(t, seed, &stallingStore{rtt: rtt, drops: drops}, 0)
+							if over > 0 {
+								t.Errorf("seed %d without a stall: %d over", seed, over)
+							}
+							stalled, over := stallOf(t, seed, &stallingStore{rtt: rtt, drops: drops}, d)
+							if over > 0 {
+								t.Errorf("seed %d: %d over", seed, over)
+							}
+							more += stalled - calm
+						}
+						cost := time.Duration(float64(more) / (seeds * 100 * 0.8 * 10 / 60) * float64(time.Second))
+						t.Logf("costs %v", cost)
+						if cost > d+500*time.Millisecond {
+							t.Errorf("a stall of %v costs the calls of %v, want %v at most", d, cost, d+500*time.Millisecond)
+						}
+					})
+				})
+			}
+		}
+	}
+}
+
+// A busyClock is that of a machine that is busy: each look at it takes a while, one after the other.
+type busyClock struct {
+	clock.Clock
+	turn chan struct{} // of a bubble: a look waits for the one before
+	each time.Duration
+}
+
+func (c *busyClock) Now() time.Duration {
+	c.turn <- struct{}{}
+	time.Sleep(c.each)
+	<-c.turn
+	return c.Clock.Now()
+}
+
+// Many calls at once that fit into the limits all go, however far the store is and however busy the machine.
+func TestCallsWithinTheBurstAreNotRefusedByAFarStore(t *testing.T) {
+	for _, c := range []struct {
+		calls int
+		each  time.Duration // that a look at the clock takes
+		after time.Duration // since the start
+	}{{300, 0, 0}, {300, 0, 10 * time.Second}, {300, 40 * time.Microsecond, 10 * time.Second}, {3000, 0, time.Second}, {3000, 4 * time.Microsecond, 10 * time.Second}} {
+		for _, lease := range []time.Duration{0, -1} {
+			for _, rtt := range []time.Duration{0, time.Millisecond, 9 * time.Millisecond, 15 * time.Millisecond, 40 * time.Millisecond, 150 * time.Millisecond} {
+				t.Run(fmt.Sprintf("%d calls after %v/busy %v/lease %v/%v", c.calls, c.after, c.each, lease, rtt), func(t *testing.T) {
+					synctest.Test(t, func(t *testing.T) { burstOf(t, Options{Lease: lease}, c.calls, rtt, c.each, c.after) })
+				})
+			}
+		}
+	}
+}
+
+func burstOf(t *testing.T, o Options, calls int, rtt, each, after time.Duration) {
+	c := &busyClock{Clock: clock.System, turn: make(chan struct{}, 1), each: each}
+	if each > 0 {
+		o.Clock = c
+	}
+	f := New(&stallingStore{Store: NewMemory(nil), rtt: rtt}, o)
+	f.Start()
+	defer func() {
+		if err := f.Close(context.Background()); err != nil {
+			t.Error(err)
+		}
+	}()
+	var regs []*limit.Registry
+	for _, l := range []limit.Limit{
+		{Name: "global", Rate: bucket.Rate{Amount: 2000, Per: time.Second, Burst: 4000}},
+		{Name: "user", Scope: "user", Rate: bucket.Rate{Amount: 5, Per: time.Second, Burst: 10}},
+	} {
+		r, err := limit.NewShared(clock.System.Now(), l, f.Group("up"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		regs = append(regs, r)
+	}
+	time.Sleep(after)
+	var mu sync.Mutex
+	var wg sync.WaitGroup
+	refused, example := 0, limit.Verdict{}
+	for i := range calls {
+		wg.Go(func() {
+			ok, v, err := goOne(t.Context(), clock.System.Now(),
+				limit.Charge{Registry: regs[0], Cost: 1}, limit.Charge{Registry: regs[1], Key: fmt.Sprint(i / 5), Cost: 1})
+			mu.Lock()
+			defer mu.Unlock()
+			if !ok {
+				if refused++; err != nil {
+					t.Error(err)
+				}
+				example = v
+			}
+		})
+	}
+	wg.Wait()
+	if refused > 0 {
+		t.Errorf("%d of %d calls refused: %+v", refused, calls, example)
+	}
+}
