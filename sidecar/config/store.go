@@ -75,7 +75,7 @@ var storeFields = []field[shelf]{
 	one("lease", orOff(duration, -1), func(s *shelf) *time.Duration { return &s.Lease }, "250ms",
 		"How long a process may spend what it took from the store at once; longer for limits by the minute. `off` asks the store for every call. Processes may differ in it."),
 	one("guard", duration, func(s *shelf) *time.Duration { return &s.Guard }, "10ms; 100ms for dynamodb, 50ms for file",
-		"How late an answer of the store may be used. Limits are held back by so much, and never exceeded for it."),
+		"How late an answer of the store may be used, at least: the time follows the distance of the store, up to 500ms. Limits are held back by so much, and never exceeded for it."),
 	one("timeout", duration, func(s *shelf) *time.Duration { return &s.Timeout }, "100ms; 1s for dynamodb and file", "For one call to the store."),
 	one("queue", count[int](1), func(s *shelf) *int { return &s.Queue }, "10000", "How many calls may wait for the same limits and keys."),
 	one("outage", duration, func(s *shelf) *time.Duration { return &s.Outage }, "10s",
