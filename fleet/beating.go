@@ -14,13 +14,9 @@ const DefaultOutage = 10 * time.Second
 // silenceUsual is Options.Silence that is 0.
 const silenceUsual = time.Second
 
-// A beat whose answer does not come is sent again, as a copy, until one is answered. Of a store that stands still
-// so many copies wait at most; beyond manyFlying they are sent againBeat apart.
-const (
-	mostFlying = 16
-	manyFlying = 4
-	againBeat  = 700 * time.Millisecond
-)
+// A beat whose answer does not come is sent again, as a copy, until one is answered. mostFlying copies wait at most: as many as
+// are sent in longestBeat, so that a store that answers again is heard within a third of the silence.
+const mostFlying = 40
 
 // A group that nobody has used for the time of restful beats restfulTimes as rarely.
 const (
@@ -93,9 +89,6 @@ func (g *Group) beats(ctx context.Context, now time.Duration) (next time.Duratio
 		return max(b.at, now+time.Millisecond), false
 	}
 	every := max(time.Millisecond, s.silence/3)
-	if b.flying > manyFlying {
-		every = max(every, againBeat)
-	}
 	b.at = now + every*3/4 + g.fleet.within(every/2+1)
 	if returned = s.returns(); returned {
 		g.owed(now, false)

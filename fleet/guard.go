@@ -95,7 +95,7 @@ func (p *lease) fit(now time.Duration) *spec {
 // before.
 func (f *Fleet) fitted(s *spec, guard time.Duration) *spec {
 	for g := guard; g > f.o.Guard; g /= guardStep {
-		if n := newSpec(s.limit, f.o.Lease, g); n.late == s.late && n.leased == s.leased {
+		if n := newSpecFrom(s.limit, f.o.Lease, f.o.Guard, g); n.late == s.late && n.leased == s.leased {
 			s = n
 			break
 		}

@@ -180,3 +180,26 @@ func TestWhatTheStoreHoldsBackIsTheRestOfTheBurst(t *testing.T) {
 		}
 	}
 }
+
+// A unit weighs the same however far the store is, so that a cell keeps what may come back when the guard follows the
+// distance. The store may hold back more of the burst.
+func TestUnitWeighsTheSameAtAnyDistance(t *testing.T) {
+	for _, l := range []limit.Limit{rate(6, 400, time.Minute), rate(10, 10, time.Minute), rate(1, 20, sec), rate(2, 5, sec), rate(1, 3, time.Hour), rate(100, 100, sec)} {
+		for _, base := range []time.Duration{time.Millisecond, defaultGuard, 50 * time.Millisecond} {
+			near := newSpec(l, -1, base)
+			for guard := base; guard <= longestGuard; guard += time.Millisecond {
+				for _, lease := range []time.Duration{-1, 250 * time.Millisecond} {
+					s := newSpecFrom(l, lease, base, guard)
+					if s.rule.Meter.Unit != near.rule.Meter.Unit {
+						t.Fatalf("%v, lease %v, guard %v to %v: a unit weighs %d, want %d", l.Rate, lease, base, guard, s.rule.Meter.Unit, near.rule.Meter.Unit)
+					}
+					if lost := 1 - float64(newMeter(l).Unit)/float64(s.rule.Meter.Unit); lost > 0.021 {
+						t.Fatalf("%v, lease %v, guard %v to %v: %.3f of the rate is lost", l.Rate, lease, base, guard, lost)
+					}
+				}
+			}
+		}
+	}
+}
+
+func newMeter(l limit.Limit) bucket.Meter { return bucket.MeterOf(l.Rate) }

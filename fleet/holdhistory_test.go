@@ -28,6 +28,29 @@ func TestHoldersAreNeverOver(t *testing.T) {
 	}
 }
 
+// The same of limits of few units, whose processes are at different distances from the store and change them.
+func TestHoldersAtAnyDistanceAreNeverOver(t *testing.T) {
+	for seed := range uint64(campaign.Histories(100, 500)) {
+		rng := rand.New(rand.NewPCG(seed, 78))
+		amount, burst := 1+rng.Int64N(3), 1+rng.Int64N(20)
+		l := limit.Limit{Name: "l", Rate: bucket.Rate{Amount: amount, Per: time.Duration(1+rng.IntN(20)) * sec, Burst: burst}}
+		h := newHoldHistory(t, rng, l)
+		h.specs = nil
+		for _, guard := range []time.Duration{defaultGuard, 40 * time.Millisecond, 160 * time.Millisecond, longestGuard} {
+			if s := newSpecFrom(l, -1, defaultGuard, guard); s.late {
+				h.specs = append(h.specs, s)
+			}
+		}
+		for range 1500 {
+			h.pass()
+			h.step()
+		}
+		if over := h.over(); over > l.Rate.PerSecond()/1000+0.01 {
+			t.Errorf("seed %d: %v: %.2f over", seed, l.Rate, over)
+		}
+	}
+}
+
 // A holdHistory is of processes that differ in for how long they hold.
 type holdHistory struct {
 	*holdersOf
@@ -106,7 +129,7 @@ func (h *holdHistory) over() (worst float64) {
 	level, was := 0.0, int64(0)
 	for at := range h.last + 1 {
 		if n := h.went[at]; n > 0 {
-			level = max(0, level-float64(at-was)*float64(h.rate.Amount)/1000) + float64(n)
+			level = max(0, level-float64(at-was)*h.rate.PerSecond()/1000) + float64(n)
 			worst, was = max(worst, level-float64(h.rate.Burst)), at
 		}
 	}

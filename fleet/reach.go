@@ -47,7 +47,7 @@ func (r *reach) note(age, least time.Duration) (changed bool) {
 // farther is a limit as the group shares it with a store so far away, if the limit allows for it.
 func (s *spec) farther(lease, guard time.Duration) *spec {
 	for ; guard > s.guard; guard -= reachStep {
-		if far := newSpec(s.limit, lease, guard); far.late || !s.late {
+		if far := newSpecFrom(s.limit, lease, s.guard, guard); far.late || !s.late {
 			return far
 		}
 	}

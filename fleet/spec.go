@@ -38,6 +38,7 @@ const (
 	leaseShare   = 60
 	countedShare = 32 // of the burst, for limits of another unit than requests
 	rollingShare = 100
+	laterShare   = 100 // of the time in which a unit comes, for limits of few units
 
 	// worthLeasing is how many units all of a fleet use in a lease at least; below it there is nothing to share out.
 	worthLeasing = 4
@@ -46,10 +47,16 @@ const (
 // newSpec is how the limit is shared when leases last for lease, none if that is
 // below 0, and an answer of the store is expected within guard.
 func newSpec(l limit.Limit, lease, guard time.Duration) *spec {
+	return newSpecFrom(l, lease, guard, guard)
+}
+
+// newSpecFrom is newSpec for a group whose guard has followed the distance of the store from base, which is Options.Guard.
+// The weight of a unit depends on base only: a cell forgets what may come back when the weight of a unit changes.
+func newSpecFrom(l limit.Limit, lease, base, guard time.Duration) *spec {
 	s := &spec{limit: l, rule: Rule{Name: l.Name, Shape: l.Shape, Amount: l.Amount}, leased: lease >= 0, guard: guard}
 	switch l.Shape {
 	case limit.Bucket:
-		s.bucket(lease, guard)
+		s.bucket(lease, base, guard)
 	case limit.Rolling:
 		s.rolling(lease, guard)
 	case limit.Calendar:
@@ -64,7 +71,7 @@ func newSpec(l limit.Limit, lease, guard time.Duration) *spec {
 // bucket lets the store keep burst - rate*hold, so that blocks that are not spent
 // yet can never add up to more than the limit: with B and R of the limit, what goes
 // in a window W is at most B - R*hold + R*(W + hold).
-func (s *spec) bucket(lease, guard time.Duration) {
+func (s *spec) bucket(lease, base, guard time.Duration) {
 	r := s.limit.Rate
 	s.rule.Meter = bucket.MeterOf(r)
 	// fill is how long an empty bucket takes to be full; a hold of a quarter of it holds a quarter of the burst back.
@@ -83,12 +90,17 @@ func (s *spec) bucket(lease, guard time.Duration) {
 	}
 	m := &s.rule.Meter
 	reserve := (s.hold.Microseconds() + 1) * m.Drain
-	switch {
-	case reserve <= m.Unit/50:
+	if (base.Microseconds()+1)*m.Drain <= m.Unit/50 {
 		// With less than a unit to hold back it is cheaper to let each come so much
-		// later: the unit after the burst of n comes at n*(interval + hold) - hold.
-		m.Unit += reserve
+		// later: the unit after the burst of n comes at n*(interval + later) - later.
+		later := max(base, min(longestGuard, time.Duration(float64(time.Second)/r.PerSecond())/laterShare))
+		s.hold = max(s.hold, later)
+		m.Unit += (later.Microseconds() + 1) * m.Drain
 		m.Cap = m.Unit * r.Full()
+		reserve = (s.hold - later).Microseconds() * m.Drain
+	}
+	switch {
+	case reserve == 0:
 		s.late = true
 	case s.hold > fill/2 || m.Cap-reserve < m.Unit:
 		s.leased = false
