@@ -4,9 +4,12 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
+
+	lib "modernc.org/sqlite/lib"
 
 	"github.com/seed1158cd35/weir/delivery"
 	"github.com/seed1158cd35/weir/delivery/sqlite"
@@ -14,16 +17,13 @@ import (
 
 // A disk that is full: what was accepted is there, what does not find room is refused as such, and it goes on when there is room.
 func TestADiskThatIsFull(t *testing.T) {
-	disk := ownDisk(t, "2m")
-	p := filepath.Join(disk, "d.db")
+	disk := smallDisk(t, 2<<20)
+	p := filepath.Join(disk.dir, "d.db")
 	s, err := sqlite.Open(t.Context(), p, sqlite.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	ballast := filepath.Join(disk, "ballast")
-	if err := os.WriteFile(ballast, make([]byte, 512<<10), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	disk.filled.Store(512 << 10)
 	var ids []string
 	for err == nil {
 		r := post("a")
@@ -36,9 +36,7 @@ func TestADiskThatIsFull(t *testing.T) {
 	if len(ids) < 10 || !errors.Is(err, delivery.ErrFull) || errors.Is(err, delivery.ErrUncertain) {
 		t.Errorf("after %d: %v, want %v", len(ids), err, delivery.ErrFull)
 	}
-	if err := os.Remove(ballast); err != nil {
-		t.Fatal(err)
-	}
+	disk.filled.Store(0)
 	ids = append(ids, accept(t, s, post("a")).ID)
 	sameCounts(t, s)
 	if err := s.Close(); err != nil {
@@ -56,46 +54,65 @@ func TestADiskThatIsFull(t *testing.T) {
 	sameCounts(t, s)
 }
 
-// ownDisk is a small disk.
-func ownDisk(t *testing.T, size string) string {
-	t.Helper()
-	disk := filepath.Join(t.TempDir(), "disk")
-	if err := os.Mkdir(disk, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := syscall.Mount("weir", disk, "tmpfs", 0, "size="+size+",mode=700"); err != nil {
-		if os.Getenv("CI") != "" {
-			t.Fatalf("no disk of its own: %v", err)
-		}
-		t.Skipf("no disk of its own, which takes root: %v", err)
-	}
-	t.Cleanup(func() { _ = syscall.Unmount(disk, 0) })
-	return disk
+// A quotaDisk is a directory whose files have a size together, as on a small disk. It is full for SQLite and for the
+// reserve.
+type quotaDisk struct {
+	dir    string
+	size   int64
+	filled atomic.Int64 // what other programs have written
 }
 
-// fillDisk leaves nothing free on a disk.
-func fillDisk(t *testing.T, disk string) {
+func smallDisk(t *testing.T, size int64) *quotaDisk {
 	t.Helper()
-	f, err := os.Create(filepath.Join(disk, "filler"))
-	if err != nil {
-		t.Fatal(err)
+	d := &quotaDisk{dir: t.TempDir(), size: size}
+	onDisk(t, d.dir, d)
+	sqlite.SetDisk(t, func(string) int64 { return size }, func(f *os.File, size int64) error {
+		if d.lacks(filepath.Base(f.Name()), size) {
+			return syscall.ENOSPC
+		}
+		return f.Truncate(size)
+	})
+	return d
+}
+
+// lacks reports whether there is no room for a file to get longer to a size.
+func (d *quotaDisk) lacks(name string, size int64) bool {
+	has := int64(0)
+	if info, err := os.Stat(filepath.Join(d.dir, name)); err == nil {
+		has = info.Size()
 	}
-	defer f.Close()
-	for block := make([]byte, 4096); ; {
-		if _, err := f.Write(block); errors.Is(err, syscall.ENOSPC) {
-			return
-		} else if err != nil {
-			t.Fatal(err)
+	return size > has && size-has > d.free()
+}
+
+func (d *quotaDisk) free() int64 {
+	free := d.size - d.filled.Load()
+	all, _ := os.ReadDir(d.dir)
+	for _, f := range all {
+		if info, err := f.Info(); err == nil {
+			free -= info.Size()
 		}
 	}
+	return free
 }
+
+// fill leaves nothing free.
+func (d *quotaDisk) fill() { d.filled.Add(d.free()) }
+
+func (d *quotaDisk) may(name string, size int64) int32 {
+	if d.lacks(name, size) {
+		return lib.SQLITE_FULL
+	}
+	return lib.SQLITE_OK
+}
+
+func (*quotaDisk) did(diskOp) {}
 
 // Somebody else fills the disk: what is stored can still be completed, dropped and redriven, nothing new is stored, and
 // weir starts again.
 func TestFullDiskStillAllowsWhatIsStoredToEnd(t *testing.T) {
 	for _, restart := range []bool{false, true} {
-		disk := ownDisk(t, "16m")
-		p := filepath.Join(disk, "d.db")
+		disk := smallDisk(t, 16<<20)
+		p := filepath.Join(disk.dir, "d.db")
 		s, err := sqlite.Open(t.Context(), p, sqlite.Options{})
 		if err != nil {
 			t.Fatal(err)
@@ -114,7 +131,7 @@ func TestFullDiskStillAllowsWhatIsStoredToEnd(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		fillDisk(t, disk)
+		disk.fill()
 		if restart {
 			if s, err = sqlite.Open(t.Context(), p, sqlite.Options{}); err != nil {
 				t.Fatalf("weir does not start: %v", err)
@@ -147,9 +164,7 @@ func TestFullDiskStillAllowsWhatIsStoredToEnd(t *testing.T) {
 		if _, _, err := s.Accept(t.Context(), post("a")); !errors.Is(err, delivery.ErrFull) {
 			t.Errorf("restart %v: something new: %v, want %v", restart, err, delivery.ErrFull)
 		}
-		if err := os.Remove(filepath.Join(disk, "filler")); err != nil {
-			t.Fatal(err)
-		}
+		disk.filled.Store(0)
 		if err := s.Close(); err != nil {
 			t.Fatal(err)
 		}

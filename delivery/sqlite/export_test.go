@@ -6,6 +6,7 @@ import (
 	"database/sql/driver"
 	"errors"
 	"fmt"
+	"os"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -30,6 +31,14 @@ func (s *Store) Pragma(t *testing.T, name string) (value string) {
 		t.Fatal(err)
 	}
 	return value
+}
+
+// SetDisk replaces what is known of the disk, and how the reserve takes space there, until the test ends.
+func SetDisk(t *testing.T, size func(path string) int64, reserve func(*os.File, int64) error) {
+	t.Helper()
+	was, took := sizeOfDisk, reserveSpace
+	sizeOfDisk, reserveSpace = size, reserve
+	t.Cleanup(func() { sizeOfDisk, reserveSpace = was, took })
 }
 
 // Hold reads until it is released, as somebody does with another program.

@@ -13,6 +13,9 @@ const (
 	reserveEvery = time.Second // how often a reserve that was used is taken again
 )
 
+// Tests replace these, as they have no disk of their own.
+var sizeOfDisk, reserveSpace = diskSize, allocate
+
 // A reserve is a file that keeps space on the disk. When the disk is full, the space is given up for changes that
 // free some: drop, redrive, and the end of attempts. Nothing new is stored until the space has been taken again.
 // One goroutine uses it; used may be read by others.
@@ -24,7 +27,7 @@ type reserve struct {
 
 // want is the size of the reserve: a sixteenth of a small disk.
 func (r *reserve) want() int64 {
-	if total := diskSize(r.path); total > 0 {
+	if total := sizeOfDisk(r.path); total > 0 {
 		return min(maxReserve, total/16)
 	}
 	return maxReserve
@@ -55,7 +58,7 @@ func (r *reserve) take() error {
 	if info, err := f.Stat(); err != nil || info.Size() >= want {
 		return err
 	}
-	if err = allocate(f, want); err != nil {
+	if err = reserveSpace(f, want); err != nil {
 		_ = f.Truncate(0)
 	}
 	return err

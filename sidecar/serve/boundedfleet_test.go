@@ -2,11 +2,14 @@ package serve
 
 import (
 	"fmt"
+	"io"
 	"net/http"
 	"os"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/seed1158cd35/weir/internal/test/servers"
 )
 
 // What weirs of a fleet store in a database is bounded for all of them together, and a named caller has half of it.
@@ -53,5 +56,41 @@ func TestFleetThatStoresItsMostAnswers429And507(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// A weir whose database of deliveries is away serves direct calls and says so, until the database is there.
+func TestWeirStartsWithoutItsDatabase(t *testing.T) {
+	db := servers.Postgres(t)
+	way := newMute(t, db.Addr())
+	o := townAt(t, db, strings.Replace(db.PostgresURL(), db.Addr(), way.listener.Addr().String(), 1))
+	o.init()
+	way.set(true)
+	w := o.weir()
+	if resp, _ := o.send(w, "direct", ""); resp.StatusCode != http.StatusOK {
+		t.Errorf("a direct call gets %d", resp.StatusCode)
+	}
+	if resp, _ := o.send(w, "later", "respond-async"); resp.StatusCode != http.StatusServiceUnavailable {
+		t.Errorf("a request to be delivered gets %d, want 503", resp.StatusCode)
+	}
+	ready := func() string {
+		resp, err := http.Get("http://" + w.AdminAddr() + "/readyz")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer resp.Body.Close()
+		text, _ := io.ReadAll(resp.Body)
+		return fmt.Sprint(resp.StatusCode, " ", string(text))
+	}
+	if got := ready(); got != "200 ready\ntrouble with deliveries\n" {
+		t.Errorf("/readyz answers %q", got)
+	}
+	way.set(false)
+	way.cut()
+	for ready() != "200 ready\n" {
+		time.Sleep(100 * time.Millisecond)
+	}
+	if resp, body := o.hands(w, "later", "respond-async"); resp.StatusCode != http.StatusAccepted {
+		t.Errorf("when the database is there: %d %s", resp.StatusCode, body)
 	}
 }

@@ -1,6 +1,8 @@
 package serve
 
 import (
+	"fmt"
+	"io"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -82,7 +84,7 @@ func TestWeirStartsWithoutItsDeliveries(t *testing.T) {
 		defer n.Close()
 		up := n.Serve("api.test", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {}))
 		file := filepath.Join(t.TempDir(), "deliveries.db")
-		yaml := "deliveries: {file: " + file + "}\nupstreams: {up: {url: \"" + up + "\", routes: [{path: /up/, strip: true, deliver: true}]}}\n"
+		yaml := "admin: 127.0.0.1:81\ndeliveries: {file: " + file + "}\nupstreams: {up: {url: \"" + up + "\", routes: [{path: /up/, strip: true, deliver: true}]}}\n"
 		client := &http.Client{Transport: n.Transport()}
 		send := func(direct bool) int {
 			r, _ := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://localhost/up/", nil)
@@ -95,6 +97,15 @@ func TestWeirStartsWithoutItsDeliveries(t *testing.T) {
 			}
 			defer resp.Body.Close()
 			return resp.StatusCode
+		}
+		ready := func() string {
+			resp, err := client.Get("http://127.0.0.1:81/readyz")
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer resp.Body.Close()
+			text, _ := io.ReadAll(resp.Body)
+			return fmt.Sprint(resp.StatusCode, " ", string(text))
 		}
 		stop := serveInside(t, n, yaml)
 		if got := send(false); got != http.StatusAccepted {
@@ -119,12 +130,18 @@ func TestWeirStartsWithoutItsDeliveries(t *testing.T) {
 		if got := send(false); got != http.StatusServiceUnavailable {
 			t.Errorf("a request to be delivered gets %d, want 503", got)
 		}
+		if got := ready(); got != "200 ready\ntrouble with deliveries\n" {
+			t.Errorf("/readyz answers %q", got)
+		}
 		if err := os.WriteFile(file, good, 0o600); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(2 * reopenEvery)
 		if got := send(false); got != http.StatusAccepted {
 			t.Errorf("after the file was repaired: %d", got)
+		}
+		if got := ready(); got != "200 ready\n" {
+			t.Errorf("after the file was repaired /readyz answers %q", got)
 		}
 		stop()
 	})

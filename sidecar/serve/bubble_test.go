@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -33,7 +34,10 @@ func serveInside(t *testing.T, n *memnet.Network, yaml string) (stop func()) {
 func serveTelling(t *testing.T, n *memnet.Network, yaml string, log io.Writer) (stop func()) {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "weir.yaml")
-	if err := os.WriteFile(file, []byte("listen: localhost:80\nadmin: off\n"+yaml), 0o600); err != nil {
+	if !strings.Contains(yaml, "admin: ") {
+		yaml = "admin: off\n" + yaml
+	}
+	if err := os.WriteFile(file, []byte("listen: localhost:80\n"+yaml), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	s, err := New(file, Options{Log: log, Env: insideEnv, Listen: n.Hear, Dial: n.Dial})

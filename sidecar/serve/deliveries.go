@@ -32,7 +32,8 @@ type deliveries struct {
 	failed  func(upstream, reason, id string) // hears of requests that could not be stored for a reason of weir's own
 	ended   chan struct{}                     // closed when the worker has ended; nil until it runs
 	cancel  context.CancelFunc
-	inbox   *inbox.Inbox // nil unless a queue's messages are requests
+	inbox   *inbox.Inbox              // nil unless a queue's messages are requests
+	awaits  func(ctx context.Context) // ends the trouble of a database that was away at the start; nil if it was there
 
 	watching sync.WaitGroup
 }
@@ -66,6 +67,9 @@ func (s *Server) newDeliveries(c *config.Deliveries, registry prometheus.Registe
 	}
 	if err := s.openInbox(c.Requests, d); err != nil {
 		return errors.Join(err, e.Close())
+	}
+	if s.absent != nil {
+		d.awaits = s.awaitDatabase
 	}
 	s.deliveries = d
 	s.proxy.Later(d)
@@ -167,6 +171,9 @@ func (d *deliveries) start() {
 	}()
 	if d.inbox != nil {
 		d.watching.Go(func() { d.inbox.Run(ctx) })
+	}
+	if d.awaits != nil {
+		d.watching.Go(func() { d.awaits(ctx) })
 	}
 	if w, ok := d.engine.(watcher); ok {
 		d.watching.Go(func() {

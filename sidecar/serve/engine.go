@@ -9,6 +9,7 @@ import (
 	"os"
 	"time"
 
+	"github.com/seed1158cd35/weir/clock"
 	"github.com/seed1158cd35/weir/delivery"
 	"github.com/seed1158cd35/weir/delivery/dynamosqs"
 	"github.com/seed1158cd35/weir/delivery/postgres"
@@ -42,8 +43,27 @@ func (s *Server) openDeliveries(c *config.Deliveries) (engine, error) {
 	if is || isAWS {
 		return nil, errors.Join(err, e.Close())
 	}
-	s.log.Error("deliveries", "error", err.Error())
+	s.troubles.note(withDeliveries, "", databaseHelp, err)
+	s.tells.failed("", "the deliveries cannot be opened", "")
+	s.absent = e
 	return e, nil
+}
+
+const databaseHelp = "direct calls are served; what is to be delivered later is refused with 503 until what keeps the deliveries can be reached, which weir tries every 5 seconds"
+
+// awaitDatabase ends the trouble of a fleet's database that could not be reached at the start, once it can be.
+func (s *Server) awaitDatabase(ctx context.Context) {
+	for clock.System.Sleep(ctx, reopenEvery) == nil {
+		bounded, cancel := context.WithTimeout(ctx, opening)
+		err := s.absent.Check(bounded)
+		cancel()
+		if ctx.Err() == nil {
+			s.troubles.note(withDeliveries, "", databaseHelp, err)
+		}
+		if err == nil {
+			return
+		}
+	}
 }
 
 // fileOptions are those of a file of SQLite.

@@ -72,6 +72,7 @@ type Server struct {
 	registry   *prometheus.Registry
 
 	deliveries *deliveries // nil if nothing is delivered later
+	absent     fleetEngine // what keeps them, if it could not be reached at the start; else nil
 }
 
 // New reads the file at path, and listens. If that fails nothing is left open.
