@@ -10,7 +10,7 @@ import (
 )
 
 // What a decision and its report are made of, each by itself: below the sum of those that it cannot do without it
-// cannot be. docs/benchmarks.md has the sums.
+// cannot be. bench/records/benchmarks.md has the sums.
 func BenchmarkFloor(b *testing.B) {
 	run(b,
 		// Two readings: when the attempt was allowed, and when it ended. Without a duration to tell, one.

@@ -66,7 +66,7 @@ var documentFields = []field[document]{
 		"How many lines a second are written that say the same: the same message, upstream, limit (or operation) and reason. The next one tells how many were left out, as `suppressed`. `off` writes all of them."),
 	one("log_attempts", boolean, func(f *document) *bool { return &f.LogAttempts }, "false",
 		"An access log: a line for each attempt, however it ended, of which `weir learn` makes limits."),
-	{"store", "fields", "limits are this process's own", "Where limits, pauses and breakers are kept that several processes share; see docs/fleet.md.", readStore},
+	{"store", "fields", "limits are this process's own", "Where limits, pauses and breakers are kept that several processes share; see docs/how-to/share-a-limit.md.", readStore},
 	{"deliveries", "fields", "off", "Where requests are kept that are delivered later; see docs/deliveries.md.", readDeliveries},
 	{"decide", "fields", "off", "Decisions for programs that make their calls themselves; see docs/decide.md and docs/envoy.md.", readDecide},
 	{"cloudwatch", "fields", "off", "Metrics for CloudWatch, as lines or through its API; see docs/cloudwatch.md.", readCloudWatch},

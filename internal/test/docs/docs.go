@@ -35,7 +35,8 @@ func Files(root string) ([]string, error) {
 	return all, err
 }
 
-// Pages returns the blocks of all pages except the runbooks, whose commands internal/test/runbooks runs, and the changelog.
+// Pages returns the blocks of README.md, CONTRIBUTING.md and the pages below docs, without the runbooks, whose commands
+// internal/test/runbooks runs.
 func Pages(root string) ([]Sample, error) {
 	files, err := Files(root)
 	if err != nil {
@@ -43,14 +44,15 @@ func Pages(root string) ([]Sample, error) {
 	}
 	var all []Sample
 	for _, f := range files {
-		if filepath.Base(filepath.Dir(f)) == "runbooks" || filepath.Base(f) == "CHANGELOG.md" {
-			continue
-		}
-		data, err := os.ReadFile(f)
+		name, err := filepath.Rel(root, f)
 		if err != nil {
 			return nil, err
 		}
-		name, err := filepath.Rel(root, f)
+		dir := filepath.Dir(name)
+		if dir == "." && name != "README.md" && name != "CONTRIBUTING.md" || filepath.Base(dir) == "runbooks" {
+			continue
+		}
+		data, err := os.ReadFile(f)
 		if err != nil {
 			return nil, err
 		}
