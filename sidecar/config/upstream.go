@@ -51,7 +51,7 @@ var upstreamFields = []field[site]{
 	one("full", choice("pass or refuse", map[string]proxy.Full{"pass": proxy.FullPass, "refuse": proxy.FullRefuse}), func(u *site) *proxy.Full { return &u.Full }, "pass, for language models refuse",
 		"What becomes of a body that was to be held when what weir may hold in memory is full: it is sent on, but once, and what it asks of a model is estimated by its size; or it is refused with 503 and `Retry-After`, or with 413 if it could never be held."),
 	one("pass_headers", listOf(headerName), func(u *site) *[]string { return &u.Pass }, "none",
-		"Headers of callers that are sent on although anybody could forge them: `X-Real-Ip`, `X-Forwarded-For`; see docs/sidecar.md."),
+		"Headers of callers that are sent on although anybody could forge them: `X-Real-Ip`, `X-Forwarded-For`; see docs/reference/proxy.md."),
 	{"credentials", "headers, each with an environment variable", "none",
 		"Credentials that weir adds, in place of the caller's: `{Authorization: NTFY_AUTHORIZATION}`. The variable holds the whole value of the header (`Bearer ...`). Also for requests that are delivered later, with which no credentials are stored.", readSends},
 	one("deliver_schedule", text("webhook or messaging", deliverySchedule), func(u *site) *string { return &u.Schedule }, "webhook",

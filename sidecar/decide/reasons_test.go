@@ -24,9 +24,9 @@ func TestThePagesNameEveryReason(t *testing.T) {
 		}
 		return false
 	}
-	for _, word := range words(t, "sidecar.md", "| `X-Weir-Refused` |") {
+	for _, word := range words(t, "reference/proxy.md", "| `X-Weir-Refused` |") {
 		if !slices.Contains(weir.Reasons[:], weir.Reason(word)) {
-			t.Errorf("docs/sidecar.md has a reason %s, which nothing makes", word)
+			t.Errorf("docs/reference/proxy.md has a reason %s, which nothing makes", word)
 		}
 	}
 	own := append([]weir.Reason{tooManyPermits, undecided, stillWaiting, tooManyWaiting, tooManyKeys}, weir.Reasons[:]...)
@@ -45,8 +45,8 @@ func TestThePagesNameEveryReason(t *testing.T) {
 		if !row("decide.md", "| "+status+" |", string(r)) {
 			t.Errorf("docs/decide.md has no row of %s with %s", status, r)
 		}
-		if !row("sidecar.md", "| `X-Weir-Refused` |", string(r)) {
-			t.Errorf("docs/sidecar.md does not say that X-Weir-Refused can be %s", r)
+		if !row("reference/proxy.md", "| `X-Weir-Refused` |", string(r)) {
+			t.Errorf("docs/reference/proxy.md does not say that X-Weir-Refused can be %s", r)
 		}
 	}
 }
