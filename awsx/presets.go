@@ -55,7 +55,7 @@ func Preset(service string) weir.Policy {
 }
 
 // patience is what outlasts the SDK's own retries, those of 2026 included, and makes no
-// more of them: see docs/presets.md.
+// more of them: see docs/reference/presets.md.
 func patience() (retry.Config, retry.QuotaConfig) {
 	c, _ := retry.Schedule("aws-patient")
 	q, _ := retry.QuotaSchedule("aws-patient")

@@ -8,10 +8,10 @@ import (
 	"testing"
 )
 
-var update = flag.Bool("update", false, "write the tables into docs/presets.md")
+var update = flag.Bool("update", false, "write the tables into bench/records/presets.md")
 
 const (
-	page  = "../../../docs/presets.md"
+	page  = "../../../bench/records/presets.md"
 	begin = "<!-- tables: begin; go test ./internal/test/endure -run Page -full -update writes them -->\n"
 	end   = "<!-- tables: end -->\n"
 )
