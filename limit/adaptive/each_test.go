@@ -47,9 +47,9 @@ func TestMultiplyEachIsTheDesignsRule(t *testing.T) {
 }
 
 // The rule that designs ask for word by word beside that of the preset: a prefix of S3 that bears half of what
-// is published, of which nobody was told. docs/designs.md has the figures.
+// is published, of which nobody was told. docs/adr/0017-five-designs.md has the figures.
 func TestSimulationOfS3(t *testing.T) {
-	page, err := os.ReadFile("../../docs/designs.md")
+	page, err := os.ReadFile("../../docs/adr/0017-five-designs.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -61,7 +61,7 @@ func TestSimulationOfS3(t *testing.T) {
 			row := fmt.Sprintf("| `%v` | %d | %.1f%% | %.2f%% | %.2f |", rule, clients, 100*got[i].used, 100*got[i].refused, got[i].jain)
 			t.Log(row)
 			if !hasRow(string(page), row) {
-				t.Errorf("docs/designs.md has other figures than\n%s", row)
+				t.Errorf("docs/adr/0017-five-designs.md has other figures than\n%s", row)
 			}
 		}
 		if each, cubic := got[0], got[1]; each.used > cubic.used-0.1 || each.refused < 100*cubic.refused {

@@ -44,7 +44,7 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// The constants were chosen by simulation: see docs/recovery.md.
+// The constants were chosen by simulation: see bench/records/recovery.md.
 const (
 	first      = 20    // the bound before anything is known
 	perSecond  = 50    // how much it grows meanwhile

@@ -4,7 +4,7 @@
 // The bound is learnt: the answers that the upstream gives in a second, times what an
 // answer takes when nothing is queued and a quarter of a second more (Little's law). A
 // caller who leaves frees no slot, since the upstream still has the work; the answer to
-// that attempt does, or to one that was sent later. See docs/recovery.md.
+// that attempt does, or to one that was sent later. See docs/explanation/recovery.md.
 //
 // Time comes in as an argument, and nobody waits here.
 package inflight

@@ -37,7 +37,7 @@ func (s *state) calm(now time.Duration, overdue bool) bool {
 }
 
 // bound is how many may be in flight, in 1,024ths: what the upstream answers in a second, times what an
-// answer takes without a queue and a slack (Little's law; docs/recovery.md says what it was compared
+// answer takes without a queue and a slack (Little's law; docs/explanation/recovery.md says what it was compared
 // with, VegasLimit among them), and at least what was shown to be fine. A fixed bound is what it is.
 func (s *state) bound(now time.Duration, calm bool) int64 {
 	c := s.config

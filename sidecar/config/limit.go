@@ -201,7 +201,7 @@ func inherited(n *node) bool { return n != nil && n.Preset != "" }
 
 var adaptiveFields = []field[adaptive.Config]{
 	one("rule", named[adaptive.Rule]("cubic, multiply, add or multiply-each"), func(c *adaptive.Config) *adaptive.Rule { return &c.Rule }, "cubic",
-		"How the rate grows back after a cut: `cubic` quickly to where it was and slowly beyond, `multiply` by a factor, `add` by a step, which lets processes that share an upstream come to equal shares. `multiply-each` is not held back by what follows: every success grows by `grow`, every throttle cuts; docs/designs.md has what that costs."),
+		"How the rate grows back after a cut: `cubic` quickly to where it was and slowly beyond, `multiply` by a factor, `add` by a step, which lets processes that share an upstream come to equal shares. `multiply-each` is not held back by what follows: every success grows by `grow`, every throttle cuts; docs/adr/0017-five-designs.md has what that costs."),
 	one("start", perSecond, func(c *adaptive.Config) *float64 { return &c.Start }, "`max`", "The first rate."),
 	one("min", perSecond, func(c *adaptive.Config) *float64 { return &c.Min }, "1% of `max`", "Never below."),
 	one("max", perSecond, func(c *adaptive.Config) *float64 { return &c.Max }, "the limit's `rate`", "Never above."),

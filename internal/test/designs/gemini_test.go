@@ -127,9 +127,9 @@ func playFree(t *testing.T, p weir.Policy, how, load string) free {
 }
 
 // What Google's free tier refuses and what is got out of it, under both forms and under a window of a minute to the instant, by
-// each way in which it may count a minute: it does not say which. docs/designs.md has the figures.
+// each way in which it may count a minute: it does not say which. docs/adr/0017-five-designs.md has the figures.
 func TestSimulationOfGeminiFree(t *testing.T) {
-	page, err := os.ReadFile("../../../docs/designs.md")
+	page, err := os.ReadFile("../../../docs/adr/0017-five-designs.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -146,7 +146,7 @@ func TestSimulationOfGeminiFree(t *testing.T) {
 			row := fmt.Sprintf("| %s | %s | %.1f%% | %.1f%% | %.1f%% | %.2f | %.2f | %.2f |", how, load, r.throttled, e.throttled, f.throttled, r.perMinute, e.perMinute, f.perMinute)
 			t.Log(row)
 			if !strings.Contains(string(page), row) {
-				t.Errorf("docs/designs.md does not have\n%s", row)
+				t.Errorf("docs/adr/0017-five-designs.md does not have\n%s", row)
 			}
 		}
 	}

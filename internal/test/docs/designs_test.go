@@ -34,10 +34,10 @@ func tests(t *testing.T) map[string]bool {
 	return found
 }
 
-// Each row of docs/designs.md ends with tests that there are.
+// Each row of docs/adr/0017-five-designs.md ends with tests that there are.
 func TestRowsOfTheDesignsNameTheirTests(t *testing.T) {
 	all, rows, asks := tests(t), 0, false // asks: in a table of what a design asks, not in one of figures
-	for line := range strings.Lines(text(t, filepath.Join(root, "docs", "designs.md"))) {
+	for line := range strings.Lines(text(t, filepath.Join(root, "docs", "adr", "0017-five-designs.md"))) {
 		head := strings.HasPrefix(line, "| the design asks")
 		asks = strings.HasPrefix(line, "|") && (asks || head)
 		if !asks || head || strings.HasPrefix(line, "| ---") {
@@ -56,20 +56,20 @@ func TestRowsOfTheDesignsNameTheirTests(t *testing.T) {
 		}
 	}
 	if rows == 0 {
-		t.Error("docs/designs.md has no rows")
+		t.Error("docs/adr/0017-five-designs.md has no rows")
 	}
 }
 
 // The configuration of each design is on the page, is right, and weir takes it whole.
 func TestDesignsAreCompleteConfigurations(t *testing.T) {
-	page := text(t, filepath.Join(root, "docs", "designs.md"))
+	page := text(t, filepath.Join(root, "docs", "adr", "0017-five-designs.md"))
 	files, err := filepath.Glob(filepath.Join(root, "examples", "designs", "*.yaml"))
 	if err != nil || len(files) != 5 {
 		t.Fatalf("files %v, %v", files, err)
 	}
 	for _, file := range files {
-		if name := filepath.Base(file); !strings.Contains(page, "](../examples/designs/"+name+")") {
-			t.Errorf("docs/designs.md has no link to %s", name)
+		if name := filepath.Base(file); !strings.Contains(page, "](../../examples/designs/"+name+")") {
+			t.Errorf("docs/adr/0017-five-designs.md has no link to %s", name)
 		}
 		data := text(t, file)
 		f, err := config.Parse(file, []byte(data), secrets(data))
