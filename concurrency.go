@@ -21,7 +21,7 @@ import (
 // A caller who leaves frees no slot, as the upstream still has the work: the answer to
 // the attempt does, or to one that was sent later, and half a minute at the latest.
 // A call that finds no slot waits for one, but not for long. Calls that wait go by priority, as those do that wait for a
-// limit: see PriorityWeights. See docs/recovery.md.
+// limit: see PriorityWeights. See docs/explanation/recovery.md.
 type Concurrency struct {
 	Auto  bool // the bound is learnt from answers
 	Limit int  // or it is this number; 0 and not Auto means none

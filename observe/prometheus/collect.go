@@ -26,7 +26,7 @@ var gauges = struct {
 	current:    gauge("weir_limit_current_rate", "Current units per second, for the key with the lowest rate.", "upstream", "limit"),
 	left:       gauge("weir_limit_units_left", "Units available now, for the key with the fewest.", "upstream", "limit"),
 	most:       gauge("weir_limit_units_max", "Units of an idle key.", "upstream", "limit"),
-	held:       gauge("weir_limit_held_back_units", "Units of the burst that the store reserves for leases: rate x lease (docs/fleet.md).", "upstream", "limit"),
+	held:       gauge("weir_limit_held_back_units", "Units of the burst that the store reserves for leases: rate x lease (docs/how-to/share-a-limit.md).", "upstream", "limit"),
 	keys:       gauge("weir_limit_keys", "Known keys of the limit.", "upstream", "limit"),
 	used:       gauge("weir_quota_used_ratio", "Used part of a quota (a calendar limit of a day or longer), from 0 to 1, for the key with the least left.", "upstream", "limit"),
 	resets:     gauge("weir_quota_resets_timestamp_seconds", "End of the quota's window.", "upstream", "limit"),
