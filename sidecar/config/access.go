@@ -28,11 +28,11 @@ type JWT struct {
 }
 
 var jwtFields = []field[JWT]{
-	one("jwks", keysURL, func(j *JWT) *string { return &j.URL }, "required", "The URL of the keys that tokens are signed with (a JSON Web Key Set): `https`, or `http` on this machine."),
-	one("issuer", word, func(j *JWT) *string { return &j.Issuer }, "required", "Who must have issued a token (`iss`)."),
-	one("audience", word, func(j *JWT) *string { return &j.Audience }, "required", "For whom it must be (`aud`)."),
-	one("timeout", duration, func(j *JWT) *time.Duration { return &j.Timeout }, "5s", "To read the keys, a second attempt included."),
-	{"scopes", "upstreams, each with a scope", "none", "The scope that a token must have to use an upstream: `{orders: orders.write}`. Upstreams that are not named are for every token that is valid.", readScopes},
+	one("jwks", keysURL, func(j *JWT) *string { return &j.URL }, "required", "URL of the JSON Web Key Set: `https`, or `http` on this machine."),
+	one("issuer", word, func(j *JWT) *string { return &j.Issuer }, "required", "Required issuer (`iss`)."),
+	one("audience", word, func(j *JWT) *string { return &j.Audience }, "required", "Required audience (`aud`)."),
+	one("timeout", duration, func(j *JWT) *time.Duration { return &j.Timeout }, "5s", "Timeout for reading the keys, including a second attempt."),
+	{"scopes", "upstreams, each with a scope", "none", "Scopes that tokens need for upstreams: `{orders: orders.write}`. Other upstreams accept every valid token.", readScopes},
 }
 
 var keysURL = text("a URL (https://login.example.com/keys)", func(s string) (string, string, string) {
@@ -98,7 +98,7 @@ type holder struct {
 	Upstreams []string
 }
 
-const secretMeaning = "The environment variable that holds the secret; a list of them while it is changed, each of which is good."
+const secretMeaning = "Environment variable with the secret, or a list of which each is valid."
 
 var variablesOf = listOf(form[string]{"variables", word.read})
 

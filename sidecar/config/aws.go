@@ -22,16 +22,16 @@ type AWS struct {
 }
 
 var awsFields = []field[AWS]{
-	one("service", word, func(a *AWS) *string { return &a.Service }, "what the client signed for", "The service as requests for it are signed: `s3`, `dynamodb`, `drs`, `bedrock`."),
-	one("region", awsRegion, func(a *AWS) *string { return &a.Region }, "what the client signed for", "Its region."),
-	one("role", roleARN, func(a *AWS) *string { return &a.Role }, "none", "A role to take with the credentials that there are: `arn:aws:iam::123456789012:role/name`."),
-	one("external_id", word, func(a *AWS) *string { return &a.ExternalID }, "none", "The external id that the role asks for."),
+	one("service", word, func(a *AWS) *string { return &a.Service }, "from the client's signature", "Service to sign for: `s3`, `dynamodb`, `drs`, `bedrock`."),
+	one("region", awsRegion, func(a *AWS) *string { return &a.Region }, "from the client's signature", "Region."),
+	one("role", roleARN, func(a *AWS) *string { return &a.Role }, "none", "Role to assume: `arn:aws:iam::123456789012:role/name`."),
+	one("external_id", word, func(a *AWS) *string { return &a.ExternalID }, "none", "External ID for the role."),
 	one("presigned", choice("pass or refuse", map[string]bool{"pass": false, "refuse": true}), func(a *AWS) *bool { return &a.RefusePresigned }, "pass",
-		"What becomes of URLs that carry a signature: it cannot be made anew."),
+		"Passes or refuses presigned URLs."),
 	one("prefix_depth", count[int](1), func(a *AWS) *int { return &a.PrefixDepth }, "1",
-		"How many segments of a key of S3 are the value of the scope `prefix`."),
+		"Segments of an S3 key in the scope `prefix`."),
 	one("shards", shards, func(a *AWS) *int { return &a.Shards }, "none",
-		"Over how many prefixes keys of S3 are spread, each of which S3 counts by itself, as `awsx.Shards` does it: `2f/` and the key. It must stay what it was for keys that are there. Requests that name keys in bodies (lists, DeleteObjects) are refused; see docs/aws.md."),
+		"Prefixes over which S3 keys are spread, as `awsx.Shards` does. Do not change it for existing keys. See docs/aws.md."),
 }
 
 var shards = form[int]{"1 to 65536", func(d *decoder, n *node) (int, bool) {

@@ -6,11 +6,11 @@ import "github.com/seed1158cd35/weir/internal/connlimit"
 type Bounds = connlimit.Bounds
 
 var boundFields = []field[Bounds]{
-	one("connections", count[int](1), func(b *Bounds) *int { return &b.Connections }, "8192, or a quarter of the files that the process may open", "Connections. One too many takes the place of that which has served nothing for longest; if all serve something, it is closed."),
+	one("connections", count[int](1), func(b *Bounds) *int { return &b.Connections }, "8192, or a quarter of the open-file limit", "Open connections. A new one replaces the connection that has been idle longest, or is closed if none is idle."),
 	one("caller_connections", count[int](1), func(b *Bounds) *int { return &b.CallerConnections }, "half of `connections`", "Connections from one address."),
-	one("streams", count[int](1), func(b *Bounds) *int { return &b.Streams }, "250", "Requests in flight of one connection of HTTP/2, or of gRPC. It is not changed by SIGHUP."),
-	one("requests", count[int](1), func(b *Bounds) *int { return &b.Requests }, "8192", "Requests in flight, those that wait among them. One more is answered with 503 and `Retry-After`."),
-	one("caller_requests", count[int](1), func(b *Bounds) *int { return &b.CallerRequests }, "half of `requests`", "Those of one caller: by the name of its token or certificate, or by its address."),
+	one("streams", count[int](1), func(b *Bounds) *int { return &b.Streams }, "250", "Requests in flight on one HTTP/2 or gRPC connection. A reload does not change it."),
+	one("requests", count[int](1), func(b *Bounds) *int { return &b.Requests }, "8192", "Requests in flight, including waiting ones. More get 503 with `Retry-After`."),
+	one("caller_requests", count[int](1), func(b *Bounds) *int { return &b.CallerRequests }, "half of `requests`", "Requests of one caller, by token, certificate or address."),
 }
 
 func readBounds(d *decoder, n *node, f *document) {

@@ -13,21 +13,21 @@ type guard struct {
 }
 
 var breakerFields = []field[guard]{
-	{"schedule", "a name", "none", "The schedule that the other fields change.", func(*decoder, *node, *guard) {}},
-	one("share", orOff(share, 0), func(b *guard) *float64 { return &b.Share }, "50% if no rule is given", "Failures of this part of the calls that ended within `window` open it, once there were `min_calls`."),
-	one("min_calls", count[int](1), func(b *guard) *int { return &b.MinCalls }, "20", "See `share`."),
-	one("consecutive", orOff(count[int](0), 0), func(b *guard) *int { return &b.Consecutive }, "10 if no rule is given", "So many failed calls in a row open it, however far apart. 0 is no such rule."),
-	one("consecutive_for", orOff(duration, 0), func(b *guard) *time.Duration { return &b.ConsecutiveFor }, "off; 5s if no rule is given", "Least time from the first to the last of them."),
-	one("success_takes_one", boolean, func(b *guard) *bool { return &b.SuccessTakesOne }, "false", "A success takes one failure off what `consecutive` counts, instead of all."),
-	one("failures", orOff(count[int](0), 0), func(b *guard) *int { return &b.Failures }, "off", "So many failed calls within `window` open it, whatever succeeds meanwhile. 0 is no such rule."),
-	one("window", duration, func(b *guard) *time.Duration { return &b.Window }, "10s, or 1m with `failures`", "How far back failures and calls are counted."),
-	one("successes", count[int](1), func(b *guard) *int { return &b.Successes }, "2", "Good probes in a row that close it."),
-	one("open", duration, func(b *guard) *time.Duration { return &b.Open }, "30s; 1s for language models", "How long it stays open at most, unless the upstream says."),
-	one("first_open", duration, func(b *guard) *time.Duration { return &b.FirstOpen }, "`open` if that is given, else 1s", "How long it stays open at first. Each probe that fails makes the next time half as long again, up to `open`."),
-	one("max_open", duration, func(b *guard) *time.Duration { return &b.MaxOpen }, "10m, or `open` if that is longer", "Longest time that the upstream can ask for."),
-	one("probe_timeout", duration, func(b *guard) *time.Duration { return &b.ProbeTimeout }, "30s; 1s for language models", "How long one probe keeps the next from going. What it ends with after that counts only if it succeeded."),
-	one("count_throttled", boolean, func(b *guard) *bool { return &b.CountThrottled }, "false", "Makes throttled calls failures."),
-	one("scope", word, func(b *guard) *string { return &b.scope }, "one for each operation that is declared, and one for all other calls", "The scope that breakers are kept by, one of `keys`. `upstream` is one for all calls."),
+	{"schedule", "a name", "none", "Schedule that the other fields modify.", func(*decoder, *node, *guard) {}},
+	one("share", orOff(share, 0), func(b *guard) *float64 { return &b.Share }, "50% if no rule is given", "Opens at this share of failures within `window`, after `min_calls`."),
+	one("min_calls", count[int](1), func(b *guard) *int { return &b.MinCalls }, "20", "Calls needed for `share`."),
+	one("consecutive", orOff(count[int](0), 0), func(b *guard) *int { return &b.Consecutive }, "10 if no rule is given", "Opens after this many failed calls in a row. 0 turns the rule off."),
+	one("consecutive_for", orOff(duration, 0), func(b *guard) *time.Duration { return &b.ConsecutiveFor }, "off; 5s if no rule is given", "Shortest time from the first to the last of them."),
+	one("success_takes_one", boolean, func(b *guard) *bool { return &b.SuccessTakesOne }, "false", "A success removes one failure from `consecutive`, not all."),
+	one("failures", orOff(count[int](0), 0), func(b *guard) *int { return &b.Failures }, "off", "Opens after this many failed calls within `window`. 0 turns the rule off."),
+	one("window", duration, func(b *guard) *time.Duration { return &b.Window }, "10s, or 1m with `failures`", "Window of `share` and `failures`."),
+	one("successes", count[int](1), func(b *guard) *int { return &b.Successes }, "2", "Successful probes in a row that close it."),
+	one("open", duration, func(b *guard) *time.Duration { return &b.Open }, "30s; 1s for language models", "Longest time open before a probe, unless the upstream asks for more."),
+	one("first_open", duration, func(b *guard) *time.Duration { return &b.FirstOpen }, "`open` if set, else 1s", "First time open. Each failed probe makes the next 1.5 times as long, up to `open`."),
+	one("max_open", duration, func(b *guard) *time.Duration { return &b.MaxOpen }, "10m, or `open` if longer", "Longest time open that the upstream may ask for."),
+	one("probe_timeout", duration, func(b *guard) *time.Duration { return &b.ProbeTimeout }, "30s; 1s for language models", "How long a probe prevents the next. A later result counts only if it is a success."),
+	one("count_throttled", boolean, func(b *guard) *bool { return &b.CountThrottled }, "false", "Counts throttled calls as failures."),
+	one("scope", word, func(b *guard) *string { return &b.scope }, "one per declared operation, and one for other calls", "Scope in `keys` with a breaker for each value. `upstream` is one for all calls."),
 }
 
 func readBreaker(d *decoder, n *node, u *site) {

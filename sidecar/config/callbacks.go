@@ -18,11 +18,11 @@ type Callback struct {
 }
 
 var callbackFields = []field[Callback]{
-	one("upstream", word, func(c *Callback) *string { return &c.Upstream }, "required", "The upstream that is told, by a POST that is delivered under its policy."),
-	one("path", text("a path that begins with /, and perhaps a query", callbackPath), func(c *Callback) *string { return &c.Path }, "`/`", "Where the POST goes at the upstream."),
+	one("upstream", word, func(c *Callback) *string { return &c.Upstream }, "required", "Upstream that receives the POST, under its policy."),
+	one("path", text("a path that begins with /, and perhaps a query", callbackPath), func(c *Callback) *string { return &c.Path }, "`/`", "Path of the POST."),
 	one("secrets_env", variablesOf, func(c *Callback) *[]string { return &c.Secrets }, "required",
-		"The environment variable that holds the secret (`whsec_` and 24 to 64 random bytes in base64) that signs, as Standard Webhooks say. Several, as a list, each sign, while receivers change theirs."),
-	one("failed", boolean, func(c *Callback) *bool { return &c.Failed }, "false", "Tells of dead letters, too."),
+		"Environment variables with signing secrets (`whsec_` and 24 to 64 random bytes in base64), as in Standard Webhooks. Each of several signs."),
+	one("failed", boolean, func(c *Callback) *bool { return &c.Failed }, "false", "Also reports dead letters."),
 }
 
 func callbackPath(s string) (string, string, string) {

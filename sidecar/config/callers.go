@@ -31,19 +31,19 @@ type Claims struct {
 
 var callersFields = []field[Callers]{
 	{"keys", "scopes, each with its source", "`{user: \"header:X-User\", tenant: \"header:X-Tenant\", plan: \"header:X-Plan\"}`",
-		"Where the values of scopes come from: `header:NAME`, `query:NAME`, `caller` (the name of the token or certificate), `remote`, or `claim:NAME` of a token that `claims` can check. What looks like a credential is hashed.", readCallerKeys},
-	{"claims", "fields", "none", "How tokens are checked whose claims are keys.", readClaims},
-	{"limits", "limits by name, or off", "global 2000/s burst 4000; user 5/s burst 10, and 5000 a day", "What callers may have. They are laid over those on the left by name, and `NAME: off` removes one. The scopes are those of `keys`, `route` (the upstream), `model` and `credential`.", readCallerLimits},
-	one("max_wait", orOff(duration, -1), func(c *Callers) *time.Duration { return &c.Policy.MaxWait }, "off", "Longest wait for a turn. `off` refuses at once."),
+		"Sources of scopes: `header:NAME`, `query:NAME`, `caller` (name of the token or certificate), `remote`, or `claim:NAME` with `claims`. Credentials are hashed.", readCallerKeys},
+	{"claims", "fields", "none", "How tokens with claims are verified.", readClaims},
+	{"limits", "limits by name, or off", "global 2000/s burst 4000; user 5/s burst 10, and 5000 a day", "Limits of callers, merged with the defaults by name; `NAME: off` removes one. Scopes: `keys`, `route` (the upstream), `model` and `credential`.", readCallerLimits},
+	one("max_wait", orOff(duration, -1), func(c *Callers) *time.Duration { return &c.Policy.MaxWait }, "off", "Longest wait for a turn. `off` refuses immediately."),
 }
 
 var claimsFields = []field[Claims]{
-	one("secret_env", word, func(c *Claims) *string { return &c.SecretEnv }, "none", "The environment variable that holds the secret of HS256, HS384 or HS512."),
-	one("key", word, func(c *Claims) *string { return &c.KeyFile }, "none", "The file of the public key of RS256, PS256, ES256 or EdDSA, in PEM; relative to the directory of weir.yaml."),
-	one("header", word, func(c *Claims) *string { return &c.Header }, "Authorization", "Where the token is."),
-	one("optional", boolean, func(c *Claims) *bool { return &c.Optional }, "false", "Lets requests without a token pass: they are those of nobody, together. Otherwise they are refused."),
-	one("issuer", word, func(c *Claims) *string { return &c.Issuer }, "any", "Who must have issued it."),
-	one("audience", word, func(c *Claims) *string { return &c.Audience }, "any", "For whom it must be."),
+	one("secret_env", word, func(c *Claims) *string { return &c.SecretEnv }, "none", "Environment variable with the secret of HS256, HS384 or HS512."),
+	one("key", word, func(c *Claims) *string { return &c.KeyFile }, "none", "PEM file of the public key of RS256, PS256, ES256 or EdDSA."),
+	one("header", word, func(c *Claims) *string { return &c.Header }, "Authorization", "Header with the token."),
+	one("optional", boolean, func(c *Claims) *bool { return &c.Optional }, "false", "Accepts requests without a token; they share one anonymous caller."),
+	one("issuer", word, func(c *Claims) *string { return &c.Issuer }, "any", "Required issuer."),
+	one("audience", word, func(c *Claims) *string { return &c.Audience }, "any", "Required audience."),
 }
 
 func readCallerKeys(d *decoder, n *node, c *Callers) {

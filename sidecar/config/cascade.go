@@ -54,28 +54,28 @@ type Answers struct {
 func (t *Tier) Static() bool { return t.Answers != "" || t.Table != nil }
 
 var cascadeFields = []field[Cascade]{
-	one("deadline", duration, func(c *Cascade) *time.Duration { return &c.Deadline }, "1m", "How long all tiers together may take to begin an answer, whatever the caller says; and his `patience`, if it is written here. An answer that is no stream begins when it is all there: set it longer for long ones."),
-	{"maintenance", "fields", "off", "What is said while people work on what stands behind the upstream.", readMaintenance},
-	{"tiers", "a list of tiers", "none", "Who answers when the upstream gave up, is paused or its circuit is open: the first that can.", readTiers},
+	one("deadline", duration, func(c *Cascade) *time.Duration { return &c.Deadline }, "1m", "How long all tiers together may take to begin an answer; an unstreamed answer begins when it is complete."),
+	{"maintenance", "fields", "off", "Message during maintenance.", readMaintenance},
+	{"tiers", "a list of tiers", "none", "Fallbacks if the upstream gave up, is paused or has an open breaker. The first that can answers.", readTiers},
 }
 
 var tierFields = []field[Tier]{
-	one("name", word, func(t *Tier) *string { return &t.Name }, "what it is", "Stands in the header `X-Weir-Tier`, and in metrics."),
-	one("confidence", zeroShare, func(t *Tier) *float64 { return &t.Confidence }, "70%, 50%, 30% and 10%", "How good its answers are: of another model, the cache, static answers and a message."),
-	one("timeout", duration, func(t *Tier) *time.Duration { return &t.Timeout }, "a fair part of `deadline`", "How long it may take to begin an answer."),
-	one("upstream", word, func(t *Tier) *string { return &t.Upstream }, "the same", "Another upstream, of the same wire family: with its own limits, breaker and key."),
-	one("model", word, func(t *Tier) *string { return &t.Model }, "the same", "Another model."),
-	one("cached", boolean, func(t *Tier) *bool { return &t.Cached }, "false", "An answer that the cache holds, stale if need be."),
-	{"answers", "a file, or fields", "none", "Static answers: a file, relative to the directory of weir.yaml, or a table of DynamoDB.", readAnswers},
-	one("threshold", share, func(t *Tier) *float64 { return &t.Threshold }, "see docs/llm.md", "The least confidence of a static answer."),
-	one("message", listOf(form[string]{"texts", sentence.read}), func(t *Tier) *[]string { return &t.Messages }, "none", "A text that always answers. Of several each answer has one, at random."),
-	one("contact", sentence, func(t *Tier) *string { return &t.Contact }, "none", "Who helps people: it is said behind the message, and stands in the metadata."),
+	one("name", word, func(t *Tier) *string { return &t.Name }, "its kind", "Name in `X-Weir-Tier` and in metrics."),
+	one("confidence", zeroShare, func(t *Tier) *float64 { return &t.Confidence }, "70%, 50%, 30% and 10%", "Quality of its answers: model, cache, static answers, message."),
+	one("timeout", duration, func(t *Tier) *time.Duration { return &t.Timeout }, "a part of `deadline`", "Time to begin an answer."),
+	one("upstream", word, func(t *Tier) *string { return &t.Upstream }, "the same", "Other upstream of the same wire family, with its limits, breaker and key."),
+	one("model", word, func(t *Tier) *string { return &t.Model }, "the same", "Other model."),
+	one("cached", boolean, func(t *Tier) *bool { return &t.Cached }, "false", "Answers from the cache, also stale."),
+	{"answers", "a file, or fields", "none", "Static answers: a file or a DynamoDB table.", readAnswers},
+	one("threshold", share, func(t *Tier) *float64 { return &t.Threshold }, "see docs/llm.md", "Lowest confidence of a static answer."),
+	one("message", listOf(form[string]{"texts", sentence.read}), func(t *Tier) *[]string { return &t.Messages }, "none", "Text that always answers; one of several at random."),
+	one("contact", sentence, func(t *Tier) *string { return &t.Contact }, "none", "Contact for people, added to the message and the metadata."),
 }
 
 var maintenanceFields = []field[Maintenance]{
-	one("on", boolean, func(m *Maintenance) *bool { return &m.On }, "false", "The switch."),
-	one("message", sentence, func(m *Maintenance) *string { return &m.Message }, "none", "Said in place of the `message` of a tier. No model is asked; the cache and static answers are."),
-	one("reduced", listOf(form[string]{"features", word.read}), func(m *Maintenance) *[]string { return &m.Reduced }, "none", "Features of the program that work less well, or not at all: every answer names them, in `X-Weir-Reduced` and in the metadata."),
+	one("on", boolean, func(m *Maintenance) *bool { return &m.On }, "false", "Turns maintenance on."),
+	one("message", sentence, func(m *Maintenance) *string { return &m.Message }, "none", "Replaces the `message` of a tier. No model is called; cache and static answers remain."),
+	one("reduced", listOf(form[string]{"features", word.read}), func(m *Maintenance) *[]string { return &m.Reduced }, "none", "Features with reduced quality. Every answer lists them in `X-Weir-Reduced` and in its metadata."),
 }
 
 // sentence is any text that is not blank.
@@ -116,10 +116,10 @@ func readMaintenance(d *decoder, n *node, c *Cascade) {
 }
 
 var answersFields = []field[Answers]{
-	one("table", word, func(a *Answers) *string { return &a.Table }, "required", "Its name. An item is an entry, as in a file; see docs/llm.md."),
-	one("region", word, func(a *Answers) *string { return &a.Region }, "as the AWS SDK finds it", "Its region."),
-	one("endpoint", word, func(a *Answers) *string { return &a.Endpoint }, "that of the region", "Another address of DynamoDB, for emulators."),
-	one("every", duration, func(a *Answers) *time.Duration { return &a.Every }, "5m", "How often the whole table is read; a reload reads it at once. From 1s."),
+	one("table", word, func(a *Answers) *string { return &a.Table }, "required", "Table of entries as in a file; see docs/llm.md."),
+	one("region", word, func(a *Answers) *string { return &a.Region }, "from the AWS SDK", "Region."),
+	one("endpoint", word, func(a *Answers) *string { return &a.Endpoint }, "the region's", "Other address, for emulators."),
+	one("every", duration, func(a *Answers) *time.Duration { return &a.Every }, "5m", "How often the table is read; at least 1s. A reload reads it immediately."),
 }
 
 func readAnswers(d *decoder, n *node, t *Tier) {

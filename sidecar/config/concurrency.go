@@ -8,9 +8,9 @@ import (
 )
 
 var concurrencyFields = []field[weir.Concurrency]{
-	{"limit", "auto, or a number", "auto", "`auto` learns from answers how much the upstream has in hand at its best, of each operation for itself. A number is the most of all operations together.", readInFlight},
-	one("min", count[int](1), func(c *weir.Concurrency) *int { return &c.Min }, "1", "With `auto`: the least, but for the moments in which it finds out what an answer takes without a queue."),
-	one("max", count[int](1), func(c *weir.Concurrency) *int { return &c.Max }, "100000", "With `auto`: the most."),
+	{"limit", "auto, or a number", "auto", "`auto` measures the best concurrency of each operation. A number bounds all operations together.", readInFlight},
+	one("min", count[int](1), func(c *weir.Concurrency) *int { return &c.Min }, "1", "With `auto`: lowest bound, except while weir measures."),
+	one("max", count[int](1), func(c *weir.Concurrency) *int { return &c.Max }, "100000", "With `auto`: highest bound."),
 }
 
 // inFlight is a number, or 0 for auto.

@@ -18,25 +18,25 @@ type Decide struct {
 }
 
 var decideFields = []field[Decide]{
-	one("listen", address, func(c *Decide) *string { return &c.Listen }, "off", "Where `POST /v1/acquire` and `/v1/report` are answered; HTTPS with `tls`."),
-	one("grpc", address, func(c *Decide) *string { return &c.GRPC }, "off", "Where Envoy's rate limit service is served."),
-	one("rules", word, func(c *Decide) *string { return &c.Envoy.Rules }, "required with `grpc`", "The file, or the directory of files, with the rules for Envoy; relative to the directory of weir.yaml."),
+	one("listen", address, func(c *Decide) *string { return &c.Listen }, "off", "Address of `POST /v1/acquire` and `/v1/report`; HTTPS with `tls`."),
+	one("grpc", address, func(c *Decide) *string { return &c.GRPC }, "off", "Address of Envoy's rate limit service."),
+	one("rules", word, func(c *Decide) *string { return &c.Envoy.Rules }, "required with `grpc`", "File or directory of rules for Envoy."),
 	one("on_store_error", choice("error, allow or deny", map[string]envoy.OnStoreError{"error": envoy.Fail, "allow": envoy.Allow, "deny": envoy.Deny}),
-		func(c *Decide) *envoy.OnStoreError { return &c.Envoy.OnStoreError }, "error", "What Envoy is told when the store does not answer: an error, for its `failure_mode_deny` to decide, or this."),
-	one("store_timeout", duration, func(c *Decide) *time.Duration { return &c.Envoy.Timeout }, "20ms", "How long the store may take to decide for Envoy."),
+		func(c *Decide) *envoy.OnStoreError { return &c.Envoy.OnStoreError }, "error", "Response to Envoy without the store. With `error`, its `failure_mode_deny` decides."),
+	one("store_timeout", duration, func(c *Decide) *time.Duration { return &c.Envoy.Timeout }, "20ms", "Timeout of the store for Envoy."),
 	one("rate_limit_headers", choice("off, ratelimit or policy", map[string]envoy.Headers{"off": envoy.NoHeaders, "false": envoy.NoHeaders, "no": envoy.NoHeaders, "ratelimit": envoy.ThreeHeaders, "policy": envoy.PolicyHeaders}),
-		func(c *Decide) *envoy.Headers { return &c.Envoy.Headers }, "off", "Headers that Envoy adds to answers: `ratelimit` for three of them, `policy` for those of the newest draft."),
-	one("open", boolean, func(c *Decide) *bool { return &c.Open }, "false", "Lets addresses that other machines reach go without tokens and certificates."),
-	{"tokens", "tokens by name", "none", "Who may ask, each by `Authorization: Bearer`.", readAskers},
-	one("client_ca", word, func(c *Decide) *string { return &c.ClientCA }, "none", "A file of certificates, in PEM; callers must have one that they sign. It needs `tls`."),
-	one("hosts", listOf(form[string]{"names", word.read}), func(c *Decide) *[]string { return &c.Hosts }, "none", "Names under which callers know a loopback address, besides localhost."),
-	one("max_wait", duration, func(c *Decide) *time.Duration { return &c.MaxWait }, "30s", "The longest wait that a caller can ask for."),
-	one("max_permits", count[int](1), func(c *Decide) *int { return &c.MaxPermits }, "65536", "Permits that are out at once."),
+		func(c *Decide) *envoy.Headers { return &c.Envoy.Headers }, "off", "Headers that Envoy adds to responses: `ratelimit` for three headers, `policy` for the newest draft."),
+	one("open", boolean, func(c *Decide) *bool { return &c.Open }, "false", "Allows non-loopback addresses without tokens and certificates."),
+	{"tokens", "tokens by name", "none", "Callers' tokens, sent as `Authorization: Bearer`.", readAskers},
+	one("client_ca", word, func(c *Decide) *string { return &c.ClientCA }, "none", "PEM file of authorities for required client certificates. Needs `tls`."),
+	one("hosts", listOf(form[string]{"names", word.read}), func(c *Decide) *[]string { return &c.Hosts }, "none", "More host names that callers may use for a loopback address."),
+	one("max_wait", duration, func(c *Decide) *time.Duration { return &c.MaxWait }, "30s", "Longest wait that a caller may request."),
+	one("max_permits", count[int](1), func(c *Decide) *int { return &c.MaxPermits }, "65536", "Permits in use at once."),
 }
 
 var tokenFields = []field[holder]{
 	one("env", variablesOf, func(t *holder) *[]string { return &t.Envs }, "required", secretMeaning),
-	one("upstreams", listOf(form[string]{"upstreams", word.read}), func(t *holder) *[]string { return &t.Upstreams }, "all", "The upstreams it may ask for."),
+	one("upstreams", listOf(form[string]{"upstreams", word.read}), func(t *holder) *[]string { return &t.Upstreams }, "all", "Upstreams that it may use."),
 }
 
 // An asker is a token of those who ask for decisions.
@@ -47,14 +47,14 @@ type asker struct {
 
 var askerFields = []field[asker]{
 	one("env", variablesOf, func(t *asker) *[]string { return &t.Envs }, "required", secretMeaning),
-	one("upstreams", listOf(form[string]{"upstreams", word.read}), func(t *asker) *[]string { return &t.Upstreams }, "all", "The upstreams it may ask for."),
-	{"keys", "scopes, each with its values", "any", "The values that it may name for a scope: `{tenant: [acme]}`. One that stands alone is meant if a call names none.", readAskerKeys},
+	one("upstreams", listOf(form[string]{"upstreams", word.read}), func(t *asker) *[]string { return &t.Upstreams }, "all", "Upstreams that it may use."),
+	{"keys", "scopes, each with its values", "any", "Values that it may use for a scope: `{tenant: [acme]}`. A single value is the default.", readAskerKeys},
 	one("reports", choice("own or everyone", map[string]bool{"own": false, "everyone": true}), func(t *asker) *bool { return &t.Everyone }, "own",
-		"For whom its reports count. `own`: hints, failures and throttles hold back its own calls alone. `everyone`: they pause limits, open the breaker and slow rates for all."),
-	one("max_permits", count[int](1), func(t *asker) *int { return &t.MaxPermits }, "8192", "Permits of its that are out or waited for at once."),
-	one("max_waiting", count[int](1), func(t *asker) *int { return &t.MaxWaiting }, "1024", "Acquires of its that are under way at once."),
-	one("max_keys", count[int](1), func(t *asker) *int { return &t.MaxKeys }, "10000", "Different values of scopes that it names in ten minutes."),
-	one("max_pauses", count[int](1), func(t *asker) *int { return &t.MaxPauses }, "1000", "Pauses of its own at once."),
+		"Whose calls its reports affect. `own`: only its calls. `everyone`: they pause limits, open the breaker and lower rates for all."),
+	one("max_permits", count[int](1), func(t *asker) *int { return &t.MaxPermits }, "8192", "Its permits in use or waited for."),
+	one("max_waiting", count[int](1), func(t *asker) *int { return &t.MaxWaiting }, "1024", "Its concurrent acquires."),
+	one("max_keys", count[int](1), func(t *asker) *int { return &t.MaxKeys }, "10000", "Different key values that it uses in ten minutes."),
+	one("max_pauses", count[int](1), func(t *asker) *int { return &t.MaxPauses }, "1000", "Pauses that it caused."),
 }
 
 func readAskerKeys(d *decoder, n *node, t *asker) {

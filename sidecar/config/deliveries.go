@@ -32,17 +32,17 @@ type Deliveries struct {
 }
 
 var deliveriesFields = []field[Deliveries]{
-	one("file", orOff(word, ""), func(v *Deliveries) *string { return &v.File }, "this, `postgres` or `aws`", "A database of SQLite, for one weir on one machine. Relative to the directory of weir.yaml; not on a network file system."),
-	{"postgres", "fields", "this, `file` or `aws`", "A database of PostgreSQL, which a fleet shares; `weir store init` makes its tables.", readPostgres},
-	{"aws", "fields", "this, `file` or `postgres`", "A table of DynamoDB and a queue of SQS, which a fleet shares; `weir store init` makes both.", readAWSDeliveries},
-	one("keep", duration, func(v *Deliveries) *time.Duration { return &v.Keep }, "168h", "How long what was delivered can be looked at, and its idempotency key is known."),
-	one("keep_dead", duration, func(v *Deliveries) *time.Duration { return &v.KeepDead }, "720h", "The same for dead letters."),
-	one("max_stored", count[int64](1), func(v *Deliveries) *int64 { return &v.MaxStored }, "1000000 with `file`, else 10000000", "How many deliveries are stored at most, whatever their status. A caller with a name may have half of them. More get 429 (the caller's half) or 507. All weirs of a fleet should have the same number."),
-	one("max_size", size(1, 1<<50), func(v *Deliveries) *int64 { return &v.MaxSize }, "4GiB with `file`, else 64GiB", "The same for the bytes of their requests, with those in `bodies`."),
-	one("max_body", size(1, 1<<40), func(v *Deliveries) *int64 { return &v.MaxBody }, "256KiB", "The largest body of a request that is delivered later. Those above 256KiB stand in `bodies`."),
-	one("bodies", word, func(v *Deliveries) *string { return &v.Bodies }, "with `file` its name and `.bodies`", "The folder of large bodies, relative to the directory of weir.yaml, or a bucket of S3: `s3://BUCKET/PREFIX`, with `?region=` and `&endpoint=` where they are not what the AWS SDK finds. With `postgres` and `aws` all weirs of the fleet must have the same one, and no others that one."),
-	{"callbacks", "callbacks by name", "none", "Whom to tell that a delivery is over; an upstream names one as `deliver_callback`.", readCallbacks},
-	{"requests", "fields", "none", "A queue of SQS whose messages are requests: each is handed in as a delivery.", readRequests},
+	one("file", orOff(word, ""), func(v *Deliveries) *string { return &v.File }, "one of `file`, `postgres`, `aws`", "SQLite database for one process, on a local disk."),
+	{"postgres", "fields", "one of the three", "PostgreSQL database for a fleet; `weir store init` creates its tables.", readPostgres},
+	{"aws", "fields", "one of the three", "DynamoDB table and SQS queue for a fleet; `weir store init` creates both.", readAWSDeliveries},
+	one("keep", duration, func(v *Deliveries) *time.Duration { return &v.Keep }, "168h", "How long weir keeps completed deliveries and their idempotency keys."),
+	one("keep_dead", duration, func(v *Deliveries) *time.Duration { return &v.KeepDead }, "720h", "How long weir keeps dead letters."),
+	one("max_stored", count[int64](1), func(v *Deliveries) *int64 { return &v.MaxStored }, "1000000 with `file`, else 10000000", "Most stored deliveries; a named caller may store half. Beyond it: 429 for a caller's half, 507 for all. Use the same value in a fleet."),
+	one("max_size", size(1, 1<<50), func(v *Deliveries) *int64 { return &v.MaxSize }, "4GiB with `file`, else 64GiB", "Most bytes of stored requests, including `bodies`."),
+	one("max_body", size(1, 1<<40), func(v *Deliveries) *int64 { return &v.MaxBody }, "256KiB", "Largest request body. Bodies above 256KiB are stored in `bodies`."),
+	one("bodies", word, func(v *Deliveries) *string { return &v.Bodies }, "with `file`: its name with `.bodies`", "Directory for large bodies, or `s3://BUCKET/PREFIX` with optional `?region=` and `&endpoint=`. A fleet shares one; other fleets must not use it."),
+	{"callbacks", "callbacks by name", "none", "Receivers of delivery results; see `deliver_callback`.", readCallbacks},
+	{"requests", "fields", "none", "SQS queue whose messages become deliveries.", readRequests},
 }
 
 func readDeliveries(d *decoder, n *node, f *document) {

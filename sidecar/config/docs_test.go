@@ -84,18 +84,30 @@ var sections = []table{
 	{"classifyFields", "`upstreams.NAME.classify`", rows(classifyFields)},
 }
 
+// short shortens the kinds of values, which the page explains once. Of two that begin alike, the longer one comes first.
+var short = strings.NewReplacer(
+	"a duration (250ms, 30s, 5m, 1h)", "duration", "a size (64KiB, 1MiB)", "size", "a share (10%, 0.1)", "share", "a share (95%)", "share",
+	"a rate (3000/s, 5/min, 10/250ms)", "rate", "a rate (3000/s, 5/min)", "rate", "or a rate (3000, 3000/s, 5/min)", "or rate",
+	"a region (eu-west-1)", "region", "a URL (https://login.example.com/keys)", "URL", "a URL", "URL", "an origin (https://app.example)", "origins",
+	"the name of an environment variable", "variable", "the IANA name of a time zone (America/Los_Angeles, UTC)", "IANA time zone",
+	"the path of a field", "field path", "a path that begins with /, and perhaps a query", "path", "the ARN of a role", "ARN",
+	"fields, the name of a schedule, or off", "fields, schedule, or off", "the name of a preset", "preset", ", each with ", " with ", "as that of the upstream", "as upstream",
+	"a whole number", "number", "a number", "number", "a text", "text", "a name", "name", "a host", "host", "a path", "path", "a list of", "list of", "a file, or", "file or",
+	"true or false", "true/false",
+)
+
 // reference is the part of the page that follows from the code.
 func reference() string {
 	var b strings.Builder
 	for _, s := range sections {
-		fmt.Fprintf(&b, "\n### %s\n\n| field | value | if it is not there | meaning |\n| --- | --- | --- | --- |\n", s.title)
+		fmt.Fprintf(&b, "\n### %s\n\n| field | value | default | meaning |\n| --- | --- | --- | --- |\n", s.title)
 		for _, r := range s.rows {
-			fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", r.name, r.words, r.missing, r.meaning)
+			fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", r.name, short.Replace(r.words), r.missing, r.meaning)
 		}
 	}
 	b.WriteString("\n### Environment variables\n\n| variable | value | meaning |\n| --- | --- | --- |\n")
 	for _, v := range variables {
-		fmt.Fprintf(&b, "| `%s` | %s | %s |\n", v.Name, v.Words, v.Meaning)
+		fmt.Fprintf(&b, "| `%s` | %s | %s |\n", v.Name, short.Replace(v.Words), v.Meaning)
 	}
 	return b.String() + "\n"
 }

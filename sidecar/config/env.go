@@ -24,15 +24,15 @@ var variables = []envVar{
 	{"WEIR_LISTEN", address.words, "`listen`", override("listen")},
 	{"WEIR_ADMIN", address.words + ", or off", "`admin`", override("admin")},
 	{"WEIR_LOG", level.words, "`log`", override("log")},
-	{"THROTTLE_ENABLED", toggle.words, "`false` turns all limits off, those of `callers`, too. Calls still pass, are retried, and breakers still open.",
+	{"THROTTLE_ENABLED", toggle.words, "`false` turns all limits off, including `callers`. Retries and breakers continue.",
 		func(d *decoder, n, _ *node) {
 			on, ok := toggle.read(d, n)
 			d.env.off = ok && !on
 		}},
-	{"THROTTLE_PUT_RATE", knobRate.words, "The rate of every limit with the name `put` that has one; one that learns starts there and never goes above.", knob("put")},
+	{"THROTTLE_PUT_RATE", knobRate.words, "Rate of every limit named `put`; the start and maximum of an adaptive rate.", knob("put")},
 	{"THROTTLE_GET_RATE", knobRate.words, "The same for `get`.", knob("get")},
 	{"THROTTLE_DELETE_RATE", knobRate.words, "The same for `delete`.", knob("delete")},
-	{"THROTTLE_CIRCUIT_THRESHOLD", "a whole number", "So many failed calls open the breaker of every upstream that has one: `consecutive` where that is used, as it is by default, and `failures` where that is.",
+	{"THROTTLE_CIRCUIT_THRESHOLD", "a whole number", "`consecutive` or `failures` of every breaker, whichever it uses.",
 		func(d *decoder, n, _ *node) { d.env.threshold, _ = count[int](1).read(d, n) }},
 }
 

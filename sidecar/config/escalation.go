@@ -26,13 +26,13 @@ type CloudWatch struct {
 var cloudWatchFields = []field[CloudWatch]{
 	one("to", choice("lines or api", map[string]bool{"lines": false, "api": true}), func(c *CloudWatch) *bool { return &c.API }, "lines",
 		"`lines` in the embedded metric format on the standard output, or the `api` (PutMetricData)."),
-	one("namespace", word, func(c *CloudWatch) *string { return &c.Namespace }, "Weir", "The namespace of the metrics."),
-	one("region", word, func(c *CloudWatch) *string { return &c.Region }, "AWS_REGION", "The region of the `api`, and of calls that tell none."),
-	one("interval", duration, func(c *CloudWatch) *time.Duration { return &c.Interval }, "60s; 10s in a Lambda function", "What is added up before it is published."),
-	one("series", count[int](1), func(c *CloudWatch) *int { return &c.Series }, "1000", "How many combinations of dimensions are told apart. Each is paid for."),
+	one("namespace", word, func(c *CloudWatch) *string { return &c.Namespace }, "Weir", "Namespace of the metrics."),
+	one("region", word, func(c *CloudWatch) *string { return &c.Region }, "AWS_REGION", "Region of the `api`, and of calls without a region."),
+	one("interval", duration, func(c *CloudWatch) *time.Duration { return &c.Interval }, "60s; 10s in a Lambda function", "Interval of publishing."),
+	one("series", count[int](1), func(c *CloudWatch) *int { return &c.Series }, "1000", "Most combinations of dimensions. AWS charges for each."),
 	{"static", "dimensions, each with its value", "none", "Dimensions of every metric: `{Service: orders}`.", func(d *decoder, n *node, c *CloudWatch) { c.Static = d.texts(n) }},
-	{"metrics", "names of metrics, each with another or off", "their own", "Other names for the metrics of docs/cloudwatch.md: `{RetryAttempts: Retries, APICallCount: off}`.", readMetricNames},
-	{"dimensions", "names of dimensions, each with another", "their own", "Other names for their dimensions.", readDimensionNames},
+	{"metrics", "names of metrics, each with another or off", "unchanged", "Other names for metrics: `{RetryAttempts: Retries, APICallCount: off}`.", readMetricNames},
+	{"dimensions", "names of dimensions, each with another", "unchanged", "Other names for dimensions.", readDimensionNames},
 }
 
 // texts are named texts.
@@ -104,15 +104,15 @@ type Notify struct {
 }
 
 var notifyFields = []field[Notify]{
-	one("webhook_env", word, func(c *Notify) *string { return &c.WebhookEnv }, "none", "The environment variable that holds the URL of a webhook."),
-	one("webhook_secret_env", word, func(c *Notify) *string { return &c.WebhookSecretEnv }, "required with webhook_env", "That which holds the secret its messages are signed with."),
-	one("ntfy", word, func(c *Notify) *string { return &c.NtfyURL }, "https://ntfy.sh", "The URL of a server of ntfy."),
-	one("ntfy_topic_env", word, func(c *Notify) *string { return &c.NtfyTopicEnv }, "none", "The environment variable that holds its topic."),
-	one("ntfy_token_env", word, func(c *Notify) *string { return &c.TokenEnv }, "none", "That which holds a token for it."),
-	one("sns", word, func(c *Notify) *string { return &c.SNS }, "none", "The ARN of a topic of SNS."),
-	one("kinds", listOf(choice("exhausted, quota, violation, breaker_open, fallback, dead_letter or system", kinds())), func(c *Notify) *[]notify.Kind { return &c.Kinds }, "all", "What is told."),
-	one("interval", duration, func(c *Notify) *time.Duration { return &c.Interval }, "15m", "At least so long between two messages on one subject."),
-	one("runbook", word, func(c *Notify) *string { return &c.Runbook }, "none", "The page that messages lead to: `https://wiki.example.com/weir#{kind}`."),
+	one("webhook_env", word, func(c *Notify) *string { return &c.WebhookEnv }, "none", "Environment variable with the URL of a webhook."),
+	one("webhook_secret_env", word, func(c *Notify) *string { return &c.WebhookSecretEnv }, "required with webhook_env", "Environment variable with its signing secret."),
+	one("ntfy", word, func(c *Notify) *string { return &c.NtfyURL }, "https://ntfy.sh", "URL of an ntfy server."),
+	one("ntfy_topic_env", word, func(c *Notify) *string { return &c.NtfyTopicEnv }, "none", "Environment variable with its topic."),
+	one("ntfy_token_env", word, func(c *Notify) *string { return &c.TokenEnv }, "none", "Environment variable with its token."),
+	one("sns", word, func(c *Notify) *string { return &c.SNS }, "none", "ARN of an SNS topic."),
+	one("kinds", listOf(choice("exhausted, quota, violation, breaker_open, fallback, dead_letter or system", kinds())), func(c *Notify) *[]notify.Kind { return &c.Kinds }, "all", "Kinds of notifications."),
+	one("interval", duration, func(c *Notify) *time.Duration { return &c.Interval }, "15m", "Shortest time between two messages on one subject."),
+	one("runbook", word, func(c *Notify) *string { return &c.Runbook }, "none", "Address in messages: `https://wiki.example.com/weir#{kind}`."),
 }
 
 func kinds() map[string]notify.Kind {

@@ -40,18 +40,18 @@ type Cache struct {
 }
 
 var llmFields = []field[LLM]{
-	one("family", choice("openai, openai-responses, anthropic, gemini, bedrock-converse or bedrock-invoke", families()), func(l *LLM) *llm.Family { return &l.Family }, "what the path says",
-		"The wire format where the path of a request does not tell it."),
-	one("default_model", word, func(l *LLM) *string { return &l.DefaultModel }, "left to the server", "The model of requests that name none: it is put into them. Without it they are sent as they came, as a server may have but one model."),
-	one("key_env", variable, func(l *LLM) *string { return &l.KeyEnv }, "what the caller sends", "The environment variable that holds the API key with which requests are sent on, in place of the caller's."),
-	one("first_content", orOff(duration, -1), func(l *LLM) *time.Duration { return &l.FirstContent }, "60s", "From the headers of a stream to the first word of its answer, and longest silence of an answer that is none."),
-	one("idle", orOff(duration, -1), func(l *LLM) *time.Duration { return &l.Idle }, "`timeouts.idle`, 30s", "Longest silence within a stream. Models that think may be silent for minutes."),
-	one("total", orOff(duration, -1), func(l *LLM) *time.Duration { return &l.Total }, "10m", "Longest time that an answer may take from its headers to its end."),
-	one("hold", duration, func(l *LLM) *time.Duration { return &l.HoldFor }, "what a tier has of `patience`; 15s without a cascade", "How long the beginning of a stream is held back while it has no content: so long it can still be another model's. Then the caller gets what there is."),
-	one("patience", orOff(duration, -1), func(l *LLM) *time.Duration { return &l.Patience }, "with a cascade its `deadline`, or 20s", "How long callers wait for the first word of an answer, or for the end of one that is no stream, who do not say so: a tier is given up so early that another can answer. See docs/llm.md."),
-	one("callers", boolean, func(l *LLM) *bool { return &l.Callers }, "true if the file has `callers`", "Whether calls are charged to what callers may have."),
-	{"cache", "fields, true, or off", "off", "Keeps answers, for the same request of the same tenant.", readCache},
-	{"cascade", "fields", "off", "Who answers when the model does not.", readCascade},
+	one("family", choice("openai, openai-responses, anthropic, gemini, bedrock-converse or bedrock-invoke", families()), func(l *LLM) *llm.Family { return &l.Family }, "from the path",
+		"Wire format if the path does not determine it."),
+	one("default_model", word, func(l *LLM) *string { return &l.DefaultModel }, "none", "Model for requests without one. Otherwise they are sent unchanged."),
+	one("key_env", variable, func(l *LLM) *string { return &l.KeyEnv }, "the caller's", "Environment variable with the API key that replaces the caller's."),
+	one("first_content", orOff(duration, -1), func(l *LLM) *time.Duration { return &l.FirstContent }, "60s", "From a stream's headers to its first content; longest silence of a response that is not streamed."),
+	one("idle", orOff(duration, -1), func(l *LLM) *time.Duration { return &l.Idle }, "`timeouts.idle`, 30s", "Longest silence within a stream."),
+	one("total", orOff(duration, -1), func(l *LLM) *time.Duration { return &l.Total }, "10m", "Longest time from headers to the end."),
+	one("hold", duration, func(l *LLM) *time.Duration { return &l.HoldFor }, "a tier's part of `patience`; 15s without a cascade", "How long the start of a stream is held while it has no content, so that another model can still answer."),
+	one("patience", orOff(duration, -1), func(l *LLM) *time.Duration { return &l.Patience }, "the cascade's `deadline`, or 20s", "For callers that do not set it: how long they wait for the first content, or for a complete unstreamed answer. Tiers are given up in time for the next. See docs/llm.md."),
+	one("callers", boolean, func(l *LLM) *bool { return &l.Callers }, "true if the file has `callers`", "Charges calls to the limits in the file's `callers`."),
+	{"cache", "fields, true, or off", "off", "Caches answers for identical requests of a tenant.", readCache},
+	{"cascade", "fields", "off", "Fallbacks for the model.", readCascade},
 }
 
 // variable is the name of an environment variable. What is none may be the key itself, so
@@ -76,13 +76,13 @@ func families() map[string]llm.Family {
 }
 
 var cacheFields = []field[Cache]{
-	one("ttl", duration, func(c *Cache) *time.Duration { return &c.TTL }, "1h", "How long an answer is given as it is."),
-	one("stale_while_revalidate", orOff(duration, -1), func(c *Cache) *time.Duration { return &c.Revalidate }, "10m", "How long after that it is given while a new one is fetched, at low priority."),
-	one("stale_if_error", orOff(duration, -1), func(c *Cache) *time.Duration { return &c.IfError }, "24h", "How long after `ttl` the tier `cached` may give it when the model does not answer."),
-	one("memory", size(1<<20, 1<<40), func(c *Cache) *int64 { return &c.Memory }, "64MiB", "How much memory the answers take, those among them that wait to be written to the store. All caches together have a quarter at most of what weir may hold of bodies; see docs/security.md."),
-	one("any_temperature", boolean, func(c *Cache) *bool { return &c.AnyTemperature }, "false", "Keeps answers to requests with a temperature above 0, too: then everybody gets the same."),
-	one("loose", boolean, func(c *Cache) *bool { return &c.Loose }, "false", "Questions are the same in whichever case they are and however they are spaced: what people say, not instructions. Requests with tools are taken as they are. Not for models that are asked about programs."),
-	one("similar", sureness, func(c *Cache) *float64 { return &c.Similar }, "off", "Gives the kept answer to a question of the same tenant that asks the same in other words, and how sure it must be of that: `true` means 95%. All else of the request must be the same, and it has no tools or images; see docs/llm.md. A sixteenth of `memory` is for the questions."),
+	one("ttl", duration, func(c *Cache) *time.Duration { return &c.TTL }, "1h", "How long an answer is fresh."),
+	one("stale_while_revalidate", orOff(duration, -1), func(c *Cache) *time.Duration { return &c.Revalidate }, "10m", "How long after `ttl` it is served while weir fetches a new one at low priority."),
+	one("stale_if_error", orOff(duration, -1), func(c *Cache) *time.Duration { return &c.IfError }, "24h", "How long after `ttl` the tier `cached` may serve it if the model fails."),
+	one("memory", size(1<<20, 1<<40), func(c *Cache) *int64 { return &c.Memory }, "64MiB", "Memory for answers. All caches together use at most a quarter of weir's memory for bodies; see docs/security.md."),
+	one("any_temperature", boolean, func(c *Cache) *bool { return &c.AnyTemperature }, "false", "Also caches answers to requests with a temperature above 0."),
+	one("loose", boolean, func(c *Cache) *bool { return &c.Loose }, "false", "Ignores case and spacing of users' questions, not of instructions. Requests with tools are compared exactly. Not for questions about code."),
+	one("similar", sureness, func(c *Cache) *float64 { return &c.Similar }, "off", "Serves the answer to a similar question of the tenant, at this confidence; `true` is 95%. All else must be equal, without tools or images; see docs/llm.md."),
 }
 
 // sureness is true, off, or how sure an answer must be.

@@ -18,11 +18,11 @@ type Metrics struct {
 }
 
 var metricsFields = []field[Metrics]{
-	one("url", word, func(m *Metrics) *string { return &m.URL }, "that of `traces`", "Where a receiver of OTLP is: over HTTP `http://127.0.0.1:4318`, to which without a path `/v1/metrics` is added, or over gRPC `grpc://127.0.0.1:4317`, with TLS `grpcs://`."),
-	{"headers", "headers, each with a variable", "those of `traces`, without `url`", "Headers of what is sent there, and the environment variables that hold their values: `{Authorization: OTLP_TOKEN}`.", func(d *decoder, n *node, m *Metrics) { m.Headers = readHeaders(d, n) }},
-	one("service", word, func(m *Metrics) *string { return &m.Service }, "that of `traces`, else weir", "The name of the service that the metrics are of."),
-	{"attributes", "names, each with a text", "those of `traces`", "Further attributes of the service: `{deployment.environment.name: production}`.", func(d *decoder, n *node, m *Metrics) { m.Attrs = d.texts(n) }},
-	one("every", duration, func(m *Metrics) *time.Duration { return &m.Every }, "1m", "How often they are gathered and sent; a second at least."),
+	one("url", word, func(m *Metrics) *string { return &m.URL }, "as `traces`", "OTLP receiver: `http://127.0.0.1:4318` (weir adds `/v1/metrics` if there is no path), `grpc://127.0.0.1:4317` or `grpcs://`."),
+	{"headers", "headers, each with a variable", "as `traces`, if `url` is not set", "Headers with environment variables for their values: `{Authorization: OTLP_TOKEN}`.", func(d *decoder, n *node, m *Metrics) { m.Headers = readHeaders(d, n) }},
+	one("service", word, func(m *Metrics) *string { return &m.Service }, "as `traces`, or weir", "Service name of the metrics."),
+	{"attributes", "names, each with a text", "as `traces`", "More attributes of the service: `{deployment.environment.name: production}`.", func(d *decoder, n *node, m *Metrics) { m.Attrs = d.texts(n) }},
+	one("every", duration, func(m *Metrics) *time.Duration { return &m.Every }, "1m", "Interval of sending; at least 1s."),
 }
 
 func readMetrics(d *decoder, n *node, f *document) {

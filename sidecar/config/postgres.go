@@ -16,10 +16,10 @@ type Postgres struct {
 }
 
 var postgresFields = []field[Postgres]{
-	{"url", "a URL", "required", "`postgres://user@host:5432/database`; `?sslmode=verify-full` for TLS, several hosts as libpq has them. No password: see `password_env`.", readPostgresURL},
-	one("password_env", word, func(p *Postgres) *string { return &p.PasswordEnv }, "none", "The environment variable that holds the password."),
-	one("connections", count[int](1), func(p *Postgres) *int { return &p.Connections }, "8", "How many connections a weir opens at most."),
-	one("pooler", boolean, func(p *Postgres) *bool { return &p.Pooler }, "false", "A pooler such as pgbouncer is in between that pools transactions: nothing is prepared or set for a connection."),
+	{"url", "a URL", "required", "`postgres://user@host:5432/database`; `?sslmode=verify-full` for TLS, several hosts as in libpq. Set the password in `password_env`.", readPostgresURL},
+	one("password_env", word, func(p *Postgres) *string { return &p.PasswordEnv }, "none", "Environment variable with the password."),
+	one("connections", count[int](1), func(p *Postgres) *int { return &p.Connections }, "8", "Most connections of a process."),
+	one("pooler", boolean, func(p *Postgres) *bool { return &p.Pooler }, "false", "Set it behind a transaction pooler such as pgbouncer."),
 }
 
 func readPostgres(d *decoder, n *node, v *Deliveries) {

@@ -15,9 +15,9 @@ type Requests struct {
 }
 
 var requestsFields = []field[Requests]{
-	one("queue", word, func(r *Requests) *string { return &r.Queue }, "required", "The URL of the queue, standard or FIFO; not that of `aws`. `weir store init` makes it, with its dead letter queue."),
-	one("region", word, func(r *Requests) *string { return &r.Region }, "that of its URL", "Its region."),
-	one("owner", word, func(r *Requests) *string { return &r.Owner }, "none", "The caller whose the deliveries are: one of `tokens` if there are any, whose rights then hold."),
+	one("queue", word, func(r *Requests) *string { return &r.Queue }, "required", "URL of a standard or FIFO queue, different from that of `aws`. `weir store init` creates it with its dead letter queue."),
+	one("region", word, func(r *Requests) *string { return &r.Region }, "from its URL", "Region."),
+	one("owner", word, func(r *Requests) *string { return &r.Owner }, "none", "Caller that owns the deliveries: one of `tokens`, if there are any, with its rights."),
 }
 
 func readRequests(d *decoder, n *node, v *Deliveries) {

@@ -10,20 +10,20 @@ import (
 )
 
 var retryFields = []field[retry.Config]{
-	{"schedule", "a name", "none", "The schedule that the other fields change.", func(*decoder, *node, *retry.Config) {}},
-	one("attempts", count[int](1), func(c *retry.Config) *int { return &c.Attempts }, "3", "Attempts in all, the first included. 1 turns retries off."),
-	one("base", duration, func(c *retry.Config) *time.Duration { return &c.Base }, "100ms", "Ceiling of the first delay; it doubles with each attempt."),
+	{"schedule", "a name", "none", "Schedule that the other fields modify.", func(*decoder, *node, *retry.Config) {}},
+	one("attempts", count[int](1), func(c *retry.Config) *int { return &c.Attempts }, "3", "Attempts, including the first. 1 turns retries off."),
+	one("base", duration, func(c *retry.Config) *time.Duration { return &c.Base }, "100ms", "Upper bound of the first delay; doubles with each attempt."),
 	one("throttle_base", duration, func(c *retry.Config) *time.Duration { return &c.ThrottleBase }, "`base`", "The same after a throttled attempt."),
-	one("cap", duration, func(c *retry.Config) *time.Duration { return &c.Cap }, "20s", "Longest delay before chance is added."),
-	one("jitter", named[retry.Jitter](jitters), func(c *retry.Config) *retry.Jitter { return &c.Jitter }, "full", "How chance enters a delay."),
-	one("low", number, func(c *retry.Config) *float64 { return &c.Low }, "0.5", "Least factor, for jitter range."),
-	one("high", number, func(c *retry.Config) *float64 { return &c.High }, "1.5", "Greatest factor, for jitter range."),
+	one("cap", duration, func(c *retry.Config) *time.Duration { return &c.Cap }, "20s", "Longest delay before jitter."),
+	one("jitter", named[retry.Jitter](jitters), func(c *retry.Config) *retry.Jitter { return &c.Jitter }, "full", "Kind of randomness in delays."),
+	one("low", number, func(c *retry.Config) *float64 { return &c.Low }, "0.5", "Lowest factor, for jitter range."),
+	one("high", number, func(c *retry.Config) *float64 { return &c.High }, "1.5", "Highest factor, for jitter range."),
 	one("added", duration, func(c *retry.Config) *time.Duration { return &c.Added }, "500ms", "Most that is added, for jitter added."),
-	one("max_hint", duration, func(c *retry.Config) *time.Duration { return &c.MaxHint }, "60s", "Longest hint of the upstream that is worth waiting for; a longer one ends the call at once."),
-	one("hint_slack", orOff(duration, 0), func(c *retry.Config) *time.Duration { return &c.HintSlack }, "off", "How far a hint may raise a delay. `off` obeys hints in full."),
-	one("retry_on", listOf(outcomeClass), func(c *retry.Config) *[]outcome.Class { return &c.RetryOn }, "throttled, failed, unknown", "Classes worth repeating."),
-	one("codes", listOf(code), func(c *retry.Config) *[]string { return &c.Codes }, "none", "Codes worth repeating whatever their class."),
-	one("not_codes", listOf(code), func(c *retry.Config) *[]string { return &c.NotCodes }, "none", "Codes never repeated."),
+	one("max_hint", duration, func(c *retry.Config) *time.Duration { return &c.MaxHint }, "60s", "Longest hint to wait for; a longer one ends the call."),
+	one("hint_slack", orOff(duration, 0), func(c *retry.Config) *time.Duration { return &c.HintSlack }, "off", "Most that a hint may add to a delay. `off` follows hints fully."),
+	one("retry_on", listOf(outcomeClass), func(c *retry.Config) *[]outcome.Class { return &c.RetryOn }, "throttled, failed, unknown", "Classes to retry."),
+	one("codes", listOf(code), func(c *retry.Config) *[]string { return &c.Codes }, "none", "Codes to retry regardless of class."),
+	one("not_codes", listOf(code), func(c *retry.Config) *[]string { return &c.NotCodes }, "none", "Codes never to retry."),
 }
 
 const jitters = "full, none, equal, decorrelated, range or added"
@@ -66,9 +66,9 @@ func schedule[C any](d *decoder, n *node, named func(string) (C, bool), names []
 
 var budgetFields = []field[retry.BudgetConfig]{
 	one("share", share, func(c *retry.BudgetConfig) *float64 { return &c.Share }, "10%", "Retries per first attempt."),
-	one("floor", perSecond, func(c *retry.BudgetConfig) *float64 { return &c.Floor }, "1/s", "Retries allowed besides, for upstreams that are called seldom."),
+	one("floor", perSecond, func(c *retry.BudgetConfig) *float64 { return &c.Floor }, "1/s", "Additional retries."),
 	one("window", duration, func(c *retry.BudgetConfig) *time.Duration { return &c.Window }, "10s", "How long a first attempt counts."),
-	one("all", orOff(rate, bucket.Rate{}), func(c *retry.BudgetConfig) *bucket.Rate { return &c.All }, "no bound", "Retries of all processes together where there is a `store`, and of this one where there is none, besides `budget` or `quota`: `100/min` is never more in any minute, whenever they come; `100/min burst 20` lets 20 come at once and the rest at that rate."),
+	one("all", orOff(rate, bucket.Rate{}), func(c *retry.BudgetConfig) *bucket.Rate { return &c.All }, "no bound", "Retries of all processes together (with a `store`), besides `budget` or `quota`. `100/min` is a bound for any minute; `100/min burst 20` allows 20 at once."),
 }
 
 func readBudget(d *decoder, n *node, u *site) {
@@ -80,13 +80,13 @@ func readBudget(d *decoder, n *node, u *site) {
 }
 
 var quotaFields = []field[retry.QuotaConfig]{
-	{"schedule", "a name", "none", "The schedule whose quota the other fields change.", func(*decoder, *node, *retry.QuotaConfig) {}},
+	{"schedule", "a name", "none", "Schedule whose quota the other fields modify.", func(*decoder, *node, *retry.QuotaConfig) {}},
 	one("capacity", count[int64](1), func(c *retry.QuotaConfig) *int64 { return &c.Capacity }, "500", "Tokens at the start, and at most."),
 	one("retry", count[int64](1), func(c *retry.QuotaConfig) *int64 { return &c.Retry }, "14", "Price of a retry."),
 	one("throttle", count[int64](1), func(c *retry.QuotaConfig) *int64 { return &c.Throttle }, "5", "Price after a throttled attempt."),
-	one("timeout", count[int64](1), func(c *retry.QuotaConfig) *int64 { return &c.Timeout }, "as any other", "Price after an attempt with one of `timeout_codes`."),
-	one("success", count[int64](1), func(c *retry.QuotaConfig) *int64 { return &c.Success }, "1", "Earned by a first attempt that succeeds."),
-	one("timeout_codes", listOf(code), func(c *retry.QuotaConfig) *[]string { return &c.TimeoutCodes }, "RequestTimeout, RequestTimeoutException, timeout", "Codes of attempts that timed out."),
+	one("timeout", count[int64](1), func(c *retry.QuotaConfig) *int64 { return &c.Timeout }, "as `retry`", "Price after an attempt with one of `timeout_codes`."),
+	one("success", count[int64](1), func(c *retry.QuotaConfig) *int64 { return &c.Success }, "1", "Tokens per successful first attempt."),
+	one("timeout_codes", listOf(code), func(c *retry.QuotaConfig) *[]string { return &c.TimeoutCodes }, "RequestTimeout, RequestTimeoutException, timeout", "Codes of timed-out attempts."),
 }
 
 func readQuota(d *decoder, n *node, u *site) {

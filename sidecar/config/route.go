@@ -16,19 +16,19 @@ import (
 )
 
 var routeFields = []field[proxy.Route]{
-	one("host", host, func(r *proxy.Route) *string { return &r.Host }, "any", "The host that the request names, without its port; capitals do not matter."),
-	one("path", prefix, func(r *proxy.Route) *string { return &r.Path }, "any", "A prefix of the path, by whole segments: `/s3/` is for `/s3` and `/s3/key`, not for `/s3x`."),
-	one("strip", boolean, func(r *proxy.Route) *bool { return &r.Strip }, "false", "Takes `path` off before the request is sent on."),
-	one("stream", boolean, func(r *proxy.Route) *bool { return &r.Stream }, "false", "Bodies of requests are streams here: they may be silent, and as slow as they like. Those of gRPC may be anyhow."),
-	one("websocket", boolean, func(r *proxy.Route) *bool { return &r.WebSocket }, "false", "Requests that ask for a WebSocket get a connection whose messages are limited, too; see docs/websockets.md. Without it such a connection is passed through."),
+	one("host", host, func(r *proxy.Route) *string { return &r.Host }, "any", "Host of the request, without port and in any case."),
+	one("path", prefix, func(r *proxy.Route) *string { return &r.Path }, "any", "Path prefix of whole segments: `/s3/` matches `/s3` and `/s3/key`, not `/s3x`."),
+	one("strip", boolean, func(r *proxy.Route) *bool { return &r.Strip }, "false", "Removes `path` before forwarding."),
+	one("stream", boolean, func(r *proxy.Route) *bool { return &r.Stream }, "false", "Request bodies may be slow or silent; always true for gRPC."),
+	one("websocket", boolean, func(r *proxy.Route) *bool { return &r.WebSocket }, "false", "Limits connections and messages of WebSockets; see docs/websockets.md. Without it, they pass through."),
 	one("deliver", delivers, func(r *proxy.Route) *proxy.Deliver { return &r.Deliver }, "false",
-		"With `true`, a request with `Prefer: respond-async` is stored, answered with 202 and delivered later; with `always`, every request is. It needs `deliveries`; see docs/deliveries.md."),
+		"`true` accepts requests with `Prefer: respond-async` for later delivery (202), `always` all requests. Needs `deliveries`; see docs/deliveries.md."),
 	one("idempotency", keepsAnswers, func(r *proxy.Route) *bool { return &r.Keep.On }, "off",
-		"With `keep`, the first answer to a call with an `Idempotency-Key` is kept and given again. It needs `deliveries`; see docs/deliveries.md."),
+		"`keep` stores the first response for an `Idempotency-Key` and repeats it. Needs `deliveries`; see docs/deliveries.md."),
 	one("idempotency_busy", whileBusy, func(r *proxy.Route) *bool { return &r.Keep.Waits }, "refuse",
-		"What becomes of a second call while the first one under its key is under way: 409, or it waits for the answer, for the upstream's `max_wait` at most."),
+		"A second call with the key gets 409, or waits for the first for at most `max_wait`."),
 	one("idempotency_failed", keepsAnswers, func(r *proxy.Route) *bool { return &r.Keep.Failed }, "off",
-		"With `keep`, answers of 500 and above are kept, too. Without it the next call under the key is made, and told that nobody knows whether the first was."),
+		"`keep` also stores responses of 500 and above. Otherwise the next call with the key is made."),
 }
 
 // What a route may say of its requests, and an operation of its own.

@@ -15,10 +15,10 @@ type AWSDeliveries struct {
 }
 
 var awsDeliveriesFields = []field[AWSDeliveries]{
-	one("table", word, func(a *AWSDeliveries) *string { return &a.Table }, "required", "The name of the table of DynamoDB that keeps deliveries; not that of `store`."),
-	one("queue", word, func(a *AWSDeliveries) *string { return &a.Queue }, "none", "The URL of a standard queue of SQS, by which weirs hear of what is due. Without one they look every few seconds."),
-	one("region", word, func(a *AWSDeliveries) *string { return &a.Region }, "as the AWS SDK finds it", "The region of both."),
-	one("endpoint", word, func(a *AWSDeliveries) *string { return &a.Endpoint }, "that of the region", "Another address of DynamoDB, for emulators."),
+	one("table", word, func(a *AWSDeliveries) *string { return &a.Table }, "required", "DynamoDB table, different from that of `store`."),
+	one("queue", word, func(a *AWSDeliveries) *string { return &a.Queue }, "none", "URL of a standard SQS queue that announces due deliveries. Without it, weir checks every few seconds."),
+	one("region", word, func(a *AWSDeliveries) *string { return &a.Region }, "from the AWS SDK", "Region of both."),
+	one("endpoint", word, func(a *AWSDeliveries) *string { return &a.Endpoint }, "the region's", "Other address, for emulators."),
 }
 
 func readAWSDeliveries(d *decoder, n *node, v *Deliveries) {

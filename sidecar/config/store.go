@@ -66,22 +66,22 @@ func (s Store) WithDefaults() Store {
 type shelf struct{ Store }
 
 var storeFields = []field[shelf]{
-	{"redis", "a URL", "none", "Redis 7 or Valkey: `redis://host:6379`, `rediss://` for TLS, `?master_set=NAME` for sentinels, any node of a cluster. No password: see `password_env`.", readRedis},
-	one("password_env", word, func(s *shelf) *string { return &s.PasswordEnv }, "none", "The environment variable that holds the password of Redis."),
-	{"dynamodb", "fields", "none", "A table of DynamoDB; `weir store init` makes it.", readDynamoDB},
-	one("file", orOff(word, ""), func(s *shelf) *string { return &s.File }, "none", "A file, for one weir on one machine: quotas, breakers and pauses outlive a restart. Relative to the directory of weir.yaml."),
-	one("memory", boolean, func(s *shelf) *bool { return &s.Memory }, "false", "Nothing is shared and nothing outlives the process, but callers wait by priority."),
-	one("prefix", word, func(s *shelf) *string { return &s.Prefix }, "weir", "What the names in Redis begin with. Fleets with different prefixes know nothing of each other."),
+	{"redis", "a URL", "none", "Redis 7 or Valkey: `redis://host:6379`, `rediss://` for TLS, `?master_set=NAME` for Sentinel, any node of a cluster. Set the password in `password_env`.", readRedis},
+	one("password_env", word, func(s *shelf) *string { return &s.PasswordEnv }, "none", "Environment variable with the password."),
+	{"dynamodb", "fields", "none", "DynamoDB table; `weir store init` creates it.", readDynamoDB},
+	one("file", orOff(word, ""), func(s *shelf) *string { return &s.File }, "none", "File for one process: quotas, breakers and pauses survive a restart."),
+	one("memory", boolean, func(s *shelf) *bool { return &s.Memory }, "false", "Shares nothing; callers of this process wait by priority."),
+	one("prefix", word, func(s *shelf) *string { return &s.Prefix }, "weir", "Prefix of Redis keys. Fleets with different prefixes share nothing."),
 	one("lease", orOff(duration, -1), func(s *shelf) *time.Duration { return &s.Lease }, "250ms",
-		"How long a process may spend what it took from the store at once; longer for limits by the minute. `off` asks the store for every call. Processes may differ in it."),
+		"How long a process may spend leased units; longer for limits per minute. `off` asks the store for every call."),
 	one("guard", duration, func(s *shelf) *time.Duration { return &s.Guard }, "10ms; 100ms for dynamodb, 50ms for file",
-		"How late an answer of the store may be used, at least: the time follows the distance of the store, up to 500ms. Limits are held back by so much, and never exceeded for it."),
-	one("timeout", duration, func(s *shelf) *time.Duration { return &s.Timeout }, "100ms; 1s for dynamodb and file", "For one call to the store."),
-	one("queue", count[int](1), func(s *shelf) *int { return &s.Queue }, "10000", "How many calls may wait for the same limits and keys."),
+		"Shortest time for which a response of the store may be used; it follows the store's distance, up to 500ms. weir holds back this much of each limit."),
+	one("timeout", duration, func(s *shelf) *time.Duration { return &s.Timeout }, "100ms; 1s for dynamodb and file", "Timeout of a store call."),
+	one("queue", count[int](1), func(s *shelf) *int { return &s.Queue }, "10000", "Calls that may wait for the same limits and keys."),
 	one("outage", duration, func(s *shelf) *time.Duration { return &s.Outage }, "10s",
-		"How long the store reserves the part of a process that stopped responding. A killed process takes its part along for so long. Processes that are cut off from the store for longer than this may exceed the limit by their parts while others reach it (see `without`). At least 5s."),
+		"How long the store reserves the part of a process that stopped responding; at least 5s. Processes cut off for longer may exceed the limit by their parts (see `without`)."),
 	one("without", without, func(s *shelf) *fleet.Without { return &s.Without }, "part",
-		"What a process does that has not reached the store for longer than `outage`: it goes on with its last `part` of each limit, or it must `refuse` calls. A share (10%) of each limit is used then, and before the store was ever reached, whatever others do."),
+		"After `outage`, a cut-off process uses its last `part`, must `refuse`, or uses this share of each limit. It uses a share also before it first reached the store."),
 }
 
 func readStore(d *decoder, n *node, f *document) {
@@ -161,9 +161,9 @@ func readRedis(d *decoder, n *node, s *shelf) {
 }
 
 var dynamoFields = []field[DynamoDB]{
-	one("table", word, func(t *DynamoDB) *string { return &t.Table }, "required", "Its name."),
-	one("region", word, func(t *DynamoDB) *string { return &t.Region }, "as the AWS SDK finds it", "Its region."),
-	one("endpoint", word, func(t *DynamoDB) *string { return &t.Endpoint }, "that of the region", "Another address of DynamoDB, for emulators."),
+	one("table", word, func(t *DynamoDB) *string { return &t.Table }, "required", "Table name."),
+	one("region", word, func(t *DynamoDB) *string { return &t.Region }, "from the AWS SDK", "Region."),
+	one("endpoint", word, func(t *DynamoDB) *string { return &t.Endpoint }, "the region's", "Other address, for emulators."),
 }
 
 func readDynamoDB(d *decoder, n *node, s *shelf) {

@@ -26,19 +26,19 @@ type Traces struct {
 }
 
 var tracesFields = []field[Traces]{
-	one("url", word, func(t *Traces) *string { return &t.URL }, "required, or `region`", "Where a receiver of OTLP is: over HTTP `http://127.0.0.1:4318`, to which without a path `/v1/traces` is added, or over gRPC `grpc://127.0.0.1:4317`, with TLS `grpcs://`; or an X-Ray daemon, `udp://127.0.0.1:2000`."),
-	one("region", awsRegion, func(t *Traces) *string { return &t.Region }, "none", "The region of AWS whose X-Ray takes the traces: requests are signed, and `url` is its own if it is not there. CloudWatch's Transaction Search must be on."),
-	{"headers", "headers, each with a variable", "none", "Headers of what is sent there, and the environment variables that hold their values: `{Authorization: OTLP_TOKEN}`.", func(d *decoder, n *node, t *Traces) { t.Headers = readHeaders(d, n) }},
-	one("jaeger", word, func(t *Traces) *string { return &t.Jaeger }, "none", "Where `weir trace` finds them, if that is a Jaeger: the URL of its page, `http://127.0.0.1:16686`. Nothing is sent there."),
-	one("service", word, func(t *Traces) *string { return &t.Service }, "weir", "The name of the service that the spans are of."),
-	{"attributes", "names, each with a text", "none", "Further attributes of the service: `{deployment.environment.name: production}`.", func(d *decoder, n *node, t *Traces) { t.Attrs = d.texts(n) }},
-	one("share", orOff(share, -1), func(t *Traces) *float64 { return &t.Share }, "5%", "Of the calls that went well, this part is kept."),
-	one("each_second", orOff(count[int](1), -1), func(t *Traces) *int { return &t.Each }, "1", "So many of them are kept each second besides."),
-	one("refused_each_second", count[int](1), func(t *Traces) *int { return &t.Refused }, "50", "So many calls are kept each second that weir refused, or that were their caller's fault. Those that failed, or that the upstream throttled, are kept always."),
-	one("trust", boolean, func(t *Traces) *bool { return &t.Trust }, "false", "Callers decide whether a call that goes well is kept, by the sampled flag of their trace."),
-	one("xray", boolean, func(t *Traces) *bool { return &t.XRay }, "false", "`X-Amzn-Trace-Id` is read and sent, besides `traceparent`."),
-	one("central", boolean, func(t *Traces) *bool { return &t.Central }, "false", "Which of the calls that go well are kept is decided by the sampling rules of X-Ray in `region`; `share` and `each_second` hold while it has said nothing."),
-	one("memory", size(1<<20, 1<<30), func(t *Traces) *int64 { return &t.Memory }, "32MiB", "What may wait to be sent, about."),
+	one("url", word, func(t *Traces) *string { return &t.URL }, "required, or `region`", "OTLP receiver: `http://127.0.0.1:4318` (weir adds `/v1/traces` if there is no path), `grpc://127.0.0.1:4317` or `grpcs://`; or an X-Ray daemon, `udp://127.0.0.1:2000`."),
+	one("region", awsRegion, func(t *Traces) *string { return &t.Region }, "none", "Sends signed requests to X-Ray in this AWS region. CloudWatch's Transaction Search must be on."),
+	{"headers", "headers, each with a variable", "none", "Headers with environment variables for their values: `{Authorization: OTLP_TOKEN}`.", func(d *decoder, n *node, t *Traces) { t.Headers = readHeaders(d, n) }},
+	one("jaeger", word, func(t *Traces) *string { return &t.Jaeger }, "none", "URL of Jaeger, for `weir trace` only."),
+	one("service", word, func(t *Traces) *string { return &t.Service }, "weir", "Service name of the spans."),
+	{"attributes", "names, each with a text", "none", "More attributes of the service: `{deployment.environment.name: production}`.", func(d *decoder, n *node, t *Traces) { t.Attrs = d.texts(n) }},
+	one("share", orOff(share, -1), func(t *Traces) *float64 { return &t.Share }, "5%", "Share of successful calls to keep."),
+	one("each_second", orOff(count[int](1), -1), func(t *Traces) *int { return &t.Each }, "1", "More successful calls to keep per second."),
+	one("refused_each_second", count[int](1), func(t *Traces) *int { return &t.Refused }, "50", "Refused and rejected calls to keep per second. Failed and throttled calls are always kept."),
+	one("trust", boolean, func(t *Traces) *bool { return &t.Trust }, "false", "Lets the sampled flag of callers decide on successful calls."),
+	one("xray", boolean, func(t *Traces) *bool { return &t.XRay }, "false", "Also reads and sends `X-Amzn-Trace-Id`."),
+	one("central", boolean, func(t *Traces) *bool { return &t.Central }, "false", "X-Ray's sampling rules in `region` decide on successful calls. Until they are read, `share` and `each_second` apply."),
+	one("memory", size(1<<20, 1<<30), func(t *Traces) *int64 { return &t.Memory }, "32MiB", "Approximate memory for waiting traces."),
 }
 
 func readTraces(d *decoder, n *node, f *document) {

@@ -13,18 +13,18 @@ import (
 )
 
 var socketFields = []field[websocket.Config]{
-	{"route_by", "the path of a field", "every message is of `default`", "Where a message that is a JSON object has the name of its route: `action`, `data.kind`, or as API Gateway writes it, `$request.body.action`.", readRouteBy},
-	one("message_routes", listOf(operationName), func(c *websocket.Config) *[]string { return &c.Routes }, "those that `limits` and `operations` name", "The routes that messages may name, besides those. A message of any other is of `default`."),
-	one("max_message", size(1<<10, 64<<20), func(c *websocket.Config) *int64 { return &c.MaxMessage }, "128KiB", "The largest message, in either direction; one that is larger closes the connection with 1009. A message is read whole before it is sent on."),
-	one("message_wait", orOff(duration, 0), func(c *websocket.Config) *time.Duration { return &c.Wait }, "off", "Longest that a message waits for its turn, while those behind it wait, too. With `off` it is refused at once."),
-	one("write_timeout", duration, func(c *websocket.Config) *time.Duration { return &c.Write }, "10s", "Longest that either side may take to take a message; then the connection is closed."),
-	one("ping", duration, func(c *websocket.Config) *time.Duration { return &c.Ping }, "30s", "How often either side that sends nothing is asked for a sign of life, and how long it may take for it."),
-	one("idle", orOff(duration, 0), func(c *websocket.Config) *time.Duration { return &c.Idle }, "off", "Longest without a message in either direction; then the connection is closed with 1001."),
-	one("lifetime", orOff(duration, 0), func(c *websocket.Config) *time.Duration { return &c.Lifetime }, "off", "Longest that a connection lasts; then it is closed with 1012."),
-	one("refusals", orOff(count[int](1), 0), func(c *websocket.Config) *int { return &c.Refusals }, "off", "How many messages of a connection may be refused within 10 s; with one more it is closed with 1008."),
-	one("connections", orOff(count[int](1), 0), func(c *websocket.Config) *int { return &c.Most }, "off", "How many connections this process has at once."),
-	{"connections_by", "scopes, each with a number", "none", "How many it has at once of one value of a scope: `{user: 5}`.", readSocketsBy},
-	one("realtime", boolean, func(c *websocket.Config) *bool { return &c.Realtime }, "false", "That messages are events of OpenAI's Realtime API: they go by `type`, and limits count the tokens of responses; see docs/websockets.md."),
+	{"route_by", "the path of a field", "every message is `default`", "Field of a JSON message with its route: `action`, `data.kind`, or `$request.body.action` as in API Gateway.", readRouteBy},
+	one("message_routes", listOf(operationName), func(c *websocket.Config) *[]string { return &c.Routes }, "routes in `limits` and `operations`", "More routes of messages. Messages with other routes are `default`."),
+	one("max_message", size(1<<10, 64<<20), func(c *websocket.Config) *int64 { return &c.MaxMessage }, "128KiB", "Largest message. A larger one closes the connection with 1009."),
+	one("message_wait", orOff(duration, 0), func(c *websocket.Config) *time.Duration { return &c.Wait }, "off", "Longest wait of a message; later messages wait behind it. `off` refuses it immediately."),
+	one("write_timeout", duration, func(c *websocket.Config) *time.Duration { return &c.Write }, "10s", "How long a peer may take to accept a message before the connection closes."),
+	one("ping", duration, func(c *websocket.Config) *time.Duration { return &c.Ping }, "30s", "Interval of pings to silent peers, and timeout of their response."),
+	one("idle", orOff(duration, 0), func(c *websocket.Config) *time.Duration { return &c.Idle }, "off", "Longest time without a message; then the connection closes with 1001."),
+	one("lifetime", orOff(duration, 0), func(c *websocket.Config) *time.Duration { return &c.Lifetime }, "off", "Longest life of a connection; then it closes with 1012."),
+	one("refusals", orOff(count[int](1), 0), func(c *websocket.Config) *int { return &c.Refusals }, "off", "Refused messages within 10 s; one more closes the connection with 1008."),
+	one("connections", orOff(count[int](1), 0), func(c *websocket.Config) *int { return &c.Most }, "off", "Open connections of this process."),
+	{"connections_by", "scopes, each with a number", "none", "Open connections with one value of a scope: `{user: 5}`.", readSocketsBy},
+	one("realtime", boolean, func(c *websocket.Config) *bool { return &c.Realtime }, "false", "Messages are events of OpenAI's Realtime API; see docs/websockets.md."),
 }
 
 func readSockets(d *decoder, n *node, u *site) {
