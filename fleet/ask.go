@@ -3,6 +3,8 @@ package fleet
 import (
 	"errors"
 	"fmt"
+	"slices"
+
 	"github.com/seed1158cd35/weir/limit"
 )
 
@@ -119,4 +121,9 @@ func (a *Ask) repeat(granted int64, grants []Grant) {
 	for i := range a.Grants {
 		a.Grants[i].Mark = Mark{}
 	}
+}
+
+// granted reports whether the store granted anything.
+func (a *Ask) granted() bool {
+	return a.Granted > 0 || slices.ContainsFunc(a.Grants, func(g Grant) bool { return g.Extra > 0 })
 }

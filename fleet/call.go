@@ -70,7 +70,7 @@ func (q *queue) heardAsk(took time.Duration, err error) (again bool) {
 		return false
 	}
 	g.standing.took(took)
-	if g.standing.asks && !q.ask.Again {
+	if g.standing.asks && !q.ask.Again && q.ask.granted() { // a refusal may need more requests, and nothing of it can be too late
 		g.aged(took - q.ask.Delay)
 	}
 	return g.failing.Swap(false)

@@ -129,33 +129,73 @@ func TestProcessFarFromTableServesFirstCallWithinThreeRoundTrips(t *testing.T) {
 	}
 }
 
-// Three processes want twice as much as the limit allows, from far away.
+// Three processes that start at the same time need one round trip more for each that writes the item before. Where another process
+// holds a part they share what nobody is given until they know the time well enough, which takes about a second.
+func TestProcessesThatStartTogetherFarFromTableServe(t *testing.T) {
+	for _, ms := range roundTrips {
+		roundTrip := ms * time.Millisecond
+		for _, known := range []bool{false, true} {
+			t.Run(fmt.Sprint(roundTrip, " items there ", known), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					f := newFake(time.Now)
+					time.Sleep(1234567 * time.Microsecond)
+					if known {
+						if err := newFarProcess(t, f, roundTrip, farLimits...).acquires(); err != nil {
+							t.Fatal(err)
+						}
+						time.Sleep(3 * time.Second)
+					}
+					var calls sync.WaitGroup
+					for range 3 {
+						p := newFarProcess(t, f, roundTrip, farLimits...)
+						calls.Go(func() {
+							start := time.Now()
+							err := p.acquires()
+							most := 5*roundTrip + 100*time.Millisecond
+							if known {
+								most += 1500 * time.Millisecond
+							}
+							if took := time.Since(start); err != nil || took > most {
+								t.Errorf("the first call took %v, want %v at most: %v", took, most, err)
+							}
+						})
+					}
+					calls.Wait()
+				})
+			})
+		}
+	}
+}
+
+// Processes want at least twice as much as the limit allows, from far away.
 func TestProcessesFarFromTableUseTheLimitAndNoMore(t *testing.T) {
-	const length = 15 * time.Second
-	for _, away := range [][]time.Duration{{20, 20, 20}, {50, 50, 50}, {150}} {
+	const rate, callers = 100, 240
+	for _, far := range []struct {
+		roundTrip time.Duration
+		processes int
+		window    time.Duration // of the rolling limit: what it loses by the distance does not depend on it
+	}{{20, 3, 5}, {50, 3, 5}, {150, 1, 20}, {150, 3, 40}} {
+		roundTrip, window := far.roundTrip*time.Millisecond, far.window*time.Second
 		for _, l := range []limit.Limit{
-			{Name: "bucket", Rate: bucket.Rate{Amount: 100, Per: time.Second, Burst: 100}},
-			{Name: "rolling", Shape: limit.Rolling, Rate: bucket.Rate{Amount: 500, Per: 5 * time.Second}},
+			{Name: "bucket", Rate: bucket.Rate{Amount: rate, Per: time.Second, Burst: rate}},
+			{Name: "rolling", Shape: limit.Rolling, Rate: bucket.Rate{Amount: rate * int64(far.window), Per: window}},
 		} {
-			if len(away) == 1 && l.Shape == limit.Rolling { // what is held for 200ms counts for that much longer than its 5s
-				continue
-			}
-			t.Run(fmt.Sprint(l.Name, " at ", away), func(t *testing.T) {
+			t.Run(fmt.Sprint(l.Name, " for ", far.processes, " at ", roundTrip), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					f := newFake(time.Now)
 					var mu sync.Mutex
-					var went []time.Time
+					var went []time.Duration
 					var calls sync.WaitGroup
-					start := time.Now()
-					for i := range away {
-						p := newFarProcess(t, f, away[i]*time.Millisecond, l)
+					start, length := time.Now(), window+max(10*time.Second, window)
+					for range far.processes {
+						p := newFarProcess(t, f, roundTrip, l)
 						defer p.close()
-						for range 60 / len(away) {
+						for range callers / far.processes {
 							calls.Go(func() {
 								for time.Since(start) < length {
 									if p.acquires() == nil {
 										mu.Lock()
-										went = append(went, time.Now())
+										went = append(went, time.Since(start))
 										mu.Unlock()
 									}
 									time.Sleep(300 * time.Millisecond)
@@ -164,27 +204,23 @@ func TestProcessesFarFromTableUseTheLimitAndNoMore(t *testing.T) {
 						}
 					}
 					calls.Wait()
-					slices.SortFunc(went, time.Time.Compare)
-					for i, at := range went {
-						n := i + 1 - sort.Search(i, func(j int) bool { return at.Sub(went[j]) < 5*time.Second })
-						most := int(l.Rate.Amount) + int(l.Rate.Burst)
-						if l.Shape == limit.Bucket {
-							most = 5*int(l.Rate.Amount) + int(l.Rate.Burst)
-						}
-						if n > most {
-							t.Fatalf("%d went in 5s until %v, want %d at most", n, at.Sub(start), most)
-						}
+					slices.Sort(went)
+					used, most := 0, int(l.Rate.Amount)
+					if l.Shape == limit.Bucket {
+						most = rate*int(far.window) + rate
 					}
-					used := 0
-					for _, at := range went {
-						if d := at.Sub(start); d > 5*time.Second && d <= length {
+					for i, at := range went {
+						if n := i + 1 - sort.Search(i, func(j int) bool { return at-went[j] < window }); n > most {
+							t.Fatalf("%d went in %v until %v, want %d at most", n, window, at, most)
+						}
+						if at > window && at <= length {
 							used++
 						}
 					}
-					want := 100 * int((length-5*time.Second)/time.Second)
-					t.Logf("%d of %d used", used, want)
-					if used < want*95/100 {
+					if want := rate * int((length-window)/time.Second); used < want*95/100 {
 						t.Errorf("%d of %d used, want 95%%", used, want)
+					} else {
+						t.Logf("%d of %d used", used, want)
 					}
 				})
 			})

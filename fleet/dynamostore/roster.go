@@ -65,6 +65,10 @@ const (
 	// eachBeat is how much longer the silence is for each member: 30 beats a second at most of all, however many there are.
 	// They all write one item, and those that write at once write again.
 	eachBeat = 100 * time.Millisecond
+
+	// tripsEachBeat is how many round trips longer the silence is for each member, at least. One write of the item fits in a round trip,
+	// so that all heartbeats together take half of the writes that fit.
+	tripsEachBeat = 6
 )
 
 func (s *Store) roster(group string) *roster {
