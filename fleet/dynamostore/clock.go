@@ -11,6 +11,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/smithy-go/middleware"
 	smithyhttp "github.com/aws/smithy-go/transport/http"
+
+	"github.com/seed1158cd35/weir/fleet"
 )
 
 const (
@@ -160,6 +162,43 @@ func (k *keeper) width() (width time.Duration, known bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return time.Duration(k.hi - k.lo - 2*k.margin + 2*drifted(m-k.at)), k.known
+}
+
+// state is what is known of the server's clock now.
+func (k *keeper) state() fleet.ClockState {
+	t := k.read()
+	wall := k.now()
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.exact != nil || !k.known {
+		return fleet.ClockState{Known: k.exact != nil}
+	}
+	lo, hi := time.UnixMicro(t.lo), time.UnixMicro(t.hi)
+	half := hi.Sub(lo) / 2
+	return fleet.ClockState{
+		Known: true, Rough: t.rough,
+		Ahead: lo.Add(half).Sub(wall.Round(0)), Uncertainty: half, RoundTrip: time.Duration(k.trip),
+	}
+}
+
+// isCalibrating reports whether a calibration goes on in the background.
+func (k *keeper) isCalibrating() bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.calibrating
+}
+
+// ClockState is fleet.Clocked's.
+func (s *Store) ClockState() fleet.ClockState { return s.clock.state() }
+
+// MeasureClock is fleet.Clocked's.
+func (s *Store) MeasureClock(ctx context.Context) error {
+	w := &work{Call: Call{Op: "clock"}, begin: s.o.now()}
+	err := s.learn(ctx, w)
+	for err == nil && s.clock.isCalibrating() {
+		err = s.o.sleep(ctx, pace)
+	}
+	return s.end(w, err)
 }
 
 // isKnown reports whether the server's clock is known at all.

@@ -96,8 +96,9 @@ type Store struct {
 }
 
 var (
-	_ fleet.Store = (*Store)(nil)
-	_ fleet.Named = (*Store)(nil)
+	_ fleet.Store   = (*Store)(nil)
+	_ fleet.Named   = (*Store)(nil)
+	_ fleet.Clocked = (*Store)(nil)
 )
 
 // Name is the name of the table.

@@ -2,6 +2,7 @@ package weirprom
 
 import (
 	"errors"
+	"math"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -15,7 +16,7 @@ type Fleet struct {
 	calls, served, units, leased, returned, repeats, conditions, throttled, retried *prometheus.CounterVec
 
 	took, requests *prometheus.HistogramVec
-	reached        prometheus.Gauge
+	reached, clock prometheus.Gauge
 	cold           *prometheus.GaugeVec
 	reg            prometheus.Registerer
 
@@ -50,7 +51,10 @@ func NewFleet(reg prometheus.Registerer) *Fleet {
 	f.cold = prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Name: "weir_store_cold", Help: "1 while the store has no record of the usage of the upstream's limits, and counts them as used up.",
 	}, []string{"upstream"})
-	reg.MustRegister(f.reached, f.cold, f.calls, f.served, f.units, f.leased, f.returned, f.repeats, f.conditions, f.throttled, f.retried, f.requests, f.took, f.activated, f.outlasted, f.resumed, f.lone)
+	f.clock = prometheus.NewGauge(prometheus.GaugeOpts{
+		Name: "weir_store_clock_uncertainty_seconds", Help: "How far the store's clock may be from what is known of it; +Inf while nothing is.",
+	})
+	reg.MustRegister(f.reached, f.cold, f.clock, f.calls, f.served, f.units, f.leased, f.returned, f.repeats, f.conditions, f.throttled, f.retried, f.requests, f.took, f.activated, f.outlasted, f.resumed, f.lone)
 	return f
 }
 
@@ -130,6 +134,15 @@ func (m *Fleet) Cold(upstream string, is bool) {
 		v = 1
 	}
 	m.cold.WithLabelValues(label(upstream)).Set(v)
+}
+
+// Clock reports what is known of the clock of a store that does not report it with each response.
+func (m *Fleet) Clock(k fleet.ClockState) {
+	v := k.Uncertainty.Seconds()
+	if !k.Known {
+		v = math.Inf(1)
+	}
+	m.clock.Set(v)
 }
 
 // Forget drops every series of the upstream.

@@ -101,7 +101,12 @@ func useStore(ctx context.Context, s fleet.Store, file *config.File) (string, er
 	if err != nil {
 		return "", err
 	}
-	took := time.Since(begin).Round(100 * time.Microsecond)
+	first := time.Since(begin)
+	again := time.Now()
+	if records, now, err = s.Load(ctx, triedGroup, []string{triedRecord}); err != nil {
+		return "", err
+	}
+	clock := measure(ctx, s, now, again, time.Since(again))
 	r := fleet.Record{Name: triedRecord, Value: []byte("1"), Keep: time.Minute}
 	if len(records) > 0 {
 		r.Version = records[0].Version
@@ -109,7 +114,8 @@ func useStore(ctx context.Context, s fleet.Store, file *config.File) (string, er
 	if _, _, err := s.Swap(ctx, triedGroup, r); err != nil {
 		return "", err
 	}
-	said := fmt.Sprintf("answers in %v, can be read and written; its clock, which counts, is %s", took, apart(now, begin.Add(took/2)))
+	said := fmt.Sprintf("answers in %v (the first time, with the connection, in %v), can be read and written; its clock, which counts, is %s",
+		tenths(clock.RoundTrip), tenths(first), apart(clock))
 	m, err := memoryOf(ctx, s, file, now)
 	if err != nil {
 		return "", err
@@ -117,16 +123,39 @@ func useStore(ctx context.Context, s fleet.Store, file *config.File) (string, er
 	return warned(ctx, s, said+m.String())
 }
 
-// apart says how far the store's clock is from this machine's.
-func apart(its, ours time.Time) string {
-	switch d := its.Sub(ours).Round(time.Millisecond); {
-	case d > 0:
-		return fmt.Sprintf("%v ahead of this machine's", d)
-	case d < 0:
-		return fmt.Sprintf("%v behind this machine's", -d)
+// measuring bounds how long the clock of a store is measured that does not report it with each response.
+const measuring = 5 * time.Second
+
+// measure returns what is known of a store's clock: that of a response which took so long, or what the store's client has measured.
+func measure(ctx context.Context, s fleet.Store, now, sent time.Time, took time.Duration) fleet.ClockState {
+	k := fleet.ClockState{Known: true, Ahead: now.Sub(sent.Add(took / 2)), Uncertainty: took / 2, RoundTrip: took}
+	if c, ok := s.(fleet.Clocked); ok {
+		ctx, cancel := context.WithTimeout(ctx, measuring)
+		defer cancel()
+		_ = c.MeasureClock(ctx) // what is known then is reported
+		k = c.ClockState()
 	}
-	return "the same as this machine's"
+	return k
 }
+
+// apart says how far the store's clock is from this machine's, and how well that is known.
+func apart(k fleet.ClockState) string {
+	if !k.Known {
+		return "not known"
+	}
+	within := max(tenths(k.Uncertainty), 100*time.Microsecond)
+	switch d := tenths(k.Ahead); {
+	case d.Abs() <= within:
+		return fmt.Sprintf("the same as this machine's, within %v", within)
+	case d > 0:
+		return fmt.Sprintf("%v ahead of this machine's, give or take %v", d, within)
+	default:
+		return fmt.Sprintf("%v behind this machine's, give or take %v", -d, within)
+	}
+}
+
+// tenths rounds to tenths of a millisecond.
+func tenths(d time.Duration) time.Duration { return d.Round(100 * time.Microsecond) }
 
 // A memory is what a store knows of the upstreams of a file.
 type memory struct {

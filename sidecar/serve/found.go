@@ -31,6 +31,8 @@ type finder struct {
 	found   status.Found  // but for what is cold
 	told    string        // the error that was logged last
 	wasCold []status.Cold // as was told last
+	unsure  time.Duration // since when the store's clock is not known well; 0 if it is
+	warned  bool          // that was logged
 }
 
 const (
@@ -39,6 +41,9 @@ const (
 	lastLook  = 30 * time.Second
 	everyLook = time.Minute
 	everyCold = time.Second
+
+	// clockTime is for how long the store's clock may be measured before that is worth a warning.
+	clockTime = 10 * time.Second
 )
 
 // run looks until ctx ends.
@@ -55,6 +60,7 @@ func (f *finder) run(ctx context.Context) {
 			next = clock.System.Now() + d
 		}
 		f.tellCold(f.cold())
+		f.tellClock(clock.System.Now())
 		if clock.System.Sleep(ctx, min(everyCold, max(1, next-clock.System.Now()))) != nil {
 			return
 		}
@@ -156,6 +162,31 @@ var coldHelp = map[limit.Cold]string{
 	limit.ColdFull:   "the store does not know what was used of the limits: they started full; what was used before may exceed the limit",
 }
 
+// tellClock counts how well the store's clock is known, and warns where that stays bad.
+func (f *finder) tellClock(now time.Duration) {
+	c, ok := f.store.(fleet.Clocked)
+	if !ok {
+		return
+	}
+	k := c.ClockState()
+	f.metrics.Clock(k)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	switch {
+	case k.Known && !k.Rough:
+		if f.warned {
+			f.log.Info("store clock known", "store", f.kind, "uncertainty", k.Uncertainty.String(), "round_trip", k.RoundTrip.String())
+		}
+		f.unsure, f.warned = 0, false
+	case f.unsure == 0:
+		f.unsure = max(1, now)
+	case now-f.unsure >= clockTime && !f.warned:
+		f.warned = true
+		f.log.Warn("store clock not known", "store", f.kind, "known", k.Known, "uncertainty", k.Uncertainty.String(), "round_trip", k.RoundTrip.String(),
+			"help", "limits grant less until the store's clock is known better; weir check -connect measures it")
+	}
+}
+
 func among(all []status.Cold, upstream string) bool {
 	return slices.ContainsFunc(all, func(c status.Cold) bool { return c.Upstream == upstream })
 }
@@ -167,5 +198,12 @@ func (f *finder) status() *status.Found {
 	defer f.mu.Unlock()
 	found := f.found
 	found.Cold = cold
+	if c, ok := f.store.(fleet.Clocked); ok {
+		k := c.ClockState()
+		found.Clock = &status.Clock{
+			Known: k.Known, Rough: k.Rough, AheadMS: k.Ahead.Milliseconds(),
+			UncertaintyMS: k.Uncertainty.Milliseconds(), RoundTripMS: k.RoundTrip.Milliseconds(),
+		}
+	}
 	return &found
 }

@@ -13,6 +13,16 @@ type Found struct {
 	Looks   int    `json:"looks"`           // until it did, or until now
 	Error   string `json:"error,omitempty"` // why it did not answer when it was looked last, and what to do
 	Cold    []Cold `json:"cold,omitempty"`  // what it does not know
+	Clock   *Clock `json:"clock,omitempty"` // of stores whose clock has to be measured
+}
+
+// Clock is what this process knows of the store's clock.
+type Clock struct {
+	Known         bool  `json:"known"`
+	Rough         bool  `json:"rough"`    // the store grants less than it could until it is known better
+	AheadMS       int64 `json:"ahead_ms"` // of this machine's clock
+	UncertaintyMS int64 `json:"uncertainty_ms"`
+	RoundTripMS   int64 `json:"round_trip_ms"` // the shortest
 }
 
 // Cold says that the store does not know what was used of an upstream's limits, as it is
@@ -45,6 +55,11 @@ func (f *Found) print(w io.Writer) {
 		fmt.Fprintf(w, "  the store has not been reached yet, after %d looks: %s\n", f.Looks, f.Error)
 	case f.Error != "":
 		fmt.Fprintf(w, "  the store did not answer when it was looked last: %s\n", f.Error)
+	}
+	if c := f.Clock; c != nil && !c.Known {
+		fmt.Fprintf(w, "  the store's clock is not known yet: limits grant nothing until the store has answered\n")
+	} else if c != nil && c.Rough {
+		fmt.Fprintf(w, "  the store's clock is known only within %v: limits grant less until it is known better\n", ms(c.UncertaintyMS))
 	}
 	for i := range f.Cold {
 		c := &f.Cold[i]
