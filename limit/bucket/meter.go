@@ -94,18 +94,6 @@ func (m *Meter) Wait(s Fill, n int64) int64 {
 // Empty is how many microseconds after s.At nothing is left in the meter.
 func (m *Meter) Empty(s Fill) int64 { return ceilDiv(s.Weight, m.Drain) }
 
-// Back is the weight of n units that come back, of which the last made the meter
-// as full as mark: that part of them that would still be in it. The rest has run
-// out meanwhile and would be counted twice. It holds for a mark of which the level
-// has been lowered by all that came back since: who stood above that stands lower.
-func (m *Meter) Back(mark Fill, n, now int64) int64 {
-	left := max(0, m.Drained(mark, now).Weight)
-	if n > left/m.Unit {
-		return left
-	}
-	return n * m.Unit
-}
-
 // mostWeight is half the largest number up to which a double holds all whole ones: what
 // a store adds to a weight stays whole in it.
 const mostWeight = 1 << 52

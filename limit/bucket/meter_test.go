@@ -192,14 +192,3 @@ func TestConvertLosesNothing(t *testing.T) {
 		t.Errorf("an enormous weight became %d, want %d", got, int64(mostWeight))
 	}
 }
-
-// What has drained since it was taken cannot come back: it has been given out again.
-func TestOnlyWhatIsStillInTheMeterComesBack(t *testing.T) {
-	m := MeterOf(Rate{100, time.Second, 50})
-	mark := Fill{At: 0, Weight: 10 * m.Unit} // of the last of ten units
-	for _, tt := range []struct{ ms, n, want int64 }{{0, 10, 10}, {0, 4, 4}, {60, 10, 4}, {60, 3, 3}, {100, 10, 0}, {1000, 10, 0}} {
-		if got := m.Back(mark, tt.n, tt.ms*1000); got != tt.want*m.Unit {
-			t.Errorf("%d units after %d ms: %d of them come back, want %d", tt.n, tt.ms, got/m.Unit, tt.want)
-		}
-	}
-}
