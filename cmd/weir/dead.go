@@ -33,7 +33,7 @@ Dead letters are deliveries that will not be sent any more, unless somebody redr
 They are asked of the admin listener of a running weir; with -file of a deliveries' file that no weir has open, with
 -config of the file or database that a configuration names. With -queue URL list and redrive are about messages of SQS that
 could not be taken: redrive moves all of them from the queue's dead letter queue back to it.
-weir dead COMMAND -h tells more; docs/deliveries.md tells all.
+weir dead COMMAND -h tells more; docs/reference/deliveries.md tells all.
 `
 
 // runDead runs weir dead.

@@ -137,13 +137,13 @@ func TestTokensWithClaimsAreNoKeys(t *testing.T) {
 }
 
 func TestTheListIsPublished(t *testing.T) {
-	page, err := os.ReadFile("../../docs/llm.md")
+	page, err := os.ReadFile("../../docs/reference/llm.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, name := range gateway.Harmless {
 		if !strings.Contains(string(page), "`"+name+"`") {
-			t.Errorf("docs/llm.md does not name %s", name)
+			t.Errorf("docs/reference/llm.md does not name %s", name)
 		}
 	}
 }

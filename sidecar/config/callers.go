@@ -9,7 +9,7 @@ import (
 )
 
 // Callers is who may call how much, over all upstreams that are language models, and those that say
-// callers: true; see docs/llm.md.
+// callers: true; see docs/how-to/limit-users.md.
 type Callers struct {
 	Keys   map[string]httpx.Source
 	Policy weir.Policy // its limits and longest wait

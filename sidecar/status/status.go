@@ -162,7 +162,7 @@ func (p *Page) Handler() http.Handler {
 	letters := p.Deliveries
 	if letters == nil {
 		letters = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-			problem(w, http.StatusNotFound, "nothing is delivered later here: the configuration has no deliveries; see docs/deliveries.md")
+			problem(w, http.StatusNotFound, "nothing is delivered later here: the configuration has no deliveries; see docs/reference/deliveries.md")
 		})
 	}
 	mux.Handle("/v1/deliveries", letters)

@@ -129,8 +129,8 @@ func calls(f *ast.File) (found bool) {
 	return found
 }
 
-// Program is a sample as a file of Go: as it is if it begins with its imports, else inside of a
-// function. What is left out of it (...) is nothing.
+// Program returns a sample as a Go file. Declarations are kept as they are, statements are put into a function. Omissions (...)
+// are removed.
 func (s *Sample) Program(name string, imports []string, declared string) string {
 	text := elided(s.Text)
 	var b strings.Builder
@@ -144,8 +144,19 @@ func (s *Sample) Program(name string, imports []string, declared string) string 
 	for _, i := range imports {
 		b.WriteString("\t" + i + "\n")
 	}
-	b.WriteString(")\n" + declared + "\nfunc _() {\n" + text + "}\n")
+	b.WriteString(")\n" + declared)
+	if declares(text) {
+		b.WriteString("\n" + text)
+	} else {
+		b.WriteString("\nfunc _() {\n" + text + "}\n")
+	}
 	return b.String()
+}
+
+// declares reports whether the text consists of declarations of functions and types.
+func declares(text string) bool {
+	f, err := parser.ParseFile(token.NewFileSet(), "", "package p\n"+text, 0)
+	return err == nil && len(f.Decls) > 0
 }
 
 func elided(text string) string {

@@ -25,7 +25,8 @@ const (
 // others are the packages that samples name and that are none of weir's, or not by their own names.
 var others = map[string]string{
 	"aws": "github.com/aws/aws-sdk-go-v2/aws", "awsdrs": "github.com/aws/aws-sdk-go-v2/service/drs", "s3": "github.com/aws/aws-sdk-go-v2/service/s3",
-	"context": "context", "http": "net/http", "os": "os", "slog": "log/slog", "time": "time",
+	"context": "context", "errors": "errors", "http": "net/http", "os": "os", "slog": "log/slog", "time": "time",
+	"synctest": "testing/synctest", "testing": "testing",
 	"lambda": "github.com/aws/aws-lambda-go/lambda", "dynamodb": "github.com/aws/aws-sdk-go-v2/service/dynamodb", "sqs": "github.com/aws/aws-sdk-go-v2/service/sqs",
 	"awslambda": "github.com/aws/aws-sdk-go-v2/service/lambda", "grpc": "google.golang.org/grpc", "prometheus": "github.com/prometheus/client_golang/prometheus",
 	"weircw": module + "/observe/cloudwatch", "weirprom": module + "/observe/prometheus",
@@ -44,6 +45,7 @@ var (
 
 var given = map[string]string{
 	"README.md":                     "type User struct{}\nvar client interface{ User(context.Context, int) (*User, error) }\nvar id int\n",
+	"docs/tutorials/go-library.md":  "type User struct{}\nvar client interface{ User(context.Context, int) (*User, error) }\nvar id int\nvar cached *User\n",
 	"doc.go":                        "type Output struct{}\nvar client interface{ Put(context.Context, int) (*Output, error) }\nvar in int\n",
 	"run.go":                        "var u *weir.Upstream\nvar call weir.Call\nvar send func(context.Context) error\n",
 	"httpx/doc.go":                  "var api *weir.Upstream\n",
