@@ -67,14 +67,14 @@ var documentFields = []field[document]{
 	one("log_attempts", boolean, func(f *document) *bool { return &f.LogAttempts }, "false",
 		"Logs each attempt, for `weir learn`."),
 	{"store", "fields", "not shared", "Store for limits, pauses and breakers that processes share; see docs/how-to/share-a-limit.md.", readStore},
-	{"deliveries", "fields", "off", "Store for requests to deliver later; see docs/deliveries.md.", readDeliveries},
+	{"deliveries", "fields", "off", "Store for requests to deliver later; see docs/reference/deliveries.md.", readDeliveries},
 	{"decide", "fields", "off", "Decisions for programs that make calls themselves; see docs/decide.md and docs/envoy.md.", readDecide},
 	{"cloudwatch", "fields", "off", "Metrics for CloudWatch; see docs/cloudwatch.md.", readCloudWatch},
 	{"notify", "fields", "off", "Notifications for people; see docs/notify.md.", readNotify},
 	{"traces", "fields", "off", "OpenTelemetry traces; see docs/traces.md.", readTraces},
 	{"metrics", "fields", "off", "OpenTelemetry metrics; `{}` sends them where `traces` go. See docs/metrics.md.", readMetrics},
-	{"callers", "fields, true, or off", "off", "Limits of callers, over all language models; see docs/llm.md.", readCallers},
-	one("prices", word, func(f *document) *string { return &f.Prices }, "built-in, docs/llm.md", "File of model prices that override the built-in ones."),
+	{"callers", "fields, true, or off", "off", "Limits of callers, over all language models; see docs/how-to/call-language-models.md.", readCallers},
+	one("prices", word, func(f *document) *string { return &f.Prices }, "built-in, docs/how-to/call-language-models.md", "File of model prices that override the built-in ones."),
 	{"upstreams", "fields", "required", "APIs by name: letters, digits, `-`, `_` and `.`.", readUpstreams},
 }
 

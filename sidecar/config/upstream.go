@@ -65,7 +65,7 @@ var upstreamFields = []field[site]{
 	one("deliver_callback", word, func(u *site) *string { return &u.Callback }, "none",
 		"One of `deliveries.callbacks`."),
 	one("deliver_headers", listOf(headerName), func(u *site) *[]string { return &u.Keep }, "none",
-		"More headers stored with deliveries, without credentials; see docs/deliveries.md."),
+		"More headers stored with deliveries, without credentials; see docs/reference/deliveries.md."),
 	{"keys", "scopes, each with its source", "none", "Sources of scopes: `header:NAME`, `query:NAME`, `caller` (name of the token or certificate) or `remote` (client address).", readKeys},
 	{"priority", source.words, "normal", "Source of the call's priority, `high`, `normal` or `low`, for calls that wait for a limit or a concurrency slot. Waiting calls of low priority may use half of `bounds`, in total and per caller; more get 503. Without `fair`, its default weights apply, and calls of a priority keep their order.", readPriority},
 	one("callers", boolean, func(u *site) *bool { return &u.counts }, "false", "Charges requests to the limits in the file's `callers`. Headers that identify callers are then not forwarded, unless in `pass_headers`. For language models, use `llm.callers`."),
@@ -94,7 +94,7 @@ var upstreamFields = []field[site]{
 		"The upstream speaks gRPC, at `h2c://` or `https://`; see docs/grpc.md."),
 	{"websocket", "fields", "see its table", "Settings for routes with `websocket: true`; see docs/websockets.md.", readSockets},
 	{"aws", "fields", "off", "The upstream is an AWS service, and weir signs requests; see docs/aws.md. `{}` uses service and region of the client's signature.", readAWS},
-	{"llm", "fields", "off", "The upstream is a language model; see docs/llm.md.", readLLM},
+	{"llm", "fields", "off", "The upstream is a language model; see docs/how-to/call-language-models.md.", readLLM},
 	{"jobs", "fields", "off", "Bounds concurrent DRS jobs for callers of `decide`; see docs/aws.md.", readJobs},
 	{"classify", "fields", "none", "Classes of statuses and codes of this upstream.", readClassify},
 }
