@@ -21,7 +21,7 @@ var fleetMetrics = []Metric{
 	{"weir_store_cold", Gauge, []string{"upstream"},
 		"1 while the store has no record of the usage of the upstream's limits, and counts them as used up"},
 	{"weir_store_clock_uncertainty_seconds", Gauge, nil,
-		"how far DynamoDB's clock may be from what this process knows of it; limits grant less above 0.2 s and half a round trip, and nothing at +Inf, when the clock is unknown. 0 for other stores, which report their time"},
+		"uncertainty of this process about DynamoDB's clock. Above 0.2 s plus half a round trip, limits grant less; at +Inf (unknown) nothing. 0 for other stores, which report their time"},
 	{"weir_store_call_requests", Histogram, []string{"upstream"},
 		"requests per call to DynamoDB, including repeats after throttles, server errors and failed conditions. Calls to other stores need one"},
 	{"weir_store_throttled_total", Counter, []string{"upstream"},

@@ -178,43 +178,43 @@ type section struct {
 }
 
 var sections = []section{
-	{"Waits in headers", "The first of these that can be read counts, whatever the status. Of several lines or values the longest counts.", func(r *Row) bool { return r.Place == Header && r.Means == Wait }},
+	{"Waits in headers", "The first readable value counts, regardless of status. Of several lines or values, the longest counts.", func(r *Row) bool { return r.Place == Header && r.Means == Wait }},
 	{"Advice in headers", "`true` or `false`.", func(r *Row) bool { return r.Means == Advice }},
-	{"Limits in headers", "Rows of one group report one limit. `reset` is the wait of a throttle if nothing remains of the limit, or if what remains is not said. `full` is when the limit is whole again. It is the wait only if what remains is not said, or if nothing remains and it is more than an hour away. Lists are of several limits, side by side. The groups after `unified` are read on failures alone.", func(r *Row) bool {
+	{"Limits in headers", "Rows of one group describe one limit. `reset` is the wait of a throttle if 0 units remain, or if the remaining units are unknown. `full` is the time when the limit is full again. It is the wait only if the remaining units are unknown, or if 0 remain and it is more than an hour away. Lists contain several limits. weir reads the groups after `unified` only on failures.", func(r *Row) bool {
 		return r.Place == Header && r.Means != Wait && r.Means != Advice
 	}},
-	{"Waits in JSON bodies", "Read where no header says it. `*.` stands for any depth, and the words of such a key may be written in any way: `retry_after`, `retryAfter`, `Retry-After`. Arrays leave no trace in a path.", func(r *Row) bool { return r.Place == JSON && r.Means == Wait }},
-	{"Waits in messages", "Read where no field says it: the words, then the value, in any string of a JSON body, in text, and in pages of HTML with status 403, 420 and 429. A number without a unit counts seconds.", func(r *Row) bool { return r.Place == Message }},
-	{"Where codes stand", "In the order in which they are believed. A `known code` is passed over if it is none of those below or in [classify.md](classify.md).", func(r *Row) bool { return r.Means == Names || r.Means == Known }},
-	{"Codes that are throttles", "With any status of 400 and above, and with status 200 if there are errors and no data. Letter case and the characters between the words do not matter.", func(r *Row) bool { return r.Place == Code }},
-	{"Messages that are throttles", "With status 403, where no code says it. `…` stands for anything between.", func(r *Row) bool { return r.Place == Words }},
+	{"Waits in JSON bodies", "Used without a header. `*.` matches any depth, and such keys match in any spelling: `retry_after`, `retryAfter`, `Retry-After`. Paths ignore arrays.", func(r *Row) bool { return r.Place == JSON && r.Means == Wait }},
+	{"Waits in messages", "Used without a field: the words, then the value, in any string of a JSON body, in text, and in HTML pages with status 403, 420 and 429. A number without a unit is in seconds.", func(r *Row) bool { return r.Place == Message }},
+	{"Places of codes", "In order of precedence. A `known code` counts only if it is listed below or in [classify.md](classify.md).", func(r *Row) bool { return r.Means == Names || r.Means == Known }},
+	{"Codes that are throttles", "With status 400 and above, and with status 200 if there are errors and no data. Case and separators are ignored.", func(r *Row) bool { return r.Place == Code }},
+	{"Messages that are throttles", "With status 403, without a code. `…` matches any text.", func(r *Row) bool { return r.Place == Words }},
 }
 
-const hintsHead = `# Hints: what upstreams say about their limits
+const hintsHead = `# Hints of upstreams about their limits
 
 <!-- Generated from outcome/classify/table.go: go test ./outcome/classify -run HintsPage -update writes it. -->
 
-weir reads when to come back, and which answers are throttles, from one table. This page is that table. Each row has a test, which is made from its example. What weir does with a hint stands in [classify.md](classify.md#hints).
+This table specifies how weir reads waits from responses and recognizes throttles. Each row is tested with its example. [classify.md](classify.md#hints) describes how weir uses hints.
 
-Every value is read in each of these forms, whatever the row:
+weir accepts each of these forms in every row:
 
 | form | example | read as |
 | --- | --- | --- |
-| number | ` + "`4`, `4.25`, `\"4\"`" + ` | units of the row |
-| number from 10^9 on | ` + "`1795176004`" + ` | seconds since the epoch; where the unit is a millisecond, only if that is not before yesterday |
+| number | ` + "`4`, `4.25`, `\"4\"`" + ` | a number of the row's units |
+| number from 10^9 on | ` + "`1795176004`" + ` | seconds since the epoch; for milliseconds, only if not before yesterday |
 | number from 10^12, 10^15 and 10^18 on | ` + "`1795176004000`" + ` | milliseconds, microseconds and nanoseconds since the epoch |
 | duration | ` + "`4s`, `1m30s`, `20ms`, `4 seconds`, `1 hour and 2 minutes`" + ` | a wait |
 | duration of ISO 8601 | ` + "`PT4S`, `P1DT2H`" + ` | a wait; a month has 30 days |
 | clock | ` + "`00:01:30`, `1.00:00:00`" + ` | a wait of hours, minutes and seconds, with days before the point |
-| instant of ISO 8601 | ` + "`2026-11-20T12:00:04Z`, `2026-11-20T12:00Z`, `20261120T120004+0100`, `2026-11-20 12:00:04`" + ` | until then; UTC if it has no zone |
+| instant of ISO 8601 | ` + "`2026-11-20T12:00:04Z`, `2026-11-20T12:00Z`, `20261120T120004+0100`, `2026-11-20 12:00:04`" + ` | until then; UTC without a zone |
 | HTTP date | ` + "`Fri, 20 Nov 2026 12:00:04 GMT`, `Friday, 20-Nov-26 12:00:04 GMT`, `Fri Nov 20 12:00:04 2026`" + ` | until then; also as in mail and cookies |
-| list | ` + "`4, 7`" + ` | the longest; in headers of limits a limit each |
+| list | ` + "`4, 7`" + ` | the longest; in limit headers, one limit each |
 
-Instants are counted from the ` + "`Date`" + ` of the answer, or from weir's clock if it has none. One that has passed is a wait of 0. A wait is never negative and never longer than ten years. A pause is never longer than ` + "`max_pause`" + `; the event and the log line ` + "`paused`" + ` have both the wait that was asked for (` + "`hint`" + `) and the pause (` + "`after`" + `).
+Waits until an instant are relative to the response's ` + "`Date`" + `, or to weir's clock without one. A past instant is a wait of 0. Waits are at most ten years, pauses at most ` + "`max_pause`" + `. The event and the log line ` + "`paused`" + ` contain the requested wait (` + "`hint`" + `) and the pause (` + "`after`" + `).
 
-Bodies are looked at up to 64 KiB, packed or not: gzip, deflate, br and zstd, also one in another.
+weir reads up to 64 KiB of a body, also compressed: gzip, deflate, br and zstd, also nested.
 
-The date is that of the source, or, where that is documentation, of the month in which the row was written. *ours* is a judgment of this project.
+The date is the source's, or, for documentation, the month in which the row was written. *ours* marks decisions of this project.
 `
 
 func cell(s string) string { return strings.ReplaceAll(s, "|", "\\|") }
@@ -272,6 +272,6 @@ func TestHintsPage(t *testing.T) {
 		t.Fatal(err)
 	}
 	if string(got) != want {
-		t.Error("docs/hints.md is not what the table says: go test ./outcome/classify -run HintsPage -update")
+		t.Error("docs/hints.md does not match the table: go test ./outcome/classify -run HintsPage -update")
 	}
 }
