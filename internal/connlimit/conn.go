@@ -28,6 +28,7 @@ func (l *listener) Accept() (net.Conn, error) {
 		if err != nil {
 			return nil, err
 		}
+		setUnsent(n)
 		if c := l.limiter.admit(n); c != nil {
 			if l.hold {
 				l.limiter.count(c, 1)

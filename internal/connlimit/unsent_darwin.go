@@ -1,0 +1,3 @@
+package connlimit
+
+const notSentLowat = 0x201 // TCP_NOTSENT_LOWAT

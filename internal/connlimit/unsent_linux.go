@@ -1,0 +1,3 @@
+package connlimit
+
+const notSentLowat = 25 // TCP_NOTSENT_LOWAT

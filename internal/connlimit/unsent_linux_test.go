@@ -1,0 +1,43 @@
+package connlimit
+
+import (
+	"net"
+	"syscall"
+	"testing"
+)
+
+// A reader that stops in the middle of an answer leaves little of it in the kernel: of a connection that a listener has accepted, the
+// kernel takes no more than unsentBytes ahead of what it has sent.
+func TestAcceptedConnectionsBoundUnsentBytes(t *testing.T) {
+	for name, listen := range map[string]func(*Limiter, net.Listener) net.Listener{"Listen": (*Limiter).Listen, "Hold": (*Limiter).Hold} {
+		t.Run(name, func(t *testing.T) {
+			l, err := net.Listen("tcp", "127.0.0.1:0")
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer l.Close()
+			peer, err := net.Dial("tcp", l.Addr().String())
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer peer.Close()
+			c, err := listen(New(Bounds{}.WithDefaults(1000), nil), l).Accept()
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer c.Close()
+			raw, err := c.(*conn).Conn.(*net.TCPConn).SyscallConn()
+			if err != nil {
+				t.Fatal(err)
+			}
+			const notSentLowat = 25 // TCP_NOTSENT_LOWAT
+			got := 0
+			if e := raw.Control(func(fd uintptr) { got, err = syscall.GetsockoptInt(int(fd), syscall.IPPROTO_TCP, notSentLowat) }); e != nil || err != nil {
+				t.Fatal(e, err)
+			}
+			if got != unsentBytes {
+				t.Errorf("the kernel may hold %d bytes unsent, want %d", got, unsentBytes)
+			}
+		})
+	}
+}
