@@ -225,6 +225,9 @@ func (q *queue) prepare(now time.Duration) {
 		q.block[i] = p.block(now, s)
 		if c.Extra = q.block[i]; !p.passing {
 			c.Extra += max(0, p.wants(now, s))
+			if s.rule.Shape == limit.Rolling {
+				c.Extra += max(0, p.wantsReserve(now, s, c.Cost*a.Copies))
+			}
 		}
 		if q.solo {
 			q.claimsAlone(now, i, int64(alike), &c)

@@ -98,11 +98,11 @@ func (g *Group) tell(ctx context.Context, now time.Duration, leases []*lease, al
 		told++
 		p.expire(now, all)
 		// Nobody asks for this limit: less need stand by.
-		if s, ok := p.release(now, p.spec(), all); ok {
+		for s, ok := p.release(now, p.spec(), all); ok; s, ok = p.release(now, p.spec(), all) {
 			p.settle(now, s)
 		}
 		a.Settle = p.takePending(now, a.Settle, false)
-		if p.held(now) > 0 || p.standsBy(now) {
+		if p.held(now) > 0 || p.standsBy(now) || p.reserves(now) > 0 {
 			g.isActive(p)
 		}
 	}

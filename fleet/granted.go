@@ -204,6 +204,8 @@ func (q *queue) keep(i int, p *lease, spare int64, sent sending, now time.Durati
 	if n := stands; n > 0 && c.Rule != &s.rule { // the limit was changed meanwhile
 		p.settle(now, Settlement{Back: n, Mark: mark})
 		mark.Level -= n * mark.Step
+	} else if n > 0 && s.rule.Shape == limit.Rolling {
+		p.keepReserve(sent.at, now, s, n, mark)
 	} else if n > 0 { // the last
 		p.keepBy(now, n, sent.expiry(s.untilReset(g)), mark)
 		mark.Level -= n * mark.Step

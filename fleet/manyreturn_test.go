@@ -4,6 +4,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/seed1158cd35/weir/internal/test/campaign"
 )
 
 // requests counts what arrives at the store, by second of the history.
@@ -29,47 +31,62 @@ func (r *requests) in(second int) (n int) {
 // When the store returns to many processes, all of them are served within 10 s, and it receives at most twice as many requests
 // as before.
 func TestStoreReturnsToManyProcesses(t *testing.T) {
-	length := 30 * sec
-	if *table {
-		length = time.Hour
-	}
 	for _, n := range []int{100, 1000} {
-		synctest.Test(t, func(t *testing.T) {
-			w := newOutage(t, 1, rate(int64(n), int64(n), sec))
-			w.seen = new(requests)
-			for range n {
-				w.join(0.8)
-			}
-			from, back := 20*sec, 20*sec+length
-			away(from, back, false)(w)
-			w.end(back + 20*sec)
-			if over, where := w.over(); over > 0 {
-				t.Errorf("%d processes: over by %d %s", n, over, where)
-			}
-			if used, wanted := w.used(back+5*sec, back+10*sec), count(w.wanted, back+5*sec, back+10*sec); used*100 < wanted*95 {
-				t.Errorf("%d processes: %d of %d calls served from 5 to 10 s after the return", n, used, wanted)
-			}
-			served := make(map[int]bool)
-			for _, u := range w.went {
-				if u.at >= back && u.at < back+10*sec {
-					served[u.by] = true
-				}
-			}
-			if len(served)*100 < n*99 { // some have made no call
-				t.Errorf("%d processes: %d served in the 10 s after the return", n, len(served))
-			}
-			steady := 0
-			for s := 5; s < 20; s++ {
-				steady += w.seen.in(s)
-			}
-			steady /= 15
-			for s := range 20 {
-				if got := w.seen.in(int(back/sec) + s); got > 2*steady {
-					t.Errorf("%d processes: %d requests in second %d after the return, %d before", n, got, s, steady)
-				}
-			}
-		})
+		returnTo(t, n, 0.8, 30*sec)
 	}
+}
+
+// So it is after an hour: 1,000 processes where there is time, else 200 and two minutes.
+func TestStoreReturnsToManyProcessesAfterAnHour(t *testing.T) {
+	returnTo(t, campaign.Of(200, 1000), 0.1, time.Duration(campaign.Of(2, 60))*time.Minute)
+}
+
+// returnTo plays the return of a store to n processes that was away for so long. Each of them wants so many calls a second, and
+// the limit bears a quarter more.
+func returnTo(t *testing.T, n int, wants float64, length time.Duration) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		perSecond := int64(float64(n) * wants / 0.8)
+		w := newOutage(t, 1, rate(perSecond, perSecond, sec))
+		w.seen = new(requests)
+		for range n {
+			w.join(wants)
+		}
+		from, back := 20*sec, 20*sec+length
+		away(from, back, false)(w)
+		w.end(back + 20*sec)
+		if over, where := w.over(); over > 0 {
+			t.Errorf("%d processes: over by %d %s", n, over, where)
+		}
+		if used, wanted := w.used(back+5*sec, back+10*sec), count(w.wanted, back+5*sec, back+10*sec); used*100 < wanted*95 {
+			t.Errorf("%d processes: %d of %d calls served from 5 to 10 s after the return", n, used, wanted)
+		}
+		// Of those who wanted something from the fifth second on all but a few have had something by the tenth.
+		starved := make(map[int]bool)
+		for _, u := range w.wanted {
+			if u.at >= back+5*sec && u.at < back+9*sec {
+				starved[u.by] = true
+			}
+		}
+		for _, u := range w.went {
+			if u.at >= back && u.at < back+10*sec {
+				delete(starved, u.by)
+			}
+		}
+		if len(starved)*100 > n {
+			t.Errorf("%d processes: %d of them were not served in the 10 s after the return", n, len(starved))
+		}
+		steady := 0
+		for s := 5; s < 20; s++ {
+			steady += w.seen.in(s)
+		}
+		steady /= 15
+		for s := range 20 {
+			if got := w.seen.in(int(back/sec) + s); got > 2*steady {
+				t.Errorf("%d processes: %d requests in second %d after the return, %d before", n, got, s, steady)
+			}
+		}
+	})
 }
 
 // Of many processes that start at once none waits longer than a second for its first unit.

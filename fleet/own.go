@@ -37,6 +37,7 @@ type own struct {
 	had   counts // granted by the store, until after they have left its window
 	debt  int64  // of what was spent, not told to the store yet
 	window
+	reserve reserve
 
 	standby standby
 	quota   amounts
@@ -143,7 +144,7 @@ func (p *lease) took(sent, now time.Duration, s *spec, granted, used int64) {
 	g.wants(now, s, used)
 	switch s.rule.Shape {
 	case limit.Rolling:
-		p.hasHad(sent, now, s, granted)
+		p.hasHad(sent, now, s, used) // what is reserved is not used
 	case limit.Calendar:
 		p.uses(now, start.UnixMicro(), used)
 	}
@@ -214,6 +215,9 @@ func (p *lease) keepsOwn(now time.Duration) bool {
 	p.turnOwn(now, p.spec(), u)
 	o.spent.drop(now)
 	o.had.drop(now)
+	if p.turnReserve(now, u).charged(now) > 0 {
+		return true
+	}
 	return o.key != 0 && o.key == u.key || o.spent.sum+o.had.sum+o.debt > 0 ||
 		o.standby.all(now, p.group.fleet.clock) > 0
 }

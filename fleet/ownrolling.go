@@ -127,7 +127,7 @@ func (s *spec) stay() (least, most time.Duration) {
 func (p *lease) turnOwn(now time.Duration, s *spec, u ownUse) {
 	o := &p.own
 	if o.made && o.shape != s.rule.Shape {
-		o.turned = now
+		o.turned, o.reserve = now, reserve{}
 		switch s.rule.Shape {
 		case limit.Bucket:
 			o.key, o.z, o.level, o.unit = u.key, u.z, 0, s.rule.Meter.Unit
@@ -158,6 +158,9 @@ func (o *own) widen(s *spec) {
 		return
 	}
 	o.spent.shift(w.per-old.per, max(w.per-old.per, w.per+slack(w.per)-old.per-slack(old.per)))
+	for i := range o.reserve.blocks {
+		o.reserve.blocks[i].low += min(0, w.least-old.least)
+	}
 	o.had.forget(s.since)
 	o.had.shift(w.least-old.least, max(w.ring-old.ring, w.most-old.most)) // their slots are as fine as they were
 }
@@ -209,11 +212,18 @@ func (p *lease) roomRolling(now time.Duration, s *spec, u ownUse) int64 {
 		return partDown(s.rule.Amount, u.part) - o.spent.sum
 	}
 	_, stay := s.stay()
-	room := partDown(s.rule.Amount, min(u.part, p.group.standing.kept.least(now-stay))) - o.spent.sum
-	if now < u.began+stay {
-		room = min(room, o.had.left(u.began, now)-o.since)
+	kept := &p.group.standing.kept
+	room := partDown(s.rule.Amount, min(u.part, kept.least(now-stay))) - o.spent.sum
+	if now >= u.began+stay {
+		return room
 	}
-	return room
+	// What was spent of the reserve leaves nothing less of what left the window.
+	reserved := p.roomReserved(now, u)
+	room = min(room, o.had.left(u.began, now)-(o.since-o.reserve.spent))
+	if reserved == 0 {
+		return room
+	}
+	return min(max(0, room)+reserved, partDown(s.rule.Amount, min(u.part, kept.least(u.began)))-o.spent.sum)
 }
 
 // allowsRolling is allows for a rolling limit: what is spent counts for a window, and so long a part that has
@@ -237,6 +247,10 @@ func (p *lease) allowsRolling(now time.Duration, s *spec, u ownUse, ahead, n int
 
 // spend notes units that were spent on the part: they count in the window, and are owed.
 func (p *lease) spend(now time.Duration, s *spec, n int64) {
+	if u := p.group.standing.use(now); u.mode != sharing {
+		r := &p.own.reserve
+		r.spent += min(n, p.roomReserved(now, u))
+	}
 	per := windowOf(&s.limit).Per
 	p.own.spent.add(now+per, now+per+slack(per), n, s.grain())
 	p.own.since += n

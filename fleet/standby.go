@@ -254,6 +254,9 @@ func (p *lease) standsBy(now time.Duration) bool {
 // release is what tells the store of units that need not stand by any more: of all of them if all is set, else of what is too
 // much, once that is worth an ask: a quarter of what stands by.
 func (p *lease) release(now time.Duration, s *spec, all bool) (Settlement, bool) {
+	if s.rule.Shape == limit.Rolling {
+		return p.releaseReserve(now, s, all)
+	}
 	over := -p.wants(now, s)
 	p.group.own.Lock()
 	defer p.group.own.Unlock()
@@ -273,17 +276,20 @@ func (p *lease) release(now time.Duration, s *spec, all bool) (Settlement, bool)
 
 // spares gives back all that stands by if a call lacks it: the store is there, and has less left than the call costs.
 func (p *lease) spares(now time.Duration, s *spec, cost int64) {
-	if s.rule.Shape != limit.Calendar {
+	if s.rule.Shape == limit.Bucket {
 		return
 	}
 	seen := p.sight()
-	p.group.own.Lock()
-	there := p.own.standby.marked(now, p.group.fleet.clock)
-	p.group.own.Unlock()
+	there := p.reserves(now)
+	if s.rule.Shape == limit.Calendar {
+		p.group.own.Lock()
+		there = p.own.standby.marked(now, p.group.fleet.clock)
+		p.group.own.Unlock()
+	}
 	if !seen.known || seen.grant.Left >= cost || seen.grant.Left+there < cost {
 		return
 	}
-	if back, ok := p.release(now, s, true); ok {
+	for back, ok := p.release(now, s, true); ok; back, ok = p.release(now, s, true) {
 		p.settle(now, back)
 	}
 }

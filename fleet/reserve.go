@@ -1,0 +1,183 @@
+package fleet
+
+import (
+	"math"
+	"time"
+
+	"github.com/seed1158cd35/weir/limit"
+)
+
+// A reserve is units of a rolling limit that the store has charged to this process and that the process has not used. The
+// process uses them when it is cut off before what it was granted has begun to leave the store's window: a process that is
+// younger than the window has nothing else.
+//
+// The limit stays exact as the store counts each unit of the reserve like one that was used. At the instant at which a process
+// is cut off, used and reserved units of all processes are within the limit, and from then on each process uses no more than
+// its reserve and what leaves the window of what it used. A reserved unit that leaves the store's window during the use
+// counts like a used one that does. All uses without the store stay below the part, which the store has kept free by the time
+// the reserved units have left its window. What was used of the reserve is owed like all that was used without the store.
+//
+// It is guarded by Group.own.
+type reserve struct {
+	blocks []reserved // the oldest first
+	spent  int64      // of them, in the use with the key
+	key    int        // of a use; 0 while the store is asked
+	gen    int64      // the store's memory that charged them; another one has forgotten them
+}
+
+// A reserved is units with one mark; the store counts them until low at least.
+type reserved struct {
+	units int64
+	mark  Mark
+	low   time.Duration
+}
+
+// mostReserved is how many blocks a reserve has.
+const mostReserved = 32
+
+// charged returns the units that the store still counts at an instant.
+func (r *reserve) charged(at time.Duration) (n int64) {
+	for _, b := range r.blocks {
+		if b.low > at {
+			n += b.units
+		}
+	}
+	return n
+}
+
+// take takes units out, the oldest first, and returns how many of the first block, with its mark.
+func (r *reserve) take(n int64) (units int64, mark Mark) {
+	if len(r.blocks) == 0 || n <= 0 {
+		return 0, Mark{}
+	}
+	b := &r.blocks[0]
+	units, mark = min(n, b.units), b.mark
+	if b.units -= units; b.units == 0 {
+		r.blocks = r.blocks[1:]
+	}
+	return units, mark
+}
+
+// turnReserve brings the reserve to the instant. own is held.
+func (p *lease) turnReserve(now time.Duration, u ownUse) *reserve {
+	r := &p.own.reserve
+	if gen := p.group.standing.gen; r.gen != gen {
+		*r = reserve{key: u.key, gen: gen}
+	}
+	if r.key != u.key { // another use: what was spent is owed, and no unit can be used twice
+		for r.spent > 0 {
+			n, _ := r.take(r.spent)
+			if n == 0 {
+				break
+			}
+			r.spent -= n
+		}
+		r.spent, r.key = 0, u.key
+	}
+	if u.key == 0 {
+		for len(r.blocks) > 0 && r.blocks[0].low <= now {
+			r.blocks = r.blocks[1:]
+		}
+	}
+	return r
+}
+
+// roomReserved returns how many units of the reserve may be spent in the first window of a use. own is held.
+func (p *lease) roomReserved(now time.Duration, u ownUse) int64 {
+	r := p.turnReserve(now, u)
+	return max(0, r.charged(u.began)-r.spent)
+}
+
+// wantsReserve returns how many units more should be reserved, below 0 if fewer: as many as the process is likely to use in a
+// window, less what leaves the window of what it was granted. It is no more than the process was granted in the window, so
+// that a crash loses no more than that, and no more than half of its part of what is left. asks is how many units the process
+// is about to ask for.
+func (p *lease) wantsReserve(now time.Duration, s *spec, asks int64) int64 {
+	seen, begins := p.sight(), p.beginning()
+	p.group.own.Lock()
+	defer p.group.own.Unlock()
+	g := p.group
+	u := g.standing.use(now)
+	p.turnOwn(now, s, u)
+	r := p.turnReserve(now, u)
+	if u.mode != asking || u.key != 0 {
+		return 0
+	}
+	have := r.charged(now)
+	had := &p.own.had
+	had.drop(now - time.Second)
+	if begins || seen.grant.Cold || g.standing.part == 0 {
+		return -have
+	}
+	least, _ := s.stay()
+	n, age := had.sum+asks, time.Duration(0)
+	if len(had.all) > 0 {
+		age = min(least, max(0, now-(had.all[0].low-least)))
+	}
+	if age > 0 { // what was used in a window, at the rate since the first use, less what was used since
+		n = min(n, int64(math.Ceil(float64(n)*float64(least-age)/float64(age))))
+	}
+	left := s.rule.Amount
+	if seen.known {
+		left = seen.grant.Left + have
+	}
+	n = min(n, (partDown(left, g.standing.part)+1)/2)
+	if n > have && (n-have)*4 < have { // a few large blocks, and not many small ones
+		return 0
+	}
+	return n - have
+}
+
+// keepReserve adds units that the store has charged after it was asked at an instant.
+func (p *lease) keepReserve(sent, now time.Duration, s *spec, n int64, m Mark) {
+	p.group.own.Lock()
+	defer p.group.own.Unlock()
+	u := p.group.standing.use(now)
+	p.turnOwn(now, s, u)
+	r := p.turnReserve(now, u)
+	least, _ := s.stay()
+	last := len(r.blocks) - 1
+	switch {
+	case u.key != 0: // a use has begun meanwhile: the units count as used
+	case last >= 0 && r.blocks[last].mark == m:
+		r.blocks[last].units += n
+		r.blocks[last].low = min(r.blocks[last].low, sent+least)
+	case last+1 == mostReserved: // they leave with time
+	default:
+		r.blocks = append(r.blocks, reserved{n, m, sent + least})
+		p.group.isActive(p)
+	}
+}
+
+// releaseReserve returns what tells the store of reserved units that are not needed: a block of them. If all is set none is.
+func (p *lease) releaseReserve(now time.Duration, s *spec, all bool) (Settlement, bool) {
+	over := -p.wantsReserve(now, s, 0)
+	p.group.own.Lock()
+	defer p.group.own.Unlock()
+	u := p.group.standing.use(now)
+	r := p.turnReserve(now, u)
+	have := r.charged(now)
+	if u.key != 0 || have == 0 {
+		return Settlement{}, false
+	}
+	if all {
+		over = have
+	} else if over*4 <= have {
+		return Settlement{}, false
+	}
+	n, mark := r.take(over)
+	if n == 0 || mark == (Mark{}) { // units that a repeat brought leave with time
+		return Settlement{}, false
+	}
+	return Settlement{Back: n, Mark: mark}, true
+}
+
+// reserves returns how many units are reserved.
+func (p *lease) reserves(now time.Duration) int64 {
+	if p.spec().rule.Shape != limit.Rolling {
+		return 0
+	}
+	p.group.own.Lock()
+	defer p.group.own.Unlock()
+	return p.own.reserve.charged(now)
+}

@@ -1,0 +1,64 @@
+package fleet
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/seed1158cd35/weir/internal/test/campaign"
+	"github.com/seed1158cd35/weir/limit"
+)
+
+// A rolling limit that is younger than its window when the store fails: processes go on with what the store had reserved for
+// them, and the limit is not exceeded.
+func TestYoungRollingLimitIsServedDuringOutage(t *testing.T) {
+	for _, age := range []time.Duration{5 * sec, 20 * sec, 40 * sec} {
+		for _, n := range []int{1, 4, 8} {
+			for _, demand := range []float64{30, 80, 200} {
+				t.Run(fmt.Sprintf("age %v, %d processes, demand %v%%", age, n, demand), func(t *testing.T) {
+					synctest.Test(t, func(t *testing.T) {
+						w := newOutage(t, 1, rollingLimit(6000, 60*sec))
+						for range n {
+							w.join(demand / float64(n))
+						}
+						away(age, age+30*sec, false)(w)
+						w.end(age + 100*sec)
+						if over, where := w.over(); over > 0 {
+							t.Errorf("over by %d %s", over, where)
+						}
+						used, wanted := w.used(age, age+30*sec), count(w.wanted, age, age+30*sec)
+						// The limit bears what was not used before, at most.
+						share := map[time.Duration]int64{5 * sec: 10, 20 * sec: 40, 40 * sec: 75}[age]
+						least := min(share*wanted, 65*max(0, 6000-w.used(0, age))) / 100
+						if t.Logf("%d of %d calls served", used, wanted); used < least {
+							t.Errorf("%d of %d calls served, want %d", used, wanted, least)
+						}
+					})
+				})
+			}
+		}
+	}
+}
+
+// Nothing is over in random histories that are hardly longer than the window: processes are cut off, killed and emptied stores
+// come back while they have reserves.
+func TestNothingIsOverInHistoriesOfYoungRollingLimits(t *testing.T) {
+	for _, goes := range []bool{false, true} {
+		t.Run(fmt.Sprint("going on ", goes), func(t *testing.T) {
+			t.Parallel()
+			n := campaign.Histories(16, 40)
+			if *histories > 0 {
+				n = *histories
+			}
+			playHistories(t, limit.Rolling, n, goes, false, func(w *outage, r *rand.Rand) {
+				seconds := 20 + r.Int64N(40)
+				w.limit = rollingLimit(w.limit.Amount*seconds/int64(w.limit.Per/sec), time.Duration(seconds)*sec)
+				if r.IntN(2) == 0 {
+					twist(w, r, goes)
+				}
+			})
+		})
+	}
+}
