@@ -10,7 +10,7 @@ import (
 	"github.com/seed1158cd35/weir/llm"
 )
 
-// Cascade is who answers when an upstream does not, in order; see docs/how-to/call-language-models.md.
+// Cascade is who answers when an upstream does not, in order; see docs/how-to/choose-a-fallback-model.md.
 type Cascade struct {
 	Deadline time.Duration // for the first content, all tiers together
 	Tiers    []Tier        // below the upstream itself
@@ -67,7 +67,7 @@ var tierFields = []field[Tier]{
 	one("model", word, func(t *Tier) *string { return &t.Model }, "the same", "Other model."),
 	one("cached", boolean, func(t *Tier) *bool { return &t.Cached }, "false", "Answers from the cache, also stale."),
 	{"answers", "a file, or fields", "none", "Static answers: a file or a DynamoDB table.", readAnswers},
-	one("threshold", share, func(t *Tier) *float64 { return &t.Threshold }, "see docs/how-to/call-language-models.md", "Lowest confidence of a static answer."),
+	one("threshold", share, func(t *Tier) *float64 { return &t.Threshold }, "see docs/how-to/choose-a-fallback-model.md", "Lowest confidence of a static answer."),
 	one("message", listOf(form[string]{"texts", sentence.read}), func(t *Tier) *[]string { return &t.Messages }, "none", "Text that always answers; one of several at random."),
 	one("contact", sentence, func(t *Tier) *string { return &t.Contact }, "none", "Contact for people, added to the message and the metadata."),
 }
@@ -116,7 +116,7 @@ func readMaintenance(d *decoder, n *node, c *Cascade) {
 }
 
 var answersFields = []field[Answers]{
-	one("table", word, func(a *Answers) *string { return &a.Table }, "required", "Table of entries as in a file; see docs/how-to/call-language-models.md."),
+	one("table", word, func(a *Answers) *string { return &a.Table }, "required", "Table of entries as in a file; see docs/how-to/choose-a-fallback-model.md."),
 	one("region", word, func(a *Answers) *string { return &a.Region }, "from the AWS SDK", "Region."),
 	one("endpoint", word, func(a *Answers) *string { return &a.Endpoint }, "the region's", "Other address, for emulators."),
 	one("every", duration, func(a *Answers) *time.Duration { return &a.Every }, "5m", "How often the table is read; at least 1s. A reload reads it immediately."),

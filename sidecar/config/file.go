@@ -73,8 +73,8 @@ var documentFields = []field[document]{
 	{"notify", "fields", "off", "Notifications for people; see docs/notify.md.", readNotify},
 	{"traces", "fields", "off", "OpenTelemetry traces; see docs/traces.md.", readTraces},
 	{"metrics", "fields", "off", "OpenTelemetry metrics; `{}` sends them where `traces` go. See docs/metrics.md.", readMetrics},
-	{"callers", "fields, true, or off", "off", "Limits of callers, over all language models; see docs/how-to/call-language-models.md.", readCallers},
-	one("prices", word, func(f *document) *string { return &f.Prices }, "built-in, docs/how-to/call-language-models.md", "File of model prices that override the built-in ones."),
+	{"callers", "fields, true, or off", "off", "Limits of callers, over all language models; see docs/how-to/limit-users.md.", readCallers},
+	one("prices", word, func(f *document) *string { return &f.Prices }, "built-in, docs/explanation/token-accounting.md", "File of model prices that override the built-in ones."),
 	{"upstreams", "fields", "required", "APIs by name: letters, digits, `-`, `_` and `.`.", readUpstreams},
 }
 

@@ -48,7 +48,7 @@ var llmFields = []field[LLM]{
 	one("idle", orOff(duration, -1), func(l *LLM) *time.Duration { return &l.Idle }, "`timeouts.idle`, 30s", "Longest silence within a stream."),
 	one("total", orOff(duration, -1), func(l *LLM) *time.Duration { return &l.Total }, "10m", "Longest time from headers to the end."),
 	one("hold", duration, func(l *LLM) *time.Duration { return &l.HoldFor }, "a tier's part of `patience`; 15s without a cascade", "How long the start of a stream is held while it has no content, so that another model can still answer."),
-	one("patience", orOff(duration, -1), func(l *LLM) *time.Duration { return &l.Patience }, "the cascade's `deadline`, or 20s", "For callers that do not set it: how long they wait for the first content, or for a complete unstreamed answer. Tiers are given up in time for the next. See docs/how-to/call-language-models.md."),
+	one("patience", orOff(duration, -1), func(l *LLM) *time.Duration { return &l.Patience }, "the cascade's `deadline`, or 20s", "For callers that do not set it: how long they wait for the first content, or for a complete unstreamed answer. Tiers are given up in time for the next. See docs/how-to/choose-a-fallback-model.md."),
 	one("callers", boolean, func(l *LLM) *bool { return &l.Callers }, "true if the file has `callers`", "Charges calls to the limits in the file's `callers`."),
 	{"cache", "fields, true, or off", "off", "Caches answers for identical requests of a tenant.", readCache},
 	{"cascade", "fields", "off", "Fallbacks for the model.", readCascade},
@@ -82,7 +82,7 @@ var cacheFields = []field[Cache]{
 	one("memory", size(1<<20, 1<<40), func(c *Cache) *int64 { return &c.Memory }, "64MiB", "Memory for answers. All caches together use at most a quarter of weir's memory for bodies; see docs/security.md."),
 	one("any_temperature", boolean, func(c *Cache) *bool { return &c.AnyTemperature }, "false", "Also caches answers to requests with a temperature above 0."),
 	one("loose", boolean, func(c *Cache) *bool { return &c.Loose }, "false", "Ignores case and spacing of users' questions, not of instructions. Requests with tools are compared exactly. Not for questions about code."),
-	one("similar", sureness, func(c *Cache) *float64 { return &c.Similar }, "off", "Serves the answer to a similar question of the tenant, at this confidence; `true` is 95%. All else must be equal, without tools or images; see docs/how-to/call-language-models.md."),
+	one("similar", sureness, func(c *Cache) *float64 { return &c.Similar }, "off", "Serves the answer to a similar question of the tenant, at this confidence; `true` is 95%. All else must be equal, without tools or images; see docs/how-to/cache-model-answers.md."),
 }
 
 // sureness is true, off, or how sure an answer must be.
