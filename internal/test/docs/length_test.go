@@ -1,0 +1,34 @@
+package docs
+
+import (
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// longest is the most words that a page may have, so that a reader can finish it. Longer pages are split.
+const longest = 2500
+
+// tables are pages whose tables are generated or have a row for each of many cases. They are looked up, not read.
+var tables = []string{"docs/configuration.md", "docs/metrics.md", "docs/hints.md", "docs/classify.md", "docs/faults.md"}
+
+func TestPagesAreShort(t *testing.T) {
+	for _, f := range files(t) {
+		name, err := filepath.Rel(root, f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		name = filepath.ToSlash(name)
+		if slices.Contains(tables, name) || strings.HasPrefix(name, "docs/adr/") {
+			continue
+		}
+		most := longest
+		if name == "README.md" {
+			most = 1000
+		}
+		if n := len(strings.Fields(text(t, f))); n > most {
+			t.Errorf("%s has %d words: split or shorten it, %d are allowed", name, n, most)
+		}
+	}
+}
