@@ -6,6 +6,7 @@ package rules
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -32,13 +33,16 @@ func Metrics() []Metric {
 	return slices.Concat(callsMetrics, stateMetrics, fleetMetrics, modelsMetrics, deliveriesMetrics, processMetrics)
 }
 
+// pageName is the name of a page in a metric's text, of which the table makes a link.
+var pageName = regexp.MustCompile(`\bdocs/((?:[\w-]+/)*([\w-]+)\.md)`)
+
 // Row is the metric's line of the table in docs/metrics.md.
 func (m *Metric) Row() string {
 	var labels []string
 	for _, l := range m.Labels {
 		labels = append(labels, "`"+l+"`")
 	}
-	return fmt.Sprintf("| `%s` | %s | %s | %s |", m.Name, m.Kind, strings.Join(labels, ", "), m.Text)
+	return fmt.Sprintf("| `%s` | %s | %s | %s |", m.Name, m.Kind, strings.Join(labels, ", "), pageName.ReplaceAllString(m.Text, "[$2]($1)"))
 }
 
 // Options are what differs between those who use the rules. The zero Options are the rules as they

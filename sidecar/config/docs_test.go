@@ -7,6 +7,7 @@ import (
 	"go/parser"
 	gotoken "go/token"
 	"os"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -96,13 +97,18 @@ var short = strings.NewReplacer(
 	"true or false", "true/false",
 )
 
+// link makes a link of the name of a page.
+func link(text string) string { return pageName.ReplaceAllString(text, "[$2]($1)") }
+
+var pageName = regexp.MustCompile(`\bdocs/((?:[\w-]+/)*([\w-]+)\.md)`)
+
 // reference is the part of the page that follows from the code.
 func reference() string {
 	var b strings.Builder
 	for _, s := range sections {
 		fmt.Fprintf(&b, "\n### %s\n\n| field | value | default | meaning |\n| --- | --- | --- | --- |\n", s.title)
 		for _, r := range s.rows {
-			fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", r.name, short.Replace(r.words), r.missing, r.meaning)
+			fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", r.name, short.Replace(r.words), link(r.missing), link(r.meaning))
 		}
 	}
 	b.WriteString("\n### Environment variables\n\n| variable | value | meaning |\n| --- | --- | --- |\n")
