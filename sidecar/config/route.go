@@ -28,7 +28,7 @@ var routeFields = []field[proxy.Route]{
 	one("idempotency_busy", whileBusy, func(r *proxy.Route) *bool { return &r.Keep.Waits }, "refuse",
 		"A second call with the key gets 409, or waits for the first for at most `max_wait`."),
 	one("idempotency_failed", keepsAnswers, func(r *proxy.Route) *bool { return &r.Keep.Failed }, "off",
-		"`keep` also stores responses of 500 and above. Otherwise the next call with the key is sent."),
+		"`keep` also stores responses of 500 and above. Otherwise the next call is sent, with `Weir-Idempotency: unknown`."),
 }
 
 // What a route may say of its requests, and an operation of its own.
