@@ -32,6 +32,9 @@ type reserved struct {
 	low   time.Duration
 }
 
+// shortestReserved is the shortest window that is worth a reserve: a shorter one has passed when an outage is noticed.
+const shortestReserved = 5 * time.Second
+
 // mostReserved is how many blocks a reserve has.
 const mostReserved = 32
 
@@ -110,6 +113,9 @@ func (p *lease) wantsReserve(now time.Duration, s *spec, asks int64) int64 {
 		return -have
 	}
 	least, _ := s.stay()
+	if least < shortestReserved {
+		return -have
+	}
 	n, age := had.sum+asks, time.Duration(0)
 	if len(had.all) > 0 {
 		age = min(least, max(0, now-(had.all[0].low-least)))
