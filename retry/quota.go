@@ -13,7 +13,7 @@ import (
 
 // QuotaConfig is the retry quota of the AWS SDKs: a purse of tokens that
 // retries empty and successes fill. The zero QuotaConfig has the constants that
-// the SDKs use with AWS_NEW_RETRIES_2026=true.
+// the SDKs use since 2026-11-10 (aws-sdk-go-v2 v1.48.0).
 type QuotaConfig struct {
 	Capacity int64 // tokens at the start, and at most; 0 means 500
 	Retry    int64 // price of a retry; 0 means 14
@@ -27,11 +27,11 @@ type QuotaConfig struct {
 }
 
 var quotas = map[string]QuotaConfig{
-	// Both prices of the older mode are 5: it knows no difference.
+	// What the SDKs had before. Both prices are 5: they made no difference.
 	"aws":      {Capacity: 500, Retry: 5, Throttle: 5, Timeout: 10, Success: 1},
 	"aws-2026": {Capacity: 500, Retry: 14, Throttle: 5, Success: 1},
 
-	// As many retries in a row as the older mode has. Calls that succeed earn more, so that
+	// As many retries in a row as the older SDKs made. Calls that succeed earn more, so that
 	// an upstream of which half fails is borne for as long as that lasts.
 	"aws-patient": {Capacity: 500, Retry: 5, Throttle: 5, Success: 3},
 

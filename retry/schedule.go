@@ -7,12 +7,12 @@ import (
 )
 
 var schedules = map[string]Config{
-	// The standard mode of the AWS SDKs. botocore's first ceiling, 1s; the one
-	// for Go starts at 2s.
+	// The standard mode of the AWS SDKs before 2026-11-10. botocore's first
+	// ceiling, 1s; the one for Go started at 2s.
 	"aws": {Attempts: 3, Base: time.Second, Cap: 20 * time.Second},
 
-	// The same with AWS_NEW_RETRIES_2026=true: short delays for faults that
-	// pass, long ones for throttles, and hints obeyed within limits.
+	// What the SDKs do since then (aws-sdk-go-v2 v1.48.0): short delays for faults
+	// that pass, long ones for throttles, and hints obeyed within limits.
 	"aws-2026": {
 		Attempts: 3, Base: 50 * time.Millisecond, ThrottleBase: time.Second, Cap: 20 * time.Second,
 		HintSlack: 5 * time.Second,

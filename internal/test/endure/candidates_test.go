@@ -25,9 +25,8 @@ type candidate struct {
 
 // A bare client is what a program has without weir.
 type bare struct {
-	name   string
-	of2026 bool // the AWS SDK with AWS_NEW_RETRIES_2026=true
-	make   func(p *provider, seed uint64) client
+	name string
+	make func(p *provider, seed uint64) client
 }
 
 // A load is so many calls, one every so often.
@@ -42,19 +41,28 @@ var (
 	seldom = []load{atOnce, {90, time.Second}}
 )
 
-// ofAWS has both settings of the SDK. DynamoDB's client makes an attempt more with those of
-// 2026, and comes sooner.
+// ofAWS has the SDK as it was before v1.48.0 (2026-11-10), and as it is. DynamoDB's client now makes an attempt more, and
+// sooner.
 func ofAWS(dynamodb bool) []bare {
-	made := func(of2026 bool) func(*provider, uint64) client {
-		return func(p *provider, _ uint64) client {
-			return (&sdk{p, retry.NewStandard(func(o *retry.StandardOptions) {
-				if dynamodb && of2026 {
-					o.MaxAttempts, o.BaseDelay = 4, 25*time.Millisecond
-				}
-			}), of2026}).call
-		}
-	}
-	return []bare{{"SDK", false, made(false)}, {"SDK 2026", true, made(true)}}
+	return []bare{{"SDK before 1.48", sdkBefore148}, {"SDK", func(p *provider, _ uint64) client {
+		return (&sdk{p: p, retryer: retry.NewStandard(func(o *retry.StandardOptions) {
+			if dynamodb {
+				o.MaxAttempts, o.BaseDelay = 4, 25*time.Millisecond
+			}
+		})}).call
+	}}}
+}
+
+// sdkBefore148 is a model of the SDK before v1.48.0: the first retry came up to 2 s later, the next up to 4 s; each cost
+// 5 of 500 tokens, and each attempt that succeeded earned one.
+func sdkBefore148(p *provider, seed uint64) client {
+	r := chance(seed)
+	return (&sdk{p: p, earnsEach: true, retryer: retry.NewStandard(func(o *retry.StandardOptions) {
+		o.RetryCost, o.ThrottlingRetryCost = 5, 5
+		o.Backoff = retry.BackoffDelayerFunc(func(attempt int, _ error) (time.Duration, error) {
+			return min(time.Duration(r()*float64(time.Second<<attempt)), 20*time.Second), nil
+		})
+	})}).call
 }
 
 func candidates() []candidate {
@@ -89,8 +97,8 @@ func candidates() []candidate {
 		}
 		model = weir.Call{Operation: "chat", Safe: true, Estimated: true, Pool: "key/m",
 			Keys: map[string]string{"model": "m", "pool": "key/m"}, Cost: map[string]int64{"tokens": 50, "input_tokens": 30, "output_tokens": 20}}
-		sdks   = []bare{{"SDK", false, stainless}}
-		google = []bare{{"SDK", false, once}, {"SDK with retries", false, genai}}
+		sdks   = []bare{{"SDK", stainless}}
+		google = []bare{{"SDK", once}, {"SDK with retries", genai}}
 	)
 	s3, dynamodb := inBody(503, "SlowDown", xml("SlowDown")), json("ProvisionedThroughputExceededException")
 	ec2, sts := inBody(503, "RequestLimitExceeded", "<Response><Errors>"+xml("RequestLimitExceeded")+"</Errors></Response>"), inBody(400, "Throttling", form("Throttling"))
@@ -119,10 +127,10 @@ func candidates() []candidate {
 		{"gemini-free", preset("gemini-free"), model, gemini, google[:1], []load{{4, 0}, {20, 15 * time.Second}}, false, true},
 		{"gemini-free-refill", preset("gemini-free-refill"), model, gemini, google[:1], []load{{4, 0}, {20, 15 * time.Second}}, false, true},
 		{"ntfy", preset("ntfy"), weir.Call{Operation: "publish"}, words{throttle: answer{status: 429, body: `{"code":42901,"http":429,"error":"limit reached: too many requests"}`}, down: away},
-			[]bare{{"one attempt", false, once}}, []load{atOnce, {60, 6 * time.Second}}, false, true},
-		{"messaging", preset("messaging"), weir.Call{Safe: true}, words{throttle: answer{status: 429}, down: away}, []bare{{"one attempt of 10s", false, hasty}}, often, true, true},
-		{"chat-levels", preset("chat-levels"), weir.Call{Operation: "sendMessage", Safe: true}, words{throttle: answer{status: 429}, down: away}, []bare{{"one attempt", false, once}}, often, true, true},
-		{"http", preset("http"), weir.Call{Safe: true}, words{throttle: answer{status: 429}, down: away}, []bare{{"one attempt", false, once}}, often, true, true},
+			[]bare{{"one attempt", once}}, []load{atOnce, {60, 6 * time.Second}}, false, true},
+		{"messaging", preset("messaging"), weir.Call{Safe: true}, words{throttle: answer{status: 429}, down: away}, []bare{{"one attempt of 10s", hasty}}, often, true, true},
+		{"chat-levels", preset("chat-levels"), weir.Call{Operation: "sendMessage", Safe: true}, words{throttle: answer{status: 429}, down: away}, []bare{{"one attempt", once}}, often, true, true},
+		{"http", preset("http"), weir.Call{Safe: true}, words{throttle: answer{status: 429}, down: away}, []bare{{"one attempt", once}}, often, true, true},
 	}
 }
 

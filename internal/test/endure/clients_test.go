@@ -54,12 +54,11 @@ func hasty(p *provider, _ uint64) client {
 	}
 }
 
-// An sdk is the AWS SDK's own retryer in the SDK's loop of attempts. Which of its two
-// settings it has is decided by the environment when it is made and whenever it is asked.
+// An sdk is the AWS SDK's own retryer in the SDK's loop of attempts.
 type sdk struct {
-	p       *provider
-	retryer *retry.Standard
-	of2026  bool
+	p         *provider
+	retryer   *retry.Standard
+	earnsEach bool // each attempt that succeeds earns a token, not the first alone
 }
 
 func (c *sdk) call(ctx context.Context) error {
@@ -68,7 +67,7 @@ func (c *sdk) call(ctx context.Context) error {
 		first, _ := c.retryer.GetAttemptToken(ctx) // it never fails
 		err := c.attempt(ctx)
 		_ = release(err)
-		if !c.of2026 || n == 1 {
+		if c.earnsEach || n == 1 {
 			_ = first(err)
 		}
 		if err == nil || !c.retryer.IsErrorRetryable(err) || n >= c.retryer.MaxAttempts() {
@@ -78,11 +77,7 @@ func (c *sdk) call(ctx context.Context) error {
 		if release, spent = c.retryer.GetRetryToken(ctx, err); spent != nil {
 			return err
 		}
-		doublings := n
-		if c.of2026 {
-			doublings--
-		}
-		d, _ := c.retryer.RetryDelay(doublings, err)
+		d, _ := c.retryer.RetryDelay(n, err)
 		if left := sleep(ctx, d); left != nil {
 			return left
 		}

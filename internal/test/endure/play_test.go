@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"math"
-	"strconv"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -88,6 +87,5 @@ func (c *candidate) play(t *testing.T, l load, f fault, seeds int) score {
 }
 
 func (b *bare) play(t *testing.T, l load, f fault, w words, seeds int) score {
-	t.Setenv("AWS_NEW_RETRIES_2026", strconv.FormatBool(b.of2026))
 	return play(t, l, f, w, seeds, b.make)
 }
