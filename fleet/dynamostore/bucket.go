@@ -37,7 +37,6 @@ type bucketCell struct {
 	gone int64 // g
 
 	low, high int64 // bounds of the bucket's time
-	early0    int64 // by how much the bucket's time is certainly ahead of what is said to be now
 	lagged    int64 // by how much low is lower for parts that were out
 	level     int64 // places from low to pos, up to Cap and debts; 0 or below if it is empty
 	axis      bool  // pos stands on the axis of the rule
@@ -90,9 +89,6 @@ func (c *bucketCell) bound(width int64) {
 			j, _ := strconv.ParseInt(at, 10, 64)
 			c.low = max(c.low, j+c.atLeast(s.late))
 		}
-	}
-	if c.now.lo != c.now.hi { // a clock that is known exactly may be another than ours
-		c.early0 = max(0, c.low-c.now.label)
 	}
 	c.low, c.high = min(c.low, c.now.label), max(c.high, c.now.label)
 	if c.sup == nil || c.sup.lagHigh == 0 {
@@ -166,31 +162,11 @@ func (c *bucketCell) inside() int64 {
 	if !c.axis {
 		return max(c.weight, c.floor())
 	}
-	inside := c.level - c.returned
-	if c.early() {
-		inside -= times(c.early0, c.rule.Meter.Drain)
-	}
-	return max(0, inside, c.floor())
+	return max(0, c.level-c.returned, c.floor())
 }
 
 // empty reports whether the bucket has certainly run out.
 func (c *bucketCell) empty() bool { return !c.have || c.axis && c.level <= 0 }
-
-// unsure reports whether the first call of a process that has just begun to learn the time should set a new base. Keeping the old
-// base would advance it by up to two seconds, and others would find the bucket full for so long. A new base loses at most
-// what is in the bucket, which can no longer come back.
-func (c *bucketCell) unsure() bool {
-	gap := c.gap()
-	return c.first && c.have && c.axis && gap > c.rule.Meter.Cap/8 && c.level < gap
-}
-
-// early reports whether the base should be replaced because it was set by a process that did not know the time well yet, and is
-// ahead of it: by such a base each change wastes as much as it is ahead. But for the first call of a process it is tried once for an
-// ask, as it fails where others take units meanwhile.
-func (c *bucketCell) early() bool {
-	may := c.first || !c.now.rough && !c.retry
-	return c.have && c.axis && may && times(c.early0, c.rule.Meter.Drain) > c.rule.Meter.Cap/8
-}
 
 // gap is by how much pos must be put forward so that it is not behind the bucket's
 // time, whatever that is, with the floor.
@@ -219,7 +195,7 @@ func (c *bucketCell) room(fresh bool) int64 {
 }
 
 func (c *bucketCell) left() int64 {
-	room := c.room(c.empty() || !c.axis || c.unsure() || c.early())
+	room := c.room(c.empty() || !c.axis)
 	return max(0, room-c.taken) / c.rule.Meter.Unit
 }
 
@@ -232,7 +208,7 @@ func (c *bucketCell) write(u *update) int64 {
 	switch {
 	case net == 0 && c.returned == 0 && c.axis:
 		return 0
-	case !c.axis, !c.have, c.unsure(), c.early(), c.empty() && (c.gap() > c.rule.Meter.Cap/8 || c.room(false) < c.taken):
+	case !c.axis, !c.have, c.empty() && (c.gap() > c.rule.Meter.Cap/8 || c.room(false) < c.taken):
 		c.rebase(u, net)
 		return 0
 	}
@@ -255,7 +231,7 @@ func (c *bucketCell) rebase(u *update, net int64) {
 	switch {
 	case !c.have:
 		u.absent(t)
-	case !c.axis, !c.empty():
+	case !c.axis:
 		u.same(c.item, b)
 		u.needs(t, "=", u.number(c.item[t]))
 	default:
@@ -337,7 +313,7 @@ func (c *bucketCell) heard(it item, lag int64) {
 		lag = 0 // time is known exactly
 	}
 	if c.fresh {
-		c.low, c.high, c.at0, c.gone, c.lag, c.early0 = c.now.label, c.now.label, c.now.label, 0, lag, 0
+		c.low, c.high, c.at0, c.gone, c.lag = c.now.label, c.now.label, c.now.label, 0, lag
 	}
 	c.have, c.axis, c.hold.longest = true, true, c.hold.next
 	c.level = between(c.pos, place(c.low, c.rule.Meter.Drain, 0))

@@ -146,7 +146,7 @@ func (s *Store) plan(a *fleet.Ask, p *part, want int64) *plan {
 		return l
 	}
 	for _, h := range p.limits {
-		l.shares = append(l.shares, s.open(l, p, h, lost || l.told != nil))
+		l.shares = append(l.shares, s.open(l, e, h, lost || l.told != nil, manyFree/max(1, p.rolling())))
 	}
 	if l.told != nil {
 		l.copies = l.told.granted
@@ -203,9 +203,8 @@ func (s *Store) reseat(l *plan, p *part) (lost bool) {
 }
 
 // open opens the cell of a share and settles it.
-func (s *Store) open(l *plan, p *part, h *share, keep bool) *live {
-	e, most := p.entry, max(1, manyFree/max(1, p.rolling()))
-	v := &view{h.rule, h.at, e.item, e.seen, l.now, e.ahead[h.at], most, l.sup, l.now.rough && !e.used[h.at], p.since != longAgo}
+func (s *Store) open(l *plan, e *entry, h *share, keep bool, most int) *live {
+	v := &view{h.rule, h.at, e.item, e.seen, l.now, e.ahead[h.at], max(1, most), l.sup, l.now.rough && !e.used[h.at]}
 	x := &live{share: h, cell: v.open(h.windows, h.claim)}
 	x.paused, _ = e.item.number("p" + h.at)
 	x.cell.owe(l.inherit(v))
