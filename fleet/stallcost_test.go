@@ -70,11 +70,14 @@ func (s *stallingStore) Beat(ctx context.Context, b *Beat) (Standing, error) {
 	return a, err
 }
 
-// stallOf plays 100 users of 4 processes, each of 10 calls a minute with a burst of 10, who call at random at 80% of
+// stallOf plays 100 users of 4 processes, each of 10 calls a minute, with a burst of 10 or in any minute, who call at random at 80% of
 // that, and do not wait. The store stalls for d after 30 s. It returns how many calls were refused, how many were made from
 // the beginning of the stall until half a second after it, and of those that went the most that were over a user's limit.
-func stallOf(t *testing.T, seed uint64, s *stallingStore, d time.Duration) (refused, within int, over int64) {
-	l := limit.Limit{Name: "user", Scope: "user", Rate: bucket.Rate{Amount: 10, Per: time.Minute, Burst: 10}}
+func stallOf(t *testing.T, shape limit.Shape, seed uint64, s *stallingStore, d time.Duration) (refused, within int, over int64) {
+	l := limit.Limit{Name: "user", Scope: "user", Shape: shape, Rate: bucket.Rate{Amount: 10, Per: time.Minute}}
+	if shape == limit.Bucket {
+		l.Rate.Burst = 10
+	}
 	s.Store = NewMemory(nil)
 	begin := clock.System.Now()
 	s.from, s.to = begin+30*time.Second, begin+30*time.Second+d
@@ -112,31 +115,36 @@ func stallOf(t *testing.T, seed uint64, s *stallingStore, d time.Duration) (refu
 
 // A stall of the store costs limits of users what is called while it lasts, and half a second more.
 func TestStallCostsUsersItsLengthAndHalfASecond(t *testing.T) {
-	for _, drops := range []bool{false, true} {
-		for _, rtt := range []time.Duration{200 * time.Microsecond, 4 * time.Millisecond, 20 * time.Millisecond} {
+	for _, c := range []struct {
+		shape limit.Shape
+		rtt   time.Duration
+	}{{limit.Bucket, 200 * time.Microsecond}, {limit.Bucket, 4 * time.Millisecond}, {limit.Bucket, 20 * time.Millisecond}, {limit.Rolling, 4 * time.Millisecond}} {
+		for _, drops := range []bool{false, true} {
 			for _, d := range []time.Duration{200 * time.Millisecond, 900 * time.Millisecond, 2 * time.Second, 11 * time.Second} {
-				t.Run(fmt.Sprintf("drops %v, %v, %v", drops, rtt, d), func(t *testing.T) {
-					synctest.Test(t, func(t *testing.T) {
-						var more, most int
-						const seeds = 2
-						for seed := range uint64(seeds) {
-							calm, _, over := stallOf(t, seed, &stallingStore{rtt: rtt, drops: drops}, 0)
-							if over > 0 {
-								t.Errorf("seed %d without a stall: %d over", seed, over)
-							}
-							stalled, within, over := stallOf(t, seed, &stallingStore{rtt: rtt, drops: drops}, d)
-							if over > 0 {
-								t.Errorf("seed %d: %d over", seed, over)
-							}
-							more, most = more+stalled-calm, most+within
-						}
-						if more > most {
-							t.Errorf("a stall of %v costs %d calls, want the %d at most that were made until half a second after it", d, more, most)
-						}
-					})
+				t.Run(fmt.Sprintf("%v, drops %v, %v, %v", c.shape, drops, c.rtt, d), func(t *testing.T) {
+					synctest.Test(t, func(t *testing.T) { stallCosts(t, c.shape, stallingStore{rtt: c.rtt, drops: drops}, d) })
 				})
 			}
 		}
+	}
+}
+
+func stallCosts(t *testing.T, shape limit.Shape, s stallingStore, d time.Duration) {
+	var more, most int
+	for seed := range uint64(2) {
+		calm, stalling := s, s
+		before, _, over := stallOf(t, shape, seed, &calm, 0)
+		if over > 0 {
+			t.Errorf("seed %d without a stall: %d over", seed, over)
+		}
+		refused, within, over := stallOf(t, shape, seed, &stalling, d)
+		if over > 0 {
+			t.Errorf("seed %d: %d over", seed, over)
+		}
+		more, most = more+refused-before, most+within
+	}
+	if more > most {
+		t.Errorf("a stall of %v costs %d calls, want the %d at most that were made until half a second after it", d, more, most)
 	}
 }
 
