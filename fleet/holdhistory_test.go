@@ -41,6 +41,9 @@ func TestHoldersAtAnyDistanceAreNeverOver(t *testing.T) {
 				h.specs = append(h.specs, s)
 			}
 		}
+		if len(h.specs) == 0 { // too small to allow for a delay
+			continue
+		}
 		for range 1500 {
 			h.pass()
 			h.step()
