@@ -1,6 +1,7 @@
 package fleet
 
 import (
+	"math"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -82,7 +83,8 @@ func returnTo(t *testing.T, n int, wants float64, length time.Duration) {
 		}
 		steady /= 15
 		for s := range 20 {
-			if got := w.seen.in(int(back/sec) + s); got > 2*steady {
+			// Processes come at random: of single seconds some are beyond twice the mean by three standard deviations.
+			if got := w.seen.in(int(back/sec) + s); got > 2*steady+int(3*math.Sqrt(float64(2*steady))) {
 				t.Errorf("%d processes: %d requests in second %d after the return, %d before", n, got, s, steady)
 			}
 		}
