@@ -66,13 +66,7 @@ func (q *queue) frontCost() (why int, cost int64) {
 	q.mu.Lock()
 	why = q.why
 	q.mu.Unlock()
-	first := true
-	q.line.Each(func(a line.Asker) line.Kind {
-		if first {
-			first, cost = false, a.(*waiter).costs[why]
-		}
-		return line.Wait
-	})
+	q.line.First(func(a line.Asker) { cost = a.(*waiter).costs[why] })
 	return why, cost
 }
 

@@ -205,6 +205,15 @@ func (l *Line) Nudge() {
 	}
 }
 
+// First calls look with the call that goes next, with the line locked; it does nothing if no call waits.
+func (l *Line) First(look func(Asker)) {
+	l.all.mu.Lock()
+	defer l.all.mu.Unlock()
+	if w := l.order.first(); w != nil {
+		look(w.call.Asker)
+	}
+}
+
 // Each asks ask of all who wait, one priority after the other, each in the order in which they came, with the line locked: of those to
 // whom it says Go or Refuse the wait ends so.
 func (l *Line) Each(ask func(Asker) Kind) {
