@@ -97,13 +97,13 @@ const (
 
 func useStore(ctx context.Context, s fleet.Store, file *config.File) (string, error) {
 	begin := time.Now()
-	records, now, err := s.Load(ctx, triedGroup, []string{triedRecord})
-	if err != nil {
+	if _, _, err := s.Load(ctx, triedGroup, []string{triedRecord}); err != nil {
 		return "", err
 	}
 	first := time.Since(begin)
 	again := time.Now()
-	if records, now, err = s.Load(ctx, triedGroup, []string{triedRecord}); err != nil {
+	records, now, err := s.Load(ctx, triedGroup, []string{triedRecord})
+	if err != nil {
 		return "", err
 	}
 	clock := measure(ctx, s, now, again, time.Since(again))
