@@ -1,4 +1,4 @@
-package fleet_test
+package weir_test
 
 import (
 	"context"
