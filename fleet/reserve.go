@@ -33,7 +33,7 @@ type reserved struct {
 }
 
 // shortestReserved is the shortest window that is worth a reserve: a shorter one has passed when an outage is noticed.
-const shortestReserved = 5 * time.Second
+const shortestReserved = 10 * time.Second
 
 // mostReserved is how many blocks a reserve has.
 const mostReserved = 32
