@@ -3,7 +3,7 @@ package outcome
 import "strings"
 
 // A Fault says of what kind the error is with which an attempt ended: what can be done about it. It follows from the
-// class and the code, see docs/classify.md.
+// class and the code, see docs/reference/classification.md.
 type Fault uint8
 
 const (

@@ -243,9 +243,9 @@ func TestAlarmsWatchWhatIsPublished(t *testing.T) {
 	}
 }
 
-// What queries ask for are fields and messages that docs/metrics.md lists, which is held to the log.
+// What queries ask for are fields and messages that docs/reference/metrics.md lists, which is held to the log.
 func TestQueriesAskForWhatIsLogged(t *testing.T) {
-	page, err := os.ReadFile("../../docs/metrics.md")
+	page, err := os.ReadFile("../../docs/reference/metrics.md")
 	if err != nil {
 		t.Fatal(err)
 	}

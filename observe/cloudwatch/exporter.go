@@ -12,7 +12,7 @@
 // second make a handful of lines. An event never waits for a writer or a service.
 //
 // Dimensions are names that a policy declares, error codes that weir knows, regions and
-// words of weir's own: never a key, a path or an id. docs/cloudwatch.md lists every metric.
+// words of weir's own: never a key, a path or an id. docs/how-to/use-cloudwatch.md lists every metric.
 package weircw
 
 import (

@@ -521,7 +521,7 @@ func TestTemplatesWithMistakesAreFound(t *testing.T) {
 }
 
 func TestDocumentListsEveryMetricAndDimension(t *testing.T) {
-	b, err := os.ReadFile("../../docs/cloudwatch.md")
+	b, err := os.ReadFile("../../docs/how-to/use-cloudwatch.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -543,19 +543,19 @@ func TestDocumentListsEveryMetricAndDimension(t *testing.T) {
 			sets = append(sets, strings.Join(names, " "))
 		}
 		if want := m.Unit() + " | " + strings.Join(sets, "; "); !strings.Contains(rows[string(m)], want) {
-			t.Errorf("%s: docs/cloudwatch.md says %q, want %q in it", m, rows[string(m)], want)
+			t.Errorf("%s: docs/how-to/use-cloudwatch.md says %q, want %q in it", m, rows[string(m)], want)
 		}
 		delete(rows, string(m))
 	}
 	for _, d := range Dimensions {
 		if rows[string(d)] == "" {
-			t.Errorf("docs/cloudwatch.md has no row for the dimension %s", d)
+			t.Errorf("docs/how-to/use-cloudwatch.md has no row for the dimension %s", d)
 		}
 		delete(rows, string(d))
 	}
 	for name := range maps.Keys(rows) {
 		if _, ok := schemas[name]; !ok && name != "Namespace" {
-			t.Errorf("docs/cloudwatch.md has a row for %s, which there is not", name)
+			t.Errorf("docs/how-to/use-cloudwatch.md has a row for %s, which there is not", name)
 		}
 	}
 }

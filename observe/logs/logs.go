@@ -13,7 +13,7 @@
 //	err = queue.Close(ctx) // at the end: writes what still waits
 //
 // Calls that go well leave no line, unless Attempts is asked for one of each attempt. Errors, codes, keys and ids are shortened, and
-// redacted by observe.Redact. docs/metrics.md lists every line.
+// redacted by observe.Redact. docs/reference/metrics.md lists every line.
 package logs
 
 import (
@@ -61,7 +61,7 @@ func (o Options) Events(l *slog.Logger) weir.Events {
 	}
 }
 
-// What lines say. docs/metrics.md has a row for each.
+// What lines say. docs/reference/metrics.md has a row for each.
 const (
 	refused     = "refused"
 	throttled   = "throttled"

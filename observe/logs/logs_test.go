@@ -86,9 +86,9 @@ func tellAll(e weir.Events, secret string) {
 
 var row = regexp.MustCompile("(?m)^\\| `([a-z -]+)` \\| ([A-Z]+) \\| ([^|]*) \\|")
 
-// documented are the lines of docs/metrics.md: message, then level and attributes.
+// documented are the lines of docs/reference/metrics.md: message, then level and attributes.
 func documented(t *testing.T) map[string]string {
-	b, err := os.ReadFile("../../docs/metrics.md")
+	b, err := os.ReadFile("../../docs/reference/metrics.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -164,12 +164,12 @@ func TestDocumentListsWhatIsWritten(t *testing.T) {
 		maps.DeleteFunc(attrs, func(_ string, ours bool) bool { return !ours })
 		text := levels[message] + " " + strings.Join(slices.Sorted(maps.Keys(attrs)), ", ")
 		if text != want[message] {
-			t.Errorf("%s is written as\n%s\ndocs/metrics.md says\n%s", message, text, want[message])
+			t.Errorf("%s is written as\n%s\ndocs/reference/metrics.md says\n%s", message, text, want[message])
 		}
 	}
 	for message := range want {
 		if got[message] == nil {
-			t.Errorf("%s is in docs/metrics.md and never written", message)
+			t.Errorf("%s is in docs/reference/metrics.md and never written", message)
 		}
 	}
 }

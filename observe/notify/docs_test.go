@@ -8,13 +8,13 @@ import (
 )
 
 func TestDocumentListsEveryKindAndMember(t *testing.T) {
-	b, err := os.ReadFile("../../docs/notify.md")
+	b, err := os.ReadFile("../../docs/how-to/notify.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, k := range Kinds {
 		if !strings.Contains(string(b), "\n| `"+string(k)+"` |") {
-			t.Errorf("docs/notify.md has no row for %s", k)
+			t.Errorf("docs/how-to/notify.md has no row for %s", k)
 		}
 		if w := words[k]; w.title == "" || w.over == "" || w.action == "" {
 			t.Errorf("%s has no words", k)
@@ -32,7 +32,7 @@ func TestDocumentListsEveryKindAndMember(t *testing.T) {
 	}
 	for name := range members {
 		if !strings.Contains(string(b), "`"+name+"`") {
-			t.Errorf("docs/notify.md does not name the member %s", name)
+			t.Errorf("docs/how-to/notify.md does not name the member %s", name)
 		}
 	}
 }

@@ -10,7 +10,7 @@
 //
 // Of each subject (a kind, an upstream, an operation, a limit) there is one message an
 // interval, and one when it is over; the next says how many were left out. Nothing waits
-// for a target, and no target for another. docs/notify.md says what messages look like.
+// for a target, and no target for another. docs/how-to/notify.md says what messages look like.
 package notify
 
 import (

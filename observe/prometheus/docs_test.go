@@ -13,9 +13,9 @@ import (
 	"github.com/seed1158cd35/weir/observe"
 )
 
-// documented are the metrics of docs/metrics.md: name, then type and labels.
+// documented are the metrics of docs/reference/metrics.md: name, then type and labels.
 func documented(t *testing.T) (rows map[string]string, doc string) {
-	b, err := os.ReadFile("../../docs/metrics.md")
+	b, err := os.ReadFile("../../docs/reference/metrics.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -64,12 +64,12 @@ func TestDocumentListsWhatIsExported(t *testing.T) {
 	}
 	for name := range maps.Keys(got) {
 		if got[name] != want[name] {
-			t.Errorf("%s is a %q, docs/metrics.md says %q", name, got[name], want[name])
+			t.Errorf("%s is a %q, docs/reference/metrics.md says %q", name, got[name], want[name])
 		}
 	}
 	for name := range want {
 		if got[name] == "" {
-			t.Errorf("%s is in docs/metrics.md and not exported", name)
+			t.Errorf("%s is in docs/reference/metrics.md and not exported", name)
 		}
 	}
 }
@@ -89,7 +89,7 @@ func TestDocumentListsNoOtherReason(t *testing.T) {
 		}
 		for _, m := range coded.FindAllStringSubmatch(line, -1) {
 			if !slices.Contains(made, m[1]) {
-				t.Errorf("docs/metrics.md has %s, which nothing makes", m[1])
+				t.Errorf("docs/reference/metrics.md has %s, which nothing makes", m[1])
 			}
 		}
 	}
@@ -103,7 +103,7 @@ func TestDocumentListsEveryLabelValue(t *testing.T) {
 	}
 	for _, w := range append(words, weir.DecidedAllowed, weir.DecidedWaited, weir.DecidedOther, weir.EndedUnsent, weir.CallRefused, "closed", "open", "half-open", "up", "down", weir.ByHint, weir.ByFleet, weir.ByHand) {
 		if !strings.Contains(doc, "`"+w+"`") {
-			t.Errorf("%s is not in docs/metrics.md", w)
+			t.Errorf("%s is not in docs/reference/metrics.md", w)
 		}
 	}
 }
@@ -113,7 +113,7 @@ func TestDocumentAlertsOnWhatIsExported(t *testing.T) {
 	rows, doc := documented(t)
 	for _, name := range regexp.MustCompile(`\bweir_[a-z_]+`).FindAllString(doc, -1) {
 		if rows[strings.TrimSuffix(name, "_bucket")] == "" {
-			t.Errorf("docs/metrics.md speaks of %s and does not list it", name)
+			t.Errorf("docs/reference/metrics.md speaks of %s and does not list it", name)
 		}
 	}
 }

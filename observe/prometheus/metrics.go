@@ -11,7 +11,7 @@
 // Labels are names that a policy declares and words of weir's own: never a
 // code, a path or an id, so that no caller can make series; nor a key, but for
 // limits that say so (limit.Limit.Labels), of which 10,000 are told apart.
-// docs/metrics.md lists every metric.
+// docs/reference/metrics.md lists every metric.
 package weirprom
 
 import (

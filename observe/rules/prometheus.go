@@ -75,7 +75,7 @@ func table() string {
 		if a.For > 0 {
 			when = "after " + length(a.For)
 		}
-		fmt.Fprintf(&b, "| [`%s`](runbooks/%s) | %s | %s | %s |\n", a.Name, a.Runbook(), a.Severity, strings.NewReplacer("{{ $labels.", "", "{{ $value | humanizeDuration }}", "(duration)", "{{ $value | humanize }}", "(amount)", " }}", "").Replace(a.Summary), when)
+		fmt.Fprintf(&b, "| [`%s`](../runbooks/%s) | %s | %s | %s |\n", a.Name, a.Runbook(), a.Severity, strings.NewReplacer("{{ $labels.", "", "{{ $value | humanizeDuration }}", "(duration)", "{{ $value | humanize }}", "(amount)", " }}", "").Replace(a.Summary), when)
 	}
 	return b.String()
 }

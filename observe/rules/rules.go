@@ -1,6 +1,6 @@
 // Package rules describes what weir tells of itself, once: every metric, every alert on them and
 // every panel that shows them. The rules of Prometheus, the inhibitions of its Alertmanager, the
-// dashboard of Grafana, the alarms of CloudWatch and the table of docs/metrics.md are made of it;
+// dashboard of Grafana, the alarms of CloudWatch and the table of docs/reference/metrics.md are made of it;
 // tests compare those in the tree with what is made.
 package rules
 
@@ -36,13 +36,13 @@ func Metrics() []Metric {
 // pageName is the name of a page in a metric's text, of which the table makes a link.
 var pageName = regexp.MustCompile(`\bdocs/((?:[\w-]+/)*([\w-]+)\.md)`)
 
-// Row is the metric's line of the table in docs/metrics.md.
+// Row is the metric's line of the table in docs/reference/metrics.md.
 func (m *Metric) Row() string {
 	var labels []string
 	for _, l := range m.Labels {
 		labels = append(labels, "`"+l+"`")
 	}
-	return fmt.Sprintf("| `%s` | %s | %s | %s |", m.Name, m.Kind, strings.Join(labels, ", "), pageName.ReplaceAllString(m.Text, "[$2]($1)"))
+	return fmt.Sprintf("| `%s` | %s | %s | %s |", m.Name, m.Kind, strings.Join(labels, ", "), pageName.ReplaceAllString(m.Text, "[$2](../$1)"))
 }
 
 // Options are what differs between those who use the rules. The zero Options are the rules as they

@@ -40,7 +40,7 @@ func TestFilesAreWhatIsDescribed(t *testing.T) {
 
 // The page's table of alerts is the one that is made of them.
 func TestThePageListsTheAlerts(t *testing.T) {
-	const page, begin, end = "../../docs/metrics.md", "writes them -->\n", "<!-- alerts: end -->"
+	const page, begin, end = "../../docs/reference/metrics.md", "writes them -->\n", "<!-- alerts: end -->"
 	text, err := os.ReadFile(page)
 	if err != nil {
 		t.Fatal(err)
@@ -54,7 +54,7 @@ func TestThePageListsTheAlerts(t *testing.T) {
 		}
 	}
 	if got != table() {
-		t.Errorf("docs/metrics.md does not have the table of alerts: go test ./observe/rules -update writes it")
+		t.Errorf("docs/reference/metrics.md does not have the table of alerts: go test ./observe/rules -update writes it")
 	}
 }
 
@@ -62,14 +62,14 @@ var row = regexp.MustCompile("(?m)^\\| `weir_[a-z_]+` \\| \\w+ \\|.*$")
 
 // The page's table has a line for each metric, and no other line.
 func TestThePageListsTheMetrics(t *testing.T) {
-	page, err := os.ReadFile("../../docs/metrics.md")
+	page, err := os.ReadFile("../../docs/reference/metrics.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	lines := row.FindAllString(string(page), -1)
 	for _, m := range Metrics() {
 		if i := slices.Index(lines, m.Row()); i < 0 {
-			t.Errorf("docs/metrics.md has no line %s", m.Row())
+			t.Errorf("docs/reference/metrics.md has no line %s", m.Row())
 		} else {
 			lines = slices.Delete(lines, i, i+1)
 		}

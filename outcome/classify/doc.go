@@ -16,5 +16,5 @@
 // An error event inside a stream that began with status 200 is classified by
 // its data alone: pass it as the Body of a Response with status 500.
 //
-// docs/classify.md lists every rule with its source.
+// docs/reference/classification.md lists every rule with its source.
 package classify

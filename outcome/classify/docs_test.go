@@ -26,7 +26,7 @@ func expanded(text string) string {
 }
 
 func TestDocumentNamesEveryHeader(t *testing.T) {
-	page, err := os.ReadFile("../../docs/classify.md")
+	page, err := os.ReadFile("../../docs/reference/classification.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -52,7 +52,7 @@ func TestDocumentNamesEveryHeader(t *testing.T) {
 				continue
 			}
 			if found++; !strings.Contains(lower, strings.ToLower(m[1])) {
-				t.Errorf("%s: the header %s is neither in docs/classify.md nor in docs/hints.md", file, m[1])
+				t.Errorf("%s: the header %s is neither in docs/reference/classification.md nor in docs/reference/hints.md", file, m[1])
 			}
 		}
 	}
@@ -62,7 +62,7 @@ func TestDocumentNamesEveryHeader(t *testing.T) {
 }
 
 func TestDocumentNamesEveryCode(t *testing.T) {
-	b, err := os.ReadFile("../../docs/classify.md")
+	b, err := os.ReadFile("../../docs/reference/classification.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -70,13 +70,13 @@ func TestDocumentNamesEveryCode(t *testing.T) {
 	for _, codes := range []map[string]verdict{awsCodes, vendorCodes} {
 		for code := range codes {
 			if !strings.Contains(doc, "`"+code+"`") {
-				t.Errorf("%s is not in docs/classify.md", code)
+				t.Errorf("%s is not in docs/reference/classification.md", code)
 			}
 		}
 	}
 	for _, k := range kinds {
 		if !strings.Contains(doc, "`"+k.code+"`") {
-			t.Errorf("%s is not in docs/classify.md", k.code)
+			t.Errorf("%s is not in docs/reference/classification.md", k.code)
 		}
 	}
 }

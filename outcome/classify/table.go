@@ -75,7 +75,7 @@ const (
 )
 
 // Table lists every hint that HTTP reads, in the order in which waits are believed: the most exact first.
-// docs/hints.md is generated from it, and each row has a test, which is made from its example.
+// docs/reference/hints.md is generated from it, and each row has a test, which is made from its example.
 var Table = [...]Row{
 	// Waits in headers.
 	{Header, "Retry-After-Ms", Wait, "", ms, "OpenAI, Anthropic, Azure OpenAI", "openai 6.49 and anthropic 1.11 (npm)", "2026-11", "4000.5", "4.0005s"},

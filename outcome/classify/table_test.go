@@ -167,9 +167,9 @@ func testJSON(t *testing.T, r *Row) {
 	}
 }
 
-var update = flag.Bool("update", false, "write docs/hints.md")
+var update = flag.Bool("update", false, "write docs/reference/hints.md")
 
-const hintsPage = "../../docs/hints.md"
+const hintsPage = "../../docs/reference/hints.md"
 
 // section is a part of the page.
 type section struct {
@@ -185,7 +185,7 @@ var sections = []section{
 	}},
 	{"Waits in JSON bodies", "Used without a header. `*.` matches any depth, and such keys match in any spelling: `retry_after`, `retryAfter`, `Retry-After`. Paths ignore arrays.", func(r *Row) bool { return r.Place == JSON && r.Means == Wait }},
 	{"Waits in messages", "Used without a field: the words, then the value, in any string of a JSON body, in text, and in HTML pages with status 403, 420 and 429. A number without a unit is in seconds.", func(r *Row) bool { return r.Place == Message }},
-	{"Places of codes", "In order of precedence. A `known code` counts only if it is listed below or in [classify.md](classify.md).", func(r *Row) bool { return r.Means == Names || r.Means == Known }},
+	{"Places of codes", "In order of precedence. A `known code` counts only if it is listed below or in [classification](classification.md).", func(r *Row) bool { return r.Means == Names || r.Means == Known }},
 	{"Codes that are throttles", "With status 400 and above, and with status 200 if there are errors and no data. Case and separators are ignored.", func(r *Row) bool { return r.Place == Code }},
 	{"Messages that are throttles", "With status 403, without a code. `…` matches any text.", func(r *Row) bool { return r.Place == Words }},
 }
@@ -194,7 +194,7 @@ const hintsHead = `# Hints of upstreams about their limits
 
 <!-- Generated from outcome/classify/table.go: go test ./outcome/classify -run HintsPage -update writes it. -->
 
-This table specifies how weir reads waits from responses and recognizes throttles. Each row is tested with its example. [classify.md](classify.md#hints) describes how weir uses hints.
+This table specifies how weir reads waits from responses and recognizes throttles. Each row is tested with its example. [classification](classification.md#hints) describes how weir uses hints.
 
 weir accepts each of these forms in every row:
 
@@ -272,6 +272,6 @@ func TestHintsPage(t *testing.T) {
 		t.Fatal(err)
 	}
 	if string(got) != want {
-		t.Error("docs/hints.md does not match the table: go test ./outcome/classify -run HintsPage -update")
+		t.Error("docs/reference/hints.md does not match the table: go test ./outcome/classify -run HintsPage -update")
 	}
 }

@@ -40,7 +40,7 @@ func (p *page) settings(c *status.Config, all []doc.Setting, filter string) {
 </header>
 <main>`, filter)
 	p.loaded(c)
-	p.put(`<p>What neither the file nor a preset says is as docs/configuration.md has it. Secrets are in the environment, and not here.</p>`)
+	p.put(`<p>What neither the file nor a preset says is as docs/reference/configuration.md has it. Secrets are in the environment, and not here.</p>`)
 	p.table("", "Field", "Value", "From")
 	shown, hidden := 0, 0
 	for _, s := range all {

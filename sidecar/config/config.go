@@ -2,7 +2,7 @@
 // them, and the policy of each. Load reports every mistake of a file at once,
 // each with its line, its field and what to write instead.
 //
-// docs/configuration.md lists every field.
+// docs/reference/configuration.md lists every field.
 package config
 
 import (

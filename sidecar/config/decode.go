@@ -38,7 +38,7 @@ type form[V any] struct {
 }
 
 // A field is one field of a mapping that describes a T: all there is to know of
-// it, for the decoder and for docs/configuration.md.
+// it, for the decoder and for docs/reference/configuration.md.
 type field[T any] struct {
 	name    string
 	words   string // how its value is written

@@ -15,10 +15,10 @@ import (
 	"github.com/seed1158cd35/weir/retry"
 )
 
-var update = flag.Bool("update", false, "write the reference into docs/configuration.md")
+var update = flag.Bool("update", false, "write the reference into docs/reference/configuration.md")
 
 const (
-	page  = "../../docs/configuration.md"
+	page  = "../../docs/reference/configuration.md"
 	begin = "<!-- reference: begin; go test ./sidecar/config -update writes it -->\n"
 	end   = "<!-- reference: end -->\n"
 )
@@ -98,7 +98,7 @@ var short = strings.NewReplacer(
 )
 
 // link makes a link of the name of a page.
-func link(text string) string { return pageName.ReplaceAllString(text, "[$2]($1)") }
+func link(text string) string { return pageName.ReplaceAllString(text, "[$2](../$1)") }
 
 var pageName = regexp.MustCompile(`\bdocs/((?:[\w-]+/)*([\w-]+)\.md)`)
 

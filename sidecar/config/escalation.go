@@ -11,7 +11,7 @@ import (
 	"github.com/seed1158cd35/weir/observe/notify"
 )
 
-// CloudWatch is where metrics go besides the admin listener; see docs/cloudwatch.md.
+// CloudWatch is where metrics go besides the admin listener; see docs/how-to/use-cloudwatch.md.
 type CloudWatch struct {
 	API       bool // PutMetricData; else lines in the embedded metric format on the standard output
 	Namespace string
@@ -92,7 +92,7 @@ func readCloudWatch(d *decoder, n *node, f *document) {
 	f.CloudWatch = &c
 }
 
-// Notify is who is told when a limiter needs people; see docs/notify.md.
+// Notify is who is told when a limiter needs people; see docs/how-to/notify.md.
 type Notify struct {
 	WebhookEnv, WebhookSecretEnv    string // environment variables that hold them
 	NtfyURL, NtfyTopicEnv, TokenEnv string

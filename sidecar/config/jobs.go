@@ -6,7 +6,7 @@ import (
 	"github.com/seed1158cd35/weir/internal/doc"
 )
 
-// Jobs bounds the long-running jobs that DRS runs for an account; see docs/aws.md. What is
+// Jobs bounds the long-running jobs that DRS runs for an account; see docs/how-to/call-aws.md. What is
 // 0 has the default of package jobs.
 type Jobs struct {
 	Threshold, Max      int

@@ -101,7 +101,7 @@ var limitFields = []field[pace]{
 	one("shape", named[limit.Shape]("bucket, rolling or fixed"), func(l *pace) *limit.Shape { return &l.Shape }, "bucket, or fixed with `every`",
 		"How the upstream counts. `bucket`: burst + rate x t in any time t. `rolling`: the amount in any window of the period. `fixed`: `amount` per calendar window."),
 	one("max_keys", count[int](1), func(l *pace) *int { return &l.MaxKeys }, "100000", "Values of the scope kept at once."),
-	{"labels", "true or false", "false", "Metrics show each key (docs/metrics.md). Keys of callers need `hash_env` or `harmless`.", readLabels},
+	{"labels", "true or false", "false", "Metrics show each key (docs/reference/metrics.md). Keys of callers need `hash_env` or `harmless`.", readLabels},
 	one("local", boolean, func(l *pace) *bool { return &l.Local }, "false", "Keeps the limit in this process although there is a `store`."),
 	one("cold", named[limit.Cold]("refuse, share or full"), func(l *pace) *limit.Cold { return &l.Cold }, "refuse",
 		"If the store lost its data: `refuse` counts the limit as used up. `share` divides it by the number of processes and `full` starts full; both may exceed it by the lost usage."),

@@ -79,7 +79,7 @@ var cacheFields = []field[Cache]{
 	one("ttl", duration, func(c *Cache) *time.Duration { return &c.TTL }, "1h", "How long an answer is fresh."),
 	one("stale_while_revalidate", orOff(duration, -1), func(c *Cache) *time.Duration { return &c.Revalidate }, "10m", "How long after `ttl` it is served while weir fetches a new one at low priority."),
 	one("stale_if_error", orOff(duration, -1), func(c *Cache) *time.Duration { return &c.IfError }, "24h", "How long after `ttl` the tier `cached` may serve it if the model fails."),
-	one("memory", size(1<<20, 1<<40), func(c *Cache) *int64 { return &c.Memory }, "64MiB", "Memory for answers. All caches together use at most a quarter of weir's memory for bodies; see docs/security.md."),
+	one("memory", size(1<<20, 1<<40), func(c *Cache) *int64 { return &c.Memory }, "64MiB", "Memory for answers. All caches together use at most a quarter of weir's memory for bodies; see docs/explanation/security.md."),
 	one("any_temperature", boolean, func(c *Cache) *bool { return &c.AnyTemperature }, "false", "Also caches answers to requests with a temperature above 0."),
 	one("loose", boolean, func(c *Cache) *bool { return &c.Loose }, "false", "Ignores case and spacing of users' questions, not of instructions. Requests with tools are compared exactly. Not for questions about code."),
 	one("similar", sureness, func(c *Cache) *float64 { return &c.Similar }, "off", "Serves the answer to a similar question of the tenant, at this confidence; `true` is 95%. All else must be equal, without tools or images; see docs/how-to/cache-model-answers.md."),

@@ -8,7 +8,7 @@ import (
 	"github.com/seed1158cd35/weir/internal/doc"
 )
 
-// Metrics is where metrics are sent by OTLP, besides the admin listener; see docs/metrics.md.
+// Metrics is where metrics are sent by OTLP, besides the admin listener; see docs/reference/metrics.md.
 type Metrics struct {
 	URL     string
 	Headers map[string]string // with the variables of the environment that hold their values

@@ -20,7 +20,7 @@ var routeFields = []field[proxy.Route]{
 	one("path", prefix, func(r *proxy.Route) *string { return &r.Path }, "any", "Path prefix of whole segments: `/s3/` matches `/s3` and `/s3/key`, not `/s3x`."),
 	one("strip", boolean, func(r *proxy.Route) *bool { return &r.Strip }, "false", "Removes `path` before forwarding."),
 	one("stream", boolean, func(r *proxy.Route) *bool { return &r.Stream }, "false", "Request bodies may be slow or silent; always true for gRPC."),
-	one("websocket", boolean, func(r *proxy.Route) *bool { return &r.WebSocket }, "false", "Limits connections and messages of WebSockets; see docs/websockets.md. Without it, they pass through."),
+	one("websocket", boolean, func(r *proxy.Route) *bool { return &r.WebSocket }, "false", "Limits connections and messages of WebSockets; see docs/how-to/limit-websockets.md. Without it, they pass through."),
 	one("deliver", delivers, func(r *proxy.Route) *proxy.Deliver { return &r.Deliver }, "false",
 		"`true` accepts requests with `Prefer: respond-async` for later delivery (202), `always` all requests. Needs `deliveries`; see docs/reference/deliveries.md."),
 	one("idempotency", keepsAnswers, func(r *proxy.Route) *bool { return &r.Keep.On }, "off",

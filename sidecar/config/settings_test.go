@@ -96,7 +96,7 @@ upstreams:
 			t.Errorf("%s names a variable, and is shown as %q", field, all[field])
 		}
 	}
-	page, err := os.ReadFile("../../docs/configuration.md")
+	page, err := os.ReadFile("../../docs/reference/configuration.md")
 	if err != nil {
 		t.Fatal(err)
 	}

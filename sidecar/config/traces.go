@@ -8,7 +8,7 @@ import (
 	"github.com/seed1158cd35/weir/internal/doc"
 )
 
-// Traces is where traces of calls are sent, and which; see docs/traces.md.
+// Traces is where traces of calls are sent, and which; see docs/how-to/trace.md.
 type Traces struct {
 	URL     string
 	Region  string            // of X-Ray; "" means that requests are not signed

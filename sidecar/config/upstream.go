@@ -91,11 +91,11 @@ var upstreamFields = []field[site]{
 	one("pause_scope", word, func(u *site) *string { return &u.PauseScope }, "each credential is an account",
 		"Scope in `keys` with the account of the caller's credential. A throttle pauses all credentials of the account. No effect where weir adds the credential."),
 	one("grpc", boolean, func(u *site) *bool { return &u.GRPC }, "false",
-		"The upstream speaks gRPC, at `h2c://` or `https://`; see docs/grpc.md."),
-	{"websocket", "fields", "see its table", "Settings for routes with `websocket: true`; see docs/websockets.md.", readSockets},
-	{"aws", "fields", "off", "The upstream is an AWS service, and weir signs requests; see docs/aws.md. `{}` uses service and region of the client's signature.", readAWS},
+		"The upstream speaks gRPC, at `h2c://` or `https://`; see docs/how-to/call-grpc.md."),
+	{"websocket", "fields", "see its table", "Settings for routes with `websocket: true`; see docs/how-to/limit-websockets.md.", readSockets},
+	{"aws", "fields", "off", "The upstream is an AWS service, and weir signs requests; see docs/how-to/call-aws.md. `{}` uses service and region of the client's signature.", readAWS},
 	{"llm", "fields", "off", "The upstream is a language model; see docs/how-to/call-language-models.md.", readLLM},
-	{"jobs", "fields", "off", "Bounds concurrent DRS jobs for callers of `decide`; see docs/aws.md.", readJobs},
+	{"jobs", "fields", "off", "Bounds concurrent DRS jobs for callers of `decide`; see docs/how-to/call-aws.md.", readJobs},
 	{"classify", "fields", "none", "Classes of statuses and codes of this upstream.", readClassify},
 }
 

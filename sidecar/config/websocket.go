@@ -24,7 +24,7 @@ var socketFields = []field[websocket.Config]{
 	one("refusals", orOff(count[int](1), 0), func(c *websocket.Config) *int { return &c.Refusals }, "off", "Refused messages within 10 s; one more closes the connection with 1008."),
 	one("connections", orOff(count[int](1), 0), func(c *websocket.Config) *int { return &c.Most }, "off", "Open connections of this process."),
 	{"connections_by", "scopes, each with a number", "none", "Open connections with one value of a scope: `{user: 5}`.", readSocketsBy},
-	one("realtime", boolean, func(c *websocket.Config) *bool { return &c.Realtime }, "false", "Messages are events of OpenAI's Realtime API; see docs/websockets.md."),
+	one("realtime", boolean, func(c *websocket.Config) *bool { return &c.Realtime }, "false", "Messages are events of OpenAI's Realtime API; see docs/how-to/limit-websockets.md."),
 }
 
 func readSockets(d *decoder, n *node, u *site) {

@@ -31,9 +31,9 @@ func TestThePagesNameEveryReason(t *testing.T) {
 	}
 	own := append([]weir.Reason{tooManyPermits, undecided, stillWaiting, tooManyWaiting, tooManyKeys}, weir.Reasons[:]...)
 	for _, begin := range []string{"| 429 |", "| 503 |"} {
-		for _, word := range words(t, "decide.md", begin) {
+		for _, word := range words(t, "reference/decisions.md", begin) {
 			if !slices.Contains(own, weir.Reason(word)) && word != "max_permits" {
-				t.Errorf("docs/decide.md has a reason %s, which nothing makes", word)
+				t.Errorf("docs/reference/decisions.md has a reason %s, which nothing makes", word)
 			}
 		}
 	}
@@ -42,8 +42,8 @@ func TestThePagesNameEveryReason(t *testing.T) {
 		if r.Unavailable() {
 			status = "503"
 		}
-		if !row("decide.md", "| "+status+" |", string(r)) {
-			t.Errorf("docs/decide.md has no row of %s with %s", status, r)
+		if !row("reference/decisions.md", "| "+status+" |", string(r)) {
+			t.Errorf("docs/reference/decisions.md has no row of %s with %s", status, r)
 		}
 		if !row("reference/proxy.md", "| `X-Weir-Refused` |", string(r)) {
 			t.Errorf("docs/reference/proxy.md does not say that X-Weir-Refused can be %s", r)

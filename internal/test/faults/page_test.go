@@ -1,4 +1,4 @@
-// Package faults holds docs/faults.md to what there is: each fault that the page lists
+// Package faults holds docs/reference/faults.md to what there is: each fault that the page lists
 // names the tests that play it, and they exist.
 package faults
 
@@ -18,7 +18,7 @@ var (
 )
 
 func TestEveryFaultNamesATestThatExists(t *testing.T) {
-	page, err := os.ReadFile(filepath.Join(root, "docs", "faults.md"))
+	page, err := os.ReadFile(filepath.Join(root, "docs", "reference", "faults.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -30,16 +30,16 @@ func TestEveryFaultNamesATestThatExists(t *testing.T) {
 		faults++
 		tests := named.FindAllStringSubmatch(row, -1)
 		if len(tests) == 0 {
-			t.Errorf("docs/faults.md:%d names no test (`package TestName`): %s", i+1, row)
+			t.Errorf("docs/reference/faults.md:%d names no test (`package TestName`): %s", i+1, row)
 		}
 		for _, m := range tests {
 			if !testsOf(t, m[1])[m[2]] {
-				t.Errorf("docs/faults.md:%d: %s has no test named %s", i+1, m[1], m[2])
+				t.Errorf("docs/reference/faults.md:%d: %s has no test named %s", i+1, m[1], m[2])
 			}
 		}
 	}
 	if faults == 0 {
-		t.Error("docs/faults.md lists no faults: has its table another form?")
+		t.Error("docs/reference/faults.md lists no faults: has its table another form?")
 	}
 }
 
