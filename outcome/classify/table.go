@@ -101,7 +101,7 @@ var Table = [...]Row{
 	{Header, "Ratelimit-Policy", Window, structured, sec, "IETF drafts 08 to 10", "draft-ietf-httpapi-ratelimit-headers-10", "2026-11", `"daily";q=1000;w=86400`, "24h0m0s"},
 	{Header, "Ratelimit-Limit", Limit, "ratelimit", 0, "IETF drafts up to 06; GitLab, Twitch, DigitalOcean, Docker Hub, Zendesk", "draft-ietf-httpapi-ratelimit-headers-06", "2026-11", "100;w=21600", "100"},
 	{Header, "Ratelimit-Remaining", Remaining, "ratelimit", 0, "the same", "the same", "2026-11", "0;w=21600", "0"},
-	{Header, "Ratelimit-Reset", Reset, "ratelimit", sec, "the same: seconds; GitLab, Twitch, DigitalOcean: the epoch", "gitlab-org/gitlab#199738; TwitchLib, dev.twitch.tv/docs/api/guide", "2020-01", "1795176004", "4s"},
+	{Header, "Ratelimit-Reset", Reset, "ratelimit", sec, "the same; GitLab, Twitch, DigitalOcean: the epoch; others: seconds", "gitlab-org/gitlab#199738; TwitchLib, dev.twitch.tv/docs/api/guide", "2020-01", "1795176004", "4s"},
 	{Header, "Ratelimit-Resettime", Reset, "ratelimit", sec, "GitLab: an HTTP date", "gitlab-org/gitlab#199738", "2020-01", "Fri, 20 Nov 2026 12:00:04 GMT", "4s"},
 
 	{Header, "X-Ratelimit-Limit", Limit, "x-ratelimit", 0, "GitHub, Discord, Slack Connect, Jira, Mailgun, SendGrid, Intercom, ClickUp, Vercel, Datadog, Brave (a list)", "docs.github.com/rest/using-the-rest-api/rate-limits-for-the-rest-api", "2026-11", "5000", "5000"},

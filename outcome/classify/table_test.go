@@ -178,15 +178,15 @@ type section struct {
 }
 
 var sections = []section{
-	{"Waits in headers", "The first readable value counts, regardless of status. Of several lines or values, the longest counts.", func(r *Row) bool { return r.Place == Header && r.Means == Wait }},
+	{"Waits in headers", "The first readable value counts, regardless of status. Of several lines or values, the longest counts. `*` stands for any prefix.", func(r *Row) bool { return r.Place == Header && r.Means == Wait }},
 	{"Advice in headers", "`true` or `false`.", func(r *Row) bool { return r.Means == Advice }},
-	{"Limits in headers", "Rows of one group describe one limit. `reset` is the wait of a throttle if 0 units remain, or if the remaining units are unknown. `full` is the time when the limit is full again. It is the wait only if the remaining units are unknown, or if 0 remain and it is more than an hour away. Lists contain several limits. weir reads the groups after `unified` only on failures.", func(r *Row) bool {
+	{"Limits in headers", "Each row describes one limit. `reset` is the wait of a throttle if 0 units remain, or if the remaining units are unknown. `full` is the time when the limit is full again. It is the wait only if the remaining units are unknown, or if 0 remain and it is more than an hour away. Lists contain several limits. weir reads the rows after `unified` only on failures.", func(r *Row) bool {
 		return r.Place == Header && r.Means != Wait && r.Means != Advice
 	}},
 	{"Waits in JSON bodies", "Used without a header. `*.` matches any depth, and such keys match in any spelling: `retry_after`, `retryAfter`, `Retry-After`. Paths ignore arrays.", func(r *Row) bool { return r.Place == JSON && r.Means == Wait }},
 	{"Waits in messages", "Used without a field: the words, then the value, in any string of a JSON body, in text, and in HTML pages with status 403, 420 and 429. A number without a unit is in seconds.", func(r *Row) bool { return r.Place == Message }},
-	{"Places of codes", "In order of precedence. A `known code` counts only if it is listed below or in [classification](classification.md).", func(r *Row) bool { return r.Means == Names || r.Means == Known }},
-	{"Codes that are throttles", "With status 400 and above, and with status 200 if there are errors and no data. Case and separators are ignored.", func(r *Row) bool { return r.Place == Code }},
+	{"Places of codes", "In order of precedence. A *known* code counts only if it is listed below or in [classification](classification.md).", func(r *Row) bool { return r.Means == Names || r.Means == Known }},
+	{"Codes that are throttles", "With status 400 and above, and with status 200 if there are errors and no data. Case and separators are ignored. *quota*: an amount for a day or longer is used up.", func(r *Row) bool { return r.Place == Code }},
 	{"Messages that are throttles", "With status 403, without a code. `…` matches any text.", func(r *Row) bool { return r.Place == Words }},
 }
 
@@ -194,7 +194,7 @@ const hintsHead = `# Hints of upstreams about their limits
 
 <!-- Generated from outcome/classify/table.go: go test ./outcome/classify -run HintsPage -update writes it. -->
 
-This table specifies how weir reads waits from responses and recognizes throttles. Each row is tested with its example. [classification](classification.md#hints) describes how weir uses hints.
+How weir reads waits from responses and recognizes throttles. The table in outcome/classify/table.go has the source, its date and a tested example of each form. [Classification](classification.md#hints) describes how weir uses hints.
 
 weir accepts each of these forms in every row:
 
@@ -213,8 +213,6 @@ weir accepts each of these forms in every row:
 Waits until an instant are relative to the response's ` + "`Date`" + `, or to weir's clock without one. A past instant is a wait of 0. Waits are at most ten years, pauses at most ` + "`max_pause`" + `. The event and the log line ` + "`paused`" + ` contain the requested wait (` + "`hint`" + `) and the pause (` + "`after`" + `).
 
 weir reads up to 64 KiB of a body, also compressed: gzip, deflate, br and zstd, also nested.
-
-The date is the source's, or, for documentation, the month in which the row was written. *ours* marks decisions of this project.
 `
 
 func cell(s string) string { return strings.ReplaceAll(s, "|", "\\|") }
@@ -226,25 +224,56 @@ func code(s string) string {
 	return "`" + cell(s) + "`"
 }
 
+// described returns the name of a row with what a reader must know beside it.
+func described(r *Row) string {
+	var notes []string
+	if slices.Contains([]Meaning{Reset, Full, Window, Known, Quota}, r.Means) { // the other names say what they contain
+		notes = append(notes, strings.TrimSuffix(r.Means.String(), " code"))
+	}
+	if r.Unit > 0 && r.Unit != sec {
+		notes = append(notes, strings.TrimSuffix(strings.TrimSuffix(r.Unit.String(), "0s"), "0m"))
+	}
+	if len(notes) == 0 {
+		return code(r.Name)
+	}
+	return code(r.Name) + " (" + strings.Join(notes, ", ") + ")"
+}
+
+// generated returns the page: one line for consecutive rows of one group, or of one API.
 func generated() string {
 	var b strings.Builder
 	b.WriteString(hintsHead)
 	for _, s := range sections {
-		fmt.Fprintf(&b, "\n## %s\n\n%s\n\n| name | means | unit | sent by | example | read as | source | date |\n| --- | --- | --- | --- | --- | --- | --- | --- |\n", s.title, s.text)
+		fmt.Fprintf(&b, "\n## %s\n\n%s\n\n| name | sent by |\n| --- | --- |\n", s.title, s.text)
+		var names, senders []string
+		var last *Row
+		flush := func() {
+			if names != nil {
+				fmt.Fprintf(&b, "| %s | %s |\n", strings.Join(names, ", "), cell(strings.Join(senders, "; ")))
+			}
+			names, senders = nil, nil
+		}
 		for i := range Table {
 			r := &Table[i]
 			if !s.has(r) {
 				continue
 			}
-			means, unit := r.Means.String(), ""
-			if r.Group != "" {
-				means += " of " + r.Group
+			if last == nil || r.Group != last.Group || r.Group == "" && r.API != last.API {
+				flush()
 			}
-			if r.Unit > 0 {
-				unit = strings.TrimSuffix(strings.TrimSuffix(r.Unit.String(), "0s"), "0m")
+			last = r
+			if d := described(r); !slices.Contains(names, d) {
+				names = append(names, d)
 			}
-			fmt.Fprintf(&b, "| %s | %s | %s | %s | %s | %s | %s | %s |\n", code(r.Name), means, unit, cell(r.API), code(r.Example), cell(r.Reads), cell(r.Source), r.Date)
+			api := strings.TrimPrefix(r.API, "the same; ")
+			if n := len(senders); n > 0 && strings.HasPrefix(api, senders[n-1]+":") {
+				senders = senders[:n-1]
+			}
+			if api != "the same" && !slices.Contains(senders, api) {
+				senders = append(senders, api)
+			}
 		}
+		flush()
 	}
 	return b.String()
 }
