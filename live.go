@@ -62,6 +62,9 @@ func (v *live) build(old *live) error {
 func (v *live) registry(now time.Duration, before *live, l limit.Limit, gone bool) (*limit.Registry, error) {
 	u := v.u
 	shares := u.shares(&l)
+	if set := u.options.Limits; set != nil && !shares {
+		return set.registry(now, u.name, l, func() (*limit.Registry, error) { return limit.NewRegistry(now, l, limit.WithWall(u.clock)) })
+	}
 	for _, r := range before.registries {
 		old := r.Limit()
 		if !same(old, &l) || r.Shared() != shares {

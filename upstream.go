@@ -24,6 +24,7 @@ type Options struct {
 	Clock  Clock // nil means the system's
 	Events Events
 	Gates  []Gate     // asked after breaker and limits
+	Limits *LimitSet  // shares the limits with other upstreams of this process that have the name; nil means that they are this one's own
 	Fleet  Fleet      // shares the limits with other processes; nil means that they are this one's own
 	Rand   *rand.Rand // for simulators, whose runs must repeat; nil means the runtime's
 

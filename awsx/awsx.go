@@ -36,6 +36,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	awsmiddleware "github.com/aws/aws-sdk-go-v2/aws/middleware"
+	"github.com/aws/aws-sdk-go-v2/credentials"
 	"github.com/aws/smithy-go/middleware"
 
 	"github.com/seed1158cd35/weir"
@@ -48,9 +49,13 @@ type Options struct {
 	// target.
 	Policy func(Target) weir.Policy
 
-	// Account is the account of the credentials; "" means that they tell it, or that it
-	// is told apart by their key.
+	// Account is the account of the credentials. "" means the account that they tell, which those of a role do. Where
+	// they tell none, all credentials of one source (the provider, and its role) count as one account, but for static
+	// ones: each key counts as an account.
 	Account string
+
+	// BySource counts static credentials of an unknown account as one account, too.
+	BySource bool
 
 	// ID tells the correlation id of a call, for events and logs, by its context; nil, and a call without one, means
 	// the SDK's own id of the call (Amz-Sdk-Invocation-Id).
@@ -176,19 +181,19 @@ func (g *Guard) Close() {
 
 // attached is a guard on the clients of one configuration.
 type attached struct {
-	g           *Guard
-	account     string
-	credentials aws.CredentialsProvider
-	last        atomic.Pointer[upstream] // most clients have one
-	loop        atomic.Pointer[single]
-	key         atomic.Pointer[keyName]
+	g        *Guard
+	account  string
+	provider aws.CredentialsProvider
+	last     atomic.Pointer[upstream] // most clients have one
+	loop     atomic.Pointer[single]
+	source   atomic.Pointer[sourceName]
 }
 
 func newAttached(g *Guard, account string, c aws.CredentialsProvider) *attached {
 	if account == "" && (c == nil || aws.IsCredentialsProvider(c, (*aws.AnonymousCredentials)(nil))) {
 		account = "anonymous"
 	}
-	return &attached{g: g, account: account, credentials: c}
+	return &attached{g: g, account: account, provider: c}
 }
 
 // upstream is that of a call.
@@ -210,25 +215,34 @@ func (a *attached) of(ctx context.Context) string {
 	if a.account != "" {
 		return a.account
 	}
-	c, err := a.credentials.Retrieve(ctx)
+	c, err := a.provider.Retrieve(ctx)
 	switch {
 	case err != nil:
 		return "unknown"
 	case c.AccountID != "":
 		return c.AccountID
 	}
-	return a.byKey(c.AccessKeyID)
+	return a.bySource(&c)
 }
 
-// byKey is a name for credentials that do not tell their account.
-func (a *attached) byKey(key string) string {
-	if k := a.key.Load(); k != nil && k.key == key {
-		return k.name
+// bySource returns a name for the source of credentials that do not tell their account: what the provider calls
+// itself, with its profile or file, or else its type. Keys are rotated, so a key would not do: each new one would
+// begin with full limits.
+func (a *attached) bySource(c *aws.Credentials) string {
+	kind, source := "source-", c.Source
+	switch {
+	case source == "":
+		source = fmt.Sprintf("%T", a.provider)
+	case source == credentials.StaticCredentialsName && !a.g.o.BySource:
+		kind, source = "key-", c.AccessKeyID
 	}
-	sum := sha256.Sum256([]byte(key))
-	k := &keyName{key, "key-" + hex.EncodeToString(sum[:6])}
-	a.key.Store(k)
-	return k.name
+	if s := a.source.Load(); s != nil && s.source == source {
+		return s.name
+	}
+	sum := sha256.Sum256([]byte(source)) // it may be a key, or the path of a file
+	s := &sourceName{source, kind + hex.EncodeToString(sum[:6])}
+	a.source.Store(s)
+	return s.name
 }
 
-type keyName struct{ key, name string }
+type sourceName struct{ source, name string }

@@ -28,16 +28,17 @@ import (
 	"github.com/seed1158cd35/weir/limit/bucket"
 )
 
-// Options are how a client behaves. The zero Options are for a program that has no other
-// client of the account and region: what two clients send adds up, unless they share a
-// Guard or a Fleet.
+// Options are how a client behaves. All clients of one process share the limits of an account and region, whatever
+// their other options and credentials; of different rates, the lowest applies. Clients with a Guard or a Fleet are
+// charged to the limits of those.
 type Options struct {
 	// Guard is under whose limits and retries calls are made; nil means a guard of the
 	// client's own, which the next ten fields describe.
 	Guard *awsx.Guard
 
-	// Fleet shares the limits with other processes; nil means that there are none. Say
-	// the Account then, unless the credentials tell it.
+	// Fleet shares the limits with other processes; nil means that there are none. Set the Account then, unless the
+	// credentials tell it. Where neither does, all clients whose credentials have the same source (the provider, and
+	// its role) count as one account.
 	Fleet   *fleet.Fleet
 	Account string
 
@@ -94,7 +95,7 @@ func New(cfg aws.Config, o Options) *Client {
 	}
 	var own *awsx.Guard
 	if o.Guard == nil {
-		own = o.guard()
+		own = o.guard(&cfg)
 		o.Guard = own
 	}
 	guarded := cfg.Copy()
@@ -115,12 +116,13 @@ func (c *Client) Close() {
 }
 
 // guard is one for a client that is given none.
-func (o *Options) guard() *awsx.Guard {
+func (o *Options) guard(cfg *aws.Config) *awsx.Guard {
 	return awsx.New(awsx.Options{
 		Account:  o.Account,
+		BySource: true,
 		ID:       o.ID,
 		Policy:   func(awsx.Target) weir.Policy { return o.policy() },
-		Upstream: weir.Options{Clock: o.Clock, Events: o.Events, Fleet: o.Fleet},
+		Upstream: weir.Options{Clock: o.Clock, Events: o.Events, Fleet: o.Fleet, Limits: limitsOf(cfg, o.Clock)},
 	})
 }
 
