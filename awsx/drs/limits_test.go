@@ -33,7 +33,9 @@ func sourced(source, key string) aws.CredentialsProvider {
 // time with a limit for each.
 func TestClientsOfOneAccountAndRegionShareOneLimit(t *testing.T) {
 	const account = "123456789012"
-	static := func(key string) aws.CredentialsProvider { return credentials.NewStaticCredentialsProvider(key, "secret", "") }
+	static := func(key string) aws.CredentialsProvider {
+		return credentials.NewStaticCredentialsProvider(key, "secret", "")
+	}
 	type client struct {
 		c      aws.CredentialsProvider
 		o      drs.Options
