@@ -109,6 +109,10 @@ func TestUserWithNoMoreThanItNeeds(t *testing.T) {
 	if _, _, err := s.Load(t.Context(), group, []string{"r"}); err != nil {
 		t.Error(err)
 	}
+	initialized(t, s, group)
+	if n := granted(t, s, "new"); n != 1 {
+		t.Errorf("granted %d of a group that is added, want 1", n)
+	}
 }
 
 func TestAskThatCannotBeMeantIsRefusedHere(t *testing.T) {

@@ -57,7 +57,8 @@ func Open(rawURL string, o Options) (*Store, error) {
 	c := newClient(b.client, sync.OnceFunc(func() { b.close(cancel) }), d)
 	prefix := string(appendSafe(nil, cmp.Or(o.Prefix, "weir")))
 	name := fmt.Sprintf("redis %s %q %d %s", strings.Join(slices.Sorted(slices.Values(opt.InitAddress)), ","), opt.Sentinel.MasterSet, opt.SelectDB, prefix)
-	return &Store{client: c, prefix: prefix, name: name, calls: sync.Pool{New: func() any { return new(call) }}}, nil
+	return &Store{client: c, prefix: prefix, name: name, calls: sync.Pool{New: func() any { return new(call) }},
+		known: make(map[string]bool), listed: make(map[string]bool), adoptions: make(map[string]*adoption)}, nil
 }
 
 // parse reads a URL. Errors show nothing of it: it may hold a password anywhere.

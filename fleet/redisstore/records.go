@@ -35,6 +35,15 @@ func (s *Store) Init(ctx context.Context, group string) error { return s.init(ct
 
 // Known is fleet.Store's. A group that the store's register lacks is new, so that all is known of it.
 func (s *Store) Known(ctx context.Context, group string) (since time.Time, ok bool, err error) {
+	since, ok, err = s.marked(ctx, group)
+	if err == nil && !ok {
+		ok, err = s.isNew(ctx, group)
+	}
+	return since, ok, err
+}
+
+// marked returns since when the store knows what became of a group, and whether it knows the group.
+func (s *Store) marked(ctx context.Context, group string) (since time.Time, ok bool, err error) {
 	c := s.call()
 	s.tag(c, group)
 	c.end()
@@ -46,9 +55,6 @@ func (s *Store) Known(ctx context.Context, group string) (since time.Time, ok bo
 		since, ok = sinceOf(r.number())
 		return nil
 	})
-	if err == nil && !ok {
-		ok, err = s.isNew(ctx, group)
-	}
 	return since, ok, err
 }
 
@@ -77,7 +83,7 @@ func (s *Store) Beat(ctx context.Context, b *fleet.Beat) (a fleet.Standing, err 
 		return a, err
 	}
 	if !b.Leave {
-		s.adopt(ctx, b.Group)
+		_ = s.adopt(ctx, b.Group) // no reason to hold the heartbeat back
 	}
 	c := s.call()
 	s.tag(c, b.Group)

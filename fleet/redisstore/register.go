@@ -3,7 +3,11 @@ package redisstore
 import (
 	"context"
 	_ "embed"
+	"errors"
+	"strings"
 	"time"
+
+	"github.com/redis/rueidis"
 )
 
 var (
@@ -53,25 +57,107 @@ func (s *Store) register(ctx context.Context, group string, act int64) (made int
 	return made, missing, err
 }
 
-// adopt lists a group in the register before its first heartbeat. If the register lacked the group, the group is new, and
-// adopt says so to the store as Init does, unless the store has known of the group for longer than the register exists.
-//
-// The process whose request lists the group is the only one that may say that it is new. If that process ends in between, the
-// group stays cold: no limit is exceeded. An error is no reason to hold the heartbeat back; the next one tries again.
-func (s *Store) adopt(ctx context.Context, group string) {
-	if _, ok := s.listed.Load(group); ok {
-		return
+// An adoption is the first exchange of this process about a group.
+type adoption struct {
+	done chan struct{} // closed when it has ended
+	err  error         // set before
+}
+
+const (
+	// adoptTime bounds an adoption. It has its own time, as a request that is given up after it listed the group leaves the group cold.
+	adoptTime = 10 * time.Second
+
+	// listerTime is how long a process waits for another that has listed a group to say that the group is new.
+	listerTime  = time.Second
+	listerPause = 10 * time.Millisecond
+)
+
+// awaitKnown waits until the store knows the group, so that the first request for units does not find an unknown group, which
+// is cold. A group that stays unknown is no error.
+func (s *Store) awaitKnown(ctx context.Context, group string) error {
+	if s.isKnown(group) {
+		return nil
 	}
-	made, missing, err := s.register(ctx, group, registerLists)
+	_, known, err := s.marked(ctx, group)
 	if err != nil {
-		return
+		return err
 	}
-	if made >= 0 && missing {
-		if err := s.init(ctx, group, made); err != nil {
-			return
+	if !known {
+		// A user of the server who may not read the register has groups that stay cold.
+		if err := s.adopt(ctx, group); err != nil && !isForbidden(err) {
+			return err
 		}
 	}
-	s.listed.Store(group, true)
+	s.adoptMu.Lock()
+	defer s.adoptMu.Unlock()
+	s.known[group] = true
+	return nil
+}
+
+func (s *Store) isKnown(group string) bool {
+	s.adoptMu.RLock()
+	defer s.adoptMu.RUnlock()
+	return s.known[group]
+}
+
+// adopt lists a group in the register before its first heartbeat and its first request for units, which wait for the same
+// adoption. If the register lacked the group, the group is new, and adopt says so to the store as Init does, unless the store
+// has known of the group for longer than the register exists.
+//
+// The process whose request lists the group is the only one that may say that it is new. If that process ends in between, the
+// group stays cold: no limit is exceeded. An adoption that fails is tried again with the next heartbeat or request.
+func (s *Store) adopt(ctx context.Context, group string) error {
+	s.adoptMu.Lock()
+	if s.listed[group] {
+		s.adoptMu.Unlock()
+		return nil
+	}
+	a := s.adoptions[group]
+	if a == nil {
+		a = &adoption{done: make(chan struct{})}
+		s.adoptions[group] = a
+		own := context.WithoutCancel(ctx)
+		s.adopting.Go(func() {
+			own, cancel := context.WithTimeout(own, adoptTime)
+			defer cancel()
+			a.err = s.list(own, group)
+			s.adoptMu.Lock()
+			defer s.adoptMu.Unlock()
+			s.listed[group] = a.err == nil
+			delete(s.adoptions, group)
+			close(a.done)
+		})
+	}
+	s.adoptMu.Unlock()
+	select {
+	case <-a.done:
+		return a.err
+	case <-ctx.Done():
+		return explain(ctx, context.Cause(ctx))
+	}
+}
+
+// list lists a group. If another process has just listed it, list waits until that process has said that the group is new.
+func (s *Store) list(ctx context.Context, group string) error {
+	made, missing, err := s.register(ctx, group, registerLists)
+	switch {
+	case err != nil || made < 0:
+		return err
+	case missing:
+		return s.init(ctx, group, made)
+	}
+	for begin := time.Now(); time.Since(begin) < listerTime; time.Sleep(listerPause) {
+		if _, known, err := s.marked(ctx, group); known || err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// isForbidden reports whether the server's user may not do what was asked for.
+func isForbidden(err error) bool {
+	e, ok := errors.AsType[*rueidis.RedisError](err)
+	return ok && strings.HasPrefix(e.Error(), "NOPERM")
 }
 
 // isNew reports whether the register exists and lacks the group.

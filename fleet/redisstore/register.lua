@@ -9,15 +9,16 @@ if now == 0 then
   now = t[1] * 1000000 + t[2]
 end
 local text = string.format('%.0f', now)
-if act == 2 then
-  call('HSETNX', KEYS[1], 'made', text)
+local group = 'g' .. ARGV[2]
+local known = call('HMGET', KEYS[1], 'made', group)
+local made, missing = known[1], known[2] and 0 or 1
+if not made and act == 2 then
+  made = text
+  call('HSET', KEYS[1], 'made', made)
 end
-local made = call('HGET', KEYS[1], 'made')
 if not made then
   return p('<dd', -1, 0)
 end
-local group = 'g' .. ARGV[2]
-local missing = 1 - call('HEXISTS', KEYS[1], group)
 if missing == 1 and act > 0 then
   call('HSET', KEYS[1], group, text)
 end

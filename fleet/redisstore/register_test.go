@@ -1,6 +1,11 @@
 package redisstore_test
 
 import (
+	"fmt"
+	"regexp"
+	"runtime"
+	"strconv"
+	"sync"
 	"testing"
 	"time"
 
@@ -51,8 +56,9 @@ func TestGroupThatRegisterLacksStartsFull(t *testing.T) {
 		if _, ok, err := s.Known(t.Context(), "new"); err != nil || !ok {
 			t.Errorf("known before the first heartbeat: %v, %v; want true", ok, err)
 		}
-		if askedFirst && granted(t, s, "new") != 0 {
-			t.Error("a group is full before its first heartbeat")
+		// Earlier versions ask for units before they list the group: so does a user who may not write the register.
+		if askedFirst && granted(t, unregistered(t, srv, "new"), "new") != 0 {
+			t.Error("a group is full that is not listed")
 		}
 		if a := firstBeat(t, s, "new"); a.Since != 0 || a.Unknown != 0 {
 			t.Errorf("asked first %v: %+v, want a group that was always known", askedFirst, a)
@@ -67,6 +73,74 @@ func TestGroupThatRegisterLacksStartsFull(t *testing.T) {
 			t.Errorf("asked first %v: %d left for another process, want 98", askedFirst, left)
 		}
 	}
+}
+
+// unregistered is a store whose user may use a group, and not the register.
+func unregistered(t *testing.T, srv *servers.Server, group string) *redisstore.Store {
+	t.Helper()
+	const secret = "a-secret"
+	do(t, srv, "ACL", "SETUSER", "unregistered", "on", ">"+secret, "~{weir:"+group+"*", "+@all")
+	return unconnected(t, "redis://unregistered:"+secret+"@"+srv.Addr())
+}
+
+// The first requests for units of a group that the register lacks are granted, whether they or heartbeats come first, and in
+// whichever of several processes.
+func TestFirstRequestOfNewGroupIsGranted(t *testing.T) {
+	const processes = 4
+	srv := servers.Redis(t)
+	initialized(t, open(t, srv.URL()), "old")
+	var stores []*redisstore.Store
+	for range processes {
+		stores = append(stores, open(t, srv.URL()))
+	}
+	for round := range 20 {
+		group := fmt.Sprint("new", round)
+		var wg sync.WaitGroup
+		for i, s := range stores {
+			wg.Go(func() {
+				_, _ = s.Beat(t.Context(), &fleet.Beat{Group: group, Client: fmt.Sprint(i), Seq: 1, Silence: 1e6, Life: 10e6})
+			})
+			wg.Go(func() {
+				a := askOf(group)
+				a.Lane = uint64(i + 1)
+				if err := s.Take(t.Context(), a); err != nil || a.Granted != 1 {
+					t.Errorf("%s: process %d is granted %d, %v", group, i, a.Granted, err)
+				}
+			})
+		}
+		wg.Wait()
+	}
+}
+
+// The first request of a process waits for another process that has listed the group and has not yet said that it is new.
+func TestFirstRequestWaitsForProcessThatListsGroup(t *testing.T) {
+	srv := servers.Redis(t)
+	s := open(t, srv.URL())
+	initialized(t, s, "old")
+	do(t, srv, "HSET", "{weir:}register", "gnew", "1")
+	done := make(chan int64, 1)
+	go func() { done <- granted(t, open(t, srv.URL()), "new") }()
+	for before := scripts(t, srv); scripts(t, srv) < before+5 && len(done) == 0; {
+		runtime.Gosched() // until it has read that the group is listed
+	}
+	initialized(t, s, "new")
+	if n := <-done; n != 1 {
+		t.Errorf("granted %d, want 1", n)
+	}
+}
+
+// scripts returns how many scripts the server has run.
+func scripts(t *testing.T, srv *servers.Server) (n int) {
+	t.Helper()
+	all, err := srv.Do("INFO", "commandstats")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range regexp.MustCompile(`cmdstat_eval(?:sha)?:calls=(\d+)`).FindAllStringSubmatch(all, -1) {
+		k, _ := strconv.Atoi(m[1])
+		n += k
+	}
+	return n
 }
 
 func TestGroupStaysColdWithoutProofThatItIsNew(t *testing.T) {

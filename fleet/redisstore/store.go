@@ -17,7 +17,12 @@ type Store struct {
 	prefix string
 	name   string
 	calls  sync.Pool
-	listed sync.Map // groups that this store has listed in the register
+
+	adoptMu   sync.RWMutex
+	known     map[string]bool      // groups that the store knows, or that could not be made known
+	listed    map[string]bool      // groups that are listed in the register
+	adoptions map[string]*adoption // by group
+	adopting  sync.WaitGroup
 
 	// clock is the server's in tests that compare instants; nil means that the
 	// server has its own.
@@ -54,6 +59,9 @@ func (s *Store) Take(ctx context.Context, a *fleet.Ask) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
+	if err := s.awaitKnown(ctx, a.Group); err != nil {
+		return err
+	}
 	c := s.call()
 	s.encode(c, a)
 	if err := s.run(ctx, c, take); err != nil {
@@ -75,6 +83,7 @@ func (s *Store) now() int64 {
 // Close ends all connections.
 func (s *Store) Close() error {
 	s.client.close()
+	s.adopting.Wait()
 	return nil
 }
 
