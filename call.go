@@ -62,6 +62,10 @@ type Call struct {
 	// 0, and more than a third of what is left, leave nothing.
 	Another time.Duration
 
+	// MaxWait is the longest that the call waits, for limits, slots, pauses and between attempts together, where another model or
+	// upstream could answer instead. A shorter wait of the policy holds. 0 means the policy's.
+	MaxWait time.Duration
+
 	// Priority says which calls go first of those that wait for a slot among the attempts in flight, or for a limit: one that a
 	// fleet shares, or any if the policy is Fair. Normal leaves it to the operation.
 	Priority limit.Priority

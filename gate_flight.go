@@ -40,7 +40,7 @@ func (b *boarder) Ask(now, _ time.Duration) line.Step {
 // board waits for a slot, and then asks the limits again: what they had given went back, as
 // others can use it meanwhile. Their time begins anew.
 func (w *walk) board(ctx context.Context) (step, error) {
-	f, until := w.flight, min(w.deadline, later(w.start, w.plan.live.slotWait))
+	f, until := w.flight, min(w.deadline, later(w.start, w.within(w.plan.live.slotWait)))
 	w.handBack(w.now)
 	b := &boarder{bound: f.bound, breaker: w.breaker}
 	b.call = line.Call{Asker: b, Until: until, Priority: w.by.linePriority(w.call)}

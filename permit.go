@@ -33,9 +33,10 @@ type Permit struct {
 // events of the wait. The zero standing is that of an attempt which has not waited.
 type standing struct {
 	waited  time.Duration
-	place   int32  // in line, when it was refused; 0 if it stood in none
-	waiting int32  // and how many did
-	came    uint64 // in the order in which calls came into lines; 0 if it stood in none
+	maxWait time.Duration // how long the call may still wait; 0 means as long as its policy says
+	place   int32         // in line, when it was refused; 0 if it stood in none
+	waiting int32         // and how many did
+	came    uint64        // in the order in which calls came into lines; 0 if it stood in none
 }
 
 // hearers are the gates of the program's own that have let an attempt go on, and who reports to them.
@@ -91,5 +92,6 @@ func (p *Permit) begin(u *Upstream, plan *plan, c *Call, attempt int32) {
 	}
 	p.reports, p.started, p.told, p.heard, p.broken, p.guessed = p.reports[:0], false, false, false, false, c.Estimated
 	p.limits.Reset()
+	p.maxWait = c.MaxWait
 	p.place, p.waiting, p.came, p.slot, p.drop, p.lack, p.paused = 0, 0, 0, 0, nil, limit.LacksNothing, 0
 }

@@ -51,6 +51,9 @@ func (r *Run) afford() retry.Decision {
 	if !d.Again {
 		return d
 	}
+	if most := r.call.MaxWait; most > 0 && r.waited+d.After > most {
+		return retry.Decision{Why: retry.ErrDeadline, After: d.After}
+	}
 	if r.foundOut() {
 		return retry.Decision{Why: retry.ErrProbe}
 	}
@@ -147,13 +150,13 @@ func (r *Run) pause(d retry.Decision) bool {
 	return false
 }
 
-// rest is the wait for the next attempt. It goes on while the breaker is open if that may be
-// over before: then the call may be the probe. When the pause is lifted that the upstream
+// rest is the wait for the next attempt. It ends when the breaker opens: whether the attempt would come before the next probe or
+// after it, its caller gets an answer now. When the pause is lifted that the upstream
 // has asked for, what is left of it is the retry's own delay.
 func (r *Run) rest(d retry.Decision) error {
 	b, now := r.permit.breaker, r.u.clock.Now()
 	until, own := later(now, d.After), later(now, d.Delay)
-	for now < until && !outlasts(b, now, until) && !r.u.sleepers.closed.Load() {
+	for now < until && !isOpen(now, b) && !r.u.sleepers.closed.Load() {
 		if _, err := r.u.sleepers.sleep(r.ctx, b, until-now); err != nil {
 			return err
 		}
@@ -162,12 +165,6 @@ func (r *Run) rest(d retry.Decision) error {
 		}
 	}
 	return nil
-}
-
-// outlasts reports whether a breaker is open until the instant or longer.
-func outlasts(b *breaker.Breaker, now, until time.Duration) bool {
-	v := b.Look(now)
-	return v.Phase == breaker.Open && v.Until >= until
 }
 
 // refused ends a call for which there was no permit: before its first attempt

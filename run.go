@@ -123,6 +123,9 @@ func (r *Run) admit() error {
 	}
 	p := &r.permit
 	p.begin(r.u, r.plan, &r.call, int32(r.attempts+1))
+	if r.call.MaxWait > 0 {
+		p.maxWait = max(r.call.MaxWait-r.waited, 1)
+	}
 	err := p.admit(r.ctx, r.now, r.deadline-max(0, r.call.Takes), p.longest(), &r.call)
 	r.waited += p.waited
 	if err != nil {

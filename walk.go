@@ -106,7 +106,15 @@ func (p *Permit) longest() time.Duration {
 	if p.plan.live.policy.AskAgain.Attempts > 0 {
 		return 0
 	}
-	return max(0, p.plan.live.policy.MaxWait)
+	return max(0, p.within(p.plan.live.policy.MaxWait))
+}
+
+// within returns d, or how long the call may wait at all if that is shorter.
+func (p *Permit) within(d time.Duration) time.Duration {
+	if p.maxWait > 0 {
+		return min(d, p.maxWait)
+	}
+	return d
 }
 
 // left is how long the call may still wait for a limit; 0 if it waits for none.

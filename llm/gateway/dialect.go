@@ -54,6 +54,10 @@ type Options struct {
 	Cascade *cascade.Cascade // its first tier is the upstream itself
 	Tiers   []Tier           // of the cascade, in its order; the first is the zero Tier
 
+	// TierWait is the longest that a call waits for a tier, for its limits and before its retries, while a tier below
+	// has a model that could answer; 0 means 1 s.
+	TierWait time.Duration
+
 	Maintenance *Maintenance // nil unless it is switched on
 
 	Priority func(*http.Request) limit.Priority

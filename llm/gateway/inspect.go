@@ -169,6 +169,9 @@ func (x *exchange) Describe(c *weir.Call) {
 		c.Credential = cmp.Or(x.keys[Credential], weir.NoCredential)
 	}
 	c.Priority = x.priority
+	if p := x.progress; p != nil && p.tier != "" && !p.last {
+		c.MaxWait = cmp.Or(x.d.o.TierWait, tierWait)
+	}
 	if x.route.Operation != other {
 		// Repeating has no effect but on what is paid, where nothing else is asked for: retries
 		// are counted, and paid for from the budget.
@@ -177,6 +180,9 @@ func (x *exchange) Describe(c *weir.Call) {
 		c.Takes, c.Another = x.d.began.of(x).Median(), x.another()
 	}
 }
+
+// tierWait is how long a call waits for a tier at most where a model of a tier below could answer, unless Options.TierWait says.
+const tierWait = time.Second
 
 // other is the operation of requests that are no calls of models.
 const other = "other"

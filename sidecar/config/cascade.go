@@ -14,6 +14,7 @@ import (
 type Cascade struct {
 	Deadline time.Duration // for the first content, all tiers together
 	Tiers    []Tier        // below the upstream itself
+	Wait     time.Duration // longest wait for a tier while a model below could answer
 
 	Maintenance Maintenance
 }
@@ -55,6 +56,7 @@ func (t *Tier) Static() bool { return t.Answers != "" || t.Table != nil }
 
 var cascadeFields = []field[Cascade]{
 	one("deadline", duration, func(c *Cascade) *time.Duration { return &c.Deadline }, "1m", "How long all tiers together may take to begin an answer; an unstreamed answer begins when it is complete."),
+	one("wait", duration, func(c *Cascade) *time.Duration { return &c.Wait }, "1s", "Longest that a call waits for a tier, for its limits and before its retries, while a tier below has a model."),
 	{"maintenance", "fields", "off", "Message during maintenance.", readMaintenance},
 	{"tiers", "a list of tiers", "none", "Fallbacks if the upstream gave up, is paused or has an open breaker. The first that can answers.", readTiers},
 }

@@ -96,6 +96,7 @@ func (f *fitting) dialect(u *config.Upstream, c config.LLM) (put func() error, e
 			o.Any, o.Loose = c.Cache.AnyTemperature, c.Cache.Loose
 		}
 		if c.Cascade != nil {
+			o.TierWait = c.Cascade.Wait
 			if o.Cascade, err = f.cascade(u.Name, plan); err != nil {
 				return err
 			}
