@@ -14,7 +14,7 @@ import (
 	"github.com/seed1158cd35/weir/limit/bucket"
 )
 
-var faultPage = flag.Bool("faults", false, "play every fault of docs/explanation/outages.md and write its table")
+var faultPage = flag.Bool("faults", false, "play every fault of bench/records/outages.md and write its table")
 
 // A fault happens to a fleet of eight processes with the default options, faultAt after its start.
 type fault struct {
@@ -136,9 +136,9 @@ func (f *fault) run(t *testing.T, l limit.Limit, total float64) (use float64, ba
 
 const faultBegin, faultEnd = "<!-- faults: begin; go test ./fleet -run TestFaultPage -faults writes it -->\n", "<!-- faults: end -->\n"
 
-// TestFaultPage checks that docs/explanation/outages.md has a row for each fault, and no limit that was exceeded.
+// TestFaultPage checks that bench/records/outages.md has a row for each fault, and no limit that was exceeded.
 func TestFaultPage(t *testing.T) {
-	page := filepath.Join("..", "docs", "explanation", "outages.md")
+	page := filepath.Join("..", "bench", "records", "outages.md")
 	text, err := os.ReadFile(page)
 	if err != nil {
 		t.Fatal(err)

@@ -43,13 +43,13 @@ func sources(t *testing.T, all bool) map[string][]string {
 
 // A newcomer finds each package on the page, by its path, or by its last word beside that of its folder.
 func TestTheArchitecturePageNamesEveryPackage(t *testing.T) {
-	page := text(t, filepath.Join(root, "docs", "explanation", "architecture.md"))
+	page := text(t, filepath.Join(root, "ARCHITECTURE.md"))
 	_, page, _ = strings.Cut(page, "## The packages")
 	page, _, _ = strings.Cut(page, "\n## ")
 	for dir := range sources(t, false) {
 		last := dir[strings.LastIndex(dir, "/")+1:]
 		if dir != "." && !strings.Contains(page, "`"+dir+"`") && !strings.Contains(page, "`"+last+"`") {
-			t.Errorf("%s is not among the packages of docs/explanation/architecture.md", dir)
+			t.Errorf("%s is not among the packages of ARCHITECTURE.md", dir)
 		}
 	}
 }
@@ -68,20 +68,20 @@ func TestTheArchitecturePageNamesFilesThatAreThere(t *testing.T) {
 			}
 		}
 	}
-	all := reference.FindAllStringSubmatch(text(t, filepath.Join(root, "docs", "explanation", "architecture.md")), -1)
+	all := reference.FindAllStringSubmatch(text(t, filepath.Join(root, "ARCHITECTURE.md")), -1)
 	for _, m := range all {
 		if len(byName[m[1]]) == 0 {
-			t.Errorf("docs/explanation/architecture.md: there is no %s", m[1])
+			t.Errorf("ARCHITECTURE.md: there is no %s", m[1])
 			continue
 		}
 		word := regexp.MustCompile(`\b` + m[2] + `\b`)
 		if !slices.ContainsFunc(byName[m[1]], func(f string) bool { return word.MatchString(text(t, filepath.Join(root, f))) }) {
-			t.Errorf("docs/explanation/architecture.md: %s has no %s", m[1], m[2])
+			t.Errorf("ARCHITECTURE.md: %s has no %s", m[1], m[2])
 		}
 	}
 	for _, f := range sources(t, false)["."] {
 		if f != "doc.go" && !slices.ContainsFunc(all, func(m []string) bool { return m[1] == f }) {
-			t.Errorf("docs/explanation/architecture.md does not say what %s is for", f)
+			t.Errorf("ARCHITECTURE.md does not say what %s is for", f)
 		}
 	}
 	if len(all) < 50 {
