@@ -28,6 +28,9 @@ func check(ctx context.Context, w world) error {
 		*path = "weir.yaml"
 	}
 	file, err := config.Load(*path, w.env)
+	if err == nil && len(file.Removed()) > 0 {
+		err = file.Removed()
+	}
 	if err == nil {
 		err = serve.Check(file)
 	}

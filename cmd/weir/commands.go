@@ -28,7 +28,7 @@ func commands() []command {
 		{"top", nil, [][2]string{{"", "the same live in a terminal, the worst first"}}, nil, func(ctx context.Context, w world, _ string) error { return runTop(ctx, w) }},
 		{"reload", nil, [][2]string{{"", "have a running weir read its file again"}}, nil, func(ctx context.Context, w world, _ string) error { return runReload(ctx, w) }},
 		{"why", nil, [][2]string{{"ID", "what became of a call, and what to change"}}, nil, func(ctx context.Context, w world, _ string) error { return explain(ctx, w) }},
-		{"trace", nil, [][2]string{{"ID", "where the time of a trace went, from X-Ray or Jaeger"}}, nil, func(ctx context.Context, w world, _ string) error { return showTrace(ctx, w) }},
+		{"trace", nil, [][2]string{{"ID", "where the time of a trace went, from X-Ray"}}, nil, func(ctx context.Context, w world, _ string) error { return showTrace(ctx, w) }},
 		{"pause", nil, [][2]string{{"UPSTREAM", "stop its calls, or those of a limit, key, pool or operation"}}, nil, runPause},
 		{"resume", nil, [][2]string{{"UPSTREAM", "lift its pauses, whoever asked for them"}}, nil, runPause},
 		{"dead", nil, [][2]string{{"list | show | redrive | drop", "what could not be delivered, and what becomes of it"}}, []string{"list", "show", "redrive", "drop"},

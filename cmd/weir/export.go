@@ -47,7 +47,7 @@ var exports = []exported{
 	}},
 	{"envoy", "what Envoy needs to ask weir: filter, routes with what they send, cluster", envoyFile(true, sideexport.Envoy)},
 	{"envoy-rules", "the limits of a file as rules for Envoy's rate limit service", envoyFile(false, sideexport.EnvoyRules)},
-	{"apigateway", "the limits of an upstream as a CloudFormation template for API Gateway, or put there with -apply", gatewayFile},
+	{"apigateway", "the limits of an upstream as a CloudFormation template for API Gateway", gatewayFile},
 }
 
 // recorded are names that are recorded, of which the flag has one each time.

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"net/http"
 	"time"
 
 	awsconfig "github.com/aws/aws-sdk-go-v2/config"
@@ -21,10 +20,9 @@ import (
 
 // showTrace runs weir trace: where the time of a trace went, and what went wrong.
 func showTrace(ctx context.Context, w world) error {
-	f := w.flags("trace", "ID\n\nID is that of a trace: 32 hexadecimal digits, or as X-Ray writes it. It is looked for where traces.jaeger of the\nfile says, or in X-Ray of its traces.region; the flags say so in place of a file.")
+	f := w.flags("trace", "ID\n\nID is that of a trace: 32 hexadecimal digits, or as X-Ray writes it. It is looked up in X-Ray, in the\nregion of traces.region in the file, or of -xray.")
 	file := f.String("config", "weir.yaml", "the file with traces")
 	region := f.String("xray", "", "look in X-Ray of this `REGION`")
-	jaeger := f.String("jaeger", "", "look in the Jaeger at this `URL`, such as http://127.0.0.1:16686")
 	at := f.String("at", "", "when the trace began, such as 2006-01-02T15:04:05Z, if its ID does not say so")
 	patience := f.Duration("wait", time.Minute, "how long to wait for X-Ray to fetch it from logs")
 	raw := f.Bool("json", false, "print JSON")
@@ -42,12 +40,12 @@ func showTrace(ctx context.Context, w world) error {
 			return errors.New("-at: want a time such as 2006-01-02T15:04:05Z")
 		}
 	}
-	if *region == "" && *jaeger == "" {
-		if *region, *jaeger, err = w.tracesOf(*file, given(f, "config")); err != nil {
+	if *region == "" {
+		if *region, err = w.tracesRegion(*file, given(f, "config")); err != nil {
 			return err
 		}
 	}
-	from, err := w.source(ctx, *region, *jaeger)
+	from, err := w.source(ctx, *region)
 	if err != nil {
 		return err
 	}
@@ -63,28 +61,25 @@ func showTrace(ctx context.Context, w world) error {
 	return t.Write(w.out)
 }
 
-// tracesOf is where the file says that traces are looked for.
-func (w world) tracesOf(file string, must bool) (region, jaeger string, err error) {
+// tracesRegion returns the region of X-Ray that the file sends traces to.
+func (w world) tracesRegion(file string, must bool) (string, error) {
 	c, err := config.Load(file, w.env)
 	switch {
 	case errors.Is(err, fs.ErrNotExist) && !must:
-		fmt.Fprintln(w.err, "weir trace: say where to look: -xray REGION, -jaeger URL, or a file with traces")
-		return "", "", cli.ErrUsage
+		fmt.Fprintln(w.err, "weir trace: name the region with -xray REGION, or a file with traces.region")
+		return "", cli.ErrUsage
 	case err != nil:
-		return "", "", err
+		return "", err
 	case c.Traces == nil:
-		return "", "", fmt.Errorf("%s has no traces; say where to look: -xray REGION or -jaeger URL", file)
-	case c.Traces.Region == "" && c.Traces.Jaeger == "":
-		return "", "", fmt.Errorf("%s says where traces are sent, but not where they are found: write traces: {jaeger: URL}, or say -xray REGION or -jaeger URL", file)
+		return "", fmt.Errorf("%s has no traces: name the region with -xray REGION", file)
+	case c.Traces.Region == "":
+		return "", fmt.Errorf("%s sends traces to %s, and weir trace reads only X-Ray: look the ID up in the receiver's own page, or name the region with -xray REGION", file, c.Traces.URL)
 	}
-	return c.Traces.Region, c.Traces.Jaeger, nil
+	return c.Traces.Region, nil
 }
 
-// source is where to look. Jaeger comes first, if both are named.
-func (w world) source(ctx context.Context, region, jaeger string) (look.Source, error) {
-	if jaeger != "" {
-		return look.Jaeger{URL: jaeger, Client: &http.Client{}}, nil
-	}
+// source returns X-Ray of a region.
+func (w world) source(ctx context.Context, region string) (look.Source, error) {
 	cfg, err := awsconfig.LoadDefaultConfig(ctx, awsconfig.WithRegion(region))
 	if err != nil {
 		return nil, err

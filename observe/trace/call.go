@@ -49,17 +49,12 @@ func (t *Tracer) Begin(parent Parent, about About) *Call {
 	if t == nil {
 		return nil
 	}
-	return t.decides(parent, about, Asked{})
-}
-
-// decides is Begin of what a Sampler may know.
-func (t *Tracer) decides(parent Parent, about About, a Asked) *Call {
 	c := t.begin(parent, about)
 	switch {
 	case parent.Said && (t.o.Trust || !parent.Sampled): // that it is not to be kept may be said by anybody
 		c.sampled = parent.Sampled
 	default:
-		c.sampled = t.sample(a, c.began)
+		c.sampled = t.sample(c.began)
 	}
 	return c
 }
@@ -79,11 +74,7 @@ func (t *Tracer) Request(r *http.Request, name, route string) *Call {
 	if t == nil {
 		return nil
 	}
-	var a Asked
-	if t.o.Sampler != nil {
-		a = Asked{Method: r.Method, Host: r.Host, Path: r.URL.Path}
-	}
-	return t.decides(readParent(r.Header, t.o.XRay), About{Kind: Server, Name: name, Method: r.Method, Route: route}, a)
+	return t.Begin(readParent(r.Header, t.o.XRay), About{Kind: Server, Name: name, Method: r.Method, Route: route})
 }
 
 // Joins is Begin within the trace that the fields of a message tell of: of a header of HTTP, which may have been kept for days, or of

@@ -38,8 +38,6 @@ type Options struct {
 	// what they send. Without it a flag that is set says nothing.
 	Trust bool
 
-	Sampler Sampler // decides which of the calls that may go well are kept, in place of Share and Each; nil for those
-
 	XRay bool // X-Amzn-Trace-Id is read and sent, too
 	// Kept hears of each call whose trace is to be exported, as an exemplar of how long calls take; nil for nobody. It is called
 	// where the call ends, and must not wait.
@@ -57,15 +55,6 @@ type Kept struct {
 	Took     time.Duration
 	Ended    time.Time
 }
-
-// A Sampler decides early about requests. It is asked by many at once.
-type Sampler interface {
-	// Sample says whether a request is kept if it goes well; if that is not known the tracer's own rule holds.
-	Sample(a Asked, now time.Time) (yes, known bool)
-}
-
-// Asked is what a Sampler may decide by; all of it is empty for what is no request that came.
-type Asked struct{ Method, Host, Path string }
 
 const (
 	defaultShare   = 0.05
@@ -226,12 +215,7 @@ func bad(c outcome.Class) bool {
 }
 
 // sample decides early about a call that may go well.
-func (t *Tracer) sample(a Asked, now time.Time) bool {
-	if t.o.Sampler != nil {
-		if yes, known := t.o.Sampler.Sample(a, now); known {
-			return yes
-		}
-	}
+func (t *Tracer) sample(now time.Time) bool {
 	return t.each.takes(time.Duration(now.UnixNano())) || t.lucky(rand.Uint64())
 }
 

@@ -74,13 +74,11 @@ weir.yaml:2:38: tokens.app.upstreams[0]: there is no upstream "gppt"; did you me
 weir.yaml:3:68: decide.tokens.job.upstreams[0]: there is no upstream "s4"; want one of gpt, s3
 `},
 	{"the store is away", `
-store: {memory: true, coast: 30s, share: 25%, outage: 1s, without: share}
+store: {memory: true, outage: 1s, without: share}
 upstreams: {a: {url: https://h}}
 `, `
-weir.yaml:2:23: store.coast: is no longer there; say outage: 1m, for how long the store keeps the part of a process that is silent, and without: part, refuse or a share, what the process does after that
-weir.yaml:2:35: store.share: is no longer there; write it as without: 10%
-weir.yaml:2:55: store.outage: must be at least 5s: a process notices after a second that the store is away
-weir.yaml:2:68: store.without: "share": want part, refuse, or a share such as 10%
+weir.yaml:2:31: store.outage: must be at least 5s: a process notices after a second that the store is away
+weir.yaml:2:44: store.without: "share": want part, refuse, or a share such as 10%
 `},
 	{"a store that is a word, decisions for all", `
 store: redis

@@ -12,6 +12,7 @@ import (
 	"os"
 	"time"
 
+	"github.com/seed1158cd35/weir/internal/doc"
 	"github.com/seed1158cd35/weir/sidecar/proxy"
 )
 
@@ -56,7 +57,8 @@ type File struct {
 	// Places says of every upstream where each of its fields stands: "limits.put" at "weir.yaml:12", or at "preset s3 (weir.yaml:7)".
 	Places map[string]map[string]string
 
-	text *wasRead // what it was read from
+	text    *wasRead   // what it was read from
+	removed doc.Errors // the fields that are removed or renamed
 }
 
 // TLS names the files of a certificate. Paths in the configuration are relative
@@ -110,8 +112,10 @@ func (d *decoder) parse(data []byte, env func(string) (string, bool)) (*node, *F
 	if len(d.Errs) > 0 { // what cannot be read has no fields to complain of
 		return root, &File{}
 	}
+	removed := replaceRemoved(root)
 	d.environment(root, env)
 	f := d.read(root)
+	f.removed = removed
 	f.boundByDefault()
 	f.settleLater()
 	f.Secrets = findSecrets(root)

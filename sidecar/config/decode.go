@@ -1,8 +1,6 @@
 package config
 
 import (
-	"slices"
-
 	"github.com/seed1158cd35/weir/internal/doc"
 )
 
@@ -78,18 +76,6 @@ func object[T any](d *decoder, n *node, fields []field[T], v *T) bool {
 		}
 	}
 	return len(d.Errs) == before
-}
-
-// retired takes fields away that are no longer there, and complains of each, with what to
-// write in its place.
-func (d *decoder) retired(n *node, instead map[string]string) {
-	n.Fields = slices.DeleteFunc(n.Fields, func(e entry) bool {
-		hint, was := instead[e.Name]
-		if was {
-			d.Bad(e.Key, hint, "is no longer there")
-		}
-		return was
-	})
 }
 
 func lookup[T any](fields []field[T], name string) *field[T] {

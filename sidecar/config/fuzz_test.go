@@ -170,8 +170,6 @@ log: info
 log_each_second: 10
 log_attempts: false
 traces:
-  jaeger: http://127.0.0.1:16686
-  central: true
   url: http://127.0.0.1:4318
   region: eu-west-1
   headers: {Authorization: OTLP_TOKEN}
@@ -317,5 +315,4 @@ upstreams:
       refusals: 100
       connections: 100
       connections_by: {connection: 1}
-      realtime: false
 `

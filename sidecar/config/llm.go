@@ -161,7 +161,7 @@ var llmUnits = []string{"tokens", "input_tokens", "output_tokens"}
 
 // checkLLM: tokens are known of calls to language models only.
 func (d *decoder) checkLLM(n *node, u *site) {
-	if u.llm != nil || u.Sockets != nil && u.Sockets.Realtime {
+	if u.llm != nil {
 		return
 	}
 	for _, l := range u.Policy.Limits {

@@ -54,7 +54,7 @@ func (m *Metrics) likeTraces(d *decoder, n *node, t *Traces) {
 		m.URL = m.readURL(d, n.Get("url"), advice)
 		return
 	}
-	if t == nil || t.Region != "" || strings.HasPrefix(t.URL, "udp:") {
+	if t == nil || t.Region != "" {
 		d.Bad(n, advice, "has no url, and traces have none that takes metrics")
 		return
 	}

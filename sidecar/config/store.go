@@ -86,7 +86,6 @@ var storeFields = []field[shelf]{
 
 func readStore(d *decoder, n *node, f *document) {
 	var s shelf
-	d.retired(n, storeRetired)
 	if object(d, n, storeFields, &s); n.Kind != doc.Mapping {
 		return
 	}
@@ -112,12 +111,6 @@ func readStore(d *decoder, n *node, f *document) {
 }
 
 const leastOutage = 5 * time.Second
-
-// storeRetired are fields that were, and what to write in their place.
-var storeRetired = map[string]string{
-	"coast": "say outage: 1m, for how long the store keeps the part of a process that is silent, and without: part, refuse or a share, what the process does after that",
-	"share": "write it as without: 10%",
-}
 
 // without is what a process does without the store.
 var without = text("part, refuse or a share (10%, 0.1)", func(s string) (w fleet.Without, wrong, hint string) {

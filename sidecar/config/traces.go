@@ -21,15 +21,12 @@ type Traces struct {
 	Trust   bool
 	XRay    bool
 	Memory  int64
-	Central bool   // sampling rules of X-Ray's centre
-	Jaeger  string // where weir trace looks; "" means in X-Ray of the region
 }
 
 var tracesFields = []field[Traces]{
-	one("url", word, func(t *Traces) *string { return &t.URL }, "required, or `region`", "OTLP receiver: `http://127.0.0.1:4318` (weir adds `/v1/traces` if there is no path), `grpc://127.0.0.1:4317` or `grpcs://`; or an X-Ray daemon, `udp://127.0.0.1:2000`."),
+	one("url", word, func(t *Traces) *string { return &t.URL }, "required, or `region`", "OTLP receiver: `http://127.0.0.1:4318` (weir adds `/v1/traces` if there is no path), `grpc://127.0.0.1:4317` or `grpcs://`."),
 	one("region", awsRegion, func(t *Traces) *string { return &t.Region }, "none", "Sends signed requests to X-Ray in this AWS region. CloudWatch's Transaction Search must be on."),
 	{"headers", "headers, each with a variable", "none", "Headers with environment variables for their values: `{Authorization: OTLP_TOKEN}`.", func(d *decoder, n *node, t *Traces) { t.Headers = readHeaders(d, n) }},
-	one("jaeger", word, func(t *Traces) *string { return &t.Jaeger }, "none", "URL of Jaeger, for `weir trace` only."),
 	one("service", word, func(t *Traces) *string { return &t.Service }, "weir", "Service name of the spans."),
 	{"attributes", "names, each with a text", "none", "More attributes of the service: `{deployment.environment.name: production}`.", func(d *decoder, n *node, t *Traces) { t.Attrs = d.texts(n) }},
 	one("share", orOff(share, -1), func(t *Traces) *float64 { return &t.Share }, "5%", "Share of successful calls to keep."),
@@ -37,7 +34,6 @@ var tracesFields = []field[Traces]{
 	one("refused_each_second", count[int](1), func(t *Traces) *int { return &t.Refused }, "50", "Refused and rejected calls to keep per second. Failed and throttled calls are always kept."),
 	one("trust", boolean, func(t *Traces) *bool { return &t.Trust }, "false", "Lets the sampled flag of callers decide on successful calls."),
 	one("xray", boolean, func(t *Traces) *bool { return &t.XRay }, "false", "Also reads and sends `X-Amzn-Trace-Id`."),
-	one("central", boolean, func(t *Traces) *bool { return &t.Central }, "false", "X-Ray's sampling rules in `region` decide on successful calls. Until they are read, `share` and `each_second` apply."),
 	one("memory", size(1<<20, 1<<30), func(t *Traces) *int64 { return &t.Memory }, "32MiB", "Approximate memory for waiting traces."),
 }
 
@@ -50,17 +46,11 @@ func readTraces(d *decoder, n *node, f *document) {
 		return
 	}
 	f.Traces = &t
-	if u, err := url.Parse(t.Jaeger); t.Jaeger != "" && (err != nil || u.Host == "" || u.User != nil || u.Scheme != "http" && u.Scheme != "https") {
-		d.Bad(n.Get("jaeger"), "write jaeger: http://127.0.0.1:16686", "is not the URL of a Jaeger")
-	}
 	switch {
 	case t.URL != "":
 		t.readURL(d, n.Get("url"))
 	case t.Region == "":
 		d.Bad(n, receiverAdvice, "has neither url nor region")
-	}
-	if t.Central && t.Region == "" {
-		d.Bad(n.Get("central"), "write traces: {region: eu-west-1, central: true}", "has no region whose rules are meant")
 	}
 }
 
@@ -83,9 +73,7 @@ func (t *Traces) readURL(d *decoder, n *node) {
 			t.URL = u.JoinPath("/v1/traces").String()
 		}
 	case "udp":
-		if !bare || len(t.Headers) > 0 {
-			d.Bad(n, "write traces: {url: udp://127.0.0.1:2000}", "has no port, or a path, a region or headers, which no daemon has")
-		}
+		d.Bad(n, "write traces: {url: http://127.0.0.1:4318} for CloudWatch's agent or OpenTelemetry's collector, or traces: {region: eu-west-1}", "is an X-Ray daemon, which weir no longer sends to")
 	case "grpc", "grpcs":
 		if !bare {
 			d.Bad(n, "write traces: {url: grpc://127.0.0.1:4317}", "has no port, or a path, or a region, which X-Ray alone has, over HTTP")

@@ -22,9 +22,7 @@ func TestTraces(t *testing.T) {
 
 func TestTracesThatCannotBe(t *testing.T) {
 	for text, want := range map[string]string{
-		"traces: {url: \"udp://127.0.0.1\"}":                               "has no port",
-		"traces: {url: \"http://127.0.0.1\", jaeger: \"127.0.0.1:16686\"}": "is not the URL of a Jaeger",
-		"traces: {url: \"http://127.0.0.1\", central: true}":               "has no region",
+		"traces: {url: \"udp://127.0.0.1\"}":                              "is an X-Ray daemon",
 		"traces: {}":                                                      "has neither url",
 		"traces: {url: \"grpc://127.0.0.1\"}":                             "has no port",
 		"traces: {url: \"127.0.0.1:4318\"}":                               "is not the URL",

@@ -24,7 +24,6 @@ var socketFields = []field[websocket.Config]{
 	one("refusals", orOff(count[int](1), 0), func(c *websocket.Config) *int { return &c.Refusals }, "off", "Refused messages within 10 s; one more closes the connection with 1008."),
 	one("connections", orOff(count[int](1), 0), func(c *websocket.Config) *int { return &c.Most }, "off", "Open connections of this process."),
 	{"connections_by", "scopes, each with a number", "none", "Open connections with one value of a scope: `{user: 5}`.", readSocketsBy},
-	one("realtime", boolean, func(c *websocket.Config) *bool { return &c.Realtime }, "false", "Messages are events of OpenAI's Realtime API; see docs/how-to/limit-websockets.md."),
 }
 
 func readSockets(d *decoder, n *node, u *site) {
@@ -89,7 +88,7 @@ func (d *decoder) checkSocketRoute(at *node, u *site, i int) {
 	what := ""
 	switch r := u.Routes[i]; {
 	case u.llm != nil:
-		what = "llm: it reads calls, and no messages; write an upstream of its own for the connections, with websocket: {realtime: true} for OpenAI's Realtime API"
+		what = "llm: it reads calls, and no messages; write an upstream of its own for the connections"
 	case u.aws != nil:
 		what = "aws: requests are signed, and messages are not"
 	case u.GRPC, u.HTTP2:
@@ -122,7 +121,7 @@ func (d *decoder) checkSocketRoutes(at *node, u *site) {
 	c.Routes = slices.DeleteFunc(slices.Compact(c.Routes), func(name string) bool {
 		return name == websocket.Connect || name == websocket.Default
 	})
-	if len(c.Field) == 0 && !c.Realtime && said > 0 {
+	if len(c.Field) == 0 && said > 0 {
 		d.Bad(at.Get("message_routes"), "write route_by: action", "nothing says where messages name their route")
 	}
 	known := append(slices.Collect(maps.Keys(u.Keys)), websocket.Connection)

@@ -1,7 +1,6 @@
 package envoy
 
 import (
-	"bytes"
 	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
@@ -10,18 +9,14 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"errors"
-	"io"
 	"math/big"
 	"net"
-	"net/http"
-	"net/http/httptest"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
-	rls "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/connectivity"
@@ -31,7 +26,6 @@ import (
 	"google.golang.org/grpc/metadata"
 	reflectpb "google.golang.org/grpc/reflection/grpc_reflection_v1"
 	"google.golang.org/grpc/status"
-	"google.golang.org/protobuf/encoding/protojson"
 
 	"github.com/seed1158cd35/weir/fleet"
 )
@@ -260,70 +254,6 @@ func TestBearer(t *testing.T) {
 	}
 	if _, err := stream.Recv(); status.Code(err) != codes.Unauthenticated {
 		t.Errorf("reflection: %v", err)
-	}
-}
-
-func TestJSON(t *testing.T) {
-	w := onMemory(t, Config{MaxRequestBytes: 10_000}, Options{Auth: func(authorization string, _ *tls.ConnectionState) (string, error) {
-		if authorization == "" {
-			return "", errors.New("who?")
-		}
-		return "x", nil
-	}})
-	server := httptest.NewServer(w.server.JSON())
-	defer server.Close()
-	post := func(method, token, body string) (int, string) {
-		t.Helper()
-		req, err := http.NewRequestWithContext(t.Context(), method, server.URL, strings.NewReader(body))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if token != "" {
-			req.Header.Set("Authorization", token)
-		}
-		resp, err := http.DefaultClient.Do(req)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer resp.Body.Close()
-		data, err := io.ReadAll(resp.Body)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return resp.StatusCode, string(data)
-	}
-	good, err := protojson.Marshal(request("another", "key3=v +6"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, c := range []struct {
-		method, token, body string
-		status              int
-		want                string
-	}{
-		{"POST", "t", string(good), 200, `"overallCode":"OK"`},
-		{"POST", "t", string(good), 429, `"overallCode":"OVER_LIMIT"`},
-		{"POST", "t", `{"domain": "d", "descriptors": [{"entries": [{"key": "k", "value": "v"}]}]}`, 200, `"OK"`},
-		{"POST", "t", `{"domain": 7}`, 400, "the body is not a RateLimitRequest"},
-		{"POST", "t", `{"domain": "d"}`, 400, "no descriptors"},
-		{"POST", "t", strings.Repeat(" ", 20_000), 413, "more than 10000 bytes"},
-		{"POST", "", string(good), 401, "not known"},
-		{"GET", "t", "", 405, "POST"},
-	} {
-		code, body := post(c.method, c.token, c.body)
-		if code != c.status || !strings.Contains(strings.ReplaceAll(body, " ", ""), strings.ReplaceAll(c.want, " ", "")) {
-			t.Errorf("%s %.60s: %d %s, want %d %s", c.method, c.body, code, body, c.status, c.want)
-		}
-	}
-	var resp rls.RateLimitResponse
-	if _, body := post("POST", "t", string(good)); protojson.Unmarshal([]byte(body), &resp) != nil || brief(&resp) != "over: over 4/10 hour" {
-		t.Errorf("got %s", body)
-	}
-	dead := start(t, deadStore{}, Config{Timeout: time.Millisecond}, Options{})
-	rec := httptest.NewRecorder()
-	dead.server.JSON().ServeHTTP(rec, httptest.NewRequest("POST", "/json", bytes.NewReader(good)))
-	if rec.Code != http.StatusServiceUnavailable {
-		t.Errorf("store away: %d %s", rec.Code, rec.Body)
 	}
 }
 

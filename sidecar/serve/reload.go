@@ -46,6 +46,13 @@ func (s *Server) again() error {
 	return nil
 }
 
+// warnRemoved logs each removed or renamed field of a file.
+func (s *Server) warnRemoved(f *config.File) {
+	for _, c := range f.Removed() {
+		s.log.Warn("the file has a setting that is removed or renamed", "at", fmt.Sprintf("%s:%d", c.File, c.Line), "field", c.Field, "problem", c.Problem, "instead", c.Hint)
+	}
+}
+
 // reload reads the file again. A file with mistakes changes nothing.
 func (s *Server) reload() error {
 	next, err := config.Load(s.path, s.with.Env)
@@ -107,6 +114,7 @@ func (s *Server) reload() error {
 	s.kept.file.Store(next)
 	s.level.Set(next.Log)
 	s.watch()
+	s.warnRemoved(next)
 	s.log.Info("reloaded", "upstreams", len(next.Upstreams))
 	return nil
 }

@@ -127,6 +127,7 @@ func (s *Server) prepare() (err error) {
 	if s.veil, err = veilOf(file, o.Env); err != nil {
 		return err
 	}
+	s.warnRemoved(file)
 	registry := prometheus.NewRegistry()
 	s.registry = registry
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))

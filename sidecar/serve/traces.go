@@ -21,7 +21,6 @@ import (
 // traces are those of all calls; the zero traces are none.
 type traces struct {
 	*trace.Tracer
-	rules *xray.Sampler // of X-Ray's centre; nil if they do not count
 }
 
 func (s *Server) newTraces(c *config.Traces, registry prometheus.Registerer) (err error) {
@@ -32,18 +31,9 @@ func (s *Server) newTraces(c *config.Traces, registry prometheus.Registerer) (er
 	if err != nil {
 		return fmt.Errorf("traces: %w", err)
 	}
-	var by trace.Sampler
-	if c.Central {
-		cfg, err := awsDefaults(c.Region)
-		if err != nil {
-			return fmt.Errorf("traces: %w", err)
-		}
-		s.traces.rules = xray.NewSampler(&xray.API{AWS: cfg}, c.Service, s.log)
-		by = s.traces.rules
-	}
 	s.traces.Tracer = trace.New(trace.Options{
-		Sampler: by, Kept: s.exemplar,
-		To: e, Log: s.log, Share: c.Share, Each: c.Each, Refused: c.Refused, Trust: c.Trust, XRay: c.XRay, Bytes: c.Memory,
+		Kept: s.exemplar,
+		To:   e, Log: s.log, Share: c.Share, Each: c.Each, Refused: c.Refused, Trust: c.Trust, XRay: c.XRay, Bytes: c.Memory,
 	})
 	weirprom.Traces(registry, s.traces.counts)
 	return nil
@@ -63,15 +53,6 @@ func (s *Server) exporter(c *config.Traces) (trace.Exporter, error) {
 			return nil, err
 		}
 		return xray.New(xray.Config{AWS: cfg, URL: c.URL, Resource: of})
-	}
-	if daemon, ok := strings.CutPrefix(c.URL, "udp://"); ok {
-		if said, _ := s.with.Env(xray.Variable); said != "" {
-			var err error
-			if daemon, err = xray.UDP(said); err != nil {
-				return nil, err
-			}
-		}
-		return xray.NewDaemon(xray.Daemon{Address: daemon, Service: c.Service})
 	}
 	h, err := headersOf(c.Headers, s.with.Env)
 	if err != nil {
@@ -144,9 +125,6 @@ func (t traces) events(all weir.Events) weir.Events {
 func (s *Server) closeTraces() {
 	if s.traces.Tracer == nil {
 		return
-	}
-	if s.traces.rules != nil {
-		_ = s.traces.rules.Close() // it never fails
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), leaving)
 	defer cancel()

@@ -33,8 +33,6 @@ type Config struct {
 
 	Most   int            // connections at once, of this process; 0 means any number
 	MostBy map[string]int // of one value of a scope
-
-	Realtime bool // messages are events of OpenAI's Realtime API, whose tokens are counted
 }
 
 const (
@@ -51,8 +49,5 @@ func (c Config) WithDefaults() Config {
 	c.MaxMessage = cmp.Or(c.MaxMessage, defaultMessage)
 	c.Write = cmp.Or(c.Write, defaultWrite)
 	c.Ping = cmp.Or(c.Ping, defaultPing)
-	if c.Realtime && len(c.Field) == 0 {
-		c.Field = []string{"type"}
-	}
 	return c
 }

@@ -117,22 +117,15 @@ func (s *Session) pass(typ ws.MessageType, msg []byte) bool {
 		s.end(ending{code: badText, why: "a message that is no UTF-8"})
 		return false
 	}
-	route, asks, twice := s.route(msg)
+	route, twice := s.route(msg)
 	if twice {
 		return s.refuse(s.routes[Default], ambiguous(s.Config.Field))
 	}
 	row := s.routes[route]
 	s.call.Operation = route
 	s.call.Cost[size] = int64(len(msg))
-	if asks {
-		s.asks()
-		defer s.asked()
-	}
 	if err := s.Upstream.Admit(s.ctx, &s.call, &s.permit, s.Config.Wait); err != nil {
 		return s.refuse(row, err)
-	}
-	if asks {
-		s.permit.Report(unused) // before the response can begin, which is charged for itself
 	}
 	err := s.up.write(s.upstream, typ, msg, s.Config.Write)
 	if err != nil {
@@ -150,36 +143,34 @@ func (s *Session) pass(typ ws.MessageType, msg []byte) bool {
 // size is the unit of the sizes of messages.
 const size = "bytes"
 
-// route is that of a message. asks says that it asks for a response that costs tokens.
-func (s *Session) route(msg []byte) (name string, asks, twice bool) {
+// okay is the outcome of a message that was passed on.
+var okay = outcome.Outcome{Class: outcome.OK}
+
+// route returns the route of a message. twice reports that the message names its route more than once.
+func (s *Session) route(msg []byte) (name string, twice bool) {
 	if len(s.Config.Field) == 0 {
-		return Default, false, false
+		return Default, false
 	}
 	value, twice := find(msg, s.Config.Field)
 	if twice {
-		return Default, false, true
+		return Default, true
 	}
-	asks = s.Config.Realtime && string(value) == "response.create"
 	for _, name := range s.Config.Routes {
 		if string(value) == name && name != Connect {
-			return name, asks, false
+			return name, false
 		}
 	}
-	return Default, asks, false
+	return Default, false
 }
 
 // toCaller passes on what the upstream sends.
 func (s *Session) toCaller() {
 	back := s.routes[Default]
-	defer s.abandons()
 	for {
 		typ, msg, err := s.down.read(s.upstream)
 		if err != nil {
 			s.end(s.gone(err))
 			return
-		}
-		if s.Config.Realtime {
-			s.hears(msg)
 		}
 		err = s.down.write(s.caller, typ, msg, s.Config.Write)
 		n := len(msg)

@@ -48,9 +48,6 @@ func (s *Session) refuse(row *row, err error) bool {
 func (s *Session) body(f *refuse.Facts) []byte {
 	b := f.JSON()
 	b = b[:len(b)-1]
-	if s.Config.Realtime { // clients tell events apart by these
-		b = refuse.AppendText(append(b, `,"type":"error","event_id":`...), s.call.ID)
-	}
 	b = refuse.AppendText(append(b, `,"connectionId":`...), s.id)
 	b = refuse.AppendText(append(b, `,"requestId":`...), s.call.ID)
 	return append(b, '}')

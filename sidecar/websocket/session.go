@@ -58,8 +58,7 @@ type Session struct {
 	refused refusals
 
 	// Of the goroutine that reads what the upstream sends.
-	down      flow
-	responses responses
+	down flow
 
 	mu     sync.Mutex
 	over   bool // the session ends

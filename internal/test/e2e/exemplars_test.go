@@ -3,7 +3,6 @@ package e2e
 import (
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -53,28 +52,5 @@ func TestMetricsLeadToKeptTraces(t *testing.T) {
 	}
 	if len(with) != 1 || !strings.HasPrefix(with[0], `weir_call_duration_seconds_bucket{result="failed",upstream="up",`) || !strings.Contains(with[0], `# {trace_id="`+theTrace+`"} `) {
 		t.Errorf("got %q, want one exemplar, of the call that failed", with)
-	}
-}
-
-// The environment says where the daemon of X-Ray is, over the file.
-func TestTheEnvironmentSaysWhereTheDaemonIs(t *testing.T) {
-	c, err := net.ListenPacket("udp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer c.Close()
-	s := httptest.NewServer(http.NotFoundHandler())
-	defer s.Close()
-	i := served.Start(t, fmt.Sprintf("listen: 127.0.0.1:0\nadmin: off\ntraces: {url: \"udp://127.0.0.1:1\", share: 100%%}\nupstreams: {up: {url: %q}}\n", s.URL), "AWS_XRAY_DAEMON_ADDRESS=tcp:127.0.0.1:9 udp:"+c.LocalAddr().String())
-	resp, err := http.Get("http://" + i.Serve.Listen + "/up/x")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_ = resp.Body.Close()
-	b := make([]byte, 64<<10)
-	_ = c.SetReadDeadline(time.Now().Add(time.Minute))
-	n, _, err := c.ReadFrom(b)
-	if err != nil || !strings.HasPrefix(string(b[:n]), `{"format": "json", "version": 1}`) {
-		t.Errorf("%v: got %q, want a segment", err, b[:n])
 	}
 }

@@ -4,12 +4,9 @@ package e2e
 
 import (
 	"fmt"
-	"net"
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"testing"
-	"time"
 
 	spans "go.opentelemetry.io/proto/otlp/trace/v1"
 
@@ -128,36 +125,4 @@ upstreams:
 	want(hit[0], "weir.tier", `"cached"`)
 	want(hit[0], "weir.cache", `"hit"`)
 	want(named(hit, "cache")[0], "weir.cache", `"hit"`)
-}
-
-// A call that failed comes to an X-Ray daemon as a segment; that there is no daemon fails no call.
-func TestTracesGoToADaemon(t *testing.T) {
-	daemon, err := net.ListenPacket("udp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	up := httptest.NewServer(&hearing{answer: always(500)})
-	t.Cleanup(up.Close)
-	i := served.Begin(t, fmt.Sprintf("listen: 127.0.0.1:0\nadmin: off\ntraces: {url: \"udp://%s\", service: shop, xray: true}\nupstreams: {up: {url: %q, retry: {attempts: 1}, breaker: off}}\n", daemon.LocalAddr(), up.URL))
-	call := func() int {
-		resp, err := http.Get("http://" + i.Addr() + "/up/x")
-		if err != nil {
-			t.Fatal(err)
-		}
-		_ = resp.Body.Close()
-		return resp.StatusCode
-	}
-	call()
-	b := make([]byte, 1<<16)
-	_ = daemon.SetReadDeadline(time.Now().Add(patience))
-	n, _, err := daemon.ReadFrom(b)
-	if got := string(b[:n]); err != nil || !strings.Contains(got, `"name":"shop"`) || !strings.Contains(got, `"fault":true`) || !strings.Contains(got, `"error_code":"500"`) {
-		t.Errorf("got %q, %v; want a segment of shop that failed", got, err)
-	}
-	_ = daemon.Close()
-	for range 20 {
-		if got := call(); got != 500 {
-			t.Errorf("without a daemon: status %d, want the upstream's 500", got)
-		}
-	}
 }

@@ -1,4 +1,4 @@
-// Package look finds a trace where it was sent to, in X-Ray or in Jaeger, and shows it as a tree.
+// Package look finds a trace in X-Ray and shows it as a tree.
 package look
 
 import (

@@ -173,65 +173,6 @@ func TestXRayHasNoTrace(t *testing.T) {
 	}
 }
 
-// first is an answer of the API of Jaeger's page, third one of its third API.
-const (
-	first = `{"data":[{"traceID":"6553f100000000000000000000000001","spans":[
-		{"spanID":"02","operationName":"GET","references":[{"refType":"CHILD_OF","traceID":"6553f100000000000000000000000001","spanID":"01"}],"startTime":1700000000260000,"duration":30000,"tags":[{"key":"error","type":"bool","value":true},{"key":"error.type","type":"string","value":"503"},{"key":"http.response.status_code","type":"int64","value":503}],"processID":"p1"},
-		{"spanID":"01","operationName":"GET up","references":[],"startTime":1700000000250000,"duration":50000,"tags":[{"key":"span.kind","type":"string","value":"server"}],"processID":"p1"}],
-		"processes":{"p1":{"serviceName":"weir","tags":[]}},"warnings":null}],"total":0,"errors":null}`
-	third = `{"result":{"resourceSpans":[{"resource":{"attributes":[{"key":"service.name","value":{"stringValue":"weir"}}]},"scopeSpans":[{"spans":[
-		{"traceId":"6553f100000000000000000000000001","spanId":"02","parentSpanId":"01","name":"GET","startTimeUnixNano":"1700000000260000000","endTimeUnixNano":"1700000000290000000","attributes":[{"key":"http.response.status_code","value":{"intValue":"503"}}],"status":{"code":2,"message":"503"}},
-		{"traceId":"6553f100000000000000000000000001","spanId":"01","name":"GET up","startTimeUnixNano":"1700000000250000000","endTimeUnixNano":"1700000000300000000"}]}]}]}}`
-)
-
-// Both APIs of Jaeger are understood.
-func TestJaegerIsAskedInBothWays(t *testing.T) {
-	const want = `6553f100000000000000000000000001  2 spans, 50.0ms, 2023-11-14T22:13:20.250Z
-     +0µs    50.0ms  GET up  (weir)
-  +10.0ms    30.0ms    GET  (weir)  ERROR 503
-`
-	for path, answer := range map[string]string{"/api/traces/": first, "/api/v3/traces/": third} {
-		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			if r.URL.Path != path+"6553f100000000000000000000000001" {
-				http.NotFound(w, r)
-				return
-			}
-			_, _ = io.WriteString(w, answer)
-		}))
-		got, err := Jaeger{URL: s.URL + "/"}.Find(t.Context(), idOf(t, shown), time.Time{})
-		if text := tree(t, got); err != nil || !strings.HasPrefix(text, want) || !strings.Contains(text, "http.response.status_code = 503\n") || strings.Contains(text, "span.kind") {
-			t.Errorf("%s: got %v\n%s\nwant\n%s", path, err, text, want)
-		}
-		s.Close()
-	}
-}
-
-// What Jaeger does not have, and who is no Jaeger.
-func TestJaegerHasNoTrace(t *testing.T) {
-	for _, c := range []struct {
-		status int
-		body   string
-		want   string
-	}{
-		{404, `{"data":null,"errors":[{"code":404,"msg":"trace not found"}]}`, ErrNone.Error()},
-		{500, `{"data":null,"errors":[{"code":500,"msg":"storage\u0007 is away"}]}`, "status 500: storage? is away"},
-		{200, `{"data":[]}`, ErrNone.Error()},
-		{200, "<html>", "does not answer as Jaeger does (status 200)"},
-	} {
-		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-			w.WriteHeader(c.status)
-			_, _ = io.WriteString(w, c.body)
-		}))
-		if _, err := (Jaeger{URL: s.URL}).Find(t.Context(), idOf(t, shown), time.Time{}); err == nil || !strings.Contains(err.Error(), c.want) {
-			t.Errorf("%d %s: got %v, want %q", c.status, c.body, err, c.want)
-		}
-		s.Close()
-	}
-	if _, err := (Jaeger{URL: "http://user:secret@127.0.0.1:1"}).Find(t.Context(), idOf(t, shown), time.Time{}); err == nil || strings.Contains(err.Error(), "secret") {
-		t.Errorf("nobody there: got %v, want an error without secrets", err)
-	}
-}
-
 // Spans that are each other's parents, that come twice, or that are very many, are shown as well as can be.
 func TestATreeThatIsNone(t *testing.T) {
 	at := time.Unix(1_700_000_000, 0)

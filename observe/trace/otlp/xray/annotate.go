@@ -164,7 +164,6 @@ func annotate(spans []trace.Span, service string) {
 const (
 	mostAnnotation = 1000 // characters, by X-Ray's schema
 	mostMessage    = 1000
-	mostName       = 200
 )
 
 // clip is a text of n bytes at most, whole characters of it.
