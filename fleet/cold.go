@@ -58,11 +58,16 @@ func fills(n, perSecond float64) time.Duration {
 	return time.Duration(min(n/perSecond*float64(time.Second), float64(bucket.Never/4)))
 }
 
-// Warm is when a store that knows nothing of a group's limits before an instant can grant all of this one.
-func Warm(l *limit.Limit, since time.Time) time.Time {
+// Warm returns when a store that lost its memory of a group's limits at an instant can grant all of a limit. outage is
+// Options.Outage of the processes.
+func Warm(l *limit.Limit, since time.Time, outage time.Duration) time.Time {
 	at := since.UnixMicro()
-	return (&cold{since: at, until: at + UnknownFor.Microseconds()}).warm(l)
+	return (&cold{since: at, until: at + ReservesUnknown(outage).Microseconds()}).warm(l)
 }
+
+// ReservesUnknown returns how long a store that lost its memory reserves the parts that processes may hold, if their
+// Options.Outage is outage.
+func ReservesUnknown(outage time.Duration) time.Duration { return max(UnknownFor, outage) }
 
 // warms makes the answer to a claim say when there will be something, as far as that is known, where
 // the store does not know who holds parts: at the latest when they are over. If this

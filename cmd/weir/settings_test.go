@@ -13,7 +13,7 @@ import (
 
 // weir check -connect warns of servers that lose what they were given: it does not fail.
 func TestCheckConnectWarnsOfServersThatForget(t *testing.T) {
-	const evicts, forgets, hides = "maxmemory-policy is", "neither appendonly nor save is on", "the server does not tell its"
+	const evicts, forgets, hides = "maxmemory-policy is", "appendonly and save are off", "the server does not tell its"
 	for _, c := range []struct {
 		name string
 		args []string

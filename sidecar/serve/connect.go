@@ -120,7 +120,7 @@ func useStore(ctx context.Context, s fleet.Store, file *config.File) (string, er
 	if err != nil {
 		return "", err
 	}
-	return warned(ctx, s, said+m.String())
+	return warned(ctx, s, said+m.String(), outageOf(file))
 }
 
 // measuring bounds how long the clock of a store is measured that does not report it with each response.
@@ -176,7 +176,7 @@ func memoryOf(ctx context.Context, s fleet.Store, file *config.File, now time.Ti
 		if err != nil {
 			return m, err
 		}
-		if m.add(u.Name, u.Policy.Limits, since, now, known); !known {
+		if m.add(u.Name, u.Policy.Limits, outageOf(file), since, now, known); !known {
 			continue
 		}
 		// A client that nobody knows leaves: that changes nothing, and the answer says how the group stands.
@@ -191,8 +191,16 @@ func memoryOf(ctx context.Context, s fleet.Store, file *config.File, now time.Ti
 	return m, nil
 }
 
+// outageOf returns the outage of a file's store, 0 for the default.
+func outageOf(file *config.File) time.Duration {
+	if file.Store == nil {
+		return 0
+	}
+	return file.Store.Outage
+}
+
 // add adds an upstream, if it shares any limits.
-func (m *memory) add(name string, limits []limit.Limit, since, now time.Time, known bool) {
+func (m *memory) add(name string, limits []limit.Limit, outage time.Duration, since, now time.Time, known bool) {
 	if !slices.ContainsFunc(limits, func(l limit.Limit) bool { return l.Shares() }) {
 		return
 	}
@@ -203,7 +211,7 @@ func (m *memory) add(name string, limits []limit.Limit, since, now time.Time, kn
 		if since.IsZero() || !l.Shares() {
 			return 0
 		}
-		return fleet.Warm(l, since).Sub(now)
+		return fleet.Warm(l, since, outage).Sub(now)
 	})
 	if known && len(colds) == 0 {
 		m.known = append(m.known, name)

@@ -125,7 +125,7 @@ func (s *Server) unknown(next *config.File) string {
 	if s.store == nil {
 		return ""
 	}
-	added := &config.File{}
+	added := &config.File{Store: s.file.Store}
 	for _, u := range next.Upstreams {
 		if !slices.ContainsFunc(s.file.Upstreams, func(o proxy.Upstream) bool { return o.Name == u.Name }) {
 			added.Upstreams = append(added.Upstreams, u)

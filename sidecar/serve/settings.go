@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/seed1158cd35/weir/fleet"
 	"github.com/seed1158cd35/weir/fleet/redisstore"
@@ -19,7 +20,7 @@ func (w *warning) Error() string { return strings.Join(w.warns, "; ") }
 
 // warned adds to what is said of a store what its servers are set to, where that can lose what weir
 // keeps there.
-func warned(ctx context.Context, s fleet.Store, said string) (string, error) {
+func warned(ctx context.Context, s fleet.Store, said string, outage time.Duration) (string, error) {
 	r, ok := s.(*redisstore.Store)
 	if !ok {
 		return said, nil
@@ -30,7 +31,7 @@ func warned(ctx context.Context, s fleet.Store, said string) (string, error) {
 	}
 	w := &warning{said: said}
 	for i := range all {
-		w.warns = append(w.warns, warningsOf(&all[i])...)
+		w.warns = append(w.warns, warningsOf(&all[i], outage)...)
 	}
 	if len(w.warns) > 0 {
 		return "", w
@@ -38,15 +39,15 @@ func warned(ctx context.Context, s fleet.Store, said string) (string, error) {
 	return said, nil
 }
 
-func warningsOf(s *redisstore.Settings) (all []string) {
+func warningsOf(s *redisstore.Settings, outage time.Duration) (all []string) {
 	add := func(text string) { all = append(all, s.Server+": "+text) }
 	if s.Evicts() {
 		add("maxmemory-policy is " + s.Eviction + ": when its memory is full the server drops keys, those of weir among them, and a limit whose key is gone counts as unused: " +
 			"more calls go than the limit allows; set maxmemory-policy noeviction, and give weir a server of its own if others need the policy")
 	}
 	if s.Forgets() {
-		add("neither appendonly nor save is on: a server that is started anew has forgotten what was used of the limits, and weir counts them as used up, " +
-			"limits by the second for 5 minutes, quotas until their window ends; set appendonly yes")
+		add(fmt.Sprintf("appendonly and save are off: a restart loses what was used of the limits, and weir then counts them as used up: "+
+			"rates for %v (outage) and until they have refilled, quotas until their window ends; set appendonly yes", fleet.ReservesUnknown(outage)))
 	}
 	if hidden := s.Hidden(); len(hidden) > 0 {
 		add(fmt.Sprintf("the server does not tell its %s (CONFIG is refused, as most managed services do); it must be seen there: with a maxmemory-policy other than noeviction limits can be passed, "+
