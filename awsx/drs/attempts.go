@@ -20,6 +20,13 @@ import (
 type attempts struct {
 	once  bool  // none follows one that may have had its effect, whatever the policy says
 	doubt error // of an attempt that may have had its effect; nil if there was none
+
+	status int // of the answer of that attempt; 0 if there was none
+}
+
+// broke reports whether DRS answered the attempt that may have had its effect with an error of its own.
+func (a *attempts) broke() bool {
+	return a.status == http.StatusInternalServerError || a.status == http.StatusServiceUnavailable
 }
 
 // on adds the watch to the options of a call.
@@ -39,7 +46,7 @@ func (a *attempts) HandleDeserialize(ctx context.Context, in middleware.Deserial
 	}
 	out, metadata, err = next.HandleDeserialize(ctx, in)
 	if err != nil && !harmless(out.RawResponse, err) {
-		a.doubt = err
+		a.doubt, a.status = err, statusOf(out.RawResponse)
 	}
 	return out, metadata, err
 }
@@ -48,16 +55,33 @@ func (a *attempts) HandleDeserialize(ctx context.Context, in middleware.Deserial
 // was never sent, or the answer is a refusal.
 func harmless(raw any, err error) bool {
 	answer, _ := raw.(*smithyhttp.Response)
-	if answer == nil || answer.Response == nil || answer.StatusCode == 0 {
+	if statusOf(raw) == 0 {
 		return classify.Error(context.Background(), err).Undone
 	}
 	if answer.StatusCode < http.StatusBadRequest {
 		return false // it was done, and the answer broke off
 	}
+	code := ""
+	if api, ok := errors.AsType[smithy.APIError](err); ok {
+		code = api.ErrorCode()
+	}
+	if answer.StatusCode >= http.StatusInternalServerError {
+		class, ok := classify.AWSCode(code)
+		return ok && class == outcome.Throttled // a Retry-After proves nothing
+	}
 	r := classify.Response{Method: http.MethodPost, Status: answer.StatusCode, Header: answer.Header.Clone()}
-	if api, ok := errors.AsType[smithy.APIError](err); ok && api.ErrorCode() != "" && r.Header != nil {
-		r.Header.Set("X-Amzn-Errortype", api.ErrorCode())
+	if code != "" && r.Header != nil {
+		r.Header.Set("X-Amzn-Errortype", code)
 	}
 	o := classify.HTTP(r)
-	return o.Undone || o.Class == outcome.Rejected && r.Status < http.StatusInternalServerError
+	return o.Undone || o.Class == outcome.Rejected
+}
+
+// statusOf returns the status of an answer; 0 if there was none.
+func statusOf(raw any) int {
+	answer, _ := raw.(*smithyhttp.Response)
+	if answer == nil || answer.Response == nil {
+		return 0
+	}
+	return answer.StatusCode
 }

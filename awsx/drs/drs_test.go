@@ -155,7 +155,7 @@ func TestJobsOfDRSAreBounded(t *testing.T) {
 func TestAnUnknownStartKeepsItsPlace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := drstest.AWS()
-		server.Fault = first("StartRecovery", drstest.FailBefore)
+		server.Fault = first("StartRecovery", drstest.LostBefore)
 		cfg, end := inside(server)
 		defer end()
 		c := drs.New(cfg, drs.Options{})

@@ -46,6 +46,37 @@ func (c *Client) find(ctx context.Context, began time.Duration, is match) (found
 	}
 }
 
+// A request that broke is repeated only if DRS has been asked for its job so often, over so long.
+const (
+	confirmations = 3
+	confirmFor    = time.Minute
+)
+
+// absent reports whether DRS shows no job for the servers of a call since it began: in three answers over a minute. It
+// reports false sooner if there is a job, if an answer is missing, or if ctx does not leave the time.
+func (c *Client) absent(ctx context.Context, began time.Duration, call *sdk.StartRecoveryInput) bool {
+	from := c.clock.Now()
+	if deadline, ok := ctx.Deadline(); c.lookFor <= 0 || ok && deadline.Sub(c.clock.Wall(from)) <= confirmFor {
+		return false
+	}
+	want := servers(call)
+	for i := range confirmations {
+		if i > 0 && c.clock.Sleep(ctx, confirmFor/(confirmations-1)) != nil {
+			return false
+		}
+		found, err := c.listed(ctx, began, func(j *types.Job, fresh bool) bool { return fresh && concerns(j, want) })
+		if err != nil || len(found) > 0 {
+			return false
+		}
+	}
+	return c.clock.Now()-from >= confirmFor
+}
+
+// concerns reports whether one of the servers takes part in a job.
+func concerns(j *types.Job, want []string) bool {
+	return slices.ContainsFunc(j.ParticipatingServers, func(s types.ParticipatingServer) bool { return slices.Contains(want, deref(s.SourceServerID)) })
+}
+
 // listed are the jobs that match now. Jobs are listed latest first, so what is older than
 // the call ends the search; all are looked through if it is not known when that began.
 func (c *Client) listed(ctx context.Context, began time.Duration, is match) (found []types.Job, err error) {

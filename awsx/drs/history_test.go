@@ -78,12 +78,16 @@ func history(t *testing.T, seed uint64, faults *atomic.Int64) *tally {
 	var calm atomic.Bool
 	server := &drstest.Server{Rate: 10, Burst: 20, PageSize: 1 + pick(3), Listed: time.Duration(pick(8)) * time.Second}
 	bad := 2 + pick(8) // of ten requests
-	server.Fault = func(string) drstest.Fault {
+	server.Fault = func(operation string) drstest.Fault {
 		if calm.Load() || pick(10) >= bad {
 			return drstest.None
 		}
 		faults.Add(1)
-		return drstest.Fault(pick(int(drstest.Faults)))
+		f := drstest.Fault(pick(int(drstest.Faults)))
+		if f == drstest.EmptyAfter && operation == "DescribeJobs" {
+			return drstest.LostAfter // a complete list without jobs is believed
+		}
+		return f
 	}
 	server.Delay = func(string) time.Duration { return time.Duration(pick(300)) * time.Millisecond }
 	cfg, end := inside(server)
@@ -94,7 +98,7 @@ func history(t *testing.T, seed uint64, faults *atomic.Int64) *tally {
 		c := drs.New(cfg, drs.Options{Timeout: 5 * time.Second, LookFor: 20 * time.Second})
 		wg.Go(func() {
 			for range 1 + pick(2) {
-				ctx, cancel := context.WithTimeout(context.Background(), time.Duration(1+pick(60))*time.Second)
+				ctx, cancel := context.WithTimeout(context.Background(), time.Duration(1+pick(240))*time.Second)
 				y.call(ctx, c)
 				cancel()
 			}

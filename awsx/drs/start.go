@@ -15,30 +15,33 @@ const CallTag = "weir:call"
 // mostTags is how many tags a resource of AWS may have.
 const mostTags = 50
 
-// StartRecovery starts a recovery once. Whatever proves that nothing was started, as a
-// throttle does, is repeated. What does not (a timeout, a connection that broke, a 500)
-// is never repeated: its job is looked for with DescribeJobs and, if it is there, returned
-// as if it had been answered. If it is not it may still come: the error is then an
-// *UnknownError, which says what to check.
+// StartRecovery starts a recovery once. An answer that proves that nothing was started, such as a throttle, is repeated.
+// After a 500 or 503 the request is repeated once, if three DescribeJobs over a minute show no job for these servers
+// since the request, and if ctx leaves the time. After any other end that proves nothing (a timeout, a connection that
+// broke) the request is not repeated: its job is looked for with DescribeJobs and, if it is there, returned as the
+// answer. If it is not, it may still come: the error is then an *UnknownError, which says what to check.
 //
-// DRS has no token by which it would know a call again, so each job gets a tag of its
-// own, CallTag, in addition to those of the input. AWS asks whoever tags for the
-// permission drs:TagResource. Options.Untagged does without, and so does an input that
-// has as many tags as there can be; but then nobody can tell whose a job is, and a job
-// that may be the call's is not returned but stands in the UnknownError.
+// DRS has no token by which it would recognize a request, so each job gets a tag of its own, CallTag, in addition to
+// those of the input. AWS requires the permission drs:TagResource for that. Options.Untagged does without, and so does
+// an input that has as many tags as there can be. Then a job that may be the call's is not returned, but listed in the
+// UnknownError.
 //
-// A caller who leaves while the answer is waited for, or whose deadline passes, gets the
-// job or the UnknownError within five seconds.
+// A caller that leaves while the answer is waited for, or whose deadline passes, gets the job or the UnknownError
+// within five seconds.
 func (c *Client) StartRecovery(ctx context.Context, in *sdk.StartRecoveryInput, options ...func(*sdk.Options)) (*sdk.StartRecoveryOutput, error) {
 	if in == nil {
 		in = &sdk.StartRecoveryInput{}
 	}
 	call, tag := c.tagged(in)
-	a := &attempts{once: true}
 	began := c.clock.Now()
-	out, err := c.Client.StartRecovery(ctx, call, a.on(options)...)
-	if err != nil && a.doubt == nil || err == nil && out.Job != nil {
+	out, err, a := c.startOnce(ctx, call, options)
+	if !a.unknown(out, err) {
 		return out, err
+	}
+	if a.broke() && c.absent(ctx, began, call) {
+		if out, err, a = c.startOnce(ctx, call, options); !a.unknown(out, err) {
+			return out, err
+		}
 	}
 	found, looked := c.find(ctx, began, started(call, tag))
 	if tag != "" && len(found) > 0 {
@@ -49,6 +52,21 @@ func (c *Client) StartRecovery(ctx context.Context, in *sdk.StartRecoveryInput, 
 		e.Candidates = append(e.Candidates, deref(j.JobID))
 	}
 	return nil, e
+}
+
+// startOnce sends the request until an attempt may have had its effect.
+func (c *Client) startOnce(ctx context.Context, call *sdk.StartRecoveryInput, options []func(*sdk.Options)) (*sdk.StartRecoveryOutput, error, *attempts) {
+	a := &attempts{once: true}
+	out, err := c.Client.StartRecovery(ctx, call, a.on(options)...)
+	return out, err, a
+}
+
+// unknown reports whether nobody can tell from the answer whether a recovery was started.
+func (a *attempts) unknown(out *sdk.StartRecoveryOutput, err error) bool {
+	if err != nil {
+		return a.doubt != nil
+	}
+	return out.Job == nil
 }
 
 // Recovery looks once for the job of a call that ended in an UnknownError with the tag.

@@ -45,7 +45,7 @@ func TestOneFaultOfStartRecovery(t *testing.T) {
 		{drstest.None, true, 1}, {drstest.Busy, true, 2},
 		{drstest.LostAfter, true, 1}, {drstest.ResetAfter, true, 1}, {drstest.HangAfter, true, 1}, {drstest.CutAfter, true, 1},
 		{drstest.EmptyAfter, true, 1}, {drstest.FailAfter, true, 1}, {drstest.GatewayAfter, true, 1},
-		{drstest.LostBefore, false, 1}, {drstest.ResetBefore, false, 1}, {drstest.HangBefore, false, 1}, {drstest.FailBefore, false, 1},
+		{drstest.LostBefore, false, 1}, {drstest.ResetBefore, false, 1}, {drstest.HangBefore, false, 1}, {drstest.FailBefore, true, 2},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			server := drstest.AWS()
