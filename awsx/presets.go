@@ -41,6 +41,7 @@ func Preset(service string) weir.Policy {
 	case "drs":
 		p.Retry, _ = retry.Schedule("drs")
 		p.Retry.Codes = drsCodes
+		p.Classify.Throttled = []string{"ServiceQuotaExceededException"} // too many jobs at once: nothing was done
 		p.MaxWait = 30 * time.Second
 		// A call makes six attempts over half a minute. A breaker that others of them open would cut it short; while
 		// nothing succeeds, retries are held back instead.

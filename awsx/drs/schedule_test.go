@@ -4,18 +4,21 @@ import (
 	"errors"
 	"net"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/credentials"
 	sdk "github.com/aws/aws-sdk-go-v2/service/drs"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/seed1158cd35/weir"
 	"github.com/seed1158cd35/weir/awsx/drs"
 	"github.com/seed1158cd35/weir/internal/test/drstest"
 	"github.com/seed1158cd35/weir/internal/test/sigtest"
+	"github.com/seed1158cd35/weir/outcome"
 	"github.com/seed1158cd35/weir/retry"
 )
 
@@ -149,4 +152,20 @@ type noHost struct{}
 
 func (noHost) Do(r *http.Request) (*http.Response, error) {
 	return nil, &net.OpError{Op: "dial", Err: &net.DNSError{Err: "no such host", Name: r.URL.Hostname(), IsNotFound: true}}
+}
+
+// DRS refuses a job beyond its quota of jobs with 402 ServiceQuotaExceededException: events, and so logs and metrics,
+// have it as a throttle.
+func TestQuotaOfJobsIsThrottle(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		sent := 0
+		cfg, end := inside(refusing(402, "ServiceQuotaExceededException", "", &sent))
+		defer end()
+		var classes []outcome.Class
+		client := drs.New(cfg, drs.Options{Events: weir.Events{Ended: func(e weir.Ended) { classes = append(classes, e.Outcome.Class) }}})
+		_, err := client.StartRecovery(t.Context(), recovering(oneServer))
+		if err == nil || len(classes) != 6 || slices.ContainsFunc(classes, func(c outcome.Class) bool { return c != outcome.Throttled }) {
+			t.Errorf("%v: %v", classes, err)
+		}
+	})
 }

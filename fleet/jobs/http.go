@@ -12,7 +12,8 @@ import (
 // Handler lets programs in any language start jobs under the throttle:
 //
 //	GET    /        how many there are, without waiting
-//	POST   /        waits for a place, Options.Timeout at most: 201 {"slot": "..."}; {"waitMs": 0} does not wait
+//	POST   /        waits for a place, Options.Timeout at most: 201 {"slot": "...", "currentJobs": 17, "waitTime": 4.2},
+//	                the jobs before this one and the seconds waited; {"waitMs": 0} does not wait
 //	PUT    /{slot}  {"job": "id"}: the job that was started
 //	DELETE /{slot}  none was
 //
@@ -55,14 +56,13 @@ func (t *Throttle) serveAcquire(w http.ResponseWriter, r *http.Request) {
 		}
 		timeout = min(timeout, time.Duration(min(*in.WaitMS, int64(longestWait/time.Millisecond)))*time.Millisecond)
 	}
-	begin := t.clock.Now()
 	s, err := t.acquire(r.Context(), timeout)
 	var full *CapacityError
 	switch {
-	case err == nil && s.id == "":
-		answer(w, http.StatusCreated, map[string]any{"slot": "", "unasked": true, "waitedSeconds": (t.clock.Now() - begin).Seconds()})
+	case err == nil && s.Unasked:
+		answer(w, http.StatusCreated, map[string]any{"slot": "", "unasked": true, "waitTime": s.Waited.Seconds(), "waitedSeconds": s.Waited.Seconds()})
 	case err == nil:
-		answer(w, http.StatusCreated, map[string]any{"slot": s.id})
+		answer(w, http.StatusCreated, map[string]any{"slot": s.id, "currentJobs": s.State.Current, "waitTime": s.Waited.Seconds()})
 	case errors.As(err, &full):
 		t.refuseFull(w, full.State, full.Waited)
 	}

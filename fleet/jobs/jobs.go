@@ -168,18 +168,21 @@ func (t *Throttle) acquire(ctx context.Context, timeout time.Duration) (*Slot, e
 			last = state
 		}
 	}
-	if s != nil && t.o.Events.Started != nil {
-		t.o.Events.Started(t.clock.Now() - begin)
+	if s != nil {
+		s.Waited = t.clock.Now() - begin
+		if t.o.Events.Started != nil {
+			t.o.Events.Started(s.Waited)
+		}
 	}
 	return s, err
 }
 
 var errTimeout = errors.New("the time to wait for a place is up")
 
-// pause is until the next question, with a fifth more or less so that processes do not
-// ask in step.
+// pause returns the time until the next question: a poll, up to a fifth less so that processes do not ask in step. It is
+// never more, so that an upstream that stops answering is detected within two polls.
 func (t *Throttle) pause() time.Duration {
-	return t.o.Poll*4/5 + rand.N(t.o.Poll*2/5+1)
+	return t.o.Poll*4/5 + rand.N(t.o.Poll/5+1)
 }
 
 // late is why there was no place.

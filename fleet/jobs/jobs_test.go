@@ -11,6 +11,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -424,4 +425,74 @@ func TestSlotsAreToldBelowTheThresholdAndBelowTheMost(t *testing.T) {
 			}
 		})
 	}
+}
+
+// An upstream that stops answering while callers wait for a place is detected within two polls.
+func TestUpstreamThatStopsAnsweringIsDetectedWithinTwoPolls(t *testing.T) {
+	for _, poll := range []time.Duration{time.Second, 30 * time.Second, 5 * time.Minute} {
+		for range 30 {
+			synctest.Test(t, func(t *testing.T) {
+				u := newUpstream(18)
+				var silent atomic.Bool
+				active := func(ctx context.Context) ([]string, error) {
+					if silent.Load() {
+						<-ctx.Done()
+						return nil, context.Cause(ctx)
+					}
+					return u.active(ctx)
+				}
+				th := newThrottle(t, jobs.Options{Active: active, Poll: poll, Timeout: time.Hour})
+				var wg sync.WaitGroup
+				for range 5 {
+					wg.Go(func() {
+						time.Sleep(rand.N(poll))
+						began := time.Now()
+						s, err := th.Acquire(t.Context())
+						if err != nil || !s.Unasked || s.Waited != time.Since(began) {
+							t.Errorf("%+v, %v", s, err)
+						}
+					})
+				}
+				time.Sleep(2*poll + rand.N(8*poll))
+				silent.Store(true)
+				stopped := time.Now()
+				wg.Wait()
+				if took := time.Since(stopped); took > 2*poll {
+					t.Errorf("poll %v: detected after %v", poll, took)
+				}
+			})
+		}
+	}
+}
+
+// A slot reports the jobs there were and the time it was waited for.
+func TestGrantedSlotReportsJobsAndWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		busy := 18
+		th := newThrottle(t, jobs.Options{Poll: 10 * time.Second, Active: func(context.Context) ([]string, error) {
+			ids := make([]string, busy)
+			for i := range ids {
+				ids[i] = fmt.Sprint(i)
+			}
+			return ids, nil
+		}})
+		time.AfterFunc(15*time.Second, func() { busy = 17 })
+		began := time.Now()
+		w := httptest.NewRecorder()
+		th.Handler().ServeHTTP(w, httptest.NewRequest("POST", "/", nil))
+		var granted struct {
+			Slot        string
+			CurrentJobs *int
+			WaitTime    *float64
+		}
+		if err := json.Unmarshal(w.Body.Bytes(), &granted); err != nil || granted.CurrentJobs == nil || *granted.CurrentJobs != 17 ||
+			granted.WaitTime == nil || *granted.WaitTime != time.Since(began).Seconds() || *granted.WaitTime < 15 {
+			t.Errorf("%s: %v", w.Body, err)
+		}
+		busy = 3
+		s, err := th.Acquire(t.Context())
+		if err != nil || s.State.Current != 4 || s.Waited != 0 || s.Unasked {
+			t.Errorf("%+v, %v", s, err)
+		}
+	})
 }

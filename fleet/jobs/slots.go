@@ -53,7 +53,7 @@ func (s *slots) take(ctx context.Context, begin, came time.Duration) (*Slot, Sta
 			if s.o.Events.Unasked != nil {
 				s.o.Events.Unasked(Unasked{err, s.clock.Now() - begin})
 			}
-			return &Slot{s: s}, State{}, nil
+			return &Slot{s: s, Unasked: true}, State{}, nil
 		}
 		state := s.o.state(n)
 		if n >= s.o.Threshold {
@@ -62,7 +62,7 @@ func (s *slots) take(ctx context.Context, begin, came time.Duration) (*Slot, Sta
 		c := claim{ID: strconv.FormatUint(rand.Uint64(), 36), Until: at.now.Add(s.o.Hold).UnixMicro()}
 		ok, err := s.write(ctx, at, append(claims, c))
 		if ok {
-			return &Slot{s, c.ID}, state, nil
+			return &Slot{s: s, id: c.ID, State: state}, state, nil
 		}
 		if err != nil || s.o.Store == nil {
 			return s.takeAlone(n, err)
@@ -196,11 +196,15 @@ func (s *slots) takeAlone(n int, why error) (*Slot, State, error) {
 	}
 	c := claim{ID: strconv.FormatUint(rand.Uint64(), 36), Until: now.Add(s.o.Hold).UnixMicro()}
 	s.alone = append(kept, c)
-	return &Slot{s, c.ID}, s.o.state(n), nil
+	return &Slot{s: s, id: c.ID, State: s.o.state(n)}, s.o.state(n), nil
 }
 
 // A Slot is a place that is held for a start.
 type Slot struct {
+	State   State         // when the slot was granted, without its job; zero if Unasked
+	Waited  time.Duration // for the slot
+	Unasked bool          // the upstream could not be asked, and nothing is held
+
 	s  *slots
 	id string // "" if nothing is held
 }

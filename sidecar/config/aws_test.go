@@ -60,3 +60,27 @@ func TestMistakesAroundAWS(t *testing.T) {
 		}
 	}
 }
+
+// Variables that overrule jobs are checked with the file, also where the file has no jobs.
+func TestVariablesOfJobsAreChecked(t *testing.T) {
+	const plain, withJobs = "upstreams: {drs: {url: http://localhost:1, preset: drs}}\n",
+		"decide: {}\nupstreams: {drs: {url: http://localhost:1, preset: drs, aws: {service: drs, region: eu-west-1}, jobs: {max: 20}}}\n"
+	for _, c := range []struct{ name, value, wrong string }{
+		{"JOB_THROTTLE_THRESHOLD", "abc", "JOB_THROTTLE_THRESHOLD"}, {"JOB_THROTTLE_THRESHOLD", "0", "JOB_THROTTLE_THRESHOLD"},
+		{"JOB_THROTTLE_THRESHOLD", "-3", "JOB_THROTTLE_THRESHOLD"}, {"JOB_THROTTLE_THRESHOLD", "1.5", "JOB_THROTTLE_THRESHOLD"},
+		{"JOB_POLL_INTERVAL", "soon", "JOB_POLL_INTERVAL"}, {"JOB_POLL_INTERVAL", "0", "JOB_POLL_INTERVAL"}, {"JOB_POLL_INTERVAL", "-1", "JOB_POLL_INTERVAL"},
+		{"JOB_THROTTLE_TIMEOUT", "1 h", "JOB_THROTTLE_TIMEOUT"}, {"JOB_THROTTLE_TIMEOUT", "-5", "JOB_THROTTLE_TIMEOUT"},
+		{"JOB_THROTTLE_THRESHOLD", "12", ""}, {"JOB_POLL_INTERVAL", "15", ""}, {"JOB_POLL_INTERVAL", "15s", ""}, {"JOB_THROTTLE_TIMEOUT", "0", ""},
+	} {
+		for _, file := range []string{plain, withJobs} {
+			_, err := Parse("weir.yaml", []byte(file), func(name string) (string, bool) { return c.value, name == c.name })
+			if (err != nil) != (c.wrong != "") || err != nil && !strings.Contains(err.Error(), c.wrong) {
+				t.Errorf("%s=%s: %v", c.name, c.value, err)
+			}
+		}
+	}
+	_, err := Parse("weir.yaml", []byte(withJobs), func(name string) (string, bool) { return "21", name == "JOB_THROTTLE_THRESHOLD" })
+	if err == nil || !strings.Contains(err.Error(), "JOB_THROTTLE_THRESHOLD 21 is above max 20") {
+		t.Error(err)
+	}
+}

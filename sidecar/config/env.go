@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/seed1158cd35/weir"
+	"github.com/seed1158cd35/weir/fleet/jobs"
 	"github.com/seed1158cd35/weir/internal/doc"
 	"github.com/seed1158cd35/weir/limit"
 	"github.com/seed1158cd35/weir/limit/bucket"
@@ -36,11 +37,21 @@ var variables = []envVar{
 		func(d *decoder, n, _ *node) { d.env.threshold, _ = count[int](1).read(d, n) }},
 }
 
+// readJobVariable reads a variable of package jobs, as the package does.
+func readJobVariable(d *decoder, n *node) jobs.Options {
+	o, err := jobs.FromEnv(jobs.Options{}, func(name string) (string, bool) { return n.Text, name == n.Path })
+	if err != nil {
+		d.Bad(n, "", "%s", strings.TrimPrefix(err.Error(), n.Path+": "))
+	}
+	return o
+}
+
 // knobs are the variables that change policies.
 type knobs struct {
 	off       bool
 	rates     []knobbed
 	threshold int // 0 means not set
+	jobs      int // threshold of jobs; 0 means not set
 }
 
 type knobbed struct {
@@ -93,7 +104,7 @@ var knobRate = text("a number per second, or a rate (3000, 3000/s, 5/min)", func
 	return parseRate(s)
 })
 
-// environment reads the variables.
+// environment reads the variables. Those of package jobs are read by the package itself, and only checked here.
 func (d *decoder) environment(root *node, env func(string) (string, bool)) {
 	if env == nil {
 		return
@@ -101,6 +112,12 @@ func (d *decoder) environment(root *node, env func(string) (string, bool)) {
 	for _, v := range variables {
 		if s, ok := env(v.Name); ok && s != "" {
 			v.set(d, &node{Kind: doc.Scalar, Text: strings.TrimSpace(s), Path: v.Name, File: "environment"}, root)
+		}
+	}
+	for _, name := range []string{jobs.ThresholdEnv, jobs.PollEnv, jobs.TimeoutEnv} {
+		if s, ok := env(name); ok {
+			o := readJobVariable(d, &node{Kind: doc.Scalar, Text: s, Path: name, File: "environment"})
+			d.env.jobs = max(d.env.jobs, o.Threshold)
 		}
 	}
 }

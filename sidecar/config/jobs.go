@@ -1,8 +1,10 @@
 package config
 
 import (
+	"cmp"
 	"time"
 
+	"github.com/seed1158cd35/weir/fleet/jobs"
 	"github.com/seed1158cd35/weir/internal/doc"
 )
 
@@ -40,7 +42,9 @@ func (d *decoder) checkJobs(n *node, u *site) {
 	if u.aws == nil || u.aws.Service != "drs" || u.aws.Region == "" {
 		d.Bad(n.Get("jobs"), "write aws: {service: drs, region: eu-west-1}", "is for DRS, of a region that is known")
 	}
-	if u.jobs.Max > 0 && u.jobs.Threshold > u.jobs.Max {
-		d.Bad(n.Get("jobs"), "", "threshold %d is above max %d", u.jobs.Threshold, u.jobs.Max)
+	if threshold, most := cmp.Or(u.jobs.Threshold, 18), cmp.Or(u.jobs.Max, 20); threshold > most {
+		d.Bad(n.Get("jobs"), "", "threshold %d is above max %d", threshold, most)
+	} else if threshold = d.env.jobs; threshold > most && u.jobs.Max > 0 {
+		d.Bad(n.Get("jobs"), "", "%s %d is above max %d", jobs.ThresholdEnv, threshold, most)
 	}
 }
