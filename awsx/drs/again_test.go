@@ -58,29 +58,29 @@ func (d discard) WriteHeader(int)             {}
 func TestStartRecoveryAfterServerErrorIsRepeatedOnce(t *testing.T) {
 	later := http.Header{"Retry-After": {"1"}}
 	for name, c := range map[string]struct {
-		a        answered
+		a        *answered
 		started  int
 		requests int32
 		looks    int32
 		unknown  bool
 	}{
-		"500":                        {answered{status: 500, code: "InternalServerException", times: 1}, 1, 2, 3, false},
-		"500 without a code":         {answered{status: 500, times: 1}, 1, 2, 3, false},
-		"503":                        {answered{status: 503, code: "ServiceUnavailable", times: 1}, 1, 2, 3, false},
-		"503 with a Retry-After":     {answered{status: 503, code: "ServiceUnavailable", header: later, times: 1}, 1, 2, 3, false},
-		"503, unknown code":          {answered{status: 503, code: "Oops", times: 1}, 1, 2, 3, false},
-		"500, done":                  {answered{status: 500, code: "InternalServerException", after: true, times: 1}, 1, 1, 1, false},
-		"500, done and listed late":  {answered{status: 500, after: true, times: 1, Server: &drstest.Server{Listed: 45 * time.Second}}, 1, 1, 4, false},
-		"twice 500":                  {answered{status: 500, times: 2}, 0, 2, 3, true},
-		"500 for ever":               {answered{status: 500, times: 99}, 0, 2, 3, true},
-		"502":                        {answered{status: 502, times: 1}, 0, 1, 0, true},
-		"504":                        {answered{status: 504, times: 1}, 0, 1, 0, true},
-		"a throttle with status 503": {answered{status: 503, code: "RequestLimitExceeded", times: 2}, 1, 3, 0, false},
-		"too many jobs":              {answered{status: 402, code: "ServiceQuotaExceededException", times: 2}, 1, 3, 0, false},
+		"500":                        {&answered{status: 500, code: "InternalServerException", times: 1}, 1, 2, 3, false},
+		"500 without a code":         {&answered{status: 500, times: 1}, 1, 2, 3, false},
+		"503":                        {&answered{status: 503, code: "ServiceUnavailable", times: 1}, 1, 2, 3, false},
+		"503 with a Retry-After":     {&answered{status: 503, code: "ServiceUnavailable", header: later, times: 1}, 1, 2, 3, false},
+		"503, unknown code":          {&answered{status: 503, code: "Oops", times: 1}, 1, 2, 3, false},
+		"500, done":                  {&answered{status: 500, code: "InternalServerException", after: true, times: 1}, 1, 1, 1, false},
+		"500, done and listed late":  {&answered{status: 500, after: true, times: 1, Server: &drstest.Server{Listed: 45 * time.Second}}, 1, 1, 4, false},
+		"twice 500":                  {&answered{status: 500, times: 2}, 0, 2, 3, true},
+		"500 for ever":               {&answered{status: 500, times: 99}, 0, 2, 3, true},
+		"502":                        {&answered{status: 502, times: 1}, 0, 1, 0, true},
+		"504":                        {&answered{status: 504, times: 1}, 0, 1, 0, true},
+		"a throttle with status 503": {&answered{status: 503, code: "RequestLimitExceeded", times: 2}, 1, 3, 0, false},
+		"too many jobs":              {&answered{status: 402, code: "ServiceQuotaExceededException", times: 2}, 1, 3, 0, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				a := &c.a
+				a := c.a
 				if a.operation = "StartRecovery"; a.Server == nil {
 					a.Server = new(drstest.Server)
 				}
