@@ -7,16 +7,17 @@ import (
 	"crypto/x509"
 	"encoding/json"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"net/http"
 	"os"
 	"strings"
 	"time"
+
+	"github.com/spf13/cobra"
 )
 
-// tokenVariable is where commands look for the token of the admin listener.
+// tokenVariable is the environment variable with the token for the admin listener.
 const tokenVariable = "WEIR_ADMIN_TOKEN"
 
 // An admin is the admin listener of a running weir, as a command asks it.
@@ -25,17 +26,22 @@ type admin struct {
 	env                    func(string) (string, bool)
 }
 
-// adminFlags are the flags of every command that asks a running weir.
-func (w world) adminFlags(f *flag.FlagSet) *admin {
-	a := &admin{env: w.env}
-	f.StringVar(&a.address, "admin", "127.0.0.1:8081", "the admin address of the running weir; https:// before it for TLS. The environment's "+tokenVariable+" is shown as the token")
-	f.StringVar(&a.ca, "ca", "", "a file of certificates that sign that of weir, in PEM; the system's if it is not given")
-	f.StringVar(&a.cert, "cert", "", "a file with the certificate to show")
-	f.StringVar(&a.key, "key", "", "a file with its private key")
+// adminFlags adds the flags of every command that asks a running weir.
+func (w world) adminFlags(c *cobra.Command) *admin {
+	a, f := &admin{env: w.env}, c.Flags()
+	f.StringVar(&a.address, "admin", "127.0.0.1:8081", "admin `ADDRESS` of the running weir; https://ADDRESS uses TLS. The token is read from "+tokenVariable)
+	f.StringVar(&a.ca, "ca", "", "PEM `FILE` of the authorities that signed weir's certificate; default: the system's")
+	f.StringVar(&a.cert, "cert", "", "PEM `FILE` of the client certificate to present")
+	f.StringVar(&a.key, "key", "", "PEM `FILE` of its private key")
 	return a
 }
 
-// name is the address without its scheme.
+// jsonFlag adds --json.
+func jsonFlag(c *cobra.Command) *bool {
+	return c.Flags().Bool("json", false, "print JSON")
+}
+
+// name returns the address without its scheme.
 func (a *admin) name() string {
 	_, name, found := strings.Cut(a.address, "://")
 	if !found {
@@ -44,7 +50,7 @@ func (a *admin) name() string {
 	return strings.TrimSuffix(name, "/")
 }
 
-// ask sends a request, whose body is JSON if there is one, and brings the body of the answer.
+// ask sends a request and returns the body of the response. body is JSON, or nil for none.
 func (a *admin) ask(ctx context.Context, method, path string, body []byte) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
@@ -65,22 +71,43 @@ func (a *admin) ask(ctx context.Context, method, path string, body []byte) ([]by
 	}
 	resp, err := client.Do(req)
 	if err != nil {
-		return nil, fmt.Errorf("ask %s: %w; is weir serve running, with this admin address?", a.name(), err)
+		return nil, fmt.Errorf("ask %s: %w; is weir serve running with this admin address? --admin names another", a.name(), err)
 	}
 	defer resp.Body.Close()
 	answer, err := io.ReadAll(io.LimitReader(resp.Body, 64<<20))
 	switch {
 	case err != nil:
-		return nil, fmt.Errorf("read the answer of %s: %w", a.name(), err)
+		return nil, fmt.Errorf("read the response of %s: %w", a.name(), err)
 	case resp.StatusCode == http.StatusUnauthorized:
-		return nil, fmt.Errorf("%s wants to know who asks: put the token into %s, or give -cert and -key", a.name(), tokenVariable)
+		return nil, fmt.Errorf("%s requires authentication: put the token into %s, or use --cert and --key", a.name(), tokenVariable)
 	case resp.StatusCode != http.StatusOK:
-		return nil, fmt.Errorf("%s answered %s: %.300s", a.name(), resp.Status, complaint(answer))
+		return nil, fmt.Errorf("%s responded %s: %.300s", a.name(), resp.Status, complaint(answer))
 	}
 	return answer, nil
 }
 
-// complaint is what an answer says is wrong: its message, if it is one of weir's own.
+// read asks for JSON and decodes it.
+func (a *admin) read(ctx context.Context, path string, into any) error {
+	body, err := a.ask(ctx, http.MethodGet, path, nil)
+	if err != nil {
+		return err
+	}
+	return a.decode(body, into)
+}
+
+// decode decodes a response.
+func (a *admin) decode(body []byte, into any) error {
+	if err := json.Unmarshal(body, into); err != nil {
+		return fmt.Errorf("%w: %w", a.notWeir(), err)
+	}
+	return nil
+}
+
+func (a *admin) notWeir() error {
+	return fmt.Errorf("%s does not respond as weir does; --admin names another address", a.name())
+}
+
+// complaint returns the error message in a response: the message field if it is one of weir's own, else the whole body.
 func complaint(answer []byte) string {
 	var refused struct{ Error struct{ Message string } }
 	if json.Unmarshal(answer, &refused) == nil && refused.Error.Message != "" {
@@ -89,8 +116,7 @@ func complaint(answer []byte) string {
 	return string(bytes.TrimSpace(answer))
 }
 
-// client is the client to ask with. It follows no redirection: the token is for this
-// address alone.
+// client returns the client and the scheme for requests. It follows no redirects, because the token is for this address only.
 func (a *admin) client() (*http.Client, string, error) {
 	stay := func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	if !strings.HasPrefix(a.address, "https://") {
@@ -100,19 +126,19 @@ func (a *admin) client() (*http.Client, string, error) {
 	if a.ca != "" {
 		pem, err := os.ReadFile(a.ca)
 		if err != nil {
-			return nil, "", fmt.Errorf("ca: %w", err)
+			return nil, "", fmt.Errorf("--ca: %w", err)
 		}
 		if c.RootCAs = x509.NewCertPool(); !c.RootCAs.AppendCertsFromPEM(pem) {
-			return nil, "", fmt.Errorf("ca %s: has no certificate in PEM", a.ca)
+			return nil, "", fmt.Errorf("--ca %s: the file contains no PEM certificate", a.ca)
 		}
 	}
 	if (a.cert == "") != (a.key == "") {
-		return nil, "", errors.New("give both of -cert and -key")
+		return nil, "", errors.New("--cert and --key are needed together")
 	}
 	if a.cert != "" {
 		pair, err := tls.LoadX509KeyPair(a.cert, a.key)
 		if err != nil {
-			return nil, "", fmt.Errorf("cert: %w", err)
+			return nil, "", fmt.Errorf("--cert and --key: %w", err)
 		}
 		c.Certificates = []tls.Certificate{pair}
 	}

@@ -5,6 +5,8 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/spf13/cobra"
+
 	"github.com/seed1158cd35/weir/fleet"
 	"github.com/seed1158cd35/weir/internal/cli"
 	"github.com/seed1158cd35/weir/internal/connlimit"
@@ -12,22 +14,46 @@ import (
 	"github.com/seed1158cd35/weir/sidecar/serve"
 )
 
-// check says everything that is wrong with a configuration file, and with the files of prices
-// and answers that it names.
-func check(ctx context.Context, w world) error {
-	f := w.flags("check", "[weir.yaml]")
-	path := f.String("config", "", "the file to check")
-	try := f.Bool("connect", false, "try the store, the upstreams and all else that the file names, too")
-	if err := w.parse(f, 1); err != nil {
-		return err
+func newCheck(w world) *cobra.Command {
+	c := &cobra.Command{
+		Use:   "check [FILE]",
+		Short: "Report every mistake in a configuration file",
+		Long: `Report every mistake in a configuration file, and in the files of prices and answers that it names. Without FILE, check
+weir.yaml. With --connect, also connect to the store, the upstreams and everything else that the file names.
+
+The exit status is 1 if there are mistakes.`,
+		Example: `  weir check weir.yaml
+  weir check --connect weir.yaml`,
+		ValidArgsFunction: completeYAML,
 	}
-	if *path == "" {
-		*path = f.Arg(0)
+	path := configFlag(c, "weir.yaml")
+	connect := c.Flags().Bool("connect", false, "also connect to everything that the file names")
+	c.RunE = func(c *cobra.Command, args []string) error {
+		if len(args) > 0 {
+			*path = args[0]
+		}
+		return w.check(c.Context(), *path, *connect)
 	}
-	if *path == "" {
-		*path = "weir.yaml"
+	return c
+}
+
+// configFlag adds --config.
+func configFlag(c *cobra.Command, file string) *string {
+	path := c.Flags().String("config", file, "configuration `FILE`")
+	_ = c.MarkFlagFilename("config", "yaml", "yml") // the flag is there
+	return path
+}
+
+func completeYAML(_ *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	if len(args) > 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
-	file, err := config.Load(*path, w.env)
+	return []cobra.Completion{"yaml", "yml"}, cobra.ShellCompDirectiveFilterFileExt
+}
+
+// check reports what is wrong with a file.
+func (w world) check(ctx context.Context, path string, connect bool) error {
+	file, err := config.Load(path, w.env)
 	if err == nil && len(file.Removed()) > 0 {
 		err = file.Removed()
 	}
@@ -38,9 +64,9 @@ func check(ctx context.Context, w world) error {
 		fmt.Fprintln(w.err, err)
 		return cli.ErrFound
 	}
-	fmt.Fprintf(w.out, "%s: good: %s, listening on %s\n", *path, counted(len(file.Upstreams), "upstream"), file.Listen)
-	if bad := file.CheckEnv(w.env); bad != nil && !*try {
-		fmt.Fprintf(w.err, "weir serve would not start here:\n%v\n", bad)
+	fmt.Fprintf(w.out, "%s: good: %s, listening on %s\n", path, counted(len(file.Upstreams), "upstream"), file.Listen)
+	if bad := file.CheckEnv(w.env); bad != nil && !connect {
+		fmt.Fprintf(w.err, "weir serve would not start in this environment:\n%v\n", bad)
 	}
 	if s := file.Store; s != nil && !s.Memory {
 		fmt.Fprintf(w.out, "while the %s store is away: %s\n", s.Kind(), withoutStore(*s))
@@ -50,13 +76,13 @@ func check(ctx context.Context, w world) error {
 		fmt.Fprintf(w.out, "at each listener: %d connections (%d of one address), %d requests in flight (%d of one caller, %d streams of one connection)\n",
 			b.Connections, b.CallerConnections, b.Requests, b.CallerRequests, b.Streams)
 	}
-	if *try {
+	if connect {
 		return w.tell(serve.Try(ctx, file, serve.Options{Env: w.env}))
 	}
 	return nil
 }
 
-// counted is a number of things.
+// counted returns a number with its noun.
 func counted(n int, thing string) string {
 	if n == 1 {
 		return "1 " + thing
@@ -64,7 +90,7 @@ func counted(n int, thing string) string {
 	return fmt.Sprintf("%d %ss", n, thing)
 }
 
-// withoutStore says in a line what a process does without its store.
+// withoutStore describes what a process does while its store is unreachable.
 func withoutStore(s config.Store) string {
 	outage := cmp.Or(s.Outage, fleet.DefaultOutage)
 	first := fmt.Sprintf("each process goes on with its part of each limit for %v, ", outage)
@@ -77,7 +103,7 @@ func withoutStore(s config.Store) string {
 	return first + "and after that, too, which it announces (event, metric, status); one that has never reached the store refuses calls"
 }
 
-// tell says of everything that was tried how it is.
+// tell prints the result of each connection.
 func (w world) tell(all []serve.Trial) error {
 	bad := 0
 	for _, t := range all {
@@ -92,7 +118,7 @@ func (w world) tell(all []serve.Trial) error {
 		}
 	}
 	if bad > 0 {
-		fmt.Fprintf(w.err, "%d of %d things that the file names cannot be used\n", bad, len(all))
+		fmt.Fprintf(w.err, "%d of %d connections failed\n", bad, len(all))
 		return cli.ErrFound
 	}
 	return nil

@@ -1,112 +1,41 @@
 package main
 
 import (
-	"context"
-	"fmt"
 	"io"
-	"strings"
 
-	"github.com/seed1158cd35/weir/internal/cli"
+	"github.com/spf13/cobra"
 )
 
-// completion writes what a shell completes, as a script for it.
-func completion(w world) error {
-	f := w.flags("completion", "bash | zsh | fish\n\nFor bash: weir completion bash > /etc/bash_completion.d/weir")
-	if err := w.parse(f, 1); err != nil {
-		return err
-	}
-	all := sheets(context.Background(), w.env)
-	switch f.Arg(0) {
-	case "bash":
-		return bash(w.out, all)
-	case "zsh":
-		fmt.Fprint(w.out, "#compdef weir\nautoload -U +X bashcompinit && bashcompinit\n")
-		return bash(w.out, all)
-	case "fish":
-		return fish(w.out, all)
-	}
-	f.Usage()
-	return cli.ErrUsage
+// withoutBashCompletion defines the one function of the package bash-completion that cobra's script needs, where that package is
+// not installed.
+const withoutBashCompletion = `declare -F _get_comp_words_by_ref >/dev/null || _get_comp_words_by_ref() {
+	cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]} words=("${COMP_WORDS[@]}") cword=$COMP_CWORD
 }
+`
 
-// follows are the words that may follow others, in their order.
-func follows(all []sheet) (after []string, words map[string][]string) {
-	words = make(map[string][]string)
-	add := func(of, word string) {
-		if _, known := words[of]; !known {
-			after = append(after, of)
-		}
-		for _, w := range words[of] {
-			if w == word {
-				return
+func newCompletion(w world) *cobra.Command {
+	return &cobra.Command{
+		Use:   "completion SHELL",
+		Short: "Write a completion script for bash, zsh or fish",
+		Long: `Write a completion script for a shell: bash, zsh or fish. It completes commands and flags, and asks the running weir for names of
+upstreams, limits and keys.`,
+		Example: `  weir completion bash > /etc/bash_completion.d/weir
+  weir completion zsh > "${fpath[1]}/_weir"
+  weir completion fish > ~/.config/fish/completions/weir.fish`,
+		ValidArgsFunction: cobra.FixedCompletions([]cobra.Completion{"bash", "zsh", "fish"}, cobra.ShellCompDirectiveNoFileComp),
+		RunE: func(c *cobra.Command, args []string) error {
+			switch args[0] {
+			case "bash":
+				if _, err := io.WriteString(w.out, withoutBashCompletion); err != nil {
+					return err
+				}
+				return c.Root().GenBashCompletionV2(w.out, true)
+			case "zsh":
+				return c.Root().GenZshCompletion(w.out)
+			case "fish":
+				return c.Root().GenFishCompletion(w.out, true)
 			}
-		}
-		words[of] = append(words[of], word)
+			return usagef("%q is not a shell that weir knows: want bash, zsh or fish", args[0])
+		},
 	}
-	for _, s := range all {
-		name, sub, has := strings.Cut(s.words, " ")
-		add("", name)
-		if has {
-			add(name, sub)
-		}
-		for _, f := range s.flags {
-			add(s.words, "-"+f.Name)
-		}
-	}
-	add("completion", "bash")
-	add("completion", "zsh")
-	add("completion", "fish")
-	return after, words
-}
-
-// bash writes a script of bash. What is typed that is no flag is the way to where one is; files are completed where
-// nothing else is known.
-func bash(to io.Writer, all []sheet) error {
-	after, words := follows(all)
-	fmt.Fprint(to, `_weir() {
-	local cur=${COMP_WORDS[COMP_CWORD]} at='' i
-	for ((i = 1; i < COMP_CWORD; i++)); do
-		[[ ${COMP_WORDS[i]} == -* ]] || at+=" ${COMP_WORDS[i]}"
-	done
-	local words=''
-	case "$at " in
-`)
-	for i := len(after) - 1; i >= 0; i-- { // the longer come first
-		pattern := `" ` + after[i] + ` "*`
-		if after[i] == "" {
-			pattern = `" "`
-		}
-		fmt.Fprintf(to, "\t%s) words='%s' ;;\n", pattern, strings.Join(words[after[i]], " "))
-	}
-	_, err := fmt.Fprint(to, "\tesac\n\tCOMPREPLY=($(compgen -W \"$words\" -- \"$cur\"))\n}\ncomplete -o default -F _weir weir\n")
-	return err
-}
-
-// fish writes a script of fish.
-func fish(to io.Writer, all []sheet) error {
-	quote := func(s string) string {
-		return "'" + strings.NewReplacer(`\`, `\\`, `'`, `\'`, "\n", " ").Replace(s) + "'"
-	}
-	first := make(map[string]bool)
-	for _, s := range all {
-		name, sub, has := strings.Cut(s.words, " ")
-		if !first[name] {
-			first[name] = true
-			fmt.Fprintf(to, "complete -c weir -n __fish_use_subcommand -f -a %s -d %s\n", name, quote(s.about))
-		}
-		seen := "__fish_seen_subcommand_from " + name
-		if has {
-			fmt.Fprintf(to, "complete -c weir -n %s -f -a %s\n", quote(seen), sub)
-			seen += "; and __fish_seen_subcommand_from " + sub
-		}
-		for _, f := range s.flags {
-			value, about := takes(f)
-			if value != "" {
-				value = " -r"
-			}
-			fmt.Fprintf(to, "complete -c weir -n %s -o %s%s -d %s\n", quote(seen), f.Name, value, quote(about))
-		}
-	}
-	_, err := fmt.Fprintln(to, "complete -c weir -n '__fish_seen_subcommand_from completion' -f -a 'bash zsh fish'")
-	return err
 }

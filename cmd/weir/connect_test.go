@@ -73,7 +73,7 @@ func TestCheckConnectTriesWhatTheFileNames(t *testing.T) {
 		{"all well", "store: {redis: " + known.URL() + "}\n" + ups(good.URL), true, false, []string{"good  store redis: answers in", "it knows what was used of the limits of up", "good  upstream up: 127.0.0.1"}},
 		{"a new store", "store: {redis: " + servers.Redis(t).URL() + "}\n" + ups(good.URL), false, false, []string{"good  store redis", "its clock, which counts, is", "it is new, or was emptied, and knows nothing of the limits of up", "it is cold", "(up's all) until 20", "weir store init"}},
 		{"a cold store", "store: {redis: " + begun.URL() + "}\n" + ups(good.URL), false, false, []string{"good  store redis", "it is cold", "up (all until 20", "weir store init"}},
-		{"a password", "store: {redis: " + locked.URL() + "}\n" + ups(good.URL), false, true, []string{"bad   store redis", "wants a password", "1 of 2 things"}},
+		{"a password", "store: {redis: " + locked.URL() + "}\n" + ups(good.URL), false, true, []string{"bad   store redis", "wants a password", "1 of 2 connections"}},
 		{"a wrong password", "store: {redis: " + locked.URL() + ", password_env: PASSWORD}\n" + ups(good.URL), false, true, []string{"bad   store redis", "does not accept the user or the password"}},
 		{"no store", "store: {redis: redis://127.0.0.1:1}\n" + ups(good.URL), false, true, []string{"bad   store redis", "refused"}},
 		{"nobody there", ups("http://127.0.0.1:1"), false, true, []string{"bad   upstream up: 127.0.0.1:1: ", "connection refused"}},
@@ -98,7 +98,7 @@ func TestCheckConnectTriesWhatTheFileNames(t *testing.T) {
 			}
 			var out bytes.Buffer
 			if c.init {
-				if err := runStore(t.Context(), world{args: []string{"init", "-config", file}, out: &out, err: &out, env: env}); err != nil {
+				if err := run(t.Context(), world{args: []string{"store", "init", "-config", file}, out: &out, err: &out, env: env}); err != nil {
 					t.Fatal(err)
 				}
 				out.Reset()

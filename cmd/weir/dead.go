@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"flag"
 	"fmt"
 	"maps"
 	"net/http"
@@ -14,54 +13,31 @@ import (
 	"strings"
 	"time"
 
+	"github.com/spf13/cobra"
+
 	"github.com/seed1158cd35/weir/delivery"
-	"github.com/seed1158cd35/weir/internal/cli"
 	"github.com/seed1158cd35/weir/sidecar/config"
 	"github.com/seed1158cd35/weir/sidecar/deliveries"
 	"github.com/seed1158cd35/weir/sidecar/serve"
 )
 
-const deadUsage = `usage: weir dead COMMAND [flags] [ID ...]
+func newDead(w world) *cobra.Command {
+	c := asGroup(&cobra.Command{
+		Use:   "dead COMMAND",
+		Short: "List, show, redrive and drop dead letters",
+		Long: `List, show, redrive and drop dead letters. A dead letter is a delivery that weir gave up: it is not sent again unless somebody redrives it.
 
-Dead letters are deliveries that will not be sent any more, unless somebody redrives them.
-
-  weir dead list                        the last accepted first, or -oldest; -upstream, -reason, -older choose
-  weir dead show ID                     one delivery with every attempt
-  weir dead redrive ID ... | flags      sends them again, as fast as limits let them, or at -rate
-  weir dead drop ID ... | flags         deletes them for good
-
-They are asked of the admin listener of a running weir; with -file of a deliveries' file that no weir has open, with
--config of the file or database that a configuration names. With -queue URL list and redrive are about messages of SQS that
-could not be taken: redrive moves all of them from the queue's dead letter queue back to it.
-weir dead COMMAND -h tells more; docs/reference/deliveries.md tells all.
-`
-
-// runDead runs weir dead.
-func runDead(ctx context.Context, w world) error {
-	name := ""
-	if len(w.args) > 0 {
-		name, w.args = w.args[0], w.args[1:]
-	}
-	switch name {
-	case "list":
-		return deadList(ctx, w)
-	case "show":
-		return deadShow(ctx, w)
-	case "redrive", "drop":
-		return deadChange(ctx, w, name)
-	case "help", "-h", "-help", "--help":
-		_, err := fmt.Fprint(w.out, deadUsage)
-		return err
-	}
-	if name != "" {
-		fmt.Fprintf(w.err, "weir dead: there is no command %q\n\n", name)
-	}
-	fmt.Fprint(w.err, deadUsage)
-	return cli.ErrUsage
+weir asks the admin listener of a running weir. With --file, it opens a deliveries' file that no weir has open; with --config, the file or
+database that a configuration names. With --queue, list and redrive are about messages of SQS that could not be accepted.`,
+		Example: `  weir dead list --upstream hooks --older 1h
+  weir dead redrive --all --rate 10/s`,
+	})
+	c.AddCommand(newDeadList(w), newDeadShow(w), newDeadChange(w, "redrive"), newDeadChange(w, "drop"))
+	return c
 }
 
-// A mail is where deliveries are asked for: a running weir, or the file of one that does not run.
-type mail struct {
+// A letterSource is where dead letters are: in a running weir, in a file, or in a database.
+type letterSource struct {
 	running *admin
 	file    string
 	config  string
@@ -70,29 +46,36 @@ type mail struct {
 	close   func() error
 }
 
-func (w world) mailFlags(f *flag.FlagSet) *mail {
-	m := &mail{running: w.adminFlags(f), env: w.env}
-	f.StringVar(&m.file, "file", "", "the deliveries' `file`, in place of a running weir; no weir may have it open")
-	f.StringVar(&m.config, "config", "", "the configuration `file` that says where deliveries are kept, in place of a running weir")
+func (w world) letterFlags(c *cobra.Command) *letterSource {
+	m := &letterSource{running: w.adminFlags(c), env: w.env}
+	c.Flags().StringVar(&m.file, "file", "", "deliveries' `FILE`, instead of a running weir; no weir may have it open")
+	c.Flags().StringVar(&m.config, "config", "", "configuration `FILE` that names where deliveries are, instead of a running weir")
+	c.PreRunE = func(c *cobra.Command, _ []string) error {
+		given := 0
+		for _, name := range []string{"admin", "file", "config"} {
+			if c.Flags().Changed(name) {
+				given++
+			}
+		}
+		if given > 1 {
+			return usagef("use only one of --admin, --file and --config")
+		}
+		return nil
+	}
 	return m
 }
 
-// open is called once flags are parsed, by a command that changes deliveries or only looks; close then lets go of the
-// file.
-func (m *mail) open(ctx context.Context, f *flag.FlagSet, changes bool) (err error) {
+// open opens the source. changes says that the command changes deliveries. close must be called in the end.
+func (m *letterSource) open(ctx context.Context, changes bool) (err error) {
 	m.ask, m.close = m.running.ask, func() error { return nil }
-	switch {
-	case m.file == "" && m.config == "":
-		return nil
-	case given(f, "admin") || m.file != "" && m.config != "":
-		return errors.New("give one of -file, -config and -admin, not both of two")
+	if m.file != "" || m.config != "" {
+		m.ask, m.close, err = askKept(ctx, func(ctx context.Context) (delivery.Queue, error) { return m.kept(ctx, changes) })
 	}
-	m.ask, m.close, err = askKept(ctx, func(ctx context.Context) (delivery.Queue, error) { return m.kept(ctx, changes) })
 	return err
 }
 
 // kept opens the deliveries without a running weir.
-func (m *mail) kept(ctx context.Context, changes bool) (delivery.Queue, error) {
+func (m *letterSource) kept(ctx context.Context, changes bool) (delivery.Queue, error) {
 	c := &config.Deliveries{File: m.file}
 	if m.config != "" {
 		file, err := config.Load(m.config, m.env)
@@ -104,81 +87,92 @@ func (m *mail) kept(ctx context.Context, changes bool) (delivery.Queue, error) {
 	return serve.OpenDeliveries(ctx, c, m.env, changes)
 }
 
-// get reads an answer.
-func (m *mail) get(ctx context.Context, path string, to any) error {
+// get reads a response.
+func (m *letterSource) get(ctx context.Context, path string, to any) error {
 	body, err := m.ask(ctx, http.MethodGet, deliveries.Path+path, nil)
 	if err == nil {
-		if err = json.Unmarshal(body, to); err != nil {
-			err = fmt.Errorf("read the answer: %w; is it a weir?", err)
-		}
+		err = m.running.decode(body, to)
 	}
 	return err
 }
 
 // post sends an order.
-func (m *mail) post(ctx context.Context, path string, order any) (done deliveries.Done, err error) {
+func (m *letterSource) post(ctx context.Context, path string, order any) (done deliveries.Done, err error) {
 	text, err := json.Marshal(order)
 	if err != nil {
 		return done, err
 	}
 	body, err := m.ask(ctx, http.MethodPost, deliveries.Path+path, text)
 	if err == nil {
-		if err = json.Unmarshal(body, &done); err != nil {
-			err = fmt.Errorf("read the answer: %w; is it a weir?", err)
-		}
+		err = m.running.decode(body, &done)
 	}
 	return done, err
 }
 
-// choiceFlags are those that choose dead letters.
-func choiceFlags(f *flag.FlagSet) *deliveries.Choice {
-	c := &deliveries.Choice{Status: delivery.Failed}
-	f.StringVar(&c.Upstream, "upstream", "", "only those of the upstream")
-	f.Func("reason", "only those that died of `it`: "+reasons(), func(v string) error {
-		c.Reason = delivery.Reason(v)
+// choiceFlags adds the flags that select dead letters.
+func (w world) choiceFlags(c *cobra.Command, running *admin) *deliveries.Choice {
+	o, f := &deliveries.Choice{Status: delivery.Failed}, c.Flags()
+	f.StringVar(&o.Upstream, "upstream", "", "only those of `UPSTREAM`")
+	w.completeFlag(c, "upstream", running, upstreamName)
+	f.Func("reason", "only those that died of `REASON`: "+strings.Join(reasons(), ", "), func(v string) error {
+		o.Reason = delivery.Reason(v)
 		return nil
 	})
-	f.StringVar(&c.Owner, "owner", "", "only those that the caller handed in")
-	f.StringVar(&c.Older, "older", "", "only those that died so long ago, or longer: `24h`")
-	return c
+	completeFixed(c, "reason", reasons()...)
+	f.StringVar(&o.Owner, "owner", "", "only those that `CALLER` handed in")
+	f.StringVar(&o.Older, "older", "", "only those that died at least `DURATION` ago, such as 24h")
+	return o
 }
 
-func reasons() string {
-	var all []string
+func reasons() (all []string) {
 	for _, r := range delivery.Reasons {
 		all = append(all, string(r))
 	}
-	return strings.Join(all, ", ")
+	return all
 }
 
-// deadList prints dead letters, those that were accepted last first.
-func deadList(ctx context.Context, w world) (err error) {
-	f := w.flags("dead list", "")
-	m, c := w.mailFlags(f), choiceFlags(f)
-	oldest := f.Bool("oldest", false, "the oldest first, of all upstreams")
-	most := f.Int("limit", 100, "how many at most; 0 for all")
-	asJSON := f.Bool("json", false, "print each as a line of JSON")
-	queue := f.String("queue", "", "say how many messages lie in the dead letter queue of the queue with this `URL`, and which move of them was the last")
-	if err := w.parse(f, 0); err != nil {
-		return err
+func newDeadList(w world) *cobra.Command {
+	c := &cobra.Command{
+		Use:   "list",
+		Short: "List dead letters",
+		Long:  "List dead letters, the last accepted first. With --queue, print how many messages are in a dead letter queue of SQS.",
+		Example: `  weir dead list --upstream hooks
+  weir dead list --older 24h --json`,
 	}
-	if *queue != "" {
-		return w.messages(ctx, f, *queue, *asJSON)
+	m := w.letterFlags(c)
+	choice := w.choiceFlags(c, m.running)
+	oldest := c.Flags().Bool("oldest", false, "list the oldest first, of all upstreams")
+	most := c.Flags().Int("limit", 100, "list at most `N`; 0 for all")
+	asJSON := c.Flags().Bool("json", false, "print one JSON object a line")
+	queue := c.Flags().String("queue", "", "print how many messages are in the dead letter queue of the queue at `URL`, and its last move")
+	c.RunE = func(c *cobra.Command, _ []string) error {
+		if *queue != "" {
+			if err := onlyWithQueue(c, nil, "json"); err != nil {
+				return err
+			}
+			return w.messages(c.Context(), *queue, *asJSON)
+		}
+		return w.listLetters(c.Context(), m, choice, *oldest, *most, *asJSON)
 	}
-	if err := m.open(ctx, f, false); err != nil {
+	return c
+}
+
+// listLetters prints dead letters, the last accepted first.
+func (w world) listLetters(ctx context.Context, m *letterSource, c *deliveries.Choice, oldest bool, most int, asJSON bool) (err error) {
+	if err := m.open(ctx, false); err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, m.close()) }()
 	print := w.letterLines
-	if *asJSON {
+	if asJSON {
 		print = w.letterJSON
 	}
 	q := query(c)
-	if *oldest {
+	if oldest {
 		q.Set("oldest", "true")
 	}
 	for printed := 0; ; {
-		q.Set("limit", strconv.Itoa(pageOf(*most, printed)))
+		q.Set("limit", strconv.Itoa(pageOf(most, printed)))
 		var p deliveries.Page
 		if err := m.get(ctx, "?"+q.Encode(), &p); err != nil {
 			return err
@@ -189,8 +183,8 @@ func deadList(ctx context.Context, w world) (err error) {
 		if printed += len(p.Deliveries); p.Next == "" {
 			return nil
 		}
-		if *most > 0 && printed >= *most {
-			fmt.Fprintf(w.err, "there are more; -limit 0 shows all\n")
+		if most > 0 && printed >= most {
+			fmt.Fprintf(w.err, "there are more: --limit 0 lists all\n")
 			return nil
 		}
 		q.Set("cursor", p.Next)
@@ -201,7 +195,7 @@ func deadList(ctx context.Context, w world) (err error) {
 	}
 }
 
-// pageOf is how many to ask for at once.
+// pageOf returns how many to ask for in one request.
 func pageOf(most, printed int) int {
 	if most <= 0 {
 		return largestStep
@@ -209,7 +203,7 @@ func pageOf(most, printed int) int {
 	return min(largestStep, most-printed)
 }
 
-// query is a choice as parameters.
+// query returns a choice as parameters.
 func query(c *deliveries.Choice) url.Values {
 	q := url.Values{}
 	for name, v := range map[string]string{"upstream": c.Upstream, "status": string(c.Status), "reason": string(c.Reason), "owner": c.Owner, "older": c.Older} {
@@ -222,7 +216,7 @@ func query(c *deliveries.Choice) url.Values {
 
 const letterColumns = "%-36s  %-20s  %-12s  %-13s  %5v  %s\n"
 
-// letterLines prints dead letters for people, below the names of columns if they are the first.
+// letterLines prints dead letters as a table. The first page starts with the names of columns.
 func (w world) letterLines(all []deliveries.View, first bool) error {
 	if first {
 		fmt.Fprintf(w.out, letterColumns, "ID", "DIED", "UPSTREAM", "REASON", "TRIES", "WHY")
@@ -246,34 +240,35 @@ func (w world) letterJSON(all []deliveries.View, _ bool) error {
 	return nil
 }
 
-// plain is text that others have written, without what would steer a terminal.
+// plain returns a text without control characters, which could change a terminal.
 func plain(s string) string {
 	q := strconv.Quote(s)
 	return strings.ReplaceAll(q[1:len(q)-1], `\"`, `"`)
 }
 
-// deadShow prints a delivery with every attempt.
-func deadShow(ctx context.Context, w world) (err error) {
-	f := w.flags("dead show", "ID")
-	m := w.mailFlags(f)
-	asJSON := f.Bool("json", false, "print JSON")
-	ids, err := w.ids(f)
-	if err != nil {
-		return err
+func newDeadShow(w world) *cobra.Command {
+	c := &cobra.Command{
+		Use:     "show ID",
+		Short:   "Show a delivery with every attempt",
+		Long:    "Show a delivery with every attempt and the upstream's responses.",
+		Example: "  weir dead show 01JZ4T2M8Q",
 	}
-	if len(ids) != 1 {
-		fmt.Fprintln(w.err, "weir dead show: name one delivery by its ID")
-		return cli.ErrUsage
-	}
-	if err := m.open(ctx, f, false); err != nil {
+	m, asJSON := w.letterFlags(c), jsonFlag(c)
+	c.RunE = func(c *cobra.Command, args []string) error { return w.showLetter(c.Context(), m, args[0], *asJSON) }
+	return c
+}
+
+// showLetter prints a delivery with every attempt.
+func (w world) showLetter(ctx context.Context, m *letterSource, id string, asJSON bool) (err error) {
+	if err := m.open(ctx, false); err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, m.close()) }()
 	var d deliveries.Whole
-	if err := m.get(ctx, "/"+url.PathEscape(ids[0]), &d); err != nil {
+	if err := m.get(ctx, "/"+url.PathEscape(id), &d); err != nil {
 		return err
 	}
-	if *asJSON {
+	if asJSON {
 		e := json.NewEncoder(w.out)
 		e.SetIndent("", "  ")
 		return e.Encode(d)
@@ -282,20 +277,7 @@ func deadShow(ctx context.Context, w world) (err error) {
 	return nil
 }
 
-// ids parses flags that stand before, between and after IDs.
-func (w world) ids(f *flag.FlagSet) (ids []string, err error) {
-	for {
-		if err := w.parse(f, len(w.args)); err != nil {
-			return nil, err
-		}
-		if f.NArg() == 0 {
-			return ids, nil
-		}
-		ids, w.args = append(ids, f.Arg(0)), f.Args()[1:]
-	}
-}
-
-// letter prints one for people.
+// letter prints a delivery.
 func (w world) letter(d *deliveries.Whole) {
 	instant := func(t time.Time) string {
 		if t.IsZero() {
@@ -335,7 +317,7 @@ func (w world) letter(d *deliveries.Whole) {
 	}
 }
 
-// line prints what is known of something, with its name before it.
+// line prints a field, unless it is empty.
 func (w world) line(name, text string) {
 	if text != "" {
 		fmt.Fprintf(w.out, "%-16s %s\n", name, plain(text))

@@ -12,74 +12,90 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/spf13/cobra"
+
 	"github.com/seed1158cd35/weir/internal/cli"
 	"github.com/seed1158cd35/weir/sidecar/deliveries"
 )
 
-// A changing is a redrive or a drop of many, under way.
+// A changing is a redrive or drop of many dead letters that is in progress.
 type changing struct {
 	w    world
-	m    *mail
+	m    *letterSource
 	do   string
-	rate float64 // deliveries a second; 0 means as fast as it goes
-	ends bool    // those whose callers' tokens have ended are redriven, too
+	rate float64 // deliveries per second; 0 means no bound
+	ends bool    // also redrive deliveries whose callers' tokens have expired
 	done int
 	note string
-	told time.Time // when progress was told last
+	told time.Time // of the last progress line
 }
 
-// deadChange redrives or drops dead letters, by ID or by choice.
-func deadChange(ctx context.Context, w world, do string) (err error) {
-	f := w.flags("dead "+do, "[ID ...]")
-	m, c := w.mailFlags(f), choiceFlags(f)
+func newDeadChange(w world, do string) *cobra.Command {
+	c := &cobra.Command{
+		Use:   do + " [ID...]",
+		Short: "Send dead letters again",
+		Long: `Send dead letters again, as fast as limits permit or at --rate. Select them by ID or by flags. With --queue, move all messages of a dead letter
+queue of SQS back to its queue.`,
+		Example: `  weir dead redrive 01JZ4T2M8Q
+  weir dead redrive --upstream hooks --rate 10/s`,
+	}
+	if do == "drop" {
+		c.Short, c.Long = "Delete dead letters", "Delete dead letters permanently. Select them by ID or by flags."
+		c.Example = "  weir dead drop --reason expired --older 720h"
+	}
+	p := &changing{w: w, m: w.letterFlags(c), do: do, told: time.Now()}
+	choice, f := w.choiceFlags(c, p.m.running), c.Flags()
 	all := f.Bool("all", false, "all dead letters")
-	most := f.Int("most", 0, "how many at most of those that flags choose; 0 for all")
-	p := &changing{w: w, m: m, do: do, told: time.Now()}
-	f.Func("rate", "how many at most in a time, such as `10/s`, 300/m or 5000/h; without it as fast as they can be queued. The policy's limits hold in any case", func(v string) (err error) {
+	most := f.Int("most", 0, "at most `N` of those that flags select; 0 for all")
+	f.Func("rate", "at most `RATE`, such as 10/s, 300/m or 5000/h; limits of the upstream apply as well", func(v string) (err error) {
 		p.rate, err = perSecond(v)
 		return err
 	})
+	queue := new(string)
 	if do == "redrive" {
-		f.BoolVar(&p.ends, "token-ended", false, "also those whose callers' tokens have ended: they go with the credentials that weir adds, whatever the callers may do now")
+		f.BoolVar(&p.ends, "token-ended", false, "also deliveries whose callers' tokens have expired; they are sent with the credentials that weir adds")
+		f.StringVar(queue, "queue", "", "move all messages of the dead letter queue of the queue at `URL` back to it")
 	}
-	queue := ""
-	if do == "redrive" {
-		f.StringVar(&queue, "queue", "", "move all messages of the dead letter queue of the queue with this `URL` back to it")
+	c.RunE = func(c *cobra.Command, ids []string) error {
+		if *queue != "" {
+			if err := onlyWithQueue(c, ids, "rate"); err != nil {
+				return err
+			}
+			return w.moveMessages(c.Context(), *queue, p.rate)
+		}
+		if wrong := misordered(ids, choice, *all, *most); wrong != "" {
+			return usagef("%s", wrong)
+		}
+		return p.run(c.Context(), ids, deliveries.Order{Choice: *choice, All: *all, TokenEnded: p.ends}, *most)
 	}
-	ids, err := w.ids(f)
-	if err != nil {
+	return c
+}
+
+// run changes dead letters by ID, or those of an order.
+func (p *changing) run(ctx context.Context, ids []string, o deliveries.Order, most int) (err error) {
+	if err := p.m.open(ctx, true); err != nil {
 		return err
 	}
-	if queue != "" {
-		return w.moveMessages(ctx, f, queue, p.rate)
-	}
-	if wrong := misordered(ids, c, *all, *most); wrong != "" {
-		fmt.Fprintf(w.err, "weir dead %s: %s\n", do, wrong)
-		return cli.ErrUsage
-	}
-	if err := m.open(ctx, f, true); err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, m.close()) }()
+	defer func() { err = errors.Join(err, p.m.close()) }()
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	defer context.AfterFunc(ctx, stop)() // a second signal ends the command at once
+	defer context.AfterFunc(ctx, stop)() // a second signal ends the command immediately
 	if len(ids) > 0 {
 		err = p.each(ctx, ids)
 	} else {
-		err = p.many(ctx, deliveries.Order{Choice: *c, All: *all, TokenEnded: p.ends}, *most)
+		err = p.many(ctx, o, most)
 	}
 	return p.report(ctx, err)
 }
 
-// report says how many were done, also where it ended early.
+// report prints how many were changed, also after an early end.
 func (p *changing) report(ctx context.Context, err error) error {
 	switch {
 	case ctx.Err() != nil && err != nil:
-		fmt.Fprintf(p.w.out, "%d %s, then it was stopped; the others are as they were\n", p.done, p.past())
+		fmt.Fprintf(p.w.out, "%d %s before the command was stopped; the others are unchanged\n", p.done, p.past())
 		err = cli.ErrFound
 	case err == nil && p.done == 0 && p.note == "":
-		fmt.Fprintf(p.w.out, "0 %s: there is no such dead letter\n", p.past())
+		fmt.Fprintf(p.w.out, "0 %s: no dead letter matches\n", p.past())
 	case err == nil || p.done > 0 || errors.Is(err, cli.ErrFound):
 		fmt.Fprintf(p.w.out, "%d %s\n", p.done, p.past())
 	}
@@ -89,20 +105,20 @@ func (p *changing) report(ctx context.Context, err error) error {
 	return err
 }
 
-// misordered says what is wrong with how deliveries are named.
+// misordered returns what is wrong with a selection.
 func misordered(ids []string, c *deliveries.Choice, all bool, most int) string {
 	chosen := c.Upstream != "" || c.Reason != "" || c.Owner != "" || c.Older != ""
 	switch {
 	case len(ids) > 0 && (chosen || all):
-		return "give IDs, or flags that choose, not both"
+		return "IDs and flags both select deliveries: use one of them"
 	case chosen && all:
-		return "-all is for all; leave it out, or the flags that choose"
+		return "--all selects all dead letters: leave it out, or the other flags"
 	case len(ids) == 0 && !chosen && !all:
-		return "name deliveries by their IDs, choose with -upstream, -reason, -owner or -older, or say -all"
+		return "nothing is selected: name IDs, or use --upstream, --reason, --owner, --older or --all"
 	case len(ids) > 0 && most != 0:
-		return "-most bounds what flags choose; with IDs leave it out"
+		return "--most bounds what flags select: leave it out with IDs"
 	case most < 0:
-		return "-most must not be negative"
+		return "--most must not be negative"
 	}
 	return ""
 }
@@ -114,7 +130,7 @@ func (p *changing) past() string {
 	return "redriven"
 }
 
-// each handles deliveries one by one, and says of each what is wrong with it.
+// each changes deliveries one by one, and prints the error of each.
 func (p *changing) each(ctx context.Context, ids []string) error {
 	bad := 0
 	for i, id := range ids {
@@ -138,7 +154,7 @@ func (p *changing) each(ctx context.Context, ids []string) error {
 	return nil
 }
 
-// post sends an order, whose answer it hears though the command is stopped meanwhile: what was done is to be told.
+// post sends an order. It waits for the response even if the command is stopped, so that the count is right.
 func (p *changing) post(ctx context.Context, path string, o deliveries.Order) (deliveries.Done, error) {
 	return p.m.post(context.WithoutCancel(ctx), path, o)
 }
@@ -173,7 +189,7 @@ func (p *changing) many(ctx context.Context, o deliveries.Order, most int) error
 	}
 }
 
-// add counts what was done, and tells of progress every second.
+// add counts, and prints progress every second.
 func (p *changing) add(done deliveries.Done) {
 	p.done += done.Changed
 	if done.Note != "" {
@@ -185,7 +201,7 @@ func (p *changing) add(done deliveries.Done) {
 	}
 }
 
-// rest waits as the rate says.
+// rest waits as the rate demands.
 func (p *changing) rest(ctx context.Context, n int) error {
 	if p.rate == 0 {
 		return ctx.Err()
@@ -204,7 +220,7 @@ func perSecond(text string) (float64, error) {
 	n, err := strconv.ParseFloat(number, 64)
 	seconds, ok := map[string]float64{"": 1, "s": 1, "m": 60, "h": 3600}[unit]
 	if err != nil || !ok || !(n > 0) || n > 1e6 {
-		return 0, errors.New("want a number in a time, such as 10/s, 300/m or 5000/h")
+		return 0, errors.New("want a rate such as 10/s, 300/m or 5000/h")
 	}
 	return n / seconds, nil
 }

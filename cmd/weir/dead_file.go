@@ -13,11 +13,11 @@ import (
 	"github.com/seed1158cd35/weir/sidecar/deliveries"
 )
 
-// askKept answers from a file that no weir has open, or from a database, as a running weir would.
+// askKept opens a file that no weir has open, or a database, and returns a function that responds as a running weir does.
 func askKept(ctx context.Context, open func(context.Context) (delivery.Queue, error)) (ask func(context.Context, string, string, []byte) ([]byte, error), closes func() error, err error) {
 	store, err := open(ctx)
 	if errors.Is(err, sqlite.ErrHeld) {
-		return nil, nil, fmt.Errorf("%w; leave out -file and -config to ask it", err)
+		return nil, nil, fmt.Errorf("%w; leave out --file and --config to ask that weir", err)
 	}
 	if err != nil {
 		return nil, nil, err

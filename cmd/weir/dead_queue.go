@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"flag"
 	"fmt"
 	"os"
 	"os/signal"
@@ -12,31 +11,29 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
 	"github.com/seed1158cd35/weir/delivery/inbox"
 	"github.com/seed1158cd35/weir/internal/cli"
 	"github.com/seed1158cd35/weir/sidecar/serve"
 )
 
-// alone complains of flags that say nothing of a queue.
-func (w world) alone(f *flag.FlagSet, with ...string) (err error) {
-	f.Visit(func(other *flag.Flag) {
+// onlyWithQueue refuses IDs, and flags that do not apply to --queue.
+func onlyWithQueue(c *cobra.Command, ids []string, with ...string) (err error) {
+	c.Flags().Visit(func(other *pflag.Flag) {
 		if other.Name != "queue" && !slices.Contains(with, other.Name) && err == nil {
-			fmt.Fprintf(w.err, "%s: -queue is about all messages of a queue; leave out -%s\n", f.Name(), other.Name)
-			err = cli.ErrUsage
+			err = usagef("--queue is about all messages of a queue: leave out --%s", other.Name)
 		}
 	})
-	if f.NArg() > 0 && err == nil {
-		fmt.Fprintf(w.err, "%s: -queue is about all messages of a queue; leave out the IDs\n", f.Name())
-		err = cli.ErrUsage
+	if len(ids) > 0 && err == nil {
+		err = usagef("--queue is about all messages of a queue: leave out the IDs")
 	}
 	return err
 }
 
 // messages prints how many lie in the dead letter queue of a queue.
-func (w world) messages(ctx context.Context, f *flag.FlagSet, queue string, asJSON bool) error {
-	if err := w.alone(f, "json"); err != nil {
-		return err
-	}
+func (w world) messages(ctx context.Context, queue string, asJSON bool) error {
 	m, err := serve.Moves(ctx, queue)
 	if err != nil {
 		return err
@@ -65,13 +62,9 @@ func (w world) messages(ctx context.Context, f *flag.FlagSet, queue string, asJS
 
 // moveMessages moves all messages of the dead letter queue of a queue back to it, and says how far that is. A move that runs already
 // is followed: SQS has one at a time for a queue.
-func (w world) moveMessages(ctx context.Context, f *flag.FlagSet, queue string, rate float64) error {
-	if err := w.alone(f, "rate"); err != nil {
-		return err
-	}
+func (w world) moveMessages(ctx context.Context, queue string, rate float64) error {
 	if rate != 0 && (rate < 1 || rate > inbox.MostPerSecond || rate != float64(int32(rate))) {
-		fmt.Fprintf(w.err, "weir dead redrive: SQS moves 1 to %d messages a second, in whole numbers; say -rate 10/s\n", inbox.MostPerSecond)
-		return cli.ErrUsage
+		return usagef("--rate: SQS moves 1 to %d messages per second, in whole numbers: want a rate such as 10/s", inbox.MostPerSecond)
 	}
 	m, err := serve.Moves(ctx, queue)
 	if err != nil {
@@ -82,7 +75,7 @@ func (w world) moveMessages(ctx context.Context, f *flag.FlagSet, queue string, 
 	case err != nil:
 		return err
 	case runs && !begun.Ended():
-		fmt.Fprintf(w.err, "a move that began at %s still runs, at its own rate: this follows it\n", begun.Started.UTC().Format(time.RFC3339))
+		fmt.Fprintf(w.err, "a move that started at %s is still running, at its own rate: showing its progress\n", begun.Started.UTC().Format(time.RFC3339))
 	case m.Messages == 0:
 		fmt.Fprintf(w.out, "0 moved: there is no message in %s\n", plain(m.DeadURL))
 		return nil
@@ -116,7 +109,7 @@ func (w world) follow(ctx context.Context, m *inbox.Moves, after time.Time) erro
 		last, _, err := m.Latest(ask)
 		switch {
 		case err != nil:
-			return fmt.Errorf("the move goes on: %w", err)
+			return fmt.Errorf("read the state of the move, which continues: %w", err)
 		case !last.Started.After(after):
 			unseen++
 		case last.Ended():
@@ -124,14 +117,14 @@ func (w world) follow(ctx context.Context, m *inbox.Moves, after time.Time) erro
 		case ctx.Err() != nil && !canceled:
 			canceled, pace = true, soonest
 			if err := m.Cancel(ask, last); err != nil {
-				fmt.Fprintf(w.err, "it cannot be cancelled: %v\n", err)
+				fmt.Fprintf(w.err, "the move cannot be canceled: %v\n", err)
 			}
 		case pace == following:
 			fmt.Fprintf(w.err, "%s so far\n", last)
 		}
 		rest(ctx, pace)
 	}
-	return errors.New("SQS has begun the move and does not tell of it")
+	return errors.New("SQS started the move but does not list it: try weir dead list --queue later")
 }
 
 // rest waits, less long if ctx ends meanwhile.
@@ -154,7 +147,7 @@ func (w world) moved(last *inbox.Move) error {
 	case "COMPLETED":
 		return nil
 	case "CANCELLED":
-		fmt.Fprintln(w.out, "then it was cancelled; the others are where they were")
+		fmt.Fprintln(w.out, "the move was canceled; the other messages are unchanged")
 		return cli.ErrFound
 	}
 	return fmt.Errorf("the move ended: %s %s", plain(last.Status), plain(last.Why))

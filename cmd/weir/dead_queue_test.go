@@ -47,7 +47,7 @@ func TestMessagesAreMovedBack(t *testing.T) {
 	at, left, _ := letters(t, 7)
 	dead := func(args ...string) (string, error) {
 		var out bytes.Buffer
-		err := runDead(t.Context(), world{args: args, out: &out, err: &out, env: noEnv})
+		err := run(t.Context(), world{args: append([]string{"dead"}, args...), out: &out, err: &out, env: noEnv})
 		return out.String(), err
 	}
 	if said, err := dead("list", "-queue", at); err != nil || said != "7 messages in "+at+"-dead\n" {
@@ -89,8 +89,8 @@ func TestAMoveIsCancelled(t *testing.T) {
 	defer stop()
 	var out bytes.Buffer
 	said := heard{do: stop}
-	err = runDead(ctx, world{args: []string{"redrive", "-queue", at}, out: &out, err: &said, env: noEnv})
-	if err == nil || !strings.Contains(said.String(), "this follows it") || !strings.Contains(out.String(), "then it was cancelled; the others are where they were") || left() < 10 {
+	err = run(ctx, world{args: []string{"dead", "redrive", "-queue", at}, out: &out, err: &said, env: noEnv})
+	if err == nil || !strings.Contains(said.String(), "showing its progress") || !strings.Contains(out.String(), "the move was canceled; the other messages are unchanged") || left() < 10 {
 		t.Errorf("%q %q, %v; %d are left", &out, &said.Buffer, err, left())
 	}
 }
@@ -113,7 +113,7 @@ func movesAt(t *testing.T, at string) (*inbox.Moves, error) {
 
 // A report says only what is so: that some are left is not that there are none.
 func TestWhatIsLeftIsThere(t *testing.T) {
-	for note, want := range map[string]string{"some are left": "0 redriven\nsome are left\n", "": "0 redriven: there is no such dead letter\n"} {
+	for note, want := range map[string]string{"some are left": "0 redriven\nsome are left\n", "": "0 redriven: no dead letter matches\n"} {
 		var out bytes.Buffer
 		p := &changing{w: world{out: &out}, do: "redrive", note: note}
 		if err := p.report(t.Context(), nil); err != nil || out.String() != want {

@@ -40,8 +40,8 @@ func TestAStoppedDropSaysHowManyAreDropped(t *testing.T) {
 			return max(1, o.Most)
 		})
 		var out, complaint bytes.Buffer
-		err := runDead(ctx, world{args: append([]string{"drop", "-admin", address}, args...), out: &out, err: &complaint, env: noEnv})
-		if want := map[string]string{"many": "200", "by ID": "1"}[name] + " dropped, then it was stopped; the others are as they were\n"; err == nil || out.String() != want {
+		err := run(ctx, world{args: append([]string{"dead", "drop", "-admin", address}, args...), out: &out, err: &complaint, env: noEnv})
+		if want := map[string]string{"many": "200", "by ID": "1"}[name] + " dropped before the command was stopped; the others are unchanged\n"; err == nil || out.String() != want {
 			t.Errorf("%s: %d were dropped, it says %q %q and ends with %v", name, n, &out, &complaint, err)
 		}
 	}
@@ -69,7 +69,7 @@ func TestASignalStopsARedrive(t *testing.T) {
 	if err := c.Process.Signal(syscall.SIGINT); err != nil {
 		t.Fatal(err)
 	}
-	if err := c.Wait(); err == nil || !strings.HasPrefix(out.String(), "1 redriven, then it was stopped") {
+	if err := c.Wait(); err == nil || !strings.HasPrefix(out.String(), "1 redriven before the command was stopped") {
 		t.Errorf("%q, %v", &out, err)
 	}
 }

@@ -196,7 +196,7 @@ func TestDeadLettersByHand(t *testing.T) {
 	if all, err := filepath.Glob(filepath.Join(p.dir, "letters*")); err != nil || len(all) != 1 {
 		t.Errorf("to look made %v, %v", all, err)
 	}
-	p.want("0 dropped: there is no such dead letter", 0, "drop", "-file", "letters.db", "-reason", "expired")
+	p.want("0 dropped: no dead letter matches", 0, "drop", "-file", "letters.db", "-reason", "expired")
 	p.want("1 redriven", 0, "redrive", "-file", "letters.db", more[3])
 	p.want("1 dropped", 0, "drop", "-file", "letters.db", "-all")
 	if out := p.want("ID", 0, "list", "-file", "letters.db"); strings.Count(out, "\n") != 1 {
@@ -215,24 +215,24 @@ func TestOrdersAboutDeadLettersThatCannotBe(t *testing.T) {
 		t.Fatal(err)
 	}
 	for args, says := range map[string]string{
-		"":                               "weir dead list",
-		"lst":                            `there is no command "lst"`,
-		"show":                           "name one delivery",
-		"show a b":                       "name one delivery",
-		"redrive":                        "or say -all",
-		"drop":                           "or say -all",
-		"redrive -all a":                 "not both",
-		"redrive -all -upstream a":       "-all is for all",
+		"":                               "unknown flag --admin",
+		"lst":                            `there is no command "lst"; did you mean list?`,
+		"show":                           "ID is missing",
+		"show a b":                       `unexpected argument "b"`,
+		"redrive":                        "or --all",
+		"drop":                           "or --all",
+		"redrive -all a":                 "use one of them",
+		"redrive -all -upstream a":       "--all selects all",
 		"redrive -all -rate fast":        "such as 10/s",
 		"redrive -all -rate 0/s":         "such as 10/s",
 		"drop -all -most -1":             "must not be negative",
 		"list a":                         `unexpected argument "a"`,
 		"list -file diary.txt":           "something else",
 		"list -file nowhere.db":          "no such file",
-		"list -file a.db -admin 1.2.3.4": "not both",
+		"list -file a.db -admin 1.2.3.4": "use only one of",
 		"list -older 1h":                 "is weir serve running",
-		"redrive a -older 1h":            "not both",
-		"drop -all -token-ended":         "not defined",
+		"redrive a -older 1h":            "use one of them",
+		"drop -all -token-ended":         "unknown flag --token-ended",
 		"drop -all":                      "is weir serve running",
 	} {
 		if out, complaint, code := p.dead(strings.Fields(args)...); code == 0 || !strings.Contains(complaint, says) || out != "" {

@@ -2,66 +2,76 @@ package main
 
 import (
 	"context"
-	"flag"
-	"fmt"
-	"io"
-	"slices"
 	"strings"
 
-	"github.com/seed1158cd35/weir/internal/cli"
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
 	"github.com/seed1158cd35/weir/observe/rules"
 	sideexport "github.com/seed1158cd35/weir/sidecar/export"
 )
 
-// An exported is a file that is made for somebody else's program. declare adds its flags, and gives what writes the
-// file once they are parsed.
-type exported struct {
-	name, about string
-	declare     func(f *flag.FlagSet) func(context.Context, world) ([]byte, error)
+// An exportedFile is a file that weir makes for another program. flags adds its flags and returns what makes the file.
+type exportedFile struct {
+	name, short, long, example string
+	flags                      func(f *pflag.FlagSet) fileMaker
 }
 
-var exports = []exported{
-	{"prometheus-rules", "alerts, as a rule file of Prometheus", func(f *flag.FlagSet) func(context.Context, world) ([]byte, error) {
-		var o rules.Options
-		f.StringVar(&o.Job, "job", "weir", "the job that Prometheus scrapes weir under")
-		f.StringVar(&o.Runbooks, "runbooks", "", "where docs/runbooks can be read; the repository if there is none")
-		names := recorded{all: rules.NamesOfS3()}
-		f.Var(&names, "record", "`UPSTREAM` whose requests, errors and latency by operation are recorded under other names, UPSTREAM=PREFIX or UPSTREAM=LATENCY,REQUESTS,ERRORS; several times for several, none for none; s3 if it is left out")
-		f.Float64Var(&o.Cost, "cost-per-hour", 0, "an alert when models cost more in an hour; 0 for none")
-		return func(_ context.Context, w world) ([]byte, error) {
-			if o.Cost < 0 || strings.ContainsAny(o.Job, "\"\\\n") {
-				fmt.Fprintln(w.err, "weir export prometheus-rules: want a job without quotes, and a cost of 0 or more")
-				return nil, cli.ErrUsage
+// A fileMaker makes a file, once the flags are parsed.
+type fileMaker func(context.Context, world) ([]byte, error)
+
+var exportedFiles = []exportedFile{
+	{
+		"prometheus-rules", "Write alerts, as a rule file of Prometheus", "Write alerts and recording rules for weir's metrics, as a rule file of Prometheus.", "--job weir",
+		func(f *pflag.FlagSet) fileMaker {
+			var o rules.Options
+			f.StringVar(&o.Job, "job", "weir", "`NAME` of the job with which Prometheus scrapes weir")
+			f.StringVar(&o.Runbooks, "runbooks", "", "`URL` of docs/runbooks; default: the repository")
+			names := recorded{all: rules.NamesOfS3()}
+			f.Var(&names, "record", "record requests, errors and latency of an upstream under other names: `UPSTREAM=PREFIX` or UPSTREAM=LATENCY,REQUESTS,ERRORS; repeat it for several upstreams; none for no upstream; default: s3")
+			f.Float64Var(&o.Cost, "cost-per-hour", 0, "alert if language models cost more than `AMOUNT` an hour; 0 for no alert")
+			return func(context.Context, world) ([]byte, error) {
+				if o.Cost < 0 {
+					return nil, usagef("--cost-per-hour %v: want 0 or more", o.Cost)
+				}
+				if strings.ContainsAny(o.Job, "\"\\\n") {
+					return nil, usagef("--job %q: want a name without quotes, backslashes and line breaks", o.Job)
+				}
+				o.Names = names.all
+				return rules.Prometheus(o), nil
 			}
-			o.Names = names.all
-			return rules.Prometheus(o), nil
-		}
-	}},
-	{"alertmanager", "which alerts follow from which, as a configuration of Alertmanager", fixed(rules.Alertmanager)},
-	{"grafana", "a dashboard of Grafana", fixed(rules.Grafana)},
-	{"xray-sampling", "sampling rules of X-Ray's centre, as a CloudFormation template", samplingFile},
-	{"cloudformation", "alarms, dashboards and queries for AWS, as a CloudFormation template", func(f *flag.FlagSet) func(context.Context, world) ([]byte, error) {
-		var o rules.Options
-		f.StringVar(&o.Runbooks, "runbooks", "", "where docs/runbooks can be read; the repository if there is none")
-		return func(context.Context, world) ([]byte, error) { return rules.CloudFormation(o), nil }
-	}},
-	{"envoy", "what Envoy needs to ask weir: filter, routes with what they send, cluster", envoyFile(true, sideexport.Envoy)},
-	{"envoy-rules", "the limits of a file as rules for Envoy's rate limit service", envoyFile(false, sideexport.EnvoyRules)},
-	{"apigateway", "the limits of an upstream as a CloudFormation template for API Gateway", gatewayFile},
+		},
+	},
+	{"alertmanager", "Write which alerts suppress which, as a configuration of Alertmanager", "Write which alerts suppress which, as a configuration of Alertmanager.", "", fixed(rules.Alertmanager)},
+	{"grafana", "Write a Grafana dashboard", "Write a Grafana dashboard for weir's metrics.", "", fixed(rules.Grafana)},
+	{"xray-sampling", "Write X-Ray sampling rules, as a CloudFormation template", "Write sampling rules of X-Ray, as a CloudFormation template.", "--service shop", samplingFile},
+	{
+		"cloudformation", "Write alarms and dashboards for AWS, as a CloudFormation template", "Write alarms, dashboards and queries for CloudWatch, as a CloudFormation template.", "",
+		func(f *pflag.FlagSet) fileMaker {
+			var o rules.Options
+			f.StringVar(&o.Runbooks, "runbooks", "", "`URL` of docs/runbooks; default: the repository")
+			return func(context.Context, world) ([]byte, error) { return rules.CloudFormation(o), nil }
+		},
+	},
+	{"envoy", "Write what Envoy needs to ask weir", "Write what Envoy needs to ask weir: filter, routes with their descriptors, cluster.", "--address weir:8083", envoyFile(true, sideexport.Envoy)},
+	{"envoy-rules", "Write limits as rules for Envoy's rate limit service", "Write the limits of a configuration file as rules for Envoy's rate limit service.", "--domain edge", envoyFile(false, sideexport.EnvoyRules)},
+	{"apigateway", "Write limits as a CloudFormation template for API Gateway", "Write the limits of an upstream as a CloudFormation template for API Gateway.", "--upstream chat --websocket", gatewayFile},
 }
 
-// recorded are names that are recorded, of which the flag has one each time.
+// recorded is a flag that is given once for each name.
 type recorded struct {
-	all  []rules.Naming
-	said bool
+	all   []rules.Naming
+	given bool
 }
 
 func (r *recorded) String() string { return "" }
 
-// Set takes the place of the default, and adds to what was set before.
+func (r *recorded) Type() string { return "names" }
+
+// Set replaces the default, and adds to earlier values.
 func (r *recorded) Set(s string) error {
-	if !r.said {
-		r.all, r.said = nil, true
+	if !r.given {
+		r.all, r.given = nil, true
 	}
 	if s == "none" {
 		return nil
@@ -73,48 +83,31 @@ func (r *recorded) Set(s string) error {
 	return err
 }
 
-// fixed is for a file that is always the same.
-func fixed(file func() []byte) func(*flag.FlagSet) func(context.Context, world) ([]byte, error) {
-	return func(*flag.FlagSet) func(context.Context, world) ([]byte, error) {
+// fixed is for a file without flags.
+func fixed(file func() []byte) func(*pflag.FlagSet) fileMaker {
+	return func(*pflag.FlagSet) fileMaker {
 		return func(context.Context, world) ([]byte, error) { return file(), nil }
 	}
 }
 
-// export writes a file to the standard output.
-func export(ctx context.Context, w world) error {
-	if len(w.args) == 0 {
-		exportUsage(w.err)
-		return cli.ErrUsage
-	}
-	name := w.args[0]
-	w.args = w.args[1:]
-	if slices.Contains([]string{"-h", "-help", "--help"}, name) {
-		exportUsage(w.out)
-		return nil
-	}
-	for _, e := range exports {
-		if e.name != name {
-			continue
-		}
-		f := w.flags("export "+name, "")
-		file := e.declare(f)
-		if err := w.parse(f, 0); err != nil {
+func newExport(w world) *cobra.Command {
+	c := asGroup(&cobra.Command{
+		Use:     "export FILE",
+		Short:   "Write alerts, dashboards and limits as files for other programs",
+		Long:    "Write alerts, dashboards and limits as files for other programs, to standard output.",
+		Example: "  weir export prometheus-rules > weir.rules.yaml",
+	})
+	for _, e := range exportedFiles {
+		sub := &cobra.Command{Use: e.name, Short: e.short, Long: e.long, Example: strings.TrimRight("  weir export "+e.name+" "+e.example, " ")}
+		file := e.flags(sub.Flags())
+		sub.RunE = func(c *cobra.Command, _ []string) error {
+			text, err := file(c.Context(), w)
+			if err == nil {
+				_, err = w.out.Write(text)
+			}
 			return err
 		}
-		text, err := file(ctx, w)
-		if err == nil {
-			_, err = w.out.Write(text)
-		}
-		return err
+		c.AddCommand(sub)
 	}
-	fmt.Fprintf(w.err, "weir export: there is no %q\n\n", name)
-	exportUsage(w.err)
-	return cli.ErrUsage
-}
-
-func exportUsage(to io.Writer) {
-	fmt.Fprint(to, "usage: weir export FILE [flags]\n\nWrites a file to the standard output.\n\n")
-	for _, e := range exports {
-		fmt.Fprintf(to, "  %-18s %s\n", e.name, e.about)
-	}
+	return c
 }

@@ -2,26 +2,25 @@ package main
 
 import (
 	"context"
-	"flag"
 	"fmt"
 
-	"github.com/seed1158cd35/weir/internal/cli"
+	"github.com/spf13/pflag"
+
 	"github.com/seed1158cd35/weir/observe/trace/otlp/xray"
 )
 
-// samplingFile is for the sampling rules of X-Ray.
-func samplingFile(f *flag.FlagSet) func(context.Context, world) ([]byte, error) {
+// samplingFile contains sampling rules of X-Ray.
+func samplingFile(f *pflag.FlagSet) fileMaker {
 	o := xray.Rules{}
-	f.StringVar(&o.Service, "service", "weir", "the service that the rules are for, as traces.service says it; * for all")
-	f.StringVar(&o.Errors, "errors", "", "a rule with all requests to this `URL` path besides, at priority 50 with a reservoir of 10; it cannot see errors")
+	f.StringVar(&o.Service, "service", "weir", "`NAME` of the service that the rules apply to, as in traces.service; * for all")
+	f.StringVar(&o.Errors, "errors", "", "add a rule that keeps all requests to `PATH`, with priority 50 and a reservoir of 10")
 	return func(_ context.Context, w world) ([]byte, error) {
 		text, err := o.Template()
 		if err != nil {
-			fmt.Fprintf(w.err, "weir export xray-sampling: %v\n", err)
-			return nil, cli.ErrUsage
+			return nil, usagef("%v", err)
 		}
 		if o.Errors != "" {
-			fmt.Fprintln(w.err, "weir export xray-sampling: a sampling rule is decided when a request begins, and cannot see errors: this one keeps all requests to "+o.Errors+", those that go well, too. weir keeps what failed without it.")
+			fmt.Fprintln(w.err, "warn  X-Ray applies a sampling rule when a request begins, and cannot see errors: this rule also keeps successful requests to "+o.Errors+". weir keeps failed requests without it.")
 		}
 		return text, nil
 	}

@@ -157,7 +157,7 @@ func strictUpstream(t *testing.T) (*practice.Upstream, string) {
 func TestTwoProcessesShareOneLimit(t *testing.T) {
 	t.Parallel()
 	redis := servers.Redis(t)
-	newStore(t, redis.URL())
+	initStore(t, redis.URL())
 	up, url := strictUpstream(t)
 	a, b := enlist(t, url, redis.URL()), enlist(t, url, redis.URL())
 	var wg sync.WaitGroup
@@ -186,7 +186,7 @@ func TestTwoProcessesShareOneLimit(t *testing.T) {
 func TestCallsGoOnWhateverEnds(t *testing.T) {
 	t.Parallel()
 	redis := servers.Redis(t)
-	newStore(t, redis.URL())
+	initStore(t, redis.URL())
 	_, url := strictUpstream(t)
 	a, b := enlist(t, url, redis.URL()), enlist(t, url, redis.URL())
 	var wg sync.WaitGroup
@@ -232,7 +232,7 @@ func TestStoreInitMakesLimitsStartFull(t *testing.T) {
 	t.Parallel()
 	redis := servers.Redis(t)
 	_, url := strictUpstream(t)
-	if said := newStore(t, redis.URL()); !strings.Contains(said, "is ready") {
+	if said := initStore(t, redis.URL()); !strings.Contains(said, "is ready") {
 		t.Errorf("says %q", said)
 	}
 	m := enlist(t, url, redis.URL())

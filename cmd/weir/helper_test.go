@@ -38,8 +38,8 @@ func eventually(t *testing.T, what string, ok func() bool) {
 	}
 }
 
-// newStore has a store know that it is new, and not emptied, and returns what weir says.
-func newStore(t *testing.T, url string) string {
+// initStore marks a store as new, and returns what weir prints.
+func initStore(t *testing.T, url string) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "weir.yaml")
 	text := fmt.Sprintf("store: {redis: %q}\nupstreams: {up: {url: \"http://localhost\"}}\n", url)

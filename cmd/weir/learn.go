@@ -6,7 +6,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"maps"
@@ -17,13 +16,13 @@ import (
 
 	awsconfig "github.com/aws/aws-sdk-go-v2/config"
 	"github.com/aws/aws-sdk-go-v2/service/cloudwatch"
+	"github.com/spf13/cobra"
 
-	"github.com/seed1158cd35/weir/internal/cli"
 	"github.com/seed1158cd35/weir/sidecar/config"
 	"github.com/seed1158cd35/weir/sidecar/learn"
 )
 
-// A lesson is what weir learn is asked.
+// A lesson specifies where weir learn looks.
 type lesson struct {
 	config   string
 	json     bool
@@ -37,57 +36,68 @@ type lesson struct {
 	dimensions                                      map[string]string
 }
 
-func (o *lesson) declare(f *flag.FlagSet) {
-	f.StringVar(&o.config, "config", "weir.yaml", "the `file` to which changes are proposed")
-	f.BoolVar(&o.json, "json", false, "write what was found as JSON")
-	f.DurationVar(&o.since, "since", 24*time.Hour, "how far to look back, for metrics")
-	f.DurationVar(&o.step, "step", time.Minute, "how long the steps are that metrics are looked at in")
-	f.StringVar(&o.upstream, "upstream", "", "the `name` of the upstream that CloudWatch's metrics are about")
-	f.StringVar(&o.prometheus, "prometheus", "", "the `URL` of a Prometheus that scrapes weir")
-	f.StringVar(&o.job, "job", "weir", "the job that Prometheus scrapes weir under")
-	f.StringVar(&o.tokenEnv, "token-env", "", "the environment `variable` with the token to show to Prometheus")
-	f.StringVar(&o.metrics, "cloudwatch", "", "metrics of CloudWatch: "+strings.Join(slices.Sorted(maps.Keys(learn.Known)), ", ")+", or other with -namespace, -requests and -throttles")
-	f.StringVar(&o.namespace, "namespace", "", "another namespace for them")
-	f.StringVar(&o.requests, "requests", "", "the metric of requests, those that were throttled among them")
-	f.StringVar(&o.throttles, "throttles", "", "the metric of throttled requests")
-	f.StringVar(&o.region, "region", "", "the region of CloudWatch; the SDK's if it is not given")
-	f.Func("dimension", "a dimension, `NAME=VALUE`, once for each", func(s string) error {
-		name, value, ok := strings.Cut(s, "=")
-		if !ok || name == "" || value == "" {
-			return errors.New("want NAME=VALUE")
-		}
-		if o.dimensions == nil {
-			o.dimensions = make(map[string]string)
-		}
-		o.dimensions[name] = value
-		return nil
-	})
+func newLearn(w world) *cobra.Command {
+	c := &cobra.Command{
+		Use:   "learn [LOG...]",
+		Short: "Propose limits from logs or metrics, as a diff of weir.yaml",
+		Long: `Propose limits from logs or metrics, as a diff of weir.yaml for patch. It changes nothing. LOG is a log of weir with log_attempts: true,
+or - for standard input. Without LOG, name a source of metrics with --prometheus or --cloudwatch.`,
+		Example: `  weir learn weir.log | patch
+  weir learn --prometheus http://127.0.0.1:9090 --since 72h`,
+		ValidArgsFunction: cobra.FixedCompletions(nil, cobra.ShellCompDirectiveDefault),
+	}
+	var o lesson
+	f := c.Flags()
+	f.StringVar(&o.config, "config", "weir.yaml", "`FILE` to propose changes to")
+	f.BoolVar(&o.json, "json", false, "print JSON")
+	f.DurationVar(&o.since, "since", 24*time.Hour, "read the metrics of the last `DURATION`")
+	f.DurationVar(&o.step, "step", time.Minute, "read metrics in steps of `DURATION`")
+	f.StringVar(&o.upstream, "upstream", "", "`UPSTREAM` that the metrics of CloudWatch are about")
+	f.StringVar(&o.prometheus, "prometheus", "", "`URL` of a Prometheus that scrapes weir")
+	f.StringVar(&o.job, "job", "weir", "`NAME` of the job with which Prometheus scrapes weir")
+	f.StringVar(&o.tokenEnv, "token-env", "", "environment `VARIABLE` with the token for Prometheus")
+	known := slices.Sorted(maps.Keys(learn.Known))
+	f.StringVar(&o.metrics, "cloudwatch", "", "`METRICS` of CloudWatch: "+strings.Join(known, ", ")+", or any name with --namespace, --requests and --throttles")
+	completeFixed(c, "cloudwatch", known...)
+	f.StringVar(&o.namespace, "namespace", "", "`NAMESPACE` of the metrics")
+	f.StringVar(&o.requests, "requests", "", "`METRIC` that counts requests, including throttled ones")
+	f.StringVar(&o.throttles, "throttles", "", "`METRIC` that counts throttled requests")
+	f.StringVar(&o.region, "region", "", "`REGION` of CloudWatch; default: the environment's")
+	f.Func("dimension", "dimension of the metrics, `NAME=VALUE`; repeat it for several", o.dimension)
+	c.RunE = func(c *cobra.Command, args []string) error { return o.run(c.Context(), w, args) }
+	return c
 }
 
-// runLearn proposes limits, and changes nothing.
-func runLearn(ctx context.Context, w world) error {
-	f := w.flags("learn", "[LOG...]\n\nProposes limits by what happened: a diff of weir.yaml, for patch. It changes nothing.\nReads logs of weir (log_attempts: true), or the standard input for -.")
-	var o lesson
-	o.declare(f)
-	if err := w.parse(f, 1000); err != nil {
-		return err
+// dimension adds a dimension.
+func (o *lesson) dimension(s string) error {
+	name, value, ok := strings.Cut(s, "=")
+	if !ok || name == "" || value == "" {
+		return errors.New("want NAME=VALUE")
 	}
+	if o.dimensions == nil {
+		o.dimensions = make(map[string]string)
+	}
+	o.dimensions[name] = value
+	return nil
+}
+
+// run proposes limits.
+func (o *lesson) run(ctx context.Context, w world, logs []string) error {
 	sources := 0
-	for _, given := range []bool{f.NArg() > 0, o.prometheus != "", o.metrics != ""} {
+	for _, given := range []bool{len(logs) > 0, o.prometheus != "", o.metrics != ""} {
 		if given {
 			sources++
 		}
 	}
 	if sources != 1 {
-		fmt.Fprintln(w.err, "weir learn: want logs (- for the standard input), -prometheus, or -cloudwatch: one of them")
-		return cli.ErrUsage
+		return usagef("want one source: logs (- for standard input), --prometheus or --cloudwatch")
 	}
 	text, err := os.ReadFile(o.config)
 	if err != nil {
 		return err
 	}
 	l := learn.New()
-	if err := o.read(ctx, w, l, f.Args(), text); err != nil {
+	if err := o.read(ctx, w, l, logs, text); err != nil {
 		return err
 	}
 	return o.tell(w, l.Findings(), text)
@@ -130,16 +140,16 @@ func readLogs(w world, l *learn.Learner, files []string) error {
 		n    int64
 		says string
 	}{
-		{read.Strange, "%d lines are none that weir writes, and were left out\n"},
-		{read.Dropped, "%d lines were dropped when the log was written: rates may be higher than they look\n"},
-		{read.Backward, "%d times the clock was set back: what came before and after was looked at apart\n"},
+		{read.Strange, "%d lines were not written by weir and were skipped\n"},
+		{read.Dropped, "%d lines were dropped when the log was written: rates may be higher than they appear\n"},
+		{read.Backward, "the clock was set back %d times: the log before and after was read separately\n"},
 	} {
 		if of.n > 0 {
 			fmt.Fprintf(w.err, of.says, of.n)
 		}
 	}
 	if read.Attempts == 0 && read.Throttles > 0 {
-		fmt.Fprintln(w.err, "the log has throttles, and no attempts that went well: set log_attempts: true and look again after some hours")
+		fmt.Fprintln(w.err, "the log contains throttles but no successful attempts: set log_attempts: true and try again after some hours")
 	}
 	return nil
 }
@@ -151,8 +161,7 @@ func (o *lesson) cloudwatch(ctx context.Context, w world, l *learn.Learner, text
 	}
 	m.Namespace, m.Requests, m.Throttles = cmp.Or(o.namespace, m.Namespace), cmp.Or(o.requests, m.Requests), cmp.Or(o.throttles, m.Throttles)
 	if m.Namespace == "" || m.Requests == "" || m.Throttles == "" {
-		fmt.Fprintf(w.err, "weir learn: %q is not known; say -namespace, -requests and -throttles\n", o.metrics)
-		return cli.ErrUsage
+		return usagef("--cloudwatch %q: weir does not know these metrics; name them with --namespace, --requests and --throttles", o.metrics)
 	}
 	file, err := config.Parse(o.config, text, w.env)
 	if err != nil {
@@ -163,13 +172,12 @@ func (o *lesson) cloudwatch(ctx context.Context, w world, l *learn.Learner, text
 		return err
 	}
 	if cfg.Region == "" {
-		return errors.New("there is no region; say it with -region or in AWS_REGION")
+		return errors.New("there is no AWS region: use --region or set AWS_REGION")
 	}
 	api := cloudwatch.NewFromConfig(cfg)
 	if o.metrics != "weir" {
 		if o.upstream == "" {
-			fmt.Fprintln(w.err, "weir learn: say with -upstream which upstream of the file these metrics are about")
-			return cli.ErrUsage
+			return usagef("--upstream is missing: it names the upstream that these metrics are about")
 		}
 		return l.CloudWatch(ctx, api, m, o.upstream, o.dimensions, span)
 	}
@@ -215,7 +223,7 @@ func (o *lesson) tell(w world, all []learn.Finding, text []byte) error {
 		fmt.Fprintln(&b, "#", plain(text))
 	}
 	if len(all) == 0 {
-		fmt.Fprintln(&b, "# not enough data: nothing was told of any upstream")
+		fmt.Fprintln(&b, "# not enough data: there is nothing about any upstream")
 	}
 	if len(diff) == 0 {
 		fmt.Fprintf(&b, "# nothing to change in %s\n", o.config)

@@ -71,16 +71,16 @@ func TestLearnSaysWhatItWants(t *testing.T) {
 		code int
 		want string
 	}{
-		{"", nil, 2, "one of them"},
-		{"", []string{"-prometheus", "http://127.0.0.1:1", "-"}, 2, "one of them"},
-		{"", []string{"-cloudwatch", "s4"}, 2, "is not known"},
+		{"", nil, 2, "want one source"},
+		{"", []string{"-prometheus", "http://127.0.0.1:1", "-"}, 2, "want one source"},
+		{"", []string{"-cloudwatch", "s4"}, 2, "weir does not know"},
 		{"", []string{"-cloudwatch", "s3", "-region", "eu-west-1"}, 2, "-upstream"},
 		{"", []string{"-dimension", "x"}, 2, "NAME=VALUE"},
 		{"", []string{"-prometheus", "http://127.0.0.1:1"}, 1, "connection refused"},
 		{"", []string{filepath.Join(filepath.Dir(file), "none.log")}, 1, "no such file"},
 		{"", []string{"-"}, 0, "not enough data"},
 		{`{"time":"2026-03-01T12:00:02Z","msg":"throttled","upstream":"up"}`, []string{"-"}, 0, "set log_attempts: true"},
-		{"garbage\n", []string{"-"}, 0, "1 lines are none that weir writes"},
+		{"garbage\n", []string{"-"}, 0, "1 lines were not written by weir"},
 	} {
 		out, says, code := learning(t, c.in, append([]string{"-config", file}, c.args...)...)
 		if code != c.code || !strings.Contains(out+says, c.want) {

@@ -1,91 +1,102 @@
 package main
 
 import (
-	"context"
 	"encoding/json"
-	"flag"
 	"fmt"
 	"net/http"
-	"strings"
 	"time"
 
-	"github.com/seed1158cd35/weir/internal/cli"
+	"github.com/spf13/cobra"
+
 	"github.com/seed1158cd35/weir/sidecar/status"
 )
 
-// runPause runs weir pause and weir resume: it asks a running weir.
-func runPause(ctx context.Context, w world, do string) error {
-	f := w.flags(do, "UPSTREAM")
-	running := w.adminFlags(f)
-	limit := f.String("limit", "", "only calls that are charged to the limit")
-	key := f.String("limit-key", "", "only those under the key; with -limit")
-	pool := f.String("pool", "", "only calls of the pool, as weir status shows it")
-	operation := f.String("operation", "", "only calls of the operation")
-	here := f.Bool("here", false, "in this weir alone, and not in all that share its store")
-	asJSON := f.Bool("json", false, "print JSON")
-	length := new(time.Duration)
-	if do == "pause" {
-		cli.Duration(f, length, "for", "how `long`, such as 5m; without it until weir resume")
+// A pauseScope selects the calls of an upstream that a pause applies to.
+type pauseScope struct {
+	limit, key, pool, operation string
+	here, json                  bool
+	running                     *admin
+}
+
+func (w world) pauseFlags(c *cobra.Command) *pauseScope {
+	s := &pauseScope{running: w.adminFlags(c)}
+	f := c.Flags()
+	f.StringVar(&s.limit, "limit", "", "only calls that `LIMIT` charges")
+	f.StringVar(&s.key, "limit-key", "", "only `KEY` of the limit; needs --limit")
+	f.StringVar(&s.pool, "pool", "", "only calls of `POOL`, as weir status shows it")
+	f.StringVar(&s.operation, "operation", "", "only calls of `OPERATION`")
+	f.BoolVar(&s.here, "here", false, "only in this weir, not in all that share its store")
+	f.BoolVar(&s.json, "json", false, "print JSON")
+	w.completeUpstream(c, s.running)
+	w.completeFlag(c, "limit", s.running, limitNames)
+	w.completeFlag(c, "limit-key", s.running, limitKeys)
+	w.completeFlag(c, "pool", s.running, limitKeys)
+	w.completeFlag(c, "operation", s.running, breakerKeys)
+	return s
+}
+
+func newPause(w world) *cobra.Command {
+	c := &cobra.Command{
+		Use:   "pause UPSTREAM",
+		Short: "Stop calls to an upstream, or a part of them",
+		Long: `Stop calls to an upstream, or only those of a limit, key, pool or operation. Calls wait for the end of the pause up to
+max_wait, then weir refuses them. The pause applies to every weir that shares the store, unless --here is given.`,
+		Example: `  weir pause openai --for 5m
+  weir pause s3 --limit tenant --limit-key acme`,
 	}
-	upstream, err := w.named(f, "name the upstream")
-	if err != nil {
-		return err
+	scope := w.pauseFlags(c)
+	length := c.Flags().Duration("for", 0, "end the pause after `DURATION`, such as 5m; without it, only weir resume ends it")
+	c.RunE = func(c *cobra.Command, args []string) error { return w.orderPause(c, scope, args[0], *length) }
+	return c
+}
+
+func newResume(w world) *cobra.Command {
+	c := &cobra.Command{
+		Use:   "resume UPSTREAM",
+		Short: "End pauses of an upstream",
+		Long: `End the pauses of an upstream, or only those of a limit, key, pool or operation. This also ends pauses that the upstream
+requested with Retry-After.`,
+		Example: `  weir resume openai
+  weir resume s3 --limit tenant`,
 	}
+	scope := w.pauseFlags(c)
+	c.RunE = func(c *cobra.Command, args []string) error { return w.orderPause(c, scope, args[0], 0) }
+	return c
+}
+
+// orderPause sends the order that the command is named for, and prints the pauses that are left.
+func (w world) orderPause(c *cobra.Command, s *pauseScope, upstream string, length time.Duration) error {
+	do := c.Name()
 	order := map[string]any{"upstream": upstream, "do": do}
-	for name, value := range map[string]string{"limit": *limit, "limit-key": *key, "pool": *pool, "operation": *operation} {
-		if given(f, name) {
-			order[strings.TrimPrefix(name, "limit-")] = value
+	for flag, field := range map[string]struct{ name, value string }{"limit": {"limit", s.limit}, "limit-key": {"key", s.key}, "pool": {"pool", s.pool}, "operation": {"operation", s.operation}} {
+		if c.Flags().Changed(flag) { // an empty value is one, too
+			order[field.name] = field.value
 		}
 	}
-	if given(f, "for") {
+	if c.Flags().Changed("for") {
 		order["for"] = length.String()
 	}
-	if *here {
+	if s.here {
 		order["here"] = true
 	}
 	text, err := json.Marshal(order)
 	if err != nil {
 		return err
 	}
-	body, err := running.ask(ctx, http.MethodPost, "/v1/pause", text)
+	body, err := s.running.ask(c.Context(), http.MethodPost, "/v1/pause", text)
 	if err != nil {
 		return err
 	}
-	if *asJSON {
+	if s.json {
 		_, err = w.out.Write(body)
 		return err
 	}
-	return w.tellPauses(do, body)
-}
-
-// tellPauses tells what an order has done.
-func (w world) tellPauses(do string, body []byte) error {
 	var r status.Resumed
-	if err := json.Unmarshal(body, &r); err != nil {
-		return fmt.Errorf("read the answer: %w; is it a weir?", err)
+	if err := s.running.decode(body, &r); err != nil {
+		return err
 	}
 	if do == "resume" {
 		fmt.Fprintf(w.out, "%d lifted\n", r.Lifted)
 	}
 	return status.PrintPauses(w.out, r.Upstream)
-}
-
-// named parses flags that stand before or after the name of an upstream.
-func (w world) named(f *flag.FlagSet, what string) (name string, err error) {
-	if err := w.parse(f, len(w.args)); err != nil {
-		return "", err
-	}
-	if f.NArg() == 0 {
-		fmt.Fprintf(w.err, "%s: %s\n", f.Name(), what)
-		f.Usage()
-		return "", cli.ErrUsage
-	}
-	name, w.args = f.Arg(0), f.Args()[1:]
-	return name, w.parse(f, 0)
-}
-
-// given reports whether a flag was given.
-func given(f *flag.FlagSet, name string) (yes bool) {
-	f.Visit(func(x *flag.Flag) { yes = yes || x.Name == name })
-	return yes
 }

@@ -11,7 +11,6 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/seed1158cd35/weir/internal/cli"
 	"github.com/seed1158cd35/weir/internal/test/served"
 	"github.com/seed1158cd35/weir/internal/test/servers"
 	"github.com/seed1158cd35/weir/sidecar/status"
@@ -69,7 +68,7 @@ func TestPausesAreSharedSeenAndLifted(t *testing.T) {
 	}))
 	defer upstream.Close()
 	redis := servers.Redis(t)
-	newStore(t, redis.URL())
+	initStore(t, redis.URL())
 	store := "store: {redis: \"" + redis.URL() + "\"}\n"
 	a, b := start(t, upstream.URL, store), start(t, upstream.URL, store)
 	eventually(t, "both serve", func() bool { return a.code(t) == 200 && b.code(t) == 200 })
@@ -134,13 +133,13 @@ func TestOrdersThatCannotBe(t *testing.T) {
 	t.Parallel()
 	s := start(t, "http://127.0.0.1:1", "")
 	for args, says := range map[string]string{
-		"pause":                          "name the upstream",
+		"pause":                          "UPSTREAM is missing",
 		"pause up down":                  `unexpected argument "down"`,
-		"resume up -for 5m":              "flag provided but not defined: -for",
+		"resume up -for 5m":              "unknown flag --for",
 		"pause up -limit-key a":          "name the limit",
 		"pause up -limit call":           `limit "call": there is none of that name, but calls`,
 		"pause down":                     `there is no upstream "down"`,
-		"resume -limit calls -for 5m up": "not defined",
+		"resume -limit calls -for 5m up": "unknown flag --for",
 		"pause up -pool a -limit b":      "name one of them",
 	} {
 		out, complaint, err := s.order(t, strings.Fields(args)...)
@@ -151,8 +150,5 @@ func TestOrdersThatCannotBe(t *testing.T) {
 	err := run(t.Context(), world{args: []string{"pause", "up", "-admin", "127.0.0.1:1"}, out: io.Discard, err: io.Discard, env: noEnv})
 	if err == nil || !strings.Contains(err.Error(), "is weir serve running") {
 		t.Errorf("nobody there: %v", err)
-	}
-	if _, _, err := s.order(t, "pause", "-h"); err == nil || errors.Is(err, cli.ErrUsage) {
-		t.Errorf("help: %v", err)
 	}
 }

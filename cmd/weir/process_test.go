@@ -5,6 +5,8 @@ package main
 import (
 	"bufio"
 	"encoding/json"
+	"errors"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -67,5 +69,48 @@ func TestLogWhoseReaderLeft(t *testing.T) {
 	}
 	if err := c.Wait(); err != nil {
 		t.Errorf("ended with %v", err)
+	}
+}
+
+// weir serve takes the file as an argument, and addresses that replace those of the file.
+func TestServeTakesFileAndAddresses(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "other.yaml")
+	if err := os.WriteFile(file, []byte("listen: 192.0.2.1:1\nadmin: 192.0.2.1:2\nopen: true\nadmin_open: true\nupstreams: {up: {url: \"http://127.0.0.1:1\"}}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		args  []string
+		admin bool
+	}{
+		{[]string{"serve", file, "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"}, true},
+		{[]string{"serve", "-listen", "127.0.0.1:0", "-admin", "off", "-config", file}, false},
+	} {
+		weir := exec.Command(os.Args[0], c.args...)
+		weir.Env = append(os.Environ(), asWeir+"=1")
+		log, err := weir.StderrPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := weir.Start(); err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = weir.Process.Kill() }()
+		lines := bufio.NewReader(log)
+		line, err := lines.ReadString('\n')
+		var serving struct{ Listen, Admin string }
+		if err := errors.Join(err, json.Unmarshal([]byte(line), &serving)); err != nil {
+			t.Fatalf("%v: %q: %v", c.args, line, err)
+		}
+		if !strings.HasPrefix(serving.Listen, "127.0.0.1:") || strings.HasPrefix(serving.Admin, "127.0.0.1:") != c.admin {
+			t.Errorf("%v: serves at %+v", c.args, serving)
+		}
+		if err := weir.Process.Signal(syscall.SIGTERM); err != nil {
+			t.Fatal(err)
+		}
+		_, _ = lines.WriteTo(io.Discard)
+		if err := weir.Wait(); err != nil {
+			t.Errorf("%v: ended with %v", c.args, err)
+		}
 	}
 }

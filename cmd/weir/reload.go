@@ -1,34 +1,37 @@
 package main
 
 import (
-	"context"
-	"encoding/json"
-	"fmt"
 	"net/http"
+
+	"github.com/spf13/cobra"
 
 	"github.com/seed1158cd35/weir/sidecar/status"
 )
 
-// runReload has a running weir read its file again, and ends well if that went well.
-func runReload(ctx context.Context, w world) error {
-	f := w.flags("reload", "")
-	running := w.adminFlags(f)
-	asJSON := f.Bool("json", false, "print JSON")
-	if err := w.parse(f, 0); err != nil {
-		return err
+func newReload(w world) *cobra.Command {
+	c := &cobra.Command{
+		Use:   "reload",
+		Short: "Make a running weir read its configuration file again",
+		Long: `Make a running weir read its configuration file again. If the file has mistakes, nothing changes, the mistakes are printed, and
+the exit status is 1.`,
+		Example: "  weir reload",
 	}
-	body, err := running.ask(ctx, http.MethodPost, "/v1/reload", []byte("{}"))
-	if err != nil {
-		return err
+	running, asJSON := w.adminFlags(c), jsonFlag(c)
+	c.RunE = func(c *cobra.Command, _ []string) error {
+		body, err := running.ask(c.Context(), http.MethodPost, "/v1/reload", []byte("{}"))
+		if err != nil {
+			return err
+		}
+		if *asJSON {
+			_, err = w.out.Write(body)
+			return err
+		}
+		var file status.Config
+		if err := running.decode(body, &file); err != nil {
+			return err
+		}
+		file.Print(w.out)
+		return nil
 	}
-	if *asJSON {
-		_, err = w.out.Write(body)
-		return err
-	}
-	var c status.Config
-	if err := json.Unmarshal(body, &c); err != nil {
-		return fmt.Errorf("read the answer: %w; is it a weir?", err)
-	}
-	c.Print(w.out)
-	return nil
+	return c
 }

@@ -2,67 +2,151 @@ package main
 
 import (
 	"context"
-	"flag"
+	"errors"
 	"fmt"
 	"io"
-	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/seed1158cd35/weir/internal/cli"
 )
 
-// A world is what a command may touch, so that tests can give it another.
+// A world is the environment of a command. Tests replace it.
 type world struct {
 	args []string
-	in   io.Reader // nil for nothing
+	in   io.Reader // nil for no input
 	out  io.Writer
 	err  io.Writer
 	env  func(string) (string, bool)
-
-	seen func(*flag.FlagSet) // is given the flags of a command in place of its being run; nil to run it
 }
 
-// run runs one command.
+// run runs the command that the arguments name.
 func run(ctx context.Context, w world) error {
-	name := ""
-	if len(w.args) > 0 {
-		name, w.args = w.args[0], w.args[1:]
+	root := newRoot(w)
+	root.SetArgs(doubleDashes(root, w.args))
+	c, err := root.ExecuteContextC(ctx)
+	if u, wrong := errors.AsType[*usageError](err); wrong {
+		fmt.Fprintf(w.err, "%s: %s\nusage: %s\n\"%s --help\" explains it.\n", c.CommandPath(), u.text, c.UseLine(), c.CommandPath())
+		return cli.ErrUsage
 	}
-	for _, c := range commands() {
-		if c.name == name || slices.Contains(c.also, name) {
-			return c.run(ctx, w, name)
+	return err
+}
+
+// A usageError reports a command line that cannot be run as it is written.
+type usageError struct{ text string }
+
+func (e *usageError) Error() string { return e.text }
+
+func usagef(format string, args ...any) error { return &usageError{fmt.Sprintf(format, args...)} }
+
+// doubleDashes returns the arguments with each -flag as --flag, which is how the flag package of Go reads both. Values of
+// flags, single letters and what follows -- stay as they are.
+func doubleDashes(root *cobra.Command, args []string) []string {
+	c, out := root, []string{} // not nil: cobra would take the arguments of the process
+	value := false             // the next argument is the value of a flag
+	for i, arg := range args {
+		name, dashed := strings.CutPrefix(arg, "-")
+		switch {
+		case value:
+			value = false
+		case arg == "--":
+			return append(out, args[i:]...)
+		case !dashed:
+			if sub := subcommand(c, arg); sub != nil {
+				c = sub
+			}
+		default:
+			name = strings.TrimPrefix(name, "-")
+			if len(name) > 1 && isLetter(name[0]) {
+				arg = "--" + name
+			}
+			name, _, given := strings.Cut(name, "=")
+			value = !given && takesValue(c.Flag(name))
+		}
+		out = append(out, arg)
+	}
+	return out
+}
+
+func isLetter(b byte) bool { return 'a' <= b|0x20 && b|0x20 <= 'z' }
+
+func takesValue(f *pflag.Flag) bool { return f != nil && f.NoOptDefVal == "" }
+
+func subcommand(c *cobra.Command, name string) *cobra.Command {
+	for _, sub := range c.Commands() {
+		if sub.Name() == name || sub.HasAlias(name) {
+			return sub
 		}
 	}
-	if name != "" {
-		fmt.Fprintf(w.err, "weir: there is no command %q\n\n", name)
+	return nil
+}
+
+// flagError says what is wrong with a flag, and which one was probably meant.
+func flagError(c *cobra.Command, err error) error {
+	if verb := c.Flags().Args(); c.HasSubCommands() && len(verb) > 0 { // the flags are those of a command that is not there
+		return c.ValidateArgs(verb)
 	}
-	_, _ = io.WriteString(w.err, usage())
-	return cli.ErrUsage
-}
-
-func version(_ context.Context, w world, _ string) error {
-	_, err := fmt.Fprintln(w.out, "weir", cli.Version())
-	return err
-}
-
-func help(_ context.Context, w world, _ string) error {
-	_, err := io.WriteString(w.out, usage())
-	return err
-}
-
-// flags makes the flags of a command. Parse prints what is wrong by itself.
-func (w world) flags(name, args string) *flag.FlagSet { return cli.Flags("weir "+name, args, w.err) }
-
-// parse parses flags and bounds the arguments that may follow them. Every command calls it first.
-func (w world) parse(f *flag.FlagSet, most int) error {
-	if w.seen != nil {
-		w.seen(f)
-		return flag.ErrHelp
+	if e, ok := errors.AsType[*pflag.NotExistError](err); ok {
+		return usagef("unknown flag --%s%s", e.GetSpecifiedName(), didYouMean("--", similarFlags(c, e.GetSpecifiedName())))
 	}
-	return cli.Parse(f, w.args, most)
+	if e, ok := errors.AsType[*pflag.ValueRequiredError](err); ok {
+		what, _ := pflag.UnquoteUsage(e.GetFlag())
+		return usagef("--%s needs a value: --%s %s", e.GetFlag().Name, e.GetFlag().Name, what)
+	}
+	if e, ok := errors.AsType[*pflag.InvalidValueError](err); ok {
+		return usagef("--%s %q: %s", e.GetFlag().Name, e.GetValue(), wanted(e))
+	}
+	return usagef("%v", err)
 }
 
-// moved says where a command is that has left this program.
-func moved(w world, name, now string) error {
-	fmt.Fprintf(w.err, "weir: %s is a program of its own: %s\n(make demo builds and runs it, go install github.com/seed1158cd35/weir/cmd/weir-demo@latest installs it)\n", name, now)
-	return cli.ErrUsage
+// wanted says what the value of a flag looks like.
+func wanted(e *pflag.InvalidValueError) string {
+	switch e.GetFlag().Value.Type() {
+	case "int", "int64":
+		return "want a whole number"
+	case "float64":
+		return "want a number"
+	case "bool":
+		return "want true or false"
+	case "duration":
+		return "want a number with a unit, such as 30s, 5m or 1h30m"
+	}
+	return e.Unwrap().Error()
+}
+
+// similarFlags returns the flags that resemble a name. cobra compares names of commands, so that each flag becomes one.
+func similarFlags(c *cobra.Command, name string) []string {
+	names := &cobra.Command{SuggestionsMinimumDistance: 2}
+	c.Flags().VisitAll(func(f *pflag.Flag) {
+		names.AddCommand(&cobra.Command{Use: f.Name, Run: func(*cobra.Command, []string) {}})
+	})
+	return names.SuggestionsFor(name)
+}
+
+func didYouMean(dashes string, names []string) string {
+	if len(names) == 0 {
+		return ""
+	}
+	return "; did you mean " + dashes + strings.Join(names, " or "+dashes) + "?"
+}
+
+// checkArguments compares the arguments of a command with its usage line: a name in capitals is one argument, in brackets it is
+// optional, and with ... it repeats.
+func checkArguments(c *cobra.Command, args []string) error {
+	most := 0
+	for _, name := range strings.Fields(c.Use)[1:] {
+		optional, repeats := strings.HasPrefix(name, "["), strings.Contains(name, "...")
+		if most >= len(args) && !optional {
+			return usagef("%s is missing", strings.TrimSuffix(name, "..."))
+		}
+		if most++; repeats {
+			return nil
+		}
+	}
+	if len(args) > most {
+		return usagef("unexpected argument %q", args[most])
+	}
+	return nil
 }

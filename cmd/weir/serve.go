@@ -8,29 +8,66 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
 	"github.com/seed1158cd35/weir/internal/buffers"
 	"github.com/seed1158cd35/weir/internal/cli"
 	"github.com/seed1158cd35/weir/observe/logs"
 	"github.com/seed1158cd35/weir/sidecar/serve"
 )
 
-// flushing bounds how long a log that is not read keeps an ended program.
-const flushing = 2 * time.Second
+// flushTimeout bounds how long a log that is not read delays the end of the program.
+const flushTimeout = 2 * time.Second
 
-// runServe runs the sidecar until it is told to stop.
-func runServe(ctx context.Context, w world) error {
-	f := w.flags("serve", "")
-	path := f.String("config", "weir.yaml", "the configuration file; SIGHUP and weir reload read it again")
-	if err := w.parse(f, 0); err != nil {
-		return err
+func newServe(w world) *cobra.Command {
+	c := &cobra.Command{
+		Use:   "serve [FILE]",
+		Short: "Run the sidecar or gateway",
+		Long: `Run the sidecar or gateway that a configuration file describes. Without FILE, read weir.yaml. SIGHUP and "weir reload" read the file
+again. SIGTERM and SIGINT end weir after the running calls; a second one ends it immediately.
+
+The log goes to standard error: as text on a terminal, otherwise one JSON object a line.`,
+		Example: `  weir serve weir.yaml
+  weir serve weir.yaml --listen :8080 --admin 127.0.0.1:9081`,
+		ValidArgsFunction: completeYAML,
 	}
-	signal.Ignore(syscall.SIGPIPE) // whoever read the log has left: no reason to end
+	path := configFlag(c, "weir.yaml")
+	listen := c.Flags().String("listen", "", "`ADDRESS` for requests, instead of the file's")
+	admin := c.Flags().String("admin", "", "`ADDRESS` for metrics and status, instead of the file's; off for none")
+	c.RunE = func(c *cobra.Command, args []string) error {
+		if len(args) > 0 {
+			if c.Flags().Changed("config") {
+				return usagef("FILE and --config both name a file; leave one out")
+			}
+			*path = args[0]
+		}
+		return w.overridden(map[string]string{"WEIR_LISTEN": *listen, "WEIR_ADMIN": *admin}).serve(c.Context(), *path)
+	}
+	return c
+}
+
+// overridden returns w with environment variables that have the values of flags, where these are not empty.
+func (w world) overridden(flags map[string]string) world {
+	env := w.env
+	w.env = func(name string) (string, bool) {
+		if value := flags[name]; value != "" {
+			return value, true
+		}
+		return env(name)
+	}
+	return w
+}
+
+// serve runs the sidecar until a signal ends it.
+func (w world) serve(ctx context.Context, path string) error {
+	signal.Ignore(syscall.SIGPIPE) // the reader of the log has left, which is no reason to end
 	buffers.CollectLess()
 	queue := logs.NewQueue(w.err)
 	defer func() {
-		ctx, cancel := context.WithTimeout(context.Background(), flushing)
+		ctx, cancel := context.WithTimeout(context.Background(), flushTimeout)
 		defer cancel()
-		_ = queue.Close(ctx) // there is no other place to tell
+		_ = queue.Close(ctx) // an error could be written nowhere else
 	}()
 	reload, stop := make(chan os.Signal, 1), make(chan os.Signal, 2)
 	signal.Notify(reload, syscall.SIGHUP)
@@ -38,15 +75,20 @@ func runServe(ctx context.Context, w world) error {
 	signal.Notify(stop, os.Interrupt, syscall.SIGTERM)
 	defer signal.Stop(stop)
 
-	options := serve.Options{Log: queue, Env: w.env, Version: cli.Version()}
+	options := serve.Options{Log: queue, TextLog: isTerminal(w.err), Env: w.env, Version: cli.Version()}
 	if m := managerOf(w.env, os.Getpid()); m != nil {
 		defer m.close()
 		options.Tell, options.Beat = m.tell, m.beat
 	}
-	s, err := serve.New(*path, options)
+	s, err := serve.New(path, options)
 	if err != nil {
 		return err
 	}
-	slog.SetDefault(s.Log()) // of libraries that have something to say
+	slog.SetDefault(s.Log()) // for libraries that log
 	return s.Run(ctx, reload, stop)
+}
+
+func isTerminal(stream any) bool {
+	file, ok := stream.(*os.File)
+	return ok && term.IsTerminal(int(file.Fd()))
 }

@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"io/fs"
@@ -14,33 +13,63 @@ import (
 	"strings"
 	"time"
 
+	"github.com/spf13/cobra"
+
 	"github.com/seed1158cd35/weir/cascade/answers"
 	"github.com/seed1158cd35/weir/internal/cli"
 	"github.com/seed1158cd35/weir/sidecar/config"
 	"github.com/seed1158cd35/weir/sidecar/serve"
 )
 
-const staticUsage = `usage: weir static test [flags] "question"
+func newStatic(w world) *cobra.Command {
+	c := asGroup(&cobra.Command{
+		Use:     "static COMMAND",
+		Short:   "Test static answers",
+		Long:    "Test static answers, which weir gives when no language model can.",
+		Example: `  weir static test "when do you open?"`,
+	})
+	c.AddCommand(newStaticTest(w))
+	return c
+}
 
-Shows which static answer a question finds, and why. The files and tables are those
-of the configuration's cascades, or the file that -answers names.
-`
-
-// runStatic is about answers that were written beforehand.
-func runStatic(w world) error {
-	if len(w.args) > 0 && w.args[0] == "test" {
-		w.args = w.args[1:]
-		return testStatic(w)
+func newStaticTest(w world) *cobra.Command {
+	c := &cobra.Command{
+		Use:   "test QUESTION",
+		Short: "Show which static answer a question finds, and why",
+		Long: `Show which static answer a question finds, and why. weir looks in the files and tables of the configuration's cascades, or in the file that
+--answers names. The exit status is 1 if no answer is found.`,
+		Example: `  weir static test "when do you open?" --answers answers.yaml`,
+		Args: func(c *cobra.Command, args []string) error {
+			switch {
+			case len(args) > 1:
+				return usagef("write the question in quotes: %q", strings.Join(args, " "))
+			case len(args) == 0 || strings.TrimSpace(args[0]) == "":
+				return usagef("QUESTION is missing")
+			}
+			return nil
+		},
 	}
-	if len(w.args) > 0 && slices.Contains([]string{"-h", "-help", "--help"}, w.args[0]) {
-		_, err := io.WriteString(w.out, staticUsage)
-		return err
+	file := c.Flags().String("answers", "", "`FILE` of answers; default: those of the configuration")
+	_ = c.MarkFlagFilename("answers", "yaml", "yml")
+	conf := configFlag(c, "")
+	languages := c.Flags().String("language", "", "`LANGUAGES` of the caller, as in Accept-Language: ja, or ja,en;q=0.5")
+	completeFixed(c, "language", answers.Languages()...)
+	asJSON := c.Flags().Bool("json", false, "print a JSON object for each file")
+	c.RunE = func(_ *cobra.Command, args []string) error {
+		accepted := answers.Accepted(*languages)
+		if *languages != "" && len(accepted) == 0 {
+			return usagef("--language %q: want some of %s", *languages, strings.Join(answers.Languages(), ", "))
+		}
+		shelves := []bookshelf{{File: *file}}
+		if *file == "" {
+			var err error
+			if shelves, err = shelvesOf(*conf, w); err != nil {
+				return err
+			}
+		}
+		return w.look(shelves, args[0], accepted, *asJSON)
 	}
-	if len(w.args) > 0 {
-		fmt.Fprintf(w.err, "weir static: there is no command %q\n\n", w.args[0])
-	}
-	_, _ = io.WriteString(w.err, staticUsage)
-	return cli.ErrUsage
+	return c
 }
 
 // A bookshelf is a file of answers and where it is used.
@@ -58,31 +87,6 @@ type finding struct {
 	Answer   string `json:"answer"`          // "" if there is none
 	Language string `json:"answer_language"` // of the answer
 	answers.Explanation
-}
-
-// testStatic shows what a question finds. That nothing would answer is cli.ErrFound.
-func testStatic(w world) error {
-	f := w.flags("static test", `"question"`)
-	file := f.String("answers", "", "the file of answers; those of -config if there is none")
-	conf := f.String("config", "", "the configuration whose cascades are looked through; weir.yaml if there is none")
-	languages := f.String("language", "", "the caller's languages, as in Accept-Language: ja, or ja,en;q=0.5")
-	asJSON := f.Bool("json", false, "print a JSON object for each file")
-	question, err := w.question(f)
-	if err != nil {
-		return err
-	}
-	accepted := answers.Accepted(*languages)
-	if *languages != "" && len(accepted) == 0 {
-		fmt.Fprintf(w.err, "weir static test: -language %s: want one of %s\n", *languages, strings.Join(answers.Languages(), ", "))
-		return cli.ErrUsage
-	}
-	shelves := []bookshelf{{File: *file}}
-	if *file == "" {
-		if shelves, err = shelvesOf(*conf, w); err != nil {
-			return err
-		}
-	}
-	return w.look(shelves, question, accepted, *asJSON)
 }
 
 // look looks a question up in every file.
@@ -150,36 +154,12 @@ func (f finding) show(out io.Writer, more, asJSON bool) error {
 	return err
 }
 
-// question is the one argument that is no flag. Flags may stand behind it, too.
-func (w world) question(f *flag.FlagSet) (string, error) {
-	var words []string
-	for {
-		if err := w.parse(f, len(w.args)); err != nil {
-			return "", err
-		}
-		if f.NArg() == 0 {
-			break
-		}
-		words, w.args = append(words, f.Arg(0)), f.Args()[1:]
-	}
-	if len(words) == 1 && strings.TrimSpace(words[0]) != "" {
-		return words[0], nil
-	}
-	if len(words) > 1 {
-		fmt.Fprintf(w.err, "weir static test: write the question in quotes: %q\n", strings.Join(words, " "))
-	} else {
-		fmt.Fprintln(w.err, "weir static test: there is no question")
-	}
-	f.Usage()
-	return "", cli.ErrUsage
-}
-
 // shelvesOf is the files of answers that a configuration names, each once for every
 // threshold.
 func shelvesOf(path string, w world) ([]bookshelf, error) {
 	file, err := config.Load(cmp.Or(path, "weir.yaml"), w.env)
 	if path == "" && errors.Is(err, fs.ErrNotExist) {
-		return nil, errors.New("there is no weir.yaml here; name a file with -answers FILE or -config FILE")
+		return nil, errors.New("there is no weir.yaml here: name a file with --answers FILE or --config FILE")
 	}
 	if err != nil {
 		fmt.Fprintln(w.err, err)
@@ -202,7 +182,7 @@ func shelvesOf(path string, w world) ([]bookshelf, error) {
 		}
 	}
 	if len(all) == 0 {
-		return nil, fmt.Errorf("%s: no cascade has static answers; write - {answers: FILE} among its tiers, or name a file with -answers", cmp.Or(path, "weir.yaml"))
+		return nil, fmt.Errorf("%s: no cascade has static answers; write - {answers: FILE} among its tiers, or name a file with --answers", cmp.Or(path, "weir.yaml"))
 	}
 	return all, nil
 }

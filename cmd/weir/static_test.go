@@ -90,11 +90,11 @@ func TestStaticTestSaysWhatIsWrong(t *testing.T) {
 		{"no such file", []string{"test", "hi", "-answers", filepath.Join(dir, "none")}, cli.ErrFound, []string{"none"}},
 		{"a configuration without answers", []string{"test", "hi", "-config", plain}, nil, []string{"no cascade has static answers", "-answers"}},
 		{"a bad configuration", []string{"test", "hi", "-config", broken}, cli.ErrFound, []string{"ulr"}},
-		{"no question", []string{"test"}, cli.ErrUsage, []string{"there is no question", "usage: weir static test"}},
-		{"an empty question", []string{"test", " "}, cli.ErrUsage, []string{"there is no question"}},
+		{"no question", []string{"test"}, cli.ErrUsage, []string{"QUESTION is missing", "usage: weir static test"}},
+		{"an empty question", []string{"test", " "}, cli.ErrUsage, []string{"QUESTION is missing"}},
 		{"no quotes", []string{"test", "where", "is", "it"}, cli.ErrUsage, []string{`"where is it"`}},
-		{"no such language", []string{"test", "hi", "-language", "tlh"}, cli.ErrUsage, []string{"-language tlh", "ja"}},
-		{"no command", nil, cli.ErrUsage, []string{"usage: weir static test"}},
+		{"no such language", []string{"test", "hi", "-language", "tlh"}, cli.ErrUsage, []string{`--language "tlh"`, "ja"}},
+		{"no command", nil, cli.ErrUsage, []string{"weir static COMMAND"}},
 		{"another command", []string{"tset"}, cli.ErrUsage, []string{`"tset"`}},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -1,33 +1,36 @@
 package main
 
 import (
-	"context"
-	"encoding/json"
-	"fmt"
 	"net/http"
+
+	"github.com/spf13/cobra"
 
 	"github.com/seed1158cd35/weir/sidecar/status"
 )
 
-// showStatus prints what a running weir says of itself.
-func showStatus(ctx context.Context, w world) error {
-	f := w.flags("status", "")
-	running := w.adminFlags(f)
-	asJSON := f.Bool("json", false, "print JSON")
-	if err := w.parse(f, 0); err != nil {
-		return err
+func newStatus(w world) *cobra.Command {
+	c := &cobra.Command{
+		Use:   "status",
+		Short: "Show the limits, breakers, pauses and queues of a running weir",
+		Long:  "Show the limits, breakers, pauses and queues of a running weir, once. \"weir top\" shows them live.",
+		Example: `  weir status
+  weir status --admin 10.0.0.7:8081 --json`,
 	}
-	body, err := running.ask(ctx, http.MethodGet, "/v1/status", nil)
-	if err != nil {
-		return err
+	running, asJSON := w.adminFlags(c), jsonFlag(c)
+	c.RunE = func(c *cobra.Command, _ []string) error {
+		body, err := running.ask(c.Context(), http.MethodGet, "/v1/status", nil)
+		if err != nil {
+			return err
+		}
+		if *asJSON {
+			_, err = w.out.Write(body)
+			return err
+		}
+		var r status.Report
+		if err := running.decode(body, &r); err != nil {
+			return err
+		}
+		return status.Print(w.out, r)
 	}
-	if *asJSON {
-		_, err = w.out.Write(body)
-		return err
-	}
-	var r status.Report
-	if err := json.Unmarshal(body, &r); err != nil {
-		return fmt.Errorf("read the answer of %s: %w; is it a weir?", running.name(), err)
-	}
-	return status.Print(w.out, r)
+	return c
 }

@@ -1,32 +1,39 @@
 package main
 
 import (
-	"context"
 	"fmt"
 
-	"github.com/seed1158cd35/weir/internal/cli"
+	"github.com/spf13/cobra"
+
 	"github.com/seed1158cd35/weir/sidecar/config"
 	"github.com/seed1158cd35/weir/sidecar/serve"
 )
 
-// runStore runs weir store.
-func runStore(ctx context.Context, w world) error {
-	if len(w.args) == 0 || w.args[0] != "init" {
-		fmt.Fprintln(w.err, "usage: weir store init [-config weir.yaml]")
-		return cli.ErrUsage
+func newStore(w world) *cobra.Command {
+	c := asGroup(&cobra.Command{
+		Use:     "store COMMAND",
+		Short:   "Prepare the store that a fleet shares",
+		Long:    "Prepare the store that a fleet shares.",
+		Example: "  weir store init --config weir.yaml",
+	})
+	initialize := &cobra.Command{
+		Use:   "init",
+		Short: "Create what weir needs in a new store",
+		Long: `Create what weir needs in the store of a configuration file: marks in Redis, tables in DynamoDB and PostgreSQL, queues in SQS. Run it
+once for a new store. Without it, weir assumes that a store without data has lost it, and starts cautiously.`,
+		Example: "  weir store init --config weir.yaml",
 	}
-	w.args = w.args[1:]
-	f := w.flags("store init", "")
-	path := f.String("config", "weir.yaml", "the configuration file")
-	if err := w.parse(f, 0); err != nil {
-		return err
+	path := configFlag(initialize, "weir.yaml")
+	initialize.RunE = func(c *cobra.Command, _ []string) error {
+		file, err := config.Load(*path, w.env)
+		if err != nil {
+			return err
+		}
+		if d := file.Deliveries; file.Store == nil && !d.InFleet() && (d == nil || d.Requests == nil) {
+			return fmt.Errorf("%s names nothing to prepare: it has no store, no deliveries in postgres or aws, and no queue of requests", *path)
+		}
+		return serve.Init(c.Context(), w.out, file, serve.Options{Env: w.env})
 	}
-	file, err := config.Load(*path, w.env)
-	if err != nil {
-		return err
-	}
-	if d := file.Deliveries; file.Store == nil && !d.InFleet() && (d == nil || d.Requests == nil) {
-		return fmt.Errorf("%s has no store, and no deliveries in postgres or aws, nor requests in a queue", *path)
-	}
-	return serve.Init(ctx, w.out, file, serve.Options{Env: w.env})
+	c.AddCommand(initialize)
+	return c
 }

@@ -2,19 +2,19 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
 	"net/url"
 	"os"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
+	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
-	"github.com/seed1158cd35/weir/internal/cli"
 	"github.com/seed1158cd35/weir/sidecar/board"
 )
 
@@ -27,24 +27,41 @@ const (
 // looksForSize is how often the size of a terminal is asked for: not every system tells when it changes.
 const looksForSize = 200 * time.Millisecond
 
-// runTop runs weir top: what a running weir is doing, live in a terminal; once, and plain, where there is none.
-func runTop(ctx context.Context, w world) error {
-	f := w.flags("top", "\n\nKeys: q ends it, / filters by a part of a name or a state, s sorts by something else, j, k and the arrows scroll.")
-	a := w.adminFlags(f)
-	once := f.Bool("once", false, "show it once, as plain text; so it is, too, where the output is no terminal")
-	t := top{sort: sorts[0].name}
-	f.StringVar(&t.filter, "filter", "", "only upstreams with this part of a name, or in this state")
-	f.StringVar(&t.sort, "sort", t.sort, "what comes first: "+sortNames())
-	if err := w.parse(f, 0); err != nil {
-		return err
+func newTop(w world) *cobra.Command {
+	c := &cobra.Command{
+		Use:   "top",
+		Short: "Show a running weir live in a terminal, the worst upstreams first",
+		Long: `Show a running weir live in a terminal, the worst upstreams first. If the output is not a terminal, show it once as plain text.
+
+Keys: q quits, / filters, s changes the order, j, k and the arrow keys scroll.`,
+		Example: `  weir top
+  weir top --once --sort refused`,
 	}
-	if !t.sortsBy(t.sort) {
-		fmt.Fprintf(w.err, "weir top: -sort %s: want one of %s\n", t.sort, sortNames())
-		f.Usage()
-		return cli.ErrUsage
+	t := top{}
+	running, asJSON := w.adminFlags(c), jsonFlag(c)
+	once := c.Flags().Bool("once", false, "show it once, as plain text")
+	c.Flags().StringVar(&t.filter, "filter", "", "only upstreams with `TEXT` in their name or state")
+	c.Flags().StringVar(&t.sort, "sort", sorts[0].name, "`ORDER` of upstreams: "+strings.Join(sortNames(), ", "))
+	completeFixed(c, "sort", sortNames()...)
+	c.RunE = func(c *cobra.Command, _ []string) error {
+		if !t.sortsBy(t.sort) {
+			return usagef("--sort %q: want one of %s", t.sort, strings.Join(sortNames(), ", "))
+		}
+		if *asJSON {
+			body, err := running.ask(c.Context(), http.MethodGet, boardPath(t.filter), nil)
+			if err == nil {
+				_, err = w.out.Write(body)
+			}
+			return err
+		}
+		return w.top(c.Context(), &t, running, *once)
 	}
-	out, terminal := w.out.(*os.File)
-	if *once || !terminal || !term.IsTerminal(int(out.Fd())) {
+	return c
+}
+
+// top shows a view once, or live on a terminal.
+func (w world) top(ctx context.Context, t *top, a *admin, once bool) error {
+	if once || !isTerminal(w.out) {
 		v, err := a.board(ctx, t.filter)
 		if err != nil {
 			return err
@@ -53,26 +70,25 @@ func runTop(ctx context.Context, w world) error {
 		_, err = io.WriteString(w.out, t.plain())
 		return err
 	}
-	in, typed := w.in.(*os.File)
-	if !typed || !term.IsTerminal(int(in.Fd())) {
-		in = out // what a terminal shows can mostly be typed to, too
+	out := w.out.(*os.File)
+	in := out // a terminal can mostly be read from, too
+	if isTerminal(w.in) {
+		in = w.in.(*os.File)
 	}
 	_, t.plainly = w.env("NO_COLOR")
 	return t.live(ctx, a, in, out)
 }
 
-// board asks for what the status page shows.
+func boardPath(filter string) string { return "/v1/board?q=" + url.QueryEscape(filter) }
+
+// board returns what the status page shows.
 func (a *admin) board(ctx context.Context, filter string) (*board.View, error) {
-	text, err := a.ask(ctx, http.MethodGet, "/v1/board?q="+url.QueryEscape(filter), nil)
-	if err != nil {
+	v := new(board.View)
+	if err := a.read(ctx, boardPath(filter), v); err != nil {
 		return nil, err
 	}
-	v := new(board.View)
-	if err := json.Unmarshal(text, v); err != nil {
-		return nil, fmt.Errorf("read the answer of %s: %w; is it a weir?", a.name(), err)
-	}
 	if slices.Contains(v.Upstreams, nil) {
-		return nil, fmt.Errorf("%s does not answer as weir does", a.name())
+		return nil, a.notWeir()
 	}
 	return v, nil
 }

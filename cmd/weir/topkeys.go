@@ -38,12 +38,11 @@ var sorts = []sorting{
 	{"p99", func(a, b *board.Row) bool { return a.P99MS > b.P99MS }},
 }
 
-func sortNames() string {
-	var all []string
+func sortNames() (all []string) {
 	for _, s := range sorts {
 		all = append(all, s.name)
 	}
-	return strings.Join(all, ", ")
+	return all
 }
 
 // sortsBy reports whether there is an order of the name.

@@ -42,10 +42,10 @@ func TestTraceShowsTraceOfXRay(t *testing.T) {
 		{[]string{"-xray", "eu-west-1", "00-6553f100000000000000000000000001-b7ad6b7169203331-01"}, "GET up"},
 		{[]string{"-xray", "eu-west-1", "-json", "6553F100000000000000000000000001"}, `"Name":"GET up"`},
 		{[]string{"-xray", "eu-west-1", "gpt"}, "that is no ID of a trace"},
-		{[]string{"-xray", "eu-west-1", "-at", "noon", "6553f100000000000000000000000002"}, "-at: want a time"},
+		{[]string{"-xray", "eu-west-1", "-at", "noon", "6553f100000000000000000000000002"}, `--at "noon": want a time`},
 		{[]string{"-config", write("none.yaml", ""), "6553f100000000000000000000000001"}, "has no traces"},
 		{[]string{"-config", write("sent.yaml", "traces: {url: \"http://127.0.0.1:4318\"}"), "6553f100000000000000000000000001"}, "reads only X-Ray"},
-		{[]string{}, "name the trace by its ID"},
+		{[]string{}, "ID is missing"},
 	} {
 		var out bytes.Buffer
 		err := run(t.Context(), world{args: append([]string{"trace"}, c.args...), out: &out, err: &out, env: env})

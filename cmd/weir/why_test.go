@@ -59,7 +59,7 @@ func TestWhyACallWasRefused(t *testing.T) {
 	if out, _, err := s.order(t, "why", "nobody"); err == nil || !strings.Contains(err.Error(), `nothing is kept of "nobody"`) {
 		t.Errorf("%q, %v", out, err)
 	}
-	if _, complaint, err := s.order(t, "why"); err == nil || !strings.Contains(complaint, "name the call by its ID") {
+	if _, complaint, err := s.order(t, "why"); err == nil || !strings.Contains(complaint, "ID is missing") {
 		t.Errorf("%q, %v", complaint, err)
 	}
 }
@@ -119,7 +119,7 @@ func TestWhyIsKnownToTheFleet(t *testing.T) {
 	up := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 	t.Cleanup(up.Close)
 	redis := servers.Redis(t)
-	newStore(t, redis.URL())
+	initStore(t, redis.URL())
 	yaml := fmt.Sprintf("listen: 127.0.0.1:0\nadmin: 127.0.0.1:0\nstore: {redis: %q}\nupstreams: {up: {url: %q, max_wait: off, limits: {few: {rate: 1/h, burst: 1}}}}\n", redis.URL(), up.URL)
 	one, two := sidecar{served.Begin(t, yaml)}, sidecar{served.Begin(t, yaml)}
 	id := one.refusedCall(t)

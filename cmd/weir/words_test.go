@@ -47,7 +47,7 @@ func TestLengthsSayWhatTheyLookLike(t *testing.T) {
 	for _, args := range []string{"pause up -for 5"} {
 		var out bytes.Buffer
 		err := run(t.Context(), world{args: strings.Fields(args), out: io.Discard, err: &out, env: noEnv})
-		if cli.Exit("weir", err, io.Discard) != 2 || !strings.Contains(out.String(), `invalid value "5"`) || !strings.Contains(out.String(), "want a number with a unit, such as 30s, 5m or 1h30m") {
+		if cli.Exit("weir", err, io.Discard) != 2 || !strings.Contains(out.String(), `--for "5"`) || !strings.Contains(out.String(), "want a number with a unit, such as 30s, 5m or 1h30m") {
 			t.Errorf("%s: %v, %s", args, err, out.String())
 		}
 	}

@@ -6,6 +6,7 @@ package serve
 import (
 	"context"
 	"io"
+	"log/slog"
 	"net"
 	"os"
 	"time"
@@ -16,7 +17,8 @@ import (
 // Options are what a server lives with besides its file. The zero Options are the system's
 // network and environment, and no log.
 type Options struct {
-	Log     io.Writer                                 // takes a line of JSON at a time, and must not block; nil for none
+	Log     io.Writer                                 // takes a line at a time, and must not block; nil for none
+	TextLog bool                                      // lines are text for people, instead of JSON
 	Env     func(name string) (value string, ok bool) // nil for that of the process
 	Version string                                    // of the program, which the status and the log name
 
@@ -38,6 +40,13 @@ const (
 	Stopping        // it is about to end
 	Alive           // it heeds what it is told
 )
+
+func (o *Options) logHandler(h *slog.HandlerOptions) slog.Handler {
+	if o.TextLog {
+		return slog.NewTextHandler(o.Log, h)
+	}
+	return slog.NewJSONHandler(o.Log, h)
+}
 
 func (o Options) withDefaults() Options {
 	if o.Log == nil {

@@ -121,7 +121,7 @@ func (s *Server) prepare() (err error) {
 	o, file := s.with, s.file
 	s.level.Set(file.Log)
 	buffers.Heed()
-	s.log = slog.New(slog.NewJSONHandler(o.Log, &slog.HandlerOptions{Level: s.level}))
+	s.log = slog.New(o.logHandler(&slog.HandlerOptions{Level: s.level}))
 	s.troubles.log, s.speaks.log = s.log, sdkLog(s.log)
 
 	if s.veil, err = veilOf(file, o.Env); err != nil {

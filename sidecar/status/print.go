@@ -85,6 +85,14 @@ func (l *Limit) FullIn() string {
 	return in
 }
 
+// PrintBreakers writes the breakers of an upstream as a table.
+func PrintBreakers(w io.Writer, u Upstream) error {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(t, u.Name)
+	printBreakers(t, u.Breakers)
+	return t.Flush()
+}
+
 func printBreakers(w io.Writer, breakers []Breaker) {
 	if len(breakers) > 0 {
 		fmt.Fprintln(w, "  BREAKER\tSTATE\tWHY\tFAILURES\tTRIES AGAIN IN")
