@@ -20,6 +20,7 @@ type Config struct {
 	Namespace string            // "" means "Weir"
 	Metrics   map[Metric]Naming // in place of a metric's default name and dimensions
 	Names     map[Dimension]string
+	Design    Design            // "" means the default sets; metrics with Sets of their own in Metrics keep those
 	Static    map[string]string // dimensions of every metric, with their values: {"Service": "orders"}
 
 	// Region is the value of the dimension for calls that have no key "region"; "" means
@@ -94,7 +95,9 @@ func (c *Config) fillNames() {
 		n := c.Metrics[m]
 		n.Name = cmp.Or(n.Name, string(m))
 		if n.Sets == nil {
-			n.Sets = m.Sets()
+			if n.Sets = c.Design.sets(m); n.Sets == nil {
+				n.Sets = m.Sets()
+			}
 		}
 		c.Metrics[m] = n
 	}
@@ -120,6 +123,9 @@ func (c Config) Validate() error {
 		if d.index() < 0 {
 			bad("names: there is no dimension %q; want one of %v", d, Dimensions)
 		}
+	}
+	if c.Design != "" && c.Design != DRS {
+		bad("design: there is no design %q; want %s", c.Design, DRS)
 	}
 	if c.API != nil && c.Lines != nil {
 		bad("api and lines: have one of them, or everything is counted twice")

@@ -66,7 +66,7 @@ const (
 	Region    Dimension = "Region"    // the key "region" of the call, or Config.Region
 	Account   Dimension = "Account"   // the key "account" of the call
 	Limit     Dimension = "Limit"     // of TokensAvailable, TokensAcquired and ThrottledRequests only
-	ErrorCode Dimension = "ErrorCode" // ErrorType by another name, of throttles
+	ErrorCode Dimension = "ErrorCode" // ErrorType by another name; attempts that succeeded do not have it
 	ErrorType Dimension = "ErrorType" // an error code that weir knows, a status, or a class of outcome
 	Reason    Dimension = "Reason"    // why there was no permit, or no other attempt: weir's own words
 	Attempt   Dimension = "Attempt"   // "1" to "9", "10+"
@@ -125,6 +125,33 @@ func (m Metric) Sets() []Set {
 	return []Set{total}
 }
 
+// A Design is a choice of sets for some metrics.
+type Design string
+
+// DRS has the sets of a design for AWS Elastic Disaster Recovery. Each of its four metrics is published with one set:
+// RateLimitErrors with ErrorType, Region and Operation, RetryAttempts with Region, Operation, Attempt and Success,
+// RetryExhausted with Region and Operation, and APICallCount with Region, Operation, Success and, where the attempt
+// failed, ErrorCode. There are no totals then, which the alarms of the CloudFormation template use.
+const DRS Design = "drs"
+
+// sets returns the sets of a metric; nil if the design says nothing of it.
+func (d Design) sets(m Metric) []Set {
+	if d != DRS {
+		return nil
+	}
+	switch m {
+	case RateLimitErrors:
+		return []Set{{ErrorType, Region, Operation}}
+	case RetryAttempts:
+		return []Set{{Region, Operation, Attempt, Success}}
+	case RetryExhausted:
+		return []Set{{Region, Operation}}
+	case APICallCount:
+		return []Set{{Region, Operation, Success, ErrorCode}}
+	}
+	return nil
+}
+
 // Has are the dimensions that a metric can have.
 func (m Metric) Has() Set {
 	switch m {
@@ -133,7 +160,7 @@ func (m Metric) Has() Set {
 	case RetryExhausted, AcquisitionFailures:
 		return Set{Upstream, Operation, Region, Account, Reason}
 	case APICallCount, RetryAttempts:
-		return Set{Upstream, Operation, Region, Account, ErrorType, Attempt, Success}
+		return Set{Upstream, Operation, Region, Account, ErrorType, ErrorCode, Attempt, Success}
 	case Acquisitions, AcquisitionWait, APICallLatency:
 		return Set{Upstream, Operation, Region, Account}
 	case TokensAcquired:

@@ -65,6 +65,9 @@ func (s *table) row(set Set, at *[len(Dimensions)]string) *row {
 	pairs := slices.Clone(s.static)
 	var id strings.Builder
 	for _, d := range set {
+		if d == ErrorCode && at[Success.index()] == "true" {
+			continue // nothing failed
+		}
 		pairs = append(pairs, pair{s.config.Names[d], dimensionValue(at[d.index()])})
 	}
 	for _, p := range pairs {

@@ -16,7 +16,7 @@ import (
 
 // Events is what to give to an upstream, so that people are told of it.
 func (n *Notifier) Events() weir.Events {
-	return weir.Events{Refused: n.refused, Rejected: n.rejected, GaveUp: n.gaveUp, Violated: n.violated, Breaker: n.breaker}
+	return weir.Events{Refused: n.refused, Rejected: n.rejected, Retried: n.retried, GaveUp: n.gaveUp, Violated: n.violated, Breaker: n.breaker}
 }
 
 // Fleet is what to give to fleet.New, so that people are told when its store is away.
@@ -70,8 +70,14 @@ func (n *Notifier) gaveUp(e weir.GaveUp) {
 	case "quota":
 		s.kind = Quota // the upstream's own
 	}
-	n.happenedTo(e.Key, s, func() string {
+	n.happenedTo(e.Key, e.Err, s, func() string {
 		return fmt.Sprintf("reason %s after %d attempts, the last one %s", why, e.Attempts, ending(&e.Outcome))
+	})
+}
+
+func (n *Notifier) retried(e weir.Retried) {
+	n.happenedTo(e.Key, e.Err, subject{kind: Retry, upstream: e.Upstream, operation: e.Operation}, func() string {
+		return fmt.Sprintf("attempt %d was %s", e.Attempt, ending(&e.Outcome))
 	})
 }
 
@@ -81,7 +87,7 @@ func (n *Notifier) violated(e weir.Violation) {
 		limits = append(limits, e.Levels[i].Rule.Name)
 	}
 	s := subject{Violation, e.Upstream, e.Operation, strings.Join(slices.Compact(limits), "+")}
-	n.happenedTo(e.Key, s, func() string { return standing(&e) })
+	n.happenedTo(e.Key, nil, s, func() string { return standing(&e) })
 }
 
 // standing is what there was to see when the upstream throttled: the limits, what was under way, and what had gone just before.

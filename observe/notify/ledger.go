@@ -39,7 +39,7 @@ type notice struct {
 	detail     string
 	suppressed int64
 
-	region, account string // of the call that it is told of
+	region, account, err string // of the call that it is told of
 }
 
 // happened notes that something bad did, and says whether it is to be told now.

@@ -18,10 +18,28 @@ const (
 	Fallback    Kind = "fallback"     // the fleet's store is away, limits are held locally
 	DeadLetter  Kind = "dead_letter"  // a delivery could not be delivered
 	System      Kind = "system"       // weir itself lacks what it needs for a call, or is broken
+	Retry       Kind = "retry"        // an attempt failed and is repeated; only if it is one of Config.Kinds
 )
 
+// A Severity is how urgent a message is.
+type Severity string
+
+const (
+	Critical Severity = "critical" // calls fail, or something is lost
+	Warning  Severity = "warning"  // calls succeed late, or may fail soon
+)
+
+// Severity returns the severity of messages of the kind.
+func (k Kind) Severity() Severity {
+	switch k {
+	case Exhausted, Quota, BreakerOpen, System, DeadLetter:
+		return Critical
+	}
+	return Warning
+}
+
 // Kinds lists every kind.
-var Kinds = [...]Kind{Exhausted, Quota, Violation, BreakerOpen, Fallback, DeadLetter, System}
+var Kinds = [...]Kind{Exhausted, Quota, Violation, BreakerOpen, Fallback, DeadLetter, System, Retry}
 
 // What each kind means to whoever is called: in a few words, when it is over, and what to do.
 var words = map[Kind]struct{ title, over, action string }{
@@ -37,6 +55,8 @@ var words = map[Kind]struct{ title, over, action string }{
 		"Restore the store (Redis or DynamoDB); until then every process keeps to its part of the limits, and one that has none refuses calls."},
 	System: {"weir itself failed", "weir did not fail any more",
 		"Look for the correlation id in weir's log and by weir why: something of weir's own is missing or broken, such as credentials, a disk, or the database that keeps deliveries."},
+	Retry: {"calls are repeated", "no call was repeated any more",
+		"Nothing, if it ends soon: look at the upstream's own status, and at its quotas, if calls are given up, too."},
 	DeadLetter: {"deliveries became dead letters", "no delivery became a dead letter any more; those that did are kept until somebody redrives or drops them",
 		"Look at them with weir dead list and weir dead show; mend what they died of, then weir dead redrive or weir dead drop."},
 }
@@ -55,6 +75,26 @@ var steps = map[Kind][]string{
 	},
 }
 
+// serviceSteps are the steps for services of AWS for which there are better ones.
+var serviceSteps = map[string]map[Kind][]string{
+	"drs": {Exhausted: drsSteps, Retry: drsSteps},
+}
+
+var drsSteps = []string{
+	"Check DRS quotas: compare what Service Quotas lists for AWS Elastic Disaster Recovery in this account and region with what is needed.",
+	"Review concurrent jobs in the region (aws drs describe-jobs): DRS runs 20 at once, and those of other programs count.",
+	"Spread operations over regions, or over time: the limits of each region are separate.",
+	"Ask AWS for higher limits in Service Quotas, or open a support case; then start again what was given up.",
+}
+
+// stepsFor returns the steps of a kind for an upstream of a service of AWS; "" is none.
+func stepsFor(k Kind, service string) []string {
+	if s := serviceSteps[service][k]; s != nil {
+		return s
+	}
+	return steps[k]
+}
+
 // A Message is what is sent: plain data, in which every name is from the configuration.
 type Message struct {
 	ID        string    `json:"id"` // the same on every attempt to deliver it
@@ -68,7 +108,9 @@ type Message struct {
 	Host      string    `json:"host"`
 	Since     time.Time `json:"since"` // when it began
 	At        time.Time `json:"at"`    // of this message
+	Severity  Severity  `json:"severity"`
 	Detail    string    `json:"detail,omitempty"`
+	Error     string    `json:"error,omitempty"` // of the last attempt, for calls to AWS; without secrets
 	Action    string    `json:"action,omitempty"` // what to do; "" if it is resolved
 	Steps     []string  `json:"steps,omitempty"`  // the same at length, one after the other
 	Runbook   string    `json:"runbook,omitempty"`
@@ -114,6 +156,8 @@ func (m *Message) Text() string {
 		what += " (" + m.Detail + ")"
 	}
 	line("What", what)
+	line("Severity", string(m.Severity))
+	line("Error", m.Error)
 	line("Where", m.Where())
 	line("Region", m.Region)
 	line("Account", m.Account)

@@ -33,7 +33,7 @@ import (
 // A Config says what is told, how often and to whom.
 type Config struct {
 	Targets  []Target      // at least one
-	Kinds    []Kind        // what to tell; none means all
+	Kinds    []Kind        // what to tell; none means all but Retry
 	Interval time.Duration // at least so long between two messages on a subject; 0 means 15m
 	Subjects int           // how many are remembered; 0 means 1,000. Beyond, messages are dropped
 	Queue    int           // messages that may wait for a target; 0 means 100. Beyond, they are dropped
@@ -41,6 +41,10 @@ type Config struct {
 
 	// Runbook is the page to look at, "https://wiki.example.com/weir#{kind}"; "" means none.
 	Runbook string
+
+	// Service returns the service of AWS that an upstream is ("drs"); "" if it is none. nil means the one in the names
+	// that package awsx gives: aws/drs/eu-west-1/123456789012.
+	Service func(upstream string) string
 
 	Timeout  time.Duration // for one attempt to send; 0 means 10s
 	Attempts int           // to send a message to a target, in all; 0 means 4
@@ -51,13 +55,25 @@ type Config struct {
 func (c Config) WithDefaults() Config {
 	c.Interval, c.Timeout = cmp.Or(c.Interval, 15*time.Minute), cmp.Or(c.Timeout, 10*time.Second)
 	c.Subjects, c.Queue, c.Attempts = cmp.Or(c.Subjects, 1000), cmp.Or(c.Queue, 100), cmp.Or(c.Attempts, 4)
+	if c.Service == nil {
+		c.Service = serviceOf
+	}
 	if c.Host == "" {
 		c.Host, _ = os.Hostname()
 	}
 	if len(c.Kinds) == 0 {
-		c.Kinds = Kinds[:]
+		c.Kinds = slices.DeleteFunc(slices.Clone(Kinds[:]), func(k Kind) bool { return k == Retry })
 	}
 	return c
+}
+
+// serviceOf returns the service in the name of an upstream of package awsx; "" if there is none.
+func serviceOf(upstream string) string {
+	part := strings.Split(upstream, "/")
+	if len(part) != 4 || part[0] != "aws" {
+		return ""
+	}
+	return part[1]
 }
 
 // Validate says everything that is wrong with the configuration.
@@ -126,10 +142,14 @@ func New(c Config) (*Notifier, error) {
 }
 
 // happened tells of something bad, unless that was told lately.
-func (n *Notifier) happened(s subject, detail func() string) { n.happenedTo("", s, detail) }
+func (n *Notifier) happened(s subject, detail func() string) { n.happenedTo("", nil, s, detail) }
 
-// happenedTo is happened to a call with keys, of which the message names region and account.
-func (n *Notifier) happenedTo(keys string, s subject, detail func() string) {
+// longestError is how much of an error's text a message has.
+const longestError = 500
+
+// happenedTo is happened to a call with keys, of which the message names region and account. If the call went to AWS the
+// message has the text of its error, too: those of other upstreams may say anything.
+func (n *Notifier) happenedTo(keys string, err error, s subject, detail func() string) {
 	if !n.kinds[s.kind] {
 		return
 	}
@@ -139,6 +159,9 @@ func (n *Notifier) happenedTo(keys string, s subject, detail func() string) {
 	notice, ok := n.ledger.happened(now, s, detail)
 	if ok {
 		notice.region, notice.account = observe.Region(keys), observe.Account(keys)
+		if err != nil && notice.region != "" {
+			notice.err = observe.Redact(err.Error(), longestError)
+		}
 		n.send(now, notice)
 	}
 	if ok || s.kind.lasts() {
@@ -213,11 +236,11 @@ func (n *Notifier) send(now time.Time, told notice) {
 		ID: rand.Text(), Kind: told.kind, Resolved: told.resolved,
 		Upstream: told.upstream, Operation: told.operation, Limit: told.limit, Host: n.config.Host,
 		Region: told.region, Account: told.account,
-		Since: told.since.UTC(), At: now.UTC(), Detail: told.detail, Suppressed: told.suppressed,
+		Since: told.since.UTC(), At: now.UTC(), Severity: told.kind.Severity(), Detail: told.detail, Error: told.err, Suppressed: told.suppressed,
 		Runbook: strings.ReplaceAll(n.config.Runbook, "{kind}", string(told.kind)),
 	}
 	if !m.Resolved {
-		m.Action, m.Steps = words[m.Kind].action, steps[m.Kind]
+		m.Action, m.Steps = words[m.Kind].action, stepsFor(m.Kind, n.config.Service(m.Upstream))
 	}
 	for _, w := range n.workers {
 		w.take(m)

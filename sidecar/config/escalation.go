@@ -18,6 +18,7 @@ type CloudWatch struct {
 	Region    string
 	Interval  time.Duration
 	Series    int
+	Design    weircw.Design
 	Static    map[string]string
 	Metrics   map[weircw.Metric]weircw.Naming
 	Names     map[weircw.Dimension]string
@@ -30,6 +31,8 @@ var cloudWatchFields = []field[CloudWatch]{
 	one("region", word, func(c *CloudWatch) *string { return &c.Region }, "AWS_REGION", "Region of the `api`, and of calls without a region."),
 	one("interval", duration, func(c *CloudWatch) *time.Duration { return &c.Interval }, "60s; 10s in a Lambda function", "Interval of publishing."),
 	one("series", count[int](1), func(c *CloudWatch) *int { return &c.Series }, "1000", "Most combinations of dimensions. AWS charges for each."),
+	one("design", choice("default or drs", map[string]weircw.Design{"default": "", "drs": weircw.DRS}), func(c *CloudWatch) *weircw.Design { return &c.Design }, "default",
+		"`drs` publishes `RateLimitErrors`, `RetryAttempts`, `RetryExhausted` and `APICallCount` with the dimensions of the DRS design only; see docs/how-to/use-cloudwatch.md."),
 	{"static", "dimensions, each with its value", "none", "Dimensions of every metric: `{Service: orders}`.", func(d *decoder, n *node, c *CloudWatch) { c.Static = d.texts(n) }},
 	{"metrics", "names of metrics, each with another or off", "unchanged", "Other names for metrics: `{RetryAttempts: Retries, APICallCount: off}`.", readMetricNames},
 	{"dimensions", "names of dimensions, each with another", "unchanged", "Other names for dimensions.", readDimensionNames},
@@ -85,7 +88,7 @@ func readCloudWatch(d *decoder, n *node, f *document) {
 	if object(d, n, cloudWatchFields, &c); n.Kind != doc.Mapping && n.Kind != doc.Empty {
 		return
 	}
-	check := weircw.Config{Namespace: c.Namespace, Region: c.Region, Interval: c.Interval, Series: c.Series, Static: c.Static, Metrics: c.Metrics, Names: c.Names}
+	check := weircw.Config{Namespace: c.Namespace, Region: c.Region, Interval: c.Interval, Series: c.Series, Design: c.Design, Static: c.Static, Metrics: c.Metrics, Names: c.Names}
 	if err := check.Validate(); err != nil {
 		d.Bad(n, "", "%s", strings.ReplaceAll(err.Error(), "\n", "; "))
 	}
@@ -110,7 +113,7 @@ var notifyFields = []field[Notify]{
 	one("ntfy_topic_env", word, func(c *Notify) *string { return &c.NtfyTopicEnv }, "none", "Environment variable with its topic."),
 	one("ntfy_token_env", word, func(c *Notify) *string { return &c.TokenEnv }, "none", "Environment variable with its token."),
 	one("sns", word, func(c *Notify) *string { return &c.SNS }, "none", "ARN of an SNS topic."),
-	one("kinds", listOf(choice("exhausted, quota, violation, breaker_open, fallback, dead_letter or system", kinds())), func(c *Notify) *[]notify.Kind { return &c.Kinds }, "all", "Kinds of notifications."),
+	one("kinds", listOf(choice("exhausted, quota, violation, breaker_open, fallback, dead_letter, system or retry", kinds())), func(c *Notify) *[]notify.Kind { return &c.Kinds }, "all but retry", "Kinds of notifications."),
 	one("interval", duration, func(c *Notify) *time.Duration { return &c.Interval }, "15m", "Shortest time between two messages on one subject."),
 	one("runbook", word, func(c *Notify) *string { return &c.Runbook }, "none", "Address in messages: `https://wiki.example.com/weir#{kind}`."),
 }

@@ -193,6 +193,7 @@ cloudwatch:
   region: eu-west-1
   interval: 30s
   series: 100
+  design: drs
   static: {Service: orders}
   metrics: {RetryAttempts: Retries, APICallCount: off}
   dimensions: {Region: region}

@@ -32,7 +32,7 @@ func newEscalation(file *config.File, env func(string) (string, bool), log *slog
 		}
 	}
 	if c := file.Notify; c != nil {
-		if e.notifier, err = newNotifier(c, env, log); err != nil {
+		if e.notifier, err = newNotifier(file, env, log); err != nil {
 			return e, fmt.Errorf("notify: %w", err)
 		}
 	}
@@ -48,7 +48,7 @@ func (e *escalation) dead(counts func(context.Context) ([]delivery.Count, error)
 
 func newCloudWatch(c *config.CloudWatch, log *slog.Logger) (*weircw.Exporter, error) {
 	full := weircw.Config{
-		Namespace: c.Namespace, Region: c.Region, Interval: c.Interval, Series: c.Series,
+		Namespace: c.Namespace, Region: c.Region, Interval: c.Interval, Series: c.Series, Design: c.Design,
 		Static: c.Static, Metrics: c.Metrics, Names: c.Names, Log: log,
 	}
 	if c.API {
@@ -72,8 +72,12 @@ func awsDefaults(region string) (aws.Config, error) {
 	return cfg, err
 }
 
-func newNotifier(c *config.Notify, env func(string) (string, bool), log *slog.Logger) (*notify.Notifier, error) {
-	full := notify.Config{Kinds: c.Kinds, Interval: c.Interval, Runbook: c.Runbook, Log: log}
+func newNotifier(file *config.File, env func(string) (string, bool), log *slog.Logger) (*notify.Notifier, error) {
+	c := file.Notify
+	full := notify.Config{
+		Kinds: c.Kinds, Interval: c.Interval, Runbook: c.Runbook, Log: log,
+		Service: func(upstream string) string { return file.AWS[upstream].Service },
+	}
 	var errs []error
 	secret := func(name string) notify.Secret {
 		v, ok := env(name)
