@@ -110,7 +110,7 @@ type Message struct {
 	At        time.Time `json:"at"`    // of this message
 	Severity  Severity  `json:"severity"`
 	Detail    string    `json:"detail,omitempty"`
-	Error     string    `json:"error,omitempty"` // of the last attempt, for calls to AWS; without secrets
+	Error     string    `json:"error,omitempty"`  // of the last attempt, for calls to AWS; without secrets
 	Action    string    `json:"action,omitempty"` // what to do; "" if it is resolved
 	Steps     []string  `json:"steps,omitempty"`  // the same at length, one after the other
 	Runbook   string    `json:"runbook,omitempty"`
