@@ -17,7 +17,7 @@ import (
 const plainWidth = 100
 
 // Colours of states, as terminals number them: bad ones are told by their words, too.
-var stateColours = map[string]int{"ok": 32, "waits": 33, "half-open": 33, "refuses": 33, "paused": 35, "open": 31, "trouble": 31}
+var stateColours = map[string]int{"ok": 32, "waiting": 33, "throttled": 33, "failing": 31, "refusing": 33, "half-open": 33, "paused": 35, "open": 31, "trouble": 31}
 
 // A line is a text, and how it looks.
 type line struct {

@@ -11,8 +11,8 @@ import (
 // change.
 func (c *Call) Text() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s  %s\n", c.ID, c.headline())
-	fmt.Fprintf(&b, "  at %s, after %s\n", c.At.UTC().Format("2006-01-02T15:04:05.000Z"), span(c.TookMS))
+	fmt.Fprintf(&b, "%s  %s\n", c.ID, c.Headline())
+	fmt.Fprintf(&b, "  at %s, after %s\n", c.At.UTC().Format("2006-01-02T15:04:05.000Z"), Span(c.TookMS))
 	if c.Weir != "" {
 		fmt.Fprintf(&b, "  by %s\n", c.Weir)
 	}
@@ -40,7 +40,8 @@ func (c *Call) Text() string {
 	return b.String()
 }
 
-func (c *Call) headline() string {
+// Headline returns the result of the call in one line.
+func (c *Call) Headline() string {
 	what := strings.TrimSpace(c.Upstream + " " + c.Operation)
 	switch {
 	case c.Kind == Refused && c.made() > 0:
@@ -75,7 +76,7 @@ func (c *Call) attempts(b *strings.Builder) {
 			fmt.Fprintf(w, "  %d others\t\t\n", a.N-before-1)
 		}
 		before = a.N
-		fmt.Fprintf(w, "  attempt %d\t%s\t%s\n", a.N, a.before(), a.end())
+		fmt.Fprintf(w, "  attempt %d\t%s\t%s\n", a.N, a.Before(), a.End())
 	}
 	_ = w.Flush() // a Builder takes everything
 	if c.HeldBack > 0 {
@@ -83,13 +84,14 @@ func (c *Call) attempts(b *strings.Builder) {
 	}
 }
 
-func (a *Attempt) before() string {
+// Before returns what the attempt waited for, in words.
+func (a *Attempt) Before() string {
 	var parts []string
 	if a.RestedMS > 0 {
-		parts = append(parts, span(a.RestedMS)+" after the one before")
+		parts = append(parts, Span(a.RestedMS)+" after the one before")
 	}
 	if a.WaitedMS > 0 {
-		parts = append(parts, "waited "+span(a.WaitedMS)+" for its turn"+of(a.Limit))
+		parts = append(parts, "waited "+Span(a.WaitedMS)+" for its turn"+of(a.Limit))
 	}
 	if len(parts) == 0 {
 		return "at once"
@@ -97,7 +99,8 @@ func (a *Attempt) before() string {
 	return strings.Join(parts, ", ")
 }
 
-func (a *Attempt) end() string {
+// End returns how the attempt ended, in words.
+func (a *Attempt) End() string {
 	var s string
 	if a.Reason != "" {
 		s = "not made: " + a.Reason + of(a.Limit)
@@ -105,10 +108,10 @@ func (a *Attempt) end() string {
 		s += " (" + a.Code + ")"
 	}
 	if a.TookMS > 0 {
-		s += " in " + span(a.TookMS)
+		s += " in " + Span(a.TookMS)
 	}
 	if a.HintMS > 0 {
-		s += ", told to stay away for " + span(a.HintMS)
+		s += ", told to stay away for " + Span(a.HintMS)
 	}
 	return s
 }
@@ -136,15 +139,15 @@ func (c *Call) limits(b *strings.Builder) {
 		}
 		paused := ""
 		if l.PausedMS != 0 {
-			paused = ", paused for " + span(l.PausedMS)
+			paused = ", paused for " + Span(l.PausedMS)
 		}
 		fmt.Fprintf(w, "%s limit %s\t%s\tcost %d, left %d of %d %s%s\t%s\n", mark, name, l.Rule, l.Cost, l.Left, l.Full, l.Unit, paused, l.At)
 	}
 	_ = w.Flush()
 }
 
-// span is so many milliseconds in words.
-func span(ms float64) string {
+// Span returns a duration in milliseconds, in words. A negative one has no end.
+func Span(ms float64) string {
 	if ms < 0 {
 		return "without end"
 	}

@@ -62,7 +62,7 @@ func (d *deed) words() string {
 	}
 	of := cmp.Or(d.Limit, d.Operation, d.Pool, d.ID)
 	if d.letters() && of == "" {
-		of = fmt.Sprintf("all that is dead, %d at most", mostRedriven)
+		of = fmt.Sprintf("all dead letters, %d at most", mostRedriven)
 	}
 	if d.Keyed {
 		of = strings.TrimSpace(of + " " + d.Key)
@@ -74,14 +74,14 @@ func (d *deed) words() string {
 }
 
 var deeds = map[string]string{
-	"open":   "Open the breaker of %s: no call goes",
-	"close":  "Close the breaker of %s by hand: every call goes, whatever fails",
-	"reset":  "Reset the breaker of %s: it judges by itself again",
-	"pause":  "Pause %s: calls wait, or are refused",
-	"resume": "Lift the pause of %s: calls go on",
+	"open":   "Open the breaker of %s: weir refuses its calls until the breaker is reset or the time is over",
+	"close":  "Close the breaker of %s: weir makes every call, and failures do not open the breaker until it is reset",
+	"reset":  "Reset the breaker of %s: it is closed, and failures open it again",
+	"pause":  "Pause %s: its calls wait or are refused",
+	"resume": "Resume %s: its calls go on",
 
-	"redrive": "Redrive %s: what died is sent again, as limits allow",
-	"drop":    "Drop %s: it is deleted for good",
+	"redrive": "Redrive %s: the dead letters are sent again as limits allow",
+	"drop":    "Drop %s: the dead letter is deleted for good",
 }
 
 // letters reports whether it is about dead letters.
@@ -103,12 +103,12 @@ func (b *Board) act(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if !b.ours(r.PostForm.Get("token"), time.Now()) {
-		http.Error(w, "this form is not of this page, or is old: load the page again", http.StatusForbidden)
+		http.Error(w, "the form is too old or was not sent by this page: reload the page", http.StatusForbidden)
 		return
 	}
 	d := deedOf(r.PostForm)
 	if d.letters() && d.Upstream == "" {
-		http.Error(w, "upstream is missing: dead letters are worked for one upstream at a time", http.StatusBadRequest)
+		http.Error(w, "upstream is missing: name the upstream of the dead letters", http.StatusBadRequest)
 		return
 	}
 	if d.words() == "" {
@@ -120,7 +120,7 @@ func (b *Board) act(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if d.Reason == "" {
-		d.Bad = "Say why: it goes to the log."
+		d.Bad = "Give a reason. It is written to the log."
 		b.show(w, r, http.StatusBadRequest, func(p *page) { p.sure(d) })
 		return
 	}
@@ -134,7 +134,7 @@ func (b *Board) act(w http.ResponseWriter, r *http.Request) {
 	if d.letters() {
 		said = append(said, "changed", n)
 	}
-	b.Log.Warn("done by hand", said...)
+	b.Log.Warn("operator action", said...)
 	http.Redirect(w, r, d.back(), http.StatusSeeOther)
 }
 

@@ -26,7 +26,7 @@ var files embed.FS
 // A Board serves the page. Make it with New.
 type Board struct {
 	Page *status.Page // what it shows, and what it acts through; set before Handler is used
-	Log  *slog.Logger // is told what was done by hand, by whom and why
+	Log  *slog.Logger // records what operators do, with their names and reasons
 
 	histories histories
 	secret    []byte // that tokens of forms are made with
@@ -155,7 +155,7 @@ func (b *Board) front(w http.ResponseWriter, r *http.Request) {
 func (b *Board) inner(w http.ResponseWriter, r *http.Request) {
 	u := b.Page.Upstreams()[r.URL.Query().Get("name")]
 	if u == nil {
-		http.Error(w, "there is no such upstream", http.StatusNotFound)
+		http.Error(w, "no upstream has this name", http.StatusNotFound)
 		return
 	}
 	b.show(w, r, http.StatusOK, func(p *page) { p.inner(b.row(u, time.Now())) })

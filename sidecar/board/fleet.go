@@ -12,36 +12,35 @@ func (p *page) fleet(v *View) {
 	if f == nil {
 		return
 	}
-	alive := fmt.Sprintf("%d processes are alive, this one is", f.Instances)
+	alive := fmt.Sprintf("%d processes are alive. This one is", f.Instances)
 	if f.Instances <= 1 {
-		alive = "no other process is known; this one is"
+		alive = "No other process is known. This one is"
 	}
 	p.put(`<section aria-label="Fleet"><h2>Fleet</h2>
-<p>Shared through %s; %s %s.</p>`, f.Store, alive, f.Client)
+<p>Limits are shared through %s. %s %s.</p>`, f.Store, alive, f.Client)
 	p.store(f)
 	if len(f.Parts) > 0 {
-		p.table("", "Upstream", "State", "Part of each limit", "The store keeps it for", "Leased, not spent", "Held by silent ones")
+		p.table("", "Upstream", "State", "Part of each limit", "Kept for", "Leased, not spent", "Held by silent processes")
 		for i := range f.Parts {
 			t := &f.Parts[i]
 			silent := percent(t.Silent)
 			if t.Unknown > 0 {
-				silent += fmt.Sprintf(", %s of it since before the store was emptied, for %s", percent(t.Unknown), lasting(t.UnknownMS))
+				silent += fmt.Sprintf(", %s of it since before the store was emptied, for %s more", percent(t.Unknown), lasting(t.UnknownMS))
 			}
-			p.put(`<tr><td>%s<td class="state %s">%s %s<td>%s<td>%s<td>%d<td>%s`, t.Upstream, standing(t.State), sign(standing(t.State)), t.State,
-				percent(t.Part), lasting(t.LastsMS), f.Leased[t.Upstream], silent)
+			p.cells(t.Upstream, marked(standing(t.State), text("%s %s", sign(standing(t.State)), t.State)), percent(t.Part), lasting(t.LastsMS), f.Leased[t.Upstream], silent)
 		}
 		p.put("</tbody></table>")
 	}
 	p.put("</section>")
 }
 
-// store is how the store of a fleet is, and what this process does without it.
+// store is the state of a fleet's store, and what this process does without it.
 func (p *page) store(f *status.Fleet) {
 	switch {
 	case f.AwayMS > 0:
-		p.put(`<p class="trouble">■ The store has been away for %s: %s; this process goes on with its parts, and let %d units go since.</p>`, lasting(f.AwayMS), f.Why, f.Spent)
+		p.put(`<p class="trouble">■ The store has not answered for %s: %s. This process uses its own part of each limit, and has used %d units since.</p>`, lasting(f.AwayMS), f.Why, f.Spent)
 	case f.Found != nil && f.Found.Error != "":
-		p.put(`<p class="trouble">■ The store did not answer when it was looked last: %s</p>`, f.Found.Error)
+		p.put(`<p class="trouble">■ The store did not answer the last check: %s</p>`, f.Found.Error)
 	default:
 		p.put(`<p><span class="state ok">● The store answers.</span></p>`)
 	}
@@ -54,13 +53,13 @@ func (p *page) store(f *status.Fleet) {
 	}
 }
 
-// standing is the colour of how a process stands in a fleet.
+// standing is the state whose color the state of a process in a fleet has.
 func standing(state string) string {
 	switch state {
 	case "heard":
 		return "ok"
 	case "new", "slow":
-		return "waits"
+		return "waiting"
 	}
 	return "open"
 }

@@ -25,18 +25,19 @@ func TestThePageShowsTheFleet(t *testing.T) {
 	says := func(all ...string) {
 		t.Helper()
 		_, page := s.get("/")
+		page = bare(page)
 		for _, want := range all {
 			if !strings.Contains(page, want) {
 				t.Errorf("the page does not say %q", want)
 			}
 		}
 	}
-	says("Shared through redis; 3 processes are alive, this one is weir-1.", "● The store answers.", `<td>up<td class="state ok">● heard<td>33.3%<td>5m0s<td>17<td>25%, 10% of it since before the store was emptied, for 1m0s`,
+	says("Limits are shared through redis. 3 processes are alive. This one is weir-1.", "● The store answers.", `<td>up<td><span class="state ok">● heard</span><td>33.3%<td>5m0s<td>17<td>25%, 10% of it since before the store was emptied, for 1m0s`,
 		"up: the store is cold", "calls for at most 1m30s more")
 	f.AwayMS, f.Why, f.Spent, f.Parts[0].State = 5000, "connection <refused>", 12, "cut_off"
-	says("The store has been away for 5s: connection &lt;refused&gt;; this process goes on with its parts, and let 12 units go since.", `<td class="state open">■ cut_off`)
+	says("The store has not answered for 5s: connection &lt;refused&gt;. This process uses its own part of each limit, and has used 12 units since.", `<td><span class="state open">■ cut_off`)
 	f.AwayMS, f.Instances, f.Found.Error = 0, 1, "it wants a password"
-	says("no other process is known; this one is weir-1", "did not answer when it was looked last: it wants a password")
+	says("No other process is known. This one is weir-1", "did not answer the last check: it wants a password")
 }
 
 // The page says of a limit that is leased how much of its burst is held back.
@@ -49,7 +50,7 @@ func TestThePageShowsWhatLeasesHoldBack(t *testing.T) {
 	}
 	defer u.Close()
 	s.up["up"] = u
-	if _, page := s.get("/?open=up"); !strings.Contains(page, "of 74, 26 held back<td>") {
+	if _, page := s.get("/?open=up"); !strings.Contains(bare(page), "of 74, 26 held back<td>") {
 		t.Error("the page does not say that 26 of 100 are held back")
 	}
 }

@@ -20,7 +20,7 @@ const (
 )
 
 // errNoLetters means that nothing is delivered later here.
-var errNoLetters = errors.New("nothing is delivered later here: the configuration has no deliveries")
+var errNoLetters = errors.New("deliveries are not configured: add deliveries to the configuration")
 
 // dead is the latest dead letters of an upstream.
 func (b *Board) dead(w http.ResponseWriter, r *http.Request) {
@@ -44,22 +44,21 @@ func (p *page) letters(upstream string, all []delivery.Delivery, err error) {
 <main>`, upstream)
 	switch {
 	case err != nil:
-		p.put(`<p class="trouble" role="alert">✖ Nobody knows: %s</p>`, err)
+		p.put(`<p class="trouble" role="alert">✖ The store of deliveries does not answer: %s</p>`, err)
 	case len(all) == 0:
 		p.put(`<p>There are none.</p>`)
 	default:
-		p.put(`<p>The latest, %d at most. Each keeps its Idempotency-Key; upstreams forget keys, and what was done before that is then done again.</p>`, mostLetters)
-		p.button(&deed{Upstream: upstream, Do: "redrive"}, "Redrive all")
-		p.table("", "ID", "Died", "Why", "Attempts", "By hand")
+		p.put(`<p>These are the latest %d at most. Redrive sends a message again with its Idempotency-Key. An upstream that has forgotten the key may do the work a second time.</p>
+%s`, mostLetters, p.button(&deed{Upstream: upstream, Do: "redrive"}, "Redrive all"))
+		p.table("", "ID", "Given up at", "Cause", "Attempts", "Operator")
 		for i := range all {
 			d := &all[i]
 			why := observe.Redact(d.Detail, longestWhy)
 			if veil.Reveals(why) != "" {
 				why = observe.Mask
 			}
-			p.put(`<tr><td><code>%s</code><td>%s<td>%s: %s<td>%d<td>`, d.ID, d.Changed.UTC().Format(time.DateTime+"Z"), string(d.Reason), why, d.Attempts)
-			p.button(&deed{Upstream: upstream, Do: "redrive", ID: d.ID}, "Redrive")
-			p.button(&deed{Upstream: upstream, Do: "drop", ID: d.ID}, "Drop")
+			p.cells(text("<code>%s</code>", d.ID), d.Changed.UTC().Format(time.DateTime+" UTC"), string(d.Reason)+": "+why, d.Attempts,
+				p.button(&deed{Upstream: upstream, Do: "redrive", ID: d.ID}, "Redrive")+p.button(&deed{Upstream: upstream, Do: "drop", ID: d.ID}, "Drop"))
 		}
 		p.put("</tbody></table>")
 	}
@@ -81,12 +80,12 @@ func (b *Board) post(ctx context.Context, d *deed) (int, error) {
 	case d.Do == "redrive":
 		n, err = b.Page.Letters.Redrive(ctx, f, mostRedriven)
 	case d.ID == "":
-		return 0, errors.New("name the dead letter: all of them are dropped by weir dead drop")
+		return 0, errors.New("name one dead letter; weir dead drop drops all of them")
 	default:
 		n, err = b.Page.Letters.Drop(ctx, f, 1)
 	}
 	if err == nil && n == 0 {
-		err = errors.New("nothing was changed: there is no such dead letter any more, or the token of its caller has ended; then weir dead redrive -token-ended sends it")
+		err = errors.New("nothing was changed: the dead letter does not exist any more, or its caller's token has expired; weir dead redrive -token-ended sends those")
 	}
 	return n, err
 }

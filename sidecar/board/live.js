@@ -5,7 +5,7 @@
 	const said = document.getElementById("live");
 	const rows = document.getElementById("rows");
 	const late = new Map(); // by id, what is inside elements that could not be renewed yet
-	let source;
+	let source, last = new Date();
 
 	// Nothing is taken away from under a viewer's hands: not while a button in it has the focus, or text of it is selected.
 	function held(element) {
@@ -119,7 +119,8 @@
 		for (const inner of rows.querySelectorAll(".inner")) {
 			fill(inner.parentElement);
 		}
-		said.textContent = "Live: renewed each second.";
+		last = new Date();
+		said.textContent = "Live: updated every second.";
 		said.className = "";
 	}
 
@@ -131,7 +132,7 @@
 		source.onmessage = renew;
 		source.onerror = () => {
 			const ends = source.readyState === EventSource.CLOSED;
-			said.textContent = (ends ? "weir shows this page no longer; load it again. " : "weir does not answer. ") + "This is as of " + new Date().toLocaleTimeString() + ".";
+			said.textContent = (ends ? "weir ended the live updates. Reload this page. " : "weir does not answer. ") + "Last update: " + last.toLocaleTimeString() + ".";
 			said.className = "late";
 		};
 	}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"html"
+	"strings"
 	"time"
 )
 
@@ -16,10 +17,17 @@ type page struct {
 	bytes.Buffer
 	token  string // of its forms
 	signed string // who has signed in, by a cookie
+
+	columns []string // of the table that is being written
 }
 
 // put writes a line of a page. The format is markup; of what stands in it only a markup is not escaped.
 func (p *page) put(format string, with ...any) {
+	p.WriteString(string(text(format, with...)) + "\n")
+}
+
+// text is a format that is markup, with what stands in it escaped, unless it is a markup.
+func text(format string, with ...any) markup {
 	for i, v := range with {
 		switch v := v.(type) {
 		case markup:
@@ -31,7 +39,46 @@ func (p *page) put(format string, with ...any) {
 			with[i] = html.EscapeString(v.Error())
 		}
 	}
-	fmt.Fprintf(p, format+"\n", with...)
+	return markup(fmt.Sprintf(format, with...))
+}
+
+// breakable is a path or the name of a field, which may continue on the next line after its separators.
+func breakable(s string) markup {
+	return markup(separators.Replace(string(text("%s", s))))
+}
+
+var separators = strings.NewReplacer("/", "/<wbr>", ".", ".<wbr>", "_", "_<wbr>", ":", ":<wbr>", "=", "=<wbr>")
+
+// marked is a text that begins with the sign of a state, which then has its color.
+func marked(state string, words markup) markup {
+	return text(`<span class="state %s">%s</span>`, state, words)
+}
+
+// table begins a table. On narrow screens its columns label the cells, and each row is a block.
+func (p *page) table(caption string, columns ...string) {
+	p.columns = columns
+	p.WriteString("<table>")
+	if caption != "" {
+		p.put("<caption>%s</caption>", caption)
+	}
+	p.WriteString("<thead><tr>")
+	for _, c := range columns {
+		p.put("<th>%s", c)
+	}
+	p.put("</thead><tbody>")
+}
+
+// cells writes a row of a table: texts, numbers or markup.
+func (p *page) cells(all ...any) {
+	p.WriteString("<tr>")
+	for i, v := range all {
+		if in := text("%v", v); in != "" {
+			fmt.Fprintf(p, `<td data-label="%s">%s`, p.columns[i], in)
+		} else {
+			p.WriteString("<td>")
+		}
+	}
+	p.WriteString("\n")
 }
 
 // head begins a page.
@@ -53,15 +100,10 @@ func (p *page) head(title string, scripted bool) {
 
 // whole is the page of a view; open is the upstream whose row is open.
 func (p *page) whole(v *View, open string) {
-	p.head("weir", true)
+	p.head("weir: "+v.Headline, true)
 	p.put(`<header>
 <h1>weir</h1>
-<form method="get" action="./" role="search">
-<label>Upstream or state <input name="q" value="%s" type="search"></label>
-<button>Show</button>
-</form>
-<p id="live" role="status">Load the page again to see what is so now.</p>`, v.Filter)
-	p.askWhy("")
+<p id="live" role="status">Reload this page to see the current state.</p>`)
 	if p.signed != "" {
 		p.put(`<form method="post" action="logout"><button>Sign out %s</button></form>`, p.signed)
 	}
@@ -75,7 +117,12 @@ func (p *page) whole(v *View, open string) {
 		element(f.id, f.write)
 	}
 	p.put(`<section aria-label="Upstreams"><h2>Upstreams</h2>
-<div id="rows">`)
+<form method="get" action="./" role="search">
+<label>Filter by name or state <input name="q" value="%s" type="search"></label>
+<button>Show</button>
+</form>`, v.Filter)
+	p.askWhy("")
+	p.put("%s\n<div id=\"rows\">", legend)
 	for i, r := range v.Upstreams {
 		p.row(r, i < mostPlots, r.Name == open)
 	}
@@ -98,8 +145,8 @@ type piece struct {
 
 // Those above the rows, and below them.
 var (
-	above = []piece{{"about", (*page).about}, {"troubles", (*page).troubles}, {"tiles", (*page).tiles}}
-	below = []piece{{"more", (*page).more}, {"fleet", (*page).fleet}, {"deliveries", (*page).deliveries}}
+	above = []piece{{"headline", (*page).headline}, {"tiles", (*page).tiles}}
+	below = []piece{{"more", (*page).more}, {"fleet", (*page).fleet}, {"deliveries", (*page).deliveries}, {"about", (*page).about}}
 )
 
 // parts are all of a page that is renewed, in its order. Lines of rows are taken from drawn, or added to it.
@@ -129,16 +176,10 @@ func (v *View) parts(drawn map[*Row]string) (all []part) {
 	return all
 }
 
-// about is which weir this is, and what it goes by.
+// about is the version of this weir, and its configuration.
 func (p *page) about(v *View) {
-	p.put(`<p class="meta">weir %s, up %s%s</p>`, v.Version, ago(v.Started), when(v.Draining, "<strong>, draining</strong>"))
+	p.put(`<p class="meta">weir %s, up %s%s</p>`, v.Version, ago(v.Started), when(v.Draining, ", shutting down"))
 	p.loaded(v.Config)
-}
-
-func (p *page) troubles(v *View) {
-	for _, t := range v.Troubles {
-		p.put(`<p class="trouble"><strong>✖ Trouble with %s</strong>: %s; %s</p>`, t.With, t.Error, t.Help)
-	}
 }
 
 // tiles are figures of all upstreams together.
@@ -146,17 +187,17 @@ func (p *page) tiles(v *View) {
 	p.put(`<dl class="tiles">`)
 	for _, tile := range []struct {
 		of, figure string
-		bad        bool
+		state      markup // "" if there is nothing to see
 	}{
-		{"Allowed", per(v.Allowed) + "/s", false},
-		{"After a wait", per(v.Waited) + "/s", false},
-		{"Refused by weir", per(v.Refused) + "/s", v.Refused > 0},
-		{"Throttled upstream", per(v.Throttled) + "/s", v.Throttled > 0},
-		{"Failed upstream", per(v.Failed) + "/s", v.Failed > 0},
-		{"Breakers not closed", fmt.Sprint(v.Open), v.Open > 0},
-		{"Paused", fmt.Sprint(v.Paused), v.Paused > 0},
+		{"Allowed immediately", per(v.Allowed) + "/s", when(v.Allowed > 0, "ok")},
+		{"Allowed after a wait", per(v.Waited) + "/s", when(v.Waited > 0, "waiting")},
+		{"Throttled by upstreams", per(v.Throttled) + "/s", when(v.Throttled > 0, "throttled")},
+		{"Failed at upstreams", per(v.Failed) + "/s", when(v.Failed > 0, "failing")},
+		{"Refused by weir", per(v.Refused) + "/s", when(v.Refused > 0, "refusing")},
+		{"Breakers not closed", fmt.Sprint(v.Open), when(v.Open > 0, "open")},
+		{"Paused upstreams", fmt.Sprint(v.Paused), when(v.Paused > 0, "paused")},
 	} {
-		p.put(`<div%s><dt>%s</dt><dd>%s</dd></div>`, when(tile.bad, ` class="bad"`), tile.of, tile.figure)
+		p.put(`<div class="%s"><dt>%s</dt><dd>%s</dd></div>`, tile.state, tile.of, tile.figure)
 	}
 	p.put(`</dl>`)
 }
@@ -165,11 +206,11 @@ func (p *page) tiles(v *View) {
 func (p *page) more(v *View) {
 	switch {
 	case v.Known == 0:
-		p.put(`<p>There are none: the configuration names no upstream.</p>`)
+		p.put(`<p>The configuration has no upstream.</p>`)
 	case len(v.Upstreams) == 0:
-		p.put(`<p>None is called “%s”, or in that state. <a href="./">Show all</a></p>`, v.Filter)
+		p.put(`<p>No upstream has “%s” in its name or is in that state. <a href="./">Show all</a></p>`, v.Filter)
 	case v.Hidden > 0:
-		p.put(`<p>and %d more that matter less: find them by a part of their names.</p>`, v.Hidden)
+		p.put(`<p>and %d more in a better state or with fewer calls. Use the filter to find them.</p>`, v.Hidden)
 	}
 }
 
@@ -188,17 +229,16 @@ func (p *page) deliveries(v *View) {
 	}
 	p.put(`<section aria-label="Deliveries"><h2>Deliveries</h2>`)
 	if d.Error != "" {
-		p.put(`<p class="trouble">✖ Nobody knows: %s</p>`, d.Error)
+		p.put(`<p class="trouble">✖ The store of deliveries does not answer: %s</p>`, d.Error)
 	}
 	if len(d.Upstreams) > 0 {
 		p.table("", "Upstream", "Waiting", "Being sent", "Delivered", "Dead letters")
 		for _, l := range d.Upstreams {
-			p.put(`<tr><td>%s<td>%d<td>%d<td>%d<td%s>`, l.Upstream, l.Waiting, l.Processing, l.Completed, when(l.Failed > 0, ` class="state open"`))
+			var dead any = l.Failed
 			if l.Failed > 0 {
-				p.put(`<a href="%s">%d</a>`, toDead(l.Upstream), l.Failed)
-			} else {
-				p.put("0")
+				dead = marked("failing", text(`%s <a href="%s">%d</a>`, sign("failing"), toDead(l.Upstream), l.Failed))
 			}
+			p.cells(l.Upstream, l.Waiting, l.Processing, l.Completed, dead)
 		}
 		p.put("</tbody></table>")
 	}
@@ -214,9 +254,11 @@ func lasting(n int64) string {
 }
 
 // button is a form that asks for a deed.
-func (p *page) button(d *deed, say string) {
-	p.form(d)
-	p.put("<button>%s</button></form>", say)
+func (p *page) button(d *deed, say string) markup {
+	form := page{token: p.token}
+	form.form(d)
+	form.put("<button>%s</button></form>", say)
+	return markup(form.String())
 }
 
 // form begins one with what a deed says.
@@ -239,18 +281,18 @@ func (p *page) form(d *deed) {
 
 // sure asks once more.
 func (p *page) sure(d *deed) {
-	p.head("weir: are you sure?", false)
-	p.put("<main class=\"sure\">\n<h1>Are you sure?</h1>\n<p>%s.</p>", d.words())
+	p.head("weir: please confirm", false)
+	p.put("<main class=\"sure\">\n<h1>Please confirm</h1>\n<p>%s.</p>", d.words())
 	if d.Bad != "" {
 		p.put(`<p class="trouble" role="alert">✖ %s</p>`, d.Bad)
 	}
 	p.form(d)
 	p.put(`<input type="hidden" name="sure" value="yes">`)
 	if d.Do == "open" || d.Do == "pause" {
-		p.put(`<p><label>For how long, such as 5m; empty: until told otherwise<br><input name="for" value="%s" autocomplete="off"></label></p>`, d.For)
+		p.put(`<p><label>For how long, such as 5m. Leave it empty for no end.<br><input name="for" value="%s" autocomplete="off"></label></p>`, d.For)
 	}
-	p.put(`<p><label>Why, for the log<br><input name="reason" value="%s" required maxlength="200" autocomplete="off" autofocus></label></p>
-<p><button class="do">Do it</button> <a href="%s">Leave it</a></p>
+	p.put(`<p><label>Reason, for the log<br><input name="reason" value="%s" required maxlength="200" autocomplete="off" autofocus></label></p>
+<p><button class="do">Confirm</button> <a href="%s">Cancel</a></p>
 </form>
 </main>
 </body>

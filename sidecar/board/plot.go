@@ -9,68 +9,90 @@ import (
 // Sizes of a plot, in its own units: it is drawn as wide as there is room.
 const (
 	plotHeight = 40
-	stripe     = 4 // of the breaker, at the bottom
+	stripe     = 4 // of attempts that went wrong, and of the breaker, at the bottom
 )
 
-// A layer is one colour of a plot: a class, and how high it is at a sample.
+// A layer is one color of a plot: a class, and how high it is at a sample.
 type layer struct {
 	class string
 	at    func(*sample) uint64
 }
 
-// Layers of what was decided, those behind first: each hides the lower part of the one behind it.
+// Layers of decisions, those behind first: each hides the lower part of the one behind it.
 var decided = []layer{
 	{"refused", func(s *sample) uint64 { return s.allowed + s.waited + s.refused }},
 	{"waited", func(s *sample) uint64 { return s.allowed + s.waited }},
 	{"allowed", func(s *sample) uint64 { return s.allowed }},
 }
 
-// Layers of how attempts went wrong.
+// Layers of attempts that went wrong.
 var attempted = []layer{
 	{"failed", func(s *sample) uint64 { return s.failed + s.throttled }},
 	{"throttled", func(s *sample) uint64 { return s.throttled }},
 }
 
-// plot draws what an upstream did of late: allowed, waited and refused one above the other, and below them, on the same
-// axis, when a breaker was not closed. It is decoration of the figures beside it, which say the latest of the same.
+// legend names the colors of all plots, and the axis of those that stand side by side.
+const legend markup = `<div class="heads"><p class="legend">Last 15 minutes: <span class="key"><i class="allowed"></i>allowed</span> <span class="key"><i class="waited"></i>waited</span> <span class="key"><i class="throttled"></i>throttled by the upstream</span> <span class="key"><i class="failed"></i>failed</span> <span class="key"><i class="refused"></i>refused by weir</span> <span class="key"><i class="half"></i>breaker half-open</span> <span class="key"><i class="open"></i>breaker open</span></p>
+<p class="columns" aria-hidden="true"><span>Upstream</span><span>State</span><span>allowed</span><span>waited</span><span>throttled</span><span>failed</span><span>refused</span><span>p50</span><span>p99</span><span>left</span>` + axis + `</p></div>`
+
+// axis labels the time of a plot. It has a label at each of the lines that the style draws.
+const axis markup = `<span class="axis" aria-hidden="true"><span>15 min ago</span><span>10 min</span><span>5 min</span><span>now</span></span>`
+
+// plot draws what an upstream did: allowed, waited and refused calls one above the other, and below them, on the same
+// axis, when attempts went wrong and when a breaker was not closed. The figures beside it contain the latest of the same.
 func plot(all []sample) markup {
 	if all == nil {
 		return ""
 	}
 	most := highest(all, decided)
+	peak := per(float64(most) / step.Seconds())
 	var b strings.Builder
-	fmt.Fprintf(&b, `<svg class="plot" viewBox="0 0 %d %d" preserveAspectRatio="none" role="img" aria-label="the last %v, at most %s/s">`,
-		len(all), plotHeight, step*kept, per(float64(most)/step.Seconds()))
-	areas(&b, all, decided, most, plotHeight-stripe)
-	stripes(&b, all, plotHeight-stripe, stripe)
-	b.WriteString("</svg>")
+	fmt.Fprintf(&b, `<span class="trend"><svg class="plot" viewBox="0 0 %d %d" preserveAspectRatio="none" role="img" aria-label="calls in the last %s, at most %s/s">`,
+		len(all), plotHeight, minutes(step*kept), peak)
+	areas(&b, all, decided, most, plotHeight-2*stripe)
+	stripes(&b, all, plotHeight-stripe, []mark{
+		{"failed", func(s *sample) bool { return s.failed > 0 }}, {"throttled", func(s *sample) bool { return s.throttled > 0 && s.failed == 0 }},
+	})
+	stripes(&b, all, plotHeight, phaseMarks)
+	fmt.Fprintf(&b, `</svg><span class="peak">max %s/s</span></span>%s`, peak, axis)
 	return markup(b.String()) // numbers, and words of this file
 }
 
-// chart is the same with room: what was decided, how attempts went wrong, and the breaker, one below the other on one axis of time.
+// chart is the same with room: decisions, attempts that went wrong, and the breaker, one below the other on one axis of time.
 func chart(all []sample) markup {
 	if all == nil {
-		return `<p>It did nothing of late.</p>`
+		return `<p>No call was made in the last 15 minutes.</p>`
 	}
 	var b strings.Builder
 	b.WriteString(`<div class="chart">`)
 	lane := func(head string, of []layer) {
 		most := highest(all, of)
-		fmt.Fprintf(&b, `<p>%s, at most %s/s</p><svg class="plot" viewBox="0 0 %d %d" preserveAspectRatio="none" aria-hidden="true">`, head, per(float64(most)/step.Seconds()), len(all), plotHeight)
+		peak := per(float64(most) / step.Seconds())
+		fmt.Fprintf(&b, `<p>%s</p><div class="trend"><svg class="plot" viewBox="0 0 %d %d" preserveAspectRatio="none" role="img" aria-label="at most %s/s">`, head, len(all), plotHeight, peak)
 		areas(&b, all, of, most, plotHeight)
-		b.WriteString("</svg>")
+		fmt.Fprintf(&b, `</svg><span class="peak">max %s/s</span></div>`, peak)
 	}
-	lane(`Decisions: <i class="allowed"></i>allowed <i class="waited"></i>after a wait <i class="refused"></i>refused`, decided)
-	lane(`Attempts that went wrong: <i class="throttled"></i>throttled by the upstream <i class="failed"></i>failed`, attempted)
-	fmt.Fprintf(&b, `<p>Breaker: <i class="open"></i>open <i class="half"></i>half-open</p><svg class="plot low" viewBox="0 0 %d 2" preserveAspectRatio="none" aria-hidden="true">`, len(all))
-	stripes(&b, all, 0, 2)
-	b.WriteString("</svg>")
-	length := step * kept
-	fmt.Fprintf(&b, `<p class="axis"><span>%s ago</span><span>%s</span><span>%s</span><span>now</span></p></div>`, minutes(length), minutes(length*2/3), minutes(length/3))
+	lane(`Calls: <span class="key"><i class="allowed"></i>allowed</span> <span class="key"><i class="waited"></i>allowed after a wait</span> <span class="key"><i class="refused"></i>refused by weir</span>`, decided)
+	lane(`Attempts that went wrong: <span class="key"><i class="throttled"></i>throttled by the upstream</span> <span class="key"><i class="failed"></i>failed</span>`, attempted)
+	fmt.Fprintf(&b, `<p>Breaker: <span class="key"><i class="open"></i>open</span> <span class="key"><i class="half"></i>half-open</span></p><svg class="plot low" viewBox="0 0 %d %d" preserveAspectRatio="none" aria-hidden="true">`, len(all), stripe)
+	stripes(&b, all, stripe, phaseMarks)
+	b.WriteString("</svg>" + string(axis) + "</div>")
 	return markup(b.String()) // numbers, and words of this file
 }
 
-func minutes(d time.Duration) string { return fmt.Sprintf("%d min", int(d.Minutes())) }
+func minutes(d time.Duration) string { return fmt.Sprintf("%d minutes", int(d.Minutes())) }
+
+// A mark is one color of a stripe: a class, and whether it is drawn at a sample.
+type mark struct {
+	class string
+	at    func(*sample) bool
+}
+
+// phaseMarks are those of a breaker. Half-open covers open where a step has both.
+var phaseMarks = []mark{
+	{"open", func(s *sample) bool { return s.phases.open }},
+	{"half", func(s *sample) bool { return s.phases.probed }},
+}
 
 // highest is the most of a layer at any sample; at least 1.
 func highest(all []sample, of []layer) uint64 {
@@ -88,16 +110,19 @@ func areas(b *strings.Builder, all []sample, of []layer, most uint64, height int
 	}
 }
 
-// stripes draws when breakers were open, and, less high, when they were half-open: a step may have both.
-func stripes(b *strings.Builder, all []sample, top, height int) {
-	when := func(is bool, high int) int {
-		if is {
-			return high
-		}
-		return 0
+// stripes draws marks as stripes of one height, and half as high where an earlier one is drawn too.
+func stripes(b *strings.Builder, all []sample, bottom int, marks []mark) {
+	for i, m := range marks {
+		area(b, m.class, all, bottom, func(s *sample) int {
+			switch {
+			case !m.at(s):
+				return 0
+			case i > 0 && marks[0].at(s):
+				return stripe / 2
+			}
+			return stripe
+		})
 	}
-	area(b, "open", all, top+height, func(s *sample) int { return when(s.phases.open, height) })
-	area(b, "half", all, top+height, func(s *sample) int { return when(s.phases.probed, height/2) })
 }
 
 // area fills what is below a line of steps, if there is anything. Samples of one height are one step.
@@ -153,7 +178,11 @@ func per(n float64) string {
 	return fmt.Sprintf("%.3g", n)
 }
 
-// sign is a sign beside the word for a state, for those who do not tell the colours apart.
+// signs stand before the word of a state, so that nobody depends on its color. Each is one symbol: the style colors the first letter.
+var signs = map[string]string{
+	"ok": "●", "waiting": "◔", "throttled": "▼", "failing": "✚", "refusing": "▲", "paused": "◆", "half-open": "◐", "open": "■", "trouble": "✖", "closed": "●",
+}
+
 func sign(state string) string {
-	return map[string]string{"ok": "●", "waits": "◔", "refuses": "▲", "paused": "❚❚", "half-open": "◐", "open": "■", "trouble": "✖", "closed": "●"}[state]
+	return signs[state]
 }

@@ -37,19 +37,19 @@ func (p *page) row(r *Row, plotted, opened bool) {
 // line is what the row of an upstream says, but for its plot.
 func (p *page) line(r *Row) {
 	why := ""
-	if reason := r.Why(); r.State == "refuses" && reason != "" {
+	if reason := r.Why(); r.State == "refusing" && reason != "" {
 		why = ": " + string(reason)
 	}
 	p.put(`<span class="name">%s</span><span class="state %s">%s %s%s</span>`, r.Name, r.State, sign(r.State), r.State, why)
 	for _, f := range []struct {
 		n  float64
 		of markup
-	}{{r.Allowed, "allowed"}, {r.Waited, "waited"}, {r.Refused, "refused"}, {r.Throttled, "throttled"}} {
-		p.put(`<span><b>%s</b>/s %s</span>`, per(f.n), f.of)
+	}{{r.Allowed, "allowed"}, {r.Waited, "waited"}, {r.Throttled, "throttled"}, {r.Failed, "failed"}, {r.Refused, "refused"}} {
+		p.put(`<span><b>%s</b>/s <i>%s</i></span>`, per(f.n), f.of)
 	}
-	p.put(`<span>p50 <b>%s</b>, p99 <b>%s</b></span>`, span(since(r.P50MS)), span(since(r.P99MS)))
+	p.put(`<span><b>%s</b> <i>p50</i></span><span><b>%s</b> <i>p99</i></span>`, span(since(r.P50MS)), span(since(r.P99MS)))
 	if r.Least >= 0 {
-		p.put(`<span><b>%d%%</b> left</span>`, r.Least)
+		p.put(`<span><b>%d%%</b> <i>left</i></span>`, r.Least)
 	} else {
 		p.put(`<span></span>`)
 	}
@@ -68,7 +68,7 @@ func (p *page) inner(r *Row) {
 	p.pauses(r.Name, r.Pauses, r.PausesInAll)
 	p.flights(r.Flights)
 	p.model(r.Model)
-	p.put("<p>The budget would pay for %d retries now.</p>", r.RetriesLeft)
+	p.put("<p>The retry budget allows %d retries now.</p>", r.RetriesLeft)
 	p.toConfig(r.Name)
 }
 
@@ -86,38 +86,25 @@ func (p *page) refused(r *Row) {
 		p.put("<p>Refused: %s.</p>", strings.Join(all, ", "))
 	}
 	if r.Waited > 0 {
-		p.put("<p>Waits that ended in a permit: %s/s, 99%% of them within %s.</p>", per(r.Waited), span(since(r.Wait99)))
+		p.put("<p>Calls allowed after a wait: %s/s. 99%% of them waited at most %s.</p>", per(r.Waited), span(since(r.Wait99)))
 	}
 	if r.Waiting > 0 {
-		p.put("<p>%d calls wait for a slot.</p>", r.Waiting)
+		p.put("<p>Calls that wait for a free slot now: %d.</p>", r.Waiting)
 	}
-}
-
-// table begins a table.
-func (p *page) table(caption string, columns ...string) {
-	p.WriteString("<table>")
-	if caption != "" {
-		p.put("<caption>%s</caption>", caption)
-	}
-	p.WriteString("<thead><tr>")
-	for _, c := range columns {
-		p.put("<th>%s", c)
-	}
-	p.put("</thead><tbody>")
 }
 
 func (p *page) limits(all []status.Limit) {
 	if len(all) == 0 {
 		return
 	}
-	p.table("Limits", "Limit", "Key", "Configured", "Now", "Left", "Full in", "Paused")
+	p.table("Limits", "Limit", "Key", "Configured", "Rate now", "Left", "Full in", "Paused for")
 	for i := range all {
 		l := &all[i]
 		key := l.Key
 		if l.KeysKnown > 0 {
 			key = fmt.Sprintf("(%d keys)", l.KeysKnown)
 		}
-		p.put(`<tr><td>%s<td>%s<td>%s %s<td>%s<td>%d of %d%s<td>%s<td>%s`, l.Name, key, l.Rule, l.Unit, l.RateNow(), l.Left, l.Full, l.Held(), l.FullIn(), lasting(l.PausedMS))
+		p.cells(l.Name, key, l.Rule+" "+l.Unit, l.RateNow(), fmt.Sprintf("%d of %d%s", l.Left, l.Full, l.Held()), l.FullIn(), lasting(l.PausedMS))
 	}
 	p.put("</tbody></table>")
 }
@@ -126,18 +113,19 @@ func (p *page) breakers(upstream string, all []status.Breaker) {
 	if len(all) == 0 {
 		return
 	}
-	p.table("Breakers", "Key", "State", "Why", "Failures", "Tries again in", "By hand")
+	p.table("Breakers", "Key", "State", "Cause", "Failures", "Next test in", "Operator")
 	for _, b := range all {
 		again := lasting(b.WaitMS)
 		if b.WaitMS < 0 {
-			again = "until told otherwise"
+			again = "none until it is reset"
 		}
-		p.put(`<tr><td>%s<td class="state %s">%s %s%s<td>%s<td>%d<td>%s<td>`, b.Key, b.State, sign(b.State), b.State, when(b.Forced, ", by hand"), b.Why, b.Failures, again)
+		buttons := markup("")
 		d := deed{Upstream: upstream, Key: b.Key, Keyed: b.Key != ""}
 		for _, do := range []struct{ do, say string }{{"open", "Open"}, {"close", "Close"}, {"reset", "Reset"}} {
 			d.Do = do.do
-			p.button(&d, do.say)
+			buttons += p.button(&d, do.say)
 		}
+		p.cells(b.Key, marked(b.State, text("%s %s%s", sign(b.State), b.State, when(b.Forced, ", by operator"))), causeOf(b.Why), b.Failures, again, buttons)
 	}
 	p.put("</tbody></table>")
 }
@@ -150,41 +138,37 @@ func (p *page) changes(all []Change) {
 	if len(all) == 0 {
 		return
 	}
-	p.table("What the breakers did", "When", "Key", "From", "To", "Why")
+	p.table("Breaker changes", "Time", "Key", "From", "To", "Cause")
 	for i, c := range slices.Backward(all) {
 		if len(all)-i > mostChanges {
 			break
 		}
-		p.put(`<tr><td>%s<td>%s<td>%s %s<td class="state %s">%s %s<td>%s`, c.At.UTC().Format(time.TimeOnly+"Z"), c.Key, sign(c.From), c.From, c.To, sign(c.To), c.To, c.Why)
+		p.cells(clockTime(c.At), c.Key, sign(c.From)+" "+c.From, marked(c.To, text("%s %s", sign(c.To), c.To)), causeOf(c.Why))
 	}
 	p.put("</tbody></table>")
 }
 
 func (p *page) pauses(upstream string, all []status.Pause, known int) {
-	p.table("Pauses", "Of", "Why", "For", "Told to", "By hand")
+	p.table("Pauses", "Paused", "Cause", "For", "First process", "Operator")
 	for i := range all {
 		s := &all[i]
-		p.put(`<tr><td>%s<td>%s<td>%s<td>%s<td>`, s.Whom(), s.Reason, s.Long(), s.By)
-		p.button(&deed{Upstream: upstream, Do: "resume", Limit: s.Limit, Key: s.Key, Keyed: s.Limit != "" && s.Scope != "",
-			Pool: s.Pool, Pooled: s.Of == "pool", Operation: s.Operation}, "Lift")
+		p.cells(s.Whom(), pauseCause(s.Reason), s.Long(), s.By, p.button(&deed{Upstream: upstream, Do: "resume", Limit: s.Limit, Key: s.Key, Keyed: s.Limit != "" && s.Scope != "",
+			Pool: s.Pool, Pooled: s.Of == "pool", Operation: s.Operation}, "Resume"))
 	}
-	switch {
-	case known > len(all):
-		p.put(`<tr><td colspan="4">and %d more<td>`, known-len(all))
-	case len(all) == 0:
-		p.put(`<tr><td colspan="4">none<td>`)
-	default:
-		p.put(`<tr><td colspan="4"><td>`)
+	if known > len(all) {
+		p.cells(fmt.Sprintf("and %d more", known-len(all)), "", "", "", "")
 	}
-	p.button(&deed{Upstream: upstream, Do: "pause"}, "Pause all calls")
-	p.put("</tbody></table>")
+	if len(all) == 0 {
+		p.cells("none", "", "", "", "")
+	}
+	p.put("</tbody></table>\n%s", p.button(&deed{Upstream: upstream, Do: "pause"}, "Pause all calls"))
 }
 
 func (p *page) flights(all []status.Flight) {
 	if len(all) == 0 {
 		return
 	}
-	p.table("In flight", "Operation", "State", "Now", "Bound", "Waiting", "Refused", "Best answers")
+	p.table("Calls in flight", "Operation", "State", "Now", "Bound", "Waiting", "Refused", "Best response rate")
 	for _, f := range all {
 		name, best := f.Operation, ""
 		if name == "" {
@@ -193,7 +177,7 @@ func (p *page) flights(all []status.Flight) {
 		if f.Rate > 0 {
 			best = per(f.Rate) + "/s"
 		}
-		p.put(`<tr><td>%s<td>%s<td>%d<td>%d<td>%d<td>%d<td>%s`, name, f.State, f.InFlight, f.Bound, f.Waiting, f.Refused, best)
+		p.cells(name, f.State, f.InFlight, f.Bound, f.Waiting, f.Refused, best)
 	}
 	p.put("</tbody></table>")
 }
@@ -203,13 +187,39 @@ func (p *page) model(m *status.Model) {
 		return
 	}
 	if len(m.Tiers) > 0 {
-		p.table("Tiers", "Tier", "State", "Takes", "Answered", "Failed", "Skipped")
+		p.table("Tiers", "Tier", "State", "Cause", "Median time", "Answered", "Failed", "Skipped")
 		for _, t := range m.Tiers {
-			p.put(`<tr><td>%s<td class="state %s">%s %s %s<td>%s<td>%d<td>%d<td>%d`, t.Name, t.State, sign(t.State), t.State, t.Why, lasting(t.TakesMS), t.Answered, t.Failed, t.Skipped)
+			p.cells(t.Name, marked(t.State, text("%s %s", sign(t.State), t.State)), causeOf(t.Why), lasting(t.TakesMS), t.Answered, t.Failed, t.Skipped)
 		}
 		p.put("</tbody></table>")
 	}
 	if c := m.Cache; c != nil {
-		p.put(`<p>Cache: %d entries, %d bytes; %d hits, %d of what was stale, %d misses.</p>`, c.Entries, c.Bytes, c.Hits, c.Stale, c.Misses)
+		p.put(`<p>Cache: %d entries in %d bytes, %d hits, %d stale hits, %d misses.</p>`, c.Entries, c.Bytes, c.Hits, c.Stale, c.Misses)
 	}
+}
+
+// causeOf is why a breaker is in its state, in words.
+func causeOf(why string) string {
+	switch why {
+	case "failure share":
+		return "too large a share of calls failed"
+	case "forced":
+		return "an operator"
+	}
+	return why
+}
+
+// pauseCause is why calls are paused, in words.
+func pauseCause(reason string) string {
+	switch reason {
+	case "rate":
+		return "the upstream asked to wait"
+	case "quota":
+		return "the upstream's quota is used up"
+	case "hand":
+		return "an operator"
+	case "hand here":
+		return "an operator, this process only"
+	}
+	return reason
 }

@@ -33,14 +33,16 @@ func (p *page) settings(c *status.Config, all []doc.Setting, filter string) {
 	p.put(`<header>
 <h1>Configuration in force</h1>
 <form method="get" action="config" role="search">
-<label>Part of a field or a place <input name="q" value="%s" type="search"></label>
+<label>Filter by field or origin <input name="q" value="%s" type="search"></label>
 <button>Show</button>
 </form>
 <p><a href="./">Back</a></p>
 </header>
 <main>`, filter)
 	p.loaded(c)
-	p.put(`<p>What neither the file nor a preset says is as docs/reference/configuration.md has it. Secrets are in the environment, and not here.</p>`)
+	p.put(`<p>These are the values of the file and of presets. All other fields have their defaults. Secrets are not shown.`)
+	p.doc("docs/reference/configuration.md", "All fields")
+	p.put("</p>")
 	p.table("", "Field", "Value", "From")
 	shown, hidden := 0, 0
 	for _, s := range all {
@@ -49,13 +51,13 @@ func (p *page) settings(c *status.Config, all []doc.Setting, filter string) {
 		case shown == mostSettings:
 			hidden++
 		default:
-			p.put(`<tr><td>%s<td><code>%s</code><td>%s`, s.Field, s.Value, s.From)
+			p.cells(breakable(s.Field), text("<code>%s</code>", s.Value), breakable(s.From))
 			shown++
 		}
 	}
 	p.put("</tbody></table>")
 	if hidden > 0 {
-		p.put(`<p>and %d more: find them by a part of a field.</p>`, hidden)
+		p.put(`<p>and %d more. Use the filter to find them.</p>`, hidden)
 	}
 	p.put("</main>\n</body>\n</html>")
 }
@@ -65,12 +67,12 @@ func (p *page) loaded(c *status.Config) {
 	if c == nil {
 		return
 	}
-	p.put(`<p class="meta">%s, loaded %s ago</p>`, c.File, ago(c.Loaded))
+	p.put(`<p class="meta">%s, loaded %s ago</p>`, breakable(c.File), ago(c.Loaded))
 	if len(c.Pending) > 0 {
-		p.put(`<p class="trouble">▲ Changed since, and needs a new start: %s.</p>`, strings.Join(c.Pending, ", "))
+		p.put(`<p class="trouble">▲ The file has changed. These fields need a restart: %s.</p>`, strings.Join(c.Pending, ", "))
 	}
 	if c.Error != "" {
-		p.put(`<p class="trouble"><strong>✖ The reload %s ago failed</strong>, and nothing was changed: %s</p>`, ago(c.FailedAt), c.Error)
+		p.put(`<p class="trouble"><strong>✖ The reload %s ago failed</strong>, and the earlier configuration stays in force: %s</p>`, ago(c.FailedAt), c.Error)
 	}
 }
 

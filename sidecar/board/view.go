@@ -30,7 +30,12 @@ type View struct {
 	Open      int       `json:"open"`      // of these, with a breaker that is not closed
 	Paused    int       `json:"paused"`    // and with a pause
 	Sums                // of all of them
-	Filter    string    `json:"filter,omitempty"`
+
+	Headline      string    `json:"headline"`                 // whether all is well, or the worst problem
+	Problems      []Problem `json:"problems,omitempty"`       // the worst first
+	ProblemsKnown int       `json:"problems_known,omitempty"` // how many there are
+
+	Filter string `json:"filter,omitempty"`
 }
 
 // Sums are figures a second, of the latest 10 s.
@@ -45,7 +50,7 @@ type Sums struct {
 // A Row is an upstream.
 type Row struct {
 	status.Upstream
-	State string `json:"state"` // a word for people, and the class of its colour; see states
+	State string `json:"state"` // one of states
 	Sums
 	By      map[weir.Reason]float64 `json:"refused_by,omitempty"` // refusals a second, by reason
 	P50MS   float64                 `json:"p50_ms"`               // of attempts
@@ -136,6 +141,7 @@ func (b *Board) look(r status.Report, known map[string]*Row) *View {
 	slices.SortFunc(v.Upstreams, func(a, b *Row) int {
 		return cmp.Or(cmp.Compare(severity(b.State), severity(a.State)), cmp.Compare(b.Refused, a.Refused), cmp.Compare(b.Allowed, a.Allowed), strings.Compare(a.Name, b.Name))
 	})
+	v.summarize()
 	return v
 }
 
@@ -185,7 +191,10 @@ func (v *View) count(r *Row) {
 }
 
 // states are the words for how an upstream is, the worst last.
-var states = []string{"ok", "waits", "refuses", "paused", "half-open", "open", "trouble"}
+var states = []string{"ok", "waiting", "throttled", "failing", "refusing", "paused", "half-open", "open", "trouble"}
+
+// notable is the share of attempts that have to fail or be throttled so that an operator should know.
+const notable = 0.05
 
 func severity(state string) int { return slices.Index(states, state) }
 
@@ -216,8 +225,10 @@ func (r *Row) judge() {
 			r.State = state
 		}
 	}
-	worst(r.Waited > 0 || r.Waiting > 0, "waits")
-	worst(r.Refused > 0, "refuses")
+	worst(r.Waited > 0 || r.Waiting > 0, "waiting")
+	worst(r.Throttled > 0 && r.Throttled >= notable*r.attempts(), "throttled")
+	worst(r.Failed > 0 && r.Failed >= notable*r.attempts(), "failing")
+	worst(r.Refused > 0, "refusing")
 	worst(len(r.Pauses) > 0, "paused")
 	for _, k := range r.Breakers {
 		worst(k.State != "closed", k.State)

@@ -1,14 +1,18 @@
 package board
 
 import (
+	"cmp"
+	"fmt"
 	"net/http"
+	"net/url"
 	"strings"
 	"time"
 
+	"github.com/seed1158cd35/weir/observe/why"
 	"github.com/seed1158cd35/weir/sidecar/status"
 )
 
-// why tells what became of a call, by its ID.
+// why explains a call, by its ID.
 func (b *Board) why(w http.ResponseWriter, r *http.Request) {
 	id := strings.TrimSpace(r.URL.Query().Get("id"))
 	if id == "" {
@@ -22,9 +26,9 @@ func (b *Board) why(w http.ResponseWriter, r *http.Request) {
 
 // why is that page.
 func (p *page) why(id string, e *status.Explained) {
-	p.head("weir: why", false)
+	p.head("weir: explain a call", false)
 	p.put(`<header>
-<h1>Why</h1>`)
+<h1>Explain a call</h1>`)
 	p.askWhy(id)
 	p.put(`<p><a href="./">Back</a></p>
 </header>
@@ -33,7 +37,7 @@ func (p *page) why(id string, e *status.Explained) {
 		if code, lack := e.Lack(); code != 0 {
 			p.put(`<p class="trouble" role="alert">✖ %s</p>`, lack)
 		} else {
-			p.put(`<pre tabindex="0">%s</pre>`, e.Text())
+			p.explained(e)
 		}
 	}
 	p.put("</main>\n</body>\n</html>")
@@ -42,7 +46,219 @@ func (p *page) why(id string, e *status.Explained) {
 // askWhy is the form that asks for a call.
 func (p *page) askWhy(id string) {
 	p.put(`<form method="get" action="why">
-<label>Why, by the X-Correlation-Id of a call <input name="id" value="%s" type="search" maxlength="128"></label>
+<label>Explain a call by its X-Correlation-Id <input name="id" value="%s" type="search" maxlength="128"></label>
 <button>Explain</button>
 </form>`, id)
+}
+
+// explained is what is known of the calls with an ID.
+func (p *page) explained(e *status.Explained) {
+	for i := range e.Calls {
+		p.call(e.Calls[i].Call, e.Calls[i].Then)
+	}
+	if s := e.Second; s != nil {
+		at := s.At.UTC().Format("2006-01-02 15:04:05 UTC")
+		if len(s.Lines) == 0 {
+			p.put(`<p>This weir has no record of the call. In its second (%s) this weir allowed all calls immediately.</p>`, at)
+		} else {
+			p.put(`<p>This weir has no record of the call. These are the decisions of its second (%s).</p>`, at)
+			p.decisions(s.Lines)
+		}
+	}
+	if e.Error != "" {
+		p.put(`<p class="trouble">▲ There may be more calls with this ID: %s</p>`, e.Error)
+	}
+}
+
+// call is one: its result, its attempts on an axis of time, its limits, and what to change.
+func (p *page) call(c *why.Call, then []why.Line) {
+	p.put(`<section class="call" aria-label="Call"><p class="lead state %s">%s %s</p>`, stateOfCall(c), sign(stateOfCall(c)), c.Headline())
+	facts := []string{"It ended at " + c.At.UTC().Format("2006-01-02 15:04:05.000 UTC") + ", " + why.Span(c.TookMS) + " after its start."}
+	if c.Weir != "" {
+		facts = append(facts, "The process "+c.Weir+" made it.")
+	}
+	if c.Key != "" {
+		facts = append(facts, "Its key is "+c.Key+".")
+	}
+	if c.Why != "" {
+		facts = append(facts, "Cause: "+sentence(c.Why, ""))
+	}
+	p.put(`<p>%s</p>`, strings.Join(facts, " "))
+	p.timeline(c)
+	if len(c.Limits) > 0 {
+		p.table("Limits when the call ended", "Limit", "Configured", "Cost", "Left", "Paused for", "Defined in")
+		for i := range c.Limits {
+			l := &c.Limits[i]
+			name := text("%s", strings.TrimSpace(l.Name+" "+l.Key))
+			if l.Refused {
+				name = marked("refusing", text("%s %s (refused the call)", sign("refusing"), name))
+			}
+			paused := ""
+			if l.PausedMS != 0 {
+				paused = why.Span(l.PausedMS)
+			}
+			p.cells(name, l.Rule, l.Cost, fmt.Sprintf("%d of %d %s", l.Left, l.Full, l.Unit), paused, breakable(l.At))
+		}
+		p.put("</tbody></table>")
+	}
+	if len(then) > 0 {
+		p.put(`<h2>Decisions of this upstream in the same second</h2>`)
+		p.decisions(then)
+	}
+	p.advice(c)
+	p.put("</section>")
+}
+
+// stateOfCall is the state that a call shows about its upstream.
+func stateOfCall(c *why.Call) string {
+	switch {
+	case c.Kind == why.Refused && c.Reason == "circuit_open":
+		return "open"
+	case c.Kind == why.Refused && c.Reason == "paused":
+		return "paused"
+	case c.Kind == why.Refused:
+		return "refusing"
+	case c.Class == "throttled":
+		return "throttled"
+	case c.Kind == why.Failed:
+		return "failing"
+	case c.Kind == why.Waited:
+		return "waiting"
+	}
+	return "ok"
+}
+
+// axisUnits is how wide the axis of a timeline is, in units of its bars.
+const axisUnits = 1000
+
+// timeline is what happened to each attempt, with a bar on an axis that all of them share.
+func (p *page) timeline(c *why.Call) {
+	if len(c.Attempts) == 0 {
+		return
+	}
+	length, before := c.TookMS, 0
+	end := 0.0
+	for i := range c.Attempts {
+		a := &c.Attempts[i]
+		end += max(0, a.RestedMS) + max(0, a.WaitedMS) + max(0, a.TookMS)
+	}
+	length = max(length, end, 0.001)
+	p.put(`<h2>Attempts</h2>
+<p class="legend"><span class="key"><i class="rested"></i>pause before a retry</span> <span class="key"><i class="waited"></i>waited for its turn</span> <span class="key"><i class="allowed"></i>succeeded</span> <span class="key"><i class="throttled"></i>throttled by the upstream</span> <span class="key"><i class="failed"></i>failed</span> <span class="key"><i class="refused"></i>refused by weir</span></p>
+<ol class="timeline">`)
+	at := 0.0
+	for i := range c.Attempts {
+		a := &c.Attempts[i]
+		if a.N > before+1 {
+			p.put(`<li>%s not recorded in detail`, many(int64(a.N-before-1), "attempt"))
+		}
+		before = a.N
+		p.put(`<li><b>Attempt %d</b>: %s, %s.
+<svg class="bar" viewBox="0 0 %d 10" preserveAspectRatio="none" aria-hidden="true">`, a.N, a.Before(), a.End(), axisUnits)
+		bar := func(class markup, ms float64, least int) {
+			ms = max(0, ms)
+			from, to := int(axisUnits*at/length), int(axisUnits*(at+ms)/length)
+			if width := max(to-from, least); width > 0 {
+				p.put(`<rect class="%s" x="%d" width="%d" height="10"/>`, class, min(from, axisUnits-width), width)
+			}
+			at += ms
+		}
+		bar("rested", a.RestedMS, 0)
+		bar("waited", a.WaitedMS, 0)
+		bar(classOf(a), a.TookMS, 4) // always seen
+		p.put("</svg>")
+	}
+	p.put(`</ol>
+<p class="ends"><span>0</span><span>%s</span><span>%s</span></p>`, why.Span(length/2), why.Span(length))
+	if c.HeldBack > 0 {
+		p.put(`<p>%s not made, because no attempt succeeded at that time.</p>`, wasWere(c.HeldBack, "more attempt"))
+	}
+}
+
+func wasWere(n int, what string) string {
+	if n == 1 {
+		return "1 " + what + " was"
+	}
+	return fmt.Sprintf("%d %ss were", n, what)
+}
+
+// classOf is the color of how an attempt ended.
+func classOf(a *why.Attempt) markup {
+	switch {
+	case a.Reason != "":
+		return "refused"
+	case a.Class == "ok":
+		return "allowed"
+	case a.Class == "throttled":
+		return "throttled"
+	case a.Class == "canceled":
+		return "rested"
+	}
+	return "failed"
+}
+
+// decisions are those of a second.
+func (p *page) decisions(lines []why.Line) {
+	p.table("", "Time", "Upstream", "Calls", "Decision", "Limit", "Configured", "Defined in")
+	for i := range lines {
+		l := &lines[i]
+		limit := l.Limit
+		if l.By != "" {
+			limit += " of each " + l.By
+		}
+		p.cells(l.From.UTC().Format("15:04:05.0 UTC"), strings.TrimSpace(l.Upstream+" "+l.Operation), l.N, l.Decision, limit, l.Rule, breakable(l.At))
+	}
+	p.put("</tbody></table>")
+}
+
+// advice is what to change if a result was not wanted. Each field leads to its value here, and to its description.
+func (p *page) advice(c *why.Call) {
+	if len(c.Change) == 0 {
+		return
+	}
+	p.put(`<h2>What you can change</h2><ul class="advice">`)
+	for i := range c.Change {
+		x := &c.Change[i]
+		p.put("<li>%s", sentence(upperFirst(x.Say), ""))
+		if x.Field == "" {
+			continue
+		}
+		field, at := "upstreams."+c.Upstream+"."+x.Field, markup("")
+		if strings.HasPrefix(x.Field, "store.") {
+			field = x.Field
+		}
+		if x.At != "" {
+			at = " (" + breakable(x.At) + ")"
+		}
+		p.put(` Setting: <a href="config?q=%s">%s</a>%s.`, url.QueryEscape(field), breakable(field), at)
+		p.doc(sectionOf(x.Field), "Description")
+	}
+	p.put("</ul>")
+}
+
+// sections are those of the reference that describe fields of an upstream, by the first part of their names.
+var sections = map[string]string{
+	"store":       "docs/reference/configuration.md#store",
+	"limits":      "docs/reference/configuration.md#upstreamsnamelimitsname",
+	"operations":  "docs/reference/configuration.md#upstreamsnameoperationsname",
+	"breaker":     "docs/reference/configuration.md#upstreamsnamebreaker",
+	"retry":       "docs/reference/configuration.md#upstreamsnameretry",
+	"budget":      "docs/reference/configuration.md#upstreamsnamebudget",
+	"concurrency": "docs/reference/configuration.md#upstreamsnameconcurrency",
+	"timeouts":    "docs/reference/configuration.md#upstreamsnametimeouts",
+	"classify":    "docs/reference/configuration.md#upstreamsnameclassify",
+	"websocket":   "docs/reference/configuration.md#upstreamsnamewebsocket",
+}
+
+// sectionOf is the section that describes a field.
+func sectionOf(field string) string {
+	top, _, _ := strings.Cut(field, ".")
+	return cmp.Or(sections[top], "docs/reference/configuration.md#upstreamsname")
+}
+
+func upperFirst(s string) string {
+	if s == "" {
+		return s
+	}
+	return strings.ToUpper(s[:1]) + s[1:]
 }

@@ -19,7 +19,7 @@ import (
 
 // ask has the file read again, by the goroutine that serves, and waits until it was.
 func (s *Server) ask(ctx context.Context, by string) error {
-	s.log.Warn("done by hand", "do", "reload", "by", by)
+	s.log.Warn("operator action", "do", "reload", "by", by)
 	answer := make(chan error, 1)
 	select {
 	case s.asks <- answer:

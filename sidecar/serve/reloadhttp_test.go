@@ -45,7 +45,7 @@ func TestReloadOverHTTP(t *testing.T) {
 	if err := json.Unmarshal([]byte(text), &c); err != nil || code != 200 || strings.Join(c.Pending, " ") != "max_header" || c.Loaded.Before(was.Loaded) {
 		t.Errorf("a good file: %d %s", code, text)
 	}
-	s.log.waitFor(t, "done by hand")
+	s.log.waitFor(t, "operator action")
 
 	if err := os.WriteFile(s.file, []byte("upstreams: {up: {url: 7}}\n"), 0o600); err != nil {
 		t.Fatal(err)

@@ -42,7 +42,11 @@ func (t *troubles) note(what, upstream, help string, err error) {
 		if t.all == nil {
 			t.all = make(map[string]status.Trouble)
 		}
-		t.all[what] = status.Trouble{With: what, Upstream: upstream, Error: text, Help: help}
+		since := was.Since
+		if !bad {
+			since = time.Now()
+		}
+		t.all[what] = status.Trouble{With: what, Upstream: upstream, Error: text, Help: help, Since: since}
 		if !bad || was.Error != text {
 			t.log.Error("trouble", "with", what, "error", text, "help", help)
 		}

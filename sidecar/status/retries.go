@@ -29,7 +29,9 @@ type Failure struct {
 	Code      string    `json:"code,omitempty"` // the upstream's own word for it
 }
 
-// retriesOf is nil if there is nothing to say.
+// RetriesOf returns the retries of an upstream at now. It returns nil if nothing was repeated, nothing failed and no breaker opened.
+func RetriesOf(u *weir.Upstream, now time.Time) *Retries { return retriesOf(u.Retries(), now) }
+
 func retriesOf(v weir.RetryView, now time.Time) *Retries {
 	if v.Made == 0 && v.Breaks == 0 && v.Last.Class == outcome.OK {
 		return nil

@@ -40,6 +40,8 @@ type Trouble struct {
 	Upstream string `json:"upstream,omitempty"` // that cannot be called; "" if all can
 	Error    string `json:"error"`
 	Help     string `json:"help"`
+
+	Since time.Time `json:"since,omitzero"` // zero if that is not known
 }
 
 // An Upstream is the state of one upstream. Times are in milliseconds.
@@ -225,7 +227,7 @@ func (p *Page) State() Report {
 	r := p.Rest()
 	for _, u := range p.Upstreams() {
 		state := p.StateOf(u)
-		state.Retries = retriesOf(u.Retries(), time.Now())
+		state.Retries = RetriesOf(u, time.Now())
 		r.Upstreams = append(r.Upstreams, state)
 	}
 	sort.Slice(r.Upstreams, func(i, j int) bool { return r.Upstreams[i].Name < r.Upstreams[j].Name })

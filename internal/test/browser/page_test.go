@@ -113,8 +113,8 @@ func TestAnOutageIsSeenAndABreakerWorked(t *testing.T) {
 	run(t, tab, chromedp.Poll[chromedp.Void](`!document.querySelector("#u-api .inner").firstElementChild.dataset.old && document.activeElement.matches("#u-api .row")`))
 	run(t, tab, chromedp.WaitReady(chromedp.CSS(button("close"))), chromedp.Focus(chromedp.CSS(button("close"))), chromedp.KeyEvent(kb.Enter), chromedp.WaitVisible(chromedp.CSS("input[name=reason]")))
 	run(t, tab, chromedp.Poll[chromedp.Void](`document.activeElement.name === "reason"`), chromedp.KeyEvent("it is a drill"), chromedp.KeyEvent(kb.Enter), chromedp.WaitReady(chromedp.CSS(api)),
-		chromedp.Poll[chromedp.Void](`document.querySelector("#u-api").textContent.includes("closed, by hand")`))
-	if log := w.Log(); !strings.Contains(log, "it is a drill") || !strings.Contains(log, "done by hand") {
+		chromedp.Poll[chromedp.Void](`document.querySelector("#u-api").textContent.includes("closed, by operator")`))
+	if log := w.Log(); !strings.Contains(log, "it is a drill") || !strings.Contains(log, "operator action") {
 		t.Errorf("the log does not say who and why: %s", log)
 	}
 	if err := tab.Behaved(host(home(w))); err != nil {
@@ -142,7 +142,7 @@ func TestThePageWorksWithoutScripts(t *testing.T) {
 	run(t, tab, chromedp.Click(chromedp.CSS(api+" .row")), chromedp.Click(chromedp.CSS(button("open"))),
 		chromedp.SendKeys(chromedp.CSS("input[name=for]"), "5m"), chromedp.SendKeys(chromedp.CSS("input[name=reason]"), "a drill"),
 		chromedp.Click(chromedp.CSS("button.do")), state("open"))
-	if !strings.HasPrefix(said, "Load the page again") {
+	if !strings.HasPrefix(said, "Reload this page") {
 		t.Errorf("it says %q", said)
 	}
 	if err := tab.Behaved(host(home(w))); err != nil {

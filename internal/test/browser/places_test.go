@@ -57,29 +57,6 @@ upstreams:
 	}
 }
 
-// In the dark the page is dark, and in both every colour of text can be read on every ground: the contrast is 4.5 at least
-// (WCAG 2, AA).
-func TestThePageCanBeReadInLightAndInDark(t *testing.T) {
-	w, tab := begin(t, yaml, none)
-	for scheme, want := range map[string]string{"light": "rgb(255, 255, 255)", "dark": "rgb(13, 17, 23)"} {
-		run(t, tab, Scheme(scheme), chromedp.Navigate(home(w)), chromedp.WaitReady(chromedp.CSS(api)))
-		if ground := get[string](t, tab, `getComputedStyle(document.body).backgroundColor`); ground != want {
-			t.Errorf("%s: the ground is %s", scheme, ground)
-		}
-		for _, pale := range get[[]string](t, tab, `const colour = (name) => {
-				document.body.style.color = "var(--" + name + ")";
-				const parts = getComputedStyle(document.body).color.match(/\d+/g).map((n) => n / 255).map((c) => c <= 0.04045 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4);
-				return 0.2126 * parts[0] + 0.7152 * parts[1] + 0.0722 * parts[2];
-			};
-			["text", "dim", "good", "warn", "bad", "stop"].flatMap((text) => ["ground", "soft"].map((ground) => {
-				const [a, b] = [colour(text), colour(ground)].sort((a, b) => b - a);
-				return (a + 0.05) / (b + 0.05) < 4.5 ? text + " on " + ground : "";
-			})).filter(Boolean)`) {
-			t.Errorf("%s: %s is too pale", scheme, pale)
-		}
-	}
-}
-
 // Over TLS a browser signs in with a token, the page is live, and its buttons work.
 func TestThePageOverTLS(t *testing.T) {
 	dir, secret := t.TempDir(), "the-secret-of-the-operators"

@@ -24,6 +24,7 @@ type Weir struct {
 
 	mu  sync.Mutex
 	log []byte
+	id  string // of the latest call
 }
 
 // Write takes lines of the log.
@@ -74,5 +75,15 @@ func (w *Weir) Call(path string) (int, error) {
 		return 0, err
 	}
 	defer resp.Body.Close()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.id = resp.Header.Get("X-Correlation-Id")
 	return resp.StatusCode, nil
+}
+
+// LastID returns the ID of the latest call.
+func (w *Weir) LastID() string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.id
 }

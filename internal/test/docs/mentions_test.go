@@ -67,6 +67,40 @@ func TestLinksLeadSomewhere(t *testing.T) {
 	}
 }
 
+// Pages that programs name, in messages or as links, exist, and their headings too.
+func TestPagesThatProgramsNameExist(t *testing.T) {
+	page := regexp.MustCompile(`\bdocs/[a-z0-9/-]+\.md(#[a-z0-9-]+)?`)
+	n := 0
+	err := filepath.WalkDir(root, func(path string, d os.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir() && strings.HasPrefix(d.Name(), ".") && path != root:
+			return filepath.SkipDir
+		case !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go"):
+			return nil
+		}
+		for _, m := range page.FindAllString(text(t, path), -1) {
+			n++
+			file, anchor, _ := strings.Cut(m, "#")
+			if to := filepath.Join(root, file); !exists(to) {
+				t.Errorf("%s names %s, which does not exist", path, m)
+			} else if anchor != "" && !anchors(text(t, to))[anchor] {
+				t.Errorf("%s names %s, which has no such heading", path, m)
+			}
+		}
+		return nil
+	})
+	if err != nil || n < 30 {
+		t.Errorf("%d pages are named: %v", n, err)
+	}
+}
+
+func exists(file string) bool {
+	_, err := os.Stat(file)
+	return err == nil
+}
+
 var (
 	verb   = regexp.MustCompile("(?m)(?:`|^    )make ([a-z-]+)")
 	target = regexp.MustCompile(`(?m)^([a-z-]+):`)
