@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/seed1158cd35/weir"
+	"github.com/seed1158cd35/weir/internal/buffers"
 )
 
 // NewBase is the transport that a Transport without Base uses: the standard one
@@ -14,7 +15,8 @@ import (
 // nothing added to requests or unpacked from answers. keepIdle is how many idle
 // connections are kept; 0 means 256. A connection that has fallen silent, as when the
 // machine behind it is gone, is found out within half a minute: of HTTP/2, over which calls
-// would go on to be made, by a ping, and an idle one of HTTP/1.1 by the system.
+// would go on to be made, by a ping, and an idle one of HTTP/1.1 by the system. Of an
+// answer over HTTP/2 that its caller does not read, at most 1 MiB is held, and less where the process has little memory.
 func NewBase(t weir.Timeouts, keepIdle int) *http.Transport {
 	keepIdle = cmp.Or(keepIdle, 256)
 	dialer := &net.Dialer{Timeout: max(0, t.Connect), KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: 15 * time.Second, Interval: 5 * time.Second, Count: 3}}
@@ -28,7 +30,7 @@ func NewBase(t weir.Timeouts, keepIdle int) *http.Transport {
 		IdleConnTimeout:       90 * time.Second,
 		DisableCompression:    true,
 		ForceAttemptHTTP2:     true,
-		HTTP2:                 &http.HTTP2Config{SendPingTimeout: 10 * time.Second, PingTimeout: 5 * time.Second},
+		HTTP2:                 &http.HTTP2Config{SendPingTimeout: 10 * time.Second, PingTimeout: 5 * time.Second, MaxReceiveBufferPerStream: buffers.Window()},
 	}
 }
 

@@ -62,6 +62,14 @@ type Ender interface {
 	End()
 }
 
+// A Releaser is an Exchange that holds something for further attempts. Release is called when the answer is about to be
+// passed on, after which no attempt is made: a caller that does not read it holds nothing that others wait for. own says that
+// the answer is of weir's own making.
+type Releaser interface {
+	Exchange
+	Release(own bool)
+}
+
 // A Hurried is an Exchange whose caller has said how long it waits for all of the answer.
 type Hurried interface {
 	Exchange

@@ -176,6 +176,7 @@ func (p *replay) close() error {
 	}
 	p.mu.Lock()
 	reading := p.reading
+	p.kept = nil // the answer may be long in passing, and refers to the request
 	p.mu.Unlock()
 	if reading {
 		go p.body.Close()

@@ -10,6 +10,9 @@ func (r *Request) Rest() {
 	}
 }
 
+// Forget gives up the body and what is known of its values. After it, only the fields of Request can be read.
+func (r *Request) Forget() { r.doc = document{} }
+
 // open is a request that knows the values of its body.
 func (r *Request) open() *Request {
 	if !r.rested {

@@ -59,6 +59,18 @@ func (b *Budget) Take(n int64) bool {
 	return true
 }
 
+// Spare takes n bytes for something that weir can do without, if half of the budget stays free. Copies of answers and large
+// messages live as long as their reader likes: it cannot take the memory that bodies of other callers need.
+func (b *Budget) Spare(n int64) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.used+n > b.total/2 || n > b.free(n > Small) {
+		return false
+	}
+	b.take(n, n > Small)
+	return true
+}
+
 // free is what there is for one that is large or small. The lock is held.
 func (b *Budget) free(large bool) int64 {
 	if large {

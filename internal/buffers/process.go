@@ -19,6 +19,10 @@ var (
 	Tables = &Budget{total: part(8), share: part(8)}
 )
 
+// Window is how much of one answer a connection of HTTP/2 holds for a caller that does not read it: a 1024th part of the
+// process's memory, between 64 KiB and 1 MiB.
+func Window() int { return int(max(64<<10, min(part(1024), 1<<20))) }
+
 func part(of int64) int64 {
 	if limit == math.MaxInt64 {
 		return none * 4 / of

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/seed1158cd35/weir/httpx"
@@ -62,6 +63,7 @@ func (x *exchange) read(r *http.Request) *refuse.Facts {
 func (x *exchange) putBack(r *http.Request, parts [][]byte) {
 	b := newReadBody(parts, r.Body)
 	r.Body, r.ContentLength, r.TransferEncoding = b, b.size, nil
+	x.sends = b
 }
 
 // bySize estimates what a body that is not looked into will cost.
@@ -136,12 +138,15 @@ func unpack(r *http.Request) error {
 	return nil
 }
 
-// A readBody is a body that has been read: parts that follow each other.
+// A readBody is a body that has been read: parts that follow each other. It is safe for concurrent use: a transport may
+// still read it when the answer has come.
 type readBody struct {
-	parts [][]byte
-	size  int64
-	at    int64
+	size int64
 	io.Closer
+
+	mu    sync.Mutex // of what follows
+	parts [][]byte
+	at    int64
 }
 
 func newReadBody(parts [][]byte, body io.Closer) *readBody {
@@ -153,6 +158,8 @@ func newReadBody(parts [][]byte, body io.Closer) *readBody {
 }
 
 func (b *readBody) Read(to []byte) (n int, err error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
 	from := b.at
 	for _, p := range b.parts {
 		if from < int64(len(p)) {
@@ -166,15 +173,32 @@ func (b *readBody) Read(to []byte) (n int, err error) {
 }
 
 // Len is how much is left.
-func (b *readBody) Len() int { return int(b.size - b.at) }
+func (b *readBody) Len() int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return int(b.size - b.at)
+}
 
 // Seek goes back to the beginning.
 func (b *readBody) Seek(offset int64, whence int) (int64, error) {
-	if offset != 0 || whence != io.SeekStart {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if offset != 0 || whence != io.SeekStart || b.parts == nil {
 		return b.at, errors.New("only the beginning can be gone back to")
 	}
 	b.at = 0
 	return 0, nil
+}
+
+// drop gives up the bytes if all of them have been read, or if nobody will read them, and reports whether it did.
+func (b *readBody) drop(unread bool) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if !unread && b.at < b.size {
+		return false
+	}
+	b.parts = nil
+	return true
 }
 
 func unread(err error, most int64) *refuse.Facts {

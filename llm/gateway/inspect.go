@@ -37,6 +37,8 @@ type exchange struct {
 	unsure   bool              // it is signed for AWS, which only AWS can check
 	trailed  bool              // something may follow its body
 	held     *buffers.Claim    // of the process's memory, for the body
+	sends    *readBody         // the body, once it was read; nil before
+	renews   bool              // the request is asked again to renew the kept answer
 	hash     *[32]byte         // of the question, if it is known already
 	words    *wording          // see wording
 	worded   bool              // it was looked for

@@ -179,7 +179,7 @@ func (m *meter) room(n int) bool {
 		return true
 	}
 	more = (more + roomStep - 1) / roomStep * roomStep
-	if more > buffers.Small || !buffers.Bodies.Take(more) {
+	if more > buffers.Small || !buffers.Bodies.Spare(more) {
 		return false
 	}
 	m.taken += more

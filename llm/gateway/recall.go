@@ -69,6 +69,7 @@ func (c *conduct) recall() *http.Response {
 		return nil
 	}
 	if c.state == cache.Stale && !c.x.d.closed() && c.unpaid == nil {
+		c.x.renews = true
 		c.x.d.o.Cache.Refresh(*c.x.key, c.refresh)
 	}
 	c.replayed = true

@@ -1,12 +1,14 @@
 package gateway
 
 import (
+	"cmp"
 	"io"
 	"math"
 	"net/http"
 	"runtime"
 	"time"
 
+	"github.com/seed1158cd35/weir/httpx"
 	"github.com/seed1158cd35/weir/internal/buffers"
 	"github.com/seed1158cd35/weir/llm"
 )
@@ -47,6 +49,39 @@ func (x *exchange) End() {
 	if x.held != nil {
 		x.held.Give(x.held.Has())
 	}
+}
+
+var _ httpx.Releaser = (*exchange)(nil)
+
+// Release is httpx.Releaser's. A body that its upstream has not read to the end is held until the request is over.
+func (x *exchange) Release(own bool) {
+	by := x
+	if x.progress != nil {
+		by = cmp.Or(x.progress.by.Load(), x)
+	}
+	if by != x { // another tier answered
+		by.forget(own, own)
+	}
+	if x.forget(own || by != x, own) {
+		x.End()
+	}
+}
+
+// forget gives up the body of a request that will not be sent again, and reports whether it did. A body that is sent is
+// held until it was read. Unless the answer is weir's own, what its end is charged and kept by is found out before.
+func (x *exchange) forget(unsent, own bool) bool {
+	if x.request == nil || x.sends == nil || x.renews || !x.sends.drop(unsent) {
+		return false
+	}
+	if !own {
+		x.expected()
+		if x.key != nil {
+			x.wording()
+		}
+	}
+	x.guessed = true
+	x.request.Forget()
+	return true
 }
 
 // readAll reads the body in memory of the order of what has come: who says that much will come, and sends

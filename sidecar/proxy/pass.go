@@ -47,6 +47,9 @@ func (p *Proxy) pass(w http.ResponseWriter, in *http.Request, t *trip) {
 	}
 	dropHops(resp.Header)
 	_ = mark(resp) // never an error
+	if x, ok := t.exchange.(httpx.Releaser); ok {
+		x.Release(resp.Request == nil)
+	}
 	t.brought = resp.StatusCode
 	if t.cut = bring(w, in, resp); t.cut != nil && in.Context().Value(http.ServerContextKey) != nil {
 		panic(http.ErrAbortHandler) // so that the caller's answer breaks off, too

@@ -81,6 +81,7 @@ func (t *trip) reroute(ctx context.Context, r *http.Request, to httpx.Request) (
 			return nil, nil, f
 		}
 		next.exchange, out.Header, out.Body, out.ContentLength = x, heard.Header, heard.Body, heard.ContentLength
+		came.Body = out.Body // or the bytes that the dialect has read would be held, too
 	}
 	out.URL = address(target.URL, to.Path, &in)
 	next.ownKeys(out.Header)

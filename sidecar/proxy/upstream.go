@@ -215,13 +215,11 @@ func newBase(timeouts weir.Timeouts, u *Upstream, own *own) base {
 	}, timeouts}
 }
 
-// The pings and windows of HTTP/2 alone. Servers of gRPC end connections on which pings come more often than every
-// five minutes while nothing else does; what has died is found out by the system before (httpx.NewBase). What
-// a caller does not read is held for it, up to a window.
+// The pings of HTTP/2 alone. Servers of gRPC end connections on which pings come more often than every
+// five minutes while nothing else does; what has died is found out by the system before (httpx.NewBase).
 const (
-	ping   = 6 * time.Minute
-	pong   = 15 * time.Second
-	window = 1 << 20
+	ping = 6 * time.Minute
+	pong = 15 * time.Second
 )
 
 // onlyHTTP2 has a transport speak HTTP/2 and nothing else.
@@ -229,7 +227,7 @@ func onlyHTTP2(t *http.Transport, scheme string) {
 	t.Protocols = new(http.Protocols)
 	t.Protocols.SetHTTP2(scheme == "https")
 	t.Protocols.SetUnencryptedHTTP2(scheme == "http")
-	t.HTTP2 = &http.HTTP2Config{SendPingTimeout: ping, PingTimeout: pong, MaxReceiveBufferPerStream: window}
+	t.HTTP2.SendPingTimeout, t.HTTP2.PingTimeout = ping, pong
 }
 
 // origin is what tells one API from another: a path, or a slash at its end, makes

@@ -74,7 +74,7 @@ func (f *flow) grow() bool {
 	most := 2 * len(f.buf.b)
 	if most > kept {
 		buffers.Bodies.Give(f.took)
-		if f.took = int64(most); !buffers.Bodies.Take(f.took) {
+		if f.took = int64(most); !buffers.Bodies.Spare(f.took) {
 			f.took = 0
 			return false
 		}
