@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/seed1158cd35/weir/limit"
+	"github.com/seed1158cd35/weir/limit/bucket"
 	"github.com/seed1158cd35/weir/outcome"
 )
 
@@ -15,6 +16,9 @@ import (
 // opens, and when nobody is to wait any more.
 func (w *walk) asksLater(ctx context.Context, d step, counted bool) (step, error) {
 	again := &w.by.live.policy.AskAgain
+	if d.wait == bucket.Never {
+		return d, nil // the limit never holds as much
+	}
 	var wait time.Duration
 	for n := 1; n < again.Attempts && d.why == RateLimited; n++ {
 		wait = again.Delay(n, wait, outcome.Throttled, w.u.options.Rand)

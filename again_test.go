@@ -123,3 +123,23 @@ func refusedFor(err error, why weir.Reason) bool {
 	var r *weir.Refusal
 	return errors.As(err, &r) && r.Reason == why
 }
+
+// A call that costs more than a limit ever holds is refused immediately, whatever its schedule.
+func TestAskAgainRefusesCostAboveTheBurstImmediately(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := fleet.New(fleet.NewMemory(nil), fleet.Options{})
+		f.Start()
+		defer func() { _ = f.Close(context.Background()) }()
+		for _, o := range []weir.Options{{}, {Fleet: f}} {
+			u := open(t, asking(t, sec), o)
+			pass(time.Minute)
+			for _, cost := range []int64{2, 1_000_000} {
+				began := time.Now()
+				_, err := weir.Do(t.Context(), u, weir.Call{Cost: map[string]int64{"requests": cost}}, func(context.Context) (int, error) { return 0, nil })
+				if took := time.Since(began); !errors.Is(err, weir.ErrTooMuch) || took > 10*ms {
+					t.Errorf("shared %v, %d units: after %v: %v", o.Fleet != nil, cost, took, err)
+				}
+			}
+		}
+	})
+}

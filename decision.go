@@ -159,7 +159,7 @@ func (r *Refusal) explain(p *Permit, now time.Duration, c limit.Charge) {
 // others are counted, and tell reports whether one that refuses is to be told of.
 func (w *walk) decides(d step) (by *limitTally, tell bool) {
 	if !d.refused() {
-		w.tally.begins(w.sent, w.waited)
+		w.tally.begins(w.sent, w.waited, w.limits.Largest())
 		if w.waited == 0 {
 			return nil, false
 		}

@@ -217,6 +217,7 @@ type Violation struct {
 	Levels   []LimitLevel    // what the limits of the call looked like just then
 	InFlight int64           // attempts under way, this one apart
 	Last     []time.Duration // how long ago the latest attempts began, the latest first
+	Amounts  []int64         // the units that each of these took, of the limit of which it took most
 }
 
 // Tee is events told to all of several listeners.

@@ -152,8 +152,9 @@ func (p *Permit) tellEnded(now time.Duration, o *outcome.Outcome) {
 		tell(rare, about)
 	}
 	if throttled && e.Violated != nil && !o.Own && !o.Unsent && p.limits.Len() > 0 {
+		last, amounts := p.u.counts.ago(now)
 		tell(e.Violated, Violation{
-			Subject: p.subject(p.u), Code: o.Code, Levels: p.levels(now), InFlight: p.u.counts.underWay(), Last: p.u.counts.ago(now),
+			Subject: p.subject(p.u), Code: o.Code, Levels: p.levels(now), InFlight: p.u.counts.underWay(), Last: last, Amounts: amounts,
 		})
 	}
 }

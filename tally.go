@@ -1,6 +1,7 @@
 package weir
 
 import (
+	"cmp"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -27,6 +28,7 @@ type tally struct {
 	allowed atomic.Uint64   // at once
 	waited  atomic.Uint64   // allowed, after a wait
 	began   [8]atomic.Int64 // instants of the latest attempts, a ring
+	amounts [8]atomic.Int64 // units that each of them took, of the limit of which it took most
 	classes [unsentPlace + 1]atomic.Pointer[counter.Histogram]
 	retries [unsentPlace + 1]atomic.Pointer[counter.Histogram] // of classes, those that were not the first of their call
 	results [refusedPlace + 1]atomic.Pointer[counter.Histogram]
@@ -118,7 +120,7 @@ func (p *plan) tally() (*tally, int) {
 
 // begins counts an attempt that begins now, and notes when: the last eight of each core are kept for
 // what is told of a Violation.
-func (t *tally) begins(now, waited time.Duration) {
+func (t *tally) begins(now, waited time.Duration, amount int64) {
 	var n uint64
 	if waited == 0 {
 		n = t.allowed.Add(1) + t.waited.Load()
@@ -127,6 +129,7 @@ func (t *tally) begins(now, waited time.Duration) {
 	}
 	// The cells of several cores each have the latest of their own: Counts.ago puts them together.
 	t.began[n%uint64(len(t.began))].Store(int64(now))
+	t.amounts[n%uint64(len(t.began))].Store(amount)
 }
 
 // refuses counts a refusal in the cell of a number, and reports whether it is to be told of.
@@ -230,15 +233,24 @@ func (c *Counts) underWay() (n int64) {
 	return max(0, n)
 }
 
-// ago is how long ago the latest attempts began, the latest first.
-func (c *Counts) ago(now time.Duration) (all []time.Duration) {
+// ago returns how long ago the latest attempts began and the units that each of them took, the latest first.
+func (c *Counts) ago(now time.Duration) (all []time.Duration, amounts []int64) {
+	type attempt struct {
+		ago    time.Duration
+		amount int64
+	}
+	var latest []attempt
 	for t := range c.cells {
 		for i := range min(t.allowed.Load()+t.waited.Load(), uint64(len(t.began))) {
-			all = append(all, max(0, now-time.Duration(t.began[(i+1)%uint64(len(t.began))].Load())))
+			at := (i + 1) % uint64(len(t.began))
+			latest = append(latest, attempt{max(0, now-time.Duration(t.began[at].Load())), t.amounts[at].Load()})
 		}
 	}
-	slices.Sort(all)
-	return all[:min(len(all), len(tally{}.began))]
+	slices.SortStableFunc(latest, func(a, b attempt) int { return cmp.Compare(a.ago, b.ago) })
+	for _, a := range latest[:min(len(latest), len(tally{}.began))] {
+		all, amounts = append(all, a.ago), append(amounts, a.amount)
+	}
+	return all, amounts
 }
 
 // cells are those of all operations.

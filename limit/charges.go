@@ -379,3 +379,11 @@ func (p *Charges) Paused(now time.Duration, i int) bool {
 	e := p.at(i)
 	return e.Registry.Get(now, e.Key).shape().pausedFor(now) > 0
 }
+
+// Largest returns the largest cost of a charge; 0 if there are none.
+func (p *Charges) Largest() (n int64) {
+	for i := range p.Len() {
+		n = max(n, p.at(i).Cost)
+	}
+	return n
+}

@@ -114,6 +114,18 @@ func (e *TTLError) Error() string {
 
 func (e *TTLError) Unwrap() error { return e.Why }
 
+// CheckTTL returns a TTLError if the table does not forget old items, nor begins to: it would grow without end. It returns
+// nil if DynamoDB does not say, as emulators and a role without the permission.
+func (s *Store) CheckTTL(ctx context.Context) error {
+	w := &work{Call: Call{Op: "create"}, begin: s.o.now()}
+	status, err := s.forgetting(ctx, w)
+	_ = s.end(w, err)
+	if err != nil || status == types.TimeToLiveStatusEnabled || status == types.TimeToLiveStatusEnabling {
+		return nil
+	}
+	return &TTLError{status, errors.New("run weir store init")}
+}
+
 // forgetting is how the table's TTL stands.
 func (s *Store) forgetting(ctx context.Context, w *work) (status types.TimeToLiveStatus, err error) {
 	var out *dynamodb.DescribeTimeToLiveOutput

@@ -109,3 +109,15 @@ func TestATableWithoutTTLIsSaidToBe(t *testing.T) {
 }
 
 func refusing(code string) error { return &smithy.GenericAPIError{Code: code, Message: "no"} }
+
+func TestCheckTTLFailsForTableThatForgetsNothing(t *testing.T) {
+	for status, good := range map[types.TimeToLiveStatus]bool{
+		types.TimeToLiveStatusEnabled: true, types.TimeToLiveStatusEnabling: true, types.TimeToLiveStatusDisabled: false, types.TimeToLiveStatusDisabling: false,
+	} {
+		f := &ttlTable{status: status}
+		err := New(f, "weir", Options{}).CheckTTL(t.Context())
+		if (err == nil) != good || f.asked > 0 {
+			t.Errorf("%s: %v", status, err)
+		}
+	}
+}

@@ -38,7 +38,7 @@ const (
 
 // metrics are those that a kind feeds.
 var metrics = [kinds][]Metric{
-	allowed: {Acquisitions, AcquisitionWait}, acquired: {TokensAcquired}, asked: {AcquisitionLatency}, refused: {AcquisitionFailures}, limited: {ThrottledRequests}, called: {APICallCount},
+	allowed: {Acquisitions, AcquisitionWait}, acquired: {TokensAcquired}, asked: {AcquisitionLatency}, refused: {AcquisitionFailures}, limited: {ThrottledRequests, AcquisitionFailures}, called: {APICallCount},
 	throttled: {RateLimitErrors}, retried: {RetryAttempts}, exhausted: {RetryExhausted}, timed: {APICallLatency},
 	violated: {Violations}, requested: {StoreRequests}, missed: {StoreConditions}, overloaded: {StoreThrottled}, repeated: {StoreRetries},
 	answered: {ModelAnswers}, fallback: {ModelFallbacks}, cacheHit: {ModelCacheHits}, cacheMiss: {ModelCacheMisses},

@@ -119,6 +119,8 @@ func TestEveryMetricIsPublishedWithItsDefaults(t *testing.T) {
 			"RateLimiterStoreConditions Upstream=s3":                              2,
 			"RateLimiterStoreRetries Upstream=s3":                                 5,
 			"RateLimiterAcquisitionFailures" + put + " Reason=rate_limited":       9,
+			"RateLimiterAcquisitionFailures Upstream=s3 Limit=all":                9,
+			"RateLimiterAcquisitionFailures":                                      9,
 			"ThrottledRequests":                                                   9,
 			"ThrottledRequests Upstream=s3 Limit=all":                             9,
 			"RateLimiterFallbackActivated":                                        1,

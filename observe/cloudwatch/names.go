@@ -13,7 +13,7 @@ const (
 	TokensAvailable     Metric = "RateLimiterTokensAvailable"     // units left of a limit, for the key that has the fewest
 	AcquisitionWait     Metric = "RateLimiterAcquisitionWait"     // milliseconds that allowed attempts waited for their turn
 	AcquisitionLatency  Metric = "RateLimiterAcquisitionLatency"  // milliseconds until the fleet's store answered an ask for units
-	AcquisitionFailures Metric = "RateLimiterAcquisitionFailures" // attempts that were not allowed
+	AcquisitionFailures Metric = "RateLimiterAcquisitionFailures" // attempts that were not allowed; by Limit, those that a limit refused
 	ThrottledRequests   Metric = "ThrottledRequests"              // of these, those that a limit refused, by the limit: the level
 	FallbackActivated   Metric = "RateLimiterFallbackActivated"   // 1 or more in an interval in which the store was away
 	StoreRequests       Metric = "RateLimiterStoreRequests"       // requests to the fleet's store (DynamoDB)
@@ -65,7 +65,7 @@ const (
 	Operation Dimension = "Operation"
 	Region    Dimension = "Region"    // the key "region" of the call, or Config.Region
 	Account   Dimension = "Account"   // the key "account" of the call
-	Limit     Dimension = "Limit"     // of TokensAvailable, TokensAcquired and ThrottledRequests only
+	Limit     Dimension = "Limit"     // of TokensAvailable, TokensAcquired, AcquisitionFailures and ThrottledRequests only
 	ErrorCode Dimension = "ErrorCode" // ErrorType by another name; attempts that succeeded do not have it
 	ErrorType Dimension = "ErrorType" // an error code that weir knows, a status, or a class of outcome
 	Reason    Dimension = "Reason"    // why there was no permit, or no other attempt: weir's own words
@@ -104,7 +104,9 @@ func (m Metric) Sets() []Set {
 		return []Set{total, upstream, {Upstream, Operation, Region, ErrorCode}}
 	case RetryAttempts:
 		return []Set{total, upstream, {Upstream, Operation, Region, ErrorType, Attempt, Success}}
-	case RetryExhausted, AcquisitionFailures:
+	case AcquisitionFailures:
+		return []Set{total, upstream, {Upstream, Operation, Region, Reason}, {Upstream, Limit}}
+	case RetryExhausted:
 		return []Set{total, upstream, {Upstream, Operation, Region, Reason}}
 	case APICallCount:
 		return []Set{total, upstream, {Upstream, Operation, Region, ErrorType, Attempt, Success}}
@@ -157,7 +159,9 @@ func (m Metric) Has() Set {
 	switch m {
 	case RateLimitErrors, Violations:
 		return Set{Upstream, Operation, Region, Account, ErrorCode, ErrorType}
-	case RetryExhausted, AcquisitionFailures:
+	case AcquisitionFailures:
+		return Set{Upstream, Operation, Region, Account, Reason, Limit}
+	case RetryExhausted:
 		return Set{Upstream, Operation, Region, Account, Reason}
 	case APICallCount, RetryAttempts:
 		return Set{Upstream, Operation, Region, Account, ErrorType, ErrorCode, Attempt, Success}

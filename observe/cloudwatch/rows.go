@@ -50,14 +50,20 @@ type table struct {
 
 // add adds a value to the row of each set of the metric. at are the values of dimensions,
 // by their index; what is empty is not known.
-func (s *table) add(m Metric, at *[len(Dimensions)]string, v value) {
+func (s *table) add(m Metric, at *[len(Dimensions)]string, v value) { s.addSets(m, 0, at, v) }
+
+// addSets is add for what a kind feeds. Refusals are counted by limit and by reason: the sets of AcquisitionFailures with
+// a limit are fed by the first, the others by the second.
+func (s *table) addSets(m Metric, k kind, at *[len(Dimensions)]string, v value) {
 	n := s.config.Metrics[m]
 	if n.Off {
 		return
 	}
 	v.metric, v.name = m, n.Name
 	for _, set := range n.Sets {
-		s.row(set, at).add(v)
+		if m != AcquisitionFailures || slices.Contains(set, Limit) == (k == limited) {
+			s.row(set, at).add(v)
+		}
 	}
 }
 
@@ -152,7 +158,9 @@ func (e *Exporter) collectLeaf(s *table, l *leaf) {
 			if l.key.kind == cost {
 				number /= Picos
 			}
-			s.add(metrics[l.key.kind][0], &at, value{number: number})
+			for _, m := range metrics[l.key.kind] {
+				s.addSets(m, l.key.kind, &at, value{number: number})
+			}
 		}
 		return
 	}
@@ -181,7 +189,9 @@ func (e *Exporter) at(k *key) (at [len(Dimensions)]string) {
 	put(Limit, k.word)
 	put(ErrorCode, k.word)
 	put(ErrorType, k.word)
-	put(Reason, k.word)
+	if k.kind != limited {
+		put(Reason, k.word)
+	}
 	put(Tier, k.word)
 	put(Attempt, attempts(k.attempt))
 	if k.operation == other && k.word == other && k.attempt == 0 {

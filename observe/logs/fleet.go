@@ -23,8 +23,12 @@ func (w *writer) violated(e weir.Violation) {
 	for _, v := range e.Levels {
 		levels = append(levels, fmt.Sprintf("%s (%v): %d of %d left", v.Rule.Name, v.Rule, v.Level.Left, v.Level.Full))
 	}
-	for _, d := range e.Last {
-		ago = append(ago, fmt.Sprintf("%.3f", d.Seconds()))
+	for i, d := range e.Last {
+		one := fmt.Sprintf("%.3f", d.Seconds())
+		if i < len(e.Amounts) {
+			one += fmt.Sprintf(":%d", e.Amounts[i])
+		}
+		ago = append(ago, one)
 	}
 	l.word("limits", strings.Join(levels, "; "))
 	l.attrs = append(l.attrs, slog.Int64("in_flight", e.InFlight))

@@ -99,6 +99,9 @@ func standing(e *weir.Violation) string {
 	fmt.Fprintf(&b, "%d attempts were under way", e.InFlight)
 	for i, ago := range e.Last[:min(len(e.Last), mostAgo)] {
 		b.WriteString([]string{", the last had begun ", ", "}[min(i, 1)] + ago.Round(time.Millisecond).String())
+		if i < len(e.Amounts) {
+			fmt.Fprintf(&b, " (%d units)", e.Amounts[i])
+		}
 	}
 	if len(e.Last) > 0 {
 		b.WriteString(" before")

@@ -84,3 +84,16 @@ func TestVariablesOfJobsAreChecked(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// Names that DynamoDB does not take for a table are mistakes of the file.
+func TestTableNamesAreChecked(t *testing.T) {
+	for name, good := range map[string]bool{
+		"ab": false, "a b c": false, "weir!": false, "größe": false, strings.Repeat("a", 256): false,
+		"abc": true, "weir-limits_1.eu": true, strings.Repeat("a", 255): true, "arn:aws:dynamodb:eu-west-1:123456789012:table/weir": true,
+	} {
+		_, err := Parse("weir.yaml", []byte("store: {dynamodb: {table: \""+name+"\", region: eu-west-1}}\nupstreams: {a: {url: https://h}}\n"), setting(nil))
+		if (err == nil) != good {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}

@@ -118,7 +118,7 @@ func readMaintenance(d *decoder, n *node, c *Cascade) {
 }
 
 var answersFields = []field[Answers]{
-	one("table", word, func(a *Answers) *string { return &a.Table }, "required", "Table of entries as in a file; see docs/how-to/choose-a-fallback-model.md."),
+	one("table", tableName, func(a *Answers) *string { return &a.Table }, "required", "Table of entries as in a file; see docs/how-to/choose-a-fallback-model.md."),
 	one("region", word, func(a *Answers) *string { return &a.Region }, "from the AWS SDK", "Region."),
 	one("endpoint", word, func(a *Answers) *string { return &a.Endpoint }, "the region's", "Other address, for emulators."),
 	one("every", duration, func(a *Answers) *time.Duration { return &a.Every }, "5m", "How often the table is read; at least 1s. A reload reads it immediately."),

@@ -153,8 +153,19 @@ func readRedis(d *decoder, n *node, s *shelf) {
 	}
 }
 
+// tableName is a name that a table of DynamoDB may have (API reference of CreateTable, 2026-11).
+var tableName = text("the name of a table", func(s string) (string, string, string) {
+	if strings.HasPrefix(s, "arn:") {
+		return s, "", ""
+	}
+	if len(s) < 3 || len(s) > 255 || strings.Trim(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-") != "" {
+		return "", "cannot be the name of a table: want 3 to 255 letters, digits and _.-", "write weir"
+	}
+	return s, "", ""
+})
+
 var dynamoFields = []field[DynamoDB]{
-	one("table", word, func(t *DynamoDB) *string { return &t.Table }, "required", "Table name."),
+	one("table", tableName, func(t *DynamoDB) *string { return &t.Table }, "required", "Table name."),
 	one("region", word, func(t *DynamoDB) *string { return &t.Region }, "from the AWS SDK", "Region."),
 	one("endpoint", word, func(t *DynamoDB) *string { return &t.Endpoint }, "the region's", "Other address, for emulators."),
 }

@@ -116,6 +116,11 @@ func useStore(ctx context.Context, s fleet.Store, file *config.File) (string, er
 	}
 	said := fmt.Sprintf("answers in %v (the first time, with the connection, in %v), can be read and written; its clock, which counts, is %s",
 		tenths(clock.RoundTrip), tenths(first), apart(clock))
+	if t, ok := s.(interface{ CheckTTL(context.Context) error }); ok {
+		if err := t.CheckTTL(ctx); err != nil {
+			return "", err
+		}
+	}
 	m, err := memoryOf(ctx, s, file, now)
 	if err != nil {
 		return "", err
