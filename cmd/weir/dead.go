@@ -120,7 +120,7 @@ func (w world) choiceFlags(c *cobra.Command, running *admin) *deliveries.Choice 
 	})
 	completeFixed(c, "reason", reasons()...)
 	f.StringVar(&o.Owner, "owner", "", "only those that `CALLER` handed in")
-	f.StringVar(&o.Older, "older", "", "only those that died at least `DURATION` ago, such as 24h")
+	f.StringVar(&o.Older, "older", "", "only those that died `DURATION` ago or earlier")
 	return o
 }
 

@@ -28,7 +28,7 @@ var exportedFiles = []exportedFile{
 			f.StringVar(&o.Job, "job", "weir", "`NAME` of the job with which Prometheus scrapes weir")
 			f.StringVar(&o.Runbooks, "runbooks", "", "`URL` of docs/runbooks; default: the repository")
 			names := recorded{all: rules.NamesOfS3()}
-			f.Var(&names, "record", "record requests, errors and latency of an upstream under other names: `UPSTREAM=PREFIX` or UPSTREAM=LATENCY,REQUESTS,ERRORS; repeat it for several upstreams; none for no upstream; default: s3")
+			f.Var(&names, "record", "record metrics of an upstream under other names: `UPSTREAM=PREFIX` or UPSTREAM=LATENCY,REQUESTS,ERRORS; none for no upstream; default: s3")
 			f.Float64Var(&o.Cost, "cost-per-hour", 0, "alert if language models cost more than `AMOUNT` an hour; 0 for no alert")
 			return func(context.Context, world) ([]byte, error) {
 				if o.Cost < 0 {

@@ -40,8 +40,8 @@ func newLearn(w world) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "learn [LOG...]",
 		Short: "Propose limits from logs or metrics, as a diff of weir.yaml",
-		Long: `Propose limits from logs or metrics, as a diff of weir.yaml for patch. It changes nothing. LOG is a log of weir with log_attempts: true,
-or - for standard input. Without LOG, name a source of metrics with --prometheus or --cloudwatch.`,
+		Long: `Propose limits as a diff of weir.yaml. It changes nothing. LOG is a log of weir with log_attempts: true, or - for standard input. Without LOG,
+name a source of metrics with --prometheus or --cloudwatch.`,
 		Example: `  weir learn weir.log | patch
   weir learn --prometheus http://127.0.0.1:9090 --since 72h`,
 		ValidArgsFunction: cobra.FixedCompletions(nil, cobra.ShellCompDirectiveDefault),

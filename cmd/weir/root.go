@@ -24,7 +24,7 @@ func newRoot(w world) *cobra.Command {
 		Short: "Keep programs inside the limits of the APIs they call",
 		Long: `weir keeps programs inside the limits of the APIs they call. It limits the rate of calls, retries those that deserve it,
 and stops calls to an API that is down.`,
-		Example: `  weir check weir.yaml
+		Example: `  weir init openai
   weir serve weir.yaml`,
 		SilenceErrors: true, SilenceUsage: true, DisableFlagsInUseLine: true,
 		CompletionOptions: cobra.CompletionOptions{DisableDefaultCmd: true},
@@ -49,7 +49,7 @@ and stops calls to an API that is down.`,
 		}
 		root.AddCommand(commands...)
 	}
-	add(groupRun, newServe(w), newCheck(w), newStore(w))
+	add(groupRun, newInit(w), newPresets(w), newServe(w), newCheck(w), newStore(w))
 	add(groupOperate, newStatus(w), newTop(w), newWhy(w), newTrace(w), newPause(w), newResume(w), newBreaker(w), newReload(w), newDead(w))
 	add(groupFiles, newExport(w), newLearn(w), newStatic(w), newCompletion(w), newMan(w))
 	root.AddCommand(newVersion(w), newMoved("demo", "weir-demo"), newMoved("chat-sim", "weir-demo chat"))

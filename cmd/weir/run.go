@@ -116,13 +116,20 @@ func wanted(e *pflag.InvalidValueError) string {
 	return e.Unwrap().Error()
 }
 
-// similarFlags returns the flags that resemble a name. cobra compares names of commands, so that each flag becomes one.
+// similarFlags returns the flags of a command that resemble a name.
 func similarFlags(c *cobra.Command, name string) []string {
-	names := &cobra.Command{SuggestionsMinimumDistance: 2}
-	c.Flags().VisitAll(func(f *pflag.Flag) {
-		names.AddCommand(&cobra.Command{Use: f.Name, Run: func(*cobra.Command, []string) {}})
-	})
-	return names.SuggestionsFor(name)
+	var all []string
+	c.Flags().VisitAll(func(f *pflag.Flag) { all = append(all, f.Name) })
+	return similar(name, all)
+}
+
+// similar returns those of all that resemble a name. cobra compares names of commands, so that each becomes one.
+func similar(name string, all []string) []string {
+	commands := &cobra.Command{SuggestionsMinimumDistance: 2}
+	for _, other := range all {
+		commands.AddCommand(&cobra.Command{Use: other, Run: func(*cobra.Command, []string) {}})
+	}
+	return commands.SuggestionsFor(name)
 }
 
 func didYouMean(dashes string, names []string) string {

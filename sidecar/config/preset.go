@@ -29,6 +29,15 @@ func presetText(name string) (string, bool) {
 	return string(data), err == nil
 }
 
+// PresetText returns the YAML of a preset with its comments, the first of which describes it in one line. It returns false if there is no
+// preset of that name.
+func PresetText(name string) (string, bool) {
+	if !slices.Contains(Presets(), name) {
+		return "", false
+	}
+	return presetText(name)
+}
+
 // overlay is an upstream laid over its preset, short forms written out. One that is a tier
 // of a cascade is brief.
 func (d *decoder) overlay(n *node, tier bool) *node {

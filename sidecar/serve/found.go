@@ -183,7 +183,7 @@ func (f *finder) tellClock(now time.Duration) {
 	case now-f.unsure >= clockTime && !f.warned:
 		f.warned = true
 		f.log.Warn("store clock not known", "store", f.kind, "known", k.Known, "uncertainty", k.Uncertainty.String(), "round_trip", k.RoundTrip.String(),
-			"help", "limits grant less until the store's clock is known better; weir check -connect measures it")
+			"help", "limits grant less until the store's clock is known better; weir check --connect measures it")
 	}
 }
 

@@ -67,7 +67,7 @@ func (s *Server) troubled() []status.Trouble {
 	all := s.troubles.list()
 	if s.finder != nil {
 		if f := s.finder.status(); f.Error != "" {
-			all = append(all, status.Trouble{With: "store " + s.finder.kind, Error: f.Error, Help: "calls go on as docs/how-to/share-a-limit.md says; weir check -connect tries the store"})
+			all = append(all, status.Trouble{With: "store " + s.finder.kind, Error: f.Error, Help: "calls go on as docs/how-to/share-a-limit.md says; weir check --connect tries the store"})
 		}
 	}
 	return all

@@ -93,8 +93,8 @@ func TestCommandsInPagesWork(t *testing.T) {
 			}
 			n++
 			line := here.Replace(permit.ReplaceAllString(c, `"permit": "`+last+`"`))
-			if command, _, _ := strings.Cut(line, "#"); regexp.MustCompile(`^weir (pause|reload|resume|status|top|why)\b`).MatchString(line) {
-				line = command + " -admin " + w.Serve.Admin
+			if command, _, _ := strings.Cut(line, "#"); regexp.MustCompile(`^weir (pause|breaker|reload|resume|status|top|why)\b`).MatchString(line) {
+				line = command + " --admin " + w.Serve.Admin
 			}
 			cmd := exec.Command("sh", "-c", line)
 			cmd.Dir = filepath.Dir(w.File)

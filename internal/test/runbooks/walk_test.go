@@ -120,7 +120,7 @@ func (w *walk) along(text string) (n int) {
 	return n
 }
 
-var ofWeir = regexp.MustCompile(`\bweir (status|why|pause|resume|dead [a-z]+)\b`)
+var ofWeir = regexp.MustCompile(`\bweir (status|why|pause|resume|breaker [a-z]+|dead [a-z]+)\b`)
 
 // run runs commands, all of which must succeed.
 func (w *walk) run(block string) {
