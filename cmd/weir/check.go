@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -54,11 +55,11 @@ func completeYAML(_ *cobra.Command, args []string, _ string) ([]cobra.Completion
 // check reports what is wrong with a file.
 func (w world) check(ctx context.Context, path string, connect bool) error {
 	file, err := config.Load(path, w.env)
-	if err == nil && len(file.Removed()) > 0 {
-		err = file.Removed()
-	}
 	if err == nil {
 		err = serve.Check(file)
+		if removed := file.Removed(); len(removed) > 0 {
+			err = errors.Join(removed, err)
+		}
 	}
 	if err != nil {
 		fmt.Fprintln(w.err, err)

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/seed1158cd35/weir/observe/rules"
+	"github.com/seed1158cd35/weir/sidecar/config"
 	sideexport "github.com/seed1158cd35/weir/sidecar/export"
 )
 
@@ -44,6 +45,7 @@ var exportedFiles = []exportedFile{
 	},
 	{"alertmanager", "Write which alerts suppress which, as a configuration of Alertmanager", "Write which alerts suppress which, as a configuration of Alertmanager.", "", fixed(rules.Alertmanager)},
 	{"grafana", "Write a Grafana dashboard", "Write a Grafana dashboard for weir's metrics.", "", fixed(rules.Grafana)},
+	{"schema", "Write a JSON Schema of weir.yaml", "Write a JSON Schema of weir.yaml, with which editors check and complete it.", "", fixed(config.Schema)},
 	{"xray-sampling", "Write X-Ray sampling rules, as a CloudFormation template", "Write sampling rules of X-Ray, as a CloudFormation template.", "--service shop", samplingFile},
 	{
 		"cloudformation", "Write alarms and dashboards for AWS, as a CloudFormation template", "Write alarms, dashboards and queries for CloudWatch, as a CloudFormation template.", "",

@@ -23,15 +23,17 @@ type JWT struct {
 	URL      string // of the keys
 	Issuer   string
 	Audience string
+	Secret   string            // the variable of a secret that checks tokens in place of keys; see Claims
 	Timeout  time.Duration     // to read the keys
 	Scopes   map[string]string // by upstream: the scope that a token must have
 }
 
 var jwtFields = []field[JWT]{
-	one("jwks", keysURL, func(j *JWT) *string { return &j.URL }, "required", "URL of the JSON Web Key Set: `https`, or `http` on this machine."),
+	one("jwks", keysURL, func(j *JWT) *string { return &j.URL }, "required without `secret_env`", "URL of the JSON Web Key Set: `https`, or `http` on this machine."),
+	one("secret_env", word, func(j *JWT) *string { return &j.Secret }, "none", "Instead of `jwks`: environment variable with the secret of HS256, HS384 or HS512. The tokens identify `callers`, whose keys read their claims. `issuer` and `audience` are optional."),
 	one("issuer", word, func(j *JWT) *string { return &j.Issuer }, "required", "Required issuer (`iss`)."),
 	one("audience", word, func(j *JWT) *string { return &j.Audience }, "required", "Required audience (`aud`)."),
-	one("timeout", duration, func(j *JWT) *time.Duration { return &j.Timeout }, "5s", "Timeout for reading the keys, including a second attempt."),
+	one("timeout", duration, func(j *JWT) *time.Duration { return &j.Timeout }, "5s", ""),
 	{"scopes", "upstreams, each with a scope", "none", "Scopes that tokens need for upstreams: `{orders: orders.write}`. Other upstreams accept every valid token.", readScopes},
 }
 
@@ -58,6 +60,15 @@ func readScopes(d *decoder, n *node, j *JWT) {
 func readJWT(d *decoder, n *node, f *document) {
 	j := JWT{Timeout: 5 * time.Second}
 	if !object(d, n, jwtFields, &j) {
+		return
+	}
+	if j.Secret != "" {
+		if n.Get("jwks") != nil || n.Get("scopes") != nil {
+			d.Bad(n.Get("secret_env"), "remove it, or jwks and scopes", "tokens are checked by one of jwks and secret_env")
+		}
+		if at := d.root.Get("callers"); at == nil || isOff(at) {
+			d.Bad(n.Get("secret_env"), "add callers: {keys: {user: \"claim:sub\"}}", "no token would be looked at: no key of callers is a claim")
+		}
 		return
 	}
 	for _, name := range []string{"jwks", "issuer", "audience"} {
@@ -90,7 +101,19 @@ var origin = text("an origin (https://app.example)", func(s string) (string, str
 	return strings.ToLower(s), "", ""
 })
 
-func readAccessTokens(d *decoder, n *node, f *document) { f.Callable.Tokens = tokensOf(d, n) }
+// readAccessTokens takes the tokens that are not those of decide.
+func readAccessTokens(d *decoder, n *node, f *document) {
+	for _, t := range d.bearers {
+		switch {
+		case t.admin:
+			f.AdminAccess.Tokens = append(f.AdminAccess.Tokens, d.tokens(t.at, t.holder)...)
+		case !t.decides:
+			f.Callable.Tokens = append(f.Callable.Tokens, d.tokens(t.at, t.holder)...)
+		case d.root.Get("decide") == nil:
+			d.Bad(t.at.Value, "add decide: {listen: 127.0.0.1:8082}, or remove reports and keys", "is a token of decide, which the file does not have")
+		}
+	}
+}
 
 // A holder is who has a token: one secret, or several while it is changed.
 type holder struct {
@@ -103,7 +126,7 @@ const secretMeaning = "Environment variable with the secret, or a list of which 
 var variablesOf = listOf(form[string]{"variables", word.read})
 
 var adminTokenFields = []field[holder]{
-	one("env", variablesOf, func(t *holder) *[]string { return &t.Envs }, "required", secretMeaning),
+	one("env", variablesOf, func(t *holder) *[]string { return &t.Envs }, "required", ""),
 }
 
 func readAdminTokens(d *decoder, n *node, f *document) {
@@ -113,17 +136,6 @@ func readAdminTokens(d *decoder, n *node, f *document) {
 			f.AdminAccess.Tokens = append(f.AdminAccess.Tokens, d.tokens(e, t)...)
 		}
 	}
-}
-
-// tokensOf reads tokens by name.
-func tokensOf(d *decoder, n *node) (all []auth.TokenConfig) {
-	for _, e := range d.named(n) {
-		var t holder
-		if object(d, e.Value, tokenFields, &t) {
-			all = append(all, d.tokens(e, t)...)
-		}
-	}
-	return all
 }
 
 // tokens are those of a holder, one for each secret. It complains of those that nobody could show.
@@ -172,7 +184,7 @@ func (d *decoder) checkAccess(root *node, f *document) {
 		at = root
 	}
 	slices.Sort(bare)
-	d.Bad(at, "add tokens, jwt, client_ca with tls, or callers with claims; or listen on 127.0.0.1; or say open: true",
+	d.Bad(at, "add tokens, jwt, client_ca with tls, or jwt with secret_env and callers; or listen on 127.0.0.1; or say open: true",
 		"%s: whoever reaches it could call %s with weir's credentials", doc.Quote(f.Listen), strings.Join(bare, ", "))
 }
 

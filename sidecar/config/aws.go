@@ -27,9 +27,9 @@ var awsFields = []field[AWS]{
 	one("role", roleARN, func(a *AWS) *string { return &a.Role }, "none", "Role to assume: `arn:aws:iam::123456789012:role/name`."),
 	one("external_id", word, func(a *AWS) *string { return &a.ExternalID }, "none", "External ID for the role."),
 	one("presigned", choice("pass or refuse", map[string]bool{"pass": false, "refuse": true}), func(a *AWS) *bool { return &a.RefusePresigned }, "pass",
-		"Passes or refuses presigned URLs."),
+		""),
 	one("prefix_depth", count[int](1), func(a *AWS) *int { return &a.PrefixDepth }, "1",
-		"Segments of an S3 key in the scope `prefix`."),
+		""),
 	one("shards", shards, func(a *AWS) *int { return &a.Shards }, "none",
 		"Prefixes over which S3 keys are spread, as `awsx.Shards` does. Do not change it for existing keys. See docs/how-to/call-aws.md."),
 }

@@ -47,7 +47,7 @@ weir.yaml:3:36: upstreams.a.concurrency: "many": want auto, off, or how many
 weir.yaml:4:36: upstreams.b.concurrency: "0": must be at least 1; write off to have no bound
 weir.yaml:5:52: upstreams.c.concurrency.min: min belongs to a bound that is learnt, and limit is a number; leave it out, or write limit: auto
 weir.yaml:6:42: upstreams.d.concurrency.min: 5: must not be above max 2
-weir.yaml:6:53: upstreams.d.concurrency.most: there is no field "most"; want one of limit, min, max
+weir.yaml:6:53: upstreams.d.concurrency.most: there is no field "most"
 weir.yaml:7:42: upstreams.e.concurrency.min: 5: must not be above max 2
 weir.yaml:8:36: upstreams.f.concurrency: a list: want fields of its own, indented below it
 `},
@@ -96,21 +96,21 @@ upstreams:
   mine: {url: "https://m", llm: {}}
   second: {url: "https://n", llm: {cascade: {tiers: [{upstream: gpt}]}}}
 `, `
-weir.yaml:2:9: listen: ":8080": whoever reaches it could call gpt, s3, second with weir's credentials; add tokens, jwt, client_ca with tls, or callers with claims; or listen on 127.0.0.1; or say open: true
+weir.yaml:2:9: listen: ":8080": whoever reaches it could call gpt, s3, second with weir's credentials; add tokens, jwt, client_ca with tls, or jwt with secret_env and callers; or listen on 127.0.0.1; or say open: true
 `},
 	{"claims that may be left out", `
 listen: 10.0.0.7:8080
 callers: {keys: {user: "claim:sub"}, claims: {secret_env: SECRET, optional: true}}
 upstreams: {gpt: {url: "https://g", llm: {key_env: KEY}}}
 `, `
-weir.yaml:2:9: listen: "10.0.0.7:8080": whoever reaches it could call gpt with weir's credentials; add tokens, jwt, client_ca with tls, or callers with claims; or listen on 127.0.0.1; or say open: true
+weir.yaml:2:9: listen: "10.0.0.7:8080": whoever reaches it could call gpt with weir's credentials; add tokens, jwt, client_ca with tls, or jwt with secret_env and callers; or listen on 127.0.0.1; or say open: true
 `},
 	{"claims that do not count there, and that nobody looks at", `
 listen: 10.0.0.7:8080
 callers: {claims: {secret_env: SECRET}}
 upstreams: {gpt: {url: "https://g", llm: {key_env: KEY, callers: false}}}
 `, `
-weir.yaml:2:9: listen: "10.0.0.7:8080": whoever reaches it could call gpt with weir's credentials; add tokens, jwt, client_ca with tls, or callers with claims; or listen on 127.0.0.1; or say open: true
+weir.yaml:2:9: listen: "10.0.0.7:8080": whoever reaches it could call gpt with weir's credentials; add tokens, jwt, client_ca with tls, or jwt with secret_env and callers; or listen on 127.0.0.1; or say open: true
 weir.yaml:3:19: callers.claims: no token would be looked at: no key is a claim; add keys: {user: "claim:sub"}
 `},
 	{"access", `
@@ -126,7 +126,7 @@ upstreams: {a: {url: https://h}}
 `, `
 weir.yaml:2:13: tokens.a: has no env
 weir.yaml:2:26: tokens.b.env: env: is not the name of an environment variable; write the name of the one that holds the secret
-weir.yaml:3:28: admin_tokens.c.upstreams: there is no field "upstreams"; want one of env
+weir.yaml:3:28: admin_tokens.c.upstreams: there is no field "upstreams"
 weir.yaml:4:12: client_ca: certificates of callers are only seen with tls; add tls: {cert: ..., key: ...}
 weir.yaml:5:18: admin_client_ca: certificates of callers are only seen with tls; add tls: {cert: ..., key: ...}
 weir.yaml:6:12: admin_tls: there is no certificate to show; add tls: {cert: ..., key: ...}
@@ -338,7 +338,7 @@ weir.yaml:6:82: upstreams.d.routes[3].path: "p": must begin with a slash; write 
 weir.yaml:6:93: upstreams.d.routes[4].path: "/p?q": must be a plain prefix, without query, fragment, space or wildcard
 weir.yaml:6:109: upstreams.d.routes[5].path: "//p": must have no empty segment and no . or ..
 weir.yaml:6:122: upstreams.d.routes[6].host: "*.h": is not a host: there are no wildcards; name each host; a route without one takes every host
-weir.yaml:6:131: upstreams.d.routes[7].port: there is no field "port"; want one of host, path, strip, stream, websocket, deliver, idempotency, idempotency_busy, idempotency_failed
+weir.yaml:6:131: upstreams.d.routes[7].port: there is no field "port"; want one of host, path, strip, stream, websocket, deliver, idempotency
 weir.yaml:7:31: upstreams.e.routes: no request would find the upstream; leave routes out for the default
 weir.yaml:9:3: upstreams.g: has no routes, so its own would be */g/, but that is the route of f in line 8 already; give one of them another host or path
 `},

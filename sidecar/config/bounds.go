@@ -7,8 +7,8 @@ type Bounds = connlimit.Bounds
 
 var boundFields = []field[Bounds]{
 	one("connections", count[int](1), func(b *Bounds) *int { return &b.Connections }, "8192, or a quarter of the open-file limit", "Open connections. A new one replaces the connection that has been idle longest, or is closed if none is idle."),
-	one("caller_connections", count[int](1), func(b *Bounds) *int { return &b.CallerConnections }, "half of `connections`", "Connections from one address."),
-	one("streams", count[int](1), func(b *Bounds) *int { return &b.Streams }, "250", "Requests in flight on one HTTP/2 or gRPC connection. A reload does not change it."),
+	one("caller_connections", count[int](1), func(b *Bounds) *int { return &b.CallerConnections }, "half of `connections`", ""),
+	one("streams", count[int](1), func(b *Bounds) *int { return &b.Streams }, "250", ""),
 	one("requests", count[int](1), func(b *Bounds) *int { return &b.Requests }, "8192", "Requests in flight, including waiting ones. More get 503 with `Retry-After`."),
 	one("caller_requests", count[int](1), func(b *Bounds) *int { return &b.CallerRequests }, "half of `requests`", "Requests of one caller, by token, certificate or address."),
 }

@@ -19,10 +19,10 @@ type Callback struct {
 
 var callbackFields = []field[Callback]{
 	one("upstream", word, func(c *Callback) *string { return &c.Upstream }, "required", "Upstream that receives the POST, under its policy."),
-	one("path", text("a path that begins with /, and perhaps a query", callbackPath), func(c *Callback) *string { return &c.Path }, "`/`", "Path of the POST."),
+	one("path", text("a path that begins with /, and perhaps a query", callbackPath), func(c *Callback) *string { return &c.Path }, "`/`", ""),
 	one("secrets_env", variablesOf, func(c *Callback) *[]string { return &c.Secrets }, "required",
 		"Environment variables with signing secrets (`whsec_` and 24 to 64 random bytes in base64), as in Standard Webhooks. Each of several signs."),
-	one("failed", boolean, func(c *Callback) *bool { return &c.Failed }, "false", "Also reports dead letters."),
+	one("failed", boolean, func(c *Callback) *bool { return &c.Failed }, "false", ""),
 }
 
 func callbackPath(s string) (string, string, string) {

@@ -31,19 +31,19 @@ type Claims struct {
 
 var callersFields = []field[Callers]{
 	{"keys", "scopes, each with its source", "`{user: \"header:X-User\", tenant: \"header:X-Tenant\", plan: \"header:X-Plan\"}`",
-		"Sources of scopes: `header:NAME`, `query:NAME`, `caller` (name of the token or certificate), `remote`, or `claim:NAME` with `claims`. Credentials are hashed.", readCallerKeys},
-	{"claims", "fields", "none", "How tokens with claims are verified.", readClaims},
+		"Sources of scopes: `header:NAME`, `query:NAME`, `caller` (name of the token or certificate), `remote`, or `claim:NAME` with `jwt.secret_env`. Credentials are hashed.", readCallerKeys},
+	{"claims", "fields", "none", "", readClaims},
 	{"limits", "limits by name, or off", "global 2000/s burst 4000; user 5/s burst 10, and 5000 a day", "Limits of callers, merged with the defaults by name; `NAME: off` removes one. Scopes: `keys`, `route` (the upstream), `model` and `credential`.", readCallerLimits},
-	one("max_wait", orOff(duration, -1), func(c *Callers) *time.Duration { return &c.Policy.MaxWait }, "off", "Longest wait for a turn. `off` refuses immediately."),
+	one("max_wait", orOff(duration, -1), func(c *Callers) *time.Duration { return &c.Policy.MaxWait }, "off", ""),
 }
 
 var claimsFields = []field[Claims]{
-	one("secret_env", word, func(c *Claims) *string { return &c.SecretEnv }, "none", "Environment variable with the secret of HS256, HS384 or HS512."),
-	one("key", word, func(c *Claims) *string { return &c.KeyFile }, "none", "PEM file of the public key of RS256, PS256, ES256 or EdDSA."),
-	one("header", word, func(c *Claims) *string { return &c.Header }, "Authorization", "Header with the token."),
-	one("optional", boolean, func(c *Claims) *bool { return &c.Optional }, "false", "Accepts requests without a token; they share one anonymous caller."),
-	one("issuer", word, func(c *Claims) *string { return &c.Issuer }, "any", "Required issuer."),
-	one("audience", word, func(c *Claims) *string { return &c.Audience }, "any", "Required audience."),
+	one("secret_env", word, func(c *Claims) *string { return &c.SecretEnv }, "none", ""),
+	one("key", word, func(c *Claims) *string { return &c.KeyFile }, "none", ""),
+	one("header", word, func(c *Claims) *string { return &c.Header }, "Authorization", ""),
+	one("optional", boolean, func(c *Claims) *bool { return &c.Optional }, "false", ""),
+	one("issuer", word, func(c *Claims) *string { return &c.Issuer }, "any", ""),
+	one("audience", word, func(c *Claims) *string { return &c.Audience }, "any", ""),
 }
 
 func readCallerKeys(d *decoder, n *node, c *Callers) {
@@ -99,6 +99,11 @@ func readCallers(d *decoder, n *node, f *document) {
 	if !object(d, merge(base, n), callersFields, &c) {
 		return
 	}
+	if at := d.root.Get("jwt"); c.Claims == nil && at.Get("secret_env") != nil {
+		var j JWT
+		object(&decoder{}, at, jwtFields, &j) // readJWT complains of what is wrong with it
+		c.Claims = &Claims{SecretEnv: j.Secret, Issuer: j.Issuer, Audience: j.Audience}
+	}
 	c.Policy.Breaker.Off = true
 	d.checkCallers(n, &c)
 	if d.env.off {
@@ -138,7 +143,7 @@ func (d *decoder) checkCallers(n *node, c *Callers) {
 	for name, s := range c.Keys {
 		known = append(known, name)
 		if s.Kind == Claim && c.Claims == nil {
-			d.Bad(n.Get("keys").Get(name), "add claims: {secret_env: NAME}", "there is nothing to check the token with")
+			d.Bad(n.Get("keys").Get(name), "add jwt: {secret_env: NAME}", "there is nothing to check the token with")
 		}
 	}
 	if c.Claims != nil && !c.claimed() {

@@ -64,12 +64,12 @@ var cascadeFields = []field[Cascade]{
 var tierFields = []field[Tier]{
 	one("name", word, func(t *Tier) *string { return &t.Name }, "its kind", "Name in `X-Weir-Tier` and in metrics."),
 	one("confidence", zeroShare, func(t *Tier) *float64 { return &t.Confidence }, "70%, 50%, 30% and 10%", "Quality of its answers: model, cache, static answers, message."),
-	one("timeout", duration, func(t *Tier) *time.Duration { return &t.Timeout }, "a part of `deadline`", "Time to begin an answer."),
+	one("timeout", duration, func(t *Tier) *time.Duration { return &t.Timeout }, "a part of `deadline`", ""),
 	one("upstream", word, func(t *Tier) *string { return &t.Upstream }, "the same", "Other upstream of the same wire family, with its limits, breaker and key."),
 	one("model", word, func(t *Tier) *string { return &t.Model }, "the same", "Other model."),
 	one("cached", boolean, func(t *Tier) *bool { return &t.Cached }, "false", "Answers from the cache, also stale."),
 	{"answers", "a file, or fields", "none", "Static answers: a file or a DynamoDB table.", readAnswers},
-	one("threshold", share, func(t *Tier) *float64 { return &t.Threshold }, "see docs/how-to/choose-a-fallback-model.md", "Lowest confidence of a static answer."),
+	one("threshold", share, func(t *Tier) *float64 { return &t.Threshold }, "see docs/how-to/choose-a-fallback-model.md", ""),
 	one("message", listOf(form[string]{"texts", sentence.read}), func(t *Tier) *[]string { return &t.Messages }, "none", "Text that always answers; one of several at random."),
 	one("contact", sentence, func(t *Tier) *string { return &t.Contact }, "none", "Contact for people, added to the message and the metadata."),
 }
@@ -120,8 +120,8 @@ func readMaintenance(d *decoder, n *node, c *Cascade) {
 var answersFields = []field[Answers]{
 	one("table", tableName, func(a *Answers) *string { return &a.Table }, "required", "Table of entries as in a file; see docs/how-to/choose-a-fallback-model.md."),
 	one("region", word, func(a *Answers) *string { return &a.Region }, "from the AWS SDK", "Region."),
-	one("endpoint", word, func(a *Answers) *string { return &a.Endpoint }, "the region's", "Other address, for emulators."),
-	one("every", duration, func(a *Answers) *time.Duration { return &a.Every }, "5m", "How often the table is read; at least 1s. A reload reads it immediately."),
+	one("endpoint", word, func(a *Answers) *string { return &a.Endpoint }, "the region's", ""),
+	one("every", duration, func(a *Answers) *time.Duration { return &a.Every }, "5m", ""),
 }
 
 func readAnswers(d *decoder, n *node, t *Tier) {

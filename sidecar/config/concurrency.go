@@ -8,9 +8,9 @@ import (
 )
 
 var concurrencyFields = []field[weir.Concurrency]{
-	{"limit", "auto, or a number", "auto", "`auto` measures the best concurrency of each operation. A number bounds all operations together.", readInFlight},
-	one("min", count[int](1), func(c *weir.Concurrency) *int { return &c.Min }, "1", "With `auto`: lowest bound, except while weir measures."),
-	one("max", count[int](1), func(c *weir.Concurrency) *int { return &c.Max }, "100000", "With `auto`: highest bound."),
+	{"limit", "auto, or a number", "auto", "", readInFlight},
+	one("min", count[int](1), func(c *weir.Concurrency) *int { return &c.Min }, "1", ""),
+	one("max", count[int](1), func(c *weir.Concurrency) *int { return &c.Max }, "100000", ""),
 }
 
 // inFlight is a number, or 0 for auto.

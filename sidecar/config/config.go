@@ -113,6 +113,12 @@ func (d *decoder) parse(data []byte, env func(string) (string, bool)) (*node, *F
 		return root, &File{}
 	}
 	removed := replaceRemoved(root)
+	d.lookup = func(name string) (string, bool) {
+		if env == nil {
+			return "", false
+		}
+		return env(name)
+	}
 	d.environment(root, env)
 	f := d.read(root)
 	f.removed = removed

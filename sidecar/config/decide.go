@@ -23,20 +23,51 @@ var decideFields = []field[Decide]{
 	one("rules", word, func(c *Decide) *string { return &c.Envoy.Rules }, "required with `grpc`", "File or directory of rules for Envoy."),
 	one("on_store_error", choice("error, allow or deny", map[string]envoy.OnStoreError{"error": envoy.Fail, "allow": envoy.Allow, "deny": envoy.Deny}),
 		func(c *Decide) *envoy.OnStoreError { return &c.Envoy.OnStoreError }, "error", "Response to Envoy without the store. With `error`, its `failure_mode_deny` decides."),
-	one("store_timeout", duration, func(c *Decide) *time.Duration { return &c.Envoy.Timeout }, "20ms", "Timeout of the store for Envoy."),
+	one("store_timeout", duration, func(c *Decide) *time.Duration { return &c.Envoy.Timeout }, "20ms", ""),
 	one("rate_limit_headers", choice("off, ratelimit or policy", map[string]envoy.Headers{"off": envoy.NoHeaders, "false": envoy.NoHeaders, "no": envoy.NoHeaders, "ratelimit": envoy.ThreeHeaders, "policy": envoy.PolicyHeaders}),
 		func(c *Decide) *envoy.Headers { return &c.Envoy.Headers }, "off", "Headers that Envoy adds to responses: `ratelimit` for three headers, `policy` for the newest draft."),
-	one("open", boolean, func(c *Decide) *bool { return &c.Open }, "false", "Allows non-loopback addresses without tokens and certificates."),
-	{"tokens", "tokens by name", "none", "Callers' tokens, sent as `Authorization: Bearer`.", readAskers},
-	one("client_ca", word, func(c *Decide) *string { return &c.ClientCA }, "none", "PEM file of authorities for required client certificates. Needs `tls`."),
-	one("hosts", listOf(form[string]{"names", word.read}), func(c *Decide) *[]string { return &c.Hosts }, "none", "More host names that callers may use for a loopback address."),
-	one("max_wait", duration, func(c *Decide) *time.Duration { return &c.MaxWait }, "30s", "Longest wait that a caller may request."),
-	one("max_permits", count[int](1), func(c *Decide) *int { return &c.MaxPermits }, "65536", "Permits in use at once."),
+	one("open", boolean, func(c *Decide) *bool { return &c.Open }, "false", ""),
+	{"tokens", "tokens by name", "none", "", readAskers},
+	one("client_ca", word, func(c *Decide) *string { return &c.ClientCA }, "none", ""),
+	one("hosts", listOf(form[string]{"names", word.read}), func(c *Decide) *[]string { return &c.Hosts }, "none", ""),
+	one("max_wait", duration, func(c *Decide) *time.Duration { return &c.MaxWait }, "30s", ""),
+	one("max_permits", count[int](1), func(c *Decide) *int { return &c.MaxPermits }, "65536", ""),
 }
 
-var tokenFields = []field[holder]{
-	one("env", variablesOf, func(t *holder) *[]string { return &t.Envs }, "required", secretMeaning),
-	one("upstreams", listOf(form[string]{"upstreams", word.read}), func(t *holder) *[]string { return &t.Upstreams }, "all", "Upstreams that it may use."),
+// A bearer is a token while it is read: of those who call, of those who ask for decisions, or of operators.
+type bearer struct {
+	asker
+	admin   bool
+	decides bool // it says what it may do with decisions
+	at      entry
+}
+
+var tokenFields = []field[bearer]{
+	one("env", variablesOf, func(t *bearer) *[]string { return &t.Envs }, "required", secretMeaning),
+	one("upstreams", listOf(form[string]{"upstreams", word.read}), func(t *bearer) *[]string { return &t.Upstreams }, "all", "Upstreams that it may use."),
+	one("admin", boolean, func(t *bearer) *bool { return &t.admin }, "false", "Makes it a token of the admin listener only, sent as `Authorization: Bearer`."),
+	one("reports", choice("own or everyone", map[string]bool{"own": false, "everyone": true}), func(t *bearer) *bool { return &t.Everyone }, "none",
+		"Makes it a token of `decide` only, sent as `Authorization: Bearer`. With `own`, its reports affect its own calls; with `everyone`, they pause limits, open breakers and lower rates for all."),
+	{"keys", "scopes, each with its values", "any", "With `reports`: values that it may use for a scope, `{tenant: [acme]}`. A single value is the default.", func(d *decoder, n *node, t *bearer) { readAskerKeys(d, n, &t.asker) }},
+}
+
+// readTokens reads the tokens of all listeners.
+func readTokens(d *decoder, n *node) (all []bearer) {
+	if n == nil {
+		return nil
+	}
+	for _, e := range d.named(n) {
+		t := bearer{at: e}
+		if !object(d, e.Value, tokenFields, &t) {
+			continue
+		}
+		t.decides = e.Value.Get("reports") != nil || e.Value.Get("keys") != nil
+		if t.admin && t.decides {
+			d.Bad(e.Value, "write two tokens", "is for the admin listener and for decide")
+		}
+		all = append(all, t)
+	}
+	return all
 }
 
 // An asker is a token of those who ask for decisions.
@@ -46,15 +77,15 @@ type asker struct {
 }
 
 var askerFields = []field[asker]{
-	one("env", variablesOf, func(t *asker) *[]string { return &t.Envs }, "required", secretMeaning),
-	one("upstreams", listOf(form[string]{"upstreams", word.read}), func(t *asker) *[]string { return &t.Upstreams }, "all", "Upstreams that it may use."),
-	{"keys", "scopes, each with its values", "any", "Values that it may use for a scope: `{tenant: [acme]}`. A single value is the default.", readAskerKeys},
+	one("env", variablesOf, func(t *asker) *[]string { return &t.Envs }, "required", ""),
+	one("upstreams", listOf(form[string]{"upstreams", word.read}), func(t *asker) *[]string { return &t.Upstreams }, "all", ""),
+	{"keys", "scopes, each with its values", "any", "", readAskerKeys},
 	one("reports", choice("own or everyone", map[string]bool{"own": false, "everyone": true}), func(t *asker) *bool { return &t.Everyone }, "own",
-		"Whose calls its reports affect. `own`: only its calls. `everyone`: they pause limits, open the breaker and lower rates for all."),
-	one("max_permits", count[int](1), func(t *asker) *int { return &t.MaxPermits }, "8192", "Its permits in use or waited for."),
-	one("max_waiting", count[int](1), func(t *asker) *int { return &t.MaxWaiting }, "1024", "Its concurrent acquires."),
-	one("max_keys", count[int](1), func(t *asker) *int { return &t.MaxKeys }, "10000", "Different key values that it uses in ten minutes."),
-	one("max_pauses", count[int](1), func(t *asker) *int { return &t.MaxPauses }, "1000", "Pauses that it caused."),
+		""),
+	one("max_permits", count[int](1), func(t *asker) *int { return &t.MaxPermits }, "8192", ""),
+	one("max_waiting", count[int](1), func(t *asker) *int { return &t.MaxWaiting }, "1024", ""),
+	one("max_keys", count[int](1), func(t *asker) *int { return &t.MaxKeys }, "10000", ""),
+	one("max_pauses", count[int](1), func(t *asker) *int { return &t.MaxPauses }, "1000", ""),
 }
 
 func readAskerKeys(d *decoder, n *node, t *asker) {
@@ -92,6 +123,12 @@ func readDecide(d *decoder, n *node, f *document) {
 	}
 	if c.ClientCA != "" {
 		c.ClientCA = d.beside(c.ClientCA)
+	}
+	for _, t := range d.bearers {
+		if t.decides && !t.admin {
+			c.Tokens = append(c.Tokens, d.tokens(t.at, t.holder)...)
+			put(&c.Rights, t.at.Name, t.Rights)
+		}
 	}
 	if len(d.Errs) == before {
 		if err := c.Config.Validate(); err != nil {

@@ -7,7 +7,10 @@ import (
 // A decoder turns a tree into values, and collects what is wrong with it.
 type decoder struct {
 	doc.Reader
-	env knobs
+	env     knobs
+	root    *node
+	lookup  func(string) (string, bool) // a variable of the environment
+	bearers []bearer                    // the tokens of all listeners
 
 	callerScopes []string         // that callers have by the file's own section
 	tiers        map[string]bool  // the upstreams that are tiers of a cascade
@@ -41,7 +44,7 @@ type field[T any] struct {
 	name    string
 	words   string // how its value is written
 	missing string // what it is if it does not stand there
-	meaning string
+	meaning string // "" of a field that presets may set and files may not: see removals
 	set     func(d *decoder, n *node, v *T)
 }
 
@@ -87,10 +90,13 @@ func lookup[T any](fields []field[T], name string) *field[T] {
 	return nil
 }
 
+// names returns the names of the fields that a file may have.
 func names[T any](fields []field[T]) []string {
 	var all []string
 	for _, f := range fields {
-		all = append(all, f.name)
+		if f.meaning != "" {
+			all = append(all, f.name)
+		}
 	}
 	return all
 }

@@ -23,68 +23,6 @@ const (
 	end   = "<!-- reference: end -->\n"
 )
 
-// A table of the reference is one of the code.
-type table struct {
-	variable, title string
-	rows            []row
-}
-
-type row struct{ name, words, missing, meaning string }
-
-func rows[T any](fields []field[T]) (all []row) {
-	for _, f := range fields {
-		all = append(all, row{f.name, f.words, f.missing, f.meaning})
-	}
-	return all
-}
-
-var sections = []table{
-	{"documentFields", "The file", rows(documentFields)},
-	{"tlsFields", "`tls`", rows(tlsFields)},
-	{"boundFields", "`bounds`", rows(boundFields)},
-	{"storeFields", "`store`", rows(storeFields)},
-	{"dynamoFields", "`store.dynamodb`", rows(dynamoFields)},
-	{"deliveriesFields", "`deliveries`", rows(deliveriesFields)},
-	{"postgresFields", "`deliveries.postgres`", rows(postgresFields)},
-	{"awsDeliveriesFields", "`deliveries.aws`", rows(awsDeliveriesFields)},
-	{"callbackFields", "`deliveries.callbacks.NAME`", rows(callbackFields)},
-	{"requestsFields", "`deliveries.requests`", rows(requestsFields)},
-	{"decideFields", "`decide`", rows(decideFields)},
-	{"tokenFields", "`tokens.NAME`", rows(tokenFields)},
-	{"jwtFields", "`jwt`", rows(jwtFields)},
-	{"askerFields", "`decide.tokens.NAME`", rows(askerFields)},
-	{"adminTokenFields", "`admin_tokens.NAME`", rows(adminTokenFields)},
-	{"cloudWatchFields", "`cloudwatch`", rows(cloudWatchFields)},
-	{"notifyFields", "`notify`", rows(notifyFields)},
-	{"tracesFields", "`traces`", rows(tracesFields)},
-	{"metricsFields", "`metrics`", rows(metricsFields)},
-	{"callersFields", "`callers`", rows(callersFields)},
-	{"claimsFields", "`callers.claims`", rows(claimsFields)},
-	{"upstreamFields", "`upstreams.NAME`", rows(upstreamFields)},
-	{"routeFields", "`upstreams.NAME.routes[]`", rows(routeFields)},
-	{"operationFields", "`upstreams.NAME.operations.NAME`", rows(operationFields)},
-	{"limitFields", "`upstreams.NAME.limits.NAME`", rows(limitFields)},
-	{"adaptiveFields", "`upstreams.NAME.limits.NAME.adaptive`", rows(adaptiveFields)},
-	{"fairFields", "`upstreams.NAME.fair`", rows(fairFields)},
-	{"retryFields", "`upstreams.NAME.retry`", rows(retryFields)},
-	{"budgetFields", "`upstreams.NAME.budget`", rows(budgetFields)},
-	{"quotaFields", "`upstreams.NAME.quota`", rows(quotaFields)},
-	{"breakerFields", "`upstreams.NAME.breaker`", rows(breakerFields)},
-	{"concurrencyFields", "`upstreams.NAME.concurrency`", rows(concurrencyFields)},
-	{"timeoutFields", "`upstreams.NAME.timeouts`", rows(timeoutFields)},
-	{"connectionFields", "`upstreams.NAME.connections`", rows(connectionFields)},
-	{"llmFields", "`upstreams.NAME.llm`", rows(llmFields)},
-	{"cacheFields", "`upstreams.NAME.llm.cache`", rows(cacheFields)},
-	{"cascadeFields", "`upstreams.NAME.llm.cascade`", rows(cascadeFields)},
-	{"maintenanceFields", "`upstreams.NAME.llm.cascade.maintenance`", rows(maintenanceFields)},
-	{"tierFields", "`upstreams.NAME.llm.cascade.tiers[]`", rows(tierFields)},
-	{"answersFields", "`upstreams.NAME.llm.cascade.tiers[].answers`", rows(answersFields)},
-	{"socketFields", "`upstreams.NAME.websocket`", rows(socketFields)},
-	{"jobsFields", "`upstreams.NAME.jobs`", rows(jobsFields)},
-	{"awsFields", "`upstreams.NAME.aws`", rows(awsFields)},
-	{"classifyFields", "`upstreams.NAME.classify`", rows(classifyFields)},
-}
-
 // short shortens the kinds of values, which the page explains once. Of two that begin alike, the longer one comes first.
 var short = strings.NewReplacer(
 	"a duration (250ms, 30s, 5m, 1h)", "duration", "a size (64KiB, 1MiB)", "size", "a share (10%, 0.1)", "share", "a share (95%)", "share",
@@ -106,8 +44,14 @@ var pageName = regexp.MustCompile(`\bdocs/((?:[\w-]+/)*([\w-]+)\.md)`)
 func reference() string {
 	var b strings.Builder
 	for _, s := range sections {
+		if !slices.ContainsFunc(s.rows, row.documented) {
+			continue
+		}
 		fmt.Fprintf(&b, "\n### %s\n\n| field | value | default | meaning |\n| --- | --- | --- | --- |\n", s.title)
 		for _, r := range s.rows {
+			if !r.documented() {
+				continue
+			}
 			fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", r.name, short.Replace(r.words), link(r.missing), link(r.meaning))
 		}
 	}

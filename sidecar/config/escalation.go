@@ -29,8 +29,8 @@ var cloudWatchFields = []field[CloudWatch]{
 		"`lines` in the embedded metric format on the standard output, or the `api` (PutMetricData)."),
 	one("namespace", word, func(c *CloudWatch) *string { return &c.Namespace }, "Weir", "Namespace of the metrics."),
 	one("region", word, func(c *CloudWatch) *string { return &c.Region }, "AWS_REGION", "Region of the `api`, and of calls without a region."),
-	one("interval", duration, func(c *CloudWatch) *time.Duration { return &c.Interval }, "60s; 10s in a Lambda function", "Interval of publishing."),
-	one("series", count[int](1), func(c *CloudWatch) *int { return &c.Series }, "1000", "Most combinations of dimensions. AWS charges for each."),
+	one("interval", duration, func(c *CloudWatch) *time.Duration { return &c.Interval }, "60s; 10s in a Lambda function", ""),
+	one("series", count[int](1), func(c *CloudWatch) *int { return &c.Series }, "1000", ""),
 	one("design", choice("default or drs", map[string]weircw.Design{"default": "", "drs": weircw.DRS}), func(c *CloudWatch) *weircw.Design { return &c.Design }, "default",
 		"`drs` publishes `RateLimitErrors`, `RetryAttempts`, `RetryExhausted` and `APICallCount` with the dimensions of the DRS design only; see docs/how-to/use-cloudwatch.md."),
 	{"static", "dimensions, each with its value", "none", "Dimensions of every metric: `{Service: orders}`.", func(d *decoder, n *node, c *CloudWatch) { c.Static = d.texts(n) }},
@@ -114,8 +114,8 @@ var notifyFields = []field[Notify]{
 	one("ntfy_token_env", word, func(c *Notify) *string { return &c.TokenEnv }, "none", "Environment variable with its token."),
 	one("sns", word, func(c *Notify) *string { return &c.SNS }, "none", "ARN of an SNS topic."),
 	one("kinds", listOf(choice("exhausted, quota, violation, breaker_open, fallback, dead_letter, system or retry", kinds())), func(c *Notify) *[]notify.Kind { return &c.Kinds }, "all but retry", "Kinds of notifications."),
-	one("interval", duration, func(c *Notify) *time.Duration { return &c.Interval }, "15m", "Shortest time between two messages on one subject."),
-	one("runbook", word, func(c *Notify) *string { return &c.Runbook }, "none", "Address in messages: `https://wiki.example.com/weir#{kind}`."),
+	one("interval", duration, func(c *Notify) *time.Duration { return &c.Interval }, "15m", ""),
+	one("runbook", word, func(c *Notify) *string { return &c.Runbook }, "none", ""),
 }
 
 func kinds() map[string]notify.Kind {

@@ -10,12 +10,12 @@ import (
 )
 
 var fairFields = []field[weir.Fair]{
-	one("by", word, func(f *weir.Fair) *string { return &f.By }, "required", "Scope in `keys` whose values take turns."),
-	one("high", count[int](1), func(f *weir.Fair) *int { return &f.Weights.High }, "16", "Weight of high-priority calls."),
-	one("normal", count[int](1), func(f *weir.Fair) *int { return &f.Weights.Normal }, "4", "Weight of other calls."),
-	one("low", count[int](1), func(f *weir.Fair) *int { return &f.Weights.Low }, "1", "Weight of low-priority calls."),
-	one("longest", count[int](1), func(f *weir.Fair) *int { return &f.Longest }, "10000", "Waiting calls in total. More are refused."),
-	one("per_flow", count[int](1), func(f *weir.Fair) *int { return &f.PerFlow }, "1000", "Waiting calls with one value."),
+	one("by", word, func(f *weir.Fair) *string { return &f.By }, "required", ""),
+	one("high", count[int](1), func(f *weir.Fair) *int { return &f.Weights.High }, "16", ""),
+	one("normal", count[int](1), func(f *weir.Fair) *int { return &f.Weights.Normal }, "4", ""),
+	one("low", count[int](1), func(f *weir.Fair) *int { return &f.Weights.Low }, "1", ""),
+	one("longest", count[int](1), func(f *weir.Fair) *int { return &f.Longest }, "10000", ""),
+	one("per_flow", count[int](1), func(f *weir.Fair) *int { return &f.PerFlow }, "1000", ""),
 }
 
 func readPriority(d *decoder, n *node, u *site) {

@@ -1,7 +1,6 @@
 package config
 
 import (
-	"log/slog"
 	"path/filepath"
 	"regexp"
 	"time"
@@ -33,12 +32,12 @@ var documentFields = []field[document]{
 		"Address for metrics and status."),
 	one("admin_open", boolean, func(f *document) *bool { return &f.adminOpen }, "false",
 		"Allows `admin` on addresses that other machines reach. They can read `/metrics`, `/livez` and `/readyz`; all else needs a token or certificate."),
-	{"admin_tokens", "tokens by name", "none", "Tokens for the admin listener, sent as `Authorization: Bearer`.", readAdminTokens},
+	{"admin_tokens", "tokens by name", "none", "", readAdminTokens},
 	one("admin_client_ca", word, func(f *document) *string { return &f.AdminAccess.ClientCA }, "none",
-		"PEM file of authorities for required client certificates of the admin listener. Needs `tls`."),
+		""),
 	one("admin_auth", choice("all or most", map[string]bool{"all": true, "most": false}), func(f *document) *bool { return &f.AdminAll }, "most",
-		"`all` requires authentication for metrics and health too."),
-	one("admin_tls", boolean, func(f *document) *bool { return &f.AdminTLS }, "true with `admin_client_ca`", "Serves the admin listener with the certificate of `tls`."),
+		""),
+	one("admin_tls", boolean, func(f *document) *bool { return &f.AdminTLS }, "true with `admin_client_ca`", ""),
 	one("hosts", listOf(host), func(f *document) *[]string { return &f.Hosts }, "none",
 		"More host names that callers may use for a loopback address."),
 	one("origins", listOf(origin), func(f *document) *[]string { return &f.Origins }, "none",
@@ -52,7 +51,7 @@ var documentFields = []field[document]{
 	one("hash_env", word, func(f *document) *string { return &f.HashEnv }, "none",
 		"Environment variable with a secret, the same in the whole fleet. weir then keeps and shows keys of callers as HMACs."),
 	one("harmless", listOf(form[string]{"scopes", word.read}), func(f *document) *[]string { return &f.Harmless }, "`global`, `route`, `model`, `operation`, `region`, `plan`",
-		"More scopes whose values are shown unchanged, also in metrics."),
+		""),
 	{"tls", "fields", "plain HTTP", "Certificate of `listen`.", readTLS},
 	one("drain", orOff(duration, 0), func(f *document) *time.Duration { return &f.Drain }, "30s",
 		"At shutdown, time for running calls and deliveries to finish. `off` ends them immediately."),
@@ -60,27 +59,36 @@ var documentFields = []field[document]{
 		"At shutdown, time in which weir still serves while `/readyz` fails, so that load balancers stop sending calls. `drain` follows."),
 	{"bounds", "fields", "see its table", "Bounds of connections, streams and requests, for each listener.", readBounds},
 	one("max_header", size(1<<10, 16<<20), func(f *document) *int64 { return &f.MaxHeader }, "64KiB",
-		"Largest header of a request."),
-	one("log", level, func(f *document) *slog.Level { return &f.Log }, "info", "Lowest level that is logged."),
+		""),
+	{"log", level.words + ", or attempts", "info", "Lowest level that is logged. `attempts` is `info` with a line for each attempt.", readLog},
 	one("log_each_second", orOff(count[int](1), 0), func(f *document) *int { return &f.LogEach }, "10",
-		"Lines per second with the same message, upstream, limit (or operation) and reason. `suppressed` reports omitted lines."),
+		""),
 	one("log_attempts", boolean, func(f *document) *bool { return &f.LogAttempts }, "false",
-		"Logs each attempt, for `weir learn`."),
+		""),
 	{"store", "fields", "not shared", "Store for limits, pauses and breakers that processes share; see docs/how-to/share-a-limit.md.", readStore},
 	{"deliveries", "fields", "off", "Store for requests to deliver later; see docs/reference/deliveries.md.", readDeliveries},
 	{"decide", "fields", "off", "Decisions for programs that make calls themselves; see docs/reference/decisions.md and docs/how-to/use-envoy.md.", readDecide},
 	{"cloudwatch", "fields", "off", "Metrics for CloudWatch; see docs/how-to/use-cloudwatch.md.", readCloudWatch},
 	{"notify", "fields", "off", "Notifications for people; see docs/how-to/notify.md.", readNotify},
 	{"traces", "fields", "off", "OpenTelemetry traces; see docs/how-to/trace.md.", readTraces},
-	{"metrics", "fields", "off", "OpenTelemetry metrics; `{}` sends them where `traces` go. See docs/reference/metrics.md.", readMetrics},
+	{"metrics", "true, or off", "off", "OpenTelemetry metrics, to the receiver of `traces` or of `OTEL_EXPORTER_OTLP_ENDPOINT`. See docs/reference/metrics.md.", readMetrics},
 	{"callers", "fields, true, or off", "off", "Limits of callers, over all language models; see docs/how-to/limit-users.md.", readCallers},
 	one("prices", word, func(f *document) *string { return &f.Prices }, "built-in, docs/explanation/token-accounting.md", "File of model prices that override the built-in ones."),
 	{"upstreams", "fields", "required", "APIs by name: letters, digits, `-`, `_` and `.`.", readUpstreams},
 }
 
+func readLog(d *decoder, n *node, f *document) {
+	if n.Kind == doc.Scalar && n.Text == "attempts" {
+		f.LogAttempts = true
+	} else if v, ok := level.read(d, n); ok {
+		f.Log = v
+	}
+}
+
 // read makes a document of a tree.
 func (d *decoder) read(root *node) *document {
 	f := document{File: File{Listen: defaultListen, Admin: defaultAdmin, Drain: defaultDrain, MaxHeader: defaultHeader, LogEach: defaultLines}}
+	d.root, d.bearers = root, readTokens(d, root.Get("tokens"))
 	d.callerScopes = scopesOf(root.Get("callers"))
 	object(d, root, documentFields, &f)
 	if f.Metrics != nil {

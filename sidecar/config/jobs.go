@@ -18,9 +18,9 @@ type Jobs struct {
 var jobsFields = []field[Jobs]{
 	one("threshold", count[int](1), func(j *Jobs) *int { return &j.Threshold }, "18", "Active jobs below which another may start. JOB_THROTTLE_THRESHOLD overrides it."),
 	one("max", count[int](1), func(j *Jobs) *int { return &j.Max }, "20", "Jobs that the service runs at once."),
-	one("poll", duration, func(j *Jobs) *time.Duration { return &j.Poll }, "30s", "How often weir counts jobs while none may start. JOB_POLL_INTERVAL overrides it."),
-	one("timeout", orOff(duration, -1), func(j *Jobs) *time.Duration { return &j.Timeout }, "600s", "Longest wait for a slot. JOB_THROTTLE_TIMEOUT overrides it."),
-	one("hold", duration, func(j *Jobs) *time.Duration { return &j.Hold }, "120s", "How long a starting job keeps its slot until the service lists it."),
+	one("poll", duration, func(j *Jobs) *time.Duration { return &j.Poll }, "30s", ""),
+	one("timeout", orOff(duration, -1), func(j *Jobs) *time.Duration { return &j.Timeout }, "600s", ""),
+	one("hold", duration, func(j *Jobs) *time.Duration { return &j.Hold }, "120s", ""),
 }
 
 func readJobs(d *decoder, n *node, u *site) {

@@ -2,6 +2,7 @@ package config
 
 import (
 	"net/url"
+	"strconv"
 	"strings"
 	"time"
 
@@ -18,11 +19,11 @@ type Metrics struct {
 }
 
 var metricsFields = []field[Metrics]{
-	one("url", word, func(m *Metrics) *string { return &m.URL }, "as `traces`", "OTLP receiver: `http://127.0.0.1:4318` (weir adds `/v1/metrics` if there is no path), `grpc://127.0.0.1:4317` or `grpcs://`."),
-	{"headers", "headers, each with a variable", "as `traces`, if `url` is not set", "Headers with environment variables for their values: `{Authorization: OTLP_TOKEN}`.", func(d *decoder, n *node, m *Metrics) { m.Headers = readHeaders(d, n) }},
-	one("service", word, func(m *Metrics) *string { return &m.Service }, "as `traces`, or weir", "Service name of the metrics."),
-	{"attributes", "names, each with a text", "as `traces`", "More attributes of the service: `{deployment.environment.name: production}`.", func(d *decoder, n *node, m *Metrics) { m.Attrs = d.texts(n) }},
-	one("every", duration, func(m *Metrics) *time.Duration { return &m.Every }, "1m", "Interval of sending; at least 1s."),
+	one("url", word, func(m *Metrics) *string { return &m.URL }, "as `traces`", ""),
+	{"headers", "headers, each with a variable", "as `traces`, if `url` is not set", "", func(d *decoder, n *node, m *Metrics) { m.Headers = readHeaders(d, n) }},
+	one("service", word, func(m *Metrics) *string { return &m.Service }, "as `traces`, or weir", ""),
+	{"attributes", "names, each with a text", "as `traces`", "", func(d *decoder, n *node, m *Metrics) { m.Attrs = d.texts(n) }},
+	one("every", duration, func(m *Metrics) *time.Duration { return &m.Every }, "1m", ""),
 }
 
 func readMetrics(d *decoder, n *node, f *document) {
@@ -30,8 +31,13 @@ func readMetrics(d *decoder, n *node, f *document) {
 		return
 	}
 	var m Metrics
-	if object(d, n, metricsFields, &m); n.Kind != doc.Mapping {
-		return
+	if !isOn(n) {
+		if object(d, n, metricsFields, &m); n.Kind != doc.Mapping {
+			return
+		}
+	}
+	if ms, err := strconv.Atoi(d.variable("OTEL_METRIC_EXPORT_INTERVAL")); err == nil && ms >= 1000 && n.Get("every") == nil {
+		m.Every = time.Duration(ms) * time.Millisecond
 	}
 	if every := n.Get("every"); every != nil && m.Every < time.Second {
 		d.Bad(every, "write every: 1s", "is shorter than a second")
@@ -49,9 +55,19 @@ func (m *Metrics) likeTraces(d *decoder, n *node, t *Traces) {
 			m.Attrs = t.Attrs
 		}
 	}
-	const advice = "write metrics: {url: http://127.0.0.1:4318}"
+	const advice = "write traces: {url: http://127.0.0.1:4318}, or set OTEL_EXPORTER_OTLP_METRICS_ENDPOINT"
+	if m.URL == "" {
+		m.URL = d.variable("OTEL_EXPORTER_OTLP_METRICS_ENDPOINT")
+	}
+	if m.URL == "" && (t == nil || t.Region != "") {
+		m.URL = d.variable("OTEL_EXPORTER_OTLP_ENDPOINT")
+	}
 	if m.URL != "" {
-		m.URL = m.readURL(d, n.Get("url"), advice)
+		at := n.Get("url")
+		if at == nil {
+			at = n
+		}
+		m.URL = m.readURL(d, at, advice)
 		return
 	}
 	if t == nil || t.Region != "" {

@@ -18,7 +18,7 @@ type Postgres struct {
 var postgresFields = []field[Postgres]{
 	{"url", "a URL", "required", "`postgres://user@host:5432/database`; `?sslmode=verify-full` for TLS, several hosts as in libpq. Set the password in `password_env`.", readPostgresURL},
 	one("password_env", word, func(p *Postgres) *string { return &p.PasswordEnv }, "none", "Environment variable with the password."),
-	one("connections", count[int](1), func(p *Postgres) *int { return &p.Connections }, "8", "Most connections of a process."),
+	one("connections", count[int](1), func(p *Postgres) *int { return &p.Connections }, "8", ""),
 	one("pooler", boolean, func(p *Postgres) *bool { return &p.Pooler }, "false", "Set it behind a transaction pooler such as pgbouncer."),
 }
 

@@ -10,10 +10,19 @@ import (
 // everyRemoved has every field that is removed or renamed and that everyField does not have.
 const everyRemoved = `
 store: {memory: true, coast: 30s}
+deliveries: {file: d.db}
 traces: {url: "http://127.0.0.1:4318", central: true, jaeger: "http://127.0.0.1:16686"}
+callers:
+  limits: {team: {rate: 5/s, local: true, max_keys: 9, adaptive: {cut: 50%, grow: 1.1, step: 2%, recovery: 5s, interval: 1s, cut_interval: 1s, used_share: 50%}}}
 upstreams:
   a:
     url: https://h
+    operations: {put: {path: /p, retry: aws, concurrency: 5, deliver: false}, get: {idempotency: keep, idempotency_busy: wait, idempotency_failed: keep}}
+    limits: {put: {rate: 9/s}}
+    ask_again: {schedule: aws, throttle_base: 20ms, low: 0.5, high: 2, added: 1s, max_hint: 10s, hint_slack: 1s, retry_on: [throttled], not_codes: [B]}
+    timeouts: {upload_idle: 30s, upload_over: 10s}
+  b:
+    url: https://i
     routes: [{path: /e/, websocket: true}]
     websocket: {realtime: true}
 `
@@ -41,24 +50,53 @@ func TestRemovedFieldsAreAcceptedWithWarning(t *testing.T) {
 	for field, problem := range removedIn(t, "store: {memory: true, share: 10%}\nupstreams: {a: {url: https://h}}\n") {
 		found[field] = problem
 	}
+	for field, problem := range removedIn(t, "deliveries: {aws: {table: t, queue: 'https://sqs.eu-central-1.amazonaws.com/123456789012/weir', endpoint: 'http://localhost:8000'}}\nupstreams: {a: {url: https://h}}\n") {
+		found[field] = problem
+	}
 	for _, r := range removals {
-		path := strings.NewReplacer(".", `\.`, "*", `[^.]+`, "[]", `\[\d+\]`).Replace(r.path)
-		pattern := regexp.MustCompile("^" + path + "$")
-		want := map[string]string{applies: "applies until then", ignored: "no effect"}[r.to]
-		if want == "" {
-			want = "new name"
-		}
-		matched := false
-		for field, problem := range found {
-			if pattern.MatchString(field) {
-				matched = true
-				if !strings.Contains(problem, want) {
-					t.Errorf("%s: got %q, want %q", field, problem, want)
+		for _, name := range strings.Fields(r.names) {
+			path := strings.TrimPrefix(r.at+"."+name, ".")
+			pattern := regexp.MustCompile("^" + strings.NewReplacer(".", `\.`, "*", `[^.]+`, "[]", `\[\d+\]`).Replace(path) + "$")
+			want := map[string]string{applies: "applies until then", ignored: "no effect"}[r.to]
+			if want == "" {
+				want = "new name"
+			}
+			matched := false
+			for field, problem := range found {
+				if pattern.MatchString(field) {
+					matched = true
+					if !strings.Contains(problem, want) {
+						t.Errorf("%s: got %q, want %q", field, problem, want)
+					}
 				}
 			}
+			if !matched {
+				t.Errorf("%s: no file of this test has it, or there is no warning", path)
+			}
 		}
-		if !matched {
-			t.Errorf("%s: no warning in %v", r.path, found)
+	}
+}
+
+// A field without a meaning is not documented, so each must be among the removals, and those must not be documented.
+func TestUndocumentedFieldsAreThoseRemoved(t *testing.T) {
+	removed := make(map[string]bool)
+	for _, r := range removals {
+		for _, name := range strings.Fields(r.names) {
+			if r.to == applies && !strings.HasPrefix(r.at, "callers.limits") && !strings.HasSuffix(r.at, "ask_again") {
+				removed[strings.ReplaceAll(strings.TrimPrefix(r.at+"."+name, "."), "*", "NAME")] = true
+			}
+		}
+	}
+	for _, s := range sections {
+		path := strings.Trim(s.title, "`") + "."
+		if s.title == "The file" {
+			path = ""
+		}
+		for _, r := range s.rows {
+			gone := removed[path+r.name] || removed[strings.TrimSuffix(path, ".")] || path == "decide.tokens.NAME." || path == "admin_tokens.NAME." || path == "callers.claims."
+			if gone == r.documented() {
+				t.Errorf("%s%s: documented %v, removed %v", path, r.name, r.documented(), gone)
+			}
 		}
 	}
 }

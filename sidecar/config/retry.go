@@ -13,17 +13,17 @@ var retryFields = []field[retry.Config]{
 	{"schedule", "a name", "none", "Schedule that the other fields modify.", func(*decoder, *node, *retry.Config) {}},
 	one("attempts", count[int](1), func(c *retry.Config) *int { return &c.Attempts }, "3", "Attempts, including the first. 1 turns retries off."),
 	one("base", duration, func(c *retry.Config) *time.Duration { return &c.Base }, "100ms", "Upper bound of the first delay; doubles with each attempt."),
-	one("throttle_base", duration, func(c *retry.Config) *time.Duration { return &c.ThrottleBase }, "`base`", "The same after a throttled attempt."),
+	one("throttle_base", duration, func(c *retry.Config) *time.Duration { return &c.ThrottleBase }, "`base`", ""),
 	one("cap", duration, func(c *retry.Config) *time.Duration { return &c.Cap }, "20s", "Longest delay before jitter."),
 	one("jitter", named[retry.Jitter](jitters), func(c *retry.Config) *retry.Jitter { return &c.Jitter }, "full", "Kind of randomness in delays."),
-	one("low", number, func(c *retry.Config) *float64 { return &c.Low }, "0.5", "Lowest factor, for jitter range."),
-	one("high", number, func(c *retry.Config) *float64 { return &c.High }, "1.5", "Highest factor, for jitter range."),
-	one("added", duration, func(c *retry.Config) *time.Duration { return &c.Added }, "500ms", "Most that is added, for jitter added."),
-	one("max_hint", duration, func(c *retry.Config) *time.Duration { return &c.MaxHint }, "60s", "Longest hint to wait for; a longer one ends the call."),
-	one("hint_slack", orOff(duration, 0), func(c *retry.Config) *time.Duration { return &c.HintSlack }, "off", "Most that a hint may add to a delay. `off` follows hints fully."),
-	one("retry_on", listOf(outcomeClass), func(c *retry.Config) *[]outcome.Class { return &c.RetryOn }, "throttled, failed, unknown", "Classes to retry."),
+	one("low", number, func(c *retry.Config) *float64 { return &c.Low }, "0.5", ""),
+	one("high", number, func(c *retry.Config) *float64 { return &c.High }, "1.5", ""),
+	one("added", duration, func(c *retry.Config) *time.Duration { return &c.Added }, "500ms", ""),
+	one("max_hint", duration, func(c *retry.Config) *time.Duration { return &c.MaxHint }, "60s", ""),
+	one("hint_slack", orOff(duration, 0), func(c *retry.Config) *time.Duration { return &c.HintSlack }, "off", ""),
+	one("retry_on", listOf(outcomeClass), func(c *retry.Config) *[]outcome.Class { return &c.RetryOn }, "throttled, failed, unknown", ""),
 	one("codes", listOf(code), func(c *retry.Config) *[]string { return &c.Codes }, "none", "Codes to retry regardless of class."),
-	one("not_codes", listOf(code), func(c *retry.Config) *[]string { return &c.NotCodes }, "none", "Codes never to retry."),
+	one("not_codes", listOf(code), func(c *retry.Config) *[]string { return &c.NotCodes }, "none", ""),
 }
 
 const jitters = "full, none, equal, decorrelated, range or added"
@@ -66,8 +66,8 @@ func schedule[C any](d *decoder, n *node, named func(string) (C, bool), names []
 
 var budgetFields = []field[retry.BudgetConfig]{
 	one("share", share, func(c *retry.BudgetConfig) *float64 { return &c.Share }, "10%", "Retries per first attempt."),
-	one("floor", perSecond, func(c *retry.BudgetConfig) *float64 { return &c.Floor }, "1/s", "Additional retries."),
-	one("window", duration, func(c *retry.BudgetConfig) *time.Duration { return &c.Window }, "10s", "How long a first attempt counts."),
+	one("floor", perSecond, func(c *retry.BudgetConfig) *float64 { return &c.Floor }, "1/s", ""),
+	one("window", duration, func(c *retry.BudgetConfig) *time.Duration { return &c.Window }, "10s", ""),
 	one("all", orOff(rate, bucket.Rate{}), func(c *retry.BudgetConfig) *bucket.Rate { return &c.All }, "no bound", "Retries of all processes together (with a `store`), besides `budget` or `quota`. `100/min` is a bound for any minute; `100/min burst 20` allows 20 at once."),
 }
 
@@ -80,13 +80,13 @@ func readBudget(d *decoder, n *node, u *site) {
 }
 
 var quotaFields = []field[retry.QuotaConfig]{
-	{"schedule", "a name", "none", "Schedule whose quota the other fields modify.", func(*decoder, *node, *retry.QuotaConfig) {}},
-	one("capacity", count[int64](1), func(c *retry.QuotaConfig) *int64 { return &c.Capacity }, "500", "Tokens at the start, and at most."),
-	one("retry", count[int64](1), func(c *retry.QuotaConfig) *int64 { return &c.Retry }, "14", "Price of a retry."),
-	one("throttle", count[int64](1), func(c *retry.QuotaConfig) *int64 { return &c.Throttle }, "5", "Price after a throttled attempt."),
-	one("timeout", count[int64](1), func(c *retry.QuotaConfig) *int64 { return &c.Timeout }, "as `retry`", "Price after an attempt with one of `timeout_codes`."),
-	one("success", count[int64](1), func(c *retry.QuotaConfig) *int64 { return &c.Success }, "1", "Tokens per successful first attempt."),
-	one("timeout_codes", listOf(code), func(c *retry.QuotaConfig) *[]string { return &c.TimeoutCodes }, "RequestTimeout, RequestTimeoutException, timeout", "Codes of timed-out attempts."),
+	{"schedule", "a name", "none", "", func(*decoder, *node, *retry.QuotaConfig) {}},
+	one("capacity", count[int64](1), func(c *retry.QuotaConfig) *int64 { return &c.Capacity }, "500", ""),
+	one("retry", count[int64](1), func(c *retry.QuotaConfig) *int64 { return &c.Retry }, "14", ""),
+	one("throttle", count[int64](1), func(c *retry.QuotaConfig) *int64 { return &c.Throttle }, "5", ""),
+	one("timeout", count[int64](1), func(c *retry.QuotaConfig) *int64 { return &c.Timeout }, "as `retry`", ""),
+	one("success", count[int64](1), func(c *retry.QuotaConfig) *int64 { return &c.Success }, "1", ""),
+	one("timeout_codes", listOf(code), func(c *retry.QuotaConfig) *[]string { return &c.TimeoutCodes }, "RequestTimeout, RequestTimeoutException, timeout", ""),
 }
 
 func readQuota(d *decoder, n *node, u *site) {

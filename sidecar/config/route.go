@@ -26,9 +26,9 @@ var routeFields = []field[proxy.Route]{
 	one("idempotency", keepsAnswers, func(r *proxy.Route) *bool { return &r.Keep.On }, "off",
 		"`keep` stores the first response for an `Idempotency-Key` and repeats it. Needs `deliveries`; see docs/reference/deliveries.md."),
 	one("idempotency_busy", whileBusy, func(r *proxy.Route) *bool { return &r.Keep.Waits }, "refuse",
-		"A second call with the key gets 409, or waits for the first for at most `max_wait`."),
+		""),
 	one("idempotency_failed", keepsAnswers, func(r *proxy.Route) *bool { return &r.Keep.Failed }, "off",
-		"`keep` also stores responses of 500 and above. Otherwise the next call is sent, with `Weir-Idempotency: unknown`."),
+		""),
 }
 
 // What a route may say of its requests, and an operation of its own.

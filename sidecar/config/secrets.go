@@ -29,7 +29,7 @@ const (
 // strengthOf is that of the secret in a place.
 func strengthOf(path string) strength {
 	switch {
-	case path == "callers.claims.secret_env":
+	case path == "callers.claims.secret_env", path == "jwt.secret_env":
 		return long
 	case strings.HasPrefix(path, "deliveries.callbacks."):
 		return webhook
@@ -40,7 +40,7 @@ func strengthOf(path string) strength {
 }
 
 // secretPlace is where a variable can be named.
-var secretPlace = regexp.MustCompile(`^(hash_env|(decide\.|admin_)?tokens\..+\.env(\[\d+\])?|callers\.claims\.secret_env|notify\.[a-z_]+_env|(traces|metrics)\.headers\..+|store\.password_env|deliveries\.postgres\.password_env|deliveries\.callbacks\..+\.secrets_env(\[\d+\])?|upstreams\..+\.llm\.key_env|upstreams\..+\.credentials\..+)$`)
+var secretPlace = regexp.MustCompile(`^(hash_env|(decide\.|admin_)?tokens\..+\.env(\[\d+\])?|callers\.claims\.secret_env|jwt\.secret_env|notify\.[a-z_]+_env|(traces|metrics)\.headers\..+|store\.password_env|deliveries\.postgres\.password_env|deliveries\.callbacks\..+\.secrets_env(\[\d+\])?|upstreams\..+\.llm\.key_env|upstreams\..+\.credentials\..+)$`)
 
 // findSecrets lists what the file wants of the environment.
 func findSecrets(n *node) (all []Secret) {

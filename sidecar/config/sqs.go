@@ -18,7 +18,7 @@ var awsDeliveriesFields = []field[AWSDeliveries]{
 	one("table", tableName, func(a *AWSDeliveries) *string { return &a.Table }, "required", "DynamoDB table, different from that of `store`."),
 	one("queue", word, func(a *AWSDeliveries) *string { return &a.Queue }, "none", "URL of a standard SQS queue that announces due deliveries. Without it, weir checks every few seconds."),
 	one("region", word, func(a *AWSDeliveries) *string { return &a.Region }, "from the AWS SDK", "Region of both."),
-	one("endpoint", word, func(a *AWSDeliveries) *string { return &a.Endpoint }, "the region's", "Other address, for emulators."),
+	one("endpoint", word, func(a *AWSDeliveries) *string { return &a.Endpoint }, "the region's", ""),
 }
 
 func readAWSDeliveries(d *decoder, n *node, v *Deliveries) {

@@ -75,9 +75,9 @@ var storeFields = []field[shelf]{
 	one("lease", orOff(duration, -1), func(s *shelf) *time.Duration { return &s.Lease }, "250ms",
 		"How long a process may spend leased units; longer for limits per minute. `off` asks the store for every call."),
 	one("guard", duration, func(s *shelf) *time.Duration { return &s.Guard }, "10ms; 100ms for dynamodb, 50ms for file",
-		"Shortest time for which a response of the store may be used; it follows the store's distance, up to 500ms. weir holds back this much of each limit."),
-	one("timeout", duration, func(s *shelf) *time.Duration { return &s.Timeout }, "100ms; 1s for dynamodb and file", "Timeout of a store call."),
-	one("queue", count[int](1), func(s *shelf) *int { return &s.Queue }, "10000", "Calls that may wait for the same limits and keys."),
+		""),
+	one("timeout", duration, func(s *shelf) *time.Duration { return &s.Timeout }, "100ms; 1s for dynamodb and file", ""),
+	one("queue", count[int](1), func(s *shelf) *int { return &s.Queue }, "10000", ""),
 	one("outage", duration, func(s *shelf) *time.Duration { return &s.Outage }, "10s",
 		"How long the store reserves the part of a process that stopped responding; at least 5s. Processes cut off for longer may exceed the limit by their parts (see `without`)."),
 	one("without", without, func(s *shelf) *fleet.Without { return &s.Without }, "part",
@@ -167,7 +167,7 @@ var tableName = text("the name of a table", func(s string) (string, string, stri
 var dynamoFields = []field[DynamoDB]{
 	one("table", tableName, func(t *DynamoDB) *string { return &t.Table }, "required", "Table name."),
 	one("region", word, func(t *DynamoDB) *string { return &t.Region }, "from the AWS SDK", "Region."),
-	one("endpoint", word, func(t *DynamoDB) *string { return &t.Endpoint }, "the region's", "Other address, for emulators."),
+	one("endpoint", word, func(t *DynamoDB) *string { return &t.Endpoint }, "the region's", ""),
 }
 
 func readDynamoDB(d *decoder, n *node, s *shelf) {

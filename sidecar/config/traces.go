@@ -26,15 +26,15 @@ type Traces struct {
 var tracesFields = []field[Traces]{
 	one("url", word, func(t *Traces) *string { return &t.URL }, "required, or `region`", "OTLP receiver: `http://127.0.0.1:4318` (weir adds `/v1/traces` if there is no path), `grpc://127.0.0.1:4317` or `grpcs://`."),
 	one("region", awsRegion, func(t *Traces) *string { return &t.Region }, "none", "Sends signed requests to X-Ray in this AWS region. CloudWatch's Transaction Search must be on."),
-	{"headers", "headers, each with a variable", "none", "Headers with environment variables for their values: `{Authorization: OTLP_TOKEN}`.", func(d *decoder, n *node, t *Traces) { t.Headers = readHeaders(d, n) }},
-	one("service", word, func(t *Traces) *string { return &t.Service }, "weir", "Service name of the spans."),
-	{"attributes", "names, each with a text", "none", "More attributes of the service: `{deployment.environment.name: production}`.", func(d *decoder, n *node, t *Traces) { t.Attrs = d.texts(n) }},
+	{"headers", "headers, each with a variable", "none", "", func(d *decoder, n *node, t *Traces) { t.Headers = readHeaders(d, n) }},
+	one("service", word, func(t *Traces) *string { return &t.Service }, "weir", ""),
+	{"attributes", "names, each with a text", "none", "", func(d *decoder, n *node, t *Traces) { t.Attrs = d.texts(n) }},
 	one("share", orOff(share, -1), func(t *Traces) *float64 { return &t.Share }, "5%", "Share of successful calls to keep."),
-	one("each_second", orOff(count[int](1), -1), func(t *Traces) *int { return &t.Each }, "1", "More successful calls to keep per second."),
-	one("refused_each_second", count[int](1), func(t *Traces) *int { return &t.Refused }, "50", "Refused and rejected calls to keep per second. Failed and throttled calls are always kept."),
-	one("trust", boolean, func(t *Traces) *bool { return &t.Trust }, "false", "Lets the sampled flag of callers decide on successful calls."),
-	one("xray", boolean, func(t *Traces) *bool { return &t.XRay }, "false", "Also reads and sends `X-Amzn-Trace-Id`."),
-	one("memory", size(1<<20, 1<<30), func(t *Traces) *int64 { return &t.Memory }, "32MiB", "Approximate memory for waiting traces."),
+	one("each_second", orOff(count[int](1), -1), func(t *Traces) *int { return &t.Each }, "1", ""),
+	one("refused_each_second", count[int](1), func(t *Traces) *int { return &t.Refused }, "50", ""),
+	one("trust", boolean, func(t *Traces) *bool { return &t.Trust }, "false", ""),
+	one("xray", boolean, func(t *Traces) *bool { return &t.XRay }, "false", ""),
+	one("memory", size(1<<20, 1<<30), func(t *Traces) *int64 { return &t.Memory }, "32MiB", ""),
 }
 
 func readTraces(d *decoder, n *node, f *document) {
@@ -46,12 +46,48 @@ func readTraces(d *decoder, n *node, f *document) {
 		return
 	}
 	f.Traces = &t
+	if n.Get("xray") == nil {
+		t.XRay = t.Region != ""
+	}
+	if t.Service == "" {
+		t.Service = d.variable("OTEL_SERVICE_NAME")
+	}
+	if t.Attrs == nil {
+		t.Attrs = otelPairs(d.variable("OTEL_RESOURCE_ATTRIBUTES"))
+	}
 	switch {
 	case t.URL != "":
 		t.readURL(d, n.Get("url"))
 	case t.Region == "":
 		d.Bad(n, receiverAdvice, "has neither url nor region")
 	}
+}
+
+// variable returns a variable of the environment, "" if there is none.
+func (d *decoder) variable(name string) string {
+	if d.lookup == nil {
+		return ""
+	}
+	v, _ := d.lookup(name)
+	return strings.TrimSpace(v)
+}
+
+// otelPairs returns the pairs of a variable of OpenTelemetry: "a=1,b=2", with values as in URLs. Malformed pairs are left out.
+func otelPairs(text string) map[string]string {
+	var all map[string]string
+	for _, pair := range strings.Split(text, ",") {
+		name, value, ok := strings.Cut(pair, "=")
+		if value, err := url.PathUnescape(strings.TrimSpace(value)); ok && err == nil && strings.TrimSpace(name) != "" {
+			put(&all, strings.TrimSpace(name), value)
+		}
+	}
+	return all
+}
+
+// OTelHeaders returns the headers of OTEL_EXPORTER_OTLP_HEADERS.
+func OTelHeaders(env func(string) (string, bool)) map[string]string {
+	text, _ := env("OTEL_EXPORTER_OTLP_HEADERS")
+	return otelPairs(text)
 }
 
 const receiverAdvice = "write traces: {url: http://127.0.0.1:4318}"

@@ -14,14 +14,14 @@ import (
 
 var socketFields = []field[websocket.Config]{
 	{"route_by", "the path of a field", "every message is `default`", "Field of a JSON message with its route: `action`, `data.kind`, or `$request.body.action` as in API Gateway.", readRouteBy},
-	one("message_routes", listOf(operationName), func(c *websocket.Config) *[]string { return &c.Routes }, "routes in `limits` and `operations`", "More routes of messages. Messages with other routes are `default`."),
+	one("message_routes", listOf(operationName), func(c *websocket.Config) *[]string { return &c.Routes }, "routes in `limits` and `operations`", ""),
 	one("max_message", size(1<<10, 64<<20), func(c *websocket.Config) *int64 { return &c.MaxMessage }, "128KiB", "Largest message. A larger one closes the connection with 1009."),
-	one("message_wait", orOff(duration, 0), func(c *websocket.Config) *time.Duration { return &c.Wait }, "off", "Longest wait of a message; later messages wait behind it. `off` refuses it immediately."),
-	one("write_timeout", duration, func(c *websocket.Config) *time.Duration { return &c.Write }, "10s", "How long a peer may take to accept a message before the connection closes."),
-	one("ping", duration, func(c *websocket.Config) *time.Duration { return &c.Ping }, "30s", "Interval of pings to silent peers, and timeout of their response."),
-	one("idle", orOff(duration, 0), func(c *websocket.Config) *time.Duration { return &c.Idle }, "off", "Longest time without a message; then the connection closes with 1001."),
-	one("lifetime", orOff(duration, 0), func(c *websocket.Config) *time.Duration { return &c.Lifetime }, "off", "Longest life of a connection; then it closes with 1012."),
-	one("refusals", orOff(count[int](1), 0), func(c *websocket.Config) *int { return &c.Refusals }, "off", "Refused messages within 10 s; one more closes the connection with 1008."),
+	one("message_wait", orOff(duration, 0), func(c *websocket.Config) *time.Duration { return &c.Wait }, "off", ""),
+	one("write_timeout", duration, func(c *websocket.Config) *time.Duration { return &c.Write }, "10s", ""),
+	one("ping", duration, func(c *websocket.Config) *time.Duration { return &c.Ping }, "30s", ""),
+	one("idle", orOff(duration, 0), func(c *websocket.Config) *time.Duration { return &c.Idle }, "off", ""),
+	one("lifetime", orOff(duration, 0), func(c *websocket.Config) *time.Duration { return &c.Lifetime }, "off", ""),
+	one("refusals", orOff(count[int](1), 0), func(c *websocket.Config) *int { return &c.Refusals }, "off", ""),
 	one("connections", orOff(count[int](1), 0), func(c *websocket.Config) *int { return &c.Most }, "off", "Open connections of this process."),
 	{"connections_by", "scopes, each with a number", "none", "Open connections with one value of a scope: `{user: 5}`.", readSocketsBy},
 }

@@ -3,6 +3,7 @@ package serve
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"net/http"
 	"strings"
@@ -103,6 +104,14 @@ func (t traces) counts() weirprom.TraceCounts {
 // headersOf are the headers of what is sent to the receiver. The error holds no value.
 func headersOf(variables map[string]string, env func(string) (string, bool)) (http.Header, error) {
 	h := make(http.Header)
+	if len(variables) == 0 {
+		for name, v := range config.OTelHeaders(env) {
+			if !httpguts.ValidHeaderFieldName(name) || !httpguts.ValidHeaderFieldValue(v) {
+				return nil, errors.New("headers: the environment variable OTEL_EXPORTER_OTLP_HEADERS has what is no header")
+			}
+			h.Set(name, v)
+		}
+	}
 	for name, variable := range variables {
 		v, _ := env(variable)
 		if v = strings.TrimSpace(v); v == "" || !httpguts.ValidHeaderFieldValue(v) {
