@@ -91,10 +91,10 @@ func (p *lease) roomReserved(now time.Duration, u ownUse) int64 {
 	return max(0, r.charged(u.began)-r.spent)
 }
 
-// wantsReserve returns how many units more should be reserved, below 0 if fewer: as many as the process is likely to use in a
-// window, less what leaves the window of what it was granted. It is no more than the process was granted in the window, so
-// that a crash loses no more than that, and no more than half of its part of what is left. asks is how many units the process
-// is about to ask for.
+// wantsReserve returns how many units more should be reserved, below 0 if fewer: as many as the process is likely to use in an
+// outage of standbyFor, less what leaves the window by then of what it was granted, and one at least. It is no more than half
+// of its part of what is left: a process that is killed takes no more along, and calls find the rest. asks is how many units
+// the process is about to ask for.
 func (p *lease) wantsReserve(now time.Duration, s *spec, asks int64) int64 {
 	seen, begins := p.sight(), p.beginning()
 	p.group.own.Lock()
@@ -116,12 +116,11 @@ func (p *lease) wantsReserve(now time.Duration, s *spec, asks int64) int64 {
 	if least < shortestReserved {
 		return -have
 	}
-	n, age := had.sum+asks, time.Duration(0)
-	if len(had.all) > 0 {
-		age = min(least, max(0, now-(had.all[0].low-least)))
-	}
-	if age > 0 { // what was used in a window, at the rate since the first use, less what was used since
-		n = min(n, int64(math.Ceil(float64(n)*float64(least-age)/float64(age))))
+	n := had.sum + asks
+	if len(had.all) > 0 { // what was used in a window, at the rate since the first use
+		span := g.fleet.standbyFor()
+		age := min(least, max(now-(had.all[0].low-least), min(least/12, span)))
+		n = max(min(n, 1), int64(math.Ceil(float64(n)*float64(min(least-age, span))/float64(age))))
 	}
 	left := s.rule.Amount
 	if seen.known {
@@ -157,21 +156,26 @@ func (p *lease) keepReserve(sent, now time.Duration, s *spec, n int64, m Mark) {
 
 // releaseReserve returns what tells the store of reserved units that are not needed: a block of them. If all is set none is.
 func (p *lease) releaseReserve(now time.Duration, s *spec, all bool) (Settlement, bool) {
-	over := -p.wantsReserve(now, s, 0)
-	p.group.own.Lock()
-	defer p.group.own.Unlock()
-	u := p.group.standing.use(now)
-	r := p.turnReserve(now, u)
-	have := r.charged(now)
-	if u.key != 0 || have == 0 {
-		return Settlement{}, false
-	}
+	over, have := -p.wantsReserve(now, s, 0), p.reserves(now)
 	if all {
 		over = have
 	} else if over*4 <= have {
 		return Settlement{}, false
 	}
-	n, mark := r.take(over)
+	return p.takeReserved(now, over)
+}
+
+// takeReserved takes up to n units of a block out of the reserve, unless the reserve is in use, and returns what tells the
+// store of them.
+func (p *lease) takeReserved(now time.Duration, n int64) (Settlement, bool) {
+	p.group.own.Lock()
+	defer p.group.own.Unlock()
+	u := p.group.standing.use(now)
+	r := p.turnReserve(now, u)
+	if u.key != 0 || r.charged(now) == 0 {
+		return Settlement{}, false
+	}
+	n, mark := r.take(n)
 	if n == 0 || mark == (Mark{}) { // units that a repeat brought leave with time
 		return Settlement{}, false
 	}

@@ -30,8 +30,9 @@ func TestYoungRollingLimitIsServedDuringOutage(t *testing.T) {
 						}
 						used, wanted := w.used(age, age+30*sec), count(w.wanted, age, age+30*sec)
 						// The limit bears what was not used before, at most.
-						share := map[time.Duration]int64{5 * sec: 10, 20 * sec: 40, 40 * sec: 75}[age]
-						least := min(share*wanted, 65*max(0, 6000-w.used(0, age))) / 100
+						share := map[time.Duration]int64{5 * sec: 70, 20 * sec: 75, 40 * sec: 85}[age]
+						ofLeft := map[time.Duration]int64{5 * sec: 43, 20 * sec: 70, 40 * sec: 65}[age]
+						least := min(share*wanted, ofLeft*max(0, 6000-w.used(0, age))) / 100
 						if t.Logf("%d of %d calls served", used, wanted); used < least {
 							t.Errorf("%d of %d calls served, want %d", used, wanted, least)
 						}

@@ -274,7 +274,7 @@ func (p *lease) release(now time.Duration, s *spec, all bool) (Settlement, bool)
 	return Settlement{Back: over, Mark: b.mark}, true
 }
 
-// spares gives back all that stands by if a call lacks it: the store is there, and has less left than the call costs.
+// spares gives back what stands by if a call lacks it: the store is there, and has less left than the call costs.
 func (p *lease) spares(now time.Duration, s *spec, cost int64) {
 	if s.rule.Shape == limit.Bucket {
 		return
@@ -287,6 +287,17 @@ func (p *lease) spares(now time.Duration, s *spec, cost int64) {
 		p.group.own.Unlock()
 	}
 	if !seen.known || seen.grant.Left >= cost || seen.grant.Left+there < cost {
+		return
+	}
+	if s.rule.Shape == limit.Rolling { // a quarter of it, so that most of what is left stays reserved
+		for n := max(cost-max(0, seen.grant.Left), (there+3)/4); n > 0; {
+			back, ok := p.takeReserved(now, n)
+			if !ok {
+				return
+			}
+			p.settle(now, back)
+			n -= back.Back
+		}
 		return
 	}
 	for back, ok := p.release(now, s, true); ok; back, ok = p.release(now, s, true) {
