@@ -37,6 +37,7 @@ type bucketCell struct {
 	gone int64 // g
 
 	low, high int64 // bounds of the bucket's time
+	ahead0    int64 // by how much the bucket's time is certainly ahead of what is said to be now
 	lagged    int64 // by how much low is lower for parts that were out
 	level     int64 // places from low to pos, up to Cap and debts; 0 or below if it is empty
 	axis      bool  // pos stands on the axis of the rule
@@ -89,6 +90,9 @@ func (c *bucketCell) bound(width int64) {
 			j, _ := strconv.ParseInt(at, 10, 64)
 			c.low = max(c.low, j+c.atLeast(s.late))
 		}
+	}
+	if c.now.lo != c.now.hi { // a clock that is known exactly may be another than ours
+		c.ahead0 = max(0, c.low-c.now.label)
 	}
 	c.low, c.high = min(c.low, c.now.label), max(c.high, c.now.label)
 	if c.sup == nil || c.sup.lagHigh == 0 {
@@ -168,6 +172,14 @@ func (c *bucketCell) inside() int64 {
 // empty reports whether the bucket has certainly run out.
 func (c *bucketCell) empty() bool { return !c.have || c.axis && c.level <= 0 }
 
+// early reports whether the base should be replaced although the bucket is not empty: it was set by a process that did not know
+// the time well yet, and is so far ahead of the time that each change wastes units. pos stays where it is, so that the new
+// base, which is behind the old one, grants no unit that the old one would not. It is tried once for an ask, as it fails where
+// others take units meanwhile.
+func (c *bucketCell) early() bool {
+	return c.have && c.axis && !c.now.rough && !c.retry && c.gap() > 0 && times(c.ahead0, c.rule.Meter.Drain) > c.rule.Meter.Cap/8
+}
+
 // gap is by how much pos must be put forward so that it is not behind the bucket's
 // time, whatever that is, with the floor.
 func (c *bucketCell) gap() int64 {
@@ -195,7 +207,7 @@ func (c *bucketCell) room(fresh bool) int64 {
 }
 
 func (c *bucketCell) left() int64 {
-	room := c.room(c.empty() || !c.axis)
+	room := c.room(c.empty() || !c.axis || c.early())
 	return max(0, room-c.taken) / c.rule.Meter.Unit
 }
 
@@ -208,7 +220,7 @@ func (c *bucketCell) write(u *update) int64 {
 	switch {
 	case net == 0 && c.returned == 0 && c.axis:
 		return 0
-	case !c.axis, !c.have, c.empty() && (c.gap() > c.rule.Meter.Cap/8 || c.room(false) < c.taken):
+	case !c.axis, !c.have, c.early(), c.empty() && (c.gap() > c.rule.Meter.Cap/8 || c.room(false) < c.taken):
 		c.rebase(u, net)
 		return 0
 	}
@@ -231,7 +243,7 @@ func (c *bucketCell) rebase(u *update, net int64) {
 	switch {
 	case !c.have:
 		u.absent(t)
-	case !c.axis:
+	case !c.axis, !c.empty():
 		u.same(c.item, b)
 		u.needs(t, "=", u.number(c.item[t]))
 	default:
@@ -313,7 +325,7 @@ func (c *bucketCell) heard(it item, lag int64) {
 		lag = 0 // time is known exactly
 	}
 	if c.fresh {
-		c.low, c.high, c.at0, c.gone, c.lag = c.now.label, c.now.label, c.now.label, 0, lag
+		c.low, c.high, c.at0, c.gone, c.lag, c.ahead0 = c.now.label, c.now.label, c.now.label, 0, lag, 0
 	}
 	c.have, c.axis, c.hold.longest = true, true, c.hold.next
 	c.level = between(c.pos, place(c.low, c.rule.Meter.Drain, 0))

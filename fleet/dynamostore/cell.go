@@ -46,6 +46,7 @@ type view struct {
 	most  int // slots that may be dropped
 	sup   *supply
 	first bool // the process has taken nothing of the limit so far, and its bounds of the time are wide
+	retry bool // an update of this ask has failed, as others had changed the item
 }
 
 func (v *view) open(w *limit.Windows, k *fleet.Claim) cell {

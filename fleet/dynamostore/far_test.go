@@ -136,15 +136,17 @@ func TestProcessesFarFromTableUseTheLimitAndNoMore(t *testing.T) {
 		roundTrip time.Duration
 		processes int
 		window    time.Duration // of the rolling limit: what it loses by the distance does not depend on it
-	}{{20, 3, 5}, {50, 3, 5}, {150, 1, 20}} {
+		phase     time.Duration // of the second in which the processes start: how well they know the time at first depends on it
+	}{{20, 3, 5, 0}, {50, 3, 5, 0}, {50, 1, 5, 337}, {50, 3, 5, 337}, {150, 1, 20, 0}, {150, 1, 20, 337}, {150, 3, 20, 0}, {150, 3, 20, 337}, {150, 3, 20, 778}} {
 		roundTrip, window := far.roundTrip*time.Millisecond, far.window*time.Second
 		for _, l := range []limit.Limit{
 			{Name: "bucket", Rate: bucket.Rate{Amount: rate, Per: time.Second, Burst: rate}},
 			{Name: "rolling", Shape: limit.Rolling, Rate: bucket.Rate{Amount: rate * int64(far.window), Per: window}},
 		} {
-			t.Run(fmt.Sprint(l.Name, " for ", far.processes, " at ", roundTrip), func(t *testing.T) {
+			t.Run(fmt.Sprint(l.Name, " for ", far.processes, " at ", roundTrip, " from ", int(far.phase)), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					f := newFake(time.Now)
+					time.Sleep(far.phase * time.Millisecond)
 					var mu sync.Mutex
 					var went []time.Duration
 					var calls sync.WaitGroup

@@ -18,7 +18,7 @@ func (l *plan) inherit(v *view) (n int64) {
 		n += l.inheritBucket(v)
 	}
 	if _, ok := v.item["r"+v.at]; ok {
-		c := openRolling(&view{&fleet.Rule{}, v.at, v.item, nil, v.now, 0, 0, v.sup, false}).(*rollingCell)
+		c := openRolling(&view{&fleet.Rule{}, v.at, v.item, nil, v.now, 0, 0, v.sup, false, false}).(*rollingCell)
 		n += c.total
 		l.discard(v.item, "r"+v.at, "z"+v.at)
 		for _, s := range c.slots {
@@ -43,7 +43,7 @@ func (l *plan) inheritBucket(v *view) int64 {
 	r := &fleet.Rule{}
 	r.Meter.Unit, _ = strconv.ParseInt(f[0], 10, 64)
 	r.Meter.Drain, _ = strconv.ParseInt(f[1], 10, 64)
-	c := openBucket(&view{r, v.at, v.item, v.seen, v.now, 0, 0, v.sup, false}).(*bucketCell)
+	c := openBucket(&view{r, v.at, v.item, v.seen, v.now, 0, 0, v.sup, false, false}).(*bucketCell)
 	if !c.have {
 		return 0
 	}

@@ -146,7 +146,7 @@ func (s *Store) plan(a *fleet.Ask, p *part, want int64) *plan {
 		return l
 	}
 	for _, h := range p.limits {
-		l.shares = append(l.shares, s.open(l, e, h, lost || l.told != nil, manyFree/max(1, p.rolling())))
+		l.shares = append(l.shares, s.open(l, e, h, lost || l.told != nil, manyFree/max(1, p.rolling()), p.since != longAgo))
 	}
 	if l.told != nil {
 		l.copies = l.told.granted
@@ -203,8 +203,8 @@ func (s *Store) reseat(l *plan, p *part) (lost bool) {
 }
 
 // open opens the cell of a share and settles it.
-func (s *Store) open(l *plan, e *entry, h *share, keep bool, most int) *live {
-	v := &view{h.rule, h.at, e.item, e.seen, l.now, e.ahead[h.at], max(1, most), l.sup, l.now.rough && !e.used[h.at]}
+func (s *Store) open(l *plan, e *entry, h *share, keep bool, most int, retry bool) *live {
+	v := &view{h.rule, h.at, e.item, e.seen, l.now, e.ahead[h.at], max(1, most), l.sup, l.now.rough && !e.used[h.at], retry}
 	x := &live{share: h, cell: v.open(h.windows, h.claim)}
 	x.paused, _ = e.item.number("p" + h.at)
 	x.cell.owe(l.inherit(v))

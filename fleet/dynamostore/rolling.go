@@ -244,7 +244,7 @@ func (c *rollingCell) note(u *update, more int64) {
 }
 
 func (c *rollingCell) heard(it item, lag int64) {
-	next := openRolling(&view{c.rule, c.at, it, c.seen, c.now, 0, c.most, c.sup, false}).(*rollingCell)
+	next := openRolling(&view{c.rule, c.at, it, c.seen, c.now, 0, c.most, c.sup, false, false}).(*rollingCell)
 	*c = *next
 }
 

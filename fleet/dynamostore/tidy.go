@@ -48,7 +48,7 @@ func (l *plan) merge(e *entry, p *part) bool {
 		if _, ok := e.item["r"+h.at]; !ok || h.rule.Shape == limit.Rolling {
 			continue
 		}
-		c := openRolling(&view{&fleet.Rule{}, h.at, e.item, nil, l.now, 0, 0, l.sup, false}).(*rollingCell)
+		c := openRolling(&view{&fleet.Rule{}, h.at, e.item, nil, l.now, 0, 0, l.sup, false, false}).(*rollingCell)
 		if slots += len(c.slots); most == nil || len(c.slots) > len(most.slots) {
 			most = c
 		}
