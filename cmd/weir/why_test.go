@@ -43,7 +43,7 @@ func TestWhyACallWasRefused(t *testing.T) {
 	s := sidecar{served.Begin(t, fmt.Sprintf("listen: 127.0.0.1:0\nadmin: 127.0.0.1:0\nupstreams:\n  up:\n    url: %s\n    max_wait: off\n    limits:\n      few: {rate: 1/h, burst: 1}\n", up.URL))}
 	id := s.refusedCall(t)
 	out, complaint, err := s.order(t, "why", id)
-	for _, want := range []string{id + "  up", "refused by weir: rate_limited", "* limit few", "cost 1, left 0 of 1 requests", s.File + ":8", "If that was not wanted:\n  - limits.few ("} {
+	for _, want := range []string{id + "  up", "refused by weir: rate_limited", "* limit few", "cost 1, left 0 of 1 requests", s.File + ":8", "What you can change:\n  - limits.few ("} {
 		if err != nil || !strings.Contains(out, want) {
 			t.Errorf("%q is missing in (%v, %s):\n%s", want, err, complaint, out)
 		}
@@ -53,10 +53,10 @@ func TestWhyACallWasRefused(t *testing.T) {
 	if err != nil || json.Unmarshal([]byte(raw), &e) != nil || len(e.Calls) != 1 || e.Calls[0].Reason != "rate_limited" {
 		t.Errorf("%v: %s", err, raw)
 	}
-	if !strings.Contains(out, "\n  Then:\n") || !strings.Contains(out, "rate_limited") {
+	if !strings.Contains(out, "\n  Decisions in the second in which it ended:\n") || !strings.Contains(out, "rate_limited") {
 		t.Errorf("what else was decided is missing in:\n%s", out)
 	}
-	if out, _, err := s.order(t, "why", "nobody"); err == nil || !strings.Contains(err.Error(), `nothing is kept of "nobody"`) {
+	if out, _, err := s.order(t, "why", "nobody"); err == nil || !strings.Contains(err.Error(), `no record of "nobody"`) {
 		t.Errorf("%q, %v", out, err)
 	}
 	if _, complaint, err := s.order(t, "why"); err == nil || !strings.Contains(complaint, "ID is missing") {
@@ -99,16 +99,16 @@ func TestWhyOfACallThatWasNotKept(t *testing.T) {
 	eventually(t, "the second is over", func() bool { return time.Since(at) > 1100*time.Millisecond })
 	for _, args := range [][]string{{"why", other}, {"why", "-at", at.UTC().Format(time.RFC3339), "of-somebody"}} {
 		out, complaint, err := s.order(t, args...)
-		for _, want := range []string{args[len(args)-1] + " was not kept", "In its second (" + at.UTC().Format(time.RFC3339) + ") this weir decided", "rate_limited  by limit few of each user", "1/h burst 1", s.File + ":8"} {
+		for _, want := range []string{"No record of " + args[len(args)-1], "In its second (" + at.UTC().Format(time.RFC3339) + ") this process decided", "rate_limited  by limit few of each user", "1/h burst 1", s.File + ":8"} {
 			if err != nil || !strings.Contains(out, want) {
 				t.Errorf("%v: %q is missing in (%v, %s):\n%s", args, want, err, complaint, out)
 			}
 		}
 	}
-	if out, _, err := s.order(t, "why", "-at", "yesterday", "x"); err == nil || !strings.Contains(err.Error(), `at "yesterday" is no instant`) {
+	if out, _, err := s.order(t, "why", "-at", "yesterday", "x"); err == nil || !strings.Contains(err.Error(), `at "yesterday" is not a time`) {
 		t.Errorf("%q, %v", out, err)
 	}
-	if out, _, err := s.order(t, "why", callid.New(at.Add(-2*time.Hour))); err == nil || !strings.Contains(err.Error(), "nothing is kept of") {
+	if out, _, err := s.order(t, "why", callid.New(at.Add(-2*time.Hour))); err == nil || !strings.Contains(err.Error(), "no record of") {
 		t.Errorf("%q, %v", out, err)
 	}
 }
@@ -125,7 +125,7 @@ func TestWhyIsKnownToTheFleet(t *testing.T) {
 	id := one.refusedCall(t)
 	known := func() bool {
 		out, _, err := two.order(t, "why", id)
-		return err == nil && strings.Contains(out, "refused by weir: rate_limited") && strings.Contains(out, "\n  by ") && strings.Contains(out, "limits.few")
+		return err == nil && strings.Contains(out, "refused by weir: rate_limited") && strings.Contains(out, "\n  made by process ") && strings.Contains(out, "limits.few")
 	}
 	eventually(t, "the other weir knows it", known)
 	if out, _, err := one.order(t, "why", id); err != nil || strings.Count(out, "refused by weir") != 1 {
@@ -139,14 +139,14 @@ func TestWhyIsKnownToTheFleet(t *testing.T) {
 		t.Errorf("the one that made it has ended: %q, %v", out, err)
 	}
 	redis.Stop()
-	if out, _, err := two.order(t, "why", id); err != nil || !strings.Contains(out, "was not kept, or another weir made it") || !strings.Contains(out, "There may be more: ") {
+	if out, _, err := two.order(t, "why", id); err != nil || !strings.Contains(out, "No record of ") || !strings.Contains(out, "There may be more calls with this ID: ") {
 		t.Errorf("no store: %q, %v", out, err)
 	}
 	if out, _, err := two.order(t, "why", "of-somebody"); err == nil || !strings.Contains(err.Error(), "the store cannot be asked") {
 		t.Errorf("no store: %q, %v", out, err)
 	}
 	own := two.refusedCall(t)
-	if out, _, err := two.order(t, "why", own); err != nil || !strings.Contains(out, "There may be more: ") || !strings.Contains(out, own+"  up") {
+	if out, _, err := two.order(t, "why", own); err != nil || !strings.Contains(out, "There may be more calls with this ID: ") || !strings.Contains(out, own+"  up") {
 		t.Errorf("its own, without a store: %q, %v", out, err)
 	}
 }

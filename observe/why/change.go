@@ -11,7 +11,7 @@ import (
 	"github.com/seed1158cd35/weir/retry"
 )
 
-// A Change is what somebody may change who did not want what happened.
+// A Change is what an operator may change who did not want the result. It is a value and may be shared.
 type Change struct {
 	Field string `json:"field,omitempty"` // of the upstream: "limits.put.rate"; "" if it is nothing of the configuration
 	At    string `json:"at,omitempty"`    // where the configuration has it
@@ -50,22 +50,22 @@ func changes(upstream string, r *weir.Refusal, message bool, where func(upstream
 	case r.Want.Lack != limit.LacksNothing:
 		a.store(r)
 	case r.ByHand:
-		a.say("", "a person has paused it: see weir status, and weir pause resume when it may go on")
+		a.say("", "an operator paused these calls: weir status shows the pause, and weir resume ends it")
 	case r.Reason == weir.RateLimited && r.Limit != "":
 		a.limit(r)
 	case r.Reason == weir.QuotaExhausted:
 		a.quota(r)
 	case r.Reason == weir.ConcurrencyLimited:
-		a.say("concurrency", "the bound is %d in flight: raise it if the upstream can do more at once, or max_wait so that calls wait longer for a slot", r.Bound)
+		a.say("concurrency", "at most %d calls may be in flight: raise the bound if the upstream can take more calls, or max_wait so that calls wait longer for a slot", r.Bound)
 	case r.Reason == weir.CircuitOpen:
-		a.say("breaker", "most calls failed of late, so that none is made for now: look for calls of kind failed in the log (\"gave up\"); the breaker closes by itself when a probe succeeds, or by weir status's reset")
+		a.say("breaker", "too many calls failed, so weir makes none for now: look for \"gave up\" in the log; the breaker closes when a test call succeeds, or when an operator resets it on the status page")
 	case r.Reason == weir.Paused:
-		a.say("max_pause", "the upstream said how long to stay away; it is believed up to max_pause")
-		a.say("", "if it says so often, let less through: a limit below what the upstream allows is cheaper than its refusals")
+		a.say("max_pause", "the upstream asked weir to wait; weir waits for max_pause at most")
+		a.say("", "if this happens often, set a limit slightly below what the upstream allows")
 	case r.Reason == weir.ShuttingDown:
-		a.say("drain", "this weir was about to end and the call would have had to wait: send it to another one")
+		a.say("drain", "this weir is shutting down, and the call would have had to wait: send it to another instance")
 	default:
-		a.say("", "ask again after %v", r.RetryAfter.Round(time.Millisecond))
+		a.say("", "repeat the call after %v", r.RetryAfter.Round(time.Millisecond))
 	}
 	return a.all
 }
@@ -75,23 +75,23 @@ func (a *advice) limit(r *weir.Refusal) {
 	field := "limits." + r.Limit
 	switch why := r.Levels; {
 	case len(why) > 0 && r.Key != "":
-		a.say(field, "each key has this rate of its own: raise it, give this caller more (plans), or have the caller send less")
+		a.say(field, "each key has its own units at this rate: raise the rate, give this caller a larger plan, or make the caller send less")
 	default:
-		a.say(field, "raise its rate, if the upstream allows more; a burst helps only where calls come in bunches")
+		a.say(field, "raise its rate if the upstream allows more; a larger burst helps only if calls arrive in groups")
 	}
 	switch {
 	case a.message:
-		a.say("websocket", "messages wait for their turn as long as message_wait lets them, and those behind them on the connection wait, too; this one would have had to wait for %v", r.RetryAfter.Round(time.Millisecond))
+		a.say("websocket", "message_wait bounds how long a message waits; this one would have waited %v, and later messages of its connection behind it", r.RetryAfter.Round(time.Millisecond))
 	case r.Place > 0:
-		a.say("max_wait", "it would have been the turn of this call after %v, behind %d others: calls wait as long as max_wait lets them", r.RetryAfter.Round(time.Millisecond), r.Place-1)
+		a.say("max_wait", "this call would have waited %v, behind %d others; max_wait bounds how long calls wait", r.RetryAfter.Round(time.Millisecond), r.Place-1)
 	default:
-		a.say("max_wait", "calls wait for their turn as long as max_wait lets them, which was less than %v", r.RetryAfter.Round(time.Millisecond))
+		a.say("max_wait", "this call would have waited %v; max_wait, which bounds how long calls wait, is less", r.RetryAfter.Round(time.Millisecond))
 	}
 }
 
 // dear is for a call that costs more than its limit ever holds.
 func (a *advice) dear(r *weir.Refusal) {
-	a.say("limits."+r.Limit, "the call costs more than the limit ever holds (%d): raise its burst, or make the call smaller", r.Level.Full)
+	a.say("limits."+r.Limit, "the call costs more units than the limit can hold (%d): raise its burst, or make the call smaller", r.Level.Full)
 }
 
 // tooDear reports whether the call could never be met.
@@ -110,20 +110,20 @@ func (a *advice) quota(r *weir.Refusal) {
 		field = "limits." + r.Limit
 	}
 	if at := r.ResetAt(); !at.IsZero() {
-		a.say(field, "the amount is used up and there again at %s: raise it, or spread calls over the time before", at.Format(time.RFC3339))
+		a.say(field, "the quota is used up until %s: raise it, or spread the calls over its window", at.Format(time.RFC3339))
 		return
 	}
-	a.say(field, "the amount is used up: raise it with the upstream, or spread calls over the time before")
+	a.say(field, "the quota is used up: have the upstream raise it, or spread the calls over its window")
 }
 
 // store is for a call of a shared limit whose store was no help.
 func (a *advice) store(r *weir.Refusal) {
 	a.say("limits."+r.Limit, "%s", r.Want.String())
 	if r.Want.Lack == limit.LacksReserved {
-		a.say("store.outage", "a process was killed or is cut off: its part is released after store.outage, or immediately if another process on its machine reports its death; end processes with SIGTERM")
+		a.say("store.outage", "a process was killed or is cut off: its part is free again after store.outage, or immediately if another process of its machine reports its death; stop processes with SIGTERM")
 	}
 	if r.Want.Away() {
-		a.say("", "see weir status for the store, and store.without for what calls may do while it is away")
+		a.say("", "weir status shows the state of the store; store.without sets what calls do while it does not answer")
 	}
 }
 
@@ -143,13 +143,13 @@ var afterwards = [...]struct {
 	why        error
 	field, say string
 }{
-	{retry.ErrAttempts, "retry", "all attempts are spent: more of them help where failures are short"},
-	{retry.ErrBudget, "budget", "many calls were being repeated already, so this one was not: the budget keeps retries from making an outage worse"},
-	{retry.ErrUnsafe, "operations", "the call may have been done, and is not known to be safe to repeat: give it an Idempotency-Key, or say safe: yes of its operation"},
-	{retry.ErrNotRetryable, "classify", "by its status the answer is not worth another attempt; if it means something else here, classify says so"},
-	{retry.ErrAdvice, "", "the upstream asked not to be tried again"},
-	{retry.ErrQuota, "", "the upstream says that an amount is used up until it resets"},
-	{retry.ErrHint, "retry", "the upstream asked for a longer wait than a call takes on"},
-	{retry.ErrDeadline, "timeouts", "the next attempt would have come after the call's own deadline"},
-	{retry.ErrProbe, "breaker", "nothing has succeeded of late; this call was to find out whether that is over"},
+	{retry.ErrAttempts, "retry", "all attempts were used: allow more (attempts) if failures are short"},
+	{retry.ErrBudget, "budget", "the retry budget was empty, because many calls were repeated already: the budget keeps retries from making an outage worse"},
+	{retry.ErrUnsafe, "operations", "the upstream may have done the work, and a repeat might do it twice: send an Idempotency-Key, or set safe: yes for the operation"},
+	{retry.ErrNotRetryable, "classify", "this status is not repeated: if the upstream uses it for a temporary failure, add it to classify"},
+	{retry.ErrAdvice, "", "the upstream asked not to repeat the call"},
+	{retry.ErrQuota, "", "the upstream reports that its quota is used up until it resets"},
+	{retry.ErrHint, "retry", "the upstream asked for a longer wait than a call may take"},
+	{retry.ErrDeadline, "timeouts", "the next attempt would have started after the deadline of the call"},
+	{retry.ErrProbe, "breaker", "no call had succeeded for a while, and this one was the test whether the upstream has recovered"},
 }

@@ -7,25 +7,24 @@ import (
 	"time"
 )
 
-// Text is the call as people read it: what became of it, each attempt, the limits as they were, and what to
-// change.
+// Text returns the call as people read it: its result, each attempt, the limits as they were, and what to change.
 func (c *Call) Text() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s  %s\n", c.ID, c.Headline())
-	fmt.Fprintf(&b, "  at %s, after %s\n", c.At.UTC().Format("2006-01-02T15:04:05.000Z"), Span(c.TookMS))
+	fmt.Fprintf(&b, "  ended at %s, %s after its start\n", c.At.UTC().Format("2006-01-02T15:04:05.000Z"), Span(c.TookMS))
 	if c.Weir != "" {
-		fmt.Fprintf(&b, "  by %s\n", c.Weir)
+		fmt.Fprintf(&b, "  made by process %s\n", c.Weir)
 	}
 	if c.Key != "" {
-		fmt.Fprintf(&b, "  for %s\n", c.Key)
+		fmt.Fprintf(&b, "  key: %s\n", c.Key)
 	}
 	if c.Why != "" {
-		fmt.Fprintf(&b, "  because %s\n", c.Why)
+		fmt.Fprintf(&b, "  cause: %s\n", c.Why)
 	}
 	c.attempts(&b)
 	c.limits(&b)
 	if len(c.Change) > 0 {
-		b.WriteString("\n  If that was not wanted:\n")
+		b.WriteString("\n  What you can change:\n")
 	}
 	for _, x := range c.Change {
 		at := x.Field
@@ -45,11 +44,11 @@ func (c *Call) Headline() string {
 	what := strings.TrimSpace(c.Upstream + " " + c.Operation)
 	switch {
 	case c.Kind == Refused && c.made() > 0:
-		return fmt.Sprintf("%s: %s after %d attempts, and then refused: %s", what, c.Class, c.made(), c.Reason)
+		return fmt.Sprintf("%s: %s after %s, then refused by weir: %s", what, c.Class, attempts(c.made()), c.Reason)
 	case c.Kind == Refused:
 		return fmt.Sprintf("%s: refused by weir: %s", what, c.Reason)
 	case c.Kind == Failed:
-		return fmt.Sprintf("%s: %s after %d attempts", what, c.Class, c.made())
+		return fmt.Sprintf("%s: %s after %s", what, c.Class, attempts(c.made()))
 	}
 	return fmt.Sprintf("%s: %s", what, c.Class)
 }
@@ -73,14 +72,14 @@ func (c *Call) attempts(b *strings.Builder) {
 	before := 0
 	for _, a := range c.Attempts {
 		if a.N > before+1 {
-			fmt.Fprintf(w, "  %d others\t\t\n", a.N-before-1)
+			fmt.Fprintf(w, "  %s not recorded\t\t\n", attempts(a.N-before-1))
 		}
 		before = a.N
 		fmt.Fprintf(w, "  attempt %d\t%s\t%s\n", a.N, a.Before(), a.End())
 	}
 	_ = w.Flush() // a Builder takes everything
 	if c.HeldBack > 0 {
-		fmt.Fprintf(b, "  %d more were not made, as nothing succeeded\n", c.HeldBack)
+		fmt.Fprintf(b, "  %s skipped, because no call succeeded at that time\n", attempts(c.HeldBack))
 	}
 }
 
@@ -88,13 +87,13 @@ func (c *Call) attempts(b *strings.Builder) {
 func (a *Attempt) Before() string {
 	var parts []string
 	if a.RestedMS > 0 {
-		parts = append(parts, Span(a.RestedMS)+" after the one before")
+		parts = append(parts, Span(a.RestedMS)+" after the previous attempt")
 	}
 	if a.WaitedMS > 0 {
-		parts = append(parts, "waited "+Span(a.WaitedMS)+" for its turn"+of(a.Limit))
+		parts = append(parts, "waited "+Span(a.WaitedMS)+" for its turn"+in(" in limit ", a.Limit))
 	}
 	if len(parts) == 0 {
-		return "at once"
+		return "immediately"
 	}
 	return strings.Join(parts, ", ")
 }
@@ -103,7 +102,7 @@ func (a *Attempt) Before() string {
 func (a *Attempt) End() string {
 	var s string
 	if a.Reason != "" {
-		s = "not made: " + a.Reason + of(a.Limit)
+		s = "refused: " + a.Reason + in(" by limit ", a.Limit)
 	} else if s = a.Class; a.Code != "" {
 		s += " (" + a.Code + ")"
 	}
@@ -111,16 +110,28 @@ func (a *Attempt) End() string {
 		s += " in " + Span(a.TookMS)
 	}
 	if a.HintMS > 0 {
-		s += ", told to stay away for " + Span(a.HintMS)
+		if a.Reason != "" {
+			s += ", retry after " + Span(a.HintMS)
+		} else {
+			s += ", and the upstream asked to wait " + Span(a.HintMS)
+		}
 	}
 	return s
 }
 
-func of(limit string) string {
+// in returns the words before a limit and its name, or nothing if there is no limit.
+func in(words, limit string) string {
 	if limit == "" {
 		return ""
 	}
-	return " of limit " + limit
+	return words + limit
+}
+
+func attempts(n int) string {
+	if n == 1 {
+		return "1 attempt"
+	}
+	return fmt.Sprintf("%d attempts", n)
 }
 
 func (c *Call) limits(b *strings.Builder) {
@@ -149,7 +160,7 @@ func (c *Call) limits(b *strings.Builder) {
 // Span returns a duration in milliseconds, in words. A negative one has no end.
 func Span(ms float64) string {
 	if ms < 0 {
-		return "without end"
+		return "no end"
 	}
 	d := time.Duration(ms * float64(time.Millisecond))
 	switch {

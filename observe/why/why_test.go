@@ -51,32 +51,32 @@ var cases = []struct {
 	{"a rate", func(p *weir.Policy) { p.Limits, p.MaxWait = []limit.Limit{calls.Rate("put", 1, 10*time.Second, 1)}, -1 },
 		func(_ *testing.T, u *weir.Upstream) { _, _ = call(u, "first", nil), call(u, "it", nil) },
 		why.Refused, []string{"refused by weir: rate_limited", "* limit put", "cost 1, left 0 of 1 requests", "weir.yaml:api.limits.put", "raise its rate", "max_wait (weir.yaml:api.max_wait)"},
-		[]string{"refused by weir: rate_limited", "* limit put", "the store does not answer, and of the part of the limit that this process goes on with, 100%, there is not enough yet", "see weir status for the store, and store.without"}},
+		[]string{"refused by weir: rate_limited", "* limit put", "the store does not answer, and of the part of the limit that this process goes on with, 100%, there is not enough yet", "weir status shows the state of the store; store.without"}},
 	{"a rate of a key", func(p *weir.Policy) {
 		p.Limits, p.MaxWait = []limit.Limit{calls.Scoped(calls.Rate("each", 1, 10*time.Second, 1), "tenant")}, -1
 	},
 		func(_ *testing.T, u *weir.Upstream) { _, _ = call(u, "first", nil), call(u, "it", nil) },
-		why.Refused, []string{"for tenant=acme", "limit each of acme", "each key has this rate of its own"},
-		[]string{"for tenant=acme", "limit each of acme", "there is not enough yet", "store.without"}},
+		why.Refused, []string{"key: tenant=acme", "limit each of acme", "each key has its own units at this rate"},
+		[]string{"key: tenant=acme", "limit each of acme", "there is not enough yet", "store.without"}},
 	{"too dear", func(p *weir.Policy) { p.Limits = []limit.Limit{calls.Rate("put", 1, 10*time.Second, 1)} },
 		func(_ *testing.T, u *weir.Upstream) {
 			_, _ = u.Acquire(background, weir.Call{ID: "it", Cost: map[string]int64{"requests": 2}})
 		},
-		why.Refused, []string{"cost 2, left ", "costs more than the limit ever holds (1)"}, nil},
+		why.Refused, []string{"cost 2, left ", "costs more units than the limit can hold (1)"}, nil},
 	{"a quota of the calendar", func(p *weir.Policy) {
 		p.Limits = []limit.Limit{{Name: "daily", Shape: limit.Calendar, Rate: bucket.Rate{Amount: 1}, Every: bucket.Day}}
 	},
 		func(_ *testing.T, u *weir.Upstream) { _, _ = call(u, "first", nil), call(u, "it", nil) },
-		why.Refused, []string{"quota_exhausted", "the amount is used up and there again at 2000-01-02T00:00:00Z", "weir.yaml:api.limits.daily"},
+		why.Refused, []string{"quota_exhausted", "the quota is used up until 2000-01-02T00:00:00Z", "weir.yaml:api.limits.daily"},
 		[]string{"rate_limited", "what this process keeps of the quota for that is used up", "weir.yaml:api.limits.daily", "store.without"}},
 	{"an open breaker", func(p *weir.Policy) { p.Breaker = breaker.Config{Failures: 1}; p.Retry.Attempts = 1 },
 		func(_ *testing.T, u *weir.Upstream) { _, _ = call(u, "first", failed), call(u, "it", nil) },
-		why.Refused, []string{"circuit_open", "most calls failed of late", "breaker (weir.yaml:api.breaker)"}, nil},
+		why.Refused, []string{"circuit_open", "too many calls failed", "breaker (weir.yaml:api.breaker)"}, nil},
 	{"a pause by hint", func(p *weir.Policy) {
 		p.Limits, p.Retry.Attempts, p.MaxWait = []limit.Limit{calls.Rate("put", 100, time.Second, 100)}, 1, -1
 	},
 		func(_ *testing.T, u *weir.Upstream) { _, _ = call(u, "first", throttled), call(u, "it", nil) },
-		why.Refused, []string{"paused", "paused for 3s", "it is believed up to max_pause"}, nil},
+		why.Refused, []string{"paused", "paused for 3s", "weir waits for max_pause at most"}, nil},
 	{"a pause by hand", func(p *weir.Policy) { p.MaxWait = -1 },
 		func(t *testing.T, u *weir.Upstream) {
 			if err := u.Pause(pause.All(), time.Minute, true); err != nil {
@@ -84,7 +84,7 @@ var cases = []struct {
 			}
 			_ = call(u, "it", nil)
 		},
-		why.Refused, []string{"by hand", "a person has paused it"}, nil},
+		why.Refused, []string{"by hand", "an operator paused these calls"}, nil},
 	{"in flight", func(p *weir.Policy) { p.Concurrency, p.MaxWait = calls.Bounded(1).Concurrency, -1 },
 		func(t *testing.T, u *weir.Upstream) {
 			p, err := u.Acquire(background, weir.Call{})
@@ -94,23 +94,23 @@ var cases = []struct {
 			_ = call(u, "it", nil)
 			p.Report(outcome.Outcome{Class: outcome.OK})
 		},
-		why.Refused, []string{"concurrency_limited", "the bound is 1 in flight", "weir.yaml:api.concurrency"}, nil},
+		why.Refused, []string{"concurrency_limited", "at most 1 calls may be in flight", "weir.yaml:api.concurrency"}, nil},
 	{"a drain", func(p *weir.Policy) {
 		p.Limits = []limit.Limit{calls.Rate("put", 1, 10*time.Second, 1)}
 		p.MaxWait = time.Minute
 	},
 		func(_ *testing.T, u *weir.Upstream) { _ = call(u, "first", nil); u.Drain(); _ = call(u, "it", nil) },
-		why.Refused, []string{"shutting_down", "this weir was about to end"}, nil},
+		why.Refused, []string{"shutting_down", "this weir is shutting down"}, nil},
 	{"attempts spent", func(p *weir.Policy) { p.Retry.Attempts = 2 },
 		func(_ *testing.T, u *weir.Upstream) {
 			_, _ = weir.Do(background, u, weir.Call{ID: "it", Safe: true}, func(context.Context) (int, error) { return 0, failed })
 		},
-		why.Failed, []string{"failed after 2 attempts", "attempt 2  100ms after the one before  failed (broken)", "retry (weir.yaml:api.retry): all attempts are spent"}, nil},
+		why.Failed, []string{"failed after 2 attempts", "attempt 2  100ms after the previous attempt  failed (broken)", "retry (weir.yaml:api.retry): all attempts were used"}, nil},
 	{"unsafe", nil, func(_ *testing.T, u *weir.Upstream) { _ = call(u, "it", failed) },
-		why.Failed, []string{"failed after 1 attempts", "give it an Idempotency-Key"}, nil},
+		why.Failed, []string{"failed after 1 attempt\n", "send an Idempotency-Key"}, nil},
 	{"a hint that is too long", nil,
 		func(_ *testing.T, u *weir.Upstream) { _ = call(u, "it", quotaSpent) },
-		why.Failed, []string{"throttled (quota), told to stay away for 1h0m0s"}, nil},
+		why.Failed, []string{"throttled (quota), and the upstream asked to wait 1h0m0s"}, nil},
 	{"no budget", func(p *weir.Policy) { p.Budget = retry.BudgetConfig{Share: 0.001, Floor: 0.001} },
 		func(_ *testing.T, u *weir.Upstream) {
 			for _, id := range []string{"a", "b", "c", "it"} {
@@ -123,7 +123,7 @@ var cases = []struct {
 		p.MaxWait = time.Minute
 	},
 		func(_ *testing.T, u *weir.Upstream) { _, _ = call(u, "first", nil), call(u, "it", nil) },
-		why.Waited, []string{"api default: ok", "waited 1", "s for its turn of limit put"}, nil},
+		why.Waited, []string{"api default: ok", "waited 1", "s for its turn in limit put"}, nil},
 }
 
 // ways are how limits are kept while calls are made.

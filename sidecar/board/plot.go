@@ -36,7 +36,7 @@ const legend markup = `<div class="heads"><p class="legend">Last 15 minutes: <sp
 <p class="columns" aria-hidden="true"><span>Upstream</span><span>State</span><span>allowed</span><span>waited</span><span>throttled</span><span>failed</span><span>refused</span><span>p50</span><span>p99</span><span>left</span>` + axis + `</p></div>`
 
 // axis labels the time of a plot. It has a label at each of the lines that the style draws.
-const axis markup = `<span class="axis" aria-hidden="true"><span>15 min ago</span><span>10 min</span><span>5 min</span><span>now</span></span>`
+const axis markup = `<span class="axis" aria-hidden="true"><span>15 min ago</span><span>10</span><span>5</span><span>now</span></span>`
 
 // plot draws what an upstream did: allowed, waited and refused calls one above the other, and below them, on the same
 // axis, when attempts went wrong and when a breaker was not closed. The figures beside it contain the latest of the same.

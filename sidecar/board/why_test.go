@@ -32,7 +32,7 @@ func (s *stories) In(time.Time) ([]why.Line, bool) { return s.lines, s.lines != 
 // The page says why a call went as it did, by its ID, and why it cannot where it cannot; nothing of it is markup.
 func TestThePageSaysWhy(t *testing.T) {
 	s := open(t, policy, "up")
-	if code, page := s.get("/why?id=x"); code != http.StatusNotFound || !strings.Contains(page, "nothing is kept of") {
+	if code, page := s.get("/why?id=x"); code != http.StatusNotFound || !strings.Contains(page, "no record of") {
 		t.Errorf("nothing is kept at all: %d %s", code, page)
 	}
 	of := &stories{call: &why.Call{ID: "one", Upstream: "up", Kind: why.Refused, Reason: "rate_limited", Key: "<script>", At: time.Now()}}

@@ -34,7 +34,7 @@ func (s *Server) socketRefused(to weir.Events) func(*websocket.Caller, *weir.Ref
 		if r.Rule.Scope != "" {
 			raise = "connections_by"
 		}
-		s.kept.Refused(c.ID, e.Subject().Key, r, e.At, "websocket", "so many connections are open: raise "+raise+", or close some")
+		s.kept.Refused(c.ID, e.Subject().Key, r, e.At, "websocket", "too many connections are open: raise "+raise+", or close some")
 		to.Refused(e)
 		if s.tells.metrics != nil {
 			s.tells.metrics.Refused(e.Subject(), r.Reason)

@@ -86,9 +86,9 @@ func (e *Explained) Lack() (code int, words string) {
 	case len(e.Calls) > 0 || e.Second != nil:
 		return 0, ""
 	case e.Error != "":
-		return http.StatusServiceUnavailable, fmt.Sprintf("this weir keeps nothing of %q, and the store cannot be asked: %s", shortened(e.ID), e.Error)
+		return http.StatusServiceUnavailable, fmt.Sprintf("this process has no record of %q, and the store cannot be asked: %s", shortened(e.ID), e.Error)
 	}
-	return http.StatusNotFound, fmt.Sprintf("nothing is kept of %q: it went well and at once, or is too long ago, or another weir made it; ask the one whose log has the ID, and say when the call was made", shortened(e.ID))
+	return http.StatusNotFound, fmt.Sprintf("no record of %q: the call succeeded immediately, is too old, or was made by another process; ask the process whose log contains the ID, and give the time of the call", shortened(e.ID))
 }
 
 // Text is the answer as people read it.
@@ -100,21 +100,21 @@ func (e *Explained) Text() string {
 		}
 		b.WriteString(c.Text())
 		if len(c.Then) > 0 {
-			b.WriteString("\n  Then:\n")
+			b.WriteString("\n  Decisions in the second in which it ended:\n")
 			lined(&b, c.Then)
 		}
 	}
 	if s := e.Second; s != nil {
-		fmt.Fprintf(&b, "%s was not kept, or another weir made it. ", shortened(e.ID))
+		fmt.Fprintf(&b, "No record of %s. ", shortened(e.ID))
 		if len(s.Lines) == 0 {
-			fmt.Fprintf(&b, "In its second (%s) this weir let all calls go at once.\n", s.At.UTC().Format(time.RFC3339))
+			fmt.Fprintf(&b, "In its second (%s) this process allowed all calls immediately.\n", s.At.UTC().Format(time.RFC3339))
 		} else {
-			fmt.Fprintf(&b, "In its second (%s) this weir decided, by its configuration of now:\n", s.At.UTC().Format(time.RFC3339))
+			fmt.Fprintf(&b, "In its second (%s) this process decided as follows (lines are those of the current configuration):\n", s.At.UTC().Format(time.RFC3339))
 			lined(&b, s.Lines)
 		}
 	}
 	if e.Error != "" {
-		fmt.Fprintf(&b, "There may be more: %s\n", e.Error)
+		fmt.Fprintf(&b, "There may be more calls with this ID: %s\n", e.Error)
 	}
 	return b.String()
 }
@@ -141,7 +141,7 @@ func (p *Page) why(w http.ResponseWriter, r *http.Request) {
 	if v := r.URL.Query().Get("at"); v != "" {
 		var err error
 		if at, err = time.Parse(time.RFC3339, v); err != nil {
-			problem(w, http.StatusBadRequest, fmt.Sprintf("at %q is no instant: want one such as 2006-01-02T15:04:05Z", shortened(v)))
+			problem(w, http.StatusBadRequest, fmt.Sprintf("at %q is not a time: write it as 2006-01-02T15:04:05Z", shortened(v)))
 			return
 		}
 	}
