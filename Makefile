@@ -92,7 +92,7 @@ RELEASE := -tags grpcnotrace -trimpath -ldflags '-s -w' -pgo=cmd/weir/weir.pgo
 build: ## build bin/weir, as it is released: one static file
 	CGO_ENABLED=0 go build $(RELEASE) -buildvcs=$(VCS) -o bin/weir ./cmd/weir
 
-release: ## build bin/release: programs for Linux, bills of materials, Debian packages, checksums; the same bytes each time
+release: ## build bin/release: programs for Linux and macOS, bills of materials, Debian packages, checksums; the same bytes each time
 	@RELEASE="$(RELEASE)" VCS=$(VCS) scripts/release bin/release
 
 try-release: release ## try that: the image, the Debian package under a systemd of its own, the program for arm64; by root, TRY=image chooses

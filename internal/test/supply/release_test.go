@@ -43,12 +43,12 @@ func released(t *testing.T) map[string][]byte {
 func TestARelease(t *testing.T) {
 	first, second := released(t), released(t)
 	const program, deb = "weir-linux-amd64", "weir_7.8.9_amd64.deb"
-	for _, name := range []string{program, "weir-image-linux-amd64", program + ".cdx.json", deb, "SHA256SUMS"} {
+	for _, name := range []string{program, "weir-darwin-amd64", "weir-image-linux-amd64", program + ".cdx.json", deb, "SHA256SUMS"} {
 		if len(first[name]) == 0 {
 			t.Errorf("there is no %s", name)
 		}
 	}
-	if len(first) != 5 || len(second) != 5 {
+	if len(first) != 6 || len(second) != 6 {
 		t.Errorf("%d and %d files", len(first), len(second))
 	}
 	for name := range first {
