@@ -24,7 +24,7 @@ const (
 
 // others are the packages that samples name and that are none of weir's, or not by their own names.
 var others = map[string]string{
-	"aws": "github.com/aws/aws-sdk-go-v2/aws", "awsdrs": "github.com/aws/aws-sdk-go-v2/service/drs", "s3": "github.com/aws/aws-sdk-go-v2/service/s3",
+	"aws": "github.com/aws/aws-sdk-go-v2/aws", "awsconfig": "github.com/aws/aws-sdk-go-v2/config", "awsdrs": "github.com/aws/aws-sdk-go-v2/service/drs", "s3": "github.com/aws/aws-sdk-go-v2/service/s3",
 	"context": "context", "errors": "errors", "http": "net/http", "os": "os", "slog": "log/slog", "time": "time",
 	"synctest": "testing/synctest", "testing": "testing",
 	"lambda": "github.com/aws/aws-lambda-go/lambda", "dynamodb": "github.com/aws/aws-sdk-go-v2/service/dynamodb", "sqs": "github.com/aws/aws-sdk-go-v2/service/sqs",
