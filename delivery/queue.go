@@ -178,4 +178,8 @@ type Count struct {
 	Status   Status
 	N        int64
 	Oldest   time.Time // when the one that failed first did; zero for other statuses
+
+	// Waiting is when the oldest that waits was accepted, of Created and Queued; zero for other statuses. A store in
+	// DynamoDB and PostgreSQL finds it among those that are due first.
+	Waiting time.Time
 }

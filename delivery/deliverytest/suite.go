@@ -224,6 +224,9 @@ func (b *bench) counted() {
 		if c.N != want[k] {
 			b.Fatalf("%d of %s are said to be %s, want %d", c.N, c.Upstream, c.Status, want[k])
 		}
+		if waits := c.Status == delivery.Created || c.Status == delivery.Queued; !waits && !c.Waiting.IsZero() || c.Status == delivery.Queued && c.Waiting.IsZero() {
+			b.Fatalf("the oldest that waits of %d %s: %v", c.N, c.Status, c.Waiting)
+		}
 		if (c.Status == delivery.Failed) == c.Oldest.IsZero() {
 			b.Fatalf("the oldest of %d %s: %v", c.N, c.Status, c.Oldest)
 		}

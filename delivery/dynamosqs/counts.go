@@ -240,7 +240,37 @@ func (s *Store) countsOf(ctx context.Context, upstream string) (all []delivery.C
 			all = append(all, c)
 		}
 	}
-	return all, nil
+	waiting := slices.ContainsFunc(all, func(c delivery.Count) bool { return c.Status == delivery.Created || c.Status == delivery.Queued })
+	if !waiting {
+		return all, nil
+	}
+	since, err := s.acceptedFirst(ctx, upstream)
+	for i := range all {
+		if all[i].Status == delivery.Created || all[i].Status == delivery.Queued {
+			all[i].Waiting = since
+		}
+	}
+	return all, err
+}
+
+// acceptedFirst returns when the queued delivery that is due first was accepted; zero if none is queued. The index has
+// nothing but keys, so the others are not read for this.
+func (s *Store) acceptedFirst(ctx context.Context, upstream string) (at time.Time, err error) {
+	var seq int64
+	found := false
+	err = s.query(ctx, &dynamodb.QueryInput{IndexName: aws.String("due"), KeyConditionExpression: aws.String("q = :q"), Limit: aws.Int32(1),
+		ExpressionAttributeValues: item{":q": str(string(delivery.Queued) + " " + partition(upstream))}}, func(it item) (bool, error) {
+		seq, found = seqIn(it), true
+		return false, nil
+	})
+	if err != nil || !found {
+		return at, err
+	}
+	r, err := s.get(ctx, seq)
+	if err != nil || r == nil {
+		return at, err
+	}
+	return stored.At(r.Accepted), nil
 }
 
 // first is the first instant in the index of what is due, or dead.

@@ -134,13 +134,21 @@ func classOf(name string) (c outcome.Class) {
 // Counts is how many deliveries there are, as kept; the oldest dead letter is the first of an index.
 func (s *Store) Counts(ctx context.Context) (all []delivery.Count, err error) {
 	err = s.look(ctx, step{query: `SELECT upstream, status, sum(n)::bigint, CASE status WHEN 'failed' THEN
-			(SELECT min(changed) FROM weir_delivery d WHERE d.upstream = c.upstream AND d.status = 'failed') END
+			(SELECT min(changed) FROM weir_delivery d WHERE d.upstream = c.upstream AND d.status = 'failed') END,
+			CASE status
+			WHEN 'queued' THEN (SELECT accepted FROM weir_request WHERE seq = (SELECT min(seq) FROM
+				(SELECT seq FROM weir_delivery d WHERE d.upstream = c.upstream AND d.status = 'queued' ORDER BY due, seq LIMIT 1000) first))
+			WHEN 'created' THEN (SELECT accepted FROM weir_request WHERE seq =
+				(SELECT min(seq) FROM weir_delivery d WHERE d.upstream = c.upstream AND d.status = 'created')) END
 		FROM weir_count c GROUP BY upstream, status HAVING sum(n) > 0 ORDER BY upstream, status`,
 		row: func(rows values) error {
 			var c delivery.Count
-			var oldest *int64
-			if err := rows.scan(&c.Upstream, &c.Status, &c.N, &oldest); err != nil {
+			var oldest, waiting *int64
+			if err := rows.scan(&c.Upstream, &c.Status, &c.N, &oldest, &waiting); err != nil {
 				return err
+			}
+			if waiting != nil {
+				c.Waiting = stored.At(*waiting)
 			}
 			if c.Upstream = unesc(c.Upstream); oldest != nil {
 				c.Oldest = stored.At(*oldest)

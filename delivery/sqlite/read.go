@@ -228,7 +228,9 @@ func classOf(name string) (c outcome.Class) {
 // Counts is how many deliveries there are, as kept; the oldest dead letter is the first of an index.
 func (s *Store) Counts(ctx context.Context) (all []delivery.Count, err error) {
 	rows, err := s.read.QueryContext(ctx, `SELECT upstream, status, n, CASE status WHEN 'failed' THEN
-		(SELECT min(changed) FROM delivery d WHERE d.upstream = counts.upstream AND d.status = 'failed') END
+		(SELECT min(changed) FROM delivery d WHERE d.upstream = counts.upstream AND d.status = 'failed') END,
+		CASE WHEN status IN ('created', 'queued') THEN
+		(SELECT accepted FROM delivery d WHERE d.upstream = counts.upstream AND d.status IN ('created', 'queued') ORDER BY d.seq LIMIT 1) END
 		FROM counts WHERE n > 0 ORDER BY upstream, status`)
 	if err != nil {
 		return nil, err
@@ -236,12 +238,15 @@ func (s *Store) Counts(ctx context.Context) (all []delivery.Count, err error) {
 	defer rows.Close()
 	for rows.Next() {
 		var c delivery.Count
-		var oldest sql.NullInt64
-		if err := rows.Scan(&c.Upstream, &c.Status, &c.N, &oldest); err != nil {
+		var oldest, waiting sql.NullInt64
+		if err := rows.Scan(&c.Upstream, &c.Status, &c.N, &oldest, &waiting); err != nil {
 			return nil, err
 		}
 		if oldest.Valid {
 			c.Oldest = stored.At(oldest.Int64)
+		}
+		if waiting.Valid {
+			c.Waiting = stored.At(waiting.Int64)
 		}
 		all = append(all, c)
 	}

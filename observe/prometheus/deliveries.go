@@ -84,6 +84,7 @@ type standing struct {
 var (
 	descDeliveries = prometheus.NewDesc("weir_deliveries", "Deliveries by status: created, queued, processing, completed or failed (dead letters).", []string{"upstream", "status"}, nil)
 	descOldest     = prometheus.NewDesc("weir_dead_letter_oldest_seconds", "Age of the oldest dead letter.", []string{"upstream"}, nil)
+	descWaiting    = prometheus.NewDesc("weir_delivery_waiting_oldest_seconds", "Age of the oldest delivery that waits.", []string{"upstream"}, nil)
 	descOwed       = prometheus.NewDesc("weir_delivery_callbacks_owed", "Callbacks that could not be stored yet.", nil, nil)
 	descOwedSince  = prometheus.NewDesc("weir_delivery_callback_oldest_seconds", "Age of the oldest callback that could not be stored.", nil, nil)
 	descBodies     = prometheus.NewDesc("weir_delivery_bodies", "Large bodies of stored deliveries, in files or S3, older than an hour.", nil, nil)
@@ -93,7 +94,7 @@ var (
 )
 
 func (s *standing) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{descDeliveries, descOldest, descLog, descOwed, descOwedSince, descBodies, descBodyBytes, descBodySince} {
+	for _, d := range []*prometheus.Desc{descDeliveries, descOldest, descWaiting, descLog, descOwed, descOwedSince, descBodies, descBodyBytes, descBodySince} {
 		ch <- d
 	}
 }
@@ -110,11 +111,18 @@ func (s *standing) Collect(ch chan<- prometheus.Metric) {
 	if err != nil {
 		return
 	}
+	waiting := make(map[string]time.Time)
 	for _, c := range counts {
+		if w, ok := waiting[c.Upstream]; !c.Waiting.IsZero() && (!ok || c.Waiting.Before(w)) {
+			waiting[c.Upstream] = c.Waiting
+		}
 		ch <- prometheus.MustNewConstMetric(descDeliveries, prometheus.GaugeValue, float64(c.N), c.Upstream, string(c.Status))
 		if !c.Oldest.IsZero() {
 			ch <- prometheus.MustNewConstMetric(descOldest, prometheus.GaugeValue, max(0, time.Since(c.Oldest).Seconds()), c.Upstream)
 		}
+	}
+	for upstream, since := range waiting {
+		ch <- prometheus.MustNewConstMetric(descWaiting, prometheus.GaugeValue, max(0, time.Since(since).Seconds()), upstream)
 	}
 	if q, ok := s.q.(logged); ok {
 		ch <- prometheus.MustNewConstMetric(descLog, prometheus.GaugeValue, float64(q.LogSize()))

@@ -4,6 +4,7 @@ import (
 	"context"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -30,7 +31,9 @@ func deliveriesEverything(reg prometheus.Registerer) {
 type dead struct{}
 
 func (dead) Counts(context.Context) ([]delivery.Count, error) {
-	return []delivery.Count{{Upstream: "ntfy", Status: delivery.Failed, N: 1, Oldest: time.Now()}}, nil
+	return []delivery.Count{
+		{Upstream: "ntfy", Status: delivery.Failed, N: 1, Oldest: time.Now()}, {Upstream: "ntfy", Status: delivery.Queued, N: 1, Waiting: time.Now()},
+	}, nil
 }
 
 func (dead) LogSize() int64 { return 1 }
@@ -64,4 +67,35 @@ func TestWhatAWorkerHolds(t *testing.T) {
 			t.Errorf("%s is %v (%v), want %v", name, got, ok, want)
 		}
 	}
+}
+
+// late is a queue in which deliveries wait.
+type late struct{ dead }
+
+func (late) Counts(context.Context) ([]delivery.Count, error) {
+	return []delivery.Count{
+		{Upstream: "ntfy", Status: delivery.Created, N: 1, Waiting: time.Now().Add(-time.Hour)},
+		{Upstream: "ntfy", Status: delivery.Queued, N: 2, Waiting: time.Now().Add(-2 * time.Hour)},
+		{Upstream: "ntfy", Status: delivery.Processing, N: 2},
+	}, nil
+}
+
+func TestOldestWaitingDeliveryIsMeasured(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		reg := prometheus.NewRegistry()
+		NewDeliveries(reg, late{})
+		all, err := reg.Gather()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range all {
+			if f.GetName() == "weir_delivery_waiting_oldest_seconds" {
+				if m := f.GetMetric(); len(m) != 1 || m[0].GetGauge().GetValue() != 7200 {
+					t.Errorf("%v", m)
+				}
+				return
+			}
+		}
+		t.Error("it is not there")
+	})
 }

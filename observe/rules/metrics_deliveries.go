@@ -6,6 +6,8 @@ var deliveriesMetrics = []Metric{
 		"deliveries by status: `created`, `queued`, `processing`, `completed` or `failed` (dead letters)"},
 	{"weir_dead_letter_oldest_seconds", Gauge, []string{"upstream"},
 		"age of the oldest dead letter"},
+	{"weir_delivery_waiting_oldest_seconds", Gauge, []string{"upstream"},
+		"age of the oldest delivery that waits, since it was accepted; in PostgreSQL and DynamoDB, of those that are due first"},
 	{"weir_delivery_attempts_total", Counter, []string{"upstream", "class"},
 		"recorded attempts at deliveries"},
 	{"weir_delivery_died_total", Counter, []string{"upstream", "reason"},

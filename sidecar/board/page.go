@@ -232,17 +232,25 @@ func (p *page) deliveries(v *View) {
 		p.put(`<p class="trouble">✖ The store of deliveries does not answer: %s</p>`, d.Error)
 	}
 	if len(d.Upstreams) > 0 {
-		p.table("", "Upstream", "Waiting", "Being sent", "Delivered", "Dead letters")
+		p.table("", "Upstream", "Waiting", "Oldest waits", "Being sent", "Delivered", "Dead letters")
 		for _, l := range d.Upstreams {
 			var dead any = l.Failed
 			if l.Failed > 0 {
 				dead = marked("failing", text(`%s <a href="%s">%d</a>`, sign("failing"), toDead(l.Upstream), l.Failed))
 			}
-			p.cells(l.Upstream, l.Waiting, l.Processing, l.Completed, dead)
+			p.cells(l.Upstream, l.Waiting, sinceOf(l.WaitingFrom), l.Processing, l.Completed, dead)
 		}
 		p.put("</tbody></table>")
 	}
 	p.put("</section>")
+}
+
+// sinceOf returns how long ago an instant is; nothing for none.
+func sinceOf(at time.Time) string {
+	if at.IsZero() {
+		return ""
+	}
+	return span(time.Since(at))
 }
 
 // lasting is milliseconds for people; nothing for none.

@@ -41,10 +41,10 @@ func TestStatusOfDeliveries(t *testing.T) {
 			t.Errorf("without deliveries\n%s", text)
 		}
 		counts, err := []delivery.Count{
-			{Upstream: "hook", Status: delivery.Queued, N: 3},
-			{Upstream: "ntfy", Status: delivery.Completed, N: 40}, {Upstream: "ntfy", Status: delivery.Created, N: 1},
+			{Upstream: "hook", Status: delivery.Queued, N: 3, Waiting: time.Now().Add(-90 * time.Second)},
+			{Upstream: "ntfy", Status: delivery.Completed, N: 40}, {Upstream: "ntfy", Status: delivery.Created, N: 1, Waiting: time.Now().Add(-2 * time.Hour)},
 			{Upstream: "ntfy", Status: delivery.Failed, N: 2, Oldest: time.Now().Add(-time.Hour)},
-			{Upstream: "ntfy", Status: delivery.Processing, N: 5}, {Upstream: "ntfy", Status: delivery.Queued, N: 6},
+			{Upstream: "ntfy", Status: delivery.Processing, N: 5}, {Upstream: "ntfy", Status: delivery.Queued, N: 6, Waiting: time.Now().Add(-time.Minute)},
 		}, error(nil)
 		p.Counts = func(ctx context.Context) ([]delivery.Count, error) {
 			if _, ok := ctx.Deadline(); !ok {
@@ -53,9 +53,9 @@ func TestStatusOfDeliveries(t *testing.T) {
 			return counts, err
 		}
 		const want = `
-DELIVERIES  WAIT  BEING SENT  DELIVERED  DEAD LETTERS  OLDEST FOR
-hook        3     0           0          0             -
-ntfy        7     5           40         2             1h0m0s
+DELIVERIES  WAIT  OLDEST FOR  BEING SENT  DELIVERED  DEAD LETTERS  OLDEST FOR
+hook        3     1m30s       0           0          0             -
+ntfy        7     2h0m0s      5           40         2             1h0m0s
 `
 		if text := print(); !strings.Contains(text, want) {
 			t.Errorf("%s\nwant\n%s", text, want)

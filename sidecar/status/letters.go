@@ -19,7 +19,8 @@ type Deliveries struct {
 // Letters are the deliveries to an upstream, by where they stand.
 type Letters struct {
 	Upstream    string    `json:"upstream"`
-	Waiting     int64     `json:"waiting"` // created or queued
+	Waiting     int64     `json:"waiting"`                // created or queued
+	WaitingFrom time.Time `json:"waiting_since,omitzero"` // when the oldest of them was accepted
 	Processing  int64     `json:"processing"`
 	Completed   int64     `json:"completed"`
 	Failed      int64     `json:"failed"` // dead letters
@@ -59,6 +60,9 @@ func (p *Page) Counted(ctx context.Context) *Deliveries {
 		switch c.Status {
 		case delivery.Created, delivery.Queued:
 			l.Waiting += c.N
+			if !c.Waiting.IsZero() && (l.WaitingFrom.IsZero() || c.Waiting.Before(l.WaitingFrom)) {
+				l.WaitingFrom = c.Waiting
+			}
 		case delivery.Processing:
 			l.Processing = c.N
 		case delivery.Completed:
@@ -79,13 +83,17 @@ func (d *Deliveries) print(w io.Writer) {
 		return
 	}
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, "\nDELIVERIES\tWAIT\tBEING SENT\tDELIVERED\tDEAD LETTERS\tOLDEST FOR")
+	fmt.Fprintln(t, "\nDELIVERIES\tWAIT\tOLDEST FOR\tBEING SENT\tDELIVERED\tDEAD LETTERS\tOLDEST FOR")
 	for _, l := range d.Upstreams {
-		oldest := "-"
-		if !l.FailedSince.IsZero() {
-			oldest = time.Since(l.FailedSince).Round(time.Second).String()
-		}
-		fmt.Fprintf(t, "%s\t%d\t%d\t%d\t%d\t%s\n", l.Upstream, l.Waiting, l.Processing, l.Completed, l.Failed, oldest)
+		fmt.Fprintf(t, "%s\t%d\t%s\t%d\t%d\t%d\t%s\n", l.Upstream, l.Waiting, ageOf(l.WaitingFrom), l.Processing, l.Completed, l.Failed, ageOf(l.FailedSince))
 	}
 	_ = t.Flush()
+}
+
+// ageOf returns how long ago something happened, as text; "-" if it did not.
+func ageOf(at time.Time) string {
+	if at.IsZero() {
+		return "-"
+	}
+	return time.Since(at).Round(time.Second).String()
 }

@@ -173,13 +173,15 @@ var scenes = map[string]func(t *testing.T) *scene{
 	"store-cold.md":       storeCold,
 	"part-reserved.md":    partReserved,
 	"dead-letters.md":     deadLetters,
-	"degraded.md":         degraded,
-	"chain-down.md":       chainDown,
-	"cost-high.md":        costly,
-	"down.md":             gone,
-	"reload-failed.md":    mistaken,
-	"trouble.md":          keyless,
-	"certificate-ends.md": ending,
+
+	"deliveries-waiting.md": waitingDeliveries,
+	"degraded.md":           degraded,
+	"chain-down.md":         chainDown,
+	"cost-high.md":          costly,
+	"down.md":               gone,
+	"reload-failed.md":      mistaken,
+	"trouble.md":            keyless,
+	"certificate-ends.md":   ending,
 
 	"messages-refused.md":    tooManyMessages,
 	"connections-refused.md": crowded,
@@ -353,6 +355,12 @@ func deadLetters(t *testing.T) *scene {
 	s := begin(t, 400, "deliveries: {file: "+filepath.Join(dir, "deliveries.db")+"}\nupstreams:\n  api: {url: URL, routes: [{path: /api/, strip: true, deliver: always}]}\n")
 	s.call(2, "/orders", "x")
 	s.w.WaitFor("deliveries became dead letters")
+	return s
+}
+
+func waitingDeliveries(t *testing.T) *scene {
+	s := begin(t, 500, "deliveries: {file: "+filepath.Join(t.TempDir(), "deliveries.db")+"}\nupstreams:\n  api: {url: URL, breaker: off, routes: [{path: /api/, strip: true, deliver: always}]}\n")
+	s.call(2, "/orders", "x")
 	return s
 }
 
