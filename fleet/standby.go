@@ -11,7 +11,7 @@ import (
 
 // standby is a block of a calendar window that is kept for when the store is away: units
 // that it has granted and charged, and that are good until the reset. It is what this
-// process uses while a part lives, but no more than it has used in the window already, so
+// process uses while a part lives, but hardly more than it has used in the window already, so
 // that a crash loses no more than that.
 // It is guarded by Group.own.
 type standby struct {
@@ -187,8 +187,9 @@ func (p *lease) uses(now time.Duration, start, n int64) {
 	b.used += n
 }
 
-// wants is how many units more should stand by, below 0 if fewer: as many as will be used in standbyFor, but no more than
-// were used in this window, nor than half of this process's part of what is left of it.
+// wants returns how many units more should stand by, below 0 if fewer: as many as will be used in standbyFor, but no more than
+// were used in this window, nor than half of this process's part of what is left of it. A process that has used few has as many
+// as it will use in youngSpan, if they are no more than an even spread of what is left over the rest of the window.
 func (p *lease) wants(now time.Duration, s *spec) int64 {
 	if s.rule.Shape != limit.Calendar {
 		return 0
@@ -200,13 +201,23 @@ func (p *lease) wants(now time.Duration, s *spec) int64 {
 	if !seen.known || b.win != seen.start.UnixMicro() || p.group.standing.part == 0 {
 		return 0
 	}
-	span := p.group.fleet.standbyFor().Seconds()
+	f := p.group.fleet
+	span := f.standbyFor()
 	// A rate that has been noted for a shorter time than it looks back is as much too low.
-	lately := b.rate * math.Exp(-(now-b.at).Seconds()/span) / max(1-math.Exp(-(now-b.begun).Seconds()/span), 1e-3)
-	n := int64(lately * span)
-	n = min(n, b.used, partDown(seen.grant.Left, p.group.standing.part)/2)
-	return n - b.all(now, p.group.fleet.clock)
+	lately := b.rate * math.Exp(-(now-b.at).Seconds()/span.Seconds()) / (1 - math.Exp(-max(now-b.begun, noteLeast).Seconds()/span.Seconds()))
+	part := partDown(seen.grant.Left, p.group.standing.part)
+	even := float64(part) * min(1, span.Seconds()/max(1, seen.end.Sub(f.storeTime(now)).Seconds()))
+	n := min(int64(lately*span.Seconds()), max(b.used, int64(min(lately*youngSpan.Seconds(), even))), part/2)
+	return n - b.all(now, f.clock)
 }
+
+const (
+	// noteLeast is the least time over which a rate of use is estimated.
+	noteLeast = 3 * time.Second
+
+	// youngSpan is for how long the block of a process lasts that has used fewer units than that.
+	youngSpan = 30 * time.Second
+)
 
 // stock is how many units stand by.
 func (p *lease) stock(now time.Duration) int64 {
