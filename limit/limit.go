@@ -193,7 +193,7 @@ func (l Limit) Validate() error {
 		errs = append(errs, fmt.Errorf("adaptive: a %v limit has no rate to learn; use shape bucket", l.Shape))
 	}
 	if l.Advertised != "" && (l.Shape != Bucket || l.Adaptive.On) {
-		errs = append(errs, errors.New("told: the rate is what the upstream says; use shape bucket, and turn adaptive off"))
+		errs = append(errs, errors.New("advertised: the rate is what the upstream says; use shape bucket, and turn adaptive off"))
 	}
 	errs = append(errs, l.If.validate())
 	if l.MaxKeys < 0 {

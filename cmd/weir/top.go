@@ -79,7 +79,7 @@ func (w world) top(ctx context.Context, t *top, a *admin, once bool) error {
 	return t.live(ctx, a, in, out)
 }
 
-func boardPath(filter string) string { return "/v1/board?q=" + url.QueryEscape(filter) }
+func boardPath(filter string) string { return "/v1/overview?q=" + url.QueryEscape(filter) }
 
 // board returns what the status page shows.
 func (a *admin) board(ctx context.Context, filter string) (*board.View, error) {

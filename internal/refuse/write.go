@@ -82,7 +82,8 @@ func (f *Facts) details(r *weir.Refusal) map[string]any {
 		}
 	}
 	if r.Want.Lack != limit.LacksNothing {
-		d["store"], d["lack"] = r.Want.State.String(), r.Want.Lack.Word()
+		d["store"], d["store_reason"] = r.Want.State.String(), r.Want.Lack.Word()
+		d["lack"] = d["store_reason"] // its name before 0.1.0, until 0.2.0
 	}
 	if r.Bound > 0 {
 		d["in_flight"], d["bound"] = r.InFlight, r.Bound

@@ -121,7 +121,7 @@ func (l *line) outcome(o outcome.Outcome, err error) {
 func (l *line) want(w limit.Want) {
 	if w.Lack != limit.LacksNothing {
 		l.word("store", w.State.String())
-		l.word("lack", w.Lack.Word())
+		l.word("store_reason", w.Lack.Word())
 	}
 }
 

@@ -178,14 +178,14 @@ func TestLinesSayWhatHappened(t *testing.T) {
 	log, b := logger(slog.LevelDebug)
 	tellAll(Events(log), "word")
 	for i, want := range []string{
-		`{"level":"INFO","msg":"refused","upstream":"s3","operation":"put","reason":"rate_limited","limit":"put","key":"word","store":"cut_off","lack":"part_spent","after":1.5,"waited":2,"id":"word"}`,
+		`{"level":"INFO","msg":"refused","upstream":"s3","operation":"put","reason":"rate_limited","limit":"put","key":"word","store":"cut_off","store_reason":"part_spent","after":1.5,"waited":2,"id":"word"}`,
 		`{"level":"INFO","msg":"throttled","upstream":"s3","operation":"put","attempt":1,"code":"word","after":1,"key":"tenant=acme","id":"word"}`,
 		`{"level":"INFO","msg":"rejected","upstream":"s3","operation":"put","attempt":1,"fault":"permanent","code":"404","key":"tenant=acme","id":"word"}`,
 		`{"level":"INFO","msg":"rejected","upstream":"s3","operation":"put","attempt":2,"fault":"validation","code":"422","key":"tenant=acme","id":"word"}`,
 		`{"level":"ERROR","msg":"system error","upstream":"s3","operation":"put","attempt":1,"fault":"system","code":"INTERNAL_SERVER_ERROR","key":"tenant=acme","id":"word"}`,
 		`{"level":"INFO","msg":"retrying","upstream":"s3","operation":"put","attempt":1,"class":"failed","fault":"transient","code":"500","error":"word","after":0.25,"key":"tenant=acme","id":"word"}`,
 		`{"level":"INFO","msg":"retry held back","upstream":"s3","operation":"put","attempts":2,"after":0.75,"key":"tenant=acme","id":"word"}`,
-		`{"level":"WARN","msg":"gave up","upstream":"s3","operation":"put","reason":"rate_limited","limit":"put","key":"word","store":"cut_off","lack":"part_spent","after":1.5,"attempts":3,"class":"failed","fault":"transient","code":"500","error":"word","id":"word"}`,
+		`{"level":"WARN","msg":"gave up","upstream":"s3","operation":"put","reason":"rate_limited","limit":"put","key":"word","store":"cut_off","store_reason":"part_spent","after":1.5,"attempts":3,"class":"failed","fault":"transient","code":"500","error":"word","id":"word"}`,
 		`{"level":"WARN","msg":"gave up","upstream":"s3","operation":"put","reason":"other","cause":"word","attempts":3,"class":"failed","fault":"transient","code":"500","error":"word","key":"tenant=acme","id":"word"}`,
 		`{"level":"WARN","msg":"breaker opened","upstream":"s3","key":"word","from":"closed","cause":"unset","after":60}`,
 		`{"level":"INFO","msg":"breaker half-open","upstream":"s3","key":"word","from":"closed","cause":"unset"}`,

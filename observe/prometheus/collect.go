@@ -10,6 +10,7 @@ import (
 
 	"github.com/seed1158cd35/weir"
 	"github.com/seed1158cd35/weir/breaker"
+	"github.com/seed1158cd35/weir/observe/metric"
 )
 
 // looked is how many keys of a limit are looked at in a scrape. A limit can have
@@ -22,23 +23,25 @@ type collector struct{ *Metrics }
 var gauges = struct {
 	configured, current, left, most, held, keys, used, resets, pause, paused, breakers, retries, longest *prometheus.Desc
 }{
-	configured: gauge("weir_limit_configured_rate", "Configured units per second of a key.", "upstream", "limit"),
-	current:    gauge("weir_limit_current_rate", "Current units per second, for the key with the lowest rate.", "upstream", "limit"),
-	left:       gauge("weir_limit_units_left", "Units available now, for the key with the fewest.", "upstream", "limit"),
-	most:       gauge("weir_limit_units_max", "Units of an idle key.", "upstream", "limit"),
-	held:       gauge("weir_limit_held_back_units", "Units of the burst that the store reserves for leases: rate x lease (docs/how-to/share-a-limit.md).", "upstream", "limit"),
-	keys:       gauge("weir_limit_keys", "Known keys of the limit.", "upstream", "limit"),
-	used:       gauge("weir_quota_used_ratio", "Used part of a quota (a calendar limit of a day or longer), from 0 to 1, for the key with the least left.", "upstream", "limit"),
-	resets:     gauge("weir_quota_resets_timestamp_seconds", "End of the quota's window.", "upstream", "limit"),
-	pause:      gauge("weir_pause_left_seconds", "Remaining time of the longest pause, by limit or operation.", "upstream", "operation", "limit"),
-	paused:     gauge("weir_pauses_in_force", "Current pauses of limits, keys, pools, operations and upstreams.", "upstream"),
-	breakers:   gauge("weir_breakers", "Breakers by state.", "upstream", "state"),
-	retries:    gauge("weir_retries_left", "Retries that the budget allows now, or tokens of the AWS SDKs' retry quota.", "upstream"),
-	longest:    gauge("weir_wait_max_seconds", "Longest wait of an attempt for its turn (max_wait).", "upstream"),
+	configured: gauge("weir_limit_configured_rate"),
+	current:    gauge("weir_limit_current_rate"),
+	left:       gauge("weir_limit_units_remaining"),
+	most:       gauge("weir_limit_units_max"),
+	held:       gauge("weir_limit_reserved_units"),
+	keys:       gauge("weir_limit_keys"),
+	used:       gauge("weir_quota_used_ratio"),
+	resets:     gauge("weir_quota_resets_timestamp_seconds"),
+	pause:      gauge("weir_pause_remaining_seconds"),
+	paused:     gauge("weir_pauses_active"),
+	breakers:   gauge("weir_breakers"),
+	retries:    gauge("weir_retry_budget_remaining"),
+	longest:    gauge("weir_wait_max_seconds"),
 }
 
-func gauge(name, help string, labels ...string) *prometheus.Desc {
-	return prometheus.NewDesc(name, help, labels, nil)
+// gauge returns the description of a metric whose values are read at a scrape.
+func gauge(name string) *prometheus.Desc {
+	m := metric.Get(name)
+	return prometheus.NewDesc(name, m.Help, m.Labels, nil)
 }
 
 func (c collector) Describe(to chan<- *prometheus.Desc) {

@@ -28,15 +28,15 @@ func (m *Metrics) counts(c *weir.Counts) {
 var counters = struct {
 	decisions, attempts, calls, faults, wait, late, attempt, again, call *prometheus.Desc
 }{
-	decisions: gauge("weir_decisions_total", "Admission decisions for attempts.", "upstream", "operation", "limit", "decision"),
-	attempts:  gauge("weir_attempts_total", "Attempts that ended: requests to the upstream.", "upstream", "operation", "class"),
-	calls:     gauge("weir_calls_total", "Calls that ended, with all their attempts.", "upstream", "operation", "result"),
-	faults:    gauge("weir_faults_total", "Failed attempts by kind of error: transient ones may succeed later, permanent and validation ones do not, system ones are internal to weir.", "upstream", "operation", "fault"),
-	wait:      gauge("weir_wait_seconds", "Time that attempts waited for their turn, whether they were then allowed or refused.", "upstream", "limit"),
-	late:      gauge("weir_wait_late_seconds", "How late waiting attempts woke after their turn.", "upstream", "limit"),
-	attempt:   gauge("weir_attempt_duration_seconds", "The upstream's latency, from an attempt's permit to the response headers or the failure.", "upstream", "operation", "class"),
-	again:     gauge("weir_retry_duration_seconds", "Latency of attempts after the first.", "upstream", "class"),
-	call:      gauge("weir_call_duration_seconds", "Duration of calls, including waits and retries.", "upstream", "result"),
+	decisions: gauge("weir_decisions_total"),
+	attempts:  gauge("weir_attempts_total"),
+	calls:     gauge("weir_calls_total"),
+	faults:    gauge("weir_faults_total"),
+	wait:      gauge("weir_wait_seconds"),
+	late:      gauge("weir_wait_late_seconds"),
+	attempt:   gauge("weir_attempt_duration_seconds"),
+	again:     gauge("weir_retry_duration_seconds"),
+	call:      gauge("weir_call_duration_seconds"),
 }
 
 func describeCounts(to chan<- *prometheus.Desc) {

@@ -7,6 +7,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/seed1158cd35/weir/delivery"
+	"github.com/seed1158cd35/weir/observe/metric"
 )
 
 // Deliveries are the metrics of calls that are made later.
@@ -33,12 +34,12 @@ type logged interface {
 // NewDeliveries makes the metrics of a queue.
 func NewDeliveries(reg prometheus.Registerer, q DeliveryQueue) *Deliveries {
 	d := &Deliveries{
-		attempts: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "weir_delivery_attempts_total", Help: "Recorded attempts at deliveries."}, []string{"upstream", "class"}),
-		dead:     prometheus.NewCounterVec(prometheus.CounterOpts{Name: "weir_delivery_died_total", Help: "Deliveries that became dead letters: rejected, attempts, expired, dropped, upstream_gone, ended_worker, unavailable, unknown."}, []string{"upstream", "reason"}),
-		refused:  prometheus.NewCounterVec(prometheus.CounterOpts{Name: "weir_delivery_refused_total", Help: "Requests that were not accepted for delivery: credential, condition, request (invalid), token (expires too early), operation, dialect, body_too_large, body (incomplete), memory, key_reused, under_way (another request with the key is running), full, share (the caller stores too many), uncertain (may have been stored), queue (does not respond)."}, []string{"upstream", "why"}),
-		lost:     prometheus.NewCounter(prometheus.CounterOpts{Name: "weir_delivery_claims_lost_total", Help: "Attempts that lost their claim before they ended."}),
-		left:     prometheus.NewCounterVec(prometheus.CounterOpts{Name: "weir_delivery_attempts_left_total", Help: "Attempts that never ended because their process was killed or stalled."}, []string{"upstream"}),
-		accepts:  prometheus.NewHistogram(prometheus.HistogramOpts{Name: "weir_delivery_accept_seconds", Help: "Time to store a request.", Buckets: []float64{.0005, .001, .002, .005, .01, .05, .1, .5, 1}}),
+		attempts: counter("weir_delivery_attempts_total"),
+		dead:     counter("weir_delivery_dead_letters_total"),
+		refused:  counter("weir_delivery_refused_total"),
+		lost:     prometheus.NewCounter(prometheus.CounterOpts{Name: "weir_delivery_claims_lost_total", Help: metric.Help("weir_delivery_claims_lost_total")}),
+		left:     counter("weir_delivery_attempts_interrupted_total"),
+		accepts:  prometheus.NewHistogram(prometheus.HistogramOpts{Name: "weir_delivery_accept_seconds", Help: metric.Help("weir_delivery_accept_seconds"), Buckets: []float64{.0005, .001, .002, .005, .01, .05, .1, .5, 1}}),
 	}
 	d.standing = &standing{q: q}
 	reg.MustRegister(d.attempts, d.dead, d.refused, d.lost, d.left, d.accepts, d.standing)
@@ -82,15 +83,15 @@ type standing struct {
 }
 
 var (
-	descDeliveries = prometheus.NewDesc("weir_deliveries", "Deliveries by status: created, queued, processing, completed or failed (dead letters).", []string{"upstream", "status"}, nil)
-	descOldest     = prometheus.NewDesc("weir_dead_letter_oldest_seconds", "Age of the oldest dead letter.", []string{"upstream"}, nil)
-	descWaiting    = prometheus.NewDesc("weir_delivery_waiting_oldest_seconds", "Age of the oldest delivery that waits.", []string{"upstream"}, nil)
-	descOwed       = prometheus.NewDesc("weir_delivery_callbacks_owed", "Callbacks that could not be stored yet.", nil, nil)
-	descOwedSince  = prometheus.NewDesc("weir_delivery_callback_oldest_seconds", "Age of the oldest callback that could not be stored.", nil, nil)
-	descBodies     = prometheus.NewDesc("weir_delivery_bodies", "Large bodies of stored deliveries, in files or S3, older than an hour.", nil, nil)
-	descBodyBytes  = prometheus.NewDesc("weir_delivery_bodies_bytes", "Total size of the large bodies that weir_delivery_bodies counts.", nil, nil)
-	descBodySince  = prometheus.NewDesc("weir_delivery_body_oldest_seconds", "Age of the oldest large body that weir_delivery_bodies counts.", nil, nil)
-	descLog        = prometheus.NewDesc("weir_deliveries_log_bytes", "Size of the write-ahead log of the deliveries' file.", nil, nil)
+	descDeliveries = gauge("weir_deliveries")
+	descOldest     = gauge("weir_dead_letter_oldest_seconds")
+	descWaiting    = gauge("weir_delivery_waiting_oldest_seconds")
+	descOwed       = gauge("weir_delivery_callbacks_pending")
+	descOwedSince  = gauge("weir_delivery_callback_oldest_seconds")
+	descBodies     = gauge("weir_delivery_bodies")
+	descBodyBytes  = gauge("weir_delivery_bodies_bytes")
+	descBodySince  = gauge("weir_delivery_body_oldest_seconds")
+	descLog        = gauge("weir_deliveries_log_bytes")
 )
 
 func (s *standing) Describe(ch chan<- *prometheus.Desc) {

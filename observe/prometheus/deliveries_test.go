@@ -62,7 +62,7 @@ func TestWhatAWorkerHolds(t *testing.T) {
 	}
 	held = delivery.Held{Owed: &delivery.Pile{}, Bodies: &delivery.Pile{N: 2, Bytes: 3 << 20, Oldest: time.Now().Add(-time.Hour)}}
 	is := gauges()
-	for name, want := range map[string]float64{"weir_delivery_callbacks_owed": 0, "weir_delivery_callback_oldest_seconds": 0, "weir_delivery_bodies": 2, "weir_delivery_bodies_bytes": 3 << 20, "weir_delivery_body_oldest_seconds": 3600} {
+	for name, want := range map[string]float64{"weir_delivery_callbacks_pending": 0, "weir_delivery_callback_oldest_seconds": 0, "weir_delivery_bodies": 2, "weir_delivery_bodies_bytes": 3 << 20, "weir_delivery_body_oldest_seconds": 3600} {
 		if got, ok := is[name]; !ok || got < want || got > want+60 {
 			t.Errorf("%s is %v (%v), want %v", name, got, ok, want)
 		}

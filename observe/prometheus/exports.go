@@ -13,8 +13,8 @@ func Exports(reg prometheus.Registerer, counts func() ExportCounts) {
 type exported func() ExportCounts
 
 var (
-	descExports        = gauge("weir_metric_exports_total", "OTLP metric requests: accepted (exported), to be repeated (failed), refused or partly refused (denied), or dropped because too much waited or weir ended (dropped).", "result")
-	descExportsWaiting = gauge("weir_metric_exports_waiting_bytes", "Size of metrics waiting for export.")
+	descExports        = gauge("weir_metric_exports_total")
+	descExportsWaiting = gauge("weir_metric_exports_waiting_bytes")
 )
 
 func (e exported) Describe(to chan<- *prometheus.Desc) {

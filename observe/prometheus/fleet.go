@@ -8,6 +8,7 @@ import (
 
 	"github.com/seed1158cd35/weir/fleet"
 	"github.com/seed1158cd35/weir/limit"
+	"github.com/seed1158cd35/weir/observe/metric"
 )
 
 // Fleet are the metrics of limits that are shared through a store. Make one with
@@ -26,33 +27,33 @@ type Fleet struct {
 // NewFleet makes the metrics and registers them. Like MustRegister it panics if reg has
 // them already.
 func NewFleet(reg prometheus.Registerer) *Fleet {
-	one := func(name, help string) prometheus.Counter {
-		return prometheus.NewCounter(prometheus.CounterOpts{Name: name, Help: help})
+	one := func(name string) prometheus.Counter {
+		return prometheus.NewCounter(prometheus.CounterOpts{Name: name, Help: metric.Help(name)})
 	}
 	f := &Fleet{
-		calls:      counter("weir_store_calls_total", "Calls to the shared store: granted (all units), short (fewer or none), error.", "upstream", "result"),
-		served:     counter("weir_store_served_calls_total", "Attempts allowed by responses of the store.", "upstream"),
-		units:      counter("weir_store_units_acquired_total", "Units granted by the store, including leases.", "upstream", "limit"),
-		leased:     counter("weir_store_units_leased_total", "Units leased to be spent locally.", "upstream", "limit"),
-		returned:   counter("weir_store_units_returned_total", "Units returned to the store.", "upstream"),
-		repeats:    counter("weir_store_repeats_total", "Store calls repeated after a lost response.", "upstream"),
-		conditions: counter("weir_store_failed_conditions_total", "Conditional writes (DynamoDB) that failed because of another writer.", "upstream"),
-		throttled:  counter("weir_store_throttled_total", "Requests that DynamoDB throttled.", "upstream"),
-		retried:    counter("weir_store_retries_total", "Repeated store requests after throttles, server errors and broken connections, at most five per request.", "upstream"),
-		requests:   numbers("weir_store_call_requests", "Requests per call to DynamoDB, including repeats after throttles, server errors and failed conditions.", "upstream"),
-		took:       histogram("weir_store_call_duration_seconds", "Response time of the store.", "upstream"),
-		activated:  one("weir_fallback_activations_total", "Times that the store became unreachable."),
-		outlasted:  one("weir_fallback_outlasted_total", "Store outages longer than outage, for which the store reserves the parts of processes."),
-		resumed:    one("weir_fallback_resumptions_total", "Times that the store became reachable again."),
-		lone:       one("weir_fallback_units_total", "Units allowed while the store was unreachable."),
+		calls:      counter("weir_store_calls_total"),
+		served:     counter("weir_store_served_calls_total"),
+		units:      counter("weir_store_units_acquired_total"),
+		leased:     counter("weir_store_units_leased_total"),
+		returned:   counter("weir_store_units_returned_total"),
+		repeats:    counter("weir_store_repeats_total"),
+		conditions: counter("weir_store_failed_conditions_total"),
+		throttled:  counter("weir_store_throttled_total"),
+		retried:    counter("weir_store_retries_total"),
+		requests:   numbers("weir_store_call_requests"),
+		took:       histogram("weir_store_call_duration_seconds"),
+		activated:  one("weir_fallback_activations_total"),
+		outlasted:  one("weir_fallback_outlasted_total"),
+		resumed:    one("weir_fallback_resumptions_total"),
+		lone:       one("weir_fallback_units_total"),
 		reg:        reg,
 	}
-	f.reached = prometheus.NewGauge(prometheus.GaugeOpts{Name: "weir_store_reached", Help: "1 once the store has responded since the start."})
+	f.reached = prometheus.NewGauge(prometheus.GaugeOpts{Name: "weir_store_reached", Help: metric.Help("weir_store_reached")})
 	f.cold = prometheus.NewGaugeVec(prometheus.GaugeOpts{
-		Name: "weir_store_cold", Help: "1 while the store has no record of the usage of the upstream's limits, and counts them as used up.",
+		Name: "weir_store_cold", Help: metric.Help("weir_store_cold"),
 	}, []string{"upstream"})
 	f.clock = prometheus.NewGauge(prometheus.GaugeOpts{
-		Name: "weir_store_clock_uncertainty_seconds", Help: "How far the store's clock may be from what is known of it; +Inf while nothing is.",
+		Name: "weir_store_clock_uncertainty_seconds", Help: metric.Help("weir_store_clock_uncertainty_seconds"),
 	})
 	reg.MustRegister(f.reached, f.cold, f.clock, f.calls, f.served, f.units, f.leased, f.returned, f.repeats, f.conditions, f.throttled, f.retried, f.requests, f.took, f.activated, f.outlasted, f.resumed, f.lone)
 	return f
@@ -159,14 +160,14 @@ func (m *Fleet) Watch(f *fleet.Fleet) { m.reg.MustRegister(fleetCollector{f}) }
 type fleetCollector struct{ fleet *fleet.Fleet }
 
 var fleetGauges = struct{ held, away, alive, part, state, silent, unknown *prometheus.Desc }{
-	held:  gauge("weir_lease_units_held", "Units that this process has leased and not spent.", "upstream"),
-	away:  gauge("weir_fallback_active", "1 while the store is unreachable and limits are enforced locally."),
-	alive: gauge("weir_fleet_instances", "Known processes that share the store, including this one."),
+	held:  gauge("weir_lease_units_held"),
+	away:  gauge("weir_fallback_active"),
+	alive: gauge("weir_fleet_instances"),
 
-	part:    gauge("weir_fleet_part", "Part of each limit that this process may use without the store, from 0 to 1.", "upstream"),
-	state:   gauge("weir_fleet_state", "1 for this process's state: new (the store has never responded), heard, cut_off (it uses its part), slow (the same, because responses are too late), out (cut off for longer than outage).", "upstream", "state"),
-	silent:  gauge("weir_fleet_silent_part", "Parts reserved for processes that stopped sending heartbeats, from 0 to 1.", "upstream"),
-	unknown: gauge("weir_fleet_unknown_part", "The share of weir_fleet_silent_part that may have been assigned before the store was emptied.", "upstream"),
+	part:    gauge("weir_fleet_part"),
+	state:   gauge("weir_fleet_state"),
+	silent:  gauge("weir_fleet_unresponsive_part"),
+	unknown: gauge("weir_fleet_unknown_part"),
 }
 
 func (c fleetCollector) Describe(to chan<- *prometheus.Desc) {

@@ -103,7 +103,7 @@ func TestWhatLeasesHoldBackIsAMetric(t *testing.T) {
 	}
 	defer u.Close()
 	m.Watch(u)
-	check(t, reg, 26, "weir_limit_held_back_units", "put", "s3")
+	check(t, reg, 26, "weir_limit_reserved_units", "put", "s3")
 	check(t, reg, 74, "weir_limit_units_max", "put", "s3")
-	check(t, reg, 0, "weir_limit_held_back_units", "get", "s3")
+	check(t, reg, 0, "weir_limit_reserved_units", "get", "s3")
 }

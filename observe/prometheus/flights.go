@@ -10,15 +10,15 @@ import (
 var flightGauges = struct {
 	inFlight, held, bound, waiting, base, refused, drains, probes, lost *prometheus.Desc
 }{
-	inFlight: gauge("weir_in_flight", "Attempts in flight, including those whose callers disconnected.", "upstream", "operation"),
-	held:     gauge("weir_in_flight_held", "Attempts in flight whose callers disconnected.", "upstream", "operation"),
-	bound:    gauge("weir_in_flight_bound", "Bound of attempts in flight.", "upstream", "operation"),
-	waiting:  gauge("weir_in_flight_waiting", "Calls that wait for a concurrency slot.", "upstream", "operation"),
-	base:     gauge("weir_in_flight_base_seconds", "Response time without queueing at the upstream.", "upstream", "operation"),
-	refused:  gauge("weir_in_flight_refused_total", "Calls that got no concurrency slot.", "upstream", "operation"),
-	drains:   gauge("weir_in_flight_drains_total", "Times that weir lowered concurrency to measure the response time without queueing.", "upstream", "operation"),
-	probes:   gauge("weir_in_flight_probes_total", "Attempts sent beyond the bound because no response had arrived for a long time.", "upstream", "operation"),
-	lost:     gauge("weir_in_flight_lost_total", "Permits of Acquire that a Go program dropped without a report.", "upstream", "operation"),
+	inFlight: gauge("weir_in_flight"),
+	held:     gauge("weir_in_flight_abandoned"),
+	bound:    gauge("weir_in_flight_bound"),
+	waiting:  gauge("weir_in_flight_waiting"),
+	base:     gauge("weir_in_flight_base_seconds"),
+	refused:  gauge("weir_in_flight_refused_total"),
+	drains:   gauge("weir_in_flight_drains_total"),
+	probes:   gauge("weir_in_flight_probes_total"),
+	lost:     gauge("weir_in_flight_lost_total"),
 }
 
 func describeFlights(to chan<- *prometheus.Desc) {

@@ -14,8 +14,8 @@ import (
 const mostKeys = 10_000
 
 var keyGauges = struct{ left, used *prometheus.Desc }{
-	left: gauge("weir_limit_key_units_left", "Units available now for the key, for limits with labels: true.", "upstream", "limit", "key"),
-	used: gauge("weir_limit_key_used_ratio", "Used part of the key's capacity, or of its quota, from 0 to 1.", "upstream", "limit", "key"),
+	left: gauge("weir_limit_key_units_remaining"),
+	used: gauge("weir_limit_key_used_ratio"),
 }
 
 // ShowKeys says how the keys of a scope are shown that are labels (limit.Limit.Labels); one for which show says ""

@@ -63,9 +63,9 @@ func TestKeysThatAreLabelsHaveTwoSeries(t *testing.T) {
 	takeFor(t, u, "acme", 3)
 	takeFor(t, u, "blue", 10)
 	takeFor(t, u, "", 10) // who says no tenant has no label
-	check(t, reg, 7, "weir_limit_key_units_left", "acme", "calls", "api")
+	check(t, reg, 7, "weir_limit_key_units_remaining", "acme", "calls", "api")
 	check(t, reg, .3, "weir_limit_key_used_ratio", "acme", "calls", "api")
-	check(t, reg, 0, "weir_limit_key_units_left", "blue", "calls", "api")
+	check(t, reg, 0, "weir_limit_key_units_remaining", "blue", "calls", "api")
 	check(t, reg, 1, "weir_limit_key_used_ratio", "blue", "calls", "api")
 	if got, _ := keySeries(t, reg); len(got) != 2 || got["acme"] != 2 || got["blue"] != 2 {
 		t.Errorf("series by key are %v, want two of acme and of blue", got)
@@ -93,7 +93,7 @@ func TestKeysBeyondTheBoundAreOthers(t *testing.T) {
 	if len(got) != mostKeys+1 || got[limit.Other] != 2 {
 		t.Errorf("%d keys are told apart, and the others have %d series; want %d, and 2", len(got), got[limit.Other], mostKeys+1)
 	}
-	check(t, reg, 8, "weir_limit_key_units_left", limit.Other, "calls", "api")
+	check(t, reg, 8, "weir_limit_key_units_remaining", limit.Other, "calls", "api")
 	check(t, reg, .2, "weir_limit_key_used_ratio", limit.Other, "calls", "api")
 	again, _ := keySeries(t, reg)
 	for key := range again {
@@ -123,8 +123,8 @@ func TestHostileKeysBreakNoScrape(t *testing.T) {
 		}
 	}
 	check(t, reg, .9, "weir_limit_key_used_ratio", "acme", "calls", "api")
-	check(t, reg, 5, "weir_limit_key_units_left", "\uFFFD", "calls", "api") // three that are the same now
-	check(t, reg, 5, "weir_limit_key_units_left", limit.Other, "calls", "api")
+	check(t, reg, 5, "weir_limit_key_units_remaining", "\uFFFD", "calls", "api") // three that are the same now
+	check(t, reg, 5, "weir_limit_key_units_remaining", limit.Other, "calls", "api")
 }
 
 func TestKeysThatNothingHidesAreOthers(t *testing.T) {
@@ -134,7 +134,7 @@ func TestKeysThatNothingHidesAreOthers(t *testing.T) {
 	if got, _ := keySeries(t, reg); len(got) != 1 || got[limit.Other] != 2 {
 		t.Errorf("series by key are %v, want two of the others", got)
 	}
-	check(t, reg, 7, "weir_limit_key_units_left", limit.Other, "calls", "api")
+	check(t, reg, 7, "weir_limit_key_units_remaining", limit.Other, "calls", "api")
 	m.ShowKeys(veil.New("", []string{"tenant"}).Label)
-	check(t, reg, 7, "weir_limit_key_units_left", "acme", "calls", "api")
+	check(t, reg, 7, "weir_limit_key_units_remaining", "acme", "calls", "api")
 }

@@ -8,7 +8,7 @@ type Listeners struct{ refused *prometheus.CounterVec }
 
 // NewListeners makes metrics and registers them.
 func NewListeners(reg prometheus.Registerer) *Listeners {
-	l := &Listeners{refused: counter("weir_turned_away_total", "Requests that a listener (listen, admin, decide) refused.", "listener", "why")}
+	l := &Listeners{refused: counter("weir_listener_refused_total")}
 	reg.MustRegister(l.refused)
 	return l
 }

@@ -19,7 +19,7 @@ func TestWhatIsTurnedAwayIsCounted(t *testing.T) {
 	d.Refused("listen", "origin")
 	d.Refused("listen", "origin")
 	d.Refused("admin", "caller")
-	check(t, reg, 2, "weir_turned_away_total", "listen", "origin")
-	check(t, reg, 1, "weir_turned_away_total", "admin", "caller")
-	check(t, reg, 0, "weir_turned_away_total", "listen", "host")
+	check(t, reg, 2, "weir_listener_refused_total", "listen", "origin")
+	check(t, reg, 1, "weir_listener_refused_total", "admin", "caller")
+	check(t, reg, 0, "weir_listener_refused_total", "listen", "host")
 }

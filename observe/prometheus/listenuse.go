@@ -4,6 +4,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/seed1158cd35/weir/internal/connlimit"
+	"github.com/seed1158cd35/weir/observe/metric"
 )
 
 // ListenerUse shows what callers have at once at each listener, and what they may have. What is one
@@ -17,13 +18,13 @@ func ListenerUse(reg prometheus.Registerer, all map[string]*connlimit.Limiter) {
 		connlimit.CallerRequests:    func(b connlimit.Bounds) int { return b.CallerRequests },
 	}
 	for listener, c := range all {
-		for of, part := range parts {
-			gauge := func(name, help string, b func() connlimit.Bounds) {
-				reg.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help, ConstLabels: prometheus.Labels{"listener": listener, "of": of}},
+		for resource, part := range parts {
+			gauge := func(name string, b func() connlimit.Bounds) {
+				reg.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: metric.Help(name), ConstLabels: prometheus.Labels{"listener": listener, "resource": resource}},
 					func() float64 { return float64(part(b())) }))
 			}
-			gauge("weir_listener_in_use", "Current connections, requests in flight and HTTP/2 streams of a listener.", c.Use)
-			gauge("weir_listener_max", "Bounds of a listener's connections, requests and streams (bounds).", c.Bounds)
+			gauge("weir_listener_in_use", c.Use)
+			gauge("weir_listener_max", c.Bounds)
 		}
 	}
 }

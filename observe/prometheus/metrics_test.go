@@ -178,7 +178,7 @@ func TestGaugesShowTheWorstKey(t *testing.T) {
 		},
 	}, weir.Options{Clock: c})
 	m.Watch(u)
-	check(t, reg, 10, "weir_limit_units_left", "tenant", "api") // nobody called yet
+	check(t, reg, 10, "weir_limit_units_remaining", "tenant", "api") // nobody called yet
 	check(t, reg, 0, "weir_limit_keys", "tenant", "api")
 
 	take := func(tenant string, n int) {
@@ -192,21 +192,21 @@ func TestGaugesShowTheWorstKey(t *testing.T) {
 	}
 	take("a", 3)
 	take("b", 7)
-	check(t, reg, 3, "weir_limit_units_left", "tenant", "api")
-	check(t, reg, 90, "weir_limit_units_left", "all", "api")
+	check(t, reg, 3, "weir_limit_units_remaining", "tenant", "api")
+	check(t, reg, 90, "weir_limit_units_remaining", "all", "api")
 	check(t, reg, 100, "weir_limit_units_max", "all", "api")
 	check(t, reg, 2, "weir_limit_keys", "tenant", "api")
 	check(t, reg, 0, "weir_limit_keys", "all", "api")
-	check(t, reg, float64(u.Look(0).RetriesLeft), "weir_retries_left", "api")
+	check(t, reg, float64(u.Look(0).RetriesLeft), "weir_retry_budget_remaining", "api")
 
 	p, _ := try(u, weir.Call{Keys: map[string]string{"tenant": "b"}})
 	p.Report(outcome.Outcome{Class: outcome.Throttled, Hint: outcome.Hint{Said: true, After: 4 * time.Second}})
-	check(t, reg, 4, "weir_pause_left_seconds", "tenant", "", "api")
+	check(t, reg, 4, "weir_pause_remaining_seconds", "tenant", "", "api")
 	c.now += time.Second
-	check(t, reg, 3, "weir_pause_left_seconds", "all", "", "api")
+	check(t, reg, 3, "weir_pause_remaining_seconds", "all", "", "api")
 	c.now += time.Minute
-	check(t, reg, 0, "weir_pause_left_seconds", "all", "", "api")
-	check(t, reg, 10, "weir_limit_units_left", "tenant", "api")
+	check(t, reg, 0, "weir_pause_remaining_seconds", "all", "", "api")
+	check(t, reg, 10, "weir_limit_units_remaining", "tenant", "api")
 }
 
 func TestCurrentRateFollowsWhatWasLearnt(t *testing.T) {
@@ -295,10 +295,10 @@ func TestPausesOfOperationsWithoutLimits(t *testing.T) {
 	m.Watch(u)
 	p, _ := try(u, weir.Call{})
 	p.Report(outcome.Outcome{Class: outcome.Throttled, Hint: outcome.Hint{Said: true, After: 4 * time.Second}})
-	check(t, reg, 4, "weir_pause_left_seconds", "", "default", "api")
+	check(t, reg, 4, "weir_pause_remaining_seconds", "", "default", "api")
 	check(t, reg, 1, "weir_pauses_total", "hint", "", "default", "api")
-	check(t, reg, 1, "weir_pauses_in_force", "api")
-	check(t, reg, 10, "weir_retries_left", "api")
+	check(t, reg, 1, "weir_pauses_active", "api")
+	check(t, reg, 10, "weir_retry_budget_remaining", "api")
 	if _, d := try(u, weir.Call{}); d.Allowed {
 		t.Error("a call went through a pause")
 	}

@@ -56,10 +56,10 @@ type ModelUse struct {
 // NewModels makes metrics and registers them. use lists what was used, tiers the models of cascades.
 func NewModels(reg prometheus.Registerer, use func() iter.Seq[ModelUse], tiers func() iter.Seq[TierState]) *Models {
 	m := &Models{
-		answers: counter("weir_llm_answers_total", "Model answers that began, by tier.", "upstream", "tier", "degraded"),
-		cache:   counter("weir_llm_cache_total", "Cacheable calls by cache state: hit, stale, old, similar (the answer to a similar question) or miss.", "upstream", "state"),
-		changes: counter("weir_llm_tier_changes_total", "State changes of a cascade tier's breaker to closed, open or half-open.", "upstream", "tier", "to"),
-		latency: histogram("weir_llm_first_content_seconds", "Time until an answer began.", "upstream", "tier"),
+		answers: counter("weir_llm_answers_total"),
+		cache:   counter("weir_llm_cache_total"),
+		changes: counter("weir_llm_tier_changes_total"),
+		latency: histogram("weir_llm_first_content_seconds"),
 		use:     use,
 		tiers:   tiers,
 	}
@@ -110,11 +110,11 @@ func (m *Models) Forget(upstream string) {
 }
 
 var (
-	usedTokens = prometheus.NewDesc("weir_llm_tokens_total", "Tokens used: input, which includes cache_read and cache_write, and output.", []string{"tenant", "user", "model", "kind"}, nil)
-	usedCalls  = prometheus.NewDesc("weir_llm_calls_total", "Model answers, and calls whose callers disconnected before the answer began.", []string{"tenant", "user", "model"}, nil)
-	spent      = prometheus.NewDesc("weir_llm_spent_total", "Total cost of all models.", nil, nil)
-	tierOpen   = prometheus.NewDesc("weir_llm_tier_open", "1 while the breaker of a cascade's model is not closed.", []string{"upstream", "tier"}, nil)
-	usedCost   = prometheus.NewDesc("weir_llm_cost_total", "Cost by the price table, in its currency.", []string{"tenant", "user", "model"}, nil)
+	usedTokens = gauge("weir_llm_tokens_total")
+	usedCalls  = gauge("weir_llm_calls_total")
+	spent      = gauge("weir_llm_spent_total")
+	tierOpen   = gauge("weir_llm_tier_open")
+	usedCost   = gauge("weir_llm_cost_total")
 )
 
 // Describe and Collect are prometheus.Collector's.

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/seed1158cd35/weir/observe/metric"
 )
 
 // Process are the metrics of a weir serve as such: what it is, and how it came to its configuration.
@@ -21,12 +23,12 @@ type Process struct {
 // listener, nil for none.
 func NewProcess(reg prometheus.Registerer, version string, troubles func() map[string]int, certificate func() *x509.Certificate) *Process {
 	p := &Process{
-		reloaded: prometheus.NewGauge(prometheus.GaugeOpts{Name: "weir_config_reload_successful", Help: "1 if the last reload succeeded, 0 if the file had mistakes and nothing changed."}),
-		since:    prometheus.NewGauge(prometheus.GaugeOpts{Name: "weir_config_reload_success_timestamp_seconds", Help: "Time of the last successful reload."}),
+		reloaded: prometheus.NewGauge(prometheus.GaugeOpts{Name: "weir_config_reload_successful", Help: metric.Help("weir_config_reload_successful")}),
+		since:    prometheus.NewGauge(prometheus.GaugeOpts{Name: "weir_config_reload_success_timestamp_seconds", Help: metric.Help("weir_config_reload_success_timestamp_seconds")}),
 		troubles: troubles, certificate: certificate,
 	}
 	build := prometheus.NewGauge(prometheus.GaugeOpts{
-		Name: "weir_build_info", Help: "Version of weir, in the labels.", ConstLabels: prometheus.Labels{"version": label(version), "go": runtime.Version()},
+		Name: "weir_build_info", Help: metric.Help("weir_build_info"), ConstLabels: prometheus.Labels{"version": label(version), "go": runtime.Version()},
 	})
 	build.Set(1)
 	p.Reloaded(nil)
@@ -48,9 +50,9 @@ func (p *Process) Reloaded(err error) {
 type stateOf struct{ *Process }
 
 var (
-	descTroubles = gauge("weir_troubles", "Problems that prevent weir from working as configured, such as missing credentials or an unreachable store.", "upstream")
-	descBegins   = gauge("weir_certificate_not_before_timestamp_seconds", "Start of the validity of the listener's certificate (tls).")
-	descEnds     = gauge("weir_certificate_not_after_timestamp_seconds", "End of the validity of the listener's certificate (tls).")
+	descTroubles = gauge("weir_problems")
+	descBegins   = gauge("weir_certificate_not_before_timestamp_seconds")
+	descEnds     = gauge("weir_certificate_not_after_timestamp_seconds")
 )
 
 func (s stateOf) Describe(to chan<- *prometheus.Desc) {

@@ -30,8 +30,8 @@ func TestAReloadThatFailsIsSeenUntilOneSucceeds(t *testing.T) {
 	p.Reloaded(nil)
 	check(t, reg, 1, "weir_config_reload_successful")
 	check(t, reg, 2000, "weir_certificate_not_after_timestamp_seconds")
-	check(t, reg, 1, "weir_troubles", "s3")
-	check(t, reg, 0, "weir_troubles", "")
+	check(t, reg, 1, "weir_problems", "s3")
+	check(t, reg, 0, "weir_problems", "")
 }
 
 // An alert cannot see a counter rise that is born with 1.
@@ -43,7 +43,7 @@ func TestWhatAlertsReadIsThereBeforeItHappens(t *testing.T) {
 	day := limit.Limit{Name: "day", Shape: limit.Calendar, Rate: bucket.Rate{Amount: 3}, Every: bucket.Day}
 	m.Watch(newUpstream(t, "s3", weir.Policy{Limits: []limit.Limit{put, day}}, weir.Options{Events: m.Events()}))
 	check(t, reg, 0, "weir_violations_total", "put", "put", "s3")
-	check(t, reg, 0, "weir_given_up_calls_total", "put", "budget", "s3")
+	check(t, reg, 0, "weir_calls_given_up_total", "put", "budget", "s3")
 	check(t, reg, 0, "weir_calls_total", "default", "failed", "s3")
 	check(t, reg, 0, "weir_attempts_total", "throttled", "put", "s3")
 	check(t, reg, 0, "weir_decisions_total", "rate_limited", "put", "put", "s3")

@@ -19,10 +19,10 @@ func Sockets(reg prometheus.Registerer, all func(yield func(SocketCounts) bool))
 type sockets func(yield func(SocketCounts) bool)
 
 var (
-	descSockets        = gauge("weir_ws_connections", "Open WebSockets.", "upstream")
-	descSocketsMost    = gauge("weir_ws_connections_max", "Bound of open WebSockets in this process (connections).", "upstream")
-	descSocketMessages = gauge("weir_ws_messages_total", "WebSocket messages by direction (to_upstream, by route, or to_caller) and decision.", "upstream", "route", "direction", "decision")
-	descSocketsClosed  = gauge("weir_ws_closed_total", "Closed WebSockets by the close code on the caller's side.", "upstream", "code")
+	descSockets        = gauge("weir_ws_connections")
+	descSocketsMost    = gauge("weir_ws_connections_max")
+	descSocketMessages = gauge("weir_ws_messages_total")
+	descSocketsClosed  = gauge("weir_ws_closed_total")
 )
 
 func (s sockets) Describe(to chan<- *prometheus.Desc) {

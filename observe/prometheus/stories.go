@@ -9,7 +9,7 @@ func Stories(reg prometheus.Registerer, counts func() (written, dropped int64)) 
 
 type storied func() (written, dropped int64)
 
-var descStories = gauge("weir_stories_total", "Records for weir why in a Redis or DynamoDB store: written, or dropped because the store did not accept them within a minute or too many waited.", "result")
+var descStories = gauge("weir_why_records_total")
 
 func (s storied) Describe(to chan<- *prometheus.Desc) { to <- descStories }
 

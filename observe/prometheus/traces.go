@@ -16,10 +16,10 @@ func Traces(reg prometheus.Registerer, counts func() TraceCounts) { reg.MustRegi
 type traced func() TraceCounts
 
 var (
-	descTraces        = gauge("weir_traces_total", "Kept traces: failed, throttled, refused, rejected, sampled.", "why")
-	descTracesDropped = gauge("weir_traces_dropped_total", "Kept traces that were not exported: too many waited (full), the receiver refused them (denied), or weir ended (left).", "why")
-	descTraceSpans    = gauge("weir_trace_spans_total", "Spans that the receiver accepted (exported) or refused (denied).", "result")
-	descTracesWaiting = gauge("weir_traces_waiting_bytes", "Approximate size of traces waiting for export.")
+	descTraces        = gauge("weir_traces_total")
+	descTracesDropped = gauge("weir_traces_dropped_total")
+	descTraceSpans    = gauge("weir_trace_spans_total")
+	descTracesWaiting = gauge("weir_traces_waiting_bytes")
 )
 
 func (t traced) Describe(to chan<- *prometheus.Desc) {

@@ -4,6 +4,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	sharded "github.com/seed1158cd35/weir/internal/counter"
+	"github.com/seed1158cd35/weir/observe/metric"
 )
 
 // vectors are the metrics that events feed.
@@ -13,31 +14,22 @@ type vectors struct {
 
 func newVectors() vectors {
 	return vectors{
-		retries: counter("weir_retries_total", "Failed attempts that will be repeated.",
-			"upstream", "operation", "class"),
-		heldBack: counter("weir_retries_held_back_total", "Due retries that were not sent because ten attempts in a row had failed.",
-			"upstream", "operation"),
-		gaveUp: counter("weir_given_up_calls_total", "Calls that failed although another attempt might have succeeded.",
-			"upstream", "operation", "reason"),
-		breaker: counter("weir_breaker_transitions_total", "Changes of a breaker's state.",
-			"upstream", "from", "to"),
-		pauses: counter("weir_pauses_total", "Pauses that began or were extended.",
-			"upstream", "operation", "limit", "by"),
-		lifted: counter("weir_pauses_lifted_total", "Pauses that were ended early.",
-			"upstream", "by"),
-		damaged: counter("weir_pause_records_damaged_total", "Invalid pause records in the store, which weir ignored.",
-			"upstream"),
-		paces: counter("weir_rate_changes_total", "Changes of an adaptive rate, up or down.",
-			"upstream", "limit", "direction"),
-		violations: counter("weir_violations_total", "Attempts that the upstream throttled although their limits had allowed them, for each limit of the call.",
-			"upstream", "operation", "limit"),
-		failedOpen: counter("weir_jobs_failed_open_total", "Jobs that were allowed although weir could not count the running jobs.",
-			"upstream"),
+		retries:    counter("weir_retries_total"),
+		heldBack:   counter("weir_retries_suppressed_total"),
+		gaveUp:     counter("weir_calls_given_up_total"),
+		breaker:    counter("weir_breaker_transitions_total"),
+		pauses:     counter("weir_pauses_total"),
+		lifted:     counter("weir_pauses_ended_total"),
+		damaged:    counter("weir_pause_records_damaged_total"),
+		paces:      counter("weir_rate_changes_total"),
+		violations: counter("weir_violations_total"),
+		failedOpen: counter("weir_jobs_failed_open_total"),
 	}
 }
 
-func counter(name, help string, labels ...string) *prometheus.CounterVec {
-	return prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
+func counter(name string) *prometheus.CounterVec {
+	m := metric.Get(name)
+	return prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: m.Help}, m.Labels)
 }
 
 // buckets are counter.Bounds, in seconds. They tell apart what people wait for: 1 ms to a minute.
@@ -50,18 +42,20 @@ var buckets = func() (all []float64) {
 
 // A histogram is native, too, for servers that ask for that, and tells durations apart
 // that differ by a tenth.
-func histogram(name, help string, labels ...string) *prometheus.HistogramVec {
+func histogram(name string) *prometheus.HistogramVec {
+	m := metric.Get(name)
 	return prometheus.NewHistogramVec(prometheus.HistogramOpts{
-		Name: name, Help: help, Buckets: buckets,
+		Name: name, Help: m.Help, Buckets: buckets,
 		NativeHistogramBucketFactor: 1.1, NativeHistogramMaxBucketNumber: mostBuckets,
-	}, labels)
+	}, m.Labels)
 }
 
 // numbers is a histogram of small numbers.
-func numbers(name, help string, labels ...string) *prometheus.HistogramVec {
+func numbers(name string) *prometheus.HistogramVec {
+	m := metric.Get(name)
 	return prometheus.NewHistogramVec(prometheus.HistogramOpts{
-		Name: name, Help: help, Buckets: []float64{1, 2, 3, 4, 6, 8, 12, 16, 24, 32},
-	}, labels)
+		Name: name, Help: m.Help, Buckets: []float64{1, 2, 3, 4, 6, 8, 12, 16, 24, 32},
+	}, m.Labels)
 }
 
 // A vector is what counters and histograms have in common.

@@ -42,14 +42,14 @@ const (
 	sockets    = `weir_ws_connections{job="weir",instance="a",upstream="api"}`
 	socketsMax = `weir_ws_connections_max{job="weir",instance="a",upstream="api"}`
 	violations = `weir_violations_total{job="weir",instance="a",upstream="api",operation="default",limit="put"}`
-	died       = `weir_delivery_died_total{job="weir",instance="a",upstream="api",reason="rejected"}`
-	dropped    = `weir_delivery_died_total{job="weir",instance="a",upstream="api",reason="dropped"}`
+	died       = `weir_delivery_dead_letters_total{job="weir",instance="a",upstream="api",reason="rejected"}`
+	dropped    = `weir_delivery_dead_letters_total{job="weir",instance="a",upstream="api",reason="dropped"}`
 	used       = `weir_quota_used_ratio{job="weir",instance="a",upstream="api",limit="day"}`
 	resets     = `weir_quota_resets_timestamp_seconds{job="weir",instance="a",upstream="api",limit="day"}`
 	spentAll   = `weir_llm_spent_total{job="weir",instance="a"}`
 	away       = `weir_fallback_active{job="weir",instance="a"}`
 	reached    = `weir_store_reached{job="weir",instance="a"}`
-	gaveUp     = `weir_given_up_calls_total{job="weir",instance="a",upstream="api",operation="default",reason="budget"}`
+	gaveUp     = `weir_calls_given_up_total{job="weir",instance="a",upstream="api",operation="default",reason="budget"}`
 	reloaded   = `weir_config_reload_successful{job="weir",instance="a"}`
 	isUp       = `up{job="weir",instance="a"}`
 )
@@ -59,7 +59,7 @@ func rest() map[string]string {
 	all := map[string]string{
 		breakers("closed"): "1x2000", breakers("open"): "0x2000", breakers("half-open"): "0x2000",
 		violations: "0x2000", died: "0x2000", dropped: "0x2000", used: "0.2x2000", resets: "86400x2000", spentAll: "0x2000", away: "0x2000", reached: "1x2000", gaveUp: "0x2000", reloaded: "1x2000", isUp: "1x2000",
-		of("weir_wait_max_seconds", `upstream="api"`): "10x2000", of("weir_troubles", `upstream="api"`): "0x2000", of("weir_troubles", `upstream=""`): "0x2000",
+		of("weir_wait_max_seconds", `upstream="api"`): "10x2000", of("weir_problems", `upstream="api"`): "0x2000", of("weir_problems", `upstream=""`): "0x2000",
 		of("weir_llm_tier_open", `upstream="api",tier="primary"`): "0x2000", of("weir_llm_tier_open", `upstream="api",tier="second"`): "0x2000",
 		of("weir_llm_answers_total", `upstream="api",tier="primary",degraded="false"`): "0x2000", of("weir_llm_answers_total", `upstream="api",tier="second",degraded="true"`): "0x2000",
 		`weir_certificate_not_before_timestamp_seconds{job="weir",instance="a"}`: "-7776000x2000", `weir_certificate_not_after_timestamp_seconds{job="weir",instance="a"}`: "7776000x2000",
@@ -217,10 +217,10 @@ var plays = map[string]play{
 		series: map[string]string{reached: "0x400"},
 		fires:  map[time.Duration][]string{30 * time.Second: nil, 2 * minute: {"WeirStoreAway "}}},
 	"half of the limit is reserved": {about: "WeirPartReserved",
-		series: map[string]string{of("weir_fleet_silent_part", `upstream="api"`): still(0.0, 10*minute, 0.5, hour), of("weir_fleet_unknown_part", `upstream="api"`): "0x400"},
+		series: map[string]string{of("weir_fleet_unresponsive_part", `upstream="api"`): still(0.0, 10*minute, 0.5, hour), of("weir_fleet_unknown_part", `upstream="api"`): "0x400"},
 		fires:  map[time.Duration][]string{11 * minute: nil, 12*minute + 30*time.Second: {"WeirPartReserved api"}}},
 	"the store was emptied": {about: "WeirPartReserved",
-		series: map[string]string{of("weir_fleet_silent_part", `upstream="api"`): "1x400", of("weir_fleet_unknown_part", `upstream="api"`): "1x400"},
+		series: map[string]string{of("weir_fleet_unresponsive_part", `upstream="api"`): "1x400", of("weir_fleet_unknown_part", `upstream="api"`): "1x400"},
 		fires:  map[time.Duration][]string{20 * minute: nil}},
 	"the store is cold for half a minute": {about: "WeirStoreCold",
 		series: map[string]string{of("weir_store_cold", `upstream="api"`): still(0.0, 10*minute, 1.0, 30*time.Second, 0.0, hour)},
@@ -265,7 +265,7 @@ var plays = map[string]play{
 		series: map[string]string{reloaded: "1x40 0x12 1x100"},
 		fires:  map[time.Duration][]string{16 * minute: nil}},
 	"credentials are gone": {about: "WeirTrouble",
-		series: map[string]string{of("weir_troubles", `upstream="api"`): "0x40 1x100"},
+		series: map[string]string{of("weir_problems", `upstream="api"`): "0x40 1x100"},
 		fires:  map[time.Duration][]string{11 * minute: nil, 13 * minute: {"WeirTrouble api"}}},
 	"a certificate ends": {about: "WeirCertificateEnds",
 		series: map[string]string{`weir_certificate_not_after_timestamp_seconds{job="weir",instance="a"}`: "800000x100"},

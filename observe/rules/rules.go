@@ -7,42 +7,21 @@ package rules
 import (
 	"fmt"
 	"regexp"
-	"slices"
 	"strings"
+
+	"github.com/seed1158cd35/weir/observe/metric"
 )
-
-// A Kind is a metric's type, in Prometheus's words.
-type Kind string
-
-const (
-	Counter   Kind = "counter"
-	Gauge     Kind = "gauge"
-	Histogram Kind = "histogram"
-)
-
-// A Metric is one name, the labels that it is told apart by, and what it is, in Markdown.
-type Metric struct {
-	Name   string
-	Kind   Kind
-	Labels []string
-	Text   string
-}
-
-// Metrics are all there are, by what they are about.
-func Metrics() []Metric {
-	return slices.Concat(callsMetrics, stateMetrics, fleetMetrics, modelsMetrics, deliveriesMetrics, processMetrics)
-}
 
 // pageName is the name of a page in a metric's text, of which the table makes a link.
 var pageName = regexp.MustCompile(`\bdocs/((?:[\w-]+/)*([\w-]+)\.md)`)
 
-// Row is the metric's line of the table in docs/reference/metrics.md.
-func (m *Metric) Row() string {
+// TableRow returns the line of a metric in the table of docs/reference/metrics.md.
+func TableRow(m metric.Metric) string {
 	var labels []string
 	for _, l := range m.Labels {
 		labels = append(labels, "`"+l+"`")
 	}
-	return fmt.Sprintf("| `%s` | %s | %s | %s |", m.Name, m.Kind, strings.Join(labels, ", "), pageName.ReplaceAllString(m.Text, "[$2](../$1)"))
+	return fmt.Sprintf("| `%s` | %s | %s | %s |", m.Name, m.Kind, strings.Join(labels, ", "), pageName.ReplaceAllString(m.Help, "[$2](../$1)"))
 }
 
 // Options are what differs between those who use the rules. The zero Options are the rules as they

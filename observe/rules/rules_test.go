@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/seed1158cd35/weir/observe/metric"
 )
 
 var update = flag.Bool("update", false, "write the files that are made of this package")
@@ -66,10 +68,28 @@ func TestThePageListsTheMetrics(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if *update {
+		const header = "| metric | type | labels | meaning |\n| --- | --- | --- | --- |\n"
+		head, rest, ok := strings.Cut(string(page), header)
+		if !ok {
+			t.Fatalf("the page has no table of metrics")
+		}
+		for strings.HasPrefix(rest, "| `weir_") {
+			_, rest, _ = strings.Cut(rest, "\n")
+		}
+		var table strings.Builder
+		for _, m := range metric.All() {
+			table.WriteString(TableRow(m) + "\n")
+		}
+		page = []byte(head + header + table.String() + rest)
+		if err := os.WriteFile("../../docs/reference/metrics.md", page, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
 	lines := row.FindAllString(string(page), -1)
-	for _, m := range Metrics() {
-		if i := slices.Index(lines, m.Row()); i < 0 {
-			t.Errorf("docs/reference/metrics.md has no line %s", m.Row())
+	for _, m := range metric.All() {
+		if i := slices.Index(lines, TableRow(m)); i < 0 {
+			t.Errorf("docs/reference/metrics.md has no line %s", TableRow(m))
 		} else {
 			lines = slices.Delete(lines, i, i+1)
 		}
@@ -88,9 +108,9 @@ var (
 // badSelectors says what an expression asks for that there is not.
 func badSelectors(expr string) (bad []string) {
 	labels := make(map[string][]string)
-	for _, m := range Metrics() {
+	for _, m := range metric.All() {
 		labels[m.Name] = append(slices.Clone(m.Labels), "job", "instance")
-		if m.Kind == Histogram {
+		if m.Kind == metric.Histogram {
 			labels[m.Name+"_bucket"], labels[m.Name+"_count"] = append(slices.Clone(labels[m.Name]), "le"), labels[m.Name]
 		}
 	}

@@ -76,7 +76,8 @@ func (b *Board) Handler() http.Handler {
 	mux.HandleFunc("GET /{$}", b.front)
 	mux.HandleFunc("GET /live", b.live)
 	mux.HandleFunc("GET /row", b.inner)
-	mux.HandleFunc("GET /v1/board", b.view)
+	mux.HandleFunc("GET /v1/overview", b.view)
+	mux.HandleFunc("GET /v1/board", b.view) // its name before 0.1.0, until 0.2.0
 	mux.HandleFunc("GET /config", b.config)
 	mux.HandleFunc("GET /dead", b.dead)
 	mux.HandleFunc("GET /why", b.why)

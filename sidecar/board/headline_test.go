@@ -138,7 +138,7 @@ func TestHeadlineNamesUpstreamCauseAndTime(t *testing.T) {
 				if strings.Contains(page, up) || strings.Contains(page, "<refused>") || strings.Contains(page, "<credentials>") {
 					t.Error("a name or an error is markup")
 				}
-				_, text := s.get("/v1/board")
+				_, text := s.get("/v1/overview")
 				var v board.View
 				if err := json.Unmarshal([]byte(text), &v); err != nil || !strings.Contains(lead, v.Headline) || v.Headline == "" {
 					t.Errorf("as JSON the headline is %q, on the page %q: %v", v.Headline, lead, err)

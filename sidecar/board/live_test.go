@@ -130,7 +130,7 @@ func TestAPageThatWaitsKeepsNoOther(t *testing.T) {
 			return []delivery.Count{{Upstream: "up", Status: delivery.Queued, N: 7}}, nil
 		}
 		ctx, leave := context.WithCancel(t.Context())
-		r, _ := http.NewRequestWithContext(ctx, http.MethodGet, "http://localhost/v1/board", nil)
+		r, _ := http.NewRequestWithContext(ctx, http.MethodGet, "http://localhost/v1/overview", nil)
 		go func() {
 			if resp, err := c.Do(r); err == nil {
 				_ = resp.Body.Close()
@@ -144,7 +144,7 @@ func TestAPageThatWaitsKeepsNoOther(t *testing.T) {
 		if next(t, in); time.Since(begin) > time.Second {
 			t.Errorf("a page waited for %v", time.Since(begin))
 		}
-		resp := watch(t, c, "/v1/board")
+		resp := watch(t, c, "/v1/overview")
 		text, err := io.ReadAll(resp.Body)
 		_ = resp.Body.Close()
 		if err != nil || !strings.Contains(string(text), `"waiting":7`) || time.Since(begin) != 1900*time.Millisecond {

@@ -79,7 +79,7 @@ func TestThePageIsSmallAndByItself(t *testing.T) {
 // Under a name that is not ours there is no page: not for a browser that was led here by a name of another's.
 func TestThePageIsOnlyUnderItsNames(t *testing.T) {
 	s := open(t, policy, "up")
-	for _, path := range []string{"/", "/live", "/row?name=up", "/v1/board", "/config", "/why"} {
+	for _, path := range []string{"/", "/live", "/row?name=up", "/v1/overview", "/v1/board", "/config", "/why"} {
 		r := httptest.NewRequest(http.MethodGet, path, nil)
 		r.Host = "evil.example"
 		w := httptest.NewRecorder()

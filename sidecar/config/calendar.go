@@ -53,7 +53,7 @@ func oneShape(base, own *node) {
 	for _, o := range own.Get("limits").All() {
 		b := base.Get("limits").Get(o.Name)
 		if b != nil && (o.Value.Get("rate") != nil || o.Value.Get("every") != nil) {
-			drop(b, "told")
+			drop(b, "advertised")
 		}
 		switch {
 		case b == nil:

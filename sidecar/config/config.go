@@ -36,23 +36,25 @@ type File struct {
 	Bounds      Bounds // of each listener
 	MaxHeader   int64
 	Log         slog.Level
-	LogEach     int                          // lines a second that say the same; 0 means all
-	LogAttempts bool                         // a line for each attempt
-	Upstreams   []proxy.Upstream             // in the order of the file
-	Sends       map[string]map[string]string // of the upstreams to which weir adds credentials: headers, and the variables with their values
-	AWS         map[string]AWS               // of the upstreams that are services of AWS, by name
-	Jobs        map[string]Jobs              // of the upstreams whose jobs are bounded, by name
-	LLM         map[string]LLM               // of the upstreams that are language models, by name
-	Counted     map[string]bool              // the upstreams, no language models, whose requests are charged to their callers
-	Callers     *Callers                     // nil means that callers may have what there is
-	Prices      string                       // a file; "" means what weir knows
-	CloudWatch  *CloudWatch                  // nil means that no metrics go there
-	Notify      *Notify                      // nil means that nobody is told
-	Traces      *Traces                      // nil means that calls are not traced
-	Metrics     *Metrics                     // nil means that metrics are sent nowhere by OTLP
-	Store       *Store                       // nil means that limits are this process's own
-	Deliveries  *Deliveries                  // nil means that nothing is delivered later
-	Decide      *Decide                      // nil means that nothing is decided for others
+	LogEach     int  // lines a second that say the same; 0 means all
+	LogAttempts bool // a line for each attempt
+
+	OldMetricNames bool                         // metrics have their former names, too
+	Upstreams      []proxy.Upstream             // in the order of the file
+	Sends          map[string]map[string]string // of the upstreams to which weir adds credentials: headers, and the variables with their values
+	AWS            map[string]AWS               // of the upstreams that are services of AWS, by name
+	Jobs           map[string]Jobs              // of the upstreams whose jobs are bounded, by name
+	LLM            map[string]LLM               // of the upstreams that are language models, by name
+	Counted        map[string]bool              // the upstreams, no language models, whose requests are charged to their callers
+	Callers        *Callers                     // nil means that callers may have what there is
+	Prices         string                       // a file; "" means what weir knows
+	CloudWatch     *CloudWatch                  // nil means that no metrics go there
+	Notify         *Notify                      // nil means that nobody is told
+	Traces         *Traces                      // nil means that calls are not traced
+	Metrics        *Metrics                     // nil means that metrics are sent nowhere by OTLP
+	Store          *Store                       // nil means that limits are this process's own
+	Deliveries     *Deliveries                  // nil means that nothing is delivered later
+	Decide         *Decide                      // nil means that nothing is decided for others
 
 	// Places says of every upstream where each of its fields stands: "limits.put" at "weir.yaml:12", or at "preset s3 (weir.yaml:7)".
 	Places map[string]map[string]string

@@ -72,6 +72,7 @@ var documentFields = []field[document]{
 	{"notify", "fields", "off", "Notifications for people; see docs/how-to/notify.md.", readNotify},
 	{"traces", "fields", "off", "OpenTelemetry traces; see docs/how-to/trace.md.", readTraces},
 	{"metrics", "true, or off", "off", "OpenTelemetry metrics, to the receiver of `traces` or of `OTEL_EXPORTER_OTLP_ENDPOINT`. See docs/reference/metrics.md.", readMetrics},
+	one("old_metric_names", boolean, func(f *document) *bool { return &f.OldMetricNames }, "false", "Until 0.2.0: also serves renamed metrics under their old names. See docs/reference/metrics.md#renamed-metrics."),
 	{"callers", "fields, true, or off", "off", "Limits of callers, over all language models; see docs/how-to/limit-users.md.", readCallers},
 	one("prices", word, func(f *document) *string { return &f.Prices }, "built-in, docs/explanation/token-accounting.md", "File of model prices that override the built-in ones."),
 	{"upstreams", "fields", "required", "APIs by name: letters, digits, `-`, `_` and `.`.", readUpstreams},

@@ -169,6 +169,7 @@ bounds: {connections: 1000, caller_connections: 100, streams: 100, requests: 100
 log: info
 log_each_second: 10
 log_attempts: false
+old_metric_names: true
 traces:
   url: http://127.0.0.1:4318
   region: eu-west-1
@@ -237,7 +238,7 @@ upstreams:
     limits:
       put: {rate: 9/s, burst: 3, labels: true, local: true, cold: share, operations: [put], unit: bytes, scope: tenant, shape: bucket, max_keys: 5}
       day: {amount: 25, every: day, zone: America/Los_Angeles, shape: fixed, unit: tokens}
-      tokens: {rate: 1000/min, unit: tokens, scope: pool, told: tokens}
+      tokens: {rate: 1000/min, unit: tokens, scope: pool, advertised: tokens}
       learn:
         rate: 90/s
         adaptive: {rule: add, start: 50/s, min: 1/s, max: 80/s, cut: 50%, grow: 1.1, step: 2%, recovery: 5s, interval: 1s, cut_interval: 1s, used_share: 50%}

@@ -166,7 +166,7 @@ func (d *decoder) checkLLM(n *node, u *site) {
 	}
 	for _, l := range u.Policy.Limits {
 		if l.Advertised != "" && slices.Contains(llmUnits, l.UnitName()) {
-			d.Bad(n.Get("limits").Get(l.Name).Get("told"), "add llm: {}", "only calls of language models are known to cost tokens")
+			d.Bad(n.Get("limits").Get(l.Name).Get("advertised"), "add llm: {}", "only calls of language models are known to cost tokens")
 		}
 	}
 }

@@ -74,6 +74,8 @@ var removals = []removal{
 	{"upstreams.*", "replay", applies, "remove it: bodies up to 1 MiB are kept for retries"},
 	{"upstreams.*.routes[]", "idempotency_busy idempotency_failed", applies, "remove it: a repetition of a running call gets 409, and a failed call is made again"},
 	{"upstreams.*.operations.*", "retry concurrency deliver idempotency idempotency_busy idempotency_failed", applies, "declare a second upstream with a route for these requests"},
+	{"upstreams.*.limits.*", "told", "advertised", ""},
+	{"callers.limits.*", "told", "advertised", ""},
 	{"upstreams.*.limits.*", "max_keys", applies, "remove it: a limit has at most 100000 keys in memory"},
 	{"upstreams.*.limits.*", "local", applies, "declare the limit at an upstream of a file without a store"},
 	{"callers.limits.*", "max_keys local", applies, "remove it: a limit has at most 100000 keys in memory, and is shared if the file has a store"},

@@ -13,12 +13,12 @@ store: {memory: true, coast: 30s}
 deliveries: {file: d.db}
 traces: {url: "http://127.0.0.1:4318", central: true, jaeger: "http://127.0.0.1:16686"}
 callers:
-  limits: {team: {rate: 5/s, local: true, max_keys: 9, adaptive: {cut: 50%, grow: 1.1, step: 2%, recovery: 5s, interval: 1s, cut_interval: 1s, used_share: 50%}}}
+  limits: {org: {rate: 5/s, told: x}, team: {rate: 5/s, local: true, max_keys: 9, adaptive: {cut: 50%, grow: 1.1, step: 2%, recovery: 5s, interval: 1s, cut_interval: 1s, used_share: 50%}}}
 upstreams:
   a:
     url: https://h
     operations: {put: {path: /p, retry: aws, concurrency: 5, deliver: false}, get: {idempotency: keep, idempotency_busy: wait, idempotency_failed: keep}}
-    limits: {put: {rate: 9/s}}
+    limits: {put: {rate: 9/s, told: requests}}
     ask_again: {schedule: aws, throttle_base: 20ms, low: 0.5, high: 2, added: 1s, max_hint: 10s, hint_slack: 1s, retry_on: [throttled], not_codes: [B]}
     timeouts: {upload_idle: 30s, upload_over: 10s}
   b:

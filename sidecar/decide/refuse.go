@@ -16,7 +16,7 @@ func (a *asker) refusal(r *weir.Refusal) *refuse.Facts {
 	f.Details = map[string]any{"limits": a.levels(r.Levels, now)}
 	names := []string{"upstream", "operation", "reason", "retry_after_ms"}
 	if f.Status == http.StatusTooManyRequests {
-		names = append(names, "store", "lack")
+		names = append(names, "store", "store_reason", "lack")
 		if len(f.Limits) > 0 {
 			names = append(names, "limit", "reset_at")
 			f.Details["key"] = r.Key

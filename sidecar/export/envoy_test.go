@@ -148,7 +148,7 @@ func TestWhatARateLimitServiceCannotHold(t *testing.T) {
 		"limits: {x: {rate: 5/min, shape: rolling}}":                            "weir.yaml:4: upstreams.api.limits.x: a rate limit service has no rolling windows",
 		"limits: {x: {rate: 5/min, unit: tokens}}":                              "weir.yaml:4: upstreams.api.limits.x: a rate limit service has no limit by tokens",
 		"limits: {x: {rate: 5/s, adaptive: true}}":                              "has no rates that learn",
-		"limits: {x: {rate: 5/s, told: requests}}":                              "has no rates that the upstream tells",
+		"limits: {x: {rate: 5/s, advertised: requests}}":                        "has no rates that the upstream tells",
 		"limits: {x: {rate: 5/250ms}}":                                          "has no windows that are not of whole seconds",
 		"limits: {x: {rate: 5000000000/h}}":                                     "has no limit above 4294967295",
 		"limits: {x: {amount: 5, every: hour, zone: Asia/Kolkata}}":             "has no windows shorter than a day by a zone",

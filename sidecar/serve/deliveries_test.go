@@ -354,7 +354,7 @@ func TestMetricsOfDeliveries(t *testing.T) {
 	}
 	for _, want := range []string{
 		`weir_deliveries{status="failed",upstream="box"} 1`, `weir_delivery_attempts_total{class="rejected",upstream="box"} 1`,
-		`weir_delivery_died_total{reason="rejected",upstream="box"} 1`, `weir_dead_letter_oldest_seconds{upstream="box"}`, "weir_delivery_accept_seconds_count 1", "weir_deliveries_log_bytes",
+		`weir_delivery_dead_letters_total{reason="rejected",upstream="box"} 1`, `weir_dead_letter_oldest_seconds{upstream="box"}`, "weir_delivery_accept_seconds_count 1", "weir_deliveries_log_bytes",
 	} {
 		m.counts(want) // what is counted is counted once it was recorded, which is what the caller waits for
 	}

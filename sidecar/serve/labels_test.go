@@ -52,7 +52,7 @@ func TestMetricsShowKeysThatAreLabels(t *testing.T) {
 		}
 		return strings.Join(keys, "\n")
 	}
-	const series = `weir_limit_key_units_left{key="%[1]s",limit="calls",upstream="up"} 9
+	const series = `weir_limit_key_units_remaining{key="%[1]s",limit="calls",upstream="up"} 9
 weir_limit_key_used_ratio{key="%[1]s",limit="calls",upstream="up"} 0.1`
 
 	put(hidden+",", labels)

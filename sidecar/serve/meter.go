@@ -20,7 +20,7 @@ func (s *Server) newMeter(c *config.Metrics, registry *prometheus.Registry) erro
 	if err != nil {
 		return fmt.Errorf("metrics: %w", err)
 	}
-	meter := otlp.NewMeter(otlp.Metrics{Gather: registry.Gather, To: to, Log: s.log, Resource: s.resource(c.Service, c.Attrs), Every: c.Every})
+	meter := otlp.NewMeter(otlp.Metrics{Gather: s.gatherer(registry).Gather, To: to, Log: s.log, Resource: s.resource(c.Service, c.Attrs), Every: c.Every})
 	s.meter = meter
 	weirprom.Exports(registry, func() weirprom.ExportCounts {
 		m := meter.Stats()
@@ -51,4 +51,12 @@ func (s *Server) closeMeter() {
 		s.log.Warn("the last metrics did not reach their receiver", "requests", n)
 	}
 	s.meter = nil
+}
+
+// gatherer returns what metrics are read from, with the old names where the file asks for them.
+func (s *Server) gatherer(registry *prometheus.Registry) prometheus.Gatherer {
+	if s.file.OldMetricNames {
+		return weirprom.OldNames(registry)
+	}
+	return registry
 }

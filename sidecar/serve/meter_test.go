@@ -71,7 +71,7 @@ func TestEverySeriesIsToldByOTLP(t *testing.T) {
 	t.Cleanup(g.Stop)
 	want := otlptest.Gathered(families)
 	seen := fmt.Sprint(want)
-	for _, name := range []string{"weir_calls_total", "weir_call_duration_seconds_bucket", "weir_call_duration_seconds_exemplar", "weir_traces_total", "weir_metric_exports_total", "weir_deliver", "weir_fleet", "weir_llm", "weir_limit_key_units_left", "weir_limit_key_used_ratio", "go_memstats_alloc_bytes_total", "process_cpu_seconds_total"} {
+	for _, name := range []string{"weir_calls_total", "weir_call_duration_seconds_bucket", "weir_call_duration_seconds_exemplar", "weir_traces_total", "weir_metric_exports_total", "weir_deliver", "weir_fleet", "weir_llm", "weir_limit_key_units_remaining", "weir_limit_key_used_ratio", "go_memstats_alloc_bytes_total", "process_cpu_seconds_total"} {
 		if !strings.Contains(seen, name) {
 			t.Errorf("there is no %s among what is gathered", name)
 		}

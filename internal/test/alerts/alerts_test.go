@@ -18,6 +18,7 @@ import (
 
 	"github.com/seed1158cd35/weir/internal/test/served"
 	"github.com/seed1158cd35/weir/internal/test/watchdog"
+	"github.com/seed1158cd35/weir/observe/metric"
 	"github.com/seed1158cd35/weir/observe/rules"
 	"github.com/seed1158cd35/weir/sidecar/config"
 )
@@ -39,8 +40,8 @@ func TestWhatAlertsReadIsThereFromTheStart(t *testing.T) {
 	t.Parallel()
 	w := newWhole(t)
 	p := newWatch(t, w.Serve.Admin, "", rules.Prometheus(rules.Options{Cost: 1}))
-	kinds := make(map[string]rules.Kind)
-	for _, m := range rules.Metrics() {
+	kinds := make(map[string]metric.Kind)
+	for _, m := range metric.All() {
 		kinds[m.Name] = m.Kind
 	}
 	of := make(map[string]string) // what is read, by which alert
@@ -63,7 +64,7 @@ func TestWhatAlertsReadIsThereFromTheStart(t *testing.T) {
 			t.Errorf("%s, which %s reads, is not there", s, alert)
 		}
 		name, _, _ := strings.Cut(s, "{")
-		if kinds[name] != rules.Counter {
+		if kinds[name] != metric.Counter {
 			continue
 		}
 		for _, v := range series {
@@ -77,7 +78,7 @@ func TestWhatAlertsReadIsThereFromTheStart(t *testing.T) {
 		t.Errorf("a weir that has just begun: %v", a.Metric)
 	}
 	for _, upstream := range []string{"api", "box", "chat", "talk"} { // each has its own
-		for _, name := range []string{"weir_calls_total", "weir_decisions_total", "weir_breakers", "weir_given_up_calls_total", "weir_delivery_died_total", "weir_troubles"} {
+		for _, name := range []string{"weir_calls_total", "weir_decisions_total", "weir_breakers", "weir_calls_given_up_total", "weir_delivery_dead_letters_total", "weir_problems"} {
 			if len(p.query(fmt.Sprintf("%s{upstream=%q}", name, upstream))) == 0 {
 				t.Errorf("%s of %s is not there", name, upstream)
 			}

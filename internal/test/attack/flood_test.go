@@ -40,8 +40,8 @@ func gauge(t testing.TB, w *served.Process, name string) int {
 func TestAttackConnections(t *testing.T) {
 	w := served.Start(t, local+"upstreams:\n"+bystander(t))
 	at := w.Serve.Listen
-	most := gauge(t, w, `weir_listener_max{listener="listen",of="caller_connections"}`)
-	if n := gauge(t, w, `weir_listener_max{listener="listen",of="connections"}`); most < 100 || most > n/2 {
+	most := gauge(t, w, `weir_listener_max{listener="listen",resource="caller_connections"}`)
+	if n := gauge(t, w, `weir_listener_max{listener="listen",resource="connections"}`); most < 100 || most > n/2 {
 		t.Fatalf("%d connections of one caller, %d in all", most, n)
 	}
 	heads := []string{"", "GET /calm/x HTTP/1.1\r\nHost: localhost\r\nX-Slow: "}
@@ -49,9 +49,9 @@ func TestAttackConnections(t *testing.T) {
 		for i, head := range heads {
 			all := open(t, at, head, most+most/4)
 			eventually(t, func() bool {
-				return gauge(t, w, `weir_turned_away_total{listener="listen",why="caller_connections"}`) >= (i+1)*(most/4)
+				return gauge(t, w, `weir_listener_refused_total{listener="listen",reason="caller_connections"}`) >= (i+1)*(most/4)
 			})
-			if n := gauge(t, w, `weir_listener_in_use{listener="listen",of="connections"}`); n > most {
+			if n := gauge(t, w, `weir_listener_in_use{listener="listen",resource="connections"}`); n > most {
 				t.Errorf("%q: %d connections, of %d", head, n, most)
 			}
 			all.close()
@@ -180,8 +180,8 @@ upstreams:
   hang: {url: %q, concurrency: off, breaker: off, retry: off, timeouts: {headers: off, attempt: off, call: off}}
 %s`, s.URL, bystander(t)), "EVIL=the-secret-of-evil", "GOOD=the-secret-of-good")
 	at := w.Serve.Listen
-	most := gauge(t, w, `weir_listener_max{listener="listen",of="caller_requests"}`)
-	streams := gauge(t, w, `weir_listener_max{listener="listen",of="streams"}`)
+	most := gauge(t, w, `weir_listener_max{listener="listen",resource="caller_requests"}`)
+	streams := gauge(t, w, `weir_listener_max{listener="listen",resource="streams"}`)
 	beside(t, at, func() {
 		var c crush
 		c.begin(at, most+500, streams, 500)
@@ -190,7 +190,7 @@ upstreams:
 		case <-time.After(patience):
 			t.Errorf("%d were refused", c.refused.Load())
 		}
-		if n := gauge(t, w, `weir_listener_in_use{listener="listen",of="caller_requests"}`); n != most {
+		if n := gauge(t, w, `weir_listener_in_use{listener="listen",resource="caller_requests"}`); n != most {
 			t.Errorf("%d requests of one caller are in flight, of %d", n, most)
 		}
 		if n := c.answered.Load(); n > 0 {

@@ -90,7 +90,7 @@ func TestAttackPageOfAnotherSite(t *testing.T) {
 			}
 		}
 	}
-	if m := text(get(t, "http://"+w.Serve.Admin+"/metrics")); !strings.Contains(m, `weir_turned_away_total{listener="listen",why="origin"} 28`) {
+	if m := text(get(t, "http://"+w.Serve.Admin+"/metrics")); !strings.Contains(m, `weir_listener_refused_total{listener="listen",reason="origin"} 28`) {
 		t.Errorf("the metrics do not tell: %s", grep(m, "turned_away"))
 	}
 }

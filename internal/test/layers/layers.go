@@ -45,6 +45,7 @@ var order = [...][]string{
 	{"cascade/cache", "cascade/answers"},
 	{"cascade/similar"},
 	{"delivery"},
+	{"observe/metric"},
 	{"internal/test/otlptest", "observe/rules"},
 	{"observe"},
 	{"observe/trace/look"},

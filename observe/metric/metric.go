@@ -1,0 +1,36 @@
+// Package metric declares every metric of weir once: its name, type, labels and help. Packages that register, document or
+// export metrics read it.
+package metric
+
+// A Kind is the type of a metric, in Prometheus's words.
+type Kind string
+
+const (
+	Counter   Kind = "counter"
+	Gauge     Kind = "gauge"
+	Histogram Kind = "histogram"
+)
+
+// A Metric is a name with its labels. It is a value and may be shared.
+type Metric struct {
+	Name   string
+	Kind   Kind
+	Labels []string // in the order of their values
+	Help   string
+}
+
+// All returns the metrics, by what they are about.
+func All() []Metric { return all }
+
+// Get returns a metric by its name. It panics if there is none, which a test of each registering package would find.
+func Get(name string) Metric {
+	for _, m := range all {
+		if m.Name == name {
+			return m
+		}
+	}
+	panic("metric: there is no " + name)
+}
+
+// Help returns the help of a metric.
+func Help(name string) string { return Get(name).Help }
