@@ -50,7 +50,7 @@ func TestRemovedFieldsAreAcceptedWithWarning(t *testing.T) {
 	for field, problem := range removedIn(t, "store: {memory: true, share: 10%}\nupstreams: {a: {url: https://h}}\n") {
 		found[field] = problem
 	}
-	for field, problem := range removedIn(t, "deliveries: {aws: {table: t, queue: 'https://sqs.eu-central-1.amazonaws.com/123456789012/weir', endpoint: 'http://localhost:8000'}}\nupstreams: {a: {url: https://h}}\n") {
+	for field, problem := range removedIn(t, "deliveries: {aws: {table: weir, queue: 'https://sqs.eu-central-1.amazonaws.com/123456789012/weir', endpoint: 'http://localhost:8000'}}\nupstreams: {a: {url: https://h}}\n") {
 		found[field] = problem
 	}
 	for _, r := range removals {
