@@ -238,16 +238,15 @@ func (p *page) advice(c *why.Call) {
 
 // sections are those of the reference that describe fields of an upstream, by the first part of their names.
 var sections = map[string]string{
-	"store":       "docs/reference/configuration.md#store",
-	"limits":      "docs/reference/configuration.md#upstreamsnamelimitsname",
-	"operations":  "docs/reference/configuration.md#upstreamsnameoperationsname",
-	"breaker":     "docs/reference/configuration.md#upstreamsnamebreaker",
-	"retry":       "docs/reference/configuration.md#upstreamsnameretry",
-	"budget":      "docs/reference/configuration.md#upstreamsnamebudget",
-	"concurrency": "docs/reference/configuration.md#upstreamsnameconcurrency",
-	"timeouts":    "docs/reference/configuration.md#upstreamsnametimeouts",
-	"classify":    "docs/reference/configuration.md#upstreamsnameclassify",
-	"websocket":   "docs/reference/configuration.md#upstreamsnamewebsocket",
+	"store":      "docs/reference/configuration.md#store",
+	"limits":     "docs/reference/configuration.md#upstreamsnamelimitsname",
+	"operations": "docs/reference/configuration.md#upstreamsnameoperationsname",
+	"breaker":    "docs/reference/configuration.md#upstreamsnamebreaker",
+	"retry":      "docs/reference/configuration.md#upstreamsnameretry",
+	"budget":     "docs/reference/configuration.md#upstreamsnamebudget",
+	"timeouts":   "docs/reference/configuration.md#upstreamsnametimeouts",
+	"classify":   "docs/reference/configuration.md#upstreamsnameclassify",
+	"websocket":  "docs/reference/configuration.md#upstreamsnamewebsocket",
 }
 
 // sectionOf is the section that describes a field.
