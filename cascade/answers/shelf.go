@@ -2,6 +2,7 @@ package answers
 
 import (
 	"math"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -17,6 +18,11 @@ type title struct {
 
 	terms []string // what the index keeps of the text
 	self  float64  // what the text scores when it is asked itself
+
+	// keywords are sets of terms, of a title that is everything: a question with all terms of one of them matches,
+	// however long it is. They are the terms of all keywords of the entry, and of each keyword of several
+	// words. One word alone is no set.
+	keywords [][]string
 }
 
 const everything = "questions and keywords"
@@ -92,6 +98,33 @@ func (s *shelf) fill() {
 		}
 		s.reader.add(i, t.indexed(), t.terms)
 	}
+	s.fillKeywords()
+}
+
+// fillKeywords collects the terms of each entry's keywords.
+func (s *shelf) fillKeywords() {
+	of := make(map[int]*title) // entry to the title that is everything
+	for i := range s.titles {
+		if t := &s.titles[i]; t.field == everything {
+			of[t.entry] = t
+		}
+	}
+	all := make(map[int][]string)
+	for i := range s.titles {
+		t := &s.titles[i]
+		if !strings.HasPrefix(t.field, "keywords") || of[t.entry] == nil {
+			continue
+		}
+		all[t.entry] = append(all[t.entry], t.terms...)
+		if len(t.terms) > 1 {
+			of[t.entry].keywords = append(of[t.entry].keywords, t.terms)
+		}
+	}
+	for entry, terms := range all {
+		if slices.Sort(terms); len(slices.Compact(terms)) > 1 { // one word alone says too little of a long question
+			of[entry].keywords = append(of[entry].keywords, terms)
+		}
+	}
 }
 
 // measure finds out what each title scores when it is asked itself: sqrt(sum of weights / number
@@ -124,8 +157,7 @@ type wanted struct {
 }
 
 const (
-	// mostTerms of a question are looked up. A title is shorter, so a question
-	// that has more terms could not come close to one.
+	// mostTerms of a question are looked up, and beyond them only those that the shelf knows: a keyword may come late.
 	mostTerms = 64
 
 	// A word that had to be corrected counts for a little less; a text with more
@@ -140,7 +172,10 @@ func (s *shelf) wants(question string) []wanted {
 	all := make([]wanted, 0, len(terms))
 	at := make(map[string]int, len(terms))
 	unknown := 0
-	for _, term := range terms[:min(len(terms), mostTerms)] {
+	for n, term := range terms {
+		if n >= mostTerms && s.reader.lists[single][term] == nil {
+			continue
+		}
 		w := wanted{term: term, boost: 1}
 		if s.reader.lists[single][term] == nil && unknown < mostCorrections {
 			unknown++
@@ -191,16 +226,31 @@ func (s *shelf) search(wants []wanted, yield func(hit)) {
 	if len(wants) == 0 {
 		return
 	}
+	written := make(map[string]bool, len(wants))
+	for _, w := range wants {
+		written[w.term] = w.typed == ""
+	}
 	for _, field := range []string{single, whole} {
 		most := s.reader.most(field, wants)
 		s.reader.search(field, wants, func(title int, score float64) {
-			yield(hit{title, score, s.confidence(score, title, most)})
+			h := hit{title, score, s.confidence(score, title, most)}
+			if s.titles[title].hasKeywords(written) {
+				h.confidence = max(h.confidence, covered)
+			}
+			yield(h)
 		})
 	}
 }
 
+// hasKeywords reports whether a question of these terms has all words of the entry's keywords, or of one with several words.
+func (t *title) hasKeywords(terms map[string]bool) bool {
+	return slices.ContainsFunc(t.keywords, func(keyword []string) bool {
+		return !slices.ContainsFunc(keyword, func(term string) bool { return !terms[term] })
+	})
+}
+
 // covered is the confidence in an entry that has all the words of a question, but
-// in no one question of its own.
+// in no one question of its own, or in one whose keywords the question contains.
 const covered = 0.77
 
 // confidence makes a number from 0 to 1 of a score; see the comment of the package.
