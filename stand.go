@@ -36,6 +36,9 @@ func (w *walk) stand(ctx context.Context, rests bool) (step, error) {
 		if err != nil || d.kind != stepLine {
 			return d, err
 		}
+		if s.call.Recheck = s.unheard; s.unheard && w.guessed { // whether its turn comes in time could not be known before
+			w.limits.Fit(w.now)
+		}
 		s.limits = w.limits
 	}
 }

@@ -47,6 +47,7 @@ type waiter struct {
 	fair     bool   // its flow and its priority count
 	few      bool   // few of its line ask the store at once
 	at       int    // the charge in whose line it stands
+	unheard  bool   // the rate of that charge is only a guess so far: see limit.Charges.Unheard
 	wasFirst uint64 // the charges in whose lines it has been first
 
 	scarce int           // a charge of which the store had too little
@@ -97,12 +98,15 @@ func (s *waiter) Ask(now, since time.Duration) line.Step {
 	case !s.yields && s.limits.Asks(v, left) && !(s.few && s.resting()):
 		s.limits.Comes()
 		return line.Step{Kind: line.Away, Room: s.room(now, v.Why)}
-	case v.Wait > left:
+	case v.Wait > left && !mayRise(now, &s.limits, v):
 		return line.Step{Kind: line.Refuse}
 	case v.Why != s.at:
 		s.waitsFor(v.Why)
 		return line.Step{Kind: line.Move, For: v.Wait, Spot: s.spot(now)}
 	default:
+		if v.Wait > left { // it may rise, and then nobody here is late
+			v.Wait = left
+		}
 		return line.Step{Kind: line.Wait, For: v.Wait, Again: nap}
 	}
 }
@@ -255,7 +259,8 @@ func (s *waiter) spot(now time.Duration) line.Spot {
 	}
 	c := s.limits.Charge(s.at)
 	at := line.Spot{Key: lineOf(now, c), Cost: takes(now, &s.limits, s.at), Units: c.Cost}
-	if l := c.Registry.Limit(); l.Shape == limit.Bucket || !c.Registry.Shared() {
+	s.unheard = s.limits.Unheard(s.at)
+	if l := c.Registry.Limit(); (l.Shape == limit.Bucket || !c.Registry.Shared()) && !s.unheard {
 		at.After = func(now time.Duration, ahead int64) time.Duration {
 			return c.Registry.Get(now, c.Key).After(now, ahead, c.Cost)
 		}

@@ -29,41 +29,49 @@ func (p *Charges) Sent() {
 // Tell hears what the upstream says of its limits in the answer to a call that was sent at
 // sent; counted says that it took the call off them. Every charge's limit that is told its
 // rate gets the one that is said there, each that changed is passed to changed, and what
-// others are seen to take of it is charged here: see advertised.
+// others are seen to take of it is charged here: see advertised. It reports whether this was the first answer for a limit: see
+// Unheard.
 //
 // A process knows only what it was told itself: limits of this kind are not shared, and
 // each process of a fleet that uses the same key finds the others by what is left.
-func (p *Charges) Tell(now, sent time.Duration, levels []outcome.Level, counted bool, changed func(c Charge, perSecond float64)) {
+func (p *Charges) Tell(now, sent time.Duration, levels []outcome.Level, counted bool, changed func(c Charge, perSecond float64)) (first bool) {
 	for i := range p.n {
 		if e := p.at(i); e.limiter != nil && (e.sent || e.Registry.Limit().Advertised != "") {
-			e.tell(now, sent, levels, counted, changed)
+			first = e.tell(now, sent, levels, counted, changed) || first
 		}
 	}
+	return first
 }
 
 // tell hears an answer for one charge: what others use, another rate, and how much there is at most.
-func (e *entry) tell(now, sent time.Duration, levels []outcome.Level, counted bool, changed func(c Charge, perSecond float64)) {
+func (e *entry) tell(now, sent time.Duration, levels []outcome.Level, counted bool, changed func(c Charge, perSecond float64)) (first bool) {
 	name := e.Registry.Limit().Advertised
 	said := named(levels, name)
-	owed, latest, day := e.limiter.bucket.advertised().hear(now, sent, e, said, counted)
+	b := e.limiter.bucket.advertised()
+	flying, first := b.begins(e, counted || said != nil)
+	owed, latest, day := b.hear(now, sent, e, said, counted)
 	if said == nil || name == "" {
-		return
+		return first
 	}
 	rate, ok := advertisedRate(said, day)
 	if !ok {
-		return
+		return first
 	}
 	hurry, spent := sooner(said, rate), gone(said)
 	if hurry {
 		rate = until(said, rate, max(0, now-sent))
 		spent = min(spent, rate.Full()) // what is beyond is back when the rest is
 	}
-	if e.Registry.tell(now, e, rate, said.Name, spent) && changed != nil && !hurry {
+	if first {
+		spent += flying // which the upstream may not have counted yet
+	}
+	if e.Registry.tell(now, e, rate, said.Name, spent, first) && changed != nil && !hurry {
 		changed(e.Charge, rate.PerSecond())
 	}
 	if latest >= 0 && said.Remaining < rate.Full() {
 		e.obey(now, said, rate.Full(), owed, latest, hurry)
 	}
+	return first
 }
 
 // obey charges what is owed; nor is there more than the upstream had at the latest. What goes beyond
@@ -88,6 +96,19 @@ func named(levels []outcome.Level, name string) *outcome.Level {
 	return nil
 }
 
+// Unheard reports whether the rate of a charge's limit is only the configuration's: the upstream has not answered yet, and may
+// report a limit that is far higher.
+func (p *Charges) Unheard(i int) bool {
+	e := p.at(i)
+	if e.limiter == nil || e.Registry.Limit().Advertised == "" {
+		return false
+	}
+	b := e.limiter.bucket.advertised()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return !b.heard
+}
+
 // An advertised is what the upstream should have left of its limit if nobody else used it: what
 // it said last, and what has come since, without what was used here. What it says is
 // less than that by, somebody else has used, or it counts otherwise than is done here.
@@ -104,6 +125,7 @@ type advertised struct {
 	found  time.Duration // when others were last found to use it, or it was first told
 	flying int64         // taken by calls without an answer
 	day    bool          // it is an amount per day
+	heard  bool          // an answer has come: the upstream reports its limit, or does not
 }
 
 // advertised is made when the first answer is heard, or the first call is sent.
@@ -119,6 +141,17 @@ func (p *places) advertised() *advertised {
 	return b
 }
 
+// begins reports whether an answer is the first, if it is one, and how many units other calls under way have taken.
+// Until then the limit was the configuration's guess, so what is left of it says nothing.
+func (b *advertised) begins(e *entry, answer bool) (flying int64, first bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if flying = b.flying; e.sent {
+		flying -= e.Cost
+	}
+	return flying, answer && !b.heard
+}
+
 // hear takes in an answer. It returns what others have used of what is scarce, what the
 // upstream has left at the most, below 0 if it does not say, and whether the amount is one
 // per day.
@@ -129,6 +162,7 @@ func (b *advertised) hear(now, sent time.Duration, e *entry, said *outcome.Level
 		e.sent = false
 		b.flying -= e.Cost
 	}
+	b.heard = b.heard || counted || said != nil
 	if said == nil {
 		if counted {
 			b.left -= float64(e.Cost)
@@ -181,7 +215,7 @@ func scarce(others, came, remaining, full float64) int64 {
 
 // tell changes the rate of a charge's key to what the upstream allows, and reports whether
 // that is another than it was. A limiter that has to begin anew begins with so much gone.
-func (r *Registry) tell(now time.Duration, e *entry, rate bucket.Rate, name string, gone int64) bool {
+func (r *Registry) tell(now time.Duration, e *entry, rate bucket.Rate, name string, gone int64, first bool) bool {
 	m := r.Get(now, e.Key)
 	at := m.Look(now)
 	if at.Full == rate.Full() && near(at.PerSecond, rate.PerSecond()) {
@@ -194,7 +228,7 @@ func (r *Registry) tell(now time.Duration, e *entry, rate bucket.Rate, name stri
 		return false // it has been changed, or is another's, too; the next answer says it again
 	}
 	next.Rate = rate
-	anew := rate.Per >= day && at.PerSecond*day.Seconds() > 2*float64(rate.Amount) // what is left of a minute says nothing of the day
+	anew := first || rate.Per >= day && at.PerSecond*day.Seconds() > 2*float64(rate.Amount) // what is left of a minute says nothing of the day
 	return !anew && m.setLimit(now, next) || r.renew(now, e.Key, m, next, gone)
 }
 

@@ -76,6 +76,10 @@ func (s State) few(n float64) time.Duration {
 	return time.Duration(n / s.Rate * float64(time.Second))
 }
 
+// slowStart is cubic's growth per interval before the first cut: nothing is known of what the upstream bears, and the
+// rate must come from a cautious start to what is used within seconds. It grows only while at least UsedShare of it is used.
+const slowStart = 1.5
+
 func (s State) next(c Config, now time.Duration) float64 {
 	switch {
 	case c.Rule == Add:
@@ -83,7 +87,7 @@ func (s State) next(c Config, now time.Duration) float64 {
 	case c.Rule == Cubic && s.cut:
 		return s.cubic(c, now)
 	case c.Rule == Cubic:
-		return s.Rate * (1 + (c.Grow-1)*c.Interval.Seconds())
+		return s.Rate * slowStart
 	}
 	return s.Rate * c.Grow
 }

@@ -74,7 +74,7 @@ func TestGrowth(t *testing.T) {
 		{"multiply as told", Config{Rule: Multiply, Grow: 1.2}, 120},
 		{"add", Config{Rule: Add}, 110},
 		{"add as told", Config{Rule: Add, Step: 0.1}, 200},
-		{"cubic before the first cut", Config{}, 101.25},
+		{"cubic before the first cut", Config{}, 150},
 		{"up to max", Config{Rule: Add, Step: 1}, 1000},
 	} {
 		conf := c.c.WithDefaults(1000)

@@ -104,6 +104,9 @@ type Call struct {
 	Weight   int // of the flow; 0 means 1
 	Until    time.Duration
 
+	// Recheck has a call that waits again be refused if its turn cannot come in time, as a new one is.
+	Recheck bool
+
 	Came uint64 // in the order in which calls came; 0 if it has not waited yet
 
 	away *waiter // nil unless it is away

@@ -51,7 +51,7 @@ func (l *Line) wait(ctx context.Context, now time.Duration, c *Call, at Spot) (P
 	if l.rules != nil {
 		w.until = min(c.Until, now+l.rules.Wait(l.waited(now, c.Priority)))
 	}
-	if c.Came == 0 || l.order.strict { // one that comes again has its place
+	if c.Came == 0 || c.Recheck || l.order.strict { // one that comes again has its place
 		if p, err := l.refuses(now, w); err != nil {
 			return p, err
 		}

@@ -18,7 +18,7 @@ import (
 // insideEnv is the environment of weirs in a bubble.
 func insideEnv(name string) (string, bool) {
 	v, ok := map[string]string{
-		"UP_KEY": "Bearer ours", "TOKEN_A": "token-a-0123456789abcdef", "TOKEN_B": "token-b-0123456789abcdef",
+		"UP_KEY": "Bearer ours", "AWS_ACCESS_KEY_ID": "AKIDEXAMPLE", "AWS_SECRET_ACCESS_KEY": "secret", "HASH_SECRET": "hash-secret-0123456789abcdef", "TOKEN_A": "token-a-0123456789abcdef", "TOKEN_B": "token-b-0123456789abcdef",
 	}[name]
 	return v, ok
 }
