@@ -39,10 +39,20 @@ func (r *Run) another() retry.Decision {
 	if r.nested {
 		c.Attempts = 1
 	}
-	return c.Decide(retry.Attempt{
+	d := c.Decide(retry.Attempt{
 		Number: r.attempts + r.held, Outcome: r.outcome, Safe: r.call.Safe, Prev: r.prev,
 		Bounded: r.deadline != bucket.Never, Left: r.deadline - r.now,
 	}, r.u.options.Rand)
+	if d.Again && r.waitsTooLong(d.After) {
+		return retry.Decision{Why: retry.ErrDeadline, After: d.After}
+	}
+	return d
+}
+
+// waitsTooLong reports whether the wait for another attempt exceeds the call's own bounds.
+func (r *Run) waitsTooLong(d time.Duration) bool {
+	most, retries := r.call.MaxWait, r.call.RetryFor
+	return most > 0 && r.waited+d > most || retries > 0 && r.now+d > later(r.first, retries)
 }
 
 // afford asks retry, and then the purse that pays for it.
@@ -50,9 +60,6 @@ func (r *Run) afford() retry.Decision {
 	d := r.another()
 	if !d.Again {
 		return d
-	}
-	if most := r.call.MaxWait; most > 0 && r.waited+d.After > most {
-		return retry.Decision{Why: retry.ErrDeadline, After: d.After}
 	}
 	if r.foundOut() {
 		return retry.Decision{Why: retry.ErrProbe}

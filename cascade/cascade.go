@@ -103,6 +103,28 @@ func (c *Cascade) keep(now time.Duration, old *plan, cfg *TierConfig) *tier {
 // Now is the present of the cascade's clock, as methods of a tier's breaker want it.
 func (c *Cascade) Now() time.Duration { return c.clock.Now() }
 
+// OnOpen has f called whenever the breaker of a tier opens, until stop is called: a call that waits for the tier need not wait on.
+// f is called outside all locks, must not block, and may be called once more while stop is. A tier that does not exist never opens.
+func (c *Cascade) OnOpen(tier string, f func()) (stop func()) {
+	for _, t := range c.plan.Load().tiers {
+		if t.name != tier {
+			continue
+		}
+		t.watchersMu.Lock()
+		defer t.watchersMu.Unlock()
+		if t.watchers == nil {
+			t.watchers = make(map[*func()]bool)
+		}
+		t.watchers[&f] = true
+		return func() {
+			t.watchersMu.Lock()
+			defer t.watchersMu.Unlock()
+			delete(t.watchers, &f)
+		}
+	}
+	return func() {}
+}
+
 // Breaker is that of a tier, for operators, and for what was learnt outside a call: an error within a
 // stream that had begun well. A caller that repeats what failed should look at it before: there
 // may be a better tier below. It is nil if there is no such tier, or an instant one, which is always up.

@@ -2,6 +2,9 @@ package cascade
 
 import (
 	"cmp"
+	"maps"
+	"slices"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -18,6 +21,9 @@ type tier struct {
 	took    recent.Durations // its answers
 	code    atomic.Pointer[string]
 
+	watchersMu sync.Mutex
+	watchers   map[*func()]bool // called when the breaker opens
+
 	answered atomic.Int64
 	failures atomic.Int64
 	empty    atomic.Int64
@@ -33,6 +39,14 @@ func newTier(c *Cascade, cfg *TierConfig) *tier {
 
 // tell calls the listener, and survives it.
 func (t *tier) tell(c *Cascade, e breaker.Change) {
+	if e.To == breaker.Open {
+		t.watchersMu.Lock()
+		watchers := slices.Collect(maps.Keys(t.watchers))
+		t.watchersMu.Unlock()
+		for _, f := range watchers {
+			(*f)()
+		}
+	}
 	if c.options.Changed == nil {
 		return
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/seed1158cd35/weir"
+	"github.com/seed1158cd35/weir/breaker"
 	"github.com/seed1158cd35/weir/cascade"
 	"github.com/seed1158cd35/weir/httpx"
 	"github.com/seed1158cd35/weir/outcome"
@@ -80,9 +81,20 @@ func (c *conduct) ask(ctx context.Context, to httpx.Request) (*http.Response, er
 	kept := c.r.Context()
 	var end context.CancelCauseFunc // nil if the tier has no other end than the request
 	stop := func() bool { return ctx.Err() == nil }
-	if ctx.Done() != kept.Done() {
+	if ctx.Done() != kept.Done() || c.progress.tier != "" {
 		kept, end = context.WithCancelCause(kept)
 		stop = context.AfterFunc(ctx, func() { end(context.Cause(ctx)) })
+	}
+	if all := c.x.d.o.Cascade; all != nil && c.progress.tier != "" {
+		opened := &weir.Refusal{Upstream: c.x.d.o.Name, Operation: c.x.route.Operation, Reason: weir.CircuitOpen, RetryAfter: time.Second}
+		defer all.OnOpen(c.progress.tier, func() {
+			if c.progress.open.Load() == nil { // it waits for its turn or for its retry: a tier below answers now
+				end(opened)
+			}
+		})()
+		if b := all.Breaker(c.progress.tier); b != nil && b.Look(all.Now()).Phase == breaker.Open { // since it was admitted
+			end(opened)
+		}
 	}
 	if c.probe {
 		kept = weir.Once(kept)

@@ -48,7 +48,7 @@ func (x *exchange) Conduct(r *http.Request, send httpx.Send) (*http.Response, er
 	if d, said := x.patience(r.Header); d > 0 {
 		c.r = r.WithContext(&until{r.Context(), c.start.Add(d)})
 		c.progress.given, c.progress.last = d, true
-		if said {
+		if c.progress.stated = said; said {
 			c.haste = d
 		}
 	}
@@ -129,6 +129,8 @@ type progress struct {
 	attempts  int           // of that tier
 	given     time.Duration // its time; 0 if nobody knows
 	last      bool          // no other model can answer
+	below     bool          // but a tier below can: a static answer, or a message
+	stated    bool          // the caller states how long it waits
 	worthless error         // how the latest answer ended that was no error and had no content
 
 	by   atomic.Pointer[exchange] // the latest attempt; nil if there was none, or none of a model

@@ -171,8 +171,8 @@ func (x *exchange) Describe(c *weir.Call) {
 		c.Credential = cmp.Or(x.keys[Credential], weir.NoCredential)
 	}
 	c.Priority = x.priority
-	if p := x.progress; p != nil && p.tier != "" && !p.last {
-		c.MaxWait = cmp.Or(x.d.o.TierWait, tierWait)
+	if p := x.progress; p != nil {
+		p.boundWaits(c)
 	}
 	if x.route.Operation != other {
 		// Repeating has no effect but on what is paid, where nothing else is asked for: retries
@@ -182,6 +182,24 @@ func (x *exchange) Describe(c *weir.Call) {
 		c.Takes, c.Another = x.d.began.of(x).Median(), x.another()
 	}
 }
+
+// boundWaits bounds the waits of a call for the tier that is asked. While a model is below, all waits together are bounded. Else only
+// retries are: a caller waits for a model that is at its limit, but not for one that is down.
+func (b *progress) boundWaits(c *weir.Call) {
+	wait := cmp.Or(b.of.d.o.TierWait, tierWait)
+	switch {
+	case b.tier != "" && !b.last:
+		c.MaxWait = wait
+	case b.stated:
+	case b.below:
+		c.RetryFor = 2 * wait
+	default:
+		c.RetryFor = retryFor
+	}
+}
+
+// retryFor bounds retries of a call whose caller does not state how long it waits: SDKs give up silently, or their users do.
+const retryFor = 15 * time.Second
 
 // tierWait is how long a call waits for a tier at most where a model of a tier below could answer, unless Options.TierWait says.
 const tierWait = time.Second

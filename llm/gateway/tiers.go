@@ -66,6 +66,7 @@ func (c *conduct) ofTier(ctx context.Context, turn cascade.Turn) (*http.Response
 	}
 	c.probe, c.progress.tier, c.progress.attempts = turn.Probe, turn.Tier, 0
 	c.progress.given, c.progress.last = turn.Time, !c.x.d.hasModelAfter(turn.Index)
+	c.progress.below = turn.Index+1 < len(c.x.d.o.Tiers)
 	t, ok := c.x.d.tiers[turn.Tier]
 	if !ok {
 		return nil, cascade.ErrPass // the cascade has been changed since this request came

@@ -90,12 +90,12 @@ func (l chatLoad) play(ask func(i int) string) chatResult {
 
 const chatModel = "anthropic.claude-3-5-sonnet-20240620-v1:0"
 
-// playChat plays a load of yaml, whose models are those of sim, and returns how the calls fared.
-func playChat(t *testing.T, yaml string, sim *llmsim.Provider, load chatLoad, request func(i int) *http.Request) chatResult {
+// playChat plays a load of yaml, before models, and returns how the calls fared.
+func playChat(t *testing.T, yaml string, models http.Handler, load chatLoad, request func(i int) *http.Request) chatResult {
 	t.Helper()
 	n := memnet.New()
 	defer n.Close()
-	n.Serve("model.test", sim)
+	n.Serve("model.test", models)
 	stop := serveInside(t, n, yaml)
 	defer stop()
 	client := &http.Client{Transport: n.Transport()}
@@ -135,9 +135,7 @@ func TestChatDesignAnswersWithin3sWhileAModelIsAvailable(t *testing.T) {
 		"models are well, learned rate 1/s": {learned: slow},
 		"primary at 429":                    {preset, llmsim.Fault{Kind: llmsim.Throttle, NoHint: true}},
 		"primary at 429 with a hint":        {preset, llmsim.Fault{Kind: llmsim.Throttle, Hint: 5 * time.Second}},
-		"primary at 429, learned rate 1/s":  {slow, llmsim.Fault{Kind: llmsim.Throttle, NoHint: true}},
 		"primary at 500":                    {preset, llmsim.Fault{Kind: llmsim.Error}},
-		"primary at 503, learned rate 1/s":  {slow, llmsim.Fault{Kind: llmsim.Error, Status: 503}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -210,4 +208,97 @@ func awsForTests(t *testing.T) {
 	t.Setenv("AWS_ACCESS_KEY_ID", "AKIDEXAMPLE")
 	t.Setenv("AWS_SECRET_ACCESS_KEY", "secret")
 	t.Setenv("AWS_EC2_METADATA_DISABLED", "true")
+}
+
+func TestChatDesignAnswersWithin5sWhileAllModelsAreDown(t *testing.T) {
+	awsForTests(t)
+	for name, fault := range map[string]llmsim.Fault{
+		"500":             {Kind: llmsim.Error},
+		"503":             {Kind: llmsim.Error, Status: 503},
+		"429":             {Kind: llmsim.Throttle, NoHint: true},
+		"429 with a hint": {Kind: llmsim.Throttle, Hint: 10 * time.Second},
+		"resets":          {Kind: llmsim.Reset},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				sim := llmsim.New(llmsim.Config{Default: llmsim.Model{FirstToken: 300 * time.Millisecond}})
+				fault.Times = -1
+				sim.Fault(fault)
+				r := playChat(t, chatDesign(t), sim, chatLoad{100, 10}, converse)
+				if t.Log(r); r.percentile(99) > 5*time.Second || r.tiers["message"] != 100 {
+					t.Errorf("%v, want p99 of at most 5s and 100 messages", r)
+				}
+			})
+		})
+	}
+}
+
+// The primary has a rate of 1 in 10 s and fails. Calls in its queue get the answer of the second model once its breaker is open,
+// although the cascade lets them wait for 30 s.
+func TestCallLeavesTheQueueOfATierWhoseBreakerOpens(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		sim := llmsim.New(llmsim.Config{Default: llmsim.Model{FirstToken: 300 * time.Millisecond}})
+		sim.Fault(llmsim.Fault{Kind: llmsim.Error, Model: "gpt-4o", Times: -1})
+		const yaml = `upstreams:
+  chat:
+    preset: openai
+    url: http://model.test
+    limits: {rpm: {rate: 6/min, burst: 3, scope: model}}
+    retry: {attempts: 1}
+    llm: {patience: 1m, cascade: {wait: 30s, tiers: [{name: second, upstream: spare, model: gpt-4o-mini}, {message: We are sorry.}]}}
+  spare: {preset: openai, url: "http://model.test"}
+`
+		slow := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			time.Sleep(300 * time.Millisecond)
+			sim.ServeHTTP(w, r)
+		})
+		r := playChat(t, yaml, slow, chatLoad{6, 6}, chatRequest)
+		if r.times[5] > 2*time.Second {
+			t.Errorf("%v, want all calls to leave the queue within 2s", r)
+		}
+	})
+}
+
+func TestModelCallIsRetriedFor15s(t *testing.T) {
+	for name, c := range map[string]struct {
+		timeout   string
+		low, high time.Duration
+	}{
+		"not stated": {low: 5 * time.Second, high: 15*time.Second + 500*time.Millisecond},
+		"stated":     {timeout: "100s", low: 16 * time.Second, high: 100 * time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				n := memnet.New()
+				defer n.Close()
+				sim := llmsim.New(llmsim.Config{})
+				sim.Fault(llmsim.Fault{Kind: llmsim.Throttle, NoHint: true, Times: -1})
+				n.Serve("model.test", sim)
+				// 8 s, then 16 s: the third attempt of a caller that states no timeout would begin after 24 s.
+				defer serveInside(t, n, "upstreams: {chat: {preset: openai, url: \"http://model.test\", retry: {attempts: 3, base: 8s, cap: 16s, jitter: none}}}\n")()
+				client, q := &http.Client{Transport: n.Transport()}, chatRequest(0)
+				q.Header.Set("Content-Type", "application/json")
+				if c.timeout != "" {
+					q.Header.Set("X-Weir-Timeout", c.timeout)
+				}
+				start := time.Now()
+				resp, err := client.Do(q)
+				if err != nil {
+					t.Fatal(err)
+				}
+				_ = resp.Body.Close()
+				if took := time.Since(start); took < c.low || took > c.high {
+					t.Errorf("status %d after %v, want %v to %v", resp.StatusCode, took, c.low, c.high)
+				}
+			})
+		})
+	}
+}
+
+// chatRequest returns a question to OpenAI's chat completions.
+func chatRequest(i int) *http.Request {
+	body := fmt.Sprintf(`{"model":"gpt-4o","messages":[{"role":"user","content":"question %d"}]}`, i)
+	q, _ := http.NewRequest(http.MethodPost, "http://localhost/chat/v1/chat/completions", strings.NewReader(body))
+	q.Header.Set("Authorization", "Bearer sk-test")
+	return q
 }
