@@ -66,8 +66,8 @@ type Call struct {
 	// upstream could answer instead. A shorter wait of the policy holds. 0 means the policy's.
 	MaxWait time.Duration
 
-	// RetryFor is how long after its first attempt the call may begin another one, where its caller has not stated how long it waits.
-	// 0 means as long as the policy and the caller's deadline allow.
+	// RetryFor is the longest that the call waits for its retries together, without the attempts themselves, where its caller has not
+	// stated how long it waits. 0 means as long as the policy and the caller's deadline allow.
 	RetryFor time.Duration
 
 	// Priority says which calls go first of those that wait for a slot among the attempts in flight, or for a limit: one that a

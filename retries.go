@@ -52,7 +52,7 @@ func (r *Run) another() retry.Decision {
 // waitsTooLong reports whether the wait for another attempt exceeds the call's own bounds.
 func (r *Run) waitsTooLong(d time.Duration) bool {
 	most, retries := r.call.MaxWait, r.call.RetryFor
-	return most > 0 && r.waited+d > most || retries > 0 && r.now+d > later(r.first, retries)
+	return most > 0 && r.waited+d > most || retries > 0 && r.waited-r.queued+d > retries
 }
 
 // afford asks retry, and then the purse that pays for it.

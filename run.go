@@ -43,7 +43,7 @@ type Run struct {
 	over     bool     // there is no other attempt
 	next     retry.Decision
 	start    time.Duration
-	first    time.Duration // when the first attempt was sent
+	queued   time.Duration // how long the first attempt waited
 	deadline time.Duration // for the whole call
 	own      time.Duration // the caller's deadline
 	until    time.Duration // for the present attempt, if that is before the caller's own deadline
@@ -129,7 +129,7 @@ func (r *Run) admit() error {
 		p.maxWait = max(r.call.MaxWait-r.waited, 1)
 	}
 	if r.call.RetryFor > 0 && r.attempts > 0 {
-		p.maxWait = max(min(cmp.Or(p.maxWait, r.call.RetryFor), later(r.first, r.call.RetryFor)-r.now), 1)
+		p.maxWait = max(min(cmp.Or(p.maxWait, r.call.RetryFor), r.call.RetryFor-r.waited+r.queued), 1)
 	}
 	err := p.admit(r.ctx, r.now, r.deadline-max(0, r.call.Takes), p.longest(), &r.call)
 	r.waited += p.waited
@@ -138,7 +138,7 @@ func (r *Run) admit() error {
 	}
 	p.used = true
 	if r.attempts++; r.attempts == 1 {
-		r.first = p.sent
+		r.queued = r.waited
 		r.earn() // a call that the gates refuse earns no retries
 	}
 	r.made, r.attempt, r.slot = true, nil, nil

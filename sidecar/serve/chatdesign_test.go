@@ -274,7 +274,7 @@ func TestModelCallIsRetriedFor15s(t *testing.T) {
 				sim := llmsim.New(llmsim.Config{})
 				sim.Fault(llmsim.Fault{Kind: llmsim.Throttle, NoHint: true, Times: -1})
 				n.Serve("model.test", sim)
-				// 8 s, then 16 s: the third attempt of a caller that states no timeout would begin after 24 s.
+				// 8 s, then 16 s: the third attempt of a caller that states no timeout would begin after 24 s of waits.
 				defer serveInside(t, n, "upstreams: {chat: {preset: openai, url: \"http://model.test\", retry: {attempts: 3, base: 8s, cap: 16s, jitter: none}}}\n")()
 				client, q := &http.Client{Transport: n.Transport()}, chatRequest(0)
 				q.Header.Set("Content-Type", "application/json")
