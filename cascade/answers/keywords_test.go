@@ -23,7 +23,7 @@ func TestQuestionWithAllKeywordsMatchesWhateverItsLength(t *testing.T) {
 		long + "Do you take JCB cards?": "jcb",
 		"My sister asked whether your opening hours differ on the day after Christmas this year": "hours",
 		"can I have a refund or an exchange for the blue lamp that my uncle bought in March":     "refund",
-		"Nehmen Sie im Restaurant am Hafen eigentlich auch meine neue Visa Karte an?":             "visa",
+		"Nehmen Sie im Restaurant am Hafen eigentlich auch meine neue Visa Karte an?":            "visa",
 		"do you take cards of our sports club at the entrance of the northern hall?":             "",
 		"my neighbor told me that she never had a refund for the blue lamp with the torn cable":  "",
 	} {
