@@ -88,7 +88,7 @@ upstreams:
 		}
 		fmt.Fprintf(&b, "    url: %s # replace it\n", url)
 	}
-	b.WriteString("\n    # The preset sets the values below. To change one, remove the # in front of it and of the fields around it.\n    #\n")
+	b.WriteString("\n    # The preset sets the values below. To change one, remove the # in front of it and of the fields around it.\n    # \"weir check\" reports the few that only a preset may set.\n    #\n")
 	for line := range strings.Lines(text) {
 		if comment, is := strings.CutPrefix(line, "#"); is {
 			line = strings.TrimPrefix(comment, " ")

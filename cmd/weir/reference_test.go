@@ -38,7 +38,7 @@ func reference(root *cobra.Command) string {
 
 %s "weir help COMMAND" explains a command.
 
-A name in capitals stands for a value. Brackets mark what may be left out, and ... what may be repeated. `+"`-flag` is the same as `--flag`."+`
+Brackets mark optional arguments, and ... repeated ones. `+"`-flag` is the same as `--flag`."+`
 
 The exit status is 0 for success, 1 for failure, and 2 for a wrong command line.
 
