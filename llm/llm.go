@@ -44,6 +44,10 @@ type Usage struct {
 	CacheWrite int64 // of Input: written to it
 	WriteHour  int64 // of CacheWrite: for an hour, and not for minutes
 	Said       bool  // the answer did say
+
+	// Tier is the service tier that the answer reports, in the provider's words; several are joined by "+". It is empty if the
+	// answer reports none.
+	Tier string
 }
 
 // Total is everything that limits of tokens count.

@@ -67,7 +67,7 @@ const bytesPerToken = 4
 // announceCost says what the answer has cost, if that is known before its headers go.
 func (m *meter) announceCost() {
 	m.resp.Header.Set(EstimateHeader, strconv.FormatInt(m.x.expected().Total(), 10))
-	if m.err != io.EOF {
+	if m.err != io.EOF || m.resp.Trailer != nil { // it has its place there
 		return
 	}
 	if cost, ok := m.cost(m.usage()); ok {

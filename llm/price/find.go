@@ -14,7 +14,7 @@ import (
 func (t Table) Find(model string) (Row, bool) {
 	for name := range namesOf(model) {
 		if row, ok := t.exact[name]; ok {
-			return row, true
+			return t.with(row), true
 		}
 	}
 	if len(t.patterns) == 0 {
@@ -23,12 +23,12 @@ func (t Table) Find(model string) (Row, bool) {
 	for name := range namesOf(model) {
 		for _, row := range t.patterns {
 			if row.Model != anyModel && strings.HasPrefix(name, row.Model[:len(row.Model)-1]) {
-				return row, true
+				return t.with(row), true
 			}
 		}
 	}
 	last := t.patterns[len(t.patterns)-1] // the shortest
-	return last, last.Model == anyModel
+	return t.with(last), last.Model == anyModel
 }
 
 // anyModel is the row of all models that have none of their own: the default price.

@@ -29,7 +29,8 @@ var bounds = doc.Bounds{Bytes: 1 << 20, Nodes: 100_000, Depth: 10}
 // Prices are in dollars for a million tokens, with up to six decimals; cache_read and
 // cache_write are what input costs if they are missing, and cache_write_1h (for an hour) is twice that of input if there
 // is a cache_write. A model may have other prices
-// for long prompts: "long: {above: 200000, input: 2.5, output: 15}".
+// for long prompts: "long: {above: 200000, input: 2.5, output: 15}". tiers has the prices of service tiers, or a factor for the
+// list prices: "tiers: {flex: 0.5, priority: {input: 3.5, output: 14}}"; beside models, it is for all models.
 func Parse(file string, data []byte) (Table, error) {
 	p := parser{table: Table{exact: map[string]Row{}}}
 	p.Reader = doc.Reader{File: file, What: "a table", Bounds: bounds}
@@ -57,6 +58,7 @@ func (p *parser) root(n *doc.Node) {
 			}
 		},
 		"models": p.models,
+		"tiers":  func(n *doc.Node) { p.table.tiers = p.tiers(n) },
 	})
 	if n.Get("models") == nil && len(p.Errs) == before {
 		p.Missing(n, "models", "write a model with its prices below it", "there are no prices")
@@ -94,7 +96,10 @@ var priceFields = []string{"input", "output", "cache_read", "cache_write", "cach
 func (p *parser) row(name string, n *doc.Node) {
 	row := Row{Model: name}
 	var long *doc.Node
-	row.Prices = p.prices(n, map[string]func(*doc.Node){"long": func(n *doc.Node) { long = n }})
+	row.Prices = p.prices(n, map[string]func(*doc.Node){
+		"long":  func(n *doc.Node) { long = n },
+		"tiers": func(n *doc.Node) { row.Tiers = p.tiers(n) },
+	})
 	if long != nil {
 		row.Long = p.prices(long, map[string]func(*doc.Node){"above": func(n *doc.Node) { row.Above = p.tokens(n) }})
 		if long.Kind == doc.Mapping && long.Get("above") == nil {
@@ -106,6 +111,24 @@ func (p *parser) row(name string, n *doc.Node) {
 	} else {
 		p.table.exact[name] = row
 	}
+}
+
+// tiers reads service tiers: each is a factor, or has prices.
+func (p *parser) tiers(n *doc.Node) map[string]Tier {
+	if !p.IsMapping(n) {
+		return nil
+	}
+	all := make(map[string]Tier, len(n.Fields))
+	for _, e := range n.Fields {
+		var t Tier
+		if e.Value.Kind == doc.Mapping {
+			t.Prices = new(p.prices(e.Value, map[string]func(*doc.Node){}))
+		} else if t.Factor = Factor(p.price(e.Value)); t.Factor == 0 {
+			t.Prices = new(Prices) // it costs nothing
+		}
+		all[strings.ToLower(e.Name)] = t
+	}
+	return all
 }
 
 // prices reads the fields that all sorts of prices have, and those that this one has, too.

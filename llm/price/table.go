@@ -38,14 +38,33 @@ type Row struct {
 	Prices
 	Above int64  // prompts of more tokens than this cost Long; 0 means that none do
 	Long  Prices // of the whole call then
+
+	Tiers map[string]Tier // of service, by the providers' names in lower case
 }
 
-// Cost is what a call costs that has used so much.
+// Cost is what a call costs that has used so much, at the service tier that served it.
 func (r *Row) Cost(u llm.Usage) Amount {
+	prices := &r.Prices
 	if r.Above > 0 && u.Input > r.Above {
-		return r.Long.of(u)
+		prices = &r.Long
 	}
-	return r.of(u)
+	if u.Tier == "" {
+		return prices.of(u)
+	}
+	factors := make([]Factor, 0, 2)
+	for name := range strings.SplitSeq(u.Tier, "+") {
+		switch t := r.tier(name); {
+		case t.Prices != nil:
+			prices = t.Prices
+		case t.Factor > 0:
+			factors = append(factors, t.Factor)
+		}
+	}
+	cost := prices.of(u)
+	for _, f := range factors {
+		cost = f.of(cost)
+	}
+	return cost
 }
 
 // Assumed reports whether the row is for all models that have none of their own.
@@ -54,7 +73,8 @@ func (r *Row) Assumed() bool { return r.Model == anyModel }
 // A Table has the prices of models. It does not change; the zero Table knows none.
 type Table struct {
 	exact    map[string]Row
-	patterns []Row // the longest first
+	patterns []Row           // the longest first
+	tiers    map[string]Tier // of models whose rows do not name the tier
 }
 
 //go:embed prices.yaml
@@ -79,6 +99,11 @@ func (t Table) Over(below Table) Table {
 		both.exact = map[string]Row{}
 	}
 	maps.Copy(both.exact, t.exact)
+	both.tiers = maps.Clone(below.tiers)
+	if both.tiers == nil {
+		both.tiers = map[string]Tier{}
+	}
+	maps.Copy(both.tiers, t.tiers)
 	both.patterns = slices.Clone(t.patterns)
 	for _, row := range below.patterns {
 		if !slices.ContainsFunc(t.patterns, func(own Row) bool { return own.Model == row.Model }) {

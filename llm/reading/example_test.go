@@ -101,5 +101,5 @@ func ExampleReader_Text() {
 	// Output:
 	// true false
 	// {Text:Hello Finish:end_turn Model:claude ID:msg_1 Plain:true Thoughts:false}
-	// {Input:100 Output:2 CacheRead:90 CacheWrite:0 WriteHour:0 Said:true}
+	// {Input:100 Output:2 CacheRead:90 CacheWrite:0 WriteHour:0 Said:true Tier:}
 }

@@ -61,6 +61,10 @@ const (
 	looseMessage
 	looseType
 
+	tier  // the service tier that served the call
+	speed // it is fast, for a price
+	geo   // where it was served, for a price
+
 	model
 	id
 	choiceEnd

@@ -62,8 +62,9 @@ var loose = map[string]field{
 }
 
 var openAI = map[string]field{
-	"id":    id,
-	"model": model,
+	"id":           id,
+	"model":        model,
+	"service_tier": tier,
 
 	"choices{}":             choiceEnd,
 	"choices.index":         index,
@@ -122,11 +123,13 @@ var responses = map[string]field{
 	"logprobs{}":                         rich,
 	"response.id":                        id,
 	"response.model":                     model,
+	"response.service_tier":              tier,
 	"response.status":                    status,
 	"response.incomplete_details.reason": incomplete,
 
 	"id":                           id,
 	"model":                        model,
+	"service_tier":                 tier,
 	"status":                       status,
 	"incomplete_details.reason":    incomplete,
 	"output.type":                  blockKind,
@@ -187,6 +190,10 @@ func anthropicUsage(prefix string) map[string]field {
 		".cache_creation_input_tokens": cacheWrite,
 
 		".cache_creation.ephemeral_1h_input_tokens": cacheHour,
+
+		".service_tier":  tier,
+		".speed":         speed,
+		".inference_geo": geo,
 	})
 }
 
@@ -215,6 +222,8 @@ var gemini = map[string]field{
 	"usageMetadata.responseTokenCount":      output, // of the Live API
 	"usageMetadata.thoughtsTokenCount":      outputMore,
 	"usageMetadata.cachedContentTokenCount": cacheReadOf,
+	"usageMetadata.serviceTier":             tier,
+	"usageMetadata.trafficType":             tier, // Vertex AI
 }
 
 var converse = map[string]field{
@@ -226,6 +235,7 @@ var converse = map[string]field{
 	"start.toolUse{}":                           rich,
 	"start.image{}":                             rich,
 	"stopReason":                                finish,
+	"serviceTier.type":                          tier,
 	"output.message.content.text":               text,
 	"output.message.content.toolUse{}":          tool,
 	"output.message.content.image{}":            media,

@@ -2,6 +2,8 @@ package reading
 
 import (
 	"net/http"
+	"slices"
+	"strings"
 
 	"github.com/seed1158cd35/weir/llm"
 )
@@ -10,6 +12,32 @@ import (
 type usage struct {
 	body    counts
 	metered counts // by Bedrock itself, in headers or at the end of a stream
+
+	tier string // that served the call
+	fast string // "fast" if it was
+	geo  string // where it was served, if that has a price
+}
+
+// saidTier takes a word for the tier. "auto" is what a request asks for, and not what served it.
+func (u *usage) saidTier(f field, raw []byte) {
+	word := strings.ToLower(string(clip(raw, maxWord)))
+	switch {
+	case word == "null" || word == "auto" || word == "":
+	case f == tier:
+		u.tier = word
+	case f == speed && word == "fast":
+		u.fast = word
+	case f == geo && word == "us":
+		u.geo = word
+	}
+}
+
+// tiers are those words, joined.
+func (u *usage) tiers() string {
+	if u.fast == "" && u.geo == "" {
+		return u.tier
+	}
+	return strings.Join(slices.DeleteFunc([]string{u.tier, u.fast, u.geo}, func(s string) bool { return s == "" }), "+")
 }
 
 type counts struct {
@@ -23,8 +51,11 @@ type counts struct {
 }
 
 // readHeader reads what Bedrock says of answers in a model's own words that are
-// not streamed.
+// not streamed, and the tier of Bedrock's and Gemini's answers.
 func (u *usage) readHeader(h http.Header) {
+	for _, name := range []string{"X-Amzn-Bedrock-Service-Tier", "X-Gemini-Service-Tier"} {
+		u.saidTier(tier, []byte(h.Get(name)))
+	}
 	for name, f := range map[string]field{
 		"X-Amzn-Bedrock-Input-Token-Count":             meteredInput,
 		"X-Amzn-Bedrock-Output-Token-Count":            meteredOutput,
@@ -90,10 +121,13 @@ func (c *counts) at(f field) *int64 {
 }
 
 func (u *usage) sum() llm.Usage {
+	c := &u.body
 	if u.metered.any {
-		return u.metered.sum()
+		c = &u.metered
 	}
-	return u.body.sum()
+	sum := c.sum()
+	sum.Tier = u.tiers()
+	return sum
 }
 
 // sum also counts thoughts that some servers leave out of the output and have in
