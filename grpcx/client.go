@@ -70,7 +70,7 @@ func StreamClient(u *weir.Upstream, o Options) grpc.StreamClientInterceptor {
 		}
 		t := &stream{ClientStream: s, ctx: ctx, permit: p, one: !desc.ServerStreams}
 		t.mu.Lock()
-		t.stop = context.AfterFunc(s.Context(), func() { t.end(context.Cause(s.Context())) })
+		t.stop = context.AfterFunc(s.Context(), t.left)
 		t.mu.Unlock()
 		return t, nil
 	}
@@ -86,24 +86,75 @@ type stream struct {
 
 	mu     sync.Mutex
 	permit *weir.Permit // nil once it has been reported
+	calls  int          // of methods that may return how the stream ended
+	gone   bool         // its context ended during one of them
 }
 
 func (s *stream) RecvMsg(m any) error {
+	s.enters()
 	err := s.ClientStream.RecvMsg(m)
-	if err != nil || s.one {
-		s.end(err)
-	} else {
+	if err == nil && !s.one {
 		s.begins()
 	}
+	s.leaves(err, err != nil || s.one)
+	return err
+}
+
+// SendMsg returns io.EOF for a stream that has ended, of which RecvMsg reports how.
+func (s *stream) SendMsg(m any) error {
+	s.enters()
+	err := s.ClientStream.SendMsg(m)
+	s.leaves(err, err != nil && !errors.Is(err, io.EOF))
+	return err
+}
+
+func (s *stream) CloseSend() error {
+	s.enters()
+	err := s.ClientStream.CloseSend()
+	s.leaves(err, err != nil)
 	return err
 }
 
 func (s *stream) Header() (metadata.MD, error) {
+	s.enters()
 	md, err := s.ClientStream.Header()
 	if err == nil {
 		s.begins()
 	}
+	s.leaves(err, err != nil)
 	return md, err
+}
+
+// gRPC ends the stream's context before the method returns that has found out how the stream ended. That method reports it.
+func (s *stream) enters() {
+	s.mu.Lock()
+	s.calls++
+	s.mu.Unlock()
+}
+
+// leaves reports the end of the stream if a method has returned it, or if the context has ended meanwhile.
+func (s *stream) leaves(err error, ended bool) {
+	if ended {
+		s.end(err)
+	}
+	s.mu.Lock()
+	s.calls--
+	gone := s.gone && s.calls == 0
+	s.mu.Unlock()
+	if gone {
+		s.end(context.Cause(s.Context()))
+	}
+}
+
+// left ends a stream whose context has ended while nobody reads it.
+func (s *stream) left() {
+	s.mu.Lock()
+	busy := s.calls > 0
+	s.gone = true
+	s.mu.Unlock()
+	if !busy {
+		s.end(context.Cause(s.Context()))
+	}
 }
 
 // begins says once that the answer has begun: what follows is no longer in flight.
