@@ -86,9 +86,6 @@ func TestOverloadAnswersHighPriorityThatFits(t *testing.T) {
 			high float64
 			low  limit.Priority
 		}{{0.1, limit.Low}, {0.25, limit.Low}, {0.25, limit.Normal}, {0.4, limit.Low}} {
-			if p.Concurrency.Auto && c.high > 0.25 {
-				continue // above half of a learned capacity, up to 2% of high priority is refused when the bound shrinks
-			}
 			t.Run(fmt.Sprintf("%s, %v of high priority, others %d", name, c.high, c.low), func(t *testing.T) {
 				o := overload{workers: 30, load: 2, high: c.high, low: c.low, patience: 5 * sec, warm: 10 * sec, end: 30 * sec}
 				h, l, goodput := o.play(t, p, 1)

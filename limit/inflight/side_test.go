@@ -75,7 +75,7 @@ func (d *side) admit(c int32) {
 
 func (d *side) pump() {
 	for d.waiting > 0 {
-		newest := d.bound.Stands(d.waited())
+		newest := d.bound.Stands(0, d.waited(), false)
 		c, i := d.next(newest)
 		if i < 0 {
 			break

@@ -15,12 +15,21 @@ func (b *Bound) Wait(waited time.Duration) time.Duration {
 }
 
 // Stands reports whether a queue that has not been empty for so long stands: then the
-// newest go first.
-func (b *Bound) Stands(waited time.Duration) bool {
+// newest go first. A queue of calls that go before others does not stand because of a drain: what waited for it is answered soon,
+// the oldest in time if they go first.
+func (b *Bound) Stands(now, waited time.Duration, before bool) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	if before {
+		if at := b.heldUp(now); at > 0 && now < at+heldUpSpell {
+			return false
+		}
+	}
 	return b.state.stands(waited)
 }
+
+// heldUpSpell is how long calls that go before others may take to make up for a drain.
+const heldUpSpell = 10 * time.Second
 
 func (s *state) stands(waited time.Duration) bool {
 	return !s.starting() && waited > max(standing, s.base())
@@ -43,12 +52,12 @@ func (b *Bound) Longer(now, came time.Duration, waiting int, before bool) time.D
 	if until := b.patient(now, came, waiting); until > now {
 		return until
 	}
-	d := b.state.drain.last
+	d, spell := b.state.drain.last, hastySpell
 	if before {
-		d = b.heldUp(now)
+		d, spell = b.heldUp(now), heldUpSpell
 	}
-	if d > 0 && now < d+hastySpell && now < came+hastySpell {
-		return min(d, came) + hastySpell
+	if d > 0 && now < d+spell && now < came+hastySpell {
+		return min(d+spell, came+hastySpell)
 	}
 	return now
 }

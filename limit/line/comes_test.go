@@ -22,7 +22,7 @@ func (g *grown) Ask(time.Duration, time.Duration) Step {
 type anHour struct{}
 
 func (anHour) Wait(time.Duration) time.Duration                                     { return time.Hour }
-func (anHour) Stands(time.Duration) bool                                            { return false }
+func (anHour) Stands(_, _ time.Duration, _ bool) bool                               { return false }
 func (anHour) Longer(time.Duration, time.Duration, int, bool) (until time.Duration) { return 0 }
 
 // More may go than when the first asked, though nobody gave anything back and no time has passed.

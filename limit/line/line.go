@@ -77,8 +77,8 @@ type Rules interface {
 	// for so long without a break.
 	Wait(waited time.Duration) time.Duration
 
-	// Stands reports whether the newest of a priority go first, and not the oldest.
-	Stands(waited time.Duration) bool
+	// Stands reports whether the newest of a priority go first, and not the oldest. before is as in Longer.
+	Stands(now, waited time.Duration, before bool) bool
 
 	// Longer is until when a call goes on waiting whose wait is over; not after now if
 	// it does not. So many wait, it included; before reports whether it goes before some of them by its priority.

@@ -23,7 +23,7 @@ type rules struct {
 }
 
 func (r *rules) Wait(time.Duration) time.Duration                          { return r.wait }
-func (r *rules) Stands(waited time.Duration) bool                          { return waited > r.stands }
+func (r *rules) Stands(_, waited time.Duration, _ bool) bool               { return waited > r.stands }
 func (r *rules) Longer(_, came time.Duration, _ int, _ bool) time.Duration { return came + r.longer }
 
 // A shop has so many places; one more comes free by itself at an instant.

@@ -168,10 +168,13 @@ func (w *waiter) late(now time.Duration) bool {
 		return false
 	}
 	if l := w.line; l.rules != nil {
-		w.until = min(w.call.Until, l.rules.Longer(now, w.came, l.Waiting(), l.order.upTo(w.call.Priority) < l.order.n))
+		w.until = min(w.call.Until, l.rules.Longer(now, w.came, l.Waiting(), l.goesBefore(w)))
 	}
 	return now >= w.until
 }
+
+// goesBefore reports whether some of those that wait are of a lower priority than the waiter.
+func (l *Line) goesBefore(w *waiter) bool { return l.order.upTo(w.call.Priority) < l.order.n }
 
 // at has a waiter wait at a spot.
 func (w *waiter) at(s Spot) { w.cost, w.units, w.after = within(s.Cost), s.Units, s.After }
@@ -194,7 +197,7 @@ func (l *Line) push(now time.Duration, w *waiter) {
 // ACM Queue 2015).
 func (l *Line) next(now time.Duration) *waiter {
 	w := l.order.first()
-	if l.rules != nil && w != nil && w.next != nil && l.rules.Stands(l.waited(now, w.call.Priority)) {
+	if l.rules != nil && w != nil && w.next != nil && l.rules.Stands(now, l.waited(now, w.call.Priority), l.goesBefore(w)) {
 		return w.flow.calls.last
 	}
 	return w
