@@ -116,7 +116,7 @@ func turnedAway(wrong error) *refuse.Facts {
 		return &refuse.Facts{Status: http.StatusUnauthorized, Code: refuse.Unauthorized, Final: true, Message: wrong.Error()}
 	}
 	return &refuse.Facts{Status: http.StatusUnauthorized, Code: refuse.Unauthorized, Final: true,
-		Message: "there is no token that is configured here; show it as the API key, as the access key id of AWS, or in " + TokenHeader}
+		Message: "the request has no token that is configured here: send it as the API key, as the access key ID of AWS, or in " + TokenHeader}
 }
 
 // inQuery is the place of a token that is the parameter key.

@@ -39,7 +39,7 @@ func (p *Proxy) pass(w http.ResponseWriter, in *http.Request, t *trip) {
 	t.news.end()
 	if err == nil && resp.StatusCode < http.StatusOK {
 		_ = resp.Body.Close()
-		err = fmt.Errorf("the upstream answered %q, which is no end of a request and which nobody wanted", resp.Status)
+		err = fmt.Errorf("the upstream answered %q, which weir did not ask for and which does not end the request", resp.Status)
 	}
 	if err != nil {
 		fail(w, out, err)

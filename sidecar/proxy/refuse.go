@@ -75,7 +75,7 @@ func fail(w http.ResponseWriter, r *http.Request, err error) {
 	}
 	switch {
 	case impatient(r.Context()):
-		respond(w, r, &refuse.Facts{Status: http.StatusGatewayTimeout, Code: refuse.ServiceUnavailable, Final: true, Message: "there was no answer within the time that the caller gave it"})
+		respond(w, r, &refuse.Facts{Status: http.StatusGatewayTimeout, Code: refuse.ServiceUnavailable, Final: true, Message: "the upstream did not answer before the deadline of the caller"})
 	case r.Context().Err() != nil: // the caller has left
 		if r.Context().Value(http.ServerContextKey) != nil {
 			panic(http.ErrAbortHandler)
@@ -86,7 +86,7 @@ func fail(w http.ResponseWriter, r *http.Request, err error) {
 		respond(w, r, own)
 	case errors.As(err, &tooLarge):
 		respond(w, r, &refuse.Facts{Status: http.StatusRequestEntityTooLarge, Code: refuse.ValidationError, Final: true,
-			Message: fmt.Sprintf("the body is larger than %d bytes, the most that is taken here (max_body)", tooLarge.Limit)})
+			Message: fmt.Sprintf("the body is larger than %d bytes, the most that weir accepts (max_body)", tooLarge.Limit)})
 	case errors.Is(err, httpx.ErrNoRoom):
 		h.Del(AttemptsHeader)
 		h.Set("Connection", "close") // the rest of the body is not read

@@ -116,9 +116,9 @@ func (r *tableReader) read(ctx context.Context, most time.Duration) {
 	s := r.State()
 	switch r.told = kind; {
 	case err != nil:
-		r.of.log.Warn("static answers: the table was not read; those that were read before stay in force", "table", r.name, "error", observe.Error(err), "answers", s.Entries)
+		r.of.log.Warn("static answers: cannot read the table; the earlier answers stay in force", "table", r.name, "error", observe.Error(err), "answers", s.Entries)
 	case len(wrong) > 0:
-		r.of.log.Warn("static answers: rows were left out", "table", r.name, "mistakes", len(wrong), "first", wrong[0].Error(), "answers", s.Entries)
+		r.of.log.Warn("static answers: invalid rows were skipped", "table", r.name, "mistakes", len(wrong), "first", wrong[0].Error(), "answers", s.Entries)
 	default:
 		r.of.log.Info("static answers: the table was read", "table", r.name, "answers", s.Entries)
 	}

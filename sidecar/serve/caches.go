@@ -71,7 +71,7 @@ func (m *models) shareCaches(file *config.File) map[string]int64 {
 		for name, n := range share {
 			share[name] = max(1, int64(float64(n)*float64(has)/float64(all)))
 		}
-		m.log.Warn("caches have less memory than the file gives them: all of them have a quarter of what the process may hold of bodies, which a larger GOMEMLIMIT raises", "given", all, "has", has)
+		m.log.Warn("caches are smaller than configured: together they may use a quarter of the memory for bodies, which a larger GOMEMLIMIT raises", "given", all, "has", has)
 	}
 	return share
 }

@@ -91,9 +91,9 @@ func (s *Server) newDecider(store fleet.Store) (err error) {
 func (d *decider) newEnvoy(s *Server, c *config.Decide, store fleet.Store) (err error) {
 	o := envoy.Options{Auth: d.check, Streams: uint32(s.connLimits[atGRPC].Bounds().Streams), Veil: s.veil, Tracer: s.traces.Tracer, Events: envoy.Events{Reloaded: func(e envoy.Reload) {
 		if e.Err != nil {
-			s.log.Error("rules for envoy: the old ones stay", "error", e.Err.Error())
+			s.log.Error("rules for Envoy: cannot read them; the earlier rules stay in force", "error", e.Err.Error())
 		} else {
-			s.log.Info("rules for envoy were read")
+			s.log.Info("rules for Envoy: read")
 		}
 	}}}
 	if s.file.TLS != nil {

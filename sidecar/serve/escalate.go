@@ -175,12 +175,12 @@ func (e *escalation) close(log *slog.Logger) {
 	defer cancel()
 	if e.metrics != nil {
 		if err := e.metrics.Close(ctx); err != nil {
-			log.Warn("the last metrics did not reach CloudWatch", "error", err.Error())
+			log.Warn("the last metrics were not delivered to CloudWatch", "error", err.Error())
 		}
 	}
 	if e.notifier != nil {
 		if err := e.notifier.Close(ctx); err != nil {
-			log.Warn("the last messages did not reach those who should be notified", "error", err.Error())
+			log.Warn("the last notifications were not delivered", "error", err.Error())
 		}
 	}
 }

@@ -28,17 +28,17 @@ func (s *Server) newJobs(store fleet.Store) (map[string]http.Handler, error) {
 			Store: store, Group: name, Name: "jobs",
 			Events: jobs.Events{
 				Unasked: func(e jobs.Unasked) {
-					s.log.Warn("a job starts although its upstream could not be asked for others", "upstream", name, "waited", e.Waited.String(), "error", e.Err.Error())
+					s.log.Warn("a job starts without a check of running jobs, because the upstream did not answer", "upstream", name, "waited", e.Waited.String(), "error", e.Err.Error())
 					s.metrics.JobFailedOpen(name)
 					if m := s.tells.metrics; m != nil {
 						m.JobFailedOpen(name)
 					}
 				},
 				Alone: func(err error) {
-					s.log.Warn("starts of jobs are counted by this process alone", "upstream", name, "error", err.Error())
+					s.log.Warn("only this process counts the starts of jobs", "upstream", name, "error", err.Error())
 				},
 				TimedOut: func(e *jobs.CapacityError) {
-					s.log.Warn("no place for a job", "upstream", name, "jobs", e.Current, "left", e.Left, "below_threshold", e.Available, "waited", e.Waited.String())
+					s.log.Warn("no capacity for a job", "upstream", name, "jobs", e.Current, "left", e.Left, "below_threshold", e.Available, "waited", e.Waited.String())
 				},
 			},
 		}, s.with.Env)

@@ -48,7 +48,7 @@ func (s *Server) closeMeter() {
 	ctx, cancel := context.WithTimeout(context.Background(), leaving)
 	defer cancel()
 	if n := s.meter.Close(ctx); n > 0 {
-		s.log.Warn("the last metrics did not reach their receiver", "requests", n)
+		s.log.Warn("the last metrics were not delivered", "requests", n)
 	}
 	s.meter = nil
 }

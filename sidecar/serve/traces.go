@@ -138,6 +138,6 @@ func (s *Server) closeTraces() {
 	ctx, cancel := context.WithTimeout(context.Background(), leaving)
 	defer cancel()
 	if n := s.traces.Close(ctx); n > 0 {
-		s.log.Warn("the last traces did not reach their receiver", "traces", n)
+		s.log.Warn("the last traces were not delivered", "traces", n)
 	}
 }
