@@ -48,7 +48,7 @@ type letterSource struct {
 
 func (w world) letterFlags(c *cobra.Command) *letterSource {
 	m := &letterSource{running: w.adminFlags(c), env: w.env}
-	c.Flags().StringVar(&m.file, "file", "", "deliveries' `FILE`, instead of a running weir; no weir may have it open")
+	c.Flags().StringVar(&m.file, "file", "", "read and change the deliveries in `FILE`, which no running weir may use")
 	c.Flags().StringVar(&m.config, "config", "", "configuration `FILE` that names where deliveries are, instead of a running weir")
 	c.PreRunE = func(c *cobra.Command, _ []string) error {
 		given := 0
@@ -112,15 +112,15 @@ func (m *letterSource) post(ctx context.Context, path string, order any) (done d
 // choiceFlags adds the flags that select dead letters.
 func (w world) choiceFlags(c *cobra.Command, running *admin) *deliveries.Choice {
 	o, f := &deliveries.Choice{Status: delivery.Failed}, c.Flags()
-	f.StringVar(&o.Upstream, "upstream", "", "only those of `UPSTREAM`")
+	f.StringVar(&o.Upstream, "upstream", "", "only letters of `UPSTREAM`")
 	w.completeFlag(c, "upstream", running, upstreamName)
-	f.Func("reason", "only those that died of `REASON`: "+strings.Join(reasons(), ", "), func(v string) error {
+	f.Func("reason", "only letters with `REASON`: "+strings.Join(reasons(), ", "), func(v string) error {
 		o.Reason = delivery.Reason(v)
 		return nil
 	})
 	completeFixed(c, "reason", reasons()...)
-	f.StringVar(&o.Owner, "owner", "", "only those that `CALLER` handed in")
-	f.StringVar(&o.Older, "older", "", "only those that died `DURATION` ago or earlier")
+	f.StringVar(&o.Owner, "owner", "", "only letters that `CALLER` handed in")
+	f.StringVar(&o.Older, "older", "", "only letters that died `DURATION` ago or earlier")
 	return o
 }
 

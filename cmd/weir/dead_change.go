@@ -46,7 +46,7 @@ queue of SQS back to its queue.`,
 	p := &changing{w: w, m: w.letterFlags(c), do: do, told: time.Now()}
 	choice, f := w.choiceFlags(c, p.m.running), c.Flags()
 	all := f.Bool("all", false, "all dead letters")
-	most := f.Int("most", 0, "at most `N` of those that flags select; 0 for all")
+	most := f.Int("most", 0, "change at most `N` of the selected letters; 0 means all")
 	f.Func("rate", "at most `RATE`, such as 10/s, 300/m or 5000/h; limits of the upstream apply as well", func(v string) (err error) {
 		p.rate, err = perSecond(v)
 		return err

@@ -42,7 +42,7 @@ func envoyFile(asks bool, made func(*config.File, sideexport.EnvoyOptions) (side
 		if asks {
 			f.StringVar(&o.Address, "address", "", "`HOST:PORT` of the rate limit service; default: decide.grpc")
 		}
-		f.BoolVar(&o.Plain, "plain", false, "for the server of envoyproxy/ratelimit instead of weir's")
+		f.BoolVar(&o.Plain, "plain", false, "write rules for the envoyproxy/ratelimit server")
 		f.StringArrayVar(&o.Upstreams, "upstream", nil, "only `UPSTREAM`; repeat it for several")
 		return limitsFile(f, func(file *config.File) (sideexport.File, error) { return made(file, o) })
 	}

@@ -39,7 +39,7 @@ func newPause(w world) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "pause UPSTREAM",
 		Short: "Stop calls to an upstream, or a part of them",
-		Long: `Stop calls to an upstream, or only those of a limit, key, pool or operation. Calls wait for the end of the pause up to
+		Long: `Stop calls to an upstream, or to one limit, key, pool or operation of it. Calls wait for the end of the pause up to
 max_wait, then weir refuses them. The pause applies to every weir that shares the store, unless --here is given.`,
 		Example: `  weir pause openai --for 5m
   weir pause s3 --limit tenant --limit-key acme`,
@@ -54,7 +54,7 @@ func newResume(w world) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "resume UPSTREAM",
 		Short: "End pauses of an upstream",
-		Long: `End the pauses of an upstream, or only those of a limit, key, pool or operation. This also ends pauses that the upstream
+		Long: `End the pauses of an upstream, or of one limit, key, pool or operation of it. This also ends pauses that the upstream
 requested with Retry-After.`,
 		Example: `  weir resume openai
   weir resume s3 --limit tenant`,

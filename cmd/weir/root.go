@@ -22,7 +22,7 @@ func newRoot(w world) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "weir COMMAND",
 		Short: "Keep programs inside the limits of the APIs they call",
-		Long: `weir keeps programs inside the limits of the APIs they call. It limits the rate of calls, retries those that deserve it,
+		Long: `weir keeps programs inside the limits of the APIs they call. It limits the rate of calls, retries calls that can succeed later,
 and stops calls to an API that is down.`,
 		Example: `  weir init openai
   weir serve weir.yaml`,

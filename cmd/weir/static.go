@@ -49,7 +49,7 @@ func newStaticTest(w world) *cobra.Command {
 			return nil
 		},
 	}
-	file := c.Flags().String("answers", "", "`FILE` of answers; default: those of the configuration")
+	file := c.Flags().String("answers", "", "`FILE` of answers; default: the answers of the configuration")
 	_ = c.MarkFlagFilename("answers", "yaml", "yml")
 	conf := configFlag(c, "")
 	languages := c.Flags().String("language", "", "`LANGUAGES` of the caller, as in Accept-Language: ja, or ja,en;q=0.5")

@@ -18,8 +18,8 @@ func newStore(w world) *cobra.Command {
 	})
 	initialize := &cobra.Command{
 		Use:   "init",
-		Short: "Create what weir needs in a new store",
-		Long: `Create what weir needs in the store of a configuration file: marks in Redis, tables in DynamoDB and PostgreSQL, queues in SQS. Run it
+		Short: "Prepare a new store",
+		Long: `Prepare the store of a configuration file: marks in Redis, tables in DynamoDB and PostgreSQL, queues in SQS. Run it
 once for a new store. Without it, weir assumes that a store without data has lost it, and starts cautiously.`,
 		Example: "  weir store init --config weir.yaml",
 	}

@@ -22,7 +22,7 @@ func newTrace(w world) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "trace ID",
 		Short: "Show where the time of a trace went, from X-Ray",
-		Long: `Show where the time of a trace went, and what failed. ID has 32 hexadecimal digits, or the form of X-Ray. weir looks the trace up in X-Ray,
+		Long: `Show where the time of a trace went, and the error if it failed. ID has 32 hexadecimal digits, or the form of X-Ray. weir looks the trace up in X-Ray,
 in the region of traces.region in the configuration file, or of --xray.`,
 		Example: "  weir trace 6553f100000000000000000000000002 --xray eu-west-1",
 	}
