@@ -34,12 +34,12 @@ func (c *Client) StartRecovery(ctx context.Context, in *sdk.StartRecoveryInput, 
 	}
 	call, tag := c.tagged(in)
 	began := c.clock.Now()
-	out, err, a := c.startOnce(ctx, call, options)
+	out, a, err := c.startOnce(ctx, call, options)
 	if !a.unknown(out, err) {
 		return out, err
 	}
 	if a.broke() && c.absent(ctx, began, call) {
-		if out, err, a = c.startOnce(ctx, call, options); !a.unknown(out, err) {
+		if out, a, err = c.startOnce(ctx, call, options); !a.unknown(out, err) {
 			return out, err
 		}
 	}
@@ -55,10 +55,10 @@ func (c *Client) StartRecovery(ctx context.Context, in *sdk.StartRecoveryInput, 
 }
 
 // startOnce sends the request until an attempt may have had its effect.
-func (c *Client) startOnce(ctx context.Context, call *sdk.StartRecoveryInput, options []func(*sdk.Options)) (*sdk.StartRecoveryOutput, error, *attempts) {
+func (c *Client) startOnce(ctx context.Context, call *sdk.StartRecoveryInput, options []func(*sdk.Options)) (*sdk.StartRecoveryOutput, *attempts, error) {
 	a := &attempts{once: true}
 	out, err := c.Client.StartRecovery(ctx, call, a.on(options)...)
-	return out, err, a
+	return out, a, err
 }
 
 // unknown reports whether nobody can tell from the answer whether a recovery was started.

@@ -2,7 +2,6 @@ package envoy
 
 import (
 	"context"
-	"net/http"
 	"time"
 
 	rls "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
@@ -57,15 +56,4 @@ func blamed(of *trace.Call, p *plan) {
 			return
 		}
 	}
-}
-
-// withTrace has a request that came over HTTP tell of its trace as one of gRPC does.
-func withTrace(ctx context.Context, h http.Header) context.Context {
-	fields := make(metadata.MD, 3)
-	for _, name := range [...]string{"Traceparent", "Tracestate", "X-Amzn-Trace-Id"} {
-		if v := h.Values(name); len(v) > 0 {
-			fields.Set(name, v...)
-		}
-	}
-	return metadata.NewIncomingContext(ctx, fields)
 }
