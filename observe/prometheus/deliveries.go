@@ -2,6 +2,7 @@ package weirprom
 
 import (
 	"context"
+	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -63,8 +64,9 @@ func (d *Deliveries) Events() delivery.Events {
 // Holds has the metrics tell what a worker holds, too. It is called before the first scrape.
 func (d *Deliveries) Holds(held func() delivery.Held) { d.standing.held = held }
 
-// Watch shows the dead letters of an upstream at 0: an alert would miss the first.
+// Watch shows what alerts read of an upstream at 0: an alert would miss the first dead letter.
 func (d *Deliveries) Watch(upstream string) {
+	d.standing.watched.Store(upstream, true)
 	for _, why := range delivery.Reasons {
 		d.dead.WithLabelValues(upstream, string(why))
 	}
@@ -80,6 +82,8 @@ func (d *Deliveries) Refused(upstream, why string) { d.refused.WithLabelValues(u
 type standing struct {
 	q    DeliveryQueue
 	held func() delivery.Held // nil if nobody tells
+
+	watched sync.Map // upstreams, whose oldest waiting delivery is 0 s old if none waits
 }
 
 var (
@@ -122,6 +126,12 @@ func (s *standing) Collect(ch chan<- prometheus.Metric) {
 			ch <- prometheus.MustNewConstMetric(descOldest, prometheus.GaugeValue, max(0, time.Since(c.Oldest).Seconds()), c.Upstream)
 		}
 	}
+	s.watched.Range(func(upstream, _ any) bool {
+		if _, ok := waiting[upstream.(string)]; !ok {
+			ch <- prometheus.MustNewConstMetric(descWaiting, prometheus.GaugeValue, 0, upstream.(string))
+		}
+		return true
+	})
 	for upstream, since := range waiting {
 		ch <- prometheus.MustNewConstMetric(descWaiting, prometheus.GaugeValue, max(0, time.Since(since).Seconds()), upstream)
 	}
