@@ -72,7 +72,6 @@ var permit = regexp.MustCompile(`"permit": ?"([A-Z2-7]{26})"`)
 // TestCommandsInPagesWork runs what pages tell readers to type, in their order, beside a weir
 // whose addresses take the place of those that the pages name.
 func TestCommandsInPagesWork(t *testing.T) {
-	t.Cleanup(served.Clean)
 	all, err := Pages(root)
 	if err != nil {
 		t.Fatal(err)

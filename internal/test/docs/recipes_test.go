@@ -29,7 +29,6 @@ var recipePages = map[string]bool{"call-openai-from-a-fleet.md": true, "call-git
 
 // Programs in Python and JavaScript run as the pages have them, through a weir.
 func TestProgramsOfRecipesWork(t *testing.T) {
-	t.Cleanup(served.Clean)
 	all, err := Pages(root)
 	if err != nil {
 		t.Fatal(err)
