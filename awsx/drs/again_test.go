@@ -24,6 +24,7 @@ type answered struct {
 	after     bool
 	asked     atomic.Int32
 	looks     atomic.Int32 // DescribeJobs before the second StartRecovery
+	noJobs    atomic.Bool  // DescribeJobs fails
 }
 
 func (a *answered) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -116,12 +117,7 @@ func TestStartRecoveryIsNotRepeated(t *testing.T) {
 			}
 		}},
 		"DescribeJobs fails once and for all": {prepare: func(_ *testing.T, a *answered, _ *drs.Client) {
-			a.Server.Fault = func(operation string) drstest.Fault {
-				if operation == "DescribeJobs" {
-					return drstest.FailBefore
-				}
-				return drstest.None
-			}
+			a.noJobs.Store(true)
 		}},
 		"the deadline is near":    {timeout: 50 * time.Second},
 		"jobs are not looked for": {o: drs.Options{LookFor: -1}},
@@ -129,6 +125,12 @@ func TestStartRecoveryIsNotRepeated(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				a := &answered{Server: new(drstest.Server), operation: "StartRecovery", status: 500, times: 1}
+				a.Server.Fault = func(operation string) drstest.Fault {
+					if operation == "DescribeJobs" && a.noJobs.Load() {
+						return drstest.FailBefore
+					}
+					return drstest.None
+				}
 				cfg, end := inside(a)
 				defer end()
 				if c.prepare != nil {

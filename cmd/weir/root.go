@@ -16,9 +16,10 @@ const (
 	groupFiles   = "files"
 )
 
+func init() { cobra.EnableCommandSorting = false } // one for all commands of the process
+
 // newRoot returns weir with all of its commands. Help, completions, the manual and docs/reference/cli.md are made from them.
 func newRoot(w world) *cobra.Command {
-	cobra.EnableCommandSorting = false
 	root := &cobra.Command{
 		Use:   "weir COMMAND",
 		Short: "Keep programs inside the limits of the APIs they call",

@@ -92,11 +92,12 @@ type told struct {
 	code    string
 	message string
 	details struct {
-		Reason       string `json:"reason"`
-		Limit        string `json:"limit"`
-		Remaining    *int64 `json:"remaining"`
-		RetryAfterMS int64  `json:"retry_after_ms"`
-		Store, Lack  string
+		Reason       string    `json:"reason"`
+		Limit        string    `json:"limit"`
+		Remaining    *int64    `json:"remaining"`
+		RetryAfterMS int64     `json:"retry_after_ms"`
+		Store        string    `json:"store"`
+		Lack         string    `json:"store_reason"`
 		ResetAt      time.Time `json:"reset_at"`
 		Limits       []struct {
 			Limit      string
@@ -105,8 +106,9 @@ type told struct {
 		}
 	}
 	line struct {
-		Msg, Reason, Limit, Store, Lack string
-		After                           float64
+		Msg, Reason, Limit, Store string
+		Lack                      string `json:"store_reason"`
+		After                     float64
 	}
 }
 

@@ -92,7 +92,7 @@ upstreams:
 	if got := ask("weir.test"); got != http.StatusMisdirectedRequest {
 		t.Errorf("a name that nobody knows: %d", got)
 	}
-	next := strings.NewReplacer("streams: 100", "streams: 7, requests: 9", "max: 20", "max: 10", "admin: localhost:0", "admin: elsewhere.test:0\nadmin_open: true\nhosts: [weir.test]").Replace(yaml)
+	next := strings.NewReplacer("streams: 100", "streams: 7, requests: 9", "max: 20", "max: 19", "admin: localhost:0", "admin: elsewhere.test:0\nadmin_open: true\nhosts: [weir.test]").Replace(yaml)
 	if err := os.WriteFile(file, []byte(next), 0o600); err != nil {
 		t.Fatal(err)
 	}
