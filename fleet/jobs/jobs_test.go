@@ -468,15 +468,16 @@ func TestUpstreamThatStopsAnsweringIsDetectedWithinTwoPolls(t *testing.T) {
 // A slot reports the jobs there were and the time it was waited for.
 func TestGrantedSlotReportsJobsAndWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		busy := 18
+		var busy atomic.Int32
+		busy.Store(18)
 		th := newThrottle(t, jobs.Options{Poll: 10 * time.Second, Active: func(context.Context) ([]string, error) {
-			ids := make([]string, busy)
+			ids := make([]string, busy.Load())
 			for i := range ids {
 				ids[i] = fmt.Sprint(i)
 			}
 			return ids, nil
 		}})
-		time.AfterFunc(15*time.Second, func() { busy = 17 })
+		time.AfterFunc(15*time.Second, func() { busy.Store(17) })
 		began := time.Now()
 		w := httptest.NewRecorder()
 		th.Handler().ServeHTTP(w, httptest.NewRequest("POST", "/", nil))
@@ -489,7 +490,7 @@ func TestGrantedSlotReportsJobsAndWait(t *testing.T) {
 			granted.WaitTime == nil || *granted.WaitTime != time.Since(began).Seconds() || *granted.WaitTime < 15 {
 			t.Errorf("%s: %v", w.Body, err)
 		}
-		busy = 3
+		busy.Store(3)
 		s, err := th.Acquire(t.Context())
 		if err != nil || s.State.Current != 4 || s.Waited != 0 || s.Unasked {
 			t.Errorf("%+v, %v", s, err)
