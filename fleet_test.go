@@ -209,3 +209,38 @@ func TestSharedCostAboveTheBurst(t *testing.T) {
 		}
 	})
 }
+
+// What a process has reserved for an outage is there for its own calls while the store answers: a call that does not wait is
+// not refused as long as its process and the store together have a unit left.
+func TestReservedUnitsServeCallsThatDoNotWait(t *testing.T) {
+	for _, l := range []limit.Limit{
+		{Name: "minute", Shape: limit.Rolling, Rate: bucket.Rate{Amount: 200, Per: time.Minute}},
+		{Name: "day", Shape: limit.Calendar, Rate: bucket.Rate{Amount: 200}, Every: bucket.Day},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			all := joined(t, 2, weir.Policy{MaxWait: -1, Limits: []limit.Limit{l}})
+			time.Sleep(3 * time.Second)
+			call := func(u *weir.Upstream, n int) (served int) {
+				for range n {
+					if p, err := u.Acquire(background, weir.Call{}); err == nil {
+						p.Report(outcome.Outcome{Class: outcome.OK})
+						served++
+					}
+				}
+				return served
+			}
+			used := 0
+			for range 10 { // the first process reserves by what it uses
+				used += call(all[0], 2)
+				time.Sleep(time.Second)
+			}
+			used += call(all[1], 200) // the second one takes what is left, but for its own last call at most
+			if used += call(all[0], 200); used < 199 {
+				t.Errorf("%s: %d of 200 units served calls", l.Name, used)
+			}
+			if used += call(all[0], 1) + call(all[1], 1); used > 200 {
+				t.Errorf("%s: %d calls, the limit is 200", l.Name, used)
+			}
+		})
+	}
+}

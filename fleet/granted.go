@@ -60,9 +60,34 @@ func (q *queue) share(sent sending, now time.Duration, err error) {
 	if q.lacks = q.ask.Granted < q.ask.Copies; q.ask.Granted > 0 {
 		q.askIn = 0
 	}
-	if q.lacks {
+	if q.lacks && !q.sparesAll(now) {
 		q.short(now)
 	}
+}
+
+// sparesAll gives back what is reserved for an outage of each limit that lacks a call, and lets the queue ask again at once.
+// It reports false if that is not enough for a call: then no limit has given anything back.
+func (q *queue) sparesAll(now time.Duration) bool {
+	lacks := 0
+	for i, p := range q.leases {
+		switch left, cost := q.ask.Grants[i].Left, q.ask.Claims[i].Cost; {
+		case left >= cost:
+		case left+p.spareable(now) >= cost:
+			lacks++
+		default:
+			return false
+		}
+	}
+	if lacks == 0 || q.solo || q.group.failing.Load() {
+		return false
+	}
+	for i, p := range q.leases {
+		p.spares(now, p.spec(), q.ask.Claims[i].Cost)
+	}
+	q.mu.Lock()
+	q.next = now
+	q.mu.Unlock()
+	return true
 }
 
 // Between asks that fail lies firstRetry, then twice as long each time, up to lastRetry; half to one and a half of it, at

@@ -48,6 +48,16 @@ func (r *reserve) charged(at time.Duration) (n int64) {
 	return n
 }
 
+// returnable returns the units that the store takes back: those whose mark is known.
+func (r *reserve) returnable() (n int64) {
+	for _, b := range r.blocks {
+		if b.mark != (Mark{}) {
+			n += b.units
+		}
+	}
+	return n
+}
+
 // take takes units out, the oldest first, and returns how many of the first block, with its mark.
 func (r *reserve) take(n int64) (units int64, mark Mark) {
 	if len(r.blocks) == 0 || n <= 0 {
@@ -175,11 +185,12 @@ func (p *lease) takeReserved(now time.Duration, n int64) (Settlement, bool) {
 	if u.key != 0 || r.charged(now) == 0 {
 		return Settlement{}, false
 	}
-	n, mark := r.take(n)
-	if n == 0 || mark == (Mark{}) { // units that a repeat brought leave with time
-		return Settlement{}, false
+	for {
+		n, mark := r.take(n)
+		if n == 0 || mark != (Mark{}) { // units that a repeat brought cannot be returned: they leave the window with time
+			return Settlement{Back: n, Mark: mark}, n > 0
+		}
 	}
-	return Settlement{Back: n, Mark: mark}, true
 }
 
 // reserves returns how many units are reserved.

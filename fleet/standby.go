@@ -285,18 +285,27 @@ func (p *lease) release(now time.Duration, s *spec, all bool) (Settlement, bool)
 	return Settlement{Back: over, Mark: b.mark}, true
 }
 
+// spareable returns how many units are reserved, or stand by, for an outage that the store takes back at once.
+func (p *lease) spareable(now time.Duration) (n int64) {
+	p.group.own.Lock()
+	defer p.group.own.Unlock()
+	switch p.spec().rule.Shape {
+	case limit.Calendar:
+		n = p.own.standby.marked(now, p.group.fleet.clock)
+	case limit.Rolling:
+		if u := p.group.standing.use(now); u.key == 0 {
+			n = p.turnReserve(now, u).returnable()
+		}
+	}
+	return n
+}
+
 // spares gives back what stands by if a call lacks it: the store is there, and has less left than the call costs.
 func (p *lease) spares(now time.Duration, s *spec, cost int64) {
 	if s.rule.Shape == limit.Bucket {
 		return
 	}
-	seen := p.sight()
-	there := p.reserves(now)
-	if s.rule.Shape == limit.Calendar {
-		p.group.own.Lock()
-		there = p.own.standby.marked(now, p.group.fleet.clock)
-		p.group.own.Unlock()
-	}
+	seen, there := p.sight(), p.spareable(now)
 	if !seen.known || seen.grant.Left >= cost || seen.grant.Left+there < cost {
 		return
 	}
