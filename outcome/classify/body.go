@@ -28,7 +28,7 @@ const MaxBody = 64 << 10
 // the white space to stay connected, it has to give up on classifying.
 func NeedsBody(method string, status int, h http.Header) bool {
 	switch {
-	case method == http.MethodHead, first(h, "Content-Length") == "0", !readable(h):
+	case method == http.MethodHead, first(h, "Content-Length") == "0":
 		return false
 	case status >= 200 && status < 300:
 		return mayHide(method) && isXML(h) && small(h)
@@ -48,7 +48,7 @@ func NeedsStart(method string, status int, h http.Header, asked bool) bool {
 		return false
 	}
 	if asked {
-		return readable(h)
+		return true
 	}
 	n, err := strconv.ParseInt(first(h, "Content-Length"), 10, 64)
 	return err == nil && n > 0 && n <= MaxBody && h["Content-Encoding"] == nil
@@ -62,7 +62,8 @@ func startsJSON(status int, h http.Header) bool {
 // Starts reports whether a JSON text that begins with start may be an error. All of it should be passed to HTTP then, or its
 // first MaxBody bytes.
 func Starts(start []byte) bool {
-	rest, ok := bytes.CutPrefix(bytes.TrimLeft(bytes.TrimPrefix(start, []byte("\ufeff")), " \t\r\n"), []byte("{"))
+	start = bytes.TrimLeft(bytes.TrimPrefix(start, []byte("\ufeff")), " \t\r\n[") // a list, of a batch
+	rest, ok := bytes.CutPrefix(start, []byte("{"))
 	if !ok {
 		return false
 	}
@@ -120,6 +121,7 @@ type detail struct {
 	perDay  bool // it names a limit per day of Google's
 	spoken  bool // a message says that the call was refused for rate
 	refused bool // there are errors and no result, as GraphQL answers with status 200
+	says429 bool // a number says that the status is 429
 }
 
 // bodyWait is how long the body says to stay away. What Gemini says next to a daily
@@ -174,6 +176,7 @@ func readDetail(r *Response) detail {
 	var d detail
 	d.add(queryErrorCode(first(r.Header, "X-Amzn-Query-Error")))
 	d.add(bareAWSCode(first(r.Header, "X-Amzn-Errortype")))
+	d.add(first(r.Header, "X-Mashery-Error-Code"))
 	if len(r.Body) == 0 || r.Method == http.MethodHead {
 		return d
 	}
@@ -182,11 +185,12 @@ func readDetail(r *Response) detail {
 	case 0:
 	case '{', '[':
 		d.readJSON(body, base)
+		d.addStatus(r.Status)
 	case '<':
-		if d.readXML(body) == "html" {
+		if root, text := d.readXML(body, base); root == "html" {
 			d.readText(string(body[:min(len(body), maxPage)]), base)
 		} else if len(d.codes) == 0 || !decides(d.codes[0]) { // AWS says nothing in words
-			d.readText(d.message, base)
+			d.readText(text, base)
 		}
 	default:
 		d.readText(string(body[:min(len(body), maxMessage)]), base)
@@ -217,15 +221,19 @@ func errorInside(r *Response) (d detail, ok bool) {
 	}
 	body := plain(r)
 	switch leader(body) {
-	case '{':
+	case '{', '[':
 		if !startsJSON(r.Status, r.Header) || !Starts(body) {
 			return d, false
 		}
 		d.readJSON(body, r.base())
+		d.addStatus(r.Status)
 		_, v, known := pick(d.codes)
 		return d, d.refused && known && v.class == outcome.Throttled
 	case '<':
-		if !mayHide(r.Method) || d.readXML(body) != "Error" {
+		if !mayHide(r.Method) {
+			return d, false
+		}
+		if root, _ := d.readXML(body, r.base()); root != "Error" {
 			return d, false
 		}
 	default:
@@ -249,6 +257,13 @@ func (d *detail) add(code string) {
 		}
 	}
 	d.codes = append(d.codes, code)
+}
+
+// addStatus adds the status that a body contains, as the last of the codes, unless it is that of the answer.
+func (d *detail) addStatus(status int) {
+	if d.says429 && status != http.StatusTooManyRequests {
+		d.add("429")
+	}
 }
 
 // leader is the first byte that says what the body is.

@@ -25,6 +25,9 @@ func TestFormsOfAWait(t *testing.T) {
 		"2026-11-20T13:00:04+0100", "2026-11-20T13:00:04+01", "2026-11-20T07:30:04-04:30", "20261120T120004Z", `"2026-11-20T12:00:04Z"`, "2026-11-20T12:00:04 GMT",
 		"Fri, 20 Nov 2026 12:00:04 GMT", "Friday, 20-Nov-26 12:00:04 GMT", "Fri Nov 20 12:00:04 2026", "fri, 20 nov 2026 12:00:04 gmt", "Fri, 20 Nov 2026 12:00:04 UTC", "Fri, 20 Nov 2026 12:00:04 +0000",
 		"Fri, 20 Nov 2026 13:00:04 +0100", "20 Nov 2026 12:00:04 GMT", "Fri, 20-Nov-2026 12:00:04 GMT", "Friday, 20 Nov 2026 12:00:04 GMT", `"Fri, 20 Nov 2026 12:00:04 GMT"`, "Fri, 20 Nov 2026 12:00:04 Z",
+		"4S", "4SECONDS", "4000MS", "0M4S", "0H0M4SEC", "4\u00a0s", "4s, 3s", "3s,4s", "2026/11/20 12:00:04", "4 more seconds",
+		"Fri, 20 Nov 2026 12:00:04", "20 Nov 2026 12:00:04", "Fri, 20 Nov 2026 12:00:04 +00:00", "Fri, 20 Nov 2026 07:00:04 EST", "Fri, 20 Nov 2026 12:00:04.000 GMT", "Fri Nov 20 12:00:04 UTC 2026",
+		"Fri Nov 20 2026 12:00:04 GMT+0000 (Coordinated Universal Time)", "Fri Nov 20 2026 13:00:04 GMT+0100 (Central European Standard Time)",
 		"Fri, 20 Nov 2026 12:00:04 GMT, 3", "3, Fri, 20 Nov 2026 12:00:04 GMT", "Fri, 20 Nov 2026 12:00:03 GMT, Fri, 20 Nov 2026 12:00:04 GMT",
 	} {
 		if d, ok := waitOf(v, time.Second, now); !ok || d != 4*time.Second {
@@ -54,7 +57,7 @@ func TestFormsOfAWait(t *testing.T) {
 func TestNoWait(t *testing.T) {
 	for _, v := range []string{
 		"", " ", `"`, `""`, "''", ";4", "-4", "-4s", "soon", "s", "four seconds", "4 parsecs", "4s later", "PT", "P", "P4", "PS", "PT4", "PT4D", "P4S", "PT1S1M", "00:60:00", "00:00:60", "12:00", "1:2:3", "2026-13-20T12:00:04Z",
-		"2026-11-32T12:00:04Z", "2026-11-20X12:00:04Z", "2026-1120", "2026-11-20T12:00:04+", "2026-11-20T12:00:04 PST", "Fri, 20 Nov 2026", "Fri, 99 Nov 2026 12:00:04 GMT", "Inf", "NaN", "0x4", "1_0", "4,,4", ",4", "4,", "1e", "true", "null",
+		"2026-11-32T12:00:04Z", "2026-11-20X12:00:04Z", "2026-1120", "2026-11-20T12:00:04+", "2026-11-20T12:00:04 PST", "Fri, 20 Nov 2026", "Fri, 99 Nov 2026 12:00:04 GMT", "Mon, 31 Nov 2026 12:00:04 GMT", "20 Nov 12:00:04 GMT 26 27", "Nov 20 2026 13:00:04 PM", "Nov 20 2026 1200", "Nov 20 2026 12:00:04 XYZ", "2026/11-20", "Inf", "NaN", "0x4", "1_0", "4,,4", ",4", "4,", "1e", "true", "null",
 	} {
 		if d, ok := waitOf(v, time.Second, now); ok {
 			t.Errorf("%q: %v", v, d)
@@ -215,7 +218,7 @@ func TestNeedsStart(t *testing.T) {
 	}
 	for start, want := range map[string]bool{
 		`{"errors":[`: true, " {\n  \"errors\": [": true, `{"error":"`: true, `{"error_code":`: true, `{"data":null,`: true, `{ "data" : null,`: true, `{"extensions":{`: true, `{"ok":false,`: true,
-		`{"data":{`: false, `{"ok":true`: false, `[{"errors":`: false, `{"id":1`: false, ``: false, `{`: false, `"errors"`: false, `{"data":`: false,
+		`{"data":{`: false, `{"ok":true`: false, `[{"errors":`: true, `[1`: false, `{"id":1`: false, ``: false, `{`: false, `"errors"`: false, `{"data":`: false,
 	} {
 		if got := Starts([]byte(start)); got != want {
 			t.Errorf("%s: %v", start, got)
@@ -274,7 +277,14 @@ func TestPackedBodies(t *testing.T) {
 		{[]string{"gzip"}, body, 4 * time.Second}, // it is not packed as it says
 		{[]string{"deflate"}, body, 4 * time.Second},
 		{[]string{"zstd"}, body, 4 * time.Second},
-		{[]string{"compress"}, body, 0},
+		{[]string{"compress"}, body, 4 * time.Second},
+		{[]string{"utf-8"}, body, 4 * time.Second},
+		{[]string{"none"}, body, 4 * time.Second},
+		{[]string{"br"}, body[:0], 0},
+		{[]string{"br"}, packed(t, "gzip", body), 4 * time.Second},
+		{[]string{"deflate"}, packed(t, "gzip", body), 4 * time.Second},
+		{[]string{"gzip"}, packed(t, "gzip", packed(t, "gzip", body)), 4 * time.Second}, // packed again on its way
+		{nil, packed(t, "gzip", body), 4 * time.Second},
 	} {
 		h := headers("Content-Type: application/json")
 		h["Content-Encoding"] = tt.codings
@@ -313,6 +323,103 @@ func TestUnknownNames(t *testing.T) {
 		h := HTTP(Response{Status: 429, Header: headers(tt.lines...), Now: now}).Hint
 		if got := map[bool]string{true: fmt.Sprint(h.After)}[h.Said]; got != tt.want {
 			t.Errorf("%v: %+v", tt.lines, h)
+		}
+	}
+}
+
+// TestFormsOfHints reads a wait of four seconds from answers whose form is unusual.
+func TestFormsOfHints(t *testing.T) {
+	utf16 := []byte{0xff, 0xfe}
+	for _, c := range []byte(`{"retry_after":4}`) {
+		utf16 = append(utf16, c, 0)
+	}
+	for _, tt := range []struct {
+		header []string
+		body   string
+	}{
+		{[]string{"RetryAfter: 4"}, ""},
+		{[]string{"Retry-After: Nov 20, 2026 12:00:04 PM UTC"}, ""},
+		{[]string{"Retry-After: November 20, 2026 12:00:04 UTC"}, ""},
+		{[]string{"Retry_after: 4"}, ""},
+		{[]string{"X-Ratelimit-Retryafter: 4"}, ""},
+		{[]string{"X-Ratelimit-Remaining: 0", "X-Ratelimit-Resetat: 2026-11-20T12:00:04Z"}, ""},
+		{[]string{"X-Rate-Limit-Remaining: 0", "X-Ratelimit-Reset-Time: 1795176004"}, ""},
+		{[]string{`Ratelimit: "a";r=0;t="4", "b";r=5;t=90`}, ""},
+		{[]string{`Ratelimit: "a";r=0;t=4.0`}, ""},
+		{[]string{`Ratelimit: "a";r=0;t=@1795176004`}, ""},
+		{[]string{`Ratelimit: "a";r=0;t=1795176004`}, ""},
+		{[]string{`Ratelimit: limit=100; remaining=0; reset=4`}, ""},
+		{[]string{`Ratelimit: limit=100, remaining=0, reset=1795176004`}, ""},
+		{nil, ")]}',\n" + `{"retry_after":4}`},
+		{nil, `callback({"retry_after":4})`},
+		{nil, "data: " + `{"retry_after":4}` + "\n\n"},
+		{nil, "Retry-After: 4"},
+		{nil, "error=slow_down&retry_after=4"},
+		{nil, string(utf16)},
+		{nil, `{"error":"{\"retry_after\":4}"}`},
+		{nil, `{"error":{"message":"{\"error\":{\"details\":[{\"retryDelay\":\"4s\"}]}}"}}`},
+		{nil, `{"retry_after":{"seconds":4}}`},
+		{nil, `{"error":{"details":[{"@type":"type.googleapis.com/google.rpc.RetryInfo","retryDelay":{"seconds":"4"}}]}}`},
+		{nil, `{"rateLimit":{"remaining":0,"reset":1795176004}}`},
+		{nil, `<Error><Code>TooManyRequests</Code><RetryAfter>4</RetryAfter></Error>`},
+		{nil, `<?xml version="1.0"?><error><retry_after_seconds>4</retry_after_seconds></error>`},
+		{nil, `<response><error retry-after="4">busy</error></response>`},
+		{nil, `<fault><description>Please retry after 4 seconds</description></fault>`},
+		{nil, `{"error":"Try again in **4** seconds"}`},
+		{nil, `{"error":"Please wait 4 more seconds"}`},
+		{nil, `{"error":"Retry in 00:00:04."}`},
+		{nil, `{"error":"Retry in PT4S."}`},
+		{nil, `{"error":"Limit resets at Nov 20, 2026 12:00:04 UTC."}`},
+		{nil, `{"error":"Blocked until Fri Nov 20 2026 12:00:04 GMT+0000, then it is open"}`},
+	} {
+		o := HTTP(Response{Status: 429, Header: headers(tt.header...), Body: []byte(tt.body), Now: now})
+		if o.Class != outcome.Throttled || !o.Hint.Said || o.Hint.After != 4*time.Second {
+			t.Errorf("%v %s: %+v", tt.header, tt.body, o)
+		}
+	}
+	for _, header := range [][]string{
+		{"X-Ratelimit-Remaining: 7", "X-Ratelimit-Reset-Time: 1795176004"}, // something is left
+		{`Ratelimit: "a";r=0;t=?1`},
+		{`Ratelimit: "a";r=0;t=-4`},
+	} {
+		if o := HTTP(Response{Status: 429, Header: headers(header...), Now: now}); o.Hint.Said && o.Hint.After > 0 {
+			t.Errorf("%v: %+v", header, o)
+		}
+	}
+	if o := HTTP(Response{Status: 429, Body: []byte(`{"error":"The limit resets at 12:00:04"}`), Now: now}); o.Hint.Said { // a time of day is no wait
+		t.Errorf("%+v", o)
+	}
+}
+
+// TestStatusOfBodyIsAThrottle reads throttles from the status or the code that a body contains, where the answer has another.
+func TestStatusOfBodyIsAThrottle(t *testing.T) {
+	for body, want := range map[string]outcome.Class{
+		`{"errors":[{"message":"x","extensions":{"code":429}}]}`:                                     outcome.Throttled,
+		`{"errors":[{"message":"x","extensions":{"code":"429"}}]}`:                                   outcome.Throttled,
+		`{"errors":[{"message":"x","extensions":{"http":{"status":429}}}],"data":null}`:              outcome.Throttled,
+		`{"errors":[{"message":"x","extensions":{"classification":"RATE_LIMITED"}}]}`:                outcome.Throttled,
+		`{"errors":[{"message":"x","extensions":{"errorType":"rate-limited"}}]}`:                     outcome.Throttled,
+		`{"errors":[{"message":"x","extensions":{"exception":{"code":"THROTTLED"}}}]}`:               outcome.Throttled,
+		`[{"errors":[{"message":"x","extensions":{"code":"THROTTLED"}}]}]`:                           outcome.Throttled,
+		`{"error":{"code":429,"message":"Rate limited by the provider"}}`:                            outcome.Throttled,
+		`[{"errors":[{"message":"x","extensions":{"code":"THROTTLED"}}]},{"data":{"id":1}}]`:         outcome.OK,
+		`{"errors":[{"message":"x","extensions":{"code":"THROTTLED"}}],"data":{"id":1}}`:             outcome.OK,
+		`{"errors":[{"message":"x","extensions":{"code":400}}]}`:                                     outcome.OK,
+		`{"errors":[{"message":"429 is no code","extensions":{"code":"BAD_USER_INPUT"}}],"data":{}}`: outcome.OK,
+	} {
+		r := Response{Method: "POST", Status: 200, Header: headers("Content-Type: application/json"), Body: []byte(body), Now: now}
+		if o := HTTP(r); o.Class != want {
+			t.Errorf("%s: %+v, want %v", body, o, want)
+		}
+	}
+	for _, r := range []Response{
+		{Status: 403, Header: headers("X-Mashery-Error-Code: ERR_403_DEVELOPER_OVER_QPS"), Body: []byte("<h1>Developer Over Qps</h1>")},
+		{Status: 500, Body: []byte(`{"fault":{"faultstring":"Spike arrest violation","detail":{"errorcode":"policies.ratelimit.SpikeArrestViolation"}}}`)},
+		{Status: 403, Body: []byte(`<error><code>rate_limited</code></error>`)},
+		{Status: 502, Body: []byte(`{"error":{"code":429,"message":"Provider returned error"}}`)},
+	} {
+		if o := HTTP(r); o.Class != outcome.Throttled || !o.Undone {
+			t.Errorf("%s: %+v", r.Body, o)
 		}
 	}
 }

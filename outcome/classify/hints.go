@@ -30,15 +30,17 @@ func longest(lines []string, unit time.Duration, base time.Time) (wait time.Dura
 	return wait, said
 }
 
-// otherWait reads headers that end like those of the table, whatever stands before that: of gateways, and names
-// that are new. A reset does not count if the same limit has something left.
+// otherWait reads headers that end like those of the table, whatever stands before that and however their words are
+// joined: of gateways, and names that are new. A reset does not count if the same limit has something left.
 func otherWait(h http.Header, means Meaning, base time.Time) (wait time.Duration, said bool) {
 	for _, r := range otherHeaders {
 		if r.Means != means {
 			continue
 		}
+		end := fold(r.Name[1:])
 		for name, lines := range h {
-			if !endsWith(name, r.Name[1:]) || knownHeaders[name] || means == Reset && leaves(h, name) {
+			folded := fold(name)
+			if !strings.HasSuffix(folded, end) || knownHeaders[name] || means == Reset && leaves(h, folded) {
 				continue
 			}
 			if d, ok := longest(lines, r.Unit, base); ok {
@@ -52,14 +54,16 @@ func otherWait(h http.Header, means Meaning, base time.Time) (wait time.Duration
 	return wait, said
 }
 
-func endsWith(name, end string) bool {
-	return len(name) > len(end) && strings.EqualFold(name[len(name)-len(end):], end)
-}
-
-// leaves reports whether the limit of a reset has something left.
+// leaves reports whether the limit of a reset has something left. The name of the reset is folded.
 func leaves(h http.Header, reset string) bool {
-	n, ok := count(first(h, reset[:strings.LastIndex(reset, "-Reset")]+"-Remaining"))
-	return ok && n > 0
+	remaining := reset[:strings.LastIndex(reset, "reset")] + "remaining"
+	for name, lines := range h {
+		if len(lines) > 0 && fold(name) == remaining {
+			n, ok := count(lines[0])
+			return ok && n > 0
+		}
+	}
+	return false
 }
 
 // exhausted returns when the last of the limits that have nothing left comes back.

@@ -13,10 +13,15 @@ import (
 // readJSON collects what the error in a JSON text says, by the paths and keys of the Table. The body may be cut
 // short anywhere: what came before the cut counts.
 func (d *detail) readJSON(body []byte, base time.Time) {
+	f := jsonFacts{base: base, wait: -1, lead: -1}
+	f.read(body)
+	d.take(&f)
+}
+
+func (f *jsonFacts) read(body []byte) {
 	dec := json.NewDecoder(bytes.NewReader(bytes.TrimPrefix(body, []byte("\ufeff"))))
 	dec.UseNumber()
-	f := jsonFacts{base: base, wait: -1, lead: -1}
-	w := walker{facts: &f}
+	w := walker{facts: f}
 	for len(w.open) <= maxDepth {
 		t, err := dec.Token()
 		if err != nil {
@@ -24,14 +29,13 @@ func (d *detail) readJSON(body []byte, base time.Time) {
 		}
 		w.step(t)
 	}
-	d.take(&f)
 }
 
 const (
 	maxPath  = 5   // keys to the deepest value that is looked at
 	maxDepth = 32  // of objects and arrays: no error is as deep, and work stays linear
 	maxKeys  = 256 // bytes of the path
-	maxPaths = 32  // of codes
+	maxPaths = 64  // of codes
 )
 
 // jsonFacts are what a JSON text says.
@@ -48,11 +52,13 @@ type jsonFacts struct {
 	leadFor time.Duration
 	headers http.Header // that a gateway has got, and passes on
 
-	spoken bool // a message says that the call was refused for rate
-	perDay bool // google.rpc.QuotaFailure names a limit per day, or YouTube does
-	meta   bool // it is Meta's
-	errors bool // there are errors, as in GraphQL
-	data   bool // there is a result, too
+	spoken  bool // a message says that the call was refused for rate
+	perDay  bool // google.rpc.QuotaFailure names a limit per day, or YouTube does
+	meta    bool // it is Meta's
+	errors  bool // there are errors, as in GraphQL
+	data    bool // there is a result, too
+	says429 bool // a number says that the status is 429
+	inner   bool // the text stands in a string of another
 }
 
 // messagePaths are those whose message is that of the error, the first that is there.
@@ -76,12 +82,23 @@ func (f *jsonFacts) value(path []byte, key, v string, isNumber bool) {
 		return
 	case isNumber:
 		f.number(path, v)
+	case f.readsInner(v):
+		return
 	default:
 		f.text(path, v)
 	}
+	around := bytes.TrimSuffix(parent, []byte("."))
+	f.waitAt(path, string(around[bytes.LastIndexByte(around, '.')+1:]), key, v)
+}
+
+// waitAt takes in a wait by its path, its key, or its key with that of the object around it.
+func (f *jsonFacts) waitAt(path []byte, around, key, v string) {
 	i, ok := jsonPaths[string(path)]
 	if !ok {
 		i, ok = jsonKeys[fold(key)]
+	}
+	if !ok && around != "" {
+		i, ok = jsonKeys[fold(around)+fold(key)]
 	}
 	if !ok {
 		return
@@ -101,7 +118,21 @@ func (f *jsonFacts) waits(i int, wait time.Duration) {
 	}
 }
 
+// readsInner reads a string that is itself JSON, as gateways pass on the errors of others.
+func (f *jsonFacts) readsInner(v string) bool {
+	if f.inner || len(v) < 2 || v[0] != '{' && v[0] != '[' {
+		return false
+	}
+	f.inner = true
+	f.read([]byte(v))
+	f.inner = false
+	return true
+}
+
 func (f *jsonFacts) number(path []byte, v string) {
+	if _, ok := codePaths[string(path)]; ok && v == "429" {
+		f.says429 = true
+	}
 	for i, p := range numberPaths {
 		if p == string(path) && f.numbers[i] == "" {
 			f.numbers[i] = v
@@ -197,6 +228,7 @@ func (d *detail) take(f *jsonFacts) {
 	}
 	d.message = cmp.Or(f.messages[:]...)
 	d.perDay = f.perDay || slices.Contains(d.codes, "dailyLimitExceeded")
+	d.says429 = f.says429
 	d.spoken, d.refused = f.spoken, f.errors && !f.data
 	if wait, ok := f.cost(); ok {
 		f.waits(jsonPaths["extensions.cost.throttleStatus"], wait)
@@ -237,7 +269,7 @@ func (w *walker) step(t json.Token) {
 		return
 	}
 	path, key := w.where()
-	if root, _, _ := bytes.Cut(path, []byte(".")); t != nil {
+	if root, _, _ := bytes.Cut(path, []byte(".")); t != nil && t != json.Delim('}') && t != json.Delim(']') {
 		switch string(root) {
 		case "data":
 			w.facts.data = true

@@ -70,7 +70,7 @@ func reportsLimits(h http.Header) bool {
 
 // levelsOf returns the limits that an answer reports. Those from full on say when they are whole again.
 func levelsOf(h http.Header, base time.Time, failed bool) (levels []outcome.Level, full int) {
-	levels = structuredLevels(h)
+	levels = structuredLevels(h, base)
 	for _, whole := range [...]bool{false, true} {
 		if whole {
 			full = len(levels)

@@ -8,8 +8,22 @@ import (
 // maxMessage bounds what is searched of one message, in bytes.
 const maxMessage = 4 << 10
 
-// lower returns the part of a message that is searched, in small letters.
-func lower(message string) string { return strings.ToLower(message[:min(len(message), maxMessage)]) }
+// lower returns the part of a message that is searched, in small letters, without asterisks, and with spaces where "-" or "_"
+// joins words: "**Retry-After**: 4" is "retry after: 4".
+func lower(message string) string {
+	b := []byte(strings.ToLower(message[:min(len(message), maxMessage)]))
+	out := b[:0]
+	for i, c := range b {
+		switch {
+		case c == '*':
+			continue
+		case (c == '-' || c == '_') && i > 0 && i+1 < len(b) && isAlpha(b[i-1]) && isAlpha(b[i+1]):
+			c = ' '
+		}
+		out = append(out, c)
+	}
+	return string(out)
+}
 
 // messageWait reads how long a message in small letters asks to wait: "please try again in 4.891s.", "retry after 4 seconds".
 // lead is the place of its words in the table; the lowest counts.
@@ -22,7 +36,7 @@ func messageWait(message string, base time.Time) (wait time.Duration, lead int, 
 				break
 			}
 			if n := len(before); n == 0 || !isAlpha(before[n-1]) {
-				if wait, ok = spokenWait(after, base); ok {
+				if wait, ok = spokenWait(after, r, base); ok {
 					return wait, i, true
 				}
 			}
@@ -36,7 +50,7 @@ func messageWait(message string, base time.Time) (wait time.Duration, lead int, 
 var fillers = [...]string{"approximately ", "at least ", "another ", "around ", "about ", "within ", "for ", "in ", "up to ", "the next ", "now + "}
 
 // spokenWait reads a value that stands in small letters at the beginning of a text.
-func spokenWait(text string, base time.Time) (time.Duration, bool) {
+func spokenWait(text string, r *Row, base time.Time) (time.Duration, bool) {
 	if text == "" || isAlpha(text[0]) || isDigit(text[0]) {
 		return 0, false // the words are a part of longer ones
 	}
@@ -55,12 +69,11 @@ func spokenWait(text string, base time.Time) (time.Duration, bool) {
 		return 0, false
 	}
 	if isAlpha(text[0]) {
-		if date, _ := nextValue(text); len(date) >= len(httpDateForm) { // with a comma behind the weekday
-			if t, ok := httpDate(date[:len(httpDateForm)]); ok {
-				return until(t, base)
-			}
+		word := strings.TrimRight(text[:wordEnd(text)], ".")
+		if d, ok := isoDuration(word[min(1, len(word)):]); ok && word[0] == 'p' {
+			return d, true
 		}
-		return 0, false
+		return spokenDate(text, base)
 	}
 	if !isDigit(text[0]) {
 		return 0, false
@@ -68,9 +81,11 @@ func spokenWait(text string, base time.Time) (time.Duration, bool) {
 	if d, _, ok := unitWait(text); ok {
 		return d, true
 	}
-	end := strings.IndexAny(text, " \"'`),;<\n")
-	if end < 0 {
-		end = len(text)
+	end := wordEnd(text)
+	if !strings.HasSuffix(r.Name, " at") && r.Name != "until" { // a time of day
+		if d, ok := clockWait(strings.TrimRight(text[:end], ".")); ok {
+			return d, true
+		}
 	}
 	if d, ok := spokenInstant(text, end, base); ok {
 		return d, true
@@ -79,10 +94,32 @@ func spokenWait(text string, base time.Time) (time.Duration, bool) {
 	if !ok || !endsValue(rest) {
 		return 0, false
 	}
-	return numberWait(n, time.Second, base)
+	return numberWait(n, r.Unit, base)
 }
 
-const httpDateForm = "Mon, 02 Jan 2006 15:04:05 GMT"
+func wordEnd(text string) int {
+	if end := strings.IndexAny(text, " \"'`),;<\n"); end >= 0 {
+		return end
+	}
+	return len(text)
+}
+
+// spokenDate reads a date that begins with a weekday or the name of a month: its longest form, of up to eight words.
+func spokenDate(text string, base time.Time) (time.Duration, bool) {
+	var ends [8]int
+	n, end := 0, 0
+	for n < len(ends) && end < len(text) {
+		end = nextWord(text, end)
+		ends[n] = end
+		n++
+	}
+	for n--; n >= 3; n-- {
+		if t, ok := httpDate(strings.TrimRight(text[:ends[n]], " .,;!)\"'")); ok {
+			return until(t, base)
+		}
+	}
+	return 0, false
+}
 
 // spokenInstant reads an instant whose first word ends at end. Its time may be the second word, and its zone the third.
 func spokenInstant(text string, end int, base time.Time) (time.Duration, bool) {

@@ -13,6 +13,7 @@ type item struct {
 	kind   kind
 	text   string // of a string or a token
 	n      int64  // of an integer; a decimal is cut to whole
+	raw    string // what was sent, of a number, a date or a string
 	params []item // each with key
 }
 
@@ -37,6 +38,16 @@ func (it item) count(param string) (int64, bool) {
 		}
 	}
 	return 0, false
+}
+
+// wait reads a parameter in any of the forms of a wait.
+func (it item) wait(param string, base time.Time) (d time.Duration) {
+	for _, p := range it.params {
+		if p.key == param {
+			d, _ = oneWait(p.raw, time.Second, base)
+		}
+	}
+	return d
 }
 
 func (it item) seconds(param string) time.Duration {
@@ -139,7 +150,17 @@ func (p *sfParser) param() item {
 	return it
 }
 
+// bare reads a value, and keeps what was sent of it.
 func (p *sfParser) bare() item {
+	before := p.rest
+	it := p.value()
+	if !p.bad && (it.kind != kindOther || before[0] == '@') {
+		it.raw = strings.TrimPrefix(before[:len(before)-len(p.rest)], "@")
+	}
+	return it
+}
+
+func (p *sfParser) value() item {
 	switch c := p.peek(); {
 	case c == '"':
 		return p.str()

@@ -11,17 +11,17 @@ import (
 // structuredLevels reads RateLimit and RateLimit-Policy as IETF drafts 08 to 10
 // define them, and the dictionary of draft 07. A limit and its policy are
 // matched by name; a policy alone is a level of which nothing is said but its size.
-func structuredLevels(h http.Header) []outcome.Level {
+func structuredLevels(h http.Header, base time.Time) []outcome.Level {
 	lines := h["Ratelimit"]
 	policies := h["Ratelimit-Policy"]
 	if lines == nil && policies == nil {
 		return nil
 	}
 	items := parseList(strings.Join(lines, ", "))
-	levels := dictionaryLevel(items)
+	levels := dictionaryLevel(items, base)
 	for _, it := range items {
 		if it.named() {
-			levels = append(levels, it.level())
+			levels = append(levels, it.level(base))
 		}
 	}
 	for _, p := range parseList(strings.Join(policies, ", ")) {
@@ -32,12 +32,12 @@ func structuredLevels(h http.Header) []outcome.Level {
 	return levels
 }
 
-func (it item) level() outcome.Level {
+func (it item) level(base time.Time) outcome.Level {
 	l := outcome.Level{Name: it.text, Remaining: -1}
 	if n, ok := it.count("r"); ok {
 		l.Remaining = n
 	}
-	l.Reset = it.seconds("t")
+	l.Reset = it.wait("t", base)
 	return l
 }
 
@@ -55,8 +55,11 @@ func addPolicy(levels []outcome.Level, p item) []outcome.Level {
 }
 
 // dictionaryLevel reads draft 07: "limit=100, remaining=50, reset=5".
-func dictionaryLevel(items []item) []outcome.Level {
+func dictionaryLevel(items []item, base time.Time) []outcome.Level {
 	l, ok := outcome.Level{Remaining: -1}, false
+	if len(items) == 1 { // semicolons in place of commas
+		items = append(items, items[0].params...)
+	}
 	for _, it := range items {
 		n := max(it.n, 0)
 		switch {
@@ -66,7 +69,7 @@ func dictionaryLevel(items []item) []outcome.Level {
 		case it.key == "remaining":
 			l.Remaining, ok = n, true
 		case it.key == "reset":
-			l.Reset, ok = scale(float64(n), time.Second), true
+			l.Reset, ok = numberWait(float64(n), time.Second, base)
 		}
 	}
 	if !ok {

@@ -178,12 +178,12 @@ type section struct {
 }
 
 var sections = []section{
-	{"Waits in headers", "The first readable value counts, regardless of status. Of several lines or values, the longest counts. `*` stands for any prefix.", func(r *Row) bool { return r.Place == Header && r.Means == Wait }},
+	{"Waits in headers", "The first readable value counts, regardless of status. Of several lines or values, the longest counts. `*` stands for any prefix. Such names match in any spelling: `Retry-After`, `RetryAfter`.", func(r *Row) bool { return r.Place == Header && r.Means == Wait }},
 	{"Advice in headers", "`true` or `false`.", func(r *Row) bool { return r.Means == Advice }},
 	{"Limits in headers", "Each row describes one limit. `reset` is the wait of a throttle if 0 units remain, or if the remaining units are unknown. `full` is the time when the limit is full again. It is the wait only if the remaining units are unknown, or if 0 remain and it is more than an hour away. Lists contain several limits. weir reads the rows after `unified` only on failures.", func(r *Row) bool {
 		return r.Place == Header && r.Means != Wait && r.Means != Advice
 	}},
-	{"Waits in JSON bodies", "Used without a header. `*.` matches any depth, and such keys match in any spelling: `retry_after`, `retryAfter`, `Retry-After`. Paths ignore arrays.", func(r *Row) bool { return r.Place == JSON && r.Means == Wait }},
+	{"Waits in JSON bodies", "Used without a header. `*.` matches any depth, and such keys match in any spelling: `retry_after`, `retryAfter`, `Retry-After`. Paths ignore arrays. `retry_after: {\"seconds\": 4}` is `retry_after_seconds`. Elements and attributes of XML match, too.", func(r *Row) bool { return r.Place == JSON && r.Means == Wait }},
 	{"Waits in messages", "Used without a field: the words, then the value, in any string of a JSON body, in text, and in HTML pages with status 403, 420 and 429. A number without a unit is in seconds.", func(r *Row) bool { return r.Place == Message }},
 	{"Places of codes", "In order of precedence. A *known* code counts only if it is listed below or in [classification](classification.md).", func(r *Row) bool { return r.Means == Names || r.Means == Known }},
 	{"Codes that are throttles", "With status 400 and above, and with status 200 if there are errors and no data. Case and separators are ignored. *quota*: an amount for a day or longer is used up.", func(r *Row) bool { return r.Place == Code }},
@@ -207,8 +207,8 @@ weir accepts each of these forms in every row:
 | duration of ISO 8601 | ` + "`PT4S`, `P1DT2H`" + ` | a wait; a month has 30 days |
 | clock | ` + "`00:01:30`, `1.00:00:00`" + ` | a wait of hours, minutes and seconds, with days before the point |
 | instant of ISO 8601 | ` + "`2026-11-20T12:00:04Z`, `2026-11-20T12:00Z`, `20261120T120004+0100`, `2026-11-20 12:00:04`" + ` | until then; UTC without a zone |
-| HTTP date | ` + "`Fri, 20 Nov 2026 12:00:04 GMT`, `Friday, 20-Nov-26 12:00:04 GMT`, `Fri Nov 20 12:00:04 2026`" + ` | until then; also as in mail and cookies |
-| list | ` + "`4, 7`" + ` | the longest; in limit headers, one limit each |
+| HTTP date | ` + "`Fri, 20 Nov 2026 12:00:04 GMT`, `Friday, 20-Nov-26 12:00:04 GMT`, `Fri Nov 20 12:00:04 2026`" + ` | until then; also as in mail, cookies and JavaScript; UTC without a zone |
+| list | ` + "`4, 7`, `30s, 60s`" + ` | the longest; in limit headers, one limit each |
 
 Waits until an instant are relative to the response's ` + "`Date`" + `, or to weir's clock without one. A past instant is a wait of 0. Waits are at most ten years, pauses at most ` + "`max_pause`" + `. The event and the log line ` + "`paused`" + ` contain the requested wait (` + "`hint`" + `) and the pause (` + "`after`" + `).
 

@@ -2,7 +2,6 @@ package classify
 
 import (
 	"math"
-	"net/http"
 	"strconv"
 	"strings"
 	"time"
@@ -195,22 +194,24 @@ func until(t, base time.Time) (time.Duration, bool) {
 func clamp(d time.Duration) time.Duration { return min(max(d, 0), MaxAfter) }
 
 // unitWait reads numbers with units from the left: "1m30s", "20ms", "4 seconds", "1 hour and 2 minutes".
-// rest is what follows.
+// rest is what follows. A comma joins only what is of a smaller unit: "30s, 60s" is a list.
 func unitWait(v string) (d time.Duration, rest string, ok bool) {
+	var last time.Duration
+	end := v
 	for {
 		n, after, read := leadingNumber(v)
 		if !read {
-			return d, v, ok
+			return d, end, ok
 		}
-		word, after := leadingWord(strings.TrimLeft(after, " "))
+		word, after := leadingWord(strings.TrimPrefix(strings.TrimLeft(after, " \u00a0"), "more "))
 		unit := unitOf(word)
-		if unit == 0 {
-			return d, v, ok
+		if unit == 0 || last != 0 && unit >= last {
+			return d, end, ok
 		}
-		d, v, ok = clamp(d+scale(n, unit)), after, true
+		d, v, end, ok, last = clamp(d+scale(n, unit)), after, after, true, 0
 		next := strings.TrimLeft(v, " ")
 		if joined, cut := strings.CutPrefix(next, ","); cut {
-			next = strings.TrimLeft(joined, " ")
+			next, last = strings.TrimLeft(joined, " "), unit
 		}
 		if joined, cut := strings.CutPrefix(next, "and "); cut {
 			next = strings.TrimLeft(joined, " ")
@@ -259,20 +260,20 @@ func leadingWord(v string) (word, rest string) {
 	return v[:i], v[i:]
 }
 
-// unitOf returns the unit that a word names, or 0.
+// unitOf returns the unit that a word names in any letter case, or 0.
 func unitOf(word string) time.Duration {
-	switch word {
-	case "s", "sec", "secs", "second", "seconds", "S", "Sec", "Secs", "Second", "Seconds":
+	switch strings.ToLower(word) {
+	case "s", "sec", "secs", "second", "seconds":
 		return time.Second
-	case "ms", "msec", "msecs", "milli", "millis", "millisecond", "milliseconds", "Milliseconds":
+	case "ms", "msec", "msecs", "milli", "millis", "millisecond", "milliseconds":
 		return time.Millisecond
-	case "m", "min", "mins", "minute", "minutes", "Min", "Minute", "Minutes":
+	case "m", "min", "mins", "minute", "minutes":
 		return time.Minute
-	case "h", "hr", "hrs", "hour", "hours", "H", "Hour", "Hours":
+	case "h", "hr", "hrs", "hour", "hours":
 		return time.Hour
-	case "d", "day", "days", "D", "Day", "Days":
+	case "d", "day", "days":
 		return 24 * time.Hour
-	case "week", "weeks":
+	case "w", "week", "weeks":
 		return 7 * 24 * time.Hour
 	case "us", "µs", "μs", "microsecond", "microseconds":
 		return time.Microsecond
@@ -346,9 +347,13 @@ func clockWait(v string) (time.Duration, bool) {
 func isoInstant(v string) (time.Time, bool) {
 	p := digits{rest: v}
 	year := p.take(4)
-	dashed := p.skip('-')
+	between := byte('-')
+	if p.rest != "" && p.rest[0] == '/' {
+		between = '/'
+	}
+	parted := p.skip(between)
 	month := p.take(2)
-	if dashed != p.skip('-') {
+	if parted != p.skip(between) {
 		return time.Time{}, false
 	}
 	day := p.take(2)
@@ -444,32 +449,6 @@ func (p *digits) zone() (east time.Duration, ok bool) {
 
 func isUTC(zone string) bool {
 	return strings.EqualFold(zone, "Z") || strings.EqualFold(zone, "UTC") || strings.EqualFold(zone, "GMT") || strings.EqualFold(zone, "UT")
-}
-
-// dateLayouts are the forms of HTTP dates that http.ParseTime does not read: those of mail, of cookies, and without a weekday.
-var dateLayouts = [...]string{
-	"Mon, 2 Jan 2006 15:04:05 GMT", "Mon, 2-Jan-2006 15:04:05 GMT", "Mon, 2-Jan-06 15:04:05 GMT", "Monday, 2-Jan-06 15:04:05 GMT",
-	"Monday, 2 Jan 2006 15:04:05 GMT", "2 Jan 2006 15:04:05 GMT", "Mon, 2 Jan 2006 15:04 GMT", "Mon Jan 2 15:04:05 GMT 2006",
-	"Mon, 2 Jan 2006 15:04:05 -0700", "Monday, 2-Jan-06 15:04:05 -0700", "2 Jan 2006 15:04:05 -0700",
-}
-
-// httpDate reads an HTTP date in any of its three forms, and in forms close to them.
-func httpDate(v string) (time.Time, bool) {
-	if len(v) < len("2 Jan 2006 15:04 Z") || len(v) > 48 || strings.IndexByte(v, ':') < 0 {
-		return time.Time{}, false
-	}
-	if t, err := http.ParseTime(v); err == nil {
-		return t, true
-	}
-	if i := strings.LastIndexByte(v, ' '); i > 0 && isUTC(v[i+1:]) {
-		v = v[:i] + " GMT"
-	}
-	for _, layout := range dateLayouts {
-		if t, err := time.Parse(layout, v); err == nil {
-			return t, true
-		}
-	}
-	return time.Time{}, false
 }
 
 // count reads a whole number; a fraction is cut off, and below nothing is nothing.

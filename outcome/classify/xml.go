@@ -5,44 +5,70 @@ import (
 	"cmp"
 	"encoding/xml"
 	"io"
+	"strings"
+	"time"
 )
 
 // readXML collects from the errors of S3 (<Error>), of restXml and awsQuery
 // (<ErrorResponse><Error>) and of EC2 (<Response><Errors><Error>), and returns
-// the name of the root. The body may be cut short anywhere.
-func (d *detail) readXML(body []byte) (root string) {
+// the name of the root and the text of all elements. Waits are read by the keys of the Table, from elements and attributes.
+// The body may be cut short anywhere.
+func (d *detail) readXML(body []byte, base time.Time) (root, text string) {
 	dec := xml.NewDecoder(bytes.NewReader(body))
 	dec.Strict = false
 	dec.CharsetReader = asIs
+	f := jsonFacts{base: base, wait: -1}
 	var open []string
+	var all strings.Builder
 	for {
 		t, err := dec.RawToken()
 		if err != nil {
-			return root
+			d.field, d.hasField = f.waitFor, f.wait >= 0
+			return root, all.String()
 		}
 		switch t := t.(type) {
 		case xml.StartElement:
 			open = append(open, t.Name.Local)
 			root = cmp.Or(root, open[0])
+			for _, a := range t.Attr {
+				f.waitAt(nil, "", a.Name.Local, a.Value)
+			}
 		case xml.EndElement:
 			open = open[:max(len(open)-1, 0)]
 		case xml.CharData:
-			d.xmlText(open, string(bytes.TrimSpace(t)))
+			value := string(bytes.TrimSpace(t))
+			if value == "" || len(open) == 0 {
+				continue
+			}
+			d.xmlText(open, value)
+			f.waitAt(nil, "", open[len(open)-1], value)
+			if all.Len() < maxMessage {
+				all.WriteString(value)
+				all.WriteByte('\n')
+			}
 		}
 	}
 }
 
-// xmlText keeps the code and the message of the first error.
+// xmlText keeps the code and the message of the first error. A code elsewhere counts if it decides by itself.
 func (d *detail) xmlText(open []string, text string) {
-	if len(open) < 2 || open[len(open)-2] != "Error" {
-		return
-	}
+	last := open[len(open)-1]
+	inError := len(open) > 1 && open[len(open)-2] == "Error"
 	switch {
-	case open[len(open)-1] == "Code" && len(d.codes) < maxCodes:
+	case len(d.codes) < maxCodes && (inError && last == "Code" || !inError && isCode(open) && decides(text)):
 		d.add(text)
-	case open[len(open)-1] == "Message" && d.message == "":
+	case inError && last == "Message" && d.message == "":
 		d.message = text
 	}
+}
+
+// isCode reports whether an element of an error is its code, in another spelling than that of AWS.
+func isCode(open []string) bool {
+	if len(open) < 2 {
+		return false
+	}
+	around, last := fold(open[len(open)-2]), fold(open[len(open)-1])
+	return (around == "error" || around == "fault") && (last == "code" || last == "errorcode" || last == "faultcode")
 }
 
 // maxCodes bounds what is kept of a document full of errors.
