@@ -57,6 +57,40 @@ func killBusiest(again bool) func(w *outage) {
 	}
 }
 
+// killInTurn kills the busiest process 12 times, 5 s apart, and starts another in its place.
+func killInTurn(w *outage) {
+	for i := range 12 {
+		w.at(faultAt+time.Duration(i)*5*sec, func() {
+			w.mu.Lock()
+			p := w.procs[0]
+			if i > 0 {
+				p = w.procs[len(w.procs)-1]
+			}
+			w.mu.Unlock()
+			p.kill()
+			w.at(w.now()+sec, func() { w.join(p.demand) })
+		})
+	}
+}
+
+// scale has 49 processes join the first one, and 45 of them leave.
+func scale(w *outage) {
+	for i := range 49 {
+		w.at(faultAt+3*sec, func() {
+			if p := w.join(1); i < 45 {
+				w.at(faultAt+10*sec, p.leave)
+			}
+		})
+	}
+}
+
+// restart4 restarts all processes 4 s before the fault.
+func restart4(w *outage) {
+	for _, p := range w.procs {
+		w.at(faultAt-4*sec, func() { p.leave(); w.join(p.demand) })
+	}
+}
+
 var faults = []fault{
 	{name: "none"},
 	{name: "none, answers of the store take 150 ms", rtt: 150 * time.Millisecond},
@@ -65,6 +99,8 @@ var faults = []fault{
 	{name: "`kill -9` of one process, restarted on the same machine after 1 s", lock: true, play: killBusiest(true)},
 	{name: "`kill -9` of the only process, restarted elsewhere after 1 s", n: 1, play: killBusiest(true)},
 	{name: "`kill -9` of the only process, restarted on the same machine after 1 s", n: 1, lock: true, play: killBusiest(true)},
+	{name: "`kill -9` of the busiest process 12 times in a minute, restarted elsewhere", lasts: 60 * sec, play: killInTurn},
+	{name: "`kill -9` of the busiest process 12 times in a minute, restarted on the same machine", lasts: 60 * sec, lock: true, play: killInTurn},
 	{name: "SIGTERM and restart of each process, one per second", lasts: 9 * sec, play: restartAll((*process).leave, 0)},
 	{name: "the store hangs for 0.2 s", lasts: 200 * time.Millisecond, play: hang(200 * time.Millisecond)},
 	{name: "the store hangs for 2 s", lasts: 2 * sec, play: hang(2 * sec)},
@@ -75,6 +111,8 @@ var faults = []fault{
 	{name: "the store is away for 17 s, and each process is restarted meanwhile on the same machine", lasts: 17 * sec, lock: true,
 		play: both(away(faultAt, faultAt+17*sec, false), restartAll((*process).leave, 3*sec))},
 	{name: "the store is away for 5 s, and comes back empty", lasts: 5 * sec, play: away(faultAt, faultAt+5*sec, true)},
+	{name: "the store loses its data, and all processes are 4 s old", play: both(restart4, away(faultAt, faultAt+10*time.Millisecond, true))},
+	{name: "the store is away for 17 s, and one process becomes 50, then 5", n: 1, lasts: 17 * sec, play: both(away(faultAt, faultAt+17*sec, false), scale)},
 	{name: "half of the processes are cut off for 8 s", lasts: 8 * sec, play: cutFrom(faultAt, faultAt+8*sec)},
 }
 
