@@ -26,7 +26,7 @@ VCS := $(if $(shell git rev-parse -q --verify HEAD 2>/dev/null),true,false)
 
 tool = go tool -modfile=$(CURDIR)/tools/go.mod
 
-.PHONY: help demo test test-long still soak attack build release try-release image extension race fuzz fuzz-seeds bench bench-compare bench-llm bench-sidecar bench-fleet bench-deliveries bench-page profile screenshots mutants prose locks cover lint check cross layers house vuln tidy deps clean
+.PHONY: help demo test test-long still soak designs attack build release try-release image extension race fuzz fuzz-seeds bench bench-compare bench-llm bench-sidecar bench-fleet bench-deliveries bench-page profile screenshots mutants prose locks cover lint check cross layers house vuln tidy deps clean
 .DEFAULT_GOAL := help
 
 help: ## list the verbs
@@ -56,7 +56,7 @@ ONETHREAD := $(ONETHREAD)|TestDemoPrintsOneObjectAndEnds|TestAThousandInstancesS
 HOURS := TestSchedules|TestWhatIsHeldGoesOnWhenTheGatesOpen|TestExpiryTakesNoPermit|TestAnUpstreamThatComesBackIsBegunWithGently|TestNothingIsBurntWhileTheBreakerIsOpen|TestWhatIsHandedInBehindALimitIsNotRead|TestALargeBodyIsSentWholeAndGoesWithItsDelivery|TestWhatWaitsIsNotReadAgainAndAgain|TestWhatWaitsForASlowLimitIsNotReadToItsEnd|TestWhatComesWhileOneGoesNowAndThenIsNotRead|TestABacklogBehindALimitDoesNotDie|TestWhatComesStarvesNothingThatWaits|TestADeadLetterSaysWhoWasAway|TestACallbackThatNobodyKnows|TestTheHintIsObeyed
 # How much is used of limits, though clocks jump, had of presets, or held in memory, in minutes of virtual time: what runs there
 # runs in other tests of the package, too, for seconds.
-USED := TestCrashStopsFleetForOutageAtMost|TestStoreReturnsToManyProcesses|TestStoreReturnsToManyProcessesAfterLongOutage|TestNothingIsOverInHistoriesOfYoungRollingLimits|TestYoungRollingLimitIsServedDuringOutage|TestManyKeysAreServedDuringOutage|TestLongCallsUseWhat.*|TestAllOfALimitIsUsedByWhoWaits|TestTwoKindsOfLimitsAreUsed|TestWhatComesBackIsUsed|TestARollingLimitOfAFleetIsUsed|TestABurstOfOneIsUsed|TestAFleetBeginsWithWhatHasComeSince|TestWhatStoodByOfADayIsNotSpentInHours|TestAHotKeyMovesNoOther|TestTheTurnOfAWindowLosesNothingOfIt|TestSimulationOfGeminiFree|TestNoBreakerOfAPresetOpensOnALittleTrouble|TestNoPresetDoesWorseThanTheClientItReplaces|TestAStallEndsWhenItEnds|TestInTheCalmNobodyIsRefused|TestStormOfFailures|TestASurgeAfterATrickleStaysWithinTheLimit|TestTheMachinesClockJumps|TestTheServersClockJumps|TestFleetKeepsBucket|TestFleetKeepsRolling|TestFleetKeepsFixed
+USED := TestCrashStopsFleetForOutageAtMost|TestStoreReturnsToManyProcesses|TestStoreReturnsToManyProcessesAfterLongOutage|TestNothingIsOverInHistoriesOfYoungRollingLimits|TestYoungRollingLimitIsServedDuringOutage|TestManyKeysAreServedDuringOutage|TestLongCallsUseWhat.*|TestAllOfALimitIsUsedByWhoWaits|TestTwoKindsOfLimitsAreUsed|TestWhatComesBackIsUsed|TestARollingLimitOfAFleetIsUsed|TestABurstOfOneIsUsed|TestAFleetBeginsWithWhatHasComeSince|TestWhatStoodByOfADayIsNotSpentInHours|TestAHotKeyMovesNoOther|TestTheTurnOfAWindowLosesNothingOfIt|TestSimulationOfGeminiFree|TestDesignsArePlayed|TestNoBreakerOfAPresetOpensOnALittleTrouble|TestNoPresetDoesWorseThanTheClientItReplaces|TestAStallEndsWhenItEnds|TestInTheCalmNobodyIsRefused|TestStormOfFailures|TestASurgeAfterATrickleStaysWithinTheLimit|TestTheMachinesClockJumps|TestTheServersClockJumps|TestFleetKeepsBucket|TestFleetKeepsRolling|TestFleetKeepsFixed
 RACETESTS := ^(TestWorlds|TestAFleetInEverySituation|TestNothingIsOverInRandomHistories|TestStandstill|TestHundredRunsOfOneSeedGiveOneTrace|TestSimulation|TestABranchThatNamesAnotherKeyIsDamage|TestDamageIsAnErrorAndNoPanic|$(HOURS)|$(ONETHREAD)|$(USED))$$
 
 # go vet has looked before go test does, which would look again at all that is used, in every way it is built.
@@ -79,6 +79,9 @@ still: deps ## test the main module on a machine that stands still for a second 
 
 soak: deps ## what takes hours, by hand: campaigns that judge use, fuzzing, a fleet whose store stops, memory; the record is bench/records/soak.md
 	@scripts/soak
+
+designs: ## play each file of examples/designs for a minute in each situation, and write the figures into docs/reference/designs.md
+	@go test -vet=off ./internal/test/designs -run '^TestDesignsArePlayed$$' -count=1 -update
 
 attack: deps ## attack weir serve as it ships, with calm traffic beside each attack
 	@go test ./internal/test/attack -count=1 -v -run '^TestAttack' | grep -E '^(---|ok|FAIL|panic)|^ '

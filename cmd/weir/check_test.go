@@ -93,3 +93,19 @@ func TestCheckPassesTheExamples(t *testing.T) {
 		}
 	}
 }
+
+func TestCheckPassesTheDesigns(t *testing.T) {
+	files, err := filepath.Glob("../../examples/designs/*.yaml")
+	if err != nil || len(files) != 5 {
+		t.Fatalf("%d files, %v; want 5", len(files), err)
+	}
+	env := func(name string) (string, bool) {
+		return "0123456789abcdef0123456789abcdef", name == "HASH_SECRET" || name == "GEMINI_API_KEY"
+	}
+	for _, file := range files {
+		var out, said bytes.Buffer
+		if err := run(t.Context(), world{args: []string{"check", file}, out: &out, err: &said, env: env}); err != nil {
+			t.Errorf("%s: %v\n%s%s", file, err, &out, &said)
+		}
+	}
+}

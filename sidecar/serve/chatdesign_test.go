@@ -33,6 +33,8 @@ func chatDesign(t *testing.T) string {
 	yaml := string(data)
 	for old, replacement := range map[string]string{
 		"cloudwatch: {to: lines, region: eu-central-1}\n":    "",
+		"traces: {region: eu-central-1, share: 5%}\n":        "",
+		"store: {redis: \"redis://redis.internal:6379\"}\n":  "",
 		"https://bedrock-runtime.eu-central-1.amazonaws.com": "http://model.test",
 		"{table: chat-answers, region: eu-central-1}":        strconv.Quote(answers),
 	} {

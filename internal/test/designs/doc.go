@@ -1,3 +1,3 @@
-// Package designs tries what docs/adr/0017-five-designs.md says across packages: presets beside the Go clients, and what
-// logs and metrics say of real calls.
+// Package designs tests what docs/reference/designs.md promises across packages: presets beside the Go clients, log lines and
+// metrics of real calls, and the files of examples/designs, which it plays.
 package designs
