@@ -39,30 +39,38 @@ func patient() weir.Policy {
 	return p
 }
 
+// Of ten outages: by chance a call spends its last attempt before the upstream is back, about once in 650 calls.
 func TestRetriesAreHeldBackWhileNothingSucceeds(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var held, retried atomic.Int64
-		u := open(t, patient(), weir.Options{Events: weir.Events{
-			HeldBack: func(weir.HeldBack) { held.Add(1) }, Retried: func(weir.Retried) { retried.Add(1) },
-		}})
-		s := away(sec, errFailed)
-		var wg sync.WaitGroup
-		var good atomic.Int64
-		for range 40 {
-			wg.Go(func() {
-				if _, err := weir.Do(background, u, weir.Call{Safe: true}, s.call); err == nil {
-					good.Add(1)
-				}
-			})
-		}
-		wg.Wait()
-		if n := s.attempts.Load(); good.Load() < 39 || n > 40+40+10 {
-			t.Errorf("%d of 40 calls good with %d attempts, want 39 and two each, and a few to find out", good.Load(), n)
-		}
-		if lost := 40 - good.Load(); held.Load() < 40 || retried.Load()+40 < s.attempts.Load() || retried.Load()+40 > s.attempts.Load()+lost {
-			t.Errorf("%d held back, %d retries told of, %d attempts", held.Load(), retried.Load(), s.attempts.Load())
-		}
-	})
+	var good atomic.Int64
+	for range 10 {
+		synctest.Test(t, func(t *testing.T) {
+			var held, retried atomic.Int64
+			u := open(t, patient(), weir.Options{Events: weir.Events{
+				HeldBack: func(weir.HeldBack) { held.Add(1) }, Retried: func(weir.Retried) { retried.Add(1) },
+			}})
+			s := away(sec, errFailed)
+			before := good.Load()
+			var wg sync.WaitGroup
+			for range 40 {
+				wg.Go(func() {
+					if _, err := weir.Do(background, u, weir.Call{Safe: true}, s.call); err == nil {
+						good.Add(1)
+					}
+				})
+			}
+			wg.Wait()
+			n := s.attempts.Load()
+			if n > 40+40+10 {
+				t.Errorf("%d attempts of 40 calls, want two each, and a few to find out", n)
+			}
+			if lost := before + 40 - good.Load(); held.Load() < 40 || retried.Load()+40 < n || retried.Load()+40 > n+lost {
+				t.Errorf("%d held back, %d retries told of, %d attempts", held.Load(), retried.Load(), n)
+			}
+		})
+	}
+	if n := good.Load(); n < 394 {
+		t.Errorf("%d of 400 calls good, want 394", n)
+	}
 }
 
 func TestAnOutageGetsFewRetries(t *testing.T) {
