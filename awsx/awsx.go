@@ -187,8 +187,6 @@ type attached struct {
 	last     atomic.Pointer[upstream] // most clients have one
 	loop     atomic.Pointer[single]
 	source   atomic.Pointer[sourceName]
-
-	refresher refresher
 }
 
 func newAttached(g *Guard, account string, c aws.CredentialsProvider) *attached {

@@ -79,7 +79,7 @@ func (p *passage) answered(err error, answer *smithyhttp.ResponseError) outcome.
 	if o.Class == outcome.Rejected {
 		o.Undone = true // what was refused had no effect, so asking again does not do it twice
 	}
-	return p.exact(err, answer, o)
+	return p.exact(err, o)
 }
 
 // toHead reports whether an answer has no body because of what it answers. The code is
@@ -104,7 +104,7 @@ func (p *passage) unread(err error) outcome.Outcome {
 }
 
 // exact knows what neither a code nor a status tells by itself.
-func (p *passage) exact(err error, answer *smithyhttp.ResponseError, o outcome.Outcome) outcome.Outcome {
+func (p *passage) exact(err error, o outcome.Outcome) outcome.Outcome {
 	switch {
 	case o.Code == "LimitExceededException" && p.attempts > 1:
 		// A throttle of some services and the end of a hard quota of others: asked once
@@ -112,13 +112,9 @@ func (p *passage) exact(err error, answer *smithyhttp.ResponseError, o outcome.O
 		o.Hint.Advice = outcome.NotAgain
 	case o.Code == "TransactionCanceledException" && tooBusy(err):
 		o.Class = outcome.Throttled
-	case o.Class == outcome.Rejected && !p.corrected && (clockWasWrong(err) || outOfDate[o.Code] && p.clockDiffers(answer)):
+	case o.Class == outcome.Rejected && clockWasWrong(err):
 		// The SDK has set its clock by the answer's and signs the next attempt by it. That
 		// is no fault of the service.
-		p.corrected = true
-		o.Hint.Advice = outcome.Again
-	case o.Class == outcome.Rejected && !p.refreshed && staleCredentials[o.Code] && p.refresher.refresh(p.ctx, p.provider, answer):
-		p.refreshed = true
 		o.Hint.Advice = outcome.Again
 	}
 	return o

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
 	awsmiddleware "github.com/aws/aws-sdk-go-v2/aws/middleware"
 	"github.com/aws/aws-sdk-go-v2/aws/retry"
 	"github.com/aws/smithy-go/middleware"
@@ -36,7 +35,7 @@ func (a *attached) HandleFinalize(ctx context.Context, in middleware.FinalizeInp
 	}
 	c := u.callOf(awsmiddleware.GetOperationName(ctx), ctx.Value(inputKey{}))
 	c.ID = a.g.idOf(ctx, in.Request)
-	p := &passage{ctx: ctx, in: in, next: next, u: u, provider: a.provider, refresher: &a.refresher}
+	p := &passage{ctx: ctx, in: in, next: next, u: u}
 	r := u.Begin(core(ctx), c)
 	defer r.End()
 	for r.Next() {
@@ -70,12 +69,6 @@ type passage struct {
 	next     middleware.FinalizeHandler
 	u        *upstream
 	attempts int
-
-	provider  aws.CredentialsProvider
-	refresher *refresher
-	refreshed bool // the credentials have been read again for this call
-	corrected bool // the clock has been corrected for this call
-
 	out      middleware.FinalizeOutput
 	metadata middleware.Metadata
 	before   []retry.AttemptResult // of attempts that are over, but for the last

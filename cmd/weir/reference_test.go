@@ -36,7 +36,7 @@ func reference(root *cobra.Command) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, `# The weir command
 
-%s "weir help COMMAND" explains a command.
+%s "weir help COMMAND" explains a command, with examples.
 
 Brackets mark optional arguments, and ... repeated ones. `+"`-flag` is the same as `--flag`."+`
 
@@ -50,12 +50,8 @@ Commands that ask a running weir share the flags of `+"`weir status`"+`.
 		if slices.Contains([]string{"man", "version", "help"}, c.Name()) {
 			continue // their help says nothing more than the list of commands
 		}
-		fmt.Fprintf(&b, "\n## %s\n\n%s\n\n```console\n", usageLine(c), c.Long)
-		for line := range strings.Lines(c.Example) {
-			b.WriteString(strings.TrimSpace(line) + "\n")
-		}
-		b.WriteString("```\n")
-		var table, again []string
+		fmt.Fprintf(&b, "\n## %s\n\n%s\n", usageLine(c), c.Long)
+		var list, again []string
 		for f := range flags(c) {
 			value, usage := pflag.UnquoteUsage(f)
 			name, text := strings.TrimSpace("--"+f.Name+" "+value), usage+defaultOf(f)
@@ -67,10 +63,10 @@ Commands that ask a running weir share the flags of `+"`weir status`"+`.
 				continue
 			}
 			described[name+text] = true
-			table = append(table, fmt.Sprintf("| `%s` | %s |\n", name, strings.ReplaceAll(text, "|", `\|`)))
+			list = append(list, fmt.Sprintf("- `%s`: %s\n", name, text))
 		}
-		if len(table) > 0 {
-			b.WriteString("\n| flag | |\n| --- | --- |\n" + strings.Join(table, ""))
+		if len(list) > 0 {
+			b.WriteString("\n" + strings.Join(list, ""))
 		}
 		if len(again) > 0 {
 			b.WriteString("\nAlso " + strings.Join(again, ", ") + ".\n")

@@ -250,7 +250,7 @@ func TestQueriesAskForWhatIsLogged(t *testing.T) {
 		t.Fatal(err)
 	}
 	known := "@timestamp msg calls throttles fields filter stats sort limit count sum coalesce by as bin 5m asc desc like 0 1000 200 "
-	for _, m := range regexp.MustCompile("(?m)^\\| `([a-z -]+)` \\| [A-Z]+ \\| ([^|]*) \\|").FindAllStringSubmatch(string(page), -1) {
+	for _, m := range regexp.MustCompile("(?m)^- `([a-z -]+)` \\([A-Z]+: ([^)]*)\\)").FindAllStringSubmatch(string(page), -1) {
 		known += strings.NewReplacer("`", "", ",", "").Replace(m[2]) + " "
 	}
 	queries := resourcesOf(t, "AWS::Logs::QueryDefinition")
@@ -259,7 +259,7 @@ func TestQueriesAskForWhatIsLogged(t *testing.T) {
 	}
 	for _, q := range rules.Questions() {
 		for _, text := range regexp.MustCompile(`"([^"]*)"`).FindAllStringSubmatch(q.Query, -1) {
-			if !strings.Contains(string(page), "| `"+text[1]+"` |") && text[1] != "PUT THE ID HERE" {
+			if !strings.Contains(string(page), "- `"+text[1]+"` (") && text[1] != "PUT THE ID HERE" {
 				t.Errorf("%s: nothing says %q", q.Name, text[1])
 			}
 		}

@@ -84,7 +84,7 @@ func tellAll(e weir.Events, secret string) {
 	}})
 }
 
-var row = regexp.MustCompile("(?m)^\\| `([a-z -]+)` \\| ([A-Z]+) \\| ([^|]*) \\|")
+var row = regexp.MustCompile("(?m)^- `([a-z -]+)` \\(([A-Z]+): ([^)]*)\\)")
 
 // documented are the lines of docs/reference/metrics.md: message, then level and attributes.
 func documented(t *testing.T) map[string]string {

@@ -21,7 +21,7 @@ func documented(t *testing.T) (rows map[string]string, doc string) {
 		t.Fatal(err)
 	}
 	rows = make(map[string]string)
-	row := regexp.MustCompile("(?m)^\\| `(weir_[a-z_]+)` \\| (\\w+) \\| ([^|]*) \\|")
+	row := regexp.MustCompile("(?m)^- `(weir_[a-z_]+)` \\((\\w+)(?:: ([^)]*))?\\): ")
 	for _, m := range row.FindAllStringSubmatch(string(b), -1) {
 		labels := strings.Split(strings.ReplaceAll(m[3], "`", ""), ", ")
 		slices.Sort(labels)
@@ -85,7 +85,7 @@ func TestDocumentListsNoOtherReason(t *testing.T) {
 		made = append(made, string(r))
 	}
 	for line := range strings.Lines(doc) {
-		if !strings.HasPrefix(line, "| `decision` |") && !strings.HasPrefix(line, "| `reason` |") {
+		if !strings.HasPrefix(line, "- `decision`:") && !strings.HasPrefix(line, "- `reason`:") {
 			continue
 		}
 		for _, m := range coded.FindAllStringSubmatch(line, -1) {

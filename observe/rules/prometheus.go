@@ -69,13 +69,12 @@ inhibit_rules:
 // table is the table of alerts, in Markdown, for a page that lies in docs.
 func table() string {
 	var b strings.Builder
-	fmt.Fprint(&b, "| alert | severity | condition | fires |\n| --- | --- | --- | --- |\n")
 	for _, a := range Alerts(Options{Cost: 20}) {
 		when := "immediately"
 		if a.For > 0 {
 			when = "after " + length(a.For)
 		}
-		fmt.Fprintf(&b, "| [`%s`](../runbooks/%s) | %s | %s | %s |\n", a.Name, a.Runbook(), a.Severity, strings.NewReplacer("{{ $labels.", "", "{{ $value | humanizeDuration }}", "(duration)", "{{ $value | humanize }}", "(amount)", " }}", "").Replace(a.Summary), when)
+		fmt.Fprintf(&b, "- [`%s`](../runbooks/%s) (%s, %s): %s\n", a.Name, a.Runbook(), a.Severity, when, strings.NewReplacer("{{ $labels.", "", "{{ $value | humanizeDuration }}", "(duration)", "{{ $value | humanize }}", "(amount)", " }}", "").Replace(a.Summary))
 	}
 	return b.String()
 }

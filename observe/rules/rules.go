@@ -12,16 +12,20 @@ import (
 	"github.com/seed1158cd35/weir/observe/metric"
 )
 
-// pageName is the name of a page in a metric's text, of which the table makes a link.
+// pageName is the name of a page in a metric's text, of which the page makes a link.
 var pageName = regexp.MustCompile(`\bdocs/((?:[\w-]+/)*([\w-]+)\.md)`)
 
-// TableRow returns the line of a metric in the table of docs/reference/metrics.md.
-func TableRow(m metric.Metric) string {
+// PageLine returns the line of a metric in docs/reference/metrics.md.
+func PageLine(m metric.Metric) string {
 	var labels []string
 	for _, l := range m.Labels {
 		labels = append(labels, "`"+l+"`")
 	}
-	return fmt.Sprintf("| `%s` | %s | %s | %s |", m.Name, m.Kind, strings.Join(labels, ", "), pageName.ReplaceAllString(m.Help, "[$2](../$1)"))
+	kind := fmt.Sprint(m.Kind)
+	if len(labels) > 0 {
+		kind += ": " + strings.Join(labels, ", ")
+	}
+	return fmt.Sprintf("- `%s` (%s): %s", m.Name, kind, pageName.ReplaceAllString(m.Help, "[$2](../$1)"))
 }
 
 // Options are what differs between those who use the rules. The zero Options are the rules as they

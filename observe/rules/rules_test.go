@@ -60,26 +60,26 @@ func TestThePageListsTheAlerts(t *testing.T) {
 	}
 }
 
-var row = regexp.MustCompile("(?m)^\\| `weir_[a-z_]+` \\| \\w+ \\|.*$")
+var row = regexp.MustCompile("(?m)^- `weir_[a-z_]+` \\(\\w+.*$")
 
-// The page's table has a line for each metric, and no other line.
+// The page has a line for each metric, and no other line.
 func TestThePageListsTheMetrics(t *testing.T) {
 	page, err := os.ReadFile("../../docs/reference/metrics.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	if *update {
-		const header = "| metric | type | labels | meaning |\n| --- | --- | --- | --- |\n"
+		const header = "## Metrics\n\n"
 		head, rest, ok := strings.Cut(string(page), header)
 		if !ok {
-			t.Fatalf("the page has no table of metrics")
+			t.Fatalf("the page has no list of metrics")
 		}
-		for strings.HasPrefix(rest, "| `weir_") {
+		for strings.HasPrefix(rest, "- `weir_") {
 			_, rest, _ = strings.Cut(rest, "\n")
 		}
 		var table strings.Builder
 		for _, m := range metric.All() {
-			table.WriteString(TableRow(m) + "\n")
+			table.WriteString(PageLine(m) + "\n")
 		}
 		page = []byte(head + header + table.String() + rest)
 		if err := os.WriteFile("../../docs/reference/metrics.md", page, 0o644); err != nil {
@@ -88,8 +88,8 @@ func TestThePageListsTheMetrics(t *testing.T) {
 	}
 	lines := row.FindAllString(string(page), -1)
 	for _, m := range metric.All() {
-		if i := slices.Index(lines, TableRow(m)); i < 0 {
-			t.Errorf("docs/reference/metrics.md has no line %s", TableRow(m))
+		if i := slices.Index(lines, PageLine(m)); i < 0 {
+			t.Errorf("docs/reference/metrics.md has no line %s", PageLine(m))
 		} else {
 			lines = slices.Delete(lines, i, i+1)
 		}

@@ -174,27 +174,28 @@ const hintsPage = "../../docs/reference/hints.md"
 // section is a part of the page.
 type section struct {
 	title, text string
+	brief       bool // lists the names only
 	has         func(r *Row) bool
 }
 
 var sections = []section{
-	{"Waits in headers", "The first readable value counts, regardless of status. Of several lines or values, the longest counts. `*` stands for any prefix. Such names match in any spelling: `Retry-After`, `RetryAfter`.", func(r *Row) bool { return r.Place == Header && r.Means == Wait }},
-	{"Advice in headers", "`true` or `false`.", func(r *Row) bool { return r.Means == Advice }},
-	{"Limits in headers", "Each row describes one limit. `reset` is the wait of a throttle if 0 units remain, or if the remaining units are unknown. `full` is the time when the limit is full again. It is the wait only if the remaining units are unknown, or if 0 remain and it is more than an hour away. Lists contain several limits. weir reads the rows after `unified` only on failures.", func(r *Row) bool {
+	{"Waits in headers", "The first readable value counts, regardless of status. Of several lines or values, the longest counts. `*` stands for any prefix. Such names match in any spelling: `Retry-After`, `RetryAfter`.", false, func(r *Row) bool { return r.Place == Header && r.Means == Wait }},
+	{"Advice in headers", "`true` or `false`.", false, func(r *Row) bool { return r.Means == Advice }},
+	{"Limits in headers", "Each row describes one limit. `reset` is the wait of a throttle if 0 units remain, or if the remaining units are unknown. `full` is the time when the limit is full again. It is the wait only if the remaining units are unknown, or if 0 remain and it is more than an hour away. Lists contain several limits. weir reads the rows after `unified` only on failures.", false, func(r *Row) bool {
 		return r.Place == Header && r.Means != Wait && r.Means != Advice
 	}},
-	{"Waits in JSON bodies", "Used without a header. `*.` matches any depth, and such keys match in any spelling: `retry_after`, `retryAfter`, `Retry-After`. Paths ignore arrays. `retry_after: {\"seconds\": 4}` is `retry_after_seconds`. Elements and attributes of XML match, too.", func(r *Row) bool { return r.Place == JSON && r.Means == Wait }},
-	{"Waits in messages", "Used without a field: the words, then the value, in any string of a JSON body, in text, and in HTML pages with status 403, 420 and 429. A number without a unit is in seconds.", func(r *Row) bool { return r.Place == Message }},
-	{"Places of codes", "In order of precedence. A *known* code counts only if it is listed below or in [classification](classification.md).", func(r *Row) bool { return r.Means == Names || r.Means == Known }},
-	{"Codes that are throttles", "With status 400 and above, and with status 200 if there are errors and no data. Case and separators are ignored. *quota*: an amount for a day or longer is used up.", func(r *Row) bool { return r.Place == Code }},
-	{"Messages that are throttles", "With status 403, without a code. `…` matches any text.", func(r *Row) bool { return r.Place == Words }},
+	{"Waits in JSON bodies", "Used without a header, as by Gemini, Telegram, Discord and Kubernetes. `*.` matches any depth, and such keys match in any spelling: `retry_after`, `retryAfter`, `Retry-After`. Paths ignore arrays. `retry_after: {\"seconds\": 4}` is `retry_after_seconds`. Elements and attributes of XML match too.", true, func(r *Row) bool { return r.Place == JSON && r.Means == Wait }},
+	{"Waits in messages", "Used without a field, as by OpenAI, Groq and Azure: the words, then the value, in any string of a JSON body, in text, and in HTML pages with status 403, 420 and 429. A number without a unit is in seconds.", true, func(r *Row) bool { return r.Place == Message }},
+	{"Places of codes", "In order of precedence. A *known* code counts only if it is listed below or in [classification](classification.md).", true, func(r *Row) bool { return r.Means == Names || r.Means == Known }},
+	{"Codes that are throttles", "With status 400 and above, and with status 200 if there are errors and no data. Case and separators are ignored. *quota*: an amount for a day or longer is used up.", true, func(r *Row) bool { return r.Place == Code }},
+	{"Messages that are throttles", "With status 403, without a code. `…` matches any text.", true, func(r *Row) bool { return r.Place == Words }},
 }
 
 const hintsHead = `# Hints of upstreams about their limits
 
 <!-- Generated from outcome/classify/table.go: go test ./outcome/classify -run HintsPage -update writes it. -->
 
-How weir reads waits from responses and recognizes throttles. The table in outcome/classify/table.go has the source, its date and a tested example of each form. [Classification](classification.md#hints) describes how weir uses hints.
+How weir reads waits from responses and recognizes throttles. The table in outcome/classify/table.go has the API, the source, its date and a tested example of each form. [Classification](classification.md#hints) describes how weir uses hints.
 
 weir accepts each of these forms in every row:
 
@@ -210,7 +211,7 @@ weir accepts each of these forms in every row:
 | HTTP date | ` + "`Fri, 20 Nov 2026 12:00:04 GMT`, `Friday, 20-Nov-26 12:00:04 GMT`, `Fri Nov 20 12:00:04 2026`" + ` | until then; also as in mail, cookies and JavaScript; UTC without a zone |
 | list | ` + "`4, 7`, `30s, 60s`" + ` | the longest; in limit headers, one limit each |
 
-Waits until an instant are relative to the response's ` + "`Date`" + `, or to weir's clock without one. A past instant is a wait of 0. Waits are at most ten years, pauses at most ` + "`max_pause`" + `. The event and the log line ` + "`paused`" + ` contain the requested wait (` + "`hint`" + `) and the pause (` + "`after`" + `).
+Waits until an instant are relative to the response's ` + "`Date`" + `, or to weir's clock without one. A past instant is a wait of 0. Pauses are at most 15 minutes, for quotas 31 days. The event and the log line ` + "`paused`" + ` contain the requested wait (` + "`hint`" + `) and the pause (` + "`after`" + `).
 
 weir reads up to 64 KiB of a body, also compressed: gzip, deflate, br and zstd, also nested.
 `
@@ -244,14 +245,14 @@ func generated() string {
 	var b strings.Builder
 	b.WriteString(hintsHead)
 	for _, s := range sections {
-		fmt.Fprintf(&b, "\n## %s\n\n%s\n\n| name | sent by |\n| --- | --- |\n", s.title, s.text)
+		fmt.Fprintf(&b, "\n## %s\n\n%s\n\n", s.title, s.text)
 		var names, senders []string
 		var last *Row
 		flush := func() {
-			if names != nil {
-				fmt.Fprintf(&b, "| %s | %s |\n", strings.Join(names, ", "), cell(strings.Join(senders, "; ")))
+			if names != nil && !s.brief {
+				fmt.Fprintf(&b, "- %s: %s\n", strings.Join(names, ", "), strings.Join(senders, "; "))
+				names, senders = nil, nil
 			}
-			names, senders = nil, nil
 		}
 		for i := range Table {
 			r := &Table[i]
@@ -274,6 +275,9 @@ func generated() string {
 			}
 		}
 		flush()
+		if s.brief {
+			fmt.Fprintf(&b, "```text\n%s\n```\n", strings.ReplaceAll(strings.Join(names, ", "), "`", ""))
+		}
 	}
 	return b.String()
 }

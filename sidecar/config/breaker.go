@@ -14,13 +14,13 @@ type guard struct {
 
 var breakerFields = []field[guard]{
 	{"schedule", "a name", "none", "Schedule that the other fields modify.", func(*decoder, *node, *guard) {}},
-	one("share", orOff(share, 0), func(b *guard) *float64 { return &b.Share }, "50% if no rule is given", "Opens at this share of failures within `window`, after `min_calls`."),
+	one("share", orOff(share, 0), func(b *guard) *float64 { return &b.Share }, "50% if no rule is given", "Opens at this share of failures within `window`, after at least 20 calls."),
 	one("min_calls", count[int](1), func(b *guard) *int { return &b.MinCalls }, "20", ""),
 	one("consecutive", orOff(count[int](0), 0), func(b *guard) *int { return &b.Consecutive }, "10 if no rule is given", "Opens after this many failed calls in a row. 0 turns the rule off."),
 	one("consecutive_for", orOff(duration, 0), func(b *guard) *time.Duration { return &b.ConsecutiveFor }, "off; 5s if no rule is given", ""),
 	one("success_takes_one", boolean, func(b *guard) *bool { return &b.SuccessTakesOne }, "false", "A success removes one failure from `consecutive`, not all."),
 	one("failures", orOff(count[int](0), 0), func(b *guard) *int { return &b.Failures }, "off", ""),
-	one("window", duration, func(b *guard) *time.Duration { return &b.Window }, "10s, or 1m with `failures`", "Window of `share` and `failures`."),
+	one("window", duration, func(b *guard) *time.Duration { return &b.Window }, "10s", "Window of `share`."),
 	one("successes", count[int](1), func(b *guard) *int { return &b.Successes }, "2", "Successful probes in a row that close it."),
 	one("open", duration, func(b *guard) *time.Duration { return &b.Open }, "30s; 1s for language models", "Longest time open before a probe, unless the upstream asks for more."),
 	one("first_open", duration, func(b *guard) *time.Duration { return &b.FirstOpen }, "`open` if set, else 1s", "First time open. Each failed probe makes the next 1.5 times as long, up to `open`."),

@@ -40,6 +40,17 @@ func link(text string) string { return pageName.ReplaceAllString(text, "[$2](../
 
 var pageName = regexp.MustCompile(`\bdocs/((?:[\w-]+/)*([\w-]+)\.md)`)
 
+// otherwise returns what the page states about a missing field. The page explains that nothing means none, false or off.
+func otherwise(missing string) string {
+	switch {
+	case slices.Contains([]string{"none", "false", "off", "see its table"}, missing):
+		return ""
+	case strings.HasPrefix(missing, "required"):
+		return ", " + missing
+	}
+	return "; default: " + link(missing)
+}
+
 // reference is the part of the page that follows from the code.
 func reference() string {
 	var b strings.Builder
@@ -47,17 +58,17 @@ func reference() string {
 		if !slices.ContainsFunc(s.rows, row.documented) {
 			continue
 		}
-		fmt.Fprintf(&b, "\n### %s\n\n| field | value | default | meaning |\n| --- | --- | --- | --- |\n", s.title)
+		fmt.Fprintf(&b, "\n### %s\n\n", s.title)
 		for _, r := range s.rows {
 			if !r.documented() {
 				continue
 			}
-			fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", r.name, short.Replace(r.words), link(r.missing), link(r.meaning))
+			fmt.Fprintf(&b, "- `%s` (%s%s): %s\n", r.name, short.Replace(r.words), otherwise(r.missing), link(r.meaning))
 		}
 	}
-	b.WriteString("\n### Environment variables\n\n| variable | value | meaning |\n| --- | --- | --- |\n")
+	b.WriteString("\n### Environment variables\n\n")
 	for _, v := range variables {
-		fmt.Fprintf(&b, "| `%s` | %s | %s |\n", v.Name, short.Replace(v.Words), v.Meaning)
+		fmt.Fprintf(&b, "- `%s` (%s): %s\n", v.Name, short.Replace(v.Words), v.Meaning)
 	}
 	return b.String() + "\n"
 }
@@ -150,14 +161,16 @@ func TestEveryFieldIsTaken(t *testing.T) {
 	}
 }
 
-func TestThePageNamesPresetsAndSchedules(t *testing.T) {
-	data, err := os.ReadFile(page)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, name := range slices.Concat(Presets(), retry.Schedules(), retry.QuotaSchedules()) {
-		if !strings.Contains(string(data), "`"+name+"`") {
-			t.Errorf("%s does not mention %s", page, name)
+func TestPagesNamePresetsAndSchedules(t *testing.T) {
+	for file, names := range map[string][]string{page: slices.Concat(retry.Schedules(), retry.QuotaSchedules()), "../../docs/reference/presets.md": Presets()} {
+		data, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range names {
+			if !strings.Contains(string(data), "`"+name+"`") {
+				t.Errorf("%s does not mention %s", file, name)
+			}
 		}
 	}
 }

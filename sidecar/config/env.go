@@ -33,7 +33,7 @@ var variables = []envVar{
 	{"THROTTLE_PUT_RATE", knobRate.words, "Rate of every limit named `put`; the start and maximum of an adaptive rate.", knob("put")},
 	{"THROTTLE_GET_RATE", knobRate.words, "The same for `get`.", knob("get")},
 	{"THROTTLE_DELETE_RATE", knobRate.words, "The same for `delete`.", knob("delete")},
-	{"THROTTLE_CIRCUIT_THRESHOLD", "a whole number", "`consecutive` or `failures` of every breaker, whichever it uses.",
+	{"THROTTLE_CIRCUIT_THRESHOLD", "a whole number", "Failures that open a breaker: `consecutive`, or the number of the breaker's `schedule`.",
 		func(d *decoder, n, _ *node) { d.env.threshold, _ = count[int](1).read(d, n) }},
 }
 

@@ -101,7 +101,7 @@ var limitFields = []field[pace]{
 	one("shape", named[limit.Shape]("bucket, rolling or fixed"), func(l *pace) *limit.Shape { return &l.Shape }, "bucket, or fixed with `every`",
 		"How the upstream counts. `bucket`: burst + rate x t in any time t. `rolling`: the amount in any window of the period. `fixed`: `amount` per calendar window."),
 	one("max_keys", count[int](1), func(l *pace) *int { return &l.MaxKeys }, "100000", ""),
-	{"labels", "true or false", "false", "Metrics show each key (docs/reference/metrics.md). Keys of callers need `hash_env` or `harmless`.", readLabels},
+	{"labels", "true or false", "false", "Metrics show each key (docs/reference/metrics.md). Keys of callers need `hash_env`.", readLabels},
 	one("local", boolean, func(l *pace) *bool { return &l.Local }, "false", ""),
 	one("cold", named[limit.Cold]("refuse, share or full"), func(l *pace) *limit.Cold { return &l.Cold }, "refuse",
 		"If the store lost its data: `refuse` counts the limit as used up. `share` divides it by the number of processes and `full` starts full; both may exceed it by the lost usage."),
@@ -201,7 +201,7 @@ func inherited(n *node) bool { return n != nil && n.Preset != "" }
 
 var adaptiveFields = []field[adaptive.Config]{
 	one("rule", named[adaptive.Rule]("cubic, multiply, add or multiply-each"), func(c *adaptive.Config) *adaptive.Rule { return &c.Rule }, "cubic",
-		"Growth after a cut: `cubic` fast to the old rate and then slowly, `multiply` by a factor, `add` by a step, which equalizes processes. `multiply-each` grows by `grow` per success; docs/adr/0017-five-designs.md has its cost."),
+		"Growth after a cut: `cubic` fast to the old rate and then slowly, `multiply` by a factor, `add` by a step, which equalizes processes. `multiply-each` by a factor for each success."),
 	one("start", perSecond, func(c *adaptive.Config) *float64 { return &c.Start }, "`max`", "First rate."),
 	one("min", perSecond, func(c *adaptive.Config) *float64 { return &c.Min }, "1% of `max`", "Lowest rate."),
 	one("max", perSecond, func(c *adaptive.Config) *float64 { return &c.Max }, "the limit's `rate`", "Highest rate."),

@@ -2,7 +2,10 @@ package config
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -112,5 +115,51 @@ func TestRenamedFieldKeepsItsValue(t *testing.T) {
 	}
 	if got := fmt.Sprint(f.Removed()); !strings.Contains(got, "weir.yaml:1:23: store.share: has a new name; write without") {
 		t.Errorf("got %s", got)
+	}
+}
+
+// otherSense are names of removed fields that pages use in another sense.
+const otherSense = "added attributes by capacity central claims cut endpoint failures full grow guard high hold interval limit local longest low normal poll realtime recovery refusals " +
+	"runbook series step streams success throttle timeout total trust xray"
+
+func TestPagesNameNoRemovedField(t *testing.T) {
+	known := strings.Fields(otherSense)
+	for _, s := range sections {
+		for _, r := range s.rows {
+			if r.documented() {
+				known = append(known, r.name)
+			}
+		}
+	}
+	var names []string
+	for _, r := range removals {
+		for _, name := range strings.Fields(r.names) {
+			if !slices.Contains(known, name) {
+				names = append(names, name)
+			}
+		}
+	}
+	if len(names) < 50 {
+		t.Errorf("%d names of removed fields, want at least 50", len(names))
+	}
+	quoted := regexp.MustCompile("`[^`\n]+`")
+	removed := regexp.MustCompile(`(?:^|[^\w-])(?:` + strings.Join(names, "|") + `)(?:[^\w-]|$)`)
+	pages, err := filepath.Glob("../../docs/*/*.md")
+	if err != nil || len(pages) < 50 {
+		t.Fatalf("%d pages, %v", len(pages), err)
+	}
+	for _, page := range pages {
+		if strings.Contains(page, "/adr/") {
+			continue
+		}
+		text, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range quoted.FindAllString(string(text), -1) {
+			if removed.MatchString(m) {
+				t.Errorf("%s names the removed field %s", page, m)
+			}
+		}
 	}
 }

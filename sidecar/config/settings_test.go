@@ -100,7 +100,7 @@ upstreams:
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, row := range regexp.MustCompile("(?m)^\\| `((?:[a-z_]+_)?env)` \\|").FindAllStringSubmatch(string(page), -1) {
+	for _, row := range regexp.MustCompile("(?m)^- `((?:[a-z_]+_)?env)` \\(").FindAllStringSubmatch(string(page), -1) {
 		if !slices.ContainsFunc(fields, func(field string) bool { return field[strings.LastIndexByte(field, '.')+1:] == row[1] }) {
 			t.Errorf("the page has a field %s, and this test has none", row[1])
 		}

@@ -38,17 +38,10 @@ func (t *target) credential(trip *trip) string {
 // credentialOf returns what stays the same in a caller's credential from call to call, "" if it sends none.
 // Path is that of the upstream. Signatures differ from call to call, so only the key that made them counts. Tokens for weir itself do not.
 func credentialOf(r *http.Request, g guest, path string) string {
-	var own string
 	for _, name := range [...]string{"Authorization", "X-Api-Key", "Api-Key", "X-Goog-Api-Key"} {
 		if v := r.Header[name]; len(v) > 0 && v[0] != "" && !slices.Contains(g.Shown, name) {
-			if own != "" { // all of several: callers may share one of them
-				own += "\n"
-			}
-			own += signer(v[0])
+			return signer(v[0])
 		}
-	}
-	if own != "" {
-		return own
 	}
 	if own := credentialInQuery(r.URL, g); own != "" {
 		return own

@@ -43,10 +43,11 @@ func TestEveryFaultHasTestsThatExist(t *testing.T) {
 	}
 	listed, faults := testsOfFaults(t), make(map[string]bool)
 	for i, row := range strings.Split(string(page), "\n") {
-		if !strings.HasPrefix(row, "| ") || strings.HasPrefix(row, "| fault |") || strings.HasPrefix(row, "| ---") {
+		fault, isFault := strings.CutPrefix(row, "- **")
+		if !isFault {
 			continue
 		}
-		fault := strings.Split(row, " | ")[0][len("| "):]
+		fault, _, _ = strings.Cut(fault, "**: ")
 		faults[fault] = true
 		if len(listed[fault]) == 0 {
 			t.Errorf("docs/reference/faults.md:%d: tests.txt has no test of %q", i+1, fault)
@@ -63,7 +64,7 @@ func TestEveryFaultHasTestsThatExist(t *testing.T) {
 		}
 	}
 	if len(faults) < 50 {
-		t.Errorf("docs/reference/faults.md lists %d faults: has its table another form?", len(faults))
+		t.Errorf("docs/reference/faults.md lists %d faults: has its list another form?", len(faults))
 	}
 }
 
