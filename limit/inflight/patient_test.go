@@ -103,6 +103,9 @@ func TestCallsBeforeOthersOutwaitADrain(t *testing.T) {
 			if want := name != "nothing"; r.Longer(r.now, came, 10, true) > r.now != want || r.Longer(r.now, came, 10, false) > r.now {
 				t.Errorf("until %v before others, %v before none, at %v", r.Longer(r.now, came, 10, true), r.Longer(r.now, came, 10, false), r.now)
 			}
+			if r.Stands(r.now, time.Minute, true) != (name == "nothing") || !r.Stands(r.now, time.Minute, false) {
+				t.Errorf("the queue stands: %v before others, %v before none", r.Stands(r.now, time.Minute, true), r.Stands(r.now, time.Minute, false))
+			}
 			if r.now += hastySpell; r.Longer(r.now, came, 10, true) > max(r.now, r.Longer(r.now, came, 10, false)) {
 				t.Error("it waits on although the hold-up was long ago")
 			}
