@@ -48,6 +48,7 @@ func (c *conduct) announce(resp *http.Response, from cascade.Result[*http.Respon
 		if state != "" {
 			of.Note(trace.Text(trace.AttrCache, state))
 		}
+		c.answered(of, resp)
 	}
 	if c.x.d.o.Events.Answered != nil {
 		c.x.d.o.Events.Answered(Answered{Upstream: c.x.d.o.Name, Tier: from.Tier, Degraded: from.Degraded, Cache: state, Took: took})

@@ -1,8 +1,10 @@
 package gateway
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"net/http"
 	"time"
 
 	"github.com/seed1158cd35/weir"
@@ -54,6 +56,21 @@ func (m *meter) used(of *trace.Call, u llm.Usage) {
 	if cost, ok := m.cost(u); ok {
 		of.Note(trace.Float(trace.AttrCost, float64(cost)/float64(price.Dollar)))
 	}
+}
+
+// answered notes on a call's span which call the answer is of, if not of the first. An answer that no model was asked for costs nothing.
+func (c *conduct) answered(of *trace.Call, resp *http.Response) {
+	if resp.Request != nil {
+		if by := trace.CallOf(resp.Request.Context()); by != of {
+			of.AnsweredBy(by)
+		}
+		return
+	}
+	notes := []trace.Attr{trace.Number(trace.AttrAIInput, 0), trace.Number(trace.AttrAIOutput, 0), trace.Float(trace.AttrCost, 0)}
+	if c.replayed {
+		notes = append(notes, trace.Text(trace.AttrAIAnswered, cmp.Or(c.held.Meta[model], c.x.request.Model)))
+	}
+	of.AnsweredBy(nil, notes...)
 }
 
 // A stage is something that the way of a request to its answer is made of, beside what is sent.

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/seed1158cd35/weir"
+	"github.com/seed1158cd35/weir/clock"
 	"github.com/seed1158cd35/weir/delivery"
 	"github.com/seed1158cd35/weir/fleet"
 	"github.com/seed1158cd35/weir/internal/test/raced"
@@ -48,6 +49,14 @@ func everything(t *testing.T, m *Exporter) {
 		t.Fatal(err)
 	}
 	m.Watch(u)
+	down, err := weir.New("down", weir.Policy{Limits: []limit.Limit{{Name: "all", Rate: bucket.Rate{Amount: 5, Per: time.Second, Burst: 5}}}}, weir.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, b := range down.Breakers() {
+		b.ForceOpen(clock.System.Now(), time.Hour)
+	}
+	m.Watch(down)
 	call := weir.Call{Operation: "put", Safe: true, Keys: map[string]string{"region": "eu-west-1"}}
 	for range 2 {
 		_, _ = weir.Do(t.Context(), u, call, func(context.Context) (int, error) { return 1, nil })
@@ -141,6 +150,9 @@ func TestEveryMetricIsPublishedWithItsDefaults(t *testing.T) {
 			"ModelInputTokens Upstream=chat":                                      2000,
 			"ModelOutputTokens":                                                   34,
 			"ModelCost Upstream=chat":                                             0.005,
+			"CircuitBreakerState":                                                 2,
+			"CircuitBreakerState Upstream=down":                                   2,
+			"CircuitBreakerState Upstream=s3":                                     0,
 			"ModelChainDown":                                                      1,
 			"ModelChainDown Upstream=talk":                                        1,
 		})
@@ -382,7 +394,7 @@ func TestStrangersMakeNoDimensions(t *testing.T) {
 
 func TestIgnoredUpstreamsAreNotCounted(t *testing.T) {
 	var p page
-	m := start(t, Config{Lines: &p, Ignore: []string{"s3", "chat", "talk"}, Metrics: map[Metric]Naming{FallbackActivated: {Off: true}, StoreThrottled: {Off: true}, DeadLetters: {Off: true}, DeadLetterAge: {Off: true}}})
+	m := start(t, Config{Lines: &p, Ignore: []string{"s3", "down", "chat", "talk"}, Metrics: map[Metric]Naming{FallbackActivated: {Off: true}, StoreThrottled: {Off: true}, DeadLetters: {Off: true}, DeadLetterAge: {Off: true}}})
 	everything(t, m)
 	if err := m.Close(t.Context()); err != nil || p.lines()[0] != "" {
 		t.Errorf("%v, %q, want nothing published", err, p.lines())

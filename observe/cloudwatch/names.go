@@ -31,6 +31,7 @@ const (
 	ModelOutputTokens   Metric = "ModelOutputTokens"              // tokens that they have written
 	ModelCost           Metric = "ModelCost"                      // what that costs by the price table, in its currency
 	ModelChainDown      Metric = "ModelChainDown"                 // 1 for a cascade none of whose models can be asked
+	CircuitBreakerState Metric = "CircuitBreakerState"            // the worst state of the upstream's breakers: 1 half-open, 2 open
 	JobsFailedOpen      Metric = "JobsFailedOpen"                 // jobs that were let start although the upstream could not be asked for others
 	DeadLetterAge       Metric = "DeadLetterAge"                  // seconds since the oldest of them died
 )
@@ -41,7 +42,7 @@ var Metrics = [...]Metric{
 	AcquisitionWait, AcquisitionLatency, AcquisitionFailures, ThrottledRequests, Violations, FallbackActivated,
 	StoreRequests, StoreConditions, StoreThrottled, StoreRetries, DeadLetters, DeadLetterAge,
 	APICallLatency, ModelAnswers, ModelFallbacks, ModelCacheHits, ModelCacheMisses,
-	ModelInputTokens, ModelOutputTokens, ModelCost, ModelChainDown, JobsFailedOpen,
+	ModelInputTokens, ModelOutputTokens, ModelCost, ModelChainDown, JobsFailedOpen, CircuitBreakerState,
 }
 
 // Unit is the metric's unit, in CloudWatch's words.
@@ -51,7 +52,7 @@ func (m Metric) Unit() string {
 		return "Milliseconds"
 	case DeadLetterAge:
 		return "Seconds"
-	case ModelCost:
+	case ModelCost, CircuitBreakerState:
 		return "None"
 	}
 	return "Count"
@@ -120,7 +121,7 @@ func (m Metric) Sets() []Set {
 		return []Set{total, upstream, {Upstream, Limit}}
 	case ModelAnswers, ModelFallbacks:
 		return []Set{total, upstream, {Upstream, Tier}}
-	case AcquisitionLatency, StoreRequests, StoreConditions, StoreThrottled, StoreRetries, DeadLetters, DeadLetterAge, APICallLatency, ModelChainDown, JobsFailedOpen,
+	case AcquisitionLatency, StoreRequests, StoreConditions, StoreThrottled, StoreRetries, DeadLetters, DeadLetterAge, APICallLatency, ModelChainDown, JobsFailedOpen, CircuitBreakerState,
 		ModelCacheHits, ModelCacheMisses, ModelInputTokens, ModelOutputTokens, ModelCost:
 		return []Set{total, upstream}
 	}
@@ -174,7 +175,7 @@ func (m Metric) Has() Set {
 	case ModelAnswers, ModelFallbacks:
 		return Set{Upstream, Tier}
 	case AcquisitionLatency, StoreRequests, StoreConditions, StoreThrottled, StoreRetries,
-		DeadLetters, DeadLetterAge, ModelCacheHits, ModelCacheMisses, ModelInputTokens, ModelOutputTokens, ModelCost, ModelChainDown, JobsFailedOpen:
+		DeadLetters, DeadLetterAge, ModelCacheHits, ModelCacheMisses, ModelInputTokens, ModelOutputTokens, ModelCost, ModelChainDown, JobsFailedOpen, CircuitBreakerState:
 		return Set{Upstream}
 	}
 	return Set{}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/seed1158cd35/weir"
+	"github.com/seed1158cd35/weir/breaker"
 	"github.com/seed1158cd35/weir/delivery"
 )
 
@@ -88,7 +89,7 @@ func (s *table) row(set Set, at *[len(Dimensions)]string) *row {
 }
 
 // add adds up counts and spreads; of what is left of limits, of whether the store is
-// away, of ages, and of cascades that are down, it keeps the worst.
+// away, of ages, of breakers and of cascades that are down, it keeps the worst.
 func (r *row) add(v value) {
 	for i := range r.values {
 		if w := &r.values[i]; w.metric == v.metric {
@@ -108,7 +109,7 @@ func (w *value) merge(v value) {
 		w.spread.add(v.spread)
 	case v.metric == TokensAvailable:
 		w.number = min(w.number, v.number)
-	case v.metric == ModelChainDown:
+	case v.metric == ModelChainDown, v.metric == CircuitBreakerState:
 		w.number = max(w.number, v.number)
 	case v.metric == DeadLetterAge:
 		w.number = max(w.number, v.number)
@@ -144,6 +145,9 @@ func (e *Exporter) collect(dead []delivery.Count, down []string) batch {
 	e.collectFallback(s)
 	for _, u := range e.upstreams() {
 		e.collectLimits(s, u)
+	}
+	for _, u := range e.watched {
+		collectBreakers(s, u)
 	}
 	collectDead(s, dead)
 	e.collectDown(s, down)
@@ -235,5 +239,24 @@ func (e *Exporter) collectLimits(s *table, u *weir.Upstream) {
 		var at [len(Dimensions)]string
 		at[Upstream.index()], at[Limit.index()] = u.Name(), l.Limit.Name
 		s.add(TokensAvailable, &at, value{number: float64(max(0, l.Level.Left))})
+	}
+}
+
+// collectBreakers adds the worst state of the upstream's breakers, unless all are closed.
+func collectBreakers(s *table, u *weir.Upstream) {
+	worst := 0.0
+	for _, b := range u.Breakers() {
+		switch b.State().Phase {
+		case breaker.Open:
+			worst = 2
+		case breaker.HalfOpen:
+			worst = max(worst, 1)
+		case breaker.Closed:
+		}
+	}
+	if worst > 0 {
+		var at [len(Dimensions)]string
+		at[Upstream.index()] = u.Name()
+		s.add(CircuitBreakerState, &at, value{number: worst})
 	}
 }

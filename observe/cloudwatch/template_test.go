@@ -466,7 +466,7 @@ func TestTemplateHasTheAlarms(t *testing.T) {
 		}
 	}
 	slices.Sort(got)
-	want := []Metric{APICallLatency, ModelChainDown, AcquisitionFailures, AcquisitionLatency, AcquisitionWait, DeadLetters, FallbackActivated, RateLimitErrors, RetryExhausted, StoreThrottled, Violations}
+	want := []Metric{APICallLatency, CircuitBreakerState, ModelChainDown, AcquisitionFailures, AcquisitionLatency, AcquisitionWait, DeadLetters, FallbackActivated, RateLimitErrors, RetryExhausted, StoreThrottled, Violations}
 	var names []string
 	for _, m := range want {
 		names = append(names, string(m))

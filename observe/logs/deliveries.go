@@ -23,6 +23,7 @@ func Deliveries(log *slog.Logger) delivery.Events {
 	return delivery.Events{
 		Accepted: func(of *delivery.Delivery, fresh bool) {
 			if l, ok := w.ofDelivery(deliveryStored, of); ok {
+				l.count("attempt", of.Attempts)
 				l.word("status", string(of.Status))
 				if !fresh {
 					l.word("fresh", "false")
@@ -60,8 +61,8 @@ func (w *writer) attempted(of *delivery.Delivery, a *delivery.Attempt) {
 	if !ok {
 		return
 	}
-	l.number("attempt", a.N)
-	l.number("status", a.Status)
+	l.count("attempt", a.N)
+	l.count("status", a.Status)
 	l.word("class", a.Class.String())
 	l.text("code", a.Code)
 	l.wait("took", a.Took)
@@ -73,9 +74,9 @@ func (w *writer) attempted(of *delivery.Delivery, a *delivery.Attempt) {
 		return
 	}
 	if l, ok = w.ofDelivery(deliveryOver, of); ok {
+		l.count("attempt", a.N)
 		l.word("status", string(of.Status))
 		l.word("reason", string(of.Reason))
-		l.number("attempts", of.Attempts)
 		w.end(l)
 	}
 }

@@ -96,6 +96,9 @@ func (l *line) number(name string, n int) {
 	}
 }
 
+// count adds a number, also if it is 0.
+func (l *line) count(name string, n int) { l.attrs = append(l.attrs, slog.Int(name, n)) }
+
 // wait adds a duration, in seconds. One that never ends is left out, also if a
 // part of it is over.
 func (l *line) wait(name string, d time.Duration) {

@@ -47,6 +47,8 @@ func Alarms() []Alarm {
 		{Name: "StoreThrottled", Runbook: "fallback.md", Reads: []Read{{"RateLimiterStoreThrottled", "Sum"}}, Period: 300, Periods: 3, Points: 2, Above: 10, Reached: true, Whole: true,
 			Parameter: "StoreThrottledThreshold", Says: "Alarm threshold: store requests throttled in five minutes",
 			Text: "DynamoDB throttles requests of the fleet's store, so decisions take longer. Increase the capacity of a provisioned table. If a single limit needs more than 1,000 writes per second, use a lease, lengthen it, or divide the limit by key."},
+		{Name: "BreakerOpen", Runbook: "breaker-open.md", Reads: []Read{{"CircuitBreakerState", "Maximum"}}, Period: 60, Periods: 5, Above: 1, Reached: true,
+			Text: "A breaker has not closed for five minutes: weir refuses calls immediately, except probes, and no probe has succeeded. weir status shows the breaker and why it opened."},
 		{Name: "DeadLetters", Runbook: "dead-letters.md", Reads: []Read{{"DeadLetters", "Maximum"}}, Period: 60, Periods: 1, Above: 0,
 			Text: "Deliveries became dead letters. weir dead list shows them with reasons, weir dead redrive sends them again, weir dead drop deletes them."},
 		{Name: "ErrorRate", Runbook: "upstream-failing.md", Reads: []Read{{"APICallCount", "Sum"}, {"RetryExhausted", "Sum"}}, Math: "IF(FILL(a, 0) > 20, 100 * FILL(b, 0) / a, 0)", Period: 300, Periods: 2, Above: 10, Part: true,
@@ -117,7 +119,7 @@ type Watchboard struct {
 // watchboards are all of them.
 func watchboards() []Watchboard {
 	return []Watchboard{
-		{"Overview", "weir overview", []string{"RateLimitErrors", "RetryExhausted", "AcquisitionFailures", "AcquisitionWait", "Violation", "StoreLatency", "FallbackActivated", "StoreThrottled", "DeadLetters"}, []Graph{
+		{"Overview", "weir overview", []string{"RateLimitErrors", "RetryExhausted", "AcquisitionFailures", "AcquisitionWait", "Violation", "StoreLatency", "FallbackActivated", "StoreThrottled", "BreakerOpen", "DeadLetters"}, []Graph{
 			{Title: "Requests to the upstream", Unit: "requests", Lines: []Read{{"APICallCount", "Sum"}, {"RateLimitErrors", "Sum"}, {"RetryAttempts", "Sum"}}},
 			{Title: "Decisions", Unit: "attempts", Lines: []Read{{"RateLimiterAcquisitions", "Sum"}, {"RateLimiterAcquisitionFailures", "Sum"}}, Stack: true},
 			{Title: "Calls given up", Unit: "calls", Lines: []Read{{"RetryExhausted", "Sum"}}},
@@ -125,6 +127,7 @@ func watchboards() []Watchboard {
 			{Title: "Duration of attempts", Unit: "ms", Lines: []Read{{"APICallLatency", "p50"}, {"APICallLatency", "p99"}}},
 			{Title: "The store", Unit: "times", Lines: []Read{{"RateLimiterFallbackActivated", "Maximum"}, {"RateLimiterStoreThrottled", "Sum"}, {"RateLimiterStoreRetries", "Sum"}, {"RateLimiterStoreConditions", "Sum"}}, Whole: true},
 			{Title: "Store response time", Unit: "ms", Lines: []Read{{"RateLimiterAcquisitionLatency", "p50"}, {"RateLimiterAcquisitionLatency", "p99"}}, Whole: true},
+			{Title: "Breakers", Unit: "1 half-open, 2 open", Lines: []Read{{"CircuitBreakerState", "Maximum"}}},
 			{Title: "Dead letters", Unit: "deliveries", Lines: []Read{{"DeadLetters", "Maximum"}}},
 			{Title: "Age of the oldest dead letter", Unit: "s", Lines: []Read{{"DeadLetterAge", "Maximum"}}},
 		}},

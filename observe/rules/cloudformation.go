@@ -104,7 +104,7 @@ func by(whole bool) list {
 }
 
 // unitsOf are the units of metrics that are no counts.
-var unitsOf = map[string]string{"RateLimiterAcquisitionLatency": "Milliseconds", "RateLimiterAcquisitionWait": "Milliseconds", "APICallLatency": "Milliseconds", "DeadLetterAge": "Seconds"}
+var unitsOf = map[string]string{"RateLimiterAcquisitionLatency": "Milliseconds", "RateLimiterAcquisitionWait": "Milliseconds", "APICallLatency": "Milliseconds", "DeadLetterAge": "Seconds", "CircuitBreakerState": "None"}
 
 func (a *Alarm) resource(o Options) object {
 	p := object{"AlarmDescription": described(a.Text, a.Runbook, o), "EvaluationPeriods": a.Periods, "TreatMissingData": "notBreaching", "ComparisonOperator": "GreaterThanThreshold"}

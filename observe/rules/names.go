@@ -11,17 +11,17 @@ import (
 // that were written for those.
 type Naming struct {
 	Upstream string
-	Latency  string // a histogram, in seconds: NAME_bucket, NAME_sum and NAME_count
+	Latency  string // in seconds: NAME by quantile, NAME_bucket, NAME_sum and NAME_count
 	Requests string // a counter
 	Errors   string // a counter, by class
+	Gates    bool   // decisions, rates and breakers are recorded, too
 }
 
-// NamesOfS3 are what is recorded of an upstream called s3 if nothing else is said. Its design publishes no names: these are
-// made as Prometheus has it.
+// NamesOfS3 returns the names of the S3 design, which are recorded of an upstream called s3 by default.
 func NamesOfS3() []Naming { return []Naming{named("s3", "s3")} }
 
 func named(upstream, prefix string) Naming {
-	return Naming{upstream, prefix + "_request_duration_seconds", prefix + "_requests_total", prefix + "_errors_total"}
+	return Naming{upstream, prefix + "_latency", prefix + "_requests_total", prefix + "_errors_total", true}
 }
 
 // ParseNaming reads UPSTREAM, UPSTREAM=PREFIX or UPSTREAM=LATENCY,REQUESTS,ERRORS.
@@ -32,7 +32,7 @@ func ParseNaming(s string) (Naming, error) {
 	}
 	n := named(upstream, names)
 	if all := strings.Split(names, ","); len(all) == 3 {
-		n.Latency, n.Requests, n.Errors = all[0], all[1], all[2]
+		n = Naming{upstream, all[0], all[1], all[2], false}
 	} else if len(all) != 1 {
 		return Naming{}, fmt.Errorf("%q: want UPSTREAM=PREFIX, or UPSTREAM=LATENCY,REQUESTS,ERRORS", s)
 	}
@@ -66,18 +66,30 @@ func (n Naming) Records() []Record {
 	buckets := of("weir_attempt_duration_seconds_bucket", "")
 	const each, all = "job, instance, upstream, operation", "job, upstream, operation"
 	records := []Record{
-		{n.Requests, sum(each, attempts)},
-		{n.Errors, sum(each+", class", failed)},
-		{n.Latency + "_bucket", sum(each+", le", buckets)},
-		{n.Latency + "_sum", sum(each, of("weir_attempt_duration_seconds_sum", ""))},
-		{n.Latency + "_count", sum(each, of("weir_attempt_duration_seconds_count", ""))},
-		{"operation:" + strings.TrimSuffix(n.Requests, "_total") + ":rate5m", sum(all, rate(attempts))},
-		{"operation:" + strings.TrimSuffix(n.Errors, "_total") + ":rate5m", sum(all, rate(failed))},
+		{Name: n.Requests, Expr: sum(each, attempts)},
+		{Name: n.Errors, Expr: sum(each+", class", failed)},
+		{Name: n.Latency + "_bucket", Expr: sum(each+", le", buckets)},
+		{Name: n.Latency + "_sum", Expr: sum(each, of("weir_attempt_duration_seconds_sum", ""))},
+		{Name: n.Latency + "_count", Expr: sum(each, of("weir_attempt_duration_seconds_count", ""))},
+		{Name: "operation:" + strings.TrimSuffix(n.Requests, "_total") + ":rate5m", Expr: sum(all, rate(attempts))},
+		{Name: "operation:" + strings.TrimSuffix(n.Errors, "_total") + ":rate5m", Expr: sum(all, rate(failed))},
 	}
-	for _, q := range []struct{ name, of string }{{"p50", "0.5"}, {"p95", "0.95"}, {"p99", "0.99"}} {
-		records = append(records, Record{"operation:" + n.Latency + ":" + q.name, "histogram_quantile(" + q.of + ", " + sum(all+", le", rate(buckets)) + ")"})
+	for _, q := range []string{"0.5", "0.95", "0.99"} {
+		records = append(records, Record{Name: n.Latency, Expr: `label_replace(histogram_quantile(` + q + `, ` + sum(all+", le", rate(buckets)) + `), "quantile", "` + q + `", "", "")`})
 	}
-	return records
+	if !n.Gates {
+		return records
+	}
+	const breaker = "job, instance, upstream"
+	breakers := func(state string) string {
+		return "clamp_max(" + sum(breaker, of("weir_breakers", `,state="`+state+`"`)) + ", 1)"
+	}
+	return append(records,
+		Record{Name: "throttle_decisions_total", Expr: sum(each+", decision", of("weir_decisions_total", ""))},
+		Record{Name: "throttle_rate_current", Expr: "min by (job, instance, upstream, limit) (" + of("weir_limit_current_rate", "") + ")"},
+		Record{Name: "circuit_breaker_state", Expr: "clamp_max(2 * " + breakers("open") + " + " + breakers("half-open") + ", 2)"},
+		Record{Name: "circuit_breaker_transitions_total", Expr: sum(breaker+", from, to", of("weir_breaker_transitions_total", ""))},
+	)
 }
 
 // writeNames writes the group of what is recorded under other names.

@@ -33,6 +33,7 @@ type Call struct {
 	said  *said  // nil if nothing was noted
 	parts []part // that are worth keeping
 	why   int    // of those, the most important
+	other *other // that answered in the place of the first call; nil if none did
 	ended bool   // what comes yet is kept by itself
 }
 
@@ -231,7 +232,7 @@ func (c *Call) End(a Answer) {
 		return
 	}
 	c.mu.Lock()
-	parts, why := c.parts, c.why
+	parts, why, other := c.parts, c.why, c.other
 	c.parts, c.ended = nil, true
 	c.mu.Unlock()
 	switch {
@@ -246,14 +247,16 @@ func (c *Call) End(a Answer) {
 	}
 	if why != none {
 		notes, steps := c.noted()
+		by := other.result(parts)
 		for i := range parts { // only now it is known what their answers have used
 			parts[i].notes, parts[i].steps = parts[i].of.noted()
 			parts[i].of = nil
 		}
 		c.t.queue.put(&story{
+			other: other != nil, class: by,
 			trace: c.trace, span: c.span, parent: c.parent, state: c.state, remote: !c.local && c.parent != SpanID{},
 			about: c.about, began: c.began, ended: time.Now(), status: a.Status, failure: failureOf(a.Err),
-			why: why, late: !c.sampled, parts: parts, notes: notes, steps: steps,
+			why: why, late: !c.sampled, parts: parts, notes: other.noted(notes), steps: steps,
 		})
 	}
 }

@@ -31,7 +31,7 @@ func (p *pack) add(b []byte, s *story) []byte {
 	}
 	b = append(b, s.trace[:]...)
 	b = append(b, s.span[:]...)
-	b = append(b, flags(s.parent != SpanID{}, s.remote, s.late), byte(s.why))
+	b = append(b, flags(s.parent != SpanID{}, s.remote, s.late, s.other), byte(s.why), byte(s.class))
 	if s.parent != (SpanID{}) {
 		b = append(b, s.parent[:]...)
 	}
@@ -197,7 +197,7 @@ func (r *unpacking) story() (s story) {
 	copy(s.trace[:], r.take(len(s.trace)))
 	copy(s.span[:], r.take(len(s.span)))
 	f := r.byte()
-	s.remote, s.late, s.why = f&2 != 0, f&4 != 0, int(r.byte())
+	s.remote, s.late, s.other, s.why, s.class = f&2 != 0, f&4 != 0, f&8 != 0, int(r.byte()), outcome.Class(r.byte())
 	if f&1 != 0 {
 		copy(s.parent[:], r.take(len(s.parent)))
 	}

@@ -91,7 +91,7 @@ func TestAStoryForWhichThereIsNeverRoom(t *testing.T) {
 func anyStory(r *rand.Rand) story {
 	began := time.Unix(0, r.Int64N(1<<62))
 	s := story{
-		remote: yes(r), late: yes(r), why: r.IntN(none), about: anyAbout(r), began: began, ended: began.Add(anyTime(r)),
+		remote: yes(r), late: yes(r), why: r.IntN(none), other: yes(r), class: outcome.Class(r.IntN(6)), about: anyAbout(r), began: began, ended: began.Add(anyTime(r)),
 		status: r.IntN(600), state: anyText(r), failure: anyText(r), notes: anyAttrs(r), steps: anySteps(r, began), parts: make([]part, r.IntN(3)),
 	}
 	fill(r, s.trace[:], s.span[:])

@@ -24,6 +24,8 @@ type story struct {
 	began, ended time.Time
 	status       int
 	failure      string
+	other        bool          // another call than the first answered, or none
+	class        outcome.Class // of that answer
 	parts        []part
 	notes        []Attr
 	steps        []step
@@ -100,25 +102,29 @@ func (s *story) spans(all []Span) []Span {
 	if s.status > 0 {
 		root.number(AttrStatus, int64(s.status))
 	}
-	root.Failed = s.failure != "" || s.status >= 500
+	root.Failed = s.failure != "" || s.status >= 500 || s.other && bad(s.class)
+	if s.other {
+		root.text(AttrClass, s.class.String())
+	}
 	at := len(all)
 	all = stepsOf(append(all, root), s.steps, s, s.span)
 	for i := range s.parts {
 		p := &s.parts[i]
 		if p.parent == (SpanID{}) { // it is the root
-			p.tells(&all[at], s.status == 0)
+			p.tells(&all[at], s.status == 0, !s.other)
 			all = p.spans(stepsOf(all, p.steps, s, s.span), s, s.span, s.about.Method)
 			continue
 		}
 		sub := Span{Trace: s.trace, ID: p.span, Parent: p.parent, State: s.state, Name: p.about.Name, Kind: Internal, Start: p.began, End: p.began.Add(p.took)}
-		p.tells(&sub, true)
+		p.tells(&sub, true, true)
 		all = p.spans(stepsOf(append(all, sub), p.steps, s, p.span), s, p.span, p.about.Method)
 	}
 	return all
 }
 
-// tells says on a span what has become of the call; ends, whether that is what has become of the span, too.
-func (p *part) tells(s *Span, ends bool) {
+// tells says on a span what has become of the call. ends reports whether the span failed if the call did, answered whether the span's
+// result is that of the call.
+func (p *part) tells(s *Span, ends, answered bool) {
 	if s.Name == "" {
 		s.Name = p.name()
 	}
@@ -130,6 +136,9 @@ func (p *part) tells(s *Span, ends bool) {
 	s.number(attrAttempts, int64(p.attempts))
 	if p.held > 0 {
 		s.number(attrHeld, int64(p.held))
+	}
+	if !answered {
+		return
 	}
 	word := p.class.String()
 	if n := len(p.tries); p.refused && n > 0 && p.tries[n-1].Reason != "" {

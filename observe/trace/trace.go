@@ -142,6 +142,8 @@ func (t *Tracer) might(_ string, note any, s weir.Sketch) bool {
 		return t.refusals.room(s.At)
 	case bad(s.Class):
 		return true
+	case c != nil && c.top != nil: // its trace may be kept for what another call came to
+		return true
 	case c != nil:
 		return c.sampled && !c.lasts
 	}
@@ -155,7 +157,7 @@ func (t *Tracer) recorded(r *weir.Record) bool {
 	if isBeside {
 		c.worsens(why)
 	}
-	if why == none || isBeside {
+	if isBeside || why == none && (c == nil || c.top == nil) {
 		return false
 	}
 	p := partOf(r, c, time.Now())
@@ -164,7 +166,8 @@ func (t *Tracer) recorded(r *weir.Record) bool {
 		c.keeps(p, why)
 	case c != nil && c.lone:
 		t.whole(p, c, why)
-	case c == nil || !c.adds(p, why):
+	case c != nil && c.adds(p, why):
+	case why != none:
 		t.alone(p, c, why)
 	}
 	return false

@@ -60,7 +60,7 @@ func changes(upstream string, r *weir.Refusal, message bool, where func(upstream
 	case r.Reason == weir.CircuitOpen:
 		a.say("breaker", "too many calls failed, so weir makes none for now: look for \"gave up\" in the log; the breaker closes when a test call succeeds, or when an operator resets it on the status page")
 	case r.Reason == weir.Paused:
-		a.say("max_pause", "the upstream asked weir to wait; weir waits for max_pause at most")
+		a.say("", "the upstream asked weir to wait; weir waits for 15 minutes at most, unless a quota is used up")
 		a.say("", "if this happens often, set a limit slightly below what the upstream allows")
 	case r.Reason == weir.ShuttingDown:
 		a.say("drain", "this weir is shutting down, and the call would have had to wait: send it to another instance")

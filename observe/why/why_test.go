@@ -76,7 +76,7 @@ var cases = []struct {
 		p.Limits, p.Retry.Attempts, p.MaxWait = []limit.Limit{calls.Rate("put", 100, time.Second, 100)}, 1, -1
 	},
 		func(_ *testing.T, u *weir.Upstream) { _, _ = call(u, "first", throttled), call(u, "it", nil) },
-		why.Refused, []string{"paused", "paused for 3s", "weir waits for max_pause at most"}, nil},
+		why.Refused, []string{"paused", "paused for 3s", "weir waits for 15 minutes at most"}, nil},
 	{"a pause by hand", func(p *weir.Policy) { p.MaxWait = -1 },
 		func(t *testing.T, u *weir.Upstream) {
 			if err := u.Pause(pause.All(), time.Minute, true); err != nil {

@@ -3,6 +3,7 @@ package export
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -38,6 +39,7 @@ type gateway struct {
 	plan  map[string]throttle // of each client, by /path/METHOD; "" is the plan's own
 	quota *clientQuota
 	stage map[string]throttle // of all callers, by the path and the method, or by the route; "" is for all others
+	from  map[string]string   // the limit of each throttle, by level and place
 }
 
 type clientQuota struct {
@@ -70,11 +72,12 @@ func gatewayOf(f *config.File, o GatewayOptions) (*gateway, error) {
 		return nil, fmt.Errorf("the file has %d upstreams: name the one whose limits an API has", len(all))
 	}
 	o.AccountRate, o.AccountBurst = cmp.Or(o.AccountRate, 10000), cmp.Or(o.AccountBurst, 5000)
-	g := &gateway{ledger: l, u: all[0], o: o, plan: map[string]throttle{}, stage: map[string]throttle{}}
+	g := &gateway{ledger: l, u: all[0], o: o, plan: map[string]throttle{}, stage: map[string]throttle{}, from: map[string]string{}}
 	l.bounds(g.u)
 	for i := range g.u.Policy.Limits {
 		g.add(&g.u.Policy.Limits[i])
 	}
+	g.fit()
 	g.sums()
 	if len(l.errs) == 0 && len(g.plan)+len(g.stage) == 0 && g.quota == nil {
 		return nil, fmt.Errorf("%s has no limits to write", g.u.Name)
@@ -102,26 +105,56 @@ func (g *gateway) add(one *limit.Limit) {
 		g.calendar(one)
 		return
 	}
-	to := g.stage
+	to, level := g.stage, "stage"
 	if one.Scope != "" {
-		to = g.plan
+		to, level = g.plan, "plan"
 	}
 	place, good := g.place(one)
 	if !good {
 		return
 	}
-	if _, there := to[place]; there {
-		g.bad(g.u, field, "second throttle for the same calls", "")
-		return
-	}
 	t := throttle{one.PerSecond(), one.Full()}
+	if have, there := to[place]; there {
+		other := g.from[level+place]
+		switch {
+		case have.within(t):
+			g.implied(one.Name, other)
+			return
+		case t.within(have):
+			g.implied(other, one.Name)
+		default:
+			g.bad(g.u, field, "second throttle for the same calls", "")
+			return
+		}
+	}
 	if one.Per != time.Second {
 		g.warn(g.u, field, "%v becomes %.6g a second with a burst of %d, which is not the same: API Gateway knows rates a second alone", one.Rate, t.Rate, t.Burst)
 	}
-	if t.Rate > g.o.AccountRate || t.Burst > g.o.AccountBurst {
-		g.bad(g.u, field, fmt.Sprintf("more than %g a second and a burst of %d for all APIs of the account", g.o.AccountRate, g.o.AccountBurst), "say with -account-rate and -account-burst what AWS gives yours")
+	to[place], g.from[level+place] = t, one.Name
+}
+
+// within reports whether calls that keep t keep o, too.
+func (t throttle) within(o throttle) bool { return t.Rate <= o.Rate && t.Burst <= o.Burst }
+
+// implied warns that a limit is not written, as another of the same calls is at least as strict.
+func (g *gateway) implied(name, by string) {
+	g.warn(g.u, "limits."+name, "not written: limits.%s is at least as strict for the same calls", by)
+}
+
+// fit has no throttle exceed what AWS allows to the account. A burst is lowered, which keeps the limit.
+func (g *gateway) fit() {
+	for level, of := range map[string]map[string]throttle{"plan": g.plan, "stage": g.stage} {
+		for _, place := range slices.Sorted(maps.Keys(of)) {
+			t, field := of[place], "limits."+g.from[level+place]
+			if t.Rate > g.o.AccountRate {
+				g.bad(g.u, field, fmt.Sprintf("more than %g a second for all APIs of the account", g.o.AccountRate), "state with --account-rate and --account-burst what AWS allows to yours")
+			} else if t.Burst > g.o.AccountBurst {
+				g.warn(g.u, field, "its burst of %d becomes %d, which AWS allows to all APIs of the account; --account-burst states what AWS allows to yours", t.Burst, g.o.AccountBurst)
+				t.Burst = g.o.AccountBurst
+				of[place] = t
+			}
+		}
 	}
-	to[place] = t
 }
 
 // periods are those of quotas.
@@ -135,7 +168,7 @@ func (g *gateway) calendar(one *limit.Limit) {
 	case periods[one.Every] == "":
 		g.bad(g.u, field, "quota by the "+one.Every.String(), "it has them by the day, week and month")
 	case one.Scope == "":
-		g.bad(g.u, field, "quota of all callers together", "it has them for clients: give the limit a scope")
+		g.warn(g.u, field, "not written: API Gateway has no quota of all callers together, so weir has to keep it")
 	case len(one.Operations) > 0:
 		g.bad(g.u, field, "quota of some operations", "")
 	case one.Amount > math.MaxInt32:

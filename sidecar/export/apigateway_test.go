@@ -123,17 +123,17 @@ func TestWhatAPIGatewayCannotHold(t *testing.T) {
 		"x: {rate: 5/s, adaptive: true}":                                                        "no rates that learn",
 		"x: {amount: 5, every: day, scope: tenant, zone: Asia/Kolkata}":                         "no time zones",
 		"x: {amount: 5, every: hour, scope: tenant}":                                            "no quota by the hour",
-		"x: {amount: 5, every: day}":                                                            "no quota of all callers",
+		"x: {amount: 5, every: day}":                                                            "api has no limits to write",
 		"x: {amount: 3000000000, every: day, scope: tenant}":                                    "no quota above",
 		"x: {amount: 5, every: day, scope: tenant, operations: list}":                           "no quota of some operations",
 		"x: {amount: 5, every: day, scope: tenant}; y: {amount: 5, every: week, scope: tenant}": "limits.y: API Gateway has no second quota",
 		"x: {rate: 5/s, scope: tenant}; y: {rate: 5/s, scope: user}":                            "limits.y: API Gateway has no second key",
-		"x: 5/s; y: 6/s": "limits.y: API Gateway has no second throttle",
-		"x: {rate: 5/s, operations: [list, both]}": "no throttle over several operations",
-		"x: {rate: 5/s, operations: both}":         "no throttle but of one path and one method",
-		"x: {rate: 5/s, operations: default}":      "no throttle of what belongs to no operation",
-		"x: {rate: 20000/s}":                       "no more than 10000 a second and a burst of 5000",
-		"x: {rate: 50/s}\n    concurrency: 5":      "upstreams.api.concurrency: API Gateway has no bound",
+		"x: {rate: 5/s, burst: 9}; y: {rate: 6/s, burst: 6}":                                    "limits.y: API Gateway has no second throttle",
+		"x: {rate: 5/s, operations: [list, both]}":                                              "no throttle over several operations",
+		"x: {rate: 5/s, operations: both}":                                                      "no throttle but of one path and one method",
+		"x: {rate: 5/s, operations: default}":                                                   "no throttle of what belongs to no operation",
+		"x: {rate: 20000/s}":                                                                    "no more than 10000 a second for all APIs",
+		"x: {rate: 50/s}\n    concurrency: 5":                                                   "upstreams.api.concurrency: API Gateway has no bound",
 	} {
 		f, err := APIGateway(parsed(t, with(rest, strings.Split(limit, "; ")...)), GatewayOptions{})
 		if err == nil || !strings.Contains(err.Error(), want) || f.Text != nil {
@@ -142,6 +142,25 @@ func TestWhatAPIGatewayCannotHold(t *testing.T) {
 	}
 	if _, err := APIGateway(parsed(t, with(socket, "x: {rate: 5/s, scope: user}")), GatewayOptions{WebSocket: true}); err == nil || !strings.Contains(err.Error(), "no settings of routes by user") {
 		t.Errorf("routes by user: %v", err)
+	}
+}
+
+// TestChatLevelsAreWritten checks that the preset for API Gateway can be exported, and that what the template leaves out is reported.
+func TestChatLevelsAreWritten(t *testing.T) {
+	file := parsed(t, "upstreams:\n  chat: {url: https://example.com, preset: chat-levels}\n")
+	f, err := APIGateway(file, GatewayOptions{WebSocket: true})
+	stage := resource(t, f, err, "Stage", "AWS::ApiGatewayV2::Stage")
+	if got := fmt.Sprint(stage["DefaultRouteSettings"], stage["RouteSettings"]); got != "map[ThrottlingBurstLimit:5000 ThrottlingRateLimit:5000] map[$connect:map[ThrottlingBurstLimit:500 ThrottlingRateLimit:500] sendMessage:map[ThrottlingBurstLimit:4000 ThrottlingRateLimit:2000]]" {
+		t.Errorf("the stage has %s", got)
+	}
+	all := strings.Join(f.Warnings, "\n")
+	for _, want := range []string{"limits.account: not written: limits.stage is at least as strict", "limits.stage: its burst of 7500 becomes 5000", "limits.month: not written: API Gateway has no quota of all callers"} {
+		if !strings.Contains(all, want) {
+			t.Errorf("warnings:\n%s\nwant %q", all, want)
+		}
+	}
+	if f, err = APIGateway(file, GatewayOptions{WebSocket: true, AccountBurst: 7500}); err != nil || !strings.Contains(string(f.Text), "ThrottlingBurstLimit: 7500") {
+		t.Errorf("with a burst of 7500 for the account: %v\n%s", err, f.Text)
 	}
 }
 

@@ -22,7 +22,7 @@ func TestLevelsOfAChat(t *testing.T) {
 		burst, second             int // what may go at once, and in the second after it
 	}{
 		{"connect", "", "connect", 500, 500},
-		{"sendMessage", "", "send-message", 4000, 2000},
+		{"sendMessage", "", "sendMessage", 4000, 2000},
 		{"", "", "stage", 7500, 5000},
 		{"", "stage: off", "account", 10_000, 10_000},
 		{"", "account: off, stage: off, month: {amount: 700, every: month}", "month", 700, 0},
