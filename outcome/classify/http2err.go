@@ -21,7 +21,7 @@ func http2Code(err error) string {
 		return "connection lost"
 	case strings.Contains(s, "http: server closed idle connection"):
 		return "closed"
-	case isStreamError(err):
+	case isStreamError(err), strings.Contains(s, "connection error: "): // the peer broke the protocol, and the connection is closed
 		return "connection reset"
 	}
 	return ""

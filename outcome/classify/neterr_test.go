@@ -72,6 +72,7 @@ func TestErrors(t *testing.T) {
 		{op("local error", tls.AlertError(20)), fails("tls")}, // bad record MAC
 		{errors.New("stream error: stream ID 5; REFUSED_STREAM"), undone(fails("refused stream"))},
 		{errors.New("stream error: stream ID 5; INTERNAL_ERROR; received from peer"), fails("connection reset")},
+		{errors.New("connection error: PROTOCOL_ERROR"), fails("connection reset")},
 		{streamError{StreamID: 3, Code: codeRefusedStream}, undone(fails("refused stream"))},
 		{errors.New("http2: Transport: cannot retry err [http2: Transport received Server's graceful shutdown GOAWAY] after Request.Body was written; define Request.GetBody to avoid this error"), undone(fails("goaway"))},
 		{errors.New(`http2: server sent GOAWAY and closed the connection; LastStreamID=1, ErrCode=NO_ERROR, debug=""`), fails("goaway")},
