@@ -22,7 +22,7 @@ var callbackFields = []field[Callback]{
 	one("path", text("a path that begins with /, and perhaps a query", callbackPath), func(c *Callback) *string { return &c.Path }, "`/`", ""),
 	one("secrets_env", variablesOf, func(c *Callback) *[]string { return &c.Secrets }, "required",
 		"Environment variables with signing secrets (`whsec_` and 24 to 64 random bytes in base64), as in Standard Webhooks. Each of several signs."),
-	one("failed", boolean, func(c *Callback) *bool { return &c.Failed }, "false", ""),
+	one("failed", boolean, func(c *Callback) *bool { return &c.Failed }, "true", ""),
 }
 
 func callbackPath(s string) (string, string, string) {
@@ -36,7 +36,7 @@ func callbackPath(s string) (string, string, string) {
 func readCallbacks(d *decoder, n *node, v *Deliveries) {
 	v.Callbacks = make(map[string]Callback, len(n.Fields))
 	for _, e := range d.named(n) {
-		c := Callback{Path: "/"}
+		c := Callback{Path: "/", Failed: true}
 		if object(d, e.Value, callbackFields, &c); e.Value.Kind != doc.Mapping {
 			continue
 		}

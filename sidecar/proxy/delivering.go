@@ -85,7 +85,7 @@ func (s postman) Send(ctx context.Context, d *delivery.Delivery, launch func(con
 func (s postman) Group(d *delivery.Delivery) string {
 	if s.to.Dialect == nil { // it is in the request as it is stored
 		in, t := s.trip(d)
-		out := &http.Request{Method: d.Method, URL: address(s.to.URL, d.Path, in), Header: d.Header}
+		out := &http.Request{Method: d.Method, URL: s.address(d, in), Header: d.Header}
 		return delivery.GroupOf(s.to.transport.CallOf(out.WithContext(t.in(context.Background()))))
 	}
 	out, t, f := s.request(context.Background(), d)
@@ -99,13 +99,21 @@ func (s postman) Group(d *delivery.Delivery) string {
 // request is that of a delivery, without what is added when it is sent.
 func (s postman) request(ctx context.Context, d *delivery.Delivery) (*http.Request, *trip, *refuse.Facts) {
 	in, t := s.trip(d)
-	out := delivery.NewRequest(ctx, d, address(s.to.URL, d.Path, in))
+	out := delivery.NewRequest(ctx, d, s.address(d, in))
 	s.to.dropForged(out.Header)
 	s.to.dropOwn(out.Header)
 	if f := t.hearAgain(out, in); f != nil {
 		return nil, nil, f
 	}
 	return out, t, nil
+}
+
+// address returns the URL of a delivery. A callback without a path of its own goes to exactly the URL of its upstream.
+func (s postman) address(d *delivery.Delivery, in *url.URL) *url.URL {
+	if path := s.to.URL.EscapedPath(); d.Tells != "" && d.Path == "/" && path != "" {
+		return address(&url.URL{Scheme: s.to.URL.Scheme, Host: s.to.URL.Host}, path, in)
+	}
+	return address(s.to.URL, d.Path, in)
 }
 
 // trip is that of a delivery, and what its caller asked for.
