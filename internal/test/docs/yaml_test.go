@@ -10,6 +10,7 @@ import (
 	"github.com/seed1158cd35/weir/cascade/answers"
 	"github.com/seed1158cd35/weir/llm/price"
 	"github.com/seed1158cd35/weir/sidecar/config"
+	"github.com/seed1158cd35/weir/sidecar/envoy"
 )
 
 // secrets are the variables that a file names, each with something in it.
@@ -39,6 +40,15 @@ func read(t *testing.T, s *Sample) error {
 			return err
 		}
 		_, err := answers.Open(file)
+		return err
+	case strings.HasPrefix(first, "# sidecar.yaml"):
+		_, err := objects(s.Text)
+		return err
+	case strings.HasPrefix(first, "# rules.yaml"):
+		_, err := envoy.Parse("rules.yaml", text)
+		return err
+	case strings.HasPrefix(first, "# envoy.yaml"):
+		_, err := filterOf(s.Text)
 		return err
 	}
 	f, err := config.Parse("weir.yaml", []byte(whole(s.Text)), secrets(s.Text))

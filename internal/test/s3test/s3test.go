@@ -147,7 +147,7 @@ func (s *Server) answers(w http.ResponseWriter, r *http.Request, key string, bod
 	switch {
 	case r.Method == http.MethodGet && key == "":
 		s.list(w, r.URL.Query())
-	case r.Method == http.MethodGet:
+	case r.Method == http.MethodGet, r.Method == http.MethodHead:
 		s.get(w, key)
 	case r.Method == http.MethodPut && r.Header.Get("X-Amz-Copy-Source") != "":
 		s.copies(w, r.Header.Get("X-Amz-Copy-Source"), key)
@@ -177,6 +177,8 @@ func (s *Server) get(w http.ResponseWriter, key string) {
 		return
 	}
 	w.Header().Set("Content-Length", strconv.Itoa(len(o.body)))
+	w.Header().Set("Last-Modified", o.at.UTC().Format(http.TimeFormat))
+	w.Header().Set("ETag", `"e"`)
 	_, _ = w.Write(o.body)
 }
 

@@ -9,7 +9,11 @@ import (
 )
 
 // A Line is one line of the log.
-type Line struct{ Msg, Level, Error, By, Listen, Admin, Decide, Client string }
+type Line struct {
+	Msg, Level, Error, By, Listen, Admin, Decide, Client string
+
+	GRPC string `json:"decide.grpc"`
+}
 
 // log is all that a weir wrote.
 type log struct {

@@ -9,6 +9,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
+	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -65,7 +67,13 @@ type Process struct {
 // over it, and waits until it serves.
 func Start(t testing.TB, yaml string, env ...string) *Process {
 	t.Helper()
-	p := Launch(t, yaml, env...)
+	return StartArgs(t, yaml, "FILE", []string{"serve", "-config", "FILE"}, env...)
+}
+
+// StartArgs is Start with the arguments of a manifest, in which file is the path of the configuration.
+func StartArgs(t testing.TB, yaml, file string, args []string, env ...string) *Process {
+	t.Helper()
+	p := launch(t, yaml, file, args, env)
 	p.Serve = p.WaitFor("serving")
 	return p
 }
@@ -73,9 +81,18 @@ func Start(t testing.TB, yaml string, env ...string) *Process {
 // Launch is Start without the wait, for what may not begin to serve.
 func Launch(t testing.TB, yaml string, env ...string) *Process {
 	t.Helper()
+	return launch(t, yaml, "FILE", []string{"serve", "-config", "FILE"}, env)
+}
+
+func launch(t testing.TB, yaml, file string, args, env []string) *Process {
+	t.Helper()
 	p := &Process{log: newLog(t), File: filepath.Join(t.TempDir(), "weir.yaml"), done: make(chan error, 1)}
 	p.Write(yaml)
-	p.Cmd = exec.Command(Binary(t), "serve", "-config", p.File)
+	args = slices.Clone(args)
+	for i, a := range args {
+		args[i] = strings.ReplaceAll(a, file, p.File)
+	}
+	p.Cmd = exec.Command(Binary(t), args...)
 	p.Cmd.Env = append(os.Environ(), env...)
 	out, err := p.Cmd.StderrPipe()
 	if err != nil {
