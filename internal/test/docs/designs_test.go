@@ -19,7 +19,7 @@ var (
 	designTest = regexp.MustCompile(`^go test (?:-C (\S+) )?(\S+) -run (Test\w+)$`)
 	settingKey = regexp.MustCompile(`(?:^|[{ ,])([a-z_0-9]+): `)
 	presetOf   = regexp.MustCompile(`preset: ([a-z0-9-]+)`)
-	fieldRow   = regexp.MustCompile("(?m)^\\| `([a-z_0-9]+)` \\|")
+	fieldRow   = regexp.MustCompile("(?m)^- `([a-z_0-9]+)` \\(")
 	cliHeading = regexp.MustCompile(`(?m)^## (weir [a-z -]+[a-z])`)
 )
 
@@ -68,7 +68,7 @@ func TestRowsOfDesignsNameCommandsThatExist(t *testing.T) {
 		for _, m := range named {
 			command := m[1]
 			if test := designTest.FindStringSubmatch(command); test != nil {
-				if has := functions(t, filepath.Join(test[1], test[2])); !strings.Contains("\n"+has, "\n"+test[3]+"\n") {
+				if has := functions(t, filepath.Join(test[1], test[2])); !strings.Contains("\n"+has, "\n"+test[3]) {
 					t.Errorf("%s: there is no such test", command)
 				}
 				continue
