@@ -138,6 +138,8 @@ var all = []Metric{
 		"The share of weir_fleet_unresponsive_part that may have been assigned before the store was emptied."},
 	{"weir_fleet_instances", Gauge, nil,
 		"Known processes that share the store, including this one."},
+	{"weir_stale_answers_total", Counter, []string{"upstream", "cause"},
+		"Failed calls that got an earlier answer (stale_if_error), by cause: refused (by weir), throttled, failed or cut (the body broke off)."},
 	{"weir_llm_answers_total", Counter, []string{"upstream", "tier", "degraded"},
 		"Model answers that began, by tier."},
 	{"weir_llm_first_content_seconds", Histogram, []string{"upstream", "tier"},

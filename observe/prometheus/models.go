@@ -15,6 +15,7 @@ import (
 // cache had, and what was used. Make one with NewModels; it is safe for concurrent use.
 type Models struct {
 	answers, cache, changes *prometheus.CounterVec
+	replayed                *prometheus.CounterVec
 	latency                 *prometheus.HistogramVec
 	use                     func() iter.Seq[ModelUse]
 	tiers                   func() iter.Seq[TierState]
@@ -56,12 +57,13 @@ type ModelUse struct {
 // NewModels makes metrics and registers them. use lists what was used, tiers the models of cascades.
 func NewModels(reg prometheus.Registerer, use func() iter.Seq[ModelUse], tiers func() iter.Seq[TierState]) *Models {
 	m := &Models{
-		answers: counter("weir_llm_answers_total"),
-		cache:   counter("weir_llm_cache_total"),
-		changes: counter("weir_llm_tier_changes_total"),
-		latency: histogram("weir_llm_first_content_seconds"),
-		use:     use,
-		tiers:   tiers,
+		answers:  counter("weir_llm_answers_total"),
+		cache:    counter("weir_llm_cache_total"),
+		changes:  counter("weir_llm_tier_changes_total"),
+		replayed: counter("weir_stale_answers_total"),
+		latency:  histogram("weir_llm_first_content_seconds"),
+		use:      use,
+		tiers:    tiers,
 	}
 	m.tier = sharded.NewBook(&m.mu, func(k tierKey) tierSeries {
 		upstream, tier := label(k.upstream), label(k.tier)
@@ -92,6 +94,11 @@ func (m *Models) Begin(upstream, tier string) {
 	}
 }
 
+// Replayed counts a failed call of an upstream that got an earlier answer. It need not be a language model.
+func (m *Models) Replayed(upstream, cause string) {
+	m.replayed.WithLabelValues(label(upstream), cause).Inc()
+}
+
 // TierChanged counts a change of the state of a tier's breaker.
 func (m *Models) TierChanged(upstream, tier, to string) {
 	m.changes.WithLabelValues(label(upstream), label(tier), to).Inc()
@@ -104,7 +111,7 @@ func (m *Models) Forget(upstream string) {
 	defer m.mu.Unlock()
 	m.tier.Clear() // those of others are found again by their labels
 	m.kept.Clear()
-	for _, v := range []vector{m.answers, m.cache, m.changes, m.latency} {
+	for _, v := range []vector{m.answers, m.cache, m.changes, m.replayed, m.latency} {
 		v.DeletePartialMatch(of)
 	}
 }
@@ -119,7 +126,7 @@ var (
 
 // Describe and Collect are prometheus.Collector's.
 func (m *Models) Describe(to chan<- *prometheus.Desc) {
-	for _, v := range []vector{m.answers, m.cache, m.changes, m.latency} {
+	for _, v := range []vector{m.answers, m.cache, m.changes, m.replayed, m.latency} {
 		v.Describe(to)
 	}
 	to <- usedTokens
@@ -130,7 +137,7 @@ func (m *Models) Describe(to chan<- *prometheus.Desc) {
 }
 
 func (m *Models) Collect(to chan<- prometheus.Metric) {
-	for _, v := range []vector{m.answers, m.cache, m.changes, m.latency} {
+	for _, v := range []vector{m.answers, m.cache, m.changes, m.replayed, m.latency} {
 		v.Collect(to)
 	}
 	for t := range m.tiers() {

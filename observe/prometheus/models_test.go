@@ -21,6 +21,7 @@ func modelsEverything(reg prometheus.Registerer) *Models {
 	})
 	m.Answered("chat", "primary", false, "miss", time.Second)
 	m.TierChanged("chat", "primary", "open")
+	m.Replayed("chat", "refused")
 	return m
 }
 

@@ -21,6 +21,7 @@ type Call struct {
 	Reason    string    `json:"reason,omitempty"` // why it was refused
 	Why       string    `json:"why,omitempty"`    // the same in words, or why there was no other attempt
 	HeldBack  int       `json:"held_back,omitempty"`
+	StaleMS   float64   `json:"stale_ms,omitempty"` // the age of the earlier answer that the caller got (stale_if_error)
 
 	Attempts []Attempt `json:"attempts,omitempty"`
 	Limits   []Limit   `json:"limits,omitempty"`

@@ -21,6 +21,9 @@ func (c *Call) Text() string {
 	if c.Why != "" {
 		fmt.Fprintf(&b, "  cause: %s\n", c.Why)
 	}
+	if c.StaleMS > 0 {
+		fmt.Fprintf(&b, "  the caller got an earlier answer, %s old (stale_if_error)\n", Span(c.StaleMS))
+	}
 	c.attempts(&b)
 	c.limits(&b)
 	if len(c.Change) > 0 {

@@ -169,6 +169,26 @@ func (k *Keeper) Refused(id, key string, r *weir.Refusal, now time.Duration, fie
 	k.o.Kept(c)
 }
 
+// Replayed notes that the caller of a failed call got an earlier answer, of that age. It changes nothing if the call is not kept.
+func (k *Keeper) Replayed(id, upstream string, age time.Duration) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	same := k.byID[id]
+	for i := len(same) - 1; i >= 0; i-- {
+		if old := same[i]; old.Upstream == upstream {
+			c := *old
+			c.StaleMS = max(milli(age), 1)
+			same[i] = &c
+			for s := range k.shelves {
+				if at := slices.Index(k.shelves[s].calls, old); at >= 0 {
+					k.shelves[s].calls[at] = &c
+				}
+			}
+			return
+		}
+	}
+}
+
 func (k *Keeper) put(s *shelf, c *Call) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -48,6 +48,8 @@ var upstreamFields = []field[site]{
 		""),
 	one("max_body", orOff(size(1, 1<<50), 0), func(u *site) *int64 { return &u.MaxBody }, "any",
 		"Largest request body."),
+	one("stale_if_error", orOff(duration, 0), func(u *site) *time.Duration { return &u.StaleIfError }, "off",
+		"While the upstream fails or weir refuses, GET and HEAD get the last good answer of the caller's credential up to this age; see docs/how-to/answer-while-an-upstream-fails.md."),
 	one("full", choice("pass or refuse", map[string]proxy.Full{"pass": proxy.FullPass, "refuse": proxy.FullRefuse}), func(u *site) *proxy.Full { return &u.Full }, "pass, for language models refuse",
 		""),
 	one("pass_headers", listOf(headerName), func(u *site) *[]string { return &u.Pass }, "none",
@@ -199,6 +201,9 @@ func (d *decoder) readUpstream(name string, n *node) *site {
 func (d *decoder) checkPairs(n *node, u *site) {
 	if u.sends != nil && (u.aws != nil || u.llm != nil) {
 		d.Bad(n.Get("credentials"), "remove it", "with aws weir signs requests itself, and with llm it has key_env")
+	}
+	if u.StaleIfError > 0 && (u.aws != nil || u.llm != nil || u.GRPC) {
+		d.Bad(n.Get("stale_if_error"), "remove it", "answers are not kept for upstreams with aws, llm or grpc; language models have llm.cache")
 	}
 	if b, q := n.Get("budget"), n.Get("quota"); b != nil && q != nil && !isOff(q) && !alone(b, "all") {
 		d.Bad(b, "remove one of them", "quota stands in place of budget, but for all")

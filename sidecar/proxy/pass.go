@@ -35,6 +35,7 @@ func (p *Proxy) pass(w http.ResponseWriter, in *http.Request, t *trip) {
 	if out.Body != nil {
 		defer out.Body.Close()
 	}
+	earlier := t.earlier()
 	resp, err := sending{}.RoundTrip(out)
 	t.news.end()
 	if err == nil && resp.StatusCode < http.StatusOK {
@@ -42,10 +43,15 @@ func (p *Proxy) pass(w http.ResponseWriter, in *http.Request, t *trip) {
 		err = fmt.Errorf("the upstream answered %q, which weir did not ask for and which does not end the request", resp.Status)
 	}
 	if err != nil {
-		fail(w, out, err)
+		if !earlier.failed(w, in, err) {
+			fail(w, out, err)
+		}
 		return
 	}
 	dropHops(resp.Header)
+	if earlier.instead(w, in, resp) {
+		return
+	}
 	_ = mark(resp) // never an error
 	if x, ok := t.exchange.(httpx.Releaser); ok {
 		x.Release(resp.Request == nil)

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/seed1158cd35/weir"
+	"github.com/seed1158cd35/weir/cascade/cache"
 	"github.com/seed1158cd35/weir/delivery"
 	"github.com/seed1158cd35/weir/httpx"
 	"github.com/seed1158cd35/weir/internal/veil"
@@ -61,6 +62,10 @@ type Upstream struct {
 	Veil *veil.Veil // hides the values of scopes; nil hides only what looks like a credential
 
 	Callers Callers // count requests; nil if nobody does, or the dialect
+
+	StaleIfError time.Duration  // the age of the oldest answer that a failed GET or HEAD gets; 0 means none
+	Answers      *cache.Cache   // keeps good answers for StaleIfError; nil if none are kept
+	Replayed     func(Replayed) // hears of failed calls that got an earlier answer; may be nil
 
 	Sockets *websocket.Config // of the connections of routes with WebSocket; nil if there are none
 

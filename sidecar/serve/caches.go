@@ -66,6 +66,12 @@ func (m *models) shareCaches(file *config.File) map[string]int64 {
 			all += share[name]
 		}
 	}
+	for i := range file.Upstreams {
+		if u := &file.Upstreams[i]; u.StaleIfError > 0 {
+			share[staleName(u.Name)] = staleMemory
+			all += staleMemory
+		}
+	}
 	has := buffers.Bodies.Store(all)
 	if has < all {
 		for name, n := range share {

@@ -16,6 +16,7 @@ import (
 	"github.com/seed1158cd35/weir/llm/tokens"
 	weircw "github.com/seed1158cd35/weir/observe/cloudwatch"
 	weirprom "github.com/seed1158cd35/weir/observe/prometheus"
+	"github.com/seed1158cd35/weir/observe/why"
 	"github.com/seed1158cd35/weir/sidecar/config"
 	"github.com/seed1158cd35/weir/sidecar/status"
 )
@@ -37,12 +38,14 @@ type models struct {
 	caches   map[string]kept
 	cascades map[string]*cascade.Cascade
 	tables   map[tableUse]*tableReader // of static answers
+	answers  map[string]keptAnswers    // earlier answers of upstreams with stale_if_error
+	calls    *why.Keeper
 }
 
 // begin says what the models live with.
 func (m *models) begin(s *Server, events weir.Events, registry prometheus.Registerer) {
 	m.options, m.store, m.veil, m.log = weir.Options{Events: events, Fleet: s.fleet}, s.store, s.veil, s.log
-	m.ledger = price.NewLedger(mostAccounts)
+	m.ledger, m.calls = price.NewLedger(mostAccounts), s.kept.Keeper
 	m.metrics = weirprom.NewModels(registry, m.used, m.tiers)
 	if m.cloud = s.tells.metrics; m.cloud != nil {
 		m.cloud.Cascades(func() []string { return chainsDown(m.tiers()) })
@@ -68,9 +71,9 @@ func (m *models) put(file *config.File, env func(string) (string, bool)) (fresh 
 	defer m.mu.Unlock()
 	if len(file.LLM)+len(file.Counted) == 0 {
 		m.uncount()
-		m.shareCaches(file)
+		share := m.shareCaches(file)
 		m.forget(file)
-		return nil, nil
+		return nil, m.keepAnswers(file, share)
 	}
 	next, err := m.prepare(file, env)
 	if err != nil {
@@ -101,7 +104,7 @@ func (m *models) put(file *config.File, env func(string) (string, bool)) (fresh 
 	}
 	m.forget(file)
 	maps.Copy(m.tables, next.fresh)
-	return next.fresh, nil
+	return next.fresh, m.keepAnswers(file, next.share)
 }
 
 // forget closes the caches of upstreams that are gone.
