@@ -33,6 +33,7 @@ type scene struct {
 	up   upstream
 	url  string
 	heal func() // ends the fault, as whoever is to blame for it would
+	ends string // the heading under which the fault has ended; "" for the last section
 
 	alias []string // names that differ from one run to the next, each with what stands for it in the page
 }
@@ -355,6 +356,7 @@ func deadLetters(t *testing.T) *scene {
 	s := begin(t, 400, "deliveries: {file: "+filepath.Join(dir, "deliveries.db")+"}\nupstreams:\n  api: {url: URL, routes: [{path: /api/, strip: true, deliver: always}]}\n")
 	s.call(2, "/orders", "x")
 	s.w.WaitFor("deliveries became dead letters")
+	s.ends = "## What to do" // what is sent again must succeed
 	return s
 }
 
