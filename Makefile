@@ -80,7 +80,7 @@ still: deps ## test the main module on a machine that stands still for a second 
 soak: deps ## what takes hours, by hand: campaigns that judge use, fuzzing, a fleet whose store stops, memory; the record is bench/records/soak.md
 	@scripts/soak
 
-designs: ## play each file of examples/designs for a minute in each situation, and write the figures into docs/reference/designs.md
+designs: ## play each file of examples/designs for a minute in each situation, and write the figures into examples/designs/README.md
 	@go test -vet=off ./internal/test/designs -run '^TestDesignsArePlayed$$' -count=1 -update
 
 attack: deps ## attack weir serve as it ships, with calm traffic beside each attack

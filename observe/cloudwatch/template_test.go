@@ -526,7 +526,7 @@ func TestDocumentListsEveryMetricAndDimension(t *testing.T) {
 		t.Fatal(err)
 	}
 	rows := make(map[string]string)
-	for _, m := range regexp.MustCompile("(?m)^\\| `([A-Za-z]+)` \\|(.*)\\|$").FindAllStringSubmatch(string(b), -1) {
+	for _, m := range regexp.MustCompile("(?m)^- `([A-Za-z]+)`(?: \\(|: )(.*)$").FindAllStringSubmatch(string(b), -1) {
 		rows[m[1]] = m[2]
 	}
 	for _, m := range Metrics {
@@ -542,7 +542,7 @@ func TestDocumentListsEveryMetricAndDimension(t *testing.T) {
 			}
 			sets = append(sets, strings.Join(names, " "))
 		}
-		if want := m.Unit() + " | " + strings.Join(sets, "; "); !strings.Contains(rows[string(m)], want) {
+		if want := m.Unit() + "; " + strings.Join(sets, "; ") + "): "; !strings.Contains(rows[string(m)], want) {
 			t.Errorf("%s: docs/how-to/use-cloudwatch.md says %q, want %q in it", m, rows[string(m)], want)
 		}
 		delete(rows, string(m))

@@ -30,7 +30,7 @@ var short = strings.NewReplacer(
 	"a region (eu-west-1)", "region", "a URL (https://login.example.com/keys)", "URL", "a URL", "URL", "an origin (https://app.example)", "origins",
 	"the name of an environment variable", "variable", "the IANA name of a time zone (America/Los_Angeles, UTC)", "IANA time zone",
 	"the path of a field", "field path", "a path that begins with /, and perhaps a query", "path", "the ARN of a role", "ARN",
-	"fields, the name of a schedule, or off", "fields, schedule, or off", "the name of a preset", "preset", ", each with ", " with ", "as that of the upstream", "as upstream",
+	"fields, the name of a schedule, or off", "fields, schedule, or off", "the name of a preset", "preset", ", each with its ", " with their ", ", each with ", " with ", "as that of the upstream", "as upstream",
 	"a whole number", "number", "a number", "number", "a text", "text", "a name", "name", "a host", "host", "a path", "path", "a list of", "list of", "a file, or", "file or",
 	"true or false", "true/false",
 )

@@ -370,7 +370,7 @@ var update = flag.Bool("update", false, "write the figures of the page")
 var designs = []func() played{drs, bucketed, messaging, chat, s3}
 
 const (
-	page  = "../../../docs/reference/designs.md"
+	page  = "../../../examples/designs/README.md"
 	begin = "<!-- figures: begin; make designs writes them -->\n"
 	end   = "<!-- figures: end -->\n"
 )

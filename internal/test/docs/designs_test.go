@@ -12,7 +12,7 @@ import (
 )
 
 // designsPage is the page with a row for each requirement of the designs.
-const designsPage = "docs/reference/designs.md"
+const designsPage = "examples/designs/README.md"
 
 var (
 	code       = regexp.MustCompile("`([^`]+)`")
@@ -143,7 +143,7 @@ func TestDesignsAreCompleteConfigurations(t *testing.T) {
 		t.Fatalf("files %v, %v", files, err)
 	}
 	for _, file := range files {
-		if name := filepath.Base(file); !strings.Contains(page, "](../../examples/designs/"+name+")") {
+		if name := filepath.Base(file); !strings.Contains(page, "]("+name+")") {
 			t.Errorf("%s has no link to %s", designsPage, name)
 		}
 		data, err := os.ReadFile(file)

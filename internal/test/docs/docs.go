@@ -20,12 +20,13 @@ type Sample struct {
 	Text string
 }
 
-// Files returns the Markdown pages of the project: those in its root and below docs.
+// Files returns the Markdown pages of the project: those in its root, below docs, and of examples/designs.
 func Files(root string) ([]string, error) {
 	all, err := filepath.Glob(filepath.Join(root, "*.md"))
 	if err != nil {
 		return nil, err
 	}
+	all = append(all, filepath.Join(root, "examples", "designs", "README.md"))
 	err = filepath.WalkDir(filepath.Join(root, "docs"), func(path string, d os.DirEntry, err error) error {
 		if err == nil && filepath.Ext(path) == ".md" {
 			all = append(all, path)
