@@ -45,7 +45,7 @@ type models struct {
 // begin says what the models live with.
 func (m *models) begin(s *Server, events weir.Events, registry prometheus.Registerer) {
 	m.options, m.store, m.veil, m.log = weir.Options{Events: events, Fleet: s.fleet}, s.store, s.veil, s.log
-	m.ledger, m.calls = price.NewLedger(mostAccounts), s.kept.Keeper
+	m.ledger = price.NewLedger(mostAccounts)
 	m.metrics = weirprom.NewModels(registry, m.used, m.tiers)
 	if m.cloud = s.tells.metrics; m.cloud != nil {
 		m.cloud.Cascades(func() []string { return chainsDown(m.tiers()) })

@@ -211,6 +211,7 @@ func (s *Server) join(events weir.Events, registry prometheus.Registerer) (err e
 		s.finder = &finder{kind: full.Kind(), store: s.store, fleet: s.fleet, upstreams: s.upstreams, metrics: s.shared, log: s.log}
 	}
 	s.models.begin(s, events, registry)
+	s.models.calls = s.kept.Keeper
 	if err = s.apply(s.file); err != nil {
 		return err
 	}
