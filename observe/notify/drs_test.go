@@ -13,7 +13,7 @@ import (
 
 // An escalation about DRS has the error's text, a severity and what to do about DRS; others do not.
 func TestEscalationOfDRSNamesErrorAndActions(t *testing.T) {
-	actions := []string{"Check DRS quotas", "Review concurrent jobs in the region", "Spread operations over regions", "Ask AWS for higher limits"}
+	actions := []string{"Check DRS quotas", "Review concurrent jobs in the region", "Spread operations over regions", "Request higher limits"}
 	for _, c := range []struct {
 		upstream, key string
 		service       func(string) string

@@ -71,7 +71,7 @@ func (n *Notifier) gaveUp(e weir.GaveUp) {
 		s.kind = Quota // the upstream's own
 	}
 	n.happenedTo(e.Key, e.Err, s, func() string {
-		return fmt.Sprintf("reason %s after %d attempts, the last one %s", why, e.Attempts, ending(&e.Outcome))
+		return fmt.Sprintf("reason %s after %d attempts; last attempt: %s", why, e.Attempts, ending(&e.Outcome))
 	})
 }
 
@@ -96,9 +96,9 @@ func standing(e *weir.Violation) string {
 	for _, v := range e.Levels {
 		fmt.Fprintf(&b, "limit %s (%v) had %d of %d left; ", v.Rule.Name, v.Rule, v.Level.Left, v.Level.Full)
 	}
-	fmt.Fprintf(&b, "%d attempts were under way", e.InFlight)
+	fmt.Fprintf(&b, "%d attempts were in flight", e.InFlight)
 	for i, ago := range e.Last[:min(len(e.Last), mostAgo)] {
-		b.WriteString([]string{", the last had begun ", ", "}[min(i, 1)] + ago.Round(time.Millisecond).String())
+		b.WriteString([]string{", the last attempts began ", ", "}[min(i, 1)] + ago.Round(time.Millisecond).String())
 		if i < len(e.Amounts) {
 			fmt.Fprintf(&b, " (%d units)", e.Amounts[i])
 		}
@@ -151,13 +151,13 @@ func (n *Notifier) fallback(e fleet.FallbackEvent) {
 	if e.Away {
 		n.happened(s, func() string {
 			if e.Past && e.For > 0 {
-				return fmt.Sprintf("it has been away for %v, longer than it keeps the parts of processes", e.For.Round(time.Second))
+				return fmt.Sprintf("unreachable for %v, longer than the store reserves the parts of processes", e.For.Round(time.Second))
 			}
 			return ""
 		})
 		return
 	}
-	n.over(s, fmt.Sprintf("it was away for %v, %d units went meanwhile", e.For.Round(time.Second), e.Spent))
+	n.over(s, fmt.Sprintf("it was unreachable for %v, and %d units were used in that time", e.For.Round(time.Second), e.Spent))
 }
 
 // ending is how an attempt ended, in words that the upstream cannot choose freely.

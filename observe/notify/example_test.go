@@ -35,8 +35,8 @@ func Example() {
 		fmt.Println(err)
 	}
 	// Output:
-	// 4 weir: shared store is away
-	// 3 weir: resolved: shared store is away
+	// 4 weir: shared store is unreachable
+	// 3 weir: resolved: shared store is unreachable
 }
 
 // A receiver of a Webhook looks at the signature first, and leaves out what it has had before:

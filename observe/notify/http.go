@@ -41,7 +41,7 @@ func endpoint(s Secret) (*url.URL, error) {
 	case err != nil || u.Hostname() == "":
 		return nil, errors.New("url: want https://host/path")
 	case u.User != nil:
-		return nil, errors.New("url: has a user name in it; put credentials in their own fields")
+		return nil, errors.New("url: contains a user name; put credentials into their own fields")
 	case u.Scheme == "http" && !loopback(u.Hostname()):
 		return nil, errors.New("url: want https; http is for loopback addresses only")
 	case u.Scheme != "https" && u.Scheme != "http":
@@ -87,7 +87,7 @@ func (p *post) send(ctx context.Context, judge func(e *SendError, body []byte)) 
 	}
 	e := &SendError{Target: p.name, Status: a.StatusCode, After: retryAfter(a.Header), Final: !worthRepeating(a.StatusCode)}
 	if a.StatusCode/100 == 3 {
-		e.Err = fmt.Errorf("status %d: redirects are not followed; configure the address that it leads to", a.StatusCode)
+		e.Err = fmt.Errorf("status %d: redirects are not followed; configure the address of the redirect", a.StatusCode)
 	}
 	if judge != nil {
 		judge(e, body)

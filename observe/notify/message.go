@@ -43,35 +43,35 @@ var Kinds = [...]Kind{Exhausted, Quota, Violation, BreakerOpen, Fallback, DeadLe
 
 // What each kind means to whoever is called: in a few words, when it is over, and what to do.
 var words = map[Kind]struct{ title, over, action string }{
-	Exhausted: {"calls are given up", "no call was given up any more",
-		"Look at the upstream's own status and at the reason; if it is healthy, the limits are too low for the demand or the deadlines too short for the retries."},
-	Quota: {"a quota is used up", "no call was refused for the quota any more",
-		"Wait for the reset, ask the upstream for a larger quota, or find out who uses it up."},
-	Violation: {"throttled within the limits", "the upstream throttled no allowed call any more",
-		"Set the limits to those that the upstream really has, or find out who else uses them up."},
-	BreakerOpen: {"breaker opened", "the breaker closed: the upstream is called again",
-		"Look at the upstream's own status; weir lets a probe through now and then, and closes the breaker by itself when one succeeds."},
-	Fallback: {"shared store is away", "the shared store is back",
-		"Restore the store (Redis or DynamoDB); until then every process keeps to its part of the limits, and one that has none refuses calls."},
-	System: {"weir itself failed", "weir did not fail any more",
-		"Look for the correlation id in weir's log and by weir why: something of weir's own is missing or broken, such as credentials, a disk, or the database that keeps deliveries."},
-	Retry: {"calls are repeated", "no call was repeated any more",
-		"Nothing, if it ends soon: look at the upstream's own status, and at its quotas, if calls are given up, too."},
-	DeadLetter: {"deliveries became dead letters", "no delivery became a dead letter any more; those that did are kept until somebody redrives or drops them",
-		"Look at them with weir dead list and weir dead show; mend what they died of, then weir dead redrive or weir dead drop."},
+	Exhausted: {"calls are given up", "calls are no longer given up",
+		"Check the upstream's status page and the reason. If the upstream is healthy, the limits are too low for the demand, or the deadlines too short for retries."},
+	Quota: {"a quota is used up", "calls are no longer refused because of the quota",
+		"Wait for the reset, ask the upstream for a larger quota, or find out which caller uses most of it."},
+	Violation: {"throttled within the limits", "the upstream no longer throttles allowed calls",
+		"Set the limits to the upstream's actual values, or find out what else uses the same account."},
+	BreakerOpen: {"breaker opened", "the breaker closed: weir calls the upstream again",
+		"Check the upstream's status page. weir sends probes, and closes the breaker when they succeed."},
+	Fallback: {"shared store is unreachable", "the shared store is reachable again",
+		"Restore the store (Redis or DynamoDB). Until then each process uses its part of the limits, and a process without a part refuses calls."},
+	System: {"weir itself failed", "weir no longer fails",
+		"Search weir's log for the correlation id, or run weir why ID. Something that weir needs is missing or broken, such as credentials, a disk or the deliveries' database."},
+	Retry: {"calls are repeated", "calls are no longer repeated",
+		"Nothing, if it ends soon. If calls are also given up, check the upstream's status page and quotas."},
+	DeadLetter: {"deliveries became dead letters", "no more deliveries become dead letters; existing ones are kept until somebody redrives or drops them",
+		"Run weir dead list and weir dead show to see the reasons. Fix the cause, then run weir dead redrive or weir dead drop."},
 }
 
 // steps are what to do next, one after the other, where that is more than one thing.
 var steps = map[Kind][]string{
 	Exhausted: {
-		"Look for \"gave up\" in the log: each line has the code, the error and the correlation id of a call; weir why ID tells of its attempts.",
-		"Look at the upstream's own status, and at the quotas of this account and region.",
-		"If both are well, lower the demand, raise the deadline or ask for a larger quota; then start again what was given up.",
+		"Search the log for \"gave up\": each line has the code, the error and the correlation id of a call. weir why ID lists its attempts.",
+		"Check the upstream's status page, and the quotas of this account and region.",
+		"If both are fine, lower the demand, raise the deadline or ask for a larger quota. Then restart the work that was given up.",
 	},
 	Violation: {
-		"Find out who else calls this upstream with the same account or key: what they use is not counted here.",
-		"Compare the limits above with those that the upstream states, burst and shape included.",
-		"Until that is clear lower the rate, or have it learnt (adaptive).",
+		"Find out what else calls this upstream with the same account or key: weir does not count those calls.",
+		"Compare the limits above with the upstream's documented limits, including burst and shape.",
+		"Until then, lower the rate, or set adaptive: true.",
 	},
 }
 
@@ -82,9 +82,9 @@ var serviceSteps = map[string]map[Kind][]string{
 
 var drsSteps = []string{
 	"Check DRS quotas: compare what Service Quotas lists for AWS Elastic Disaster Recovery in this account and region with what is needed.",
-	"Review concurrent jobs in the region (aws drs describe-jobs): DRS runs 20 at once, and those of other programs count.",
-	"Spread operations over regions, or over time: the limits of each region are separate.",
-	"Ask AWS for higher limits in Service Quotas, or open a support case; then start again what was given up.",
+	"Review concurrent jobs in the region (aws drs describe-jobs): DRS runs 20 at a time, including jobs of other programs.",
+	"Spread operations over regions or over time: each region has separate limits.",
+	"Request higher limits in Service Quotas, or open a support case. Then restart the work that was given up.",
 }
 
 // stepsFor returns the steps of a kind for an upstream of a service of AWS; "" is none.

@@ -85,7 +85,7 @@ func (c Config) Validate() error {
 	}
 	for _, k := range c.Kinds {
 		if !slices.Contains(Kinds[:], k) {
-			bad("kinds: there is no kind %q; want some of %v", k, Kinds)
+			bad("kinds: unknown kind %q; want some of %v", k, Kinds)
 		}
 	}
 	c = c.WithDefaults()
@@ -251,7 +251,7 @@ func (n *Notifier) send(now time.Time, told notice) {
 func (n *Notifier) Flush(ctx context.Context) error {
 	for _, w := range n.workers {
 		if !w.box.Flush(ctx) {
-			return fmt.Errorf("flush messages: %w; %d still wait for %s", context.Cause(ctx), w.stats().Waiting, w.target.Name())
+			return fmt.Errorf("flush messages: %w; %d not yet sent to %s", context.Cause(ctx), w.stats().Waiting, w.target.Name())
 		}
 	}
 	return nil

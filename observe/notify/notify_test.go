@@ -187,12 +187,12 @@ func TestEveryKind(t *testing.T) {
 		synctest.Wait()
 		want := []string{
 			"weir: s3 put, limit day: a quota is used up|it resets at 2026-12-01T00:00:00Z",
-			"weir: s3 put: calls are given up|reason attempts after 3 attempts, the last one throttled SlowDown",
-			"weir: s3 put: a quota is used up|reason quota after 1 attempts, the last one throttled",
-			"weir: s3 put, limit all+day: throttled within the limits|limit all (0/0s) had 0 of 0 left; limit day (0/0s) had 0 of 0 left; 7 attempts were under way",
+			"weir: s3 put: calls are given up|reason attempts after 3 attempts; last attempt: throttled SlowDown",
+			"weir: s3 put: a quota is used up|reason quota after 1 attempts; last attempt: throttled",
+			"weir: s3 put, limit all+day: throttled within the limits|limit all (0/0s) had 0 of 0 left; limit day (0/0s) had 0 of 0 left; 7 attempts were in flight",
 			"weir: s3: breaker opened|cause: ",
-			"weir: shared store is away|",
-			"weir: resolved: shared store is away|it was away for 1m30s, 12 units went meanwhile",
+			"weir: shared store is unreachable|",
+			"weir: resolved: shared store is unreachable|it was unreachable for 1m30s, and 12 units were used in that time",
 		}
 		messages := b.messages()
 		var got []string
@@ -428,7 +428,7 @@ func TestConfigSaysEverythingThatIsWrong(t *testing.T) {
 		want string
 	}{
 		{Config{}, "targets: want at least one"},
-		{Config{Kinds: []Kind{"all"}}, `no kind "all"`},
+		{Config{Kinds: []Kind{"all"}}, `unknown kind "all"`},
 		{Config{Interval: time.Millisecond}, "interval 1ms"},
 		{Config{Queue: -1}, "queue -1"},
 		{Config{Runbook: "wiki"}, "runbook"},

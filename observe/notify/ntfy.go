@@ -46,7 +46,7 @@ func NewNtfy(n Ntfy) (Target, error) {
 	case !topics.MatchString(string(n.Topic)):
 		err = errors.New("topic: want 1 to 64 letters, digits, - and _")
 	case strings.ContainsFunc(string(n.Token), func(r rune) bool { return r <= ' ' || r > '~' }):
-		err = errors.New("token: has a character that no token has")
+		err = errors.New("token: contains a character that is not allowed in tokens")
 	}
 	if err != nil {
 		return nil, fmt.Errorf("ntfy: %w", err)
@@ -95,7 +95,7 @@ func judgeNtfy(e *SendError, body []byte) {
 	}
 	if e.Status == http.StatusTooManyRequests && json.Unmarshal(body, &answer) == nil {
 		if answer.Code == 42908 || answer.Code == 42905 {
-			e.Final, e.Err = true, fmt.Errorf("code %d: its daily quota is used up until midnight UTC", answer.Code)
+			e.Final, e.Err = true, fmt.Errorf("code %d: the daily quota is used up until midnight UTC", answer.Code)
 		}
 	}
 }

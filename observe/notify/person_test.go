@@ -30,8 +30,8 @@ func TestAMessageSaysWhatAPersonNeeds(t *testing.T) {
 			t.Fatalf("%d messages", len(all))
 		}
 		for i, wants := range [][]string{
-			{"3 attempts, the last one throttled SlowDown"},
-			{"limit all", "3 of 20 left", "7 attempts were under way", "12ms, 130ms before"},
+			{"3 attempts; last attempt: throttled SlowDown"},
+			{"limit all", "3 of 20 left", "7 attempts were in flight", "12ms, 130ms before"},
 		} {
 			text := all[i].Text()
 			for _, want := range append(wants, "s3 put", "Region: eu-west-1", "Account: 123456789012", "Step 1: ", "Step 2: ", "Step 3: ") {

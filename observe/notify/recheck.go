@@ -29,7 +29,7 @@ func (n *Notifier) Recheck(upstream string, u *weir.Upstream) {
 		}
 	}
 	if n.left(upstream) == 0 {
-		n.ended(subject{kind: BreakerOpen, upstream: upstream}, "the breaker that was open is there no more")
+		n.ended(subject{kind: BreakerOpen, upstream: upstream}, "the open breaker was removed")
 	}
 }
 

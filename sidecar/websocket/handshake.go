@@ -26,15 +26,15 @@ func Problem(w http.ResponseWriter, r *http.Request) *refuse.Facts {
 	key, err := base64.StdEncoding.DecodeString(strings.TrimSpace(r.Header.Get("Sec-Websocket-Key")))
 	switch {
 	case r.Method != http.MethodGet || !r.ProtoAtLeast(1, 1) || r.ProtoMajor != 1:
-		return bad(http.StatusBadRequest, "a WebSocket begins with a GET of HTTP/1.1")
+		return bad(http.StatusBadRequest, "a WebSocket starts with a GET request of HTTP/1.1")
 	case r.ContentLength != 0: // behind the upstream's yes it would be taken for messages, which nobody has asked for
 		w.Header().Set("Connection", "close") // or the server would read the body before it answers
-		return bad(http.StatusBadRequest, "a WebSocket begins with a request that has no body")
+		return bad(http.StatusBadRequest, "a WebSocket starts with a request without a body")
 	case strings.TrimSpace(r.Header.Get("Sec-Websocket-Version")) != version:
 		w.Header().Set("Sec-WebSocket-Version", version)
-		return bad(http.StatusUpgradeRequired, "WebSocket is spoken here in version 13")
+		return bad(http.StatusUpgradeRequired, "only version 13 of WebSocket is supported")
 	case len(r.Header["Sec-Websocket-Key"]) != 1 || err != nil || len(key) != 16:
-		return bad(http.StatusBadRequest, "Sec-WebSocket-Key must be there once, and be 16 bytes in base64")
+		return bad(http.StatusBadRequest, "want one Sec-WebSocket-Key, with 16 bytes in base64")
 	}
 	return nil
 }
@@ -46,7 +46,7 @@ const version = "13"
 var handshake = []string{"Sec-Websocket-Key", "Sec-Websocket-Version", "Sec-Websocket-Extensions", "Sec-Websocket-Protocol"}
 
 // ErrHandshake means that the upstream said yes in a way that is not WebSocket's. What it said may hold a secret.
-var ErrHandshake = errors.New("the upstream's answer to a WebSocket handshake is none")
+var ErrHandshake = errors.New("the upstream did not accept the WebSocket handshake")
 
 var errRefused = errors.New("refused")
 

@@ -213,7 +213,7 @@ const moving = 5 * time.Second
 func (h *Hub) Moved() {
 	for _, s := range h.all() {
 		if !s.Stays() {
-			s.closeSoon(moving, ending{code: goingAway, why: "the route is not there any more"})
+			s.closeSoon(moving, ending{code: goingAway, why: "the route was removed"})
 		}
 	}
 }

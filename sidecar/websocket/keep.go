@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// keep ends the session when it has lasted long enough, when nothing was said for too long, or when a peer gives no sign of
+// keep ends the session when it has lasted long enough, when no message was sent for too long, or when a peer gives no sign of
 // life: each is asked for one, by a ping, when it has sent nothing for a while. Who answers a ping is heard by whoever reads.
 func (s *Session) keep() {
 	c := &s.Config
@@ -21,10 +21,10 @@ func (s *Session) keep() {
 			s.end(ending{code: cut, upstream: cut, why: "weir has stopped"}) // unless there was another reason
 			return
 		case <-lifetime.C:
-			s.end(ending{code: restart, why: "the connection has lasted as long as it may"})
+			s.end(ending{code: restart, why: "the connection has reached its longest duration"})
 		case <-ticks.C:
 			if silent = s.look(silent + every); c.Idle > 0 && silent >= c.Idle {
-				s.end(ending{code: goingAway, why: "nothing was said for too long"})
+				s.end(ending{code: goingAway, why: "no message was sent for too long"})
 			}
 		}
 	}
@@ -53,9 +53,9 @@ func (s *Session) ping(d *side) {
 	switch {
 	case err == nil, s.ctx.Err() != nil, d.heard.Load(), s.busy(d):
 	case d == s.caller:
-		s.end(ending{code: cut, why: "the caller gives no sign of life"})
+		s.end(ending{code: cut, why: "the caller does not respond to pings"})
 	default:
-		s.end(ending{code: tryAgainLater, upstream: cut, why: "the upstream gives no sign of life"})
+		s.end(ending{code: tryAgainLater, upstream: cut, why: "the upstream does not respond to pings"})
 	}
 }
 

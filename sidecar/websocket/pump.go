@@ -114,7 +114,7 @@ func (s *Session) toUpstream() {
 // pass passes a message of the caller on, or refuses it. It reports whether the session goes on.
 func (s *Session) pass(typ ws.MessageType, msg []byte) bool {
 	if typ == ws.MessageText && !utf8.Valid(msg) {
-		s.end(ending{code: badText, why: "a message that is no UTF-8"})
+		s.end(ending{code: badText, why: "the message is not UTF-8"})
 		return false
 	}
 	route, twice := s.route(msg)
@@ -186,7 +186,7 @@ func (s *Session) toCaller() {
 }
 
 // full is the ending of a session with a message for which there is no room.
-var full = ending{code: tryAgainLater, why: "what weir may hold in memory is full"}
+var full = ending{code: tryAgainLater, why: "weir's memory for bodies is full"}
 
 // left is the ending of a session whose caller closed the connection, or is not to be heard any more.
 func (s *Session) left(err error) ending {
@@ -199,7 +199,7 @@ func (s *Session) left(err error) ending {
 	case errors.Is(err, buffers.ErrFull):
 		return full
 	}
-	return ending{code: cut, why: "the caller has gone"}
+	return ending{code: cut, why: "the caller disconnected"}
 }
 
 // gone is that of one whose upstream did.
@@ -213,5 +213,5 @@ func (s *Session) gone(err error) ending {
 	case errors.Is(err, buffers.ErrFull):
 		return full
 	}
-	return ending{code: tryAgainLater, upstream: cut, why: "the upstream has gone"}
+	return ending{code: tryAgainLater, upstream: cut, why: "the upstream disconnected"}
 }

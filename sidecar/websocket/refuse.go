@@ -79,7 +79,7 @@ func facts(err error) *refuse.Facts {
 // ambiguous refuses a message that names its route twice.
 func ambiguous(field []string) error {
 	return &refuse.Facts{Status: http.StatusBadRequest, Code: refuse.ValidationError, Final: true,
-		Message: fmt.Sprintf("the message has %s more than once (capitals do not matter), so that nobody knows which route it asks for", strings.Join(field, "."))}
+		Message: fmt.Sprintf("the message has %s more than once (in upper or lower case), so its route is ambiguous", strings.Join(field, "."))}
 }
 
 // refusals are those of late, since the first of them.

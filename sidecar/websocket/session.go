@@ -34,7 +34,7 @@ type ending struct {
 	why      string        // at most 123 bytes
 }
 
-var restarting = ending{code: restart, why: "weir restarts"}
+var restarting = ending{code: restart, why: "weir is restarting"}
 
 // A Session is one connection, from its caller's request on.
 type Session struct {
@@ -174,9 +174,9 @@ func (s *Session) end(e ending) {
 func (s *Session) tooSlow(who *side) {
 	switch who {
 	case s.caller: // what is before a close frame is not read
-		s.end(ending{code: policy, mute: true, why: "the caller does not read what it is sent"})
+		s.end(ending{code: policy, mute: true, why: "the caller does not read its messages"})
 	case s.upstream:
-		s.end(ending{code: tryAgainLater, upstream: cut, why: "the upstream does not read what it is sent"})
+		s.end(ending{code: tryAgainLater, upstream: cut, why: "the upstream does not read its messages"})
 	}
 }
 

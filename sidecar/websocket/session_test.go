@@ -207,7 +207,7 @@ func TestWhoGivesNoSignOfLifeIsLeft(t *testing.T) {
 		if code, _ := ended(c); code != tryAgainLater || time.Since(begin) < defaultPing || time.Since(begin) > 3*defaultPing {
 			t.Errorf("the caller sees %v after %v", code, time.Since(begin))
 		}
-		if x := s.last(t, 1); !strings.Contains(x.Why, "no sign of life") {
+		if x := s.last(t, 1); !strings.Contains(x.Why, "does not respond to pings") {
 			t.Errorf("it ended with %+v", x)
 		}
 	})
