@@ -47,6 +47,7 @@ type bucketCell struct {
 	returned, owed, taken int64
 	fresh                 bool // it is written with a new base
 	lag                   int64
+	history               history
 }
 
 func (c *bucketCell) name(letter string) string { return letter + c.view.at }
@@ -73,6 +74,7 @@ func openBucket(v *view) cell {
 	if m := &v.rule.Meter; unit != m.Unit || drain != m.Drain {
 		c.axis, c.weight = false, m.Convert(max(0, c.level), unit)
 	}
+	c.openHistory()
 	return c
 }
 
@@ -143,14 +145,21 @@ func between(a, b *big.Int) int64 {
 }
 
 func (c *bucketCell) back(m fleet.Mark, n int64) {
-	if !c.have || !c.axis || m.At != c.at0 || m.Step != c.rule.Meter.Unit {
+	if !c.have || !c.axis || m.Step != c.rule.Meter.Unit {
+		return
+	}
+	if m.At != c.at0 {
+		c.backLate(m, n)
 		return
 	}
 	ahead := times(c.high-c.at0, c.rule.Meter.Drain)
 	still := m.Level - c.gone - c.returned - ahead // of what was taken up to the mark
 	still = min(still, c.level-times(c.high-c.low, c.rule.Meter.Drain)-c.returned)
+	all := times(n, c.rule.Meter.Unit)
+	c.history.late = c.history.late || still < all
 	if still > 0 {
-		c.returned += min(still, times(n, c.rule.Meter.Unit))
+		c.returned += min(still, all)
+		c.weighHistory()
 	}
 }
 
@@ -166,18 +175,27 @@ func (c *bucketCell) inside() int64 {
 	if !c.axis {
 		return max(c.weight, c.floor())
 	}
-	return max(0, c.level-c.returned, c.floor())
+	return max(0, c.level-c.returned-c.history.lower, c.floor())
 }
 
 // empty reports whether the bucket has certainly run out.
 func (c *bucketCell) empty() bool { return !c.have || c.axis && c.level <= 0 }
 
 // early reports whether the base should be replaced although the bucket is not empty: it was set by a process that did not know
-// the time well yet, and is so far ahead of the time that each change wastes units. pos stays where it is, so that the new
-// base, which is behind the old one, grants no unit that the old one would not. It is tried once for an ask, as it fails where
-// others take units meanwhile.
+// the time well yet, and is so far ahead of the time that each change wastes units, or too vague for a history. pos stays where it
+// is, so that the new base, which is behind the old one, grants no unit that the old one would not. It is tried once for an ask, as
+// it fails where others take units meanwhile.
 func (c *bucketCell) early() bool {
-	return c.have && c.axis && !c.now.rough && !c.retry && c.gap() > 0 && times(c.ahead0, c.rule.Meter.Drain) > c.rule.Meter.Cap/8
+	if !c.have || !c.axis || c.now.rough || c.retry {
+		return false
+	}
+	return c.gap() > 0 && times(c.ahead0, c.rule.Meter.Drain) > c.rule.Meter.Cap/8 || c.history.late && !c.history.kept && c.vague()
+}
+
+// vague reports whether the bucket's time is not known well enough for a history.
+func (c *bucketCell) vague() bool {
+	m := &c.rule.Meter
+	return c.high-c.low > max(m.Cap/m.Drain/32, 100*time.Millisecond.Microseconds())
 }
 
 // gap is by how much pos must be put forward so that it is not behind the bucket's
@@ -203,7 +221,7 @@ func (c *bucketCell) room(fresh bool) int64 {
 	if fresh {
 		return room - c.inside() - c.owed
 	}
-	return room - (c.level - c.returned) - c.owed - c.ahead - c.counted(c.gap())
+	return room - (c.level - c.returned - c.history.lower) - c.owed - c.ahead - c.counted(c.gap())
 }
 
 func (c *bucketCell) left() int64 {
@@ -218,7 +236,7 @@ func (c *bucketCell) take(n int64) { c.taken += n * c.rule.Meter.Unit }
 func (c *bucketCell) write(u *update) int64 {
 	net := c.taken + c.owed
 	switch {
-	case net == 0 && c.returned == 0 && c.axis:
+	case net == 0 && c.returned == 0 && c.axis && !c.begins() && c.history.backs() == 0:
 		return 0
 	case !c.axis, !c.have, c.early(), c.empty() && (c.gap() > c.rule.Meter.Cap/8 || c.room(false) < c.taken):
 		c.rebase(u, net)
@@ -245,6 +263,7 @@ func (c *bucketCell) rebase(u *update, net int64) {
 		u.absent(t)
 	case !c.axis, !c.empty():
 		u.same(c.item, b)
+		u.same(c.item, c.name("x"))
 		u.needs(t, "=", u.number(c.item[t]))
 	default:
 		c.certainlyEmpty(u)
@@ -261,6 +280,7 @@ func (c *bucketCell) rebase(u *update, net int64) {
 		u.drop(q)
 	}
 	c.hold.write(u)
+	c.endHistory(u)
 }
 
 // ruler is how a base begins that is of the rule's axis.
@@ -283,6 +303,7 @@ func (c *bucketCell) certainlyEmpty(u *update) {
 
 func (c *bucketCell) more(u *update, net int64) {
 	m, t := &c.rule.Meter, c.name("t")
+	exact := c.lowersHistory()
 	gap := c.gap()
 	least := place(c.high, m.Drain, c.returned)
 	if gap > 0 {
@@ -291,7 +312,8 @@ func (c *bucketCell) more(u *update, net int64) {
 	if net > 0 {
 		c.hold.write(u)
 	}
-	net += gap - c.returned + c.lowers(net)
+	weight := net + c.lowers(net)
+	net = weight + gap - c.returned
 	u.same(c.item, c.name("b"))
 	most := place(c.low, m.Drain, m.Cap-times(c.hold.still(), m.Drain)-(net-gap)-c.counted(gap))
 	bound := c.taken > 0
@@ -301,15 +323,25 @@ func (c *bucketCell) more(u *update, net int64) {
 			bound, most = true, moved
 		}
 	}
-	u.needs(t, ">=", u.number(least.String()))
-	if bound {
-		u.needs(t, "<=", u.number(most.String()))
+	if exact || c.begins() {
+		u.strict = true
+		u.needs(t, "=", u.number(c.item[t]))
+	} else {
+		u.needs(t, ">=", u.number(least.String()))
+		if bound {
+			u.needs(t, "<=", u.number(most.String()))
+		}
+	}
+	if c.returned > 0 || c.begins() {
+		u.same(c.item, c.name("g"))
 	}
 	if c.returned > 0 {
-		u.same(c.item, c.name("g"))
 		u.addNumber(c.name("g"), strconv.FormatInt(c.returned, 10))
 	}
-	u.addNumber(t, strconv.FormatInt(net, 10))
+	c.writeHistory(u, weight, gap)
+	if net != 0 {
+		u.addNumber(t, strconv.FormatInt(net, 10))
+	}
 	if c.level+net > m.Cap/16 { // it matters to processes that do not know the time as well
 		u.setText(c.name("j"), strconv.FormatInt(c.low+c.lagged, 10)+"."+strconv.FormatInt(c.at0, 36))
 	}
@@ -329,6 +361,10 @@ func (c *bucketCell) heard(it item, lag int64) {
 	}
 	c.have, c.axis, c.hold.longest = true, true, c.hold.next
 	c.level = between(c.pos, place(c.low, c.rule.Meter.Drain, 0))
+	place := c.history.place
+	c.item, c.history.late = it, false
+	c.openHistory()
+	c.history.place = place
 }
 
 func (c *bucketCell) wait(cost int64) int64 {
@@ -363,7 +399,7 @@ func (c *bucketCell) drain() int64 {
 	if !c.axis {
 		return 0
 	}
-	return max(0, (c.level-c.returned)/c.rule.Meter.Drain-(c.high-c.low)-c.lag)
+	return max(0, (c.level-c.returned-c.history.lower)/c.rule.Meter.Drain-(c.high-c.low)-c.lag)
 }
 
 // mark stands on the base, as if nothing had come back since that.
@@ -375,7 +411,11 @@ func (c *bucketCell) mark() fleet.Mark {
 	if level >= huge {
 		return fleet.Mark{}
 	}
-	return fleet.Mark{At: c.at0, Level: level, Step: c.rule.Meter.Unit}
+	at := c.at0
+	if c.history.place != 0 {
+		at = c.history.place
+	}
+	return fleet.Mark{At: at, Level: level, Step: c.rule.Meter.Unit}
 }
 
 func ceilDiv(a, b int64) int64 {

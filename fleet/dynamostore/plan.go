@@ -86,10 +86,10 @@ func (p *part) share(r *fleet.Rule) *share {
 	return h
 }
 
-// rolling is how many of the limits are.
-func (p *part) rolling() (n int) {
+// slotted is how many of the limits have slots: rolling ones, and buckets with a history.
+func (p *part) slotted() (n int) {
 	for _, h := range p.limits {
-		if h.rule.Shape == limit.Rolling {
+		if _, kept := p.entry.item["x"+h.at]; kept || h.rule.Shape == limit.Rolling {
 			n++
 		}
 	}
@@ -146,7 +146,7 @@ func (s *Store) plan(a *fleet.Ask, p *part, want int64) *plan {
 		return l
 	}
 	for _, h := range p.limits {
-		l.shares = append(l.shares, s.open(l, e, h, lost || l.told != nil, manyFree/max(1, p.rolling()), p.since != longAgo))
+		l.shares = append(l.shares, s.open(l, e, h, lost || l.told != nil, manyFree/max(1, p.slotted()), p.since != longAgo))
 	}
 	if l.told != nil {
 		l.copies = l.told.granted
@@ -218,6 +218,9 @@ func (s *Store) open(l *plan, e *entry, h *share, keep bool, most int, retry boo
 		}
 	}
 	l.whole = l.whole || h.rule.Shape == limit.Rolling
+	if c, ok := x.cell.(*bucketCell); ok {
+		l.whole = l.whole || c.history.kept || c.begins()
+	}
 	return x
 }
 
