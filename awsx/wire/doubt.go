@@ -15,7 +15,7 @@ func (o *Op) Contradiction(r Request, whole bool) string {
 	case deaf(o.Service):
 		return ""
 	case len(r.Header["X-Amz-Target"]) > 1:
-		return "X-Amz-Target is there twice"
+		return "X-Amz-Target is given twice"
 	case o.Protocol == CBOR && r.Header["X-Amz-Target"] != nil:
 		return "Smithy-Protocol and X-Amz-Target each name an operation: leave one of them out"
 	case o.Protocol == CBOR && o.Name == "":
@@ -33,7 +33,7 @@ func twice(r Request, whole bool) string {
 	first, found := "", false
 	for name := range actions(r) {
 		if found && name != first {
-			return "Action is there twice, and not the same"
+			return "Action is given twice, with different values"
 		}
 		first, found = name, true
 	}

@@ -216,7 +216,7 @@ func TestOrdersAboutDeadLettersThatCannotBe(t *testing.T) {
 	}
 	for args, says := range map[string]string{
 		"":                               "unknown flag --admin",
-		"lst":                            `there is no command "lst"; did you mean list?`,
+		"lst":                            `unknown command "lst"; did you mean list?`,
 		"show":                           "ID is missing",
 		"show a b":                       `unexpected argument "b"`,
 		"redrive":                        "or --all",

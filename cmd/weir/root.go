@@ -42,6 +42,10 @@ and stops calls to an API that is down.`,
 	root.SetOut(w.out)
 	root.SetErr(w.err)
 	root.SetFlagErrorFunc(flagError)
+	root.SetUsageTemplate(strings.NewReplacer(
+		"{{if .HasAvailableSubCommands}}\n  {{.CommandPath}} [command]{{end}}", "", // the line above contains COMMAND
+		"{{.CommandPath}} [command] --help", "{{.CommandPath}} COMMAND --help",
+	).Replace(root.UsageTemplate()))
 	root.AddGroup(&cobra.Group{ID: groupRun, Title: "Run weir:"}, &cobra.Group{ID: groupOperate, Title: "Look at and control a running weir:"},
 		&cobra.Group{ID: groupFiles, Title: "Write files for weir and other programs:"})
 	add := func(group string, commands ...*cobra.Command) {
@@ -81,7 +85,7 @@ func asGroup(c *cobra.Command) *cobra.Command {
 		if len(args) == 0 {
 			return nil
 		}
-		return usagef("there is no command %q%s", args[0], didYouMean("", c.SuggestionsFor(args[0])))
+		return usagef("unknown command %q%s", args[0], didYouMean("", c.SuggestionsFor(args[0])))
 	}
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		c.SetOut(c.ErrOrStderr())
@@ -112,7 +116,7 @@ func newHelp() *cobra.Command {
 			for _, name := range args {
 				sub := subcommand(of, name)
 				if sub == nil {
-					return usagef("there is no command %q%s", strings.Join(args, " "), didYouMean("", of.SuggestionsFor(name)))
+					return usagef("unknown command %q%s", strings.Join(args, " "), didYouMean("", of.SuggestionsFor(name)))
 				}
 				of = sub
 			}

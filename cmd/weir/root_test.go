@@ -94,16 +94,26 @@ func TestEveryCommandHasHelpAndExampleThatParses(t *testing.T) {
 	}
 }
 
+func TestHelpShowsOneUsageLine(t *testing.T) {
+	for _, args := range []string{"help", "dead --help"} {
+		if text := printed(t, strings.Fields(args)...); strings.Count(text, " COMMAND\n") != 1 || strings.Contains(text, "[command]") {
+			t.Errorf("weir %s:\n%s", args, text)
+		}
+	}
+}
+
 func TestWrongCommandLinesExitWith2AndSuggest(t *testing.T) {
 	for args, want := range map[string]string{
-		"statsu":                       `weir: there is no command "statsu"; did you mean status or static?`,
-		"dead lst":                     `weir dead: there is no command "lst"; did you mean list?`,
+		"statsu":                       `weir: unknown command "statsu"; did you mean status or static?`,
+		"dead lst":                     `weir dead: unknown command "lst"; did you mean list?`,
 		"export graphana":              "did you mean grafana?",
 		"store int":                    "did you mean init?",
 		"breaker opne up":              "did you mean open?",
 		"help statsu":                  "did you mean status or static?",
 		"help dead lst":                "did you mean list?",
-		"nonsense":                     `there is no command "nonsense"`,
+		"nonsense":                     `unknown command "nonsense"`,
+		"nonsense --help":              `unknown command "nonsense"`,
+		"dead lst -h":                  "did you mean list?",
 		"status --jsn":                 "weir status: unknown flag --jsn; did you mean --json?",
 		"status -jsn":                  "unknown flag --jsn; did you mean --json?",
 		"pause up --limt x":            "did you mean --limit?",

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -25,7 +26,7 @@ type world struct {
 // run runs the command that the arguments name.
 func run(ctx context.Context, w world) error {
 	root := newRoot(w)
-	root.SetArgs(doubleDashes(root, w.args))
+	root.SetArgs(reportUnknown(root, doubleDashes(root, w.args)))
 	c, err := root.ExecuteContextC(ctx)
 	if u, wrong := errors.AsType[*usageError](err); wrong {
 		fmt.Fprintf(w.err, "%s: %s\nusage: %s\n\"%s --help\" explains it.\n", c.CommandPath(), u.text, c.UseLine(), c.CommandPath())
@@ -40,6 +41,16 @@ type usageError struct{ text string }
 func (e *usageError) Error() string { return e.text }
 
 func usagef(format string, args ...any) error { return &usageError{fmt.Sprintf(format, args...)} }
+
+// reportUnknown returns the arguments without --help if they name an unknown command. cobra would otherwise show the help of
+// the command before it, and succeed.
+func reportUnknown(root *cobra.Command, args []string) []string {
+	c, rest, err := root.Find(args)
+	if err != nil || !c.HasSubCommands() || len(rest) == 0 || strings.HasPrefix(rest[0], "-") {
+		return args
+	}
+	return slices.DeleteFunc(slices.Clone(args), func(arg string) bool { return arg == "--help" || arg == "-h" })
+}
 
 // doubleDashes returns the arguments with each -flag as --flag, which is how the flag package of Go reads both. Values of
 // flags, single letters and what follows -- stay as they are.

@@ -35,7 +35,7 @@ const (
 func (t *Throttle) serveLook(w http.ResponseWriter, r *http.Request) {
 	s, err := t.Look(r.Context())
 	if err != nil {
-		refuse(w, http.StatusServiceUnavailable, "SERVICE_UNAVAILABLE", "the upstream could not be asked for its jobs", nil)
+		refuse(w, http.StatusServiceUnavailable, "SERVICE_UNAVAILABLE", "the upstream did not return its jobs", nil)
 		return
 	}
 	answer(w, http.StatusOK, s)
@@ -99,7 +99,7 @@ func (t *Throttle) serveRelease(w http.ResponseWriter, r *http.Request) {
 
 func (t *Throttle) changed(w http.ResponseWriter, found bool) {
 	if !found {
-		refuse(w, http.StatusNotFound, "NOT_FOUND", "there is no such slot: it was given back, its job is listed, or its time was up", nil)
+		refuse(w, http.StatusNotFound, "NOT_FOUND", "unknown slot: it was returned, its job is listed, or it has expired", nil)
 		return
 	}
 	w.WriteHeader(http.StatusNoContent)
@@ -111,7 +111,7 @@ func read(w http.ResponseWriter, r *http.Request, to any) bool {
 		err = json.Unmarshal(b, to)
 	}
 	if err != nil {
-		refuse(w, http.StatusBadRequest, "VALIDATION_ERROR", "the body is not the JSON that is wanted here, or larger than 4 KiB", nil)
+		refuse(w, http.StatusBadRequest, "VALIDATION_ERROR", "the body is not the expected JSON, or larger than 4 KiB", nil)
 	}
 	return err == nil
 }

@@ -84,13 +84,13 @@ type CapacityError struct {
 }
 
 func (e *CapacityError) Error() string {
-	return fmt.Sprintf("%s: %d jobs are active after a wait of %v, and another may start below %d of %d (%d left below the threshold, %d below the most): wait for one to end, or raise the threshold",
+	return fmt.Sprintf("%s: %d jobs are active after a wait of %v, and another may start below %d of %d (%d left below the threshold, %d below the maximum): wait for one to end, or raise the threshold",
 		Code, e.Current, e.Waited.Round(time.Millisecond), e.Threshold, e.Max, e.Available, e.Left)
 }
 
 // ErrUnknown is wrapped by a start that may have worked although it failed: its slot is
 // held until the upstream would have listed the job.
-var ErrUnknown = errors.New("it is not known whether the job was started")
+var ErrUnknown = errors.New("whether the job was started is unknown")
 
 // A Throttle bounds jobs. It is safe for concurrent use.
 type Throttle struct {
@@ -177,7 +177,7 @@ func (t *Throttle) acquire(ctx context.Context, timeout time.Duration) (*Slot, e
 	return s, err
 }
 
-var errTimeout = errors.New("the time to wait for a place is up")
+var errTimeout = errors.New("the wait for a slot timed out")
 
 // pause returns the time until the next question: a poll, up to a fifth less so that processes do not ask in step. It is
 // never more, so that an upstream that stops answering is detected within two polls.
@@ -219,7 +219,7 @@ func (t *Throttle) ask(timer, bound context.Context, begin time.Duration) (*Slot
 func (t *Throttle) Look(ctx context.Context) (State, error) {
 	n, _, _, err := t.slots.count(ctx, t.clock.Now())
 	if err != nil {
-		return State{}, fmt.Errorf("jobs: the upstream could not be asked: %w", err)
+		return State{}, fmt.Errorf("jobs: the upstream did not return its jobs: %w", err)
 	}
 	return t.o.state(n), nil
 }

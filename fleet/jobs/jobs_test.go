@@ -415,12 +415,12 @@ func TestSlotsAreToldBelowTheThresholdAndBelowTheMost(t *testing.T) {
 			th := newThrottle(t, jobs.Options{Active: u.active, Timeout: -1})
 			s, err := th.Look(t.Context())
 			if err != nil || s.Available != c.available || s.Left != c.left {
-				t.Errorf("%d jobs: %+v, want %d below the threshold and %d below the most: %v", c.busy, s, c.available, c.left, err)
+				t.Errorf("%d jobs: %+v, want %d below the threshold and %d below the maximum: %v", c.busy, s, c.available, c.left, err)
 			}
 			_, err = th.Start(t.Context(), u.start)
 			if full := (*jobs.CapacityError)(nil); errors.As(err, &full) != (c.available == 0) {
 				t.Errorf("%d jobs: %v", c.busy, err)
-			} else if full != nil && !strings.Contains(err.Error(), fmt.Sprintf("%d below the most", c.left)) {
+			} else if full != nil && !strings.Contains(err.Error(), fmt.Sprintf("%d below the maximum", c.left)) {
 				t.Errorf("%d jobs: %v", c.busy, err)
 			}
 		})

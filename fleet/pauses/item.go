@@ -60,10 +60,10 @@ func decode(raw []byte, at time.Duration, longest func(pause.Reason) time.Durati
 	}
 	var c content
 	if len(raw) > mostRead {
-		return said, 1, fmt.Errorf("the store's record of pauses has %d bytes, and none has more than %d; it holds nobody, and is written anew with the next pause", len(raw), mostRead)
+		return said, 1, fmt.Errorf("the store's record of pauses has %d bytes, more than %d; weir ignores it, and overwrites it with the next pause", len(raw), mostRead)
 	}
 	if err := json.Unmarshal(raw, &c); err != nil {
-		return said, 1, fmt.Errorf("the store's record of pauses cannot be read: %w; it is written anew with the next pause", err)
+		return said, 1, fmt.Errorf("the store's record of pauses cannot be read: %w; weir overwrites it with the next pause", err)
 	}
 	for i := range c.Pauses {
 		of, e, ok := c.Pauses[i].read(at, longest)
@@ -77,7 +77,7 @@ func decode(raw []byte, at time.Duration, longest func(pause.Reason) time.Durati
 		said[of] = e
 	}
 	if damaged > 0 {
-		err = fmt.Errorf("the store's record of pauses has %d that cannot be; they hold nobody, and are left out when it is written next", damaged)
+		err = fmt.Errorf("the store's record of pauses has %d invalid entries; weir ignores them, and removes them with the next write", damaged)
 	}
 	said.Settle(at, oldest(at))
 	return said, damaged, err
