@@ -42,7 +42,7 @@ type Deliverer interface {
 }
 
 // ErrNoDeliverer means that nothing keeps what is to be delivered later.
-var ErrNoDeliverer = errors.New("nothing keeps what is to be delivered later: set Options.Deliverer")
+var ErrNoDeliverer = errors.New("deliveries are not configured: set Options.Deliverer")
 
 // Deliver has a request delivered later, and returns when it is stored. See package delivery.
 func (u *Upstream) Deliver(ctx context.Context, r Request) (Receipt, error) {

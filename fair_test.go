@@ -294,7 +294,7 @@ func TestARefusalSaysThePlace(t *testing.T) {
 		if r.Place != 5 || r.Waiting != 5 || r.RetryAfter != 5*sec || r.Limit != "all" || r.Reason != weir.RateLimited || since(begin) != 0 {
 			t.Errorf("hopeless: got %+v after %v", r, since(begin))
 		}
-		if want := "api default: rate_limited by limit all (1/s burst 1): retry after 5s, place 5 of 5 in line"; r.Error() != want {
+		if want := "api default: rate_limited by limit all (1/s burst 1): retry after 5s, position 5 of 5 in the queue"; r.Error() != want {
 			t.Errorf("got %q, want %q", r, want)
 		}
 		wg.Go(func() { _ = enter("a", time.Minute) })
@@ -452,7 +452,7 @@ func TestFairnessIsChangedWhileCallsWait(t *testing.T) {
 func TestFairPolicyIsChecked(t *testing.T) {
 	for want, f := range map[string]weir.Fair{
 		"":                                  {By: "user"},
-		"fair: by \"\": name the scope":     {Longest: 3},
+		"fair: by \"\": want a scope":       {Longest: 3},
 		"fair: weight -1 of priority high":  {By: "user", Weights: weir.PriorityWeights{High: -1}},
 		"fair: weight 1001 of priority low": {By: "user", Weights: weir.PriorityWeights{Low: 1001}},
 		"fair: longest -1: must not be":     {By: "user", Longest: -1},

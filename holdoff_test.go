@@ -83,7 +83,7 @@ func TestAnOutageGetsFewRetries(t *testing.T) {
 			wg.Go(func() {
 				_, err := weir.Do(background, u, weir.Call{Safe: true}, s.call)
 				g := gaveUp(t, err)
-				if !errors.Is(err, retry.ErrAttempts) || g.Attempts+g.HeldBack != 8 || g.HeldBack > 0 && !strings.Contains(err.Error(), "more held back") {
+				if !errors.Is(err, retry.ErrAttempts) || g.Attempts+g.HeldBack != 8 || g.HeldBack > 0 && !strings.Contains(err.Error(), "more suppressed") {
 					t.Error(err)
 				}
 			})
@@ -133,7 +133,7 @@ func TestAProbeMakesOneAttemptWhileNothingSucceeds(t *testing.T) {
 		u := broken(t, hasty())
 		halfOpen(u)
 		a := answers(errFailed)
-		if _, err := do(background, u, a); a.n != 1 || !errors.Is(err, retry.ErrProbe) || !strings.Contains(err.Error(), "nothing succeeds yet") {
+		if _, err := do(background, u, a); a.n != 1 || !errors.Is(err, retry.ErrProbe) || !strings.Contains(err.Error(), "no attempt succeeds yet") {
 			t.Errorf("%d attempts, want 1: %v", a.n, err)
 		}
 		u = broken(t, hasty())

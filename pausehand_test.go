@@ -74,7 +74,7 @@ func TestPausesByHand(t *testing.T) {
 					t.Fatal(err)
 				}
 				_, err := all[0].Acquire(background, c.holds[0])
-				if r := refusal(t, err); r.Reason != weir.Paused || !r.ByHand || r.RetryAfter != 20*sec || !strings.Contains(err.Error(), "by hand") {
+				if r := refusal(t, err); r.Reason != weir.Paused || !r.ByHand || r.RetryAfter != 20*sec || !strings.Contains(err.Error(), "by an operator") {
 					t.Errorf("refused with %+v: %v", r, err)
 				}
 				pass(heardBy)
@@ -180,7 +180,7 @@ func TestAPauseByHandInOneProcess(t *testing.T) {
 	}
 }
 
-// Every pause that the upstream asked for can be lifted by hand, by what it holds and by
+// Every pause that the upstream asked for can be lifted by an operator, by what it holds and by
 // what stands above that.
 func TestAHintCanBeLifted(t *testing.T) {
 	for name, p := range everyPolicy {
@@ -387,11 +387,11 @@ func TestThoseWhoWaitHearOfALift(t *testing.T) {
 func TestOrdersForWhatThereIsNot(t *testing.T) {
 	u := open(t, handled(), weir.Options{})
 	for want, of := range map[string]pause.Subject{
-		`limit "put": there is none of that name, but user, puts`:           pause.OfLimits("put"),
-		`key "a": limit puts is one for all; leave key out`:                 pause.OfLimit("puts", "user", "a"),
-		`key "a": limit user is kept by user, not by tenant`:                pause.OfLimit("user", "tenant", "a"),
-		`operation "del": api has none of that name, but default, get, put`: pause.OfOperation("del"),
-		`pool: must not be empty`:                                           pause.OfPool(""),
+		`limit "put": unknown limit; want one of user, puts`:                        pause.OfLimits("put"),
+		`key "a": limit puts has no keys; leave key out`:                            pause.OfLimit("puts", "user", "a"),
+		`key "a": limit user has the scope user, not tenant`:                        pause.OfLimit("user", "tenant", "a"),
+		`operation "del": api has no such operation; want one of default, get, put`: pause.OfOperation("del"),
+		`pool: must not be empty`:                                                   pause.OfPool(""),
 	} {
 		if err := u.Pause(of, sec, false); err == nil || err.Error() != want {
 			t.Errorf("got %v, want %s", err, want)

@@ -71,7 +71,7 @@ func (v *live) knows(of pause.Subject) error {
 		if v.plans[of.Name] != nil {
 			return nil
 		}
-		return fmt.Errorf("operation %q: %s has none of that name, but %s", of.Name, v.u.name, listed(slices.Sorted(maps.Keys(v.plans))))
+		return fmt.Errorf("operation %q: %s has no such operation; want one of %s", of.Name, v.u.name, listed(slices.Sorted(maps.Keys(v.plans))))
 	}
 	return fmt.Errorf("%v: nothing to pause", of)
 }
@@ -86,7 +86,7 @@ func (v *live) knowsLimit(of pause.Subject) error {
 		}
 		names = append(names, l.Name)
 	}
-	return fmt.Errorf("limit %q: there is none of that name, but %s", of.Name, listed(names))
+	return fmt.Errorf("limit %q: unknown limit; want one of %s", of.Name, listed(names))
 }
 
 // knowsKey says whether a key of a subject is one that the limit tells apart.
@@ -95,9 +95,9 @@ func knowsKey(l *limit.Limit, of pause.Subject) error {
 	case of.Kind == pause.Limit || of.Scope == l.Scope && l.Scope != "":
 		return nil
 	case l.Scope == "":
-		return fmt.Errorf("key %q: limit %s is one for all; leave key out", of.Key, l.Name)
+		return fmt.Errorf("key %q: limit %s has no keys; leave key out", of.Key, l.Name)
 	}
-	return fmt.Errorf("key %q: limit %s is kept by %s, not by %s", of.Key, l.Name, l.Scope, of.Scope)
+	return fmt.Errorf("key %q: limit %s has the scope %s, not %s", of.Key, l.Name, l.Scope, of.Scope)
 }
 
 // listed are names as a person reads them.

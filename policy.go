@@ -164,7 +164,7 @@ func (p Policy) validateLimit(i int, l limit.Limit) error {
 	for _, name := range l.Operations {
 		known := name == DefaultOperation || p.declares(name)
 		if !known && len(p.Operations) > 0 && !p.Undeclared {
-			errs = append(errs, fmt.Errorf("operations %q: there is no such operation", name))
+			errs = append(errs, fmt.Errorf("operations %q: unknown operation", name))
 		}
 	}
 	return errors.Join(errs...)
@@ -193,7 +193,7 @@ func (p *Policy) validateCharges() error {
 				}
 			}
 		}
-		const mend = "say of each which operations it counts, or leave some out"
+		const mend = "set operations of each limit, or remove some limits"
 		switch {
 		case all > mostCharges:
 			errs = append(errs, fmt.Errorf("%d of them count operation %q: want at most %d; %s", all, name, mostCharges, mend))
@@ -352,7 +352,7 @@ func (f Fair) withDefaults() Fair {
 // validate reports all that is wrong with it.
 func (f Fair) validate() error {
 	if f.By == "" && f != (Fair{}) {
-		return errors.Join(fmt.Errorf("by %q: name the scope whose values are to wait in turn, such as user", f.By), f.config().Validate())
+		return errors.Join(fmt.Errorf("by %q: want a scope whose values take turns, such as user", f.By), f.config().Validate())
 	}
 	return f.config().Validate()
 }

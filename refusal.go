@@ -119,7 +119,7 @@ func (r *Refusal) Error() string {
 	}
 	b = r.by(b)
 	if r.Crowded {
-		b = append(b, " by the number of calls of low priority that wait"...)
+		b = append(b, " because too many calls of low priority are waiting"...)
 	}
 	if r.Bound > 0 {
 		b = numbers(b, " with ", r.InFlight, r.Bound, " in flight")
@@ -129,7 +129,7 @@ func (r *Refusal) Error() string {
 	}
 	b = r.until(append(b, ": "...))
 	if r.Place > 0 {
-		b = numbers(b, ", place ", r.Place, r.Waiting, " in line")
+		b = numbers(b, ", position ", r.Place, r.Waiting, " in the queue")
 	}
 	return string(b)
 }
@@ -147,9 +147,9 @@ func (r *Refusal) by(b []byte) []byte {
 	case r.Pool != "" && !r.ByHand:
 		return strconv.AppendQuote(append(b, " by the upstream for pool "...), r.Pool)
 	case r.Pool != "":
-		return strconv.AppendQuote(append(b, " by hand for pool "...), r.Pool)
+		return strconv.AppendQuote(append(b, " by an operator for pool "...), r.Pool)
 	case r.ByHand:
-		return append(b, " by hand"...)
+		return append(b, " by an operator"...)
 	}
 	return b
 }
@@ -162,9 +162,9 @@ func (r *Refusal) until(b []byte) []byte {
 	}
 	switch {
 	case r.Endless() && r.ByHand:
-		return append(b, "until it is resumed by hand"...)
+		return append(b, "until an operator resumes it"...)
 	case r.Endless() && r.Reason == CircuitOpen:
-		return append(b, "until it is closed by hand"...)
+		return append(b, "until an operator resets the breaker"...)
 	case r.Endless() && r.Want.Away():
 		return append(b, "until the store answers"...)
 	case r.Endless():

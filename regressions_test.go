@@ -144,7 +144,7 @@ func TestBreakerHeldOpenSaysSo(t *testing.T) {
 		u := open(t, weir.Policy{}, weir.Options{Clock: &leap{At: now}})
 		u.Breaker("").ForceOpen(u.Now(), 0)
 		_, err := do(background, u, answers(nil))
-		if errors.Is(err, weir.ErrTooMuch) || !strings.Contains(err.Error(), "until it is closed by hand") {
+		if errors.Is(err, weir.ErrTooMuch) || !strings.Contains(err.Error(), "until an operator resets the breaker") {
 			t.Errorf("at %v: %v", now, err)
 		}
 	}

@@ -148,7 +148,7 @@ func (r *run) begin(ctx context.Context, c *Cascade) {
 
 func (r *run) config() *TierConfig { return &r.p.cfg.Tiers[r.i] }
 
-// left reports whether the caller has gone. One whose deadline has passed may
+// left reports whether the caller disconnected. One whose deadline has passed may
 // still be there.
 func (r *run) left() bool {
 	err := r.ctx.Err()

@@ -30,7 +30,7 @@ type Reason string
 const (
 	Rejected    Reason = "rejected"      // the upstream will not take it, however often
 	Spent       Reason = "attempts"      // every attempt of its schedule failed
-	Expired     Reason = "expired"       // its time was over before it could be delivered
+	Expired     Reason = "expired"       // it expired before it could be delivered
 	Dropped     Reason = "dropped"       // by a person
 	Gone        Reason = "upstream_gone" // the configuration has no such upstream any more
 	Poison      Reason = "ended_worker"  // its attempts began and never ended: it may end whoever sends it

@@ -53,15 +53,15 @@ func (e errNotSent) Outcome() outcome.Outcome {
 
 const (
 	errTaken errNotSent = "another worker has it, or it is over"
-	errLate  errNotSent = "the claim took as long as it lasts"
-	errLeft  errNotSent = "the worker stops, or sends elsewhere now"
+	errLate  errNotSent = "the claim expired before it was complete"
+	errLeft  errNotSent = "the worker is stopping, or was reconfigured"
 
 	// errRepeats is that of a delivery that is not to be repeated: an earlier attempt never ended.
 	errRepeats errNotSent = "an attempt before this one may have delivered it"
 )
 
 // errLease ends an attempt whose claim is lost, or about to be.
-var errLease = errors.New("the claim of the delivery runs out")
+var errLease = errors.New("the claim of the delivery expires")
 
 // A flight is a delivery in hand.
 type flight struct {
@@ -187,7 +187,7 @@ func (f *flight) send(ctx context.Context, to Sender, launch func(context.Cancel
 const unknownAgain = time.Minute
 
 // errExpired ends a wait for a turn.
-var errExpired = errors.New("the time of the delivery is over")
+var errExpired = errors.New("the delivery has expired")
 
 // launch claims the delivery. The lease is counted from before the claim was asked for, by the
 // clock of this process.

@@ -69,7 +69,7 @@ func TestWhatExpiresBehindAnOpenBreakerSaysWhoIsAway(t *testing.T) {
 		first, passedOver := expires(), expires()
 		s.sleep(time.Minute)
 		for _, id := range []string{first, passedOver} {
-			s.died(id, delivery.Expired, "a.test service unavailable: its time was over")
+			s.died(id, delivery.Expired, "a.test service unavailable: it expired before")
 		}
 		for _, b := range s.u.Breakers() {
 			b.Reset(s.u.Now())
@@ -83,7 +83,7 @@ func TestWhatExpiresBehindAnOpenBreakerSaysWhoIsAway(t *testing.T) {
 		r.OrderKey, r.Expires = "line", time.Now().Add(time.Minute)
 		id := s.accept(r).ID
 		s.sleep(2 * time.Minute)
-		s.died(id, delivery.Expired, "its time was over")
+		s.died(id, delivery.Expired, "it expired before")
 		if d, _ := s.q.Get(s.Context(), id); strings.Contains(d.Detail, "unavailable") {
 			t.Errorf("says %q", d.Detail)
 		}
@@ -199,7 +199,7 @@ func TestWhatItsWorkerLeftIsNotRepeatedWhereItIsNotToBe(t *testing.T) {
 				}
 				return
 			}
-			s.died(d.ID, delivery.Uncertain, "began and never ended")
+			s.died(d.ID, delivery.Uncertain, "started and never ended")
 			attempts, err := s.q.Attempts(s.Context(), d.ID)
 			if err != nil || len(attempts) != 2 || attempts[0].Class != outcome.Unknown || attempts[1].Class != outcome.Canceled {
 				t.Errorf("attempts %v, %v", attempts, err)

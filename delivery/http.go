@@ -143,7 +143,7 @@ func Attempted(r *http.Request, roundTrip func(*http.Request) (*http.Response, e
 	defer resp.Body.Close()
 	a.Status = resp.StatusCode
 	if resp.StatusCode < http.StatusOK { // 101: what follows is no answer, and may not end
-		a.Outcome.Class, a.Outcome.Code = outcome.Failed, fmt.Sprintf("%d, which is no answer to a request", resp.StatusCode)
+		a.Outcome.Class, a.Outcome.Code = outcome.Failed, fmt.Sprintf("%d, which is not a final status", resp.StatusCode)
 		return a
 	}
 	if redirects(r, resp) {
@@ -169,7 +169,7 @@ func redirected(resp *http.Response) string {
 	if at, err := resp.Location(); err == nil && at.Host != "" {
 		where = "to " + at.Host
 	}
-	return fmt.Sprintf("%d: it points %s, and a delivery follows no redirect: have the upstream's url, or the request's path, lead there, and redrive it", resp.StatusCode, where)
+	return fmt.Sprintf("%d: redirect to %s, which deliveries do not follow: change the upstream's url or the request's path, and redrive it", resp.StatusCode, where)
 }
 
 // Within is the answer with a wait that it asks for bounded, as a pause is by max_pause; quotas may say longer.

@@ -77,7 +77,7 @@ type FieldError struct{ Field, Reason string }
 func (e *FieldError) Error() string { return e.Field + ": " + e.Reason }
 
 // errBody means that the body is larger than what is kept.
-var errBody = fmt.Errorf("the body is larger than the %d KiB that are kept of a request to be delivered later", MaxBody>>10)
+var errBody = fmt.Errorf("the body is larger than the %d KiB that are kept of a request for later delivery", MaxBody>>10)
 
 // Check says what is wrong with a request that is new at an instant.
 func (r *Request) Check(now time.Time) error {
@@ -99,7 +99,7 @@ func (r *Request) CheckForm() error {
 	case len(r.Path)+len(r.Query) > maxPath:
 		return &FieldError{"path", fmt.Sprintf("is longer than %d bytes, with its query", maxPath)}
 	case r.headerSize() > maxHeader:
-		return &FieldError{"header", fmt.Sprintf("those that are kept have more than %d bytes", maxHeader)}
+		return &FieldError{"header", fmt.Sprintf("the stored ones have more than %d bytes", maxHeader)}
 	case len(r.Key) > MaxKey:
 		return &FieldError{"Idempotency-Key", fmt.Sprintf("is longer than %d bytes", MaxKey)}
 	case len(r.OrderKey) > MaxKey:
@@ -133,7 +133,7 @@ func (r *Request) CheckTimes(now time.Time) error {
 	case r.NotBefore.Sub(now) > MaxAhead:
 		return &FieldError{"Weir-Not-Before", fmt.Sprintf("is more than %d days ahead", MaxAhead/(24*time.Hour))}
 	case !r.TokenEnds.IsZero() && (r.Expires.IsZero() || r.Expires.After(r.TokenEnds)):
-		return &FieldError{"Weir-Deliver-Before", "is after the end of the caller's token"}
+		return &FieldError{"Weir-Deliver-Before", "is after the expiry of the caller's token"}
 	case !r.Expires.IsZero() && !r.NotBefore.Before(r.Expires):
 		return &FieldError{"Weir-Not-Before", "is not before Weir-Deliver-Before"}
 	}
@@ -145,7 +145,7 @@ func (f *Filter) Check() error {
 	if f.Status == "" || slices.Contains(statuses[:], f.Status) {
 		return nil
 	}
-	return &FieldError{"status", fmt.Sprintf("%q is none: want one of %s", f.Status, Listed(statuses[:]))}
+	return &FieldError{"status", fmt.Sprintf("%q is invalid: want one of %s", f.Status, Listed(statuses[:]))}
 }
 
 // Listed is words as people read a list of them.
@@ -175,7 +175,7 @@ func ParseKey(h http.Header) (string, error) {
 	}
 	switch {
 	case len(values) > 1:
-		return "", errors.New("stands in the request more than once")
+		return "", errors.New("is in the request more than once")
 	case key == "":
 		return "", errors.New("is empty")
 	case len(key) > MaxKey:

@@ -30,7 +30,7 @@ func TestFingerprintsStayWhatTheyWere(t *testing.T) {
 
 func TestStatusesAreListedInWords(t *testing.T) {
 	err := (&delivery.Filter{Status: "gone"}).Check()
-	if want := `status: "gone" is none: want one of created, queued, processing, completed, failed`; err == nil || err.Error() != want {
+	if want := `status: "gone" is invalid: want one of created, queued, processing, completed, failed`; err == nil || err.Error() != want {
 		t.Errorf("%v, want %s", err, want)
 	}
 }

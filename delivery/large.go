@@ -155,7 +155,7 @@ func (e *BodyError) Unwrap() error { return e.Err }
 type TooLargeError struct{ Most int64 }
 
 func (e *TooLargeError) Error() string {
-	return fmt.Sprintf("the body is larger than the %d bytes that are kept of a request to be delivered later", e.Most)
+	return fmt.Sprintf("the body is larger than the %d bytes that are kept of a request for later delivery", e.Most)
 }
 
 // A keeping is a body whose record is about to be stored.

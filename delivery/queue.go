@@ -82,14 +82,14 @@ type Queue interface {
 var (
 	ErrNotFound  = errors.New("no such delivery")
 	ErrKeyReused = errors.New("the idempotency key was used for another request")
-	ErrUncertain = errors.New("whether the delivery was stored is not known")
-	ErrCursor    = errors.New("the cursor is not one of this list")
+	ErrUncertain = errors.New("whether the delivery was stored is unknown")
+	ErrCursor    = errors.New("the cursor does not belong to this list")
 	ErrClosed    = errors.New("the deliveries' queue is closed")
-	ErrFull      = errors.New("there is no room to store deliveries")
-	ErrShare     = errors.New("the caller has as many deliveries stored as it may")
+	ErrFull      = errors.New("the deliveries' store is full")
+	ErrShare     = errors.New("the caller already stores as many deliveries as allowed")
 
 	// ErrUnavailable is a queue that cannot be opened now: its disk is full, or fails. It may be there later.
-	ErrUnavailable = errors.New("the deliveries cannot be opened now")
+	ErrUnavailable = errors.New("deliveries cannot be opened now")
 )
 
 // MaxStalls is how many attempts of a delivery may begin one after the other without an end

@@ -52,7 +52,7 @@ func TestAnotherProtocolIsNoAnswer(t *testing.T) {
 			t.Fatal(err)
 		}
 		first := all[0]
-		if first.Status != 101 || first.Class != outcome.Failed || !strings.Contains(first.Code, "no answer") || len(first.Answer) > 0 {
+		if first.Status != 101 || first.Class != outcome.Failed || !strings.Contains(first.Code, "not a final status") || len(first.Answer) > 0 {
 			t.Errorf("%d %v %s %q", first.Status, first.Class, first.Code, first.Answer)
 		}
 		s.sleep(time.Hour)

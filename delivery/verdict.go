@@ -36,7 +36,7 @@ func (f *flight) verdict(ctx context.Context, now time.Time, a *Answer) End {
 	case refusedHere(a):
 		return End{To: Failed, Reason: Unavailable, Detail: f.name() + unavailable + "its breaker is open"}
 	case errors.Is(a.Err, errRepeats):
-		return End{To: Failed, Reason: Uncertain, Detail: "it may have been delivered: an attempt began and never ended"}
+		return End{To: Failed, Reason: Uncertain, Detail: "it may have been delivered: an attempt started and never ended"}
 	case lost(a) && f.p.w.GivesUp(f.p.upstream).Unknown:
 		return End{To: Failed, Reason: Uncertain, Detail: fmt.Sprintf("it may have been delivered: attempt %d ended with %s", f.d.Attempts, said(a))}
 	case o.Class == outcome.Canceled && context.Cause(ctx) == errStopping:
@@ -63,7 +63,7 @@ func (f *flight) probed(a *Answer) bool {
 // goesAgain is an end after which the delivery is sent again, unless its time is over by then.
 func (f *flight) goesAgain(a *Answer, e End) End {
 	if !f.d.Expires.IsZero() && !e.Due.Before(f.d.Expires) {
-		return End{To: Failed, Reason: Expired, Detail: f.away(a) + fmt.Sprintf("the next attempt would come after its time was over; attempt %d failed with %s", f.d.Attempts, said(a))}
+		return End{To: Failed, Reason: Expired, Detail: f.away(a) + fmt.Sprintf("it expires before the next attempt; attempt %d failed with %s", f.d.Attempts, said(a))}
 	}
 	return e
 }

@@ -30,7 +30,7 @@ const (
 func ParseSecret(text string) (Secret, error) {
 	key, err := base64.StdEncoding.DecodeString(strings.TrimPrefix(strings.TrimSpace(text), "whsec_"))
 	if err != nil || len(key) < shortestSecret || len(key) > longestSecret {
-		return Secret{}, errors.New("is no secret of Standard Webhooks: want whsec_ and 24 to 64 random bytes in base64")
+		return Secret{}, errors.New("is not a secret of Standard Webhooks: want whsec_ and 24 to 64 random bytes in base64")
 	}
 	return Secret{key}, nil
 }

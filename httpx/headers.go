@@ -9,7 +9,7 @@ import (
 
 // errHeaderTimeout is why an attempt ends whose answer did not begin in time, counted
 // from the end of its request. It is a deadline error to whoever asks.
-var errHeaderTimeout error = stalled("timed out waiting for the answer's headers")
+var errHeaderTimeout error = stalled("timed out waiting for the response headers")
 
 // A headerTimer ends an attempt whose answer does not begin in time.
 type headerTimer struct {

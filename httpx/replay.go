@@ -23,10 +23,10 @@ var ErrRequestBody = errors.New("request body")
 
 // ErrNoRoom means that a request was refused because its body could not be kept: what the process may
 // hold in memory is full (see Transport.Strict).
-var ErrNoRoom = errors.New("request body: there is no room to keep it")
+var ErrNoRoom = errors.New("request body: no memory to keep it")
 
 // ErrNeverRoom is ErrNoRoom of a body that is larger than what the process may hold.
-var ErrNeverRoom = fmt.Errorf("%w, and there never is", ErrNoRoom)
+var ErrNeverRoom = fmt.Errorf("%w: it is larger than the memory for bodies", ErrNoRoom)
 
 // errOldAttempt ends the reader of an attempt that is over.
 var errOldAttempt = errors.New("attempt is over")

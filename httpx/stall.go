@@ -15,18 +15,18 @@ import (
 var (
 	// ErrBodyStalled means that the body of an answer brought nothing for
 	// Timeouts.Idle.
-	ErrBodyStalled error = stalled("the answer's body stopped coming")
+	ErrBodyStalled error = stalled("the response body stalled")
 
 	// ErrBodyTimeout means that a body took longer than Timeouts.Body.
 	ErrBodyTimeout error = stalled("the body took too long")
 
 	// ErrRequestStalled means that the body of a request brought nothing for
 	// Timeouts.UploadIdle. It says nothing of the upstream.
-	ErrRequestStalled error = stalled("the request's body stopped coming")
+	ErrRequestStalled error = stalled("the request body stalled")
 
 	// ErrRequestSlow means that the body of a request came more slowly than
 	// Timeouts.UploadRate. It says nothing of the upstream.
-	ErrRequestSlow error = stalled("the request's body came too slowly")
+	ErrRequestSlow error = stalled("the request body was too slow")
 )
 
 type stalled string

@@ -52,10 +52,10 @@ func (l *Limit) validateCalendar() error {
 		errs = append(errs, fmt.Errorf("amount %d: must be from 1 to %d", l.Amount, int64(mostCalendar)))
 	}
 	if l.Per != 0 {
-		errs = append(errs, fmt.Errorf("period %v: a fixed limit has none; say the calendar window it is counted in", l.Per))
+		errs = append(errs, fmt.Errorf("period %v: a fixed limit has none; set its calendar window", l.Per))
 	}
 	if l.Burst != 0 {
-		errs = append(errs, fmt.Errorf("burst %d: a fixed limit has none; the amount is all that may come at once", l.Burst))
+		errs = append(errs, fmt.Errorf("burst %d: a fixed limit has none; its amount may be used all at one time", l.Burst))
 	}
 	if !l.Every.Valid() {
 		errs = append(errs, fmt.Errorf("every %v: want second, minute, hour, day, week or month", l.Every))

@@ -101,7 +101,7 @@ func ExampleLimit_Validate() {
 	fmt.Println(limit.Limit{Shape: limit.Rolling, Rate: bucket.Rate{Amount: 5, Per: time.Minute, Burst: 2}}.Validate())
 	// Output:
 	// name: must not be empty; refusals and metrics show it
-	// burst 2: a rolling limit has none; the amount is all that may come at once
+	// burst 2: a rolling limit has none; its amount may be used all at one time
 }
 
 func ExampleLimit_Windows() {

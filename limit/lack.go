@@ -44,31 +44,31 @@ var storeIs = [...]string{
 	StateNew:    "the store has not been reached since the start",
 	StateHeard:  "the store does not answer",
 	StateCutOff: "the store does not answer",
-	StateSlow:   "the store answers too late for that to be used",
+	StateSlow:   "the store answers too slowly",
 	StateOut:    "the store has not answered for longer than outage",
 }
 
 // String says what a person has to know of it.
 func (w Want) String() string {
 	if w.Keys && w.Lack == LacksStore {
-		return "this process knows as many keys as it has room for, and more beyond that than it asks the store for at once: give max_keys room for all that are in use"
+		return "this process has no room for more keys, and too many requests for other keys are in flight to the store: too many keys are in use"
 	}
 	is := storeIs[min(int(w.State), len(storeIs)-1)]
 	switch w.Lack {
 	case LacksNothing:
 		return ""
 	case LacksMemory:
-		return "the store is cold: it is new or was emptied, does not know what was used of the limit and counts it as used up; if nobody used it, run weir store init"
+		return "the store is cold: it is new or was emptied, has no record of the usage of the limit, and counts it as used up; if it was not used, run weir store init"
 	case LacksReserved:
 		return fmt.Sprintf("%.3g%% of the limit is reserved for a process that stopped responding, until it responds or outage has passed", 100*w.Part)
 	case LacksPart:
-		return fmt.Sprintf("%s, and the part of the limit that this process goes on with, %.3g%%, never holds what the call costs, which has to wait for the store", is, 100*w.Part)
+		return fmt.Sprintf("%s, and the call costs more than this process's part of the limit (%.3g%%) can hold: it has to wait for the store", is, 100*w.Part)
 	case LacksQuota:
-		return is + ", and what this process keeps of the quota for that is used up"
+		return is + ", and this process has used up its part of the quota"
 	case LacksTurn:
-		return fmt.Sprintf("%s, and of the part of the limit that this process goes on with, %.3g%%, there is not enough yet", is, 100*w.Part)
+		return fmt.Sprintf("%s, and this process's part of the limit (%.3g%%) has not enough units yet", is, 100*w.Part)
 	}
-	return is + ", and this process has no part of the limit to use"
+	return is + ", and this process has no part of the limit"
 }
 
 // A State is how a process stands to its store in one group.

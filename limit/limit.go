@@ -193,7 +193,7 @@ func (l Limit) Validate() error {
 		errs = append(errs, fmt.Errorf("adaptive: a %v limit has no rate to learn; use shape bucket", l.Shape))
 	}
 	if l.Advertised != "" && (l.Shape != Bucket || l.Adaptive.On) {
-		errs = append(errs, errors.New("advertised: the rate is what the upstream says; use shape bucket, and turn adaptive off"))
+		errs = append(errs, errors.New("advertised: the upstream's responses set the rate; use shape bucket, and turn adaptive off"))
 	}
 	errs = append(errs, l.If.validate())
 	if l.MaxKeys < 0 {
@@ -206,7 +206,7 @@ func (l Limit) Validate() error {
 func (l Limit) validateRolling() error {
 	var errs []error
 	if l.Burst != 0 {
-		errs = append(errs, fmt.Errorf("burst %d: a rolling limit has none; the amount is all that may come at once", l.Burst))
+		errs = append(errs, fmt.Errorf("burst %d: a rolling limit has none; its amount may be used all at one time", l.Burst))
 	}
 	if l.Amount > mostRolling {
 		errs = append(errs, fmt.Errorf("amount %d: a rolling limit remembers every caller; use shape bucket for large amounts", l.Amount))

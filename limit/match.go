@@ -26,7 +26,7 @@ func (m *Match) Picks(value string) bool {
 func (m *Match) validate() error {
 	switch {
 	case m.Scope == "" && len(m.In)+len(m.NotIn) > 0:
-		return errors.New("if: the values of which key? name its scope")
+		return errors.New("if: scope is missing: name the scope of the values")
 	case m.Scope != "" && (len(m.In) > 0) == (len(m.NotIn) > 0):
 		return errors.New("if: want either values that are counted or values that are not")
 	}

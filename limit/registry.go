@@ -95,10 +95,10 @@ func newShared(now time.Duration, l Limit, h Home, empty bool) (*Registry, error
 func validShared(l Limit) error {
 	errs := []error{l.Validate()}
 	if l.Adaptive.On {
-		errs = append(errs, errors.New("adaptive: a limit that a fleet shares does not learn its rate; turn adaptive off, or do not share it"))
+		errs = append(errs, errors.New("adaptive: a limit that a fleet shares cannot adapt its rate; turn adaptive off, or do not share the limit"))
 	}
 	if l.Advertised != "" {
-		errs = append(errs, fmt.Errorf("told %q: each process hears from the upstream what the limit is, so none is shared; leave told empty, or make the registry by NewRegistry", l.Advertised))
+		errs = append(errs, fmt.Errorf("advertised %q: each process reads the limit from the upstream's responses, so it cannot be shared; leave advertised empty, or use NewRegistry", l.Advertised))
 	}
 	return errors.Join(errs...)
 }

@@ -89,11 +89,11 @@ func (s *scanner) whole() bool {
 	}
 	s.space()
 	if s.at == len(body) {
-		return s.fail("is empty: it should be JSON")
+		return s.fail("is empty: want JSON")
 	}
 	s.value(0)
 	if s.space(); s.problem == "" && s.at < len(body) {
-		s.fail("has something after the end of its JSON")
+		s.fail("has data after the end of the JSON")
 	}
 	if s.problem != "" {
 		s.problem += ", at byte " + strconv.Itoa(s.at)
@@ -250,7 +250,7 @@ func (s *scanner) string() bool {
 			s.at++
 			return true
 		case s.body[s.at] != '\\':
-			return s.fail("is not JSON: a control character stands in a string")
+			return s.fail("is not JSON: a string contains a control character")
 		}
 		escaped = true
 		if !s.escape() {
@@ -300,7 +300,7 @@ func (s *scanner) escape() bool {
 			return true
 		}
 	}
-	return s.fail("is not JSON: a string has an escape that there is not")
+	return s.fail("is not JSON: a string has an invalid escape")
 }
 
 func (s *scanner) number() bool {

@@ -65,7 +65,7 @@ func (r *Request) find(object uint32, prefix string, is func([]byte) field) (bad
 	defer func() {
 		for i, k := range cased {
 			if f := is(folded(d.text(k, nil))); bad == nil && (r.seen&(1<<f) != 0 || slices.ContainsFunc(cased[:i], func(other uint32) bool { return is(folded(d.text(other, nil))) == f })) {
-				bad = &RequestError{Field: prefix + string(d.text(k, nil)), Problem: "is there twice, in other letters"}
+				bad = &RequestError{Field: prefix + string(d.text(k, nil)), Problem: "is given twice, in different case"}
 			}
 		}
 	}()
@@ -82,7 +82,7 @@ func (r *Request) find(object uint32, prefix string, is func([]byte) field) (bad
 			continue
 		}
 		if r.seen&(1<<f) != 0 {
-			return &RequestError{Field: prefix + string(d.text(k, nil)), Problem: "is there twice, or beside another field that means the same"}
+			return &RequestError{Field: prefix + string(d.text(k, nil)), Problem: "is given twice, or together with another field of the same meaning"}
 		}
 		r.seen |= 1 << f
 		if d.kind(k+1) != kindNull {

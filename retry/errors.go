@@ -12,22 +12,22 @@ import (
 // Why an attempt is not repeated.
 var (
 	ErrNotRetryable = errors.New("not worth repeating")
-	ErrAdvice       = errors.New("the upstream asked not to be tried again")
-	ErrUnsafe       = errors.New("repeating might do the work twice")
+	ErrAdvice       = errors.New("the upstream asked not to retry")
+	ErrUnsafe       = errors.New("a retry might do the work twice")
 	ErrAttempts     = errors.New("attempts spent")
 	ErrQuota        = errors.New("the upstream's quota is used up until it resets")
 	ErrHint         = errors.New("the upstream asked for a longer wait than is allowed")
 	ErrDeadline     = errors.New("the next wait would pass the deadline")
 
 	// ErrProbe: the attempt was to find out whether the upstream is back, and it is not.
-	ErrProbe = errors.New("nothing succeeds yet")
+	ErrProbe = errors.New("no attempt succeeds yet")
 
 	// ErrStarted: the answer failed when the caller had its beginning.
-	ErrStarted = errors.New("the answer had started")
+	ErrStarted = errors.New("the response had started")
 
 	// ErrBudget is this program's own bound on retries; the upstream knows
 	// nothing of it.
-	ErrBudget = errors.New("own budget for retries spent")
+	ErrBudget = errors.New("the call's own retry budget is spent")
 )
 
 // A GaveUpError ends a call that failed. It unwraps to why it was not tried
@@ -53,7 +53,7 @@ func (e *GaveUpError) Error() string {
 	}
 	fmt.Fprintf(&b, "gave up after %s in %v", attempts(e.Attempts), brief(e.Elapsed))
 	if e.HeldBack > 0 {
-		fmt.Fprintf(&b, ", %d more held back as nothing succeeds", e.HeldBack)
+		fmt.Fprintf(&b, ", %d more suppressed because no attempt succeeds", e.HeldBack)
 	}
 	if e.Why != nil {
 		fmt.Fprintf(&b, ": %v", e.Why)

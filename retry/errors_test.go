@@ -21,7 +21,7 @@ func TestGaveUpErrorReadsWell(t *testing.T) {
 		{retry.GaveUpError{Upstream: "s3", Attempts: 1, Elapsed: 1500 * time.Nanosecond, Wait: time.Hour, Why: retry.ErrHint, Last: last},
 			"s3: gave up after 1 attempt in 1.5µs: the upstream asked for a longer wait than is allowed (1h0m0s): 503 SlowDown"},
 		{retry.GaveUpError{Operation: "put", Attempts: 2, Elapsed: time.Second, Why: retry.ErrBudget, Outcome: outcome.Outcome{Code: "SlowDown"}},
-			"put: gave up after 2 attempts in 1s: own budget for retries spent: SlowDown"},
+			"put: gave up after 2 attempts in 1s: the call's own retry budget is spent: SlowDown"},
 		{retry.GaveUpError{}, "gave up after 0 attempts in 0s"},
 	} {
 		if got := tt.err.Error(); got != tt.want {

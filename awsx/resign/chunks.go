@@ -100,7 +100,7 @@ const (
 type FramingError struct{ What string }
 
 func (e *FramingError) Error() string {
-	return "the body is not in signed chunks as x-amz-content-sha256 says: " + e.What
+	return "the body is not in signed chunks, as x-amz-content-sha256 announces: " + e.What
 }
 
 // A framed body is read in the chunks in which the client wrote it, and gives them with
@@ -142,7 +142,7 @@ func (f *framed) Read(p []byte) (int, error) {
 // end reports what follows the last chunk, which must be nothing.
 func (f *framed) end() error {
 	if _, err := f.in.ReadByte(); err != io.EOF {
-		return wrong("there is more behind the last chunk", err)
+		return wrong("there is data after the last chunk", err)
 	}
 	return io.EOF
 }
@@ -189,9 +189,9 @@ func sizeOf(line string) (text string, n int, err error) {
 	v, bad := strconv.ParseUint(text, 16, 32)
 	switch {
 	case bad != nil || !ok || !strings.HasPrefix(rest, chunkSignature[1:]) || !isHash(rest[len(chunkSignature)-1:]):
-		return "", 0, &FramingError{fmt.Sprintf("%.40q is no head of a chunk", line)}
+		return "", 0, &FramingError{fmt.Sprintf("%.40q is not a chunk header", line)}
 	case v > largestChunk:
-		return "", 0, &FramingError{fmt.Sprintf("a chunk of %d bytes; at most %d are taken", v, largestChunk)}
+		return "", 0, &FramingError{fmt.Sprintf("a chunk has %d bytes; want at most %d", v, largestChunk)}
 	}
 	return text, int(v), nil
 }
@@ -210,9 +210,9 @@ func (f *framed) last() error {
 			f.out = append(f.out, "\r\n"...)
 			return nil
 		case !f.trailed:
-			return &FramingError{"there are trailers and x-amz-content-sha256 says none"}
+			return &FramingError{"there are trailers, which x-amz-content-sha256 does not announce"}
 		case name == trailerName && !isHash(strings.TrimSpace(value)):
-			return &FramingError{"the signature of the trailers is none"}
+			return &FramingError{"the signature of the trailers is invalid"}
 		case name == trailerName:
 			f.out = append(f.out, line[:len(line)-64]+f.chain.trailer([]byte(signed.String()))+"\r\n"...)
 		default:

@@ -45,5 +45,5 @@ func (kept) Close() error { return nil }
 func (kept) InMemory() bool { return true }
 
 func (p *Plan) tooLarge() error {
-	return &RequestError{fmt.Sprintf("the body has no x-amz-content-sha256 and is larger than %d bytes, the most that is read to hash it: have the client send the hash", p.s.o.MaxHash)}
+	return &RequestError{fmt.Sprintf("the body has no x-amz-content-sha256, and is larger than the %d bytes that weir reads to compute the hash: have the client send the hash", p.s.o.MaxHash)}
 }

@@ -52,7 +52,7 @@ type Signer struct {
 // New makes a signer.
 func New(o Options) (*Signer, error) {
 	if o.Credentials == nil {
-		return nil, errors.New("resign: there are no credentials to sign with")
+		return nil, errors.New("resign: no credentials to sign with")
 	}
 	if o.MaxHash <= 0 {
 		o.MaxHash = defaultMaxHash
@@ -72,7 +72,7 @@ func (e *RequestError) Error() string { return e.What }
 type CredentialsError struct{ Err error }
 
 func (e *CredentialsError) Error() string {
-	return fmt.Sprintf("weir has no credentials for AWS: %v; give it some as the AWS SDKs take them (environment, profile, role)", e.Err)
+	return fmt.Sprintf("weir has no credentials for AWS: %v; set them in the environment, a profile or a role", e.Err)
 }
 func (e *CredentialsError) Unwrap() error { return e.Err }
 
@@ -116,7 +116,7 @@ func (s *Signer) Plan(r *http.Request) (*Plan, error) {
 	}
 	if presigned(r.URL.RawQuery) {
 		if s.o.RefusePresigned {
-			return nil, &RequestError{"the URL carries its own signature, and presigned URLs are refused here: have the client sign its requests"}
+			return nil, &RequestError{"the URL is presigned, and the configuration refuses presigned URLs: have the client sign its requests"}
 		}
 		return &Plan{s: s, asIs: true}, nil
 	}
@@ -129,7 +129,7 @@ func (s *Signer) Plan(r *http.Request) (*Plan, error) {
 		p.region = region
 	}
 	if p.service == "" || p.region == "" {
-		return nil, &RequestError{"the request is not signed, so it does not tell its service and region: write them into the configuration (aws: {service, region}), or have the client sign"}
+		return nil, &RequestError{"the request is not signed, so its service and region are unknown: set them in the configuration (aws: {service, region}), or have the client sign"}
 	}
 	if err := checkPayload(p.payload); err != nil {
 		return nil, err
@@ -187,9 +187,9 @@ func checkPayload(said string) error {
 	case said == "", said == unsignedPayload, said == unsignedTrailer, said == signedChunks, said == signedTrailer, isHash(said):
 		return nil
 	case strings.HasPrefix(said, streaming+"AWS4-ECDSA"):
-		return &RequestError{"x-amz-content-sha256 asks for chunks signed with Signature Version 4a, which is not signed anew here: have the client use Signature Version 4"}
+		return &RequestError{"x-amz-content-sha256 announces chunks with Signature Version 4a, which weir cannot sign again: have the client use Signature Version 4"}
 	}
-	return &RequestError{"x-amz-content-sha256 is neither a SHA-256 in hexadecimal nor a name that is known"}
+	return &RequestError{"x-amz-content-sha256 is neither a hexadecimal SHA-256 nor a known name"}
 }
 
 func isHash(s string) bool {

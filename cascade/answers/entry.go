@@ -128,7 +128,7 @@ func (d *decoder) language(n *doc.Node, name string) (string, bool) {
 	if _, ok := lookup(code); ok {
 		return code, true
 	}
-	d.Bad(n, doc.Suggest(name, Languages()), "there is no language %s here", doc.Quote(name))
+	d.Bad(n, doc.Suggest(name, Languages()), "unknown language %s", doc.Quote(name))
 	return "", false
 }
 

@@ -140,7 +140,7 @@ func TestAFlushIsBounded(t *testing.T) {
 		s.mu.Lock()
 		bounded := slices.ContainsFunc(s.left, func(d time.Duration) bool { return d <= flushing })
 		s.mu.Unlock()
-		if bounded && flushing == 50*time.Millisecond && strings.Contains(x.log.String(), "could not be given back") {
+		if bounded && flushing == 50*time.Millisecond && strings.Contains(x.log.String(), "could not be returned") {
 			return
 		}
 	}

@@ -136,7 +136,7 @@ func (s *server) flush(ctx context.Context) {
 		ctx, cancel := context.WithTimeout(ctx, flushing)
 		defer cancel()
 		if err := s.fleet.Flush(ctx); err != nil {
-			s.log.Warn("what was leased could not be given back before the freeze; it ends with its lease", "error", observe.Error(err))
+			s.log.Warn("leased units could not be returned before the freeze; they expire with the lease", "error", observe.Error(err))
 		}
 	}
 	s.frozen = time.Now().Round(0)
@@ -176,7 +176,7 @@ func (s *server) leave(ctx context.Context) {
 	}
 	if s.fleet != nil {
 		if err := s.fleet.Close(ctx); err != nil {
-			s.log.Warn("what was leased could not be given back", "error", observe.Error(err))
+			s.log.Warn("leased units could not be returned", "error", observe.Error(err))
 		}
 	}
 	_ = s.store.Close() // nothing is written by it

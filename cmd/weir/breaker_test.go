@@ -40,7 +40,7 @@ func TestBreakerCommandsChangeTheBreaker(t *testing.T) {
 		t.Errorf("%v, %s", err, out)
 	}
 	for args, says := range map[string]string{
-		"breaker open down":                "there is no upstream",
+		"breaker open down":                "unknown upstream",
 		"breaker open up --for -5s":        `for "-5s": want a duration`,
 		"breaker close up --for 5m":        "unknown flag --for",
 		"breaker reset":                    "UPSTREAM is missing",

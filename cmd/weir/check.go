@@ -28,7 +28,7 @@ The exit status is 1 if there are mistakes.`,
 		ValidArgsFunction: completeYAML,
 	}
 	path := configFlag(c, "weir.yaml")
-	connect := c.Flags().Bool("connect", false, "also connect to everything that the file names")
+	connect := c.Flags().Bool("connect", false, "also connect to everything that the file refers to")
 	c.RunE = func(c *cobra.Command, args []string) error {
 		if len(args) > 0 {
 			*path = args[0]
@@ -70,11 +70,11 @@ func (w world) check(ctx context.Context, path string, connect bool) error {
 		fmt.Fprintf(w.err, "weir serve would not start in this environment:\n%v\n", bad)
 	}
 	if s := file.Store; s != nil && !s.Memory {
-		fmt.Fprintf(w.out, "while the %s store is away: %s\n", s.Kind(), withoutStore(*s))
+		fmt.Fprintf(w.out, "while the %s store is unreachable: %s\n", s.Kind(), withoutStore(*s))
 	}
 	if file.Bounds != (config.Bounds{}) {
 		b := file.Bounds.WithDefaults(connlimit.Files())
-		fmt.Fprintf(w.out, "at each listener: %d connections (%d of one address), %d requests in flight (%d of one caller, %d streams of one connection)\n",
+		fmt.Fprintf(w.out, "each listener accepts %d connections (%d from one address) and %d requests in flight (%d from one caller, %d on one connection)\n",
 			b.Connections, b.CallerConnections, b.Requests, b.CallerRequests, b.Streams)
 	}
 	if connect {
@@ -94,14 +94,14 @@ func counted(n int, thing string) string {
 // withoutStore describes what a process does while its store is unreachable.
 func withoutStore(s config.Store) string {
 	outage := cmp.Or(s.Outage, fleet.DefaultOutage)
-	first := fmt.Sprintf("each process goes on with its part of each limit for %v, ", outage)
+	first := fmt.Sprintf("each process continues with its part of each limit for %v, ", outage)
 	switch w := s.Without; {
 	case w.Refuse:
-		return first + "then it refuses calls; one that has never reached the store refuses them"
+		return first + "and then refuses calls; a process that has never reached the store refuses calls"
 	case w.Share > 0:
-		return first + fmt.Sprintf("then with %.4g%% of each limit; one that has never reached the store goes on with that (%d processes and more exceed a limit)", 100*w.Share, int(1/w.Share)+1)
+		return first + fmt.Sprintf("and then with %.4g%% of each limit; a process that has never reached the store also uses that share (%d or more processes exceed a limit)", 100*w.Share, int(1/w.Share)+1)
 	}
-	return first + "and after that, too, which it announces (event, metric, status); one that has never reached the store refuses calls"
+	return first + "and also after that, which an event, a metric and the status report; a process that has never reached the store refuses calls"
 }
 
 // tell prints the result of each connection.

@@ -15,12 +15,12 @@ import (
 // What happens while the store is away stands in one line.
 func TestCheckSaysWhatHappensWithoutTheStore(t *testing.T) {
 	for fields, want := range map[string]string{
-		"": "while the redis store is away: each process goes on with its part of each limit for 10s, and after that, too, which it announces (event, metric, status); " +
-			"one that has never reached the store refuses calls\n",
-		", outage: 90s, without: refuse": "while the redis store is away: each process goes on with its part of each limit for 1m30s, " +
-			"then it refuses calls; one that has never reached the store refuses them\n",
-		", without: 10%": "while the redis store is away: each process goes on with its part of each limit for 10s, then with 10% of each limit; " +
-			"one that has never reached the store goes on with that (11 processes and more exceed a limit)\n",
+		"": "while the redis store is unreachable: each process continues with its part of each limit for 10s, and also after that, which an event, a metric and the status report; " +
+			"a process that has never reached the store refuses calls\n",
+		", outage: 90s, without: refuse": "while the redis store is unreachable: each process continues with its part of each limit for 1m30s, " +
+			"and then refuses calls; a process that has never reached the store refuses calls\n",
+		", without: 10%": "while the redis store is unreachable: each process continues with its part of each limit for 10s, and then with 10% of each limit; " +
+			"a process that has never reached the store also uses that share (11 or more processes exceed a limit)\n",
 	} {
 		file := filepath.Join(t.TempDir(), "weir.yaml")
 		text := "store: {redis: \"redis://localhost:6379\"" + fields + "}\nupstreams: {up: {url: \"http://localhost:1\"}}\n"
@@ -83,7 +83,7 @@ func TestCheckReadsTheFilesThatAreNamed(t *testing.T) {
 func TestCheckPassesTheExamples(t *testing.T) {
 	for example, want := range map[string]string{
 		"minimal": "", "s3": "", "chat": "",
-		"fleet": "while the redis store is away: each process goes on with its part of each limit for 2m0s, then it refuses calls; one that has never reached the store refuses them\n",
+		"fleet": "while the redis store is unreachable: each process continues with its part of each limit for 2m0s, and then refuses calls; a process that has never reached the store refuses calls\n",
 	} {
 		var out, said bytes.Buffer
 		env := func(name string) (string, bool) { return "secret", strings.HasSuffix(name, "_PASSWORD") }

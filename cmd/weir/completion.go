@@ -35,7 +35,7 @@ upstreams, limits and keys.`,
 			case "fish":
 				return c.Root().GenFishCompletion(w.out, true)
 			}
-			return usagef("%q is not a shell that weir knows: want bash, zsh or fish", args[0])
+			return usagef("unknown shell %q: want bash, zsh or fish", args[0])
 		},
 	}
 }

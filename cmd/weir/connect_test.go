@@ -70,22 +70,22 @@ func TestCheckConnectTriesWhatTheFileNames(t *testing.T) {
 		bad        bool
 		says       []string
 	}{
-		{"all well", "store: {redis: " + known.URL() + "}\n" + ups(good.URL), true, false, []string{"good  store redis: answers in", "it knows what was used of the limits of up", "good  upstream up: 127.0.0.1"}},
-		{"a new store", "store: {redis: " + servers.Redis(t).URL() + "}\n" + ups(good.URL), false, false, []string{"good  store redis", "its clock, which counts, is", "it is new, or was emptied, and knows nothing of the limits of up", "it is cold", "(up's all) until 20", "weir store init"}},
+		{"all well", "store: {redis: " + known.URL() + "}\n" + ups(good.URL), true, false, []string{"good  store redis: answers in", "it has the usage of the limits of up", "good  upstream up: 127.0.0.1"}},
+		{"a new store", "store: {redis: " + servers.Redis(t).URL() + "}\n" + ups(good.URL), false, false, []string{"good  store redis", "its clock, which limits use, is", "it is new or was emptied, and has no record of the limits of up", "they count as used up", "(up's all) until 20", "weir store init"}},
 		{"a cold store", "store: {redis: " + begun.URL() + "}\n" + ups(good.URL), false, false, []string{"good  store redis", "it is cold", "up (all until 20", "weir store init"}},
-		{"a password", "store: {redis: " + locked.URL() + "}\n" + ups(good.URL), false, true, []string{"bad   store redis", "wants a password", "1 of 2 connections"}},
+		{"a password", "store: {redis: " + locked.URL() + "}\n" + ups(good.URL), false, true, []string{"bad   store redis", "requires a password", "1 of 2 connections"}},
 		{"a wrong password", "store: {redis: " + locked.URL() + ", password_env: PASSWORD}\n" + ups(good.URL), false, true, []string{"bad   store redis", "does not accept the user or the password"}},
 		{"no store", "store: {redis: redis://127.0.0.1:1}\n" + ups(good.URL), false, true, []string{"bad   store redis", "refused"}},
 		{"nobody there", ups("http://127.0.0.1:1"), false, true, []string{"bad   upstream up: 127.0.0.1:1: ", "connection refused"}},
 		{"no such name", ups("http://nowhere.invalid"), false, true, []string{"bad   upstream up: nowhere.invalid:80: "}},
-		{"no trust", ups(untrusted.URL), false, true, []string{"bad   upstream up: ", "does not trust who signed it"}},
-		{"no TLS", ups(strings.Replace(good.URL, "http:", "https:", 1)), false, true, []string{"that is no TLS: is it http?"}},
-		{"deliveries", letters(kept), false, false, []string{"good  deliveries file: " + kept + " can be read and written, its schema has version"}},
-		{"deliveries to come", letters(filepath.Join(dir, "new.db")), false, false, []string{"new.db can be made"}},
-		{"deliveries of a weir that runs", letters(held), false, false, []string{"warn  deliveries file: a weir has it open"}},
+		{"no trust", ups(untrusted.URL), false, true, []string{"bad   upstream up: ", "does not trust the certificate's authority"}},
+		{"no TLS", ups(strings.Replace(good.URL, "http:", "https:", 1)), false, true, []string{"the server does not speak TLS: is it http?"}},
+		{"deliveries", letters(kept), false, false, []string{"good  deliveries file: " + kept + " can be read and written; its schema has version"}},
+		{"deliveries to come", letters(filepath.Join(dir, "new.db")), false, false, []string{"new.db can be created"}},
+		{"deliveries of a weir that runs", letters(held), false, false, []string{"warn  deliveries file: a running weir has it open"}},
 		{"deliveries in a file of something else", letters(foreign), false, true, []string{"bad   deliveries file: ", "something else"}},
 		{"deliveries nowhere", letters(filepath.Join(dir, "none", "d.db")), false, true, []string{"bad   deliveries file: ", "no such file or directory"}},
-		{"a secret", "notify: {webhook_env: HOOK, webhook_secret_env: SECRET}\n" + ups(good.URL), false, true, []string{"notify.webhook_env: the environment has no HOOK", "good  environment SECRET"}},
+		{"a secret", "notify: {webhook_env: HOOK, webhook_secret_env: SECRET}\n" + ups(good.URL), false, true, []string{"notify.webhook_env: environment variable HOOK is not set", "good  environment SECRET"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			file := filepath.Join(t.TempDir(), "weir.yaml")

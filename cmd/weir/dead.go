@@ -119,8 +119,8 @@ func (w world) choiceFlags(c *cobra.Command, running *admin) *deliveries.Choice 
 		return nil
 	})
 	completeFixed(c, "reason", reasons()...)
-	f.StringVar(&o.Owner, "owner", "", "only letters that `CALLER` handed in")
-	f.StringVar(&o.Older, "older", "", "only letters that died `DURATION` ago or earlier")
+	f.StringVar(&o.Owner, "owner", "", "only letters that `CALLER` submitted")
+	f.StringVar(&o.Older, "older", "", "only letters that became dead letters `DURATION` ago or earlier")
 	return o
 }
 
@@ -291,8 +291,8 @@ func (w world) letter(d *deliveries.Whole) {
 	}
 	for _, l := range [][2]string{
 		{"id", d.ID}, {"status", string(d.Status)}, {"reason", string(d.Reason)}, {"why", d.Detail}, {"upstream", d.Upstream},
-		{"request", fmt.Sprintf("%s %s (%d bytes)", d.Method, target, d.Bytes)}, {"handed in by", d.Owner}, {"correlation id", d.Correlation},
-		{"idempotency key", d.Key}, {"order key", d.OrderKey}, {"accepted", instant(d.Accepted)}, {"since", instant(d.Changed)}, {"due", instant(d.Due)}, {"expires", instant(d.Expires)}, {"token ends", instant(d.TokenEnds)},
+		{"request", fmt.Sprintf("%s %s (%d bytes)", d.Method, target, d.Bytes)}, {"submitted by", d.Owner}, {"correlation id", d.Correlation},
+		{"idempotency key", d.Key}, {"order key", d.OrderKey}, {"accepted", instant(d.Accepted)}, {"since", instant(d.Changed)}, {"due", instant(d.Due)}, {"expires", instant(d.Expires)}, {"token expires", instant(d.TokenEnds)},
 	} {
 		w.line(l[0], l[1])
 	}

@@ -55,7 +55,7 @@ func (w world) messages(ctx context.Context, queue string, asJSON bool) error {
 	}
 	fmt.Fprintf(w.out, "%d messages in %s\n", m.Messages, plain(m.DeadURL))
 	if any {
-		fmt.Fprintf(w.out, "the last move began at %s: %s, %s %s\n", last.Started.UTC().Format(time.RFC3339), plain(last.Status), last, plain(last.Why))
+		fmt.Fprintf(w.out, "the last move started at %s: %s, %s %s\n", last.Started.UTC().Format(time.RFC3339), plain(last.Status), last, plain(last.Why))
 	}
 	return nil
 }
@@ -109,7 +109,7 @@ func (w world) follow(ctx context.Context, m *inbox.Moves, after time.Time) erro
 		last, _, err := m.Latest(ask)
 		switch {
 		case err != nil:
-			return fmt.Errorf("read the state of the move, which continues: %w", err)
+			return fmt.Errorf("the move continues, but its state cannot be read: %w", err)
 		case !last.Started.After(after):
 			unseen++
 		case last.Ended():
@@ -124,7 +124,7 @@ func (w world) follow(ctx context.Context, m *inbox.Moves, after time.Time) erro
 		}
 		rest(ctx, pace)
 	}
-	return errors.New("SQS started the move but does not list it: try weir dead list --queue later")
+	return errors.New("SQS started the move but does not list it yet: run weir dead list --queue later")
 }
 
 // rest waits, less long if ctx ends meanwhile.

@@ -111,9 +111,9 @@ func movesAt(t *testing.T, at string) (*inbox.Moves, error) {
 	return inbox.MovesOf(t.Context(), sqs.New(sqs.Options{Region: "us-east-1", BaseEndpoint: &host, Credentials: credentials.NewStaticCredentialsProvider("id", "secret", "")}), at)
 }
 
-// A report says only what is so: that some are left is not that there are none.
+// A report says only what is so: that some were skipped is not that there are none.
 func TestWhatIsLeftIsThere(t *testing.T) {
-	for note, want := range map[string]string{"some are left": "0 redriven\nsome are left\n", "": "0 redriven: no dead letter matches\n"} {
+	for note, want := range map[string]string{"some were skipped": "0 redriven\nsome were skipped\n", "": "0 redriven: no dead letter matches\n"} {
 		var out bytes.Buffer
 		p := &changing{w: world{out: &out}, do: "redrive", note: note}
 		if err := p.report(t.Context(), nil); err != nil || out.String() != want {

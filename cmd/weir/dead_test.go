@@ -167,12 +167,12 @@ func TestDeadLettersByHand(t *testing.T) {
 		p.want(says, 0, "show", ids[0])
 	}
 	p.want(`"history"`, 0, "show", "-json", ids[0])
-	p.want("there is no such delivery", 1, "show", "nobody")
+	p.want("unknown delivery", 1, "show", "nobody")
 
 	p.status.Store(200)
 	p.want("Stripe after 24 h", 0, "redrive", ids[0])
 	eventually(t, "it is delivered", func() bool { out, _, _ := p.dead("show", ids[0]); return strings.Contains(out, "completed") })
-	p.want("it was delivered", 1, "redrive", ids[0], ids[1])
+	p.want("it was already delivered", 1, "redrive", ids[0], ids[1])
 	began := time.Now()
 	out, progress, code := p.dead("redrive", "-reason", "rejected", "-rate", "3/s")
 	if long := time.Since(began); code != 0 || !strings.HasPrefix(out, "6 redriven\n") || long < 5*time.Second/3 || !strings.Contains(progress, "redriven so far") {

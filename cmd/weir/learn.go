@@ -40,7 +40,7 @@ func newLearn(w world) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "learn [LOG...]",
 		Short: "Propose limits from logs or metrics, as a diff of weir.yaml",
-		Long: `Propose limits as a diff of weir.yaml. It changes nothing. LOG is a log of weir with log_attempts: true, or - for standard input. Without LOG,
+		Long: `Propose limits as a diff of weir.yaml. It changes nothing. LOG is a log of weir with log: attempts, or - for standard input. Without LOG,
 name a source of metrics with --prometheus or --cloudwatch.`,
 		Example: `  weir learn weir.log | patch
   weir learn --prometheus http://127.0.0.1:9090 --since 72h`,
@@ -140,7 +140,7 @@ func readLogs(w world, l *learn.Learner, files []string) error {
 		n    int64
 		says string
 	}{
-		{read.Strange, "%d lines were not written by weir and were skipped\n"},
+		{read.Strange, "%d lines were skipped, because weir did not write them\n"},
 		{read.Dropped, "%d lines were dropped when the log was written: rates may be higher than they appear\n"},
 		{read.Backward, "the clock was set back %d times: the log before and after was read separately\n"},
 	} {
@@ -149,7 +149,7 @@ func readLogs(w world, l *learn.Learner, files []string) error {
 		}
 	}
 	if read.Attempts == 0 && read.Throttles > 0 {
-		fmt.Fprintln(w.err, "the log contains throttles but no successful attempts: set log_attempts: true and try again after some hours")
+		fmt.Fprintln(w.err, "the log contains throttles but no successful attempts: set log: attempts and try again after some hours")
 	}
 	return nil
 }
@@ -161,7 +161,7 @@ func (o *lesson) cloudwatch(ctx context.Context, w world, l *learn.Learner, text
 	}
 	m.Namespace, m.Requests, m.Throttles = cmp.Or(o.namespace, m.Namespace), cmp.Or(o.requests, m.Requests), cmp.Or(o.throttles, m.Throttles)
 	if m.Namespace == "" || m.Requests == "" || m.Throttles == "" {
-		return usagef("--cloudwatch %q: weir does not know these metrics; name them with --namespace, --requests and --throttles", o.metrics)
+		return usagef("--cloudwatch %q: unknown metrics; name them with --namespace, --requests and --throttles", o.metrics)
 	}
 	file, err := config.Parse(o.config, text, w.env)
 	if err != nil {
@@ -223,7 +223,7 @@ func (o *lesson) tell(w world, all []learn.Finding, text []byte) error {
 		fmt.Fprintln(&b, "#", plain(text))
 	}
 	if len(all) == 0 {
-		fmt.Fprintln(&b, "# not enough data: there is nothing about any upstream")
+		fmt.Fprintln(&b, "# not enough data: no attempt of an upstream was found")
 	}
 	if len(diff) == 0 {
 		fmt.Fprintf(&b, "# nothing to change in %s\n", o.config)

@@ -42,7 +42,7 @@ func TestLearnWritesAPatch(t *testing.T) {
 	write(t, file, "http://127.0.0.1:1", "# nothing else changes")
 	log := attempts()
 	out, says, code := learning(t, log, "-config", file, "-")
-	if code != 0 || !strings.Contains(out, "# up: throttles began at 10 requests a second") || !strings.Contains(says, "36000 attempts") {
+	if code != 0 || !strings.Contains(out, "# up: throttles began at 10 requests per second") || !strings.Contains(says, "36000 attempts") {
 		t.Fatalf("code %d\n%s\n%s", code, out, says)
 	}
 	cmd := exec.Command("patch", "--fuzz=0", file)
@@ -73,14 +73,14 @@ func TestLearnSaysWhatItWants(t *testing.T) {
 	}{
 		{"", nil, 2, "want one source"},
 		{"", []string{"-prometheus", "http://127.0.0.1:1", "-"}, 2, "want one source"},
-		{"", []string{"-cloudwatch", "s4"}, 2, "weir does not know"},
+		{"", []string{"-cloudwatch", "s4"}, 2, "unknown metrics"},
 		{"", []string{"-cloudwatch", "s3", "-region", "eu-west-1"}, 2, "-upstream"},
 		{"", []string{"-dimension", "x"}, 2, "NAME=VALUE"},
 		{"", []string{"-prometheus", "http://127.0.0.1:1"}, 1, "connection refused"},
 		{"", []string{filepath.Join(filepath.Dir(file), "none.log")}, 1, "no such file"},
 		{"", []string{"-"}, 0, "not enough data"},
-		{`{"time":"2026-03-01T12:00:02Z","msg":"throttled","upstream":"up"}`, []string{"-"}, 0, "set log_attempts: true"},
-		{"garbage\n", []string{"-"}, 0, "1 lines were not written by weir"},
+		{`{"time":"2026-03-01T12:00:02Z","msg":"throttled","upstream":"up"}`, []string{"-"}, 0, "set log: attempts"},
+		{"garbage\n", []string{"-"}, 0, "1 lines were skipped"},
 	} {
 		out, says, code := learning(t, c.in, append([]string{"-config", file}, c.args...)...)
 		if code != c.code || !strings.Contains(out+says, c.want) {

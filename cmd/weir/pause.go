@@ -96,7 +96,7 @@ func (w world) orderPause(c *cobra.Command, s *pauseScope, upstream string, leng
 		return err
 	}
 	if do == "resume" {
-		fmt.Fprintf(w.out, "%d lifted\n", r.Lifted)
+		fmt.Fprintf(w.out, "pauses ended: %d\n", r.Lifted)
 	}
 	return status.PrintPauses(w.out, r.Upstream)
 }

@@ -99,7 +99,7 @@ func TestPausesAreSharedSeenAndLifted(t *testing.T) {
 		t.Errorf("it does not show the pause of a quarter of an hour, and who was told: %+v", p)
 	}
 
-	if out, _, err := b.order(t, "resume", "up", "-limit", "calls"); err != nil || out != "1 lifted\nup has no pauses\n" {
+	if out, _, err := b.order(t, "resume", "up", "-limit", "calls"); err != nil || out != "pauses ended: 1\nup has no pauses\n" {
 		t.Errorf("%v: it says\n%s", err, out)
 	}
 	if _, refused := b.answer(t); refused == "paused" {
@@ -109,7 +109,7 @@ func TestPausesAreSharedSeenAndLifted(t *testing.T) {
 	eventually(t, "the other resumes", func() bool { return a.code(t) == 200 })
 
 	out, _, err := a.order(t, "pause", "-for", "10m", "up")
-	if err != nil || !strings.Contains(out, "everything  hand  10m0s") {
+	if err != nil || !strings.Contains(strings.Join(strings.Fields(out), " "), "everything hand 10m0s") {
 		t.Errorf("%v: it says\n%s", err, out)
 	}
 	eventually(t, "the other pauses", func() bool { _, refused := b.answer(t); return refused == "paused" })
@@ -120,7 +120,7 @@ func TestPausesAreSharedSeenAndLifted(t *testing.T) {
 	if err := json.Unmarshal([]byte(out), &u); err != nil || len(u.Pauses) != 2 || u.Pauses[0].Reason != "hand here" || u.Pauses[1].By != a.Serve.Client {
 		t.Errorf("%v: %s", err, out)
 	}
-	if out, _, err = b.order(t, "resume", "up"); err != nil || out != "2 lifted\nup has no pauses\n" {
+	if out, _, err = b.order(t, "resume", "up"); err != nil || out != "pauses ended: 2\nup has no pauses\n" {
 		t.Errorf("%v: it says\n%s", err, out)
 	}
 	eventually(t, "all resume", func() bool { return a.code(t) == 200 && b.code(t) == 200 })
@@ -136,11 +136,11 @@ func TestOrdersThatCannotBe(t *testing.T) {
 		"pause":                          "UPSTREAM is missing",
 		"pause up down":                  `unexpected argument "down"`,
 		"resume up -for 5m":              "unknown flag --for",
-		"pause up -limit-key a":          "name the limit",
-		"pause up -limit call":           `limit "call": there is none of that name, but calls`,
-		"pause down":                     `there is no upstream "down"`,
+		"pause up -limit-key a":          "needs limit",
+		"pause up -limit call":           `limit "call": unknown limit; want one of calls`,
+		"pause down":                     `unknown upstream "down"`,
 		"resume -limit calls -for 5m up": "unknown flag --for",
-		"pause up -pool a -limit b":      "name one of them",
+		"pause up -pool a -limit b":      "name at most one of them",
 	} {
 		out, complaint, err := s.order(t, strings.Fields(args)...)
 		if err == nil || !strings.Contains(complaint+err.Error(), says) || out != "" {

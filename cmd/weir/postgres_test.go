@@ -40,8 +40,8 @@ func TestADatabaseByHand(t *testing.T) {
 	says("bad   deliveries postgres: deliveries in postgres at 127.0.0.1", true, "check", "-connect", file)
 	says("run weir store init", true, "check", "-connect", file)
 	says("run weir store init", true, "dead", "list", "-config", file)
-	says("its tables were made", false, "store", "init", "-config", file)
-	says("its tables are as they must be", false, "store", "init", "-config", file)
+	says("its tables were created", false, "store", "init", "-config", file)
+	says("nothing had to be changed", false, "store", "init", "-config", file)
 	says("good  deliveries postgres: answers in", false, "check", "-connect", file)
 
 	s, err := postgres.New(postgres.Options{URL: url, Password: password})
@@ -74,5 +74,5 @@ func TestADatabaseByHand(t *testing.T) {
 	password = "open barley"
 	says("password authentication failed", true, "check", "-connect", file)
 	password = ""
-	says("the environment has no DELIVERIES", true, "check", "-connect", file)
+	says("environment variable DELIVERIES is not set", true, "check", "-connect", file)
 }

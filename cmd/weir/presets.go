@@ -71,7 +71,7 @@ func presetNamed(name string) (text string, err error) {
 	if known {
 		return text, nil
 	}
-	return "", usagef("there is no preset %q%s", name, didYouMean("", similar(name, config.Presets())))
+	return "", usagef("unknown preset %q%s", name, didYouMean("", similar(name, config.Presets())))
 }
 
 func completePreset(_ *cobra.Command, args []string, _ string) (found []cobra.Completion, _ cobra.ShellCompDirective) {

@@ -13,7 +13,7 @@ import (
 
 // weir check -connect warns of servers that lose what they were given: it does not fail.
 func TestCheckConnectWarnsOfServersThatForget(t *testing.T) {
-	const evicts, forgets, hides = "maxmemory-policy is", "appendonly and save are off", "the server does not tell its"
+	const evicts, forgets, hides = "maxmemory-policy is", "appendonly and save are off", "the server does not report its"
 	for _, c := range []struct {
 		name string
 		args []string
@@ -22,11 +22,11 @@ func TestCheckConnectWarnsOfServersThatForget(t *testing.T) {
 		{"kept", []string{"--appendonly", "yes"}, nil},
 		{"kept by snapshots", []string{"--save", "60 1"}, nil},
 		{"nothing kept", []string{"--appendonly", "no", "--save", ""}, []string{forgets, "set appendonly yes"}},
-		{"evicts", []string{"--appendonly", "yes", "--maxmemory-policy", "allkeys-lru"}, []string{evicts + " allkeys-lru", "more calls go than the limit allows", "set maxmemory-policy noeviction"}},
+		{"evicts", []string{"--appendonly", "yes", "--maxmemory-policy", "allkeys-lru"}, []string{evicts + " allkeys-lru", "limits are then exceeded", "set maxmemory-policy noeviction"}},
 		{"evicts what expires", []string{"--appendonly", "yes", "--maxmemory-policy", "volatile-ttl"}, []string{evicts + " volatile-ttl"}},
 		{"tells by INFO", []string{"--appendonly", "yes", "--maxmemory-policy", "allkeys-lfu", "--rename-command", "CONFIG", ""}, []string{evicts + " allkeys-lfu"}},
 		{"hides save", []string{"--appendonly", "no", "--rename-command", "CONFIG", ""}, []string{hides + " save"}},
-		{"hides all", []string{"--rename-command", "CONFIG", "", "--rename-command", "INFO", ""}, []string{hides + " maxmemory-policy, appendonly, save", "it must be seen there"}},
+		{"hides all", []string{"--rename-command", "CONFIG", "", "--rename-command", "INFO", ""}, []string{hides + " maxmemory-policy, appendonly, save", "check it in the service"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			server := servers.Redis(t, c.args...)

@@ -79,10 +79,10 @@ func (t *top) dressed(l line) string {
 func (t *top) lines() []line {
 	foot := line{text: fmt.Sprintf("q quit  / filter%s  s sort: %s  j k scroll", bracketed(t.filter), t.sort)}
 	if t.typing {
-		foot = line{text: "filter: " + t.typed + "_   enter shows, escape leaves it", bold: true}
+		foot = line{text: "filter: " + t.typed + "_   enter applies it, escape cancels", bold: true}
 	}
 	if t.view == nil {
-		text := "asking..."
+		text := "connecting..."
 		if t.err != nil {
 			text = t.err.Error()
 		}
@@ -116,7 +116,7 @@ func (t *top) above() (all []line) {
 		said += "  DRAINING"
 	}
 	if v.Open > 0 {
-		said += fmt.Sprintf("  %d not closed", v.Open)
+		said += fmt.Sprintf("  %s not closed", plural(v.Open, "breaker"))
 	}
 	if v.Paused > 0 {
 		said += fmt.Sprintf("  %d paused", v.Paused)
@@ -127,7 +127,7 @@ func (t *top) above() (all []line) {
 		all = append(all, line{text: fmt.Sprintf("as of %s: %v", v.At.Local().Format(time.TimeOnly), t.err), colour: 31, bold: true})
 	}
 	for _, x := range v.Troubles {
-		all = append(all, line{text: fmt.Sprintf("TROUBLE with %s: %s; %s", x.With, x.Error, x.Help), colour: 31, bold: true})
+		all = append(all, line{text: fmt.Sprintf("PROBLEM with %s: %s; %s", x.With, x.Error, x.Help), colour: 31, bold: true})
 	}
 	if v.Config != nil && v.Config.Error != "" {
 		all = append(all, line{text: "RELOAD FAILED: " + v.Config.Error, colour: 31, bold: true})
@@ -135,7 +135,7 @@ func (t *top) above() (all []line) {
 	if f := v.Fleet; f != nil {
 		l := line{text: fmt.Sprintf("fleet of %d through %s", f.Instances, f.Store)}
 		if f.AwayMS > 0 {
-			l = line{text: l.text + fmt.Sprintf(", which is away for %v: %s", (time.Duration(f.AwayMS)*time.Millisecond).Round(time.Second), f.Why), colour: 31, bold: true}
+			l = line{text: l.text + fmt.Sprintf(", which has not answered for %v: %s", (time.Duration(f.AwayMS)*time.Millisecond).Round(time.Second), f.Why), colour: 31, bold: true}
 		}
 		all = append(all, l)
 	}
@@ -148,13 +148,13 @@ func lettersOf(d *status.Deliveries) []line {
 		return nil
 	}
 	if d.Error != "" {
-		return []line{{text: "deliveries: nobody knows: " + d.Error, colour: 31}}
+		return []line{{text: "deliveries: unknown, the store does not answer: " + d.Error, colour: 31}}
 	}
 	var sum status.Letters
 	for _, l := range d.Upstreams {
 		sum.Waiting, sum.Processing, sum.Completed, sum.Failed = sum.Waiting+l.Waiting, sum.Processing+l.Processing, sum.Completed+l.Completed, sum.Failed+l.Failed
 	}
-	l := line{text: fmt.Sprintf("deliveries: %d wait, %d are being sent, %d delivered, %s", sum.Waiting, sum.Processing, sum.Completed, plural(int(sum.Failed), "dead letter"))}
+	l := line{text: fmt.Sprintf("deliveries: %d waiting, %d in flight, %d delivered, %s", sum.Waiting, sum.Processing, sum.Completed, plural(int(sum.Failed), "dead letter"))}
 	if sum.Failed > 0 {
 		l.colour = 33
 	}
@@ -167,7 +167,7 @@ func (t *top) below(rows []*board.Row) []line {
 	head := fmt.Sprintf("%-*s %-9s %7s %6s %8s %4s %5s %7s %7s", name, "UPSTREAM", "STATE", "ALLOW/s", "WAIT/s", "REFUSE/s", "LEFT", "WAIT", "P50", "P99")
 	all := []line{{text: head, head: true}}
 	if len(rows) == 0 {
-		all = append(all, line{text: "no upstream is called that, or in that state"})
+		all = append(all, line{text: "no upstream matches the filter"})
 	}
 	for _, r := range rows {
 		left := "-"
@@ -181,7 +181,7 @@ func (t *top) below(rows []*board.Row) []line {
 		}
 	}
 	if t.view.Hidden > 0 {
-		all = append(all, line{text: fmt.Sprintf("and %d more that matter less: / finds them", t.view.Hidden)})
+		all = append(all, line{text: fmt.Sprintf("and %d more in a better state or with fewer calls: filter with /", t.view.Hidden)})
 	}
 	return all
 }
@@ -214,7 +214,7 @@ func about(r *board.Row) (all []string) {
 	}
 	if m := r.Model; m != nil {
 		for _, tier := range m.Tiers {
-			all = append(all, fmt.Sprintf("tier %s: %s, answered %d, failed %d, skipped %d, takes %s", tier.Name, tier.State, tier.Answered, tier.Failed, tier.Skipped, long(float64(tier.TakesMS))))
+			all = append(all, fmt.Sprintf("tier %s: %s, answered %d, failed %d, skipped %d, latency %s", tier.Name, tier.State, tier.Answered, tier.Failed, tier.Skipped, long(float64(tier.TakesMS))))
 		}
 		all = append(all, tokensOf(r)...)
 	}
@@ -225,7 +225,7 @@ func about(r *board.Row) (all []string) {
 func tokensOf(r *board.Row) (all []string) {
 	for i := range r.Limits {
 		if l := &r.Limits[i]; l.Unit == "tokens" && l.Key == "" {
-			all = append(all, fmt.Sprintf("tokens %s: %d of %d left, %s", l.Name, l.Left, l.Full, l.Rule))
+			all = append(all, fmt.Sprintf("tokens %s: %d of %d remaining, %s", l.Name, l.Left, l.Full, l.Rule))
 		}
 	}
 	return all
@@ -234,15 +234,15 @@ func tokensOf(r *board.Row) (all []string) {
 func breakerSays(b *status.Breaker) string {
 	said := "breaker " + strings.TrimSpace(b.Key+" "+b.State)
 	if b.Forced {
-		said += " by hand"
+		said += " by an operator"
 	} else if b.Why != "" {
 		said += ": " + b.Why
 	}
 	switch {
 	case b.WaitMS < 0:
-		said += ", until told otherwise"
+		said += ", until it is reset"
 	case b.WaitMS > 0:
-		said += fmt.Sprintf(", tries again in %s", long(float64(b.WaitMS)))
+		said += fmt.Sprintf(", next probe in %s", long(float64(b.WaitMS)))
 	}
 	return said
 }

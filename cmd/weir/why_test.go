@@ -30,7 +30,7 @@ func (s sidecar) refusedCall(t *testing.T) string {
 			return resp.Header.Get("X-Correlation-Id")
 		}
 	}
-	t.Fatal("no call was refused")
+	t.Fatal("calls are no longer refused")
 	return ""
 }
 
@@ -83,7 +83,7 @@ func TestWhyNamesThePreset(t *testing.T) {
 	}
 }
 
-// Of a call that was not kept people are told what was decided in its second, and by which line of the configuration; its ID says which
+// Of a call that was not stored people are told what was decided in its second, and by which line of the configuration; its ID says which
 // second that was, and of other IDs they say it.
 func TestWhyOfACallThatWasNotKept(t *testing.T) {
 	t.Parallel()
@@ -99,13 +99,13 @@ func TestWhyOfACallThatWasNotKept(t *testing.T) {
 	eventually(t, "the second is over", func() bool { return time.Since(at) > 1100*time.Millisecond })
 	for _, args := range [][]string{{"why", other}, {"why", "-at", at.UTC().Format(time.RFC3339), "of-somebody"}} {
 		out, complaint, err := s.order(t, args...)
-		for _, want := range []string{"No record of " + args[len(args)-1], "In its second (" + at.UTC().Format(time.RFC3339) + ") this process decided", "rate_limited  by limit few of each user", "1/h burst 1", s.File + ":8"} {
+		for _, want := range []string{"No record of " + args[len(args)-1], "(" + at.UTC().Format(time.RFC3339) + "), with lines of the current configuration", "rate_limited  by limit few of each user", "1/h burst 1", s.File + ":8"} {
 			if err != nil || !strings.Contains(out, want) {
 				t.Errorf("%v: %q is missing in (%v, %s):\n%s", args, want, err, complaint, out)
 			}
 		}
 	}
-	if out, _, err := s.order(t, "why", "-at", "yesterday", "x"); err == nil || !strings.Contains(err.Error(), `at "yesterday" is not a time`) {
+	if out, _, err := s.order(t, "why", "-at", "yesterday", "x"); err == nil || !strings.Contains(err.Error(), `at "yesterday": want a time`) {
 		t.Errorf("%q, %v", out, err)
 	}
 	if out, _, err := s.order(t, "why", callid.New(at.Add(-2*time.Hour))); err == nil || !strings.Contains(err.Error(), "no record of") {

@@ -20,9 +20,9 @@ func TestStoreInitSaysWhatIsWrong(t *testing.T) {
 		url   string
 		wants []string
 	}{
-		{locked.URL() + "\", password_env: \"PASSWORD", []string{"store redis at " + locked.URL() + " cannot be made ready: ", "WRONGPASS", "does not accept the user or the password"}},
-		{locked.URL(), []string{"store redis at " + locked.URL() + " cannot be made ready: ", "NOAUTH", "wants a password"}},
-		{"redis://127.0.0.1:1", []string{"store redis at redis://127.0.0.1:1 cannot be made ready: ", "connection refused"}},
+		{locked.URL() + "\", password_env: \"PASSWORD", []string{"store redis at " + locked.URL() + " cannot be prepared: ", "WRONGPASS", "does not accept the user or the password"}},
+		{locked.URL(), []string{"store redis at " + locked.URL() + " cannot be prepared: ", "NOAUTH", "requires a password"}},
+		{"redis://127.0.0.1:1", []string{"store redis at redis://127.0.0.1:1 cannot be prepared: ", "connection refused"}},
 	} {
 		file := filepath.Join(t.TempDir(), "weir.yaml")
 		text := fmt.Sprintf("store: {redis: \"%s\"}\nupstreams: {up: {url: \"http://127.0.0.1:1\", limits: {all: 5/s}}}\n", c.url)

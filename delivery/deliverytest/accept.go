@@ -224,7 +224,7 @@ func expiry(b *bench) {
 	if w := b.sweepAway(map[string]string{"a": `a\test service unavailable: `, "c": "c"}); w.Dead["a"][delivery.Expired] != 2 || w.Dead["b"][delivery.Expired] != 1 {
 		b.Errorf("swept %+v, want three expired", w)
 	}
-	for id, want := range map[string]string{d.ID: `a\test service unavailable: its time was over before it could be delivered`, of.ID: "its time was over before it could be delivered"} {
+	for id, want := range map[string]string{d.ID: `a\test service unavailable: it expired before it could be delivered`, of.ID: "it expired before it could be delivered"} {
 		if got := b.is(id, delivery.Failed, 0); got.Reason != delivery.Expired || got.Detail != want {
 			b.Errorf("the reason is %q: %q, want %q", got.Reason, got.Detail, want)
 		}

@@ -116,10 +116,10 @@ func (w *sweep) reap(ctx context.Context, seq int64) error {
 		if r.Status != delivery.Processing || over > at {
 			return false
 		}
-		r.ended(&delivery.Attempt{Class: outcome.Unknown, Code: "its worker left it"}, true)
+		r.ended(&delivery.Attempt{Class: outcome.Unknown, Code: "its worker stopped"}, true)
 		r.Status, r.Lease, r.Worker, r.Changed, r.Due = delivery.Queued, 0, "", at, at
 		if r.Stalls++; r.Stalls >= delivery.MaxStalls {
-			r.Status, r.Reason, r.Detail = delivery.Failed, delivery.Poison, "its attempts began and never ended, one after the other: it may end the process that sends it"
+			r.Status, r.Reason, r.Detail = delivery.Failed, delivery.Poison, "its attempts repeatedly started and never ended: it may crash the process that sends it"
 		}
 		r.after()
 		return true
@@ -151,7 +151,7 @@ func (w *sweep) dead(r *record) {
 }
 
 func (w *sweep) expire(ctx context.Context, seq int64) error {
-	r, changed, err := w.s.killed(ctx, w.work, seq, delivery.Expired, w.away, "its time was over before it could be delivered", func(r *record) bool {
+	r, changed, err := w.s.killed(ctx, w.work, seq, delivery.Expired, w.away, "it expired before it could be delivered", func(r *record) bool {
 		return r.waits() && r.Expires != 0 && r.Expires <= now()
 	})
 	if changed {

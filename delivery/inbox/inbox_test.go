@@ -302,8 +302,8 @@ func TestWhatMessagesSay(t *testing.T) {
 		t.Errorf("%+v, %s", r, wrong)
 	}
 	for body, want := range map[string]string{
-		`hello`:                           "is no request as JSON",
-		`{"path": "/x"} {}`:               "something follows it",
+		`hello`:                           "is not a JSON request",
+		`{"path": "/x"} {}`:               "data follows it",
 		`{"path": "/x", "verb": "GET"}`:   `unknown field "verb"`,
 		`{}`:                              "path",
 		`{"path": "http://evil.test/x"}`:  "path",

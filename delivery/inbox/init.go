@@ -74,9 +74,9 @@ func (b *Inbox) Check(ctx context.Context) error {
 	case err != nil:
 		return fmt.Errorf("sqs queue %s: %w", b.URL, err)
 	case r.dead == "":
-		return &SetupError{b.URL, "it has no dead letter queue, so a message that cannot be read would come again and again", "give it a RedrivePolicy with maxReceiveCount " + strconv.Itoa(mostReceives)}
+		return &SetupError{b.URL, "it has no dead letter queue, so an unreadable message would be received again and again", "give it a RedrivePolicy with maxReceiveCount " + strconv.Itoa(mostReceives)}
 	case r.receives < leastReceives:
-		return &SetupError{b.URL, fmt.Sprintf("its maxReceiveCount is %d, and a weir that ends with a message in hand uses one", r.receives), "set it to " + strconv.Itoa(mostReceives)}
+		return &SetupError{b.URL, fmt.Sprintf("its maxReceiveCount is %d, which is too low: each weir that stops while it handles a message uses one", r.receives), "set it to " + strconv.Itoa(mostReceives)}
 	}
 	return nil
 }

@@ -40,10 +40,10 @@ func (b *Inbox) request(ctx context.Context, m *types.Message) (*http.Request, e
 	d := json.NewDecoder(strings.NewReader(aws.ToString(m.Body)))
 	d.DisallowUnknownFields()
 	if err := d.Decode(&v); err != nil {
-		return nil, fmt.Errorf("is no request as JSON: %w", err)
+		return nil, fmt.Errorf("is not a JSON request: %w", err)
 	}
 	if _, err := d.Token(); err != io.EOF {
-		return nil, errors.New("is no request as JSON: something follows it")
+		return nil, errors.New("is not a JSON request: data follows it")
 	}
 	r, err := v.request(ctx)
 	if err != nil {
@@ -76,22 +76,22 @@ func (v *Message) request(ctx context.Context) (*http.Request, error) {
 	}
 	at, err := url.ParseRequestURI(v.Path)
 	if err != nil || !strings.HasPrefix(v.Path, "/") || strings.Contains(v.Path, "#") {
-		return nil, fmt.Errorf("its path %s is none: want one such as /ntfy/builds", doc.Quote(v.Path))
+		return nil, fmt.Errorf("its path %s is invalid: want one such as /ntfy/builds", doc.Quote(v.Path))
 	}
 	r := &http.Request{Method: v.Method, URL: at, RequestURI: v.Path, Host: v.Host, Header: make(http.Header, len(v.Headers)+4), Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
 		Body: io.NopCloser(bytes.NewReader(body)), ContentLength: int64(len(body)), RemoteAddr: "127.0.0.1:0"} // who may send to the queue is let in by AWS
 	if !token(v.Method) {
-		return nil, fmt.Errorf("its method %s is none", doc.Quote(v.Method))
+		return nil, fmt.Errorf("its method %s is invalid", doc.Quote(v.Method))
 	}
 	for name, value := range v.Headers {
 		canonical := http.CanonicalHeaderKey(name)
 		switch {
 		case !token(name) || strings.ContainsFunc(value, func(c rune) bool { return c < ' ' && c != '\t' || c == 0x7f }):
-			return nil, fmt.Errorf("its header %s is none", doc.Quote(name))
+			return nil, fmt.Errorf("its header %s is invalid", doc.Quote(name))
 		case r.Header[canonical] != nil:
-			return nil, fmt.Errorf("its header %s is there twice", doc.Quote(canonical))
+			return nil, fmt.Errorf("its header %s is given twice", doc.Quote(canonical))
 		case canonical == "Host":
-			return nil, errors.New("its header Host is to be said as host")
+			return nil, errors.New("its header Host belongs into the field host")
 		}
 		r.Header[canonical] = []string{strings.TrimSpace(value)}
 	}

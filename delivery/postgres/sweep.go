@@ -117,13 +117,13 @@ func (s *Store) reap(ctx context.Context, w *delivery.Swept) error {
 			), ended AS (
 				UPDATE weir_delivery d SET status = CASE WHEN stalls + 1 >= $2::integer THEN 'failed' ELSE 'queued' END,
 					reason = CASE WHEN stalls + 1 >= $2::integer THEN 'ended_worker' ELSE '' END,
-					detail = CASE WHEN stalls + 1 >= $2::integer THEN 'its attempts began and never ended, one after the other: it may end the process that sends it' ELSE '' END,
+					detail = CASE WHEN stalls + 1 >= $2::integer THEN 'its attempts repeatedly started and never ended: it may crash the process that sends it' ELSE '' END,
 					stalls = stalls + 1, lease = NULL, token = NULL, worker = '', changed = weir_now(), due = weir_now(), home = $3::bigint
 				FROM locked l WHERE d.seq = l.seq AND d.seq = ANY($1::bigint[]) AND d.status = 'processing' AND d.lease <= weir_now()
 				RETURNING d.seq, d.upstream, d.status, d.starts, d.series, d.began
 			), attempt AS (
 				INSERT INTO weir_attempt(seq, n, series, began, took, status, class, code, answer, counted)
-				SELECT seq, starts, series, began, 0, 0, 'unknown', 'its worker left it', '', true FROM ended
+				SELECT seq, starts, series, began, 0, 0, 'unknown', 'its worker stopped', '', true FROM ended
 			), counted AS (
 				INSERT INTO weir_count(upstream, status, n)
 				SELECT upstream, 'processing', -count(*) FROM ended GROUP BY upstream UNION ALL SELECT upstream, status, count(*) FROM ended GROUP BY upstream, status
@@ -152,7 +152,7 @@ func (s *Store) expire(ctx context.Context, w *delivery.Swept, away map[string]s
 	if err != nil {
 		return err
 	}
-	is, err := s.kill(ctx, all, delivery.Expired, away, "its time was over before it could be delivered")
+	is, err := s.kill(ctx, all, delivery.Expired, away, "it expired before it could be delivered")
 	for _, c := range is {
 		dead(w, c.upstream, delivery.Expired)
 	}

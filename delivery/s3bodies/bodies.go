@@ -87,7 +87,7 @@ func fetch(f *os.File, of delivery.Blob, resp *http.Response) error {
 // asked for again, and is only taken for damaged where it is S3 that answers.
 func other(n int64, of delivery.Blob, resp *http.Response) error {
 	if resp.Header.Get("X-Amz-Request-Id") == "" {
-		return fmt.Errorf("what answers 200 is not S3, or does not say so (%d bytes of %d)", n, of.Size)
+		return fmt.Errorf("the server that responded with 200 is not S3 (%d bytes of %d)", n, of.Size)
 	}
 	return fmt.Errorf("%w: its object has other bytes (%d of %d)", delivery.ErrNoBody, n, of.Size)
 }

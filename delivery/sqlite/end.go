@@ -129,7 +129,7 @@ func (c *change) stall(seq, until, now int64) (to delivery.Status, upstream stri
 	var stalls int
 	ok, err := c.row(`UPDATE delivery SET status = CASE WHEN stalls + 1 >= ? THEN 'failed' ELSE 'queued' END,
 			reason = CASE WHEN stalls + 1 >= ? THEN 'ended_worker' ELSE '' END,
-			detail = CASE WHEN stalls + 1 >= ? THEN 'its attempts began and never ended, one after the other: it may end the process that sends it' ELSE '' END,
+			detail = CASE WHEN stalls + 1 >= ? THEN 'its attempts repeatedly started and never ended: it may crash the process that sends it' ELSE '' END,
 			stalls = stalls + 1, lease = NULL, worker = '', changed = ?, due = ?
 		WHERE seq = ? AND status = 'processing' AND lease <= ?`+endedColumns+", stalls",
 		[]any{delivery.MaxStalls, delivery.MaxStalls, delivery.MaxStalls, now, now, seq, until}, append(was.fields(), &stalls)...)
@@ -141,7 +141,7 @@ func (c *change) stall(seq, until, now int64) (to delivery.Status, upstream stri
 		to = delivery.Failed
 	}
 	c.moved(was.upstream, delivery.Processing, to)
-	if err := c.attempt(seq, &was, &delivery.Attempt{Class: outcome.Unknown, Code: "its worker left it"}, true); err != nil {
+	if err := c.attempt(seq, &was, &delivery.Attempt{Class: outcome.Unknown, Code: "its worker stopped"}, true); err != nil {
 		return "", "", err
 	}
 	if to == delivery.Failed {

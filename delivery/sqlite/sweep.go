@@ -104,7 +104,7 @@ func (s *Store) expire(c *change, w *delivery.Swept, away map[string]string) err
 		return err
 	}
 	done, err := c.each(seqs, func(c *change, seq int64) error {
-		upstream, err := c.kill(seq, delivery.Expired, away, "its time was over before it could be delivered", now)
+		upstream, err := c.kill(seq, delivery.Expired, away, "it expired before it could be delivered", now)
 		if err == nil {
 			dead(w, upstream, delivery.Expired)
 		}

@@ -106,7 +106,7 @@ type Store interface {
 var (
 	errNotFound = errors.New("no such message")
 	errReused   = errors.New("the key was used for another message")
-	errCursor   = errors.New("the cursor is not one of this list")
+	errCursor   = errors.New("the cursor does not belong to this list")
 )
 
 // A published is what ntfy is told, and what it answers.

@@ -112,7 +112,7 @@ func decode(r fleet.Record) (c content, err error) {
 		err = c.check()
 	}
 	if err != nil {
-		return content{}, fmt.Errorf("record %s of the store: %w; breakers decide for themselves until it is written anew", r.Name, err)
+		return content{}, fmt.Errorf("record %s of the store: %w; each process uses its own breakers until the record is overwritten", r.Name, err)
 	}
 	return c, nil
 }

@@ -120,7 +120,7 @@ const (
 	mostThrottle  = time.Second
 )
 
-var errThrottled = errors.New("the table refuses requests for rate, and is not asked for up to a second: raise its capacity, or use leases")
+var errThrottled = errors.New("the table throttles requests, and weir sends none for up to a second: raise its capacity, or use leases")
 
 // holds reports whether no request is to be sent now.
 func (t *throttle) holds(now int64) bool {

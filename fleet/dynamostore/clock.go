@@ -253,7 +253,7 @@ func (s *Store) learn(ctx context.Context, w *work) error {
 	return nil
 }
 
-var errNoDate = errors.New("the responses have no Date header, so that the table's clock is unknown: something between weir and DynamoDB removes it")
+var errNoDate = errors.New("the responses have no Date header, so the table's clock is unknown: check what removes it between weir and DynamoDB")
 
 // Calibration makes passes of probes, each within one second, until the bounds are as near as round trips allow.
 const (

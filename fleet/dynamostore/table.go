@@ -66,7 +66,7 @@ func (s *Store) active(ctx context.Context, w *work) error {
 
 func ours(t *types.TableDescription) error {
 	if k := t.KeySchema; len(k) != 1 || aws.ToString(k[0].AttributeName) != "k" {
-		return fmt.Errorf("there is a table of that name with another key; weir needs the partition key \"k\" (string) alone: choose another name")
+		return fmt.Errorf("the table exists with another key; weir needs only the partition key \"k\" (string): choose another table name")
 	}
 	return nil
 }
@@ -109,7 +109,7 @@ type TTLError struct {
 }
 
 func (e *TTLError) Error() string {
-	return fmt.Sprintf("the table is ready, but its TTL, by which old items are forgotten, is still %s: %v", e.Status, e.Why)
+	return fmt.Sprintf("the table is ready, but its TTL, which removes old items, is still %s: %v", e.Status, e.Why)
 }
 
 func (e *TTLError) Unwrap() error { return e.Why }

@@ -12,10 +12,10 @@ import (
 
 // Why a file cannot be opened or written.
 var (
-	ErrHeld    = errors.New("another process holds the file: run one weir on each machine, or let several share their limits through Redis or DynamoDB")
-	ErrForeign = errors.New("the file was not made by weir: give the store a path of its own")
-	ErrDamaged = errors.New("the file is damaged: restore it from a backup, or remove it, after which all limits begin full and quotas with nothing used")
-	ErrFull    = errors.New("there is no room to write: free some on the disk or raise the size that the file may have; nothing was granted")
+	ErrHeld    = errors.New("another process uses the file: run one weir per machine, or share limits through Redis or DynamoDB")
+	ErrForeign = errors.New("the file was not created by weir: use another path for the store")
+	ErrDamaged = errors.New("the file is damaged: restore it from a backup, or remove it, after which all limits and quotas start unused")
+	ErrFull    = errors.New("the disk is full: free space, or raise the largest size of the file; nothing was granted")
 	ErrClosed  = errors.New("the store is closed")
 )
 

@@ -30,7 +30,7 @@ func openFile(path string, o Options) (*bolt.DB, error) {
 	case err != nil:
 		return nil, err
 	case !info.Mode().IsRegular():
-		return nil, errors.New("it is not a regular file: give the store a path of its own")
+		return nil, errors.New("it is not a regular file: use another path for the store")
 	default:
 		if err := examine(path, o); err != nil {
 			return nil, err
@@ -139,7 +139,7 @@ func format(b *bolt.Tx) (seen time.Time, err error) {
 	case err != nil:
 		return time.Time{}, err
 	case f != formatNow:
-		return time.Time{}, fmt.Errorf("it has format %d and this weir knows format %d: use the weir that wrote it, or a newer one", f, formatNow)
+		return time.Time{}, fmt.Errorf("the file has format %d, and this weir supports format %d: use the version that wrote it, or a newer one", f, formatNow)
 	}
 	for _, name := range buckets {
 		if b.Bucket(name) == nil {

@@ -113,7 +113,7 @@ func (s *Store) commit(batch []*op) error {
 		s.full = s.wrap(fmt.Errorf("%w (%w)", ErrFull, err))
 		return s.full
 	}
-	err = s.wrap(fmt.Errorf("nothing can be written until weir is started again: %w", err))
+	err = s.wrap(fmt.Errorf("nothing can be written until weir is restarted: %w", err))
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.broken == nil {

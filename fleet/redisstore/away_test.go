@@ -212,7 +212,7 @@ func TestCallerWhoLeavesHearsWhy(t *testing.T) {
 	take(t, s, ask(b))
 	srv.Stop()
 	defer srv.Cont()
-	why := errors.New("the caller has gone")
+	why := errors.New("the caller disconnected")
 	ctx, cancel := context.WithCancelCause(t.Context())
 	time.AfterFunc(10*time.Millisecond, func() { cancel(why) })
 	if err := s.Take(ctx, ask(b)); !errors.Is(err, why) {

@@ -10,7 +10,7 @@ import (
 // a connection to it ends with such an answer, and the next is made by name.
 var demoted = [...]string{"-READONLY", "-MASTERDOWN", "-LOADING"} // LOADING: it reads the data of the new primary
 
-var errDemoted = errors.New("the server is no primary any more: a new connection is made, which may lead to another")
+var errDemoted = errors.New("the server is no longer the primary: reconnecting")
 
 // longEnough is how long a connection lasts at least to a server that refuses: it may be the one that is meant.
 const longEnough = 500 * time.Millisecond

@@ -53,7 +53,7 @@ const (
 )
 
 var (
-	errBusy   = fmt.Errorf("%d calls wait for the server already: use leases, or fewer callers", mostCalls)
+	errBusy   = fmt.Errorf("too many calls (%d) are waiting for the server: use leases, or fewer callers", mostCalls)
 	errClosed = errors.New("the store is closed")
 )
 
@@ -66,9 +66,9 @@ type errDown struct {
 func (e *errDown) Unwrap() error { return e.err }
 func (e *errDown) Error() string {
 	if e.err == nil {
-		return "not connected to " + e.addr + " yet; it is being tried"
+		return "not connected to " + e.addr + " yet; retrying"
 	}
-	return fmt.Sprintf("not connected to %s; it is being tried, the latest try: %v", e.addr, e.err)
+	return fmt.Sprintf("not connected to %s; retrying, last attempt: %v", e.addr, e.err)
 }
 
 func newDialer(timeout time.Duration) *dialer {

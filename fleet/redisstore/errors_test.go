@@ -58,10 +58,10 @@ func TestSilenceSaysWhereToLook(t *testing.T) {
 		}
 	}()
 	for url, want := range map[string]string{
-		halted.URL():                      "behind a firewall",
-		"redis://" + rude.Addr().String(): "ended the connection without a word",
-		"redis://127.0.0.1:1":             "nothing listens there",
-		"redis://nowhere.invalid":         "there is no such name",
+		halted.URL():                      "a firewall drops",
+		"redis://" + rude.Addr().String(): "closed the connection without a response",
+		"redis://127.0.0.1:1":             "nothing listens at this address",
+		"redis://nowhere.invalid":         "this host name does not exist",
 	} {
 		s := unconnected(t, url)
 		eventually(t, want+" for "+url, func() bool {

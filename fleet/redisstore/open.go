@@ -47,7 +47,7 @@ func Open(rawURL string, o Options) (*Store, error) {
 		return nil, err
 	}
 	if o.TLS != nil && opt.TLSConfig == nil {
-		return nil, errors.New("redis url: there are settings for TLS and the scheme is redis://; write rediss://")
+		return nil, errors.New("redis url: TLS settings need the scheme rediss://")
 	}
 	d := newDialer(o.timeout())
 	o.apply(&opt, d)
@@ -66,7 +66,7 @@ func parse(rawURL string) (opt rueidis.ClientOption, err error) {
 	const want = "want redis://user:password@host:port/database, rediss:// for TLS, ?master_set=name for sentinels"
 	u, err := url.Parse(rawURL)
 	if err != nil {
-		return opt, errors.New("redis url: it cannot be read; " + want + "; encode what is special in the password as %XX")
+		return opt, errors.New("redis url: is invalid; " + want + "; encode special characters of the password as %XX")
 	}
 	switch u.Scheme {
 	case "redis", "rediss", "valkey", "valkeys":
@@ -163,7 +163,7 @@ func (b *opening) client(ctx context.Context) (rueidis.Client, error) {
 	if c := b.made.Load(); c != nil {
 		return *c, nil
 	}
-	return nil, fmt.Errorf("not connected; it is being tried, the latest try: %w", *b.failed.Load())
+	return nil, fmt.Errorf("not connected; retrying, last attempt: %w", *b.failed.Load())
 }
 
 func (b *opening) close(cancel context.CancelFunc) {

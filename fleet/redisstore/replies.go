@@ -41,7 +41,7 @@ type slot struct {
 	text   []byte
 }
 
-var errOvertaken = errors.New("the answer was overtaken by thousands of others before it was read; the machine is overloaded")
+var errOvertaken = errors.New("the response was read too late, after thousands of others; this machine is overloaded")
 
 // put puts an answer aside.
 func (r *replies) put(text []byte) int64 {
@@ -66,7 +66,7 @@ func (r *replies) take(n int64, reply []byte) ([]byte, error) {
 
 // errEndless ends a connection whose answers no script of ours makes: the client would make room
 // for as much as they say.
-var errEndless = errors.New("the answer is longer than any of weir's scripts makes: is it a Redis, and weir's own?")
+var errEndless = errors.New("the response is longer than any of weir's scripts produces: check that the address is a Redis server")
 
 const (
 	longestText  = 16 << 20 // of an answer, in bytes

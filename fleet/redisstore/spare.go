@@ -28,7 +28,7 @@ func (d *dialer) keep(n *node, c net.Conn, addr string, nd *net.Dialer, config *
 	})
 }
 
-var errUnasked = errors.New("the server said something though nobody asked")
+var errUnasked = errors.New("the server sent an unexpected message")
 
 func (s *spare) read() {
 	defer close(s.over)
@@ -74,7 +74,7 @@ func (d *dialer) drop(n *node, s *spare, addr string) bool {
 	if n.spare != s {
 		return false
 	}
-	n.spare, n.err = nil, fmt.Errorf("%s ended the connection: %w", addr, s.err)
+	n.spare, n.err = nil, fmt.Errorf("%s closed the connection: %w", addr, s.err)
 	s.Close()
 	return true
 }

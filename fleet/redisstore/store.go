@@ -131,4 +131,4 @@ func (s *Store) run(ctx context.Context, c *call, script *script) error {
 	return nil
 }
 
-var errReply = errors.New("redisstore: the server's answer is not one of this version's scripts: is there a proxy between, or an older weir with the same prefix?")
+var errReply = errors.New("redisstore: unexpected response of a script: check for a proxy in between, or an older weir with the same prefix")

@@ -133,14 +133,14 @@ func (a *Auth) bearer(header string) (string, error) {
 	scheme, secret, _ := strings.Cut(header, " ")
 	switch {
 	case header == "":
-		return "", authError{"there is no token; send the header Authorization: Bearer TOKEN"}
+		return "", authError{"no token; send the header Authorization: Bearer TOKEN"}
 	case !strings.EqualFold(scheme, "Bearer"):
 		return "", authError{"the header Authorization is not of the form Bearer TOKEN"}
 	}
 	if name, ok := a.Whose(strings.TrimSpace(secret)); ok {
 		return name, nil
 	}
-	return "", authError{"the token matches none that is configured here"}
+	return "", authError{"the token is not one of the configured tokens"}
 }
 
 // Whose is the caller whose secret it is.
@@ -158,7 +158,7 @@ func (a *Auth) Whose(secret string) (caller string, ok bool) {
 // The prefix keeps it apart from the names of tokens, which have no colon.
 func (a *Auth) Certified(conn *tls.ConnectionState) (string, error) {
 	if conn == nil || !slices.ContainsFunc(conn.VerifiedChains, a.trusts) {
-		return "", authError{"the connection shows no client certificate that is trusted here"}
+		return "", authError{"the connection has no trusted client certificate"}
 	}
 	return "cert:" + subject(conn.VerifiedChains[0][0]), nil
 }

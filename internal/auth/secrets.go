@@ -31,7 +31,7 @@ func (t TokenConfig) Validate() error {
 		errs = append(errs, errors.New("name: want letters, digits, -, _ and ., 63 of them at most"))
 	}
 	if !goodEnv.MatchString(t.Env) {
-		errs = append(errs, errors.New("env: is not the name of an environment variable; write the name of the one that holds the secret"))
+		errs = append(errs, errors.New("env: is not the name of an environment variable; want the name of the variable that contains the secret"))
 	}
 	return errors.Join(errs...)
 }
@@ -55,7 +55,7 @@ func New(tokens []TokenConfig, clientCA string, env func(string) (string, bool),
 		if err != nil {
 			errs = append(errs, fmt.Errorf("client_ca: %w", err))
 		} else if len(a.roots) == 0 {
-			errs = append(errs, fmt.Errorf("client_ca %s: has no certificate in PEM", clientCA))
+			errs = append(errs, fmt.Errorf("client_ca %s: contains no PEM certificate", clientCA))
 		}
 	}
 	if len(errs) > 0 {
@@ -95,7 +95,7 @@ func CheckSecret(secret string) error {
 		return err
 	}
 	if strings.ContainsFunc(secret, func(r rune) bool { return r <= ' ' || r > '~' }) {
-		return errors.New("has a character that cannot stand in a header: white space, a control or a letter beyond ASCII")
+		return errors.New("contains a character that is not allowed in a header: white space, a control character or a non-ASCII letter")
 	}
 	return nil
 }

@@ -16,8 +16,8 @@ const Small = 1 << 20
 
 // Why there is no room.
 var (
-	ErrTooLarge = errors.New("it is larger than what weir may hold in memory")
-	ErrFull     = errors.New("what weir may hold in memory is full")
+	ErrTooLarge = errors.New("it is larger than weir's memory for bodies")
+	ErrFull     = errors.New("weir's memory for bodies is full")
 )
 
 // A Budget is a number of bytes that may be held at once. It is safe for concurrent use.

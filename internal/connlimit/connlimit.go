@@ -221,7 +221,7 @@ func (c *Limiter) Handler(next http.Handler) http.Handler {
 		caller, stream := Address(r.RemoteAddr), r.ProtoMajor > 1
 		if why := c.Enter(caller, false, stream); why != "" {
 			w.Header().Set("Retry-After", "1")
-			http.Error(w, "there are as many requests in flight as there may be: "+Field(why), http.StatusServiceUnavailable)
+			http.Error(w, "too many requests are in flight: "+Field(why), http.StatusServiceUnavailable)
 			return
 		}
 		defer c.Leave(caller, false, stream)

@@ -24,7 +24,7 @@ func (r *Reader) Read(data []byte) *Node {
 		return nil
 	}
 	if second != nil {
-		r.Bad(&Node{File: r.File, Line: second.Line, Column: second.Column}, "", "a second document begins; %s is one, without ---", r.What)
+		r.Bad(&Node{File: r.File, Line: second.Line, Column: second.Column}, "", "a second document begins; %s must be one document, without ---", r.What)
 		return nil
 	}
 	if first == nil || len(first.Content) == 0 {
@@ -137,9 +137,9 @@ func (g *grower) fields(n *Node, y *yaml.Node, depth int) {
 			merged = append(merged, v)
 		case k.Kind != yaml.ScalarNode:
 			key.Path = n.Path
-			g.r.Bad(key, "", "want a plain word before the colon")
+			g.r.Bad(key, "", "want a plain name before the colon")
 		case seen[k.Value] != nil:
-			g.r.Bad(key, "", "stands here twice, first in line %d", seen[k.Value].Line)
+			g.r.Bad(key, "", "is given twice, first in line %d", seen[k.Value].Line)
 		default:
 			seen[k.Value] = key
 			n.Fields = append(n.Fields, Entry{k.Value, key, g.grow(v, key.Path, depth+1)})
@@ -160,7 +160,7 @@ func (g *grower) fields(n *Node, y *yaml.Node, depth int) {
 func (g *grower) merge(n *Node, y *yaml.Node, seen map[string]*Node, depth int) {
 	from := g.grow(y, n.Path, depth+1)
 	if from.Kind != Mapping && g.nodes < g.r.Bounds.Nodes {
-		g.r.Bad(from, "", "<< wants a mapping")
+		g.r.Bad(from, "", "<< needs a mapping")
 	}
 	for _, e := range from.Fields {
 		if seen[e.Name] == nil {

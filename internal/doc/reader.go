@@ -52,7 +52,7 @@ func (r *Reader) Complain(c Complaint) {
 // Unknown complains of a name that nothing has, and says which one it looks like, or all there
 // are if they are few.
 func (r *Reader) Unknown(n *Node, what, name string, known []string) {
-	r.Bad(n, Suggest(name, known), "there is no %s %s", what, Quote(name))
+	r.Bad(n, Suggest(name, known), "unknown %s %s", what, Quote(name))
 }
 
 // IsMapping takes nothing for a mapping without fields.
@@ -60,7 +60,7 @@ func (r *Reader) IsMapping(n *Node) bool {
 	if n.Kind == Mapping || n.Kind == Empty {
 		return true
 	}
-	r.Bad(n, "", "%s: want fields of its own, indented below it", n.Show())
+	r.Bad(n, "", "%s: want fields, indented below it", n.Show())
 	return false
 }
 
@@ -108,9 +108,9 @@ func (r *Reader) broken(err error, data []byte) Complaint {
 func whyBroken(data string) string {
 	switch {
 	case strings.Contains(data, "\n\t"):
-		return "YAML is indented by spaces, not by tabs"
+		return "indent YAML with spaces, not tabs"
 	case strings.Contains(data, "?]"), strings.Contains(data, "?,"):
-		return "a text that ends with ? stands in quotes, or on a line of its own after a dash, not plainly in [ ]"
+		return "put a text that ends with ? into quotes"
 	}
 	return ""
 }

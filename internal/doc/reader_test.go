@@ -52,12 +52,12 @@ func TestWhatStandsThere(t *testing.T) {
 func TestWhatIsWrong(t *testing.T) {
 	for text, want := range map[string]string{
 		"a: [":                       "f:1:1: broken YAML",
-		"a: 1\nb:\n\tc: 2":           "YAML is indented by spaces, not by tabs",
-		"a: 1\n---\nb: 2":            "a second document begins; a file is one, without ---",
-		"a: 1\na: 2":                 "f:2:1: a: stands here twice, first in line 1",
+		"a: 1\nb:\n\tc: 2":           "indent YAML with spaces, not tabs",
+		"a: 1\n---\nb: 2":            "a second document begins; a file must be one document, without ---",
+		"a: 1\na: 2":                 "f:2:1: a: is given twice, first in line 1",
 		"a: &x [*x]":                 `f:1:8: a[0][0]: alias "*x" refers to what it is part of`,
-		"? [a]\n: b":                 "want a plain word before the colon",
-		"a: {<<: 7}":                 "<< wants a mapping",
+		"? [a]\n: b":                 "want a plain name before the colon",
+		"a: {<<: 7}":                 "<< needs a mapping",
 		"[[[[[[[a]]]]]]]":            "is nested too deeply",
 		strings.Repeat("- a\n", 101): "has more than 100 values, aliases written out",
 		strings.Repeat("#", 1<<21):   "f: is larger than 1 MiB",
@@ -86,7 +86,7 @@ func TestFieldsAreReadByName(t *testing.T) {
 	n := r.Read([]byte("name: x\ncolor: y\n"))
 	got := ""
 	ok := r.Fields(n, map[string]func(*Node){"name": func(n *Node) { got = n.Text }, "colour": nil})
-	if want := `f:2:1: color: there is no field "color"; did you mean colour?`; ok || got != "x" || r.Errs.Error() != want {
+	if want := `f:2:1: color: unknown field "color"; did you mean colour?`; ok || got != "x" || r.Errs.Error() != want {
 		t.Errorf("%v, %q\n%v, want\n%s", ok, got, r.Errs, want)
 	}
 }

@@ -46,7 +46,7 @@ func parse(text []byte) (map[string]key, error) {
 		}
 	}
 	if len(keys) == 0 {
-		return nil, errors.New("has no public key for signatures that has an id (kid)")
+		return nil, errors.New("contains no public signature key with an id (kid)")
 	}
 	return keys, nil
 }

@@ -121,7 +121,7 @@ func (s *source) get() (map[string]key, error) {
 	}
 	defer func() { _ = resp.Body.Close() }()
 	if resp.StatusCode != http.StatusOK {
-		return nil, fmt.Errorf("it answers with status %d", resp.StatusCode)
+		return nil, fmt.Errorf("it responded with status %d", resp.StatusCode)
 	}
 	text, err := io.ReadAll(io.LimitReader(resp.Body, most+1))
 	if err != nil {

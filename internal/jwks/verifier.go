@@ -65,12 +65,12 @@ func (v *Verifier) Check(ctx context.Context, token string) (auth.Identity, erro
 	case err != nil:
 		return auth.Identity{}, fmt.Errorf("the token is not valid: %w", cause(err))
 	case subject == "":
-		return auth.Identity{}, errors.New("the token says nobody: it has no sub")
+		return auth.Identity{}, errors.New("the token has no subject (sub)")
 	}
 	return auth.Identity{Subject: subject, Scopes: append(words(claims["scope"]), words(claims["scp"])...)}, nil
 }
 
-var errExtension = errors.New("it has extensions (crit) that are not known")
+var errExtension = errors.New("it has unknown extensions (crit)")
 
 // keyOf is the key that signed a token, if it is one that signs so.
 func (v *Verifier) keyOf(ctx context.Context, t *jwt.Token) (any, error) {

@@ -18,5 +18,5 @@ func Check(path string) error {
 	if err != nil || runtime.GOOS == "windows" || info.Mode().Perm()&others == 0 {
 		return nil
 	}
-	return fmt.Errorf("%s is open to everyone on this machine (mode %04o): chmod 600 '%s'", path, info.Mode().Perm(), path)
+	return fmt.Errorf("%s can be read by other users of this machine (mode %04o): run chmod 600 '%s'", path, info.Mode().Perm(), path)
 }

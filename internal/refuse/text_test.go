@@ -29,9 +29,9 @@ func formatted(r *weir.Refusal) string {
 	case r.Pool != "" && !r.ByHand:
 		fmt.Fprintf(&b, " by the upstream for pool %q", r.Pool)
 	case r.Pool != "":
-		fmt.Fprintf(&b, " by hand for pool %q", r.Pool)
+		fmt.Fprintf(&b, " by an operator for pool %q", r.Pool)
 	case r.ByHand:
-		b.WriteString(" by hand")
+		b.WriteString(" by an operator")
 	}
 	if r.Bound > 0 {
 		fmt.Fprintf(&b, " with %d of %d in flight", r.InFlight, r.Bound)
@@ -45,9 +45,9 @@ func formatted(r *weir.Refusal) string {
 	}
 	switch {
 	case r.Endless() && r.ByHand:
-		b.WriteString("until it is resumed by hand")
+		b.WriteString("until an operator resumes it")
 	case r.Endless() && r.Reason == weir.CircuitOpen:
-		b.WriteString("until it is closed by hand")
+		b.WriteString("until an operator resets the breaker")
 	case r.Endless() && r.Want.Away():
 		b.WriteString("until the store answers")
 	case r.Endless():
@@ -56,7 +56,7 @@ func formatted(r *weir.Refusal) string {
 		fmt.Fprintf(&b, "retry after %v", r.RetryAfter.Round(time.Millisecond))
 	}
 	if r.Place > 0 {
-		fmt.Fprintf(&b, ", place %d of %d in line", r.Place, r.Waiting)
+		fmt.Fprintf(&b, ", position %d of %d in the queue", r.Place, r.Waiting)
 	}
 	return b.String()
 }

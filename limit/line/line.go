@@ -24,9 +24,9 @@ import (
 
 var (
 	// ErrLate is why a wait ends whose time is up, or whose turn cannot come before that.
-	ErrLate = errors.New("the turn did not come in time")
+	ErrLate = errors.New("the turn did not come before the deadline")
 	// ErrFull is why there is none: too many wait already.
-	ErrFull = errors.New("too many wait")
+	ErrFull = errors.New("too many calls are waiting")
 	// ErrRefused is why a wait ends that what is waited for has ended.
 	ErrRefused = errors.New("refused")
 )

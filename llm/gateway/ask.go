@@ -123,7 +123,7 @@ func (c *conduct) ask(ctx context.Context, to httpx.Request) (*http.Response, er
 		return resp, nil
 	case c.progress.worthless != nil:
 		_ = resp.Body.Close()
-		return nil, &tierError{"answered with 200 and nothing to read: " + o.Code, o, c.progress.worthless}
+		return nil, &tierError{"the response had status 200 but could not be read: " + o.Code, o, c.progress.worthless}
 	default:
 		return resp, &badAnswer{resp, o, keyed}
 	}

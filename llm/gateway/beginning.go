@@ -62,13 +62,13 @@ func (m *meter) holdTime() time.Duration {
 // for as long as it likes.
 func (m *meter) silent(most time.Duration) { m.silence = most }
 
-// page reports whether the answer is a page for people, as proxies and portals put in the
+// page reports whether the response is an HTML page, as proxies and portals put in the
 // place of one.
 func (m *meter) page() bool {
 	return m.x.route.Generates && strings.HasPrefix(strings.ToLower(m.resp.Header.Get("Content-Type")), "text/html")
 }
 
-var errPage = errors.New("the answer is a page for people")
+var errPage = errors.New("the response is an HTML page")
 
 // after ends the attempt when a time is up, nil if there is no such time.
 func (m *meter) after(d time.Duration, why error) *time.Timer {

@@ -23,7 +23,7 @@ func (x *exchange) read(r *http.Request) *refuse.Facts {
 	codings := codingsOf(r.Header)
 	if !readable(codings) {
 		return &refuse.Facts{Status: http.StatusUnsupportedMediaType, Code: refuse.ValidationError, Final: true,
-			Message: "nobody could count what the body asks for: its Content-Encoding is " + doc.Quote(strings.Join(codings, ", ")) + "; send it as it is, or once packed with gzip"}
+			Message: "the tokens of the body cannot be counted: its Content-Encoding is " + doc.Quote(strings.Join(codings, ", ")) + "; send it without encoding, or with gzip"}
 	}
 	if len(codings) > 0 {
 		if err := unpack(r); err != nil {
@@ -204,13 +204,13 @@ func (b *readBody) drop(unread bool) bool {
 func unread(err error, most int64) *refuse.Facts {
 	switch {
 	case errors.Is(err, buffers.ErrTooLarge):
-		return &refuse.Facts{Status: http.StatusRequestEntityTooLarge, Code: refuse.ValidationError, Final: true, Message: "the body, or what must be known of it: " + err.Error()}
+		return &refuse.Facts{Status: http.StatusRequestEntityTooLarge, Code: refuse.ValidationError, Final: true, Message: "the body, or its metadata: " + err.Error()}
 	case errors.Is(err, buffers.ErrFull):
 		return &refuse.Facts{Status: http.StatusServiceUnavailable, Code: refuse.ServiceUnavailable, Wait: time.Second, Message: "the body was not read: " + err.Error()}
 	}
 	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
 		return &refuse.Facts{Status: http.StatusRequestEntityTooLarge, Code: refuse.ValidationError, Final: true,
-			Message: "the body is larger than the " + size(most) + " that are taken here"}
+			Message: "the body is larger than the " + size(most) + " that weir accepts"}
 	}
 	return httpx.BrokenBody(err)
 }

@@ -85,7 +85,7 @@ func (c *Claims) Key(claim string) Key {
 			return "", nil
 		}
 		if raw == "" {
-			return "", fmt.Errorf("there is no token in %s", c.header)
+			return "", fmt.Errorf("no token in %s", c.header)
 		}
 		if len(raw) > mostToken {
 			return "", errors.New("the token is too long")
@@ -104,7 +104,7 @@ func (c *Claims) Key(claim string) Key {
 		case bool:
 			return strconv.FormatBool(v), nil
 		}
-		return "", fmt.Errorf("the claim %s is no plain value", claim)
+		return "", fmt.Errorf("the claim %s is not a plain value", claim)
 	}
 }
 

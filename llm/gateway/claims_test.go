@@ -18,7 +18,7 @@ func TestWhoHasNoTokenIsNobodyOrRefused(t *testing.T) {
 		if optional != (err == nil) || v != "" {
 			t.Errorf("optional %v: %q, %v", optional, v, err)
 		}
-		if err != nil && !strings.Contains(err.Error(), "there is no token in Authorization") {
+		if err != nil && !strings.Contains(err.Error(), "no token in Authorization") {
 			t.Errorf("it is told %v", err)
 		}
 	}

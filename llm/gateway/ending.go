@@ -12,9 +12,9 @@ import (
 
 // Why an answer ends before its time.
 var (
-	errFirstContent error = silence("no content came in time")
-	errIdle         error = silence("the stream fell silent")
-	errTotal        error = silence("the answer took too long")
+	errFirstContent error = silence("no content arrived in time")
+	errIdle         error = silence("the stream stalled")
+	errTotal        error = silence("the response took too long")
 	errCut                = errors.New("the upstream ended the stream before its end")
 )
 
@@ -76,7 +76,7 @@ func (m *meter) cut(err error) {
 		if _, own := err.(silence); own {
 			code = "upstream_silent"
 		}
-		m.pass(m.reader.Cut(code, "the stream ended before the model was done: "+m.reason(err)))
+		m.pass(m.reader.Cut(code, "the stream ended before the response was complete: "+m.reason(err)))
 		m.keep = false
 	}
 }

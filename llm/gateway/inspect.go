@@ -115,7 +115,7 @@ func (x *exchange) look(r *http.Request, path string) {
 func (x *exchange) ask(r *http.Request) *refuse.Facts {
 	if r.Header.Get("Upgrade") != "" {
 		return &refuse.Facts{Status: http.StatusBadRequest, Code: refuse.ValidationError, Final: true,
-			Message: "nobody could count what a connection that changes its protocol uses of a model: ask without Upgrade"}
+			Message: "tokens cannot be counted after a protocol change: send the request without Upgrade"}
 	}
 	if asks(r) {
 		return x.read(r)

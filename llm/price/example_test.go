@@ -27,7 +27,7 @@ func ExampleParse() {
 	cost, _ := table.Cost("my-llama-70b", llm.Usage{Input: 1_000_000, Said: true})
 	fmt.Println(cost)
 	// Output:
-	// prices.yaml:2:15: models.my-llama*.inputt: there is no field "inputt"; did you mean input?
+	// prices.yaml:2:15: models.my-llama*.inputt: unknown field "inputt"; did you mean input?
 	// 0.100000 USD
 }
 

@@ -54,7 +54,7 @@ func (p *parser) root(n *doc.Node) {
 	p.Fields(n, map[string]func(*doc.Node){
 		"currency": func(n *doc.Node) {
 			if n.Text != "USD" {
-				p.Bad(n, "want USD: amounts in several currencies cannot be added up", "%s cannot be had", show(n))
+				p.Bad(n, "want USD: amounts in several currencies cannot be added up", "%s is not supported", show(n))
 			}
 		},
 		"models": p.models,
@@ -81,9 +81,9 @@ func (p *parser) models(n *doc.Node) {
 		case name == "":
 			p.Bad(e.Key, "", "a model has no name")
 		case star >= 0 && star < len(name)-1:
-			p.Bad(e.Key, "a star may stand at the end", "has a star within the name")
+			p.Bad(e.Key, "a star is allowed only at the end", "has a star within the name")
 		case first != nil:
-			p.Bad(e.Key, "", "stands here twice, first in line %d, in other letters", first.Line)
+			p.Bad(e.Key, "", "is given twice, first in line %d, in different case", first.Line)
 		default:
 			seen[name] = e.Key
 			p.row(name, e.Value)
@@ -163,7 +163,7 @@ func (p *parser) prices(n *doc.Node, fields map[string]func(*doc.Node)) Prices {
 // price reads dollars for a million tokens.
 func (p *parser) price(n *doc.Node) Amount {
 	text := strings.TrimSpace(n.Text)
-	const hint = "write dollars for a million tokens, as 0.25"
+	const hint = "write dollars per million tokens, such as 0.25"
 	whole, part, _ := strings.Cut(strings.TrimPrefix(text, "-"), ".")
 	switch {
 	case n.Kind != doc.Scalar || !plain(whole) || !plain(part) || whole+part == "":
@@ -179,7 +179,7 @@ func (p *parser) price(n *doc.Node) Amount {
 			// A millionth of a dollar for a million tokens is a millionth of that for one.
 			return Amount(dollars*1_000_000 + micros)
 		}
-		p.Bad(n, hint, "%s is more than %d dollars for a million tokens", show(n), dearest)
+		p.Bad(n, hint, "%s is more than %d dollars per million tokens", show(n), dearest)
 	}
 	return 0
 }
@@ -187,7 +187,7 @@ func (p *parser) price(n *doc.Node) Amount {
 func (p *parser) tokens(n *doc.Node) int64 {
 	v, err := strconv.ParseInt(strings.ReplaceAll(n.Text, "_", ""), 10, 64)
 	if n.Kind != doc.Scalar || err != nil || v <= 0 || v > 1e9 {
-		p.Bad(n, "write a number of tokens, as 200000", "%s is not a number of tokens", show(n))
+		p.Bad(n, "write a number of tokens, such as 200000", "%s is not a number of tokens", show(n))
 		return 0
 	}
 	return v

@@ -182,22 +182,22 @@ models:
   k: {input: 1, output: 2, long: {above: many, input: 2, output: 3}}
   l: {input: [1], output: 1e3}
 `))
-	want := `my.yaml:1:11: currency: EUR cannot be had; want USD: amounts in several currencies cannot be added up
-my.yaml:2:1: modells: there is no field "modells"; did you mean models?
-my.yaml:4:7: models.a.inputt: there is no field "inputt"; did you mean input?
+	want := `my.yaml:1:11: currency: EUR is not supported; want USD: amounts in several currencies cannot be added up
+my.yaml:2:1: modells: unknown field "modells"; did you mean models?
+my.yaml:4:7: models.a.inputt: unknown field "inputt"; did you mean input?
 my.yaml:5:14: models.b.input: -1 is negative; write 0 for what costs nothing
-my.yaml:6:14: models.c.input: 10001 is more than 10000 dollars for a million tokens; write dollars for a million tokens, as 0.25
-my.yaml:7:14: models.d.input: cheap is not a price; write dollars for a million tokens, as 0.25
+my.yaml:6:14: models.c.input: 10001 is more than 10000 dollars per million tokens; write dollars per million tokens, such as 0.25
+my.yaml:7:14: models.d.input: cheap is not a price; write dollars per million tokens, such as 0.25
 my.yaml:8:6: models.e.output: is missing
-my.yaml:9:6: models.f: "7": want fields of its own, indented below it
+my.yaml:9:6: models.f: "7": want fields, indented below it
 my.yaml:10:14: models.g.input: 0.0000001 has more than six decimals
-my.yaml:11:3: models.g: stands here twice, first in line 10
-my.yaml:12:3: models.G: stands here twice, first in line 10, in other letters
-my.yaml:13:3: models.h*i: has a star within the name; a star may stand at the end
+my.yaml:11:3: models.g: is given twice, first in line 10
+my.yaml:12:3: models.G: is given twice, first in line 10, in different case
+my.yaml:13:3: models.h*i: has a star within the name; a star is allowed only at the end
 my.yaml:14:34: models.j.long.above: is missing; write the number of tokens above which a prompt is long
-my.yaml:15:42: models.k.long.above: many is not a number of tokens; write a number of tokens, as 200000
-my.yaml:16:14: models.l.input: a list is not a price; write dollars for a million tokens, as 0.25
-my.yaml:16:27: models.l.output: 1e3 is not a price; write dollars for a million tokens, as 0.25`
+my.yaml:15:42: models.k.long.above: many is not a number of tokens; write a number of tokens, such as 200000
+my.yaml:16:14: models.l.input: a list is not a price; write dollars per million tokens, such as 0.25
+my.yaml:16:27: models.l.output: 1e3 is not a price; write dollars per million tokens, such as 0.25`
 	if err == nil || err.Error() != want {
 		t.Errorf("got\n%v\nwant\n%s", err, want)
 	}
@@ -213,7 +213,7 @@ func TestFilesWithoutPricesAreComplainedOf(t *testing.T) {
 		"currency: USD":                       "there are no prices",
 		"[1, 2]":                              "a list: want fields",
 		"models: {a: {input: 1":               "broken YAML",
-		"a: &x {b: *x}":                       `there is no field "a"`,
+		"a: &x {b: *x}":                       `unknown field "a"`,
 		"models: &m {a: *m}":                  "refers to what it is part of",
 		"models: {a: {<<: {input: 1}}}":       "models.a.output: is missing",
 		"models: {}\n---\nmodels: {}":         "a second document begins",

@@ -9,11 +9,11 @@ import (
 
 const (
 	deliveryDied   = "deliveries became dead letters"
-	deliveryLost   = "claim of a delivery lost"
-	deliveryFile   = "queue of deliveries failed"
+	deliveryLost   = "delivery claim lost"
+	deliveryFile   = "delivery queue failed"
 	deliveryStored = "request stored"
 	deliveryTried  = "delivery attempted"
-	deliveryOver   = "delivery over"
+	deliveryOver   = "delivery ended"
 	notStored      = "request not stored"
 )
 

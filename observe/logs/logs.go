@@ -72,7 +72,7 @@ const (
 	gaveUp      = "gave up"
 	paused      = "paused"
 	resumed     = "resumed"
-	damaged     = "record of pauses damaged"
+	damaged     = "pause record damaged"
 	opened      = "breaker opened"
 	closed      = "breaker closed"
 	probing     = "breaker half-open"

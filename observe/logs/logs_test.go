@@ -192,7 +192,7 @@ func TestLinesSayWhatHappened(t *testing.T) {
 		`{"level":"INFO","msg":"breaker closed","upstream":"s3","key":"word","from":"closed","cause":"unset"}`,
 		`{"level":"INFO","msg":"paused","upstream":"s3","operation":"put","limit":"put","key":"word","pool":"word","code":"word","hint":60,"after":1,"by":"hint","id":"word"}`,
 		`{"level":"INFO","msg":"resumed","upstream":"s3","operation":"put","limit":"put","key":"word","pool":"word","by":"fleet","id":"word"}`,
-		`{"level":"WARN","msg":"record of pauses damaged","upstream":"s3","error":"word"}`,
+		`{"level":"WARN","msg":"pause record damaged","upstream":"s3","error":"word"}`,
 		`{"level":"INFO","msg":"rate cut","upstream":"s3","operation":"put","limit":"put","key":"word","rate":12.5,"id":"word"}`,
 		`{"level":"DEBUG","msg":"rate raised","upstream":"s3","operation":"put","limit":"put","key":"word","rate":13,"id":"word"}`,
 		`{"level":"WARN","msg":"violation","upstream":"s3","operation":"put","code":"word","limits":"put (10/s): 4 of 10 left","in_flight":3,"last":"1.000 2.000","key":"tenant=acme","id":"word"}`,

@@ -51,13 +51,13 @@ var cases = []struct {
 	{"a rate", func(p *weir.Policy) { p.Limits, p.MaxWait = []limit.Limit{calls.Rate("put", 1, 10*time.Second, 1)}, -1 },
 		func(_ *testing.T, u *weir.Upstream) { _, _ = call(u, "first", nil), call(u, "it", nil) },
 		why.Refused, []string{"refused by weir: rate_limited", "* limit put", "cost 1, left 0 of 1 requests", "weir.yaml:api.limits.put", "raise its rate", "max_wait (weir.yaml:api.max_wait)"},
-		[]string{"refused by weir: rate_limited", "* limit put", "the store does not answer, and of the part of the limit that this process goes on with, 100%, there is not enough yet", "weir status shows the state of the store; store.without"}},
+		[]string{"refused by weir: rate_limited", "* limit put", "the store does not answer, and this process's part of the limit (100%) has not enough units yet", "weir status shows the state of the store; store.without"}},
 	{"a rate of a key", func(p *weir.Policy) {
 		p.Limits, p.MaxWait = []limit.Limit{calls.Scoped(calls.Rate("each", 1, 10*time.Second, 1), "tenant")}, -1
 	},
 		func(_ *testing.T, u *weir.Upstream) { _, _ = call(u, "first", nil), call(u, "it", nil) },
 		why.Refused, []string{"key: tenant=acme", "limit each of acme", "each key has its own units at this rate"},
-		[]string{"key: tenant=acme", "limit each of acme", "there is not enough yet", "store.without"}},
+		[]string{"key: tenant=acme", "limit each of acme", "has not enough units yet", "store.without"}},
 	{"too dear", func(p *weir.Policy) { p.Limits = []limit.Limit{calls.Rate("put", 1, 10*time.Second, 1)} },
 		func(_ *testing.T, u *weir.Upstream) {
 			_, _ = u.Acquire(background, weir.Call{ID: "it", Cost: map[string]int64{"requests": 2}})
@@ -68,7 +68,7 @@ var cases = []struct {
 	},
 		func(_ *testing.T, u *weir.Upstream) { _, _ = call(u, "first", nil), call(u, "it", nil) },
 		why.Refused, []string{"quota_exhausted", "the quota is used up until 2000-01-02T00:00:00Z", "weir.yaml:api.limits.daily"},
-		[]string{"rate_limited", "what this process keeps of the quota for that is used up", "weir.yaml:api.limits.daily", "store.without"}},
+		[]string{"rate_limited", "this process has used up its part of the quota", "weir.yaml:api.limits.daily", "store.without"}},
 	{"an open breaker", func(p *weir.Policy) { p.Breaker = breaker.Config{Failures: 1}; p.Retry.Attempts = 1 },
 		func(_ *testing.T, u *weir.Upstream) { _, _ = call(u, "first", failed), call(u, "it", nil) },
 		why.Refused, []string{"circuit_open", "too many calls failed", "breaker (weir.yaml:api.breaker)"}, nil},
@@ -77,14 +77,14 @@ var cases = []struct {
 	},
 		func(_ *testing.T, u *weir.Upstream) { _, _ = call(u, "first", throttled), call(u, "it", nil) },
 		why.Refused, []string{"paused", "paused for 3s", "weir waits for 15 minutes at most"}, nil},
-	{"a pause by hand", func(p *weir.Policy) { p.MaxWait = -1 },
+	{"a pause by an operator", func(p *weir.Policy) { p.MaxWait = -1 },
 		func(t *testing.T, u *weir.Upstream) {
 			if err := u.Pause(pause.All(), time.Minute, true); err != nil {
 				t.Fatal(err)
 			}
 			_ = call(u, "it", nil)
 		},
-		why.Refused, []string{"by hand", "an operator paused these calls"}, nil},
+		why.Refused, []string{"by an operator", "an operator paused these calls"}, nil},
 	{"in flight", func(p *weir.Policy) { p.Concurrency, p.MaxWait = calls.Bounded(1).Concurrency, -1 },
 		func(t *testing.T, u *weir.Upstream) {
 			p, err := u.Acquire(background, weir.Call{})

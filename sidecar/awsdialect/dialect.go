@@ -113,7 +113,7 @@ func (x *exchange) recognize(r *http.Request, path string) (err error) {
 		return err
 	}
 	if x.op.Doubtful(ask.Path) && x.op.Bucket != "" {
-		return &resign.RequestError{What: "the path has dot segments, and could be read as that of another bucket"}
+		return &resign.RequestError{What: "the path has dot segments, and could be read as the path of another bucket"}
 	}
 	if what := x.op.Contradiction(ask, whole); what != "" {
 		return &resign.RequestError{What: what}

@@ -355,7 +355,7 @@ func TestWeirsOwnTroubleIsNamed(t *testing.T) {
 		t.Fatal(err)
 	}
 	text, _ := io.ReadAll(resp.Body)
-	if resp.StatusCode != 400 || !strings.Contains(string(text), "does not tell its service and region") {
+	if resp.StatusCode != 400 || !strings.Contains(string(text), "its service and region are unknown") {
 		t.Errorf("%s: %s", resp.Status, text)
 	}
 }
@@ -446,7 +446,7 @@ func TestABodyThatIsNotFramedAsItSays(t *testing.T) {
 		t.Fatal(err)
 	}
 	text, _ := io.ReadAll(resp.Body)
-	if resp.StatusCode != 400 || !strings.Contains(string(text), "is no head of a chunk") {
+	if resp.StatusCode != 400 || !strings.Contains(string(text), "is not a chunk header") {
 		t.Errorf("%s: %s", resp.Status, text)
 	}
 }

@@ -34,15 +34,15 @@ func (x *exchange) spread(r *http.Request, full string) error {
 	}
 	switch {
 	case x.plan.AsIs():
-		return &resign.RequestError{What: "its signature is for another key, as keys are spread over prefixes here (aws.shards): have the client sign the request"}
+		return &resign.RequestError{What: "its signature is for another key, because aws.shards spreads keys over prefixes: have the client sign the request"}
 	case elsewhere[x.op.Name]:
-		return &resign.RequestError{What: x.op.Name + " is not had where keys are spread over prefixes (aws.shards): ask the store for each prefix"}
+		return &resign.RequestError{What: x.op.Name + " is not available with aws.shards, which spreads keys over prefixes: request each prefix"}
 	case x.op.Name == "":
-		return &resign.RequestError{What: "what it asks for is not known, and keys are spread over prefixes here (aws.shards)"}
+		return &resign.RequestError{What: "its operation is unknown, and aws.shards spreads keys over prefixes"}
 	case x.op.Key == "":
 		return nil // it is about the bucket
 	case x.op.KeyAt < len(x.d.base)+1:
-		return &resign.RequestError{What: "the key stands behind an encoded slash, or in the URL of the upstream, and keys are spread over prefixes here (aws.shards)"}
+		return &resign.RequestError{What: "the key is behind an encoded slash, or in the url of the upstream, and aws.shards spreads keys over prefixes"}
 	}
 	kept, at := s.Key(x.op.Key), x.op.KeyAt-len(x.d.base)
 	x.path = x.path[:at] + prefixOf(kept) + x.path[at:]
@@ -50,7 +50,7 @@ func (x *exchange) spread(r *http.Request, full string) error {
 	if from := r.Header.Get(copySource); from != "" {
 		spread, ok := spreadSource(s.Key, from)
 		if !ok {
-			return &resign.RequestError{What: copySource + " does not read as BUCKET/KEY, and keys are spread over prefixes here (aws.shards)"}
+			return &resign.RequestError{What: copySource + " is not BUCKET/KEY, and aws.shards spreads keys over prefixes"}
 		}
 		r.Header.Set(copySource, spread)
 	}

@@ -124,7 +124,7 @@ func TestWhatCannotBeSpreadIsRefused(t *testing.T) {
 			return err
 		},
 	} {
-		if err := call(); err == nil || !strings.Contains(err.Error(), "spread over prefixes") {
+		if err := call(); err == nil || !strings.Contains(err.Error(), "spreads keys over prefixes") {
 			t.Errorf("%s: %v", what, err)
 		}
 	}

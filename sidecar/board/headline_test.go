@@ -93,9 +93,9 @@ func TestHeadlineNamesUpstreamCauseAndTime(t *testing.T) {
 		}, []string{"The redis store has not answered since 00:00:06 UTC: connection <refused>."}, "Check that the store runs"},
 		"credentials are missing": {[]string{up}, wide, func(s *site) {
 			s.board.Page.Troubles = func() []status.Trouble {
-				return []status.Trouble{{With: "credentials of upstream " + up, Upstream: up, Error: "no <credentials>", Help: "give it some", Since: time.Now().Add(-time.Minute)}}
+				return []status.Trouble{{With: "credentials of upstream " + up, Upstream: up, Error: "no <credentials>", Help: "set AWS_ACCESS_KEY_ID", Since: time.Now().Add(-time.Minute)}}
 			}
-		}, []string{"weir cannot call " + up, "no <credentials>", "since 23:59:11 UTC"}, "give it some."},
+		}, []string{"weir cannot call " + up, "no <credentials>", "since 23:59:11 UTC"}, "set AWS_ACCESS_KEY_ID."},
 		"a reload failed": {[]string{up}, wide, func(s *site) {
 			s.board.Page.Config = func() *status.Config {
 				return &status.Config{File: "weir.yaml", FailedAt: time.Now(), Error: "line <3> is wrong"}

@@ -45,7 +45,7 @@ var keysURL = text("a URL (https://login.example.com/keys)", func(s string) (str
 	case u.User != nil:
 		return "", "must hold no user name or password", ""
 	case u.Scheme == "http" && !auth.Loopback(u.Hostname()):
-		return "", "whoever is on the way could put in keys of their own", "use https"
+		return "", "without TLS, anyone on the network path could replace the keys", "use https"
 	}
 	return s, "", ""
 })
@@ -67,7 +67,7 @@ func readJWT(d *decoder, n *node, f *document) {
 			d.Bad(n.Get("secret_env"), "remove it, or jwks and scopes", "tokens are checked by one of jwks and secret_env")
 		}
 		if at := d.root.Get("callers"); at == nil || isOff(at) {
-			d.Bad(n.Get("secret_env"), "add callers: {keys: {user: \"claim:sub\"}}", "no token would be looked at: no key of callers is a claim")
+			d.Bad(n.Get("secret_env"), "add callers: {keys: {user: \"claim:sub\"}}", "jwt has no effect: no key of callers is a claim")
 		}
 		return
 	}
@@ -184,8 +184,8 @@ func (d *decoder) checkAccess(root *node, f *document) {
 		at = root
 	}
 	slices.Sort(bare)
-	d.Bad(at, "add tokens, jwt, client_ca with tls, or jwt with secret_env and callers; or listen on 127.0.0.1; or say open: true",
-		"%s: whoever reaches it could call %s with weir's credentials", doc.Quote(f.Listen), strings.Join(bare, ", "))
+	d.Bad(at, "add tokens, jwt, client_ca with tls, or jwt with secret_env and callers; or listen on 127.0.0.1; or set open: true",
+		"%s: anyone who reaches it could call %s with weir's credentials", doc.Quote(f.Listen), strings.Join(bare, ", "))
 }
 
 // checkTokens complains of upstreams that are not there: a token for them alone opens nothing.
@@ -263,14 +263,14 @@ func (c *Callers) claimed() bool {
 func (d *decoder) checkCAs(root *node, f *document) {
 	for _, c := range []struct{ field, file string }{{"client_ca", f.Callable.ClientCA}, {"admin_client_ca", f.AdminAccess.ClientCA}} {
 		if c.file != "" && f.TLS == nil {
-			d.Bad(root.Get(c.field), "add tls: {cert: ..., key: ...}", "certificates of callers are only seen with tls")
+			d.Bad(root.Get(c.field), "add tls: {cert: ..., key: ...}", "client certificates need tls")
 		}
 	}
 	if f.AdminTLS && f.TLS == nil {
-		d.Bad(root.Get("admin_tls"), "add tls: {cert: ..., key: ...}", "there is no certificate to show")
+		d.Bad(root.Get("admin_tls"), "add tls: {cert: ..., key: ...}", "no server certificate is configured")
 	}
 	if f.Decide != nil && f.Decide.ClientCA != "" && f.TLS == nil {
-		d.Bad(root.Get("decide").Get("client_ca"), "add tls: {cert: ..., key: ...}", "certificates of callers are only seen with tls")
+		d.Bad(root.Get("decide").Get("client_ca"), "add tls: {cert: ..., key: ...}", "client certificates need tls")
 	}
 }
 

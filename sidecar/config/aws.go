@@ -70,7 +70,7 @@ func readAWS(d *decoder, n *node, u *site) {
 		return
 	}
 	if n.Get("external_id") != nil && n.Get("role") == nil {
-		d.Bad(n.Get("external_id"), "add role: arn:aws:iam::123456789012:role/name", "there is no role to ask with it")
+		d.Bad(n.Get("external_id"), "add role: arn:aws:iam::123456789012:role/name", "no role is configured")
 	}
 	if n.Get("shards") != nil && a.Service != "" && a.Service != "s3" {
 		d.Bad(n.Get("shards"), "remove it", "only keys of S3 are spread")

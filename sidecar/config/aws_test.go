@@ -32,13 +32,13 @@ func TestMistakesAroundAWS(t *testing.T) {
 		"aws: {role: weir}":                               "is not the ARN of a role",
 		"aws: {service: drs, shards: 16}":                 "only keys of S3 are spread",
 		"aws: {service: s3, shards: 70000}":               "is more than 65536",
-		"aws: {external_id: x}":                           "there is no role to ask with it",
+		"aws: {external_id: x}":                           "no role is configured",
 		"aws: {presigned: maybe}":                         "pass or refuse",
 		"aws: {prefix_depth: 0}":                          "prefix_depth",
-		"jobs: {}":                                        "is for DRS",
-		"aws: {service: s3, region: eu-west-1}, jobs: {}": "is for DRS",
+		"jobs: {}":                                        "needs an upstream of DRS",
+		"aws: {service: s3, region: eu-west-1}, jobs: {}": "needs an upstream of DRS",
 		"preset: drs, aws: {region: eu-west-1}, jobs: {max: 1, threshold: 2}": "threshold 2 is above max 1",
-		"limits: {l: {rate: 1/s, scope: prefix}}":                             "there is no such scope",
+		"limits: {l: {rate: 1/s, scope: prefix}}":                             "unknown scope",
 	} {
 		_, err := Parse("weir.yaml", []byte("upstreams: {a: {url: https://h, "+text+"}}"), setting(nil))
 		if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "weir.yaml:1:") {
@@ -49,7 +49,7 @@ func TestMistakesAroundAWS(t *testing.T) {
 		"cloudwatch: {metrics: {Retry: x}}":       `metric "Retry"`,
 		"cloudwatch: {dimensions: {Zone: x}}":     `dimension "Zone"`,
 		"cloudwatch: {interval: 10ms}":            "interval",
-		"notify: {interval: 1m}":                  "wants webhook_env",
+		"notify: {interval: 1m}":                  "needs webhook_env",
 		"notify: {webhook_env: HOOK}":             "together",
 		"notify: {sns: arn, kinds: [everything]}": "exhausted, quota",
 		"notify: {sns: arn, runbook: nothing}":    "is not the URL of a page",

@@ -26,7 +26,7 @@ func readBucket(d *decoder, n *node, v *Deliveries) {
 	bad := func(format string, args ...any) { d.Bad(at, bucketAdvice, format, args...) }
 	u, err := url.Parse(v.Bodies)
 	if err != nil || u.User != nil || u.Fragment != "" {
-		bad("is no address of a bucket")
+		bad("is not the address of a bucket")
 		return
 	}
 	b := S3Bodies{Bucket: u.Host, Prefix: strings.Trim(u.Path, "/")}
@@ -47,7 +47,7 @@ func readBucket(d *decoder, n *node, v *Deliveries) {
 		case "endpoint":
 			b.Endpoint = values[0]
 		default:
-			bad("has the parameter %q, which is none", name)
+			bad("has the unknown parameter %q", name)
 		}
 	}
 	if b.Endpoint != "" && !isServer(b.Endpoint) {

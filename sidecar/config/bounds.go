@@ -26,7 +26,7 @@ func readBounds(d *decoder, n *node, f *document) {
 		{"caller_requests", "requests", f.Bounds.Requests > 0 && f.Bounds.CallerRequests > f.Bounds.Requests},
 	} {
 		if b.over {
-			d.Bad(n.Get(b.part), "", "is more than %s, which all have together", b.whole)
+			d.Bad(n.Get(b.part), "", "is more than %s, the total", b.whole)
 		}
 	}
 }

@@ -51,7 +51,7 @@ func checkRules(d *decoder, n *node, b *guard) {
 	if b.Share > 0 || b.Failures > 0 || b.Consecutive > 0 {
 		for name, given := range map[string]bool{"consecutive_for": b.ConsecutiveFor > 0, "success_takes_one": b.SuccessTakesOne} {
 			if at := n.Get(name); at != nil && !inherited(at) && given && b.Consecutive == 0 {
-				d.Bad(at, "give consecutive, too", "there is no rule that it belongs to")
+				d.Bad(at, "add consecutive", "needs another rule")
 			}
 		}
 		return
@@ -59,7 +59,7 @@ func checkRules(d *decoder, n *node, b *guard) {
 	for _, e := range n.Fields {
 		switch e.Name {
 		case "share", "failures", "consecutive":
-			d.Bad(e.Value, "give share, consecutive or failures, or write breaker: off", "no rule is left that opens the breaker")
+			d.Bad(e.Value, "set share, consecutive or failures, or write breaker: off", "no rule opens the breaker")
 			return
 		}
 	}

@@ -22,7 +22,7 @@ func (d *decoder) byCalendar(n *node, l *pace, good bool) {
 	case l.Shape != limit.Calendar && shape != nil:
 		d.Bad(shape, "leave it out", "windows of the calendar are of shape fixed")
 	case every == nil:
-		d.Bad(n, "write every: day", "has an amount, but not for which time")
+		d.Bad(n, "write every: day", "has an amount without a window")
 	case amount == nil:
 		d.Bad(n, "write amount: 25", "has no amount")
 	}
@@ -36,11 +36,11 @@ func (d *decoder) byCalendar(n *node, l *pace, good bool) {
 func (d *decoder) rated(rate, every, amount *node) {
 	switch {
 	case !inherited(rate) && (inherited(every) || inherited(amount)):
-		d.Bad(rate, "write amount: 50, or say shape: bucket as well", "the preset counts by the calendar, which has an amount and no rate")
+		d.Bad(rate, "write amount: 50, or say shape: bucket as well", "the preset's limit counts by the calendar: it has an amount and no rate")
 	case inherited(rate) && amount != nil && every == nil:
 		d.Bad(amount, "write every: day as well", "the preset has a rate; an amount is for a limit by the calendar")
 	default:
-		d.Bad(rate, "write amount: 25 and every: day in its place", "a limit by the calendar has no rate")
+		d.Bad(rate, "write amount: 25 and every: day instead", "a limit by the calendar has no rate")
 	}
 }
 

@@ -59,7 +59,7 @@ func (d *decoder) checkCallbacks(root *node, f *document) {
 		known[u.Name] = true
 		if _, ok := all[u.Callback]; u.Callback != "" && !ok {
 			d.Bad(root.Get("upstreams").Get(u.Name).Get("deliver_callback"), "write deliveries: {callbacks: {"+u.Callback+": {upstream: NAME, path: /hooks/weir, secrets_env: CALLBACK_SECRET}}}",
-				"there is no callback %s", doc.Quote(u.Callback))
+				"unknown callback %s", doc.Quote(u.Callback))
 		}
 	}
 	for _, e := range root.Get("deliveries").Get("callbacks").All() {
@@ -70,11 +70,11 @@ func (d *decoder) checkCallbacks(root *node, f *document) {
 		case c.Upstream == "":
 			d.Bad(e.Value, "write upstream: NAME", "has no upstream")
 		case !known[c.Upstream]:
-			d.Bad(at, "add upstreams: {NAME: {url: https://HOST}} for the host that is to be called, and name that", "there is no upstream %s", doc.Quote(c.Upstream))
+			d.Bad(at, "add upstreams: {NAME: {url: https://HOST}} for the host that is to be called, and name that", "unknown upstream %s", doc.Quote(c.Upstream))
 		case f.isLLM(c.Upstream):
 			d.Bad(at, "", "an upstream with llm cannot be called back")
 		case f.unsigned(c.Upstream):
-			d.Bad(at, "write aws: {service: sqs, region: eu-west-1} there", "it is not said what requests of it are signed for")
+			d.Bad(at, "write aws: {service: sqs, region: eu-west-1} there", "has no service and region to sign requests for")
 		}
 	}
 }

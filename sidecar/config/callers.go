@@ -57,7 +57,7 @@ func readClaims(d *decoder, n *node, c *Callers) {
 	var l Claims
 	object(d, n, claimsFields, &l)
 	if (l.SecretEnv == "") == (l.KeyFile == "") {
-		d.Bad(n, "write secret_env: NAME", "wants one of secret_env and key, so that nobody can forge a claim")
+		d.Bad(n, "write secret_env: NAME", "needs one of secret_env and key to verify claims")
 	}
 	l.KeyFile = d.beside(l.KeyFile)
 	c.Claims = &l
@@ -117,10 +117,10 @@ func (d *decoder) checkCounted(upstreams *node, f *document) {
 	for name := range f.Counted {
 		at := upstreams.Get(name).Get("callers")
 		if f.Callers == nil {
-			d.Bad(at, "add callers: true beside upstreams", "the file does not say what callers may have")
+			d.Bad(at, "add callers: true beside upstreams", "the file has no limits for callers")
 		}
 		if f.speaks(name) {
-			d.Bad(at, "write llm: {callers: true}", "of a language model llm says it, as calls of it have tokens")
+			d.Bad(at, "write llm: {callers: true}", "a language model has callers in llm")
 		}
 	}
 }
@@ -143,11 +143,11 @@ func (d *decoder) checkCallers(n *node, c *Callers) {
 	for name, s := range c.Keys {
 		known = append(known, name)
 		if s.Kind == Claim && c.Claims == nil {
-			d.Bad(n.Get("keys").Get(name), "add jwt: {secret_env: NAME}", "there is nothing to check the token with")
+			d.Bad(n.Get("keys").Get(name), "add jwt: {secret_env: NAME}", "no key to verify the token")
 		}
 	}
 	if c.Claims != nil && !c.claimed() {
-		d.Bad(n.Get("claims"), "add keys: {user: \"claim:sub\"}", "no token would be looked at: no key is a claim")
+		d.Bad(n.Get("claims"), "add keys: {user: \"claim:sub\"}", "jwt has no effect: no key is a claim")
 	}
 	for _, l := range c.Policy.Limits {
 		at := n.Get("limits").Get(l.Name)

@@ -106,7 +106,7 @@ func readCascade(d *decoder, n *node, l *LLM) {
 		d.Bad(n, "write tiers: [{message: ...}]", "has no tiers")
 	}
 	if said := l.Cascade.Maintenance.Message; said != "" && !slices.ContainsFunc(l.Cascade.Tiers, func(t Tier) bool { return len(t.Messages) > 0 }) {
-		d.Bad(n.Get("maintenance").Get("message"), "add {message: ...} to tiers", "no tier would say it")
+		d.Bad(n.Get("maintenance").Get("message"), "add {message: ...} to tiers", "no tier uses it")
 	}
 }
 
@@ -189,7 +189,7 @@ func (d *decoder) tier(n *node, t *Tier, c *Cascade) bool {
 	}
 	for _, before := range c.Tiers {
 		if before.Name == t.Name || t.Name == primary {
-			d.Bad(n, "give it another name", "the tier %s is there already", t.Name)
+			d.Bad(n, "give it another name", "duplicate tier %s", t.Name)
 			return false
 		}
 	}
@@ -237,13 +237,13 @@ func (d *decoder) checkTier(at *node, f *File, name string, t *Tier) {
 	case !ok:
 		d.Unknown(at, "upstream", t.Upstream, known)
 	case t.Upstream == name && t.Model == "":
-		d.Bad(at, "name another upstream, or a model", "tier %s would ask the very same again", t.Name)
+		d.Bad(at, "name another upstream, or a model", "tier %s would call the same upstream and model again", t.Name)
 	case !f.speaks(t.Upstream):
-		d.Bad(at, "add llm: {} to it", "upstream %s is no language model", t.Upstream)
+		d.Bad(at, "add llm: {} to it", "upstream %s is not a language model", t.Upstream)
 	case !alike(family, other):
-		d.Bad(at, "name one that speaks the same", "upstream %s speaks %s, and this one %s: a cascade does not translate", t.Upstream, other, family)
+		d.Bad(at, "name an upstream of the same wire format", "upstream %s has the wire format %s, and this one %s: a cascade does not translate", t.Upstream, other, family)
 	case f.unsigned(t.Upstream) && !sameOrigin(urls[name], there):
-		d.Bad(at, "add aws: {region: us-east-1} to "+t.Upstream, "the caller's signature is not shown to upstream %s, and it does not say its region itself", t.Upstream)
+		d.Bad(at, "add aws: {region: us-east-1} to "+t.Upstream, "the caller's signature is not sent to upstream %s, which has no region", t.Upstream)
 	}
 }
 

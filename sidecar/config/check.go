@@ -27,7 +27,7 @@ func (d *decoder) check(root *node, f *document) {
 	d.checkCounted(root.Get("upstreams"), f)
 	d.checkLabels(f)
 	if at := root.Get("upstreams").Get(CallersName); f.Callers != nil && at != nil {
-		d.Bad(at, "give it another name", "the limits of callers have this name in metrics and in the store")
+		d.Bad(at, "give it another name", "this name is reserved for the limits of callers in metrics and in the store")
 	}
 }
 
@@ -61,7 +61,7 @@ func (d *decoder) checkRoutes(places []place) {
 		if p.unsaid {
 			what = "has no routes, so its own would be " + showRoute(p.Route) + ", but that is the route of " + before.upstream + " in line"
 		}
-		d.Bad(p.at, "give one of them another host or path", "%s %d already", what, before.at.Line)
+		d.Bad(p.at, "change the host or path of one of them", "%s %d already", what, before.at.Line)
 	}
 }
 
@@ -86,8 +86,8 @@ func (d *decoder) checkAdmin(root *node, f *document) {
 		return
 	}
 	if !f.adminOpen && !loopback(f.Admin) {
-		d.Bad(at, "use 127.0.0.1, or say admin_open: true",
-			"%s: would show upstreams, limits and keys to whoever reaches it", doc.Quote(f.Admin))
+		d.Bad(at, "use 127.0.0.1, or set admin_open: true",
+			"%s: would show upstreams, limits and keys to anyone who reaches it", doc.Quote(f.Admin))
 	}
 	if same(f.Admin, f.Listen) {
 		d.Bad(at, "give admin and listen different ports", "admin %s and listen %s are the same", f.Admin, f.Listen)
@@ -122,7 +122,7 @@ func (d *decoder) checkLoops(n *node, f *File) {
 		to := net.JoinHostPort(u.URL.Hostname(), port(u.URL))
 		for _, own := range f.listeners() {
 			if own != "" && same(to, own) && (loopback(to) || !everyAddress(own)) {
-				d.Bad(n.Get(u.Name).Get("url"), "", "%s: is where weir itself listens", doc.Quote(u.URL.String()))
+				d.Bad(n.Get(u.Name).Get("url"), "", "%s: weir itself listens there", doc.Quote(u.URL.String()))
 				break
 			}
 		}
@@ -182,7 +182,7 @@ func (d *decoder) checkScopes(n *node, u *site) {
 
 func (d *decoder) knownScope(at *node, scope string, known []string) {
 	if scope != "" && at != nil && !slices.Contains(known, scope) {
-		d.Bad(at, "add keys: {"+scope+": \"header:X-Name\"}", "%s: there is no such scope", doc.Quote(scope))
+		d.Bad(at, "add keys: {"+scope+": \"header:X-Name\"}", "%s: unknown scope", doc.Quote(scope))
 	}
 }
 

@@ -23,7 +23,7 @@ var inFlight = text("auto, or a whole number from 1", func(s string) (int, strin
 	case err != nil:
 		return 0, "want auto, off, or how many", ""
 	case v < 1:
-		return 0, "must be at least 1", "write off to have no bound"
+		return 0, "must be at least 1", "write off for no bound"
 	case v > weir.MostInFlight:
 		return 0, "is too large", ""
 	}

@@ -63,7 +63,7 @@ func readTokens(d *decoder, n *node) (all []bearer) {
 		}
 		t.decides = e.Value.Get("reports") != nil || e.Value.Get("keys") != nil
 		if t.admin && t.decides {
-			d.Bad(e.Value, "write two tokens", "is for the admin listener and for decide")
+			d.Bad(e.Value, "write two tokens", "cannot be for both the admin listener and decide")
 		}
 		all = append(all, t)
 	}
@@ -93,7 +93,7 @@ func readAskerKeys(d *decoder, n *node, t *asker) {
 	for _, e := range d.named(n) {
 		if values, ok := listOf(form[string]{"values", word.read}).read(d, e.Value); ok {
 			if t.Rights.Keys[e.Name] = values; len(values) == 0 {
-				d.Bad(e.Value, "leave it out for any", "no value would be good")
+				d.Bad(e.Value, "leave it out to allow all values", "allows no value")
 			}
 		}
 	}

@@ -57,7 +57,7 @@ func readDeliveries(d *decoder, n *node, f *document) {
 		}
 	}
 	if named != 1 {
-		d.Bad(n, "write deliveries: {file: deliveries.db}", "wants one of file, postgres and aws")
+		d.Bad(n, "write deliveries: {file: deliveries.db}", "needs one of file, postgres and aws")
 	}
 	if v.File != "" {
 		v.File = d.beside(filepath.FromSlash(v.File))
@@ -70,14 +70,14 @@ func readDeliveries(d *decoder, n *node, f *document) {
 	case v.File != "":
 		v.Bodies = v.File + ".bodies"
 	case v.MaxBody > delivery.MaxBody:
-		d.Bad(n.Get("max_body"), "add bodies: s3://BUCKET/PREFIX, or a folder that all weirs of the fleet share", "there is nowhere to keep bodies above 256KiB")
+		d.Bad(n.Get("max_body"), "add bodies: s3://BUCKET/PREFIX, or a folder that all weirs of the fleet share", "bodies above 256KiB need bodies")
 	}
 	f.Deliveries = &v
 }
 
 func deliverySchedule(s string) (string, string, string) {
 	if _, ok := delivery.ScheduleOf(s); !ok {
-		return "", "is no schedule of deliveries", "write webhook or messaging"
+		return "", "is not a schedule of deliveries", "write webhook or messaging"
 	}
 	return s, "", ""
 }
@@ -114,11 +114,11 @@ func (d *decoder) checkLater(f *document, upstream string, at *node) {
 	switch {
 	case at == nil:
 	case f.Deliveries == nil:
-		d.Bad(at, "write deliveries: {file: deliveries.db}", "there is nowhere to keep what is delivered later")
+		d.Bad(at, "write deliveries: {file: deliveries.db}", "deliveries are not configured")
 	case f.isLLM(upstream):
 		d.Bad(at, "", "requests of an upstream with llm cannot be delivered later yet")
 	case f.unsigned(upstream):
-		d.Bad(at, "write aws: {service: sqs, region: eu-west-1}", "the signature of the client is not kept, so it must be said here what is signed for when the request is sent")
+		d.Bad(at, "write aws: {service: sqs, region: eu-west-1}", "the client's signature is not stored, so the service and region to sign for are required")
 	}
 }
 
@@ -139,11 +139,11 @@ func (d *decoder) checkKept(f *document, upstream string, of *node, keep proxy.K
 	at := of.Get("idempotency")
 	switch {
 	case !keep.On && (keep.Waits || keep.Failed) && !applies:
-		d.Bad(of, "add idempotency: keep", "no answers are kept of which idempotency_busy or idempotency_failed could say anything")
+		d.Bad(of, "add idempotency: keep", "idempotency_busy and idempotency_failed need idempotency: keep")
 	case !keep.On || at == nil:
 	case f.Deliveries == nil:
-		d.Bad(at, "write deliveries: {file: deliveries.db}", "there is nowhere to keep answers")
+		d.Bad(at, "write deliveries: {file: deliveries.db}", "deliveries, which store responses, are not configured")
 	case f.isLLM(upstream):
-		d.Bad(at, "", "answers of an upstream with llm are not kept by keys yet; it has a cache")
+		d.Bad(at, "", "responses of an upstream with llm cannot be stored by key yet; use its cache")
 	}
 }

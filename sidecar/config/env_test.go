@@ -82,7 +82,7 @@ func TestThrottleCircuitThreshold(t *testing.T) {
 func TestBadVariablesAreNamed(t *testing.T) {
 	for _, c := range []struct{ name, value, want string }{
 		{"WEIR_LISTEN", "here", `environment: WEIR_LISTEN: "here": want host:port; write 127.0.0.1:8080, or :8080 for every address`},
-		{"WEIR_ADMIN", ":9", `environment: WEIR_ADMIN: ":9": would show upstreams, limits and keys to whoever reaches it; use 127.0.0.1, or say admin_open: true`},
+		{"WEIR_ADMIN", ":9", `environment: WEIR_ADMIN: ":9": would show upstreams, limits and keys to anyone who reaches it; use 127.0.0.1, or set admin_open: true`},
 		{"WEIR_LOG", "loud", `environment: WEIR_LOG: "loud": want debug, info, warn or error`},
 		{"THROTTLE_ENABLED", "perhaps", `environment: THROTTLE_ENABLED: "perhaps": want true or false`},
 		{"THROTTLE_PUT_RATE", "-5", `environment: THROTTLE_PUT_RATE: "-5": must be at least 1; to stop all calls, open the breaker or remove the upstream`},

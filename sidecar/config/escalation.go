@@ -135,10 +135,10 @@ func readNotify(d *decoder, n *node, f *document) {
 		return
 	}
 	if c.WebhookEnv == "" && c.NtfyTopicEnv == "" && c.SNS == "" {
-		d.Bad(n, "write notify: {sns: arn:aws:sns:...}", "wants webhook_env, ntfy_topic_env or sns")
+		d.Bad(n, "write notify: {sns: arn:aws:sns:...}", "needs webhook_env, ntfy_topic_env or sns")
 	}
 	if (c.WebhookEnv == "") != (c.WebhookSecretEnv == "") {
-		d.Bad(n, "", "wants webhook_env and webhook_secret_env together")
+		d.Bad(n, "", "needs webhook_env and webhook_secret_env together")
 	}
 	if u, err := url.Parse(c.Runbook); c.Runbook != "" && (err != nil || u.Host == "") {
 		d.Bad(n.Get("runbook"), "write it as https://wiki.example.com/weir#{kind}", "is not the URL of a page")

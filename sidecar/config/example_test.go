@@ -45,8 +45,8 @@ upstreams:
 	fmt.Println(err)
 	// Output:
 	// weir.yaml:2:9: listen: "8080": want host:port; write 127.0.0.1:8080, or :8080 for every address
-	// weir.yaml:6:5: upstreams.s3.limts: there is no field "limts"; did you mean limits?
-	// weir.yaml:7:21: upstreams.s3.breaker.open: "30": has no unit; write 30s if it is seconds, or use ms, m, h
+	// weir.yaml:6:5: upstreams.s3.limts: unknown field "limts"; did you mean limits?
+	// weir.yaml:7:21: upstreams.s3.breaker.open: "30": has no unit; write 30s for seconds, or use ms, m, h
 }
 
 func ExampleLoad() {

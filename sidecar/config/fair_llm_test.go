@@ -8,11 +8,11 @@ import (
 // Who waits in turn must be known: a scope without a value would make one flow of all calls.
 func TestFairNeedsToKnowWhoCalls(t *testing.T) {
 	for lines, want := range map[string]string{
-		"upstreams:\n  chat: {preset: openai, fair: {by: user}}\n":                                           `"user": there is no such scope`,
-		"upstreams:\n  chat: {preset: openai, fair: user}\n":                                                 `"user": there is no such scope`,
-		"upstreams:\n  api: {url: https://h, fair: user}\n":                                                  `"user": there is no such scope`,
+		"upstreams:\n  chat: {preset: openai, fair: {by: user}}\n":                                           `"user": unknown scope`,
+		"upstreams:\n  chat: {preset: openai, fair: user}\n":                                                 `"user": unknown scope`,
+		"upstreams:\n  api: {url: https://h, fair: user}\n":                                                  `"user": unknown scope`,
 		"callers: {keys: {tenant: \"header:X-Tenant\"}}\nupstreams:\n  chat: {preset: openai, fair: user}\n": "",
-		"callers: true\nupstreams:\n  chat: {preset: openai, fair: user, llm: {callers: false}}\n":           `"user": there is no such scope`,
+		"callers: true\nupstreams:\n  chat: {preset: openai, fair: user, llm: {callers: false}}\n":           `"user": unknown scope`,
 		"callers: true\nupstreams:\n  chat: {preset: openai, fair: user}\n":                                  "",
 		"upstreams:\n  chat: {preset: openai, fair: user, keys: {user: \"header:X-User\"}}\n":                "",
 		"upstreams:\n  chat: {preset: openai}\n":                                                             "",

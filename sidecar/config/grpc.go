@@ -25,11 +25,11 @@ func (d *decoder) settleGRPC(n *node, u *site) {
 			continue
 		}
 		if i < len(u.routes) {
-			d.Bad(u.routes[i], "remove deliver and idempotency", "calls of gRPC are not delivered later, nor are their answers kept")
+			d.Bad(u.routes[i], "remove deliver and idempotency", "gRPC calls cannot be delivered later, and their responses cannot be stored")
 		}
 	}
 	for _, o := range u.owned {
-		d.Bad(o.at, "remove deliver and idempotency", "calls of gRPC are not delivered later, nor are their answers kept")
+		d.Bad(o.at, "remove deliver and idempotency", "gRPC calls cannot be delivered later, and their responses cannot be stored")
 	}
 	u.HTTP2, u.Dialect = true, grpcdialect.Dialect{}
 }

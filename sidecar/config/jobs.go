@@ -40,7 +40,7 @@ func (d *decoder) checkJobs(n *node, u *site) {
 		return
 	}
 	if u.aws == nil || u.aws.Service != "drs" || u.aws.Region == "" {
-		d.Bad(n.Get("jobs"), "write aws: {service: drs, region: eu-west-1}", "is for DRS, of a region that is known")
+		d.Bad(n.Get("jobs"), "write aws: {service: drs, region: eu-west-1}", "needs an upstream of DRS with a region")
 	}
 	if threshold, most := cmp.Or(u.jobs.Threshold, 18), cmp.Or(u.jobs.Max, 20); threshold > most {
 		d.Bad(n.Get("jobs"), "", "threshold %d is above max %d", threshold, most)

@@ -21,7 +21,7 @@ func TestTokensOfOthers(t *testing.T) {
 		"jwks: \"http://h/keys\", issuer: login, audience: weir":                           "use https",
 		"jwks: \"https://a:b@h/keys\", issuer: login, audience: weir":                      "no user name",
 		"jwks: keys, issuer: login, audience: weir":                                        "is not a URL",
-		"jwks: \"http://127.0.0.1:1/keys\", issuer: login, audience: weir, scopes: {b: x}": "there is no upstream",
+		"jwks: \"http://127.0.0.1:1/keys\", issuer: login, audience: weir, scopes: {b: x}": "unknown upstream",
 	} {
 		_, err := Parse("weir.yaml", []byte("jwt: {"+fields+"}"+rest), nil)
 		if err == nil || !strings.Contains(err.Error(), says) {

@@ -130,7 +130,7 @@ func (d *decoder) checkLabels(f *document) {
 		case scope == "":
 			d.Bad(l.at, "write scope: tenant", "a limit without a scope has no keys")
 		case f.HashEnv == "" && shown.Label(scope, scope) == "":
-			d.Bad(l.at, "name a secret in hash_env, or write harmless: ["+scope+"] if everyone may know them", "metrics would show the values of %s, and nothing hides them", doc.Quote(scope))
+			d.Bad(l.at, "set hash_env, or write harmless: ["+scope+"] if they may be public", "metrics would show the values of %s", doc.Quote(scope))
 		}
 	}
 }
@@ -166,7 +166,7 @@ func (d *decoder) limit(name string, n *node) []limit.Limit {
 		d.Bad(n, "write rate: 100/s", "has no rate")
 	}
 	if at := n.Get("zone"); good && at != nil {
-		d.Bad(at, "write amount: 25 and every: day in place of rate", "only a limit by the calendar has a zone")
+		d.Bad(at, "write amount: 25 and every: day instead of rate", "zone needs every")
 	}
 	l.Amount, l.Per, l.Every, l.Zone = l.spoken.Amount, l.spoken.Per, bucket.NoPeriod, ""
 	if l.Amount <= 0 || l.Per <= 0 { // there was a complaint; one is enough
@@ -181,7 +181,7 @@ func (d *decoder) burst(n *node, l *pace) {
 	rate, burst := n.Get("rate"), n.Get("burst")
 	switch {
 	case l.spoken.Burst > 0 && burst != nil && inherited(burst) == inherited(rate):
-		d.Bad(burst, "leave one of them out", "rate says a burst, too")
+		d.Bad(burst, "leave one of them out", "rate also contains a burst")
 	case l.spoken.Burst > 0 && (burst == nil || inherited(burst)):
 		l.Burst = l.spoken.Burst
 	case inherited(burst) && !inherited(rate):

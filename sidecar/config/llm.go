@@ -95,7 +95,7 @@ var sureness = form[float64]{"true, a share (95%), or off", func(d *decoder, n *
 	}
 	v, ok := share.read(d, n)
 	if ok && v < similar.Least {
-		d.Bad(n, "write similar: true", "must be at least %v%%: below that questions with other words would be the same", 100*similar.Least)
+		d.Bad(n, "write similar: true", "must be at least %v%%: with a lower value, different questions would match", 100*similar.Least)
 		return 0, false
 	}
 	return v, ok
@@ -166,7 +166,7 @@ func (d *decoder) checkLLM(n *node, u *site) {
 	}
 	for _, l := range u.Policy.Limits {
 		if l.Advertised != "" && slices.Contains(llmUnits, l.UnitName()) {
-			d.Bad(n.Get("limits").Get(l.Name).Get("advertised"), "add llm: {}", "only calls of language models are known to cost tokens")
+			d.Bad(n.Get("limits").Get(l.Name).Get("advertised"), "add llm: {}", "only language models have tokens")
 		}
 	}
 }

@@ -51,7 +51,7 @@ func TestMaintenanceIsRead(t *testing.T) {
 	}
 }
 
-// An upstream that is no language model charges its requests to callers if it says so, and if the file says what they may have.
+// An upstream that is not a language model charges its requests to callers if it says so, and if the file says what they may have.
 func TestUpstreamsCountTheirCallers(t *testing.T) {
 	f := parse(t, "callers: true\nupstreams: {a: {url: 'https://h', callers: true}, b: {url: 'https://h'}}")
 	if !f.Counted["a"] || f.Counted["b"] {
@@ -140,22 +140,22 @@ upstreams: {a: {url: "https://h", llm: {}}}
 
 func TestMistakesInACascade(t *testing.T) {
 	for _, c := range []struct{ change, to, want string }{
-		{"{upstream: other, confidence: 60%}", "{name: z, upstream: othr}", `there is no upstream "othr"; did you mean other?`},
-		{"{upstream: other, confidence: 60%}", "{name: x, upstream: chat}", "would ask the very same again"},
+		{"{upstream: other, confidence: 60%}", "{name: z, upstream: othr}", `unknown upstream "othr"; did you mean other?`},
+		{"{upstream: other, confidence: 60%}", "{name: x, upstream: chat}", "would call the same upstream and model again"},
 		{"{upstream: other, confidence: 60%}", "{upstream: other, message: x}", "want exactly one of"},
-		{"{upstream: other, confidence: 60%}", "{upstream: other}", "the tier secondary is there already"},
+		{"{upstream: other, confidence: 60%}", "{upstream: other}", "duplicate tier secondary"},
 		{"{message: \"Sorry.\"}", "{mesage: x}", "did you mean message?"},
-		{"{message: \"Sorry.\"}", "{name: primary, message: x}", "the tier primary is there already"},
+		{"{message: \"Sorry.\"}", "{name: primary, message: x}", "duplicate tier primary"},
 		{"{message: \"Sorry.\"}", "{message: x, threshold: 50%}", "is for static answers only"},
-		{"llm: {family: anthropic, callers: off}", "breaker: off", "is no language model"},
+		{"llm: {family: anthropic, callers: off}", "breaker: off", "is not a language model"},
 		{"cache: true", "cache: off", "there is no cache for tier cached"},
-		{"callers: true", "callers: {keys: {user: \"claim:sub\"}}", "there is nothing to check the token with"},
-		{"callers: true", "callers: {claims: {issuer: x}}", "wants one of secret_env and key"},
-		{"llm: {family: anthropic, callers: off}", "llm: {family: openai}", "upstream other speaks openai, and this one anthropic"},
+		{"callers: true", "callers: {keys: {user: \"claim:sub\"}}", "no key to verify the token"},
+		{"callers: true", "callers: {claims: {issuer: x}}", "needs one of secret_env and key"},
+		{"llm: {family: anthropic, callers: off}", "llm: {family: openai}", "upstream other has the wire format openai, and this one anthropic"},
 		{"      cache: true", "      cache: true\n      key_env: sk-ant-secret", "is not the name of an environment variable"},
-		{"callers: true", "callers: {limits: {x: {rate: 5/s, scope: team}}}", "there is no such scope"},
-		{"  other:", "  callers: {url: \"https://h\"}\n  other:", "the limits of callers have this name"},
-		{"preset: anthropic\n", "preset: anthropic\n    fair: team\n", "there is no such scope"},
+		{"callers: true", "callers: {limits: {x: {rate: 5/s, scope: team}}}", "unknown scope"},
+		{"  other:", "  callers: {url: \"https://h\"}\n  other:", "this name is reserved"},
+		{"preset: anthropic\n", "preset: anthropic\n    fair: team\n", "unknown scope"},
 		{"llm: {family: anthropic, callers: off}", "llm: {family: anthropic}\n    aws: {service: bedrock}", "add aws: {region: us-east-1} to other"},
 	} {
 		text := strings.Replace(chat, "{upstream: other,", "{name: elsewhere, upstream: other,", 1)

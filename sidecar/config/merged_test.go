@@ -47,7 +47,7 @@ func TestJWTSecretIdentifiesCallers(t *testing.T) {
 	for yaml, want := range map[string]string{
 		"jwt: {secret_env: JWT}": "no key of callers is a claim",
 		"jwt: {secret_env: JWT, jwks: \"https://l.example/k\"}\ncallers: {keys: {user: \"claim:sub\"}}": "one of jwks and secret_env",
-		"callers: {keys: {user: \"claim:sub\"}}":                                                        "nothing to check the token with",
+		"callers: {keys: {user: \"claim:sub\"}}":                                                        "no key to verify the token",
 	} {
 		if _, err := Parse("weir.yaml", []byte(yaml+"\nupstreams: {a: {url: https://h}}"), nil); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: got %v, want %q", yaml, err, want)

@@ -120,7 +120,7 @@ func TestPausesOfPresetsAreFleetWide(t *testing.T) {
 func TestAskAgain(t *testing.T) {
 	tokens, ok := retry.Schedule("not-enough-tokens")
 	if tokens = tokens.WithDefaults(); !ok {
-		t.Fatal("there is no such schedule")
+		t.Fatal("unknown schedule")
 	}
 	quick := tokens
 	quick.Attempts = 2

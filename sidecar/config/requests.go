@@ -48,13 +48,13 @@ func (d *decoder) checkRequests(root *node, f *document) {
 	}
 	r, at := f.Deliveries.Requests, root.Get("deliveries").Get("requests")
 	if aws := f.Deliveries.AWS; aws != nil && aws.Queue == r.Queue {
-		d.Bad(at.Get("queue"), "name another one", "is the queue by which weirs hear of what is due")
+		d.Bad(at.Get("queue"), "name another one", "is the queue that announces due deliveries")
 	}
 	switch {
 	case r.OwnedBy(f.Callable.Tokens):
 	case r.Owner == "":
-		d.Bad(at, "write owner: NAME, of one of tokens", "has no owner, and without one nothing may be called here")
+		d.Bad(at, "write owner: NAME, of one of tokens", "has no owner, which is required with tokens")
 	default:
-		d.Bad(at.Get("owner"), "name one of tokens", "there is no caller %s", doc.Quote(r.Owner))
+		d.Bad(at.Get("owner"), "name one of tokens", "unknown caller %s", doc.Quote(r.Owner))
 	}
 }

@@ -44,7 +44,7 @@ func readRoutes(d *decoder, n *node, u *site) {
 		return
 	}
 	if len(n.Items) == 0 {
-		d.Bad(n, "leave routes out for the default", "no request would find the upstream")
+		d.Bad(n, "leave routes out for the default", "no request would reach the upstream")
 	}
 	if len(n.Items) > mostNamed {
 		d.Bad(n, "", "has %d routes, and may have %d", len(n.Items), mostNamed)
@@ -59,7 +59,7 @@ func readRoutes(d *decoder, n *node, u *site) {
 		case item.Get("host") == nil && item.Get("path") == nil:
 			d.Bad(item, "write path: / for every request", "has neither host nor path")
 		case r.Strip && item.Get("path") == nil:
-			d.Bad(item.Get("strip"), "", "there is no path to strip")
+			d.Bad(item.Get("strip"), "", "strip needs path")
 		default:
 			u.Routes = append(u.Routes, r)
 			u.routes = append(u.routes, item)

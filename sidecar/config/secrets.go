@@ -64,7 +64,7 @@ func (f *File) CheckEnv(env func(string) (string, bool)) error {
 		c := s.At
 		switch {
 		case !ok:
-			c.Problem, c.Hint = "the environment has no "+s.Variable, "set it before weir starts"
+			c.Problem, c.Hint = "environment variable "+s.Variable+" is not set", "set it before weir starts"
 		case s.check != given:
 			if err := s.check.of(value); err != nil {
 				c.Problem = "environment variable " + s.Variable + ": " + err.Error()

@@ -45,7 +45,7 @@ upstreams:
 	all["APP"], all["CLAIMS"] = "short-one", "  x            \n"
 	want := `weir.yaml:2:21: tokens.app.env: environment variable APP: is shorter than 16 characters; make one with: openssl rand -hex 32
 weir.yaml:7:59: callers.claims.secret_env: environment variable CLAIMS: is shorter than 16 characters; make one with: openssl rand -hex 32
-weir.yaml:9:150: upstreams.gpt.llm.key_env: the environment has no KEY; set it before weir starts`
+weir.yaml:9:150: upstreams.gpt.llm.key_env: environment variable KEY is not set; set it before weir starts`
 	if err := f.CheckEnv(env(all)); err == nil || err.Error() != want {
 		t.Errorf("got\n%v\nwant\n%s", err, want)
 	}
@@ -87,7 +87,7 @@ upstreams: {a: {url: http://h}, b: {url: http://i}}
 		t.Errorf("rights: %+v", f.Decide.Rights)
 	}
 	delete(values, "NEW")
-	if err := f.CheckEnv(env); err == nil || strings.Count(err.Error(), "the environment has no NEW") != 3 {
+	if err := f.CheckEnv(env); err == nil || strings.Count(err.Error(), "environment variable NEW is not set") != 3 {
 		t.Errorf("the new one is not there: %v", err)
 	}
 }

@@ -21,7 +21,7 @@ func readSends(d *decoder, n *node, u *site) {
 		case !token.MatchString(e.Name):
 			d.Bad(e.Key, "", "is not the name of a header")
 		case !veil.Secret(name):
-			d.Bad(e.Key, "write credentials: {Authorization: VARIABLE}", "%s holds no credentials; have the caller send it", name)
+			d.Bad(e.Key, "write credentials: {Authorization: VARIABLE}", "%s is not a header for credentials; let the caller send it", name)
 		default:
 			u.sends[name] = variable
 		}
@@ -34,7 +34,7 @@ func (f *File) SendsOf(upstream string, env func(string) (string, bool)) (http.H
 	for name, variable := range f.Sends[upstream] {
 		v, _ := env(variable)
 		if v = strings.TrimSpace(v); v == "" || !httpguts.ValidHeaderFieldValue(v) {
-			return nil, fmt.Errorf("upstream %s: credentials: the environment variable %s is empty, or no value of a header", upstream, variable)
+			return nil, fmt.Errorf("upstream %s: credentials: environment variable %s is empty, or not a valid header value", upstream, variable)
 		}
 		if h == nil {
 			h = make(http.Header)

@@ -96,16 +96,16 @@ func readStore(d *decoder, n *node, f *document) {
 		}
 	}
 	if kinds != 1 {
-		d.Bad(n, "write store: {redis: redis://localhost:6379}", "wants one of redis, dynamodb, file and memory")
+		d.Bad(n, "write store: {redis: redis://localhost:6379}", "needs one of redis, dynamodb, file and memory")
 	}
 	if at := n.Get("password_env"); at != nil && n.Get("redis") == nil {
-		d.Bad(at, "", "only redis takes a password")
+		d.Bad(at, "", "only redis has a password")
 	}
 	if s.File != "" {
 		s.File = d.beside(filepath.FromSlash(s.File))
 	}
 	if at := n.Get("outage"); at != nil && s.Outage > 0 && s.Outage < leastOutage {
-		d.Bad(at, "", "must be at least %v: a process notices after a second that the store is away", leastOutage)
+		d.Bad(at, "", "must be at least %v: a process detects an outage of the store after a second", leastOutage)
 	}
 	f.Store = &s.Store
 }

@@ -15,7 +15,7 @@ func TestTraces(t *testing.T) {
 	if !reflect.DeepEqual(f.Traces, want) {
 		t.Errorf("got %+v, want %+v", f.Traces, want)
 	}
-	if err := f.CheckEnv(func(string) (string, bool) { return "", false }); err == nil || !strings.Contains(err.Error(), "no TOKEN") {
+	if err := f.CheckEnv(func(string) (string, bool) { return "", false }); err == nil || !strings.Contains(err.Error(), "TOKEN is not set") {
 		t.Errorf("without its variable: got %v, want an error that names it", err)
 	}
 }
@@ -29,7 +29,7 @@ func TestTracesThatCannotBe(t *testing.T) {
 		"traces: {url: \"ftp://127.0.0.1\"}":                              "is not the URL",
 		"traces: {url: \"http://u:secret@127.0.0.1:4318\"}":               "may be secret",
 		"traces: {url: \"http://127.0.0.1:4318/?key=secret\"}":            "may be secret",
-		"traces: {url: \"http://127.0.0.1:4318\", share: 5}":              "more than the whole",
+		"traces: {url: \"http://127.0.0.1:4318\", share: 5}":              "more than 100%",
 		"traces: {url: \"http://127.0.0.1:4318\", headers: {\"a b\": X}}": "a b",
 	} {
 		_, err := Parse("weir.yaml", []byte(text+"\nupstreams: {api: {url: \"https://api.example.com\"}}\n"), nil)

@@ -200,13 +200,13 @@ func (d *decoder) readUpstream(name string, n *node) *site {
 // checkPairs finds fields that do not go together.
 func (d *decoder) checkPairs(n *node, u *site) {
 	if u.sends != nil && (u.aws != nil || u.llm != nil) {
-		d.Bad(n.Get("credentials"), "remove it", "with aws weir signs requests itself, and with llm it has key_env")
+		d.Bad(n.Get("credentials"), "remove it", "with aws, weir signs requests; with llm, use key_env")
 	}
 	if u.StaleIfError > 0 && (u.aws != nil || u.llm != nil || u.GRPC) {
 		d.Bad(n.Get("stale_if_error"), "remove it", "answers are not kept for upstreams with aws, llm or grpc; language models have llm.cache")
 	}
 	if b, q := n.Get("budget"), n.Get("quota"); b != nil && q != nil && !isOff(q) && !alone(b, "all") {
-		d.Bad(b, "remove one of them", "quota stands in place of budget, but for all")
+		d.Bad(b, "remove one of them", "quota replaces budget, except all")
 	}
 }
 

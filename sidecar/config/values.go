@@ -71,7 +71,7 @@ var boolean = text("true or false", func(s string) (bool, string, string) {
 // word is any text but none at all.
 var word = text("a text", func(s string) (string, string, string) {
 	if strings.TrimSpace(s) != s || s == "" {
-		return "", "want a text, with no space around it", ""
+		return "", "want a text without surrounding spaces", ""
 	}
 	return s, "", ""
 })
@@ -84,7 +84,7 @@ var duration = text("a duration (250ms, 30s, 5m, 1h)", parseDuration)
 
 func parseDuration(s string) (time.Duration, string, string) {
 	if _, err := strconv.ParseFloat(s, 64); err == nil {
-		return 0, "has no unit", "write " + s + "s if it is seconds, or use ms, m, h"
+		return 0, "has no unit", "write " + s + "s for seconds, or use ms, m, h"
 	}
 	v, err := time.ParseDuration(s)
 	switch {
@@ -138,7 +138,7 @@ func parseShare(s string) (float64, string, string) {
 	case percent:
 		v /= 100
 	case v > 1 && v <= 100:
-		return 0, "is more than the whole", "write " + s + "% if that is meant"
+		return 0, "is more than 100%", "write " + s + "% if that is meant"
 	}
 	if !(v > 0 && v <= 1) {
 		return 0, "must be above 0%, at most 100%", ""
@@ -197,7 +197,7 @@ func parseRate(s string) (bucket.Rate, string, string) {
 		if !(v > 0) {
 			return bucket.Rate{}, "must be above 0", ""
 		}
-		return bucket.Rate{}, "has no period", "write " + s + "/s if it is per second, or use min, h, day"
+		return bucket.Rate{}, "has no period", "write " + s + "/s for per second, or use min, h, day"
 	}
 	r, err := bucket.ParseRate(s)
 	if err == nil {

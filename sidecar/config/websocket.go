@@ -88,17 +88,17 @@ func (d *decoder) checkSocketRoute(at *node, u *site, i int) {
 	what := ""
 	switch r := u.Routes[i]; {
 	case u.llm != nil:
-		what = "llm: it reads calls, and no messages; write an upstream of its own for the connections"
+		what = "llm: it reads calls and not messages; use a separate upstream for the connections"
 	case u.aws != nil:
-		what = "aws: requests are signed, and messages are not"
+		what = "aws: messages cannot be signed"
 	case u.GRPC, u.HTTP2:
 		what = "HTTP/2: a connection begins with HTTP/1.1"
 	case r.Deliver != 0 || r.Keep.On || u.Own != nil:
-		what = "deliver and idempotency: a connection cannot be made later, nor be kept"
+		what = "deliver and idempotency: a connection cannot be opened later, nor be kept"
 	default:
 		return
 	}
-	d.Bad(at, "remove one of them", "websocket does not go with %s", what)
+	d.Bad(at, "remove one of them", "websocket cannot be combined with %s", what)
 }
 
 // checkSocketRoutes gives the connections the names of routes that limits count, and looks at those that the file says.
@@ -106,7 +106,7 @@ func (d *decoder) checkSocketRoutes(at *node, u *site) {
 	c, said := u.Sockets, len(u.Sockets.Routes)
 	for i, name := range c.Routes {
 		if c.Routes[i] = socketOperation(name); c.Routes[i] == websocket.Connect {
-			d.Bad(at.Get("message_routes"), "give the route another name", "%s is what connections begin with, and no message", doc.Quote(name))
+			d.Bad(at.Get("message_routes"), "give the route another name", "%s is the route of opening a connection, not of a message", doc.Quote(name))
 		}
 	}
 	for _, o := range u.Policy.Operations {
@@ -122,7 +122,7 @@ func (d *decoder) checkSocketRoutes(at *node, u *site) {
 		return name == websocket.Connect || name == websocket.Default
 	})
 	if len(c.Field) == 0 && said > 0 {
-		d.Bad(at.Get("message_routes"), "write route_by: action", "nothing says where messages name their route")
+		d.Bad(at.Get("message_routes"), "write route_by: action", "route_by is missing")
 	}
 	known := append(slices.Collect(maps.Keys(u.Keys)), websocket.Connection)
 	for scope := range c.MostBy {

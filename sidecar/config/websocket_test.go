@@ -51,14 +51,14 @@ func TestWebSocketsNeedNoFields(t *testing.T) {
 
 func TestWebSocketsThatCannotBe(t *testing.T) {
 	for text, want := range map[string]string{
-		"    llm: {}": "websocket does not go with llm",
-		"    aws: {service: s3, region: eu-west-1}": "websocket does not go with aws",
-		"    grpc: true": "websocket does not go with HTTP/2",
-		"    websocket: {message_routes: [join]}":                  "nothing says where messages name their route",
-		"    websocket: {route_by: a, message_routes: [$connect]}": "is what connections begin with",
+		"    llm: {}": "websocket cannot be combined with llm",
+		"    aws: {service: s3, region: eu-west-1}": "websocket cannot be combined with aws",
+		"    grpc: true": "websocket cannot be combined with HTTP/2",
+		"    websocket: {message_routes: [join]}":                  "route_by is missing",
+		"    websocket: {route_by: a, message_routes: [$connect]}": "is the route of opening a connection",
 		"    websocket: {route_by: a..b}":                          "is not the path of a field",
 		"    websocket: {route_by: \"$context.x\"}":                "is not the path of a field",
-		"    websocket: {connections_by: {tenant: 5}}":             "there is no such scope",
+		"    websocket: {connections_by: {tenant: 5}}":             "unknown scope",
 		"    websocket: {max_message: 1}":                          "must be from 1KiB",
 		"    websocket: {ping: off}":                               "off",
 	} {
@@ -69,8 +69,8 @@ func TestWebSocketsThatCannotBe(t *testing.T) {
 	}
 	for text, want := range map[string]string{
 		strings.Replace(sockets, ", websocket: true", "", 1) + "    websocket: {}\n":                                    "no route of the upstream has websocket: true",
-		"deliveries: {file: d.db}\n" + strings.Replace(sockets, "websocket: true", "websocket: true, deliver: true", 1): "websocket does not go with deliver",
-		strings.Replace(sockets, "https://chat", "h2c://chat", 1):                                                       "websocket does not go with HTTP/2",
+		"deliveries: {file: d.db}\n" + strings.Replace(sockets, "websocket: true", "websocket: true, deliver: true", 1): "websocket cannot be combined with deliver",
+		strings.Replace(sockets, "https://chat", "h2c://chat", 1):                                                       "websocket cannot be combined with HTTP/2",
 	} {
 		_, err := Parse("weir.yaml", []byte(text), nil)
 		if err == nil || !strings.Contains(err.Error(), want) {

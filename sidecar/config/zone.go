@@ -32,13 +32,13 @@ func parseZone(s string) (name, wrong, hint string) {
 		return "UTC", "", ""
 	}
 	if place := meantZone[strings.ToUpper(s)]; place != "" {
-		return "", "does not say where, nor when clocks are changed", "write " + place + " if that is meant"
+		return "", "is not a place, so its clock changes are unknown", "write " + place + " if that is meant"
 	}
 	if !strings.Contains(s, "/") {
-		return "", "is no time zone", orPlace(closestZone(s))
+		return "", "is not a time zone", orPlace(closestZone(s))
 	}
 	if _, err := bucket.Zone(s); err != nil {
-		return "", "is no time zone", orPlace(closestZone(s))
+		return "", "is not a time zone", orPlace(closestZone(s))
 	}
 	return s, "", ""
 }

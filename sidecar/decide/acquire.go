@@ -81,7 +81,7 @@ func (s *Server) upstream(caller, name string) (*weir.Upstream, *refuse.Facts) {
 	if u := s.Upstreams()[name]; u != nil {
 		return u, nil
 	}
-	return nil, failed(http.StatusNotFound, refuse.NotFound, "upstream %s: there is no such upstream", quoted(name))
+	return nil, failed(http.StatusNotFound, refuse.NotFound, "upstream %s: is unknown", quoted(name))
 }
 
 // An asker is an acquire under way.
@@ -262,5 +262,5 @@ func (a *asker) refused(ctx context.Context, err error) *refuse.Facts {
 		return a.refusal(&weir.Refusal{Upstream: a.u.Name(), Operation: a.about().Operation, Reason: weir.RateLimited, RetryAfter: time.Second})
 	}
 	a.s.log().LogAttrs(ctx, slog.LevelWarn, "no decision", slog.String("upstream", a.u.Name()), slog.String("error", err.Error()))
-	return a.unavailable(undecided, "upstream %s: no decision could be made; ask again", a.u.Name())
+	return a.unavailable(undecided, "upstream %s: no decision was possible; repeat the request", a.u.Name())
 }

@@ -207,7 +207,7 @@ func TestOpenBreakerIsUnavailable(t *testing.T) {
 		}
 		u.Breaker("").ForceOpen(u.Now(), 0)
 		a = acquire(t, h, `{"upstream":"api"}`)
-		if d := a.Error.Details; a.Code != 503 || d.RetryAfterMS < 60_000 || !strings.Contains(a.Error.Message, "until it is closed by hand") {
+		if d := a.Error.Details; a.Code != 503 || d.RetryAfterMS < 60_000 || !strings.Contains(a.Error.Message, "until an operator resets the breaker") {
 			t.Errorf("held open by hand: got %d %s", a.Code, a.Body)
 		}
 	})

@@ -19,7 +19,7 @@ func marshal(to []byte, answer any) []byte {
 	}
 	b, err := json.Marshal(answer)
 	if err != nil {
-		panic(fmt.Errorf("an answer that is no JSON: %w", err))
+		panic(fmt.Errorf("the response is not JSON: %w", err))
 	}
 	return append(to, b...)
 }

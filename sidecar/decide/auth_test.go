@@ -52,12 +52,12 @@ func TestCheck(t *testing.T) {
 		{"BEARER  " + secretA + " ", "team-a", ""},
 		{"Bearer " + secretA2, "team-a", ""},
 		{"Bearer " + secretB, "team-b", ""},
-		{"", "", "there is no token"},
-		{"Bearer", "", "matches none"},
-		{"Bearer ", "", "matches none"},
-		{"Bearer " + secretA[:19], "", "matches none"},
-		{"Bearer " + secretA + "x", "", "matches none"},
-		{"Bearer " + secretA + " x", "", "matches none"},
+		{"", "", "no token; send"},
+		{"Bearer", "", "is not one of the configured tokens"},
+		{"Bearer ", "", "is not one of the configured tokens"},
+		{"Bearer " + secretA[:19], "", "is not one of the configured tokens"},
+		{"Bearer " + secretA + "x", "", "is not one of the configured tokens"},
+		{"Bearer " + secretA + " x", "", "is not one of the configured tokens"},
 		{secretA, "", "not of the form Bearer TOKEN"},
 		{"Basic " + secretA, "", "not of the form Bearer TOKEN"},
 	} {
@@ -125,13 +125,13 @@ func TestTokensOverHTTP(t *testing.T) {
 		status           int
 		code, says       string
 	}{
-		{"api", "", 401, refuse.Unauthorized, "there is no token"},
-		{"api", "Authorization: Bearer wrong", 401, refuse.Unauthorized, "matches none"},
+		{"api", "", 401, refuse.Unauthorized, "no token; send"},
+		{"api", "Authorization: Bearer wrong", 401, refuse.Unauthorized, "is not one of the configured tokens"},
 		{"api", a, 200, "", ""},
 		{"other", a, 403, refuse.Forbidden, `the token of "team-a" may not use upstream "other"`},
 		{"absent", a, 403, refuse.Forbidden, `may not use upstream "absent"`},
 		{"other", b, 200, "", ""},
-		{"absent", b, 404, refuse.NotFound, "there is no such upstream"},
+		{"absent", b, 404, refuse.NotFound, "is unknown"},
 	} {
 		got := acquire(t, h, `{"upstream":"`+c.upstream+`"}`, c.header)
 		if got.Code != c.status || !got.says(c.code, c.says) {
@@ -153,7 +153,7 @@ func TestPermitsBelongToTheirCaller(t *testing.T) {
 	a, a2, b := "Authorization: Bearer "+secretA, "Authorization: Bearer "+secretA2, "Authorization: Bearer "+secretB
 	id := permit(t, h, `{"upstream":"api","id":"same"}`, a)
 	done := `{"permit":"` + id + `","outcome":"failed"}`
-	if got := report(t, h, done, b); got.Code != 404 || !got.says(refuse.NotFound, "is not known here") {
+	if got := report(t, h, done, b); got.Code != 404 || !got.says(refuse.NotFound, "is unknown: it was issued by another weir") {
 		t.Errorf("another's permit: got %d %s, want 404", got.Code, got.Body)
 	}
 	if other := permit(t, h, `{"upstream":"api","id":"same"}`, b); other == id {
@@ -165,7 +165,7 @@ func TestPermitsBelongToTheirCaller(t *testing.T) {
 	if got := report(t, h, done, a2); got.Code != 200 {
 		t.Errorf("with the next secret: got %d %s, want 200", got.Code, got.Body)
 	}
-	if got := report(t, h, done, b); !got.says(refuse.NotFound, "is not known here") {
+	if got := report(t, h, done, b); !got.says(refuse.NotFound, "is unknown: it was issued by another weir") {
 		t.Errorf("another's permit that was reported: got %d %s", got.Code, got.Body)
 	}
 }
@@ -257,7 +257,7 @@ func TestCertificatesOverTLS(t *testing.T) {
 			certs        []tls.Certificate
 			want         int
 		}{
-			{"no certificate", "Bearer " + secretA, nil, 0},
+			{"no PEM certificate", "Bearer " + secretA, nil, 0},
 			{"a strange certificate", "Bearer " + secretA, []tls.Certificate{theirs.client(t, "loader")}, 0},
 			{"certificate and token", "Bearer " + secretA, []tls.Certificate{good}, 200},
 			{"certificate alone", "", []tls.Certificate{good}, without},
@@ -289,7 +289,7 @@ func TestConfig(t *testing.T) {
 		{Config{Listen: ":8082", ClientCA: "ca.pem"}, nil},
 		{Config{Listen: ":8082", Tokens: []auth.TokenConfig{{Name: "a", Env: "WEIR_TOKEN"}}}, nil},
 		{Config{Listen: "8082"}, []string{`listen "8082": want host:port`}},
-		{Config{Listen: ":8082", GRPC: "10.0.0.7:8083"}, []string{`listen ":8082": would let whoever reaches it use up the limits`, `grpc "10.0.0.7:8083": would let`}},
+		{Config{Listen: ":8082", GRPC: "10.0.0.7:8083"}, []string{`listen ":8082": would let anyone who reaches it use up the limits`, `grpc "10.0.0.7:8083": would let`}},
 		{Config{Tokens: []auth.TokenConfig{{Name: "a b", Env: "A-B"}}}, []string{"tokens[0]", "name: want letters", `env: is not the name of an environment variable`}},
 		{Config{MaxWait: -1, MaxPermits: -1}, []string{"max_wait", "max_permits"}},
 		{Config{MaxWait: time.Hour}, []string{"max_wait 1h0m0s: want 0s to 10m0s"}},
@@ -318,13 +318,13 @@ func TestConfigAuth(t *testing.T) {
 	if caller, err := access.Check("Bearer "+secretA, nil); caller != "a" || err != nil || access.May("a", "other") == nil {
 		t.Errorf("got %q, %v", caller, err)
 	}
-	for value, says := range map[string]string{"": "is not set", "short-secret": "is shorter than 16", secretA + "\n": "has a character", "päßwörter-aller-art": "has a character"} {
+	for value, says := range map[string]string{"": "is not set", "short-secret": "is shorter than 16", secretA + "\n": "contains a character", "päßwörter-aller-art": "contains a character"} {
 		_, err := one.Auth(env(map[string]string{"TOKEN": value}), nil)
 		if err == nil || !strings.Contains(err.Error(), "token a: environment variable TOKEN: "+says) || value != "" && strings.Contains(err.Error(), value) {
 			t.Errorf("TOKEN=%q: got %v, want %s", value, err, says)
 		}
 	}
-	for pem, says := range map[string]string{"": "no such file", "nonsense": "has no certificate in PEM"} {
+	for pem, says := range map[string]string{"": "no such file", "nonsense": "contains no PEM certificate"} {
 		_, err := Config{ClientCA: "ca.pem"}.Auth(env(nil), func(string) ([]byte, error) {
 			if pem == "" {
 				return nil, errors.New("no such file")

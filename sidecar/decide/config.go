@@ -61,7 +61,7 @@ func (c Config) checkAddress(addr string) error {
 	if c.Open || len(c.Tokens) > 0 || c.ClientCA != "" || auth.Loopback(host) {
 		return nil
 	}
-	return errors.New("would let whoever reaches it use up the limits; give it tokens or client_ca, or 127.0.0.1, or say open: true")
+	return errors.New("would let anyone who reaches it use up the limits; configure tokens or client_ca, use 127.0.0.1, or set open: true")
 }
 
 // Auth reads the secrets and the certificates, and reports every mistake at once.

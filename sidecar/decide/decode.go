@@ -192,6 +192,6 @@ func (f *fields) rest() {
 	}
 	slices.Sort(unknown)
 	for _, name := range unknown {
-		f.bad(name, missing{}, "there is no such field; there are %s", strings.Join(f.asked[:f.n], ", "))
+		f.bad(name, missing{}, "unknown field; want %s", strings.Join(f.asked[:f.n], ", "))
 	}
 }

@@ -15,7 +15,7 @@ func (s *Server) deliveries(w http.ResponseWriter, r *http.Request, rest string)
 	case err != nil:
 		return failed(http.StatusUnauthorized, refuse.Unauthorized, "%v", err)
 	case s.Deliveries == nil:
-		return failed(http.StatusNotFound, refuse.NotFound, "deliveries: nothing is delivered later here; see docs/reference/deliveries.md")
+		return failed(http.StatusNotFound, refuse.NotFound, "deliveries are not configured; see docs/reference/deliveries.md")
 	}
 	s.Deliveries(w, r, rest, caller)
 	return nil

@@ -21,7 +21,7 @@ func (s *Server) jobs(w http.ResponseWriter, r *http.Request) *refuse.Facts {
 	}
 	h, ok := s.Jobs[name]
 	if !ok {
-		return failed(http.StatusNotFound, refuse.NotFound, "jobs of upstream %s: nothing bounds them here; see jobs in docs/how-to/call-aws.md", quoted(name))
+		return failed(http.StatusNotFound, refuse.NotFound, "jobs of upstream %s: jobs is not configured; see docs/how-to/call-aws.md", quoted(name))
 	}
 	if r.URL.Path == jobsPath+name {
 		r = r.Clone(r.Context())

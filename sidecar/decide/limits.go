@@ -75,7 +75,7 @@ func checkQuery(query url.Values) *refuse.Facts {
 	var wrong mistakes
 	for _, name := range slices.Sorted(maps.Keys(query)) {
 		if values := query[name]; len(values) > 1 {
-			wrong.add(name, values[1], "is there twice")
+			wrong.add(name, values[1], "is given twice")
 		}
 	}
 	if query.Get("upstream") == "" {
@@ -99,9 +99,9 @@ func (s *Server) keysOf(query url.Values, u *weir.Upstream, caller string) (map[
 		switch value := query.Get(name); {
 		case name == "upstream" || name == "operation":
 		case slices.Contains(own, name):
-			wrong.add(name, value, "is the caller's own name, which weir knows: leave it out")
+			wrong.add(name, value, "is the caller's name, which weir takes from its token or certificate: leave it out")
 		case !slices.Contains(there, name):
-			wrong.add(name, missing{}, "there is no such parameter; there are %s", strings.Join(there, ", "))
+			wrong.add(name, missing{}, "unknown parameter; want %s", strings.Join(there, ", "))
 		case (&fields{wrong: &wrong}).checkText(name, value, longestKey):
 			keys[name] = value
 		}

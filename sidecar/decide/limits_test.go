@@ -26,12 +26,12 @@ func TestLimitsOfOneKey(t *testing.T) {
 	}{
 		{"", asA, "acme", 1, 200, ""}, // its own, unasked
 		{"&tenant=acme", asA, "acme", 1, 200, ""},
-		{"&tenant=beta", asA, "", 0, 403, "is not one that this caller may name"},
+		{"&tenant=beta", asA, "", 0, 403, "this caller may not use"},
 		{"", asB, "", 0, 200, ""}, // which of both?
 		{"&tenant=beta", asB, "beta", 2, 200, ""},
 		{"&tenant=beta&operation=get", asB, "", 0, 200, ""}, // not counted there
 		{"&tenant=a%00", asB, "", 0, 400, "has a control character"},
-		{"&tenent=acme", asB, "", 0, 400, "there is no such parameter; there are upstream, operation, tenant"},
+		{"&tenent=acme", asB, "", 0, 400, "unknown parameter; want upstream, operation, tenant"},
 	} {
 		a := ask(t, h, "GET", "/v1/limits?upstream=api"+c.query, "", c.as)
 		if a.Code != c.code || !strings.Contains(a.Error.Message, c.says) {
@@ -55,7 +55,7 @@ func TestLimitsOfOneKey(t *testing.T) {
 	}
 	s.Scopes = func(string) Scopes { return Scopes{Caller: []string{"tenant"}} }
 	s.Rights = nil
-	if a := ask(t, h, "GET", "/v1/limits?upstream=api&tenant=a", "", asB); a.Code != http.StatusBadRequest || !strings.Contains(a.Error.Message, "own name") {
+	if a := ask(t, h, "GET", "/v1/limits?upstream=api&tenant=a", "", asB); a.Code != http.StatusBadRequest || !strings.Contains(a.Error.Message, "the caller's name") {
 		t.Errorf("in another's name: got %d %s", a.Code, a.Body)
 	}
 }

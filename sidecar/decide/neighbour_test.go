@@ -298,7 +298,7 @@ func TestKeysThatACallerMayName(t *testing.T) {
 	if left(t, u, "per-tenant", "b") != 999 {
 		t.Error("the call is not counted by its caller")
 	}
-	if a := acquire(t, h, `{"upstream":"api","keys":{"tenant":"a"}}`, asB); a.Code != 400 || !strings.Contains(a.Error.Message, "own name") {
+	if a := acquire(t, h, `{"upstream":"api","keys":{"tenant":"a"}}`, asB); a.Code != 400 || !strings.Contains(a.Error.Message, "the caller's name") {
 		t.Errorf("in another's name: got %d %s", a.Code, a.Body)
 	}
 }
@@ -372,9 +372,9 @@ func names(n int) (all []string) {
 func TestMisspeltKeysAndUnitsAreErrors(t *testing.T) {
 	h := server(t, upstream(t, "api", roomy())).Handler()
 	for body, says := range map[string]string{
-		`"keys":{"tennant":"x"}`:                    "keys.tennant: nothing counts by this scope; did you mean tenant?",
+		`"keys":{"tennant":"x"}`:                    "keys.tennant: no limit uses this scope; did you mean tenant?",
 		`"keys":{"Tenant":"x"}`:                     "did you mean tenant?",
-		`"cost":{"token":1}`:                        "cost.token: nothing counts by this unit; did you mean tokens?",
+		`"cost":{"token":1}`:                        "cost.token: no limit uses this unit; did you mean tokens?",
 		`"cost":{"Tokens":1}`:                       "did you mean tokens?",
 		`"cost":{"zzz":1},"keys":{"tenant":"acme"}`: "want one of bytes, input_tokens, output_tokens, requests, tokens",
 	} {
@@ -418,8 +418,8 @@ func TestSeveralPermitsOrNone(t *testing.T) {
 		time.Sleep(2 * time.Second)
 		for body, says := range map[string]string{
 			`{"calls":[]}`: "want a list of 1 to 16", `{"calls":{}}`: "want a list", `{"calls":[` + strings.Repeat(one+",", 16) + one + `]}`: "want a list of 1 to 16", `{"calls":[7]}`: "calls[0] 7: want an object",
-			`{"calls":[` + one + `],"wait":"1s"}`: "there is no such field", `{"calls":[` + one + `,{"upstream":"api","wait":7}]}`: "calls[1].wait 7: want a duration",
-			`{"calls":[` + one + `,{"upstream":"api","id":"x"}]}`: "calls[1].id", `{"calls":[` + one + `,{"upstream":"none"}]}`: "calls[1]: upstream", `{"calls":[{"upstream":"api","cost":{"token":1}}]}`: "calls[0].cost.token: nothing counts",
+			`{"calls":[` + one + `],"wait":"1s"}`: "unknown field", `{"calls":[` + one + `,{"upstream":"api","wait":7}]}`: "calls[1].wait 7: want a duration",
+			`{"calls":[` + one + `,{"upstream":"api","id":"x"}]}`: "calls[1].id", `{"calls":[` + one + `,{"upstream":"none"}]}`: "calls[1]: upstream", `{"calls":[{"upstream":"api","cost":{"token":1}}]}`: "calls[0].cost.token: no limit uses",
 			`{"calls":[` + one + `,{"upstream":"api","cost":{"tokens":101}}]}`: "calls[1]: cost: ",
 		} {
 			time.Sleep(2 * time.Second)

@@ -12,9 +12,9 @@ import (
 )
 
 var (
-	errFull    = errors.New("as many permits are out as this weir holds; report those that are done with, or ask again later")
+	errFull    = errors.New("too many permits are unreported: report the completed ones, or try again later")
 	errClosed  = errors.New("this weir is shutting down")
-	errAnother = errors.New("was used for another call; give every call an id of its own")
+	errAnother = errors.New("was used for another call; give every call a unique id")
 )
 
 // A call is whose an acquire is, by the caller's own id for it.

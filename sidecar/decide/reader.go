@@ -81,7 +81,7 @@ func (r *reader) object() (value, error) {
 		}
 		m := member{name: r.text()}
 		if names = namesOf(names, o.in); names[m.name] || names == nil && find(o.in, m.name) != nil {
-			return o, fmt.Errorf("field %s is there twice", quoted(m.name))
+			return o, fmt.Errorf("field %s is given twice", quoted(m.name))
 		}
 		r.next()
 		r.rest = r.rest[1:] // the colon

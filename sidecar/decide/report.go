@@ -63,11 +63,11 @@ func decodeReport(o []member) (*reportRequest, *refuse.Facts) {
 func (q *reportRequest) check(in *fields) {
 	switch {
 	case q.Again && q.Outcome == "ok":
-		in.bad("again", true, "a call that is ok is over")
+		in.bad("again", true, "an outcome of ok ends the call")
 	case q.Unsent && (q.Outcome == "ok" || q.Status != 0 || q.Usage != nil):
-		in.bad("unsent", true, "what was not sent has no status, no usage, and is not ok")
+		in.bad("unsent", true, "an unsent attempt has no status and no usage, and is not ok")
 	case q.Outcome == "" && q.Status == 0 && q.Code == "" && !q.Unsent:
-		in.bad("outcome", missing{}, "is missing; say outcome, status, code or unsent")
+		in.bad("outcome", missing{}, "is missing; want outcome, status, code or unsent")
 	}
 }
 
@@ -151,12 +151,12 @@ func (s *Server) report(r *http.Request, caller string) (any, *refuse.Facts) {
 
 // ended is the answer to a report of a permit that is not out.
 func ended(id string, how ending) *refuse.Facts {
-	why := "is not known here; it was given by another weir, or long ago, or to another caller"
+	why := "is unknown: it was issued by another weir, too long ago, or to another caller"
 	switch how {
 	case reported:
-		why = "was reported already"
+		why = "was already reported"
 	case expired:
-		why = "has expired, and what it was charged stays charged; ask for a longer life with expires"
+		why = "has expired, and its charges remain; set expires for a longer life"
 	}
 	return failed(http.StatusNotFound, refuse.NotFound, "permit %s: %s", quoted(id), why)
 }

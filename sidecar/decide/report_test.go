@@ -126,7 +126,7 @@ func TestEndedPermitsSayHow(t *testing.T) {
 		done, late := permit(t, h, `{"upstream":"api"}`), permit(t, h, `{"upstream":"api","expires":"1s"}`)
 		report(t, h, `{"permit":"`+done+`","outcome":"ok"}`)
 		time.Sleep(time.Second)
-		for id, says := range map[string]string{done: "was reported already", late: "has expired", "nobody": "is not known here"} {
+		for id, says := range map[string]string{done: "was already reported", late: "has expired", "nobody": "is unknown: it was issued by another weir"} {
 			for range 2 {
 				if a := report(t, h, `{"permit":"`+id+`","outcome":"ok"}`); a.Code != 404 || !a.says(refuse.NotFound, `permit "`+id+`": `+says) {
 					t.Errorf("%s: got %d %s, want 404 %s", id, a.Code, a.Body, says)

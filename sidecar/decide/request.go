@@ -51,7 +51,7 @@ func decodeAcquire(o []member, path string, longest time.Duration) (*acquireRequ
 		Life:      in.duration("expires", shortestLife, longestLife, usualLife),
 	}
 	if n := size(q.Keys); n > longestKeys {
-		in.bad("keys", missing{}, "hold %d bytes in all; %d are the most", n, longestKeys)
+		in.bad("keys", missing{}, "have %d bytes in total; want at most %d", n, longestKeys)
 	}
 	in.rest()
 	return q, wrong.failure()

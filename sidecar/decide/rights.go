@@ -72,7 +72,7 @@ func (r *Rights) fit(keys map[string]string) (map[string]string, *refuse.Facts) 
 		value, said := keys[scope]
 		switch {
 		case said && !slices.Contains(may, value):
-			return nil, failed(http.StatusForbidden, refuse.Forbidden, "keys.%s: %s is not one that this caller may name; it may name %s", shorten(scope), quoted(value), listed(may))
+			return nil, failed(http.StatusForbidden, refuse.Forbidden, "keys.%s: this caller may not use %s; it may use %s", shorten(scope), quoted(value), listed(may))
 		case !said && len(may) == 1:
 			keys = maps.Clone(keys)
 			if keys == nil {
@@ -80,7 +80,7 @@ func (r *Rights) fit(keys map[string]string) (map[string]string, *refuse.Facts) 
 			}
 			keys[scope] = may[0]
 		case !said:
-			return nil, failed(http.StatusForbidden, refuse.Forbidden, "keys.%s: is missing; this caller may name %s", shorten(scope), listed(may))
+			return nil, failed(http.StatusForbidden, refuse.Forbidden, "keys.%s: is missing; this caller may use %s", shorten(scope), listed(may))
 		}
 	}
 	return keys, nil

@@ -155,11 +155,11 @@ func (s *Server) serve(routes map[string]route, w http.ResponseWriter, r *http.R
 	if !hosts.Ours(r, s.names()) {
 		s.turned("host")
 		return failed(http.StatusMisdirectedRequest, refuse.ValidationError,
-			"host %s: is not this listener's; ask for localhost, its address, or one of hosts in decide", quoted(r.Host))
+			"host %s: is not a name of this listener; use localhost, its address, or one of hosts", quoted(r.Host))
 	}
 	if hosts.Foreign(r, nil) {
 		s.turned("origin")
-		return failed(http.StatusForbidden, refuse.Forbidden, "a browser sent this for a page of another site (Origin %s); decisions are for programs", quoted(r.Header.Get("Origin")))
+		return failed(http.StatusForbidden, refuse.Forbidden, "a browser sent this request for a page of another site (Origin %s); only programs may request decisions", quoted(r.Header.Get("Origin")))
 	}
 	at, ok := routes[r.URL.Path]
 	if !ok && strings.HasPrefix(r.URL.Path, jobsPath) {
@@ -169,7 +169,7 @@ func (s *Server) serve(routes map[string]route, w http.ResponseWriter, r *http.R
 		return s.deliveries(w, r, rest)
 	}
 	if !ok {
-		return failed(http.StatusNotFound, refuse.NotFound, "path %s: there is nothing; see /openapi.yaml", quoted(r.URL.Path))
+		return failed(http.StatusNotFound, refuse.NotFound, "path %s: unknown path; see /openapi.yaml", quoted(r.URL.Path))
 	}
 	if r.Method != at.method && !(r.Method == http.MethodHead && at.method == http.MethodGet) {
 		w.Header().Set("Allow", at.method)
@@ -199,7 +199,7 @@ func (s *Server) rescue(w http.ResponseWriter, r *http.Request) {
 		panic(v)
 	}
 	s.log().LogAttrs(r.Context(), slog.LevelError, "panic", slog.String("path", r.URL.Path), slog.Any("value", v), slog.String("stack", string(debug.Stack())))
-	write(w, failed(http.StatusInternalServerError, refuse.InternalError, "something is wrong with this weir; its log says what"))
+	write(w, failed(http.StatusInternalServerError, refuse.InternalError, "internal error; see weir's log"))
 }
 
 // known lets in callers who are known.
@@ -221,7 +221,7 @@ func (s *Server) who(r *http.Request) (string, error) {
 	a := s.auth()
 	caller, err := "", error(nil)
 	if a.Open() && !s.Open && auth.Remote(r) {
-		err = errors.New("this weir has no tokens configured, and lets in nobody from elsewhere without")
+		err = errors.New("this weir has no tokens configured, and without them it accepts only callers on its own machine")
 	} else {
 		caller, err = a.Check(r.Header.Get("Authorization"), r.TLS)
 	}
@@ -253,7 +253,7 @@ func read(r *http.Request) ([]member, *refuse.Facts) {
 		return nil, failed(http.StatusRequestEntityTooLarge, refuse.ValidationError, "the body is larger than %d bytes", longestBody)
 	}
 	if err != nil {
-		return nil, failed(http.StatusBadRequest, refuse.ValidationError, "the body could not be read to its end")
+		return nil, failed(http.StatusBadRequest, refuse.ValidationError, "the body is incomplete")
 	}
 	return parse(body.Bytes())
 }

@@ -22,9 +22,9 @@ type share struct {
 const while = 10 * time.Minute
 
 var (
-	errPermits = errors.New("the caller holds as many permits as it may; report those that are done with")
-	errWaiting = errors.New("the caller has as many acquires under way as it may; wait for their answers")
-	errKeys    = errors.New("the caller has named as many different keys of late as it may")
+	errPermits = errors.New("the caller has too many unreported permits: report the completed ones")
+	errWaiting = errors.New("the caller has too many acquire requests in flight: wait for their responses")
+	errKeys    = errors.New("the caller has used too many different keys recently: try again later")
 )
 
 // share is the caller's.

@@ -134,7 +134,7 @@ func (f *fields) within(name string, most int) (fields, bool) {
 		return fields{}, false
 	}
 	if len(v.in) > most {
-		f.bad(name, v, "has %d fields; %d are the most", len(v.in), most)
+		f.bad(name, v, "has %d fields; want at most %d", len(v.in), most)
 		return fields{}, false
 	}
 	return fields{all: v.in, path: f.path + name + ".", wrong: f.wrong, secret: f.secret}, true

@@ -85,7 +85,7 @@ func (q *acquireRequest) check(p *weir.Policy, known Scopes, caller string) *ref
 	}
 	for _, scope := range own {
 		if value, said := q.Keys[scope]; said {
-			wrong.add("keys."+scope, value, "is the caller's own name, which weir knows: leave it out")
+			wrong.add("keys."+scope, value, "is the caller's name, which weir takes from its token or certificate: leave it out")
 		}
 	}
 	misspelt(&wrong, "keys", q.Keys, scopes, "scope")
@@ -133,6 +133,6 @@ func misspelt[V any](wrong *mistakes, field string, values map[string]V, known [
 		default:
 			hint = "there are " + strings.Join(known, ", ")
 		}
-		wrong.add(field+"."+name, missing{}, "nothing counts by this %s; %s", what, hint)
+		wrong.add(field+"."+name, missing{}, "no limit uses this %s; %s", what, hint)
 	}
 }

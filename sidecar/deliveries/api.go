@@ -89,7 +89,7 @@ func (q *request) answer(rest string) (any, *refuse.Facts) {
 	case do == redrive || do == drop:
 		return q.by(func() (any, *refuse.Facts) { return q.changeOne(id, do) }, http.MethodPost)
 	}
-	return nil, refused(http.StatusNotFound, refuse.NotFound, "path: there is nothing here; want %s, %s/ID, %s/ID/redrive or %s/ID/drop", Path, Path, Path, Path)
+	return nil, refused(http.StatusNotFound, refuse.NotFound, "unknown path; want %s, %s/ID, %s/ID/redrive or %s/ID/drop", Path, Path, Path, Path)
 }
 
 // by answers requests of some methods.
@@ -134,15 +134,15 @@ func (q *request) failed(err error) *refuse.Facts {
 	var field *delivery.FieldError
 	switch {
 	case errors.Is(err, delivery.ErrNotFound):
-		return refused(http.StatusNotFound, deliveryNotFound, "there is no such delivery; what was delivered is forgotten after deliveries.keep, dead letters after keep_dead")
+		return refused(http.StatusNotFound, deliveryNotFound, "unknown delivery; weir removes completed deliveries after deliveries.keep, and dead letters after 30 days")
 	case errors.Is(err, delivery.ErrCursor):
-		return bad("cursor", "is not one of this list: give it with the filter of the list that it came with, or begin without one")
+		return bad("cursor", "does not belong to this list: use it with the same filter, or start without a cursor")
 	case errors.As(err, &field):
 		return bad(field.Field, field.Reason)
 	}
-	f := refused(http.StatusServiceUnavailable, refuse.ServiceUnavailable, "what keeps the deliveries does not answer")
+	f := refused(http.StatusServiceUnavailable, refuse.ServiceUnavailable, "the deliveries' store does not answer")
 	if q.Context().Err() != nil {
-		f.Message = fmt.Sprintf("what keeps the deliveries did not answer within %v; a narrower filter takes less", patience)
+		f.Message = fmt.Sprintf("the deliveries' store did not answer within %v; use a narrower filter", patience)
 	}
 	f.Wait = time.Second
 	return f

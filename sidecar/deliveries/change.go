@@ -39,7 +39,7 @@ type Done struct {
 }
 
 // forgets is what people must know of a delivery that is sent again late.
-const forgets = "each keeps its Idempotency-Key; upstreams forget keys (Stripe after 24 h), and what was done before that is then done again"
+const forgets = "each delivery keeps its Idempotency-Key; an upstream that has forgotten the key (Stripe after 24 h) may do the work again"
 
 // longestOrder is the largest body of an order, in bytes.
 const longestOrder = 64 << 10
@@ -48,7 +48,7 @@ const longestOrder = 64 << 10
 func (q *request) changeAll(do string) (any, *refuse.Facts) {
 	var o Order
 	if err := readOrder(q.Body, &o); err != nil {
-		return nil, bad("body", `is no order such as {"upstream":"ntfy","reason":"attempts","older":"1h","most":100}: `+err.Error())
+		return nil, bad("body", `is not a command such as {"upstream":"ntfy","reason":"attempts","older":"1h","most":100}: `+err.Error())
 	}
 	f, wrong := q.filter(&o.Choice)
 	if wrong == nil {
@@ -82,14 +82,14 @@ func (q *request) left(f delivery.Filter) bool {
 }
 
 // leaves is what people must know of deliveries that are left.
-const leaves = "some are left, as their callers' tokens have ended: those have to be handed in again, or an operator redrives them with token_ended"
+const leaves = "some were skipped, because their callers' tokens have expired: submit them again, or redrive them as an operator with token_ended"
 
 func readOrder(body io.ReadCloser, o *Order) error {
 	d := json.NewDecoder(http.MaxBytesReader(nil, body, longestOrder))
 	d.DisallowUnknownFields()
 	err := d.Decode(o)
 	if err == nil && d.More() {
-		err = errors.New("more than one order")
+		err = errors.New("more than one JSON value")
 	}
 	return err
 }
@@ -100,11 +100,11 @@ func (o *Order) wrong(do string) *refuse.Facts {
 	case o.Most < 0 || o.Most > most:
 		return bad("most", fmt.Sprintf("want 1 to %d", most))
 	case do == redrive && o.Status != "" && o.Status != delivery.Failed:
-		return bad("status", "only dead letters are redriven; leave it out")
+		return bad("status", "only dead letters can be redriven; leave it out")
 	case o.Status == delivery.Processing || o.Status == delivery.Completed:
-		return bad("status", "dead letters (failed) are deleted, what waits (queued, created) becomes dead letters; nothing else can be dropped")
+		return bad("status", "only dead letters (failed), which are deleted, and waiting deliveries (queued, created), which become dead letters, can be dropped")
 	case o.Choice.empty() && !o.All:
-		return bad("body", `chooses nothing: name ids, upstream, reason, owner, older or before, or say "all":true`)
+		return bad("body", `selects nothing: set ids, upstream, reason, owner, older or before, or "all":true`)
 	}
 	return nil
 }
@@ -162,7 +162,7 @@ func (q *request) orderForOne(do string) (o Order, f *refuse.Facts) {
 		return o, bad("body", `want none, or {"token_ended":true}: `+err.Error())
 	}
 	if !o.Choice.empty() || o.Status != "" || o.All || o.Most != 0 {
-		return o, bad("body", "chooses deliveries, but the path names one")
+		return o, bad("body", "selects deliveries, but the path names one")
 	}
 	return o, q.mayOutlive(&o, do)
 }
@@ -172,7 +172,7 @@ func unchanged(do string, d *delivery.Delivery) *refuse.Facts {
 	if do != redrive || d.Status != delivery.Failed || d.TokenEnds.IsZero() {
 		return conflict(do, d)
 	}
-	f := refused(http.StatusConflict, conflicting, "cannot redrive the delivery: its caller's token ended at %s; it has to be handed in again, or an operator redrives it with token_ended, with the credentials that weir adds", d.TokenEnds.UTC().Format(time.RFC3339))
+	f := refused(http.StatusConflict, conflicting, "cannot redrive the delivery: its caller's token expired at %s; submit it again, or redrive it as an operator with token_ended and weir's credentials", d.TokenEnds.UTC().Format(time.RFC3339))
 	f.Details = map[string]any{"field": "token_ends", "reason": "has passed"}
 	return f
 }
@@ -181,9 +181,9 @@ func unchanged(do string, d *delivery.Delivery) *refuse.Facts {
 func (q *request) mayOutlive(o *Order, do string) *refuse.Facts {
 	switch {
 	case o.TokenEnded && do != redrive:
-		return bad("token_ended", "says what is redriven; leave it out")
+		return bad("token_ended", "does not apply to one delivery; leave it out")
 	case o.TokenEnded && !q.who.Operator:
-		return refused(http.StatusForbidden, refuse.Forbidden, "token_ended: only operators redrive what a caller's token gave a right to that has ended; hand the request in again")
+		return refused(http.StatusForbidden, refuse.Forbidden, "token_ended: only operators may redrive deliveries whose callers' tokens have expired; submit the request again")
 	}
 	return nil
 }
@@ -191,14 +191,14 @@ func (q *request) mayOutlive(o *Order, do string) *refuse.Facts {
 // conflict says why something cannot be done with a delivery as it stands.
 func conflict(do string, d *delivery.Delivery) *refuse.Facts {
 	why := map[delivery.Status]string{
-		delivery.Completed:  "it was delivered, and would be done twice",
-		delivery.Processing: "it is being sent; ask again when that has ended",
+		delivery.Completed:  "it was already delivered",
+		delivery.Processing: "it is being sent; try again when the attempt has ended",
 	}[d.Status]
 	switch {
 	case do == drop && d.Status == delivery.Completed:
-		why = "it was delivered, and is forgotten after deliveries.keep"
+		why = "it was delivered, and is removed after deliveries.keep"
 	case why == "":
-		why = "it waits to be sent, and is no dead letter"
+		why = "it is waiting to be sent, and is not a dead letter"
 	}
 	f := refused(http.StatusConflict, conflicting, "cannot %s the delivery, whose status is %s: %s", do, d.Status, why)
 	f.Details = map[string]any{"field": "status", "reason": string(d.Status)}

@@ -29,7 +29,7 @@ func TestWhatWasDeliveredStays(t *testing.T) {
 	if _, err := s.End(t.Context(), delivery.End{Claim: all[0].Claim(), To: delivery.Completed}); err != nil {
 		t.Fatal(err)
 	}
-	for do, want := range map[string]string{redrive: "would be done twice", drop: "is forgotten after deliveries.keep"} {
+	for do, want := range map[string]string{redrive: "it was already delivered", drop: "is removed after deliveries.keep"} {
 		w := httptest.NewRecorder()
 		path := "/" + d.ID + "/" + do
 		API{Queue: s}.Serve(w, httptest.NewRequest("POST", Path+path, strings.NewReader("")), path, Caller{Operator: true})

@@ -47,7 +47,7 @@ func (q *request) list() (any, *refuse.Facts) {
 	var err error
 	if v := values.Get("before"); v != "" {
 		if c.Before, err = time.Parse(time.RFC3339, v); err != nil {
-			return nil, bad("before", "want an instant such as 2027-01-31T12:00:00Z")
+			return nil, bad("before", "want a time such as 2027-01-31T12:00:00Z")
 		}
 	}
 	oldest := false
@@ -91,9 +91,9 @@ func (q *request) parameters() (url.Values, *refuse.Facts) {
 	for name, all := range values {
 		switch {
 		case !slices.Contains(parameters, name):
-			return nil, bad(doc.Quote(name), "is no parameter here; want some of "+strings.Join(parameters, ", "))
+			return nil, bad(doc.Quote(name), "is not a parameter; want some of "+strings.Join(parameters, ", "))
 		case len(all) > 1 && name != "id":
-			return nil, bad(name, "stands in the query more than once")
+			return nil, bad(name, "is in the query more than once")
 		}
 		for _, v := range all {
 			if len(v) > longestArg {
@@ -117,14 +117,14 @@ func (q *request) filter(c *Choice) (delivery.Filter, *refuse.Facts) {
 	case len(c.IDs) > mostIDs:
 		return f, bad("ids", fmt.Sprintf("are more than %d", mostIDs))
 	case c.Reason != "" && !slices.Contains(delivery.Reasons[:], c.Reason):
-		return f, bad("reason", fmt.Sprintf("%s is none: want one of %s", doc.Quote(string(c.Reason)), delivery.Listed(delivery.Reasons[:])))
+		return f, bad("reason", fmt.Sprintf("%s is invalid: want one of %s", doc.Quote(string(c.Reason)), delivery.Listed(delivery.Reasons[:])))
 	case c.Older != "" && !c.Before.IsZero():
-		return f, bad("older", "means the same as before: give one of them")
+		return f, bad("older", "duplicates another parameter: use one of them")
 	}
 	if c.Older != "" {
 		long, err := time.ParseDuration(c.Older)
 		if err != nil || long < 0 {
-			return f, bad("older", "want a time such as 90m or 24h")
+			return f, bad("older", "want a duration such as 90m or 24h")
 		}
 		f.Before = time.Now().Add(time.Millisecond - long).Truncate(time.Millisecond).UTC()
 	}
@@ -139,9 +139,9 @@ func (q *request) mayChoose(c *Choice) *refuse.Facts {
 	switch {
 	case q.who.Operator:
 	case q.who.Name == "":
-		return refused(http.StatusForbidden, refuse.Forbidden, "callers without a name see deliveries one by one, by their IDs: %s/ID; lists are for callers with tokens or certificates, and for operators on the admin listener", Path)
+		return refused(http.StatusForbidden, refuse.Forbidden, "callers without a token or certificate can read single deliveries only, by ID: %s/ID; operators list them on the admin listener", Path)
 	case c.Owner != "" && c.Owner != q.who.Name:
-		return refused(http.StatusForbidden, refuse.Forbidden, "owner: callers see what they handed in themselves")
+		return refused(http.StatusForbidden, refuse.Forbidden, "owner: callers can list only their own deliveries")
 	}
 	return nil
 }

@@ -51,8 +51,8 @@ func TestARedriveAfterTheTokenHasEnded(t *testing.T) {
 		}
 		ann, people := Caller{Name: "ann"}, Caller{Operator: true}
 		for _, who := range []Caller{ann, people} {
-			ask(who, "/"+ended+"/redrive", "", 409, "token ended at")
-			ask(who, "/redrive", `{"ids":["`+ended+`"]}`, 200, "some are left")
+			ask(who, "/"+ended+"/redrive", "", 409, "token expired at")
+			ask(who, "/redrive", `{"ids":["`+ended+`"]}`, 200, "some were skipped")
 			ask(who, "/"+ended+"/redrive", `{"upstream":"a"}`, 400, "the path names one")
 			ask(who, "/"+ended+"/drop", `{"token_ended":true}`, 400, "token_ended")
 			ask(who, "/drop", `{"ids":["`+ended+`"],"token_ended":true}`, 400, "token_ended")

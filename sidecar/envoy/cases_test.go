@@ -310,7 +310,7 @@ func TestReload(t *testing.T) {
 	w.server.refresh() // nothing has changed since
 	w.want("ok: ok 3/5 hour", request("d", "k=v"))
 	write(t, name, "domain: d\nlimits: []\n")
-	if err := w.server.Reload(); err == nil || !strings.Contains(err.Error(), `rules.yaml:2:1: limits: there is no field "limits"`) {
+	if err := w.server.Reload(); err == nil || !strings.Contains(err.Error(), `rules.yaml:2:1: limits: unknown field "limits"`) {
 		t.Errorf("a bad file: %v", err)
 	}
 	w.want("ok: ok 2/5 hour", request("d", "k=v"))

@@ -40,10 +40,10 @@ descriptors:
     key: l
     shadow_mode: sometimes
 `))
-	want := `rules.yaml:2:1: limits: there is no field "limits"; want one of descriptors, domain
+	want := `rules.yaml:2:1: limits: unknown field "limits"; want one of descriptors, domain
 rules.yaml:6:7: descriptors[0].rate_limit: unit "fortnight" is none; it is second, minute, hour, day, week, month or year
 rules.yaml:8:5: descriptors[1]: the descriptor has no key
-rules.yaml:10:5: descriptors[2].colour: there is no field "colour"; want one of after_use, descriptors, detailed_metric, key, metadata, quota_mode, rate_limit, shadow_mode, share_threshold, value, value_to_metric
+rules.yaml:10:5: descriptors[2].colour: unknown field "colour"; want one of after_use, descriptors, detailed_metric, key, metadata, quota_mode, rate_limit, shadow_mode, share_threshold, value, value_to_metric
 rules.yaml:11:49: descriptors[2].rate_limit.requests_per_unit: "-1": want a whole number from 0 to 4294967295
 rules.yaml:13:17: descriptors[3].rate_limit: the limit has no requests_per_unit; 0 refuses everything
 rules.yaml:14:5: descriptors[4]: descriptor d.c stands already on line 12
@@ -53,8 +53,8 @@ rules.yaml:21:17: descriptors[7].rate_limit: limit "n" replaces itself
 rules.yaml:23:17: descriptors[8].rate_limit: zone "Mars/Olympus": is not in the time zone database; write it as America/Los_Angeles, or UTC
 rules.yaml:26:21: descriptors[8].descriptors[0].rate_limit: unit_multiplier must be from 1 to 1000000
 rules.yaml:26:21: descriptors[8].descriptors[0].rate_limit: a zone says nothing for the unit minute; use day, week, month or year
-rules.yaml:27:5: descriptors[9]: "just text": want fields of its own, indented below it
-rules.yaml:29:5: descriptors[10].key: stands here twice, first in line 28
+rules.yaml:27:5: descriptors[9]: "just text": want fields, indented below it
+rules.yaml:29:5: descriptors[10].key: is given twice, first in line 28
 rules.yaml:30:18: descriptors[10].shadow_mode: "sometimes": want true or false`
 	if err == nil {
 		t.Fatal("no mistakes")
@@ -74,15 +74,15 @@ func TestFilesThatAreNoRules(t *testing.T) {
 	for text, want := range map[string]string{
 		"":                            "r.yaml:1:1: is empty",
 		"# nothing":                   "r.yaml:1:1: is empty",
-		"[]":                          "r.yaml:1:1: a list: want fields of its own",
+		"[]":                          "r.yaml:1:1: a list: want fields, indented",
 		"domain: [d]":                 "r.yaml:1:9: domain: a list: want a text",
 		"descriptors: []":             "r.yaml:1:1: the file has no domain",
 		"domain: d\n---\ndomain: e\n": "a second document begins",
 		"domain: d\n  x: [":           "r.yaml:2:1: broken YAML",
 		"domain: d\ndescriptors: 7":   "r.yaml:2:14: descriptors: \"7\": want a list",
 		"domain: d\ndescriptors: &a\n- key: k\n  descriptors: *a": "refers to what it is part of",
-		"domain: d\ndescriptors:\n- <<: 7\n  key: k":              "<< wants a mapping",
-		"? [a]\n: b": "want a plain word before the colon",
+		"domain: d\ndescriptors:\n- <<: 7\n  key: k":              "<< needs a mapping",
+		"? [a]\n: b": "want a plain name before the colon",
 		"domain: d\ndescriptors: [{key: k, rate_limit: {unit: day, requests_per_unit: 1, replaces: [{}]}}]": "the entry of replaces has no name",
 	} {
 		if _, err := Parse("r.yaml", []byte(text)); err == nil || !strings.Contains(err.Error(), want) {
@@ -141,7 +141,7 @@ func TestLoadDirectory(t *testing.T) {
 	}
 	write(t, filepath.Join(dir, "c.yaml"), "domain: a\nx: 1\n")
 	_, err = Load(dir)
-	if err == nil || !strings.Contains(err.Error(), `c.yaml:1:1: domain "a" stands in another file already`) || !strings.Contains(err.Error(), `c.yaml:2:1: x: there is no field "x"`) {
+	if err == nil || !strings.Contains(err.Error(), `c.yaml:1:1: domain "a" stands in another file already`) || !strings.Contains(err.Error(), `c.yaml:2:1: x: unknown field "x"`) {
 		t.Errorf("got %v", err)
 	}
 }

@@ -77,15 +77,15 @@ func (a *answer) Outcome() outcome.Outcome {
 // statusOf is what a stream ends with that has broken off.
 func statusOf(ctx context.Context, err error) *status.Status {
 	if outOfTime(ctx) {
-		return status.New(codes.DeadlineExceeded, "the call took longer than its caller gave it")
+		return status.New(codes.DeadlineExceeded, "the call did not complete before the caller's deadline")
 	}
 	if e, ok := errors.AsType[http2.StreamError](err); ok && ctx.Err() == nil {
 		return status.New(resets(e.Code), "the upstream reset the stream: "+e.Code.String())
 	}
 	if ctx.Err() != nil {
-		return status.New(codes.Canceled, "the caller left")
+		return status.New(codes.Canceled, "the caller disconnected")
 	}
-	return status.New(codes.Unavailable, "the answer of the upstream broke off")
+	return status.New(codes.Unavailable, "the upstream's response is incomplete")
 }
 
 // canceled is the outcome of an attempt whose caller did not stay for its end.

@@ -121,7 +121,7 @@ func TestAnswersThatBreakOff(t *testing.T) {
 		{"canceled there", t.Context(), reset(http2.ErrCodeCancel), codes.Canceled, outcome.Failed},
 		{"canceled there, as it was late", late, reset(http2.ErrCodeCancel), codes.DeadlineExceeded, outcome.Canceled},
 		{"late", late, context.DeadlineExceeded, codes.DeadlineExceeded, outcome.Canceled},
-		{"the caller left", left, context.Canceled, codes.Canceled, outcome.Canceled},
+		{"the caller disconnected", left, context.Canceled, codes.Canceled, outcome.Canceled},
 	} {
 		resp := &http.Response{StatusCode: 200, Header: http.Header{"Content-Type": {"application/grpc"}}, Body: failing{c.err}, Request: request(nil).WithContext(c.ctx)}
 		h, _ := Dialect{}.Hear(request(nil), "/s.S/M")

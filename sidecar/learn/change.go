@@ -59,20 +59,20 @@ func (c *changer) limit(upstream string, l *Limit) {
 	u := c.upstream(upstream)
 	switch {
 	case u == nil:
-		c.say(upstream, "the file has no such upstream; as a limit it would be %s", l.written("learned"))
+		c.say(upstream, "the file has no such upstream; the limit would be %s", l.written("learned"))
 		return
 	case l.Scope != "" && u.Keys[l.Scope].Kind == "":
-		c.say(upstream, "the file has no key %s; declare it under keys, and add limits: {%s}", l.Scope, l.written("learned"))
+		c.say(upstream, "the file has no key %s; declare it in keys, and add limits: {%s}", l.Scope, l.written("learned"))
 		return
 	case l.Operation != "" && l.Operation != "default" && !slices.ContainsFunc(u.Policy.Operations, func(o weir.Operation) bool { return o.Name == l.Operation }):
-		c.say(upstream, "the file has no operation %s; declare it under operations, and add limits: {%s}", l.Operation, l.written("learned"))
+		c.say(upstream, "the file has no operation %s; declare it in operations, and add limits: {%s}", l.Operation, l.written("learned"))
 		return
 	}
 	name := l.fits(u)
 	if name != "" {
 		now := u.Policy.Limits[slices.IndexFunc(u.Policy.Limits, func(o limit.Limit) bool { return o.Name == name })]
 		if l.near(&now) {
-			c.say(upstream, "limits.%s is %v, as it should be", name, now.Rate)
+			c.say(upstream, "limits.%s is already %v", name, now.Rate)
 			return
 		}
 	}
@@ -83,7 +83,7 @@ func (c *changer) limit(upstream string, l *Limit) {
 		return i >= 0 && l.near(&u.Policy.Limits[i])
 	}
 	if err := c.try(func() error { return c.write(u, name, l) }, there); err != nil {
-		c.say(upstream, "could not be written where it belongs (%v); by hand it is limits: {%s}", err, l.written(l.or(name)))
+		c.say(upstream, "could not be written to the file (%v); add limits: {%s}", err, l.written(l.or(name)))
 	}
 }
 
@@ -148,7 +148,7 @@ func (c *changer) try(change func() error, there func() bool) error {
 	return err
 }
 
-var errForm = errors.New("it is written in a form that is not known here")
+var errForm = errors.New("it is written in an unsupported form")
 
 // write changes the limit of a name, or adds one.
 func (c *changer) write(u *config.Upstream, name string, l *Limit) error {
@@ -210,6 +210,6 @@ func (c *changer) flight(upstream string, need int) {
 		return c.replace(n, fmt.Sprint(need))
 	}, func() bool { return c.upstream(upstream).Policy.Concurrency.Limit == need })
 	if err != nil {
-		c.say(upstream, "concurrency: %d may hold the rate back: it would need %d", u.Policy.Concurrency.Limit, need)
+		c.say(upstream, "concurrency: %d may limit the rate: it would need %d", u.Policy.Concurrency.Limit, need)
 	}
 }

@@ -92,8 +92,8 @@ func TestWhatCannotBeWrittenIsSaid(t *testing.T) {
 	for text, want := range map[string]string{
 		"upstreams: {b: {url: \"http://b\"}}\n":                                                              "the file has no such upstream",
 		"upstreams: {api: {url: \"http://b\"}}\n":                                                            "the file has no key tenant",
-		"upstreams: {api: {url: \"http://b\", keys: {tenant: \"header:X\"}, limits: off}}\n":                 "by hand it is",
-		"upstreams: {api: {url: \"http://b\", keys: {tenant: \"header:X\"}, limits: &x {t: {rate: 1/s}}}}\n": "by hand it is",
+		"upstreams: {api: {url: \"http://b\", keys: {tenant: \"header:X\"}, limits: off}}\n":                 "add limits:",
+		"upstreams: {api: {url: \"http://b\", keys: {tenant: \"header:X\"}, limits: &x {t: {rate: 1/s}}}}\n": "add limits:",
 	} {
 		diff, says, err := Change("weir.yaml", []byte(text), noEnv, []Finding{{Upstream: "api", Limits: []Limit{tenant}}})
 		if all := strings.Join(says, "\n"); err != nil || len(diff) > 0 || !strings.Contains(all, want) {

@@ -79,7 +79,7 @@ func (l *Learner) CloudWatch(ctx context.Context, api CloudWatchAPI, m Metrics, 
 	}
 	for _, name := range m.By {
 		if dimensions[name] == "" {
-			return fmt.Errorf("%s has the dimension %s: say which", m.Namespace, name)
+			return fmt.Errorf("%s has the dimension %s: set its value with --dimension", m.Namespace, name)
 		}
 	}
 	steps, err := m.read(ctx, api, dimensions, span)
@@ -152,14 +152,14 @@ func (m *Metrics) read(ctx context.Context, api CloudWatchAPI, dimensions map[st
 		}
 		in.NextToken = out.NextToken
 	}
-	return nil, errors.New("CloudWatch: its answer does not end")
+	return nil, errors.New("CloudWatch: its response has too many pages")
 }
 
 // page takes a part of an answer.
 func page(r *types.MetricDataResult, adds []func(*Step, float64), steps map[int64]*Step) error {
 	var n int
 	if _, err := fmt.Sscanf(aws.ToString(r.Id), "q%d", &n); err != nil || n < 0 || n >= len(adds) || len(r.Values) != len(r.Timestamps) {
-		return fmt.Errorf("CloudWatch: answers %q, which nobody asked", aws.ToString(r.Id))
+		return fmt.Errorf("CloudWatch: its response contains %q, which was not requested", aws.ToString(r.Id))
 	}
 	if r.StatusCode == types.StatusCodeInternalError || r.StatusCode == types.StatusCodeForbidden {
 		var why []string

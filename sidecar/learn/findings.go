@@ -40,10 +40,10 @@ func (l *Learner) Findings() (all []Finding) {
 			u.fromSteps(&f)
 		}
 		for _, one := range sortedNames(u.refused) {
-			f.say("weir itself refused %d calls for its limit %s: what the upstream would have done with those is not known", u.refused[one], one)
+			f.say("weir itself refused %d calls because of its limit %s: whether the upstream would have throttled them is unknown", u.refused[one], one)
 		}
 		if len(f.Says) == 0 {
-			f.say("not enough data: no attempt was told of; set log_attempts: true and look again after some hours")
+			f.say("not enough data: the log contains no attempts; set log: attempts and try again after some hours")
 		}
 		all = append(all, f)
 	}
@@ -65,7 +65,7 @@ func (u *upstream) fromCalls(f *Finding) {
 	e := u.calls
 	f.say("data: %d attempts, %d of them throttled, from %s to %s", e.taken+e.throttles, e.throttles, instant(e.begun), instant(e.last))
 	if e.throttles == 0 {
-		f.say("nothing was throttled, so no limit is proposed; %s: the limit is not below that", e.held.text())
+		f.say("nothing was throttled, so no limit is proposed; %s: the limit is not lower", e.held.text())
 		f.flight(e, 0)
 		return
 	}
@@ -96,9 +96,9 @@ func (d doubt) text(e *estimate) string {
 	case few:
 		return fmt.Sprintf("not enough data: %d throttles, and fewer than %d spans of %d calls between two of them", e.throttles, leastSpans, leastCalls)
 	case varied:
-		return "no limit is proposed: throttles came at all rates, so there is no one rate that they begin at; others may use the upstream too, or it throttles for its own load: let the rate learn (adaptive: true)"
+		return "no limit is proposed: throttles came at all rates, so they have no common threshold; other programs may use the upstream, or it throttles because of its load: set adaptive: true"
 	}
-	return fmt.Sprintf("no limit is proposed: throttles came where as much or more had gone without any (%s), so the rate is not what they came from", e.held.text())
+	return fmt.Sprintf("no limit is proposed: throttles came at rates that were also allowed (%s), so the rate is not their cause", e.held.text())
 }
 
 // tell puts a choice among what was found, with its reasons.
@@ -116,7 +116,7 @@ func (c *choice) tell(f *Finding) {
 	case one.Scope != "":
 		name = "each " + one.Scope + ": "
 	}
-	f.say("%sthrottles began at %s %s a second: %s to %s in eight of ten spans between throttles, of %d", name, short(c.rate), one.Unit, short(c.low), short(c.high), c.spans)
+	f.say("%sthrottles began at %s %s per second: %s to %s in 80%% of the %d spans between throttles", name, short(c.rate), one.Unit, short(c.low), short(c.high), c.spans)
 	if c.of == nil {
 		return
 	}
@@ -124,7 +124,7 @@ func (c *choice) tell(f *Finding) {
 		f.say("%s%s", name, text)
 	}
 	if c.onsets > 0 {
-		f.say("%sburst: after a rest, throttles began when %s more had gone than that rate gives; the lower quarter of %d times", name, short(c.burst), c.onsets)
+		f.say("%sburst: after an idle time, throttles began after %s more than that rate allows (lower quartile of %d times)", name, short(c.burst), c.onsets)
 	}
 	if one.Unit == limit.Requests {
 		f.flight(c.of, c.rate)
@@ -136,11 +136,11 @@ func (f *Finding) flight(e *estimate, rate float64) {
 	if e.took.n == 0 {
 		return
 	}
-	f.say("in flight: %s on average in the minute with most; an attempt takes %s s on average and the slowest hundredth %s s", short(e.held.busy), short(e.took.mean()), short(e.took.slow()))
+	f.say("in flight: %s on average in the busiest minute; an attempt takes %s s on average, and %s s at the 99th percentile", short(e.held.busy), short(e.took.mean()), short(e.took.slow()))
 	if rate > 0 {
 		need := math.Ceil(rate * e.took.slow())
 		f.Flight = max(f.Flight, need)
-		f.say("at that rate %s are in flight on average (Little's law), and %s were all as slow as the slowest hundredth", short(rate*e.took.mean()), short(need))
+		f.say("at that rate %s are in flight on average (Little's law), and %s if all take as long as the 99th percentile", short(rate*e.took.mean()), short(need))
 	}
 }
 
@@ -154,7 +154,7 @@ func (h *held) text() string {
 	if len(parts) == 0 {
 		return ""
 	}
-	return "the most that held without a throttle is " + strings.Join(parts, ", ")
+	return "the highest rate without a throttle is " + strings.Join(parts, ", ")
 }
 
 // spoken is a rate as files say it: never more than it was, and less by 1% at most.
@@ -232,12 +232,12 @@ func (u *upstream) reasons(scope string, all []choice, free string, spread, whol
 		what = "values of " + scope
 	}
 	if free != "" {
-		f.say("%s are held apart: %s passed while others were throttled", what, quotedName(free))
+		f.say("%s are limited separately: %s passed while others were throttled", what, quotedName(free))
 	} else {
-		f.say("%s are held apart: their rates vary by %.0f%% between throttles, and that of all together by %s", what, 100*spread, percent(whole, why))
+		f.say("%s are limited separately: their rates vary by %.0f%% between throttles, and the total rate by %s", what, 100*spread, percent(whole, why))
 	}
 	if u.crowd[scope] {
-		f.say("%d %s were looked at, and there are more", mostOfScope, what)
+		f.say("only %d %s were examined, and there are more", mostOfScope, what)
 	}
 	if scope == "" {
 		return all
@@ -289,15 +289,15 @@ func (u *upstream) fromSteps(f *Finding) {
 	f.say("data: steps of %v from %s to %s with %s attempts, %s of them throttled, %d gaps", whole.long, whole.begun.UTC().Format(time.RFC3339), whole.end.UTC().Format(time.RFC3339),
 		short(whole.taken+whole.throttled), short(whole.throttled), whole.gaps)
 	if whole.throttled == 0 {
-		f.say("nothing was throttled, so no limit is proposed; the most that held is %s a second (%s): the limit is not below that", short(whole.held.rate), whole.held.at.UTC().Format(time.RFC3339))
+		f.say("nothing was throttled, so no limit is proposed; the highest rate was %s per second (%s): the limit is not lower", short(whole.held.rate), whole.held.at.UTC().Format(time.RFC3339))
 		return
 	}
 	all := u.choicesOfSteps(whole, f)
 	for i := range all {
 		all[i].tell(f)
-		f.say("bursts are shorter than a step, so none is proposed; the most that held for a step is %s a second", short(whole.held.rate))
+		f.say("bursts are shorter than a step, so none is proposed; the highest rate of a step was %s per second", short(whole.held.rate))
 		if need := all[i].rate * whole.busy / max(1, whole.taken+whole.throttled); need > 0 && all[i].limit.Unit == limit.Requests {
-			f.say("at that rate %s are in flight on average (Little's law); %s were in the step with most", short(need), short(whole.inFlight))
+			f.say("at that rate %s are in flight on average (Little's law); %s in the busiest step", short(need), short(whole.inFlight))
 		}
 	}
 }
@@ -317,7 +317,7 @@ func (u *upstream) choicesOfSteps(whole *steps, f *Finding) (all []choice) {
 		}
 	}
 	if free != "" && len(all) > 0 {
-		f.say("operations are held apart: %s passed while others were throttled", quotedName(free))
+		f.say("operations are limited separately: %s passed while others were throttled", quotedName(free))
 		return all
 	}
 	calls, why := whole.find(false)
@@ -330,9 +330,9 @@ func (u *upstream) choicesOfSteps(whole *steps, f *Finding) (all []choice) {
 		return []choice{best}
 	}
 	if why == few {
-		f.say("not enough data: fewer than %d steps that were throttled, and the one before them", leastSpans)
+		f.say("not enough data: fewer than %d throttled steps that follow a recorded step", leastSpans)
 	} else {
-		f.say("no limit is proposed: throttles came at all rates, so there is no one rate that they begin at")
+		f.say("no limit is proposed: throttles came at all rates, so they have no common threshold")
 	}
 	return nil
 }

@@ -148,7 +148,7 @@ func (p *Prometheus) query(ctx context.Context, query string, from, to time.Time
 	case err != nil:
 		return err
 	case len(body) > mostAnswer:
-		return fmt.Errorf("its answer is larger than %d MiB: take a shorter time or longer steps", mostAnswer>>20)
+		return fmt.Errorf("its response is larger than %d MiB: use a shorter time or longer steps", mostAnswer>>20)
 	}
 	var m matrix
 	if err := json.Unmarshal(body, &m); err != nil || m.Status != "success" {

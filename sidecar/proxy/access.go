@@ -116,7 +116,7 @@ func turnedAway(wrong error) *refuse.Facts {
 		return &refuse.Facts{Status: http.StatusUnauthorized, Code: refuse.Unauthorized, Final: true, Message: wrong.Error()}
 	}
 	return &refuse.Facts{Status: http.StatusUnauthorized, Code: refuse.Unauthorized, Final: true,
-		Message: "the request has no token that is configured here: send it as the API key, as the access key ID of AWS, or in " + TokenHeader}
+		Message: "the request has no valid token: send one as the API key, as the AWS access key ID, or in " + TokenHeader}
 }
 
 // inQuery is the place of a token that is the parameter key.
@@ -189,22 +189,22 @@ func (d *Access) admit(r *http.Request, g guest, to *target) (Why, *refuse.Facts
 	}
 	if name := to.ambiguous(r); name != "" {
 		return wrongForm, &refuse.Facts{Status: http.StatusBadRequest, Code: refuse.ValidationError, Final: true,
-			Message: fmt.Sprintf("the parameter %s stands in the query more than once, or the query cannot be read: weir counts callers by it, and the upstream might read another value", doc.Quote(name)), Details: map[string]any{"field": name, "reason": "more than once"}}
+			Message: fmt.Sprintf("the parameter %s is in the query more than once, or the query is invalid: weir counts callers by it, and the upstream might read another value", doc.Quote(name)), Details: map[string]any{"field": name, "reason": "more than once"}}
 	}
 	if !to.Credentials {
 		return "", nil
 	}
 	if echoes(r.Method) {
 		return wrongForm, &refuse.Facts{Status: http.StatusMethodNotAllowed, Code: refuse.ValidationError, Final: true,
-			Message: r.Method + " has a server show the request that it got, and weir would add its own credentials"}
+			Message: r.Method + " returns the request that the server received, which would contain weir's credentials"}
 	}
 	if hosts.Foreign(r, d.Origins) {
 		return wrongOrigin, &refuse.Facts{Status: http.StatusForbidden, Code: refuse.Forbidden, Final: true,
-			Message: fmt.Sprintf("a browser sent this for a page of another site (Origin %s), and weir would add its own credentials; name the page's origin under origins if that is meant", doc.Quote(r.Header.Get("Origin")))}
+			Message: fmt.Sprintf("a browser sent this request for a page of another site (Origin %s), and weir would add its credentials; to allow it, add the origin to origins", doc.Quote(r.Header.Get("Origin")))}
 	}
 	if d.Auth.Open() && !d.Open && !to.Identifies && auth.Remote(r) {
 		return elsewhere, &refuse.Facts{Status: http.StatusForbidden, Code: refuse.Forbidden, Final: true,
-			Message: "weir adds its own credentials to these requests, and lets in nobody from elsewhere whom it does not know: give it tokens, jwt, client_ca or callers with claims, or say open: true"}
+			Message: "weir adds its credentials to these requests, so callers on other machines must authenticate: configure tokens, jwt, client_ca or callers with claims, or set open: true"}
 	}
 	return "", nil
 }
@@ -227,7 +227,7 @@ func (d *Access) take(r *http.Request, g guest) *refuse.Facts {
 		return nil
 	}
 	return &refuse.Facts{Status: http.StatusServiceUnavailable, Code: refuse.ServiceUnavailable, Wait: time.Second,
-		Message: "weir has as many requests in flight as it may have (" + connlimit.Field(why) + ")"}
+		Message: "too many requests are in flight (" + connlimit.Field(why) + ")"}
 }
 
 func (d *Access) leave(r *http.Request, g guest) {

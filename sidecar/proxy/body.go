@@ -36,7 +36,7 @@ func (t *trip) bodyOf(r *http.Request, most int64) (body []byte, release func(),
 	body, err := readHeld(r.Context(), io.LimitReader(r.Body, most+1), r.ContentLength, held)
 	switch {
 	case errors.Is(err, memory.ErrFull):
-		return nil, nil, &refuse.Facts{Status: http.StatusServiceUnavailable, Code: refuse.ServiceUnavailable, Wait: time.Second, Message: "the request was not taken: what weir may hold in memory is full"}
+		return nil, nil, &refuse.Facts{Status: http.StatusServiceUnavailable, Code: refuse.ServiceUnavailable, Wait: time.Second, Message: "the request was not accepted: weir's memory for bodies is full"}
 	case errors.Is(err, memory.ErrTooLarge):
 		return nil, nil, tooLarge(memory.Bodies.Total() / 4)
 	case err != nil:
@@ -49,7 +49,7 @@ func (t *trip) bodyOf(r *http.Request, most int64) (body []byte, release func(),
 
 func tooLarge(most int64) *refuse.Facts {
 	return &refuse.Facts{Status: http.StatusRequestEntityTooLarge, Code: refuse.ValidationError, Final: true,
-		Message: fmt.Sprintf("the body is larger than the %d bytes that are kept of a request to be delivered later", most),
+		Message: fmt.Sprintf("the body is larger than %d bytes, the most that a request for later delivery may have", most),
 		Details: map[string]any{"field": "body", "reason": fmt.Sprintf("at most %d bytes", most)}}
 }
 

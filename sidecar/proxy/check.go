@@ -20,7 +20,7 @@ func Check(upstreams []Upstream) error {
 			errs = append(errs, fmt.Errorf("upstream %q: %w", u.Name, fmt.Errorf(format, args...)))
 		}
 		if u.Name == "" || names[u.Name] {
-			bad("name: must be there, and not be another's")
+			bad("name: must be set and unique")
 		}
 		names[u.Name] = true
 		if u.URL == nil || u.URL.Host == "" || u.URL.Scheme != "http" && u.URL.Scheme != "https" {
@@ -39,11 +39,11 @@ func Check(upstreams []Upstream) error {
 				bad("route %q: must begin with a slash", r.Path)
 			}
 			if r.WebSocket && u.Dialect != nil {
-				bad("route %q: WebSocket with a dialect, which reads calls and no messages", r.Path)
+				bad("route %q: a WebSocket route cannot have a dialect, which reads calls and not messages", r.Path)
 			}
 			place := r.place()
 			if other, ok := routes[place]; ok {
-				bad("route %q: leads to upstream %q already", r.Host+r.Path, other)
+				bad("route %q: upstream %q already has it", r.Host+r.Path, other)
 			}
 			routes[place] = u.Name
 		}

@@ -117,7 +117,7 @@ func store(ctx context.Context, to Accepter, q *letter) (delivery.Delivery, bool
 func (p *Proxy) deliver(w http.ResponseWriter, r *http.Request, t *trip) {
 	to := p.later.Load()
 	if to == nil {
-		refusal(w, http.StatusServiceUnavailable, refuse.ServiceUnavailable, "weir has nowhere to keep what is delivered later (deliveries); a new start may be needed", nil)
+		refusal(w, http.StatusServiceUnavailable, refuse.ServiceUnavailable, "deliveries are not configured: add deliveries to the file, and restart weir", nil)
 		return
 	}
 	t.came = r

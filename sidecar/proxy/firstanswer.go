@@ -42,7 +42,7 @@ func (r *Route) keyed(q *http.Request) bool {
 func (p *Proxy) once(w http.ResponseWriter, r *http.Request, t *trip, how Keep) {
 	a := p.answers.Load()
 	if a == nil {
-		refusal(w, http.StatusServiceUnavailable, refuse.ServiceUnavailable, "weir has nowhere to keep answers (deliveries); a new start may be needed", nil)
+		refusal(w, http.StatusServiceUnavailable, refuse.ServiceUnavailable, "responses cannot be stored: add deliveries to the file, and restart weir", nil)
 		return
 	}
 	k, release, f := t.keyOf(r)
@@ -82,7 +82,7 @@ func (p *Proxy) unlessDelivered(w http.ResponseWriter, r *http.Request, t *trip,
 			keyRefused(w, err)
 			return
 		}
-		otherWay("the Idempotency-Key is a delivery's: use another one, or ask for that with Prefer: respond-async").Write(w)
+		otherWay("the Idempotency-Key belongs to a delivery: use another key, or send Prefer: respond-async").Write(w)
 		return
 	}
 	if state == delivery.Unknown {
@@ -151,7 +151,7 @@ func (t *trip) keyOf(r *http.Request) (*delivery.Keyed, func(), *refuse.Facts) {
 	}
 	body, release, f := t.bodyOf(r, delivery.MaxBody)
 	if f != nil {
-		f.Message = strings.Replace(f.Message, "a request to be delivered later", "a request whose first answer is kept (idempotency)", 1)
+		f.Message = strings.Replace(f.Message, "a request for later delivery", "a request whose first response is stored (idempotency)", 1)
 		return nil, nil, f
 	}
 	r.Body, r.ContentLength, r.TransferEncoding = keptBody{bytes.NewReader(body)}, int64(len(body)), nil
@@ -224,15 +224,15 @@ func keyRefused(w http.ResponseWriter, err error) {
 		return
 	}
 	w.Header().Set("Retry-After", "1")
-	refusal(w, http.StatusServiceUnavailable, refuse.ServiceUnavailable, "the request was not sent, as nobody knows whether its Idempotency-Key was used: what keeps the deliveries does not answer", nil)
+	refusal(w, http.StatusServiceUnavailable, refuse.ServiceUnavailable, "the request was not sent: whether its Idempotency-Key was used is unknown, because the deliveries' store does not answer", nil)
 }
 
 // replay gives the first answer again.
 func replay(w http.ResponseWriter, a *delivery.KeptAnswer) {
 	w.Header().Set("Idempotency-Replayed", "true")
 	if a.Large {
-		refusal(w, http.StatusConflict, "CONFLICT", fmt.Sprintf("the call was made, and answered with %d; the answer was a stream or larger than %d bytes, and was not kept", a.Status, delivery.MaxKept),
-			map[string]any{"field": "Idempotency-Key", "reason": "answer not kept"})
+		refusal(w, http.StatusConflict, "CONFLICT", fmt.Sprintf("the call was made, and its status was %d; its response was a stream or larger than %d bytes, and was not stored", a.Status, delivery.MaxKept),
+			map[string]any{"field": "Idempotency-Key", "reason": "response not stored"})
 		return
 	}
 	for name, v := range a.Header {

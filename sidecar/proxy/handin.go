@@ -76,7 +76,7 @@ func (t *table) handedIn(w http.ResponseWriter, r *http.Request, id string, who 
 		return nil, trip.notHeard(f)
 	}
 	if trip.route.Deliver == DeliverNever {
-		return nil, nowhere(&refuse.Facts{Status: http.StatusBadRequest, Code: refuse.ValidationError, Final: true, Message: fmt.Sprintf("nothing is delivered later by route %s of upstream %s, nor by an operation of this request; write deliver: true at one of them", cmp.Or(by.Host+by.Path, "/"), to.Name)})
+		return nil, nowhere(&refuse.Facts{Status: http.StatusBadRequest, Code: refuse.ValidationError, Final: true, Message: fmt.Sprintf("neither route %s of upstream %s nor the operation of this request has deliver: true; add it to one of them", cmp.Or(by.Host+by.Path, "/"), to.Name)})
 	}
 	return trip, nil
 }

@@ -15,9 +15,9 @@ func TestWhatIsHandedInHasARouteThatDelivers(t *testing.T) {
 		status int
 		says   string
 	}{
-		"/now/x":                   {400, "by route /now/ of upstream up, nor by an operation of this request; write deliver: true"},
+		"/now/x":                   {400, "neither route /now/ of upstream up nor the operation of this request has deliver: true"},
 		"/x":                       {404, "no route"},
-		"/later/x":                 {503, "nowhere to keep"}, // it has its route, and there is no place for it in this test
+		"/later/x":                 {503, "deliveries are not configured"}, // it has its route, and there is no place for it in this test
 		"http://other.test/later/": {421, "other.test"},
 	} {
 		w := httptest.NewRecorder()

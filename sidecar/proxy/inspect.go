@@ -57,5 +57,5 @@ func (t *trip) undeclared() *refuse.Facts {
 		return nil
 	}
 	return &refuse.Facts{Status: http.StatusForbidden, Code: refuse.Forbidden, Final: true,
-		Message: "this upstream takes only operations that are known or declared (undeclared: refuse), and this is none"}
+		Message: "this upstream accepts only known and declared operations (undeclared: refuse), and this request is none of them"}
 }

@@ -93,7 +93,7 @@ func (t *trip) keep(r *http.Request, q *letter, keeper bodyKeeper, body io.Reade
 		return notBody(httpx.BrokenBody(broken.Err))
 	case err != nil:
 		return &NotAccepted{Why: notThere, Err: err, facts: &refuse.Facts{Status: http.StatusServiceUnavailable, Code: refuse.ServiceUnavailable, Wait: time.Second,
-			Message: "the request was not taken: its body could not be stored"}}
+			Message: "the request was not accepted: its body could not be stored"}}
 	}
 	return nil
 }

@@ -28,16 +28,16 @@ func (t *trip) letter(r *http.Request, to Accepter) (*letter, *NotAccepted) {
 		return bad(notCredential, field, reason)
 	}
 	if r.Header.Get("Upgrade") != "" {
-		return bad(notRequest, "Upgrade", "a connection cannot be made later")
+		return bad(notRequest, "Upgrade", "a connection cannot be opened later")
 	}
 	q := new(letter)
 	q.Request = delivery.Request{Tenant: t.who.Name, Owner: t.who.Name, Upstream: t.to.Name, Method: r.Method, Path: t.path, Query: at.RawQuery,
 		Header: t.kept(r.Header), Stop: t.to.Stop, Callback: t.to.Callback, Correlation: t.id}
 	if name, what := reveals(q.Header); name != "" {
-		return bad(notCredential, name, doc.Quote(what)+" in it looks like a credential; those are not stored: send it without Prefer: respond-async")
+		return bad(notCredential, name, doc.Quote(what)+" in it looks like a credential, and credentials are not stored: send the request without Prefer: respond-async")
 	}
 	if name := loses(r.Header, q.Header); name != "" {
-		return bad(notCondition, name, "is not kept, and without it the request means another thing: send it without Prefer: respond-async, or have the header kept (deliver_headers)")
+		return bad(notCondition, name, "is not stored, and the request depends on it: send the request without Prefer: respond-async, or add the header to deliver_headers")
 	}
 	var err error
 	if q.Key, err = delivery.ParseKey(r.Header); err != nil {
@@ -69,16 +69,16 @@ func (t *trip) letter(r *http.Request, to Accepter) (*letter, *NotAccepted) {
 func (t *trip) secret(h http.Header, rawQuery string) (field, reason string) {
 	for name, v := range h {
 		if name != TokenHeader && veil.Secret(name) && !slices.Contains(t.who.Shown, name) && !t.renewed(name, v[0]) {
-			return name, "credentials are not stored, and without them the request would be refused later: send it without Prefer: respond-async, or have weir hold the credentials of the upstream (credentials, aws)"
+			return name, "credentials are not stored, and the upstream would refuse the request without them: send it without Prefer: respond-async, or configure the upstream's credentials (credentials, aws)"
 		}
 	}
 	query, err := url.ParseQuery(rawQuery)
 	if err != nil {
-		return "query", "cannot be read, so nobody knows whether there are credentials in it: " + err.Error()
+		return "query", "cannot be read, so it may contain credentials: " + err.Error()
 	}
 	for name := range query {
 		if veil.Secret(name) {
-			return name, "looks like a credential in the query; those are not stored: send it without Prefer: respond-async"
+			return name, "looks like a credential in the query, and credentials are not stored: send the request without Prefer: respond-async"
 		}
 	}
 	return "", ""
@@ -105,7 +105,7 @@ func orderOf(h http.Header) (key, reason string) {
 	case len(values) == 0:
 		return "", ""
 	case len(values) > 1:
-		return "", "stands in the request more than once"
+		return "", "is in the request more than once"
 	case strings.TrimSpace(values[0]) == "":
 		return "", "is empty"
 	}
@@ -123,7 +123,7 @@ func times(h http.Header, q *delivery.Request, now time.Time) *delivery.FieldErr
 		since time.Time
 		why   string
 	}{
-		{notBefore, &q.NotBefore, now.Add(-longPast), "was long ago, so it cannot be meant: leave it out to have the request sent at once"},
+		{notBefore, &q.NotBefore, now.Add(-longPast), "is too far in the past: leave it out to send the request immediately"},
 		{deliverBefore, &q.Expires, now, "has passed: the request would never be sent"},
 	} {
 		values := h[of.name]
@@ -133,9 +133,9 @@ func times(h http.Header, q *delivery.Request, now time.Time) *delivery.FieldErr
 		at, err := instant(values[0])
 		switch {
 		case len(values) > 1:
-			return &delivery.FieldError{Field: of.name, Reason: "stands in the request more than once"}
+			return &delivery.FieldError{Field: of.name, Reason: "is in the request more than once"}
 		case err != nil:
-			return &delivery.FieldError{Field: of.name, Reason: "want an instant such as 2027-01-31T12:00:00Z"}
+			return &delivery.FieldError{Field: of.name, Reason: "want a time such as 2027-01-31T12:00:00Z"}
 		case !at.After(of.since) && q.Late == nil:
 			q.Late = &delivery.FieldError{Field: of.name, Reason: at.UTC().Format(time.RFC3339) + " " + of.why}
 		}

@@ -26,7 +26,7 @@ func (p *Proxy) look(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if r.Method != http.MethodGet && r.Method != http.MethodHead && hosts.Foreign(r, t.access.Origins) {
-		t.access.refuse(w, wrongOrigin, &refuse.Facts{Status: http.StatusForbidden, Code: refuse.Forbidden, Final: true, Message: "a browser sent this for a page of another site; name the page's origin under origins if that is meant"})
+		t.access.refuse(w, wrongOrigin, &refuse.Facts{Status: http.StatusForbidden, Code: refuse.Forbidden, Final: true, Message: "a browser sent this request for a page of another site; to allow it, add the origin to origins"})
 		return
 	}
 	if f := t.access.take(r, who); f != nil {

@@ -16,7 +16,7 @@ func method(r *http.Request) string {
 	}
 	switch usual {
 	case http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete, http.MethodOptions, http.MethodTrace, http.MethodConnect:
-		return fmt.Sprintf("methods are written in capitals: %s, not %q", usual, r.Method)
+		return fmt.Sprintf("methods are in upper case: want %s, not %q", usual, r.Method)
 	}
 	return ""
 }

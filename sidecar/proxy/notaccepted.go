@@ -36,7 +36,7 @@ const (
 	notHeld       = "memory"         // there was no room for its body
 	notFresh      = "key_reused"     // its key was used for another request
 	notOver       = "under_way"      // another request under its key is under way
-	notRoomy      = "full"           // there is no room to store it
+	notRoomy      = "full"           // the deliveries' store is full
 	notShared     = "share"          // its caller has as many stored as it may
 	notCertain    = "uncertain"      // nobody knows whether it is stored
 	notThere      = "queue"          // the queue does not answer
@@ -82,17 +82,17 @@ func notStored(id string, err error) *NotAccepted {
 		return &NotAccepted{Why: notFresh, Field: "Idempotency-Key", facts: keyReused()}
 	}
 	n := &NotAccepted{Why: notThere, Err: err}
-	message, why := "the request was not stored: ", "what keeps the deliveries does not answer"
+	message, why := "the request was not stored: ", "the deliveries' store does not answer"
 	if errors.Is(err, delivery.ErrUncertain) || errors.Is(err, context.DeadlineExceeded) {
-		n.Why, message = notCertain, "whether the request was stored is not known; the same Idempotency-Key finds out: "
+		n.Why, message = notCertain, "whether the request was stored is unknown; send it again with the same Idempotency-Key: "
 	}
 	status := http.StatusServiceUnavailable
 	switch {
 	case errors.Is(err, delivery.ErrShare):
 		return &NotAccepted{Why: notShared, Err: err, facts: &refuse.Facts{Status: http.StatusTooManyRequests, Code: refuse.RateLimitExceeded, Wait: time.Minute,
-			Message: "the request was not stored: this caller has half of all deliveries that may be stored (deliveries.max_stored, max_size); it can store more when some of them are not kept any more"}}
+			Message: "the request was not stored: this caller already stores half of all deliveries (deliveries.max_stored, max_size); it can store more when some of them are removed"}}
 	case errors.Is(err, delivery.ErrFull):
-		status, n.Why, why = http.StatusInsufficientStorage, notRoomy, "there is no room to store it"
+		status, n.Why, why = http.StatusInsufficientStorage, notRoomy, "the deliveries' store is full"
 	}
 	n.facts = &refuse.Facts{Status: status, Code: refuse.ServiceUnavailable, Message: message + why, Details: map[string]any{"id": id}, Wait: time.Second, Fault: outcome.System}
 	return n

@@ -41,7 +41,7 @@ func (p *Proxy) takesKey(ctx context.Context, t *trip, r *http.Request, q *lette
 	case delivery.Unknown:
 		ends(delivery.Doubtful)
 	}
-	return free, &NotAccepted{Why: notFresh, Field: "Idempotency-Key", facts: otherWay("the Idempotency-Key was used for a call that is not delivered later: use another one")}
+	return free, &NotAccepted{Why: notFresh, Field: "Idempotency-Key", facts: otherWay("the Idempotency-Key was used for a direct call: use another key")}
 }
 
 // storing bounds for how long a request that is being stored has its key.
@@ -56,7 +56,7 @@ func (p *Proxy) delivers(ctx context.Context, t *trip, k *delivery.Keyed) (bool,
 	ctx, cancel := context.WithTimeout(ctx, accepting)
 	defer cancel()
 	// No delivery is the same as this one, and as it is late it is not stored: its key alone is looked for.
-	any := delivery.Request{Upstream: k.Upstream, Tenant: t.who.Name, Key: k.Key, Method: "*", Path: "/", Late: &delivery.FieldError{Field: "Idempotency-Key", Reason: "is of no delivery"}}
+	any := delivery.Request{Upstream: k.Upstream, Tenant: t.who.Name, Key: k.Key, Method: "*", Path: "/", Late: &delivery.FieldError{Field: "Idempotency-Key", Reason: "belongs to no delivery"}}
 	_, _, err := (*to).Accept(ctx, &any)
 	switch {
 	case errors.Is(err, delivery.ErrKeyReused):
@@ -69,7 +69,7 @@ func (p *Proxy) delivers(ctx context.Context, t *trip, k *delivery.Keyed) (bool,
 
 // keyUnderWay refuses a request whose key another one has that is not over: the same key may be tried again.
 func keyUnderWay() *refuse.Facts {
-	return &refuse.Facts{Status: http.StatusConflict, Code: "CONFLICT", Message: "a call under the same Idempotency-Key is under way", Wait: time.Second,
+	return &refuse.Facts{Status: http.StatusConflict, Code: "CONFLICT", Message: "a call with the same Idempotency-Key is running", Wait: time.Second,
 		Details: map[string]any{"field": "Idempotency-Key", "reason": "under way"}}
 }
 

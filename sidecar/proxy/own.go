@@ -68,7 +68,7 @@ func (t *trip) ownRoute(w http.ResponseWriter, r *http.Request) *refuse.Facts {
 	return nil
 }
 
-// notHeard tells of a request to be delivered later that the dialect does not take, before it is known of which operation it is.
+// notHeard tells of a request for later delivery that the dialect does not take, before it is known of which operation it is.
 func (t *trip) notHeard(f *refuse.Facts) *NotAccepted {
 	return &NotAccepted{Upstream: t.to.Name, Correlation: t.id, Why: notSpoken, facts: f}
 }

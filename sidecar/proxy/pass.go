@@ -40,7 +40,7 @@ func (p *Proxy) pass(w http.ResponseWriter, in *http.Request, t *trip) {
 	t.news.end()
 	if err == nil && resp.StatusCode < http.StatusOK {
 		_ = resp.Body.Close()
-		err = fmt.Errorf("the upstream answered %q, which weir did not ask for and which does not end the request", resp.Status)
+		err = fmt.Errorf("the upstream sent %q, which weir did not request and which does not complete the request", resp.Status)
 	}
 	if err != nil {
 		if !earlier.failed(w, in, err) {
@@ -168,7 +168,7 @@ func lend(body io.ReadCloser) io.ReadCloser {
 	return &lent{body: body}
 }
 
-var errGivenBack = errors.New("the request's body is read after its end")
+var errGivenBack = errors.New("the request's body was read after its end")
 
 func (l *lent) Read(p []byte) (int, error) {
 	if l.closed.Load() {

@@ -151,7 +151,7 @@ func (p *Proxy) Serve(upstream string, w http.ResponseWriter, r *http.Request) e
 	t := p.table.Load()
 	to := t.targets[upstream]
 	if to == nil {
-		return fmt.Errorf("proxy: there is no upstream %q", upstream)
+		return fmt.Errorf("proxy: unknown upstream %q", upstream)
 	}
 	id := correlationOf(r)
 	w.Header()[httpx.CorrelationHeader] = []string{id}
@@ -242,7 +242,7 @@ func (t *table) enter(w http.ResponseWriter, r *http.Request) (to *target, path 
 func (t *table) way(r *http.Request, g guest) (*target, string, *Route, Why, *refuse.Facts) {
 	to, path, rest, by, ok := t.find(r)
 	if !ok {
-		return nil, "", nil, "", &refuse.Facts{Status: http.StatusNotFound, Code: refuse.ValidationError, Message: "no route leads from here to an upstream",
+		return nil, "", nil, "", &refuse.Facts{Status: http.StatusNotFound, Code: refuse.ValidationError, Message: "no route matches this request: see routes in the configuration",
 			Details: map[string]any{"host": r.Host, "path": rawPath(r)}}
 	}
 	why, f := t.access.admit(r, g, to)

@@ -75,7 +75,7 @@ func fail(w http.ResponseWriter, r *http.Request, err error) {
 	}
 	switch {
 	case impatient(r.Context()):
-		respond(w, r, &refuse.Facts{Status: http.StatusGatewayTimeout, Code: refuse.ServiceUnavailable, Final: true, Message: "the upstream did not answer before the deadline of the caller"})
+		respond(w, r, &refuse.Facts{Status: http.StatusGatewayTimeout, Code: refuse.ServiceUnavailable, Final: true, Message: "the upstream did not respond before the caller's deadline"})
 	case r.Context().Err() != nil: // the caller has left
 		if r.Context().Value(http.ServerContextKey) != nil {
 			panic(http.ErrAbortHandler)
@@ -100,7 +100,7 @@ func fail(w http.ResponseWriter, r *http.Request, err error) {
 	case errors.Is(err, httpx.ErrInvalidRequest):
 		h.Del(AttemptsHeader)
 		respond(w, r, &refuse.Facts{Status: http.StatusBadRequest, Code: refuse.ValidationError, Final: true,
-			Message: "the request cannot be sent to the upstream: its method, URL or headers are not as HTTP has them, or more than the upstream takes"})
+			Message: "the request cannot be sent to the upstream: its method, URL or headers are invalid in HTTP, or larger than the upstream accepts"})
 	case errors.Is(err, weir.ErrTooMuch):
 		respond(w, r, &refuse.Facts{Status: http.StatusBadRequest, Code: refuse.ValidationError, Final: true, Message: err.Error()})
 	default:
@@ -111,15 +111,15 @@ func fail(w http.ResponseWriter, r *http.Request, err error) {
 // noRoom is the failure of a request whose body could not be kept.
 func noRoom(err error) *refuse.Facts {
 	if errors.Is(err, httpx.ErrNeverRoom) {
-		return &refuse.Facts{Status: http.StatusRequestEntityTooLarge, Code: refuse.ValidationError, Final: true, Message: "the body is larger than what weir may hold in memory, and the upstream takes only what can be sent again (full: refuse)"}
+		return &refuse.Facts{Status: http.StatusRequestEntityTooLarge, Code: refuse.ValidationError, Final: true, Message: "the body is larger than weir's memory for bodies, and the upstream accepts only requests that can be repeated (full: refuse)"}
 	}
-	return &refuse.Facts{Status: http.StatusServiceUnavailable, Code: refuse.ServiceUnavailable, Wait: time.Second, Message: "the body was not sent: what weir may hold in memory is full (full: refuse)"}
+	return &refuse.Facts{Status: http.StatusServiceUnavailable, Code: refuse.ServiceUnavailable, Wait: time.Second, Message: "the body was not sent: weir's memory for bodies is full (full: refuse)"}
 }
 
-// unreachable says that the upstream gave no answer. The error's text may hold
+// unreachable says that the upstream did not respond. The error's text may hold
 // the upstream's address, which is for the log alone.
 func unreachable(w http.ResponseWriter, r *http.Request, err error, gaveUp *retry.GaveUpError) {
-	f := &refuse.Facts{Status: http.StatusBadGateway, Code: refuse.ServiceUnavailable, Message: "the upstream gave no answer", Final: true, Details: map[string]any{}}
+	f := &refuse.Facts{Status: http.StatusBadGateway, Code: refuse.ServiceUnavailable, Message: "the upstream did not respond", Final: true, Details: map[string]any{}}
 	if gaveUp != nil {
 		f.Details["attempts"], f.Details["cause"] = gaveUp.Attempts, gaveUp.Outcome.Code
 		if gaveUp.Why != nil {
@@ -128,7 +128,7 @@ func unreachable(w http.ResponseWriter, r *http.Request, err error, gaveUp *retr
 	}
 	var timeout interface{ Timeout() bool }
 	if errors.Is(err, context.DeadlineExceeded) || errors.As(err, &timeout) && timeout.Timeout() {
-		f.Status, f.Message = http.StatusGatewayTimeout, "the upstream did not answer in time"
+		f.Status, f.Message = http.StatusGatewayTimeout, "the upstream did not respond in time"
 	}
 	w.Header().Set(errorHeader, "no answer")
 	w.Header().Set("X-Should-Retry", "false")

@@ -58,7 +58,7 @@ func (t *trip) reroute(ctx context.Context, r *http.Request, to httpx.Request) (
 	target := t.to
 	if to.Upstream != "" {
 		if target = t.table.targets[to.Upstream]; target == nil {
-			return nil, nil, fmt.Errorf("proxy: there is no upstream %q", to.Upstream)
+			return nil, nil, fmt.Errorf("proxy: unknown upstream %q", to.Upstream)
 		}
 	}
 	next := &trip{to: target, path: to.Path, id: t.id, who: t.who, table: t.table, bounded: t.bounded, answer: t.answer, news: t.news, priority: &to.Priority, duplex: true, trace: t.trace.Part(target.Name)}

@@ -83,9 +83,9 @@ func (t *target) stray(rest string) (Why, *refuse.Facts) {
 	message := ""
 	switch {
 	case paths.Climbs(rest):
-		message = "the path leads above where its route leads"
+		message = "the path leads above the path of its route"
 	case t.byPath && paths.Dotted(rest):
-		message = "the path has dot segments (. or ..), and could be read as that of another operation: write it without them"
+		message = "the path has dot segments (. or ..), and could be read as the path of another operation: send it without them"
 	default:
 		return "", nil
 	}
@@ -116,17 +116,17 @@ func (t *table) problem(r *http.Request) (Why, *refuse.Facts) {
 	}
 	switch {
 	case r.URL.IsAbs() || r.Method == http.MethodConnect:
-		return bad(wrongForm, http.StatusBadRequest, "weir is not a forward proxy: ask for a path, not for a whole URL")
+		return bad(wrongForm, http.StatusBadRequest, "weir is not a forward proxy: send a path, not a complete URL")
 	case r.RequestURI == "*":
-		return bad(wrongForm, http.StatusBadRequest, "OPTIONS * has no upstream")
+		return bad(wrongForm, http.StatusBadRequest, "OPTIONS * belongs to no upstream")
 	case method(r) != "":
 		return bad(wrongForm, http.StatusBadRequest, method(r))
 	case strings.ContainsFunc(r.RequestURI, func(c rune) bool { return c <= ' ' || c == 0x7f }):
-		return bad(wrongForm, http.StatusBadRequest, "the path or the query has a space or a control character in it: write %20 and the like")
+		return bad(wrongForm, http.StatusBadRequest, "the path or the query contains a space or a control character: escape it, such as %20")
 	case r.Host == "" && r.ProtoAtLeast(1, 1):
 		return bad(wrongForm, http.StatusBadRequest, "the request has no Host")
 	case !t.ours(r):
-		return bad(wrongHost, http.StatusMisdirectedRequest, fmt.Sprintf("the host %q is not one that weir was configured for; add it to a route, or to hosts", r.Host))
+		return bad(wrongHost, http.StatusMisdirectedRequest, fmt.Sprintf("unknown host %q: add it to a route, or to hosts", r.Host))
 	}
 	return "", nil
 }

@@ -180,7 +180,7 @@ func TestBadSetChangesNothingAndSaysWhy(t *testing.T) {
 		"no name":         {[]Upstream{change(func(u *Upstream) { u.Name = "" })}, "name"},
 		"one name twice":  {[]Upstream{better, change(func(u *Upstream) { u.Routes = nil })}, "name"},
 		"no operation":    {[]Upstream{change(func(u *Upstream) { u.Own = map[string]Own{"o": {}} })}, `operation "o": is not declared`},
-		"routes clash":    {[]Upstream{better, change(func(u *Upstream) { u.Name = "b" })}, `route "": leads to upstream "up" already`},
+		"routes clash":    {[]Upstream{better, change(func(u *Upstream) { u.Name = "b" })}, `route "": upstream "up" already has it`},
 		"routes clash /":  {[]Upstream{change(func(u *Upstream) { u.Routes = []Route{{Path: "/a"}, {Path: "/a/", Strip: true}} })}, `route "/a/"`},
 		"hosts clash":     {[]Upstream{change(func(u *Upstream) { u.Routes = []Route{{Host: "a"}, {Host: "A"}} })}, `route "A"`},
 		"path, no slash":  {[]Upstream{change(func(u *Upstream) { u.Routes = []Route{{Path: "a"}} })}, "slash"},

@@ -45,7 +45,7 @@ func tryBodies(ctx context.Context, c *config.Deliveries) (string, error) {
 	err = delivery.TryBodies(ctx, b)
 	said := fmt.Sprintf("%s can be read and written, after %v", at, time.Since(begin).Round(100*time.Microsecond))
 	if fresh {
-		said = at + " can be made"
+		said = at + " can be created"
 		err = errors.Join(err, os.Remove(c.Bodies))
 	}
 	return said, err
@@ -69,7 +69,7 @@ func initBodies(ctx context.Context, out io.Writer, c *config.Deliveries) error 
 	case err != nil:
 		return fmt.Errorf("the deliveries' large bodies: %w", err)
 	case b != nil:
-		fmt.Fprintf(out, "the deliveries' large bodies have their place: %s\n", b)
+		fmt.Fprintf(out, "the deliveries' large bodies can be stored: %s\n", b)
 	}
 	return nil
 }

@@ -130,7 +130,7 @@ func TestWeirStartsWithoutItsDeliveries(t *testing.T) {
 		if got := send(false); got != http.StatusServiceUnavailable {
 			t.Errorf("a request to be delivered gets %d, want 503", got)
 		}
-		if got := ready(); got != "200 ready\ntrouble with deliveries\n" {
+		if got := ready(); got != "200 ready\nproblem with deliveries\n" {
 			t.Errorf("/readyz answers %q", got)
 		}
 		if err := os.WriteFile(file, good, 0o600); err != nil {

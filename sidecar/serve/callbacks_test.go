@@ -92,11 +92,11 @@ upstreams: {box: {url: 'http://box.test', %[1]s}, %[3]s: {url: 'http://app.test'
 	says("deliver_callback: done", "done", "app")
 	s := startWith(t, file, os.LookupEnv)
 	for _, of := range [][3]string{
-		{"over", "app", `upstreams.box.deliver_callback: there is no callback "over" until a new start`},
-		{"done", "other", `upstreams.box.deliver_callback: "done" calls the upstream "app" until a new start`},
+		{"over", "app", `upstreams.box.deliver_callback: callback "over" is not available until a restart`},
+		{"done", "other", `upstreams.box.deliver_callback: "done" calls upstream "app" until a restart`},
 	} {
 		says("deliver_callback: "+of[0], of[0], of[1])
-		if err := s.ask(t.Context(), "a test"); err == nil || !strings.Contains(err.Error(), of[2]) || !strings.HasSuffix(err.Error(), "or start weir anew") {
+		if err := s.ask(t.Context(), "a test"); err == nil || !strings.Contains(err.Error(), of[2]) || !strings.HasSuffix(err.Error(), "or restart weir") {
 			t.Errorf("%v: %v", of, err)
 		}
 	}

@@ -104,7 +104,7 @@ func secretOf(name string, env func(string) (string, bool)) (string, error) {
 	if v, ok := env(name); ok && strings.TrimSpace(v) != "" {
 		return strings.TrimSpace(v), nil
 	}
-	return "", fmt.Errorf("the environment has no %s; set it before weir starts", name)
+	return "", fmt.Errorf("environment variable %s is not set; set it before weir starts", name)
 }
 
 // counted is the upstream that stands for what callers may have, nil if they may have what

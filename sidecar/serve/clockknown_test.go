@@ -87,14 +87,14 @@ func TestCheckReportsMeasuredClock(t *testing.T) {
 		k    fleet.ClockState
 		want string
 	}{
-		{fleet.ClockState{}, "its clock, which counts, is not known"},
+		{fleet.ClockState{}, "its clock, which limits use, is unknown"},
 		{fleet.ClockState{Known: true, Ahead: 11 * time.Millisecond, Uncertainty: 31 * time.Millisecond}, "the same as this machine's, within 31ms"},
-		{fleet.ClockState{Known: true, Ahead: 660 * time.Millisecond, Uncertainty: 31 * time.Millisecond}, "660ms ahead of this machine's, give or take 31ms"},
-		{fleet.ClockState{Known: true, Ahead: -2 * time.Second, Uncertainty: 31 * time.Millisecond}, "2s behind this machine's, give or take 31ms"},
+		{fleet.ClockState{Known: true, Ahead: 660 * time.Millisecond, Uncertainty: 31 * time.Millisecond}, "660ms ahead of this machine's, within 31ms"},
+		{fleet.ClockState{Known: true, Ahead: -2 * time.Second, Uncertainty: 31 * time.Millisecond}, "2s behind this machine's, within 31ms"},
 	} {
 		c.k.RoundTrip = 20 * time.Millisecond
 		said, err := useStore(t.Context(), &measuredStore{Store: fleet.NewMemory(nil), k: c.k}, &config.File{})
-		if err != nil || !strings.Contains(said, c.want) || !strings.Contains(said, "answers in 20ms (the first time") {
+		if err != nil || !strings.Contains(said, c.want) || !strings.Contains(said, "answers in 20ms (first request") {
 			t.Errorf("%+v: %q %v, want %q", c.k, said, err, c.want)
 		}
 	}

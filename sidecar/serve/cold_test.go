@@ -63,7 +63,7 @@ func TestQuotaPerUserAfterFlushOfStore(t *testing.T) {
 	}{
 		"default": {"", [2]int{0, 0}, [2]int{0, 0}, "weir store init"},
 		"refuse":  {", cold: refuse", [2]int{0, 0}, [2]int{0, 0}, "weir store init"},
-		"share":   {", cold: share", [2]int{4, 8}, [2]int{10, 10}, "its share at most"},
+		"share":   {", cold: share", [2]int{4, 8}, [2]int{10, 10}, "at most its share"},
 		"full":    {", cold: full", [2]int{20, 0}, [2]int{20, 0}, "started full"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -114,7 +114,7 @@ func useStore(ctx context.Context, s fleet.Store, file *config.File) (string, er
 	if _, _, err := s.Swap(ctx, triedGroup, r); err != nil {
 		return "", err
 	}
-	said := fmt.Sprintf("answers in %v (the first time, with the connection, in %v), can be read and written; its clock, which counts, is %s",
+	said := fmt.Sprintf("answers in %v (first request, including the connection: %v), can be read and written; its clock, which limits use, is %s",
 		tenths(clock.RoundTrip), tenths(first), apart(clock))
 	if t, ok := s.(interface{ CheckTTL(context.Context) error }); ok {
 		if err := t.CheckTTL(ctx); err != nil {
@@ -146,16 +146,16 @@ func measure(ctx context.Context, s fleet.Store, now, sent time.Time, took time.
 // apart says how far the store's clock is from this machine's, and how well that is known.
 func apart(k fleet.ClockState) string {
 	if !k.Known {
-		return "not known"
+		return "unknown"
 	}
 	within := max(tenths(k.Uncertainty), 100*time.Microsecond)
 	switch d := tenths(k.Ahead); {
 	case d.Abs() <= within:
 		return fmt.Sprintf("the same as this machine's, within %v", within)
 	case d > 0:
-		return fmt.Sprintf("%v ahead of this machine's, give or take %v", d, within)
+		return fmt.Sprintf("%v ahead of this machine's, within %v", d, within)
 	default:
-		return fmt.Sprintf("%v behind this machine's, give or take %v", -d, within)
+		return fmt.Sprintf("%v behind this machine's, within %v", -d, within)
 	}
 }
 
@@ -239,22 +239,22 @@ func (m *memory) add(name string, limits []limit.Limit, outage time.Duration, si
 
 func (m memory) String() string {
 	var b strings.Builder
-	const run = "if nobody used them, run weir store init"
+	const run = "if they were not used, run weir store init"
 	if len(m.unknown) > 0 {
-		fmt.Fprintf(&b, "; it is new, or was emptied, and knows nothing of the limits of %s: from the start of weir on it is cold, and they count as used up, the longest (%s) until %s; %s",
+		fmt.Fprintf(&b, "; it is new or was emptied, and has no record of the limits of %s: once weir starts, they count as used up, the longest (%s) until %s; %s",
 			strings.Join(m.unknown, ", "), m.limit, m.until.Format(time.RFC3339), run)
 	}
 	if len(m.cold) > 0 {
-		fmt.Fprintf(&b, "; it is cold: it does not know what was used of the limits of %s, and counts them as used up; %s", strings.Join(m.cold, ", "), run)
+		fmt.Fprintf(&b, "; it is cold: it has no record of the usage of the limits of %s, and counts them as used up; %s", strings.Join(m.cold, ", "), run)
 	}
 	if len(m.exceeds) > 0 {
-		fmt.Fprintf(&b, "; it does not know what was used of the limits of %s: what was used before may exceed the limit", strings.Join(m.exceeds, ", "))
+		fmt.Fprintf(&b, "; it has no record of the usage of the limits of %s: earlier usage may exceed the limit", strings.Join(m.exceeds, ", "))
 	}
 	if len(m.silent) > 0 {
-		fmt.Fprintf(&b, "; it reserves %s for processes that stopped responding, for outage at most", strings.Join(m.silent, ", "))
+		fmt.Fprintf(&b, "; it reserves %s for processes that stopped responding, for at most outage", strings.Join(m.silent, ", "))
 	}
 	if len(m.known) > 0 {
-		fmt.Fprintf(&b, "; it knows what was used of the limits of %s", strings.Join(m.known, ", "))
+		fmt.Fprintf(&b, "; it has the usage of the limits of %s", strings.Join(m.known, ", "))
 	}
 	return b.String()
 }
@@ -270,7 +270,7 @@ func tryFile(name string) (string, error) {
 	if err := f.Close(); err != nil || !fresh {
 		return name + " can be read and written", err
 	}
-	return name + " can be made", os.Remove(name)
+	return name + " can be created", os.Remove(name)
 }
 
 // reach connects with a server, and for https looks at its certificate, too.
@@ -295,26 +295,26 @@ func reach(ctx context.Context, o Options, u *url.URL) (string, error) {
 		return "", fmt.Errorf("%s: TLS: %w%s", address, err, tlsAdvice(err))
 	}
 	until := t.ConnectionState().PeerCertificates[0].NotAfter
-	return fmt.Sprintf("%s accepts connections, and TLS with a certificate that is good until %s, after %v",
-		address, until.Format(time.DateOnly), time.Since(begin).Round(100*time.Microsecond)), nil
+	return fmt.Sprintf("%s accepts TLS connections after %v, with a certificate that is valid until %s",
+		address, time.Since(begin).Round(100*time.Microsecond), until.Format(time.DateOnly)), nil
 }
 
 func dialAdvice(err error) string {
 	if e, ok := errors.AsType[*net.DNSError](err); ok && e.IsNotFound {
-		return " (there is no such name: is it spelt rightly, and does this machine ask the right name server?)"
+		return " (this host name does not exist: check its spelling, and this machine's DNS server)"
 	}
 	if errors.Is(err, context.DeadlineExceeded) {
-		return " (nobody answers: is there a firewall between?)"
+		return " (no response: check whether a firewall blocks the connection)"
 	}
 	return ""
 }
 
 func tlsAdvice(err error) string {
 	if _, ok := errors.AsType[x509.UnknownAuthorityError](err); ok {
-		return " (this machine does not trust who signed it: add the authority to the system's, or name its file in SSL_CERT_FILE)"
+		return " (this machine does not trust the certificate's authority: add it to the system's authorities, or name its file in SSL_CERT_FILE)"
 	}
 	if _, ok := errors.AsType[tls.RecordHeaderError](err); ok {
-		return " (that is no TLS: is it http?)"
+		return " (the server does not speak TLS: is it http?)"
 	}
 	return ""
 }
@@ -343,7 +343,7 @@ func tryAWS(file *config.File) (all []trial) {
 			}
 			c, err := cfg.Credentials.Retrieve(ctx)
 			if err != nil {
-				return "", fmt.Errorf("there are no credentials: %w (set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, a profile, or a role)", err)
+				return "", fmt.Errorf("no credentials: %w (set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, a profile, or a role)", err)
 			}
 			return "credentials from " + c.Source, nil
 		}})
@@ -376,7 +376,7 @@ func tryNotify(file *config.File, o Options) (all []trial) {
 		all = append(all, trial{name, func(ctx context.Context) (string, error) {
 			u, err := url.Parse(raw)
 			if err != nil || u.Host == "" {
-				return "", errors.New("is no URL") // which may hold a secret
+				return "", errors.New("is not a URL") // which may hold a secret
 			}
 			return reach(ctx, o, u)
 		}})

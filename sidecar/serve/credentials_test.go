@@ -142,7 +142,7 @@ func TestTheCallersOwnEndCounts(t *testing.T) {
 func TestConditionsAreNotLost(t *testing.T) {
 	m := newMailbox(t, "always", "    deliver_headers: [If-Match]", "")
 	for _, name := range []string{"If-None-Match", "If-Modified-Since", "If-Unmodified-Since", "If-Range", "Content-Range", "X-HTTP-Method-Override"} {
-		if resp, _, text := m.post("/box/x", "x", name+": 1"); resp.StatusCode != 400 || !strings.Contains(text, "another thing") {
+		if resp, _, text := m.post("/box/x", "x", name+": 1"); resp.StatusCode != 400 || !strings.Contains(text, "the request depends on it") {
 			t.Errorf("%s: %d %s, want 400", name, resp.StatusCode, text)
 		}
 	}

@@ -155,7 +155,7 @@ func (d *decider) prepare(s *Server, next *config.File) (put func(), err error) 
 	inForce := s.file.Decide.Config // its addresses: those of the next file need a new start
 	inForce.Tokens, inForce.ClientCA = next.Decide.Tokens, next.Decide.ClientCA
 	if err := inForce.Validate(); err != nil {
-		return nil, fmt.Errorf("decide: at the addresses in force: %w", err)
+		return nil, fmt.Errorf("decide: listen on the current addresses: %w", err)
 	}
 	who, err := next.Decide.Auth(s.with.Env, os.ReadFile)
 	if err != nil {

@@ -212,7 +212,7 @@ func (d *deliveries) leave(patience context.Context) (ended func() (cut bool)) {
 		d.worker.Cut()
 		select {
 		case <-d.ended:
-		case <-time.After(ending): // what keeps the deliveries does not answer
+		case <-time.After(ending): // the deliveries' store does not answer
 		}
 		return true
 	}
@@ -240,7 +240,7 @@ func (d *deliveries) stop(most time.Duration) error {
 		}
 		return nil
 	case <-time.After(ending):
-		return errors.New("close the deliveries: what keeps them does not answer; what was under way is sent again after a restart")
+		return errors.New("close the deliveries: their store does not answer; deliveries in flight are sent again after a restart")
 	}
 }
 

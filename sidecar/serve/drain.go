@@ -11,7 +11,7 @@ import (
 	"github.com/seed1158cd35/weir/clock"
 )
 
-var errDrained = errors.New("drain is over")
+var errDrained = errors.New("drain time is over")
 
 // end says that this weir is not ready any more, and lets who balances its callers find that out while it serves
 // them as before; then it drains.
@@ -24,12 +24,12 @@ func (s *Server) end(front *door, again <-chan os.Signal) error {
 	go func() {
 		select {
 		case sig := <-again:
-			hurry(fmt.Errorf("told to stop again: %v", sig))
+			hurry(fmt.Errorf("second stop signal: %v", sig))
 		case <-patience.Done():
 		}
 	}()
 	if s.file.LameDuck > 0 {
-		s.log.Info("not ready any more; calls are taken yet", "for", s.file.LameDuck.String())
+		s.log.Info("not ready: still serving calls", "for", s.file.LameDuck.String())
 		_ = clock.System.Sleep(patience, s.file.LameDuck) // cut short: drain sees why
 	}
 	return s.drain(patience, front)
@@ -43,14 +43,14 @@ func (s *Server) drain(patience context.Context, front *door) error {
 	}
 	s.proxy.Drain()
 	s.proxy.Sockets().Drain(s.file.Drain / 2)
-	s.log.Info("draining", "for at most", s.file.Drain.String())
+	s.log.Info("draining", "at_most", s.file.Drain.String())
 	begin := time.Now()
 	patience, cancel := context.WithTimeoutCause(patience, s.file.Drain, errDrained)
 	defer cancel()
 	delivered := s.deliveries.leave(patience)
 	err := s.quiet(patience, front)
 	cut := func(what string) {
-		s.log.Warn("stopped with "+what+" under way", "after", time.Since(begin).Round(time.Millisecond).String(), "cause", context.Cause(patience).Error())
+		s.log.Warn("stopped with "+what+" in flight", "after", time.Since(begin).Round(time.Millisecond).String(), "cause", context.Cause(patience).Error())
 	}
 	if err != nil && patience.Err() != nil {
 		front.close()

@@ -44,12 +44,12 @@ func (s *Server) openDeliveries(c *config.Deliveries) (engine, error) {
 		return nil, errors.Join(err, e.Close())
 	}
 	s.troubles.note(withDeliveries, "", databaseHelp, err)
-	s.tells.failed("", "the deliveries cannot be opened", "")
+	s.tells.failed("", "deliveries cannot be opened", "")
 	s.absent = e
 	return e, nil
 }
 
-const databaseHelp = "direct calls are served; what is to be delivered later is refused with 503 until what keeps the deliveries can be reached, which weir tries every 5 seconds"
+const databaseHelp = "direct calls are served; requests for later delivery get 503 until the deliveries' store is reachable, which weir checks every 5 seconds"
 
 // awaitDatabase ends the trouble of a fleet's database that could not be reached at the start, once it can be.
 func (s *Server) awaitDatabase(ctx context.Context) {
@@ -114,7 +114,7 @@ func newPostgres(c *config.Deliveries, env func(string) (string, bool)) (*postgr
 	if name := c.Postgres.PasswordEnv; name != "" {
 		var ok bool
 		if o.Password, ok = env(name); !ok {
-			return nil, fmt.Errorf("deliveries: postgres: password_env: the environment has no %s; set it before weir starts", name)
+			return nil, fmt.Errorf("deliveries: postgres: password_env: environment variable %s is not set; set it before weir starts", name)
 		}
 	}
 	return postgres.New(o)
@@ -141,13 +141,13 @@ func initDeliveries(ctx context.Context, out io.Writer, c *config.Deliveries, o 
 	case err != nil:
 		return err
 	case c.AWS != nil && made:
-		fmt.Fprintln(out, "the deliveries' table and queue are ready: what was missing was made")
+		fmt.Fprintln(out, "the deliveries' table and queue are ready: the missing ones were created")
 	case c.AWS != nil:
-		fmt.Fprintln(out, "the deliveries' table and queue are ready: they are as they must be")
+		fmt.Fprintln(out, "the deliveries' table and queue are ready: nothing had to be changed")
 	case made:
-		fmt.Fprintln(out, "the deliveries' database is ready: its tables were made")
+		fmt.Fprintln(out, "the deliveries' database is ready: its tables were created")
 	default:
-		fmt.Fprintln(out, "the deliveries' database is ready: its tables are as they must be")
+		fmt.Fprintln(out, "the deliveries' database is ready: nothing had to be changed")
 	}
 	return initBodies(ctx, out, c)
 }
@@ -179,9 +179,9 @@ func tryDeliveries(file *config.File, o Options) []trial {
 		if err != nil {
 			return "", err
 		}
-		said := fmt.Sprintf("answers in %v, has its tables", time.Since(begin).Round(100*time.Microsecond))
+		said := fmt.Sprintf("answers in %v, its tables exist", time.Since(begin).Round(100*time.Microsecond))
 		if held > longHeld {
-			return "", &warning{said: said, warns: []string{fmt.Sprintf("somebody holds a transaction open for %v: what deliveries leave behind cannot be cleared away meanwhile, and claims take longer", held.Round(time.Second))}}
+			return "", &warning{said: said, warns: []string{fmt.Sprintf("a transaction has been open for %v: until it ends, PostgreSQL cannot remove dead rows, and claims take longer; find it in pg_stat_activity", held.Round(time.Second))}}
 		}
 		return said, nil
 	}})
@@ -194,13 +194,13 @@ func lookAtDeliveries(ctx context.Context, name string) (string, error) {
 	case err != nil:
 		return "", err
 	case f.Held:
-		return "", &warning{said: name + " can be read and written", warns: []string{"a weir has it open; a second one does not start on it"}}
+		return "", &warning{said: name + " can be read and written", warns: []string{"a running weir has it open; a second one cannot start with it"}}
 	case f.Latest:
-		return fmt.Sprintf("%s can be read and written, its schema has version %d", name, f.Version), nil
+		return fmt.Sprintf("%s can be read and written; its schema has version %d", name, f.Version), nil
 	case f.Version > 0:
-		return fmt.Sprintf("%s can be read and written, its schema has version %d and is upgraded when weir serve opens it", name, f.Version), nil
+		return fmt.Sprintf("%s can be read and written; its schema has version %d, which weir serve upgrades", name, f.Version), nil
 	}
-	return name + " can be made", nil
+	return name + " can be created", nil
 }
 
 // longHeld is how long a snapshot is held before it is worth a word.

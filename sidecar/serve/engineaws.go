@@ -48,6 +48,6 @@ func tryAWSDeliveries(c *config.Deliveries) trial {
 		if err := s.Check(ctx); err != nil {
 			return "", err
 		}
-		return fmt.Sprintf("answers in %v, has its table and its queue", time.Since(begin).Round(100*time.Microsecond)), nil
+		return fmt.Sprintf("answers in %v, its table and its queue exist", time.Since(begin).Round(100*time.Microsecond)), nil
 	}}
 }

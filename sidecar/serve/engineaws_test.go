@@ -37,10 +37,10 @@ func TestDeliveriesInAWS(t *testing.T) {
 	if _, err := Start(o.file, Options{Env: os.LookupEnv}); err == nil || !strings.Contains(err.Error(), "weir store init") {
 		t.Errorf("without a table: %v", err)
 	}
-	if said := o.init(); !strings.Contains(said, "was made") {
+	if said := o.init(); !strings.Contains(said, "were created") {
 		t.Error(said)
 	}
-	if said := o.init(); !strings.Contains(said, "as they must be") {
+	if said := o.init(); !strings.Contains(said, "nothing had to be changed") {
 		t.Error(said)
 	}
 	for _, try := range tryDeliveries(o.load(), Options{Env: os.LookupEnv}) {

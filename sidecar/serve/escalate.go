@@ -67,7 +67,7 @@ func awsDefaults(region string) (aws.Config, error) {
 	defer cancel()
 	cfg, err := awsconfig.LoadDefaultConfig(ctx, func(o *awsconfig.LoadOptions) error { o.Region, o.Logger = region, sdkLog(slog.Default()); return nil })
 	if err == nil && cfg.Region == "" {
-		err = errors.New("there is no region; say it in the file or in AWS_REGION")
+		err = errors.New("no AWS region: set region in the file, or AWS_REGION")
 	}
 	return cfg, err
 }
@@ -82,7 +82,7 @@ func newNotifier(file *config.File, env func(string) (string, bool), log *slog.L
 	secret := func(name string) notify.Secret {
 		v, ok := env(name)
 		if !ok && name != "" {
-			errs = append(errs, fmt.Errorf("the environment has no %s", name))
+			errs = append(errs, fmt.Errorf("environment variable %s is not set", name))
 		}
 		return notify.Secret(v)
 	}

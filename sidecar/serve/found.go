@@ -144,7 +144,7 @@ func (f *finder) tellCold(is []status.Cold) {
 	}
 	for _, c := range was {
 		if !among(is, c.Upstream) && f.upstreams()[c.Upstream] != nil {
-			f.log.Info("store knows limits", "store", f.kind, "upstream", c.Upstream)
+			f.log.Info("store has usage of limits", "store", f.kind, "upstream", c.Upstream)
 		}
 	}
 	for _, c := range is {
@@ -157,9 +157,9 @@ func (f *finder) tellCold(is []status.Cold) {
 
 // coldHelp is the log's text for each cold setting.
 var coldHelp = map[limit.Cold]string{
-	limit.ColdRefuse: "the store does not know what was used of the limits, and counts all as used up; if nobody used them, run weir store init",
-	limit.ColdShare:  "the store does not know what was used of the limits: each process uses its share at most; what was used before may exceed the limit",
-	limit.ColdFull:   "the store does not know what was used of the limits: they started full; what was used before may exceed the limit",
+	limit.ColdRefuse: "the store has no record of the usage of the limits, and counts them as used up; if they were not used, run weir store init",
+	limit.ColdShare:  "the store has no record of the usage of the limits: each process uses at most its share; earlier usage may exceed the limit",
+	limit.ColdFull:   "the store has no record of the usage of the limits: they started full; earlier usage may exceed the limit",
 }
 
 // tellClock counts how well the store's clock is known, and warns where that stays bad.
@@ -183,7 +183,7 @@ func (f *finder) tellClock(now time.Duration) {
 	case now-f.unsure >= clockTime && !f.warned:
 		f.warned = true
 		f.log.Warn("store clock not known", "store", f.kind, "known", k.Known, "uncertainty", k.Uncertainty.String(), "round_trip", k.RoundTrip.String(),
-			"help", "limits grant less until the store's clock is known better; weir check --connect measures it")
+			"help", "limits grant less until the store's clock is measured more precisely; weir check --connect measures it")
 	}
 }
 

@@ -43,10 +43,10 @@ func TestTheStartSaysWhatIsWrongWithTheStore(t *testing.T) {
 	srv := servers.Redis(t, "--requirepass", "correct")
 	s := start(t, "http://127.0.0.1:1", fmt.Sprintf("store: {redis: %q}", srv.URL()))
 	line := s.log.waitFor(t, "store not reached")
-	if text := fmt.Sprint(line["error"]); !strings.Contains(text, "NOAUTH") || !strings.Contains(text, "wants a password") {
+	if text := fmt.Sprint(line["error"]); !strings.Contains(text, "NOAUTH") || !strings.Contains(text, "requires a password") {
 		t.Errorf("the log says %q, want what is wrong and what to do", text)
 	}
-	if !s.adminHas(t, "/v1/status", `"reached":false,`) || !s.adminHas(t, "/v1/status", "wants a password") || !s.adminHas(t, "/metrics", "weir_store_reached 0") {
+	if !s.adminHas(t, "/v1/status", `"reached":false,`) || !s.adminHas(t, "/v1/status", "requires a password") || !s.adminHas(t, "/metrics", "weir_store_reached 0") {
 		t.Error("the status or the metrics do not say that the store was not reached")
 	}
 	conn, err := net.Dial("tcp", strings.TrimPrefix(srv.URL(), "redis://"))
@@ -118,7 +118,7 @@ func TestAColdQuotaIsNotSilent(t *testing.T) {
 		t.Error("the status or the metrics do not say that the store is cold")
 	}
 	initialise(t, file)
-	s.log.waitFor(t, "store knows limits")
+	s.log.waitFor(t, "store has usage of limits")
 	if !s.adminHas(t, "/metrics", `weir_store_cold{upstream="up"} 0`) || s.adminHas(t, "/v1/status", `"cold"`) {
 		t.Error("the status or the metrics still say that the store is cold")
 	}
@@ -187,7 +187,7 @@ func TestARefusalBeforeInitTakesNothing(t *testing.T) {
 	initialise(t, file)
 	begin := time.Now()
 	for range 3 {
-		s.log.waitFor(t, "store knows limits")
+		s.log.waitFor(t, "store has usage of limits")
 	}
 	if d := time.Since(begin); d > 10*time.Second {
 		t.Errorf("it took %v until the store was said to know the limits", d)

@@ -75,7 +75,7 @@ func TestTheFirstAnswerIsKept(t *testing.T) {
 	o.wants("another credential", "k", "one", 201, "answer 2", "Authorization: Bearer of-somebody-else")
 	o.wants("the same credential", "k", "one", 201, "answer 2", "Authorization: Bearer of-somebody-else")
 	o.wants("a key of 10 KB", strings.Repeat("k", 10<<10), "one", 400, "255 bytes")
-	o.wants("a body over the bound", "large", strings.Repeat("x", delivery.MaxBody+1), 413, "first answer is kept")
+	o.wants("a body over the bound", "large", strings.Repeat("x", delivery.MaxBody+1), 413, "first response is stored")
 	for n := range 2 {
 		if resp, _, text := o.post("/box/x", "one"); resp.StatusCode != 201 || text != fmt.Sprint("answer ", n+3) {
 			t.Errorf("without a key: %d %s", resp.StatusCode, text)
@@ -121,7 +121,7 @@ func TestAnswersThatAreNotKept(t *testing.T) {
 		_, _ = w.Write(make([]byte, delivery.MaxKept+1))
 	})
 	o.wants("a large answer", "k", "one", 200, "")
-	o.wants("again", "k", "one", 409, "was not kept")
+	o.wants("again", "k", "one", 409, "was not stored")
 	if n := o.came.Load(); n != 1 {
 		t.Errorf("sent %d times", n)
 	}

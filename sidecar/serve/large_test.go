@@ -114,7 +114,7 @@ func TestLargeBodiesAreTried(t *testing.T) {
 	if got := try(bucket); got.Err == nil || !strings.Contains(got.Err.Error(), "store a body: S3 answers 403") {
 		t.Errorf("a bucket that may not be used: %+v", got)
 	}
-	if got := try("{file: d.db, max_body: 2MiB}"); got.Err != nil || !strings.Contains(got.Said, "d.db.bodies can be made") {
+	if got := try("{file: d.db, max_body: 2MiB}"); got.Err != nil || !strings.Contains(got.Said, "d.db.bodies can be created") {
 		t.Errorf("a folder that is not there: %+v", got)
 	}
 	if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {

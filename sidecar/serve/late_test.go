@@ -23,7 +23,7 @@ func TestAKeyIsKnownWhenItsTimeHasPassed(t *testing.T) {
 	for key, tt := range map[string]struct{ first, late, why string }{
 		"end":   {"Weir-Deliver-Before: 2101-01-01T00:00:00Z", "Weir-Deliver-Before: " + past, "has passed"},
 		"token": {token(time.Hour), token(time.Second), "token has ended"},
-		"begin": {"", "Weir-Not-Before: " + past, "cannot be meant"},
+		"begin": {"", "Weir-Not-Before: " + past, "is too far in the past"},
 	} {
 		id := ""
 		if tt.first != "" {

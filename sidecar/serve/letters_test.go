@@ -51,7 +51,7 @@ func TestDeliveriesOfTenants(t *testing.T) {
 	}
 	for _, got := range m.got {
 		if got.Header.Get("X-Tenant") == "" {
-			t.Error("the tenant's header was not kept")
+			t.Error("the tenant's header was not stored")
 		}
 	}
 }

@@ -115,28 +115,28 @@ func TestBadRequestsAboutDeliveries(t *testing.T) {
 		status             int
 		code, says         string
 	}{
-		"an unknown id":               {"GET", "/nobody", "", 404, "DELIVERY_NOT_FOUND", "no such delivery"},
-		"an unknown id, redriven":     {"POST", "/nobody/redrive", "", 404, "DELIVERY_NOT_FOUND", "no such delivery"},
-		"an id of 10 KB":              {"GET", "/" + strings.Repeat("x", 10<<10), "", 404, "DELIVERY_NOT_FOUND", "no such delivery"},
+		"an unknown id":               {"GET", "/nobody", "", 404, "DELIVERY_NOT_FOUND", "unknown delivery"},
+		"an unknown id, redriven":     {"POST", "/nobody/redrive", "", 404, "DELIVERY_NOT_FOUND", "unknown delivery"},
+		"an id of 10 KB":              {"GET", "/" + strings.Repeat("x", 10<<10), "", 404, "DELIVERY_NOT_FOUND", "unknown delivery"},
 		"a cursor of another query":   {"GET", "?status=failed&upstream=box&cursor=" + p.Next, "", 400, "VALIDATION_ERROR", "cursor"},
 		"a cursor of nothing":         {"GET", "?cursor=x", "", 400, "VALIDATION_ERROR", "cursor"},
 		"a cursor of 10 KB":           {"GET", "?cursor=" + strings.Repeat("x", 10<<10), "", 400, "VALIDATION_ERROR", "512 bytes"},
-		"a redrive of the delivered":  {"POST", "/" + r.ID + "/redrive", "", 409, "CONFLICT", "it was delivered"},
+		"a redrive of the delivered":  {"POST", "/" + r.ID + "/redrive", "", 409, "CONFLICT", "it was already delivered"},
 		"a drop of the delivered":     {"POST", "/" + r.ID + "/drop", "", 409, "CONFLICT", "it was delivered"},
-		"a redrive of what waits":     {"POST", "/" + later.ID + "/redrive", "", 409, "CONFLICT", "no dead letter"},
+		"a redrive of what waits":     {"POST", "/" + later.ID + "/redrive", "", 409, "CONFLICT", "not a dead letter"},
 		"a status that there is not":  {"GET", "?status=dead", "", 400, "VALIDATION_ERROR", "failed"},
 		"a reason that there is not":  {"GET", "?reason=bad", "", 400, "VALIDATION_ERROR", "rejected"},
 		"an age that is none":         {"GET", "?older=yesterday", "", 400, "VALIDATION_ERROR", "90m"},
 		"an unknown parameter":        {"GET", "?up=box", "", 400, "VALIDATION_ERROR", "upstream"},
 		"a parameter twice":           {"GET", "?upstream=a&upstream=b", "", 400, "VALIDATION_ERROR", "more than once"},
 		"a page too long":             {"GET", "?limit=100000", "", 400, "VALIDATION_ERROR", "1000"},
-		"an order that means nothing": {"POST", "/redrive", "{}", 400, "VALIDATION_ERROR", "chooses nothing"},
+		"an order that means nothing": {"POST", "/redrive", "{}", 400, "VALIDATION_ERROR", "selects nothing"},
 		"an order that is misspelt":   {"POST", "/drop", `{"upstraem":"box"}`, 400, "VALIDATION_ERROR", "upstraem"},
 		"an order that is none":       {"POST", "/drop", "", 400, "VALIDATION_ERROR", "such as"},
 		"a redrive of completed ones": {"POST", "/redrive", `{"status":"completed","upstream":"box"}`, 400, "VALIDATION_ERROR", "dead letters"},
 		"a drop of completed ones":    {"POST", "/drop", `{"status":"completed","upstream":"box"}`, 400, "VALIDATION_ERROR", "dropped"},
 		"another method":              {"DELETE", "/" + r.ID, "", 405, "VALIDATION_ERROR", "want GET"},
-		"a path too long":             {"GET", "/" + r.ID + "/body", "", 404, "NOT_FOUND", "nothing here"},
+		"a path too long":             {"GET", "/" + r.ID + "/body", "", 404, "NOT_FOUND", "unknown path"},
 	} {
 		code, text := m.at(m.operators(), tt.method, tt.rest, tt.body, nil)
 		var e struct {
@@ -220,7 +220,7 @@ func TestCallersWithoutNames(t *testing.T) {
 			t.Errorf("%s: %d %s", base, code, text)
 		}
 		for _, list := range []string{"", "?status=failed", "?id=" + id} {
-			if code, text := m.at(base, "GET", list, "", nil); code != 403 || !strings.Contains(text, "one by one") {
+			if code, text := m.at(base, "GET", list, "", nil); code != 403 || !strings.Contains(text, "can read single deliveries only") {
 				t.Errorf("%s%s: %d %s", base, list, code, text)
 			}
 		}

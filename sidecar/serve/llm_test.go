@@ -51,7 +51,7 @@ func TestABadFileOfModelsChangesNothing(t *testing.T) {
 	bad := strings.NewReplacer("7/s", "9/s", "cache: true", "cache: {ttl: 1m}", `{message: "Sorry."}`, `{name: x, message: "x"}, {message: "Sorry."}`,
 		`b: {url: "https://b.example", llm: {}}`, `b: {url: "https://b.example", llm: {key_env: NOT_SET}}`).Replace(twoModels)
 	err := m.apply(load(bad), env)
-	if err == nil || !strings.Contains(err.Error(), "upstream b: llm: key_env: the environment has no NOT_SET") {
+	if err == nil || !strings.Contains(err.Error(), "upstream b: llm: key_env: environment variable NOT_SET is not set") {
 		t.Fatalf("the error is %v", err)
 	}
 	if n := len(m.cascades["a"].Config().Tiers); n != 2 {

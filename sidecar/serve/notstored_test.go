@@ -75,7 +75,7 @@ func TestRequestsThatAreNotStoredAreTold(t *testing.T) {
 			t.Errorf("no line says %s", why)
 		}
 	}
-	for message, want := range map[string]string{"request stored": "stored", "delivery attempted": "stored", "delivery over": "stored"} {
+	for message, want := range map[string]string{"request stored": "stored", "delivery attempted": "stored", "delivery ended": "stored"} {
 		all := log.lines(t, message)
 		if len(all) == 0 || all[0]["id"] != want || all[0]["delivery"] != first.ID || all[0]["level"] != "DEBUG" {
 			t.Errorf("%s: %v", message, all)

@@ -13,7 +13,7 @@ func TestAKeyIsOfADeliveryOrOfDirectCalls(t *testing.T) {
 	m := newMailbox(t, "true, idempotency: keep", "    max_pause: 1ms", "")
 	conflicts := func(what, key, body string, headers ...string) {
 		t.Helper()
-		if resp, _, text := m.post("/box/x", body, append(headers, "Idempotency-Key: "+key)...); resp.StatusCode != 409 || !strings.Contains(text, "CONFLICT") || !strings.Contains(text, "another one") {
+		if resp, _, text := m.post("/box/x", body, append(headers, "Idempotency-Key: "+key)...); resp.StatusCode != 409 || !strings.Contains(text, "CONFLICT") || !strings.Contains(text, "the Idempotency-Key ") {
 			t.Errorf("%s: %d %s, want 409", what, resp.StatusCode, text)
 		}
 	}

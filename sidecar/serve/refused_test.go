@@ -255,7 +255,7 @@ func (b *sideboard) dear(cost int64) {
 	b.t.Helper()
 	s := b.acquire("up", cost)
 	s.agrees(b.t, cost)
-	if s.details.Lack != "part_too_small" || !strings.Contains(s.message, "never holds what the call costs, which has to wait for the store") {
+	if s.details.Lack != "part_too_small" || !strings.Contains(s.message, "can hold: it has to wait for the store") {
 		b.t.Errorf("refused with lack %q: %s", s.details.Lack, s.message)
 	}
 }

@@ -39,7 +39,7 @@ func (s *Server) again() error {
 	if err != nil {
 		s.loaded.failed(err)
 		s.log.Error("reload: nothing was changed", "error", err.Error())
-		s.with.Tell(Ready, "serving; the file was read again and has mistakes: "+err.Error())
+		s.with.Tell(Ready, "serving; the reload failed, and the earlier configuration stays in force: "+err.Error())
 		return err
 	}
 	s.with.Tell(Ready, "serving")
@@ -49,7 +49,7 @@ func (s *Server) again() error {
 // warnRemoved logs each removed or renamed field of a file.
 func (s *Server) warnRemoved(f *config.File) {
 	for _, c := range f.Removed() {
-		s.log.Warn("the file has a setting that is removed or renamed", "at", fmt.Sprintf("%s:%d", c.File, c.Line), "field", c.Field, "problem", c.Problem, "instead", c.Hint)
+		s.log.Warn("setting is removed or renamed", "at", fmt.Sprintf("%s:%d", c.File, c.Line), "field", c.Field, "problem", c.Problem, "instead", c.Hint)
 	}
 }
 
@@ -139,13 +139,13 @@ func (s *Server) unknown(next *config.File) string {
 	}
 	m.known = nil
 	said := strings.TrimPrefix(m.String(), "; ")
-	s.log.Warn("reload: the store does not know what was used of added upstreams", "store", said)
+	s.log.Warn("reload: store has no usage of added upstreams", "store", said)
 	return said
 }
 
 // unseen says which certificates of callers nobody could see: whether a listener has TLS is decided at a start.
 func (s *Server) unseen(next *config.File) error {
-	const wants = "%s: certificates of callers are only seen with %s, which needs a new start"
+	const wants = "%s: client certificates need %s, which needs a restart of weir"
 	switch tls := s.file.TLS != nil; {
 	case next.Callable.ClientCA != "" && !tls:
 		return fmt.Errorf(wants, "client_ca", "tls")
@@ -168,9 +168,9 @@ func (s *Server) disowned(next *config.File) error {
 	case r.OwnedBy(next.Callable.Tokens):
 		return nil
 	case r.Owner == "":
-		return errors.New("deliveries.requests.owner: there is none until a new start, and with tokens nothing may be called here without one; start weir anew")
+		return errors.New("deliveries.requests.owner: is not set until a restart, and with tokens every request needs an owner; restart weir")
 	}
-	return fmt.Errorf("deliveries.requests.owner: it is %s until a new start, and tokens has none of that name any more; keep that token, or start weir anew", doc.Quote(r.Owner))
+	return fmt.Errorf("deliveries.requests.owner: is %s until a restart, and tokens no longer contains it; keep that token, or restart weir", doc.Quote(r.Owner))
 }
 
 // unkept says whose requests would be refused, as they are to be stored, or their first answers kept: where that is is decided at a start.
@@ -185,7 +185,7 @@ func (s *Server) unkept(next *config.File) error {
 			wants = wants || o.Over(proxy.Route{}).Stores()
 		}
 		if wants {
-			errs = append(errs, fmt.Errorf("upstreams.%s: weir has no deliveries until a new start, and what deliver or idempotency is written for would be refused; leave them out, or start weir anew", u.Name))
+			errs = append(errs, fmt.Errorf("upstreams.%s: deliver and idempotency need deliveries, which are not available until a restart; remove them, or restart weir", u.Name))
 		}
 	}
 	return errors.Join(errs...)
@@ -208,9 +208,9 @@ func (s *Server) untold(next *config.File) error {
 		}
 		switch named := func(u proxy.Upstream) bool { return u.Name == c.Upstream }; {
 		case !known:
-			bad("there is no callback %s until a new start, and nobody would be told; leave it out, or start weir anew", doc.Quote(u.Callback))
+			bad("callback %s is not available until a restart; remove it, or restart weir", doc.Quote(u.Callback))
 		case !slices.ContainsFunc(next.Upstreams, named):
-			bad("%s calls the upstream %s until a new start, and there is none of that name any more; keep that upstream, or start weir anew", doc.Quote(u.Callback), doc.Quote(c.Upstream))
+			bad("%s calls upstream %s until a restart, and the file no longer has that upstream; keep it, or restart weir", doc.Quote(u.Callback), doc.Quote(c.Upstream))
 		}
 	}
 	return errors.Join(errs...)
@@ -268,7 +268,7 @@ func (s *Server) keep(next *config.File) (kept []string) {
 	}
 	if len(kept) > 0 {
 		slices.Sort(kept)
-		s.log.Warn("reload: these changes need a new start; the rest is taken over", "changed", kept)
+		s.log.Warn("reload: some changes need a restart, the others are applied", "changed", kept)
 	}
 	next.Listen, next.Admin, next.MaxHeader, next.LogEach, next.LogAttempts = s.file.Listen, s.file.Admin, s.file.MaxHeader, s.file.LogEach, s.file.LogAttempts
 	next.AdminTLS, next.AdminAll = s.file.AdminTLS, s.file.AdminAll

@@ -97,7 +97,7 @@ upstreams:
 		t.Fatal(err)
 	}
 	s.reload <- syscall.SIGHUP
-	if got := fmt.Sprint(s.log.waitFor(t, "reload: these changes need a new start; the rest is taken over")["changed"]); got != "[admin bounds.streams jobs]" {
+	if got := fmt.Sprint(s.log.waitFor(t, "reload: some changes need a restart, the others are applied")["changed"]); got != "[admin bounds.streams jobs]" {
 		t.Errorf("named are %s", got)
 	}
 	s.log.waitFor(t, "reloaded")
@@ -128,7 +128,7 @@ func TestAReloadTakesOverWhoSignsForDecisions(t *testing.T) {
 	s := startFile(t, file)
 	put(strings.Replace(yaml, "decide: {", "decide: {client_ca: cert.pem, ", 1))
 	s.reload <- syscall.SIGHUP
-	if line := s.log.waitForAny(t, "reloaded", "reload: these changes need a new start; the rest is taken over"); line["msg"] != "reloaded" {
+	if line := s.log.waitForAny(t, "reloaded", "reload: some changes need a restart, the others are applied"); line["msg"] != "reloaded" {
 		t.Errorf("said to need a new start: %v", line["changed"])
 	}
 	if s.decider.auth.Load().ClientCAs == nil {
@@ -189,7 +189,7 @@ upstreams: {box: {url: 'http://box.test', routes: [{path: /box/%s}]%s}}
 		{"", ", operations: {put: {methods: [PUT], idempotency: keep}}"},
 	} {
 		says(of[0], of[1])
-		if err := s.ask(t.Context(), "a test"); err == nil || !strings.HasPrefix(err.Error(), "upstreams.box: weir has no deliveries until a new start") {
+		if err := s.ask(t.Context(), "a test"); err == nil || !strings.HasPrefix(err.Error(), "upstreams.box: deliver and idempotency need deliveries, which are not available until a restart") {
 			t.Errorf("%v: %v", of, err)
 		}
 	}

@@ -11,7 +11,7 @@ func TestServeAcceptsRemovedFieldsWithWarning(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "weir.yaml")
 	write(t, file, "http://127.0.0.1:1", `traces: {url: "http://127.0.0.1:1", jaeger: "http://127.0.0.1:2"}`)
 	s := startFile(t, file)
-	const msg = "the file has a setting that is removed or renamed"
+	const msg = "setting is removed or renamed"
 	check := func(field, instead string) {
 		t.Helper()
 		line := s.log.waitFor(t, msg)

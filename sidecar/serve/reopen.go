@@ -18,7 +18,7 @@ const reopenEvery = 5 * time.Second
 // withDeliveries is what the trouble of a file that cannot be opened is with.
 const withDeliveries = "deliveries"
 
-const deliveriesHelp = "direct calls are served; what is to be delivered later is refused with 503 until the file can be opened, which weir tries every 5 seconds: free space on the disk, or repair the file"
+const deliveriesHelp = "direct calls are served; requests for later delivery get 503 until the file can be opened, which weir tries every 5 seconds: free disk space, or repair the file"
 
 // openFile opens a file of deliveries. If the disk does not allow it now, because it is full or fails, weir starts
 // nevertheless: direct calls do not need the file.
@@ -35,7 +35,7 @@ func (s *Server) openFile(ctx context.Context, c *config.Deliveries) (engine, er
 	r := &reopened{stop: stop, ended: make(chan struct{})}
 	note := func(err error) { s.troubles.note(withDeliveries, "", deliveriesHelp, err) }
 	note(err)
-	s.tells.failed("", "the deliveries cannot be opened", "")
+	s.tells.failed("", "deliveries cannot be opened", "")
 	go r.try(trying, open, note)
 	return r, nil
 }

@@ -121,9 +121,9 @@ func initRequests(ctx context.Context, out io.Writer, c *config.Requests) error 
 	case err != nil:
 		return err
 	case made:
-		fmt.Fprintln(out, "the queue of requests is ready: it was made, with its dead letter queue")
+		fmt.Fprintln(out, "the queue of requests is ready: it was created, with its dead letter queue")
 	default:
-		fmt.Fprintln(out, "the queue of requests is ready: it is as it must be")
+		fmt.Fprintln(out, "the queue of requests is ready: nothing had to be changed")
 	}
 	return nil
 }
@@ -142,7 +142,7 @@ func triesRequests(c *config.Requests) []trial {
 		if err := b.Check(ctx); err != nil {
 			return "", err
 		}
-		return fmt.Sprintf("answers in %v, has its dead letter queue", time.Since(begin).Round(100*time.Microsecond)), nil
+		return fmt.Sprintf("answers in %v, its dead letter queue exists", time.Since(begin).Round(100*time.Microsecond)), nil
 	}}}
 }
 

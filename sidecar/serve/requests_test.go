@@ -67,14 +67,14 @@ func TestRequestsFromAQueue(t *testing.T) {
 	if _, err := Start(file, Options{Env: os.LookupEnv}); err == nil || !strings.Contains(err.Error(), "there is none; run weir store init") {
 		t.Errorf("without a queue: %v", err)
 	}
-	for _, want := range []string{"it was made, with its dead letter queue", "it is as it must be"} {
+	for _, want := range []string{"it was created, with its dead letter queue", "nothing had to be changed"} {
 		var out bytes.Buffer
 		if err := Init(t.Context(), &out, f, Options{Env: os.LookupEnv}); err != nil || !strings.Contains(out.String(), want) {
 			t.Errorf("%q, %v, want %s", &out, err, want)
 		}
 	}
 	for _, r := range Try(t.Context(), f, Options{Env: os.LookupEnv}) {
-		if r.Name == "deliveries requests" && (r.Err != nil || !strings.Contains(r.Said, "has its dead letter queue")) {
+		if r.Name == "deliveries requests" && (r.Err != nil || !strings.Contains(r.Said, "its dead letter queue exists")) {
 			t.Errorf("%+v", r)
 		}
 	}
@@ -163,7 +163,7 @@ func TestAReloadKeepsTheOwnerOfAQueue(t *testing.T) {
 	s := startWith(t, file, os.LookupEnv)
 	says("tokens: {other: {env: WEIR_TEST_APP}}\n", ", owner: other")
 	s.reload <- syscall.SIGHUP
-	if got := fmt.Sprint(s.log.waitFor(t, "reload: nothing was changed")["error"]); !strings.Contains(got, `it is "app" until a new start`) || !strings.Contains(got, "keep that token") {
+	if got := fmt.Sprint(s.log.waitFor(t, "reload: nothing was changed")["error"]); !strings.Contains(got, `is "app" until a restart`) || !strings.Contains(got, "keep that token") {
 		t.Errorf("renamed: %s", got)
 	}
 	says("", "") // without tokens everybody may call

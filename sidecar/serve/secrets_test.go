@@ -108,7 +108,7 @@ func TestFirstAnswersHideOurCredentials(t *testing.T) {
 	}
 }
 
-// What is said to weir of deliveries is not sent on with a request that passes; what cannot be meant is refused.
+// What is said to weir of deliveries is not sent on with a request that passes; what is too far in the past is refused.
 func TestWhatIsSaidOfDeliveriesIsForWeir(t *testing.T) {
 	m := newMailbox(t, "true", "", "")
 	said := []string{"Weir-Not-Before: 2101-01-01T00:00:00Z", "Weir-Deliver-Before: 2102-01-01T00:00:00Z", "Weir-Order-Key: k"}
@@ -124,9 +124,9 @@ func TestWhatIsSaidOfDeliveriesIsForWeir(t *testing.T) {
 		"Weir-Deliver-Before: 0001-01-01T00:00:00Z":          "has passed",
 		"Weir-Deliver-Before: 2001-01-01T00:00:00Z":          "has passed",
 		"Weir-Deliver-Before: Mon, 01 Jan 2001 00:00:00 GMT": "has passed",
-		"Weir-Not-Before: 0001-01-01T00:00:00Z":              "cannot be meant",
-		"Weir-Not-Before: 2001-01-01T00:00:00Z":              "cannot be meant",
-		"Weir-Not-Before: 9":                                 "want an instant",
+		"Weir-Not-Before: 0001-01-01T00:00:00Z":              "is too far in the past",
+		"Weir-Not-Before: 2001-01-01T00:00:00Z":              "is too far in the past",
+		"Weir-Not-Before: 9":                                 "want a time",
 	} {
 		if resp, _, text := m.post("/box/x", "x", async, header); resp.StatusCode != 400 || !strings.Contains(text, want) {
 			t.Errorf("%s: %d %s, want %q", header, resp.StatusCode, text, want)

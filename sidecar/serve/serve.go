@@ -196,8 +196,8 @@ func (s *Server) join(events weir.Events, registry prometheus.Registerer) (err e
 		defer cancel()
 		s.shared = weirprom.NewFleet(registry)
 		if full.Kind() == "file" && hollow(full.File) {
-			s.troubles.note("store "+full.File, "", "if nobody emptied it on purpose, look what did; limits begin as if nothing of them was used",
-				errors.New("the file was there when weir started, and empty: what was used of limits is not known"))
+			s.troubles.note("store "+full.File, "", "if you did not empty it, find out what did; limits start full",
+				errors.New("the file was empty when weir started: the usage of limits is unknown"))
 		}
 		if s.store, err = openStore(ctx, full, s.with.Env, s.requested); err != nil {
 			return err
@@ -285,7 +285,7 @@ func (s *Server) leave() {
 	ctx, cancel := context.WithTimeout(context.Background(), leaving)
 	defer cancel()
 	if err := s.fleet.Close(ctx); err != nil {
-		s.log.Warn("what was leased could not be given back", "error", err.Error())
+		s.log.Warn("leased units could not be returned", "error", err.Error())
 	}
 	if err := s.store.Close(); err != nil {
 		s.log.Warn("closing the store", "error", err.Error())

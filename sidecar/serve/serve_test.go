@@ -245,7 +245,7 @@ func TestDrainCutsUpgradedConnectionsInTheEnd(t *testing.T) {
 		c := upgrade(t, s.address())
 		c.ping(t)
 		s.stop <- syscall.SIGTERM
-		if line := s.log.waitFor(t, "stopped with calls under way"); line["level"] != "WARN" || line["cause"] != "drain is over" {
+		if line := s.log.waitFor(t, "stopped with calls in flight"); line["level"] != "WARN" || line["cause"] != "drain time is over" {
 			t.Errorf("drain %s: says %v", drain, line)
 		}
 		s.ended(t)
@@ -282,7 +282,7 @@ func TestSecondSignalEndsTheDrain(t *testing.T) {
 	s.log.waitFor(t, "draining")
 	c.ping(t)
 	s.stop <- os.Interrupt
-	if line := s.log.waitFor(t, "stopped with calls under way"); line["cause"] != "told to stop again: interrupt" {
+	if line := s.log.waitFor(t, "stopped with calls in flight"); line["cause"] != "second stop signal: interrupt" {
 		t.Errorf("says %v", line)
 	}
 	s.ended(t)
@@ -297,7 +297,7 @@ func TestReloadNamesWhatNeedsANewStart(t *testing.T) {
 	s := start(t, url, "max_header: 1KiB")
 	write(t, s.file, url, "max_header: 1MiB\nlog_each_second: 3\nlog: debug")
 	s.reload <- syscall.SIGHUP
-	line := s.log.waitFor(t, "reload: these changes need a new start; the rest is taken over")
+	line := s.log.waitFor(t, "reload: some changes need a restart, the others are applied")
 	if got := fmt.Sprint(line["changed"]); got != "[log_each_second max_header]" {
 		t.Errorf("changed is %s", got)
 	}

@@ -42,16 +42,16 @@ func warned(ctx context.Context, s fleet.Store, said string, outage time.Duratio
 func warningsOf(s *redisstore.Settings, outage time.Duration) (all []string) {
 	add := func(text string) { all = append(all, s.Server+": "+text) }
 	if s.Evicts() {
-		add("maxmemory-policy is " + s.Eviction + ": when its memory is full the server drops keys, those of weir among them, and a limit whose key is gone counts as unused: " +
-			"more calls go than the limit allows; set maxmemory-policy noeviction, and give weir a server of its own if others need the policy")
+		add("maxmemory-policy is " + s.Eviction + ": when its memory is full, the server drops keys, including weir's, and a limit without its key counts as unused: " +
+			"limits are then exceeded; set maxmemory-policy noeviction, and use a separate server for weir if other programs need the policy")
 	}
 	if s.Forgets() {
-		add(fmt.Sprintf("appendonly and save are off: a restart loses what was used of the limits, and weir then counts them as used up: "+
-			"rates for %v (outage) and until they have refilled, quotas until their window ends; set appendonly yes", fleet.ReservesUnknown(outage)))
+		add(fmt.Sprintf("appendonly and save are off: a restart loses the usage of limits, and weir then counts them as used up: "+
+			"rates for %v (outage) plus the time to refill, quotas until their window ends; set appendonly yes", fleet.ReservesUnknown(outage)))
 	}
 	if hidden := s.Hidden(); len(hidden) > 0 {
-		add(fmt.Sprintf("the server does not tell its %s (CONFIG is refused, as most managed services do); it must be seen there: with a maxmemory-policy other than noeviction limits can be passed, "+
-			"and without appendonly or snapshots they count as used up after a restart", strings.Join(hidden, ", ")))
+		add(fmt.Sprintf("the server does not report its %s (it refuses CONFIG, as most managed services do); check it in the service: with a maxmemory-policy other than noeviction, limits can be exceeded, "+
+			"and without appendonly or snapshots, they count as used up after a restart", strings.Join(hidden, ", ")))
 	}
 	return all
 }

@@ -69,12 +69,12 @@ func initStore(ctx context.Context, out io.Writer, file *config.File, o Options)
 	}
 	defer s.Close()
 	if t, ok := s.(*dynamostore.Store); ok {
-		fmt.Fprintf(out, "making the table %s, and waiting until it forgets old items (TTL), which may take some minutes\n", file.Store.DynamoDB.Table)
+		fmt.Fprintf(out, "creating the table %s and enabling TTL, which may take some minutes\n", file.Store.DynamoDB.Table)
 		err := t.Create(ctx)
 		if late, ok := errors.AsType[*dynamostore.TTLError](err); ok {
-			fmt.Fprintf(out, "%v; weir store init can be run again to see whether it is enabled\n", late)
+			fmt.Fprintf(out, "%v; run weir store init again to check whether it is enabled\n", late)
 		} else if err != nil {
-			return fmt.Errorf("%s cannot be made ready: %w", nameOf(*file.Store), err)
+			return fmt.Errorf("%s cannot be prepared: %w", nameOf(*file.Store), err)
 		}
 	}
 	groups := []string{config.CallersName}
@@ -83,7 +83,7 @@ func initStore(ctx context.Context, out io.Writer, file *config.File, o Options)
 	}
 	for _, group := range groups {
 		if err := s.Init(ctx, group); err != nil {
-			return fmt.Errorf("%s cannot be made ready: %w", nameOf(*file.Store), err)
+			return fmt.Errorf("%s cannot be prepared: %w", nameOf(*file.Store), err)
 		}
 	}
 	// A store that can lose its memory lists its upstreams: those that are added later start full.
@@ -91,9 +91,9 @@ func initStore(ctx context.Context, out io.Writer, file *config.File, o Options)
 		Register(ctx context.Context, groups ...string) error
 	}); ok {
 		if err := r.Register(ctx, groups...); err != nil {
-			return fmt.Errorf("%s cannot be made ready: %w", nameOf(*file.Store), err)
+			return fmt.Errorf("%s cannot be prepared: %w", nameOf(*file.Store), err)
 		}
 	}
-	fmt.Fprintf(out, "the store (%s) is ready: limits that it knows nothing of start full, also those of upstreams that are added later\n", file.Store.Kind())
+	fmt.Fprintf(out, "the store (%s) is ready: limits without a record start full, including those of upstreams that are added later\n", file.Store.Kind())
 	return nil
 }

@@ -107,7 +107,7 @@ func headersOf(variables map[string]string, env func(string) (string, bool)) (ht
 	if len(variables) == 0 {
 		for name, v := range config.OTelHeaders(env) {
 			if !httpguts.ValidHeaderFieldName(name) || !httpguts.ValidHeaderFieldValue(v) {
-				return nil, errors.New("headers: the environment variable OTEL_EXPORTER_OTLP_HEADERS has what is no header")
+				return nil, errors.New("headers: environment variable OTEL_EXPORTER_OTLP_HEADERS contains an invalid header")
 			}
 			h.Set(name, v)
 		}
@@ -115,7 +115,7 @@ func headersOf(variables map[string]string, env func(string) (string, bool)) (ht
 	for name, variable := range variables {
 		v, _ := env(variable)
 		if v = strings.TrimSpace(v); v == "" || !httpguts.ValidHeaderFieldValue(v) {
-			return nil, fmt.Errorf("headers: the environment variable %s is empty, or no value of a header", variable)
+			return nil, fmt.Errorf("headers: environment variable %s is empty, or not a valid header value", variable)
 		}
 		h.Set(name, v)
 	}

@@ -36,7 +36,7 @@ func (t *troubles) note(what, upstream, help string, err error) {
 	switch {
 	case err == nil && bad:
 		delete(t.all, what)
-		t.log.Info("trouble is over", "with", what)
+		t.log.Info("problem solved", "with", what)
 	case err != nil:
 		text := observe.Redact(err.Error(), longestTrouble)
 		if t.all == nil {
@@ -67,7 +67,7 @@ func (s *Server) troubled() []status.Trouble {
 	all := s.troubles.list()
 	if s.finder != nil {
 		if f := s.finder.status(); f.Error != "" {
-			all = append(all, status.Trouble{With: "store " + s.finder.kind, Error: f.Error, Help: "calls go on as docs/how-to/share-a-limit.md says; weir check --connect tries the store"})
+			all = append(all, status.Trouble{With: "store " + s.finder.kind, Error: f.Error, Help: "docs/how-to/share-a-limit.md describes what calls do meanwhile; weir check --connect tries the store"})
 		}
 	}
 	return all
@@ -109,7 +109,7 @@ func sdkLog(log *slog.Logger) logging.Logger {
 // checkKeys is how often credentials are looked at, which costs nothing while they are good.
 const checkKeys = 10 * time.Second
 
-const keysHelp = "weir has no credentials for AWS: give it some as the AWS SDKs take them (AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, a profile, a role)"
+const keysHelp = "weir has no credentials for AWS: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, a profile or a role"
 
 // watchKeys looks whether upstreams that are signed for have credentials, until ctx ends.
 func (s *Server) watchKeys(ctx context.Context) {

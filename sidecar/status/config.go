@@ -21,12 +21,12 @@ type Config struct {
 func (c *Config) Print(w io.Writer) {
 	fmt.Fprintf(w, "%s, loaded %v ago\n", c.File, time.Since(c.Loaded).Round(time.Second))
 	if len(c.Pending) > 0 {
-		fmt.Fprintf(w, "  changed since, and needs a new start: %s\n", strings.Join(c.Pending, ", "))
+		fmt.Fprintf(w, "  changed since, needs a restart: %s\n", strings.Join(c.Pending, ", "))
 	}
 	if c.Store != "" {
 		fmt.Fprintf(w, "  STORE: %s\n", c.Store)
 	}
 	if c.Error != "" {
-		fmt.Fprintf(w, "  RELOAD FAILED %v ago, nothing was changed: %s\n", time.Since(c.FailedAt).Round(time.Second), strings.ReplaceAll(c.Error, "\n", "\n  "))
+		fmt.Fprintf(w, "  RELOAD FAILED %v ago, the earlier configuration stays in force: %s\n", time.Since(c.FailedAt).Round(time.Second), strings.ReplaceAll(c.Error, "\n", "\n  "))
 	}
 }

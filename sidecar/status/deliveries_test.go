@@ -21,7 +21,7 @@ func TestNoDeliveriesSaysSo(t *testing.T) {
 	r := httptest.NewRequest("GET", "http://127.0.0.1/v1/deliveries?status=failed", nil)
 	r.RemoteAddr = "127.0.0.1:1"
 	(&Page{}).Handler().ServeHTTP(w, r)
-	if w.Code != http.StatusNotFound || !strings.Contains(w.Body.String(), "no deliveries") {
+	if w.Code != http.StatusNotFound || !strings.Contains(w.Body.String(), "deliveries are not configured") {
 		t.Errorf("%d %s", w.Code, w.Body)
 	}
 }
@@ -53,9 +53,9 @@ func TestStatusOfDeliveries(t *testing.T) {
 			return counts, err
 		}
 		const want = `
-DELIVERIES  WAIT  OLDEST FOR  BEING SENT  DELIVERED  DEAD LETTERS  OLDEST FOR
-hook        3     1m30s       0           0          0             -
-ntfy        7     2h0m0s      5           40         2             1h0m0s
+DELIVERIES  WAITING  OLDEST  IN FLIGHT  DELIVERED  DEAD LETTERS  OLDEST
+hook        3        1m30s   0          0          0             -
+ntfy        7        2h0m0s  5          40         2             1h0m0s
 `
 		if text := print(); !strings.Contains(text, want) {
 			t.Errorf("%s\nwant\n%s", text, want)

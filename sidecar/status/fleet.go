@@ -54,9 +54,9 @@ func FleetOf(f *fleet.Fleet, kind string) *Fleet {
 }
 
 func (f *Fleet) print(w io.Writer) {
-	fmt.Fprintf(w, "limits are shared through %s: %d known, this one is %s", f.Store, f.Instances, f.Client)
+	fmt.Fprintf(w, "limits are shared through %s; processes: %d, this one is %s", f.Store, f.Instances, f.Client)
 	if f.AwayMS > 0 {
-		fmt.Fprintf(w, "; the store has been away for %v, and %d units went meanwhile", ms(f.AwayMS), f.Spent)
+		fmt.Fprintf(w, "; the store has not answered for %v, and this process has used %d units since", ms(f.AwayMS), f.Spent)
 	}
 	fmt.Fprintln(w)
 	if f.Why != "" {
@@ -73,13 +73,13 @@ func (f *Fleet) print(w io.Writer) {
 func (p *Part) print(w io.Writer) {
 	fmt.Fprintf(w, "  %s: %s, with %.3g%% of each limit", p.Upstream, p.State, 100*p.Part)
 	if p.State != "new" && p.State != "heard" {
-		fmt.Fprintf(w, ", which the store keeps for %v", ms(p.LastsMS))
+		fmt.Fprintf(w, ", which the store reserves for %v", ms(p.LastsMS))
 	}
 	if p.Silent > 0 {
 		fmt.Fprintf(w, "; %.3g%% is reserved for processes that stopped responding", 100*p.Silent)
 	}
 	if p.Unknown > 0 {
-		fmt.Fprintf(w, ", %.3g%% of that since before it was emptied, for %v", 100*p.Unknown, ms(p.UnknownMS))
+		fmt.Fprintf(w, ", %.3g%% of it since before the store was emptied, for %v", 100*p.Unknown, ms(p.UnknownMS))
 	}
 	fmt.Fprintln(w)
 }

@@ -41,7 +41,7 @@ func flightOf(v weir.FlightView) Flight {
 
 func printFlights(w io.Writer, flights []Flight) {
 	if len(flights) > 0 {
-		fmt.Fprintln(w, "  IN FLIGHT\tSTATE\tNOW\tHELD\tWAITING\tREFUSED\tDRAINS\tBASE\tANSWERS")
+		fmt.Fprintln(w, "  IN FLIGHT\tSTATE\tNOW\tABANDONED\tWAITING\tREFUSED\tDRAINS\tBASE LATENCY\tRESPONSES")
 	}
 	for _, f := range flights {
 		name := f.Operation

@@ -39,27 +39,27 @@ type Cold struct {
 
 // Effect describes what processes do with the limits meanwhile, for so long at most.
 func (c *Cold) Effect(lasts any) string {
-	const unknown = "the store is cold: it does not know what was used of its limits and "
+	const unknown = "the store is cold: it has no record of the usage of its limits and "
 	switch c.Mode {
 	case limit.ColdShare:
-		return fmt.Sprintf(unknown+"each process uses its share at most, %s for at most %v more; what was used before may exceed the limit", c.Limit, lasts)
+		return fmt.Sprintf(unknown+"each process uses at most its share, %s for at most %v more; earlier usage may exceed the limit", c.Limit, lasts)
 	case limit.ColdFull:
-		return fmt.Sprintf(unknown+"they started full, %s for at most %v more; what was used before may exceed the limit", c.Limit, lasts)
+		return fmt.Sprintf(unknown+"they started full, %s for at most %v more; earlier usage may exceed the limit", c.Limit, lasts)
 	}
-	return fmt.Sprintf(unknown+"counts all as used up, %s for at most %v more; if nobody used them, run weir store init", c.Limit, lasts)
+	return fmt.Sprintf(unknown+"counts them as used up, %s for at most %v more; if they were not used, run weir store init", c.Limit, lasts)
 }
 
 func (f *Found) print(w io.Writer) {
 	switch {
 	case !f.Reached && f.Error != "":
-		fmt.Fprintf(w, "  the store has not been reached yet, after %d looks: %s\n", f.Looks, f.Error)
+		fmt.Fprintf(w, "  the store has not been reached since the start, after %d attempts: %s\n", f.Looks, f.Error)
 	case f.Error != "":
-		fmt.Fprintf(w, "  the store did not answer when it was looked last: %s\n", f.Error)
+		fmt.Fprintf(w, "  the store did not answer the last check: %s\n", f.Error)
 	}
 	if c := f.Clock; c != nil && !c.Known {
 		fmt.Fprintf(w, "  the store's clock is not known yet: limits grant nothing until the store has answered\n")
 	} else if c != nil && c.Rough {
-		fmt.Fprintf(w, "  the store's clock is known only within %v: limits grant less until it is known better\n", ms(c.UncertaintyMS))
+		fmt.Fprintf(w, "  the store's clock is known only within %v: limits grant less until a measurement is more precise\n", ms(c.UncertaintyMS))
 	}
 	for i := range f.Cold {
 		c := &f.Cold[i]

@@ -18,7 +18,7 @@ import (
 func (p *Page) guard(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !hosts.Ours(r, p.names()) {
-			p.refuse(w, "host", http.StatusMisdirectedRequest, fmt.Sprintf("the host %q is not the admin listener's: ask for localhost, its address, the host in admin, or one of hosts", r.Host))
+			p.refuse(w, "host", http.StatusMisdirectedRequest, fmt.Sprintf("the host %q is not a name of the admin listener: use localhost, its address, the host in admin, or one of hosts", r.Host))
 			return
 		}
 		signs := p.SignIn != nil && r.Method == http.MethodPost && r.URL.Path == "/login"
@@ -35,7 +35,7 @@ func (p *Page) guard(h http.Handler) http.Handler {
 			}
 		}
 		if r.Method != http.MethodGet && r.Method != http.MethodHead && hosts.Foreign(r, nil) {
-			p.refuse(w, "origin", http.StatusForbidden, fmt.Sprintf("a browser sent this for a page of another site (Origin %q); the admin listener is for programs", r.Header.Get("Origin")))
+			p.refuse(w, "origin", http.StatusForbidden, fmt.Sprintf("a browser sent this request for a page of another site (Origin %q); the admin listener accepts only programs and its own pages", r.Header.Get("Origin")))
 			return
 		}
 		if signs {
@@ -50,7 +50,7 @@ func (p *Page) guard(h http.Handler) http.Handler {
 // may have taken away the token, the certificates or the name by which it was.
 func (p *Page) Admits(r *http.Request) error {
 	if !hosts.Ours(r, p.names()) {
-		return fmt.Errorf("the host %q is not the admin listener's any more", r.Host)
+		return fmt.Errorf("the host %q is no longer a name of the admin listener", r.Host)
 	}
 	_, _, err := p.known(r)
 	return err
@@ -74,7 +74,7 @@ func (p *Page) refuse(w http.ResponseWriter, why string, status int, message str
 
 // errElsewhere is for those who come from another machine to a weir that has been told of
 // nobody.
-var errElsewhere = errors.New("from elsewhere only metrics and health are for everyone; give weir admin_tokens or admin_client_ca")
+var errElsewhere = errors.New("without authentication, other machines may read only metrics and health; configure a token with admin: true, or admin_client_ca")
 
 // unknown answers one of whom nobody knows who it is: a browser that asks for a page is asked for a token.
 func (p *Page) unknown(w http.ResponseWriter, r *http.Request, err error) {

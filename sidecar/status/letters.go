@@ -76,14 +76,14 @@ func (p *Page) Counted(ctx context.Context) *Deliveries {
 
 func (d *Deliveries) print(w io.Writer) {
 	if d.Error != "" {
-		fmt.Fprintf(w, "deliveries: nobody knows: %s\n", d.Error)
+		fmt.Fprintf(w, "deliveries: unknown, the store does not answer: %s\n", d.Error)
 		return
 	}
 	if len(d.Upstreams) == 0 {
 		return
 	}
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, "\nDELIVERIES\tWAIT\tOLDEST FOR\tBEING SENT\tDELIVERED\tDEAD LETTERS\tOLDEST FOR")
+	fmt.Fprintln(t, "\nDELIVERIES\tWAITING\tOLDEST\tIN FLIGHT\tDELIVERED\tDEAD LETTERS\tOLDEST")
 	for _, l := range d.Upstreams {
 		fmt.Fprintf(t, "%s\t%d\t%s\t%d\t%d\t%d\t%s\n", l.Upstream, l.Waiting, ageOf(l.WaitingFrom), l.Processing, l.Completed, l.Failed, ageOf(l.FailedSince))
 	}

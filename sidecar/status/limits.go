@@ -58,13 +58,13 @@ type OfUpstream struct {
 func (p *Page) limits(w http.ResponseWriter, r *http.Request) {
 	query, err := url.ParseQuery(r.URL.RawQuery)
 	if err != nil || len(query) == 0 {
-		problem(w, http.StatusBadRequest, "whose limits? name a key by its scope, as in /v1/limits?user=alice")
+		problem(w, http.StatusBadRequest, "no key is given: name one by its scope, such as /v1/limits?user=alice")
 		return
 	}
 	keys := make(map[string]string, len(query))
 	for scope, values := range query {
 		if keys[scope] = p.name(scope, values[0]); len(values) > 1 {
-			problem(w, http.StatusBadRequest, scope+": is there twice")
+			problem(w, http.StatusBadRequest, scope+": is given twice")
 			return
 		}
 	}
@@ -81,7 +81,7 @@ func (p *Page) limits(w http.ResponseWriter, r *http.Request) {
 	delete(scopes, "")
 	for _, scope := range slices.Sorted(maps.Keys(keys)) {
 		if !scopes[scope] {
-			problem(w, http.StatusBadRequest, scope+": no limit is kept by it; limits are kept by "+strings.Join(slices.Sorted(maps.Keys(scopes)), ", "))
+			problem(w, http.StatusBadRequest, scope+": no limit has this scope; the scopes of limits are "+strings.Join(slices.Sorted(maps.Keys(scopes)), ", "))
 			return
 		}
 	}

@@ -72,15 +72,15 @@ func ModelOf(tiers *cascade.Cascade, kept *cache.Cache, questions *similar.Index
 
 func (m *Model) print(w io.Writer) {
 	if len(m.Tiers) > 0 {
-		fmt.Fprintln(w, "  TIER\tSTATE\tWHY\tANSWERED\tFAILED\tSKIPPED\tTAKES\tTRIES AGAIN IN")
+		fmt.Fprintln(w, "  TIER\tSTATE\tREASON\tANSWERED\tFAILED\tSKIPPED\tLATENCY\tNEXT PROBE IN")
 	}
 	for _, t := range m.Tiers {
 		fmt.Fprintf(w, "  %s\t%s\t%s\t%d\t%d\t%d\t%s\t%s\n", t.Name, t.State, dash(t.Why), t.Answered, t.Failed, t.Skipped, zero(t.TakesMS, "-"), zero(t.ForMS, "-"))
 	}
 	if c := m.Cache; c != nil {
-		fmt.Fprintf(w, "  cache: %d answers in %.1f MiB; hits %d, stale %d, old %d, misses %d\n", c.Entries, float64(c.Bytes)/(1<<20), c.Hits, c.Stale, c.Old, c.Misses)
+		fmt.Fprintf(w, "  cache: %d answers in %.1f MiB; %d hits, %d stale, %d old, %d misses\n", c.Entries, float64(c.Bytes)/(1<<20), c.Hits, c.Stale, c.Old, c.Misses)
 		if s := c.Similar; s != nil {
-			fmt.Fprintf(w, "  similar questions: %d in %.1f MiB; found %d\n", s.Questions, float64(s.Bytes)/(1<<20), s.Found)
+			fmt.Fprintf(w, "  similar questions: %d in %.1f MiB; %d hits\n", s.Questions, float64(s.Bytes)/(1<<20), s.Found)
 		}
 	}
 }

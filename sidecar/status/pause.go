@@ -97,7 +97,7 @@ func (o *Pausing) carryOut(u *weir.Upstream, name namer) (lifted int, err error)
 		return 0, fmt.Errorf("for %q: want a duration such as 5m", o.For)
 	}
 	if o.For != "" && o.Do != "pause" {
-		return 0, fmt.Errorf("for %q: only do \"pause\" takes a time", o.For)
+		return 0, fmt.Errorf("for %q: only \"do\": \"pause\" has a duration", o.For)
 	}
 	of, err := o.subject(u, name)
 	if err != nil {
@@ -122,9 +122,9 @@ func (o *Pausing) subject(u *weir.Upstream, name namer) (of pause.Subject, err e
 	}
 	switch {
 	case n > 1:
-		return of, errors.New("limit, pool, operation: name one of them, or none if all calls are meant")
+		return of, errors.New("limit, pool, operation: name at most one of them; without them, the order applies to all calls")
 	case o.Key != nil && o.Limit == "":
-		return of, fmt.Errorf("key %q: name the limit that it is a key of", *o.Key)
+		return of, fmt.Errorf("key %q: needs limit, the limit that the key belongs to", *o.Key)
 	case o.Key != nil:
 		scope := scopeOf(u, o.Limit)
 		return pause.OfKey(o.Limit, scope, name(scope, *o.Key)), nil

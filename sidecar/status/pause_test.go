@@ -91,15 +91,15 @@ func TestOrdersToPauseThatCannotBe(t *testing.T) {
 		`{"upstream":"s3","do":"pause","for":"-5m"}`:              `want a duration`,
 		`{"upstream":"s3","do":"pause","for":"0s"}`:               `want a duration`,
 		`{"upstream":"s3","do":"pause","for":"10000h"}`:           `up to 31 days`,
-		`{"upstream":"s3","do":"resume","for":"5m"}`:              `only do \"pause\" takes a time`,
-		`{"upstream":"s3","do":"pause","limit":"put"}`:            `limit \"put\": there is none of that name, but all, tenant`,
-		`{"upstream":"s3","do":"resume","limit":"put"}`:           `limit \"put\": there is none of that name, but all, tenant`,
-		`{"upstream":"s3","do":"pause","limit":"all","key":"x"}`:  `limit all is one for all; leave key out`,
-		`{"upstream":"s3","do":"pause","key":"x"}`:                `name the limit that it is a key of`,
-		`{"upstream":"s3","do":"pause","operation":"list"}`:       `s3 has none of that name, but default, get, put`,
+		`{"upstream":"s3","do":"resume","for":"5m"}`:              `only \"do\": \"pause\" has a duration`,
+		`{"upstream":"s3","do":"pause","limit":"put"}`:            `limit \"put\": unknown limit; want one of all, tenant`,
+		`{"upstream":"s3","do":"resume","limit":"put"}`:           `limit \"put\": unknown limit; want one of all, tenant`,
+		`{"upstream":"s3","do":"pause","limit":"all","key":"x"}`:  `limit all has no keys; leave key out`,
+		`{"upstream":"s3","do":"pause","key":"x"}`:                `needs limit, the limit that the key belongs to`,
+		`{"upstream":"s3","do":"pause","operation":"list"}`:       `s3 has no such operation; want one of default, get, put`,
 		`{"upstream":"s3","do":"pause","pool":""}`:                `pool: must not be empty`,
-		`{"upstream":"s3","do":"pause","pool":"x","limit":"all"}`: `name one of them`,
-		`{"upstream":"s3","do":"pause"}{"upstream":"s3"}`:         `more than one order`,
+		`{"upstream":"s3","do":"pause","pool":"x","limit":"all"}`: `name at most one of them`,
+		`{"upstream":"s3","do":"pause"}{"upstream":"s3"}`:         `more than one JSON value`,
 	} {
 		if w := ask(h, "POST", "/v1/pause", order); w.Code != 400 || !strings.Contains(w.Body.String(), says) {
 			t.Errorf("%s: %d %s, want 400 and %s", order, w.Code, w.Body, says)

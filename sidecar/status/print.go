@@ -18,7 +18,7 @@ func Print(w io.Writer, r Report) error {
 		r.Config.Print(w)
 	}
 	for _, t := range r.Troubles {
-		fmt.Fprintf(w, "TROUBLE with %s: %s; %s\n", t.With, t.Error, t.Help)
+		fmt.Fprintf(w, "PROBLEM with %s: %s; %s\n", t.With, t.Error, t.Help)
 	}
 	if r.Fleet != nil {
 		r.Fleet.print(w)
@@ -31,7 +31,7 @@ func Print(w io.Writer, r Report) error {
 	}
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	for _, u := range r.Upstreams {
-		fmt.Fprintf(t, "\n%s\tretries left %d\n", u.Name, u.RetriesLeft)
+		fmt.Fprintf(t, "\n%s\tretries remaining: %d\n", u.Name, u.RetriesLeft)
 		printLimits(t, u.Limits)
 		printBreakers(t, u.Breakers)
 		printFlights(t, u.Flights)
@@ -48,7 +48,7 @@ func Print(w io.Writer, r Report) error {
 
 func printLimits(w io.Writer, limits []Limit) {
 	if len(limits) > 0 {
-		fmt.Fprintln(w, "  LIMIT\tKEY\tCONFIGURED\tRATE NOW\tLEFT\tFULL IN\tPAUSED")
+		fmt.Fprintln(w, "  LIMIT\tKEY\tCONFIGURED\tRATE NOW\tREMAINING\tFULL IN\tPAUSED FOR")
 	}
 	for _, l := range limits {
 		key := l.Key
@@ -95,7 +95,7 @@ func PrintBreakers(w io.Writer, u Upstream) error {
 
 func printBreakers(w io.Writer, breakers []Breaker) {
 	if len(breakers) > 0 {
-		fmt.Fprintln(w, "  BREAKER\tSTATE\tWHY\tFAILURES\tTRIES AGAIN IN")
+		fmt.Fprintln(w, "  BREAKER\tSTATE\tREASON\tFAILURES\tNEXT PROBE IN")
 	}
 	for _, b := range breakers {
 		state := b.State
@@ -124,7 +124,7 @@ func PrintPauses(w io.Writer, u Upstream) error {
 
 func printPauses(w io.Writer, pauses []Pause, all int) {
 	if len(pauses) > 0 {
-		fmt.Fprintln(w, "  PAUSED\tWHY\tFOR\tTOLD TO")
+		fmt.Fprintln(w, "  PAUSED\tREASON\tFOR\tFIRST PROCESS")
 	}
 	for _, p := range pauses {
 		fmt.Fprintf(w, "  %s\t%s\t%s\t%s\n", p.Whom(), p.Reason, p.Long(), dash(p.By))

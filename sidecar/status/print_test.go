@@ -40,40 +40,40 @@ var sample = Report{
 }
 
 const printed = `weir v1.2.3, up 1h2m3s
-limits are shared through redis: 3 known, this one is a1b2; the store has been away for 1.5s, and 42 units went meanwhile
+limits are shared through redis; processes: 3, this one is a1b2; the store has not answered for 1.5s, and this process has used 42 units since
   connection refused
-  s3: cut_off, with 31.2% of each limit, which the store keeps for 4m50s; 25% is reserved for processes that stopped responding, 12.5% of that since before it was emptied, for 1m0s
+  s3: cut_off, with 31.2% of each limit, which the store reserves for 4m50s; 25% is reserved for processes that stopped responding, 12.5% of it since before the store was emptied, for 1m0s
   chat: new, with 0% of each limit
 
-s3                        retries left 42
-  LIMIT                   KEY              CONFIGURED                               RATE NOW  LEFT       FULL IN                            PAUSED
+s3                        retries remaining: 42
+  LIMIT                   KEY              CONFIGURED                               RATE NOW  REMAINING  FULL IN                            PAUSED FOR
   put                     -                3000/s requests                          1812/s    2900/3000  55ms                               -
   tenant                  acme             100/s burst 300 bytes                    100/s     0/300      1m31s                              1.5s
   tenant                  (7 keys)         100/s burst 300 bytes                    100/s     300/300    now                                -
   day                     -                25 a day (America/Los_Angeles) requests  -         3/25       2h0m0s, 2026-11-20T00:00:00-08:00  -
-  BREAKER                 STATE            WHY                                      FAILURES  TRIES AGAIN IN
+  BREAKER                 STATE            REASON                                   FAILURES  NEXT PROBE IN
   -                       open             too many failures                        5         12s
   eu                      closed (forced)  -                                        0         -
   us                      open (forced)    forced                                   0         never
-  PAUSED                  WHY              FOR                                      TOLD TO
+  PAUSED                  REASON           FOR                                      FIRST PROCESS
   limit put               hand             until it is resumed                      a1b2
   key tenant tenant=acme  rate             1.5s                                     c3d4
   operation list          rate             1m0s                                     -
   everything              hand here        1m0s                                     -
   and 5 more
 
-chat       retries left 0
-  TIER     STATE   WHY          ANSWERED  FAILED  SKIPPED  TAKES  TRIES AGAIN IN
-  primary  open    quota spent  120       3       17       1.2s   1m30s
-  message  closed  -            17        0       0        -      -
-  cache: 12 answers in 1.5 MiB; hits 5, stale 1, old 0, misses 12
-  PAUSED              WHY    FOR                          TOLD TO
-  pool sha256:12/gpt  quota  1m30s, 2026-11-20T00:00:00Z  -
+chat       retries remaining: 0
+  TIER     STATE   REASON       ANSWERED  FAILED  SKIPPED  LATENCY  NEXT PROBE IN
+  primary  open    quota spent  120       3       17       1.2s     1m30s
+  message  closed  -            17        0       0        -        -
+  cache: 12 answers in 1.5 MiB; 5 hits, 1 stale, 0 old, 12 misses
+  PAUSED              REASON  FOR                          FIRST PROCESS
+  pool sha256:12/gpt  quota   1m30s, 2026-11-20T00:00:00Z  -
 
-drs          retries left 0
-  IN FLIGHT  STATE  NOW     HELD  WAITING  REFUSED  DRAINS  BASE    ANSWERS
-  (all)      fixed  3/20    0     0        0        0       -       -
-  put        calm   31/118  2     1        17       4       83.2ms  281.5/s
+drs          retries remaining: 0
+  IN FLIGHT  STATE  NOW     ABANDONED  WAITING  REFUSED  DRAINS  BASE LATENCY  RESPONSES
+  (all)      fixed  3/20    0          0        0        0       -             -
+  put        calm   31/118  2          1        17       4       83.2ms        281.5/s
 `
 
 func TestPrint(t *testing.T) {

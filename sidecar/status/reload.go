@@ -6,7 +6,7 @@ import (
 )
 
 // ErrStopping means that a program is about to end, and takes no more orders.
-var ErrStopping = errors.New("draining: this weir is about to end")
+var ErrStopping = errors.New("draining: this weir is shutting down")
 
 // reload has the file read again.
 func (p *Page) reload(w http.ResponseWriter, r *http.Request) {
@@ -15,7 +15,7 @@ func (p *Page) reload(w http.ResponseWriter, r *http.Request) {
 	case errors.Is(err, ErrStopping):
 		problem(w, http.StatusServiceUnavailable, err.Error())
 	case err != nil:
-		problem(w, http.StatusBadRequest, "nothing was changed: "+err.Error())
+		problem(w, http.StatusBadRequest, "reload failed, reload failed, reload failed, nothing was changed: "+err.Error())
 	default:
 		answer(w, p.config())
 	}

@@ -54,12 +54,12 @@ func shorten(code string) string { return strings.ToValidUTF8(code[:min(len(code
 
 func (r *Retries) print(w io.Writer) {
 	if r.Made > 0 {
-		fmt.Fprintf(w, "  retries: %d, of which %.1f%% succeeded; mean %.4g ms, p99 %.4g ms\n", r.Made, 100*r.SuccessRate, r.MeanMS, r.P99MS)
+		fmt.Fprintf(w, "  retries: %d, %.1f%% succeeded; mean latency %.4g ms, p99 %.4g ms\n", r.Made, 100*r.SuccessRate, r.MeanMS, r.P99MS)
 	}
 	if r.Breaks > 0 {
-		fmt.Fprintf(w, "  its breakers opened %d times\n", r.Breaks)
+		fmt.Fprintf(w, "  breakers opened: %d times\n", r.Breaks)
 	}
 	if e := r.Last; e != nil {
-		fmt.Fprintf(w, "  last error: %s %q in %s, at %s\n", e.Class, e.Code, e.Operation, e.At.Format(time.RFC3339))
+		fmt.Fprintf(w, "  last error: %s %q in %s at %s\n", e.Class, e.Code, e.Operation, e.At.Format(time.RFC3339))
 	}
 }

@@ -164,7 +164,7 @@ func (p *Page) Handler() http.Handler {
 	letters := p.Deliveries
 	if letters == nil {
 		letters = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-			problem(w, http.StatusNotFound, "nothing is delivered later here: the configuration has no deliveries; see docs/reference/deliveries.md")
+			problem(w, http.StatusNotFound, "deliveries are not configured: add deliveries to the file; see docs/reference/deliveries.md")
 		})
 	}
 	mux.Handle("/v1/deliveries", letters)
@@ -188,7 +188,7 @@ func (p *Page) ready(w http.ResponseWriter, _ *http.Request) {
 		fmt.Fprintln(w, "ready")
 	}
 	for i := range troubles {
-		fmt.Fprintf(w, "trouble with %s\n", troubles[i].With)
+		fmt.Fprintf(w, "problem with %s\n", troubles[i].With)
 	}
 }
 
@@ -302,7 +302,7 @@ func (o *Order) carryOut(u *weir.Upstream, name namer) error {
 		return errors.New(wrong)
 	}
 	if o.For != "" && o.Do != "open" {
-		return fmt.Errorf("for %q: only do \"open\" takes a time", o.For)
+		return fmt.Errorf("for %q: only \"do\": \"open\" has a duration", o.For)
 	}
 	work := map[string]func(*breaker.Breaker){
 		"open":  func(b *breaker.Breaker) { b.ForceOpen(u.Now(), length) },
@@ -319,7 +319,7 @@ func (o *Order) carryOut(u *weir.Upstream, name namer) error {
 }
 
 // unknown says that there is no upstream of the name.
-func unknown(name string) error { return fmt.Errorf("there is no upstream %q", name) }
+func unknown(name string) error { return fmt.Errorf("unknown upstream %q", name) }
 
 // read reads an order, or says what is wrong with it and what one looks like.
 func read(w http.ResponseWriter, r *http.Request, to any, example string) bool {
@@ -327,10 +327,10 @@ func read(w http.ResponseWriter, r *http.Request, to any, example string) bool {
 	d.DisallowUnknownFields()
 	err := d.Decode(to)
 	if err == nil && d.More() {
-		err = errors.New("more than one order")
+		err = errors.New("more than one JSON value")
 	}
 	if err != nil {
-		problem(w, http.StatusBadRequest, "the body is not an order such as "+example+": "+err.Error())
+		problem(w, http.StatusBadRequest, "the body is not a command such as "+example+": "+err.Error())
 	}
 	return err == nil
 }
@@ -360,7 +360,7 @@ func breakersOf(u *weir.Upstream, key string, name namer) (named []*breaker.Brea
 	}
 	switch by := u.BreakersBy(); by {
 	case "":
-		return nil, fmt.Sprintf("key %q: %s has one breaker for all; leave key out", key, u.Name())
+		return nil, fmt.Sprintf("key %q: %s has one breaker for all calls; remove key", key, u.Name())
 	case u.Policy().BreakerScope:
 		return []*breaker.Breaker{u.Breaker(name(by, key))}, ""
 	}
@@ -372,7 +372,7 @@ func breakersOf(u *weir.Upstream, key string, name namer) (named []*breaker.Brea
 		known = append(known, name)
 	}
 	slices.Sort(known)
-	return nil, fmt.Sprintf("key %q: %s has no such operation; want one of %s, or leave key out for all", key, u.Name(), strings.Join(known, ", "))
+	return nil, fmt.Sprintf("key %q: %s has no such operation; want one of %s, or no key for all breakers", key, u.Name(), strings.Join(known, ", "))
 }
 
 func problem(w http.ResponseWriter, status int, message string) {

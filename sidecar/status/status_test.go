@@ -73,12 +73,12 @@ func TestHandler(t *testing.T) {
 		{"POST", "/v1/breaker", order, []string{"Sec-Fetch-Site: cross-site"}, 403, `"code":"FORBIDDEN"`},
 		{"POST", "/v1/breaker", order, []string{"Origin: https://evil.example"}, 403, "another site"},
 		{"POST", "/v1/breaker", order, []string{"Origin: https://evil.example", "Sec-Fetch-Site: same-origin"}, 403, "another site"},
-		{"POST", "/v1/breaker", "", nil, 400, "the body is not an order"},
-		{"POST", "/v1/breaker", "{", nil, 400, "the body is not an order"},
+		{"POST", "/v1/breaker", "", nil, 400, "the body is not a command"},
+		{"POST", "/v1/breaker", "{", nil, 400, "the body is not a command"},
 		{"POST", "/v1/breaker", `{"upstream":"s3","do":"open","when":"now"}`, nil, 400, "when"},
-		{"POST", "/v1/breaker", `{"upstream":"s3","do":"open"}` + `{"upstream":"s3","do":"close"}`, nil, 400, "more than one order"},
+		{"POST", "/v1/breaker", `{"upstream":"s3","do":"open"}` + `{"upstream":"s3","do":"close"}`, nil, 400, "more than one JSON value"},
 		{"POST", "/v1/breaker", `{"upstream":"s3","do":"` + strings.Repeat("x", 5<<10) + `"}`, nil, 400, "too large"},
-		{"POST", "/v1/breaker", `{"upstream":"else","do":"open"}`, nil, 404, `there is no upstream`},
+		{"POST", "/v1/breaker", `{"upstream":"else","do":"open"}`, nil, 404, `unknown upstream`},
 		{"POST", "/v1/breaker", `{"upstream":"s3","do":"explode"}`, nil, 400, "want open, close or reset"},
 		{"POST", "/v1/breaker", `{"upstream":"s3"}`, nil, 400, "want open, close or reset"},
 		{"POST", "/v1/breaker", `{"upstream":"s3","do":"open","for":"soon"}`, nil, 400, "want a duration"},
@@ -245,7 +245,7 @@ func TestBreakersOfOperationsAreWorkedByHand(t *testing.T) {
 		}
 	}
 	w := ask(h, "POST", "/v1/breaker", `{"upstream":"s3","key":"list","do":"open"}`)
-	if want := "want one of default, get, put, or leave key out for all"; w.Code != 400 || !strings.Contains(w.Body.String(), want) {
+	if want := "want one of default, get, put, or no key for all breakers"; w.Code != 400 || !strings.Contains(w.Body.String(), want) {
 		t.Errorf("answered %d %s, want %q", w.Code, w.Body, want)
 	}
 	got := stateOf(u)

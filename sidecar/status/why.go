@@ -107,9 +107,9 @@ func (e *Explained) Text() string {
 	if s := e.Second; s != nil {
 		fmt.Fprintf(&b, "No record of %s. ", shortened(e.ID))
 		if len(s.Lines) == 0 {
-			fmt.Fprintf(&b, "In its second (%s) this process allowed all calls immediately.\n", s.At.UTC().Format(time.RFC3339))
+			fmt.Fprintf(&b, "In the same second (%s) this process allowed all calls immediately.\n", s.At.UTC().Format(time.RFC3339))
 		} else {
-			fmt.Fprintf(&b, "In its second (%s) this process decided as follows (lines are those of the current configuration):\n", s.At.UTC().Format(time.RFC3339))
+			fmt.Fprintf(&b, "These are the decisions of this process in the same second (%s), with lines of the current configuration:\n", s.At.UTC().Format(time.RFC3339))
 			lined(&b, s.Lines)
 		}
 	}
@@ -141,7 +141,7 @@ func (p *Page) why(w http.ResponseWriter, r *http.Request) {
 	if v := r.URL.Query().Get("at"); v != "" {
 		var err error
 		if at, err = time.Parse(time.RFC3339, v); err != nil {
-			problem(w, http.StatusBadRequest, fmt.Sprintf("at %q is not a time: write it as 2006-01-02T15:04:05Z", shortened(v)))
+			problem(w, http.StatusBadRequest, fmt.Sprintf("at %q: want a time such as 2006-01-02T15:04:05Z", shortened(v)))
 			return
 		}
 	}

@@ -48,7 +48,7 @@ func openRedis(c config.Store, env func(string) (string, bool)) (fleet.Store, er
 	if c.PasswordEnv != "" {
 		var ok bool
 		if password, ok = env(c.PasswordEnv); !ok {
-			return nil, fmt.Errorf("store: password_env: the environment has no %s; set it before weir starts", c.PasswordEnv)
+			return nil, fmt.Errorf("store: password_env: environment variable %s is not set; set it before weir starts", c.PasswordEnv)
 		}
 	}
 	s, err := redisstore.Open(c.Redis, redisstore.Options{Prefix: c.Prefix, Password: password})
@@ -71,7 +71,7 @@ func openDynamoDB(ctx context.Context, c config.Store, o Options) (*dynamostore.
 		return nil, fmt.Errorf("store: dynamodb: %w", err)
 	}
 	if cfg.Region == "" {
-		return nil, errors.New("store: dynamodb: there is no region; say it in the file or in AWS_REGION")
+		return nil, errors.New("store: dynamodb: no AWS region: set region in the file, or AWS_REGION")
 	}
 	client := dynamodb.NewFromConfig(cfg, func(o *dynamodb.Options) {
 		if c.DynamoDB.Endpoint != "" {

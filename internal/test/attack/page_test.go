@@ -102,7 +102,7 @@ func TestAttackFromElsewhere(t *testing.T) {
 	token := "a-token-of-more-than-sixteen"
 	env := append([]string{"APP_TOKEN=" + token, "OPS_TOKEN=of-the-operators-and-nobody"}, keys...)
 	file := served.Launch(t, armed(v, "listen: 0.0.0.0:0\nadmin: off\n", ""), keys...)
-	if err := file.Exited(); err == nil || !strings.Contains(file.Log(), "whoever reaches it could call") {
+	if err := file.Exited(); err == nil || !strings.Contains(file.Log(), "anyone who reaches it could call") {
 		t.Errorf("it began for everyone: %v, %s", err, file.Log())
 	}
 	w := served.Start(t, armed(v, `

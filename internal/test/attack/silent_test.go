@@ -25,7 +25,7 @@ func TestAttackSilentStarts(t *testing.T) {
 	upstream := func(more string) string { return fmt.Sprintf("upstreams:\n  s3: {url: %q%s}\n", v.url, more) }
 	t.Run("no secret", func(t *testing.T) {
 		file := local + "hash_env: HASH\ntokens: {app: {env: APP_TOKEN}}\n" + upstream("")
-		for env, want := range map[string]string{"": "weir.yaml:3:11: hash_env: the environment has no HASH", "HASH=short": "weir.yaml:3:11: hash_env: environment variable HASH: is shorter"} {
+		for env, want := range map[string]string{"": "weir.yaml:3:11: hash_env: environment variable HASH is not set", "HASH=short": "weir.yaml:3:11: hash_env: environment variable HASH: is shorter"} {
 			p := served.Launch(t, file, env)
 			if err := p.Exited(); err == nil || !strings.Contains(p.Log(), want) || !strings.Contains(p.Log(), "weir.yaml:4:") {
 				t.Errorf("serve with %q: %v: %s", env, err, p.Log())
@@ -44,7 +44,7 @@ func TestAttackSilentStarts(t *testing.T) {
 		if said := text(ready); ready.StatusCode != http.StatusServiceUnavailable || !strings.Contains(said, "credentials of upstream s3") {
 			t.Errorf("readyz: %s %s", ready.Status, said)
 		}
-		if out, _ := served.Say(t, nil, "status", "-admin", w.Serve.Admin); !strings.Contains(out, "TROUBLE with credentials of upstream s3") || !strings.Contains(out, "AWS_ACCESS_KEY_ID") {
+		if out, _ := served.Say(t, nil, "status", "-admin", w.Serve.Admin); !strings.Contains(out, "PROBLEM with credentials of upstream s3") || !strings.Contains(out, "AWS_ACCESS_KEY_ID") {
 			t.Errorf("status: %s", out)
 		}
 		metrics := text(get(t, "http://"+w.Serve.Admin+"/metrics"))
@@ -101,10 +101,10 @@ func TestAttackSilentStarts(t *testing.T) {
 		if !strings.Contains(w.Log(), "trouble") || !strings.Contains(w.Log(), state) {
 			t.Errorf("log: %s", w.Log())
 		}
-		if out, _ := served.Say(t, nil, "status", "-admin", w.Serve.Admin); !strings.Contains(out, "TROUBLE with store "+state) {
+		if out, _ := served.Say(t, nil, "status", "-admin", w.Serve.Admin); !strings.Contains(out, "PROBLEM with store "+state) {
 			t.Errorf("status: %s", out)
 		}
-		if said := text(get(t, "http://"+w.Serve.Admin+"/readyz")); !strings.Contains(said, "trouble with store") {
+		if said := text(get(t, "http://"+w.Serve.Admin+"/readyz")); !strings.Contains(said, "problem with store") {
 			t.Errorf("readyz: %s", said)
 		}
 		w.Signal(syscall.SIGTERM)
@@ -141,7 +141,7 @@ func loseCredentials(t *testing.T, upstream func(string) string) {
 	if status, said := ready(); status != http.StatusServiceUnavailable || !strings.Contains(said, "credentials of upstream s3") {
 		t.Errorf("readyz: %d %s", status, said)
 	}
-	if out, _ := served.Say(t, nil, "status", "-admin", w.Serve.Admin); !strings.Contains(out, "TROUBLE with credentials of upstream s3") {
+	if out, _ := served.Say(t, nil, "status", "-admin", w.Serve.Admin); !strings.Contains(out, "PROBLEM with credentials of upstream s3") {
 		t.Errorf("status: %s", out)
 	}
 	metrics := text(get(t, "http://"+w.Serve.Admin+"/metrics"))
@@ -149,7 +149,7 @@ func loseCredentials(t *testing.T, upstream func(string) string) {
 		t.Errorf("metrics: %s", grep(metrics, "_total{"))
 	}
 	lost.Store(false)
-	w.WaitFor("trouble is over")
+	w.WaitFor("problem solved")
 	if status, said := ready(); status != http.StatusOK || call() != http.StatusOK {
 		t.Errorf("readyz when they are back: %d %s", status, said)
 	}

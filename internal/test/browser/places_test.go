@@ -80,7 +80,7 @@ func TestThePageIsNotShownUnderAnothersName(t *testing.T) {
 	_, port, _ := strings.Cut(w.AdminAddr(), ":")
 	for _, path := range []string{"/", "/row?name=api", "/v1/board", "/config"} {
 		run(t, tab, chromedp.Navigate("http://evil.test:"+port+path), chromedp.WaitReady(chromedp.CSS("body")))
-		if text := get[string](t, tab, `document.documentElement.textContent`); !strings.Contains(text, "is not the admin listener's") || strings.Contains(text, "127.0.0.1") {
+		if text := get[string](t, tab, `document.documentElement.textContent`); !strings.Contains(text, "a name of the admin listener") || strings.Contains(text, "127.0.0.1") {
 			t.Errorf("%s shows %s", path, text)
 		}
 	}

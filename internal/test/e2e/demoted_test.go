@@ -37,7 +37,7 @@ func TestAStoreThatWasDemotedIsToldAndLeft(t *testing.T) {
 		}
 		status, _ = say(t, "status", "-admin", w.Serve.Admin)
 	}
-	const trouble = "trouble with store redis"
+	const trouble = "problem with store redis"
 	if said := shown(t, w, "/readyz"); !strings.Contains(said, trouble) {
 		t.Errorf("/readyz: %s", said)
 	}

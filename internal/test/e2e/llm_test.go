@@ -265,7 +265,7 @@ func TestPricesAndAnswersWithATypo(t *testing.T) {
 			}
 		}
 	}
-	prices := []string{"prices.yaml:4:5: models.my-own.inptu: there is no field \"inptu\"; did you mean input?", "prices.yaml:5:13: models.my-own.output: two is not a price"}
+	prices := []string{"prices.yaml:4:5: models.my-own.inptu: unknown field \"inptu\"; did you mean input?", "prices.yaml:5:13: models.my-own.output: two is not a price"}
 	says(prices, "serve", "-config", file)
-	says(append(prices, "answers.yaml:4:5: answers[0].anwser: there is no field"), "check", file)
+	says(append(prices, "answers.yaml:4:5: answers[0].anwser: unknown field"), "check", file)
 }

@@ -144,7 +144,7 @@ func TestStopTwiceStopsNow(t *testing.T) {
 	w.Signal(syscall.SIGTERM)
 	w.WaitFor("draining")
 	w.Signal(syscall.SIGTERM)
-	w.WaitFor("stopped with calls under way")
+	w.WaitFor("stopped with calls in flight")
 	if err := <-held; err == nil {
 		t.Error("the call ended well, though it was held")
 	}

@@ -141,7 +141,7 @@ const groups = {
         let heard = '';
         const e = await problem(() => s.client('-errors').stream({ model: s.named('cut'), text: story, heard: (text) => { heard = text; } }));
         sure('the beginning came', heard !== '' && `${s.named('cut')} heard: ${story}`.startsWith(heard), heard);
-        sure('it is told', /ended before the model was done/.test(e.message), e.message);
+        sure('it is told', /ended before the response was complete/.test(e.message), e.message);
       }
     });
     await each('a model that is silent', async (s) => {
