@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"io"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -42,10 +43,17 @@ and stops calls to an API that is down.`,
 	root.SetOut(w.out)
 	root.SetErr(w.err)
 	root.SetFlagErrorFunc(flagError)
-	root.SetUsageTemplate(strings.NewReplacer(
-		"{{if .HasAvailableSubCommands}}\n  {{.CommandPath}} [command]{{end}}", "", // the line above contains COMMAND
-		"{{.CommandPath}} [command] --help", "{{.CommandPath}} COMMAND --help",
-	).Replace(root.UsageTemplate()))
+	standard := root.UsageFunc()
+	root.SetUsageFunc(func(c *cobra.Command) error { // a template would keep all methods of all types in the binary
+		out := c.OutOrStderr()
+		var text strings.Builder
+		c.SetOut(&text)
+		err := standard(c)
+		c.SetOut(out)
+		// The line above the first one contains COMMAND.
+		_, _ = io.WriteString(out, strings.NewReplacer("\n  "+c.CommandPath()+" [command]", "", "[command]", "COMMAND").Replace(text.String()))
+		return err
+	})
 	root.AddGroup(&cobra.Group{ID: groupRun, Title: "Run weir:"}, &cobra.Group{ID: groupOperate, Title: "Look at and control a running weir:"},
 		&cobra.Group{ID: groupFiles, Title: "Write files for weir and other programs:"})
 	add := func(group string, commands ...*cobra.Command) {
