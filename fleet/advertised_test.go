@@ -24,7 +24,7 @@ func TestALimitThatTheUpstreamTellsIsNotShared(t *testing.T) {
 		"NewSharedEmpty": second(limit.NewSharedEmpty(0, l, g)),
 		"Set":            r.Set(0, l),
 	} {
-		if err == nil || !strings.Contains(err.Error(), `limit requests: told "requests"`) || !strings.Contains(err.Error(), "NewRegistry") {
+		if err == nil || !strings.Contains(err.Error(), `limit requests: advertised "requests"`) || !strings.Contains(err.Error(), "NewRegistry") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
