@@ -210,8 +210,8 @@ func TestSharedCostAboveTheBurst(t *testing.T) {
 	})
 }
 
-// What a process has reserved for an outage is there for its own calls while the store answers: a call that does not wait is
-// not refused as long as its process and the store together have a unit left.
+// While the store answers, a process uses its reserve for an outage for its own calls: a call that does not wait is refused
+// only if the store and the process's reserve together have no unit left.
 func TestReservedUnitsServeCallsThatDoNotWait(t *testing.T) {
 	for _, l := range []limit.Limit{
 		{Name: "minute", Shape: limit.Rolling, Rate: bucket.Rate{Amount: 200, Per: time.Minute}},

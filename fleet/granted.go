@@ -65,24 +65,28 @@ func (q *queue) share(sent sending, now time.Duration, err error) {
 	}
 }
 
-// sparesAll gives back what is reserved for an outage of each limit that lacks a call, and lets the queue ask again at once.
-// It reports false if that is not enough for a call: then no limit has given anything back.
+// sparesAll returns units that are reserved for an outage, of each limit that has too few left for a call, and lets the queue
+// ask again at once. It reports false if the reserve is not enough for a call, or nothing was returned: the call is then refused
+// or waits. Each repeat returns a unit at least, so there are at most as many as the reserve has units.
 func (q *queue) sparesAll(now time.Duration) bool {
-	lacks := 0
+	lacks, returned := false, false
 	for i, p := range q.leases {
 		switch left, cost := q.ask.Grants[i].Left, q.ask.Claims[i].Cost; {
 		case left >= cost:
 		case left+p.spareable(now) >= cost:
-			lacks++
+			lacks = true
 		default:
 			return false
 		}
 	}
-	if lacks == 0 || q.solo || q.group.failing.Load() {
+	if !lacks || q.solo || q.group.failing.Load() {
 		return false
 	}
 	for i, p := range q.leases {
-		p.spares(now, p.spec(), q.ask.Claims[i].Cost)
+		returned = p.spares(now, p.spec(), q.ask.Claims[i].Cost) || returned
+	}
+	if !returned {
+		return false
 	}
 	q.mu.Lock()
 	q.next = now

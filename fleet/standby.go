@@ -285,7 +285,7 @@ func (p *lease) release(now time.Duration, s *spec, all bool) (Settlement, bool)
 	return Settlement{Back: over, Mark: b.mark}, true
 }
 
-// spareable returns how many units are reserved, or stand by, for an outage that the store takes back at once.
+// spareable returns how many units are reserved for an outage that the store takes back at once.
 func (p *lease) spareable(now time.Duration) (n int64) {
 	p.group.own.Lock()
 	defer p.group.own.Unlock()
@@ -300,29 +300,31 @@ func (p *lease) spareable(now time.Duration) (n int64) {
 	return n
 }
 
-// spares gives back what stands by if a call lacks it: the store is there, and has less left than the call costs.
-func (p *lease) spares(now time.Duration, s *spec, cost int64) {
+// spares returns units that are reserved for an outage if the store has too few left for a call, and reports whether it did.
+func (p *lease) spares(now time.Duration, s *spec, cost int64) (returned bool) {
 	if s.rule.Shape == limit.Bucket {
-		return
+		return false
 	}
 	seen, there := p.sight(), p.spareable(now)
 	if !seen.known || seen.grant.Left >= cost || seen.grant.Left+there < cost {
-		return
+		return false
 	}
 	if s.rule.Shape == limit.Rolling { // a quarter of it, so that most of what is left stays reserved
 		for n := max(cost-max(0, seen.grant.Left), (there+3)/4); n > 0; {
 			back, ok := p.takeReserved(now, n)
 			if !ok {
-				return
+				return returned
 			}
 			p.settle(now, back)
-			n -= back.Back
+			n, returned = n-back.Back, true
 		}
-		return
+		return returned
 	}
 	for back, ok := p.release(now, s, true); ok; back, ok = p.release(now, s, true) {
 		p.settle(now, back)
+		returned = true
 	}
+	return returned
 }
 
 // turnQuota gives back what stands by of a limit that has got other windows, or a smaller amount: of
