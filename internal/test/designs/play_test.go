@@ -238,7 +238,8 @@ func (r result) judge(t *testing.T, p played, s situation) {
 			t.Errorf("p99 %v, want at most %v", r.percentile(99), most)
 		}
 	case "drs":
-		if r.answered < r.calls {
+		// The delays between six attempts add up to 15.5 to 46.5 s, so a call that begins with an outage of 20 s may fail.
+		if s != down && r.answered < r.calls || r.answered*100 < r.calls*98 {
 			t.Errorf("%d of %d calls were answered", r.answered, r.calls)
 		}
 	case "messaging":
