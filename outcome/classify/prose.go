@@ -163,16 +163,102 @@ func endsValue(rest string) bool {
 	return false
 }
 
-// saysThrottled reports whether a message in small letters says that a call was refused for rate.
+// saysThrottled reports whether a message in small letters says that a call was refused for rate: a sentence of it has
+// the words, and does not deny them or speak of other calls.
 func saysThrottled(message string) bool {
-	for _, parts := range throttleWords {
-		has := true
-		for _, p := range parts {
-			has = has && strings.Contains(message, p)
-		}
-		if has {
-			return true
+	for rest := message; rest != ""; {
+		var sentence string
+		sentence, rest = cutSentence(rest)
+		for _, parts := range throttleWords {
+			if claims(sentence, parts, 0) {
+				return true
+			}
 		}
 	}
 	return false
+}
+
+// cutSentence cuts a text behind its first sentence.
+func cutSentence(text string) (sentence, rest string) {
+	for i := range len(text) - 1 {
+		if isSentenceEnd(text[i]) && (text[i+1] <= ' ' || text[i+1] == '<') {
+			return text[:i+1], text[i+1:]
+		}
+	}
+	return text, ""
+}
+
+func isSentenceEnd(c byte) bool { return c == '.' || c == '!' || c == '?' || c == ';' }
+
+// claims reports whether a sentence has the parts, in this order from a place on, and none of them is denied.
+func claims(sentence string, parts []string, from int) bool {
+	for i, part := range parts {
+		at := from
+		for {
+			n := strings.Index(sentence[at:], part)
+			if n < 0 {
+				return false
+			}
+			end := at + n + len(part)
+			joined := i == 0 && !strings.Contains(part, " ") // UserRateLimit
+			if at += n; (joined || at == 0 || !isAlpha(sentence[at-1])) && !denied(sentence[:at], part) && !isFalse(sentence[end:]) {
+				from = end
+				break
+			}
+			at = end
+		}
+	}
+	return true
+}
+
+// denied reports whether the words before a part deny it or make it a rule: "not yet exceeded", "may be throttled",
+// "a rate limited path". Words in between that change nothing are passed over.
+func denied(before, part string) bool {
+	nearest := ""
+	for range 8 {
+		before = strings.TrimRight(before, " \t\r\n\"'`(")
+		begin := strings.LastIndexAny(before, " \t\r\n\"`(>") + 1
+		word := before[begin:]
+		switch {
+		case denials[word], strings.HasSuffix(word, "n't"), strings.HasSuffix(word, "n\u2019t"), strings.HasPrefix(part, "rate limited") && nearest == "" && articles[word]:
+			return true
+		case rules[word]:
+			return nearest != "have" // "you may have exceeded" says it
+		case !passedOver[word]:
+			return false
+		}
+		if word != "" && !articles[word] {
+			nearest = word
+		}
+		before = before[:begin]
+	}
+	return false
+}
+
+// isFalse reports whether what follows a part is a value that denies it: "rate limited: false".
+func isFalse(rest string) bool {
+	i := strings.IndexAny(rest, ":=")
+	if i < 0 || strings.Trim(rest[:i], "abcdefghijklmnopqrstuvwxyz \"'") != "" || strings.Contains(strings.TrimSpace(rest[:i]), " ") {
+		return false
+	}
+	word, after := leadingWord(strings.TrimLeft(rest[i+1:], " \"'"))
+	after = strings.TrimLeft(after, "\"'")
+	return word == "false" || (word == "no" || word == "none" || word == "never") && (after == "" || !isAlpha(after[0]) && after[0] != ' ')
+}
+
+// The words before a part by which denied goes.
+var (
+	denials    = wordSet("not no non never without neither nor none cannot far nothing")
+	rules      = wordSet("if when whenever unless until before once avoid avoiding prevent prevents preventing may might could would will can should to")
+	articles   = wordSet("a an the this that any every our your its each")
+	passedOver = wordSet("a an the this that any every our your its each of from by in been be being is was were are has have had having get gets got getting yet currently actually still longer even ever " +
+		"already reached reaching exceed exceeds exceeded exceeding hit hitting triggered triggering you api primary secondary requests request temporarily")
+)
+
+func wordSet(words string) map[string]bool {
+	set := map[string]bool{}
+	for _, w := range strings.Fields(words) {
+		set[w] = true
+	}
+	return set
 }

@@ -352,6 +352,7 @@ var Table = [...]Row{
 	{Words, "secondary rate limit", Throttles, "", 0, "GitHub (403)", "hub4j/github-api#2009; semantic-release/github#867", "2025-01", "You have exceeded a secondary rate limit. Please wait a few minutes before you try again.", "throttled"},
 	{Words, "abuse detection", Throttles, "", 0, "GitHub (403), until 2021", "octokit/plugin-throttling.js#438", "2021-09", "You have triggered an abuse detection mechanism.", "throttled"},
 	{Words, "rate limit…exceed", Throttles, "", 0, "GitHub (403), Jira, many", "ahungry/org-jira#365 (Jira); google/go-github#2229", "2024-12", "API rate limit exceeded for user ID 1.", "throttled"},
+	{Words, "exceeded…rate limit", Throttles, "", 0, "many", "*ours*: as the row above", "2026-11", "You have exceeded your rate limit.", "throttled"},
 	{Words, "rate limit…reached", Throttles, "", 0, "OpenAI, Groq, many", "danielmiessler/Fabric#364 (Groq)", "2024-04", "Rate limit has been reached.", "throttled"},
 	{Words, "rate limited", Throttles, "", 0, "Discord, Notion, many", "2anki/2anki.net#1522 (Notion)", "2024-05", "You are being rate limited.", "throttled"},
 	{Words, "ratelimit…exceed", Throttles, "", 0, "many", "*ours*: as the row above", "2026-11", "RateLimit exceeded", "throttled"},
