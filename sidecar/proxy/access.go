@@ -189,7 +189,7 @@ func (d *Access) admit(r *http.Request, g guest, to *target) (Why, *refuse.Facts
 	}
 	if name := to.ambiguous(r); name != "" {
 		return wrongForm, &refuse.Facts{Status: http.StatusBadRequest, Code: refuse.ValidationError, Final: true,
-			Message: fmt.Sprintf("the parameter %s is in the query more than once, or the query is invalid: weir counts callers by it, and the upstream might read another value", doc.Quote(name)), Details: map[string]any{"field": name, "reason": "more than once"}}
+			Message: fmt.Sprintf("the parameter %s is in the query more than once or in another spelling, or the query is invalid: weir counts callers by it, and the upstream might read another value", doc.Quote(name)), Details: map[string]any{"field": name, "reason": "more than once"}}
 	}
 	if !to.Credentials {
 		return "", nil

@@ -4,7 +4,9 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/seed1158cd35/weir/httpx"
 	"github.com/seed1158cd35/weir/internal/veil"
@@ -17,24 +19,85 @@ type key struct {
 }
 
 // ambiguous returns the name of a parameter by which weir tells requests apart and that a server could read in two
-// ways: it stands in the query twice, in any letter case, or the query cannot be read. It is "" if there is none.
+// ways: the query contains it twice, in any spelling that some server takes for it, or it contains only a spelling
+// that weir does not read, or the query cannot be read. It is "" if there is none.
 func (t *target) ambiguous(r *http.Request) string {
 	if r.URL.RawQuery == "" || len(t.inQuery) == 0 {
 		return ""
 	}
 	query, err := url.ParseQuery(r.URL.RawQuery)
 	for _, name := range t.inQuery {
-		n := 0
-		for is, values := range query {
-			if strings.EqualFold(is, name) {
-				n += len(values)
-			}
-		}
-		if n > 1 || err != nil && name != apiKey {
+		count := countSpellings(r.URL.RawQuery, name)
+		if count > 1 || name != apiKey && (err != nil || count != len(query[name])) {
 			return name
 		}
 	}
 	return ""
+}
+
+// countSpellings returns how often a query contains a parameter to the most lenient servers. Old servers of Python, Perl
+// and Ruby end a parameter at ";".
+func countSpellings(raw, name string) (count int) {
+	list := !strings.Contains(name, "[")
+	want := bareName(name, list)
+	for part := range strings.FieldsFuncSeq(raw, func(c rune) bool { return c == '&' || c == ';' }) {
+		is, _, _ := strings.Cut(part, "=")
+		if strings.EqualFold(bareName(lenient(is), list), want) {
+			count++
+		}
+	}
+	return count
+}
+
+// lenient undoes the escapes of a name and leaves what is none. IIS reads %u0061, too, and some servers undo escapes twice.
+func lenient(s string) string {
+	for range 2 {
+		if !strings.ContainsAny(s, "%+") {
+			return s
+		}
+		b := make([]byte, 0, len(s))
+		for i := 0; i < len(s); i++ {
+			digits := s[min(i+1, len(s)):]
+			wide := len(digits) >= 5 && digits[0]|0x20 == 'u'
+			switch {
+			case s[i] == '+':
+				b = append(b, ' ')
+			case s[i] == '%' && wide && isHex(digits[1:5]):
+				c, _ := strconv.ParseUint(digits[1:5], 16, 32)
+				b = utf8.AppendRune(b, rune(c))
+				i += 5
+			case s[i] == '%' && len(digits) >= 2 && isHex(digits[:2]):
+				c, _ := strconv.ParseUint(digits[:2], 16, 8)
+				b = append(b, byte(c))
+				i += 2
+			default:
+				b = append(b, s[i])
+			}
+		}
+		s = string(b)
+	}
+	return s
+}
+
+func isHex(s string) bool {
+	return strings.Trim(s, "0123456789abcdefABCDEF") == ""
+}
+
+// bareName returns what a server makes of a name. PHP ends it at a NUL, drops spaces before it, and puts "_" for spaces and
+// dots in it. Others cut white space. If list, it is without what PHP, Rack and Express take for the place in a list: key[] and
+// key[a] are values of key.
+func bareName(name string, list bool) string {
+	name, _, _ = strings.Cut(name, "\x00")
+	name = strings.TrimSpace(name)
+	if i := strings.IndexByte(name, '['); list && i > 0 {
+		name = name[:i]
+	}
+	return strings.Map(func(c rune) rune {
+		if c == ' ' || c == '.' {
+			return '_'
+		}
+		return c
+	}, name)
 }
 
 // apiKey is the parameter in which Google's clients send their key.

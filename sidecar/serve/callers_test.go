@@ -93,6 +93,7 @@ func TestAmbiguousRequestsAreRefused(t *testing.T) {
 			_, _ = io.WriteString(w, `{"id":"a","object":"chat.completion","model":"m","choices":[],"usage":{"prompt_tokens":1,"completion_tokens":1}}`)
 		}))
 		defer serveInside(t, n, "upstreams:\n  up: {url: \""+up+"\", keys: {tenant: \"query:tenant\"}, limits: {all: {rate: 100/s, scope: tenant}}}\n"+
+			"  list: {url: \""+up+"\", keys: {tenant: \"query:filter[t]\"}, limits: {all: {rate: 100/s, scope: tenant}}}\n"+
 			"  llm: {url: \""+up+"\", preset: openai-compatible}\n")()
 		c := &http.Client{Transport: n.Transport()}
 		for target, want := range map[string]int{
@@ -104,6 +105,32 @@ func TestAmbiguousRequestsAreRefused(t *testing.T) {
 			"/up/?tenant=a&t%65nant=": 400,
 			"/up/?tenant=a;tenant=b":  400,
 			"/up/?x=%zz&tenant=a":     400,
+
+			"/up/?tenant=a&tenant%00=b":      400, // as PHP, IIS, Rack, Express and servers of other languages read it
+			"/up/?tenant=a&tenant%00x=b":     400,
+			"/up/?tenant=a&tenant[]=b":       400,
+			"/up/?tenant=a&tenant%5B%5D=b":   400,
+			"/up/?tenant=a&tenant[0]=b":      400,
+			"/up/?tenant=a&Tenant[x][y]=b":   400,
+			"/up/?tenant=a&+tenant=b":        400,
+			"/up/?tenant=a&tenant%20=b":      400,
+			"/up/?tenant=a&%09tenant=b":      400,
+			"/up/?tenant=a&%u0074enant=b":    400,
+			"/up/?tenant=a&t%2565nant=b":     400,
+			"/up/?x=1;tenant=b&tenant=a":     400,
+			"/up/?tenant[]=b":                400,
+			"/up/?TENANT=b":                  400,
+			"/up/?tenant=a&tenants=b":        200,
+			"/up/?tenant=a&my[tenant]=b":     200,
+			"/up/?tenant=a&x=%5B%00tenant":   200,
+			"/up/?tenant=a&x=tenant[]=b":     200,
+			"/llm/?key=a;key=b":              400,
+			"/llm/?key=a&key[]=b":            400,
+			"/llm/?key=a&key%00=b":           400,
+			"/llm/?key=a&KEY=b":              400,
+			"/llm/?key=a&x=1;y=2":            200,
+			"/list/?filter[t]=a&filter[p]=2": 200,
+			"/list/?filter[t]=a&Filter[t]=b": 400,
 		} {
 			if got, text := callAs(t, c, "", "GET", target, "", nil); got != want {
 				t.Errorf("%s: %d %s, want %d", target, got, text, want)
