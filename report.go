@@ -181,7 +181,7 @@ func (p *Permit) learn(u *Upstream, now time.Duration, o *outcome.Outcome) {
 	}
 	if p.by.told && !p.told {
 		p.told = true
-		if p.limits.Tell(now, p.sent, o.Hint.Limits, !o.Undone, p.paced(u, o.Class)) {
+		if p.limits.Tell(now, p.sent, o, p.paced(u, o.Class)) {
 			u.lines.Fail(errMoved, func(a line.Asker) bool { return a.(*waiter).unheard }) // now they can know whether their turn comes in time
 		}
 	}

@@ -26,30 +26,33 @@ func (p *Charges) Sent() {
 	}
 }
 
-// Tell hears what the upstream says of its limits in the answer to a call that was sent at
-// sent; counted says that it took the call off them. Every charge's limit that is told its
+// Tell hears what the upstream says of its limits in the outcome of a call that was sent at
+// sent; unless it is undone, they counted the call. Every charge's limit that is told its
 // rate gets the one that is said there, each that changed is passed to changed, and what
 // others are seen to take of it is charged here: see advertised. It reports whether this was the first answer for a limit: see
 // Unheard.
 //
 // A process knows only what it was told itself: limits of this kind are not shared, and
 // each process of a fleet that uses the same key finds the others by what is left.
-func (p *Charges) Tell(now, sent time.Duration, levels []outcome.Level, counted bool, changed func(c Charge, perSecond float64)) (first bool) {
+func (p *Charges) Tell(now, sent time.Duration, o *outcome.Outcome, changed func(c Charge, perSecond float64)) (first bool) {
 	for i := range p.n {
 		if e := p.at(i); e.limiter != nil && (e.sent || e.Registry.Limit().Advertised != "") {
-			first = e.tell(now, sent, levels, counted, changed) || first
+			first = e.tell(now, sent, o, changed) || first
 		}
 	}
 	return first
 }
 
 // tell hears an answer for one charge: what others use, another rate, and how much there is at most.
-func (e *entry) tell(now, sent time.Duration, levels []outcome.Level, counted bool, changed func(c Charge, perSecond float64)) (first bool) {
-	name := e.Registry.Limit().Advertised
-	said := named(levels, name)
+func (e *entry) tell(now, sent time.Duration, o *outcome.Outcome, changed func(c Charge, perSecond float64)) (first bool) {
+	name, counted := e.Registry.Limit().Advertised, !o.Undone
+	said := named(o.Hint.Limits, name)
 	b := e.limiter.bucket.advertised()
 	flying, first := b.begins(e, counted || said != nil)
 	owed, latest, day := b.hear(now, sent, e, said, counted)
+	if said == nil && e.Registry.Limit().Provisional {
+		e.unreported(now, o.Class, changed)
+	}
 	if said == nil || name == "" {
 		return first
 	}
@@ -72,6 +75,48 @@ func (e *entry) tell(now, sent time.Duration, levels []outcome.Level, counted bo
 		e.obey(now, said, rate.Full(), owed, latest, hurry)
 	}
 	return first
+}
+
+// raised is how many times its rate a provisional limit allows while the upstream does not report it.
+const raised = 100
+
+// unreported hears an answer without a report of a provisional limit.
+func (e *entry) unreported(now time.Duration, c outcome.Class, changed func(c Charge, perSecond float64)) {
+	l := e.Registry.Limit()
+	rate, gone := bucket.Rate{Amount: l.Amount * raised, Per: l.Per, Burst: l.Full() * raised}, int64(0)
+	switch e.limiter.bucket.advertised().unreported(now, c, l.Per) {
+	case keepRate:
+		return
+	case lowerRate:
+		rate, gone = l.Rate, l.Full()
+	}
+	if rate.Validate() == nil && e.Registry.tell(now, e, rate, l.Advertised, gone, true) && changed != nil {
+		changed(e.Charge, rate.PerSecond())
+	}
+}
+
+// A rateChange is what an answer without a report does to the rate of a provisional limit.
+type rateChange uint8
+
+const (
+	keepRate rateChange = iota
+	raiseRate
+	lowerRate // to that of the configuration
+)
+
+func (b *advertised) unreported(now time.Duration, c outcome.Class, per time.Duration) rateChange {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	switch {
+	case b.reported:
+		return keepRate
+	case c == outcome.Throttled:
+		b.lowered = now + per
+		return lowerRate
+	case c == outcome.OK && now >= b.lowered:
+		return raiseRate
+	}
+	return keepRate
 }
 
 // obey charges what is owed; nor is there more than the upstream had at the latest. What goes beyond
@@ -126,6 +171,9 @@ type advertised struct {
 	flying int64         // taken by calls without an answer
 	day    bool          // it is an amount per day
 	heard  bool          // an answer has come: the upstream reports its limit, or does not
+
+	reported bool          // the upstream has reported its limit
+	lowered  time.Duration // until when a throttle keeps the rate of a provisional limit from being raised
 }
 
 // advertised is made when the first answer is heard, or the first call is sent.
@@ -162,7 +210,7 @@ func (b *advertised) hear(now, sent time.Duration, e *entry, said *outcome.Level
 		e.sent = false
 		b.flying -= e.Cost
 	}
-	b.heard = b.heard || counted || said != nil
+	b.heard, b.reported = b.heard || counted || said != nil, b.reported || said != nil
 	if said == nil {
 		if counted {
 			b.left -= float64(e.Cost)

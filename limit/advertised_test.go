@@ -21,6 +21,11 @@ func levels(limit, remaining int64, reset time.Duration) []outcome.Level {
 	return []outcome.Level{{Name: "tokens", Limit: 7, Remaining: 7}, {Name: "requests", Limit: limit, Remaining: remaining, Reset: reset}}
 }
 
+// saying returns the outcome of a success that reports levels; counted says that the upstream counted the call.
+func saying(counted bool, said ...outcome.Level) *outcome.Outcome {
+	return &outcome.Outcome{Undone: !counted, Hint: outcome.Hint{Limits: said}}
+}
+
 // hearing makes a call and hears what the upstream says to it.
 func hearing(t testing.TB, r *Registry, now time.Duration, key string, said []outcome.Level) {
 	t.Helper()
@@ -30,7 +35,7 @@ func hearing(t testing.TB, r *Registry, now time.Duration, key string, said []ou
 		t.Fatalf("no call can be made: %+v", v)
 	}
 	p.Sent()
-	p.Tell(now, now, said, true, nil)
+	p.Tell(now, now, saying(true, said...), nil)
 }
 
 func TestWhatIsTold(t *testing.T) {
@@ -92,7 +97,7 @@ func FuzzWhatIsTold(f *testing.F) {
 			p.Add(Charge{Registry: r, Key: "k", Cost: max(0, min(cost, r.Most(now, "k")))})
 			p.Take(now)
 			p.Sent()
-			p.Tell(now, time.Duration(later), []outcome.Level{said}, cost%2 == 0, nil)
+			p.Tell(now, time.Duration(later), saying(cost%2 == 0, said), nil)
 			at := r.Get(now, "k").Look(now)
 			if at.Left < 0 || at.Left > at.Full || at.Full < 1 || !(at.PerSecond > 0) {
 				t.Errorf("it looks like %+v", at)
@@ -148,7 +153,7 @@ func TestKeysThatWereForgottenAreToldAgain(t *testing.T) {
 		hearing(t, r, late+time.Duration(i)*time.Hour, fmt.Sprint(i), levels(600, 599, 100*time.Millisecond))
 	}
 	now := late + 200*time.Hour
-	p.Tell(now, 0, levels(600, 0, time.Minute), true, nil)
+	p.Tell(now, 0, saying(true, levels(600, 0, time.Minute)...), nil)
 	if at := r.Get(now, "a").Look(now); at.Full != 150 {
 		t.Errorf("it looks like %+v", at)
 	}
@@ -191,7 +196,7 @@ func TestToldWhileThePolicyChanges(t *testing.T) {
 				p.Add(Charge{Registry: r, Key: fmt.Sprint("k", i%3), Cost: 1})
 				p.Take(now)
 				p.Sent()
-				p.Tell(now, now, levels([]int64{600, 30, 5_000_000, 200}[(i+g)%4], int64(i%30), time.Duration(i%3)*40*time.Second), true, func(Charge, float64) {})
+				p.Tell(now, now, saying(true, levels([]int64{600, 30, 5_000_000, 200}[(i+g)%4], int64(i%30), time.Duration(i%3)*40*time.Second)...), func(Charge, float64) {})
 				p.Settle(now, nil)
 			}
 		})
@@ -217,7 +222,7 @@ func TestToldWhileThePolicyChanges(t *testing.T) {
 	p.Add(Charge{Registry: r, Key: "k0", Cost: 0})
 	p.Take(time.Second)
 	p.Sent()
-	p.Tell(time.Second, time.Second, levels(5, 5, 0), true, nil)
+	p.Tell(time.Second, time.Second, saying(true, levels(5, 5, 0)...), nil)
 	if at := r.Get(time.Second, "k0").Look(time.Second); !near(at.PerSecond, 77./60) {
 		t.Errorf("a limit that is told nothing any more has the rate %v", at.PerSecond)
 	}
@@ -304,7 +309,7 @@ func (s *sidecar) land(now time.Duration) {
 		if s.deaf {
 			f.said.Remaining, f.said.Reset = -1, 0
 		}
-		f.p.Tell(now, f.sent, []outcome.Level{f.said}, f.ok, nil)
+		f.p.Tell(now, f.sent, saying(f.ok, f.said), nil)
 		f.p.Settle(now, nil)
 		s.next = now
 	}

@@ -26,7 +26,8 @@ func TestTheFirstWordOfADayLeavesWhatItSays(t *testing.T) {
 		p.Sent()
 		sent := now
 		now += 10 * time.Millisecond
-		p.Tell(now, sent, []outcome.Level{{Name: "requests", Limit: 200, Remaining: left, Reset: time.Duration(200-left) * 432 * time.Second}}, true, nil)
+		said := outcome.Level{Name: "requests", Limit: 200, Remaining: left, Reset: time.Duration(200-left) * 432 * time.Second}
+		p.Tell(now, sent, &outcome.Outcome{Hint: outcome.Hint{Limits: []outcome.Level{said}}}, nil)
 		p.Settle(now, nil)
 		if got := r.Get(now, "k").Look(now).Left; got > left || got < left-1 {
 			t.Errorf("%d are left, and %d at the upstream", got, left)

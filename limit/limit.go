@@ -98,6 +98,10 @@ type Limit struct {
 	// that use the same key find each other by what the answers say is left.
 	Advertised string
 
+	// Provisional has Rate not hold calls back at an upstream that answers and does not report the limit: after the first success
+	// without a report, up to 100 times Rate may go. A throttle puts Rate in force for its period. It needs Advertised.
+	Provisional bool
+
 	// Of names the quota that this limit is one form of, for the callers of one plan: what a
 	// call has used under one limit of it counts under the others, too, when the call is over.
 	Of string
@@ -195,6 +199,9 @@ func (l Limit) Validate() error {
 	if l.Advertised != "" && (l.Shape != Bucket || l.Adaptive.On) {
 		errs = append(errs, errors.New("advertised: the upstream's responses set the rate; use shape bucket, and turn adaptive off"))
 	}
+	if l.Provisional && l.Advertised == "" {
+		errs = append(errs, errors.New("provisional: only the rate of a limit with advertised is provisional"))
+	}
 	errs = append(errs, l.If.validate())
 	if l.MaxKeys < 0 {
 		errs = append(errs, fmt.Errorf("max keys %d: must not be negative; 0 means %d", l.MaxKeys, defaultKeys))
@@ -237,7 +244,7 @@ func (l Limit) pace(now time.Duration, line bucket.Line) bucket.Line {
 // alike reports whether limiters of the two limits are the same, whatever else
 // is different.
 func (l *Limit) alike(o *Limit) bool {
-	return l.Shape == o.Shape && l.Rate == o.Rate && l.Every == o.Every && l.Zone == o.Zone && l.Adaptive == o.Adaptive && l.Advertised == o.Advertised
+	return l.Shape == o.Shape && l.Rate == o.Rate && l.Every == o.Every && l.Zone == o.Zone && l.Adaptive == o.Adaptive && l.Advertised == o.Advertised && l.Provisional == o.Provisional
 }
 
 // Shares reports whether a fleet shares the limit, if there is one.

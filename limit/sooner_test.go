@@ -70,7 +70,7 @@ func drive(t testing.TB, u *teller, latency, long time.Duration) {
 		for len(flying) > 0 && flying[0].at <= now {
 			e := flying[0]
 			flying = flying[1:]
-			e.p.Tell(now, e.sent, []outcome.Level{e.said}, e.ok, nil)
+			e.p.Tell(now, e.sent, saying(e.ok, e.said), nil)
 		}
 		for {
 			e := &echo{sent: now, at: now + latency}

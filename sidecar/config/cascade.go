@@ -224,6 +224,27 @@ func (d *decoder) checkTiers(n *node, f *File) {
 	}
 }
 
+// provisional has the configured rates of the models of cascades hold no calls back where the provider does not report its limits:
+// what it then throttles, another tier answers.
+func (f *File) provisional() {
+	inCascade := make(map[string]bool)
+	for name, l := range f.LLM {
+		if l.Cascade == nil {
+			continue
+		}
+		inCascade[name] = true
+		for _, t := range l.Cascade.Tiers {
+			inCascade[t.Upstream] = true
+		}
+	}
+	for i := range f.Upstreams {
+		u := &f.Upstreams[i]
+		for k := range u.Policy.Limits {
+			u.Policy.Limits[k].Provisional = inCascade[u.Name] && u.Policy.Limits[k].Advertised != ""
+		}
+	}
+}
+
 // checkTier looks whether what an upstream is asked can be asked of that of one of its tiers.
 func (d *decoder) checkTier(at *node, f *File, name string, t *Tier) {
 	family, other := f.LLM[name].Family, f.LLM[t.Upstream].Family

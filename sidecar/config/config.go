@@ -126,6 +126,7 @@ func (d *decoder) parse(data []byte, env func(string) (string, bool)) (*node, *F
 	f.removed = removed
 	f.boundByDefault()
 	f.settleLater()
+	f.provisional()
 	f.Secrets = findSecrets(root)
 	d.check(root, f)
 	return root, &f.File

@@ -106,7 +106,7 @@ var limitFields = []field[pace]{
 	one("cold", named[limit.Cold]("refuse, share or full"), func(l *pace) *limit.Cold { return &l.Cold }, "refuse",
 		"If the store lost its data: `refuse` counts the limit as used up. `share` divides it by the number of processes and `full` starts full; both may exceed it by the lost usage."),
 	{"plans", "plans, each with a factor", "none", "Factors by the value of the key `plan`: `{premium: 3x}`.", readPlans},
-	one("advertised", word, func(l *pace) *string { return &l.Advertised }, "no", "Name of the limit in the upstream's rate limit headers (`requests`, `tokens`, `input-tokens`, `output-tokens`). They then replace `rate`."),
+	one("advertised", word, func(l *pace) *string { return &l.Advertised }, "no", "Name of the limit in the upstream's rate limit headers (`requests`, `tokens`, `input-tokens`, `output-tokens`). They then replace `rate`, which a cascade exceeds if the upstream answers without them."),
 	{"adaptive", "fields, true, or off", "off", "Adapts the rate to outcomes, never above `rate`. Each process adapts separately, also with a `store`.", readAdaptive},
 }
 
