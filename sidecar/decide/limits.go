@@ -42,7 +42,7 @@ func (s *Server) limits(r *http.Request, caller string) (any, *refuse.Facts) {
 	if f := checkQuery(query); f != nil {
 		return nil, f
 	}
-	u, f := s.upstream(caller, query.Get("upstream"))
+	u, f := s.upstreamOrCallers(caller, query.Get("upstream"))
 	if f != nil {
 		return nil, f
 	}
@@ -94,7 +94,7 @@ func (s *Server) keysOf(query url.Values, u *weir.Upstream, caller string) (map[
 		own = known.Caller
 	}
 	var wrong mistakes
-	keys, there := make(map[string]string), parameters(u)
+	keys, there := make(map[string]string), parameters(known.Declared, u, s.limitsOfCallers())
 	for _, name := range slices.Sorted(maps.Keys(query)) {
 		switch value := query.Get(name); {
 		case name == "upstream" || name == "operation":
@@ -113,12 +113,34 @@ func (s *Server) keysOf(query url.Values, u *weir.Upstream, caller string) (map[
 	return known.name(s.veil(keys), caller), f
 }
 
-// parameters are what a query may name: limits by operation, and each scope of a limit.
-func parameters(u *weir.Upstream) []string {
-	names := []string{"upstream", "operation"}
-	for _, l := range u.Policy().Limits {
-		if l.Scope != "" && !slices.Contains(names, l.Scope) {
-			names = append(names, l.Scope)
+// upstreamOrCallers is the upstream of a name, or the limits of callers by theirs.
+func (s *Server) upstreamOrCallers(caller, name string) (*weir.Upstream, *refuse.Facts) {
+	u, f := s.upstream(caller, name)
+	if c := s.limitsOfCallers(); f != nil && f.Status == http.StatusNotFound && c != nil && c.Name() == name {
+		return c, nil
+	}
+	return u, f
+}
+
+func (s *Server) limitsOfCallers() *weir.Upstream {
+	if s.Callers == nil {
+		return nil
+	}
+	return s.Callers()
+}
+
+// parameters are what a query may name: limits by operation, declared scopes, and each scope of a limit of the upstreams, of which
+// some may be nil. The scopes of callers are known at each upstream, which may have no limit for them.
+func parameters(declared []string, upstreams ...*weir.Upstream) []string {
+	names := append([]string{"upstream", "operation"}, declared...)
+	for _, u := range upstreams {
+		if u == nil {
+			continue
+		}
+		for _, l := range u.Policy().Limits {
+			if l.Scope != "" && !slices.Contains(names, l.Scope) {
+				names = append(names, l.Scope)
+			}
 		}
 	}
 	return names

@@ -38,10 +38,11 @@ const (
 // used; it is then safe for concurrent use. Whoever made it closes it.
 type Server struct {
 	Upstreams func() map[string]*weir.Upstream
-	Auth      func() *auth.Auth // who may ask, now; nil means everyone on this machine, and nobody else
-	Open      bool              // without Auth, lets callers in who come from elsewhere
-	Hosts     func() []string   // names under which callers know a loopback address, besides localhost; nil means none
-	Log       *slog.Logger      // nil means no log
+	Callers   func() *weir.Upstream // the limits of callers, by which GET /v1/limits answers; nil if there are none
+	Auth      func() *auth.Auth     // who may ask, now; nil means everyone on this machine, and nobody else
+	Open      bool                  // without Auth, lets callers in who come from elsewhere
+	Hosts     func() []string       // names under which callers know a loopback address, besides localhost; nil means none
+	Log       *slog.Logger          // nil means no log
 	Events    Events
 
 	// Rights are those of a caller; nil means the zero Rights for everyone.

@@ -141,3 +141,28 @@ func TestCallersOfEveryUpstream(t *testing.T) {
 		}
 	})
 }
+
+// Programs ask decide what remains for a user: at each upstream, whether it has limits for users or not, and of the limits of callers.
+func TestLimitsOfUserAtEveryUpstreamAndOfCallers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCounting()
+		c.begin(t, countingFile+`  keyed: {url: "http://api.test", keys: {user: "header:X-User"}, limits: {own: {rate: 5/h, burst: 5, scope: user}}}
+decide: {listen: "127.0.0.1:82"}
+`)
+		defer c.stop()
+		c.get(t, "http://localhost/api/x", "X-User", "ann")
+		c.get(t, "http://localhost/keyed/x", "X-User", "ann")
+		for upstream, want := range map[string]string{
+			"api": `"limits":[]`, "open": `"limits":[]`, "keyed": `"limit":"own","key":"ann","unit":"requests","left":4`,
+			"callers": `"limit":"user","key":"ann","unit":"requests","left":2`,
+		} {
+			status, body := c.get(t, "http://127.0.0.1:82/v1/limits?user=ann&upstream="+upstream)
+			if status != 200 || !strings.Contains(body, want) {
+				t.Errorf("%s: %d %s, want 200 and %s", upstream, status, body, want)
+			}
+		}
+		if status, body := c.get(t, "http://127.0.0.1:82/v1/limits?upstream=open&usr=ann"); status != 400 || !strings.Contains(body, "want upstream, operation, user") {
+			t.Errorf("%d %s", status, body)
+		}
+	})
+}

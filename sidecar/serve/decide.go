@@ -69,7 +69,7 @@ func (s *Server) newDecider(store fleet.Store) (err error) {
 			Upstreams: s.proxy.Upstreams, Auth: d.auth.Load, Open: c.Open, Hosts: func() []string { return d.about.Load().hosts },
 			Rights: func(caller string) decide.Rights { return d.about.Load().rights[caller] },
 			Scopes: func(upstream string) decide.Scopes { return d.about.Load().scopes[upstream] },
-			Veil:   s.veil, Deliveries: s.deliveries.callers(),
+			Veil:   s.veil, Callers: s.models.counted, Deliveries: s.deliveries.callers(),
 			Log: s.log, MaxWait: c.MaxWait, MaxPermits: c.MaxPermits, Turned: func(why string) { s.turnedAway.Refused("decide", why) },
 		}
 		if t := s.traces.Tracer; t != nil {
