@@ -109,7 +109,7 @@ func TestThePageSaysWhatUpstreamsDid(t *testing.T) {
 		if code != http.StatusOK {
 			t.Fatal(code, page)
 		}
-		for _, want := range []string{"<b>1</b>/s <i>allowed</i>", "<b>2</b>/s <i>refused</i>", "refusing: rate_limited", "■ open, by operator", `class="refused" d="M89`, "10 of 10"} {
+		for _, want := range []string{"<b>1</b>/s <i>allowed</i>", "<b>2</b>/s <i>refused</i>", "refusing: rate_<wbr>limited", "■ open, by operator", `class="refused" d="M89`, "10 of 10"} {
 			if !strings.Contains(page, want) {
 				t.Errorf("the page does not say %q", want)
 			}

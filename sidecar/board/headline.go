@@ -208,7 +208,7 @@ func (r *Row) breakerProblem(p *Problem) {
 	case worst.Forced:
 		p.Text = fmt.Sprintf("An operator opened the breaker of %s%s, so weir makes no calls to it.", what, since)
 		p.Help = "Reset the breaker when calls may go on."
-		p.Page = "docs/runbooks/reset-a-breaker.md"
+		p.Page = "docs/how-to/pause-and-resume.md"
 	case r.State == "half-open":
 		p.Text = fmt.Sprintf("%s is recovering: its breaker opened%s%s, and weir now tests it with single calls.", what, since, cause)
 		p.Help = "Wait: the breaker closes when the tests succeed, and opens again when they fail."

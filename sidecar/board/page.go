@@ -194,7 +194,7 @@ func (p *page) tiles(v *View) {
 		{"Throttled by upstreams", per(v.Throttled) + "/s", when(v.Throttled > 0, "throttled")},
 		{"Failed at upstreams", per(v.Failed) + "/s", when(v.Failed > 0, "failing")},
 		{"Refused by weir", per(v.Refused) + "/s", when(v.Refused > 0, "refusing")},
-		{"Breakers not closed", fmt.Sprint(v.Open), when(v.Open > 0, "open")},
+		{"Breakers open or half-open", fmt.Sprint(v.Open), when(v.Open > 0, "open")},
 		{"Paused upstreams", fmt.Sprint(v.Paused), when(v.Paused > 0, "paused")},
 	} {
 		p.put(`<div class="%s"><dt>%s</dt><dd>%s</dd></div>`, tile.state, tile.of, tile.figure)

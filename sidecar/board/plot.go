@@ -33,7 +33,7 @@ var attempted = []layer{
 
 // legend names the colors of all plots, and the axis of those that stand side by side.
 const legend markup = `<div class="heads"><p class="legend">Last 15 minutes: <span class="key"><i class="allowed"></i>allowed</span> <span class="key"><i class="waited"></i>waited</span> <span class="key"><i class="throttled"></i>throttled by the upstream</span> <span class="key"><i class="failed"></i>failed</span> <span class="key"><i class="refused"></i>refused by weir</span> <span class="key"><i class="half"></i>breaker half-open</span> <span class="key"><i class="open"></i>breaker open</span></p>
-<p class="columns" aria-hidden="true"><span>Upstream</span><span>State</span><span>allowed</span><span>waited</span><span>throttled</span><span>failed</span><span>refused</span><span>p50</span><span>p99</span><span>left</span>` + axis + `</p></div>`
+<p class="columns" aria-hidden="true"><span>Upstream</span><span>State</span><span>allowed</span><span>waited</span><span>throttled</span><span>failed</span><span>refused</span><span>p50</span><span>p99</span><span>limit left</span>` + axis + `</p></div>`
 
 // axis labels the time of a plot. It has a label at each of the lines that the style draws.
 const axis markup = `<span class="axis" aria-hidden="true"><span>15 min ago</span><span>10</span><span>5</span><span>now</span></span>`

@@ -36,9 +36,9 @@ func (p *page) row(r *Row, plotted, opened bool) {
 
 // line is what the row of an upstream says, but for its plot.
 func (p *page) line(r *Row) {
-	why := ""
+	why := markup("")
 	if reason := r.Why(); r.State == "refusing" && reason != "" {
-		why = ": " + string(reason)
+		why = ": " + breakable(string(reason))
 	}
 	p.put(`<span class="name">%s</span><span class="state %s">%s %s%s</span>`, r.Name, r.State, sign(r.State), r.State, why)
 	for _, f := range []struct {
@@ -49,7 +49,7 @@ func (p *page) line(r *Row) {
 	}
 	p.put(`<span><b>%s</b> <i>p50</i></span><span><b>%s</b> <i>p99</i></span>`, span(since(r.P50MS)), span(since(r.P99MS)))
 	if r.Least >= 0 {
-		p.put(`<span><b>%d%%</b> <i>left</i></span>`, r.Least)
+		p.put(`<span><b>%d%%</b> <i>of limit left</i></span>`, r.Least)
 	} else {
 		p.put(`<span></span>`)
 	}
