@@ -30,7 +30,7 @@ type Options struct {
 	// any more has ended.
 	Active func(ctx context.Context) (ids []string, err error)
 
-	Threshold int // how many may be active; 0 means 18
+	Threshold int // how many may be active; 0 means 18, or Max if that is lower
 	Max       int // how many the upstream allows; 0 means 20
 
 	Poll    time.Duration // between questions while there is no place, and how long one may take; 0 means 30s
@@ -102,7 +102,8 @@ type Throttle struct {
 
 // New makes a throttle.
 func New(o Options) (*Throttle, error) {
-	o.Threshold, o.Max = cmp.Or(o.Threshold, 18), cmp.Or(o.Max, 20)
+	o.Max = cmp.Or(o.Max, 20)
+	o.Threshold = cmp.Or(o.Threshold, min(18, o.Max))
 	o.Poll, o.Timeout, o.Hold = cmp.Or(o.Poll, 30*time.Second), cmp.Or(o.Timeout, 600*time.Second), cmp.Or(o.Hold, 120*time.Second)
 	o.Group, o.Name = cmp.Or(o.Group, "jobs"), cmp.Or(o.Name, "slots")
 	switch {

@@ -427,6 +427,19 @@ func TestSlotsAreToldBelowTheThresholdAndBelowTheMost(t *testing.T) {
 	}
 }
 
+func TestDefaultThresholdIsAtMostMax(t *testing.T) {
+	for most, want := range map[int]int{0: 18, 10: 10, 30: 18} {
+		throttle, err := jobs.New(jobs.Options{Active: func(context.Context) ([]string, error) { return nil, nil }, Max: most})
+		if err != nil {
+			t.Errorf("max %d: %v", most, err)
+			continue
+		}
+		if s, err := throttle.Look(t.Context()); err != nil || s.Threshold != want {
+			t.Errorf("max %d: the threshold is %d, want %d: %v", most, s.Threshold, want, err)
+		}
+	}
+}
+
 // An upstream that stops answering while callers wait for a place is detected within two polls.
 func TestUpstreamThatStopsAnsweringIsDetectedWithinTwoPolls(t *testing.T) {
 	for _, poll := range []time.Duration{time.Second, 30 * time.Second, 5 * time.Minute} {

@@ -1,6 +1,7 @@
 package weircw
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -520,30 +521,46 @@ func TestTemplatesWithMistakesAreFound(t *testing.T) {
 	}
 }
 
+// unitAndSets returns what the document has in parentheses for a metric: its unit if it is not Count, and its sets of dimensions
+// beside the total and Upstream. "only" means that the metric has just the listed sets.
+func unitAndSets(m Metric) string {
+	var sets []string
+	for _, s := range m.Sets() {
+		names := []string{}
+		for _, d := range s {
+			names = append(names, "`"+string(d)+"`")
+		}
+		sets = append(sets, cmp.Or(strings.Join(names, " "), "total"))
+	}
+	if len(sets) >= 2 && sets[0] == "total" && sets[1] == "`Upstream`" {
+		sets = sets[2:]
+		for i := range sets {
+			sets[i] = strings.TrimPrefix(sets[i], "`Upstream` ")
+		}
+	} else {
+		sets[0] = "only " + sets[0]
+	}
+	if m.Unit() != "Count" {
+		sets = append([]string{m.Unit()}, sets...)
+	}
+	if len(sets) == 0 {
+		return ""
+	}
+	return " (" + strings.Join(sets, "; ") + ")"
+}
+
 func TestDocumentListsEveryMetricAndDimension(t *testing.T) {
 	b, err := os.ReadFile("../../docs/how-to/use-cloudwatch.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	rows := make(map[string]string)
-	for _, m := range regexp.MustCompile("(?m)^- `([A-Za-z]+)`(?: \\(|: )(.*)$").FindAllStringSubmatch(string(b), -1) {
+	for _, m := range regexp.MustCompile("(?m)^- `([A-Za-z]+)`(.*)$").FindAllStringSubmatch(string(b), -1) {
 		rows[m[1]] = m[2]
 	}
 	for _, m := range Metrics {
-		var sets []string
-		for _, s := range m.Sets() {
-			if len(s) == 0 {
-				sets = append(sets, "total")
-				continue
-			}
-			var names []string
-			for _, d := range s {
-				names = append(names, "`"+string(d)+"`")
-			}
-			sets = append(sets, strings.Join(names, " "))
-		}
-		if want := m.Unit() + "; " + strings.Join(sets, "; ") + "): "; !strings.Contains(rows[string(m)], want) {
-			t.Errorf("%s: docs/how-to/use-cloudwatch.md says %q, want %q in it", m, rows[string(m)], want)
+		if want := unitAndSets(m) + ": "; !strings.HasPrefix(rows[string(m)], want) {
+			t.Errorf("%s: docs/how-to/use-cloudwatch.md says %q, want it to begin with %q", m, rows[string(m)], want)
 		}
 		delete(rows, string(m))
 	}

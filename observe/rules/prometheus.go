@@ -69,13 +69,20 @@ inhibit_rules:
 // table is the table of alerts, in Markdown, for a page that lies in docs.
 func table() string {
 	var b strings.Builder
-	for _, a := range Alerts(Options{Cost: 20}) {
-		when := "immediately"
-		if a.For > 0 {
-			when = "after " + length(a.For)
+	all := Alerts(Options{Cost: 20})
+	slices.SortStableFunc(all, func(a, b Alert) int { return strings.Compare(a.Severity, b.Severity) })
+	for i, a := range all {
+		if i == 0 || a.Severity != all[i-1].Severity {
+			fmt.Fprintf(&b, "\nAlerts with the severity `%s`:\n\n", a.Severity)
 		}
-		fmt.Fprintf(&b, "- [`%s`](../runbooks/%s) (%s, %s): %s\n", a.Name, a.Runbook(), a.Severity, when, strings.NewReplacer("{{ $labels.", "", "{{ $value | humanizeDuration }}", "(duration)", "{{ $value | humanize }}", "(amount)", " }}", "").Replace(a.Summary))
+		when := ""
+		if a.For > 0 {
+			when = " (after " + length(a.For) + ")"
+		}
+		summary := strings.NewReplacer("{{ $labels.", "", "{{ $value | humanizeDuration }}", "(duration)", "{{ $value | humanize }}", "(amount)", " }}", "").Replace(a.Summary)
+		fmt.Fprintf(&b, "- [`%s`](../runbooks/%s)%s: %s\n", a.Name, a.Runbook(), when, summary)
 	}
+	b.WriteString("\n")
 	return b.String()
 }
 

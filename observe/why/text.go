@@ -19,7 +19,7 @@ func (c *Call) Text() string {
 		fmt.Fprintf(&b, "  key: %s\n", c.Key)
 	}
 	if c.Why != "" {
-		fmt.Fprintf(&b, "  cause: %s\n", c.Why)
+		fmt.Fprintf(&b, "  %s: %s\n", c.WhyLabel(), c.Why)
 	}
 	if c.StaleMS > 0 {
 		fmt.Fprintf(&b, "  the caller got an earlier answer, %s old (stale_if_error)\n", Span(c.StaleMS))
@@ -40,6 +40,14 @@ func (c *Call) Text() string {
 		fmt.Fprintf(&b, "  - %s%s\n", at, x.Say)
 	}
 	return b.String()
+}
+
+// WhyLabel returns what Why explains: of a failed call, why it was not repeated.
+func (c *Call) WhyLabel() string {
+	if c.Kind == Failed {
+		return "no further attempt"
+	}
+	return "cause"
 }
 
 // Headline returns the result of the call in one line.

@@ -107,7 +107,7 @@ var cases = []struct {
 		},
 		why.Failed, []string{"failed after 2 attempts", "attempt 2  100ms after the previous attempt  failed (broken)", "retry (weir.yaml:api.retry): all attempts were used"}, nil},
 	{"unsafe", nil, func(_ *testing.T, u *weir.Upstream) { _ = call(u, "it", failed) },
-		why.Failed, []string{"failed after 1 attempt\n", "send an Idempotency-Key"}, nil},
+		why.Failed, []string{"failed after 1 attempt\n", "  no further attempt: ", "send an Idempotency-Key"}, nil},
 	{"a hint that is too long", nil,
 		func(_ *testing.T, u *weir.Upstream) { _ = call(u, "it", quotaSpent) },
 		why.Failed, []string{"throttled (quota), and the upstream asked to wait 1h0m0s"}, nil},

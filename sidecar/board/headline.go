@@ -57,7 +57,7 @@ func (v *View) headline() string {
 		}
 	}
 	if what, known := several[first.State]; known && n > 1 && !first.dead {
-		return fmt.Sprintf("%d of %d upstreams %s, %s among them.", n, v.Known, what, first.Upstream)
+		return fmt.Sprintf("%d of %d upstreams, including %s, %s.", n, v.Known, first.Upstream, what)
 	}
 	return first.Text
 }
@@ -238,7 +238,7 @@ func (r *Row) opened(b *status.Breaker) (since, cause string) {
 	case "too many failures", "failures in a row":
 		cause = " after " + why
 	case "failure share":
-		cause = " because too large a share of calls failed"
+		cause = " because too many of its calls failed"
 	case "probe failed":
 		cause = " again because a test call failed"
 	}

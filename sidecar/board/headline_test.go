@@ -60,7 +60,7 @@ func TestHeadlineNamesUpstreamCauseAndTime(t *testing.T) {
 		"breaker opened": {[]string{up, "b"}, wide, func(s *site) { s.calls(3, up, failed) },
 			[]string{up + " is down", "breaker opened at 00:00:00 UTC", "failures in a row", "last error: 503"}, "Check the upstream."},
 		"two breakers opened": {[]string{up, "b", "c"}, wide, func(s *site) { s.calls(3, up, failed); s.calls(3, "b", failed) },
-			[]string{"2 of 3 upstreams are down", up}, "Check the upstream."},
+			[]string{"2 of 3 upstreams, including " + up + ", are down."}, "Check the upstream."},
 		"breaker opened by an operator": {[]string{up}, wide, func(s *site) {
 			_ = s.board.Page.Work(status.Order{Upstream: up, Do: "open"})
 		}, []string{"An operator opened the breaker of " + up + " at 00:00:00 UTC"}, "Reset the breaker"},
@@ -166,7 +166,7 @@ func TestHeadlineCountsManyProblems(t *testing.T) {
 		s.calls(3, name, failed)
 	}
 	_, page := s.get("/")
-	for _, want := range []string{"30 of 40 upstreams are down", "30 problems:", "and 24 more"} {
+	for _, want := range []string{"30 of 40 upstreams, including ", "30 problems:", "and 24 more"} {
 		if !strings.Contains(page, want) {
 			t.Errorf("the page does not say %q", want)
 		}

@@ -202,7 +202,7 @@ func (p *page) model(m *status.Model) {
 func causeOf(why string) string {
 	switch why {
 	case "failure share":
-		return "too large a share of calls failed"
+		return "too many calls failed"
 	case "forced":
 		return "an operator"
 	}

@@ -81,7 +81,8 @@ func (p *page) call(c *why.Call, then []why.Line) {
 		facts = append(facts, "Its key is "+c.Key+".")
 	}
 	if c.Why != "" {
-		facts = append(facts, "Cause: "+sentence(c.Why, ""))
+		label := c.WhyLabel()
+		facts = append(facts, sentence(strings.ToUpper(label[:1])+label[1:], c.Why))
 	}
 	p.put(`<p>%s</p>`, strings.Join(facts, " "))
 	p.timeline(c)

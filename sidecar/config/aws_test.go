@@ -26,6 +26,13 @@ func TestAWS(t *testing.T) {
 	}
 }
 
+func TestJobsBelowTheDefaultThresholdNeedNoThreshold(t *testing.T) {
+	f := parse(t, "upstreams: {drs: {url: https://h, preset: drs, aws: {region: eu-west-1}, jobs: {max: 10}}}")
+	if f.Jobs["drs"] != (Jobs{Max: 10}) {
+		t.Errorf("%+v", f.Jobs)
+	}
+}
+
 func TestMistakesAroundAWS(t *testing.T) {
 	for text, want := range map[string]string{
 		"aws: {region: Ireland}":                          "is not the name of a region",

@@ -16,7 +16,7 @@ type Jobs struct {
 }
 
 var jobsFields = []field[Jobs]{
-	one("threshold", count[int](1), func(j *Jobs) *int { return &j.Threshold }, "18", "Active jobs below which another may start. JOB_THROTTLE_THRESHOLD overrides it."),
+	one("threshold", count[int](1), func(j *Jobs) *int { return &j.Threshold }, "18, or `max` if that is lower", "Active jobs below which another may start. JOB_THROTTLE_THRESHOLD overrides it."),
 	one("max", count[int](1), func(j *Jobs) *int { return &j.Max }, "20", "Jobs that the service runs at once."),
 	one("poll", duration, func(j *Jobs) *time.Duration { return &j.Poll }, "30s", ""),
 	one("timeout", orOff(duration, -1), func(j *Jobs) *time.Duration { return &j.Timeout }, "600s", ""),
@@ -42,7 +42,8 @@ func (d *decoder) checkJobs(n *node, u *site) {
 	if u.aws == nil || u.aws.Service != "drs" || u.aws.Region == "" {
 		d.Bad(n.Get("jobs"), "write aws: {service: drs, region: eu-west-1}", "needs an upstream of DRS with a region")
 	}
-	if threshold, most := cmp.Or(u.jobs.Threshold, 18), cmp.Or(u.jobs.Max, 20); threshold > most {
+	most := cmp.Or(u.jobs.Max, 20)
+	if threshold := u.jobs.Threshold; threshold > most {
 		d.Bad(n.Get("jobs"), "", "threshold %d is above max %d", threshold, most)
 	} else if threshold = d.env.jobs; threshold > most && u.jobs.Max > 0 {
 		d.Bad(n.Get("jobs"), "", "%s %d is above max %d", jobs.ThresholdEnv, threshold, most)

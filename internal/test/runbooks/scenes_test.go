@@ -163,7 +163,6 @@ var scenes = map[string]func(t *testing.T) *scene{
 	"burn-slow.md":        down,
 	"failing-quietly.md":  down,
 	"breaker-open.md":     down,
-	"reset-a-breaker.md":  down,
 	"high-throttling.md":  overLimit,
 	"violation.md":        violating,
 	"budget-empty.md":     spent,
@@ -356,7 +355,7 @@ func deadLetters(t *testing.T) *scene {
 	s := begin(t, 400, "deliveries: {file: "+filepath.Join(dir, "deliveries.db")+"}\nupstreams:\n  api: {url: URL, routes: [{path: /api/, strip: true, deliver: always}]}\n")
 	s.call(2, "/orders", "x")
 	s.w.WaitFor("deliveries became dead letters")
-	s.ends = "## What to do" // what is sent again must succeed
+	s.ends = "## Mitigation" // what is sent again must succeed
 	return s
 }
 

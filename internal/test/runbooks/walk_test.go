@@ -32,7 +32,7 @@ func TestMain(m *testing.M) {
 }
 
 // sections are what each page has, in this order.
-var sections = []string{"What it means", "What users see", "First look", "Causes", "What to do", "How to see that it worked"}
+var sections = []string{"Meaning", "Impact", "Diagnosis", "Causes", "Mitigation", "Verification"}
 
 func TestEachAlertHasAPageWithAllSections(t *testing.T) {
 	t.Parallel()
@@ -113,7 +113,7 @@ func (w *walk) along(text string) (n int) {
 			continue
 		case kind != "":
 			block += line
-		case strings.HasPrefix(line, cmp.Or(w.ends, "## How to see")):
+		case strings.HasPrefix(line, cmp.Or(w.ends, "## Verification")):
 			w.heal()
 		}
 		w.out.WriteString(line)
