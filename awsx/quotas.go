@@ -38,8 +38,8 @@ var quotas = map[string][]quota{
 	"dynamodb":   {{name: "control", amount: 2500, burst: 250, operations: dynamoControl, source: dynamoGuide}},
 	"monitoring": watchQuotas,
 	"lambda": {
-		{name: "get-function", amount: 100, burst: 10, operations: []string{"GetFunction"}, source: lambdaGuide},
-		{name: "get-policy", amount: 15, burst: 2, operations: []string{"GetPolicy"}, source: lambdaGuide},
+		{name: "GetFunction", amount: 100, burst: 10, operations: []string{"GetFunction"}, source: lambdaGuide},
+		{name: "GetPolicy", amount: 15, burst: 2, operations: []string{"GetPolicy"}, source: lambdaGuide},
 		{name: "control", amount: 15, burst: 2, operations: lambdaControl, source: lambdaGuide}, // of all together
 	},
 	"ec2": ec2Quotas,
@@ -92,14 +92,14 @@ var lambdaControl = []string{
 // watchQuotas are each operation's own.
 var watchQuotas = []quota{
 	{name: "data", amount: 500, burst: 50, operations: []string{"PutMetricData", "GetMetricData"}, scope: Operation, source: watchGuide},
-	{name: "statistics", amount: 400, burst: 40, operations: []string{"GetMetricStatistics"}, source: watchGuide},
-	{name: "list-metrics", amount: 25, burst: 3, operations: []string{"ListMetrics"}, source: watchGuide},
+	{name: "GetMetricStatistics", amount: 400, burst: 40, operations: []string{"GetMetricStatistics"}, source: watchGuide},
+	{name: "ListMetrics", amount: 25, burst: 3, operations: []string{"ListMetrics"}, source: watchGuide},
 	{name: "twenties", amount: 20, burst: 2, operations: []string{"DescribeAlarmHistory", "GetMetricWidgetImage", "DescribeInsightRules", "TagResource", "UntagResource"}, scope: Operation, source: watchGuide},
 	{name: "tens", amount: 10, burst: 1, operations: []string{
 		"GetDashboard", "ListDashboards", "PutDashboard", "DeleteDashboards", "GetMetricStream", "ListMetricStreams", "PutMetricStream", "DeleteMetricStream",
 		"StartMetricStreams", "StopMetricStreams", "PutAnomalyDetector", "DescribeAnomalyDetectors", "ListTagsForResource",
 	}, scope: Operation, source: watchGuide},
-	{name: "describe-alarms", amount: 9, burst: 1, operations: []string{"DescribeAlarms", "DescribeAlarmsForMetric", "DescribeAlarmContributors"}, scope: Operation, source: watchGuide},
+	{name: "alarm-lists", amount: 9, burst: 1, operations: []string{"DescribeAlarms", "DescribeAlarmsForMetric", "DescribeAlarmContributors"}, scope: Operation, source: watchGuide},
 	{name: "fives", amount: 5, burst: 1, operations: []string{"PutInsightRule", "DeleteInsightRules", "DeleteAnomalyDetector"}, scope: Operation, source: watchGuide},
 	{name: "alarms", amount: 3, burst: 1, operations: []string{
 		"PutMetricAlarm", "PutCompositeAlarm", "DeleteAlarms", "DisableAlarmActions", "EnableAlarmActions", "SetAlarmState", "PutLogAlarm", "PutAlarmMuteRule", "DeleteAlarmMuteRule",
@@ -127,7 +127,7 @@ var ec2Quotas = []quota{
 		"AssociateEnclaveCertificateIamRole", "DisassociateEnclaveCertificateIamRole", "GetAssociatedEnclaveCertificateIamRoles",
 		"CreateVpcEndpointServiceConfiguration", "DeleteVpcEndpointServiceConfigurations", "ModifyVpcEndpointServiceConfiguration",
 	}, scope: Operation, source: ec2Guide},
-	{name: "copy-image", amount: 1, burst: 100, operations: []string{"CopyImage"}, source: ec2Guide},
+	{name: "CopyImage", amount: 1, burst: 100, operations: []string{"CopyImage"}, source: ec2Guide},
 	{name: "references", amount: 5, burst: 20, operations: []string{"DescribeSecurityGroupReferences", "DescribeStaleSecurityGroups"}, scope: Operation, source: ec2Guide},
 	{name: "fleets", amount: 3, burst: 50, operations: []string{"DescribeSpotFleetRequests", "CreateSpotDatafeedSubscription", "DeleteSpotDatafeedSubscription"}, scope: Operation, source: ec2Guide},
 	{name: "fleet-history", amount: 5, burst: 100, operations: []string{"DescribeSpotFleetInstances", "DescribeSpotFleetRequestHistory"}, scope: Operation, source: ec2Guide},
