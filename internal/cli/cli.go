@@ -19,6 +19,9 @@ var ErrFound = errors.New("found mistakes")
 // Exit is the status that a program ends with: 0 is well, 1 is not, 2 means that it was called
 // wrongly. An error that nobody has explained yet is written to out.
 func Exit(program string, err error, out io.Writer) int {
+	if s, ok := errors.AsType[status](err); ok {
+		return int(s)
+	}
 	switch {
 	case err == nil, errors.Is(err, flag.ErrHelp):
 		return 0
@@ -29,6 +32,22 @@ func Exit(program string, err error, out io.Writer) int {
 	}
 	fmt.Fprintf(out, "%s: %v\n", program, err)
 	return 1
+}
+
+// A status is the exit status of another program, which explained it.
+type status int
+
+func (s status) Error() string { return fmt.Sprintf("exit status %d", int(s)) }
+
+// Status returns an error with which Exit returns the status. It writes the other error to out, unless that is nil.
+func Status(out io.Writer, program string, s int, err error) error {
+	if err != nil {
+		fmt.Fprintf(out, "%s: %v\n", program, err)
+	}
+	if s == 0 {
+		return nil
+	}
+	return status(s)
 }
 
 // Flags makes the flags of a command, whose name begins with that of the program. What is wrong with

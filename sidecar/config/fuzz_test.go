@@ -226,6 +226,7 @@ upstreams:
     deliver_headers: [X-Kept]
     routes: [{host: h, path: /p/, strip: true, deliver: false}]
     replay: 1MiB
+    hosts: [api.example.com, "*.api.example.com"]
     pass_headers: [x-real-ip]
     undeclared: refuse
     full: refuse

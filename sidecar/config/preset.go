@@ -38,6 +38,22 @@ func PresetText(name string) (string, bool) {
 	return presetText(name)
 }
 
+// PresetHosts returns the hosts that a preset is for, with * for any characters. It returns nil if the preset is for no certain hosts.
+func PresetHosts(name string) (all []string) {
+	text, ok := PresetText(name)
+	if !ok {
+		return nil
+	}
+	hosts := newDecoder(name).Read([]byte(text)).Get("hosts")
+	if hosts == nil {
+		return nil
+	}
+	for _, item := range hosts.Items {
+		all = append(all, item.Text)
+	}
+	return all
+}
+
 // overlay is an upstream laid over its preset, short forms written out. One that is a tier
 // of a cascade is brief.
 func (d *decoder) overlay(n *node, tier bool) *node {

@@ -115,6 +115,18 @@ var host = text("a host", func(s string) (string, string, string) {
 	return "", "is not a host", ""
 })
 
+// hostPattern is a host in which * stands for any characters, except in the last two labels.
+var hostPattern = text("a host", func(s string) (string, string, string) {
+	s = strings.ToLower(s)
+	if labels := strings.Split(s, "."); len(labels) < 2 && strings.Contains(s, "*") || strings.Contains(strings.Join(labels[max(0, len(labels)-2):], "."), "*") {
+		return "", "has * in its last two labels", "write the domain in full: *.example.com"
+	}
+	if bare := asciiHost(strings.ReplaceAll(s, "*", "x")); !goodHost(bare) {
+		return "", "is not a host", "write it without scheme and port"
+	}
+	return s, "", ""
+})
+
 // prefix is a path in the form of proxy.Route.Path.
 var prefix = text("a path", func(s string) (string, string, string) {
 	switch {

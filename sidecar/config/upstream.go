@@ -42,6 +42,8 @@ func (u *site) place(i int, r proxy.Route, key *node) place {
 
 var upstreamFields = []field[site]{
 	{"url", "a URL", "required", "`http`, `https` or `h2c` (HTTP/2 without encryption), a host, and an optional path that precedes the request's.", readURL},
+	one("hosts", listOf(hostPattern), func(u *site) *[]string { return &u.Hosts }, "the host of `url`",
+		"Hosts whose calls `weir run` sends through this upstream. `*` stands for any characters: `*.s3.amazonaws.com`."),
 	{"preset", "the name of a preset", "none", "Defaults for this upstream; see [Presets](#presets).", nothing},
 	{"routes", "a list of routes", "`{path: /NAME/, strip: true}`, with `grpc` `{path: /}`", "Requests for this upstream.", readRoutes},
 	one("replay", orOff(replay, -1), func(u *site) *int64 { return &u.Replay }, "1MiB",

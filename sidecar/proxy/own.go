@@ -62,7 +62,7 @@ func (t *trip) ownRoute(w http.ResponseWriter, r *http.Request) *refuse.Facts {
 		_ = control.SetReadDeadline(time.Time{})
 	}
 	there := *r
-	there.URL = address(t.to.URL, t.path, r.URL)
+	there.URL = address(t.url(), t.path, r.URL)
 	c := t.to.transport.CallOf(there.WithContext(t.in(r.Context())))
 	t.route = t.to.Own[c.Operation].Over(t.route)
 	return nil

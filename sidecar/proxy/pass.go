@@ -68,7 +68,8 @@ func (t *trip) outgoing(in *http.Request) *http.Request {
 	out := new(http.Request)
 	*out = *in
 	out.Header = t.fields(in.Header)
-	out.URL, out.Host = address(t.to.URL, t.path, in.URL), t.to.URL.Host
+	base := t.url()
+	out.URL, out.Host = address(base, t.path, in.URL), base.Host
 	out.Close, out.TransferEncoding, out.Trailer = false, slices.Clone(in.TransferEncoding), nil
 	switch {
 	case in.ContentLength == 0:
@@ -112,7 +113,7 @@ func (t *trip) fields(came http.Header) http.Header {
 // drops reports whether a field is not sent on although it is of no one connection.
 func (t *trip) drops(name string) bool {
 	mine := t.exchange == nil && strings.HasPrefix(name, "X-Weir-")
-	return (mine || t.to.harms(name)) && !slices.Contains(t.to.Pass, name)
+	return (mine || t.at == nil && t.to.harms(name)) && !slices.Contains(t.to.Pass, name)
 }
 
 // hops are the fields of one connection (RFC 9110 7.6.1, and those of RFC 2616).

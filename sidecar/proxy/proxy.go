@@ -256,14 +256,16 @@ func (t *table) way(r *http.Request, g guest) (*target, string, *Route, Why, *re
 // byte as they came, and Host is the upstream's, never the caller's.
 func rewrite(r *httputil.ProxyRequest) {
 	t := tripOf(r.In.Context())
-	out, base := r.Out, t.to.URL
+	out, base := r.Out, t.url()
 	out.Host = base.Host
 	out.URL = address(base, t.path, r.In.URL)
 	if out.Trailer = nil; len(r.In.Trailer) > 0 && out.Body != nil {
 		body := t.to.newTrailing(r.In)
 		out.Body, out.Trailer = body, body.to
 	}
-	t.to.dropForged(out.Header)
+	if t.at == nil {
+		t.to.dropForged(out.Header)
+	}
 	if t.exchange == nil {
 		t.to.dropOwn(out.Header)
 	}

@@ -111,6 +111,15 @@ func (t *table) ours(r *http.Request) bool { return hosts.Ours(r, t.hosts) }
 
 // problem says what is wrong with a request before it is sent anywhere.
 func (t *table) problem(r *http.Request) (Why, *refuse.Facts) {
+	if why, f := formProblem(r); f != nil || t.ours(r) {
+		return why, f
+	}
+	return wrongHost, &refuse.Facts{Status: http.StatusMisdirectedRequest, Code: refuse.ValidationError,
+		Message: fmt.Sprintf("unknown host %q: add it to a route, or to hosts", r.Host)}
+}
+
+// formProblem returns what is wrong with a request whatever host it names.
+func formProblem(r *http.Request) (Why, *refuse.Facts) {
 	bad := func(why Why, status int, message string) (Why, *refuse.Facts) {
 		return why, &refuse.Facts{Status: status, Code: refuse.ValidationError, Message: message}
 	}
@@ -125,8 +134,6 @@ func (t *table) problem(r *http.Request) (Why, *refuse.Facts) {
 		return bad(wrongForm, http.StatusBadRequest, "the path or the query contains a space or a control character: escape it, such as %20")
 	case r.Host == "" && r.ProtoAtLeast(1, 1):
 		return bad(wrongForm, http.StatusBadRequest, "the request has no Host")
-	case !t.ours(r):
-		return bad(wrongHost, http.StatusMisdirectedRequest, fmt.Sprintf("unknown host %q: add it to a route, or to hosts", r.Host))
 	}
 	return "", nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"io"
 	"net/http"
+	"net/url"
 
 	"github.com/seed1158cd35/weir"
 	"github.com/seed1158cd35/weir/httpx"
@@ -16,7 +17,8 @@ import (
 // A trip is one request on its way through.
 type trip struct {
 	to   *target
-	path string // raw
+	path string   // raw
+	at   *url.URL // where a request that is forwarded goes; nil means the upstream's URL
 
 	route   Route              // the zero Route if it came by none
 	session *websocket.Session // nil if it is to be no WebSocket
@@ -47,6 +49,14 @@ type trip struct {
 	brought int         // status of the upstream's answer, once it is passed on
 	said    int         // that of an answer of weir's own
 	trace   *trace.Call // nil if it is not traced
+}
+
+// url returns the URL before the path of the request.
+func (t *trip) url() *url.URL {
+	if t.at != nil {
+		return t.at
+	}
+	return t.to.URL
 }
 
 type tripKey struct{}

@@ -10,6 +10,8 @@ package proxy
 import (
 	"cmp"
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"net"
 	"net/http"
 	"net/url"
@@ -32,6 +34,7 @@ import (
 type Upstream struct {
 	Name     string
 	URL      *url.URL // scheme and host, and perhaps a path that is put before the request's
+	Hosts    []string // whose requests Forward sends, with * for any characters; none means that of URL
 	Routes   []Route  // how requests find it; none means the path /NAME/, stripped
 	Policy   weir.Policy
 	Replay   int64                   // how much of a body is kept to send it again; 0 means httpx.DefaultReplay, below 0 nothing
@@ -58,6 +61,8 @@ type Upstream struct {
 
 	// Dial connects with the API; nil means as the system does.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
+
+	Roots *x509.CertPool // that sign the API's certificate; nil means the system's
 
 	Veil *veil.Veil // hides the values of scopes; nil hides only what looks like a credential
 
@@ -208,6 +213,9 @@ func newBase(timeouts weir.Timeouts, u *Upstream, own *own) base {
 		whole.DialContext = u.Dial
 	}
 	whole.DialContext = own.elsewhere(whole.DialContext)
+	if u.Roots != nil {
+		whole.TLSClientConfig = &tls.Config{RootCAs: u.Roots, MinVersion: tls.VersionTLS12}
+	}
 	if u.HTTP2 {
 		onlyHTTP2(whole, u.URL.Scheme)
 	}

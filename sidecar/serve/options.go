@@ -5,12 +5,14 @@ package serve
 
 import (
 	"context"
+	"crypto/x509"
 	"io"
 	"log/slog"
 	"net"
 	"os"
 	"time"
 
+	"github.com/seed1158cd35/weir"
 	"github.com/seed1158cd35/weir/fleet"
 )
 
@@ -24,7 +26,9 @@ type Options struct {
 
 	Listen func(address string) (net.Listener, error)                           // nil for the system's network
 	Dial   func(ctx context.Context, network, address string) (net.Conn, error) // to upstreams; nil for the system's network
+	Roots  *x509.CertPool                                                       // that sign upstreams' certificates; nil for the system's
 	Store  func(fleet.Store) fleet.Store                                        // what stands before the store; nil for nothing
+	Events weir.Events                                                          // hear of calls, besides log and metrics
 
 	Tell func(s State, text string) // hears how the server is, from one goroutine; text is for people. nil for nobody
 	Beat time.Duration              // how often it hears Alive; 0 for never

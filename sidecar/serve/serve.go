@@ -68,6 +68,7 @@ type Server struct {
 	asks       chan chan<- error // reloads that operators ask for
 	left       chan struct{}     // is closed when no more of them are heard
 	traces     traces
+	hosts      []Hosts     // of the file as it was at the start
 	meter      *otlp.Meter // nil if metrics are sent nowhere by OTLP
 	registry   *prometheus.Registry
 
@@ -127,6 +128,10 @@ func (s *Server) prepare() (err error) {
 	if s.veil, err = veilOf(file, o.Env); err != nil {
 		return err
 	}
+	for i := range file.Upstreams {
+		u := &file.Upstreams[i]
+		s.hosts = append(s.hosts, Hosts{u.Name, u.URL, u.Hosts})
+	}
 	s.warnRemoved(file)
 	registry := prometheus.NewRegistry()
 	s.registry = registry
@@ -146,7 +151,7 @@ func (s *Server) prepare() (err error) {
 	if err = s.newTraces(file.Traces, registry); err != nil {
 		return err
 	}
-	events := s.tells.events(s.metrics.Events(), s.board.Events(), s.logged(), s.kept.Events())
+	events := s.tells.events(s.metrics.Events(), s.board.Events(), s.logged(), s.kept.Events(), o.Events)
 	if err = s.join(s.traces.events(events), registry); err != nil {
 		return err
 	}
@@ -234,7 +239,7 @@ func (s *Server) join(events weir.Events, registry prometheus.Registerer) (err e
 func (s *Server) apply(file *config.File) error {
 	for i := range file.Upstreams {
 		u := &file.Upstreams[i]
-		u.Dial, u.Veil = s.with.Dial, s.veil
+		u.Dial, u.Roots, u.Veil = s.with.Dial, s.with.Roots, s.veil
 		var err error
 		if u.Sends, err = file.SendsOf(u.Name, s.with.Env); err != nil {
 			return err

@@ -1,0 +1,51 @@
+package main
+
+import (
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/seed1158cd35/weir/internal/buffers"
+	"github.com/seed1158cd35/weir/internal/cli"
+	runner "github.com/seed1158cd35/weir/sidecar/run"
+)
+
+func newRun(w world) *cobra.Command {
+	c := &cobra.Command{
+		Use:   "run [FLAGS] -- COMMAND [ARG...]",
+		Short: "Run a command whose calls stay within limits",
+		Long: `Run a command, and keep its calls to APIs within their limits. The command gets a proxy and a certificate authority of this run in
+its environment. Calls to hosts of an upstream are decrypted, limited and retried. Connections to all other hosts are tunneled
+unread. Without --config, the presets that are for certain hosts are the upstreams: "weir presets github" shows one.
+
+weir ends with the exit status of the command, or with 128 plus the number of the signal that ended it. A line on standard error
+says what was waited for, if anything was.`,
+		Example: `  weir run -- curl https://api.github.com/repos/golang/go
+  weir run --preset gemini-free -- python3 summarize.py`,
+		DisableFlagsInUseLine: true,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return usagef("COMMAND is missing")
+			}
+			return nil
+		},
+		ValidArgsFunction: cobra.FixedCompletions(nil, cobra.ShellCompDirectiveDefault),
+	}
+	path := configFlag(c, "")
+	f := c.Flags()
+	f.SetInterspersed(false)
+	presets := f.StringArray("preset", nil, "`PRESET` that replaces others for its hosts; may be repeated")
+	through := f.StringArray("through", nil, "`HOST` whose connections are tunneled unread, such as one whose certificate the command pins; may be repeated")
+	quiet := f.Bool("quiet", false, "print no summary")
+	verbose := f.BoolP("verbose", "v", false, "print a summary even if nothing was waited for")
+	_ = c.RegisterFlagCompletionFunc("preset", completePreset) // the flag is there
+	c.RunE = func(c *cobra.Command, args []string) error {
+		buffers.CollectLess()
+		status, err := runner.Run(c.Context(), runner.Options{
+			Command: args, Config: *path, Presets: *presets, Through: *through, Quiet: *quiet, Verbose: *verbose,
+			Env: os.Environ(), In: w.in, Out: w.out, Err: w.err, Version: cli.Version(),
+		})
+		return cli.Status(w.err, "weir run", status, err)
+	}
+	return c
+}

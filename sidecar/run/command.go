@@ -1,0 +1,71 @@
+package run
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"time"
+)
+
+// command starts the command, passes signals on to it, and waits until it has ended.
+func (r *running) command(ctx context.Context) (status int, err error) {
+	env, err := r.childEnv()
+	if err != nil {
+		return statusFailed, err
+	}
+	c := exec.Command(r.Command[0], r.Command[1:]...)
+	c.Env, c.Stdin, c.Stdout, c.Stderr = env, r.In, r.Out, r.Err
+	c.WaitDelay = time.Second // for output of processes that it left behind, if Out is no file
+	signals := make(chan os.Signal, 16)
+	signal.Notify(signals, heard...)
+	defer signal.Stop(signals)
+	if err := c.Start(); err != nil {
+		return startStatus(err), startError(r.Command[0], err)
+	}
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		_ = c.Wait() // its state says how it ended
+	}()
+	done := ctx.Done()
+	for {
+		select {
+		case s := <-signals:
+			if passes(s) {
+				_ = c.Process.Signal(s)
+			}
+		case <-done:
+			done = nil
+			_ = c.Process.Kill()
+		case <-ended:
+			return statusOf(c.ProcessState), nil
+		}
+	}
+}
+
+func startStatus(err error) int {
+	if errors.Is(err, exec.ErrNotFound) || errors.Is(err, os.ErrNotExist) {
+		return statusNotFound
+	}
+	return statusNotExecutable
+}
+
+func startError(name string, err error) error {
+	if startStatus(err) == statusNotFound {
+		return fmt.Errorf("command %q was not found", name)
+	}
+	return fmt.Errorf("command %q cannot be executed: %w", name, err)
+}
+
+// inherits reports whether the command is to use the run around this one.
+func inherits(o *Options) bool {
+	r := running{Options: *o}
+	dir, nested := r.lookup(runVariable)
+	if !nested || o.Config != "" || len(o.Presets)+len(o.Through) > 0 {
+		return false
+	}
+	return checkPrivate(dir) == nil
+}

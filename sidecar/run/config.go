@@ -1,0 +1,36 @@
+package run
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/seed1158cd35/weir/sidecar/config"
+)
+
+// writeConfig writes a configuration with all presets that are for certain hosts. Those that are named come first, so that their
+// hosts are theirs.
+func writeConfig(dir string, named []string) (path string, err error) {
+	var b strings.Builder
+	b.WriteString("drain: 2s\nupstreams:\n")
+	all := config.Presets()
+	for _, name := range named {
+		if !slices.Contains(all, name) {
+			return "", fmt.Errorf("unknown preset %q: \"weir presets\" lists them", name)
+		}
+		if len(config.PresetHosts(name)) == 0 {
+			return "", fmt.Errorf("preset %q is for no certain hosts: write a file with its url, and name it with --config", name)
+		}
+	}
+	for _, name := range slices.Concat(named, slices.DeleteFunc(all, func(s string) bool { return slices.Contains(named, s) })) {
+		hosts := config.PresetHosts(name)
+		if len(hosts) == 0 {
+			continue
+		}
+		fmt.Fprintf(&b, "  %s: {preset: %[1]s, url: \"https://%s\"}\n", name, hosts[0])
+	}
+	path = filepath.Join(dir, "weir.yaml")
+	return path, os.WriteFile(path, []byte(b.String()), 0o600)
+}

@@ -1,0 +1,115 @@
+package run
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// runVariable is the variable with the directory of the run, for weir commands that the command starts.
+const runVariable = "WEIR_RUN"
+
+// childEnv returns the environment of the command.
+func (r *running) childEnv() ([]string, error) {
+	e := &environment{of: slices.Clone(r.Env)}
+	proxy := r.proxy.URL()
+	for _, name := range []string{"HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy"} { // curl heeds only the small http_proxy
+		e.set(name, proxy)
+	}
+	for _, name := range []string{"ALL_PROXY", "all_proxy"} {
+		e.unset(name)
+	}
+	direct := noProxy(r.lookup)
+	e.set("NO_PROXY", direct)
+	e.set("no_proxy", direct)
+	e.set("NODE_USE_ENV_PROXY", "1")
+	e.set(runVariable, r.dir)
+	if err := e.trust(r.dir, r.proxy.CA(), r.lookup); err != nil {
+		return nil, err
+	}
+	for _, b := range baseURLs {
+		if _, set := r.lookup(b.variable); !set && r.hosts.urls[b.upstream] != nil {
+			e.set(b.variable, r.proxy.Base(b.upstream)+b.path)
+		}
+	}
+	return e.of, nil
+}
+
+// baseURLs are variables with base URLs of clients that may not heed proxies.
+var baseURLs []struct{ variable, upstream, path string }
+
+// noProxy returns what the command calls without a proxy: what the user named, and this machine.
+func noProxy(env func(string) (string, bool)) string {
+	const local = "localhost,127.0.0.1,::1"
+	for _, name := range []string{"no_proxy", "NO_PROXY"} {
+		if v, _ := env(name); v != "" {
+			return v + "," + local
+		}
+	}
+	return local
+}
+
+// An environment is a list of NAME=VALUE.
+type environment struct{ of []string }
+
+func (e *environment) set(name, value string) {
+	e.unset(name)
+	e.of = append(e.of, name+"="+value)
+}
+
+func (e *environment) unset(name string) {
+	e.of = slices.DeleteFunc(e.of, func(s string) bool {
+		key, _, _ := strings.Cut(s, "=")
+		return key == name
+	})
+}
+
+// trust writes the authorities that the command is to trust: those that each variable named before, and that of the run.
+func (e *environment) trust(dir string, ca []byte, env func(string) (string, bool)) error {
+	written := make(map[string]string) // the path of a bundle, by what it was made from
+	for _, v := range trustVariables {
+		path, _ := env(v.name)
+		if path == "" && !v.adds {
+			path, _ = env("SSL_CERT_FILE")
+			if path == "" {
+				path = systemBundle()
+			}
+		}
+		if written[path] == "" {
+			bundle, err := readBundle(path)
+			if err != nil && !os.IsNotExist(err) {
+				return err
+			}
+			file := filepath.Join(dir, "trust-"+string(rune('a'+len(written)))+".pem")
+			if err := os.WriteFile(file, append(bundle, ca...), 0o600); err != nil {
+				return err
+			}
+			written[path] = file
+		}
+		e.set(v.name, written[path])
+	}
+	return nil
+}
+
+// trustVariables name files with authorities. Those of a variable that adds are trusted besides others; the rest replaces what a
+// client would trust otherwise.
+var trustVariables = []struct {
+	name string
+	adds bool
+}{
+	{"SSL_CERT_FILE", false}, // OpenSSL, Go
+	{"CURL_CA_BUNDLE", false},
+	{"GIT_SSL_CAINFO", false},
+	{"REQUESTS_CA_BUNDLE", false},
+	{"PIP_CERT", false},
+	{"HTTPLIB2_CA_CERTS", false},
+	{"AWS_CA_BUNDLE", false},
+	{"CLOUDSDK_CORE_CUSTOM_CA_CERTS_FILE", false},
+	{"CARGO_HTTP_CAINFO", false},
+	{"npm_config_cafile", false},
+	{"NIX_SSL_CERT_FILE", false},
+	{"GRPC_DEFAULT_SSL_ROOTS_FILE_PATH", false},
+	{"NODE_EXTRA_CA_CERTS", true},
+	{"DENO_CERT", true},
+}

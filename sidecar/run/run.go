@@ -1,0 +1,214 @@
+// Package run runs a command whose calls stay within the limits of upstreams: the core of weir run.
+package run
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"golang.org/x/net/http/httpproxy"
+
+	"github.com/seed1158cd35/weir/sidecar/forward"
+	"github.com/seed1158cd35/weir/sidecar/serve"
+)
+
+// Options say what to run. Command and Env are required.
+type Options struct {
+	Command []string // program and arguments
+	Config  string   // a configuration file; "" for presets chosen by host
+	Presets []string // that replace others for their hosts
+	Through []string // hosts that are tunneled unread although they have an upstream
+	Quiet   bool     // no summary
+	Verbose bool     // a summary even if nothing happened
+
+	Env      []string // NAME=VALUE, of weir and of the command
+	In       io.Reader
+	Out, Err io.Writer
+	Version  string
+}
+
+// Exit statuses of a command that could not be started, as shells report them.
+const (
+	statusFailed        = 125 // weir itself failed
+	statusNotExecutable = 126
+	statusNotFound      = 127
+)
+
+// drainTimeout bounds the calls in flight once the command has ended, for example those of processes that it left behind.
+const drainTimeout = 2 * time.Second
+
+// Run runs the command, and returns its exit status, or 128 plus the number of the signal that ended it. An error means that the
+// command was not started.
+func Run(ctx context.Context, o Options) (status int, err error) {
+	if inherits(&o) {
+		return replace(o)
+	}
+	r, err := begin(o)
+	if err != nil {
+		return statusFailed, err
+	}
+	defer r.end()
+	status, err = r.command(ctx)
+	r.stop()
+	if err == nil && !o.Quiet {
+		r.report()
+	}
+	return status, err
+}
+
+// A running command has a server for calls and a proxy in front of it.
+type running struct {
+	Options
+	dir    string
+	server *serve.Running
+	proxy  *forward.Proxy
+	hosts  *hostTable
+	tally  tally
+	counts forward.Counts // once it has stopped
+}
+
+// begin starts all that the command needs.
+func begin(o Options) (r *running, err error) {
+	r = &running{Options: o}
+	if r.dir, err = makeDir(r.lookup); err != nil {
+		return nil, fmt.Errorf("directory of the run: %w", err)
+	}
+	defer func() {
+		if err != nil {
+			r.end()
+		}
+	}()
+	if r.Config == "" || len(r.Presets) > 0 {
+		if r.Config != "" {
+			return nil, errors.New("--config and --preset exclude each other: name the presets in the file")
+		}
+		if r.Config, err = writeConfig(r.dir, r.Presets); err != nil {
+			return nil, err
+		}
+	}
+	roots, err := rootsOf(r.lookup)
+	if err != nil {
+		return nil, err
+	}
+	dialer := &forward.Dialer{Proxies: proxiesOf(r.lookup), Roots: roots, Allowed: r.Through}
+	ready := make(chan struct{})
+	r.proxy, err = forward.Listen(forward.Options{
+		Upstream: func(to *url.URL) http.Handler { <-ready; return r.upstream(to) },
+		Named:    func(name string) http.Handler { <-ready; return r.named(name) },
+		Dialer:   dialer,
+	})
+	if err != nil {
+		return nil, err
+	}
+	dialer.Own = []net.Addr{r.proxy.Addr()}
+	r.server, err = serve.Start(r.Config, serve.Options{
+		Env: r.settings, Version: r.Version, Dial: dialer.DialContext, Roots: roots, Events: r.tally.events(), Listen: r.listen,
+	})
+	if err != nil {
+		return nil, err
+	}
+	r.hosts = newHostTable(r.server.Hosts(), r.Through)
+	close(ready)
+	return r, nil
+}
+
+// Addresses at which the server would listen. The first gets no calls: the proxy hands them over. The second is a socket in the
+// directory of the run.
+const (
+	callAddress  = "127.0.0.1:1"
+	adminAddress = "127.0.0.1:2"
+)
+
+func (r *running) listen(address string) (net.Listener, error) {
+	switch address {
+	case callAddress:
+		return newIdleListener(r.proxy.Addr()), nil
+	case adminAddress:
+		return net.Listen("unix", filepath.Join(r.dir, adminSocket))
+	}
+	return net.Listen("tcp", address)
+}
+
+// settings returns the variables for the configuration.
+func (r *running) settings(name string) (string, bool) {
+	switch name {
+	case "WEIR_LISTEN":
+		return callAddress, true
+	case "WEIR_ADMIN":
+		return adminAddress, true
+	}
+	return r.lookup(name)
+}
+
+// lookup returns a variable of the environment. The last of several counts, as for the command.
+func (r *running) lookup(name string) (string, bool) {
+	for i := len(r.Env) - 1; i >= 0; i-- {
+		if key, value, _ := strings.Cut(r.Env[i], "="); key == name {
+			return value, true
+		}
+	}
+	return "", false
+}
+
+// upstream returns the handler of calls to a host, or nil if its connections are tunneled.
+func (r *running) upstream(to *url.URL) http.Handler {
+	name := r.hosts.find(to.Host)
+	if name == "" {
+		return nil
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, in *http.Request) { r.server.Forward(name, to, w, in) })
+}
+
+// named returns the handler of calls to the base URL of an upstream.
+func (r *running) named(name string) http.Handler {
+	at := r.hosts.urls[name]
+	if at == nil {
+		return nil
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, in *http.Request) { r.server.Forward(name, at, w, in) })
+}
+
+// stop ends proxy and server. Calls in flight have drainTimeout.
+func (r *running) stop() {
+	ctx, cancel := context.WithTimeout(context.Background(), drainTimeout)
+	defer cancel()
+	if r.proxy != nil {
+		r.proxy.Shutdown(ctx)
+		r.counts = r.proxy.Counts()
+	}
+	if r.server != nil {
+		_ = r.server.Close()
+	}
+	r.proxy, r.server = nil, nil
+}
+
+// end is stop, and removes what the run has written.
+func (r *running) end() {
+	r.stop()
+	_ = os.RemoveAll(r.dir)
+}
+
+// proxiesOf returns the proxies that the user had, which become the way out.
+func proxiesOf(env func(string) (string, bool)) httpproxy.Config {
+	get := func(names ...string) string {
+		for _, name := range names {
+			if v, ok := env(name); ok && v != "" {
+				return v
+			}
+		}
+		return ""
+	}
+	return httpproxy.Config{
+		HTTPProxy:  get("http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"),
+		HTTPSProxy: get("https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"),
+		NoProxy:    get("no_proxy", "NO_PROXY"),
+	}
+}

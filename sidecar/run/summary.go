@@ -1,0 +1,99 @@
+package run
+
+import (
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/seed1158cd35/weir"
+	"github.com/seed1158cd35/weir/outcome"
+)
+
+// A tally counts what happened to the calls of the command. The zero value is ready.
+type tally struct {
+	waited, waitedFor  atomic.Int64 // calls, and nanoseconds in all
+	throttles, reached atomic.Int64 // throttled attempts, and throttles that the command got
+	refused            atomic.Int64
+}
+
+func (t *tally) events() weir.Events {
+	return weir.Events{
+		Throttled: func(weir.Ended) { t.throttles.Add(1) },
+		Done: func(d weir.Done) {
+			if d.Waited >= noticeable {
+				t.waited.Add(1)
+				t.waitedFor.Add(int64(d.Waited))
+			}
+			switch {
+			case d.Class == outcome.Throttled:
+				t.reached.Add(1)
+			case d.Refused:
+				t.refused.Add(1)
+			}
+		},
+	}
+}
+
+// noticeable is the shortest wait that is counted.
+const noticeable = time.Millisecond
+
+// report writes a line about the run to standard error.
+func (r *running) report() {
+	c := r.counts
+	for _, host := range c.Distrusted {
+		r.say("%s: %s broke off TLS with weir: it pins certificates or has its own authorities; --through %s leaves its calls alone", host, r.Command[0], host)
+	}
+	waited, throttles, refused := r.tally.waited.Load(), r.tally.throttles.Load(), r.tally.refused.Load()
+	switch {
+	case c.Calls == 0 && len(c.Tunneled) == 0 && len(c.Distrusted) == 0:
+		r.say("saw no call: %s", r.reason())
+	case waited+throttles+refused > 0 || r.Verbose:
+		r.say("%s", r.summary())
+	}
+}
+
+func (r *running) summary() string {
+	t, parts := &r.tally, []string{plural(r.counts.Calls, "call")}
+	if n := t.waited.Load(); n > 0 {
+		parts = append(parts, fmt.Sprintf("%d waited %v", n, brief(time.Duration(t.waitedFor.Load()))))
+	}
+	if n := t.throttles.Load(); n > 0 {
+		parts = append(parts, fmt.Sprintf("%d of %s reached %s", t.reached.Load(), plural(n, "throttle"), r.Command[0]))
+	}
+	if n := t.refused.Load(); n > 0 {
+		parts = append(parts, fmt.Sprintf("%d refused by weir", n))
+	}
+	line := strings.Join(parts, ", ")
+	if n := len(r.counts.Tunneled); n > 0 {
+		line += fmt.Sprintf("; %s tunneled", plural(int64(n), "host"))
+	}
+	return line
+}
+
+func (r *running) say(format string, args ...any) {
+	fmt.Fprintf(r.Err, "weir: "+format+"\n", args...)
+}
+
+func plural(n int64, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
+
+// brief rounds a duration for people.
+func brief(d time.Duration) time.Duration {
+	switch {
+	case d >= 10*time.Second:
+		return d.Round(time.Second)
+	case d >= time.Second:
+		return d.Round(100 * time.Millisecond)
+	}
+	return d.Round(time.Millisecond)
+}
+
+// reason guesses why no call was seen.
+func (r *running) reason() string {
+	return fmt.Sprintf("%s made none, or does not use proxies (Node before 22.21, Java)", r.Command[0])
+}
