@@ -269,13 +269,25 @@ func (q *queue) short(now time.Duration) {
 			wait, why = g.Wait, i
 		}
 		if s := p.spec(); s.leased {
-			space = max(space, scarceLeast, s.hold/4)
+			space = max(space, q.scarce(i, s))
 		}
 	}
 	if q.missing(now) {
 		wait, space = 0, q.spacing()
 	}
 	q.postpone(now, wait, space, why, q.ask.Claims[why].Cost)
+}
+
+// scarce returns the least time between two requests of a process that leases and got less of limit i than it asked for. Fewer
+// requests then bring more units each. Where calls return units, a unit that lies in the store is a loss, as a return frees only
+// what was used since its grant. So a request that carried returns is followed by one soon.
+func (q *queue) scarce(i int, s *spec) time.Duration {
+	for j := range q.ask.Settle {
+		if b := &q.ask.Settle[j]; b.Back > 0 && b.Key == q.leases[i].key && b.Rule == q.ask.Claims[i].Rule {
+			return leasedAgain
+		}
+	}
+	return max(scarceLeast, s.hold/4)
 }
 
 // postpone lets those who can wait for a limit wait, and refuses the others, of those who cost

@@ -23,6 +23,13 @@ func TestMemoryDriven(t *testing.T) {
 	storetest.TestStore(t, func(testing.TB) fleet.Store { return m }, storetest.Driven(c.Advance))
 }
 
+func TestMemoryLetsLongCallsUseWhatABucketAllows(t *testing.T) {
+	storetest.TestLongCalls(t, func(t *testing.T) ([]fleet.Store, func(d time.Duration)) {
+		c := storetest.NewHand()
+		return []fleet.Store{fleet.NewMemory(c.Now)}, c.Advance
+	})
+}
+
 // Processes that hold what they were granted for different times use the limit, and are never over it.
 func TestMemoryHolds(t *testing.T) {
 	c := storetest.NewHand()

@@ -60,8 +60,8 @@ func (p *past) out(full int64) int64 {
 }
 
 const (
-	slotsPerFill = 32 // slots in the time in which a full bucket drains
-	slotsPerAge  = 64 // and at most in the time of a longer history
+	slotsPerFill = 40 // slots in the time in which a full bucket drains
+	slotsPerAge  = 72 // and at most in the time of a longer history
 )
 
 func (c *bucketCell) slotName(end int64) string {

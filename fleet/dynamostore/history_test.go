@@ -14,64 +14,6 @@ import (
 	"github.com/seed1158cd35/weir/limit/bucket"
 )
 
-// A lateCase are calls that reserve k times what they use, and report after hold. A full bucket drains in fill.
-type lateCase struct {
-	k          float64
-	fill, hold time.Duration
-}
-
-// allowed is the share of the rate that the limit allows such calls to use.
-func (l lateCase) allowed() float64 { return min(1, (1+l.fill.Seconds()/l.hold.Seconds())/l.k) }
-
-// run is the share of the rate that two stores let them use, of calls that want more than there is, and the most bytes of
-// the item.
-func (l lateCase) run(t *testing.T) (share float64, size int) {
-	const rate = 1_000_000
-	perBurst := int64(24) // calls; what is lost of a burst is one of them
-	if l.hold <= l.fill {
-		perBurst = 48
-	}
-	hand := storetest.NewHand()
-	f := newFake(hand.Now)
-	stores := [2]*Store{New(clientOf(f), "weir", Options{exact: hand.Now}), New(clientOf(f), "weir", Options{exact: hand.Now})}
-	r := &fleet.Rule{Name: "l", Shape: limit.Bucket, Meter: bucket.MeterOf(bucket.Rate{Amount: rate, Per: time.Second, Burst: int64(rate * l.fill.Seconds())})}
-	cost := r.Most() / perBurst
-	uses := int64(float64(cost) / l.k)
-	type call struct {
-		at   time.Time
-		mark fleet.Mark
-	}
-	var open []call
-	var settle []fleet.Settlement
-	warm := 2*l.hold + 2*l.fill
-	length := (2 + 2*l.fill/l.hold) * l.hold
-	begin, used, id := hand.Now(), int64(0), uint64(0)
-	for hand.Now().Sub(begin) < warm+length {
-		hand.Advance(l.fill / time.Duration(perBurst))
-		for len(open) > 0 && hand.Now().Sub(open[0].at) >= l.hold {
-			settle = append(settle, fleet.Settlement{Rule: r, Key: "k", Back: cost - uses, Mark: open[0].mark})
-			open = open[1:]
-		}
-		for i, s := range stores {
-			id++
-			a := &fleet.Ask{Group: "g", ID: id, Lane: uint64(i + 1), Copies: perBurst, Claims: []fleet.Claim{{Rule: r, Key: "k", Cost: cost}}, Settle: settle}
-			if settle = nil; s.Take(context.Background(), a) != nil {
-				t.Fatal("the store fails")
-			}
-			for range a.Granted {
-				open = append(open, call{hand.Now(), a.Grants[0].Mark})
-				if hand.Now().Sub(begin) >= warm {
-					used += uses
-				}
-			}
-		}
-		for _, it := range f.items {
-			size = max(size, sizeOf(it))
-		}
-	}
-	return float64(used) / length.Seconds() / rate, size
-}
-
 // sizeOf is how many bytes an item takes, more or less.
 func sizeOf(it map[string]av) (n int) {
 	for name, v := range it {
@@ -88,30 +30,16 @@ func sizeOf(it map[string]av) (n int) {
 
 // Units that calls reserved and did not use are used by others, however long the calls take.
 func TestTableLetsLongCallsUseWhatABucketAllows(t *testing.T) {
-	cases := []lateCase{
-		{2, time.Second, time.Millisecond}, {3, time.Second, time.Second}, {2, time.Second, 3 * time.Second}, {1.2, time.Second, 10 * time.Second},
-		{3, 15 * time.Second, 10 * time.Second},
-	}
-	if campaign.Long() {
-		for _, k := range []float64{1.2, 2, 3} {
-			for _, fill := range []time.Duration{time.Second, 15 * time.Second} {
-				for _, hold := range []time.Duration{300, 10_000, 120_000} {
-					cases = append(cases, lateCase{k, fill, hold * time.Millisecond})
-				}
-			}
-		}
-	}
-	for _, l := range cases {
-		t.Run(fmt.Sprintf("k %v, burst of %v, calls of %v", l.k, l.fill, l.hold), func(t *testing.T) {
-			t.Parallel()
-			used, size := l.run(t)
-			want := l.allowed()
-			t.Logf("%.1f%% of the rate, %.1f%% of what is allowed, %d bytes", 100*used, 100*used/want, size)
-			if used < 0.96*want || used > 1.03*want { // a slot of the history and a call are lost of the burst
-				t.Errorf("%.1f%% of the rate used, want %.1f%%", 100*used, 100*want)
+	storetest.TestLongCalls(t, func(t *testing.T) ([]fleet.Store, func(d time.Duration)) {
+		hand := storetest.NewHand()
+		f := newFake(hand.Now)
+		t.Cleanup(func() {
+			for _, it := range f.items {
+				t.Logf("an item of %d bytes", sizeOf(it))
 			}
 		})
-	}
+		return []fleet.Store{New(clientOf(f), "weir", Options{exact: hand.Now}), New(clientOf(f), "weir", Options{exact: hand.Now})}, hand.Advance
+	})
 }
 
 // A lateCall was granted at an instant, and is open until it reports.

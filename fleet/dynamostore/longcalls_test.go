@@ -142,11 +142,11 @@ func (u *longUse) usesBucket(t *testing.T, fill time.Duration) {
 	d := (2 + 2*fill/u.hold) * u.hold
 	used, regs, requests := u.run(t, begin, begin+d)
 	share := float64(used) / d.Seconds() / u.limit.PerSecond()
-	burst := float64(regs[0].Most(clock.System.Now(), ""))
+	burst := float64(regs[0].Most(clock.System.Now(), "") - u.cost) // a call does not fit beside the others
 	allowed := min(1, (1+burst/(u.limit.PerSecond()*u.hold.Seconds()))/u.k)
 	t.Logf("%v: %.1f%% of the rate, %.1f%% of what is allowed, %.1f requests a second", u, 100*share, 100*share/allowed, float64(requests)/(begin+d).Seconds())
-	if share < 0.9*allowed { // the table's clock is not known exactly
-		t.Errorf("%v: %.1f%% of the rate, want %.1f%%", u, 100*share, 90*allowed)
+	if share < 0.93*allowed { // the table's clock is known to about 30ms, which the burst must bear
+		t.Errorf("%v: %.1f%% of the rate, want %.1f%%", u, 100*share, 93*allowed)
 	}
 	if u.over > 0 {
 		t.Errorf("%v: %d over", u, u.over)

@@ -347,3 +347,10 @@ func BenchmarkTake(b *testing.B) {
 		}
 	}
 }
+
+func TestFileLetsLongCallsUseWhatABucketAllows(t *testing.T) {
+	storetest.TestLongCalls(t, func(t *testing.T) ([]fleet.Store, func(d time.Duration)) {
+		c := newHand()
+		return []fleet.Store{c.open(t, file(t))}, c.Advance
+	})
+}

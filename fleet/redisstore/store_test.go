@@ -143,3 +143,11 @@ func TestScriptCountsAsMemory(t *testing.T) {
 		storetest.CompareReturns(t, m, startFull(s), advance, seed, 1500)
 	}
 }
+
+func TestServerLetsLongCallsUseWhatABucketAllows(t *testing.T) {
+	server := servers.Redis(t)
+	storetest.TestLongCalls(t, func(t *testing.T) ([]fleet.Store, func(d time.Duration)) {
+		s, _, advance := drivenOn(t, server)
+		return []fleet.Store{startFull(s)}, advance
+	})
+}

@@ -1,0 +1,105 @@
+package storetest
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/seed1158cd35/weir/fleet"
+	"github.com/seed1158cd35/weir/internal/test/campaign"
+	"github.com/seed1158cd35/weir/limit"
+	"github.com/seed1158cd35/weir/limit/bucket"
+)
+
+// A LongCalls is calls that reserve K times what they use, and report after Hold. A full bucket drains in Fill.
+type LongCalls struct {
+	K          float64
+	Fill, Hold time.Duration
+}
+
+func (l LongCalls) String() string {
+	return fmt.Sprintf("k %v, burst of %v, calls of %v", l.K, l.Fill, l.Hold)
+}
+
+// Allowed returns the share of the rate that the limit allows such calls to use.
+func (l LongCalls) Allowed() float64 { return min(1, (1+l.Fill.Seconds()/l.Hold.Seconds())/l.K) }
+
+// LongCallsCases returns what TestLongCalls tests: each K with calls from 1ms to 120s in a long campaign, and a few otherwise.
+func LongCallsCases() (all []LongCalls) {
+	if !campaign.Long() {
+		return []LongCalls{
+			{2, time.Second, time.Millisecond}, {3, time.Second, time.Second}, {2, time.Second, 3 * time.Second},
+			{1.2, time.Second, 10 * time.Second}, {3, 15 * time.Second, 10 * time.Second},
+		}
+	}
+	for _, k := range []float64{1.2, 2, 3} {
+		for _, fill := range []time.Duration{time.Second, 15 * time.Second} {
+			for _, hold := range []time.Duration{1, 300, 1000, 10_000, 120_000} {
+				all = append(all, LongCalls{k, fill, hold * time.Millisecond})
+			}
+		}
+	}
+	return all
+}
+
+// perBurst is how many calls a full bucket has room for. One of them does not fit beside the others.
+const perBurst = 120
+
+// Share returns the share of a rate that such calls use if they want more than there is. They ask each of the stores in turn,
+// whose clock advance moves, for the limit of a group.
+func (l LongCalls) Share(t testing.TB, stores []fleet.Store, advance func(d time.Duration), group string) float64 {
+	t.Helper()
+	const rate = 1_000_000
+	r := &fleet.Rule{Name: "l", Shape: limit.Bucket, Meter: bucket.MeterOf(bucket.Rate{Amount: rate, Per: time.Second, Burst: int64(rate * l.Fill.Seconds())})}
+	cost := r.Most() / perBurst
+	uses := int64(float64(cost) / l.K)
+	type call struct {
+		at   time.Duration
+		mark fleet.Mark
+	}
+	var open []call
+	var settle []fleet.Settlement
+	var now time.Duration
+	warm := 2*l.Hold + 2*l.Fill
+	length := (2 + 2*l.Fill/l.Hold) * l.Hold // calls go in cycles of what is open
+	used, id, step := int64(0), uint64(0), l.Fill/perBurst*2
+	for ; now < warm+length; now += step {
+		advance(step)
+		for len(open) > 0 && now-open[0].at >= l.Hold {
+			settle = append(settle, fleet.Settlement{Rule: r, Key: "k", Back: cost - uses, Mark: open[0].mark})
+			open = open[1:]
+		}
+		for i, s := range stores {
+			id++
+			a := &fleet.Ask{Group: group, ID: id, Lane: uint64(i + 1), Copies: perBurst, Claims: []fleet.Claim{{Rule: r, Key: "k", Cost: cost}}, Settle: settle}
+			settle = nil
+			if err := s.Take(context.Background(), a); err != nil {
+				t.Fatal(err)
+			}
+			for range a.Granted {
+				open = append(open, call{now, a.Grants[0].Mark})
+				if now >= warm {
+					used += uses
+				}
+			}
+		}
+	}
+	return float64(used) / length.Seconds() / rate
+}
+
+// TestLongCalls checks that calls that reserve more than they use and report late use 97% of what a bucket allows, and no more
+// than all of it. The stores share what they keep, and open returns them and a function that moves their clock.
+func TestLongCalls(t *testing.T, open func(t *testing.T) (stores []fleet.Store, advance func(d time.Duration))) {
+	for _, l := range LongCallsCases() {
+		t.Run(l.String(), func(t *testing.T) {
+			t.Parallel()
+			stores, advance := open(t)
+			used, allowed := l.Share(t, stores, advance, l.String()), l.Allowed()
+			t.Logf("%.1f%% of the rate, %.1f%% of what is allowed", 100*used, 100*used/allowed)
+			if used < 0.97*allowed || used > 1.03*allowed {
+				t.Errorf("%.1f%% of the rate used, want 97%% to 103%% of %.1f%%", 100*used, 100*allowed)
+			}
+		})
+	}
+}
