@@ -34,6 +34,16 @@ weir.yaml:2:1: broken YAML: found character that cannot start any token; indent 
 	{"two documents", "upstreams: {a: {url: https://h}}\n---\nlisten: :80\n", `
 weir.yaml:2:1: a second document begins; a configuration must be one document, without ---
 `},
+	{"stale answers of APIs that have none", `
+upstreams:
+  a: {url: https://h, stale_if_error: 1m, aws: {service: s3, region: eu-west-1}}
+  b: {url: https://h, stale_if_error: 1m, llm: {family: openai}}
+  c: {url: https://h, stale_if_error: 1m, grpc: true}
+`, `
+weir.yaml:3:39: upstreams.a.stale_if_error: answers are not kept for upstreams with aws, llm or grpc; language models have llm.cache; remove it
+weir.yaml:4:39: upstreams.b.stale_if_error: answers are not kept for upstreams with aws, llm or grpc; language models have llm.cache; remove it
+weir.yaml:5:39: upstreams.c.stale_if_error: answers are not kept for upstreams with aws, llm or grpc; language models have llm.cache; remove it
+`},
 	{"bounds of what is in flight", `
 upstreams:
   a: {url: https://h, concurrency: many}

@@ -2,6 +2,7 @@ package designs
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"os"
@@ -9,9 +10,11 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/seed1158cd35/weir"
+	"github.com/seed1158cd35/weir/fleet"
 	"github.com/seed1158cd35/weir/limit"
 	"github.com/seed1158cd35/weir/limit/bucket"
 	"github.com/seed1158cd35/weir/outcome"
@@ -150,4 +153,38 @@ func TestSimulationOfGeminiFree(t *testing.T) {
 			}
 		}
 	}
+}
+
+// In a fleet, leases hold back a second of the tokens. A call of the whole minute, whose tokens are an estimate, is charged what the
+// bucket holds and goes; the rest is owed when the call ends. A cost that is no estimate has to fit.
+func TestFleetLetsCallOfAllTokensGo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := fleet.New(fleet.NewMemory(nil), fleet.Options{})
+		f.Start()
+		defer func() { _ = f.Close(context.Background()) }()
+		p := preset(t, "gemini-free-refill")
+		u, err := weir.New("gemini", p, weir.Options{Fleet: f})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer u.Close()
+		all := map[string]int64{"tokens": 250_000}
+		permit, err := u.Acquire(t.Context(), weir.Call{Cost: all, Estimated: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		permit.Report(outcome.Outcome{Class: outcome.OK, Usage: all})
+		// Everything is used: the next thousand tokens come with what was owed.
+		began := time.Now()
+		if permit, err = u.Acquire(t.Context(), weir.Call{Cost: map[string]int64{"tokens": 1000}}); err != nil {
+			t.Fatal(err)
+		}
+		permit.Report(outcome.Outcome{Class: outcome.OK})
+		if took := time.Since(began); took < time.Second || took > 5*time.Second {
+			t.Errorf("1,000 tokens after 250,000 took %v, want those that were owed, and no more than 5s", took)
+		}
+		if _, err = u.Acquire(t.Context(), weir.Call{Cost: all}); !errors.Is(err, weir.ErrTooMuch) {
+			t.Errorf("%v, want %v", err, weir.ErrTooMuch)
+		}
+	})
 }
