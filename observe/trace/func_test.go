@@ -5,10 +5,12 @@ import (
 	"errors"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"testing"
 	"testing/synctest"
 
 	"github.com/seed1158cd35/weir"
+	"github.com/seed1158cd35/weir/cascade"
 	"github.com/seed1158cd35/weir/outcome"
 	"github.com/seed1158cd35/weir/retry"
 )
@@ -106,4 +108,51 @@ func TestATransportTellsTheUpstream(t *testing.T) {
 	if got := heard[1].Get(parentField); got != "" {
 		t.Errorf("outside any attempt the upstream heard %q", got)
 	}
+}
+
+// A program's cascade is one trace: the tier that failed, the tier that answered although the trace was not sampled, and the result of
+// the answer.
+func TestFallbackIsOneTraceWithTheCallThatAnswered(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tracer, to, u := traced(t, quiet, weir.Policy{Retry: retry.Config{Attempts: 1}})
+		tiers, err := cascade.New(cascade.Config{Tiers: []cascade.TierConfig{{Name: "primary"}, {Name: "secondary"}}}, cascade.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ask := func(primary error) (cascade.Result[int], error) {
+			return Fallback(t.Context(), tracer, "answer", func(ctx context.Context) (cascade.Result[int], error) {
+				return cascade.Run(ctx, tiers, func(ctx context.Context, turn cascade.Turn) (int, error) {
+					return Do(ctx, tracer, u, weir.Call{}, func(context.Context) (int, error) {
+						if turn.Index == 0 {
+							return 0, primary
+						}
+						return 1, nil
+					})
+				})
+			})
+		}
+		if r, err := ask(nil); err != nil || r.Tier != "primary" {
+			t.Fatal(r, err)
+		}
+		if r, err := ask(fails(outcome.Failed)); err != nil || r.Tier != "secondary" {
+			t.Fatal(r, err)
+		}
+		tracer.Close(t.Context())
+		roots := to.roots()
+		if len(roots) != 1 || roots[0].Name != "answer" || roots[0].Failed {
+			t.Fatalf("got %+v, want the request whose primary failed, as one that was answered", roots)
+		}
+		var ended []bool
+		for _, s := range to.spans {
+			if s.Trace != roots[0].Trace {
+				t.Errorf("span %s is of another trace", s.Name)
+			}
+			if s.Parent == roots[0].ID && s.Name == "api" {
+				ended = append(ended, s.Failed)
+			}
+		}
+		if !slices.Equal(ended, []bool{true, false}) {
+			t.Errorf("the calls of the request failed: %v; want that of the first tier", ended)
+		}
+	})
 }
