@@ -16,7 +16,8 @@ import (
 // connections are kept; 0 means 256. A connection that has fallen silent, as when the
 // machine behind it is gone, is found out within half a minute: of HTTP/2, over which calls
 // would go on to be made, by a ping, and an idle one of HTTP/1.1 by the system. Of an
-// answer over HTTP/2 that its caller does not read, at most 1 MiB is held, and less where the process has little memory.
+// answer over HTTP/2 that its caller does not read, at most 1 MiB is held, and less where the process has little memory. One
+// connection holds a quarter of that memory at most.
 func NewBase(t weir.Timeouts, keepIdle int) *http.Transport {
 	keepIdle = cmp.Or(keepIdle, 256)
 	dialer := &net.Dialer{Timeout: max(0, t.Connect), KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: 15 * time.Second, Interval: 5 * time.Second, Count: 3}}
@@ -30,7 +31,7 @@ func NewBase(t weir.Timeouts, keepIdle int) *http.Transport {
 		IdleConnTimeout:       90 * time.Second,
 		DisableCompression:    true,
 		ForceAttemptHTTP2:     true,
-		HTTP2:                 &http.HTTP2Config{SendPingTimeout: 10 * time.Second, PingTimeout: 5 * time.Second, MaxReceiveBufferPerStream: buffers.Window()},
+		HTTP2:                 &http.HTTP2Config{SendPingTimeout: 10 * time.Second, PingTimeout: 5 * time.Second, MaxReceiveBufferPerStream: buffers.Window(), MaxReceiveBufferPerConnection: buffers.ConnectionWindow()},
 	}
 }
 

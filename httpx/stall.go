@@ -24,6 +24,9 @@ var (
 	// Timeouts.UploadIdle. It says nothing of the upstream.
 	ErrRequestStalled error = stalled("the request body stalled")
 
+	// ErrSilent means that a call of gRPC was silent in both directions for Timeouts.Idle, or an hour.
+	ErrSilent error = stalled("the call was silent for too long")
+
 	// ErrRequestSlow means that the body of a request came more slowly than
 	// Timeouts.UploadRate. It says nothing of the upstream.
 	ErrRequestSlow error = stalled("the request body was too slow")

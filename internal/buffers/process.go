@@ -23,6 +23,12 @@ var (
 // process's memory, between 64 KiB and 1 MiB.
 func Window() int { return int(max(64<<10, min(part(1024), 1<<20))) }
 
+// Unread is how much all of them should hold together, an eighth of the memory.
+func Unread() int64 { return part(8) }
+
+// ConnectionWindow is how much of all answers one connection of HTTP/2 holds, a quarter of the memory.
+func ConnectionWindow() int { return int(max(16<<20, min(part(4), 1<<30))) }
+
 func part(of int64) int64 {
 	if limit == math.MaxInt64 {
 		return none * 4 / of

@@ -260,7 +260,7 @@ var timeoutFields = []field[weir.Timeouts]{
 	one("headers", orOff(duration, -1), func(t *weir.Timeouts) *time.Duration { return &t.Headers }, "5s", "From the end of the request to the response headers."),
 	one("attempt", orOff(duration, -1), func(t *weir.Timeouts) *time.Duration { return &t.Attempt }, "10s", "One attempt, including sending the body, until the response headers."),
 	one("call", orOff(duration, -1), func(t *weir.Timeouts) *time.Duration { return &t.Call }, "60s", "All attempts and delays, until the response headers."),
-	one("idle", orOff(duration, -1), func(t *weir.Timeouts) *time.Duration { return &t.Idle }, "30s", "Longest silence in a response body, except gRPC and upgraded connections. Time in which the caller does not read does not count."),
+	one("idle", orOff(duration, -1), func(t *weir.Timeouts) *time.Duration { return &t.Idle }, "30s", "Longest silence in a response body, except upgraded connections. Time in which the caller does not read does not count. For gRPC: silence in both directions, 1h by default."),
 	one("body", orOff(duration, -1), func(t *weir.Timeouts) *time.Duration { return &t.Body }, "off", "A complete body, of a request or a response."),
 	one("upload_idle", orOff(duration, -1), func(t *weir.Timeouts) *time.Duration { return &t.UploadIdle }, "`idle` if set, else 60s", ""),
 	one("upload_rate", orOff(size(1, 1<<40), -1), func(t *weir.Timeouts) *int64 { return &t.UploadRate }, "100B", "Lowest rate per second of a request body, averaged over 30s."),

@@ -82,6 +82,9 @@ func statusOf(ctx context.Context, err error) *status.Status {
 	if e, ok := errors.AsType[http2.StreamError](err); ok && ctx.Err() == nil {
 		return status.New(resets(e.Code), "the upstream reset the stream: "+e.Code.String())
 	}
+	if errors.Is(context.Cause(ctx), httpx.ErrSilent) {
+		return status.New(codes.Unavailable, "no message was sent in either direction for too long: see timeouts.idle")
+	}
 	if ctx.Err() != nil {
 		return status.New(codes.Canceled, "the caller disconnected")
 	}

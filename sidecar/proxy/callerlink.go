@@ -23,19 +23,24 @@ type link struct {
 	control *http.ResponseController
 	idle    time.Duration // longest that the caller may read nothing; 0 or less if there is no bound
 	status  int           // of the answer, 0 while there is none
+	http2   bool          // the upstream's response comes over HTTP/2
+	window  window        // of its writes
 }
 
-// link is the link of a request, nil if it has none as it is gRPC's, which has signs of life of its
-// own. What a request says of itself frees it of no bound: gRPC needs HTTP/2, and no other dialect has it.
+// link is the link of a request.
 func (t *target) link(w http.ResponseWriter, r *http.Request) *link {
-	if (t.Dialect == nil || t.GRPC) && r.ProtoMajor >= 2 && strings.HasPrefix(r.Header.Get("Content-Type"), "application/grpc") {
-		return nil
-	}
 	l := &link{ResponseWriter: w, control: http.NewResponseController(w), idle: t.base.Timeouts.Idle}
+	l.window.control = l.control
 	if r.ProtoMajor == 1 { // what was set for the request before has passed
 		_ = l.control.SetWriteDeadline(time.Time{})
 	}
 	return l
+}
+
+// speaksGRPC reports whether a request is a call of gRPC, which may be silent in one direction while messages go in the
+// other. What a request says of itself frees it of no bound: gRPC needs HTTP/2, and no other dialect has it.
+func (t *target) speaksGRPC(r *http.Request) bool {
+	return (t.Dialect == nil || t.GRPC) && r.ProtoMajor >= 2 && strings.HasPrefix(r.Header.Get("Content-Type"), "application/grpc")
 }
 
 // request is a request whose body is waited for no longer than the timeouts say. One that is a stream may
@@ -62,7 +67,7 @@ func (l *link) Unwrap() http.ResponseWriter { return l.ResponseWriter }
 
 // WriteHeader and Write are http.ResponseWriter's.
 func (l *link) WriteHeader(status int) {
-	l.writes()
+	defer l.writes()()
 	if status >= http.StatusOK && l.status == 0 {
 		l.status = status
 	}
@@ -70,20 +75,25 @@ func (l *link) WriteHeader(status int) {
 }
 
 func (l *link) Write(p []byte) (int, error) {
-	l.writes()
+	defer l.writes()()
 	return l.ResponseWriter.Write(p)
 }
 
 // FlushError is http.ResponseController's.
 func (l *link) FlushError() error {
-	l.writes()
+	defer l.writes()()
 	return l.control.Flush()
 }
 
-func (l *link) writes() {
+// writes begins a write. The function ends it.
+func (l *link) writes() func() {
 	if l.idle > 0 {
 		_ = l.control.SetWriteDeadline(time.Now().Add(l.idle))
 	}
+	if !l.http2 {
+		return func() {}
+	}
+	return unread.begin(&l.window)
 }
 
 // An upload is the body of a request whose caller is waited for no longer than the policy

@@ -57,6 +57,9 @@ func (p *Proxy) pass(w http.ResponseWriter, in *http.Request, t *trip) {
 		x.Release(resp.Request == nil)
 	}
 	t.brought = resp.StatusCode
+	if l, ok := t.answer.(*link); ok {
+		l.http2 = resp.ProtoMajor == 2
+	}
 	if t.cut = bring(w, in, resp); t.cut != nil && in.Context().Value(http.ServerContextKey) != nil {
 		panic(http.ErrAbortHandler) // so that the caller's answer breaks off, too
 	}

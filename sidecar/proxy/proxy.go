@@ -180,7 +180,12 @@ func (p *Proxy) send(w http.ResponseWriter, r *http.Request, trip *trip) {
 	}
 	stay(r.Header)
 	delete(w.Header(), httpx.CorrelationHeader) // or it would stand there twice; see mark and fail
-	if l := to.link(w, r); l != nil {
+	if to.speaksGRPC(r) {
+		var done func()
+		w, r, done = quietly(w, r, to.silence)
+		defer done()
+	} else {
+		l := to.link(w, r)
 		w, r = l, l.request(r, to.base.Timeouts, trip.stream)
 	}
 	trip.came, trip.answer, trip.body = r, w, r.Body

@@ -130,6 +130,7 @@ type target struct {
 	base      base
 	keys      []key
 	inQuery   []string                           // parameters that must not stand in a query twice
+	silence   time.Duration                      // longest of a call of gRPC in both directions; 0 or less if there is no bound
 	priority  func(*http.Request) limit.Priority // nil if callers say none
 	byPath    bool                               // the path of a request says what is asked for
 }
@@ -138,12 +139,13 @@ type target struct {
 // on, with the new policy, if it is the same API; its connections are kept if
 // they may be.
 func newTarget(c Upstream, old *target, o weir.Options, own *own) (*target, error) {
+	silence := grpcSilence(c.Policy.Timeouts)
 	c.Policy.Timeouts = uploads(c.Policy.Timeouts)
 	if d, ok := c.Dialect.(httpx.Placed); ok {
 		c.Dialect = d.At(c.URL)
 	}
 	c.Own = c.ownOf()
-	t := &target{Upstream: c, keys: keysOf(c.Keys, c.Veil), inQuery: inQueryOf(&c), byPath: c.saysWhat()}
+	t := &target{Upstream: c, keys: keysOf(c.Keys, c.Veil), inQuery: inQueryOf(&c), silence: silence, byPath: c.saysWhat()}
 	if c.Priority != nil {
 		t.priority = c.Priority.Priority()
 	}
