@@ -4,6 +4,7 @@ import (
 	"context"
 	"io"
 	"net/http"
+	"sync"
 	"time"
 
 	"github.com/seed1158cd35/weir"
@@ -28,6 +29,8 @@ type quiet struct {
 	control *http.ResponseController
 	idle    time.Duration
 	timer   *time.Timer
+	mu      sync.Mutex
+	over    bool // the call has been served: a read of its body may still be under way
 	window  window
 }
 
@@ -46,6 +49,9 @@ func quietly(w http.ResponseWriter, r *http.Request, idle time.Duration) (http.R
 		r.Body = &quietBody{r.Body, q}
 	}
 	return q, r, func() {
+		q.mu.Lock()
+		q.over = true
+		q.mu.Unlock()
 		q.timer.Stop()
 		cancel(nil)
 	}
@@ -54,6 +60,11 @@ func quietly(w http.ResponseWriter, r *http.Request, idle time.Duration) (http.R
 // moves begins another silence. A write that the caller does not read is cut later than the call, whose status it
 // would hold up.
 func (q *quiet) moves() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.over {
+		return
+	}
 	q.timer.Reset(q.idle)
 	_ = q.control.SetWriteDeadline(time.Now().Add(q.idle + spared))
 }
