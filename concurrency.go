@@ -45,7 +45,7 @@ func (c Concurrency) validate() error {
 	err := c.config().Validate()
 	switch {
 	case c.Auto && c.Limit > 0:
-		err = errors.Join(err, errors.New("limit: a bound is learnt or a number, not both"))
+		err = errors.Join(err, errors.New("limit: want either auto or a number"))
 	case !c.on() && c != (Concurrency{}):
 		err = errors.Join(err, errors.New("limit: is missing: write auto, or a number"))
 	}

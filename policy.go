@@ -288,7 +288,7 @@ func (o Operation) validateHTTP() (errs []error) {
 		errs = append(errs, fmt.Errorf("path %q: must begin with a slash", o.Path))
 	}
 	if o.Safe != ByMethod && o.Safe != Yes && o.Safe != No {
-		errs = append(errs, fmt.Errorf("safe %q: want yes or no, or nothing for by method", o.Safe))
+		errs = append(errs, fmt.Errorf("safe %q: want yes or no, or nothing to decide by the method", o.Safe))
 	}
 	return errs
 }

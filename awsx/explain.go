@@ -29,7 +29,7 @@ func (p *passage) explained(err error) error {
 
 func (p *passage) cause(err error) string {
 	if dns, ok := errors.AsType[*net.DNSError](err); ok && dns.IsNotFound {
-		return fmt.Sprintf("there is no host %s: is there %s in region %q?", dns.Name, p.u.target.Service, p.u.target.Region)
+		return fmt.Sprintf("unknown host %s: does %s exist in region %q?", dns.Name, p.u.target.Service, p.u.target.Region)
 	}
 	code := codeOf(err)
 	if off := p.clock(); signatures[code] && off.Abs() > skewed {
@@ -70,10 +70,10 @@ var causes = map[string]string{
 	"InvalidAccessKeyId":           "the service does not know this access key",
 	"InvalidClientTokenId":         "the service does not know this access key",
 	"UnrecognizedClientException":  "the service does not know this access key",
-	"SignatureDoesNotMatch":        "the secret key does not belong to the access key, or something on the way changed the request",
-	"InvalidSignatureException":    "the secret key does not belong to the access key, or something on the way changed the request",
+	"SignatureDoesNotMatch":        "the secret key does not belong to the access key, or a proxy changed the request",
+	"InvalidSignatureException":    "the secret key does not belong to the access key, or a proxy changed the request",
 	"PermanentRedirect":            "the bucket is in another region",
-	"AuthorizationHeaderMalformed": "the request was signed for another region than the bucket's",
+	"AuthorizationHeaderMalformed": "the request was signed for a region other than the bucket's",
 }
 
 // clockWasWrong reports whether the SDK takes an error for one of the clock and has set

@@ -103,7 +103,7 @@ func TestARegionThatDoesNotExist(t *testing.T) {
 	}}}
 	awsx.New(awsx.Options{Policy: plainPolicy}).Attach(&cfg)
 	_, err := dynamodb.NewFromConfig(cfg).ListTables(t.Context(), nil)
-	if err == nil || !strings.Contains(err.Error(), `is there dynamodb in region "mars-1"?`) {
+	if err == nil || !strings.Contains(err.Error(), `does dynamodb exist in region "mars-1"?`) {
 		t.Error(err)
 	}
 	cfg.Region = ""

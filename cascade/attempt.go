@@ -25,7 +25,7 @@ var (
 
 	// ErrHurry means that the tier's time was up because its caller had set so little of
 	// it: the tier has failed only if any caller would have waited so long.
-	ErrHurry = errors.New("the caller was in a hurry")
+	ErrHurry = errors.New("the caller's timeout was too short")
 )
 
 // ErrTimeout is why the context of a tier ends when its time is up. It is a

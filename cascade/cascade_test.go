@@ -438,9 +438,9 @@ func TestValidateSaysAllThatIsWrong(t *testing.T) {
 	want := `tier "a": confidence 1.5: must be between 0 and 1
 tier "a": timeout -1ns: must not be negative
 tier "a": health: failures -1: must not be negative
-tier 2: name "a": is that of another tier
+tier 2: name "a": is used by another tier
 tier 3: name: must not be empty
-tier "": timeout 1ns: an instant tier has none
+tier "": timeout 1ns: an instant tier has no timeout
 tier "": health: an instant tier has no breaker`
 	if got := fmt.Sprint(c.Validate()); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)

@@ -83,11 +83,11 @@ func (c Config) Validate() error {
 // check notes what is wrong with tier i. seen are the names so far.
 func (t *TierConfig) check(v *mistakes, i int, seen map[string]bool) {
 	v.bad(t.Name == "", "tier %d: name: must not be empty", i+1)
-	v.bad(t.Name != "" && seen[t.Name], "tier %d: name %q: is that of another tier", i+1, t.Name)
+	v.bad(t.Name != "" && seen[t.Name], "tier %d: name %q: is used by another tier", i+1, t.Name)
 	seen[t.Name] = true
 	v.bad(!(t.Confidence >= 0 && t.Confidence <= 1), "tier %q: confidence %v: must be between 0 and 1", t.Name, t.Confidence)
 	v.bad(t.Timeout < 0, "tier %q: timeout %v: must not be negative", t.Name, t.Timeout)
-	v.bad(t.Instant && t.Timeout > 0, "tier %q: timeout %v: an instant tier has none", t.Name, t.Timeout)
+	v.bad(t.Instant && t.Timeout > 0, "tier %q: timeout %v: an instant tier has no timeout", t.Name, t.Timeout)
 	v.bad(t.Instant && t.Health != (breaker.Config{}), "tier %q: health: an instant tier has no breaker", t.Name)
 	if err := t.Health.Validate(); err != nil {
 		v.errs = append(v.errs, fmt.Errorf("tier %q: health: %w", t.Name, err))

@@ -55,7 +55,7 @@ type Result[T any] struct {
 // most, is kept for them; they are asked when all time is up, too, even if the
 // caller's context has passed its own deadline. A tier whose time is up has failed
 // if it was given four times what it usually takes, or half of its Timeout, or of an
-// equal part of Config.Deadline; otherwise the caller was in a hurry, which says
+// equal part of Config.Deadline; otherwise the caller's timeout was too short, which says
 // nothing of it.
 func Run[T any](ctx context.Context, c *Cascade, ask func(context.Context, Turn) (T, error)) (Result[T], error) {
 	var r run

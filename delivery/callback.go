@@ -23,7 +23,7 @@ type Callback struct {
 	Secrets  []Secret // sign it, each; none leave it unsigned
 }
 
-var errNoCallback = errors.New("there is no callback of its name any more")
+var errNoCallback = errors.New("its callback is no longer configured")
 
 // mostTold is how many deliveries are looked up at once of which somebody is to be told.
 const mostTold = 100

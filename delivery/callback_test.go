@@ -238,7 +238,7 @@ func TestACallbackThatNobodyKnows(t *testing.T) {
 	play(t, plain(), func(s *site) {
 		toApp(false)(s)
 		s.w.Events.Error = func(doing, _ string, err error) {
-			if doing == "call back" && strings.Contains(err.Error(), "no callback") {
+			if doing == "call back" && strings.Contains(err.Error(), "no longer configured") {
 				errs.Add(1)
 			}
 		}

@@ -229,7 +229,7 @@ func (p *pump) try(ctx context.Context, most int) (begun int) {
 	for group, id := range ids {
 		d, err := p.firstOf(ctx, group, id)
 		if err != nil && !errors.Is(err, ErrNotFound) {
-			p.w.failed(ctx, "look for what is due", p.upstream, err)
+			p.w.failed(ctx, "find due deliveries", p.upstream, err)
 		}
 		if err == nil && p.begin(&d, group, true) {
 			begun++

@@ -38,7 +38,7 @@ func (f *Files) Gather() (*os.File, error) { return os.CreateTemp(f.dir, gathere
 
 func (f *Files) path(name string) (string, error) {
 	if name == "" || strings.HasPrefix(name, gathered) || strings.ContainsAny(name, `/\`) || strings.HasPrefix(name, ".") {
-		return "", fmt.Errorf("%q is no name of a body", name)
+		return "", fmt.Errorf("%q is not the name of a body", name)
 	}
 	return filepath.Join(f.dir, name), nil
 }
@@ -80,7 +80,7 @@ func (f *Files) Open(_ context.Context, b Blob) (io.ReadSeekCloser, error) {
 	}
 	file, err := os.Open(at)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("%w: its file is gone", ErrNoBody)
+		return nil, fmt.Errorf("%w: its file is missing", ErrNoBody)
 	}
 	if err != nil {
 		return nil, err
@@ -88,7 +88,7 @@ func (f *Files) Open(_ context.Context, b Blob) (io.ReadSeekCloser, error) {
 	sum := sha256.New()
 	n, err := io.Copy(sum, file)
 	if err == nil && (n != b.Size || [sha256.Size]byte(sum.Sum(nil)) != b.Sum) {
-		err = fmt.Errorf("%w: its file has other bytes (%d of %d)", ErrNoBody, n, b.Size)
+		err = fmt.Errorf("%w: its file has changed (%d of %d bytes)", ErrNoBody, n, b.Size)
 	}
 	if err == nil {
 		_, err = file.Seek(0, io.SeekStart)

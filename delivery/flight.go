@@ -52,7 +52,7 @@ func (e errNotSent) Outcome() outcome.Outcome {
 }
 
 const (
-	errTaken errNotSent = "another worker has it, or it is over"
+	errTaken errNotSent = "another worker has it, or it has ended"
 	errLate  errNotSent = "the claim expired before it was complete"
 	errLeft  errNotSent = "the worker is stopping, or was reconfigured"
 
@@ -240,7 +240,7 @@ func (f *flight) claimed(d Delivery, since time.Time, cancel context.CancelCause
 func (f *flight) repeats(ctx context.Context) error {
 	all, err := f.p.w.Queue.Attempts(ctx, f.d.ID)
 	if err != nil {
-		f.p.w.failed(ctx, "look for earlier attempts", f.p.upstream, err)
+		f.p.w.failed(ctx, "find earlier attempts", f.p.upstream, err)
 		f.launched = false
 		return errTaken
 	}

@@ -77,7 +77,7 @@ type FieldError struct{ Field, Reason string }
 func (e *FieldError) Error() string { return e.Field + ": " + e.Reason }
 
 // errBody means that the body is larger than what is kept.
-var errBody = fmt.Errorf("the body is larger than the %d KiB that are kept of a request for later delivery", MaxBody>>10)
+var errBody = fmt.Errorf("the body is larger than %d KiB, the maximum for later delivery", MaxBody>>10)
 
 // Check says what is wrong with a request that is new at an instant.
 func (r *Request) Check(now time.Time) error {

@@ -42,7 +42,7 @@ func ParseBlob(text string) (b Blob, err error) {
 			return b, nil
 		}
 	}
-	return Blob{}, errors.New("what is stored of its body cannot be read")
+	return Blob{}, errors.New("its stored body cannot be read")
 }
 
 // named is the blob's name for a delivery: the same for the same delivery and body.
@@ -81,7 +81,7 @@ type Bodies interface {
 }
 
 // ErrNoBody means that a body is not stored as it was. It is exported for Bodies of a program's own.
-var ErrNoBody = errors.New("its body is not stored any more as it was accepted")
+var ErrNoBody = errors.New("its stored body has changed")
 
 // A MeantError says under which ID a request is to be stored: its key has promised it to somebody who has not stored it yet. Its
 // body is to have the name of that.
@@ -155,7 +155,7 @@ func (e *BodyError) Unwrap() error { return e.Err }
 type TooLargeError struct{ Most int64 }
 
 func (e *TooLargeError) Error() string {
-	return fmt.Sprintf("the body is larger than the %d bytes that are kept of a request for later delivery", e.Most)
+	return fmt.Sprintf("the body is larger than %d bytes, the maximum for later delivery", e.Most)
 }
 
 // A keeping is a body whose record is about to be stored.
@@ -314,7 +314,7 @@ func (f *flight) opens() error {
 	return nil
 }
 
-const errBodyless errNotSent = "its body cannot be had"
+const errBodyless errNotSent = "its body cannot be read"
 
 // bodyAgain is when a body is asked for again that cannot be had now.
 const bodyAgain = 10 * time.Second

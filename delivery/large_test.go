@@ -123,7 +123,7 @@ func TestHalfABodyIsNotSent(t *testing.T) {
 				s.Fatal(err)
 			}
 			s.sleep(2 * time.Minute)
-			s.died(d.ID, delivery.Rejected, "it cannot be sent: its body is not stored any more as it was accepted")
+			s.died(d.ID, delivery.Rejected, "it cannot be sent: its stored body has changed")
 			if n := len(s.times()); n > 0 {
 				s.Errorf("%s: %d attempts were sent", name, n)
 			}

@@ -70,7 +70,7 @@ func (p *pump) round(ctx context.Context) time.Duration {
 		most, began, at := p.page(room+taken), time.Now(), p.from()
 		due, err := p.w.Queue.Due(ctx, p.upstream, at, most)
 		if err != nil {
-			p.w.failed(ctx, "look for what is due", p.upstream, err)
+			p.w.failed(ctx, "find due deliveries", p.upstream, err)
 			return min(time.Second, p.w.Poll)
 		}
 		p.mu.Lock()

@@ -148,7 +148,7 @@ func (w *Worker) rest(ctx context.Context, d time.Duration) bool {
 func (w *Worker) look(ctx context.Context) {
 	counts, err := w.Queue.Counts(ctx)
 	if err != nil {
-		w.failed(ctx, "look for what waits", "", err)
+		w.failed(ctx, "find waiting deliveries", "", err)
 		return
 	}
 	for upstream := range w.gone {
@@ -181,7 +181,7 @@ func (w *Worker) abandon(ctx context.Context, upstream string) {
 	for {
 		n, err := w.Queue.Abandon(ctx, upstream)
 		if err != nil {
-			w.failed(ctx, "give up an upstream that is gone", upstream, err)
+			w.failed(ctx, "give up deliveries of a removed upstream", upstream, err)
 			return
 		}
 		if n == 0 {

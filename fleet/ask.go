@@ -16,7 +16,7 @@ var ErrAsk = errors.New("ask is not valid")
 // were not made as those of MeterOf and RingOf are, and two claims of one limit and key.
 func (a *Ask) Check() error {
 	if a.ID == 0 {
-		return fmt.Errorf("%w: id 0: give each ask one of its own", ErrAsk)
+		return fmt.Errorf("%w: id 0: give each request a unique id", ErrAsk)
 	}
 	if a.Copies < 0 {
 		return fmt.Errorf("%w: %d copies: must not be negative", ErrAsk, a.Copies)

@@ -152,7 +152,7 @@ func (q *queue) gets(driver context.Context, now time.Duration) (over bool) {
 }
 
 // errLeft is why the driver's own ask ended: the driver waits for it no longer.
-var errLeft = errors.New("the call that asked waits no longer")
+var errLeft = errors.New("the caller no longer waits")
 
 // errPanicked is why it is not known what became of an ask in which the store's client panicked.
 var errPanicked = errors.New("the store's client panicked")

@@ -10,9 +10,9 @@ import (
 
 // BrokenBody is the failure of a request whose body could not be read to its end.
 func BrokenBody(err error) *refuse.Facts {
-	f := &refuse.Facts{Status: http.StatusBadRequest, Code: refuse.ValidationError, Final: true, Message: "the body is incomplete: it is cut off, or its chunks are not as HTTP has them"}
+	f := &refuse.Facts{Status: http.StatusBadRequest, Code: refuse.ValidationError, Final: true, Message: "the body is incomplete: it is cut off, or its chunks are invalid"}
 	if errors.Is(err, ErrRequestStalled) || errors.Is(err, ErrRequestSlow) || errors.Is(err, ErrBodyTimeout) {
-		f.Status, f.Message = http.StatusRequestTimeout, "the body is incomplete: it did not come in time ("+bodyTimeout(err)+")"
+		f.Status, f.Message = http.StatusRequestTimeout, "the body is incomplete: it did not arrive in time ("+bodyTimeout(err)+")"
 	}
 	return f
 }

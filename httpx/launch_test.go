@@ -18,7 +18,7 @@ type sends func(*http.Request) (*http.Response, error)
 
 func (f sends) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-var errNotHad = unsentError{errors.New("its body cannot be had")}
+var errNotHad = unsentError{errors.New("its body cannot be read")}
 
 type unsentError struct{ error }
 

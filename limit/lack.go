@@ -51,7 +51,7 @@ var storeIs = [...]string{
 // String says what a person has to know of it.
 func (w Want) String() string {
 	if w.Keys && w.Lack == LacksStore {
-		return "this process has no room for more keys, and too many requests for other keys are in flight to the store: too many keys are in use"
+		return "too many keys are in use: this process has no room for more, and too many requests for other keys are in flight to the store"
 	}
 	is := storeIs[min(int(w.State), len(storeIs)-1)]
 	switch w.Lack {

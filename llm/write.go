@@ -45,7 +45,7 @@ func appendValue(b []byte, v any) []byte {
 		}
 		return append(b, ']')
 	}
-	panic("llm: a value that JSON is not made of here")
+	panic("llm: unexpected JSON value")
 }
 
 // separators are characters that some readers of event streams take for ends of lines.

@@ -92,7 +92,7 @@ func (c Config) Validate() error {
 	m.codes("codes", c.Codes)
 	m.codes("not_codes", c.NotCodes)
 	for _, code := range c.Codes {
-		m.when(slices.Contains(c.NotCodes, code), "codes %q: is in not_codes too", code)
+		m.when(slices.Contains(c.NotCodes, code), "codes %q: is also in not_codes", code)
 	}
 	return errors.Join(m...)
 }

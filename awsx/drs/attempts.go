@@ -42,7 +42,7 @@ func (*attempts) ID() string { return "weir:Doubt" }
 
 func (a *attempts) HandleDeserialize(ctx context.Context, in middleware.DeserializeInput, next middleware.DeserializeHandler) (out middleware.DeserializeOutput, metadata middleware.Metadata, err error) {
 	if a.once && a.doubt != nil {
-		return out, metadata, fmt.Errorf("it may have been done already and is not sent again: %w", a.doubt)
+		return out, metadata, fmt.Errorf("it may have been processed, so it is not sent again: %w", a.doubt)
 	}
 	out, metadata, err = next.HandleDeserialize(ctx, in)
 	if err != nil && !harmless(out.RawResponse, err) {

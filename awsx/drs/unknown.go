@@ -21,14 +21,14 @@ type UnknownError struct {
 
 func (e *UnknownError) Error() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "it is not known whether the recovery of %s was started: before it is started again, ", list(e.Servers))
+	fmt.Fprintf(&b, "whether the recovery of %s was started is unknown: before you start it again, ", list(e.Servers))
 	switch {
 	case e.Tag != "":
-		fmt.Fprintf(&b, "see with DescribeJobs that no job has the tag %s=%s", CallTag, e.Tag)
+		fmt.Fprintf(&b, "check with DescribeJobs that no job has the tag %s=%s", CallTag, e.Tag)
 	case len(e.Candidates) > 0:
-		fmt.Fprintf(&b, "see whether it is job %s", list(e.Candidates))
+		fmt.Fprintf(&b, "check whether it is job %s", list(e.Candidates))
 	default:
-		b.WriteString("see with DescribeJobs that no new job has these servers")
+		b.WriteString("check with DescribeJobs that no new job has these servers")
 	}
 	if e.Looked != nil {
 		fmt.Fprintf(&b, " (looking for it: %v)", e.Looked)

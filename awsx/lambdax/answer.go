@@ -95,12 +95,12 @@ func factsOf(err error, correlation string) *refuse.Facts {
 	case large != nil:
 		return &refuse.Facts{Status: http.StatusRequestEntityTooLarge, Code: refuse.ValidationError, Message: fmt.Sprintf("the body is larger than %d bytes", large.Limit)}
 	case gaveUp:
-		return &refuse.Facts{Status: http.StatusServiceUnavailable, Code: refuse.ServiceUnavailable, Message: "what this needs gave no answer"}
+		return &refuse.Facts{Status: http.StatusServiceUnavailable, Code: refuse.ServiceUnavailable, Message: "a service that the request needs did not respond"}
 	case errors.Is(err, context.DeadlineExceeded):
-		return &refuse.Facts{Status: http.StatusServiceUnavailable, Code: refuse.ServiceUnavailable, Message: "it took longer than there is time"}
+		return &refuse.Facts{Status: http.StatusServiceUnavailable, Code: refuse.ServiceUnavailable, Message: "it ran out of time"}
 	}
 	return &refuse.Facts{
-		Status: http.StatusInternalServerError, Code: refuse.InternalError, Message: "something went wrong here",
+		Status: http.StatusInternalServerError, Code: refuse.InternalError, Message: "internal error",
 		Details: map[string]any{"correlation_id": correlation},
 	}
 }

@@ -86,7 +86,7 @@ func (b *batch) run() {
 	select {
 	case <-over:
 	case <-b.store.Done():
-		b.s.o.Log.Error("messages are handled beyond the function's time: Handle does not heed its context")
+		b.s.o.Log.Error("messages are still being handled after the function's time: Handle ignores its context")
 	}
 }
 

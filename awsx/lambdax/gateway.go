@@ -102,7 +102,7 @@ func (in *incoming) request(ctx context.Context) (*http.Request, error) {
 	if in.encoded {
 		b, err := base64.StdEncoding.DecodeString(body)
 		if err != nil {
-			return nil, &Error{Code: ValidationError, Message: "the body is no base64, and says that it is", Field: "body", Reason: "no base64", Err: err}
+			return nil, &Error{Code: ValidationError, Message: "the body is marked as base64, but is not valid base64", Field: "body", Reason: "no base64", Err: err}
 		}
 		body = string(b)
 	}

@@ -259,12 +259,12 @@ func (t *turn) record(how Ending) {
 		ours, err := store.End(t.b.store, t.claim, how, time.Now().Add(t.b.s.o.Keep))
 		if err == nil {
 			if !ours {
-				t.b.s.o.Log.Warn("another copy of the function has claimed the message meanwhile", slog.String("message", t.m.MessageId))
+				t.b.s.o.Log.Warn("another instance of the function has claimed the message", slog.String("message", t.m.MessageId))
 			}
 			return
 		}
 		if !rest(t.b.store, wait) {
-			t.err = errors.Join(t.err, fmt.Errorf("write down how it ended: %w", err))
+			t.err = errors.Join(t.err, fmt.Errorf("record the result: %w", err))
 			return
 		}
 	}

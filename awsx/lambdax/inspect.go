@@ -36,7 +36,7 @@ type QueueAPI interface {
 func Inspect(ctx context.Context, functions LambdaAPI, queues QueueAPI, name string, k Kind) error {
 	f, err := functions.GetFunctionConfiguration(ctx, &lambda.GetFunctionConfigurationInput{FunctionName: &name})
 	if err != nil {
-		return fmt.Errorf("lambdax: look at function %s: %w", name, err)
+		return fmt.Errorf("lambdax: inspect function %s: %w", name, err)
 	}
 	timeout := time.Duration(aws.ToInt32(f.Timeout)) * time.Second
 	errs := []error{k.Check(timeout)}
@@ -59,7 +59,7 @@ func mappings(ctx context.Context, functions LambdaAPI, queues QueueAPI, name st
 	for pages.HasMorePages() {
 		page, err := pages.NextPage(ctx)
 		if err != nil {
-			return all, fmt.Errorf("look at its mappings: %w", err)
+			return all, fmt.Errorf("list its event source mappings: %w", err)
 		}
 		for _, m := range page.EventSourceMappings {
 			arn := aws.ToString(m.EventSourceArn)
@@ -89,7 +89,7 @@ func visibility(ctx context.Context, queues QueueAPI, arn string) (time.Duration
 	}
 	seconds, err := strconv.Atoi(out.Attributes[string(sqstypes.QueueAttributeNameVisibilityTimeout)])
 	if err != nil {
-		return 0, fmt.Errorf("look at queue %s: its visibility timeout: %w", arn, err)
+		return 0, fmt.Errorf("inspect queue %s: its visibility timeout: %w", arn, err)
 	}
 	return time.Duration(seconds) * time.Second, nil
 }

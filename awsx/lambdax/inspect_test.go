@@ -59,9 +59,9 @@ func TestADeploymentIsInspected(t *testing.T) {
 	}{
 		{"a processor", Processor, func(*deployed) {}, nil},
 		{"too long", Processor, func(d *deployed) { d.timeout, d.visibility = 900, "900" }, []string{"timeout 15m0s", "set its Timeout to 300"}},
-		{"invisible too shortly", Processor, func(d *deployed) { d.visibility = "30" }, []string{"invisible for 30s", "VisibilityTimeout to 300", "1800"}},
+		{"invisible too shortly", Processor, func(d *deployed) { d.visibility = "30" }, []string{"visibility timeout is 30s", "VisibilityTimeout to at least 300", "1800"}},
 		{"no reports", Processor, func(d *deployed) { d.reports = false }, []string{"ReportBatchItemFailures", "FunctionResponseTypes"}},
-		{"all at once", Processor, func(d *deployed) { d.timeout, d.visibility, d.reports = 900, "30", false }, []string{"Timeout to 300", "VisibilityTimeout to 900", "ReportBatchItemFailures"}},
+		{"all at once", Processor, func(d *deployed) { d.timeout, d.visibility, d.reports = 900, "30", false }, []string{"Timeout to 300", "VisibilityTimeout to at least 900", "ReportBatchItemFailures"}},
 		{"a mapping that is off", Processor, func(d *deployed) { d.reports, d.state = false, "Disabled" }, nil},
 		{"an API", API, func(d *deployed) { d.timeout, d.reports = 15, false }, nil},
 		{"an API that is long", API, func(d *deployed) { d.timeout = 29 }, []string{"timeout 29s", "kind API", "Timeout to 15"}},
@@ -69,7 +69,7 @@ func TestADeploymentIsInspected(t *testing.T) {
 		{"a scheduler", Scheduler, func(d *deployed) { d.timeout = 31 }, []string{"Timeout to 30"}},
 		{"a notification", Notification, func(d *deployed) { d.timeout = 31 }, []string{"Timeout to 30"}},
 		{"another", Other, func(d *deployed) { d.timeout = 900 }, nil},
-		{"not permitted", API, func(d *deployed) { d.fail = errors.New("AccessDenied") }, []string{"look at function f", "AccessDenied"}},
+		{"not permitted", API, func(d *deployed) { d.fail = errors.New("AccessDenied") }, []string{"inspect function f", "AccessDenied"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			d := good

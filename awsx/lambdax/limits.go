@@ -57,7 +57,7 @@ type Mapping struct {
 func (m *Mapping) Check(timeout time.Duration) error {
 	var errs []error
 	if m.Visibility < timeout {
-		errs = append(errs, fmt.Errorf("queue %s: its messages are invisible for %v, and the function may take %v: they come again while they are handled; set the queue's VisibilityTimeout to %d at least, AWS advises %d",
+		errs = append(errs, fmt.Errorf("queue %s: its visibility timeout is %v, but the function may take %v: messages would be received again while they are handled; set VisibilityTimeout to at least %d (AWS recommends %d)",
 			m.Queue, m.Visibility, timeout, int(timeout.Seconds()), 6*int(timeout.Seconds())))
 	}
 	if !m.Reports {

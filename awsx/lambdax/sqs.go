@@ -90,10 +90,10 @@ func NewSQS(o SQSOptions) (*SQS, error) {
 func (o *SQSOptions) validate() error {
 	var errs []error
 	if o.Handle == nil {
-		errs = append(errs, errors.New("option Handle: is missing; it is what handles a message"))
+		errs = append(errs, errors.New("option Handle: is missing; it handles each message"))
 	}
 	if o.Attempts > 0 && (o.Records == nil || o.Letters == nil) {
-		errs = append(errs, errors.New("option Attempts: needs Records, which count them, and Letters, which take what was handled often enough"))
+		errs = append(errs, errors.New("option Attempts: needs Records, which count attempts, and Letters, which receive the dead letters"))
 	}
 	for name, n := range map[string]int64{
 		"Attempts": int64(o.Attempts), "Parallel": int64(o.Parallel),

@@ -85,7 +85,7 @@ func why(l *Letter) string {
 		"reason": l.Reason, "detail": sendable(l.Detail), "attempts": l.Attempts, "message_id": l.MessageId, "queue": l.EventSourceARN, "at": time.Now().UTC(),
 	})
 	if err != nil {
-		panic(fmt.Errorf("a letter that is no JSON: %w", err))
+		panic(fmt.Errorf("the dead letter is not JSON: %w", err))
 	}
 	return string(text)
 }

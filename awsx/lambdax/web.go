@@ -38,7 +38,7 @@ type Web struct{ o WebOptions }
 func NewWeb(o WebOptions) (*Web, error) {
 	var errs []error
 	if o.Handle == nil {
-		errs = append(errs, errors.New("option Handle: is missing; it is what answers a request"))
+		errs = append(errs, errors.New("option Handle: is missing; it answers each request"))
 	}
 	if o.Margin < 0 {
 		errs = append(errs, fmt.Errorf("option Margin %v: must not be negative", o.Margin))
@@ -123,7 +123,7 @@ func (w *Web) answer(ctx context.Context, correlation string, prepare func(conte
 		select {
 		case got = <-over: // those that heed it have a moment
 		case <-time.After(w.o.Margin / 2):
-			got.err = fmt.Errorf("the handler does not heed its context: %w", ctx.Err())
+			got.err = fmt.Errorf("the handler ignores its context: %w", ctx.Err())
 		}
 	}
 	if got.err != nil {
@@ -156,7 +156,7 @@ func (w *Web) handle(p *page, ctx context.Context, prepare func(context.Context)
 		err = w.o.Handle(p, r)
 	}
 	if n := p.size(); err == nil && n > mostAnswer {
-		return fmt.Errorf("the answer has %d bytes, and Lambda takes %d: answer in pages, or with a link to S3", n, mostAnswer)
+		return fmt.Errorf("the response has %d bytes, but Lambda accepts %d: use pages, or a link to S3", n, mostAnswer)
 	}
 	return err
 }

@@ -209,7 +209,7 @@ func (p *Plan) Sign(ctx context.Context, out *http.Request) error {
 	}
 	now := p.s.o.Clock().Add(time.Duration(p.s.offset.Load())).UTC()
 	if creds.CanExpire && !now.Before(creds.Expires) {
-		return &CredentialsError{fmt.Errorf("those it has expired at %s", creds.Expires.Format(time.RFC3339))}
+		return &CredentialsError{fmt.Errorf("they expired at %s", creds.Expires.Format(time.RFC3339))}
 	}
 	p.at, p.creds = now, creds
 	hash, err := p.hash(out)

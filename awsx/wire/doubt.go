@@ -19,7 +19,7 @@ func (o *Op) Contradiction(r Request, whole bool) string {
 	case o.Protocol == CBOR && r.Header["X-Amz-Target"] != nil:
 		return "Smithy-Protocol and X-Amz-Target each name an operation: leave one of them out"
 	case o.Protocol == CBOR && o.Name == "":
-		return "Smithy-Protocol goes with the path /service/NAME/operation/NAME"
+		return "Smithy-Protocol requires the path /service/NAME/operation/NAME"
 	case r.Header["X-Amz-Target"] != nil && paths.Widest(r.Path) != "/":
 		return "X-Amz-Target and the path could each name an operation: send it to /"
 	case r.Header["X-Amz-Target"] != nil && isForm(r.Header):

@@ -54,8 +54,8 @@ func TestMistakes(t *testing.T) {
 		"top field":       {"anwsers: []\n", []string{`f.yaml:1:1: anwsers: unknown field "anwsers"; did you mean answers?`}},
 		"empty answer":    {"answers:\n- questions: [a]\n  answer: ''\n", []string{"f.yaml:3:11: answers[0].answer: is empty"}},
 		"no answer":       {"answers:\n- questions: [a]\n", []string{"f.yaml:2:3: answers[0].answer: is missing"}},
-		"nothing finds":   {"answers:\n- answer: a\n", []string{"has neither questions nor keywords"}},
-		"same id":         {"answers:\n- {id: x, questions: [a], answer: b}\n- {id: x, questions: [c], answer: d}\n", []string{`f.yaml:3:8: answers[1].id: "x" is the id of the entry in line 2, too`}},
+		"can never match":   {"answers:\n- answer: a\n", []string{"has neither questions nor keywords"}},
+		"same id":         {"answers:\n- {id: x, questions: [a], answer: b}\n- {id: x, questions: [c], answer: d}\n", []string{`f.yaml:3:8: answers[1].id: "x" is also the id of the entry in line 2`}},
 		"same question":   {"answers:\n- {questions: [Where are you], answer: b}\n- {questions: [where  ARE you], answer: d}\n", []string{"f.yaml:3:", "stands in the entry of line 2, too"}},
 		"language":        {"answers:\n- {questions: [a], answer: b, languages: [en, jp]}\n", []string{`answers[0].languages[1]: unknown language "jp"`}},
 		"answer language": {"answers:\n- questions: [a]\n  answer: {english: b}\n", []string{`unknown language "english"`}},
@@ -68,7 +68,7 @@ func TestMistakes(t *testing.T) {
 		"two documents":   {"answers: [{questions: [a], answer: b}]\n---\nanswers: []\n", []string{"a second document begins"}},
 		"broken":          {"answers:\n\t- a", []string{"f.yaml:2:1: broken YAML", "indent YAML with spaces"}},
 		"flow":            {"answers:\n- questions: [Where are you?]\n  answer: b\n", []string{"broken YAML", "into quotes"}},
-		"long question":   {"answers: [{questions: [" + strings.Repeat("a", 2000) + "], answer: b}]", []string{"has 2000 bytes, and may have 1024"}},
+		"long question":   {"answers: [{questions: [" + strings.Repeat("a", 2000) + "], answer: b}]", []string{"has 2000 bytes; at most 1024 are allowed"}},
 		"itself":          {"answers: &a [*a]", []string{"refers to what it is part of"}},
 		"all at once":     {"answers:\n- {id: [], questions: {xx: [a]}, answer: }\n- {keywords: [], answer: [b]}\n- 3\n", []string{"answers[0].id", "answers[0].questions.xx", "answers[0].answer", "answers[1].keywords", "answers[1].answer", "answers[2]: want fields"}},
 	} {
@@ -253,7 +253,7 @@ func TestPrint(t *testing.T) {
 	for q, want := range map[string][]string{
 		"how do I return a shooe":        {"return shooe~shoe", "answered by returns", `"How do I return shoes?"`, "below threshold"},
 		"what is the capital of France":  {"no answer: no entry shares a word"},
-		"привет":                         {"nothing in the language of the question"},
+		"привет":                         {"no entry has the language of the question"},
 		"a refund from my government ok": {"no answer: refunds comes closest and stays below the threshold"},
 		"靴を返品したい":                        {"looked up, ja", "返品", "answered by returns"},
 	} {

@@ -45,11 +45,11 @@ func (d *decoder) entry(n *doc.Node) {
 			d.Missing(n, "answer", "", "is missing")
 		}
 		if !has["title"] {
-			d.Bad(n, "", "has neither questions nor keywords, so that nothing finds it")
+			d.Bad(n, "", "has neither questions nor keywords, so it can never match")
 		}
 	}
 	if len(titles) > maxTitles {
-		d.Bad(n, "split it into several entries", "has %d questions and keywords, and may have %d", len(titles), maxTitles)
+		d.Bad(n, "split it into several entries", "has %d questions and keywords; at most %d are allowed", len(titles), maxTitles)
 	}
 	if len(d.Errs) == before {
 		d.settle(&e, titles, plain, declared)
@@ -66,7 +66,7 @@ func (d *decoder) id(n *doc.Node) string {
 		return ""
 	}
 	if first, had := d.ids[id]; had {
-		d.Bad(n, "", "%s is the id of the entry in line %d, too", doc.Quote(id), first.Line)
+		d.Bad(n, "", "%s is also the id of the entry in line %d", doc.Quote(id), first.Line)
 	}
 	d.ids[id] = n
 	return id
@@ -211,7 +211,7 @@ func (d *decoder) unique(t raw, language string) {
 		if first.line > 0 {
 			other = fmt.Sprintf("the entry of line %d", first.line)
 		}
-		d.Bad(t.node, "leave it to one of them", "%s stands in %s, too", doc.Quote(t.text), other)
+		d.Bad(t.node, "remove it from one of them", "%s stands in %s, too", doc.Quote(t.text), other)
 	}
 	if !had {
 		d.asked[key] = place{len(d.entries), t.node.Line}

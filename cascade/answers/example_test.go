@@ -27,7 +27,7 @@ func ExampleBook_Parse() {
 	}
 	// Output:
 	// 2 answers.yaml:2:5: answers[0].answer: is missing
-	// 2 answers.yaml:2:5: answers[0]: has neither questions nor keywords, so that nothing finds it
+	// 2 answers.yaml:2:5: answers[0]: has neither questions nor keywords, so it can never match
 	// 3 answers.yaml:3:5: answers[0].question: unknown field "question"; did you mean questions?
 }
 

@@ -82,7 +82,7 @@ func (d *decoder) list(n *doc.Node) {
 	case len(n.Items) == 0:
 		d.Bad(n, "", "has no entries")
 	case len(n.Items) > maxEntries:
-		d.Bad(n, "", "has %d entries, and may have %d", len(n.Items), maxEntries)
+		d.Bad(n, "", "has %d entries; at most %d are allowed", len(n.Items), maxEntries)
 		return
 	}
 	for _, e := range n.Items {
@@ -108,7 +108,7 @@ func (d *decoder) text(n *doc.Node, what string, most int) (string, bool) {
 	case n.Kind != doc.Scalar:
 		d.Bad(n, "", "want %s, as a text", what)
 	case len(s) > most:
-		d.Bad(n, "", "has %d bytes, and may have %d", len(s), most)
+		d.Bad(n, "", "has %d bytes; at most %d are allowed", len(s), most)
 	default:
 		return s, true
 	}

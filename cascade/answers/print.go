@@ -32,7 +32,7 @@ func (e Explanation) Print(w io.Writer) error {
 func (e Explanation) verdict() string {
 	switch {
 	case len(e.Searches) == 0:
-		return "no answer: the book has nothing in the language of the question"
+		return "no answer: no entry has the language of the question"
 	case len(e.Candidates) == 0:
 		return "no answer: no entry shares a word with the question"
 	case !e.Candidates[0].Answers:

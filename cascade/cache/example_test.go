@@ -64,5 +64,5 @@ func ExampleStorable() {
 	// Output:
 	// <nil>
 	// its status is not 200
-	// it did not come to its end
+	// it is incomplete
 }

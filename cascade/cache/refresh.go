@@ -9,7 +9,7 @@ import (
 )
 
 // errTooLarge means that an answer is larger than one entry may be.
-var errTooLarge = errors.New("the answer is larger than an entry of the cache may be")
+var errTooLarge = errors.New("the answer exceeds the cache's entry size")
 
 // Refresh has fn renew the answer to a key, in the background, and reports whether
 // it was started. It is not if one is under way for the key, or has failed just now (a second

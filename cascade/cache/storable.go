@@ -8,7 +8,7 @@ import (
 // Why an answer is not kept.
 var (
 	errStatus  = errors.New("its status is not 200")
-	errCut     = errors.New("it did not come to its end")
+	errCut     = errors.New("it is incomplete")
 	errError   = errors.New("it holds an error")
 	errNoStore = errors.New("cache-control says no-store")
 )

@@ -183,7 +183,7 @@ func TestWithoutTelemetryInvocationsAreNotHeldUp(t *testing.T) {
 	l.begins("one", time.Now().Add(soon))
 	l.begins("two", time.Now().Add(soon))
 	l.waits("it holds up the invocation")
-	if !strings.Contains(x.log.String(), "nothing is given back before a freeze") {
+	if !strings.Contains(x.log.String(), "units are not returned before a freeze") {
 		t.Errorf("log: %s", x.log)
 	}
 }

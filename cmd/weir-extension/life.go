@@ -25,7 +25,7 @@ func live(ctx context.Context, a *api, s *server, log *slog.Logger) error {
 			return context.Cause(ctx)
 		}
 		if err != nil {
-			log.Error("Lambda does not tell what comes next; it is asked again", "error", err.Error())
+			log.Error("Lambda did not return the next event; asking again", "error", err.Error())
 			rest(ctx, wait)
 			wait = min(2*wait, longestRest)
 			continue
@@ -57,7 +57,7 @@ func (l *life) listens(ctx context.Context) {
 		err = l.api.subscribe(ctx, hears.port())
 	}
 	if err != nil {
-		l.log.Warn("Lambda will not say when an invocation is done: nothing is given back before a freeze", "error", err.Error())
+		l.log.Warn("Lambda will not report the end of invocations: units are not returned before a freeze", "error", err.Error())
 		l.deaf()
 	}
 }
@@ -78,7 +78,7 @@ func (l *life) invoked(ctx context.Context, e *event) {
 		return
 	}
 	if !l.waits(ctx, e) {
-		l.log.Warn("Lambda did not say that the invocation was done; it is not waited for any more", "request", e.RequestID)
+		l.log.Warn("Lambda did not report the end of the invocation; no longer waiting for it", "request", e.RequestID)
 		l.deaf() // or each invocation would be billed to its deadline
 		return
 	}

@@ -37,7 +37,7 @@ type world struct {
 
 // usage is what the program says when it is started by hand.
 const usage = `weir-extension is started by AWS Lambda: put it into /opt/extensions, in a layer or an image.
-WEIR_CONFIG names its weir.yaml; without it that is weir.yaml beside the function (LAMBDA_TASK_ROOT), or /opt/weir.yaml`
+WEIR_CONFIG names its weir.yaml; the default is weir.yaml next to the function (LAMBDA_TASK_ROOT), or /opt/weir.yaml`
 
 // run lives until Lambda ends it.
 func run(ctx context.Context, w world) error {

@@ -95,7 +95,7 @@ func newServer(ctx context.Context, w *world, log *slog.Logger) (*server, error)
 	s.http = h
 	go func() { // it may begin after the end
 		if err := h.Serve(s.front); !errors.Is(err, http.ErrServerClosed) {
-			log.Error("decisions are not answered any more", "error", err.Error())
+			log.Error("decisions are no longer answered", "error", err.Error())
 		}
 	}()
 	return s, nil

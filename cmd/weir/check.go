@@ -101,7 +101,7 @@ func withoutStore(s config.Store) string {
 	case w.Share > 0:
 		return first + fmt.Sprintf("and then with %.4g%% of each limit; a process that has never reached the store also uses that share (%d or more processes exceed a limit)", 100*w.Share, int(1/w.Share)+1)
 	}
-	return first + "and also after that, which an event, a metric and the status report; a process that has never reached the store refuses calls"
+	return first + "and keeps using it afterwards (an event, a metric and weir status report this); a process that has never reached the store refuses calls"
 }
 
 // tell prints the result of each connection.

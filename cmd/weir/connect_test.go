@@ -83,7 +83,7 @@ func TestCheckConnectTriesWhatTheFileNames(t *testing.T) {
 		{"deliveries", letters(kept), false, false, []string{"good  deliveries file: " + kept + " can be read and written; its schema has version"}},
 		{"deliveries to come", letters(filepath.Join(dir, "new.db")), false, false, []string{"new.db can be created"}},
 		{"deliveries of a weir that runs", letters(held), false, false, []string{"warn  deliveries file: a running weir has it open"}},
-		{"deliveries in a file of something else", letters(foreign), false, true, []string{"bad   deliveries file: ", "something else"}},
+		{"deliveries in a file of something else", letters(foreign), false, true, []string{"bad   deliveries file: ", "not a file of deliveries"}},
 		{"deliveries nowhere", letters(filepath.Join(dir, "none", "d.db")), false, true, []string{"bad   deliveries file: ", "no such file or directory"}},
 		{"a secret", "notify: {webhook_env: HOOK, webhook_secret_env: SECRET}\n" + ups(good.URL), false, true, []string{"notify.webhook_env: environment variable HOOK is not set", "good  environment SECRET"}},
 	} {

@@ -25,7 +25,7 @@ func newDead(w world) *cobra.Command {
 	c := asGroup(&cobra.Command{
 		Use:   "dead COMMAND",
 		Short: "List, show, redrive and drop dead letters",
-		Long: `List, show, redrive and drop dead letters. A dead letter is a delivery that weir gave up: it is not sent again unless somebody redrives it.
+		Long: `List, show, redrive and drop dead letters. A dead letter is a delivery that weir gave up: it is not sent again unless an operator redrives it.
 
 weir asks the admin listener of a running weir. With --file, it opens a deliveries' file that no weir has open; with --config, the file or
 database that a configuration names. With --queue, list and redrive are about messages of SQS that could not be accepted.`,

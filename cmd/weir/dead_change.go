@@ -116,7 +116,7 @@ func misordered(ids []string, c *deliveries.Choice, all bool, most int) string {
 	case len(ids) == 0 && !chosen && !all:
 		return "nothing is selected: name IDs, or use --upstream, --reason, --owner, --older or --all"
 	case len(ids) > 0 && most != 0:
-		return "--most bounds what flags select: leave it out with IDs"
+		return "--most applies to flags only: leave it out with IDs"
 	case most < 0:
 		return "--most must not be negative"
 	}

@@ -227,7 +227,7 @@ func TestOrdersAboutDeadLettersThatCannotBe(t *testing.T) {
 		"redrive -all -rate 0/s":         "such as 10/s",
 		"drop -all -most -1":             "must not be negative",
 		"list a":                         `unexpected argument "a"`,
-		"list -file diary.txt":           "something else",
+		"list -file diary.txt":           "not a file of deliveries",
 		"list -file nowhere.db":          "no such file",
 		"list -file a.db -admin 1.2.3.4": "use only one of",
 		"list -older 1h":                 "is weir serve running",

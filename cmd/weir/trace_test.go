@@ -41,7 +41,7 @@ func TestTraceShowsTraceOfXRay(t *testing.T) {
 		{[]string{"-xray", "eu-west-1", "1-6553f100-000000000000000000000001"}, "50.0ms  GET up\n"},
 		{[]string{"-xray", "eu-west-1", "00-6553f100000000000000000000000001-b7ad6b7169203331-01"}, "GET up"},
 		{[]string{"-xray", "eu-west-1", "-json", "6553F100000000000000000000000001"}, `"Name":"GET up"`},
-		{[]string{"-xray", "eu-west-1", "gpt"}, "that is no ID of a trace"},
+		{[]string{"-xray", "eu-west-1", "gpt"}, "not a trace ID"},
 		{[]string{"-xray", "eu-west-1", "-at", "noon", "6553f100000000000000000000000002"}, `--at "noon": want a time`},
 		{[]string{"-config", write("none.yaml", ""), "6553f100000000000000000000000001"}, "has no traces"},
 		{[]string{"-config", write("sent.yaml", "traces: {url: \"http://127.0.0.1:4318\"}"), "6553f100000000000000000000000001"}, "reads only X-Ray"},

@@ -96,7 +96,7 @@ func (s *Store) accept(ctx context.Context, w *work, a *acceptance) error {
 			return err
 		}
 	}
-	return errors.New("another request under the same key comes and goes")
+	return errors.New("other requests with the same key keep changing the record")
 }
 
 // A keyItem is what an idempotency key is known by: the delivery, and once that was deleted what became of it.

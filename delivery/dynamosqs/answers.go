@@ -76,7 +76,7 @@ func (s *Store) Begin(ctx context.Context, k *delivery.Keyed) (delivery.Kept, er
 			return found, err
 		}
 	}
-	return delivery.Kept{}, errors.New("begin a call under a key: another call under it comes and goes")
+	return delivery.Kept{}, errors.New("begin a call under a key: other calls with the key keep changing the record")
 }
 
 // begin takes the key if it is free, or if the call that has it did not end, and otherwise says what is known of it; known is false

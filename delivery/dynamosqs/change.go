@@ -124,7 +124,7 @@ func (s *Store) whole(ctx context.Context, r *record) error {
 	return err
 }
 
-var errBody = errors.New("its body is not stored any more")
+var errBody = errors.New("its body is no longer stored")
 
 // nonce is a version that no other change has.
 func nonce() string { return strconv.FormatUint(rand.Uint64(), 36) }
@@ -173,7 +173,7 @@ func (w *work) change(ctx context.Context, seq int64, do func(*record) bool) (is
 	return nil, false, errBusy
 }
 
-var errBusy = errors.New("others change the same delivery again and again")
+var errBusy = errors.New("other processes keep changing the delivery")
 
 // keepAttempt puts the latest attempt of a record beside those before it.
 func (s *Store) keepAttempt(ctx context.Context, seq int64, a *attempt) error {

@@ -62,7 +62,7 @@ func (s *Store) Due(ctx context.Context, upstream string, after delivery.Mark, m
 		err = read()
 	}
 	slices.SortFunc(all, byDue)
-	return all, s.explain("look for what is due", err)
+	return all, s.explain("find due deliveries", err)
 }
 
 func byDue(a, b delivery.Delivery) int {
@@ -121,7 +121,7 @@ func (s *Store) Next(ctx context.Context, upstream string, after delivery.Mark) 
 		at, ok = stored.At(r.Due), true
 		return false, nil
 	})
-	return at, ok, s.explain("look for what is next", err)
+	return at, ok, s.explain("find the next delivery", err)
 }
 
 // Claim begins attempts.

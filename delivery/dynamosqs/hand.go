@@ -78,7 +78,7 @@ func (s *Store) redrive(ctx context.Context, w *work, r *record, ended bool) (bo
 // Drop makes dead letters of what waits, or deletes dead letters.
 func (s *Store) Drop(ctx context.Context, f delivery.Filter, most int) (n int, err error) {
 	if err = f.Check(); err == nil && f.All() {
-		err = &delivery.FieldError{Field: "filter", Reason: "is empty: say which deliveries are to be dropped"}
+		err = &delivery.FieldError{Field: "filter", Reason: "is empty: select the deliveries to drop"}
 	}
 	if err != nil {
 		return 0, fmt.Errorf("drop: %w", err)

@@ -133,7 +133,7 @@ func (s *Store) initQueue(ctx context.Context) (bool, error) {
 		return false, err
 	}
 	if got := aws.ToString(made.QueueUrl); path.Base(got) != name {
-		return true, fmt.Errorf("the queue that was made is %s", got)
+		return true, fmt.Errorf("the queue that was created is %s", got)
 	}
 	return true, nil
 }
@@ -157,7 +157,7 @@ func (s *Store) Check(ctx context.Context) error {
 		return fmt.Errorf("%s: %w", table, err)
 	}
 	if !isKey(out.Table.KeySchema, "k", "n") {
-		return &SchemaError{table, "its keys are not those of deliveries", "choose another name, and run weir store init"}
+		return &SchemaError{table, "its keys do not match those of deliveries", "choose another name, and run weir store init"}
 	}
 	found := 0
 	for _, i := range out.Table.GlobalSecondaryIndexes {
@@ -192,9 +192,9 @@ func (s *Store) checkQueue(ctx context.Context) error {
 	receives, _ := strconv.Atoi(strings.Trim(string(redrive.MaxReceiveCount), `"`))
 	switch {
 	case of["FifoQueue"] == "true":
-		return &SchemaError{queue, "it is a FIFO queue, whose messages have no delay of their own", "name a standard queue: order keys are kept in order by the table"}
+		return &SchemaError{queue, "it is a FIFO queue, whose messages cannot be delayed individually", "name a standard queue: order keys are kept in order by the table"}
 	case receives > 0 && receives < leastReceives:
-		return &SchemaError{queue, fmt.Sprintf("its maxReceiveCount is %d, and a pause or an open breaker uses that up", receives), fmt.Sprintf("set it to %d or more: weir counts attempts itself", leastReceives)}
+		return &SchemaError{queue, fmt.Sprintf("its maxReceiveCount is %d, which a pause or an open breaker would exceed", receives), fmt.Sprintf("set it to %d or more: weir counts attempts itself", leastReceives)}
 	}
 	return nil
 }

@@ -220,7 +220,7 @@ func sooner(a, b int64) int64 {
 	return a
 }
 
-var errItem = errors.New("what is stored of a delivery cannot be read")
+var errItem = errors.New("a stored delivery cannot be read")
 
 func readRecord(it item) (*record, error) {
 	r := &record{version: text(it, "v"), body: bytesOf(it, "body")}

@@ -100,9 +100,9 @@ func New(o Options) (*Store, error) {
 	o.Keep, o.KeepDead = cmp.Or(o.Keep, 7*24*time.Hour), cmp.Or(o.KeepDead, 30*24*time.Hour)
 	switch {
 	case o.Table == nil || o.Name == "":
-		return nil, errors.New("deliveries in AWS want a table")
+		return nil, errors.New("deliveries in AWS need a table")
 	case o.Queue != nil && o.QueueURL == "":
-		return nil, errors.New("deliveries in AWS want the URL of their queue")
+		return nil, errors.New("deliveries in AWS need the URL of a queue")
 	}
 	o.MaxStored, o.MaxSize = cmp.Or(o.MaxStored, 10_000_000), cmp.Or(o.MaxSize, 64<<30)
 	s := &Store{o: o, home: rand.Int64(), owed: newOwed(), known: make(map[string]bool), usage: usage{total: newMeter(), tenants: make(map[string]*meter)}}

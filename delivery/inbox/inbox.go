@@ -56,7 +56,7 @@ type PanicError struct {
 }
 
 func (e *PanicError) Error() string {
-	return fmt.Sprintf("hand in message %s: panic: %v", e.ID, e.Value)
+	return fmt.Sprintf("submit message %s: panic: %v", e.ID, e.Value)
 }
 
 // Bounds of what is received, and for how long.

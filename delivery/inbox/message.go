@@ -91,7 +91,7 @@ func (v *Message) request(ctx context.Context) (*http.Request, error) {
 		case r.Header[canonical] != nil:
 			return nil, fmt.Errorf("its header %s is given twice", doc.Quote(canonical))
 		case canonical == "Host":
-			return nil, errors.New("its header Host belongs into the field host")
+			return nil, errors.New("put the header Host into the field host")
 		}
 		r.Header[canonical] = []string{strings.TrimSpace(value)}
 	}

@@ -108,7 +108,7 @@ func moveOf(r *types.ListMessageMoveTasksResultEntry) Move {
 // Cancel ends a move that runs; what was moved stays where it is now.
 func (m *Moves) Cancel(ctx context.Context, of Move) error {
 	if of.handle == "" {
-		return errors.New("only a move that runs can be cancelled")
+		return errors.New("only a running move can be canceled")
 	}
 	_, err := m.Tasks.CancelMessageMoveTask(ctx, &sqs.CancelMessageMoveTaskInput{TaskHandle: &of.handle})
 	return err

@@ -126,7 +126,7 @@ func (s *Store) acceptKnown(ctx context.Context, a *acceptance) error {
 			return err
 		}
 	}
-	return errors.New("another request under the same key comes and goes")
+	return errors.New("other requests with the same key keep changing the record")
 }
 
 // storeAll stores requests, and says which were not, as there is one of their key or ID. Of those that are new nobody has asked before.

@@ -33,7 +33,7 @@ func TestADatabaseThatIsNotAsItMustBe(t *testing.T) {
 		"tables of before":    {sql: []string{"UPDATE weir_schema SET version = 0"}, says: "run weir store init"},
 		"no tables":           {sql: []string{"DROP TABLE weir_schema"}, says: "run weir store init"},
 		"not synchronous":     {url: "&synchronous_commit=off", says: "synchronous_commit is off"},
-		"another isolation":   {url: "&default_transaction_isolation=serializable", says: "have it be read committed"},
+		"another isolation":   {url: "&default_transaction_isolation=serializable", says: "set it to read committed"},
 		"its role's own":      {sql: []string{"ALTER ROLE weir SET synchronous_commit = off"}},
 		"its role's, pooled":  {sql: []string{"ALTER ROLE weir SET synchronous_commit = off"}, unprepared: true, says: "synchronous_commit is off"},
 		"nobody of this name": {url: "&user=nobody_here", says: "nobody_here"},
@@ -77,7 +77,7 @@ func TestPasswordsAndTLS(t *testing.T) {
 		t.Errorf("%d connections with TLS: %v", secure, err)
 	}
 	for name, o := range map[string]postgres.Options{
-		"no password":       {URL: url + ca},
+		"not contain a password":       {URL: url + ca},
 		"a wrong password":  {URL: url + ca, Password: "open barley"},
 		"signed by another": {URL: url + other, Password: "open sesame"},
 	} {

@@ -79,7 +79,7 @@ func (s *Store) redrive(ctx context.Context, all []row) ([]changed, error) {
 func (s *Store) Drop(ctx context.Context, f delivery.Filter, most int) (int, error) {
 	condition, args, err := where(f)
 	if err == nil && f.All() {
-		err = &delivery.FieldError{Field: "filter", Reason: "is empty: say which deliveries are to be dropped"}
+		err = &delivery.FieldError{Field: "filter", Reason: "is empty: select the deliveries to drop"}
 	}
 	if err != nil {
 		return 0, fmt.Errorf("drop: %w", err)

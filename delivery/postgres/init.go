@@ -39,13 +39,13 @@ func (s *Store) check(ctx context.Context) error {
 	case err != nil:
 		return err
 	case is < version:
-		return &SchemaError{fmt.Sprintf("its tables have version %d, this weir wants %d: run weir store init", is, version)}
+		return &SchemaError{fmt.Sprintf("its tables have version %d, this weir needs %d: run weir store init", is, version)}
 	case is > version:
-		return &SchemaError{fmt.Sprintf("its tables have version %d, this weir knows %d: use the weir that made them, or a newer one", is, version)}
+		return &SchemaError{fmt.Sprintf("its tables have version %d, this weir supports %d: use the version that created them, or a newer one", is, version)}
 	case sync == "off":
-		return &SchemaError{"synchronous_commit is off there: what is said to be stored would be lost when the server ends"}
+		return &SchemaError{"synchronous_commit is off there: stored deliveries would be lost when the server crashes"}
 	case isolation != "read committed":
-		return &SchemaError{"default_transaction_isolation is " + isolation + " there: have it be read committed for the role of weir"}
+		return &SchemaError{"default_transaction_isolation is " + isolation + " there: set it to read committed for weir's role"}
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()

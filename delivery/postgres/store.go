@@ -114,7 +114,7 @@ func badURL(err error) error {
 	why := err
 	if parse, ok := errors.AsType[*pgconn.ParseConfigError](err); ok {
 		if why = errors.Unwrap(parse); why == nil {
-			return errors.New("is no URL of PostgreSQL")
+			return errors.New("is not a PostgreSQL URL")
 		}
 	}
 	if _, ok := errors.AsType[*url.Error](why); ok {

@@ -58,7 +58,7 @@ func encode(v any) (argument, error) {
 	case [][]byte:
 		return argument{oidByteses, ofBytes(oidBytes, v)}, nil
 	}
-	return argument{}, fmt.Errorf("a %T is no argument of a statement", v)
+	return argument{}, fmt.Errorf("a %T cannot be an argument of a statement", v)
 }
 
 func int8Bytes(n int64) []byte { return binary.BigEndian.AppendUint64(nil, uint64(n)) }
@@ -144,7 +144,7 @@ func decode(v []byte, to any) error {
 		return err
 	case *bool:
 		if len(v) != 1 {
-			return fmt.Errorf("%d bytes are no boolean", len(v))
+			return fmt.Errorf("%d bytes are not a boolean", len(v))
 		}
 		*to = v[0] != 0
 	case *string:
@@ -156,7 +156,7 @@ func decode(v []byte, to any) error {
 	case *[]byte:
 		*to = append([]byte{}, v...)
 	default:
-		return fmt.Errorf("nothing is read into a %T", to)
+		return fmt.Errorf("cannot read into a %T", to)
 	}
 	return nil
 }
@@ -170,7 +170,7 @@ func integer(v []byte, to *int64) error {
 	case 8:
 		*to = int64(binary.BigEndian.Uint64(v))
 	default:
-		return fmt.Errorf("%d bytes are no integer", len(v))
+		return fmt.Errorf("%d bytes are not an integer", len(v))
 	}
 	return nil
 }

@@ -33,7 +33,7 @@ func (b *Bodies) Put(ctx context.Context, name string, from *os.File) error {
 	case err != nil:
 		return err
 	case n > MaxBody:
-		return fmt.Errorf("%d bytes are more than S3 takes at once", n)
+		return fmt.Errorf("%d bytes exceed what S3 accepts in one request", n)
 	}
 	return b.do(ctx, &ask{method: http.MethodPut, key: key, body: from, size: n, hash: hex.EncodeToString(sum.Sum(nil))}, end)
 }
@@ -50,7 +50,7 @@ func (b *Bodies) Open(ctx context.Context, of delivery.Blob) (io.ReadSeekCloser,
 	}
 	err = b.do(ctx, &ask{method: http.MethodGet, key: key, size: of.Size}, func(resp *http.Response) error { return fetch(f, of, resp) })
 	if e, ok := errors.AsType[*answerError](err); ok && e.Code == "NoSuchKey" {
-		err = fmt.Errorf("%w: its object is gone", delivery.ErrNoBody)
+		err = fmt.Errorf("%w: its object is missing", delivery.ErrNoBody)
 	}
 	if err == nil {
 		_, err = f.Seek(0, io.SeekStart)
@@ -89,7 +89,7 @@ func other(n int64, of delivery.Blob, resp *http.Response) error {
 	if resp.Header.Get("X-Amz-Request-Id") == "" {
 		return fmt.Errorf("the server that responded with 200 is not S3 (%d bytes of %d)", n, of.Size)
 	}
-	return fmt.Errorf("%w: its object has other bytes (%d of %d)", delivery.ErrNoBody, n, of.Size)
+	return fmt.Errorf("%w: its object has changed (%d of %d bytes)", delivery.ErrNoBody, n, of.Size)
 }
 
 // reading tells what its reader fails with from what its writer does.

@@ -53,7 +53,7 @@ var _ delivery.Bodies = (*Bodies)(nil)
 // New makes no request.
 func New(o Options) (*Bodies, error) {
 	if o.Bucket == "" || o.Region == "" {
-		return nil, errors.New("bodies in S3 want a bucket and a region")
+		return nil, errors.New("bodies in S3 need a bucket and a region")
 	}
 	signer, err := resign.New(resign.Options{Service: "s3", Region: o.Region, Credentials: o.Credentials})
 	if err != nil {
@@ -94,7 +94,7 @@ func (b *Bodies) String() string { return "s3://" + b.name + "/" + b.prefix }
 // key is that of a body.
 func (b *Bodies) key(name string) (string, error) {
 	if name == "" || strings.Trim(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.") != "" || name[0] == '.' {
-		return "", fmt.Errorf("%q is no name of a body", name)
+		return "", fmt.Errorf("%q is not the name of a body", name)
 	}
 	return b.prefix + name, nil
 }

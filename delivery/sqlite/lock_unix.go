@@ -13,7 +13,7 @@ import (
 )
 
 // ErrHeld means that another process has the file open.
-var ErrHeld = errors.New("another weir has the file open: give each its own, or stop the other")
+var ErrHeld = errors.New("another weir has the file open: use another file, or stop that weir")
 
 // oneName refuses a file that has several names: each would have a lock and a log of its own beside it.
 func oneName(path string) error {
@@ -22,7 +22,7 @@ func oneName(path string) error {
 		return err
 	}
 	if s, ok := info.Sys().(*syscall.Stat_t); ok && s.Nlink > 1 {
-		return fmt.Errorf("it has %d names (hard links), and its log and lock stand beside one of them: remove the others, or copy the file", s.Nlink)
+		return fmt.Errorf("it has %d hard links, but its log and lock are next to one of them: remove the others, or copy the file", s.Nlink)
 	}
 	return nil
 }

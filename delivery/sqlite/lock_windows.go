@@ -9,7 +9,7 @@ import (
 )
 
 // ErrHeld means that another process has the file open.
-var ErrHeld = errors.New("another weir has the file open: give each its own, or stop the other")
+var ErrHeld = errors.New("another weir has the file open: use another file, or stop that weir")
 
 // lockFile holds the file at path for this process, until it is closed or the process ends.
 func lockFile(path string) (*os.File, error) {

@@ -15,8 +15,8 @@ import (
 )
 
 var (
-	errForeign = errors.New("it is a database of something else, or none: give deliveries a file of their own")
-	errOlder   = errors.New("an older weir wrote it, and it is only looked at: it is upgraded when weir serve opens it, or weir dead redrive")
+	errForeign = errors.New("it is not a file of deliveries: use another one")
+	errOlder   = errors.New("an older weir wrote it, and this command only reads it: weir serve and weir dead redrive upgrade it")
 )
 
 // A Found says what stands at a path, which nothing has changed.
@@ -152,7 +152,7 @@ func marks(ask func(query string, to *int) error) (is int, fresh bool, err error
 	case id != applicationID:
 		return 0, false, errForeign
 	case is < 1 || is > version:
-		return 0, false, fmt.Errorf("its schema has version %d, this weir knows %d: use the weir that wrote it, or a newer one", is, version)
+		return 0, false, fmt.Errorf("its schema has version %d, this weir supports %d: use the version that wrote it, or a newer one", is, version)
 	}
 	return is, false, nil
 }

@@ -65,7 +65,7 @@ func TestAFileOfSomethingElseIsNotTouched(t *testing.T) {
 				"to read": func() error { _, err := sqlite.OpenToRead(t.Context(), p); return err },
 				"look":    func() error { _, err := sqlite.Look(t.Context(), p); return err },
 			} {
-				if err := try(); err == nil || !strings.Contains(err.Error(), "something else") && !strings.Contains(err.Error(), "version 99") {
+				if err := try(); err == nil || !strings.Contains(err.Error(), "not a file of deliveries") && !strings.Contains(err.Error(), "version 99") {
 					t.Errorf("%s: %v", how, err)
 				}
 				if is := folder(t, p); is != was {
@@ -143,7 +143,7 @@ func TestAFileIsLookedAt(t *testing.T) {
 		if all, _, err := r.List(t.Context(), delivery.Filter{}, "", 10); err != nil || len(all) != 1 {
 			t.Errorf("%s: %v %v", name, all, err)
 		}
-		if _, err := r.Drop(t.Context(), delivery.Filter{IDs: []string{d.ID}}, 1); err == nil || !strings.Contains(err.Error(), "only read") {
+		if _, err := r.Drop(t.Context(), delivery.Filter{IDs: []string{d.ID}}, 1); err == nil || !strings.Contains(err.Error(), "for reading only") {
 			t.Errorf("%s: dropped: %v", name, err)
 		}
 		if name == "closed" {

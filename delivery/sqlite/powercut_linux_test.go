@@ -351,7 +351,7 @@ func TestForeignFileAfterPowerCutIsRefused(t *testing.T) {
 	if info, err := os.Stat(p + "-journal"); err != nil || info.Size() == 0 {
 		t.Fatal("no journal: ", err)
 	}
-	if _, err := sqlite.Open(t.Context(), p, sqlite.Options{}); err == nil || !strings.Contains(err.Error(), "a database of something else") {
+	if _, err := sqlite.Open(t.Context(), p, sqlite.Options{}); err == nil || !strings.Contains(err.Error(), "not a file of deliveries") {
 		t.Errorf("got %v, want a refusal", err)
 	}
 	if b := read(t, p); b[18] != 1 || b[19] != 1 { // the file format's version: 1 for a rollback journal, 2 for a log

@@ -85,7 +85,7 @@ func (q *request) fields() []any {
 	return []any{&q.method, &q.path, &q.query, &q.header, &q.body, &q.large}
 }
 
-var errNoRequest = errors.New("its request is not stored any more")
+var errNoRequest = errors.New("its request is no longer stored")
 
 func (q *request) to(r *delivery.Request) (err error) {
 	if !q.method.Valid {

@@ -107,7 +107,7 @@ func (s *Store) Drop(ctx context.Context, f delivery.Filter, most int) (int, err
 	}
 	by, err := choose(f, more, most)
 	if err == nil && f.All() {
-		err = &delivery.FieldError{Field: "filter", Reason: "is empty: say which deliveries are to be dropped"}
+		err = &delivery.FieldError{Field: "filter", Reason: "is empty: select the deliveries to drop"}
 	}
 	if err != nil {
 		return 0, fmt.Errorf("drop: %w", err)

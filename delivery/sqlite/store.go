@@ -217,11 +217,11 @@ func (s *Store) logRoom(needs need, log int64) error {
 			return fmt.Errorf("%w: %s has %d MiB in use, twice max_size", delivery.ErrFull, s.path, used>>20)
 		}
 		if !s.space.keep() {
-			return fmt.Errorf("%w: the disk of %s is full, and what is left is kept for deliveries that are stored: free space on it", delivery.ErrFull, s.path)
+			return fmt.Errorf("%w: the disk of %s is full, and the rest is reserved for stored deliveries: free some space", delivery.ErrFull, s.path)
 		}
 	}
 	if log > most {
-		return fmt.Errorf("%w: the log beside %s has %d MiB, as somebody holds the file open for reading; end that", delivery.ErrFull, s.path, log>>20)
+		return fmt.Errorf("%w: the write-ahead log of %s has %d MiB, because a reader keeps a transaction open: end that", delivery.ErrFull, s.path, log>>20)
 	}
 	return nil
 }

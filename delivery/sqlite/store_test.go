@@ -71,7 +71,7 @@ func TestOneProcessAFile(t *testing.T) {
 
 func TestFilesOfOthers(t *testing.T) {
 	for name, tt := range map[string]struct{ setup, want string }{
-		"of something else": {"CREATE TABLE x(y)", "something else"},
+		"of something else": {"CREATE TABLE x(y)", "not a file of deliveries"},
 		"of a newer weir":   {"PRAGMA application_id = 2003134834; PRAGMA user_version = 99", "version 99"},
 	} {
 		p := made(t)
@@ -169,7 +169,7 @@ func TestTheLogHasABound(t *testing.T) {
 			break
 		}
 	}
-	if !errors.Is(err, delivery.ErrFull) || !strings.Contains(err.Error(), "for reading") {
+	if !errors.Is(err, delivery.ErrFull) || !strings.Contains(err.Error(), "a reader keeps") {
 		t.Fatalf("with %d bytes of log: %v", s.LogSize(), err)
 	}
 	if n := s.LogSize(); n > 2<<20 {

@@ -83,7 +83,7 @@ func (w *writer) migrate() error {
 }
 
 // errOnlyRead is for a file that was opened to be looked at.
-var errOnlyRead = errors.New("the deliveries' file is only read")
+var errOnlyRead = errors.New("the deliveries' file is open for reading only")
 
 // A need is how much room there must be in the log for a change.
 type need uint8

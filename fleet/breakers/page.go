@@ -120,7 +120,7 @@ func decode(r fleet.Record) (c content, err error) {
 func (c *content) check() error {
 	for name, e := range c.Keys {
 		if e.Phase > breaker.HalfOpen || e.Gen < 0 || e.Gen > c.Gen || e.Good < 0 || e.Spell < 0 || e.Until < 0 || e.Since < 0 {
-			return fmt.Errorf("key %q: phase %d, generation %d of %d: no state of a breaker", name, e.Phase, e.Gen, c.Gen)
+			return fmt.Errorf("key %q: phase %d, generation %d of %d: not a valid state of a breaker", name, e.Phase, e.Gen, c.Gen)
 		}
 	}
 	return nil

@@ -98,7 +98,7 @@ func (s *Store) getAll(ctx context.Context, w *work, keys []string) (map[string]
 		}
 		for n := 0; len(ask.Keys) > 0; n++ {
 			if n > retries {
-				return nil, fmt.Errorf("the table answers a part of the items only")
+				return nil, fmt.Errorf("the table returned only some of the items")
 			}
 			if n > 0 {
 				if err := s.o.sleep(ctx, s.o.jitter(min(mostWait, firstWait<<n))); err != nil {

@@ -149,7 +149,7 @@ const (
 	calmAfter = 3 // rounds in which others were faster; then each waits up to two round trips
 )
 
-var errBusy = errors.New("others changed the item each time; use leases, or split the key")
+var errBusy = errors.New("other processes kept changing the item; use leases, or split the key")
 
 // apply does what an ask wants of one item: it plans from what is known, and when a
 // condition shows that this is not so any more, it learns what is and plans again.

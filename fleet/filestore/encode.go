@@ -62,7 +62,7 @@ func (r *reader) later() int64 {
 
 func (r *reader) done() error {
 	if r.failed || len(r.b) > 0 {
-		return damaged("a value that says nothing")
+		return damaged("an empty value")
 	}
 	return nil
 }
@@ -180,7 +180,7 @@ func decodeRecord(v []byte) (*kept, error) {
 	r := &reader{b: v}
 	k := &kept{version: r.int(), until: r.int()}
 	if r.failed {
-		return nil, damaged("a record that says nothing")
+		return nil, damaged("an empty record")
 	}
 	k.value = append([]byte(nil), r.b...)
 	return k, nil

@@ -66,7 +66,7 @@ func metaOf(f *os.File) (m meta, err error) {
 	}
 	switch {
 	case !found && like:
-		return m, damaged("no meta page is whole")
+		return m, damaged("no meta page is complete")
 	case !found:
 		return m, ErrForeign
 	case info.Size() < 2*m.pageSize || uint64(info.Size())/uint64(m.pageSize) < m.pages:
@@ -132,7 +132,7 @@ func (w *walk) parts(all map[string][]byte) error {
 	}
 	for _, name := range buckets[1:] {
 		if k := sumKey(name); sums[string(k)] != said[string(k)] {
-			return damaged("of part %q something is missing, or old", name)
+			return damaged("part %q is incomplete or outdated", name)
 		}
 	}
 	return nil

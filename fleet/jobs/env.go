@@ -21,7 +21,7 @@ func FromEnv(o Options, lookup func(string) (string, bool)) (Options, error) {
 	if text, ok := lookup(ThresholdEnv); ok {
 		n, err := strconv.Atoi(text)
 		if err != nil || n < 1 {
-			errs = append(errs, fmt.Errorf("%s: %q: want how many jobs may be active, from 1", ThresholdEnv, text))
+			errs = append(errs, fmt.Errorf("%s: %q: want the number of active jobs, at least 1", ThresholdEnv, text))
 		}
 		if o.Max == 0 && n >= 20 {
 			o.Max = n
@@ -38,7 +38,7 @@ func FromEnv(o Options, lookup func(string) (string, bool)) (Options, error) {
 			d, err = time.Duration(n*float64(time.Second)), nil
 		}
 		if err != nil || d < 0 || d == 0 && zero == 0 {
-			errs = append(errs, fmt.Errorf("%s: %q: want seconds, or a duration as 30s", name, text))
+			errs = append(errs, fmt.Errorf("%s: %q: want seconds, or a duration such as 30s", name, text))
 			return
 		}
 		if *to = d; d == 0 {

@@ -112,7 +112,7 @@ func New(o Options) (*Throttle, error) {
 	case o.Threshold < 1 || o.Threshold > o.Max:
 		return nil, fmt.Errorf("jobs: threshold %d: want 1 to %d, the most that the upstream allows", o.Threshold, o.Max)
 	case o.Poll < 0 || o.Hold < 0:
-		return nil, fmt.Errorf("jobs: poll %v, hold %v: want neither below 0", o.Poll, o.Hold)
+		return nil, fmt.Errorf("jobs: poll %v, hold %v: must not be negative", o.Poll, o.Hold)
 	}
 	t := &Throttle{o: o, clock: o.Clock, turn: make(chan struct{}, 1)}
 	if t.clock == nil {

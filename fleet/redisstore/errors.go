@@ -24,7 +24,7 @@ var advice = [...]struct{ prefix, text string }{
 	{"CROSSSLOT", "the keys of a script are on different nodes of the cluster, which their hash tag prevents: check whether a proxy renames keys"},
 	{"NOAUTH", "the server requires a password: set it in the store's url or in password_env"},
 	{"WRONGPASS", "the server does not accept the user or the password of the store's url or of password_env"},
-	{"NOPERM", "the server's user has not all permissions that weir needs: the documentation of package redisstore lists them"},
+	{"NOPERM", "the server's user lacks permissions that weir needs: the documentation of package redisstore lists them"},
 	{"MISCONF", "the server cannot save its data and accepts no writes: check its log and its disk"},
 	{"NOREPLICAS", "the server has fewer replicas than min-replicas-to-write requires"},
 	{"BUSY", "a script runs for too long on the server: see SCRIPT KILL"},

@@ -76,7 +76,7 @@ func (m *meter) announceCost() {
 }
 
 // errNotKept is why an answer that was fetched to renew another is not kept.
-var errNotKept = errors.New("the answer is not one that is kept")
+var errNotKept = errors.New("the answer cannot be cached")
 
 // cost is what the answer has cost that has used so much, if its model has a price.
 func (m *meter) cost(used llm.Usage) (price.Amount, bool) {

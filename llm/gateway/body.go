@@ -184,7 +184,7 @@ func (b *readBody) Seek(offset int64, whence int) (int64, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if offset != 0 || whence != io.SeekStart || b.parts == nil {
-		return b.at, errors.New("only the beginning can be gone back to")
+		return b.at, errors.New("can only seek to the beginning")
 	}
 	b.at = 0
 	return 0, nil

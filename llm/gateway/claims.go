@@ -65,7 +65,7 @@ func publicKey(pem []byte) (key any, methods []string, err error) {
 	if k, err := jwt.ParseEdPublicKeyFromPEM(pem); err == nil {
 		return k, []string{"EdDSA"}, nil
 	}
-	return nil, nil, errors.New("no public key in PEM: want one of RSA, ECDSA or Ed25519")
+	return nil, nil, errors.New("want a public key in PEM: RSA, ECDSA or Ed25519")
 }
 
 // leeway is by how much the clock of who issues tokens may be wrong.

@@ -152,10 +152,10 @@ const (
 // New makes a dialect.
 func New(o Options) (*Dialect, error) {
 	if o.Tokens == nil {
-		return nil, errors.New("gateway: there is no estimator of tokens")
+		return nil, errors.New("gateway: the token estimator is missing")
 	}
 	if o.Cascade == nil && len(o.Tiers) > 0 || o.Cascade != nil && len(o.Cascade.Config().Tiers) != len(o.Tiers) {
-		return nil, errors.New("gateway: the cascade has other tiers than there are")
+		return nil, errors.New("gateway: the tiers do not match the cascade")
 	}
 	o.FirstContent = cmp.Or(o.FirstContent, defaultFirst)
 	o.Idle = cmp.Or(o.Idle, defaultSilence)

@@ -15,7 +15,7 @@ var (
 	errFirstContent error = silence("no content arrived in time")
 	errIdle         error = silence("the stream stalled")
 	errTotal        error = silence("the response took too long")
-	errCut                = errors.New("the upstream ended the stream before its end")
+	errCut                = errors.New("the upstream closed the stream early")
 )
 
 // notAnswer is the outcome of what a model would not say.

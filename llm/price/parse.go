@@ -70,7 +70,7 @@ func (p *parser) models(n *doc.Node) {
 		return
 	}
 	if len(n.Fields) > maxRows {
-		p.Bad(n, "", "has %d rows, and may have %d", len(n.Fields), maxRows)
+		p.Bad(n, "", "has %d rows; at most %d are allowed", len(n.Fields), maxRows)
 		return
 	}
 	seen := map[string]*doc.Node{}
@@ -169,7 +169,7 @@ func (p *parser) price(n *doc.Node) Amount {
 	case n.Kind != doc.Scalar || !plain(whole) || !plain(part) || whole+part == "":
 		p.Bad(n, hint, "%s is not a price", show(n))
 	case strings.HasPrefix(text, "-"):
-		p.Bad(n, "write 0 for what costs nothing", "%s is negative", text)
+		p.Bad(n, "write 0 if it costs nothing", "%s is negative", text)
 	case len(part) > 6 && strings.Trim(part[6:], "0") != "":
 		p.Bad(n, "", "%s has more than six decimals", show(n))
 	default:

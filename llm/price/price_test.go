@@ -185,7 +185,7 @@ models:
 	want := `my.yaml:1:11: currency: EUR is not supported; want USD: amounts in several currencies cannot be added up
 my.yaml:2:1: modells: unknown field "modells"; did you mean models?
 my.yaml:4:7: models.a.inputt: unknown field "inputt"; did you mean input?
-my.yaml:5:14: models.b.input: -1 is negative; write 0 for what costs nothing
+my.yaml:5:14: models.b.input: -1 is negative; write 0 if it costs nothing
 my.yaml:6:14: models.c.input: 10001 is more than 10000 dollars per million tokens; write dollars per million tokens, such as 0.25
 my.yaml:7:14: models.d.input: cheap is not a price; write dollars per million tokens, such as 0.25
 my.yaml:8:6: models.e.output: is missing

@@ -83,7 +83,7 @@ var builtIn []byte
 var builtInTable = sync.OnceValue(func() Table {
 	t, err := Parse("prices.yaml", builtIn)
 	if err != nil {
-		panic("price: the table that comes with weir: " + err.Error()) // a test reads it
+		panic("price: built-in table: " + err.Error()) // a test reads it
 	}
 	return t
 })

@@ -486,7 +486,7 @@ func TestConfigSaysEverythingThatIsWrong(t *testing.T) {
 		c    Config
 		want string
 	}{
-		{Config{Namespace: "AWS/S3"}, "kept for AWS"},
+		{Config{Namespace: "AWS/S3"}, "reserved for AWS"},
 		{Config{Namespace: ":x"}, "namespace"},
 		{Config{Metrics: map[Metric]Naming{"Throttles": {}}}, `no metric "Throttles"`},
 		{Config{Names: map[Dimension]string{"Tenant": "T"}}, `no dimension "Tenant"`},
@@ -495,7 +495,7 @@ func TestConfigSaysEverythingThatIsWrong(t *testing.T) {
 		{Config{Metrics: map[Metric]Naming{RateLimitErrors: {Name: "RetryAttempts"}}}, "is taken by metric"},
 		{Config{Metrics: map[Metric]Naming{RateLimitErrors: {Name: "Fehler\n"}}}, "printable ASCII"},
 		{Config{Metrics: map[Metric]Naming{RateLimitErrors: {Sets: []Set{{Limit}}}}}, `has no dimension "Limit"`},
-		{Config{Metrics: map[Metric]Naming{RateLimitErrors: {Sets: []Set{{Region, Region}}}}}, "stands twice"},
+		{Config{Metrics: map[Metric]Naming{RateLimitErrors: {Sets: []Set{{Region, Region}}}}}, "occurs twice"},
 		{Config{Metrics: map[Metric]Naming{RateLimitErrors: {Sets: []Set{{Upstream, Region}, {Region, Upstream}}}}}, "counted twice"},
 		{Config{Static: map[string]string{"Service": ""}}, "static dimension Service"},
 		{Config{Static: map[string]string{"_aws": "x"}}, "is taken by the format"},

@@ -128,7 +128,7 @@ func (c Config) Validate() error {
 		bad("design: there is no design %q; want %s", c.Design, DRS)
 	}
 	if c.API != nil && c.Lines != nil {
-		bad("api and lines: have one of them, or everything is counted twice")
+		bad("api and lines: set only one of them, otherwise everything is counted twice")
 	}
 	c = c.WithDefaults()
 	if c.Interval < time.Second {
@@ -155,7 +155,7 @@ func (c *Config) validateNamespace(bad func(string, ...any)) {
 	case !namespaces.MatchString(c.Namespace):
 		bad("namespace %q: want 1 to 255 letters, digits and ._/#:- , no colon first", c.Namespace)
 	case strings.HasPrefix(c.Namespace, "AWS/"):
-		bad("namespace %q: AWS/ is kept for AWS itself", c.Namespace)
+		bad("namespace %q: AWS/ is reserved for AWS", c.Namespace)
 	}
 }
 
@@ -191,17 +191,17 @@ func (c *Config) validateSets(bad func(string, ...any)) {
 		sets := c.Metrics[m].Sets
 		for i, set := range sets {
 			if slices.ContainsFunc(sets[:i], set.same) {
-				bad("metric %s: the set %v stands twice: everything would be counted twice", m, set)
+				bad("metric %s: the set %v occurs twice: everything would be counted twice", m, set)
 			}
 			if n := len(set) + len(c.Static); n > mostDimensions {
-				bad("metric %s: %d dimensions: CloudWatch takes %d", m, n, mostDimensions)
+				bad("metric %s: %d dimensions: CloudWatch allows %d", m, n, mostDimensions)
 			}
 			for i, d := range set {
 				if !slices.Contains(m.Has(), d) {
 					bad("metric %s: has no dimension %q; want some of %v", m, d, m.Has())
 				}
 				if slices.Contains(set[:i], d) {
-					bad("metric %s: dimension %s stands twice in a set", m, d)
+					bad("metric %s: dimension %s occurs twice in a set", m, d)
 				}
 			}
 		}

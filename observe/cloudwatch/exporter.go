@@ -139,7 +139,7 @@ func (e *Exporter) upstreams() map[string]*weir.Upstream {
 func (e *Exporter) Flush(ctx context.Context) error {
 	e.publish()
 	if !e.courier.box.Flush(ctx) {
-		return fmt.Errorf("flush to cloudwatch: %w; %d data points still wait", context.Cause(ctx), e.Stats().Waiting)
+		return fmt.Errorf("flush to cloudwatch: %w; %d data points are still queued", context.Cause(ctx), e.Stats().Waiting)
 	}
 	return nil
 }

@@ -18,5 +18,5 @@ func ParseID(s string) (i ID, err error) {
 	if xrayID(&i, text) || len(text) == 32 && lowHex(i[:], text) && i != (ID{}) {
 		return i, nil
 	}
-	return ID{}, errors.New("that is no ID of a trace: want 32 hexadecimal digits, or one such as 1-5759e988-bd862e3fe1be46a994272793")
+	return ID{}, errors.New("not a trace ID: want 32 hexadecimal digits, or the form 1-5759e988-bd862e3fe1be46a994272793")
 }

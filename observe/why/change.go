@@ -151,5 +151,5 @@ var afterwards = [...]struct {
 	{retry.ErrQuota, "", "the upstream reports that its quota is used up until it resets"},
 	{retry.ErrHint, "retry", "the upstream asked for a longer wait than a call may take"},
 	{retry.ErrDeadline, "timeouts", "the next attempt would have started after the deadline of the call"},
-	{retry.ErrProbe, "breaker", "no call had succeeded for a while, and this one was the test whether the upstream has recovered"},
+	{retry.ErrProbe, "breaker", "no call had succeeded for a while, and this one tested whether the upstream had recovered"},
 }

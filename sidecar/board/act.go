@@ -78,10 +78,10 @@ var deeds = map[string]string{
 	"close":  "Close the breaker of %s: weir makes every call, and failures do not open the breaker until it is reset",
 	"reset":  "Reset the breaker of %s: it is closed, and failures open it again",
 	"pause":  "Pause %s: its calls wait or are refused",
-	"resume": "Resume %s: its calls go on",
+	"resume": "Resume %s: its calls continue",
 
 	"redrive": "Redrive %s: the dead letters are sent again as limits allow",
-	"drop":    "Drop %s: the dead letter is deleted for good",
+	"drop":    "Drop %s: the dead letter is deleted permanently",
 }
 
 // letters reports whether it is about dead letters.

@@ -20,7 +20,7 @@ func (p *page) fleet(v *View) {
 <p>Limits are shared through %s. %s %s.</p>`, f.Store, alive, f.Client)
 	p.store(f)
 	if len(f.Parts) > 0 {
-		p.table("", "Upstream", "State", "Part of each limit", "Kept for", "Leased, not spent", "Held by silent processes")
+		p.table("", "Upstream", "State", "Part of each limit", "Kept for", "Leased, not spent", "Reserved for processes that stopped responding")
 		for i := range f.Parts {
 			t := &f.Parts[i]
 			silent := percent(t.Silent)

@@ -132,11 +132,11 @@ func (v *View) instance() {
 
 func coldProblem(store string, c *status.Cold) Problem {
 	p := Problem{
-		State: "trouble", Upstream: c.Upstream, Text: fmt.Sprintf("The %s store is new or was emptied, so weir does not know what was used of the limits of %s.", store, c.Upstream),
+		State: "trouble", Upstream: c.Upstream, Text: fmt.Sprintf("The %s store is new or was emptied, so weir does not know the usage of the limits of %s.", store, c.Upstream),
 		Help: "They count as used up until their windows end. If nothing was used, run weir store init.", Page: "docs/runbooks/store-cold.md",
 	}
 	if c.Mode == limit.ColdShare || c.Mode == limit.ColdFull {
-		p.Help = "Calls go on as the setting cold specifies. What was used before may exceed the limit."
+		p.Help = "Calls continue as the setting cold specifies. Earlier usage may exceed the limit."
 	}
 	return p
 }
@@ -207,7 +207,7 @@ func (r *Row) breakerProblem(p *Problem) {
 	switch {
 	case worst.Forced:
 		p.Text = fmt.Sprintf("An operator opened the breaker of %s%s, so weir makes no calls to it.", what, since)
-		p.Help = "Reset the breaker when calls may go on."
+		p.Help = "Reset the breaker when calls may continue."
 		p.Page = "docs/how-to/pause-and-resume.md"
 	case r.State == "half-open":
 		p.Text = fmt.Sprintf("%s is recovering: its breaker opened%s%s, and weir now tests it with single calls.", what, since, cause)

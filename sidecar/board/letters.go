@@ -48,7 +48,7 @@ func (p *page) letters(upstream string, all []delivery.Delivery, err error) {
 	case len(all) == 0:
 		p.put(`<p>There are none.</p>`)
 	default:
-		p.put(`<p>These are the latest %d at most. Redrive sends a message again with its Idempotency-Key. An upstream that has forgotten the key may do the work a second time.</p>
+		p.put(`<p>These are at most the latest %d. Redrive sends a message again with its Idempotency-Key. An upstream that has forgotten the key may do the work a second time.</p>
 %s`, mostLetters, p.button(&deed{Upstream: upstream, Do: "redrive"}, "Redrive all"))
 		p.table("", "ID", "Given up at", "Cause", "Attempts", "Operator")
 		for i := range all {

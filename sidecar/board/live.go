@@ -50,7 +50,7 @@ type event struct {
 func (b *Board) live(w http.ResponseWriter, r *http.Request) {
 	s := b.enter(filterOf(r))
 	if s == nil {
-		http.Error(w, fmt.Sprintf("%d live pages are open, which is the most; reload this page by hand", mostEyes), http.StatusServiceUnavailable)
+		http.Error(w, fmt.Sprintf("%d live pages are open, which is the maximum; reload this page manually", mostEyes), http.StatusServiceUnavailable)
 		return
 	}
 	defer b.leave(s)

@@ -43,7 +43,7 @@ var keysURL = text("a URL (https://login.example.com/keys)", func(s string) (str
 	case err != nil || u.Hostname() == "" || u.Scheme != "https" && u.Scheme != "http":
 		return "", "is not a URL", "write it as https://login.example.com/keys"
 	case u.User != nil:
-		return "", "must hold no user name or password", ""
+		return "", "must not contain a user name or password", ""
 	case u.Scheme == "http" && !auth.Loopback(u.Hostname()):
 		return "", "without TLS, anyone on the network path could replace the keys", "use https"
 	}
@@ -64,7 +64,7 @@ func readJWT(d *decoder, n *node, f *document) {
 	}
 	if j.Secret != "" {
 		if n.Get("jwks") != nil || n.Get("scopes") != nil {
-			d.Bad(n.Get("secret_env"), "remove it, or jwks and scopes", "tokens are checked by one of jwks and secret_env")
+			d.Bad(n.Get("secret_env"), "remove it, or jwks and scopes", "set only one of jwks and secret_env")
 		}
 		if at := d.root.Get("callers"); at == nil || isOff(at) {
 			d.Bad(n.Get("secret_env"), "add callers: {keys: {user: \"claim:sub\"}}", "jwt has no effect: no key of callers is a claim")
@@ -96,7 +96,7 @@ var origin = text("an origin (https://app.example)", func(s string) (string, str
 	case err != nil || u.Scheme == "" || !goodHost(u.Hostname()) || !goodPort(u):
 		return "", "is not an origin", "write it as https://app.example"
 	case s != u.Scheme+"://"+u.Host:
-		return "", "must be a scheme and a host, and nothing behind them", "write " + u.Scheme + "://" + u.Host
+		return "", "must be a scheme and a host, and nothing else", "write " + u.Scheme + "://" + u.Host
 	}
 	return strings.ToLower(s), "", ""
 })
@@ -110,7 +110,7 @@ func readAccessTokens(d *decoder, n *node, f *document) {
 		case !t.decides:
 			f.Callable.Tokens = append(f.Callable.Tokens, d.tokens(t.at, t.holder)...)
 		case d.root.Get("decide") == nil:
-			d.Bad(t.at.Value, "add decide: {listen: 127.0.0.1:8082}, or remove reports and keys", "is a token of decide, which the file does not have")
+			d.Bad(t.at.Value, "add decide: {listen: 127.0.0.1:8082}, or remove reports and keys", "is a token for decide, but the file has no decide")
 		}
 	}
 }

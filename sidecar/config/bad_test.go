@@ -53,9 +53,9 @@ upstreams:
   e: {url: https://h, concurrency: {min: 5, max: 2}}
   f: {url: https://h, concurrency: [1]}
 `, `
-weir.yaml:3:36: upstreams.a.concurrency: "many": want auto, off, or how many
+weir.yaml:3:36: upstreams.a.concurrency: "many": want auto, off or a number
 weir.yaml:4:36: upstreams.b.concurrency: "0": must be at least 1; write off for no bound
-weir.yaml:5:52: upstreams.c.concurrency.min: min belongs to a bound that is learnt, and limit is a number; leave it out, or write limit: auto
+weir.yaml:5:52: upstreams.c.concurrency.min: min applies only to a learned bound, but limit is a number; leave it out, or write limit: auto
 weir.yaml:6:42: upstreams.d.concurrency.min: 5: must not be above max 2
 weir.yaml:6:53: upstreams.d.concurrency.most: unknown field "most"
 weir.yaml:7:42: upstreams.e.concurrency.min: 5: must not be above max 2
@@ -67,10 +67,10 @@ decide: {grpc: 127.0.0.1:1, client_ca: ca.pem, tokens: {a: {upstreams: [s3]}}}
 upstreams: {a: {url: https://h}}
 `, `
 weir.yaml:2:8: store: needs one of redis, dynamodb, file and memory; write store: {redis: redis://localhost:6379}
-weir.yaml:2:16: store.redis: must hold no password; name the environment variable that holds it in password_env
+weir.yaml:2:16: store.redis: must not contain a password; name the environment variable that holds it in password_env
 weir.yaml:2:67: store.dynamodb: has no table
 weir.yaml:2:78: store.dynamodb.endpoint: is not the URL of a server; write it as http://localhost:8000
-weir.yaml:3:9: decide: grpc and rules go together: where Envoy asks, and by which rules it is answered
+weir.yaml:3:9: decide: grpc and rules need each other: the address for Envoy, and the rules
 weir.yaml:3:40: decide.client_ca: client certificates need tls; add tls: {cert: ..., key: ...}
 weir.yaml:3:60: decide.tokens.a: has no env
 weir.yaml:3:73: decide.tokens.a.upstreams[0]: unknown upstream "s3"; want one of a
@@ -142,9 +142,9 @@ weir.yaml:5:18: admin_client_ca: client certificates need tls; add tls: {cert: .
 weir.yaml:6:12: admin_tls: no server certificate is configured; add tls: {cert: ..., key: ...}
 weir.yaml:7:13: admin_auth: "some": want all or most
 weir.yaml:8:11: origins[0]: "*": would let every page use weir's credentials; name the origins of your pages
-weir.yaml:8:16: origins[1]: "https://app.example/": must be a scheme and a host, and nothing behind them; write https://app.example
+weir.yaml:8:16: origins[1]: "https://app.example/": must be a scheme and a host, and nothing else; write https://app.example
 weir.yaml:8:40: origins[2]: "app.example": is not an origin; write it as https://app.example
-weir.yaml:9:9: hosts[0]: "*.example": is not a host: there are no wildcards; name each host; a route without one takes every host
+weir.yaml:9:9: hosts[0]: "*.example": is not a host: wildcards are not supported; name each host; a route without one takes every host
 `},
 	{"where weir itself is", `
 listen: 127.0.0.1:8080
@@ -288,7 +288,7 @@ upstreams:
   d: {url: "h2c://h", grpc: true}
 `, `
 weir.yaml:3:12: upstreams.a.url: gRPC needs HTTP/2, and http:// is HTTP/1.1; write it as h2c://h:50051
-weir.yaml:4:29: upstreams.b.grpc: an upstream speaks gRPC, or it is one of aws or llm; remove one of them
+weir.yaml:4:29: upstreams.b.grpc: grpc cannot be combined with aws or llm; remove one of them
 weir.yaml:5:44: upstreams.c.routes[0]: gRPC calls cannot be delivered later, and their responses cannot be stored; remove deliver and idempotency
 weir.yaml:5:71: upstreams.c.routes[0].idempotency: deliveries, which store responses, are not configured; write deliveries: {file: deliveries.db}
 weir.yaml:6:3: upstreams.d: has no routes, so its own would be */, but that is the route of a in line 3 already; change the host or path of one of them
@@ -310,7 +310,7 @@ upstreams:
 weir.yaml:3:6: upstreams.a: has no url
 weir.yaml:4:12: upstreams.b.url: "ftp://h": must begin with http://, https:// or h2c://; write it as https://host/path
 weir.yaml:5:12: upstreams.c.url: "http://": has no host; write it as https://host/path
-weir.yaml:6:12: upstreams.d.url: must hold no user name or password; have the caller send the credentials
+weir.yaml:6:12: upstreams.d.url: must not contain a user name or password; have the caller send the credentials
 weir.yaml:7:12: upstreams.e.url: "https://h?x=1": must have no query and no fragment
 weir.yaml:8:12: upstreams.f.url: "https://h#x": must have no query and no fragment
 weir.yaml:9:12: upstreams.g.url: "h:8080": must begin with http://, https:// or h2c://; write it as https://host/path
@@ -323,8 +323,8 @@ weir.yaml:13:12: upstreams.k.url: "https://h:": has no host; write it as https:/
 upstreams:
   a: {url: https://h, operations: {b: {path: /orders/*}, c: {path: "/**"}, d: {path: "/a?b"}, e: {path: "/a b"}, f: {path: /ok}}}
 `, `
-weir.yaml:3:46: upstreams.a.operations.b.path: "/orders/*": is no beginning of a path: there are no wildcards; write /orders/ for all that begin so
-weir.yaml:3:68: upstreams.a.operations.c.path: "/**": is no beginning of a path: there are no wildcards; write / for all that begin so
+weir.yaml:3:46: upstreams.a.operations.b.path: "/orders/*": is not a path prefix: wildcards are not supported; write /orders/ for all paths with this prefix
+weir.yaml:3:68: upstreams.a.operations.c.path: "/**": is not a path prefix: wildcards are not supported; write / for all paths with this prefix
 weir.yaml:3:86: upstreams.a.operations.d.path: "/a?b": must be a plain prefix, without query, fragment or space
 weir.yaml:3:105: upstreams.a.operations.e.path: "/a b": must be a plain prefix, without query, fragment or space
 `},
@@ -347,7 +347,7 @@ weir.yaml:6:68: upstreams.d.routes[2].strip: strip needs path
 weir.yaml:6:82: upstreams.d.routes[3].path: "p": must begin with a slash; write /p
 weir.yaml:6:93: upstreams.d.routes[4].path: "/p?q": must be a plain prefix, without query, fragment, space or wildcard
 weir.yaml:6:109: upstreams.d.routes[5].path: "//p": must have no empty segment and no . or ..
-weir.yaml:6:122: upstreams.d.routes[6].host: "*.h": is not a host: there are no wildcards; name each host; a route without one takes every host
+weir.yaml:6:122: upstreams.d.routes[6].host: "*.h": is not a host: wildcards are not supported; name each host; a route without one takes every host
 weir.yaml:6:131: upstreams.d.routes[7].port: unknown field "port"; want one of host, path, strip, stream, websocket, deliver, idempotency
 weir.yaml:7:31: upstreams.e.routes: no request would reach the upstream; leave routes out for the default
 weir.yaml:9:3: upstreams.g: has no routes, so its own would be */g/, but that is the route of f in line 8 already; change the host or path of one of them
@@ -461,22 +461,22 @@ upstreams:
 weir.yaml:6:10: upstreams.a.limits.a: has an amount without a window; write every: day
 weir.yaml:7:10: upstreams.a.limits.b: has no amount; write amount: 25
 weir.yaml:8:10: upstreams.a.limits.c: has an amount without a window; write every: day
-weir.yaml:9:31: upstreams.a.limits.d.rate: a limit by the calendar has no rate; write amount: 25 and every: day instead
-weir.yaml:10:17: upstreams.a.limits.e.rate: a limit by the calendar has no rate; write amount: 25 and every: day instead
+weir.yaml:9:31: upstreams.a.limits.d.rate: a calendar limit has no rate; write amount: 25 and every: day instead
+weir.yaml:10:17: upstreams.a.limits.e.rate: a calendar limit has no rate; write amount: 25 and every: day instead
 weir.yaml:11:31: upstreams.a.limits.f.zone: zone needs every; write amount: 25 and every: day instead of rate
-weir.yaml:12:42: upstreams.a.limits.g.shape: windows of the calendar are of shape fixed; leave it out
+weir.yaml:12:42: upstreams.a.limits.g.shape: calendar windows have the shape fixed; leave it out
 weir.yaml:13:42: upstreams.a.limits.h.burst: 5: a fixed limit has none; its amount may be used all at one time
 weir.yaml:13:55: upstreams.a.limits.h.adaptive: a fixed limit has no rate to learn; use shape bucket
 weir.yaml:14:19: upstreams.a.limits.i.amount: "0": must be at least 1
 weir.yaml:14:29: upstreams.a.limits.i.every: "daily": want second, minute, hour, day, week or month; write day
 weir.yaml:15:19: upstreams.a.limits.j.amount: "2.5": want a whole number
 weir.yaml:15:31: upstreams.a.limits.j.every: "fortnight": want second, minute, hour, day, week or month
-weir.yaml:16:41: upstreams.a.limits.k.zone: "PST": is not a place, so its clock changes are unknown; write America/Los_Angeles if that is meant
+weir.yaml:16:41: upstreams.a.limits.k.zone: "PST": is not a location, so its clock changes are unknown; write America/Los_Angeles if that is meant
 weir.yaml:17:41: upstreams.a.limits.l.zone: "America/Los_Angels": is not a time zone; did you mean America/Los_Angeles?
 weir.yaml:18:41: upstreams.a.limits.m.zone: "los angeles": is not a time zone; did you mean America/Los_Angeles?
 weir.yaml:19:41: upstreams.a.limits.n.zone: "Mars/Olympus": is not a time zone; write it as Area/City, such as America/Los_Angeles, or UTC
 weir.yaml:20:41: upstreams.a.limits.o.zone: a list: want the IANA name of a time zone (America/Los_Angeles, UTC)
-weir.yaml:21:41: upstreams.a.limits.p.zone: "Local": is not a place, so its clock changes are unknown; write UTC if that is meant
+weir.yaml:21:41: upstreams.a.limits.p.zone: "Local": is not a location, so its clock changes are unknown; write UTC if that is meant
 weir.yaml:22:41: upstreams.a.limits.q.zone: "europe/london": is not a time zone; did you mean Europe/London?
 `},
 	{"a rate where the preset has a calendar", `
@@ -491,9 +491,9 @@ upstreams:
     preset: gemini-free
     limits: {rpm: {amount: 5}}
 `, `
-weir.yaml:5:19: upstreams.a.limits.rpd: the preset's limit counts by the calendar: it has an amount and no rate; write amount: 50, or say shape: bucket as well
-weir.yaml:8:27: upstreams.b.limits.rpd.shape: windows of the calendar are of shape fixed; leave it out
-weir.yaml:11:28: upstreams.c.limits.rpm.amount: the preset has a rate; an amount is for a limit by the calendar; write every: day as well
+weir.yaml:5:19: upstreams.a.limits.rpd: the preset's limit is a calendar limit: it has an amount and no rate; write amount: 50, or also set shape: bucket
+weir.yaml:8:27: upstreams.b.limits.rpd.shape: calendar windows have the shape fixed; leave it out
+weir.yaml:11:28: upstreams.c.limits.rpm.amount: the preset has a rate; amount is for calendar limits; also write every: day
 `},
 	{"a preset that does not fit", `
 upstreams:
@@ -534,9 +534,9 @@ upstreams:
       team: {rate: 5/s, scope: team, labels: true}
       day: {amount: 5, every: day, scope: tenant, labels: maybe}
 `, `
-weir.yaml:3:59: callers.limits.user.labels: metrics would show the values of "user"; set hash_env, or write harmless: [user] if they may be public
+weir.yaml:3:59: callers.limits.user.labels: metrics would show the values of "user"; set hash_env
 weir.yaml:9:32: upstreams.a.limits.all.labels: a limit without a scope has no keys; write scope: tenant
-weir.yaml:10:35: upstreams.a.limits.tenant.labels: metrics would show the values of "tenant"; set hash_env, or write harmless: [tenant] if they may be public
+weir.yaml:10:35: upstreams.a.limits.tenant.labels: metrics would show the values of "tenant"; set hash_env
 weir.yaml:12:59: upstreams.a.limits.day.labels: "maybe": want true or false
 `},
 	{"keys that are no words", `

@@ -17,7 +17,7 @@ type S3Bodies struct {
 
 const (
 	bucketScheme = "s3://"
-	bucketAdvice = "write s3://BUCKET/PREFIX, and behind it ?region=eu-central-1 or &endpoint=http://localhost:9000 if need be"
+	bucketAdvice = "write s3://BUCKET/PREFIX, followed by ?region=eu-central-1 or &endpoint=http://localhost:9000 if needed"
 )
 
 // readBucket reads where bodies are kept in S3.
@@ -38,7 +38,7 @@ func readBucket(d *decoder, n *node, v *Deliveries) {
 	case len(b.Bucket) < 3 || len(b.Bucket) > 63 || strings.Trim(b.Bucket, plainName) != "":
 		bad("names no bucket")
 	case !isPrefix(b.Prefix):
-		bad("has a prefix of other characters than letters, digits, - _ . and /, or an empty part, or one that begins with a dot")
+		bad("has an invalid prefix: want letters, digits, - _ . and /, without empty parts and parts that begin with a dot")
 	}
 	for name, values := range u.Query() {
 		switch name {
@@ -54,7 +54,7 @@ func readBucket(d *decoder, n *node, v *Deliveries) {
 		bad("its endpoint is not the URL of a server")
 	}
 	if v.MaxBody > s3bodies.MaxBody {
-		d.Bad(n.Get("max_body"), "", "S3 takes 5GiB at most in one request")
+		d.Bad(n.Get("max_body"), "", "S3 accepts at most 5GiB in one request")
 	}
 }
 

@@ -20,7 +20,7 @@ func (d *decoder) byCalendar(n *node, l *pace, good bool) {
 		d.rated(rate, every, amount)
 	case !good: // one complaint is enough
 	case l.Shape != limit.Calendar && shape != nil:
-		d.Bad(shape, "leave it out", "windows of the calendar are of shape fixed")
+		d.Bad(shape, "leave it out", "calendar windows have the shape fixed")
 	case every == nil:
 		d.Bad(n, "write every: day", "has an amount without a window")
 	case amount == nil:
@@ -36,11 +36,11 @@ func (d *decoder) byCalendar(n *node, l *pace, good bool) {
 func (d *decoder) rated(rate, every, amount *node) {
 	switch {
 	case !inherited(rate) && (inherited(every) || inherited(amount)):
-		d.Bad(rate, "write amount: 50, or say shape: bucket as well", "the preset's limit counts by the calendar: it has an amount and no rate")
+		d.Bad(rate, "write amount: 50, or also set shape: bucket", "the preset's limit is a calendar limit: it has an amount and no rate")
 	case inherited(rate) && amount != nil && every == nil:
-		d.Bad(amount, "write every: day as well", "the preset has a rate; an amount is for a limit by the calendar")
+		d.Bad(amount, "also write every: day", "the preset has a rate; amount is for calendar limits")
 	default:
-		d.Bad(rate, "write amount: 25 and every: day instead", "a limit by the calendar has no rate")
+		d.Bad(rate, "write amount: 25 and every: day instead", "a calendar limit has no rate")
 	}
 }
 

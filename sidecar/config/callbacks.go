@@ -28,7 +28,7 @@ var callbackFields = []field[Callback]{
 func callbackPath(s string) (string, string, string) {
 	u, err := url.ParseRequestURI(s)
 	if err != nil || !strings.HasPrefix(s, "/") || u.Host != "" {
-		return "", "is no path of an upstream", "write path: /hooks/weir, and the host as an upstream"
+		return "", "is not a path of an upstream", "write path: /hooks/weir, and the host as an upstream"
 	}
 	return s, "", ""
 }
@@ -70,9 +70,9 @@ func (d *decoder) checkCallbacks(root *node, f *document) {
 		case c.Upstream == "":
 			d.Bad(e.Value, "write upstream: NAME", "has no upstream")
 		case !known[c.Upstream]:
-			d.Bad(at, "add upstreams: {NAME: {url: https://HOST}} for the host that is to be called, and name that", "unknown upstream %s", doc.Quote(c.Upstream))
+			d.Bad(at, "add upstreams: {NAME: {url: https://HOST}} for the host to call, and name it here", "unknown upstream %s", doc.Quote(c.Upstream))
 		case f.isLLM(c.Upstream):
-			d.Bad(at, "", "an upstream with llm cannot be called back")
+			d.Bad(at, "", "an upstream with llm cannot receive callbacks")
 		case f.unsigned(c.Upstream):
 			d.Bad(at, "write aws: {service: sqs, region: eu-west-1} there", "has no service and region to sign requests for")
 		}

@@ -120,7 +120,7 @@ func (d *decoder) checkCounted(upstreams *node, f *document) {
 			d.Bad(at, "add callers: true beside upstreams", "the file has no limits for callers")
 		}
 		if f.speaks(name) {
-			d.Bad(at, "write llm: {callers: true}", "a language model has callers in llm")
+			d.Bad(at, "write llm: {callers: true}", "for a language model, set callers in llm")
 		}
 	}
 }

@@ -21,7 +21,7 @@ var inFlight = text("auto, or a whole number from 1", func(s string) (int, strin
 	v, err := strconv.Atoi(s)
 	switch {
 	case err != nil:
-		return 0, "want auto, off, or how many", ""
+		return 0, "want auto, off or a number", ""
 	case v < 1:
 		return 0, "must be at least 1", "write off for no bound"
 	case v > weir.MostInFlight:
@@ -44,7 +44,7 @@ func (d *decoder) concurrency(n *node) weir.Concurrency {
 	good := object(d, n, concurrencyFields, &c)
 	for _, name := range []string{"min", "max"} {
 		if at := n.Get(name); good && c.Limit > 0 && at != nil {
-			d.Bad(at, "leave it out, or write limit: auto", "%s belongs to a bound that is learnt, and limit is a number", name)
+			d.Bad(at, "leave it out, or write limit: auto", "%s applies only to a learned bound, but limit is a number", name)
 			return weir.Concurrency{Limit: c.Limit}
 		}
 	}

@@ -116,7 +116,7 @@ func readDecide(d *decoder, n *node, f *document) {
 		return
 	}
 	if (n.Get("grpc") == nil) != (n.Get("rules") == nil) {
-		d.Bad(n, "", "grpc and rules go together: where Envoy asks, and by which rules it is answered")
+		d.Bad(n, "", "grpc and rules need each other: the address for Envoy, and the rules")
 	}
 	if c.Envoy.Rules != "" {
 		c.Envoy.Rules = d.beside(c.Envoy.Rules)

@@ -111,7 +111,7 @@ func (d *decoder) named(n *node) []entry {
 		return nil
 	}
 	if len(n.Fields) > mostNamed {
-		d.Bad(n, "", "has %d entries, and may have %d", len(n.Fields), mostNamed)
+		d.Bad(n, "", "has %d entries; at most %d are allowed", len(n.Fields), mostNamed)
 		return nil
 	}
 	good := make([]entry, 0, len(n.Fields))

@@ -24,8 +24,8 @@ func TestMistakesInDeliveries(t *testing.T) {
 		"deliveries: {file: d.db, postgres: {url: 'postgres://weir@db/weir'}}\nupstreams: {a: {url: 'http://a.test'}}":                                    "deliveries: needs one of file, postgres and aws",
 		"deliveries: {postgres: {password_env: A}}\nupstreams: {a: {url: 'http://a.test'}}":                                                               "deliveries.postgres: has no url",
 		"deliveries: {postgres: {url: 'mysql://db/weir'}}\nupstreams: {a: {url: 'http://a.test'}}":                                                        "must begin with postgres://",
-		"deliveries: {postgres: {url: 'postgres://weir:hunter2@db/weir'}}\nupstreams: {a: {url: 'http://a.test'}}":                                        "must hold no password",
-		"deliveries: {postgres: {url: 'postgres://weir@db/weir?password=hunter2'}}\nupstreams: {a: {url: 'http://a.test'}}":                               "must hold no password",
+		"deliveries: {postgres: {url: 'postgres://weir:hunter2@db/weir'}}\nupstreams: {a: {url: 'http://a.test'}}":                                        "must not contain a password",
+		"deliveries: {postgres: {url: 'postgres://weir@db/weir?password=hunter2'}}\nupstreams: {a: {url: 'http://a.test'}}":                               "must not contain a password",
 		"deliveries: {postgres: {url: 'postgres://weir@db/weir?sslmode=maybe'}}\nupstreams: {a: {url: 'http://a.test'}}":                                  "sslmode",
 		"deliveries: {aws: {region: eu-west-1}}\nupstreams: {a: {url: 'http://a.test'}}":                                                                  "deliveries.aws: has no table",
 		"deliveries: {file: d.db, aws: {table: t}}\nupstreams: {a: {url: 'http://a.test'}}":                                                               "deliveries: needs one of file, postgres and aws",
@@ -34,12 +34,12 @@ func TestMistakesInDeliveries(t *testing.T) {
 		"deliveries: {postgres: {url: 'postgres://weir@db/weir', connections: 0}}\nupstreams: {a: {url: 'http://a.test'}}":                                "connections",
 		"deliveries: {file: d.db}\nupstreams: {a: {url: 'http://a.test', deliver_callback: app}}":                                                         `upstreams.a.deliver_callback: unknown callback "app"; write deliveries: {callbacks: {app: {upstream: NAME, path: /hooks/weir, secrets_env: CALLBACK_SECRET}}}`,
 		"upstreams: {a: {url: 'http://a.test', deliver_callback: app}}":                                                                                   `unknown callback "app"`,
-		"deliveries: {file: d.db, callbacks: {app: {upstream: b, secrets_env: S}}}\nupstreams: {a: {url: 'http://a.test', deliver_callback: app}}":        `deliveries.callbacks.app.upstream: unknown upstream "b"; add upstreams: {NAME: {url: https://HOST}} for the host that is to be called, and name that`,
+		"deliveries: {file: d.db, callbacks: {app: {upstream: b, secrets_env: S}}}\nupstreams: {a: {url: 'http://a.test', deliver_callback: app}}":        `deliveries.callbacks.app.upstream: unknown upstream "b"; add upstreams: {NAME: {url: https://HOST}} for the host to call, and name it here`,
 		"deliveries: {file: d.db, callbacks: {app: {upstream: 'https://b.test/hook', secrets_env: S}}}\nupstreams: {a: {url: 'http://a.test'}}":           `unknown upstream "https://b.test/hook"`,
 		"deliveries: {file: d.db, callbacks: {app: {upstream: a}}}\nupstreams: {a: {url: 'http://a.test'}}":                                               "has no secret to sign with; write secrets_env: CALLBACK_SECRET",
 		"deliveries: {file: d.db, callbacks: {app: {secrets_env: S}}}\nupstreams: {a: {url: 'http://a.test'}}":                                            "deliveries.callbacks.app: has no upstream",
-		"deliveries: {file: d.db, callbacks: {app: {upstream: a, secrets_env: S, path: 'http://b.test/'}}}\nupstreams: {a: {url: 'http://a.test'}}":       "is no path of an upstream",
-		"deliveries: {file: d.db, callbacks: {app: {upstream: a, secrets_env: S}}}\nupstreams: {a: {url: 'http://a.test', llm: {}}}":                      "an upstream with llm cannot be called back",
+		"deliveries: {file: d.db, callbacks: {app: {upstream: a, secrets_env: S, path: 'http://b.test/'}}}\nupstreams: {a: {url: 'http://a.test'}}":       "is not a path of an upstream",
+		"deliveries: {file: d.db, callbacks: {app: {upstream: a, secrets_env: S}}}\nupstreams: {a: {url: 'http://a.test', llm: {}}}":                      "an upstream with llm cannot receive callbacks",
 		"deliveries: {file: d.db, requests: {region: eu-west-1}}\nupstreams: {a: {url: 'http://a.test'}}":                                                 "deliveries.requests: has no queue",
 		"deliveries: {file: d.db, requests: {queue: weir}}\nupstreams: {a: {url: 'http://a.test'}}":                                                       "deliveries.requests.queue: is not the URL of a server",
 		"deliveries: {aws: {table: t, queue: 'https://sqs.test/1/w'}, requests: {queue: 'https://sqs.test/1/w'}}\nupstreams: {a: {url: 'http://a.test'}}": "is the queue that announces due deliveries",
@@ -51,7 +51,7 @@ func TestMistakesInDeliveries(t *testing.T) {
 		"deliveries: {file: d.db}\nupstreams: {a: {url: 'http://a.test', operations: {o: {idempotency_failed: keep}}}}":                                   "upstreams.a.operations.o: idempotency_busy and idempotency_failed need",
 		"deliveries: {file: d.db}\nupstreams: {a: {url: 'http://a.test', llm: {}, operations: {o: {deliver: always}}}}":                                   "with llm cannot be delivered later yet",
 		"deliveries: {file: d.db}\nupstreams: {a: {url: 'h2c://a.test', grpc: true, operations: {o: {deliver: always}}}}":                                 "gRPC calls cannot be delivered later",
-		"deliveries: {file: d.db}\nupstreams: {a: {url: 'http://a.test', routes: [{path: /, websocket: true}], operations: {o: {deliver: always}}}}":      "a connection cannot be opened later",
+		"deliveries: {file: d.db}\nupstreams: {a: {url: 'http://a.test', routes: [{path: /, websocket: true}], operations: {o: {deliver: always}}}}":      "a connection can be neither delivered later nor stored",
 		"deliveries: {file: d.db}\nupstreams: {a: {url: 'https://sns.eu-central-1.amazonaws.com', aws: {}, operations: {Publish: {deliver: true}}}}":      "the service and region to sign for are required",
 		"deliveries: {file: d.db}\nupstreams: {a: {url: 'http://a.test', operations: {o: {deliver: maybe}}}}":                                             "want true, always or false",
 	} {
@@ -135,9 +135,9 @@ func TestBucketsOfLargeBodies(t *testing.T) {
 		"s3://":                         "names no bucket",
 		"s3://My_Bucket":                "names no bucket",
 		"s3://key:hunter2@bucket":       "is not the address of a bucket",
-		"s3://bucket/a b":               "has a prefix of other characters",
-		"s3://bucket/a//b":              "has a prefix of other characters",
-		"s3://bucket/../b":              "has a prefix of other characters",
+		"s3://bucket/a b":               "has an invalid prefix",
+		"s3://bucket/a//b":              "has an invalid prefix",
+		"s3://bucket/../b":              "has an invalid prefix",
 		"s3://bucket?Region=eu":         `has the unknown parameter "Region"`,
 		"s3://bucket?endpoint=host":     "its endpoint is not the URL of a server",
 		"s3://bucket?endpoint=ftp://ab": "its endpoint is not the URL of a server",
@@ -146,7 +146,7 @@ func TestBucketsOfLargeBodies(t *testing.T) {
 			t.Errorf("%s: %v, want %s", text, err, want)
 		}
 	}
-	if _, err := read("s3://bucket", ", max_body: 6GiB"); err == nil || !strings.Contains(err.Error(), "deliveries.max_body: S3 takes 5GiB at most") {
+	if _, err := read("s3://bucket", ", max_body: 6GiB"); err == nil || !strings.Contains(err.Error(), "deliveries.max_body: S3 accepts at most 5GiB") {
 		t.Errorf("too large: %v", err)
 	}
 }

@@ -18,7 +18,7 @@ func (d *decoder) settleGRPC(n *node, u *site) {
 		d.Bad(n.Get("url"), "write it as h2c://"+u.URL.Host, "gRPC needs HTTP/2, and http:// is HTTP/1.1")
 	}
 	if u.aws != nil || u.llm != nil {
-		d.Bad(at, "remove one of them", "an upstream speaks gRPC, or it is one of aws or llm")
+		d.Bad(at, "remove one of them", "grpc cannot be combined with aws or llm")
 	}
 	for i, r := range u.Routes {
 		if r.Deliver == proxy.DeliverNever && !r.Keep.On {

@@ -19,7 +19,7 @@ func TestTokensOfOthers(t *testing.T) {
 		"jwks: \"https://h/keys\", audience: weir":                                         "has no issuer",
 		"jwks: \"https://h/keys\", issuer: login":                                          "has no audience",
 		"jwks: \"http://h/keys\", issuer: login, audience: weir":                           "use https",
-		"jwks: \"https://a:b@h/keys\", issuer: login, audience: weir":                      "no user name",
+		"jwks: \"https://a:b@h/keys\", issuer: login, audience: weir":                      "not contain a user name",
 		"jwks: keys, issuer: login, audience: weir":                                        "is not a URL",
 		"jwks: \"http://127.0.0.1:1/keys\", issuer: login, audience: weir, scopes: {b: x}": "unknown upstream",
 	} {

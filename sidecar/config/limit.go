@@ -49,7 +49,7 @@ var (
 func operationPath(s string) (string, string, string) {
 	switch before, _, star := strings.Cut(s, "*"); {
 	case star:
-		return "", "is no beginning of a path: there are no wildcards", "write " + before + " for all that begin so"
+		return "", "is not a path prefix: wildcards are not supported", "write " + before + " for all paths with this prefix"
 	case strings.ContainsAny(s, "?# \t\r\n"):
 		return "", "must be a plain prefix, without query, fragment or space", ""
 	}
@@ -130,7 +130,7 @@ func (d *decoder) checkLabels(f *document) {
 		case scope == "":
 			d.Bad(l.at, "write scope: tenant", "a limit without a scope has no keys")
 		case f.HashEnv == "" && shown.Label(scope, scope) == "":
-			d.Bad(l.at, "set hash_env, or write harmless: ["+scope+"] if they may be public", "metrics would show the values of %s", doc.Quote(scope))
+			d.Bad(l.at, "set hash_env", "metrics would show the values of %s", doc.Quote(scope))
 		}
 	}
 }

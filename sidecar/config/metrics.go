@@ -102,6 +102,6 @@ func (m *Metrics) readURL(d *decoder, n *node, advice string) string {
 	case (u.Scheme == "grpc" || u.Scheme == "grpcs") && u.Path == "" && u.Port() != "":
 		return m.URL
 	}
-	d.Bad(n, advice, "is not the URL of a receiver of OTLP")
+	d.Bad(n, advice, "is not the URL of an OTLP receiver")
 	return ""
 }

@@ -51,7 +51,7 @@ func readPostgresURL(d *decoder, n *node, p *Postgres) {
 	q := u.Query()
 	switch {
 	case secret || q.Has("password") || q.Has("sslpassword"):
-		d.Bad(n, "name the environment variable that holds it in password_env", "must hold no password")
+		d.Bad(n, "name the environment variable that holds it in password_env", "must not contain a password")
 	case u.Scheme != "postgres" && u.Scheme != "postgresql":
 		d.Bad(n, like, "must begin with postgres://")
 	case u.Host == "" && !q.Has("host"):

@@ -26,7 +26,7 @@ var removals = []removal{
 	{"", "admin_auth", applies, "remove it: metrics and health on the admin listener need no token, all else needs one"},
 	{"", "admin_tokens", applies, "use tokens: {NAME: {env: VARIABLE, admin: true}}"},
 	{"", "admin_client_ca admin_tls", applies, "use tokens: {NAME: {env: VARIABLE, admin: true}}, and keep admin on 127.0.0.1 or behind a proxy with TLS"},
-	{"", "harmless", applies, "remove it: values of global, route, model, operation, region and plan are shown unchanged, those of other scopes hashed if hash_env is set"},
+	{"", "harmless", applies, "remove it: values of global, route, model, operation, region and plan are shown unchanged; other values are hashed if hash_env is set"},
 	{"", "max_header", applies, "remove it: headers may have 64 KiB"},
 	{"", "log_each_second", applies, "remove it: at most 10 equal lines are logged each second"},
 	{"", "log_attempts", applies, "use log: attempts"},
@@ -34,7 +34,7 @@ var removals = []removal{
 	{"bounds", "streams", applies, "remove it: a connection may have 250 streams, and a caller bounds.caller_requests"},
 	{"store", "coast", ignored, "use store.outage, and store.without for the time after it"},
 	{"store", "share", "without", ""},
-	{"store", "guard timeout queue", applies, "remove it: the value follows the kind of the store and its measured distance"},
+	{"store", "guard timeout queue", applies, "remove it: the value depends on the kind of store and its measured latency"},
 	{"store.dynamodb", "endpoint", applies, "set AWS_ENDPOINT_URL_DYNAMODB"},
 	{"deliveries", "keep_dead", applies, "remove it: dead letters are kept for 720h"},
 	{"deliveries.postgres", "connections", applies, "use ?pool_max_conns=N in the URL"},
@@ -43,7 +43,7 @@ var removals = []removal{
 	{"deliveries.callbacks.*", "path", applies, "put the path into the url of the upstream"},
 	{"deliveries.callbacks.*", "failed", applies, "remove it: a callback reports every result"},
 	{"decide", "store_timeout max_wait max_permits", applies, "remove it: the default suits every file"},
-	{"decide", "hosts", applies, "use hosts of the file"},
+	{"decide", "hosts", applies, "use hosts at the top level of the file"},
 	{"decide", "client_ca", applies, "use tokens: {NAME: {env: VARIABLE, reports: own}}"},
 	{"decide", "open", applies, "use tokens: {NAME: {env: VARIABLE, reports: own}}, or listen on 127.0.0.1"},
 	{"decide", "tokens", applies, "use tokens: {NAME: {env: VARIABLE, upstreams: [...], keys: {...}, reports: own}}"},
@@ -66,7 +66,7 @@ var removals = []removal{
 	{"metrics", "service", applies, "set OTEL_SERVICE_NAME"},
 	{"metrics", "attributes", applies, "set OTEL_RESOURCE_ATTRIBUTES"},
 	{"metrics", "every", applies, "set OTEL_METRIC_EXPORT_INTERVAL, in milliseconds"},
-	{"upstreams.*", "full", applies, "remove it: without memory for a body, language models refuse and other upstreams send it once"},
+	{"upstreams.*", "full", applies, "remove it: if there is no memory for a body, language models refuse the call and other upstreams send it once"},
 	{"upstreams.*", "deliver_open", applies, "remove it: deliveries wait while the breaker is open"},
 	{"upstreams.*", "deliver_unknown", applies, "remove it: a delivery with an unknown result is repeated"},
 	{"upstreams.*", "undeclared", applies, "remove it: requests without a declared operation are the operation default"},
@@ -82,20 +82,20 @@ var removals = []removal{
 	{"upstreams.*.limits.*.adaptive", "cut grow step recovery interval cut_interval used_share", applies, "use adaptive.rule, which has them"},
 	{"callers.limits.*.adaptive", "cut grow step recovery interval cut_interval used_share", applies, "use adaptive.rule, which has them"},
 	{"upstreams.*.fair", "by high normal low longest per_flow", applies, "write fair: SCOPE"},
-	{"upstreams.*.retry", "throttle_base low high added max_hint hint_slack retry_on not_codes", applies, "use retry.schedule, which has them; codes of the upstream belong into classify"},
+	{"upstreams.*.retry", "throttle_base low high added max_hint hint_slack retry_on not_codes", applies, "use retry.schedule, which has them; put codes of the upstream into classify"},
 	{"upstreams.*.ask_again", "throttle_base low high added max_hint hint_slack retry_on not_codes", applies, "use ask_again.schedule, which has them"},
 	{"upstreams.*.quota", "schedule capacity retry throttle timeout success timeout_codes", applies, "write quota: NAME"},
-	{"upstreams.*.budget", "floor window", applies, "remove it: the budget has one more retry a second, and looks back 10s"},
+	{"upstreams.*.budget", "floor window", applies, "remove it: the budget allows one more retry per second, and looks back 10s"},
 	{"upstreams.*.breaker", "failures max_open probe_timeout count_throttled min_calls consecutive_for", applies, "use breaker.schedule, share or consecutive"},
 	{"upstreams.*.concurrency", "limit min max", applies, "write concurrency: auto, a number, or off"},
 	{"upstreams.*.timeouts", "upload_idle upload_over", applies, "remove it: uploads may pause for timeouts.idle, and their rate is averaged over 30s"},
-	{"upstreams.*.llm", "default_model", applies, "have the caller name its model"},
+	{"upstreams.*.llm", "default_model", applies, "let callers name the model"},
 	{"upstreams.*.llm", "idle", applies, "use timeouts.idle"},
 	{"upstreams.*.llm", "total hold", applies, "remove it: an answer may take 10m, and is held for the tier's part of cascade.deadline"},
 	{"upstreams.*.llm", "patience", applies, "use cascade.deadline"},
 	{"upstreams.*.llm", "callers", applies, "remove it: calls are charged to callers if the file has them"},
 	{"upstreams.*.llm.cache", "memory any_temperature", applies, "remove it: a cache has 64 MiB, and requests with a temperature above 0 are not cached"},
-	{"upstreams.*.llm.cascade.tiers[]", "timeout", applies, "use cascade.deadline, of which each tier has a part"},
+	{"upstreams.*.llm.cascade.tiers[]", "timeout", applies, "use cascade.deadline, which the tiers share"},
 	{"upstreams.*.llm.cascade.tiers[]", "threshold", applies, "remove it: the default decides which static answer is good enough"},
 	{"upstreams.*.llm.cascade.tiers[].answers", "endpoint", applies, "set AWS_ENDPOINT_URL_DYNAMODB"},
 	{"upstreams.*.llm.cascade.tiers[].answers", "every", applies, "remove it: the table is read every 5m"},
@@ -170,7 +170,7 @@ func (r *removal) complaint(e entry) doc.Complaint {
 	c := doc.Complaint{File: e.Key.File, Line: e.Key.Line, Column: e.Key.Column, Field: e.Value.Path, Hint: r.instead}
 	switch r.to {
 	case applies:
-		c.Problem = "is removed in 0.2.0, and applies until then"
+		c.Problem = "is deprecated and will be removed in 0.2.0"
 	case ignored:
 		c.Problem = "is removed, and has no effect"
 	default:

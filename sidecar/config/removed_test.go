@@ -60,7 +60,7 @@ func TestRemovedFieldsAreAcceptedWithWarning(t *testing.T) {
 		for _, name := range strings.Fields(r.names) {
 			path := strings.TrimPrefix(r.at+"."+name, ".")
 			pattern := regexp.MustCompile("^" + strings.NewReplacer(".", `\.`, "*", `[^.]+`, "[]", `\[\d+\]`).Replace(path) + "$")
-			want := map[string]string{applies: "applies until then", ignored: "no effect"}[r.to]
+			want := map[string]string{applies: "is deprecated", ignored: "no effect"}[r.to]
 			if want == "" {
 				want = "new name"
 			}

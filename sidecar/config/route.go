@@ -47,7 +47,7 @@ func readRoutes(d *decoder, n *node, u *site) {
 		d.Bad(n, "leave routes out for the default", "no request would reach the upstream")
 	}
 	if len(n.Items) > mostNamed {
-		d.Bad(n, "", "has %d routes, and may have %d", len(n.Items), mostNamed)
+		d.Bad(n, "", "has %d routes; at most %d are allowed", len(n.Items), mostNamed)
 		return
 	}
 	for _, item := range n.Items {
@@ -108,7 +108,7 @@ var host = text("a host", func(s string) (string, string, string) {
 	case goodHost(bare):
 		return bare, "", ""
 	case strings.Contains(s, "*"):
-		return "", "is not a host: there are no wildcards", "name each host; a route without one takes every host"
+		return "", "is not a host: wildcards are not supported", "name each host; a route without one takes every host"
 	case strings.Contains(s, ":"):
 		return "", "is not a host", "write it without scheme and port"
 	}

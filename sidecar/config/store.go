@@ -143,7 +143,7 @@ func readRedis(d *decoder, n *node, s *shelf) {
 	_, secret := u.User.Password()
 	switch {
 	case secret:
-		d.Bad(n, "name the environment variable that holds it in password_env", "must hold no password")
+		d.Bad(n, "name the environment variable that holds it in password_env", "must not contain a password")
 	case u.Scheme != "redis" && u.Scheme != "rediss" && u.Scheme != "valkey" && u.Scheme != "valkeys":
 		d.Bad(n, "write it as redis://host:6379", "must begin with redis:// or rediss://")
 	case u.Hostname() == "":

@@ -112,7 +112,7 @@ func (t *Traces) readURL(d *decoder, n *node) {
 		d.Bad(n, "write traces: {url: http://127.0.0.1:4318} for CloudWatch's agent or OpenTelemetry's collector, or traces: {region: eu-west-1}", "is an X-Ray daemon, which weir no longer sends to")
 	case "grpc", "grpcs":
 		if !bare {
-			d.Bad(n, "write traces: {url: grpc://127.0.0.1:4317}", "has no port, or a path, or a region, which X-Ray alone has, over HTTP")
+			d.Bad(n, "write traces: {url: grpc://127.0.0.1:4317}", "needs a port, and has no path and no region")
 		}
 	default:
 		d.Bad(n, receiverAdvice, "is not the URL of a receiver")

@@ -24,7 +24,7 @@ func TestTracesThatCannotBe(t *testing.T) {
 	for text, want := range map[string]string{
 		"traces: {url: \"udp://127.0.0.1\"}":                              "is an X-Ray daemon",
 		"traces: {}":                                                      "has neither url",
-		"traces: {url: \"grpc://127.0.0.1\"}":                             "has no port",
+		"traces: {url: \"grpc://127.0.0.1\"}":                             "needs a port",
 		"traces: {url: \"127.0.0.1:4318\"}":                               "is not the URL",
 		"traces: {url: \"ftp://127.0.0.1\"}":                              "is not the URL",
 		"traces: {url: \"http://u:secret@127.0.0.1:4318\"}":               "may be secret",

@@ -232,7 +232,7 @@ func readURL(d *decoder, n *node, u *site) {
 	}
 	switch {
 	case strings.Contains(s, "@"):
-		d.Bad(n, "have the caller send the credentials", "must hold no user name or password")
+		d.Bad(n, "have the caller send the credentials", "must not contain a user name or password")
 	case err != nil:
 		d.Bad(n, "write it as https://host/path", "%s: is not a URL", doc.Quote(s))
 	case at.Scheme != "http" && at.Scheme != "https" && at.Scheme != h2c:

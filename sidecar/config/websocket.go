@@ -92,9 +92,9 @@ func (d *decoder) checkSocketRoute(at *node, u *site, i int) {
 	case u.aws != nil:
 		what = "aws: messages cannot be signed"
 	case u.GRPC, u.HTTP2:
-		what = "HTTP/2: a connection begins with HTTP/1.1"
+		what = "HTTP/2: WebSockets need HTTP/1.1"
 	case r.Deliver != 0 || r.Keep.On || u.Own != nil:
-		what = "deliver and idempotency: a connection cannot be opened later, nor be kept"
+		what = "deliver and idempotency: a connection can be neither delivered later nor stored"
 	default:
 		return
 	}

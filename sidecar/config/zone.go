@@ -32,7 +32,7 @@ func parseZone(s string) (name, wrong, hint string) {
 		return "UTC", "", ""
 	}
 	if place := meantZone[strings.ToUpper(s)]; place != "" {
-		return "", "is not a place, so its clock changes are unknown", "write " + place + " if that is meant"
+		return "", "is not a location, so its clock changes are unknown", "write " + place + " if that is meant"
 	}
 	if !strings.Contains(s, "/") {
 		return "", "is not a time zone", orPlace(closestZone(s))

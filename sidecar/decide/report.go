@@ -156,7 +156,7 @@ func ended(id string, how ending) *refuse.Facts {
 	case reported:
 		why = "was already reported"
 	case expired:
-		why = "has expired, and its charges remain; set expires for a longer life"
+		why = "has expired, and its units stay charged; set a longer expires"
 	}
 	return failed(http.StatusNotFound, refuse.NotFound, "permit %s: %s", quoted(id), why)
 }

@@ -64,7 +64,7 @@ func (q *request) list() (any, *refuse.Facts) {
 	}
 	cursor := values.Get("cursor")
 	if cursor != "" && c.Older != "" {
-		return nil, bad("older", "with a cursor give before, as the answer that the cursor is from says it")
+		return nil, bad("older", "with cursor, also set before to its value in the response that contains the cursor")
 	}
 	filter, f := q.filter(&c)
 	if f != nil {

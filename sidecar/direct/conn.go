@@ -22,7 +22,7 @@ const mostHead = 10 << 20
 // atOnce is how much is written at once: heads, and with them the bodies of most calls that have one.
 const atOnce = 8 << 10
 
-var errLongHead = fmt.Errorf("the head of the answer has more than %d bytes", mostHead)
+var errLongHead = fmt.Errorf("the response headers have more than %d bytes", mostHead)
 
 // A conn is a connection, which belongs to one request at a time or is idle.
 type conn struct {
@@ -184,7 +184,7 @@ func wholeChunks(came []byte) bool {
 	}
 }
 
-var errClosedBody = errors.New("read on a body that was closed")
+var errClosedBody = errors.New("read from a closed body")
 
 // why is the reason why a body ends early.
 func (b *body) why(err error) error {

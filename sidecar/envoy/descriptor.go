@@ -22,9 +22,9 @@ func (r *reader) domain(n *doc.Node) {
 		return
 	case named != nil && named.Kind != doc.Empty && named.Kind != doc.Scalar: // and so complained of
 	case name == "":
-		r.Bad(n, "name it as the rate limit filter of Envoy does", "the file has no domain")
+		r.Bad(n, "use the domain of Envoy's rate limit filter", "the file has no domain")
 	case r.rules.domains[name] != nil:
-		r.Bad(n, "put all its descriptors into one file", "domain %q stands in another file already", name)
+		r.Bad(n, "put all its descriptors into one file", "domain %q is already defined in another file", name)
 	}
 	d := &rule{label: name}
 	r.nested(descriptors, d)
@@ -48,7 +48,7 @@ func (r *reader) nested(n *doc.Node, in *rule) {
 func (r *reader) place(n *doc.Node, d, in *rule, lines map[pair]int) {
 	at := pair{d.key, d.value}
 	if line := lines[at]; line > 0 {
-		r.Bad(n, "", "descriptor %s stands already on line %d", d.label, line)
+		r.Bad(n, "", "descriptor %s is already defined on line %d", d.label, line)
 		return
 	}
 	lines[at] = n.Line
@@ -172,7 +172,7 @@ func (r *reader) span(n *doc.Node, q *quota, zone string, every *uint32) {
 	}
 	var err error
 	if unitSeconds[q.span.unit] > 0 {
-		r.Bad(n, "use day, week, month or year", "a zone says nothing for the unit %s", unitName(q.span.unit))
+		r.Bad(n, "use day, week, month or year", "a zone has no effect for the unit %s", unitName(q.span.unit))
 	} else if q.span.zone, err = bucket.Zone(zone); err != nil {
 		r.Bad(n, "", "%v", err)
 	}

@@ -46,7 +46,7 @@ rules.yaml:8:5: descriptors[1]: the descriptor has no key
 rules.yaml:10:5: descriptors[2].colour: unknown field "colour"; want one of after_use, descriptors, detailed_metric, key, metadata, quota_mode, rate_limit, shadow_mode, share_threshold, value, value_to_metric
 rules.yaml:11:49: descriptors[2].rate_limit.requests_per_unit: "-1": want a whole number from 0 to 4294967295
 rules.yaml:13:17: descriptors[3].rate_limit: the limit has no requests_per_unit; 0 refuses everything
-rules.yaml:14:5: descriptors[4]: descriptor d.c stands already on line 12
+rules.yaml:14:5: descriptors[4]: descriptor d.c is already defined on line 12
 rules.yaml:15:5: descriptors[5]: share_threshold is for descriptors with a wildcard; give it a value with a *
 rules.yaml:19:17: descriptors[6].rate_limit: an unlimited descriptor has no unit; leave one of them out
 rules.yaml:21:17: descriptors[7].rate_limit: limit "n" replaces itself
@@ -141,7 +141,7 @@ func TestLoadDirectory(t *testing.T) {
 	}
 	write(t, filepath.Join(dir, "c.yaml"), "domain: a\nx: 1\n")
 	_, err = Load(dir)
-	if err == nil || !strings.Contains(err.Error(), `c.yaml:1:1: domain "a" stands in another file already`) || !strings.Contains(err.Error(), `c.yaml:2:1: x: unknown field "x"`) {
+	if err == nil || !strings.Contains(err.Error(), `c.yaml:1:1: domain "a" is already defined in another file`) || !strings.Contains(err.Error(), `c.yaml:2:1: x: unknown field "x"`) {
 		t.Errorf("got %v", err)
 	}
 }

@@ -20,7 +20,7 @@ func (r *reader) read(data []byte) {
 	switch n := r.Read(data); {
 	case n == nil:
 	case n.Kind == doc.Empty:
-		r.Bad(n, "it needs a domain and its descriptors", "is empty")
+		r.Bad(n, "it needs a domain and descriptors", "is empty")
 	default:
 		r.domain(n)
 	}

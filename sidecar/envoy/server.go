@@ -129,7 +129,7 @@ func (s *Server) check(req *rls.RateLimitRequest) (*Rules, error) {
 		return nil, status.Error(codes.InvalidArgument, "the request has no descriptors: give the route rate_limits with actions")
 	}
 	if n := len(req.GetDescriptors()); n > maxDescriptors {
-		return nil, status.Errorf(codes.InvalidArgument, "the request has %d descriptors, and at most %d are answered", n, maxDescriptors)
+		return nil, status.Errorf(codes.InvalidArgument, "the request has %d descriptors; at most %d are allowed", n, maxDescriptors)
 	}
 	for i, d := range req.GetDescriptors() {
 		if len(d.GetEntries()) == 0 {

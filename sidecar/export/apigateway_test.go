@@ -154,7 +154,7 @@ func TestChatLevelsAreWritten(t *testing.T) {
 		t.Errorf("the stage has %s", got)
 	}
 	all := strings.Join(f.Warnings, "\n")
-	for _, want := range []string{"limits.account: not written: limits.stage is at least as strict", "limits.stage: its burst of 7500 becomes 5000", "limits.month: not written: API Gateway has no quota of all callers"} {
+	for _, want := range []string{"limits.account: not written: limits.stage is at least as strict", "limits.stage: its burst of 7500 becomes 5000", "limits.month: not written: API Gateway has no quota for all callers"} {
 		if !strings.Contains(all, want) {
 			t.Errorf("warnings:\n%s\nwant %q", all, want)
 		}
@@ -171,9 +171,9 @@ func TestSumsOfLevels(t *testing.T) {
 		rate   float64
 		want   string
 	}{
-		{[]string{"all: 100/s", "a: {rate: 60/s, operations: list}", "b: {rate: 50/s, operations: root}"}, 0, "110 a second and a burst of 110 together, and the stage has 100 and 100"},
+		{[]string{"all: 100/s", "a: {rate: 60/s, operations: list}", "b: {rate: 50/s, operations: root}"}, 0, "together have 110 per second and a burst of 110, but the stage has 100 and 100"},
 		{[]string{"all: 110/s", "a: {rate: 60/s, operations: list}", "b: {rate: 50/s, operations: root}"}, 0, ""},
-		{[]string{"a: {rate: 60/s, operations: list}", "b: {rate: 50/s, operations: root}"}, 100, "and the account has 100 and 5000"},
+		{[]string{"a: {rate: 60/s, operations: list}", "b: {rate: 50/s, operations: root}"}, 100, "but the account has 100 and 5000"},
 		{[]string{"a: {rate: 60/s, operations: list}", "b: {rate: 50/s, operations: root}"}, 110, ""},
 	} {
 		f, err := APIGateway(parsed(t, with(rest, c.limits...)), GatewayOptions{AccountRate: c.rate})

@@ -148,10 +148,10 @@ func TestWhatARateLimitServiceCannotHold(t *testing.T) {
 		"limits: {x: {rate: 5/min, shape: rolling}}":                            "weir.yaml:4: upstreams.api.limits.x: a rate limit service has no rolling windows",
 		"limits: {x: {rate: 5/min, unit: tokens}}":                              "weir.yaml:4: upstreams.api.limits.x: a rate limit service has no limit by tokens",
 		"limits: {x: {rate: 5/s, adaptive: true}}":                              "has no rates that learn",
-		"limits: {x: {rate: 5/s, advertised: requests}}":                        "has no rates that the upstream tells",
-		"limits: {x: {rate: 5/250ms}}":                                          "has no windows that are not of whole seconds",
+		"limits: {x: {rate: 5/s, advertised: requests}}":                        "has no rates that the upstream advertises",
+		"limits: {x: {rate: 5/250ms}}":                                          "has no windows of fractional seconds",
 		"limits: {x: {rate: 5000000000/h}}":                                     "has no limit above 4294967295",
-		"limits: {x: {amount: 5, every: hour, zone: Asia/Kolkata}}":             "has no windows shorter than a day by a zone",
+		"limits: {x: {amount: 5, every: hour, zone: Asia/Kolkata}}":             "has no windows shorter than a day with a zone",
 		"keys: {who: caller}; limits: {x: {rate: 5/s, scope: who}}":             `has no key for the scope "who"`,
 		"keys: {plan: 'header:P'}; limits: {x: {rate: 5/s, plans: {a: 2x}}}":    "has no plans",
 		"concurrency: 5; limits: {x: 5/s}":                                      "weir.yaml:4: upstreams.api.concurrency: a rate limit service has no bound",
@@ -232,7 +232,7 @@ func TestRoutesOfEnvoy(t *testing.T) {
 }
 
 func TestWhereEnvoyFindsWeir(t *testing.T) {
-	for at, want := range map[string]string{"": "", "weir:80": "", ":8083": "does not say where", "0.0.0.0:8083": "does not say where", "weir": "no address", "weir:0": "no address"} {
+	for at, want := range map[string]string{"": "", "weir:80": "", ":8083": "is not an address that Envoy can use", "0.0.0.0:8083": "is not an address that Envoy can use", "weir": "is not the address", "weir:0": "is not the address"} {
 		_, err := Envoy(parsed(t, api), EnvoyOptions{Address: at})
 		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, want %q", at, err, want)

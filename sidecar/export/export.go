@@ -83,7 +83,7 @@ func (l *ledger) bounds(u *config.Upstream) {
 		}
 	}
 	if _, ok := l.file.Jobs[u.Name]; ok {
-		l.bad(u, "jobs", "bound of jobs that run", "")
+		l.bad(u, "jobs", "bound of running jobs", "")
 	}
 	if l.file.LLM[u.Name].Callers {
 		l.bad(u, "llm", "limits of callers over all models", "")
@@ -100,13 +100,13 @@ func (l *ledger) counts(u *config.Upstream, one *limit.Limit) (good bool) {
 		l.bad(u, field, "rolling windows", "")
 	}
 	if one.Adaptive.On {
-		l.bad(u, field, "rates that learn", "write adaptive: off to have the rate as it stands")
+		l.bad(u, field, "rates that learn", "write adaptive: off to export the configured rate")
 	}
 	if one.Advertised != "" {
-		l.bad(u, field, "rates that the upstream tells", "")
+		l.bad(u, field, "rates that the upstream advertises", "")
 	}
 	if one.If.Scope != "" || one.Of != "" {
-		l.bad(u, field, "plans that are told from each other by a key", "")
+		l.bad(u, field, "plans by a key", "")
 	}
 	return len(l.errs) == before
 }

@@ -39,7 +39,7 @@ func (l *ledger) window(u *config.Upstream, one *limit.Limit, plain bool) (q quo
 		return l.calendar(u, one, q, plain)
 	}
 	if one.Per%time.Second != 0 {
-		l.bad(u, field, "windows that are not of whole seconds", "")
+		l.bad(u, field, "windows of fractional seconds", "")
 		return q, false
 	}
 	for _, unit := range units {
@@ -68,7 +68,7 @@ func (l *ledger) calendar(u *config.Upstream, one *limit.Limit, q quota, plain b
 		q.Zone = one.Zone
 	}
 	if q.Zone != "" && one.Every.Usual() < bucket.Day.Usual() {
-		l.bad(u, field, "windows shorter than a day by a zone", "leave the zone out")
+		l.bad(u, field, "windows shorter than a day with a zone", "leave the zone out")
 	}
 	if plain && q.Zone != "" {
 		l.bad(u, field, "zones", "")

@@ -172,7 +172,7 @@ func page(r *types.MetricDataResult, adds []func(*Step, float64), steps map[int6
 		at := r.Timestamps[i].Unix()
 		if steps[at] == nil {
 			if len(steps) > mostSteps {
-				return errors.New("CloudWatch: more steps than were asked for")
+				return errors.New("CloudWatch: more steps than requested")
 			}
 			steps[at] = new(Step)
 		}

@@ -276,7 +276,7 @@ func classes(scope string, all []choice, f *Finding) []choice {
 		begin = i
 	}
 	if first.rate*1.25 <= all[len(all)-1].rate {
-		f.say("the limit proposed is the lowest of these; write plans for those that have more")
+		f.say("the proposed limit is the lowest of these; use plans for the others")
 	}
 	return []choice{first}
 }

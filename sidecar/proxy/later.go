@@ -91,7 +91,7 @@ func (t *trip) lasts(r *http.Request, q *delivery.Request, now time.Time) *deliv
 	}
 	if last.After(end) {
 		return &delivery.FieldError{Field: "Weir-Deliver-Before",
-			Reason: "the delivery could still be tried when the caller's token has ended, at " + end.UTC().Format(time.RFC3339) + ": say an instant before that, or show a token that lasts longer"}
+			Reason: "the delivery could still be attempted after the caller's token expires, at " + end.UTC().Format(time.RFC3339) + ": set an earlier Weir-Deliver-Before, or send a token that lasts longer"}
 	}
 	if q.Expires.IsZero() { // what the caller said is earlier
 		q.Expires = end

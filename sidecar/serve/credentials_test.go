@@ -113,7 +113,7 @@ func TestADeliveryDoesNotOutliveItsToken(t *testing.T) {
 		"it is no token that ends":           {[]string{"Authorization: Bearer a.b.c"}, 202},
 	} {
 		resp, r, text := m.post("/box/x", "x", tt.headers...)
-		if resp.StatusCode != tt.status || tt.status == 400 && !strings.Contains(text, "token has ended") {
+		if resp.StatusCode != tt.status || tt.status == 400 && !strings.Contains(text, "token expires") {
 			t.Errorf("%s: %d %s, want %d", name, resp.StatusCode, text, tt.status)
 		}
 		if name == "it lasts" {

@@ -35,7 +35,7 @@ func (s *Server) newJobs(store fleet.Store) (map[string]http.Handler, error) {
 					}
 				},
 				Alone: func(err error) {
-					s.log.Warn("only this process counts the starts of jobs", "upstream", name, "error", err.Error())
+					s.log.Warn("job starts are counted in this process only", "upstream", name, "error", err.Error())
 				},
 				TimedOut: func(e *jobs.CapacityError) {
 					s.log.Warn("no capacity for a job", "upstream", name, "jobs", e.Current, "left", e.Left, "below_threshold", e.Available, "waited", e.Waited.String())

@@ -22,7 +22,7 @@ func TestAKeyIsKnownWhenItsTimeHasPassed(t *testing.T) {
 	const past = "2001-01-01T00:00:00Z"
 	for key, tt := range map[string]struct{ first, late, why string }{
 		"end":   {"Weir-Deliver-Before: 2101-01-01T00:00:00Z", "Weir-Deliver-Before: " + past, "has passed"},
-		"token": {token(time.Hour), token(time.Second), "token has ended"},
+		"token": {token(time.Hour), token(time.Second), "token expires"},
 		"begin": {"", "Weir-Not-Before: " + past, "is too far in the past"},
 	} {
 		id := ""

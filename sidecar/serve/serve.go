@@ -201,7 +201,7 @@ func (s *Server) join(events weir.Events, registry prometheus.Registerer) (err e
 		defer cancel()
 		s.shared = weirprom.NewFleet(registry)
 		if full.Kind() == "file" && hollow(full.File) {
-			s.troubles.note("store "+full.File, "", "if you did not empty it, find out what did; limits start full",
+			s.troubles.note("store "+full.File, "", "if you did not empty it, find out why it is empty; limits start full",
 				errors.New("the file was empty when weir started: the usage of limits is unknown"))
 		}
 		if s.store, err = openStore(ctx, full, s.with.Env, s.requested); err != nil {

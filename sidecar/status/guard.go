@@ -74,7 +74,7 @@ func (p *Page) refuse(w http.ResponseWriter, why string, status int, message str
 
 // errElsewhere is for those who come from another machine to a weir that has been told of
 // nobody.
-var errElsewhere = errors.New("without authentication, other machines may read only metrics and health; configure a token with admin: true, or admin_client_ca")
+var errElsewhere = errors.New("without authentication, other machines may read only metrics and health; configure a token with admin: true")
 
 // unknown answers one of whom nobody knows who it is: a browser that asks for a page is asked for a token.
 func (p *Page) unknown(w http.ResponseWriter, r *http.Request, err error) {

@@ -57,7 +57,7 @@ func (r *Retries) print(w io.Writer) {
 		fmt.Fprintf(w, "  retries: %d, %.1f%% succeeded; mean latency %.4g ms, p99 %.4g ms\n", r.Made, 100*r.SuccessRate, r.MeanMS, r.P99MS)
 	}
 	if r.Breaks > 0 {
-		fmt.Fprintf(w, "  breakers opened: %d times\n", r.Breaks)
+		fmt.Fprintf(w, "  breaker openings: %d\n", r.Breaks)
 	}
 	if e := r.Last; e != nil {
 		fmt.Fprintf(w, "  last error: %s %q in %s at %s\n", e.Class, e.Code, e.Operation, e.At.Format(time.RFC3339))

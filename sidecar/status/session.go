@@ -134,7 +134,7 @@ func (p *Page) login(w http.ResponseWriter, r *http.Request) {
 			p.SignIn(w, http.StatusTooManyRequests, "Too many wrong tokens: try again in "+tooMany(w, wait)+" s.")
 			return
 		}
-		p.SignIn(w, http.StatusUnauthorized, "The token is none of admin_tokens.")
+		p.SignIn(w, http.StatusUnauthorized, "The token is not valid for the admin listener.")
 		return
 	}
 	http.SetCookie(w, p.sessions.cookie(r, t, now))

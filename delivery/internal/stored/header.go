@@ -20,7 +20,7 @@ func WriteHeader(h http.Header) (string, error) {
 	for _, name := range slices.Sorted(maps.Keys(h)) {
 		for _, v := range h[name] {
 			if strings.ContainsAny(name, ":\r\n") || strings.ContainsAny(v, "\r\n") {
-				return "", &delivery.FieldError{Field: strings.ToValidUTF8(name, "?"), Reason: "is no header of one line"}
+				return "", &delivery.FieldError{Field: strings.ToValidUTF8(name, "?"), Reason: "is not a single-line header"}
 			}
 			b.WriteString(name + ": " + v + "\n")
 		}
@@ -28,7 +28,7 @@ func WriteHeader(h http.Header) (string, error) {
 	return b.String(), nil
 }
 
-var errHeader = errors.New("what is stored of its request has a header that cannot be read")
+var errHeader = errors.New("its stored request has a header that cannot be read")
 
 func ReadHeader(text string) (http.Header, error) {
 	var h http.Header

@@ -79,7 +79,7 @@ const around = time.Hour
 // retrieve has a trace fetched from the logs of Transaction Search.
 func (x XRay) retrieve(ctx context.Context, id trace.ID, about time.Time) (Trace, error) {
 	if about.IsZero() {
-		return Trace{}, fmt.Errorf("%w among X-Ray's segments; to look where Transaction Search keeps them, say with -at when it began: its id does not", ErrNone)
+		return Trace{}, fmt.Errorf("%w in X-Ray; to search the logs of Transaction Search, give its start with --at, because its ID contains no time", ErrNone)
 	}
 	in := struct {
 		TraceIds           []string
@@ -88,7 +88,7 @@ func (x XRay) retrieve(ctx context.Context, id trace.ID, about time.Time) (Trace
 	var began struct{ RetrievalToken string }
 	err := x.API.Call(ctx, "/StartTraceRetrieval", in, &began)
 	if e, ok := errors.AsType[*xray.APIError](err); ok {
-		return Trace{}, fmt.Errorf("%w among X-Ray's segments, and where Transaction Search keeps them weir cannot look (is it on, and is xray:StartTraceRetrieval allowed?): %w", ErrNone, e)
+		return Trace{}, fmt.Errorf("%w in X-Ray; weir cannot search the logs of Transaction Search (is it on, and is xray:StartTraceRetrieval allowed?): %w", ErrNone, e)
 	}
 	if err != nil {
 		return Trace{}, err

@@ -70,7 +70,7 @@ func (a *API) Call(ctx context.Context, path string, in, out any) error {
 	answer, err := io.ReadAll(io.LimitReader(resp.Body, mostAnswer))
 	switch {
 	case err != nil:
-		return fmt.Errorf("X-Ray's answer broke off: %w", err)
+		return fmt.Errorf("X-Ray's response is incomplete: %w", err)
 	case resp.StatusCode != http.StatusOK:
 		return refusal(resp, answer)
 	}

@@ -26,7 +26,7 @@ func (r Rules) Template() ([]byte, error) {
 	b.WriteString("AWSTemplateFormatVersion: \"2010-09-09\"\nDescription: Sampling rules of X-Ray, written by weir export xray-sampling\nResources:\n")
 	r.rule(&b, "Weir", "weir", 100, "0.05", 1, "*")
 	if r.Errors != "" {
-		b.WriteString("  # It keeps all requests to the path, and not those that fail: a rule is decided when a request begins.\n")
+		b.WriteString("  # It keeps all requests to the path, not only failed ones: X-Ray decides when a request begins.\n")
 		r.rule(&b, "WeirErrors", "weir-errors", 50, "1", 10, r.Errors)
 	}
 	return []byte(b.String()), nil
