@@ -95,7 +95,7 @@ func TestFilesAreBounded(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	many := "answers:\n" + strings.Repeat("- {questions: [a], answer: b}\n", maxEntries+1)
-	if err := b.Parse("f", []byte(many)); err == nil || !strings.Contains(err.Error(), "may have 10000") {
+	if err := b.Parse("f", []byte(many)); err == nil || !strings.Contains(err.Error(), "at most 10000") {
 		t.Errorf("got %v", err)
 	}
 	err := b.Parse("f", []byte("answers:\n"+strings.Repeat("- {x: 1}\n", 5000)))

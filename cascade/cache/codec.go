@@ -30,7 +30,7 @@ const (
 	worthPacking = 1 << 10 // below that it gains nothing to speak of
 )
 
-var errDamaged = errors.New("the value is damaged, or not of this cache and key")
+var errDamaged = errors.New("the value is damaged, or belongs to another cache or key")
 
 // encode writes an entry for the key with the sum.
 func encode(sum [32]byte, e *Entry) []byte {

@@ -43,7 +43,7 @@ func (b *Inbox) request(ctx context.Context, m *types.Message) (*http.Request, e
 		return nil, fmt.Errorf("is not a JSON request: %w", err)
 	}
 	if _, err := d.Token(); err != io.EOF {
-		return nil, errors.New("is not a JSON request: data follows it")
+		return nil, errors.New("is not a JSON request: there is data after it")
 	}
 	r, err := v.request(ctx)
 	if err != nil {

@@ -499,7 +499,7 @@ func TestConfigSaysEverythingThatIsWrong(t *testing.T) {
 		{Config{Metrics: map[Metric]Naming{RateLimitErrors: {Sets: []Set{{Upstream, Region}, {Region, Upstream}}}}}, "counted twice"},
 		{Config{Static: map[string]string{"Service": ""}}, "static dimension Service"},
 		{Config{Static: map[string]string{"_aws": "x"}}, "is taken by the format"},
-		{Config{Static: many}, "CloudWatch takes 30"},
+		{Config{Static: many}, "CloudWatch allows 30"},
 		{Config{Interval: time.Millisecond}, "at least 1s"},
 		{Config{Series: -1, Interval: -1}, "at least 1\n"},
 		{Config{Backlog: -1}, "backlog -1"},

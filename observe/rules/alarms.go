@@ -30,7 +30,7 @@ func Alarms() []Alarm {
 			Text: "The upstream throttles although weir enforces its limits. Set the limits to the upstream's real limits, or find other programs that use them."},
 		{Name: "RetryExhausted", Runbook: "upstream-failing.md", Reads: []Read{{"RetryExhausted", "Sum"}}, Period: 300, Periods: 1, Above: 1, Reached: true,
 			Parameter: "RetryExhaustedThreshold", Says: "Alarm threshold: calls given up in five minutes",
-			Text: "weir gives calls up. Check the upstream's status page. If it is healthy, the limits are too low for the demand, or the deadlines are too short for retries."},
+			Text: "weir gives up calls. Check the upstream's status page. If it is healthy, the limits are too low for the demand, or the deadlines are too short for retries."},
 		{Name: "AcquisitionFailures", Runbook: "high-throttling.md", Reads: []Read{{"RateLimiterAcquisitionFailures", "Sum"}}, Period: 300, Periods: 3, Points: 2, Above: 100, Reached: true,
 			Parameter: "AcquisitionFailuresThreshold", Says: "Alarm threshold: refusals in five minutes",
 			Text: "weir refuses calls. The dimension Reason is rate_limited if demand exceeds a limit, quota_exhausted if a quota is used up, circuit_open if the upstream is down, or shutting_down if weir stopped while calls waited."},

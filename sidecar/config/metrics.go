@@ -83,7 +83,7 @@ func (m *Metrics) likeTraces(d *decoder, n *node, t *Traces) {
 	case ok:
 		m.URL = bare + "/v1/metrics"
 	default:
-		d.Bad(n, advice, "has no url, and the path of that of traces is not /v1/traces")
+		d.Bad(n, advice, "has no url, and the url of traces does not end in /v1/traces")
 	}
 }
 

@@ -140,7 +140,7 @@ func (r *reader) limit(n *doc.Node, q *quota) bool {
 		r.Bad(n, "leave one of them out", "an unlimited descriptor has no unit")
 	case q.unlimited:
 	case q.span.unit == 0:
-		r.Bad(n, "it is second, minute, hour, day, week, month or year", "unit %q is none", unit)
+		r.Bad(n, "want second, minute, hour, day, week, month or year", "unknown unit %q", unit)
 	case amount == nil:
 		r.Bad(n, "0 refuses everything", "the limit has no requests_per_unit")
 	default:

@@ -49,5 +49,5 @@ func ExampleParse() {
 	_, err := envoy.Parse("rules.yaml", []byte("domain: edge\ndescriptors:\n  - key: tenant\n    rate_limit: {unit: moon}\n"))
 	fmt.Println(err)
 	// Output:
-	// rules.yaml:4:17: descriptors[0].rate_limit: unit "moon" is none; it is second, minute, hour, day, week, month or year
+	// rules.yaml:4:17: descriptors[0].rate_limit: unknown unit "moon"; want second, minute, hour, day, week, month or year
 }

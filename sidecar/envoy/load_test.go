@@ -41,7 +41,7 @@ descriptors:
     shadow_mode: sometimes
 `))
 	want := `rules.yaml:2:1: limits: unknown field "limits"; want one of descriptors, domain
-rules.yaml:6:7: descriptors[0].rate_limit: unit "fortnight" is none; it is second, minute, hour, day, week, month or year
+rules.yaml:6:7: descriptors[0].rate_limit: unknown unit "fortnight"; want second, minute, hour, day, week, month or year
 rules.yaml:8:5: descriptors[1]: the descriptor has no key
 rules.yaml:10:5: descriptors[2].colour: unknown field "colour"; want one of after_use, descriptors, detailed_metric, key, metadata, quota_mode, rate_limit, shadow_mode, share_threshold, value, value_to_metric
 rules.yaml:11:49: descriptors[2].rate_limit.requests_per_unit: "-1": want a whole number from 0 to 4294967295
@@ -52,7 +52,7 @@ rules.yaml:19:17: descriptors[6].rate_limit: an unlimited descriptor has no unit
 rules.yaml:21:17: descriptors[7].rate_limit: limit "n" replaces itself
 rules.yaml:23:17: descriptors[8].rate_limit: zone "Mars/Olympus": is not in the time zone database; write it as America/Los_Angeles, or UTC
 rules.yaml:26:21: descriptors[8].descriptors[0].rate_limit: unit_multiplier must be from 1 to 1000000
-rules.yaml:26:21: descriptors[8].descriptors[0].rate_limit: a zone says nothing for the unit minute; use day, week, month or year
+rules.yaml:26:21: descriptors[8].descriptors[0].rate_limit: a zone has no effect for the unit minute; use day, week, month or year
 rules.yaml:27:5: descriptors[9]: "just text": want fields, indented below it
 rules.yaml:29:5: descriptors[10].key: is given twice, first in line 28
 rules.yaml:30:18: descriptors[10].shadow_mode: "sometimes": want true or false`
