@@ -39,7 +39,7 @@ func TestValidateReportsEveryMistakeAtOnce(t *testing.T) {
 	for _, want := range []string{
 		"attempts -1: ", "base -1s: ", "throttle_base -2ns: ", "cap -3ns: must not be neg", "jitter 42: ", "low -1: ", "high NaN: ",
 		"added -4ns: ", "max_hint -5ns: ", "hint_slack -6ns: ", "retry_on ok: ", "retry_on canceled: ", "retry_on unknown: ",
-		`codes ["" "Busy"]: `, `not_codes ["Busy" ""]: `, `codes "Busy": is in not_codes too`,
+		`codes ["" "Busy"]: `, `not_codes ["Busy" ""]: `, `codes "Busy": is also in not_codes`,
 	} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("%q is missing from\n%v", want, err)

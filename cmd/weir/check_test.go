@@ -15,7 +15,7 @@ import (
 // What happens while the store is away stands in one line.
 func TestCheckSaysWhatHappensWithoutTheStore(t *testing.T) {
 	for fields, want := range map[string]string{
-		"": "while the redis store is unreachable: each process continues with its part of each limit for 10s, and also after that, which an event, a metric and the status report; " +
+		"": "while the redis store is unreachable: each process continues with its part of each limit for 10s, and keeps using it afterwards (an event, a metric and weir status report this); " +
 			"a process that has never reached the store refuses calls\n",
 		", outage: 90s, without: refuse": "while the redis store is unreachable: each process continues with its part of each limit for 1m30s, " +
 			"and then refuses calls; a process that has never reached the store refuses calls\n",

@@ -303,7 +303,7 @@ func TestWhatMessagesSay(t *testing.T) {
 	}
 	for body, want := range map[string]string{
 		`hello`:                           "is not a JSON request",
-		`{"path": "/x"} {}`:               "data follows it",
+		`{"path": "/x"} {}`:               "there is data after it",
 		`{"path": "/x", "verb": "GET"}`:   `unknown field "verb"`,
 		`{}`:                              "path",
 		`{"path": "http://evil.test/x"}`:  "path",

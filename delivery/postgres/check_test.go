@@ -29,7 +29,7 @@ func TestADatabaseThatIsNotAsItMustBe(t *testing.T) {
 		says       string
 	}{
 		"as it must be":       {},
-		"tables to come":      {sql: []string{"UPDATE weir_schema SET version = 99"}, says: "have version 99, this weir knows "},
+		"tables to come":      {sql: []string{"UPDATE weir_schema SET version = 99"}, says: "have version 99, this weir supports "},
 		"tables of before":    {sql: []string{"UPDATE weir_schema SET version = 0"}, says: "run weir store init"},
 		"no tables":           {sql: []string{"DROP TABLE weir_schema"}, says: "run weir store init"},
 		"not synchronous":     {url: "&synchronous_commit=off", says: "synchronous_commit is off"},

@@ -98,7 +98,7 @@ func TestAFileWithTwoNames(t *testing.T) {
 		t.Fatal("no links here:", err)
 	}
 	for _, name := range []string{p, other} {
-		if _, err := sqlite.Open(t.Context(), name, sqlite.Options{}); err == nil || !strings.Contains(err.Error(), "2 names (hard links)") {
+		if _, err := sqlite.Open(t.Context(), name, sqlite.Options{}); err == nil || !strings.Contains(err.Error(), "2 hard links") {
 			t.Errorf("%s: %v", filepath.Base(name), err)
 		}
 	}

@@ -40,7 +40,7 @@ func TestMetricsThatCannotBe(t *testing.T) {
 		"metrics: {}": "has no url",
 		"traces: {region: eu-west-1}\nmetrics: {}":     "has no url",
 		"traces: {url: \"udp://h:2000\"}\nmetrics: {}": "has no url",
-		"traces: {url: \"http://h/x\"}\nmetrics: {}":   "is not /v1/traces",
+		"traces: {url: \"http://h/x\"}\nmetrics: {}":   "does not end in /v1/traces",
 		"metrics: {url: \"udp://127.0.0.1:2000\"}":     "is not the URL",
 		"metrics: {url: \"grpc://127.0.0.1\"}":         "is not the URL",
 		"metrics: {url: \"http://u:secret@h:4318\"}":   "may be secret",
