@@ -54,7 +54,7 @@ func TestMistakes(t *testing.T) {
 		"top field":       {"anwsers: []\n", []string{`f.yaml:1:1: anwsers: unknown field "anwsers"; did you mean answers?`}},
 		"empty answer":    {"answers:\n- questions: [a]\n  answer: ''\n", []string{"f.yaml:3:11: answers[0].answer: is empty"}},
 		"no answer":       {"answers:\n- questions: [a]\n", []string{"f.yaml:2:3: answers[0].answer: is missing"}},
-		"can never match":   {"answers:\n- answer: a\n", []string{"has neither questions nor keywords"}},
+		"can never match": {"answers:\n- answer: a\n", []string{"has neither questions nor keywords"}},
 		"same id":         {"answers:\n- {id: x, questions: [a], answer: b}\n- {id: x, questions: [c], answer: d}\n", []string{`f.yaml:3:8: answers[1].id: "x" is also the id of the entry in line 2`}},
 		"same question":   {"answers:\n- {questions: [Where are you], answer: b}\n- {questions: [where  ARE you], answer: d}\n", []string{"f.yaml:3:", "stands in the entry of line 2, too"}},
 		"language":        {"answers:\n- {questions: [a], answer: b, languages: [en, jp]}\n", []string{`answers[0].languages[1]: unknown language "jp"`}},

@@ -77,9 +77,9 @@ func TestPasswordsAndTLS(t *testing.T) {
 		t.Errorf("%d connections with TLS: %v", secure, err)
 	}
 	for name, o := range map[string]postgres.Options{
-		"not contain a password":       {URL: url + ca},
-		"a wrong password":  {URL: url + ca, Password: "open barley"},
-		"signed by another": {URL: url + other, Password: "open sesame"},
+		"not contain a password": {URL: url + ca},
+		"a wrong password":       {URL: url + ca, Password: "open barley"},
+		"signed by another":      {URL: url + other, Password: "open sesame"},
 	} {
 		if err := at(t, o).Check(t.Context()); err == nil || strings.Contains(err.Error(), "barley") {
 			t.Errorf("%s: %v", name, err)
