@@ -154,6 +154,19 @@ func TestTokensComeInAndGoNoFurther(t *testing.T) {
 	}
 }
 
+// A request that leaves HTTP takes another way to the upstream, on which its token goes no further either.
+func TestTokensOfUpgradesGoNoFurther(t *testing.T) {
+	for name, field := range map[string]string{"bearer": "Authorization: Bearer " + token, "api key": "X-Api-Key: " + token, "our own header": TokenHeader + ": " + token} {
+		w := newWire(t)
+		p := withAccess(t, Access{Auth: known("up")}, up(w.url, brisk()))
+		resp := say(t, listen(t, p), strings.Replace(get("/x?a=b", field, "Upgrade: chat"), "Connection: close", "Connection: Upgrade", 1))
+		heads := strings.Join(w.heads(), "")
+		if resp.StatusCode != http.StatusOK || !strings.Contains(heads, "Upgrade: chat") || strings.Contains(heads, token) {
+			t.Errorf("%s: answered %s, and the upstream got %q", name, resp.Status, heads)
+		}
+	}
+}
+
 // A weir that adds credentials lets in nobody from elsewhere whom it does not know, even if
 // no configuration was checked.
 func TestCredentialsAreNotForWhoeverReachesThem(t *testing.T) {
