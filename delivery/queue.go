@@ -146,8 +146,21 @@ type Swept struct {
 	Reaped int                       // claims whose lease had run out
 	Left   map[string]int            // by upstream, attempts whose workers left them, also before the queue was opened: they may be repeated
 	Dead   map[string]map[Reason]int // dead letters that it made, by upstream
+	Died   []Letter                  // the same dead letters one by one, as far as they could be read
 	Pruned int                       // deliveries that were deleted
 	More   bool                      // there is more to do at once
+}
+
+// A Letter is a delivery that became a dead letter.
+type Letter struct {
+	Upstream, ID, Correlation string
+	Attempts                  int // in its latest series
+	Reason                    Reason
+}
+
+// Letter is the delivery as a dead letter.
+func (d *Delivery) Letter() Letter {
+	return Letter{d.Upstream, d.ID, d.Correlation, d.Attempts, d.Reason}
 }
 
 // Leaves counts an attempt of an upstream that its worker left.

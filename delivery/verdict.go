@@ -161,6 +161,7 @@ func (f *flight) recorded(e End, lost bool) {
 	}
 	if !lost && e.To == Failed {
 		f.p.w.dead(f.p.upstream, e.Reason, 1)
+		f.p.w.died([]Letter{f.d.Letter()})
 	}
 	if !lost && e.To != Queued && f.d.Calls() {
 		f.p.w.tellOf(f.d.ID)

@@ -70,6 +70,7 @@ type Events struct {
 	Accepted func(d *Delivery, fresh bool) // a request was stored; it was before if it is not fresh
 	Ended    func(d *Delivery, a *Attempt) // an attempt ended and was recorded; the delivery is as it stands after it
 	Dead     func(upstream string, why Reason, n int)
+	Died     func(Letter)                              // one of those of Dead; not of those that an operator drops
 	Left     func(upstream string, n int)              // attempts that began and never ended, as their workers did: they may be repeated
 	Lost     func(d *Delivery)                         // a claim was lost: what became of the attempt was not recorded
 	Error    func(doing, upstream string, cause error) // the queue failed; the worker tries again
@@ -179,6 +180,7 @@ const goneAfter = 10 * time.Minute
 // abandon ends what waits for an upstream that is gone.
 func (w *Worker) abandon(ctx context.Context, upstream string) {
 	for {
+		began := time.Now().Truncate(time.Millisecond)
 		n, err := w.Queue.Abandon(ctx, upstream)
 		if err != nil {
 			w.failed(ctx, "give up deliveries of a removed upstream", upstream, err)
@@ -188,8 +190,31 @@ func (w *Worker) abandon(ctx context.Context, upstream string) {
 			return
 		}
 		w.dead(upstream, Gone, n)
+		w.died(w.abandoned(ctx, upstream, began))
 	}
 }
+
+// abandoned lists what became a dead letter since began because its upstream is gone.
+func (w *Worker) abandoned(ctx context.Context, upstream string, began time.Time) (all []Letter) {
+	f, cursor := Filter{Upstream: upstream, Status: Failed, Reason: Gone}, ""
+	for {
+		page, next, err := w.Queue.List(ctx, f, cursor, pageOfLetters)
+		if err != nil {
+			w.failed(ctx, "list dead letters", upstream, err)
+			return all
+		}
+		for i := range page {
+			if !page[i].Changed.Before(began) {
+				all = append(all, page[i].Letter())
+			}
+		}
+		if cursor = next; cursor == "" {
+			return all
+		}
+	}
+}
+
+const pageOfLetters = 200
 
 // sweep does what nobody asks for.
 func (w *Worker) sweep(ctx context.Context) {
@@ -208,6 +233,7 @@ func (w *Worker) sweep(ctx context.Context) {
 				w.dead(upstream, why, n)
 			}
 		}
+		w.died(swept.Died)
 		if !swept.More || err != nil {
 			break
 		}
@@ -281,6 +307,15 @@ func (w *Worker) accepts(ctx context.Context, r *Request, accept func(context.Co
 func (w *Worker) failed(ctx context.Context, doing, upstream string, err error) {
 	if ctx.Err() == nil && w.Events.Error != nil {
 		w.Events.Error(doing, upstream, err)
+	}
+}
+
+func (w *Worker) died(all []Letter) {
+	if w.Events.Died == nil {
+		return
+	}
+	for _, l := range all {
+		w.Events.Died(l)
 	}
 }
 

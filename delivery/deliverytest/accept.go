@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"reflect"
+	"slices"
 	"strings"
 	"time"
 
@@ -63,7 +64,7 @@ func knownWhenLate(b *bench) {
 	late := *r
 	late.Late, late.Expires = &delivery.FieldError{Field: "f", Reason: "it is late"}, time.Time{}
 	found("said to be late", &late, first.ID)
-	if s := b.sweep(); s.Dead["a"][delivery.Expired] != 1 {
+	if s := b.sweep(); s.Dead["a"][delivery.Expired] != 1 || !slices.Contains(s.Died, delivery.Letter{Upstream: "a", ID: first.ID, Correlation: first.Correlation, Reason: delivery.Expired}) {
 		b.Errorf("swept %+v, want one expired", s)
 	}
 	found("a dead letter", r, first.ID)

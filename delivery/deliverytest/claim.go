@@ -178,7 +178,7 @@ func poison(b *bench) {
 		b.one("a", d.ID)
 		b.sleep(lease + time.Second)
 		w := b.sweep()
-		if last := n == delivery.MaxStalls; (w.Dead["a"][delivery.Poison] == 1) != last {
+		if last := n == delivery.MaxStalls; (w.Dead["a"][delivery.Poison] == 1) != last || (len(w.Died) == 1 && w.Died[0].ID == d.ID) != last {
 			b.Fatalf("after %d starts: swept %+v", n, w)
 		}
 	}

@@ -245,7 +245,7 @@ func (b *bench) sweepAway(away map[string]string) (all delivery.Swept) {
 	for {
 		w, err := b.q.Sweep(b.ctx, away)
 		b.must(err)
-		all.Reaped, all.Pruned = all.Reaped+w.Reaped, all.Pruned+w.Pruned
+		all.Reaped, all.Pruned, all.Died = all.Reaped+w.Reaped, all.Pruned+w.Pruned, append(all.Died, w.Died...)
 		for upstream, n := range w.Left {
 			for range n {
 				all.Leaves(upstream)

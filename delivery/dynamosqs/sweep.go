@@ -148,6 +148,9 @@ func (w *sweep) dead(r *record) {
 		w.is.Dead[string(r.Upstream)] = of
 	}
 	of[r.Reason]++
+	w.is.Died = append(w.is.Died, delivery.Letter{
+		Upstream: string(r.Upstream), ID: string(r.ID), Correlation: string(r.Correlation), Attempts: r.Attempts, Reason: r.Reason,
+	})
 }
 
 func (w *sweep) expire(ctx context.Context, seq int64) error {

@@ -137,7 +137,32 @@ func (s *Store) reap(ctx context.Context, w *delivery.Swept) error {
 		}
 	}
 	w.More = w.More || len(is) > 0 && len(all) == mostSwept
-	return err
+	return errors.Join(err, s.letters(ctx, w, is))
+}
+
+// letters notes the dead letters among rows that were changed.
+func (s *Store) letters(ctx context.Context, w *delivery.Swept, is []changed) error {
+	var seqs []int64
+	for _, c := range is {
+		if c.status == delivery.Failed {
+			seqs = append(seqs, c.seq)
+		}
+	}
+	if len(seqs) == 0 {
+		return nil
+	}
+	return s.look(ctx, step{
+		query: "SELECT d.upstream, r.id, r.correlation, d.attempts, d.reason FROM weir_delivery d JOIN weir_request r ON r.seq = d.seq WHERE d.seq = ANY($1::bigint[])",
+		args:  []any{seqs}, row: func(rows values) error {
+			var l delivery.Letter
+			var why string
+			var attempts int64
+			err := rows.scan(&l.Upstream, &l.ID, &l.Correlation, &attempts, &why)
+			l.Upstream, l.ID, l.Correlation, l.Attempts, l.Reason = unesc(l.Upstream), unesc(l.ID), unesc(l.Correlation), int(attempts), delivery.Reason(why)
+			w.Died = append(w.Died, l)
+			return err
+		},
+	})
 }
 
 func dead(w *delivery.Swept, upstream string, why delivery.Reason) {
@@ -157,7 +182,7 @@ func (s *Store) expire(ctx context.Context, w *delivery.Swept, away map[string]s
 		dead(w, c.upstream, delivery.Expired)
 	}
 	w.More = w.More || len(is) > 0 && len(all) == mostSwept
-	return err
+	return errors.Join(err, s.letters(ctx, w, is))
 }
 
 // kill makes dead letters of what waits; of what has expired, if that is why. Their details say whose upstream is away.

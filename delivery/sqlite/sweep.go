@@ -67,6 +67,7 @@ func (c *change) reap(until, now int64, most int, w *delivery.Swept) error {
 		}
 		if err == nil && to == delivery.Failed {
 			dead(w, upstream, delivery.Poison)
+			err = c.letter(w, seq)
 		}
 		return err
 	})
@@ -79,6 +80,17 @@ func dead(w *delivery.Swept, upstream string, why delivery.Reason) {
 		w.Dead[upstream] = make(map[delivery.Reason]int)
 	}
 	w.Dead[upstream][why]++
+}
+
+// letter notes a dead letter.
+func (c *change) letter(w *delivery.Swept, seq int64) error {
+	var l delivery.Letter
+	var why string
+	ok, err := c.row("SELECT upstream, id, correlation, attempts, reason FROM delivery WHERE seq = ?", []any{seq}, &l.Upstream, &l.ID, &l.Correlation, &l.Attempts, &why)
+	if l.Reason = delivery.Reason(why); ok {
+		w.Died = append(w.Died, l)
+	}
+	return err
 }
 
 // forward has what came to wait by a clock that was ahead, and was set back since, wait no
@@ -107,6 +119,7 @@ func (s *Store) expire(c *change, w *delivery.Swept, away map[string]string) err
 		upstream, err := c.kill(seq, delivery.Expired, away, "it expired before it could be delivered", now)
 		if err == nil {
 			dead(w, upstream, delivery.Expired)
+			err = c.letter(w, seq)
 		}
 		return err
 	})
@@ -160,6 +173,7 @@ func add(to, w *delivery.Swept) {
 			to.Leaves(upstream)
 		}
 	}
+	to.Died = append(to.Died, w.Died...)
 	for upstream, all := range w.Dead {
 		for why, n := range all {
 			for range n {

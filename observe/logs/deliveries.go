@@ -14,6 +14,7 @@ const (
 	deliveryStored = "request stored"
 	deliveryTried  = "delivery attempted"
 	deliveryOver   = "delivery ended"
+	deadLetter     = "delivery became a dead letter"
 	notStored      = "request not stored"
 )
 
@@ -34,6 +35,9 @@ func Deliveries(log *slog.Logger) delivery.Events {
 		Ended: w.attempted,
 		Dead: func(upstream string, why delivery.Reason, n int) {
 			log.Error(deliveryDied, "upstream", upstream, "reason", string(why), "number", n)
+		},
+		Died: func(of delivery.Letter) {
+			log.Warn(deadLetter, "upstream", of.Upstream, "delivery", of.ID, "attempt", of.Attempts, "status", string(delivery.Failed), "reason", string(of.Reason), "id", of.Correlation)
 		},
 		Lost: func(of *delivery.Delivery) {
 			log.Warn(deliveryLost, "upstream", of.Upstream, "delivery", of.ID, "id", of.Correlation)

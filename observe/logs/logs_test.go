@@ -104,6 +104,7 @@ func documented(t *testing.T) map[string]string {
 func tellDeliveries(log *slog.Logger) {
 	e := Deliveries(log)
 	e.Dead("ntfy", delivery.Rejected, 1)
+	e.Died(delivery.Letter{Upstream: "ntfy", ID: "1", Correlation: "c", Reason: delivery.Expired})
 	e.Lost(&delivery.Delivery{Request: delivery.Request{ID: "1", Upstream: "ntfy", Correlation: "c"}})
 	e.Error("sweep", "ntfy", errors.New("full"))
 	d := &delivery.Delivery{Request: delivery.Request{ID: "1", Upstream: "ntfy", Correlation: "c"}, Status: delivery.Queued, Attempts: 1}

@@ -93,6 +93,7 @@ func (s *Server) deliveryEvents(d *deliveries) delivery.Events {
 				s.tells.died(upstream, string(why), n)
 			}
 		},
+		Died: written.Died,
 		Left: counted.Left,
 		Lost: func(of *delivery.Delivery) {
 			counted.Lost(of)
