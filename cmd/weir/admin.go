@@ -9,13 +9,19 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"os"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
+
+	runner "github.com/seed1158cd35/weir/sidecar/run"
 )
+
+// defaultAdmin is the admin address that a configuration has if it names none.
+const defaultAdmin = "127.0.0.1:8081"
 
 // tokenVariable is the environment variable with the token for the admin listener.
 const tokenVariable = "WEIR_ADMIN_TOKEN"
@@ -23,13 +29,14 @@ const tokenVariable = "WEIR_ADMIN_TOKEN"
 // An admin is the admin listener of a running weir, as a command asks it.
 type admin struct {
 	address, ca, cert, key string
+	socket                 string // of a weir run, instead of the address
 	env                    func(string) (string, bool)
 }
 
 // adminFlags adds the flags of every command that asks a running weir.
 func (w world) adminFlags(c *cobra.Command) *admin {
 	a, f := &admin{env: w.env}, c.Flags()
-	f.StringVar(&a.address, "admin", "127.0.0.1:8081", "admin `ADDRESS` of the running weir; https://ADDRESS uses TLS. The token is read from "+tokenVariable)
+	f.StringVar(&a.address, "admin", defaultAdmin, "admin `ADDRESS` of the running weir; https://ADDRESS uses TLS. The token is read from "+tokenVariable)
 	f.StringVar(&a.ca, "ca", "", "PEM `FILE` of the authorities that signed weir's certificate; default: the system's")
 	f.StringVar(&a.cert, "cert", "", "PEM `FILE` of the client certificate to present")
 	f.StringVar(&a.key, "key", "", "PEM `FILE` of its private key")
@@ -50,8 +57,37 @@ func (a *admin) name() string {
 	return strings.TrimSuffix(name, "/")
 }
 
-// ask sends a request and returns the body of the response. body is JSON, or nil for none.
+// ask sends a request and returns the body of the response. body is JSON, or nil for none. Without --admin, it asks the weir run
+// around this process, or if nothing listens at the default address, the runs of the user.
 func (a *admin) ask(ctx context.Context, method, path string, body []byte) ([]byte, error) {
+	if a.address != defaultAdmin {
+		return a.askOne(ctx, method, path, body)
+	}
+	if _, inside := a.env(runner.Variable); !inside {
+		answer, err := a.askOne(ctx, method, path, body)
+		if _, unreachable := errors.AsType[*net.OpError](err); !unreachable {
+			return answer, err
+		}
+	}
+	var first error
+	for _, socket := range runner.Admins(a.env) {
+		at := *a
+		at.socket = socket
+		answer, err := at.askOne(ctx, method, path, body)
+		if err == nil {
+			return answer, nil
+		}
+		if first == nil {
+			first = err
+		}
+	}
+	if first != nil {
+		return nil, first
+	}
+	return a.askOne(ctx, method, path, body)
+}
+
+func (a *admin) askOne(ctx context.Context, method, path string, body []byte) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
 	client, scheme, err := a.client()
@@ -119,6 +155,12 @@ func complaint(answer []byte) string {
 // client returns the client and the scheme for requests. It follows no redirects, because the token is for this address only.
 func (a *admin) client() (*http.Client, string, error) {
 	stay := func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	if a.socket != "" {
+		dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return new(net.Dialer).DialContext(ctx, "unix", a.socket)
+		}
+		return &http.Client{CheckRedirect: stay, Transport: &http.Transport{DialContext: dial}}, "http://", nil
+	}
 	if !strings.HasPrefix(a.address, "https://") {
 		return &http.Client{CheckRedirect: stay, Transport: &http.Transport{}}, "http://", nil
 	}

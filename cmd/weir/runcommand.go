@@ -19,7 +19,7 @@ its environment. Calls to hosts of an upstream are decrypted, limited and retrie
 unread. Without --config, the presets that are for certain hosts are the upstreams: "weir presets github" shows one.
 
 weir ends with the exit status of the command, or with 128 plus the number of the signal that ended it. A line on standard error
-says what was waited for, if anything was.`,
+says what was waited for, if anything was. Runs of one user on one machine share their limits.`,
 		Example: `  weir run -- curl https://api.github.com/repos/golang/go
   weir run --preset gemini-free -- python3 summarize.py`,
 		DisableFlagsInUseLine: true,

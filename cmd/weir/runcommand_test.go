@@ -3,14 +3,20 @@
 package main
 
 import (
+	"bufio"
 	"bytes"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net/http"
 	"os"
 	"os/exec"
+	"path/filepath"
+	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 
 	"github.com/seed1158cd35/weir/internal/test/playedhosts"
@@ -51,9 +57,7 @@ func runtimeDir(t *testing.T) string {
 // for, and the summary says so.
 func TestRunWaitsForSecondaryLimitOfGitHub(t *testing.T) {
 	t.Parallel()
-	if _, err := exec.LookPath("curl"); err != nil {
-		t.Skip("there is no curl")
-	}
+	needs(t, "curl")
 	for _, version := range []string{"--http1.1", "--http2"} {
 		t.Run(version, func(t *testing.T) {
 			t.Parallel()
@@ -76,5 +80,277 @@ func TestRunWaitsForSecondaryLimitOfGitHub(t *testing.T) {
 				t.Errorf("summary %q", got.err)
 			}
 		})
+	}
+}
+
+// ok answers with what was asked.
+func ok(w http.ResponseWriter, r *http.Request) { fmt.Fprintf(w, "%s%s", r.Host, r.URL) }
+
+// runConfig writes a configuration with an upstream for api.example.test.
+func runConfig(t *testing.T, upstream string) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "run.yaml")
+	text := "upstreams: {example: {url: \"https://api.example.test\", " + upstream + "}}\n"
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
+func needs(t *testing.T, commands ...string) {
+	t.Helper()
+	for _, name := range commands {
+		if _, err := exec.LookPath(name); err != nil {
+			t.Skipf("there is no %s", name)
+		}
+	}
+}
+
+func TestRunEndsWithStatusOfCommand(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		command []string
+		want    int
+		says    string
+	}{
+		{[]string{"true"}, 0, "weir: saw no call: true made none"},
+		{[]string{"sh", "-c", "exit 7"}, 7, "weir: saw no call: "},
+		{[]string{"sh", "-c", "kill -TERM $$"}, 128 + 15, "weir: saw no call: "},
+		{[]string{"/nowhere/nothing"}, 127, "was not found"},
+		{[]string{file}, 126, "cannot be executed"},
+	} {
+		got := weirRun(t, os.Environ(), append([]string{"--"}, c.command...)...)
+		if got.status != c.want || !strings.Contains(got.err, c.says) {
+			t.Errorf("%q: got status %d and %q, want %d and %q", c.command, got.status, got.err, c.want, c.says)
+		}
+	}
+}
+
+// A signal for weir reaches the command, and the directory of a run is gone after it.
+func TestRunPassesSignalsOn(t *testing.T) {
+	t.Parallel()
+	dir := runtimeDir(t)
+	c := exec.Command(os.Args[0], "run", "--", "sh", "-c", `trap 'echo trapped; exit 3' TERM; echo ready; while :; do sleep 0.05; done`)
+	c.Env = append(os.Environ(), asWeir+"=1", "XDG_RUNTIME_DIR="+dir)
+	out, err := c.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	lines := bufio.NewScanner(out)
+	if !lines.Scan() || lines.Text() != "ready" {
+		t.Fatalf("the command printed %q", lines.Text())
+	}
+	if err := c.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	if !lines.Scan() || lines.Text() != "trapped" {
+		t.Errorf("the command printed %q, want trapped", lines.Text())
+	}
+	_ = c.Wait() // its status is checked
+	if got := c.ProcessState.ExitCode(); got != 3 {
+		t.Errorf("status %d, want 3", got)
+	}
+	if left, _ := filepath.Glob(filepath.Join(dir, "weir", "run-*")); len(left) > 0 {
+		t.Errorf("left behind: %q", left)
+	}
+}
+
+// Of a run that is killed, no private key is left on the disk, and the next run removes what is.
+func TestKilledRunLeavesNoKey(t *testing.T) {
+	t.Parallel()
+	dir := runtimeDir(t)
+	start := func(command string) (*exec.Cmd, *bufio.Scanner) {
+		c := exec.Command(os.Args[0], "run", "--quiet", "--", "sh", "-c", command)
+		c.Env = append(os.Environ(), asWeir+"=1", "XDG_RUNTIME_DIR="+dir)
+		out, err := c.StdoutPipe()
+		if err == nil {
+			err = c.Start()
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		return c, bufio.NewScanner(out)
+	}
+	c, lines := start(`echo $$; exec sleep 60`)
+	if !lines.Scan() {
+		t.Fatal("the command printed nothing")
+	}
+	child, err := strconv.Atoi(lines.Text())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = syscall.Kill(child, syscall.SIGKILL) }()
+	if err := c.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = c.Wait() // it was killed
+	dead := filepath.Join(dir, "weir", fmt.Sprintf("run-%d", c.Process.Pid))
+	certificates := 0
+	err = filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
+		if err != nil || !e.Type().IsRegular() {
+			return err
+		}
+		info, err := e.Info()
+		if err != nil {
+			return err
+		}
+		if info.Mode().Perm()&0o077 != 0 {
+			t.Errorf("%s has mode %v", path, info.Mode())
+		}
+		text, err := os.ReadFile(path)
+		if bytes.Contains(text, []byte("PRIVATE")) {
+			t.Errorf("%s contains a private key", path)
+		}
+		certificates += bytes.Count(text, []byte("BEGIN CERTIFICATE"))
+		return err
+	})
+	if err != nil || certificates == 0 {
+		t.Fatalf("found %d certificates: %v", certificates, err)
+	}
+	c, _ = start("true")
+	if err := c.Wait(); err != nil {
+		t.Error(err)
+	}
+	if _, err := os.Stat(dead); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the directory of the killed run: %v, want that it does not exist", err)
+	}
+}
+
+// Commands whose calls weir run reads, each with a throttle that does not reach it.
+func TestRunReadsCallsOfClients(t *testing.T) {
+	t.Parallel()
+	const address = "https://api.example.test/x1"
+	for _, c := range []struct {
+		name    string
+		command []string
+		want    string
+	}{
+		{"curl, HTTP/2", []string{"curl", "-sS", "--http2", address}, "api.example.test/x1"},
+		{"curl, a kept connection", []string{"curl", "-sS", "--http1.1", address, address, "-w", "%{num_connects}"}, "api.example.test/x11api.example.test/x10"},
+		{"urllib", []string{"python3", "-c", "import urllib.request as u; print(u.urlopen('" + address + "').read().decode())"}, "api.example.test/x1"},
+		{"requests", []string{"python3", "-c", "try:\n import requests\nexcept ImportError:\n print('skip')\nelse:\n print(requests.get('" + address + "').text)"}, "api.example.test/x1"},
+		{"git", []string{"git", "ls-remote", "https://api.example.test/g.git"}, "\tHEAD"},
+		{"npm", []string{"npm", "view", "left-pad", "version", "--registry=https://api.example.test/", "--fetch-retries=0"}, "1.3.0"},
+		{"aws", []string{"aws", "s3", "ls", "--endpoint-url", "https://api.example.test"}, "b1"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			needs(t, c.command[0])
+			var calls, throttled atomic.Int64
+			hosts := playedhosts.Start(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				if calls.Add(1) == 1 {
+					throttled.Add(1)
+					w.Header().Set("Retry-After", "0")
+					w.WriteHeader(http.StatusTooManyRequests)
+					return
+				}
+				switch {
+				case strings.HasPrefix(r.URL.Path, "/g.git/info/refs"):
+					w.Header().Set("Content-Type", "application/x-git-upload-pack-advertisement")
+					fmt.Fprint(w, "001e# service=git-upload-pack\n0000"+"0032aabbccddeeff00112233445566778899aabbccdd HEAD\n0000")
+				case r.URL.Path == "/left-pad":
+					w.Header().Set("Content-Type", "application/json")
+					fmt.Fprint(w, `{"name":"left-pad","dist-tags":{"latest":"1.3.0"},"versions":{"1.3.0":{"name":"left-pad","version":"1.3.0"}}}`)
+				case strings.HasPrefix(r.Header.Get("Authorization"), "AWS4-HMAC-SHA256"):
+					w.Header().Set("Content-Type", "application/xml")
+					fmt.Fprint(w, `<?xml version="1.0"?><ListAllMyBucketsResult><Owner><ID>1</ID></Owner><Buckets><Bucket><Name>b1</Name><CreationDate>2026-01-01T00:00:00.000Z</CreationDate></Bucket></Buckets></ListAllMyBucketsResult>`)
+				default:
+					ok(w, r)
+				}
+			}))
+			env := append(hosts.Env(), "HOME="+t.TempDir(), "AWS_ACCESS_KEY_ID=AKIAX", "AWS_SECRET_ACCESS_KEY=x", "AWS_DEFAULT_REGION=us-east-1", "AWS_EC2_METADATA_DISABLED=true", "GIT_TERMINAL_PROMPT=0")
+			got := weirRun(t, env, append([]string{"-v", "--config", runConfig(t, "limits: {calls: 1000/s}"), "--"}, c.command...)...)
+			if strings.TrimSpace(got.out) == "skip" || strings.Contains(got.err, "pyenv: ") {
+				t.Skip("the client is not installed")
+			}
+			if !strings.Contains(got.out, c.want) || got.status != 0 {
+				t.Errorf("got %+v, want %q", got, c.want)
+			}
+			if throttled.Load() != 1 || !strings.Contains(got.err, "0 of 1 throttle reached "+c.command[0]) {
+				t.Errorf("after %d throttles, summary %q", throttled.Load(), got.err)
+			}
+		})
+	}
+}
+
+// Hosts without an upstream are tunneled: the command sees their own certificate, and weir counts no call.
+func TestRunTunnelsOtherHosts(t *testing.T) {
+	t.Parallel()
+	needs(t, "curl")
+	hosts := playedhosts.Start(t, http.HandlerFunc(ok))
+	got := weirRun(t, hosts.Env(), "-v", "--", "curl", "-sS", "-v", "https://other.example.test/y")
+	if got.out != "other.example.test/y" || !strings.Contains(got.err, "CN=played hosts") || strings.Contains(got.err, "CN=weir run") ||
+		!strings.Contains(got.err, "weir: 0 calls; 1 host tunneled\n") {
+		t.Errorf("got %+v", got)
+	}
+}
+
+// weir trusts no certificate that the user does not trust.
+func TestRunVerifiesCertificateOfUpstream(t *testing.T) {
+	t.Parallel()
+	needs(t, "curl")
+	hosts, others := playedhosts.Start(t, http.HandlerFunc(ok)), playedhosts.Start(t, http.HandlerFunc(ok))
+	env := append(hosts.Env(), "SSL_CERT_FILE="+others.CA)
+	got := weirRun(t, env, "--config", runConfig(t, "retry: off"), "--", "curl", "-sS", "-w", " %{http_code}", "https://api.example.test/")
+	if !strings.HasSuffix(got.out, " 502") {
+		t.Errorf("got %+v, want status 502", got)
+	}
+}
+
+// Two runs at the same time share a limit, and so does one that follows them.
+func TestRunsShareLimit(t *testing.T) {
+	t.Parallel()
+	needs(t, "curl")
+	var calls atomic.Int64
+	hosts := playedhosts.Start(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { calls.Add(1); ok(w, r) }))
+	config := runConfig(t, "max_wait: off, limits: {calls: {rate: 10/h, shape: rolling}}")
+	env := append(hosts.Env(), asWeir+"=1", "XDG_RUNTIME_DIR="+runtimeDir(t))
+	some := func() {
+		c := exec.Command(os.Args[0], "run", "--quiet", "--config", config, "--", "curl", "-s", "https://api.example.test/[1-7]")
+		c.Env = env
+		if out, err := c.CombinedOutput(); err != nil {
+			t.Errorf("%v: %s", err, out)
+		}
+	}
+	var wg sync.WaitGroup
+	wg.Go(some)
+	wg.Go(some)
+	wg.Wait()
+	some()
+	if got := calls.Load(); got > 10 || got < 8 { // units that a run leased come back when it ends
+		t.Errorf("%d calls, want 10", got)
+	}
+}
+
+// A weir run in a weir run uses the outer one, and weir why explains its calls while it runs.
+func TestNestedRunAndWhy(t *testing.T) {
+	t.Parallel()
+	needs(t, "curl")
+	hosts := playedhosts.Start(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTooManyRequests) }))
+	script := `"$0" run -- curl -s -o /dev/null -H "X-Correlation-Id: asked-for" https://api.example.test/; "$0" why asked-for`
+	got := weirRun(t, hosts.Env(), "--config", runConfig(t, "retry: off"), "--", "sh", "-c", script, os.Args[0])
+	if got.status != 0 || !strings.Contains(got.out, "asked-for") || !strings.Contains(got.out, "throttled") {
+		t.Errorf("why: got %+v", got)
+	}
+	if n := strings.Count(got.err, "weir: "); n != 1 || !strings.Contains(got.err, "1 of 1 throttle reached sh") {
+		t.Errorf("summary %q, want one", got.err)
+	}
+}
+
+// Clients that use no proxy reach upstreams by their base URL.
+func TestRunSetsBaseURLs(t *testing.T) {
+	t.Parallel()
+	needs(t, "curl")
+	hosts := playedhosts.Start(t, http.HandlerFunc(ok))
+	got := weirRun(t, hosts.Env(), "--quiet", "--", "sh", "-c", `curl -sS --noproxy '*' $ANTHROPIC_BASE_URL/v1/models; echo; curl -sS --noproxy '*' $OPENAI_BASE_URL/models`)
+	if got.out != "api.anthropic.com/v1/models\napi.openai.com/v1/models" {
+		t.Errorf("got %+v", got)
 	}
 }

@@ -63,7 +63,7 @@ func startError(name string, err error) error {
 // inherits reports whether the command is to use the run around this one.
 func inherits(o *Options) bool {
 	r := running{Options: *o}
-	dir, nested := r.lookup(runVariable)
+	dir, nested := r.lookup(Variable)
 	if !nested || o.Config != "" || len(o.Presets)+len(o.Through) > 0 {
 		return false
 	}

@@ -54,7 +54,7 @@ func removeDead(base string) {
 
 // Admins returns the admin sockets of the runs of the user.
 func Admins(env func(string) (string, bool)) []string {
-	if dir, ok := env(runVariable); ok && dir != "" {
+	if dir, ok := env(Variable); ok && dir != "" {
 		return []string{filepath.Join(dir, adminSocket)}
 	}
 	base := Base(env)

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// runVariable is the variable with the directory of the run, for weir commands that the command starts.
-const runVariable = "WEIR_RUN"
+// Variable is the environment variable with the directory of the run, for weir commands that the command starts.
+const Variable = "WEIR_RUN"
 
 // childEnv returns the environment of the command.
 func (r *running) childEnv() ([]string, error) {
@@ -24,7 +24,7 @@ func (r *running) childEnv() ([]string, error) {
 	e.set("NO_PROXY", direct)
 	e.set("no_proxy", direct)
 	e.set("NODE_USE_ENV_PROXY", "1")
-	e.set(runVariable, r.dir)
+	e.set(Variable, r.dir)
 	if err := e.trust(r.dir, r.proxy.CA(), r.lookup); err != nil {
 		return nil, err
 	}
@@ -33,11 +33,18 @@ func (r *running) childEnv() ([]string, error) {
 			e.set(b.variable, r.proxy.Base(b.upstream)+b.path)
 		}
 	}
+	if _, set := r.lookup("ENABLE_TOOL_SEARCH"); !set {
+		e.set("ENABLE_TOOL_SEARCH", "true") // Claude Code turns it off for hosts that it does not know
+	}
 	return e.of, nil
 }
 
 // baseURLs are variables with base URLs of clients that may not heed proxies.
-var baseURLs []struct{ variable, upstream, path string }
+var baseURLs = []struct{ variable, upstream, path string }{
+	{"OPENAI_BASE_URL", "openai", "/v1"},
+	{"ANTHROPIC_BASE_URL", "anthropic", ""},
+	{"GOOGLE_GEMINI_BASE_URL", "gemini", ""},
+}
 
 // noProxy returns what the command calls without a proxy: what the user named, and this machine.
 func noProxy(env func(string) (string, bool)) string {

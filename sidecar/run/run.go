@@ -68,6 +68,7 @@ func Run(ctx context.Context, o Options) (status int, err error) {
 type running struct {
 	Options
 	dir    string
+	shared string // the directory of what runs share
 	server *serve.Running
 	proxy  *forward.Proxy
 	hosts  *hostTable
@@ -86,10 +87,13 @@ func begin(o Options) (r *running, err error) {
 			r.end()
 		}
 	}()
-	if r.Config == "" || len(r.Presets) > 0 {
-		if r.Config != "" {
-			return nil, errors.New("--config and --preset exclude each other: name the presets in the file")
-		}
+	if r.shared, err = sharedDir(filepath.Dir(r.dir), r.Config); err != nil {
+		return nil, err
+	}
+	if r.Config != "" && len(r.Presets) > 0 {
+		return nil, errors.New("--config and --preset exclude each other: name the presets in the file")
+	}
+	if r.Config == "" {
 		if r.Config, err = writeConfig(r.dir, r.Presets); err != nil {
 			return nil, err
 		}
@@ -110,7 +114,7 @@ func begin(o Options) (r *running, err error) {
 	}
 	dialer.Own = []net.Addr{r.proxy.Addr()}
 	r.server, err = serve.Start(r.Config, serve.Options{
-		Env: r.settings, Version: r.Version, Dial: dialer.DialContext, Roots: roots, Events: r.tally.events(), Listen: r.listen,
+		Shared: r.share(), Env: r.settings, Version: r.Version, Dial: dialer.DialContext, Roots: roots, Events: r.tally.events(), Listen: r.listen,
 	})
 	if err != nil {
 		return nil, err

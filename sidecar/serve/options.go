@@ -14,6 +14,7 @@ import (
 
 	"github.com/seed1158cd35/weir"
 	"github.com/seed1158cd35/weir/fleet"
+	"github.com/seed1158cd35/weir/sidecar/config"
 )
 
 // Options are what a server lives with besides its file. The zero Options are the system's
@@ -28,6 +29,7 @@ type Options struct {
 	Dial   func(ctx context.Context, network, address string) (net.Conn, error) // to upstreams; nil for the system's network
 	Roots  *x509.CertPool                                                       // that sign upstreams' certificates; nil for the system's
 	Store  func(fleet.Store) fleet.Store                                        // what stands before the store; nil for nothing
+	Shared fleet.Store                                                          // of a file that names no store; nil for none. The server closes it
 	Events weir.Events                                                          // hear of calls, besides log and metrics
 
 	Tell func(s State, text string) // hears how the server is, from one goroutine; text is for people. nil for nobody
@@ -66,4 +68,16 @@ func (o Options) withDefaults() Options {
 		o.Listen = func(address string) (net.Listener, error) { return net.Listen("tcp", address) }
 	}
 	return o
+}
+
+// share has a file that names no store use Shared, and drops Shared otherwise.
+func (o *Options) share(f *config.File) {
+	switch {
+	case o.Shared == nil:
+	case f.Store == nil:
+		f.Store = &config.Store{Memory: true, Guard: 50 * time.Millisecond, Timeout: time.Second}
+	default:
+		_ = o.Shared.Close()
+		o.Shared = nil
+	}
 }

@@ -57,6 +57,9 @@ func (s *Server) warnRemoved(f *config.File) {
 func (s *Server) reload() error {
 	next, err := config.Load(s.path, s.with.Env)
 	if err == nil {
+		if next.Store == nil && s.with.Shared != nil {
+			next.Store = s.file.Store
+		}
 		err = next.CheckEnv(s.with.Env)
 	}
 	var cert *tls.Certificate

@@ -86,6 +86,7 @@ func New(path string, o Options) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
+	o.share(file)
 	s := &Server{path: path, with: o, file: file, level: new(slog.LevelVar), calls: newTally(), asks: make(chan chan<- error), left: make(chan struct{})}
 	s.with.Listen = func(address string) (net.Listener, error) {
 		l, err := o.Listen(address)
@@ -204,7 +205,10 @@ func (s *Server) join(events weir.Events, registry prometheus.Registerer) (err e
 			s.troubles.note("store "+full.File, "", "if you did not empty it, find out why it is empty; limits start full",
 				errors.New("the file was empty when weir started: the usage of limits is unknown"))
 		}
-		if s.store, err = openStore(ctx, full, s.with.Env, s.requested); err != nil {
+		if s.store = s.with.Shared; s.store == nil {
+			s.store, err = openStore(ctx, full, s.with.Env, s.requested)
+		}
+		if err != nil {
 			return err
 		}
 		if s.with.Store != nil {

@@ -36,7 +36,7 @@ var order = [...][]string{
 	{"internal/doc", "internal/refuse", "internal/unpack"}, // read YAML; write refusals; unpack bodies
 	{"httpx"},
 	{"fleet/filestore", "fleet/redisstore", "fleet/dynamostore", "grpcx/grpcclass", "awsx/wire"},
-	{"sim"},
+	{"sim", "fleet/machinestore"},
 	{"internal/test/sigtest"},
 	{"internal/test/s3test"},
 	{"awsx/resign"},

@@ -1,0 +1,42 @@
+package run
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"os"
+	"path/filepath"
+
+	"github.com/seed1158cd35/weir/fleet"
+	"github.com/seed1158cd35/weir/fleet/machinestore"
+)
+
+// sharedFormat is part of the directory's name. Runs of programs that differ in it share nothing.
+const sharedFormat = "1"
+
+// sharedDir makes the directory of what runs with the same configuration share: one for all that have none.
+func sharedDir(base, config string) (string, error) {
+	name := "presets"
+	if config != "" {
+		path, err := filepath.Abs(config)
+		if err != nil {
+			return "", err
+		}
+		sum := sha256.Sum256([]byte(path))
+		name = hex.EncodeToString(sum[:8])
+	}
+	dir := filepath.Join(base, "shared-"+sharedFormat+"-"+name)
+	if err := os.Mkdir(dir, 0o700); err != nil && !os.IsExist(err) {
+		return "", err
+	}
+	return dir, checkPrivate(dir)
+}
+
+// share opens the store that the runs of the user share. Without it, the limits of this run are its own.
+func (r *running) share() fleet.Store {
+	s, err := machinestore.Open(r.shared)
+	if err != nil {
+		r.say("limits are not shared with other runs: %v", err)
+		return nil
+	}
+	return s
+}
