@@ -27,6 +27,7 @@ var elsewhere = []string{
 	"systemctl", "apt install", "sha256sum", "kubectl", // change a machine or a cluster
 	"weir learn",             // cmd/weir, with a log
 	"weir export apigateway", // cmd/weir and sidecar/export, with an API of their own
+	"weir run",               // cmd/weir, with hosts of its own
 	"weir trace",             // cmd/weir and observe/trace/look, with recorded answers
 	"-queue https://sqs",     // cmd/weir, before an emulator of SQS
 	"weir store init",        // cmd/weir and internal/test/e2e, with a store
