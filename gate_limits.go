@@ -89,9 +89,9 @@ func (w *walk) lacks(v limit.Verdict) step {
 }
 
 // mayRise reports whether the wait of a verdict may become shorter before it is over, as the first answer of the upstream
-// may report another limit. A call does not end because of a rate that is only the configuration's guess.
+// may report another limit, or a rate that learns may grow. A call does not end because of a rate that is only a guess.
 func mayRise(now time.Duration, p *limit.Charges, v limit.Verdict) bool {
-	return v.Wait != bucket.Never && !v.OK && p.Unheard(v.Why) && !p.Paused(now, v.Why)
+	return v.Wait != bucket.Never && !v.OK && p.MayRise(v.Why) && !p.Paused(now, v.Why)
 }
 
 // mixed reports whether a call is charged to limits of this process beside some that a fleet shares.

@@ -111,7 +111,7 @@ func (r *Refusal) Error() string {
 	b = append(b, r.Reason...)
 	if r.Limit != "" {
 		b = append(append(b, " by limit "...), r.Limit...)
-		b = append(append(append(b, " ("...), r.Rule.String()...), ')')
+		b = append(append(append(b, " ("...), r.Rule.At(r.Level)...), ')')
 	}
 	if r.Key != "" {
 		b = append(append(append(b, " for "...), r.Rule.Scope...), ' ')

@@ -67,10 +67,9 @@ func (r *Run) afford() retry.Decision {
 	if r.obstacle != nil {
 		return retry.Decision{Why: r.obstacle}
 	}
-	o := r.outcome // a copy, so that r need not be on the heap
 	// Both purses have to pay: that of this process, then the one that all processes have in
 	// common. What the first has paid comes back if the second refuses.
-	paid, ok := r.live.purse.Retry(r.now, &o)
+	paid, ok := r.pay()
 	if !ok {
 		return retry.Decision{Why: retry.ErrBudget, After: d.After, Delay: d.Delay}
 	}
@@ -80,6 +79,16 @@ func (r *Run) afford() retry.Decision {
 	}
 	r.paid = paid
 	return d
+}
+
+// pay takes a retry from the purse of this process. One of an attempt that was throttled, for which the upstream did nothing, is free
+// where a rate learns: that bounds it.
+func (r *Run) pay() (retry.Receipt, bool) {
+	if r.plan.learns && r.outcome.Class == outcome.Throttled && r.outcome.Undone {
+		return 0, true
+	}
+	o := r.outcome // a copy, so that r need not be on the heap
+	return r.live.purse.Retry(r.now, &o)
 }
 
 // lingers reports whether the end of the call has to wait as long as the retry would that the budget has refused. The caller of

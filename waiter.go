@@ -47,7 +47,7 @@ type waiter struct {
 	fair     bool   // its flow and its priority count
 	few      bool   // few of its line ask the store at once
 	at       int    // the charge in whose line it stands
-	unheard  bool   // the rate of that charge is only a guess so far: see limit.Charges.Unheard
+	unheard  bool   // the rate of that charge is only a guess so far: see limit.Charges.MayRise
 	wasFirst uint64 // the charges in whose lines it has been first
 
 	scarce int           // a charge of which the store had too little
@@ -259,7 +259,7 @@ func (s *waiter) spot(now time.Duration) line.Spot {
 	}
 	c := s.limits.Charge(s.at)
 	at := line.Spot{Key: lineOf(now, c), Cost: takes(now, &s.limits, s.at), Units: c.Cost}
-	s.unheard = s.limits.Unheard(s.at)
+	s.unheard = s.limits.MayRise(s.at)
 	if l := c.Registry.Limit(); (l.Shape == limit.Bucket || !c.Registry.Shared()) && !s.unheard {
 		at.After = func(now time.Duration, ahead int64) time.Duration {
 			return c.Registry.Get(now, c.Key).After(now, ahead, c.Cost)

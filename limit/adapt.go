@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/seed1158cd35/weir/limit/adaptive"
+	"github.com/seed1158cd35/weir/limit/bucket"
 	"github.com/seed1158cd35/weir/outcome"
 )
 
@@ -21,9 +22,49 @@ func (p *places) learn(now, sent time.Duration, l *Limit, class outcome.Class, n
 		}
 	}
 	if rate, changed = k.Report(now, sent, class, n); changed {
-		p.pace(now, rate)
+		p.adapt(now, rate, l)
 	}
 	return rate, changed
+}
+
+// adapt lets the bucket run at a rate that was learned. The burst of a limit that nobody knows follows the rate.
+func (p *places) adapt(now time.Duration, perSecond float64, l *Limit) {
+	if !l.Adaptive.Unknown {
+		p.pace(now, perSecond)
+		return
+	}
+	p.redraw(func(old *bucket.Line) *bucket.Line {
+		r := l.Rate
+		r.Burst = max(l.Full(), int64(perSecond*burstTime.Seconds()))
+		next, ok := old.Change(now, r)
+		if !ok { // cannot be: only the burst differs
+			next = *old
+		}
+		return new(next.Pace(now, perSecond))
+	})
+}
+
+// burstTime is how much of an unknown limit may go at one instant: timers are late by as much on a busy machine.
+const burstTime = 100 * time.Millisecond
+
+// Unknown is a limit on requests whose rate nobody knows: calls start at 1 a second, and learn from throttles what the upstream
+// allows. It never exceeds a million a second.
+func Unknown(name string) Limit {
+	return Limit{Name: name, Rate: bucket.Rate{Amount: 1_000_000, Per: time.Second, Burst: 1}, Adaptive: adaptive.Config{On: true, Unknown: true}}
+}
+
+// MayRise reports whether the rate of a charge's limit may become higher while a call waits, so that a wait at the present rate
+// says little: the upstream has not reported it yet, or it is learned and not at its highest.
+func (p *Charges) MayRise(i int) bool {
+	e := p.at(i)
+	if e.limiter == nil {
+		return false
+	}
+	if l := e.Registry.Limit(); l.Adaptive.On {
+		k := e.limiter.bucket.learner()
+		return k == nil && l.Adaptive.Unknown || k != nil && !k.Highest()
+	}
+	return p.Unheard(i)
 }
 
 // Learn tells every charge's rate that learns how the attempt ended which was

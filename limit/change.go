@@ -101,6 +101,9 @@ func (p *places) look(now time.Duration) Level {
 	if until, ok := line.PausedUntil(now); ok {
 		v.Paused = until - now
 	}
+	if k := p.learner(); k != nil {
+		v.CutFrom, v.CutAgo = k.Cut(now)
+	}
 	return v
 }
 

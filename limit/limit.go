@@ -21,6 +21,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
@@ -167,7 +168,23 @@ func (l Limit) String() string {
 	case Calendar:
 		return l.calendarString()
 	}
+	if l.Adaptive.Unknown {
+		return "unknown rate"
+	}
 	return l.Rate.String()
+}
+
+// At says the limit and what it has learned: "unknown rate, now 0.9/s, lowered from 1.8/s 14s ago".
+func (l Limit) At(v Level) string {
+	s := l.String()
+	if !l.Adaptive.On || !(v.PerSecond > 0) {
+		return s
+	}
+	s += ", now " + strconv.FormatFloat(v.PerSecond, 'g', 3, 64) + "/s"
+	if v.CutFrom > 0 {
+		s += ", lowered from " + strconv.FormatFloat(v.CutFrom, 'g', 3, 64) + "/s " + v.CutAgo.Round(time.Second).String() + " ago"
+	}
+	return s
 }
 
 // Validate reports every mistake at once, each with its field, what it is and what it has to be; nil for
@@ -266,5 +283,7 @@ type Level struct {
 	Reset     time.Duration // until everything is there again, nothing more being taken; of shape Calendar, until its window ends
 	ResetAt   time.Time     // when its window ends, by the clock on the wall in its zone; zero but for shape Calendar
 	Paused    time.Duration // how long a pause still lasts; 0 if there is none
+	CutFrom   float64       // the rate per second that a throttle lowered last, of a rate that learns; 0 if none did
+	CutAgo    time.Duration // how long ago
 	Age       time.Duration // since the store spoke, of a limit that a fleet shares: others take meanwhile. Never before it has spoken
 }

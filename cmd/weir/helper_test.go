@@ -11,7 +11,7 @@ import (
 )
 
 // patience bounds every wait of these tests.
-const patience = 30 * time.Second
+const patience = 2 * time.Minute
 
 // yamlOf is a configuration with an upstream named up.
 func yamlOf(url, more string) string {

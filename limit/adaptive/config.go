@@ -63,14 +63,18 @@ func (r *Rule) UnmarshalText(text []byte) error {
 type Config struct {
 	On    bool
 	Rule  Rule
-	Start float64 // the first rate; 0 means Max
-	Min   float64 // never below; 0 means a hundredth of Max
+	Start float64 // the first rate; 0 means Max, if Unknown 1
+	Min   float64 // never below; 0 means a hundredth of Max, if Unknown 0.01
 	Max   float64 // never above; 0 means the limit's own rate
 
-	Cut      float64       // factor on a throttle; 0 means 0.5, for cubic 0.7
+	// Unknown says that the limit's own rate is only a bound, which nobody expects to reach. The rate doubles every second
+	// from Start until the first throttle. After 10 times Recovery without use it begins again at half of what was learned.
+	Unknown bool
+
+	Cut      float64       // factor on a throttle; 0 means 0.5, for cubic 0.7 unless Unknown
 	Grow     float64       // factor for multiply per interval, for multiply-each per success; 0 means 1.05
 	Step     float64       // share of Max per interval for add; 0 means 0.01
-	Recovery time.Duration // how long cubic takes back to the rate of the last cut; 0 means 20s
+	Recovery time.Duration // how long cubic takes back to the rate of the last cut; 0 means 20s, if Unknown 10s
 
 	Interval    time.Duration // at most one step of growth in it; 0 means 1s, for cubic 250ms
 	CutInterval time.Duration // at most one cut in it, or in 2 round trips if that is longer; 0 means 1s
@@ -81,6 +85,10 @@ type Config struct {
 func (c Config) WithDefaults(limit float64) Config {
 	if c.Max <= 0 || c.Max > limit {
 		c.Max = limit
+	}
+	if c.Unknown {
+		c.Start, c.Min = min(cmp.Or(c.Start, 1), c.Max), cmp.Or(c.Min, 0.01)
+		c.Cut, c.Recovery = cmp.Or(c.Cut, 0.5), cmp.Or(c.Recovery, 10*time.Second)
 	}
 	c.Start = min(cmp.Or(c.Start, c.Max), c.Max)
 	c.Min = min(cmp.Or(c.Min, c.Max/100), c.Start)

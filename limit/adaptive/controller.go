@@ -41,6 +41,18 @@ func NewController(now time.Duration, c Config, limit float64) *Controller {
 // Rate is the rate in force.
 func (k *Controller) Rate() float64 { return k.state.Load().Rate }
 
+// Highest reports whether the rate cannot grow.
+func (k *Controller) Highest() bool { return k.Rate() >= k.c.Max }
+
+// Cut is the rate that a throttle lowered last, and how long ago; 0 if none did.
+func (k *Controller) Cut(now time.Duration) (from float64, ago time.Duration) {
+	s := k.state.Load()
+	if !s.cut {
+		return 0, 0
+	}
+	return s.peak, now - s.cutAt
+}
+
 // Report tells the controller how an attempt of n units ended that was sent at
 // sent, and says which rate is in force from now on, if that changed.
 func (k *Controller) Report(now, sent time.Duration, class outcome.Class, n int64) (rate float64, changed bool) {
@@ -61,6 +73,9 @@ func (k *Controller) Report(now, sent time.Duration, class outcome.Class, n int6
 
 func (k *Controller) cut(now, sent time.Duration) (float64, bool) {
 	used, trip := k.steadyRate(now), k.trips.p99()
+	if k.c.Unknown && !k.state.Load().cut {
+		used = max(k.usedRate(now), 1/look.Seconds())
+	}
 	return k.change(now, func(s State) (State, bool) { return s.Throttled(k.c, now, sent, used, trip) })
 }
 

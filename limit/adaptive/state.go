@@ -1,6 +1,9 @@
 package adaptive
 
-import "time"
+import (
+	"math"
+	"time"
+)
 
 // A State is a rate and what it remembers. Get the first one from Config.Begin; the
 // Config given to its methods must have its defaults filled in.
@@ -34,6 +37,9 @@ func (s State) Throttled(c Config, now, sent time.Duration, used float64, trip t
 		return s, false
 	}
 	from := max(min(s.Rate, used), s.Rate/2)
+	if c.Unknown && !s.cut {
+		from = min(s.Rate, max(used, c.Min)) // nothing was known before: not even a half of the rate
+	}
 	s.peak, s.cutAt, s.curve, s.cut = from, now, now, true
 	s.Rate = max(c.Min, from*c.Cut)
 	return s, true
@@ -59,16 +65,33 @@ func (s State) Grown(c Config, now time.Duration, used float64) (State, bool) {
 	if c.Rule == MultiplyEach {
 		return s.times(c, c.Grow)
 	}
-	s.curve += max(0, now-s.grew-c.Interval-s.few(4))
+	if c.Unknown && now-s.grew-s.few(4) > forgets*c.Recovery {
+		return s.forget(c, now)
+	}
+	since := now - s.grew
+	s.curve += max(0, since-c.Interval-s.few(4))
 	s.grew = now
 	if used < c.UsedShare*s.Rate || s.Rate >= c.Max {
 		return s, false
 	}
-	if next := min(c.Max, s.next(c, now)); next > s.Rate {
+	if next := min(c.Max, s.next(c, now, since)); next > s.Rate {
 		s.Rate = next
 		return s, true
 	}
 	return s, false
+}
+
+// forgets is the number of recovery times after which what was learned of an unknown limit is old.
+const forgets = 10
+
+// forget is s after a long time without use: the limit may have changed meanwhile. It is as after a throttle, so the
+// rate is soon back if the limit has not changed.
+func (s State) forget(c Config, now time.Duration) (State, bool) {
+	if s.cut {
+		s.peak, s.curve = s.Rate, now
+	}
+	s.grew, s.Rate = now, max(c.Min, min(c.Start, s.Rate), s.Rate*c.Cut)
+	return s, true
 }
 
 // few is the time in which the rate lets n units go.
@@ -78,16 +101,22 @@ func (s State) few(n float64) time.Duration {
 
 // slowStart is cubic's growth per interval before the first cut: nothing is known of what the upstream bears, and the
 // rate must come from a cautious start to what is used within seconds. It grows only while at least UsedShare of it is used.
-const slowStart = 1.5
+// Of an unknown limit it doubles each second, or each call if they are rarer: the first throttle comes at less than twice the limit.
+func (c Config) slowStart(since time.Duration) float64 {
+	if c.Unknown {
+		return math.Exp2(min(1, since.Seconds()))
+	}
+	return 1.5
+}
 
-func (s State) next(c Config, now time.Duration) float64 {
+func (s State) next(c Config, now, since time.Duration) float64 {
 	switch {
 	case c.Rule == Add:
 		return s.Rate + c.Step*c.Max
 	case c.Rule == Cubic && s.cut:
 		return s.cubic(c, now)
 	case c.Rule == Cubic:
-		return s.Rate * slowStart
+		return s.Rate * c.slowStart(since)
 	}
 	return s.Rate * c.Grow
 }

@@ -105,7 +105,7 @@ func TestUnusedRateDoesNotGrow(t *testing.T) {
 func TestCubicCurve(t *testing.T) {
 	c := Config{Start: 100}.WithDefaults(1000)
 	s, _ := c.Begin(0).Throttled(c, 0, 0, 100, 0)
-	at := func(d time.Duration) float64 { return s.next(c, d) }
+	at := func(d time.Duration) float64 { return s.next(c, d, c.Interval) }
 	r := c.Recovery
 	for _, x := range []struct {
 		d    time.Duration

@@ -77,7 +77,7 @@ func callOf(r *weir.Record, kind Kind, now time.Time, where func(upstream, field
 	for i := range levels {
 		l := &levels[i]
 		c.Limits = append(c.Limits, Limit{
-			Name: l.Rule.Name, Key: observe.Redact(l.Key, longestKey), Rule: l.Rule.String(), Unit: l.Rule.UnitName(), Cost: l.Cost,
+			Name: l.Rule.Name, Key: observe.Redact(l.Key, longestKey), Rule: l.Rule.At(l.Level), Unit: l.Rule.UnitName(), Cost: l.Cost,
 			Left: l.Level.Left, Full: l.Level.Full, PausedMS: milli(l.Level.Paused), At: where(c.Upstream, "limits."+l.Rule.Name),
 			Refused: refusal != nil && refusal.Limit == l.Rule.Name && refusal.Key == l.Key,
 		})

@@ -224,8 +224,8 @@ func (d *decoder) checkTiers(n *node, f *File) {
 	}
 }
 
-// provisional has the configured rates of the models of cascades hold no calls back where the provider does not report its limits:
-// what it then throttles, another tier answers.
+// provisional has the presets' rates for the models of cascades hold no calls back where the provider does not report its limits:
+// what it then throttles, another tier answers. A rate of the file holds.
 func (f *File) provisional() {
 	inCascade := make(map[string]bool)
 	for name, l := range f.LLM {
@@ -240,7 +240,8 @@ func (f *File) provisional() {
 	for i := range f.Upstreams {
 		u := &f.Upstreams[i]
 		for k := range u.Policy.Limits {
-			u.Policy.Limits[k].Provisional = inCascade[u.Name] && u.Policy.Limits[k].Advertised != ""
+			l := &u.Policy.Limits[k]
+			l.Provisional = l.Provisional && inCascade[u.Name]
 		}
 	}
 }

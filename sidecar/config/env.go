@@ -150,7 +150,7 @@ func setRate(l *limit.Limit, r bucket.Rate) {
 	}
 	l.Rate = r
 	if a := &l.Adaptive; a.On {
-		a.Start, a.Max = r.PerSecond(), 0
+		a.Start, a.Max, a.Unknown = r.PerSecond(), 0, false
 		a.Min = min(a.Min, a.Start)
 	}
 }

@@ -84,8 +84,8 @@ type pace struct {
 }
 
 var limitFields = []field[pace]{
-	one("rate", rate, func(l *pace) *bucket.Rate { return &l.spoken }, "required without `every`",
-		"Amount per period: `s`, `min`, `h`, `day` or a duration."),
+	{"rate", rate.words + ", or unknown", "required without `every`",
+		"Amount per period: `s`, `min`, `h`, `day` or a duration. `unknown`: calls start at one a second and learn from throttles what the upstream allows.", readRate},
 	one("burst", orOff(count[int64](1), 0), func(l *pace) *int64 { return &l.Burst }, "one second's worth",
 		"Units available at once after an idle time."),
 	one("amount", count[int64](1), func(l *pace) *int64 { return &l.Amount }, "required with `every`",
@@ -106,8 +106,21 @@ var limitFields = []field[pace]{
 	one("cold", named[limit.Cold]("refuse, share or full"), func(l *pace) *limit.Cold { return &l.Cold }, "refuse",
 		"If the store lost its data: `refuse` counts the limit as used up. `share` divides it by the number of processes and `full` starts full; both may exceed it by the lost usage."),
 	{"plans", "plans, each with a factor", "none", "Factors by the value of the key `plan`: `{premium: 3x}`.", readPlans},
-	one("advertised", word, func(l *pace) *string { return &l.Advertised }, "no", "Name of the limit in the upstream's rate limit headers (`requests`, `tokens`, `input-tokens`, `output-tokens`). They then replace `rate`, which a cascade exceeds if the upstream answers without them."),
+	one("advertised", word, func(l *pace) *string { return &l.Advertised }, "no", "Name of the limit in the upstream's rate limit headers (`requests`, `tokens`, `input-tokens`, `output-tokens`). They then replace `rate`. A cascade exceeds a preset's `rate` if the upstream answers without them."),
 	{"adaptive", "fields, true, or off", "off", "Adapts the rate to outcomes, never above `rate`. Each process adapts separately, also with a `store`.", readAdaptive},
+}
+
+// unknown is the rate of a limit that nobody knows.
+const unknown = "unknown"
+
+func readRate(d *decoder, n *node, l *pace) {
+	if n.Kind == doc.Scalar && n.Text == unknown {
+		l.spoken = limit.Unknown("").Rate
+		l.spoken.Burst = 0
+		l.Adaptive.On, l.Adaptive.Unknown = true, true
+		return
+	}
+	l.spoken, _ = rate.read(d, n)
 }
 
 // A labelled is where a limit says that its keys are labels.
@@ -172,8 +185,26 @@ func (d *decoder) limit(name string, n *node) []limit.Limit {
 	if l.Amount <= 0 || l.Per <= 0 { // there was a complaint; one is enough
 		l.Amount, l.Per = 1, time.Second
 	}
+	l.Provisional = l.Advertised != "" && inherited(n.Get("rate"))
 	d.burst(n, &l)
+	if l.Adaptive.Unknown {
+		d.unknown(n, &l)
+	}
 	return l.all()
+}
+
+// unknown checks what cannot be said of a limit that nobody knows. It begins with a burst of one unit.
+func (d *decoder) unknown(n *node, l *pace) {
+	l.Burst = max(l.Burst, 1)
+	if at := n.Get("unit"); at != nil && l.UnitName() != limit.Requests {
+		d.Bad(at, "write rate: 100000/min, and adaptive: true if it may be lower", "an unknown rate counts requests, not %s", l.Unit)
+	}
+	if at := n.Get("plans"); at != nil && len(l.plans) > 0 {
+		d.Bad(at, "leave plans out", "an unknown rate has no multiples")
+	}
+	if at := n.Get("adaptive"); at != nil && isOff(at) {
+		d.Bad(at, "leave it out, or write a rate", "an unknown rate is learned")
+	}
 }
 
 // burst settles what the burst is if both rate and burst say something of it.

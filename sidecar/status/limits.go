@@ -17,7 +17,7 @@ type Limit struct {
 	Key       string    `json:"key,omitempty"`
 	Unit      string    `json:"unit"`
 	Shape     string    `json:"shape"`             // bucket, rolling or fixed
-	Rule      string    `json:"rule"`              // as configured: "3000/s burst 300"
+	Rule      string    `json:"rule"`              // as configured, and what it has learned: "3000/s burst 300", "unknown rate, now 0.9/s, lowered from 1.8/s 14s ago"
 	Rate      float64   `json:"rate"`              // in force, per second
 	Left      int64     `json:"left"`              // units that could go now
 	Full      int64     `json:"full"`              // units when full
@@ -32,7 +32,7 @@ type Limit struct {
 // limitOf is the state of a limit as it was seen.
 func limitOf(l weir.LimitView) Limit {
 	out := Limit{
-		Name: l.Limit.Name, Key: l.Key, Unit: l.Limit.UnitName(), Shape: l.Limit.Shape.String(), Rule: l.Limit.String(),
+		Name: l.Limit.Name, Key: l.Key, Unit: l.Limit.UnitName(), Shape: l.Limit.Shape.String(), Rule: l.Limit.At(l.Level),
 		Rate: l.Level.PerSecond, Left: l.Level.Left, Full: l.Level.Full, HeldBack: l.Level.HeldBack,
 		ResetMS: l.Level.Reset.Milliseconds(), ResetAt: l.Level.ResetAt, PausedMS: l.Level.Paused.Milliseconds(), KeysKnown: l.Keys,
 	}

@@ -130,6 +130,8 @@ func candidates() []candidate {
 			[]bare{{"one attempt", once}}, []load{atOnce, {60, 6 * time.Second}}, false, true},
 		{"messaging", preset("messaging"), weir.Call{Safe: true}, words{throttle: answer{status: 429}, down: away}, []bare{{"one attempt of 10s", hasty}}, often, true, true},
 		{"chat-levels", preset("chat-levels"), weir.Call{Operation: "sendMessage", Safe: true}, words{throttle: answer{status: 429}, down: away}, []bare{{"one attempt", once}}, often, true, true},
+		{"github", preset("github"), weir.Call{Operation: "read", Safe: true, Keys: map[string]string{"token": "t"}},
+			words{throttle: answer{status: 403, body: `{"message":"You have exceeded a secondary rate limit."}`}, down: away}, []bare{{"one attempt", once}}, seldom, true, true},
 		{"http", preset("http"), weir.Call{Safe: true}, words{throttle: answer{status: 429}, down: away}, []bare{{"one attempt", once}}, often, true, true},
 	}
 }

@@ -43,7 +43,8 @@ func TestEveryPresetIsPlayed(t *testing.T) {
 	if err != nil || len(files) == 0 {
 		t.Fatal(files, err)
 	}
-	played := make(map[string]bool)
+	// Throttles by chance say nothing of a limit: TestUnknownLimitIsShared plays this preset.
+	played := map[string]bool{"unknown": true}
 	for _, c := range candidates() {
 		played[c.name] = true
 	}
