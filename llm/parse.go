@@ -65,14 +65,14 @@ func (r *Request) find(object uint32, prefix string, is func([]byte) field) (bad
 	defer func() {
 		for i, k := range cased {
 			if f := is(folded(d.text(k, nil))); bad == nil && (r.seen&(1<<f) != 0 || slices.ContainsFunc(cased[:i], func(other uint32) bool { return is(folded(d.text(other, nil))) == f })) {
-				bad = &RequestError{Field: prefix + string(d.text(k, nil)), Problem: "is given twice, in different case"}
+				bad = &RequestError{Field: prefix + string(d.text(k, nil)), Problem: "is given twice, in another spelling"}
 			}
 		}
 	}()
 	for k := object + 1; k < d.nodes[object].next; k = d.nodes[k+1].next {
 		f := is(d.text(k, nil))
 		if f == unread {
-			// A server that does not tell letter cases apart takes it for a field that is read.
+			// A server that does not tell letter cases apart, or reads no further than a NUL, takes it for a field that is read.
 			if f = is(folded(d.text(k, nil))); f != unread {
 				cased = append(cased, k)
 			}
@@ -92,8 +92,12 @@ func (r *Request) find(object uint32, prefix string, is func([]byte) field) (bad
 	return nil
 }
 
-// folded is a name in small letters, by the rule by which encoding/json finds fields.
-func folded(name []byte) []byte { return bytes.ToLower(bytes.ToUpper(name)) }
+// folded is a name in small letters, by the rule by which encoding/json finds fields, up to a NUL, at which it ends for
+// servers written in C.
+func folded(name []byte) []byte {
+	name, _, _ = bytes.Cut(name, []byte{0})
+	return bytes.ToLower(bytes.ToUpper(name))
+}
 
 // beside takes note of a prompt beside another one, by another name: servers differ in which of
 // them they take, so both are counted.

@@ -145,14 +145,18 @@ func TestAmbiguousRequestsAreRefused(t *testing.T) {
 			`{"MODEL":"m","messages":[],"model":"n"}`:                   400,
 			`{"MODEL":"m","Model":"n","messages":[]}`:                   400,
 			`{"model":"m","mod\u0045l":"n","messages":[]}`:              400,
+			`{"model":"m","model\u0000":"n","messages":[]}`:             400,
+			`{"Model\u0000x":"m","model":"n","messages":[]}`:            400,
+			`{"model":"m","messages":[],"max_to\u212aens":1}`:           200,
+			`{"model":"m","messages":[],"\u0000model":"n"}`:             200,
 			`{"model":"m","messages":[],"Max_Tokens":1,"max_tokens":9}`: 400,
 		} {
 			if got, text := callAs(t, c, "", "POST", "/llm/v1/chat/completions", body, func(h http.Header) { h.Set("Content-Type", "application/json") }); got != want {
 				t.Errorf("%s: %d %s, want %d", body, got, text, want)
 			}
 		}
-		if sent := came.Load() - before; sent != 2 {
-			t.Errorf("%d bodies were sent on, want 2", sent)
+		if sent := came.Load() - before; sent != 4 {
+			t.Errorf("%d bodies were sent on, want 4", sent)
 		}
 	})
 }
