@@ -41,7 +41,7 @@ func (w *walk) stepBehind() step {
 	}
 	w.handBack(w.now)
 	v := w.limits.Ask(w.now, int(w.why))
-	if v.Why != int(w.why) && v.Wait > w.left() && !(v.Wait == bucket.Never && w.guessed) && !mayRise(w.now, &w.limits, v) {
+	if v.Why != int(w.why) && w.limits.Soonest(v.Why, v.Wait) > w.left() && !(v.Wait == bucket.Never && w.guessed) && !mayRise(w.now, &w.limits, v) {
 		return w.judge(v)
 	}
 	return step{kind: stepLine}
@@ -78,7 +78,7 @@ func (w *walk) lacks(v limit.Verdict) step {
 	switch inTurn := left > 0 && (w.by.fair || mixed(&w.limits)); {
 	case !inTurn && w.limits.Asks(v, left):
 		return step{kind: stepStore}
-	case v.Wait > left && (left == 0 || !mayRise(w.now, &w.limits, v)):
+	case v.Wait > left && (left == 0 || w.limits.Soonest(v.Why, v.Wait) > left && !mayRise(w.now, &w.limits, v)):
 		return w.judge(v)
 	case v.Ask:
 		w.why = -1
@@ -89,9 +89,9 @@ func (w *walk) lacks(v limit.Verdict) step {
 }
 
 // mayRise reports whether the wait of a verdict may become shorter before it is over, as the first answer of the upstream
-// may report another limit, or a rate that learns may grow. A call does not end because of a rate that is only a guess.
+// may report another limit. A call does not end because of a rate that is only the configuration's guess.
 func mayRise(now time.Duration, p *limit.Charges, v limit.Verdict) bool {
-	return v.Wait != bucket.Never && !v.OK && p.MayRise(v.Why) && !p.Paused(now, v.Why)
+	return v.Wait != bucket.Never && !v.OK && p.Unheard(v.Why) && !p.Paused(now, v.Why)
 }
 
 // mixed reports whether a call is charged to limits of this process beside some that a fleet shares.

@@ -47,7 +47,7 @@ type waiter struct {
 	fair     bool   // its flow and its priority count
 	few      bool   // few of its line ask the store at once
 	at       int    // the charge in whose line it stands
-	unheard  bool   // the rate of that charge is only a guess so far: see limit.Charges.MayRise
+	unheard  bool   // the rate of that charge is only a guess so far: see limit.Charges.Unheard
 	wasFirst uint64 // the charges in whose lines it has been first
 
 	scarce int           // a charge of which the store had too little
@@ -98,7 +98,7 @@ func (s *waiter) Ask(now, since time.Duration) line.Step {
 	case !s.yields && s.limits.Asks(v, left) && !(s.few && s.resting()):
 		s.limits.Comes()
 		return line.Step{Kind: line.Away, Room: s.room(now, v.Why)}
-	case v.Wait > left && !mayRise(now, &s.limits, v):
+	case s.limits.Soonest(v.Why, v.Wait) > left && !mayRise(now, &s.limits, v):
 		return line.Step{Kind: line.Refuse}
 	case v.Why != s.at:
 		s.waitsFor(v.Why)
@@ -259,10 +259,11 @@ func (s *waiter) spot(now time.Duration) line.Spot {
 	}
 	c := s.limits.Charge(s.at)
 	at := line.Spot{Key: lineOf(now, c), Cost: takes(now, &s.limits, s.at), Units: c.Cost}
-	s.unheard = s.limits.MayRise(s.at)
+	s.unheard = s.limits.Unheard(s.at)
 	if l := c.Registry.Limit(); (l.Shape == limit.Bucket || !c.Registry.Shared()) && !s.unheard {
+		of := s.at
 		at.After = func(now time.Duration, ahead int64) time.Duration {
-			return c.Registry.Get(now, c.Key).After(now, ahead, c.Cost)
+			return s.limits.Soonest(of, c.Registry.Get(now, c.Key).After(now, ahead, c.Cost))
 		}
 	}
 	return at

@@ -1,6 +1,7 @@
 package limit
 
 import (
+	"math"
 	"time"
 
 	"github.com/seed1158cd35/weir/limit/adaptive"
@@ -53,18 +54,33 @@ func Unknown(name string) Limit {
 	return Limit{Name: name, Rate: bucket.Rate{Amount: 1_000_000, Per: time.Second, Burst: 1}, Adaptive: adaptive.Config{On: true, Unknown: true}}
 }
 
-// MayRise reports whether the rate of a charge's limit may become higher while a call waits, so that a wait at the present rate
-// says little: the upstream has not reported it yet, or it is learned and not at its highest.
-func (p *Charges) MayRise(i int) bool {
+// Soonest is how soon a wait for a charge's limit may be over that takes d at the present rate. A rate that learns may grow: it is
+// taken to double each second, up to its highest.
+func (p *Charges) Soonest(i int, d time.Duration) time.Duration {
 	e := p.at(i)
-	if e.limiter == nil {
-		return false
+	if e.limiter == nil || d <= 0 || d == bucket.Never {
+		return d
 	}
-	if l := e.Registry.Limit(); l.Adaptive.On {
-		k := e.limiter.bucket.learner()
-		return k == nil && l.Adaptive.Unknown || k != nil && !k.Highest()
+	l := e.Registry.Limit()
+	if !l.Adaptive.On {
+		return d
 	}
-	return p.Unheard(i)
+	rate, most := e.limiter.bucket.learned(l)
+	if rate >= most {
+		return d
+	}
+	// In t seconds the rate gives as much as the present one in (2^t-1)/ln 2.
+	doubling := math.Log2(1 + d.Seconds()*math.Ln2)
+	return time.Duration(min(d.Seconds(), max(doubling, d.Seconds()*rate/most)) * float64(time.Second))
+}
+
+// learned is the rate in force and the highest there can be.
+func (p *places) learned(l *Limit) (rate, most float64) {
+	c := l.Adaptive.WithDefaults(l.PerSecond())
+	if k := p.learner(); k != nil {
+		return k.Rate(), c.Max
+	}
+	return c.Start, c.Max
 }
 
 // Learn tells every charge's rate that learns how the attempt ended which was

@@ -130,7 +130,7 @@ func TestErrorsNameTheirCause(t *testing.T) {
 		"secret key does not belong":                 as("AKID", secret+"x"),
 		"there are no credentials":                   anonymous,
 		"region eu-west-1: there are no credentials": as("", ""),
-		`there is no host drs.xx-nowhere-9.amazonaws.com: is there drs in region "xx-nowhere-9"`: nowhere,
+		`unknown host drs.xx-nowhere-9.amazonaws.com: does drs exist in region "xx-nowhere-9"`: nowhere,
 		"no region is set": regionless,
 	} {
 		begin := time.Now()

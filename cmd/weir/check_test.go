@@ -58,7 +58,7 @@ func TestCheckReadsTheFilesThatAreNamed(t *testing.T) {
 	const tls = "tls: {cert: cert.pem, key: key.pem}\n"
 	for _, c := range []struct{ yaml, want string }{
 		{fmt.Sprintf(claims, "gone.pem"), "callers: claims"},
-		{fmt.Sprintf(claims, "bad.pem"), "callers: claims: no public key in PEM"},
+		{fmt.Sprintf(claims, "bad.pem"), "callers: claims: want a public key in PEM"},
 		{fmt.Sprintf(rules, "gone.yaml"), "decide: rules"},
 		{fmt.Sprintf(rules, "bad.yaml"), "decide: rules"},
 		{tls + "client_ca: gone.pem\n", "client_ca"},

@@ -102,7 +102,7 @@ func TestProcessFarFromTableServesFirstCallWithinThreeRoundTrips(t *testing.T) {
 			t.Run(fmt.Sprint(calls.name, " at ", roundTrip), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					f := newFake(time.Now)
-					for i := range 3 {
+					for i := range 2 {
 						time.Sleep(1234567 * time.Microsecond)
 						p := newFarProcess(t, f, roundTrip, farLimits...)
 						start := time.Now()

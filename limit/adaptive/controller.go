@@ -41,9 +41,6 @@ func NewController(now time.Duration, c Config, limit float64) *Controller {
 // Rate is the rate in force.
 func (k *Controller) Rate() float64 { return k.state.Load().Rate }
 
-// Highest reports whether the rate cannot grow.
-func (k *Controller) Highest() bool { return k.Rate() >= k.c.Max }
-
 // Cut is the rate that a throttle lowered last, and how long ago; 0 if none did.
 func (k *Controller) Cut(now time.Duration) (from float64, ago time.Duration) {
 	s := k.state.Load()

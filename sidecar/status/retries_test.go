@@ -25,7 +25,7 @@ func TestTheStatusSaysHowRetriesFared(t *testing.T) {
 	}
 	var out bytes.Buffer
 	r.print(&out)
-	for _, says := range []string{"retries: 4, 75.0% succeeded; mean latency 70 ms, p99 120 ms", "opened: 2 times", `last error: failed "503\x1bx`, "in put at 2026-01-02T03:04:00Z"} {
+	for _, says := range []string{"retries: 4, 75.0% succeeded; mean latency 70 ms, p99 120 ms", "breaker openings: 2", `last error: failed "503\x1bx`, "in put at 2026-01-02T03:04:00Z"} {
 		if !strings.Contains(out.String(), says) {
 			t.Errorf("printed %q, want %q", out.String(), says)
 		}
