@@ -193,7 +193,7 @@ var (
 	ids       = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f-]{27}|\b[A-Z2-7]{26}\b|\b[0-9a-f]{16}\b`)
 	files     = regexp.MustCompile(`/[\w./-]*/`)
 	durations = regexp.MustCompile(`\b\d+(\.\d+)?(ns|us|µs|ms|s|m|h)(\d+(\.\d+)?(ms|s|m))*\b`)
-	ratios    = regexp.MustCompile(`\b\d+/\d+\b|retries remaining: \d+|\bnow\b`)
+	ratios    = regexp.MustCompile(`\b\d+/\d+\b|retries remaining: \d+|has used \d+ units|\bnow\b`)
 	numbers   = regexp.MustCompile(`\b[0-9]*[1-9][0-9]*(\.\d+)?(e[+-]?\d+)?\b|\b0\.\d+\b`)
 	spaces    = regexp.MustCompile(`\s+`)
 )
