@@ -193,7 +193,7 @@ tidy: ## mend go.mod and go.sum of every module
 
 # What the tests need beside Go: name the commands here.
 deps:
-	@scripts/deps redis-server redis-cli initdb pgbouncer dynalite fauxqs promtool prometheus-alertmanager systemd-analyze dpkg-deb chromium python3 boto3 aws node
+	@scripts/deps redis-server redis-cli initdb pgbouncer dynalite fauxqs promtool prometheus-alertmanager systemd-analyze dpkg-deb chromium python3 boto3 requests aws node npm curl git
 
 clean: ## remove what was built
 	rm -rf bin cover.out
