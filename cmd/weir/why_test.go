@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/seed1158cd35/weir/internal/callid"
+	"github.com/seed1158cd35/weir/internal/test/delayproxy"
 	"github.com/seed1158cd35/weir/internal/test/served"
 	"github.com/seed1158cd35/weir/internal/test/servers"
 	"github.com/seed1158cd35/weir/sidecar/status"
@@ -148,5 +149,31 @@ func TestWhyIsKnownToTheFleet(t *testing.T) {
 	own := two.refusedCall(t)
 	if out, _, err := two.order(t, "why", own); err != nil || !strings.Contains(out, "There may be more calls with this ID: ") || !strings.Contains(out, own+"  up") {
 		t.Errorf("its own, without a store: %q, %v", out, err)
+	}
+}
+
+// A process that ends writes the calls that it has recorded before it closes the store, however far away the store is.
+func TestWhyOfTheLastCallsOfAnEndedProcess(t *testing.T) {
+	t.Parallel()
+	up := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	t.Cleanup(up.Close)
+	redis := servers.Redis(t)
+	initStore(t, redis.URL())
+	far := delayproxy.New(t, redis.Addr(), delayproxy.Delay{Each: 60 * time.Millisecond})
+	yaml := func(addr string) string {
+		return fmt.Sprintf("listen: 127.0.0.1:0\nadmin: 127.0.0.1:0\nstore: {redis: \"redis://%s\"}\nupstreams: {up: {url: %q, max_wait: off, limits: {few: {rate: 1/h, burst: 1}}}}\n", addr, up.URL)
+	}
+	one, two := sidecar{served.Begin(t, yaml(far.Addr()))}, sidecar{served.Begin(t, yaml(redis.Addr()))}
+	var ids []string
+	for range 20 {
+		ids = append(ids, one.refusedCall(t))
+	}
+	if err := one.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for _, id := range ids {
+		if out, _, err := two.order(t, "why", id); err != nil || !strings.Contains(out, "refused by weir: rate_limited") {
+			t.Fatalf("%s: %q, %v", id, out, err)
+		}
 	}
 }

@@ -13,8 +13,8 @@ func (s *Server) Run(ctx context.Context, reload, stop <-chan os.Signal) error {
 	defer cut()
 	defer s.tells.close(s.log)
 	defer s.closeTraces()
-	defer s.kept.close()
 	defer s.leave()
+	defer s.kept.close() // it writes to the store, which leave closes
 	defer s.models.close()
 	if s.fleet != nil {
 		s.fleet.Start()

@@ -110,10 +110,10 @@ func (s *Server) abandon() {
 	s.closeMeter()
 	s.models.close()
 	_ = s.deliveries.stop(0)
+	s.kept.close()
 	s.leave()
 	s.tells.close(s.log)
 	s.closeTraces()
-	s.kept.close()
 }
 
 // Log is where the server tells what it does.
