@@ -111,7 +111,7 @@ func (e *Exporter) ended(d weir.Ended) {
 
 func (e *Exporter) gaveUp(d weir.GaveUp) {
 	why := observe.Why(d.Why)
-	if why == "canceled" { // the caller left; nothing is exhausted
+	if why == "canceled" || why == "not_retryable" { // the caller left, or the last error is none to repeat: nothing is exhausted
 		return
 	}
 	e.count(key{kind: exhausted, word: why}, &d.Subject)

@@ -65,7 +65,7 @@ func (n *Notifier) gaveUp(e weir.GaveUp) {
 	s := subject{kind: Exhausted, upstream: e.Upstream, operation: e.Operation}
 	why := observe.Why(e.Why)
 	switch why {
-	case "canceled", string(weir.QuotaExhausted): // the caller left; Refused has told
+	case "canceled", "not_retryable", string(weir.QuotaExhausted): // the caller left; nothing is exhausted; Refused has told
 		return
 	case "quota":
 		s.kind = Quota // the upstream's own

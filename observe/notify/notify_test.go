@@ -179,6 +179,7 @@ func TestEveryKind(t *testing.T) {
 		e.Refused(weir.Refused{Upstream: put.Upstream, Operation: put.Operation, Limit: "day", Reason: weir.QuotaExhausted, ResetAt: reset})
 		e.GaveUp(exhausted(put))
 		e.GaveUp(weir.GaveUp{Subject: put, Why: context.Canceled})
+		e.GaveUp(weir.GaveUp{Subject: put, Why: retry.ErrNotRetryable, Attempts: 2, Outcome: outcome.Outcome{Class: outcome.Rejected, Code: "404"}})
 		e.GaveUp(weir.GaveUp{Subject: put, Why: retry.ErrQuota, Attempts: 1, Outcome: outcome.Outcome{Class: outcome.Throttled, Code: "sk-secret0123456789"}})
 		e.Violated(weir.Violation{Subject: put, InFlight: 7, Levels: []weir.LimitLevel{{Rule: limit.Limit{Name: "all"}}, {Rule: limit.Limit{Name: "day"}}}})
 		e.Breaker(weir.BreakerEvent{Upstream: "s3", Change: breaker.Change{To: breaker.Open}})
