@@ -107,7 +107,7 @@ var all = []Metric{
 	{"weir_store_cold", Gauge, []string{"upstream"},
 		"1 while the store has no record of the usage of the upstream's limits, and counts them as used up."},
 	{"weir_store_clock_uncertainty_seconds", Gauge, nil,
-		"How far the store's clock may be from what is known of it; +Inf while nothing is."},
+		"Largest possible error of the known time of the store's clock; +Inf while the time is unknown."},
 	{"weir_store_call_requests", Histogram, []string{"upstream"},
 		"Requests per call to DynamoDB, including repeats after throttles, server errors and failed conditions."},
 	{"weir_store_throttled_total", Counter, []string{"upstream"},

@@ -36,9 +36,9 @@ var short = strings.NewReplacer(
 )
 
 // link makes a link of the name of a page.
-func link(text string) string { return pageName.ReplaceAllString(text, "[$2](../$1)") }
+func link(text string) string { return pageName.ReplaceAllString(text, "[$2](../$1$3)") }
 
-var pageName = regexp.MustCompile(`\bdocs/((?:[\w-]+/)*([\w-]+)\.md)`)
+var pageName = regexp.MustCompile(`\bdocs/((?:[\w-]+/)*([\w-]+)\.md)(#[\w-]+)?`)
 
 // otherwise returns what the page states about a missing field. The page explains that nothing means none, false or off.
 func otherwise(missing string) string {
