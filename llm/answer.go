@@ -11,18 +11,15 @@ import (
 	"unicode/utf8"
 )
 
-// Answer writes an answer that no model has given as one of the family: with status 200,
-// as a stream if the request asked for one, with as many choices as it asked for.
-// Its meta data stands
+// Answer writes an answer in the family's format, with status 200. It is a stream if the request asks for one, and has
+// the requested number of choices. The metadata is written to
 //
-//   - in "metadata" of a chat completion, of the first chunk of its stream, of a
-//     response and of a message of Anthropic;
-//   - in "additionalModelResponseFields" of Converse, in its stream in messageStop;
-//   - nowhere for Gemini and Invoke, whose clients do not all take fields that they do
-//     not know, and for completions of the old kind.
+//   - "metadata" of a chat completion, of the first chunk of its stream, of a response, and of an Anthropic message;
+//   - "additionalModelResponseFields" of Converse, in messageStop of its stream;
+//   - no field for Gemini and Invoke, because some of their clients reject unknown fields, and none for legacy
+//     completions.
 //
-// Requests that ask for something else than text (Generates is false) have no answer
-// here: nil, nil.
+// Answer returns nil, nil for requests that do not ask for generated text (Generates is false).
 func (r *Request) Answer(a Answer) (http.Header, []byte) {
 	r = r.open()
 	v := r.voice()
@@ -52,14 +49,14 @@ func (r *Request) Answer(a Answer) (http.Header, []byte) {
 
 func (r *Request) aws() bool { return r.Family == Converse || r.Family == Invoke }
 
-// A voice is how a family says an answer.
+// A voice writes answers in the format of one family.
 type voice struct {
 	whole  func(*said) object
 	events func(*said) []event
 	frame  func(*Request, []event) (contentType string, body []byte)
 }
 
-// An event is a part of a stream.
+// An event is one event of a stream.
 type event struct {
 	name string
 	data object
@@ -86,12 +83,12 @@ func (r *Request) voice() voice {
 	return voice{}
 }
 
-// A said is an answer with all that is needed to write it.
+// A said is an answer with everything needed to write it.
 type said struct {
 	*Request
-	id      string // without a prefix
-	created int64  // unix seconds
-	by      string // the model
+	id      string // without prefix
+	created int64  // Unix time in seconds
+	by      string // the model that the answer names
 	text    string
 	usage   Usage
 	meta    map[string]string
@@ -108,7 +105,7 @@ func (r *Request) say(a Answer) *said {
 		text: strings.ToValidUTF8(a.Text, "\uFFFD"), usage: a.Usage, meta: a.Meta}
 }
 
-// named is the identity with the prefix of what it is the identity of.
+// named returns the ID with the prefix of the object that it identifies.
 func (s *said) named(prefix string) string {
 	if strings.HasPrefix(s.id, prefix) {
 		return s.id
@@ -118,18 +115,17 @@ func (s *said) named(prefix string) string {
 
 func newID() string {
 	var b [12]byte
-	_, _ = rand.Read(b[:]) // never fails
+	_, _ = rand.Read(b[:]) // crypto/rand.Read never returns an error
 	return hex.EncodeToString(b[:])
 }
 
-// fresh is what was read and not from a cache: Anthropic and Bedrock count that alone.
+// fresh returns the input tokens without cached ones, which is what Anthropic and Bedrock report as input.
 func (u Usage) fresh() int64 { return max(0, u.Input-u.CacheRead-u.CacheWrite) }
 
-// maxPiece bounds one part of a stream in bytes, since some clients read lines into
-// buffers of 64 KiB.
+// maxPiece is the maximum size in bytes of the text in one event. Some clients read lines into 64 KiB buffers.
 const maxPiece = 4096
 
-// pieces cuts a text between its characters.
+// pieces splits the text at character boundaries into parts of at most maxPiece bytes.
 func (s *said) pieces() (all []string) {
 	text := s.text
 	for len(text) > maxPiece {
@@ -145,11 +141,10 @@ func (s *said) pieces() (all []string) {
 	return all
 }
 
-// choices is how many choices are written: as many as were asked for, within the 128
-// that providers allow.
+// choices returns the number of choices to write: the requested number, but at most 128, the providers' limit.
 func (s *said) choices() int { return int(min(s.Choices, 128)) }
 
-// with appends a member with the meta data, if there is any and there is room for it.
+// with appends a member with the metadata, unless there is none or the family has no field for it.
 func (s *said) with(o object, name string) object {
 	if len(s.meta) == 0 || s.Family == Invoke {
 		return o
@@ -157,7 +152,7 @@ func (s *said) with(o object, name string) object {
 	return append(o, name, s.meta)
 }
 
-// echo is what the request says for a field, or else what providers take.
+// echo returns the value of a request field, or the provider's default if the request does not set it.
 func (s *said) echo(name string, otherwise any) any {
 	if n := s.doc.member(0, name); n != 0 && s.doc.kind(n) != kindNull {
 		return json.RawMessage(s.doc.raw(n))

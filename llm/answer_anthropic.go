@@ -1,6 +1,6 @@
 package llm
 
-// message is one of Anthropic.
+// message returns an Anthropic message.
 func (s *said) message() object {
 	return s.messageAs(list{object{"type", "text", "text", s.text}}, "end_turn", s.usage.Output)
 }

@@ -1,6 +1,6 @@
 package llm
 
-// converse is an answer of Bedrock's Converse.
+// converse returns a response of Bedrock's Converse API.
 func (s *said) converse() object {
 	message := object{"role", "assistant", "content", list{object{"text", s.text}}}
 	return s.with(object{"output", object{"message", message}, "stopReason", "end_turn", "usage", s.converseUsage(),
@@ -12,7 +12,7 @@ func (s *said) converseUsage() object {
 		"cacheReadInputTokens", s.usage.CacheRead, "cacheWriteInputTokens", s.usage.CacheWrite}
 }
 
-// converseEvents has no contentBlockStart: Bedrock sends it for tools alone.
+// converseEvents returns no contentBlockStart, because Bedrock sends that event only for tools.
 func (s *said) converseEvents() []event {
 	all := []event{{name: "messageStart", data: object{"role", "assistant"}}}
 	for _, text := range s.pieces() {

@@ -1,6 +1,6 @@
 package llm
 
-// content is a whole answer of Gemini.
+// content returns a complete Gemini response.
 func (s *said) content() object { return s.contentOf(s.text, true) }
 
 func (s *said) contentOf(text string, last bool) object {
@@ -23,7 +23,7 @@ func (s *said) contentUsage() object {
 	return o
 }
 
-// contentEvents are parts of the text; the last says that it is the last.
+// contentEvents returns events with parts of the text. The last event has a finish reason.
 func (s *said) contentEvents() (all []event) {
 	texts := s.pieces()
 	if len(texts) == 0 {

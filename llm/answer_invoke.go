@@ -6,16 +6,16 @@ import (
 	"strings"
 )
 
-// counts says in headers what InvokeModel says there of every model.
+// counts sets the headers in which InvokeModel reports usage for every model.
 func (s *said) counts(h http.Header) {
 	h.Set("X-Amzn-Bedrock-Input-Token-Count", strconv.FormatInt(s.usage.fresh(), 10))
 	h.Set("X-Amzn-Bedrock-Output-Token-Count", strconv.FormatInt(s.usage.Output, 10))
 	h.Set("X-Amzn-Bedrock-Invocation-Latency", "0")
 }
 
-// vendors are those whose words are known, by what their models are called.
+// vendors lists the model vendors whose formats are implemented.
 var vendors = []struct {
-	model, has string // part of the model's name; a member that the body has
+	model, has string // part of the model's name; a member of the request body
 	voice      voice
 }{
 	{"anthropic.", "anthropic_version", invoked((*said).message, (*said).messageEvents)},
@@ -30,7 +30,7 @@ func invoked(whole func(*said) object, events func(*said) []event) voice {
 	return voice{whole: whole, events: func(s *said) []event { return s.measured(events(s)) }, frame: (*Request).chunkFrames}
 }
 
-// measured adds what Bedrock adds to the last event of any model.
+// measured adds the invocation metrics that Bedrock adds to the last event of every model.
 func (s *said) measured(all []event) []event {
 	last := &all[len(all)-1]
 	last.data = append(last.data, "amazon-bedrock-invocationMetrics", object{"inputTokenCount", s.usage.fresh(),
@@ -38,10 +38,9 @@ func (s *said) measured(all []event) []event {
 	return all
 }
 
-// vendor tells whose words a model of Bedrock speaks: by what the request says, since
-// its name may be that of an inference profile, and then by the name. Most others,
-// among them Mistral, AI21, DeepSeek, Qwen and OpenAI, take messages as OpenAI does;
-// who takes a prompt instead gets outputs as Mistral gives them, with choices beside.
+// vendor returns the voice for a Bedrock model's vendor. It checks the body's members before the model's name, because
+// the name may be an inference profile's. Most other vendors, including Mistral, AI21, DeepSeek, Qwen and OpenAI, use
+// OpenAI's messages. A model that takes a prompt instead gets Mistral's outputs together with choices.
 func (r *Request) vendor() voice {
 	for _, v := range vendors {
 		if len(r.doc.nodes) > 0 && r.doc.member(0, v.has) != 0 {
@@ -95,7 +94,7 @@ func (s *said) titanEvents() []event {
 	})
 }
 
-// each makes an event of each piece of the text, at least one.
+// each returns one event for each piece of the text, and at least one event.
 func (s *said) each(of func(text string, last bool) object) (all []event) {
 	texts := s.pieces()
 	if len(texts) == 0 {

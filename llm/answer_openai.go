@@ -1,7 +1,7 @@
 package llm
 
-// chat is a chat completion. Field by field as in OpenAI's API reference (November
-// 2026); clients read choices[].message and usage.
+// chat returns a chat completion with the fields of OpenAI's API reference (November 2026). Clients read
+// choices[].message and usage.
 func (s *said) chat() object {
 	choices := list{}
 	for i := range s.choices() {
@@ -44,7 +44,7 @@ func (s *said) chunk(prefix, kind string, choices list) event {
 	return event{data: o}
 }
 
-// usageChunk appends the last chunk, without choices, if the request asked for it.
+// usageChunk appends the final chunk, which has usage and no choices, if the request asked for it.
 func (s *said) usageChunk(all []event, prefix, kind string) []event {
 	if !s.ReportsUsage || s.Family != OpenAI {
 		return all
@@ -54,7 +54,7 @@ func (s *said) usageChunk(all []event, prefix, kind string) []event {
 	return append(all, last)
 }
 
-// completion is one of the old kind, which goes on with a text.
+// completion returns a legacy completion, which continues a text.
 func (s *said) completion() object {
 	choices := list{}
 	for i := range s.choices() {

@@ -1,12 +1,12 @@
 package llm
 
-// response is a response that is complete.
+// response returns a completed response.
 func (s *said) response() object {
 	return s.responseAs("completed", list{s.responseItem("completed", list{responsePart(s.text)})}, s.responseUsage())
 }
 
-// responseAs is a response at some stage. What the request says and the API repeats, it
-// repeats too: clients have types that want it.
+// responseAs returns a response with the given status. It repeats the request fields that the API repeats, because
+// clients' types require them.
 func (s *said) responseAs(status string, output list, usage any) object {
 	o := object{"id", s.named("resp_"), "object", "response", "created_at", s.created, "status", status, "background", false,
 		"error", nil, "incomplete_details", nil}
@@ -40,7 +40,7 @@ func (s *said) responseUsage() object {
 		"output_tokens", s.usage.Output, "output_tokens_details", object{"reasoning_tokens", 0}, "total_tokens", s.usage.Total()}
 }
 
-// responseEvents are numbered from 0.
+// responseEvents returns the events of a stream, numbered from 0.
 func (s *said) responseEvents() (all []event) {
 	add := func(kind string, rest ...any) {
 		o := object{"type", kind, "sequence_number", len(all)}

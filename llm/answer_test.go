@@ -25,7 +25,7 @@ import (
 var sample = Answer{Text: strings.Repeat("ok \"é\" 日本語 😀\u2028\x00\n", 500), Model: "by", ID: "7", Created: time.Unix(1700000000, 0),
 	Usage: Usage{Input: 12, Output: 7, CacheRead: 2, CacheWrite: 1, Said: true}, Meta: map[string]string{"tier": "static"}}
 
-// events reads the data of server-sent events.
+// events returns the data of server-sent events.
 func events(t *testing.T, body []byte, separator string) (all []string) {
 	t.Helper()
 	for e := range strings.SplitSeq(strings.TrimSuffix(string(body), separator), separator) {
@@ -71,7 +71,7 @@ func TestAnswersSayTheText(t *testing.T) {
 	}
 }
 
-// at follows names and numbers into JSON.
+// at returns the value at a path of names and indexes in parsed JSON.
 func at(v any, path string) any {
 	for p := range strings.SplitSeq(path, ".") {
 		switch w := v.(type) {
@@ -140,7 +140,7 @@ func TestAskingForUsageDoesNotChangeASynthesisedStream(t *testing.T) {
 	}
 }
 
-// provider answers everything itself, in place of a connection.
+// provider is an HTTP client that answers requests itself instead of using a connection.
 type provider struct{}
 
 func (provider) Do(hr *http.Request) (*http.Response, error) {

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// chatBody is a chat of about n bytes in a dozen messages, with the line ends, quotes
-// and characters beyond ASCII that prompts have.
+// chatBody returns a chat request of about n bytes in a dozen messages, with the line breaks, quotes and non-ASCII
+// characters of real prompts.
 func chatBody(n int) []byte {
 	line := `She said \"so it is\" – and that was it.\nfor i := range n {\n\treturn a[i] + 42\n} // 日本語 `
 	var b strings.Builder

@@ -2,34 +2,34 @@ package llm
 
 import "unicode/utf8"
 
-// Rest gives up what is known of the body's values beside what Request says, which is far larger
-// than the body if that has many. It is read again by methods that need it.
+// Rest releases the parsed values of the body, which need far more memory than the body if there are many. The fields of
+// Request stay. Methods that need the values parse the body again.
 func (r *Request) Rest() {
 	if len(r.doc.nodes) > 0 {
 		r.doc.nodes, r.rested = nil, true
 	}
 }
 
-// Forget gives up the body and what is known of its values. After it, only the fields of Request can be read.
+// Forget releases the body and its parsed values. After that, only the fields of Request can be read.
 func (r *Request) Forget() { r.doc = document{} }
 
-// open is a request that knows the values of its body.
+// open returns a request with parsed values. It parses the body again if Rest released them.
 func (r *Request) open() *Request {
 	if !r.rested {
 		return r
 	}
 	q := *r
-	q.doc, _ = scan(r.doc.body) // it was good before
+	q.doc, _ = scan(r.doc.body) // the same body was parsed without error before
 	q.rested = false
 	return &q
 }
 
-// The nodes of a document are numbered; 0 is the whole of it, and so never in
-// anything: where a node is looked for, 0 means that there is none.
+// The nodes of a document are numbered. Node 0 is the root, which no other node contains. Functions that look up a node
+// therefore return 0 if there is none.
 
 func (d *document) kind(n uint32) kind { return d.nodes[n].kind }
 
-// raw is a value as it stands in the text, with its quotes if it is a string.
+// raw returns a value as written in the text, with quotes if it is a string.
 func (d *document) raw(n uint32) []byte {
 	v := &d.nodes[n]
 	if v.kind == kindString {
@@ -38,8 +38,8 @@ func (d *document) raw(n uint32) []byte {
 	return d.body[v.start:v.end]
 }
 
-// text is what a string says. Without escapes it is a part of the body; otherwise it is
-// appended to scratch, which may be nil.
+// text returns the content of a string. It is a slice of the body if the string has no escapes. Otherwise it is appended
+// to scratch, which may be nil.
 func (d *document) text(n uint32, scratch []byte) []byte {
 	v := &d.nodes[n]
 	if !v.escaped {
@@ -48,7 +48,7 @@ func (d *document) text(n uint32, scratch []byte) []byte {
 	return unescape(scratch[:0], d.body[v.start:v.end])
 }
 
-// size is the length in bytes of what a string says.
+// size returns the length in bytes of a string's content.
 func (d *document) size(n uint32) int64 {
 	v := &d.nodes[n]
 	if !v.escaped {
@@ -57,14 +57,14 @@ func (d *document) size(n uint32) int64 {
 	return unescapedLen(d.body[v.start:v.end])
 }
 
-// is reports whether a string says s.
+// is reports whether node n is a string with content s.
 func (d *document) is(n uint32, s string) bool {
 	v := &d.nodes[n]
 	return v.kind == kindString && string(d.text(n, nil)) == s
 }
 
-// member is the value of an object's first member of one of the names, which need not
-// be an object at all.
+// member returns the value of an object's first member with one of the names. It returns 0 if there is none or n is not
+// an object.
 func (d *document) member(n uint32, names ...string) uint32 {
 	if d.kind(n) != kindObject {
 		return 0
@@ -79,7 +79,7 @@ func (d *document) member(n uint32, names ...string) uint32 {
 	return 0
 }
 
-// says is the text of an object's member, "" if it has none or it is not a string.
+// says returns the content of an object's string member, or "" if there is no such string.
 func (d *document) says(n uint32, names ...string) string {
 	if v := d.member(n, names...); v != 0 && d.kind(v) == kindString {
 		return string(d.text(v, nil))
@@ -87,9 +87,8 @@ func (d *document) says(n uint32, names ...string) string {
 	return ""
 }
 
-// unescape appends what the inside of a JSON string says. A half of a surrogate pair
-// that stands alone is kept in three bytes, as it would be if UTF-8 allowed that: so it
-// is told from every other text.
+// unescape appends the content of a JSON string. An unpaired surrogate is encoded in three bytes, although UTF-8 does
+// not allow that. This keeps the text distinct from every other text.
 func unescape(to, s []byte) []byte {
 	for len(s) > 0 {
 		i := plain(s, 0)
@@ -114,7 +113,7 @@ func unescapedLen(s []byte) (n int64) {
 	return n
 }
 
-// escaped reads an escape that is known to be good, or both of a surrogate pair.
+// escaped decodes a valid escape, or both escapes of a surrogate pair. n is the number of bytes read.
 func escaped(s []byte) (r rune, n int) {
 	if s[1] != 'u' {
 		return short[s[1]], 2

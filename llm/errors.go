@@ -1,13 +1,12 @@
 package llm
 
-// A RequestError says what is wrong with a request. It holds nothing of what the body
-// says.
+// A RequestError describes an error in a request. It contains no values of the body.
 type RequestError struct {
-	Field   string // of the body, such as "generationConfig.maxOutputTokens"; "" means the body as a whole
-	Problem string // in plain words, as the end of a sentence about the field
+	Field   string // name in the body, such as "generationConfig.maxOutputTokens"; "" means the whole body
+	Problem string // the end of a sentence about the field
 }
 
-// Error is one sentence.
+// Error returns the problem as one sentence.
 func (e *RequestError) Error() string {
 	if e.Field == "" {
 		return "the body " + e.Problem

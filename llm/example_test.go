@@ -88,7 +88,7 @@ func ExampleRequest_Answer() {
 }
 
 func ExampleRoute_Refuse() {
-	kindOf := func(err error) llm.Kind { // what an error of the program means to a client
+	kindOf := func(err error) llm.Kind { // maps the program's errors to kinds
 		if errors.Is(err, context.DeadlineExceeded) {
 			return llm.Timeout
 		}

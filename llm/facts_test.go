@@ -16,8 +16,8 @@ import (
 	"github.com/seed1158cd35/weir/llm"
 )
 
-// Whatever is refused, every family has a body that can be read, with the status of the refusal;
-// a wait that stands there is the one that the headers say.
+// For every refusal and every family, the body can be parsed and has the status of the refusal. A wait in the body
+// equals the wait in the headers.
 func TestRefusalsOfEveryFamily(t *testing.T) {
 	seed := rand.Uint64()
 	r := rand.New(rand.NewPCG(seed, 0))
@@ -33,7 +33,7 @@ func TestRefusalsOfEveryFamily(t *testing.T) {
 			if !json.Valid(body) || !utf8.Valid(body) || w.Header().Get("Retry-After-Ms") != ms || w.Header().Get("X-Weir-Refused") != string(refusal.Reason) {
 				t.Fatalf("seed %d, family %v: %v %s", seed, family, w.Header(), body)
 			}
-			aws := family == llm.Converse || family == llm.Invoke // where the code decides, and the status with it
+			aws := family == llm.Converse || family == llm.Invoke // for these, the error code determines the status
 			if final := w.Header().Get("X-Should-Retry") == "false"; !aws && w.Code != f.Status || final != (refusal.Reason == weir.QuotaExhausted && f.Wait > time.Minute) {
 				t.Fatalf("seed %d, family %v: %d %v of %v", seed, family, w.Code, w.Header(), refusal)
 			}

@@ -9,7 +9,7 @@ import (
 
 const eventStream = "text/event-stream; charset=utf-8"
 
-// openAIFrames are events without names, with an end of its own.
+// openAIFrames writes events without names, followed by OpenAI's end marker.
 func (r *Request) openAIFrames(events []event) (string, []byte) {
 	var b []byte
 	for _, e := range events {
@@ -18,7 +18,7 @@ func (r *Request) openAIFrames(events []event) (string, []byte) {
 	return eventStream, append(b, "data: [DONE]\n\n"...)
 }
 
-// namedFrames are events whose names stand in front of them.
+// namedFrames writes events with their names.
 func (r *Request) namedFrames(events []event) (string, []byte) {
 	var b []byte
 	for _, e := range events {
@@ -32,7 +32,7 @@ func appendNamed(b []byte, e event) []byte {
 	return append(appendObject(b, e.data), "\n\n"...)
 }
 
-// geminiFrames are events, or the elements of one array.
+// geminiFrames writes server-sent events, or the elements of one JSON array.
 func (r *Request) geminiFrames(events []event) (string, []byte) {
 	if !r.array {
 		var b []byte
@@ -53,16 +53,16 @@ func (r *Request) geminiFrames(events []event) (string, []byte) {
 
 const awsStream = "application/vnd.amazon.eventstream"
 
-// converseFrames are messages of an AWS event stream.
+// converseFrames writes messages of an AWS event stream.
 func (r *Request) converseFrames(events []event) (string, []byte) {
 	var b bytes.Buffer
 	for _, e := range events {
-		_ = frame.WriteEvent(&b, e.name, appendObject(nil, e.data)) // a buffer takes everything
+		_ = frame.WriteEvent(&b, e.name, appendObject(nil, e.data)) // a bytes.Buffer returns no errors
 	}
 	return awsStream, b.Bytes()
 }
 
-// chunkFrames are the vendor's own events, each packed in base64.
+// chunkFrames writes the vendor's events, each base64-encoded in a chunk event.
 func (r *Request) chunkFrames(events []event) (string, []byte) {
 	var b bytes.Buffer
 	for _, e := range events {

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// What a body costs is in proportion to its size, whatever it holds.
+// The cost of parsing a body is proportional to its size, for every content.
 func TestHostileBodiesCostWhatTheyWeigh(t *testing.T) {
 	const size = 1 << 20
 	fill := func(s string) string { return strings.Repeat(s, size/len(s)) }

@@ -9,21 +9,21 @@ import (
 	"unsafe"
 )
 
-// maxDepth bounds how deep values may be nested. Schemas of tools are a few dozen
-// levels deep; parsers of providers stop between 500 and 10,000.
+// maxDepth is the maximum nesting depth. Tool schemas are a few dozen levels deep. The parsers of providers stop between
+// 500 and 10,000 levels.
 const maxDepth = 1000
 
-// A document is a JSON text that has been read once: a node for each value and each
-// name, in the order of the text. It holds at most 8 bytes for each byte of the text.
+// A document is a parsed JSON text. It has a node for each value and each member name, in the order of the text. Nodes
+// use at most 8 bytes for each byte of the text.
 type document struct {
 	body  []byte
 	nodes []node
 }
 
-// A node is a value or a member's name. In an object names and values take turns.
+// A node is a value or the name of a member. In an object, names and values alternate.
 type node struct {
-	start, end uint32 // of the value; of a string, what stands between its quotes
-	next       uint32 // the node after this one and all that is in it
+	start, end uint32 // offsets of the value; those of a string exclude the quotes
+	next       uint32 // the first node after this one and its contents
 	kind       kind
 	escaped    bool // a string with escapes
 }
@@ -40,7 +40,7 @@ const (
 	kindNull
 )
 
-// scan reads a JSON text (RFC 8259), with a byte order mark or without.
+// scan parses a JSON text (RFC 8259), with or without a byte order mark.
 func scan(body []byte) (document, *RequestError) {
 	if uint64(len(body)) >= math.MaxUint32 {
 		return document{}, &RequestError{Problem: "is larger than 4 GiB"}
@@ -50,7 +50,7 @@ func scan(body []byte) (document, *RequestError) {
 	}
 	s := scanner{document: document{body: body}}
 	if len(body) > measured {
-		if s.dry = true; s.whole() { // room is made once, and no more than is wanted
+		if s.dry = true; s.whole() { // count first, then allocate exactly once
 			s = scanner{document: document{body: body, nodes: make([]node, 0, s.count)}}
 		}
 	} else {
@@ -65,10 +65,11 @@ func scan(body []byte) (document, *RequestError) {
 	return s.document, nil
 }
 
-// measured is a body so large that its values are counted before room is made for them.
+// measured is the body size in bytes above which values are counted before nodes are allocated.
 const measured = 64 << 10
 
-// Values is how many values and names a body has, if it is JSON; nothing is kept of it.
+// Values returns the number of values and names in a JSON body. It allocates no nodes. If the body is not JSON, it
+// returns the number before the error.
 func Values(body []byte) int {
 	if uint64(len(body)) >= math.MaxUint32 {
 		return 0
@@ -78,10 +79,10 @@ func Values(body []byte) int {
 	return s.count
 }
 
-// NodeSize is how many bytes are held for each of them while a body is read.
+// NodeSize is the memory in bytes for each of the Values while a body is being read.
 const NodeSize = int64(unsafe.Sizeof(node{}))
 
-// whole reads all of the text.
+// whole parses the entire text.
 func (s *scanner) whole() bool {
 	body := s.body
 	if len(body) >= 3 && string(body[:3]) == "\uFEFF" {
@@ -106,7 +107,7 @@ type scanner struct {
 	document
 	at      int
 	problem string
-	dry     bool // values are counted only
+	dry     bool // only count values
 	count   int
 }
 
@@ -135,7 +136,7 @@ func (s *scanner) space() {
 	}
 }
 
-// peek is the next byte after spaces; 0 at the end.
+// peek skips white space and returns the next byte, or 0 at the end.
 func (s *scanner) peek() byte {
 	if s.at < len(s.body) && s.body[s.at] > ' ' {
 		return s.body[s.at]
@@ -146,7 +147,7 @@ func (s *scanner) peek() byte {
 	return 0
 }
 
-// add appends a node that is a value without others in it.
+// add appends a node. Its next is correct for a value that contains no other values.
 func (s *scanner) add(k kind, start, end int, escaped bool) {
 	if s.dry {
 		s.count++
@@ -197,7 +198,7 @@ func (s *scanner) container(k kind, end byte, depth int) bool {
 	return true
 }
 
-// elements reads what is in a container, up to its end.
+// elements parses the contents of a container up to its end.
 func (s *scanner) elements(k kind, end byte, depth int) bool {
 	for {
 		if k == kindObject && !s.name() || !s.value(depth) {
@@ -264,10 +265,9 @@ const (
 	highs = 0x8080808080808080
 )
 
-// plain skips what stands for itself in a string: up to a quote, a backslash, a
-// control character or the end. It looks at eight bytes at once: subtracting 1 from a
-// byte sets its highest bit only if it was 0 or that bit was set before, and a borrow
-// can mislead only about bytes after the first that is found.
+// plain returns the index of the next quote, backslash or control character in a string, or the length of b. It checks
+// eight bytes at once. Subtracting 1 from a byte sets its highest bit only if the byte was 0 or the bit was set. A
+// borrow can give a wrong result only for bytes after the first match.
 func plain(b []byte, i int) int {
 	for ; i+8 <= len(b); i += 8 {
 		w := binary.LittleEndian.Uint64(b[i:])

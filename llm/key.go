@@ -10,16 +10,15 @@ import (
 	"sync"
 )
 
-// Key is a hash of all that the answer may depend on: family, operation, model and the
-// body, apart from what says only how the answer is to be sent or whose it is (stream,
-// stream_options, user, metadata, safety_identifier, prompt_cache_key; store, but for a Response). It is
-// the same however the body is spaced, in whichever order its members stand, and
-// however its numbers and strings are spelled. Prefixes of the path, such as a
-// deployment's region, are not in it, and nor is who calls.
+// Key returns a hash of everything that the answer may depend on: family, operation, model and body. It excludes members
+// that only control delivery or identify the caller: stream, stream_options, user, metadata, safety_identifier,
+// prompt_cache_key, and store except in the Responses API. White space, the order of members and the spelling of numbers
+// and strings do not change the hash. Path prefixes, such as a deployment's region, and the caller's identity are not
+// part of it.
 func (r *Request) Key() [32]byte { return r.key(nil, 0) }
 
-// LooseKey is Key, but that the words of questions may be in any case and spaced in any way. What
-// may call tools has no other key than Key: what it says is no mere question.
+// LooseKey is like Key, but ignores case and white space in the users' questions. For requests that may call tools it
+// returns Key, because their text is not only a question.
 func (r *Request) LooseKey() [32]byte {
 	if r.Tools {
 		return r.Key()
@@ -28,7 +27,8 @@ func (r *Request) LooseKey() [32]byte {
 	return r.key(r.said(), 0)
 }
 
-// key is a hash of the request, in which some strings are loose and one is left out, none if that is 0.
+// key returns a hash of the request. The strings in loose ignore case and white space. The string without is left out,
+// unless it is 0.
 func (r *Request) key(loose []uint32, without uint32) [32]byte {
 	r = r.open()
 	w := canonicals.Get().(*canonical)
@@ -49,16 +49,16 @@ func (r *Request) key(loose []uint32, without uint32) [32]byte {
 		w.d, w.loose, w.without = nil, nil, 0
 	}
 	if w.buf = b; cap(b) > 1<<20 || cap(w.names) > 1<<12 {
-		w.buf, w.names = nil, nil // keep no giant for requests that are small
+		w.buf, w.names = nil, nil // do not keep large buffers for small requests
 	}
 	_, _ = w.sum.Write(b)
 	return [32]byte(w.sum.Sum(nil))
 }
 
-// mostWritten is how much of the canonical form is held before it is added to the hash.
+// mostWritten is the number of bytes of the canonical form that are buffered before they are added to the hash.
 const mostWritten = 64 << 10
 
-// flush adds to the hash what was written.
+// flush adds b to the hash and returns it empty.
 func (w *canonical) flush(b []byte) []byte {
 	_, _ = w.sum.Write(b)
 	return b[:0]
@@ -68,8 +68,7 @@ func appendCounted[T string | []byte](b []byte, s T) []byte {
 	return append(binary.AppendUvarint(b, uint64(len(s))), s...)
 }
 
-// appendQuery appends those parameters that choose what the answer holds: Google's
-// fields.
+// appendQuery appends the query parameters that select the contents of the answer: Google's fields.
 func (r *Request) appendQuery(b []byte) []byte {
 	for p := range strings.SplitSeq(r.query, "&") {
 		if strings.HasPrefix(p, "fields=") || strings.HasPrefix(p, "$fields=") || strings.HasPrefix(p, "%24fields=") {
@@ -79,15 +78,15 @@ func (r *Request) appendQuery(b []byte) []byte {
 	return append(b, 0)
 }
 
-// unkeyed are the members of the body that make no difference to the answer. The model
-// is said apart; in another vendor's words of Invoke nothing is known.
+// unkeyed returns the body's members that do not change the answer. The hash contains the model separately. For Invoke,
+// only members with the same meaning for all vendors are excluded.
 func (r *Request) unkeyed() []string {
 	switch {
 	case r.Operation == "other":
 		return nil
 	case r.Family == OpenAI:
 		return []string{"model", "stream", "stream_options", "user", "metadata", "safety_identifier", "prompt_cache_key", "store"}
-	case r.Family == Responses: // one that is not stored cannot be gone on from
+	case r.Family == Responses: // store counts: a response that is not stored cannot be continued
 		return []string{"model", "stream", "stream_options", "user", "metadata", "safety_identifier", "prompt_cache_key"}
 	case r.Family == Anthropic:
 		return []string{"model", "stream", "metadata"}
@@ -99,17 +98,16 @@ func (r *Request) unkeyed() []string {
 	return []string{"stream", "stream_options", "user", "metadata"}
 }
 
-// A canonical writes values so that two are the same bytes if and only if they say the
-// same: each begins with its kind, what can vary in length is counted, members are
-// sorted by name.
+// A canonical writes values so that two values have the same bytes if and only if they are equal. Each value starts with
+// its kind, variable-length data has a length prefix, and members are sorted by name.
 type canonical struct {
 	d       *document
-	skip    []string // of the outermost object
+	skip    []string // members of the root object to leave out
 	buf     []byte
-	sum     hash.Hash // of what is no longer in buf
-	loose   []uint32  // strings that are the same however they are spaced, and in whichever case; in order
-	without uint32    // a string that is left out; 0 if none is
-	names   []named   // of the objects that are being written, the inner behind the outer
+	sum     hash.Hash // hash of the bytes that are no longer in buf
+	loose   []uint32  // sorted nodes of strings whose case and white space are ignored
+	without uint32    // string node to leave out; 0 if none
+	names   []named   // members of the objects being written, inner objects after outer ones
 }
 
 type named struct {
@@ -125,7 +123,7 @@ func (w *canonical) value(b []byte, n uint32) []byte {
 		b = w.flush(b)
 	}
 	if n == w.without && n > 0 {
-		return append(b, '?') // what no value begins with
+		return append(b, '?') // no value starts with this byte
 	}
 	b = append(b, '0'+byte(v.kind))
 	switch v.kind {
@@ -155,7 +153,8 @@ func (w *canonical) value(b []byte, n uint32) []byte {
 	return b
 }
 
-// said are the strings in which people say something to the model: not its instructions, nor what tools were given.
+// said returns the sorted nodes of strings in messages that users or the model wrote. Instructions and tool input are
+// excluded.
 func (r *Request) said() (nodes []uint32) {
 	for p := range r.pieces() {
 		if p.what == isText && p.part == InMessages && p.node > 0 && r.doc.kind(p.node) == kindString && spoken[string(r.doc.name(p.node))] {
@@ -166,10 +165,10 @@ func (r *Request) said() (nodes []uint32) {
 	return nodes
 }
 
-// spoken are the members that hold what somebody says.
+// spoken lists the members that contain text of a message.
 var spoken = map[string]bool{"content": true, "text": true, "prompt": true, "input": true, "inputText": true}
 
-// name is that of a member by its value; what is no member may have any.
+// name returns the name of a member, given its value's node. For a value that is not a member, the result is arbitrary.
 func (d *document) name(value uint32) []byte {
 	if d.kind(value-1) != kindString {
 		return nil
@@ -177,7 +176,8 @@ func (d *document) name(value uint32) []byte {
 	return d.text(value-1, nil)
 }
 
-// room makes room for the names of a large object at once: what grows bit by bit is held twice while it does.
+// room allocates space for the names of a large object in one step. Growing a slice gradually would keep two copies of
+// it for a moment.
 func (w *canonical) room(n uint32) {
 	if int(w.d.nodes[n].next-n) <= measured/int(NodeSize) {
 		return

@@ -52,7 +52,7 @@ func TestKeyTellsFamiliesOperationsAndModelsApart(t *testing.T) {
 	}
 }
 
-// A value that a test makes, with two ways to write it.
+// A value is a generated value that can be written in two ways.
 type value struct {
 	kind    int
 	text    string
@@ -119,7 +119,7 @@ func (v value) write(r *rand.Rand, b *strings.Builder) {
 	}
 }
 
-// number spells digits with a power of ten in one of many ways.
+// number writes digits with a power of ten in one of many spellings.
 func number(r *rand.Rand, s string) string {
 	digits, power, _ := strings.Cut(s, "|")
 	exp, _ := strconv.Atoi(power)
@@ -146,7 +146,7 @@ func b2i(b bool) int {
 	return 0
 }
 
-// quote spells each character as itself or as an escape.
+// quote writes each character either as itself or as an escape.
 func quote(r *rand.Rand, s string) string {
 	var b strings.Builder
 	b.WriteByte('"')
@@ -166,7 +166,7 @@ func quote(r *rand.Rand, s string) string {
 	return b.String()
 }
 
-// change makes another value of v: one leaf says something else.
+// change returns a copy of v in which one leaf differs.
 func (v value) change(r *rand.Rand) value {
 	v.members = append([]value(nil), v.members...)
 	v.names = append([]string(nil), v.names...)
@@ -254,7 +254,7 @@ func FuzzKey(f *testing.F) {
 		if err := d.Decode(&v); err != nil {
 			t.Fatalf("encoding/json does not take %q: %v", body, err)
 		}
-		var count func(n uint32) bool // whether a name is there twice, or half a pair: encoding/json makes one of them
+		var count func(n uint32) bool // reports a duplicate name or an unpaired surrogate; encoding/json does not keep these apart
 		count = func(n uint32) bool {
 			names := map[string]bool{}
 			v := r.doc.nodes[n]

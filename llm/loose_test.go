@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// What people say may be in any case and spaced in any way; instructions, names, tools and their results, and
-// whatever else is in a request, make another question of it as ever.
+// Case and white space are ignored only in users' questions. A change in instructions, names, tools, their results or
+// any other part of the request gives another key.
 func TestALooseKeyIgnoresCaseAndSpaces(t *testing.T) {
 	ask := func(system, user, more string) *Request {
 		return parse(t, chatPath, fmt.Sprintf(`{"model":"m","messages":[{"role":"system","content":%q},{"role":"user","content":%q}]%s}`, system, user, more))

@@ -6,8 +6,9 @@ import (
 	"github.com/seed1158cd35/weir/llm/frame"
 )
 
-// Mark adds meta data to the body of an answer that a model has given to this request, or to one that asks for the same form,
-// where Answer has it. All else stays as it was; so does a body that has no room for meta data, or that cannot be read.
+// Mark adds metadata to a model's answer to this request, or to an answer in the same format. It writes the fields that
+// Answer writes and changes nothing else. It returns the body unchanged if the format has no field for metadata or the
+// body cannot be parsed.
 func (r *Request) Mark(body []byte, meta map[string]string) []byte {
 	name, inside := r.room()
 	if name == "" || len(meta) == 0 {
@@ -24,7 +25,7 @@ func (r *Request) Mark(body []byte, meta map[string]string) []byte {
 	return markEvents(body, inside, name, add, r.Family == Responses)
 }
 
-// room is the member of an answer with its meta data, and the member of a stream's event in which the answer stands.
+// room returns the name of the member for metadata, and the member of a stream event that contains the answer.
 func (r *Request) room() (name, inside string) {
 	switch {
 	case r.Family == OpenAI && r.Operation != "completions":
@@ -39,7 +40,8 @@ func (r *Request) room() (name, inside string) {
 	return "", ""
 }
 
-// markObject adds the members of add to the object called name in a JSON text, in that called inside if it has a name.
+// markObject adds the members of the JSON object add to the member name of a JSON text. If inside is not empty, name is
+// a member of the object inside. It reports whether it changed the body.
 func markObject(body []byte, inside, name string, add []byte) ([]byte, bool) {
 	d, wrong := scan(body)
 	if wrong != nil || len(d.nodes) == 0 {
@@ -74,12 +76,12 @@ func markObject(body []byte, inside, name string, add []byte) ([]byte, bool) {
 	return splice(body, v.start+1, v.start+1, add), true
 }
 
-// splice is a new text with another in the place of a part.
+// splice returns a copy of body in which text replaces the bytes from from to to.
 func splice(body []byte, from, to uint32, text []byte) []byte {
 	return append(append(append(make([]byte, 0, len(body)+len(text)), body[:from]...), text...), body[to:]...)
 }
 
-// markEvents marks the first event of a stream with an answer, or all of them.
+// markEvents marks the first event of a stream that contains an answer, or every such event if all is true.
 func markEvents(body []byte, inside, name string, add []byte, all bool) []byte {
 	s := frame.SSE{Max: len(body) + 1}
 	s.Feed(body)
@@ -103,7 +105,7 @@ func markEvents(body []byte, inside, name string, add []byte, all bool) []byte {
 	return append(out, body[read:]...)
 }
 
-// markMessages marks the end of a stream of Converse.
+// markMessages marks the messageStop event of a Converse stream.
 func markMessages(body []byte, name string, add []byte) []byte {
 	s := frame.Messages{Max: len(body) + 1}
 	s.Feed(body)
@@ -113,7 +115,7 @@ func markMessages(body []byte, name string, add []byte) []byte {
 		read += len(f.Raw)
 		if m, err := frame.ParseMessage(f.Raw); err == nil && string(m.Event) == "messageStop" {
 			if marked, done := markObject(m.Payload, "", name, add); done {
-				_ = frame.WriteEvent(out, "messageStop", marked) // a buffer takes everything
+				_ = frame.WriteEvent(out, "messageStop", marked) // a bytes.Buffer returns no errors
 				continue
 			}
 		}

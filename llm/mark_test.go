@@ -10,7 +10,7 @@ import (
 	"github.com/seed1158cd35/weir/llm/frame"
 )
 
-// What Mark adds to an answer stands where Answer would have put it, and nothing else is other than it was.
+// Mark writes metadata to the same place as Answer and changes nothing else.
 func TestMarkedAnswersAreThoseThatWereMarked(t *testing.T) {
 	meta := map[string]string{"weir_tier": "cached", "weir_confidence": "0.5"}
 	for _, tt := range []struct {
@@ -53,7 +53,7 @@ func TestMarkedAnswersAreThoseThatWereMarked(t *testing.T) {
 	}
 }
 
-// values are what a body says, event by event: members of an object have no order.
+// values returns the parsed JSON of each event of a body, because the order of members is not fixed.
 func values(body []byte) (all []any) {
 	texts := [][]byte{body}
 	switch {

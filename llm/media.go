@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// media finds the one piece of media that a value holds, and texts beside it.
+// media emits the media that a value contains, and the texts next to it.
 func (w *walker) media(n uint32, kind MediaKind, detail string) {
 	if w.d.kind(n) == kindString {
 		w.emit(piece{what: isMedia, media: Media{Kind: kind, Bytes: w.payload(n), Detail: detail}})
@@ -38,7 +38,7 @@ func (w *walker) inMedia(k uint32, kind MediaKind, detail, typ string) {
 	}
 }
 
-// payload is how many bytes a string holds in base64; 0 if it is a reference.
+// payload returns the number of bytes that a string holds in base64, or 0 if the string is a reference.
 func (w *walker) payload(n uint32) int64 {
 	v := &w.d.nodes[n]
 	s := w.d.body[v.start:v.end]

@@ -5,9 +5,8 @@ import (
 	"slices"
 )
 
-// Parse reads the body of a request. What it does not know it leaves alone: only a body
-// that no provider takes is refused, with a *RequestError. A body of a route that is
-// no call of a model (Default) may be anything.
+// Parse reads the body of a request. It ignores what it does not know, and returns a *RequestError only for a body that
+// no provider accepts. On a route that does not call a model (see Default), the body may be anything.
 func (r Route) Parse(body []byte) (*Request, error) {
 	q := &Request{Route: r, Choices: 1}
 	q.doc.body = body
@@ -31,8 +30,8 @@ func (r Route) Parse(body []byte) (*Request, error) {
 	return q, nil
 }
 
-// opaque reports whether a body need not be JSON: of operations that are not known, and
-// of models that providers host in their own words, if it does not even begin so.
+// opaque reports whether a body need not be JSON. This holds for unknown operations, and for models with a vendor's own
+// format if the body does not start with an object.
 func (r Route) opaque(body []byte) bool {
 	if r.Operation == "other" {
 		return true
@@ -58,7 +57,7 @@ func (r *Request) read() *RequestError {
 	return r.readNumbers()
 }
 
-// find notes where an object has the fields that are read.
+// find records the nodes of an object's known fields. It returns an error if a field occurs twice.
 func (r *Request) find(object uint32, prefix string, is func([]byte) field) (bad *RequestError) {
 	d := &r.doc
 	var cased []uint32
@@ -72,7 +71,7 @@ func (r *Request) find(object uint32, prefix string, is func([]byte) field) (bad
 	for k := object + 1; k < d.nodes[object].next; k = d.nodes[k+1].next {
 		f := is(d.text(k, nil))
 		if f == unread {
-			// A server that does not tell letter cases apart, or reads no further than a NUL, takes it for a field that is read.
+			// A server that ignores case or stops reading at a NUL takes this name for a known field.
 			if f = is(folded(d.text(k, nil))); f != unread {
 				cased = append(cased, k)
 			}
@@ -92,15 +91,15 @@ func (r *Request) find(object uint32, prefix string, is func([]byte) field) (bad
 	return nil
 }
 
-// folded is a name in small letters, by the rule by which encoding/json finds fields, up to a NUL, at which it ends for
-// servers written in C.
+// folded returns a name in lower case, up to the first NUL. encoding/json ignores case in this way, and servers written
+// in C end the name at the NUL.
 func folded(name []byte) []byte {
 	name, _, _ = bytes.Cut(name, []byte{0})
 	return bytes.ToLower(bytes.ToUpper(name))
 }
 
-// beside takes note of a prompt beside another one, by another name: servers differ in which of
-// them they take, so both are counted.
+// beside records a prompt that follows a prompt under another name, and reports whether it did. Servers differ in which
+// prompt they use, so both are counted.
 func (r *Request) beside(name uint32) bool {
 	first := r.at[fMessages]
 	if r.Family != OpenAI || first == 0 || r.doc.kind(name+1) == kindNull {
@@ -115,7 +114,7 @@ func (r *Request) beside(name uint32) bool {
 	return true
 }
 
-// findNested looks into those fields that hold others.
+// findNested reads the fields that contain other fields.
 func (r *Request) findNested() *RequestError {
 	if n := r.at[fConfig]; n != 0 {
 		name := r.nameOf(n)
@@ -140,16 +139,16 @@ func (r *Request) findNested() *RequestError {
 	return nil
 }
 
-// nameOf is what a member is called whose value is n.
+// nameOf returns the name of the member whose value is n.
 func (r *Request) nameOf(n uint32) string { return string(r.doc.text(n-1, nil)) }
 
 func (r *Request) readModel() *RequestError {
 	n := r.at[fModel]
-	if r.from < r.to || r.above { // the path says it
+	if r.from < r.to || r.above { // the path contains the model
 		return nil
 	}
 	switch {
-	case n == 0: // a stored prompt names its model itself, and a server may have but one
+	case n == 0: // a stored prompt has its own model, and some servers have only one model
 		return nil
 	case r.doc.kind(n) != kindString:
 		return &RequestError{Field: "model", Problem: "is not a string"}
@@ -158,7 +157,7 @@ func (r *Request) readModel() *RequestError {
 	return nil
 }
 
-// readNumbers reads the fields that are numbers or truth values.
+// readNumbers reads the fields that are numbers or booleans.
 func (r *Request) readNumbers() *RequestError {
 	var bad *RequestError
 	count := func(f field) int64 {
@@ -196,8 +195,8 @@ func (r *Request) readStream() *RequestError {
 	return bad
 }
 
-// count reads a number of things; less than one is none. Some servers take numbers
-// that stand in quotes, and JSON of protocol buffers does, so these are read too.
+// count reads a quantity. A missing or negative quantity is 0. It also accepts numbers in quotes, which some servers
+// accept and JSON of protocol buffers uses.
 func (r *Request) count(f field) (int64, *RequestError) {
 	n := r.at[f]
 	if n == 0 {
@@ -210,7 +209,7 @@ func (r *Request) count(f field) (int64, *RequestError) {
 	return max(v, 0), nil
 }
 
-// truth reads a truth value, in any of the ways that servers take one.
+// truth reads a boolean in any spelling that servers accept.
 func (r *Request) truth(f field) (bool, *RequestError) {
 	n := r.at[f]
 	if n == 0 {
@@ -230,7 +229,7 @@ func (r *Request) truth(f field) (bool, *RequestError) {
 	return false, &RequestError{Field: r.nameOf(n), Problem: "is neither true nor false"}
 }
 
-// some reports whether a field is there and not empty.
+// some reports whether a field is present and not empty.
 func (r *Request) some(f field) bool {
 	n := r.at[f]
 	if n == 0 {

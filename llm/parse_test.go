@@ -44,7 +44,7 @@ func TestParseReadsWhatMatters(t *testing.T) {
 		path, body  string
 		model       string
 		max, n      int64
-		temperature float64 // -1: not said
+		temperature float64 // -1: not set
 		stream      bool
 		tools       bool
 		reports     bool
@@ -124,7 +124,7 @@ func TestParseSaysWhatIsWrong(t *testing.T) {
 	}
 }
 
-// The scanner takes what encoding/json takes, and nothing else.
+// The scanner accepts the same texts as encoding/json.
 func TestScanAgreesWithTheStandardLibrary(t *testing.T) {
 	for _, s := range jsonTexts(t) {
 		_, bad := scan([]byte(s))

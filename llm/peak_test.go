@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// What is held of the worst bodies while they are read is what their values say, and no more is held besides for the key under
-// which answers are kept: by that callers are let in.
+// Values predicts the memory needed to parse the worst bodies, and hashing them for the cache key needs no further
+// memory. Requests are admitted based on this prediction.
 func TestABodyCostsWhatItsValuesSay(t *testing.T) {
 	const size, head, tail = 2 << 20, `{"model":"gpt-4o","messages":[{"role":"user","content":`, `}]}`
 	var names bytes.Buffer
@@ -20,7 +20,7 @@ func TestABodyCostsWhatItsValuesSay(t *testing.T) {
 	names.WriteString(`}` + tail)
 	for kind, c := range map[string]struct {
 		body []byte
-		most float64 // bytes held for each of the body
+		most float64 // bytes of memory for each byte of the body
 	}{
 		"text":     {[]byte(head + `"` + strings.Repeat("word ", size/5) + `"` + tail), 0},
 		"numbers":  {[]byte(head + `"hi","x":[0` + strings.Repeat(",0", size/2) + `]` + tail), 8},

@@ -5,8 +5,7 @@ import (
 	"strings"
 )
 
-// A piece is a part of the prompt: a text, which is a string or JSON as it stands,
-// media, or token numbers.
+// A piece is a part of the prompt: a text, media, or token numbers. A text is a string or raw JSON.
 type piece struct {
 	what  what
 	part  Part
@@ -23,10 +22,9 @@ const (
 	isNumbers
 )
 
-// pieces walks through the prompt. It does not follow each family's schema, which grow
-// by the month, but what they have in common: text stands in strings, some names hold
-// words of the protocol, and some hold media. So what is new counts, if not quite
-// rightly.
+// pieces iterates over the prompt. It does not follow the families' schemas, which change every month. It uses what they
+// have in common: text is in strings, some names contain protocol values, and some contain media. New fields are
+// therefore counted, although not exactly.
 func (r *Request) pieces() iter.Seq[piece] {
 	return func(yield func(piece) bool) {
 		w := walker{d: &r.doc, yield: yield}
@@ -63,8 +61,8 @@ func (w *walker) emit(p piece) {
 	w.done = w.done || !w.yield(p)
 }
 
-// rest walks through all members of the body that are not read for anything else: there
-// the prompt is, under a name that is not known.
+// rest walks through all members of the body that have no other known use. One of them contains the prompt under an
+// unknown name.
 func (w *walker) rest(r *Request) {
 	w.part = InMessages
 	if w.d.kind(0) != kindObject {
@@ -78,7 +76,7 @@ func (w *walker) rest(r *Request) {
 	}
 }
 
-// chat tells OpenAI's instructions, which stand among the messages, from the rest.
+// chat separates OpenAI's instructions, which are among the messages, from the other messages.
 func (w *walker) chat(messages uint32) {
 	if w.d.kind(messages) != kindArray {
 		w.part = InMessages
@@ -95,7 +93,7 @@ func (w *walker) chat(messages uint32) {
 	}
 }
 
-// walk finds the pieces of a value; 0 is none.
+// walk finds the pieces of a value. It does nothing if n is 0.
 func (w *walker) walk(n uint32) {
 	if n != 0 {
 		w.walkAny(n)
@@ -122,7 +120,7 @@ func (w *walker) walkAny(n uint32) {
 	}
 }
 
-// numbers counts the numbers in an array.
+// numbers emits the count of numbers in an array.
 func (w *walker) numbers(n uint32) {
 	var count int64
 	for e := n + 1; e < w.d.nodes[n].next; e = w.d.nodes[e].next {
@@ -135,7 +133,7 @@ func (w *walker) numbers(n uint32) {
 	}
 }
 
-// member walks through a member by its name, k. Its object may say of which type it is.
+// member walks through the member whose name is node k. typ is the "type" of its object, or "".
 func (w *walker) member(k, object uint32, typ string) {
 	v := k + 1
 	name := w.d.text(k, nil)
@@ -156,7 +154,7 @@ func (w *walker) member(k, object uint32, typ string) {
 	w.walkAny(v)
 }
 
-// mediaKind is what a member of that name holds, in an object of that type; "" is text.
+// mediaKind returns the kind of media in a member of that name, in an object of type typ. It returns "" for text.
 func mediaKind(name, typ string) MediaKind {
 	switch name {
 	case "image_url", "image", "inputImage", "images":
@@ -176,7 +174,7 @@ func mediaKind(name, typ string) MediaKind {
 	return ""
 }
 
-// holdsMedia tells media from text that stands under the same name.
+// holdsMedia reports whether a member contains media. The same name can also contain text.
 func (w *walker) holdsMedia(name string, v uint32) bool {
 	switch w.d.kind(v) {
 	case kindObject:
@@ -187,7 +185,7 @@ func (w *walker) holdsMedia(name string, v uint32) bool {
 	return false
 }
 
-// reference reports whether a string is a link or holds data.
+// reference reports whether a string is a link or a data URL.
 func (w *walker) reference(n uint32) bool {
 	v := &w.d.nodes[n]
 	s := string(w.d.body[v.start:min(v.end, v.start+8)])

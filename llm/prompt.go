@@ -2,38 +2,38 @@ package llm
 
 import "iter"
 
-// A Prompt is what a model is to read, as far as tokens can be estimated from it. Texts
-// are counted in bytes of UTF-8, as they read: without the escapes of JSON.
+// A Prompt has the sizes of a model's input from which tokens are estimated. Texts are measured in bytes of UTF-8,
+// without JSON escapes.
 type Prompt struct {
-	Messages int64   // turns of the conversation; 1 if there is only a text
-	System   int64   // instructions
-	Text     int64   // the rest that is said, what tools were asked and answered included
-	Tools    int64   // definitions of tools and schemas of the answer, as they stand in the body
-	Numbers  int64   // tokens that are given as numbers
-	Media    []Media // what is no text
+	Messages int64   // turns of the conversation; 1 for a single text
+	System   int64   // bytes of instructions
+	Text     int64   // bytes of all other text, including calls and results of tools
+	Tools    int64   // bytes of tool definitions and answer schemas, as written in the body
+	Numbers  int64   // number of tokens that are given as numbers
+	Media    []Media // parts that are not text
 }
 
-// Bytes are all the texts together.
+// Bytes is the total size of the texts in bytes.
 func (p Prompt) Bytes() int64 { return p.System + p.Text + p.Tools }
 
 // A Media is an image or another part of a prompt that is not text.
 type Media struct {
 	Kind   MediaKind
-	Bytes  int64  // 0 if there is only a reference to it
-	Detail string // what OpenAI is asked to look at: "low", "high", "auto" or ""
+	Bytes  int64  // 0 if the prompt contains only a reference
+	Detail string // OpenAI's level of detail for an image: "low", "high", "auto" or ""
 }
 
-// A MediaKind is what a part of a prompt is.
+// A MediaKind is the kind of a part that is not text.
 type MediaKind string
 
 const (
 	Image    MediaKind = "image"
 	Audio    MediaKind = "audio"
 	Video    MediaKind = "video"
-	Document MediaKind = "document" // also what is not known
+	Document MediaKind = "document" // also unknown kinds
 )
 
-// A Part says where in a prompt a text stands.
+// A Part is the part of a prompt that contains a text.
 type Part uint8
 
 const (
@@ -42,7 +42,7 @@ const (
 	InTools
 )
 
-// Prompt measures what the model is to read. A body that is not JSON counts as text.
+// Prompt measures the model's input. A body that is not JSON counts as text.
 func (r *Request) Prompt() (p Prompt) {
 	r = r.open()
 	if len(r.doc.nodes) == 0 {
@@ -73,9 +73,8 @@ func (p *Prompt) of(part Part) *int64 {
 	return &p.Text
 }
 
-// Texts are the texts of the prompt, in the order in which models are given them:
-// tools, instructions, messages. Each may be read until the next is asked for, and not
-// be changed: most are parts of the body.
+// Texts iterates over the texts of the prompt in the order in which models get them: tools, instructions, messages. A
+// text is valid until the next iteration. The caller must not change it, because most texts are slices of the body.
 func (r *Request) Texts() iter.Seq2[Part, []byte] {
 	return func(yield func(Part, []byte) bool) {
 		r := r.open()
@@ -101,7 +100,7 @@ func (r *Request) Texts() iter.Seq2[Part, []byte] {
 	}
 }
 
-// turns counts the messages.
+// turns returns the number of messages.
 func (r *Request) turns() int64 {
 	n := r.at[fMessages]
 	if n == 0 {
@@ -118,7 +117,7 @@ func (r *Request) turns() int64 {
 	return count
 }
 
-// length is how long the text of a piece is.
+// length returns the length in bytes of a piece's text.
 func (r *Request) length(p piece) int64 {
 	if r.doc.kind(p.node) == kindString {
 		return r.doc.size(p.node)

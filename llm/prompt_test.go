@@ -8,7 +8,7 @@ import (
 
 const png = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAAB" // 24 bytes
 
-// prompts are a conversation as each family has it.
+// prompts has one conversation in the format of each family.
 var prompts = []struct {
 	path, body, want, question string
 }{
@@ -69,6 +69,6 @@ func TestTextsReadAsTheyAreMeant(t *testing.T) {
 		t.Errorf("got %q, want %q", s, want)
 	}
 	for range r.Texts() {
-		break // one may stop
+		break // the loop may stop early
 	}
 }

@@ -2,8 +2,8 @@ package llm
 
 import "strings"
 
-// Question is what the user asked last: the text of the last message of the user that
-// has any, its parts on lines of their own. "" if there is none.
+// Question returns the text of the user's last message that has text, with its parts on separate lines. It returns "" if
+// there is none.
 func (r *Request) Question() string {
 	r = r.open()
 	if len(r.doc.nodes) == 0 || r.at[fMessages] == 0 || r.Operation == "embeddings" {
@@ -27,7 +27,8 @@ func (r *Request) Question() string {
 	return strings.Join(parts, "\n")
 }
 
-// byUser reports whether the user says a message. Where no role is given, it is so.
+// byUser reports whether a message is from the user. A message without a role is, except for items with a type in
+// families other than Gemini.
 func (r *Request) byUser(n uint32) bool {
 	if r.doc.kind(n) == kindString {
 		return true
@@ -39,7 +40,7 @@ func (r *Request) byUser(n uint32) bool {
 	return r.doc.is(role, "user") || r.doc.is(role, "USER")
 }
 
-// said reports whether a message has text in it, and appends its parts to those given.
+// said reports whether a message contains text, and appends the parts of the text to to unless it is nil.
 func (d *document) said(n uint32, to *[]string) (some bool) {
 	if d.kind(n) == kindString {
 		return d.addText(n, to)
@@ -73,8 +74,8 @@ func (d *document) addText(n uint32, to *[]string) bool {
 	return true
 }
 
-// elements are those of an array. Anything else counts as an array of itself, as
-// Google's servers take it.
+// elements returns the elements of an array. A value that is not an array counts as an array with this one element, as
+// for Google's servers.
 func (d *document) elements(n uint32) (all []uint32) {
 	if d.kind(n) != kindArray {
 		return []uint32{n}

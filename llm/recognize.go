@@ -6,13 +6,12 @@ import (
 	"strings"
 )
 
-// Recognize tells by its request line what a request wants. Path and query are raw: as
-// they stand there, without the question mark between them. It reports false for what
-// is no call of a model, such as a listing, a file or a batch: a caller who knows which
-// family is spoken there takes Default.
+// Recognize determines from the method, path and query which call a request is. Path and query are raw, without the
+// question mark. It returns false if the request does not call a model, for example for a listing, a file or a batch. A
+// caller that knows the family can use Default then.
 //
-// Servers put the paths of OpenAI and Anthropic under prefixes of their own, so those
-// count by how they end; Azure's prefix names the model.
+// Servers use their own prefixes for the paths of OpenAI and Anthropic, so these are recognized by suffix. Azure's
+// prefix contains the model.
 func Recognize(method, rawPath, rawQuery string) (Route, bool) {
 	if method != http.MethodPost {
 		return Route{}, false
@@ -28,11 +27,10 @@ func Recognize(method, rawPath, rawQuery string) (Route, bool) {
 	return r, ok
 }
 
-// Default is the route of a request that is no call of a model, where f is spoken. Its
-// body may be anything.
+// Default returns the route of a request of family f that does not call a model. Its body may be anything.
 func Default(f Family) Route { return Route{Family: f, Operation: "other"} }
 
-// suffixes are the ends of paths, the longer before those they end with.
+// suffixes lists the ends of paths. A longer path comes before its own suffix.
 var suffixes = []struct {
 	end string
 	is  Route
@@ -58,7 +56,7 @@ func bySuffix(path string) (Route, bool) {
 	return Route{}, false
 }
 
-// deployment reads the model from Azure's /openai/deployments/NAME, which ends at end.
+// deployment reads the model from Azure's /openai/deployments/NAME. NAME ends at end.
 func (r *Route) deployment(end int) {
 	const before = "/deployments/"
 	if i := strings.LastIndex(r.path[:end], before); i >= 0 && r.Family == OpenAI {
@@ -66,7 +64,7 @@ func (r *Route) deployment(end int) {
 	}
 }
 
-// named says where the path names the model.
+// named records the model and its position in the path. It reports false if the name is empty or not valid.
 func (r *Route) named(from, to int) bool {
 	model, err := url.PathUnescape(r.path[from:to])
 	if err != nil || model == "" {
@@ -76,7 +74,7 @@ func (r *Route) named(from, to int) bool {
 	return true
 }
 
-// bedrock recognises /model/ID/OPERATION.
+// bedrock recognizes /model/ID/OPERATION.
 func bedrock(path string) (Route, bool) {
 	const before = "/model/"
 	i, end := strings.Index(path, before), strings.LastIndexByte(path, '/')
@@ -101,7 +99,7 @@ func bedrock(path string) (Route, bool) {
 	return r, true
 }
 
-// writes reports whether a model of Bedrock answers in text, as far as its name tells.
+// writes reports whether a Bedrock model generates text, judging by its name.
 func writes(model string) bool {
 	for _, other := range []string{"embed", "rerank", "image", "stability.", "stable-", "canvas", "reel", "luma.", "twelvelabs.marengo", "sonic"} {
 		if strings.Contains(model, other) {
@@ -111,8 +109,8 @@ func writes(model string) bool {
 	return true
 }
 
-// google recognises .../models/MODEL:verb, of the Gemini API and of Vertex, where
-// Anthropic's models are called in their own words.
+// google recognizes .../models/MODEL:verb of the Gemini API and of Vertex AI. Vertex AI also serves Anthropic models in
+// Anthropic's format.
 func google(path, query string) (Route, bool) {
 	slash := strings.LastIndexByte(path, '/')
 	colon, verb := lastColon(path)
@@ -128,7 +126,7 @@ func google(path, query string) (Route, bool) {
 	return r, r.named(slash+1, colon) && r.verb(verb, query)
 }
 
-// lastColon finds where the verb of a path begins; some clients encode its colon.
+// lastColon returns the position of the colon before the path's verb, and the verb. Some clients encode the colon.
 func lastColon(path string) (at int, verb string) {
 	if i := strings.LastIndexByte(path, ':'); i >= 0 {
 		return i, path[i+1:]
@@ -160,7 +158,7 @@ func (r *Route) verb(verb, query string) bool {
 	return true
 }
 
-// sse reports whether a query asks for events in place of an array.
+// sse reports whether a query asks for server-sent events instead of an array.
 func sse(query string) bool {
 	for p := range strings.SplitSeq(query, "&") {
 		if p == "alt=sse" || p == "$alt=sse" || p == "%24alt=sse" {

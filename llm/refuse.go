@@ -10,15 +10,13 @@ import (
 	"github.com/seed1158cd35/weir/internal/refuse"
 )
 
-// Refuse answers with an error in the shape and with the codes of the family, so that
-// its SDK takes it for what it is. Headers that say when to come back are for the
-// caller to set before; here x-should-retry is, which OpenAI's and Anthropic's SDKs obey
-// over all else: a failure that is final is not to be tried again, and nor is a quota
-// that is used up, unless it is back within a minute.
+// Refuse writes an error with the family's format and codes, so that the family's SDKs recognize it. The caller must set
+// headers with the retry time before. Refuse sets x-should-retry, which OpenAI's and Anthropic's SDKs obey before
+// everything else. It is false for final failures, and for used-up quotas unless they are available again within a
+// minute.
 //
-// Bedrock's clients know no such header: for them the code decides, and the status with
-// it (see wire.Error). In the other families Status is kept; 0 means the one that
-// belongs to Kind.
+// Bedrock's clients do not know that header. For them the error code decides, and determines the status (see
+// wire.Error). In the other families Status is used. If it is 0, Kind determines the status.
 func (r Route) Refuse(w http.ResponseWriter, f Failure) {
 	f.Status = cmp.Or(f.Status, words[f.Kind].status, http.StatusInternalServerError)
 	if f.final() {
@@ -39,20 +37,20 @@ func (r Route) Refuse(w http.ResponseWriter, f Failure) {
 	_, _ = w.Write(body)
 }
 
-// final reports whether trying again is of no use soon.
+// final reports whether a retry within the next minute is useless.
 func (f Failure) final() bool {
 	return f.Final || f.Kind == Exhausted && (f.RetryAfter <= 0 || f.RetryAfter > time.Minute)
 }
 
-// A word is how each family calls a kind of failure.
+// A word has the codes of all families for one kind of failure.
 type word struct {
 	status                 int
 	openAIType, openAICode string
 	anthropic, google      string
 }
 
-// words are those that the SDKs of each provider know (November 2026). A quota's OpenAI
-// code is that of an account without money: programs that know it stop there.
+// words has the codes that the SDKs of each provider know (November 2026). The OpenAI code for a used-up quota is the
+// code for an account without credit, which makes programs stop.
 var words = map[Kind]word{
 	Stranger:    {401, "invalid_request_error", "invalid_api_key", "authentication_error", "UNAUTHENTICATED"},
 	Invalid:     {400, "invalid_request_error", "", "invalid_request_error", "INVALID_ARGUMENT"},
@@ -75,7 +73,7 @@ func (f Failure) word() word {
 	return w
 }
 
-// failure is the body of an error.
+// failure returns the body of an error.
 func (r Route) failure(f Failure) object {
 	switch r.Family {
 	case Anthropic:
@@ -102,8 +100,7 @@ func (f Failure) anthropic() object {
 	return object{"type", "error", "error", object{"type", f.word().anthropic, "message", f.Message}, "request_id", orNull(f.ID)}
 }
 
-// google is an error of Google's. What tells a limit of a minute from a quota of a day
-// is the name of the quota.
+// google returns an error in Google's format. The quota's name distinguishes a limit per minute from a quota per day.
 func (f Failure) google() object {
 	e := object{"code", cmp.Or(f.Status, f.word().status), "message", f.Message, "status", f.word().google}
 	details := list{}
@@ -124,8 +121,7 @@ func (f Failure) google() object {
 	return object{"error", e}
 }
 
-// seconds writes a duration as JSON of protocol buffers does, rounded up to
-// milliseconds.
+// seconds formats a duration as JSON of protocol buffers, rounded up to milliseconds.
 func seconds(d time.Duration) string {
 	ms := refuse.Ceil(d, time.Millisecond)
 	s := strconv.FormatInt(ms/1000, 10)
@@ -135,8 +131,8 @@ func seconds(d time.Duration) string {
 	return s + "s"
 }
 
-// refuseAWS answers as Bedrock does. It has an exception of its own for a model that
-// took too long, which no SDK repeats.
+// refuseAWS writes an error as Bedrock does. Bedrock has a special exception for a model that took too long. No SDK
+// retries it.
 func (f Failure) refuseAWS(w http.ResponseWriter) {
 	if f.Kind == Timeout {
 		f.modelTimeout(w)

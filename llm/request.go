@@ -2,50 +2,48 @@ package llm
 
 import "strings"
 
-// A Request is what a body asks for. It keeps the body, which must not be changed any
-// more. Its methods may be called at the same time, all but AskUsage.
+// A Request is a parsed request. It keeps the body, which must not be changed afterwards. Its methods are safe for
+// concurrent use, except AskUsage, Asking, Rest and Forget.
 type Request struct {
-	Route // with Model and Stream as the body says them, where the path does not
+	Route // Model and Stream are from the body if the path does not contain them
 
-	// MaxOutput is the most tokens that may be written, all choices together; 0 if the
-	// request does not say.
+	// MaxOutput is the maximum number of output tokens for all choices together. It is 0 if the request does not set it.
 	MaxOutput int64
 
-	// Choices is how many answers are to be written; at least 1.
+	// Choices is the number of answers to generate, at least 1.
 	Choices int64
 
-	// Temperature is nil if the request does not say.
+	// Temperature is nil if the request does not set it.
 	Temperature *float64
 
-	// Tools says that the model may call tools.
+	// Tools reports whether the model may call tools.
 	Tools bool
 
-	// ReportsUsage says that the caller expects the answer to say what it used: always,
-	// but for a stream of OpenAI's chat and completions that has not been asked to.
+	// ReportsUsage reports whether the caller expects usage in the response. It is false only for streams of OpenAI's
+	// chat and completions whose request does not ask for usage.
 	ReportsUsage bool
 
-	// AddedUsage says that AskUsage has made the request ask for it: the caller did not,
-	// so the chunk of the stream that has usage and no choices is not for the caller.
+	// AddedUsage reports that AskUsage added the request for usage. The caller did not ask for it, so the stream's chunk
+	// with usage and no choices must not be sent to the caller.
 	AddedUsage bool
 
-	// Acts says that a call does more at the provider than answer: it begins work in the
-	// background, or adds to a conversation. Made twice, that is done twice.
+	// Acts reports whether the call has an effect at the provider besides the answer: it starts background work or adds
+	// to a conversation. A repeated call has the effect twice.
 	Acts bool
 
-	// Stateful says that the answer depends on what the provider keeps, or on other servers, and
-	// not on the request alone.
+	// Stateful reports whether the answer depends on state at the provider or on other servers, not only on the request.
 	Stateful bool
 
 	doc  document
-	at   [fields]uint32 // where the fields are that are read; 0 if they are not there
-	seen uint32         // fields that are there, even if null
-	more []uint32       // prompts beside that at fMessages
-	ask  edit           // of AskUsage
+	at   [fields]uint32 // nodes of the known fields; 0 if missing or null
+	seen uint32         // bit set of fields that are present, even if null
+	more []uint32       // nodes of prompts in addition to the one at fMessages
+	ask  edit           // the edit made by AskUsage
 
 	rested bool // see Rest
 }
 
-// A field is one of the body's that is read.
+// A field is a field of the body that Parse reads.
 type field uint8
 
 const (
@@ -70,13 +68,13 @@ const (
 	fields
 )
 
-// field tells what a member of the body is for.
+// field returns the field for a name in the body.
 func (r *Request) field(name []byte) field { return members[r.Family][string(name)] }
 
-// inConfig tells what a member of a configuration within the body is for.
+// inConfig returns the field for a name in the configuration object of the body.
 func (r *Request) inConfig(name []byte) field { return configured[r.Family][string(name)] }
 
-// members are the names by which a family calls what is read of a body.
+// members has the names of the fields in each family's body.
 var members = map[Family]map[string]field{
 	OpenAI: called([fields]string{
 		fModel: "model", fStream: "stream", fStreamOptions: "stream_options", fMaxOutput: "max_tokens",
@@ -91,16 +89,16 @@ var members = map[Family]map[string]field{
 		fModel: "model", fStream: "stream", fMaxOutput: "max_tokens", fTemperature: "temperature",
 		fTools: "tools", fSchema: "output_format", fSystem: "system", fMessages: "messages",
 	}),
-	// Each in both spellings, as JSON of protocol buffers has them.
+	// JSON of protocol buffers allows two spellings of each name.
 	Gemini: called([fields]string{
 		fConfig: "generationConfig generation_config", fTools: "tools",
 		fSystem: "systemInstruction system_instruction", fMessages: "contents content requests",
 	}),
 	Converse: called([fields]string{fConfig: "inferenceConfig", fTools: "toolConfig", fSystem: "system", fMessages: "messages"}),
-	// The words of the vendors whose models Bedrock runs.
+	// The names used by vendors of Bedrock models.
 	Invoke: called([fields]string{
 		fMaxOutput:     "max_tokens",                                 // Anthropic, Mistral, Cohere, AI21, DeepSeek, OpenAI
-		fMaxLegacy:     "max_gen_len max_tokens_to_sample maxTokens", // Meta, Anthropic's older, AI21's older
+		fMaxLegacy:     "max_gen_len max_tokens_to_sample maxTokens", // Meta, older Anthropic and AI21 models
 		fMaxCompletion: "max_completion_tokens",                      // OpenAI
 		fChoices:       "n num_generations",                          // AI21 and OpenAI, Cohere
 		fConfig:        "inferenceConfig textGenerationConfig",       // Nova, Titan
@@ -109,7 +107,7 @@ var members = map[Family]map[string]field{
 	}),
 }
 
-// configured are the names within a family's configuration.
+// configured has the names in each family's configuration object.
 var configured = map[Family]map[string]field{
 	Gemini: called([fields]string{
 		fMaxOutput: "maxOutputTokens max_output_tokens", fChoices: "candidateCount candidate_count", fTemperature: "temperature",
@@ -121,11 +119,11 @@ var configured = map[Family]map[string]field{
 
 var limited = called([fields]string{
 	fMaxOutput:   "maxTokens maxTokenCount", // Converse and Nova, Titan
-	fMaxLegacy:   "max_new_tokens",          // Nova's older
+	fMaxLegacy:   "max_new_tokens",          // older Nova models
 	fTemperature: "temperature",
 })
 
-// called is a table of the names of fields, which stand with spaces between them.
+// called returns a table from name to field. Names of a field are separated by spaces.
 func called(names [fields]string) map[string]field {
 	t := make(map[string]field)
 	for f, all := range names {

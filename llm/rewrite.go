@@ -6,18 +6,17 @@ import (
 	"strings"
 )
 
-// An edit puts text in the place of a part of the body; the zero edit changes nothing.
+// An edit replaces a part of the body with text. The zero edit changes nothing.
 type edit struct {
 	from, to uint32
 	text     string
 }
 
-// Body is the body to send: as it came, but for what AskUsage has added.
+// Body returns the body to send: the received body with the change made by AskUsage.
 func (r *Request) Body() []byte { return r.edited(edit{}) }
 
-// For is the same request for another model of the family: its raw path, raw query and
-// body. Only where the model is named do they differ from what came. "" and the
-// request's own model change nothing.
+// For returns the raw path, raw query and body of the request for another model of the family. Only the model's name
+// changes. If model is empty or the request's own model, For changes nothing.
 func (r *Request) For(model string) (rawPath, rawQuery string, body []byte) {
 	if model == "" || model == r.Model {
 		return r.path, r.query, r.Body()
@@ -40,8 +39,7 @@ func (r *Request) For(model string) (rawPath, rawQuery string, body []byte) {
 	return rawPath, r.query, r.edited(r.replace(n, string(appendString(nil, model))))
 }
 
-// Nameless reports whether the body could say which model is to answer, and does not: its server may have
-// but one.
+// Nameless reports whether the body does not name a model, although it could. Some servers have only one model.
 func (r *Request) Nameless() bool {
 	switch r.Family {
 	case OpenAI, Responses, Anthropic:
@@ -50,8 +48,7 @@ func (r *Request) Nameless() bool {
 	return false
 }
 
-// escape writes a model as a part of the path. AWS encodes all but unreserved
-// characters, and signs what it has encoded.
+// escape encodes a model's name for the path. AWS encodes all reserved characters and signs the encoded path.
 func (r *Request) escape(model string) string {
 	switch r.Family {
 	case Converse, Invoke:
@@ -62,16 +59,15 @@ func (r *Request) escape(model string) string {
 	return url.PathEscape(model)
 }
 
-// AskUsage makes a stream of OpenAI's chat or completions report what it used, unless
-// it does already, and returns the body that asks for it; Body and For have it too from
-// then on. All else stays as it came. If AddedUsage then says so, the caller has not
-// asked: see there. Other requests are left alone.
+// AskUsage makes a stream of OpenAI's chat or completions report usage, unless it already does, and returns the changed
+// body. Body and For then also include the change. The rest of the body stays the same. AddedUsage reports whether
+// AskUsage made the change. Other requests are not changed.
 func (r *Request) AskUsage() []byte {
 	r.asks()
 	return r.Body()
 }
 
-// Asking is AskUsage, whose body is in parts: none of it is copied.
+// Asking is like AskUsage, but returns the body in parts and copies none of it.
 func (r *Request) Asking() [][]byte {
 	if r.asks(); r.ask == (edit{}) {
 		return [][]byte{r.doc.body}
@@ -85,7 +81,7 @@ func (r *Request) asks() {
 	}
 }
 
-// include is the edit that asks for usage.
+// include returns the edit that asks for usage.
 func (r *Request) include() edit {
 	const yes = `"include_usage":true`
 	options := r.doc.member(0, "stream_options") // even if it is null
@@ -101,7 +97,7 @@ func (r *Request) include() edit {
 	return r.insert(options, yes)
 }
 
-// insert is the edit that gives an object one more member, its first.
+// insert returns the edit that adds a first member to an object.
 func (r *Request) insert(object uint32, member string) edit {
 	v := r.doc.nodes[object]
 	if v.next > object+1 {
@@ -118,7 +114,7 @@ func (r *Request) replace(n uint32, text string) edit {
 	return edit{from: v.start, to: v.end, text: text}
 }
 
-// edited is the body with two edits that do not overlap: that of AskUsage and one more.
+// edited returns the body with two edits that must not overlap: e and the edit made by AskUsage.
 func (r *Request) edited(e edit) []byte {
 	if e == (edit{}) && r.ask == (edit{}) {
 		return r.doc.body

@@ -70,7 +70,7 @@ func TestAskUsageAddsNothingElse(t *testing.T) {
 	}
 }
 
-// However a body is written: what For changes is the model alone.
+// For changes only the model, for every spelling of a body.
 func TestForKeepsAllElse(t *testing.T) {
 	seed := rand.Uint64()
 	r := rand.New(rand.NewPCG(seed, 2))
@@ -126,7 +126,7 @@ func FuzzRecognizeParseFor(f *testing.F) {
 	})
 }
 
-// checkFor sends a request to another model and back.
+// checkFor changes the model of a request and then changes it back.
 func checkFor(t *testing.T, r *Request, model string, known bool) {
 	if !known || model == "" || strings.HasPrefix(model, "models/") || strings.ToValidUTF8(model, "") != model {
 		return
@@ -150,8 +150,8 @@ func checkFor(t *testing.T, r *Request, model string, known bool) {
 	}
 }
 
-// A server that has but one model is told none, and one may take another prompt than its neighbour:
-// neither is refused, and both prompts are counted.
+// Requests without a model and with several prompts are accepted, and all prompts are counted. A server may have only
+// one model, and servers differ in which prompt they use.
 func TestWhatServersOfOneModelAreAsked(t *testing.T) {
 	for body, want := range map[string]int64{
 		`{"messages":[{"role":"user","content":"12345"}]}`: 5, `{"model":null,"prompt":"12345"}`: 5, `{"model":"","input":"12345"}`: 5, `{"prompt":"12345","input":"678"}`: 8,

@@ -2,10 +2,11 @@ package llm
 
 import "strings"
 
-// Similar is what the user asks, and a hash of all else: of two requests with the same rest, one may have the answer of
-// the other if their questions are alike. It is Key but for the words of the last message: instructions, turns before it and
-// parameters must be the same. ok is false where a question does not stand alone: with tools or images anywhere, if
-// the last message is not the user's or is more than one text, and where nobody writes an answer.
+// Similar returns the user's question and a hash of everything else. If two requests have the same rest and similar
+// questions, one answer may serve both. The hash is like Key, but without the text of the last message. Instructions,
+// earlier turns and parameters must be equal. ok is false if the question cannot be separated from the rest. This is so
+// for requests with tools or images, if the last message is not the user's or has more than one text, and if no text is
+// generated.
 func (r *Request) Similar() (rest [32]byte, question string, ok bool) {
 	r = r.open()
 	if r.Tools || r.Stateful || !r.Generates || r.Operation == "other" || len(r.doc.nodes) == 0 || len(r.more) > 0 {
@@ -18,7 +19,8 @@ func (r *Request) Similar() (rest [32]byte, question string, ok bool) {
 	return r.key(nil, asked), strings.ToValidUTF8(string(r.doc.text(asked, nil)), "\uFFFD"), true
 }
 
-// asked is the one text of the last message, 0 if it is no mere text of the user's.
+// asked returns the node of the only text in the last message. It returns 0 if that message is not the user's or
+// contains anything else.
 func (r *Request) asked() (node uint32) {
 	n := r.at[fMessages]
 	if n == 0 {

@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// A question stands alone if it is the one text of the last message; two have the same rest if nothing else differs.
+// Similar accepts a question that is the only text of the last message. Two requests have the same rest if only their
+// questions differ.
 func TestSimilarIsForQuestionsThatStandAlone(t *testing.T) {
 	const image = `{"type":"image_url","image_url":{"url":"data:image/png;base64,AAAA"}}`
 	ask := func(turns, more string) *Request {

@@ -1,6 +1,6 @@
 package llm
 
-// readState finds out what a request has to do with what the provider keeps.
+// readState sets Acts and Stateful.
 func (r *Request) readState() {
 	switch r.Family {
 	case Responses:
@@ -17,7 +17,7 @@ func (r *Request) says(name string) bool {
 	return n != 0 && r.doc.kind(n) != kindNull && r.doc.kind(n) != kindFalse
 }
 
-// remoteTools reports whether the provider may ask other servers for their tools.
+// remoteTools reports whether the provider may call tools of other servers.
 func (r *Request) remoteTools() bool {
 	n := r.at[fTools]
 	if n == 0 {

@@ -8,10 +8,9 @@ import (
 	"github.com/seed1158cd35/weir/internal/paths"
 )
 
-// recognizeAny is Recognize for a path in any way of writing it, and for any method: escapes
-// that need not be, slashes at the end, parameters, capitals. A server may take such a path
-// for a call of a model though no SDK writes it. Path is what to send in its place, so that
-// what is sent is what was recognised; it is as it came if it came as SDKs write it.
+// recognizeAny is like Recognize, but accepts any spelling of a path: unnecessary escapes, trailing slashes, parameters,
+// capital letters. A server may accept such a path for a model call, although no SDK writes it. The route's Path is the
+// spelling to send, so that the server gets the path that was recognized. A path in the SDKs' spelling stays unchanged.
 func recognizeAny(rawPath, rawQuery string) (Route, bool) {
 	plain, known := Recognize(http.MethodPost, rawPath, rawQuery)
 	wide := usual(paths.Widest(rawPath))
@@ -22,15 +21,16 @@ func recognizeAny(rawPath, rawQuery string) (Route, bool) {
 	if !ok || known && r.Family == plain.Family && r.Operation == plain.Operation && r.Stream == plain.Stream && r.Model == plain.Model {
 		return plain, known
 	}
-	if r.from < r.to { // a name with a slash in it is one segment
+	if r.from < r.to { // a name with a slash is one segment
 		name := (&Request{Route: r}).escape(r.Model)
 		r.path, r.to = r.path[:r.from]+name+r.path[r.to:], r.from+len(name)
 	}
 	return r, true
 }
 
-// RecognizeBelow is RecognizeAny for a path that is sent behind that of an upstream's URL, which may
-// have a part of what tells the call: /v1, or the model. The route's path is what follows it.
+// RecognizeBelow recognizes a path that is sent after the path of an upstream's URL. That base may contain a part that
+// identifies the call: /v1, or the model. The path of the returned route does not include the base. RecognizeBelow
+// accepts any method and any spelling.
 func RecognizeBelow(base, rawPath, rawQuery string) (Route, bool) {
 	if base == "" {
 		return recognizeAny(rawPath, rawQuery)
@@ -47,14 +47,13 @@ func RecognizeBelow(base, rawPath, rawQuery string) (Route, bool) {
 	return recognizeAny(rawPath, rawQuery)
 }
 
-// Path is the raw path of the route.
+// Path returns the raw path of the route.
 func (r Route) Path() string { return r.path }
 
-// usualWords are the segments by which calls of models are recognised, by themselves in small
-// letters.
+// usualWords maps the path segments of model calls from lower case to their usual spelling.
 var usualWords = map[string]string{"tunedmodels": "tunedModels"}
 
-// usualVerbs are those of Google, likewise.
+// usualVerbs maps Google's verbs from lower case to their usual spelling.
 var usualVerbs = make(map[string]string)
 
 func init() {
@@ -71,14 +70,13 @@ func init() {
 	}
 }
 
-// usual is a path that has no escapes, as SDKs write it: known words in their own letters, the
-// rest escaped.
+// usual returns an unescaped path in the SDKs' spelling: known words in their usual spelling, the rest escaped.
 func usual(path string) string {
 	if path == "" || path == "/" {
 		return path
 	}
 	all := strings.Split(path[1:], "/")
-	named := false // by the segment before
+	named := false // the previous segment announces a model's name
 	for i, s := range all {
 		name, verb, colon := cutLast(s, ":")
 		word, known := usualWords[strings.ToLower(s)]

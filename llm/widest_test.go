@@ -10,8 +10,7 @@ import (
 	"github.com/seed1158cd35/weir/internal/paths"
 )
 
-// However the path of a call of a model is written, it is recognised as what it is, and what
-// is sent in its place is what SDKs write.
+// A model call is recognized in every spelling of its path, and the path that is sent has the SDKs' spelling.
 func TestPathsThatNoSDKWrites(t *testing.T) {
 	for usual, others := range map[string][]string{
 		"/v1/chat/completions": {
@@ -44,7 +43,7 @@ func TestPathsThatNoSDKWrites(t *testing.T) {
 	}
 }
 
-// What SDKs write is left byte for byte.
+// A path in the SDKs' spelling stays unchanged.
 func TestPathsThatSDKsWriteStay(t *testing.T) {
 	for _, path := range []string{
 		"/v1/chat/completions", "/model/anthropic.claude-v1%3A0/converse", "/model/amazon.nova-lite-v1:0/invoke", "/model/arn%3Aaws%3Abedrock%3Aus-east-1%3A1%3Ainference-profile%2Fus.x/converse-stream",
@@ -57,8 +56,7 @@ func TestPathsThatSDKsWriteStay(t *testing.T) {
 	}
 }
 
-// A path that is not recognised is none that any server could take for one of a model, as
-// far as ways of writing go that are known.
+// If a path is not recognized, no server can take it for a model call, for all known ways to spell a path.
 func TestNoWayOfWritingHidesACall(t *testing.T) {
 	seed := rand.Uint64()
 	r := rand.New(rand.NewPCG(seed, 0))
@@ -74,7 +72,7 @@ func TestNoWayOfWritingHidesACall(t *testing.T) {
 	}
 }
 
-// disguised is a path in another way of writing it.
+// disguised returns another spelling of a path.
 func disguised(r *rand.Rand, path string) string {
 	var b strings.Builder
 	for i := range len(path) {
@@ -107,8 +105,8 @@ func hexOf(c byte) string {
 	return string([]byte{digits[c>>4], digits[c&15]})
 }
 
-// A part of what tells a call may stand in the URL of the upstream: it is told by all of the
-// path, and what is sent is what follows the URL's.
+// The URL of the upstream may contain a part that identifies the call. The complete path is recognized, and the part
+// after the URL's path is sent.
 func TestCallsBelowAnotherPath(t *testing.T) {
 	for _, c := range []struct{ base, path, operation, model, sent string }{
 		{"/v1", "/messages", "messages", "", "/messages"},
@@ -141,7 +139,7 @@ func TestCallsBelowAnotherPath(t *testing.T) {
 	}
 }
 
-// A name that a server could read as another one is sent as that.
+// If a server could read a model's name as another name, that other name is sent.
 func TestModelsThatAreReadInTwoWays(t *testing.T) {
 	for path, want := range map[string]string{
 		"/model/claude;a=1/converse": "claude", "/model/cl%2561ude/converse": "claude", "/v1beta/models/gemini%252D2:generateContent": "gemini-2",

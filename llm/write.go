@@ -10,13 +10,12 @@ import (
 	"unicode/utf8"
 )
 
-// An object is JSON that is to be written: names and values in turn, in this order. So
-// what stands here looks as it does on the wire.
+// An object is JSON to write: names and values alternate, in the order of the output.
 type object []any
 
 type list []any
 
-// appendValue writes a value; only kinds that stand here are used.
+// appendValue writes a value. It supports only the types used in this package.
 func appendValue(b []byte, v any) []byte {
 	switch v := v.(type) {
 	case nil:
@@ -30,7 +29,7 @@ func appendValue(b []byte, v any) []byte {
 	case int64:
 		return strconv.AppendInt(b, v, 10)
 	case float64:
-		out, _ := json.Marshal(v) // never infinite: it was a JSON number
+		out, _ := json.Marshal(v) // cannot be infinite, because it was a JSON number
 		return append(b, out...)
 	case json.RawMessage:
 		return appendRaw(b, v)
@@ -48,13 +47,13 @@ func appendValue(b []byte, v any) []byte {
 	panic("llm: unexpected JSON value")
 }
 
-// separators are characters that some readers of event streams take for ends of lines.
+// separators escapes characters that some readers of event streams treat as line ends.
 var separators = strings.NewReplacer("\u0085", `\u0085`, "\u2028", `\u2028`, "\u2029", `\u2029`)
 
-// appendRaw writes JSON of the caller's on one line.
+// appendRaw writes JSON from the caller on one line.
 func appendRaw(b []byte, v json.RawMessage) []byte {
 	var line bytes.Buffer
-	_ = json.Compact(&line, v) // it has been read
+	_ = json.Compact(&line, v) // already parsed, so it is valid
 	return append(b, separators.Replace(line.String())...)
 }
 
@@ -81,9 +80,8 @@ func appendMap(b []byte, m map[string]string) []byte {
 	return append(b, '}')
 }
 
-// appendString quotes a text. Beside what must be, it escapes the three separators that
-// some readers of event streams take for ends of lines; what is not UTF-8 becomes
-// U+FFFD.
+// appendString quotes a text. In addition to the necessary escapes, it escapes three characters that some readers of
+// event streams treat as line ends. Invalid UTF-8 becomes U+FFFD.
 func appendString(b []byte, s string) []byte {
 	b = append(b, '"')
 	done := 0

@@ -2,33 +2,31 @@ package frame
 
 import "bytes"
 
-// An Array cuts a JSON array that comes bit by bit, as Gemini streams it unless
-// it is asked for events. A frame is an element with the bracket or comma before
-// it; Element takes those away. The closing bracket is a frame of its own. A text
-// that is no array, but one object or several, is cut behind each. The zero Array
-// is ready for use.
+// An Array splits a JSON array that arrives in chunks. Gemini streams such an array unless the request asks for events.
+// A frame is an element with the preceding bracket or comma, which Element removes. The closing bracket is a separate
+// frame. A text of one or more objects without an array is split after each object. The zero Array is ready to use.
 //
-// It looks for where elements end, and does not say whether they are valid.
+// An Array finds the ends of elements. It does not check that they are valid JSON.
 type Array struct {
-	Max int // bytes; 0 means 1 MiB
+	Max int // in bytes; 0 means 1 MiB
 
 	w      window
 	depth  int
-	base   int  // the depth that elements stand at: 1 in an array
-	begun  bool // past the first bracket
-	quoted bool // in a string
-	escape bool // after a backslash in it
-	loose  bool // past the end, or no JSON: nothing is cut any more
-	over   bool // the present element was too large and has been given out in part
+	base   int  // nesting depth of elements: 1 in an array
+	begun  bool // after the first bracket
+	quoted bool // inside a string
+	escape bool // after a backslash in a string
+	loose  bool // after the end, or not JSON: no more splitting
+	over   bool // the current element is too large and was returned in part
 }
 
-// Feed hands over what has come.
+// Feed adds received bytes.
 func (a *Array) Feed(p []byte) { a.w.feed(p) }
 
-// Rest is what has come of an element that is not whole.
+// Rest returns the received part of an incomplete element.
 func (a *Array) Rest() []byte { return a.w.Rest() }
 
-// Next cuts off the next frame, if there is a whole one.
+// Next returns the next frame if it is complete.
 func (a *Array) Next() (Frame, bool) {
 	for a.w.i < len(a.w.in) && !a.loose {
 		if a.quoted {
@@ -47,7 +45,7 @@ func (a *Array) Next() (Frame, bool) {
 	return a.wait()
 }
 
-// step takes a byte outside of strings and reports whether it ends a frame.
+// step handles a byte outside strings and reports whether it ends a frame.
 func (a *Array) step(c byte) bool {
 	switch c {
 	case '"':
@@ -66,7 +64,7 @@ func (a *Array) step(c byte) bool {
 	return false
 }
 
-// skip goes to the end of a string, if it has come.
+// skip advances to the end of a string or of the input.
 func (a *Array) skip() {
 	for a.w.i < len(a.w.in) {
 		c := a.w.in[a.w.i]
@@ -83,8 +81,8 @@ func (a *Array) skip() {
 	}
 }
 
-// wait holds what there is of an element, unless that is too much. White space
-// behind the array is not worth waiting with.
+// wait keeps an incomplete element, or returns it as opaque if it is too large. White space after the array is returned
+// immediately.
 func (a *Array) wait() (Frame, bool) {
 	n := len(a.w.Rest())
 	if n > 0 && (a.loose || a.over || n > orDefault(a.Max)) {
@@ -95,7 +93,7 @@ func (a *Array) wait() (Frame, bool) {
 	return Frame{}, false
 }
 
-// Element is the element of a frame; it is empty for the closing bracket.
+// Element returns the element in a frame, or nothing for the closing bracket.
 func Element(raw []byte) []byte {
 	return bytes.TrimRight(bytes.TrimLeft(raw, "[, \t\r\n"), "] \t\r\n")
 }

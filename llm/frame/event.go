@@ -2,17 +2,16 @@ package frame
 
 import "bytes"
 
-// An Event is what a frame of server-sent events says. Its slices share memory
-// with the frame, or with the buffer that was given to Parse.
+// An Event is the content of a server-sent event. Its slices share memory with the frame or with the buffer passed to
+// ParseEvent.
 type Event struct {
-	Name []byte // "event"
-	Data []byte // "data"; several lines of it are joined by LF
+	Name []byte // field "event"
+	Data []byte // field "data"; several lines are joined by LF
 	ID   []byte
-	Said bool // there was a line of data: a comment or a name alone is no event
+	Said bool // at least one data line; comments or a name alone are not an event
 }
 
-// ParseEvent reads a frame. buf is used only if there are several lines of data,
-// and may be nil.
+// ParseEvent parses a frame. It uses buf only to join several data lines. buf may be nil.
 func ParseEvent(raw, buf []byte) Event {
 	var e Event
 	for len(raw) > 0 {
@@ -43,7 +42,7 @@ func (e *Event) data(value []byte, buf *[]byte) {
 	e.Data = *buf
 }
 
-// cutLine also takes the end of the line away.
+// cutLine splits off the first line and removes its line end.
 func cutLine(b []byte) (line, rest []byte) {
 	end := index(b, 0, len(b), '\n')
 	end = index(b, 0, end, '\r')
@@ -57,8 +56,7 @@ func cutLine(b []byte) (line, rest []byte) {
 	return line, nil
 }
 
-// field takes one space after the colon away, as the standard says. A comment
-// is a field without a name.
+// field removes one space after the colon, as the HTML standard requires. A comment is a field without a name.
 func field(line []byte) (name, value []byte) {
 	name, value, _ = bytes.Cut(line, []byte(":"))
 	if len(value) > 0 && value[0] == ' ' {
@@ -67,8 +65,7 @@ func field(line []byte) (name, value []byte) {
 	return name, value
 }
 
-// AppendEvent appends an event to dst: its name, unless that is empty, and its
-// data, on as many lines as it has.
+// AppendEvent appends an event to dst: the name, unless empty, and the data, with one data line for each line.
 func AppendEvent(dst []byte, name string, data []byte) []byte {
 	if name != "" {
 		dst = append(append(append(dst, "event: "...), name...), '\n')

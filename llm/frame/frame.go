@@ -1,41 +1,38 @@
-// Package frame cuts the streams of language models into whole frames and
-// writes frames: server-sent events, AWS event streams, and the JSON array that
-// Gemini streams unless it is asked for events. It knows nothing of what the
-// frames say.
+// Package frame splits the streams of language models into complete frames and writes frames. It supports server-sent
+// events, AWS event streams, and the JSON array that Gemini streams unless the request asks for events. It does not
+// interpret the contents of frames.
 //
-// A splitter changes no byte. All frames it has given out, one after the other,
-// and then Rest are what it was fed, however that was chunked.
+// A splitter changes no bytes. For all chunk sizes, the returned frames followed by Rest are equal to the input.
 package frame
 
-// defaultMax is the size in bytes up to which a frame is held until it is whole,
-// unless the splitter says otherwise.
+// defaultMax is the default size in bytes above which a frame is not kept until it is complete.
 const defaultMax = 1 << 20
 
-// A Frame is a run of bytes as they came.
+// A Frame is a sequence of received bytes.
 type Frame struct {
-	// Raw is valid until the next Feed. The frames that come between two calls
-	// of Feed lie one behind the other in one array, so that they can be passed
-	// on as one slice, from the first byte of the first to the last of the last.
+	// Raw is valid until the next Feed. The frames returned between two calls of Feed are adjacent in one array. A
+	// caller can therefore pass them on as one slice, from the first byte of the first frame to the last byte of the
+	// last.
 	Raw []byte
 
-	// Opaque is set on the pieces of a frame that is too large to be held, and on
-	// what cannot be cut because it is not of the form.
+	// Opaque is set for parts of a frame that is too large to keep, and for data that cannot be split because its format
+	// is wrong.
 	Opaque bool
 
-	// More means that what follows belongs to the same opaque frame.
+	// More reports that the following data belongs to the same opaque frame.
 	More bool
 }
 
-// A Splitter cuts a stream. Feed hands it what has come; then Next is called
-// until it reports false. A Splitter may keep p until then, and not longer.
+// A Splitter splits a stream. The caller passes received bytes to Feed and then calls Next until it returns false. A
+// Splitter does not use p after that.
 //
-// It holds at most one frame of the largest size and what was fed last.
+// A Splitter keeps at most one frame of the maximum size and the bytes of the last Feed. It is not safe for concurrent
+// use.
 type Splitter interface {
 	Feed(p []byte)
 	Next() (f Frame, ok bool)
 
-	// Rest is what has come of a frame that is not whole. It is valid until the
-	// next Feed.
+	// Rest returns the received part of an incomplete frame. It is valid until the next Feed.
 	Rest() []byte
 }
 

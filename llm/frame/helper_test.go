@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// cutAll feeds the chunks and returns copies of the frames. Every chunk is
-// overwritten once it has been taken, as the reader of a connection does.
+// cutAll feeds the chunks and returns copies of the frames. It overwrites each chunk after use, as a connection's reader
+// does.
 func cutAll(t testing.TB, s Splitter, chunks [][]byte) (frames []string, rest string) {
 	t.Helper()
 	var passed, fed []byte
@@ -31,7 +31,7 @@ func cutAll(t testing.TB, s Splitter, chunks [][]byte) (frames []string, rest st
 	return frames, rest
 }
 
-// adjacent checks that frames of one Feed can be passed on as one slice.
+// adjacent checks that the frames of one Feed are adjacent in memory, and returns them as one slice.
 func adjacent(t testing.TB, raws [][]byte) []byte {
 	if len(raws) == 0 {
 		return nil
@@ -57,7 +57,7 @@ func mark(b bool, s string) string {
 	return ""
 }
 
-// chunked cuts b at random, with some empty chunks.
+// chunked splits b at random, with some empty chunks.
 func chunked(r *rand.Rand, b []byte) (chunks [][]byte) {
 	for len(b) > 0 {
 		n := min(len(b), r.IntN(1+r.IntN(12)))

@@ -10,26 +10,24 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws/protocol/eventstream"
 )
 
-// A Message is what a frame of an AWS event stream says. Its slices share memory
-// with the frame.
+// A Message is the content of an AWS event stream message. Its slices share memory with the frame.
 type Message struct {
 	Type      []byte // ":message-type": "event", "exception" or "error"
 	Event     []byte // ":event-type"
-	Exception []byte // ":exception-type", as in "throttlingException"
-	ErrorCode []byte // ":error-code", of messages of type "error"
+	Exception []byte // ":exception-type", such as "throttlingException"
+	ErrorCode []byte // ":error-code" of messages with type "error"
 	ErrorText []byte // ":error-message"
 	Payload   []byte
 }
 
-// What ParseMessage finds wrong.
+// Errors returned by ParseMessage.
 var (
 	ErrChecksum = errors.New("event stream message: a checksum does not match")
 	errLength   = errors.New("event stream message: its lengths do not fit")
 	errHeader   = errors.New("event stream message: a header cannot be read")
 )
 
-// ParseMessage reads a whole message and checks its checksums. It does not
-// allocate.
+// ParseMessage parses a complete message and verifies its checksums. It does not allocate memory.
 func ParseMessage(raw []byte) (Message, error) {
 	var m Message
 	if len(raw) < preludeLen+trailerLen {
@@ -72,8 +70,7 @@ func (m *Message) readHeaders(b []byte) error {
 	return nil
 }
 
-// cutHeader reads one header. The value is that of a string; values of other
-// types are passed over.
+// cutHeader reads one header. The value is nil unless its type is string.
 func cutHeader(b []byte) (name, value, rest []byte, ok bool) {
 	n := 1 + int(b[0])
 	if len(b) < n+1 || n == 1 {
@@ -101,23 +98,22 @@ func cutHeader(b []byte) (name, value, rest []byte, ok bool) {
 
 const typeString = 7
 
-// fixed is how long values of a type are, or -1 if their length is said.
+// fixed returns the length of values of a type, or -1 if a length precedes the value.
 func fixed(kind byte) (size int, ok bool) {
-	sizes := [...]int{0, 0, 1, 2, 4, 8, -1, -1, 8, 16} // true, false, int8 to 64, bytes, string, time, UUID
+	sizes := [...]int{0, 0, 1, 2, 4, 8, -1, -1, 8, 16} // true, false, int8 to int64, bytes, string, time, UUID
 	if int(kind) >= len(sizes) {
 		return 0, false
 	}
 	return sizes[kind], true
 }
 
-// WriteEvent writes a message that says what happened: the event's type, and a
-// payload of JSON.
+// WriteEvent writes a message of an event type with a JSON payload.
 func WriteEvent(w io.Writer, event string, payload []byte) error {
 	return write(w, payload, "event", ":event-type", event)
 }
 
-// WriteException writes a message that ends a stream with an error, as Bedrock
-// does: exception is its name with a small first letter.
+// WriteException writes a message that ends a stream with an error, as Bedrock does. The first letter of the exception's
+// name is lower case.
 func WriteException(w io.Writer, exception string, payload []byte) error {
 	return write(w, payload, "exception", ":exception-type", exception)
 }
@@ -130,7 +126,7 @@ func write(w io.Writer, payload []byte, kind, name, value string) error {
 	return encode(w, eventstream.Message{Headers: h, Payload: payload})
 }
 
-// encode writes the whole message or nothing.
+// encode writes the message with one call of Write, or nothing if encoding fails.
 func encode(w io.Writer, m eventstream.Message) error {
 	var b bytes.Buffer
 	if err := eventstream.NewEncoder().Encode(&b, m); err != nil {

@@ -5,34 +5,34 @@ import (
 	"hash/crc32"
 )
 
-// Messages cuts an AWS event stream (application/vnd.amazon.eventstream). A frame
-// is a message. The zero Messages is ready for use.
+// Messages splits an AWS event stream (application/vnd.amazon.eventstream). A frame is a message. The zero Messages is
+// ready to use.
 //
-// A prelude whose checksum is wrong, or whose lengths cannot be, means that it is
-// not known where messages begin: from there on everything is one opaque frame.
+// If the checksum or the lengths of a prelude are invalid, the position of the next message is unknown. Everything from
+// there on is one opaque frame.
 type Messages struct {
-	Max int // bytes; 0 means 1 MiB
+	Max int // in bytes; 0 means 1 MiB
 
 	w    window
-	left int  // bytes to come of a message that is too large to be held
-	lost bool // what comes cannot be cut any more
+	left int  // remaining bytes of a message that is too large to keep
+	lost bool // message boundaries are unknown from here on
 }
 
 const (
 	preludeLen = 12 // total length, length of the headers, checksum of both
-	trailerLen = 4  // checksum of everything before
+	trailerLen = 4  // checksum of all preceding bytes
 )
 
-// Feed hands over what has come.
+// Feed adds received bytes.
 func (m *Messages) Feed(p []byte) { m.w.feed(p) }
 
-// Rest is what has come of a message that is not whole.
+// Rest returns the received part of an incomplete message.
 func (m *Messages) Rest() []byte { return m.w.Rest() }
 
-// Lost reports whether it is not known any more where messages begin.
+// Lost reports whether message boundaries are unknown from here on.
 func (m *Messages) Lost() bool { return m.lost }
 
-// Next cuts off the next message, if there is a whole one.
+// Next returns the next message if it is complete.
 func (m *Messages) Next() (Frame, bool) {
 	have := m.w.Rest()
 	if len(have) == 0 || !m.lost && m.left == 0 && len(have) < preludeLen {
@@ -57,7 +57,7 @@ func (m *Messages) Next() (Frame, bool) {
 	return m.piece(len(have)), true
 }
 
-// piece gives out what there is of something that is not held.
+// piece returns the available part of an opaque frame.
 func (m *Messages) piece(have int) Frame {
 	if m.lost {
 		return Frame{Raw: m.w.cut(m.w.at + have), Opaque: true, More: true}
@@ -67,13 +67,13 @@ func (m *Messages) piece(have int) Frame {
 	return Frame{Raw: m.w.cut(m.w.at + n), Opaque: true, More: m.left > 0}
 }
 
-// prelude reads the first bytes of a message, of which there must be enough.
+// prelude decodes the prelude of a message. b must have at least preludeLen bytes.
 func prelude(b []byte) (total, headers int, ok bool) {
 	t, h := binary.BigEndian.Uint32(b), binary.BigEndian.Uint32(b[4:])
 	if crc32.ChecksumIEEE(b[:8]) != binary.BigEndian.Uint32(b[8:]) {
 		return 0, 0, false
 	}
-	const most = 1 << 30 // fits an int everywhere; the services stay below 25 MiB
+	const most = 1 << 30 // fits an int on all platforms; AWS services stay below 25 MiB
 	if t > most || h > most || t < preludeLen+trailerLen+h {
 		return 0, 0, false
 	}

@@ -154,7 +154,7 @@ func FuzzMessages(f *testing.F) {
 	})
 }
 
-// What ParseMessage can read, the AWS SDK reads in the same way.
+// If ParseMessage accepts a message, the AWS SDK reads it with the same result.
 func FuzzParseMessage(f *testing.F) {
 	var b bytes.Buffer
 	if err := WriteException(&b, "throttlingException", []byte(`{"message":"m"}`)); err != nil {

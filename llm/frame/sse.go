@@ -2,36 +2,34 @@ package frame
 
 import "bytes"
 
-// An SSE cuts a stream of server-sent events, as the HTML standard defines them.
-// A frame is everything up to the blank line that ends an event; it may hold
-// nothing but comments, or nothing at all. The zero SSE is ready for use.
+// An SSE splits a stream of server-sent events, as defined by the HTML standard. A frame ends with the blank line after
+// an event. It may contain only comments, or nothing. The zero SSE is ready to use.
 //
-// Lines may end in LF, CRLF or CR. After a blank line that is only a CR, and did
-// not follow a CRLF, the frame ends at once, since nothing more might come; should
-// an LF follow all the same, it leads the next frame.
+// Lines may end in LF, CRLF or CR. If a blank line ends in CR and the line before did not end in CRLF, the frame ends
+// immediately, because no further byte may follow. If an LF does follow, it starts the next frame.
 type SSE struct {
-	Max int // bytes; 0 means 1 MiB
+	Max int // in bytes; 0 means 1 MiB
 
 	w     window
-	begun bool // past where a byte order mark may be
-	line  bool // the present line is not blank
-	cr    bool // the byte before was a CR that ended a line
-	crlf  bool // the line before ended in CRLF
-	ended bool // a blank line has ended in CR, and an LF is likely
-	over  bool // the present frame was too large and has been given out in part
-	lf    int  // of w.in: where the next LF is, or its length; before w.i if not known
+	begun bool // after the place of a byte order mark
+	line  bool // the current line is not blank
+	cr    bool // the previous byte was a CR that ended a line
+	crlf  bool // the previous line ended in CRLF
+	ended bool // a blank line ended in CR and an LF is likely to follow
+	over  bool // the current frame is too large and was returned in part
+	lf    int  // index of the next LF in w.in, or len(w.in); less than w.i if unknown
 }
 
-// Feed hands over what has come.
+// Feed adds received bytes.
 func (s *SSE) Feed(p []byte) {
 	s.w.feed(p)
 	s.lf = -1
 }
 
-// Rest is what has come of an event that is not whole.
+// Rest returns the received part of an incomplete event.
 func (s *SSE) Rest() []byte { return s.w.Rest() }
 
-// Next cuts off the next frame, if there is a whole one.
+// Next returns the next frame if it is complete.
 func (s *SSE) Next() (Frame, bool) {
 	if !s.begun {
 		if f, ok := s.mark(); ok || !s.begun {
@@ -49,8 +47,7 @@ func (s *SSE) Next() (Frame, bool) {
 	return s.wait()
 }
 
-// mark cuts off the byte order mark that a stream may begin with, so that it is
-// not taken for a part of the first line.
+// mark splits off a byte order mark at the start of the stream, so that it does not become part of the first line.
 func (s *SSE) mark() (f Frame, ok bool) {
 	const bom = "\ufeff"
 	b := s.w.Rest()
@@ -65,7 +62,7 @@ func (s *SSE) mark() (f Frame, ok bool) {
 	return Frame{}, false
 }
 
-// afterCR takes the LF that may follow a CR and reports whether the frame is whole.
+// afterCR consumes an LF after a CR and reports whether the frame is complete.
 func (s *SSE) afterCR() bool {
 	s.cr = false
 	s.crlf = s.w.in[s.w.i] == '\n'
@@ -75,8 +72,7 @@ func (s *SSE) afterCR() bool {
 	return s.ended
 }
 
-// lineEnd goes to the end of the line, if it has come, and reports whether that
-// is the end of the frame.
+// lineEnd advances to the end of the line or of the input, and reports whether the frame is complete.
 func (s *SSE) lineEnd() bool {
 	end := s.nextEnd()
 	blank := !s.line && end == s.w.i
@@ -96,7 +92,7 @@ func (s *SSE) lineEnd() bool {
 	return blank && !s.crlf
 }
 
-// nextEnd is where the next CR or LF stands, or the length of what there is.
+// nextEnd returns the index of the next CR or LF, or the length of the input.
 func (s *SSE) nextEnd() int {
 	if s.lf < s.w.i {
 		s.lf = index(s.w.in, s.w.i, len(s.w.in), '\n')
@@ -118,7 +114,7 @@ func (s *SSE) emit() Frame {
 	return f
 }
 
-// wait holds what there is of a frame, unless that is too much.
+// wait keeps an incomplete frame, or returns it as opaque if it is too large.
 func (s *SSE) wait() (Frame, bool) {
 	n := len(s.w.Rest())
 	if n > 0 && (s.over || n > orDefault(s.Max)) {

@@ -39,7 +39,7 @@ func TestSSEFrames(t *testing.T) {
 	}
 }
 
-// Whatever the chunks, the frames are the same, and none ends inside an event.
+// Chunk sizes do not change the frames, and no frame ends inside an event.
 func TestSSEChunksDoNotMatter(t *testing.T) {
 	parts := []string{"data: {\"a\":1}", "event: x", ": c", "\n", "\n", "\r\n", "\r\n", "\r", "\ufeff", "data", "x"}
 	for seed := range uint64(4000) {

@@ -1,24 +1,23 @@
 package frame
 
-// A window shows what has come and was not given out: the caller's own bytes
-// while they last, and a copy of what is left of them afterwards. Copying
-// happens only where a frame lies across two chunks.
+// A window contains the received bytes that were not yet returned. They are in the caller's slice at first, and in a
+// copy after keep. Only frames that span two chunks are copied.
 type window struct {
-	in   []byte // either what was fed last, or own
-	at   int    // of in: where the frame begins that is being looked for
-	i    int    // of in: up to where it was looked at
+	in   []byte // the last fed slice, or own
+	at   int    // index in in: start of the current frame
+	i    int    // index in in: end of the examined bytes
 	own  []byte
 	mine bool // in is own
 }
 
-// spare is how much memory an idle stream may keep.
+// spare is the maximum buffer size in bytes that an idle stream keeps.
 const spare = 64 << 10
 
 func (w *window) feed(p []byte) {
 	rest := w.Rest()
 	seen := w.i - w.at
 	switch {
-	case len(rest) > 0 && w.mine && w.at == 0: // a frame that comes in many pieces is not moved for each
+	case len(rest) > 0 && w.mine && w.at == 0: // append without moving, for a frame that arrives in many pieces
 		w.own = append(w.own, p...)
 		w.in = w.own
 	case len(rest) > 0:
@@ -33,15 +32,15 @@ func (w *window) feed(p []byte) {
 	w.at, w.i = 0, seen
 }
 
-// cut gives out everything before end.
+// cut returns the bytes up to end and removes them.
 func (w *window) cut(end int) []byte {
 	raw := w.in[w.at:end]
 	w.at, w.i = end, end
 	return raw
 }
 
-// keep copies what is left, because the caller may now use its memory again.
-// What was given out stays valid: it is the caller's, or in own before at.
+// keep copies the remaining bytes, because the caller may now reuse its memory. Returned frames stay valid: they are in
+// the caller's memory, or in own before at.
 func (w *window) keep() {
 	if w.mine {
 		return
@@ -52,7 +51,7 @@ func (w *window) keep() {
 	w.at, w.i = 0, seen
 }
 
-// Rest is what has come of a frame that is not whole.
+// Rest returns the received part of an incomplete frame.
 func (w *window) Rest() []byte { return w.in[w.at:] }
 
 func orDefault(max int) int {

@@ -6,16 +6,15 @@ import (
 	"strconv"
 )
 
-// An Amount is money, in millionths of a millionth of a US dollar: prices are in
-// dollars for a million tokens and have up to six decimals, so what a token costs is a
-// whole number of them and sums are exact. It holds up to 9.2 million dollars; sums
-// stop there.
+// An Amount is money in 1e-12 US dollars. Prices are dollars per million tokens with up to six decimals. The price of
+// one token is therefore a whole number of units, and sums are exact. The maximum is 9.2 million dollars. Sums stop
+// there.
 type Amount int64
 
 // Dollar is one US dollar.
 const Dollar Amount = 1e12
 
-// Add is a + b, or as much as an Amount can hold.
+// Add returns a + b, or the largest or smallest Amount if the sum is out of range.
 func (a Amount) Add(b Amount) Amount {
 	if b > 0 && a > math.MaxInt64-b {
 		return math.MaxInt64
@@ -26,10 +25,10 @@ func (a Amount) Add(b Amount) Amount {
 	return a + b
 }
 
-// Dollars is the amount as a number that is fit to be shown, not to be added up.
+// Dollars returns the amount in dollars for display. Do not add such values, because they are rounded.
 func (a Amount) Dollars() float64 { return float64(a) / float64(Dollar) }
 
-// String reads "0.001250 USD": exact, with six decimals or as many more as it takes.
+// String returns for example "0.001250 USD": the exact amount with at least six decimals.
 func (a Amount) String() string {
 	b, n := make([]byte, 0, 32), uint64(a)
 	if a < 0 {
@@ -46,7 +45,7 @@ func (a Amount) String() string {
 	return string(append(b[:end], " USD"...))
 }
 
-// times is what so many tokens cost at a price for one.
+// times returns the cost of tokens at a price of each per token.
 func times(tokens int64, each Amount) Amount {
 	if tokens <= 0 || each <= 0 {
 		return 0

@@ -6,11 +6,10 @@ import (
 	"strings"
 )
 
-// Find is the row of a model, by any of the names that providers have for it. What a
-// name has before and behind the model's own is taken off step by step: the path or
-// ARN, the region and maker of Bedrock, its version, the date. The first name that has
-// a row of its own decides, so gpt-4o-2024-08-06 finds gpt-4o if it has none itself, and
-// gpt-4o-mini never does; otherwise the longest pattern for the first name that has one.
+// Find returns the row for a model under any of its providers' names. It removes prefixes and suffixes step by step: the
+// path or ARN, Bedrock's region and vendor, Bedrock's version, and the date. The first of these names with an exact row
+// decides. For example, gpt-4o-2024-08-06 finds gpt-4o if it has no row itself. gpt-4o-mini never finds gpt-4o. If there
+// is no exact row, Find uses the longest pattern that matches the first matching name.
 func (t Table) Find(model string) (Row, bool) {
 	for name := range namesOf(model) {
 		if row, ok := t.exact[name]; ok {
@@ -27,14 +26,14 @@ func (t Table) Find(model string) (Row, bool) {
 			}
 		}
 	}
-	last := t.patterns[len(t.patterns)-1] // the shortest
+	last := t.patterns[len(t.patterns)-1] // the shortest pattern
 	return t.with(last), last.Model == anyModel
 }
 
-// anyModel is the row of all models that have none of their own: the default price.
+// anyModel is the pattern of the default price, for models without another row.
 const anyModel = "*"
 
-// namesOf is the names of a model, the fullest first.
+// namesOf iterates over the names of a model, starting with the longest.
 func namesOf(model string) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		name := strings.ToLower(model[strings.LastIndexByte(model, '/')+1:])
@@ -60,7 +59,7 @@ var (
 func withoutRegion(name string) string { return without(name, regions) }
 func withoutMaker(name string) string  { return without(name, makers) }
 
-// without is a name without the word before its first full stop, if it is one of these.
+// without removes the part before the first full stop if it is one of words.
 func without(name string, words []string) string {
 	word, rest, ok := strings.Cut(name, ".")
 	if ok && rest != "" && slices.Contains(words, word) {
@@ -69,11 +68,11 @@ func without(name string, words []string) string {
 	return name
 }
 
-// withoutRevision takes off "-v1:0" and "-v2:0:200k", which Bedrock adds.
+// withoutRevision removes "-v1:0" and "-v2:0:200k", which Bedrock appends.
 func withoutRevision(name string) string {
 	front, back, ok := strings.Cut(name, ":")
 	if !ok {
-		back = "0" // newer models have "-v1" alone
+		back = "0" // newer models have only "-v1"
 	}
 	cut := strings.LastIndex(front, "-v")
 	if cut <= 0 || !digits(front[cut+2:]) || back == "" || back[0] < '0' || back[0] > '9' {
@@ -82,8 +81,7 @@ func withoutRevision(name string) string {
 	return front[:cut]
 }
 
-// withoutDate takes off "-20240307", "@20240307", "-2024-08-06", "-latest" and
-// "@default".
+// withoutDate removes "-20240307", "@20240307", "-2024-08-06", "-latest" and "@default".
 func withoutDate(name string) string {
 	for _, word := range []string{"-latest", "@default"} {
 		if rest, ok := strings.CutSuffix(name, word); ok && rest != "" {
@@ -99,7 +97,7 @@ func withoutDate(name string) string {
 	return name
 }
 
-// has reports whether s has a shape, in which d stands for a digit.
+// has reports whether s matches shape, where d stands for a digit.
 func has(s, shape string) bool {
 	for i := range len(shape) {
 		if shape[i] != 'd' && s[i] != shape[i] || shape[i] == 'd' && !digits(s[i:i+1]) {

@@ -10,36 +10,35 @@ import (
 	"github.com/seed1158cd35/weir/llm"
 )
 
-// others is the name that stands for all for which a Ledger has no place.
+// others is the name for tenants, users and models that have no account.
 const others = "(other)"
 
-const longest = 200 // bytes of a name
+const longest = 200 // maximum length of a name in bytes
 
-// An Account is who has asked whom.
+// An Account identifies a caller and the model that it used.
 type Account struct {
 	Tenant string `json:"tenant"`
 	User   string `json:"user"`
 	Model  string `json:"model"`
 }
 
-// Totals are what an account has used so far.
+// Totals is the total usage of an account.
 type Totals struct {
-	Cost       Amount `json:"cost"` // in millionths of a millionth of a dollar
+	Cost       Amount `json:"cost"` // in 1e-12 dollars
 	Calls      int64  `json:"calls"`
-	Input      int64  `json:"input"` // tokens
+	Input      int64  `json:"input"` // in tokens
 	Output     int64  `json:"output"`
 	CacheRead  int64  `json:"cache_read"`
 	CacheWrite int64  `json:"cache_write"`
 }
 
-// A Ledger adds up what calls have cost, by tenant, user and model. It may be shared,
-// and must not be copied. It keeps a bounded number of accounts: when nine tenths of
-// them are there, users that are new are added up together for each tenant and model,
-// and when all are, whatever is new under Others.
+// A Ledger adds up the costs of calls by tenant, user and model. Its number of accounts is bounded. When 90% of them
+// exist, new users share one account for each tenant and model. When all exist, new names share the account "(other)". A
+// Ledger is safe for concurrent use and must not be copied.
 type Ledger struct {
 	limit int
 
-	mu       sync.RWMutex // of the map, not of what it leads to
+	mu       sync.RWMutex // protects the map, not the entries
 	accounts map[Account]*entry
 }
 
@@ -48,12 +47,12 @@ type entry struct {
 	totals Totals
 }
 
-// NewLedger makes a ledger of at most so many accounts, and of ten at the least.
+// NewLedger returns a ledger with at most the given number of accounts. The minimum is 10.
 func NewLedger(accounts int) *Ledger {
 	return &Ledger{limit: max(accounts, 10), accounts: make(map[Account]*entry)}
 }
 
-// Add books one call. Negative numbers of tokens count as 0.
+// Add records one call. Negative token counts count as 0.
 func (l *Ledger) Add(tenant, user, model string, cost Amount, u llm.Usage) {
 	e := l.entry(Account{tenant, user, model})
 	e.mu.Lock()
@@ -81,8 +80,7 @@ func (l *Ledger) entry(a Account) *entry {
 	return l.open(short(a))
 }
 
-// open is the entry of an account, or of those that it is one of where there is no
-// place for itself.
+// open returns the entry of an account, or a shared entry if there is no space for a new account.
 func (l *Ledger) open(a Account) *entry {
 	for _, try := range [...]struct {
 		account Account
@@ -101,10 +99,11 @@ func (l *Ledger) open(a Account) *entry {
 			return e
 		}
 	}
-	return l.accounts[Account{others, others, others}] // the last place is kept for it
+	return l.accounts[Account{others, others, others}] // the last account is reserved for it
 }
 
-// short is an account with names of bounded length, which keep nothing else alive.
+// short returns an account with names of bounded length. The names are copied, so that they keep no larger string in
+// memory.
 func short(a Account) Account {
 	for _, s := range []*string{&a.Tenant, &a.User, &a.Model} {
 		*s = strings.Clone(strings.ToValidUTF8((*s)[:min(len(*s), longest)], ""))
@@ -112,7 +111,7 @@ func short(a Account) Account {
 	return a
 }
 
-// All is the totals of every account, by tenant, user and model.
+// All iterates over the totals of all accounts, sorted by tenant, user and model.
 func (l *Ledger) All() iter.Seq2[Account, Totals] {
 	return func(yield func(Account, Totals) bool) {
 		l.mu.RLock()

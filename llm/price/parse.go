@@ -11,26 +11,28 @@ import (
 const (
 	maxRows = 10_000
 
-	// dearest is the highest price that is believed, in dollars for a million tokens;
-	// what is above was most likely meant for one token or a thousand.
+	// dearest is the maximum price in dollars per million tokens. A higher number was probably meant as a price for one
+	// token or a thousand tokens.
 	dearest = 10_000
 )
 
 var bounds = doc.Bounds{Bytes: 1 << 20, Nodes: 100_000, Depth: 10}
 
-// Parse reads a table in YAML or JSON; the file's name is for complaints. The error is
-// Errors, with every mistake of the file:
+// Parse parses a table in YAML or JSON. The file name is only used in errors. The error is Errors with all mistakes of
+// the file:
 //
-//	currency: USD # the only one, and what is taken if it is missing
+//	currency: USD # the default, and the only supported currency
 //	models:
 //	  claude-3-haiku: {input: 0.25, output: 1.25, cache_read: 0.03, cache_write: 0.30}
-//	  my-llama*: {input: 0, output: 0} # all models whose names begin so
+//	  my-llama*: {input: 0, output: 0} # all models whose names start with my-llama
 //
-// Prices are in dollars for a million tokens, with up to six decimals; cache_read and
-// cache_write are what input costs if they are missing, and cache_write_1h (for an hour) is twice that of input if there
-// is a cache_write. A model may have other prices
-// for long prompts: "long: {above: 200000, input: 2.5, output: 15}". tiers has the prices of service tiers, or a factor for the
-// list prices: "tiers: {flex: 0.5, priority: {input: 3.5, output: 14}}"; beside models, it is for all models.
+// Prices are dollars per million tokens with up to six decimals. The default of cache_read and cache_write is the input
+// price. The default of cache_write_1h (cached for an hour) is twice the input price if cache_write is set, and
+// otherwise the input price.
+//
+// A model may have other prices for long prompts: "long: {above: 200000, input: 2.5, output: 15}". tiers has the prices
+// of service tiers, or a factor for the list prices: "tiers: {flex: 0.5, priority: {input: 3.5, output: 14}}". At the
+// top level, tiers applies to all models.
 func Parse(file string, data []byte) (Table, error) {
 	p := parser{table: Table{exact: map[string]Row{}}}
 	p.Reader = doc.Reader{File: file, What: "a table", Bounds: bounds}
@@ -113,7 +115,7 @@ func (p *parser) row(name string, n *doc.Node) {
 	}
 }
 
-// tiers reads service tiers: each is a factor, or has prices.
+// tiers reads service tiers. Each is a factor or has prices.
 func (p *parser) tiers(n *doc.Node) map[string]Tier {
 	if !p.IsMapping(n) {
 		return nil
@@ -124,14 +126,14 @@ func (p *parser) tiers(n *doc.Node) map[string]Tier {
 		if e.Value.Kind == doc.Mapping {
 			t.Prices = new(p.prices(e.Value, map[string]func(*doc.Node){}))
 		} else if t.Factor = Factor(p.price(e.Value)); t.Factor == 0 {
-			t.Prices = new(Prices) // it costs nothing
+			t.Prices = new(Prices) // free
 		}
 		all[strings.ToLower(e.Name)] = t
 	}
 	return all
 }
 
-// prices reads the fields that all sorts of prices have, and those that this one has, too.
+// prices reads the fields common to all prices, and the additional fields given by the caller.
 func (p *parser) prices(n *doc.Node, fields map[string]func(*doc.Node)) Prices {
 	found := map[string]Amount{}
 	for _, name := range priceFields {
@@ -139,7 +141,7 @@ func (p *parser) prices(n *doc.Node, fields map[string]func(*doc.Node)) Prices {
 	}
 	p.Fields(n, fields)
 	whole := n.Kind == doc.Mapping && !slices.ContainsFunc(n.Fields, func(e doc.Entry) bool {
-		return fields[e.Name] == nil // it may be the one that is missing
+		return fields[e.Name] == nil // an unknown field may be a misspelling of the missing one
 	})
 	for _, name := range priceFields[:2] {
 		if n.Get(name) == nil && whole {
@@ -152,7 +154,7 @@ func (p *parser) prices(n *doc.Node, fields map[string]func(*doc.Node)) Prices {
 	}
 	if a, ok := found["cache_write"]; ok {
 		prices.CacheWrite = a
-		prices.WriteHour = prices.Input.Add(prices.Input) // as Anthropic has it: 1.25 times the input for five minutes, twice for an hour
+		prices.WriteHour = prices.Input.Add(prices.Input) // as for Anthropic: 1.25 times the input price for five minutes, twice for an hour
 	}
 	if a, ok := found["cache_write_1h"]; ok {
 		prices.WriteHour = a
@@ -160,7 +162,7 @@ func (p *parser) prices(n *doc.Node, fields map[string]func(*doc.Node)) Prices {
 	return prices
 }
 
-// price reads dollars for a million tokens.
+// price reads a price in dollars per million tokens.
 func (p *parser) price(n *doc.Node) Amount {
 	text := strings.TrimSpace(n.Text)
 	const hint = "write dollars per million tokens, such as 0.25"
@@ -176,7 +178,7 @@ func (p *parser) price(n *doc.Node) Amount {
 		dollars, err := strconv.ParseInt("0"+whole, 10, 64)
 		micros, _ := strconv.ParseInt((part + "000000")[:6], 10, 64)
 		if err == nil && dollars*1_000_000+micros <= dearest*1_000_000 && dollars <= dearest {
-			// A millionth of a dollar for a million tokens is a millionth of that for one.
+			// A millionth of a dollar for a million tokens is 1e-12 dollars for one token.
 			return Amount(dollars*1_000_000 + micros)
 		}
 		p.Bad(n, hint, "%s is more than %d dollars per million tokens", show(n), dearest)
@@ -193,10 +195,10 @@ func (p *parser) tokens(n *doc.Node) int64 {
 	return v
 }
 
-// plain reports whether s has nothing but digits; it may be empty.
+// plain reports whether s contains only digits. It may be empty.
 func plain(s string) bool { return s == "" || len(s) < 100 && digits(s) }
 
-// show is a node as a complaint shows it: on one line and not too long.
+// show formats a node for an error message: on one line, and shortened.
 func show(n *doc.Node) string {
 	switch {
 	case n.Kind == doc.Mapping:

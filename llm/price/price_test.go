@@ -94,7 +94,7 @@ func TestCostsOfKnownCalls(t *testing.T) {
 		{"gemini-2.5-pro", said(200_000, 0, 0, 0), "0.250000 USD"},
 		{"gemini-2.5-pro", said(200_001, 0, 0, 0), "0.5000025 USD"},
 		{"claude-3-haiku", said(-5, -5, -5, -5), "0.000000 USD"},
-		{"claude-3-haiku", said(100, 0, 5000, 5000), "0.000003 USD"}, // no more than all input can be from the cache
+		{"claude-3-haiku", said(100, 0, 5000, 5000), "0.000003 USD"}, // at most the entire input is cached
 	} {
 		if got, ok := BuiltIn().Cost(c.model, c.used); !ok || got.String() != c.want {
 			t.Errorf("%s, %+v: %v, want %s", c.model, c.used, got, c.want)
@@ -105,8 +105,7 @@ func TestCostsOfKnownCalls(t *testing.T) {
 	}
 }
 
-// Costs are exact: they are compared with fractions, and split calls cost as much as
-// one.
+// Costs are exact. The test compares them with fractions. Split calls cost as much as one call.
 func TestCostsAreExact(t *testing.T) {
 	seed := rand.Uint64()
 	r := rand.New(rand.NewPCG(seed, 0))
@@ -148,7 +147,7 @@ func TestAnAmountReadsAsItIs(t *testing.T) {
 	r := rand.New(rand.NewPCG(seed, 0))
 	for range 5000 {
 		a := Amount(r.Uint64() >> r.IntN(64))
-		if r.IntN(2) == 0 { // with zeros at its end
+		if r.IntN(2) == 0 { // with trailing zeros
 			a = a / 1e9 * 1e9
 		}
 		n := strings.TrimPrefix(strconv.FormatInt(int64(a), 10), "-")
@@ -283,7 +282,7 @@ func TestLedgerAddsUp(t *testing.T) {
 	}
 }
 
-// However many names come, accounts stay bounded and nothing is lost of the sum.
+// The number of accounts stays bounded for any number of names, and the sum stays complete.
 func TestLedgerIsBounded(t *testing.T) {
 	seed := rand.Uint64()
 	r := rand.New(rand.NewPCG(seed, 0))

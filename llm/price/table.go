@@ -1,5 +1,4 @@
-// Package price says what calls to language models cost, from a table that is data,
-// and adds it up.
+// Package price calculates the costs of calls to language models from a table of prices, and adds them up.
 package price
 
 import (
@@ -13,14 +12,14 @@ import (
 	"github.com/seed1158cd35/weir/llm"
 )
 
-// Prices are what one token of each sort costs.
+// Prices has the price of one token of each kind.
 type Prices struct {
 	Input, Output         Amount
-	CacheRead, CacheWrite Amount // of input that is read from the provider's cache, or written to it
-	WriteHour             Amount // of input that is written to it for an hour
+	CacheRead, CacheWrite Amount // input that is read from or written to the provider's cache
+	WriteHour             Amount // input that is cached for an hour
 }
 
-// of is what a call costs.
+// of returns the cost of a call.
 func (p Prices) of(u llm.Usage) Amount {
 	read := min(max(u.CacheRead, 0), max(u.Input, 0))
 	write := min(max(u.CacheWrite, 0), max(u.Input, 0)-read)
@@ -32,17 +31,17 @@ func (p Prices) of(u llm.Usage) Amount {
 	return sum.Add(times(u.Output, p.Output))
 }
 
-// A Row is what the table says of one model.
+// A Row has the prices of one model.
 type Row struct {
-	Model string // or a pattern: the beginning of names, and a star
+	Model string // or a pattern: the start of a name, followed by a star
 	Prices
-	Above int64  // prompts of more tokens than this cost Long; 0 means that none do
-	Long  Prices // of the whole call then
+	Above int64  // Long applies to prompts of more tokens than this; 0 means never
+	Long  Prices // prices of all tokens of a call with a long prompt
 
-	Tiers map[string]Tier // of service, by the providers' names in lower case
+	Tiers map[string]Tier // service tiers by the providers' names, in lower case
 }
 
-// Cost is what a call costs that has used so much, at the service tier that served it.
+// Cost returns the cost of a call with usage u at the service tier in u.
 func (r *Row) Cost(u llm.Usage) Amount {
 	prices := &r.Prices
 	if r.Above > 0 && u.Input > r.Above {
@@ -67,14 +66,14 @@ func (r *Row) Cost(u llm.Usage) Amount {
 	return cost
 }
 
-// Assumed reports whether the row is for all models that have none of their own.
+// Assumed reports whether the row is the default price for models without another row.
 func (r *Row) Assumed() bool { return r.Model == anyModel }
 
-// A Table has the prices of models. It does not change; the zero Table knows none.
+// A Table has the prices of models. It is immutable and safe for concurrent use. The zero Table has no prices.
 type Table struct {
 	exact    map[string]Row
-	patterns []Row           // the longest first
-	tiers    map[string]Tier // of models whose rows do not name the tier
+	patterns []Row           // longest first
+	tiers    map[string]Tier // for models whose rows do not have the tier
 }
 
 //go:embed prices.yaml
@@ -83,16 +82,16 @@ var builtIn []byte
 var builtInTable = sync.OnceValue(func() Table {
 	t, err := Parse("prices.yaml", builtIn)
 	if err != nil {
-		panic("price: built-in table: " + err.Error()) // a test reads it
+		panic("price: built-in table: " + err.Error()) // a test parses it
 	}
 	return t
 })
 
-// BuiltIn is the table that comes with weir: list prices of prices.yaml, each with its
-// source and date. Other prices go into a table that is laid over it: see Table.Over.
+// BuiltIn returns the built-in table: the list prices of prices.yaml, each with its source and date. Table.Over replaces
+// prices.
 func BuiltIn() Table { return builtInTable() }
 
-// Over is t laid over below: rows of t go before those of below with the same model.
+// Over returns the rows of both tables. A row of t replaces the row of below for the same model.
 func (t Table) Over(below Table) Table {
 	both := Table{exact: maps.Clone(below.exact)}
 	if both.exact == nil {
@@ -118,8 +117,8 @@ func (t *Table) sort() {
 	slices.SortStableFunc(t.patterns, func(a, b Row) int { return len(b.Model) - len(a.Model) })
 }
 
-// Cost is what a call costs, and whether the table knows the model. Usage that the
-// answer did not say costs nothing that is known: false, too.
+// Cost returns the cost of a call. It returns false if the table does not have the model or the response did not report
+// usage.
 func (t Table) Cost(model string, u llm.Usage) (Amount, bool) {
 	row, ok := t.Find(model)
 	if !ok || !u.Said {
@@ -128,7 +127,7 @@ func (t Table) Cost(model string, u llm.Usage) (Amount, bool) {
 	return row.Cost(u), true
 }
 
-// All is every row, by model.
+// All iterates over all rows, sorted by model.
 func (t Table) All() iter.Seq[Row] {
 	return func(yield func(Row) bool) {
 		rows := slices.AppendSeq(slices.Clone(t.patterns), maps.Values(t.exact))

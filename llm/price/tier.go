@@ -7,16 +7,17 @@ import (
 	"strings"
 )
 
-// A Tier is what a service tier costs: other prices, or the list prices times a factor. The zero Tier costs the list prices.
+// A Tier is the price of a service tier: separate prices, or the list prices times a factor. The zero Tier has the list
+// prices.
 type Tier struct {
 	Factor Factor  // 0 means 1
-	Prices *Prices // in place of the list prices; nil means that Factor holds
+	Prices *Prices // replaces the list prices; nil means that Factor applies
 }
 
-// A Factor is a number of millionths by which list prices are multiplied.
+// A Factor multiplies list prices, in millionths.
 type Factor int64
 
-// of is an amount times the factor, rounded up.
+// of returns an amount times the factor, rounded up.
 func (f Factor) of(a Amount) Amount {
 	const one = 1e6
 	if a <= 0 {
@@ -33,8 +34,8 @@ func (f Factor) of(a Amount) Amount {
 	return math.MaxInt64
 }
 
-// tier is the tier of a name, the zero Tier if it costs the list prices. Vertex AI calls its tiers ON_DEMAND_FLEX and so on.
-// OpenAI renamed priority to fast.
+// tier returns the tier with that name, or the zero Tier if it has the list prices. Vertex AI names its tiers
+// ON_DEMAND_FLEX and so on. OpenAI renamed priority to fast.
 func (r *Row) tier(name string) Tier {
 	name = strings.TrimPrefix(strings.ToLower(name), "on_demand_")
 	if t, ok := r.Tiers[name]; ok || name != "fast" {
@@ -43,7 +44,7 @@ func (r *Row) tier(name string) Tier {
 	return r.Tiers["priority"]
 }
 
-// with is a row with the tiers of the table that it does not name itself.
+// with adds the table's tiers that the row does not have.
 func (t Table) with(row Row) Row {
 	if len(row.Tiers) == 0 {
 		row.Tiers = t.tiers

@@ -6,7 +6,7 @@ import (
 	"github.com/seed1158cd35/weir/llm"
 )
 
-// A call costs what its service tier costs, in whatever words its provider names the tier.
+// A call costs the price of its service tier, for each provider's name of the tier.
 func TestServiceTiersHaveTheirPrices(t *testing.T) {
 	table := BuiltIn()
 	million := llm.Usage{Input: 1_000_000, Output: 1_000_000, Said: true}
@@ -31,9 +31,9 @@ func TestServiceTiersHaveTheirPrices(t *testing.T) {
 		{"gpt-4o", "priority", million, "21.250000 USD"},
 		{"gpt-4o-mini", "priority", million, "1.250000 USD"},
 		{"gpt-4o-mini", "priority", cached, "0.125000 USD"},
-		{"o3-mini", "priority", million, "5.500000 USD"}, // it has no such tier
+		{"o3-mini", "priority", million, "5.500000 USD"}, // has no such tier
 		{"claude-sonnet-4-5", "standard", million, "18.000000 USD"},
-		{"claude-sonnet-4-5", "priority", million, "18.000000 USD"}, // of a commitment
+		{"claude-sonnet-4-5", "priority", million, "18.000000 USD"}, // requires a commitment
 		{"claude-sonnet-4-5", "batch", million, "9.000000 USD"},
 		{"claude-sonnet-4-5", "standard", hour, "4.650000 USD"},
 		{"claude-sonnet-4-5", "batch", hour, "2.325000 USD"},
@@ -58,7 +58,7 @@ func TestServiceTiersHaveTheirPrices(t *testing.T) {
 	}
 }
 
-// A table that is laid over another one may have tiers of its own, for a model or for all of them.
+// A table may override tiers of the table below, for one model or for all.
 func TestTiersOfTablesThatLieOverEachOther(t *testing.T) {
 	own := parse(t, "tiers: {flex: 0.25, free: 0}\nmodels: {mine: {input: 1, output: 1, tiers: {Fast: 3, flex: 0.75}}, other: {input: 1, output: 1}}\n")
 	table := own.Over(BuiltIn())
