@@ -87,8 +87,8 @@ attack: deps ## attack weir serve as it ships, with calm traffic beside each att
 	@go test ./internal/test/attack -count=1 -v -run '^TestAttack' | grep -E '^(---|ok|FAIL|panic)|^ '
 
 # What is given to users has no symbols for a debugger (stacks of panics are as they were), and none of the traces of
-# gRPC, whose templates would keep every method of every type in the binary (docs/adr/0012-what-ships.md).
-# The compiler inlines what the profile says is called most (docs/adr/0012-what-ships.md): that takes two minutes
+# gRPC, whose templates would keep every method of every type in the binary (docs/adr/0012-binary-size.md).
+# The compiler inlines what the profile says is called most (docs/adr/0012-binary-size.md): that takes two minutes
 # where nothing is cached.
 RELEASE := -tags grpcnotrace -trimpath -ldflags '-s -w' -pgo=cmd/weir/weir.pgo
 

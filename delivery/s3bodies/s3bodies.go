@@ -1,5 +1,5 @@
 // Package s3bodies keeps large bodies of deliveries in a bucket of S3, or of a server that speaks its protocol, for a fleet of weirs. It
-// speaks the five requests that it needs itself: the SDK's client would be 1.2 MB of the binary (docs/adr/0012-what-ships.md).
+// speaks the five requests that it needs itself: the SDK's client would be 1.2 MB of the binary (docs/adr/0012-binary-size.md).
 //
 // A body is one object, which S3 compares with the hash that is signed before it stores it. It passes through a file of the machine,
 // without a name, on its way there and back: nothing of it is held in memory, and nobody gets a part of one.

@@ -12,7 +12,7 @@ import (
 type markup string
 
 // A page is HTML on its way. It is written by hand: with text/template in it the linker could leave out no method
-// of any type, and the program would be half as large again (docs/adr/0012-what-ships.md).
+// of any type, and the program would be half as large again (docs/adr/0012-binary-size.md).
 type page struct {
 	bytes.Buffer
 	token  string // of its forms
