@@ -2,12 +2,13 @@ package httpx
 
 import (
 	"net/http"
+	"net/url"
 	"strings"
 )
 
 // conditional reports whether a request writes under a condition that its own success makes false: repeated after it was
 // done, it would be refused as though somebody else had been first. Conditions are headers (If-Match, x-amz-if-match-size,
-// x-goog-if-generation-match, the If of WebDAV) or parameters of the query (ifGenerationMatch).
+// x-goog-if-generation-match, the If of WebDAV) or parameters of the query.
 func conditional(r *http.Request) bool {
 	switch r.Method {
 	case http.MethodGet, http.MethodHead, http.MethodOptions, http.MethodTrace, "":
@@ -20,11 +21,31 @@ func conditional(r *http.Request) bool {
 		}
 	}
 	for q := range strings.SplitSeq(r.URL.RawQuery, "&") {
-		name, _, _ := strings.Cut(strings.ToLower(q), "=")
-		if strings.HasPrefix(name, "ifgeneration") || strings.HasPrefix(name, "ifmetageneration") || strings.HasPrefix(name, "ifsource") ||
-			strings.HasPrefix(name, "if-") || strings.Contains(name, "-if-") {
+		name, value, _ := strings.Cut(q, "=")
+		if plain, err := url.QueryUnescape(name); err == nil {
+			name = plain
+		}
+		if conditionalParameter(name, value) {
 			return true
 		}
 	}
 	return false
+}
+
+// conditionalParameter reports whether a parameter of the query is such a condition: ifGenerationMatch (Google), if_seq_no
+// (Elasticsearch), if-match, or one whose name does not say if.
+func conditionalParameter(name, value string) bool {
+	if len(name) > 2 && strings.EqualFold(name[:2], "if") && (name[2] == '-' || name[2] == '_' || 'A' <= name[2] && name[2] <= 'Z') {
+		return true
+	}
+	switch name = strings.ToLower(name); name {
+	case "cas", "rev", "prevexist", "previndex", "prevvalue": // Consul, CouchDB, etcd
+		return true
+	case "op_type": // Elasticsearch
+		return value == "create"
+	case "version_type": // Elasticsearch: an external version has to be newer than the stored one
+		return strings.HasPrefix(value, "external") && !strings.HasSuffix(value, "gte")
+	}
+	return strings.HasPrefix(name, "ifgeneration") || strings.HasPrefix(name, "ifmetageneration") || strings.HasPrefix(name, "ifsource") ||
+		strings.Contains(name, "-if-")
 }

@@ -46,6 +46,10 @@ func TestConditionalWriteIsNotRepeated(t *testing.T) {
 		{"DELETE", "X-Amz-If-Match-Size", "", true}, {"PUT", "X-Ms-Source-If-Match", "", true}, {"PUT", "X-Ms-Blob-Condition-Maxsize", "", true},
 		{"PUT", "If", "", true}, {"PUT", "If-Schedule-Tag-Match", "", true}, {"PUT", "X-Amz-Write-Offset-Bytes", "", true},
 		{"PUT", "", "a=b&ifGenerationMatch=0", true}, {"PUT", "", "ifMetagenerationNotMatch=3", true},
+		{"PUT", "", "if_seq_no=3&if_primary_term=1", true}, {"PUT", "", "if%47enerationMatch=0", true}, {"PUT", "", "ifMatch=x", true},
+		{"PUT", "", "cas=4", true}, {"DELETE", "", "rev=3-a", true}, {"PUT", "", "prevExist=false", true}, {"PUT", "", "op_type=create", true},
+		{"PUT", "", "version=4&version_type=external", true}, {"PUT", "", "version=4&version_type=external_gte", false}, {"PUT", "", "op_type=index", false},
+		{"PUT", "", "iframe=1", false}, {"PUT", "", "rate=if", false},
 		{"GET", "If-None-Match", "", false}, {"HEAD", "If-Modified-Since", "", false},
 		{"PUT", "X-Different", "", false}, {"PUT", "", "notify=if", false},
 	} {
