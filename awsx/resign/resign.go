@@ -14,6 +14,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/mail"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -208,7 +209,8 @@ func (p *Plan) Sign(ctx context.Context, out *http.Request) error {
 		return &CredentialsError{err}
 	}
 	now := p.s.o.Clock().Add(time.Duration(p.s.offset.Load())).UTC()
-	if creds.CanExpire && !now.Before(creds.Expires) {
+	// AWS judges credentials that expired by less than a clock may be off: its refusal corrects the clock.
+	if creds.CanExpire && now.Sub(creds.Expires) >= longestOffset {
 		return &CredentialsError{fmt.Errorf("they expired at %s", creds.Expires.Format(time.RFC3339))}
 	}
 	p.at, p.creds = now, creds
@@ -289,6 +291,9 @@ func (p *Plan) Refused(ctx context.Context, resp *http.Response, code string) bo
 // learn sets the clock by that of the far side, if the signature was made by another.
 func (p *Plan) learn(resp *http.Response) bool {
 	at, err := http.ParseTime(resp.Header.Get("Date"))
+	if err != nil {
+		at, err = mail.ParseDate(resp.Header.Get("Date")) // with a zone in digits
+	}
 	if err != nil || at.Sub(p.at).Abs() < longestClockStep {
 		return false
 	}

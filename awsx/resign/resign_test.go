@@ -293,7 +293,7 @@ func (n noKeys) Retrieve(context.Context) (aws.Credentials, error) {
 	if n.err != nil {
 		return aws.Credentials{}, n.err
 	}
-	return aws.Credentials{AccessKeyID: ours, SecretAccessKey: secret, CanExpire: true, Expires: time.Now().Add(-time.Minute)}, nil
+	return aws.Credentials{AccessKeyID: ours, SecretAccessKey: secret, CanExpire: true, Expires: time.Now().Add(-25 * time.Hour)}, nil
 }
 
 func TestCredentialsThatAreNotThere(t *testing.T) {
@@ -379,6 +379,58 @@ func TestClockIsLearntBack(t *testing.T) {
 			if err != nil {
 				plan.Refused(t.Context(), &http.Response{Header: http.Header{"Date": {time.Now().UTC().Format(http.TimeFormat)}}}, "RequestTimeTooSkewed")
 			}
+		}
+	}
+}
+
+func TestDateInAnyFormatTeachesTheClock(t *testing.T) {
+	for _, format := range []string{http.TimeFormat, time.RFC850, time.ANSIC, time.RFC1123Z} {
+		s := newSigner(t, resign.Options{Service: "s3", Region: "eu-west-1"})
+		r, _ := http.NewRequest("GET", "http://h/b/k", nil)
+		plan, err := s.Plan(r)
+		if err == nil {
+			err = plan.Sign(t.Context(), r)
+		}
+		date := time.Now().Add(time.Hour).UTC().Format(format)
+		if err != nil || !plan.Refused(t.Context(), &http.Response{Header: http.Header{"Date": {date}}}, "RequestTimeTooSkewed") {
+			t.Errorf("Date %q: %v, want the call to be repeated", date, err)
+		}
+	}
+}
+
+// A wrong clock makes credentials that end look expired. They are sent, and AWS's refusal corrects the clock: a clock that is
+// ahead when weir starts, and one that a wrong Date has set ahead, would otherwise never be corrected.
+func TestWrongClockIsCorrectedWithCredentialsThatEnd(t *testing.T) {
+	v := &sigtest.Verifier{Secrets: map[string]string{ours: secret}}
+	var off time.Duration
+	s := newSigner(t, resign.Options{Service: "s3", Region: "eu-west-1", Clock: func() time.Time { return time.Now().Add(off) },
+		Credentials: aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
+			return aws.Credentials{AccessKeyID: ours, SecretAccessKey: secret, CanExpire: true, Expires: time.Now().Add(time.Hour)}, nil
+		})})
+	call := func(date time.Time) error {
+		r, _ := http.NewRequest("GET", "http://h/b/k", nil)
+		plan, err := s.Plan(r)
+		if err == nil {
+			err = plan.Sign(t.Context(), r)
+		}
+		if err != nil {
+			return err
+		}
+		if _, err = v.Verify(arrived(t, r)); err != nil || !date.IsZero() {
+			plan.Refused(t.Context(), &http.Response{StatusCode: 403, Header: http.Header{"Date": {date.UTC().Format(http.TimeFormat)}}}, "RequestTimeTooSkewed")
+		}
+		return err
+	}
+	for _, wrong := range []struct{ clock, date time.Duration }{{2 * time.Hour, 0}, {20 * time.Hour, 0}, {-20 * time.Hour, 0}, {0, 20 * time.Hour}} {
+		off = 0
+		call(time.Now()) // the clock is right before
+		off = wrong.clock
+		call(time.Now().Add(wrong.date))
+		if wrong.date != 0 {
+			call(time.Now())
+		}
+		if err := call(time.Time{}); err != nil {
+			t.Errorf("clock off by %v, a Date off by %v: %v, want a good signature", wrong.clock, wrong.date, err)
 		}
 	}
 }
