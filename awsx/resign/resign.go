@@ -276,16 +276,26 @@ func (p *Plan) Refused(ctx context.Context, resp *http.Response, code string) bo
 	if p.asIs || p.again || p.at.IsZero() {
 		return false
 	}
+	head := resp.Request != nil && resp.Request.Method == http.MethodHead // its answer has no other code than the status
 	switch code {
 	case "ExpiredToken", "ExpiredTokenException", "InvalidToken", "TokenRefreshRequired", "InvalidAccessKeyId", "InvalidClientTokenId", "UnrecognizedClientException":
-		r, ok := p.s.o.Credentials.(Refresher)
-		p.again = ok && r.Refresh(ctx, p.creds)
-	case "RequestTimeTooSkewed", "RequestExpired", "RequestInTheFuture", "InvalidSignatureException", "SignatureDoesNotMatch", "AuthFailure":
+		p.again = p.refresh(ctx)
+	case "RequestExpired", "AuthFailure": // EC2 says so of the clock and of credentials
+		p.again = p.learn(resp) || p.refresh(ctx)
+	case "RequestTimeTooSkewed", "RequestInTheFuture", "InvalidSignatureException", "SignatureDoesNotMatch":
 		p.again = p.learn(resp)
-	case "403": // an answer to HEAD has no other code
-		p.again = resp.Request != nil && resp.Request.Method == http.MethodHead && p.learn(resp)
+	case "403":
+		p.again = head && p.learn(resp)
+	case "400": // S3 of a token that expired
+		p.again = head && p.refresh(ctx)
 	}
 	return p.again
+}
+
+// refresh reads the credentials again, and reports whether there are others now.
+func (p *Plan) refresh(ctx context.Context) bool {
+	r, ok := p.s.o.Credentials.(Refresher)
+	return ok && r.Refresh(ctx, p.creds)
 }
 
 // learn sets the clock by that of the far side, if the signature was made by another.

@@ -398,6 +398,32 @@ func TestDateInAnyFormatTeachesTheClock(t *testing.T) {
 	}
 }
 
+type keysThatChange struct{}
+
+func (keysThatChange) Retrieve(context.Context) (aws.Credentials, error) {
+	return aws.Credentials{AccessKeyID: ours, SecretAccessKey: secret}, nil
+}
+
+func (keysThatChange) Refresh(context.Context, aws.Credentials) bool { return true }
+
+// S3 refuses an expired token with 400. Its answer to HEAD has no body that says why.
+func TestHeadWithStatus400RefreshesCredentials(t *testing.T) {
+	for _, c := range []struct {
+		method, code string
+		want         bool
+	}{{"HEAD", "400", true}, {"GET", "400", false}, {"HEAD", "403", false}, {"HEAD", "404", false}} {
+		s := newSigner(t, resign.Options{Service: "s3", Region: "eu-west-1", Credentials: keysThatChange{}})
+		r, _ := http.NewRequest(c.method, "http://h/b/k", nil)
+		plan, err := s.Plan(r)
+		if err == nil {
+			err = plan.Sign(t.Context(), r)
+		}
+		if got := plan.Refused(t.Context(), &http.Response{Request: r}, c.code); err != nil || got != c.want {
+			t.Errorf("%s, %s: worth another attempt: %v, %v, want %v", c.method, c.code, got, err, c.want)
+		}
+	}
+}
+
 // A wrong clock makes credentials that end look expired. They are sent, and AWS's refusal corrects the clock: a clock that is
 // ahead when weir starts, and one that a wrong Date has set ahead, would otherwise never be corrected.
 func TestWrongClockIsCorrectedWithCredentialsThatEnd(t *testing.T) {

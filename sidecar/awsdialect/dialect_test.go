@@ -463,6 +463,7 @@ func TestRefusedSignatureIsRepeatedOnce(t *testing.T) {
 	}{
 		{"RequestTimeTooSkewed", 403, time.Hour, false, 2, 200}, {"ExpiredToken", 400, 0, true, 2, 200}, {"InvalidToken", 400, 0, true, 2, 200},
 		{"ExpiredTokenException", 400, 0, true, 2, 200}, {"ExpiredToken", 400, 0, false, 1, 400}, {"AccessDenied", 403, 0, true, 1, 403},
+		{"RequestExpired", 400, 0, true, 2, 200}, {"RequestExpired", 400, 0, false, 1, 400}, {"AuthFailure", 401, 0, true, 2, 200},
 	} {
 		for _, always := range []bool{false, true} {
 			var n atomic.Int32
