@@ -58,3 +58,55 @@ func TestLocationLeadsBackThroughTheRoute(t *testing.T) {
 		}
 	}
 }
+
+// An answer that lists URLs of its upstream, such as the next page, lists them as the caller has to ask for them. A whole URL stays
+// one: clients do not resolve what they find in Link.
+func TestLinkAndRefreshLeadBackThroughTheRoute(t *testing.T) {
+	name, said := "", ""
+	far := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { w.Header()[name] = []string{said} }))
+	defer far.Close()
+	host := far.Listener.Addr().String()
+	for _, c := range []struct {
+		name   string
+		strip  bool
+		header string // of the request
+		said   string
+		want   string // "" means as it was said
+	}{
+		{"Link", true, "", `<http://` + host + `/r?page=2>; rel="next", <http://` + host + `/r?page=9&a=<>; rel="last"`, `<http://localhost:8080/a/r?page=2>; rel="next", <http://localhost:8080/a/r?page=9&a=<>; rel="last"`},
+		{"Link", false, "", `<http://` + host + `/a/r?page=2>; rel=next`, `<http://localhost:8080/a/r?page=2>; rel=next`},
+		{"Link", true, "", `</r?page=2>;rel=next,<r?page=3>;rel=x`, `</a/r?page=2>;rel=next,<r?page=3>;rel=x`},
+		{"Link", true, "https", `<http://` + host + `/r>; rel=next`, `<https://localhost:8080/a/r>; rel=next`},
+		{"Link", true, "", `<https://elsewhere.example/r>; rel="next"; title="<http://` + host + `/r>, \"<"`, ""},
+		{"Link", true, "", `<http://` + host + `/r`, ""},
+		{"Link", true, "", `rel="next`, ""},
+		{"Link", true, "", `>,<>; x="`, ""},
+		{"Refresh", true, "", `5; url=http://` + host + `/next`, `5; url=/a/next`},
+		{"Refresh", true, "", `0;URL='http://` + host + `/n;x'; y`, `0;URL='/a/n;x'; y`},
+		{"Refresh", true, "", `3, "/next"`, `3, "/a/next"`},
+		{"Refresh", true, "", `5; url = /next`, `5; url = /a/next`},
+		{"Refresh", true, "", `5; url=https://elsewhere.example/`, ""},
+		{"Refresh", true, "", `5; url="/open`, ""},
+		{"Refresh", true, "", `5`, ""},
+		{"Refresh", true, "", `5;`, ""},
+		{"Refresh", true, "", `5; url`, ""},
+	} {
+		u := up(far.URL, brisk())
+		u.Routes = []Route{{Path: "/a/", Strip: c.strip}}
+		r := httptest.NewRequest("GET", "/a/one", nil)
+		r.Host = "localhost:8080"
+		if c.header != "" {
+			r.Header.Set("X-Forwarded-Proto", c.header)
+		}
+		w := httptest.NewRecorder()
+		name, said = c.name, c.said
+		newProxy(t, u).ServeHTTP(w, r)
+		want := c.want
+		if want == "" {
+			want = c.said
+		}
+		if got := w.Header().Get(name); w.Code != http.StatusOK || got != want {
+			t.Errorf("strip %v: %d, %s %q is passed on as %q, want %q", c.strip, w.Code, name, c.said, got, want)
+		}
+	}
+}
