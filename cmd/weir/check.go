@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -77,10 +78,24 @@ func (w world) check(ctx context.Context, path string, connect bool) error {
 		fmt.Fprintf(w.out, "each listener accepts %d connections (%d from one address) and %d requests in flight (%d from one caller, %d on one connection)\n",
 			b.Connections, b.CallerConnections, b.Requests, b.CallerRequests, b.Streams)
 	}
+	if tables := tablesOf(file); len(tables) > 0 && !connect {
+		fmt.Fprintf(w.out, "not checked without --connect: whether DynamoDB has the table %s and deletes its old items (TTL)\n", strings.Join(tables, " and the table "))
+	}
 	if connect {
 		return w.tell(serve.Try(ctx, file, serve.Options{Env: w.env}))
 	}
 	return nil
+}
+
+// tablesOf returns the tables in DynamoDB that weir store init creates for a file.
+func tablesOf(file *config.File) (tables []string) {
+	if s := file.Store; s != nil && s.DynamoDB != nil {
+		tables = append(tables, s.DynamoDB.Table)
+	}
+	if d := file.Deliveries; d != nil && d.AWS != nil {
+		tables = append(tables, d.AWS.Table)
+	}
+	return tables
 }
 
 // counted returns a number with its noun.

@@ -35,6 +35,26 @@ func TestCheckSaysWhatHappensWithoutTheStore(t *testing.T) {
 	}
 }
 
+// Without --connect check says what it cannot know of tables.
+func TestCheckReportsThatTablesAreUnchecked(t *testing.T) {
+	for text, want := range map[string]string{
+		"store: {dynamodb: {table: weir, region: eu-west-1}}":                                                      "not checked without --connect: whether DynamoDB has the table weir and deletes its old items (TTL)\n",
+		"store: {dynamodb: {table: weir, region: eu-west-1}}\ndeliveries: {aws: {table: sent, region: eu-west-1}}": "the table weir and the table sent and",
+		"deliveries: {aws: {table: sent, region: eu-west-1}}":                                                      "has the table sent and",
+		"store: {redis: \"redis://localhost:6379\"}":                                                               "",
+	} {
+		file := filepath.Join(t.TempDir(), "weir.yaml")
+		if err := os.WriteFile(file, []byte(text+"\nupstreams: {up: {url: \"http://localhost:1\"}}\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		var out, said bytes.Buffer
+		err := run(t.Context(), world{args: []string{"check", file}, out: &out, err: &said, env: noEnv})
+		if err != nil || !strings.Contains(out.String(), want) || want == "" && strings.Contains(out.String(), "not checked") {
+			t.Errorf("%s: %v\n%s%s\nwant %q", text, err, &out, &said, want)
+		}
+	}
+}
+
 // What serve would not start with for the files that are named is said by check.
 func TestCheckReadsTheFilesThatAreNamed(t *testing.T) {
 	dir := t.TempDir()

@@ -45,7 +45,7 @@ const mostReceives = 1000
 // leastReceives is the least that is good for that.
 const leastReceives = 100
 
-// Init makes the table and the queue, with its dead letter queue, unless they are there, and then checks them.
+// Init makes the table and the queue, with its dead letter queue, unless they are there, enables the table's TTL, and then checks them.
 func (s *Store) Init(ctx context.Context) (made bool, err error) {
 	if made, err = s.initTable(ctx); err != nil {
 		return made, s.explain("make the table", err)
@@ -69,6 +69,9 @@ func (s *Store) initTable(ctx context.Context) (bool, error) {
 	}
 	_, err := s.o.Table.CreateTable(ctx, in)
 	if _, there := errors.AsType[*types.ResourceInUseException](err); there {
+		if s.CheckTTL(ctx) != nil {
+			return false, s.forget(ctx)
+		}
 		return false, nil
 	}
 	for err == nil {
@@ -172,6 +175,20 @@ func (s *Store) Check(ctx context.Context) error {
 		return nil
 	}
 	return s.checkQueue(ctx)
+}
+
+// CheckTTL returns a SchemaError if the table does not delete expired items: it would grow without end. It returns nil if DynamoDB does
+// not report that, as emulators and a role without the permission.
+func (s *Store) CheckTTL(ctx context.Context) error {
+	out, err := s.o.Table.DescribeTimeToLive(ctx, &dynamodb.DescribeTimeToLiveInput{TableName: &s.o.Name})
+	if err != nil || enabled(out.TimeToLiveDescription) {
+		return nil
+	}
+	return &SchemaError{fmt.Sprintf("dynamodb table %q", s.o.Name), "its TTL, which removes old items, is disabled", "run weir store init"}
+}
+
+func enabled(d *types.TimeToLiveDescription) bool {
+	return d != nil && (d.TimeToLiveStatus == types.TimeToLiveStatusEnabled || d.TimeToLiveStatus == types.TimeToLiveStatusEnabling)
 }
 
 func isKey(k []types.KeySchemaElement, hash, rng string) bool {

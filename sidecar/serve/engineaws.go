@@ -48,6 +48,9 @@ func tryAWSDeliveries(c *config.Deliveries) trial {
 		if err := s.Check(ctx); err != nil {
 			return "", err
 		}
+		if err := s.CheckTTL(ctx); err != nil {
+			return "", err
+		}
 		return fmt.Sprintf("answers in %v, its table and its queue exist", time.Since(begin).Round(100*time.Microsecond)), nil
 	}}
 }
