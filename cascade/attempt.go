@@ -10,26 +10,24 @@ import (
 	"github.com/seed1158cd35/weir/outcome"
 )
 
-// What a tier returns that has no answer although nothing is wrong with it.
+// Errors for a tier that has no answer but has not failed.
 var (
-	// ErrPass means that it is not meant for this call. It was not asked.
+	// ErrPass means that the tier does not apply to this call and was not asked.
 	ErrPass = errors.New("not for this call")
 
-	// ErrNothing means that it works but has no answer: nothing in the cache.
+	// ErrNothing means that the tier works but has no answer, for example because of a cache miss.
 	ErrNothing = errors.New("no answer")
 
-	// ErrElsewhere means that it works but does not know what the call asks for,
-	// which another tier may: a model of another name. Unlike with ErrNothing, an
-	// answer of a tier below is degraded.
+	// ErrElsewhere means that the tier works but does not have what the call asks for, for example a model. Another tier
+	// may have it. Unlike after ErrNothing, an answer from a lower tier is degraded.
 	ErrElsewhere = errors.New("not known here")
 
-	// ErrHurry means that the tier's time was up because its caller had set so little of
-	// it: the tier has failed only if any caller would have waited so long.
+	// ErrHurry means that the caller's short timeout ended the tier's attempt. It only counts as a failure if the tier
+	// had the time that any caller would give it.
 	ErrHurry = errors.New("the caller's timeout was too short")
 )
 
-// ErrTimeout is why the context of a tier ends when its time is up. It is a
-// deadline error to whoever asks.
+// ErrTimeout is the cause with which a tier's context ends at its timeout. It matches context.DeadlineExceeded.
 var ErrTimeout error = timeout{}
 
 type timeout struct{}
@@ -41,27 +39,27 @@ func (timeout) Is(target error) bool {
 	return target == context.DeadlineExceeded
 }
 
-// Why says why a tier gave no answer.
+// Why is the reason why a tier gave no answer.
 type Why string
 
 const (
-	Failed   Why = "failed"    // asked in vain
-	TimedOut Why = "timed_out" // asked, and its time was up
-	Refused  Why = "refused"   // held back by a gate of weir's own; Code is the reason
-	Passed   Why = "passed"    // not meant for this call
-	Nothing  Why = "nothing"   // asked, but it has none
-	IsOpen   Why = "open"      // not asked: its breaker is open; Code is why
-	IsProbed Why = "probing"   // not asked: another call is asking whether it is up
+	Failed   Why = "failed"    // asked, but failed
+	TimedOut Why = "timed_out" // asked, but timed out
+	Refused  Why = "refused"   // refused by one of weir's own limits or breakers; Code is the reason
+	Passed   Why = "passed"    // does not apply to this call
+	Nothing  Why = "nothing"   // asked, but has no answer
+	IsOpen   Why = "open"      // not asked: its breaker is open; Code is the cause
+	IsProbed Why = "probing"   // not asked: another call is probing it
 	NoTime   Why = "no_time"   // not asked: the deadline had passed
 )
 
-// An Attempt is what became of a call at a tier that gave no answer.
+// An Attempt describes a call at a tier that gave no answer.
 type Attempt struct {
 	Tier string
 	Why  Why
-	Code string        // the upstream's word, the reason of a refusal, or why its breaker opened; "" if there is none
-	Wait time.Duration // how long until it may be worth asking; 0 if nobody knows
-	Err  error         // what it returned; nil if it was not asked or has no answer
+	Code string        // the upstream's error code, the reason of a refusal, or the cause of the open breaker; may be empty
+	Wait time.Duration // time until a retry may succeed; 0 if unknown
+	Err  error         // the error that the tier returned; nil if it was not asked or has no answer
 }
 
 // Asked reports whether the call reached the tier's own code.
@@ -73,19 +71,18 @@ func (a Attempt) Asked() bool {
 	return false
 }
 
-// unable reports whether the tier would have answered on a better day.
+// unable reports whether the tier failed or was unavailable.
 func (a *Attempt) unable() bool { return a.Why != Passed && a.Why != Nothing }
 
-// A NoAnswerError says that no tier had an answer. It unwraps to what those
-// returned that were asked.
+// A NoAnswerError reports that no tier had an answer. It unwraps to the errors of the tiers that were asked.
 type NoAnswerError struct {
 	Attempts []Attempt // of every tier, in order
 
-	// Wait is how long until one of them may be worth asking; 0 if nobody knows.
+	// Wait is the time until a retry at one of the tiers may succeed. It is 0 if unknown.
 	Wait time.Duration
 }
 
-// Error reads "no tier answered: primary open for 1.2s: failures in a row; secondary failed: 503".
+// Error returns for example "no tier answered: primary open for 1.2s: failures in a row; secondary failed: 503".
 func (e *NoAnswerError) Error() string {
 	var b strings.Builder
 	b.WriteString("no tier answered")
@@ -96,7 +93,7 @@ func (e *NoAnswerError) Error() string {
 	return b.String()
 }
 
-// String reads "primary failed: 503" or "primary open for 1.2s".
+// String returns for example "primary failed: 503" or "primary open for 1.2s".
 func (a Attempt) String() string {
 	s := a.Tier + " " + strings.ReplaceAll(string(a.Why), "_", " ")
 	if a.Wait > 0 {
@@ -111,7 +108,7 @@ func (a Attempt) String() string {
 	return s
 }
 
-// brief drops the digits that nobody reads.
+// brief rounds durations to milliseconds, except shorter ones.
 func brief(d time.Duration) time.Duration {
 	if d < time.Millisecond {
 		return d
@@ -119,7 +116,7 @@ func brief(d time.Duration) time.Duration {
 	return d.Round(time.Millisecond)
 }
 
-// Unwrap gives errors.Is and errors.As what the tiers returned.
+// Unwrap returns the errors of the tiers for errors.Is and errors.As.
 func (e *NoAnswerError) Unwrap() []error {
 	var errs []error
 	for _, a := range e.Attempts {
@@ -130,9 +127,8 @@ func (e *NoAnswerError) Unwrap() []error {
 	return errs
 }
 
-// Outcome is what the error means to a weir, or a cascade, around this one: a
-// failure, if an attempt was made that can have reached an upstream; else a
-// refusal.
+// Outcome is the meaning of the error for an enclosing weir or cascade. It is a failure if an attempt may have reached
+// an upstream, and otherwise a refusal.
 func (e *NoAnswerError) Outcome() outcome.Outcome {
 	o := outcome.Outcome{Class: outcome.Canceled, Code: "no_answer", Undone: true, Unsent: true}
 	for _, a := range e.Attempts {
@@ -146,8 +142,7 @@ func (e *NoAnswerError) Outcome() outcome.Outcome {
 
 var _ outcome.Classifier = (*NoAnswerError)(nil)
 
-// noAnswer is the error of a call that no tier has answered. Its wait is the shortest that a tier has
-// asked for; 0 if none has.
+// noAnswer returns the error of a call without an answer. Its Wait is the shortest nonzero wait of a tier.
 func noAnswer(all []Attempt) *NoAnswerError {
 	e := &NoAnswerError{Attempts: all}
 	for _, a := range all {

@@ -39,10 +39,10 @@ func primaryDown(_ context.Context, t cascade.Turn) (int, error) {
 	return 1, nil
 }
 
-// The caller's context alone bounds the call, and it has no deadline.
+// There is no deadline. Only the caller's context limits the call.
 func BenchmarkHealthy(b *testing.B) { bench(b, cascade.Config{Tiers: two, Deadline: -1}, answer) }
 
-// The call has a deadline: a context with a timer is made for the tier.
+// The call has a deadline, so the tier gets a context with a timer.
 func BenchmarkHealthyDeadline(b *testing.B) { bench(b, cascade.Config{Tiers: two}, answer) }
 
 func BenchmarkHealthyParallel(b *testing.B) {
@@ -61,7 +61,7 @@ func BenchmarkHealthyParallel(b *testing.B) {
 	})
 }
 
-// The primary's breaker is open for as long as the benchmark lasts.
+// The primary's breaker stays open during the benchmark.
 func BenchmarkOpen(b *testing.B) {
 	tiers := slices.Clone(two)
 	tiers[0].Health = breaker.Config{Failures: 1, Open: time.Hour, FirstOpen: time.Hour}

@@ -12,8 +12,7 @@ import (
 	"github.com/seed1158cd35/weir/outcome"
 )
 
-// A Cascade is a configuration and what is known of its tiers. It is safe for
-// concurrent use; make it with New.
+// A Cascade has a configuration and the state of its tiers. It is safe for concurrent use. Create it with New.
 type Cascade struct {
 	clock   clock.Clock
 	options Options
@@ -21,18 +20,17 @@ type Cascade struct {
 	mu      sync.Mutex // held by Set
 }
 
-// Options are what a Cascade lives with. The zero Options will do.
+// Options configures a Cascade. The zero Options is valid.
 type Options struct {
 	Clock clock.Clock // nil means clock.System
 
-	// Classify says what an error of a tier means; nil means Classify. What it
-	// calls rejected ends the cascade. ctx is the caller's.
+	// Classify returns the meaning of a tier's error. nil means the function Classify. A rejected outcome ends the
+	// cascade. ctx is the caller's context.
 	Classify func(ctx context.Context, err error) outcome.Outcome
 
-	// Changed is called with every tier whose breaker changes its phase; nil means that
-	// nobody does. The changes of a tier come in order and one at a time, outside
-	// all locks, on the goroutine of a call: it should return soon. If it panics,
-	// that is ignored.
+	// Changed is called when a tier's breaker changes its phase. It may be nil. The changes of a tier are reported in
+	// order, one at a time. Changed runs outside all locks on the goroutine of a call, so it must return quickly. A
+	// panic in it is ignored.
 	Changed func(Change)
 }
 
@@ -41,18 +39,17 @@ type Change struct {
 	Tier     string
 	From, To breaker.Phase
 	Why      breaker.Cause
-	Code     string        // the upstream's word for the failure, if it was one
-	For      time.Duration // how long it stays open, if it opens
+	Code     string        // the upstream's code of the failure, if any
+	For      time.Duration // how long the breaker stays open, if it opens
 }
 
-// A plan is a configuration in force, and the tiers it speaks of. Nobody changes
-// it any more.
+// A plan is an active configuration with its tiers. It is immutable.
 type plan struct {
 	cfg   Config
-	tiers []*tier // as in cfg.Tiers
+	tiers []*tier // same order as cfg.Tiers
 }
 
-// New is a Cascade whose tiers are all up. The error is that of Config.Validate.
+// New returns a Cascade with all breakers closed. It returns the error of Config.Validate.
 func New(c Config, o Options) (*Cascade, error) {
 	if o.Clock == nil {
 		o.Clock = clock.System
@@ -65,9 +62,8 @@ func New(c Config, o Options) (*Cascade, error) {
 	return cascade, cascade.Set(c)
 }
 
-// Set puts another configuration in force, for calls that begin from now on. What
-// is known of a tier is kept under its name; a tier that is gone is forgotten. If
-// c has mistakes, all of them are returned and nothing changes.
+// Set activates another configuration for calls that start later. A tier keeps its state under its name. The state of a
+// removed tier is dropped. If the configuration is invalid, Set returns all mistakes and changes nothing.
 func (c *Cascade) Set(cfg Config) error {
 	if err := cfg.Validate(); err != nil {
 		return err
@@ -84,14 +80,14 @@ func (c *Cascade) Set(cfg Config) error {
 	return nil
 }
 
-// Config is the configuration in force, every default filled in.
+// Config returns the active configuration with all defaults.
 func (c *Cascade) Config() Config {
 	cfg := c.plan.Load().cfg
 	cfg.Tiers = slices.Clone(cfg.Tiers)
 	return cfg
 }
 
-// keep is the tier of that name, with what is known of it.
+// keep returns the tier with that name and its state, or a new one.
 func (c *Cascade) keep(now time.Duration, old *plan, cfg *TierConfig) *tier {
 	if i := slices.IndexFunc(old.tiers, func(t *tier) bool { return t.name == cfg.Name }); i >= 0 {
 		old.tiers[i].breaker.SetConfig(now, cfg.Health)
@@ -100,11 +96,12 @@ func (c *Cascade) keep(now time.Duration, old *plan, cfg *TierConfig) *tier {
 	return newTier(c, cfg)
 }
 
-// Now is the present of the cascade's clock, as methods of a tier's breaker want it.
+// Now returns the time of the cascade's clock, for methods of a tier's breaker.
 func (c *Cascade) Now() time.Duration { return c.clock.Now() }
 
-// OnOpen has f called whenever the breaker of a tier opens, until stop is called: a call that waits for the tier need not wait on.
-// f is called outside all locks, must not block, and may be called once more while stop is. A tier that does not exist never opens.
+// OnOpen calls f each time the breaker of a tier opens, until stop is called. A call that waits for the tier can then
+// stop waiting. f is called outside all locks and must not block. It may still be called once while stop runs. For an
+// unknown tier, f is never called.
 func (c *Cascade) OnOpen(tier string, f func()) (stop func()) {
 	for _, t := range c.plan.Load().tiers {
 		if t.name != tier {
@@ -125,9 +122,9 @@ func (c *Cascade) OnOpen(tier string, f func()) (stop func()) {
 	return func() {}
 }
 
-// Breaker is that of a tier, for operators, and for what was learnt outside a call: an error within a
-// stream that had begun well. A caller that repeats what failed should look at it before: there
-// may be a better tier below. It is nil if there is no such tier, or an instant one, which is always up.
+// Breaker returns the breaker of a tier, for operators and for errors that occur after the call, such as an error within
+// a stream. A caller should check it before a retry, because a lower tier may be better. It returns nil for an unknown
+// tier and for an instant tier, which has no breaker.
 func (c *Cascade) Breaker(tier string) *breaker.Breaker {
 	p := c.plan.Load()
 	for i, t := range p.tiers {

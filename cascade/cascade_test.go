@@ -73,7 +73,7 @@ func TestHintsOpenAtOnceWithinBounds(t *testing.T) {
 	const day = 24 * time.Hour
 	for _, tt := range []struct {
 		err  error
-		want time.Duration // 0: it does not open
+		want time.Duration // 0: stays closed
 	}{
 		{throttled(30 * time.Second), 30 * time.Second},
 		{throttled(time.Second), time.Second},
@@ -87,7 +87,7 @@ func TestHintsOpenAtOnceWithinBounds(t *testing.T) {
 		{usedUp(1<<63 - 1), 31 * day},
 		{usedUp(time.Millisecond), time.Second},
 		{usedUp(0), 15 * time.Minute},
-		{refused("circuit_open", 12*time.Second), 0}, // its own breaker knows best when it is back
+		{refused("circuit_open", 12*time.Second), 0}, // its own breaker knows the time
 		{refused("rate_limited", time.Hour), 0},
 		{refused("quota_exhausted", time.Hour), 0},
 		{&told{Class: outcome.Canceled, Code: "call timeout"}, 0},
@@ -218,8 +218,7 @@ func TestNoTierAnswers(t *testing.T) {
 	}
 }
 
-// A cascade may be a tier of another: what it passed must not be taken for the
-// tier's own word.
+// A cascade may be a tier of another one. Errors of its tiers must not count as the result of the outer tier.
 func TestCascadeWithinACascade(t *testing.T) {
 	inner := newWorld(t, cascade.Config{Tiers: five()[:2]})
 	inner.errs["primary"], inner.errs["secondary"] = cascade.ErrPass, down
@@ -269,7 +268,7 @@ func TestWhatAGaveUpErrorSaysIsThatOfTheLastAttempt(t *testing.T) {
 	}
 }
 
-// What is not known at a tier may be known at another. It says nothing against the tier.
+// What one tier does not have, another may have. This does not count as a failure.
 func TestWhatIsElsewhereLeadsToTheNextTier(t *testing.T) {
 	w := newWorld(t, cascade.Config{Tiers: five()})
 	missing := fmt.Errorf("%w: %w", cascade.ErrElsewhere, rejected)
@@ -283,7 +282,7 @@ func TestWhatIsElsewhereLeadsToTheNextTier(t *testing.T) {
 	w.phase("primary", breaker.Closed)
 }
 
-// One answer brings all callers back: there is no ramp.
+// One answer makes all callers return to a tier. There is no ramp.
 func TestStory(t *testing.T) {
 	w := newWorld(t, cascade.Config{Tiers: five()})
 	w.trip("primary") // at 0s, for 1s
@@ -291,7 +290,7 @@ func TestStory(t *testing.T) {
 	w.answeredBy("secondary") // the probe fails: 1.5s
 	w.clock.pass(1500 * time.Millisecond)
 	w.errs["primary"] = refused("rate_limited", time.Minute)
-	w.answeredBy("secondary") // the probe cannot be made
+	w.answeredBy("secondary") // the probe is refused
 	w.errs["primary"] = nil
 	w.answeredBy("primary") // the probe succeeds
 	for range 9 {
@@ -311,7 +310,7 @@ func TestStory(t *testing.T) {
 	}
 }
 
-// A probe that the upstream rejects has shown that it is up.
+// If the upstream rejects a probe, it is up.
 func TestRejectedProbeIsASuccess(t *testing.T) {
 	for _, err := range []error{rejected, cascade.ErrNothing, cascade.ErrElsewhere} {
 		w := newWorld(t, cascade.Config{Tiers: five()})
@@ -323,7 +322,7 @@ func TestRejectedProbeIsASuccess(t *testing.T) {
 	}
 }
 
-// While a probe hangs there is another each second, and one that is answered is enough.
+// While a probe hangs, another starts each second, and one success is enough.
 func TestAProbeThatHangsHoldsUpNobodyElse(t *testing.T) {
 	w := newWorld(t, cascade.Config{Tiers: five()})
 	w.trip("primary")
@@ -343,7 +342,7 @@ func TestAProbeThatHangsHoldsUpNobodyElse(t *testing.T) {
 		w.errs["primary"] = nil
 		w.answeredBy("primary") // a second probe
 		w.phase("primary", breaker.Closed)
-		return "", down // the first one ends, too late to matter
+		return "", down // the first probe ends too late to matter
 	})
 	w.answeredBy("primary")
 }
@@ -374,7 +373,7 @@ func TestSetKeepsWhatIsKnownByName(t *testing.T) {
 	}
 }
 
-// Another configuration of its breaker is in force for a tier at once.
+// A new breaker configuration takes effect immediately.
 func TestSetChangesTheHealth(t *testing.T) {
 	w := newWorld(t, cascade.Config{Tiers: five()})
 	tiers := five()

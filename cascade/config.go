@@ -10,44 +10,44 @@ import (
 	"github.com/seed1158cd35/weir/breaker"
 )
 
-// A Config says which tiers there are, the best one first, and how they are
-// treated. Durations of 0 mean the default.
+// A Config specifies the tiers, best first, and their settings. A duration of 0 means the default. A Config is a value
+// and may be shared if its slice is not changed.
 type Config struct {
 	Tiers []TierConfig
 
-	// Deadline is the time for the whole call, unless the caller's context ends
-	// sooner. 0 means 1m, below 0 means that only the caller's context counts.
+	// Deadline is the maximum time for the entire call, unless the caller's context ends earlier. 0 means 1m. A negative
+	// value means that only the caller's context counts.
 	Deadline time.Duration
 }
 
-// A TierConfig is one tier.
+// A TierConfig configures one tier.
 type TierConfig struct {
 	Name       string
-	Confidence float64 // of its answers, from 0 to 1; what is written here is reported
+	Confidence float64 // of its answers, from 0 to 1; reported unchanged
 
-	// Timeout is the longest that it may take for one call; 0 means all that the
-	// tiers below it do not need of the deadline. See Run.
+	// Timeout is the tier's maximum time for one call. 0 means the time until the deadline that the lower tiers do not
+	// need. See Run.
 	Timeout time.Duration
 
-	// Instant tiers take no time and cannot be down: static answers, a message.
-	// They are asked even when the deadline has passed, and have no breaker.
+	// Instant tiers need no time and cannot fail, for example static answers and messages. They are asked even after the
+	// deadline and have no breaker.
 	Instant bool
 
-	// When is its condition: whether a call may come here, given what became of
-	// the tiers above. Nil means always. It is called by all callers at once.
+	// When reports whether the tier applies to a call, given the attempts at the tiers above. Nil means always. It is
+	// called concurrently.
 	When func(above []Attempt) bool
 
-	// Health is its breaker; the zero Config means DefaultHealth.
+	// Health configures its breaker. The zero Config means DefaultHealth.
 	Health breaker.Config
 }
 
-// DefaultHealth is the breaker of a tier. Three failures in a row open it, as one
-// failed call leads that call to the next tier, but must not take the tier from
-// everybody. It stays open for a second, then for one and a half, and while it is
-// half-open a call a second is a probe, whether or not those before it were answered:
-// a tier that hangs is found to be back a second after it is. One good answer closes
-// it. There is no ramp: callers who are given something worse while the tier is well gain nothing
-// by it, and what may be in flight is a limit's to say.
+// DefaultHealth returns the default breaker of a tier.
+//
+// Three consecutive failures open it. Each failed call goes to the next tier, but one failure must not close the tier to
+// all callers. The breaker stays open for 1s the first time, and then for 1.5s. While it is half-open, one call per
+// second is a probe, even if earlier probes have not returned. A hanging tier is therefore found to work again within a
+// second. One success closes the breaker. There is no ramp: limits already bound the calls in flight, and callers would
+// get worse answers without any benefit.
 func DefaultHealth() breaker.Config {
 	return breaker.Config{
 		Consecutive: 3, FirstOpen: time.Second, Open: 1500 * time.Millisecond, MaxOpen: longestQuota,
@@ -57,7 +57,7 @@ func DefaultHealth() breaker.Config {
 
 const defaultDeadline = time.Minute
 
-// WithDefaults is c with every default filled in.
+// WithDefaults returns c with all defaults.
 func (c Config) WithDefaults() Config {
 	c.Deadline = cmp.Or(c.Deadline, defaultDeadline)
 	c.Tiers = slices.Clone(c.Tiers)
@@ -69,7 +69,7 @@ func (c Config) WithDefaults() Config {
 	return c
 }
 
-// Validate reports every mistake in c, or nil.
+// Validate returns all mistakes in c, or nil.
 func (c Config) Validate() error {
 	v := new(mistakes)
 	v.bad(len(c.Tiers) == 0, "tiers: there must be at least one")
@@ -80,7 +80,7 @@ func (c Config) Validate() error {
 	return errors.Join(v.errs...)
 }
 
-// check notes what is wrong with tier i. seen are the names so far.
+// check records the mistakes of tier i. seen has the names of the previous tiers.
 func (t *TierConfig) check(v *mistakes, i int, seen map[string]bool) {
 	v.bad(t.Name == "", "tier %d: name: must not be empty", i+1)
 	v.bad(t.Name != "" && seen[t.Name], "tier %d: name %q: is used by another tier", i+1, t.Name)

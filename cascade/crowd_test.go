@@ -14,15 +14,15 @@ import (
 	"github.com/seed1158cd35/weir/clock"
 )
 
-// an upstream is up or down, takes its time, and counts.
+// An upstream is up or down, takes some time, and counts calls.
 type upstream struct {
 	down   atomic.Bool
 	takes  time.Duration
 	asked  atomic.Int64
-	probed atomic.Int64 // when the latest probe began; 0 if its outcome is known
+	probed atomic.Int64 // start of the latest probe; 0 if its outcome is known
 }
 
-// A crowd calls a cascade whose three upstreams go up and down as chance has it.
+// A crowd calls a cascade whose three upstreams go up and down at random.
 type crowd struct {
 	t    *testing.T
 	seed uint64
@@ -54,7 +54,7 @@ func (w *crowd) ask(ctx context.Context, turn cascade.Turn) (int, error) {
 	return turn.Index, nil
 }
 
-// call makes one call and checks that it is answered, by the right tier and in time.
+// call makes one call and checks that the right tier answers in time.
 func (w *crowd) call() {
 	begin := time.Now()
 	r, err := cascade.Run(w.t.Context(), w.c, w.ask)
@@ -94,15 +94,15 @@ func (w *crowd) live(r *rand.Rand) {
 	wg.Wait()
 }
 
-// recovers: all are healthy; what is open is at most a second from its probe.
+// recovers brings all upstreams back and checks that each open breaker is at most a second from its probe.
 func (w *crowd) recovers() {
 	for i := range w.ups {
 		w.ups[i].down.Store(false)
 	}
 	begin := time.Now()
 	for !w.allUp() {
-		// A tier is asked only when those above have no answer. One caller who is
-		// meant for each in turn brings them all back.
+		// A tier is asked only if the tiers above have no answer. One call that asks each tier in turn brings all of
+		// them back.
 		for first := range w.ups {
 			_, _ = cascade.Run(w.t.Context(), w.c, func(ctx context.Context, turn cascade.Turn) (int, error) {
 				if turn.Index < first {
@@ -139,8 +139,8 @@ func TestAnyCrowd(t *testing.T) {
 	}
 }
 
-// Everything is down: 100 calls in 10 s are all answered and make at most 10 attempts
-// on each tier: 3 failures, a probe after 1 s, and one each 1.5 s then.
+// With everything down, 100 calls in 10 s all get an answer. They make at most 10 attempts at each tier: 3 failures, a
+// probe after 1 s, and then one every 1.5 s.
 func TestEverythingDown(t *testing.T) {
 	for _, callers := range []int{1, 10} {
 		synctest.Test(t, func(t *testing.T) {
@@ -162,7 +162,7 @@ func TestEverythingDown(t *testing.T) {
 			}
 			wg.Wait()
 			for i := range w.ups {
-				// All that are under way when a tier fails for the third time count on top.
+				// Calls that are in flight when a tier fails for the third time are counted in addition.
 				if n := w.ups[i].asked.Load(); n > int64(10+callers-1) {
 					t.Errorf("%d callers: tier %d was asked %d times", callers, i, n)
 				}
@@ -171,7 +171,7 @@ func TestEverythingDown(t *testing.T) {
 	}
 }
 
-// Real goroutines and no clock but the machine's, for the race detector.
+// Uses real goroutines and the real clock, for the race detector.
 func TestManyCallersAtOnce(t *testing.T) {
 	var told atomic.Int64
 	tiers := five()

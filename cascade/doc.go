@@ -1,15 +1,12 @@
-// Package cascade answers from the best source that can answer just now: a
-// primary model, else a second one, else a cached answer, a static one, a
-// message.
+// Package cascade gets an answer from the best source that is available: a primary model, a second model, a cached
+// answer, a static answer, or a message.
 //
-// A Cascade is what is known of the tiers; it lives as long as the program and is
-// shared by all calls. Run makes one call: it asks tier after tier, each in its
-// share of the time, until one answers. A tier that is asked in vain has a breaker
-// that opens for a second; then one call after the other finds out whether it is
-// back, and as soon as one was answered, all ask it again.
+// A Cascade has the state of the tiers. It lives as long as the program and is shared by all calls. Run makes one call.
+// It asks one tier after the other, each within its share of the time, until one answers. After failures, the breaker of
+// a tier opens for a second. Then single calls probe the tier. As soon as one of them succeeds, all calls ask the tier
+// again.
 //
-// A tier does its own retries, and has its own limits and breaker: it is, for
-// example, a whole weir.Do. The cascade keeps nothing but its health. If health
-// differs between keys (tenants with accounts of their own), keep a Cascade for
-// each.
+// A tier makes its own retries and has its own limits and breaker. It can, for example, be a call of weir.Do. The
+// cascade only stores its health. If health differs between keys, for example between tenants with separate accounts,
+// use one Cascade for each key.
 package cascade

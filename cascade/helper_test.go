@@ -13,7 +13,7 @@ import (
 	"github.com/seed1158cd35/weir/outcome"
 )
 
-// hand is a clock that moves when it is told to. Its contexts are the real ones.
+// A hand is a clock that moves only on request. Its contexts are real.
 type hand struct {
 	clock.Clock
 	mu  sync.Mutex
@@ -34,7 +34,7 @@ func (h *hand) pass(d time.Duration) {
 	h.now += d
 }
 
-// told is an error that knows its outcome.
+// A told is an error with a given outcome.
 type told outcome.Outcome
 
 func (t *told) Error() string            { return "told " + t.Class.String() + " " + t.Code }
@@ -57,7 +57,7 @@ func refused(code string, wait time.Duration) *told {
 	return &told{Class: outcome.Canceled, Code: code, Undone: true, Unsent: true, Hint: outcome.Hint{Said: true, After: wait}}
 }
 
-// five are the tiers of a chat: three that take time, two that take none.
+// five returns the tiers of a chat: three that take time and two instant ones.
 func five() []cascade.TierConfig {
 	return []cascade.TierConfig{
 		{Name: "primary", Confidence: 1},
@@ -68,7 +68,7 @@ func five() []cascade.TierConfig {
 	}
 }
 
-// world is a cascade, and tiers that fail as they are told to.
+// A world is a cascade with tiers whose errors the test sets.
 type world struct {
 	t     testing.TB
 	c     *cascade.Cascade
@@ -137,7 +137,7 @@ func (w *world) phase(name string, want breaker.Phase) cascade.View {
 	return v
 }
 
-// trip has the tier fail until its breaker opens.
+// trip makes the tier fail until its breaker opens.
 func (w *world) trip(name string) {
 	w.t.Helper()
 	w.errs[name] = down

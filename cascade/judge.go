@@ -10,9 +10,9 @@ import (
 	"github.com/seed1158cd35/weir/retry"
 )
 
-// Classify is how an error is understood unless Options say otherwise: what a
-// *retry.GaveUpError knows of the last attempt, else the outcome of an error that
-// implements outcome.Classifier, else that of classify.Error. ctx is the caller's.
+// Classify is the default of Options.Classify. It returns the outcome of the last attempt for a *retry.GaveUpError, the
+// outcome of an error that implements outcome.Classifier, and otherwise the result of classify.Error. ctx is the
+// caller's context.
 func Classify(ctx context.Context, err error) outcome.Outcome {
 	if g, ok := errors.AsType[*retry.GaveUpError](err); ok {
 		return g.Outcome
@@ -20,35 +20,34 @@ func Classify(ctx context.Context, err error) outcome.Outcome {
 	return classify.Error(ctx, err)
 }
 
-// refusal reports whether an outcome is that of a call that a gate of weir's own
-// did not let out.
+// refusal reports whether one of weir's own limits or breakers refused the call.
 func refusal(o *outcome.Outcome) bool { return o.Class == outcome.Canceled && o.Unsent }
 
-// A verdict is what a call says of the tier's health, as its breaker counts: OK that
-// it works, rejected that it lives, canceled nothing, and all else that it is broken.
+// A verdict is the result of a call for its tier's breaker. OK means that the tier works, rejected that it is reachable,
+// canceled nothing, and all other classes that it is broken.
 type verdict struct{ outcome.Outcome }
 
-// The verdicts of calls that have no outcome of the upstream's.
+// Verdicts of calls without an outcome of the upstream.
 var (
 	works   = verdict{outcome.Outcome{Class: outcome.OK}}
 	lives   = verdict{outcome.Outcome{Class: outcome.Rejected}}
 	nothing = verdict{outcome.Outcome{Class: outcome.Canceled}}
 )
 
-// broken reports whether the call counts against its tier.
+// broken reports whether the call counts as a failure of its tier.
 func (v *verdict) broken() bool {
 	return v.Class != outcome.OK && v.Class != outcome.Rejected && v.Class != outcome.Canceled
 }
 
-// How long a hint can have a tier left alone: one that is not about a quota, or about one
-// and does not say when it resets; and the reset of a quota.
+// Limits on the open time that a hint can request: for a hint without a quota or without a quota's reset time, and for
+// the reset of a quota.
 const (
 	longestHint  = 15 * time.Minute
 	longestQuota = 31 * 24 * time.Hour
-	leastHint    = time.Second // less is a failure like any other
+	leastHint    = time.Second // a shorter hint counts as an ordinary failure
 )
 
-// hint is what a failure asks for, within bounds; the zero Hint if it does not ask.
+// hint returns the open time that a failure requests, within the limits, or the zero Hint.
 func (v *verdict) hint() outcome.Hint {
 	h := v.Hint
 	switch {

@@ -5,19 +5,18 @@ import (
 	"sync/atomic"
 )
 
-// A scope is the context of a tier that was given a time. What its function keeps
-// for longer hangs below the caller's context instead.
+// A scope is the context of a tier with a time limit. Contexts from Keep derive from the caller's context instead.
 type scope struct {
 	context.Context // ends with the tier's time
 	caller          context.Context
 	fate            atomic.Int32
 }
 
-// The fates of what was kept.
+// States of a scope.
 const (
 	open int32 = iota
-	kept       // the tier answered in time: the time no longer matters
-	cut        // it did not
+	kept       // the tier answered in time, so the time limit no longer applies
+	cut        // the tier did not answer in time
 )
 
 type scopeKey struct{}
@@ -29,15 +28,13 @@ func (s *scope) Value(key any) any {
 	return s.Context.Value(key)
 }
 
-// end decides what becomes of what was kept, and reports whether it is as asked.
+// end sets the final state. It reports false if the state was already set.
 func (s *scope) end(fate int32) bool { return s.fate.CompareAndSwap(open, fate) }
 
-// Keep is for answers that are not over when the tier's function returns them: a
-// stream that has begun. It is called in that function, with the context that it
-// was given, and returns a context for the answer: until the function returns the
-// tier's time holds, after an answer only the caller's context does. release must
-// be called when the answer is over. If the function returns an error the context
-// ends.
+// Keep is for answers that continue after the tier's function returns, such as a stream. Call it in that function with
+// the function's context. It returns a context for the answer. Until the function returns, the tier's time limit applies
+// to it. After the function has returned an answer, only the caller's context does. If the function returns an error,
+// the context ends. The caller must call release at the end of the answer.
 func Keep(ctx context.Context) (answer context.Context, release context.CancelFunc) {
 	s, ok := ctx.Value(scopeKey{}).(*scope)
 	if !ok {

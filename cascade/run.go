@@ -10,53 +10,46 @@ import (
 	"github.com/seed1158cd35/weir/outcome"
 )
 
-// A Turn is a tier's turn to answer a call.
+// A Turn describes a call at a tier.
 type Turn struct {
 	Tier       string
 	Index      int // of the tier, from 0
 	Confidence float64
-	Probe      bool          // the call finds out whether the tier is up again: it should be tried once, see weir.Once
-	Time       time.Duration // that it is given; 0 if as long as the context lasts
-	Above      []Attempt     // what became of the call at the tiers above; not to be changed
+	Probe      bool          // the call probes whether the tier works again: make one attempt, see weir.Once
+	Time       time.Duration // time limit; 0 if only the context limits it
+	Above      []Attempt     // attempts at the tiers above; must not be changed
 }
 
-// A Result is an answer, and where it comes from.
+// A Result is an answer and its source.
 type Result[T any] struct {
 	Value      T
 	Tier       string
 	Index      int // of the tier, from 0
 	Confidence float64
 
-	// Degraded means that a better tier would have answered on a better day: it
-	// failed, was held back or was not asked. Tiers that the call was not meant
-	// for, or that had nothing, do not count.
+	// Degraded reports that a better tier failed, refused the call or was not asked. Tiers that did not apply to the
+	// call, or had no answer, do not count.
 	Degraded bool
 
-	Above []Attempt // what became of the call at the tiers above
+	Above []Attempt // attempts at the tiers above
 }
 
-// Run asks one tier after the other until one answers. ask answers for a tier; it
-// does all that this tier does for a call, retries included, and returns soon
-// after its context has ended. Most programs have it switch on Turn.Tier, or use
-// Answers.
+// Run asks one tier after the other until one answers. ask gets the answer of a tier, including its retries, and must
+// return soon after its context ends. Most programs switch on Turn.Tier or use Answers.
 //
-// After a failure the next tier is asked at once. An error that Options.Classify
-// calls rejected ends the cascade, and Run returns it as it is, in a Result that
-// says which tier it came from, with the value that came with it. A
-// caller who leaves (a context that is canceled) ends it too; the error is the
-// cause. Otherwise there is an answer, or a *NoAnswerError if no tier had one.
-// With a last tier that is instant and never fails there is always one.
+// After a failure, Run asks the next tier immediately. If Options.Classify calls an error rejected, the cascade ends.
+// Run then returns this error unchanged, with the value that came with it and the tier in the Result. If the caller's
+// context is canceled, Run returns the cause. Otherwise it returns an answer, or a *NoAnswerError if no tier had one. If
+// the last tier is instant and never fails, there is always an answer.
 //
-// A tier is given all the time that is left but what the tiers below it are likely to
-// need: twice the median of what they took lately, an equal part while nothing is
-// known of them, or their Timeout if that is less. It has no more than its own
-// Timeout. Tiers whose breaker is open until after the deadline need none. Where
-// there are instant tiers a twentieth of the deadline, 250 ms at
-// most, is kept for them; they are asked when all time is up, too, even if the
-// caller's context has passed its own deadline. A tier whose time is up has failed
-// if it was given four times what it usually takes, or half of its Timeout, or of an
-// equal part of Config.Deadline; otherwise the caller's timeout was too short, which says
-// nothing of it.
+// A tier gets the remaining time except for the expected needs of the tiers below, and at most its own Timeout. A lower
+// tier's need is twice its recent median, or an equal part while that is unknown, but at most its Timeout. Tiers whose
+// breaker is open until after the deadline need no time. For instant tiers, a twentieth of the deadline is reserved, at
+// most 250 ms. They are also asked when the time is over, even after the deadline of the caller's context.
+//
+// A timeout counts as a failure of the tier if the tier had enough time: four times its usual time, half of its Timeout,
+// or half of an equal part of Config.Deadline. Otherwise the caller's timeout was too short, and the timeout does not
+// count.
 func Run[T any](ctx context.Context, c *Cascade, ask func(context.Context, Turn) (T, error)) (Result[T], error) {
 	var r run
 	r.begin(ctx, c)
@@ -79,8 +72,7 @@ func Run[T any](ctx context.Context, c *Cascade, ask func(context.Context, Turn)
 	return Result[T]{Degraded: r.degraded, Above: r.above}, noAnswer(r.above)
 }
 
-// once asks the present tier. The tier observes the outcome on every path: one that
-// panics gives its place back.
+// once asks the current tier. The tier's breaker gets the outcome on every path, also after a panic.
 func once[T any](r *run, ask func(context.Context, Turn) (T, error)) (v T, err error) {
 	ctx := r.enter()
 	defer r.settle()
@@ -89,10 +81,10 @@ func once[T any](r *run, ask func(context.Context, Turn) (T, error)) (v T, err e
 	return v, err
 }
 
-// Answers are functions by the names of their tiers.
+// Answers maps names of tiers to functions.
 type Answers[T any] map[string]func(context.Context) (T, error)
 
-// Ask is what Run wants. A tier without a function is passed.
+// Ask implements the function for Run. It returns ErrPass for a tier without a function.
 func (a Answers[T]) Ask(ctx context.Context, t Turn) (v T, err error) {
 	f := a[t.Tier]
 	if f == nil {
@@ -103,33 +95,33 @@ func (a Answers[T]) Ask(ctx context.Context, t Turn) (v T, err error) {
 
 const never time.Duration = math.MaxInt64
 
-// A run is a call on its way down.
+// A run is the state of one call.
 type run struct {
 	c   *Cascade
 	p   *plan
 	ctx context.Context
 
-	now      time.Duration // when the present tier's turn began
-	own      time.Duration // the caller's deadline
-	deadline time.Duration // for tiers that take time
+	now      time.Duration // start of the current tier's turn
+	own      time.Duration // deadline of the caller
+	deadline time.Duration // for tiers that are not instant
 
 	above    []Attempt
-	degraded bool // one of them would have answered on a better day
-	rejected bool // what the caller asked for is wrong: no tier below is asked
+	degraded bool // a tier above failed or was unavailable
+	rejected bool // the request is invalid, so no lower tier is asked
 
-	// The present tier.
+	// State of the current tier.
 	i      int
-	given  time.Duration // its time; 0 if there is no end to it
+	given  time.Duration // its time limit; 0 if there is none
 	permit breaker.Ticket
 	in     context.Context // its context
-	scope  *scope          // that context, if it ends before the caller's
+	scope  *scope          // its context, if it ends before the caller's
 	cancel context.CancelFunc
 	said   verdict
 	code   string
 }
 
-// begin has the run go by the plan in force now, to its end, and by the nearer of two deadlines: the
-// caller's and the cascade's, less what the last tiers need.
+// begin fixes the plan and the deadline of the run. The deadline is the earlier of the caller's and the cascade's, minus
+// the reserve for instant tiers.
 func (r *run) begin(ctx context.Context, c *Cascade) {
 	r.c, r.p, r.ctx = c, c.plan.Load(), ctx
 	r.own, r.deadline = never, never
@@ -148,14 +140,14 @@ func (r *run) begin(ctx context.Context, c *Cascade) {
 
 func (r *run) config() *TierConfig { return &r.p.cfg.Tiers[r.i] }
 
-// left reports whether the caller disconnected. One whose deadline has passed may
-// still be there.
+// left reports whether the caller disconnected. A passed deadline does not count, because the caller may still be
+// waiting.
 func (r *run) left() bool {
 	err := r.ctx.Err()
 	return err != nil && !errors.Is(err, context.DeadlineExceeded)
 }
 
-// admit decides whether the present tier is asked.
+// admit reports whether the current tier is asked.
 func (r *run) admit() bool {
 	t, cfg := r.p.tiers[r.i], r.config()
 	r.permit, r.given = breaker.Ticket{}, 0
@@ -181,7 +173,7 @@ func (r *run) admit() bool {
 	return false
 }
 
-// closed is what a call knows of a tier that does not want to be asked.
+// closed returns the attempt for a tier whose breaker refused the call.
 func (t *tier) closed(wait time.Duration) Attempt {
 	s := t.breaker.State()
 	if s.Phase == breaker.HalfOpen {
@@ -190,7 +182,7 @@ func (t *tier) closed(wait time.Duration) Attempt {
 	return Attempt{Why: IsOpen, Code: s.Why.String(), Wait: wait}
 }
 
-// pass goes on to the next tier.
+// pass records an attempt without an answer.
 func (r *run) pass(a Attempt) {
 	a.Tier = r.config().Name
 	if r.above == nil {
@@ -200,13 +192,13 @@ func (r *run) pass(a Attempt) {
 	r.degraded = r.degraded || a.unable()
 }
 
-// turn is what a tier is told of the call: its name, how long it has, and what became of the call above.
+// turn returns the Turn for the current tier.
 func (r *run) turn() Turn {
 	t := r.config()
 	return Turn{t.Name, r.i, t.Confidence, r.permit.Probe, r.given, r.above}
 }
 
-// enter makes the present tier's context.
+// enter returns the context for the current tier.
 func (r *run) enter() context.Context {
 	r.said, r.code, r.scope, r.cancel, r.in = nothing, "", nil, nil, r.ctx
 	switch {
@@ -220,10 +212,10 @@ func (r *run) enter() context.Context {
 	return r.in
 }
 
-// settle tells the tier what became of its turn.
+// settle reports the result of the turn to the tier.
 func (r *run) settle() {
 	if r.cancel != nil {
-		r.cancel() // and with it what a tier has kept that did not answer
+		r.cancel() // also ends contexts from Keep if the tier gave no answer
 	}
 	if !r.config().Instant {
 		now := r.c.clock.Now()
@@ -231,11 +223,11 @@ func (r *run) settle() {
 	}
 }
 
-// judge says what an attempt means, to the call and to the tier.
+// judge determines the meaning of an attempt for the call and the tier.
 func (r *run) judge(err error) error {
 	t := r.p.tiers[r.i]
 	if err == nil && r.scope != nil && !r.scope.end(kept) {
-		err = ErrTimeout // what it kept has ended already
+		err = ErrTimeout // contexts from Keep have already ended
 	}
 	switch {
 	case err == nil:
@@ -259,8 +251,8 @@ func (r *run) judge(err error) error {
 	return err
 }
 
-// failed notes that a tier gave no answer, and why: out of time, held back by a gate of weir, refused
-// for what the caller sent, or in vain.
+// failed records an attempt that ended with an error: a timeout, a refusal by weir, a rejection of the request, or a
+// failure.
 func (r *run) failed(t *tier, err error) {
 	o := r.c.options.Classify(r.ctx, err)
 	a := Attempt{Why: Failed, Code: o.Code, Wait: max(0, o.Hint.After), Err: err}

@@ -9,10 +9,10 @@ import (
 	"github.com/seed1158cd35/weir/outcome"
 )
 
-// grace is the time of an instant tier when none is left. It takes microseconds.
+// grace is the time of an instant tier after the deadline. It usually needs microseconds.
 const grace = time.Second
 
-// spare is what is kept of a call's time for instant tiers.
+// spare returns the part of a call's time that is reserved for instant tiers.
 func (p *plan) spare(total time.Duration) time.Duration {
 	for i := range p.cfg.Tiers {
 		if p.cfg.Tiers[i].Instant {
@@ -22,7 +22,7 @@ func (p *plan) spare(total time.Duration) time.Duration {
 	return 0
 }
 
-// allot finds the present tier's time, and reports whether there is any.
+// allot sets the current tier's time, and reports whether there is any.
 func (r *run) allot() bool {
 	r.now = r.c.clock.Now()
 	if r.deadline == never {
@@ -33,8 +33,7 @@ func (r *run) allot() bool {
 	return r.given > 0
 }
 
-// share is a tier's part of what is left until the deadline: all but what those below
-// it are likely to need.
+// share returns a tier's part of the remaining time: everything that the lower tiers are not expected to need.
 func (p *plan) share(i int, deadline, left time.Duration) time.Duration {
 	part := left / time.Duration(p.timed(i, deadline))
 	mine := left
@@ -46,7 +45,7 @@ func (p *plan) share(i int, deadline, left time.Duration) time.Duration {
 	return min(mine, cmp.Or(p.cfg.Tiers[i].Timeout, mine))
 }
 
-// timed is how many tiers share the time from the one at i on.
+// timed returns the number of tiers from i on that share the time.
 func (p *plan) timed(i int, deadline time.Duration) int {
 	n := 1
 	for j := i + 1; j < len(p.tiers); j++ {
@@ -57,13 +56,13 @@ func (p *plan) timed(i int, deadline time.Duration) int {
 	return n
 }
 
-// counts reports whether time is to be kept for a tier.
+// counts reports whether time is reserved for a tier.
 func (p *plan) counts(i int, deadline time.Duration) bool {
 	return !p.cfg.Tiers[i].Instant && !p.tiers[i].openBeyond(deadline)
 }
 
-// timedOut reports whether an attempt ended because its time was up. What an
-// upstream did answer counts as it is, and so does a refusal.
+// timedOut reports whether an attempt ended because of its time limit. An upstream's response and a refusal count as
+// they are.
 func (r *run) timedOut(err error, o *outcome.Outcome) bool {
 	if r.left() || r.in.Err() == nil || refusal(o) {
 		return false
@@ -71,7 +70,7 @@ func (r *run) timedOut(err error, o *outcome.Outcome) bool {
 	return o.Class == outcome.Canceled || o.Class == outcome.Unknown || errors.Is(err, context.DeadlineExceeded)
 }
 
-// late is what a timeout says of the tier: a failure, if it was given its time.
+// late returns the class of a timeout: a failure if the tier had enough time.
 func (r *run) late(hurry bool) outcome.Class {
 	if r.given == 0 || r.given >= r.due(hurry) {
 		return outcome.Failed
@@ -79,10 +78,9 @@ func (r *run) late(hurry bool) outcome.Class {
 	return outcome.Canceled
 }
 
-// due is the time after which a tier that is well would have answered: half of its
-// Timeout, or of an equal part of the configured deadline, or four times what it usually
-// takes, whichever is the least. What it usually takes says nothing of a caller in a hurry:
-// its question may be a long one.
+// due returns the time after which a healthy tier would have answered. It is the minimum of half of its Timeout, half of
+// an equal part of the configured deadline, and four times its usual time. The usual time is ignored for a caller with a
+// short timeout, because its question may take longer.
 func (r *run) due(hurry bool) time.Duration {
 	total, n := r.p.cfg.Deadline, 1
 	if total < 0 {
@@ -101,7 +99,7 @@ func (r *run) due(hurry bool) time.Duration {
 	return d
 }
 
-// later is now+d, or the last instant if there is none so late.
+// later returns now+d, or never on overflow.
 func later(now, d time.Duration) time.Duration {
 	if d > never-now {
 		return never

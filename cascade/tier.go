@@ -13,12 +13,12 @@ import (
 	"github.com/seed1158cd35/weir/outcome"
 )
 
-// A tier is what is known of one tier, whatever the configuration says of it at
-// the time. While it is up it is asked without a lock.
+// A tier is the state of one tier, independent of the configuration. While its breaker is closed, it is asked without a
+// lock.
 type tier struct {
 	name    string
 	breaker *breaker.Breaker
-	took    recent.Durations // its answers
+	took    recent.Durations // times of its answers
 	code    atomic.Pointer[string]
 
 	watchersMu sync.Mutex
@@ -30,14 +30,14 @@ type tier struct {
 	skipped  atomic.Int64
 }
 
-// newTier makes a tier whose breaker is closed.
+// newTier returns a tier with a closed breaker.
 func newTier(c *Cascade, cfg *TierConfig) *tier {
 	t := &tier{name: cfg.Name}
 	t.breaker = breaker.New(cfg.Name, cfg.Health, func(e breaker.Change) { t.tell(c, e) })
 	return t
 }
 
-// tell calls the listener, and survives it.
+// tell calls the listeners, and recovers from a panic in Options.Changed.
 func (t *tier) tell(c *Cascade, e breaker.Change) {
 	if e.To == breaker.Open {
 		t.watchersMu.Lock()
@@ -61,7 +61,7 @@ func (t *tier) tell(c *Cascade, e breaker.Change) {
 	c.options.Changed(change)
 }
 
-// hear has the tier observe what became of a call, and how long it took.
+// hear records the outcome of a call and its time.
 func (t *tier) hear(now, took time.Duration, p breaker.Ticket, v verdict, code string) {
 	if v.Class == outcome.OK {
 		t.took.Add(took)
@@ -75,15 +75,14 @@ func (t *tier) hear(now, took time.Duration, p breaker.Ticket, v verdict, code s
 		}
 		t.code.Store(new(code))
 		if v.Hint = v.hint(); v.Hint.Said {
-			t.breaker.Trip(now, v.Hint, why) // if it is closed
+			t.breaker.Trip(now, v.Hint, why) // no effect unless it is closed
 		}
 	}
 	t.breaker.Report(now, p, v.Outcome)
 }
 
-// needs is how long the tier is likely to take for an answer: twice its median, so
-// that most are in time. While nothing is known of it that is an equal part of
-// what there is.
+// needs returns the expected time for an answer: twice the median, which is enough for most answers. While the median is
+// unknown, it is an equal part of the time.
 func (t *tier) needs(cfg *TierConfig, part time.Duration) time.Duration {
 	d := part
 	if m := t.took.Median(); m > 0 {
@@ -92,7 +91,7 @@ func (t *tier) needs(cfg *TierConfig, part time.Duration) time.Duration {
 	return min(part, d, cmp.Or(cfg.Timeout, d))
 }
 
-// leastKept is kept for a tier whose answers take no time to speak of.
+// leastKept is the minimum time that is reserved for a tier with known times.
 const leastKept = 50 * time.Millisecond
 
 // openBeyond reports whether the tier will not be asked before the instant at.

@@ -21,7 +21,7 @@ func newCascade(t testing.TB, c cascade.Config) *cascade.Cascade {
 	return k
 }
 
-// hang waits for the end of its context, unless the tier is instant.
+// hang returns a function that waits for the end of its context, except for instant tiers.
 func hang(took map[string]time.Duration, instant ...string) func(context.Context, cascade.Turn) (string, error) {
 	return func(ctx context.Context, turn cascade.Turn) (string, error) {
 		for _, name := range instant {
@@ -43,10 +43,10 @@ func TestEachTierHasItsPartOfTheDeadline(t *testing.T) {
 		name     string
 		timeouts [3]time.Duration // 0: none
 		deadline time.Duration    // of the cascade
-		own      time.Duration    // the caller's; 0: none
+		own      time.Duration    // of the caller; 0: none
 		want     [3]time.Duration
 	}{
-		// a twentieth of it, 250 ms at most, is kept for the instant tiers
+		// A twentieth of the deadline, at most 250 ms, is reserved for the instant tiers.
 		{"equal parts", [3]time.Duration{}, 3250 * ms, 0, [3]time.Duration{3087500 * time.Microsecond / 3, 3087500 * time.Microsecond / 3, 3087500 * time.Microsecond / 3}},
 		{"what those below need less", [3]time.Duration{0, 2 * time.Second, time.Second}, 30250 * ms, 0, [3]time.Duration{27 * time.Second, 2 * time.Second, time.Second}},
 		{"a first tier that needs less", [3]time.Duration{2 * time.Second, 0, 0}, 30250 * ms, 0, [3]time.Duration{2 * time.Second, 14 * time.Second, 14 * time.Second}},
@@ -82,8 +82,7 @@ func TestEachTierHasItsPartOfTheDeadline(t *testing.T) {
 	}
 }
 
-// A tier that hangs has all the time but twice what those below it usually take, and
-// those answer.
+// A hanging tier gets all the time except twice the usual time of the lower tiers, and those answer.
 func TestATierHasAllThatThoseBelowDoNotNeed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCascade(t, cascade.Config{Tiers: five()[:3], Deadline: 30 * time.Second})
@@ -108,7 +107,7 @@ func TestATierHasAllThatThoseBelowDoNotNeed(t *testing.T) {
 		if err != nil || r.Tier != "secondary" || r.Above[0].Why != cascade.TimedOut {
 			t.Fatalf("got %+v, %v", r, err)
 		}
-		// cached takes so little that 50ms are kept for it
+		// cached is so fast that it gets the minimum of 50ms
 		if took := clock.System.Now() - begin; took != 30*time.Second-4*time.Second-50*ms+2*time.Second {
 			t.Errorf("took %v", took)
 		}
@@ -118,7 +117,7 @@ func TestATierHasAllThatThoseBelowDoNotNeed(t *testing.T) {
 	})
 }
 
-// A tier that has four times what it usually takes has had its time.
+// Four times its usual time is enough time for a tier.
 func TestWhoIsSlowForATierCountsByWhatItUsuallyTakes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCascade(t, cascade.Config{Tiers: five()[:1], Deadline: time.Hour})
@@ -155,7 +154,7 @@ func TestTiersThatAreOpenLeaveTheirTimeToTheOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCascade(t, cascade.Config{Tiers: five()[:3], Deadline: 30 * time.Second})
 		c.Breaker("secondary").ForceOpen(c.Now(), time.Hour)
-		c.Breaker("cached").ForceOpen(c.Now(), 20*time.Second) // it will be back
+		c.Breaker("cached").ForceOpen(c.Now(), 20*time.Second) // closed again before the deadline
 		took := map[string]time.Duration{}
 		_, err := cascade.Run(t.Context(), c, hang(took))
 		if took["primary"] != 15*time.Second || errors.Is(err, cascade.ErrTimeout) != true {
@@ -172,7 +171,7 @@ func TestInstantTiersAnswerWhenAllTimeIsUp(t *testing.T) {
 		begin := time.Now()
 		r, err := cascade.Run(ctx, c, func(ctx context.Context, turn cascade.Turn) (string, error) {
 			if turn.Tier == "primary" {
-				time.Sleep(20 * time.Second) // it does not listen
+				time.Sleep(20 * time.Second) // ignores its context
 				return "", errors.New("late")
 			}
 			return turn.Tier, ctx.Err()
@@ -186,8 +185,8 @@ func TestInstantTiersAnswerWhenAllTimeIsUp(t *testing.T) {
 	})
 }
 
-// Three timeouts in a row cool a tier that had its time, and say nothing of one
-// whose callers were in a hurry.
+// Three consecutive timeouts open the breaker of a tier that had enough time. Timeouts of callers with short timeouts do
+// not count.
 func TestTimeoutsCountIfTheTierHadItsTime(t *testing.T) {
 	for _, tt := range []struct {
 		own     time.Duration
@@ -222,7 +221,7 @@ func TestTimeoutsCountIfTheTierHadItsTime(t *testing.T) {
 	}
 }
 
-// What the upstream did say counts as it is, even if it came late.
+// An upstream's response counts as it is, even if it is late.
 func TestLateAnswersCountAsTheyAre(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCascade(t, cascade.Config{Tiers: five(), Deadline: 30 * time.Second})
@@ -239,7 +238,7 @@ func TestLateAnswersCountAsTheyAre(t *testing.T) {
 	})
 }
 
-// A refusal does not become a failure by coming late.
+// A late refusal still counts as a refusal.
 func TestLateRefusalIsOne(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tiers := five()
@@ -296,7 +295,7 @@ func TestReleaseEndsWhatWasKept(t *testing.T) {
 	if err != nil || r.Value.Err() == nil {
 		t.Errorf("got %v, %v", err, r.Value.Err())
 	}
-	ctx, release := cascade.Keep(t.Context()) // in no cascade
+	ctx, release := cascade.Keep(t.Context()) // without a cascade
 	if release(); ctx.Err() == nil {
 		t.Error("not released")
 	}
@@ -330,8 +329,8 @@ func TestKeptContextEndsWithTheTiersTimeOrFailure(t *testing.T) {
 	})
 }
 
-// The first of two answers at the very moment at which its time is up may count or
-// not; what it kept must then live or not.
+// An answer at the exact moment of the timeout may count or not. Its context from Keep must be alive or ended
+// accordingly.
 func TestAnswerAtTheLastMoment(t *testing.T) {
 	for range 200 {
 		synctest.Test(t, func(t *testing.T) {

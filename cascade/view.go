@@ -6,25 +6,25 @@ import (
 	"github.com/seed1158cd35/weir/breaker"
 )
 
-// A View is what there is to see of a tier, for people and metrics.
+// A View is a snapshot of a tier for operators and metrics.
 type View struct {
 	Tier       string
 	Confidence float64
 	Instant    bool
 	Phase      breaker.Phase // closed: every call may ask it
-	Why        breaker.Cause // why it is in this phase
-	For        time.Duration // how long it stays open; 0 if it does not
-	InARow     int           // failures since the last success
-	Takes      time.Duration // the median of what its answers took lately; 0 if there were none
+	Why        breaker.Cause // cause of the phase
+	For        time.Duration // how long it stays open; 0 if it is not open
+	InARow     int           // consecutive failures
+	Takes      time.Duration // median of its recent answer times; 0 if there are none
 
-	// How often it was asked and answered, failed, or had no answer: was not
-	// meant for the call, or held back by a gate of weir's own. And how often it
-	// was not asked at all, for an open breaker or for want of time.
+	// Numbers of calls: answered, failed, without an answer, and skipped. Empty includes calls to which the tier did not
+	// apply, and calls that weir refused. Skipped counts calls that did not ask the tier because its breaker was open or
+	// no time was left.
 	Answered, Failed, Empty, Skipped int64
 }
 
-// View shows every tier, the best one first. It changes nothing: a tier whose
-// time is over is shown open, with For 0, until a call comes to probe.
+// View returns all tiers, best first. It has no effect on them: a breaker whose open time is over is shown as open with
+// For 0 until a call probes.
 func (c *Cascade) View() []View {
 	p, now := c.plan.Load(), c.clock.Now()
 	views := make([]View, len(p.tiers))
@@ -34,13 +34,13 @@ func (c *Cascade) View() []View {
 	return views
 }
 
-// view is a copy, for people and metrics. An instant tier has no breaker.
+// view returns a snapshot. An instant tier has no breaker.
 func (t *tier) view(cfg *TierConfig, now time.Duration) View {
 	v := View{
 		Tier: t.name, Confidence: cfg.Confidence, Instant: cfg.Instant, Takes: t.took.Median(),
 		Answered: t.answered.Load(), Failed: t.failures.Load(), Empty: t.empty.Load(), Skipped: t.skipped.Load(),
 	}
-	if cfg.Instant { // whatever it was before a reload
+	if cfg.Instant { // its breaker may be from an earlier configuration
 		return v
 	}
 	b := t.breaker.Look(now)

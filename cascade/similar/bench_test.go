@@ -8,7 +8,8 @@ import (
 	"github.com/seed1158cd35/weir/cascade/cache"
 )
 
-// BenchmarkFind finds a similar question among 256 of its group, and finds none, beside an exact look-up in the cache.
+// BenchmarkFind finds a similar question among 256 of its group, finds none, and for comparison makes an exact look-up
+// in the cache.
 func BenchmarkFind(b *testing.B) {
 	c, err := cache.New(cache.Options{})
 	if err != nil {

@@ -5,7 +5,7 @@ import (
 	"unicode"
 )
 
-// capitonyms are words that mean another thing with a capital: Polish and polish.
+// capitonyms lists words with another meaning when capitalized: Polish and polish.
 var capitonyms = func() map[string]bool {
 	all := make(map[string]bool)
 	for _, word := range strings.Fields(`amazon apple ares august bill brown cancer chad china cuba divine earth frank german guinea guy
@@ -17,8 +17,8 @@ var capitonyms = func() map[string]bool {
 	return all
 }()
 
-// senses returns the capitonyms of a question, each as it is written. At the beginning of a sentence nobody can tell
-// which one is meant, so it is a third one.
+// senses returns the capitonyms of a question as written. At the start of a sentence the meaning is ambiguous, so that
+// counts as a third spelling.
 func senses(question string) string {
 	var all strings.Builder
 	begins := true

@@ -1,9 +1,9 @@
-// Package similar finds, among the questions whose answers a cache keeps, one that asks the same in other words. It
-// keeps no answers: it tells the key under which the cache has one, and how sure it is. Questions are looked up by the
-// text index of package answers, and only among those of one group, which is all that must be the same beside the words of
-// the question: the tenant first, then route, model and the rest of the request.
+// Package similar finds a cached answer to a question with the same meaning in other words. It stores no answers. It
+// returns the answer's cache key and a confidence. Questions are looked up with the text index of package answers,
+// within one group only. A group is everything besides the question's words that must be equal: tenant, route, model and
+// the rest of the request.
 //
-// What it knows is of this process. A Find takes no lock.
+// The index belongs to this process. Find takes no lock.
 package similar
 
 import (
@@ -18,23 +18,22 @@ import (
 	"github.com/seed1158cd35/weir/cascade/cache"
 )
 
-// Usual is how sure an Index must be unless it is told otherwise. In the questions of testdata none is taken for another
-// from there on.
+// Usual is the default threshold. From there on, no question of testdata is confused with another one.
 const Usual = 0.95
 
-// Least is the least that it can be told.
+// Least is the minimum threshold.
 const Least = 0.8
 
-// MostTogether is how many questions of a group are known; the oldest goes first.
+// MostTogether is the maximum number of questions in a group. Adding another one removes the oldest.
 const MostTogether = 256
 
-// Options say how sure an Index must be, and how much it may keep. The zero Options have the defaults.
+// Options configures an Index. The zero Options has the defaults.
 type Options struct {
 	Threshold float64 // from Least to 1; 0 means Usual
-	MaxBytes  int64   // about; 0 means 4 MiB
+	MaxBytes  int64   // approximate memory; 0 means 4 MiB
 }
 
-// Validate reports what is wrong with o, or nil.
+// Validate returns an error if o is invalid.
 func (o Options) Validate() error {
 	if o.Threshold != 0 && !(o.Threshold >= Least && o.Threshold <= 1) {
 		return fmt.Errorf("similar: threshold %v: must be from %v to 1", o.Threshold, Least)
@@ -45,34 +44,34 @@ func (o Options) Validate() error {
 	return nil
 }
 
-// An Index is the questions. Make it with New. It is safe for concurrent use.
+// An Index contains questions. Create it with New. It is safe for concurrent use.
 type Index struct {
 	threshold float64
 	groups    *otter.Cache[cache.Key, *known]
 	found     atomic.Int64
 }
 
-// groupOf is the key of the questions that may be alike: that of an answer, with the hash of all but the question, in one
-// language. It has the type of the cache's keys so that both are the same code of otter's, which weighs 0.3 MB.
+// groupOf returns the key of a group: an answer's key with the hash of everything except the question, for one language.
+// It has the type of cache keys, so that both share one instantiation of otter's generic code (0.3 MB).
 func groupOf(key cache.Key, rest [32]byte, language, question string) cache.Key {
-	key.Route, key.Hash = language+"\n"+senses(question)+"\n"+key.Route, rest // no language or word has a line's end in it
+	key.Route, key.Hash = language+"\n"+senses(question)+"\n"+key.Route, rest // languages and words contain no line breaks
 	return key
 }
 
-// known are the questions of a group. It does not change.
+// A known has the questions of a group. It is immutable.
 type known struct {
 	asked *answers.Asked
-	kept  []kept // as asked has them
+	kept  []kept // same order as in asked
 	size  uint32
 }
 
 type kept struct {
 	key   cache.Key
-	until time.Time // when the cache has forgotten it
+	until time.Time // when the cache drops the answer
 	size  int
 }
 
-// New makes an Index, or says what is wrong with the options.
+// New returns an Index, or an error if the options are invalid.
 func New(o Options) (*Index, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
@@ -94,14 +93,15 @@ func New(o Options) (*Index, error) {
 	return &Index{threshold: o.Threshold, groups: c}, nil
 }
 
-// Resize changes how much the index may keep, Options.MaxBytes. What is too much goes.
+// Resize changes Options.MaxBytes and evicts what exceeds it.
 func (x *Index) Resize(n int64) {
 	x.groups.SetMaximum(uint64(n))
 	x.groups.CleanUp()
 }
 
-// Find is the key of a kept answer to a question like this one, and how sure that is. key is that of the question itself,
-// and rest a hash of all that is asked but for its words, as llm.Request.Similar has it. Languages are those of the caller.
+// Find returns the key of a cached answer to a similar question, and the confidence. key is the key of the question
+// itself. rest is a hash of everything except the question's words, as returned by llm.Request.Similar. languages are
+// the caller's.
 func (x *Index) Find(now time.Time, key cache.Key, rest [32]byte, question string, languages ...string) (alike cache.Key, confidence float64, ok bool) {
 	language := languageOf(question, languages)
 	if language == "" {
@@ -126,7 +126,7 @@ func languageOf(question string, languages []string) string {
 	return answers.LanguageOf(question, languages...)
 }
 
-// Add has a question be found whose answer is kept under a key until then.
+// Add makes Find return a question whose answer is cached under key until the given time.
 func (x *Index) Add(now time.Time, key cache.Key, rest [32]byte, question string, until time.Time, languages ...string) {
 	language := languageOf(question, languages)
 	if language == "" {
@@ -143,14 +143,15 @@ func (x *Index) Add(now time.Time, key cache.Key, rest [32]byte, question string
 	x.groups.CleanUp()
 }
 
-// What a question takes in memory, about: its text, its words and their places in the index.
+// Approximate memory of a question: its text, its words and their entries in the index.
 const (
 	costGroup    = 1 << 10
 	costQuestion = 1 << 10
 	costByte     = 12
 )
 
-// with is what is known and one more question, without what is over, the same question, and the oldest of too many.
+// with returns the questions plus a new one, without expired ones, the same question, and the oldest if there are too
+// many.
 func (k *known) with(now time.Time, language, question string, added kept) *known {
 	over := len(k.kept) - (MostTogether - 1)
 	drop := func(i int) bool { return i < over || k.kept[i].key == added.key || !now.Before(k.kept[i].until) }
@@ -165,14 +166,14 @@ func (k *known) with(now time.Time, language, question string, added kept) *know
 	return next
 }
 
-// Stats are what an Index has and has found.
+// Stats has the size and the results of an Index.
 type Stats struct {
-	Questions int64 // about
-	Bytes     int64 // about
-	Found     int64 // since it was made
+	Questions int64 // approximate
+	Bytes     int64 // approximate
+	Found     int64 // since New
 }
 
-// Stats counts what is there.
+// Stats returns the current statistics.
 func (x *Index) Stats() (s Stats) {
 	for _, k := range x.groups.All() {
 		s.Questions += int64(len(k.kept))

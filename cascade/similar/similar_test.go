@@ -28,7 +28,7 @@ func open(t testing.TB, o Options) *Index {
 	return x
 }
 
-// A case is a question that was asked, ways to ask the same, and questions that ask something else.
+// A labelled has a question, questions with the same meaning, and questions with another meaning.
 type labelled struct {
 	Asked       string
 	Same, Other []string
@@ -46,9 +46,9 @@ func read(t testing.TB) (sets map[string][]labelled) {
 	return sets
 }
 
-// No question is answered by the answer to another one: one that differs in a number, a name, a negation, a sign, the order
-// of its words, a word that every text has, or one word more or less of a long list. Of those that ask the same a part is found: what is written with
-// other words is asked anew.
+// No question gets the answer to another one that differs in a number, a name, a negation, a sign, word order, a common
+// word, or one word of a long list. Only a part of the questions with the same meaning is found. Questions in other
+// words go to the model.
 func TestPrecisionAndRecallOfSimilarQuestions(t *testing.T) {
 	for name, set := range read(t) {
 		x, loose := open(t, Options{}), open(t, Options{Threshold: Least})
@@ -161,7 +161,7 @@ func TestMistakesInOptions(t *testing.T) {
 	}
 }
 
-// What cannot be told word by word has no similar question.
+// A text that cannot be split into words has no similar question.
 func TestQuestionsWithoutWordsApartAreNotSimilar(t *testing.T) {
 	x := open(t, Options{})
 	for i, q := range []string{"返品したいのですが", "返品できますか", "我想退货", "반품하고 싶어요", "", "???", "12345"} {
@@ -172,7 +172,7 @@ func TestQuestionsWithoutWordsApartAreNotSimilar(t *testing.T) {
 	}
 }
 
-// At the least sureness one word may be beside, and none that decides.
+// At the lowest threshold, one extra word is accepted unless it changes the meaning.
 func TestWhatMayBeBesideAtTheLeast(t *testing.T) {
 	x := open(t, Options{Threshold: Least})
 	const asked = "which documents does a citizen of Canada need to rent %sflat in Berlin for a year with dogs and cars when the landlord wants %sdeposits and insurance"
@@ -187,7 +187,7 @@ func TestWhatMayBeBesideAtTheLeast(t *testing.T) {
 	}
 }
 
-// A text of many words is no question that was asked before.
+// A text of many words is not similar to any question.
 func TestTextsAreNotSimilar(t *testing.T) {
 	for words, want := range map[int]bool{20: true, 60: false} {
 		x := open(t, Options{})
@@ -202,7 +202,7 @@ func TestTextsAreNotSimilar(t *testing.T) {
 	}
 }
 
-// Polish is a language, to polish is a work.
+// Polish is a language, polish is a verb.
 func TestWordsThatMeanAnotherThingWithACapitalAreApart(t *testing.T) {
 	for _, c := range [][2]string{
 		{"How can I learn Polish quickly?", "How can I learn polish quickly?"},

@@ -15,7 +15,7 @@ import (
 	"github.com/seed1158cd35/weir/outcome"
 )
 
-// account tells everybody what the answer has used.
+// account reports the usage of the answer to the tracer, the estimator, the ledger and the events, and in the trailer.
 func (m *meter) account() {
 	x, used, whole := m.x, m.usage(), m.whole()
 	m.end.Usage = x.used(x.rule(), used, whole)
@@ -33,15 +33,14 @@ func (m *meter) account() {
 	x.tell(used, cost, priced)
 }
 
-// whole reports whether the answer came to its end and says what it has used.
+// whole reports whether the answer is complete and reports plausible usage.
 func (m *meter) whole() bool {
 	said := m.reader.Usage()
 	return m.end.Class == outcome.OK && said.Said && tokens.Possible(said)
 }
 
-// usage is what the answer says that it has used. Of one that has not said so yet when
-// its caller leaves or it is cut, that never does, or that says what cannot be, it is what was
-// expected, or what has passed by if that is more.
+// usage returns the usage that the answer reports. If the answer is incomplete or reports impossible usage, it returns
+// at least the estimate, or the output that was read if that is more.
 func (m *meter) usage() llm.Usage {
 	u, e := m.reader.Usage(), m.x.expected()
 	switch {
@@ -52,7 +51,7 @@ func (m *meter) usage() llm.Usage {
 		u.Input, u.Output = max(u.Input, e.Input), max(u.Output, e.Output)
 	case u.Output > 0 || !m.x.route.Generates:
 		return u
-	case u.Input == 0: // it says no more than that nothing was written
+	case u.Input == 0: // it only reports that there was no output
 		u.Input = e.Input
 	}
 	if m.reader.Committed() {
@@ -61,13 +60,13 @@ func (m *meter) usage() llm.Usage {
 	return u
 }
 
-// bytesPerToken is for an answer that was not read in pieces.
+// bytesPerToken converts bytes of an answer that was not read in pieces to tokens.
 const bytesPerToken = 4
 
-// announceCost says what the answer has cost, if that is known before its headers go.
+// announceCost sets the estimate header, and the cost header if the answer was read completely.
 func (m *meter) announceCost() {
 	m.resp.Header.Set(EstimateHeader, strconv.FormatInt(m.x.expected().Total(), 10))
-	if m.err != io.EOF || m.resp.Trailer != nil { // it has its place there
+	if m.err != io.EOF || m.resp.Trailer != nil { // the cost goes into the trailer
 		return
 	}
 	if cost, ok := m.cost(m.usage()); ok {
@@ -75,10 +74,10 @@ func (m *meter) announceCost() {
 	}
 }
 
-// errNotKept is why an answer that was fetched to renew another is not kept.
+// errNotKept is the error of a cache refresh whose answer cannot be cached.
 var errNotKept = errors.New("the answer cannot be cached")
 
-// cost is what the answer has cost that has used so much, if its model has a price.
+// cost returns the cost of the usage. It returns false if the model has no price or the usage is unknown.
 func (m *meter) cost(used llm.Usage) (price.Amount, bool) {
 	if !m.priced || !used.Said {
 		return 0, false
@@ -86,7 +85,7 @@ func (m *meter) cost(used llm.Usage) (price.Amount, bool) {
 	return m.row.Cost(used), true
 }
 
-// says is a cost for callers. One of a model without a price of its own says that it goes by the default.
+// says formats a cost for callers. It marks a cost that is based on the default price.
 func (m *meter) says(cost price.Amount) string {
 	if m.row.Assumed() {
 		return cost.String() + "; price=default"
@@ -94,7 +93,7 @@ func (m *meter) says(cost price.Amount) string {
 	return cost.String()
 }
 
-// tell tells the listener, and the ledger of the caller, what a request has used.
+// tell reports the usage of a request to the ledger and the event listener.
 func (x *exchange) tell(used llm.Usage, cost price.Amount, priced bool) {
 	o, keys := &x.d.o, x.keys
 	u := Used{Upstream: o.Name, Model: x.request.Model, Tenant: o.Veil.Label(Tenant, keys[Tenant]), User: o.Veil.Label(User, keys[User]), Usage: used, Cost: cost, Priced: priced}
@@ -106,8 +105,8 @@ func (x *exchange) tell(used llm.Usage, cost price.Amount, priced bool) {
 	}
 }
 
-// remember keeps the answer, if it is one to keep, before its reader has the end of it: who
-// asks the same then finds it.
+// remember stores a cacheable answer. It runs before the reader gets the end of the answer, so that a repeated request
+// finds it in the cache.
 func (m *meter) remember() {
 	r := m.reader
 	if !m.keep || m.end.Class != outcome.OK || r.Blind() || cache.Storable(cache.Answer{

@@ -9,7 +9,7 @@ import (
 	"github.com/seed1158cd35/weir/cascade"
 )
 
-// Others may find a tier to be down while a call waits for its next attempt there.
+// Another call may find that a tier is down while a call waits for its next attempt there.
 func TestNothingIsRepeatedAtATierThatIsDown(t *testing.T) {
 	c, err := cascade.New(cascade.Config{Tiers: []cascade.TierConfig{{Name: "primary"}, {Name: "message", Instant: true}}}, cascade.Options{})
 	if err != nil {

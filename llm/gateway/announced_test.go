@@ -17,7 +17,7 @@ import (
 	"github.com/seed1158cd35/weir/llm/tokens"
 )
 
-// watched is a body that is asked for its pieces: before each it looks at what the process holds.
+// A watched is a body that checks the memory used by the process before each read.
 type watched struct {
 	t      *testing.T
 	whole  *bytes.Reader
@@ -37,7 +37,7 @@ func (w *watched) Read(p []byte) (int, error) {
 
 func (*watched) Close() error { return nil }
 
-// A request is what its own path says, whatever the one before it was.
+// A request's route depends on its own path, not on the previous request's.
 func TestARequestIsWhatItsPathSays(t *testing.T) {
 	d, err := gateway.New(gateway.Options{Name: "chat", Family: llm.Gemini, Tokens: new(tokens.Estimator)})
 	if err != nil {
@@ -69,7 +69,7 @@ func TestARequestIsWhatItsPathSays(t *testing.T) {
 	}
 }
 
-// Of a body that is announced no more is held than what has come justifies, whether it says its length or not.
+// The memory used for an announced body is proportional to the bytes received, with or without a length.
 func TestMemoryOfAnnouncedBodies(t *testing.T) {
 	d, err := gateway.New(gateway.Options{Name: "chat", Tokens: new(tokens.Estimator)})
 	if err != nil {
@@ -84,7 +84,7 @@ func TestMemoryOfAnnouncedBodies(t *testing.T) {
 			if announced {
 				r.ContentLength = int64(len(body))
 			} else if size > 1<<20 {
-				continue // it doubles: see the budget's own tests
+				continue // buffers double in size: tested with the budget
 			}
 			x, f := d.Hear(r, completions)
 			if f != nil {
@@ -101,17 +101,17 @@ func TestMemoryOfAnnouncedBodies(t *testing.T) {
 	}
 }
 
-// A body for which there is no room is refused, or passes as it came if the configuration says so, and is charged
-// by its size, or by the most that it may have.
+// A body that does not fit in memory is refused. If the configuration allows it, the body is forwarded, and its cost is
+// estimated from its size or from the maximum size.
 func TestABodyForWhichThereIsNoRoom(t *testing.T) {
 	const size = 3 << 20
 	body := fmt.Sprintf(`{"model":"gpt-4o","messages":[{"role":"user","content":%q}]}`, strings.Repeat("w", size))
-	full := buffers.Bodies.Total()/2 - buffers.Small // of large ones
+	full := buffers.Bodies.Total()/2 - buffers.Small // for large bodies
 	if !buffers.Bodies.Take(full) {
 		t.Fatal("the budget is in use")
 	}
 	defer buffers.Bodies.Give(full)
-	for free := buffers.Bodies.Total() / 4; free > 0; free -= buffers.Small { // one without a length may go on into this
+	for free := buffers.Bodies.Total() / 4; free > 0; free -= buffers.Small { // a body without a length may grow into this part
 		if !buffers.Bodies.Take(buffers.Small) {
 			t.Fatal("the budget is in use")
 		}
@@ -119,7 +119,7 @@ func TestABodyForWhichThereIsNoRoom(t *testing.T) {
 	}
 	for _, tt := range []struct {
 		pass, announced bool
-		least           int64 // tokens that it is charged
+		least           int64 // minimum charge in tokens
 	}{{false, true, 0}, {false, false, 0}, {true, true, size / 8}, {true, false, 32 << 20 / 8}} {
 		synctest.Test(t, func(t *testing.T) {
 			d, err := gateway.New(gateway.Options{Name: "chat", Tokens: new(tokens.Estimator), Pass: tt.pass})

@@ -13,9 +13,9 @@ import (
 	"github.com/seed1158cd35/weir/httpx"
 )
 
-// Harmless are the headers that make no other request of one: they are about its way
-// here, not about what is asked, or who asks. A name that ends in * stands for all that begin
-// so. Requests that differ in any other header that is sent on never share an answer.
+// Harmless lists the headers that do not distinguish requests. They concern transport, not the question or the caller's
+// identity. A name that ends in * stands for all names with that prefix. Requests that differ in any other forwarded
+// header never share an answer.
 var Harmless = []string{
 	"Accept-Encoding", "Cache-Control", "Content-Length", "Date", "Pragma", "User-Agent",
 	"Idempotency-Key", "X-Idempotency-Key", "X-Correlation-Id", "X-Request-Id", "X-Client-Request-Id", "X-Ms-Client-Request-Id",
@@ -23,8 +23,7 @@ var Harmless = []string{
 	"X-Stainless-*", "X-Weir-*", "X-Goog-Api-Client", "Amz-Sdk-*", "X-Amz-Date", "X-Amz-Content-Sha256", "X-Amz-User-Agent",
 }
 
-// forms are what Accept may ask for that the body says, too: the form of an answer is not its
-// content.
+// forms lists the values of Accept that the body also determines. They select the format of an answer, not its content.
 var forms = []string{"", "*/*", "application/json", "text/event-stream", "application/vnd.amazon.eventstream"}
 
 func harmless(name string, values []string) bool {
@@ -37,11 +36,11 @@ func harmless(name string, values []string) bool {
 	})
 }
 
-// apart tells a request from all others that may be answered in another way, apart from its
-// body: by method, query, caller, and every header that is not harmless.
+// apart returns a hash of everything except the body that may change the answer: method, path prefix, query, caller, and
+// all headers that are not harmless.
 func (x *exchange) apart(r *http.Request, h http.Header) string {
 	sum := sha256.New()
-	at := x.path[:strings.LastIndexByte(x.path, '/')+1] // what follows is the operation, or the model
+	at := x.path[:strings.LastIndexByte(x.path, '/')+1] // the operation or the model follows
 	for _, s := range []string{r.Method, at, without(r.URL.RawQuery, alt), httpx.CallerOf(r.Context())} {
 		add(sum, s)
 	}
@@ -56,23 +55,23 @@ func (x *exchange) apart(r *http.Request, h http.Header) string {
 	return string(sum.Sum(nil))
 }
 
-// alt reports whether a parameter says only in which form an answer is to be sent.
+// alt reports whether a parameter only selects the format of the response.
 func alt(name, value string) bool { return name == "alt" && (value == "sse" || value == "json") }
 
-// told reports whether a header says only who calls, which is known by what it says: a token
-// with claims is another each hour.
+// told reports whether a header only identifies the caller and the caller is already known from it. Such a header is not
+// hashed, because a token with claims changes every hour.
 func (x *exchange) told(name string) bool {
 	c := x.d.o.Callers
 	return c != nil && x.known && slices.Contains(c.Consumed, name)
 }
 
-// add adds a text with its length before it.
+// add hashes a text with a length prefix.
 func add(to hash.Hash, s string) {
 	_, _ = to.Write(append(binary.AppendUvarint(nil, uint64(len(s))), s...))
 }
 
-// steady is the value of a header without what is new each time: of a signature of AWS the
-// access key counts.
+// steady returns a header's value without the parts that change with every request. For an AWS signature it returns the
+// access key ID.
 func steady(name, v string) string {
 	if name != "Authorization" || !strings.HasPrefix(v, "AWS4-HMAC-SHA256 ") {
 		return v

@@ -12,8 +12,8 @@ import (
 	"github.com/seed1158cd35/weir/llm/gateway"
 )
 
-// Who sends another cookie, another token by whatever name, or anything else that is not on
-// the list, is another caller: nobody is given what another one was told.
+// A request with another cookie, another token in any header, or any other header that is not on the list is from
+// another caller. Callers do not get each other's answers.
 func TestOtherHeadersAreOtherRequests(t *testing.T) {
 	b := start(t, setup{policy: quick(), options: gateway.Options{Cache: newCache(t, cache.Options{}), Key: "of-weir"}})
 	ones := [][]string{
@@ -36,8 +36,8 @@ func TestOtherHeadersAreOtherRequests(t *testing.T) {
 	}
 }
 
-// Random headers beside those that SDKs send anew each time: the same question with the same
-// headers is answered from the cache always, with others never.
+// With random headers in addition to those that SDKs change with each request, the same question with the same headers
+// always hits the cache. With other headers it never does.
 func TestRequestsShareAnAnswerOnlyIfTheyAreTheSame(t *testing.T) {
 	seed := rand.Uint64()
 	random := rand.New(rand.NewPCG(seed, 0))
@@ -68,7 +68,7 @@ func TestRequestsShareAnAnswerOnlyIfTheyAreTheSame(t *testing.T) {
 	}
 }
 
-// What an SDK sends anew with each request makes no other question of it.
+// Headers that an SDK changes with each request do not prevent a hit.
 func TestRepeatsOfSDKsHit(t *testing.T) {
 	b := start(t, setup{policy: quick(), options: gateway.Options{Cache: newCache(t, cache.Options{}), Key: "of-weir"}})
 	for i, want := range []string{"miss", "hit", "hit", "hit"} {
@@ -82,8 +82,8 @@ func TestRepeatsOfSDKsHit(t *testing.T) {
 	b.wants(b.chat("hi", "Authorization", "AWS4-HMAC-SHA256 Credential=AKIB/20261120/eu/bedrock/aws4_request, SignedHeaders=host, Signature=0"), gateway.CacheHeader, "miss")
 }
 
-// A signature for AWS is checked by AWS alone, and the access key id in it is no secret: where weir
-// does not sign, nothing is kept for those whom it does not know.
+// Only AWS can verify an AWS signature, and its access key ID is not a secret. If weir does not sign requests, it caches
+// nothing for callers that it cannot identify.
 func TestWhatOnlyAWSCanCheckIsNotKept(t *testing.T) {
 	const signed = "AWS4-HMAC-SHA256 Credential=AKIA/20261122/eu/bedrock/aws4_request, SignedHeaders=host, Signature=0"
 	p := provider(t, func(w http.ResponseWriter, r *http.Request) {
@@ -101,7 +101,7 @@ func TestWhatOnlyAWSCanCheckIsNotKept(t *testing.T) {
 	}
 }
 
-// An answer that is private, varies, or sets a cookie is kept, and its cookie is nobody else's.
+// An answer that is private, varies or sets a cookie is cached without its cookie.
 func TestCookiesOfAnswersAreNotKept(t *testing.T) {
 	p := provider(t, func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
@@ -124,7 +124,7 @@ func TestCookiesOfAnswersAreNotKept(t *testing.T) {
 	}
 }
 
-// Callers that tokens tell apart are told apart by the cache, unless a tenant stands for them.
+// The cache separates callers that have different tokens, unless they belong to the same tenant.
 func TestTokensWithClaimsAreNoKeys(t *testing.T) {
 	whose := map[string]string{"one": "ann", "two": "ann", "three": "bob", "four": ""}
 	read := func(r *http.Request) (string, error) { return whose[r.Header.Get("X-Token")], nil }

@@ -14,11 +14,11 @@ import (
 	"github.com/seed1158cd35/weir/outcome"
 )
 
-// A badAnswer is an answer that is no success.
+// A badAnswer is the error for an unsuccessful response.
 type badAnswer struct {
 	resp    *http.Response
 	outcome outcome.Outcome
-	own     bool // it was asked for with a key of weir's own
+	own     bool // the request was sent with weir's own key
 }
 
 func (e *badAnswer) Error() string {
@@ -27,25 +27,25 @@ func (e *badAnswer) Error() string {
 
 func (e *badAnswer) Outcome() outcome.Outcome { return e.outcome }
 
-// Is has a model that is not known here looked for at another tier.
+// Is makes the cascade try another tier for a model that this upstream does not have.
 func (e *badAnswer) Is(target error) bool { return target == cascade.ErrElsewhere && e.absent() }
 
-// absent reports whether the upstream does not know the model. Of what else it may not
-// know, a path, no recognized call of a model speaks.
+// absent reports whether the upstream does not have the model. A 404 for a recognized model call cannot mean an unknown
+// path.
 func (e *badAnswer) absent() bool {
 	return e.outcome.Class == outcome.Rejected && (e.resp.StatusCode == http.StatusNotFound || e.outcome.Code == "model_not_found" || e.own && forbidden(e.resp, e.outcome))
 }
 
-// forbidden reports whether weir's own key may not use the model that the caller has named. The
-// key may use others, and no caller takes them from everybody.
+// forbidden reports whether weir's own key may not use the requested model. The tier stays open, because the key may be
+// allowed to use other models.
 func forbidden(resp *http.Response, o outcome.Outcome) bool {
 	return resp.StatusCode == http.StatusForbidden && (o.Code == "model_not_found" || o.Code == "AccessDeniedException" || o.Code == "permission_error")
 }
 
 var _ outcome.Classifier = (*badAnswer)(nil)
 
-// until is a context that says when it will end although it is kept for longer: nobody
-// waits for a turn that comes too late.
+// An until is a context with an earlier deadline than its end. A call does not queue past the deadline, but the context
+// stays valid afterwards.
 type until struct {
 	context.Context
 	at time.Time
@@ -53,19 +53,19 @@ type until struct {
 
 func (u *until) Deadline() (time.Time, bool) { return u.at, true }
 
-// A tierError is a bad answer whose body is gone, or was worth nothing.
+// A tierError is the error for a response whose body was closed or was useless.
 type tierError struct {
 	text    string
 	outcome outcome.Outcome
-	why     error // how the body ended; nil if that does not matter
+	why     error // the error that ended the body; nil if irrelevant
 }
 
 func (e *tierError) Error() string            { return e.text }
 func (e *tierError) Outcome() outcome.Outcome { return e.outcome }
 func (e *tierError) Unwrap() error            { return e.why }
 
-// trusts reports whether another upstream may be sent the caller's credentials: it is of
-// the same provider. It does not matter if it has a key of its own.
+// trusts reports whether the caller's credentials may be sent to another upstream. They may if both upstreams are at the
+// same provider. It is irrelevant for an upstream with its own key.
 func (d *Dialect) trusts(upstream string) bool {
 	if d.o.Origin == nil {
 		return false
@@ -75,11 +75,11 @@ func (d *Dialect) trusts(upstream string) bool {
 	return own == other
 }
 
-// ask sends a request. The time of the tier, and then its end, hold until it is answered:
-// what has begun goes on, and what is no success may be all there is in the end.
+// ask sends a request. The tier's deadline and cancellation apply only until the response starts. A started response
+// continues after them. An unsuccessful response also stays readable, because it may become the final response.
 func (c *conduct) ask(ctx context.Context, to httpx.Request) (*http.Response, error) {
 	kept := c.r.Context()
-	var end context.CancelCauseFunc // nil if the tier has no other end than the request
+	var end context.CancelCauseFunc // nil if the tier ends only with the request
 	stop := func() bool { return ctx.Err() == nil }
 	if ctx.Done() != kept.Done() || c.progress.tier != "" {
 		kept, end = context.WithCancelCause(kept)
@@ -88,11 +88,11 @@ func (c *conduct) ask(ctx context.Context, to httpx.Request) (*http.Response, er
 	if all := c.x.d.o.Cascade; all != nil && c.progress.tier != "" {
 		opened := &weir.Refusal{Upstream: c.x.d.o.Name, Operation: c.x.route.Operation, Reason: weir.CircuitOpen, RetryAfter: time.Second}
 		defer all.OnOpen(c.progress.tier, func() {
-			if c.progress.open.Load() == nil { // it waits for its turn or for its retry: a tier below answers now
+			if c.progress.open.Load() == nil { // the call is waiting in a queue or for a retry: let a lower tier answer now
 				end(opened)
 			}
 		})()
-		if b := all.Breaker(c.progress.tier); b != nil && b.Look(all.Now()).Phase == breaker.Open { // since it was admitted
+		if b := all.Breaker(c.progress.tier); b != nil && b.Look(all.Now()).Phase == breaker.Open { // the breaker opened after the call was admitted
 			end(opened)
 		}
 	}
@@ -129,7 +129,7 @@ func (c *conduct) ask(ctx context.Context, to httpx.Request) (*http.Response, er
 	}
 }
 
-// keyedBy reports whether what was answered last was asked for with a key of weir's own.
+// keyedBy reports whether the last response was requested with weir's own key.
 func (c *conduct) keyedBy(upstream string) bool {
 	if x := c.progress.by.Load(); x != nil {
 		return x.lends()
@@ -137,8 +137,8 @@ func (c *conduct) keyedBy(upstream string) bool {
 	return c.x.d.keyed(upstream)
 }
 
-// lends reports whether the request goes with a key of weir's own: a signer may send on what
-// has a key or a signature.
+// lends reports whether the request is sent with weir's own key. A signer may forward a request that already has a key
+// or a signature.
 func (x *exchange) lends() bool {
 	if s, ok := x.inner.(interface{ AsIs() bool }); ok && s.AsIs() {
 		return false
@@ -146,9 +146,9 @@ func (x *exchange) lends() bool {
 	return x.d.o.Key != "" || x.inner != nil
 }
 
-// seen is an outcome as the cascade sees it. A key of weir's own that is not valid, or whose
-// account is at its end, is no fault of the caller. And what a hint says of a caller's own
-// key, whose pool is paused, is no reason to take the tier from everybody.
+// seen returns an outcome from the cascade's view. If weir's own key is invalid or its account is used up, the tier has
+// failed and the caller is not at fault. A hint about a caller's own key, whose pool is paused, must not close the tier
+// for all callers.
 func seen(resp *http.Response, o outcome.Outcome, keyed bool) outcome.Outcome {
 	if !keyed {
 		o.Hint = outcome.Hint{Advice: o.Hint.Advice, Limits: o.Hint.Limits}
@@ -166,8 +166,7 @@ func seen(resp *http.Response, o outcome.Outcome, keyed bool) outcome.Outcome {
 	return o
 }
 
-// keyed reports whether requests are sent to an upstream with a key of weir's own; ""
-// is the dialect's.
+// keyed reports whether requests to an upstream are sent with weir's own key. "" is the dialect's upstream.
 func (d *Dialect) keyed(upstream string) bool {
 	if upstream == "" || upstream == d.o.Name {
 		return d.o.Key != "" || d.o.Inner != nil
@@ -179,7 +178,7 @@ func (d *Dialect) keyed(upstream string) bool {
 	return own
 }
 
-// released is a body whose end releases the context of the tier.
+// A released is a body that releases the tier's context when it is closed.
 type released struct {
 	io.ReadCloser
 	release context.CancelCauseFunc
@@ -191,8 +190,7 @@ func (b *released) Close() error {
 	return err
 }
 
-// outside is a body around another one, which can be written to if that can: a connection
-// that has changed its protocol.
+// outside returns body b with the Write method of inner, if it has one. A connection has Write after a protocol change.
 func outside(b, inner io.ReadCloser) io.ReadCloser {
 	if w, ok := inner.(io.Writer); ok {
 		return struct {

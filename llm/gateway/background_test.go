@@ -11,8 +11,8 @@ import (
 	"github.com/seed1158cd35/weir/sidecar/proxy"
 )
 
-// A response that is made in the background has been answered when it is queued: it is asked for
-// once, says nothing bad of the upstream and is not kept.
+// A background response is complete when it is queued. It is requested once, does not count as a failure, and is not
+// cached.
 func TestABackgroundResponseIsQueuedOnce(t *testing.T) {
 	for _, status := range []string{"queued", "in_progress"} {
 		p := provider(t, func(w http.ResponseWriter, _ *http.Request) {
@@ -35,8 +35,7 @@ func TestABackgroundResponseIsQueuedOnce(t *testing.T) {
 	}
 }
 
-// What is made in the background, or added to a conversation, might be made twice: it is not sent
-// again once a provider may have begun with it.
+// A request that starts background work or adds to a conversation is not repeated once a provider may have started it.
 func TestWhatActsAtTheProviderIsNotRepeated(t *testing.T) {
 	for body, want := range map[string]int{
 		`{"model":"gpt-4o","input":"hi"}`:                                                2,
@@ -62,7 +61,7 @@ func TestWhatActsAtTheProviderIsNotRepeated(t *testing.T) {
 	}
 }
 
-// An answer that depends on more than its question is not kept.
+// An answer that depends on the provider's state is not cached.
 func TestWhatDependsOnTheProvidersStateIsNotKept(t *testing.T) {
 	for _, c := range []struct {
 		path, body, again string

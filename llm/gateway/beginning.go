@@ -9,9 +9,9 @@ import (
 	"github.com/seed1158cd35/weir/outcome"
 )
 
-// begin reads the answer until it is certain that it is one, and reports whether it
-// is: until its first content, an error inside of it, or its end. What came before is
-// held back within bounds, so that another attempt can still take its place.
+// begin reads the response until it can decide whether it is a valid answer, and reports whether it is. It reads up to
+// the first content, an error in the body, or the end. The bytes read are held back up to a size limit, so that another
+// attempt can still replace the response.
 func (m *meter) begin() (bad outcome.Outcome, ok bool) {
 	o := &m.x.d.o
 	if m.page() {
@@ -22,18 +22,18 @@ func (m *meter) begin() (bad outcome.Outcome, ok bool) {
 		m.first = m.after(o.FirstContent, errFirstContent)
 		m.readAhead(m.holdTime())
 	} else {
-		// It has its headers before the model has written it where a server sends them early.
+		// A server may send headers before the model has generated the body.
 		m.silent(o.FirstContent)
 		m.readAhead(-1)
 	}
-	if m.err != nil && m.end.Class != outcome.OK && !(m.reader.Committed() && m.reader.Streamed()) { // nothing has been passed on
+	if m.err != nil && m.end.Class != outcome.OK && !(m.reader.Committed() && m.reader.Streamed()) { // the caller has received nothing
 		return m.end, false
 	}
 	if p := m.reader.Failed(); p != nil && !m.reader.Committed() {
 		return p.Outcome, false
 	}
 	m.good = true
-	if m.announceCost(); m.err != nil { // all of it is there
+	if m.announceCost(); m.err != nil { // the complete answer was read
 		m.remember()
 		return bad, true
 	}
@@ -44,33 +44,30 @@ func (m *meter) begin() (bad outcome.Outcome, ok bool) {
 	return bad, true
 }
 
-// holdTime is how long the beginning of a stream is held back: as long as another tier can
-// answer in its place.
+// holdTime returns how long the start of a stream is held back. This is as long as another tier could answer instead.
 func (m *meter) holdTime() time.Duration {
 	if m.x.d.o.Hold > 0 {
 		return m.x.d.o.Hold
 	}
 	if b := m.x.progress; b != nil && b.tier != "" {
 		if at, ok := m.ctx.Deadline(); ok {
-			return time.Until(at) + defaultHold // the attempt ends before
+			return time.Until(at) + defaultHold // the attempt ends before that
 		}
 	}
 	return defaultHold
 }
 
-// silent lets the answer bring nothing for so long, while something is waited for; below 0
-// for as long as it likes.
+// silent sets the maximum time between chunks while a read waits. A negative value means no limit.
 func (m *meter) silent(most time.Duration) { m.silence = most }
 
-// page reports whether the response is an HTML page, as proxies and portals put in the
-// place of one.
+// page reports whether the response is an HTML page. Proxies and captive portals return such pages.
 func (m *meter) page() bool {
 	return m.x.route.Generates && strings.HasPrefix(strings.ToLower(m.resp.Header.Get("Content-Type")), "text/html")
 }
 
 var errPage = errors.New("the response is an HTML page")
 
-// after ends the attempt when a time is up, nil if there is no such time.
+// after starts a timer that ends the attempt. It returns nil if d is not positive.
 func (m *meter) after(d time.Duration, why error) *time.Timer {
 	if d <= 0 {
 		return nil
@@ -78,14 +75,14 @@ func (m *meter) after(d time.Duration, why error) *time.Timer {
 	return time.AfterFunc(d, func() { m.stop(why) })
 }
 
-// certain reports whether it is known what the beginning is worth, or too much of it is
-// held.
+// certain reports whether the start of the answer can be judged, or no more of it can be held back.
 func (m *meter) certain() bool {
 	return m.err != nil || len(m.ready) > mostHeld || !m.room(bufferSize) || m.reader.Failed() != nil ||
 		m.reader.Committed() && m.reader.Streamed() || m.reader.Blind()
 }
 
-// readAhead reads the beginning, for some time at most; below 0 until it is known.
+// readAhead reads the start of the answer for at most the given time. If most is negative, it reads until the start can
+// be judged.
 func (m *meter) readAhead(most time.Duration) {
 	if most < 0 {
 		for !m.certain() {
@@ -112,22 +109,21 @@ func (m *meter) readAhead(most time.Duration) {
 			m.late = nil
 			m.keepChunk(c)
 		case <-timer.C:
-			return // the caller has waited long enough for a sign of life
+			return // pass on what there is: the caller has waited long enough
 		}
 	}
 }
 
-// atHand reports whether more has come already, as the first words often have with the headers: a read that waits for
-// nobody needs nobody to wait for it.
+// atHand reports whether data is already buffered, as the first words often are with the headers. Such a read cannot
+// block and needs no goroutine.
 func (m *meter) atHand() bool {
 	b, ok := m.src.(interface{ Ready() bool })
 	return ok && b.Ready()
 }
 
-// keepChunk takes a chunk and keeps what is held of it: the reader may use its memory
-// again.
+// keepChunk processes a chunk and copies the bytes that are held back, because the reader may reuse its memory.
 func (m *meter) keepChunk(c chunk) {
-	before := m.ready // no memory of the reader's
+	before := m.ready // does not share the reader's memory
 	m.ready = nil
 	m.take(c)
 	m.ready = append(before, m.ready...)

@@ -31,8 +31,8 @@ import (
 	"github.com/seed1158cd35/weir/sidecar/proxy"
 )
 
-// A wire is one connection to a server, over which requests are sent as bytes. It costs next
-// to nothing, so that what is measured is the server.
+// A wire is one connection to a server over which requests are sent as bytes. Its own cost is negligible, so the
+// benchmark measures the server.
 type wire struct {
 	conn net.Conn
 	in   *bufio.Reader
@@ -48,7 +48,7 @@ func dial(b testing.TB, at string) *wire {
 	return &wire{conn, bufio.NewReaderSize(conn, 16<<10)}
 }
 
-// call sends a request and reads the answer, whose length must be known.
+// call sends a request and reads the response, whose length must be known.
 func (w *wire) call(request []byte) error {
 	if err := w.ask(request); err != nil {
 		return err
@@ -75,7 +75,7 @@ func (w *wire) call(request []byte) error {
 	return err
 }
 
-// ask sends a request and reads the first line of its answer.
+// ask sends a request and reads the status line of the response.
 func (w *wire) ask(request []byte) error {
 	if _, err := w.conn.Write(request); err != nil {
 		return err
@@ -87,8 +87,8 @@ func (w *wire) ask(request []byte) error {
 	return err
 }
 
-// question is a request of OpenAI's with a body of so many bytes. Another seed asks another
-// question, in words some of which nobody has used before.
+// question returns an OpenAI request with a body of the given size. Each seed gives another question, with some words
+// that no other question has.
 func question(path string, size int, seed uint64) []byte {
 	const head = `{"model":"gpt-4o","temperature":0,"max_tokens":300,"messages":[{"role":"system","content":"You answer briefly."},{"role":"user","content":"`
 	const tail = `"}]}`
@@ -104,14 +104,14 @@ func question(path string, size int, seed uint64) []byte {
 	return fmt.Appendf(nil, "POST %s HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nAuthorization: Bearer sk-bench\r\nUser-Agent: OpenAI/JS 6\r\nContent-Length: %d\r\n\r\n%s", path, len(body), body)
 }
 
-// reply is an answer of 1 KiB that says what it used.
+// reply is a response of 1 KiB with usage.
 var reply = func() []byte {
 	const head = `{"id":"chatcmpl-1","object":"chat.completion","created":1767225600,"model":"gpt-4o","choices":[{"index":0,"message":{"role":"assistant","content":"`
 	const tail = `"},"finish_reason":"stop"}],"usage":{"prompt_tokens":890,"completion_tokens":120,"total_tokens":1010}}`
 	return []byte(head + strings.Repeat("word ", 300)[:1024-len(head)-len(tail)] + tail)
 }()
 
-// trivial is an upstream that answers at once.
+// trivial is an upstream that responds immediately.
 var trivial = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 	_, _ = io.Copy(io.Discard, r.Body)
 	w.Header().Set("Content-Type", "application/json")
@@ -125,7 +125,7 @@ func serve(b testing.TB, h http.Handler) string {
 	return s.URL
 }
 
-// bare is a tuned reverse proxy that does nothing else.
+// bare returns a tuned reverse proxy without other functions.
 func bare(b testing.TB, upstream string) string {
 	at, _ := url.Parse(upstream)
 	return serve(b, reverse(at))
@@ -141,8 +141,8 @@ func reverse(at *url.URL) *httputil.ReverseProxy {
 	}
 }
 
-// bareStreams is one that does not cut streams whose answers begin just before it has seen the
-// end of their requests: by itself a reverse proxy does, now and then.
+// bareStreams returns a reverse proxy that does not cut streams whose response starts just before the request's end.
+// Without this, a reverse proxy sometimes does.
 func bareStreams(b testing.TB, upstream string) string {
 	at, _ := url.Parse(upstream)
 	p := reverse(at)
@@ -163,7 +163,7 @@ func (l *lender) Get() []byte {
 
 func (l *lender) Put(p []byte) { l.pool.Put(&p) }
 
-// asPreset is the policy of the preset openai with limits that are never reached.
+// asPreset returns the policy of the preset openai with limits that are never reached.
 func asPreset() weir.Policy {
 	const plenty = 1 << 40
 	p := weir.Policy{Undeclared: true, MaxWait: 30 * time.Second}
@@ -176,7 +176,7 @@ func asPreset() weir.Policy {
 	return p
 }
 
-// sidecar is weir before an upstream, with all that it does for every call.
+// sidecar returns a sidecar in front of an upstream, with everything that it does for each call.
 func sidecar(b testing.TB, upstream string, p weir.Policy, o gateway.Options) *proxy.Proxy {
 	b.Helper()
 	at, _ := url.Parse(upstream)
@@ -193,20 +193,19 @@ func sidecar(b testing.TB, upstream string, p weir.Policy, o gateway.Options) *p
 	return made
 }
 
-// median is the middle of what was measured, in microseconds.
+// median returns the median in microseconds.
 func median(all []time.Duration) float64 { return quantile(all, 50) }
 
-// quantile is that which so many percent are below, in microseconds.
+// quantile returns a percentile in microseconds.
 func quantile(all []time.Duration, percent int) float64 {
 	slices.Sort(all)
 	return float64(all[min(len(all)*percent/100, len(all)-1)].Nanoseconds()) / 1e3
 }
 
-// BenchmarkPassThrough measures a chat call of 4 KiB with an answer of 1 KiB over one connection:
-// through a bare reverse proxy and through the sidecar, in turns. The figure to look at
-// is added-p50-us: what reading, estimating, reserving, settling, pricing and booking add
-// to a call. In "new words" there is always more to be estimated than can be remembered;
-// in "known words" the estimator has seen the texts before.
+// BenchmarkPassThrough measures a chat call of 4 KiB with a response of 1 KiB over one connection. It alternates between
+// a bare reverse proxy and the sidecar. The main result is added-p50-us: the time that reading, estimating, reserving,
+// settling, pricing and recording add to a call. In "new words" the text always exceeds the estimator's cache. In "known
+// words" the estimator has seen the texts before.
 func BenchmarkPassThrough(b *testing.B) {
 	upstream := serve(b, trivial)
 	for _, c := range []struct {
@@ -244,7 +243,7 @@ func BenchmarkPassThrough(b *testing.B) {
 			for _, t := range o.Ledger.All() {
 				booked += t.Calls
 			}
-			if booked < int64(n)-1 { // the last may be settled a moment after it was read
+			if booked < int64(n)-1 { // the last call may be settled shortly after its response was read
 				b.Errorf("%d of %d calls were settled", booked, n)
 			}
 			b.ReportMetric(median(took[0]), "bare-p50-us")
@@ -254,7 +253,7 @@ func BenchmarkPassThrough(b *testing.B) {
 	}
 }
 
-// spoken is a model that says a word every 20 ms.
+// spoken is a model that writes a word every 20 ms.
 var spoken = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 	_, _ = io.Copy(io.Discard, r.Body)
 	w.Header().Set("Content-Type", "text/event-stream")
@@ -276,7 +275,7 @@ var spoken = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 	say("[DONE]")
 })
 
-// listen asks for a stream, reads it to its end, and says when its first content came.
+// listen requests a stream, reads it to the end, and returns the time until the first content.
 func (w *wire) listen(request []byte) (first time.Duration, err error) {
 	begun := time.Now()
 	if _, err := w.conn.Write(request); err != nil {
@@ -303,10 +302,10 @@ func (w *wire) listen(request []byte) (first time.Duration, err error) {
 	}
 }
 
-// BenchmarkFirstContent measures the time from a request to the first content of its stream while 100
-// streams go on, each with a word every 20 ms: straight from the upstream, through a bare
-// reverse proxy, and through the sidecar, in turns of 500 streams. The figure to look at is added-p99-us, the median of all
-// turns: on a machine that does something else, too, some turns measure that.
+// BenchmarkFirstContent measures the time from a request to the first content of its stream while 100 streams are
+// running, each with a word every 20 ms. It alternates between the upstream, a bare reverse proxy and the sidecar, in
+// turns of 500 streams. The main result is added-p99-us, the median of all turns. The median excludes turns disturbed by
+// other work on the machine.
 func BenchmarkFirstContent(b *testing.B) {
 	const streams, turn = 100, 500
 	upstream := serve(b, spoken)
@@ -319,7 +318,7 @@ func BenchmarkFirstContent(b *testing.B) {
 			ways[i] = append(ways[i], dial(b, at[i]))
 		}
 	}
-	for i := range ways { // connections, and what the estimator must know
+	for i := range ways { // open connections and fill the estimator's cache
 		talk(b, ways[i], request, streams)
 	}
 	all := make(map[string][]float64)
@@ -344,7 +343,7 @@ func BenchmarkFirstContent(b *testing.B) {
 	}
 }
 
-// talk asks for n streams over the wires, which begin one after the other.
+// talk requests n streams over the wires, with staggered starts.
 func talk(b *testing.B, wires []*wire, request []byte, n int) []time.Duration {
 	var wg sync.WaitGroup
 	took := make([][]time.Duration, len(wires))
@@ -365,8 +364,8 @@ func talk(b *testing.B, wires []*wire, request []byte, n int) []time.Duration {
 	return slices.Concat(took...)
 }
 
-// BenchmarkCacheHit measures an answer that is kept: the time of one over one connection, and how
-// many there are in a second over as many as there are cores.
+// BenchmarkCacheHit measures a cached answer: the latency over one connection, and the throughput over one connection
+// per core.
 func BenchmarkCacheHit(b *testing.B) {
 	at := serve(b, sidecar(b, serve(b, trivial), asPreset(), gateway.Options{Cache: newCache(b, cache.Options{})}))
 	request := question(completions, 4096, 1)
@@ -400,8 +399,8 @@ func BenchmarkCacheHit(b *testing.B) {
 	})
 }
 
-// BenchmarkDegraded measures the answer of the next tier while the upstream is down and its
-// breaker open: a message in place of the model's words, over one connection.
+// BenchmarkDegraded measures the answer of the next tier while the upstream's breaker is open: a message, over one
+// connection.
 func BenchmarkDegraded(b *testing.B) {
 	down := serve(b, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusServiceUnavailable) }))
 	p := asPreset()

@@ -17,8 +17,8 @@ import (
 	"github.com/seed1158cd35/weir/llm/tokens"
 )
 
-// read reads and parses the body, and puts it back. One that is packed is sent on unpacked,
-// or nobody would count what it asks for.
+// read reads and parses the body and replaces it with a copy. A gzip body is forwarded unpacked, because its tokens can
+// only be counted that way.
 func (x *exchange) read(r *http.Request) *refuse.Facts {
 	codings := codingsOf(r.Header)
 	if !readable(codings) {
@@ -50,7 +50,7 @@ func (x *exchange) read(r *http.Request) *refuse.Facts {
 	}
 	x.route = x.request.Route
 	if b := progressOf(r.Context()); b != nil && b.of.request != nil && b.of.request.AddedUsage {
-		x.request.AddedUsage = true // it asks already, but not for its caller
+		x.request.AddedUsage = true // weir asked for usage, not the caller
 	}
 	x.putBack(r, x.request.Asking())
 	if len(body) > weighed {
@@ -59,21 +59,21 @@ func (x *exchange) read(r *http.Request) *refuse.Facts {
 	return nil
 }
 
-// putBack puts a body that was read where it came from.
+// putBack replaces the body with one that was read.
 func (x *exchange) putBack(r *http.Request, parts [][]byte) {
 	b := newReadBody(parts, r.Body)
 	r.Body, r.ContentLength, r.TransferEncoding = b, b.size, nil
 	x.sends = b
 }
 
-// bySize estimates what a body that is not looked into will cost.
+// bySize estimates the cost of a body that is not parsed from its size.
 func (x *exchange) bySize(n int64) {
 	x.estimate = x.d.o.Tokens.Estimate(x.route.Family, x.route.Model, tokens.Prompt{Bytes: n}, 0)
 	x.guessed = true
 }
 
-// noRoom is what becomes of a body that was read so far, or whole, and no further. If it may pass, it does so
-// unread.
+// noRoom handles a body for which there is not enough memory. came is the part that was read, or the complete body if
+// whole is true. If the configuration allows it, the body is forwarded unparsed. Otherwise the request is refused.
 func (x *exchange) noRoom(r *http.Request, came []byte, whole bool, err error) *refuse.Facts {
 	if !x.d.o.Pass || !errors.Is(err, buffers.ErrTooLarge) && !errors.Is(err, buffers.ErrFull) {
 		return unread(err, x.d.o.MaxBody)
@@ -88,13 +88,12 @@ func (x *exchange) noRoom(r *http.Request, came []byte, whole bool, err error) *
 		io.Closer
 	}{io.MultiReader(bytes.NewReader(came), r.Body), r.Body}
 	if x.bySize(r.ContentLength); r.ContentLength < 0 {
-		x.bySize(x.d.o.MaxBody) // at most
+		x.bySize(x.d.o.MaxBody) // the maximum
 	}
 	return nil
 }
 
-// rest keeps of a large body what will be asked of it, and gives up the table that was made of
-// it.
+// rest computes everything that is needed later from a large body, and releases its parsed values.
 func (x *exchange) rest() {
 	x.name()
 	x.expected()
@@ -105,7 +104,7 @@ func (x *exchange) rest() {
 	x.request.Rest()
 }
 
-// codingsOf are the codings that a body has, in their order. Identity is none.
+// codingsOf returns the content codings of a body in order, without identity.
 func codingsOf(h http.Header) (all []string) {
 	for _, line := range h["Content-Encoding"] {
 		for name := range strings.SplitSeq(line, ",") {
@@ -117,12 +116,12 @@ func codingsOf(h http.Header) (all []string) {
 	return all
 }
 
-// readable reports whether a body of the codings is read.
+// readable reports whether a body with these codings can be read.
 func readable(codings []string) bool {
 	return len(codings) == 0 || len(codings) == 1 && (codings[0] == "gzip" || codings[0] == "x-gzip")
 }
 
-// unpack puts what a body holds that is packed with gzip in its place.
+// unpack replaces a gzip body with its contents.
 func unpack(r *http.Request) error {
 	plain, err := gzip.NewReader(r.Body)
 	if err != nil {
@@ -134,17 +133,17 @@ func unpack(r *http.Request) error {
 	}{plain, r.Body}
 	r.ContentLength = -1
 	r.Header.Del("Content-Encoding")
-	r.Header.Del("X-Amz-Content-Sha256") // of what was packed
+	r.Header.Del("X-Amz-Content-Sha256") // hash of the packed body
 	return nil
 }
 
-// A readBody is a body that has been read: parts that follow each other. It is safe for concurrent use: a transport may
-// still read it when the answer has come.
+// A readBody is a body in memory, in consecutive parts. It is safe for concurrent use, because a transport may still
+// read it after the response has arrived.
 type readBody struct {
 	size int64
 	io.Closer
 
-	mu    sync.Mutex // of what follows
+	mu    sync.Mutex // protects the fields below
 	parts [][]byte
 	at    int64
 }
@@ -172,14 +171,14 @@ func (b *readBody) Read(to []byte) (n int, err error) {
 	return 0, io.EOF
 }
 
-// Len is how much is left.
+// Len returns the number of unread bytes.
 func (b *readBody) Len() int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return int(b.size - b.at)
 }
 
-// Seek goes back to the beginning.
+// Seek returns to the start. Other positions are not supported.
 func (b *readBody) Seek(offset int64, whence int) (int64, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -190,7 +189,7 @@ func (b *readBody) Seek(offset int64, whence int) (int64, error) {
 	return 0, nil
 }
 
-// drop gives up the bytes if all of them have been read, or if nobody will read them, and reports whether it did.
+// drop releases the bytes if they were all read or if unread is true, and reports whether it did.
 func (b *readBody) drop(unread bool) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -9,12 +9,12 @@ import (
 	"github.com/seed1158cd35/weir/llm"
 )
 
-// left reports whether the caller has given up what a provider was at: it has gone, or the time
-// that it said is up. The provider goes on writing for a while, or has written already, so the
-// call has used what was expected of it. It is told once.
+// left reports whether the caller gave up on a call that a provider was processing: the caller disconnected, or its
+// stated time is over. The provider may still generate the answer, so the estimated usage is reported. It is reported
+// only once.
 func (c *conduct) left() bool {
 	gone := errors.Is(c.r.Context().Err(), context.Canceled)
-	late := c.haste > 0 && time.Since(c.start) >= c.haste/2 // a tier has a part of it
+	late := c.haste > 0 && time.Since(c.start) >= c.haste/2 // a tier has only a part of the time
 	if !gone && !late {
 		return false
 	}
@@ -30,7 +30,8 @@ func (c *conduct) left() bool {
 	return true
 }
 
-// Failed is httpx.Failer's. What broke off is nobody's to pay, though its caller leaves before the next attempt.
+// Failed implements httpx.Failer. An attempt that broke off costs the caller nothing, even if the caller disconnects
+// before the next attempt.
 func (x *exchange) Failed(ctx context.Context, err error) error {
 	if b := progressOf(ctx); b != nil && ctx.Err() == nil && broken(err) {
 		b.open.Store(nil)
@@ -43,7 +44,7 @@ func (x *exchange) Failed(ctx context.Context, err error) error {
 
 var _ httpx.Failer = (*exchange)(nil)
 
-// broken reports whether an attempt ended by itself, and not because its time was up or its caller had gone.
+// broken reports whether an attempt failed by itself, not because of a timeout or a disconnected caller.
 func broken(err error) bool {
 	_, own := err.(silence)
 	return own || err != nil && !errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded)

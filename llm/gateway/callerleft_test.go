@@ -15,8 +15,7 @@ import (
 	"github.com/seed1158cd35/weir/llm/price"
 )
 
-// leave posts a question and leaves when the provider has it, or when weir says that the time is
-// up.
+// leave posts a question and disconnects when the provider has received it or when weir reports a timeout.
 func (b *bench) leave(has <-chan struct{}, body string, header ...string) {
 	b.Helper()
 	ctx, leave := context.WithCancel(context.Background())
@@ -38,7 +37,7 @@ func (b *bench) leave(has <-chan struct{}, body string, header ...string) {
 	if len(header) == 0 {
 		select {
 		case <-has:
-		case <-over: // it was refused
+		case <-over: // the request was refused
 		}
 		leave()
 	}
@@ -46,8 +45,8 @@ func (b *bench) leave(has <-chan struct{}, body string, header ...string) {
 	b.calls.Wait()
 }
 
-// Who leaves before the answer has begun, or says a time in which none can begin, has used what
-// was expected: the provider is at work, and is paid.
+// A caller that disconnects before the answer starts, or states too short a time, is charged the estimate, because the
+// provider is already working.
 func TestWhoLeavesBeforeTheAnswerPays(t *testing.T) {
 	const whole = `{"model":"gpt-4o","max_tokens":500,"messages":[{"role":"user","content":"hi"}]}`
 	stream := strings.Replace(whole, "{", `{"stream":true,`, 1)
@@ -91,7 +90,7 @@ func TestWhoLeavesBeforeTheAnswerPays(t *testing.T) {
 				t.Errorf("%d calls of ann were sent, who may make 4", n)
 			}
 			came, _ := p.requests()
-			if got := int64(len(came)); got > n || got < n && len(c.header) == 0 { // time may be up before the provider has read a call
+			if got := int64(len(came)); got > n || got < n && len(c.header) == 0 { // the time may be over before the provider has read a call
 				t.Errorf("%d calls came to the provider of %d that were sent", got, n)
 			}
 			for _, l := range o.Callers.Limits.Look(2).Limits {
@@ -111,8 +110,8 @@ func TestWhoLeavesBeforeTheAnswerPays(t *testing.T) {
 	}
 }
 
-// What the provider has refused, or broken off, is nobody's to pay, although its caller leaves
-// before the next attempt.
+// A caller is not charged for an attempt that the provider refused or broke off, even if the caller disconnects before
+// the next attempt.
 func TestWhoLeavesAFailureDoesNotPay(t *testing.T) {
 	for _, way := range []func(http.ResponseWriter){
 		func(w http.ResponseWriter) { w.WriteHeader(http.StatusServiceUnavailable) },

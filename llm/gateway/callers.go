@@ -15,20 +15,19 @@ import (
 	"github.com/seed1158cd35/weir/outcome"
 )
 
-// Callers is who may call how much, over all upstreams that count it: limits that the callers have here,
-// not those of any provider. A call is charged to all of them at once or to none,
-// once, however many attempts and tiers it takes.
+// Callers limits how much each caller may use, across all upstreams that count callers. These are weir's limits, not a
+// provider's. A call is charged to all of its limits or to none. It is charged once, for any number of attempts and
+// tiers.
 type Callers struct {
 	Limits *weir.Upstream
 	Keys   map[string]Key
 
-	// Consumed are the headers that say who calls, and are not sent on: API keys of
-	// providers apart.
+	// Consumed lists the headers that identify the caller and are not forwarded. API keys of providers are not in it.
 	Consumed []string
 }
 
-// A Key reads the value of a scope from a request. An error is the caller's fault: a
-// token that was forged or is too old.
+// A Key reads the value of a scope from a request. It returns an error for an invalid request, for example one with a
+// forged or expired token.
 type Key func(*http.Request) (string, error)
 
 // identify reads the keys.
@@ -43,11 +42,11 @@ func (c *Callers) identify(r *http.Request, into map[string]string) error {
 	return nil
 }
 
-// Consumes reports whether a header says who calls, and is not sent on.
+// Consumes reports whether a header identifies the caller and is not forwarded.
 func (c *Callers) Consumes(header string) bool { return slices.Contains(c.Consumed, header) }
 
-// Charge charges a request that is no call of a model: done tells how it was answered, with 0 if it was not. What the
-// upstream has broken off or refused for rate costs its caller nothing.
+// Charge charges a request that does not call a model. The caller must call done with the status of the response, or 0
+// if there was none. Requests that the upstream failed or refused because of a rate cost nothing.
 func (c *Callers) Charge(r *http.Request, upstream string) (done func(status int), f *refuse.Facts, err error) {
 	keys := make(map[string]string, len(c.Keys)+1)
 	if err := c.identify(r, keys); err != nil {
@@ -70,15 +69,15 @@ func (c *Callers) Charge(r *http.Request, upstream string) (done func(status int
 	}, nil, nil
 }
 
-// unknownCaller is what one is told whose token was forged or is too old.
+// unknownCaller returns the refusal for a caller whose token is forged or expired.
 func unknownCaller(err error) *refuse.Facts {
 	return &refuse.Facts{Status: http.StatusUnauthorized, Code: refuse.ValidationError, Message: err.Error(), Final: true}
 }
 
-// A grant is what a call was charged to its caller, until it is over.
+// A grant is the charge of a call to its caller, until the call ends.
 type grant struct{ permit *weir.Permit }
 
-// charge asks for all that the caller is charged to, or says who refused.
+// charge charges the call to all limits of its caller. It returns an error if a limit refuses.
 func (x *exchange) charge(ctx context.Context) (*grant, error) {
 	c := x.d.o.Callers
 	if c == nil {
@@ -86,7 +85,7 @@ func (x *exchange) charge(ctx context.Context) (*grant, error) {
 	}
 	call := weir.Call{Operation: x.route.Operation, Keys: x.keys, Priority: x.priority}
 	if x.route.Operation != other {
-		call.Cost, call.Estimated = units(tokens.Plain.Reserve(x.expected())), true // not as a provider counts
+		call.Cost, call.Estimated = units(tokens.Plain.Reserve(x.expected())), true // providers may count differently
 	}
 	if room := connlimit.RoomOf(ctx); room != nil {
 		call.WaitingRoom = room
@@ -102,20 +101,19 @@ func (x *exchange) charge(ctx context.Context) (*grant, error) {
 	return &grant{p}, nil
 }
 
-// back gives everything back: there was no answer.
+// back returns the entire charge, because there was no answer.
 func (g *grant) back() {
 	if g != nil {
 		g.permit.Report(outcome.Outcome{Class: outcome.Canceled, Undone: true, Unsent: true})
 	}
 }
 
-// spend settles what the call has used. An answer that no model gave has used no tokens,
-// but counts as a request.
+// spend settles the usage of the call. An answer without a model uses no tokens, but counts as a request.
 func (g *grant) spend(usage map[string]int64) {
 	if g != nil {
 		g.permit.Report(outcome.Outcome{Class: outcome.OK, Usage: usage})
 	}
 }
 
-// nothing is the usage of an answer that no model gave.
+// nothing is the usage of an answer without a model.
 var nothing = map[string]int64{"tokens": 0, "input_tokens": 0, "output_tokens": 0}

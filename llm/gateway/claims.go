@@ -12,8 +12,8 @@ import (
 	"github.com/golang-jwt/jwt/v5"
 )
 
-// Claims checks the tokens whose claims are keys. A claim that nobody has checked could be
-// forged.
+// Claims verifies tokens and reads keys from their claims. An unverified claim could be forged. It is safe for
+// concurrent use.
 type Claims struct {
 	header   string
 	optional bool
@@ -21,18 +21,18 @@ type Claims struct {
 	key      any
 }
 
-// ClaimOptions say which tokens are believed. Exactly one of Secret and PublicKey is set.
+// ClaimOptions specifies which tokens are valid. Exactly one of Secret and PublicKey must be set.
 type ClaimOptions struct {
-	Secret    []byte // of HS256, HS384 and HS512
-	PublicKey []byte // in PEM, of RS256, PS256, ES256 and EdDSA and their like
-	Header    string // where the token is; "" means Authorization
-	Optional  bool   // a request without a token is one of nobody; else it is refused
-	Issuer    string // "" means any
-	Audience  string // "" means any
+	Secret    []byte // for HS256, HS384 and HS512
+	PublicKey []byte // in PEM, for RS256, PS256, ES256, EdDSA and related algorithms
+	Header    string // contains the token; "" means Authorization
+	Optional  bool   // accept requests without a token, with an empty key; otherwise refuse them
+	Issuer    string // "" accepts any
+	Audience  string // "" accepts any
 }
 
-// NewClaims makes a checker. It takes only the algorithms that belong to the key, so that
-// a public key cannot be taken for a secret.
+// NewClaims returns a verifier. It accepts only the algorithms of the given key, so that a public key cannot be used as
+// a secret.
 func NewClaims(o ClaimOptions) (*Claims, error) {
 	c := &Claims{header: o.Header, optional: o.Optional}
 	if c.header == "" {
@@ -68,13 +68,13 @@ func publicKey(pem []byte) (key any, methods []string, err error) {
 	return nil, nil, errors.New("want a public key in PEM: RSA, ECDSA or Ed25519")
 }
 
-// leeway is by how much the clock of who issues tokens may be wrong.
+// leeway is the tolerated clock difference to the issuer of tokens.
 const leeway = 30 * time.Second
 
-// mostToken is the longest token that is looked at.
+// mostToken is the maximum length of a token in bytes.
 const mostToken = 16 << 10
 
-// Key reads a claim.
+// Key returns a Key that reads a claim.
 func (c *Claims) Key(claim string) Key {
 	return func(r *http.Request) (string, error) {
 		raw := r.Header.Get(c.header)
@@ -100,7 +100,7 @@ func (c *Claims) Key(claim string) Key {
 		case string:
 			return v, nil
 		case json.Number:
-			return v.String(), nil // as it stands there: large ones must not become the same
+			return v.String(), nil // keeps all digits, so that large numbers stay distinct
 		case bool:
 			return strconv.FormatBool(v), nil
 		}
@@ -108,7 +108,7 @@ func (c *Claims) Key(claim string) Key {
 	}
 }
 
-// cause is what is wrong with a token, without what stands in it.
+// cause returns the reason why a token is invalid, without the token's contents.
 func cause(err error) error {
 	for _, known := range []error{
 		jwt.ErrTokenExpired, jwt.ErrTokenNotValidYet, jwt.ErrTokenSignatureInvalid, jwt.ErrTokenInvalidIssuer,

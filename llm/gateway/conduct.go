@@ -18,30 +18,29 @@ import (
 	"github.com/seed1158cd35/weir/observe/trace"
 )
 
-// A conduct is the way of one request to its answer.
+// A conduct processes one request until it has an answer.
 type conduct struct {
 	x        *exchange
 	r        *http.Request
 	send     httpx.Send
 	start    time.Time
-	haste    time.Duration // how long the caller says that it waits; 0 if it does not
+	haste    time.Duration // the time that the caller states it waits; 0 if not stated
 	progress *progress
 
 	state cache.State
 	age   time.Duration
-	held  cache.Entry // what the cache has
-	near  float64     // how sure it is that this answers the question, if it was given to one like it; else 0
+	held  cache.Entry // the entry found in the cache
+	near  float64     // similarity from 0 to 1 if the entry answers a similar question; otherwise 0
 
-	replayed bool // and it is the answer
+	replayed bool // the answer is from the cache
 
-	unpaid error // why the caller's limits cannot be charged, if that is for the fleet's store: no model is asked
+	unpaid error // refusal of the caller's limits caused by the fleet's store: no model is called
 
-	first *http.Response // of the upstream itself, although it is no success
-	probe bool           // the tier that is asked may be down: it is tried once
+	first *http.Response // the upstream's own unsuccessful response
+	probe bool           // the tier may be down: one attempt only
 }
 
-// Conduct is httpx.Conductor's: the caller is charged, then the cache is asked, then
-// the tiers.
+// Conduct implements httpx.Conductor. It charges the caller, then looks in the cache, and then asks the tiers.
 func (x *exchange) Conduct(r *http.Request, send httpx.Send) (*http.Response, error) {
 	c := &conduct{x: x, r: r, send: send, start: time.Now(), progress: &progress{of: x}}
 	x.progress = c.progress
@@ -79,14 +78,14 @@ func (x *exchange) Conduct(r *http.Request, send httpx.Send) (*http.Response, er
 	return resp, nil
 }
 
-// forStore reports whether a limit refused a call because of the fleet's store, and not for what its caller used: the store is
-// away, or does not know what was used. Then tiers that ask no model answer.
+// forStore reports whether a limit refused a call because of the fleet's store and not because of the caller's usage.
+// The store is unreachable or does not know the usage. Tiers without a model can still answer.
 func forStore(err error) bool {
 	r, ok := errors.AsType[*weir.Refusal](err)
 	return ok && r.Want.Lack != limit.LacksNothing && !r.Want.Keys
 }
 
-// answer is the best answer that can be had.
+// answer returns the best available answer.
 func (c *conduct) answer() (*http.Response, error) {
 	if resp := c.recall(); resp != nil {
 		return resp, nil
@@ -98,7 +97,7 @@ func (c *conduct) answer() (*http.Response, error) {
 		ctx := c.r.Context()
 		if at, ok := ctx.Deadline(); ok {
 			var done context.CancelFunc
-			ctx, done = context.WithDeadline(ctx, at) // until it has begun
+			ctx, done = context.WithDeadline(ctx, at) // ends the wait for the start of the answer
 			defer done()
 		}
 		resp, err := c.primary(ctx)
@@ -114,31 +113,31 @@ func (c *conduct) answer() (*http.Response, error) {
 	return c.fall()
 }
 
-// primary is the name of the tier that the upstream itself is.
+// primary is the name of the upstream's own tier.
 const primary = "primary"
 
-// A progress is how far a caller's request is: the tier that is asked, its attempts, and what its
-// answers say they have used. It comes with the context of what is sent.
+// A progress is the state of a caller's request: the current tier, its attempts, and the reported usage. The context of
+// every sent request contains it.
 type progress struct {
 	usage atomic.Pointer[map[string]int64]
-	entry atomic.Pointer[cache.Entry] // the answer, if it may be kept and keep is set
+	entry atomic.Pointer[cache.Entry] // the answer, if keep is set and it can be cached
 	keep  bool
 
-	of        *exchange     // of the caller
-	tier      string        // that is asked; "" if there is but one
-	attempts  int           // of that tier
-	given     time.Duration // its time; 0 if nobody knows
-	last      bool          // no other model can answer
-	below     bool          // but a tier below can: a static answer, or a message
+	of        *exchange     // the caller's exchange
+	tier      string        // current tier; "" without a cascade
+	attempts  int           // attempts at the current tier
+	given     time.Duration // time for the current tier; 0 if unknown
+	last      bool          // no lower tier has a model
+	below     bool          // there is a lower tier, possibly without a model
 	stated    bool          // the caller states how long it waits
-	worthless error         // how the latest answer ended that was no error and had no content
+	worthless error         // error that ended the last successful response without content
 
-	by   atomic.Pointer[exchange] // the latest attempt; nil if there was none, or none of a model
-	open atomic.Pointer[exchange] // the attempt that a provider has had, and neither answered nor broken off
+	by   atomic.Pointer[exchange] // the last attempt at a model; nil if none
+	open atomic.Pointer[exchange] // the attempt that a provider is processing
 }
 
-// charge is what the caller is charged for an answer. What it comes to is reserved already if it
-// is as much as was expected of the request; a limit that holds less has given all of it.
+// charge returns the caller's usage for an answer. It omits units whose usage equals the reservation, because they are
+// already charged. A limit smaller than the reservation has charged all it has.
 func (b *progress) charge(a tokens.Amounts) map[string]int64 {
 	used := units(a)
 	for unit, reserved := range units(tokens.Plain.Reserve(b.of.expected())) {
@@ -155,8 +154,8 @@ func (b *progress) in(ctx context.Context) context.Context {
 	return context.WithValue(ctx, progressKey{}, b)
 }
 
-// again counts an attempt. It is refused if the tier has been found to be down since the
-// first: the next one is asked at once.
+// again counts an attempt. It returns an error if the tier's breaker has opened since the first attempt, so that the
+// next tier is asked immediately.
 func (b *progress) again() error {
 	if b.attempts++; b.attempts == 1 || b.tier == "" {
 		return nil
@@ -177,14 +176,14 @@ func progressOf(ctx context.Context) *progress {
 	return b
 }
 
-// charged is the body of an answer at whose end the caller's account is settled.
+// A charged is a response body that settles the caller's charge when it is closed.
 type charged struct {
 	io.ReadCloser
 	grant    *grant
 	progress *progress
 
 	status int
-	own    bool // no model gave it
+	own    bool // the answer is not from a model
 	done   atomic.Bool
 }
 

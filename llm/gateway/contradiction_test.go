@@ -14,8 +14,8 @@ import (
 	"github.com/seed1158cd35/weir/internal/test/llmsim"
 )
 
-// A provider whose headers contradict themselves, three a minute of which all are back in a
-// tenth of a second, refuses none of sixty calls: all of them go.
+// Contradictory headers, which report a limit of three per minute that is full again in a tenth of a second, do not hold
+// back any of sixty calls.
 func TestHeadersThatContradictThemselvesHoldNobody(t *testing.T) {
 	for _, left := range []string{"2", "0"} {
 		synctest.Test(t, func(t *testing.T) {

@@ -14,7 +14,7 @@ import (
 	"github.com/seed1158cd35/weir/llm/gateway"
 )
 
-// callers are limits of callers, by the header X-User.
+// callers returns limits of callers that are identified by the header X-User.
 func callers(t *testing.T, l ...limit.Limit) *gateway.Callers {
 	t.Helper()
 	u, err := weir.New("callers", weir.Policy{Limits: l, MaxWait: -1}, weir.Options{})
@@ -30,8 +30,8 @@ func ask(max string) string {
 	return fmt.Sprintf(`{"model":"gpt-4o","max_tokens":%s,"messages":[{"role":"user","content":"hi"}]}`, max)
 }
 
-// OpenAI counts max_tokens whatever is used. One that is more than the limit holds takes
-// what it holds, and no debt is left of it.
+// OpenAI counts max_tokens regardless of the usage. A max_tokens that exceeds the limit takes the entire limit and
+// leaves no debt.
 func TestALargeMaxTokensLeavesNoDebt(t *testing.T) {
 	p := quick()
 	p.MaxWait = -1
@@ -85,7 +85,7 @@ func TestWhoCallsIsNotSentOn(t *testing.T) {
 	}
 }
 
-// What is no answer of a model leads to the next tier, whatever its status.
+// A response without an answer leads to the next tier, whatever its status.
 func TestWhatIsNoAnswerIsNotPassedOn(t *testing.T) {
 	for name, answer := range map[string]http.HandlerFunc{
 		"page": func(w http.ResponseWriter, _ *http.Request) {
@@ -124,7 +124,7 @@ func TestWhatIsNoAnswerIsNotPassedOn(t *testing.T) {
 	}
 }
 
-// A caller says how long he waits: nobody holds him longer for a turn.
+// A call does not queue longer than the time that its caller states.
 func TestACallersTimeoutIsHeard(t *testing.T) {
 	p := quick()
 	p.MaxWait = time.Minute

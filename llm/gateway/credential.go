@@ -11,16 +11,16 @@ import (
 	"github.com/seed1158cd35/weir/llm"
 )
 
-// The headers that hold API keys.
+// credentials lists the headers that contain API keys.
 var credentials = []string{"Authorization", "X-Api-Key", "Api-Key", "X-Goog-Api-Key"}
 
-// IsCredential reports whether providers take API keys in the header.
+// IsCredential reports whether the header contains a provider's API key.
 func IsCredential(header string) bool {
 	return slices.Contains(credentials, http.CanonicalHeaderKey(header))
 }
 
-// presented is the API key that the caller sends; all of them if there are several. A token
-// that says who calls is none: it is another each hour.
+// presented returns the API key that the caller sends, or all of them if there are several. A token that identifies the
+// caller does not count, because it changes every hour.
 func (d *Dialect) presented(r *http.Request) string {
 	var all, not []string
 	if d.o.Callers != nil {
@@ -28,7 +28,7 @@ func (d *Dialect) presented(r *http.Request) string {
 	}
 	for _, name := range credentials {
 		if v := r.Header.Get(name); v != "" && !slices.Contains(not, name) {
-			if strings.HasPrefix(v, "AWS4-HMAC-SHA256") { // a signature is new each time; its key is not
+			if strings.HasPrefix(v, "AWS4-HMAC-SHA256") { // the signature changes with each request, the access key does not
 				_, v, _ = strings.Cut(v, "Credential=")
 				v, _, _ = strings.Cut(v, "/")
 			}
@@ -43,7 +43,7 @@ func (d *Dialect) presented(r *http.Request) string {
 	return strings.Join(all, "\n")
 }
 
-// authorize puts weir's own key in the place of the caller's, where the family has it.
+// authorize replaces the caller's key with weir's own, in the family's header.
 func (d *Dialect) authorize(r *http.Request, f llm.Family, azure bool) {
 	strip(r.Header)
 	switch {
@@ -59,7 +59,7 @@ func (d *Dialect) authorize(r *http.Request, f llm.Family, azure bool) {
 	r.URL.RawQuery = withoutKey(r.URL.RawQuery)
 }
 
-// strip takes out every credential.
+// strip removes all credentials.
 func strip(h http.Header) {
 	for _, name := range credentials {
 		h.Del(name)
@@ -68,7 +68,7 @@ func strip(h http.Header) {
 	h.Del("Cookie")
 }
 
-// disown takes out what may be secret between a caller and its own provider, or an account there.
+// disown removes headers that may contain secrets or accounts of the caller at its own provider.
 func disown(h http.Header) {
 	for name := range h {
 		if veil.Secret(name) {
@@ -80,7 +80,7 @@ func disown(h http.Header) {
 	}
 }
 
-// anonymous takes out what tells weir, and nobody behind it, who calls.
+// anonymous removes the headers that identify the caller only to weir.
 func (d *Dialect) anonymous(h http.Header) {
 	if d.o.Callers != nil {
 		for _, name := range d.o.Callers.Consumed {
@@ -89,12 +89,12 @@ func (d *Dialect) anonymous(h http.Header) {
 	}
 }
 
-// withoutKey is a raw query without the key that callers of Gemini may put there.
+// withoutKey removes the key parameters that Gemini callers may use from a raw query.
 func withoutKey(raw string) string {
 	return without(raw, func(name, _ string) bool { return name == "key" || name == "access_token" || name == "oauth_token" })
 }
 
-// without is a raw query but for some parameters; the others stay as they are.
+// without removes parameters from a raw query and keeps the rest unchanged.
 func without(raw string, drop func(name, value string) bool) string {
 	if raw == "" {
 		return ""
@@ -112,7 +112,7 @@ func without(raw string, drop func(name, value string) bool) string {
 	return strings.Join(keep, "&")
 }
 
-// size is a number of bytes in words.
+// size formats a number of bytes.
 func size(n int64) string {
 	if n%(1<<20) == 0 {
 		return strconv.FormatInt(n>>20, 10) + " MiB"

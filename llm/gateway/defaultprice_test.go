@@ -8,8 +8,8 @@ import (
 	"github.com/seed1158cd35/weir/llm/price"
 )
 
-// A model without a price of its own costs what the table has for all such models, and the answer says that it was
-// assumed; one that has a price says nothing of that.
+// A model without its own price is charged the default price, and the response is marked with that. A model with its own
+// price has no mark.
 func TestADefaultPriceSaysThatItIsOne(t *testing.T) {
 	own, err := price.Parse("prices.yaml", []byte(`models: {"*": {input: 1000, output: 1000}}`))
 	if err != nil {

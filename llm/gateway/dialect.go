@@ -1,12 +1,10 @@
-// Package gateway lets the sidecar speak with language models: it knows what a call
-// will cost before it is made and what it has cost after, holds back the beginning of a
-// stream until it is sure of it, keeps answers, and finds somebody else who answers when
-// a model does not.
+// Package gateway is the sidecar's dialect for language models. It estimates the cost of a call and settles it after the
+// answer. It holds back the start of a stream until the answer is known to be valid, caches answers, and asks other
+// tiers if a model fails.
 //
-// The way of a call: Hear reads the request, Conduct charges its caller, looks into
-// the cache and asks the tiers of the cascade in turn, Describe says what an attempt
-// costs, Attempt sends it with weir's key, Answered judges the beginning of its answer,
-// and a meter reads the rest as it passes by.
+// A call takes these steps. Hear reads the request. Conduct charges the caller, looks in the cache, and asks the tiers
+// of the cascade in order. Describe sets the cost of an attempt, and Attempt prepares it with weir's key. Answered
+// judges the start of the response, and a meter reads the rest while it is passed on.
 package gateway
 
 import (
@@ -30,64 +28,62 @@ import (
 	"github.com/seed1158cd35/weir/llm/tokens"
 )
 
-// Options are what is known of an upstream. What is nil is not there, durations of 0
-// have their defaults, and those below 0 no bound.
+// Options configures the dialect of an upstream. A nil field turns a feature off. A duration of 0 means the default, and
+// a negative one means no limit.
 type Options struct {
-	Name   string     // of the upstream, for the scope route and for keys of the cache
-	Family llm.Family // of requests whose path does not say
+	Name   string     // name of the upstream, for the scope route and for cache keys
+	Family llm.Family // used if the path does not identify the family
 
-	Inner  httpx.Dialect                        // signs what is sent, for Bedrock
-	Model  string                               // of requests that name none; "" leaves that to the server
-	Key    string                               // with which requests are sent on, in place of the caller's
-	Origin func(upstream string) (string, bool) // of an upstream, and whether it has a key of its own
+	Inner  httpx.Dialect                        // signs requests, for Bedrock
+	Model  string                               // used for requests without a model; "" leaves the choice to the server
+	Key    string                               // replaces the caller's key
+	Origin func(upstream string) (string, bool) // origin of an upstream, and whether it has its own key
 
 	Tokens *tokens.Estimator // required
 	Prices price.Table
-	Ledger *price.Ledger // nil means that nothing is added up
+	Ledger *price.Ledger // nil: costs are not added up
 
-	Callers *Callers // who may call how much
+	Callers *Callers // limits per caller
 	Cache   *cache.Cache
-	Similar *similar.Index // finds kept answers to questions like the one that is asked; nil means to no other
-	Loose   bool           // questions are the same in any case, and spaced in any way
-	Any     bool           // answers to requests with a temperature are kept, too
+	Similar *similar.Index // finds cached answers to similar questions; nil: only identical ones
+	Loose   bool           // ignore case and white space in questions
+	Any     bool           // also cache answers to requests with a temperature
 
-	Cascade *cascade.Cascade // its first tier is the upstream itself
-	Tiers   []Tier           // of the cascade, in its order; the first is the zero Tier
+	Cascade *cascade.Cascade // the first tier is the upstream itself
+	Tiers   []Tier           // of the cascade, in order; the first is the zero Tier
 
-	// TierWait is the longest that a call waits for a tier, for its limits and before its retries, while a tier below
-	// has a model that could answer; 0 means 1 s.
+	// TierWait is the maximum wait for a tier's limits and before retries, while a lower tier has a model. 0 means 1s.
 	TierWait time.Duration
 
-	Maintenance *Maintenance // nil unless it is switched on
+	Maintenance *Maintenance // nil: no maintenance
 
 	Priority func(*http.Request) limit.Priority
 
-	FirstContent time.Duration // from a stream's headers to its first word; 0 means 60s
-	Idle         time.Duration // longest silence within a stream; 0 means 30s
+	FirstContent time.Duration // from a stream's headers to its first content; 0 means 60s
+	Idle         time.Duration // maximum time without data within a stream; 0 means 30s
 	Total        time.Duration // from the headers to the end; 0 means 10m
-	Hold         time.Duration // how long the beginning of a stream is held back; 0 means 15s, or as long as the tier has time
+	Hold         time.Duration // how long the start of a stream is held back; 0 means 15s, or the time of the tier
 
-	// Patience is how long callers wait for an answer to begin who do not say so. 0 means
-	// 20s if there is a cascade, and longer for a long answer that is no stream; below 0
-	// means that nobody knows.
+	// Patience is how long callers wait for the start of an answer if they do not state it. 0 means 20s with a cascade,
+	// and more for a long answer without streaming. Without a cascade, 0 means unknown. A negative value means unknown.
 	Patience time.Duration
 
-	MaxBody int64 // the largest request that is read; 0 means 32 MiB
-	Pass    bool  // one for which there is no room in memory passes unread, and costs what its size suggests
+	MaxBody int64 // maximum request size in bytes; 0 means 32 MiB
+	Pass    bool  // forward a request that does not fit in memory unparsed, and estimate its cost from its size
 
-	Keys map[string]httpx.Source // where the scopes of the upstream's own limits come from
-	Veil *veil.Veil              // hides their values
+	Keys map[string]httpx.Source // sources of the scopes of the upstream's own limits
+	Veil *veil.Veil              // hides the values of scopes
 
 	Events Events
 }
 
-// Events hear what happens to calls; nil means unheard. They must not block.
+// Events are callbacks for calls. A nil callback is not called. Callbacks must not block.
 type Events struct {
-	Used     func(Used)     // the end of an answer that a model has given
-	Answered func(Answered) // an answer of any tier has begun
+	Used     func(Used)     // an answer from a model has ended
+	Answered func(Answered) // an answer from any tier has started
 }
 
-// Used is what an answer has cost.
+// Used is the usage and cost of an answer.
 type Used struct {
 	Upstream, Model, Tenant, User string
 	Usage                         llm.Usage
@@ -95,44 +91,45 @@ type Used struct {
 	Priced                        bool // Cost is known
 }
 
-// Answered is where an answer came from.
+// Answered is the source of an answer.
 type Answered struct {
 	Upstream, Tier string
 	Degraded       bool
-	Cache          string // hit, stale, old, similar or miss; "" if nothing is kept
+	Cache          string // hit, stale, old, similar or miss; "" if answers are not cached
 	Took           time.Duration
 }
 
-// A Tier is one below the upstream itself: exactly one of the fields says what it is.
+// A Tier is a tier below the upstream itself. Exactly one kind of tier is set: Upstream or Model, Cached, Answers, or
+// Messages.
 type Tier struct {
-	Upstream, Model string // another model, or the same one elsewhere
+	Upstream, Model string // another model, or another upstream
 	Cached          bool
 	Answers         *answers.Book
-	Messages        []string // one of them, at random
-	Contact         string   // who helps people; said with each message
+	Messages        []string // one is chosen at random
+	Contact         string   // contact for users; appended to each message
 }
 
-// Maintenance is what is said while people work on what stands behind an upstream.
+// Maintenance configures the response while operators work on the system behind an upstream.
 type Maintenance struct {
-	Message string   // of the tiers with messages, and no model is asked; "" leaves all that as it is
-	Reduced []string // the features that work less well, or not at all: told with every answer
+	Message string   // replaces the messages of tiers, and no model is called; "" changes neither
+	Reduced []string // features that are reduced or unavailable; reported with every answer
 }
 
-// Dialect is that of one upstream.
+// A Dialect is the dialect of one upstream. It is safe for concurrent use after At.
 type Dialect struct {
 	o     Options
-	base  string           // the path of the upstream's URL
-	tiers map[string]*Tier // by their names in the cascade
+	base  string           // path of the upstream's URL
+	tiers map[string]*Tier // by name in the cascade
 
 	scopes map[string]func(*http.Request) string
 	began  beginnings
 	rushed rushed
-	last   atomic.Pointer[line] // that was heard
+	last   atomic.Pointer[line] // the last recognized path
 }
 
 var _ httpx.Placed = (*Dialect)(nil)
 
-// At is httpx.Placed's.
+// At implements httpx.Placed.
 func (d *Dialect) At(u *url.URL) httpx.Dialect {
 	d.base = strings.TrimSuffix(u.EscapedPath(), "/")
 	if inner, ok := d.o.Inner.(httpx.Placed); ok {
@@ -149,7 +146,7 @@ const (
 	defaultBody    = 32 << 20
 )
 
-// New makes a dialect.
+// New returns a dialect.
 func New(o Options) (*Dialect, error) {
 	if o.Tokens == nil {
 		return nil, errors.New("gateway: the token estimator is missing")
@@ -171,20 +168,20 @@ func New(o Options) (*Dialect, error) {
 	return d, nil
 }
 
-// ByPath says that paths tell what is asked for.
+// ByPath reports that the path identifies the operation.
 func (d *Dialect) ByPath() bool { return true }
 
-// The scopes of limits that calls of models have by themselves.
+// Scopes that limits of model calls always have.
 const (
 	Route      = "route"      // the upstream
-	Model      = "model"      // as the request names it, in small letters
-	Credential = "credential" // a hash of the API key with which it is sent
-	Pool       = "pool"       // credential and model: what providers count by
-	Caller     = "caller"     // the user, the name of the token, or who has the same API key at the same address
+	Model      = "model"      // the request's model, in lower case
+	Credential = "credential" // a hash of the API key that is sent
+	Pool       = "pool"       // credential and model, the unit of providers' limits
+	Caller     = "caller"     // the user, the name of the token, or the same API key at the same address
 )
 
-// Scopes are those of callers that have a meaning here.
+// Scopes of callers with a special meaning.
 const (
-	Tenant = "tenant" // nothing in the cache crosses tenants
+	Tenant = "tenant" // cached answers are never shared between tenants
 	User   = "user"
 )

@@ -28,7 +28,7 @@ import (
 	"github.com/seed1158cd35/weir/sidecar/proxy"
 )
 
-// A bench is a sidecar before a simulated provider.
+// A bench is a sidecar in front of a simulated provider.
 type bench struct {
 	*testing.T
 	sim  *llmsim.Provider
@@ -36,21 +36,21 @@ type bench struct {
 	weir *httptest.Server
 	p    *proxy.Proxy
 
-	calls sync.WaitGroup // under way in the sidecar
+	calls sync.WaitGroup // running calls in the sidecar
 }
 
-// setup is what a test changes of the sidecar.
+// setup has the settings that a test changes.
 type setup struct {
 	sim     llmsim.Config
 	policy  weir.Policy
 	options gateway.Options
-	more    []proxy.Upstream // beside chat, each with the simulator's URL if it has none
+	more    []proxy.Upstream // in addition to chat; without a URL they use the simulator's
 	weir    weir.Options
-	at      string // instead of the simulator's URL
+	at      string // replaces the simulator's URL
 	keys    map[string]httpx.Source
 }
 
-// quick is a policy with short waits and no breaker.
+// quick returns a policy with short waits and no breaker.
 func quick() weir.Policy {
 	p := weir.Policy{Undeclared: true}
 	p.Retry.Attempts, p.Retry.Base = 1, time.Millisecond
@@ -94,11 +94,11 @@ func start(t *testing.T, s setup) *bench {
 	return b
 }
 
-// An answer is what a caller got.
+// An answer is a response that a caller received.
 type answer struct {
 	*http.Response
 	body string
-	err  error // of reading the body
+	err  error // error while reading the body
 }
 
 func (b *bench) post(path, body string, header ...string) answer {
@@ -123,7 +123,7 @@ func (b *bench) post(path, body string, header ...string) answer {
 
 const completions = "/v1/chat/completions"
 
-// chat asks OpenAI's way.
+// chat sends an OpenAI chat request.
 func (b *bench) chat(text string, header ...string) answer {
 	b.Helper()
 	return b.post(completions, fmt.Sprintf(`{"model":"gpt-4o","messages":[{"role":"user","content":%q}]}`, text), header...)
@@ -134,7 +134,7 @@ func (b *bench) stream(text string, header ...string) answer {
 	return b.post(completions, fmt.Sprintf(`{"model":"gpt-4o","stream":true,"messages":[{"role":"user","content":%q}]}`, text), header...)
 }
 
-// says is the text of an answer of OpenAI's, streamed or not.
+// says returns the text of an OpenAI answer, streamed or not.
 func (a answer) says(t *testing.T) string {
 	t.Helper()
 	type delta struct{ Content string }
@@ -176,10 +176,10 @@ func tokenLimit(amount int64, per time.Duration, burst int64) limit.Limit {
 	return limit.Limit{Name: "tpm", Unit: "tokens", Rate: bucket.Rate{Amount: amount, Per: per, Burst: burst}}
 }
 
-// left is what is left of a limit once all calls are over.
+// left returns the remaining amount of a limit after all calls have ended.
 func (b *bench) left(upstream, name string) int64 {
 	b.Helper()
-	b.calls.Wait() // a caller has his answer before it is settled
+	b.calls.Wait() // a call is settled after its caller has the answer
 	for _, l := range b.p.Upstreams()[upstream].Look(10).Limits {
 		if l.Limit.Name == name {
 			return l.Level.Left
@@ -230,7 +230,7 @@ func TestAnAnswerWithoutUsageSettlesAtTheEstimate(t *testing.T) {
 	}
 }
 
-// tiers is a cascade of another model, the cache, and a message.
+// tiers returns a cascade of another model, the cache, and a message.
 func tiers(t testing.TB, more ...gateway.Tier) (*cascade.Cascade, []gateway.Tier) {
 	t.Helper()
 	all := append([]gateway.Tier{{}}, more...)
@@ -313,7 +313,7 @@ func TestASilentStreamEnds(t *testing.T) {
 		t.Errorf("read %v and %s", a.err, a.body)
 	}
 	b.over()
-	// Another one: of what does come a busy machine hears late.
+	// A second bench with a short timeout, because a busy machine may process the data late.
 	b = start(t, setup{policy: quick(), options: gateway.Options{Cascade: c, Tiers: all, FirstContent: 50 * time.Millisecond}})
 	b.sim.Fault(llmsim.Fault{Kind: llmsim.Hang, Where: llmsim.AfterHeaders})
 	if a := b.stream("hi"); a.says(t) != "We are sorry." {
@@ -322,7 +322,7 @@ func TestASilentStreamEnds(t *testing.T) {
 	b.over()
 }
 
-// over waits until no stream is open at the provider: it is told of the last one a moment later.
+// over waits until the provider has no open streams. It notices the end of the last one with a delay.
 func (b *bench) over() {
 	b.Helper()
 	late := time.After(20 * time.Second)
@@ -486,8 +486,7 @@ func TestACallerWhoLeavesIsToldUpstream(t *testing.T) {
 	b.over()
 }
 
-// Who names no model gets what the server has, or the model that the configuration puts in its place; either is
-// counted.
+// A request without a model is forwarded as it is, or with the configured model. Both are counted.
 func TestRequestsThatNameNoModel(t *testing.T) {
 	for _, model := range []string{"", "llama"} {
 		p := provider(t, func(w http.ResponseWriter, r *http.Request) {

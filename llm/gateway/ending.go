@@ -10,7 +10,7 @@ import (
 	"github.com/seed1158cd35/weir/outcome/classify"
 )
 
-// Why an answer ends before its time.
+// Reasons why an answer ends early.
 var (
 	errFirstContent error = silence("no content arrived in time")
 	errIdle         error = silence("the stream stalled")
@@ -18,16 +18,16 @@ var (
 	errCut                = errors.New("the upstream closed the stream early")
 )
 
-// notAnswer is the outcome of what a model would not say.
+// notAnswer is the outcome of a response that contains no answer.
 var notAnswer = outcome.Outcome{Class: outcome.Failed, Code: "not an answer"}
 
-// silence is a timeout of weir's own.
+// A silence is a timeout that weir sets itself.
 type silence string
 
 func (s silence) Error() string { return string(s) }
 func (s silence) Timeout() bool { return true }
 
-// finish judges an answer whose body has come to its end.
+// finish judges a response whose body has ended.
 func (m *meter) finish() {
 	r := m.reader
 	m.err, m.end = io.EOF, outcome.Outcome{Class: outcome.OK}
@@ -41,11 +41,10 @@ func (m *meter) finish() {
 	}
 }
 
-// empty reports whether a body that is JSON is no answer of a model: there is nothing in it
-// that one has.
+// empty reports whether a JSON body has none of the members of a model's answer.
 func (m *meter) empty() bool { return m.x.route.Generates && m.reader.Hollow() }
 
-// fail judges one whose body has failed.
+// fail judges a response whose body returned an error.
 func (m *meter) fail(err error) {
 	if cause := context.Cause(m.ctx); cause != nil {
 		err = cause
@@ -57,14 +56,14 @@ func (m *meter) fail(err error) {
 	m.cut(err)
 }
 
-// callerLeft reports whether an answer ended because nobody wants it any more.
+// callerLeft reports whether the answer ended because the caller disconnected.
 func callerLeft(err error) bool {
 	_, own := err.(silence)
 	return !own && errors.Is(err, context.Canceled)
 }
 
-// cut ends a stream before its time. A caller who has been given something is told so in
-// the words of the family, and then the connection is closed: never a fake end.
+// cut ends a stream early. If the caller has received a part, the stream ends with an error in the family's format, and
+// then the connection is closed. It never ends as if it were complete.
 func (m *meter) cut(err error) {
 	m.err, m.end = err, classify.Rules{}.Error(context.Background(), err)
 	if m.end.Class == outcome.OK || m.end.Class == outcome.Rejected || m.end.Class == outcome.Unknown || err == errCut {
@@ -81,7 +80,7 @@ func (m *meter) cut(err error) {
 	}
 }
 
-// reason says why, without addresses.
+// reason describes the error without addresses.
 func (m *meter) reason(err error) string {
 	if own, ok := err.(silence); ok {
 		return string(own)

@@ -14,17 +14,16 @@ import (
 	"github.com/seed1158cd35/weir/outcome"
 )
 
-// A stopper ends an attempt, and says why.
+// A stopper ends an attempt with a cause.
 type stopper context.CancelCauseFunc
 
-// Attempt is httpx.Exchange's: the request gets weir's key, and asks for an answer that
-// can be read.
+// Attempt implements httpx.Exchange. It sets weir's key, and removes Accept-Encoding so that the answer can be read.
 func (x *exchange) Attempt(r *http.Request) error {
 	ctx, stop := context.WithCancelCause(r.Context())
 	x.stop, x.sent = stopper(stop), time.Now()
 	b := progressOf(ctx)
 	if b != nil {
-		if x.nested { // of a tier; the span of the request itself has it from Conduct
+		if x.nested { // a request of another tier; Conduct has set the attributes of the request's own span
 			x.asks(trace.CallOf(ctx))
 		}
 		b.worthless = nil
@@ -39,7 +38,7 @@ func (x *exchange) Attempt(r *http.Request) error {
 		x.d.authorize(r, cmp.Or(x.d.o.Family, x.route.Family), x.azure)
 	}
 	x.d.anonymous(r.Header)
-	for name := range r.Header { // said to weir, and to nobody behind it
+	for name := range r.Header { // these headers are for weir only
 		if strings.HasPrefix(name, "X-Weir-") {
 			delete(r.Header, name)
 		}
@@ -59,7 +58,7 @@ func (x *exchange) Attempt(r *http.Request) error {
 	return nil
 }
 
-// Answered is httpx.Exchange's.
+// Answered implements httpx.Exchange.
 func (x *exchange) Answered(resp *http.Response, o outcome.Outcome) outcome.Outcome {
 	b := progressOf(resp.Request.Context())
 	if b != nil {
@@ -72,7 +71,7 @@ func (x *exchange) Answered(resp *http.Response, o outcome.Outcome) outcome.Outc
 		return o
 	}
 	if o.Class == outcome.Rejected || o.Class == outcome.Throttled {
-		o.Usage = nothing // what was refused has used no tokens
+		o.Usage = nothing // a refused call has used no tokens
 		return o
 	}
 	if o.Class == outcome.OK && resp.StatusCode != http.StatusOK && x.route.Generates {
@@ -99,7 +98,7 @@ func (x *exchange) Answered(resp *http.Response, o outcome.Outcome) outcome.Outc
 	return bad
 }
 
-// Refuse is httpx.Exchange's.
+// Refuse implements httpx.Exchange.
 func (x *exchange) Refuse(w http.ResponseWriter, f *refuse.Facts) {
 	if x.inner != nil && x.route.Operation == other {
 		x.inner.Refuse(w, f)

@@ -19,7 +19,7 @@ import (
 
 var estimator tokens.Estimator
 
-// fuzzed is a request that a dialect hears.
+// fuzzed returns a request and the exchange for it.
 func fuzzed(t *testing.T, path, query, name, value string, body []byte, announced bool) (*http.Request, httpx.Exchange, *refuse.Facts) {
 	t.Helper()
 	d, err := gateway.New(gateway.Options{Name: "chat", Tokens: &estimator, Pass: announced, MaxBody: 1 << 20})
@@ -38,8 +38,8 @@ func fuzzed(t *testing.T, path, query, name, value string, body []byte, announce
 	return r, x, f
 }
 
-// FuzzHear: whatever a caller sends, it is heard or refused with an error of the caller's, what is sent on can be
-// read to its end and begun again, the call costs nothing below 0, and no memory stays taken.
+// FuzzHear checks that every request is accepted or refused with a client error. A forwarded body can be read to the end
+// and restarted, the cost is not negative, and no memory stays reserved.
 func FuzzHear(f *testing.F) {
 	const chat = `{"model":"gpt-4o","messages":[{"role":"user","content":"hi"}],"max_tokens":9}`
 	for _, path := range []string{completions, "/v1/responses", "/v1/messages", "/v1beta/models/g:generateContent", "/model/m/converse", "/model/anthropic.m/invoke", "/%63hat", "/"} {
@@ -77,8 +77,8 @@ func FuzzHear(f *testing.F) {
 	})
 }
 
-// FuzzAnswered: whatever a model answers, with whatever headers, it is judged, and what is passed on is no more than
-// came but for the error that ends a broken stream; nothing panics, and no memory stays taken.
+// FuzzAnswered checks that every response is judged without a panic. The bytes passed on are at most those received,
+// plus the error that ends a broken stream. No memory stays reserved.
 func FuzzAnswered(f *testing.F) {
 	const said = "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"hi\"}}]}\n\ndata: [DONE]\n\n"
 	for i, kind := range []string{"text/event-stream", "application/json", "application/vnd.amazon.eventstream", "text/html", ""} {

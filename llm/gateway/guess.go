@@ -7,7 +7,8 @@ import (
 	"github.com/seed1158cd35/weir/llm/tokens"
 )
 
-// expected is what the call is expected to cost. Nobody asks about one whose answer is kept.
+// expected returns the estimated cost of the call. It computes the estimate on first use, because a cached answer needs
+// none.
 func (x *exchange) expected() tokens.Estimate {
 	if !x.guessed && x.request != nil {
 		x.estimate = x.guess()
@@ -16,14 +17,14 @@ func (x *exchange) expected() tokens.Estimate {
 	return x.estimate
 }
 
-// guess is what the request is expected to cost.
+// guess computes the estimated cost of the request.
 func (x *exchange) guess() tokens.Estimate {
 	q := x.request
 	said := q.Prompt()
 	p := tokens.Prompt{Messages: int(said.Messages), Numbers: said.Numbers}
 	p.Texts = func(yield func(string) bool) {
 		for _, b := range q.Texts() {
-			if !yield(unsafe.String(unsafe.SliceData(b), len(b))) { // nobody keeps a text, and it does not change while it is counted
+			if !yield(unsafe.String(unsafe.SliceData(b), len(b))) { // the estimator keeps no text, and the text does not change while it is counted
 				return
 			}
 		}
@@ -43,12 +44,12 @@ func (x *exchange) guess() tokens.Estimate {
 	return x.d.o.Tokens.Estimate(q.Family, q.Model, p, q.MaxOutput)
 }
 
-// rule is how the provider counts the call.
+// rule returns how the provider counts the call.
 func (x *exchange) rule() tokens.Rule { return tokens.RuleFor(x.route.Family, x.keys[Model]) }
 
-// used is what a call has used of limits that count by a rule. What OpenAI counts of
-// max_tokens stays reserved, and is not more than a limit holds. So does what was reserved for
-// an answer that did not come to its end, unless more than that has passed by.
+// used returns the usage for limits that count by a rule. It omits units that stay as reserved. OpenAI counts
+// max_tokens, so that reservation stays and cannot exceed what a limit holds. The reservation of an incomplete answer
+// also stays, unless the counted usage is higher.
 func (x *exchange) used(rule tokens.Rule, u llm.Usage, whole bool) map[string]int64 {
 	a := rule.Settle(x.expected(), u)
 	used := units(a)
@@ -66,10 +67,10 @@ func (x *exchange) used(rule tokens.Rule, u llm.Usage, whole bool) map[string]in
 	return used
 }
 
-// reserved is what the call is charged before its answer.
+// reserved returns the amounts that are charged before the answer.
 func (x *exchange) reserved() map[string]int64 { return units(x.rule().Reserve(x.expected())) }
 
-// units are amounts as limits know them.
+// units returns amounts by the names of the limits' units.
 func units(a tokens.Amounts) map[string]int64 {
 	m := make(map[string]int64, 3)
 	for unit, n := range a.All() {

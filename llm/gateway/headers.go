@@ -11,20 +11,20 @@ import (
 	"github.com/seed1158cd35/weir/observe/trace"
 )
 
-// The headers of every answer of a model, or in its place.
+// Headers of every answer from a model or instead of one.
 const (
-	TierHeader       = "X-Weir-Tier"       // who answered: primary, or the name of a tier
+	TierHeader       = "X-Weir-Tier"       // source of the answer: primary, or the name of a tier
 	ConfidenceHeader = "X-Weir-Confidence" // from 0 to 1
-	DegradedHeader   = "X-Weir-Degraded"   // true if a better tier would have answered on a better day
+	DegradedHeader   = "X-Weir-Degraded"   // true if a better tier failed
 	CacheHeader      = "X-Weir-Cache"      // hit, stale, old, similar or miss
-	latencyHeader    = "X-Weir-Latency-Ms" // until the answer began
+	latencyHeader    = "X-Weir-Latency-Ms" // until the start of the answer
 	EstimateHeader   = "X-Weir-Tokens-Estimated"
-	CostHeader       = "X-Weir-Cost"    // in the currency of the price table; of a stream in its trailer
-	ReducedHeader    = "X-Weir-Reduced" // the features that work less well now, if there are any
+	CostHeader       = "X-Weir-Cost"    // in the currency of the price table; in the trailer of a stream
+	ReducedHeader    = "X-Weir-Reduced" // reduced features, if any
 	ageHeader        = "Age"
 )
 
-// announce says on an answer where it comes from.
+// announce sets the headers that describe the source of an answer.
 func (c *conduct) announce(resp *http.Response, from cascade.Result[*http.Response]) {
 	h := resp.Header
 	h.Set(TierHeader, from.Tier)
@@ -55,7 +55,7 @@ func (c *conduct) announce(resp *http.Response, from cascade.Result[*http.Respon
 	}
 }
 
-// reduced lists the features that work less well now, "" if all work.
+// reduced lists the features that are reduced, or returns "" if there are none.
 func (d *Dialect) reduced() string {
 	if d.o.Maintenance == nil {
 		return ""
@@ -63,7 +63,7 @@ func (d *Dialect) reduced() string {
 	return strings.Join(d.o.Maintenance.Reduced, ", ")
 }
 
-// percent is a share as a number from 0 to 1.
+// percent formats a share from 0 to 1.
 func percent(share float64) string {
 	if share == 1 {
 		return "1"

@@ -30,12 +30,12 @@ import (
 	"github.com/seed1158cd35/weir/sidecar/proxy"
 )
 
-// A speaker asks in the words of a family.
+// A speaker sends requests in the format of a family.
 type speaker struct {
 	family llm.Family
 	path   string // %s is the model
-	body   string // %s too, if it has one
-	key    string // the header that holds the API key
+	body   string // %s is the model, if present
+	key    string // the header with the API key
 }
 
 var speakers = []speaker{
@@ -46,7 +46,7 @@ var speakers = []speaker{
 	{llm.Converse, "/model/%s/converse", `{"messages":[{"role":"user","content":[{"text":"hi"}]}]}`, "Authorization"},
 }
 
-// ask asks a model with a key.
+// ask sends a request for a model with a key.
 func (s speaker) ask(b *bench, model, key string) answer {
 	b.Helper()
 	fill := func(text string) string { return strings.Replace(text, "%s", model, 1) }
@@ -64,7 +64,7 @@ func perSecond(name, scope string) limit.Limit {
 	return limit.Limit{Name: name, Scope: scope, Rate: bucket.Rate{Amount: 1000, Per: time.Second, Burst: 1000}}
 }
 
-// Whatever limits there are, a hint concerns the key and the model that it was given for.
+// For all configured limits, a hint applies only to the key and the model for which it was given.
 func TestAHintHoldsTheKeyAndTheModelAlone(t *testing.T) {
 	for _, limits := range [][]limit.Limit{nil, {perSecond("all", "")}, {perSecond("rpm", "pool")}, {perSecond("all", ""), perSecond("rpm", "pool"), perSecond("user", "user")}} {
 		for _, s := range speakers[:4] { // Bedrock gives no hints
@@ -133,8 +133,7 @@ func TestARetryWaitsAtLeastTheHintAndSoDoOthers(t *testing.T) {
 	}
 }
 
-// A quota of a day is not asked again before it is back, or now and then if nobody
-// says when that is.
+// A provider is not called again before its daily quota resets, or only occasionally if the reset time is unknown.
 func TestADailyQuotaIsNotAskedAgain(t *testing.T) {
 	for _, s := range speakers {
 		t.Run(string(s.family), func(t *testing.T) {
@@ -153,7 +152,7 @@ func TestADailyQuotaIsNotAskedAgain(t *testing.T) {
 			}
 			wait, _ := strconv.Atoi(a.Header.Get("Retry-After"))
 			switch s.family {
-			case llm.Converse: // says not when
+			case llm.Converse: // does not report the time
 				if wait < 800 || wait > 910 || strings.Contains(a.body, "resets at") {
 					t.Errorf("it is told to wait for %d s: %s", wait, a.body)
 				}
@@ -191,7 +190,7 @@ func TestATierWhoseQuotaIsSpentIsOpenUntilItsReset(t *testing.T) {
 	}
 }
 
-// The key is the caller's own: others are asked for as before.
+// A caller's own key is used up: calls with other keys continue.
 func TestAQuotaOfACallersOwnKeyClosesNobodyElsesTier(t *testing.T) {
 	c, all := tiers(t, gateway.Tier{Messages: []string{"We are sorry."}})
 	b := start(t, setup{policy: quick(), options: gateway.Options{Cascade: c, Tiers: all}})
@@ -209,7 +208,7 @@ func TestWhatIsOutOfMoneyIsAskedOnce(t *testing.T) {
 	p := quick()
 	p.Retry.Attempts, p.MaxWait = 3, -1
 	b := start(t, setup{policy: p})
-	for i := range 2 { // nor is the next caller held: money may come at any time
+	for i := range 2 { // the next call is not delayed, because the account may get credit at any time
 		b.sim.Fault(llmsim.Fault{Kind: llmsim.Broke})
 		a := b.chat("hi")
 		if n := len(b.sim.Log()); n != i+1 || a.StatusCode != 429 || !strings.Contains(a.body, `"insufficient_quota"`) {
@@ -219,7 +218,7 @@ func TestWhatIsOutOfMoneyIsAskedOnce(t *testing.T) {
 	}
 }
 
-// A fake provider says the same to everybody.
+// A fake is a provider that always sends the same response.
 type fake struct {
 	*bench
 	calls atomic.Int64
@@ -265,7 +264,7 @@ func TestWhoAsksNotToBeAskedAgainIsNot(t *testing.T) {
 	}
 }
 
-// What a provider says comes through untouched when weir gives up.
+// The provider's hints are passed on unchanged when weir gives up.
 func TestHintsPassUntouchedWhenWeirGivesUp(t *testing.T) {
 	hints := http.Header{
 		"Content-Type": {"application/json; charset=utf-8"}, "Retry-After": {"7"}, "Retry-After-Ms": {"6543.5"},
@@ -299,8 +298,7 @@ func TestHintsPassUntouchedWhenWeirGivesUp(t *testing.T) {
 	}
 }
 
-// A provider's throttling that came with hints leaves none of them on the answer of
-// another tier, nor on a refusal of weir's own.
+// Hints of a throttled response do not appear on another tier's answer or on weir's own refusal.
 func TestHintsOfAProviderAreOnNothingElse(t *testing.T) {
 	hints := http.Header{"Content-Type": {"application/json"}, "Retry-After": {"77"}, "X-Ratelimit-Limit-Requests": {"500"}, "Anthropic-Ratelimit-Tokens-Remaining": {"0"}, "X-Request-Id": {"req_1"}}
 	c, all := tiers(t, gateway.Tier{Messages: []string{"We are sorry."}})
@@ -321,8 +319,7 @@ func TestHintsOfAProviderAreOnNothingElse(t *testing.T) {
 	}
 }
 
-// What weir refuses by itself is an error that the SDK of the family knows, and says what
-// there is to know.
+// weir's own refusals are errors that the family's SDK recognizes, with all available details.
 func TestRefusalsAreInTheWordsOfTheFamily(t *testing.T) {
 	type shape struct {
 		Type  string
@@ -393,7 +390,7 @@ func TestRefusalsAreInTheWordsOfTheFamily(t *testing.T) {
 	}
 }
 
-// Those who come back are not told the same instant.
+// Refused callers get different retry times.
 func TestHintsOfWeirsOwnAreSpread(t *testing.T) {
 	p := quick()
 	p.MaxWait = -1
@@ -409,7 +406,7 @@ func TestHintsOfWeirsOwnAreSpread(t *testing.T) {
 	}
 }
 
-// What callers may have here is not paused by what a provider says.
+// A provider's hint does not pause the limits of callers.
 func TestHintsDoNotConcernTheLimitsOfCallers(t *testing.T) {
 	limits, err := weir.New("callers", weir.Policy{Limits: []limit.Limit{perSecond("user", "user"), perSecond("all", "")}}, weir.Options{})
 	if err != nil {
@@ -440,7 +437,7 @@ func TestHintsDoNotConcernTheLimitsOfCallers(t *testing.T) {
 	}
 }
 
-// An error inside a stream is a hint like any other.
+// An error inside a stream counts as a hint.
 func TestAThrottleInsideAStreamHoldsItsPool(t *testing.T) {
 	const event = "data: {\"error\":{\"message\":\"Rate limit reached. Please try again in 30s.\",\"type\":\"tokens\",\"code\":\"rate_limit_exceeded\"}}\n\n"
 	p := quick()
@@ -453,7 +450,7 @@ func TestAThrottleInsideAStreamHoldsItsPool(t *testing.T) {
 	}
 }
 
-// ntfy is no model, but has days, too.
+// ntfy is not a model, but also has daily quotas.
 func TestADayOfNtfyLastsUntilMidnight(t *testing.T) {
 	p := quick()
 	p.Retry.Attempts, p.MaxWait = 3, -1
@@ -474,7 +471,7 @@ func TestADayOfNtfyLastsUntilMidnight(t *testing.T) {
 	}
 }
 
-// inside sends requests to a provider in this process.
+// An inside sends requests to a provider in this process.
 type inside struct{ *llmsim.Provider }
 
 func (p inside) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -485,8 +482,8 @@ func (p inside) RoundTrip(r *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// Two weirs that do not know of each other share a key of a provider that allows 600
-// calls a minute, each with callers enough for all of it. What is left tells them.
+// Two weir processes that do not know of each other share a key with 600 calls per minute. Each has enough callers for
+// the entire rate. They adapt to the remaining calls that the provider reports.
 func TestTwoWeirsShareAKey(t *testing.T) {
 	refused := func(listens bool) (share, used float64) {
 		synctest.Test(t, func(t *testing.T) {
@@ -506,7 +503,7 @@ func TestTwoWeirsShareAKey(t *testing.T) {
 				tr := httpx.NewTransport(u, inside{sim})
 				tr.Call = func(*http.Request) weir.Call { return weir.Call{Keys: map[string]string{"pool": "a"}} }
 				tr.Judge = func(_ *http.Response, o outcome.Outcome) outcome.Outcome {
-					o.Hint.Said = false // no pauses: what is looked at is the rate alone
+					o.Hint.Said = false // no pauses: the test is about the rate
 					if !listens {
 						o.Hint.Limits = nil
 					}
@@ -519,7 +516,7 @@ func TestTwoWeirsShareAKey(t *testing.T) {
 							r.Header.Set("Authorization", "Bearer a")
 							r.Header.Set("Content-Type", "application/json")
 							resp, err := tr.RoundTrip(r)
-							if err != nil { // it would be too late
+							if err != nil { // refused: the call would be too late
 								return
 							}
 							_ = resp.Body.Close()

@@ -12,10 +12,10 @@ import (
 	"github.com/seed1158cd35/weir/internal/veil"
 )
 
-// identify finds out who calls.
+// identify determines the caller.
 func (x *exchange) identify(r *http.Request) *refuse.Facts {
 	x.keys = make(map[string]string, 8)
-	if b := progressOf(r.Context()); b != nil { // it is sent in the place of another, and its caller is known
+	if b := progressOf(r.Context()); b != nil { // a request to another tier, whose caller is already known
 		for scope, value := range b.of.keys {
 			x.keys[scope] = value
 		}
@@ -39,8 +39,8 @@ func (x *exchange) identify(r *http.Request) *refuse.Facts {
 	return nil
 }
 
-// owner is whose answers are kept for whom: the tenant's, or without one those of all that the
-// callers are counted by. It is not known if there is nothing by which they are.
+// owner returns whose cached answers the request may use: the tenant's, or without a tenant those of callers with the
+// same keys. It returns false if no key identifies the caller.
 func (x *exchange) owner() (string, bool) {
 	if tenant := x.keys[Tenant]; tenant != "" {
 		return tenant, true
@@ -55,7 +55,7 @@ func (x *exchange) owner() (string, bool) {
 	return whose, known
 }
 
-// caller is who waits in turn with the others: the user, if it is known who that is.
+// caller returns the identity for fair queueing: the user if it is known.
 func (x *exchange) caller(r *http.Request, presented string) string {
 	if user := x.keys[User]; user != "" {
 		return user
@@ -70,7 +70,7 @@ func (x *exchange) caller(r *http.Request, presented string) string {
 	return x.d.o.Veil.Hide(presented + "\n" + host)
 }
 
-// name fills in what is known once the body has been read.
+// name sets the keys that are known after the body was read.
 func (x *exchange) name() {
 	model := x.route.Model
 	if x.request != nil {

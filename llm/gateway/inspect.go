@@ -19,42 +19,42 @@ import (
 // An exchange is one request.
 type exchange struct {
 	d     *Dialect
-	inner httpx.Exchange // nil if there is no dialect below
+	inner httpx.Exchange // nil without an inner dialect
 
 	route    llm.Route
-	path     string       // that is sent
+	path     string       // the path to send
 	request  *llm.Request // nil if the body was not read
 	azure    bool         // keys are in the header api-key
-	language string       // what the caller reads, as Accept-Language has it
+	language string       // value of Accept-Language
 
-	keys     map[string]string // what the caller is counted by
-	fresh    bool              // the caller takes an answer that was kept
+	keys     map[string]string // by scope, for the limits
+	fresh    bool              // the caller accepts a cached answer
 	estimate tokens.Estimate   // see expected
-	guessed  bool              // there is an estimate
-	key      *cache.Key        // see keyed; nil if the answer is not kept
-	whose    string            // the answers that are kept, as far as what callers are counted by says: see owner
-	known    bool              // it says so
-	unsure   bool              // it is signed for AWS, which only AWS can check
-	trailed  bool              // something may follow its body
-	held     *buffers.Claim    // of the process's memory, for the body
-	sends    *readBody         // the body, once it was read; nil before
-	renews   bool              // the request is asked again to renew the kept answer
-	hash     *[32]byte         // of the question, if it is known already
+	guessed  bool              // estimate is set
+	key      *cache.Key        // see keyed; nil if the answer is not cached
+	whose    string            // see owner
+	known    bool              // see owner
+	unsure   bool              // has an AWS signature, which only AWS can verify
+	trailed  bool              // may have trailers
+	held     *buffers.Claim    // memory reserved for the body
+	sends    *readBody         // the body; nil before it was read
+	renews   bool              // the request is repeated to refresh the cached answer
+	hash     *[32]byte         // hash of the question, if already computed
 	words    *wording          // see wording
-	worded   bool              // it was looked for
-	nested   bool              // it is sent in the place of another request
-	array    bool              // a stream of Gemini's is to be an array
+	worded   bool              // words is set
+	nested   bool              // sent to another tier of a request
+	array    bool              // a Gemini stream that is a JSON array
 	priority limit.Priority
-	stop     stopper     // of the present attempt
-	sent     time.Time   // when it began
-	progress *progress   // of the request that this is, or is sent in the place of
-	taken    http.Header // what the dialect below has taken out of the request
+	stop     stopper     // of the current attempt
+	sent     time.Time   // start of the current attempt
+	progress *progress   // of this request, or of the request to which it belongs
+	taken    http.Header // headers that the inner dialect removed from the request
 }
 
 var _ httpx.Conductor = (*exchange)(nil)
 
-// Hear is httpx.Dialect's. It reads the bodies of calls of models, which say what they
-// will cost; all others pass as they come.
+// Hear implements httpx.Dialect. It reads the bodies of model calls to estimate their cost. Other requests are forwarded
+// unread.
 func (d *Dialect) Hear(r *http.Request, path string) (httpx.Exchange, *refuse.Facts) {
 	x := &exchange{d: d, path: path, language: r.Header.Get("Accept-Language"), fresh: cache.Usable(r.Header), trailed: len(r.Trailer) > 0}
 	known := false
@@ -76,14 +76,14 @@ func (d *Dialect) Hear(r *http.Request, path string) (httpx.Exchange, *refuse.Fa
 	return x, x.below(r)
 }
 
-// A line is a path without a query, and what it asks for.
+// A line is a path without a query, and its route.
 type line struct {
 	path  string
 	route llm.Route
 	known bool
 }
 
-// recognize is llm.RecognizeBelow. Most requests have the path of the one before.
+// recognize is llm.RecognizeBelow with a cache of one entry. Most requests have the same path as the previous one.
 func (d *Dialect) recognize(path, query string) (llm.Route, bool) {
 	if last := d.last.Load(); last != nil && query == "" && path == last.path {
 		return last.route, last.known
@@ -91,19 +91,19 @@ func (d *Dialect) recognize(path, query string) (llm.Route, bool) {
 	if query != "" || len(path) > longLine {
 		return llm.RecognizeBelow(d.base, path, query)
 	}
-	now := &line{path: strings.Clone(path)} // which keeps no request
+	now := &line{path: strings.Clone(path)} // the clone does not keep the request in memory
 	now.route, now.known = llm.RecognizeBelow(d.base, now.path, "")
 	d.last.Store(now)
 	return now.route, now.known
 }
 
-// longLine is the longest path that is remembered.
+// longLine is the maximum length in bytes of a path in this cache.
 const longLine = 512
 
-// look is what the request's line and headers say of it.
+// look reads the request line and the headers.
 func (x *exchange) look(r *http.Request, path string) {
 	d := x.d
-	x.azure = r.Header.Get("Api-Key") != "" || strings.Contains(d.base+path, "/deployments/") // the header may have held weir's token, which does not go on
+	x.azure = r.Header.Get("Api-Key") != "" || strings.Contains(d.base+path, "/deployments/") // the header may have contained weir's token, which is not forwarded
 	x.unsure = d.o.Key == "" && d.o.Inner == nil && httpx.CallerOf(r.Context()) == "" && strings.HasPrefix(r.Header.Get("Authorization"), "AWS4-")
 	x.array = x.route.Family == llm.Gemini && x.route.Stream && !strings.Contains(r.URL.RawQuery, "alt=sse")
 	if d.o.Priority != nil {
@@ -111,7 +111,7 @@ func (x *exchange) look(r *http.Request, path string) {
 	}
 }
 
-// ask reads what a request on the path of a model's call asks of it.
+// ask reads the body of a request on the path of a model call.
 func (x *exchange) ask(r *http.Request) *refuse.Facts {
 	if r.Header.Get("Upgrade") != "" {
 		return &refuse.Facts{Status: http.StatusBadRequest, Code: refuse.ValidationError, Final: true,
@@ -123,7 +123,7 @@ func (x *exchange) ask(r *http.Request) *refuse.Facts {
 	return nil
 }
 
-// below has the dialect below hear the request, too, if there is one.
+// below passes the request to the inner dialect, if there is one.
 func (x *exchange) below(r *http.Request) (f *refuse.Facts) {
 	if x.d.o.Inner == nil {
 		return nil
@@ -137,19 +137,19 @@ func (x *exchange) below(r *http.Request) (f *refuse.Facts) {
 	return f
 }
 
-// asks reports whether a request on the path of a model's call asks it something: by POST,
-// or by any method with a body. One without a body counts as a request, and costs no tokens.
+// asks reports whether a request on the path of a model call has a body to read. A POST always counts. A request without
+// a body counts as a request, but uses no tokens.
 func asks(r *http.Request) bool {
 	return r.Method == http.MethodPost || r.ContentLength != 0 && r.Body != nil && r.Body != http.NoBody
 }
 
-// Path is what is sent in the place of the path that came; see llm.RecognizeBelow.
+// Path returns the path to send instead of the received one. See llm.RecognizeBelow.
 func (x *exchange) Path() string { return x.path }
 
-// Declared reports whether the request is a call of a model.
+// Declared reports whether the request is a model call.
 func (x *exchange) Declared() bool { return x.route.Operation != other }
 
-// Describe is httpx.Exchange's.
+// Describe implements httpx.Exchange.
 func (x *exchange) Describe(c *weir.Call) {
 	if x.inner != nil {
 		x.inner.Describe(c)
@@ -158,10 +158,10 @@ func (x *exchange) Describe(c *weir.Call) {
 		c.Operation = x.route.Operation
 	}
 	if c.Keys == nil {
-		c.Keys = x.keys // which does not change any more
+		c.Keys = x.keys // not changed from here on
 	} else {
 		for scope, value := range x.keys {
-			if _, ok := c.Keys[scope]; !ok { // what the upstream's own configuration reads elsewhere stays
+			if _, ok := c.Keys[scope]; !ok { // keep the value of the upstream's own configuration
 				c.Keys[scope] = value
 			}
 		}
@@ -175,16 +175,15 @@ func (x *exchange) Describe(c *weir.Call) {
 		p.boundWaits(c)
 	}
 	if x.route.Operation != other {
-		// Repeating has no effect but on what is paid, where nothing else is asked for: retries
-		// are counted, and paid for from the budget.
+		// Unless the request acts at the provider, repeating it only costs money. The budget counts and limits retries.
 		c.Safe = x.request == nil || !x.request.Acts
 		c.Cost, c.Estimated = x.reserved(), true
 		c.Takes, c.Another = x.d.began.of(x).Median(), x.another()
 	}
 }
 
-// boundWaits bounds the waits of a call for the tier that is asked. While a model is below, all waits together are bounded. Else only
-// retries are: a caller waits for a model that is at its limit, but not for one that is down.
+// boundWaits limits the waits of a call at the current tier. While a lower tier has a model, the sum of all waits is
+// limited. Otherwise only retries are limited: a caller waits for a model at its limit, but not for one that is down.
 func (b *progress) boundWaits(c *weir.Call) {
 	wait := cmp.Or(b.of.d.o.TierWait, tierWait)
 	switch {
@@ -198,11 +197,12 @@ func (b *progress) boundWaits(c *weir.Call) {
 	}
 }
 
-// retryFor bounds retries of a call whose caller does not state how long it waits: SDKs give up silently, or their users do.
+// retryFor limits the retries of a call whose caller does not state how long it waits. SDKs and users give up without
+// notice.
 const retryFor = 15 * time.Second
 
-// tierWait is how long a call waits for a tier at most where a model of a tier below could answer, unless Options.TierWait says.
+// tierWait is the default of Options.TierWait.
 const tierWait = time.Second
 
-// other is the operation of requests that are no calls of models.
+// other is the operation of requests that are not model calls.
 const other = "other"

@@ -24,8 +24,7 @@ import (
 	"github.com/seed1158cd35/weir/sidecar/proxy"
 )
 
-// Whatever goes wrong, and whoever leaves, nothing that was taken stays taken, while the
-// configuration is read again and again.
+// Failures, disconnecting callers and configuration reloads leave nothing reserved.
 func TestNothingLeaks(t *testing.T) {
 	seed := rand.Uint64()
 	random := rand.New(rand.NewPCG(seed, 0))
@@ -63,7 +62,7 @@ func TestNothingLeaks(t *testing.T) {
 				}
 				text := fmt.Sprint("question ", roll(20))
 				if roll(10) == 0 {
-					text = `"` // no JSON
+					text = `"` // not JSON
 				}
 				r, _ := http.NewRequestWithContext(ctx, http.MethodPost, b.weir.URL+"/chat"+completions, strings.NewReader(fmt.Sprintf(`{"model":"gpt-4o","stream":%v,"messages":[{"role":"user","content":"%s"}]}`, (i+j)%2 == 0, text)))
 				r.Header.Set("Authorization", "Bearer sk-test")
@@ -109,7 +108,7 @@ func TestNothingLeaks(t *testing.T) {
 	close(stop)
 	reloads.Wait()
 	b.calls.Wait()
-	if err := o.Cache.Close(); err != nil { // what is refreshed
+	if err := o.Cache.Close(); err != nil { // waits for refreshes
 		t.Error(err)
 	}
 	if ours.n.Load() != 0 || theirs.n.Load() != 0 {
@@ -120,7 +119,7 @@ func TestNothingLeaks(t *testing.T) {
 	}
 }
 
-// held counts the permits that are not settled.
+// A held counts the permits that are not settled.
 type held struct{ n, most atomic.Int64 }
 
 func (h *held) Admit(context.Context, weir.Call) (func(outcome.Outcome), error) {

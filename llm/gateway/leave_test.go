@@ -19,18 +19,18 @@ import (
 	"github.com/seed1158cd35/weir/llm/price"
 )
 
-// A tongue is how a family writes a stream.
+// A tongue is the stream format of a family.
 type tongue struct {
 	family llm.Family
 	model  string
 	path   string
 	body   string
 	before string
-	word   string // one event of one word
-	usage  string // an event that says %s tokens of output
+	word   string // an event with one word
+	usage  string // an event that reports %s output tokens
 	end    string
-	unit   string // that its rule counts the output in
-	times  int64  // how often it counts it
+	unit   string // the unit in which its rule counts output
+	times  int64  // how often the unit is counted
 }
 
 var tongues = []tongue{
@@ -67,20 +67,20 @@ var tongues = []tongue{
 		"", `{"outputText":" word","index":0,"totalOutputTextTokenCount":null,"completionReason":null,"inputTextTokenCount":9}`),
 }
 
-// responding is how OpenAI's responses are written.
+// responding returns the format of OpenAI's Responses API.
 func responding(delta string) tongue {
 	return tongue{llm.Responses, "gpt-4o", "/v1/responses", `{"model":"gpt-4o","stream":true,"input":"hi"}`,
 		"event: response.created\ndata: {\"type\":\"response.created\",\"sequence_number\":0,\"response\":{\"id\":\"resp_x\",\"object\":\"response\",\"status\":\"in_progress\",\"model\":\"gpt-4o\",\"output\":[],\"usage\":null}}\n\n",
 		"event: response\ndata: " + delta + "\n\n", "", "", "tokens", 1}
 }
 
-// conversing is how Bedrock's Converse is written.
+// conversing returns the format of Bedrock's Converse API.
 func conversing(model string, times int64, delta string) tongue {
 	return tongue{llm.Converse, model, "/model/" + model + "/converse-stream", `{"messages":[{"role":"user","content":[{"text":"hi"}]}]}`,
 		message("messageStart", `{"role":"assistant"}`), message("contentBlockDelta", `{"contentBlockIndex":0,"delta":`+delta+`}`), "", "", "tokens", times}
 }
 
-// invoking is how Bedrock writes what a model says in its own words.
+// invoking returns the format in which Bedrock wraps a vendor's events.
 func invoking(model string, times int64, body, before, word string) tongue {
 	if before != "" {
 		before = chunk(before)
@@ -92,7 +92,7 @@ func chunk(words string) string {
 	return message("chunk", `{"bytes":"`+base64.StdEncoding.EncodeToString([]byte(words))+`","p":"abcdefghij"}`)
 }
 
-// message is one of an AWS event stream.
+// message returns a message of an AWS event stream.
 func message(event, payload string) string {
 	var b strings.Builder
 	if err := frame.WriteEvent(&b, event, []byte(payload)); err != nil {
@@ -101,7 +101,7 @@ func message(event, payload string) string {
 	return b.String()
 }
 
-// kind is the Content-Type of a stream.
+// kind returns the Content-Type of a stream.
 func (g *tongue) kind() string {
 	if g.family == llm.Converse || g.family == llm.Invoke {
 		return "application/vnd.amazon.eventstream"
@@ -109,7 +109,7 @@ func (g *tongue) kind() string {
 	return "text/event-stream"
 }
 
-// counting is a policy whose limits say how much was used.
+// counting returns a policy whose limits show the usage.
 func counting() weir.Policy {
 	p := quick()
 	for _, unit := range []string{"tokens", "output_tokens"} {
@@ -118,13 +118,13 @@ func counting() weir.Policy {
 	return p
 }
 
-// plenty is a quota that nobody uses up.
+// plenty returns a quota that is never used up.
 func plenty(unit string) limit.Limit {
 	return limit.Limit{Name: unit, Unit: unit, Shape: limit.Calendar, Every: bucket.Month, Rate: bucket.Rate{Amount: 10_000_000}}
 }
 
-// Who leaves a stream before it says what it has used pays for what has passed by: the
-// limits of the provider and of the caller, the ledger and whoever listens.
+// A caller that leaves a stream before its usage is reported is charged for the output so far, in the provider's limits,
+// the caller's limits, the ledger and the events.
 func TestWhoLeavesAStreamPays(t *testing.T) {
 	const words = 5000
 	for _, way := range tongues {
@@ -165,7 +165,7 @@ func TestWhoLeavesAStreamPays(t *testing.T) {
 			p.CloseClientConnections()
 			enough := func(what string, got, times int64) {
 				t.Helper()
-				const unread = 32 << 10 / 4 // tokens, at most, of what was on its way and is not read word by word
+				const unread = 32 << 10 / 4 // maximum number of tokens in transit that are not read word by word
 				if got < times*read || got > times*(written.Load()+unread) {
 					t.Errorf("%s: %d tokens are charged, %d words were read and %d written", what, got, read, written.Load())
 				}
@@ -193,8 +193,7 @@ func TestWhoLeavesAStreamPays(t *testing.T) {
 	}
 }
 
-// Who leaves a stream at its beginning pays what was expected of it, in his quota as in the
-// ledger.
+// A caller that leaves a stream at its start is charged the estimate, in its quota and in the ledger.
 func TestWhoLeavesAtOncePaysTheEstimate(t *testing.T) {
 	for _, way := range tongues {
 		t.Run(fmt.Sprint(way.family, " ", way.model), func(t *testing.T) {
@@ -226,7 +225,7 @@ func TestWhoLeavesAtOncePaysTheEstimate(t *testing.T) {
 				t.Fatalf("%d tokens were expected", want)
 			}
 			for _, l := range o.Callers.Limits.Look(1).Limits {
-				if got := 10_000_000 - l.Level.Left; l.Key == "ann" && (got < want || got > want+1) { // the word may be one more
+				if got := 10_000_000 - l.Level.Left; l.Key == "ann" && (got < want || got > want+1) { // one more word may have arrived
 					t.Errorf("the quota: %d tokens, want %d", got, want)
 				}
 			}
@@ -239,7 +238,7 @@ func TestWhoLeavesAtOncePaysTheEstimate(t *testing.T) {
 	}
 }
 
-// Usage that cannot be is neither believed nor priced.
+// Impossible usage is ignored and has no price.
 func TestUsageThatCannotBe(t *testing.T) {
 	way := tongues[0]
 	for _, said := range []string{"9000000000000000000", "9e18", "1e300", "-5", "-9000000000000000000", `"NaN"`, "30000000", `"many"`, "{}", "0", "null"} {
@@ -283,7 +282,7 @@ func TestUsageThatCannotBe(t *testing.T) {
 	}
 }
 
-// An upstream's trailers do not say what an answer has cost.
+// An upstream's trailers cannot set the cost of an answer.
 func TestTrailersOfAModelSayNothingOfCosts(t *testing.T) {
 	way := tongues[0]
 	p := provider(t, func(w http.ResponseWriter, r *http.Request) {

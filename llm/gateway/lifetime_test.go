@@ -27,10 +27,10 @@ import (
 	"github.com/seed1158cd35/weir/sidecar/proxy"
 )
 
-// A stream is not cut when the time of its cascade is over.
+// The cascade's deadline does not cut a stream.
 func TestTheDeadlineIsForTheBeginning(t *testing.T) {
-	t.Parallel()               // it waits for its deadline
-	const in = 4 * time.Second // by when the beginning is there, however busy the machine
+	t.Parallel()               // waits for its deadline
+	const in = 4 * time.Second // enough time for the start, even on a busy machine
 	plan := cascade.Config{Deadline: in, Tiers: []cascade.TierConfig{{Name: "primary", Confidence: 1}, {Name: "message", Instant: true}}}
 	c, err := cascade.New(plan, cascade.Options{})
 	if err != nil {
@@ -42,7 +42,7 @@ func TestTheDeadlineIsForTheBeginning(t *testing.T) {
 		fmt.Fprintf(w, chunk, "early, ", "null")
 		_ = http.NewResponseController(w).Flush()
 		select {
-		case <-time.After(in + time.Millisecond): // which began before this
+		case <-time.After(in + time.Millisecond): // after the cascade's deadline
 		case <-r.Context().Done():
 		}
 		fmt.Fprintf(w, chunk, "late", `"stop"`)
@@ -54,7 +54,7 @@ func TestTheDeadlineIsForTheBeginning(t *testing.T) {
 	}
 }
 
-// An attempt that failed inside of its stream counts once, and so does the next.
+// An attempt that fails inside its stream is counted once, and so is the next one.
 func TestASecondAttemptIsSettledOnce(t *testing.T) {
 	p := quick()
 	p.Retry.Attempts = 2
@@ -171,7 +171,7 @@ func TestForgedTokensAreRefused(t *testing.T) {
 	}
 }
 
-// A refresh goes on when the request that began it is long over, with what that had.
+// A refresh continues after the request that started it has ended, with that request's data.
 func TestARefreshOutlivesItsRequest(t *testing.T) {
 	kept := newCache(t, cache.Options{TTL: time.Nanosecond})
 	b := start(t, setup{policy: quick(), options: gateway.Options{Cache: kept}})
@@ -195,7 +195,7 @@ func TestARefreshOutlivesItsRequest(t *testing.T) {
 	}
 }
 
-// Nothing goes on when all is over.
+// No goroutines remain after all calls have ended.
 func TestNothingGoesOnAfterwards(t *testing.T) {
 	count := runtime.NumGoroutine()
 	t.Run("calls", func(t *testing.T) {
@@ -214,7 +214,7 @@ func TestNothingGoesOnAfterwards(t *testing.T) {
 		b.calls.Wait()
 	})
 	late := time.After(20 * time.Second)
-	for runtime.NumGoroutine() > count+3 { // idle connections of other tests come and go
+	for runtime.NumGoroutine() > count+3 { // the number of idle connections of other tests varies
 		select {
 		case <-late:
 			stacks := make([]byte, 1<<20)
@@ -224,7 +224,7 @@ func TestNothingGoesOnAfterwards(t *testing.T) {
 	}
 }
 
-// Packing a request hides nothing of what it asks for.
+// A compressed request is counted completely.
 func TestPackedRequestsAreCounted(t *testing.T) {
 	p := quick()
 	p.Limits = []limit.Limit{tokenLimit(1, time.Minute, 100_000)}
@@ -254,7 +254,7 @@ func TestPackedRequestsAreCounted(t *testing.T) {
 	}
 }
 
-// What a body says of its coding does not keep it from being read: servers may not look at that.
+// A wrong Content-Encoding does not prevent reading, because servers may ignore it.
 func TestCodingsHideNothing(t *testing.T) {
 	const said = `{"model":"gpt-4o","max_tokens":900,"messages":[{"role":"user","content":"hello"}]}`
 	var packed bytes.Buffer

@@ -7,7 +7,7 @@ import (
 	"github.com/seed1158cd35/weir/llm/gateway"
 )
 
-// With a loose cache a question that is written in another way finds the answer; without it is asked anew.
+// With a loose cache, a question in another spelling hits the cache. Without it, the model is asked again.
 func TestALooseCacheAnswersTheSameQuestion(t *testing.T) {
 	for loose, want := range map[bool]int{false: 2, true: 1} {
 		b := start(t, setup{policy: quick(), options: gateway.Options{Cache: newCache(t, cache.Options{}), Loose: loose}})

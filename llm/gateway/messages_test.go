@@ -12,7 +12,7 @@ import (
 	"github.com/seed1158cd35/weir/llm/gateway"
 )
 
-// meta is the metadata of an answer that is no stream.
+// meta returns the metadata of an answer without streaming.
 func (a answer) meta(t *testing.T) map[string]string {
 	t.Helper()
 	var v struct{ Metadata map[string]string }
@@ -22,7 +22,7 @@ func (a answer) meta(t *testing.T) map[string]string {
 	return v.Metadata
 }
 
-// Of several messages each is said by and by, and the answer tells which it is and who helps people.
+// Each of several messages appears after some time. The answer contains the message's index and the contact.
 func TestMessagesAreSaidAtRandom(t *testing.T) {
 	texts := []string{"One moment, please.", "We are sorry.", "Try again soon."}
 	c, all := tiers(t, gateway.Tier{Messages: texts, Contact: "help@example.com"})
@@ -45,7 +45,8 @@ func TestMessagesAreSaidAtRandom(t *testing.T) {
 	}
 }
 
-// Under maintenance no model is asked, not even to renew an answer; what is kept is given, and all else is the message.
+// During maintenance no model is called, not even to refresh an answer. Cached answers are used, and everything else
+// gets the message.
 func TestMaintenanceAsksNoModel(t *testing.T) {
 	kept := newCache(t, cache.Options{TTL: 1})
 	o := func(m *gateway.Maintenance) setup {
@@ -72,7 +73,7 @@ func TestMaintenanceAsksNoModel(t *testing.T) {
 	}
 }
 
-// A list of features without a message changes no answer but for saying it.
+// A list of features without a message only adds the header and metadata to answers.
 func TestReducedFeaturesAreTold(t *testing.T) {
 	c, all := tiers(t, gateway.Tier{Messages: []string{"We are sorry."}})
 	b := start(t, setup{policy: quick(), options: gateway.Options{Cascade: c, Tiers: all, Maintenance: &gateway.Maintenance{Reduced: []string{"search"}}}})
@@ -84,7 +85,7 @@ func TestReducedFeaturesAreTold(t *testing.T) {
 	}
 }
 
-// Answers of the cache say in their bodies where they are from, in whatever form they are asked for.
+// The body of a cached answer contains its tier, in every format.
 func TestCachedAnswersSayTheirTier(t *testing.T) {
 	b := start(t, setup{policy: quick(), options: gateway.Options{Cache: newCache(t, cache.Options{})}})
 	const want = `"metadata":{"weir_confidence":"1","weir_degraded":"false","weir_tier":"cached"}`

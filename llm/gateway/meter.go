@@ -17,36 +17,36 @@ import (
 	"github.com/seed1158cd35/weir/outcome"
 )
 
-// A meter is the body of a model's answer. It reads what the answer says as it passes
-// by: whole frames only, so that an error can be written behind any of them.
+// A meter is the body of a model's answer. It reads the answer while it is passed on. It passes on only complete frames,
+// so that an error can follow any of them.
 type meter struct {
 	x      *exchange
 	resp   *http.Response
 	ctx    context.Context // of the attempt
 	src    io.ReadCloser
 	reader *reading.Reader
-	count  tokens.Count // of what the model has written
+	count  tokens.Count // tokens that the model has written
 	stop   stopper
 
-	progress *progress // of the request; nil if it has none
-	row      price.Row // of the model
-	priced   bool      // it has one
+	progress *progress // of the request; nil if none
+	row      price.Row // prices of the model
+	priced   bool      // row is set
 
-	buffer  *[bufferSize]byte // lent until Close
-	late    chan chunk        // a read that was begun and not waited for
-	ready   []byte            // what may be passed on
-	err     error             // what follows it; nil if there may be more
+	buffer  *[bufferSize]byte // borrowed until Close
+	late    chan chunk        // result of a read that is still running
+	ready   []byte            // bytes that may be passed on
+	err     error             // follows ready; nil if more may come
 	end     outcome.Outcome
-	good    bool        // the attempt was taken for a success
-	first   *time.Timer // until there is content
+	good    bool        // the attempt was judged successful
+	first   *time.Timer // ends the wait for the first content
 	begun   bool        // the stream has had content
-	idle    *time.Timer // until more comes; nil until that is waited for
+	idle    *time.Timer // limits the wait for the next chunk; nil before the first wait
 	silence time.Duration
 	total   *time.Timer
 
-	copy   []byte // for the cache, of what was passed on
+	copy   []byte // bytes passed on, for the cache
 	keep   bool
-	taken  int64 // of what the process may hold, for copy and ready
+	taken  int64 // memory taken from the process's budget, for copy and ready
 	closed atomic.Bool
 }
 
@@ -54,12 +54,12 @@ var _ httpx.Meter = (*meter)(nil)
 
 const (
 	bufferSize = 32 << 10
-	mostHeld   = 256 << 10 // of the beginning of an answer
+	mostHeld   = 256 << 10 // maximum size of the held start of an answer
 )
 
 var pool = sync.Pool{New: func() any { return new([bufferSize]byte) }}
 
-// A chunk is what a read brought.
+// A chunk is the result of a read.
 type chunk struct {
 	n   int
 	err error
@@ -79,7 +79,7 @@ func newMeter(x *exchange, resp *http.Response, b *progress) *meter {
 		m.keep = true
 		m.reader.Collect()
 	}
-	if m.reader.Streamed() { // it may get longer, or shorter
+	if m.reader.Streamed() { // the length may change
 		resp.ContentLength = -1
 		resp.Header.Del("Content-Length")
 		if m.priced {
@@ -89,15 +89,14 @@ func newMeter(x *exchange, resp *http.Response, b *progress) *meter {
 	return m
 }
 
-// patient has the body of the answer be as silent as the dialect lets it be: a stream has
-// times of its own.
+// patient turns off the idle timeout of the body below, because the meter has its own timeouts.
 func (m *meter) patient() {
 	if b, ok := m.src.(interface{ SetIdle(time.Duration) }); ok {
 		b.SetIdle(-1)
 	}
 }
 
-// Read is io.Reader's.
+// Read implements io.Reader.
 func (m *meter) Read(p []byte) (int, error) {
 	for len(m.ready) == 0 {
 		if m.err != nil {
@@ -110,7 +109,7 @@ func (m *meter) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// next waits for more of the answer, no longer than it may be silent.
+// next reads the next chunk within the time set by silent.
 func (m *meter) next() chunk {
 	if m.silence > 0 {
 		if m.idle == nil {
@@ -129,7 +128,7 @@ func (m *meter) next() chunk {
 	return chunk{n, err}
 }
 
-// take reads what has come.
+// take processes a chunk.
 func (m *meter) take(c chunk) {
 	if c.n > 0 {
 		m.pass(m.reader.Feed(m.buffer[:c.n]))
@@ -143,7 +142,7 @@ func (m *meter) take(c chunk) {
 	switch {
 	case c.err == io.EOF:
 		if m.reader.Streamed() {
-			m.ready = slices.Clone(m.ready) // its memory is the reader's
+			m.ready = slices.Clone(m.ready) // ready may share the reader's memory
 		}
 		m.pass(m.reader.End())
 		if m.finish(); m.good {
@@ -154,7 +153,7 @@ func (m *meter) take(c chunk) {
 	}
 }
 
-// pass adds to what may be passed on.
+// pass appends to the bytes that may be passed on.
 func (m *meter) pass(whole []byte) {
 	if len(whole) == 0 {
 		return
@@ -171,8 +170,7 @@ func (m *meter) pass(whole []byte) {
 	m.ready = append(m.ready[:len(m.ready):len(m.ready)], whole...)
 }
 
-// room takes what is held of the answer, and n bytes more, of what the process may hold. A little of it is
-// in no need of that.
+// room reserves memory of the process's budget for the held bytes and n more. Up to roomStep bytes need no reservation.
 func (m *meter) room(n int) bool {
 	more := int64(len(m.copy)+len(m.ready)+n) - m.taken
 	if more <= roomStep {
@@ -186,20 +184,20 @@ func (m *meter) room(n int) bool {
 	return true
 }
 
-// leaveRoom gives it back: in the pieces in which it was taken, which are small.
+// leaveRoom releases the memory in steps of roomStep, because it was reserved as small claims.
 func (m *meter) leaveRoom() {
 	for ; m.taken > 0; m.taken -= roomStep {
 		buffers.Bodies.Give(roomStep)
 	}
 }
 
-// roomStep is what is taken at once.
+// roomStep is the step in bytes in which memory is reserved.
 const roomStep = 64 << 10
 
-// mostKept is the largest answer that is kept.
+// mostKept is the maximum size in bytes of a cached answer.
 const mostKept = 1 << 20
 
-// Close is io.Closer's. The caller may have left before the end.
+// Close implements io.Closer. The caller may have disconnected before the end.
 func (m *meter) Close() error {
 	if m.closed.Swap(true) {
 		return nil
@@ -214,7 +212,7 @@ func (m *meter) Close() error {
 	}
 	err := m.src.Close()
 	m.leaveRoom()
-	if m.ready = nil; m.late == nil { // nobody reads into it any more
+	if m.ready = nil; m.late == nil { // no read uses the buffer
 		pool.Put(m.buffer)
 		m.buffer = nil
 	}
@@ -225,5 +223,5 @@ func (m *meter) Close() error {
 	return err
 }
 
-// Outcome is httpx.Meter's.
+// Outcome implements httpx.Meter.
 func (m *meter) Outcome() outcome.Outcome { return m.end }

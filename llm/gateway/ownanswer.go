@@ -15,7 +15,7 @@ import (
 	"github.com/seed1158cd35/weir/llm/price"
 )
 
-// old is what the cache has, however old.
+// old returns the cached answer regardless of its age.
 func (c *conduct) old(turn cascade.Turn) (*http.Response, error) {
 	if c.x.key == nil || c.state == cache.Miss {
 		return nil, cascade.ErrNothing
@@ -31,10 +31,10 @@ func (c *conduct) old(turn cascade.Turn) (*http.Response, error) {
 	return resp, nil
 }
 
-// less is how sure an answer of the cache is that was given to another question.
+// less reduces the confidence of a cached answer by the similarity of its question.
 func (c *conduct) less(confidence float64) float64 { return math.Floor(100*confidence*c.near) / 100 }
 
-// static is a static answer to the question.
+// static returns a static answer to the question.
 func (c *conduct) static(t *Tier, turn cascade.Turn) (*http.Response, error) {
 	m, ok := t.Answers.Find(c.x.request.Question(), answers.Accepted(c.x.language)...)
 	if !ok {
@@ -43,8 +43,8 @@ func (c *conduct) static(t *Tier, turn cascade.Turn) (*http.Response, error) {
 	return c.say(m.Answer, turn, map[string]string{"answer": m.ID, "language": m.Language})
 }
 
-// sorry is a message of a tier. One that many people see again and again reads like a machine, so it
-// is one of several.
+// sorry returns a message of a tier. It chooses one of several at random, because a message repeated to many people
+// sounds mechanical.
 func (c *conduct) sorry(t *Tier, turn cascade.Turn) (*http.Response, error) {
 	meta := make(map[string]string, 3)
 	var said string
@@ -60,8 +60,7 @@ func (c *conduct) sorry(t *Tier, turn cascade.Turn) (*http.Response, error) {
 	return c.say(said, turn, meta)
 }
 
-// say is an answer that no model gave, in the caller's format. There is none where it is
-// not known how the model would have put it.
+// say returns an answer without a model, in the caller's format. It returns cascade.ErrNothing if the format is unknown.
 func (c *conduct) say(text string, turn cascade.Turn, meta map[string]string) (*http.Response, error) {
 	all := c.x.d.meta(turn, true)
 	for k, v := range meta {
@@ -74,7 +73,7 @@ func (c *conduct) say(text string, turn cascade.Turn, meta map[string]string) (*
 	return made(header, body), nil
 }
 
-// meta is what an answer's body says of where it comes from.
+// meta returns the metadata in the answer's body that describes its source.
 func (d *Dialect) meta(turn cascade.Turn, degraded bool) map[string]string {
 	all := map[string]string{"weir_tier": turn.Tier, "weir_confidence": percent(turn.Confidence), "weir_degraded": strconv.FormatBool(degraded)}
 	if reduced := d.reduced(); reduced != "" {
@@ -83,7 +82,7 @@ func (d *Dialect) meta(turn cascade.Turn, degraded bool) map[string]string {
 	return all
 }
 
-// made is an answer of weir's own making.
+// made returns a response that weir produced itself.
 func made(header http.Header, body []byte) *http.Response {
 	header.Set("Content-Length", strconv.Itoa(len(body)))
 	header.Set(CostHeader, price.Amount(0).String())

@@ -9,25 +9,24 @@ import (
 	"github.com/seed1158cd35/weir/llm/tokens"
 )
 
-// TimeoutHeader says how long the caller waits for an answer to begin: "2.5s", or a number
-// of seconds.
+// TimeoutHeader is how long the caller waits for the start of an answer: a duration such as "2.5s", or a number of
+// seconds.
 const TimeoutHeader = "X-Weir-Timeout"
 
-// sdkTimeouts are the headers in which SDKs say their own timeout: those of OpenAI and
-// Anthropic for JavaScript, and those for Python. It is ten minutes if nobody has set it,
-// so it makes patience shorter and never longer.
+// sdkTimeouts lists the headers in which SDKs send their own timeout: OpenAI's and Anthropic's for JavaScript and
+// Python. The SDKs' default is ten minutes, so these headers can only reduce the patience.
 var sdkTimeouts = []string{"X-Stainless-Timeout", "X-Stainless-Read-Timeout"}
 
-// Of a route with other tiers, whose configuration does not say how long its callers wait.
+// Defaults for a route with other tiers and without configured patience.
 const (
-	defaultPatience = 20 * time.Second     // until the first word, or the end of an answer that is no stream
-	shortAnswer     = tokens.DefaultOutput // what is written in that time, too
+	defaultPatience = 20 * time.Second     // until the first content, or until the end without streaming
+	shortAnswer     = tokens.DefaultOutput // tokens that a model can write in that time
 	perToken        = 20 * time.Millisecond
 )
 
-// patience is how long the caller waits for the answer to begin, 0 if nobody knows, and whether
-// it said so itself. Nobody stands in line for a turn that would come later, and a tier is given
-// up so early that another can answer.
+// patience returns how long the caller waits for the start of the answer, or 0 if that is unknown, and whether the
+// caller stated it. A call does not queue for a turn that would come later. A tier gets only a part of the time, so that
+// another tier can answer.
 func (x *exchange) patience(h http.Header) (d time.Duration, own bool) {
 	if d := span(h.Get(TimeoutHeader)); d > 0 {
 		return d, true
@@ -55,7 +54,7 @@ func (x *exchange) usualPatience() time.Duration {
 	return defaultPatience + time.Duration(max(0, x.expected().Output-shortAnswer))*perToken
 }
 
-// span reads a time as TimeoutHeader has it, 0 if it is none.
+// span parses a time in the format of TimeoutHeader. It returns 0 for an invalid time.
 func span(v string) time.Duration {
 	if v == "" {
 		return 0
@@ -69,7 +68,7 @@ func span(v string) time.Duration {
 	return 0
 }
 
-// beginnings are how long it took lately until answers began.
+// beginnings measures how long answers recently took to start.
 type beginnings struct{ streams, whole recent.Durations }
 
 func (b *beginnings) of(x *exchange) *recent.Durations {
@@ -79,9 +78,8 @@ func (b *beginnings) of(x *exchange) *recent.Durations {
 	return &b.whole
 }
 
-// another is how long one more attempt is likely to take, with the wait before it: so much
-// an attempt leaves of the time that is given. 0 if nothing is to be left, as nobody knows
-// how long it takes and there is another tier that has its part.
+// another returns the expected time of one more attempt, including the wait before it. An attempt leaves this much of
+// the given time. It returns 0 if the time is unknown and another tier has a part of it.
 func (x *exchange) another() time.Duration {
 	b := x.progress
 	if b == nil {
@@ -96,5 +94,5 @@ func (x *exchange) another() time.Duration {
 	return 0
 }
 
-// beforeAnother is what a first wait between attempts takes at most, as presets have it.
+// beforeAnother is the maximum first wait between attempts in the presets.
 const beforeAnother = 1500 * time.Millisecond

@@ -18,15 +18,15 @@ import (
 	"github.com/seed1158cd35/weir/llm/gateway"
 )
 
-// A model that hangs is given up so early that another answers before the caller leaves,
-// who does not say how long he waits: 30 s here, as many programs set it.
+// The attempt at a hanging model ends early enough that another model can answer before the caller disconnects. The
+// caller does not state its timeout, which is 30 s as in many programs.
 func TestAModelThatHangsIsGivenUpInTime(t *testing.T) {
 	const second, none = "llm: {cascade: {tiers: [{model: gpt-4o-mini}, {message: We are sorry.}]}}", "llm: {cascade: {tiers: [{message: We are sorry.}]}}"
 	for _, tt := range []struct {
 		name, lines string
 		where       llmsim.Where
 		stream      bool
-		warm        int // calls before, from which weir knows how long answers take
+		warm        int // previous calls, from which weir knows how long answers take
 		header      string
 		tier        string
 		most        time.Duration
@@ -82,8 +82,7 @@ func TestAModelThatHangsIsGivenUpInTime(t *testing.T) {
 	}
 }
 
-// Whose patience ends while weir has him wait is told so by a 429 with the time to come
-// back, never that the upstream did not answer.
+// A call whose time ends in weir's queue gets a 429 with a retry time, not an upstream timeout.
 func TestPatienceThatEndsInWeirsQueueIsARefusal(t *testing.T) {
 	for _, lines := range []string{
 		"preset: openai, limits: {rpm: {rate: 20/min, burst: 1}}",
@@ -131,13 +130,13 @@ func TestPatienceThatEndsInWeirsQueueIsARefusal(t *testing.T) {
 	}
 }
 
-// A stream that begins with headers and no word is held back for as long as its tier has
-// time, so that another model can answer in its place.
+// A stream that starts with headers but no content is held back for its tier's entire time, so that another model can
+// answer instead.
 func TestASilentStreamIsHeldBackWhileAnotherCanAnswer(t *testing.T) {
 	const role = `data: {"id":"x","object":"chat.completion.chunk","choices":[{"index":0,"delta":{"role":"assistant"}}]}` + "\n\n"
 	for _, tiers := range []string{"{model: gpt-4o-mini}, {message: We are sorry.}", "{message: We are sorry.}"} {
 		synctest.Test(t, func(t *testing.T) {
-			p, o := shipped(t, "preset: openai, retry: {attempts: 1}, llm: {cascade: {tiers: ["+tiers+"]}}") // the time is of one attempt
+			p, o := shipped(t, "preset: openai, retry: {attempts: 1}, llm: {cascade: {tiers: ["+tiers+"]}}") // the time of one attempt
 			c := dig(t, llmsim.Config{}, p, o)
 			well := c.transport.Base
 			silent := false

@@ -16,7 +16,7 @@ import (
 	"github.com/seed1158cd35/weir/observe/trace"
 )
 
-// keyed is the key under which the answer is kept, nil if it is not.
+// keyed returns the answer's cache key, or nil if the answer is not cached.
 func (c *conduct) keyed() *cache.Key {
 	x := c.x
 	if !x.keeps() {
@@ -25,7 +25,7 @@ func (c *conduct) keyed() *cache.Key {
 	return &cache.Key{Tenant: x.whose + "\n" + x.keys[Credential], Route: x.d.o.Name + "\n" + x.apart(c.r, c.header()), Model: x.request.Model, Hash: x.question()}
 }
 
-// question is the hash of what is asked.
+// question returns the hash of the question.
 func (x *exchange) question() [32]byte {
 	if x.hash != nil {
 		return *x.hash
@@ -36,10 +36,10 @@ func (x *exchange) question() [32]byte {
 	return x.request.Key()
 }
 
-// keeps reports whether the answer may be kept. What is said in the place of another answer
-// is not: nobody else would ask for it in the same way. Trailers come too late to be told apart,
-// what a provider keeps may have changed, and who signs for AWS is known to AWS alone: an access
-// key id is no secret.
+// keeps reports whether the answer may be cached. Requests to another tier are not cached, because no other request
+// looks up that key. Requests with trailers, which arrive after the lookup, and requests whose answer depends on the
+// provider's state are also excluded. So are requests with AWS signatures that weir cannot verify: an access key ID is
+// not a secret.
 func (x *exchange) keeps() bool {
 	q := x.request
 	if x.d.o.Cache == nil || q == nil || !x.route.Generates || x.nested || x.trailed || x.unsure || q.Stateful {
@@ -48,7 +48,7 @@ func (x *exchange) keeps() bool {
 	return q.Temperature == nil || *q.Temperature <= 0 || x.d.o.Any
 }
 
-// recall is the answer that the cache has, nil if it has none that may be used now.
+// recall returns the cached answer, or nil if there is none that may be used now.
 func (c *conduct) recall() *http.Response {
 	if c.x.key = c.keyed(); c.x.key == nil || !c.x.fresh {
 		return nil
@@ -77,8 +77,8 @@ func (c *conduct) recall() *http.Response {
 	return resp
 }
 
-// resemble looks for the kept answer to a question like this one, if there is none to it that may be given now. One that
-// is no longer fresh is for the tier of the cache alone, and only if there is no other.
+// resemble looks for the cached answer to a similar question if there is no usable answer to this one. A similar answer
+// that is no longer fresh is only for the cache tier, and only if there is no old answer to this question.
 func (c *conduct) resemble() {
 	x := c.x
 	if x.d.o.Similar == nil || c.state == cache.Hit || c.state == cache.Stale {
@@ -98,7 +98,7 @@ func (c *conduct) resemble() {
 	}
 }
 
-// found is what the cache had, in a word.
+// found returns the result of the cache lookup.
 func (c *conduct) found() string {
 	if c.near > 0 {
 		return Similar
@@ -106,16 +106,16 @@ func (c *conduct) found() string {
 	return c.state.String()
 }
 
-// Similar is what the cache had if that is the answer to another question, which is like the one that was asked.
+// Similar is the cache result for an answer to a similar question.
 const Similar = "similar"
 
-// A wording is a question for which another one like it may have the answer: llm.Request.Similar.
+// A wording is a question that can share an answer with similar questions. See llm.Request.Similar.
 type wording struct {
 	rest [32]byte
 	text string
 }
 
-// wording is that of the request, nil if its question does not stand alone.
+// wording returns the request's wording, or nil if the question depends on the rest of the request.
 func (x *exchange) wording() *wording {
 	if x.d.o.Similar == nil || x.worded {
 		return x.words
@@ -127,18 +127,18 @@ func (x *exchange) wording() *wording {
 	return x.words
 }
 
-// cached is the name of the tier that the cache is.
+// cached is the name of the cache's tier.
 const cached = "cached"
 
-// What an entry knows of its answer.
+// Metadata of a cache entry.
 const (
 	form  = "form" // see exchange.form
-	text  = "text" // what it says, if that is all there is to it
+	text  = "text" // the answer's text, if it contains nothing else
 	model = "model"
 )
 
-// form is the form of the answer that the request asks for; streamed is whether the answer
-// is a stream. An answer in another form than that asked for is not given as it is.
+// form returns the format that the request asks for, for an answer that is streamed or not. A cached answer in another
+// format must be rewritten.
 func (x *exchange) form(streamed bool) string {
 	f := "whole"
 	if streamed {
@@ -153,8 +153,8 @@ func (x *exchange) form(streamed bool) string {
 	return f
 }
 
-// replay is an answer that was kept, in the form that the caller asked for, and says of which tier it is; nil if
-// it cannot have that form.
+// replay returns a cached answer in the format that the caller asked for, marked with its tier. It returns nil if the
+// answer cannot be written in that format.
 func (c *conduct) replay(e cache.Entry, turn cascade.Turn, degraded bool) *http.Response {
 	q, meta := c.x.request, c.x.d.meta(turn, degraded)
 	var resp *http.Response
@@ -179,7 +179,7 @@ func (c *conduct) replay(e cache.Entry, turn cascade.Turn, degraded bool) *http.
 	return resp
 }
 
-// refresh asks the model anew, after all those who wait for an answer.
+// refresh calls the model again, with a lower priority than all waiting callers.
 func (c *conduct) refresh(ctx context.Context) (cache.Entry, error) {
 	progress := &progress{keep: true, of: c.x}
 	path, query, body := c.x.request.For("")

@@ -17,8 +17,7 @@ import (
 	"github.com/seed1158cd35/weir/sidecar/config"
 )
 
-// shipped is an upstream as a file has it, with whatever follows from its preset and its
-// cascade.
+// shipped returns an upstream from a configuration file, with the settings of its preset and cascade.
 func shipped(t testing.TB, lines string) (weir.Policy, gateway.Options) {
 	t.Helper()
 	file, err := config.Parse("weir.yaml", []byte("upstreams:\n  chat: {url: \"http://127.0.0.1:1\", "+lines+"}\n"), nil)
@@ -44,9 +43,9 @@ func shipped(t testing.TB, lines string) (weir.Policy, gateway.Options) {
 
 const tiered = "llm: {family: openai, cascade: {tiers: [{model: gpt-4o-mini}, {message: We are sorry.}]}}"
 
-// An outage is how both models are away.
+// An outage is a simultaneous failure of both models.
 type outage struct {
-	lines string // of the upstream
+	lines string // settings of the upstream
 	fault llmsim.Fault
 	away  time.Duration
 }
@@ -55,11 +54,11 @@ func (o outage) String() string {
 	return fmt.Sprint(o.lines, " ", o.fault.Kind, " ", o.fault.Status, " ", o.fault.Hint, " ", o.away)
 }
 
-// Both models are away for some time. From 2 s after their return on a model answers.
+// Both models fail for some time. From 2 s after their return, a model answers.
 func TestModelsAnswerAsSoonAsTheyAreBack(t *testing.T) {
 	var all []outage
-	// The limits of openai follow what the provider says; an account of another provider that
-	// may make so many calls has its own.
+	// The limits of openai follow the provider's headers. An account of another provider that allows this many calls has
+	// its own limits.
 	for _, lines := range []string{"preset: openai", "preset: anthropic, limits: {rpm: off, itpm: off, otpm: off}", ""} {
 		for _, f := range []llmsim.Fault{
 			{Kind: llmsim.Error, Status: 500}, {Kind: llmsim.Error, Status: 503}, {Kind: llmsim.Drop}, {Kind: llmsim.Hang},
@@ -76,7 +75,7 @@ func TestModelsAnswerAsSoonAsTheyAreBack(t *testing.T) {
 	}
 }
 
-// A secondOfCalls is how many calls began in a second, and how many a model answered.
+// A secondOfCalls counts the calls that started in one second, and those that a model answered.
 type secondOfCalls struct{ models, all int }
 
 func comeback(t *testing.T, o outage) {
@@ -92,7 +91,7 @@ func comeback(t *testing.T, o outage) {
 	f.For = o.away
 	time.AfterFunc(before, func() { c.sim.Fault(f) })
 	var mu sync.Mutex
-	seconds := make(map[int]secondOfCalls) // from the models' return on
+	seconds := make(map[int]secondOfCalls) // since the models' return
 	var wg sync.WaitGroup
 	for begun := time.Now(); time.Since(begun) < before+o.away+after; {
 		at := time.Since(begun) - before - o.away
@@ -113,7 +112,7 @@ func comeback(t *testing.T, o outage) {
 		})
 		time.Sleep(time.Second / 12)
 		if at > 20*time.Second-o.away && at < -20*time.Second {
-			time.Sleep(2 * time.Second) // nothing is learnt from all of a long outage
+			time.Sleep(2 * time.Second) // the middle of a long outage gives no information
 		}
 	}
 	wg.Wait()
@@ -127,8 +126,8 @@ func comeback(t *testing.T, o outage) {
 	}
 }
 
-// A model that the upstream does not know may be known to the next tier, and if it is not
-// the upstream's own word is the answer. Nobody else's calls are the worse for it.
+// If the upstream does not have the model, the next tier is asked. If that does not have it either, the upstream's own
+// response is returned. Calls for other models continue.
 func TestAModelThatIsNotThereLeadsToTheNextTier(t *testing.T) {
 	p, o := shipped(t, "preset: openai, "+tiered)
 	c := dig(t, llmsim.Config{Models: map[string]llmsim.Model{"gpt-4o": {}, "gpt-4o-mini": {}}}, p, o)

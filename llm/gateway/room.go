@@ -13,27 +13,28 @@ import (
 	"github.com/seed1158cd35/weir/llm"
 )
 
-// room is how long a body waits for memory to be held in.
+// room is the maximum time that a body waits for memory.
 const room = 10 * time.Second
 
-// weighed is a body so large that what is made of it while it is read is held only so long.
+// weighed is the size in bytes above which a body's parsed values are released after reading.
 const weighed = 64 << 10
 
-// claim says how large a body will be. What is sent in the place of another request is held with that.
+// claim registers the expected size of the body with the memory budget. A request to another tier uses the claim of the
+// original request.
 func (x *exchange) claim(n, besides int64) {
 	if !x.nested {
 		x.held = buffers.Bodies.Claim(n, besides)
 	}
 }
 
-// whole says that a body of which nobody knew the length has come.
+// whole reports to the budget that a body of unknown length is complete.
 func (x *exchange) whole() {
 	if x.held != nil {
 		x.held.Whole()
 	}
 }
 
-// swap takes a body's next piece of memory in place of the one before.
+// swap moves a body into a larger buffer.
 func (x *exchange) swap(r *http.Request, b []byte, next int64) ([]byte, error) {
 	if x.held != nil {
 		if err := x.held.Grow(r.Context(), next, room); err != nil {
@@ -44,7 +45,7 @@ func (x *exchange) swap(r *http.Request, b []byte, next int64) ([]byte, error) {
 	return append(make([]byte, 0, next), b...), nil
 }
 
-// End is httpx.Ender's.
+// End implements httpx.Ender.
 func (x *exchange) End() {
 	if x.held != nil {
 		x.held.Give(x.held.Has())
@@ -53,7 +54,8 @@ func (x *exchange) End() {
 
 var _ httpx.Releaser = (*exchange)(nil)
 
-// Release is httpx.Releaser's. A body that its upstream has not read to the end is held until the request is over.
+// Release implements httpx.Releaser. If the upstream has not read the body to the end, the body stays in memory until
+// the request ends.
 func (x *exchange) Release(own bool) {
 	by := x
 	if x.progress != nil {
@@ -67,8 +69,9 @@ func (x *exchange) Release(own bool) {
 	}
 }
 
-// forget gives up the body of a request that will not be sent again, and reports whether it did. A body that is sent is
-// held until it was read. Unless the answer is weir's own, what its end is charged and kept by is found out before.
+// forget releases the body of a request that will not be sent again, and reports whether it did. A body that is being
+// sent stays until it was read. Unless the answer is weir's own, forget first computes the estimate and the cache
+// wording that are needed at the end.
 func (x *exchange) forget(unsent, own bool) bool {
 	if x.request == nil || x.sends == nil || x.renews || !x.sends.drop(unsent) {
 		return false
@@ -84,8 +87,8 @@ func (x *exchange) forget(unsent, own bool) bool {
 	return true
 }
 
-// readAll reads the body in memory of the order of what has come: who says that much will come, and sends
-// little, holds little. What it returns with an error is what has come.
+// readAll reads the body. Its memory use is proportional to the bytes received, so a caller that announces a large body
+// and sends little uses little. With an error it returns the bytes received so far.
 func (x *exchange) readAll(r *http.Request) ([]byte, error) {
 	n, most := r.ContentLength, x.d.o.MaxBody
 	switch {
@@ -109,14 +112,14 @@ func (x *exchange) readAll(r *http.Request) ([]byte, error) {
 	return x.readOn(r, func(has int64) int64 { return min(n, nextStep(has)) })
 }
 
-// firstRoom is what is held of a body before anything of it has come.
+// firstRoom is the size in bytes of a body's first buffer.
 const firstRoom = 4 << 10
 
-// steps are how much is held of a body that says its length, until that of them is there: then the next, and in
-// the end all of it.
+// steps lists the buffer sizes for a body of known length. When a buffer is full, the body moves to the next one, and
+// finally to one of its full length.
 var steps = [...]int64{firstRoom, weighed, 1 << 20}
 
-// step is the largest step up to n, 0 if there is none.
+// step returns the largest step up to n, or 0 if there is none.
 func step(n int64) (largest int64) {
 	for _, s := range steps {
 		if s <= n {
@@ -126,7 +129,7 @@ func step(n int64) (largest int64) {
 	return largest
 }
 
-// nextStep is that after what is held.
+// nextStep returns the step after the current size.
 func nextStep(has int64) int64 {
 	for _, s := range steps {
 		if s > has {
@@ -136,7 +139,7 @@ func nextStep(has int64) int64 {
 	return math.MaxInt64
 }
 
-// readOn reads the body into pieces of memory that grow.
+// readOn reads the body into growing buffers.
 func (x *exchange) readOn(r *http.Request, next func(has int64) int64) (b []byte, err error) {
 	for {
 		if len(b) == cap(b) {
@@ -163,8 +166,7 @@ func (x *exchange) readOn(r *http.Request, next func(has int64) int64) (b []byte
 	}
 }
 
-// table waits for the memory that is wanted while a large body is looked into, and returns
-// what gives it back.
+// table waits for the memory needed to parse a large body. done releases it.
 func (x *exchange) table(r *http.Request, body []byte) (done func(), err error) {
 	if len(body) <= weighed {
 		return func() {}, nil
@@ -174,7 +176,7 @@ func (x *exchange) table(r *http.Request, body []byte) (done func(), err error) 
 		n *= 2 // names are sorted
 	}
 	if len(body) > buffers.Small {
-		n += int64(len(body)) // texts are looked at one by one
+		n += int64(len(body)) // texts are copied one by one
 	}
 	if err := buffers.Tables.Wait(r.Context(), n, room); err != nil {
 		return nil, err
@@ -186,6 +188,6 @@ func (x *exchange) table(r *http.Request, body []byte) (done func(), err error) 
 	}, nil
 }
 
-// readers look into large bodies: so few at once that a processor is left for others. None of them waits for
-// anything meanwhile.
+// readers limits how many large bodies are parsed at the same time, so that one processor stays free for other work. A
+// reader never blocks while it parses.
 var readers = make(chan struct{}, max(1, runtime.GOMAXPROCS(0)-1))

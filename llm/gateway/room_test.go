@@ -15,12 +15,12 @@ import (
 	"github.com/seed1158cd35/weir/sidecar/proxy"
 )
 
-// Bodies of all sizes, announced or not, come to the model as they were sent, twice if they
-// must, and nothing of the process's memory stays taken.
+// Bodies of all sizes, announced or not, reach the model unchanged, also when they are sent twice. No memory stays
+// reserved.
 func TestMemoryOfBodies(t *testing.T) {
 	p := quick()
 	p.Retry.Attempts = 2
-	p.Timeouts = weir.Timeouts{Headers: 5 * time.Minute, Attempt: 5 * time.Minute, Call: 5 * time.Minute} // to read megabytes takes long on a busy machine
+	p.Timeouts = weir.Timeouts{Headers: 5 * time.Minute, Attempt: 5 * time.Minute, Call: 5 * time.Minute} // reading megabytes takes long on a busy machine
 	b := start(t, setup{policy: p, options: gateway.Options{}})
 	before, _, _ := buffers.Bodies.Use()
 	tables, _, _ := buffers.Tables.Use()
@@ -33,7 +33,7 @@ func TestMemoryOfBodies(t *testing.T) {
 				if !announced {
 					from = io.MultiReader(from)
 				}
-				if i%2 == 0 && size < 1<<20 { // more is not sent again
+				if i%2 == 0 && size < 1<<20 { // larger bodies are not sent again
 					b.sim.Fault(llmsim.Fault{Kind: llmsim.Error})
 				}
 				r, _ := http.NewRequest(http.MethodPost, b.weir.URL+"/chat"+completions, from)

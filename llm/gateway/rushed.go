@@ -8,14 +8,14 @@ import (
 	"github.com/seed1158cd35/weir/cascade"
 )
 
-// rushed is who has had too little time for each tier since it answered last. One caller who waits
-// for less than an answer takes must not close the tier to others; two of them are a sign.
+// A rushed records for each tier the last caller whose short timeout ended an attempt since the tier last answered. One
+// caller with a short timeout must not close the tier for others. Two such callers indicate a slow tier.
 type rushed struct {
-	mu sync.Mutex // held for a moment, and nothing else is taken under it
+	mu sync.Mutex // held briefly; no other lock is taken under it
 	by map[string]string
 }
 
-// alone reports whether nobody but the caller has been in a hurry.
+// alone reports whether no other caller had a short timeout, and records this one.
 func (r *rushed) alone(tier, caller string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -33,13 +33,13 @@ func (r *rushed) answered(tier string) {
 	delete(r.by, tier)
 }
 
-// A hurriedError is a timeout that its caller alone has brought about.
+// A hurriedError is a timeout caused only by its caller's short timeout.
 type hurriedError struct{ error }
 
 func (e hurriedError) Unwrap() error        { return e.error }
 func (e hurriedError) Is(target error) bool { return target == cascade.ErrHurry }
 
-// hurried is the error of a tier, which may be the caller's own doing.
+// hurried returns the error of a tier, as a hurriedError if the caller's short timeout caused it.
 func (c *conduct) hurried(tier string, err error) error {
 	switch {
 	case err == nil:

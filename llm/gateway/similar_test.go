@@ -23,8 +23,7 @@ func newSimilar(t *testing.T) *similar.Index {
 	return x
 }
 
-// A question that asks in other words what was asked is answered from the cache, which says how sure it is: in the headers, in the
-// body, and to those who count.
+// A similar question is answered from the cache. The headers, the body and the events report the confidence.
 func TestASimilarQuestionIsAnsweredFromTheCache(t *testing.T) {
 	var mu sync.Mutex
 	var told []gateway.Answered
@@ -71,8 +70,8 @@ func TestASimilarQuestionIsAnsweredFromTheCache(t *testing.T) {
 	}
 }
 
-// What differs in anything but words that say nothing is asked of the model; so is all that is asked while nobody has
-// switched it on, and what its caller wants to be asked anew.
+// A question that differs in more than filler words goes to the model. So does every question if the feature is off or
+// the caller asks for a fresh answer.
 func TestWhatIsNotSimilarIsAsked(t *testing.T) {
 	const asked = `{"model":"gpt-4o","messages":[{"role":"system","content":"Be brief."},{"role":"user","content":"How do I reset my password?"}]}`
 	const again = `{"model":"gpt-4o","messages":[{"role":"system","content":"Be brief."},{"role":"user","content":"how can I reset my password"}]`
@@ -110,7 +109,7 @@ func TestWhatIsNotSimilarIsAsked(t *testing.T) {
 	}
 }
 
-// Of two tenants none is answered with what the other one asked.
+// Tenants do not get answers to each other's questions.
 func TestASimilarQuestionOfAnotherTenantIsAsked(t *testing.T) {
 	who := callers(t)
 	who.Keys[gateway.Tenant], who.Consumed = func(r *http.Request) (string, error) { return r.Header.Get("X-Tenant"), nil }, []string{"X-Tenant"}
@@ -126,7 +125,7 @@ func TestASimilarQuestionOfAnotherTenantIsAsked(t *testing.T) {
 	}
 }
 
-// An answer to a similar question that is no longer fresh is for the tier of the cache, which is less sure of it.
+// A similar answer that is no longer fresh is only used by the cache's tier, with less confidence.
 func TestAnOldAnswerToASimilarQuestionIsForTheTierOfTheCache(t *testing.T) {
 	fails := false
 	var mu sync.Mutex

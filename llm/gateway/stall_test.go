@@ -12,8 +12,7 @@ import (
 	"github.com/seed1158cd35/weir/internal/test/llmsim"
 )
 
-// A halting body brings its text, a line each so often, and then nothing until the attempt is
-// given up.
+// A halting body delivers its text line by line at intervals, and then blocks until the attempt is canceled.
 type halting struct {
 	r     *http.Request
 	text  string
@@ -36,7 +35,7 @@ func (b *halting) Read(p []byte) (int, error) {
 
 func (*halting) Close() error { return nil }
 
-// halts is a provider whose answers halt.
+// halts makes the provider send halting bodies.
 func halts(c *channel, kind, text string, every time.Duration) {
 	c.transport.Base = provided(func(r *http.Request) (*http.Response, error) {
 		out := r.Clone(r.Context())
@@ -49,8 +48,7 @@ func halts(c *channel, kind, text string, every time.Duration) {
 
 const streamed = `{"model":"gpt-4o","stream":true,"messages":[{"role":"user","content":"hi"}]}`
 
-// A model's answer that stops coming ends, streamed or not, when its times are up: after its
-// first word in 30s, and before in 60s.
+// A stalled answer ends at its timeout, streamed or not: 30 s after the first content, and 60 s before it.
 func TestAnAnswerThatStallsEnds(t *testing.T) {
 	const event = `data: {"id":"x","object":"chat.completion.chunk","choices":[{"index":0,"delta":{"content":"word "}}]}` + "\n\n"
 	const role = `data: {"id":"x","object":"chat.completion.chunk","choices":[{"index":0,"delta":{"role":"assistant"}}]}` + "\n\n"
@@ -66,7 +64,7 @@ func TestAnAnswerThatStallsEnds(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				p, o := shipped(t, "preset: openai, retry: {attempts: 1}") // the time is of one attempt
+				p, o := shipped(t, "preset: openai, retry: {attempts: 1}") // the time of one attempt
 				c := dig(t, llmsim.Config{}, p, o)
 				halts(c, tt.kind, tt.text, tt.every)
 				begun := time.Now()

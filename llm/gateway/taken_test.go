@@ -20,12 +20,12 @@ import (
 	"github.com/seed1158cd35/weir/sidecar/proxy"
 )
 
-// moody answers at once, but what a question has it do.
+// moody returns a provider that responds immediately, unless the question asks for something else.
 func moody(t *testing.T) *upstreamFunc {
 	var p *upstreamFunc
 	p = provider(t, func(w http.ResponseWriter, r *http.Request) {
 		_, bodies := p.requests()
-		body := bodies[len(bodies)-1] // questions come one after the other
+		body := bodies[len(bodies)-1] // questions arrive one after the other
 		w.Header().Set("Content-Type", "application/json")
 		switch {
 		case strings.Contains(body, "a long one"):
@@ -53,7 +53,7 @@ func moody(t *testing.T) *upstreamFunc {
 	return p
 }
 
-// What one caller asks for, shows or cannot wait for takes the model from nobody else.
+// A caller's model, headers or short timeout never close the tier for other callers.
 func TestOneCallerTakesTheModelFromNobody(t *testing.T) {
 	signer, err := awsdialect.New(awsdialect.Options{Options: resign.Options{
 		Service: "bedrock", Region: "us-east-1", Credentials: aws.CredentialsProvider(credentials.NewStaticCredentialsProvider("AKIDOFWEIR", "secret", "")),
@@ -99,13 +99,13 @@ func TestOneCallerTakesTheModelFromNobody(t *testing.T) {
 	}
 }
 
-// Two callers who have no time for a model that has become slow are a sign.
+// Two callers with too short timeouts for a slow model close its tier.
 func TestTwoCallersInAHurryCloseATier(t *testing.T) {
 	policy, o := shipped(t, tiered)
 	o.Callers = callers(t)
 	b := before(t, o, policy, moody(t).url())
 	b.wants(b.chat("hi"), gateway.TierHeader, "primary")
-	// It is tried again a second later, or two: a busy machine may take as long for one call.
+	// The tier is tried again after one or two seconds. On a busy machine, one call may take that long.
 	for range 5 {
 		for i := range 8 {
 			b.chat("a long one", gateway.TimeoutHeader, "150ms", "X-User", []string{"ann", "bob"}[i%2])
@@ -123,8 +123,7 @@ func TestTwoCallersInAHurryCloseATier(t *testing.T) {
 	t.Error("the tier is open to all")
 }
 
-// A tier that is asked with weir's own credentials is closed if those are refused, also if it is
-// a signer that has them.
+// A tier that uses weir's own credentials is closed if they are refused, also if a signer adds them.
 func TestATierWhoseSignatureIsRefusedIsClosed(t *testing.T) {
 	refused := provider(t, func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("X-Amzn-Errortype", "UnrecognizedClientException")
@@ -142,12 +141,12 @@ func TestATierWhoseSignatureIsRefusedIsClosed(t *testing.T) {
 	}
 }
 
-// unsure is a signer whose signature is good for nothing.
+// An unsure is a signer with an invalid signature.
 type unsure struct{}
 
 func (unsure) Hear(*http.Request, string) (httpx.Exchange, *refuse.Facts) { return signing{}, nil }
 
-// weir's token may stand in the header of Azure's key, and does not go on; its own key does.
+// The header of Azure's key may contain weir's token, which is not forwarded. weir's own key replaces it.
 func TestAzureHasItsKeyWhereItsTokenWas(t *testing.T) {
 	p := moody(t)
 	const token = "a-token-of-weirs-own-0123456789"

@@ -32,8 +32,8 @@ import (
 	"github.com/seed1158cd35/weir/sidecar/config"
 )
 
-// A channel is the way of a call through a sidecar, without the connections at its ends,
-// so that it takes virtual time: the dialect, the policy, and a simulated provider.
+// A channel is a sidecar without network connections, so that it runs in virtual time: the dialect, the policy, and a
+// simulated provider.
 type channel struct {
 	testing.TB
 	sim       *llmsim.Provider
@@ -42,7 +42,7 @@ type channel struct {
 	transport *httpx.Transport
 }
 
-// exchangeKey is where the context of an attempt has its exchange.
+// exchangeKey is the context key for the exchange of an attempt.
 type exchangeKey struct{}
 
 func exchangeOf(r *http.Request) httpx.Exchange {
@@ -83,7 +83,7 @@ type provided func(*http.Request) (*http.Response, error)
 
 func (f provided) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// meet has the provider answer a request.
+// meet lets the provider answer a request.
 func (c *channel) meet(r *http.Request) (resp *http.Response, err error) {
 	defer func() {
 		if recover() == http.ErrAbortHandler {
@@ -99,7 +99,7 @@ func (c *channel) meet(r *http.Request) (resp *http.Response, err error) {
 	return resp, nil
 }
 
-// ask sends a request as the sidecar does, and reads its answer.
+// ask sends a request as the sidecar does, and reads the response.
 func (c *channel) ask(ctx context.Context, body string, header ...string) (answer, error) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://model"+completions, strings.NewReader(body))
 	if err != nil {
@@ -140,7 +140,7 @@ func prompt(model, text string) string {
 	return fmt.Sprintf(`{"model":%q,"messages":[{"role":"user","content":%q}]}`, model, text)
 }
 
-// preset is the policy of an upstream as a file has it.
+// preset returns the policy of an upstream in a configuration file.
 func preset(t testing.TB, lines string) weir.Policy {
 	t.Helper()
 	file, err := config.Parse("weir.yaml", []byte("upstreams:\n  chat:\n    url: http://127.0.0.1:1\n    "+strings.ReplaceAll(lines, "\n", "\n    ")), nil)
@@ -150,8 +150,8 @@ func preset(t testing.TB, lines string) weir.Policy {
 	return file.Upstreams[0].Policy
 }
 
-// Sixty callers come at once, each with one attempt of its SDK and 30 s: all are
-// answered, and the provider, which allows 20/s and bursts of 5, refuses none.
+// Sixty callers start at the same time, each with one SDK attempt and 30 s. All get an answer. The provider, which
+// allows 20/s with a burst of 5, refuses no call.
 func TestSixtyCallersAreAllAnswered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		model := llmsim.Model{FirstToken: 300 * time.Millisecond, Limits: llmsim.Limits{Requests: llmsim.Rate{N: 20, Per: time.Second, Burst: 5}}}
@@ -178,18 +178,17 @@ func TestSixtyCallersAreAllAnswered(t *testing.T) {
 	})
 }
 
-// A call of the token test: how large it is and how wrong its estimate.
+// A parcel is a call of the token test, with its size and the error of its estimate.
 type parcel struct {
 	tokens int
-	factor float64 // what is used for each token estimated
+	factor float64 // tokens used per estimated token
 }
 
-// Calls of 500 to 8,000 tokens, whose estimates are wrong by up to twice and half, keep
-// to 100,000 tokens a minute: no window has more than the limit and what calls in flight
-// used beyond their reservations. They are counted as Plain has it: what is read and
-// written. A bucket with the burst of the presets, half a minute's, and a rolling minute are
-// both used to 90 % at least. A bucket makes up for debts afterwards; a rolling minute
-// counts them in the minute in which they were used, so each of several has its own.
+// Calls of 500 to 8,000 tokens stay within 100,000 tokens a minute, although their estimates are wrong by a factor of up
+// to two in both directions. No window exceeds the limit by more than the calls in flight used beyond their
+// reservations. The rule is Plain: input and output count. A bucket with the presets' burst of half a minute and a
+// rolling minute are both used to at least 90%. A bucket compensates for debts later. A rolling minute counts usage in
+// the minute in which it occurred, so each of several minutes has its own.
 func TestTokensStayInTheirLimit(t *testing.T) {
 	bucketed := limit.Limit{Name: "tpm", Unit: "tokens", Scope: gateway.Pool, Rate: bucket.Rate{Amount: 100_000, Per: time.Minute, Burst: 50_000}}
 	rolling := bucketed
@@ -198,8 +197,8 @@ func TestTokensStayInTheirLimit(t *testing.T) {
 	t.Run("rolling", func(t *testing.T) { parcels(t, rolling, 0.9) })
 }
 
-// parcels sends more than a limit lets through, and checks what goes; least is how much of
-// it must be used.
+// parcels sends more calls than a limit allows and checks the usage. least is the minimum share of the limit that must
+// be used.
 func parcels(t *testing.T, l limit.Limit, least float64) {
 	const minutes = 8
 	synctest.Test(t, func(t *testing.T) {
@@ -219,14 +218,14 @@ func parcels(t *testing.T, l limit.Limit, least float64) {
 		c := dig(t, sim, p, gateway.Options{})
 		begun := time.Now()
 		var mu sync.Mutex
-		debts := make(map[int64]int64) // beyond the estimate, by the tokens that were used
+		debts := make(map[int64]int64) // usage beyond the estimate, by tokens used
 		next := func() parcel {
 			mu.Lock()
 			defer mu.Unlock()
 			return parcel{500 + random.IntN(7501), math.Exp2(2*random.Float64() - 1)}
 		}
 		var wg sync.WaitGroup
-		for range 24 { // more than the limit lets through at any time
+		for range 24 { // always more than the limit allows
 			wg.Go(func() {
 				for time.Since(begun) < minutes*time.Minute {
 					n := next()
@@ -277,7 +276,7 @@ func parcels(t *testing.T, l limit.Limit, least float64) {
 	})
 }
 
-// inFlight is the most that calls under way at the same time use beyond their estimates.
+// inFlight returns the maximum of the usage beyond the estimates of calls that run at the same time.
 func inFlight(all []llmsim.Attempt, debts map[int64]int64) (most int64) {
 	for _, now := range all {
 		var sum int64
@@ -291,7 +290,7 @@ func inFlight(all []llmsim.Attempt, debts map[int64]int64) (most int64) {
 	return most
 }
 
-// fallback is a cascade of a second model and a message, with the defaults of a file.
+// fallback returns a cascade of a second model and a message, with the defaults of a configuration file.
 func fallback(t testing.TB) gateway.Options {
 	t.Helper()
 	made, err := cascade.New(cascade.Config{Deadline: 30 * time.Second, Tiers: []cascade.TierConfig{
@@ -303,18 +302,17 @@ func fallback(t testing.TB) gateway.Options {
 	return gateway.Options{Cascade: made, Tiers: []gateway.Tier{{}, {Model: "gpt-4o-mini"}, {Messages: []string{"We are sorry."}}}}
 }
 
-// cascading makes a cascade of a preset.
+// cascading adds a cascade to a preset.
 const cascading = "\nllm: {cascade: {tiers: [{model: gpt-4o-mini}, {message: We are sorry.}]}}"
 
-// The primary is down and its breaker open: the next tier answers at once. In virtual time
-// what is computed takes none, so that this is what is waited for; BenchmarkDegraded has
-// the rest.
+// The primary is down and its breaker is open, so the next tier answers immediately. In virtual time, computing takes no
+// time, so this measures only waits. BenchmarkDegraded measures the rest.
 func TestADegradedAnswerWaitsForNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := dig(t, llmsim.Config{}, preset(t, "preset: openai"), fallback(t))
 		c.sim.Fault(llmsim.Fault{Kind: llmsim.Error, Model: "gpt-4o", Status: 503, Times: -1})
 		open := func(b breaker.View) bool { return b.Phase == breaker.Open }
-		for range 20 { // past the cascade, which keeps all but the first few away from what is down
+		for range 20 { // bypasses the cascade, which sends only a few calls to a tier that is down
 			_, _ = weir.Do(t.Context(), c.upstream, weir.Call{Keys: map[string]string{"model": "gpt-4o"}}, func(context.Context) (int, error) {
 				return 0, errors.New("down")
 			})
@@ -337,9 +335,9 @@ func TestADegradedAnswerWaitsForNothing(t *testing.T) {
 	})
 }
 
-// With everything down, 100 calls in 10 s are all answered, and few of them are sent.
+// With all models down, all of 100 calls in 10 s get an answer and only a few attempts are sent.
 func TestWithEverythingDownFewAttemptsAreMade(t *testing.T) {
-	const fewer = "preset: openai\nretry: {attempts: 2, base: 200ms, cap: 2s}" // as examples/chat has it
+	const fewer = "preset: openai\nretry: {attempts: 2, base: 200ms, cap: 2s}" // as in examples/chat
 	for _, p := range []string{"preset: openai", "preset: openai-compatible", "preset: anthropic", fewer} {
 		for _, f := range []llmsim.Fault{
 			{Kind: llmsim.Error, Status: 500}, {Kind: llmsim.Error, Status: 503}, {Kind: llmsim.Error, Status: 529},
@@ -366,8 +364,8 @@ func TestWithEverythingDownFewAttemptsAreMade(t *testing.T) {
 					t.Logf("%d attempts in 10s", n)
 					most := 30
 					if f.NoHint && p != fewer {
-						// It is not down, but says no without a word of when to come back. A call
-						// whose attempts wait long for the next keeps its failure to itself until then.
+						// The upstream is not down, but refuses without a retry time. A call with long waits between
+						// attempts reports its failure only at its end.
 						most = 40
 					}
 					if n > most {
@@ -379,8 +377,7 @@ func TestWithEverythingDownFewAttemptsAreMade(t *testing.T) {
 	}
 }
 
-// Two users share a limit; one sends 50 times as much as the other. The other's answers take
-// at most twice as long as they do when it is alone.
+// Two users share a limit, and one sends 50 times as much as the other. The other user's latency at most doubles.
 func TestAFloodSlowsNobodyElse(t *testing.T) {
 	for _, limits := range []string{
 		"rpm: {rate: 20/s, burst: 5, scope: pool}",
@@ -394,8 +391,7 @@ func TestAFloodSlowsNobodyElse(t *testing.T) {
 	}
 }
 
-// quiet is the p99 of a user who sends two calls a second while another sends so many
-// times as much.
+// quiet returns the p99 latency of a user who sends two calls per second while another user sends times as many.
 func quiet(t *testing.T, limits string, times int) (p99 time.Duration) {
 	synctest.Test(t, func(t *testing.T) {
 		p := preset(t, "preset: openai-compatible\nkeys: {user: \"header:X-User\"}\nlimits: {"+limits+"}\nfair: user")

@@ -15,7 +15,7 @@ import (
 	"github.com/seed1158cd35/weir/outcome"
 )
 
-// fall asks the tiers of the cascade, one after the other.
+// fall asks the tiers of the cascade in order.
 func (c *conduct) fall() (*http.Response, error) {
 	res, err := cascade.Run(c.r.Context(), c.x.d.o.Cascade, c.tier)
 	if err == nil {
@@ -26,10 +26,10 @@ func (c *conduct) fall() (*http.Response, error) {
 		c.announce(res.Value, res)
 		return res.Value, nil
 	}
-	return c.giveUp(err) // also of what is the caller's own fault
+	return c.giveUp(err) // also for errors that are the caller's fault
 }
 
-// giveUp is what the upstream itself said, as no tier has an answer.
+// giveUp returns the upstream's own response or error, because no tier has an answer.
 func (c *conduct) giveUp(err error) (*http.Response, error) {
 	if c.first != nil {
 		return c.first, nil
@@ -45,7 +45,7 @@ func (c *conduct) giveUp(err error) (*http.Response, error) {
 	return nil, err
 }
 
-// forget closes the upstream's own answer if another one is given.
+// forget closes the upstream's own response if another one is returned.
 func (c *conduct) forget(instead *http.Response) {
 	if c.first != nil && c.first != instead {
 		_ = c.first.Body.Close()
@@ -69,7 +69,7 @@ func (c *conduct) ofTier(ctx context.Context, turn cascade.Turn) (*http.Response
 	c.progress.below = turn.Index+1 < len(c.x.d.o.Tiers)
 	t, ok := c.x.d.tiers[turn.Tier]
 	if !ok {
-		return nil, cascade.ErrPass // the cascade has been changed since this request came
+		return nil, cascade.ErrPass // the cascade has changed since this request arrived
 	}
 	if t.asks(turn.Index) && c.unpaid != nil {
 		return nil, c.unpaid
@@ -94,13 +94,13 @@ func (c *conduct) ofTier(ctx context.Context, turn cascade.Turn) (*http.Response
 	}
 }
 
-// asks reports whether a tier of this index asks a model.
+// asks reports whether a tier with this index calls a model.
 func (t *Tier) asks(index int) bool { return index == 0 || t.Upstream != "" || t.Model != "" }
 
-// closed reports whether no model is asked, since people are at work.
+// closed reports whether maintenance stops all model calls.
 func (d *Dialect) closed() bool { return d.o.Maintenance != nil && d.o.Maintenance.Message != "" }
 
-// hasModelAfter reports whether a tier below asks a model.
+// hasModelAfter reports whether a lower tier calls a model.
 func (d *Dialect) hasModelAfter(i int) bool {
 	for _, t := range d.o.Tiers[min(i+1, len(d.o.Tiers)):] {
 		if t.Upstream != "" || t.Model != "" {
@@ -119,7 +119,7 @@ func (c *conduct) primary(ctx context.Context) (*http.Response, error) {
 	return resp, err
 }
 
-// secondary sends it to another model. What is wrong with it there may be fine elsewhere.
+// secondary sends the request to another model. If that model rejects the request, a further tier may still accept it.
 func (c *conduct) secondary(ctx context.Context, t *Tier) (*http.Response, error) {
 	path, query, body := c.x.request.For(t.Model)
 	header := c.header()
@@ -144,7 +144,7 @@ func (c *conduct) secondary(ctx context.Context, t *Tier) (*http.Response, error
 	return nil, err
 }
 
-// header is that of the request, with what a dialect below has taken out of it.
+// header returns the request's header with the fields that the inner dialect removed.
 func (c *conduct) header() http.Header {
 	h := c.r.Header.Clone()
 	for name, values := range c.x.taken {

@@ -31,7 +31,7 @@ import (
 	"github.com/seed1158cd35/weir/sidecar/proxy"
 )
 
-// An upstreamFunc is a provider of a test's own, and all that came to it.
+// An upstreamFunc is a provider that a test implements, with the requests that it received.
 type upstreamFunc struct {
 	*httptest.Server
 	mu   sync.Mutex
@@ -61,7 +61,7 @@ func (u *upstreamFunc) requests() ([]*http.Request, []string) {
 	return u.came, u.body
 }
 
-// before is a sidecar before providers, the first of which is chat.
+// before returns a sidecar in front of providers. The first one is chat.
 func before(t *testing.T, o gateway.Options, policy weir.Policy, at *url.URL, more ...proxy.Upstream) *bench {
 	t.Helper()
 	o.Name = "chat"
@@ -83,7 +83,7 @@ func before(t *testing.T, o gateway.Options, policy weir.Policy, at *url.URL, mo
 	return b
 }
 
-// elsewhere is a second upstream for the cascade of chat.
+// elsewhere returns a second upstream for the cascade of chat.
 func elsewhere(t *testing.T, o gateway.Options, at *url.URL) proxy.Upstream {
 	t.Helper()
 	o.Name, o.Tokens = "other", new(tokens.Estimator)
@@ -94,7 +94,7 @@ func elsewhere(t *testing.T, o gateway.Options, at *url.URL) proxy.Upstream {
 	return proxy.Upstream{Name: "other", URL: at, Policy: quick(), Dialect: d}
 }
 
-// down is a provider that is, and says so at length.
+// down is a provider that refuses every request with a long error.
 func down(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("X-Request-Id", "of-the-provider")
@@ -124,10 +124,10 @@ func TestARejectionIsWhole(t *testing.T) {
 	}
 }
 
-// What is broken before it has any content was no answer: nobody gets a 200 for it.
+// A response that breaks before any content is not an answer. No caller gets status 200 for it.
 func TestNobodyGetsABroken200(t *testing.T) {
 	for _, tiered := range []bool{false, true} {
-		fresh := func() *bench { // no tier's breaker is open yet
+		fresh := func() *bench { // a new bench whose breakers are closed
 			var o gateway.Options
 			if tiered {
 				o.Cascade, o.Tiers = tiers(t, gateway.Tier{Model: "gpt-4o-mini"})
@@ -163,9 +163,9 @@ func TestAStreamThatNeverBeginsTakesTooLong(t *testing.T) {
 	}
 }
 
-// A caller who was given the beginning of a stream, if nothing to read, is told of its end.
+// If a caller received the start of a stream without content, the stream ends with an error.
 func TestAStreamThatWasGivenOutEndsWithAnError(t *testing.T) {
-	t.Parallel() // it waits: a busy machine must not take long enough for both times to be over at once
+	t.Parallel() // parallel because it waits; the times are far enough apart for a busy machine
 	b := start(t, setup{policy: quick(), options: gateway.Options{Hold: 20 * time.Millisecond, FirstContent: 4 * time.Second}})
 	b.sim.Fault(llmsim.Fault{Kind: llmsim.Hang, Where: llmsim.AfterHeaders})
 	if a := b.stream("hi"); a.StatusCode != 200 || !strings.Contains(a.body, `"error":{`) || a.err == nil {
@@ -173,7 +173,7 @@ func TestAStreamThatWasGivenOutEndsWithAnError(t *testing.T) {
 	}
 }
 
-// Whoever did not ask for the usage does not get it from the second model either.
+// A caller that did not ask for usage does not get it from the second model either.
 func TestTheSecondModelsUsageIsWeirsOwn(t *testing.T) {
 	c, all := tiers(t, gateway.Tier{Model: "gpt-4o-mini"})
 	p := quick()
@@ -222,8 +222,8 @@ func TestAnArrayIsNoEventStream(t *testing.T) {
 	b.wants(b.post("/v1beta/models/gemini-2.0-flash:generateContent?key=another", body), gateway.CacheHeader, "miss")
 }
 
-// The tenants of an upstream's own keys are tenants; and without any, people who send
-// different keys are different people although weir sends its own.
+// The tenants in an upstream's own keys separate answers. Without tenants, callers with different keys are separate,
+// even if weir sends its own key.
 func TestNothingCrossesTenants(t *testing.T) {
 	b := start(t, setup{policy: quick(), options: gateway.Options{
 		Cache: newCache(t, cache.Options{}), Key: "of-weir", Keys: map[string]httpx.Source{"tenant": {Kind: httpx.FromHeader, Name: "X-Tenant"}},
@@ -248,7 +248,7 @@ func TestVersionsAreKeptApart(t *testing.T) {
 	b.wants(b.post(azure+"?api-version=2024-06-01", body), gateway.CacheHeader, "hit")
 }
 
-// callersBy counts callers by a key, as many at once as there are.
+// callersBy returns limits of callers by a key. Calls do not wait for them.
 func callersBy(t *testing.T, read gateway.Key, limits ...limit.Limit) *gateway.Callers {
 	t.Helper()
 	u, err := weir.New("callers", weir.Policy{Limits: limits, MaxWait: -1}, weir.Options{})
@@ -262,7 +262,7 @@ func perUser(amount int64, unit string) limit.Limit {
 	return limit.Limit{Name: "user", Scope: "user", Unit: unit, Rate: bucket.Rate{Amount: 1, Per: time.Hour, Burst: amount}}
 }
 
-// used is what has been taken of the callers' only limit.
+// used returns the used amount of the callers' only limit.
 func used(t *testing.T, c *gateway.Callers) int64 {
 	t.Helper()
 	for _, l := range c.Limits.Look(10).Limits {
@@ -305,8 +305,7 @@ func TestFailuresCostCallersNothing(t *testing.T) {
 	}
 }
 
-// Who calls is known of the request as it came, whatever is taken out of it for another
-// provider.
+// The caller is determined from the received request, before headers are removed for another provider.
 func TestTheSecondUpstreamKnowsTheCaller(t *testing.T) {
 	good := provider(t, func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
@@ -344,7 +343,7 @@ func TestTheSecondUpstreamKnowsTheCaller(t *testing.T) {
 	}
 }
 
-// What is wrong with a request elsewhere ends nothing here.
+// If another provider rejects a request, the next tier is asked.
 func TestTheSecondUpstreamsRefusalLeadsToTheNextTier(t *testing.T) {
 	c, all := tiers(t, gateway.Tier{Upstream: "other"}, gateway.Tier{Messages: []string{"We are sorry."}})
 	other := elsewhere(t, gateway.Options{Inner: picky{}}, provider(t, down).url())
@@ -354,7 +353,7 @@ func TestTheSecondUpstreamsRefusalLeadsToTheNextTier(t *testing.T) {
 	}
 }
 
-// picky is a dialect that takes credentials out of requests, and refuses those without.
+// A picky is a dialect that removes credentials and refuses requests without them.
 type picky struct{}
 
 func (picky) Hear(r *http.Request, _ string) (httpx.Exchange, *refuse.Facts) {
@@ -390,7 +389,7 @@ func TestWhatASignerTookOutIsThereForTheNextTier(t *testing.T) {
 
 func TestTheKeyStandsWhereTheFamilyHasIt(t *testing.T) {
 	b := start(t, setup{
-		policy: quick(), options: gateway.Options{Key: "of-weir"}, // the path says the family
+		policy: quick(), options: gateway.Options{Key: "of-weir"}, // the path determines the family
 		sim: llmsim.Config{Keys: map[string]llmsim.Key{"of-weir": {Name: "weir"}}},
 	})
 	for path, body := range map[string]string{
@@ -428,7 +427,7 @@ func TestLargeNumbersInClaimsStayApart(t *testing.T) {
 	}
 }
 
-// A request that began before the file was read again has the tiers of then.
+// A request that started before a configuration reload keeps its tiers.
 func TestTiersMayChangeMeanwhile(t *testing.T) {
 	c, all := tiers(t, gateway.Tier{Model: "another"}, gateway.Tier{Messages: []string{"We are sorry."}})
 	at := provider(t, down)
@@ -445,17 +444,17 @@ func TestTiersMayChangeMeanwhile(t *testing.T) {
 	}
 }
 
-// While no tier may be asked callers are told when to come back.
+// While no tier may be asked, the refusal contains a retry time.
 func TestACascadeWithoutATierSaysWhenToComeBack(t *testing.T) {
 	c, all := tiers(t, gateway.Tier{Model: "another"})
 	b := before(t, gateway.Options{Cascade: c, Tiers: all}, quick(), provider(t, down).url())
 	var a answer
 	for range 10 {
 		begin := time.Now()
-		for range 4 { // three failures in a row open a tier's breaker
+		for range 4 { // three consecutive failures open a tier's breaker
 			a = b.chat("hi")
 		}
-		if a.Header.Get(proxy.RefusedHeader) != "" || time.Since(begin) < time.Second { // else it may be time for its probe
+		if a.Header.Get(proxy.RefusedHeader) != "" || time.Since(begin) < time.Second { // otherwise it may be time for the probe
 			break
 		}
 	}
@@ -497,7 +496,7 @@ func TestRealtimePassesThrough(t *testing.T) {
 	}
 }
 
-// A caller who leaves before the headers pays, and says nothing of the tier.
+// A caller that disconnects before the headers is charged, and does not count as a failure of the tier.
 func TestACallerWhoLeavesEarlySaysNothingOfTheTier(t *testing.T) {
 	callers := callersBy(t, func(*http.Request) (string, error) { return "ann", nil }, perUser(10, ""))
 	came := make(chan struct{})
@@ -521,7 +520,7 @@ func TestACallerWhoLeavesEarlySaysNothingOfTheTier(t *testing.T) {
 	}
 }
 
-// Another provider is shown neither what the caller shows its own, nor who the caller is.
+// Another provider gets neither the credentials that the caller sends to its own provider, nor the caller's identity.
 func TestAnotherProviderIsNotShownTheCaller(t *testing.T) {
 	secret := map[string]string{
 		"Authorization": "Bearer sk-1", "X-Api-Key": "k1", "Api-Key": "k2", "X-Goog-Api-Key": "k3", "Cf-Aig-Authorization": "Bearer cf", "Ocp-Apim-Subscription-Key": "k4",

@@ -11,8 +11,8 @@ import (
 	"github.com/seed1158cd35/weir/llm/gateway"
 )
 
-// BenchmarkTiers measures what weir takes for an answer of a tier below the models, each over one connection and in turns with a
-// server that says 200 and nothing else: an answer that is kept, one that was written beforehand, and a message.
+// BenchmarkTiers measures weir's time for an answer of a tier without a model: a cached answer, a static answer and a
+// message. Each uses one connection, and alternates with a server that only responds with status 200.
 func BenchmarkTiers(b *testing.B) {
 	down := serve(b, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusServiceUnavailable) }))
 	p := asPreset()
@@ -41,7 +41,7 @@ func BenchmarkTiers(b *testing.B) {
 	request := fmt.Appendf(nil, "POST %s HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", completions, len(body), body)
 	took := make([][]time.Duration, len(wires))
 	for _, w := range wires {
-		for range 10 { // the breaker opens, and the answer is kept
+		for range 10 { // opens the breaker and fills the cache
 			if err := w.call(request); err != nil {
 				b.Fatal(err)
 			}

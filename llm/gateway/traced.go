@@ -13,20 +13,20 @@ import (
 	"github.com/seed1158cd35/weir/observe/trace"
 )
 
-// operations are the operations of models as the conventions of generative AI name them; what is not here they have no
-// name for.
+// operations maps operations to their names in the OpenTelemetry conventions for generative AI. Other operations have no
+// name there.
 var operations = map[string]string{
 	"chat": "chat", "responses": "chat", "messages": "chat", "converse": "chat", "invoke": "chat",
 	"generate": "generate_content", "embeddings": "embeddings",
 }
 
-// providers are those of families, as far as a family tells: what speaks as OpenAI does may be another's.
+// providers maps families to their provider's name. It is a guess, because other servers also use OpenAI's format.
 var providers = map[llm.Family]string{
 	llm.OpenAI: "openai", llm.Responses: "openai", llm.Anthropic: "anthropic", llm.Gemini: "gcp.gemini",
 	llm.Converse: "aws.bedrock", llm.Invoke: "aws.bedrock",
 }
 
-// asks notes on a call's span what is asked of which model.
+// asks sets the span attributes of the requested operation and model.
 func (x *exchange) asks(of *trace.Call) {
 	if of == nil || x.request == nil {
 		return
@@ -41,7 +41,7 @@ func (x *exchange) asks(of *trace.Call) {
 	of.Note(trace.Text(trace.AttrAIProvider, provider), trace.Text(trace.AttrAIModel, x.request.Model))
 }
 
-// used notes there what the answer has used.
+// used sets the span attributes of the answer's usage.
 func (m *meter) used(of *trace.Call, u llm.Usage) {
 	if of == nil {
 		return
@@ -58,7 +58,8 @@ func (m *meter) used(of *trace.Call, u llm.Usage) {
 	}
 }
 
-// answered notes on a call's span which call the answer is of, if not of the first. An answer that no model was asked for costs nothing.
+// answered records on a call's span which call produced the answer, unless it is the first one. An answer without a
+// model call costs nothing.
 func (c *conduct) answered(of *trace.Call, resp *http.Response) {
 	if resp.Request != nil {
 		if by := trace.CallOf(resp.Request.Context()); by != of {
@@ -73,7 +74,7 @@ func (c *conduct) answered(of *trace.Call, resp *http.Response) {
 	of.AnsweredBy(nil, notes...)
 }
 
-// A stage is something that the way of a request to its answer is made of, beside what is sent.
+// A stage is a step of the request's processing other than sending.
 type stage struct {
 	of    *trace.Call
 	name  string
@@ -88,14 +89,14 @@ func begins(ctx context.Context, name string) stage {
 	return stage{of, name, time.Now()}
 }
 
-// ends adds it to the request's trace.
+// ends adds the step to the request's trace.
 func (s stage) ends(notes ...trace.Attr) {
 	if s.of != nil {
 		s.of.Step(s.name, s.began, notes...)
 	}
 }
 
-// endsWith is ends of a step that may have failed.
+// endsWith ends a step that may have failed.
 func (s stage) endsWith(err error, notes ...trace.Attr) {
 	if s.of != nil && err != nil {
 		notes = append(notes, trace.Text(trace.AttrErrorType, why(err)))
@@ -103,7 +104,7 @@ func (s stage) endsWith(err error, notes ...trace.Attr) {
 	s.ends(notes...)
 }
 
-// why is why something failed, in words of which there are few.
+// why returns a reason with few distinct values.
 func why(err error) string {
 	if r, ok := errors.AsType[*weir.Refusal](err); ok {
 		return string(r.Reason)

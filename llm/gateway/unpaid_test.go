@@ -13,7 +13,7 @@ import (
 	"github.com/seed1158cd35/weir/llm/gateway"
 )
 
-// awayStore is a store that can stop answering.
+// An awayStore is a store that can stop responding.
 type awayStore struct {
 	*fleet.Memory
 	away atomic.Bool
@@ -35,8 +35,8 @@ func (s *awayStore) Beat(ctx context.Context, b *fleet.Beat) (fleet.Standing, er
 	return s.Memory.Beat(ctx, b)
 }
 
-// Where the store is the cause that callers' limits refuse, tiers that ask no model answer. Where the caller has used up the
-// limit, the call is refused.
+// If callers' limits refuse because of the store, tiers without a model answer. If the caller has used up the limit, the
+// call is refused.
 func TestTiersWithoutModelAnswerWhenStoreIsCause(t *testing.T) {
 	for _, away := range []bool{true, false} {
 		store := &awayStore{Memory: fleet.NewMemory(nil)}

@@ -19,7 +19,7 @@ import (
 	"github.com/seed1158cd35/weir/sidecar/proxy"
 )
 
-// A lax provider answers a call of a model however its path is written, and by any method.
+// A lax is a provider that accepts model calls with every spelling of the path and every method.
 type lax struct {
 	url   string
 	mu    sync.Mutex
@@ -48,8 +48,7 @@ func (l *lax) got() []string {
 	return all
 }
 
-// However the path of a call is written, and with whatever method it comes, its tokens are
-// counted, and what is sent is what was counted.
+// The tokens of a call are counted for every spelling of its path and every method, and the recognized path is sent.
 func TestTokensAreCountedHoweverThePathIsWritten(t *testing.T) {
 	l := newLax(t)
 	at, _ := url.Parse(l.url)
@@ -88,7 +87,7 @@ func TestTokensAreCountedHoweverThePathIsWritten(t *testing.T) {
 			}
 			_, _ = io.Copy(io.Discard, resp.Body)
 			_ = resp.Body.Close()
-			calls.Wait() // then it is settled
+			calls.Wait() // waits until the call is settled
 			return resp.StatusCode
 		}
 		const body = `{"model":"gpt-4o","messages":[{"role":"user","content":"hi"}]}`
@@ -129,8 +128,8 @@ func TestTokensAreCountedHoweverThePathIsWritten(t *testing.T) {
 	}
 }
 
-// What the URL of the upstream has of the path of a call counts: the call costs tokens. And a
-// model has one limit, however its name is written.
+// The path in the upstream's URL is part of the recognized path, so the call costs tokens. A model has one limit for all
+// spellings of its name.
 func TestBehindThePathOfItsURL(t *testing.T) {
 	p := provider(t, func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")

@@ -6,14 +6,13 @@ import (
 	"github.com/seed1158cd35/weir/llm/frame"
 )
 
-// A bigEvent reads a server-sent event, or an element of an array, that is too
-// large to be held, while its pieces pass by: the last event of a Response repeats
-// all of the answer, pictures included, and has the usage.
+// A bigEvent reads the parts of a server-sent event or array element that is too large to keep in memory. The last event
+// of a Response, for example, repeats the entire answer including images, and contains the usage.
 type bigEvent struct {
-	open   bool // more of it is to come
-	data   bool // past the beginning of its data
-	ended  bool // past the end of them
-	broken bool // it cannot be read
+	open   bool // more parts follow
+	data   bool // after the start of the data
+	ended  bool // after the end of the data
+	broken bool // unreadable
 }
 
 func (b *bigEvent) read(r *Reader, f frame.Frame) {
@@ -38,11 +37,11 @@ func (b *bigEvent) read(r *Reader, f frame.Frame) {
 	}
 }
 
-// begun reports whether a text has begun.
+// begun reports whether a JSON text has started.
 func (r *Reader) begun() bool { return r.json.depth > 0 || r.json.state != atValue }
 
-// piece finds the line of data, which is within the first piece unless there are
-// other lines of unusual length, and reads it to its end.
+// piece finds the data line and reads it to its end. The data line starts in the first part unless other lines are
+// unusually long.
 func (b *bigEvent) piece(r *Reader, raw []byte) {
 	if !b.data && !b.broken {
 		raw = b.begin(r, raw)

@@ -8,11 +8,10 @@ import (
 	"github.com/seed1158cd35/weir/llm/frame"
 )
 
-// Cut is what tells the caller that a stream ends before its time, as the family
-// reports errors inside of a stream; code is a short word such as "upstream_cut".
-// It goes behind what Feed has returned, in place of Tail; the connection is to be
-// closed after it. It is empty where the form has no room for an error: in a text
-// that is not streamed, or in the middle of a message that is being passed on.
+// Cut returns the bytes that tell the caller that a stream ends early, in the family's format for errors in a stream.
+// code is a short word such as "upstream_cut". The bytes follow those returned by Feed and replace Tail. The caller must
+// close the connection after them. Cut returns nothing if the format does not allow an error: without streaming, or
+// inside a message that is being passed on.
 func (r *Reader) Cut(code, message string) []byte {
 	switch r.form {
 	case events:
@@ -32,8 +31,8 @@ func (r *Reader) cutEvent(code, message string) []byte {
 	case llm.Anthropic:
 		name, data = "error", map[string]any{"type": "error", "error": map[string]any{"type": "api_error", "message": message}}
 	case llm.Responses:
-		// Without the inner error the SDKs hand the event on like any other (openai 7.55 for
-		// JavaScript), and the cut would pass for the end.
+		// Without the inner error, the SDKs treat the event like any other (openai 7.55 for JavaScript), and the early
+		// end would look like a normal one.
 		name, data = "error", map[string]any{"type": "error", "code": code, "message": message, "param": nil, "sequence_number": r.sequence, "error": fault}
 	case llm.Gemini:
 		data = googleError(message)
@@ -58,7 +57,7 @@ func (r *Reader) cutArray(message string) []byte {
 	return append(append([]byte(before), encode(googleError(message))...), "\n]"...)
 }
 
-// cutMessage is an exception that a caller may take for a passing fault.
+// cutMessage returns an exception that callers treat as temporary.
 func (r *Reader) cutMessage(message string) []byte {
 	var b bytes.Buffer
 	if r.big.open || frame.WriteException(&b, "modelStreamErrorException", encode(map[string]any{"message": message})) != nil {
@@ -72,6 +71,6 @@ func googleError(message string) any {
 }
 
 func encode(v any) []byte {
-	b, _ := json.Marshal(v) // maps of strings and numbers: it cannot fail
+	b, _ := json.Marshal(v) // maps of strings and numbers never fail
 	return b
 }

@@ -6,17 +6,17 @@ import (
 	"github.com/seed1158cd35/weir/llm"
 )
 
-// An event is what one frame of a stream has said so far, or one part of a text.
+// An event is the content of a frame of a stream, or of a part of a text, as far as it was read.
 type event struct {
-	kind    []byte // its "type", or the name it goes by
-	block   []byte // the type of the block it is about
-	pending []byte // text of which it is not known yet what it is
-	piece   bool   // there was some, even if it is not collected
-	thought bool   // it is one
+	kind    []byte // its "type", or its name
+	block   []byte // the type of the block it belongs to
+	pending []byte // text whose kind is not yet known
+	piece   bool   // there was such text, even if it is not collected
+	thought bool   // the text is reasoning
 	choices int
 	usage   bool
-	errored bool   // its name says that it is an error
-	loose   []byte // message and code of an error, if it turns out to be one
+	errored bool   // the name marks an error
+	loose   []byte // message of an error, if the event is an error; code is its code
 	code    []byte
 }
 
@@ -24,17 +24,16 @@ func (e *event) reset() {
 	*e = event{kind: e.kind[:0], block: e.block[:0], pending: e.pending[:0], loose: e.loose[:0], code: e.code[:0]}
 }
 
-// name is how the event is called outside of its data. The data's own "type",
-// which comes later, counts more.
+// name sets the name from outside the data. The "type" in the data comes later and replaces it.
 func (e *event) name(b []byte) {
 	e.kind = append(e.kind[:0], clip(b, maxWord)...)
 	e.errored = string(b) == "error"
 }
 
-// maxWord is the longest code, kind or reason that is kept of an answer.
+// maxWord is the maximum length in bytes of a code, kind or reason that is kept.
 const maxWord = 128
 
-// said takes in the values of an answer.
+// said processes a value of the answer.
 func (r *Reader) said(f field, raw []byte) {
 	switch {
 	case f >= text && f <= partEnd:
@@ -62,7 +61,7 @@ func (r *Reader) saidContent(f field, raw []byte) {
 			r.writes(raw)
 		}
 		r.text.rich = true
-		// What ends an object is one even if it says nothing in itself.
+		// The end of an object counts even if it has no value.
 		r.committed = r.committed || raw == nil || len(raw) > 0
 	case refusal:
 		r.writes(raw)
@@ -94,7 +93,7 @@ func (r *Reader) think(something bool) {
 	}
 }
 
-// pend keeps text until it is known what kind of text it is.
+// pend keeps text until its kind is known.
 func (r *Reader) pend(raw []byte) {
 	r.ev.piece = r.ev.piece || len(raw) > 0
 	switch {
@@ -151,7 +150,7 @@ func (r *Reader) saidOther(f field, raw []byte) {
 	}
 }
 
-// named takes in the model or the id of an answer; the first one counts.
+// named records the model or ID of the answer. The first one counts.
 func (r *Reader) named(f field, raw []byte) {
 	if f == model {
 		r.text.model = first(r.text.model, raw)
@@ -167,7 +166,7 @@ func first(old, raw []byte) []byte {
 	return append(old, clip(raw, maxWord)...)
 }
 
-// blockEnd finds blocks that are not text: calls of tools and what they found.
+// blockEnd detects blocks that are not text: tool calls and their results.
 func (r *Reader) blockEnd() {
 	switch string(r.ev.block) {
 	case "", "text", "thinking", "redacted_thinking", "message", "reasoning":
@@ -177,12 +176,12 @@ func (r *Reader) blockEnd() {
 	r.ev.block = r.ev.block[:0]
 }
 
-// most is how much memory a value may take that lies across two chunks.
+// most returns the maximum memory in bytes for a value that spans two chunks.
 func (r *Reader) most(f field) int {
 	switch f {
 	case text, delta, partText:
 		if r.text.on {
-			return maxText + 1 // so that more than maxText is seen to be
+			return maxText + 1 // one more, to detect longer texts
 		}
 		return 1
 	case encoded:
@@ -195,7 +194,7 @@ func (r *Reader) most(f field) int {
 	return maxWord
 }
 
-// eventEnd makes sense of an event when all of it is known.
+// eventEnd processes an event after all of its values are known.
 func (r *Reader) eventEnd() {
 	r.orphanError()
 	r.fail()
@@ -215,7 +214,7 @@ func (r *Reader) eventEnd() {
 	}
 }
 
-// orphanError finds an error that has no object of its own.
+// orphanError detects an error whose fields are not in an error object.
 func (r *Reader) orphanError() {
 	if !r.ev.errored && string(r.ev.kind) != "error" || r.fault.any {
 		return
@@ -225,7 +224,7 @@ func (r *Reader) orphanError() {
 	r.fault.any = true
 }
 
-// responseEvent tells by its kind what the delta of an event was.
+// responseEvent processes the delta of an event according to the event's kind.
 func (r *Reader) responseEvent() {
 	kind := r.ev.kind
 	switch {
@@ -246,7 +245,7 @@ func (r *Reader) responseEvent() {
 	}
 }
 
-// textEnd makes sense of an answer that is not streamed.
+// textEnd processes the end of an answer without streaming.
 func (r *Reader) textEnd() {
 	r.closed = true
 	if r.status >= 400 && !r.fault.any {

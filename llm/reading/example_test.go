@@ -13,9 +13,8 @@ import (
 	"github.com/seed1158cd35/weir/llm/reading"
 )
 
-// pass copies an answer to the caller. Until the caller has been given something
-// it keeps everything back, up to hold bytes, so that another answer can take this
-// one's place; the error says that it should.
+// pass copies an answer to the caller. It holds back up to hold bytes until there is content, so that another answer can
+// replace this one. In that case it returns an error.
 func pass(to io.Writer, body io.Reader, r *reading.Reader, hold int) error {
 	var kept []byte
 	open := false
@@ -23,10 +22,10 @@ func pass(to io.Writer, body io.Reader, r *reading.Reader, hold int) error {
 		if kept = append(kept, whole...); !open && !r.Committed() && !r.Complete() && len(kept) < hold {
 			return nil
 		}
-		open = true // here a proxy writes the status and the header
+		open = true // a proxy writes the status and the header here
 		_, err := to.Write(kept)
 		kept = kept[:0]
-		return err // here it flushes
+		return err // a proxy flushes here
 	}
 	chunk := make([]byte, 32<<10)
 	for {
@@ -44,7 +43,7 @@ func pass(to io.Writer, body io.Reader, r *reading.Reader, hold int) error {
 	}
 }
 
-// finish ends the answer, and says so if it was cut.
+// finish ends the answer, with an error if it was cut.
 func finish(to io.Writer, r *reading.Reader, readErr error, open bool, send func([]byte) error) error {
 	if err := send(r.End()); err != nil {
 		return err
@@ -56,7 +55,7 @@ func finish(to io.Writer, r *reading.Reader, readErr error, open bool, send func
 		return errors.New("failed: cut before anything was said")
 	}
 	to.Write(r.Cut("upstream_cut", "the upstream ended its answer early"))
-	return errors.New("cut") // here a proxy closes the connection
+	return errors.New("cut") // a proxy closes the connection here
 }
 
 func ExampleReader() {

@@ -2,8 +2,7 @@ package reading
 
 import "bytes"
 
-// finished takes in why the model stopped. Some servers say it in every event, as an
-// empty string until it is so.
+// finished records why the model stopped. Some servers send the field in every event, empty until the last one.
 func (r *Reader) finished(f field, raw []byte) {
 	if len(raw) == 0 {
 		return
@@ -15,19 +14,19 @@ func (r *Reader) finished(f field, raw []byte) {
 	}
 }
 
-// wellFinished knows the reasons of answers that are all there. A word that is not
-// known is none, so that nothing is kept by mistake.
+// wellFinished reports whether the reason means a complete answer. An unknown reason does not, so that no incomplete
+// answer is cached.
 func wellFinished(reason []byte) bool {
 	switch string(bytes.ToLower(clip(reason, maxWord))) {
 	case "stop", "tool_calls", "function_call", // OpenAI, Gemini
 		"end_turn", "stop_sequence", "tool_use", // Anthropic, Bedrock
-		"finish", "complete", "endoftext", "eos", "eos_token", "completed": // models of Bedrock, other servers
+		"finish", "complete", "endoftext", "eos", "eos_token", "completed": // other Bedrock models, other servers
 		return true
 	}
 	return false
 }
 
-// ended takes in how a Response stands.
+// ended records the status of a Response.
 func (r *Reader) ended(status string) {
 	r.pending = r.cut == nil && (status == "queued" || status == "in_progress")
 	switch status {

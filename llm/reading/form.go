@@ -9,15 +9,15 @@ import (
 	"github.com/seed1158cd35/weir/llm/frame"
 )
 
-// A form is how an answer is framed.
+// A form is the framing of an answer.
 type form uint8
 
 const (
-	blind    form = iota // it cannot be read
+	blind    form = iota // unreadable
 	text1                // one JSON text
 	events               // server-sent events
 	messages             // an AWS event stream
-	array                // a JSON array that comes element by element
+	array                // a JSON array that arrives element by element
 )
 
 func (f form) splitter() frame.Splitter {
@@ -48,13 +48,13 @@ func formOf(route llm.Route, stream bool, h http.Header) form {
 			return array
 		}
 		return text1
-	case media == "" || media == "text/plain": // what careless servers say
+	case media == "" || media == "text/plain": // some servers send no specific type
 		return expected(route.Family, stream)
 	}
 	return blind
 }
 
-// expected is the form of an answer that does not say its own.
+// expected returns the form of an answer without a specific Content-Type.
 func expected(f llm.Family, stream bool) form {
 	switch {
 	case !stream:

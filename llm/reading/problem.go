@@ -13,24 +13,23 @@ import (
 	"github.com/seed1158cd35/weir/outcome/classify"
 )
 
-// A Problem is an error that the provider reports inside of an answer.
+// A Problem is an error that the provider reports inside an answer.
 type Problem struct {
-	Code    string // the provider's own word; empty if there is none
-	Message string // the provider's, at most 2 KiB; it may quote the request
-	Status  int    // of HTTP, that the answer would have had
+	Code    string // the provider's error code; may be empty
+	Message string // the provider's message, at most 2 KiB; it may quote the request
+	Status  int    // the HTTP status that the answer would have had
 
-	// Outcome is what the error means. It is not Undone once the answer has
-	// committed.
+	// Outcome is the meaning of the error. It is not Undone once the answer has committed.
 	Outcome outcome.Outcome
 }
 
-// maxMessage is how much of an error's message is kept, in bytes.
+// maxMessage is the maximum length in bytes of an error message that is kept.
 const maxMessage = 2 << 10
 
-// Failed is the error that the provider has reported, or nil.
+// Failed returns the error that the provider reported, or nil.
 func (r *Reader) Failed() *Problem { return r.problem }
 
-// A fault is what is known of an error; the slices are still escaped.
+// A fault has the fields of an error. The slices still contain JSON escapes.
 type fault struct {
 	any     bool
 	code    []byte
@@ -45,7 +44,7 @@ func (f *fault) set(p *[]byte, raw []byte) { *p = append((*p)[:0], raw...) }
 
 func (f *fault) said(what field, raw []byte) {
 	switch string(raw) {
-	case "", "false", "0": // no error, as some servers say it
+	case "", "false", "0": // some servers send these values when there is no error
 		return
 	}
 	f.any = true
@@ -83,7 +82,7 @@ func (r *Reader) readException(m frame.Message) {
 	r.fail()
 }
 
-// fail makes a problem of a fault. The first one counts.
+// fail creates the problem from the fault. The first one counts.
 func (r *Reader) fail() {
 	if !r.fault.any || r.problem != nil {
 		return
@@ -96,7 +95,7 @@ func (r *Reader) fail() {
 	r.problem = &Problem{Code: f.word(), Message: message, Status: status, Outcome: o}
 }
 
-// word is the most exact name of the error. A number is a status, not a name.
+// word returns the most specific name of the error. A number is a status and not a name.
 func (f *fault) word() string {
 	for _, b := range [][]byte{f.status, f.code, f.typ} {
 		if !isNumber(b) {
@@ -111,11 +110,11 @@ func isNumber(b []byte) bool {
 	return err == nil || len(b) == 0
 }
 
-// body writes the error as classify reads errors.
+// body returns the error in a format that package classify reads.
 func (f *fault) body(message string) []byte {
 	word := func(b []byte) string {
 		if isNumber(b) {
-			return "" // a status
+			return "" // a number is a status
 		}
 		return string(unquote(nil, b))
 	}
@@ -125,11 +124,11 @@ func (f *fault) body(message string) []byte {
 	}
 	b, _ := json.Marshal(map[string]any{"code": f.awsCode(), "error": map[string]any{
 		"code": word(f.code), "status": word(f.status), "type": word(f.typ), "message": message, "details": details,
-	}}) // strings only: it cannot fail
+	}}) // strings never fail
 	return b
 }
 
-// awsCode is the code as classify knows those of AWS.
+// awsCode returns the code if classify knows it as an AWS code.
 func (f *fault) awsCode() string {
 	if _, known := classify.AWSCode(string(f.code)); known {
 		return string(f.code)
@@ -137,8 +136,8 @@ func (f *fault) awsCode() string {
 	return ""
 }
 
-// hints are those headers that also count for an error which comes later. Without
-// a Date, no other date in them could be read.
+// hints returns the headers that also apply to a later error. It returns nil without a Date header, because relative
+// times could not be resolved then.
 func (r *Reader) hints() http.Header {
 	if r.header.Get("Date") == "" {
 		return nil
@@ -164,7 +163,7 @@ func (r *Reader) faultStatus() int {
 	return cmp.Or(f.otherStatus(r.family), http.StatusInternalServerError)
 }
 
-// otherStatus is of exceptions that are not known by name but by their kind.
+// otherStatus returns the status of AWS exceptions that have no entry in statuses but a known class.
 func (f *fault) otherStatus(family llm.Family) int {
 	if class, known := classify.AWSCode(string(f.code)); known && (family == llm.Converse || family == llm.Invoke) {
 		return map[outcome.Class]int{outcome.Throttled: 429, outcome.Rejected: 400}[class]
@@ -172,8 +171,8 @@ func (f *fault) otherStatus(family llm.Family) int {
 	return 0
 }
 
-// statusOf is the status that the providers send with an error when they know of
-// it in time. Codes of AWS have a small first letter in event streams.
+// statusOf returns the status that providers send for an error before the response has started. AWS codes start with a
+// lower-case letter in event streams.
 func statusOf(code string) int {
 	if code != "" && code[0] >= 'A' && code[0] <= 'Z' && strings.HasSuffix(code, "Exception") {
 		code = string(code[0]-'A'+'a') + code[1:]
@@ -182,7 +181,7 @@ func statusOf(code string) int {
 }
 
 var statuses = map[string]int{
-	// Anthropic, and OpenAI where it uses the same words.
+	// Anthropic, and OpenAI where the codes are the same.
 	"invalid_request_error": 400,
 	"authentication_error":  401,
 	"billing_error":         402,

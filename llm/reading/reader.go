@@ -1,9 +1,7 @@
-// Package reading reads the answer of a language model while it passes by: what
-// the call has used, whether the caller has been given something yet, whether the
-// provider reports an error inside of a 200, and whether the end is a proper one.
+// Package reading reads the answer of a language model while it is passed on. It finds the usage, whether the caller has
+// received content, errors inside a 200 response, and whether the answer is complete.
 //
-// A [Reader] changes nothing, holds at most one frame that is not whole, and looks
-// only at the values it needs.
+// A [Reader] changes no bytes, keeps at most one incomplete frame, and parses only the values it needs.
 package reading
 
 import (
@@ -15,51 +13,48 @@ import (
 	"github.com/seed1158cd35/weir/llm/frame"
 )
 
-// A Reader reads one answer. Feed is called with every chunk, then End at the end
-// of the body; all that it can be asked may be asked after either. It is not safe
-// for concurrent use.
+// A Reader reads one answer. The caller passes every chunk to Feed and then calls End. The other methods may be called
+// after each of them. A Reader is not safe for concurrent use.
 type Reader struct {
 	family llm.Family
 	form   form
 	status int
 	header http.Header
 
-	cut  frame.Splitter // nil for a JSON text that is not streamed
-	json scanner        // of the present frame, or of the whole text
-	in   scanner        // of what a frame holds in base64
-	big  bigEvent       // the present frame, if it is too large to be held
+	cut  frame.Splitter // nil for JSON without streaming
+	json scanner        // of the current frame, or of the entire text
+	in   scanner        // of the base64 content of a frame
+	big  bigEvent       // the current frame, if it is too large to keep
 
 	ev    event
 	usage usage
 	text  collected
 
 	committed bool
-	hollow    bool   // a whole text in which there was no content
-	finish    []byte // why the model stopped
-	pending   bool   // it is a Response that is still to be made
-	cutShort  bool   // before it was done, or it would not answer
-	stopped   bool   // the event that says so has come
-	closed    bool   // nothing more can follow
+	hollow    bool   // a complete text without content
+	finish    []byte // reason why the model stopped
+	pending   bool   // a Response that is not generated yet
+	cutShort  bool   // incomplete, or the model refused
+	stopped   bool   // the event with the reason has arrived
+	closed    bool   // no more events can follow
 	fault     fault
 	problem   *Problem
-	sequence  int64 // of the next event, where they are numbered
-	elements  int   // of an array, that have been read
+	sequence  int64 // of the next event, for numbered events
+	elements  int   // number of array elements read
 
-	written func([]byte) // called with what the model has written
-	plain   []byte       // that without escapes
-	passed  int64        // bytes, of what is not read as it comes
+	written func([]byte) // receives the model's output
+	plain   []byte       // the output without escapes
+	passed  int64        // bytes that were not given to written
 
 	dropUsage bool
-	out       []byte // what is passed on, where a frame was dropped from between
+	out       []byte // bytes to pass on, after an event was dropped
 	decoded   []byte
 }
 
-// New is a reader of the answer to a call of this route. stream says whether the
-// request asked for a stream, which matters where the answer's Content-Type does
-// not tell. header is the answer's; it is kept, and not changed.
+// New returns a reader for the answer to a call on route. stream reports whether the request asked for a stream. It is
+// used if the Content-Type is not specific. header is the answer's header. The Reader keeps it and does not change it.
 //
-// Answers with a status of an error are better given to package classify; what
-// is said of them here is no more than that.
+// For answers with an error status, package classify gives better results.
 func New(route llm.Route, stream bool, status int, header http.Header) *Reader {
 	r := &Reader{family: route.Family, status: status, header: header}
 	r.form = formOf(route, stream, header)
@@ -70,20 +65,19 @@ func New(route llm.Route, stream bool, status int, header http.Header) *Reader {
 	return r
 }
 
-// WithoutUsage drops the event from what Feed passes on that holds nothing but the
-// usage. OpenAI adds it to a stream because of stream_options.include_usage; it
-// must not reach a caller that did not ask for it. It is to be called before Feed.
+// WithoutUsage makes Feed drop the event that contains only usage. OpenAI adds it to a stream because of
+// stream_options.include_usage, and a caller that did not ask for it must not receive it. Call WithoutUsage before Feed.
 func (r *Reader) WithoutUsage() { r.dropUsage = r.family == llm.OpenAI }
 
-// Written has f called with what the model writes as it passes by: words, thoughts, calls of
-// tools, a piece at a time. f must not keep it. It is to be called before Feed.
+// Written makes the reader call f with each piece of the model's output: text, reasoning, tool calls. f must not keep
+// the slice. Call Written before Feed.
 func (r *Reader) Written(f func(piece []byte)) { r.written = f }
 
-// Passed is how many bytes of the answer have passed that were not given to f: of
-// one that is no stream, and of events that are too large to be held.
+// Passed returns the number of bytes that were not given to the function of Written: an answer without streaming, and
+// events that are too large to keep.
 func (r *Reader) Passed() int64 { return r.passed }
 
-// writes tells what the model has written.
+// writes reports output of the model.
 func (r *Reader) writes(raw []byte) {
 	if r.written == nil || len(raw) == 0 || r.cut == nil {
 		return
@@ -95,21 +89,18 @@ func (r *Reader) writes(raw []byte) {
 	r.written(raw)
 }
 
-// Blind reports whether the answer cannot be read, because it is compressed or of
-// a type that is not known. Everything is passed on then, the first byte commits,
-// and there is no usage, no error and no proper end.
+// Blind reports whether the answer cannot be read because it is compressed or has an unknown type. Then everything is
+// passed on, the first byte commits, and usage, errors and the end are unknown.
 func (r *Reader) Blind() bool { return r.form == blind }
 
 // Streamed reports whether the answer is a stream of events.
 func (r *Reader) Streamed() bool { return r.cut != nil }
 
-// Feed reads what has come and returns what can be passed on of this and earlier
-// chunks: whole frames, in the order and with the bytes they came with. It is
-// empty while a frame is not whole; an answer that is not streamed, and frames
-// that are too large to be held, are passed on as they come. The slice is valid
-// until the next Feed or End, and may be p itself or a part of it.
+// Feed reads a chunk and returns the bytes that can be passed on: complete frames, unchanged and in order. It returns
+// nothing while a frame is incomplete. Answers without streaming, and frames that are too large to keep, are passed on
+// as they arrive. The slice is valid until the next Feed or End. It may share memory with p.
 //
-// A frame of a stream is held in memory until it is whole, up to 1 MiB.
+// An incomplete frame of a stream is kept in memory, up to 1 MiB.
 func (r *Reader) Feed(p []byte) (whole []byte) {
 	if r.cut == nil {
 		r.passed += int64(len(p))
@@ -131,8 +122,7 @@ func (r *Reader) feedText(p []byte) {
 	}
 }
 
-// frames reads all whole frames there are. They lie one behind the other, so that
-// what is passed on needs copying only where one is dropped.
+// frames reads all complete frames. They are adjacent in memory, so copying is only needed after a dropped frame.
 func (r *Reader) frames() (whole []byte) {
 	copied := false
 	for f, ok := r.cut.Next(); ok; f, ok = r.cut.Next() {
@@ -171,7 +161,7 @@ func (r *Reader) read(f frame.Frame) (drop bool) {
 	return r.dropUsage && r.ev.usage && r.ev.choices == 0 && r.problem == nil
 }
 
-// opaque reads what cannot be held, and so cannot be kept back.
+// opaque reads a frame that is too large to keep and is therefore passed on.
 func (r *Reader) opaque(f frame.Frame) {
 	if m, ok := r.cut.(*frame.Messages); ok && m.Lost() {
 		r.garbled(frame.ErrChecksum)
@@ -181,7 +171,7 @@ func (r *Reader) opaque(f frame.Frame) {
 	r.big.read(r, f)
 }
 
-// garbled reports what is no message, or one that was changed on its way.
+// garbled reports data that is not a message or was corrupted.
 func (r *Reader) garbled(err error) {
 	r.fault.any = true
 	r.fault.set(&r.fault.code, []byte("InternalFailure"))
@@ -237,8 +227,7 @@ func (r *Reader) readMessage(raw []byte) {
 	r.readText(m.Payload)
 }
 
-// readEncoded reads the chunk of an answer in a model's own words, which Bedrock
-// wraps in base64.
+// readEncoded reads a chunk of a vendor's own format, which Bedrock encodes in base64.
 func (r *Reader) readEncoded(raw []byte) {
 	n := base64.StdEncoding.DecodedLen(len(raw))
 	if cap(r.decoded) < n {
@@ -253,12 +242,11 @@ func (r *Reader) readEncoded(raw []byte) {
 	r.eventEnd()
 }
 
-// End says that the body has ended. It reads what came last as far as it makes
-// sense without the blank line that servers forget, and returns that, to be passed
-// on; what does not make sense stays in Tail.
+// End reports the end of the body. A last event without the final blank line, which some servers omit, is read if it is
+// otherwise complete. End returns it to be passed on. Anything else stays in Tail.
 func (r *Reader) End() (whole []byte) {
 	if r.big.open && r.json.whole() {
-		r.eventEnd() // what came of it has been passed on
+		r.eventEnd() // its parts were already passed on
 	}
 	if r.form != events || !r.lastEvent(r.cut.Rest()) {
 		return nil
@@ -267,7 +255,7 @@ func (r *Reader) End() (whole []byte) {
 	return r.frames()
 }
 
-// lastEvent reports whether the rest of a stream is an event but for its end.
+// lastEvent reports whether the rest of a stream is an event that is complete except for the blank line.
 func (r *Reader) lastEvent(rest []byte) bool {
 	e := frame.ParseEvent(rest, nil)
 	if !e.Said || r.big.open {
@@ -287,7 +275,7 @@ type deaf struct{}
 func (deaf) said(field, []byte) {}
 func (deaf) most(field) int     { return 0 }
 
-// Tail is what has come of a frame that is not whole, and was not passed on.
+// Tail returns the received part of an incomplete frame, which was not passed on.
 func (r *Reader) Tail() []byte {
 	if r.cut == nil {
 		return nil
@@ -295,38 +283,38 @@ func (r *Reader) Tail() []byte {
 	return r.cut.Rest()
 }
 
-// Committed reports whether the caller has been given something once all that Feed
-// has returned is passed on: text, a thought, an argument of a tool's call, audio.
-// Until then another answer can still take this one's place.
+// Committed reports whether the caller receives content when all bytes returned by Feed are passed on: text, reasoning,
+// an argument of a tool call, or audio. Until then another answer can replace this one.
 func (r *Reader) Committed() bool { return r.committed }
 
-// Complete reports whether the proper end has come. A stream of OpenAI's ends with
-// [DONE], or with a reason and the usage; one of Anthropic's with message_stop; a
-// Response with its last event; Gemini's with a finishReason or a blocked prompt;
-// Converse's with messageStop and metadata; any other of Bedrock's with its
-// model's own end or Bedrock's metrics; a text that is not streamed when it is
-// whole and valid. A stream that ends otherwise was cut.
+// Complete reports whether the answer has ended normally. The normal end is:
 //
-// An error that the provider reports is not a proper end, except that a Response
-// which failed is complete, too; ask Failed first.
+//   - for OpenAI streams: [DONE], or a finish reason and the usage;
+//   - for Anthropic: message_stop;
+//   - for a Response: its last event;
+//   - for Gemini: a finishReason or a blocked prompt;
+//   - for Converse: messageStop and metadata;
+//   - for other Bedrock models: the model's own end, or Bedrock's metrics;
+//   - without streaming: a complete and valid text.
+//
+// A stream that ends otherwise was cut. An error that the provider reports is not a normal end, except that a failed
+// Response is complete. Check Failed first.
 func (r *Reader) Complete() bool { return r.closed && (r.form != text1 || r.json.whole()) }
 
-// Hollow reports whether the answer is a whole text that is not streamed and has nothing in
-// it that a model's answer has: no content, no reason why it ended, no usage. A Response that is
-// made in the background has none of it yet.
+// Hollow reports whether the answer is a complete text without streaming that has no content, no finish reason and no
+// usage. A Response that runs in the background is not hollow.
 func (r *Reader) Hollow() bool {
 	return r.hollow && !r.pending && len(r.finish) == 0 && !r.Usage().Said
 }
 
-// Finish is why the model stopped, in the provider's word: "stop", "end_turn",
-// "MAX_TOKENS". It is empty if that was not said.
+// Finish returns the provider's reason why the model stopped: "stop", "end_turn", "MAX_TOKENS". It is empty if not
+// reported.
 func (r *Reader) Finish() string { return string(r.finish) }
 
-// Truncated reports whether the answer stopped before it was done, for its length
-// or otherwise, or the model would not give it. No such answer may be kept. It is
-// also true where the reason is a word that is not known.
+// Truncated reports whether the answer is incomplete, for example because of its length, or the model refused. Such an
+// answer must not be cached. Truncated is also true for an unknown reason.
 func (r *Reader) Truncated() bool { return r.cutShort || r.pending }
 
-// Usage is what the answer has said so far that was used. If the answer is not
-// Complete, the output is usually not said yet, or too low.
+// Usage returns the usage that the answer has reported so far. Until the answer is Complete, the output is usually
+// missing or too low.
 func (r *Reader) Usage() llm.Usage { return r.usage.sum() }

@@ -94,7 +94,7 @@ func TestForms(t *testing.T) {
 	}
 }
 
-// Only the top level counts, whatever a tool is called with.
+// Only top-level fields count, regardless of a tool call's arguments.
 func TestNestedUsageFoolsNobody(t *testing.T) {
 	fakes := `"usage":{"prompt_tokens":9,"completion_tokens":9,"input_tokens":9,"output_tokens":9,"inputTokens":9,"outputTokens":9},"usageMetadata":{"promptTokenCount":9},"error":{"code":"x","message":"y"},"stop_reason":"length","type":"error"`
 	for f, body := range map[llm.Family]string{
@@ -119,7 +119,7 @@ func TestNestedUsageFoolsNobody(t *testing.T) {
 	}
 }
 
-// Of numbers of which one cannot be none is believed: the others are no better.
+// If one number is impossible, all of them are ignored.
 func TestUsageWithANumberThatCannotBe(t *testing.T) {
 	for said, want := range map[string]bool{"7": true, "0": true, "null": true, "-5": false, "9e18": false, `"many"`: false} {
 		r := New(llm.Route{Family: llm.OpenAI}, false, 200, http.Header{"Content-Type": {"application/json"}})
@@ -173,7 +173,7 @@ func TestNoErrorIsNone(t *testing.T) {
 	}
 }
 
-// Hints in the headers count, if there is a date that they can be counted from.
+// Hints in the headers count if there is a Date to which they relate.
 func TestHintsOfTheHeader(t *testing.T) {
 	h := sse.Clone()
 	h.Set("Date", "Fri, 20 Nov 2026 12:00:00 GMT")
@@ -202,7 +202,7 @@ func TestGarbledMessages(t *testing.T) {
 	}
 }
 
-// bigResponse ends with an event that no reader holds.
+// bigResponse ends with an event that is too large to keep.
 func bigResponse(n int) string {
 	return "event: response.completed\ndata: {\"type\":\"response.completed\",\"response\":{\"output\":[{\"type\":\"image_generation_call\",\"result\":\"" +
 		strings.Repeat("iVBORw0K", n/8) + "\"}],\"status\":\"completed\",\"usage\":{\"input_tokens\":5,\"output_tokens\":4000}}}\n\n"
@@ -287,7 +287,7 @@ func TestCut(t *testing.T) {
 	}
 }
 
-// What a cut stream ends with is what a reader of the family takes for an error.
+// A reader of the family recognizes the end of a cut stream as an error.
 func TestCutIsReadAsAnError(t *testing.T) {
 	for _, tr := range transcripts {
 		if strings.HasSuffix(tr.file, ".json") || strings.Contains(tr.want, " 5") || strings.Contains(tr.want, " 4") {
@@ -367,7 +367,7 @@ func BenchmarkDelta(b *testing.B) {
 	}
 }
 
-// BenchmarkChat reads a whole answer of 4 KiB, reader included.
+// BenchmarkChat reads an answer of 4 KiB, including creation of the reader.
 func BenchmarkChat(b *testing.B) {
 	body := []byte(`{"id":"chatcmpl-1","choices":[{"index":0,"message":{"role":"assistant","content":"` + strings.Repeat("word ", 800) + `"},"finish_reason":"stop"}],"usage":{"prompt_tokens":1,"completion_tokens":800}}`)
 	h := http.Header{"Content-Type": {"application/json"}}

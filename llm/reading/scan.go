@@ -1,31 +1,30 @@
 package reading
 
-// A scanner reads a JSON text that comes in pieces, says the values that its tree
-// names, and keeps nothing else of it. It accepts exactly what is valid, down to
-// a depth of maxDepth; what follows after a mistake is not looked at.
+// A scanner reads JSON in pieces and reports the values that its tree names. It keeps nothing else. It accepts exactly
+// valid JSON, up to a depth of maxDepth, and ignores everything after an error.
 type scanner struct {
 	tree *node
 	to   interface {
-		// said takes in a value: the inside of a string, still escaped, or a number or
-		// boolean, or nothing for the end of an object. It must not keep raw.
+		// said receives the content of a string with escapes, a number, a boolean, or nil for the end of an object. It
+		// must not keep raw.
 		said(f field, raw []byte)
 
-		// most is how much memory a value may take that lies across two pieces.
+		// most returns the maximum memory in bytes for a value that spans two pieces.
 		most(f field) int
 	}
 
 	state state
 	depth int
 	isObj [maxDepth / 64]uint64
-	path  [pathDepth]*node // where the objects and arrays stand that are open
-	cur   *node            // where the next value stands
+	path  [pathDepth]*node // places of the open objects and arrays
+	cur   *node            // place of the next value
 
-	ended bool   // the value has ended, whatever came behind it
-	isKey bool   // the string is one
-	esc   bool   // it has escapes
-	hex   int    // how many digits of \u are to come
-	word  string // what is to come of true, false or null
-	buf   []byte // what earlier pieces had of the present value
+	ended bool   // the value is complete, whatever follows it
+	isKey bool   // the string is a key
+	esc   bool   // the string has escapes
+	hex   int    // remaining digits of \u
+	word  string // remaining letters of true, false or null
+	buf   []byte // start of the current value from earlier pieces
 }
 
 const (
@@ -38,16 +37,16 @@ type state uint8
 
 const (
 	atValue  state = iota
-	atFirst        // of an array: a value, or its end
+	atFirst        // in an array: a value, or the end
 	atKey          // a key must follow
-	atFirst2       // of an object: a key, or its end
+	atFirst2       // in an object: a key, or the end
 	atColon
 	afterValue
 	inString
 	inEscape
 	inHex
 	inWord
-	numMinus // the states of a number: what its last byte was
+	numMinus // states of a number, named after its last byte
 	numZero
 	numInt
 	numDot
@@ -73,7 +72,7 @@ func (st state) endsNumber() bool {
 }
 
 func (s *scanner) feed(p []byte) {
-	from := 0 // where the present string, number or word begins in p
+	from := 0 // start of the current string, number or word in p
 	for i := 0; i < len(p); {
 		switch {
 		case s.state == bad:
@@ -103,7 +102,7 @@ func (s *scanner) feed(p []byte) {
 	s.keep(p, from)
 }
 
-// keep holds what there is of a value that will be said and has not ended.
+// keep copies the received part of an incomplete value that will be reported.
 func (s *scanner) keep(p []byte, from int) {
 	if s.state < inString || s.state > numExp || from > len(p) {
 		return
@@ -122,7 +121,7 @@ func (s *scanner) collect(b []byte, most int) {
 	s.buf = append(s.buf, b[:min(len(b), max(0, most-len(s.buf)))]...)
 }
 
-// inside is all of the present value.
+// inside returns the complete current value.
 func (s *scanner) inside(b []byte, most int) []byte {
 	if len(s.buf) == 0 {
 		return b
@@ -132,8 +131,7 @@ func (s *scanner) inside(b []byte, most int) []byte {
 	return b
 }
 
-// step takes a byte between values and reports whether a string, number or word
-// begins with it.
+// step processes a byte between values and reports whether it starts a string, number or word.
 func (s *scanner) step(c byte) bool {
 	if c == ' ' || c == '\t' || c == '\n' || c == '\r' {
 		return false
@@ -210,7 +208,7 @@ func (s *scanner) object() bool {
 	return s.isObj[d/64]&(1<<(d%64)) != 0
 }
 
-// top is where the innermost open object or array stands.
+// top returns the place of the innermost open object or array.
 func (s *scanner) top() *node {
 	if s.depth == 0 || s.depth > pathDepth {
 		return nil
@@ -250,7 +248,7 @@ func (s *scanner) valueEnd() {
 	}
 }
 
-// string goes to behind the end of the string, or to the next escape.
+// string advances past the end of the string or the next backslash.
 func (s *scanner) string(p []byte, i int) (next int, ended bool) {
 	for ; i < len(p); i++ {
 		switch c := p[i]; {
@@ -306,7 +304,7 @@ func (s *scanner) stringEnd(b []byte) {
 	s.state = atColon
 }
 
-// say hands a value over, if somebody wants it.
+// say reports a value if the tree names it.
 func (s *scanner) say(b []byte) {
 	if s.cur != nil && s.cur.leaf != none {
 		s.to.said(s.cur.leaf, s.inside(b, s.to.most(s.cur.leaf)))
@@ -319,7 +317,7 @@ func (s *scanner) letter(p []byte, from, i int) int {
 		return i
 	}
 	if s.word = s.word[1:]; s.word == "" {
-		if p[i] != 'l' { // null says nothing
+		if p[i] != 'l' { // null is not reported
 			s.say(p[from : i+1])
 		}
 		s.buf = s.buf[:0]
@@ -328,7 +326,7 @@ func (s *scanner) letter(p []byte, from, i int) int {
 	return i + 1
 }
 
-// digit takes the next byte of a number, or ends it before the byte.
+// digit processes the next byte of a number, or ends the number before it.
 func (s *scanner) digit(p []byte, from, i int) int {
 	if next := s.state.number(p[i]); next != bad {
 		s.state = next
@@ -347,7 +345,7 @@ func (s *scanner) digit(p []byte, from, i int) int {
 	return i
 }
 
-// number is the state after another character of a number.
+// number returns the state after one more character of a number.
 func (st state) number(c byte) state {
 	switch {
 	case c >= '0' && c <= '9':

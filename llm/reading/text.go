@@ -1,21 +1,20 @@
 package reading
 
-// maxText is how much text of an answer is collected, in bytes.
+// maxText is the maximum number of bytes of an answer's text that are collected.
 const maxText = 4 << 20
 
-// A Text is what an answer says, apart from how.
+// A Text is the content of an answer, independent of its format.
 type Text struct {
 	Text   string
-	Finish string // why the model stopped, in the provider's word
-	Model  string // as the answer calls it
+	Finish string // the provider's reason why the model stopped
+	Model  string // as reported in the answer
 	ID     string
 
-	// Plain means that Text is all there is: one answer, no calls of tools, no
-	// pictures or sound, no citations or probabilities. It can be written in
-	// another form, streamed or not, and nothing is lost but Thoughts.
+	// Plain reports that Text is the entire content: one answer without tool calls, images, audio, citations or
+	// probabilities. It can be rewritten in another format, streamed or not, without losing anything except Thoughts.
 	Plain bool
 
-	Thoughts bool // the model has shown its thoughts, which Text does not hold
+	Thoughts bool // the answer contained reasoning, which is not in Text
 }
 
 // collected is the text of an answer so far.
@@ -39,15 +38,14 @@ func (c *collected) add(raw []byte) {
 	c.b = unquote(c.b, raw)
 }
 
-// Collect keeps the text of the answer, up to MaxText. It is to be called before
-// Feed.
+// Collect makes the reader keep the text of the answer, up to 4 MiB. Call Collect before Feed.
 func (r *Reader) Collect() { r.text.on = true }
 
-// Model is who the answer says has given it; "" if it does not say.
+// Model returns the model that the answer names, or "".
 func (r *Reader) Model() string { return string(unquote(nil, r.text.model)) }
 
-// Text is the text of the answer so far. It is not plain if Collect was not
-// called, or there was more than MaxText.
+// Text returns the text of the answer so far. It is not Plain if Collect was not called or the text is longer than 4
+// MiB.
 func (r *Reader) Text() Text {
 	c := &r.text
 	return Text{

@@ -10,7 +10,7 @@ import (
 
 var plainJSON = http.Header{"Content-Type": {"application/json"}}
 
-// Half of a text must not pass for all of it, however it comes.
+// A part of a text is never reported as the entire text.
 func TestTooMuchTextIsNotPlain(t *testing.T) {
 	for _, c := range []struct {
 		family      llm.Family
@@ -38,7 +38,7 @@ func TestTooMuchTextIsNotPlain(t *testing.T) {
 	}
 }
 
-// A part that says its text again and again takes no more memory than one text.
+// A part that repeats its text field needs no more memory than one text.
 func TestTextsOfOnePartAreBoundedTogether(t *testing.T) {
 	r := New(llm.Route{Family: llm.Gemini}, false, 200, plainJSON)
 	r.Collect()

@@ -8,7 +8,7 @@ import (
 	"github.com/seed1158cd35/weir/llm/reading"
 )
 
-// The usage has the service tier that served the call, as the last event of the answer reports it, and not the one that was asked for.
+// The usage has the service tier that served the call, from the last event of the answer, and not the requested tier.
 func TestTierThatServedTheCall(t *testing.T) {
 	const (
 		events = "text/event-stream"

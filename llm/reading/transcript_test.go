@@ -17,11 +17,11 @@ import (
 	"github.com/seed1158cd35/weir/llm/frame"
 )
 
-// A transcript is an answer in testdata, written after the providers' references.
+// A transcript is an answer in testdata, based on the providers' references.
 type transcript struct {
 	file   string
-	want   string // what a reader that collects says in the end
-	before string // what the first content is; nothing has committed before it
+	want   string // summary of a collecting reader at the end
+	before string // the first content; the answer has not committed before it
 }
 
 var transcripts = []transcript{
@@ -89,7 +89,7 @@ var transcripts = []transcript{
 	{"invoke_embed.json", `unsaid; complete; ; plain ""`, ``},
 }
 
-// summary is everything a reader says.
+// summary returns everything that a reader reports.
 func summary(r *Reader) string {
 	var b strings.Builder
 	if u := r.Usage(); u.Said {
@@ -155,7 +155,7 @@ func (tr transcript) body(t testing.TB) []byte {
 	return out.Bytes()
 }
 
-// writeMessage writes the AWS message that a line of testdata describes.
+// writeMessage writes the AWS message described by a line of testdata.
 func writeMessage(w *bytes.Buffer, line []byte) error {
 	var m struct {
 		Event, Exception, Error, Text string
@@ -180,8 +180,7 @@ func writeMessage(w *bytes.Buffer, line []byte) error {
 	return eventstream.NewEncoder().Encode(w, eventstream.Message{Headers: h})
 }
 
-// feed passes the chunks through a reader and checks that no byte is lost. Every
-// chunk is overwritten once it was read.
+// feed passes the chunks through a reader and checks that no byte is lost. It overwrites each chunk after use.
 func feed(t testing.TB, r *Reader, chunks [][]byte) {
 	t.Helper()
 	var fed, passed []byte
@@ -239,7 +238,7 @@ func TestEveryTranscriptIsTested(t *testing.T) {
 	}
 }
 
-// The first content commits, and nothing before it does.
+// The first content commits the answer, and nothing before it does.
 func TestFirstContentCommits(t *testing.T) {
 	for _, tr := range transcripts {
 		if filepath.Ext(tr.file) == ".json" {
@@ -252,7 +251,7 @@ func TestFirstContentCommits(t *testing.T) {
 			passed = append(passed, whole...)
 			has := tr.before != "" && bytes.Contains(passed, []byte(tr.before))
 			if strings.HasPrefix(tr.file, "invoke_") && tr.before == "" || tr.file == "invoke_anthropic.msgs" {
-				continue // base64 hides where it begins
+				continue // base64 hides the start of the content
 			}
 			if r.Committed() != has {
 				t.Fatalf("%s: committed is %v after %q", tr.file, r.Committed(), passed)
@@ -261,7 +260,7 @@ func TestFirstContentCommits(t *testing.T) {
 	}
 }
 
-// No transcript that is cut before its last event looks complete.
+// A transcript that is cut before its last event is not complete.
 func TestCutStreamsAreNotComplete(t *testing.T) {
 	for _, tr := range transcripts {
 		if !strings.Contains(tr.want, "; complete;") {
@@ -276,7 +275,7 @@ func TestCutStreamsAreNotComplete(t *testing.T) {
 				t.Fatalf("%s: complete after %d of %d bytes", tr.file, n, len(body))
 			}
 		}
-		const most = len("data: [DONE]\n\n") // behind OpenAI's usage; or the bracket of an array
+		const most = len("data: [DONE]\n\n") // follows OpenAI's usage; or the bracket of an array
 		if left := len(body) - end; left > most {
 			t.Errorf("%s: complete %d bytes before its end", tr.file, left)
 		}

@@ -2,82 +2,82 @@ package reading
 
 import "strings"
 
-// A field is what a value in an answer means, whatever its family calls it.
+// A field is the meaning of a value in an answer, independent of the family's name for it.
 type field uint8
 
 const (
 	none field = iota
 
-	// What the caller wants.
-	text     // of the answer
-	thought  // what the model thinks before it answers
-	tool     // arguments of a call of a tool
-	media    // audio or pictures
-	refusal  // the model says that it will not answer
-	rich     // the answer holds what plain text cannot say
-	delta    // one of the above: the kind of the event says which
-	partText // text or a thought: what stands beside it says which
+	// Content.
+	text     // text of the answer
+	thought  // reasoning before the answer
+	tool     // arguments of a tool call
+	media    // audio or images
+	refusal  // the model refuses to answer
+	rich     // content that plain text cannot represent
+	delta    // one of the above, depending on the event's kind
+	partText // text or reasoning, depending on its neighbors
 	partThought
 	partEnd
 
-	// What kind of thing this is.
-	kind      // of an event, or of an answer
+	// Kinds and positions.
+	kind      // of an event or an answer
 	blockKind // of a block in the answer
 	blockEnd
 	index    // of one of several answers
-	sequence // of an event
+	sequence // number of an event
 
-	// How the answer ends.
+	// End of the answer.
 	finish
-	status     // of a Response, which says how it ended
+	status     // status of a Response
 	incomplete // why a Response ended early
-	blocked    // why the prompt was not answered at all
+	blocked    // why the prompt was not answered
 
-	// What was used, in tokens.
-	input         // apart from what the cache saved or took
-	inputAll      // with it
-	inputMore     // beside the input
-	output        // apart from thoughts, where those are counted by themselves
-	outputMore    // beside the output
-	total         // of inputAll and all of the output
-	cacheRead     // beside the input
-	cacheWrite    // beside the input
-	cacheHour     // of cacheWrite: for an hour
-	cacheReadOf   // of inputAll
-	cacheWriteOf  // of inputAll
-	meteredInput  // the four as Bedrock meters them
-	meteredOutput //
-	meteredRead   //
-	meteredWrite  //
+	// Usage in tokens.
+	input        // input without cached tokens
+	inputAll     // input with cached tokens
+	inputMore    // in addition to the input
+	output       // output, without reasoning if that is reported separately
+	outputMore   // in addition to the output
+	total        // inputAll plus the entire output
+	cacheRead    // in addition to the input
+	cacheWrite   // in addition to the input
+	cacheHour    // part of cacheWrite, cached for an hour
+	cacheReadOf  // part of inputAll
+	cacheWriteOf // part of inputAll
+	meteredInput // these four as counted by Bedrock
+	meteredOutput
+	meteredRead
+	meteredWrite
 
-	// What went wrong.
+	// Errors.
 	errCode
 	errType
 	errStatus
 	errMessage
 	errRetry
 	errQuota
-	looseCode // an error only if the kind, or the status, says so
+	looseCode // an error only for an error kind or status
 	looseMessage
 	looseType
 
 	tier  // the service tier that served the call
-	speed // it is fast, for a price
-	geo   // where it was served, for a price
+	speed // fast mode, which has a price
+	geo   // location that served the call, which may have a price
 
 	model
 	id
 	choiceEnd
-	encoded // an answer in base64, inside of Bedrock's own words
+	encoded // base64-encoded answer in Bedrock's chunk
 )
 
-// A node is a place in a JSON text that was reached by certain keys. Arrays leave
-// no trace: their elements stand where the array does.
+// A node is a place in a JSON text, identified by its keys. Arrays are transparent: their elements have the array's
+// place.
 type node struct {
 	names []string
 	kids  []*node
-	leaf  field // what a string, number or boolean means that stands here
-	end   field // is said when an object that stands here ends
+	leaf  field // meaning of a string, number or boolean at this place
+	end   field // reported at the end of an object at this place
 }
 
 func (n *node) kid(key []byte) *node {
@@ -92,8 +92,8 @@ func (n *node) kid(key []byte) *node {
 	return nil
 }
 
-// tree makes one node of paths such as "choices.delta.content", each with what it
-// means. A path that ends in {} means the end of an object.
+// tree builds a tree from paths such as "choices.delta.content" and their meanings. A path that ends in {} stands for
+// the end of an object.
 func tree(tables ...map[string]field) *node {
 	root := new(node)
 	for _, t := range tables {

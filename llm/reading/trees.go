@@ -2,9 +2,8 @@ package reading
 
 import "github.com/seed1158cd35/weir/llm"
 
-// The trees hold both forms of an answer, streamed and not: their paths do not
-// meet. Sources: the providers' API references as of November 2026, and what
-// compatible servers add to them.
+// Each tree covers streamed and other answers, because their paths do not conflict. Sources: the providers' API
+// references as of November 2026, and the additions of compatible servers.
 var (
 	openAITree    = tree(openAI, openAIMessage("choices.delta"), openAIMessage("choices.message"), openAIUsage("usage"), openAIUsage("x_groq.usage"), plainError("error"), plainError("choices.error"), plainError("x_groq.error"))
 	responsesTree = tree(responses, responsesUsage("usage"), responsesUsage("response.usage"), plainError("error"), plainError("response.error"))
@@ -39,8 +38,8 @@ func at(prefix string, table map[string]field) map[string]field {
 	return t
 }
 
-// plainError is an error object as all but AWS write it. Numbers for a code are
-// statuses of HTTP. The details are Google's.
+// plainError covers the error object of all families except AWS. A numeric code is an HTTP status. The details are
+// Google's.
 func plainError(prefix string) map[string]field {
 	return at(prefix, map[string]field{
 		"":                            errMessage,
@@ -53,7 +52,7 @@ func plainError(prefix string) map[string]field {
 	})
 }
 
-// loose are errors that have no object of their own: those of AWS.
+// loose covers errors of AWS, whose fields are not in an error object.
 var loose = map[string]field{
 	"message": looseMessage,
 	"Message": looseMessage,
@@ -69,14 +68,14 @@ var openAI = map[string]field{
 	"choices{}":             choiceEnd,
 	"choices.index":         index,
 	"choices.finish_reason": finish,
-	"choices.text":          text, // of the older completions
+	"choices.text":          text, // legacy completions
 
 	"choices.logprobs{}":                    rich,
 	"choices.delta.function_call.arguments": tool,
 	"choices.delta.audio.transcript":        media,
 }
 
-// openAIMessage is a choice's: whole, or in a stream what is new of it.
+// openAIMessage covers a choice's message, or its delta in a stream.
 func openAIMessage(prefix string) map[string]field {
 	return at(prefix, map[string]field{
 		".content":                       text,
@@ -103,7 +102,7 @@ func openAIUsage(prefix string) map[string]field {
 		".prompt_tokens_details.cached_tokens":      cacheReadOf,
 		".prompt_tokens_details.cache_write_tokens": cacheWriteOf, // OpenRouter
 		".prompt_cache_hit_tokens":                  cacheReadOf,  // DeepSeek
-		".input_tokens":                             inputAll,     // pictures, speech
+		".input_tokens":                             inputAll,     // images, speech
 		".output_tokens":                            output,
 	})
 }
@@ -162,7 +161,7 @@ var anthropic = map[string]field{
 	"message.id":    id,
 	"message.model": model,
 	"stop_reason":   finish,
-	"completion":    text, // of the older text completions
+	"completion":    text, // legacy text completions
 
 	"content_block.type":     blockKind,
 	"content_block.text":     text,
@@ -219,7 +218,7 @@ var gemini = map[string]field{
 	"usageMetadata.promptTokenCount":        inputAll,
 	"usageMetadata.toolUsePromptTokenCount": inputMore,
 	"usageMetadata.candidatesTokenCount":    output,
-	"usageMetadata.responseTokenCount":      output, // of the Live API
+	"usageMetadata.responseTokenCount":      output, // Live API
 	"usageMetadata.thoughtsTokenCount":      outputMore,
 	"usageMetadata.cachedContentTokenCount": cacheReadOf,
 	"usageMetadata.serviceTier":             tier,
@@ -244,8 +243,7 @@ var converse = map[string]field{
 	"output.message.content.reasoningContent.reasoningText.text": thought,
 }
 
-// converseUsage is what Nova says, too. The input does not hold what was read
-// from the cache or written to it.
+// converseUsage also covers Nova. The input does not include tokens read from or written to the cache.
 func converseUsage(prefix string) map[string]field {
 	return at(prefix, map[string]field{
 		".inputTokens":               input,
@@ -257,8 +255,7 @@ func converseUsage(prefix string) map[string]field {
 	})
 }
 
-// invoke is what models of Bedrock say in their own words, if those are not
-// Anthropic's or OpenAI's.
+// invoke covers the formats of Bedrock vendors other than Anthropic and OpenAI.
 var invoke = map[string]field{
 	"amazon-bedrock-invocationMetrics.inputTokenCount":           meteredInput,
 	"amazon-bedrock-invocationMetrics.outputTokenCount":          meteredOutput,

@@ -8,17 +8,17 @@ import (
 	"github.com/seed1158cd35/weir/llm"
 )
 
-// A usage holds what was said about tokens as it was said; sum makes sense of it.
+// A usage holds the reported token counts. sum interprets them.
 type usage struct {
 	body    counts
-	metered counts // by Bedrock itself, in headers or at the end of a stream
+	metered counts // counted by Bedrock itself, in headers or at the end of a stream
 
-	tier string // that served the call
-	fast string // "fast" if it was
-	geo  string // where it was served, if that has a price
+	tier string // the tier that served the call
+	fast string // "fast" for fast mode
+	geo  string // location that served the call, if it has a price
 }
 
-// saidTier takes a word for the tier. "auto" is what a request asks for, and not what served it.
+// saidTier records a tier's name. "auto" is only a request setting and names no tier.
 func (u *usage) saidTier(f field, raw []byte) {
 	word := strings.ToLower(string(clip(raw, maxWord)))
 	switch {
@@ -32,7 +32,7 @@ func (u *usage) saidTier(f field, raw []byte) {
 	}
 }
 
-// tiers are those words, joined.
+// tiers returns the names, joined by "+".
 func (u *usage) tiers() string {
 	if u.fast == "" && u.geo == "" {
 		return u.tier
@@ -44,14 +44,14 @@ type counts struct {
 	any                 bool
 	in, inAll, inMore   int64
 	out, outMore, total int64
-	wrong               bool  // one of them was no number of tokens
-	read, write         int64 // beside in
-	hour                int64 // of write
-	readOf, writeOf     int64 // of inAll
+	wrong               bool  // a count was invalid
+	read, write         int64 // not included in in
+	hour                int64 // part of write
+	readOf, writeOf     int64 // part of inAll
 }
 
-// readHeader reads what Bedrock says of answers in a model's own words that are
-// not streamed, and the tier of Bedrock's and Gemini's answers.
+// readHeader reads the headers in which Bedrock reports usage for InvokeModel without streaming, and the headers with
+// the tier of Bedrock's and Gemini's answers.
 func (u *usage) readHeader(h http.Header) {
 	for _, name := range []string{"X-Amzn-Bedrock-Service-Tier", "X-Gemini-Service-Tier"} {
 		u.saidTier(tier, []byte(h.Get(name)))
@@ -68,8 +68,8 @@ func (u *usage) readHeader(h http.Header) {
 	}
 }
 
-// said takes a number in place of the one that was said before. It does not take
-// a 0 in its place: some servers send that where they do not know.
+// said replaces a previously reported number. A 0 does not replace it, because some servers send 0 for an unknown
+// number.
 func (u *usage) said(f field, raw []byte) {
 	c := &u.body
 	if f >= meteredInput {
@@ -89,7 +89,7 @@ func (u *usage) said(f field, raw []byte) {
 	}
 }
 
-// mostTokens is more than any answer has used: sums of such numbers are in an int64.
+// mostTokens exceeds the usage of any answer. Sums of numbers below it fit in an int64.
 const mostTokens = 1 << 40
 
 func (c *counts) at(f field) *int64 {
@@ -130,8 +130,7 @@ func (u *usage) sum() llm.Usage {
 	return sum
 }
 
-// sum also counts thoughts that some servers leave out of the output and have in
-// the total only, as xAI's and Gemini's compatible one do.
+// sum also counts reasoning that some servers, such as xAI and Gemini's compatible one, include only in the total.
 func (c *counts) sum() llm.Usage {
 	in := c.inAll
 	if in == 0 {

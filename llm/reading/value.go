@@ -7,8 +7,7 @@ import (
 	"unicode/utf8"
 )
 
-// unquote appends the inside of a JSON string to dst without its escapes. A
-// string that is cut inside an escape ends before it.
+// unquote appends the content of a JSON string to dst without escapes. It drops an incomplete escape at the end.
 func unquote(dst, raw []byte) []byte {
 	for {
 		i := bytes.IndexByte(raw, '\\')
@@ -50,8 +49,7 @@ func plainEscape(c byte) byte {
 	return c
 }
 
-// unicodeEscape reads the digits after \u, and a second escape if both make up
-// one character.
+// unicodeEscape reads the digits after \u, and a second escape if both are a surrogate pair.
 func unicodeEscape(raw []byte) (r rune, rest []byte, ok bool) {
 	r, ok = fourDigits(raw)
 	if !ok {
@@ -79,7 +77,7 @@ func fourDigits(raw []byte) (rune, bool) {
 	return rune(n), err == nil
 }
 
-// count reads a number of tokens; what cannot be one is none.
+// count parses a number of tokens. ok is false if it is not a non-negative number.
 func count(raw []byte) (n int64, ok bool) {
 	const most = 1 << 50
 	if len(raw) == 0 || len(raw) > 32 {
@@ -95,7 +93,7 @@ func count(raw []byte) (n int64, ok bool) {
 	return min(n, most), true
 }
 
-// clip cuts b to at most n bytes, not inside a character.
+// clip cuts b to at most n bytes at a character boundary.
 func clip(b []byte, n int) []byte {
 	if len(b) <= n {
 		return b

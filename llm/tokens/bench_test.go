@@ -9,8 +9,8 @@ import (
 	"github.com/tiktoken-go/tokenizer"
 )
 
-// BenchmarkEstimate is a call of 4 KiB, and in "heard" its settlement, too. Texts are
-// of many words, so that remembering them is not all too easy.
+// BenchmarkEstimate measures the estimate of a call of 4 KiB. "heard" includes its settlement. The texts have many
+// different words, so that caching them is not too easy.
 func BenchmarkEstimate(b *testing.B) {
 	for _, c := range []struct{ name, model, text string }{
 		{"openai/english", "gpt-4o", fourKiB(english)},
@@ -39,7 +39,7 @@ func BenchmarkEstimate(b *testing.B) {
 	}
 }
 
-// BenchmarkNeverSeen forgets all words before each call: the dearest there is.
+// BenchmarkNeverSeen clears the cached words before each call, which is the most expensive case.
 func BenchmarkNeverSeen(b *testing.B) {
 	for name, text := range map[string]string{"english": fourKiB(english), "japanese": fourKiB(japanese)} {
 		p := Prompt{Texts: slices.Values([]string{text}), Messages: 1}
@@ -57,7 +57,7 @@ func BenchmarkNeverSeen(b *testing.B) {
 	}
 }
 
-// BenchmarkTokenizer is what the estimate would cost if all were counted every time.
+// BenchmarkTokenizer measures the cost if everything were counted every time.
 func BenchmarkTokenizer(b *testing.B) {
 	codec, err := tokenizer.Get(tokenizer.O200kBase)
 	if err != nil {

@@ -2,30 +2,30 @@ package tokens
 
 import "unicode/utf8"
 
-// A profile is a text as far as the number of its tokens depends on it: how often
-// each class occurs. It takes one pass over the text and no memory.
+// A profile has the properties of a text that determine its number of tokens: how often each class occurs. Counting
+// takes one pass and no memory.
 type profile [classes]int
 
-// The classes were chosen so that a sum of them, each with a weight of its own,
-// comes near what tokenizers count; accuracy_test.go says how near.
+// Classes of characters. They were chosen so that a weighted sum is close to the counts of tokenizers. See
+// accuracy_test.go for the errors.
 const (
-	words     = iota // runs of letters of Latin script
-	tails            // letters after the fifth of such a run
-	humps            // capitals after a small letter, as in fooBar
-	accents          // letters with accents
+	words     = iota // runs of Latin letters
+	tails            // letters after the fifth letter of a run
+	humps            // capitals after a lower-case letter, as in fooBar
+	accents          // accented letters
 	digits           // groups of up to three digits
 	marks            // runs of ASCII punctuation
-	moreMarks        // further characters in such a run
-	breaks           // line breaks, with the blank lines after them
+	moreMarks        // further characters of such a run
+	breaks           // line breaks with the following blank lines
 	indents          // runs of two or more blanks
-	greek            // letters of Greek, Cyrillic, Armenian
-	semitic          // letters of Hebrew, Arabic and what else is below U+0900
-	indic            // letters of the scripts of India and South-East Asia
+	greek            // Greek, Cyrillic and Armenian letters
+	semitic          // Hebrew, Arabic and other letters below U+0900
+	indic            // letters of Indian and South-East Asian scripts
 	han
 	kana
 	hangul
-	wide  // punctuation of East Asia, and of typography
-	bytes // whatever else, in bytes: emoji, broken UTF-8
+	wide  // East Asian and typographic punctuation
+	bytes // bytes of everything else: emoji, invalid UTF-8
 	classes
 )
 
@@ -92,7 +92,7 @@ func (p *profile) add(s string) {
 	}
 }
 
-// run is where the run of a kind ends that begins at i.
+// run returns the end of the run of a kind that starts at i.
 func run(s string, i int, kind uint8) int {
 	for i < len(s) && kinds[s[i]] == kind {
 		i++
@@ -100,7 +100,7 @@ func run(s string, i int, kind uint8) int {
 	return i
 }
 
-// word counts the run of Latin letters that begins at i, and says where it ends.
+// word counts the run of Latin letters that starts at i, and returns its end.
 func (p *profile) word(s string, i int) int {
 	start, wide := i, 0
 	for small := false; i < len(s); i++ {
@@ -126,11 +126,10 @@ func (p *profile) word(s string, i int) int {
 	return i
 }
 
-// accented reports whether c begins a letter of U+00C0 to U+024F; they have two
-// bytes.
+// accented reports whether c starts a letter of U+00C0 to U+024F. Such letters have two bytes.
 func accented(c byte) bool { return c >= 0xc3 && c <= 0xc9 }
 
-// rune counts the character at i, which is not ASCII, and says where it ends.
+// rune counts the non-ASCII character at i, and returns its end.
 func (p *profile) rune(s string, i int) int {
 	if accented(s[i]) && i+1 < len(s) {
 		return p.word(s, i)
@@ -144,8 +143,7 @@ func (p *profile) rune(s string, i int) int {
 	return i + n
 }
 
-// classOf goes by blocks of Unicode: a table of letters would be more exact than
-// the weights are.
+// classOf classifies by Unicode block. A table of letters would be more exact than the weights.
 func classOf(r rune) int {
 	if r < 0x2070 {
 		return alphabet(r)
@@ -153,7 +151,7 @@ func classOf(r rune) int {
 	return eastern(r)
 }
 
-// alphabet is the class of a letter of the blocks below U+2070.
+// alphabet returns the class of a character below U+2070.
 func alphabet(r rune) int {
 	switch {
 	case r < 0x370:
@@ -180,7 +178,7 @@ func alphabet(r rune) int {
 	return wide
 }
 
-// eastern is the class of a letter of the blocks from U+2070 on, utf8.RuneError among them.
+// eastern returns the class of a character from U+2070 on, including utf8.RuneError.
 func eastern(r rune) int {
 	switch {
 	case isHan(r):
@@ -199,10 +197,10 @@ func isHan(r rune) bool {
 	return r >= 0x3400 && r < 0xa000 || r >= 0xf900 && r < 0xfb00 || r >= 0x20000 && r < 0x32000
 }
 
-// weights are thousandths of a token, one for each class.
+// weights has the tokens per class, in thousandths.
 type weights [classes]int64
 
-// milli is the tokens of a profile in thousandths.
+// milli returns the tokens of a profile in thousandths.
 func (w *weights) milli(p *profile) (sum int64) {
 	for class, n := range p {
 		sum += w[class] * int64(n)

@@ -2,8 +2,7 @@ package tokens
 
 import "github.com/seed1158cd35/weir/llm"
 
-// A Count is the tokens of what passes by in pieces, as a model writes it. The zero Count
-// has none.
+// A Count counts the tokens of a text that arrives in pieces, such as a model's output. The zero Count is empty.
 type Count struct {
 	p      profile
 	pieces int64
@@ -17,9 +16,9 @@ func (c *Count) Add(piece []byte) {
 	c.p.add(string(piece))
 }
 
-// Tokens is how many tokens a model has written, by the classes of their characters, and
-// at least one for each piece: providers send one or more at a time. Some servers send
-// letter by letter, though; then only the characters count.
+// Tokens returns the number of tokens that a model has written. The estimate is based on character classes, with at
+// least one token per piece, because providers send one or more tokens at a time. If a server sends single letters, only
+// the characters count.
 func (c *Count) Tokens(family llm.Family, model string) int64 {
 	k := nameOf(family, model)
 	n := (k.weights.milli(&c.p) + 999) / 1000
@@ -29,8 +28,7 @@ func (c *Count) Tokens(family llm.Family, model string) int64 {
 	return min(n, most)
 }
 
-// Possible reports whether usage can be that of a call: no model takes so much, and none
-// takes less than nothing.
+// Possible reports whether a call can have this usage: no number is negative or larger than any model's maximum.
 func Possible(u llm.Usage) bool {
 	for _, n := range [...]int64{u.Input, u.Output, u.CacheRead, u.CacheWrite} {
 		if n < 0 || n > most {

@@ -17,7 +17,7 @@ func ExampleEstimator() {
 	est := e.Estimate(llm.OpenAI, "gpt-4o", prompt, 100)
 	fmt.Println(est.Input, est.Output, est.Most())
 
-	// The answer has come, and says what it took.
+	// The answer has arrived and reports its usage.
 	e.Observe(est, 22, 12)
 	for v := range e.All() {
 		fmt.Println(v.Model, v.Calls, v.Mean)

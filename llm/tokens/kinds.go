@@ -6,7 +6,7 @@ import (
 	"github.com/seed1158cd35/weir/llm"
 )
 
-// A kind is how the tokens of a model are counted.
+// A kind specifies how the tokens of a model are counted.
 type kind struct {
 	maker    maker
 	encoding encoding
@@ -22,7 +22,7 @@ const (
 	google
 )
 
-// nameOf goes by the model's name and, if that says nothing, by the wire format.
+// nameOf determines the kind from the model's name, or from the wire format if the name is unknown.
 func nameOf(family llm.Family, model string) kind {
 	name := model[strings.LastIndexByte(model, '/')+1:]
 	name = strings.TrimPrefix(name, "ft:")
@@ -54,8 +54,7 @@ func starts(name string, prefixes ...string) bool {
 	return false
 }
 
-// claude tells the tokenizers of Claude apart: there is another one since Opus 4.7,
-// and the fifth generation kept it.
+// claude distinguishes Claude's tokenizers. Opus 4.7 introduced a new one, and the fifth generation uses it too.
 func claude(name string) kind {
 	major, minor := version(name)
 	if major > 4 || major == 4 && minor >= 7 {
@@ -64,8 +63,8 @@ func claude(name string) kind {
 	return kind{anthropic, none, &ofClaude}
 }
 
-// version is the first number of a name and the one right behind it, if they have one
-// or two digits: 4 and 5 of claude-sonnet-4-5-20250929.
+// version returns the first number of a name and the number directly after it, if they have one or two digits: 4 and 5
+// for claude-sonnet-4-5-20250929.
 func version(name string) (major, minor int) {
 	numbers := [2]int{}
 	found := 0
@@ -85,7 +84,7 @@ func version(name string) (major, minor int) {
 	return numbers[0], numbers[1]
 }
 
-// small is the number that s is, -1 if it is none of one or two digits.
+// small parses a number of one or two digits. It returns -1 for any other text.
 func small(s string) int {
 	n := 0
 	for i := range len(s) {

@@ -15,8 +15,8 @@ const claudeName = "claude-sonnet-4-5"
 
 func bytesOf(tokens int64) Prompt { return Prompt{Bytes: tokens * 4} }
 
-// Whatever a model takes against what was estimated, up to twice and down to half, and
-// however the calls vary around it by a tenth, after 30 calls estimates are within 10 %.
+// If a model uses between half and twice the estimate, with random variations of 10%, estimates are within 10% after 30
+// calls.
 func TestEstimatesConvergeInThirtyCalls(t *testing.T) {
 	seed := rand.Uint64()
 	r := rand.New(rand.NewPCG(seed, 0))
@@ -36,7 +36,7 @@ func TestEstimatesConvergeInThirtyCalls(t *testing.T) {
 	}
 }
 
-// Answers that report nonsense, up to one in three, do no harm.
+// Invalid usage in up to one of three answers does no harm.
 func TestNonsenseDoesNoHarm(t *testing.T) {
 	seed := rand.Uint64()
 	r := rand.New(rand.NewPCG(seed, 0))

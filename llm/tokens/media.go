@@ -1,44 +1,44 @@
 package tokens
 
-// frame is what a prompt costs beside its texts.
+// frame returns the tokens of a prompt in addition to its texts and media.
 func (k kind) frame(p Prompt) int64 {
 	messages, tools := int64(max(p.Messages, 0)), int64(max(p.Tools, 0))
 	switch k.maker {
 	case openAI:
-		// 3 for each message, 1 for a name, 3 that begin the answer: cookbook.openai.com,
-		// "How to count tokens with tiktoken", which also has about 8 for each function.
+		// 3 for each message, 1 for a name, and 3 before the answer. The source, cookbook.openai.com, "How to count
+		// tokens with tiktoken", also has about 8 for each function.
 		return 3*messages + int64(max(p.Names, 0)) + 3 + 8*tools
 	case anthropic:
-		// Tools bring a system prompt of 346 tokens with Claude 4, as
-		// platform.claude.com, "Pricing", tool use, had it in 2025; others differ a little.
+		// Tools add a system prompt of 346 tokens with Claude 4, according to platform.claude.com, "Pricing", tool use,
+		// in 2025. Other models differ slightly.
 		return 4*messages + 4 + min(tools, 1)*346
 	}
 	return 4*messages + 2
 }
 
-// media is what all that is not text costs.
+// media returns the tokens of everything that is not text.
 func (k kind) media(p Prompt) (sum int64) {
 	for _, i := range p.Images {
 		sum += k.image(i)
 	}
-	// Documents and sounds are as long as they are, whatever their size in bytes; the
-	// rates stand for pages of 75 kB, sound of 64 kbit/s and film of 1 Mbit/s.
+	// The number of pages or seconds is unknown, so it is estimated from the size. The rates assume pages of 75 kB,
+	// audio of 64 kbit/s and video of 1 Mbit/s.
 	switch k.maker {
-	case google: // 258 a page, 32 and 263 a second: ai.google.dev, "Understand and count tokens", 2026
+	case google: // 258 per page, 32 and 263 per second: ai.google.dev, "Understand and count tokens", 2026
 		sum += per(p.PDF, 258, 75_000) + per(p.Audio, 32, 8_000) + per(p.Video, 263, 125_000)
-	default: // Claude's manual has 1,500 to 3,000 a page for the text; a picture comes on top
+	default: // Claude's manual has 1,500 to 3,000 per page for the text, plus the image
 		sum += per(p.PDF, 3_000, 75_000) + per(p.Audio, 10, 8_000) + per(p.Video, 263, 125_000)
 	}
 	return sum
 }
 
-// per is rate tokens for each size bytes that have begun.
+// per returns rate tokens for each started unit of size bytes.
 func per(bytes, rate, size int64) int64 {
 	bytes = min(max(bytes, 0), 1<<40)
 	return (bytes + size - 1) / size * rate
 }
 
-// side is what is taken for the sides of a picture of unknown size.
+// side is the assumed side length in pixels of an image of unknown size.
 const side = 1024
 
 func (k kind) image(i Image) int64 {
@@ -52,7 +52,7 @@ func (k kind) image(i Image) int64 {
 			return 258
 		}
 		return 258 * min(tiles(w, 768)*tiles(h, 768), 16)
-	case openAI: // developers.openai.com, "Images and vision": 85 and 170 a tile, as of GPT-4o
+	case openAI: // developers.openai.com, "Images and vision": 85, and 170 per tile, as for GPT-4o
 		if i.Low {
 			return 85
 		}
@@ -65,8 +65,7 @@ func (k kind) image(i Image) int64 {
 	return 1000
 }
 
-// size is that of the picture, or what is likely: compressed pictures have about two
-// bits a pixel.
+// size returns the image's size, or a likely one. Compressed images have about two bits per pixel.
 func (i Image) size() (w, h int64) {
 	if i.Width > 0 && i.Height > 0 {
 		return min(int64(i.Width), 1<<20), min(int64(i.Height), 1<<20)
@@ -79,7 +78,7 @@ func (i Image) size() (w, h int64) {
 	return w, w
 }
 
-// fit makes a picture smaller until neither side is longer than allowed.
+// fit scales an image down until neither side is longer than allowed.
 func fit(w, h, allowed int64) (int64, int64) {
 	if long := max(w, h); long > allowed {
 		return max(w*allowed/long, 1), max(h*allowed/long, 1)

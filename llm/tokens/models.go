@@ -14,9 +14,9 @@ import (
 
 const (
 	maxModels = 1000
-	maxName   = 200 // bytes
+	maxName   = 200 // in bytes
 
-	// others is the name of the place that models share for which there is no other.
+	// others is the name of the entry that further models share.
 	others = "(other)"
 )
 
@@ -25,14 +25,13 @@ type key struct {
 	model  string
 }
 
-// models are all that have been heard of. They are read with every call and change
-// seldom, so a change copies the map.
+// models has the learned data of all models. Every call reads it, and it rarely changes, so a change copies the map.
 type models struct {
 	known atomic.Pointer[map[key]*model]
-	mu    sync.Mutex // of those who change it
+	mu    sync.Mutex // held while changing known
 }
 
-// find is what is known of a model, nil if nothing.
+// find returns the data of a model, or nil.
 func (ms *models) find(family llm.Family, name string) *model {
 	known := ms.known.Load()
 	if known == nil {
@@ -44,8 +43,8 @@ func (ms *models) find(family llm.Family, name string) *model {
 	return (*known)[key{family, others}]
 }
 
-// place is where to keep what is learnt of a model. A name gets a place only when an
-// answer has come, so that names that no provider knows take up none.
+// place returns the entry of a model and creates it if necessary. Only an answer creates an entry, so that invalid names
+// take no space.
 func (ms *models) place(family llm.Family, name string) *model {
 	if m := ms.find(family, name); m != nil {
 		return m
@@ -73,23 +72,23 @@ func (ms *models) place(family llm.Family, name string) *model {
 }
 
 const (
-	ratios  = 31 // answers that the factor is the median of
-	answers = 64 // answers that the length of the next is read from
+	ratios  = 31 // number of answers in the median of the factor
+	answers = 64 // number of answers from which the next length is estimated
 
-	// A call of few tokens says little: what wraps it counts more than its text.
-	// This many tokens are taken to have been estimated right in every call.
+	// A call with few tokens gives little information, because its overhead exceeds its text. Each call therefore counts
+	// this many additional tokens as estimated correctly.
 	sure = 16
 
-	one = 1000 // the factor is kept in thousandths
+	one = 1000 // the factor is in thousandths
 )
 
-// A model is what is known of one.
+// A model is the learned data of a model.
 type model struct {
 	kind   kind
-	shared bool // by several: kind is that of one of them
+	shared bool // used by several models; kind belongs to one of them
 
 	factor  atomic.Int32                    // of the input, in thousandths; 0 means one
-	expects [len(ceilings) + 1]atomic.Int32 // what answers take, by what they may take; 0 means not known
+	expects [len(ceilings) + 1]atomic.Int32 // expected output by maximum output; 0 means unknown
 
 	mu      sync.Mutex
 	calls   int64
@@ -98,9 +97,8 @@ type model struct {
 	all     window
 }
 
-// ceilings sort answers by what the request allows them, for who allows 64 tokens
-// wants another kind of answer than who allows 4,096. The first is for requests that
-// say nothing.
+// ceilings separates answers by the maximum output of the request, because a request that allows 64 tokens expects
+// another kind of answer than one with 4,096. The first entry is for requests without a maximum.
 var ceilings = [...]int64{0, 64, 256, 1024, 4096, 16384}
 
 func ceiling(allowed int64) int {
@@ -108,7 +106,7 @@ func ceiling(allowed int64) int {
 	return at
 }
 
-// correct is an estimate of input after what was learnt.
+// correct applies the learned factor to an estimate of input.
 func (m *model) correct(raw int64) int64 {
 	if m == nil {
 		return raw
@@ -117,7 +115,7 @@ func (m *model) correct(raw int64) int64 {
 	return max(((raw+sure)*f+one/2)/one-sure, min(raw, 1))
 }
 
-// output is what an answer is expected to take.
+// output returns the expected output.
 func (m *model) output(allowed int64) int64 {
 	expected := int64(DefaultOutput)
 	if m != nil {
@@ -129,11 +127,10 @@ func (m *model) output(allowed int64) int64 {
 	return expected
 }
 
-// Observe corrects what is known of a model by what an answer reports. A number that
-// cannot be true is passed over, and no single one that could moves the estimates far:
-// the input is corrected by the median of what the last 31 answers took against what
-// was estimated, within a quarter and four times; the output is what nine of ten of
-// the last 64 answers did not exceed that were allowed about as much.
+// Observe corrects the data of a model with the usage that an answer reports. It ignores impossible numbers, and no
+// single number changes the estimates much. The input is multiplied by the median ratio of usage to estimate in the last
+// 31 answers, between a quarter and four. The expected output is what nine of ten of the last 64 answers with a similar
+// maximum did not exceed.
 func (e *Estimator) Observe(est Estimate, input, output int64) {
 	okIn := input > 0 && input <= most && est.raw > 0
 	okOut := output > 0 && output <= most
@@ -153,7 +150,7 @@ func (e *Estimator) Observe(est Estimate, input, output int64) {
 }
 
 func (m *model) learnInput(raw, input int64) {
-	if len(m.ratio.last) == 0 { // so that the first answers alone decide little
+	if len(m.ratio.last) == 0 { // limits the effect of the first answers
 		m.ratio.add(one, ratios)
 		m.ratio.add(one, ratios)
 	}
@@ -169,17 +166,17 @@ func (m *model) learnOutput(allowed, output int64) {
 	m.all.add(int32(output), answers)
 }
 
-// A View is what has been learnt of one model.
+// A View is the learned data of one model.
 type View struct {
 	Family llm.Family `json:"family"`
 	Model  string     `json:"model"`
-	Calls  int64      `json:"calls"`  // answers heard
-	Factor float64    `json:"factor"` // by which estimates of its input are multiplied
-	Mean   int64      `json:"mean"`   // tokens of output, of the last 64 answers
-	High   int64      `json:"high"`   // tokens that nine of ten of them did not exceed
+	Calls  int64      `json:"calls"`  // number of answers
+	Factor float64    `json:"factor"` // multiplies estimates of input
+	Mean   int64      `json:"mean"`   // mean output in tokens of the last 64 answers
+	High   int64      `json:"high"`   // output in tokens that nine of ten of them did not exceed
 }
 
-// All is what has been learnt of each model, by family and name.
+// All iterates over the learned data of all models, sorted by family and name.
 func (e *Estimator) All() iter.Seq[View] {
 	return func(yield func(View) bool) {
 		known := e.models.known.Load()

@@ -8,15 +8,15 @@ import (
 	"github.com/seed1158cd35/weir/llm"
 )
 
-// TestEstimatesReserveLittleMoreThanCallsUse: k is by what factor calls reserve more than they use. Long calls of a shared
-// limit can use 1/k of the rate, and a burst's worth besides.
+// TestEstimatesReserveLittleMoreThanCallsUse checks the factor k by which calls reserve more than they use. Long calls
+// that share a limit can use 1/k of the rate, plus one burst.
 func TestEstimatesReserveLittleMoreThanCallsUse(t *testing.T) {
 	for _, c := range []struct {
 		name          string
-		input, output int64   // the median
-		spread        float64 // of the logarithm
+		input, output int64   // medians
+		spread        float64 // standard deviation of the logarithm
 		allowed       int64
-		most          float64 // of k, once 200 calls have reported
+		most          float64 // maximum k after 200 calls have reported usage
 	}{
 		{"chat", 1000, 300, 0.8, 4096, 1.6},
 		{"long prompts", 20_000, 500, 0.8, 4096, 1.2},

@@ -7,14 +7,14 @@ import (
 	"github.com/seed1158cd35/weir/llm"
 )
 
-// Amounts are tokens by the unit of the limit that counts them.
+// Amounts has tokens by the unit of the limits that count them.
 type Amounts struct {
-	Tokens int64 // "tokens"
-	Input  int64 // "input_tokens"
-	Output int64 // "output_tokens"
+	Tokens int64 // unit "tokens"
+	Input  int64 // unit "input_tokens"
+	Output int64 // unit "output_tokens"
 }
 
-// Of is the amount of a unit, and whether it is one of these.
+// Of returns the amount of a unit. It returns false for an unknown unit.
 func (a Amounts) Of(unit string) (int64, bool) {
 	switch unit {
 	case "tokens":
@@ -27,49 +27,47 @@ func (a Amounts) Of(unit string) (int64, bool) {
 	return 0, false
 }
 
-// All is each unit with its amount.
+// All iterates over the units and their amounts.
 func (a Amounts) All() iter.Seq2[string, int64] {
 	return func(yield func(string, int64) bool) {
 		_ = yield("tokens", a.Tokens) && yield("input_tokens", a.Input) && yield("output_tokens", a.Output)
 	}
 }
 
-// A Rule is how a provider counts a call against its limits of tokens: what it takes
-// before the answer, and what it leaves taken after it.
+// A Rule specifies how a provider counts a call against its token limits: the amount before the answer, and the amount
+// after it.
 type Rule uint8
 
 const (
-	// Plain counts what is read and written. It stands for all providers that do not
-	// say otherwise.
+	// Plain counts input and output. It is the rule for all providers without a known rule.
 	Plain Rule = iota
 
-	// ByMax is OpenAI's: at least what the request allows the answer counts, used or
-	// not. Users report so (community.openai.com, threads 360359 and 381878), and
-	// Azure's limits work like it; no page of OpenAI's own could be read for this.
+	// ByMax is OpenAI's rule: at least the output that the request allows counts, even if unused. The sources are users
+	// (community.openai.com, threads 360359 and 381878), and Azure's limits work like this. No page of OpenAI's was
+	// available as a source.
 	ByMax
 
-	// Apart is Anthropic's: separate limits of input, where what is read from the cache
-	// does not count with most models, and of output, where max_tokens does not count. For the
-	// second, the page itself (platform.claude.com, "Rate limits") could not be read, and
-	// tokenswise.com says in 2026 that it does; learnt lengths lie between.
+	// Apart is Anthropic's rule. It has separate limits for input and output. Input read from the cache does not count
+	// for most models, and max_tokens does not count as output. For the latter, the source (platform.claude.com, "Rate
+	// limits") was not available, and tokenswise.com (2026) says that max_tokens counts. Learned lengths are between the
+	// two.
 	Apart
 
-	// InputOnly is Gemini's: its limit of tokens a minute is one of input.
-	// ai.google.dev, "Rate limits", is the page to check; it was not read for this.
+	// InputOnly is Gemini's rule: only input counts against its limit of tokens per minute. The page to check is
+	// ai.google.dev, "Rate limits". It was not read.
 	InputOnly
 
-	// UpFront is Bedrock's: input and max_tokens are taken before the answer, what was
-	// not used comes back, and reads from the cache do not count then. The page to check
-	// is "How tokens are counted in Amazon Bedrock" of the Bedrock user guide; of it only
-	// the beginning could be read, in a copy, in November 2026.
+	// UpFront is Bedrock's rule: input and max_tokens count before the answer, and unused tokens are returned after it.
+	// Input read from the cache does not count then. The page to check is "How tokens are counted in Amazon Bedrock" in
+	// the Bedrock user guide. Only the start of it was read, in a copy of November 2026.
 	UpFront
 
-	// UpFront5 is the same for models one token of whose output counts as five: Claude 4
-	// by the same page, and all since 3.7 are taken for such, to be on the safe side.
+	// UpFront5 is like UpFront, but one output token counts as five. The same page says this of Claude 4. It is assumed
+	// for all versions since 3.7 to be safe.
 	UpFront5
 )
 
-// RuleFor is how the provider of a family counts a model.
+// RuleFor returns the rule by which a family's provider counts a model.
 func RuleFor(family llm.Family, model string) Rule {
 	switch family {
 	case llm.Anthropic:
@@ -97,7 +95,7 @@ func burnsFive(model string) bool {
 	return major > 3 || major == 3 && minor >= 7
 }
 
-// Reserve is what to take from limits before a call.
+// Reserve returns the amounts to take from limits before a call.
 func (r Rule) Reserve(e Estimate) Amounts {
 	a := Amounts{Tokens: e.Total(), Input: e.Input, Output: e.Output}
 	switch r {
@@ -108,15 +106,14 @@ func (r Rule) Reserve(e Estimate) Amounts {
 	case UpFront:
 		a.Tokens = e.Most()
 	case UpFront5:
-		// The provider itself takes five times the output only as it is written; who
-		// takes less before would go over while answers are on their way.
+		// The provider counts the output five times only when it is written. Reserving less would exceed the limit while
+		// answers are in flight.
 		a.Tokens = max(e.Most(), e.Input+5*e.Output)
 	}
 	return a
 }
 
-// Settle is what a call has cost in the end. An answer that did not say costs what was
-// reserved.
+// Settle returns the final amounts of a call. Without valid usage they are the reserved amounts.
 func (r Rule) Settle(e Estimate, u llm.Usage) Amounts {
 	if !u.Said || !Possible(u) {
 		return r.Reserve(e)

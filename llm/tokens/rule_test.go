@@ -6,8 +6,8 @@ import (
 	"github.com/seed1158cd35/weir/llm"
 )
 
-// The case: 8,000 tokens are read, 4,000 of them from the
-// cache, 2,000 are written of 32,000 allowed; 40,000 are taken and 14,000 stay taken.
+// The example has 8,000 input tokens, of which 4,000 are from the cache, and 2,000 output tokens of an allowed 32,000.
+// 40,000 are reserved and 14,000 stay charged.
 func TestBedrockTakesAllUpFront(t *testing.T) {
 	est := Estimate{Input: 8000, Output: 2000, Max: 32_000}
 	rule := RuleFor(llm.Converse, "us.anthropic.claude-sonnet-4-20250514-v1:0")
@@ -76,10 +76,10 @@ func TestPictures(t *testing.T) {
 		image Image
 		want  int64
 	}{
-		{openAI, Image{Width: 1024, Height: 1024}, 765}, // OpenAI's own examples
+		{openAI, Image{Width: 1024, Height: 1024}, 765}, // OpenAI's examples
 		{openAI, Image{Width: 2048, Height: 4096}, 1105},
 		{openAI, Image{Width: 4096, Height: 8192, Low: true}, 85},
-		{anthropic, Image{Width: 1000, Height: 1000}, 1334}, // Anthropic's: about 1,334
+		{anthropic, Image{Width: 1000, Height: 1000}, 1334}, // Anthropic's example: about 1,334
 		{anthropic, Image{Width: 200, Height: 200}, 54},
 		{anthropic, Image{Width: 8000, Height: 8000}, 1600},
 		{google, Image{Width: 384, Height: 384}, 258},

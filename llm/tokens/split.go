@@ -5,13 +5,12 @@ import (
 	"unicode/utf8"
 )
 
-// wordEnd is where the word ends that begins at i: at the latest at the end of s.
+// wordEnd returns the end of the word that starts at i, at most len(s).
 //
-// Both tokenizers first cut a text by a regular expression that looks at nothing
-// before the cut, and merge within the pieces only. So any place is good at which no
-// piece of the expression can go on: before a blank that follows something else, and
-// where a run of letters or digits ends, save that an apostrophe may go on after
-// letters ("don't"). split_test.go compares with the whole.
+// Both tokenizers first split a text with a regular expression that does not look behind, and merge tokens only within
+// its pieces. A split is therefore safe at every place where no piece can continue. These are: before a blank that
+// follows a non-blank, and at the end of a run of letters or digits. An apostrophe may continue letters ("don't").
+// split_test.go compares the result with the count of the entire text.
 func wordEnd(s string, i int) int {
 	for before := other; i < len(s); {
 		c := s[i]
@@ -35,8 +34,8 @@ func wordEnd(s string, i int) int {
 	return len(s)
 }
 
-// shortWord is wordEnd and hash of a word as most are: a blank or a letter, then up to seven letters, and
-// behind them what ends a word. It looks at these at once, eight bytes of s, and says 0 of all others.
+// shortWord is wordEnd and hash for common words: a blank or letter, up to seven letters, and a character that ends the
+// word. It checks eight bytes of s at a time, and returns 0 for all other words.
 func shortWord(s string, i int) (end int, h uint64) {
 	if len(s)-i < 9 || kinds[s[i]] != blank && kinds[s[i]] != letter {
 		return 0, 0
@@ -57,18 +56,18 @@ const (
 	highs = 0x80 * ones
 )
 
-// letters has the high bit of each byte that is a letter of ASCII. Small letters are told by sums that
-// reach the high bit at 'a', and not yet behind 'z'; no sum goes over into the next byte.
+// letters sets the high bit of each byte that is an ASCII letter. Sums reach the high bit from 'a' on, and not yet after
+// 'z'. No sum overflows into the next byte.
 func letters(w uint64) uint64 {
 	small := (w | 0x20*ones) &^ highs
 	return (small + (0x80-'a')*ones) &^ (small + (0x80-'z'-1)*ones) &^ w & highs
 }
 
-// Further kinds of what stands before a place. other is all after which nothing is
-// sure to end: blanks, line breaks, controls.
+// Further kinds of the character before a place. After other, which includes blanks, line breaks and control characters,
+// no split is safe.
 const (
-	ideograph uint8 = high + 1 + iota // a letter of East Asia
-	solid                             // anything that is neither white nor one of the above
+	ideograph uint8 = high + 1 + iota // an East Asian letter
+	solid                             // neither white space nor any other kind
 )
 
 func after(now uint8) uint8 {
@@ -78,7 +77,7 @@ func after(now uint8) uint8 {
 	return now
 }
 
-// ends reports whether a word ends between two characters, the second of ASCII.
+// ends reports whether a word ends between two characters. The second one is ASCII.
 func ends(before, now, c uint8) bool {
 	if now == blank {
 		return true
@@ -92,18 +91,18 @@ func ends(before, now, c uint8) bool {
 	return false
 }
 
-// standing is the kind of a character that is not ASCII.
+// standing returns the kind of a non-ASCII character.
 func standing(r rune) uint8 {
 	switch {
 	case r >= 0x3041 && r <= 0x3096, r >= 0x30a1 && r <= 0x30fa, r >= 0x4e00 && r <= 0x9fff, r >= 0xac00 && r <= 0xd7a3:
 		return ideograph
 	case r == 0x85, r == 0xa0, r == 0x1680, r >= 0x2000 && r <= 0x200f, r >= 0x2028 && r <= 0x202f, r == 0x205f, r == 0x3000, r == utf8.RuneError:
-		return other // white, or not sure not to be
+		return other // white space, or possibly white space
 	}
 	return solid
 }
 
-// punctuation is that of Chinese and Japanese, none of it letters.
+// punctuation reports whether r is Chinese or Japanese punctuation, which contains no letters.
 func punctuation(r rune) bool {
 	return r == 0x3001 || r == 0x3002 || r >= 0x3008 && r <= 0x3011 || r == 0xff01 || r == 0xff08 || r == 0xff09 || r == 0xff0c || r == 0xff1a || r == 0xff1b || r == 0xff1f
 }

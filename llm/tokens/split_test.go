@@ -9,7 +9,7 @@ import (
 	"github.com/tiktoken-go/tokenizer"
 )
 
-// pieces are what the expressions of the tokenizers treat in ways of their own.
+// pieces has characters that the tokenizers' expressions treat specially.
 var pieces = []string{
 	" ", "  ", "\t", "\n", "\r\n", "\n\n", "a", "The", "word", "XML", "fooBar", "don't", "'s", "'", "\"", "’", "ſ",
 	"1", "12", "1234567", "½", "²", "٣", ".", "...", "/", "//", "(", "((", "{", "};", "$", "é", "für", "Ж", "слово",
@@ -39,8 +39,7 @@ func randomText(r *rand.Rand) string {
 	for range 1 + r.IntN(12) {
 		b.WriteString(pieces[r.IntN(len(pieces))])
 	}
-	// The tokenizer reads broken UTF-8 in ways of its own; so does every JSON parser
-	// before it, which leaves none.
+	// The tokenizer reads invalid UTF-8 in its own way. JSON parsers replace it before, so the test excludes it.
 	return strings.ToValidUTF8(b.String(), "\ufffd")
 }
 
@@ -66,7 +65,7 @@ func count(t *testing.T, codec tokenizer.Codec, text string) int {
 	return n
 }
 
-// checkShort compares what is found at once with what is found a byte at a time.
+// checkShort compares shortWord with the general functions.
 func checkShort(t *testing.T, s string) (short int) {
 	t.Helper()
 	for i := range len(s) {
@@ -89,7 +88,7 @@ func TestShortWordsAreThoseOfTheRest(t *testing.T) {
 	for range 3000 {
 		checkShort(t, randomText(r))
 	}
-	for c := range 256 { // each byte in each place
+	for c := range 256 { // each byte at each position
 		for at := range 10 {
 			b := []byte(" abcdefghij")
 			b[at] = byte(c)

@@ -1,20 +1,16 @@
-// Package tokens says before a call to a language model how many tokens it will
-// cost, and learns from what the answers report.
+// Package tokens estimates the tokens of a call to a language model before the call, and learns from the usage that
+// answers report.
 //
-// For models of OpenAI the text is cut into words, and words are counted by their
-// tokenizer once and remembered. Of words not seen before each call has a few counted
-// and estimates the rest, for the tokenizer takes 240 to 370 us for 4 KiB and a call
-// may cost 100 us in all. So an estimate takes about 10 us, and 45 us while no word is
-// known. Fresh texts are off by about 6 % in the mean, and a text that comes again and
-// again is soon counted exactly.
+// For OpenAI's models, the text is split into words, and the tokenizer's count of each word is cached. Each call counts
+// only a few unknown words exactly and estimates the rest. The tokenizer takes 240 to 370 us for 4 KiB, and a call may
+// take 100 us in total. An estimate takes about 10 us, and 45 us while no word is cached. New texts have a mean error of
+// about 6%. A repeated text is soon counted exactly.
 //
-// All other texts are estimated: a token is so many letters, digits, characters of each
-// script (see classes), by weights for the maker of the model. accuracy_test.go has the
-// errors of both ways.
+// All other texts are estimated from their letters, digits and characters of each script (see classes), with weights for
+// the model's vendor. accuracy_test.go has the errors of both methods.
 //
-// What answers report corrects the estimates, model by model (see Estimator.Observe).
-// How much of an estimate a provider takes from its limits before it answers is what
-// a Rule says.
+// The usage in answers corrects the estimates for each model (see Estimator.Observe). A Rule specifies how much of an
+// estimate a provider takes from its limits before it answers.
 package tokens
 
 import (
@@ -23,69 +19,67 @@ import (
 	"github.com/seed1158cd35/weir/llm"
 )
 
-// A Prompt is what a request sends, as far as its cost depends on it.
+// A Prompt has the parts of a request that determine its number of tokens.
 type Prompt struct {
-	Texts    iter.Seq[string] // all that the model reads: messages, system prompt, tools as JSON; nil means none
-	Messages int              // how many there are, the system prompt included
-	Names    int              // messages that carry a name
-	Tools    int              // functions that the model may call
+	Texts    iter.Seq[string] // everything that the model reads: messages, system prompt, tools as JSON; nil means none
+	Messages int              // number of messages, including the system prompt
+	Names    int              // number of messages with a name
+	Tools    int              // number of functions that the model may call
 	Images   []Image
-	PDF      int64 // bytes of documents, as they are, not in base64
-	Audio    int64 // bytes of sound
-	Video    int64 // bytes of film
+	PDF      int64 // bytes of documents, without base64
+	Audio    int64 // bytes of audio
+	Video    int64 // bytes of video
 	Numbers  int64 // tokens that the prompt gives as numbers
-	Bytes    int64 // bytes of what could not be read; taken for text
+	Bytes    int64 // bytes that could not be parsed; counted as text
 }
 
-// An Image is a picture in a prompt.
+// An Image is an image in a prompt.
 type Image struct {
-	Width, Height int   // in pixels; 0 if not known, which is taken for a large one
-	Bytes         int64 // of the file, for when its sides are not known; 0 if that is not known either
+	Width, Height int   // in pixels; 0 if unknown, which means a large image
+	Bytes         int64 // size of the file, used if the sides are unknown; 0 if unknown
 	Low           bool  // OpenAI's detail "low"
 }
 
-// An Estimate is what a call is expected to cost, in tokens.
+// An Estimate is the expected usage of a call, in tokens.
 type Estimate struct {
 	Family llm.Family
 	Model  string
-	Input  int64 // expected
-	Output int64 // expected at the most: 9 of 10 answers like it were not longer
-	Max    int64 // what the request allows the answer; 0 if it says nothing
-	raw    int64 // Input as it would be if nothing were learnt
+	Input  int64 // expected input
+	Output int64 // expected output, which 9 of 10 similar answers do not exceed
+	Max    int64 // maximum output that the request allows; 0 if not set
+	raw    int64 // Input before the learned correction
 }
 
-// Total is what the call is expected to cost in all.
+// Total returns the expected usage of the call.
 func (e Estimate) Total() int64 { return e.Input + e.Output }
 
-// Most is what it can cost: no estimate of output is above Max.
+// Most returns the maximum usage. The estimated output never exceeds a nonzero Max.
 func (e Estimate) Most() int64 { return e.Input + max(e.Output, e.Max) }
 
 const (
-	// DefaultOutput is what an answer is expected to take while nothing is known of
-	// a model and the request allows it more, or says nothing.
+	// DefaultOutput is the expected output for a model without known answers, unless the request allows less.
 	DefaultOutput = 1024
 
-	// most is more than any model takes; what is above is not a number of tokens.
+	// most exceeds every possible number of tokens.
 	most = 20_000_000
 )
 
-// An Estimator estimates calls and learns. It may be shared, the zero value is ready,
-// and it must not be copied. It keeps up to 1,000 models; all others share one place,
-// named "(other)".
+// An Estimator estimates calls and learns from answers. The zero Estimator is ready to use. It is safe for concurrent
+// use and must not be copied. It stores up to 1,000 models. All further models share one entry named "(other)".
 type Estimator struct {
 	models models
 	o200k  vocabulary
 	cl100k vocabulary
 }
 
-// Load gets ready what the estimates of a model need, about 25 ms of work and
-// 8 MiB of memory for those of OpenAI; otherwise the first call does it.
+// Load loads the data for a model's estimates. For OpenAI's models this takes about 25 ms and 8 MiB of memory. Without
+// Load, the first call does it.
 func (e *Estimator) Load(family llm.Family, model string) {
 	e.vocabulary(nameOf(family, model).encoding)
 }
 
-// Estimate says what a call will cost. maxOutput is what the request allows the
-// answer, in tokens; 0 or less if it says nothing.
+// Estimate returns the expected usage of a call. maxOutput is the maximum output that the request allows, in tokens. 0
+// or less means that it is not set.
 func (e *Estimator) Estimate(family llm.Family, model string, p Prompt, maxOutput int64) Estimate {
 	m := e.models.find(family, model)
 	var k kind
@@ -102,7 +96,7 @@ func (e *Estimator) Estimate(family llm.Family, model string, p Prompt, maxOutpu
 	return est
 }
 
-// text is the tokens of all texts of a prompt.
+// text returns the tokens of all texts of a prompt.
 func (e *Estimator) text(k kind, p Prompt) int64 {
 	unread := (min(max(p.Bytes, 0), most)+3)/4 + min(max(p.Numbers, 0), most)
 	if p.Texts == nil {
@@ -118,7 +112,7 @@ func (e *Estimator) text(k kind, p Prompt) int64 {
 	return unread + (k.weights.milli(&all)+999)/1000
 }
 
-// vocabulary is that of an encoding, loaded, nil if there is none.
+// vocabulary loads and returns the vocabulary of an encoding, or nil if there is none.
 func (e *Estimator) vocabulary(enc encoding) *vocabulary {
 	var v *vocabulary
 	switch enc {

@@ -1,19 +1,17 @@
 package tokens
 
-// The weights of the two tokenizers that are public were fitted to 4 KiB pieces of
-// manuals in eleven languages, Go, Python, JavaScript and JSON, by least squares of the
-// relative error (November 2026). Those of the others are rules of
-// thumb, not measured here:
+// The weights of the two public tokenizers were fitted to 4 KiB pieces of manuals in eleven languages, Go, Python,
+// JavaScript and JSON, with least squares of the relative error (November 2026). The other weights are approximate and
+// were not measured here:
 //
-//   - Claude up to 4.6: 16 % more tokens than GPT-4o for English, 30 % more for code
-//     (measurements that VentureBeat reported in 2025); about 1 a character in Japanese.
-//   - Claude since 4.7: another tokenizer (pypi.org/project/ctok, 2026), said to take up
-//     to 35 % more. 30 % is taken for Latin script.
-//   - Gemini: 4 characters a token (ai.google.dev, "Understand and count tokens", 2026),
-//     and each digit is taken for one.
-//   - Others: a tenth more than GPT-4o, as for a smaller vocabulary.
+//   - Claude up to 4.6: 16% more tokens than GPT-4o for English, 30% more for code (measurements reported by VentureBeat
+//     in 2025), and about 1 per character in Japanese.
+//   - Claude since 4.7: another tokenizer (pypi.org/project/ctok, 2026) that is said to need up to 35% more. 30% is
+//     assumed for Latin script.
+//   - Gemini: 4 characters per token (ai.google.dev, "Understand and count tokens", 2026), and one token per digit.
+//   - Others: 10% more than GPT-4o, as for a smaller vocabulary.
 //
-// They are where learning starts, no more.
+// They are only the starting point for learning.
 var (
 	ofO200k = weights{
 		words: 960, tails: 290, accents: 870, digits: 2000, marks: 420, moreMarks: 385,
@@ -31,7 +29,7 @@ var (
 	ofGemini    = ofO200k.times(1050).with(digits, 3000)
 )
 
-// times is w, all multiplied by so many thousandths.
+// times returns w multiplied by milli thousandths.
 func (w weights) times(milli int64) weights {
 	for class := range w {
 		w[class] = w[class] * milli / 1000
@@ -39,7 +37,7 @@ func (w weights) times(milli int64) weights {
 	return w
 }
 
-// with is w with another weight for one class.
+// with returns w with another weight for one class.
 func (w weights) with(class int, milli int64) weights {
 	w[class] = milli
 	return w

@@ -2,15 +2,15 @@ package tokens
 
 import "slices"
 
-// A window is the last numbers of a series, also in order. It answers for the middle
-// and the upper end of them, which no single number can move far.
+// A window has the last numbers of a series, in order of arrival and sorted. Its median and upper quantile change little
+// with any single number.
 type window struct {
-	last   []int32 // in order of arrival, from next on
+	last   []int32 // in order of arrival, starting at next
 	sorted []int32
 	next   int
 }
 
-// add puts a number in place of the oldest once there are size of them.
+// add appends a number. It replaces the oldest one if there are size numbers.
 func (w *window) add(n int32, size int) {
 	if len(w.last) < size {
 		w.last = append(w.last, n)
@@ -24,13 +24,13 @@ func (w *window) add(n int32, size int) {
 	w.sorted = slices.Insert(w.sorted, at, n)
 }
 
-// median is the middle, or between the two that are.
+// median returns the median.
 func (w *window) median() int32 {
 	n := len(w.sorted)
 	return int32((int64(w.sorted[(n-1)/2]) + int64(w.sorted[n/2])) / 2)
 }
 
-// high is the number that nine of ten do not exceed; with fewer than ten, the highest.
+// high returns the number that nine of ten do not exceed, or the largest of fewer than ten.
 func (w *window) high() int32 {
 	n := len(w.sorted)
 	return w.sorted[min((9*(n+1)+9)/10, n)-1]

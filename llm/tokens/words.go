@@ -14,27 +14,26 @@ type encoding uint8
 const (
 	none   encoding = iota // the tokenizer is not public
 	cl100k                 // GPT-4, GPT-3.5, text-embedding-3
-	o200k                  // GPT-4o and all since
+	o200k                  // GPT-4o and later
 )
 
 const (
-	slots  = 1 << 15 // words remembered, 256 KiB in all
-	budget = 288     // what a call spends on words not seen before, in bytes
-	each   = 12      // what a word costs in addition to its bytes
+	slots  = 1 << 15 // cached words, 256 KiB in total
+	budget = 288     // cost limit for new words in a call, in bytes
+	each   = 12      // cost of a word in addition to its bytes
 )
 
-// A vocabulary counts the tokens of texts as a tokenizer of OpenAI does, and
-// remembers the words. A word is a piece of text that ends where the tokenizer ends
-// a token whatever follows, so the count of a text is the sum over its words.
+// A vocabulary counts tokens as an OpenAI tokenizer does, and caches the counts of words. A word ends where the
+// tokenizer always ends a token, whatever follows. The count of a text is therefore the sum over its words.
 type vocabulary struct {
 	once  sync.Once
 	codec *codec.Codec
-	seen  []atomic.Uint64 // pairs by hash, the newer first: 48 bits of it, and the number of tokens plus 1
+	seen  []atomic.Uint64 // pairs of entries by hash, newer first: 48 bits of the hash, and the number of tokens plus 1
 }
 
 func (v *vocabulary) load(enc encoding) {
 	v.once.Do(func() {
-		if enc == o200k { // by name all vocabularies there are would be linked, those of GPT-3 among them
+		if enc == o200k { // selecting by name would link all vocabularies, including GPT-3's
 			v.codec = codec.NewO200kBase()
 		} else {
 			v.codec = codec.NewCl100kBase()
@@ -43,17 +42,17 @@ func (v *vocabulary) load(enc encoding) {
 	})
 }
 
-// A tally is the count of one prompt so far.
+// A tally is the partial count of a prompt.
 type tally struct {
-	exact    int64   // tokens that were counted
-	unknown  profile // of words neither remembered nor counted
-	sample   profile // of words counted in this call
-	sampled  int64   // their tokens
-	unspent  int     // of budget
+	exact    int64   // tokens counted exactly
+	unknown  profile // words that are neither cached nor counted
+	sample   profile // words counted in this call
+	sampled  int64   // tokens of these words
+	unspent  int     // remaining part of budget
 	anything bool    // unknown is not empty
 }
 
-// count is the tokens of all texts.
+// count returns the tokens of all texts.
 func (v *vocabulary) count(texts iter.Seq[string], w *weights) int64 {
 	t := tally{unspent: budget}
 	for s := range texts {
@@ -74,15 +73,15 @@ func (v *vocabulary) count(texts iter.Seq[string], w *weights) int64 {
 	if !t.anything {
 		return t.exact
 	}
-	// The words counted tell how the others differ from what is usual. Twenty
-	// tokens of the usual make a small sample count for little.
+	// The counted words show how the other words differ from the average. Twenty tokens of average text limit the effect
+	// of a small sample.
 	const usual = 20_000
 	guess, seen := w.milli(&t.unknown), w.milli(&t.sample)
 	scaled := guess * (t.sampled*1000 + usual) / (seen + usual)
 	return t.exact + (min(max(scaled, guess/2), guess*2)+999)/1000
 }
 
-// word counts one that is not remembered.
+// word counts a word that is not cached.
 func (v *vocabulary) word(t *tally, s string, h uint64) {
 	if len(s)+each > t.unspent {
 		t.unknown.add(s)
@@ -91,7 +90,7 @@ func (v *vocabulary) word(t *tally, s string, h uint64) {
 	}
 	t.unspent -= len(s) + each
 	n, err := v.codec.Count(s)
-	if err != nil { // it has none to report for the way it is used here
+	if err != nil { // not expected in this use
 		t.unknown.add(s)
 		t.anything = true
 		return
@@ -102,7 +101,7 @@ func (v *vocabulary) word(t *tally, s string, h uint64) {
 	v.remember(h, n)
 }
 
-// known is the number of tokens of a word that is remembered.
+// known returns the number of tokens of a cached word.
 func (v *vocabulary) known(h uint64) (int64, bool) {
 	at := h % slots &^ 1
 	pair := v.seen[at : at+2]
@@ -115,23 +114,22 @@ func (v *vocabulary) known(h uint64) (int64, bool) {
 	return int64(got&0xffff) - 1, true
 }
 
-// remember puts a word in the place of the older one of its pair. In a text of 700 words,
-// seven pairs of words would have the same place were there one only, and push each
-// other out at every call.
+// remember caches a word and replaces the older one of its pair. Without pairs, a text of 700 words would have seven
+// collisions that evict each other with every call.
 func (v *vocabulary) remember(h uint64, n int) {
 	at := h % slots &^ 1
 	v.seen[at+1].Store(v.seen[at].Load())
 	v.seen[at].Store(h&^0xffff | uint64(n+1))
 }
 
-// hash is the same in every process: estimates do not vary by chance. It takes eight bytes at once; most words have
-// no more.
+// hash returns the same value in every process, so that estimates are reproducible. It reads eight bytes at a time, and
+// most words are not longer.
 func hash(s string) uint64 {
 	h := uint64(len(s)) * spread
 	for ; len(s) > 8; s = s[8:] {
 		h = mixed(h ^ low(s) ^ low(s[4:])<<32)
 	}
-	var rest uint64 // the bytes that are left, the first the lowest
+	var rest uint64 // the remaining bytes, in little-endian order
 	switch n := len(s); {
 	case n >= 4:
 		rest = low(s) | low(s[n-4:])<<(8*(n-4))
@@ -141,17 +139,17 @@ func hash(s string) uint64 {
 	return mixed(h ^ rest)
 }
 
-// spread has words differ that begin alike and are not as long as each other.
+// spread distinguishes words with the same start and different lengths.
 const spread = 0x9e3779b97f4a7c15
 
-// low is the first four bytes.
+// low returns the first four bytes.
 func low(s string) uint64 {
 	_ = s[3]
 	return uint64(s[0]) | uint64(s[1])<<8 | uint64(s[2])<<16 | uint64(s[3])<<24
 }
 
-// mixed has each bit of the result depend on all of h: the low ones choose the slot, the high ones tell words of a
-// slot apart.
+// mixed makes each bit of the result depend on all bits of h. The low bits select the slot, and the high bits
+// distinguish words in a slot.
 func mixed(h uint64) uint64 {
 	high, low := bits.Mul64(h^0xa0761d6478bd642f, 0xe7037ed1a0b428db)
 	return high ^ low
