@@ -6,13 +6,13 @@ import (
 	"time"
 )
 
-// Answers keep the first answers to direct calls under idempotency keys, durably. A key is known for as long as those
-// of deliveries are.
+// Answers stores the first responses to direct calls under idempotency keys, durably. A key is kept for as long as the
+// keys of deliveries.
 type Answers interface {
-	// Begin takes a key for a call. Another request under the key gets ErrKeyReused.
+	// Begin takes a key for a call. It returns ErrKeyReused if the key was used for a different request.
 	Begin(ctx context.Context, c *Keyed) (Kept, error)
 
-	// Finish says how a call ended that Begin let go. A call whose key was taken over changes nothing.
+	// Finish records how a call ended that Begin allowed. It changes nothing if another call took over the key.
 	Finish(ctx context.Context, c *Keyed, how Finish, a *KeptAnswer) error
 }
 
@@ -20,43 +20,43 @@ type Answers interface {
 type Keyed struct {
 	Upstream, Tenant, Key string
 	Print                 []byte    // see Request.Fingerprint
-	Call                  string    // an ID of its own
-	Until                 time.Time // the call has ended by then, or nobody knows how it did
+	Call                  string    // a unique ID
+	Until                 time.Time // when the call has ended at the latest; after it, the outcome is unknown
 }
 
-// A KeptState says what is known of a key.
+// A KeptState is the state of a key.
 type KeptState uint8
 
 const (
-	Unknown   KeptState = iota // a call under the key did not end, and whether it was made is not known: this one may go
-	FirstCall                  // there was none: it may go
-	UnderWay                   // another one has begun, and has not ended
-	Answered                   // there is an answer
+	Unknown   KeptState = iota // an earlier call did not end, and may have been made: this call may proceed
+	FirstCall                  // there was no earlier call: this call may proceed
+	UnderWay                   // another call has begun and has not ended
+	Answered                   // there is a response
 )
 
-// Kept is what is known of a key.
+// Kept is the state of a key, with its response.
 type Kept struct {
 	State  KeptState
-	Until  time.Time   // of what is under way
-	Answer *KeptAnswer // if there is one
+	Until  time.Time   // of a call that is under way
+	Answer *KeptAnswer // if State is Answered
 }
 
-// A KeptAnswer is an answer as it was given.
+// A KeptAnswer is a response as the caller got it.
 type KeptAnswer struct {
 	Status int
 	Header http.Header
 	Body   []byte
-	Large  bool // the body was too large, or a stream, and is not there
+	Large  bool // the body was too large or a stream, and is not stored
 }
 
-// MaxKept is the largest body of an answer that is kept.
+// MaxKept is the largest body of a response that is stored, in bytes.
 const MaxKept = 256 << 10
 
-// A Finish says how a call ended.
+// A Finish is how a call ended.
 type Finish uint8
 
 const (
-	Doubtful  Finish = iota // nobody knows whether it was made
-	NotMade                 // it was not: the key is free again
-	KeepFirst               // its answer is kept
+	Doubtful  Finish = iota // it may have been made or not
+	NotMade                 // it was not made: the key is free again
+	KeepFirst               // its response is stored
 )

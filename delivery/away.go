@@ -2,10 +2,10 @@ package delivery
 
 import "maps"
 
-// unavailable follows the name of what is not there.
+// unavailable follows the name of an unavailable upstream in the Detail of a dead letter.
 const unavailable = " service unavailable: "
 
-// isAway notes that the upstream's breaker lets nothing through.
+// isAway notes that the upstream's breaker refused a call.
 func (p *pump) isAway() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -15,7 +15,7 @@ func (p *pump) isAway() {
 	p.away = true
 }
 
-// away are the upstreams whose breakers let nothing through, and what dead letters say of that.
+// away returns the upstreams whose breakers refuse calls, with the beginning of the Detail of their dead letters.
 func (w *Worker) away() map[string]string {
 	w.mu.Lock()
 	pumps := maps.Clone(w.pumps)

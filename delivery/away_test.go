@@ -9,7 +9,7 @@ import (
 	"github.com/seed1158cd35/weir/delivery"
 )
 
-// A dead letter says in words that its upstream was not there, by the name that people know, and not where it was.
+// The Detail of a dead letter names the unavailable upstream by its host, and only if it was unavailable.
 func TestADeadLetterSaysWhoWasAway(t *testing.T) {
 	for status, away := range map[int]bool{0: true, 502: true, 503: true, 504: true, 500: false, 501: false, 505: false, 429: false} {
 		p := quiet()
@@ -18,7 +18,7 @@ func TestADeadLetterSaysWhoWasAway(t *testing.T) {
 			s.answer = func(int, *http.Request) (int, http.Header) { return status, nil }
 			d := s.accept(message("x"))
 			r := message("y")
-			r.Expires = time.Now().Add(2500 * time.Millisecond) // between the second attempt and the third, whatever the jitter
+			r.Expires = time.Now().Add(2500 * time.Millisecond) // between the second and the third attempt, for any jitter
 			late := s.accept(r)
 			s.sleep(10 * time.Minute)
 			for _, id := range []string{d.ID, late.ID} {

@@ -10,34 +10,35 @@ import (
 	"github.com/seed1158cd35/weir/delivery/internal/late"
 )
 
-// A Beginner is a Queue that accepts and claims in one change.
+// A Beginner is a Queue that can accept and claim a request in one change.
 type Beginner interface {
-	// AcceptBegun is Accept of a request that is to be sent at once: it has no NotBefore and no OrderKey, and an ID of which nobody else
-	// knows yet. Nobody changes its Body afterwards. What is stored is processing, for the length of the ask's lease, under its first fence: its attempt has begun.
-	// After ErrUncertain it may be stored, and claimed: the queue gives it back, or its lease runs out.
+	// AcceptBegun is Accept for a request that is sent immediately. The request has no NotBefore, no OrderKey, and an
+	// ID that is not in use yet. The caller does not change its Body afterwards. The stored delivery is processing
+	// under its first fence, for the length of the ask's lease: its attempt has begun. After ErrUncertain it may be
+	// stored and claimed. Then the queue gives it back, or its lease expires.
 	AcceptBegun(ctx context.Context, r *Request, a Ask) (d Delivery, fresh bool, err error)
 }
 
-// atOnce is how long an accept waits for the gates. With nothing in front of them they take microseconds.
+// atOnce is how long an accept waits for the gates. With no queue before them they take microseconds.
 const atOnce = 25 * time.Millisecond
 
-// Who stores an opening.
+// Values of opening.by: which goroutine stores the request.
 const (
 	nobody    int32 = iota
-	byFlight        // its gates have let it through: stored and claimed in one
-	byCaller        // it still waits for them
-	notStored       // it was not let through, and is over
+	byFlight        // the flight, as its gates have let it through: stored and claimed in one change
+	byCaller        // the caller, as the flight still waits for its gates
+	notStored       // neither: the gates refused it, and the flight has ended
 )
 
-// An opening is a delivery whose gates are asked before it is stored, so that it can be claimed as it is stored. Whoever is the first to
-// set by stores it: the flight, once its gates have let it through, or the caller who has waited for long enough.
+// An opening is a request whose gates are asked before it is stored, so that one change can store and claim it. The
+// first goroutine to set by stores it: the flight after its gates have let it through, or the caller after atOnce.
 type opening struct {
 	r    Request
 	by   atomic.Int32
 	f    *flight
-	done chan struct{} // closed when it is stored, or is not
+	done chan struct{} // closed when the result is known
 
-	// Of who stores it, until done is closed.
+	// Owned by the goroutine that stores it until done is closed.
 	d     Delivery
 	fresh bool
 	err   error
@@ -48,7 +49,8 @@ func (o *opening) is(d Delivery, fresh bool, err error) {
 	close(o.done)
 }
 
-// open begins to send a request that is not stored yet, if that is likely to be let through at once; nil if it is not.
+// open begins to send a request that is not stored yet, if its gates will probably let it through now. Otherwise it
+// returns nil.
 func (p *pump) open(r *Request) *opening {
 	if _, ok := p.w.Queue.(Beginner); !ok || r.ID != "" || !r.NotBefore.IsZero() || r.OrderKey != "" || r.Check(time.Now()) != nil {
 		return nil
@@ -56,11 +58,11 @@ func (p *pump) open(r *Request) *opening {
 	p.mu.Lock()
 	may := p.opensOne()
 	p.mu.Unlock()
-	if !may { // nothing is copied in vain
+	if !may { // avoid the copies below
 		return nil
 	}
 	o := &opening{r: *r, done: make(chan struct{})}
-	o.r.ID, o.r.Header, o.r.Body = NewID(time.Now()), r.Header.Clone(), bytes.Clone(r.Body) // the caller may go, and change it
+	o.r.ID, o.r.Header, o.r.Body = NewID(time.Now()), r.Header.Clone(), bytes.Clone(r.Body) // the caller may return and change them
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if !p.opensOne() {
@@ -72,13 +74,13 @@ func (p *pump) open(r *Request) *opening {
 	return o
 }
 
-// unheld is how long those that wait for their gates may have waited for that to say nothing of the gates: they may wait for a core.
+// unheld is how long a flight may wait for its gates without a sign that they are closed: it may be waiting for a CPU.
 const unheld = 5 * time.Millisecond
 
-// opensOne reports whether a request would be let through at once, as far as is known. p.mu is held.
+// opensOne reports whether the gates would probably let a request through now. p.mu is held.
 func (p *pump) opensOne() bool { return p.waited() < unheld && p.free(p.most()/2) }
 
-// waited is for how long the first of those has waited that wait for their gates; 0 if none does. p.mu is held.
+// waited returns how long the first flight that waits for its gates has waited; 0 if none waits. p.mu is held.
 func (p *pump) waited() time.Duration {
 	if e := p.waiting.Front(); e != nil {
 		return time.Since(e.Value.(*flight).since)
@@ -86,7 +88,7 @@ func (p *pump) waited() time.Duration {
 	return 0
 }
 
-// waits notes that a flight waits for its gates, and that others would wait behind it. p.mu is held.
+// waits notes that a flight waits for its gates, and that later ones would wait behind it. p.mu is held.
 func (p *pump) waits(f *flight) {
 	if e := p.waiting.Front(); e != nil && f.since.Before(e.Value.(*flight).since) {
 		f.waits = p.waiting.PushFront(f)
@@ -95,7 +97,7 @@ func (p *pump) waits(f *flight) {
 	f.waits = p.waiting.PushBack(f)
 }
 
-// accept stores a request, by its flight if the gates let it through at once.
+// accept stores a request. Its flight stores it if the gates let it through immediately.
 func (p *pump) accept(ctx context.Context, r *Request) (Delivery, bool, error) {
 	o := p.open(r)
 	if o == nil {
@@ -127,7 +129,7 @@ func (p *pump) accept(ctx context.Context, r *Request) (Delivery, bool, error) {
 	return d, o.fresh, o.err
 }
 
-// plain stores a request, and has it sent.
+// plain stores a request and has it sent.
 func (p *pump) plain(ctx context.Context, r *Request) (Delivery, bool, error) {
 	d, fresh, err := p.w.Queue.Accept(ctx, r)
 	if fresh && !p.takes(d) && !p.behind(&d) {
@@ -136,7 +138,7 @@ func (p *pump) plain(ctx context.Context, r *Request) (Delivery, bool, error) {
 	return d, fresh, err
 }
 
-// begins stores the opening under its first claim. It is false if the caller stores it.
+// begins stores the opening under its first claim. It returns false if the caller stores it.
 func (f *flight) begins(ctx context.Context, cancel context.CancelCauseFunc) (done bool, err error) {
 	o, w := f.opening, f.p.w
 	if !o.by.CompareAndSwap(nobody, byFlight) {
@@ -150,7 +152,7 @@ func (f *flight) begins(ctx context.Context, cancel context.CancelCauseFunc) (do
 	return true, f.claimed(o.d, now, cancel)
 }
 
-// settles waits until the caller has stored the opening. It is false if there is nothing to be sent.
+// settles waits until the caller has stored the opening. It returns false if there is no delivery to send.
 func (f *flight) settles() bool {
 	o := f.opening
 	if o == nil || f.d.Seq != 0 {
@@ -169,7 +171,8 @@ func (f *flight) settles() bool {
 	return f.p.moves(f)
 }
 
-// moves has what was an opening in hand by its Seq. It is false if another flight has been begun for it since it was stored.
+// moves files a former opening under its Seq in inHand. It returns false if another flight of the delivery has begun
+// since it was stored.
 func (p *pump) moves(f *flight) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -182,14 +185,14 @@ func (p *pump) moves(f *flight) bool {
 	return true
 }
 
-// waitsBehind notes that a flight waits for its gates, and that others would wait behind it. p.mu is not held.
+// waitsBehind is waits for callers that do not hold p.mu.
 func (p *pump) waitsBehind(f *flight) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.waits(f)
 }
 
-// passedGates notes that a flight does not wait for its gates any more. p.mu is not held.
+// passedGates notes that a flight no longer waits for its gates. p.mu is not held.
 func (p *pump) passedGates(f *flight) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -15,7 +15,7 @@ import (
 	"github.com/seed1158cd35/weir/limit/bucket"
 )
 
-// A beginner counts what was accepted by itself, and with its claim; begin, if it is set, is asked before.
+// A beginner counts calls of its methods. begin, if set, runs before AcceptBegun.
 type beginner struct {
 	delivery.Queue
 	plain, begun, claims, looks, records atomic.Int64
@@ -52,7 +52,8 @@ func (b *beginner) End(ctx context.Context, e ...delivery.End) ([]delivery.Claim
 	return b.Queue.End(ctx, e...)
 }
 
-// What is let through at once is stored with its claim, and its end is all that is recorded besides: nobody looks for anything.
+// A delivery that is sent immediately takes two changes, one that stores and claims it and one that records its end,
+// and no read.
 func TestTwoChangesForADelivery(t *testing.T) {
 	q := &beginner{}
 	play(t, plain(), func(s *site) { q.Queue, s.w.Queue = s.q, q }, func(s *site) {
@@ -68,7 +69,7 @@ func TestTwoChangesForADelivery(t *testing.T) {
 	})
 }
 
-// What the gates hold is stored without a claim, and whoever hands it in does not wait for them.
+// A delivery whose gates are closed is stored without a claim, and its caller does not wait for the gates.
 func TestWhatIsHeldIsStoredAlone(t *testing.T) {
 	q := &beginner{}
 	p := plain()
@@ -106,7 +107,7 @@ func TestWhatIsHeldIsStoredAlone(t *testing.T) {
 	})
 }
 
-// What is known under its key is not sent again, nor is what could not be stored, and the callers hear of both.
+// A request that is stored already, or that could not be stored, is not sent. Callers learn of both.
 func TestWhatIsNotStoredIsNotSent(t *testing.T) {
 	q := &beginner{}
 	play(t, plain(), func(s *site) { q.Queue, s.w.Queue = s.q, q }, func(s *site) {
@@ -129,7 +130,7 @@ func TestWhatIsNotStoredIsNotSent(t *testing.T) {
 	})
 }
 
-// A caller that goes while its request is stored leaves it: it is sent, and whoever asks hears that nobody knows.
+// If a caller gives up while its request is being stored, the request is sent and the caller gets ErrUncertain.
 func TestACallerGoesWhileItsRequestIsStored(t *testing.T) {
 	q := &beginner{begin: func() error { time.Sleep(10 * time.Second); return nil }}
 	play(t, plain(), func(s *site) { q.Queue, s.w.Queue = s.q, q }, func(s *site) {
@@ -144,7 +145,8 @@ func TestACallerGoesWhileItsRequestIsStored(t *testing.T) {
 	})
 }
 
-// A process that stood still until the time of a caller was up stores what it was about to, and the caller hears of that.
+// A process that was suspended until after its caller's timeout still stores the request, and the caller gets the
+// result.
 func TestACallerIsNotToldOfTheTimeInWhichNothingRan(t *testing.T) {
 	for later, stored := range map[time.Duration]bool{0: false, 300 * time.Millisecond: true, time.Hour: true} {
 		q := &beginner{begin: func() error { time.Sleep(time.Second + later + 100*time.Millisecond); return nil }}
@@ -159,7 +161,7 @@ func TestACallerIsNotToldOfTheTimeInWhichNothingRan(t *testing.T) {
 	}
 }
 
-// A worker that is stopped stores what is handed in, and leaves it to the next.
+// A stopping worker stores new requests and leaves them to the next worker.
 func TestAcceptedWhileStopping(t *testing.T) {
 	play(t, plain(), nil, func(s *site) {
 		s.answer = func(int, *http.Request) (int, http.Header) { time.Sleep(5 * time.Second); return 200, nil }
@@ -174,7 +176,7 @@ func TestAcceptedWhileStopping(t *testing.T) {
 	})
 }
 
-// What is over and has yet to be recorded takes no other's place at the upstream.
+// An attempt that is over but not recorded yet takes no capacity from new attempts.
 func TestRecordsHoldNobodyUp(t *testing.T) {
 	broken := &failing{}
 	play(t, plain(), func(s *site) { broken.Queue, s.w.Queue, s.w.Parallel = s.q, broken, 2 }, func(s *site) {
@@ -194,7 +196,7 @@ func TestRecordsHoldNobodyUp(t *testing.T) {
 	})
 }
 
-// late has its gates take a while.
+// late is a Sender with slow gates.
 type late struct {
 	delivery.Sender
 	after time.Duration
@@ -207,7 +209,7 @@ func (l late) Send(ctx context.Context, d *delivery.Delivery, launch func(contex
 	})
 }
 
-// One that waits for its gates says nothing of them until it has waited for longer than a busy core lets it wait.
+// A flight that waits for its gates disables the fast path only after it has waited longer than a busy CPU explains.
 func TestOnesThatHaveJustBegunHoldNobodyUp(t *testing.T) {
 	for after, want := range map[time.Duration]int64{4 * time.Millisecond: 1, 8 * time.Millisecond: 0} {
 		q := &beginner{}
@@ -217,7 +219,7 @@ func TestOnesThatHaveJustBegunHoldNobodyUp(t *testing.T) {
 			s.w.Sender = func(upstream string) delivery.Sender { return late{sender(upstream), after} }
 		}, func(s *site) {
 			first := message("first")
-			first.ID = delivery.NewID(time.Now()) // of a name that others may know: it is stored before it is sent
+			first.ID = delivery.NewID(time.Now()) // the ID may be known to others, so it is stored before it is sent
 			s.accept(first)
 			s.sleep(after - time.Millisecond)
 			s.accept(message("second"))
@@ -229,14 +231,14 @@ func TestOnesThatHaveJustBegunHoldNobodyUp(t *testing.T) {
 	}
 }
 
-// What waits is sent, however much comes that could be sent at once.
+// Waiting deliveries are sent even while many new ones arrive that could be sent immediately.
 func TestWhatComesStarvesNothingThatWaits(t *testing.T) {
 	q := &beginner{}
 	var answers atomic.Int64
 	play(t, plain(), func(s *site) {
 		q.Queue, s.w.Queue, s.w.Parallel = s.q, q, 16
 		s.answer = func(int, *http.Request) (int, http.Header) {
-			time.Sleep(time.Duration(60+answers.Add(1)*37%80) * time.Millisecond) // 100 ms, but none at the same instant
+			time.Sleep(time.Duration(60+answers.Add(1)*37%80) * time.Millisecond) // 100 ms on average, never two at the same time
 			return 200, nil
 		}
 	}, func(s *site) {
@@ -247,7 +249,7 @@ func TestWhatComesStarvesNothingThatWaits(t *testing.T) {
 			waits = append(waits, s.accept(r).ID)
 		}
 		s.sleep(time.Second)
-		for i := range 1400 { // more than half of the places are theirs
+		for i := range 1400 { // they use more than half of the capacity
 			s.accept(message(fmt.Sprint(i)))
 			s.sleep(8 * time.Millisecond)
 		}

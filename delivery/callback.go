@@ -13,25 +13,26 @@ import (
 	"unicode/utf8"
 )
 
-// A Callback is whom deliveries tell that they are over: an upstream, to which a POST is delivered as any other request is,
-// with attempts and a dead letter of its own. The delivery owes it in the very change that ends it, and its ID is made of the
-// delivery's, so that it is stored once, whoever does it and however often. Nobody is told of a callback.
+// A Callback is an upstream to notify when deliveries have ended. The notification is a POST, which is a delivery
+// itself, with attempts and perhaps a dead letter. The change that ends a delivery also records that its callback is
+// due. The ID of the callback is derived from the ID of the delivery, so it is stored only once, however many workers
+// try. A callback causes no further callback.
 type Callback struct {
 	Upstream string
-	Path     string   // raw, and perhaps a query
-	Failed   bool     // dead letters are told of, too
-	Secrets  []Secret // sign it, each; none leave it unsigned
+	Path     string   // escaped, and may include a query
+	Failed   bool     // notify of dead letters too
+	Secrets  []Secret // each adds a signature; if empty, callbacks are not signed
 }
 
 var errNoCallback = errors.New("its callback is no longer configured")
 
-// mostTold is how many deliveries are looked up at once of which somebody is to be told.
+// mostTold is how many deliveries with due callbacks are read at a time.
 const mostTold = 100
 
-// telling bounds how long it takes to store one callback.
+// telling is the timeout for storing one callback.
 const telling = 5 * time.Second
 
-// tellAll tells of all that is over and owes it.
+// tellAll stores all callbacks that are due.
 func (w *Worker) tellAll(ctx context.Context) {
 	var after Mark
 	var owed Pile
@@ -67,7 +68,7 @@ func (w *Worker) tellAll(ctx context.Context) {
 	}
 }
 
-// tellOf tells of a delivery that has just ended. What fails is left to a sweep.
+// tellOf stores the callback of a delivery that has just ended. If it fails, a sweep tries again.
 func (w *Worker) tellOf(id string) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(w.hard), telling)
 	defer cancel()
@@ -80,8 +81,9 @@ func (w *Worker) tellOf(id string) {
 	}
 }
 
-// tell stores the callback of a delivery, and says that it is stored. A callback that cannot be stored at all is given up, and one whose
-// name nobody knows for long: another weir may have a newer configuration.
+// tell stores the callback of a delivery and records that in the queue. It gives up a callback that can never be
+// stored. It also gives up an unknown name, but only after goneAfter, because another process may have a newer
+// configuration.
 func (w *Worker) tell(ctx context.Context, d *Delivery) error {
 	c, known := w.Callbacks[d.Callback]
 	var failed error
@@ -103,7 +105,8 @@ func hopeless(err error) bool {
 	return is
 }
 
-// callBack stores the callback of a delivery; that it is stored already is no error, whatever the callback was then.
+// callBack stores the callback of a delivery. It is not an error if the callback is stored already, even with different
+// contents.
 func (w *Worker) callBack(ctx context.Context, c *Callback, d *Delivery) error {
 	attempts, err := w.Queue.Attempts(ctx, d.ID)
 	if err != nil {
@@ -129,15 +132,15 @@ type told struct {
 	Upstream     string `json:"upstream"`
 	Attempts     int    `json:"attempts"` // of the present series
 	AnswerStatus int    `json:"answer_status,omitempty"`
-	Answer       string `json:"answer,omitempty"`       // its beginning, if that is text
-	AnswerBytes  []byte `json:"answer_bytes,omitempty"` // the same in base64, if it is none
+	Answer       string `json:"answer,omitempty"`       // the beginning of the response, if it is text
+	AnswerBytes  []byte `json:"answer_bytes,omitempty"` // the same in base64, if it is not text
 	Correlation  string `json:"correlation_id,omitempty"`
 	Key          string `json:"idempotency_key,omitempty"`
 	Reason       Reason `json:"reason,omitempty"`
 	Detail       string `json:"detail,omitempty"`
 }
 
-// request is the callback of a delivery. It is the same whenever it is made.
+// request returns the callback of a delivery. The result depends only on the arguments.
 func (c *Callback) request(d *Delivery, attempts []Attempt) *Request {
 	t := told{ID: d.ID, Status: d.Status, Upstream: d.Upstream, Attempts: d.Attempts, Correlation: d.Correlation, Key: d.Key, Reason: d.Reason, Detail: d.Detail}
 	for i := range attempts {
@@ -152,7 +155,8 @@ func (c *Callback) request(d *Delivery, attempts []Attempt) *Request {
 		Header: http.Header{"Content-Type": {"application/json"}}, Body: body, Correlation: d.Correlation, Callback: d.Callback, Tells: d.ID}
 }
 
-// textOf is the beginning of an answer as text, or as it is. A letter that it was cut in does not make it something else.
+// textOf returns the beginning of a response as text if it is valid UTF-8, and as bytes otherwise. It drops a character
+// that was cut at the end.
 func textOf(b []byte) (string, []byte) {
 	whole := b
 	for n := 0; len(b) == MaxAnswer && n < utf8.UTFMax-1 && !utf8.Valid(whole); n++ {
@@ -164,7 +168,7 @@ func textOf(b []byte) (string, []byte) {
 	return "", bytes.Clone(b)
 }
 
-// callbackID is the ID of the delivery that tells of this one, in its present series.
+// callbackID returns the ID of the delivery's callback in its present series.
 func (d *Delivery) callbackID() string {
 	sum := sha256.Sum256(fmt.Appendf(nil, "callback\x00%s\x00%d", d.ID, d.Series))
 	return idOf(d.Changed, [16]byte(sum[:16]))

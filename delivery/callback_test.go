@@ -31,7 +31,7 @@ const (
 	oldSecret = "whsec_AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8="
 )
 
-// The example that Standard Webhooks publish.
+// The example published by Standard Webhooks.
 func TestSignaturesAreThoseOfStandardWebhooks(t *testing.T) {
 	h := make(http.Header)
 	delivery.Sign(h, "msg_p5jXN8AQM9LWM0D4loKWxJek", time.Unix(1614265330, 0), []byte(`{"test": 2432232314}`), secret(t, newSecret), secret(t, oldSecret))
@@ -49,13 +49,13 @@ func TestSignaturesAreThoseOfStandardWebhooks(t *testing.T) {
 	}
 }
 
-// A hook is what is called back.
+// A hook is a received callback.
 type hook struct {
 	id, timestamp, signature, key string
 	body                          []byte
 }
 
-// calls has the site record what it is called back, with the statuses that the hook answers one after the other.
+// calls makes the site record its callbacks. The endpoint answers them with the given statuses in order.
 func (s *site) calls(statuses ...int) func() []hook {
 	var all []hook
 	was := s.answer
@@ -91,7 +91,8 @@ func toApp(failed bool) func(*site) {
 	}
 }
 
-// A success calls back: a delivery of its own, tried again with the same ID and signed anew, of which nobody is told.
+// A success causes a callback, which is a separate delivery. Retries have the same ID and a new signature. The callback
+// causes no further callback.
 func TestASuccessCallsBack(t *testing.T) {
 	play(t, plain(), toApp(false), func(s *site) {
 		hooks := s.calls(503)
@@ -144,7 +145,8 @@ func (s *site) tells(body []byte, id, kind string, want map[string]any) {
 	}
 }
 
-// A dead letter calls back where that is wanted, also without an attempt, and once more when it was redriven and is delivered.
+// A dead letter causes a callback if Failed is set, even without any attempt. After a redrive its success causes
+// another one.
 func TestADeadLetterCallsBackWhereItIsWanted(t *testing.T) {
 	for _, wanted := range []bool{false, true} {
 		play(t, plain(), toApp(wanted), func(s *site) {
@@ -181,7 +183,8 @@ func TestADeadLetterCallsBackWhereItIsWanted(t *testing.T) {
 	}
 }
 
-// A leaky queue fails at what makes callbacks, a number of times each, before or after it is done.
+// A leaky queue returns errors from the methods that make callbacks, a given number of times each, before or after the
+// method has done its work.
 type leaky struct {
 	delivery.Queue
 	after          bool
@@ -211,7 +214,7 @@ func (q *leaky) Told(ctx context.Context, seq int64, series int) error {
 	return errLeaky
 }
 
-// Wherever a step towards a callback fails, it is made once in the end.
+// Whichever step of a callback fails, the callback is made exactly once.
 func TestACallbackIsMadeOnceWhateverFails(t *testing.T) {
 	for _, after := range []bool{false, true} {
 		play(t, plain(), func(s *site) {
@@ -232,7 +235,7 @@ func TestACallbackIsMadeOnceWhateverFails(t *testing.T) {
 	}
 }
 
-// A callback whose name is not known is told of, does not hold up others, and is given up after a while.
+// A callback with an unknown name is reported, does not delay other callbacks, and is given up after some time.
 func TestACallbackThatNobodyKnows(t *testing.T) {
 	var errs atomic.Int64
 	play(t, plain(), func(s *site) {
@@ -267,7 +270,7 @@ func TestACallbackThatNobodyKnows(t *testing.T) {
 	})
 }
 
-// One that is stored waits as long where its name is not known: another weir may have a newer configuration, and send it.
+// A stored callback with an unknown name waits as long: another process may have a newer configuration and send it.
 func TestAStoredCallbackThatIsNotKnownHere(t *testing.T) {
 	for _, known := range []bool{false, true} {
 		play(t, plain(), nil, func(s *site) {

@@ -9,32 +9,33 @@ import (
 	"github.com/seed1158cd35/weir"
 )
 
-// A Grouper is a Sender that knows which deliveries the gates treat alike, by their operation and the keys of
-// their limits: what is refused to one of a group is refused to all of it, and to nobody else. The deliveries of
-// a Sender that is no Grouper are one group.
+// A Grouper is a Sender that can tell which deliveries the gates treat alike, by their operation and the keys of their
+// limits. A refusal of one delivery of a group applies to the whole group and to no other. Without a Grouper, all
+// deliveries of a Sender are one group.
 type Grouper interface {
 	Group(d *Delivery) string
 }
 
-// A closed is a group of which a gate has refused one. Others of the group are not tried until one has passed.
+// A closed is a group of which a gate has refused a delivery. The rest of the group is not tried until a probe has
+// passed.
 type closed struct {
-	until   time.Time // then one is tried
-	probing bool      // one is tried now
-	first   Mark      // of those of the group that were passed over
-	id      string    // of that one; "" if it has gone, and the next is looked for
+	until   time.Time // when the next probe is sent
+	probing bool      // a probe is being sent
+	first   Mark      // of the first delivery of the group that was skipped
+	id      string    // ID of that delivery; empty if it is gone and the next must be found
 }
 
 const (
 	shortestHold = 20 * time.Millisecond
-	longestHold  = time.Second          // a gate may open before it has said: a pause is resumed, a limit raised
-	holdEach     = 5 * time.Millisecond // longestHold is longer where many groups are closed, or looks would be all that is done
-	mostClosed   = 10_000               // groups; deliveries of further ones are put off in the queue
-	longestDefer = time.Hour            // of those
-	lookAgain    = time.Minute          // from the start, while a group is closed
-	nextOf       = 16                   // how many are looked at to find the next of a group
+	longestHold  = time.Second          // a gate may open early, when a pause is resumed or a limit raised
+	holdEach     = 5 * time.Millisecond // longestHold grows with the number of closed groups, to bound the cost of probes
+	mostClosed   = 10_000               // groups; deliveries of further groups are deferred in the queue
+	longestDefer = time.Hour            // the longest such deferral
+	lookAgain    = time.Minute          // how often the scan restarts while a group is closed
+	nextOf       = 16                   // deliveries read to find the next one of a group
 )
 
-// refused has the group of a delivery wait as the gate says.
+// refused makes the group of a delivery wait as the gate requires.
 func (f *flight) refused(ctx context.Context, r *weir.Refusal) {
 	wait, group, knows := max(shortestHold, r.RetryAfter), "", false
 	if r.Reason == weir.CircuitOpen {
@@ -53,7 +54,7 @@ func (f *flight) refused(ctx context.Context, r *weir.Refusal) {
 	}
 }
 
-// closes notes that a gate refused a delivery of a group; false if too many groups are closed.
+// closes notes that a gate refused a delivery of a group. It returns false if too many groups are closed.
 func (p *pump) closes(group string, d *Delivery, wait time.Duration) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -75,7 +76,8 @@ func (p *pump) closes(group string, d *Delivery, wait time.Duration) bool {
 	return true
 }
 
-// stays has another of a group tried, as the probe was let through and failed: its upstream may be down, and be there for none of them.
+// stays has another delivery of a group probe soon: this probe was let through and failed, which may be its own fault
+// or that of the whole upstream.
 func (p *pump) stays(group string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -90,8 +92,8 @@ func (g *closed) passedOver(d *Delivery) {
 	}
 }
 
-// behind reports whether what was accepted just now waits behind a closed group. A look would read it to pass it over; it is looked at
-// when the group opens.
+// behind reports whether a delivery that was just accepted waits behind a closed group. A scan would only read and skip
+// it. It is read when the group opens.
 func (p *pump) behind(d *Delivery) bool {
 	if d.Status != Queued || !d.NotBefore.IsZero() {
 		return false
@@ -109,20 +111,20 @@ func (p *pump) behind(d *Delivery) bool {
 	return g != nil
 }
 
-// A Marker is a Queue that knows the places of what is due without reading it.
+// A Marker is a Queue that can list the marks of due deliveries without reading them.
 type Marker interface {
-	// Marks are those of what Due lists, and perhaps of what has expired.
+	// Marks returns the marks of the deliveries that Due lists. It may include expired ones.
 	Marks(ctx context.Context, upstream string, after Mark, most int) ([]Mark, error)
 }
 
 const (
-	mostKnown = 10_000 // numbers of deliveries that wait behind closed groups
-	fewMarks  = 64     // that are read first: what was not accepted here may stand among them
-	mostMarks = 500    // at once
+	mostKnown = 10_000 // deliveries known to wait behind closed groups
+	fewMarks  = 64     // marks read first: deliveries accepted elsewhere may be among them
+	mostMarks = 500    // marks read at a time
 )
 
-// skips has the look go on after those that were accepted since, and are known to wait behind closed groups. It reports whether nothing
-// else is due.
+// skips advances the scan over recent deliveries that are known to wait behind closed groups. It returns true if no
+// other delivery is due.
 func (p *pump) skips(ctx context.Context) bool {
 	q, ok := p.w.Queue.(Marker)
 	for most := fewMarks; ok; most = min(2*most, mostMarks) {
@@ -133,7 +135,7 @@ func (p *pump) skips(ctx context.Context) bool {
 			break
 		}
 		marks, err := q.Marks(ctx, p.upstream, after, most)
-		if err != nil || !p.skip(after, marks) { // the look tells of the error
+		if err != nil || !p.skip(after, marks) { // the scan reports the error
 			break
 		}
 		if len(marks) < most {
@@ -143,7 +145,7 @@ func (p *pump) skips(ctx context.Context) bool {
 	return false
 }
 
-// skip goes from a mark over others; false if something stands there that is not known, or the look has gone back meanwhile.
+// skip advances the scan over marks. It returns false if a mark is unknown, or if the scan was moved back meanwhile.
 func (p *pump) skip(from Mark, marks []Mark) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -160,13 +162,13 @@ func (p *pump) skip(from Mark, marks []Mark) bool {
 	return true
 }
 
-// opens has a group tried again, all of it.
+// opens has a whole group tried again.
 func (p *pump) opens(group string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if g := p.closed[group]; g != nil {
 		delete(p.closed, group)
-		if len(p.known) == mostKnown { // or of what others have sent it might never be rid
+		if len(p.known) == mostKnown { // otherwise entries of deliveries that other workers sent could stay forever
 			clear(p.known)
 		}
 		p.opensAgain(group, p.after)
@@ -174,7 +176,7 @@ func (p *pump) opens(group string) {
 	}
 }
 
-// back has the next look begin no later than at a mark. p.mu is held.
+// back moves the scan back to a mark if it is past it. p.mu is held.
 func (p *pump) back(to Mark) {
 	if to.Before(p.after) {
 		p.after = to.less()
@@ -184,8 +186,8 @@ func (p *pump) back(to Mark) {
 	}
 }
 
-// returns notes how a flight ended that was not sent, or that was to find out whether its group is let through. The look goes back to one
-// that was not sent, but not where its group waits: that is looked at when it has been opened.
+// returns notes the end of a flight that was a probe or was not sent. The scan goes back to a delivery that was not
+// sent, unless its group is closed: then it is read when the group opens.
 func (p *pump) returns(f *flight) {
 	p.mu.Lock()
 	g, probed := p.closed[f.probes], f.probe
@@ -200,7 +202,7 @@ func (p *pump) returns(f *flight) {
 	}
 }
 
-// groupOf is the group of a delivery, if any is closed.
+// groupOf returns the group of a delivery if any group is closed.
 func (p *pump) groupOf(d *Delivery) (group string) {
 	p.mu.Lock()
 	any := len(p.closed) > 0
@@ -211,7 +213,7 @@ func (p *pump) groupOf(d *Delivery) (group string) {
 	return group
 }
 
-// try sends one of each closed group whose time has come, at most a number of them, and says how many.
+// try sends a probe for each closed group that is due for one, up to most probes, and returns how many.
 func (p *pump) try(ctx context.Context, most int) (begun int) {
 	ids := make(map[string]string)
 	p.mu.Lock()
@@ -235,13 +237,13 @@ func (p *pump) try(ctx context.Context, most int) (begun int) {
 			begun++
 			continue
 		}
-		p.opens(group) // there may be others further on
+		p.opens(group) // there may be more deliveries later in the queue
 	}
 	return begun
 }
 
-// firstOf is the delivery that finds out whether a group is let through: the one of an ID or, where that is over or under way, the
-// next of the group that was passed over.
+// firstOf returns the probe of a group: the delivery with the given ID or, if that has ended or is being sent, the next
+// one of the group that was skipped.
 func (p *pump) firstOf(ctx context.Context, group, id string) (d Delivery, err error) {
 	if id != "" {
 		if d, err = p.w.Queue.Get(ctx, id); err == nil && d.MayGo(time.Now()) {
@@ -266,7 +268,7 @@ func (p *pump) firstOf(ctx context.Context, group, id string) (d Delivery, err e
 	return d, cmp.Or(err, ErrNotFound)
 }
 
-// isFirst notes that a delivery is the first of its group; false if it is in hand.
+// isFirst notes that a delivery is the first of its group. It returns false if the delivery is being sent.
 func (p *pump) isFirst(d *Delivery, group string) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -278,7 +280,7 @@ func (p *pump) isFirst(d *Delivery, group string) bool {
 	return true
 }
 
-// soonest is when a closed group is tried next, at most a time from now. p.mu is held.
+// soonest returns the time until the next probe of a closed group, or most if that is shorter. p.mu is held.
 func (p *pump) soonest(most time.Duration) time.Duration {
 	for _, g := range p.closed {
 		if !g.probing {

@@ -15,7 +15,7 @@ import (
 	"github.com/seed1158cd35/weir/limit/pause"
 )
 
-// two is a policy of two operations, by their paths.
+// two returns a policy with two operations, which differ by path.
 func two() weir.Policy {
 	p := quiet()
 	p.Operations = []weir.Operation{{Name: "a", Path: "/base/a"}, {Name: "b", Path: "/base/b"}}
@@ -28,8 +28,8 @@ func to(path, body string) *delivery.Request {
 	return r
 }
 
-// What the upstream or a limit refuses to one operation holds its deliveries, however many there are, and not
-// those of another operation.
+// When the upstream or a limit refuses one operation, its deliveries wait, in any number, and those of another
+// operation do not.
 func TestWhatIsRefusedToOneOperationHoldsNoOther(t *testing.T) {
 	for name, limits := range map[string][]limit.Limit{
 		"Retry-After": nil,
@@ -62,7 +62,7 @@ func TestWhatIsRefusedToOneOperationHoldsNoOther(t *testing.T) {
 	}
 }
 
-// What was held goes on within a second of the end of what held it, though the gate had said another time.
+// Waiting deliveries continue within a second after their gate opens, even if the gate had named a later time.
 func TestWhatIsHeldGoesOnWhenTheGatesOpen(t *testing.T) {
 	slow := two()
 	slow.Limits = []limit.Limit{{Name: "l", Rate: bucket.Rate{Amount: 1, Per: 24 * time.Hour, Burst: 1}}}
@@ -114,7 +114,8 @@ func TestWhatIsHeldGoesOnWhenTheGatesOpen(t *testing.T) {
 	}
 }
 
-// Two operations were refused and go on together; one is refused again at once. What waits of the other goes on all the same.
+// Two refused operations resume together, and one is refused again immediately. All deliveries of the other are still
+// sent.
 func TestWhatGoesOnBesideWhatIsRefusedAgainIsNotPassedOver(t *testing.T) {
 	play(t, two(), nil, func(s *site) {
 		var mu sync.Mutex

@@ -8,8 +8,8 @@ import (
 
 var _ weir.Deliverer = (*Worker)(nil)
 
-// Deliver is what weir.Upstream.Deliver does. After ErrUncertain nobody knows whether the request was stored: the ID
-// in the receipt, or the same key, finds out.
+// Deliver implements weir.Upstream.Deliver. After ErrUncertain the request may be stored or not: the ID in the receipt,
+// or a retry with the same key, finds out.
 func (w *Worker) Deliver(ctx context.Context, upstream string, r *weir.Request) (weir.Receipt, error) {
 	d, fresh, err := w.Accept(ctx, &Request{
 		ID: r.ID, Tenant: r.Owner, Owner: r.Owner, Upstream: upstream, Method: r.Method, Path: r.Path, Query: r.Query, Header: r.Header, Body: r.Body,

@@ -16,7 +16,7 @@ import (
 	"github.com/seed1158cd35/weir/limit/bucket"
 )
 
-// looked is a queue that counts what is read of what is due.
+// looked is a queue that counts the due deliveries that are read.
 type looked struct {
 	delivery.Queue
 	read atomic.Int64
@@ -28,7 +28,7 @@ func (l *looked) Due(ctx context.Context, upstream string, after delivery.Mark, 
 	return all, err
 }
 
-// slow answers after 50 ms, by a time that a test chooses.
+// slow makes the upstream respond after 50 ms with the status that status returns.
 func (s *site) slow(status func() int) {
 	s.answer = func(int, *http.Request) (int, http.Header) {
 		time.Sleep(50 * time.Millisecond)
@@ -36,8 +36,8 @@ func (s *site) slow(status func() int) {
 	}
 }
 
-// What waits for an upstream that is down is looked at once, and once more a minute, and not whenever its breaker refuses one, or lets
-// one through that fails. All of it goes when the upstream is back.
+// Deliveries that wait for an upstream that is down are read once, and then once a minute. They are not read each time
+// its breaker refuses a call or lets a failing probe through. All are sent when the upstream is back.
 func TestWhatWaitsIsNotReadAgainAndAgain(t *testing.T) {
 	const all, minutes = 300, 10
 	var q *looked
@@ -67,8 +67,8 @@ func TestWhatWaitsIsNotReadAgainAndAgain(t *testing.T) {
 	})
 }
 
-// An upstream that has not answered yet gets few at once, so that one that is down burns no more attempts than its breaker has to hear
-// of; one that answers gets as many as there may be.
+// A new upstream gets few concurrent attempts, so that one that is down consumes no more attempts than its breaker
+// needs to open. An upstream that responds gets up to the maximum.
 func TestAnUpstreamIsBegunWithGently(t *testing.T) {
 	for status, most := range map[int]int{503: 20 + 7, 200: 300} {
 		play(t, weir.Policy{}, nil, func(s *site) {
@@ -90,7 +90,7 @@ func TestAnUpstreamIsBegunWithGently(t *testing.T) {
 	}
 }
 
-// After an outage an upstream is begun with gently, too.
+// The same holds after an outage.
 func TestAnUpstreamThatComesBackIsBegunWithGently(t *testing.T) {
 	play(t, weir.Policy{}, nil, func(s *site) {
 		var down atomic.Bool
@@ -134,7 +134,8 @@ func TestAnUpstreamThatComesBackIsBegunWithGently(t *testing.T) {
 	})
 }
 
-// What is handed in while a limit has all of its kind wait is not read until it may go: the more is handed in, the more that would take.
+// Deliveries that are accepted while a limit blocks their group are not read until the group opens. The cost of reading
+// would grow with their number.
 func TestWhatIsHandedInBehindALimitIsNotRead(t *testing.T) {
 	const all = 500
 	var q *looked
@@ -142,7 +143,7 @@ func TestWhatIsHandedInBehindALimitIsNotRead(t *testing.T) {
 		for i := range 100 {
 			s.accept(message(fmt.Sprint("first ", i)))
 		}
-		s.sleep(50 * time.Second) // until so many are tried at once that some are refused
+		s.sleep(50 * time.Second) // until the pump makes enough concurrent attempts that some are refused
 		before := q.read.Load()
 		for i := range all {
 			s.accept(message(fmt.Sprint(i)))
@@ -158,7 +159,7 @@ func TestWhatIsHandedInBehindALimitIsNotRead(t *testing.T) {
 	})
 }
 
-// What no limit holds is sent at once, whatever waits behind one: it is not left to the next look.
+// A delivery of an open group is sent immediately while another group waits. It is not left to the next scan.
 func TestOthersAreSentAtOnceWhileAKindWaits(t *testing.T) {
 	p := weir.Policy{
 		Operations: []weir.Operation{{Name: "slow", Path: "/base/slow"}, {Name: "quick", Path: "/base/quick"}},
@@ -183,13 +184,13 @@ func TestOthersAreSentAtOnceWhileAKindWaits(t *testing.T) {
 	})
 }
 
-// marked is a queue that counts what is read of what is due, and knows its places.
+// marked is a looked queue that is also a Marker.
 type marked struct {
 	looked
 	delivery.Marker
 }
 
-// What comes while its group waits is not read to find out that it waits, too; it goes with the others.
+// A delivery that arrives while its group waits is not read, and is sent with its group.
 func TestWhatComesWhileOthersWaitIsNotRead(t *testing.T) {
 	var q *marked
 	play(t, weir.Policy{}, func(s *site) {
@@ -223,8 +224,8 @@ func TestWhatComesWhileOthersWaitIsNotRead(t *testing.T) {
 	})
 }
 
-// What comes while a limit lets one go now and then waits, too, but for the few that come before another one is refused: those are read,
-// and not all that has come since, however much that is.
+// The same holds while a limit lets one call through now and then. Only the few deliveries that arrive between an
+// opening and the next refusal are read, not the whole backlog.
 func TestWhatComesWhileOneGoesNowAndThenIsNotRead(t *testing.T) {
 	const seconds, each = 6, 2000
 	var q *marked
@@ -235,7 +236,7 @@ func TestWhatComesWhileOneGoesNowAndThenIsNotRead(t *testing.T) {
 		for i := range 60 {
 			s.accept(message(fmt.Sprint("first ", i)))
 		}
-		s.sleep(70 * time.Second) // until those that go are of those that come beside others
+		s.sleep(70 * time.Second) // until the deliveries that are sent arrived while their group waited
 		before := q.read.Load()
 		for range seconds * 50 {
 			var all sync.WaitGroup
@@ -251,9 +252,9 @@ func TestWhatComesWhileOneGoesNowAndThenIsNotRead(t *testing.T) {
 	})
 }
 
-// What came just before its group goes on goes with it.
+// A delivery that arrives just before its group opens is sent with it.
 func TestWhatCameWhileOthersWaitedGoesWithThem(t *testing.T) {
-	for range raced.Of(40, 2) { // what happens at one instant happens in any order
+	for range raced.Of(40, 2) { // simultaneous events happen in random order
 		play(t, weir.Policy{}, nil, comesLate)
 	}
 }
@@ -278,7 +279,8 @@ func comesLate(s *site) {
 	s.is(late.ID, delivery.Completed, 1)
 }
 
-// What waits for a slow limit is not read to its end each time that the limit lets one more go: it may be as much as comes in hours.
+// The backlog of a slow limit is not read in full each time the limit lets one call through. It may contain the
+// deliveries of hours.
 func TestWhatWaitsForASlowLimitIsNotReadToItsEnd(t *testing.T) {
 	const all = 2000
 	var q *looked
@@ -289,7 +291,7 @@ func TestWhatWaitsForASlowLimitIsNotReadToItsEnd(t *testing.T) {
 		s.sleep(time.Minute)
 		before := q.read.Load()
 		s.sleep(10 * time.Minute)
-		if n := q.read.Load() - before; n > 600*(64+16) { // a page for each that goes, and those among which the next is looked for
+		if n := q.read.Load() - before; n > 600*(64+16) { // for each delivery sent, one page and the deliveries among which the next probe is found
 			t.Errorf("%d were read in 600 s, in which as many were sent of %d", n, all)
 		}
 		s.sleep((all - 600) * time.Second)
@@ -299,7 +301,7 @@ func TestWhatWaitsForASlowLimitIsNotReadToItsEnd(t *testing.T) {
 	})
 }
 
-// tardy is a queue that looks for what is due a moment after it is asked, or tells of it a moment later.
+// tardy is a queue that reads due deliveries after a delay, or returns from Next after a delay.
 type tardy struct {
 	delivery.Queue
 	due, next time.Duration
@@ -316,7 +318,8 @@ func (l tardy) Next(ctx context.Context, upstream string, after delivery.Mark) (
 	return at, ok, err
 }
 
-// A look finds more than there is room for, as what was in hand has ended meanwhile: the rest goes when there is room, not with the next look.
+// A scan may find more than may begin, because flights ended after it started. The rest is sent when there is capacity,
+// not at the next poll.
 func TestWhatALookHasNoRoomForIsNotLeft(t *testing.T) {
 	play(t, weir.Policy{}, func(s *site) { s.w.Queue, s.w.Parallel = tardy{Queue: s.q, due: 200 * time.Millisecond}, 4 }, func(s *site) {
 		s.slow(func() int { return 200 })
@@ -324,7 +327,7 @@ func TestWhatALookHasNoRoomForIsNotLeft(t *testing.T) {
 		for i := range 5 {
 			r := message(fmt.Sprint(i))
 			if r.NotBefore = at; i >= 2 {
-				r.NotBefore = at.Add(210 * time.Millisecond) // while the first two are sent
+				r.NotBefore = at.Add(210 * time.Millisecond) // while the first two are being sent
 			}
 			s.accept(r)
 		}
@@ -335,7 +338,8 @@ func TestWhatALookHasNoRoomForIsNotLeft(t *testing.T) {
 	})
 }
 
-// What is due a moment after others is sent in its time, and not when the queue is looked at anew: those are in hand, but not begun for the queue.
+// A delivery that becomes due shortly after others is sent on time, not at the next poll. The others are in hand, but
+// the queue does not know that their attempts have begun.
 func TestWhatIsDueSoonAfterOthersGoesInItsTime(t *testing.T) {
 	for _, takes := range []time.Duration{0, 15 * time.Millisecond} {
 		play(t, weir.Policy{}, func(s *site) { s.w.Queue = tardy{Queue: s.q, next: takes} }, func(s *site) {
@@ -355,7 +359,7 @@ func TestWhatIsDueSoonAfterOthersGoesInItsTime(t *testing.T) {
 	}
 }
 
-// What waits in line for a limit is in hand: the queue is not looked at again and again meanwhile.
+// Deliveries in a limit's queue are in hand. The pump does not read the store repeatedly meanwhile.
 func TestWhatIsInHandIsNotReadAgain(t *testing.T) {
 	var q *looked
 	play(t, weir.Policy{Limits: []limit.Limit{{Name: "all", Rate: bucket.Rate{Amount: 1, Per: time.Second, Burst: 1}}}}, func(s *site) { q = &looked{Queue: s.q}; s.w.Queue = q }, func(s *site) {

@@ -14,7 +14,7 @@ import (
 	"github.com/seed1158cd35/weir/delivery/sqlite"
 )
 
-// A request that is handed in is on disk when Deliver returns. The worker sends it under the upstream's policy.
+// A request is on disk when Deliver returns. The worker sends it under the upstream's policy.
 func ExampleWorker_Deliver() {
 	arrived := make(chan string, 1)
 	api := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { arrived <- r.Method + " " + r.URL.Path }))

@@ -13,13 +13,13 @@ import (
 	"time"
 )
 
-// Files are Bodies, each in a file of its own, in a folder that nobody else may read: on the machine of a deliveries' file, or one that
-// a fleet shares.
+// Files stores Bodies, each in its own file, in a folder that only its owner may read. The folder is on the machine of
+// a deliveries' file, or shared by a fleet.
 type Files struct{ dir string }
 
 var _ Bodies = (*Files)(nil)
 
-// OpenFiles makes the folder, if it is not there.
+// OpenFiles creates the folder if it does not exist.
 func OpenFiles(dir string) (*Files, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("bodies of deliveries: %w", err)
@@ -27,13 +27,13 @@ func OpenFiles(dir string) (*Files, error) {
 	return &Files{dir}, nil
 }
 
-// String is the folder.
+// String returns the path of the folder.
 func (f *Files) String() string { return f.dir }
 
-// gathered is how the names of files begin that are not put yet.
+// gathered is the name prefix of files that Put has not stored yet.
 const gathered = "tmp-"
 
-// Gather makes an empty file.
+// Gather creates an empty file.
 func (f *Files) Gather() (*os.File, error) { return os.CreateTemp(f.dir, gathered) }
 
 func (f *Files) path(name string) (string, error) {
@@ -43,7 +43,7 @@ func (f *Files) path(name string) (string, error) {
 	return filepath.Join(f.dir, name), nil
 }
 
-// Put makes a file that was gathered the body of a name: its bytes are on disk first, then its name.
+// Put makes a gathered file the body with the given name. It syncs the contents before it renames the file.
 func (f *Files) Put(_ context.Context, name string, from *os.File) error {
 	to, err := f.path(name)
 	if err == nil {
@@ -61,18 +61,18 @@ func (f *Files) Put(_ context.Context, name string, from *os.File) error {
 	return f.sync()
 }
 
-// sync makes the names in the folder last.
+// sync makes the names in the folder durable.
 func (f *Files) sync() error {
 	d, err := os.Open(f.dir)
 	if err != nil {
-		return nil // some systems open no directories, and need not
+		return nil // some systems cannot open directories, and do not need this
 	}
 	defer d.Close()
 	_ = d.Sync()
 	return nil
 }
 
-// Open reads a body from its beginning, after it was found to be as it was put.
+// Open opens a body for reading, after checking its size and hash.
 func (f *Files) Open(_ context.Context, b Blob) (io.ReadSeekCloser, error) {
 	at, err := f.path(b.Name)
 	if err != nil {
@@ -115,7 +115,7 @@ func (f *Files) Rename(_ context.Context, from, to string) error {
 	return f.sync()
 }
 
-// Remove removes a body.
+// Remove removes a body. A missing body is not an error.
 func (f *Files) Remove(_ context.Context, name string) error {
 	at, err := f.path(name)
 	if err == nil {
@@ -127,9 +127,10 @@ func (f *Files) Remove(_ context.Context, name string) error {
 	return err
 }
 
-// List names bodies that are older than an instant, in order. What was gathered before it, and never put, is removed.
+// List returns the names of bodies that are older than before, sorted. It removes gathered files of that age, which
+// were never put.
 func (f *Files) List(_ context.Context, after string, before time.Time, most int) (names []string, err error) {
-	all, err := os.ReadDir(f.dir) // in order
+	all, err := os.ReadDir(f.dir) // sorted by name
 	for _, e := range all {
 		if len(names) >= most {
 			break

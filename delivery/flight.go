@@ -14,20 +14,20 @@ import (
 
 // A Sender makes attempts under the policy of an upstream.
 type Sender interface {
-	// Send makes one attempt, and no other. It calls launch when every gate has let the
-	// attempt through, right before it sends; if launch returns an error it sends nothing.
-	// cancel ends the attempt.
+	// Send makes exactly one attempt. It calls launch when every gate has let the attempt through, directly before it
+	// sends. If launch returns an error, Send sends nothing. cancel ends the attempt.
 	Send(ctx context.Context, d *Delivery, launch func(cancel context.CancelCauseFunc) error) Answer
 }
 
-// A Hoster is a Sender that knows by which name people know what it sends to; others go by the upstream's.
+// A Hoster is a Sender that has a name for the host it sends to. Other Senders use the name of the upstream.
 type Hoster interface{ Host() string }
 
-// A Differer is a Sender that knows whether another sends elsewhere, or under another policy. What waits for its turn with one that
-// differs from the upstream's present Sender is not sent by it. Other Senders go on until their upstream has none.
+// A Differer is a Sender that can tell whether another Sender has a different destination or policy. A delivery that
+// waits for its turn with a Sender that differs from the upstream's present one is not sent by it. Senders that are not
+// Differers stay in use until their upstream has none.
 type Differer interface{ Differs(from Sender) bool }
 
-// differs reports whether what waits with a Sender is to wait with another.
+// differs reports whether a delivery that waits with one Sender must wait with another instead.
 func differs(with, now Sender) bool {
 	d, ok := with.(Differer)
 	return now == nil || ok && d.Differs(now)
@@ -35,14 +35,14 @@ func differs(with, now Sender) bool {
 
 // An Answer is how an attempt ended.
 type Answer struct {
-	Status  int    // 0 if there was none
+	Status  int    // 0 if there was no response
 	Body    []byte // the beginning
 	Outcome outcome.Outcome
-	Err     error // why there is no answer, or why nothing was sent: a *weir.Refusal if a gate said no
-	Probed  bool  // an open breaker found out by it that the upstream is still down: it is not counted
+	Err     error // why there is no response, or why the attempt was not sent: a *weir.Refusal if a gate refused it
+	Probed  bool  // the attempt was the probe of an open breaker and found the upstream still down: it does not count
 }
 
-// errNotSent is why an attempt that had its turn was not sent. It says nothing of the upstream.
+// errNotSent is why an attempt was not sent although the gates let it through. It implies nothing about the upstream.
 type errNotSent string
 
 func (e errNotSent) Error() string { return string(e) }
@@ -56,43 +56,43 @@ const (
 	errLate  errNotSent = "the claim expired before it was complete"
 	errLeft  errNotSent = "the worker is stopping, or was reconfigured"
 
-	// errRepeats is that of a delivery that is not to be repeated: an earlier attempt never ended.
+	// errRepeats means that an earlier attempt never ended and the delivery must not be repeated.
 	errRepeats errNotSent = "an attempt before this one may have delivered it"
 )
 
-// errLease ends an attempt whose claim is lost, or about to be.
+// errLease ends an attempt whose claim is lost or about to expire.
 var errLease = errors.New("the claim of the delivery expires")
 
-// A flight is a delivery in hand.
+// A flight is one attempt to send a delivery.
 type flight struct {
 	p      *pump
 	d      Delivery
-	in     int64                   // its place in hand: by Seq; negative for what is not stored yet
+	in     int64                   // key in inHand: the Seq, or a negative number if the delivery is not stored yet
 	cancel context.CancelCauseFunc // ends the wait for a turn, and the attempt
 
 	mu     sync.Mutex
-	sender Sender // that it waits with; nil until it does
-	left   bool   // the worker stops, or sends elsewhere: it must not be claimed any more
-	going  bool   // it has its turn, and is claimed and sent whatever comes
+	sender Sender // the Sender with which it waits; nil before that
+	left   bool   // the worker is stopping or has another Sender: the delivery must not be claimed any more
+	going  bool   // it has its turn: it will be claimed and sent
 
-	probe  bool   // it finds out whether its group is let through again
-	probes string // the group
-	held   bool   // it was refused, and waits with its group
+	probe  bool   // it probes a closed group
+	probes string // that group
+	held   bool   // it was refused and waits with its group
 
-	opening *opening // where it was not stored when its gates were asked
+	opening *opening // set if the delivery was not stored when its gates were asked
 
 	since time.Time // when it began
 
-	// Under the lock of the pump.
-	waits  *list.Element // among those that wait for their gates; nil if it does not, or nobody would wait behind it
-	ending bool          // its attempt is over, and has yet to be recorded
+	// Guarded by the mutex of the pump.
+	waits  *list.Element // element of pump.waiting; nil if it does not wait for its gates, or none would wait behind it
+	ending bool          // its attempt is over but not recorded yet
 
-	// Of the goroutine that sends.
-	body     *letter // of a large one
-	bodyless error   // why it could not be opened
+	// Used only by the goroutine that sends.
+	body     *letter // of a large body
+	bodyless error   // why the large body could not be opened
 	work     *work   // of the claim; nil if there is none
-	launched bool    // it was claimed in time, and is sent
-	over     bool    // its end is recorded: it will not be sent again, and nobody waited for it
+	launched bool    // it was claimed in time and is sent
+	over     bool    // its end is recorded, it will not be sent again, and no delivery waited for it
 	began    time.Time
 }
 
@@ -103,14 +103,15 @@ func (f *flight) leave() {
 	f.leaves()
 }
 
-// leaves is leave where the lock is held.
+// leaves is leave for callers that hold f.mu.
 func (f *flight) leaves() {
 	if f.left = true; !f.going {
 		f.cancel(errStopping)
 	}
 }
 
-// hears has it leave if it waits with a Sender that differs from the present one: a look finds it again.
+// hears makes the flight leave if it waits with a Sender that differs from the present one. A scan finds the delivery
+// again.
 func (f *flight) hears(now Sender) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -119,15 +120,15 @@ func (f *flight) hears(now Sender) {
 	}
 }
 
-// waitsWith notes the Sender that it waits with.
+// waitsWith notes the Sender with which it waits.
 func (f *flight) waitsWith(s Sender) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.sender = s
 }
 
-// goes reports whether it may still be sent, and by the Sender that it has waited with. Where that was replaced others are tried a moment
-// later: a Sender that always differs must not have the queue read without a pause.
+// goes reports whether the flight may still be sent by the Sender with which it waited. If that was replaced, the pump
+// pauses for a moment. Without this, a Sender that always differs would make the pump read the queue in a busy loop.
 func (f *flight) goes() bool {
 	now := f.p.w.Sender(f.p.upstream)
 	f.mu.Lock()
@@ -144,7 +145,7 @@ func (f *flight) goes() bool {
 func (f *flight) run(ctx context.Context) {
 	sender := f.p.w.Sender(f.p.upstream)
 	defer f.p.returns(f)
-	if sender == nil { // a reload took the upstream away, perhaps for a moment
+	if sender == nil { // a reload removed the upstream, perhaps for a moment
 		f.p.holds(f.p.w.Poll)
 		return
 	}
@@ -159,14 +160,14 @@ func (f *flight) run(ctx context.Context) {
 	case f.launched:
 		f.passes(&a)
 		f.ended(ctx, a)
-	case f.work != nil: // claimed, and not sent
+	case f.work != nil: // claimed, but not sent
 		f.record(ctx, f.unsent())
 	case f.settles():
 		f.notLaunched(ctx, a)
 	}
 }
 
-// send makes the attempt; signed, if it calls back.
+// send makes the attempt. It signs the request of a callback.
 func (f *flight) send(ctx context.Context, to Sender, launch func(context.CancelCauseFunc) error) Answer {
 	if f.d.Tells != "" {
 		c, ok := f.p.w.Callbacks[f.d.Callback]
@@ -183,14 +184,13 @@ func (f *flight) send(ctx context.Context, to Sender, launch func(context.Cancel
 	return to.Send(ctx, &f.d, launch)
 }
 
-// unknownAgain is when a callback goes again whose name this weir does not know.
+// unknownAgain is how long a callback with a name that this process does not know waits for its next attempt.
 const unknownAgain = time.Minute
 
-// errExpired ends a wait for a turn.
+// errExpired ends the wait for a turn of an expired delivery.
 var errExpired = errors.New("the delivery has expired")
 
-// launch claims the delivery. The lease is counted from before the claim was asked for, by the
-// clock of this process.
+// launch claims the delivery. The lease counts from before the request for the claim, by the clock of this process.
 func (f *flight) launch(ctx context.Context, cancel context.CancelCauseFunc) error {
 	if !f.goes() {
 		return errLeft
@@ -220,7 +220,7 @@ func (f *flight) launch(ctx context.Context, cancel context.CancelCauseFunc) err
 	return err
 }
 
-// claimed begins the attempt of a delivery that was claimed, of which was asked since.
+// claimed begins the attempt of a claimed delivery. since is when the claim was requested.
 func (f *flight) claimed(d Delivery, since time.Time, cancel context.CancelCauseFunc) error {
 	w := f.p.w
 	f.d, f.began = d, since
@@ -236,7 +236,7 @@ func (f *flight) claimed(d Delivery, since time.Time, cancel context.CancelCause
 	return nil
 }
 
-// repeats says whether an earlier attempt of the series never ended: its worker did.
+// repeats returns errRepeats if an earlier attempt of the series never ended because its worker did.
 func (f *flight) repeats(ctx context.Context) error {
 	all, err := f.p.w.Queue.Attempts(ctx, f.d.ID)
 	if err != nil {
@@ -252,7 +252,7 @@ func (f *flight) repeats(ctx context.Context) error {
 	return nil
 }
 
-// notLaunched is what follows when nothing was claimed.
+// notLaunched handles an attempt that ended without a claim.
 func (f *flight) notLaunched(ctx context.Context, a Answer) {
 	var refusal *weir.Refusal
 	switch {
@@ -262,12 +262,12 @@ func (f *flight) notLaunched(ctx context.Context, a Answer) {
 		f.charge(ctx, a)
 	case errors.As(a.Err, &refusal):
 		f.refused(ctx, refusal)
-	default: // it can never be sent, as far as is known: that is an attempt, or it would be tried for ever
+	default: // it can probably never be sent: count an attempt, or it would be tried forever
 		f.charge(ctx, a)
 	}
 }
 
-// charge counts an attempt of what could not even be sent.
+// charge counts an attempt for a delivery that could not be sent.
 func (f *flight) charge(ctx context.Context, a Answer) {
 	if err := f.launch(ctx, func(error) {}); err != nil {
 		if f.work != nil { // claimed, but too late
@@ -275,7 +275,7 @@ func (f *flight) charge(ctx context.Context, a Answer) {
 		}
 		return
 	}
-	if errors.Is(a.Err, errNoCallback) && time.Since(f.d.Accepted) < goneAfter { // another weir may have a newer configuration
+	if errors.Is(a.Err, errNoCallback) && time.Since(f.d.Accepted) < goneAfter { // another process may have a newer configuration
 		f.p.w.failed(ctx, "call back", f.p.upstream, fmt.Errorf("%w: %s", a.Err, f.d.Callback))
 		f.record(ctx, End{To: Queued, Due: time.Now().Add(unknownAgain), GiveBack: true})
 		return

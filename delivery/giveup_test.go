@@ -20,7 +20,7 @@ func givesUp(g delivery.GiveUp) func(*site) {
 	return func(s *site) { s.w.GivesUp = func(string) delivery.GiveUp { return g } }
 }
 
-// died checks a delivery, which must be a dead letter for a reason.
+// died checks that a delivery is a dead letter with the given reason and detail.
 func (s *site) died(id string, why delivery.Reason, detail string) {
 	s.Helper()
 	d, err := s.q.Get(s.Context(), id)
@@ -29,8 +29,8 @@ func (s *site) died(id string, why delivery.Reason, detail string) {
 	}
 }
 
-// An open breaker makes dead letters at once where that is asked for, and is probed by the first delivery that comes
-// when it may close.
+// With GiveUp.Open, an open breaker makes dead letters immediately, and the first delivery after the open period is its
+// probe.
 func TestAnOpenBreakerMakesDeadLettersWhereItIsToDoSo(t *testing.T) {
 	play(t, two(), givesUp(delivery.GiveUp{Open: true}), func(s *site) {
 		for _, b := range s.u.Breakers() {
@@ -55,7 +55,8 @@ func TestAnOpenBreakerMakesDeadLettersWhereItIsToDoSo(t *testing.T) {
 	})
 }
 
-// A delivery whose time is over while the breaker is open says who was away, and one that only was late does not.
+// The Detail of a delivery that expires behind an open breaker names the unavailable upstream. That of another expired
+// delivery does not.
 func TestWhatExpiresBehindAnOpenBreakerSaysWhoIsAway(t *testing.T) {
 	play(t, two(), nil, func(s *site) {
 		expires := func() string {
@@ -90,7 +91,7 @@ func TestWhatExpiresBehindAnOpenBreakerSaysWhoIsAway(t *testing.T) {
 	})
 }
 
-// Without being told to, nothing is given up for an open breaker or a lost answer.
+// The zero GiveUp gives up nothing for an open breaker or a lost response.
 func TestNothingIsGivenUpUnlessItIsToBe(t *testing.T) {
 	play(t, weir.Policy{}, nil, func(s *site) {
 		s.answer = func(n int, _ *http.Request) (int, http.Header) {
@@ -107,10 +108,11 @@ func TestNothingIsGivenUpUnlessItIsToBe(t *testing.T) {
 	})
 }
 
-// What may have been done is not repeated where it is not to be, and what certainly was not, is.
+// With GiveUp.Unknown, an attempt that may have been executed is not repeated, and one that certainly was not is
+// repeated.
 func TestALostAnswerIsNotRepeatedWhereItIsNotToBe(t *testing.T) {
 	for name, tt := range map[string]struct {
-		status int // of the first answer; 0 for none
+		status int // of the first response; 0 for none
 		again  bool
 	}{"no answer": {0, false}, "bad gateway": {502, false}, "gateway timeout": {504, false}, "throttled": {429, true}, "failed": {500, true}, "unavailable": {503, true}} {
 		t.Run(name, func(t *testing.T) {
@@ -137,7 +139,7 @@ func TestALostAnswerIsNotRepeatedWhereItIsNotToBe(t *testing.T) {
 	}
 }
 
-// A connection that was never made has delivered nothing.
+// An attempt whose connection failed has delivered nothing.
 func TestWhatWasNeverSentGoesAgain(t *testing.T) {
 	refused := &net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}
 	play(t, weir.Policy{}, func(s *site) {
@@ -164,10 +166,10 @@ type roundTrip func(*http.Request) (*http.Response, error)
 
 func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// amnesiac forgets that attempts ended, as a process does that is killed before it has written that down.
+// amnesiac does not record that attempts ended, as if the process were killed before.
 type amnesiac struct {
 	delivery.Queue
-	knows atomic.Bool // from now on it is written down
+	knows atomic.Bool // if set, ends are recorded
 }
 
 func (q *amnesiac) End(ctx context.Context, ends ...delivery.End) ([]delivery.Claim, error) {
@@ -177,7 +179,7 @@ func (q *amnesiac) End(ctx context.Context, ends ...delivery.End) ([]delivery.Cl
 	return nil, delivery.ErrClosed
 }
 
-// What a worker that ended may have sent is not sent again where it is not to be; a person may have it sent.
+// With GiveUp.Unknown, an attempt that its worker abandoned is not repeated, unless an operator redrives it.
 func TestWhatItsWorkerLeftIsNotRepeatedWhereItIsNotToBe(t *testing.T) {
 	for _, once := range []bool{true, false} {
 		var q *amnesiac
@@ -191,7 +193,7 @@ func TestWhatItsWorkerLeftIsNotRepeatedWhereItIsNotToBe(t *testing.T) {
 			if len(s.sent) != 1 || s.counts(delivery.Completed) != 0 {
 				t.Fatalf("sent %d, %d delivered; want one whose end nobody knows", len(s.sent), s.counts(delivery.Completed))
 			}
-			q.knows.Store(true) // and its lease runs out
+			q.knows.Store(true) // while its lease expires
 			s.sleep(5 * time.Minute)
 			if !once {
 				if s.counts(delivery.Completed) != 1 || len(s.sent) != 2 {

@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// Redrive has dead letters sent again, at most a number of them. See Queue.
+// Redrive queues up to most dead letters again. See Queue.
 func (w *Worker) Redrive(ctx context.Context, f Filter, most int) (int, error) {
 	return w.byHand(ctx, f, most, w.Queue.Redrive, func(upstream string, _ int) {
 		if w.Sender(upstream) != nil {
@@ -15,22 +15,22 @@ func (w *Worker) Redrive(ctx context.Context, f Filter, most int) (int, error) {
 	})
 }
 
-// Drop makes dead letters of what waits, or deletes dead letters, at most a number of them. See Queue.
+// Drop makes dead letters of up to most waiting deliveries, or deletes dead letters. See Queue.
 func (w *Worker) Drop(ctx context.Context, f Filter, most int) (int, error) {
-	if f.All() { // it is refused, and would not be with an upstream
+	if f.All() { // the queue refuses this filter, but would accept it with an upstream added
 		return w.Queue.Drop(ctx, f, most)
 	}
 	return w.byHand(ctx, f, most, w.Queue.Drop, func(upstream string, n int) {
 		if f.Status != Failed {
 			w.dead(upstream, Dropped, n)
 			if w.Sender(upstream) != nil {
-				w.Kick(upstream) // for what came after it under its order key
+				w.Kick(upstream) // later deliveries of its order key may now be due
 			}
 		}
 	})
 }
 
-// byHand does something with deliveries, upstream by upstream, and tells of which.
+// byHand calls do for each upstream, and tell for each upstream with changes.
 func (w *Worker) byHand(ctx context.Context, f Filter, most int, do func(context.Context, Filter, int) (int, error), tell func(upstream string, n int)) (done int, err error) {
 	upstreams := []string{f.Upstream}
 	if f.Upstream == "" {

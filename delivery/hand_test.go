@@ -12,8 +12,8 @@ import (
 	"github.com/seed1158cd35/weir/delivery"
 )
 
-// What is redriven by hand is sent at once, not at the worker's next look; what is dropped by hand is
-// counted, and lets what came after it under its order key go.
+// A redriven delivery is sent immediately, not at the worker's next poll. A dropped one is counted and unblocks its
+// order key.
 func TestRedrivenByHandGoesAtOnce(t *testing.T) {
 	play(t, weir.Policy{}, nil, func(s *site) {
 		s.answer = func(int, *http.Request) (int, http.Header) { return 404, nil }
@@ -62,7 +62,7 @@ func TestRedrivenByHandGoesAtOnce(t *testing.T) {
 	})
 }
 
-// A deaf queue stores how an attempt ended, and does not say so the first time.
+// A deaf queue records the end of an attempt but returns an error the first time.
 type deaf struct {
 	delivery.Queue
 	said bool
@@ -77,7 +77,7 @@ func (d *deaf) End(ctx context.Context, ends ...delivery.End) ([]delivery.Claim,
 	return lost, err
 }
 
-// What was recorded when nobody heard of it is recorded, and no claim was lost.
+// An end that was recorded although the queue returned an error is not a lost claim.
 func TestARecordWhoseAnswerWasLost(t *testing.T) {
 	lost, ended := 0, 0
 	play(t, weir.Policy{}, func(s *site) {
@@ -96,7 +96,7 @@ func TestARecordWhoseAnswerWasLost(t *testing.T) {
 	})
 }
 
-// A request that is handed in by its upstream is delivered once for a key, and one that nothing keeps is refused.
+// Upstream.Deliver delivers a request once per key, and refuses it if deliveries are not configured.
 func TestUpstreamDelivers(t *testing.T) {
 	play(t, weir.Policy{}, nil, func(s *site) {
 		u, err := weir.New("a", weir.Policy{}, weir.Options{Deliverer: s.w})

@@ -2,13 +2,13 @@ package delivery
 
 import "time"
 
-// Held is what a worker has found when it last looked at what it tidies up; nil is what it has not looked at yet.
+// Held is what a worker found when it last checked its maintenance work. A nil field was not checked yet.
 type Held struct {
-	Owed   *Pile // callbacks that could not be stored: their deliveries owe them still
-	Bodies *Pile // that are older than an hour, and whose deliveries are kept
+	Owed   *Pile // deliveries whose callbacks could not be stored yet
+	Bodies *Pile // bodies older than an hour whose deliveries are kept
 }
 
-// A Pile says how much there is of something.
+// A Pile is the number, size and age of some objects.
 type Pile struct {
 	N      int
 	Bytes  int64
@@ -23,7 +23,7 @@ func (p *Pile) add(bytes int64, since time.Time) {
 	}
 }
 
-// Held says what the worker has found.
+// Held returns what the worker found last.
 func (w *Worker) Held() Held {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -21,12 +21,12 @@ import (
 	"github.com/seed1158cd35/weir/outcome"
 )
 
-// HTTP sends deliveries to an HTTP API under its upstream's policy. Direct calls go before them
-// where callers wait by priority.
+// HTTP sends deliveries to an HTTP API under its upstream's policy. They have low priority: direct calls that wait by
+// priority go first.
 type HTTP struct {
 	Upstream *weir.Upstream
-	URL      *url.URL          // scheme and host, and perhaps a path that is put before the request's
-	Base     http.RoundTripper // adds credentials, if the API wants any; nil means a plain one
+	URL      *url.URL          // scheme, host, and an optional prefix for paths
+	Base     http.RoundTripper // adds credentials, if the API needs any; nil means a plain transport
 }
 
 var (
@@ -45,10 +45,11 @@ func (s *HTTP) Send(ctx context.Context, d *Delivery, launch func(context.Cancel
 	return Attempted(r, t.RoundTrip, launch).Within(s.Upstream.Policy().MaxPause)
 }
 
-// Host is that of the URL.
+// Host returns the host of the URL.
 func (s *HTTP) Host() string { return s.URL.Host }
 
-// Differs reports whether another has another upstream or URL. Either may be embedded in a Sender of a program's own.
+// Differs reports whether the other Sender has another upstream or URL. Either one may be embedded in a Sender outside
+// this package.
 func (s *HTTP) Differs(from Sender) bool {
 	holder, ok := from.(interface{ http() *HTTP })
 	if !ok {
@@ -60,7 +61,7 @@ func (s *HTTP) Differs(from Sender) bool {
 
 func (s *HTTP) http() *HTTP { return s }
 
-// Group is by the operation.
+// Group groups deliveries by their operation.
 func (s *HTTP) Group(d *Delivery) string {
 	r, t, err := s.request(context.Background(), d)
 	if err != nil {
@@ -85,7 +86,8 @@ func (s *HTTP) request(ctx context.Context, d *Delivery) (*http.Request, *httpx.
 	return r, t, nil
 }
 
-// GroupOf is the group of a delivery that is sent as a call: its operation, its pool and the keys of its limits.
+// GroupOf returns the group of a delivery that is sent as the call c: its operation, its pool and the keys of its
+// limits.
 func GroupOf(c weir.Call) string {
 	parts := []string{c.Operation, c.Pool}
 	for _, scope := range slices.Sorted(maps.Keys(c.Keys)) {
@@ -94,7 +96,7 @@ func GroupOf(c weir.Call) string {
 	return strings.Join(parts, "\x00")
 }
 
-// NewRequest is the request of a delivery, with the delivery's idempotency key, which is the same for all attempts.
+// NewRequest returns the HTTP request of a delivery. Its idempotency key is the same for all attempts.
 func NewRequest(ctx context.Context, d *Delivery, u *url.URL) *http.Request {
 	r := &http.Request{Method: d.Method, URL: u, Host: u.Host, Header: d.Header.Clone(), Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1}
 	if r.Header == nil {
@@ -114,8 +116,9 @@ func NewRequest(ctx context.Context, d *Delivery, u *url.URL) *http.Request {
 	return r.WithContext(ctx)
 }
 
-// upstreamKey is the caller's key, or the ID. To the upstream all callers that have names here are one: the
-// keys of one are made different from those of another, or it would answer with what another one did.
+// upstreamKey returns the caller's key or, without one, the ID. The upstream sees all named callers as one. To keep
+// their keys apart, the result includes the tenant. Otherwise the upstream could answer one caller with the result of
+// another.
 func upstreamKey(d *Delivery) string {
 	switch {
 	case d.Key == "":
@@ -127,8 +130,7 @@ func upstreamKey(d *Delivery) string {
 	return hex.EncodeToString(sum[:16])
 }
 
-// Attempted makes one attempt by a round trip under a policy, and reads the beginning of its
-// answer.
+// Attempted makes one attempt by a round trip under a policy, and reads the beginning of the response.
 func Attempted(r *http.Request, roundTrip func(*http.Request) (*http.Response, error), launch func(context.CancelCauseFunc) error) Answer {
 	var trace weir.Trace
 	ctx := httpx.WithTrace(httpx.WithLaunch(weir.Once(r.Context()), signing(r, launch)), &trace)
@@ -142,7 +144,7 @@ func Attempted(r *http.Request, roundTrip func(*http.Request) (*http.Response, e
 	}
 	defer resp.Body.Close()
 	a.Status = resp.StatusCode
-	if resp.StatusCode < http.StatusOK { // 101: what follows is no answer, and may not end
+	if resp.StatusCode < http.StatusOK { // after 101, the body is another protocol and may not end
 		a.Outcome.Class, a.Outcome.Code = outcome.Failed, fmt.Sprintf("%d, which is not a final status", resp.StatusCode)
 		return a
 	}
@@ -151,19 +153,19 @@ func Attempted(r *http.Request, roundTrip func(*http.Request) (*http.Response, e
 	}
 	a.Body, err = io.ReadAll(io.LimitReader(resp.Body, MaxAnswer))
 	if err == nil {
-		_, _ = io.CopyN(io.Discard, resp.Body, 64<<10) // so that the connection can be used again
+		_, _ = io.CopyN(io.Discard, resp.Body, 64<<10) // allows reuse of the connection
 	}
 	return a
 }
 
-// redirects reports whether an answer says that what was asked for is to be asked for elsewhere: nothing was done, and
-// nothing of a delivery follows it. 304 is an answer to those who asked under a condition.
+// redirects reports whether a response is a redirect: the upstream did nothing, and deliveries do not follow redirects.
+// A 304 is a proper response to a conditional request.
 func redirects(r *http.Request, resp *http.Response) bool {
 	conditional := r.Header.Get("If-None-Match") != "" || r.Header.Get("If-Modified-Since") != ""
 	return resp.StatusCode >= 300 && resp.StatusCode < 400 && !(conditional && resp.StatusCode == http.StatusNotModified)
 }
 
-// redirected says where an answer points, by its host alone: paths and queries may hold secrets.
+// redirected describes a redirect by its host only, because paths and queries may contain secrets.
 func redirected(resp *http.Response) string {
 	where := "elsewhere"
 	if at, err := resp.Location(); err == nil && at.Host != "" {
@@ -172,7 +174,8 @@ func redirected(resp *http.Response) string {
 	return fmt.Sprintf("%d: redirect to %s, which deliveries do not follow: change the upstream's url or the request's path, and redrive it", resp.StatusCode, where)
 }
 
-// Within is the answer with a wait that it asks for bounded, as a pause is by max_pause; quotas may say longer.
+// Within limits the wait that the response asks for to most, as max_pause limits pauses. The wait for a quota is not
+// limited.
 func (a Answer) Within(most time.Duration) Answer {
 	if h := &a.Outcome.Hint; !h.Quota {
 		h.After = min(h.After, most)

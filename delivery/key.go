@@ -11,8 +11,9 @@ import (
 	"time"
 )
 
-// Fingerprint tells requests under one idempotency key apart: by what is sent where, with what
-// headers, and not before when. Dates, traces and correlation ids, which differ between two tries of one caller, do not count.
+// Fingerprint returns a hash that distinguishes different requests under one idempotency key. It covers the upstream,
+// the method, the path, the query, the body, the headers, the order key and NotBefore. Dates, traces and correlation
+// IDs do not count, because they differ between retries of the same caller.
 func (r *Request) Fingerprint() []byte {
 	h := sha256.New()
 	var space [512]byte
@@ -30,7 +31,7 @@ func (r *Request) Fingerprint() []byte {
 	if r.Large.Name != "" {
 		add("large", string(r.Large.Sum[:]))
 	}
-	if what := r.Header.Get("X-Amz-Target"); what != "" { // the operation, of some services of AWS
+	if what := r.Header.Get("X-Amz-Target"); what != "" { // the operation, for some AWS services
 		add(what)
 	}
 	names := make([]string, 0, len(r.Header))
@@ -50,13 +51,13 @@ func (r *Request) Fingerprint() []byte {
 	return h.Sum(nil)
 }
 
-// ofOneTry are headers that differ between two tries of one caller, or that count by themselves.
+// ofOneTry lists headers that are not hashed with the rest: they differ between retries, or are hashed separately.
 var ofOneTry = []string{"Content-Type", "X-Amz-Target", "User-Agent", "Traceparent", "Tracestate", "X-Amzn-Trace-Id", "Webhook-Timestamp"}
 
 // MaxKey is the longest idempotency key and the longest order key, in bytes.
 const MaxKey = 255
 
-// Bounds of what is kept of a request besides its body, in bytes.
+// Limits of the stored parts of a request other than its body, in bytes.
 const (
 	maxPath   = 8 << 10  // path and query
 	maxHeader = 16 << 10 // names and values
@@ -71,15 +72,15 @@ func (r *Request) headerSize() (n int) {
 	return n
 }
 
-// A FieldError says what is wrong with a request.
+// A FieldError is a problem with one field of a request.
 type FieldError struct{ Field, Reason string }
 
 func (e *FieldError) Error() string { return e.Field + ": " + e.Reason }
 
-// errBody means that the body is larger than what is kept.
+// errBody means that the body is too large to be stored.
 var errBody = fmt.Errorf("the body is larger than %d KiB, the maximum for later delivery", MaxBody>>10)
 
-// Check says what is wrong with a request that is new at an instant.
+// Check returns what is wrong with a request that is new at the given time.
 func (r *Request) Check(now time.Time) error {
 	if err := r.CheckForm(); err != nil {
 		return err
@@ -87,7 +88,7 @@ func (r *Request) Check(now time.Time) error {
 	return r.CheckTimes(now)
 }
 
-// CheckForm says what is wrong with a request whenever it comes.
+// CheckForm checks everything that does not depend on time.
 func (r *Request) CheckForm() error {
 	switch {
 	case len(r.Body) > MaxBody, r.Large.Name != "" && len(r.Body) > 0:
@@ -116,14 +117,14 @@ func (r *Request) CheckForm() error {
 	return nil
 }
 
-// MaxAhead is how far ahead a delivery may be put off by its NotBefore.
+// MaxAhead is how far in the future NotBefore may be.
 const MaxAhead = 31 * 24 * time.Hour
 
-// lastYear is the last one of which an instant can be written (RFC 3339), and so shown.
+// lastYear is the last year that RFC 3339 can represent.
 const lastYear = 9999
 
-// CheckTimes says why a request that is new may not be stored at an instant. Those of its own may be zero, which bounds nothing.
-// A queue judges them once it knows that the request is new: what is known under its Key, or its ID, it was in time for.
+// CheckTimes returns why a new request may not be stored now. Zero times set no bound. A queue calls it once it knows
+// that the request is new. A request that is already stored under its Key or ID was in time.
 func (r *Request) CheckTimes(now time.Time) error {
 	switch {
 	case r.Late != nil:
@@ -140,7 +141,7 @@ func (r *Request) CheckTimes(now time.Time) error {
 	return nil
 }
 
-// Check refuses a status that there is not: what it chooses must not be all.
+// Check refuses an unknown status, so that a filter with one does not select all deliveries.
 func (f *Filter) Check() error {
 	if f.Status == "" || slices.Contains(statuses[:], f.Status) {
 		return nil
@@ -148,7 +149,7 @@ func (f *Filter) Check() error {
 	return &FieldError{"status", fmt.Sprintf("%q is invalid: want one of %s", f.Status, Listed(statuses[:]))}
 }
 
-// Listed is words as people read a list of them.
+// Listed returns words as a list for people.
 func Listed[T ~string](all []T) string {
 	words := make([]string, len(all))
 	for i, word := range all {
@@ -157,13 +158,13 @@ func Listed[T ~string](all []T) string {
 	return strings.Join(words, ", ")
 }
 
-// All reports whether the filter chooses all deliveries.
+// All reports whether the filter selects all deliveries.
 func (f *Filter) All() bool {
 	return len(f.IDs) == 0 && f.Upstream == "" && f.Status == "" && f.Reason == "" && f.Tenant == "" && f.Owner == "" && f.Before.IsZero()
 }
 
-// ParseKey reads an Idempotency-Key, which is a quoted string by the draft of the IETF and
-// bare with most clients: "abc" in quotes and abc are the same key.
+// ParseKey returns the Idempotency-Key of a request. The IETF draft requires a quoted string, but most clients send it
+// without quotes: "abc" with and without quotes is the same key.
 func ParseKey(h http.Header) (string, error) {
 	values := h.Values("Idempotency-Key")
 	if len(values) == 0 {

@@ -10,7 +10,7 @@ import (
 	"github.com/seed1158cd35/weir/delivery"
 )
 
-// Fingerprints that older versions stored are those of the same requests still.
+// Fingerprints are the same as in older versions, which may have stored them.
 func TestFingerprintsStayWhatTheyWere(t *testing.T) {
 	plain := delivery.Request{Upstream: "up", Method: "POST", Path: "/in", Body: []byte("hello")}
 	all := delivery.Request{Upstream: "up", Method: "PUT", Path: "/a/b", Query: "x=1&y", OrderKey: "k", Body: []byte(strings.Repeat("long ", 200)),
@@ -35,10 +35,10 @@ func TestStatusesAreListedInWords(t *testing.T) {
 	}
 }
 
-// What is after the year 9999 cannot be written as an instant: no list could show it.
+// A time after the year 9999 has no RFC 3339 form, so no list could show it.
 func TestInstantsThatCannotBeShown(t *testing.T) {
 	last := time.Date(9999, 12, 31, 23, 59, 59, 999999999, time.UTC)
-	after := last.Add(time.Nanosecond).In(time.FixedZone("", -3600)) // there it is 9999 yet
+	after := last.Add(time.Nanosecond).In(time.FixedZone("", -3600)) // in this zone it is still 9999
 	for name, at := range map[string]func(r *delivery.Request) *time.Time{
 		"Weir-Not-Before":     func(r *delivery.Request) *time.Time { return &r.NotBefore },
 		"Weir-Deliver-Before": func(r *delivery.Request) *time.Time { return &r.Expires },

@@ -14,14 +14,14 @@ import (
 	"time"
 )
 
-// A Blob is a body of more than MaxBody, which stands beside its record; the zero Blob is none.
+// A Blob refers to a body of more than MaxBody bytes, which is stored outside its record. The zero Blob means none.
 type Blob struct {
-	Name string // of the delivery's ID and the body's hash
+	Name string // derived from the delivery's ID and the body's hash
 	Size int64
 	Sum  [sha256.Size]byte
 }
 
-// String is how a record names it; "" for none.
+// String returns the form that is stored in a record. It is empty for the zero Blob.
 func (b Blob) String() string {
 	if b.Name == "" {
 		return ""
@@ -29,7 +29,7 @@ func (b Blob) String() string {
 	return fmt.Sprintf("%d %x %s", b.Size, b.Sum, b.Name)
 }
 
-// ParseBlob reads what String writes.
+// ParseBlob parses the result of String.
 func ParseBlob(text string) (b Blob, err error) {
 	if text == "" {
 		return b, nil
@@ -45,13 +45,13 @@ func ParseBlob(text string) (b Blob, err error) {
 	return Blob{}, errors.New("its stored body cannot be read")
 }
 
-// named is the blob's name for a delivery: the same for the same delivery and body.
+// named returns the blob with its name for a delivery. The name depends only on the delivery's ID and the body.
 func (b Blob) named(id string) Blob {
 	b.Name = base64.RawURLEncoding.EncodeToString([]byte(id)) + "." + hex.EncodeToString(b.Sum[:8])
 	return b
 }
 
-// ownerOf is the ID of the delivery of which a blob has its name; "" for what is no such name.
+// ownerOf returns the ID of the delivery that a blob's name contains. It is empty if the name is not a blob's.
 func ownerOf(name string) string {
 	id, sum, _ := strings.Cut(name, ".")
 	b, err := base64.RawURLEncoding.DecodeString(id)
@@ -61,39 +61,41 @@ func ownerOf(name string) string {
 	return string(b)
 }
 
-// Bodies keep what is too large for records. Files are such. They are safe for concurrent use.
+// Bodies stores bodies that are too large for records. Files implements it. It is safe for concurrent use.
 type Bodies interface {
-	// Gather makes an empty file, in which a body is written before it is put; whoever made it removes it.
+	// Gather creates an empty file for a body that will be put. The caller removes it.
 	Gather() (*os.File, error)
 
-	// Put keeps what was gathered in a file, which may go by it. It is stored durably when Put returns.
+	// Put stores the contents of a gathered file durably. It may move the file.
 	Put(ctx context.Context, name string, from *os.File) error
 
-	// Open reads a body from its beginning. ErrNoBody means that it is not there any more, or not as it was: nobody gets a part of it.
+	// Open opens a body for reading. ErrNoBody means that it is missing or has changed. A caller never gets a partial
+	// body.
 	Open(ctx context.Context, b Blob) (io.ReadSeekCloser, error)
 
-	// Rename gives a body another name. Remove removes one; that it is not there is no error.
+	// Rename gives a body another name. Remove removes a body. A missing body is not an error.
 	Rename(ctx context.Context, from, to string) error
 	Remove(ctx context.Context, name string) error
 
-	// List names bodies that were put before an instant, in order, those after a name.
+	// List returns the names of bodies that were put before a time, sorted, beginning after a name.
 	List(ctx context.Context, after string, before time.Time, most int) ([]string, error)
 }
 
-// ErrNoBody means that a body is not stored as it was. It is exported for Bodies of a program's own.
+// ErrNoBody means that a stored body is missing or has changed. It is exported for other implementations of Bodies.
 var ErrNoBody = errors.New("its stored body has changed")
 
-// A MeantError says under which ID a request is to be stored: its key has promised it to somebody who has not stored it yet. Its
-// body is to have the name of that.
+// A MeantError contains the ID under which a request must be stored, because its key was reserved for that ID by an
+// accept that has not stored it yet. The name of the body must match this ID.
 type MeantError struct{ ID string }
 
 func (e *MeantError) Error() string { return "the key names the delivery " + e.ID }
 
-// longestLarge bounds the ID of a delivery with a large body, of which that has its name.
+// longestLarge is the longest ID of a delivery with a large body, whose name contains the ID.
 const longestLarge = 128
 
-// Keep puts a body of more than MaxBody beside the record that the request will be: Accept stores that. It reads no more than a
-// number of bytes and the worker's MaxBody, and holds a piece at a time. Whoever has had a body kept calls Accept.
+// Keep stores a body of more than MaxBody before the record of its request, which Accept stores. It reads at most most
+// bytes, and at most the worker's MaxBody, without holding the whole body in memory. After Keep, the caller must call
+// Accept.
 func (w *Worker) Keep(ctx context.Context, r *Request, body io.Reader, most int64) error {
 	if w.Bodies == nil {
 		return errBody
@@ -132,7 +134,7 @@ func (w *Worker) Keep(ctx context.Context, r *Request, body io.Reader, most int6
 	return nil
 }
 
-// hearing tells what its reader fails with from what its writer does.
+// A hearing records the errors of its reader, to distinguish them from errors of the writer.
 type hearing struct {
 	from io.Reader
 	err  error
@@ -145,13 +147,13 @@ func (h *hearing) Read(p []byte) (n int, err error) {
 	return n, err
 }
 
-// A BodyError says why a body could not be read.
+// A BodyError is an error while the caller's body was read.
 type BodyError struct{ Err error }
 
 func (e *BodyError) Error() string { return "body: " + e.Err.Error() }
 func (e *BodyError) Unwrap() error { return e.Err }
 
-// A TooLargeError means that a body is larger than what is kept.
+// A TooLargeError means that a body is too large to be stored.
 type TooLargeError struct{ Most int64 }
 
 func (e *TooLargeError) Error() string {
@@ -160,11 +162,11 @@ func (e *TooLargeError) Error() string {
 
 // A keeping is a body whose record is about to be stored.
 type keeping struct {
-	n    int  // by how many
-	mine bool // nobody else knows its delivery's ID
+	n    int  // the number of callers that are about to store it
+	mine bool // the delivery's ID was made here, so no other process uses it
 }
 
-// storing counts who is about to store the record of a body.
+// storing counts callers that are about to store the record of a body.
 func (w *Worker) storing(name string, n int, mine bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -185,14 +187,15 @@ func (w *Worker) stored(name string) keeping {
 	return w.stores[name]
 }
 
-// acceptLarge stores the record of a request whose body was kept. A body that no record names is removed, at once or by a sweep.
+// acceptLarge stores the record of a request whose body was kept. If no record refers to the body afterwards, it
+// removes the body or leaves that to a sweep.
 func (w *Worker) acceptLarge(ctx context.Context, r *Request, accept func(context.Context, *Request) (Delivery, bool, error)) (Delivery, bool, error) {
 	was := r.Large
 	mine := w.stored(was.Name).mine
 	defer w.storing(was.Name, -1, mine)
 	d, fresh, err := accept(ctx, r)
 	if meant, ok := errors.AsType[*MeantError](err); ok {
-		again := *r // the caller's is known by its own ID
+		again := *r // a copy: the caller knows its request by the original ID
 		again.ID, again.Large = meant.ID, was.named(meant.ID)
 		w.storing(again.Large.Name, 1, false)
 		defer w.storing(again.Large.Name, -1, false)
@@ -202,18 +205,18 @@ func (w *Worker) acceptLarge(ctx context.Context, r *Request, accept func(contex
 		return d, fresh, err
 	}
 	if mine && !errors.Is(err, ErrUncertain) && (err != nil || d.ID != r.ID) {
-		_ = w.Bodies.Remove(context.WithoutCancel(ctx), was.Name) // or a sweep does
+		_ = w.Bodies.Remove(context.WithoutCancel(ctx), was.Name) // if it fails, a sweep removes it
 	}
 	return d, fresh, err
 }
 
 const (
-	orphaned    = time.Hour        // how old a body is before anybody asks for its record
-	mostTidied  = 500              // bodies that are looked at together
+	orphaned    = time.Hour        // the age at which a body without a record may be removed
+	mostTidied  = 500              // bodies read at a time
 	tidyingEach = 30 * time.Second // how often
 )
 
-// tidy removes bodies that no record names: of deliveries that were deleted, or never stored.
+// tidy removes bodies that no record refers to, because their deliveries were deleted or never stored.
 func (w *Worker) tidy(ctx context.Context) {
 	if w.Bodies == nil || time.Since(w.tidied) < tidyingEach {
 		return
@@ -240,7 +243,7 @@ func (w *Worker) tidy(ctx context.Context) {
 
 func (w *Worker) tidyOne(ctx context.Context, name string) error {
 	owner := ownerOf(name)
-	if owner == "" || w.stored(name).n > 0 { // it is somebody else's, or is just being stored
+	if owner == "" || w.stored(name).n > 0 { // it is not a blob, or is just being stored
 		return nil
 	}
 	d, err := w.Queue.Get(ctx, owner)
@@ -253,7 +256,7 @@ func (w *Worker) tidyOne(ctx context.Context, name string) error {
 	return err
 }
 
-// A letter is the body of an attempt, which is opened right before that is sent.
+// A letter is the body of an attempt. It is opened directly before the attempt is sent.
 type letter struct {
 	of   Blob
 	from io.ReadSeekCloser
@@ -273,13 +276,13 @@ func (l *letter) Seek(offset int64, whence int) (int64, error) {
 	return l.from.Seek(offset, whence)
 }
 
-// Len is its whole length: who asks means to send it from its beginning.
+// Len returns the full length, because a caller that needs the length sends the body from its beginning.
 func (l *letter) Len() int { return int(l.of.Size) }
 
-// SHA256 is the hash of the whole, for what is signed before it is read.
+// SHA256 returns the hash of the complete body, for signatures that are made before it is read.
 func (l *letter) SHA256() [sha256.Size]byte { return l.of.Sum }
 
-// Close leaves it open until the attempt has ended.
+// Close does nothing: the body stays open until the attempt has ended.
 func (l *letter) Close() error { return nil }
 
 func (l *letter) end() {
@@ -290,8 +293,8 @@ func (l *letter) end() {
 
 type letterKey struct{}
 
-// BodyOf is the body of the delivery that is sent with a context, if it is a large one, and nil otherwise. It can be read once launch
-// was called. It is exported for Senders of a program's own.
+// BodyOf returns the large body of the delivery that is sent with ctx, or nil if it has none. It can be read after
+// launch was called. It is exported for other implementations of Sender.
 func BodyOf(ctx context.Context) io.ReadCloser {
 	if l, ok := ctx.Value(letterKey{}).(*letter); ok {
 		return l
@@ -299,7 +302,7 @@ func BodyOf(ctx context.Context) io.ReadCloser {
 	return nil
 }
 
-// opens opens a large body, whole, before anything of it is sent.
+// opens opens a large body, which must be complete before any of it is sent.
 func (f *flight) opens() error {
 	if f.d.Large.Name == "" {
 		return nil
@@ -316,10 +319,10 @@ func (f *flight) opens() error {
 
 const errBodyless errNotSent = "its body cannot be read"
 
-// bodyAgain is when a body is asked for again that cannot be had now.
+// bodyAgain is how long a delivery waits if its body cannot be read for now.
 const bodyAgain = 10 * time.Second
 
-// unsent is the end of a claim by which nothing was sent.
+// unsent returns the End of a claim whose attempt was not sent.
 func (f *flight) unsent() End {
 	switch {
 	case errors.Is(f.bodyless, ErrNoBody):

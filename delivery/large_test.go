@@ -17,10 +17,10 @@ import (
 	"github.com/seed1158cd35/weir/delivery"
 )
 
-// large is a body of n MiB.
+// large returns a body of n MiB.
 func large(n int) []byte { return bytes.Repeat([]byte("0123456789abcdef"), n<<16) }
 
-// beside has the worker keep large bodies in a folder.
+// beside makes the worker store large bodies in a folder, and returns the folder.
 func beside(s *site) string {
 	dir := filepath.Join(s.TempDir(), "bodies")
 	b, err := delivery.OpenFiles(dir)
@@ -43,7 +43,7 @@ func inFolder(t *testing.T, dir string) (names []string) {
 	return names
 }
 
-// keeps has a body kept and its request accepted, as whoever reads it from a connection does.
+// keeps keeps a body and accepts its request, as a server does with a body that it reads from a connection.
 func (s *site) keeps(r *delivery.Request, body io.Reader) (delivery.Delivery, bool) {
 	s.Helper()
 	if err := s.w.Keep(s.Context(), r, body, 4<<20); err != nil {
@@ -57,7 +57,7 @@ func (s *site) keeps(r *delivery.Request, body io.Reader) (delivery.Delivery, bo
 	return d, fresh
 }
 
-// A large body is sent whole in each attempt, is there as long as its delivery, and no longer.
+// Each attempt sends the complete large body. The body is stored exactly as long as its delivery.
 func TestALargeBodyIsSentWholeAndGoesWithItsDelivery(t *testing.T) {
 	var dir string
 	play(t, plain(), func(s *site) { dir = beside(s) }, func(s *site) {
@@ -83,7 +83,7 @@ func TestALargeBodyIsSentWholeAndGoesWithItsDelivery(t *testing.T) {
 		}
 		in := message("")
 		in.Body = large(1)
-		small := s.accept(in) // from Go, in one piece
+		small := s.accept(in) // from Go, as a slice
 		s.age(dir)
 		s.sleep(time.Minute)
 		if s.is(small.ID, delivery.Completed, 1); s.bodies[string(in.Body)] != 1 || len(in.Body) == 0 {
@@ -98,7 +98,7 @@ func TestALargeBodyIsSentWholeAndGoesWithItsDelivery(t *testing.T) {
 	})
 }
 
-// What was kept of a body that is harmed or gone is not sent; its delivery is a dead letter that says why.
+// A damaged or missing body is not sent. Its delivery becomes a dead letter with the reason.
 func TestHalfABodyIsNotSent(t *testing.T) {
 	for name, harm := range map[string]func(string) error{
 		"gone":  os.Remove,
@@ -131,7 +131,7 @@ func TestHalfABodyIsNotSent(t *testing.T) {
 	}
 }
 
-// An away folder gives no body for a while.
+// An awayFolder can be made to return errors instead of bodies.
 type awayFolder struct {
 	delivery.Bodies
 	away atomic.Bool
@@ -144,7 +144,7 @@ func (b *awayFolder) Open(ctx context.Context, of delivery.Blob) (io.ReadSeekClo
 	return b.Bodies.Open(ctx, of)
 }
 
-// While bodies cannot be had, what needs one waits and burns no attempt.
+// While bodies cannot be read, deliveries that need one wait and consume no attempt.
 func TestABodyThatIsAwayIsWaitedFor(t *testing.T) {
 	var away *awayFolder
 	play(t, plain(), func(s *site) {
@@ -164,8 +164,8 @@ func TestABodyThatIsAwayIsWaitedFor(t *testing.T) {
 	})
 }
 
-// Of what was not accepted nothing stays: neither of a body that is too large or breaks off, nor of one whose process ended before its
-// record was stored.
+// No body stays without its delivery: neither one that is too large or breaks off, nor one whose process ended before
+// the record was stored.
 func TestBodiesWithoutARecordGo(t *testing.T) {
 	var dir string
 	play(t, plain(), func(s *site) { dir = beside(s) }, func(s *site) {
@@ -191,7 +191,7 @@ func TestBodiesWithoutARecordGo(t *testing.T) {
 		if names := inFolder(s.T, dir); len(names) != 1 {
 			s.Fatalf("the folder has %v", names)
 		}
-		// The worker that ends here.
+		// This worker ends without a call of Accept.
 		ended := &delivery.Worker{Queue: s.q, Bodies: s.w.Bodies, MaxBody: 4 << 20}
 		if err := ended.Keep(s.Context(), message(""), bytes.NewReader(large(1)), 4<<20); err != nil {
 			s.Fatal(err)
@@ -199,7 +199,7 @@ func TestBodiesWithoutARecordGo(t *testing.T) {
 		if f, err := s.w.Bodies.Gather(); err != nil || f.Close() != nil {
 			s.Fatal(err)
 		}
-		for _, name := range []string{"notes.txt", "weir", "a.b", "bm90ZXM.0123456789abcdex"} { // somebody else's
+		for _, name := range []string{"notes.txt", "weir", "a.b", "bm90ZXM.0123456789abcdex"} { // files that are not blobs
 			if err := os.WriteFile(filepath.Join(dir, name), []byte("x"), 0o600); err != nil {
 				s.Fatal(err)
 			}
@@ -221,7 +221,7 @@ func TestBodiesWithoutARecordGo(t *testing.T) {
 		if names := inFolder(s.T, dir); len(names) != 1+4 || strings.Contains(strings.Join(names, " "), "tmp-") {
 			s.Fatalf("after an hour the folder has %v", names)
 		}
-		s.sleep(time.Hour) // a sweep that finds one only
+		s.sleep(time.Hour) // a sweep that finds one body only
 		if is := s.w.Held().Bodies; is == nil || is.N != 1 || is.Bytes != 2<<20 || time.Since(is.Oldest) < time.Hour || time.Since(is.Oldest) > 4*time.Hour {
 			s.Errorf("it holds %+v", is)
 		}
@@ -237,7 +237,7 @@ func TestBodiesWithoutARecordGo(t *testing.T) {
 	})
 }
 
-// age has files be of the time of the bubble, which is not that of the system.
+// age sets the times of the files to the virtual time of the test.
 func (s *site) age(dir string) {
 	for _, name := range inFolder(s.T, dir) {
 		if err := os.Chtimes(name, time.Now(), time.Now()); err != nil {

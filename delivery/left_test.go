@@ -8,7 +8,8 @@ import (
 	"github.com/seed1158cd35/weir/delivery"
 )
 
-// What another worker began and never ended is counted when it goes back to the queue, by its upstream: it may be repeated.
+// An attempt that another worker began and abandoned is counted by upstream when the delivery goes back to the queue,
+// because it may be repeated.
 func TestWhatAWorkerLeftIsCounted(t *testing.T) {
 	var left atomic.Int64
 	var d delivery.Delivery

@@ -13,7 +13,7 @@ import (
 	"github.com/seed1158cd35/weir/limit/bucket"
 )
 
-// moving has the site's upstream answer under a host that can be changed, or be gone ("").
+// moving gives the site's upstream a host that the test can change. The empty host removes the upstream.
 func (s *site) moving(host *atomic.Value) {
 	s.w.Sender = func(upstream string) delivery.Sender {
 		at := host.Load().(string)
@@ -24,12 +24,12 @@ func (s *site) moving(host *atomic.Value) {
 	}
 }
 
-// seldom lets one go every ten minutes, and has the others stand in line meanwhile.
+// seldom allows one call every ten minutes and queues the rest.
 func seldom() weir.Policy {
 	return weir.Policy{MaxWait: 2 * time.Hour, Timeouts: weir.Timeouts{Call: 2 * time.Hour}, Limits: []limit.Limit{{Name: "l", Rate: bucket.Rate{Amount: 1, Per: 10 * time.Minute, Burst: 1}}}}
 }
 
-// What waits for its turn when its upstream moves is sent to where that is by then, whether or not the worker was told.
+// A delivery that waits for its turn is sent to its upstream's new host, whether or not Moved was called.
 func TestWhatWaitsGoesToWhereItsUpstreamIs(t *testing.T) {
 	for _, told := range []bool{false, true} {
 		var host atomic.Value
@@ -53,7 +53,8 @@ func TestWhatWaitsGoesToWhereItsUpstreamIs(t *testing.T) {
 	}
 }
 
-// What waits for its turn when its upstream is taken away is not sent to it, and is a dead letter when that has been away for long.
+// A delivery that waits for its turn is not sent to an upstream that was removed. It becomes a dead letter after some
+// time.
 func TestWhatWaitsIsNotSentToWhatIsGone(t *testing.T) {
 	for _, told := range []bool{false, true} {
 		var host atomic.Value
@@ -75,7 +76,7 @@ func TestWhatWaitsIsNotSentToWhatIsGone(t *testing.T) {
 	}
 }
 
-// Who waits with an upstream that was replaced does not wait for its limit, if the worker is told.
+// After Moved, a delivery does not wait for the limit of a replaced upstream.
 func TestWhatWaitsLeavesTheOldLine(t *testing.T) {
 	var now atomic.Pointer[weir.Upstream]
 	play(t, seldom(), func(s *site) {
@@ -102,7 +103,7 @@ func TestWhatWaitsLeavesTheOldLine(t *testing.T) {
 	})
 }
 
-// A Sender of a program's own that embeds an HTTP, and is made anew for each delivery, is the same as before.
+// A Sender that embeds an HTTP and is created for each delivery does not differ from the previous one.
 func TestASenderThatEmbedsOneIsTheSame(t *testing.T) {
 	type own struct{ delivery.HTTP }
 	play(t, weir.Policy{}, func(s *site) {

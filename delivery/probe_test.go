@@ -11,14 +11,14 @@ import (
 	"github.com/seed1158cd35/weir/delivery"
 )
 
-// down is a policy whose breaker opens for half a minute after three failures in a row.
+// down returns a policy whose breaker opens for 30 s after three consecutive failures.
 func down() (p weir.Policy) {
 	p.Breaker = breaker.Config{Consecutive: 3, ConsecutiveFor: time.Nanosecond, Open: 30 * time.Second}
 	return p
 }
 
-// Few wait for an upstream that is down for ten minutes, so that each of them is what its breaker finds out by, again and again: that
-// burns none of their attempts, and all are delivered when it is back.
+// An upstream is down for ten minutes with so few deliveries waiting that each becomes the breaker's probe repeatedly.
+// The probes consume no attempts, and all deliveries succeed when the upstream is back.
 func TestWhatABreakerFindsOutByIsNotBurnt(t *testing.T) {
 	play(t, down(), func(s *site) { s.w.Schedule = schedule("messaging") }, func(s *site) {
 		var back atomic.Bool
@@ -65,7 +65,7 @@ func TestWhatABreakerFindsOutByIsNotBurnt(t *testing.T) {
 	})
 }
 
-// An upstream that is there and limits is not down: what it answers closes the breaker, and is counted.
+// A rate limit response closes the breaker, because the upstream is up, and counts as an attempt.
 func TestWhatClosesABreakerIsCounted(t *testing.T) {
 	play(t, down(), func(s *site) { s.w.Schedule = schedule("messaging") }, func(s *site) {
 		var limits atomic.Bool
@@ -86,7 +86,7 @@ func TestWhatClosesABreakerIsCounted(t *testing.T) {
 	})
 }
 
-// A probe that takes so long that its breaker has sent another after it is not counted, either.
+// A slow probe does not count either, even if its breaker has sent another one meanwhile.
 func TestAProbeThatHangsIsNotBurnt(t *testing.T) {
 	p := down()
 	p.Timeouts.Attempt, p.Timeouts.Headers, p.Breaker.ProbeTimeout = 40*time.Second, 40*time.Second, 20*time.Second

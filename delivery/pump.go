@@ -9,28 +9,28 @@ import (
 	"github.com/seed1158cd35/weir/outcome"
 )
 
-// A pump sends what is due for one upstream.
+// A pump is the dispatcher of one upstream: it sends due deliveries.
 type pump struct {
 	w        *Worker
 	upstream string
 	kicked   chan struct{}
 
 	mu      sync.Mutex
-	inHand  map[int64]*flight // by Seq: those that wait for their turn, or are sent
-	opened  int64             // how many were sent for before they were stored
-	waiting list.List         // of flights that wait for their gates, with others behind them; the first of them first
-	ending  int               // whose attempt is over, and has yet to be recorded
-	until   time.Time         // nothing is tried before: the queue failed, or the upstream is gone
-	probes  bool              // that was so: one is tried before others
-	away    bool              // its breaker let nothing through, and nothing has gone since
-	good    int               // answers since it began, or since its breaker let nothing through
-	full    bool              // there may be more to do than is in hand
+	inHand  map[int64]*flight // by Seq: deliveries that wait for their turn or are being sent
+	opened  int64             // the number of openings so far
+	waiting list.List         // flights that wait for their gates and block later ones, the first one first
+	ending  int               // flights whose attempt is over but not recorded yet
+	until   time.Time         // no attempts before this time: the queue failed, or the upstream is missing
+	probes  bool              // after until, one attempt is made before any other
+	away    bool              // the breaker refused the latest call
+	good    int               // successful attempts since the start, or since the breaker last refused calls
+	full    bool              // there may be more due deliveries than the pump has in hand
 
-	closed  map[string]*closed // groups of which a gate refused one
-	known   map[int64]string   // by Seq: what was accepted since, and waits behind such a group
-	after   Mark               // where the look goes on; zero unless a group is closed
-	started time.Time          // the look over all
-	seen                       // of that look, what need not be read again
+	closed  map[string]*closed // groups of which a gate refused a delivery
+	known   map[int64]string   // by Seq: recent deliveries that wait behind a closed group, with the group
+	after   Mark               // where the scan continues; zero unless a group is closed
+	started time.Time          // when the scan began at the first delivery
+	seen                       // the part of the scan that need not be repeated
 }
 
 func newPump(w *Worker, upstream string) *pump {
@@ -57,15 +57,14 @@ func (p *pump) run() {
 	}
 }
 
-// round sends what is due, as far as there is room, and says for how long nothing is to be done
-// unless the pump is kicked.
+// round sends as many due deliveries as allowed. It returns how long the pump may sleep unless it is kicked.
 func (p *pump) round(ctx context.Context) time.Duration {
 	room, taken, wait := p.room()
 	if room == 0 {
 		return wait
 	}
 	room -= p.try(ctx, room)
-	var last Mark // of what was looked at
+	var last Mark // of the deliveries that were read
 	for more := room > 0 && !p.skips(ctx); more && room > 0; {
 		most, began, at := p.page(room+taken), time.Now(), p.from()
 		due, err := p.w.Queue.Due(ctx, p.upstream, at, most)
@@ -79,7 +78,7 @@ func (p *pump) round(ctx context.Context) time.Duration {
 		moved, was := false, room
 		for i := range due {
 			last = due[i].Mark()
-			if room == 0 { // those in hand were over before the look, and what has come to their place is due
+			if room == 0 { // flights ended after the read, and the deliveries in their places are due
 				p.isFull()
 				break
 			}
@@ -89,21 +88,22 @@ func (p *pump) round(ctx context.Context) time.Duration {
 			at, moved = p.passed(at, &due[i])
 		}
 		more = moved && len(due) == most && !p.skips(ctx)
-		if more && room == was { // all were passed over, however many there are: a core has time for others
+		if more && room == was { // all were skipped, however many: leave CPU time for other work
 			p.w.rest(ctx, time.Since(began))
 		}
 	}
 	return p.next(ctx, last)
 }
 
-// isFull notes that there is more to do than is in hand.
+// isFull notes that there are more due deliveries than the pump has in hand.
 func (p *pump) isFull() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.full = true
 }
 
-// takes sends what was accepted just now without a look at what is due, if there is room and nothing that came before waits for this pump.
+// takes sends a delivery that was just accepted without reading the queue. It returns false if there is no capacity or
+// if earlier deliveries wait.
 func (p *pump) takes(d Delivery) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -114,8 +114,9 @@ func (p *pump) takes(d Delivery) bool {
 	return p.starts(&d, "", false)
 }
 
-// free reports whether what has come just now may be sent at once: no group is closed then. Where there is more to do than is in hand
-// there may be so many attempts, with which the pump looks for that, too. p.mu is held.
+// free reports whether a delivery that has just arrived may be sent immediately. That requires that no group is closed.
+// If due deliveries are waiting, at most beside further attempts are allowed, so that the pump still reads the queue.
+// p.mu is held.
 func (p *pump) free(beside int) bool {
 	most := p.most()
 	if p.full {
@@ -124,8 +125,8 @@ func (p *pump) free(beside int) bool {
 	return p.attempts() < most && !p.probes && len(p.closed) == 0 && time.Until(p.until) <= 0 && p.w.pumpCtx.Err() == nil
 }
 
-// attempts is how many are at the upstream, or will be: what is over and has yet to be recorded is no burden to it. When too much of that
-// has gathered, it counts. p.mu is held.
+// attempts returns how many attempts are at the upstream or will be. An attempt that is over but not recorded is no
+// load for the upstream. If too many of these have accumulated, they count too. p.mu is held.
 func (p *pump) attempts() int {
 	if p.ending >= 3*p.w.Parallel {
 		return len(p.inHand)
@@ -133,13 +134,14 @@ func (p *pump) attempts() int {
 	return len(p.inHand) - p.ending
 }
 
-// gently is how many attempts an upstream gets at once that has not answered yet: it may be down, and each of them would burn an attempt.
+// gently is how many concurrent attempts an upstream gets before its first response. It may be down, and each attempt
+// would be consumed.
 const gently = 8
 
-// most is how many attempts there may be at once: one more with each answer. p.mu is held.
+// most returns the maximum number of concurrent attempts, which grows by one with each success. p.mu is held.
 func (p *pump) most() int { return min(p.w.Parallel, gently+p.good) }
 
-// page is how many a look reads, of which so many may begin: no fewer than usual where some are passed over.
+// page returns how many deliveries to read if most may begin. It reads more if it may have to skip some.
 func (p *pump) page(most int) int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -149,8 +151,8 @@ func (p *pump) page(most int) int {
 	return most
 }
 
-// room is how many may begin. While there is more to do than there is room for, a half is filled
-// at once, as each look reads what is in hand again.
+// room returns how many attempts may begin. If more deliveries are due than may begin, room returns 0 until half of the
+// attempts have ended, because each read returns the deliveries in hand again.
 func (p *pump) room() (room, taken int, wait time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -163,13 +165,14 @@ func (p *pump) room() (room, taken int, wait time.Duration) {
 	}
 	taken = p.attempts()
 	if taken >= most || p.full && taken > most/2 {
-		p.full = true // whoever kicked the pump has something for it
+		p.full = true // the deliveries that caused the kick wait
 		return 0, taken, p.w.Poll
 	}
 	return most - taken, taken, 0
 }
 
-// next is how long nothing is due beyond what was looked at, up to a mark: that is in hand, or kicks the pump when there is room for it.
+// next returns how long no delivery is due after the mark looked. Those up to the mark are in hand, or kick the pump
+// when there is capacity.
 func (p *pump) next(ctx context.Context, looked Mark) time.Duration {
 	after := p.from()
 	if after.Before(looked) {
@@ -180,7 +183,7 @@ func (p *pump) next(ctx context.Context, looked Mark) time.Duration {
 		at = time.Now().Add(p.w.Poll)
 	}
 	d := time.Until(at)
-	if p.mu.Lock(); d <= 0 && len(p.inHand) > 0 { // it has come since, or another weir has it
+	if p.mu.Lock(); d <= 0 && len(p.inHand) > 0 { // it became due since, or another process has it
 		d = shortestHold
 	}
 	d = p.soonest(d)
@@ -188,14 +191,14 @@ func (p *pump) next(ctx context.Context, looked Mark) time.Duration {
 	return min(max(d, time.Millisecond), p.w.Poll)
 }
 
-// from is where a look goes on.
+// from returns where the scan continues.
 func (p *pump) from() Mark {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.after
 }
 
-// passed has the look that has come to a mark go on after a delivery, if a group is closed: unless it has been sent elsewhere meanwhile.
+// passed advances the scan from at to a delivery if a group is closed, unless the scan was moved back meanwhile.
 func (p *pump) passed(at Mark, d *Delivery) (now Mark, moved bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -208,15 +211,15 @@ func (p *pump) passed(at Mark, d *Delivery) (now Mark, moved bool) {
 	return p.after, true
 }
 
-// begin sends a delivery, unless that is under way or its group is closed. A probe is sent to find out whether
-// the group is let through again.
+// begin sends a delivery unless it is being sent already or its group is closed. A probe is sent even then, to find out
+// whether the gates let the group through.
 func (p *pump) begin(d *Delivery, group string, probe bool) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.starts(d, group, probe)
 }
 
-// starts is begin where the lock is held.
+// starts is begin for callers that hold p.mu.
 func (p *pump) starts(d *Delivery, group string, probe bool) bool {
 	if p.inHand[d.Seq] != nil || p.w.pumpCtx.Err() != nil {
 		return false
@@ -230,7 +233,7 @@ func (p *pump) starts(d *Delivery, group string, probe bool) bool {
 	return true
 }
 
-// flies has a flight run. p.mu is held.
+// flies starts a flight. p.mu is held.
 func (p *pump) flies(f *flight, in int64) {
 	f.since = time.Now()
 	if f.opening == nil {
@@ -250,8 +253,8 @@ func (p *pump) flies(f *flight, in int64) {
 	})
 }
 
-// lands notes that a flight is over, and reports whether the pump has to look for what is due: not where everything that
-// was is in hand, and the end of this one makes nothing else due.
+// lands notes that a flight is over. It reports whether the pump must look for due deliveries. That is unnecessary if
+// all due deliveries are in hand and the end of this one makes no other due.
 func (p *pump) lands(f *flight) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -264,7 +267,7 @@ func (p *pump) lands(f *flight) bool {
 	return !f.over || f.probe || p.full || len(p.closed) > 0
 }
 
-// holds has nothing tried for a time, and then one before others.
+// holds suspends the pump for a duration. Then one attempt is made before any other.
 func (p *pump) holds(d time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -282,7 +285,8 @@ func (p *pump) ends(f *flight) {
 	p.ending++
 }
 
-// passes notes that the gates let a delivery through. Its group goes on, unless it failed: then one more is tried.
+// passes notes that the gates let a delivery through. After a successful probe its group opens. After a failed one,
+// another probe is sent.
 func (f *flight) passes(a *Answer) {
 	p := f.p
 	p.mu.Lock()
@@ -292,7 +296,7 @@ func (f *flight) passes(a *Answer) {
 		p.good++
 	}
 	if p.probes {
-		p.probes, p.full = false, true // others were not tried
+		p.probes, p.full = false, true // the others were not tried
 	}
 	p.mu.Unlock()
 	switch {
@@ -304,7 +308,7 @@ func (f *flight) passes(a *Answer) {
 	}
 }
 
-// leave ends the wait of those that have not had their turn.
+// leave ends the wait of deliveries that have not had their turn.
 func (p *pump) leave() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -313,7 +317,7 @@ func (p *pump) leave() {
 	}
 }
 
-// moved ends the wait of those that wait with another Sender than there is now.
+// moved ends the wait of deliveries that wait with a replaced Sender.
 func (p *pump) moved() {
 	now := p.w.Sender(p.upstream)
 	p.mu.Lock()

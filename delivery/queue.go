@@ -6,74 +6,72 @@ import (
 	"time"
 )
 
-// A Queue keeps deliveries. What a method changes has been stored durably when the method
-// returns, whole or not at all; every change is conditional on the state before it. Time is the
-// queue's own. It is safe for concurrent use; package deliverytest has the tests that every
-// queue must pass.
+// A Queue stores deliveries. Each change is atomic and conditional on the previous state, and is durable when the
+// method returns. The queue uses its own clock. It is safe for concurrent use. Package deliverytest has the tests that
+// every queue must pass.
 type Queue interface {
-	// Accept stores a request. With a Key that the tenant used for this upstream before, it
-	// stores nothing: the same request gets the delivery there is, and fresh is false; another
-	// request gets ErrKeyReused. CheckTimes judges new requests alone. After ErrUncertain nobody knows whether it was stored: the
-	// same Key, or the ID in the Delivery, finds out.
+	// Accept stores a request. If the tenant used its Key for this upstream before, Accept stores nothing. It returns
+	// the existing delivery, with fresh false, if the request is the same, and ErrKeyReused if it differs. CheckTimes
+	// applies only to new requests. After ErrUncertain the request may be stored or not: a retry with the same Key, or
+	// Get with the ID in the Delivery, finds out.
 	Accept(ctx context.Context, r *Request) (d Delivery, fresh bool, err error)
 
-	// Due lists deliveries of an upstream that are queued, due and not expired, the longest due
-	// first, with what is to be sent: those after a mark, or all after the zero one. It claims nothing.
+	// Due lists deliveries of an upstream that are queued, due and not expired, with their bodies and headers. They are
+	// in the order of their marks, the earliest due first, and begin after a mark, or with the first one if the mark is
+	// zero. Due claims nothing.
 	Due(ctx context.Context, upstream string, after Mark, most int) ([]Delivery, error)
 
-	// Next is when the next queued delivery of an upstream is due, which may be past, of those
-	// after a mark; false if none is queued.
+	// Next returns when the first queued delivery after a mark is due, which may be in the past. ok is false if none is
+	// queued.
 	Next(ctx context.Context, upstream string, after Mark) (at time.Time, ok bool, err error)
 
-	// Claim begins an attempt of deliveries that are due and not expired: they are processing
-	// for the length of the lease, under a new fence.
+	// Claim begins an attempt of deliveries that are due and not expired. They are processing for the length of the
+	// lease, under a new fence.
 	Claim(ctx context.Context, a Ask) ([]Delivery, error)
 
-	// Defer puts off deliveries that are queued, and were not claimed. No attempt is counted.
+	// Defer postpones queued deliveries without a claim. It counts no attempt.
 	Defer(ctx context.Context, until time.Time, seqs ...int64) error
 
-	// Renew lengthens leases to a length counted from now. It returns those that the caller
-	// does not hold any more.
+	// Renew extends leases to the given length from now. It returns the claims that the caller no longer holds.
 	Renew(ctx context.Context, lease time.Duration, claims ...Claim) (lost []Claim, err error)
 
-	// End records how attempts ended. It returns the claims that were lost before: of those
-	// nothing is recorded.
+	// End records how attempts ended. It returns the claims that were lost before, for which it records nothing.
 	End(ctx context.Context, ends ...End) (lost []Claim, err error)
 
-	// Sweep does, in groups, what nobody asks for: claims whose lease ran out go back to the
-	// queue, or become dead letters after MaxStalls; what expired becomes a dead letter; what
-	// has been kept long enough is deleted. With an error it says what it did nevertheless.
-	// away has upstreams that are not there, and how the Detail of what expires of theirs begins.
+	// Sweep does maintenance, in batches. It returns claims with an expired lease to the queue, or makes dead letters
+	// of them after MaxStalls. It makes dead letters of expired deliveries, and deletes deliveries after their
+	// retention. If it returns an error, Swept contains the work that was done nevertheless. away maps unavailable
+	// upstreams to the beginning of the Detail of their expired deliveries.
 	Sweep(ctx context.Context, away map[string]string) (Swept, error)
 
-	// Redrive queues dead letters again, each in a new series and at the end of its order key, or at its
-	// place if it stops the key. One whose Expires has passed expires with its caller's token; one whose caller's token
-	// has ended stays, unless the filter has TokenEnded.
-	// Drop makes dead letters of what waits, and deletes dead letters only where the filter's
-	// Status is Failed; it refuses the zero Filter. Both handle at most a number of those that
-	// the filter finds, and return how many.
+	// Redrive queues dead letters again, each in a new series. It puts each at the end of its order key, or at its
+	// previous position if it blocks the key. A dead letter whose Expires has passed then expires with its caller's
+	// token. One whose caller's token has ended stays a dead letter, unless the filter has TokenEnded.
+	// Drop makes dead letters of created and queued deliveries. If the filter's Status is Failed, it deletes dead
+	// letters instead. It refuses the zero Filter. Both handle at most the given number of matching deliveries and
+	// return how many.
 	Redrive(ctx context.Context, f Filter, most int) (int, error)
 	Drop(ctx context.Context, f Filter, most int) (int, error)
 
-	// Owing lists deliveries that are over and call back, and of which nobody has been told in their present series: those that
-	// came to their status longest ago first, after a mark (of Changed and Seq), without bodies and headers. They are kept until
-	// Told. Told says that whom it concerns was told of a series, or is not to be.
+	// Owing lists deliveries that have ended, call back, and have no callback yet in their present series. They are
+	// sorted by when they reached their status, begin after a mark (of Changed and Seq), and lack bodies and headers.
+	// The queue keeps them until Told, which records that the callback of a series is stored or given up.
 	Owing(ctx context.Context, after Mark, most int) ([]Delivery, error)
 	Told(ctx context.Context, seq int64, series int) error
 
-	// Abandon makes dead letters of what waits for an upstream that is gone.
+	// Abandon makes dead letters of created and queued deliveries of a removed upstream.
 	Abandon(ctx context.Context, upstream string) (int, error)
 
-	// Get finds a delivery by its ID, or returns ErrNotFound. Attempts are those of a
-	// delivery, the first one first.
+	// Get returns the delivery with an ID, or ErrNotFound. Attempts returns the attempts of a delivery, the first one
+	// first.
 	Get(ctx context.Context, id string) (Delivery, error)
 	Attempts(ctx context.Context, id string) ([]Attempt, error)
 
-	// List pages through deliveries in the order in which they were accepted, the latest first or the oldest, without bodies and headers. The next
-	// page begins at the cursor that comes with this one; "" means that this was the last.
+	// List returns a page of deliveries in the order in which they were accepted, the latest first or the oldest first,
+	// without bodies and headers. next is the cursor of the next page. It is empty after the last page.
 	List(ctx context.Context, f Filter, cursor string, most int) (page []Delivery, next string, err error)
 
-	// Counts is how many deliveries there are; it takes as long for a million as for one.
+	// Counts returns how many deliveries there are. It takes as long for a million as for one.
 	Counts(ctx context.Context) ([]Count, error)
 
 	Close() error
@@ -88,44 +86,45 @@ var (
 	ErrFull      = errors.New("the deliveries' store is full")
 	ErrShare     = errors.New("the caller already stores as many deliveries as allowed")
 
-	// ErrUnavailable is a queue that cannot be opened now: its disk is full, or fails. It may be there later.
+	// ErrUnavailable means that a queue cannot be opened now, for example because its disk is full. A later attempt may
+	// succeed.
 	ErrUnavailable = errors.New("deliveries cannot be opened now")
 )
 
-// MaxStalls is how many attempts of a delivery may begin one after the other without an end
-// before it is taken for what ended its workers.
+// MaxStalls is how many consecutive attempts of a delivery may begin without an end. After them, Sweep assumes that the
+// delivery crashes its workers.
 const MaxStalls = 3
 
-// A Mark is a place among what is due: Due lists in the order of marks.
+// A Mark is a position in the order of Due.
 type Mark struct {
 	Due time.Time
 	Seq int64
 }
 
-// Mark is the delivery's place among what is due.
+// Mark returns the delivery's position in the order of Due.
 func (d *Delivery) Mark() Mark { return Mark{d.Due, d.Seq} }
 
-// Before reports whether the mark comes before another.
+// Before reports whether m precedes other.
 func (m Mark) Before(other Mark) bool {
 	return m.Due.Before(other.Due) || m.Due.Equal(other.Due) && m.Seq < other.Seq
 }
 
-// less is the mark before the mark: what is after it begins there.
+// less returns the mark directly before m, so that a list after it begins with m.
 func (m Mark) less() Mark { return Mark{m.Due, m.Seq - 1} }
 
-// An Ask says what to claim.
+// An Ask describes a claim.
 type Ask struct {
 	Upstream string
-	Only     []int64 // of these by Seq; none means whichever is longest due
+	Only     []int64 // Seqs to claim; if empty, the earliest due
 	Most     int     // 0 means 1, or all of Only
-	Owner    string  // the worker, for people
+	Owner    string  // name of the worker, for operators
 	Lease    time.Duration
 }
 
-// A Claim names an attempt.
+// A Claim identifies an attempt.
 type Claim struct{ Seq, Fence int64 }
 
-// Claim is the delivery's latest.
+// Claim returns the delivery's latest claim.
 func (d *Delivery) Claim() Claim { return Claim{d.Seq, d.Fence} }
 
 // An End is how an attempt ended. To is Completed, Failed, or Queued for another attempt at Due.
@@ -133,37 +132,37 @@ type End struct {
 	Claim
 	To       Status
 	Due      time.Time
-	GiveBack bool // with Queued: the attempt does not count
-	Alone    bool // the delivery has no order key: none waits for its end, and none is looked for
-	Again    bool // it was asked for before, and nobody knows whether it was recorded: if it was, it is not lost
+	GiveBack bool // with Queued: do not count the attempt
+	Alone    bool // the delivery has no order key: no other delivery waits for its end
+	Again    bool // the call is repeated after an error: if End was recorded already, the claim is not lost
 	Reason   Reason
 	Detail   string
-	Attempt  *Attempt // to be kept; nil if nothing was sent
+	Attempt  *Attempt // to be kept; nil if no attempt was sent
 }
 
-// Swept is what a Sweep did.
+// Swept is the result of a Sweep.
 type Swept struct {
-	Reaped int                       // claims whose lease had run out
-	Left   map[string]int            // by upstream, attempts whose workers left them, also before the queue was opened: they may be repeated
-	Dead   map[string]map[Reason]int // dead letters that it made, by upstream
-	Died   []Letter                  // the same dead letters one by one, as far as they could be read
-	Pruned int                       // deliveries that were deleted
-	More   bool                      // there is more to do at once
+	Reaped int                       // claims whose lease had expired
+	Left   map[string]int            // by upstream, attempts that their workers abandoned, also before the queue was opened; they may be repeated
+	Dead   map[string]map[Reason]int // dead letters made, by upstream
+	Died   []Letter                  // the same dead letters, except those that could not be read
+	Pruned int                       // deliveries deleted
+	More   bool                      // another Sweep has more to do now
 }
 
-// A Letter is a delivery that became a dead letter.
+// A Letter describes a new dead letter.
 type Letter struct {
 	Upstream, ID, Correlation string
-	Attempts                  int // in its latest series
+	Attempts                  int // of its latest series
 	Reason                    Reason
 }
 
-// Letter is the delivery as a dead letter.
+// Letter returns the delivery's Letter.
 func (d *Delivery) Letter() Letter {
 	return Letter{d.Upstream, d.ID, d.Correlation, d.Attempts, d.Reason}
 }
 
-// Leaves counts an attempt of an upstream that its worker left.
+// Leaves counts an abandoned attempt of an upstream.
 func (s *Swept) Leaves(upstream string) {
 	if s.Left == nil {
 		s.Left = make(map[string]int)
@@ -171,7 +170,7 @@ func (s *Swept) Leaves(upstream string) {
 	s.Left[upstream]++
 }
 
-// A Filter chooses deliveries. The zero Filter chooses all.
+// A Filter selects deliveries. The zero Filter selects all.
 type Filter struct {
 	IDs      []string
 	Upstream string
@@ -179,10 +178,10 @@ type Filter struct {
 	Reason   Reason
 	Tenant   string
 	Owner    string
-	Before   time.Time // came to its status before
+	Before   time.Time // reached its status before this time
 
-	TokenEnded bool // of Redrive: those whose callers' tokens have ended, too; they have no end then
-	Oldest     bool // of List: the first to come is the first
+	TokenEnded bool // for Redrive: include those whose callers' tokens have ended; they no longer expire
+	Oldest     bool // for List: the oldest first
 }
 
 // A Count is how many deliveries of an upstream have a status.
@@ -190,9 +189,9 @@ type Count struct {
 	Upstream string
 	Status   Status
 	N        int64
-	Oldest   time.Time // when the one that failed first did; zero for other statuses
+	Oldest   time.Time // when the first of them failed; zero for other statuses
 
-	// Waiting is when the oldest that waits was accepted, of Created and Queued; zero for other statuses. A store in
-	// DynamoDB and PostgreSQL finds it among those that are due first.
+	// Waiting is when the oldest Created or Queued delivery was accepted. It is zero for other statuses. A store in
+	// DynamoDB or PostgreSQL considers only the deliveries that are due first.
 	Waiting time.Time
 }

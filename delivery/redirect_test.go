@@ -11,7 +11,7 @@ import (
 	"github.com/seed1158cd35/weir/outcome"
 )
 
-// A redirect is not followed, and nothing was done: the dead letter says where it points, without path and query.
+// A redirect is not followed. The dead letter contains the host of its target, without path and query.
 func TestRedirectsAreDead(t *testing.T) {
 	play(t, quiet(), nil, func(s *site) {
 		status := 0
@@ -35,7 +35,7 @@ func TestRedirectsAreDead(t *testing.T) {
 	})
 }
 
-// Whoever wants to speak another protocol has not answered: nothing is delivered, and it is tried again.
+// A switch to another protocol is not a response: the delivery is retried.
 func TestAnotherProtocolIsNoAnswer(t *testing.T) {
 	play(t, quiet(), nil, func(s *site) {
 		s.answer = func(n int, _ *http.Request) (int, http.Header) {
@@ -60,7 +60,7 @@ func TestAnotherProtocolIsNoAnswer(t *testing.T) {
 	})
 }
 
-// What an upstream asks for is bounded by max_pause.
+// The wait that an upstream asks for is limited by max_pause.
 func TestHintsAreBounded(t *testing.T) {
 	play(t, quiet(), nil, func(s *site) {
 		s.answer = func(n int, _ *http.Request) (int, http.Header) {

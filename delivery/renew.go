@@ -5,16 +5,16 @@ import (
 	"time"
 )
 
-// work is a claim that this worker has. Its attempt ends a margin before the lease does.
+// work is a claim that this worker holds. Its attempt ends a margin before the lease does.
 type work struct {
 	claim Claim
 	since time.Time
 	end   *time.Timer
 	lose  context.CancelCauseFunc
-	over  bool // the attempt has ended, and has yet to be recorded
+	over  bool // the attempt has ended but is not recorded yet
 }
 
-// begin notes a claim, and has lose called a margin before its lease ends.
+// begin adds a claim and schedules lose for a margin before its lease ends.
 func (w *Worker) begin(c Claim, since time.Time, lose context.CancelCauseFunc) *work {
 	h := &work{claim: c, since: since, lose: lose}
 	h.end = time.AfterFunc(time.Until(since.Add(w.Lease-w.Margin)), func() { lose(errLease) })
@@ -24,7 +24,7 @@ func (w *Worker) begin(c Claim, since time.Time, lose context.CancelCauseFunc) *
 	return h
 }
 
-// outlives has the lease renewed until the end of its attempt is recorded, however long that takes.
+// outlives keeps the lease renewed until the end of the attempt is recorded, without a time limit.
 func (w *Worker) outlives(h *work) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -38,7 +38,7 @@ func (w *Worker) release(h *work) {
 	h.end.Stop()
 }
 
-// renews lengthens the leases of all claims that the worker has, while it runs and has some.
+// renews extends the leases of all claims of the worker while it runs or holds any.
 func (w *Worker) renews(ctx context.Context) {
 	for w.rest(ctx, w.Lease/3) {
 		w.renew()
@@ -54,7 +54,8 @@ func (w *Worker) working() bool {
 	return len(w.works) > 0
 }
 
-// renew lengthens every lease by one statement. An attempt that takes too long is let run out.
+// renew extends all leases in one call to the queue. It does not extend those of attempts that take longer than
+// Longest.
 func (w *Worker) renew() {
 	now := time.Now()
 	w.mu.Lock()
@@ -71,7 +72,7 @@ func (w *Worker) renew() {
 	ctx, cancel := context.WithTimeout(w.hard, w.Lease/3)
 	defer cancel()
 	lost, err := w.Queue.Renew(ctx, w.Lease, claims...)
-	if err != nil { // the leases run out, unless the next renewal works
+	if err != nil { // the leases expire unless the next renewal succeeds
 		w.failed(ctx, "renew", "", err)
 		return
 	}

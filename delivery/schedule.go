@@ -5,24 +5,24 @@ import (
 	"time"
 )
 
-// A Schedule says when a delivery is tried again.
+// A Schedule defines when a delivery is retried.
 type Schedule struct {
-	Delays []time.Duration // before the second attempt, the third, ...; there is one attempt more than delays
-	Added  time.Duration   // the most that chance adds to a delay
+	Delays []time.Duration // before the second attempt, the third, and so on; there is one more attempt than delays
+	Added  time.Duration   // the maximum random addition to a delay
 }
 
 var schedules = map[string]Schedule{
-	// That of Standard Webhooks, up to 17 hours.
+	// The example of Standard Webhooks, up to 17 hours.
 	"webhook": {Delays: []time.Duration{5 * time.Second, 5 * time.Minute, 30 * time.Minute, 2 * time.Hour, 5 * time.Hour, 10 * time.Hour}},
 
-	// For messages that are of use now or not at all.
+	// For messages that are useless when late.
 	"messaging": {Delays: []time.Duration{time.Second, 2 * time.Second, 4 * time.Second}, Added: 500 * time.Millisecond},
 }
 
-// usualSchedule is the name of the schedule that is used where none is named.
+// usualSchedule is the name of the default schedule.
 const usualSchedule = "webhook"
 
-// ScheduleOf is the named schedule, "webhook" for ""; false if there is none by that name.
+// ScheduleOf returns the schedule with a name. The empty name means "webhook". It returns false if there is none.
 func ScheduleOf(name string) (Schedule, bool) {
 	if name == "" {
 		name = usualSchedule
@@ -31,7 +31,8 @@ func ScheduleOf(name string) (Schedule, bool) {
 	return s, ok
 }
 
-// Longest is how long it takes from the first attempt to the last, as far as the schedule says.
+// Longest returns the maximum time from the first attempt to the last. It does not include waits that upstreams ask
+// for.
 func (s Schedule) Longest() (all time.Duration) {
 	for _, d := range s.Delays {
 		all += d + s.Added
@@ -39,8 +40,7 @@ func (s Schedule) Longest() (all time.Duration) {
 	return all
 }
 
-// Delay is how long to wait after an attempt, counted from 1, has failed. It is false after the
-// last one.
+// Delay returns how long to wait after a failed attempt, which counts from 1. It returns false after the last one.
 func (s Schedule) Delay(attempt int) (time.Duration, bool) {
 	if attempt < 1 || attempt > len(s.Delays) {
 		return 0, false

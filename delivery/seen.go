@@ -1,14 +1,14 @@
 package delivery
 
-// A seen is how far a look has come that went back, as groups had been opened: what is due up to there is of these groups, or in hand. When
-// all of them are closed again the look goes on from there. So a limit that lets one more go now and then does not have all
-// read that waits for it, which may be what has come in hours.
+// A seen is how far a scan got before it went back to groups that opened. Every due delivery before that point belongs
+// to these groups or is in hand. When all of these groups are closed again, the scan continues at that point. Otherwise
+// a limit that lets one call through now and then would cause repeated reads of its whole backlog.
 type seen struct {
 	far      Mark
 	reopened map[string]bool
 }
 
-// opensAgain notes that the look goes back for a group from where it has come.
+// opensAgain notes that the scan goes back from a mark because a group opened.
 func (s *seen) opensAgain(group string, from Mark) {
 	if s.reopened == nil {
 		s.reopened = make(map[string]bool)
@@ -19,7 +19,7 @@ func (s *seen) opensAgain(group string, from Mark) {
 	}
 }
 
-// closesAgain is where the look goes on that has come to a mark, when a group is closed.
+// closesAgain returns where the scan at a mark continues after a group has closed.
 func (s *seen) closesAgain(group string, at Mark) Mark {
 	if delete(s.reopened, group); len(s.reopened) == 0 && at.Before(s.far) {
 		at = s.far

@@ -9,7 +9,8 @@ import (
 	"github.com/seed1158cd35/weir/delivery"
 )
 
-// Attempts under way have the grace to end when the worker stops, unless there is none, or it is cut: what is given back is not counted.
+// When the worker stops, attempts under way have the grace to end, unless it is negative or Cut is called. Attempts
+// that are given back do not count.
 func TestTheGraceOfAttemptsUnderWay(t *testing.T) {
 	for name, tt := range map[string]struct{ grace, cut, want time.Duration }{
 		"as it ships": {0, 0, 10 * time.Second},
@@ -36,7 +37,7 @@ func TestTheGraceOfAttemptsUnderWay(t *testing.T) {
 	}
 }
 
-// hanging is a queue that records no end until its context ends, as one on a disk that does not answer.
+// hanging is a queue whose End blocks until its context ends, as on a disk that hangs.
 type hanging struct{ delivery.Queue }
 
 func (hanging) End(ctx context.Context, _ ...delivery.End) ([]delivery.Claim, error) {

@@ -11,7 +11,7 @@ import (
 	"github.com/seed1158cd35/weir/delivery"
 )
 
-// blind is a queue that finds nothing due.
+// blind is a queue whose Due finds nothing.
 type blind struct{ delivery.Queue }
 
 func (blind) Due(context.Context, string, delivery.Mark, int) ([]delivery.Delivery, error) {
@@ -22,7 +22,7 @@ func (blind) Next(context.Context, string, delivery.Mark) (time.Time, bool, erro
 	return time.Time{}, false, nil
 }
 
-// What is accepted while there is room is sent at once, and nobody looks for it.
+// A delivery that is accepted while there is capacity is sent immediately, without a scan.
 func TestWhatIsAcceptedIsSentWithoutALook(t *testing.T) {
 	play(t, plain(), func(s *site) { s.w.Queue = blind{s.q} }, func(s *site) {
 		r := message("x")
@@ -39,7 +39,7 @@ func TestWhatIsAcceptedIsSentWithoutALook(t *testing.T) {
 	})
 }
 
-// However many are accepted at once, no more are sent at once than may be.
+// However many deliveries are accepted together, at most Parallel are sent concurrently.
 func TestNoMoreAtOnceThanMayBe(t *testing.T) {
 	play(t, plain(), func(s *site) { s.w.Parallel = 3 }, func(s *site) {
 		s.answer = func(int, *http.Request) (int, http.Header) { time.Sleep(time.Second); return 200, nil }

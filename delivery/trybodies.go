@@ -9,7 +9,8 @@ import (
 	"time"
 )
 
-// TryBodies stores a small body, reads it, asks for a list, and removes it again: what fails here would fail of deliveries.
+// TryBodies stores a small body, reads it, calls List, and removes it. An error means that deliveries would fail in the
+// same way.
 func TryBodies(ctx context.Context, b Bodies) error {
 	id := NewID(time.Now())
 	blob := Blob{Size: int64(len(id)), Sum: sha256.Sum256([]byte(id))}.named(id)

@@ -11,7 +11,7 @@ import (
 	"github.com/seed1158cd35/weir/outcome"
 )
 
-// ended records how an attempt that was sent ended.
+// ended records the end of an attempt that was sent.
 func (f *flight) ended(ctx context.Context, a Answer) {
 	now := time.Now()
 	attempt := &Attempt{
@@ -27,7 +27,7 @@ func (f *flight) ended(ctx context.Context, a Answer) {
 	f.record(ctx, e)
 }
 
-// verdict is what becomes of the delivery after an attempt.
+// verdict decides what happens to the delivery after an attempt.
 func (f *flight) verdict(ctx context.Context, now time.Time, a *Answer) End {
 	o := &a.Outcome
 	switch {
@@ -54,13 +54,13 @@ func (f *flight) verdict(ctx context.Context, now time.Time, a *Answer) End {
 	return f.goesAgain(a, End{To: Queued, Due: now.Add(max(delay, o.Hint.After))})
 }
 
-// probed reports whether the attempt was one by which the breaker of an upstream that is down finds out whether it still is: it is not
-// counted, or what waits would be dead after as many open periods as it has attempts.
+// probed reports whether the attempt was a breaker's probe and found the upstream still down. Such attempts do not
+// count. If they did, a delivery would be dead after as many open periods as it has attempts.
 func (f *flight) probed(a *Answer) bool {
 	return a.Probed && (a.Outcome.Class == outcome.Failed || a.Outcome.Class == outcome.Throttled) && !f.p.w.GivesUp(f.p.upstream).Open
 }
 
-// goesAgain is an end after which the delivery is sent again, unless its time is over by then.
+// goesAgain returns e, which retries the delivery, unless the delivery expires before the retry.
 func (f *flight) goesAgain(a *Answer, e End) End {
 	if !f.d.Expires.IsZero() && !e.Due.Before(f.d.Expires) {
 		return End{To: Failed, Reason: Expired, Detail: f.away(a) + fmt.Sprintf("it expires before the next attempt; attempt %d failed with %s", f.d.Attempts, said(a))}
@@ -68,8 +68,8 @@ func (f *flight) goesAgain(a *Answer, e End) End {
 	return e
 }
 
-// away says that the upstream is not there, if that is how an attempt ended: it gave no answer, or one of what stands
-// before it (502, 503, 504).
+// away returns a prefix for the Detail that says that the upstream is unavailable. It is empty unless the attempt got
+// no response or a 502, 503 or 504, which usually come from a proxy.
 func (f *flight) away(a *Answer) string {
 	if a.Outcome.Class != outcome.Failed || a.Status != 0 && (a.Status < http.StatusBadGateway || a.Status > http.StatusGatewayTimeout) {
 		return ""
@@ -77,7 +77,7 @@ func (f *flight) away(a *Answer) string {
 	return f.name() + unavailable
 }
 
-// name is by which people know what is sent to.
+// name returns the name of the destination for people.
 func (f *flight) name() string { return f.p.w.nameOf(f.p.upstream) }
 
 func (w *Worker) nameOf(upstream string) string {
@@ -87,21 +87,21 @@ func (w *Worker) nameOf(upstream string) string {
 	return upstream
 }
 
-// refusedHere reports whether a breaker let nothing through to the upstream.
+// refusedHere reports whether an open breaker refused the attempt.
 func refusedHere(a *Answer) bool {
 	_, ok := errors.AsType[*weir.Refusal](a.Err)
 	return ok && a.Outcome.Code == string(weir.CircuitOpen)
 }
 
-// lost reports whether an attempt may have been done and nobody has said so: it had no answer, or that of a gateway
-// which had none.
+// lost reports whether an attempt may have been executed without a confirmation: it got no response, or one from a
+// gateway that got none.
 func lost(a *Answer) bool {
 	o := &a.Outcome
 	none := a.Status == 0 || a.Status == http.StatusBadGateway || a.Status == http.StatusGatewayTimeout
 	return none && !o.Undone && (o.Class == outcome.Failed || o.Class == outcome.Canceled || o.Class == outcome.Unknown)
 }
 
-// said is how an attempt ended, in words.
+// said describes how an attempt ended.
 func said(a *Answer) string {
 	switch {
 	case a.Outcome.Code != "":
@@ -114,11 +114,11 @@ func said(a *Answer) string {
 	return "no answer"
 }
 
-// recordGrace is how long a worker whose grace is over waits for the queue to record what has ended.
+// recordGrace is how long a worker waits for the queue to record ends after its grace is over.
 const recordGrace = 2 * time.Second
 
-// record stores how an attempt ended. A queue that cannot store it now is asked again as long as
-// the worker has time: an end that is not recorded is an attempt that is repeated.
+// record stores how an attempt ended. It retries as long as the worker has time, because an attempt whose end is not
+// recorded is repeated.
 func (f *flight) record(ctx context.Context, e End) {
 	defer f.p.w.release(f.work)
 	w := f.p.w
@@ -127,7 +127,7 @@ func (f *flight) record(ctx context.Context, e End) {
 	e.Claim, e.Alone = f.d.Claim(), f.d.OrderKey == ""
 	store, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
-	defer context.AfterFunc(w.hard, func() { // a queue that does not answer must not keep the worker from ending
+	defer context.AfterFunc(w.hard, func() { // a queue that does not respond must not keep the worker from ending
 		time.AfterFunc(recordGrace, cancel)
 	})()
 	for wait := 50 * time.Millisecond; ; wait = min(2*wait, 5*time.Second) {

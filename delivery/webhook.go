@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// A Secret signs callbacks, as Standard Webhooks say (standardwebhooks.com, version 1).
+// A Secret signs callbacks according to Standard Webhooks (standardwebhooks.com, version 1).
 type Secret struct{ key []byte }
 
 // String hides the secret.
@@ -26,7 +26,8 @@ const (
 	longestSecret  = 64
 )
 
-// ParseSecret reads whsec_ and then base64 of 24 to 64 bytes; the prefix may be missing. The error does not repeat it.
+// ParseSecret parses whsec_, which is optional, followed by 24 to 64 bytes in base64. The error does not contain the
+// secret.
 func ParseSecret(text string) (Secret, error) {
 	key, err := base64.StdEncoding.DecodeString(strings.TrimPrefix(strings.TrimSpace(text), "whsec_"))
 	if err != nil || len(key) < shortestSecret || len(key) > longestSecret {
@@ -35,7 +36,7 @@ func ParseSecret(text string) (Secret, error) {
 	return Secret{key}, nil
 }
 
-// signature is that of a message.
+// signature returns the signature of a message.
 func (s Secret) signature(id, timestamp string, body []byte) string {
 	mac := hmac.New(sha256.New, s.key)
 	mac.Write([]byte(id + "." + timestamp + "."))
@@ -43,8 +44,9 @@ func (s Secret) signature(id, timestamp string, body []byte) string {
 	return "v1," + base64.StdEncoding.EncodeToString(mac.Sum(nil))
 }
 
-// Sign puts the headers of Standard Webhooks into h. The ID is the same for all attempts, the instant that of this one; each
-// secret signs, so that receivers can change theirs one after the other. Without secrets there is no signature.
+// Sign sets the headers of Standard Webhooks in h. The ID is the same for all attempts, and at is the time of this
+// attempt. Each secret adds a signature, so that receivers can rotate their secrets. Without secrets there is no
+// signature.
 func Sign(h http.Header, id string, at time.Time, body []byte, secrets ...Secret) {
 	timestamp := strconv.FormatInt(at.Unix(), 10)
 	signatures := make([]string, len(secrets))
@@ -60,13 +62,13 @@ func Sign(h http.Header, id string, at time.Time, body []byte, secrets ...Secret
 
 type signKey struct{}
 
-// withSecrets is ctx for an attempt that is signed right before it is sent: it may have waited for long.
+// withSecrets returns a context for an attempt that is signed directly before it is sent, because it may wait for long.
 func withSecrets(ctx context.Context, d *Delivery, secrets []Secret) context.Context {
 	id, body := d.ID, d.Body
 	return context.WithValue(ctx, signKey{}, func(h http.Header) { Sign(h, id, time.Now(), body, secrets...) })
 }
 
-// signing is launch, and signs the request if it is to be signed.
+// signing returns launch, extended to sign the request if its context has secrets.
 func signing(r *http.Request, launch func(context.CancelCauseFunc) error) func(context.CancelCauseFunc) error {
 	sign, ok := r.Context().Value(signKey{}).(func(http.Header))
 	if !ok {

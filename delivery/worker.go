@@ -10,47 +10,47 @@ import (
 	"time"
 )
 
-// A Worker sends what is due. It asks the gates of an upstream first and claims a delivery only
-// once every gate has let it through: what waits for a limit, a pause or an open breaker is not
-// claimed, and burns no attempt. Exported fields are set before Run and not changed after.
+// A Worker sends due deliveries. It asks the gates of an upstream first and claims a delivery only after every gate has
+// let it through. A delivery that waits for a limit, a pause or an open breaker is not claimed and consumes no attempt.
+// Exported fields are set before Run and must not change afterwards.
 type Worker struct {
 	Queue Queue
 
-	// Sender sends for an upstream; nil means that there is no such upstream any more.
+	// Sender returns the Sender of an upstream, or nil if the upstream is not configured any more.
 	Sender func(upstream string) Sender
 
-	// Schedule is that of an upstream; nil means "webhook" for all.
+	// Schedule returns the schedule of an upstream. If nil, all use "webhook".
 	Schedule func(upstream string) Schedule
 
-	// GivesUp says what an upstream's deliveries do not wait for, and do not repeat; nil means that they wait for
-	// everything, and repeat whatever may help.
+	// GivesUp returns when deliveries of an upstream become dead letters early. If nil, they wait and are retried
+	// whenever that may help.
 	GivesUp func(upstream string) GiveUp
 
-	// Callbacks are whom deliveries name in their requests' Callback.
+	// Callbacks contains the callbacks by the names that requests use.
 	Callbacks map[string]Callback
 
-	// Bodies keep those of more than MaxBody (the constant); nil: such a request is refused. A Sender of another make than this package's
-	// reads them by BodyOf.
+	// Bodies stores bodies of more than MaxBody (the constant). If nil, such requests are refused. Senders outside this
+	// package read them with BodyOf.
 	Bodies  Bodies
-	MaxBody int64 // the largest body; 0 means MaxBody
+	MaxBody int64 // the largest body in bytes; 0 means the constant MaxBody
 
-	Owner    string        // names the worker in the queue, for people
+	Owner    string        // name of the worker in the queue, for operators
 	Lease    time.Duration // of a claim; 0 means 60s
-	Margin   time.Duration // before its end a claim is not used any more; 0 means 5s
-	Longest  time.Duration // that an attempt takes; 0 means 5m
-	Parallel int           // attempts at once for an upstream; 0 means 64. One that has not answered yet gets 8, and one more with each answer
-	Grace    time.Duration // for attempts under way when the worker is told to stop; 0 means 10s, below 0 none. Cut ends it
-	Poll     time.Duration // the longest time without a look at the queue; 0 means 10s
+	Margin   time.Duration // how long before its lease ends a claim is no longer used; 0 means 5s
+	Longest  time.Duration // timeout of an attempt; 0 means 5m
+	Parallel int           // concurrent attempts for an upstream; 0 means 64. It begins with 8, plus one for each success
+	Grace    time.Duration // for attempts under way when the worker stops; 0 means 10s, negative means none. Cut ends it
+	Poll     time.Duration // the longest interval between reads of the queue; 0 means 10s
 	Events   Events
 
 	mu       sync.Mutex
 	pumps    map[string]*pump
-	gone     map[string]time.Time // upstreams that are missing, and since when; of Run alone
+	gone     map[string]time.Time // upstreams that are missing, and since when; used only by Run
 	works    map[Claim]*work
 	stores   map[string]keeping // bodies whose records are about to be stored
-	tidied   time.Time          // when bodies were last looked at, and how far; of Run alone
+	tidied   time.Time          // when bodies were last checked; the next check begins after tidiedTo; used only by Run
 	tidiedTo string
-	tidies   Pile // what it has found of bodies since it began with the first; of Run alone
+	tidies   Pile // the bodies found since the first name; used only by Run
 	held     Held
 	stopping bool
 	hard     context.Context // ends when the grace is over
@@ -59,25 +59,26 @@ type Worker struct {
 	pumpCtx  context.Context
 }
 
-// GiveUp says what makes dead letters of deliveries that would go on. The zero GiveUp is at least once: nothing does.
+// GiveUp defines which deliveries become dead letters instead of waiting or being retried. The zero value gives
+// at-least-once delivery.
 type GiveUp struct {
-	Open    bool // an open breaker, for what is due meanwhile: reason Unavailable. Without it they wait
-	Unknown bool // an attempt that may have been done, as its answer was lost or its worker ended: reason Uncertain. Without it they go again, by the schedule
+	Open    bool // deliveries that are due while the breaker is open, with reason Unavailable; otherwise they wait
+	Unknown bool // deliveries whose attempt may have been executed, because its response was lost or its worker ended, with reason Uncertain; otherwise they are retried
 }
 
-// Events are told what a worker does; nil means unheard. They must not block.
+// Events are called when a worker does something. Nil functions are not called. They must not block.
 type Events struct {
-	Accepted func(d *Delivery, fresh bool) // a request was stored; it was before if it is not fresh
-	Ended    func(d *Delivery, a *Attempt) // an attempt ended and was recorded; the delivery is as it stands after it
+	Accepted func(d *Delivery, fresh bool) // a request was stored, now (fresh) or earlier
+	Ended    func(d *Delivery, a *Attempt) // an attempt ended and was recorded; d includes the result
 	Dead     func(upstream string, why Reason, n int)
-	Died     func(Letter)                              // one of those of Dead; not of those that an operator drops
-	Left     func(upstream string, n int)              // attempts that began and never ended, as their workers did: they may be repeated
-	Lost     func(d *Delivery)                         // a claim was lost: what became of the attempt was not recorded
+	Died     func(Letter)                              // for each dead letter of Dead, except those that an operator drops
+	Left     func(upstream string, n int)              // attempts that began and never ended because their workers did; they may be repeated
+	Lost     func(d *Delivery)                         // a claim was lost: the result of the attempt was not recorded
 	Error    func(doing, upstream string, cause error) // the queue failed; the worker tries again
 }
 
-// Run sends until ctx ends. Attempts under way then have the grace to end; what they would have
-// done later goes back to the queue. It returns when nothing of the worker runs any more.
+// Run sends until ctx ends. Attempts under way then have the grace to end, and their retries go back to the queue. Run
+// returns when all goroutines of the worker have ended.
 func (w *Worker) Run(ctx context.Context) {
 	hard, cut := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer cut(nil)
@@ -107,10 +108,10 @@ func (w *Worker) defaults() {
 	}
 }
 
-// errStopping is why an attempt ends when the worker does.
+// errStopping is the cause when an attempt ends because the worker stops.
 var errStopping = errors.New("the worker stops")
 
-// Cut ends the grace of a worker that was told to stop, and attempts under way with it: they go back to the queue, not counted.
+// Cut ends the grace of a stopping worker and the attempts under way, which go back to the queue and do not count.
 func (w *Worker) Cut() {
 	w.mu.Lock()
 	cut := w.cut
@@ -120,7 +121,7 @@ func (w *Worker) Cut() {
 	}
 }
 
-// stop lets attempts that are under way end, and no other begin.
+// stop waits for attempts under way, and prevents new ones.
 func (w *Worker) stop(cut context.CancelCauseFunc) {
 	w.mu.Lock()
 	w.stopping = true
@@ -133,7 +134,7 @@ func (w *Worker) stop(cut context.CancelCauseFunc) {
 	w.all.Wait()
 }
 
-// rest waits; false if ctx has ended.
+// rest waits for a duration. It returns false if ctx ended first.
 func (w *Worker) rest(ctx context.Context, d time.Duration) bool {
 	t := time.NewTimer(d)
 	defer t.Stop()
@@ -145,7 +146,7 @@ func (w *Worker) rest(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// look has a pump for every upstream for which something waits.
+// look starts or wakes the pump of every upstream with waiting deliveries.
 func (w *Worker) look(ctx context.Context) {
 	counts, err := w.Queue.Counts(ctx)
 	if err != nil {
@@ -153,7 +154,7 @@ func (w *Worker) look(ctx context.Context) {
 		return
 	}
 	for upstream := range w.gone {
-		if w.Sender(upstream) != nil { // it is there again, though nothing may wait for it now
+		if w.Sender(upstream) != nil { // it is back, though perhaps without waiting deliveries
 			delete(w.gone, upstream)
 		}
 	}
@@ -173,11 +174,11 @@ func (w *Worker) look(ctx context.Context) {
 	}
 }
 
-// goneAfter is how long an upstream is missing before what waits for it becomes dead letters: a file that was
-// reloaded may name it wrongly for a moment.
+// goneAfter is how long an upstream is missing before its waiting deliveries become dead letters. A reloaded file may
+// contain a wrong name for a moment.
 const goneAfter = 10 * time.Minute
 
-// abandon ends what waits for an upstream that is gone.
+// abandon makes dead letters of the waiting deliveries of a removed upstream.
 func (w *Worker) abandon(ctx context.Context, upstream string) {
 	for {
 		began := time.Now().Truncate(time.Millisecond)
@@ -194,7 +195,7 @@ func (w *Worker) abandon(ctx context.Context, upstream string) {
 	}
 }
 
-// abandoned lists what became a dead letter since began because its upstream is gone.
+// abandoned lists the deliveries that became dead letters since began because their upstream was removed.
 func (w *Worker) abandoned(ctx context.Context, upstream string, began time.Time) (all []Letter) {
 	f, cursor := Filter{Upstream: upstream, Status: Failed, Reason: Gone}, ""
 	for {
@@ -216,11 +217,11 @@ func (w *Worker) abandoned(ctx context.Context, upstream string, began time.Time
 
 const pageOfLetters = 200
 
-// sweep does what nobody asks for.
+// sweep does all maintenance.
 func (w *Worker) sweep(ctx context.Context) {
 	for ctx.Err() == nil {
 		swept, err := w.Queue.Sweep(ctx, w.away())
-		if err != nil { // of some rows, at times: the others have been swept
+		if err != nil { // sometimes only for some rows: the rest was swept
 			w.failed(ctx, "sweep", "", err)
 		}
 		for upstream, n := range swept.Left {
@@ -242,15 +243,15 @@ func (w *Worker) sweep(ctx context.Context) {
 	w.tidy(ctx)
 }
 
-// Kick says that something has come for an upstream, or that what it waits for may have changed.
+// Kick wakes the pump of an upstream after a new delivery, or after a change that may let deliveries through.
 func (w *Worker) Kick(upstream string) {
 	if p := w.pumpOf(upstream); p != nil {
 		p.kick()
 	}
 }
 
-// Moved says that upstreams may have other Senders than before, or none. What waits for its turn with one that was replaced waits with
-// the new one. Without it that is found out when its turn comes.
+// Moved announces that Senders of upstreams were replaced or removed. Deliveries that wait for their turn with a
+// replaced Sender then wait with the new one. Without Moved, the worker notices the change when their turn comes.
 func (w *Worker) Moved() {
 	w.mu.Lock()
 	pumps := maps.Clone(w.pumps)
@@ -260,7 +261,7 @@ func (w *Worker) Moved() {
 	}
 }
 
-// pumpOf is that of an upstream; nil unless the worker runs.
+// pumpOf returns the pump of an upstream, or nil if the worker is not running.
 func (w *Worker) pumpOf(upstream string) *pump {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -289,7 +290,7 @@ func (w *Worker) Accept(ctx context.Context, r *Request) (Delivery, bool, error)
 	return d, fresh, err
 }
 
-// accepts stores a request, whose body is kept beside it if it is too large for the record.
+// accepts stores a request. It stores the body outside the record if the body is too large for the record.
 func (w *Worker) accepts(ctx context.Context, r *Request, accept func(context.Context, *Request) (Delivery, bool, error)) (Delivery, bool, error) {
 	if len(r.Body) > MaxBody && w.Bodies != nil {
 		kept := *r

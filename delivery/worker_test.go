@@ -23,13 +23,13 @@ import (
 	"github.com/seed1158cd35/weir/limit/bucket"
 )
 
-// A site is an upstream that is played, with a worker in front of it.
+// A site is a simulated upstream with a worker before it.
 type site struct {
 	*testing.T
 	q      delivery.Queue
 	w      *delivery.Worker
 	u      *weir.Upstream
-	answer func(n int, r *http.Request) (int, http.Header) // of the n-th attempt; status 0 hangs until its context ends
+	answer func(n int, r *http.Request) (int, http.Header) // response to the n-th attempt; status 0 hangs until the request's context ends
 	stop   func()                                          // stops the worker and waits for it
 
 	mu     sync.Mutex
@@ -71,7 +71,7 @@ func (s *site) RoundTrip(r *http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: status, Status: fmt.Sprint(status), Header: header, Body: io.NopCloser(strings.NewReader("answer")), Request: r, ProtoMajor: 1, ProtoMinor: 1}, nil
 }
 
-// play runs a story in a bubble. set changes the worker before it runs.
+// play runs story in a synctest bubble. set changes the worker before it runs.
 func play(t *testing.T, p weir.Policy, set func(*site), story func(*site)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -170,7 +170,7 @@ func schedule(name string) func(string) delivery.Schedule {
 	return func(string) delivery.Schedule { return v }
 }
 
-// plain is a policy without breaker.
+// plain returns a policy without a breaker.
 func plain() weir.Policy { return weir.Policy{} }
 
 func TestDelivered(t *testing.T) {
@@ -190,7 +190,7 @@ func TestDelivered(t *testing.T) {
 	})
 }
 
-// The schedules as they ship, to the instant, with the same idempotency key each time.
+// The built-in schedules, with exact times and the same idempotency key in each attempt.
 func TestSchedules(t *testing.T) {
 	const s, m, h = time.Second, time.Minute, time.Hour
 	for name, tt := range map[string]struct {
@@ -231,14 +231,14 @@ func TestSchedules(t *testing.T) {
 	}
 }
 
-// quiet is a policy whose breaker does not open.
+// quiet returns a policy whose breaker does not open.
 func quiet() weir.Policy {
 	p := weir.Policy{}
 	p.Breaker.MinCalls = 1_000_000
 	return p
 }
 
-// patient is a policy that lets attempts take as long as they like.
+// patient returns a policy with attempt timeouts of an hour.
 func patient() weir.Policy {
 	p := quiet()
 	p.Timeouts.Attempt, p.Timeouts.Call, p.Timeouts.Headers = time.Hour, time.Hour, time.Hour
@@ -268,7 +268,7 @@ func TestTheHintIsObeyed(t *testing.T) {
 		}
 		d := s.accept(message("x"))
 		s.sleep(time.Minute)
-		if at := s.is(d.ID, delivery.Queued, 1).Due; at.Before(s.start.Add(time.Hour)) { // whatever holds the gates
+		if at := s.is(d.ID, delivery.Queued, 1).Due; at.Before(s.start.Add(time.Hour)) { // the gates may delay it further
 			t.Errorf("due %v after it was sent", at.Sub(s.start))
 		}
 		s.sleep(2 * time.Hour)
@@ -279,8 +279,8 @@ func TestTheHintIsObeyed(t *testing.T) {
 	})
 }
 
-// The upstream is down for ten minutes: the breaker's probes are all that is sent, nothing else
-// is claimed, and then all of it is delivered at the limit's rate.
+// The upstream is down for ten minutes. Only the breaker's probes are sent, and nothing else is claimed. Then all
+// deliveries are sent at the rate of the limit.
 func TestNothingIsBurntWhileTheBreakerIsOpen(t *testing.T) {
 	all := int64(campaign.Of(400, 4_000))
 	p := weir.Policy{Limits: []limit.Limit{{Name: "l", Rate: bucket.Rate{Amount: 20, Per: time.Second, Burst: 1}}}}
@@ -342,7 +342,7 @@ func (s *site) opened() (n int) {
 	return n
 }
 
-// While deliveries wait for a limit none of them is claimed but those that are sent.
+// While deliveries wait for a limit, only those that are sent are claimed.
 func TestWaitingForALimitClaimsNothing(t *testing.T) {
 	p := quiet()
 	p.Limits = []limit.Limit{{Name: "l", Rate: bucket.Rate{Amount: 1, Per: time.Minute, Burst: 1}}}
@@ -384,12 +384,11 @@ func TestExpiryTakesNoPermit(t *testing.T) {
 			t.Errorf("%d expired, want %d", n, all)
 		}
 		s.sleep(time.Hour)
-		s.is(last.ID, delivery.Completed, 1) // its permit was not spent on any of those
+		s.is(last.ID, delivery.Completed, 1) // the others used none of its permits
 	})
 }
 
-// An answer that hangs: the lease is renewed while the attempt may take so long, and the attempt
-// ends before the lease does.
+// If a response hangs, the lease is renewed until the attempt times out, and the attempt ends before the lease.
 func TestAttemptsEndBeforeTheirLease(t *testing.T) {
 	play(t, patient(), nil, func(s *site) {
 		s.answer = func(n int, _ *http.Request) (int, http.Header) {
@@ -406,7 +405,7 @@ func TestAttemptsEndBeforeTheirLease(t *testing.T) {
 	})
 }
 
-// A claim that cannot be renewed is not used to its end.
+// If a lease cannot be renewed, the attempt ends before it expires.
 func TestALeaseThatCannotBeRenewed(t *testing.T) {
 	broken := &failing{}
 	play(t, patient(), func(s *site) { broken.Queue, s.w.Queue = s.q, broken }, func(s *site) {
@@ -434,7 +433,7 @@ type failing struct {
 	ends       int
 }
 
-// with changes how it fails.
+// with changes the failures under the lock.
 func (f *failing) with(change func()) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -462,7 +461,7 @@ func (f *failing) End(ctx context.Context, e ...delivery.End) ([]delivery.Claim,
 	return f.Queue.End(ctx, e...)
 }
 
-// What could not be recorded at once is recorded later, and not sent again.
+// An end that could not be recorded is recorded later. The delivery is not sent again.
 func TestARecordIsTriedAgain(t *testing.T) {
 	broken := &failing{}
 	play(t, quiet(), func(s *site) { broken.Queue, s.w.Queue = s.q, broken }, func(s *site) {
@@ -479,8 +478,8 @@ func TestARecordIsTriedAgain(t *testing.T) {
 	})
 }
 
-// A worker that stops lets attempts end, cuts those that take too long, and gives back both those
-// and what waits: no attempt of theirs counts.
+// A stopping worker lets attempts end, cuts those that take too long, and gives back both these and the waiting
+// deliveries. Their attempts do not count.
 func TestAStopGivesBack(t *testing.T) {
 	p := patient()
 	p.Limits = []limit.Limit{{Name: "l", Rate: bucket.Rate{Amount: 2, Per: time.Hour, Burst: 2}}}
@@ -514,7 +513,7 @@ func TestUpstreamsThatAreGone(t *testing.T) {
 		r := message("x")
 		r.Upstream = "gone"
 		d := s.accept(r)
-		s.sleep(9 * time.Minute) // a reload may have named it wrongly
+		s.sleep(9 * time.Minute) // a reloaded file may contain a wrong name for a moment
 		s.is(d.ID, delivery.Queued, 0)
 		s.sleep(2 * time.Minute)
 		if got := s.is(d.ID, delivery.Failed, 0); got.Reason != delivery.Gone || s.dead[delivery.Gone] != 1 {
@@ -523,7 +522,7 @@ func TestUpstreamsThatAreGone(t *testing.T) {
 	})
 }
 
-// An upstream that was missing for a moment is not missing since then when it is missing again, though nothing waited for it meanwhile.
+// The time for which an upstream is missing restarts after it was present, even if no delivery waited for it then.
 func TestAnUpstreamThatIsGoneTwice(t *testing.T) {
 	var host atomic.Value
 	host.Store("")
@@ -577,7 +576,7 @@ func TestOrderKeysWhileOthersGo(t *testing.T) {
 	})
 }
 
-// What costs more than a limit ever holds cannot be sent: it is dead, not tried for ever.
+// A delivery that costs more than a limit's capacity becomes a dead letter. It is not retried forever.
 func TestWhatIsTooMuch(t *testing.T) {
 	p := quiet()
 	p.Limits = []limit.Limit{{Name: "l", Unit: "parcels", Rate: bucket.Rate{Amount: 1, Per: time.Second, Burst: 1}}}
