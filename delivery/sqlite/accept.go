@@ -29,7 +29,7 @@ func (s *Store) accept(ctx context.Context, r *delivery.Request, named bool, beg
 		return delivery.Delivery{}, false, late
 	}
 	kept := *r
-	kept.Body = bytes.Clone(r.Body) // the caller may go before it is stored, and change it
+	kept.Body = bytes.Clone(r.Body) // the caller may return before it is stored, and change it
 	if kept.ID == "" {
 		kept.ID = delivery.NewID(s.o.Wall())
 	}
@@ -49,14 +49,14 @@ type acceptance struct {
 	s      *Store
 	r      *delivery.Request
 	named  bool          // the caller made the ID
-	begins *delivery.Ask // by which it is claimed; nil if it is not
-	late   error         // why it is not stored if it is new
+	begins *delivery.Ask // the claim to make with it; nil for none
+	late   error         // why it must not be stored if it is new
 	header string
 	print  []byte
-	is     delivery.Delivery // that was stored, or was there
+	is     delivery.Delivery // the delivery, stored now or before
 	fresh  bool
 
-	now, due, place int64 // of its rows
+	now, due, place int64 // values of its rows
 	shape           shape
 }
 
@@ -81,7 +81,7 @@ func (a *acceptance) do(c *change) error {
 	return a.insert(c)
 }
 
-// known finds the delivery that was accepted under the same key, or the same ID.
+// known finds a delivery that was accepted under the same key or ID.
 func (a *acceptance) known(c *change) (bool, error) {
 	var id, tenant, key string
 	var print []byte
@@ -109,7 +109,7 @@ func (a *acceptance) known(c *change) (bool, error) {
 	return true, err
 }
 
-// places finds its place in the line of the order key: 1 for the first; it stays 0 if there is no key.
+// places finds its position within its order key, from 1. It stays 0 without a key.
 func (a *acceptance) places(c *change) (err error) {
 	if a.r.OrderKey != "" {
 		a.place, err = c.lastPlace(a.r.Upstream, a.r.Tenant, a.r.OrderKey)
@@ -117,7 +117,7 @@ func (a *acceptance) places(c *change) (err error) {
 	return err
 }
 
-// lastPlace is the one after all that live under an order key; 1 if none does.
+// lastPlace returns the position after all that an order key has in use; 1 if there is none.
 func (c *change) lastPlace(upstream, tenant, key string) (place int64, err error) {
 	_, err = c.row(`SELECT coalesce(max(place), 0) + 1 FROM delivery
 		WHERE upstream = ? AND tenant = ? AND order_key = ? AND `+inLine,
@@ -125,7 +125,7 @@ func (c *change) lastPlace(upstream, tenant, key string) (place int64, err error
 	return place, err
 }
 
-// insert has the rows written, with those of others.
+// insert adds the rows to the batch of the transaction.
 func (a *acceptance) insert(c *change) error {
 	a.now = a.s.wall()
 	a.due = max(a.now, stored.Milli(a.r.NotBefore))
@@ -140,7 +140,7 @@ func (a *acceptance) insert(c *change) error {
 	return c.w.put(a)
 }
 
-// begin makes the first claim of a delivery, if it is asked for and may be sent now.
+// begin makes the first claim of a delivery if one was requested and the delivery may be sent now.
 func (a *acceptance) begin() {
 	d := &a.is
 	if a.begins == nil || !d.MayGo(stored.At(a.now)) {
@@ -150,7 +150,7 @@ func (a *acceptance) begin() {
 	d.Status, d.Fence, d.Attempts, d.Starts, d.Lease = delivery.Processing, 1, 1, 1, stored.At(until)
 }
 
-// told is the series of which somebody has been told; NULL if nobody is to be.
+// told returns the initial value of the column told: 0 if the delivery will call back, otherwise NULL.
 func told(r *delivery.Request) any {
 	if !r.Calls() {
 		return nil
@@ -158,7 +158,7 @@ func told(r *delivery.Request) any {
 	return 0
 }
 
-// instant is stored.Milli, or NULL for the zero one.
+// instant is stored.Milli, but returns NULL for the zero time.
 func instant(t time.Time) any {
 	if t.IsZero() {
 		return nil

@@ -54,7 +54,7 @@ func (s *Store) keyed(c *change, k *delivery.Keyed) (found delivery.Kept, err er
 		k.Call, stored.Milli(k.Until), k.Upstream, k.Tenant, k.Key, owner)
 }
 
-// Finish says how a call ended.
+// Finish records how a call ended.
 func (s *Store) Finish(ctx context.Context, k *delivery.Keyed, how delivery.Finish, a *delivery.KeptAnswer) error {
 	const of = " WHERE upstream = ? AND tenant = ? AND idem_key = ? AND owner = ? AND status = 0"
 	args := []any{k.Upstream, k.Tenant, k.Key, k.Call}

@@ -10,8 +10,8 @@ import (
 	"github.com/seed1158cd35/weir/delivery/sqlite"
 )
 
-// A key is taken by one call, taken over after its deadline, and has the answer of whoever holds it then; it is
-// forgotten after a month.
+// One call holds a key at a time. Another takes it over after the first one's deadline, and the holder's response is
+// stored. The key is forgotten after a month.
 func TestKeysOfDirectCalls(t *testing.T) {
 	bubble(t, sqlite.Options{}, func(t *testing.T, s *sqlite.Store) {
 		call := func(id string) *delivery.Keyed {
@@ -33,7 +33,7 @@ func TestKeysOfDirectCalls(t *testing.T) {
 		}
 		begins("first", delivery.FirstCall)
 		begins("second", delivery.UnderWay)
-		ends("second", delivery.NotMade, 0) // it never went
+		ends("second", delivery.NotMade, 0) // it was never sent
 		begins("third", delivery.UnderWay)
 		ends("first", delivery.NotMade, 0)
 		begins("fourth", delivery.FirstCall)
@@ -67,7 +67,7 @@ func TestKeysOfDirectCalls(t *testing.T) {
 	})
 }
 
-// A call that a weir which has ended had under way is taken over at once.
+// The key of a call that a former process had under way can be taken over immediately.
 func TestCallsOfAWeirThatEnded(t *testing.T) {
 	p := made(t)
 	s := open(t, p, sqlite.Options{})

@@ -6,22 +6,23 @@ import (
 	"github.com/seed1158cd35/weir/delivery"
 )
 
-// A batch has what a transaction accepts until it is written, which is before the transaction ends: a row costs little more than half
-// as much where one statement inserts many. The callers of a transaction wait at the same time, so there is no order among them: what
-// is in a batch comes after the changes that others make meanwhile.
+// A batch contains the deliveries that a transaction has accepted but not written yet. One statement that inserts many
+// rows takes little more than half the time per row. A batch is written before its transaction ends. Its rows may
+// follow changes of other callers that came later: the callers of one transaction wait concurrently, so there is no
+// order among them.
 type batch struct {
 	all   []*acceptance
-	bytes int // of their bodies
+	bytes int // of the bodies
 	args  []any
 	texts map[insertion]string
 }
 
 const (
-	mostRows  = 16        // of a statement
-	mostBytes = 256 << 10 // of bodies, which are copied for SQLite all at once
+	mostRows  = 16        // per statement
+	mostBytes = 256 << 10 // of bodies, which SQLite copies all together
 )
 
-// has reports whether a delivery of the batch has the key or the ID by which another is looked for.
+// has reports whether the batch contains a delivery with the key or the ID of a.
 func (b *batch) has(a *acceptance) bool {
 	for _, is := range b.all {
 		if a.r.Key != "" && a.r.Key == is.r.Key || a.named && a.r.ID == is.r.ID {
@@ -36,7 +37,8 @@ func (b *batch) clear() {
 	b.all, b.bytes = b.all[:0], 0
 }
 
-// put has a delivery in the batch. One with an order key is written at once, as the next of the key looks for it.
+// put adds a delivery to the batch. One with an order key is written immediately, because the next one of its key reads
+// it.
 func (w *writer) put(a *acceptance) error {
 	w.batch.all = append(w.batch.all, a)
 	w.batch.bytes += len(a.r.Body)
@@ -46,7 +48,7 @@ func (w *writer) put(a *acceptance) error {
 	return w.write()
 }
 
-// write writes the batch, as many of it in a statement as are of one shape.
+// write writes the batch. One statement writes deliveries of one shape.
 func (w *writer) write() error {
 	defer w.batch.clear()
 	for all := w.batch.all; len(all) > 0; {
@@ -54,7 +56,7 @@ func (w *writer) write() error {
 		for n < len(all) && all[n].shape == all[0].shape {
 			n++
 		}
-		switch { // few sizes, as the statements stay prepared
+		switch { // only these sizes, because prepared statements are kept
 		case n >= mostRows:
 			n = mostRows
 		case n >= 4:
@@ -70,7 +72,7 @@ func (w *writer) write() error {
 	return nil
 }
 
-// insert stores deliveries of one shape. Their numbers follow one another, as nobody else inserts.
+// insert stores deliveries of one shape. Their seqs are consecutive, because there is only one writer.
 func (w *writer) insert(all []*acceptance) error {
 	r, err := w.into(&deliveries, all[0].shape.delivery, all)
 	if err != nil {
@@ -94,7 +96,7 @@ func (w *writer) insert(all []*acceptance) error {
 	return nil
 }
 
-// An insertion is a statement that inserts.
+// An insertion identifies an INSERT statement.
 type insertion struct {
 	into  *table
 	parts uint8

@@ -13,7 +13,7 @@ import (
 	"github.com/seed1158cd35/weir/delivery/sqlite"
 )
 
-// of is one of many requests, which differ in what they have.
+// of returns request i of many with different sets of fields.
 func of(i int) *delivery.Request {
 	r := post("a")
 	r.Path, r.Body = fmt.Sprint("/", i), bytes.Repeat([]byte{byte(i)}, i%5*10)
@@ -26,14 +26,14 @@ func of(i int) *delivery.Request {
 		func() { r.Callback = "c" },
 		func() { r.NotBefore = time.Now().Add(time.Minute) },
 	} {
-		if i>>5&(1<<n) != 0 { // those of a kind come one after another
+		if i>>5&(1<<n) != 0 { // requests with the same fields are consecutive
 			has()
 		}
 	}
 	return r
 }
 
-// Those who hand in at once get each what it would get alone, whatever it has, and however many rows a statement writes.
+// Concurrent callers each get the result that they would get alone, for all combinations of fields and all batch sizes.
 func TestManyAreStoredAtOnceEachAsItIs(t *testing.T) {
 	bubble(t, sqlite.Options{}, func(t *testing.T, s *sqlite.Store) {
 		const many = 32 << 7
@@ -59,7 +59,7 @@ func TestManyAreStoredAtOnceEachAsItIs(t *testing.T) {
 			if err != nil {
 				t.Fatalf("%d: %v", i, err)
 			}
-			d.NotBefore, d.Stop = time.Time{}, false // which are not read
+			d.NotBefore, d.Stop = time.Time{}, false // these are not read back
 			if len(d.Body) == 0 {
 				d.Body = got.Body
 			}
@@ -80,7 +80,7 @@ func TestManyAreStoredAtOnceEachAsItIs(t *testing.T) {
 	})
 }
 
-// A key that comes twice at once is one delivery, and an ID is.
+// Two concurrent requests with the same key, or the same ID, are one delivery.
 func TestTheSameComesTwiceAtOnce(t *testing.T) {
 	bubble(t, sqlite.Options{}, func(t *testing.T, s *sqlite.Store) {
 		var got [6]delivery.Delivery

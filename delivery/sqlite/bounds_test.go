@@ -12,7 +12,8 @@ import (
 	"github.com/seed1158cd35/weir/delivery/sqlite"
 )
 
-// While somebody holds the log, claims and what people do end at a bound, too; what was begun can end.
+// While a reader blocks truncation of the log, claims and the commands of operators also fail beyond a limit, but
+// attempts under way can end.
 func TestTheLogHasABoundForClaims(t *testing.T) {
 	s := open(t, made(t), sqlite.Options{MaxLog: 1 << 20})
 	first := accept(t, s, post("a"))
@@ -57,7 +58,7 @@ func TestTheLogHasABoundForClaims(t *testing.T) {
 
 func second(_ int, err error) error { return err }
 
-// Deliveries that are not kept any more are deleted a bounded part at a time, by their bodies.
+// Pruning deletes at most a fixed size of bodies per transaction.
 func TestPruningIsBounded(t *testing.T) {
 	bubble(t, sqlite.Options{}, func(t *testing.T, s *sqlite.Store) {
 		const n = 50
@@ -87,7 +88,7 @@ func TestPruningIsBounded(t *testing.T) {
 	})
 }
 
-// A file with two names would have two locks, and two logs.
+// A file with two hard links would have two locks and two logs.
 func TestAFileWithTwoNames(t *testing.T) {
 	p := made(t)
 	if err := open(t, p, sqlite.Options{}).Close(); err != nil {
@@ -108,7 +109,7 @@ func TestAFileWithTwoNames(t *testing.T) {
 	open(t, p, sqlite.Options{})
 }
 
-// A file of an older schema is upgraded, and what is in it stays.
+// A file with an older schema is upgraded and keeps its contents.
 func TestAnOlderFileIsUpgraded(t *testing.T) {
 	p := filepath.Join(t.TempDir(), "old.db")
 	sqlite.MakeOld(t, p)

@@ -12,13 +12,12 @@ import (
 type change struct {
 	w      *writer
 	counts []count
-	stored map[string]stock // what is stored of each tenant beyond before
-	failed []error          // of rows that were left as they are
+	stored map[string]stock // by tenant, what this change adds
+	failed []error          // of rows that were left unchanged
 }
 
-// each does something with rows, every one in a savepoint of its own: one that fails is left as
-// it is, and the others go on. done is how many did not fail. The error is that the transaction
-// was lost.
+// each calls do for every row in its own savepoint. A row that fails is left unchanged, and the rest continue. done is
+// how many did not fail. An error means that the transaction was lost.
 func (c *change) each(seqs []int64, do func(c *change, seq int64) error) (done int, err error) {
 	for _, seq := range seqs {
 		if err := c.w.exec("SAVEPOINT row"); err != nil {
@@ -45,7 +44,7 @@ func (c *change) each(seqs []int64, do func(c *change, seq int64) error) (done i
 	return done, nil
 }
 
-// A count is a difference of how many deliveries there are.
+// A count is a difference in the number of deliveries.
 type count struct {
 	of countKey
 	n  int64
@@ -56,7 +55,7 @@ type countKey struct {
 	status   delivery.Status
 }
 
-// moved counts a delivery that went from one status to another; "" is none.
+// moved counts a delivery that went from one status to another. An empty status means that it did not exist.
 func (c *change) moved(upstream string, from, to delivery.Status) {
 	if from != "" {
 		c.counts = append(c.counts, count{countKey{upstream, from}, -1})
@@ -66,7 +65,7 @@ func (c *change) moved(upstream string, from, to delivery.Status) {
 	}
 }
 
-// recount makes the counts those of the deliveries that there are.
+// recount sets the counts from the rows of delivery.
 func (c *change) recount() error {
 	if err := c.w.exec("DELETE FROM counts"); err != nil {
 		return err
@@ -77,7 +76,7 @@ func (c *change) recount() error {
 	return c.takeStock()
 }
 
-// row reads the one row that a statement returns; false if there is none.
+// row reads the only row that a statement returns. It returns false if there is none.
 func (c *change) row(query string, args []any, to ...any) (bool, error) {
 	rows, err := c.w.query(query, args...)
 	if err != nil {
@@ -102,7 +101,7 @@ func (c *change) get(id string) (delivery.Delivery, error) {
 	return theOne(rows)
 }
 
-// seqs are the numbers that a statement returns.
+// seqs returns the seqs that a statement selects.
 func (c *change) seqs(query string, args ...any) (all []int64, err error) {
 	rows, err := c.w.query(query, args...)
 	if err != nil {
@@ -119,8 +118,8 @@ func (c *change) seqs(query string, args ...any) (all []int64, err error) {
 	return all, rows.Err()
 }
 
-// promote queues the next delivery of an order key, if nothing of the key is under way. Nothing
-// is done for those without one.
+// promote queues the next delivery of an order key if no delivery of the key is queued or processing. It does nothing
+// without a key.
 func (c *change) promote(upstream, tenant string, key sql.NullString, now int64) error {
 	if !key.Valid {
 		return nil

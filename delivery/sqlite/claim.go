@@ -70,7 +70,7 @@ func (c *change) claim(seq int64, a *delivery.Ask, now, lease int64) (delivery.D
 	return d, true, nil
 }
 
-// Defer puts off what is queued.
+// Defer postpones queued deliveries.
 func (s *Store) Defer(ctx context.Context, until time.Time, seqs ...int64) error {
 	seqs = slices.Clone(seqs)
 	return s.write.have(ctx, begins, func(c *change) error {
@@ -83,7 +83,7 @@ func (s *Store) Defer(ctx context.Context, until time.Time, seqs ...int64) error
 	})
 }
 
-// Renew lengthens leases.
+// Renew extends leases.
 func (s *Store) Renew(ctx context.Context, lease time.Duration, claims ...delivery.Claim) ([]delivery.Claim, error) {
 	claims = slices.Clone(claims)
 	var lost []delivery.Claim

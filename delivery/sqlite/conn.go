@@ -13,15 +13,15 @@ import (
 	"github.com/seed1158cd35/weir/delivery"
 )
 
-// A conn is a connection that one goroutine uses. It asks the driver itself: what package sql does for each statement, which is for
-// many connections and for any type, takes as long as a small one does.
+// A conn is a connection that one goroutine uses. It calls the driver directly: the work of package sql, which supports
+// many connections and any type, takes as long per statement as a small statement does.
 type conn struct {
 	is   driver.Conn
-	made map[string]statement // by their texts, which are constants, or made of few
-	args []driver.NamedValue  // of the statement that runs
+	made map[string]statement // by text; there are few texts
+	args []driver.NamedValue  // of the running statement
 }
 
-// A statement is one that stays prepared.
+// A statement is a prepared statement that is kept.
 type statement interface {
 	driver.StmtExecContext
 	driver.StmtQueryContext
@@ -86,7 +86,7 @@ func (c *conn) exec(query string, args []any) (driver.Result, error) {
 	return s.ExecContext(context.Background(), bound)
 }
 
-// query reads rows, which are closed before the next statement runs.
+// query reads rows. They must be closed before the next statement runs.
 func (c *conn) query(query string, args []any) (*found, error) {
 	s, bound, err := c.ready(query, args)
 	if err != nil {
@@ -99,7 +99,7 @@ func (c *conn) query(query string, args []any) (*found, error) {
 	return &found{rows: rows, row: make([]driver.Value, len(rows.Columns()))}, nil
 }
 
-// ready is a statement that is prepared, and its arguments.
+// ready returns a prepared statement and its arguments.
 func (c *conn) ready(query string, args []any) (statement, []driver.NamedValue, error) {
 	s, err := c.prepared(query)
 	if err != nil {
@@ -109,7 +109,7 @@ func (c *conn) ready(query string, args []any) (statement, []driver.NamedValue, 
 	return s, bound, err
 }
 
-// bound are arguments as the driver takes them, until the next statement runs.
+// bound returns arguments in the driver's form. They are valid until the next statement runs.
 func (c *conn) bound(args []any) ([]driver.NamedValue, error) {
 	c.args = c.args[:0]
 	for i, arg := range args {
@@ -123,7 +123,7 @@ func (c *conn) bound(args []any) ([]driver.NamedValue, error) {
 	return c.args, nil
 }
 
-// found are rows, which are read as those of package sql.
+// found is rows with the methods of sql.Rows.
 type found struct {
 	rows driver.Rows
 	row  []driver.Value
@@ -150,7 +150,7 @@ func (f *found) Scan(to ...any) error {
 func (f *found) Err() error   { return f.err }
 func (f *found) Close() error { return f.rows.Close() }
 
-// scan has a value of a row where it is wanted. The values are the row's own.
+// scan assigns a value of a row. Byte slices are shared with the row.
 func scan(to any, v driver.Value) error {
 	if s, ok := to.(sql.Scanner); ok {
 		return s.Scan(v)
@@ -190,7 +190,7 @@ func scan(to any, v driver.Value) error {
 	return nil
 }
 
-// text is a value that people may have written as the one or the other.
+// text converts a value to a string. Files that people edited may contain text or a blob.
 func text(v driver.Value) (s string, ok bool) {
 	if b, is := v.([]byte); is {
 		return string(b), true

@@ -15,7 +15,8 @@ import (
 	"github.com/seed1158cd35/weir/delivery/sqlite"
 )
 
-// A disk that is full: what was accepted is there, what does not find room is refused as such, and it goes on when there is room.
+// On a full disk, accepted deliveries stay, requests without space get ErrFull, and the store continues once there is
+// space.
 func TestADiskThatIsFull(t *testing.T) {
 	disk := smallDisk(t, 2<<20)
 	p := filepath.Join(disk.dir, "d.db")
@@ -54,12 +55,12 @@ func TestADiskThatIsFull(t *testing.T) {
 	sameCounts(t, s)
 }
 
-// A quotaDisk is a directory whose files have a size together, as on a small disk. It is full for SQLite and for the
-// reserve.
+// A quotaDisk is a directory whose files have a maximum total size, like a small disk. The limit applies to SQLite and
+// to the reserve.
 type quotaDisk struct {
 	dir    string
 	size   int64
-	filled atomic.Int64 // what other programs have written
+	filled atomic.Int64 // bytes written by other programs
 }
 
 func smallDisk(t *testing.T, size int64) *quotaDisk {
@@ -75,7 +76,7 @@ func smallDisk(t *testing.T, size int64) *quotaDisk {
 	return d
 }
 
-// lacks reports whether there is no room for a file to get longer to a size.
+// lacks reports whether there is no space for a file to grow to a size.
 func (d *quotaDisk) lacks(name string, size int64) bool {
 	has := int64(0)
 	if info, err := os.Stat(filepath.Join(d.dir, name)); err == nil {
@@ -95,7 +96,7 @@ func (d *quotaDisk) free() int64 {
 	return free
 }
 
-// fill leaves nothing free.
+// fill uses all free space.
 func (d *quotaDisk) fill() { d.filled.Add(d.free()) }
 
 func (d *quotaDisk) may(name string, size int64) int32 {
@@ -107,8 +108,8 @@ func (d *quotaDisk) may(name string, size int64) int32 {
 
 func (*quotaDisk) did(diskOp) {}
 
-// Somebody else fills the disk: what is stored can still be completed, dropped and redriven, nothing new is stored, and
-// weir starts again.
+// Another program fills the disk. Stored deliveries can still be completed, dropped and redriven. Nothing new is
+// stored, and weir can restart.
 func TestFullDiskStillAllowsWhatIsStoredToEnd(t *testing.T) {
 	for _, restart := range []bool{false, true} {
 		disk := smallDisk(t, 16<<20)
@@ -140,7 +141,7 @@ func TestFullDiskStillAllowsWhatIsStoredToEnd(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		for err = nil; err == nil; { // into what room there is without the reserve
+		for err = nil; err == nil; { // use up the space outside the reserve
 			_, _, err = s.Accept(t.Context(), post("b"))
 		}
 		if !errors.Is(err, delivery.ErrFull) {
@@ -168,7 +169,7 @@ func TestFullDiskStillAllowsWhatIsStoredToEnd(t *testing.T) {
 		if err := s.Close(); err != nil {
 			t.Fatal(err)
 		}
-		if s, err = sqlite.Open(t.Context(), p, sqlite.Options{}); err != nil { // which takes the reserve again immediately
+		if s, err = sqlite.Open(t.Context(), p, sqlite.Options{}); err != nil { // which allocates the reserve again immediately
 			t.Fatal(err)
 		}
 		accept(t, s, post("a"))

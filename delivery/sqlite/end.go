@@ -41,7 +41,7 @@ func (s *Store) End(ctx context.Context, ends ...delivery.End) ([]delivery.Claim
 	return lost, nil
 }
 
-// A ended is what the row of an attempt that ended says.
+// An ended is the data from the row of a delivery whose attempt has ended.
 type ended struct {
 	upstream, tenant string
 	orderKey         sql.NullString
@@ -55,7 +55,7 @@ func (e *ended) fields() []any {
 
 const endedColumns = " RETURNING upstream, tenant, order_key, starts, series, began"
 
-// end records one; false if the claim was lost.
+// end records one End. It returns false if the claim was lost.
 func (c *change) end(e *delivery.End, now int64) (bool, error) {
 	back := 0
 	if e.GiveBack && e.To == delivery.Queued {
@@ -81,7 +81,7 @@ func (c *change) end(e *delivery.End, now int64) (bool, error) {
 	return true, c.promote(was.upstream, was.tenant, was.orderKey, now)
 }
 
-// ending has a claim end, and is what its row said; false if the claim was lost.
+// ending ends a claim and returns the previous data of its row. ok is false if the claim was lost.
 func (c *change) ending(claim delivery.Claim, args ...any) (was ended, ok bool, err error) {
 	const update = `UPDATE delivery SET status = ?, lease = NULL, worker = '', stalls = 0, changed = ?, due = ?, attempts = attempts - ?, reason = ?, detail = ?
 		WHERE seq = ? AND status = 'processing' AND fence = ?`
@@ -95,10 +95,10 @@ func (c *change) ending(claim delivery.Claim, args ...any) (was ended, ok bool, 
 	return was, n == 1, err
 }
 
-// mostHeld bounds what is known of claims. Those that were lost are forgotten with it.
+// mostHeld limits writer.held. Clearing it also forgets lost claims.
 const mostHeld = 10_000
 
-// holds notes what the row of a claim says, which stays so until the claim ends, or its transaction is undone.
+// holds caches the row of a claim. It does not change until the claim ends or its transaction is rolled back.
 func (w *writer) holds(d *delivery.Delivery, began int64) {
 	if len(w.held) >= mostHeld {
 		clear(w.held)
@@ -106,8 +106,8 @@ func (w *writer) holds(d *delivery.Delivery, began int64) {
 	w.held[d.Claim()] = ended{upstream: d.Upstream, tenant: d.Tenant, orderKey: sql.NullString{String: d.OrderKey, Valid: d.OrderKey != ""}, starts: d.Starts, series: d.Series, began: began}
 }
 
-// recorded reports whether the end of the claim was recorded before: whoever got no answer asks again. A claim that was
-// lost was ended by a sweep, which counts a stall, and is followed by another fence.
+// recorded reports whether the end of the claim was recorded before, by a call whose result the caller did not get. A
+// lost claim was ended by a sweep, which counts a stall, or has been followed by another fence.
 func (c *change) recorded(e *delivery.End) (bool, error) {
 	var seq int64
 	return c.row("SELECT seq FROM delivery WHERE seq = ? AND fence = ? AND status <> 'processing' AND stalls = 0", []any{e.Seq, e.Fence}, &seq)
@@ -122,8 +122,8 @@ func (c *change) attempt(seq int64, was *ended, a *delivery.Attempt, counted boo
 		seq, was.starts, was.series, was.began, a.Took.Milliseconds(), a.Status, a.Class.String(), a.Code, answer, counted)
 }
 
-// stall ends a claim that nobody holds any more: the delivery goes back to the queue, or is a
-// dead letter if that happened too often. until guards it against a lease that was renewed.
+// stall ends an abandoned claim. The delivery goes back to the queue, or becomes a dead letter after MaxStalls. until
+// protects a lease that was renewed meanwhile.
 func (c *change) stall(seq, until, now int64) (to delivery.Status, upstream string, err error) {
 	var was ended
 	var stalls int

@@ -14,7 +14,7 @@ import (
 	"github.com/seed1158cd35/weir/delivery"
 )
 
-// Pragma is a setting of the connection that writes.
+// Pragma returns a setting of the writing connection.
 func (s *Store) Pragma(t *testing.T, name string) (value string) {
 	t.Helper()
 	err := s.write.do(t.Context(), false, func(c *change) error {
@@ -33,7 +33,7 @@ func (s *Store) Pragma(t *testing.T, name string) (value string) {
 	return value
 }
 
-// SetDisk replaces what is known of the disk, and how the reserve takes space there, until the test ends.
+// SetDisk replaces the functions that read the disk's size and allocate the reserve until the test ends.
 func SetDisk(t *testing.T, size func(path string) int64, reserve func(*os.File, int64) error) {
 	t.Helper()
 	was, took := sizeOfDisk, reserveSpace
@@ -41,7 +41,7 @@ func SetDisk(t *testing.T, size func(path string) int64, reserve func(*os.File, 
 	t.Cleanup(func() { sizeOfDisk, reserveSpace = was, took })
 }
 
-// Hold reads until it is released, as somebody does with another program.
+// Hold keeps a read transaction open until release is called, as another program might.
 func (s *Store) Hold(t *testing.T) (release func()) {
 	t.Helper()
 	tx, err := s.read.Begin()
@@ -54,7 +54,7 @@ func (s *Store) Hold(t *testing.T) (release func()) {
 	return func() { _ = tx.Rollback() }
 }
 
-// Plan is how a statement is carried out.
+// Plan returns the query plan of a statement.
 func (s *Store) Plan(t *testing.T, query string) (plan string) {
 	t.Helper()
 	rows, err := s.read.Query("EXPLAIN QUERY PLAN "+query, make([]any, countOf(query))...)
@@ -82,7 +82,7 @@ func countOf(query string) (n int) {
 	return n
 }
 
-// Together has callers' changes come to the writer as one group, in order. It runs in a bubble.
+// Together makes the changes of callers reach the writer as one group, in order. It requires a synctest bubble.
 func (s *Store) Together(callers ...func()) {
 	hold, done := make(chan struct{}), make(chan struct{})
 	go func() {
@@ -115,7 +115,7 @@ func (s *Store) Do(statements ...string) error {
 	})
 }
 
-// Spoil has statements of the writer fail for as long as its connection lasts.
+// Spoil makes statements of the writer fail until its connection is replaced.
 func (s *Store) Spoil(statements ...string) error {
 	return s.write.do(context.Background(), false, func(c *change) error {
 		for _, statement := range statements {
@@ -137,12 +137,12 @@ func (spoilt) ExecContext(context.Context, []driver.NamedValue) (driver.Result, 
 	return nil, errSpoilt
 }
 
-// Run runs something in the writer.
+// Run calls f in the writer's goroutine.
 func (s *Store) Run(f func()) error {
 	return s.write.do(context.Background(), false, func(*change) error { f(); return nil })
 }
 
-// CountsAndRows are the counts as they are kept, and as they are.
+// CountsAndRows returns the stored counts, and the counts of the rows.
 func (s *Store) CountsAndRows(t *testing.T) (kept, rows string) {
 	t.Helper()
 	for query, to := range map[string]*string{
@@ -166,7 +166,7 @@ func (s *Store) CountsAndRows(t *testing.T) (kept, rows string) {
 	return kept, rows
 }
 
-// AcceptAndFail stores a request by a change that fails after it.
+// AcceptAndFail stores a request in a change that then fails.
 func (s *Store) AcceptAndFail(r delivery.Request) error {
 	r.ID = delivery.NewID(time.Now())
 	a := &acceptance{s: s, r: &r, print: r.Fingerprint()}
@@ -178,7 +178,7 @@ func (s *Store) AcceptAndFail(r delivery.Request) error {
 // InLine is the condition of an index.
 const InLine = inLine
 
-// MakeOld makes the file at path one of the first schema.
+// MakeOld creates a file with the first schema at path.
 func MakeOld(t *testing.T, path string) {
 	t.Helper()
 	db, err := sql.Open("sqlite", path)
@@ -197,5 +197,5 @@ func MakeOld(t *testing.T, path string) {
 	}
 }
 
-// Version is that of the schema.
+// Version is the version of the schema.
 const Version = version

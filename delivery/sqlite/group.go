@@ -12,7 +12,7 @@ import (
 	"github.com/seed1158cd35/weir/delivery/internal/stored"
 )
 
-// commit runs a group of jobs, in one transaction if it can be.
+// commit runs a group of jobs, in one transaction if possible.
 func (w *writer) commit(group []*job) {
 	if w.room(stores, w.log()) != nil {
 		w.trim()
@@ -30,8 +30,8 @@ func (w *writer) commit(group []*job) {
 	}
 }
 
-// again makes changes for which the disk had no room once more, in the space that is kept for all that stores
-// nothing new.
+// again repeats jobs that failed for lack of disk space, after it has released the reserve. It does not repeat jobs
+// that store new deliveries.
 func (w *writer) again(group []*job) {
 	freed := false
 	for i, j := range group {
@@ -45,7 +45,7 @@ func (w *writer) again(group []*job) {
 	}
 }
 
-// fromDisk reports whether an error is the disk's fault: it is full, or fails.
+// fromDisk reports whether an error was caused by the disk, which is full or fails.
 func fromDisk(err error) bool {
 	switch codeOf(err) {
 	case lib.SQLITE_FULL, lib.SQLITE_IOERR, lib.SQLITE_CANTOPEN, lib.SQLITE_CORRUPT, lib.SQLITE_NOMEM:
@@ -59,9 +59,9 @@ func fromDisk(err error) bool {
 	return false
 }
 
-// settle runs jobs in one transaction, and tells each what became of it. It is false if
-// nothing was stored and each may fare better alone. What a job found does not hold if the
-// transaction was not stored: it gets the transaction's error, except for lack of room.
+// settle runs jobs in one transaction and sets their errors. It returns false if nothing was stored and each job may
+// succeed alone. If the transaction was not stored, no job's result is valid: each gets the transaction's error, unless
+// it already has ErrFull.
 func (w *writer) settle(group []*job) bool {
 	lost, err := w.transact(group, false)
 	if errors.Is(err, errTogether) {
@@ -83,11 +83,12 @@ func (w *writer) settle(group []*job) bool {
 	return true
 }
 
-// errTogether means that one of several jobs failed, which had no savepoint to go back to.
+// errTogether means that one of several jobs failed and had no savepoint to roll back to.
 var errTogether = errors.New("one of several changes failed")
 
-// transact runs jobs in one transaction; lost means that one of them ended it. They are made one after the other and committed, as
-// nearly always none fails; where one does, the error is errTogether, and they are to be made once more, apart: each in a savepoint.
+// transact runs jobs in one transaction. lost means that one of them ended it. With apart, each job runs in a
+// savepoint. Without it, which is faster and nearly always works, the first failure returns errTogether, and the caller
+// must repeat the jobs with apart.
 func (w *writer) transact(group []*job, apart bool) (lost bool, err error) {
 	for _, j := range group {
 		j.err = nil
@@ -114,7 +115,7 @@ func (w *writer) transact(group []*job, apart bool) (lost bool, err error) {
 			}
 		default:
 			w.plain(j)
-			if j.err != nil && !errors.Is(j.err, delivery.ErrKeyReused) && !errors.Is(j.err, stored.ErrBound) { // which is found out before anything is changed
+			if j.err != nil && !errors.Is(j.err, delivery.ErrKeyReused) && !errors.Is(j.err, stored.ErrBound) { // these errors occur before any change
 				return false, errTogether
 			}
 		}
@@ -143,9 +144,8 @@ func (w *writer) transact(group []*job, apart bool) (lost bool, err error) {
 	return false, err
 }
 
-// one runs a job in a savepoint, which undoes it if it fails. When there is no room, or no
-// memory, SQLite undoes the whole transaction instead: the savepoint is not there any more, and
-// the transaction is lost.
+// one runs a job in a savepoint, so that it can be undone alone. Without disk space or memory, SQLite may roll back the
+// whole transaction and remove the savepoint. Then the transaction is lost.
 func (w *writer) one(j *job) (lost bool) {
 	if j.err = wrapped(w.exec("SAVEPOINT job")); j.err != nil {
 		return true
@@ -167,13 +167,13 @@ func (w *writer) one(j *job) (lost bool) {
 	return false
 }
 
-// plain makes a job's change.
+// plain runs a job's change.
 func (w *writer) plain(j *job) {
 	j.change = change{w: w}
 	j.err = wrapped(j.do(&j.change))
 }
 
-// flush stores what has changed of the counts.
+// flush stores the changes of the counts.
 func (w *writer) flush(total map[countKey]int64) error {
 	for k, n := range total {
 		if n == 0 {
@@ -186,9 +186,9 @@ func (w *writer) flush(total map[countKey]int64) error {
 	return nil
 }
 
-// undo ends a transaction that failed. SQLite may have done so itself, which is the plain error
-// of ROLLBACK; after another one nobody knows, and the connection is given up, as all that
-// follows would be in that transaction. What was noted of its claims is forgotten with it.
+// undo rolls back a failed transaction. SQLite may have done so itself, and then ROLLBACK returns SQLITE_ERROR. After
+// any other error the state is unknown, so undo closes the connection: later statements could otherwise run in the old
+// transaction. It also forgets the cached claims of the transaction.
 func (w *writer) undo() {
 	clear(w.held)
 	if err := w.exec("ROLLBACK"); err != nil && codeOf(err) != lib.SQLITE_ERROR {
@@ -196,7 +196,7 @@ func (w *writer) undo() {
 	}
 }
 
-// codeOf is the primary code of an error of SQLite; -1 for others.
+// codeOf returns the primary SQLite code of an error, or -1 for an error of another origin.
 func codeOf(err error) int {
 	var e *sqlite.Error
 	if !errors.As(err, &e) {
@@ -205,7 +205,7 @@ func codeOf(err error) int {
 	return e.Code() & 0xff
 }
 
-// wrapped says in the words of package delivery what an error of SQLite means.
+// wrapped translates an SQLite error to an error of package delivery.
 func wrapped(err error) error {
 	if codeOf(err) == lib.SQLITE_FULL {
 		return fmt.Errorf("%w: %w", delivery.ErrFull, err)

@@ -22,7 +22,7 @@ func bubble(t *testing.T, o sqlite.Options, test func(t *testing.T, s *sqlite.St
 	synctest.Test(t, func(t *testing.T) { test(t, open(t, filepath.Join(t.TempDir(), "d.db"), o)) })
 }
 
-// limit bounds the pages of the file to some more than it has.
+// limit limits the file to more pages than it has now.
 func limit(t *testing.T, s *sqlite.Store, more int) {
 	t.Helper()
 	var pages int
@@ -39,7 +39,7 @@ func sameCounts(t *testing.T, s *sqlite.Store) {
 	}
 }
 
-// For one write there is no room, which ends the transaction of all: it fails alone.
+// SQLite rolls back the transaction of a group because one write has no space. Only that write fails.
 func TestAFullDiskInTheMiddleOfAGroup(t *testing.T) {
 	bubble(t, sqlite.Options{}, func(t *testing.T, s *sqlite.Store) {
 		accept(t, s, post("a"))
@@ -69,7 +69,7 @@ func TestAFullDiskInTheMiddleOfAGroup(t *testing.T) {
 	})
 }
 
-// A connection that cannot end its transaction is given up: what follows is stored by another.
+// A connection that cannot end its transaction is closed. Later changes use a new one.
 func TestATransactionThatCannotBeUndone(t *testing.T) {
 	bubble(t, sqlite.Options{}, func(t *testing.T, s *sqlite.Store) {
 		if err := s.Spoil("COMMIT", "ROLLBACK"); !errors.Is(err, delivery.ErrUncertain) {
@@ -85,7 +85,7 @@ func TestATransactionThatCannotBeUndone(t *testing.T) {
 	})
 }
 
-// What a write found in a transaction that was not stored is not so.
+// The result of a job in a transaction that was not stored is discarded.
 func TestAKeyIsReusedOnlyOfWhatWasStored(t *testing.T) {
 	bubble(t, sqlite.Options{}, func(t *testing.T, s *sqlite.Store) {
 		one, two := post("a"), post("a")
@@ -109,7 +109,8 @@ func TestAKeyIsReusedOnlyOfWhatWasStored(t *testing.T) {
 	})
 }
 
-// What was noted of a claim that was undone is said of no other: the next delivery may have its number, and its fence.
+// The cached row of a claim that was rolled back is not used for the next delivery, which may get the same seq and
+// fence.
 func TestAnUndoneClaimIsForgotten(t *testing.T) {
 	bubble(t, sqlite.Options{}, func(t *testing.T, s *sqlite.Store) {
 		var err error
@@ -123,7 +124,7 @@ func TestAnUndoneClaimIsForgotten(t *testing.T) {
 			t.Fatalf("a commit that fails: %v", err)
 		}
 		accept(t, s, post("b"))
-		if err := s.Do("UPDATE request SET header = '{'"); err != nil { // so that it dies where it is claimed
+		if err := s.Do("UPDATE request SET header = '{'"); err != nil { // makes the claim fail
 			t.Fatal(err)
 		}
 		if claimed, err := s.Claim(t.Context(), delivery.Ask{Upstream: "b", Lease: time.Minute}); len(claimed) > 0 || err != nil {
@@ -136,7 +137,7 @@ func TestAnUndoneClaimIsForgotten(t *testing.T) {
 	})
 }
 
-// Counts that are wrong, as by a file that somebody edited, are right after the next start.
+// Wrong counts, for example in an edited file, are corrected at the next start.
 func TestCountsAreMadeAnewAtTheStart(t *testing.T) {
 	p := made(t)
 	s := open(t, p, sqlite.Options{})
@@ -147,8 +148,7 @@ func TestCountsAreMadeAnewAtTheStart(t *testing.T) {
 	sameCounts(t, open(t, p, sqlite.Options{}))
 }
 
-// A caller whose time ends leaves its change behind, which then reads and writes nothing that
-// is the caller's.
+// If a caller gives up, its change may still run, but does not read or write the caller's memory.
 func TestACallerGoesBeforeItsChange(t *testing.T) {
 	bubble(t, sqlite.Options{}, func(t *testing.T, s *sqlite.Store) {
 		leaves := func(call func(ctx context.Context) error, spoil func()) {
@@ -202,8 +202,8 @@ func TestACallerGoesBeforeItsChange(t *testing.T) {
 	})
 }
 
-// A process that stood still until the time of a caller was up has what it was about to store on disk a moment later: the caller
-// hears of that. One whose time is heard of when it is up hears that nobody knows, and one that waits in vain, too.
+// A process is suspended until after a caller's timeout. If the pending change is on disk shortly afterwards, the
+// caller gets its result. If the process was not suspended, or the change takes long, the caller gets ErrUncertain.
 func TestACallerIsNotToldOfTheTimeInWhichNothingRan(t *testing.T) {
 	for _, c := range []struct {
 		later, writes time.Duration
@@ -228,7 +228,7 @@ func TestACallerIsNotToldOfTheTimeInWhichNothingRan(t *testing.T) {
 	}
 }
 
-// A caller whose time ends before its change is begun knows that nothing was stored.
+// If a caller's context ends before its change has begun, nothing is stored, and the error is not ErrUncertain.
 func TestACallerGoesBeforeItsTurn(t *testing.T) {
 	bubble(t, sqlite.Options{}, func(t *testing.T, s *sqlite.Store) {
 		hold, held, gone := make(chan struct{}), make(chan error, 1), make(chan error, 1)
@@ -254,7 +254,7 @@ func TestACallerGoesBeforeItsTurn(t *testing.T) {
 	})
 }
 
-// A file has one lock by whatever name it is opened.
+// A file has only one lock, whichever name is used to open it.
 func TestOneProcessAFileByAnyName(t *testing.T) {
 	p := made(t)
 	early := filepath.Join(t.TempDir(), "early.db")
@@ -264,7 +264,7 @@ func TestOneProcessAFileByAnyName(t *testing.T) {
 			t.Fatal("no links here:", err)
 		}
 	}
-	open(t, early, sqlite.Options{}) // makes what the link names
+	open(t, early, sqlite.Options{}) // creates the target of the link
 	for _, name := range []string{p, early, filepath.Join(dir, filepath.Base(p))} {
 		if _, err := sqlite.Open(t.Context(), name, sqlite.Options{}); err == nil || !strings.Contains(err.Error(), "another weir") {
 			t.Errorf("a second one by %s: %v", name, err)

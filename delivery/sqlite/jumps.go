@@ -5,24 +5,23 @@ import (
 	"time"
 )
 
-// jumps are those of the clock on the wall, as told by how far it is ahead of the steady one.
-// All in milliseconds.
+// jumps detects jumps of the wall clock from its lead over the monotonic clock. All values are in milliseconds.
 type jumps struct {
-	ahead atomic.Int64 // the furthest, since what waits was last looked through
+	ahead atomic.Int64 // the largest lead since the waiting deliveries were last checked
 
-	// of the writer's goroutine
-	usual        int64 // how far the clock is ahead that deletes and expires
+	// Used only by the writer's goroutine.
+	usual        int64 // the lead that is trusted for deletion and expiry
 	moved        bool
-	other, since int64 // how far it is ahead now, and the steady clock when that began
+	other, since int64 // a different lead, and the monotonic time at which it was first seen
 }
 
 const (
-	tolerated = time.Minute // how far the clock moves between two sweeps without being asked for reasons
-	settled   = time.Hour   // for how long it must stand after it moved further
-	noticed   = time.Second // how far back it is set to have what waits looked through
+	tolerated = time.Minute // the largest change between two sweeps that is trusted immediately
+	settled   = time.Hour   // how long a larger change must persist before it is trusted
+	noticed   = time.Second // the smallest backward change that causes a check of waiting deliveries
 )
 
-// start has the first sweep look through what waits: nobody saw the clock before.
+// start makes the first sweep check the waiting deliveries, because earlier jumps of the clock are unknown.
 func (j *jumps) start(ahead int64) {
 	j.ahead.Store(1<<63 - 1)
 	j.usual = ahead
@@ -33,14 +32,14 @@ func (j *jumps) see(ahead int64) {
 	}
 }
 
-// back reports whether the clock was further ahead than it is.
+// back reports whether the wall clock had a larger lead before.
 func (j *jumps) back(ahead int64) (was, is int64, ok bool) {
 	was = j.ahead.Load()
 	return was, ahead, ahead < was-noticed.Milliseconds()
 }
 
-// trust reports whether what is deleted or expires may go by the clock: one that jumped, perhaps
-// for a moment, has to stand for a while before.
+// trust reports whether deletion and expiry may use the wall clock. After a jump, which may be temporary, the clock
+// must be stable for a while first.
 func (j *jumps) trust(ahead, steady int64) bool {
 	if near(ahead, j.usual) {
 		j.usual, j.moved = ahead, false

@@ -18,7 +18,7 @@ import (
 	"github.com/seed1158cd35/weir/internal/test/campaign"
 )
 
-// childFile names the file for the process that is to be killed.
+// childFile is the environment variable with the file of the process to kill.
 const childFile = "WEIR_TEST_DELIVERIES"
 
 func TestMain(m *testing.M) {
@@ -32,8 +32,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// child accepts, claims and records without end. It says what it did after it was told that it is
-// stored: "+" accepted, ">" before it sends, "." delivered.
+// child accepts, claims and records in a loop. It prints each step: "+" after a stored accept, ">" before a send, and
+// "." after a recorded delivery.
 func child(path string, to io.Writer) error {
 	ctx := context.Background()
 	s, err := sqlite.Open(ctx, path, sqlite.Options{})
@@ -80,8 +80,7 @@ func work(ctx context.Context, s *sqlite.Store, to io.Writer) error {
 	return err
 }
 
-// Whenever the process is killed, what was accepted is there, and nothing is sent after its
-// success was recorded.
+// Whenever the process is killed, all accepted deliveries are stored, and none is sent after its success was recorded.
 func TestKilledAtAnyMoment(t *testing.T) {
 	self, err := os.Executable()
 	if err != nil {
@@ -102,7 +101,7 @@ func TestKilledAtAnyMoment(t *testing.T) {
 			t.Fatal(err)
 		}
 		lines := bufio.NewScanner(out)
-		for n := 0; lines.Scan(); n++ { // not by time: a slow machine gets as far
+		for n := 0; lines.Scan(); n++ { // by steps rather than time, so that slow machines get as far
 			if k.read(lines.Text()); n == 300+37*round {
 				_ = cmd.Process.Kill()
 			}
@@ -115,7 +114,7 @@ func TestKilledAtAnyMoment(t *testing.T) {
 	k.check(path)
 }
 
-// A killed is what killed processes have said.
+// A killed collects the output of killed processes.
 type killed struct {
 	*testing.T
 	accepted, done map[string]bool
@@ -124,7 +123,7 @@ type killed struct {
 
 func (k *killed) read(line string) {
 	what, id, ok := strings.Cut(line, " ")
-	if !ok || len(id) != 36 { // the last line may be half of one
+	if !ok || len(id) != 36 { // the last line may be incomplete
 		return
 	}
 	switch what {

@@ -7,7 +7,7 @@ import (
 	"github.com/seed1158cd35/weir/delivery/internal/stored"
 )
 
-// List pages through deliveries.
+// List returns a page of deliveries.
 func (s *Store) List(ctx context.Context, f delivery.Filter, cursor string, most int) (page []delivery.Delivery, next string, err error) {
 	most = max(1, min(most, stored.MostListed))
 	from, err := stored.ReadCursor(f, cursor)

@@ -15,7 +15,7 @@ import (
 // ErrHeld means that another process has the file open.
 var ErrHeld = errors.New("another weir has the file open: use another file, or stop that weir")
 
-// oneName refuses a file that has several names: each would have a lock and a log of its own beside it.
+// oneName refuses a file with hard links, because each name would have its own lock and log.
 func oneName(path string) error {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -27,8 +27,8 @@ func oneName(path string) error {
 	return nil
 }
 
-// lockFile holds the file at path for this process, until it is closed or the process ends. It
-// is not the database itself: to close any descriptor of that would drop SQLite's own locks.
+// lockFile locks the file at path for this process until it is closed or the process ends. It is not the database file:
+// closing any descriptor of that file would drop SQLite's own locks.
 func lockFile(path string) (*os.File, error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
@@ -44,8 +44,8 @@ func lockFile(path string) (*os.File, error) {
 	return nil, err
 }
 
-// share holds a lock that is there together with others that only read, until it lets go; where there is none it holds
-// nothing.
+// share takes a shared lock on an existing lock file, together with other readers. let releases it. Without a lock file
+// it does nothing.
 func share(path string) (let func(), err error) {
 	f, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -64,7 +64,7 @@ func share(path string) (let func(), err error) {
 	return nil, err
 }
 
-// mayWrite says why this process could not open a file for reading and writing. It opens none.
+// mayWrite returns why this process cannot open a file for reading and writing. It does not open the file.
 func mayWrite(path string) error {
 	if err := unix.Access(path, unix.R_OK|unix.W_OK); err != nil {
 		return &fs.PathError{Op: "open", Path: path, Err: err}

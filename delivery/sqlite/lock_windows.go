@@ -11,7 +11,7 @@ import (
 // ErrHeld means that another process has the file open.
 var ErrHeld = errors.New("another weir has the file open: use another file, or stop that weir")
 
-// lockFile holds the file at path for this process, until it is closed or the process ends.
+// lockFile locks the file at path for this process until it is closed or the process ends.
 func lockFile(path string) (*os.File, error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
@@ -33,11 +33,11 @@ func locked(f *os.File, flags uint32) (*os.File, error) {
 	return nil, err
 }
 
-// oneName is for systems on which a file has several names more often.
+// oneName does nothing on Windows.
 func oneName(string) error { return nil }
 
-// share holds a lock that is there together with others that only read, until it lets go; where there is none it holds
-// nothing.
+// share takes a shared lock on an existing lock file, together with other readers. let releases it. Without a lock file
+// it does nothing.
 func share(path string) (let func(), err error) {
 	f, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -49,5 +49,5 @@ func share(path string) (let func(), err error) {
 	return func() { _ = f.Close() }, err
 }
 
-// mayWrite is for systems whose rights tell little before a file is opened.
+// mayWrite does nothing on Windows, where permissions are hard to check without opening the file.
 func mayWrite(string) error { return nil }

@@ -19,15 +19,14 @@ var (
 	errOlder   = errors.New("an older weir wrote it, and this command only reads it: weir serve and weir dead redrive upgrade it")
 )
 
-// A Found says what stands at a path, which nothing has changed.
+// A Found describes the file at a path.
 type Found struct {
-	Version int  // of the schema; 0 if there is no file, or an empty one
-	Latest  bool // Version is the one that this weir writes
-	Held    bool // a weir has it open
+	Version int  // of the schema; 0 if there is no file or it is empty
+	Latest  bool // Version is the version that this weir writes
+	Held    bool // another process has it open
 }
 
-// Look says what stands at path. It is an error if weir could not keep deliveries there. A file that is none of
-// deliveries is read, and not touched.
+// Look describes the file at path without changing it. It returns an error if weir could not store deliveries there.
 func Look(ctx context.Context, path string) (Found, error) {
 	path, err := real(path)
 	if err == nil {
@@ -52,7 +51,7 @@ func Look(ctx context.Context, path string) (Found, error) {
 	return f, err
 }
 
-// mayOpen says why this process could not open a file for reading and writing, or make it.
+// mayOpen returns why this process cannot open a file for reading and writing, or create it.
 func mayOpen(path string) error {
 	if err := private.Check(path); err != nil {
 		return err
@@ -72,10 +71,10 @@ func mayOpen(path string) error {
 	if err := mayWrite(path); err != nil {
 		return err
 	}
-	return mayMake(filepath.Dir(path)) // the log and the lock
+	return mayMake(filepath.Dir(path)) // for the log and the lock
 }
 
-// mayMake says why no file can be made in a folder.
+// mayMake returns why no file can be created in a folder.
 func mayMake(dir string) error {
 	f, err := os.CreateTemp(dir, ".weir-*")
 	if err != nil {
@@ -84,8 +83,8 @@ func mayMake(dir string) error {
 	return errors.Join(f.Close(), os.Remove(f.Name()))
 }
 
-// probe is the version of the schema of a file; 0 if it is not there, or empty. It changes nothing of a file that was
-// closed well, and reads the log of another one as any program does that only reads.
+// probe returns the version of the schema of a file; 0 if it is missing or empty. If the file was closed properly,
+// probe changes nothing. Otherwise it reads the log as any reader does.
 func probe(ctx context.Context, path string) (is int, err error) {
 	info, err := os.Stat(path)
 	if errors.Is(err, fs.ErrNotExist) || err == nil && info.Size() == 0 || halfMade(path) {
@@ -106,15 +105,15 @@ func probe(ctx context.Context, path string) (is int, err error) {
 	return is, err
 }
 
-// halfMade reports whether the power was cut while a file was made: SQLite left its rollback journal, which deliveries
-// have no other use for. Such a file cannot be read before the journal has been rolled back.
+// halfMade reports whether power was lost while a file was created. Then SQLite left its rollback journal, which files
+// of deliveries use only at that time. The file cannot be read until the journal is rolled back.
 func halfMade(path string) bool {
 	is, err := os.Stat(path)
 	journal, failed := os.Stat(path + "-journal")
 	return err == nil && failed == nil && is.Size() > 0 && journal.Size() > 0
 }
 
-// rollBack has SQLite undo what stands in a rollback journal, and changes nothing else of the file.
+// rollBack makes SQLite apply a rollback journal, and changes nothing else in the file.
 func rollBack(ctx context.Context, path string) error {
 	db, err := sql.Open("sqlite", source(path, "mode=rw", "_pragma=busy_timeout(5000)"))
 	if err != nil {
@@ -127,8 +126,8 @@ func rollBack(ctx context.Context, path string) error {
 	return errors.Join(err, db.Close())
 }
 
-// reading are the settings with which a file is only read. Without a log nothing of it is anywhere else, and SQLite is
-// told so, or it would make one.
+// reading returns the settings for opening a file read-only. A file without a log is complete, so the setting immutable
+// keeps SQLite from creating a log.
 func reading(path string) []string {
 	how := []string{"mode=ro", "_pragma=busy_timeout(5000)", "_pragma=query_only(1)"}
 	if info, err := os.Stat(path + "-wal"); err != nil || info.Size() == 0 {
@@ -137,8 +136,8 @@ func reading(path string) []string {
 	return how
 }
 
-// marks says by what a file is told: the version of its schema, and whether it has no tables yet. It is an error if it
-// is not one of deliveries, or of a version that this weir does not know.
+// marks returns the version of the schema, and whether the file has no tables yet. It returns an error if the file is
+// not a file of deliveries, or has an unknown version.
 func marks(ask func(query string, to *int) error) (is int, fresh bool, err error) {
 	var id, tables int
 	for query, to := range map[string]*int{"PRAGMA user_version": &is, "PRAGMA application_id": &id, "SELECT count(*) FROM sqlite_schema": &tables} {
@@ -157,8 +156,8 @@ func marks(ask func(query string, to *int) error) (is int, fresh bool, err error
 	return is, false, nil
 }
 
-// OpenToRead opens a file that is there to look at it, and changes nothing: what would change a delivery fails. It
-// makes no lock; where there is one, no weir can open the file meanwhile.
+// OpenToRead opens an existing file for reading only. Methods that would change a delivery return an error. It creates
+// no lock file. If there is one, it holds a shared lock, so that no weir can open the file meanwhile.
 func OpenToRead(ctx context.Context, path string) (*Store, error) {
 	s := &Store{path: path, o: Options{}.withDefaults()}
 	if err := s.openToRead(ctx); err != nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/seed1158cd35/weir/delivery/sqlite"
 )
 
-// folder is what stands in the folder of a file: names, contents and when they were written.
+// folder returns the names, contents and modification times of the files in a file's folder.
 func folder(t *testing.T, path string) (all string) {
 	t.Helper()
 	entries, err := os.ReadDir(filepath.Dir(path))
@@ -35,7 +35,7 @@ func folder(t *testing.T, path string) (all string) {
 	return all
 }
 
-// A file of something else stays as it is, and nothing is put beside it, by whatever opens it for deliveries.
+// Opening a file that is not a file of deliveries neither changes it nor creates files next to it.
 func TestAFileOfSomethingElseIsNotTouched(t *testing.T) {
 	for name, setup := range map[string]string{
 		"plain":    "CREATE TABLE x(y)",
@@ -76,7 +76,7 @@ func TestAFileOfSomethingElseIsNotTouched(t *testing.T) {
 	}
 }
 
-// What stands at a path is told, and nothing is made there.
+// Look describes the file at a path and creates nothing.
 func TestLook(t *testing.T) {
 	p := made(t)
 	look := func(want sqlite.Found) {
@@ -110,7 +110,7 @@ func TestLook(t *testing.T) {
 	}
 }
 
-// Who only looks changes nothing and finds everything, also of a file whose weir was killed: what stands in its log.
+// A read-only store changes nothing and finds everything, including the contents of the log of a killed process.
 func TestAFileIsLookedAt(t *testing.T) {
 	p := made(t)
 	s := open(t, p, sqlite.Options{})

@@ -21,8 +21,8 @@ import (
 	"github.com/seed1158cd35/weir/internal/test/campaign"
 )
 
-// A volatileDisk records all changes of files, so that what a power cut leaves of them can be made: what was synced is
-// there, and of what was not any part.
+// A volatileDisk records all changes of files, to reconstruct possible states after a power cut. Synced changes are
+// kept, and any part of the rest may be lost.
 type volatileDisk struct {
 	mu  sync.Mutex
 	ops []diskOp
@@ -36,7 +36,7 @@ func (d *volatileDisk) did(op diskOp) {
 	d.ops = append(d.ops, op)
 }
 
-// now is how many changes there were.
+// now returns the number of changes so far.
 func (d *volatileDisk) now() int {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -46,12 +46,12 @@ func (d *volatileDisk) now() int {
 // A volatileFile is a file before a power cut.
 type volatileFile struct {
 	durable []byte
-	pending []diskOp // since it was synced
+	pending []diskOp // since the last sync
 	named   bool     // its name is durable
-	deleted []byte   // what a file of its name had that was deleted, which may come back until the directory is synced
+	deleted []byte   // contents of a deleted file with this name, which may come back until the directory is synced
 }
 
-// A remainder is what a power cut leaves of changes that were not synced.
+// A remainder defines which changes that were not synced remain after a power cut.
 type remainder int
 
 const (
@@ -62,10 +62,10 @@ const (
 	remainders
 )
 
-// A replay makes what power cuts leave, one after the other in the order of the changes.
+// A replay computes the states after power cuts, in the order of the changes.
 type replay struct {
 	d     *volatileDisk
-	done  int // changes
+	done  int // number of changes
 	files map[string]*volatileFile
 }
 
@@ -73,7 +73,7 @@ func (d *volatileDisk) replay() *replay {
 	return &replay{d: d, files: map[string]*volatileFile{file0: {}}}
 }
 
-// advance goes on to a number of changes.
+// advance applies changes up to a number.
 func (p *replay) advance(after int) {
 	for ; p.done < after; p.done++ {
 		op := p.d.ops[p.done]
@@ -102,7 +102,7 @@ func (p *replay) advance(after int) {
 	}
 }
 
-// cut writes what a power cut after a number of changes leaves to a directory.
+// cut writes the state after a power cut, which follows the given number of changes, to a directory.
 func (p *replay) cut(t *testing.T, after int, to string, of remainder, r *rand.Rand) {
 	t.Helper()
 	p.advance(after)
@@ -128,12 +128,12 @@ func (p *replay) cut(t *testing.T, after int, to string, of remainder, r *rand.R
 	}
 }
 
-// file0 is the file's name. It is there from the start.
+// file0 is the name of the file, which exists from the start.
 const file0 = "d.db"
 
 const sector = 512
 
-// apply makes the change to what a file has; with r only some sectors of it.
+// apply applies the change to the contents of a file. If r is not nil, it applies only random sectors of it.
 func (op *diskOp) apply(to []byte, r *rand.Rand) []byte {
 	if op.kind == opTruncate {
 		if r != nil && r.IntN(2) == 0 {
@@ -153,7 +153,7 @@ func (op *diskOp) apply(to []byte, r *rand.Rand) []byte {
 	return to
 }
 
-// grown is a file of a size at least.
+// grown extends b to at least the given size.
 func grown(b []byte, size int64) []byte {
 	if n := size - int64(len(b)); n > 0 {
 		return append(b, make([]byte, n)...)
@@ -161,15 +161,15 @@ func grown(b []byte, size int64) []byte {
 	return b
 }
 
-// A promise is what a caller was told of a delivery, and after how many changes of the disk.
+// A promise is what a caller learned about a delivery, and after how many changes of the disk.
 type promise struct {
 	at   int
 	id   string
 	body []byte
-	is   delivery.Status // "" for deleted
+	is   delivery.Status // empty for deleted
 }
 
-// A powerStory is what callers of a store do until the power is cut.
+// A powerStory contains the actions of callers before the power cut.
 type powerStory struct {
 	*testing.T
 	d *volatileDisk
@@ -197,7 +197,7 @@ func (p *powerStory) accept(s *sqlite.Store, r *delivery.Request) delivery.Deliv
 	return d
 }
 
-// play stores, sends, redrives and deletes deliveries of all kinds, from several callers.
+// play stores, sends, redrives and deletes various deliveries, from several callers.
 func (p *powerStory) play(path string, r *rand.Rand, rounds int) {
 	s, err := sqlite.Open(p.Context(), path, sqlite.Options{})
 	if err != nil {
@@ -239,7 +239,7 @@ func (p *powerStory) play(path string, r *rand.Rand, rounds int) {
 			}
 			p.must(err)
 		}
-		if r.IntN(4) == 0 { // which writes the log to the file, and deletes it
+		if r.IntN(4) == 0 { // which writes the log to the file and deletes the log
 			p.must(s.Close())
 			if s, err = sqlite.Open(p.Context(), path, sqlite.Options{}); err != nil {
 				p.Fatal(err)
@@ -249,8 +249,8 @@ func (p *powerStory) play(path string, r *rand.Rand, rounds int) {
 	p.must(s.Close())
 }
 
-// check opens what is left after a number of changes, and looks whether all that callers were told is so. What they
-// were told later may be so.
+// check opens the state after a number of changes. It verifies everything that callers had learned by then. Changes
+// that callers learned about later may be stored or not.
 func (p *powerStory) check(path string, after int) error {
 	s, err := sqlite.Open(p.Context(), path, sqlite.Options{})
 	if err != nil {
@@ -285,8 +285,8 @@ func (p *powerStory) check(path string, after int) error {
 	return errors.Join(errs...)
 }
 
-// A power cut after any write of SQLite, of which any part of what was not synced may be lost, loses nothing that was
-// accepted, and no end that was recorded.
+// A power cut after any write of SQLite loses no accepted delivery and no recorded end, whatever part of the unsynced
+// changes is lost.
 func TestPowerCutLosesNothingAccepted(t *testing.T) {
 	for seed := range uint64(campaign.Of(1, 6)) {
 		r := rand.New(rand.NewPCG(seed, 30))
@@ -302,7 +302,7 @@ func TestPowerCutLosesNothingAccepted(t *testing.T) {
 			tried++
 			cut := t.TempDir()
 			replay.cut(t, after, cut, of, r)
-			onDisk(t, cut, new(volatileDisk)) // which syncs nothing
+			onDisk(t, cut, new(volatileDisk)) // with a disk that syncs nothing
 			if err := p.check(filepath.Join(cut, file0), after); err != nil || t.Failed() {
 				t.Fatalf("seed %d, cut after %d of %d changes, remainder %d: %v", seed, after, len(p.d.ops), of, err)
 			}
@@ -312,7 +312,7 @@ func TestPowerCutLosesNothingAccepted(t *testing.T) {
 		}
 		for after := range len(p.d.ops) + 1 {
 			switch {
-			case after < 15: // the file is made
+			case after < 15: // the file is being created
 				for i := range campaign.Histories(int(remainders), int(remainders)) {
 					try(after, remainder(after+i)%remainders)
 				}
@@ -324,8 +324,8 @@ func TestPowerCutLosesNothingAccepted(t *testing.T) {
 	}
 }
 
-// A power cut while another program wrote its database leaves a rollback journal. Weir refuses such a file as any other,
-// and does not make it one with a write-ahead log.
+// A power cut while another program writes its database leaves a rollback journal. Weir refuses the file, like any
+// foreign file, and does not convert it to write-ahead logging.
 func TestForeignFileAfterPowerCutIsRefused(t *testing.T) {
 	dir, cut := t.TempDir(), t.TempDir()
 	d := new(volatileDisk)
@@ -340,7 +340,7 @@ func TestForeignFileAfterPowerCutIsRefused(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	last := 0 // the latest change of the database before its journal is deleted
+	last := 0 // the last change of the database before its journal is deleted
 	for i, op := range d.ops {
 		if op.kind == opWrite && op.name == file0 {
 			last = i + 1
@@ -354,12 +354,12 @@ func TestForeignFileAfterPowerCutIsRefused(t *testing.T) {
 	if _, err := sqlite.Open(t.Context(), p, sqlite.Options{}); err == nil || !strings.Contains(err.Error(), "not a file of deliveries") {
 		t.Errorf("got %v, want a refusal", err)
 	}
-	if b := read(t, p); b[18] != 1 || b[19] != 1 { // the file format's version: 1 for a rollback journal, 2 for a log
+	if b := read(t, p); b[18] != 1 || b[19] != 1 { // the version of the file format: 1 with a rollback journal, 2 with a write-ahead log
 		t.Errorf("the file's version is %d, %d, want 1, 1", b[18], b[19])
 	}
 }
 
-// telling reports whether somebody was told something after just so many changes.
+// telling reports whether a caller learned something after exactly this number of changes.
 func (d *volatileDisk) telling(after int, told []promise) bool {
 	for _, w := range told {
 		if w.at == after {

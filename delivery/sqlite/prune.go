@@ -9,11 +9,11 @@ import (
 	"github.com/seed1158cd35/weir/delivery/internal/stored"
 )
 
-// mostErased bounds the bodies that one transaction of a sweep deletes, in bytes: pages that hold them are looked up
-// and given back one by one.
+// mostErased limits the size of the bodies, in bytes, that one transaction of a sweep deletes. SQLite frees their pages
+// one by one.
 const mostErased = 4 << 20
 
-// prune deletes what has been kept long enough.
+// prune deletes deliveries, responses and keys after their retention.
 func (s *Store) prune(c *change, w *delivery.Swept) error {
 	now := s.wall()
 	for _, of := range [...]struct {
@@ -37,7 +37,8 @@ func (s *Store) prune(c *change, w *delivery.Swept) error {
 	return c.w.exec("DELETE FROM past WHERE (upstream, tenant, idem_key) IN (SELECT upstream, tenant, idem_key FROM past WHERE until <= ? ORDER BY until LIMIT ?)", now, mostSwept)
 }
 
-// erasable are deliveries of a condition, as many as one transaction may delete; more says that there are others.
+// erasable returns deliveries that match a condition, as many as one transaction may delete. more reports whether there
+// are further ones.
 func (c *change) erasable(condition string, arg any) (seqs []int64, more bool, err error) {
 	rows, err := c.w.query("SELECT d.seq, coalesce(length(r.body), 0) FROM delivery d LEFT JOIN request r ON r.seq = d.seq WHERE "+condition+" ORDER BY d.changed LIMIT ?", arg, mostSwept)
 	if err != nil {
@@ -57,10 +58,10 @@ func (c *change) erasable(condition string, arg any) (seqs []int64, more bool, e
 	return seqs, len(seqs) == mostSwept, rows.Err()
 }
 
-// keepKeys is how long an idempotency key is known, counted from when it came.
+// keepKeys returns how long, in milliseconds, an idempotency key is kept after its request was accepted.
 func (s *Store) keepKeys() int64 { return max(s.o.Keep, s.o.KeepDead).Milliseconds() }
 
-// erase deletes what is over. Its idempotency key stays known for as long as it would have been.
+// erase deletes a delivery that has ended. Its idempotency key is kept until its own retention ends.
 func (c *change) erase(seq, now, keepKeys int64) error {
 	var upstream, tenant string
 	var size int64
@@ -85,7 +86,7 @@ func (c *change) erase(seq, now, keepKeys int64) error {
 	return c.promote(upstream, tenant, orderKey, now)
 }
 
-// past finds what became of a delivery that was accepted under the key, and deleted since.
+// past finds the result of a delivery that was accepted under the key and has been deleted.
 func (a *acceptance) past(c *change) (bool, error) {
 	var print []byte
 	var accepted, changed int64

@@ -13,7 +13,7 @@ import (
 	"github.com/seed1158cd35/weir/outcome"
 )
 
-// columns are what a record is read from.
+// columns lists the columns of a record.
 const columns = `d.seq, d.id, d.tenant, d.holder, d.upstream, d.status, d.due, d.order_key, d.idem_key, d.correlation,
 	d.attempts, d.starts, d.series, d.fence, d.lease, d.accepted, d.changed, d.expires, d.token_ends, d.reason, d.detail, d.callback, d.tells`
 
@@ -47,7 +47,7 @@ func (r *record) delivery() delivery.Delivery {
 	return d
 }
 
-// rows are those of a reader, or of the writer.
+// rows is implemented by the rows of a reader and of the writer.
 type rows interface {
 	Next() bool
 	Scan(to ...any) error
@@ -55,8 +55,7 @@ type rows interface {
 	Close() error
 }
 
-// withRequest reads rows of both tables. bad are those whose request cannot be sent as it is
-// stored, or is not there.
+// withRequest reads rows of both tables. bad are deliveries whose stored request is missing or invalid.
 func withRequest(rows rows) (all, bad []delivery.Delivery, err error) {
 	defer rows.Close()
 	for rows.Next() {
@@ -74,7 +73,7 @@ func withRequest(rows rows) (all, bad []delivery.Delivery, err error) {
 	return all, bad, rows.Err()
 }
 
-// A request is a row of request, which may not be there.
+// A request is a row of request, which may be missing.
 type request struct {
 	method, path, query, header sql.NullString
 	body                        []byte
@@ -101,7 +100,8 @@ func (q *request) to(r *delivery.Request) (err error) {
 
 const withRequests = "SELECT " + columns + ", q.method, q.path, q.query, q.header, q.body, q.large FROM delivery d LEFT JOIN request q ON q.seq = d.seq "
 
-// ask reads by a statement that stays prepared, as preparing one takes longer than most of them do. Texts are constants.
+// ask runs a query as a prepared statement that is kept, because preparing one takes longer than running most of them.
+// Texts must be constants.
 func (s *Store) ask(ctx context.Context, query string, args ...any) (*sql.Rows, error) {
 	is, ok := s.asks.Load(query)
 	if !ok {
@@ -116,8 +116,8 @@ func (s *Store) ask(ctx context.Context, query string, args ...any) (*sql.Rows, 
 	return is.(*sql.Stmt).QueryContext(ctx, args...)
 }
 
-// Due lists what is due of an upstream, with what is to be sent. What cannot be sent becomes a
-// dead letter, or it would be in the way of others for ever.
+// Due lists due deliveries of an upstream with their requests. It makes dead letters of deliveries whose stored request
+// is invalid. Otherwise they would be read again forever.
 func (s *Store) Due(ctx context.Context, upstream string, after delivery.Mark, most int) ([]delivery.Delivery, error) {
 	for {
 		all, bad, err := s.due(ctx, upstream, after, most)
@@ -144,7 +144,8 @@ func (s *Store) due(ctx context.Context, upstream string, after delivery.Mark, m
 	return withRequest(rows)
 }
 
-// Marks are those of what is due, and perhaps has expired: an index has all of them.
+// Marks returns the marks of queued deliveries that are due. It reads only an index, so the result may include expired
+// ones.
 func (s *Store) Marks(ctx context.Context, upstream string, after delivery.Mark, most int) (all []delivery.Mark, err error) {
 	rows, err := s.ask(ctx, "SELECT due, seq FROM delivery WHERE upstream = ? AND status = 'queued' AND due <= ? AND (due, seq) > (?, ?) ORDER BY due, seq LIMIT ?",
 		upstream, s.wall(), stored.Milli(after.Due), after.Seq, most)
@@ -162,8 +163,8 @@ func (s *Store) Marks(ctx context.Context, upstream string, after delivery.Mark,
 	return all, rows.Err()
 }
 
-// Next is when the next queued delivery of an upstream is due. What has expired is not: until a
-// sweep has taken it away its worker would look again and again.
+// Next returns when the next queued delivery of an upstream is due. It skips expired ones. Otherwise the worker would
+// call Due in a loop until a sweep removes them.
 func (s *Store) Next(ctx context.Context, upstream string, after delivery.Mark) (time.Time, bool, error) {
 	var due int64
 	rows, err := s.ask(ctx, "SELECT due FROM delivery WHERE upstream = ? AND status = 'queued' AND (due, seq) > (?, ?) AND (expires IS NULL OR expires > ?) ORDER BY due, seq LIMIT 1", upstream, stored.Milli(after.Due), after.Seq, s.wall())
@@ -189,7 +190,7 @@ func (s *Store) Get(ctx context.Context, id string) (delivery.Delivery, error) {
 
 func theOne(rows rows) (delivery.Delivery, error) {
 	all, bad, err := withRequest(rows)
-	all = append(all, bad...) // people look at it without its request
+	all = append(all, bad...) // people may want to see it even without its request
 	if err == nil && len(all) == 0 {
 		err = delivery.ErrNotFound
 	}
@@ -199,7 +200,7 @@ func theOne(rows rows) (delivery.Delivery, error) {
 	return all[0], nil
 }
 
-// Attempts are those of a delivery, the first one first.
+// Attempts returns the attempts of a delivery, the first one first.
 func (s *Store) Attempts(ctx context.Context, id string) (all []delivery.Attempt, err error) {
 	rows, err := s.read.QueryContext(ctx, `SELECT a.n, a.series, a.began, a.took, a.status, a.class, a.code, a.answer, a.counted
 		FROM attempt a JOIN delivery d ON d.seq = a.seq WHERE d.id = ? ORDER BY a.n`, id)
@@ -221,11 +222,11 @@ func (s *Store) Attempts(ctx context.Context, id string) (all []delivery.Attempt
 }
 
 func classOf(name string) (c outcome.Class) {
-	_ = c.UnmarshalText([]byte(name)) // what is not known stays unknown
+	_ = c.UnmarshalText([]byte(name)) // an unknown name leaves Unknown
 	return c
 }
 
-// Counts is how many deliveries there are, as kept; the oldest dead letter is the first of an index.
+// Counts returns the stored counts. The oldest dead letter is the first entry of an index.
 func (s *Store) Counts(ctx context.Context) (all []delivery.Count, err error) {
 	rows, err := s.read.QueryContext(ctx, `SELECT upstream, status, n, CASE status WHEN 'failed' THEN
 		(SELECT min(changed) FROM delivery d WHERE d.upstream = counts.upstream AND d.status = 'failed') END,
@@ -253,8 +254,7 @@ func (s *Store) Counts(ctx context.Context) (all []delivery.Count, err error) {
 	return all, rows.Err()
 }
 
-// where is the condition of a filter. It holds constants for statuses, so that the partial
-// indexes serve it.
+// where returns the SQL condition of a filter. Statuses are literals in it, so that SQLite can use the partial indexes.
 func where(f delivery.Filter) (string, []any, error) {
 	if err := f.Check(); err != nil {
 		return "", nil, err
@@ -268,7 +268,7 @@ func where(f delivery.Filter) (string, []any, error) {
 		and("d.id IN (SELECT value FROM json_each(?))", string(ids))
 	}
 	if f.Status != "" {
-		and("d.status = '" + string(f.Status) + "'") // one of few, by the check
+		and("d.status = '" + string(f.Status) + "'") // a known status, by the check
 	}
 	for _, by := range [...][2]string{{"upstream", f.Upstream}, {"reason", string(f.Reason)}, {"tenant", f.Tenant}} {
 		if by[1] != "" {
@@ -276,7 +276,7 @@ func where(f delivery.Filter) (string, []any, error) {
 		}
 	}
 	if f.Owner != "" {
-		and("d.holder = ? AND d.holder <> ''", f.Owner) // as the index has it
+		and("d.holder = ? AND d.holder <> ''", f.Owner) // the condition of the index
 	}
 	if !f.Before.IsZero() {
 		and("d.changed < ?", stored.Milli(f.Before))

@@ -10,10 +10,10 @@ import (
 	"github.com/seed1158cd35/weir/delivery"
 )
 
-// returned are the columns of a record where a statement returns what it changed.
+// returned lists the columns of a record for a RETURNING clause.
 var returned = strings.ReplaceAll(columns, "d.", "")
 
-// A choice finds the numbers of deliveries by a filter.
+// A choice is a query for the seqs of deliveries that match a filter.
 type choice struct {
 	query string
 	args  []any
@@ -62,8 +62,9 @@ func (s *Store) Redrive(ctx context.Context, f delivery.Filter, most int) (int, 
 	return n, nil
 }
 
-// redrive begins a new series, at the end of the order key, or at its old place if those that came after it have
-// waited. What had expired expires with its caller's token, or not again; what is not to be sent yet waits. The fence goes up, so that nothing that ends late is taken for one
+// redrive begins a new series. It puts the delivery at the end of its order key, or at its old position if later ones
+// have waited for it. An expired delivery then expires with its caller's token, or never without one. One with a later
+// NotBefore waits for that. redrive increments the fence, so that a late end of an earlier attempt is not taken for one
 // of this series.
 func (c *change) redrive(seq, now int64) error {
 	var upstream, tenant string
@@ -77,7 +78,7 @@ func (c *change) redrive(seq, now int64) error {
 	to := delivery.Queued
 	switch {
 	case stops:
-		to = delivery.Created // and promoted, if it is the first
+		to = delivery.Created // promoted below if it is the first
 	case key.Valid:
 		if place, err = c.lastPlace(upstream, tenant, key.String); err != nil {
 			return err
@@ -96,10 +97,10 @@ func (c *change) redrive(seq, now int64) error {
 	return c.promote(upstream, tenant, key, now)
 }
 
-// waiting finds what is neither under way nor over, with the index of it.
+// waiting selects deliveries that are created or queued, by the words of their index.
 const waiting = " AND d.status IN ('created', 'queued')"
 
-// Drop makes dead letters of what waits, or deletes dead letters.
+// Drop makes dead letters of waiting deliveries, or deletes dead letters.
 func (s *Store) Drop(ctx context.Context, f delivery.Filter, most int) (int, error) {
 	more := waiting
 	if f.Status == delivery.Failed {
@@ -137,7 +138,7 @@ func (s *Store) Drop(ctx context.Context, f delivery.Filter, most int) (int, err
 	return n, nil
 }
 
-// Abandon makes dead letters of what waits for an upstream that is gone.
+// Abandon makes dead letters of the waiting deliveries of a removed upstream.
 func (s *Store) Abandon(ctx context.Context, upstream string) (int, error) {
 	by, err := choose(delivery.Filter{Upstream: upstream}, waiting, mostSwept)
 	if err != nil {

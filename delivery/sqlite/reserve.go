@@ -10,22 +10,22 @@ import (
 
 const (
 	maxReserve   = 8 << 20
-	reserveEvery = time.Second // how often a reserve that was used is taken again
+	reserveEvery = time.Second // how often a released reserve is allocated again
 )
 
-// Tests replace these, as they have no disk of their own.
+// Tests replace these.
 var sizeOfDisk, reserveSpace = diskSize, allocate
 
-// A reserve is a file that keeps space on the disk. When the disk is full, the space is given up for changes that
-// free some: drop, redrive, and the end of attempts. Nothing new is stored until the space has been taken again.
-// One goroutine uses it; used may be read by others.
+// A reserve is a file that reserves space on the disk. When the disk is full, the space is released for changes that
+// free some: drop, redrive, and the ends of attempts. Nothing new is stored until the space has been allocated again.
+// Only one goroutine uses it, but any may read used.
 type reserve struct {
 	path  string
 	used  atomic.Bool
 	tried time.Time
 }
 
-// want is the size of the reserve: a sixteenth of a small disk.
+// want returns the size of the reserve: maxReserve, or a sixteenth of a small disk.
 func (r *reserve) want() int64 {
 	if total := sizeOfDisk(r.path); total > 0 {
 		return min(maxReserve, total/16)
@@ -33,7 +33,8 @@ func (r *reserve) want() int64 {
 	return maxReserve
 }
 
-// keep takes the space, if that was not tried just now, and reports whether the reserve has it.
+// keep allocates the reserve if it was released, at most once per reserveEvery. It reports whether the space is
+// reserved.
 func (r *reserve) keep() bool {
 	if !r.used.Load() {
 		return true
@@ -43,11 +44,11 @@ func (r *reserve) keep() bool {
 	}
 	r.tried = time.Now()
 	err := r.take()
-	r.used.Store(errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)) // where no space can be kept, none is
+	r.used.Store(errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)) // other errors mean that this system cannot reserve space
 	return !r.used.Load()
 }
 
-// take makes the file as large as it must be.
+// take extends the file to the required size.
 func (r *reserve) take() error {
 	f, err := os.OpenFile(r.path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
@@ -64,11 +65,11 @@ func (r *reserve) take() error {
 	return err
 }
 
-// fill writes a file full, where the system cannot allocate space otherwise.
+// fill allocates space by writing, for systems that have no other way.
 func fill(f *os.File, size int64) error {
 	block := make([]byte, 64<<10)
 	for i := range block {
-		block[i] = byte(i * 31) // no zeros, which some file systems do not store
+		block[i] = byte(i * 31) // not zeros, which some file systems do not store
 	}
 	for at := int64(0); at < size; at += int64(len(block)) {
 		if _, err := f.WriteAt(block[:min(int64(len(block)), size-at)], at); err != nil {
@@ -78,7 +79,7 @@ func fill(f *os.File, size int64) error {
 	return f.Sync()
 }
 
-// give gives the space up, and reports whether there was any.
+// give releases the space and reports whether there was any.
 func (r *reserve) give() bool {
 	info, err := os.Stat(r.path)
 	had := err == nil && info.Size() > 0

@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// diskSize is the size of the file system that a path is on; 0 if it is not known.
+// diskSize returns the size of the file system of a path; 0 if it is unknown.
 func diskSize(path string) int64 {
 	var s unix.Statfs_t
 	if unix.Statfs(filepath.Dir(path), &s) != nil {

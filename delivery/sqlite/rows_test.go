@@ -11,7 +11,7 @@ import (
 	"github.com/seed1158cd35/weir/delivery/sqlite"
 )
 
-// What cannot be read any more becomes a dead letter that says so, and holds up nothing.
+// A stored request that cannot be read becomes a dead letter with that reason, and does not block other deliveries.
 func TestARequestThatCannotBeReadHoldsUpNothing(t *testing.T) {
 	for name, spoil := range map[string]string{
 		"a header of no form": "UPDATE request SET header = '{' WHERE seq = 1",
@@ -41,7 +41,7 @@ func TestARequestThatCannotBeReadHoldsUpNothing(t *testing.T) {
 	}
 }
 
-// A row that cannot be changed is told of, and the others of its kind are changed.
+// A sweep reports a row that cannot be changed, and changes the rest.
 func TestRowsThatFailAreLeftBehind(t *testing.T) {
 	bubble(t, sqlite.Options{}, func(t *testing.T, s *sqlite.Store) {
 		for range 3 {
@@ -76,7 +76,7 @@ func TestRowsThatFailAreLeftBehind(t *testing.T) {
 	})
 }
 
-// A key that is known is told of by the writer itself, however busy those who read are.
+// The writer itself finds an earlier delivery with the same key, so busy readers do not delay it.
 func TestAKnownKeyIsToldWhileReadersAreBusy(t *testing.T) {
 	s := open(t, made(t), sqlite.Options{Readers: 1})
 	r := post("a")
@@ -91,7 +91,7 @@ func TestAKnownKeyIsToldWhileReadersAreBusy(t *testing.T) {
 	}
 }
 
-// What was accepted by a clock that was ahead does not wait until the clock is there again.
+// Deliveries that were accepted while the clock was ahead do not wait for the clock to reach that time again.
 func TestAClockThatIsSetBack(t *testing.T) {
 	shift := 24 * time.Hour
 	o := sqlite.Options{Wall: func() time.Time { return time.Now().Add(shift) }}
@@ -138,7 +138,7 @@ func TestAClockThatIsSetBack(t *testing.T) {
 	})
 }
 
-// A clock that jumps forward deletes nothing and has nothing expire until it has stood for an hour.
+// After a jump forward, the clock deletes and expires nothing until it has been stable for an hour.
 func TestAClockThatJumpsForward(t *testing.T) {
 	shift := time.Duration(0)
 	o := sqlite.Options{Wall: func() time.Time { return time.Now().Add(shift) }}

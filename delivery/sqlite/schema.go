@@ -1,16 +1,16 @@
 package sqlite
 
-// version is that of the schema. A file of a newer one is refused, one of an older one is upgraded.
+// version is the version of the schema. A file with a newer one is refused, and one with an older one is upgraded.
 const version = 7
 
 // applicationID marks a file as weir's deliveries ("weir" in ASCII).
 const applicationID = 0x77656972
 
-// Instants are milliseconds since 1970. place orders deliveries of one order key; it is above
-// that of all that live when a delivery comes or is redriven. counts is kept in the
-// transactions that change delivery, so that nothing is ever counted.
+// Times are milliseconds since 1970. place orders the deliveries of one order key: a new or redriven one gets a value
+// above those in use. counts is updated in the transactions that change delivery, so that no query needs to count rows.
 //
-// The partial indexes hold what waits and what has a lease: what is over costs a claim nothing.
+// The partial indexes contain only deliveries that wait or have a lease. So deliveries that have ended do not slow down
+// claims.
 const schema = `
 CREATE TABLE delivery (
 	seq INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -80,14 +80,17 @@ CREATE INDEX waits ON delivery(upstream, seq) WHERE status IN ('created', 'queue
 CREATE INDEX dead ON delivery(seq) WHERE status = 'failed';
 `
 
-// upgrades are what each version has beyond the one before, from the second on.
+// upgrades contains the changes of each version from the second on:
 //
-// stops is 1 for a delivery after which those of its order key wait while it is a dead letter. past has the
-// idempotency keys of deliveries that were deleted, with what became of them. answer has those of direct calls, with
-// their first answer; its status is 0 while there is none. token_ends is when what the caller showed ends: of what came
-// before nobody knows what set expires, so it is taken for that. told is the series of which somebody was told, by a callback; it is
-// NULL where nobody is to be. large names the body of a request that stands beside it.
-// size is how many bytes the request has, with such a body; of those that came before version 7, without.
+//   - delivery.stops is 1 if a dead letter blocks later deliveries of its order key.
+//   - past contains idempotency keys of deleted deliveries, with their results.
+//   - answer contains idempotency keys of direct calls, with their first response. status is 0 while there is none.
+//   - token_ends is when the caller's token expires. For older rows the origin of expires is unknown, so the upgrade
+//     treats it as a token's.
+//   - told is the latest series whose callback is stored. It is NULL if there is no callback.
+//   - request.large refers to a body that is stored outside the record.
+//   - delivery.size is the size of the request in bytes, including such a body. Rows from before version 7 do not
+//     include it.
 var upgrades = [version - 1]string{`
 ALTER TABLE delivery ADD COLUMN stops INTEGER NOT NULL DEFAULT 0;
 DROP INDEX keyed;
@@ -142,10 +145,10 @@ UPDATE delivery SET size = coalesce((SELECT length(path) + length(query) + lengt
 CREATE INDEX stored ON delivery(tenant, size);
 `}
 
-// owes is what is over, and of which somebody is to be told still: it comes to be so in the change that ends it. It is that of an
-// index, word for word.
+// owes selects deliveries that have ended and whose callback is not stored yet. The change that ends a delivery makes
+// this true. It must match the condition of the index word for word.
 const owes = "told IS NOT NULL AND told < series AND status IN ('completed', 'failed')"
 
-// inLine is what stands in the line of an order key. It is that of an index, word for word, so that the index
-// is used.
+// inLine selects the deliveries that occupy a position of an order key. It must match the condition of the index word
+// for word, so that SQLite uses the index.
 const inLine = "order_key IS NOT NULL AND (status IN ('created', 'queued', 'processing') OR status = 'failed' AND stops = 1)"

@@ -7,16 +7,16 @@ import (
 	"github.com/seed1158cd35/weir/delivery/internal/stored"
 )
 
-// A part of a row are columns whose values are bound if a delivery has one of them. Most have few, and a value that is bound costs about
-// a hundredth of an accept.
+// A part is a set of columns whose values are bound if a delivery has any of them. Most deliveries have few, and each
+// bound value takes about 1% of the time of an accept.
 type part struct {
 	columns string
-	without string // the values of a row that has not this part; "" if all have it
+	without string // the values of a row without this part; empty if every row has it
 	has     func(*acceptance) bool
 	add     func(to []any, a *acceptance) []any
 }
 
-// A table is one into which accepted deliveries go, by their parts.
+// A table is a table with accepted deliveries, split into parts.
 type table struct {
 	name  string
 	parts []part
@@ -67,7 +67,7 @@ var requests = table{"request", []part{
 		func(to []any, a *acceptance) []any { return append(to, a.r.Query, a.header, a.r.Large.String()) }},
 }}
 
-// A shape says which parts the rows of a delivery have: a bit for each, of both tables.
+// A shape is the set of parts that the rows of a delivery have, as bits for both tables.
 type shape struct{ delivery, request uint8 }
 
 func shapeOf(a *acceptance) shape { return shape{deliveries.shape(a), requests.shape(a)} }
@@ -81,7 +81,7 @@ func (t *table) shape(a *acceptance) (bits uint8) {
 	return bits
 }
 
-// values are those of the parts that deliveries have.
+// values appends the values of the parts in bits for all deliveries.
 func (t *table) values(to []any, bits uint8, all []*acceptance) []any {
 	for _, a := range all {
 		for i, p := range t.parts {
@@ -93,8 +93,9 @@ func (t *table) values(to []any, bits uint8, all []*acceptance) []any {
 	return to
 }
 
-// insert is the statement for as many rows that have these parts. What it has written stays if it fails, as whoever runs it undoes the
-// transaction, or a savepoint: SQLite would copy the pages that it touches to undo it alone.
+// insert returns the statement for a number of rows with these parts. If it fails, OR FAIL keeps the rows written so
+// far, and the caller rolls back the transaction or a savepoint. Otherwise SQLite would copy the pages that it touches,
+// to undo the statement alone.
 func (t *table) insert(bits uint8, rows int) string {
 	var columns, values []string
 	for i, p := range t.parts {

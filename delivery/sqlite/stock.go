@@ -4,23 +4,23 @@ import "github.com/seed1158cd35/weir/delivery/internal/stored"
 
 type stock = stored.Stock
 
-// usage is the stock of each tenant, of the writer's goroutine alone.
+// usage is the stock of each tenant. Only the writer's goroutine uses it.
 type usage struct {
 	by      map[string]stock
 	all     stock
 	pending map[string]stock // of the transaction
 	ahead   stock            // the sum of pending
-	unsure  bool             // nobody knows whether the last transaction was stored: it is read again
+	unsure  bool             // the result of the last transaction is unknown: the stock must be read again
 }
 
-// fits returns an error if one more delivery of a size exceeds what may be stored.
+// fits returns an error if another delivery of the given size exceeds the limits.
 func (u *usage) fits(tenant string, size int64, o *Options) error {
 	own := u.by[tenant].Plus(u.pending[tenant]).Plus(stock{N: 1, Bytes: size})
 	all := u.all.Plus(u.ahead).Plus(stock{N: 1, Bytes: size})
 	return stored.Fits(tenant, own, all, stock{N: o.MaxStored, Bytes: o.MaxSize})
 }
 
-// add notes what a change stores or deletes, if its transaction is committed.
+// add adds stock that counts once the transaction is committed. It is negative for deletions.
 func (u *usage) add(tenant string, s stock) {
 	if u.pending == nil {
 		u.pending = make(map[string]stock)
@@ -29,10 +29,10 @@ func (u *usage) add(tenant string, s stock) {
 	u.ahead = u.ahead.Plus(s)
 }
 
-// begin forgets what a transaction that failed would have stored.
+// begin forgets the stock of a failed transaction.
 func (u *usage) begin() { clear(u.pending); u.ahead = stock{} }
 
-// commit adds what a transaction has stored of each tenant.
+// commit adds the stock of a committed transaction, by tenant.
 func (u *usage) commit(held map[string]stock) {
 	u.begin()
 	for tenant, s := range held {
@@ -56,7 +56,7 @@ func (c *change) stores(tenant string, n, bytes int64) {
 	c.w.usage.add(tenant, s)
 }
 
-// takeStock reads what is stored, when the file is opened.
+// takeStock reads the stock from the file.
 func (c *change) takeStock() error {
 	rows, err := c.w.query("SELECT tenant, count(*), sum(size) FROM delivery GROUP BY tenant")
 	if err != nil {

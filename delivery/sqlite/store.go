@@ -1,7 +1,6 @@
-// Package sqlite keeps deliveries in a file of SQLite, for one weir on one machine. One process
-// at a time may have the file open. People may look into it while weir runs, with sqlite3
-// -readonly and no transaction left open: one that is makes the log beside the file grow, and
-// beyond Options.MaxLog nothing is accepted.
+// Package sqlite stores deliveries in an SQLite file, for one weir on one machine. Only one process at a time may have
+// the file open. People may read it while weir runs, with sqlite3 -readonly, but must not leave a transaction open. An
+// open transaction makes the write-ahead log grow, and beyond Options.MaxLog no delivery is accepted.
 package sqlite
 
 import (
@@ -23,29 +22,29 @@ import (
 	"github.com/seed1158cd35/weir/internal/private"
 )
 
-// Options say how a file is kept. The zero Options are good for most.
+// Options are the settings of a Store. The zero value is suitable for most uses.
 type Options struct {
-	Keep      time.Duration // how long what was delivered is kept; 0 means 7 days
+	Keep      time.Duration // how long completed deliveries are kept; 0 means 7 days
 	KeepDead  time.Duration // how long dead letters are kept; 0 means 30 days
-	MaxLog    int64         // largest write-ahead log with which deliveries are accepted, in bytes; 0 means 512 MiB. With a quarter more nothing is claimed either
-	MaxStored int64         // deliveries that are stored at most, whatever their status; 0 means a million. A named tenant may have half of them
-	MaxSize   int64         // bytes of their requests; 0 means 4 GiB. A named tenant may have half of them
-	Readers   int           // connections that read; 0 means 4
+	MaxLog    int64         // the largest write-ahead log, in bytes, with which deliveries are accepted; 0 means 512 MiB. Beyond 1.25 times that, none is claimed either
+	MaxStored int64         // maximum number of stored deliveries of any status; 0 means a million. A named tenant may have half of them
+	MaxSize   int64         // maximum total size of their requests in bytes; 0 means 4 GiB. A named tenant may use half of it
+	Readers   int           // number of connections for reading; 0 means 4
 
-	// Wall is the clock on the wall, by which deliveries are due and expire; nil for the
-	// system's. Leases go by the monotonic clock.
+	// Wall is the wall clock, which determines when deliveries are due and expire. Nil means the system clock. Leases
+	// use the monotonic clock.
 	Wall func() time.Time
 }
 
-// A Store keeps deliveries in a file. Writes of all callers go through one goroutine, which
-// commits as many at once as have come meanwhile.
+// A Store stores deliveries in a file. One goroutine does the writes of all callers. It commits all writes that have
+// accumulated in one transaction.
 type Store struct {
 	path  string
 	o     Options
 	lock  *os.File
-	let   func() // lets go of the lock that a store has which only reads; nil if there is none
+	let   func() // releases the lock of a read-only store; nil if there is none
 	read  *sql.DB
-	asks  sync.Map // statements of read, *sql.Stmt by their text
+	asks  sync.Map // prepared statements of read: *sql.Stmt by text
 	write *writer
 	begin time.Time // with a monotonic reading
 	space reserve
@@ -59,8 +58,8 @@ var (
 	_ delivery.Marker = (*Store)(nil)
 )
 
-// Open opens the file at path, and makes it if there is none. Claims of a former process, which
-// has ended, as the lock on the file proves, go back to the queue.
+// Open opens the file at path, and creates it if there is none. Claims of a former process go back to the queue: the
+// lock on the file proves that this process has ended.
 func Open(ctx context.Context, path string, o Options) (*Store, error) {
 	s := &Store{path: path, o: o.withDefaults(), begin: time.Now()}
 	s.jumps.start(s.o.Wall().UnixMilli() - s.steady())
@@ -104,7 +103,7 @@ func (s *Store) open(ctx context.Context) (err error) {
 	}
 	s.space.path = s.path + ".reserve"
 	lock := s.path + ".lock"
-	if _, err = os.Stat(lock); err != nil { // no weir has had it open: it may be anything, and nothing is put beside it
+	if _, err = os.Stat(lock); err != nil { // no weir has opened it yet: it may be any file, so create nothing next to it
 		if _, err = probe(ctx, s.path); err != nil {
 			return err
 		}
@@ -142,7 +141,7 @@ func (s *Store) open(ctx context.Context) (err error) {
 	if err := s.void(); err != nil {
 		return err
 	}
-	return s.write.do(ctx, false, func(*change) error { // the writer's goroutine uses it from now on
+	return s.write.do(ctx, false, func(*change) error { // in the writer's goroutine, which uses it from now on
 		s.space.used.Store(true)
 		s.space.tried = time.Time{}
 		s.space.keep()
@@ -160,8 +159,7 @@ func (s *Store) openReaders(how []string) (err error) {
 	return nil
 }
 
-// source names a file for the driver. busy_timeout stands first, or a busy file fails the
-// pragmas that follow.
+// source returns the driver's URI of a file. busy_timeout must come first, or a busy file makes the later pragmas fail.
 func source(path string, settings ...string) string {
 	u := url.URL{Scheme: "file", Opaque: (&url.URL{Path: filepath.ToSlash(path)}).EscapedPath()}
 	for _, v := range settings {
@@ -173,7 +171,7 @@ func source(path string, settings ...string) string {
 	return u.String()
 }
 
-// Close waits for what is being written, and lets go of the file.
+// Close waits for pending writes and closes the file.
 func (s *Store) Close() error {
 	var errs []error
 	if s.read != nil {
@@ -193,8 +191,8 @@ func (s *Store) Close() error {
 	return errors.Join(errs...)
 }
 
-// wall is what the clock on the wall shows, steady the same without its jumps since the file
-// was opened; both in milliseconds since 1970.
+// wall returns the time of the wall clock. steady returns the same time without its jumps since the file was opened.
+// Both are in milliseconds since 1970.
 func (s *Store) wall() int64 {
 	wall := s.o.Wall().UnixMilli()
 	s.jumps.see(wall - s.steady())
@@ -203,8 +201,9 @@ func (s *Store) wall() int64 {
 
 func (s *Store) steady() int64 { return s.begin.UnixMilli() + time.Since(s.begin).Milliseconds() }
 
-// logRoom is an error if a write-ahead log of a size is too large for a change. What begins something has a quarter more than
-// what stores something, and what ends something is bounded by what was begun.
+// logRoom returns an error if the write-ahead log, with log bytes, is too large for a change. Changes that begin
+// something may use a quarter more than those that store something. Changes that end something have no limit, but their
+// number is limited by what was begun.
 func (s *Store) logRoom(needs need, log int64) error {
 	most := s.o.MaxLog
 	switch needs {
@@ -226,7 +225,7 @@ func (s *Store) logRoom(needs need, log int64) error {
 	return nil
 }
 
-// LogSize is the size of the write-ahead log in bytes.
+// LogSize returns the size of the write-ahead log in bytes.
 func (s *Store) LogSize() int64 {
 	info, err := os.Stat(s.path + "-wal")
 	if err != nil {
@@ -235,14 +234,14 @@ func (s *Store) LogSize() int64 {
 	return info.Size()
 }
 
-// real is the path of a file without links, so that a file has one lock and one log by whatever
-// name it is opened. The file need not be there yet.
+// real returns the path of a file with its links resolved. So a file has one lock and one log, whichever name is used
+// to open it. The file need not exist yet.
 func real(path string) (string, error) {
 	is, err := filepath.EvalSymlinks(path)
 	if !errors.Is(err, fs.ErrNotExist) {
 		return is, err
 	}
-	if to, err := os.Readlink(path); err == nil { // a link to what is not there yet
+	if to, err := os.Readlink(path); err == nil { // a link to a missing file
 		if !filepath.IsAbs(to) {
 			to = filepath.Join(filepath.Dir(path), to)
 		}
@@ -252,11 +251,11 @@ func real(path string) (string, error) {
 	return filepath.Join(dir, filepath.Base(path)), err
 }
 
-// syncDir makes the name of a new file last.
+// syncDir makes the name of a new file durable.
 func syncDir(dir string) error {
 	d, err := os.Open(dir)
 	if err != nil {
-		return nil // some systems open no directories, and need not
+		return nil // some systems cannot open directories, and do not need this
 	}
 	defer d.Close()
 	_ = d.Sync()

@@ -39,7 +39,7 @@ func made(t testing.TB) string {
 	return p
 }
 
-// What an acknowledged accept stored is on disk by the settings that make a commit last.
+// The settings of the connection make commits durable, so an acknowledged accept is on disk.
 func TestCommitsAreDurable(t *testing.T) {
 	p := made(t)
 	s := open(t, p, sqlite.Options{})
@@ -60,7 +60,7 @@ func TestOneProcessAFile(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "another weir") || !strings.Contains(err.Error(), p) {
 		t.Fatalf("a second one: %v", err)
 	}
-	d := accept(t, s, post("a")) // the first goes on
+	d := accept(t, s, post("a")) // the first store continues to work
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -101,8 +101,7 @@ func TestFilesOfOthers(t *testing.T) {
 	}
 }
 
-// A process that ended held no claims any more, whatever their leases say; with the claim its
-// attempt is not forgotten.
+// The claims of a former process end when the file is opened, whatever their leases. Their attempts are kept in the history.
 func TestClaimsOfAFormerProcessAreVoid(t *testing.T) {
 	p := made(t)
 	s := open(t, p, sqlite.Options{})
@@ -128,7 +127,7 @@ func TestClaimsOfAFormerProcessAreVoid(t *testing.T) {
 	}
 }
 
-// A wall clock that is set changes what is due, and no lease.
+// Setting the wall clock changes which deliveries are due, but no lease.
 func TestLeasesDoNotGoByTheWallClock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		shift := time.Duration(0)
@@ -155,7 +154,7 @@ func TestLeasesDoNotGoByTheWallClock(t *testing.T) {
 	})
 }
 
-// Whoever holds the file open for reading keeps the log from being cut: it grows to its bound.
+// A reader that keeps a transaction open keeps the log from being truncated. It grows up to its limit.
 func TestTheLogHasABound(t *testing.T) {
 	p := made(t)
 	s := open(t, p, sqlite.Options{MaxLog: 1 << 20})
@@ -179,12 +178,12 @@ func TestTheLogHasABound(t *testing.T) {
 		t.Errorf("claims go on: %v", err)
 	}
 	release()
-	for err != nil { // there is another try at cutting it a moment later; the test's own deadline ends a wait for nothing
+	for err != nil { // truncation is tried again shortly; the test's deadline limits this loop
 		_, _, err = s.Accept(t.Context(), big)
 	}
 }
 
-// The statements of the hot paths use the indexes made for them, without statistics.
+// The statements of the hot paths use their indexes, without statistics.
 func TestHotStatementsUseTheirIndexes(t *testing.T) {
 	s := open(t, made(t), sqlite.Options{})
 	for index, query := range map[string]string{
@@ -208,7 +207,7 @@ func TestHotStatementsUseTheirIndexes(t *testing.T) {
 	}
 }
 
-// A write that fails undoes itself, and nothing of its group.
+// A write that fails is undone without the rest of its group.
 func TestAFailedJobUndoesItselfAlone(t *testing.T) {
 	s := open(t, made(t), sqlite.Options{})
 	accept(t, s, post("a"))

@@ -29,7 +29,7 @@ func TestQueue(t *testing.T) {
 	deliverytest.Test(t, deliverytest.Engine{
 		In: func(t *testing.T, test func(t *testing.T)) { synctest.Test(t, test) },
 		Open: func(t *testing.T) delivery.Queue {
-			return open(t, filepath.Join(t.TempDir(), "deliveries.db"), sqlite.Options{MaxSize: 4 << 40}) // of bodies that are said to be large
+			return open(t, filepath.Join(t.TempDir(), "deliveries.db"), sqlite.Options{MaxSize: 4 << 40}) // for the declared sizes of large bodies
 		},
 		Bounded: func(t *testing.T, most, bytes int64) func() delivery.Queue {
 			p := filepath.Join(t.TempDir(), "deliveries.db")

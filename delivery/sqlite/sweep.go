@@ -9,11 +9,11 @@ import (
 	"github.com/seed1158cd35/weir/delivery"
 )
 
-// mostSwept bounds how much one transaction of a sweep changes, so that callers get between.
+// mostSwept limits how many rows one transaction of a sweep changes, so that callers do not wait long.
 const mostSwept = 200
 
-// Sweep does what nobody asks for. With an error it says what it did nevertheless: a row that
-// cannot be changed is left as it is.
+// Sweep does maintenance. Rows that cannot be changed are left as they are. Then Sweep returns an error with the work
+// that was done.
 func (s *Store) Sweep(ctx context.Context, away map[string]string) (delivery.Swept, error) {
 	var swept delivery.Swept
 	var failed []error
@@ -53,7 +53,7 @@ func (s *Store) reap(c *change, w *delivery.Swept) error {
 	return c.reap(s.steady(), s.wall(), mostSwept, w)
 }
 
-// reap ends claims whose lease ended at an instant or before.
+// reap ends claims whose lease ended at until or before.
 func (c *change) reap(until, now int64, most int, w *delivery.Swept) error {
 	seqs, err := c.seqs("SELECT seq FROM delivery WHERE lease IS NOT NULL AND lease <= ? ORDER BY lease LIMIT ?", until, most)
 	if err != nil {
@@ -82,7 +82,7 @@ func dead(w *delivery.Swept, upstream string, why delivery.Reason) {
 	w.Dead[upstream][why]++
 }
 
-// letter notes a dead letter.
+// letter adds a dead letter to w.
 func (c *change) letter(w *delivery.Swept, seq int64) error {
 	var l delivery.Letter
 	var why string
@@ -93,9 +93,8 @@ func (c *change) letter(w *delivery.Swept, seq int64) error {
 	return err
 }
 
-// forward has what came to wait by a clock that was ahead, and was set back since, wait no
-// longer than it would have: what was due at once is, a pause is as long as it was, and what a
-// caller wanted not before an instant is due at that.
+// forward corrects deliveries that began to wait while the wall clock was ahead, before it was set back. One that was
+// due immediately is due now. One that was paused waits for the same duration from now. One with NotBefore is due then.
 func (s *Store) forward(c *change, w *delivery.Swept) error {
 	now := s.wall()
 	seqs, err := c.seqs("SELECT d.seq FROM delivery d WHERE d.changed > ?"+waiting+" LIMIT ?", now, mostSwept)
@@ -127,7 +126,8 @@ func (s *Store) expire(c *change, w *delivery.Swept, away map[string]string) err
 	return err
 }
 
-// kill makes a dead letter of what waits, whose detail says if its upstream is away; upstream is "" if it did not wait any more.
+// kill makes a dead letter of a waiting delivery. If its upstream is in away, the detail begins with that text.
+// upstream is empty if the delivery no longer waits.
 func (c *change) kill(seq int64, why delivery.Reason, away map[string]string, detail string, now int64) (upstream string, err error) {
 	var was ended
 	var from delivery.Status
@@ -144,7 +144,7 @@ func (c *change) kill(seq int64, why delivery.Reason, away map[string]string, de
 	return upstream, c.promote(was.upstream, was.tenant, was.orderKey, now)
 }
 
-// voided is what became of the claims of a process that had ended when the file was opened, until a sweep has told of it.
+// voided collects what happened to the claims of a former process when the file was opened, until a sweep reports it.
 type voided struct {
 	mu sync.Mutex
 	is delivery.Swept
@@ -166,7 +166,7 @@ func (v *voided) tells(w *delivery.Swept) {
 	v.is = delivery.Swept{}
 }
 
-// add has one tell of what was left, and died, in another, too.
+// add adds the abandoned attempts and dead letters of w to another Swept.
 func add(to, w *delivery.Swept) {
 	for upstream, n := range w.Left {
 		for range n {
@@ -183,7 +183,7 @@ func add(to, w *delivery.Swept) {
 	}
 }
 
-// void ends the claims of a process that has ended, and its calls under a key.
+// void ends the claims of a former process, and its calls under idempotency keys.
 func (s *Store) void() error {
 	if err := s.write.do(context.Background(), false, func(c *change) error { return c.w.exec("UPDATE answer SET until = 0 WHERE status = 0") }); err != nil {
 		return err

@@ -11,7 +11,7 @@ import (
 	"github.com/seed1158cd35/weir/delivery/sqlite"
 )
 
-// A log that was torn, or spoilt, in the middle of what was written last: what was stored before is there, whole, and nothing else is.
+// If the log is torn or corrupted within the last writes, exactly the deliveries stored before are there, complete.
 func TestATornLog(t *testing.T) {
 	from := path(t)
 	if err := os.Mkdir(filepath.Dir(from), 0o700); err != nil {
@@ -23,7 +23,7 @@ func TestATornLog(t *testing.T) {
 	}
 	defer s.Close()
 	var ids []string
-	var ends []int64 // of the log, once each was stored
+	var ends []int64 // size of the log after each was stored
 	for i := range 12 {
 		r := post("a")
 		r.OrderKey = fmt.Sprint("k", i%2)
@@ -78,7 +78,7 @@ func read(t *testing.T, name string) []byte {
 	return b
 }
 
-// A file that was cut is not taken for a smaller one: weir does not start on it, and what is left stays as it is.
+// A truncated file is not accepted as a smaller one. Weir refuses to start and leaves it unchanged.
 func TestACutFileIsNotOpened(t *testing.T) {
 	p := made(t)
 	s, err := sqlite.Open(t.Context(), p, sqlite.Options{})

@@ -11,9 +11,9 @@ import (
 	lib "modernc.org/sqlite/lib"
 )
 
-// A disk hears of what SQLite does with files of one directory.
+// A disk observes what SQLite does with the files of one directory.
 type disk interface {
-	// may is called before a file is written or gets longer to a size, and returns a code of SQLite.
+	// may is called before a file is written or grows to a size. It returns an SQLite result code.
 	may(name string, size int64) int32
 
 	did(op diskOp)
@@ -22,8 +22,8 @@ type disk interface {
 // A diskOp is one change of a file.
 type diskOp struct {
 	kind opKind
-	name string // of the file in its directory
-	at   int64  // of a write; the size of a truncation
+	name string // within its directory
+	at   int64  // the offset of a write, or the new size of a truncation
 	data []byte
 }
 
@@ -36,16 +36,16 @@ const (
 	opDelete
 )
 
-// shim is the VFS that stands before that of the system. Files outside of the directories of disks go by it.
+// shim is a VFS that wraps the VFS of the system. It passes on calls for files that belong to no disk.
 var shim struct {
 	once sync.Once
 	base uintptr // the VFS of the system
 
 	mu       sync.Mutex
 	disks    map[string]disk     // by directory
-	files    map[uintptr]file    // that are open
-	patched  map[uintptr]uintptr // methods by those of the system
-	original map[uintptr]uintptr // the other way round
+	files    map[uintptr]file    // the open files
+	patched  map[uintptr]uintptr // replacement methods by the system's
+	original map[uintptr]uintptr // the reverse
 }
 
 type file struct {
@@ -53,7 +53,7 @@ type file struct {
 	name string
 }
 
-// onDisk has SQLite tell a disk of what it does in a directory, until the test ends.
+// onDisk makes SQLite report its actions in a directory to a disk until the test ends.
 func onDisk(t *testing.T, dir string, d disk) {
 	t.Helper()
 	shim.once.Do(register)
@@ -71,10 +71,10 @@ func onDisk(t *testing.T, dir string, d disk) {
 	})
 }
 
-// at is what is at an address outside of Go's memory.
+// at returns the value at an address outside Go's memory.
 func at[T any](address uintptr) *T { return (*T)(*(*unsafe.Pointer)(unsafe.Pointer(&address))) }
 
-// code is the address of a function, as SQLite calls it; calls is the function at an address.
+// code returns the address of a function in the form that SQLite calls. calls is the inverse.
 func code[F any](f F) uintptr { return *(*uintptr)(unsafe.Pointer(&struct{ f F }{f})) }
 
 func calls[F any](address uintptr) F { return *(*F)(unsafe.Pointer(&struct{ p uintptr }{address})) }
@@ -103,7 +103,7 @@ func register() {
 	lib.Xsqlite3_vfs_register(tls, v, 1)
 }
 
-// diskOf is the disk of a path, and the file's name there; nil if there is none.
+// diskOf returns the disk of a path and the file's name on it, or nil.
 func diskOf(path string) (disk, string) {
 	shim.mu.Lock()
 	defer shim.mu.Unlock()
@@ -144,7 +144,7 @@ func shimDelete(tls *libc.TLS, vfs, name uintptr, sync int32) int32 {
 	return rc
 }
 
-// opened is an open file, and the system's methods for it.
+// opened returns an open file and the system's methods for it.
 func opened(f uintptr) (file, *lib.Tsqlite3_io_methods) {
 	shim.mu.Lock()
 	defer shim.mu.Unlock()
@@ -181,7 +181,7 @@ func shimTruncate(tls *libc.TLS, f uintptr, size int64) int32 {
 	return rc
 }
 
-// shimSync only notes that the file was synced: the tests lose no power.
+// shimSync only records that the file was synced, because the tests need no real sync.
 func shimSync(_ *libc.TLS, f uintptr, _ int32) int32 {
 	is, _ := opened(f)
 	is.disk.did(diskOp{kind: opSync, name: is.name})

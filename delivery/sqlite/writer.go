@@ -15,38 +15,37 @@ import (
 	"github.com/seed1158cd35/weir/delivery/internal/stored"
 )
 
-// mostJobs is how many writes are committed at once.
+// mostJobs is the maximum number of writes in one transaction.
 const mostJobs = 256
 
-// A writer has the one connection that writes. Its goroutine takes what has come, runs it in
-// one transaction, each job in a savepoint of its own so that one that fails undoes itself
-// alone, and answers once the transaction is on disk. Where a failure takes the transaction
-// along, every job is run once more in a transaction of its own.
+// A writer has the only connection that writes. Its goroutine takes the jobs that have accumulated, runs them in one
+// transaction, and answers them after the commit. If a job fails, the group runs again with a savepoint for each job,
+// so that only that job is undone. If the whole transaction fails, each job runs again in its own transaction.
 type writer struct {
 	*stored.Gatherer[*job]
-	to    string                  // the file, and how it is opened
-	conn  *conn                   // of the writer's goroutine; nil if there is none
-	log   func() int64            // its size in bytes
-	room  func(need, int64) error // that there is in a log of a size
-	frees func() bool             // gives up space on the disk; false if there is none
+	to    string                  // the file and its settings
+	conn  *conn                   // used by the writer's goroutine; nil if there is none
+	log   func() int64            // returns the log's size in bytes
+	room  func(need, int64) error // returns an error if a log of this size has no room
+	frees func() bool             // releases reserved disk space; false if there is none
 	stop  chan struct{}
 	ended chan struct{}
 	once  sync.Once
 
-	trimmed time.Time // when the log was last tried to be cut
+	trimmed time.Time // when the last attempt to truncate the log was made
 	batch   batch     // of the transaction
 	usage   usage
-	weighed time.Time // when the size of the file was last looked at
+	weighed time.Time // when the size of the file was last read
 	bytes   atomic.Int64
-	held    map[delivery.Claim]ended // what the rows say of claims that were made, and need not be asked again at their ends
+	held    map[delivery.Claim]ended // cached rows of present claims, which need not be read again when the claims end
 }
 
 // A job is one caller's change.
 type job struct {
-	// do makes the change. It may be run twice, and after its caller went: it sets what it
-	// finds anew, in variables that the caller reads only once the job was done.
+	// do makes the change. It may run twice, and after its caller has gone. So it must reset its results each time.
+	// They are in variables that the caller reads only after the job is done.
 	do     func(*change) error
-	needs  need // of room in the log
+	needs  need // required room in the log
 	change change
 	err    error
 	done   chan struct{}
@@ -65,7 +64,7 @@ func newWriter(ctx context.Context, source string, log func() int64, room func(n
 	return w, nil
 }
 
-// migrate makes the tables, or refuses a file that is not one of deliveries.
+// migrate creates or upgrades the tables. It refuses a file that is not a file of deliveries.
 func (w *writer) migrate() error {
 	is, fresh, err := marks(func(query string, to *int) error {
 		_, err := (&change{w: w}).row(query, nil, to)
@@ -82,19 +81,19 @@ func (w *writer) migrate() error {
 	return w.conn.script(fmt.Sprintf("BEGIN IMMEDIATE; %s PRAGMA user_version = %d; PRAGMA application_id = %d; COMMIT", script, version, applicationID))
 }
 
-// errOnlyRead is for a file that was opened to be looked at.
+// errOnlyRead is returned for a file that was opened for reading only.
 var errOnlyRead = errors.New("the deliveries' file is open for reading only")
 
-// A need is how much room there must be in the log for a change.
+// A need is a change's requirement for room in the log.
 type need uint8
 
 const (
-	always need = iota // the end of something: without it work is done twice
-	begins             // it begins something, or is not urgent
-	stores             // it stores something new
+	always need = iota // for the end of something, without which work would be repeated
+	begins             // for a change that begins something or is not urgent
+	stores             // for a change that stores something new
 )
 
-// do runs a change that stores something new, or one that is always made. See have.
+// do runs a change that stores something new if grows is true, and otherwise one that always has room. See have.
 func (w *writer) do(ctx context.Context, grows bool, do func(*change) error) error {
 	needs := always
 	if grows {
@@ -103,8 +102,8 @@ func (w *writer) do(ctx context.Context, grows bool, do func(*change) error) err
 	return w.have(ctx, needs, do)
 }
 
-// have runs a change and returns when it is on disk. If ctx ends before, the change may still be
-// made: the error is ErrUncertain.
+// have runs a change and returns after it is on disk. If ctx ends before, have returns ErrUncertain, and the change may
+// still be made.
 func (w *writer) have(ctx context.Context, needs need, do func(*change) error) error {
 	if w == nil {
 		return errOnlyRead
@@ -137,8 +136,8 @@ func (w *writer) run() {
 	}
 }
 
-// trim cuts the log, if what is in it has been written to the database. That can be done where
-// nobody reads what it replaces; a reader is not waited for, as all that is written would wait.
+// trim truncates the log if all of it has been written to the database. That fails while a reader uses the log. trim
+// does not wait for readers, because all writes would wait too.
 func (w *writer) trim() {
 	if now := time.Now(); now.Sub(w.trimmed) >= trimming {
 		w.trimmed = now
@@ -153,10 +152,10 @@ func (w *writer) trim() {
 	}
 }
 
-// trimming is how often the log is tried to be cut.
+// trimming is the minimum interval between attempts to truncate the log.
 const trimming = 100 * time.Millisecond
 
-// weigh reads once per second how much of the file is in use: deliveries, answers, attempts and known keys.
+// weigh reads once per second how much of the file is in use by deliveries, responses, attempts and keys.
 func (w *writer) weigh() {
 	if time.Since(w.weighed) < time.Second {
 		return
@@ -171,7 +170,7 @@ func (w *writer) weigh() {
 	w.bytes.Store((pages - free) * size)
 }
 
-// connected is the connection; another one if that was given up.
+// connected returns the connection, and opens a new one if it was closed.
 func (w *writer) connected() (c *conn, err error) {
 	if w.conn == nil {
 		w.conn, err = connect(context.Background(), w.to)
@@ -184,7 +183,7 @@ func (w *writer) exec(query string, args ...any) error {
 	return err
 }
 
-// changes runs a statement and says how many rows it has changed.
+// changes runs a statement and returns how many rows it changed.
 func (w *writer) changes(query string, args ...any) (n int64, err error) {
 	r, err := w.does(query, args)
 	if err != nil {
@@ -209,14 +208,14 @@ func (w *writer) query(query string, args ...any) (*found, error) {
 	return c.query(query, args)
 }
 
-// close ends the goroutine after what it is writing.
+// close stops the goroutine after its present group, and closes the connection.
 func (w *writer) close() error {
 	w.once.Do(func() { close(w.stop) })
 	<-w.ended
 	return w.disconnect()
 }
 
-// disconnect ends the connection; the next statement opens another one.
+// disconnect closes the connection. The next statement opens another one.
 func (w *writer) disconnect() (err error) {
 	if w.conn != nil {
 		err = w.conn.close()
