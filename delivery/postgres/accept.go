@@ -16,14 +16,14 @@ import (
 type acceptance struct {
 	r      *delivery.Request
 	named  bool         // the caller made the ID
-	begins delivery.Ask // by which it is claimed; without a lease it is not
+	begins delivery.Ask // the claim to make with it; none if its lease is 0
 	header string
 	print  []byte
 
-	is    delivery.Delivery // that was stored, or was there
+	is    delivery.Delivery // the delivery, stored now or before
 	fresh bool
-	over  error // why there is no room for it, if it is new
-	err   error // of this one alone
+	over  error // why there is no room for it if it is new
+	err   error // an error of this request only
 }
 
 // Accept stores a request.
@@ -46,7 +46,7 @@ func (s *Store) accept(ctx context.Context, r *delivery.Request, named bool, beg
 	}
 	kept := *r
 	if begins.Lease == 0 {
-		kept.Body = bytes.Clone(r.Body) // the caller may go before it is stored, and change it
+		kept.Body = bytes.Clone(r.Body) // the caller may return before it is stored, and change it
 	}
 	if kept.ID == "" {
 		kept.ID = delivery.NewID(time.Now())
@@ -72,8 +72,8 @@ func (s *Store) accept(ctx context.Context, r *delivery.Request, named bool, beg
 	return a.is, a.fresh, nil
 }
 
-// acceptAll stores what is new of requests, and finds the others. Whether an answer was lost does not matter as long as there is time: a
-// request that is asked for again is found by its ID.
+// acceptAll stores the new ones of several requests and finds the rest. If the database's response is lost, acceptAll
+// asks again while there is time: a request that was stored is then found by its ID.
 func (s *Store) acceptAll(all []*acceptance) (err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), accepting)
 	defer cancel()
@@ -87,7 +87,7 @@ func (s *Store) acceptAll(all []*acceptance) (err error) {
 		rest, err = s.storeAll(ctx, all, false)
 	}
 	for n := 0; errors.Is(err, delivery.ErrUncertain) && ctx.Err() == nil && n < 3; n++ {
-		if found, failed := s.storeAll(ctx, all, false); failed == nil { // otherwise nobody knows what became of the first
+		if found, failed := s.storeAll(ctx, all, false); failed == nil { // otherwise the outcome of the first attempt stays unknown
 			rest, err = found, nil
 		}
 	}
@@ -103,7 +103,7 @@ func (s *Store) acceptAll(all []*acceptance) (err error) {
 	return nil
 }
 
-// acceptLate finds what was accepted before, and stores nothing.
+// acceptLate finds an earlier delivery of the request, and stores nothing.
 func (s *Store) acceptLate(ctx context.Context, a *acceptance, late error) error {
 	ctx, cancel := context.WithTimeout(ctx, accepting)
 	defer cancel()
@@ -114,7 +114,8 @@ func (s *Store) acceptLate(ctx context.Context, a *acceptance, late error) error
 	return err
 }
 
-// acceptKnown finds what was not stored, as it was there, or was there until now.
+// acceptKnown handles a request that was not stored because of a conflict. It finds the earlier delivery, or stores the
+// request if that was deleted meanwhile.
 func (s *Store) acceptKnown(ctx context.Context, a *acceptance) error {
 	for range 5 {
 		found, err := s.known(ctx, a)
@@ -129,7 +130,8 @@ func (s *Store) acceptKnown(ctx context.Context, a *acceptance) error {
 	return errors.New("other requests with the same key keep changing the record")
 }
 
-// storeAll stores requests, and says which were not, as there is one of their key or ID. Of those that are new nobody has asked before.
+// storeAll stores requests. It returns the requests that were not stored because their key or ID exists. isNew means that this
+// is the first attempt to store them.
 func (s *Store) storeAll(ctx context.Context, all []*acceptance, isNew bool) (rest []*acceptance, err error) {
 	var c columns
 	locks := make(map[int64]bool)
@@ -163,14 +165,14 @@ func (s *Store) storeAll(ctx context.Context, all []*acceptance, isNew bool) (re
 		}})
 	}
 	var riders []*job[*ending]
-	if isNew && len(c.ids) == 0 { // they wait for no lock
+	if isNew && len(c.ids) == 0 { // these statements wait for no lock
 		riders = s.riders()
 		s.rides.begins()
 		defer s.rides.ends()
 	}
 	err = s.storeWith(ctx, all, steps, riders)
 	s.arrive(riders, err)
-	if len(riders) > 0 && err != nil && !errors.Is(err, delivery.ErrUncertain) && !unreachable(err) { // what is wrong may be another's
+	if len(riders) > 0 && err != nil && !errors.Is(err, delivery.ErrUncertain) && !unreachable(err) { // the error may concern a rider only
 		err = s.storeWith(ctx, all, steps, nil)
 	}
 	if err != nil {
@@ -193,13 +195,13 @@ func (s *Store) storeWith(ctx context.Context, all []*acceptance, steps []step, 
 	})
 }
 
-// begun is how what is stored is claimed.
+// A begun is the claim that is made with a stored request.
 type begun struct {
 	lease time.Duration
 	owner string
 }
 
-// stored notes that a request was stored just now.
+// stored sets the result of a request that has just been stored.
 func (a *acceptance) stored(seq int64, status delivery.Status, due, accepted int64) {
 	a.is = delivery.Delivery{Request: *a.r, Seq: seq, Status: status, Due: stored.At(due), Series: 1, Accepted: stored.At(accepted), Changed: stored.At(accepted)}
 	if status == delivery.Processing {
@@ -208,7 +210,7 @@ func (a *acceptance) stored(seq int64, status delivery.Status, due, accepted int
 	a.fresh = true
 }
 
-// locking takes locks by number, in their order.
+// locking returns the step that takes advisory locks, in ascending order.
 func locking(locks map[int64]bool) []step {
 	if len(locks) == 0 {
 		return nil
@@ -225,7 +227,7 @@ func sorted(set map[int64]bool) []int64 {
 	return all
 }
 
-// columns are those of requests, each of as many values as there are requests.
+// columns contains the values of requests by column, one element per request.
 type columns struct {
 	ids, tenants, owners, upstreams, keys, orderKeys, correlations, methods, paths, queries, headers, workers, callbacks, tells, larges []string
 	prints, bodies                                                                                                                      [][]byte
@@ -262,7 +264,7 @@ func (c *columns) args() []any {
 		c.prints, c.bodies, c.notBefore, c.expires, c.tokens, c.lines, c.keyed, c.stops, c.leases, c.workers, c.callbacks, c.tells, c.larges}
 }
 
-// insert stores requests whose keys and IDs are not known. Those of one order key stand in their line in the order in which they are given.
+// insert stores requests with unknown keys and IDs. Requests with the same order key get positions in the order given.
 const insert = `WITH given AS MATERIALIZED (
 	SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[], $9::text[], $10::text[], $11::text[],
 		$12::bytea[], $13::bytea[], $14::bigint[], $15::bigint[], $16::bigint[], $17::bigint[], $18::boolean[], $19::boolean[], $20::bigint[], $21::text[], $22::text[], $23::text[], $24::text[]) WITH ORDINALITY
@@ -294,7 +296,7 @@ const insert = `WITH given AS MATERIALIZED (
 )
 SELECT r.id, d.seq, d.status, d.due, d.changed FROM delivery d JOIN request r ON r.seq = d.seq`
 
-// known finds the delivery that was accepted under the same key, or the same ID.
+// known finds a delivery that was accepted under the same key or ID.
 func (s *Store) known(ctx context.Context, a *acceptance) (bool, error) {
 	type row struct {
 		id, tenant, key string
@@ -323,14 +325,14 @@ func (s *Store) known(ctx context.Context, a *acceptance) (bool, error) {
 		return true, delivery.ErrKeyReused
 	}
 	a.is, err = s.Get(ctx, unesc(is[0].id))
-	if errors.Is(err, delivery.ErrNotFound) { // it has been deleted since
+	if errors.Is(err, delivery.ErrNotFound) { // it was deleted meanwhile
 		return false, nil
 	}
-	a.fresh = err == nil && !a.named && a.is.ID == r.ID // nobody else knows that ID: its answer was lost
+	a.fresh = err == nil && !a.named && a.is.ID == r.ID // only this call knows the ID, so an earlier response was lost
 	return true, err
 }
 
-// past finds what became of a delivery that was accepted under the key, and deleted since.
+// past finds the result of a delivery that was accepted under the key and has been deleted.
 func (s *Store) past(ctx context.Context, a *acceptance) (found bool, err error) {
 	d := delivery.Delivery{Request: *a.r, Series: 1}
 	var print []byte

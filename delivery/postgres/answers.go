@@ -27,8 +27,8 @@ func (s *Store) Begin(ctx context.Context, k *delivery.Keyed) (delivery.Kept, er
 	return delivery.Kept{}, errors.New("begin a call under a key: other calls with the key keep changing the record")
 }
 
-// begin takes the key if it is free, or if the call that has it did not end, and otherwise says what is known of it.
-// known is false if that was deleted meanwhile.
+// begin takes the key if it is free or if the call that holds it did not end in time. Otherwise it returns the state of
+// the key. known is false if the row was deleted meanwhile.
 func (s *Store) begin(ctx context.Context, k *delivery.Keyed) (found delivery.Kept, known bool, err error) {
 	var print, body []byte
 	var status int
@@ -69,7 +69,7 @@ func (s *Store) begin(ctx context.Context, k *delivery.Keyed) (found delivery.Ke
 	return found, known, err
 }
 
-// Finish says how a call ended.
+// Finish records how a call ended.
 func (s *Store) Finish(ctx context.Context, k *delivery.Keyed, how delivery.Finish, a *delivery.KeptAnswer) error {
 	ctx, cancel := context.WithTimeout(ctx, asking)
 	defer cancel()

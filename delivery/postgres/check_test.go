@@ -9,7 +9,7 @@ import (
 	"github.com/seed1158cd35/weir/internal/test/servers"
 )
 
-// at is a store of a database as it is.
+// at returns a store for a database without changing it.
 func at(t *testing.T, o postgres.Options) *postgres.Store {
 	t.Helper()
 	s, err := postgres.New(o)
@@ -20,7 +20,8 @@ func at(t *testing.T, o postgres.Options) *postgres.Store {
 	return s
 }
 
-// A database that would lose what is said to be stored, or whose tables are other ones, is not used, and it is said what to do.
+// A database that would lose stored deliveries, or that has other tables, is refused with an error that says what to
+// do.
 func TestADatabaseThatIsNotAsItMustBe(t *testing.T) {
 	for name, c := range map[string]struct {
 		sql        []string
@@ -87,7 +88,7 @@ func TestPasswordsAndTLS(t *testing.T) {
 	}
 }
 
-// Behind a pooler that gives each transaction another connection everything is as without it.
+// Everything works behind a pooler that uses a different connection for each transaction.
 func TestAPooler(t *testing.T) {
 	s := open(t, postgres.Options{URL: servers.PgBouncer(t, servers.Postgres(t)).PostgresURL(), Unprepared: true})
 	if err := s.Check(t.Context()); err != nil {

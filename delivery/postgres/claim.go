@@ -13,13 +13,13 @@ import (
 	"github.com/seed1158cd35/weir/delivery/internal/stored"
 )
 
-// A claiming is an ask for deliveries by their numbers.
+// A claiming is a request to claim deliveries by seq.
 type claiming struct {
 	ask delivery.Ask
 	is  []delivery.Delivery
 }
 
-// Claim begins attempts. Asks for deliveries by name go to the database together.
+// Claim begins attempts. Concurrent claims by seq are sent to the database together.
 func (s *Store) Claim(ctx context.Context, a delivery.Ask) (all []delivery.Delivery, err error) {
 	if len(a.Only) == 0 {
 		return s.claimDue(ctx, a)
@@ -34,7 +34,7 @@ func (s *Store) Claim(ctx context.Context, a delivery.Ask) (all []delivery.Deliv
 	return c.is, nil
 }
 
-// claimDue claims what is longest due. What others claim meanwhile is looked for once more.
+// claimDue claims the deliveries that are due first. If other stores claim all of them meanwhile, it tries again.
 func (s *Store) claimDue(ctx context.Context, a delivery.Ask) (all []delivery.Delivery, err error) {
 	for range 3 {
 		if a.Only, err = s.longestDue(ctx, &a); err != nil || len(a.Only) == 0 {
@@ -54,7 +54,7 @@ func (s *Store) longestDue(ctx context.Context, a *delivery.Ask) (seqs []int64, 
 	return seqs, err
 }
 
-// numbers reads rows of one number each.
+// numbers returns a function that reads rows of one number each.
 func numbers(to *[]int64) func(values) error {
 	return func(rows values) error {
 		var n int64
@@ -64,7 +64,7 @@ func numbers(to *[]int64) func(values) error {
 	}
 }
 
-// claimAll claims what several asks name. A number that two of them name is the first one's.
+// claimAll runs several claims. If two name the same seq, the first one gets it.
 func (s *Store) claimAll(all []*claiming) error {
 	ctx, cancel := context.WithTimeout(context.Background(), asking)
 	defer cancel()
@@ -113,8 +113,7 @@ func (s *Store) claimAll(all []*claiming) error {
 	return err
 }
 
-// claim gives rows that are due to those who name them. One that is locked is being claimed or changed by another: it is
-// not waited for.
+// claim claims due rows by seq. It skips a locked row, which another transaction is claiming or changing.
 const claim = `WITH given AS MATERIALIZED (
 	SELECT * FROM unnest($1::bigint[], $2::text[], $3::bigint[], $4::text[]) AS g(seq, upstream, lease, worker)
 ), locked AS MATERIALIZED (
@@ -133,7 +132,7 @@ const claim = `WITH given AS MATERIALIZED (
 )
 SELECT ` + recordColumns + requestColumns + ` FROM claimed d JOIN weir_request r ON r.seq = d.seq AND r.seq = ANY($1::bigint[])`
 
-// unclaimLater has a sweep give back what a claim has stored of which nobody heard.
+// unclaimLater makes the next sweep give back a claim whose outcome is unknown.
 func (s *Store) unclaimLater(token int64, seqs []int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -142,16 +141,16 @@ func (s *Store) unclaimLater(token int64, seqs []int64) {
 	}
 }
 
-// mostUnsure bounds the claims that are given back; the leases of others run out.
+// mostUnsure limits the claims to be given back. Beyond it, claims end with their leases.
 const mostUnsure = 1000
 
 type unsureClaim struct {
 	token int64
 	seqs  []int64
-	ids   []string // where their numbers are not known: they were claimed as they were stored
+	ids   []string // used if the seqs are unknown, because the claim was made with the insert
 }
 
-// unbeginLater is unclaimLater for what was stored, and claimed with it, of which nobody heard.
+// unbeginLater is unclaimLater for deliveries that were claimed when they were stored.
 func (s *Store) unbeginLater(all []*acceptance) {
 	is := unsureClaim{token: s.begun}
 	for _, a := range all {
@@ -166,7 +165,7 @@ func (s *Store) unbeginLater(all []*acceptance) {
 	}
 }
 
-// unclaim gives back what was claimed and never sent, as nobody heard of the claim: no attempt is counted.
+// unclaim gives back claims whose callers did not learn of them. Nothing was sent, so no attempt counts.
 func (s *Store) unclaim(ctx context.Context) error {
 	s.mu.Lock()
 	all := slices.Clone(s.unsure)
@@ -182,13 +181,13 @@ func (s *Store) unclaim(ctx context.Context) error {
 			return err
 		}
 		s.mu.Lock()
-		s.unsure = slices.Delete(s.unsure, 0, 1) // sweeps of one store do not overlap...
+		s.unsure = slices.Delete(s.unsure, 0, 1) // sweeps of one store do not overlap
 		s.mu.Unlock()
 	}
 	return nil
 }
 
-// Defer puts off what is queued.
+// Defer postpones queued deliveries.
 func (s *Store) Defer(ctx context.Context, until time.Time, seqs ...int64) error {
 	ctx, cancel := context.WithTimeout(ctx, asking)
 	defer cancel()
@@ -199,7 +198,7 @@ func (s *Store) Defer(ctx context.Context, until time.Time, seqs ...int64) error
 	})
 }
 
-// Renew lengthens leases.
+// Renew extends leases.
 func (s *Store) Renew(ctx context.Context, lease time.Duration, claims ...delivery.Claim) ([]delivery.Claim, error) {
 	var seqs, fences []int64
 	for _, c := range claims {

@@ -10,28 +10,29 @@ import (
 	"github.com/seed1158cd35/weir/delivery/internal/stored"
 )
 
-// A fleet is the stores that sweep a database, of which this one is one.
+// A fleet describes the stores that sweep the same database.
 type fleet struct {
-	n    int64 // how many there are; 0 counts as 1
-	rank int64 // of this one, from 0
-	met  bool  // it has said that it is there
+	n    int64 // number of stores; 0 counts as 1
+	rank int64 // position of this store, from 0
+	met  bool  // this store has registered itself
 }
 
-// silent is how long a store may not have swept, and is counted.
+// silent is how long after its last sweep a store still counts as present.
 const silent = 35 * time.Second
 
-// For a second what is due is left to the store that changed it last, which knows of it. What has been due for longer is shared
-// out by number; and what others have left for as long again is anybody's.
-//
-// mine is the condition of what is this store's to send: $1 is its home, $2 and $3 the fleet.
+// mine is the condition for a delivery that this store should send. For the first second after it is due, a delivery
+// belongs to the store that changed it last, whose worker already knows it. Later, deliveries are divided by seq.
+// After another second any store may take them, see Due. $1 is this store's home, and $2 and $3 are the fleet's n and
+// rank.
 const mine = "CASE WHEN due > weir_now() - 1000 THEN home = $1::bigint ELSE seq % $2::bigint = $3::bigint END"
 
-// ahead are the first of what is queued for an upstream, after a mark: of those a store chooses. $4 to $7.
+// ahead selects the queued deliveries of an upstream after a mark, from which a store chooses. It uses $4 to $7.
 const ahead = `SELECT seq, due, home FROM weir_delivery WHERE upstream = $4::text AND status = 'queued' AND (due, seq) > ($5::bigint, $6::bigint)
 	AND (expires IS NULL OR expires > weir_now()) `
 
-// Due lists what is due of an upstream, with what is to be sent. Of a fleet each store lists what is its own, so that they do not wait
-// for turns for the same; what others leave lying, too. What cannot be sent becomes a dead letter, or it would be in the way of others for ever.
+// Due lists due deliveries of an upstream with their requests. Each store of a fleet lists its own, so that the stores
+// do not wait for turns with the same deliveries. It also lists deliveries that other stores have left. Due makes dead
+// letters of deliveries whose stored request is invalid. Otherwise they would be read again forever.
 func (s *Store) Due(ctx context.Context, upstream string, after delivery.Mark, most int) ([]delivery.Delivery, error) {
 	for {
 		all, bad, err := s.due(ctx, upstream, after, most)
@@ -68,7 +69,7 @@ func (s *Store) due(ctx context.Context, upstream string, after delivery.Mark, m
 	return all, bad, err
 }
 
-// window is how many times as many are looked at as are wanted.
+// window returns how many times more rows to read than are wanted, because some belong to other stores.
 func window(f fleet) int64 {
 	if f.n == 1 {
 		return 1
@@ -84,8 +85,8 @@ func (s *Store) fleetNow() fleet {
 	return f
 }
 
-// Next is when the next queued delivery of an upstream is due for this store. What has expired is not: until a
-// sweep has taken it away its worker would look again and again.
+// Next returns when the next queued delivery of an upstream is due for this store. It skips expired ones. Otherwise the
+// worker would call Due in a loop until a sweep removes them.
 func (s *Store) Next(ctx context.Context, upstream string, after delivery.Mark) (at time.Time, ok bool, err error) {
 	f := s.fleetNow()
 	args := []any{s.home, f.n, f.rank, esc(upstream), stored.Milli(after.Due), after.Seq, 16 * window(f)}

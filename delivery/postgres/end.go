@@ -13,7 +13,7 @@ import (
 type ending struct {
 	delivery.End
 	kept  bool
-	stays bool // it goes with no accepts
+	stays bool // it must not be recorded together with accepts
 }
 
 // End records how attempts ended.
@@ -33,7 +33,7 @@ func (s *Store) End(ctx context.Context, ends ...delivery.End) (lost []delivery.
 	return lost, nil
 }
 
-// endAll records ends. Of two of one delivery the second finds what the first has left.
+// endAll records ends. If several concern one delivery, they are recorded one after the other.
 func (s *Store) endAll(all []*ending) error {
 	ctx, cancel := context.WithTimeout(context.Background(), asking)
 	defer cancel()
@@ -56,7 +56,7 @@ func (s *Store) endAll(all []*ending) error {
 	return nil
 }
 
-// endEach records ends, each of another delivery.
+// endEach records ends of different deliveries.
 func (s *Store) endEach(ctx context.Context, all []*ending) error {
 	steps := s.endings(all)
 	if err := s.transact(ctx, steps...); err != nil {
@@ -65,7 +65,7 @@ func (s *Store) endEach(ctx context.Context, all []*ending) error {
 	return s.heardOf(ctx, all)
 }
 
-// endings are the steps of that.
+// endings returns the steps that record ends.
 func (s *Store) endings(all []*ending) []step {
 	if !slices.ContainsFunc(all, func(e *ending) bool { return !e.well() }) {
 		return []step{s.complete(all, complete)}
@@ -104,8 +104,8 @@ func (s *Store) endings(all []*ending) []step {
 	return steps
 }
 
-// heardOf finds which ends were recorded before, though nobody heard of it: whoever got no answer asks again. A claim that was lost was ended
-// by a sweep, which counts a stall, and is followed by another fence.
+// heardOf finds ends that were recorded by an earlier call whose response was lost. A lost claim was ended by a sweep,
+// which counts a stall, or has been followed by another fence.
 func (s *Store) heardOf(ctx context.Context, all []*ending) error {
 	var unknown []int64
 	of := make(map[int64]*ending)
@@ -149,7 +149,8 @@ const end = `WITH given AS MATERIALIZED (
 )
 SELECT seq FROM ended`
 
-// promotes queues the next delivery of each of the lines that a query finds, if nothing in the line is under way. Their locks are held.
+// promotes queues the next delivery of each order key that a query returns, if no delivery of the key is queued or
+// processing. The caller holds the locks of the keys.
 func promotes(lines string, arg any) step {
 	return step{query: `WITH given AS MATERIALIZED (` + lines + `
 	), first AS MATERIALIZED (

@@ -5,13 +5,13 @@ import (
 	"time"
 )
 
-// Plans is how often the database has planned for the numbers that it was given, and how often it has used a plan for any.
+// Plans returns how often the database made a plan for given values, and how often it used a generic plan.
 func (s *Store) Plans(ctx context.Context) (anew, once int64, err error) {
 	err = s.look(ctx, step{query: "SELECT sum(custom_plans)::bigint, sum(generic_plans)::bigint FROM pg_prepared_statements", row: func(r values) error { return r.scan(&anew, &once) }})
 	return anew, once, err
 }
 
-// AwaitsAccepts has ends wait for accepts as they do while some are under way, and says how many wait.
+// AwaitsAccepts makes ends wait as if accepts were running. waiting returns how many ends wait.
 func (s *Store) AwaitsAccepts() (waiting func() int) {
 	s.rides.begins()
 	return func() (n int) {
@@ -20,7 +20,7 @@ func (s *Store) AwaitsAccepts() (waiting func() int) {
 	}
 }
 
-// Dials is how long a connection to a database is waited for.
+// Dials returns the connect timeout for a URL.
 func Dials(at string) (time.Duration, error) {
 	c, err := configure(Options{URL: at})
 	if err != nil {

@@ -11,20 +11,20 @@ import (
 	"github.com/seed1158cd35/weir/delivery/internal/stored"
 )
 
-// mostJobs is how many callers' wishes are asked for at once.
+// mostJobs is the maximum number of callers' jobs in one request to the database.
 const mostJobs = 64
 
-// groups have what callers want done together. Its goroutine takes what has come meanwhile and asks the database for all of it.
+// groups collects jobs of callers. Its goroutine sends all jobs that have accumulated to the database together.
 type groups[J any] struct {
 	*stored.Gatherer[*job[J]]
-	do    func([]J) error // of all, or of none where it is an error
-	held  func() bool     // waits, once jobs are there, for another to take some; true if one may have done so. nil does not wait
+	do    func([]J) error // does all of them, or none if it returns an error
+	held  func() bool     // waits for another goroutine to take some of the jobs; true if it may have. Nil means no wait
 	stop  chan struct{}
 	once  sync.Once
 	ended chan struct{}
 }
 
-// A job is what one caller wants.
+// A job is one caller's operation.
 type job[J any] struct {
 	is   J
 	err  error
@@ -37,8 +37,8 @@ func newGroups[J any](do func([]J) error, held func() bool) *groups[J] {
 	return g
 }
 
-// want has a wish done. If ctx ends while it is asked for, it may still be done: the error is ErrUncertain. What it finds
-// is its caller's once want has returned without an error, and not otherwise.
+// want runs an operation and waits for it. If ctx ends before, want returns ErrUncertain, and the operation may still
+// be done. The caller may read its results only if want returns nil.
 func (g *groups[J]) want(ctx context.Context, is J) error {
 	j := &job[J]{is: is, done: make(chan struct{})}
 	g.Add(j)
@@ -71,7 +71,8 @@ func (g *groups[J]) run() {
 	}
 }
 
-// next is the next group, of what nobody else has taken; nil if it is to stop. It may be empty.
+// next returns the next group, without the jobs that other goroutines took, so it may be empty. It returns nil after
+// stop.
 func (g *groups[J]) next() []*job[J] {
 	for held := g.held != nil; held; held = g.held() {
 		if !g.Ready(g.stop) {
@@ -81,7 +82,8 @@ func (g *groups[J]) next() []*job[J] {
 	return g.Next(g.stop)
 }
 
-// settle asks for jobs, and for halves of them where the database refuses: what one has wrong is not another's.
+// settle runs jobs. If the database refuses them, settle runs each half separately, so that an error in one job does
+// not affect the rest.
 func (g *groups[J]) settle(all []*job[J]) {
 	if len(all) == 0 {
 		return
@@ -106,7 +108,7 @@ func (g *groups[J]) close() {
 	<-g.ended
 }
 
-// again asks until the transaction is not undone for another's sake.
+// again repeats a transaction that was rolled back because of a conflict.
 func again(do func() error) (err error) {
 	for range 5 {
 		if err = do(); !clashed(err) {

@@ -7,10 +7,10 @@ import (
 	"github.com/seed1158cd35/weir/delivery"
 )
 
-// inSteps is how many one transaction changes by hand.
+// inSteps is how many deliveries one transaction of an operator's command changes.
 const inSteps = 200
 
-// byHand does something with what a condition finds, at most a number of them, and says how many.
+// byHand calls do for up to most deliveries that match a condition, in steps. It returns how many were changed.
 func (s *Store) byHand(ctx context.Context, doing, condition string, args []any, most int, do func([]row) ([]changed, error)) (n int, err error) {
 	most = max(1, most)
 	query := fmt.Sprintf("%s ORDER BY d.seq LIMIT $%d::bigint", condition, len(args)+1)
@@ -51,9 +51,10 @@ func (s *Store) Redrive(ctx context.Context, f delivery.Filter, most int) (int, 
 	return s.byHand(ctx, "redrive", condition, args, most, func(all []row) ([]changed, error) { return s.redrive(ctx, all) })
 }
 
-// redrive begins a new series, at the end of the order key, or at its old place if those that came after it have
-// waited. What had expired expires with its caller's token, or not again; what is not to be sent yet waits. The fence goes up, so that nothing that ends late is taken for one
-// of this series. What has an order key is created, and promoted if it is the first.
+// redrive begins a new series. It puts the delivery at the end of its order key, or at its old position if later ones
+// have waited for it. An expired delivery then expires with its caller's token, or never without one. One with a later
+// NotBefore waits for that. redrive increments the fence, so that a late end of an earlier attempt is not taken for one
+// of this series. A delivery with an order key becomes created, and is promoted if it is the first.
 func (s *Store) redrive(ctx context.Context, all []row) ([]changed, error) {
 	return s.change(ctx, all, func(seqs []int64) step {
 		return step{query: `WITH locked AS MATERIALIZED (
@@ -75,7 +76,7 @@ func (s *Store) redrive(ctx context.Context, all []row) ([]changed, error) {
 	})
 }
 
-// Drop makes dead letters of what waits, or deletes dead letters.
+// Drop makes dead letters of waiting deliveries, or deletes dead letters.
 func (s *Store) Drop(ctx context.Context, f delivery.Filter, most int) (int, error) {
 	condition, args, err := where(f)
 	if err == nil && f.All() {
@@ -92,7 +93,7 @@ func (s *Store) Drop(ctx context.Context, f delivery.Filter, most int) (int, err
 	})
 }
 
-// Abandon makes dead letters of what waits for an upstream that is gone.
+// Abandon makes dead letters of the waiting deliveries of a removed upstream.
 func (s *Store) Abandon(ctx context.Context, upstream string) (int, error) {
 	return s.byHand(ctx, "abandon", "d.upstream = $1::text AND d."+waiting, []any{esc(upstream)}, mostSwept, func(all []row) ([]changed, error) {
 		return s.kill(ctx, all, delivery.Gone, nil, "the configuration has no upstream "+upstream+" any more")

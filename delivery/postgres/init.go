@@ -11,13 +11,13 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// A SchemaError says why the database cannot be used as it is: no time mends that.
+// A SchemaError means that the database cannot be used as it is, and that waiting will not help.
 type SchemaError struct{ Why string }
 
 func (e *SchemaError) Error() string { return e.Why }
 
-// Check says whether the database is there and as it must be. A *SchemaError means that it is not, and stays so until
-// somebody does something about it.
+// Check returns an error if the database is unavailable or unsuitable. A *SchemaError means that an operator must
+// change something.
 func (s *Store) Check(ctx context.Context) error {
 	if err := s.check(ctx); err != nil {
 		return fmt.Errorf("deliveries in %s: %w", s.where, err)
@@ -32,7 +32,7 @@ func (s *Store) check(ctx context.Context) error {
 	}})
 	var refused *pgconn.PgError
 	switch {
-	case errors.As(err, &refused) && refused.Code == "42P01": // there is no such table
+	case errors.As(err, &refused) && refused.Code == "42P01": // undefined table
 		return &SchemaError{"it has no tables for deliveries: run weir store init"}
 	case errors.As(err, &refused) && (refused.Code[:2] == "28" || refused.Code == "3D000" || refused.Code == "42501"):
 		return &SchemaError{refused.Message}
@@ -53,7 +53,7 @@ func (s *Store) check(ctx context.Context) error {
 	return nil
 }
 
-// usable is nil once the database was found to be as it must be.
+// usable returns nil if Check has succeeded before, and otherwise checks.
 func (s *Store) usable(ctx context.Context) error {
 	s.mu.Lock()
 	ready := s.ready
@@ -64,8 +64,8 @@ func (s *Store) usable(ctx context.Context) error {
 	return s.check(ctx)
 }
 
-// Init makes the tables, or upgrades them, unless they are as they must be. made says that there was something to do. Two
-// at once do it once. It counts what is stored of each tenant again, which nothing else does where somebody has deleted rows by hand.
+// Init creates or upgrades the tables if necessary. made reports whether it changed anything. Concurrent calls do it
+// only once. Init also recounts what each tenant stores, which corrects the numbers after rows were deleted manually.
 func (s *Store) Init(ctx context.Context) (made bool, err error) {
 	if made, err = s.init(ctx); err == nil {
 		err = s.check(ctx)
@@ -106,8 +106,8 @@ func (s *Store) init(ctx context.Context) (made bool, err error) {
 	return made, nil
 }
 
-// Snapshot is for how long somebody has held the oldest snapshot of the database: what is deleted or changed meanwhile
-// stays where it is, and is in the way.
+// Snapshot returns the age of the oldest snapshot that a client of the database holds. While it is held, the database
+// cannot remove old versions of rows, which slow down queries.
 func (s *Store) Snapshot(ctx context.Context) (held time.Duration, err error) {
 	err = s.look(ctx, step{query: `SELECT coalesce(max(extract(epoch FROM clock_timestamp() - xact_start)) * 1000, 0)::bigint FROM pg_stat_activity
 		WHERE datname = current_database() AND backend_xmin IS NOT NULL AND pid <> pg_backend_pid() AND backend_type = 'client backend'`,

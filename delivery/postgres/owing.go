@@ -7,7 +7,7 @@ import (
 	"github.com/seed1158cd35/weir/delivery/internal/stored"
 )
 
-// Owing lists what is over and has yet to call back.
+// Owing lists deliveries that have ended and whose callback is not stored yet.
 func (s *Store) Owing(ctx context.Context, after delivery.Mark, most int) (all []delivery.Delivery, err error) {
 	err = s.look(ctx, step{query: `WITH owing AS MATERIALIZED (
 			SELECT seq FROM weir_delivery d WHERE ` + owes + ` AND (changed, seq) > ($1::bigint, $2::bigint) ORDER BY changed, seq LIMIT $3::bigint
@@ -24,7 +24,7 @@ func (s *Store) Owing(ctx context.Context, after delivery.Mark, most int) (all [
 	return all, err
 }
 
-// Told says that whom it concerns was told of a series.
+// Told records that the callback of a series is stored or given up.
 func (s *Store) Told(ctx context.Context, seq int64, series int) error {
 	ctx, cancel := context.WithTimeout(ctx, asking)
 	defer cancel()

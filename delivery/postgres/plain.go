@@ -7,18 +7,18 @@ import (
 	"github.com/seed1158cd35/weir/outcome"
 )
 
-// Most requests are plain, and most attempts end well: for groups of nothing else there are statements that do no more than that takes.
-// What one of them does the general ones would have done. Elements of arrays are read by number: unnest would have a table for each array.
+// Most requests are plain and most attempts succeed. Groups of only these use simpler statements with the same results
+// as the general ones. They index arrays by number, because unnest would create a table for each array.
 
-// plain reports whether a request that is stored for the first time has nothing that others could be in the way of: neither a key nor an ID
-// that its caller made, no place in a line. Nor does it have times or callbacks.
+// plain reports whether a new request can conflict with no other: it has no key, no ID from its caller and no order
+// key. It also has no times, callback or large body.
 func (a *acceptance) plain() bool {
 	r := a.r
 	return !a.named && r.Key == "" && r.OrderKey == "" && r.NotBefore.IsZero() && r.Expires.IsZero() && r.TokenEnds.IsZero() &&
 		r.Callback == "" && r.Tells == "" && r.Large.Name == ""
 }
 
-// plainly stores plain requests that are claimed alike, or not at all.
+// plainly stores plain requests that have the same claim, or none.
 func (s *Store) plainly(all []*acceptance) step {
 	n := len(all)
 	texts := make([][]string, 9)
@@ -73,13 +73,14 @@ const insertPlain = `WITH request AS (
 )
 SELECT id, seq, accepted FROM request`
 
-// well reports whether an attempt ended as most do: it completes a delivery behind which none waits, and there is nothing to be said of it.
+// well reports whether an attempt succeeded without complications: it completes a delivery without an order key, reason
+// or detail.
 func (e *ending) well() bool {
 	return e.To == delivery.Completed && e.Alone && e.Due.IsZero() && e.Reason == "" && e.Detail == "" && !e.GiveBack &&
 		e.Attempt != nil && e.Attempt.Class == outcome.OK && e.Attempt.Code == ""
 }
 
-// complete records ends that went well, each of another delivery.
+// complete records ends for which well is true, each of a different delivery.
 func (s *Store) complete(all []*ending, query string) step {
 	n := len(all)
 	seqs, fences, tooks := make([]int64, n), make([]int64, n), make([]int64, n)
@@ -114,5 +115,5 @@ const complete = `WITH locked AS MATERIALIZED (
 )
 SELECT seq FROM ended`
 
-// completeFree is complete of those that nobody else has locked.
+// completeFree is complete, but skips rows that other transactions have locked.
 var completeFree = strings.Replace(complete, "FOR UPDATE\n", "FOR UPDATE SKIP LOCKED\n", 1)

@@ -10,18 +10,18 @@ import (
 	"github.com/seed1158cd35/weir/outcome"
 )
 
-// Whatever the database believes to know of its tables, which for a queue is always of before, nothing that happens all the time
-// reads a table from front to back.
+// No frequent statement scans a whole table, whatever the statistics of the database, which are always outdated for a
+// queue.
 func TestNoTableIsReadFromFrontToBack(t *testing.T) {
 	where := place(t, server)
 	s := open(t, postgres.Options{URL: where})
 	const n = 20_000
-	sql(t, where, "ALTER TABLE weir_delivery SET (autovacuum_enabled = false)", "ALTER TABLE weir_request SET (autovacuum_enabled = false)", "ANALYZE", // of what is empty
+	sql(t, where, "ALTER TABLE weir_delivery SET (autovacuum_enabled = false)", "ALTER TABLE weir_request SET (autovacuum_enabled = false)", "ANALYZE", // while the tables are empty
 		fmt.Sprintf(`INSERT INTO weir_request(id, tenant, holder, upstream, order_key, fingerprint, correlation, method, path, query, header, body, accepted)
 			SELECT 'id' || i, '', '', 'a', '', '', '', 'POST', '/in', '', '', '', weir_now() FROM generate_series(1, %d) i`, n),
 		`INSERT INTO weir_delivery(seq, upstream, status, due, not_before, place, stops, home, changed, expires)
 			SELECT seq, 'a', 'queued', accepted - 10000000 + seq, 0, 0, false, 0, accepted, accepted + 3600000 FROM weir_request`)
-	for i := range 20 { // more often than a plan is made for given values
+	for i := range 20 { // more often than the planner makes custom plans
 		r := request("x")
 		r.OrderKey, r.Key, r.Expires = fmt.Sprint(i%3), fmt.Sprint(i), time.Now().Add(time.Hour)
 		many(3, func(int) {
@@ -66,7 +66,7 @@ func TestNoTableIsReadFromFrontToBack(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := s.Close(); err != nil { // its connections tell what they have read when they end
+	if err := s.Close(); err != nil { // connections report their statistics when they end
 		t.Fatal(err)
 	}
 	c := connect(t, where)
@@ -93,10 +93,10 @@ func TestNoTableIsReadFromFrontToBack(t *testing.T) {
 	}
 }
 
-// A statement is planned once for a connection, and not each time that it is sent.
+// A statement is planned once per connection, not each time that it is sent.
 func TestStatementsArePlannedOnce(t *testing.T) {
 	s := open(t, postgres.Options{URL: place(t, server), Connections: 1})
-	for i := range 10 { // more often than a plan is made for given values by default
+	for i := range 10 { // more often than the planner makes custom plans by default
 		keyed := request("x")
 		keyed.Key = fmt.Sprint(i)
 		for _, r := range []*delivery.Request{request("y"), keyed} {

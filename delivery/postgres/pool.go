@@ -11,31 +11,31 @@ import (
 	"github.com/seed1158cd35/weir/delivery"
 )
 
-// bounds of a connection.
+// Limits of connections.
 const (
 	idleAtMost   = time.Minute
-	oldest       = time.Hour   // so that a name that leads elsewhere is followed
-	askedAfter   = time.Second // idle for longer, it is asked whether it still is one
+	oldest       = time.Hour   // so that changes in DNS take effect
+	askedAfter   = time.Second // after this idle time, a connection is pinged before use
 	mostPrepared = 256
 )
 
-// A pool has connections for one asker each, at most a number of them. The one that was used last is used first, so
-// that what is not needed becomes idle.
+// A pool holds a limited number of connections, each for one user at a time. It reuses the most recently used one
+// first, so that surplus connections become idle.
 type pool struct {
 	config *pgconn.Config
-	taken  chan struct{} // holds one for each asker that has a connection
+	taken  chan struct{} // contains one element for each connection in use
 	stop   chan struct{}
 	once   sync.Once
 
 	mu   sync.Mutex
-	idle []*conn // the one used last is the last
+	idle []*conn // the most recently used one is last
 }
 
-// A conn is one of a pool. It belongs to whoever has taken it.
+// A conn is a connection of a pool. Only the goroutine that has taken it may use it.
 type conn struct {
 	*pgconn.PgConn
 	made, used time.Time
-	prepared   map[string]string // names of statements
+	prepared   map[string]string // names of prepared statements
 	names      int
 }
 
@@ -43,7 +43,7 @@ func newPool(c *pgconn.Config, most int) *pool {
 	return &pool{config: c, taken: make(chan struct{}, most), stop: make(chan struct{})}
 }
 
-// take gives a connection, which must be put back. It waits for one.
+// take waits for a connection. The caller must put it back.
 func (p *pool) take(ctx context.Context) (*conn, error) {
 	select {
 	case p.taken <- struct{}{}:
@@ -59,7 +59,7 @@ func (p *pool) take(ctx context.Context) (*conn, error) {
 	return c, err
 }
 
-// found is an idle connection that still is one, or else a new one.
+// found returns an idle connection that still works, or a new one.
 func (p *pool) found(ctx context.Context) (*conn, error) {
 	for c := p.pop(); c != nil; c = p.pop() {
 		if time.Since(c.used) < askedAfter || c.Ping(ctx) == nil {
@@ -76,7 +76,7 @@ func (p *pool) found(ctx context.Context) (*conn, error) {
 	return &conn{PgConn: is, made: time.Now(), prepared: make(map[string]string)}, nil
 }
 
-// pop is an idle connection, or nil.
+// pop returns an idle connection, or nil.
 func (p *pool) pop() *conn {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -89,7 +89,7 @@ func (p *pool) pop() *conn {
 	return c
 }
 
-// put gives a connection back. What has been idle for too long is closed.
+// put returns a connection to the pool. It closes connections that were idle for too long.
 func (p *pool) put(c *conn) {
 	c.used = time.Now()
 	var over []*conn
@@ -110,7 +110,8 @@ func (p *pool) put(c *conn) {
 	hangUp(over)
 }
 
-// drop closes what is idle: what it has prepared is for other tables, or it leads to a server that is no longer asked.
+// drop closes the idle connections: their prepared statements may not match the tables any more, or they lead to a
+// server that was replaced.
 func (p *pool) drop() {
 	p.mu.Lock()
 	over := p.idle
@@ -119,7 +120,7 @@ func (p *pool) drop() {
 	hangUp(over)
 }
 
-// close waits until all connections are back.
+// close waits until all connections have been returned.
 func (p *pool) close() {
 	p.once.Do(func() {
 		close(p.stop)

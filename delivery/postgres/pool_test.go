@@ -17,7 +17,7 @@ func request(body string) *delivery.Request {
 	return &delivery.Request{Upstream: "a", Method: "POST", Path: "/x", Body: []byte(body)}
 }
 
-// many does something at once, as many callers.
+// many calls do concurrently for n callers.
 func many(n int, do func(i int)) {
 	var wg sync.WaitGroup
 	for i := range n {
@@ -26,7 +26,7 @@ func many(n int, do func(i int)) {
 	wg.Wait()
 }
 
-// A server that was started anew has cut all connections: no caller hears of it.
+// A restarted server has closed all connections. Callers do not notice.
 func TestConnectionsThatWereCutAreReplaced(t *testing.T) {
 	s := open(t, postgres.Options{URL: place(t, server)})
 	for round := range 3 {
@@ -34,7 +34,7 @@ func TestConnectionsThatWereCutAreReplaced(t *testing.T) {
 			r := request("x")
 			r.Key = fmt.Sprint(round, " ", i)
 			d, _, err := s.Accept(t.Context(), r)
-			for tries := 0; errors.Is(err, delivery.ErrUncertain) && tries < 30; tries++ { // on a slow machine there is no time to ask again
+			for tries := 0; errors.Is(err, delivery.ErrUncertain) && tries < 30; tries++ { // on a slow machine there is no time for a retry
 				d, _, err = s.Accept(t.Context(), r)
 			}
 			if err != nil {
@@ -51,8 +51,8 @@ func TestConnectionsThatWereCutAreReplaced(t *testing.T) {
 	}
 }
 
-// A caller that leaves when it has just been given a connection sends nothing: what it would have prepared is not there for
-// those after it.
+// A caller whose context ends right after it has got a connection sends nothing. Statements that it did not prepare are
+// not considered prepared later.
 func TestWhoLeavesBeforeAnythingIsSentSpoilsNoConnection(t *testing.T) {
 	s := open(t, postgres.Options{URL: place(t, server), Connections: 1})
 	if _, _, err := s.Accept(t.Context(), request("x")); err != nil {
@@ -60,7 +60,7 @@ func TestWhoLeavesBeforeAnythingIsSentSpoilsNoConnection(t *testing.T) {
 	}
 	gone, cancel := context.WithCancel(t.Context())
 	cancel()
-	for range 50 { // half of them are given the connection
+	for range 50 { // half of them get the connection
 		if _, err := s.Renew(gone, time.Minute, delivery.Claim{}); err == nil {
 			t.Fatal("who has gone was answered")
 		}
@@ -89,7 +89,7 @@ func TestNoMoreConnectionsThanItMayHave(t *testing.T) {
 	}
 }
 
-// What was prepared for tables as they were does not fit those that an upgrade has made of them.
+// Statements that were prepared before an upgrade of the tables are prepared again.
 func TestStatementsArePreparedAnewForOtherTables(t *testing.T) {
 	at := servers.Patient(place(t, server))
 	s := open(t, postgres.Options{URL: at})
@@ -109,7 +109,7 @@ func TestStatementsArePreparedAnewForOtherTables(t *testing.T) {
 	gets()
 }
 
-// A statement that the database refuses is not taken for one that it knows.
+// A statement whose preparation failed is not considered prepared.
 func TestWhatWasNotPreparedIsPreparedNextTime(t *testing.T) {
 	at := place(t, server)
 	s := open(t, postgres.Options{URL: at, Connections: 1})
@@ -123,7 +123,7 @@ func TestWhatWasNotPreparedIsPreparedNextTime(t *testing.T) {
 	}
 }
 
-// works claims and completes what is due of upstream a, and counts it.
+// works claims and completes the due deliveries of upstream a, and returns how many.
 func works(t *testing.T, s *postgres.Store) (n int) {
 	t.Helper()
 	for {
@@ -143,7 +143,7 @@ func works(t *testing.T, s *postgres.Store) (n int) {
 	}
 }
 
-// A connection is waited for as long as the URL says, and for a second if it says nothing.
+// The connect timeout is that of the URL, or a second by default.
 func TestTheURLSaysHowLongAConnectionIsWaitedFor(t *testing.T) {
 	for at, want := range map[string]time.Duration{"": time.Second, "?connect_timeout=0": time.Second, "?connect_timeout=7": 7 * time.Second} {
 		if got, err := postgres.Dials("postgres://weir@127.0.0.1/weir" + at); err != nil || got != want {

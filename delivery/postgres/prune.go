@@ -7,7 +7,7 @@ import (
 	"github.com/seed1158cd35/weir/delivery"
 )
 
-// prune deletes what has been kept long enough.
+// prune deletes deliveries, responses and keys after their retention.
 func (s *Store) prune(ctx context.Context, w *delivery.Swept) error {
 	for _, of := range [...]struct {
 		status delivery.Status
@@ -31,7 +31,7 @@ func (s *Store) prune(ctx context.Context, w *delivery.Swept) error {
 	})
 }
 
-// erasable are deliveries of a condition, with the locks of their idempotency keys.
+// erasable returns deliveries that match a condition, with the locks of their idempotency keys.
 func (s *Store) erasable(ctx context.Context, condition string, args ...any) (all []row, err error) {
 	err = s.look(ctx, step{query: "SELECT d.seq, d.line, r.upstream, r.tenant, coalesce(r.idem_key, '') FROM weir_delivery d JOIN weir_request r ON r.seq = d.seq WHERE " + condition, args: args,
 		row: func(rows values) error {
@@ -47,10 +47,11 @@ func (s *Store) erasable(ctx context.Context, condition string, args ...any) (al
 	return all, err
 }
 
-// keepKeys is how long an idempotency key is known, counted from when it came.
+// keepKeys returns how long, in milliseconds, an idempotency key is kept after its request was accepted.
 func (s *Store) keepKeys() int64 { return max(s.o.Keep, s.o.KeepDead).Milliseconds() }
 
-// erase deletes what has had a status, with which it is over, for so long. Its idempotency key stays known for as long as it would have been.
+// erase deletes deliveries that have had a final status for at least the duration over. Their idempotency keys are kept
+// until their own retention ends.
 func (s *Store) erase(ctx context.Context, all []row, status delivery.Status, over time.Duration) ([]changed, error) {
 	return s.change(ctx, all, func(seqs []int64) step {
 		return step{query: `WITH locked AS MATERIALIZED (

@@ -14,14 +14,14 @@ import (
 	"github.com/seed1158cd35/weir/outcome"
 )
 
-// recordColumns are what a record is read from, requestColumns what its request is.
+// recordColumns lists the columns of a record, and requestColumns the columns of its request.
 const (
 	recordColumns = `d.seq, r.id, r.tenant, r.holder, d.upstream, d.status, d.due, r.order_key, coalesce(r.idem_key, ''), r.correlation,
 	d.attempts, d.starts, d.series, d.fence, coalesce(d.lease, 0), r.accepted, d.changed, coalesce(d.expires, 0), coalesce(r.token_ends, 0), d.reason, d.detail, r.callback, r.tells`
 	requestColumns = `, d.stops, d.not_before, r.method, r.path, r.query, r.header, r.body, r.large`
 )
 
-// A record is a row of weir_delivery and that of its request.
+// A record is a row of weir_delivery with its row of weir_request.
 type record struct {
 	delivery.Delivery
 	due, lease, accepted, changed, expires, token, notBefore int64
@@ -56,7 +56,7 @@ func (r *record) delivery() delivery.Delivery {
 	return d
 }
 
-// whole reads a row with its request. bad is why that cannot be sent as it is stored.
+// whole reads a row with its request. bad is not nil if the stored request is invalid.
 func whole(rows values) (d delivery.Delivery, bad, err error) {
 	var r record
 	if err = rows.scan(r.requestFields()...); err != nil {
@@ -75,7 +75,7 @@ func (s *Store) Get(ctx context.Context, id string) (d delivery.Delivery, err er
 	err = s.look(ctx, step{query: "SELECT " + recordColumns + requestColumns + " FROM weir_request r JOIN weir_delivery d ON d.seq = r.seq WHERE r.id = $1::text", args: []any{esc(id)},
 		row: func(rows values) (err error) {
 			found = true
-			d, _, err = whole(rows) // people look at it as it is
+			d, _, err = whole(rows) // people may want to see an invalid one too
 			return err
 		}})
 	if err == nil && !found {
@@ -84,7 +84,7 @@ func (s *Store) Get(ctx context.Context, id string) (d delivery.Delivery, err er
 	return d, err
 }
 
-// look is transact for what changes nothing: an answer that was lost is asked for again. Rows are read once all are there.
+// look is transact for queries, which it repeats if the response is lost. It calls row after all rows have arrived.
 func (s *Store) look(ctx context.Context, st step) error {
 	ctx, cancel := context.WithTimeout(ctx, asking)
 	defer cancel()
@@ -97,7 +97,7 @@ func (s *Store) look(ctx context.Context, st step) error {
 		all = append(all, kept)
 		return nil
 	}}
-	err := delivery.ErrUncertain // of nothing that was asked
+	err := delivery.ErrUncertain // to enter the loop
 	for n := 0; errors.Is(err, delivery.ErrUncertain) && ctx.Err() == nil && n < 4; n++ {
 		err = again(func() error { all = nil; return s.transact(ctx, gathers) })
 	}
@@ -107,7 +107,7 @@ func (s *Store) look(ctx context.Context, st step) error {
 	return err
 }
 
-// Attempts are those of a delivery, the first one first.
+// Attempts returns the attempts of a delivery, the first one first.
 func (s *Store) Attempts(ctx context.Context, id string) (all []delivery.Attempt, err error) {
 	err = s.look(ctx, step{query: `SELECT a.n, a.series, a.began, a.took, a.status, a.class, a.code, a.answer, a.counted
 		FROM weir_request r JOIN weir_attempt a ON a.seq = r.seq WHERE r.id = $1::text ORDER BY a.n`, args: []any{esc(id)},
@@ -127,11 +127,11 @@ func (s *Store) Attempts(ctx context.Context, id string) (all []delivery.Attempt
 }
 
 func classOf(name string) (c outcome.Class) {
-	_ = c.UnmarshalText([]byte(name)) // what is not known stays unknown
+	_ = c.UnmarshalText([]byte(name)) // an unknown name leaves Unknown
 	return c
 }
 
-// Counts is how many deliveries there are, as kept; the oldest dead letter is the first of an index.
+// Counts returns the stored counts. The oldest dead letter is the first entry of an index.
 func (s *Store) Counts(ctx context.Context) (all []delivery.Count, err error) {
 	err = s.look(ctx, step{query: `SELECT upstream, status, sum(n)::bigint, CASE status WHEN 'failed' THEN
 			(SELECT min(changed) FROM weir_delivery d WHERE d.upstream = c.upstream AND d.status = 'failed') END,
@@ -159,7 +159,7 @@ func (s *Store) Counts(ctx context.Context) (all []delivery.Count, err error) {
 	return all, err
 }
 
-// List pages through deliveries.
+// List returns a page of deliveries.
 func (s *Store) List(ctx context.Context, f delivery.Filter, cursor string, most int) (page []delivery.Delivery, next string, err error) {
 	most = max(1, min(most, stored.MostListed))
 	from, err := stored.ReadCursor(f, cursor)
@@ -195,8 +195,8 @@ func (s *Store) List(ctx context.Context, f delivery.Filter, cursor string, most
 	return page, next, nil
 }
 
-// where is the condition of a filter. It holds constants for statuses, so that the partial
-// indexes serve it.
+// where returns the SQL condition of a filter. Statuses are literals in it, so that the database can use the partial
+// indexes.
 func where(f delivery.Filter) (string, []any, error) {
 	if err := f.Check(); err != nil {
 		return "", nil, err
@@ -214,7 +214,7 @@ func where(f delivery.Filter) (string, []any, error) {
 		and("r.id = ANY($%d::text[])", ids)
 	}
 	if f.Status != "" {
-		conditions = append(conditions, "d.status = '"+string(f.Status)+"'") // one of few, by the check
+		conditions = append(conditions, "d.status = '"+string(f.Status)+"'") // a known status, by the check
 	}
 	for _, by := range [...][2]string{{"d.upstream = $%d::text", f.Upstream}, {"d.reason = $%d::text", string(f.Reason)}, {"r.tenant = $%d::text", f.Tenant}, {"r.holder = $%d::text AND r.holder <> ''", f.Owner}} {
 		if by[1] != "" {

@@ -8,24 +8,24 @@ import (
 	"github.com/seed1158cd35/weir/delivery"
 )
 
-// Where deliveries come all the time their ends go with the next accepts: one transaction, one answer and one flush of the log in place of two.
-// They are in nobody's way there, as such an end takes no lock that it would have to wait for. What does not work out that way goes by
-// itself, as ends do when nothing is accepted.
+// While deliveries arrive continually, ends of attempts join the next accepts: one transaction, one response and one
+// flush of the log instead of two. They do not delay the accepts, because such an end skips rows that are locked. An
+// end that cannot be recorded in this way is recorded separately, as are all ends while no accepts arrive.
 
-// rides has ends wait for accepts that take them with them.
+// rides lets ends wait for accepts that they can join.
 type rides struct {
 	mu    sync.Mutex
-	under bool          // accepts are under way
-	ended time.Time     // when the latest were over
-	next  chan struct{} // closed when the next begin
+	under bool          // accepts are running
+	ended time.Time     // when the last ones ended
+	next  chan struct{} // closed when the next ones begin
 }
 
 const (
-	soon    = 5 * time.Millisecond  // after accepts others are likely to follow
-	longest = 25 * time.Millisecond // that an end waits for some
+	soon    = 5 * time.Millisecond  // how long after accepts further ones are likely
+	longest = 25 * time.Millisecond // that an end waits for accepts
 )
 
-// begins notes that accepts begin, and ends that they are over.
+// begins notes that accepts begin. ends notes that they have ended.
 func (r *rides) begins() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -41,7 +41,8 @@ func (r *rides) ends() {
 	r.under, r.ended = false, time.Now()
 }
 
-// wait for accepts that are likely to begin; false if none did, or if there is what does not go with any, or enough for a group.
+// wait waits for accepts that are likely to begin. It returns false if none began, if there are enough ends for a
+// group, or if one of them cannot join accepts.
 func (s *Store) wait() bool {
 	r := &s.rides
 	for begin := time.Now(); !s.ends.Waiting(enough()); {
@@ -70,7 +71,8 @@ func (s *Store) wait() bool {
 	return false
 }
 
-// enough looks for what does not wait for accepts, end by end.
+// enough returns a function that is called for each end. It returns true at the first end that must not wait for
+// accepts.
 func enough() func(*job[*ending]) bool {
 	n := 0
 	return func(j *job[*ending]) bool {
@@ -79,10 +81,10 @@ func enough() func(*job[*ending]) bool {
 	}
 }
 
-// rides reports whether an end may go with accepts.
+// rides reports whether an end may join accepts.
 func (e *ending) rides() bool { return !e.stays && !e.Again && e.well() }
 
-// riders are ends that go with accepts.
+// riders takes the ends that join the next accepts.
 func (s *Store) riders() []*job[*ending] {
 	seen := make(map[int64]bool)
 	return s.ends.TakeSome(func(j *job[*ending]) bool {
@@ -95,7 +97,7 @@ func (s *Store) riders() []*job[*ending] {
 	})
 }
 
-// ride is their step.
+// ride returns their step.
 func (s *Store) ride(all []*job[*ending]) []step {
 	if len(all) == 0 {
 		return nil
@@ -107,7 +109,7 @@ func (s *Store) ride(all []*job[*ending]) []step {
 	return []step{s.complete(ends, completeFree)}
 }
 
-// arrive tells ends how it went. Those that were not recorded go by themselves.
+// arrive gives ends their results. Ends that were not recorded are queued again to be recorded separately.
 func (s *Store) arrive(all []*job[*ending], err error) {
 	for _, j := range all {
 		e := j.is

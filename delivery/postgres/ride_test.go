@@ -21,7 +21,7 @@ type ride struct {
 	all  sync.WaitGroup
 }
 
-// rides has the end of a delivery that was begun wait for an accept; a core that is busy elsewhere may let it go by itself.
+// rides makes the end of a delivery wait for an accept. On a busy machine it may be recorded separately instead.
 func rides(t *testing.T, s *postgres.Store, change func(*delivery.End)) *ride {
 	t.Helper()
 	var d delivery.Delivery
@@ -42,7 +42,7 @@ func rides(t *testing.T, s *postgres.Store, change func(*delivery.End)) *ride {
 			if is.lost, is.err = s.End(t.Context(), e); !errors.Is(is.err, delivery.ErrUncertain) {
 				return
 			}
-			e.Again = true // as a worker does
+			e.Again = true // like a worker
 		}
 	})
 	for end := time.Now().Add(time.Second); waiting() == 0 && time.Now().Before(end); {
@@ -51,7 +51,7 @@ func rides(t *testing.T, s *postgres.Store, change func(*delivery.End)) *ride {
 	return is
 }
 
-// inTime does what has a second, which a busy machine may not have: a few times then.
+// inTime retries do a few times, because a busy machine may exceed its timeout of a second.
 func inTime(t *testing.T, do func() error) {
 	t.Helper()
 	var err error
@@ -65,7 +65,7 @@ func inTime(t *testing.T, do func() error) {
 	}
 }
 
-// ended waits for it.
+// ended waits for the ride to end and checks it.
 func (is *ride) ended(t *testing.T, s *postgres.Store, want delivery.Status) {
 	t.Helper()
 	is.all.Wait()
@@ -82,7 +82,7 @@ func (is *ride) ended(t *testing.T, s *postgres.Store, want delivery.Status) {
 	}
 }
 
-// Ends go with the accepts that follow them, in one transaction.
+// Ends join the accepts that follow them, in one transaction.
 func TestEndsGoWithAccepts(t *testing.T) {
 	at := place(t, server)
 	s := open(t, postgres.Options{URL: at})
@@ -106,7 +106,7 @@ func TestEndsGoWithAccepts(t *testing.T) {
 	t.Error("none went with an accept")
 }
 
-// What an end that goes with an accept finds in its way is not in the way of the accept, and is not lost.
+// An end that joined an accept and is blocked does not block the accept, and is not lost.
 func TestWhatRidesIsInNobodysWay(t *testing.T) {
 	at := place(t, server)
 	l := newLine(t, server.Addr())
@@ -145,7 +145,7 @@ func TestWhatRidesIsInNobodysWay(t *testing.T) {
 
 		locked := rides(t, s, nil)
 		free := begin("SELECT FROM weir_delivery WHERE seq = $1 FOR UPDATE", locked.d.Seq)
-		accept(nil) // though the end waits for the lock
+		accept(nil) // although the end waits for the lock
 		free()
 		locked.ended(t, s, delivery.Completed)
 
@@ -158,7 +158,7 @@ func TestWhatRidesIsInNobodysWay(t *testing.T) {
 		sql(t, at, "ALTER TABLE weir_attempt DROP CONSTRAINT none")
 
 		twice := request("twice")
-		twice.ID = refused.d.ID // it is there
+		twice.ID = refused.d.ID // it exists already
 		beside := rides(t, s, nil)
 		if d, _, err := s.AcceptBegun(t.Context(), twice, delivery.Ask{Upstream: "a", Lease: time.Hour}); !errors.Is(err, delivery.ErrKeyReused) {
 			t.Errorf("another request under one ID: %v, %v", d.Seq, err)

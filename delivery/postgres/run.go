@@ -12,15 +12,15 @@ import (
 	"github.com/seed1158cd35/weir/delivery"
 )
 
-// A step is a statement, and what reads a row that it returns; nil for a statement of which no row matters.
+// A step is a statement with a function that reads each row that it returns. The function is nil if the rows do not
+// matter.
 type step struct {
 	query string
 	args  []any
 	row   func(values) error
 }
 
-// transact sends statements together, as one transaction; once it returns without an error they are committed. It waits for one answer, however
-// many they are.
+// transact sends statements together as one transaction, in one round trip. If it returns nil, they are committed.
 func (s *Store) transact(ctx context.Context, steps ...step) error {
 	if err := s.usable(ctx); err != nil {
 		return err
@@ -28,7 +28,7 @@ func (s *Store) transact(ctx context.Context, steps ...step) error {
 	return s.send(ctx, steps...)
 }
 
-// send is transact for a database of which nothing is known yet.
+// send is transact without the check of the database.
 func (s *Store) send(ctx context.Context, steps ...step) error {
 	sent := make([]statement, len(steps))
 	for i, st := range steps {
@@ -48,9 +48,9 @@ func (s *Store) send(ctx context.Context, steps ...step) error {
 	if err = all.Sync(); err == nil {
 		err = c.answers(all, steps, sent)
 	} else {
-		c.unname(sent) // ctx was over before anything was sent
+		c.unname(sent) // ctx ended before anything was sent
 	}
-	// The commit comes after the last row: what went wrong with it is heard here.
+	// The commit comes after the last row, so Close returns its error.
 	if closed := all.Close(); err == nil {
 		err = closed
 	}
@@ -58,17 +58,17 @@ func (s *Store) send(ctx context.Context, steps ...step) error {
 		hangUp([]*conn{c})
 	}
 	if c.IsClosed() && ctx.Err() == nil {
-		s.pool.drop() // the others have the same server, or the same plans
+		s.pool.drop() // the idle ones have the same server, or the same statements
 	}
 	return explain(err)
 }
 
-// A statement is a step on its way.
+// A statement is a step that is being sent.
 type statement struct {
 	values  [][]byte
 	oids    []uint32
 	formats []int16
-	named   string // it is prepared under this name, of which nothing was heard yet
+	named   string // the name under which it is being prepared, until the database confirms it
 }
 
 var binaryRows = []int16{1}
@@ -99,7 +99,7 @@ func (st *statement) send(c *conn, to *pgconn.Pipeline, query string, unprepared
 	to.SendQueryPrepared(name, st.values, st.formats, binaryRows)
 }
 
-// answers reads what has come for statements.
+// answers reads the results of statements.
 func (c *conn) answers(from *pgconn.Pipeline, steps []step, sent []statement) error {
 	for i, st := range steps {
 		if sent[i].named != "" {
@@ -116,7 +116,7 @@ func (c *conn) answers(from *pgconn.Pipeline, steps []step, sent []statement) er
 	return nil
 }
 
-// unname forgets the names of statements that the database has not seen, as it skips what follows an error.
+// unname forgets the names of statements that the database has not prepared. After an error it skips the rest.
 func (c *conn) unname(sent []statement) {
 	for query, name := range c.prepared {
 		if slices.ContainsFunc(sent, func(st statement) bool { return st.named == name }) {
@@ -146,15 +146,15 @@ func (st *step) read(from *pgconn.Pipeline) error {
 	return err
 }
 
-// An unsureError means that nobody knows whether a transaction was committed.
+// An unsureError means that the transaction may be committed or not.
 type unsureError struct{ error }
 
 func (e unsureError) Unwrap() error { return e.error }
 
 func (e unsureError) Is(target error) bool { return target == delivery.ErrUncertain }
 
-// explain says what an error leaves open: what the database refuses is not stored, nor what was never sent. Of anything
-// else nobody knows, nor where the database ends a connection, which may be after the commit.
+// explain classifies an error. If the database refused the transaction, or before anything was sent, the transaction is not stored. After
+// any other error the outcome is unknown. This includes the end of a connection, which may come after the commit.
 func explain(err error) error {
 	var refused *pgconn.PgError
 	var connect *pgconn.ConnectError
@@ -171,20 +171,21 @@ func explain(err error) error {
 
 func full(e *pgconn.PgError) bool { return e.Code == "53100" || e.Code == "53200" }
 
-// clashed reports whether the database undid a transaction for the sake of another one: the same may work at once.
+// clashed reports whether the database rolled back the transaction because of a conflict. A repetition may succeed
+// immediately.
 func clashed(err error) bool {
 	var refused *pgconn.PgError
 	return errors.As(err, &refused) && (refused.Code == "40P01" || refused.Code == "40001" || stale(err))
 }
 
-// taken reports whether a key or an ID is there already.
+// taken reports whether a key or an ID exists already.
 func taken(err error) bool {
 	var refused *pgconn.PgError
 	return errors.As(err, &refused) && refused.Code == "23505"
 }
 
-// stale reports whether a connection has prepared what does not fit any more, or leads to a server that others have taken the
-// place of.
+// stale reports whether a connection has prepared statements that no longer match the tables, or leads to a server that
+// is now read-only.
 func stale(err error) bool {
 	var refused *pgconn.PgError
 	if !errors.As(err, &refused) {
@@ -193,7 +194,7 @@ func stale(err error) bool {
 	return refused.Code == "0A000" && strings.Contains(refused.Message, "cached plan") || refused.Code == "25006"
 }
 
-// unreachable reports whether nothing was sent, or a transaction was refused, as the server is not to be had just now.
+// unreachable reports whether a transaction was not sent, or was refused, because the server is unavailable now.
 func unreachable(err error) bool {
 	var refused *pgconn.PgError
 	if !errors.As(err, &refused) {

@@ -1,19 +1,19 @@
 package postgres
 
-// version is that of the schema. A database of a newer one is refused, one of an older one is upgraded by Init.
+// version is the version of the schema. A database with a newer one is refused. Init upgrades an older one.
 const version = 4
 
-// Instants are milliseconds since 1970, by the clock of the database: weir_now is the one place where it is read. Text
-// that may hold any bytes is escaped (see text.go).
+// Times are milliseconds since 1970 by the clock of the database, which is read only by weir_now. Text that may contain
+// any bytes is escaped (see text.go).
 //
-// weir_delivery is what changes, and small: a change of status touches every index that its row is in, as no such change
-// can be one within a page (HOT), so what never changes, its keys among it, is in weir_request. The partial indexes hold
-// what waits, what has a lease and what is over: a claim reads nothing of the rest. line names the order key of an
-// upstream and a tenant (see lineOf), place orders what stands in it. home is the store that changed a row last, which looks for it
-// before others do. token names the statement that claimed it.
+// weir_delivery contains the columns that change. A change of status updates every index of the row, because it cannot
+// be a heap-only update (HOT). So constant columns, including the keys, are in weir_request. The partial indexes cover
+// waiting, leased and ended deliveries, so that a claim reads only the first kind. line is a number for an order key of
+// an upstream and a tenant (see lineOf), and place is the position within it. home is the store that changed a row
+// last. That store looks for the row first. token identifies the statement that claimed the row.
 //
-// weir_count has differences, which are summed up: one row that all transactions change would have them wait for each
-// other, and would have as many dead versions as there were changes while anybody holds a snapshot.
+// weir_count contains differences whose sum is the count. With a single row per count, all transactions would wait for
+// each other. While any client holds a snapshot, that row would also have as many dead versions as there were changes.
 const schema = `
 CREATE FUNCTION weir_now() RETURNS bigint LANGUAGE sql STABLE AS
 	'SELECT floor(extract(epoch FROM statement_timestamp()) * 1000)::bigint';
@@ -126,10 +126,10 @@ CREATE TABLE weir_member (
 CREATE TABLE weir_schema (version INTEGER NOT NULL);
 `
 
-// upgrades are what each version has beyond the one before, from the second on.
+// upgrades contains the changes of each version from the second on:
 //
-// told is the series of which somebody was told, by a callback; it is NULL where nobody is to be. large names the body of a
-// request that stands beside it.
+//   - told is the latest series whose callback is stored. It is NULL if there is no callback.
+//   - large refers to a body that is stored outside the record.
 var upgrades = [version - 1]string{`
 ALTER TABLE weir_request ADD COLUMN callback TEXT NOT NULL DEFAULT '', ADD COLUMN tells TEXT NOT NULL DEFAULT '';
 ALTER TABLE weir_delivery ADD COLUMN told INTEGER;
@@ -145,12 +145,13 @@ CREATE TABLE weir_stock (
 CREATE INDEX weir_stock_tenant ON weir_stock(tenant);
 `}
 
-// owes is what is over, and of which somebody is to be told still: it comes to be so in the change that ends it. It is that of the
-// index, word for word.
+// owes selects deliveries that have ended and whose callback is not stored yet. The change that ends a delivery makes
+// this true. It must match the condition of the index word for word.
 const owes = "told < series AND status IN ('completed', 'failed')"
 
-// inLine is what stands in a line. It is that of the index, word for word, so that the index is used.
+// inLine selects the deliveries that occupy a position of an order key. It must match the condition of the index word
+// for word, so that the database uses the index.
 const inLine = "line IS NOT NULL AND (status IN ('created', 'queued', 'processing') OR status = 'failed' AND stops)"
 
-// waiting is what is neither under way nor over.
+// waiting selects deliveries that are created or queued.
 const waiting = "status IN ('created', 'queued')"

@@ -9,32 +9,32 @@ import (
 	"github.com/seed1158cd35/weir/delivery/internal/stored"
 )
 
-// weir_stock has differences of what is stored of each tenant, as weir_count has of statuses. They are written in the
-// statements that store and delete requests, so that no process that ends leaves them wrong.
+// weir_stock contains differences in what each tenant stores, like weir_count for statuses. The statements that store
+// and delete requests write them, so a process that crashes cannot leave them wrong.
 
-// sizeOf is how many bytes a row of weir_request takes, about, with a body that stands beside it. Of values that are
-// stored apart PostgreSQL knows the length without reading them.
+// sizeOf is the approximate size in bytes of a row of weir_request, including a body outside the record. PostgreSQL
+// knows the length of values in external storage without reading them.
 const sizeOf = `octet_length(path)::bigint + octet_length(query) + octet_length(header) + octet_length(body) + coalesce(substring(large from '^[0-9]{1,18}')::bigint, 0)`
 
-// recount adds to weir_stock what is missing there. One statement sees both tables at one instant.
+// recount adds missing differences to weir_stock. A single statement sees both tables in the same state.
 const recount = `INSERT INTO weir_stock(tenant, n, bytes)
 	SELECT tenant, sum(n), sum(bytes) FROM (
 		SELECT tenant, count(*) AS n, sum(` + sizeOf + `) AS bytes FROM weir_request GROUP BY tenant
 		UNION ALL SELECT tenant, -sum(n), -sum(bytes) FROM weir_stock GROUP BY tenant
 	) x GROUP BY tenant HAVING sum(n) <> 0 OR sum(bytes) <> 0;`
 
-// usage is what the database stores, as far as this store knows: what it read, and what it has stored itself since. The
-// goroutine of the accepts alone uses it.
+// usage is what the database stores as far as this store knows: the last numbers it read, plus its own changes since.
+// Only the goroutine of the accepts uses it.
 type usage struct {
 	all  stored.Stock
-	by   map[string]stored.Stock // of tenants that have asked since it was read
-	read time.Time               // zero: it is to be read again
+	by   map[string]stored.Stock // of tenants with requests since the last read
+	read time.Time               // zero if it must be read again
 }
 
-// usageAge is how long usage is relied on where the bound is far. Near to it, it is read for each group.
+// usageAge is how long usage is valid while it is far below the limits. Near a limit it is read for each group.
 const usageAge = time.Second
 
-// admit counts requests that fit, and says of the others why they are not stored.
+// admit counts and returns the requests that fit. It sets over for the rest.
 func (s *Store) admit(ctx context.Context, all []*acceptance) (fits []*acceptance, err error) {
 	if err := s.readUsage(ctx, all); err != nil {
 		return nil, err
@@ -51,7 +51,7 @@ func (s *Store) admit(ctx context.Context, all []*acceptance) (fits []*acceptanc
 	return fits, nil
 }
 
-// settle takes back what was counted and not stored.
+// settle subtracts requests that were counted but not stored.
 func (s *Store) settle(all []*acceptance, err error) {
 	if errors.Is(err, delivery.ErrUncertain) {
 		s.usage.read = time.Time{}
@@ -65,7 +65,7 @@ func (s *Store) settle(all []*acceptance, err error) {
 	}
 }
 
-// readUsage reads the usage unless it is known well enough.
+// readUsage reads the usage again if it is too old or near a limit.
 func (s *Store) readUsage(ctx context.Context, all []*acceptance) error {
 	u := &s.usage
 	most := stored.Stock{N: s.o.MaxStored, Bytes: s.o.MaxSize}

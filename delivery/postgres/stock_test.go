@@ -8,7 +8,7 @@ import (
 	"github.com/seed1158cd35/weir/delivery/postgres"
 )
 
-// bounded is a store of a schema in which four deliveries may be stored, two of them of one tenant.
+// bounded returns a store of a schema with a limit of four deliveries, and two per tenant.
 func bounded(t *testing.T, where string) *postgres.Store {
 	t.Helper()
 	return open(t, postgres.Options{URL: where, MaxStored: 4})
@@ -50,7 +50,7 @@ func TestProcessesShareOneBound(t *testing.T) {
 			t.Fatal(n, err)
 		}
 	}
-	if _, err := one.Sweep(t.Context(), nil); err != nil { // which sums up differences
+	if _, err := one.Sweep(t.Context(), nil); err != nil { // which sums the differences
 		t.Fatal(err)
 	}
 	if n := hasRoom(t, other, "mallory"); n != 2 {
@@ -58,7 +58,7 @@ func TestProcessesShareOneBound(t *testing.T) {
 	}
 }
 
-// What an upgraded database stores counts, and store init counts again what somebody has deleted by hand.
+// The deliveries in an upgraded database count. store init recounts after rows were deleted manually.
 func TestInitCountsWhatIsStored(t *testing.T) {
 	where := place(t, server)
 	if n := hasRoom(t, bounded(t, where), ""); n != 4 {

@@ -1,9 +1,8 @@
-// Package postgres keeps deliveries in PostgreSQL, for a fleet of weirs that share them. Init makes the tables. What
-// many callers ask for at once goes to the database together, in one statement and one transaction.
+// Package postgres stores deliveries in PostgreSQL, which several processes may share. Init creates the tables.
+// Concurrent calls are sent to the database together, in one statement and one transaction.
 //
-// A change that several rows take part in has one order of locks: those of lines and of idempotency keys (advisory ones, by
-// number), then rows (by number, or such as nobody has locked). So changes wait for each other and never in a circle. Ends that go with
-// accepts take what nobody has locked.
+// All transactions take locks in the same order, to avoid deadlocks: first the advisory locks of order keys and
+// idempotency keys, by number, then rows, by seq or skipping locked ones. Ends that join accepts skip locked rows.
 package postgres
 
 import (
@@ -21,25 +20,25 @@ import (
 	"github.com/seed1158cd35/weir/delivery"
 )
 
-// Options say where deliveries are kept, and how. Without a URL there is no default.
+// Options are the settings of a Store. URL is required.
 type Options struct {
-	URL         string        // postgres://user@host:5432/database; TLS by sslmode, as libpq has it
-	Password    string        // "" for what the URL, or ~/.pgpass, says
-	Connections int           // at most; 0 means 8
-	Unprepared  bool          // no statement is prepared and nothing is set for a connection: for pgbouncer, pooling transactions
-	Keep        time.Duration // how long what was delivered is kept; 0 means 7 days
+	URL         string        // postgres://user@host:5432/database; sslmode controls TLS, as in libpq
+	Password    string        // if empty, the password of the URL or of ~/.pgpass is used
+	Connections int           // maximum number; 0 means 8
+	Unprepared  bool          // prepare no statements and set no connection parameters, as pgbouncer with transaction pooling requires
+	Keep        time.Duration // how long completed deliveries are kept; 0 means 7 days
 	KeepDead    time.Duration // how long dead letters are kept; 0 means 30 days
-	MaxStored   int64         // deliveries that are stored at most, whatever their status; 0 means 10 million. A named tenant may have half of them
-	MaxSize     int64         // bytes of their requests; 0 means 64 GiB. A named tenant may have half of them
+	MaxStored   int64         // maximum number of stored deliveries of any status; 0 means 10 million. A named tenant may have half of them
+	MaxSize     int64         // maximum total size of their requests in bytes; 0 means 64 GiB. A named tenant may use half of it
 }
 
-// A Store keeps deliveries in a database. Time is that of the database.
+// A Store stores deliveries in a database. It uses the clock of the database.
 type Store struct {
 	o     Options
-	where string // the database, for people: without its password
+	where string // describes the database for people, without its password
 	pool  *pool
-	home  int64 // names this store among those that share the database
-	begun int64 // the token of what this store claims as it stores it
+	home  int64 // identifies this store among those that share the database
+	begun int64 // the token of claims that are made with an insert
 
 	accepts *groups[*acceptance]
 	claims  *groups[*claiming]
@@ -48,21 +47,21 @@ type Store struct {
 	usage   usage
 
 	mu     sync.Mutex
-	ready  bool          // the tables are there, in a version that this weir knows
+	ready  bool          // the tables exist in a supported version
 	among  fleet         // as of the latest sweep
-	unsure []unsureClaim // of which nobody knows whether they were stored
+	unsure []unsureClaim // claims that may be stored or not
 }
 
 var _ delivery.Queue = (*Store)(nil)
 
-// bounds of what one ask of the database takes.
+// Timeouts of requests to the database.
 const (
-	accepting = 950 * time.Millisecond // whoever hands something in waits for a second
+	accepting = 950 * time.Millisecond // callers wait for one second
 	asking    = 5 * time.Second
-	dialling  = time.Second // unless the URL says connect_timeout
+	dialling  = time.Second // unless the URL contains connect_timeout
 )
 
-// New is a store of a database, which need not be there yet: see Check.
+// New returns a store for a database, which need not be available yet: see Check.
 func New(o Options) (*Store, error) {
 	o.Keep, o.KeepDead = cmp.Or(o.Keep, 7*24*time.Hour), cmp.Or(o.KeepDead, 30*24*time.Hour)
 	o.MaxStored, o.MaxSize = cmp.Or(o.MaxStored, 10_000_000), cmp.Or(o.MaxSize, 64<<30)
@@ -93,8 +92,8 @@ func configure(o Options) (*pgconn.Config, error) {
 	for name, v := range map[string]string{
 		"application_name": "weir", "synchronous_commit": "on", "default_transaction_isolation": "read committed",
 		"statement_timeout": "10s", "idle_in_transaction_session_timeout": "10s", "jit": "off",
-		"enable_seqscan":  "off",                // what the database knows of a queue's tables is always of before: they may have been empty
-		"plan_cache_mode": "force_generic_plan", // or it plans anew each time, as it deems a plan for a few numbers cheaper than one for any
+		"enable_seqscan":  "off",                // statistics of a queue's tables are always outdated: the tables may have been empty
+		"plan_cache_mode": "force_generic_plan", // the planner would otherwise replan each time, because it considers a plan for the given values cheaper
 	} {
 		if c.RuntimeParams[name] == "" {
 			c.RuntimeParams[name] = v
@@ -103,13 +102,13 @@ func configure(o Options) (*pgconn.Config, error) {
 	return c, nil
 }
 
-// CheckURL says what is wrong with the URL of a database. It connects to nothing.
+// CheckURL returns what is wrong with the URL of a database. It does not connect.
 func CheckURL(at string) error {
 	_, err := configure(Options{URL: at})
 	return err
 }
 
-// badURL says why without the URL, which may have a password.
+// badURL returns the cause without the URL, which may contain a password.
 func badURL(err error) error {
 	why := err
 	if parse, ok := errors.AsType[*pgconn.ParseConfigError](err); ok {
@@ -123,7 +122,7 @@ func badURL(err error) error {
 	return why
 }
 
-// Close waits for what is being stored, and ends the connections. Others hear that this store has left.
+// Close waits for pending operations and closes the connections. It also removes this store from the list of members.
 func (s *Store) Close() error {
 	if s.fleetNow().met {
 		ctx, cancel := context.WithTimeout(context.Background(), accepting)

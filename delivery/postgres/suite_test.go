@@ -19,7 +19,7 @@ import (
 	"github.com/seed1158cd35/weir/internal/test/watchdog"
 )
 
-// server is that of all tests here which do not stop it.
+// server is shared by all tests that do not stop it.
 var server *servers.Server
 
 func TestMain(m *testing.M) {
@@ -33,7 +33,7 @@ func TestMain(m *testing.M) {
 
 var schemas atomic.Int64
 
-// place is the URL of an empty schema.
+// place returns the URL of an empty schema.
 func place(t testing.TB, of *servers.Server) string {
 	t.Helper()
 	name := fmt.Sprintf("test_%d", schemas.Add(1))
@@ -41,7 +41,7 @@ func place(t testing.TB, of *servers.Server) string {
 	return of.PostgresURL() + "&search_path=" + url.QueryEscape(name)
 }
 
-// sql runs statements over a connection of its own.
+// sql runs statements over a separate connection.
 func sql(t testing.TB, at string, statements ...string) {
 	t.Helper()
 	c := connect(t, at)
@@ -52,7 +52,7 @@ func sql(t testing.TB, at string, statements ...string) {
 	}
 }
 
-// connect is a connection of a test's own.
+// connect returns a separate connection.
 func connect(t testing.TB, at string) *pgx.Conn {
 	t.Helper()
 	c, err := pgx.Connect(context.Background(), at)
@@ -63,7 +63,7 @@ func connect(t testing.TB, at string) *pgx.Conn {
 	return c
 }
 
-// open is a store in a schema that has its tables.
+// open returns a store in a schema with its tables.
 func open(t testing.TB, o postgres.Options) *postgres.Store {
 	t.Helper()
 	s, err := postgres.New(o)
@@ -81,7 +81,7 @@ func open(t testing.TB, o postgres.Options) *postgres.Store {
 	return s
 }
 
-// aClock is a clock of the database that shows what a test says.
+// aClock replaces the clock of the database by one that tests control.
 const aClock = `CREATE TABLE clock (ms bigint); INSERT INTO clock VALUES (0);
 	CREATE OR REPLACE FUNCTION weir_now() RETURNS bigint LANGUAGE sql STABLE AS 'SELECT ms FROM clock'`
 
@@ -98,7 +98,7 @@ func TestQueue(t *testing.T) {
 				In: func(t *testing.T, test func(t *testing.T)) { synctest.Test(t, test) },
 				Open: func(t *testing.T) delivery.Queue {
 					at := place(t, server)
-					s := open(t, postgres.Options{URL: at, Unprepared: unprepared, MaxSize: 4 << 40}) // of bodies that are said to be large
+					s := open(t, postgres.Options{URL: at, Unprepared: unprepared, MaxSize: 4 << 40}) // for the declared sizes of large bodies
 					clock = connect(t, at)
 					if _, err := clock.Exec(context.Background(), aClock); err != nil {
 						t.Fatal(err)

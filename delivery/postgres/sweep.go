@@ -8,11 +8,11 @@ import (
 	"github.com/seed1158cd35/weir/delivery"
 )
 
-// mostSwept bounds how much one transaction of a sweep changes.
+// mostSwept limits how many rows one transaction of a sweep changes.
 const mostSwept = 200
 
-// Sweep does what nobody asks for. With an error it says what it did nevertheless: a row that
-// cannot be changed is left as it is. Several sweep at once without doing anything twice.
+// Sweep does maintenance. Rows that cannot be changed are left as they are. Then Sweep returns an error with the work
+// that was done. Several stores may sweep concurrently, and none repeats the work of another.
 func (s *Store) Sweep(ctx context.Context, away map[string]string) (delivery.Swept, error) {
 	w := delivery.Swept{Dead: make(map[string]map[delivery.Reason]int)}
 	var errs []error
@@ -31,14 +31,14 @@ func (s *Store) Sweep(ctx context.Context, away map[string]string) (delivery.Swe
 	return w, nil
 }
 
-// A row is what a change by hand or by a sweep has to know of a delivery.
+// A row is a delivery to be changed by an operator's command or a sweep.
 type row struct {
 	seq   int64
 	line  *int64
-	locks []int64 // besides that of its line
+	locks []int64 // in addition to the lock of its line
 }
 
-// rows are what a query finds: numbers and lines.
+// rows returns the seqs and lines that a query finds.
 func (s *Store) rows(ctx context.Context, query string, args ...any) (all []row, err error) {
 	err = s.look(ctx, step{query: query, args: args, row: func(rows values) error {
 		var r row
@@ -49,15 +49,15 @@ func (s *Store) rows(ctx context.Context, query string, args ...any) (all []row,
 	return all, err
 }
 
-// A changed is a row as a change has left it.
+// A changed is the new state of a changed row.
 type changed struct {
 	seq      int64
 	upstream string
 	status   delivery.Status
 }
 
-// change changes rows, whose locks it takes, in one transaction, and then has what follows them in their lines go on. Where
-// the database refuses it goes on by halves: a row that cannot be changed is left as it is.
+// change takes the locks of rows, changes them in one transaction, and promotes the next deliveries of their order
+// keys. If the database refuses, change tries each half separately. A row that cannot be changed is left as it is.
 func (s *Store) change(ctx context.Context, all []row, do func(seqs []int64) step) (is []changed, err error) {
 	if len(all) == 0 {
 		return nil, nil
@@ -100,8 +100,8 @@ func (s *Store) change(ctx context.Context, all []row, do func(seqs []int64) ste
 	return append(is, more...), errors.Join(err, other)
 }
 
-// reap ends claims whose lease has run out: the delivery goes back to the queue, or is a dead letter if that happened too
-// often. The condition is that of a lease that was not renewed meanwhile.
+// reap ends claims with an expired lease. The deliveries go back to the queue, or become dead letters after MaxStalls.
+// The statement checks the lease again, because it may have been renewed meanwhile.
 func (s *Store) reap(ctx context.Context, w *delivery.Swept) error {
 	err := s.unclaim(ctx)
 	if err != nil {
@@ -140,7 +140,7 @@ func (s *Store) reap(ctx context.Context, w *delivery.Swept) error {
 	return errors.Join(err, s.letters(ctx, w, is))
 }
 
-// letters notes the dead letters among rows that were changed.
+// letters adds the dead letters among changed rows to w.
 func (s *Store) letters(ctx context.Context, w *delivery.Swept, is []changed) error {
 	var seqs []int64
 	for _, c := range is {
@@ -185,7 +185,8 @@ func (s *Store) expire(ctx context.Context, w *delivery.Swept, away map[string]s
 	return errors.Join(err, s.letters(ctx, w, is))
 }
 
-// kill makes dead letters of what waits; of what has expired, if that is why. Their details say whose upstream is away.
+// kill makes dead letters of waiting deliveries. If why is Expired, it skips deliveries that have not expired. If an
+// upstream is in away, the details begin with that text.
 func (s *Store) kill(ctx context.Context, all []row, why delivery.Reason, away map[string]string, detail string) ([]changed, error) {
 	upstreams, words := []string{}, []string{}
 	for upstream, w := range away {
@@ -206,10 +207,10 @@ func (s *Store) kill(ctx context.Context, all []row, why delivery.Reason, away m
 	})
 }
 
-// mostSummed is how many differences of the counts are summed up at once.
+// mostSummed is the maximum number of differences that are summed in one transaction.
 const mostSummed = 20_000
 
-// sum puts the differences of counts, and of what is stored of tenants, together. One that another sweep sums up is left to it.
+// sum replaces differences of counts and of stock by their sums. It skips rows that another sweep is summing.
 func (s *Store) sum(ctx context.Context, _ *delivery.Swept) error {
 	return again(func() error {
 		return s.transact(ctx, step{query: `WITH taken AS MATERIALIZED (SELECT ctid FROM weir_count LIMIT $1::bigint FOR UPDATE SKIP LOCKED
@@ -225,7 +226,7 @@ func (s *Store) sum(ctx context.Context, _ *delivery.Swept) error {
 	})
 }
 
-// meet says that this store is there, and hears of the others.
+// meet registers this store and reads how many others there are.
 func (s *Store) meet(ctx context.Context, _ *delivery.Swept) error {
 	var f fleet
 	err := again(func() error {

@@ -9,8 +9,8 @@ import (
 	"unicode/utf8"
 )
 
-// esc is text as PostgreSQL can keep it, which takes UTF-8 without NUL: other bytes, and backslashes, are written as
-// \xHH. Most text is as it was.
+// esc returns text that PostgreSQL can store, which must be UTF-8 without NUL. Other bytes and backslashes become \xHH.
+// Most text is unchanged.
 func esc(s string) string {
 	if utf8.ValidString(s) && !strings.ContainsAny(s, "\\\x00") {
 		return s
@@ -29,7 +29,7 @@ func esc(s string) string {
 	return b.String()
 }
 
-// unesc is what esc has made text of.
+// unesc reverses esc.
 func unesc(s string) string {
 	if !strings.Contains(s, `\x`) {
 		return s
@@ -49,8 +49,8 @@ func unesc(s string) string {
 	}
 }
 
-// lineOf is the number of an order key's line, and lockOf that of the lock of an idempotency key: the first bytes of a hash
-// over all that tells it from others.
+// lineOf returns the number of an order key, and lockOf the number of the lock of an idempotency key. Both are the
+// first bytes of a hash over all arguments.
 func lineOf(upstream, tenant, key string) int64 { return number("line", upstream, tenant, key) }
 func lockOf(upstream, tenant, key string) int64 { return number("key", upstream, tenant, key) }
 

@@ -13,7 +13,7 @@ import (
 	"github.com/seed1158cd35/weir/delivery/postgres"
 )
 
-// A line leads to the server. While it is deaf, what is asked arrives and no answer comes back.
+// A line is a proxy to the server. While it is deaf, it forwards requests but no responses.
 type line struct {
 	net.Listener
 	deaf atomic.Bool
@@ -58,13 +58,14 @@ func (h hears) Read(b []byte) (int, error) {
 	}
 }
 
-// What was claimed, as it was stored or later, and nobody heard of, goes back at the next sweep. No attempt counts.
+// If the response to a claim is lost, the next sweep gives the claim back, whether it was made with the insert or
+// later. No attempt counts.
 func TestClaimsThatNobodyHeardOfGoBack(t *testing.T) {
 	at := place(t, server)
 	l := newLine(t, server.Addr())
 	s := open(t, postgres.Options{URL: strings.Replace(at, server.Addr(), l.Addr().String(), 1)})
 	look := open(t, postgres.Options{URL: at})
-	accept := func() delivery.Delivery { // there is a connection after it
+	accept := func() delivery.Delivery { // afterwards there is a connection
 		d, _, err := s.Accept(t.Context(), request("stored"))
 		if err != nil {
 			t.Fatal(err)
@@ -104,7 +105,7 @@ func TestClaimsThatNobodyHeardOfGoBack(t *testing.T) {
 	}
 }
 
-// Whoever begins a request again under the ID that it has gets the delivery there is.
+// A second AcceptBegun with the same ID returns the existing delivery.
 func TestBegunTwiceIsStoredOnce(t *testing.T) {
 	s := open(t, postgres.Options{URL: place(t, server)})
 	r := request("begun")

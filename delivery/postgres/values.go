@@ -8,16 +8,16 @@ import (
 	"github.com/seed1158cd35/weir/delivery"
 )
 
-// What goes to the database and comes from it is binary: integers in network order, bytes as they are. pgx's own ways of
-// doing so know all types that there are, and weigh more than the rest of the client.
+// Values are sent to and from the database in binary: integers in network byte order, and bytes unchanged. The codecs
+// of pgx support all types, but are larger than the rest of the client.
 
-// The numbers of types, as the database's catalogue has them in every version.
+// The OIDs of types, which are the same in every version of PostgreSQL.
 const (
 	oidBool, oidBytes, oidInt8, oidInt4, oidText       = 16, 17, 20, 23, 25
 	oidBools, oidByteses, oidInt4s, oidTexts, oidInt8s = 1000, 1001, 1007, 1009, 1016
 )
 
-// An argument is a value for a statement, and its type.
+// An argument is a value for a statement, with its type.
 type argument struct {
 	oid   uint32
 	value []byte
@@ -70,7 +70,7 @@ func boolBytes(b bool) []byte {
 	return []byte{0}
 }
 
-// some is b, and no NULL.
+// some returns b, or an empty slice instead of nil, which would be NULL.
 func some(b []byte) []byte {
 	if b == nil {
 		return []byte{}
@@ -78,7 +78,8 @@ func some(b []byte) []byte {
 	return b
 }
 
-// array begins one dimension of n elements, none of them NULL, which have so many bytes in all. Each follows with its length.
+// array returns the header of a one-dimensional array of n elements without NULL, with capacity for size bytes of
+// elements. Each element follows with its length.
 func array(of uint32, n, size int) []byte {
 	b := make([]byte, 0, 20+4*n+size)
 	dimensions := uint32(min(n, 1))
@@ -87,12 +88,12 @@ func array(of uint32, n, size int) []byte {
 	b = binary.BigEndian.AppendUint32(b, of)
 	if n > 0 {
 		b = binary.BigEndian.AppendUint32(b, uint32(n))
-		b = binary.BigEndian.AppendUint32(b, 1) // the number of the first
+		b = binary.BigEndian.AppendUint32(b, 1) // index of the first element
 	}
 	return b
 }
 
-// ofBytes is an array of what is written as it is.
+// ofBytes returns an array of strings or byte slices.
 func ofBytes[E string | []byte](of uint32, all []E) []byte {
 	size := 0
 	for _, e := range all {
@@ -105,12 +106,12 @@ func ofBytes[E string | []byte](of uint32, all []E) []byte {
 	return b
 }
 
-// values are those of a row, as they came; nil is NULL. They are there until the next row is read.
+// values contains the columns of a row in binary. A nil element is NULL. It is valid until the next row is read.
 type values [][]byte
 
 var errNull = errors.New("is NULL")
 
-// scan reads a row.
+// scan decodes a row.
 func (vs values) scan(to ...any) error {
 	if len(vs) != len(to) {
 		return fmt.Errorf("a row of %d columns, want %d", len(vs), len(to))
