@@ -18,8 +18,8 @@ import (
 	"github.com/seed1158cd35/weir/outcome"
 )
 
-// BenchmarkObserved is what observing costs: the same with nobody who observes ("bare"), and with
-// everything on, that is Prometheus with native buckets and logs.
+// BenchmarkObserved measures the cost of observing a call: without observers ("bare"), and with Prometheus with native buckets
+// and logs.
 func BenchmarkObserved(b *testing.B) {
 	log := slog.New(slog.NewJSONHandler(io.Discard, nil))
 	for _, observed := range []struct {
@@ -50,7 +50,7 @@ func BenchmarkObserved(b *testing.B) {
 					b.Fatal(err)
 				}
 				watch(u)
-				what.call(u, new(weir.Permit)) // series that there are, and the only unit of a limit that refuses
+				what.call(u, new(weir.Permit)) // creates the series, and takes the only unit of a limit that refuses
 				b.ReportAllocs()
 				return u
 			}

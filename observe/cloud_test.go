@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// compareCloud compares the totals that are published to CloudWatch, as lines, with what the script saw.
+// compareCloud compares the totals published to CloudWatch, as lines, with the events of the script.
 func compareCloud(t *testing.T, s *script, lines string) {
 	t.Helper()
 	got, want := make(map[string]float64), make(map[string]float64)
@@ -15,7 +15,7 @@ func compareCloud(t *testing.T, s *script, lines string) {
 		if err := json.Unmarshal([]byte(text), &l); err != nil {
 			t.Fatalf("%s: %v", text, err)
 		}
-		if l["Upstream"] != nil { // the same, told apart
+		if l["Upstream"] != nil { // the same values by upstream
 			continue
 		}
 		for _, name := range []string{"APICallCount", "RateLimitErrors", "RetryExhausted", "RateLimiterAcquisitions"} {
@@ -29,7 +29,7 @@ func compareCloud(t *testing.T, s *script, lines string) {
 		switch {
 		case kind == "attempts":
 			want["APICallCount"] += n
-			want["RateLimiterAcquisitions"] += n // each that was allowed has ended
+			want["RateLimiterAcquisitions"] += n // every allowed attempt has ended
 			if strings.HasSuffix(rest, " throttled") {
 				want["RateLimitErrors"] += n
 			}

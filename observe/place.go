@@ -2,8 +2,8 @@ package observe
 
 import "strings"
 
-// Region is the region of AWS that the keys of a subject name, "account=1,region=eu-west-1"; "" if there is none, or what is
-// there could not be one. A key can be the caller's, and must not become a dimension or a field if it is anything else.
+// Region returns the AWS region in the keys of a subject, such as "account=1,region=eu-west-1". It returns "" if there is none or
+// if the value cannot be a region: callers can choose keys, and an arbitrary value must not become a dimension or a log field.
 func Region(keys string) string {
 	s := scope(keys, "region=")
 	if len(s) < 8 || len(s) > 20 || s[len(s)-1] < '0' || s[len(s)-1] > '9' {
@@ -24,7 +24,7 @@ func Region(keys string) string {
 	return s
 }
 
-// Account is the account of AWS that the keys name: twelve digits, or "".
+// Account returns the AWS account in the keys: twelve digits, or "".
 func Account(keys string) string {
 	s := scope(keys, "account=")
 	if len(s) != 12 || strings.Trim(s, "0123456789") != "" {
@@ -33,7 +33,7 @@ func Account(keys string) string {
 	return s
 }
 
-// scope is the value of a key in a subject's keys; "" if there is none.
+// scope returns the value of a name in a subject's keys, "" if it is not there. The name includes its "=".
 func scope(keys, name string) string {
 	for rest := keys; ; {
 		part, after, more := strings.Cut(rest, ",")

@@ -22,17 +22,16 @@ import (
 	weirprom "github.com/seed1158cd35/weir/observe/prometheus"
 )
 
-// mostCases is how many scripts are played if something comes up too seldom in cases of them.
+// mostCases is the maximum number of scripts, if some event is too rare in the first cases.
 const mostCases = 4 * 1500
 
 var cases = uint64(raced.Of(1500, 100))
 
-// Each case is a random script; what the metrics and the log say of it is compared
-// with what the script saw.
+// Each case is a random script. The test compares the metrics and the log with the events of the script.
 func TestEveryThrottleRetryAndExhaustionIsCountedAndLogged(t *testing.T) {
 	base := uint64(time.Now().UnixNano())
 	total := make(map[string]int)
-	// The scripts must have come everywhere, or they prove nothing.
+	// The scripts must have covered every event, or they prove nothing.
 	words := []string{
 		"throttled", "violation", "retrying", "retry held back", "gave up", "refused", "paused", "breaker opened", "breaker half-open", "breaker closed",
 		"attempts", "budget", "unsafe", "canceled", "deadline", "rate_limited", "circuit_open", "waited", "key",
@@ -60,7 +59,7 @@ func TestEveryThrottleRetryAndExhaustionIsCountedAndLogged(t *testing.T) {
 	t.Logf("%d cases: %v", played, total)
 }
 
-// compare runs a script and says how often each thing came up.
+// compare runs a script and returns the number of times that each event happened.
 func compare(t *testing.T, seed uint64) map[string]int {
 	reg, log := prometheus.NewPedanticRegistry(), new(bytes.Buffer)
 	metrics := weirprom.New(reg)
@@ -85,7 +84,7 @@ func compare(t *testing.T, seed uint64) map[string]int {
 	return s.words()
 }
 
-// words says how often each word was seen.
+// words returns how often each word occurred.
 func (s *script) words() map[string]int {
 	n := make(map[string]int)
 	for _, lines := range s.seen.lines {
@@ -117,7 +116,7 @@ func gather(t *testing.T, reg prometheus.Gatherer) []*dto.MetricFamily {
 	return families
 }
 
-// counted is how the tally spells each series.
+// counted maps each series to its name in the tally.
 var counted = map[string]func(l map[string]string) string{
 	"weir_attempts_total":            func(l map[string]string) string { return "attempts " + l["operation"] + " " + l["class"] },
 	"weir_calls_total":               func(l map[string]string) string { return "calls " + l["operation"] + " " + l["result"] },
@@ -129,7 +128,7 @@ var counted = map[string]func(l map[string]string) string{
 	"weir_breaker_transitions_total": func(l map[string]string) string { return "breaker " + l["from"] + " " + l["to"] },
 	"weir_decisions_total": func(l map[string]string) string {
 		text := "decisions " + l["operation"] + " " + l["decision"]
-		if l["decision"] != "waited" && l["limit"] != "" { // the script cannot see what it waits for
+		if l["decision"] != "waited" && l["limit"] != "" { // the script cannot see the limit that caused the wait
 			text += " " + l["limit"]
 		}
 		return text
@@ -178,8 +177,7 @@ func labels(m *dto.Metric) map[string]string {
 	return l
 }
 
-// checkLabels finds labels that a caller or an upstream has made: all that those
-// say in a script has a wren in it, or the canary.
+// checkLabels finds labels that come from a caller or an upstream: in a script, all their texts contain "wren" or the canary.
 func checkLabels(t *testing.T, s *script, metric string, l map[string]string) {
 	if l["upstream"] != "upstream" {
 		t.Errorf("%s%v: upstream %q", metric, l, l["upstream"])
@@ -227,7 +225,7 @@ func compareLines(t *testing.T, s *script, log string) {
 	}
 }
 
-// spell writes a line as the tally does.
+// spell formats a line in the form of the tally.
 func spell(l map[string]any) string {
 	message, _ := l["msg"].(string)
 	if strings.HasPrefix(message, "breaker") {
@@ -245,7 +243,7 @@ func text(v any) string {
 	return s
 }
 
-// checkError finds lines about a failure that do not say what failed.
+// checkError finds lines about a failure that lack the error.
 func checkError(t *testing.T, l map[string]any, line string) {
 	switch l["msg"] {
 	case "retrying", "gave up":

@@ -7,38 +7,36 @@ import (
 	"unicode/utf8"
 )
 
-// Mask stands where a secret was.
+// Mask replaces a secret.
 const Mask = "***"
 
-// A secret is one way in which errors of HTTP clients and SDKs are known to show
-// secrets. The first group of the pattern stays and the rest is masked. No text
-// can match that holds none of the words in it, whatever their case; to look for
-// words is cheap.
+// A secret describes one way in which errors of HTTP clients and SDKs reveal secrets. The first group of the pattern is kept, the
+// rest is masked. A text can only match if it contains one of the words, in any case. Searching for the words first is cheap.
 type secret struct {
 	words   []string
 	pattern *regexp.Regexp
 }
 
 var secrets = [...]secret{
-	// The user of a URL as net/http shows it, unescaped, in place of the password.
+	// The user of a URL as net/http shows it: unescaped, with *** for the password.
 	{[]string{":***@"}, regexp.MustCompile(`([A-Za-z][A-Za-z0-9+.-]*://)\S*:\*\*\*@`)},
 	// User and password of a URL, up to the last @ of its authority.
 	{[]string{"@"}, regexp.MustCompile(`([A-Za-z][A-Za-z0-9+.-]*://)[^\s/?#"'<>]*@`)},
-	// The query of a URL: values by name, or all of it if it has no names.
+	// The query of a URL: the values of named parameters, or the entire query if it has no names.
 	{[]string{"?", "&", ";"}, regexp.MustCompile(`([?&;][^\s=&;"'<>#]*=)[^\s&;"'<>#]+`)},
 	{[]string{"?"}, regexp.MustCompile(`(://[^\s?#"'<>]*\?)[^\s=&;"'<>#]+(?:[\s"'<>#]|$)`)},
 	// The fragment of a URL, where OAuth puts tokens.
 	{[]string{"#"}, regexp.MustCompile(`(://[^\s#"'<>]*#)[^\s"'<>]+`)},
-	// Header fields, in a dump of a request, with or without quotes.
+	// Header fields in the dump of a request, with or without quotes.
 	{[]string{"authorization", "cookie", "api-key", "x-am", "x-auth"}, regexp.MustCompile(
 		`(?i)((?:authorization|(?:set-)?cookie|(?:x-)?(?:goog-)?api-key|x-amz-security-token|x-auth-token)["']?\s*[:=]\s*\[?["']?)[^\r\n"'\]]+`)},
-	// Credentials that name their scheme, wherever they are.
+	// Credentials that name their scheme, anywhere in the text.
 	{[]string{"bearer"}, regexp.MustCompile(`(?i)(\bbearer\s+)[^\s"',]{8,}`)},
 	{[]string{"basic"}, regexp.MustCompile(`(?i)(\bbasic\s+)[A-Za-z0-9+/=_-]{16,}`)},
-	// Values in JSON and in notes like key=value.
+	// Values in JSON and in key=value pairs.
 	{[]string{"key", "token", "secret", "password", "signature"}, regexp.MustCompile(
 		`(?i)(\b(?:api_?key|access_?token|refresh_?token|id_?token|session_?token|client_?secret|secret_?access_?key|password|signature)["']?\s*[:=]\s*["']?)[^\s"',&}]+`)},
-	// Keys that are known by how they begin: those of OpenAI and Anthropic, Google, AWS, GitHub and Slack.
+	// Keys with a known prefix: OpenAI and Anthropic, Google, AWS, GitHub, Slack.
 	{[]string{"sk-", "aiza", "akia", "asia", "gh", "xox"}, regexp.MustCompile(
 		`\b(sk-|AIza|AKIA|ASIA|gh[opsu]_|github_pat_|xox[abprs]-)[A-Za-z0-9_*-]{8,}`)},
 }
@@ -52,13 +50,12 @@ func (s secret) mask(text, lower string) string {
 	return text
 }
 
-// longest is how much of a text is looked at. Errors can hold whole documents.
+// longest is the number of bytes that Redact examines. An error can contain a whole document.
 const longest = 4096
 
-// Redact is s without the secrets that errors are known to hold (passwords and
-// query values of URLs, credentials in header fields, keys of well-known kinds)
-// and at most n bytes long. It is a second line of defence: what it does not know
-// it cannot mask.
+// Redact returns s, shortened to n bytes, without the secrets that errors are known to contain: passwords and query values of
+// URLs, credentials in header fields, and keys with well-known prefixes. It is a second line of defence: it cannot mask a secret
+// of an unknown form.
 func Redact(s string, n int) string {
 	s = head(s)
 	lower := strings.ToLower(s)
@@ -68,8 +65,7 @@ func Redact(s string, n int) string {
 	return Cut(s, n)
 }
 
-// head is the beginning of s. It ends at a space: half a URL would not show that
-// it is one.
+// head returns the beginning of s. It cuts at a space, because a truncated URL would no longer match the patterns.
 func head(s string) string {
 	if len(s) <= longest {
 		return s
@@ -77,7 +73,7 @@ func head(s string) string {
 	return s[:max(0, strings.LastIndexAny(s[:longest], " \t\r\n"))] + " ..."
 }
 
-// Cut is s, or if that is longer than n bytes its beginning with dots behind it.
+// Cut returns s, or its beginning followed by dots if s is longer than n bytes.
 func Cut(s string, n int) string {
 	if len(s) <= n {
 		return s
@@ -89,11 +85,10 @@ func Cut(s string, n int) string {
 	return s[:n] + "..."
 }
 
-// mostError is how much of an error is shown.
+// mostError is the maximum length of an error text, in bytes.
 const mostError = 1024
 
-// Error is what err says, redacted; "" if it is nil. It survives errors that
-// panic when they are asked.
+// Error returns the redacted text of err, or "" if err is nil. It recovers from errors whose Error method panics.
 func Error(err error) (text string) {
 	defer func() {
 		if recover() != nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/seed1158cd35/weir/observe"
 )
 
-// canary is a secret; a text that shows any part of it is not redacted.
+// canary is a secret. A text that shows any part of it is not redacted.
 const canary = "CaNaRy0a12b34c56d78e9f"
 
 var secretTexts = []string{
@@ -87,7 +87,7 @@ func TestRedactKeepsWhatHelps(t *testing.T) {
 	}
 }
 
-// Errors as net/url and net/http really make them, with secrets at random places.
+// Errors as net/url and net/http create them, with secrets at random places.
 func TestRedactMasksSecretsOfURLErrors(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	r := rand.New(rand.NewPCG(seed, 0))

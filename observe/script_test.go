@@ -17,10 +17,8 @@ import (
 	"github.com/seed1158cd35/weir/retry"
 )
 
-// A script calls a random upstream under a random policy, and writes down what it
-// sees of that from where it stands: on the far side (what was sent, how it
-// ended), at the clock (who waits), and on the near side (what Do returns). It
-// hears no event.
+// A script calls a random upstream under a random policy. It records its own view: requests and results at the upstream, waits at
+// the clock, and results of Do at the caller. It receives no events.
 type script struct {
 	r      *rand.Rand
 	clock  *virtual
@@ -29,22 +27,22 @@ type script struct {
 	seen   tally
 
 	call      weir.Call
-	operation string // the declared one that call belongs to
+	operation string // the declared operation that the call belongs to
 	cancel    context.CancelFunc
 	attempts  int
 	last      outcome.Class
-	between   bool                     // the next sleep is the one between attempts
-	heldBack  bool                     // the next sleep is another one between attempts
+	between   bool                     // the next sleep is the pause between attempts
+	heldBack  bool                     // the next sleep is another pause between attempts
 	left      bool                     // the caller left during the wait between attempts
-	waiting   time.Duration            // for the turn that comes next
-	away      bool                     // nothing succeeds
+	waiting   time.Duration            // before the next attempt
+	away      bool                     // every attempt fails
 	phases    map[string]breaker.Phase // of breakers, by operation
 }
 
-// A tally is what was seen: series by their labels, and lines of the log.
+// A tally has the expected results: series by their labels, and lines of the log.
 type tally struct {
 	series map[string]float64
-	lines  map[string][]string // by correlation id, in order; those of breakers under ""
+	lines  map[string][]string // by correlation ID, in order; lines about breakers under ""
 }
 
 func (t *tally) count(format string, args ...any) { t.add(1, format, args...) }
@@ -55,7 +53,7 @@ func (t *tally) add(n float64, format string, args ...any) {
 
 func (s *script) line(message, limit, key, why string) {
 	if key == "" && len(s.call.Keys) > 0 {
-		key = "tenant=" + s.call.Keys["tenant"] // the line is about no limit in particular
+		key = "tenant=" + s.call.Keys["tenant"] // the line concerns no particular limit
 	}
 	text := fmt.Sprintf("%s operation=%s limit=%s key=%s why=%s", message, s.operation, limit, key, why)
 	s.seen.lines[s.call.ID] = append(s.seen.lines[s.call.ID], text)
@@ -77,11 +75,11 @@ func randomPolicy(r *rand.Rand) weir.Policy {
 		Operations: []weir.Operation{{Name: "put"}, {Name: "list"}},
 		Breaker:    randomBreaker(r),
 		Retry:      retry.Config{Attempts: 1 + r.IntN(4), Jitter: retry.Jitter(r.IntN(6))},
-		Budget:     []retry.BudgetConfig{{}, {Off: true}, {Share: .01, Floor: .1}}[r.IntN(3)], // the one that ships, none, and one that is soon used up
+		Budget:     []retry.BudgetConfig{{}, {Off: true}, {Share: .01, Floor: .1}}[r.IntN(3)], // the default, none, and one that is soon used up
 		MaxWait:    time.Duration(r.IntN(6)-1) * 2 * time.Second,
 	}
 	if r.IntN(3) == 0 {
-		p.Retry = retry.Config{} // as it ships
+		p.Retry = retry.Config{} // the default
 	}
 	p.Timeouts.Call = time.Duration(r.IntN(3)) * 2 * time.Second
 	for _, name := range []string{"a", "b", "tokens"}[r.IntN(4):] {
@@ -100,7 +98,7 @@ func randomPolicy(r *rand.Rand) weir.Policy {
 	return p
 }
 
-// randomBreaker is a breaker that opens early, the one that ships, or none.
+// randomBreaker returns a breaker that opens early, the default, or none.
 func randomBreaker(r *rand.Rand) breaker.Config {
 	switch r.IntN(4) {
 	case 0:
@@ -111,7 +109,7 @@ func randomBreaker(r *rand.Rand) breaker.Config {
 	return breaker.Config{Failures: 1 + r.IntN(8), Open: time.Duration(1+r.IntN(4)) * time.Second}
 }
 
-// secretError is what a client might return: it shows how it was called.
+// secretError returns an error as clients do: with the URL of the call.
 func secretError(cause error) error {
 	return fmt.Errorf("Get %q: %w", "https://user:"+canary+"@api.example.com/v1?api_key="+canary, cause)
 }
@@ -197,7 +195,7 @@ func (s *script) allowed() {
 	s.turn()
 }
 
-// turn ends a wait, well or badly.
+// turn ends a wait, whether the attempt is then allowed or not.
 func (s *script) turn() {
 	if s.waiting > 0 {
 		s.seen.count("wait durations")
@@ -224,7 +222,7 @@ func (s *script) ended(o outcome.Outcome, took time.Duration) {
 	}
 	limits := 0
 	for _, l := range s.policy.Limits {
-		free := l.Unit == "tokens" && s.call.Cost["tokens"] == 0 // none of its business
+		free := l.Unit == "tokens" && s.call.Cost["tokens"] == 0 // not counted by this limit
 		if l.Counts(s.operation) && !free {
 			limits++
 			s.paused(l.Name, s.key(l.Name))
@@ -235,7 +233,7 @@ func (s *script) ended(o outcome.Outcome, took time.Duration) {
 	}
 }
 
-// violated: every throttle of an attempt that limits allowed is one violation.
+// violated counts one violation for every throttle of an attempt that limits allowed.
 func (s *script) violated() {
 	charged := false
 	for _, l := range s.policy.Limits {
@@ -254,7 +252,7 @@ func (s *script) paused(limit, key string) {
 	s.line("paused", limit, key, "")
 }
 
-// key is the key that the call has with a limit.
+// key returns the call's key for a limit.
 func (s *script) key(limit string) string {
 	for _, l := range s.policy.Limits {
 		if l.Name == limit && l.Scope != "" {
@@ -264,7 +262,7 @@ func (s *script) key(limit string) string {
 	return ""
 }
 
-// sleeps hears that the call is about to wait, and may have the caller leave.
+// sleeps is called before a wait, and may cancel the call.
 func (s *script) sleeps(d time.Duration) {
 	s.lookAtBreaker()
 	leaves := d > 0 && s.r.IntN(5) == 0
@@ -284,14 +282,14 @@ func (s *script) sleeps(d time.Duration) {
 	s.line("retrying", "", "", s.last.String())
 }
 
-// held hears that a retry is not sent yet; nothing but the event can tell.
+// held counts a retry that was not sent yet. Only the event reports it.
 func (s *script) held(e weir.HeldBack) {
 	s.heldBack = e.After > 0
 	s.seen.count("held back %s", s.operation)
 	s.line("retry held back", "", "", "")
 }
 
-// lookAtBreaker is called wherever at most one change can have been made since.
+// lookAtBreaker is called wherever at most one change can have happened since the last call.
 func (s *script) lookAtBreaker() {
 	for _, v := range s.u.Look(0).Breakers {
 		if was := s.phases[v.Key]; was != v.Phase {
@@ -304,7 +302,7 @@ func (s *script) lookAtBreaker() {
 	}
 }
 
-// returned reads off the error what became of the call.
+// returned derives the result of the call from its error.
 func (s *script) returned(ctx context.Context, err error) {
 	result := s.last.String()
 	gave, gaveUp := errors.AsType[*retry.GaveUpError](err)
@@ -342,7 +340,7 @@ func (s *script) refused(limit, reason string) {
 	s.line("refused", limit, s.key(limit), reason)
 }
 
-// virtual is a clock whose time passes while somebody sleeps.
+// virtual is a clock whose time advances only during a sleep.
 type virtual struct {
 	now    time.Duration
 	sleeps func(time.Duration)

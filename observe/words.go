@@ -1,5 +1,4 @@
-// Package observe holds what the packages that observe have in common: words for
-// the reasons of things, fit for a label, and errors without secrets.
+// Package observe contains what the observing packages share: label values for reasons, and error texts without secrets.
 package observe
 
 import (
@@ -12,10 +11,10 @@ import (
 	"github.com/seed1158cd35/weir/retry"
 )
 
-// Other is the word for what has none.
+// Other is the label value of a reason that has none.
 const Other = "other"
 
-// Reason is the word for why there is no permit: one of weir.Reasons, or Other.
+// Reason returns the label value for the reason of a refusal: an element of weir.Reasons, or Other.
 func Reason(r weir.Reason) string {
 	if slices.Contains(weir.Reasons[:], r) {
 		return string(r)
@@ -23,7 +22,7 @@ func Reason(r weir.Reason) string {
 	return Other
 }
 
-// A reason and its word; the first that fits counts.
+// reasons maps errors to label values. The first match counts.
 var reasons = [...]struct {
 	err  error
 	word string
@@ -44,8 +43,8 @@ var reasons = [...]struct {
 	{context.DeadlineExceeded, "deadline"},
 }
 
-// Why is the word for why a call was given up: that of the refusal if it is one,
-// or one of Whys.
+// Why returns the label value for the reason why a call was given up: the reason of the refusal if err is one, otherwise an
+// element of Whys.
 func Why(err error) string {
 	if r, ok := errors.AsType[*weir.Refusal](err); ok {
 		return Reason(r.Reason)
@@ -58,7 +57,7 @@ func Why(err error) string {
 	return Other
 }
 
-// Whys lists every word of Why that is not a refusal's.
+// Whys lists every result of Why that is not the reason of a refusal.
 func Whys() []string {
 	var words []string
 	for _, r := range reasons {

@@ -14,16 +14,15 @@ import (
 	"github.com/seed1158cd35/weir/httpx"
 )
 
-// API is what an exporter asks of CloudWatch; a *cloudwatch.Client is one. See Client.
+// API is the part of the CloudWatch API that an exporter needs. *cloudwatch.Client implements it. See Client.
 type API interface {
 	PutMetricData(context.Context, *cloudwatch.PutMetricDataInput, ...func(*cloudwatch.Options)) (*cloudwatch.PutMetricDataOutput, error)
 }
 
 var _ API = (*cloudwatch.Client)(nil)
 
-// Client is a client for an exporter. It makes one attempt a call, since the exporter
-// repeats, and goes past what weir may have put into the configuration: weir's own calls
-// must not make events that make calls.
+// Client returns a client for an exporter. It makes one attempt per call, because the exporter repeats attempts. It bypasses
+// weir's middleware in the configuration: calls to CloudWatch must not cause events that cause calls.
 func Client(c aws.Config) *cloudwatch.Client {
 	c = c.Copy()
 	c.APIOptions = nil
@@ -32,7 +31,7 @@ func Client(c aws.Config) *cloudwatch.Client {
 	return cloudwatch.NewFromConfig(c, func(o *cloudwatch.Options) { o.Retryer = aws.NopRetryer{} })
 }
 
-// past is the HTTP client without weir's transport.
+// past returns the HTTP client without weir's transport.
 func past(client aws.HTTPClient) aws.HTTPClient {
 	h, ok := client.(*http.Client)
 	if !ok {
@@ -47,23 +46,21 @@ func past(client aws.HTTPClient) aws.HTTPClient {
 	return &plain
 }
 
-// Limits of PutMetricData (its API reference, 2026-09): 1,000 metrics and 1 MB a call, 150
-// values a metric, of which there are at most as many as classes. What a call weighs is
-// estimated on the safe side, before compression.
+// Limits of PutMetricData (its API reference, 2026-09): 1,000 metrics and 1 MB per call, and 150 values per metric. A metric has
+// at most as many values as there are classes. The size of a call is overestimated, before compression.
 const (
 	mostData    = 1000
 	mostBytes   = 900_000
 	callTimeout = 15 * time.Second
 )
 
-// calls publishes batches through PutMetricData.
+// calls publishes batches by PutMetricData.
 type calls struct {
 	api       API
 	namespace string
 }
 
-// send publishes the rows, and says which are left if that fails. Those that CloudWatch
-// will never take are lost.
+// send publishes the rows, and returns those that remain after an error. Rows that CloudWatch will never accept are lost.
 func (c *calls) send(ctx context.Context, b *batch) (left []*row, lost int64, err error) {
 	for rows := b.rows; len(rows) > 0; {
 		n, data := fill(b.at, rows)
@@ -86,7 +83,7 @@ func (c *calls) put(ctx context.Context, data []types.MetricDatum) error {
 	return err
 }
 
-// fill is as many rows as fit into a call, at least one.
+// fill returns as many rows as fit into a call, at least one.
 func fill(at time.Time, rows []*row) (n int, data []types.MetricDatum) {
 	size := 0
 	for n < len(rows) {
@@ -103,7 +100,7 @@ func fill(at time.Time, rows []*row) (n int, data []types.MetricDatum) {
 	return n, data
 }
 
-// weight is what the row takes of a call, or more.
+// weight returns an upper bound of the row's size in a call.
 func weight(r *row) (n int) {
 	dimensions := 0
 	for _, p := range r.dimensions {
@@ -112,7 +109,7 @@ func weight(r *row) (n int) {
 	for _, v := range r.values {
 		n += 128 + len(v.name) + dimensions
 		if v.spread != nil {
-			n += classes * 2 * 10 // each number has at most ten bytes in CBOR
+			n += classes * 2 * 10 // each number takes at most ten bytes in CBOR
 		}
 	}
 	return n
@@ -131,8 +128,8 @@ func datum(at time.Time, r *row, v value) types.MetricDatum {
 	return d
 }
 
-// lasting are errors that do not go away when the same is sent again (API reference of
-// PutMetricData and common errors, 2026-09). Credentials and permissions can be mended.
+// lasting lists errors that a repeated call would return again (API reference of PutMetricData and common errors, 2026-09). It
+// does not include missing credentials and permissions, which can be repaired.
 var lasting = []string{
 	"InvalidParameterValue", "InvalidParameterValueException", "InvalidParameterCombination",
 	"InvalidParameterCombinationException", "MissingParameter", "MissingRequiredParameterException",

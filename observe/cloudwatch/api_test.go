@@ -23,8 +23,7 @@ import (
 	"github.com/seed1158cd35/weir/httpx"
 )
 
-// A fake is CloudWatch as far as an exporter sees it. errs are what its calls return, one
-// after the other; the last stays.
+// A fake is the part of CloudWatch that an exporter uses. errs are the results of its calls in order. The last one repeats.
 type fake struct {
 	mu    sync.Mutex
 	errs  []error
@@ -136,7 +135,7 @@ func TestCloseGivesUpAtItsDeadlineOrAfterThreeAttempts(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			m := start(t, Config{API: tt.f})
 			m.Events().Decided(weir.Decided{Subject: subject})
-			time.Sleep(5 * time.Minute) // backoff is long by now
+			time.Sleep(5 * time.Minute) // the backoff is long by now
 			ctx, cancel := context.WithTimeout(t.Context(), tt.most)
 			defer cancel()
 			began := time.Now()
@@ -190,11 +189,11 @@ func (panics) PutMetricData(context.Context, *cloudwatch.PutMetricDataInput, ...
 	panic("no")
 }
 
-// A receiver is CloudWatch on the wire: what the SDK really sends.
+// A receiver is a CloudWatch server for the SDK's real requests.
 type receiver struct {
 	t     *testing.T
 	mu    sync.Mutex
-	sums  map[string]float64 // of values times counts; of latencies, the counts
+	sums  map[string]float64 // sums of values times counts; for latencies, of counts
 	calls int
 	zip   int
 }
@@ -264,7 +263,7 @@ func number(v any) float64 {
 	return float64(v.(uint64))
 }
 
-// cbor reads the part of RFC 8949 that the SDK writes.
+// cbor decodes the part of RFC 8949 that the SDK encodes.
 func cbor(b []byte) (v any, rest []byte) {
 	major, info := b[0]>>5, b[0]&31
 	b = b[1:]
@@ -311,7 +310,7 @@ func cbor(b []byte) (v any, rest []byte) {
 	return n, b
 }
 
-// ended is what follows an array or a map, behind the mark that ends it if it has one.
+// ended returns the bytes after an array or a map, without its end mark if it has one.
 func ended(b []byte, info byte) []byte {
 	if info == 31 {
 		return b[1:]
@@ -356,7 +355,7 @@ func TestPutMetricDataThroughTheSDK(t *testing.T) {
 	}
 }
 
-// A server that fails, and one whose error is for good, as the SDK tells them.
+// Temporary and permanent errors of the server, as the SDK returns them.
 func TestErrorsOfTheSDKAreTold(t *testing.T) {
 	for _, tt := range []struct {
 		status int

@@ -11,7 +11,7 @@ import (
 
 var subject = weir.Subject{Upstream: "s3", Operation: "put", ID: "4711"}
 
-// happenings are the events that calls have, by name.
+// happenings are the events of calls, by name.
 var happenings = []struct {
 	name string
 	tell func(weir.Events)
@@ -39,7 +39,7 @@ var (
 	inRegion = weir.Subject{Upstream: "s3", Operation: "put", Key: "account=123456789012,region=eu-west-1"}
 )
 
-// BenchmarkEvent measures what an event costs the call that it is about.
+// BenchmarkEvent measures the cost of an event for its call.
 func BenchmarkEvent(b *testing.B) {
 	m, err := New(Config{Lines: io.Discard})
 	if err != nil {

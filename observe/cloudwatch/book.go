@@ -6,7 +6,7 @@ import (
 	"sync/atomic"
 )
 
-// A kind is what one event tells.
+// A kind is the type of a counted event.
 type kind uint8
 
 const (
@@ -15,7 +15,7 @@ const (
 	asked                    // AcquisitionLatency
 	refused                  // AcquisitionFailures
 	violated                 // Violations
-	requested                // StoreRequests, and the next three in the order of Requests
+	requested                // StoreRequests; the next three follow the order of Requests
 	missed                   // StoreConditions
 	overloaded               // StoreThrottled
 	repeated                 // StoreRetries
@@ -36,7 +36,7 @@ const (
 	kinds
 )
 
-// metrics are those that a kind feeds.
+// metrics lists the metrics of each kind.
 var metrics = [kinds][]Metric{
 	allowed: {Acquisitions, AcquisitionWait}, acquired: {TokensAcquired}, asked: {AcquisitionLatency}, refused: {AcquisitionFailures}, limited: {ThrottledRequests, AcquisitionFailures}, called: {APICallCount},
 	throttled: {RateLimitErrors}, retried: {RetryAttempts}, exhausted: {RetryExhausted}, timed: {APICallLatency},
@@ -45,27 +45,25 @@ var metrics = [kinds][]Metric{
 	inputTokens: {ModelInputTokens}, outputTokens: {ModelOutputTokens}, cost: {ModelCost}, failedOpen: {JobsFailedOpen},
 }
 
-// A key says what an event is told apart by. What no dimension of its kind asks for is
-// left empty, so that it makes no series.
+// A key identifies a series of events. Parts that no dimension of the kind uses are empty, so that they create no series.
 type key struct {
 	kind                kind
-	attempt             uint8 // 0 means that it is not known
+	attempt             uint8 // 0 means unknown
 	success             bool
 	upstream, operation string
 	region, account     string
 	word                string // an error type, a reason, a limit or a tier
 }
 
-// A leaf counts the events of a key: in n, or those that took time in waits.
+// A leaf counts the events of a key: their number in n, or their durations in waits.
 type leaf struct {
 	key   key
 	n     atomic.Int64
 	waits *histogram
 }
 
-// A book finds the leaf of a key, without a lock and without allocating. It is copied to be
-// changed, which is seldom. Beyond most keys the leaf is that of others, so that names that
-// somebody makes up take neither memory nor money without bound.
+// A book finds the leaf of a key, without a lock and without allocating. To add a key, which is rare, the map is copied. Beyond
+// most keys, events are combined, so that invented names use neither memory nor money without bound.
 type book struct {
 	known atomic.Pointer[map[key]*leaf]
 	full  atomic.Bool
@@ -75,7 +73,7 @@ type book struct {
 	upstreams map[string]bool
 }
 
-// mostUpstreams is how many upstreams keep their names when the book is full.
+// mostUpstreams is the number of upstreams that keep their names when the book is full.
 const mostUpstreams = 100
 
 func newBook(most int) *book {
@@ -97,7 +95,7 @@ func (b *book) get(k key) *leaf {
 	return b.add(k)
 }
 
-// others is the key for events of the upstream for whose keys there is no room.
+// others returns the key for events that have no key because the book is full.
 func (k key) others(upstream string) key {
 	return key{kind: k.kind, success: k.success, upstream: upstream, operation: other, region: other, account: other, word: other}
 }
@@ -129,7 +127,7 @@ func (b *book) add(k key) *leaf {
 	return l
 }
 
-// upstream is the name, if it is one of those that keep theirs.
+// upstream returns the name of the upstream, or other if too many upstreams have kept theirs.
 func (b *book) upstream(name string) string {
 	if !b.upstreams[name] {
 		if len(b.upstreams) >= mostUpstreams {
@@ -140,5 +138,5 @@ func (b *book) upstream(name string) string {
 	return name
 }
 
-// leaves are those that there are now.
+// leaves returns the current leaves.
 func (b *book) leaves() map[key]*leaf { return *b.known.Load() }

@@ -36,13 +36,13 @@ func want(t *testing.T, sums map[string]float64, all map[string]float64) {
 	}
 }
 
-// everything makes every metric happen, through a real upstream where that is easy.
+// everything produces every metric, by a real upstream where that is easy.
 func everything(t *testing.T, m *Exporter) {
 	t.Helper()
 	u, err := weir.New("s3", weir.Policy{
 		Operations: []weir.Operation{{Name: "put"}},
 		Limits:     []limit.Limit{{Name: "all", Rate: bucket.Rate{Amount: 5, Per: time.Second, Burst: 5}}},
-		Retry:      retry.Config{Attempts: 2}, // the counts below are of so many
+		Retry:      retry.Config{Attempts: 2}, // the counts below assume two
 		MaxWait:    -1,
 	}, weir.Options{Events: m.Events()})
 	if err != nil {
@@ -69,8 +69,8 @@ func everything(t *testing.T, m *Exporter) {
 	}
 	m.Fleet().Fallback(fleet.FallbackEvent{Away: true})
 	m.Fleet().Called(fleet.StoreCall{Group: "s3", Calls: 2, Took: 4 * time.Millisecond})
-	m.Fleet().Called(fleet.StoreCall{Group: "s3", Back: 2, Took: time.Second})                           // it only gives back
-	m.Fleet().Called(fleet.StoreCall{Group: "s3", Calls: 2, Took: time.Second, Err: errors.New("away")}) // there was no answer
+	m.Fleet().Called(fleet.StoreCall{Group: "s3", Back: 2, Took: time.Second})                           // only returns units
+	m.Fleet().Called(fleet.StoreCall{Group: "s3", Calls: 2, Took: time.Second, Err: errors.New("away")}) // no response
 	m.Requested("s3", Requests{Sent: 9, Failed: 2, Throttled: 3, Retried: 5})
 	m.JobFailedOpen("s3")
 	m.Answered(Answer{Upstream: "chat", Tier: "primary", Cache: "miss"})
@@ -174,7 +174,7 @@ func TestTenThousandDecisionsASecondMakeAHandfulOfLines(t *testing.T) {
 			for i := range each {
 				e.Decided(weir.Decided{Subject: subject, Waited: time.Duration(i%50) * time.Millisecond})
 			}
-			time.Sleep(time.Second) // of the bubble
+			time.Sleep(time.Second) // virtual time
 		}
 		synctest.Wait()
 		if got := len(p.lines()); got > 6 {
@@ -187,7 +187,7 @@ func TestTenThousandDecisionsASecondMakeAHandfulOfLines(t *testing.T) {
 	})
 }
 
-// Every interval is a batch of its own, at its end.
+// Every interval becomes a separate batch at its end.
 func TestIntervals(t *testing.T) {
 	for _, lambda := range []bool{false, true} {
 		every := time.Minute
@@ -248,7 +248,7 @@ func TestFallbackIsSeenAsLongAsItLasts(t *testing.T) {
 	})
 }
 
-// Nothing is lost while events and flushes meet.
+// Concurrent events and flushes lose no count.
 func TestNothingIsLostUnderConcurrency(t *testing.T) {
 	var p page
 	m := start(t, Config{Lines: &p})
@@ -290,7 +290,7 @@ func TestNothingIsLostUnderConcurrency(t *testing.T) {
 
 func TestABlockedWriterBlocksNoEvent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r, w := io.Pipe() // nobody reads
+		r, w := io.Pipe() // without a reader
 		defer r.Close()
 		m := start(t, Config{Lines: w, Backlog: 3})
 		time.Sleep(time.Second)
@@ -306,7 +306,7 @@ func TestABlockedWriterBlocksNoEvent(t *testing.T) {
 			time.Sleep(time.Minute)
 		}
 		synctest.Wait()
-		perBatch := int64(6) // two metrics by three sets
+		perBatch := int64(6) // two metrics in three sets
 		if s := m.Stats(); s.Waiting != 3*perBatch || s.Dropped != 7*perBatch {
 			t.Errorf("%+v, want 3 batches waiting and 7 dropped, each of %d points", s, perBatch)
 		}
@@ -324,7 +324,7 @@ func TestAWriterThatFailsIsCounted(t *testing.T) {
 		r, w := io.Pipe()
 		r.CloseWithError(errors.New("https://user:hunter2@example.com is gone"))
 		m := start(t, Config{Lines: w, Log: slog.New(slog.NewJSONHandler(&log, nil))})
-		time.Sleep(time.Second) // not at the very instants at which intervals end
+		time.Sleep(time.Second) // avoid the ends of intervals
 		for range 3 {
 			m.Events().Decided(weir.Decided{Subject: subject})
 			time.Sleep(time.Minute)
@@ -365,7 +365,7 @@ func TestSeriesAreBounded(t *testing.T) {
 	}
 }
 
-// What callers and upstreams say must not become a dimension.
+// Text from callers and upstreams must not become a dimension.
 func TestStrangersMakeNoDimensions(t *testing.T) {
 	var p page
 	m := start(t, Config{Lines: &p, Metrics: map[Metric]Naming{APICallCount: {Sets: []Set{{Region, Account, ErrorType}}}}})
@@ -401,7 +401,7 @@ func TestIgnoredUpstreamsAreNotCounted(t *testing.T) {
 	}
 }
 
-// Whatever names and events there are, lines keep to the format and counts to their sums.
+// For random names and events, lines are valid and counts add up.
 func TestLinesKeepToTheFormat(t *testing.T) {
 	seed := rand.Uint64()
 	rng := rand.New(rand.NewPCG(seed, 0))
@@ -526,8 +526,7 @@ func TestHistogram(t *testing.T) {
 	}
 }
 
-// However many samples there are, those that stand for them have their least, middle and
-// greatest.
+// For any number of samples, the values that represent them have their least, middle and greatest.
 func TestSampleStandsForTheSpread(t *testing.T) {
 	seed := rand.Uint64()
 	rng := rand.New(rand.NewPCG(seed, 0))

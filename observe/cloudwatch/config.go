@@ -14,58 +14,56 @@ import (
 	"time"
 )
 
-// A Config says what is published, how it is called and where it goes. The zero Config
-// writes lines in the embedded metric format to the standard output.
+// A Config configures which metrics are published, their names, and where they go. The zero Config writes lines in the embedded
+// metric format to standard output.
 type Config struct {
 	Namespace string            // "" means "Weir"
-	Metrics   map[Metric]Naming // in place of a metric's default name and dimensions
+	Metrics   map[Metric]Naming // replace a metric's default name and dimensions
 	Names     map[Dimension]string
-	Design    Design            // "" means the default sets; metrics with Sets of their own in Metrics keep those
-	Static    map[string]string // dimensions of every metric, with their values: {"Service": "orders"}
+	Design    Design            // "" means the default sets; Sets in Metrics take precedence
+	Static    map[string]string // dimensions of every metric, with fixed values: {"Service": "orders"}
 
-	// Region is the value of the dimension for calls that have no key "region"; "" means
-	// the environment's AWS_REGION, or "none".
+	// Region is the value of the dimension for calls without a key "region". "" means the environment variable AWS_REGION, or
+	// "none".
 	Region string
 
-	// Interval is what is added up before it is published; 0 means 60s, and 10s in a Lambda
-	// function: its environment is frozen between invocations and goes away without notice,
-	// so less is lost if less is kept. CloudWatch folds both into minutes.
+	// Interval is the period over which events are added up. 0 means 60s, or 10s in a Lambda function. A Lambda environment is
+	// frozen between invocations and ends without notice, so a shorter interval loses less. CloudWatch combines both into
+	// minutes.
 	Interval time.Duration
 
-	// Series is how many combinations of dimensions are told apart, over all metrics; 0 means
-	// 1,000. Each is paid for. Calls beyond have the operation, region and so on "other".
+	// Series is the maximum number of combinations of dimensions, over all metrics; 0 means 1,000. Each costs money. Further
+	// calls have "other" as operation, region and so on.
 	Series int
 
-	// Backlog is how many intervals may wait for a writer that blocks or a service that is
-	// away; 0 means 30. Then the oldest is dropped, and counted.
+	// Backlog is the maximum number of intervals that wait while a writer blocks or the service is unavailable; 0 means 30.
+	// Beyond it, the oldest is dropped and counted.
 	Backlog int
 
-	// Ignore names upstreams of which nothing is published: the one that weir's own calls to
-	// CloudWatch go through, if there is one.
+	// Ignore names upstreams that are not published, such as the upstream of weir's own calls to CloudWatch.
 	Ignore []string
 
-	// Where the metrics go: to API if there is one, or else to Lines as lines of JSON, each
-	// in one Write; nil means the standard output. Not both: it would count everything twice.
+	// API publishes the metrics. If it is nil, Lines receives them as lines of JSON, one Write each, and nil means standard
+	// output. There is no way to use both, because everything would be counted twice.
 	API   API
 	Lines io.Writer
 
-	// Weighted writes a latency of more than 100 samples as {"Values": [...], "Counts": [...]}.
-	// AWS's own agents do, but the specification of the format knows numbers and arrays
-	// only. Without it 100 numbers stand for the samples: percentiles are as good, and the
-	// sample count is not that of the attempts. It does not concern API.
+	// Weighted writes a latency with more than 100 samples as {"Values": [...], "Counts": [...]}. AWS's own agents do so, but the
+	// specification of the format only has numbers and arrays. Without Weighted, 100 numbers represent the samples: percentiles
+	// are as accurate, but the sample count is not the number of attempts. It does not apply to API.
 	Weighted bool
 
-	Log *slog.Logger // is told when metrics cannot be published, and when they can again; nil means no log
+	Log *slog.Logger // receives failures and recovery of publishing; nil means no log
 }
 
-// A Naming says how a metric is called and told apart.
+// A Naming is the name of a metric and its dimensions.
 type Naming struct {
 	Name string // "" means the default
-	Sets []Set  // nil means the default; the metric is published once for each
-	Off  bool   // it is not published at all
+	Sets []Set  // nil means the default; the metric is published once for each set
+	Off  bool   // the metric is not published
 }
 
-// WithDefaults is the configuration with every default filled in.
+// WithDefaults returns the configuration with all defaults.
 func (c Config) WithDefaults() Config {
 	c.Namespace = cmp.Or(c.Namespace, "Weir")
 	c.Region = cmp.Or(c.Region, os.Getenv("AWS_REGION"), none)
@@ -106,11 +104,11 @@ func (c *Config) fillNames() {
 	}
 }
 
-// mostDimensions is how many a metric may have; PutMetricData and the embedded metric
-// format agree (API reference, 2026-09).
+// mostDimensions is the maximum number of dimensions of a metric, in PutMetricData and the embedded metric format (API reference,
+// 2026-09).
 const mostDimensions = 30
 
-// Validate says everything that is wrong with the configuration.
+// Validate returns all errors in the configuration.
 func (c Config) Validate() error {
 	var errs []error
 	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
@@ -143,8 +141,8 @@ func (c Config) Validate() error {
 	return errors.Join(errs...)
 }
 
-// What CloudWatch takes as a namespace, and what it takes as a name (API reference of
-// MetricDatum and Dimension, 2026-09): printable ASCII, something besides spaces in it.
+// Valid namespaces and names (API reference of MetricDatum and Dimension, 2026-09): printable ASCII, with a character other than
+// space.
 var (
 	namespaces = regexp.MustCompile(`^[A-Za-z0-9._/#-][A-Za-z0-9._/#: -]{0,254}$`)
 	names      = regexp.MustCompile(`^[ -9;-~][ -~]{0,254}$`) // no colon at the beginning
@@ -159,8 +157,7 @@ func (c *Config) validateNamespace(bad func(string, ...any)) {
 	}
 }
 
-// validateNames looks at all names together: in a line metrics and dimensions are members
-// of one object.
+// validateNames checks all names together: in a line, metrics and dimensions are members of one object.
 func (c *Config) validateNames(bad func(string, ...any)) {
 	taken := map[string]string{"_aws": "the format itself"}
 	take := func(name, who string) {
@@ -208,15 +205,15 @@ func (c *Config) validateSets(bad func(string, ...any)) {
 	}
 }
 
-// same reports whether two sets have the same dimensions, in whatever order.
+// same reports whether two sets have the same dimensions, in any order.
 func (s Set) same(t Set) bool {
 	return slices.Equal(slices.Sorted(slices.Values(s)), slices.Sorted(slices.Values(t)))
 }
 
-// longestValue is how long a dimension's value may be (API reference of Dimension, 2026-09).
+// longestValue is the maximum length of a dimension's value (API reference of Dimension, 2026-09).
 const longestValue = 1024
 
-// dimensionValue is s as CloudWatch takes it: printable ASCII, not too long, not blank.
+// dimensionValue converts s to a valid value: printable ASCII, not too long, not blank.
 func dimensionValue(s string) string {
 	s = strings.Map(func(r rune) rune {
 		if r < ' ' || r > '~' {

@@ -12,14 +12,12 @@ import (
 	"github.com/seed1158cd35/weir/observe"
 )
 
-// A sink is where batches go. It says which rows are left, to be sent again, and how many
-// data points will never be taken.
+// A sink publishes batches. It returns the rows to send again and the number of data points that will never be accepted.
 type sink interface {
 	send(ctx context.Context, b *batch) (left []*row, lost int64, err error)
 }
 
-// A courier carries batches to a sink, one after the other. If there is no room for one, the
-// oldest is dropped that is not under way.
+// A courier sends batches to a sink, one at a time. If the backlog is full, it drops the oldest batch that is not being sent.
 type courier struct {
 	to  sink
 	log *slog.Logger
@@ -30,11 +28,11 @@ type courier struct {
 	count   Stats
 }
 
-// A parcel is what is left of a batch, and how often it could not be sent.
+// A parcel is the remainder of a batch and the number of failed attempts.
 type parcel struct {
 	batch
 	failures int
-	leaving  int // of those, since the exporter is closed
+	leaving  int // failures since the exporter was closed
 }
 
 func newCourier(to sink, most int, log *slog.Logger) *courier {
@@ -53,7 +51,7 @@ func (c *courier) take(b batch) {
 	c.box.Put(parcel{batch: b})
 }
 
-// settle counts data points that wait no longer.
+// settle counts data points that no longer wait.
 func (c *courier) settle(points, published, dropped int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -62,10 +60,10 @@ func (c *courier) settle(points, published, dropped int64) {
 	c.count.Dropped += dropped
 }
 
-// attemptsAtEnd is how often a batch is tried when the exporter is closed.
+// attemptsAtEnd is the maximum number of attempts for a batch once the exporter is closed.
 const attemptsAtEnd = 3
 
-// deliver makes one attempt with a batch, and says when to make another with what is left.
+// deliver makes one attempt to send a batch, and returns the delay before the next attempt with the rest.
 func (c *courier) deliver(ctx context.Context, p *parcel) time.Duration {
 	before := p.points()
 	left, lost, err := c.send(ctx, &p.batch)
@@ -82,12 +80,12 @@ func (c *courier) deliver(ctx context.Context, p *parcel) time.Duration {
 			c.settle(p.points(), 0, p.points())
 			return 0
 		}
-		return backoff(p.leaving) // somebody waits
+		return backoff(p.leaving) // a caller of Close is waiting
 	}
 	return backoff(p.failures)
 }
 
-// send survives a sink that panics.
+// send recovers from a sink that panics.
 func (c *courier) send(ctx context.Context, b *batch) (left []*row, lost int64, err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -97,7 +95,7 @@ func (c *courier) send(ctx context.Context, b *batch) (left []*row, lost int64, 
 	return c.to.send(ctx, b)
 }
 
-// heard notes how an attempt went, and logs when that changes.
+// heard records the result of an attempt, and logs it when it changes.
 func (c *courier) heard(err error) {
 	c.mu.Lock()
 	was, count := c.failing, &c.count
@@ -113,14 +111,14 @@ func (c *courier) heard(err error) {
 	}
 }
 
-// backoff is how long to wait after so many failures: half of it is left to chance, so that
-// the members of a fleet do not come back together.
+// backoff returns the delay after a number of failures. Half of it is random, so that the members of a fleet do not retry at the
+// same time.
 func backoff(failures int) time.Duration {
 	d := min(time.Second<<min(max(failures-1, 0), 6), time.Minute)
 	return d/2 + rand.N(d/2)
 }
 
-// close delivers what waits until ctx ends, and says how much was dropped since it was asked.
+// close sends what waits until ctx ends, and returns the number of data points lost meanwhile.
 func (c *courier) close(ctx context.Context) (lost int64) {
 	before := c.stats().Dropped
 	c.box.Close(ctx)

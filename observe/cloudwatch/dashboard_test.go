@@ -15,7 +15,7 @@ import (
 	"github.com/seed1158cd35/weir/observe/rules"
 )
 
-// live are the metrics that a live exporter publishes, each with the names of its dimensions.
+// live returns the metrics that an exporter publishes, each with the names of its dimensions.
 func live(t *testing.T, static map[string]string) (all []string) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -37,7 +37,7 @@ func live(t *testing.T, static map[string]string) (all []string) {
 	return all
 }
 
-// resourcesOf are those of the template that are of a kind.
+// resourcesOf returns the resources of a type in the template.
 func resourcesOf(t *testing.T, kind string) map[string]map[string]any {
 	t.Helper()
 	var v struct {
@@ -58,13 +58,13 @@ func resourcesOf(t *testing.T, kind string) map[string]map[string]any {
 	return all
 }
 
-// stacks are the ways in which a stack can be made: of all upstreams or one, without and with a static dimension.
+// stacks are the variants of a stack: all upstreams or one, with and without a static dimension.
 var stacks = []struct {
 	upstream string
 	static   map[string]string
 }{{"", nil}, {"s3", nil}, {"", map[string]string{"Service": "orders"}}, {"s3", map[string]string{"Service": "orders"}}}
 
-// body is a dashboard as CloudWatch gets it.
+// bodyOf returns the body of a dashboard as CloudWatch receives it.
 func bodyOf(t *testing.T, p map[string]any, upstream string, static map[string]string) map[string]any {
 	t.Helper()
 	args := p["DashboardBody"].(map[string]any)["Fn::Sub"].([]any)
@@ -87,7 +87,7 @@ func bodyOf(t *testing.T, p map[string]any, upstream string, static map[string]s
 	return body
 }
 
-// A dashboard has what CloudWatch's manual of their bodies knows (read 2026-11), and shows metrics that there are.
+// Dashboards have only fields that CloudWatch's manual defines (read 2026-11), and show existing metrics.
 func TestDashboardsShowWhatIsPublished(t *testing.T) {
 	boards := resourcesOf(t, "AWS::CloudWatch::Dashboard")
 	if len(boards) != 2 || boards["FMHealth"] == nil {
@@ -120,7 +120,7 @@ func TestDashboardsShowWhatIsPublished(t *testing.T) {
 	}
 }
 
-// metricOfLine is the name of a metric and of its dimensions; said is false for an expression.
+// metricOfLine returns the name of a metric and of its dimensions. said is false for an expression.
 func metricOfLine(line []any) (id string, said bool) {
 	if _, ok := line[0].(map[string]any); ok {
 		return "", false
@@ -138,7 +138,7 @@ var ofWidget = map[string][]string{
 	"metric": strings.Fields("title region view stacked period metrics yAxis stat annotations liveData legend"),
 }
 
-// widget says what is wrong with one.
+// widget returns the errors in a widget.
 func widget(w map[string]any) (wrong []string) {
 	bad := func(format string, args ...any) { wrong = append(wrong, fmt.Sprintf(format, args...)) }
 	for name := range w {
@@ -187,7 +187,7 @@ func widget(w map[string]any) (wrong []string) {
 	return wrong
 }
 
-// runbooks says which alarms have no link to a page that there is.
+// runbooks returns the alarms without a link to an existing page.
 func runbooks(text string) (wrong []string) {
 	var v struct {
 		Resources map[string]struct {
@@ -213,7 +213,7 @@ func runbooks(text string) (wrong []string) {
 	return wrong
 }
 
-// Every alarm watches what a live exporter publishes, for each way in which a stack can be made.
+// Every alarm watches published metrics, in each variant of a stack.
 func TestAlarmsWatchWhatIsPublished(t *testing.T) {
 	published := make([][]string, len(stacks))
 	for i, s := range stacks {
@@ -243,7 +243,7 @@ func TestAlarmsWatchWhatIsPublished(t *testing.T) {
 	}
 }
 
-// What queries ask for are fields and messages that docs/reference/metrics.md lists, which is held to the log.
+// Queries use fields and messages that docs/reference/metrics.md lists. Another test compares that page with the log.
 func TestQueriesAskForWhatIsLogged(t *testing.T) {
 	page, err := os.ReadFile("../../docs/reference/metrics.md")
 	if err != nil {

@@ -6,7 +6,7 @@ import (
 	"testing/synctest"
 )
 
-// The design for DRS has one set for each of its metrics, and nothing besides.
+// The design for DRS has exactly one set for each of its metrics.
 func TestDesignOfDRSPublishesItsDimensionsExactly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, c := range []struct {

@@ -11,8 +11,8 @@ import (
 
 // Limits of the embedded metric format (its specification, 2026-09).
 const (
-	mostMetrics = 100 // a directive
-	mostValues  = 100 // of a metric
+	mostMetrics = 100 // per directive
+	mostValues  = 100 // per metric
 )
 
 // lines writes batches as lines of JSON.
@@ -22,8 +22,7 @@ type lines struct {
 	weighted  bool
 }
 
-// send writes each row as a line, in one Write. A line that the writer does not take is
-// lost: nobody knows how much of it was written.
+// send writes each row as a line in one Write. If Write fails the line is lost, because a part of it may have been written.
 func (l *lines) send(_ context.Context, b *batch) (left []*row, lost int64, err error) {
 	for _, r := range b.rows {
 		if _, e := l.to.Write(l.line(b.at, r)); e != nil {
@@ -47,7 +46,7 @@ type (
 	definition struct{ Name, Unit string }
 )
 
-// line is a row as a line. There are fewer than mostMetrics metrics in all.
+// line formats a row as a line. There are fewer than mostMetrics metrics in total.
 func (l *lines) line(at time.Time, r *row) []byte {
 	d := directive{Namespace: l.namespace, Dimensions: [1][]string{{}}}
 	for _, p := range r.dimensions {
@@ -73,7 +72,7 @@ func member(b []byte, name string) []byte {
 	return append(b, ':')
 }
 
-// value is a number, or an array of them.
+// value appends a number or an array of numbers.
 func (l *lines) value(b []byte, v value) []byte {
 	if v.spread == nil {
 		return appendNumber(b, v.number)
@@ -102,7 +101,7 @@ func appendNumbers(b []byte, values []float64) []byte {
 	return append(b, ']')
 }
 
-// appendNumber writes whole numbers without a fraction or an exponent.
+// appendNumber appends whole numbers without a fraction or an exponent.
 func appendNumber(b []byte, v float64) []byte {
 	if v == math.Trunc(v) && math.Abs(v) < 1<<53 {
 		return strconv.AppendInt(b, int64(v), 10)
@@ -110,7 +109,7 @@ func appendNumber(b []byte, v float64) []byte {
 	return strconv.AppendFloat(b, v, 'g', -1, 64)
 }
 
-// text is v as JSON. What is written is made of strings and integers, which cannot fail.
+// text returns v as JSON. Only strings and integers are passed, which cannot fail.
 func text(v any) []byte {
 	b, _ := json.Marshal(v)
 	return b

@@ -11,14 +11,14 @@ import (
 	"github.com/seed1158cd35/weir/outcome/classify"
 )
 
-// Events is what to give to an upstream, so that its calls are counted. An event costs a
-// look-up and an atomic operation, and allocates nothing once its series exists.
+// Events returns the events to pass to an upstream, so that its calls are counted. An event costs a look-up and an atomic
+// operation, and allocates nothing once its series exists.
 func (e *Exporter) Events() weir.Events {
 	return weir.Events{Decided: e.decided, Acquired: e.acquired, Ended: e.ended, GaveUp: e.gaveUp, Violated: e.violated}
 }
 
-// Fleet is what to give to fleet.New, so that it is seen how long its store takes, and when it is away. Give
-// several with fleet.TeeFleet.
+// Fleet returns the events to pass to fleet.New, to measure the latency and the outages of its store. Combine several with
+// fleet.TeeFleet.
 func (e *Exporter) Fleet() fleet.Events {
 	return fleet.Events{Called: e.storeCalled, Fallback: func(f fleet.FallbackEvent) {
 		if e.away.Store(f.Away); f.Away && f.For == 0 {
@@ -27,7 +27,8 @@ func (e *Exporter) Fleet() fleet.Events {
 	}}
 }
 
-// storeCalled measures what asks for units: a call that only gives back is none, and one without an answer has no latency.
+// storeCalled measures requests for units. It ignores calls that only return units, and calls without a response, which have no
+// latency.
 func (e *Exporter) storeCalled(c fleet.StoreCall) {
 	if c.Calls == 0 || c.Err != nil && !errors.Is(c.Err, fleet.ErrWindow) {
 		return
@@ -37,15 +38,15 @@ func (e *Exporter) storeCalled(c fleet.StoreCall) {
 	}
 }
 
-// Requests is what a call took of a store whose calls can take several requests.
+// Requests counts the requests of one store call, for stores that may need several.
 type Requests struct {
-	Sent      int // the first included
-	Failed    int // conditional writes that met another's
-	Throttled int // that the store refused for rate
-	Retried   int // after throttles, errors of the server and broken connections
+	Sent      int // including the first
+	Failed    int // conditional writes that conflicted with another write
+	Throttled int // refused by the store because of their rate
+	Retried   int // after throttles, server errors and broken connections
 }
 
-// Requested counts the requests of a call to the store, for limits of the upstream.
+// Requested counts the requests of a store call, for limits of the upstream.
 func (e *Exporter) Requested(upstream string, r Requests) {
 	s := weir.Subject{Upstream: upstream}
 	for i, n := range [...]int{r.Sent, r.Failed, r.Throttled, r.Retried} {
@@ -55,7 +56,7 @@ func (e *Exporter) Requested(upstream string, r Requests) {
 	}
 }
 
-// JobFailedOpen counts a job that was let start although its upstream could not be asked for others.
+// JobFailedOpen counts a job that was started although its upstream's state could not be read.
 func (e *Exporter) JobFailedOpen(upstream string) {
 	e.count(key{kind: failedOpen}, &weir.Subject{Upstream: upstream})
 }
@@ -78,7 +79,7 @@ func (e *Exporter) decided(d weir.Decided) {
 	}
 }
 
-// Refused counts a refusal that no upstream has made, such as that of a connection for which there is no place.
+// Refused counts a refusal that did not come from an upstream, for instance of a connection beyond a bound.
 func (e *Exporter) Refused(s weir.Subject, why weir.Reason) {
 	e.count(key{kind: refused, word: observe.Reason(why)}, &s)
 }
@@ -111,7 +112,7 @@ func (e *Exporter) ended(d weir.Ended) {
 
 func (e *Exporter) gaveUp(d weir.GaveUp) {
 	why := observe.Why(d.Why)
-	if why == "canceled" || why == "not_retryable" { // the caller left, or the last error is none to repeat: nothing is exhausted
+	if why == "canceled" || why == "not_retryable" { // the caller left, or the last error is not retryable: nothing is exhausted
 		return
 	}
 	e.count(key{kind: exhausted, word: why}, &d.Subject)
@@ -125,7 +126,7 @@ func (e *Exporter) countN(k key, s *weir.Subject, n int64) {
 	}
 }
 
-// leaf is where an event is counted; nil if it is not.
+// leaf returns the leaf that counts an event, nil if it is not counted.
 func (e *Exporter) leaf(k key, s *weir.Subject) *leaf {
 	u := &e.uses[k.kind]
 	if !u.any || e.ignored[s.Upstream] {
@@ -147,7 +148,7 @@ func (e *Exporter) leaf(k key, s *weir.Subject) *leaf {
 	return e.book.get(k)
 }
 
-// uses says which parts of a key some dimension asks for.
+// uses reports which parts of a key some dimension uses.
 type uses struct{ any, operation, region, account, word, attempt, success bool }
 
 func (u *uses) forget(k *key) {
@@ -162,7 +163,7 @@ func (u *uses) forget(k *key) {
 	}
 }
 
-// usesOf is what the metrics of a kind ask for.
+// usesOf returns the parts that the metrics of a kind use.
 func (c *Config) usesOf(k kind) (u uses) {
 	for _, m := range metrics[k] {
 		n := c.Metrics[m]
@@ -183,8 +184,8 @@ func (c *Config) usesOf(k kind) (u uses) {
 
 func attempt(n int) uint8 { return uint8(max(0, min(n, 10))) }
 
-// errorType is a word that the upstream cannot choose freely: what it says may be anything,
-// a secret that it was sent too.
+// errorType returns a value that the upstream cannot choose freely. Other codes could contain anything, such as a secret from the
+// request.
 func errorType(o *outcome.Outcome) string {
 	if o.Class == outcome.OK {
 		return none
@@ -198,7 +199,7 @@ func errorType(o *outcome.Outcome) string {
 	return o.Class.String()
 }
 
-// plain reports whether an error code has no namespace before it and no tail behind.
+// plain reports whether an error code has neither a namespace before it nor text after it.
 func plain(code string) bool { return !strings.ContainsAny(code, "#: ") }
 
 func digits(s string) bool {

@@ -14,8 +14,7 @@ import (
 	weircw "github.com/seed1158cd35/weir/observe/cloudwatch"
 )
 
-// A Lambda function writes lines and flushes at the end of each invocation. Lines go to
-// the standard output unless they are sent elsewhere.
+// A Lambda function writes lines to standard output and flushes at the end of each invocation.
 func Example() {
 	var out bytes.Buffer
 	metrics, err := weircw.New(weircw.Config{Lines: &out, Static: map[string]string{"Service": "orders"}})
@@ -42,7 +41,7 @@ func Example() {
 	// Output: orders 1
 }
 
-// A server publishes through the API of CloudWatch.
+// A server publishes by the API of CloudWatch.
 func ExampleClient() {
 	ctx := context.Background()
 	aws, err := config.LoadDefaultConfig(ctx, config.WithRegion("eu-west-1"))
@@ -58,7 +57,7 @@ func ExampleClient() {
 	// Output: {Published:0 Dropped:0 Waiting:0 Failures:0}
 }
 
-// What a metric is called and told apart by is configuration.
+// Names and dimensions of metrics are configurable.
 func ExampleConfig() {
 	_, err := weircw.New(weircw.Config{
 		Lines: io.Discard,

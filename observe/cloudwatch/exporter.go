@@ -1,18 +1,17 @@
-// Package weircw publishes what limiters do as metrics of Amazon CloudWatch: as lines in
-// the embedded metric format, for which a Lambda function needs nothing else, or through
-// PutMetricData.
+// Package weircw publishes metrics to Amazon CloudWatch: as lines in the embedded metric format, which a Lambda function can use
+// without further setup, or by PutMetricData.
 //
 //	metrics, err := weircw.New(weircw.Config{})
 //	s3, err := weir.New("s3", policy, weir.Options{Events: metrics.Events()})
 //	metrics.Watch(s3)
 //	...
-//	err = metrics.Close(ctx) // at the end: publishes what still waits
+//	err = metrics.Close(ctx) // publishes what still waits
 //
-// Events are added up in memory and published once an interval, so that 10,000 decisions a
-// second make a handful of lines. An event never waits for a writer or a service.
+// Events are added up in memory and published once per interval, so that 10,000 decisions a second become a few lines. An event
+// never waits for a writer or a service.
 //
-// Dimensions are names that a policy declares, error codes that weir knows, regions and
-// words of weir's own: never a key, a path or an id. docs/how-to/use-cloudwatch.md lists every metric.
+// Dimensions are names that a policy declares, known error codes, regions and fixed values. They are never a key, a path or an
+// ID. docs/how-to/use-cloudwatch.md lists every metric.
 package weircw
 
 import (
@@ -28,8 +27,8 @@ import (
 	"github.com/seed1158cd35/weir/delivery"
 )
 
-// An Exporter publishes the metrics of a program's upstreams. Make one with New, share it,
-// and close it; it is safe for concurrent use.
+// An Exporter publishes the metrics of a program's upstreams. Create one with New, share it, and close it at the end. It is safe
+// for concurrent use.
 type Exporter struct {
 	config  Config
 	static  []pair
@@ -44,7 +43,7 @@ type Exporter struct {
 	wasAway bool
 	watched map[string]*weir.Upstream
 	counts  func(context.Context) ([]delivery.Count, error) // of deliveries; nil if there are none
-	down    func() []string                                 // cascades none of whose models can be asked; nil if there are none
+	down    func() []string                                 // returns the upstreams whose models are all unavailable; nil if there are no cascades
 
 	courier *courier
 	stop    chan struct{} // closed by Close
@@ -52,8 +51,7 @@ type Exporter struct {
 	ticking sync.WaitGroup
 }
 
-// New makes an exporter and starts it, or says everything that is wrong with its
-// configuration.
+// New returns a running exporter, or all errors in its configuration.
 func New(c Config) (*Exporter, error) {
 	if err := c.Validate(); err != nil {
 		return nil, fmt.Errorf("cloudwatch: %w", err)
@@ -97,7 +95,7 @@ func (e *Exporter) tick() {
 	}
 }
 
-// publish ends an interval: what was counted goes to the courier.
+// publish ends an interval and passes its counts to the courier.
 func (e *Exporter) publish() {
 	dead, down := e.dead(), e.chainsDown()
 	e.mu.Lock()
@@ -107,8 +105,7 @@ func (e *Exporter) publish() {
 	}
 }
 
-// Watch publishes what is left of the upstream's limits, in place of those of another
-// upstream by the same name.
+// Watch publishes the remaining units of the upstream's limits. It replaces an upstream of the same name.
 func (e *Exporter) Watch(u *weir.Upstream) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -124,8 +121,7 @@ func (e *Exporter) Forget(upstream string) {
 	delete(e.watched, upstream)
 }
 
-// upstreams are those that are watched, if what is left of their limits is wanted. The
-// caller holds mu.
+// upstreams returns the watched upstreams, or nil if remaining units are not published. The caller holds mu.
 func (e *Exporter) upstreams() map[string]*weir.Upstream {
 	if e.config.Metrics[TokensAvailable].Off {
 		return nil
@@ -133,9 +129,9 @@ func (e *Exporter) upstreams() map[string]*weir.Upstream {
 	return e.watched
 }
 
-// Flush publishes what was counted so far and waits until that is done or ctx ends. A
-// Lambda function does well to flush at the end of each invocation: its timers stand still
-// between two. The error says how much was still waiting; it is not lost.
+// Flush publishes the current counts, and waits until that is done or ctx ends. A Lambda function should flush at the end of each
+// invocation, because its timers stop between invocations. The error has the number of data points that still wait. They are not
+// lost.
 func (e *Exporter) Flush(ctx context.Context) error {
 	e.publish()
 	if !e.courier.box.Flush(ctx) {
@@ -144,9 +140,8 @@ func (e *Exporter) Flush(ctx context.Context) error {
 	return nil
 }
 
-// Close publishes what was counted and ends the exporter: what comes later is not counted.
-// What cannot be published until ctx ends, or within three more attempts, is dropped, and
-// the error says how much that is.
+// Close publishes the current counts and ends the exporter. Later events are not counted. What cannot be published before ctx
+// ends, or within three further attempts, is dropped, and the error has its number.
 func (e *Exporter) Close(ctx context.Context) error {
 	e.closing.Do(func() {
 		close(e.stop)
@@ -159,13 +154,13 @@ func (e *Exporter) Close(ctx context.Context) error {
 	return nil
 }
 
-// Stats are numbers of data points: metrics by their dimensions, once an interval.
+// Stats counts data points: one for each metric, set of dimensions and interval.
 type Stats struct {
 	Published int64
-	Dropped   int64 // for want of room, refused for good, or left at the end
+	Dropped   int64 // no room, rejected, or still waiting at the end
 	Waiting   int64
-	Failures  int64 // times that something could not be published, repeats included
+	Failures  int64 // failed attempts to publish, including repeated ones
 }
 
-// Stats says how publishing goes.
+// Stats returns the current counts.
 func (e *Exporter) Stats() Stats { return e.courier.stats() }

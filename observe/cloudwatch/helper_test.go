@@ -13,7 +13,7 @@ import (
 	"unicode/utf8"
 )
 
-// start makes an exporter that is closed when the test ends.
+// start returns an exporter that is closed when the test ends.
 func start(t testing.TB, c Config) *Exporter {
 	t.Helper()
 	m, err := New(c)
@@ -23,12 +23,12 @@ func start(t testing.TB, c Config) *Exporter {
 	t.Cleanup(func() {
 		ctx, cancel := context.WithCancel(context.Background())
 		cancel()
-		_ = m.Close(ctx) // of a test that did not close it itself
+		_ = m.Close(ctx) // for a test that did not close it
 	})
 	return m
 }
 
-// A page is what an exporter wrote.
+// A page is the output of an exporter.
 type page struct {
 	mu sync.Mutex
 	b  bytes.Buffer
@@ -46,7 +46,7 @@ func (p *page) lines() []string {
 	return strings.Split(strings.TrimSuffix(p.b.String(), "\n"), "\n")
 }
 
-// sums reads lines back: "RateLimitErrors Upstream=s3" is how often that was counted.
+// sums parses the lines into counts, such as "RateLimitErrors Upstream=s3".
 func (p *page) sums(t testing.TB) map[string]float64 {
 	t.Helper()
 	sums := make(map[string]float64)
@@ -82,8 +82,7 @@ var units = strings.Fields(`Seconds Microseconds Milliseconds Bytes Kilobytes Me
 	Megabits Gigabits Terabits Percent Count Bytes/Second Kilobytes/Second Megabytes/Second Gigabytes/Second Terabytes/Second
 	Bits/Second Kilobits/Second Megabits/Second Gigabits/Second Terabits/Second Count/Second None`)
 
-// checkLine holds a line to the rules of the format's specification and of its JSON schema
-// (Amazon CloudWatch User Guide, 2026-09).
+// checkLine checks a line against the format's specification and JSON schema (Amazon CloudWatch User Guide, 2026-09).
 func checkLine(line string) (*document, error) {
 	var root map[string]any
 	d := json.NewDecoder(strings.NewReader(line))

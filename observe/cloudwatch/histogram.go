@@ -6,9 +6,8 @@ import (
 	"time"
 )
 
-// Durations are counted in classes: 0, below 1 ms, and from there on each class is growth
-// times as wide as the one before, up to ten minutes. There are no more than 100, which is
-// what the embedded metric format takes of one metric.
+// Durations are counted in classes: 0, below 1 ms, and up to ten minutes in classes of which each is growth times as wide as the
+// previous. There are less than 100, the maximum of the embedded metric format for one metric.
 const (
 	classes = 98
 	growth  = 1.15
@@ -16,7 +15,7 @@ const (
 
 var perClass = 1 / math.Log(growth)
 
-// class is the class of a duration.
+// class returns the class of a duration.
 func class(d time.Duration) int {
 	switch {
 	case d <= 0:
@@ -27,8 +26,7 @@ func class(d time.Duration) int {
 	return min(2+int(math.Log(float64(d)/float64(time.Millisecond))*perClass), classes-1)
 }
 
-// middles are the milliseconds that stand for the durations of each class: no more than
-// 7.3% off.
+// middles are the representative milliseconds of each class. The error is at most 7.3%.
 var middles = func() (m [classes]float64) {
 	m[1] = .5
 	for i := 2; i < classes; i++ {
@@ -37,7 +35,7 @@ var middles = func() (m [classes]float64) {
 	return m
 }()
 
-// round keeps four digits: the rest would be noise that every line has to carry.
+// round keeps four digits. Further digits would lengthen every line without information.
 func round(v float64) float64 {
 	scale := math.Pow(10, 3-math.Floor(math.Log10(v)))
 	return math.Round(v*scale) / scale
@@ -48,7 +46,7 @@ type histogram [classes]atomic.Int64
 
 func (h *histogram) observe(d time.Duration) { h[class(d)].Add(1) }
 
-// take is what was counted since it was last asked.
+// take returns and resets the counts.
 func (h *histogram) take() (s spread, n int64) {
 	for i := range h {
 		if h[i].Load() == 0 {
@@ -61,7 +59,7 @@ func (h *histogram) take() (s spread, n int64) {
 	return s, n
 }
 
-// A spread is how many durations there were of each class.
+// A spread is the number of durations in each class.
 type spread [classes]int64
 
 func (s *spread) add(t *spread) {
@@ -70,7 +68,7 @@ func (s *spread) add(t *spread) {
 	}
 }
 
-// weighted is the spread as values and how often there was each.
+// weighted returns the values of the spread and their counts.
 func (s *spread) weighted() (values, counts []float64) {
 	for i, n := range s {
 		if n > 0 {
@@ -80,15 +78,15 @@ func (s *spread) weighted() (values, counts []float64) {
 	return values, counts
 }
 
-// sample is at most most values that stand for the spread: all of them if they are so few,
-// or else values at even ranks from the least to the greatest.
+// sample returns at most most values that represent the spread: all values, or values at evenly spaced ranks from the least to
+// the greatest.
 func (s *spread) sample(most int64) (values []float64) {
 	var total int64
 	for _, n := range s {
 		total += n
 	}
 	k := min(total, most)
-	var i int64 // the next of the k values
+	var i int64 // index of the next of the k values
 	var below int64
 	for c, n := range s {
 		for below += n; i < k && rank(i, k, total) < below; i++ {
@@ -98,7 +96,7 @@ func (s *spread) sample(most int64) (values []float64) {
 	return values
 }
 
-// rank is the place of the i-th of k values among total.
+// rank returns the rank of the i-th of k values among total.
 func rank(i, k, total int64) int64 {
 	if k <= 1 {
 		return 0

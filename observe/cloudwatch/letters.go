@@ -7,17 +7,17 @@ import (
 	"github.com/seed1158cd35/weir/delivery"
 )
 
-// Deliveries publishes how many dead letters a queue has, as its Counts says.
+// Deliveries publishes the number of dead letters of a queue, which counts returns.
 func (e *Exporter) Deliveries(counts func(context.Context) ([]delivery.Count, error)) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.counts = counts
 }
 
-// counting bounds how long the deliveries' queue is asked.
+// counting is the timeout for counts of the queue.
 const counting = 2 * time.Second
 
-// dead is how many dead letters there are now, by upstream; none if nobody knows. It is called without mu: a queue may
+// dead returns the current dead letters by upstream, or none if they are unknown. It is called without mu, because a queue may
 // take long.
 func (e *Exporter) dead() (all []delivery.Count) {
 	e.mu.Lock()

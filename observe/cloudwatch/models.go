@@ -2,11 +2,11 @@ package weircw
 
 import "github.com/seed1158cd35/weir"
 
-// An Answer is one of a language model's that began.
+// An Answer is a language model's answer that has begun.
 type Answer struct {
 	Upstream, Tier string
-	Degraded       bool   // it came from below the first tier
-	Cache          string // what the cache had: hit, stale, old, similar or miss; "" if nothing is kept
+	Degraded       bool   // it came from a lower tier than the first
+	Cache          string // result of the cache look-up: hit, stale, old, similar or miss; "" if not cached
 }
 
 // Answered counts an answer.
@@ -25,10 +25,10 @@ func (e *Exporter) Answered(a Answer) {
 	}
 }
 
-// Picos are in one of the price table's currency.
+// Picos is the number of cost units in one unit of the price table's currency.
 const Picos = 1e12
 
-// Used counts what an answer of a model took: tokens, and what they cost, in Picos.
+// Used counts the tokens of a model's answer, and their cost in Picos.
 func (e *Exporter) Used(upstream string, input, output, picos int64) {
 	s := weir.Subject{Upstream: upstream}
 	for k, n := range map[kind]int64{inputTokens: input, outputTokens: output, cost: picos} {
@@ -38,14 +38,14 @@ func (e *Exporter) Used(upstream string, input, output, picos int64) {
 	}
 }
 
-// Cascades publishes which upstreams have a cascade none of whose models can be asked, as down says.
+// Cascades publishes which upstreams have a cascade without an available model. down returns their names.
 func (e *Exporter) Cascades(down func() []string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.down = down
 }
 
-// chainsDown is called without mu: whom it asks may have a lock of its own.
+// chainsDown is called without mu, because down may take another lock.
 func (e *Exporter) chainsDown() []string {
 	e.mu.Lock()
 	down := e.down

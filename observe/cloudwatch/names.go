@@ -1,39 +1,39 @@
 package weircw
 
-// A Metric is one thing that is counted or measured, by its default name.
+// A Metric is a metric, by its default name.
 type Metric string
 
 const (
-	RateLimitErrors     Metric = "RateLimitErrors"                // attempts that the upstream refused for rate
+	RateLimitErrors     Metric = "RateLimitErrors"                // attempts that the upstream throttled
 	RetryAttempts       Metric = "RetryAttempts"                  // attempts that failed and are repeated
 	RetryExhausted      Metric = "RetryExhausted"                 // calls that were given up
 	APICallCount        Metric = "APICallCount"                   // attempts that ended
 	Acquisitions        Metric = "RateLimiterAcquisitions"        // attempts that were allowed
 	TokensAcquired      Metric = "RateLimiterTokensAcquired"      // units that allowed attempts took of limits
-	TokensAvailable     Metric = "RateLimiterTokensAvailable"     // units left of a limit, for the key that has the fewest
-	AcquisitionWait     Metric = "RateLimiterAcquisitionWait"     // milliseconds that allowed attempts waited for their turn
-	AcquisitionLatency  Metric = "RateLimiterAcquisitionLatency"  // milliseconds until the fleet's store answered an ask for units
+	TokensAvailable     Metric = "RateLimiterTokensAvailable"     // remaining units of a limit, for the key with the fewest
+	AcquisitionWait     Metric = "RateLimiterAcquisitionWait"     // milliseconds that allowed attempts waited
+	AcquisitionLatency  Metric = "RateLimiterAcquisitionLatency"  // latency of the fleet's store for requests for units, in milliseconds
 	AcquisitionFailures Metric = "RateLimiterAcquisitionFailures" // attempts that were not allowed; by Limit, those that a limit refused
-	ThrottledRequests   Metric = "ThrottledRequests"              // of these, those that a limit refused, by the limit: the level
-	FallbackActivated   Metric = "RateLimiterFallbackActivated"   // 1 or more in an interval in which the store was away
+	ThrottledRequests   Metric = "ThrottledRequests"              // attempts that a limit refused, by limit
+	FallbackActivated   Metric = "RateLimiterFallbackActivated"   // 1 or more in an interval in which the store was unavailable
 	StoreRequests       Metric = "RateLimiterStoreRequests"       // requests to the fleet's store (DynamoDB)
-	StoreConditions     Metric = "RateLimiterStoreConditions"     // of these, writes whose condition did not hold, as another had written
-	StoreThrottled      Metric = "RateLimiterStoreThrottled"      // of these, requests that the store refused for rate
-	StoreRetries        Metric = "RateLimiterStoreRetries"        // of these, repeats after throttles, errors and broken connections
-	Violations          Metric = "RateLimiterViolations"          // attempts that the upstream throttled although their limits had allowed them
-	DeadLetters         Metric = "DeadLetters"                    // deliveries that will not be sent any more, as long as they are kept
+	StoreConditions     Metric = "RateLimiterStoreConditions"     // writes whose condition failed because another process had written
+	StoreThrottled      Metric = "RateLimiterStoreThrottled"      // requests that the store throttled
+	StoreRetries        Metric = "RateLimiterStoreRetries"        // repeats after throttles, errors and broken connections
+	Violations          Metric = "RateLimiterViolations"          // attempts that the upstream throttled although weir's limits allowed them
+	DeadLetters         Metric = "DeadLetters"                    // deliveries that have failed for good, while they are kept
 	APICallLatency      Metric = "APICallLatency"                 // milliseconds from an attempt's permit to its outcome
 	ModelAnswers        Metric = "ModelAnswers"                   // answers of language models that began
-	ModelFallbacks      Metric = "ModelFallbacks"                 // of these, those from below the first tier
-	ModelCacheHits      Metric = "ModelCacheHits"                 // of these, those that were kept, fresh or not
-	ModelCacheMisses    Metric = "ModelCacheMisses"               // of these, those for which nothing was kept that might have been
-	ModelInputTokens    Metric = "ModelInputTokens"               // tokens that models have read, as they say
-	ModelOutputTokens   Metric = "ModelOutputTokens"              // tokens that they have written
-	ModelCost           Metric = "ModelCost"                      // what that costs by the price table, in its currency
-	ModelChainDown      Metric = "ModelChainDown"                 // 1 for a cascade none of whose models can be asked
+	ModelFallbacks      Metric = "ModelFallbacks"                 // answers from a lower tier than the first
+	ModelCacheHits      Metric = "ModelCacheHits"                 // answers from the cache, fresh or not
+	ModelCacheMisses    Metric = "ModelCacheMisses"               // answers that could have been cached but were not
+	ModelInputTokens    Metric = "ModelInputTokens"               // input tokens, as models report them
+	ModelOutputTokens   Metric = "ModelOutputTokens"              // output tokens, as models report them
+	ModelCost           Metric = "ModelCost"                      // cost of the tokens by the price table, in its currency
+	ModelChainDown      Metric = "ModelChainDown"                 // 1 for a cascade without an available model
 	CircuitBreakerState Metric = "CircuitBreakerState"            // the worst state of the upstream's breakers: 1 half-open, 2 open
-	JobsFailedOpen      Metric = "JobsFailedOpen"                 // jobs that were let start although the upstream could not be asked for others
-	DeadLetterAge       Metric = "DeadLetterAge"                  // seconds since the oldest of them died
+	JobsFailedOpen      Metric = "JobsFailedOpen"                 // jobs started although the upstream's state could not be read
+	DeadLetterAge       Metric = "DeadLetterAge"                  // seconds since the oldest dead letter failed
 )
 
 // Metrics lists every metric, in the order in which they are published.
@@ -45,7 +45,7 @@ var Metrics = [...]Metric{
 	ModelInputTokens, ModelOutputTokens, ModelCost, ModelChainDown, JobsFailedOpen, CircuitBreakerState,
 }
 
-// Unit is the metric's unit, in CloudWatch's words.
+// Unit returns the metric's unit, in CloudWatch's terms.
 func (m Metric) Unit() string {
 	switch m {
 	case AcquisitionWait, AcquisitionLatency, APICallLatency:
@@ -58,32 +58,32 @@ func (m Metric) Unit() string {
 	return "Count"
 }
 
-// A Dimension is something that a metric can be told apart by, by its default name.
+// A Dimension is a dimension of metrics, by its default name.
 type Dimension string
 
 const (
 	Upstream  Dimension = "Upstream"
 	Operation Dimension = "Operation"
-	Region    Dimension = "Region"    // the key "region" of the call, or Config.Region
-	Account   Dimension = "Account"   // the key "account" of the call
-	Limit     Dimension = "Limit"     // of TokensAvailable, TokensAcquired, AcquisitionFailures and ThrottledRequests only
-	ErrorCode Dimension = "ErrorCode" // ErrorType by another name; attempts that succeeded do not have it
-	ErrorType Dimension = "ErrorType" // an error code that weir knows, a status, or a class of outcome
-	Reason    Dimension = "Reason"    // why there was no permit, or no other attempt: weir's own words
+	Region    Dimension = "Region"    // the call's key "region", or Config.Region
+	Account   Dimension = "Account"   // the call's key "account"
+	Limit     Dimension = "Limit"     // only of TokensAvailable, TokensAcquired, AcquisitionFailures and ThrottledRequests
+	ErrorCode Dimension = "ErrorCode" // the same as ErrorType, but absent from successful attempts
+	ErrorType Dimension = "ErrorType" // a known error code, a status, or a class of outcome
+	Reason    Dimension = "Reason"    // why there was no permit or no further attempt; a fixed value
 	Attempt   Dimension = "Attempt"   // "1" to "9", "10+"
 	Success   Dimension = "Success"   // "true" or "false"
-	Tier      Dimension = "Tier"      // of ModelAnswers and ModelFallbacks only: who answered
+	Tier      Dimension = "Tier"      // only of ModelAnswers and ModelFallbacks: the tier that answered
 )
 
 // Dimensions lists every dimension.
 var Dimensions = [...]Dimension{Upstream, Operation, Region, Account, Limit, ErrorCode, ErrorType, Reason, Attempt, Success, Tier}
 
 const (
-	none  = "none"  // the value of a dimension of which nothing is known
-	other = "other" // the value of those for which there is no room
+	none  = "none"  // the value of an unknown dimension
+	other = "other" // the combined value beyond the bound of series
 )
 
-// index is a dimension's place in Dimensions.
+// index returns the index of a dimension in Dimensions.
 func (d Dimension) index() int {
 	for i, known := range Dimensions {
 		if d == known {
@@ -93,11 +93,11 @@ func (d Dimension) index() int {
 	return -1
 }
 
-// A Set is the dimensions that a metric is published with; an empty Set is the total.
+// A Set is the dimensions that a metric is published with. An empty Set is the total.
 type Set []Dimension
 
-// Sets are the sets that a metric has unless they are configured. Alarms use the total or
-// the set of the upstream alone: CloudWatch adds up no dimensions by itself.
+// Sets returns the default sets of a metric. Alarms use the total or the set with only the upstream, because CloudWatch does not
+// aggregate over dimensions.
 func (m Metric) Sets() []Set {
 	total, upstream := Set{}, Set{Upstream}
 	switch m {
@@ -128,16 +128,16 @@ func (m Metric) Sets() []Set {
 	return []Set{total}
 }
 
-// A Design is a choice of sets for some metrics.
+// A Design selects sets for some metrics.
 type Design string
 
-// DRS has the sets of a design for AWS Elastic Disaster Recovery. Each of its four metrics is published with one set:
-// RateLimitErrors with ErrorType, Region and Operation, RetryAttempts with Region, Operation, Attempt and Success,
-// RetryExhausted with Region and Operation, and APICallCount with Region, Operation, Success and, where the attempt
-// failed, ErrorCode. There are no totals then, which the alarms of the CloudFormation template use.
+// DRS has the sets of a design for AWS Elastic Disaster Recovery. Each of its four metrics has one set. RateLimitErrors has
+// ErrorType, Region and Operation. RetryAttempts has Region, Operation, Attempt and Success. RetryExhausted has Region and
+// Operation. APICallCount has Region, Operation, Success and, for failed attempts, ErrorCode. There are no totals, which the
+// alarms of the CloudFormation template need.
 const DRS Design = "drs"
 
-// sets returns the sets of a metric; nil if the design says nothing of it.
+// sets returns the sets of a metric, nil if the design does not define them.
 func (d Design) sets(m Metric) []Set {
 	if d != DRS {
 		return nil
@@ -155,7 +155,7 @@ func (d Design) sets(m Metric) []Set {
 	return nil
 }
 
-// Has are the dimensions that a metric can have.
+// Has returns the dimensions that a metric can have.
 func (m Metric) Has() Set {
 	switch m {
 	case RateLimitErrors, Violations:

@@ -12,13 +12,13 @@ import (
 	"github.com/seed1158cd35/weir/delivery"
 )
 
-// A batch is what was counted in an interval.
+// A batch is the counts of an interval.
 type batch struct {
 	at   time.Time // the end of the interval
 	rows []*row
 }
 
-// points is how many values the batch holds: metrics by their dimensions.
+// points returns the number of values in the batch.
 func (b *batch) points() (n int64) {
 	for _, r := range b.rows {
 		n += int64(len(r.values))
@@ -34,7 +34,7 @@ type row struct {
 
 type pair struct{ name, value string }
 
-// A value is a metric's: a number, or a spread of durations.
+// A value is a metric's value: a number, or a spread of durations.
 type value struct {
 	metric Metric
 	name   string
@@ -42,19 +42,18 @@ type value struct {
 	spread *spread
 }
 
-// A table brings what was counted into rows.
+// A table arranges counts in rows.
 type table struct {
 	config *Config
 	static []pair
 	rows   map[string]*row
 }
 
-// add adds a value to the row of each set of the metric. at are the values of dimensions,
-// by their index; what is empty is not known.
+// add adds a value to the row of each set of the metric. at has the values of dimensions by index, "" if unknown.
 func (s *table) add(m Metric, at *[len(Dimensions)]string, v value) { s.addSets(m, 0, at, v) }
 
-// addSets is add for what a kind feeds. Refusals are counted by limit and by reason: the sets of AcquisitionFailures with
-// a limit are fed by the first, the others by the second.
+// addSets is add for the events of a kind. Refusals are counted by limit and by reason. Sets of AcquisitionFailures with a limit
+// use the former, the other sets use the latter.
 func (s *table) addSets(m Metric, k kind, at *[len(Dimensions)]string, v value) {
 	n := s.config.Metrics[m]
 	if n.Off {
@@ -73,7 +72,7 @@ func (s *table) row(set Set, at *[len(Dimensions)]string) *row {
 	var id strings.Builder
 	for _, d := range set {
 		if d == ErrorCode && at[Success.index()] == "true" {
-			continue // nothing failed
+			continue // the attempt did not fail
 		}
 		pairs = append(pairs, pair{s.config.Names[d], dimensionValue(at[d.index()])})
 	}
@@ -88,8 +87,8 @@ func (s *table) row(set Set, at *[len(Dimensions)]string) *row {
 	return r
 }
 
-// add adds up counts and spreads; of what is left of limits, of whether the store is
-// away, of ages, of breakers and of cascades that are down, it keeps the worst.
+// add adds up counts and spreads. For remaining units, outages of the store, ages, breakers and unavailable cascades it keeps the
+// worst value.
 func (r *row) add(v value) {
 	for i := range r.values {
 		if w := &r.values[i]; w.metric == v.metric {
@@ -118,7 +117,7 @@ func (w *value) merge(v value) {
 	}
 }
 
-// list is the rows in an order that stays the same.
+// list returns the rows in a stable order.
 func (s *table) list() []*row {
 	rows := make([]*row, 0, len(s.rows))
 	for _, r := range s.rows {
@@ -135,8 +134,7 @@ func (s *table) list() []*row {
 
 func (m Metric) index() int { return slices.Index(Metrics[:], m) }
 
-// collect takes what was counted since it was last asked, the dead letters that there are, and the cascades none of
-// whose models can be asked.
+// collect returns and resets the counts. It adds the dead letters and the unavailable cascades.
 func (e *Exporter) collect(dead []delivery.Count, down []string) batch {
 	s := &table{config: &e.config, static: e.static, rows: make(map[string]*row)}
 	for _, l := range e.book.leaves() {
@@ -183,7 +181,7 @@ func (e *Exporter) collectLeaf(s *table, l *leaf) {
 	}
 }
 
-// at is the values of a key's dimensions.
+// at returns the values of a key's dimensions.
 func (e *Exporter) at(k *key) (at [len(Dimensions)]string) {
 	put := func(d Dimension, v string) { at[d.index()] = v }
 	put(Upstream, k.upstream)
@@ -215,7 +213,7 @@ func attempts(n uint8) string {
 	return strconv.Itoa(int(n))
 }
 
-// collectFallback tells of each interval in which the store was away at some time.
+// collectFallback adds one for each interval in which the store was unavailable.
 func (e *Exporter) collectFallback(s *table) {
 	away := e.away.Load()
 	n := e.activated.Swap(0)
@@ -228,13 +226,13 @@ func (e *Exporter) collectFallback(s *table) {
 	}
 }
 
-// looked is how many keys of a limit are looked at: it can have 100,000.
+// looked is the maximum number of keys of a limit that are read: a limit can have 100,000.
 const looked = 1000
 
 func (e *Exporter) collectLimits(s *table, u *weir.Upstream) {
 	for _, l := range u.Look(looked).Limits {
 		if l.Limit.Scope != "" && l.Key == "" {
-			continue // calls without a key, of a limit that is kept by one
+			continue // calls without a key, of a limit with keys
 		}
 		var at [len(Dimensions)]string
 		at[Upstream.index()], at[Limit.index()] = u.Name(), l.Limit.Name

@@ -14,13 +14,12 @@ import (
 	"github.com/seed1158cd35/weir/observe/rules"
 )
 
-// A shape is what a property must be. The resource schemas are those that CloudFormation
-// publishes for AWS::CloudWatch::Alarm, AWS::SNS::Topic and AWS::SNS::Subscription (read
-// 2026-09, as far as they can be set).
+// A shape describes a valid property. The resource schemas are CloudFormation's for AWS::CloudWatch::Alarm, AWS::SNS::Topic and
+// AWS::SNS::Subscription (read 2026-09), without read-only properties.
 type shape struct {
 	is     string // string, number, integer, boolean, list or object
 	oneOf  []string
-	of     *shape           // of a list
+	of     *shape           // of a list's elements
 	fields map[string]shape // of an object
 	needs  []string
 	most   int // of a list
@@ -36,12 +35,12 @@ var (
 	subscriber = shape{is: "object", fields: map[string]shape{"Endpoint": str, "Protocol": str}, needs: []string{"Endpoint", "Protocol"}}
 )
 
-// body is that of a dashboard, which is looked at apart.
+// The body of a dashboard is checked separately.
 var (
 	body = shape{is: "string"}
 )
 
-// A query of metric math, and the metric that it reads.
+// A query of metric math, and its metric.
 var (
 	metricOf = shape{is: "object", needs: []string{"Namespace", "MetricName"}, fields: map[string]shape{"Namespace": str, "MetricName": str, "Dimensions": {is: "list", of: &dimension, most: 30}}}
 	statOf   = shape{is: "object", needs: []string{"Metric", "Period", "Stat"}, fields: map[string]shape{"Metric": metricOf, "Period": whole, "Stat": str, "Unit": {is: "string", oneOf: units}}}
@@ -98,7 +97,7 @@ var schemas = map[string]shape{
 	},
 }
 
-// A template is checked with all that it may refer to.
+// A template is checked together with everything that it can refer to.
 type template struct {
 	parameters map[string]any
 	conditions map[string]any
@@ -111,7 +110,7 @@ func (c *template) bad(where, format string, args ...any) {
 	c.errs = append(c.errs, where+": "+fmt.Sprintf(format, args...))
 }
 
-// checkTemplate says everything that CloudFormation would refuse, as far as it is known here.
+// checkTemplate returns the errors that CloudFormation would report, where the rules are known here.
 func checkTemplate(text string) []string {
 	var v any
 	if err := json.Unmarshal([]byte(text), &v); err != nil {
@@ -184,7 +183,7 @@ func (c *template) sections() {
 	}
 }
 
-// condition takes Fn::Not, Fn::And, Fn::Or and Fn::Equals of what value takes.
+// condition accepts Fn::Not, Fn::And, Fn::Or and Fn::Equals of values.
 func (c *template) condition(where string, v any) {
 	m, _ := v.(map[string]any)
 	if len(m) != 1 {
@@ -306,16 +305,16 @@ func (c *template) ref(where, name string, s shape) {
 	}
 }
 
-// named is a resource in the rule of a composite alarm, and ruled what such a rule may have besides.
+// named matches a resource in the rule of a composite alarm. ruled matches the rest of such a rule.
 var (
 	named = regexp.MustCompile(`ALARM\("\$\{(\w+)\}"\)`)
 	ruled = regexp.MustCompile(`^(A|NOT|AND|OR|[() ])+$`)
 )
 
-// placed is what Fn::Sub puts something in place of.
+// placed matches what Fn::Sub replaces.
 var placed = regexp.MustCompile(`\$\{([^}]*)\}`)
 
-// sub takes a text in which all that is put into is known.
+// sub checks a text in which every replaced name must be known.
 func (c *template) sub(where, text string, put map[string]any) {
 	for _, m := range placed.FindAllStringSubmatch(text, -1) {
 		name, attribute, _ := strings.Cut(m[1], ".")
@@ -334,7 +333,7 @@ func (c *template) sub(where, text string, put map[string]any) {
 	}
 }
 
-// rule takes the rule of a composite alarm, whose alarms stand in the template.
+// rule checks the rule of a composite alarm, whose alarms must be in the template.
 func (c *template) rule(where, text string) {
 	for _, m := range named.FindAllStringSubmatch(text, -1) {
 		if r, _ := c.resources[m[1]].(map[string]any); r["Type"] != "AWS::CloudWatch::Alarm" {
@@ -346,7 +345,7 @@ func (c *template) rule(where, text string) {
 	}
 }
 
-// math holds an alarm on an expression to the metrics that there are. One query returns data.
+// math checks an alarm on an expression: its metrics exist, and exactly one query returns data.
 func (c *template) math(name string, p map[string]any) {
 	queries, _ := p["Metrics"].([]any)
 	expression, returned, ids := "", 0, []string{}
@@ -371,7 +370,7 @@ func (c *template) math(name string, p map[string]any) {
 		c.published(name, m, metric["Dimensions"])
 	}
 	wanted := 1
-	if p["ThresholdMetricId"] != nil { // the band, and what lies within
+	if p["ThresholdMetricId"] != nil { // the band, and the values
 		wanted = 2
 		if band, _ := queries[0].(map[string]any); band["Id"] != p["ThresholdMetricId"] || !strings.HasPrefix(expression, "ANOMALY_DETECTION_BAND(") || p["Threshold"] != nil {
 			c.bad(name, "%v is no band", p["ThresholdMetricId"])
@@ -387,7 +386,7 @@ func (c *template) math(name string, p map[string]any) {
 	}
 }
 
-// alarm holds an alarm to what no schema says, and to the metrics that there are.
+// alarm checks rules for alarms that are in no schema, and that the metrics exist.
 func (c *template) alarm(name string, p map[string]any) {
 	metric, _ := p["MetricName"].(string)
 	m := Metric(metric)
@@ -409,7 +408,7 @@ func (c *template) alarm(name string, p map[string]any) {
 	if d, _ := p["AlarmDescription"].(string); len(d) < 60 || len(d) > 1024 {
 		c.bad(name, "a description of %d characters does not say what to do", len(d))
 	}
-	if p["TreatMissingData"] != "notBreaching" { // what does not happen is not published
+	if p["TreatMissingData"] != "notBreaching" { // events that do not happen are not published
 		c.bad(name, "missing data is %v, want notBreaching", p["TreatMissingData"])
 	}
 	c.published(name, m, p["Dimensions"])
@@ -423,7 +422,7 @@ func (c *template) published(name string, m Metric, dimensions any) {
 		list, _ := dimensions.([]any)
 		for _, d := range list {
 			if d, ok := d.(map[string]any)["Fn::If"].([]any); ok && on {
-				if n, ok := d[1].(map[string]any)["Name"].(string); ok { // the static one has a Ref
+				if n, ok := d[1].(map[string]any)["Name"].(string); ok { // the static dimension has a Ref
 					set = append(set, Dimension(n))
 				}
 			}
@@ -459,7 +458,7 @@ func TestTemplateHasTheAlarms(t *testing.T) {
 		if name, ok := p["MetricName"].(string); ok {
 			got = append(got, name)
 			for _, list := range []string{"AlarmActions", "OKActions"} {
-				part := p["ThresholdMetricId"] == nil && (name == string(APICallLatency) || name == string(ModelChainDown)) // of alarms that tell of it
+				part := p["ThresholdMetricId"] == nil && (name == string(APICallLatency) || name == string(ModelChainDown)) // a part of a composite alarm, which notifies instead
 				if !part && fmt.Sprint(p[list]) != "[map[Ref:Topic]]" {
 					t.Errorf("%s: %s are %v, want the topic", name, list, p[list])
 				}
@@ -478,7 +477,7 @@ func TestTemplateHasTheAlarms(t *testing.T) {
 	}
 }
 
-// A check that finds nothing wrong with anything would be worth nothing.
+// The check must find mistakes, or it proves nothing.
 func TestTemplatesWithMistakesAreFound(t *testing.T) {
 	good := alarms(t)
 	for old, next := range map[string]string{
@@ -521,8 +520,8 @@ func TestTemplatesWithMistakesAreFound(t *testing.T) {
 	}
 }
 
-// unitAndSets returns what the document has in parentheses for a metric: its unit if it is not Count, and its sets of dimensions
-// beside the total and Upstream. "only" means that the metric has just the listed sets.
+// unitAndSets returns the text in parentheses that the document has for a metric: its unit if it is not Count, and its sets of
+// dimensions in addition to the total and Upstream. "only" means that the metric has just the listed sets.
 func unitAndSets(m Metric) string {
 	var sets []string
 	for _, s := range m.Sets() {
@@ -577,7 +576,7 @@ func TestDocumentListsEveryMetricAndDimension(t *testing.T) {
 	}
 }
 
-// The composite alarms tell the topic, and what they are made of does not tell it besides.
+// Composite alarms notify the topic. Their component alarms do not.
 func TestTemplateHasTheCompositeAlarms(t *testing.T) {
 	var v any
 	if err := json.Unmarshal([]byte(alarms(t)), &v); err != nil {

@@ -10,8 +10,8 @@ import (
 
 const attempt = "attempt"
 
-// Attempts is an access log: it writes a line for each attempt, however it ended. Tee it with Events. weir learn reads
-// these lines.
+// Attempts is an access log. It writes a line for each attempt, successful or not. Combine it with Events by weir.Tee. weir learn
+// reads these lines.
 func Attempts(l *slog.Logger) weir.Events {
 	w := &writer{log: l}
 	return weir.Events{Ended: w.attempt}

@@ -12,7 +12,7 @@ import (
 	"github.com/seed1158cd35/weir/outcome"
 )
 
-// BenchmarkEvent measures what an event costs the call that it is about.
+// BenchmarkEvent measures the cost of an event for its call.
 func BenchmarkEvent(b *testing.B) {
 	log := slog.New(slog.NewJSONHandler(io.Discard, nil))
 	refused := weir.Refused{Upstream: subject.Upstream, Operation: subject.Operation, ID: subject.ID, Limit: "put", Reason: weir.RateLimited, Key: "acme", RetryAfter: time.Second}
@@ -39,11 +39,10 @@ func BenchmarkEvent(b *testing.B) {
 	}
 }
 
-// BenchmarkQueue measures a line of 200 bytes, with a writer that keeps up and
-// with one that does not.
+// BenchmarkQueue measures a line of 200 bytes, with a writer that keeps up and with one that blocks.
 func BenchmarkQueue(b *testing.B) {
 	line := []byte(strings.Repeat("x", 199) + "\n")
-	_, full := io.Pipe() // nobody reads
+	_, full := io.Pipe() // without a reader
 	defer full.Close()
 	for name, to := range map[string]io.Writer{"written": io.Discard, "blocked": full} {
 		b.Run(name, func(b *testing.B) {

@@ -18,7 +18,7 @@ const (
 	notStored      = "request not stored"
 )
 
-// Deliveries writes what people have to hear of calls that are made later.
+// Deliveries logs what operators must know about deliveries.
 func Deliveries(log *slog.Logger) delivery.Events {
 	w := &writer{log: log}
 	return delivery.Events{
@@ -48,7 +48,7 @@ func Deliveries(log *slog.Logger) delivery.Events {
 	}
 }
 
-// ofDelivery begins a line about one delivery, for those who look for it.
+// ofDelivery begins a debug line about one delivery.
 func (w *writer) ofDelivery(message string, of *delivery.Delivery) (*line, bool) {
 	l, ok := w.always(slog.LevelDebug, message)
 	if ok {
@@ -59,7 +59,7 @@ func (w *writer) ofDelivery(message string, of *delivery.Delivery) (*line, bool)
 	return l, ok
 }
 
-// attempted writes how an attempt ended, and the delivery with it if it did.
+// attempted logs the result of an attempt and, if the attempt ended the delivery, the result of the delivery.
 func (w *writer) attempted(of *delivery.Delivery, a *delivery.Attempt) {
 	l, ok := w.ofDelivery(deliveryTried, of)
 	if !ok {
@@ -85,17 +85,17 @@ func (w *writer) attempted(of *delivery.Delivery, a *delivery.Attempt) {
 	}
 }
 
-// NotStored is a request that was not stored to be delivered later.
+// NotStored describes a request that was not stored for later delivery.
 type NotStored struct {
 	Upstream string
-	ID       string // correlation id of the call
-	Delivery string // ID that the delivery would have; "" if it did not come so far
-	Why      string // a word of weir's own
-	Field    string // that is wrong; "" if none is
-	Err      error  // of the queue
+	ID       string // correlation ID of the call
+	Delivery string // ID of the intended delivery; "" if none was assigned yet
+	Why      string // one of weir's fixed values
+	Field    string // the invalid field; "" if none is
+	Err      error  // error of the queue
 }
 
-// NotStored writes a line for each request that was not stored, as many a second as the options say.
+// NotStored returns a function that logs each request that was not stored, within EachSecond.
 func (o Options) NotStored(log *slog.Logger) func(NotStored) {
 	w := &writer{log: log, begun: time.Now(), sieve: newSieve(o.EachSecond)}
 	return func(n NotStored) {

@@ -10,8 +10,7 @@ import (
 	"github.com/seed1158cd35/weir/observe"
 )
 
-// violated tells in full what the limits looked like: their rates are not those of the
-// upstream, or others call it too.
+// violated logs the levels of all limits: either their rates differ from the upstream's, or there are callers outside weir.
 func (w *writer) violated(e weir.Violation) {
 	l, ok := w.begin(slog.LevelWarn, kind{violation, e.Upstream, "", ""})
 	if !ok {
@@ -36,8 +35,7 @@ func (w *writer) violated(e weir.Violation) {
 	w.end(l)
 }
 
-// Fleet is what to give to fleet.New, so that it is logged when the store goes away
-// and when it comes back.
+// Fleet returns the events to pass to fleet.New, so that the loss and the return of the store are logged.
 func Fleet(l *slog.Logger) fleet.Events {
 	w := &writer{log: l}
 	return fleet.Events{Fallback: func(e fleet.FallbackEvent) {

@@ -7,7 +7,7 @@ import (
 	"unicode/utf8"
 )
 
-// FuzzLines: whatever callers and upstreams say, each line is JSON, and no longer than a line may be.
+// FuzzLines checks that each line is JSON and within the maximum length, for any text of callers and upstreams.
 func FuzzLines(f *testing.F) {
 	for _, s := range []string{"", canary, "a\nb\r\n{\"level\":\"ERROR\"}", "\xff\xfe\x00", "Bearer sk-" + canary, strings.Repeat("x", 10_000), "\u2028\u202e", `","msg":"mine`} {
 		f.Add(s)

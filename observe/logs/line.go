@@ -19,13 +19,12 @@ type writer struct {
 	sieve *sieve
 }
 
-// begin begins a line, unless the logger does not want it or there were enough
-// of its kind: then no work is done for it.
+// begin begins a line. It does no work if the logger discards the level or if there were enough lines of this kind.
 func (w *writer) begin(level slog.Level, k kind) (*line, bool) {
 	return w.beginAt(time.Since(w.begun), level, k)
 }
 
-// beginAt is begin at an instant of the clock that tells of all lines of the kind.
+// beginAt is begin with an explicit time. All lines of a kind must use the same clock.
 func (w *writer) beginAt(now time.Duration, level slog.Level, k kind) (*line, bool) {
 	if !w.log.Enabled(context.Background(), level) {
 		return nil, false
@@ -37,7 +36,7 @@ func (w *writer) beginAt(now time.Duration, level slog.Level, k kind) (*line, bo
 	return &line{level: level, message: k.message, suppressed: suppressed}, true
 }
 
-// always is begin for lines that are written however many there are.
+// always begins a line that EachSecond does not suppress.
 func (w *writer) always(level slog.Level, message string) (*line, bool) {
 	return &line{level: level, message: message}, w.log.Enabled(context.Background(), level)
 }
@@ -51,13 +50,13 @@ func (w *writer) end(l *line) {
 	w.log.LogAttrs(context.Background(), l.level, l.message, l.attrs...)
 }
 
-// A line is one line of the log. What is empty or 0 is left out.
+// A line is one line of the log. Empty and zero values are omitted.
 type line struct {
 	level      slog.Level
 	message    string
 	attrs      []slog.Attr
 	id         string
-	keys       string // of the call, unless the line is about one of them
+	keys       string // keys of the call, unless the line is about one of them
 	keyed      bool
 	suppressed int
 }
@@ -76,7 +75,7 @@ func (l *line) subject(s weir.Subject) {
 	l.id, l.keys = s.ID, s.Key
 }
 
-// word adds what a policy or weir itself says, text what somebody else does.
+// word adds a value from the policy or from weir itself. text adds a value from elsewhere, redacted.
 func (l *line) word(name, value string) {
 	if value != "" {
 		l.attrs = append(l.attrs, slog.String(name, value))
@@ -96,11 +95,10 @@ func (l *line) number(name string, n int) {
 	}
 }
 
-// count adds a number, also if it is 0.
+// count adds a number, including 0.
 func (l *line) count(name string, n int) { l.attrs = append(l.attrs, slog.Int(name, n)) }
 
-// wait adds a duration, in seconds. One that never ends is left out, also if a
-// part of it is over.
+// wait adds a duration in seconds. It omits durations without an end, even if a part of one has passed.
 func (l *line) wait(name string, d time.Duration) {
 	if d != 0 && d < weir.Never/2 {
 		l.attrs = append(l.attrs, slog.Float64(name, d.Seconds()))
@@ -119,8 +117,7 @@ func (l *line) outcome(o outcome.Outcome, err error) {
 	l.word("error", observe.Error(err))
 }
 
-// why adds who said no, if that is why there was no other attempt, and in full a
-// reason for which there is no word.
+// want adds the state of the store if the store caused the refusal.
 func (l *line) want(w limit.Want) {
 	if w.Lack != limit.LacksNothing {
 		l.word("store", w.State.String())

@@ -1,18 +1,18 @@
-// Package logs writes what happens to calls into a slog.Logger: changes of state,
-// and one line for each throttle, refusal, retry and call that was given up.
+// Package logs writes events of calls to a slog.Logger: changes of state, and one line for each throttle, refusal, retry and call
+// that was given up.
 //
 //	log := slog.New(slog.NewJSONHandler(os.Stderr, nil))
 //	s3, err := weir.New("s3", policy, weir.Options{Events: logs.Events(log)})
 //
-// Lines are written by the goroutine of the call. Where the writer may block, as a
-// pipe does that nobody reads, put a Queue before it, so that calls do not:
+// The goroutine of the call writes the line. If the writer can block, such as a pipe without a reader, put a Queue before it so
+// that calls do not block:
 //
 //	queue := logs.NewQueue(os.Stderr)
 //	log := slog.New(slog.NewJSONHandler(queue, nil))
 //	...
-//	err = queue.Close(ctx) // at the end: writes what still waits
+//	err = queue.Close(ctx) // writes the lines that still wait
 //
-// Calls that go well leave no line, unless Attempts is asked for one of each attempt. Errors, codes, keys and ids are shortened, and
+// Successful calls are not logged, unless Attempts adds one line for each attempt. Errors, codes, keys and IDs are shortened, and
 // redacted by observe.Redact. docs/reference/metrics.md lists every line.
 package logs
 
@@ -27,20 +27,18 @@ import (
 	"github.com/seed1158cd35/weir/outcome"
 )
 
-// Options say how much is written. The zero Options leave out nothing that the
-// logger's own level lets through.
+// Options configure how much is written. The zero Options write every line that the logger's level allows.
 type Options struct {
-	// EachSecond is how many lines a second are written that say the same (the
-	// same message, upstream, limit and reason or class); 0 means all of them. The
-	// next such line tells how many were left out, as "suppressed". Changes of
-	// breakers and rates are always written.
+	// EachSecond is the maximum number of similar lines a second: lines with the same message, upstream, limit, and reason or
+	// class. 0 means no maximum. The next such line has the number of omitted lines as "suppressed". Changes of breakers and
+	// rates are always written.
 	EachSecond int
 }
 
-// Events is what to give to an upstream, so that its calls are logged by l.
+// Events returns the events to pass to an upstream, so that l logs its calls.
 func Events(l *slog.Logger) weir.Events { return Options{}.Events(l) }
 
-// Events is the function Events under these options.
+// Events is like the function Events, with these options.
 func (o Options) Events(l *slog.Logger) weir.Events {
 	w := &writer{log: l, begun: time.Now(), sieve: newSieve(o.EachSecond)}
 	return weir.Events{
@@ -61,7 +59,7 @@ func (o Options) Events(l *slog.Logger) weir.Events {
 	}
 }
 
-// What lines say. docs/reference/metrics.md has a row for each.
+// Messages. docs/reference/metrics.md has a row for each.
 const (
 	refused     = "refused"
 	throttled   = "throttled"
@@ -86,7 +84,7 @@ const (
 
 func (w *writer) refused(e weir.Refused) (quiet time.Duration) {
 	if !w.log.Enabled(context.Background(), slog.LevelInfo) {
-		return e.At + time.Second // by then it may be
+		return e.At + time.Second // the level may have changed by then
 	}
 	reason := observe.Reason(e.Reason)
 	k := kind{refused, e.Upstream, e.Limit, reason}
@@ -117,7 +115,7 @@ func (w *writer) throttled(e weir.Ended) {
 	w.end(l)
 }
 
-// rejected tells of what is not repeated. What this side lacks is an error, for somebody to mend.
+// rejected logs attempts that are not repeated. A system fault is logged as an error, because an operator must repair it.
 func (w *writer) rejected(e weir.Ended) {
 	level, message, fault := slog.LevelInfo, rejected, e.Outcome.Fault()
 	if fault == outcome.System {

@@ -30,7 +30,7 @@ const canary = "CaNaRy0123456789"
 
 var subject = weir.Subject{Upstream: "s3", Operation: "put", ID: "4711", Key: "tenant=acme"}
 
-// logger writes JSON into a buffer.
+// logger returns a logger that writes JSON into a buffer.
 func logger(level slog.Level) (*slog.Logger, *bytes.Buffer) {
 	b := new(bytes.Buffer)
 	return slog.New(slog.NewJSONHandler(b, &slog.HandlerOptions{Level: level})), b
@@ -48,8 +48,7 @@ func lines(t testing.TB, b *bytes.Buffer) (all []map[string]any) {
 	return all
 }
 
-// tellAll tells of everything that is logged, with everything that there is to
-// say; secret stands wherever somebody else has a say.
+// tellAll sends every event that is logged, with all fields set. secret is used for every text that weir does not choose.
 func tellAll(e weir.Events, secret string) {
 	s := subject
 	s.ID = secret
@@ -86,7 +85,7 @@ func tellAll(e weir.Events, secret string) {
 
 var row = regexp.MustCompile("(?m)^- `([a-z -]+)` \\(([A-Z]+): ([^)]*)\\)")
 
-// documented are the lines of docs/reference/metrics.md: message, then level and attributes.
+// documented returns the lines of docs/reference/metrics.md: level and attributes by message.
 func documented(t *testing.T) map[string]string {
 	b, err := os.ReadFile("../../docs/reference/metrics.md")
 	if err != nil {
@@ -120,7 +119,7 @@ func tellDeliveries(log *slog.Logger) {
 	told(NotStored{Upstream: "ntfy", ID: "c", Delivery: "1", Why: "key_reused", Field: "Idempotency-Key", Err: errors.New("full")})
 }
 
-// A flood of requests that are not stored is no flood of lines.
+// Many requests that are not stored do not cause many lines.
 func TestAFloodOfRequestsThatAreNotStored(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var text bytes.Buffer
@@ -145,7 +144,7 @@ func TestDocumentListsWhatIsWritten(t *testing.T) {
 		f(fleet.FallbackEvent{Away: true, Past: true, Err: errors.New("gone"), For: time.Minute, Spent: 2})
 		f(fleet.FallbackEvent{For: time.Second, Spent: 3})
 		tellDeliveries(log)
-		for range 3 { // the second round is suppressed, and the third says so
+		for range 3 { // the second round is suppressed, and the third reports that
 			tellAll(e, "word")
 			<-time.After(time.Second / 2)
 		}
@@ -281,7 +280,7 @@ func TestSecretsAreNotLogged(t *testing.T) {
 	}
 }
 
-// What callers choose cannot begin a line of its own or flood the log.
+// Text that callers choose cannot begin a new line or flood the log.
 func TestWhatCallersSayStaysInItsPlace(t *testing.T) {
 	nasty := "a\nlevel=ERROR msg=\"forged\"\r\x1b[2J\x00\xff" + strings.Repeat("é", 5000)
 	log, b := logger(slog.LevelDebug)
@@ -300,7 +299,7 @@ func TestWhatCallersSayStaysInItsPlace(t *testing.T) {
 	}
 	text := new(bytes.Buffer)
 	tellAll(Events(slog.New(slog.NewTextHandler(text, nil))), nasty)
-	if n := strings.Count(text.String(), "\n"); n != 17 { // the debug line is not wanted
+	if n := strings.Count(text.String(), "\n"); n != 17 { // the debug line is discarded
 		t.Errorf("%d lines of text, want 17", n)
 	}
 	if strings.ContainsAny(text.String(), "\x1b\x00\r") {
@@ -411,7 +410,7 @@ func ExampleOptions_Events() {
 
 var began = time.Now()
 
-// refusedOf is the event of a refusal.
+// refusedOf returns the event of a refusal.
 func refusedOf(s weir.Subject, limit string, waited time.Duration, r *weir.Refusal) weir.Refused {
 	keys := make(map[string]string)
 	if scope, key, ok := strings.Cut(s.Key, "="); ok {

@@ -12,27 +12,25 @@ import (
 	"github.com/seed1158cd35/weir/internal/outbox"
 )
 
-// A Queue stands between a logger and a writer that may block: a pipe that
-// nobody reads, a disk that hangs. What is written to it waits in memory, and a
-// goroutine of its own writes it on, line by line and in order. When the memory
-// is full lines are dropped, and a line says how many:
+// A Queue decouples a logger from a writer that can block, such as a pipe without a reader or a disk that hangs. Lines wait in
+// memory, and a goroutine writes them in order. When the memory is full, lines are dropped, and a line reports their number:
 //
 //	{"time":"…","level":"WARN","msg":"log lines dropped","dropped":17}
 //
-// Make one with NewQueue. It is safe for concurrent use.
+// Create one with NewQueue. It is safe for concurrent use.
 type Queue struct {
 	to   io.Writer
 	most int64
-	box  *outbox.Outbox[[]byte] // each is one or more whole lines
+	box  *outbox.Outbox[[]byte] // each element is one or more complete lines
 
 	mu      sync.Mutex
 	dropped int // since the last notice
 }
 
-// queueSize is how many bytes of lines wait at most.
+// queueSize is the maximum number of bytes that wait.
 const queueSize = 1 << 20
 
-// NewQueue makes a queue in front of a writer, and starts it. Close ends it.
+// NewQueue returns a running queue in front of a writer. Close ends it.
 func NewQueue(to io.Writer) *Queue { return newQueue(to, queueSize) }
 
 func newQueue(to io.Writer, most int) *Queue {
@@ -44,14 +42,14 @@ func newQueue(to io.Writer, most int) *Queue {
 	return q
 }
 
-// Write takes one or more whole lines. It never blocks, and never fails.
+// Write queues one or more complete lines. It never blocks and never fails.
 func (q *Queue) Write(lines []byte) (int, error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	waiting, bytes := q.box.Waiting()
 	if !q.room(bytes, int64(len(lines))) {
 		if q.dropped++; waiting == 0 {
-			q.tell() // no line follows that it could stand before
+			q.tell() // no line waits that the notice could precede
 		}
 		return len(lines), nil
 	}
@@ -62,8 +60,8 @@ func (q *Queue) Write(lines []byte) (int, error) {
 	return len(lines), nil
 }
 
-// room reports whether so many bytes may wait too. Once it was full nothing is
-// taken until half of it is free, or else every other line would be a notice.
+// room reports whether n more bytes may wait. Once the queue was full, it takes nothing until half of it is free. Otherwise every
+// other line would be a notice.
 func (q *Queue) room(waiting, n int64) bool {
 	if q.dropped > 0 && waiting > q.most/2 {
 		return false
@@ -71,7 +69,7 @@ func (q *Queue) room(waiting, n int64) bool {
 	return waiting+n <= q.most
 }
 
-// tell adds the notice of what was dropped where it would have stood; mu is held.
+// tell queues the notice about dropped lines, in their place. The caller holds mu.
 func (q *Queue) tell() {
 	if q.dropped > 0 && q.box.Put(notice(q.dropped)) {
 		q.dropped = 0
@@ -84,10 +82,10 @@ func notice(dropped int) []byte {
 	return line.Bytes()
 }
 
-// write writes line by line, so that those of several processes do not mix.
+// write writes each line separately, so that lines of several processes do not mix.
 func (q *Queue) write(_ context.Context, lines *[]byte) time.Duration {
 	for line := range bytes.Lines(*lines) {
-		_, _ = q.to.Write(line) // there is nobody to tell
+		_, _ = q.to.Write(line) // an error cannot be reported
 	}
 	if n := q.untold(); n > 0 {
 		_, _ = q.to.Write(notice(n))
@@ -95,8 +93,8 @@ func (q *Queue) write(_ context.Context, lines *[]byte) time.Duration {
 	return 0
 }
 
-// untold is how many lines were dropped since the last notice, if no line waits before which
-// the next would stand.
+// untold returns and resets the number of lines dropped since the last notice. It returns 0 while lines wait, because the next
+// queued line will be preceded by a notice.
 func (q *Queue) untold() (n int) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -106,9 +104,8 @@ func (q *Queue) untold() (n int) {
 	return n
 }
 
-// Close writes what waits, and ends the queue: lines that come later are
-// dropped. If ctx ends first, the rest is lost, and the error says why and how
-// much that is.
+// Close writes the lines that wait and ends the queue. Later lines are dropped. If ctx ends first, the rest is lost, and the
+// error has the reason and the number of bytes.
 func (q *Queue) Close(ctx context.Context) error {
 	if q.box.Close(ctx) == 0 {
 		return nil

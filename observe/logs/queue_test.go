@@ -44,7 +44,7 @@ func (s *stopcock) text() string {
 	return s.got.String()
 }
 
-// valve is a stopcock behind a channel, which can be waited for in a bubble.
+// A valve is a stopcock behind a channel, so that a synctest bubble can wait for it.
 type valve struct {
 	stopcock
 	open chan bool
@@ -66,7 +66,7 @@ func closeQueue(t testing.TB, q *Queue) {
 	}
 }
 
-// notices counts what the lines say was dropped, and the lines that say it.
+// notices returns the number of dropped lines according to the notices, and the number of notices.
 func notices(t testing.TB, text string) (dropped, lines int) {
 	t.Helper()
 	for line := range strings.Lines(text) {
@@ -85,7 +85,7 @@ func notices(t testing.TB, text string) (dropped, lines int) {
 	return dropped, lines
 }
 
-// Nothing that observes can block a call: here nobody reads the log.
+// Observers cannot block a call. Here the log has no reader.
 func TestBlockedLogBlocksNoCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		out := newValve()
@@ -97,7 +97,7 @@ func TestBlockedLogBlocksNoCall(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		const calls = 10_000 // far more lines than wait at most
+		const calls = 10_000 // far more lines than the queue holds
 		refused := 0
 		for range calls {
 			_, err := weir.Do(t.Context(), u, weir.Call{}, func(context.Context) (int, error) { return 0, nil })
@@ -130,16 +130,16 @@ func TestQueueDropsWhenFullAndSaysSo(t *testing.T) {
 			}
 			synctest.Wait()
 		}
-		write("a\n") // in the writer's hand
+		write("a\n") // the writer is writing this line
 		write("bbbb\n", "cccc\n", "dropped\n", "dropped\n")
 		out.open <- true
 		synctest.Wait()
 		out.open <- true
-		synctest.Wait() // bbbb is out, and half of the room is free
+		synctest.Wait() // bbbb is written, and half of the queue is free
 		write("dddd\n")
 		close(out.open)
 		synctest.Wait()
-		write("this is too long\n") // told of though nothing follows
+		write("this is too long\n") // reported although no line follows
 		synctest.Wait()
 		closeQueue(t, q)
 		got := strings.Split(out.text(), "\n")
@@ -150,8 +150,7 @@ func TestQueueDropsWhenFullAndSaysSo(t *testing.T) {
 	})
 }
 
-// Each line is one write, so that those of several processes do not mix, and all
-// that waits is written at the end.
+// Each line is one write, so that lines of several processes do not mix. Close writes all lines that wait.
 func TestQueueLosesNothingAtTheEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		out := &stopcock{took: time.Millisecond}
@@ -173,12 +172,11 @@ func TestQueueLosesNothingAtTheEnd(t *testing.T) {
 		if n, err := io.WriteString(q, "late\n"); n != 5 || err != nil {
 			t.Errorf("after Close: %d, %v", n, err)
 		}
-		closeQueue(t, q) // once more does no harm
+		closeQueue(t, q) // a second Close does no harm
 	})
 }
 
-// Under a flood the few lines that can be written are not every other one a
-// notice.
+// Under a flood, notices do not alternate with the few lines that can be written.
 func TestNoticesAreFew(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		out := &stopcock{took: time.Millisecond}
@@ -214,8 +212,8 @@ func TestCloseOfABlockedQueueEndsInTime(t *testing.T) {
 	})
 }
 
-// Whatever the sizes and the pace: lines stay whole and in order, never more wait
-// than there is room for, and every line is either written or counted.
+// At any sizes and speed, lines stay complete and in order, the queue stays within its bound, and every line is either written or
+// counted.
 func TestQueueCountsEveryLine(t *testing.T) {
 	seed := rand.Uint64()
 	r := rand.New(rand.NewPCG(seed, 0))
@@ -255,7 +253,7 @@ func TestQueueCountsEveryLine(t *testing.T) {
 	}
 }
 
-// Many write while one closes; for the race detector.
+// Concurrent writes and a Close, for the race detector.
 func TestQueueIsSafeForConcurrentUse(t *testing.T) {
 	out := new(stopcock)
 	q := newQueue(out, 4<<10)

@@ -9,12 +9,11 @@ import (
 	"github.com/seed1158cd35/weir/internal/counter"
 )
 
-// A kind is what lines have in common that say the same. Its parts are weir's own
-// words and names that policies declare, so there are few kinds.
+// A kind identifies similar lines. Its parts are fixed values and names that policies declare, so there are few kinds.
 type kind struct{ message, upstream, limit, why string }
 
-// A sieve lets at most so many lines of a kind through in a second; 0 lets all through. What is
-// left out costs a look-up, a load, and an addition in a cell of its core.
+// A sieve passes at most a number of lines of each kind per second. 0 passes all lines. A suppressed line costs a look-up, a
+// load, and an addition in a counter of its core.
 type sieve struct {
 	most  int
 	kinds *counter.Book[kind, *second]
@@ -26,9 +25,9 @@ func newSieve(most int) *sieve {
 	})}
 }
 
-// A second begins with the first line in it.
+// A second counts the lines of one second. It begins with the first line.
 type second struct {
-	full       atomic.Int64        // the instant until which no line passes any more; 0 if some do
+	full       atomic.Int64        // no line passes before this instant; 0 if lines pass
 	suppressed counter.Each[tally] // since the last line that passed
 
 	mu     sync.Mutex
@@ -36,8 +35,7 @@ type second struct {
 	passed int
 }
 
-// strange is how far instants go back only if another clock tells them: that of an upstream that
-// was made anew.
+// strange is the difference by which an instant must precede the last to come from another clock: that of a recreated upstream.
 const strange = 2 * time.Second
 
 type tally struct {
@@ -45,8 +43,7 @@ type tally struct {
 	_ counter.Pad
 }
 
-// pass reports whether a line may be written now, and how many were not since the
-// last that was.
+// pass reports whether a line may be written now, and the number of suppressed lines since the last that passed.
 func (s *sieve) pass(now time.Duration, k kind) (suppressed int, ok bool) {
 	if s.most <= 0 {
 		return 0, true
@@ -54,14 +51,14 @@ func (s *sieve) pass(now time.Duration, k kind) (suppressed int, ok bool) {
 	return s.kinds.Get(k).pass(now, s.most)
 }
 
-// came notes n that came and are not to pass.
+// came counts n lines that were suppressed before they reached the sieve.
 func (s *sieve) came(k kind, n int) {
 	if s.most > 0 && n > 0 {
 		s.kinds.Get(k).suppressed.Mine().n.Add(int64(n))
 	}
 }
 
-// until is the instant until which no line of a kind passes any more; 0 if some do.
+// until returns the instant until which no line of a kind passes, 0 if lines pass.
 func (s *sieve) until(k kind) time.Duration {
 	if s.most <= 0 {
 		return 0
@@ -77,7 +74,7 @@ func (at *second) pass(now time.Duration, most int) (suppressed int, ok bool) {
 	return 0, false
 }
 
-// enter takes one of the lines that pass in the second, if one is left.
+// enter reports whether another line may pass in the current second, and counts it.
 func (at *second) enter(now time.Duration, most int) bool {
 	at.mu.Lock()
 	defer at.mu.Unlock()
@@ -93,7 +90,7 @@ func (at *second) enter(now time.Duration, most int) bool {
 	return true
 }
 
-// left is how many were suppressed, of which the next line no longer tells.
+// left returns the number of suppressed lines and resets it.
 func (at *second) left() (n int) {
 	for cell := range at.suppressed.All() {
 		n += int(cell.n.Swap(0))

@@ -14,8 +14,8 @@ import (
 	"github.com/seed1158cd35/weir/limit/bucket"
 )
 
-// Whatever comes when: of each kind at most so many lines pass in any second that
-// begins with one, and what passed and what was told to be suppressed is all.
+// For random events, no kind passes more than its maximum in any second that begins with one of its lines. Passed and suppressed
+// lines add up to all.
 func TestSieveLosesNoCount(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	r := rand.New(rand.NewPCG(seed, 2))
@@ -65,7 +65,7 @@ func TestSieveHoldsItsBound(t *testing.T) {
 	}
 }
 
-// Many at once are as one: no more lines pass, and none is lost.
+// Concurrent lines obey the same bound, and none is lost.
 func TestSieveHoldsItsBoundForManyAtOnce(t *testing.T) {
 	const callers, each = 4, 10
 	for second := range 200 {
@@ -92,7 +92,7 @@ func TestSieveHoldsItsBoundForManyAtOnce(t *testing.T) {
 	}
 }
 
-// Whoever has looked before the bound was met, and comes after, writes nothing.
+// A caller that read the state before the bound was reached, and enters later, writes nothing.
 func TestSieveHoldsItsBoundForWhoHasLooked(t *testing.T) {
 	s := newSieve(3)
 	at := s.kinds.Get(kind{})
@@ -103,8 +103,8 @@ func TestSieveHoldsItsBoundForWhoHasLooked(t *testing.T) {
 	}
 }
 
-// TestLinesTellOfEveryRefusal: those that were written and those of which they say that they were left out are all
-// refusals of an upstream, whichever operations they were of; and so few were looked at as lines may be written.
+// TestLinesTellOfEveryRefusal checks that the written lines and the suppressed lines that they report add up to all refusals of
+// an upstream, over all operations. At most as many refusals are formatted as lines may be written.
 func TestLinesTellOfEveryRefusal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		log, written := logger(slog.LevelInfo)
@@ -116,7 +116,7 @@ func TestLinesTellOfEveryRefusal(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		came := -1 // the first is not refused
+		came := -1 // the first call is not refused
 		for i := range 50 {
 			for range 10 {
 				u.Try(weir.Call{Operation: []string{"put", "get"}[i%2]}, new(weir.Permit))

@@ -1,6 +1,6 @@
 package metric
 
-// all are the metrics, by what they are about.
+// all lists the metrics, grouped by subject.
 var all = []Metric{
 	{"weir_decisions_total", Counter, []string{"upstream", "operation", "limit", "decision"},
 		"Admission decisions for attempts."},

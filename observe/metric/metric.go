@@ -2,7 +2,7 @@
 // export metrics read it.
 package metric
 
-// A Kind is the type of a metric, in Prometheus's words.
+// A Kind is the type of a metric, in Prometheus's terms.
 type Kind string
 
 const (
@@ -11,7 +11,7 @@ const (
 	Histogram Kind = "histogram"
 )
 
-// A Metric is a name with its labels. It is a value and may be shared.
+// A Metric describes one metric. It is a value and may be shared.
 type Metric struct {
 	Name   string
 	Kind   Kind
@@ -19,10 +19,10 @@ type Metric struct {
 	Help   string
 }
 
-// All returns the metrics, by what they are about.
+// All returns the metrics, grouped by subject.
 func All() []Metric { return all }
 
-// Get returns a metric by its name. It panics if there is none, which a test of each registering package would find.
+// Get returns the metric with this name. It panics if there is none: a test of each package that registers metrics catches that.
 func Get(name string) Metric {
 	for _, m := range all {
 		if m.Name == name {

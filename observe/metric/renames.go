@@ -1,12 +1,13 @@
 package metric
 
-// A Rename is the former name of a metric, and of its label that has another name. It is served until 0.2.0 where it is asked for.
+// A Rename maps a metric to the name and label that it had before. Package prometheus serves the old names on request until
+// 0.2.0.
 type Rename struct {
 	Name, OldName   string
-	Label, OldLabel string // "" if no label has another name
+	Label, OldLabel string // "" if no label was renamed
 }
 
-// Renames returns the metrics that have another name or label than in 0.1.0.
+// Renames returns the metrics whose name or label has changed since 0.1.0.
 func Renames() []Rename { return renames }
 
 var renames = []Rename{

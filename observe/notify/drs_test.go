@@ -11,7 +11,7 @@ import (
 	"github.com/seed1158cd35/weir"
 )
 
-// An escalation about DRS has the error's text, a severity and what to do about DRS; others do not.
+// An alert about DRS has the error text, a severity and steps for DRS. Alerts about other upstreams do not.
 func TestEscalationOfDRSNamesErrorAndActions(t *testing.T) {
 	actions := []string{"Check DRS quotas", "Review concurrent jobs in the region", "Spread operations over regions", "Request higher limits"}
 	for _, c := range []struct {
@@ -58,7 +58,7 @@ func TestEscalationOfDRSNamesErrorAndActions(t *testing.T) {
 	}
 }
 
-// Nobody is told of each retry who did not ask for it.
+// Retries are reported only on request.
 func TestRetriesAreReportedOnlyIfChosen(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := &box{}

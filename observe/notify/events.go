@@ -14,27 +14,26 @@ import (
 	"github.com/seed1158cd35/weir/outcome/classify"
 )
 
-// Events is what to give to an upstream, so that people are told of it.
+// Events returns the events to pass to an upstream, so that the notifier sends messages about it.
 func (n *Notifier) Events() weir.Events {
 	return weir.Events{Refused: n.refused, Rejected: n.rejected, Retried: n.retried, GaveUp: n.gaveUp, Violated: n.violated, Breaker: n.breaker}
 }
 
-// Fleet is what to give to fleet.New, so that people are told when its store is away.
+// Fleet returns the events to pass to fleet.New, so that the notifier reports the loss of its store.
 func (n *Notifier) Fleet() fleet.Events { return fleet.Events{Fallback: n.fallback} }
 
-// Died is to be called when deliveries to an upstream have become dead letters, for one of the reasons of
-// package delivery.
+// Died reports deliveries to an upstream that became dead letters. reason is a Reason of package delivery.
 func (n *Notifier) Died(upstream, reason string, number int) {
 	n.happened(subject{kind: DeadLetter, upstream: upstream}, func() string { return fmt.Sprintf("%d, reason %s", number, reason) })
 }
 
-// Failed is to be called when weir itself could not do what a call needs, for a reason that is one of a fixed few. id is
-// the call's correlation id, under which the log has it.
+// Failed reports that weir itself could not do what a call needs. reason is one of a fixed few. id is the correlation ID of the
+// call in the log.
 func (n *Notifier) Failed(upstream, reason, id string) {
 	n.happened(subject{kind: System, upstream: upstream}, func() string { return reason + called(id) })
 }
 
-// called is the id of a call, which its caller may have chosen.
+// called formats the ID of a call, which the caller may have chosen.
 func called(id string) string {
 	if id = observe.Redact(id, 64); id == "" {
 		return ""
@@ -65,10 +64,10 @@ func (n *Notifier) gaveUp(e weir.GaveUp) {
 	s := subject{kind: Exhausted, upstream: e.Upstream, operation: e.Operation}
 	why := observe.Why(e.Why)
 	switch why {
-	case "canceled", "not_retryable", string(weir.QuotaExhausted): // the caller left; nothing is exhausted; Refused has told
+	case "canceled", "not_retryable", string(weir.QuotaExhausted): // the caller left; nothing is exhausted; reported by refused
 		return
 	case "quota":
-		s.kind = Quota // the upstream's own
+		s.kind = Quota // the upstream's quota
 	}
 	n.happenedTo(e.Key, e.Err, s, func() string {
 		return fmt.Sprintf("reason %s after %d attempts; last attempt: %s", why, e.Attempts, ending(&e.Outcome))
@@ -90,7 +89,7 @@ func (n *Notifier) violated(e weir.Violation) {
 	n.happenedTo(e.Key, nil, s, func() string { return standing(&e) })
 }
 
-// standing is what there was to see when the upstream throttled: the limits, what was under way, and what had gone just before.
+// standing formats the state when the upstream throttled: the limits, the attempts in flight, and the latest attempts.
 func standing(e *weir.Violation) string {
 	var b strings.Builder
 	for _, v := range e.Levels {
@@ -109,15 +108,14 @@ func standing(e *weir.Violation) string {
 	return b.String()
 }
 
-// mostAgo is how many of the latest attempts a message names.
+// mostAgo is the maximum number of latest attempts in a message.
 const mostAgo = 10
 
-// mostOpen is how many open breakers of an upstream are known by their keys. With more, the
-// end may be told a little early.
+// mostOpen is the maximum number of open breakers per upstream that are tracked by key. With more, the end can be reported early.
 const mostOpen = 1000
 
-// breaker tells of the first of an upstream's breakers that opens and of the last that
-// closes: they can be kept by key, and there can be many.
+// breaker reports when the first breaker of an upstream opens and when the last one closes. There can be many breakers, one for
+// each key.
 func (n *Notifier) breaker(e weir.BreakerEvent) {
 	if !n.kinds[BreakerOpen] || e.To == breaker.HalfOpen {
 		return
@@ -160,7 +158,7 @@ func (n *Notifier) fallback(e fleet.FallbackEvent) {
 	n.over(s, fmt.Sprintf("it was unreachable for %v, and %d units were used in that time", e.For.Round(time.Second), e.Spent))
 }
 
-// ending is how an attempt ended, in words that the upstream cannot choose freely.
+// ending formats the result of an attempt. It omits codes that the upstream could choose freely.
 func ending(o *outcome.Outcome) string {
 	if _, ok := classify.AWSCode(o.Code); ok && !strings.ContainsAny(o.Code, "#: ") || status(o.Code) {
 		return o.Class.String() + " " + o.Code

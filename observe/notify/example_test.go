@@ -28,7 +28,7 @@ func Example() {
 	if err != nil {
 		panic(err)
 	}
-	store := n.Fleet() // give it to fleet.New
+	store := n.Fleet() // pass it to fleet.New
 	store.Fallback(fleet.FallbackEvent{Away: true})
 	store.Fallback(fleet.FallbackEvent{Away: false})
 	if err := n.Close(context.Background()); err != nil {
@@ -39,8 +39,8 @@ func Example() {
 	// 3 weir: resolved: shared store is unreachable
 }
 
-// A receiver of a Webhook looks at the signature first, and leaves out what it has had before:
-// a message whose answer was lost is sent again under the same id.
+// The receiver of a Webhook verifies the signature first, and ignores messages that it has already received. A message whose
+// response was lost is sent again with the same ID.
 func ExampleVerify() {
 	const secret = notify.Secret("of both, 16 bytes or more")
 	seen := make(map[string]bool)
@@ -69,7 +69,7 @@ func ExampleVerify() {
 	// Output: one message, from weir
 }
 
-// A file is a target of a program's own. What it cannot write now may go in a minute.
+// A file is a custom target. If a write fails, a later attempt may succeed.
 type file struct{ path string }
 
 func (f file) Name() string { return "file" }

@@ -12,11 +12,11 @@ import (
 	"github.com/seed1158cd35/weir/retry"
 )
 
-// A box keeps the messages that it is sent.
+// A box keeps the messages that it receives.
 type box struct {
 	mu   sync.Mutex
 	got  []Message
-	send func(ctx context.Context, n int) error // what the n-th attempt returns, from 1; nil means success
+	send func(ctx context.Context, n int) error // returns the result of the n-th attempt, from 1; nil means success
 	n    int
 }
 
@@ -44,7 +44,7 @@ func (b *box) messages() []Message {
 	return append([]Message(nil), b.got...)
 }
 
-// story is the messages in short: "at 0s: exhausted s3 put, 0 suppressed".
+// story formats the messages: "at 0s: exhausted s3 put, 0 suppressed".
 func (b *box) story(began time.Time) (all []string) {
 	for _, m := range b.messages() {
 		over := ""
@@ -65,7 +65,7 @@ func start(t testing.TB, c Config) *Notifier {
 	t.Cleanup(func() {
 		ctx, cancel := context.WithCancel(context.Background())
 		cancel()
-		_ = n.Close(ctx) // of a test that did not close it itself
+		_ = n.Close(ctx) // for a test that did not close it
 	})
 	return n
 }

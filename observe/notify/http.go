@@ -15,17 +15,16 @@ import (
 	"github.com/seed1158cd35/weir/observe"
 )
 
-// A Secret is text that is never shown: a token, a key, a URL that holds one.
+// A Secret is text that is never shown: a token, a key, or a URL that contains one.
 type Secret string
 
 func (s Secret) String() string   { return observe.Mask }
 func (s Secret) GoString() string { return observe.Mask }
 
-// MarshalText shows nothing either, on a status page for instance.
+// MarshalText masks the secret, for instance on a status page.
 func (s Secret) MarshalText() ([]byte, error) { return []byte(observe.Mask), nil }
 
-// newClient is an HTTP client that follows no redirect: where messages go is configured,
-// and a signature or a token is meant for nobody else.
+// newClient returns an HTTP client that follows no redirect: a signature or token must only reach the configured address.
 func newClient() *http.Client {
 	return &http.Client{
 		Transport:     http.DefaultTransport.(*http.Transport).Clone(),
@@ -33,8 +32,7 @@ func newClient() *http.Client {
 	}
 }
 
-// endpoint reads a URL from the configuration. The error does not show it: it may be as
-// good as a password.
+// endpoint parses a URL from the configuration. The error does not show the URL, because it can be as sensitive as a password.
 func endpoint(s Secret) (*url.URL, error) {
 	u, err := url.Parse(string(s))
 	switch {
@@ -64,11 +62,10 @@ type post struct {
 	body   []byte
 }
 
-// mostAnswer is how much of an answer is read.
+// mostAnswer is the maximum number of bytes read from a response.
 const mostAnswer = 16 << 10
 
-// send makes one attempt. judge may know more of an answer that is not a success than its
-// status says; nil means that it does not.
+// send makes one attempt. If judge is not nil, it can add to the error what the body of a failed response reveals.
 func (p *post) send(ctx context.Context, judge func(e *SendError, body []byte)) error {
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, p.url, bytes.NewReader(p.body))
 	if err != nil {
@@ -81,7 +78,7 @@ func (p *post) send(ctx context.Context, judge func(e *SendError, body []byte)) 
 		return &SendError{Target: p.name, Err: bare(err)}
 	}
 	defer a.Body.Close()
-	body, _ := io.ReadAll(io.LimitReader(a.Body, mostAnswer)) // the status is what counts
+	body, _ := io.ReadAll(io.LimitReader(a.Body, mostAnswer)) // only the status matters
 	if a.StatusCode/100 == 2 {
 		return nil
 	}
@@ -95,7 +92,7 @@ func (p *post) send(ctx context.Context, judge func(e *SendError, body []byte)) 
 	return e
 }
 
-// bare is an error of the HTTP client without the URL, which it would show.
+// bare unwraps an error of the HTTP client, which would show the URL.
 func bare(err error) error {
 	if e, ok := errors.AsType[*url.Error](err); ok {
 		return e.Err
@@ -107,7 +104,7 @@ func worthRepeating(status int) bool {
 	return status == http.StatusRequestTimeout || status == http.StatusTooManyRequests || status >= 500
 }
 
-// retryAfter is what the header asks for, in seconds or as a date (RFC 9110, 10.2.3).
+// retryAfter parses the Retry-After header: seconds or a date (RFC 9110, 10.2.3).
 func retryAfter(h http.Header) time.Duration {
 	v := h.Get("Retry-After")
 	if n, err := strconv.ParseUint(v, 10, 32); err == nil {

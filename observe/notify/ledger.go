@@ -2,36 +2,36 @@ package notify
 
 import "time"
 
-// A subject is what is told of at most once an interval.
+// A subject groups messages. There is at most one alert per subject and interval.
 type subject struct {
 	kind                       Kind
 	upstream, operation, limit string
 }
 
-// lasts reports whether the kind is a state that has an end of its own. The others are
-// over when they have not happened for an interval.
+// lasts reports whether the kind is a state with an explicit end. The other kinds end when they have not happened for an
+// interval.
 func (k Kind) lasts() bool { return k == BreakerOpen || k == Fallback }
 
-// A ledger decides what is told when. It is a pure machine: time comes in as an argument.
+// A ledger decides which messages are sent, and when. It is a pure state machine: time is an argument.
 type ledger struct {
 	interval time.Duration
-	most     int // how many subjects are remembered
+	most     int // maximum number of subjects
 	entries  map[subject]*entry
-	lost     int64 // happenings for whose subjects there was no room
+	lost     int64 // events whose subjects did not fit
 }
 
-// An entry is what is known of a subject.
+// An entry is the state of a subject.
 type entry struct {
-	bad        bool // it is the case now
-	told       bool // the last message said that it is the case
+	bad        bool // the condition holds now
+	told       bool // the last message reported the condition
 	since      time.Time
 	last       time.Time // when it last happened
-	alerted    time.Time // when it was last told that it is the case
+	alerted    time.Time // when the condition was last reported
 	suppressed int64
 	detail     string
 }
 
-// A notice is what is to be told of a subject.
+// A notice is a message to send about a subject.
 type notice struct {
 	subject
 	resolved   bool
@@ -39,10 +39,10 @@ type notice struct {
 	detail     string
 	suppressed int64
 
-	region, account, err string // of the call that it is told of
+	region, account, err string // of the call in the message
 }
 
-// happened notes that something bad did, and says whether it is to be told now.
+// happened records an event and reports whether to send a notice now.
 func (l *ledger) happened(now time.Time, s subject, detail func() string) (notice, bool) {
 	e := l.entries[s]
 	if e == nil {
@@ -57,7 +57,7 @@ func (l *ledger) happened(now time.Time, s subject, detail func() string) (notic
 		e.bad, e.since = true, now
 	}
 	e.last = now
-	if s.kind.lasts() { // it may be told later
+	if s.kind.lasts() { // it may be reported later
 		e.detail = detail()
 	}
 	if !e.alerted.IsZero() && now.Sub(e.alerted) < l.interval {
@@ -65,7 +65,7 @@ func (l *ledger) happened(now time.Time, s subject, detail func() string) (notic
 		return notice{}, false
 	}
 	if e.told && s.kind.lasts() {
-		e.suppressed++ // it lasts, and was told
+		e.suppressed++ // the state lasts and was already reported
 		return notice{}, false
 	}
 	e.detail = detail()
@@ -78,7 +78,7 @@ func (l *ledger) alert(now time.Time, s subject, e *entry) notice {
 	return n
 }
 
-// drop makes room: a subject goes that is over, was told to be, and may be told again.
+// drop removes a subject that has ended, whose end was reported, and that may alert again.
 func (l *ledger) drop(now time.Time) bool {
 	for s, e := range l.entries {
 		if !e.bad && !e.told && now.Sub(e.alerted) >= l.interval {
@@ -90,8 +90,7 @@ func (l *ledger) drop(now time.Time) bool {
 	return false
 }
 
-// over notes that a lasting state has ended, and says whether that is to be told: only if
-// its beginning was.
+// over records the end of a lasting state. It reports whether to send a notice: only if the beginning was reported.
 func (l *ledger) over(now time.Time, s subject, detail string) (notice, bool) {
 	e := l.entries[s]
 	if e == nil || !e.bad {
@@ -110,13 +109,12 @@ func (l *ledger) resolve(e *entry, s subject, detail string) notice {
 	return n
 }
 
-// due is what is to be told because time has passed: states whose beginning was held back,
-// and the end of what has not happened for an interval. next is when to ask again; the
-// zero Time if nothing is expected.
+// due returns the notices that have become due: lasting states whose alert was delayed, and the end of events that have not
+// happened for an interval. next is when to call due again, the zero Time if nothing is expected.
 func (l *ledger) due(now time.Time) (notices []notice, next time.Time) {
 	for s, e := range l.entries {
 		at, ok := l.when(s, e)
-		for ok && !at.After(now) { // what is over may be old enough to be forgotten too
+		for ok && !at.After(now) { // an entry that has ended may also be old enough to forget
 			notices = l.act(now, s, e, notices)
 			at, ok = l.when(s, e)
 			ok = ok && l.entries[s] != nil
@@ -128,23 +126,23 @@ func (l *ledger) due(now time.Time) (notices []notice, next time.Time) {
 	return notices, next
 }
 
-// act does what is due for an entry.
+// act performs the due action of an entry.
 func (l *ledger) act(now time.Time, s subject, e *entry, notices []notice) []notice {
 	switch {
 	case !e.bad:
 		delete(l.entries, s)
 		return notices
 	case s.kind.lasts():
-		e.suppressed-- // this one is told now
+		e.suppressed-- // this one is reported now
 		return append(notices, l.alert(now, s, e))
 	}
 	return append(notices, l.resolve(e, s, ""))
 }
 
-// when is when something is due for an entry.
+// when returns when the next action of an entry is due, if there is one.
 func (l *ledger) when(s subject, e *entry) (time.Time, bool) {
 	switch {
-	case !e.bad: // nothing is left to say of it
+	case !e.bad: // nothing remains to be reported
 		return e.alerted.Add(2 * l.interval), e.suppressed == 0
 	case s.kind.lasts():
 		return e.alerted.Add(l.interval), !e.told

@@ -7,17 +7,17 @@ import (
 	"time"
 )
 
-// A Kind is what a message is about.
+// A Kind is the subject matter of a message.
 type Kind string
 
 const (
 	Exhausted   Kind = "exhausted"    // a call was given up
 	Quota       Kind = "quota"        // a quota of a calendar day or longer is used up
-	Violation   Kind = "violation"    // the upstream throttled what the limits had allowed
+	Violation   Kind = "violation"    // the upstream throttled calls that the limits had allowed
 	BreakerOpen Kind = "breaker_open" // an upstream is no longer called
-	Fallback    Kind = "fallback"     // the fleet's store is away, limits are held locally
+	Fallback    Kind = "fallback"     // the fleet's store is unavailable; limits are applied locally
 	DeadLetter  Kind = "dead_letter"  // a delivery could not be delivered
-	System      Kind = "system"       // weir itself lacks what it needs for a call, or is broken
+	System      Kind = "system"       // weir itself is broken or cannot get what a call needs
 	Retry       Kind = "retry"        // an attempt failed and is repeated; only if it is one of Config.Kinds
 )
 
@@ -25,7 +25,7 @@ const (
 type Severity string
 
 const (
-	Critical Severity = "critical" // calls fail, or something is lost
+	Critical Severity = "critical" // calls fail, or data is lost
 	Warning  Severity = "warning"  // calls succeed late, or may fail soon
 )
 
@@ -41,7 +41,7 @@ func (k Kind) Severity() Severity {
 // Kinds lists every kind.
 var Kinds = [...]Kind{Exhausted, Quota, Violation, BreakerOpen, Fallback, DeadLetter, System, Retry}
 
-// What each kind means to whoever is called: in a few words, when it is over, and what to do.
+// words has, for each kind: the title, the title of the end, and the recommended action.
 var words = map[Kind]struct{ title, over, action string }{
 	Exhausted: {"calls are given up", "calls are no longer given up",
 		"Check the upstream's status page and the reason. If the upstream is healthy, the limits are too low for the demand, or the deadlines too short for retries."},
@@ -61,7 +61,7 @@ var words = map[Kind]struct{ title, over, action string }{
 		"Run weir dead list and weir dead show to see the reasons. Fix the cause, then run weir dead redrive or weir dead drop."},
 }
 
-// steps are what to do next, one after the other, where that is more than one thing.
+// steps lists the steps of an action with more than one, in order.
 var steps = map[Kind][]string{
 	Exhausted: {
 		"Search the log for \"gave up\": each line has the code, the error and the correlation id of a call. weir why ID lists its attempts.",
@@ -75,7 +75,7 @@ var steps = map[Kind][]string{
 	},
 }
 
-// serviceSteps are the steps for services of AWS for which there are better ones.
+// serviceSteps replaces steps for some AWS services.
 var serviceSteps = map[string]map[Kind][]string{
 	"drs": {Exhausted: drsSteps, Retry: drsSteps},
 }
@@ -87,7 +87,7 @@ var drsSteps = []string{
 	"Request higher limits in Service Quotas, or open a support case. Then restart the work that was given up.",
 }
 
-// stepsFor returns the steps of a kind for an upstream of a service of AWS; "" is none.
+// stepsFor returns the steps of a kind for an upstream of an AWS service, "" for none.
 func stepsFor(k Kind, service string) []string {
 	if s := serviceSteps[service][k]; s != nil {
 		return s
@@ -95,7 +95,7 @@ func stepsFor(k Kind, service string) []string {
 	return steps[k]
 }
 
-// A Message is what is sent: plain data, in which every name is from the configuration.
+// A Message is what targets send: plain data, in which every name is from the configuration.
 type Message struct {
 	ID        string    `json:"id"` // the same on every attempt to deliver it
 	Kind      Kind      `json:"kind"`
@@ -103,23 +103,23 @@ type Message struct {
 	Upstream  string    `json:"upstream,omitempty"`
 	Operation string    `json:"operation,omitempty"`
 	Limit     string    `json:"limit,omitempty"`
-	Region    string    `json:"region,omitempty"`  // of AWS, of the call that it is told of; likewise
-	Account   string    `json:"account,omitempty"` // twelve digits
+	Region    string    `json:"region,omitempty"`  // AWS region of the call in the message
+	Account   string    `json:"account,omitempty"` // AWS account of that call: twelve digits
 	Host      string    `json:"host"`
-	Since     time.Time `json:"since"` // when it began
+	Since     time.Time `json:"since"` // when the condition began
 	At        time.Time `json:"at"`    // of this message
 	Severity  Severity  `json:"severity"`
 	Detail    string    `json:"detail,omitempty"`
-	Error     string    `json:"error,omitempty"`  // of the last attempt, for calls to AWS; without secrets
-	Action    string    `json:"action,omitempty"` // what to do; "" if it is resolved
-	Steps     []string  `json:"steps,omitempty"`  // the same at length, one after the other
+	Error     string    `json:"error,omitempty"`  // of the last attempt, for calls to AWS; redacted
+	Action    string    `json:"action,omitempty"` // what to do; "" if resolved
+	Steps     []string  `json:"steps,omitempty"`  // the action in detail, in order
 	Runbook   string    `json:"runbook,omitempty"`
 
-	// Suppressed is how many times it happened without a message since the last one.
+	// Suppressed is the number of events without a message since the last message.
 	Suppressed int64 `json:"suppressed"`
 }
 
-// Where is the upstream, the operation and the limit: "s3 put, limit all".
+// Where returns the upstream, the operation and the limit: "s3 put, limit all".
 func (m *Message) Where() string {
 	where := strings.TrimSpace(m.Upstream + " " + m.Operation)
 	if m.Limit != "" {
@@ -128,7 +128,7 @@ func (m *Message) Where() string {
 	return strings.TrimPrefix(where, ", ")
 }
 
-// Title is the message in one line.
+// Title returns the message in one line.
 func (m *Message) Title() string {
 	title := words[m.Kind].title
 	if m.Resolved {
@@ -140,7 +140,7 @@ func (m *Message) Title() string {
 	return "weir: " + title
 }
 
-// Text is the message in full, in a few lines.
+// Text returns the complete message in a few lines.
 func (m *Message) Text() string {
 	var b strings.Builder
 	line := func(name, text string) {

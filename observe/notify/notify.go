@@ -1,16 +1,15 @@
-// Package notify tells people when a limiter needs them: calls are given up, a quota is
-// used up, an upstream throttles within its limits, a breaker opened, the fleet's store is
-// away; and when that is over. Messages go to SNS, a webhook or ntfy.
+// Package notify alerts people when calls are given up, a quota is used up, an upstream throttles within its limits, a breaker
+// opens or the fleet's store is unavailable, and when that has ended. Messages go to SNS, a webhook or ntfy.
 //
 //	hook, err := notify.NewWebhook(notify.Webhook{URL: url, Secret: secret})
 //	n, err := notify.New(notify.Config{Targets: []notify.Target{hook}})
 //	s3, err := weir.New("s3", policy, weir.Options{Events: n.Events()})
 //	...
-//	err = n.Close(ctx) // at the end: sends what still waits
+//	err = n.Close(ctx) // sends the messages that still wait
 //
-// Of each subject (a kind, an upstream, an operation, a limit) there is one message an
-// interval, and one when it is over; the next says how many were left out. Nothing waits
-// for a target, and no target for another. docs/how-to/notify.md says what messages look like.
+// A subject is a kind, an upstream, an operation and a limit. Each subject gets at most one message per interval, and one when it
+// has ended. The next message has the number of suppressed events. Calls do not wait for targets, and targets do not wait for
+// each other. docs/how-to/notify.md describes the messages.
 package notify
 
 import (
@@ -30,28 +29,28 @@ import (
 	"github.com/seed1158cd35/weir/observe"
 )
 
-// A Config says what is told, how often and to whom.
+// A Config specifies what is reported, how often and to which targets.
 type Config struct {
 	Targets  []Target      // at least one
-	Kinds    []Kind        // what to tell; none means all but Retry
-	Interval time.Duration // at least so long between two messages on a subject; 0 means 15m
-	Subjects int           // how many are remembered; 0 means 1,000. Beyond, messages are dropped
-	Queue    int           // messages that may wait for a target; 0 means 100. Beyond, they are dropped
-	Host     string        // "" means the host's name
+	Kinds    []Kind        // kinds to report; empty means all except Retry
+	Interval time.Duration // minimum time between two alerts on a subject; 0 means 15m
+	Subjects int           // maximum number of subjects; 0 means 1,000. Messages on further subjects are dropped
+	Queue    int           // messages that may wait for a target; 0 means 100. Further messages are dropped
+	Host     string        // "" means the host name of the machine
 
-	// Runbook is the page to look at, "https://wiki.example.com/weir#{kind}"; "" means none.
+	// Runbook is the URL of the runbook, "https://wiki.example.com/weir#{kind}"; "" means none.
 	Runbook string
 
-	// Service returns the service of AWS that an upstream is ("drs"); "" if it is none. nil means the one in the names
+	// Service returns the AWS service of an upstream, such as "drs", or "" if it has none. nil means the service in the names
 	// that package awsx gives: aws/drs/eu-west-1/123456789012.
 	Service func(upstream string) string
 
 	Timeout  time.Duration // for one attempt to send; 0 means 10s
-	Attempts int           // to send a message to a target, in all; 0 means 4
-	Log      *slog.Logger  // hears of messages that could not be sent; nil means nobody does
+	Attempts int           // attempts in all to send a message to a target; 0 means 4
+	Log      *slog.Logger  // receives messages that could not be sent; nil means no log
 }
 
-// WithDefaults is the configuration with every default filled in.
+// WithDefaults returns the configuration with all defaults.
 func (c Config) WithDefaults() Config {
 	c.Interval, c.Timeout = cmp.Or(c.Interval, 15*time.Minute), cmp.Or(c.Timeout, 10*time.Second)
 	c.Subjects, c.Queue, c.Attempts = cmp.Or(c.Subjects, 1000), cmp.Or(c.Queue, 100), cmp.Or(c.Attempts, 4)
@@ -67,7 +66,7 @@ func (c Config) WithDefaults() Config {
 	return c
 }
 
-// serviceOf returns the service in the name of an upstream of package awsx; "" if there is none.
+// serviceOf returns the service in the name of an upstream of package awsx, "" if there is none.
 func serviceOf(upstream string) string {
 	part := strings.Split(upstream, "/")
 	if len(part) != 4 || part[0] != "aws" {
@@ -76,7 +75,7 @@ func serviceOf(upstream string) string {
 	return part[1]
 }
 
-// Validate says everything that is wrong with the configuration.
+// Validate returns all errors in the configuration.
 func (c Config) Validate() error {
 	var errs []error
 	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
@@ -101,26 +100,25 @@ func (c Config) Validate() error {
 	return errors.Join(errs...)
 }
 
-// A Notifier sends messages. Make one with New, give its Events to upstreams, and close
-// it; it is safe for concurrent use.
+// A Notifier sends messages. Create one with New, pass its Events to upstreams, and close it at the end. It is safe for
+// concurrent use.
 type Notifier struct {
 	config  Config
 	kinds   map[Kind]bool
 	workers []*worker
 	stop    chan struct{}
-	kick    chan struct{} // something is due sooner than was thought
+	kick    chan struct{} // something is due earlier than expected
 	ticking sync.WaitGroup
 
 	mu     sync.Mutex
 	ledger ledger
 	closed bool
 
-	open     map[string]map[string]uint64 // keys of breakers that are open, by upstream, and which opening it was
+	open     map[string]map[string]uint64 // by upstream: the keys of open breakers, and the number of the opening
 	openings uint64
 }
 
-// New makes a notifier and starts it, or says everything that is wrong with its
-// configuration.
+// New returns a running notifier, or all errors in its configuration.
 func New(c Config) (*Notifier, error) {
 	if err := c.Validate(); err != nil {
 		return nil, fmt.Errorf("notify: %w", err)
@@ -141,14 +139,14 @@ func New(c Config) (*Notifier, error) {
 	return n, nil
 }
 
-// happened tells of something bad, unless that was told lately.
+// happened reports an event, unless its subject was reported within the interval.
 func (n *Notifier) happened(s subject, detail func() string) { n.happenedTo("", nil, s, detail) }
 
-// longestError is how much of an error's text a message has.
+// longestError is the maximum length of an error text in a message.
 const longestError = 500
 
-// happenedTo is happened to a call with keys, of which the message names region and account. If the call went to AWS the
-// message has the text of its error, too: those of other upstreams may say anything.
+// happenedTo is happened for a call. The message names the region and account in its keys. Only for calls to AWS does it include
+// the error text: other upstreams could put anything into it.
 func (n *Notifier) happenedTo(keys string, err error, s subject, detail func() string) {
 	if !n.kinds[s.kind] {
 		return
@@ -169,14 +167,14 @@ func (n *Notifier) happenedTo(keys string, err error, s subject, detail func() s
 	}
 }
 
-// over tells that a lasting state has ended.
+// over reports the end of a lasting state.
 func (n *Notifier) over(s subject, detail string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.ended(s, detail)
 }
 
-// ended is over for a caller that holds mu.
+// ended is over for callers that hold mu.
 func (n *Notifier) ended(s subject, detail string) {
 	now := time.Now()
 	if notice, ok := n.ledger.over(now, s, detail); ok {
@@ -192,14 +190,13 @@ func (n *Notifier) hurry() {
 	}
 }
 
-// tick tells what becomes due.
+// tick sends messages as they become due.
 func (n *Notifier) tick() {
 	for n.wait(n.due()) {
 	}
 }
 
-// wait waits for the instant, if there is one, or for something sooner. It reports false
-// when the notifier is closed.
+// wait waits until next, unless it is zero, or until something is due earlier. It returns false when the notifier is closed.
 func (n *Notifier) wait(next time.Time) bool {
 	var expired <-chan time.Time
 	if !next.IsZero() {
@@ -227,7 +224,7 @@ func (n *Notifier) due() (next time.Time) {
 	return next
 }
 
-// send gives a message to every target's worker. The caller holds mu.
+// send passes a message to the worker of every target. The caller holds mu.
 func (n *Notifier) send(now time.Time, told notice) {
 	if n.closed {
 		return
@@ -257,8 +254,8 @@ func (n *Notifier) Flush(ctx context.Context) error {
 	return nil
 }
 
-// Close sends the messages that wait and ends the notifier: what happens later is not
-// told. What is not sent when ctx ends is dropped, and the error says how much that is.
+// Close sends the messages that wait and ends the notifier. Later events are ignored. When ctx ends, the remaining messages are
+// dropped, and the error has their number.
 func (n *Notifier) Close(ctx context.Context) error {
 	n.mu.Lock()
 	if !n.closed {
@@ -276,17 +273,17 @@ func (n *Notifier) Close(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// Stats are numbers of messages, for one target.
+// Stats counts the messages of one target.
 type Stats struct {
 	Target  string
 	Sent    int64
 	Failed  int64 // given up after all attempts
-	Dropped int64 // for want of room, or left at the end
+	Dropped int64 // no room, or still waiting at the end
 	Waiting int64
 }
 
-// Stats says how sending goes, for each target. untold is how many happenings went unheard
-// because there were too many subjects.
+// Stats returns the counts of each target. untold is the number of events that were not reported because there were too many
+// subjects.
 func (n *Notifier) Stats() (targets []Stats, untold int64) {
 	for _, w := range n.workers {
 		targets = append(targets, w.stats())

@@ -69,7 +69,7 @@ func TestABreakerThatFlapsIsToldOnceAnInterval(t *testing.T) {
 			change(breaker.HalfOpen, breaker.Closed)
 			time.Sleep(5 * time.Second)
 		}
-		change(breaker.Closed, breaker.Open) // and it stays open
+		change(breaker.Closed, breaker.Open) // and the breaker stays open
 		time.Sleep(time.Hour)
 		change(breaker.HalfOpen, breaker.Closed)
 		synctest.Wait()
@@ -104,8 +104,8 @@ func TestBreakersByKeyAreOneSubject(t *testing.T) {
 	})
 }
 
-// What a reload does to breakers that are open ends the alarm, or does not, as it is; and who opens later is told
-// of again.
+// A reload that removes open breakers resolves the alert; one that keeps them does not. A breaker that opens later is reported
+// again.
 func TestABreakerThatAReloadTakesAwayIsOver(t *testing.T) {
 	with := func(operations ...string) (p weir.Policy) {
 		p.Undeclared = true
@@ -221,8 +221,8 @@ func TestEveryKind(t *testing.T) {
 	})
 }
 
-// Whatever happens: of a subject there is at most one alert an interval, an end is told
-// only of what was told, and every happening is in a message or counted as left out.
+// For random events, a subject has at most one alert per interval, an end is reported only after its beginning, and every event
+// is in a message or counted as suppressed.
 func TestLedgerKeepsItsPromises(t *testing.T) {
 	seed := rand.Uint64()
 	rng := rand.New(rand.NewPCG(seed, 0))
@@ -419,7 +419,7 @@ func TestKindsThatAreNotWantedAreNotTold(t *testing.T) {
 		if got := b.messages(); len(got) != 1 || got[0].Kind != Fallback {
 			t.Errorf("told %v", got)
 		}
-		n.Events().GaveUp(exhausted(put)) // after the end: nothing happens
+		n.Events().GaveUp(exhausted(put)) // after Close, nothing happens
 	})
 }
 
@@ -441,7 +441,7 @@ func TestConfigSaysEverythingThatIsWrong(t *testing.T) {
 	}
 }
 
-// BenchmarkEvent measures what an event costs the call that it is about.
+// BenchmarkEvent measures the cost of an event for its call.
 func BenchmarkEvent(b *testing.B) {
 	n := start(b, Config{Targets: []Target{new(box)}})
 	e := n.Events()
@@ -460,7 +460,7 @@ func BenchmarkEvent(b *testing.B) {
 	}
 }
 
-// A system error is told at once, with the correlation id of its call; errors of the other kinds are nobody's to mend here.
+// A system error is reported immediately, with the correlation ID of its call. An operator of weir cannot repair other errors.
 func TestASystemErrorIsToldWithItsCorrelationID(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := new(box)

@@ -14,17 +14,16 @@ import (
 	"github.com/seed1158cd35/weir/observe"
 )
 
-// Ntfy is a topic of an ntfy server. Whoever knows the topic of a server without accounts
-// can read it, so it is kept like a password.
+// Ntfy is a topic of an ntfy server. On a server without accounts, anyone who knows the topic can read it, so it is a secret.
 type Ntfy struct {
 	URL    Secret // of the server; "" means https://ntfy.sh
 	Topic  Secret
-	Token  Secret       // "tk_..."; "" means that the topic is open
-	Client *http.Client `json:"-"` // its transport and timeout; nil means one of the notifier's own
+	Token  Secret       // "tk_..."; "" means an open topic
+	Client *http.Client `json:"-"` // its transport and timeout are used; nil means a new client
 }
 
-// What ntfy takes: messages up to 4,096 bytes (longer ones become attachments), titles up
-// to 1 KB and tags up to 512 bytes (release 2.28, 2026-08). weir's are shorter.
+// Limits of ntfy: messages up to 4,096 bytes (longer ones become attachments), titles up to 1 KB and tags up to 512 bytes
+// (release 2.28, 2026-08). weir's limits are lower.
 const (
 	mostNtfyText  = 4096
 	mostNtfyTitle = 250
@@ -37,7 +36,7 @@ type ntfy struct {
 	name, url string
 }
 
-// NewNtfy makes a target of a topic, or says what is wrong with it.
+// NewNtfy returns a target for a topic, or the error in its configuration.
 func NewNtfy(n Ntfy) (Target, error) {
 	n.URL = cmp.Or(n.URL, "https://ntfy.sh")
 	u, err := endpoint(n.URL)
@@ -57,7 +56,7 @@ func NewNtfy(n Ntfy) (Target, error) {
 
 func (n *ntfy) Name() string { return n.name }
 
-// String and GoString keep the URL out of whatever prints a configuration.
+// String and GoString hide the URL when a configuration is printed.
 func (n *ntfy) String() string   { return n.name }
 func (n *ntfy) GoString() string { return n.name }
 
@@ -77,7 +76,7 @@ func (n *ntfy) Send(ctx context.Context, m Message) error {
 	return p.send(ctx, judgeNtfy)
 }
 
-// printable is s without what would end a header line.
+// printable replaces the characters in s that would end a header line.
 func printable(s string) string {
 	return strings.Map(func(r rune) rune {
 		if r < ' ' || r == 0x7f {
@@ -87,8 +86,8 @@ func printable(s string) string {
 	}, s)
 }
 
-// judgeNtfy knows that a topic's or a visitor's day is used up: codes 42908 (messages) and
-// 42905 (bandwidth) last until midnight UTC, so trying again in seconds is in vain.
+// judgeNtfy detects a used up daily quota: codes 42908 (messages) and 42905 (bandwidth) last until midnight UTC, so a retry
+// within seconds would fail.
 func judgeNtfy(e *SendError, body []byte) {
 	var answer struct {
 		Code int `json:"code"`
@@ -100,7 +99,7 @@ func judgeNtfy(e *SendError, body []byte) {
 	}
 }
 
-// priority is ntfy's: 3 is the default, 4 makes a noise.
+// priority returns ntfy's priority: 3 is the default, 4 makes a sound.
 func priority(m *Message) string {
 	if m.Resolved || m.Kind == Violation {
 		return "3"

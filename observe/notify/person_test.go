@@ -11,8 +11,8 @@ import (
 	"github.com/seed1158cd35/weir/limit/bucket"
 )
 
-// Who is called knows where it is, what was tried and what to do next; of a violation also what the bucket held, what was
-// under way and what had gone just before. The caller's own keys are in no message.
+// A message has the place, what was tried and the next steps. For a violation it also has the levels of the limits, the attempts
+// in flight and the latest attempts. It contains no keys of the caller.
 func TestAMessageSaysWhatAPersonNeeds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := new(box)

@@ -7,9 +7,9 @@ import (
 	"github.com/seed1158cd35/weir/breaker"
 )
 
-// Recheck looks for breakers that were open and are there no more: a breaker that a reload makes anew, or that
-// had to go for want of room, is never said to have closed. u is the upstream that has the name now, nil if none
-// has. It is to be called after upstreams have changed, and now and then.
+// Recheck resolves open breakers that no longer exist: a breaker that a reload replaced, or that was evicted, never reports that
+// it closed. u is the current upstream of that name, nil if there is none. Call Recheck after upstreams have changed, and
+// periodically.
 func (n *Notifier) Recheck(upstream string, u *weir.Upstream) {
 	n.mu.Lock()
 	before := maps.Clone(n.open[upstream])
@@ -33,7 +33,7 @@ func (n *Notifier) Recheck(upstream string, u *weir.Upstream) {
 	}
 }
 
-// openOf are the keys of the breakers of an upstream that are not closed.
+// openOf returns the keys of the breakers of an upstream that are not closed.
 func openOf(u *weir.Upstream) map[string]bool {
 	keys := make(map[string]bool)
 	if u == nil {
@@ -47,7 +47,7 @@ func openOf(u *weir.Upstream) map[string]bool {
 	return keys
 }
 
-// left is how many breakers of an upstream are open. The caller holds mu.
+// left returns the number of open breakers of an upstream. The caller holds mu.
 func (n *Notifier) left(upstream string) int {
 	left := len(n.open[upstream])
 	if left == 0 {

@@ -17,16 +17,15 @@ import (
 	"github.com/seed1158cd35/weir/observe"
 )
 
-// SNSAPI is what a topic asks of SNS; a *sns.Client is one. See SNSClient.
+// SNSAPI is the part of the SNS API that a topic needs. *sns.Client implements it. See SNSClient.
 type SNSAPI interface {
 	Publish(context.Context, *sns.PublishInput, ...func(*sns.Options)) (*sns.PublishOutput, error)
 }
 
 var _ SNSAPI = (*sns.Client)(nil)
 
-// SNSClient is a client for a topic. It makes one attempt a call, since the notifier
-// repeats, and goes past what weir may have put into the configuration: a message must
-// not make events that make messages.
+// SNSClient returns a client for a topic. It makes one attempt per call, because the notifier repeats attempts. It bypasses
+// weir's middleware in the configuration: a message must not cause events that cause messages.
 func SNSClient(c aws.Config) *sns.Client {
 	c = c.Copy()
 	c.APIOptions = nil
@@ -41,10 +40,10 @@ func SNSClient(c aws.Config) *sns.Client {
 	return sns.NewFromConfig(c, func(o *sns.Options) { o.Retryer = aws.NopRetryer{} })
 }
 
-// SNS is a topic that messages are published to.
+// SNS is an SNS topic.
 type SNS struct {
 	API   SNSAPI
-	Topic string // its ARN
+	Topic string // ARN
 }
 
 var arns = regexp.MustCompile(`^arn:aws[a-z-]*:sns:[a-z0-9-]+:[0-9]{12}:[A-Za-z0-9_-]{1,256}(\.fifo)?$`)
@@ -54,7 +53,7 @@ type snsTopic struct {
 	name string
 }
 
-// NewSNS makes a target of a topic, or says what is wrong with it.
+// NewSNS returns a target for a topic, or the errors in its configuration.
 func NewSNS(s SNS) (Target, error) {
 	var errs []error
 	if s.API == nil {
@@ -71,8 +70,8 @@ func NewSNS(s SNS) (Target, error) {
 
 func (s *snsTopic) Name() string { return s.name }
 
-// mostSubject is how long a subject may be: up to 100 characters of ASCII (API reference
-// of Publish, 2026-09).
+// mostSubject is the maximum length of a subject. SNS requires less than 100 ASCII characters (API reference of Publish,
+// 2026-09).
 const mostSubject = 99
 
 func (s *snsTopic) Send(ctx context.Context, m Message) error {
@@ -83,7 +82,7 @@ func (s *snsTopic) Send(ctx context.Context, m Message) error {
 			"resolved": {DataType: aws.String("String"), StringValue: aws.String(fmt.Sprint(m.Resolved))},
 		},
 	}
-	if strings.HasSuffix(s.Topic, ".fifo") { // messages on a subject stay in order
+	if strings.HasSuffix(s.Topic, ".fifo") { // messages of one kind stay in order
 		in.MessageGroupId, in.MessageDeduplicationId = aws.String(string(m.Kind)), &m.ID
 	}
 	if _, err := s.API.Publish(ctx, in); err != nil {
@@ -101,8 +100,7 @@ func ascii(s string) string {
 	}, s)
 }
 
-// finalSNS reports whether the same message would fail the same way a moment later (errors
-// of Publish in its API reference, 2026-09).
+// finalSNS reports whether a repeated attempt would fail in the same way (errors of Publish in its API reference, 2026-09).
 func finalSNS(err error) bool {
 	e, ok := errors.AsType[interface {
 		error

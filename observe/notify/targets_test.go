@@ -25,7 +25,7 @@ var example = Message{
 
 const key Secret = "0123456789abcdef-hunter2"
 
-// serve answers requests, which it hands on with their bodies.
+// serve runs a server with this handler and returns the requests with their bodies.
 func serve(t *testing.T, answer http.HandlerFunc) (url Secret, got chan *http.Request) {
 	got = make(chan *http.Request, 100)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -165,9 +165,9 @@ func TestAnswersThatAreNoSuccess(t *testing.T) {
 	}
 }
 
-// A slow target ends with its timeout; the other has its message long before.
+// A slow target ends with its timeout. The other target has received its message long before.
 func TestASlowTargetHoldsUpNobody(t *testing.T) {
-	t.Parallel() // it waits for the timeout, which is that of the quick one, too: not even a busy machine takes as long for that
+	t.Parallel() // waits for the timeout, which both targets share and which is long enough for the quick one on a busy machine
 	release := make(chan struct{})
 	slow, _ := serve(t, func(_ http.ResponseWriter, r *http.Request) {
 		select {
@@ -231,7 +231,7 @@ func TestTargetsSayWhatIsWrongAndNothingSecret(t *testing.T) {
 	}
 }
 
-// An snsFake is SNS as far as a topic sees it.
+// snsFake is the part of SNS that a topic uses.
 type snsFake struct {
 	got []*sns.PublishInput
 	err error

@@ -14,18 +14,17 @@ import (
 	"time"
 )
 
-// A Webhook is a URL that messages are posted to as JSON, signed so that the receiver
-// knows where they come from.
+// A Webhook is a URL that receives messages as JSON in POST requests, signed so that the receiver can verify the sender.
 type Webhook struct {
-	URL    Secret       // https; http on a loopback address
+	URL    Secret       // https, or http on a loopback address
 	Secret Secret       // for the signature; at least 16 bytes
-	Client *http.Client `json:"-"` // its transport and timeout; nil means one of the notifier's own
+	Client *http.Client `json:"-"` // its transport and timeout are used; nil means a new client
 }
 
-// The headers of a webhook's request.
+// Headers of a webhook's request.
 const (
 	SignatureHeader = "X-Weir-Signature" // "t=1765000000,v1=<hex>"; see Verify
-	IDHeader        = "X-Weir-Id"        // the message's id, the same on every attempt
+	IDHeader        = "X-Weir-Id"        // the message ID, the same on every attempt
 )
 
 type webhook struct {
@@ -33,7 +32,7 @@ type webhook struct {
 	name string
 }
 
-// NewWebhook makes a target of a webhook, or says what is wrong with it.
+// NewWebhook returns a target for a webhook, or the error in its configuration.
 func NewWebhook(w Webhook) (Target, error) {
 	u, err := endpoint(w.URL)
 	if err == nil && len(w.Secret) < 16 {
@@ -46,7 +45,7 @@ func NewWebhook(w Webhook) (Target, error) {
 	return &webhook{Webhook: w, name: "webhook " + u.Host}, nil
 }
 
-// orDefault is the client, which follows no redirect whatever it was made for.
+// orDefault returns a client with the transport and timeout of c that follows no redirect.
 func orDefault(c *http.Client) *http.Client {
 	own := newClient()
 	if c != nil {
@@ -57,7 +56,7 @@ func orDefault(c *http.Client) *http.Client {
 
 func (w *webhook) Name() string { return w.name }
 
-// String and GoString keep the URL out of whatever prints a configuration.
+// String and GoString hide the URL when a configuration is printed.
 func (w *webhook) String() string   { return w.name }
 func (w *webhook) GoString() string { return w.name }
 
@@ -78,8 +77,8 @@ func (w *webhook) Send(ctx context.Context, m Message) error {
 	return p.send(ctx, nil)
 }
 
-// sign is the signature of a body at an instant: of the seconds since 1970, a dot and the
-// body, so that an old message cannot be played again later.
+// sign returns the signature of a body at an instant. It covers the Unix time in seconds, a dot and the body, so that an old
+// message cannot be replayed later.
 func sign(secret Secret, at time.Time, body []byte) string {
 	t := strconv.FormatInt(at.Unix(), 10)
 	return "t=" + t + ",v1=" + hex.EncodeToString(digest(secret, t, body))
@@ -92,8 +91,7 @@ func digest(secret Secret, t string, body []byte) []byte {
 	return mac.Sum(nil)
 }
 
-// Verify is for receivers: it reports whether the signature header is that of the body,
-// and made less than five minutes from now.
+// Verify is for receivers. It reports whether the signature header matches the body and was made less than five minutes from now.
 func Verify(secret Secret, header string, body []byte, now time.Time) bool {
 	t, signature, ok := strings.Cut(strings.TrimPrefix(header, "t="), ",v1=")
 	seconds, err := strconv.ParseInt(t, 10, 64)

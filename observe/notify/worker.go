@@ -12,22 +12,22 @@ import (
 	"github.com/seed1158cd35/weir/observe"
 )
 
-// A Target is where messages go.
+// A Target receives messages.
 type Target interface {
-	// Name is what the target is called in logs: nothing secret.
+	// Name is the target's name in logs. It must not contain a secret.
 	Name() string
-	// Send makes one attempt to send the message. The error shows no secret; if it is a
-	// *SendError it says whether and when to try again.
+	// Send makes one attempt to send the message. The error must not contain a secret. A *SendError specifies whether and when to
+	// try again.
 	Send(ctx context.Context, m Message) error
 }
 
-// A SendError is why a message was not sent.
+// A SendError is the reason why a message was not sent.
 type SendError struct {
 	Target string
-	Status int           // the HTTP status; 0 if there was no answer
-	After  time.Duration // do not try again sooner
-	Final  bool          // do not try again at all
-	Err    error         // nil if the status says it all
+	Status int           // the HTTP status; 0 without a response
+	After  time.Duration // the earliest next attempt
+	Final  bool          // no further attempt
+	Err    error         // nil if the status is the reason
 }
 
 func (e *SendError) Error() string {
@@ -39,7 +39,7 @@ func (e *SendError) Error() string {
 
 func (e *SendError) Unwrap() error { return e.Err }
 
-// A worker sends messages to one target, one after the other.
+// A worker sends messages to one target, one at a time.
 type worker struct {
 	target Target
 	config *Config
@@ -49,7 +49,7 @@ type worker struct {
 	count Stats
 }
 
-// A letter is a message and how often it was tried to send it.
+// A letter is a message and the number of attempts made.
 type letter struct {
 	Message
 	attempts int
@@ -67,7 +67,7 @@ func newWorker(t Target, c *Config) *worker {
 	return w
 }
 
-// take takes a message, or drops it if there is no room.
+// take queues a message, or drops it if the queue is full.
 func (w *worker) take(m Message) {
 	w.mu.Lock()
 	w.count.Waiting++
@@ -75,10 +75,10 @@ func (w *worker) take(m Message) {
 	w.box.Put(letter{Message: m})
 }
 
-// longestHint is how long a target may have a message wait: others wait behind it.
+// longestHint is the longest delay that a target may request: other messages wait behind this one.
 const longestHint = 5 * time.Minute
 
-// deliver makes one attempt to send a message, and says when to make another.
+// deliver makes one attempt to send a message and returns the delay before the next.
 func (w *worker) deliver(ctx context.Context, l *letter) time.Duration {
 	err := w.send(ctx, l.Message)
 	if err == nil {
@@ -97,7 +97,7 @@ func (w *worker) deliver(ctx context.Context, l *letter) time.Duration {
 	return 0
 }
 
-// again is how long to wait before the next attempt, if there is one.
+// again returns the delay before the next attempt. ok is false if there is none.
 func (w *worker) again(l *letter, err error) (wait time.Duration, ok bool) {
 	wait = time.Second << min(l.attempts-1, 5)
 	wait = wait/2 + rand.N(wait/2)
@@ -110,7 +110,7 @@ func (w *worker) again(l *letter, err error) (wait time.Duration, ok bool) {
 	return wait, l.attempts < w.config.Attempts
 }
 
-// sent counts a message that is done with.
+// sent counts a finished message.
 func (w *worker) sent(count func(*Stats)) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -118,7 +118,7 @@ func (w *worker) sent(count func(*Stats)) {
 	count(&w.count)
 }
 
-// send survives a target that panics.
+// send recovers from a target that panics.
 func (w *worker) send(ctx context.Context, m Message) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, w.config.Timeout)
 	defer cancel()

@@ -18,7 +18,7 @@ import (
 
 var subject = weir.Subject{Upstream: "s3", Operation: "put", ID: "4711"}
 
-// BenchmarkEvent measures what an event costs the call that it is about.
+// BenchmarkEvent measures the cost of an event for its call.
 func BenchmarkEvent(b *testing.B) {
 	e := New(prometheus.NewRegistry()).Events()
 	events := []struct {
@@ -37,7 +37,7 @@ func BenchmarkEvent(b *testing.B) {
 	}
 }
 
-// BenchmarkNative is what the native half of a histogram adds to the classic one.
+// BenchmarkNative measures the cost that native buckets add to a classic histogram.
 func BenchmarkNative(b *testing.B) {
 	for name, factor := range map[string]float64{"classic": 0, "native": 1.1} {
 		h := prometheus.NewHistogram(prometheus.HistogramOpts{Name: "h", Buckets: buckets, NativeHistogramBucketFactor: factor})
@@ -50,15 +50,14 @@ func BenchmarkNative(b *testing.B) {
 	}
 }
 
-// cpu is the processor time of this process.
+// cpu returns the processor time of this process.
 func cpu() time.Duration {
 	var u syscall.Rusage
 	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &u)
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// BenchmarkScrapeOfKeys is a scrape over HTTP, gzipped, of a limit with so many keys that are labels: as its server sees it,
-// to the last byte.
+// BenchmarkScrapeOfKeys measures a complete scrape over HTTP, with gzip, of a limit whose keys are labels.
 func BenchmarkScrapeOfKeys(b *testing.B) {
 	for _, keys := range []int{0, mostKeys, 10 * mostKeys} {
 		b.Run(fmt.Sprint(keys), func(b *testing.B) {
@@ -74,7 +73,7 @@ func BenchmarkScrapeOfKeys(b *testing.B) {
 			before := cpu()
 			for b.Loop() {
 				r, _ := http.NewRequestWithContext(b.Context(), http.MethodGet, server.URL, nil)
-				r.Header.Set("Accept-Encoding", "gzip") // so that the client does not open it
+				r.Header.Set("Accept-Encoding", "gzip") // so that the client does not decompress the response
 				r.Header.Set("Accept", "application/openmetrics-text;version=1.0.0")
 				resp, err := server.Client().Do(r)
 				if err != nil {

@@ -7,7 +7,7 @@ import (
 	"github.com/seed1158cd35/weir/observe/metric"
 )
 
-// Buffers shows what the process holds for its callers, and what it may hold.
+// Buffers registers gauges for the memory that the process uses to buffer data for callers, and for its bounds.
 func Buffers(reg prometheus.Registerer) {
 	for kind, b := range map[string]*buffers.Budget{"bodies": buffers.Bodies, "tables": buffers.Tables} {
 		labels := prometheus.Labels{"kind": kind}

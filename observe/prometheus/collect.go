@@ -13,11 +13,11 @@ import (
 	"github.com/seed1158cd35/weir/observe/metric"
 )
 
-// looked is how many keys of a limit are looked at in a scrape. A limit can have
-// 100,000 keys, and a scrape must stay cheap.
+// looked is the maximum number of keys of a limit that one scrape reads. A limit can have 100,000 keys, and a scrape must stay
+// cheap.
 const looked = 1000
 
-// collector is what is registered: the vectors, what upstreams count, and a look at what is watched.
+// collector is the registered collector: the vectors, the counts of upstreams, and the state of watched upstreams.
 type collector struct{ *Metrics }
 
 var gauges = struct {
@@ -38,7 +38,7 @@ var gauges = struct {
 	longest:    gauge("weir_wait_max_seconds"),
 }
 
-// gauge returns the description of a metric whose values are read at a scrape.
+// gauge returns the description of a metric whose values are read during a scrape.
 func gauge(name string) *prometheus.Desc {
 	m := metric.Get(name)
 	return prometheus.NewDesc(name, m.Help, m.Labels, nil)
@@ -74,25 +74,25 @@ func (c collector) Collect(to chan<- prometheus.Metric) {
 	}
 }
 
-// A sight is an upstream at one moment, its keys taken together.
+// A sight is the state of an upstream at one moment, with all keys of a limit combined.
 type sight struct {
 	view   weir.View     // without keys
-	wait   time.Duration // the longest that there may be
+	wait   time.Duration // the longest allowed wait
 	limits map[string]limitSight
 	pauses map[string]time.Duration // by operation; "" for pools and the whole upstream
 }
 
-// limitSight is a limit at one moment: of each figure, the worst of any key.
+// limitSight is the state of a limit at one moment: for each value, the worst of all keys.
 type limitSight struct {
 	weir.LimitView
-	keyed bool // a key was looked at
+	keyed bool // at least one key was read
 }
 
-// look looks twice: once for the limits as such, and once for their keys.
+// look reads the upstream twice: once for the limits themselves, once for their keys.
 func look(u *weir.Upstream) sight {
 	s := sight{view: u.Look(0), wait: max(0, u.Policy().WithDefaults().MaxWait), limits: make(map[string]limitSight), pauses: make(map[string]time.Duration)}
 	for _, p := range s.view.Pauses {
-		if p.Limit == "" { // those of limits are the limits' own
+		if p.Limit == "" { // pauses of a limit belong to the limit
 			s.pauses[label(p.Operation)] = max(p.Left, s.pauses[label(p.Operation)])
 		}
 	}
@@ -118,8 +118,8 @@ func (s limitSight) and(v weir.LimitView) limitSight {
 	return s
 }
 
-// used is the part of a quota that is gone, and until when its window lasts. Of one that a store shares nothing is
-// known before it was asked: none of it counts as gone.
+// used returns the used fraction of a quota and the end of its window. Before the first request to the store, the use of a shared
+// quota is unknown, and used returns 0.
 func (s *limitSight) used() (part float64, until time.Time) {
 	if s.Level.ResetAt.IsZero() || s.Level.Full <= 0 {
 		return 0, s.Limit.Windows(time.Now()).End
@@ -163,7 +163,7 @@ func (s sight) collectBreakers(to emit) {
 	}
 }
 
-// unbounded is n, or infinity if that is what n means.
+// unbounded converts n to a float. math.MaxInt64 becomes infinity.
 func unbounded(n int64) float64 {
 	if n == math.MaxInt64 {
 		return math.Inf(1)

@@ -10,14 +10,14 @@ import (
 	sharded "github.com/seed1158cd35/weir/internal/counter"
 )
 
-// counted are the counts of an upstream, and since when it counts.
+// counted holds the counts of an upstream and the time at which they began.
 type counted struct {
 	counts *weir.Counts
 	since  time.Time
 }
 
-// counts notes that an upstream was made. One that had its name before is still read, so that no
-// series goes back.
+// counts records that an upstream was created. The counts of an earlier upstream of the same name are still read, so that no
+// series decreases.
 func (m *Metrics) counts(c *weir.Counts) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -46,19 +46,19 @@ func describeCounts(to chan<- *prometheus.Desc) {
 	}
 }
 
-// A sum is a series of one upstream: its labels, the upstream apart.
+// A sum identifies a series of one upstream, by the labels other than the upstream.
 type sum struct {
 	d      *prometheus.Desc
 	labels [3]string
 }
 
-// sums are series on their way to a scrape. Names that are not UTF-8 may become the same.
+// sums collects the series of a scrape. Names that are not UTF-8 can become equal.
 type sums struct {
 	counts map[sum]uint64
 	spread map[sum]*sharded.Spread
 }
 
-// collectCounts is what upstreams have counted.
+// collectCounts sends the counts of all upstreams.
 func (m *Metrics) collectCounts(to chan<- prometheus.Metric) {
 	m.mu.Lock()
 	all, examples := make(map[string][]counted, len(m.counted)), make(map[string]map[string]exemplars)
@@ -80,8 +80,8 @@ func (m *Metrics) collectCounts(to chan<- prometheus.Metric) {
 	}
 }
 
-// begins reports whether a figure is shown before it is more than 0. What would first be seen at 1 shows
-// no increase: an alert would miss it. Histograms of what has not happened are left out, but for waits.
+// begins reports whether a series is exported while it is 0. A series that first appears with the value 1 shows no increase, so
+// an alert would miss the first event. Empty histograms are omitted, except those of waits.
 func begins(n *weir.Count) bool {
 	switch n.What {
 	case weir.Attempts, weir.Calls, weir.Faults:
@@ -133,7 +133,7 @@ func (s *sums) time(k sum, n *weir.Count) {
 	s.spread[k].Join(n.Took)
 }
 
-// labels of each description, the upstream's included.
+// labelled is the number of labels of each description, including the upstream.
 var labelled = map[*prometheus.Desc]int{
 	counters.decisions: 4, counters.attempts: 3, counters.calls: 3, counters.faults: 3, counters.wait: 2, counters.late: 2, counters.attempt: 3, counters.again: 2, counters.call: 2,
 }
@@ -152,7 +152,7 @@ func (s *sums) send(to chan<- prometheus.Metric, upstream string, since time.Tim
 	}
 }
 
-// A read is a histogram that was read: classic, with the bounds of buckets, and native for servers that ask for that.
+// A read is a histogram as it was read: classic, with the bounds of buckets, and native for servers that request it.
 type read struct {
 	prometheus.Metric
 	classic []*dto.Bucket
@@ -160,10 +160,10 @@ type read struct {
 	exemplars exemplars
 }
 
-// mostBuckets is how many native buckets a series may have. One that has more gets wider ones.
+// mostBuckets is the maximum number of native buckets in a series. A series that exceeds it gets wider buckets.
 const mostBuckets = 160
 
-// smallest is what counts as 0, in seconds: nothing but 0.
+// smallest is the zero threshold in seconds: only 0 itself counts as zero.
 const smallest = prometheus.DefNativeHistogramZeroThreshold
 
 func newRead(d *prometheus.Desc, s *sharded.Spread, since time.Time, labels ...string) *read {

@@ -11,7 +11,7 @@ import (
 	"github.com/seed1158cd35/weir/observe/metric"
 )
 
-// Deliveries are the metrics of calls that are made later.
+// Deliveries are the metrics of deliveries.
 type Deliveries struct {
 	attempts *prometheus.CounterVec
 	dead     *prometheus.CounterVec
@@ -22,17 +22,17 @@ type Deliveries struct {
 	standing *standing
 }
 
-// A DeliveryQueue is what is asked at a scrape.
+// A DeliveryQueue is read during each scrape.
 type DeliveryQueue interface {
 	Counts(context.Context) ([]delivery.Count, error)
 }
 
-// A logged queue has a write-ahead log of its own, as one in a file does.
+// A logged queue has a write-ahead log, as a queue in a file does.
 type logged interface {
 	LogSize() int64 // in bytes
 }
 
-// NewDeliveries makes the metrics of a queue.
+// NewDeliveries creates and registers the metrics of a queue.
 func NewDeliveries(reg prometheus.Registerer, q DeliveryQueue) *Deliveries {
 	d := &Deliveries{
 		attempts: counter("weir_delivery_attempts_total"),
@@ -47,7 +47,7 @@ func NewDeliveries(reg prometheus.Registerer, q DeliveryQueue) *Deliveries {
 	return d
 }
 
-// Events are for the worker of the queue.
+// Events returns the events to pass to the queue's worker.
 func (d *Deliveries) Events() delivery.Events {
 	return delivery.Events{
 		Ended: func(of *delivery.Delivery, a *delivery.Attempt) {
@@ -61,10 +61,10 @@ func (d *Deliveries) Events() delivery.Events {
 	}
 }
 
-// Holds has the metrics tell what a worker holds, too. It is called before the first scrape.
+// Holds adds metrics for what a worker holds. Call it before the first scrape.
 func (d *Deliveries) Holds(held func() delivery.Held) { d.standing.held = held }
 
-// Watch shows what alerts read of an upstream at 0: an alert would miss the first dead letter.
+// Watch creates at 0 the series of an upstream that alerts read. Otherwise an alert would miss the first dead letter.
 func (d *Deliveries) Watch(upstream string) {
 	d.standing.watched.Store(upstream, true)
 	for _, why := range delivery.Reasons {
@@ -72,18 +72,18 @@ func (d *Deliveries) Watch(upstream string) {
 	}
 }
 
-// Accepted counts a request that was stored.
+// Accepted counts a stored request.
 func (d *Deliveries) Accepted(took time.Duration) { d.accepts.Observe(took.Seconds()) }
 
-// Refused counts a request that was not stored. why is a word of weir's own.
+// Refused counts a request that was not stored. why is one of weir's fixed values.
 func (d *Deliveries) Refused(upstream, why string) { d.refused.WithLabelValues(upstream, why).Inc() }
 
-// standing tells how many deliveries there are, by the counts that are kept.
+// standing exports the number of deliveries, from the counts that the queue keeps.
 type standing struct {
 	q    DeliveryQueue
-	held func() delivery.Held // nil if nobody tells
+	held func() delivery.Held // nil if no worker reports
 
-	watched sync.Map // upstreams, whose oldest waiting delivery is 0 s old if none waits
+	watched sync.Map // upstreams; without a waiting delivery the age of the oldest is exported as 0 s
 }
 
 var (
@@ -140,7 +140,7 @@ func (s *standing) Collect(ch chan<- prometheus.Metric) {
 	}
 }
 
-// tellPile tells of a pile that was looked at.
+// tellPile exports the size and age of a pile. It does nothing if p is nil.
 func tellPile(ch chan<- prometheus.Metric, p *delivery.Pile, n, bytes, oldest *prometheus.Desc) {
 	if p == nil {
 		return

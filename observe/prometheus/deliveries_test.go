@@ -13,7 +13,7 @@ import (
 	"github.com/seed1158cd35/weir/outcome"
 )
 
-// deliveriesEverything makes every metric of deliveries.
+// deliveriesEverything creates every metric of deliveries.
 func deliveriesEverything(reg prometheus.Registerer) {
 	d := NewDeliveries(reg, dead{})
 	d.Holds(func() delivery.Held { return delivery.Held{Owed: &delivery.Pile{N: 1}, Bodies: &delivery.Pile{N: 1}} })
@@ -27,7 +27,7 @@ func deliveriesEverything(reg prometheus.Registerer) {
 	d.Refused("ntfy", "full")
 }
 
-// dead is a queue that holds one dead letter.
+// dead is a queue with one dead letter.
 type dead struct{}
 
 func (dead) Counts(context.Context) ([]delivery.Count, error) {
@@ -38,7 +38,7 @@ func (dead) Counts(context.Context) ([]delivery.Count, error) {
 
 func (dead) LogSize() int64 { return 1 }
 
-// What a worker holds is told once it has looked, and its age as of now.
+// Metrics of what a worker holds appear after its first look. Ages are as of the scrape.
 func TestWhatAWorkerHolds(t *testing.T) {
 	reg := prometheus.NewRegistry()
 	d := NewDeliveries(reg, dead{})

@@ -14,7 +14,7 @@ import (
 	"github.com/seed1158cd35/weir/observe/metric"
 )
 
-// documented are the metrics of docs/reference/metrics.md: name, then type and labels.
+// documented returns the metrics of docs/reference/metrics.md: type and labels by name.
 func documented(t *testing.T) (rows map[string]string, doc string) {
 	b, err := os.ReadFile("../../docs/reference/metrics.md")
 	if err != nil {
@@ -77,7 +77,7 @@ func TestDocumentListsWhatIsExported(t *testing.T) {
 
 var coded = regexp.MustCompile("`([a-z_]+)`")
 
-// The page has no word for a decision, or for why a call was given up, that nothing makes.
+// The page lists no decision and no reason that does not exist.
 func TestDocumentListsNoOtherReason(t *testing.T) {
 	_, doc := documented(t)
 	made := append(observe.Whys(), weir.DecidedAllowed, weir.DecidedWaited, weir.DecidedOther, "decision", "reason")
@@ -109,7 +109,7 @@ func TestDocumentListsEveryLabelValue(t *testing.T) {
 	}
 }
 
-// The alerts that the document proposes must be about metrics that there are.
+// The alerts of the page must use existing metrics.
 func TestDocumentAlertsOnWhatIsExported(t *testing.T) {
 	rows, doc := documented(t)
 	for _, r := range metric.Renames() {

@@ -7,10 +7,9 @@ import (
 	"github.com/seed1158cd35/weir/outcome"
 )
 
-// Events is what to give to an upstream, so that its calls are counted. What happens
-// with every call the upstream counts by itself, and a scrape reads. An event of what
-// is rare costs two look-ups and an atomic operation, and allocates nothing once its
-// series exists.
+// Events returns the events to pass to an upstream so that its calls are counted. The upstream itself counts what happens on
+// every call, and a scrape reads those counts. An event here is rare: it costs two look-ups and an atomic operation, and
+// allocates nothing once its series exists.
 func (m *Metrics) Events() weir.Events {
 	return weir.Events{
 		Counts:   m.counts,
@@ -39,7 +38,7 @@ func (m *Metrics) gaveUp(e weir.GaveUp) {
 	m.series.gaveUp.Get(gaveUpKey{e.Upstream, e.Operation, observe.Why(e.Why)}).Inc()
 }
 
-// ordinaryChanges are the changes of a breaker that nobody forces.
+// ordinaryChanges are the changes of a breaker that happen without an operator.
 var ordinaryChanges = [...]struct{ from, to breaker.Phase }{
 	{breaker.Closed, breaker.Open},
 	{breaker.Open, breaker.HalfOpen},
@@ -69,15 +68,15 @@ func (m *Metrics) paced(e weir.PaceEvent) {
 	m.series.paced.Get(pacedKey{e.Upstream, e.Limit, direction}).Inc()
 }
 
-// violated counts for each limit that the call was charged to: nobody knows which of
-// them is not the upstream's.
+// violated counts one violation for each limit that the call was charged to: the limit that differs from the upstream's is
+// unknown.
 func (m *Metrics) violated(e weir.Violation) {
 	for i := range e.Levels {
 		m.series.broken.Get(brokenKey{e.Upstream, e.Operation, e.Levels[i].Rule.Name}).Inc()
 	}
 }
 
-// JobFailedOpen counts a job that was let start although its upstream could not be asked for others.
+// JobFailedOpen counts a job that was started although its upstream's state could not be read.
 func (m *Metrics) JobFailedOpen(upstream string) {
 	m.vectors.failedOpen.WithLabelValues(label(upstream)).Inc()
 }

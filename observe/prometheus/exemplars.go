@@ -10,23 +10,23 @@ import (
 	sharded "github.com/seed1158cd35/weir/internal/counter"
 )
 
-// An Exemplar is a call whose trace is kept: where to look for why calls take as long as they do.
+// An Exemplar is a call whose trace is kept. It leads from a slow bucket to a trace that explains it.
 type Exemplar struct {
 	Upstream string
-	Result   string // as weir_calls_total has it
-	Trace    string // its ID
+	Result   string // the label value in weir_calls_total
+	Trace    string // trace ID
 	Took     time.Duration
 	At       time.Time
 }
 
-// exemplars are the latest of a series, for each bucket and for what is beyond all.
+// exemplars are the latest exemplars of a series: one for each bucket and one for longer durations.
 type exemplars [len(sharded.Bounds) + 1]*dto.Exemplar
 
-// traceLabel is what servers look for in an exemplar.
+// traceLabel is the label that servers look for in an exemplar.
 const traceLabel = "trace_id"
 
-// Exemplar shows a call in the bucket of weir_call_duration_seconds that it was counted in, until there is a later one. Call
-// it for traces that are kept alone, and where nobody waits. What is of no upstream that is counted is not shown.
+// Exemplar attaches a call to its bucket of weir_call_duration_seconds, until a later call replaces it. Call it only for traces
+// that are kept, and outside the path of a request. Calls of upstreams that are not counted are ignored.
 func (m *Metrics) Exemplar(e Exemplar) {
 	i := 0
 	for i < len(sharded.Bounds) && e.Took > sharded.Bounds[i] {
@@ -50,7 +50,7 @@ func (m *Metrics) Exemplar(e Exemplar) {
 	m.exemplars[name][result][i] = example
 }
 
-// put puts them into a histogram, for servers that read its buckets and for those that read the native ones.
+// put adds the exemplars to a histogram, for servers that read classic buckets and for servers that read native ones.
 func (e *exemplars) put(h *dto.Histogram) {
 	for i, one := range e {
 		switch {

@@ -15,7 +15,7 @@ import (
 	"github.com/seed1158cd35/weir/outcome"
 )
 
-// openMetrics is a scrape by a server that asks for OpenMetrics, as Prometheus does.
+// openMetrics returns a scrape in the OpenMetrics format, which Prometheus requests.
 func openMetrics(t *testing.T, reg prometheus.Gatherer) string {
 	t.Helper()
 	r := httptest.NewRequest("GET", "/metrics", nil)
@@ -28,7 +28,7 @@ func openMetrics(t *testing.T, reg prometheus.Gatherer) string {
 	return w.Body.String()
 }
 
-// A call whose trace is kept is shown in the bucket that it was counted in, of its own upstream and result, and no other.
+// A call whose trace is kept appears in the bucket that counted it, of its upstream and result only.
 func TestExemplarsAreOfKeptTraces(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		reg := prometheus.NewPedanticRegistry()
@@ -45,7 +45,7 @@ func TestExemplarsAreOfKeptTraces(t *testing.T) {
 		m.Exemplar(Exemplar{"s3", "unknown", "aa01", 39 * time.Millisecond, at})
 		m.Exemplar(Exemplar{"s3", "unknown", "aa02", 40 * time.Millisecond, at})
 		m.Exemplar(Exemplar{"s3", "unknown", "aa03", 2 * time.Hour, at})
-		m.Exemplar(Exemplar{"s3", "failed", "aa04", 40 * time.Millisecond, at}) // there is no such series
+		m.Exemplar(Exemplar{"s3", "failed", "aa04", 40 * time.Millisecond, at}) // no such series exists
 		m.Exemplar(Exemplar{"s4", "unknown", "aa05", 40 * time.Millisecond, at})
 		said := openMetrics(t, reg)
 		for _, want := range []string{
@@ -72,7 +72,7 @@ func TestExemplarsAreOfKeptTraces(t *testing.T) {
 	})
 }
 
-// Names are the same however a server asks: OpenMetrics has every counter end with _total, and would add that.
+// OpenMetrics ends every counter name with _total and would append it. Names must be equal in both formats.
 func TestNamesAreTheSameInOpenMetrics(t *testing.T) {
 	_, reg := everything(t)
 	names := regexp.MustCompile(`(?m)^\w+`)

@@ -2,10 +2,10 @@ package weirprom
 
 import "github.com/prometheus/client_golang/prometheus"
 
-// ExportCounts are what has become of requests with metrics so far; attempts, where they failed, and the bytes that wait.
+// ExportCounts counts export requests with metrics by result. Failed counts attempts. Waiting is the number of bytes that wait.
 type ExportCounts struct{ Exported, Failed, Denied, Dropped, Waiting int64 }
 
-// Exports shows what becomes of metrics that are sent elsewhere, as counts says at each scrape.
+// Exports registers the results of metric exports. Each scrape calls counts.
 func Exports(reg prometheus.Registerer, counts func() ExportCounts) {
 	reg.MustRegister(exported(counts))
 }

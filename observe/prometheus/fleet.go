@@ -11,8 +11,8 @@ import (
 	"github.com/seed1158cd35/weir/observe/metric"
 )
 
-// Fleet are the metrics of limits that are shared through a store. Make one with
-// NewFleet, give its Events to fleet.New, and Watch what comes of it.
+// Fleet are the metrics of limits that are shared through a store. Create one with NewFleet, pass its Events to fleet.New, and
+// call Watch with the result.
 type Fleet struct {
 	calls, served, units, leased, returned, repeats, conditions, throttled, retried *prometheus.CounterVec
 
@@ -24,8 +24,7 @@ type Fleet struct {
 	activated, outlasted, resumed, lone prometheus.Counter
 }
 
-// NewFleet makes the metrics and registers them. Like MustRegister it panics if reg has
-// them already.
+// NewFleet creates the metrics and registers them. It panics if they are already registered with reg, like MustRegister.
 func NewFleet(reg prometheus.Registerer) *Fleet {
 	one := func(name string) prometheus.Counter {
 		return prometheus.NewCounter(prometheus.CounterOpts{Name: name, Help: metric.Help(name)})
@@ -59,15 +58,15 @@ func NewFleet(reg prometheus.Registerer) *Fleet {
 	return f
 }
 
-// Events is what to give to fleet.New, so that its calls to the store are counted.
+// Events returns the events to pass to fleet.New, so that calls to the store are counted.
 func (m *Fleet) Events() fleet.Events {
 	return fleet.Events{Called: m.called, Fallback: m.fallback}
 }
 
-// What can come of a call to the store.
+// Results of a call to the store.
 const (
-	granted = "granted" // all that was asked for
-	short   = "short"   // less, or nothing
+	granted = "granted" // all that was requested
+	short   = "short"   // less than requested, or nothing
 	failing = "error"
 )
 
@@ -81,7 +80,7 @@ func (m *Fleet) called(e fleet.StoreCall) {
 		result = short
 	}
 	m.calls.WithLabelValues(up, result).Inc()
-	if result != failing { // without an answer there is no latency, but how long weir waits, or that there was no connection
+	if result != failing { // without a response the duration would measure weir's timeout, or a missing connection
 		m.took.WithLabelValues(up).Observe(e.Took.Seconds())
 	}
 	m.served.WithLabelValues(up).Add(float64(e.Granted))
@@ -108,15 +107,15 @@ func (m *Fleet) fallback(e fleet.FallbackEvent) {
 	m.lone.Add(float64(e.Spent))
 }
 
-// Requests is what a call took of a store whose calls can take several requests.
+// Requests counts the requests of one store call, for stores that may need several.
 type Requests struct {
-	Sent      int // the first included
-	Failed    int // conditional writes that met another's
-	Throttled int // that the store refused for rate
-	Retried   int // after throttles, errors of the server and broken connections
+	Sent      int // including the first
+	Failed    int // conditional writes that conflicted with another write
+	Throttled int // refused by the store because of their rate
+	Retried   int // after throttles, server errors and broken connections
 }
 
-// Requested counts the requests of a call.
+// Requested counts the requests of a store call.
 func (m *Fleet) Requested(upstream string, r Requests) {
 	up := label(upstream)
 	m.requests.WithLabelValues(up).Observe(float64(r.Sent))
@@ -125,8 +124,8 @@ func (m *Fleet) Requested(upstream string, r Requests) {
 	m.retried.WithLabelValues(up).Add(float64(r.Retried))
 }
 
-// Reached says that the store has answered since the start, and Cold whether it does not know
-// what was used of an upstream's limits.
+// Reached records that the store has answered since the process started. Cold records whether the store has no record of the use
+// of an upstream's limits.
 func (m *Fleet) Reached() { m.reached.Set(1) }
 
 func (m *Fleet) Cold(upstream string, is bool) {
@@ -137,7 +136,7 @@ func (m *Fleet) Cold(upstream string, is bool) {
 	m.cold.WithLabelValues(label(upstream)).Set(v)
 }
 
-// Clock reports what is known of the clock of a store that does not report it with each response.
+// Clock reports what is known about the clock of a store that does not report it with each response.
 func (m *Fleet) Clock(k fleet.ClockState) {
 	v := k.Uncertainty.Seconds()
 	if !k.Known {
@@ -154,7 +153,7 @@ func (m *Fleet) Forget(upstream string) {
 	}
 }
 
-// Watch shows a fleet at each scrape.
+// Watch exports the state of a fleet with each scrape.
 func (m *Fleet) Watch(f *fleet.Fleet) { m.reg.MustRegister(fleetCollector{f}) }
 
 type fleetCollector struct{ fleet *fleet.Fleet }

@@ -15,7 +15,7 @@ import (
 	"github.com/seed1158cd35/weir/limit"
 )
 
-// fleetEverything lets a fleet have one of everything.
+// fleetEverything produces every event of a fleet.
 func fleetEverything(reg prometheus.Registerer) *Fleet {
 	m := NewFleet(reg)
 	members := fleet.New(fleet.NewMemory(nil), fleet.Options{Events: m.Events()})
@@ -63,7 +63,7 @@ func TestFleetCountsWhatTheStoreDid(t *testing.T) {
 	}
 }
 
-// How long calls to the store take, and how many requests, are distributions.
+// Durations and request numbers of store calls are histograms.
 func TestCallsToTheStoreAreDistributions(t *testing.T) {
 	reg := prometheus.NewPedanticRegistry()
 	fleetEverything(reg)

@@ -6,7 +6,7 @@ import (
 	"github.com/seed1158cd35/weir"
 )
 
-// flightGauges are of what is in flight, by operation; "" is the bound of all together.
+// flightGauges describe attempts in flight, by operation. Operation "" is the bound over all operations.
 var flightGauges = struct {
 	inFlight, held, bound, waiting, base, refused, drains, probes, lost *prometheus.Desc
 }{
@@ -28,7 +28,7 @@ func describeFlights(to chan<- *prometheus.Desc) {
 	}
 }
 
-// collectFlights is what an upstream has in flight.
+// collectFlights sends the attempts that an upstream has in flight.
 func collectFlights(to chan<- prometheus.Metric, upstream string, all []weir.FlightView) {
 	g := &flightGauges
 	for _, f := range all {

@@ -10,7 +10,8 @@ import (
 	"github.com/seed1158cd35/weir/limit"
 )
 
-// mostKeys is how many keys are told apart in a scrape, all limits together whose keys are labels. Each has two series.
+// mostKeys is the maximum number of keys with series of their own in a scrape, over all limits whose keys are labels. Each key
+// has two series.
 const mostKeys = 10_000
 
 var keyGauges = struct{ left, used *prometheus.Desc }{
@@ -18,15 +19,15 @@ var keyGauges = struct{ left, used *prometheus.Desc }{
 	used: gauge("weir_limit_key_used_ratio"),
 }
 
-// ShowKeys says how the keys of a scope are shown that are labels (limit.Limit.Labels); one for which show says ""
-// is not, but counts among the others. Without it they are shown as they are.
+// ShowKeys sets how keys become label values, for scopes whose keys are labels (limit.Limit.Labels). Keys for which show returns
+// "" are combined as "other". Without ShowKeys, the keys themselves are the label values.
 func (m *Metrics) ShowKeys(show func(scope, key string) string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.showKey = show
 }
 
-// A keyName says which key of which limit; a keySight is what there is of it at one moment.
+// A keyName identifies a key of a limit. A keySight is the state of that key at one moment.
 type (
 	keyName  struct{ upstream, limit, key string }
 	keySight struct {
@@ -36,16 +37,17 @@ type (
 	}
 )
 
-// keySights are the keys of a scrape: of those that are told apart the ones of which most is used, and the rest by limit.
+// keySights collects the keys of a scrape: separate series for the keys of which most is used, and a combined series per limit
+// for the rest.
 type keySights struct {
 	most   int
 	show   func(scope, key string) string
 	each   []keySight // up to twice as many as most
-	last   *keySight  // of those that are told apart, once there were more
+	last   *keySight  // the least used key with a separate series, once there were more than most
 	series map[keyName]keySight
 }
 
-// matters has the keys first of which more is used. Among the same it is by name, so that two scrapes show the same ones.
+// matters orders keys by use, most used first. Ties are ordered by name, so that two scrapes show the same keys.
 func (k *keySight) matters(o *keySight) int {
 	return cmp.Or(cmp.Compare(o.used, k.used), cmp.Compare(k.upstream, o.upstream), cmp.Compare(k.limit, o.limit), cmp.Compare(k.key, o.key))
 }
@@ -60,7 +62,7 @@ func (s *keySights) look(upstream string, u *weir.Upstream) {
 	}
 }
 
-// usedOf is the part of what there can be that is gone.
+// usedOf returns the used fraction of a level.
 func usedOf(l *limit.Level) float64 {
 	if l.Full <= 0 {
 		return 0
@@ -78,7 +80,7 @@ func (s *keySights) add(k *keySight) {
 	}
 }
 
-// cut leaves as many as may be told apart.
+// cut moves the keys beyond the maximum to the combined series.
 func (s *keySights) cut() {
 	if len(s.each) <= s.most {
 		return
@@ -97,7 +99,7 @@ func (s *keySights) other(k *keySight) {
 	s.merge(&o)
 }
 
-// merge puts a key to its series. Keys that are not UTF-8 may become the same; of these the series has the worst.
+// merge adds a key to its series. Keys that are not UTF-8 can become equal. Their series then has the worst values.
 func (s *keySights) merge(k *keySight) {
 	name := keyName{k.upstream, label(k.limit), label(k.key)}
 	if before, ok := s.series[name]; ok {
@@ -106,7 +108,7 @@ func (s *keySights) merge(k *keySight) {
 	s.series[name] = keySight{name, k.left, k.used}
 }
 
-// collectKeys is what there is of keys that are labels.
+// collectKeys sends the keys that are labels.
 func collectKeys(to chan<- prometheus.Metric, watched map[string]*weir.Upstream, show func(scope, key string) string) {
 	s := keySights{most: mostKeys, show: show, series: make(map[keyName]keySight)}
 	for name, u := range watched {

@@ -15,7 +15,7 @@ import (
 	"github.com/seed1158cd35/weir/outcome"
 )
 
-// labelledUpstream has a limit whose keys are labels, 10 a second for each tenant, and one by user whose keys are not.
+// labelledUpstream has a limit of 10 a second for each tenant whose keys are labels, and a limit by user whose keys are not.
 func labelledUpstream(t testing.TB) (*weir.Upstream, *Metrics, prometheus.Gatherer) {
 	reg := prometheus.NewPedanticRegistry()
 	m := New(reg)
@@ -34,7 +34,7 @@ func takeFor(t testing.TB, u *weir.Upstream, tenant string, n int64) {
 	p.Report(outcome.Outcome{Class: outcome.OK})
 }
 
-// keySeries is how many series each value of the label key has, and the longest of them.
+// keySeries returns the number of series for each value of the label key, and the length of the longest value.
 func keySeries(t testing.TB, reg prometheus.Gatherer) (n map[string]int, longest int) {
 	t.Helper()
 	families, err := reg.Gather()
@@ -62,7 +62,7 @@ func TestKeysThatAreLabelsHaveTwoSeries(t *testing.T) {
 	u, _, reg := labelledUpstream(t)
 	takeFor(t, u, "acme", 3)
 	takeFor(t, u, "blue", 10)
-	takeFor(t, u, "", 10) // who says no tenant has no label
+	takeFor(t, u, "", 10) // a caller without a tenant has no label
 	check(t, reg, 7, "weir_limit_key_units_remaining", "acme", "calls", "api")
 	check(t, reg, .3, "weir_limit_key_used_ratio", "acme", "calls", "api")
 	check(t, reg, 0, "weir_limit_key_units_remaining", "blue", "calls", "api")
@@ -72,7 +72,8 @@ func TestKeysThatAreLabelsHaveTwoSeries(t *testing.T) {
 	}
 }
 
-// Beyond the bound those are told apart of whom most is used, whenever they came, and the rest has the worst of the rest.
+// Beyond the bound, the most used keys have their own series, in any order of arrival. The other keys share a series with the
+// worst of their values.
 func TestKeysBeyondTheBoundAreOthers(t *testing.T) {
 	const busy = 20
 	u, _, reg := labelledUpstream(t)
@@ -123,7 +124,7 @@ func TestHostileKeysBreakNoScrape(t *testing.T) {
 		}
 	}
 	check(t, reg, .9, "weir_limit_key_used_ratio", "acme", "calls", "api")
-	check(t, reg, 5, "weir_limit_key_units_remaining", "\uFFFD", "calls", "api") // three that are the same now
+	check(t, reg, 5, "weir_limit_key_units_remaining", "\uFFFD", "calls", "api") // three keys that are now equal
 	check(t, reg, 5, "weir_limit_key_units_remaining", limit.Other, "calls", "api")
 }
 

@@ -2,23 +2,23 @@ package weirprom
 
 import "github.com/prometheus/client_golang/prometheus"
 
-// Listeners are the metrics of listeners: what was turned away before anything was asked of an
-// upstream. Make one with NewListeners; it is safe for concurrent use.
+// Listeners counts requests that a listener refused before they reached an upstream. Create one with NewListeners. It is safe for
+// concurrent use.
 type Listeners struct{ refused *prometheus.CounterVec }
 
-// NewListeners makes metrics and registers them.
+// NewListeners creates the metrics and registers them.
 func NewListeners(reg prometheus.Registerer) *Listeners {
 	l := &Listeners{refused: counter("weir_listener_refused_total")}
 	reg.MustRegister(l.refused)
 	return l
 }
 
-// Begin has reasons shown at 0: an alert would miss the first one.
+// Begin creates the series of the reasons at 0. Otherwise an alert would miss the first refusal.
 func (l *Listeners) Begin(listener string, whys ...string) {
 	for _, why := range whys {
 		l.refused.WithLabelValues(listener, why)
 	}
 }
 
-// Refused counts a request that was turned away. why is a word of weir's own.
+// Refused counts a refused request. why is one of weir's fixed values.
 func (l *Listeners) Refused(listener, why string) { l.refused.WithLabelValues(listener, why).Inc() }

@@ -6,7 +6,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// everyListener is every metric of listeners, once.
+// everyListener creates every metric of listeners once.
 func everyListener(reg prometheus.Registerer) *Listeners {
 	d := NewListeners(reg)
 	d.Begin("listen", "host", "origin")

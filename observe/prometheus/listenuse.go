@@ -7,8 +7,8 @@ import (
 	"github.com/seed1158cd35/weir/observe/metric"
 )
 
-// ListenerUse shows what callers have at once at each listener, and what they may have. What is one
-// caller's is the most that any of them has.
+// ListenerUse exports the connections, streams and requests in use at each listener, and their bounds. A value per caller is that
+// of the caller with the most.
 func ListenerUse(reg prometheus.Registerer, all map[string]*connlimit.Limiter) {
 	parts := map[string]func(connlimit.Bounds) int{
 		connlimit.Connections:       func(b connlimit.Bounds) int { return b.Connections },

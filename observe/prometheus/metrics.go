@@ -1,16 +1,15 @@
-// Package weirprom counts what happens to calls, for Prometheus.
+// Package weirprom counts calls for Prometheus.
 //
-// Metrics hears the events of any number of upstreams, reads what they count when it
-// is scraped, and looks at those it watches:
+// Metrics receives the events of any number of upstreams. A scrape also reads the counts of these upstreams, and the state of the
+// upstreams that it watches:
 //
 //	metrics := weirprom.New(registry)
 //	s3, err := weir.New("s3", policy, weir.Options{Events: metrics.Events()})
 //	...
 //	metrics.Watch(s3)
 //
-// Labels are names that a policy declares and words of weir's own: never a
-// code, a path or an id, so that no caller can make series; nor a key, but for
-// limits that say so (limit.Limit.Labels), of which 10,000 are told apart.
+// Labels are names that a policy declares, and fixed values. They are never a code, a path or an ID, so that no caller can create
+// series. Keys are labels only for limits that request it (limit.Limit.Labels), with separate series for at most 10,000 keys.
 // docs/reference/metrics.md lists every metric.
 package weirprom
 
@@ -25,22 +24,21 @@ import (
 	"github.com/seed1158cd35/weir/retry"
 )
 
-// Metrics are the metrics of a program's upstreams. Make one with New and share
-// it; it is safe for concurrent use.
+// Metrics are the metrics of a program's upstreams. Create one with New and share it. It is safe for concurrent use.
 type Metrics struct {
 	vectors vectors
 	series  series
 
-	mu      sync.Mutex // series are made and forgotten one at a time
+	mu      sync.Mutex // creates and removes series one at a time
 	watched map[string]*weir.Upstream
-	counted map[string][]counted // by upstream: each that was made by the name
+	counted map[string][]counted // by upstream: the counts of every upstream of that name
 	showKey func(scope, key string) string
 
-	exemplars map[string]map[string]*exemplars // by upstream and result; of upstreams that are counted
+	exemplars map[string]map[string]*exemplars // by upstream and result, for upstreams that are counted
 }
 
-// New makes metrics and registers them. Like MustRegister it panics if reg has
-// them already. A nil reg registers nothing.
+// New creates the metrics and registers them. It panics if they are already registered with reg, like MustRegister. A nil reg
+// registers nothing.
 func New(reg prometheus.Registerer) *Metrics {
 	m := &Metrics{vectors: newVectors(), watched: make(map[string]*weir.Upstream), counted: make(map[string][]counted), exemplars: make(map[string]map[string]*exemplars)}
 	m.series.begin(m)
@@ -50,8 +48,7 @@ func New(reg prometheus.Registerer) *Metrics {
 	return m
 }
 
-// Watch shows the upstream's limits, breakers and retry budget at each scrape,
-// in place of those of another upstream by the same name.
+// Watch exports the upstream's limits, breakers and retry budget with each scrape. It replaces an upstream of the same name.
 func (m *Metrics) Watch(u *weir.Upstream) {
 	m.mu.Lock()
 	m.watched[label(u.Name())] = u
@@ -59,8 +56,8 @@ func (m *Metrics) Watch(u *weir.Upstream) {
 	m.beginAll(u)
 }
 
-// beginAll has the series at 0 that alerts are about. What would first be seen at 1 shows no increase: an alert
-// would miss it.
+// beginAll creates the series that alerts read, at 0. A series that first appears with the value 1 shows no increase, so an alert
+// would miss the first event.
 func (m *Metrics) beginAll(u *weir.Upstream) {
 	name, policy := u.Name(), u.Policy()
 	for _, c := range ordinaryChanges {
@@ -83,8 +80,8 @@ func (m *Metrics) beginAll(u *weir.Upstream) {
 	}
 }
 
-// Forget drops every series of the upstream, which is no longer watched, and whose counts
-// are no longer read. An event of a call that is still under way begins its series anew.
+// Forget drops every series of the upstream and stops watching it and reading its counts. An event of a call that is still in
+// progress creates its series again.
 func (m *Metrics) Forget(upstream string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -98,5 +95,5 @@ func (m *Metrics) Forget(upstream string) {
 	}
 }
 
-// label is s as a label value, which must be UTF-8.
+// label returns s as a label value, which must be UTF-8.
 func label(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }

@@ -27,7 +27,7 @@ import (
 	"github.com/seed1158cd35/weir/retry"
 )
 
-// A still clock stands until it is set.
+// still is a clock that only advances when it is set.
 type still struct {
 	weir.Clock
 	now time.Duration
@@ -55,7 +55,7 @@ func try(u *weir.Upstream, c weir.Call) (*weir.Permit, weir.Decision) {
 	return p, u.Try(c, p)
 }
 
-// everything is metrics that have heard every kind of event, and read every kind of count.
+// everything returns metrics that have received every kind of event and read every kind of count.
 func everything(t testing.TB) (*Metrics, *prometheus.Registry) {
 	reg := prometheus.NewPedanticRegistry()
 	m := New(reg)
@@ -138,8 +138,8 @@ func TestNewTwicePanicsAsMustRegisterDoes(t *testing.T) {
 	New(reg)
 }
 
-// value is that of a series, by its name and the values of its labels in the
-// order of their names; -1 if there is no such series.
+// value returns the value of a series, identified by its name and its label values in the order of the label names. It returns -1
+// if there is no such series.
 func value(t testing.TB, reg prometheus.Gatherer, name string, labels ...string) float64 {
 	t.Helper()
 	families, err := reg.Gather()
@@ -178,7 +178,7 @@ func TestGaugesShowTheWorstKey(t *testing.T) {
 		},
 	}, weir.Options{Clock: c})
 	m.Watch(u)
-	check(t, reg, 10, "weir_limit_units_remaining", "tenant", "api") // nobody called yet
+	check(t, reg, 10, "weir_limit_units_remaining", "tenant", "api") // no calls yet
 	check(t, reg, 0, "weir_limit_keys", "tenant", "api")
 
 	take := func(tenant string, n int) {
@@ -233,8 +233,7 @@ func TestCurrentRateFollowsWhatWasLearnt(t *testing.T) {
 	check(t, reg, 1, "weir_rate_changes_total", "down", "put", "api")
 }
 
-// The limiter of calls without a key is there even if there are no such calls, and
-// stays at the rate that it began with.
+// The limiter of calls without a key exists even without such calls, and keeps its initial rate.
 func TestWhatNobodyUsesIsNotTheWorst(t *testing.T) {
 	c := &still{now: time.Hour}
 	reg := prometheus.NewPedanticRegistry()
@@ -267,7 +266,7 @@ func TestBreakersAreCountedByState(t *testing.T) {
 	check(t, reg, 1, "weir_breakers", "closed", "one")
 	check(t, reg, 0, "weir_breakers", "open", "one")
 	check(t, reg, 0, "weir_breakers", "closed", "keyed")
-	check(t, reg, 0, "weir_breaker_transitions_total", "closed", "open", "one") // not absent, lest the first be missed
+	check(t, reg, 0, "weir_breaker_transitions_total", "closed", "open", "one") // not absent: otherwise an alert would miss the first one
 
 	one.Breaker("").ForceOpen(c.now, time.Minute)
 	for i := range 5 {
@@ -321,7 +320,7 @@ func TestForgetDropsEverySeriesOfAnUpstreamAndNoOther(t *testing.T) {
 	check(t, reg, 1, "weir_breakers", "closed", "other")
 	m.Forget("nobody")
 
-	// Its series begin anew, and those of the other go on.
+	// Its series begin again, and the series of the other upstream continue.
 	again := newUpstream(t, "s3", weir.Policy{Operations: []weir.Operation{{Name: "put"}}}, weir.Options{Events: m.Events()})
 	for range 2 {
 		p, _ := try(again, weir.Call{Operation: "put"})
@@ -358,7 +357,7 @@ func TestWatchReplacesAnUpstreamByTheSameName(t *testing.T) {
 	check(t, reg, 5, "weir_limit_configured_rate", "new", "api")
 }
 
-// One name that is not UTF-8 must not cost a whole scrape.
+// A name that is not UTF-8 must not fail the scrape.
 func TestNamesThatAreNotUTF8AreMadeSo(t *testing.T) {
 	reg := prometheus.NewPedanticRegistry()
 	m := New(reg)
@@ -409,7 +408,7 @@ func TestNothingIsLostUnderConcurrency(t *testing.T) {
 		u := newUpstream(t, "api", weir.Policy{
 			Operations: []weir.Operation{{Name: "a"}, {Name: "b"}},
 			Limits:     []limit.Limit{perSecond("all", "", 200)},
-			// Every call is to end well, however often it fails before: then the sums are known.
+			// Every call must succeed in the end, whatever its number of failures: then the sums are known.
 			Breaker: breaker.Config{Off: true},
 			Budget:  retry.BudgetConfig{Off: true},
 			Retry:   retry.Config{Attempts: 100},

@@ -11,8 +11,8 @@ import (
 	sharded "github.com/seed1158cd35/weir/internal/counter"
 )
 
-// Models are the metrics of upstreams that are language models: who answered, what the
-// cache had, and what was used. Make one with NewModels; it is safe for concurrent use.
+// Models are the metrics of language model upstreams: answers by tier, cache results and use. Create one with NewModels. It is
+// safe for concurrent use.
 type Models struct {
 	answers, cache, changes *prometheus.CounterVec
 	replayed                *prometheus.CounterVec
@@ -20,12 +20,12 @@ type Models struct {
 	use                     func() iter.Seq[ModelUse]
 	tiers                   func() iter.Seq[TierState]
 
-	mu   sync.Mutex // of those who make series, and drop them
+	mu   sync.Mutex // serializes changes to the set of series
 	tier *sharded.Book[tierKey, tierSeries]
 	kept *sharded.Book[keptKey, prometheus.Counter]
 }
 
-// A tierKey is who answered, a tierSeries where that counts.
+// A tierKey identifies the tier that answered. A tierSeries has the series that count it.
 type tierKey struct {
 	upstream, tier string
 	degraded       bool
@@ -38,15 +38,14 @@ type tierSeries struct {
 
 type keptKey struct{ upstream, state string }
 
-// A TierState is whether a tier of a cascade is asked: a model whose breaker is closed.
+// A TierState reports whether the breaker of a tier, which is a model of a cascade, is open.
 type TierState struct {
 	Upstream, Tier string
 	Open           bool
 }
 
-// A ModelUse is what somebody has used of a model since the process began. Tenants and
-// users are names that callers choose: whoever counts them bounds how many there can
-// be, and what is beyond has a name of its own.
+// A ModelUse is what a tenant or user has used of a model since the process began. Callers choose the names of tenants and users,
+// so the counter must bound their number and combine the rest under one name.
 type ModelUse struct {
 	Tenant, User, Model                  string
 	Calls                                int64
@@ -54,7 +53,7 @@ type ModelUse struct {
 	Cost                                 float64 // in the currency of the price table
 }
 
-// NewModels makes metrics and registers them. use lists what was used, tiers the models of cascades.
+// NewModels creates the metrics and registers them. use lists the use, tiers lists the models of cascades.
 func NewModels(reg prometheus.Registerer, use func() iter.Seq[ModelUse], tiers func() iter.Seq[TierState]) *Models {
 	m := &Models{
 		answers:  counter("weir_llm_answers_total"),
@@ -76,8 +75,7 @@ func NewModels(reg prometheus.Registerer, use func() iter.Seq[ModelUse], tiers f
 	return m
 }
 
-// Answered counts an answer that has begun. cache is what the cache had, "" if nothing is
-// kept.
+// Answered counts an answer that has begun. cache is the result of the cache look-up, "" if the answer is not cached.
 func (m *Models) Answered(upstream, tier string, degraded bool, cache string, took time.Duration) {
 	of := m.tier.Get(tierKey{upstream, tier, degraded})
 	of.answers.Inc()
@@ -87,14 +85,14 @@ func (m *Models) Answered(upstream, tier string, degraded bool, cache string, to
 	}
 }
 
-// Begin shows the answers of a tier at 0: an alert would miss the first.
+// Begin creates the series of a tier at 0. Otherwise an alert would miss the first answer.
 func (m *Models) Begin(upstream, tier string) {
 	for _, degraded := range []string{"false", "true"} {
 		m.answers.WithLabelValues(label(upstream), label(tier), degraded)
 	}
 }
 
-// Replayed counts a failed call of an upstream that got an earlier answer. It need not be a language model.
+// Replayed counts a failed call that was answered with an earlier response. The upstream need not be a language model.
 func (m *Models) Replayed(upstream, cause string) {
 	m.replayed.WithLabelValues(label(upstream), cause).Inc()
 }
@@ -104,12 +102,12 @@ func (m *Models) TierChanged(upstream, tier, to string) {
 	m.changes.WithLabelValues(label(upstream), label(tier), to).Inc()
 }
 
-// Forget drops every series of the upstream but what was used.
+// Forget drops every series of the upstream except its use.
 func (m *Models) Forget(upstream string) {
 	of := prometheus.Labels{"upstream": label(upstream)}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.tier.Clear() // those of others are found again by their labels
+	m.tier.Clear() // series of other upstreams are found again by their labels
 	m.kept.Clear()
 	for _, v := range []vector{m.answers, m.cache, m.changes, m.replayed, m.latency} {
 		v.DeletePartialMatch(of)
@@ -124,7 +122,7 @@ var (
 	usedCost   = gauge("weir_llm_cost_total")
 )
 
-// Describe and Collect are prometheus.Collector's.
+// Describe and Collect implement prometheus.Collector.
 func (m *Models) Describe(to chan<- *prometheus.Desc) {
 	for _, v := range []vector{m.answers, m.cache, m.changes, m.replayed, m.latency} {
 		v.Describe(to)

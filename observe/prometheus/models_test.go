@@ -10,7 +10,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 )
 
-// modelsEverything is every metric of language models, once.
+// modelsEverything creates every metric of language models once.
 func modelsEverything(reg prometheus.Registerer) *Models {
 	m := NewModels(reg, func() iter.Seq[ModelUse] {
 		return func(yield func(ModelUse) bool) {
@@ -46,7 +46,7 @@ weir_llm_tokens_total{kind="output",model="claude",tenant="acme",user="ann"} 20
 	if n := testutil.CollectAndCount(m, "weir_llm_answers_total", "weir_llm_cache_total"); n != 0 {
 		t.Errorf("%d series are left of an upstream that is gone", n)
 	}
-	m.Answered("chat", "primary", false, "miss", time.Second) // it is there again
+	m.Answered("chat", "primary", false, "miss", time.Second) // the series exists again
 	want = `
 # HELP weir_llm_answers_total Model answers that began, by tier.
 # TYPE weir_llm_answers_total counter

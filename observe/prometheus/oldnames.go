@@ -10,8 +10,8 @@ import (
 	"github.com/seed1158cd35/weir/observe/metric"
 )
 
-// OldNames returns a Gatherer that also serves the metrics that were renamed under the names and labels that they had before,
-// so that dashboards and alerts can be changed one by one. It is for the time until 0.2.0.
+// OldNames returns a Gatherer that also serves renamed metrics under their old names and labels, so that dashboards and alerts
+// can be changed one by one. It will be removed in 0.2.0.
 func OldNames(from prometheus.Gatherer) prometheus.Gatherer {
 	return prometheus.GathererFunc(func() ([]*dto.MetricFamily, error) {
 		families, err := from.Gather()
@@ -25,7 +25,7 @@ func OldNames(from prometheus.Gatherer) prometheus.Gatherer {
 			case f == nil:
 			case r.OldName != r.Name:
 				families = append(families, &dto.MetricFamily{Name: new(r.OldName), Help: f.Help, Type: f.Type, Unit: f.Unit, Metric: oldLabels(f.Metric, r)})
-			default: // one more label, so that sums stay right
+			default: // one more label on the same series, so that sums stay correct
 				families[slices.Index(families, f)] = &dto.MetricFamily{Name: f.Name, Help: f.Help, Type: f.Type, Unit: f.Unit, Metric: oldLabels(f.Metric, r)}
 			}
 		}
@@ -34,7 +34,7 @@ func OldNames(from prometheus.Gatherer) prometheus.Gatherer {
 	})
 }
 
-// oldLabels returns the series with the old name of a label, beside the new one if the metric has its name still.
+// oldLabels returns the series with the old name of a label. If the metric kept its name, the new label stays as well.
 func oldLabels(all []*dto.Metric, r metric.Rename) []*dto.Metric {
 	if r.Label == "" {
 		return all

@@ -40,7 +40,7 @@ func TestOldNamesAreServedBesideNewNames(t *testing.T) {
 	for name, want := range map[string]string{
 		"weir_listener_refused_total": "listener=listen reason=auth ",
 		"weir_turned_away_total":      "listener=listen why=auth ",
-		"weir_traces_total":           "reason=failed why=failed ", // one more label: sums stay right
+		"weir_traces_total":           "reason=failed why=failed ", // one more label, so that sums stay correct
 	} {
 		if got := labels(name); got != want {
 			t.Errorf("%s: got labels %q, want %q", name, got, want)

@@ -10,17 +10,17 @@ import (
 	"github.com/seed1158cd35/weir/observe/metric"
 )
 
-// Process are the metrics of a weir serve as such: what it is, and how it came to its configuration.
-// Make one with NewProcess; it is safe for concurrent use.
+// Process are the metrics of a weir serve process: its version, and the state of its configuration. Create one with NewProcess.
+// It is safe for concurrent use.
 type Process struct {
 	reloaded, since prometheus.Gauge
 	troubles        func() map[string]int
 	certificate     func() *x509.Certificate
 }
 
-// NewProcess makes the metrics and registers them; the configuration counts as read now. troubles says how many
-// things keep weir from doing what its file says, by upstream, "" for what concerns all; certificate is that of its
-// listener, nil for none.
+// NewProcess creates the metrics and registers them. The configuration counts as loaded now. troubles returns, by upstream, the
+// number of problems that prevent weir from doing what its file specifies, with "" for problems that concern all upstreams.
+// certificate returns the certificate of the listener, nil for none.
 func NewProcess(reg prometheus.Registerer, version string, troubles func() map[string]int, certificate func() *x509.Certificate) *Process {
 	p := &Process{
 		reloaded: prometheus.NewGauge(prometheus.GaugeOpts{Name: "weir_config_reload_successful", Help: metric.Help("weir_config_reload_successful")}),
@@ -36,7 +36,7 @@ func NewProcess(reg prometheus.Registerer, version string, troubles func() map[s
 	return p
 }
 
-// Reloaded says that the file was read again, with an error if it changed nothing.
+// Reloaded records that the file was read again. err is the reason if nothing was changed.
 func (p *Process) Reloaded(err error) {
 	if err != nil {
 		p.reloaded.Set(0)
@@ -46,7 +46,7 @@ func (p *Process) Reloaded(err error) {
 	p.since.Set(float64(time.Now().Unix()))
 }
 
-// stateOf is what is looked at in a scrape.
+// stateOf collects the values that are read during a scrape.
 type stateOf struct{ *Process }
 
 var (

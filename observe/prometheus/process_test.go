@@ -13,7 +13,7 @@ import (
 	"github.com/seed1158cd35/weir/limit/bucket"
 )
 
-// processEverything is every metric of a process.
+// processEverything creates every metric of a process.
 func processEverything(reg prometheus.Registerer) *Process {
 	return NewProcess(reg, "v1.2.3", func() map[string]int { return map[string]int{"": 0, "s3": 1} },
 		func() *x509.Certificate {
@@ -34,7 +34,7 @@ func TestAReloadThatFailsIsSeenUntilOneSucceeds(t *testing.T) {
 	check(t, reg, 0, "weir_problems", "")
 }
 
-// An alert cannot see a counter rise that is born with 1.
+// An alert cannot see the increase of a counter that first appears with 1.
 func TestWhatAlertsReadIsThereBeforeItHappens(t *testing.T) {
 	reg := prometheus.NewPedanticRegistry()
 	m := New(reg)

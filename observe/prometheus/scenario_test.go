@@ -25,8 +25,7 @@ import (
 
 var update = flag.Bool("update", false, "write what the scenario gives to testdata")
 
-// The scenario gives the series, values, buckets and native buckets that it gave when each event
-// was counted by itself as it came.
+// The scenario produces the recorded series, values, buckets and native buckets.
 func TestTheScenarioGivesWhatItAlwaysGave(t *testing.T) {
 	const file = "testdata/scenario.txt"
 	var got string
@@ -53,7 +52,7 @@ func TestTheScenarioGivesWhatItAlwaysGave(t *testing.T) {
 	}
 }
 
-// A play is the scenario on its way.
+// A play is a running scenario.
 type play struct {
 	t *testing.T
 	u *weir.Upstream
@@ -101,7 +100,7 @@ func scenario(t *testing.T) string {
 	return told(t, reg)
 }
 
-// gate refuses calls by their ids.
+// gate refuses calls by their IDs.
 type gate struct{}
 
 func (gate) Admit(_ context.Context, c weir.Call) (func(outcome.Outcome), error) {
@@ -118,7 +117,7 @@ func (gate) Admit(_ context.Context, c weir.Call) (func(outcome.Outcome), error)
 
 func (s *play) try(c weir.Call) { s.report(outcome.Outcome{Class: outcome.OK}, 0, c) }
 
-// report tries, and reports after so long.
+// report makes an attempt and reports its outcome after a delay.
 func (s *play) report(o outcome.Outcome, after time.Duration, c weir.Call) {
 	p, d := try(s.u, c)
 	time.Sleep(after)
@@ -127,7 +126,7 @@ func (s *play) report(o outcome.Outcome, after time.Duration, c weir.Call) {
 	}
 }
 
-// endings are attempts that end in every way and after all sorts of times.
+// endings makes attempts with every result and many durations.
 func (s *play) endings() {
 	ways := []outcome.Outcome{{Class: outcome.Rejected, Unsent: true}, {Class: outcome.OK, Usage: map[string]int64{"tokens": 2}}}
 	for _, c := range outcome.Classes {
@@ -146,10 +145,10 @@ func (s *play) endings() {
 	time.Sleep(time.Minute)
 }
 
-// refusals are attempts that wait, or are not made.
+// refusals makes attempts that wait or are refused.
 func (s *play) refusals() {
 	ctx := s.t.Context()
-	for range 12 { // at once, after a wait, and never
+	for range 12 { // immediately, after a wait, and never
 		go func() {
 			if p, err := s.u.Acquire(ctx, weir.Call{Operation: "put", Cost: map[string]int64{"tokens": 4}}); err == nil {
 				time.Sleep(3 * time.Millisecond)
@@ -188,7 +187,7 @@ func (s *play) refusals() {
 	s.report(outcome.Outcome{Class: outcome.OK}, time.Millisecond, weir.Call{Operation: "put"})
 }
 
-// calls are whole calls: retried, given up, left, refused.
+// calls makes complete calls: retried, given up, canceled, refused.
 func (s *play) calls() {
 	classes := [][]outcome.Class{
 		{outcome.OK}, {outcome.Failed, outcome.OK}, {outcome.Throttled, outcome.Throttled, outcome.OK}, {outcome.Failed, outcome.Failed, outcome.Failed},
@@ -218,13 +217,13 @@ func (s *play) calls() {
 	time.Sleep(time.Minute)
 }
 
-// ended is the error of an attempt that ended so.
+// ended is the error of an attempt with this outcome.
 type ended outcome.Class
 
 func (e ended) Error() string            { return outcome.Class(e).String() }
 func (e ended) Outcome() outcome.Outcome { return outcome.Outcome{Class: outcome.Class(e)} }
 
-// told is what events have fed, a line for each value.
+// told formats the series that events updated, one line for each value.
 func told(t *testing.T, reg prometheus.Gatherer) string {
 	families, err := reg.Gather()
 	if err != nil {

@@ -8,8 +8,7 @@ import (
 	"github.com/seed1158cd35/weir/outcome"
 )
 
-// series are the books of all events that are told. The key of each is what its labels are
-// made of, its entry the series to which the event belongs.
+// series maps the key of each event, which has what its labels are made of, to its series.
 type series struct {
 	retried  *sharded.Book[retriedKey, prometheus.Counter]
 	heldBack *sharded.Book[heldBackKey, prometheus.Counter]

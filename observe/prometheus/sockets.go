@@ -2,16 +2,16 @@ package weirprom
 
 import "github.com/prometheus/client_golang/prometheus"
 
-// SocketCounts are what happened to the WebSockets of an upstream so far.
+// SocketCounts counts the WebSockets of an upstream.
 type SocketCounts struct {
 	Upstream string
 	Open     int64                                                        // connections
-	Most     int64                                                        // of them that there may be; 0 means any number
-	Messages func(yield func(route, direction, decision string, n int64)) // each row once
+	Most     int64                                                        // the maximum of Open; 0 means no bound
+	Messages func(yield func(route, direction, decision string, n int64)) // yields each row once
 	Closed   func(yield func(code string, n int64))
 }
 
-// Sockets shows WebSockets, as all says at each scrape.
+// Sockets exports the counts of WebSockets. Each scrape calls all.
 func Sockets(reg prometheus.Registerer, all func(yield func(SocketCounts) bool)) {
 	reg.MustRegister(sockets(all))
 }

@@ -2,7 +2,8 @@ package weirprom
 
 import "github.com/prometheus/client_golang/prometheus"
 
-// Stories shows how many calls were written to the store for weir why, and how many could not be, as counts says at each scrape.
+// Stories exports how many calls were written to the store for weir why, and how many could not be written. Each scrape calls
+// counts.
 func Stories(reg prometheus.Registerer, counts func() (written, dropped int64)) {
 	reg.MustRegister(storied(counts))
 }

@@ -2,15 +2,15 @@ package weirprom
 
 import "github.com/prometheus/client_golang/prometheus"
 
-// TraceCounts are what has become of traces so far: those that were kept, and those of them that were dropped, by why,
-// every reason among them; spans; and the bytes that wait.
+// TraceCounts counts traces and spans: kept traces, dropped traces by reason (with every reason present), spans, and the bytes
+// that wait.
 type TraceCounts struct {
 	Kept, Dropped    map[string]int64
 	Exported, Denied int64 // spans
 	Waiting          int64
 }
 
-// Traces shows what becomes of traces, as counts says at each scrape.
+// Traces exports the counts of traces. Each scrape calls counts.
 func Traces(reg prometheus.Registerer, counts func() TraceCounts) { reg.MustRegister(traced(counts)) }
 
 type traced func() TraceCounts

@@ -7,7 +7,7 @@ import (
 	"github.com/seed1158cd35/weir/observe/metric"
 )
 
-// vectors are the metrics that events feed.
+// vectors are the metrics that events update.
 type vectors struct {
 	retries, heldBack, gaveUp, breaker, pauses, lifted, damaged, paces, violations, failedOpen *prometheus.CounterVec
 }
@@ -32,7 +32,7 @@ func counter(name string) *prometheus.CounterVec {
 	return prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: m.Help}, m.Labels)
 }
 
-// buckets are counter.Bounds, in seconds. They tell apart what people wait for: 1 ms to a minute.
+// buckets are sharded.Bounds in seconds: from 1 ms to a minute.
 var buckets = func() (all []float64) {
 	for _, bound := range sharded.Bounds {
 		all = append(all, bound.Seconds())
@@ -40,7 +40,7 @@ var buckets = func() (all []float64) {
 	return all
 }()
 
-// A histogram is native, too, for servers that ask for that, and tells durations apart
+// histogram returns a classic histogram that is also native, for servers that request it. Native buckets distinguish durations
 // that differ by a tenth.
 func histogram(name string) *prometheus.HistogramVec {
 	m := metric.Get(name)
@@ -50,7 +50,7 @@ func histogram(name string) *prometheus.HistogramVec {
 	}, m.Labels)
 }
 
-// numbers is a histogram of small numbers.
+// numbers returns a histogram of small numbers.
 func numbers(name string) *prometheus.HistogramVec {
 	m := metric.Get(name)
 	return prometheus.NewHistogramVec(prometheus.HistogramOpts{
@@ -58,7 +58,7 @@ func numbers(name string) *prometheus.HistogramVec {
 	}, m.Labels)
 }
 
-// A vector is what counters and histograms have in common.
+// A vector is the common interface of counters and histograms.
 type vector interface {
 	prometheus.Collector
 	DeletePartialMatch(prometheus.Labels) int

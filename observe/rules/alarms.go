@@ -1,28 +1,28 @@
 package rules
 
-// An Alarm is a condition of CloudWatch's, on metrics that observe/cloudwatch publishes.
+// An Alarm is a CloudWatch alarm on metrics that observe/cloudwatch publishes.
 type Alarm struct {
 	Name      string
 	Text      string // what it means, and what to do
 	Runbook   string // its page under docs/runbooks
-	Reads     []Read // one, or those of Math
-	Math      string // an expression of the reads a, b, ...; "" for a single read as it is
+	Reads     []Read // one metric, or the metrics of Math
+	Math      string // an expression of the reads a, b, ...; "" for a single read
 	Period    int    // seconds
 	Periods   int
-	Points    int     // of these, how many must be beyond the threshold; 0 means all
-	Above     float64 // the threshold's default
-	Parameter string  // the threshold's name; "" for a fixed one
-	Says      string  // what the parameter is
-	Reached   bool    // the threshold itself is too much
-	Whole     bool    // of all upstreams together always
-	Part      bool    // of composite alarms, which tell of it
-	Band      string  // in place of a threshold: upper, or both ends of what is usual
+	Points    int     // how many of the Periods must exceed the threshold; 0 means all
+	Above     float64 // the default threshold
+	Parameter string  // the name of the threshold's parameter; "" for a fixed threshold
+	Says      string  // the description of the parameter
+	Reached   bool    // the threshold itself triggers the alarm
+	Whole     bool    // always over all upstreams
+	Part      bool    // part of composite alarms, which notify instead
+	Band      string  // an anomaly band instead of a threshold: upper, or both
 }
 
-// A Read is a metric of CloudWatch's and its statistic.
+// A Read is a CloudWatch metric and its statistic.
 type Read struct{ Metric, Stat string }
 
-// Alarms are all single ones.
+// Alarms returns all alarms that are not composite.
 func Alarms() []Alarm {
 	return []Alarm{
 		{Name: "RateLimitErrors", Runbook: "violation.md", Reads: []Read{{"RateLimitErrors", "Sum"}}, Period: 300, Periods: 3, Points: 2, Above: 10, Reached: true,
@@ -69,10 +69,10 @@ func Alarms() []Alarm {
 	}
 }
 
-// A Composite is an alarm made of others.
+// A Composite is an alarm that combines alarms.
 type Composite struct{ Name, Text, Runbook, Rule string }
 
-// composites are all of them.
+// composites returns all composite alarms.
 func composites() []Composite {
 	return []Composite{
 		{"ModelUnhealthy", "Calls fail and answers are slow: the model is unhealthy. weir status shows the tier in use.", "upstream-failing.md",
@@ -84,10 +84,10 @@ func composites() []Composite {
 	}
 }
 
-// A Question is a query of Logs Insights over weir's log.
+// A Question is a Logs Insights query on weir's log.
 type Question struct{ Name, Query string }
 
-// Questions are all of them. The id of the first is put in before it is run.
+// Questions returns all queries. The first needs the ID filled in before it is run.
 func Questions() []Question {
 	return []Question{
 		{"weir/by correlation id", "fields @timestamp, msg, upstream, operation, reason, limit, key, attempt, class, code, after, error\n| filter id = \"PUT THE ID HERE\"\n| sort @timestamp asc\n| limit 1000"},
@@ -98,25 +98,25 @@ func Questions() []Question {
 	}
 }
 
-// A Graph is a widget of a dashboard of CloudWatch's.
+// A Graph is a widget of a CloudWatch dashboard.
 type Graph struct {
 	Title string
-	Unit  string // on the axis
+	Unit  string // of the axis
 	Lines []Read
-	Math  string // an expression of the lines a, b, ... in place of them
+	Math  string // an expression of the lines a, b, ..., shown instead of them
 	Stack bool
-	Whole bool // of all upstreams together always
+	Whole bool // always over all upstreams
 }
 
-// A Watchboard is a dashboard of CloudWatch's.
+// A Watchboard is a CloudWatch dashboard.
 type Watchboard struct {
 	Resource string
-	Name     string // behind the name of the stack
+	Name     string // appended to the name of the stack
 	Alarms   []string
 	Graphs   []Graph
 }
 
-// watchboards are all of them.
+// watchboards returns all dashboards.
 func watchboards() []Watchboard {
 	return []Watchboard{
 		{"Overview", "weir overview", []string{"RateLimitErrors", "RetryExhausted", "AcquisitionFailures", "AcquisitionWait", "Violation", "StoreLatency", "FallbackActivated", "StoreThrottled", "BreakerOpen", "DeadLetters"}, []Graph{

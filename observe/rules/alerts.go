@@ -6,24 +6,24 @@ import (
 	"time"
 )
 
-// How soon somebody has to look.
+// Severities: how soon a person must react.
 const (
-	page   = "page"   // now
+	page   = "page"   // immediately
 	ticket = "ticket" // on the next working day
 )
 
-// An Alert is a condition that somebody is told of.
+// An Alert is a condition that notifies a person.
 type Alert struct {
 	Name     string
-	Expr     string        // in the part of PromQL that Prometheus 2.42 has
-	For      time.Duration // for so long, before it fires
-	Keep     time.Duration // it goes on for so long when the condition is over, for what comes and goes
+	Expr     string        // in the PromQL of Prometheus 2.42
+	For      time.Duration // how long the condition must hold before the alert fires
+	Keep     time.Duration // how long the alert keeps firing after the condition ended, for intermittent conditions
 	Severity string
-	Summary  string // a line, with what Prometheus fills in
+	Summary  string // one line, with Prometheus templates
 	Text     string // what it means for users, and where to look first
 }
 
-// Runbook is the name of the alert's page under docs/runbooks.
+// Runbook returns the name of the alert's page under docs/runbooks.
 func (a *Alert) Runbook() string {
 	var b strings.Builder
 	for i, r := range strings.TrimPrefix(a.Name, "Weir") {
@@ -38,20 +38,20 @@ func (a *Alert) Runbook() string {
 	return b.String() + ".md"
 }
 
-// budget is the share of calls that may fail: what burn rates are multiples of.
+// budget is the share of calls that may fail. Burn rates are multiples of it.
 const budget = 0.01
 
-// windows are those over which bad calls are counted.
+// windows are the periods over which bad calls are counted.
 var windows = []string{"5m", "30m", "1h", "6h"}
 
-// A Record is an expression that is worked out once for all alerts.
+// A Record is a recording rule.
 type Record struct{ Name, Expr string }
 
-// Records are what alerts read that is no metric.
+// Records returns the recording rules that alerts read.
 //
-// A bad call failed or was throttled, or got no permit because the breaker was open or nothing more could be in
-// flight. A call that a limit refused is none: whose limit that is must be looked at elsewhere. Refusals are counted by
-// attempt, and calls without any attempt by call; the lesser of both is what is meant, as (a + b - |a - b|) / 2.
+// A bad call failed, was throttled, or got no permit because the breaker was open or the bound of attempts in flight was reached.
+// A call that a limit refused is not bad: other metrics show whose limit that is. Refusals are counted by attempt, and calls
+// without an attempt by call. The smaller number of the two counts, written as (a + b - |a - b|) / 2.
 func Records() []Record {
 	all := []Record{{"weir:breakers_not_closed:sum", `sum by (job, upstream) (weir_breakers{state!="closed"})`}}
 	for _, w := range windows {
@@ -68,21 +68,21 @@ func Records() []Record {
 // bad is the share of bad calls in a window.
 func bad(w string) string { return "weir:calls_bad:increase" + w + " / weir:calls:increase" + w }
 
-// burns is the condition that the budget burns so many times too fast in both windows.
+// burns is the condition that the budget burns at least times too fast in both windows.
 func burns(times float64, long, short string, most int) string {
 	return fmt.Sprintf("%s > %.4g and %s > %.4g and weir:calls_bad:increase%s > %d", bad(long), times*budget, bad(short), times*budget, long, most)
 }
 
-// share is the condition that of a counter's series so large a share is of one kind, of more than 20 in all.
+// share is the condition that the series of one kind have at least a share of a counter's increase, if that is more than 20.
 func share(metric, kind, w, of string) string { return shareOf(metric+"{"+kind+"}", metric, w, of) }
 
-// shareOf is share of the series that a selector picks.
+// shareOf is share for the series that a selector selects.
 func shareOf(some, all, w, of string) string {
 	grown := func(series string) string { return "sum by (job, upstream) (increase(" + series + "[" + w + "]))" }
 	return grown(some) + " / " + grown(all) + " > " + of + " and " + grown(all) + " > 20"
 }
 
-// Alerts are all there are. Those of an upstream have its name in the label upstream.
+// Alerts returns all alerts. Alerts about an upstream have its name in the label upstream.
 func Alerts(o Options) []Alert {
 	o = o.withDefaults()
 	all := append(upstreamAlerts(), socketAlerts()...)
@@ -231,12 +231,12 @@ func processAlerts(o Options) []Alert {
 	}
 }
 
-// followed says which alerts about an upstream follow from another one, which is enough to be told of.
+// followed maps alerts about an upstream to the alerts that they imply, which Alertmanager suppresses.
 func followed() map[string][]string {
 	return map[string][]string{
 		"WeirBreakerOpen":        {"WeirUpstreamFailing", "WeirBurnFast", "WeirBurnSlow", "WeirFailingQuietly", "WeirHighThrottling", "WeirBudgetEmpty", "WeirDegraded", "WeirMessagesRefused", "WeirConnectionsLost"},
 		"WeirUpstreamFailing":    {"WeirBurnFast", "WeirBurnSlow", "WeirBudgetEmpty", "WeirConnectionsLost"},
-		"WeirMessagesRefused":    {"WeirHighThrottling"}, // messages are decisions, too
+		"WeirMessagesRefused":    {"WeirHighThrottling"}, // messages are decisions as well
 		"WeirConnectionsRefused": {"WeirConnectionsFull"},
 		"WeirTrouble":            {"WeirUpstreamFailing", "WeirBurnFast", "WeirBurnSlow", "WeirFailingQuietly", "WeirBreakerOpen"},
 		"WeirStoreAway":          {"WeirFallback"},

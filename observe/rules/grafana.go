@@ -5,8 +5,7 @@ import (
 	"encoding/json"
 )
 
-// schema is the version of the dashboard's form: read by Grafana 10.4 to 13, which brings it up to
-// date when it loads it.
+// schema is the version of the dashboard format. Grafana 10.4 to 13 read it, and convert it when they load it.
 const schema = 39
 
 type (
@@ -16,7 +15,7 @@ type (
 
 var source = object{"type": "prometheus", "uid": "${datasource}"}
 
-// Grafana is the dashboard.
+// Grafana returns the dashboard.
 func Grafana() []byte {
 	var panels list
 	id, y := 0, 0
@@ -62,13 +61,13 @@ func Grafana() []byte {
 		"annotations": object{"list": list{
 			object{"name": "Reloads", "datasource": source, "enable": true, "iconColor": "blue", "expr": "changes(weir_config_reload_success_timestamp_seconds[1m]) > 0", "titleFormat": "configuration read"},
 		}},
-	}) // maps of strings and numbers are always encoded
+	}) // encoding maps of strings and numbers cannot fail
 	return b.Bytes()
 }
 
 func place(x, y, w, h int) object { return object{"x": x, "y": y, "w": w, "h": h} }
 
-// object is the panel in Grafana's words.
+// object returns the panel in Grafana's format.
 func (p *Panel) object(id int, at object) object {
 	var targets list
 	for i, l := range p.Lines {

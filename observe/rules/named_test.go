@@ -16,7 +16,7 @@ import (
 
 const root = "../.."
 
-// foreign are the commands, settings and replies of other programs that runbooks name.
+// foreign lists commands, settings and replies of other programs that runbooks name.
 var foreign = []string{
 	"systemctl reload weir", "kill -9", "$STATE_DIRECTORY", // systemd and Linux
 	"READONLY", "FLUSHALL", "maxmemory-policy", "maxmemory-policy noeviction", "appendonly yes", "appendonly no", // Redis
@@ -27,7 +27,7 @@ var foreign = []string{
 type vocabulary struct {
 	commands map[string]bool // "weir dead list", and whether it takes arguments
 	flags    map[string]bool
-	settings map[string]string // names of fields, with what the page says of them
+	settings map[string]string // names of fields, with their description on the page
 	metrics  map[string]bool
 	alerts   map[string]bool
 	codes    map[string]bool // of weir's own errors
@@ -238,7 +238,8 @@ var (
 	snake        = regexp.MustCompile(`\b[a-z]+(?:_[a-z]+)+(?:\.[a-z_]+)*\b|\b(?:store|limits|budget|timeouts|retry|breaker)\.[a-z_]+\b`)
 )
 
-// prose returns the names in a sentence that do not exist. A sentence does not mark commands, so "weir refuses" is taken for none.
+// prose returns the names in a sentence that do not exist. Commands are not marked in a sentence, so "weir refuses" is not taken
+// for a command.
 func (v *vocabulary) prose(text string) (missing []string) {
 	groups, actions := map[string]bool{}, map[string]bool{}
 	for c := range v.commands {
@@ -261,7 +262,7 @@ func (v *vocabulary) prose(text string) (missing []string) {
 	return missing
 }
 
-// TestTextsNameWhatExists checks what alerts, alarms and weir why tell operators to look at or to change.
+// TestTextsNameWhatExists checks the instructions to operators in alerts, alarms and weir why.
 func TestTextsNameWhatExists(t *testing.T) {
 	t.Parallel()
 	v := known(t)

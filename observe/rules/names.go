@@ -7,24 +7,24 @@ import (
 	"strings"
 )
 
-// A Naming says under which other names Prometheus records how the operations of an upstream fare, for dashboards
-// that were written for those.
+// A Naming defines other names under which Prometheus records the operations of an upstream, for dashboards that were written for
+// these names.
 type Naming struct {
 	Upstream string
 	Latency  string // in seconds: NAME by quantile, NAME_bucket, NAME_sum and NAME_count
 	Requests string // a counter
 	Errors   string // a counter, by class
-	Gates    bool   // decisions, rates and breakers are recorded, too
+	Gates    bool   // also record decisions, rates and breakers
 }
 
-// NamesOfS3 returns the names of the S3 design, which are recorded of an upstream called s3 by default.
+// NamesOfS3 returns the names of the S3 design, recorded for an upstream called s3.
 func NamesOfS3() []Naming { return []Naming{named("s3", "s3")} }
 
 func named(upstream, prefix string) Naming {
 	return Naming{upstream, prefix + "_latency", prefix + "_requests_total", prefix + "_errors_total", true}
 }
 
-// ParseNaming reads UPSTREAM, UPSTREAM=PREFIX or UPSTREAM=LATENCY,REQUESTS,ERRORS.
+// ParseNaming parses UPSTREAM, UPSTREAM=PREFIX or UPSTREAM=LATENCY,REQUESTS,ERRORS.
 func ParseNaming(s string) (Naming, error) {
 	upstream, names, said := strings.Cut(s, "=")
 	if !said {
@@ -52,12 +52,12 @@ var (
 	notInNames = regexp.MustCompile(`[^a-zA-Z0-9_]`)
 )
 
-// errorClasses are those of attempts that are errors.
+// errorClasses are the classes of attempts that count as errors.
 const errorClasses = "throttled|failed|unknown"
 
-// Records are what is recorded under the names. Counters and the histogram are those of each instance, as it would tell them
-// itself: what is added up over instances is no counter any more when one of them starts anew. Rates and quantiles are of all
-// of them, named as Prometheus names what it records.
+// Records returns the recording rules for the names. Counters and the histogram are recorded per instance: a sum over instances
+// would decrease when one of them restarts, so it would not be a counter. Rates and quantiles are recorded over all instances,
+// with names that follow Prometheus's convention for recording rules.
 func (n Naming) Records() []Record {
 	of := func(metric, more string) string { return fmt.Sprintf("%s{upstream=%q%s}", metric, n.Upstream, more) }
 	sum := func(by, expr string) string { return "sum by (" + by + ") (" + expr + ")" }
@@ -92,7 +92,7 @@ func (n Naming) Records() []Record {
 	)
 }
 
-// writeNames writes the group of what is recorded under other names.
+// writeNames writes the rule group of the namings.
 func writeNames(b *bytes.Buffer, all []Naming) {
 	if len(all) == 0 {
 		return

@@ -5,13 +5,13 @@ import (
 	"testing"
 )
 
-// played are names that the tests of promtool have.
+// played returns the names used in the tests of promtool.
 func played() []Naming {
 	return append(NamesOfS3(), Naming{"api", "aws_s3_latency", "aws_s3_calls", "aws_s3_faults", false})
 }
 
-// What the design of S3 asks for is recorded, by operation, in Prometheus's own words, and any other names can be had. One of
-// two instances starts anew in between.
+// The names of the S3 design are recorded by operation, and other names can be chosen. One of the two instances restarts in
+// between.
 func TestNamesOfDesignsAreRecorded(t *testing.T) {
 	t.Parallel()
 	attempts := func(instance, upstream, operation, class string) string {

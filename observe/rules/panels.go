@@ -4,28 +4,28 @@ package rules
 type Panel struct {
 	Title string
 	Kind  string // stat, timeseries, table or state-timeline
-	Unit  string // Grafana's word: reqps, s, percentunit, short, bytes
-	Text  string // what to read in it
-	Wide  bool   // of the whole width; else a third
+	Unit  string // in Grafana's terms: reqps, s, percentunit, short, bytes
+	Text  string // how to read it
+	Wide  bool   // full width; otherwise a third
 	Stack bool
 	Lines []Line
 }
 
-// A Line is a query, and what its series are called.
+// A Line is a query, and the legend of its series.
 type Line struct{ Expr, Legend string }
 
-// A Row is a part of the dashboard.
+// A Row is a section of the dashboard.
 type Row struct {
 	Title  string
 	Panels []Panel
 }
 
-// in is the choice of upstreams on the dashboard's head.
+// in selects the upstreams that are chosen at the top of the dashboard.
 const in = `upstream=~"$upstream"`
 
 func line(expr, legend string) []Line { return []Line{{expr, legend}} }
 
-// Rows are all of the dashboard, in the order in which somebody looks: is it weir or the upstream?
+// Rows returns the sections, in the order in which an operator looks: is it weir or the upstream?
 func Rows() []Row {
 	return []Row{{"Overview", overview()}, {"Upstream", ofUpstream()}, {"Language models", ofModels()}, {"WebSockets", ofSockets()}, {"Fleet", ofFleet()}, {"Deliveries", ofDeliveries()}, {"weir itself", ofProcess()}}
 }

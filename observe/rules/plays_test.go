@@ -6,11 +6,11 @@ import (
 	"time"
 )
 
-// A play is what a Prometheus would have scraped every 15 s, and which alerts fire when.
+// A play is a list of samples, scraped every 15 s, and the alerts that must fire.
 type play struct {
-	series map[string]string          // over those of rest
+	series map[string]string          // replace those of rest
 	fires  map[time.Duration][]string // "NAME UPSTREAM", at an instant
-	about  string                     // the alert that it is about
+	about  string                     // the tested alert
 }
 
 func calls(result string) string {
@@ -29,7 +29,7 @@ func of(metric, more string) string {
 	return metric + `{job="weir",instance="a",` + more + `}`
 }
 
-// messages are those of callers on a route of WebSockets.
+// messages returns the series of messages from callers on a WebSocket route.
 func messages(route, decision string) string {
 	return `weir_ws_messages_total{job="weir",instance="a",upstream="api",route="` + route + `",direction="to_upstream",decision="` + decision + `"}`
 }
@@ -54,7 +54,7 @@ const (
 	isUp       = `up{job="weir",instance="a"}`
 )
 
-// rest is a weir with all it can have, to which nothing happens. Everything that alerts read is there.
+// rest returns the series of a weir with every feature, without any event. It has everything that alerts read.
 func rest() map[string]string {
 	all := map[string]string{
 		breakers("closed"): "1x2000", breakers("open"): "0x2000", breakers("half-open"): "0x2000",
@@ -81,7 +81,7 @@ func rest() map[string]string {
 	return all
 }
 
-// waits are the buckets up to 1 s, up to 10 s, and all.
+// waits returns the buckets up to 1 s, up to 10 s, and all.
 func waits(second, ten, all string) map[string]string {
 	w := `upstream="api",limit="put"`
 	return map[string]string{
@@ -90,7 +90,7 @@ func waits(second, ten, all string) map[string]string {
 	}
 }
 
-// then goes on from a value that rises by one step for so long, by another, and so on; 15 s is a sample.
+// then returns a series: a start value, followed by pairs of a step per sample and a duration. A sample is 15 s.
 func then(parts ...any) string {
 	out, v := "", 0.0
 	for i := 0; i < len(parts); i += 2 {
@@ -101,7 +101,7 @@ func then(parts ...any) string {
 	return out
 }
 
-// still is so many samples of each value.
+// still returns a number of samples of each value.
 func still(parts ...any) string {
 	out := ""
 	for i := 0; i < len(parts); i += 2 {
@@ -115,7 +115,8 @@ const (
 	hour   = time.Hour
 )
 
-// plays are the faults, each with what must fire and when, and what must not. 15 s of a hundred calls a second are 1,500.
+// plays are faults, each with the alerts that must fire, and when. No other alert may fire. 1,500 is 15 s of a hundred calls a
+// second.
 var plays = map[string]play{
 	"everything fails": {about: "WeirUpstreamFailing",
 		series: map[string]string{calls("ok"): then(1500.0, 2*hour, 0.0, hour), calls("failed"): then(0.0, 2*hour, 1500.0, hour)},

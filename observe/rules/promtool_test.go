@@ -14,7 +14,7 @@ import (
 	"github.com/seed1158cd35/weir/internal/test/campaign"
 )
 
-// promtool runs Debian's program over the rules and a file of tests.
+// promtool runs promtool on the rules and a file of tests.
 func promtool(t *testing.T, tests string) {
 	t.Helper()
 	dir := t.TempDir()
@@ -32,7 +32,7 @@ func promtool(t *testing.T, tests string) {
 	}
 }
 
-// a test of promtool: series and which alerts fire when.
+// test returns a promtool test: series, and the alerts at each time.
 func (p *play) test(name string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "- name: %q\n  interval: 15s\n  input_series:\n", name)
@@ -60,7 +60,7 @@ func (p *play) test(name string) string {
 
 const head = "rule_files: [rules.yaml]\nevaluation_interval: 30s\ntests:\n"
 
-// Each alert fires when it should, is silent when it should, and no other one fires instead.
+// Each alert fires when it should, and no other alert fires in its place.
 func TestEachAlertIsPlayed(t *testing.T) {
 	t.Parallel()
 	var b strings.Builder
@@ -85,8 +85,7 @@ func TestEachAlertIsPlayed(t *testing.T) {
 	promtool(t, b.String())
 }
 
-// A week of calls with a peak each day, some of which fail, wait, are refused or degraded as on any day, tells
-// nobody of anything.
+// A week of normal load causes no alert: calls with a daily peak, and the usual failures, waits, refusals and degradations.
 func TestAWeekOfNormalLoadIsSilent(t *testing.T) {
 	t.Parallel()
 	days := campaign.Of(1, 7)
@@ -104,7 +103,7 @@ func TestAWeekOfNormalLoadIsSilent(t *testing.T) {
 			fmt.Fprintf(&b, "  - series: '%s'\n    values: '%sx%d'\n", name, v, days*1440)
 		}
 	}
-	// That there were calls is asked too, or the test might play nothing.
+	// Check that calls were made, or the test might prove nothing.
 	fmt.Fprintf(&b, "  promql_expr_test:\n  - expr: count_over_time(ALERTS{alertstate=\"firing\"}[8d])\n    eval_time: %dh\n    exp_samples:\n", days*24)
 	fmt.Fprintf(&b, "  - expr: count(weir:calls:increase5m > 1000)\n    eval_time: %dh\n    exp_samples:\n    - value: 1\n", days*24)
 	begin := time.Now()
@@ -112,7 +111,7 @@ func TestAWeekOfNormalLoadIsSilent(t *testing.T) {
 	t.Logf("%d days played in %v", days, time.Since(begin))
 }
 
-// normal are the series of a week that move: by minute, with a peak at 14:00 of five times the night's calls.
+// normal returns the changing series of a week: by minute, with a peak at 14:00 of five times the night's calls.
 func normal(days int) map[string]string {
 	all := make(map[string]*strings.Builder)
 	total := make(map[string]float64)
@@ -138,7 +137,7 @@ func normal(days int) map[string]string {
 		add(decisions("rate_limited"), .002*rate, 60)
 		add(decisions("circuit_open"), .001*rate, 60)
 		add(gaveUp, .0002*rate, 60)
-		peak := max(0, rate-2000) / 20 // who waits does so at the peak
+		peak := max(0, rate-2000) / 20 // calls wait at the peak
 		for name := range waits("", "", "") {
 			add(name, peak, 60)
 		}

@@ -1,7 +1,6 @@
-// Package rules describes what weir tells of itself, once: every metric, every alert on them and
-// every panel that shows them. The rules of Prometheus, the inhibitions of its Alertmanager, the
-// dashboard of Grafana, the alarms of CloudWatch and the table of docs/reference/metrics.md are made of it;
-// tests compare those in the tree with what is made.
+// Package rules describes weir's metrics in one place: every alert on them and every panel that shows them. Prometheus rules,
+// Alertmanager inhibitions, the Grafana dashboard, CloudWatch alarms and the table in docs/reference/metrics.md are generated
+// from it. Tests compare the generated text with the files in the repository.
 package rules
 
 import (
@@ -12,7 +11,7 @@ import (
 	"github.com/seed1158cd35/weir/observe/metric"
 )
 
-// pageName is the name of a page in a metric's text, of which the page makes a link.
+// pageName matches the name of a page in a metric's text. The page of metrics links it.
 var pageName = regexp.MustCompile(`\bdocs/((?:[\w-]+/)*([\w-]+)\.md)`)
 
 // PageLine returns the line of a metric in docs/reference/metrics.md.
@@ -28,13 +27,12 @@ func PageLine(m metric.Metric) string {
 	return fmt.Sprintf("- `%s` (%s): %s", m.Name, kind, pageName.ReplaceAllString(m.Help, "[$2](../$1)"))
 }
 
-// Options are what differs between those who use the rules. The zero Options are the rules as they
-// stand under deploy/.
+// Options adapt the rules to an installation. The zero Options produce the files under deploy/.
 type Options struct {
-	Job      string   // that Prometheus scrapes weir under; "" means weir
-	Runbooks string   // the address of docs/runbooks; "" means that of the repository
-	Names    []Naming // what is recorded of upstreams under other names
-	Cost     float64  // what models may cost in an hour, in the currency of the price table; 0 means that no alert is about it
+	Job      string   // the Prometheus job of weir; "" means weir
+	Runbooks string   // the URL of docs/runbooks; "" means the repository's
+	Names    []Naming // other names to record for upstreams
+	Cost     float64  // maximum cost of models per hour, in the currency of the price table; 0 means no alert
 }
 
 const (

@@ -15,7 +15,7 @@ import (
 
 var update = flag.Bool("update", false, "write the files that are made of this package")
 
-// made are the files of the tree that are made of this package.
+// made lists the files that are generated from this package.
 var made = map[string]func() []byte{
 	"deploy/prometheus/weir.rules.yaml":   func() []byte { return Prometheus(Options{Names: NamesOfS3()}) },
 	"deploy/prometheus/alertmanager.yaml": Alertmanager,
@@ -40,7 +40,7 @@ func TestFilesAreWhatIsDescribed(t *testing.T) {
 	}
 }
 
-// The page's table of alerts is the one that is made of them.
+// The page has the generated table of alerts.
 func TestThePageListsTheAlerts(t *testing.T) {
 	const page, begin, end = "../../docs/reference/metrics.md", "writes them -->\n", "<!-- alerts: end -->"
 	text, err := os.ReadFile(page)
@@ -62,7 +62,7 @@ func TestThePageListsTheAlerts(t *testing.T) {
 
 var row = regexp.MustCompile("(?m)^- `weir_[a-z_]+` \\(\\w+.*$")
 
-// The page has a line for each metric, and no other line.
+// The page has one line for each metric, and no other line.
 func TestThePageListsTheMetrics(t *testing.T) {
 	page, err := os.ReadFile("../../docs/reference/metrics.md")
 	if err != nil {
@@ -99,13 +99,13 @@ func TestThePageListsTheMetrics(t *testing.T) {
 	}
 }
 
-// A selector names one of the metrics, and labels that it has.
+// A selector names an existing metric, and labels that it has.
 var (
 	selector = regexp.MustCompile(`\b(weir_[a-z_]+)(?:\{([^}]*)\})?`)
 	matcher  = regexp.MustCompile(`([a-z]+)\s*(?:=~|!~|!=|=)`)
 )
 
-// badSelectors says what an expression asks for that there is not.
+// badSelectors returns the metrics and labels in an expression that do not exist.
 func badSelectors(expr string) (bad []string) {
 	labels := make(map[string][]string)
 	for _, m := range metric.All() {
@@ -172,7 +172,7 @@ func TestWhatFollowsIsAnAlert(t *testing.T) {
 	}
 }
 
-// The dashboard has the fields without which Grafana shows nothing, and no two panels lie upon each other.
+// The dashboard has the fields that Grafana needs to show anything, and panels do not overlap.
 func TestTheDashboardIsWhole(t *testing.T) {
 	var d struct {
 		UID           string

@@ -7,52 +7,52 @@ import (
 	"time"
 )
 
-// A Call is what is known of a request while it is under way, or of a call of the program's own: the trace that it
-// belongs to, and what has become of the calls that were made for it, each with itself, or a Part of it, in
-// weir.Call.Note. The methods of a nil Call do nothing.
+// A Call is the state of a request in progress, or of a call that the program makes for itself. It has the trace that the request
+// belongs to, and the results of the calls made for it. Each of these calls has the Call, or a Part of it, in weir.Call.Note. The
+// methods of a nil Call do nothing.
 type Call struct {
 	t   *Tracer
-	top *Call // that this is a part of; nil if it is none
+	top *Call // the Call that this is a Part of; nil if it is not a Part
 
 	trace   ID
 	span    SpanID
 	parent  SpanID
 	state   string // tracestate
-	sampled bool   // early
-	local   bool   // the parent is this program's own
+	sampled bool   // the early decision
+	local   bool   // the parent belongs to this program
 	lasts   bool   // see Lasting
-	lone    bool   // one call of weir is all there is of it, and ends it
+	lone    bool   // exactly one call of weir belongs to it, and ends it
 	began   time.Time
 	about   About
 
 	n        atomic.Int32     // attempts
-	statuses [6]atomic.Uint32 // of the answers to the first and the last three; one may come when nobody waits for it any more
-	fields   [2][1]string     // what the header of the first attempt has
+	statuses [6]atomic.Uint32 // statuses of the first three and the last three responses; a late response may still be stored
+	fields   [2][1]string     // header values of the first attempt
 
 	mu    sync.Mutex
 	said  *said  // nil if nothing was noted
-	parts []part // that are worth keeping
-	why   int    // of those, the most important
-	other *other // that answered in the place of the first call; nil if none did
-	ended bool   // what comes yet is kept by itself
+	parts []part // calls to keep
+	why   int    // the most important reason of the parts
+	other *other // the answer from another source than the first call; nil if there is none
+	ended bool   // later calls are kept separately
 }
 
-// About is what a request is, as far as it is no secret.
+// About describes a request, without secrets.
 type About struct {
 	Kind   Kind   // 0 means Internal
 	Name   string // of the span
-	Method string // "" if it is not of HTTP
-	Route  string // that a request came by; "" if there are none
+	Method string // "" if it is not HTTP
+	Route  string // the route of the request; "" if there are none
 }
 
-// Begin begins a trace, or goes on with that of its parent.
+// Begin begins a trace or continues that of its parent.
 func (t *Tracer) Begin(parent Parent, about About) *Call {
 	if t == nil {
 		return nil
 	}
 	c := t.begin(parent, about)
 	switch {
-	case parent.Said && (t.o.Trust || !parent.Sampled): // that it is not to be kept may be said by anybody
+	case parent.Said && (t.o.Trust || !parent.Sampled): // any caller may request that the trace is not kept
 		c.sampled = parent.Sampled
 	default:
 		c.sampled = t.sample(c.began)
@@ -60,7 +60,7 @@ func (t *Tracer) Begin(parent Parent, about About) *Call {
 	return c
 }
 
-// begin is Begin without a decision.
+// begin is Begin without the sampling decision.
 func (t *Tracer) begin(parent Parent, about About) *Call {
 	c := &Call{t: t, trace: parent.Trace, parent: parent.Span, state: parent.State, about: about, began: time.Now(), why: none}
 	if c.trace == (ID{}) {
@@ -70,7 +70,7 @@ func (t *Tracer) begin(parent Parent, about About) *Call {
 	return c
 }
 
-// Request is Begin of a request that came to this program, by a route; "" if there are none.
+// Request begins the call for a request that this program received. route is "" if there are no routes.
 func (t *Tracer) Request(r *http.Request, name, route string) *Call {
 	if t == nil {
 		return nil
@@ -78,8 +78,8 @@ func (t *Tracer) Request(r *http.Request, name, route string) *Call {
 	return t.Begin(readParent(r.Header, t.o.XRay), About{Kind: Server, Name: name, Method: r.Method, Route: route})
 }
 
-// Joins is Begin within the trace that the fields of a message tell of: of a header of HTTP, which may have been kept for days, or of
-// the metadata of gRPC.
+// Joins is Begin within the trace in the fields of a message: HTTP headers, which may have been stored for days, or gRPC
+// metadata.
 func (t *Tracer) Joins(fields map[string][]string, about About) *Call {
 	if t == nil {
 		return nil
@@ -91,18 +91,19 @@ func (t *Tracer) Joins(fields map[string][]string, about About) *Call {
 	return t.Begin(p, about)
 }
 
-// Decision is what to give as weir.Call.Note to a call that is decided for the program that sent the request, and reported by it
-// later: it is a span in that program's trace, which ends with the report, and wants no End. It is nil if nothing is traced.
+// Decision returns the weir.Call.Note of a call that weir only decides: the program that sent the request makes the call and
+// reports its result later. The call is a span in that program's trace. The report ends the span, so End is not needed. Decision
+// returns nil without tracing.
 func (t *Tracer) Decision(r *http.Request, name string) any {
 	if t == nil {
 		return nil
 	}
 	c := t.Request(r, name, "")
-	c.lone, c.about.Method = true, "" // the method is not that of what is decided about
+	c.lone, c.about.Method = true, "" // the method of this request is not that of the call
 	return c
 }
 
-// Part is one of several calls that are made for a request, such as a tier of a cascade.
+// Part returns one of several calls made for a request, such as a tier of a cascade.
 func (c *Call) Part(name string) *Call {
 	if c == nil {
 		return nil
@@ -113,7 +114,7 @@ func (c *Call) Part(name string) *Call {
 	}
 }
 
-// Trace is the ID of the call's trace.
+// Trace returns the ID of the call's trace.
 func (c *Call) Trace() ID {
 	if c == nil {
 		return ID{}
@@ -121,13 +122,13 @@ func (c *Call) Trace() ID {
 	return c.trace
 }
 
-// An Attempt is one attempt of a call. That of a nil Call does nothing.
+// An Attempt is one attempt of a call. An attempt of a nil Call does nothing.
 type Attempt struct {
 	c *Call
 	n int // from 1
 }
 
-// Next is the next attempt.
+// Next returns the next attempt.
 func (c *Call) Next() Attempt {
 	if c == nil {
 		return Attempt{}
@@ -135,14 +136,13 @@ func (c *Call) Next() Attempt {
 	return Attempt{c, int(c.n.Add(1))}
 }
 
-// First reports whether there was no attempt before.
+// First reports whether this is the first attempt.
 func (a Attempt) First() bool { return a.n <= 1 }
 
-// span is the ID of the attempt's span.
+// span returns the ID of the attempt's span.
 func (a Attempt) span() SpanID { return a.c.span.attempt(a.n) }
 
-// Header says in the header of a request that the attempt sends which trace it belongs to. What the caller has signed
-// stays as it is.
+// Header adds the trace to the header of the attempt's request. Fields that the caller has signed are not changed.
 func (a Attempt) Header(h http.Header) {
 	c := a.c
 	if c == nil {
@@ -163,7 +163,7 @@ func (a Attempt) Header(h http.Header) {
 	}
 }
 
-// Within says in the header of a request that is to be sent later which span it belongs to: that of the call itself.
+// Within adds the span of the call itself to the header of a request that will be sent later.
 func (c *Call) Within(h http.Header) {
 	if c == nil {
 		return
@@ -172,8 +172,8 @@ func (c *Call) Within(h http.Header) {
 	h[parentField] = []string{string(appendParent(room[:0], c.trace, c.span, c.sampled))}
 }
 
-// put sets one field, in the call's own memory if it is the first attempt's: those of earlier attempts may still be
-// read.
+// put sets a field. The first attempt uses memory of the call. Later attempts allocate, because the headers of earlier ones may
+// still be read.
 func (a Attempt) put(h http.Header, fixed string, i int, name string, value []byte) {
 	switch {
 	case has(fixed, name):
@@ -186,7 +186,7 @@ func (a Attempt) put(h http.Header, fixed string, i int, name string, value []by
 	}
 }
 
-// Answered notes the status of the attempt's answer.
+// Answered records the status of the attempt's response.
 func (a Attempt) Answered(status int) {
 	if a.c == nil || a.n < 1 {
 		return
@@ -194,7 +194,7 @@ func (a Attempt) Answered(status int) {
 	a.c.statuses[placeOf(a.n)].Store(uint32(status))
 }
 
-// placeOf is where what there is of an attempt is kept: of the first and the last three there is room, as in a Record.
+// placeOf returns the index of an attempt in arrays that, like a Record, hold the first three and the last three.
 func placeOf(n int) int {
 	if n <= 3 {
 		return n - 1
@@ -202,7 +202,7 @@ func placeOf(n int) int {
 	return 3 + (n-4)%3
 }
 
-// adds adds a call that was made for this one. It reports false if that is too late.
+// adds adds a call made for this one. It returns false if the request has ended.
 func (c *Call) adds(p part, why int) bool {
 	top := c.top
 	if top == nil {
@@ -217,16 +217,15 @@ func (c *Call) adds(p part, why int) bool {
 	return true
 }
 
-// An Answer is how a request ended.
+// An Answer is the result of a request.
 type Answer struct {
-	Status int   // of the answer; 0 if there was none
-	Err    error // why it broke off, or there is none
+	Status int   // of the response; 0 if there was none
+	Err    error // why the response broke off or is missing
 
-	Refused bool // by weir, and not by a call that was made for it: such are kept as refused calls are
+	Refused bool // refused by weir itself, without a call; kept like a refused call
 }
 
-// End is the end of a request, when its trace is kept or not. A request that brought an error of its own, and not of
-// the calls that were made for it, is kept as one that failed.
+// End ends a request and decides whether its trace is kept. A request with an error that none of its calls has is kept as failed.
 func (c *Call) End(a Answer) {
 	if c == nil {
 		return
@@ -248,7 +247,7 @@ func (c *Call) End(a Answer) {
 	if why != none {
 		notes, steps := c.noted()
 		by := other.result(parts)
-		for i := range parts { // only now it is known what their answers have used
+		for i := range parts { // only now is the use of their answers known
 			parts[i].notes, parts[i].steps = parts[i].of.noted()
 			parts[i].of = nil
 		}
@@ -261,7 +260,7 @@ func (c *Call) End(a Answer) {
 	}
 }
 
-// whole keeps a call that is all there is of c.
+// whole keeps a call that is the only one of c.
 func (t *Tracer) whole(p part, c *Call, why int) {
 	t.queue.put(&story{
 		trace: c.trace, span: c.span, parent: c.parent, state: c.state, remote: c.parent != SpanID{}, about: c.about,
@@ -269,7 +268,7 @@ func (t *Tracer) whole(p part, c *Call, why int) {
 	})
 }
 
-// alone keeps a call of its own: one that nobody has told a trace of, or one whose request has ended.
+// alone keeps a call without a trace of a request, or one whose request has ended.
 func (t *Tracer) alone(p part, c *Call, why int) {
 	s := &story{why: why, began: p.began, ended: p.began.Add(p.took)}
 	if c != nil {

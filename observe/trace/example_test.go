@@ -11,7 +11,7 @@ import (
 	"github.com/seed1158cd35/weir/observe/trace"
 )
 
-// printer shows spans; observe/trace/otlp sends them.
+// printer prints spans. observe/trace/otlp sends them.
 type printer struct{}
 
 func (printer) Export(_ context.Context, spans []trace.Span) error {
@@ -21,7 +21,8 @@ func (printer) Export(_ context.Context, spans []trace.Span) error {
 	return nil
 }
 
-// A job that calls an upstream is one trace: the job, the call in it, its attempt, and what the server makes of the header.
+// A job that calls an upstream is one trace: the job, its call, the attempt, and the server's spans, which continue the trace in
+// the header.
 func ExampleFunc() {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		fmt.Println("the server hears of a trace:", r.Header.Get("traceparent") != "")

@@ -7,10 +7,10 @@ import (
 	"github.com/seed1158cd35/weir"
 )
 
-// attemptKey has what calls begin within: an Attempt, or the *Call of a Fallback.
+// attemptKey is the context key of the parent of calls: an Attempt, or the *Call of a Fallback.
 type attemptKey struct{}
 
-// attemptIn is the attempt that ctx is within.
+// attemptIn returns the attempt in ctx.
 func attemptIn(ctx context.Context) (Attempt, bool) {
 	switch in := ctx.Value(attemptKey{}).(type) {
 	case Attempt:
@@ -21,8 +21,7 @@ func attemptIn(ctx context.Context) (Attempt, bool) {
 	return Attempt{}, false
 }
 
-// In is ctx within an attempt: what is begun in it by Do or Func belongs to the attempt's trace, and so does what is sent
-// in it by a Transport.
+// In returns a context within the attempt. Do, Func and Transport then add their calls and requests to the attempt's trace.
 func (a Attempt) In(ctx context.Context) context.Context {
 	if a.c == nil {
 		return ctx
@@ -30,7 +29,7 @@ func (a Attempt) In(ctx context.Context) context.Context {
 	return context.WithValue(ctx, attemptKey{}, a)
 }
 
-// within is the parent of what is begun in ctx. It is this program's own, so its early decision is believed.
+// within begins a call whose parent is the attempt in ctx. The attempt belongs to this program, so its early decision is trusted.
 func (t *Tracer) within(ctx context.Context, about About) *Call {
 	if t == nil {
 		return nil
@@ -44,8 +43,8 @@ func (t *Tracer) within(ctx context.Context, about About) *Call {
 	return c
 }
 
-// Do is weir.Do of a call that is traced: the upstream's Events are the tracer's. It belongs to the trace of the attempt
-// that ctx is within, or begins one. Within a Fallback it is one of the calls that may answer.
+// Do is weir.Do with tracing, for an upstream with the tracer's Events. The call belongs to the trace of the attempt in ctx, or
+// begins a trace. Within a Fallback, the call is one of those that may answer.
 func Do[T any](ctx context.Context, t *Tracer, u *weir.Upstream, c weir.Call, fn func(context.Context) (T, error)) (T, error) {
 	if request, ok := ctx.Value(attemptKey{}).(*Call); ok {
 		of := request.Part(u.Name())
@@ -65,15 +64,16 @@ func Do[T any](ctx context.Context, t *Tracer, u *weir.Upstream, c weir.Call, fn
 	return weir.Do(ctx, u, c, func(ctx context.Context) (T, error) { return fn(of.Next().In(ctx)) })
 }
 
-// Func calls any function, which no upstream has to do with, as a span: one that returns an error is kept as failed.
+// Func calls a function that uses no upstream, as a span. If fn returns an error, the span is kept as failed.
 func Func[T any](ctx context.Context, t *Tracer, name string, fn func(context.Context) (T, error)) (v T, err error) {
 	of := t.within(ctx, About{Name: name})
 	defer func() { of.End(Answer{Err: err}) }()
 	return fn(of.self().In(ctx))
 }
 
-// Fallback calls a function that makes several calls with Do until one answers, such as those of the tiers of a cascade, as a span. All of
-// them are kept together, sampled or not, if one of them or the function fails. The span has the result of the call that answered.
+// Fallback calls, as a span, a function that makes several calls with Do until one answers, such as those of the tiers of a
+// cascade. If one of the calls or the function fails, all of the calls are kept, sampled or not. The span has the result of the
+// call that answered.
 func Fallback[T any](ctx context.Context, t *Tracer, name string, fn func(context.Context) (T, error)) (v T, err error) {
 	of := t.within(ctx, About{Name: name})
 	if of == nil {
@@ -83,10 +83,10 @@ func Fallback[T any](ctx context.Context, t *Tracer, name string, fn func(contex
 	return fn(context.WithValue(ctx, attemptKey{}, of))
 }
 
-// self is the call as if it were its own attempt: the parent of what is done in it.
+// self returns the call as an attempt, to be the parent of work within the call.
 func (c *Call) self() Attempt { return Attempt{c: c} }
 
-// A Transport tells upstreams which trace a request belongs to, if it is sent in the context of an attempt.
+// A Transport adds the trace to requests whose context is within an attempt.
 type Transport struct {
 	Base http.RoundTripper // nil means http.DefaultTransport
 }

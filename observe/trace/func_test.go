@@ -15,7 +15,7 @@ import (
 	"github.com/seed1158cd35/weir/retry"
 )
 
-// A function, the call that it makes and the attempts of that are one trace, in that order.
+// A function, its call and the attempts of the call form one trace, in that order.
 func TestCallsWithinAFunction(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tracer, to, u := traced(t, quiet, weir.Policy{Retry: retry.Config{Attempts: 1}})
@@ -55,7 +55,7 @@ func TestAFunctionThatGoesWellIsKeptByChance(t *testing.T) {
 	}
 }
 
-// Without a tracer both do what they do without traces.
+// Without a tracer, Do and Func work without traces.
 func TestFunctionsWithoutATracer(t *testing.T) {
 	u, err := weir.New("api", weir.Policy{Retry: retry.Config{Attempts: 1}}, weir.Options{})
 	if err != nil {
@@ -70,7 +70,7 @@ func TestFunctionsWithoutATracer(t *testing.T) {
 	}
 }
 
-// What an attempt sends says which span it belongs to, and leaves the caller's request as it was.
+// An attempt's request carries the attempt's span. The caller's request is not modified.
 func TestATransportTellsTheUpstream(t *testing.T) {
 	var heard []http.Header
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -110,8 +110,8 @@ func TestATransportTellsTheUpstream(t *testing.T) {
 	}
 }
 
-// A program's cascade is one trace: the tier that failed, the tier that answered although the trace was not sampled, and the result of
-// the answer.
+// A fallback of the program is one trace. It has the tier that failed, the tier that answered, although the trace was not
+// sampled, and the result of the answer.
 func TestFallbackIsOneTraceWithTheCallThatAnswered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tracer, to, u := traced(t, quiet, weir.Policy{Retry: retry.Config{Attempts: 1}})

@@ -6,35 +6,35 @@ import (
 	"strings"
 )
 
-// The fields that carry a trace from one program to the next, in canonical form: those of W3C's Trace Context
-// (level 1), and X-Ray's.
+// Header fields that carry a trace between programs, in canonical form: W3C Trace Context (level 1) and X-Ray.
 const (
 	parentField = "Traceparent"
 	stateField  = "Tracestate"
 	xrayField   = "X-Amzn-Trace-Id"
 )
 
-// mostState is how much of a tracestate is passed on. W3C wants 512 bytes at least; a longer one may be dropped.
+// mostState is the maximum length of a tracestate that is passed on. W3C requires at least 512 bytes and allows dropping longer
+// ones.
 const mostState = 512
 
-// A Parent is the span of another program that a call is made within. The zero Parent is none.
+// A Parent is the span of another program that contains a call. The zero Parent is none.
 type Parent struct {
 	Trace   ID
 	Span    SpanID
-	Said    bool // whether Sampled is known
+	Said    bool // Sampled is known
 	Sampled bool
 	State   string // tracestate
 }
 
-// The same fields as gRPC has them in its metadata.
+// The same fields as keys of gRPC metadata.
 const (
 	parentKey = "traceparent"
 	stateKey  = "tracestate"
 	xrayKey   = "x-amzn-trace-id"
 )
 
-// readParent is the parent that a header tells of: that of traceparent, or else, if xray, that of X-Amzn-Trace-Id. What is
-// malformed tells of none.
+// readParent returns the parent in a header: from traceparent, or, if there is none and xray is set, from X-Amzn-Trace-Id.
+// Malformed values are ignored.
 func readParent(h map[string][]string, xray bool) Parent {
 	return readNamed(h, xray, parentField, stateField, xrayField)
 }
@@ -52,10 +52,10 @@ func readNamed(h map[string][]string, xray bool, parent, state, amzn string) Par
 	return Parent{}
 }
 
-// parentLength is that of a traceparent of version 00: version, trace, span and flags, in hexadecimal.
+// parentLength is the length of a traceparent of version 00: version, trace, span and flags in hexadecimal.
 const parentLength = 2 + 1 + 32 + 1 + 16 + 1 + 2
 
-// parseParent reads a traceparent. One of a later version may have more behind another dash.
+// parseParent parses a traceparent. Later versions may have more fields after another dash.
 func parseParent(s string) (p Parent, ok bool) {
 	var version, flags [1]byte
 	switch {
@@ -72,7 +72,7 @@ func parseParent(s string) (p Parent, ok bool) {
 	return p, true
 }
 
-// lowHex reads hexadecimal digits in small letters, as W3C wants them, into as many bytes as they are.
+// lowHex parses lower-case hexadecimal digits, which W3C requires, into bytes.
 func lowHex(to []byte, s string) bool {
 	var bad byte
 	for i := range to {
@@ -83,7 +83,7 @@ func lowHex(to []byte, s string) bool {
 	return bad < 16
 }
 
-// digits are the values of hexadecimal digits in small letters; 255 is no digit.
+// digits maps lower-case hexadecimal digits to their values. 255 is not a digit.
 var digits = func() (d [256]byte) {
 	for i := range d {
 		d[i] = 255
@@ -94,8 +94,7 @@ var digits = func() (d [256]byte) {
 	return d
 }()
 
-// stateOf is a tracestate as it is passed on: fields of one name are joined; what is too long, or cannot stand in a
-// header, is dropped.
+// stateOf returns the tracestate to pass on. It joins several fields, and drops values that are too long or invalid in a header.
 func stateOf(values []string) string {
 	if len(values) == 0 {
 		return ""
@@ -115,7 +114,7 @@ func stateOf(values []string) string {
 	return s
 }
 
-// appendParent writes a traceparent.
+// appendParent appends a traceparent.
 func appendParent(b []byte, trace ID, span SpanID, sampled bool) []byte {
 	b = append(b, "00-"...)
 	b = hex.AppendEncode(b, trace[:])
@@ -127,8 +126,8 @@ func appendParent(b []byte, trace ID, span SpanID, sampled bool) []byte {
 	return append(b, "-00"...)
 }
 
-// parseXRay reads X-Amzn-Trace-Id: "Root=1-5759e988-bd862e3fe1be46a994272793;Parent=53995c3f42cd8ad8;Sampled=1", in any
-// order, with fields of others between. Without a Parent its Root is gone on with.
+// parseXRay parses X-Amzn-Trace-Id: "Root=1-5759e988-bd862e3fe1be46a994272793;Parent=53995c3f42cd8ad8;Sampled=1", in any order,
+// possibly with other fields between. Without a Parent, the trace of Root is continued.
 func parseXRay(s string) (p Parent) {
 	if len(s) > mostState {
 		return p
@@ -154,12 +153,12 @@ func parseXRay(s string) (p Parent) {
 	return p
 }
 
-// xrayID reads a trace's ID as X-Ray writes it.
+// xrayID parses a trace ID in X-Ray's form.
 func xrayID(i *ID, s string) bool {
 	return len(s) == 35 && s[:2] == "1-" && s[10] == '-' && lowHex(i[:4], s[2:10]) && lowHex(i[4:], s[11:]) && *i != (ID{})
 }
 
-// XRay is the ID as X-Ray writes it.
+// XRay returns the ID in X-Ray's form.
 func (i ID) XRay() string { return string(appendXRayID(nil, i)) }
 
 func appendXRayID(b []byte, i ID) []byte {
@@ -169,7 +168,7 @@ func appendXRayID(b []byte, i ID) []byte {
 	return hex.AppendEncode(b, i[4:])
 }
 
-// appendXRay writes X-Amzn-Trace-Id.
+// appendXRay appends the value of X-Amzn-Trace-Id.
 func appendXRay(b []byte, trace ID, span SpanID, sampled bool) []byte {
 	b = append(b, "Root="...)
 	b = appendXRayID(b, trace)
@@ -181,8 +180,8 @@ func appendXRay(b []byte, trace ID, span SpanID, sampled bool) []byte {
 	return append(b, ";Sampled=0"...)
 }
 
-// signed are the names of the fields that a request's signature (AWS's, version 4) is of, which then must stay as they
-// are: "host;x-amz-date", "" if there is none.
+// signed returns the names of the fields that the request's signature (AWS version 4) covers, "host;x-amz-date", or "" without a
+// signature. Changing these fields would invalidate the signature.
 func signed(h http.Header) string {
 	v := h["Authorization"]
 	if len(v) == 0 || !strings.HasPrefix(v[0], "AWS4-") {
@@ -193,7 +192,7 @@ func signed(h http.Header) string {
 	return names
 }
 
-// has reports whether a name is among those that are signed.
+// has reports whether names, separated by semicolons, includes a name.
 func has(names, name string) bool {
 	if names == "" {
 		return false

@@ -13,7 +13,7 @@ import (
 	"github.com/seed1158cd35/weir/retry"
 )
 
-// Kept hears of calls whose traces are exported, by the IDs of those, and of no others.
+// Kept is called for the calls whose traces are exported, with the IDs of these traces, and for no other call.
 func TestKeptHearsOfKeptTracesAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var heard []Kept

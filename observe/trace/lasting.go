@@ -1,9 +1,9 @@
 package trace
 
-// Lasting is something that goes on when the request that it began with has ended, such as a connection: a span under the
-// request's. It is kept if it ends with an error, if the request is one of those that are kept if they go well, or if
-// anything was kept that belongs to it. It is the weir.Call.Note of the calls that do: one that goes well has no span, as
-// there may be any number of them; another is kept as any call is, at once, in the same trace and under this span.
+// Lasting begins a span below the request's for something that outlives the request, such as a connection. The span is kept if it
+// ends with an error, if the request was sampled, or if a call that belongs to it was kept. Use the result as the weir.Call.Note
+// of these calls. There may be any number of them: a successful one has no span, and any other is kept as usual, immediately,
+// below this span.
 func (c *Call) Lasting(name string) *Call {
 	if c == nil {
 		return nil
@@ -13,7 +13,7 @@ func (c *Call) Lasting(name string) *Call {
 	return l
 }
 
-// keeps keeps a call that belongs to what lasts.
+// keeps keeps a call that belongs to a Lasting span.
 func (c *Call) keeps(p part, why int) {
 	c.worsens(why)
 	p.span, p.parent = newSpanID(), SpanID{}

@@ -12,17 +12,17 @@ import (
 	"github.com/seed1158cd35/weir/outcome"
 )
 
-// A connection outlives its request: what is refused on it is kept at once, under its span, and what goes well is not.
+// A connection outlives its request. A refusal on it is kept immediately, below its span. A success is not kept.
 func TestWhatLasts(t *testing.T) {
 	for _, c := range []struct {
 		name    string
 		sampled bool
 		refused int
 		err     error
-		want    []string // why each trace is kept, in the order of their ends
+		want    []string // why each trace is kept, in order of their ends
 	}{
 		{"nothing happens", false, 0, nil, nil},
-		{"it is sampled", true, 0, nil, []string{"sampled", "sampled"}}, // the request, and the connection
+		{"it is sampled", true, 0, nil, []string{"sampled", "sampled"}}, // the request and the connection
 		{"a message is refused", false, 1, nil, []string{"refused", "refused"}},
 		{"a storm of them is", false, 300, nil, append(repeat("refused", 50), "refused")},
 		{"the upstream goes", false, 0, errors.New("gone"), []string{"failed"}},
@@ -41,7 +41,7 @@ func TestWhatLasts(t *testing.T) {
 						p.Report(outcome.Outcome{Class: outcome.OK})
 					}
 				}
-				time.Sleep(2 * time.Second) // before it ends
+				time.Sleep(2 * time.Second) // before the connection ends
 				if got := len(to.roots()); c.refused > 0 && got != len(c.want)-1 {
 					t.Errorf("%d traces while it lasts, want %d", got, len(c.want)-1)
 				}
@@ -80,7 +80,7 @@ func repeat(word string, n int) (all []string) {
 	return all
 }
 
-// Nobody traces: what lasts is nothing.
+// Lasting on a nil Call does nothing.
 func TestWhatLastsOfNothing(t *testing.T) {
 	var c *Call
 	if l := c.Lasting("websocket"); l != nil {

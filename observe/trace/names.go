@@ -1,7 +1,7 @@
 package trace
 
-// The names of what a span has. Those of HTTP are as OpenTelemetry's semantic conventions have them in version 1.43.0.
-// What begins with "weir." is weir's own.
+// Names of span attributes. HTTP names follow OpenTelemetry's semantic conventions 1.43.0. Names that begin with "weir." are
+// specific to weir.
 const (
 	SchemaURL = "https://opentelemetry.io/schemas/1.43.0"
 
@@ -13,37 +13,37 @@ const (
 
 	AttrUpstream  = "weir.upstream"
 	AttrOperation = "weir.operation"
-	AttrID        = "weir.id"       // of the call, as its answer and log lines have it
+	AttrID        = "weir.id"       // of the call, as in its response and log lines
 	AttrKept      = "weir.kept"     // why the trace is kept: see Why
-	attrSampled   = "weir.sampled"  // "late" if what was sent upstream said that it would not be kept
-	AttrClass     = "weir.class"    // how an attempt or a call ended
-	attrCode      = "weir.code"     // the upstream's own word for it
-	AttrReason    = "weir.reason"   // why the gates refused
-	AttrLimit     = "weir.limit"    // that made the call wait, or refused it
-	attrAttempts  = "weir.attempts" // how many were made in all; spans are of the first and the last three
+	attrSampled   = "weir.sampled"  // "late" if the request told the upstream that the trace is not kept
+	AttrClass     = "weir.class"    // result of an attempt or a call
+	attrCode      = "weir.code"     // the upstream's error code
+	AttrReason    = "weir.reason"   // why weir refused
+	AttrLimit     = "weir.limit"    // the limit that caused the wait or the refusal
+	attrAttempts  = "weir.attempts" // number of attempts; only the first three and the last three have spans
 	attrHeld      = "weir.held_back"
-	attrHint      = "weir.hint_ms" // how long the answer, or the limit, said to stay away
+	attrHint      = "weir.hint_ms" // delay that the response or the limit requested
 	AttrUser      = "weir.user"    // a hash
 
-	AttrDelivery = "weir.delivery"        // its ID, of an attempt and of the request that was stored
-	AttrSeries   = "weir.delivery_starts" // attempts of the delivery that began before this one
+	AttrDelivery = "weir.delivery"        // delivery ID, of an attempt and of the stored request
+	AttrSeries   = "weir.delivery_starts" // earlier attempts of the delivery
 
 	AttrRPCSystem = "rpc.system.name"
 	AttrRPCMethod = "rpc.method"
 	AttrRPCStatus = "rpc.response.status_code"
 )
 
-// Those of a connection that lasts.
+// Attributes of a lasting connection.
 const (
-	AttrConnection = "weir.connection" // its name, with which the ids of its messages begin
+	AttrConnection = "weir.connection" // its name, the prefix of the IDs of its messages
 	AttrToUpstream = "weir.messages_to_upstream"
 	AttrToCaller   = "weir.messages_to_caller"
 	AttrUnsent     = "weir.messages_refused"
-	AttrCloseCode  = "weir.close_code" // that the caller was told, or has said; 1006 without one
+	AttrCloseCode  = "weir.close_code" // close code that the caller sent or received; 1006 without one
 )
 
-// Those of generative AI are as the semantic conventions have them in version 1.41.0, the last of the main repository. All
-// of them are "development" there. What is asked and answered is in none.
+// Names for generative AI follow the semantic conventions 1.41.0, the last version in the main repository. All of them have the
+// status "development" there. None contains a prompt or an answer.
 const (
 	AttrAIOperation = "gen_ai.operation.name"
 	AttrAIProvider  = "gen_ai.provider.name"
@@ -52,9 +52,9 @@ const (
 	AttrAIInput     = "gen_ai.usage.input_tokens"
 	AttrAIOutput    = "gen_ai.usage.output_tokens"
 
-	AttrEstimated = "weir.tokens_estimated" // the answer did not come to its end, or did not say
+	AttrEstimated = "weir.tokens_estimated" // the answer was incomplete or did not report its use
 	AttrCost      = "weir.cost"             // in the currency of the price table
-	AttrTier      = "weir.tier"             // who answered, or was asked
+	AttrTier      = "weir.tier"             // the tier that answered or was called
 	AttrDegraded  = "weir.degraded"
 	AttrCache     = "weir.cache" // hit, stale, old, similar or miss
 )

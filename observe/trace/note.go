@@ -5,13 +5,13 @@ import (
 	"time"
 )
 
-// What a program adds to a call's span, and to its trace, is bounded: what comes beyond is not noted.
+// Bounds of what a program can add to a call's span. Further notes and steps are ignored.
 const (
 	mostNotes = 24
 	mostSteps = 16
 )
 
-// A step is something that was done for a request beside its attempts.
+// A step is something that was done for a request in addition to its attempts.
 type step struct {
 	name  string
 	began time.Time
@@ -19,13 +19,13 @@ type step struct {
 	notes []Attr
 }
 
-// said is what was noted of a call.
+// said has the notes and steps of a call.
 type said struct {
 	notes []Attr
 	steps []step
 }
 
-// saying is what was noted so far, under the lock.
+// saying returns the notes and steps, and allocates them on first use. The caller holds mu.
 func (c *Call) saying() *said {
 	if c.said == nil {
 		c.said = new(said)
@@ -33,7 +33,8 @@ func (c *Call) saying() *said {
 	return c.said
 }
 
-// Note adds attributes to the span of the call. A later one of the same key counts. No value may be a secret.
+// Note adds attributes to the span of the call. A later value replaces an earlier one of the same key. Values must not contain
+// secrets.
 func (c *Call) Note(notes ...Attr) {
 	if c == nil {
 		return
@@ -46,7 +47,7 @@ func (c *Call) Note(notes ...Attr) {
 	}
 }
 
-// note is Note of one attribute.
+// note adds or replaces one attribute.
 func (s *said) note(n Attr) {
 	for i := range s.notes {
 		if s.notes[i].Key == n.Key {
@@ -59,8 +60,8 @@ func (s *said) note(n Attr) {
 	}
 }
 
-// Step adds a span under that of the call for something that began then and has ended now, such as a look-up. One with the
-// attribute error.type has failed. What is added to a Part that has ended is not there.
+// Step adds a child span that began at began and ends now, such as a look-up. With the attribute error.type, the span has failed.
+// Steps of a Part that has ended are ignored.
 func (c *Call) Step(name string, began time.Time, notes ...Attr) {
 	if c == nil {
 		return
@@ -73,11 +74,11 @@ func (c *Call) Step(name string, began time.Time, notes ...Attr) {
 	}
 }
 
-// A beside is the note of a call of weir that is no attempt of the request's.
+// A beside is the note of a call that is not an attempt of the request.
 type beside struct{ of *Call }
 
-// Beside is what to give as weir.Call.Note to a call that is made for the request and of which a Step tells: it has no span
-// of its own, but a refusal of it is one of the request. It is nil if the request is not traced.
+// Beside returns the weir.Call.Note of a call that is made for the request and recorded as a Step. The call has no separate span,
+// but its refusal counts as one of the request. Beside returns nil if the request is not traced.
 func (c *Call) Beside() any {
 	if c == nil {
 		return nil
@@ -85,7 +86,7 @@ func (c *Call) Beside() any {
 	return beside{c}
 }
 
-// noteOf is the call that a note is of, and whether the record is one beside it.
+// noteOf returns the call of a note, and whether the note comes from Beside.
 func noteOf(note any) (c *Call, isBeside bool) {
 	if b, ok := note.(beside); ok {
 		return b.of, true
@@ -94,7 +95,7 @@ func noteOf(note any) (c *Call, isBeside bool) {
 	return c, false
 }
 
-// worsens has the request kept for what became of a call beside it.
+// worsens lowers the request's reason to be kept to why, if that is more important.
 func (c *Call) worsens(why int) {
 	if c.top != nil {
 		c = c.top
@@ -104,7 +105,7 @@ func (c *Call) worsens(why int) {
 	c.mu.Unlock()
 }
 
-// noted are the notes and steps of the call so far.
+// noted returns the current notes and steps of the call.
 func (c *Call) noted() ([]Attr, []step) {
 	if c == nil {
 		return nil, nil
@@ -133,7 +134,7 @@ func stepsOf(all []Span, steps []step, s *story, under SpanID) []Span {
 
 type callKey struct{}
 
-// CallFor answers the Value method of a context that keeps a call itself: it is c if that is what the key asks for.
+// CallFor helps a context that stores a call in a field to implement Value. It returns c if key asks for the call.
 func CallFor(key any, c *Call) (*Call, bool) {
 	if key == (callKey{}) {
 		return c, true
@@ -141,7 +142,7 @@ func CallFor(key any, c *Call) (*Call, bool) {
 	return nil, false
 }
 
-// CallOf is the call that ctx is within, nil if there is none.
+// CallOf returns the call in ctx, nil if there is none.
 func CallOf(ctx context.Context) *Call {
 	if a, ok := ctx.Value(attemptKey{}).(Attempt); ok {
 		return a.c

@@ -6,17 +6,18 @@ import (
 	"github.com/seed1158cd35/weir/outcome"
 )
 
-// other is what answered a request in the place of its first call.
+// other describes an answer that did not come from the first call of a request.
 type other struct {
-	by    *Call // nil if it was no call
+	by    *Call // nil if the answer did not come from a call
 	notes []Attr
 }
 
-// answerNotes are the notes that describe the answer, and not the request.
+// answerNotes are the notes that describe the answer rather than the request.
 var answerNotes = []string{AttrAIAnswered, AttrAIInput, AttrAIOutput, AttrEstimated, AttrCost}
 
-// AnsweredBy states that the request was not answered by its first call. It was answered by another, a Part of it, or by none if by is nil, such
-// as from a cache; notes then describe the answer. The span of the request has the result and the notes of the answer.
+// AnsweredBy records that another call than the first answered the request: by, which is a Part, or none if by is nil, for
+// instance because the answer was cached. In that case notes describe the answer. The span of the request gets the result and the
+// notes of the answer.
 func (c *Call) AnsweredBy(by *Call, notes ...Attr) {
 	if c == nil {
 		return
@@ -26,7 +27,7 @@ func (c *Call) AnsweredBy(by *Call, notes ...Attr) {
 	c.mu.Unlock()
 }
 
-// result returns the class of the call that answered, which is among the parts if it has ended.
+// result returns the class of the call that answered. The call is among the parts if it has ended.
 func (o *other) result(parts []part) outcome.Class {
 	if o == nil {
 		return outcome.Unknown
@@ -41,7 +42,7 @@ func (o *other) result(parts []part) outcome.Class {
 	return outcome.OK
 }
 
-// noted returns the notes of the request with those of the answer.
+// noted replaces the notes about the answer in the notes of the request.
 func (o *other) noted(notes []Attr) []Attr {
 	if o == nil {
 		return notes

@@ -11,20 +11,20 @@ import (
 	"github.com/seed1158cd35/weir/retry"
 )
 
-// A pack is stories as they wait: a failure of one attempt takes some 100 bytes, where its structs would take 700, and the
-// garbage collector has nothing to look at but one block. Words that come again, such as the names of upstreams and of
-// attributes, stand in it once. The zero pack is empty.
+// A pack is an encoded list of stories that wait for export. A failure of one attempt takes about 100 bytes instead of 700 as
+// structs, in a single block for the garbage collector. Repeated words, such as names of upstreams and attributes, are stored
+// once. The zero pack is empty.
 type pack struct {
 	stories int
 	bytes   []byte
 	words   []string
-	numbers map[string]uint64 // of the words; nil if nothing more is added
+	numbers map[string]uint64 // indexes of words; nil once the pack is complete
 }
 
-// mostWords is how many words a pack knows. What comes then is written out.
+// mostWords is the maximum number of words in a pack. Further words are written in full.
 const mostWords = 1024
 
-// add appends a story to b, with words of the pack.
+// add appends a story to b, and its words to the pack.
 func (p *pack) add(b []byte, s *story) []byte {
 	if p.numbers == nil {
 		p.numbers = make(map[string]uint64)
@@ -67,7 +67,7 @@ func (p *pack) part(b []byte, t *part, from time.Time) []byte {
 	b = binary.AppendVarint(b, int64(t.took))
 	b = binary.AppendUvarint(b, uint64(t.attempts))
 	b = p.noted(b, t.notes, t.steps, from)
-	for i := range min(int(t.attempts), len(t.statuses)) { // of others there is none
+	for i := range min(int(t.attempts), len(t.statuses)) { // only these attempts have a status
 		b = binary.AppendUvarint(b, uint64(t.statuses[i]))
 	}
 	b = binary.AppendUvarint(b, uint64(len(t.tries)))
@@ -130,7 +130,7 @@ func (p *pack) attrs(b []byte, all []Attr) []byte {
 	return b
 }
 
-// word appends the number of a word. Number 0 has the word behind it.
+// word appends the number of a word. After number 0, the word itself follows.
 func (p *pack) word(b []byte, w string) []byte {
 	n, ok := p.numbers[w]
 	if !ok {
@@ -144,7 +144,7 @@ func (p *pack) word(b []byte, w string) []byte {
 	return binary.AppendUvarint(b, n)
 }
 
-// forget takes back the words but for the first so many.
+// forget removes all but the first words.
 func (p *pack) forget(words int) {
 	for _, w := range p.words[words:] {
 		delete(p.numbers, w)
@@ -157,7 +157,7 @@ func appendText(b []byte, s string) []byte {
 	return append(binary.AppendUvarint(b, uint64(len(s))), s...)
 }
 
-// textOf is what an error says. The usual ones hold no secrets, which are not looked for.
+// textOf returns the text of an error. The common errors contain no secrets and are not redacted.
 func textOf(err error) string {
 	switch err {
 	case nil:
@@ -177,7 +177,7 @@ func flags(all ...bool) (b byte) {
 	return b
 }
 
-// spans appends those of all its stories.
+// spans appends the spans of all stories.
 func (p *pack) spans(all []Span) []Span {
 	r := unpacking{words: p.words, b: p.bytes}
 	for range p.stories {
@@ -187,7 +187,7 @@ func (p *pack) spans(all []Span) []Span {
 	return all
 }
 
-// An unpacking reads what a pack has written, in its order.
+// An unpacking decodes a pack, in the order in which it was encoded.
 type unpacking struct {
 	words []string
 	b     []byte

@@ -16,7 +16,7 @@ import (
 	"github.com/seed1158cd35/weir/retry"
 )
 
-// What waits is told as it was, whatever it is.
+// Packing and unpacking returns equal stories, for random stories.
 func TestAPackTellsWhatWasPutIntoIt(t *testing.T) {
 	seed := rand.Uint64()
 	r := rand.New(rand.NewPCG(seed, 0))
@@ -27,7 +27,7 @@ func TestAPackTellsWhatWasPutIntoIt(t *testing.T) {
 			s := anyStory(r)
 			before := len(p.words)
 			b := p.add(nil, &s)
-			if r.IntN(4) == 0 { // there was no room for it
+			if r.IntN(4) == 0 { // the story did not fit
 				p.forget(before)
 				continue
 			}
@@ -49,7 +49,7 @@ func TestAPackTellsWhatWasPutIntoIt(t *testing.T) {
 	}
 }
 
-// A pack knows so many words, and tells the others all the same.
+// A pack stores a bounded number of words. Further words are still encoded.
 func TestTheWordsOfAPackAreBounded(t *testing.T) {
 	var p pack
 	s := story{parts: []part{}, notes: []Attr{}, steps: []step{}}
@@ -68,7 +68,7 @@ func TestTheWordsOfAPackAreBounded(t *testing.T) {
 	}
 }
 
-// One that is larger than all that may wait is dropped, and those around it are not.
+// A story larger than the bound is dropped. Stories before and after it are not.
 func TestAStoryForWhichThereIsNeverRoom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tracer, to, _ := traced(t, Options{Bytes: 1 << 20, Share: 1}, weir.Policy{})

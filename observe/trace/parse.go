@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// ParseID reads the ID of a trace as people have it: 32 hexadecimal digits, as X-Ray writes it ("1-5759e988-bd862e3fe1be46a994272793"),
-// or in the header field of either.
+// ParseID parses a trace ID in any of its usual forms: 32 hexadecimal digits, X-Ray's form
+// ("1-5759e988-bd862e3fe1be46a994272793"), or the value of either header field.
 func ParseID(s string) (i ID, err error) {
 	text := strings.ToLower(strings.TrimSpace(s))
 	if p, ok := parseParent(text); ok {

@@ -15,22 +15,22 @@ import (
 	"github.com/seed1158cd35/weir/observe"
 )
 
-// An Exporter sends spans away. One that is an io.Closer is closed with its tracer.
+// An Exporter sends spans. If it is an io.Closer, the tracer closes it.
 type Exporter interface {
-	// Export makes one attempt. An error that is no *LaterError is final: the spans will never be taken.
+	// Export makes one attempt. An error other than *LaterError is final: the spans will not be sent again.
 	Export(ctx context.Context, spans []Span) error
 }
 
-// A LaterError says that it is worth trying again.
+// A LaterError is a temporary error: the export should be repeated.
 type LaterError struct {
-	After time.Duration // not before; 0 if nobody said so
+	After time.Duration // earliest time of the next attempt; 0 if unspecified
 	Err   error
 }
 
 func (e *LaterError) Error() string { return e.Err.Error() }
 func (e *LaterError) Unwrap() error { return e.Err }
 
-// A PartialError says that the receiver has taken the spans but for some.
+// A PartialError means that the receiver rejected some of the spans.
 type PartialError struct {
 	Spans int64
 	Err   error
@@ -39,62 +39,61 @@ type PartialError struct {
 func (e *PartialError) Error() string { return e.Err.Error() }
 func (e *PartialError) Unwrap() error { return e.Err }
 
-// Stats are what has become of traces.
+// Stats counts traces.
 type Stats struct {
-	Kept    map[Why]int64 // those that were to be exported
+	Kept    map[Why]int64 // traces to be exported
 	Dropped map[Drop]int64
-	Spans   int64 // that were exported
-	Denied  int64 // spans that the receiver would not have
-	Waiting int64 // bytes, about
+	Spans   int64 // exported
+	Denied  int64 // rejected by the receiver
+	Waiting int64 // bytes, approximately
 }
 
-// A Drop is why a trace that was kept was not exported.
+// A Drop is the reason why a kept trace was not exported.
 type Drop string
 
 const (
 	Full   Drop = "full"   // too many waited
-	Denied Drop = "denied" // the receiver would not have it
+	Denied Drop = "denied" // rejected by the receiver
 	Left   Drop = "left"   // the program ended
 )
 
-// drops are all there are.
+// drops lists all reasons.
 var drops = [...]Drop{Full, Denied, Left}
 
-// A queue has what is to be exported. What comes is gathered to chunks, which are sent one after the other, by two at
-// once.
+// A queue holds stories until they are exported. It collects stories in chunks. Two workers send the chunks in order.
 type queue struct {
 	to      Exporter
 	log     *slog.Logger
 	within  time.Duration
 	bytes   int64
-	example func(Kept) // nil for nobody
+	example func(Kept) // may be nil
 	box     *outbox.Outbox[chunk]
-	spare   shelf // of what is kept although there is hardly any room
+	spare   shelf // for stories that are kept although the queue is nearly full
 
-	held    atomic.Int64 // bytes that wait, about
+	held    atomic.Int64 // bytes that wait, approximately
 	kept    [len(whys)]atomic.Int64
 	dropped [len(drops)]atomic.Int64
 	spans   atomic.Int64 // exported
 	denied  atomic.Int64 // spans
 	failing atomic.Bool
 
-	mu      sync.Mutex // nothing is asked of the outbox under it
+	mu      sync.Mutex // not held during calls of the outbox
 	chunk   chunk
-	packing []byte      // the latest story
-	pending *time.Timer // that sends the chunk
+	packing []byte      // buffer for the latest story
+	pending *time.Timer // sends the chunk
 	closed  bool
 }
 
-// A chunk is some stories on their way.
+// A chunk is a number of stories that are exported together.
 type chunk struct {
 	pack
-	held     int64 // bytes that are counted for it
+	held     int64 // bytes that held counts for it
 	failures int
 }
 
 const (
-	chunkOf      = 512      // stories of one export, at most
-	chunkBytes   = 32 << 10 // of their pack, unless it is one story
+	chunkOf      = 512      // maximum number of stories in an export
+	chunkBytes   = 32 << 10 // maximum size of the pack, unless it is a single story
 	spareASecond = 100
 	exporters    = 2
 )
@@ -106,11 +105,11 @@ func newQueue(o *Options) *queue {
 	return q
 }
 
-// put has a story exported, if there is room. Nothing waits for it, and nobody keeps it.
+// put queues a story for export if there is room. It does not block and does not retain s.
 func (q *queue) put(s *story) {
 	q.kept[s.why].Add(1)
 	most, at := q.most(s.why), time.Duration(s.ended.UnixNano())
-	if held := q.held.Load(); held > most && (held > q.bytes || !q.spare.room(at)) { // in a storm nothing more is done
+	if held := q.held.Load(); held > most && (held > q.bytes || !q.spare.room(at)) { // under overload nothing else is done
 		q.dropped[0].Add(1)
 		return
 	}
@@ -130,7 +129,7 @@ func (q *queue) put(s *story) {
 	}
 }
 
-// packs adds a story to the chunk, if there is room, under the lock. A chunk that is full is to be sent.
+// packs adds a story to the chunk if there is room. It returns a full chunk, which must be sent. The caller holds mu.
 func (q *queue) packs(s *story, most int64, at time.Duration) (full chunk, ok bool) {
 	words := len(q.chunk.words)
 	b := q.chunk.add(q.packing[:0], s)
@@ -157,7 +156,7 @@ func (q *queue) packs(s *story, most int64, at time.Duration) (full chunk, ok bo
 	q.chunk.stories++
 	q.chunk.held += n
 	switch {
-	case full.stories > 0: // the next is sent after this one
+	case full.stories > 0: // the next chunk is sent after this one
 	case q.chunk.stories >= chunkOf || q.closed:
 		full = q.seal()
 	}
@@ -167,7 +166,7 @@ func (q *queue) packs(s *story, most int64, at time.Duration) (full chunk, ok bo
 	return full, true
 }
 
-// seal takes the chunk away, under the lock. A block that is left half empty is made as small as it can be.
+// seal returns the chunk and begins another. It reallocates a block that is much too large. The caller holds mu.
 func (q *queue) seal() chunk {
 	c := q.chunk
 	q.chunk = chunk{}
@@ -180,9 +179,9 @@ func (q *queue) seal() chunk {
 	return c
 }
 
-// most is how much may wait for a story to find room. Where little is left there is some for what is more
-// important: what went well may fill a half, what was refused, or the caller's fault, two thirds, throttles three
-// quarters and failures nine tenths. The rest is for a hundred a second of all, so that something is always kept.
+// most returns how full the queue may be for a story to be taken. More important stories may use more: successful calls half of
+// the bytes, refusals and errors of the caller two thirds, throttles three quarters, failures nine tenths. The rest is for 100
+// stories a second of any kind, so that something is always kept.
 func (q *queue) most(why int) int64 {
 	switch why {
 	case sampled:
@@ -195,7 +194,7 @@ func (q *queue) most(why int) int64 {
 	return q.bytes / 10 * 9
 }
 
-// room reports whether a story of n bytes may wait, too, and counts it if so.
+// room reports whether n more bytes may wait, and counts them if so.
 func (q *queue) room(n, most int64, at time.Duration) bool {
 	held := q.held.Add(n)
 	if held <= most || held <= q.bytes && q.spare.takes(at) {
@@ -205,7 +204,7 @@ func (q *queue) room(n, most int64, at time.Duration) bool {
 	return false
 }
 
-// flush sends what has come so far.
+// flush sends the current chunk.
 func (q *queue) flush() {
 	q.mu.Lock()
 	c := q.seal()
@@ -216,7 +215,7 @@ func (q *queue) flush() {
 	}
 }
 
-// send makes one attempt with a chunk, and says when to make another.
+// send makes one attempt to export a chunk, and returns the delay before the next.
 func (q *queue) send(ctx context.Context, c *chunk) time.Duration {
 	spans := c.spans(make([]Span, 0, 3*c.stories))
 	ctx, cancel := context.WithTimeout(ctx, exporting)
@@ -249,11 +248,11 @@ func (q *queue) send(ctx context.Context, c *chunk) time.Duration {
 }
 
 const (
-	exporting     = 10 * time.Second // of one attempt
+	exporting     = 10 * time.Second // for one attempt
 	attemptsAtEnd = 3
 )
 
-// export survives an exporter that panics.
+// export recovers from an exporter that panics.
 func (q *queue) export(ctx context.Context, spans []Span) (err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -263,13 +262,13 @@ func (q *queue) export(ctx context.Context, spans []Span) (err error) {
 	return q.to.Export(ctx, spans)
 }
 
-// lose counts what will never be exported.
+// lose counts a chunk that will not be exported.
 func (q *queue) lose(c *chunk, why int) {
 	q.dropped[why].Add(int64(c.stories))
 	q.held.Add(-c.held)
 }
 
-// heard logs how an attempt went, when that changes.
+// heard logs the result of an attempt when it changes.
 func (q *queue) heard(err error) {
 	if was := q.failing.Swap(err != nil); q.log == nil || was == (err != nil) {
 		return
@@ -281,7 +280,7 @@ func (q *queue) heard(err error) {
 	q.log.Warn("traces not exported", "error", observe.Error(err), "waiting_bytes", q.held.Load())
 }
 
-// backoff is how long to wait after so many failures: half of it is left to chance.
+// backoff returns the delay after a number of failures. Half of it is random.
 func backoff(failures int) time.Duration {
 	d := min(time.Second<<min(max(failures-1, 0), 5), 30*time.Second)
 	return d/2 + rand.N(d/2)
@@ -298,7 +297,7 @@ func (q *queue) close(ctx context.Context) int {
 	q.flush()
 	q.box.Close(ctx)
 	if c, ok := q.to.(io.Closer); ok {
-		_ = c.Close() // nothing is sent any more
+		_ = c.Close() // all sends have ended
 	}
 	return int(q.dropped[2].Load() - before)
 }

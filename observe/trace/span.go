@@ -2,32 +2,32 @@ package trace
 
 import "time"
 
-// A Span is one thing that took time, as it is exported.
+// A Span is an operation with a duration, in the form in which it is exported.
 type Span struct {
 	Trace      ID
-	ID, Parent SpanID // Parent is zero for the first of a trace
+	ID, Parent SpanID // Parent is zero for the first span of a trace
 	State      string // tracestate
 
 	Name       string
 	Kind       Kind
 	Start, End time.Time
 	Failed     bool
-	Message    string // of what failed
+	Message    string // of the failure
 	Attrs      []Attr
-	Remote     bool // the parent is another program's
+	Remote     bool // the parent belongs to another program
 }
 
-// A Kind is what a span is to its neighbours, in OTLP's numbers.
+// A Kind is the role of a span, in OTLP's numbers.
 type Kind uint8
 
 const (
-	Internal Kind = 1 // weir's own doing: a wait, or a rest between attempts
-	Server   Kind = 2 // a request that came to weir
+	Internal Kind = 1 // within weir: a wait, or a delay between attempts
+	Server   Kind = 2 // a request that weir received
 	Client   Kind = 3 // an attempt: a request to the upstream
-	Consumer Kind = 5 // a delivery, of a request that came before
+	Consumer Kind = 5 // a delivery of an earlier request
 )
 
-// An Attr is what a span has to say. The zero Attr says nothing.
+// An Attr is an attribute of a span. The zero Attr is none.
 type Attr struct {
 	Key    string
 	Text   string
@@ -37,7 +37,7 @@ type Attr struct {
 	Is     AttrKind
 }
 
-// An AttrKind says which of an Attr's values counts.
+// An AttrKind selects the value of an Attr.
 type AttrKind uint8
 
 const (
@@ -48,7 +48,7 @@ const (
 	IsTexts
 )
 
-// Text, Number, Float, Bool and Texts make an Attr.
+// Text, Number, Float, Bool and Texts return an Attr.
 func Text(key, value string) Attr         { return Attr{Key: key, Text: value} }
 func Number(key string, n int64) Attr     { return Attr{Key: key, Number: n, Is: IsNumber} }
 func Float(key string, f float64) Attr    { return Attr{Key: key, Float: f, Is: IsFloat} }
@@ -61,7 +61,7 @@ func Bool(key string, yes bool) Attr {
 	return a
 }
 
-// text adds a text, unless it is empty; number adds a number.
+// text adds a text unless it is empty. number adds a number.
 func (s *Span) text(key, value string) {
 	if value != "" {
 		s.add(Text(key, value))
@@ -70,7 +70,7 @@ func (s *Span) text(key, value string) {
 
 func (s *Span) number(key string, n int64) { s.add(Number(key, n)) }
 
-// add has room for as many as nearly every span has, at once.
+// add adds an attribute. It allocates enough for most spans at the first.
 func (s *Span) add(a Attr) {
 	if s.Attrs == nil {
 		s.Attrs = make([]Attr, 0, 8)
@@ -78,7 +78,7 @@ func (s *Span) add(a Attr) {
 	s.Attrs = append(s.Attrs, a)
 }
 
-// Get is the attribute of that name, the zero Attr if there is none.
+// Get returns the attribute with this key, the zero Attr if there is none.
 func (s *Span) Get(key string) Attr {
 	for _, a := range s.Attrs {
 		if a.Key == key {

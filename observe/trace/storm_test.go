@@ -15,8 +15,9 @@ import (
 	"github.com/seed1158cd35/weir/retry"
 )
 
-// Of 20,000 requests a second that fail, by the defaults: none is lost while the receiver takes them. While it is away those of
-// the first five seconds are kept, and more; where memory ends, 100 a second. What was dropped is counted, and what was kept arrives.
+// 20,000 failing requests a second, with the defaults. None is lost while the receiver accepts them. During an outage, more than
+// the first five seconds are kept. Once the memory is used up, 100 a second are kept. Dropped traces are counted, and kept traces
+// arrive.
 func TestStormOfFailures(t *testing.T) {
 	const each, seconds = 20_000, 6
 	heap := func() int64 {
@@ -42,7 +43,7 @@ func TestStormOfFailures(t *testing.T) {
 				if away {
 					return &LaterError{Err: errors.New("away")}
 				}
-				to.spans = to.spans[:0] // what was taken is counted by the tracer
+				to.spans = to.spans[:0] // the tracer counts the accepted spans
 				return nil
 			}
 			caller := http.Header{"Traceparent": {"00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"}}

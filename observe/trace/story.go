@@ -10,13 +10,13 @@ import (
 	"github.com/seed1158cd35/weir/outcome"
 )
 
-// A story is what is kept of a trace until its spans are made: that is done when they are exported, and no caller
-// waits for it. Until then it waits in a pack.
+// A story is what is kept of a trace until it is exported. Spans are made only then, so that no caller waits for it. Until then a
+// pack holds the story.
 type story struct {
 	trace        ID
 	span, parent SpanID
 	state        string // tracestate
-	remote       bool   // parent is another program's
+	remote       bool   // the parent belongs to another program
 	late         bool
 	why          int
 
@@ -24,38 +24,38 @@ type story struct {
 	began, ended time.Time
 	status       int
 	failure      string
-	other        bool          // another call than the first answered, or none
-	class        outcome.Class // of that answer
+	other        bool          // the answer did not come from the first call
+	class        outcome.Class // of the call that answered
 	parts        []part
 	notes        []Attr
 	steps        []step
 }
 
-// A part is one call of a story, attempt by attempt.
+// A part is one call of a story, with its attempts.
 type part struct {
 	span, parent SpanID
-	about        About // of a call that is a Part
+	about        About // if the call is a Part
 	upstream     string
 	operation    string
 	id           string
-	user         string // whom the call is counted by, as its scope says
-	of           *Call  // if it is a Part, until the story is told
+	user         string // the user that the call is counted by, from the scope "user"
+	of           *Call  // the call, if it is a Part, until the story is written
 	notes        []Attr
 	steps        []step
 	began        time.Time
 	took         time.Duration
-	counted      time.Duration // of took, as weir.Counts has it
+	counted      time.Duration // the portion of took in weir.Counts
 	class        outcome.Class
 	refused      bool
 	held         uint8
 	attempts     uint16
-	reason       error  // why there was no other attempt, until the story is packed
-	gaveUp       string // its text, thereafter
+	reason       error  // why there was no further attempt, until the story is packed
+	gaveUp       string // the text of reason, once packed
 	tries        []weir.Tried
 	statuses     [6]uint16
 }
 
-// partOf is what there is to keep of a record that is told at now.
+// partOf returns the part of a record that ended at now.
 func partOf(r *weir.Record, c *Call, now time.Time) part {
 	of := r.Subject()
 	p := part{
@@ -77,7 +77,7 @@ func partOf(r *weir.Record, c *Call, now time.Time) part {
 	return p
 }
 
-// kept is the call as an exemplar.
+// kept returns the call as an exemplar.
 func (p *part) kept(trace ID) Kept {
 	k := Kept{Trace: trace, Upstream: p.upstream, Result: p.class.String(), Took: p.counted, Ended: p.began.Add(p.took)}
 	if p.refused && p.attempts <= 1 && p.class != outcome.Canceled {
@@ -86,7 +86,7 @@ func (p *part) kept(trace ID) Kept {
 	return k
 }
 
-// spans appends those of the story.
+// spans appends the spans of the story.
 func (s *story) spans(all []Span) []Span {
 	root := Span{
 		Trace: s.trace, ID: s.span, Parent: s.parent, State: s.state, Remote: s.remote,
@@ -122,8 +122,8 @@ func (s *story) spans(all []Span) []Span {
 	return all
 }
 
-// tells says on a span what has become of the call. ends reports whether the span failed if the call did, answered whether the span's
-// result is that of the call.
+// tells adds the result of the call to a span. With ends, the span has failed if the call has. With answered, the span's result
+// is that of the call.
 func (p *part) tells(s *Span, ends, answered bool) {
 	if s.Name == "" {
 		s.Name = p.name()
@@ -157,7 +157,7 @@ func (p *part) tells(s *Span, ends, answered bool) {
 	}
 }
 
-// name is that of the upstream and its operation.
+// name returns the upstream and its operation.
 func (p *part) name() string {
 	if p.operation == "" {
 		return p.upstream
@@ -165,10 +165,10 @@ func (p *part) name() string {
 	return p.upstream + " " + p.operation
 }
 
-// userScope is the scope of what is counted for each user.
+// userScope is the scope of limits for each user.
 const userScope = "user"
 
-// userOf stands for a user: nobody reads from it who that is, unless by trying.
+// userOf returns a hash that stands for a user. It reveals the user only to a reader who tries possible values.
 func userOf(user string) string {
 	if strings.HasPrefix(user, "hmac:") || strings.HasPrefix(user, "sha256:") {
 		return observe.Redact(user, longestText)
@@ -176,11 +176,11 @@ func userOf(user string) string {
 	return (*veil.Veil)(nil).Hide(user)
 }
 
-// longestText is how much there is of a text that comes from elsewhere.
+// longestText is the maximum length of a text from elsewhere.
 const longestText = 256
 
-// spans appends those of the call's rests, waits and attempts. Of those between the first and the last three, which
-// the record does not have, nobody knows how long they took.
+// spans appends the spans of the call's delays, waits and attempts. The record lacks the attempts between the first three and the
+// last three, so their durations are unknown.
 func (p *part) spans(all []Span, s *story, under SpanID, method string) []Span {
 	at, first := p.began, len(all)
 	end := p.began.Add(p.took)
@@ -191,7 +191,7 @@ func (p *part) spans(all []Span, s *story, under SpanID, method string) []Span {
 		}
 		at = p.try(&all, t, s, under, at, method)
 	}
-	for i := first; i < len(all); i++ { // clocks are read one after the other, and microseconds are cut off
+	for i := first; i < len(all); i++ { // clocks are read one after the other, and microseconds are truncated
 		if all[i].End.After(end) {
 			all[i].End = end
 		}
@@ -202,7 +202,7 @@ func (p *part) spans(all []Span, s *story, under SpanID, method string) []Span {
 	return all
 }
 
-// length is how long the attempts took, with what was before each.
+// length returns the total duration of the attempts, including the delays and waits before them.
 func length(tries []weir.Tried) (all time.Duration) {
 	for i := range tries {
 		all += tries[i].Rested + tries[i].Waited + tries[i].Took
@@ -210,7 +210,7 @@ func length(tries []weir.Tried) (all time.Duration) {
 	return all
 }
 
-// try appends the spans of one attempt, which began to rest at an instant, and says when it ended.
+// try appends the spans of one attempt whose delay began at at, and returns the end of the attempt.
 func (p *part) try(all *[]Span, t *weir.Tried, s *story, under SpanID, at time.Time, method string) time.Time {
 	add := func(name string, kind Kind, d time.Duration) *Span {
 		*all = append(*all, Span{Trace: s.trace, ID: newSpanID(), Parent: under, State: s.state, Name: name, Kind: kind, Start: at, End: at.Add(d)})
@@ -230,7 +230,7 @@ func (p *part) try(all *[]Span, t *weir.Tried, s *story, under SpanID, at time.T
 			w.text(AttrReason, string(t.Reason))
 			w.number(attrHint, milli(t.Hint))
 		}
-		if t.Asked > 0 { // of the wait's end: when it was asked, if it was more than once, is not known
+		if t.Asked > 0 { // placed at the end of the wait: the times of several requests are unknown
 			*all = append(*all, Span{Trace: s.trace, ID: newSpanID(), Parent: w.ID, State: s.state, Name: "store", Kind: Client, Start: at.Add(-t.Asked), End: at})
 		}
 	}
@@ -268,7 +268,7 @@ func (p *part) attemptName(method string) string {
 	return methodOf(method)
 }
 
-// errorType is the word of the conventions for what went wrong: the status, if there was an answer.
+// errorType returns the value of error.type: the status if there was a response with an error status.
 func errorType(status int, code string, class outcome.Class) string {
 	switch {
 	case status >= 400:

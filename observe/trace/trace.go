@@ -1,16 +1,16 @@
-// Package trace makes traces of calls, in OpenTelemetry's form, and sends those that are kept. The spans of a call,
-// its waits and its attempts, are made from the one record that the call has anyway (weir.Record), and only if it is kept;
-// so a call that is not costs next to nothing.
+// Package trace creates traces of calls in OpenTelemetry's form and exports those that are kept. The spans of a call, its waits
+// and its attempts are derived from the record that weir makes anyway (weir.Record), and only if the trace is kept. Other calls
+// cost almost nothing.
 //
 //	exporter, err := otlp.NewHTTP(otlp.HTTP{URL: "http://127.0.0.1:4318/v1/traces"})
 //	...
 //	tracer := trace.New(trace.Options{To: exporter})
 //	s3, err := weir.New("s3", policy, weir.Options{Events: tracer.Events()})
 //
-// That is decided at the call's end: what failed, or was throttled by its upstream, is kept always; what weir refused, and
-// what was the caller's fault, so many a second; of the rest one each second and 5%. What is sent upstream while the
-// call is under way can carry only what is known by then: whether it is one of the rest that are kept. A trace that is
-// kept late has therefore weir's own spans alone.
+// The decision is made at the end of the call. Failures, and calls throttled by their upstream, are always kept. Of calls that
+// weir refused, or that failed because of the caller, a fixed number a second is kept. Of the rest, one a second and 5% are kept.
+// Requests sent upstream during a call can only carry what is known by then: whether a successful call would be kept. A trace
+// that is kept late therefore only has weir's spans.
 package trace
 
 import (
@@ -25,33 +25,33 @@ import (
 	"github.com/seed1158cd35/weir/outcome"
 )
 
-// Options say what is kept, and where it goes.
+// Options configure which traces are kept, and where they are sent.
 type Options struct {
 	To  Exporter
-	Log *slog.Logger // hears when traces cannot be exported, and when they can again; nil for nobody
+	Log *slog.Logger // receives failures of the export and its recovery; nil means no log
 
-	Share   float64 // of the calls that went well; 0 means 0.05, less than 0 means none
-	Each    int     // of them that are kept each second before there is a share of the rest; 0 means 1, less than 0 none
-	Refused int     // calls that are kept a second of those that were refused, or the caller's fault; 0 means 50
+	Share   float64 // kept share of successful calls; 0 means 0.05, negative means none
+	Each    int     // successful calls kept each second in addition to the share; 0 means 1, negative means none
+	Refused int     // kept calls a second that were refused or failed because of the caller; 0 means 50
 
-	// Trust has callers decide whether their calls are among those that went well and are kept: the sampled flag of
-	// what they send. Without it a flag that is set says nothing.
+	// Trust lets callers decide, by the sampled flag that they send, whether a successful call is kept. Without Trust a set flag
+	// is ignored.
 	Trust bool
 
-	XRay bool // X-Amzn-Trace-Id is read and sent, too
-	// Kept hears of each call whose trace is to be exported, as an exemplar of how long calls take; nil for nobody. It is called
-	// where the call ends, and must not wait.
+	XRay bool // also read and send X-Amzn-Trace-Id
+	// Kept, if not nil, is called for each call whose trace will be exported, as an exemplar of call durations. It runs at the
+	// end of the call and must not block.
 	Kept func(Kept)
 
-	Bytes  int64         // what may wait to be exported, about; 0 means 32 MiB
-	Within time.Duration // after which what is kept is on its way; 0 means a second
+	Bytes  int64         // approximate maximum size of what waits for export; 0 means 32 MiB
+	Within time.Duration // maximum delay before a kept trace is sent; 0 means a second
 }
 
 // Kept is a call whose trace is exported.
 type Kept struct {
 	Trace    ID
 	Upstream string
-	Result   string // as weir.Counts has it
+	Result   string // the result in weir.Counts
 	Took     time.Duration
 	Ended    time.Time
 }
@@ -64,21 +64,21 @@ const (
 	defaultWithin  = time.Second
 )
 
-// Why is why a trace is kept.
+// Why is the reason why a trace is kept.
 type Why string
 
 const (
-	Failed    Why = "failed"    // the call, or one of its attempts
-	Throttled Why = "throttled" // one of its attempts, by the upstream
-	Refused   Why = "refused"   // by weir
-	Rejected  Why = "rejected"  // the caller's fault
-	Sampled   Why = "sampled"   // none of these
+	Failed    Why = "failed"    // the call or one of its attempts failed
+	Throttled Why = "throttled" // the upstream throttled an attempt
+	Refused   Why = "refused"   // weir refused the call
+	Rejected  Why = "rejected"  // the caller's error
+	Sampled   Why = "sampled"   // chosen at random
 )
 
-// whys are all there are, the more important first.
+// whys lists all reasons, the most important first.
 var whys = [...]Why{Failed, Throttled, Refused, Rejected, Sampled}
 
-// The places of whys; none is kept if it is not.
+// Indexes in whys. none means that the trace is not kept.
 const (
 	failed = iota
 	throttled
@@ -88,19 +88,19 @@ const (
 	none
 )
 
-// A Tracer decides which calls are kept, and sends their traces. Make one with New and end it with Close. It is safe
-// for concurrent use.
+// A Tracer decides which calls are kept, and exports their traces. Create one with New and end it with Close. It is safe for
+// concurrent use.
 type Tracer struct {
 	o         Options
-	threshold uint64 // of a random number, under which a call that went well is kept
+	threshold uint64 // a successful call is kept if a random number is below it
 	seed      uint64
-	each      shelf // of calls that go well, by the wall clock
-	others    shelf // of those that nobody told a trace of, by the upstream's clock, as refusals are
+	each      shelf // for successful calls, by the wall clock
+	others    shelf // for calls without a trace, by the upstream's clock, which refusals use as well
 	refusals  shelf
 	queue     *queue
 }
 
-// New makes a tracer.
+// New returns a tracer.
 func New(o Options) *Tracer {
 	if o.Share == 0 {
 		o.Share = defaultShare
@@ -123,18 +123,18 @@ func New(o Options) *Tracer {
 	return t
 }
 
-// Close exports what waits until ctx ends, and says how many traces were left.
+// Close exports what waits until ctx ends, and returns the number of lost traces.
 func (t *Tracer) Close(ctx context.Context) (lost int) { return t.queue.close(ctx) }
 
-// Stats are what has become of the traces so far.
+// Stats returns the current counts.
 func (t *Tracer) Stats() Stats { return t.queue.stats() }
 
-// Events is what to give to upstreams, so that their calls are traced.
+// Events returns the events to pass to upstreams, so that their calls are traced.
 func (t *Tracer) Events() weir.Events {
 	return weir.Events{Wanted: t.might, Recorded: t.recorded}
 }
 
-// might reports whether a call may be kept. Nearly all that go well are told apart here, before there is a record.
+// might reports whether a call may be kept. It rejects most successful calls before a record is made.
 func (t *Tracer) might(_ string, note any, s weir.Sketch) bool {
 	c, _ := noteOf(note)
 	switch {
@@ -142,7 +142,7 @@ func (t *Tracer) might(_ string, note any, s weir.Sketch) bool {
 		return t.refusals.room(s.At)
 	case bad(s.Class):
 		return true
-	case c != nil && c.top != nil: // its trace may be kept for what another call came to
+	case c != nil && c.top != nil: // another call may cause its trace to be kept
 		return true
 	case c != nil:
 		return c.sampled && !c.lasts
@@ -150,7 +150,7 @@ func (t *Tracer) might(_ string, note any, s weir.Sketch) bool {
 	return t.others.room(s.At) || t.drawn(s.At)
 }
 
-// recorded keeps a call that has ended. It wants to know no more.
+// recorded keeps a call that has ended, if it is chosen. It always returns false.
 func (t *Tracer) recorded(r *weir.Record) bool {
 	c, isBeside := noteOf(r.Note)
 	why := t.why(r, c)
@@ -173,7 +173,7 @@ func (t *Tracer) recorded(r *weir.Record) bool {
 	return false
 }
 
-// why is why a call is kept.
+// why returns why a call is kept, or none.
 func (t *Tracer) why(r *weir.Record, c *Call) int {
 	end := r.Began + r.Took
 	switch worst := worstOf(r); {
@@ -190,7 +190,7 @@ func (t *Tracer) why(r *weir.Record, c *Call) int {
 	return none
 }
 
-// worstOf is the worst that has happened to a call, none if it went well.
+// worstOf returns the most important result of a call's attempts, none if the call succeeded.
 func worstOf(r *weir.Record) int {
 	worst := none
 	for a := range r.Each {
@@ -212,18 +212,18 @@ func worstOf(r *weir.Record) int {
 	return worst
 }
 
-// bad reports whether an attempt that ended so went wrong, and not by its caller's fault.
+// bad reports whether an attempt failed for another reason than its caller.
 func bad(c outcome.Class) bool {
 	return c == outcome.Failed || c == outcome.Throttled || c == outcome.Unknown
 }
 
-// sample decides early about a call that may go well.
+// sample decides early whether a call is kept if it succeeds.
 func (t *Tracer) sample(now time.Time) bool {
 	return t.each.takes(time.Duration(now.UnixNano())) || t.lucky(rand.Uint64())
 }
 
-// drawn decides about a call of which nothing is known but when it has ended. It says the same whenever it is asked of
-// one call, and nobody outside knows the seed.
+// drawn decides about a call by the time of its end. It returns the same for repeated questions about a call, and its seed is
+// secret.
 func (t *Tracer) drawn(at time.Duration) bool {
 	x := (uint64(at) ^ t.seed) * 0x9e3779b97f4a7c15
 	x = (x ^ x>>32) * 0xd6e8feb86659fd93
@@ -232,20 +232,20 @@ func (t *Tracer) drawn(at time.Duration) bool {
 
 func (t *Tracer) lucky(x uint64) bool { return x>>1 < t.threshold }
 
-// A shelf has room for so many a second.
+// A shelf counts up to a maximum per second.
 type shelf struct {
-	second atomic.Int64 // that the rest counts in
+	second atomic.Int64 // the current second
 	taken  atomic.Int64
 	each   int64
 }
 
-// room reports whether there is room in the second of the instant. It writes nothing.
+// room reports whether the second of the instant has room. It writes nothing.
 func (s *shelf) room(now time.Duration) bool {
 	return s.each > 0 && (s.second.Load() != int64(now/time.Second) || s.taken.Load() < s.each)
 }
 
-// takes counts one more, if there is room for it. Beyond the bound nothing is written, so that a storm has no line of
-// memory that all cores write.
+// takes counts one more if there is room. Beyond the bound it writes nothing, so that under overload the cores do not contend for
+// a cache line.
 func (s *shelf) takes(now time.Duration) bool {
 	if s.each <= 0 {
 		return false
@@ -257,5 +257,5 @@ func (s *shelf) takes(now time.Duration) bool {
 	return s.taken.Load() < s.each && s.taken.Add(1) <= s.each
 }
 
-// milli is a duration in milliseconds, as far as there are.
+// milli returns a duration in milliseconds.
 func milli(d time.Duration) int64 { return int64(min(d, math.MaxInt64/2) / time.Millisecond) }

@@ -17,7 +17,7 @@ import (
 	"github.com/seed1158cd35/weir/retry"
 )
 
-// A sink takes spans, unless it is told otherwise.
+// sink is an exporter that accepts spans unless told otherwise.
 type sink struct {
 	answer func() error
 
@@ -39,7 +39,7 @@ func (s *sink) Export(_ context.Context, spans []Span) error {
 	return nil
 }
 
-// roots are the first spans of traces.
+// roots returns the first span of each trace.
 func (s *sink) roots() (all []Span) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -51,7 +51,7 @@ func (s *sink) roots() (all []Span) {
 	return all
 }
 
-// none of the calls that go well.
+// quiet keeps no successful calls.
 var quiet = Options{Share: -1, Each: -1}
 
 func traced(t *testing.T, o Options, p weir.Policy) (*Tracer, *sink, *weir.Upstream) {
@@ -68,7 +68,7 @@ func traced(t *testing.T, o Options, p weir.Policy) (*Tracer, *sink, *weir.Upstr
 
 func fails(class outcome.Class) error { return failure(class) }
 
-// A failure says itself what it means.
+// A failure is an error with an outcome class.
 type failure outcome.Class
 
 func (f failure) Error() string { return outcome.Class(f).String() }
@@ -120,7 +120,7 @@ func TestWhatIsKeptAlways(t *testing.T) {
 	}
 }
 
-// Each attempt, the rest before it and the wait for its turn are where they were in the call.
+// The spans of each attempt, the delay before it and its wait have the times that they had in the call.
 func TestSpansLieWhereTheTimeWent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := weir.Policy{
@@ -164,7 +164,7 @@ func TestSpansLieWhereTheTimeWent(t *testing.T) {
 	})
 }
 
-// A storm of refusals is none of traces.
+// Many refusals do not cause many traces.
 func TestRefusalsAreKeptByReservoir(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := weir.Policy{Limits: []limit.Limit{{Name: "all", Rate: bucket.Rate{Amount: 1, Per: time.Hour, Burst: 1}}}}
@@ -193,7 +193,7 @@ func TestOfWhatGoesWellAShareIsKept(t *testing.T) {
 		for i := range calls {
 			c := weir.Call{}
 			var of *Call
-			if i%2 == 0 { // some are told of a trace, some are not
+			if i%2 == 0 { // half of the calls have a trace
 				of = tracer.Begin(Parent{}, About{})
 				c.Note = of
 			}
@@ -214,7 +214,7 @@ func TestOfWhatGoesWellAShareIsKept(t *testing.T) {
 	})
 }
 
-// While the receiver is away a bound of memory holds, something is always kept, and each trace is counted.
+// During an outage of the receiver, memory is bounded, some traces are always kept, and every trace is counted.
 func TestWhatFindsNoRoomIsCounted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := quiet
@@ -256,7 +256,7 @@ func TestWhatFindsNoRoomIsCounted(t *testing.T) {
 	})
 }
 
-// What a receiver will never take, and what is left at the end, is counted as such.
+// Traces that the receiver rejects, and traces that remain at the end, are counted separately.
 func TestWhatIsNeverTakenIsCounted(t *testing.T) {
 	for _, c := range []struct {
 		err  error
@@ -277,7 +277,7 @@ func TestWhatIsNeverTakenIsCounted(t *testing.T) {
 	}
 }
 
-// A cascade's tiers are spans of one trace, which is kept for what happened in any of them.
+// The tiers of a fallback are spans of one trace. The trace is kept if any of them is to be kept.
 func TestPartsOfACall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tracer, to, u := traced(t, quiet, weir.Policy{Retry: retry.Config{Attempts: 1}})
@@ -285,7 +285,7 @@ func TestPartsOfACall(t *testing.T) {
 		_ = do(t.Context(), u, weir.Call{Note: c.Part("first")}, fails(outcome.Failed))
 		_ = do(t.Context(), u, weir.Call{Note: c.Part("second")})
 		c.End(Answer{Status: http.StatusOK})
-		_ = do(t.Context(), u, weir.Call{Note: c}, fails(outcome.Failed)) // it comes when the request has its answer
+		_ = do(t.Context(), u, weir.Call{Note: c}, fails(outcome.Failed)) // it ends after the request
 		tracer.Close(t.Context())
 		roots := to.roots()
 		if len(roots) != 2 || roots[0].Failed || roots[1].Parent != roots[0].ID || roots[1].Trace != roots[0].Trace {
@@ -311,7 +311,7 @@ func TestANilTracerDoesNothing(t *testing.T) {
 	}
 }
 
-// What the caller has signed stays as it is.
+// Signed header fields are not modified.
 func TestSignedFieldsStay(t *testing.T) {
 	tracer := New(Options{To: new(sink), XRay: true})
 	defer tracer.Close(t.Context())
@@ -322,7 +322,7 @@ func TestSignedFieldsStay(t *testing.T) {
 	}
 }
 
-// IDs begin with the time, and spans of attempts have others than their calls.
+// IDs begin with the time, and attempts have other span IDs than their calls.
 func TestIDs(t *testing.T) {
 	now := time.Unix(0x5759e988, 0)
 	if i := newID(now); i.XRay()[:11] != "1-5759e988-" || i.String()[:8] != "5759e988" {
@@ -341,7 +341,7 @@ func TestIDs(t *testing.T) {
 	}
 }
 
-// Hexadecimal digits are those in small letters, at each place.
+// Hexadecimal digits must be lower case, at each position.
 func TestOnlySmallDigitsAreRead(t *testing.T) {
 	const good = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 	if p, ok := parseParent(good); !ok || p.Trace.String() != good[3:35] || p.Span.String() != good[36:52] || !p.Sampled {
@@ -378,7 +378,7 @@ func FuzzParent(f *testing.F) {
 	})
 }
 
-// A call that a limit of a store made wait has a span of the question, within that of the wait.
+// If the wait of a call included a request to the store, the request has a span below that of the wait.
 func TestAQuestionToTheStoreHasASpan(t *testing.T) {
 	began := time.Unix(1000, 0)
 	s := story{span: SpanID{1}, began: began, ended: began.Add(time.Second), parts: []part{{
@@ -391,7 +391,7 @@ func TestAQuestionToTheStoreHasASpan(t *testing.T) {
 	}
 }
 
-// A call beside a request has no trace of its own; if it is refused, that is why the request is kept.
+// A call from Beside has no trace. If it is refused, its request is kept.
 func TestACallBesideARequest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tracer, to, u := traced(t, quiet, weir.Policy{Limits: []limit.Limit{{Name: "all", Rate: bucket.Rate{Amount: 1, Per: time.Hour, Burst: 1}}}})
@@ -413,7 +413,7 @@ func TestACallBesideARequest(t *testing.T) {
 	})
 }
 
-// What is noted is bounded, the last of a key counts, and a nil call notes nothing.
+// Notes are bounded, the last value of a key counts, and a nil call ignores notes.
 func TestNotesAreBounded(t *testing.T) {
 	tracer := New(Options{To: new(sink)})
 	c := tracer.Begin(Parent{}, About{})

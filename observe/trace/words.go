@@ -6,7 +6,7 @@ import (
 	"github.com/seed1158cd35/weir/observe"
 )
 
-// methodOf is a method of HTTP as spans have it: there are so many, and "_OTHER" is whatever else callers say.
+// methodOf returns the HTTP method for spans. Unknown methods become "_OTHER", so that the number of values is bounded.
 func methodOf(m string) string {
 	switch m {
 	case "", "GET", "HEAD", "POST", "PUT", "DELETE", "CONNECT", "OPTIONS", "TRACE", "PATCH", "QUERY":
@@ -17,7 +17,7 @@ func methodOf(m string) string {
 
 func statusText(status int) string { return strconv.Itoa(status) }
 
-// failureOf is an error as spans have it.
+// failureOf returns the redacted text of an error.
 func failureOf(err error) string {
 	if err == nil {
 		return ""

@@ -7,41 +7,41 @@ import (
 	"github.com/seed1158cd35/weir/observe"
 )
 
-// A Call is what is kept of one call. Times are in milliseconds. It does not change any more.
+// A Call is the record of one call. Times are in milliseconds. It is immutable.
 type Call struct {
 	ID        string    `json:"id"`
-	Weir      string    `json:"weir,omitempty"` // which made it; "" for the one that is asked
+	Weir      string    `json:"weir,omitempty"` // the process that made it; "" for the process that is asked
 	Upstream  string    `json:"upstream"`
 	Operation string    `json:"operation,omitempty"`
 	Key       string    `json:"key,omitempty"` // "tenant=acme,user=7"
 	Kind      Kind      `json:"kind"`
-	At        time.Time `json:"at"` // when it ended
+	At        time.Time `json:"at"` // end of the call
 	TookMS    float64   `json:"took_ms"`
 	Class     string    `json:"class"`            // of the last attempt
 	Reason    string    `json:"reason,omitempty"` // why it was refused
-	Why       string    `json:"why,omitempty"`    // the same in words, or why there was no other attempt
+	Why       string    `json:"why,omitempty"`    // the reason in words, or why there was no further attempt
 	HeldBack  int       `json:"held_back,omitempty"`
-	StaleMS   float64   `json:"stale_ms,omitempty"` // the age of the earlier answer that the caller got (stale_if_error)
+	StaleMS   float64   `json:"stale_ms,omitempty"` // the age of the earlier response that the caller got (stale_if_error)
 
 	Attempts []Attempt `json:"attempts,omitempty"`
 	Limits   []Limit   `json:"limits,omitempty"`
-	Change   []Change  `json:"change,omitempty"` // what to change if that was not wanted
+	Change   []Change  `json:"change,omitempty"` // what to change if the result is unwanted
 }
 
 // An Attempt is one attempt of a Call.
 type Attempt struct {
 	N        int     `json:"n"`
-	RestedMS float64 `json:"rested_ms,omitempty"` // since the one before
+	RestedMS float64 `json:"rested_ms,omitempty"` // since the previous attempt
 	WaitedMS float64 `json:"waited_ms,omitempty"` // for its turn
-	Limit    string  `json:"limit,omitempty"`     // that made it wait, or refused it
+	Limit    string  `json:"limit,omitempty"`     // the limit that caused the wait or the refusal
 	Reason   string  `json:"reason,omitempty"`    // why it was not made
 	TookMS   float64 `json:"took_ms,omitempty"`
-	Class    string  `json:"class,omitempty"` // how it ended; none if it was not made
+	Class    string  `json:"class,omitempty"` // its result; "" if it was not made
 	Code     string  `json:"code,omitempty"`
-	HintMS   float64 `json:"hint_ms,omitempty"` // how long the answer, or the limit, said to stay away
+	HintMS   float64 `json:"hint_ms,omitempty"` // the delay that the response or the limit requested
 }
 
-// A Limit is a limit that the call was charged to, as it was when the call ended.
+// A Limit is a limit that the call was charged to, in its state at the end of the call.
 type Limit struct {
 	Name     string  `json:"name"`
 	Key      string  `json:"key,omitempty"`
@@ -51,11 +51,11 @@ type Limit struct {
 	Left     int64   `json:"left"`
 	Full     int64   `json:"full"`
 	PausedMS float64 `json:"paused_ms,omitempty"`
-	Refused  bool    `json:"refused,omitempty"` // it is the one that said no
-	At       string  `json:"at,omitempty"`      // where the configuration has it
+	Refused  bool    `json:"refused,omitempty"` // this limit refused the call
+	At       string  `json:"at,omitempty"`      // its position in the configuration
 }
 
-// callOf is what there is to keep of a record that is told in full.
+// callOf returns the Call for a detailed record.
 func callOf(r *weir.Record, kind Kind, now time.Time, where func(upstream, field string) string) *Call {
 	about := r.Subject()
 	c := &Call{
@@ -93,10 +93,10 @@ func callOf(r *weir.Record, kind Kind, now time.Time, where func(upstream, field
 	return c
 }
 
-// longestKey is how much is kept of a key, or of an upstream's code.
+// longestKey is the maximum length of a key or an upstream's code.
 const longestKey = 256
 
-// milli is a duration in milliseconds; -1 for one without end.
+// milli returns a duration in milliseconds, -1 for a duration without an end.
 func milli(d time.Duration) float64 {
 	if d > 1000*24*time.Hour {
 		return -1

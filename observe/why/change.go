@@ -11,25 +11,25 @@ import (
 	"github.com/seed1158cd35/weir/retry"
 )
 
-// A Change is what an operator may change who did not want the result. It is a value and may be shared.
+// A Change is a recommendation to an operator who wants another result. It is a value and may be shared.
 type Change struct {
-	Field string `json:"field,omitempty"` // of the upstream: "limits.put.rate"; "" if it is nothing of the configuration
-	At    string `json:"at,omitempty"`    // where the configuration has it
+	Field string `json:"field,omitempty"` // field of the upstream, "limits.put.rate"; "" if no field of the configuration is concerned
+	At    string `json:"at,omitempty"`    // its position in the configuration
 	Say   string `json:"say"`
 }
 
-// reasonOf says in words why a call was refused. It has no key as the caller wrote it.
+// reasonOf describes why a call was refused. The caller's key is redacted.
 func reasonOf(r *weir.Refusal) string {
 	e := *r
 	e.Key = observe.Redact(r.Key, longestKey)
 	return e.Error()
 }
 
-// An advice makes a change for its upstream.
+// An advice collects changes for an upstream.
 type advice struct {
 	upstream string
 	where    func(upstream, field string) string
-	message  bool // of a connection
+	message  bool // the call is a message of a connection
 	all      []Change
 }
 
@@ -41,7 +41,7 @@ func (a *advice) say(field, format string, args ...any) {
 	a.all = append(a.all, c)
 }
 
-// changes is what could be changed so that a call like the refused one goes, or a message of a connection.
+// changes returns what could be changed so that a call, or a message of a connection, is not refused.
 func changes(upstream string, r *weir.Refusal, message bool, where func(upstream, field string) string) []Change {
 	a := &advice{upstream: upstream, where: where, message: message}
 	switch {
@@ -70,7 +70,7 @@ func changes(upstream string, r *weir.Refusal, message bool, where func(upstream
 	return a.all
 }
 
-// limit is for a call that a limit of this process or of its fleet refused.
+// limit adds advice for a refusal by a limit of this process or its fleet.
 func (a *advice) limit(r *weir.Refusal) {
 	field := "limits." + r.Limit
 	switch why := r.Levels; {
@@ -89,12 +89,12 @@ func (a *advice) limit(r *weir.Refusal) {
 	}
 }
 
-// dear is for a call that costs more than its limit ever holds.
+// dear adds advice for a call that costs more than its limit can ever hold.
 func (a *advice) dear(r *weir.Refusal) {
 	a.say("limits."+r.Limit, "the call costs more units than the limit can hold (%d): raise its burst, or make the call smaller", r.Level.Full)
 }
 
-// tooDear reports whether the call could never be met.
+// tooDear reports whether the call costs more than its limit can hold.
 func tooDear(r *weir.Refusal) bool {
 	for i := range r.Levels {
 		if l := &r.Levels[i]; l.Rule.Name == r.Limit && l.Key == r.Key {
@@ -116,7 +116,7 @@ func (a *advice) quota(r *weir.Refusal) {
 	a.say(field, "the quota is used up: have the upstream raise it, or spread the calls over its window")
 }
 
-// store is for a call of a shared limit whose store was no help.
+// store adds advice for a refusal by a shared limit whose store could not help.
 func (a *advice) store(r *weir.Refusal) {
 	a.say("limits."+r.Limit, "%s", r.Want.String())
 	if r.Want.Lack == limit.LacksReserved {
@@ -127,7 +127,7 @@ func (a *advice) store(r *weir.Refusal) {
 	}
 }
 
-// afterFailure is for a call that was made and failed.
+// afterFailure returns changes for a call that was made and failed.
 func afterFailure(upstream string, r *weir.Record, where func(upstream, field string) string) []Change {
 	a := &advice{upstream: upstream, where: where}
 	for _, c := range afterwards {
@@ -138,7 +138,7 @@ func afterFailure(upstream string, r *weir.Record, where func(upstream, field st
 	return a.all
 }
 
-// afterwards says what to change about a call for which there was no other attempt.
+// afterwards has the changes for each reason without a further attempt.
 var afterwards = [...]struct {
 	why        error
 	field, say string

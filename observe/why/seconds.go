@@ -11,48 +11,49 @@ import (
 )
 
 const (
-	// Remembered is how long it is known what went on in a second.
+	// Remembered is how long the decisions of a second are remembered.
 	Remembered = time.Hour
-	// mostLines bounds what is known of all seconds: about 10 MiB, when much is refused. The oldest goes first.
+	// mostLines is the maximum number of remembered lines: about 10 MiB when many calls are refused. The oldest are dropped
+	// first.
 	mostLines = 1 << 17
 )
 
-// A Line is how many calls an upstream decided in a while, in one way.
+// A Line is the number of calls of an upstream that were decided in one way in a period.
 type Line struct {
 	From      time.Time `json:"from"`
 	To        time.Time `json:"to"`
 	Upstream  string    `json:"upstream"`
-	Operation string    `json:"operation,omitempty"` // "" for what was allowed, of all operations
-	Limit     string    `json:"limit,omitempty"`     // that made them wait, or refused them
+	Operation string    `json:"operation,omitempty"` // "" for allowed calls, of all operations
+	Limit     string    `json:"limit,omitempty"`     // the limit that caused the wait or refused
 	Decision  string    `json:"decision"`            // "allowed", "waited" or the reason of a refusal
 	N         uint64    `json:"n"`
-	Rule      string    `json:"rule,omitempty"` // of the limit as it is now: "3000/s burst 300"
-	By        string    `json:"by,omitempty"`   // what has a limit of its own each: "tenant"
-	At        string    `json:"at,omitempty"`   // where the configuration has the limit
+	Rule      string    `json:"rule,omitempty"` // the current rule of the limit: "3000/s burst 300"
+	By        string    `json:"by,omitempty"`   // the scope whose keys have separate limits: "tenant"
+	At        string    `json:"at,omitempty"`   // the position of the limit in the configuration
 }
 
-// Seconds know how many calls each upstream decided of late, second by second, where some waited or were refused. They are for the
-// calls of which no more is known. The zero Seconds are ready.
+// Seconds counts the decisions of each upstream, for every second in which calls waited or were refused. It answers for calls
+// without an individual record. The zero Seconds is ready to use.
 type Seconds struct {
 	mu    sync.Mutex
 	of    map[string]*counted // by upstream
-	first time.Time           // before it nobody counted
+	first time.Time           // beginning of the counts
 	last  time.Time           // of the latest Sample
-	lines []Line              // a ring once it is full; the oldest first, from next on
+	lines []Line              // a ring once it is full; the oldest is at next
 	next  int
 }
 
-// counted is what an upstream has counted.
+// counted has the counts of an upstream.
 type counted struct {
 	by            []*weir.Counts // one for each upstream that has had the name
 	allowed, held uint64
-	last          map[way]uint64 // of what was held
+	last          map[way]uint64 // the previous counts of waits and refusals
 }
 
-// A way is how calls were decided.
+// A way is a kind of decision.
 type way struct{ operation, limit, decision string }
 
-// Counts is for weir.Events: an upstream was made.
+// Counts is for weir.Events. It registers a new upstream.
 func (s *Seconds) Counts(c *weir.Counts) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -69,14 +70,13 @@ func (s *Seconds) Counts(c *weir.Counts) {
 	one.by = append(one.by, c)
 }
 
-// Sample notes what has been decided since it was called last; it is to be called each second. Upstreams that are not there any more
-// are not counted any more.
+// Sample records the decisions since its previous call. Call it each second. It forgets upstreams that no longer exist.
 func (s *Seconds) Sample(now time.Time, there func(upstream string) bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	from := s.last
 	if !now.After(from) {
-		return // the clock went back: what is decided meanwhile counts from its old hand on
+		return // the clock was set back: the decisions until it catches up count from the old time
 	}
 	s.last = now
 	for name, one := range s.of {
@@ -91,8 +91,8 @@ func (s *Seconds) Sample(now time.Time, there func(upstream string) bool) {
 	}
 }
 
-// since is what has been decided since the last time, if some calls waited or were refused: a second in which all went at once has
-// nothing to tell, and costs next to nothing.
+// since returns the decisions since the previous call if calls waited or were refused. A second in which every call proceeded
+// immediately has no lines and costs almost nothing.
 func (c *counted) since() (lines []Line) {
 	allowed, held := uint64(0), uint64(0)
 	for _, one := range c.by {
@@ -134,8 +134,8 @@ func (s *Seconds) keep(l Line) {
 	s.next = (s.next + 1) % mostLines
 }
 
-// In is what was decided in the second that begins at an instant, as far as it was when Sample was called last. ok reports whether anything
-// could be known of it: it is not to come, and not too long ago.
+// In returns the decisions in the second that begins at second, as of the latest Sample. ok is false if the second is unknown,
+// because it is in the future or too long ago.
 func (s *Seconds) In(second, now time.Time) (lines []Line, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -12,7 +12,7 @@ import (
 	"github.com/seed1158cd35/weir/observe/why"
 )
 
-// seconds opens an upstream that lets one call a minute go, and what counts its seconds.
+// seconds returns an upstream that allows one call a minute, and the Seconds that count it.
 func seconds(t *testing.T) (*why.Seconds, *weir.Upstream) {
 	s, p := new(why.Seconds), calls.Steady()
 	p.Limits, p.MaxWait = []limit.Limit{calls.Rate("few", 1, time.Minute, 1)}, -1
@@ -21,7 +21,7 @@ func seconds(t *testing.T) (*why.Seconds, *weir.Upstream) {
 
 func there(string) bool { return true }
 
-// What is decided in a second is found under that second, to the call; a second in which all calls went at once has nothing to tell.
+// The decisions of a second are found, with exact counts. A second in which every call proceeded immediately has none.
 func TestASecondKnowsWhatWasDecided(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, u := seconds(t)
@@ -52,7 +52,7 @@ func TestASecondKnowsWhatWasDecided(t *testing.T) {
 	})
 }
 
-// It says that it does not know where it does not: of what is to come, of what was before it, and of what is too long ago.
+// Seconds in the future, before the start, and too long ago are unknown.
 func TestASecondThatNobodyKnows(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, u := seconds(t)
@@ -80,7 +80,7 @@ func TestASecondThatNobodyKnows(t *testing.T) {
 	})
 }
 
-// What is known of seconds is bounded, and where the oldest are forgotten nobody says that nothing happened then.
+// The number of lines is bounded. Seconds whose lines were dropped are unknown, not empty.
 func TestSecondsAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, u := seconds(t)
@@ -104,7 +104,7 @@ func TestSecondsAreBounded(t *testing.T) {
 	})
 }
 
-// A thousand upstreams that do nothing: what a sample of them costs.
+// BenchmarkSampleOfAThousandUpstreams measures a sample of a thousand idle upstreams.
 func BenchmarkSampleOfAThousandUpstreams(b *testing.B) {
 	s := new(why.Seconds)
 	for i := range 1000 {

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Text returns the call as people read it: its result, each attempt, the limits as they were, and what to change.
+// Text returns the call as readable text: its result, each attempt, the state of the limits, and what to change.
 func (c *Call) Text() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s  %s\n", c.ID, c.Headline())
@@ -64,7 +64,7 @@ func (c *Call) Headline() string {
 	return fmt.Sprintf("%s: %s", what, c.Class)
 }
 
-// made is how many attempts reached the upstream, or could have.
+// made returns how many attempts reached the upstream, or may have.
 func (c *Call) made() (n int) {
 	for _, a := range c.Attempts {
 		if n = a.N; a.Reason != "" {
@@ -88,7 +88,7 @@ func (c *Call) attempts(b *strings.Builder) {
 		before = a.N
 		fmt.Fprintf(w, "  attempt %d\t%s\t%s\n", a.N, a.Before(), a.End())
 	}
-	_ = w.Flush() // a Builder takes everything
+	_ = w.Flush() // a Builder accepts everything
 	if c.HeldBack > 0 {
 		fmt.Fprintf(b, "  %s skipped, because no call succeeded at that time\n", attempts(c.HeldBack))
 	}

@@ -1,14 +1,13 @@
-// Package why keeps what became of calls, so that people can ask why one was refused, or failed,
-// or waited: a Keeper hears of all calls of its upstreams, keeps those that somebody may ask for,
-// and finds them by the ID that the call's answer and log lines have.
+// Package why records calls, so that operators can find out why a call was refused, failed or waited. A Keeper receives all calls
+// of its upstreams, keeps the interesting ones, and finds them by the ID in the call's response and log lines.
 //
 //	keeper := why.New(why.Options{})
 //	s3, err := weir.New("s3", policy, weir.Options{Events: keeper.Events()})
 //	...
 //	calls := keeper.Find("1z4qeq0q5rsr7") // each has a Text
 //
-// Kept are the latest that failed, refusals and calls that waited, so many a second at most, and a
-// sample of the others. What is kept is bounded: the oldest of a kind makes room for the next.
+// A Keeper keeps the latest failures, refusals and calls that waited, up to a maximum per second, and a sample of the other
+// calls. Their number is bounded: the oldest of a kind is dropped for the next.
 package why
 
 import (
@@ -22,30 +21,30 @@ import (
 	"github.com/seed1158cd35/weir/outcome"
 )
 
-// Options say how much is kept. The zero Options have the defaults.
+// Options configure how much is kept. The zero Options have the defaults.
 type Options struct {
-	// Most is how many calls of a kind are kept; 0 means 2,048. A kept call takes about 1 KiB.
+	// Most is the maximum number of calls of each kind; 0 means 2,048. A call takes about 1 KiB.
 	Most int
-	// EachSecond is how many of a kind are kept a second, of failures ten times as many; 0 means 50.
+	// EachSecond is the maximum number of calls of a kind kept per second, ten times as many for failures. 0 means 50.
 	EachSecond int
-	// Where says where the configuration has a field of an upstream ("limits.put", "breaker"):
-	// "weir.yaml:12", or "preset s3". nil, and "", if nobody knows.
+	// Where returns the position of a field ("limits.put", "breaker") of an upstream in the configuration: "weir.yaml:12" or
+	// "preset s3". It may be nil and may return "" if the position is unknown.
 	Where func(upstream, field string) string
-	// Kept, unless nil, hears of each call that is kept, and must not wait: it is called where the call ends.
+	// Kept, if not nil, is called for each kept call. It runs at the end of the call and must not block.
 	Kept func(*Call)
 }
 
-// A Kind is why a call is kept.
+// A Kind is the reason why a call is kept.
 type Kind string
 
 const (
-	Refused Kind = "refused" // weir did not let it go
-	Failed  Kind = "failed"  // it was made and did not succeed
-	Waited  Kind = "waited"  // it went well, after a wait or another attempt
-	Sampled Kind = "sampled" // it went well
+	Refused Kind = "refused" // weir refused it
+	Failed  Kind = "failed"  // it was made and failed
+	Waited  Kind = "waited"  // it succeeded after a wait or another attempt
+	Sampled Kind = "sampled" // it succeeded
 )
 
-// kinds in the order of a Keeper's shelves, and of kindOf.
+// kinds is in the order of a Keeper's shelves and of the results of kindOf.
 var kinds = [...]Kind{Refused, Failed, Waited, Sampled}
 
 const (
@@ -54,29 +53,29 @@ const (
 	failuresMore      = 10
 )
 
-// longWait is what a call that went well has waited in all so that it is worth keeping.
+// longWait is the total wait from which a successful call is kept.
 const longWait = 100 * time.Millisecond
 
-// A Keeper keeps calls. It is safe for concurrent use.
+// A Keeper records calls. It is safe for concurrent use.
 type Keeper struct {
 	o       Options
 	shelves [len(kinds)]shelf
 
 	mu   sync.Mutex
-	byID map[string][]*Call // the oldest first
+	byID map[string][]*Call // oldest first
 }
 
-// A shelf has the calls of one kind, as many as there is room for.
+// A shelf has the calls of one kind, up to a maximum.
 type shelf struct {
-	second atomic.Int64 // that the rest counts in
-	taken  atomic.Int64 // in that second
+	second atomic.Int64 // the current second
+	taken  atomic.Int64 // calls kept in that second
 	each   int64
 
-	calls []*Call // a ring; guarded by the Keeper's lock
+	calls []*Call // a ring; guarded by the Keeper's mu
 	next  int
 }
 
-// New makes a keeper.
+// New returns a keeper.
 func New(o Options) *Keeper {
 	if o.Most <= 0 {
 		o.Most = defaultMost
@@ -101,37 +100,37 @@ func New(o Options) *Keeper {
 
 func placeOf(kind Kind) int { return slices.Index(kinds[:], kind) }
 
-// Events is what to give to an upstream, so that its calls are kept.
+// Events returns the events to pass to an upstream, so that its calls are recorded.
 func (k *Keeper) Events() weir.Events {
 	return weir.Events{Wanted: k.might, Recorded: k.wants, Detailed: k.keep}
 }
 
-// might reports whether there may be room for a call. It writes nothing, as all calls come by here.
+// might reports whether a call may fit. It writes nothing, because every call passes here.
 func (k *Keeper) might(id string, _ any, s weir.Sketch) bool {
 	return id != "" && k.shelves[kindOf(s.Refused, s.Class, 0, 1)].room(s.At)
 }
 
-// room reports whether there is room in the second of the instant.
+// room reports whether the second of the instant has room.
 func (s *shelf) room(now time.Duration) bool {
 	return s.second.Load() != int64(now/time.Second) || s.taken.Load() < s.each
 }
 
-// wants reports whether there is room for a call. It takes no lock.
+// wants reports whether a call fits, and counts it. It takes no lock.
 func (k *Keeper) wants(r *weir.Record) bool {
 	return r.ID != "" && k.shelves[kindOfRecord(r)].takes(r.Began+r.Took)
 }
 
-// takes counts one more in the second of the instant, if there is room for it.
+// takes counts one more in the second of the instant if it has room.
 func (s *shelf) takes(now time.Duration) bool {
 	second := int64(now / time.Second)
 	if at := s.second.Load(); at != second && s.second.CompareAndSwap(at, second) {
 		s.taken.Store(0)
 	}
-	// Beyond the bound nothing is written, so that a storm of refusals has no line of memory that all cores write.
+	// Beyond the bound it writes nothing, so that cores do not contend for a cache line when many calls are refused.
 	return s.taken.Load() < s.each && s.taken.Add(1) <= s.each
 }
 
-// kindOf is why a call would be kept, as a place among kinds.
+// kindOf returns the kind of a call, as an index in kinds.
 func kindOf(refused bool, class outcome.Class, waited time.Duration, attempts uint16) int {
 	switch {
 	case refused:
@@ -146,7 +145,7 @@ func kindOf(refused bool, class outcome.Class, waited time.Duration, attempts ui
 
 func kindOfRecord(r *weir.Record) int { return kindOf(r.Refused, r.Class, r.Waited(), r.N) }
 
-// keep keeps a call.
+// keep records a call.
 func (k *Keeper) keep(r *weir.Record) {
 	kind := kindOfRecord(r)
 	c := callOf(r, kinds[kind], time.Now(), k.o.Where)
@@ -154,8 +153,8 @@ func (k *Keeper) keep(r *weir.Record) {
 	k.o.Kept(c)
 }
 
-// Refused keeps a refusal that no upstream has made, if there is room among refusals. key is as Subject has it, now an instant of
-// clock.System; field is what bounds it in the configuration of the upstream, and say what to do about that.
+// Refused records a refusal that did not come from an upstream, within the bound for refusals. key is in the form of Subject, and
+// now is a time of clock.System. field is the bound's field in the configuration of the upstream, and say is the advice.
 func (k *Keeper) Refused(id, key string, r *weir.Refusal, now time.Duration, field, say string) {
 	s := &k.shelves[placeOf(Refused)]
 	if id == "" || !s.takes(now) {
@@ -169,7 +168,7 @@ func (k *Keeper) Refused(id, key string, r *weir.Refusal, now time.Duration, fie
 	k.o.Kept(c)
 }
 
-// Replayed notes that the caller of a failed call got an earlier answer, of that age. It changes nothing if the call is not kept.
+// Replayed records that the caller of a failed call got an earlier response of this age. It does nothing if the call is not kept.
 func (k *Keeper) Replayed(id, upstream string, age time.Duration) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -202,7 +201,7 @@ func (k *Keeper) put(s *shelf, c *Call) {
 	k.byID[c.ID] = append(k.byID[c.ID], c)
 }
 
-// forget takes a call out of what is found.
+// forget removes a call from the index.
 func (k *Keeper) forget(c *Call) {
 	same := k.byID[c.ID]
 	for i, o := range same {
@@ -218,8 +217,8 @@ func (k *Keeper) forget(c *Call) {
 	}
 }
 
-// Find is what is kept of the calls with an ID, the oldest first; nil if nothing is. One request may
-// make several calls, as a cascade does.
+// Find returns the recorded calls with this ID, oldest first, or nil. One request can make several calls, for instance in a
+// fallback.
 func (k *Keeper) Find(id string) []*Call {
 	k.mu.Lock()
 	defer k.mu.Unlock()

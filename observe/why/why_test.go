@@ -30,23 +30,23 @@ var (
 	quotaSpent = &calls.Bad{O: outcome.Outcome{Class: outcome.Throttled, Code: "quota", Undone: true, Hint: outcome.Hint{Said: true, After: time.Hour, Quota: true}}}
 )
 
-// where has every field at a line that is named like it.
+// where returns a position that contains the name of the field.
 func where(upstream, field string) string { return "weir.yaml:" + upstream + "." + field }
 
-// call makes one with an ID, and brings its error.
+// call makes a call with an ID whose attempt returns err.
 func call(u *weir.Upstream, id string, err error) error {
 	_, got := weir.Do(background, u, weir.Call{ID: id, Keys: map[string]string{"tenant": "acme"}}, func(context.Context) (int, error) { return 0, err })
 	return got
 }
 
-// cases are calls that did not go as their callers wished, each with what has to be told of it.
+// cases are calls with unwanted results, each with the expected explanation.
 var cases = []struct {
 	name   string
 	policy func(*weir.Policy)
-	act    func(t *testing.T, u *weir.Upstream) // ends with a call of the ID "it"
+	act    func(t *testing.T, u *weir.Upstream) // ends with a call that has the ID "it"
 	kind   why.Kind
 	want   []string
-	away   []string // without the store, unless nil, as that is the cause then
+	away   []string // expected without the store, unless nil, because that is then the cause
 }{
 	{"a rate", func(p *weir.Policy) { p.Limits, p.MaxWait = []limit.Limit{calls.Rate("put", 1, 10*time.Second, 1)}, -1 },
 		func(_ *testing.T, u *weir.Upstream) { _, _ = call(u, "first", nil), call(u, "it", nil) },
@@ -126,7 +126,7 @@ var cases = []struct {
 		why.Waited, []string{"api default: ok", "waited 1", "s for its turn in limit put"}, nil},
 }
 
-// ways are how limits are kept while calls are made.
+// ways are the ways in which limits are kept.
 var ways = []struct {
 	name string
 	open func(t *testing.T, p weir.Policy, e weir.Events) *weir.Upstream
@@ -141,26 +141,26 @@ var ways = []struct {
 		s := &gone{Store: fleet.NewMemory(nil)}
 		u := shared(t, p, e, s)
 		_ = call(u, "before", nil)
-		time.Sleep(20 * time.Second) // it is known how many share the limits
+		time.Sleep(20 * time.Second) // the number of processes that share the limits is known
 		s.off.Store(true)
 		time.Sleep(5 * time.Second)
 		return u
 	}},
 }
 
-// shared is an upstream whose limits stand in a store.
+// shared returns an upstream whose limits are in a store.
 func shared(t *testing.T, p weir.Policy, e weir.Events, s fleet.Store) *weir.Upstream {
 	f := fleet.New(s, fleet.Options{})
 	f.Start()
 	u := calls.Open(t, p, weir.Options{Events: e, Fleet: f})
 	t.Cleanup(func() {
 		u.Close()
-		_ = f.Close(background) // the store may be away
+		_ = f.Close(background) // the store may be unavailable
 	})
 	return u
 }
 
-// gone is a store that does not answer any more.
+// gone is a store that no longer answers.
 type gone struct {
 	fleet.Store
 	off atomic.Bool
@@ -196,7 +196,7 @@ func (g *gone) Swap(ctx context.Context, group string, r fleet.Record) (fleet.Re
 	return g.Store.Swap(ctx, group, r)
 }
 
-// Each cause of a refusal, a failure and a wait is told, whoever keeps the limits.
+// The cause of each refusal, failure and wait is explained, wherever the limits are kept.
 func TestWhy(t *testing.T) {
 	for _, c := range cases {
 		for _, way := range ways {
@@ -228,7 +228,7 @@ func TestWhy(t *testing.T) {
 	}
 }
 
-// TestWhatIsKeptIsBounded: in number, and in each second; the oldest go, and are not found any more.
+// TestWhatIsKeptIsBounded checks the bounds in total and per second. The oldest calls are dropped and no longer found.
 func TestWhatIsKeptIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := why.New(why.Options{Most: 20, EachSecond: 7})
@@ -258,7 +258,7 @@ func TestWhatIsKeptIsBounded(t *testing.T) {
 	})
 }
 
-// TestManyCallsAreKeptAtOnce is for the race detector, with one ID for calls of several upstreams.
+// TestManyCallsAreKeptAtOnce is for the race detector. Calls of several upstreams have the same ID.
 func TestManyCallsAreKeptAtOnce(t *testing.T) {
 	k := why.New(why.Options{Most: 8})
 	u := calls.Open(t, calls.Steady(), weir.Options{Events: k.Events()})
@@ -283,7 +283,7 @@ func TestManyCallsAreKeptAtOnce(t *testing.T) {
 	}
 }
 
-// TestSecretsAreNotKept of an upstream's code.
+// TestSecretsAreNotKept checks secrets in an upstream's code.
 func TestSecretsAreNotKept(t *testing.T) {
 	k := why.New(why.Options{})
 	u := calls.Open(t, calls.Steady(), weir.Options{Events: k.Events()})

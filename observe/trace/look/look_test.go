@@ -31,7 +31,7 @@ func idOf(t *testing.T, s string) trace.ID {
 	return id
 }
 
-// segment is a document as X-Ray answers with it.
+// segment is a document in X-Ray's form.
 const segment = `{"id":"8000000000000001","name":"shop","start_time":1700000000.25,"end_time":1700000000.3,"trace_id":"1-6553f100-000000000000000000000001",
 	"error":true,"throttle":true,"http":{"response":{"status":429}},"cause":{"exceptions":[{"id":"8000000000000001","type":"429","message":"slow\u001b[31m down"}]},
 	"annotations":{"is_throttle":true,"model_id":"gpt-4o"},"subsegments":[
@@ -46,12 +46,12 @@ const segmentTree = `1-6553f100-000000000000000000000001  3 spans, 50.0ms, 2023-
   +30.0ms    20.0ms    model call  (shop)
 `
 
-// A cloud is X-Ray as far as weir asks it: what stands as segments, and what Transaction Search has.
+// cloud is the part of X-Ray that weir uses: segments, and the logs of Transaction Search.
 type cloud struct {
 	t        *testing.T
 	segments []string
 	logs     []string // nil: Transaction Search is off
-	looks    int      // until what comes from the logs is complete
+	looks    int      // polls until the results from the logs are complete
 	asked    []string
 }
 
@@ -122,7 +122,7 @@ func tree(t *testing.T, of Trace) string {
 	return b.String()
 }
 
-// X-Ray's segments come in pages; what is in the logs of Transaction Search is waited for.
+// Segments arrive in pages. Find waits for results from the logs.
 func TestXRayIsAskedInBothWays(t *testing.T) {
 	about := time.Unix(1_700_000_000, 0)
 	late := `{"id":"9000000000000001","name":"behind","parent_id":"8000000000000003","start_time":1700000000.29,"in_progress":true}`
@@ -140,7 +140,7 @@ func TestXRayIsAskedInBothWays(t *testing.T) {
 	}
 }
 
-// What X-Ray does not have, will not say, or does not know yet.
+// X-Ray has no such trace, returns an error, or is not ready.
 func TestXRayHasNoTrace(t *testing.T) {
 	about := time.Unix(1_700_000_000, 0)
 	off := &cloud{t: t}
@@ -173,7 +173,7 @@ func TestXRayHasNoTrace(t *testing.T) {
 	}
 }
 
-// Spans that are each other's parents, that come twice, or that are very many, are shown as well as can be.
+// Cycles, duplicates and too many spans do not break the tree.
 func TestATreeThatIsNone(t *testing.T) {
 	at := time.Unix(1_700_000_000, 0)
 	loop := Trace{ID: "x", Spans: []Span{{ID: "a", Parent: "b", Began: at}, {ID: "b", Parent: "a", Began: at}, {ID: "c", Parent: "c", Began: at}, {ID: "c", Began: at}, {ID: "d", Parent: "gone", Began: at}}}
@@ -189,7 +189,7 @@ func TestATreeThatIsNone(t *testing.T) {
 	}
 }
 
-// When a trace began stands in its ID, if weir or X-Ray made it.
+// IDs of weir and X-Ray contain the start of the trace.
 func TestAboutWhenATraceBegan(t *testing.T) {
 	now := time.Unix(0x6553f100+60, 0)
 	for id, want := range map[string]int64{shown: 0x6553f100, "0af7651916cd43dd8448eb211c80319c": 0, "ffffffff16cd43dd8448eb211c80319c": 0} {

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// A document is a segment, or a subsegment, as X-Ray has it.
+// A document is a segment or subsegment in X-Ray's form.
 type document struct {
 	Name, ID    string
 	ParentID    string  `json:"parent_id"`
@@ -27,7 +27,7 @@ type document struct {
 	Subsegments []document
 }
 
-// readSegment reads a document, and appends it and what is beneath it.
+// readSegment parses a document, and appends it and its subsegments.
 func readSegment(all []Span, text string) ([]Span, error) {
 	var d document
 	if err := json.Unmarshal([]byte(text), &d); err != nil {
@@ -51,10 +51,10 @@ func (d *document) spans(all []Span, parent, service string) []Span {
 	return all
 }
 
-// instant is a time in seconds, to the microsecond.
+// instant converts seconds to a time, to the microsecond.
 func instant(s float64) time.Time { return time.UnixMicro(int64(math.Round(s * 1e6))) }
 
-// wrong is what went wrong, in words.
+// wrong describes the error.
 func (d *document) wrong() string {
 	var words []string
 	switch {
@@ -73,7 +73,7 @@ func (d *document) wrong() string {
 	var cause struct {
 		Exceptions []struct{ Type, Message string }
 	}
-	_ = json.Unmarshal(d.Cause, &cause) // it may be the id of another's
+	_ = json.Unmarshal(d.Cause, &cause) // it may be the ID of another segment's exception
 	for _, e := range cause.Exceptions {
 		words = append(words, strings.TrimSpace(e.Type+" "+e.Message))
 	}

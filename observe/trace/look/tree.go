@@ -10,20 +10,20 @@ import (
 	"unicode"
 )
 
-// What is shown of a trace is bounded: others than weir have written it.
+// Bounds of what is shown, because programs other than weir write to a trace.
 const (
 	mostDepth = 40   // of indentation
 	mostNote  = 200  // characters of a value
-	mostSpans = 5000 // that are shown
+	mostSpans = 5000 // spans that are shown
 )
 
-// A node is a span with those beneath it.
+// A node is a span with its children.
 type node struct {
 	*Span
 	beneath []*node
 }
 
-// Write shows a trace as a tree: when each span began, how long it took, what it is, whose, what went wrong, and its notes.
+// Write writes a trace as a tree: the start, duration, name, service, error and notes of each span.
 func (t Trace) Write(w io.Writer) error {
 	tops, began, took := t.tree()
 	var b strings.Builder
@@ -39,15 +39,14 @@ func (t Trace) Write(w io.Writer) error {
 	return err
 }
 
-// tree is the spans in their order: those beneath each by when they began. A span whose parent is not here, or is beneath it,
-// is a first one.
+// tree returns the root spans, with children sorted by start. A span whose parent is missing, or is its descendant, is a root.
 func (t Trace) tree() (tops []*node, began time.Time, took time.Duration) {
 	all := make(map[string]*node, len(t.Spans))
 	nodes := make([]*node, 0, len(t.Spans))
 	var end time.Time
 	for i := range t.Spans {
 		s := &t.Spans[i]
-		if all[s.ID] != nil { // the same twice: that which has ended counts
+		if all[s.ID] != nil { // a duplicate: the span that has ended counts
 			if all[s.ID].Open {
 				all[s.ID].Span = s
 			}
@@ -78,7 +77,7 @@ func (t Trace) tree() (tops []*node, began time.Time, took time.Duration) {
 
 func byBegin(a, b *node) int { return a.Began.Compare(b.Began) }
 
-// within reports whether a span is another, or beneath it, by what they say of their parents.
+// within reports whether a span is another or its descendant, according to their parents.
 func within(all map[string]*node, n, of *node) bool {
 	for range len(all) {
 		if n == of {
@@ -118,7 +117,7 @@ func (n *node) line(b *strings.Builder, began time.Time, depth int) {
 	}
 }
 
-// length is a duration as people read it.
+// length formats a duration.
 func length(d time.Duration) string {
 	switch {
 	case d >= 10*time.Second:
@@ -129,7 +128,7 @@ func length(d time.Duration) string {
 	return fmt.Sprintf("%dµs", d.Microseconds())
 }
 
-// plain is a text of others without what a terminal would obey, cut short.
+// plain removes terminal control characters from a foreign text, and shortens it.
 func plain(s string) string {
 	s = strings.Map(func(c rune) rune {
 		if unicode.IsControl(c) || unicode.Is(unicode.Cf, c) || c == unicode.ReplacementChar {

@@ -10,16 +10,16 @@ import (
 	"github.com/seed1158cd35/weir/observe/trace/otlp/xray"
 )
 
-// XRay looks for traces in X-Ray: among those that are there as segments, and, as those are not where CloudWatch's
-// Transaction Search is on, in the logs that it keeps them in, which takes some seconds.
+// XRay finds traces in X-Ray. It first looks for segments. With CloudWatch's Transaction Search there are none, so it then
+// searches the logs of Transaction Search, which takes some seconds.
 type XRay struct {
 	API  *xray.API
-	Each time.Duration // between looks at what comes from the logs; 0 means a second
+	Each time.Duration // interval between polls for results from the logs; 0 means a second
 }
 
 var _ Source = XRay{}
 
-// Find is Source's. What comes from the logs is waited for until ctx ends.
+// Find implements Source. It waits for results from the logs until ctx ends.
 func (x XRay) Find(ctx context.Context, id trace.ID, about time.Time) (Trace, error) {
 	t, err := x.batch(ctx, id)
 	if err == nil && len(t.Spans) == 0 {
@@ -31,7 +31,7 @@ func (x XRay) Find(ctx context.Context, id trace.ID, about time.Time) (Trace, er
 	return t, err
 }
 
-// segments is a part of a trace, as both ways answer.
+// segments is a part of a trace, in the form of both responses.
 type segments []struct{ Document string }
 
 func (s segments) read(all []Span) (_ []Span, err error) {
@@ -43,10 +43,10 @@ func (s segments) read(all []Span) (_ []Span, err error) {
 	return all, nil
 }
 
-// mostPages is how many pages of an answer are asked for.
+// mostPages is the maximum number of pages that are requested.
 const mostPages = 100
 
-// batch asks for segments.
+// batch requests the segments of a trace.
 func (x XRay) batch(ctx context.Context, id trace.ID) (t Trace, err error) {
 	t.ID = id.XRay()
 	in := struct {
@@ -73,10 +73,10 @@ func (x XRay) batch(ctx context.Context, id trace.ID) (t Trace, err error) {
 	return t, nil
 }
 
-// around is how far from when a trace began its spans may be.
+// around is the maximum distance of spans from the start of their trace.
 const around = time.Hour
 
-// retrieve has a trace fetched from the logs of Transaction Search.
+// retrieve retrieves a trace from the logs of Transaction Search.
 func (x XRay) retrieve(ctx context.Context, id trace.ID, about time.Time) (Trace, error) {
 	if about.IsZero() {
 		return Trace{}, fmt.Errorf("%w in X-Ray; to search the logs of Transaction Search, give its start with --at, because its ID contains no time", ErrNone)
@@ -109,7 +109,7 @@ func (x XRay) retrieve(ctx context.Context, id trace.ID, about time.Time) (Trace
 	}
 }
 
-// rest waits a little.
+// rest waits for d, or a second if d is 0.
 func rest(ctx context.Context, d time.Duration) error {
 	if d <= 0 {
 		d = time.Second
@@ -124,7 +124,7 @@ func rest(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// retrieved is what there is of it so far.
+// retrieved returns the results so far.
 func (x XRay) retrieved(ctx context.Context, id trace.ID, token string) (t Trace, status string, err error) {
 	t.ID = id.XRay()
 	in := struct {

@@ -1,5 +1,5 @@
-// Package otlp sends spans by OpenTelemetry's protocol (OTLP 1.11), over HTTP or gRPC. Messages are written as they
-// go over the wire, without structs between: weir has so few kinds of them that nothing would be had by those.
+// Package otlp exports spans by OpenTelemetry's protocol (OTLP 1.11), over HTTP or gRPC. It encodes messages directly, without
+// intermediate structs, because it needs few kinds of them.
 package otlp
 
 import (
@@ -10,18 +10,18 @@ import (
 	"github.com/seed1158cd35/weir/observe/trace"
 )
 
-// A Resource says whose spans they are.
+// A Resource identifies the source of spans.
 type Resource struct {
 	Service  string            // service.name; "" means weir
-	Version  string            // service.version; "" says none
-	Instance string            // service.instance.id; "" says none
-	Attrs    map[string]string // others: {"deployment.environment.name": "prod"}
+	Version  string            // service.version; "" omits it
+	Instance string            // service.instance.id; "" omits it
+	Attrs    map[string]string // further attributes: {"deployment.environment.name": "prod"}
 }
 
-// scope is the name of what made the spans.
+// scope is the name of the instrumentation scope.
 const scope = "github.com/seed1158cd35/weir"
 
-// Encode appends an ExportTraceServiceRequest, of which the resource is the beginning.
+// encode appends an ExportTraceServiceRequest with the resource and the spans.
 func (r *resource) encode(b []byte, spans []trace.Span) []byte {
 	return message(b, 1, func(b []byte) []byte { // ResourceSpans
 		b = append(b, r.head...)
@@ -36,7 +36,7 @@ func (r *resource) encode(b []byte, spans []trace.Span) []byte {
 	})
 }
 
-// A resource is a Resource as it is sent.
+// A resource is a Resource in encoded form.
 type resource struct{ head, scope []byte }
 
 func newResource(of Resource) *resource {
@@ -57,11 +57,11 @@ func newResource(of Resource) *resource {
 	return r
 }
 
-// The bits of a span's flags: the low eight are those of traceparent.
+// Bits of a span's flags. The low eight are those of traceparent.
 const (
 	flagSampled    = 1
-	flagKnowsWhere = 1 << 8 // the next is meant
-	flagRemote     = 1 << 9 // the parent is another program's
+	flagKnowsWhere = 1 << 8 // flagRemote is valid
+	flagRemote     = 1 << 9 // the parent belongs to another program
 )
 
 const statusError = 2
@@ -86,7 +86,7 @@ func appendSpan(b []byte, s *trace.Span) []byte {
 			return protowire.AppendVarint(protowire.AppendTag(b, 3, protowire.VarintType), statusError)
 		})
 	}
-	flags := uint32(flagSampled | flagKnowsWhere) // without the first, some receivers drop it
+	flags := uint32(flagSampled | flagKnowsWhere) // without flagSampled, some receivers drop the span
 	if s.Remote {
 		flags |= flagRemote
 	}
@@ -115,12 +115,12 @@ func appendAttr(b []byte, a *trace.Attr) []byte {
 	})
 }
 
-// appendText appends a value that is a text.
+// appendText appends a text value.
 func appendText(b []byte, s string) []byte {
 	return protowire.AppendString(protowire.AppendTag(b, 1, protowire.BytesType), valid(s))
 }
 
-// keyText appends an attribute that is a text, unless it is empty.
+// keyText appends a text attribute unless the value is empty.
 func keyText(b []byte, field protowire.Number, key, value string) []byte {
 	if value == "" {
 		return b
@@ -128,8 +128,8 @@ func keyText(b []byte, field protowire.Number, key, value string) []byte {
 	return message(b, field, func(b []byte) []byte { return appendAttr(b, &trace.Attr{Key: key, Text: value}) })
 }
 
-// message appends a message within a message. Its length, which stands before it, has three bytes, so that it can be
-// filled in: that is as good as the shortest form, and enough for 2 MiB; what is longer is moved by one byte or two.
+// message appends an embedded message. The length before it is unknown until it is written, so message reserves three bytes,
+// which is valid protobuf and enough for 2 MiB. Longer messages are moved by one or two bytes.
 func message(b []byte, field protowire.Number, write func([]byte) []byte) []byte {
 	b = protowire.AppendTag(b, field, protowire.BytesType)
 	at := len(b)
@@ -152,7 +152,7 @@ func raw(b []byte, field protowire.Number, v []byte) []byte {
 	return protowire.AppendBytes(protowire.AppendTag(b, field, protowire.BytesType), v)
 }
 
-// text appends a text, unless it is empty.
+// text appends a text field unless it is empty.
 func text(b []byte, field protowire.Number, s string) []byte {
 	if s == "" {
 		return b

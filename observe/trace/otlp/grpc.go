@@ -19,12 +19,12 @@ import (
 	"github.com/seed1158cd35/weir/observe/trace"
 )
 
-// GRPC says where spans are sent by OTLP over gRPC.
+// GRPC configures an exporter over gRPC.
 type GRPC struct {
 	Target   string            // "127.0.0.1:4317"
-	Header   map[string]string // added to each request, such as a token
+	Header   map[string]string // added to each request, for instance a token
 	Resource Resource
-	TLS      *tls.Config // nil means plain text
+	TLS      *tls.Config // nil means no TLS
 }
 
 type grpcExporter struct {
@@ -32,7 +32,7 @@ type grpcExporter struct {
 	resource *resource
 }
 
-// A grpcSender sends requests over gRPC, by one method.
+// A grpcSender sends requests by one gRPC method.
 type grpcSender struct {
 	conn   *grpc.ClientConn
 	header metadata.MD
@@ -44,7 +44,7 @@ var _ trace.Exporter = (*grpcExporter)(nil)
 // exportMethod is TraceService.Export.
 const exportMethod = "/opentelemetry.proto.collector.trace.v1.TraceService/Export"
 
-// NewGRPC makes an exporter; it connects when there is something to send. The tracer that it is given to closes it.
+// NewGRPC returns an exporter. It connects when there is something to send. The tracer closes it.
 func NewGRPC(o GRPC) (trace.Exporter, error) {
 	e := &grpcExporter{resource: newResource(o.Resource)}
 	if err := e.begin(o, exportMethod); err != nil {
@@ -73,7 +73,7 @@ func (e *grpcSender) begin(o GRPC, method string) error {
 	return nil
 }
 
-// Close ends the connection.
+// Close closes the connection.
 func (e *grpcSender) Close() error { return e.conn.Close() }
 
 // Export sends spans in one request.
@@ -81,7 +81,7 @@ func (e *grpcExporter) Export(ctx context.Context, spans []trace.Span) error {
 	return e.send(ctx, e.resource.encode(nil, spans))
 }
 
-// send sends a request that is written.
+// send sends an encoded request.
 func (e *grpcSender) send(ctx context.Context, body []byte) error {
 	var answer []byte
 	if err := e.conn.Invoke(metadata.NewOutgoingContext(ctx, e.header), e.method, &body, &answer); err != nil {
@@ -93,7 +93,7 @@ func (e *grpcSender) send(ctx context.Context, body []byte) error {
 	return nil
 }
 
-// judgeStatus is what an error of gRPC means. Those that are worth another attempt are the ones that OTLP names.
+// judgeStatus converts a gRPC error. It returns a *LaterError for the codes that OTLP defines as retryable.
 func judgeStatus(err error) error {
 	s := status.Convert(err)
 	after, said := time.Duration(0), false
@@ -114,7 +114,7 @@ func judgeStatus(err error) error {
 	return why
 }
 
-// written is the codec of messages that are written already: *[]byte.
+// written is the codec of encoded messages: *[]byte.
 type written struct{}
 
 func (written) Name() string { return "proto" }

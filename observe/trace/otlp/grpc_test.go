@@ -20,7 +20,7 @@ import (
 	"github.com/seed1158cd35/weir/observe/trace"
 )
 
-// receiveGRPC serves a receiver, which sees what intercept lets through.
+// receiveGRPC runs a receiver, which gets the requests that intercept passes.
 func receiveGRPC(t *testing.T, intercept grpc.UnaryServerInterceptor) (*otlptest.Receiver, trace.Exporter) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")

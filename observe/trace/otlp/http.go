@@ -16,18 +16,18 @@ import (
 	"github.com/seed1158cd35/weir/observe/trace"
 )
 
-// HTTP says where spans are sent by OTLP over HTTP, as protobuf.
+// HTTP configures an exporter over HTTP, in protobuf.
 type HTTP struct {
 	URL      string      // "http://127.0.0.1:4318/v1/traces"
-	Header   http.Header // added to each request, such as a token
+	Header   http.Header // added to each request, for instance a token
 	Resource Resource
-	Client   *http.Client // nil means one of its own, which follows no redirects
+	Client   *http.Client // nil means a new client that follows no redirects
 
-	// Sign makes a request ready to be sent, such as for X-Ray; nil for nothing. The body is what is sent.
+	// Sign, if not nil, completes a request before it is sent, for instance with a signature for X-Ray. body is the request body.
 	Sign func(r *http.Request, body []byte) error
 }
 
-// An httpExporter sends spans over HTTP.
+// An httpExporter exports spans over HTTP.
 type httpExporter struct {
 	httpSender
 	resource *resource
@@ -39,7 +39,7 @@ type httpSender struct {
 	encoders sync.Pool // *encoder
 }
 
-// An encoder is what is used again from one request to the next.
+// An encoder has the buffers that requests reuse.
 type encoder struct {
 	plain  []byte
 	packed bytes.Buffer
@@ -48,7 +48,7 @@ type encoder struct {
 
 var _ trace.Exporter = (*httpExporter)(nil)
 
-// NewHTTP makes an exporter.
+// NewHTTP returns an exporter.
 func NewHTTP(o HTTP) (trace.Exporter, error) {
 	e := &httpExporter{resource: newResource(o.Resource)}
 	if err := e.begin(o); err != nil {
@@ -73,7 +73,7 @@ func (e *httpSender) begin(o HTTP) error {
 	}
 	e.o = o
 	e.encoders.New = func() any {
-		z, _ := gzip.NewWriterLevel(nil, gzip.BestSpeed) // a level that there is
+		z, _ := gzip.NewWriterLevel(nil, gzip.BestSpeed) // the level is valid, so there is no error
 		return &encoder{zip: z}
 	}
 	return nil
@@ -84,7 +84,7 @@ func (e *httpExporter) Export(ctx context.Context, spans []trace.Span) error {
 	return e.send(ctx, func(b []byte) []byte { return e.resource.encode(b, spans) })
 }
 
-// send sends what is written in one request.
+// send encodes and sends one request.
 func (e *httpSender) send(ctx context.Context, write func([]byte) []byte) error {
 	enc := e.encoders.Get().(*encoder)
 	body, err := enc.pack(write)
@@ -103,12 +103,12 @@ func (e *httpSender) send(ctx context.Context, write func([]byte) []byte) error 
 	r.Header.Set("User-Agent", "weir")
 	if e.o.Sign != nil {
 		if err := e.o.Sign(r, body); err != nil {
-			return &trace.LaterError{Err: err} // credentials may be there later
+			return &trace.LaterError{Err: err} // credentials may be available later
 		}
 	}
 	resp, err := e.o.Client.Do(r)
 	if err != nil {
-		return &trace.LaterError{Err: bare(err)} // its encoder may still be read from, and is left to the collector of garbage
+		return &trace.LaterError{Err: bare(err)} // the transport may still read the body, so the encoder is not reused
 	}
 	defer resp.Body.Close()
 	answer, err := io.ReadAll(io.LimitReader(resp.Body, mostAnswer))
@@ -118,10 +118,10 @@ func (e *httpSender) send(ctx context.Context, write func([]byte) []byte) error 
 	return judge(resp, answer)
 }
 
-// mostAnswer is how much of an answer is read.
+// mostAnswer is the maximum number of bytes read from a response.
 const mostAnswer = 64 << 10
 
-// pack is the body of a request. It is good until the encoder is used again.
+// pack returns the body of a request. It is valid until the encoder is used again.
 func (c *encoder) pack(write func([]byte) []byte) ([]byte, error) {
 	c.plain = write(c.plain[:0])
 	c.packed.Reset()
@@ -133,7 +133,7 @@ func (c *encoder) pack(write func([]byte) []byte) ([]byte, error) {
 	return c.packed.Bytes(), err
 }
 
-// judge is what an answer means. Those that are worth another attempt are the ones that OTLP names.
+// judge converts a response to an error. It returns a *LaterError for the statuses that OTLP defines as retryable.
 func judge(resp *http.Response, answer []byte) error {
 	switch s := resp.StatusCode; {
 	case s/100 == 2:
@@ -150,10 +150,10 @@ func judge(resp *http.Response, answer []byte) error {
 	}
 }
 
-// longestRest is the longest time that a receiver may ask for.
+// longestRest is the maximum delay that a receiver can request.
 const longestRest = 5 * time.Minute
 
-// retryAfter is what the header asks for, in seconds or as a date (RFC 9110, 10.2.3).
+// retryAfter parses the Retry-After header: seconds or a date (RFC 9110, 10.2.3).
 func retryAfter(h http.Header) time.Duration {
 	v := h.Get("Retry-After")
 	if n, err := strconv.ParseUint(v, 10, 31); err == nil {
@@ -165,7 +165,7 @@ func retryAfter(h http.Header) time.Duration {
 	return 0
 }
 
-// bare is an error of the HTTP client without the URL, which it would show.
+// bare unwraps an error of the HTTP client, which would show the URL.
 func bare(err error) error {
 	if e, ok := errors.AsType[*url.Error](err); ok {
 		return e.Err

@@ -31,7 +31,7 @@ var whole = trace.Span{
 	Attrs: []trace.Attr{{Key: "text", Text: "v\xff"}, {Key: "number", Number: -7, Is: trace.IsNumber}},
 }
 
-// What is written by hand is what the collector's types read.
+// The collector's types decode the encoded request.
 func TestTheCollectorReadsEachField(t *testing.T) {
 	r, url := otlptest.Receive(t)
 	e := exporter(t, HTTP{URL: url, Header: http.Header{"X-Token": {"t"}}, Resource: Resource{Service: "s", Version: "v", Instance: "i", Attrs: map[string]string{"k": "w"}}})

@@ -13,13 +13,13 @@ import (
 	"github.com/seed1158cd35/weir/retry"
 )
 
-// failed says itself that it has failed.
+// failed is an error with a failed outcome.
 type failed struct{}
 
 func (failed) Error() string            { return "failed" }
 func (failed) Outcome() outcome.Outcome { return outcome.Outcome{Class: outcome.Failed, Code: "E1"} }
 
-// Calls that fail as fast as they can are all exported, while the receiver takes them.
+// All failing calls are exported, at full speed, while the receiver accepts them.
 func TestNoFailureIsLost(t *testing.T) {
 	r, url := otlptest.Receive(t)
 	tracer := trace.New(trace.Options{To: exporter(t, HTTP{URL: url})})

@@ -17,15 +17,15 @@ import (
 	"github.com/seed1158cd35/weir/observe/trace"
 )
 
-// Metrics say what is gathered, how often, and where it goes.
+// Metrics configure which metrics are sent, how often, and where.
 type Metrics struct {
-	Gather func() ([]*dto.MetricFamily, error) // a Prometheus registry's: what /metrics shows is what is sent
+	Gather func() ([]*dto.MetricFamily, error) // usually a Prometheus registry's: the sent metrics are those of /metrics
 	To     Sender
-	Log    *slog.Logger // hears when metrics cannot be sent, and when they can again; nil for nobody
+	Log    *slog.Logger // receives failures and recovery of the export; nil means no log
 
 	Resource Resource
 	Every    time.Duration // 0 means a minute
-	Bytes    int64         // what may wait to be sent; 0 means 16 MiB
+	Bytes    int64         // maximum size of waiting requests; 0 means 16 MiB
 }
 
 const (
@@ -37,7 +37,7 @@ const (
 
 // A Sender sends metrics over HTTP or gRPC.
 type Sender interface {
-	// send makes one attempt. An error is as that of a trace.Exporter.
+	// sendMetrics makes one attempt. Its errors are like those of a trace.Exporter.
 	sendMetrics(ctx context.Context, body []byte) error
 }
 
@@ -51,7 +51,7 @@ type metricsGRPC struct{ grpcSender }
 
 func (s *metricsGRPC) sendMetrics(ctx context.Context, body []byte) error { return s.send(ctx, body) }
 
-// MetricsHTTP makes a sender of metrics, to a URL such as http://127.0.0.1:4318/v1/metrics. The resource is that of Metrics.
+// MetricsHTTP returns a sender of metrics to a URL such as http://127.0.0.1:4318/v1/metrics. It uses the resource of Metrics.
 func MetricsHTTP(o HTTP) (Sender, error) {
 	s := new(metricsHTTP)
 	if err := s.begin(o); err != nil {
@@ -63,7 +63,7 @@ func MetricsHTTP(o HTTP) (Sender, error) {
 // metricsMethod is MetricsService.Export.
 const metricsMethod = "/opentelemetry.proto.collector.metrics.v1.MetricsService/Export"
 
-// MetricsGRPC makes a sender of metrics. The resource is that of Metrics.
+// MetricsGRPC returns a sender of metrics. It uses the resource of Metrics.
 func MetricsGRPC(o GRPC) (Sender, error) {
 	s := new(metricsGRPC)
 	if err := s.begin(o, metricsMethod); err != nil {
@@ -72,17 +72,18 @@ func MetricsGRPC(o GRPC) (Sender, error) {
 	return s, nil
 }
 
-// MeterStats are what has become of what was gathered so far, in requests; one that is sent again fails each time.
+// MeterStats counts requests. A request that is repeated counts as failed each time.
 type MeterStats struct {
 	Exported int64
-	Failed   int64 // attempts; there is to be another
-	Denied   int64 // requests of which the receiver will never take all
+	Failed   int64 // attempts that will be repeated
+	Denied   int64 // requests that the receiver rejected, in whole or in part
 	Dropped  int64 // too much waited, or the program ended
 	Waiting  int64 // bytes
 }
 
-// A Meter gathers metrics from time to time, and sends them; whoever is asked for them waits for nobody. While the receiver is away
-// the newest wait, as each says all that those before it have said. Make one with NewMeter and end it with Close.
+// A Meter gathers metrics periodically and sends them. Code that updates metrics is not blocked. During an outage of the receiver
+// the newest requests are kept: values are cumulative, so they include the older ones. Create one with NewMeter and end it with
+// Close.
 type Meter struct {
 	o        Metrics
 	resource *resource
@@ -95,13 +96,13 @@ type Meter struct {
 	failing                           atomic.Bool
 }
 
-// A batch is a request on its way.
+// A batch is a request that waits or is being sent.
 type batch struct {
 	body
 	failures int
 }
 
-// NewMeter makes a Meter, which begins at once.
+// NewMeter returns a running Meter.
 func NewMeter(o Metrics) *Meter {
 	if o.Every <= 0 {
 		o.Every = defaultEvery
@@ -131,7 +132,7 @@ func (m *Meter) run() {
 	}
 }
 
-// gather has all that there is sent. What cannot be gathered keeps nothing else back.
+// gather gathers all metrics and queues them. Metrics that cannot be gathered do not prevent sending the others.
 func (m *Meter) gather() {
 	at := time.Now()
 	families, err := m.o.Gather()
@@ -143,25 +144,25 @@ func (m *Meter) gather() {
 	}
 }
 
-// Close gathers once more, sends what waits until ctx ends, and says how many requests were left.
+// Close gathers once more, sends what waits until ctx ends, and returns the number of lost requests.
 func (m *Meter) Close(ctx context.Context) (lost int) {
 	close(m.stop)
 	m.ended.Wait()
 	m.gather()
 	lost = m.box.Close(ctx)
 	if c, ok := m.o.To.(io.Closer); ok {
-		_ = c.Close() // nothing is sent any more
+		_ = c.Close() // all sends have ended
 	}
 	return lost
 }
 
-// Stats are what has become of what was gathered so far.
+// Stats returns the current counts.
 func (m *Meter) Stats() MeterStats {
 	_, waiting := m.box.Waiting()
 	return MeterStats{m.exported.Load(), m.failed.Load(), m.denied.Load(), m.dropped.Load(), waiting}
 }
 
-// send makes one attempt with a request, and says when to make another.
+// send makes one attempt to send a request, and returns the delay before the next.
 func (m *Meter) send(ctx context.Context, b *batch) time.Duration {
 	ctx, cancel := context.WithTimeout(ctx, sending)
 	defer cancel()
@@ -185,7 +186,7 @@ func (m *Meter) send(ctx context.Context, b *batch) time.Duration {
 	return 0
 }
 
-// heard logs how an attempt went, when that changes.
+// heard logs the result of an attempt when it changes.
 func (m *Meter) heard(err error) {
 	if was := m.failing.Swap(err != nil); m.o.Log == nil || was == (err != nil) {
 		return

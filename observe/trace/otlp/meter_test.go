@@ -45,7 +45,7 @@ func metricsByGRPC(t *testing.T) (*otlptest.Metrics, Sender) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m, s := otlptest.NewMetrics(), grpc.NewServer() // which takes 4 MiB, as usual
+	m, s := otlptest.NewMetrics(), grpc.NewServer() // accepts 4 MiB, the default
 	collector.RegisterMetricsServiceServer(s, m)
 	go func() { _ = s.Serve(l) }()
 	t.Cleanup(s.Stop)
@@ -56,13 +56,13 @@ func metricsByGRPC(t *testing.T) (*otlptest.Metrics, Sender) {
 	return m, to
 }
 
-// anything has metrics of all kinds, with many series.
+// anything returns metrics of all kinds, with many series.
 func anything(t *testing.T, r *rand.Rand) *prometheus.Registry {
 	t.Helper()
 	reg := prometheus.NewRegistry()
 	counters := prometheus.NewCounterVec(prometheus.CounterOpts{Name: "calls_total", Help: "Calls."}, []string{"upstream", "result"})
 	bytes := prometheus.NewCounter(prometheus.CounterOpts{Name: "alloc_bytes_total"})
-	both := prometheus.NewGauge(prometheus.GaugeOpts{Name: "alloc_bytes"}) // as Go's have it
+	both := prometheus.NewGauge(prometheus.GaugeOpts{Name: "alloc_bytes"}) // as the Go collector names one
 	gauges := prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "wait_max_seconds"}, []string{"of"})
 	took := prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "took_seconds", Buckets: []float64{.1, 1, 10}}, []string{"of"})
 	summary := prometheus.NewSummary(prometheus.SummaryOpts{Name: "pause_seconds", Objectives: map[float64]float64{.5: .05, .9: .01}})
@@ -83,7 +83,7 @@ func anything(t *testing.T, r *rand.Rand) *prometheus.Registry {
 	return reg
 }
 
-// Whatever is gathered arrives by both protocols, under the names by which Prometheus knows it.
+// Both protocols deliver all gathered metrics, under the names that Prometheus uses.
 func TestMetricsArriveAsTheyAreGathered(t *testing.T) {
 	for name, receive := range map[string]func(*testing.T) (*otlptest.Metrics, Sender){"HTTP": metricsByHTTP, "gRPC": metricsByGRPC} {
 		for range 10 {
@@ -119,7 +119,7 @@ func TestMetricsArriveAsTheyAreGathered(t *testing.T) {
 	}
 }
 
-// A receiver that takes 4 MiB takes a gather of any size.
+// A receiver that accepts 4 MiB accepts metrics of any total size.
 func TestAGatherIsSentInParts(t *testing.T) {
 	reg := prometheus.NewRegistry()
 	v := prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "g"}, []string{"of"})
@@ -139,7 +139,7 @@ func TestAGatherIsSentInParts(t *testing.T) {
 	}
 }
 
-// An away is a receiver that may not be there.
+// An away is a receiver that may be unavailable.
 type away struct {
 	err    atomic.Pointer[error]
 	bodies [][]byte
@@ -171,7 +171,8 @@ func (a *away) points(t *testing.T, name string) (all []*metrics.NumberDataPoint
 	return all
 }
 
-// While the receiver is away failures are counted, memory is bounded, and the newest is kept; at the end all is tried once more.
+// During an outage of the receiver, failures are counted, memory is bounded, and the newest request is kept. At the end,
+// everything is tried once more.
 func TestWhileTheReceiverOfMetricsIsAway(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		reg, c := prometheus.NewRegistry(), prometheus.NewCounter(prometheus.CounterOpts{Name: "c_total", Help: strings.Repeat("x", 100<<10)})
@@ -204,7 +205,7 @@ func TestWhileTheReceiverOfMetricsIsAway(t *testing.T) {
 	})
 }
 
-// Whoever will never have them is not asked again, and one that is away at the end keeps nobody.
+// A request that is rejected is not repeated, and a receiver that is unavailable does not delay Close.
 func TestMetricsThatNobodyTakes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		reg := prometheus.NewRegistry()
@@ -228,7 +229,7 @@ func TestMetricsThatNobodyTakes(t *testing.T) {
 	})
 }
 
-// A series counts since the gather before it came, and anew where it falls.
+// A series starts at the gather before its first one, and again where it decreases.
 func TestSinceWhenSeriesCount(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
@@ -262,7 +263,7 @@ func TestSinceWhenSeriesCount(t *testing.T) {
 	})
 }
 
-// A series that a gather with an error does not have is not begun anew by the next.
+// A series that is missing from a gather with an error does not restart at the next.
 func TestAGatherWithAnErrorForgetsNoSeries(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		gathers, to := 0, new(away)
@@ -281,7 +282,7 @@ func TestAGatherWithAnErrorForgetsNoSeries(t *testing.T) {
 	})
 }
 
-// A clock that is set back has no series begin after it was gathered, and none begin anew at each gather.
+// After the clock was set back, no series starts after its gather, and none restarts at each gather.
 func TestNoSeriesBeginsAfterItWasGathered(t *testing.T) {
 	began := time.Unix(1_000_000, 0)
 	since := newStarts(began)

@@ -20,17 +20,18 @@ type body struct {
 	points int
 }
 
-// Receivers by gRPC take 4 MiB. A body has so much of points, unless one is larger.
+// mostOfBody is the maximum size of the points in a body, unless a single point is larger. gRPC receivers accept 4 MiB by
+// default.
 const mostOfBody = 1 << 20
 
 const cumulative = 2
 
-// An instant is when metrics were gathered, in nanoseconds since 1970.
+// An instant is a time in nanoseconds since 1970.
 type instant uint64
 
-// metrics writes what was gathered at an instant, in as many requests as it takes. Names are those of Prometheus without _total,
-// which whoever exports to Prometheus adds again; a counter keeps it where there is another metric by the name without. whole says
-// that nothing is missing of what was gathered.
+// metrics encodes what was gathered at an instant, in as many requests as necessary. It removes _total from Prometheus names,
+// which exporters to Prometheus append again, unless another metric has the name without it. whole means that nothing is missing
+// from the gathered metrics.
 func (r *resource) metrics(families []*dto.MetricFamily, at time.Time, since *starts, whole bool) (all []body) {
 	names := make(map[string]bool, len(families))
 	for _, f := range families {
@@ -50,17 +51,17 @@ func (r *resource) metrics(families []*dto.MetricFamily, at time.Time, since *st
 	return w.done
 }
 
-// A metricsWriter writes metrics to bodies.
+// A metricsWriter encodes metrics into bodies.
 type metricsWriter struct {
 	r       *resource
 	at      instant
 	since   *starts
-	metrics []byte // of the present body
-	points  int    // in it
+	metrics []byte // of the current body
+	points  int    // in the current body
 	done    []body
 }
 
-// next ends the present body.
+// next completes the current body.
 func (w *metricsWriter) next() {
 	if w.points == 0 {
 		return
@@ -78,7 +79,7 @@ func (w *metricsWriter) next() {
 	w.metrics, w.points = w.metrics[:0], 0
 }
 
-// kinds are the fields of Metric.
+// Field numbers in Metric.
 const (
 	gaugeField     = 5
 	sumField       = 7
@@ -98,7 +99,7 @@ func fieldOf(t dto.MetricType) protowire.Number {
 	return gaugeField
 }
 
-// family writes all points of a metric.
+// family encodes all points of a metric.
 func (w *metricsWriter) family(f *dto.MetricFamily, name string) {
 	var points []byte
 	n := 0
@@ -133,14 +134,14 @@ func appendMetric(b []byte, f *dto.MetricFamily, name string, points []byte) []b
 			b = number(b, 2, cumulative)
 		}
 		if field == sumField {
-			b = number(b, 3, 1) // it never falls
+			b = number(b, 3, 1) // monotonic
 		}
 		return b
 	})
 }
 
-// unitOf is the unit that stands at the end of a name. Where there is none nothing is said: "1" would have Prometheus's exporters
-// call it a ratio.
+// unitOf returns the unit at the end of a name, or "". It does not return "1", because exporters to Prometheus would append
+// "_ratio" to the name.
 func unitOf(name string) string {
 	switch {
 	case strings.HasSuffix(name, "_seconds"):
@@ -151,7 +152,7 @@ func unitOf(name string) string {
 	return ""
 }
 
-// point writes one series.
+// point encodes one series.
 func (w *metricsWriter) point(b []byte, f *dto.MetricFamily, m *dto.Metric) []byte {
 	switch f.GetType() {
 	case dto.MetricType_COUNTER:
@@ -180,7 +181,7 @@ func (w *metricsWriter) point(b []byte, f *dto.MetricFamily, m *dto.Metric) []by
 	return float(fixed(labels(b, 7, m.GetLabel()), 3, uint64(w.at)), 4, v)
 }
 
-// histogram writes one by its classic buckets, which are counted one upon the other here, and each by itself there.
+// histogram encodes a histogram by its classic buckets. Prometheus counts them cumulatively, OTLP individually.
 func (w *metricsWriter) histogram(b []byte, f *dto.MetricFamily, m *dto.Metric) []byte {
 	h := m.GetHistogram()
 	b = w.times(b, f, m, float64(h.GetSampleCount()), h.GetCreatedTimestamp())
@@ -206,12 +207,12 @@ func (w *metricsWriter) histogram(b []byte, f *dto.MetricFamily, m *dto.Metric) 
 	return b
 }
 
-// times writes since when a series counts, and until when.
+// times encodes the start and the end of a series' counting.
 func (w *metricsWriter) times(b []byte, f *dto.MetricFamily, m *dto.Metric, count float64, created *timestamppb.Timestamp) []byte {
 	return fixed(fixed(b, 2, uint64(w.since.of(f.GetName(), m.GetLabel(), count, created))), 3, uint64(w.at))
 }
 
-// appendExemplar writes one with the trace that its labels name.
+// appendExemplar appends an exemplar with the trace in its labels.
 func appendExemplar(b []byte, field protowire.Number, e *dto.Exemplar) []byte {
 	if e == nil {
 		return b
@@ -236,7 +237,7 @@ func appendExemplar(b []byte, field protowire.Number, e *dto.Exemplar) []byte {
 	})
 }
 
-// labels writes those that are not empty: an empty one is as good as none.
+// labels encodes the labels with values. An empty label is equivalent to none.
 func labels(b []byte, field protowire.Number, all []*dto.LabelPair) []byte {
 	for _, l := range all {
 		b = keyText(b, field, l.GetName(), l.GetValue())
@@ -256,20 +257,20 @@ func float(b []byte, field protowire.Number, v float64) []byte {
 	return fixed(b, field, math.Float64bits(v))
 }
 
-// starts are since when series count. A series that nobody says it of counts since the gather before it came, the first since
-// the program began to gather; one that falls has begun anew since the gather before.
+// starts records when series began. A series without a creation time began at the gather before its first, or at the start of the
+// program for the first gather. A series that decreases began again at the gather before.
 type starts struct {
 	seed   maphash.Seed
-	before instant // the gather before
+	before instant // the previous gather
 	at     instant
 	round  uint64
-	back   bool // the clock was set back: those that say since when they count are kept, too
+	back   bool // the clock was set back: series with a creation time are recorded as well
 	series map[uint64]started
 }
 
 type started struct {
 	at    instant
-	told  instant // since when the series itself says that it counts
+	told  instant // creation time that the series itself reports
 	count float64
 	round uint64
 }
@@ -283,8 +284,8 @@ func (s *starts) begin(at time.Time) {
 	s.round++
 }
 
-// end forgets series that are gone. Where something is missing of a gather nobody knows which these are: one that was forgotten
-// would come back with its old count since the gather before, and receivers that add up differences would count all of it again.
+// end forgets series that no longer exist, only if the gather was complete. A series that was forgotten by mistake would return
+// with its old count and a new start, and receivers that add up differences would count everything twice.
 func (s *starts) end(whole bool) {
 	if whole {
 		for key, of := range s.series {
@@ -296,8 +297,8 @@ func (s *starts) end(whole bool) {
 	s.before = s.at
 }
 
-// of is since when a series counts. That is never after this gather, though the clock may have been set back: a series that was
-// begun after it counts since the first gather that says so, and from then on.
+// of returns the start of a series. It is never after this gather, even if the clock was set back: a series with a creation time
+// in the future starts at the first gather that reports it, and keeps that start.
 func (s *starts) of(name string, labels []*dto.LabelPair, count float64, created *timestamppb.Timestamp) instant {
 	var told instant
 	if created != nil {
@@ -310,7 +311,7 @@ func (s *starts) of(name string, labels []*dto.LabelPair, count float64, created
 	h.SetSeed(s.seed)
 	h.WriteString(name)
 	for _, l := range labels {
-		_ = h.WriteByte(0xff) // which stands in no name and no value
+		_ = h.WriteByte(0xff) // a byte that does not occur in names and values
 		h.WriteString(l.GetName())
 		_ = h.WriteByte(0xff)
 		h.WriteString(l.GetValue())

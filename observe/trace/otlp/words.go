@@ -9,13 +9,13 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// valid is a text that protobuf takes: receivers refuse a whole request for one that is no UTF-8.
+// valid returns s as UTF-8. Receivers reject a whole request because of one invalid text.
 func valid(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }
 
 func sorted(m map[string]string) []string { return slices.Sorted(maps.Keys(m)) }
 
-// rejected reads an ExportTraceServiceResponse, or that of metrics: how many spans or points were not taken, and why. What cannot be read says
-// nothing.
+// rejected parses an ExportTraceServiceResponse, or that of metrics, and returns how many spans or points were rejected and why.
+// Malformed responses count as complete success.
 func rejected(b []byte) (n int64, why string) {
 	each(b, func(field protowire.Number, _ uint64, v []byte) {
 		if field != 1 {
@@ -33,7 +33,7 @@ func rejected(b []byte) (n int64, why string) {
 	return n, why
 }
 
-// each tells of every field of a message, numbers and texts.
+// each calls tell for every field of a message that is a number or text.
 func each(b []byte, tell func(protowire.Number, uint64, []byte)) {
 	for len(b) > 0 {
 		field, kind, n := protowire.ConsumeTag(b)
@@ -59,7 +59,7 @@ func each(b []byte, tell func(protowire.Number, uint64, []byte)) {
 	}
 }
 
-// partly is an error of a receiver that has not taken all; nil if it has.
+// partly returns the number of rejected items and an error, or nil if none was rejected.
 func partly(answer []byte) (int64, error) {
 	n, why := rejected(answer)
 	if n <= 0 {

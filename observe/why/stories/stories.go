@@ -1,9 +1,9 @@
-// Package stories keeps what package why keeps of calls in the store of a fleet, so that any of its processes finds a call by its ID,
-// also after the one that made it has ended.
+// Package stories keeps the records of package why in the store of a fleet. Any process of the fleet can find a call by its ID,
+// also after the process that made the call has ended.
 //
-// There is a fixed number of places, and an ID has one of them; a later call takes it, whatever stood there. So calls take at most
-// Places times 16 KiB of the store, and 1 KiB each as a rule. Few are written a second, whatever happens, in the background: nothing
-// waits for the store, and while it is away what finds no room is dropped and counted.
+// There is a fixed number of places, and each ID maps to one. A later call overwrites the place. Calls take at most Places times
+// 16 KiB of the store, and usually 1 KiB each. A few calls per second are written, in the background. Callers do not wait for the
+// store. During an outage, calls that do not fit in memory are dropped and counted.
 package stories
 
 import (
@@ -22,7 +22,7 @@ import (
 	"github.com/seed1158cd35/weir/observe/why"
 )
 
-// A Store is as much of fleet.Store as is needed here.
+// A Store is the part of fleet.Store that a Book needs.
 type Store interface {
 	Load(ctx context.Context, group string, names []string) ([]fleet.Record, time.Time, error)
 	Swap(ctx context.Context, group string, r fleet.Record) (fleet.Record, bool, error)
@@ -30,45 +30,45 @@ type Store interface {
 
 var _ Store = fleet.Store(nil)
 
-// Options say how much is kept. The zero Options have the defaults.
+// Options configure how much is kept. The zero Options have the defaults.
 type Options struct {
-	EachSecond int           // calls written a second at most, a quarter of them of each kind; 0 means 100
-	Keep       time.Duration // how long each is kept; 0 means an hour
+	EachSecond int           // maximum number of calls written per second, a quarter for each kind; 0 means 100
+	Keep       time.Duration // how long each call is kept; 0 means an hour
 	Places     int           // 0 means 16,384
-	Weir       string        // names the process that made the calls
+	Weir       string        // name of the process that made the calls
 }
 
 const (
-	groups    = 64       // over so many the places are spread, as a cluster of Redis keeps each group on one node
+	groups    = 64       // number of groups of places; a Redis cluster keeps each group on one node
 	mostBytes = 16 << 10 // of a place
-	mostCalls = 8        // of one ID: a cascade makes several
+	mostCalls = 8        // of one ID: a fallback makes several
 	waiting   = 2048     // calls that wait to be written
 	writers   = 4
-	answered  = 2 * time.Second // for an answer of the store
-	patience  = time.Minute     // a call is written within it, or not at all
+	answered  = 2 * time.Second // timeout of a store request
+	patience  = time.Minute     // maximum time until a call is written
 )
 
-// A Book writes calls to a store and reads them. Make one with New and end it with Close. It is safe for concurrent use.
+// A Book writes calls to a store and reads them. Create one with New and end it with Close. It is safe for concurrent use.
 type Book struct {
 	s   Store
 	o   Options
 	box *outbox.Outbox[letter]
 
-	each             map[why.Kind]*allowance // of each kind
+	each             map[why.Kind]*allowance // by kind
 	written, dropped atomic.Int64
 }
 
-// A letter is a call on its way to the store.
+// A letter is a call that waits to be written.
 type letter struct {
 	*why.Call
 	came  time.Time
 	tries int
 }
 
-// An allowance is what may be written of a kind in a second.
+// An allowance counts the calls of a kind written in a second.
 type allowance struct{ second, taken atomic.Int64 }
 
-// New makes a book in a store, which remains the caller's.
+// New returns a book in a store. The caller still owns the store.
 func New(s Store, o Options) *Book {
 	if o.EachSecond <= 0 {
 		o.EachSecond = 100
@@ -84,7 +84,7 @@ func New(s Store, o Options) *Book {
 	return b
 }
 
-// Put has a call written, unless enough of its kind were in this second. It never waits.
+// Put queues a call to be written, unless its kind has reached the maximum in this second. It never blocks.
 func (b *Book) Put(c *why.Call) {
 	a := b.each[c.Kind]
 	second := c.At.Unix()
@@ -96,10 +96,11 @@ func (b *Book) Put(c *why.Call) {
 	}
 }
 
-// Stats are how many calls were written, and how many were to be and could not: the store did not answer in time, or too many waited.
+// Stats returns how many calls were written, and how many could not be written because the store did not answer in time or too
+// many waited.
 func (b *Book) Stats() (written, dropped int64) { return b.written.Load(), b.dropped.Load() }
 
-// Close writes what waits, unless ctx ends first.
+// Close writes the calls that wait, until ctx ends.
 func (b *Book) Close(ctx context.Context) { b.box.Close(ctx) }
 
 // send makes one attempt to write a call.
@@ -119,7 +120,7 @@ func (b *Book) send(ctx context.Context, l *letter) time.Duration {
 	return wait/2 + rand.N(wait/2)
 }
 
-// A page is what stands in a place: calls of one ID, the oldest first.
+// A page is the content of a place: calls of one ID, oldest first.
 type page struct {
 	Calls []*why.Call `json:"calls"`
 }
@@ -129,7 +130,7 @@ func (b *Book) write(ctx context.Context, c *why.Call) error {
 	own := *c
 	own.Weir = b.o.Weir
 	p, version := &page{}, int64(0)
-	for range 3 { // where there is nothing, behind or in place of what there is, and once more if another was faster
+	for range 3 { // create, append or replace, and repeat after a conflict
 		r := fleet.Record{Name: name, Version: version, Keep: b.o.Keep, Value: p.with(&own)}
 		now, ok, err := b.s.Swap(ctx, group, r)
 		if err != nil {
@@ -140,10 +141,10 @@ func (b *Book) write(ctx context.Context, c *why.Call) error {
 		}
 		p, version = pageOf(now.Value, c.ID), now.Version
 	}
-	return nil // others write there all the time
+	return nil // other processes keep writing to this place
 }
 
-// with is the page with one more call, as it is written: without the oldest, and without the limits of calls, where that is too long.
+// with returns the encoded page with one more call. If it is too long, the oldest calls and the limits of calls are omitted.
 func (p *page) with(c *why.Call) []byte {
 	all := append(p.Calls, c)
 	all = all[max(0, len(all)-mostCalls):]
@@ -165,7 +166,7 @@ func (p *page) with(c *why.Call) []byte {
 	}
 }
 
-// pageOf reads what stands in a place, if it is of an ID.
+// pageOf decodes the content of a place. It returns an empty page if the place belongs to another ID.
 func pageOf(value []byte, id string) *page {
 	p := new(page)
 	if json.Unmarshal(value, p) != nil {
@@ -179,7 +180,7 @@ func pageOf(value []byte, id string) *page {
 	return p
 }
 
-// Find is what the store has of the calls with an ID, the oldest first; nil if nothing.
+// Find returns the calls with this ID in the store, oldest first, nil if there are none.
 func (b *Book) Find(ctx context.Context, id string) ([]*why.Call, error) {
 	ctx, cancel := context.WithTimeout(ctx, answered)
 	defer cancel()
@@ -194,7 +195,7 @@ func (b *Book) Find(ctx context.Context, id string) ([]*why.Call, error) {
 	return pageOf(all[0].Value, id).Calls, nil
 }
 
-// place is where the calls of an ID stand.
+// place returns the place of an ID.
 func (b *Book) place(id string) (group, name string) {
 	sum := sha256.Sum256([]byte(id))
 	n := binary.BigEndian.Uint64(sum[:]) % uint64(b.o.Places)

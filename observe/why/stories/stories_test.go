@@ -17,7 +17,7 @@ import (
 	"github.com/seed1158cd35/weir/observe/why/stories"
 )
 
-// away is a store that does not answer while it is told not to.
+// away is a store that can be made unavailable.
 type away struct {
 	stories.Store
 	mu    sync.Mutex
@@ -48,7 +48,7 @@ func story(id, upstream string, at time.Time) *why.Call {
 	return &why.Call{ID: id, Upstream: upstream, Kind: why.Refused, At: at, Reason: "rate_limited", Limits: []why.Limit{{Name: "put"}}}
 }
 
-// found is the upstreams of the calls that a book finds.
+// found returns the upstreams of the calls that a book finds.
 func found(t *testing.T, b *stories.Book, id string) string {
 	t.Helper()
 	calls, err := b.Find(t.Context(), id)
@@ -65,7 +65,8 @@ func found(t *testing.T, b *stories.Book, id string) string {
 	return strings.Join(names, " ")
 }
 
-// What one process wrote another finds, also if it is another call of the same ID; of IDs that share a place the later stays.
+// Any process finds a call that another one wrote, also with several calls of the same ID. Of IDs that share a place, the later
+// stays.
 func TestAnyProcessFindsACall(t *testing.T) {
 	redis, err := redisstore.Open(servers.Redis(t).URL(), redisstore.Options{})
 	if err != nil {
@@ -103,7 +104,7 @@ func TestAnyProcessFindsACall(t *testing.T) {
 	}
 }
 
-// A place has its bound: of many calls of one ID the latest stay, and one that is too long is told in short.
+// A place is bounded: of many calls of one ID the latest stay, and a call that is too long is shortened.
 func TestAPlaceIsBounded(t *testing.T) {
 	s := fleet.NewMemory(nil)
 	b := stories.New(s, stories.Options{EachSecond: 1000})
@@ -129,7 +130,7 @@ func TestAPlaceIsBounded(t *testing.T) {
 	}
 }
 
-// However many calls there are, few are written a second, a quarter of them of each kind.
+// For any number of calls, few are written per second, a quarter of them of each kind.
 func TestFewAreWrittenASecond(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := stories.New(fleet.NewMemory(nil), stories.Options{EachSecond: 40})
@@ -150,7 +151,8 @@ func TestFewAreWrittenASecond(t *testing.T) {
 	})
 }
 
-// While the store is away calls wait for a minute, and so many only; what is dropped is counted, and nobody waits.
+// During an outage of the store, a bounded number of calls waits for up to a minute. Dropped calls are counted, and callers do
+// not wait.
 func TestAStoreThatIsAway(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &away{Store: fleet.NewMemory(nil), off: true}

@@ -9,22 +9,22 @@ import (
 	"github.com/seed1158cd35/weir/observe/trace"
 )
 
-// What X-Ray makes annotations and metadata of, as the exporter of OpenTelemetry's collector has it too: attributes whose
-// names stand in a list are annotations, by which traces are found; what stands as JSON under the prefix, with a namespace
-// behind it, is metadata.
+// Attributes that X-Ray turns into annotations and metadata, as for the exporter of the OpenTelemetry collector. Attributes named
+// in the list become annotations, by which traces can be searched. JSON under the prefix, followed by a namespace, becomes
+// metadata.
 const (
 	annotationsKey = "aws.xray.annotations"
 	metadataKey    = "aws.xray.metadata.default"
-	peerKey        = "peer.service" // a node of the service map, of what is sent there
+	peerKey        = "peer.service" // a node of the service map, for requests sent to it
 )
 
-// The names of spans as X-Ray shows them.
+// Names of spans in X-Ray.
 const (
 	rateLimitCheck = "rate limit check"
 	modelCall      = "model call"
 )
 
-// requests are the spans that belong together: that of a call, and what is beneath it.
+// requests splits spans into groups: the root span of a request and the spans below it.
 func requests(spans []trace.Span) iter.Seq[[]trace.Span] {
 	return func(yield func([]trace.Span) bool) {
 		for len(spans) > 0 {
@@ -40,13 +40,13 @@ func requests(spans []trace.Span) iter.Seq[[]trace.Span] {
 	}
 }
 
-// A story is what X-Ray is to know of a request beside its spans.
+// A story has the annotations and metadata of a request.
 type story struct {
 	annotations []trace.Attr
 	metadata    map[string]any
 }
 
-// tell reads what there is to tell of a request from its spans, and gives them X-Ray's names.
+// tell derives the annotations and metadata of a request from its spans.
 func tell(spans []trace.Span, service string) story {
 	root := &spans[0]
 	model := answering(spans)
@@ -78,7 +78,7 @@ func tell(spans []trace.Span, service string) story {
 	return s
 }
 
-// answering is the span of the call that a model answered: that of the last tier that did, or else the request's.
+// answering returns the span of the call that a model answered: that of the last tier that did, or the request's.
 func answering(spans []trace.Span) *trace.Span {
 	for i := len(spans) - 1; i > 0; i-- {
 		if spans[i].Get(trace.AttrAIOutput).Is == trace.IsNumber {
@@ -88,7 +88,7 @@ func answering(spans []trace.Span) *trace.Span {
 	return &spans[0]
 }
 
-// troubles is what went wrong last, and whether it was for rate, anywhere.
+// troubles returns the last error, and whether any span was throttled.
 func troubles(spans []trace.Span) (code string, throttled bool) {
 	for i := range spans {
 		s := &spans[i]
@@ -100,7 +100,7 @@ func troubles(spans []trace.Span) (code string, throttled bool) {
 	return code, throttled
 }
 
-// isThrottle reports whether the span is of something that was refused for rate, by weir or by the upstream.
+// isThrottle reports whether weir or the upstream refused because of a rate or quota.
 func isThrottle(s *trace.Span) bool {
 	switch s.Get(trace.AttrReason).Text {
 	case "rate_limited", "quota_exhausted", "concurrency_limited":
@@ -131,7 +131,7 @@ func metadata(spans []trace.Span, model *trace.Span) map[string]any {
 	return m
 }
 
-// rename gives a span the name that X-Ray shows.
+// rename sets the name that X-Ray shows.
 func rename(s *trace.Span, models bool) {
 	switch {
 	case s.Name == "wait":
@@ -144,7 +144,7 @@ func rename(s *trace.Span, models bool) {
 	}
 }
 
-// annotate adds to spans what X-Ray is to know of them.
+// annotate adds annotations and metadata to spans.
 func annotate(spans []trace.Span, service string) {
 	for request := range requests(spans) {
 		s := tell(request, service)
@@ -166,7 +166,7 @@ const (
 	mostMessage    = 1000
 )
 
-// clip is a text of n bytes at most, whole characters of it.
+// clip returns at most n bytes of s, in complete characters.
 func clip(s string, n int) string {
 	s = strings.ToValidUTF8(s, "\uFFFD")
 	if len(s) <= n {
@@ -178,7 +178,7 @@ func clip(s string, n int) string {
 	return s[:n]
 }
 
-// first is the first of the texts that is not empty.
+// first returns the first text that is not empty.
 func first(all ...string) string {
 	for _, s := range all {
 		if s != "" {

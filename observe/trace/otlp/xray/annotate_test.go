@@ -9,7 +9,7 @@ import (
 	"github.com/seed1158cd35/weir/observe/trace"
 )
 
-// call is a request to a model: its first tier was throttled and the second answered.
+// call is a model call whose first tier was throttled and whose second tier answered.
 func call(more ...trace.Span) []trace.Span {
 	at := time.Unix(1_700_000_000, 250_000_000)
 	id := trace.ID{0x65, 0x53, 0xf1, 0x00, 15: 1}
@@ -34,7 +34,7 @@ func call(more ...trace.Span) []trace.Span {
 	}, more...)
 }
 
-// What X-Ray is told of a request: all annotations and metadata, by the names that dashboards and queries ask for.
+// The annotations and metadata of a request have the names that dashboards and queries use.
 func TestAnnotationsAndMetadata(t *testing.T) {
 	spans := call()
 	annotate(spans, "shop")

@@ -16,17 +16,17 @@ import (
 	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
 )
 
-// An API is X-Ray's own, as far as weir asks it: by POST with JSON, signed.
+// An API is a client for X-Ray's API: signed POST requests with JSON.
 type API struct {
 	AWS    aws.Config   // its Region and Credentials
-	URL    string       // "" means that of the region
-	Client *http.Client // nil means one that follows no redirects
+	URL    string       // "" means the regional endpoint
+	Client *http.Client // nil means a client that follows no redirects
 }
 
-// An APIError is what X-Ray refused a request with.
+// An APIError is an error response of X-Ray.
 type APIError struct {
 	Status  int
-	Code    string // "AccessDeniedException"; "" if it did not say
+	Code    string // "AccessDeniedException"; "" if unspecified
 	Message string
 }
 
@@ -40,10 +40,10 @@ func (e *APIError) Error() string {
 	return "X-Ray answers with " + e.Code + ": " + e.Message
 }
 
-// mostAnswer is how much of an answer is read: a trace has 500 KB at most, as X-Ray says.
+// mostAnswer is the maximum number of bytes read from a response. X-Ray's limit for a trace is 500 KB.
 const mostAnswer = 64 << 20
 
-// Call makes one request: in and out are what is sent and answered, as JSON.
+// Call makes one request with in as JSON, and decodes the response into out.
 func (a *API) Call(ctx context.Context, path string, in, out any) error {
 	body, err := json.Marshal(in)
 	if err != nil {
@@ -80,18 +80,18 @@ func (a *API) Call(ctx context.Context, path string, in, out any) error {
 	return nil
 }
 
-// steady follows no redirects: what is signed is for one host.
+// steady follows no redirects, because a signature is for one host.
 var steady = &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 
-// refusal is what X-Ray says of a request that it refuses.
+// refusal converts an error response.
 func refusal(resp *http.Response, answer []byte) error {
 	e := &APIError{Status: resp.StatusCode, Code: resp.Header.Get("X-Amzn-Errortype")}
 	var said struct {
 		Type    string `json:"__type"`
 		Code    string `json:"code"`
-		Message string `json:"message"` // in any letters
+		Message string `json:"message"` // case-insensitive
 	}
-	_ = json.Unmarshal(answer, &said) // what is no JSON says nothing
+	_ = json.Unmarshal(answer, &said) // a body that is not JSON is ignored
 	e.Code = cmp.Or(e.Code, said.Code, said.Type)
 	e.Code, _, _ = strings.Cut(e.Code[strings.LastIndexByte(e.Code, '#')+1:], ":")
 	e.Message = clip(said.Message, mostMessage)

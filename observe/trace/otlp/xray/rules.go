@@ -7,14 +7,14 @@ import (
 	"strings"
 )
 
-// Rules are sampling rules for X-Ray's centre: one for all requests of a service, at priority 100: one a second and 5% of the
-// rest; and, if Errors is a path, one for all that come there, at priority 50: ten a second and all of the rest.
+// Rules are central sampling rules for X-Ray. One applies to all requests of a service, at priority 100: one a second and 5% of
+// the rest. If Errors is a path, another applies to requests to that path, at priority 50: ten a second and all of the rest.
 type Rules struct {
 	Service string // "*" for all
-	Errors  string // a path, with * and ?; "" for no such rule. It cannot see errors: rules decide when a request begins
+	Errors  string // a path, with * and ?; "" for no such rule. Rules decide when a request begins, so they cannot select errors
 }
 
-// Template is the rules as a template for CloudFormation.
+// Template returns the rules as a CloudFormation template.
 func (r Rules) Template() ([]byte, error) {
 	if n := len(r.Service); n == 0 || n > 64 || strings.ContainsAny(r.Service, "\"\\\r\n") {
 		return nil, errors.New("want a service of 1 to 64 characters, without quotes")
@@ -32,7 +32,7 @@ func (r Rules) Template() ([]byte, error) {
 	return []byte(b.String()), nil
 }
 
-// rule writes one rule, with every field, as CloudFormation asks for all of them.
+// rule appends one rule with every field, because CloudFormation requires all of them.
 func (r Rules) rule(b *strings.Builder, resource, name string, priority int, rate string, reservoir int, path string) {
 	fmt.Fprintf(b, "  %s:\n    Type: AWS::XRay::SamplingRule\n    Properties:\n      SamplingRule:\n", resource)
 	for _, f := range [][2]string{

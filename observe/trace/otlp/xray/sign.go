@@ -1,5 +1,5 @@
-// Package xray sends traces to AWS X-Ray, with annotations and metadata: by OTLP over HTTP with requests that are signed
-// (Signature Version 4), or to its daemon by UDP.
+// Package xray sends traces with annotations and metadata to AWS X-Ray: by OTLP over HTTP with signed requests (Signature Version
+// 4), or to the X-Ray daemon by UDP.
 package xray
 
 import (
@@ -19,15 +19,15 @@ import (
 	"github.com/seed1158cd35/weir/observe/trace/otlp"
 )
 
-// Config says where X-Ray is, and who sends.
+// Config configures an exporter.
 type Config struct {
 	AWS      aws.Config // its Region and Credentials
-	URL      string     // "" means that of the region; spans are taken there if CloudWatch's Transaction Search is on
+	URL      string     // "" means the regional endpoint, which accepts spans if CloudWatch's Transaction Search is on
 	Resource otlp.Resource
-	Client   *http.Client // nil means one of the exporter's own
+	Client   *http.Client // nil means a new client
 }
 
-// New makes an exporter.
+// New returns an exporter.
 func New(c Config) (trace.Exporter, error) {
 	if c.AWS.Region == "" || c.AWS.Credentials == nil {
 		return nil, errors.New("xray: want a region and credentials")
@@ -40,25 +40,25 @@ func New(c Config) (trace.Exporter, error) {
 	return annotating{e, cmp.Or(c.Resource.Service, "weir")}, nil
 }
 
-// annotating adds annotations and metadata to what it sends.
+// annotating adds annotations and metadata to the spans that it exports.
 type annotating struct {
 	to      trace.Exporter
 	service string
 }
 
-// Export is trace.Exporter's.
+// Export implements trace.Exporter.
 func (a annotating) Export(ctx context.Context, spans []trace.Span) error {
 	annotate(spans, a.service)
 	return a.to.Export(ctx, spans)
 }
 
-// regional is where X-Ray of a region takes spans.
+// regional returns the OTLP endpoint of X-Ray in a region.
 func regional(region string) string { return "https://xray." + region + ".amazonaws.com/v1/traces" }
 
-// service is the name that requests are signed for.
+// service is the service name in signatures.
 const service = "xray"
 
-// A signer signs requests with the credentials that there are just then.
+// A signer signs requests with the current credentials.
 type signer struct {
 	config aws.Config
 	v4     *v4.Signer

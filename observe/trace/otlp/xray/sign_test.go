@@ -16,7 +16,7 @@ import (
 
 func TestMain(m *testing.M) { watchdog.Run(m) }
 
-// Requests are signed for X-Ray, with all that stands in them.
+// Requests are signed for X-Ray, including all header fields and the body.
 func TestRequestsAreSigned(t *testing.T) {
 	v := sigtest.Verifier{Secrets: map[string]string{"AKID": "SECRET"}}
 	var got sigtest.Signed
@@ -35,7 +35,7 @@ func TestRequestsAreSigned(t *testing.T) {
 	}
 }
 
-// Credentials that are missing now may be there later.
+// Missing credentials may be available later.
 func TestWithoutCredentialsItIsTriedAgain(t *testing.T) {
 	e, err := New(Config{AWS: aws.Config{Region: "eu-west-1", Credentials: credentials.NewStaticCredentialsProvider("", "", "")}})
 	if err != nil {
