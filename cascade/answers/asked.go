@@ -8,26 +8,26 @@ import (
 	"unicode/utf8"
 )
 
-// Asked are questions that were asked before, all in one language. The zero Asked has none. It does not change:
-// With makes another one.
+// Asked is a set of questions that were asked before, all in one language. The zero Asked is empty. It is immutable:
+// With returns another one.
 //
-// The text index says how near a question is to one of them. But it knows neither order nor negation, and leaves
-// out words that every text has: "from Rome to Oslo" is "from Oslo to Rome" to it, and "how do I turn it on" is
-// "how do I turn it off". An answer that was written for many questions can bear that; one that was given to another
-// question cannot. So what the index finds is compared word by word, too: see alike.
+// The text index measures how similar a question is to each of them. It ignores word order, negation and common words.
+// For it, "from Rome to Oslo" equals "from Oslo to Rome", and "how do I turn it on" equals "how do I turn it off". That
+// is acceptable for an answer that was written for many questions, but not for an answer to one particular question.
+// Matches of the index are therefore also compared word by word: see alike.
 type Asked struct {
 	shelf  *shelf
-	spoken [][]spoken // as the titles of the shelf
+	spoken [][]spoken // in the order of the shelf's titles
 }
 
-// What of a question is compared.
+// Limits of the comparison.
 const (
-	MaxAsked = 500 // bytes of a question; longer ones are texts to work on, each its own
-	mostSaid = 40  // words
+	MaxAsked = 500 // bytes of a question; longer texts are not questions
+	mostSaid = 40  // words of a question
 )
 
-// LanguageOf is the language in which a question is asked, of those whose words are written apart. wished are those
-// of the caller, the best first. "" means that its words cannot be told, or that it has none.
+// LanguageOf returns the language of a question, among the languages that separate words. wished has the caller's
+// languages, best first. It returns "" if the question has no such language.
 func LanguageOf(question string, wished ...string) string {
 	script := scriptOf(question)
 	best, most := "", 0
@@ -55,7 +55,8 @@ func LanguageOf(question string, wished ...string) string {
 	return best
 }
 
-// With is these questions, but for those to drop, and one more. What it has of them is shared.
+// With returns a copy without the questions selected by drop, plus a new question. The copy shares data with the
+// original.
 func (a *Asked) With(language, question string, drop func(i int) bool) *Asked {
 	t, _ := lookup(language)
 	next := &Asked{shelf: &shelf{tongue: t, words: make(map[shape][]string)}}
@@ -76,10 +77,11 @@ func (a *Asked) With(language, question string, drop func(i int) bool) *Asked {
 	return next
 }
 
-// Len is how many there are.
+// Len returns the number of questions.
 func (a *Asked) Len() int { return len(a.spoken) }
 
-// Find is the question that another one is most like, if that is at least so sure. Those that no longer count are left out.
+// Find returns the index of the most similar question if the confidence is at least least. counts reports whether a
+// question is still valid.
 func (a *Asked) Find(question string, least float64, counts func(i int) bool) (i int, confidence float64, ok bool) {
 	if a.shelf == nil || len(question) > MaxAsked {
 		return 0, 0, false
@@ -90,7 +92,7 @@ func (a *Asked) Find(question string, least float64, counts func(i int) bool) (i
 	}
 	wants := make([]wanted, len(terms))
 	for i, t := range terms {
-		wants[i] = wanted{term: t, boost: 1} // nothing is corrected: what is one letter off may be another name
+		wants[i] = wanted{term: t, boost: 1} // no spelling correction: a word that differs in one letter may be another name
 	}
 	var said []spoken
 	most := a.shelf.reader.most(single, wants)
@@ -112,21 +114,21 @@ func (a *Asked) Find(question string, least float64, counts func(i int) bool) (i
 	return i, confidence, ok
 }
 
-// surest is the confidence that two questions are the same whose words differ. Each word that one of them has beside takes
-// perWord of it, in a long question as in a short one: one drug more in a list of ten is another question.
+// surest is the maximum confidence for questions with different words. Each additional word of one question reduces it
+// by perWord, independent of the length. One more drug in a list of ten makes another question.
 const (
 	surest  = 0.99
 	perWord = 0.1
 )
 
-// A spoken word is one of a question that is compared.
+// A spoken is a word of a question that is compared.
 type spoken struct {
-	text  string // in small letters
-	stays bool   // it cannot be left out: a number, a name, a sign, or a word such as "not", "before", "my"
+	text  string // in lower case
+	stays bool   // must not be left out: a number, a name, a sign, or a word such as "not", "before", "my"
 }
 
-// speak is the words of a question in their order, without those that say nothing, and with what is said in many ways
-// said in one.
+// speak returns the words of a question in order, without words that have no meaning, and with equivalent phrases
+// replaced by one form.
 func speak(question string, t tongue) []spoken {
 	var all []spoken
 	shouted := strings.ToUpper(question) == question
@@ -151,7 +153,7 @@ func speak(question string, t tongue) []spoken {
 	return slices.DeleteFunc(all, func(w spoken) bool { return silent[w.text] })
 }
 
-// signs are what stands between words and is no mere punctuation: C++, -5, 5%, .NET.
+// signs returns the characters between words other than plain punctuation: C++, -5, 5%, .NET.
 func signs(between, next string) (all []spoken) {
 	for i, r := range between {
 		switch {
@@ -164,7 +166,7 @@ func signs(between, next string) (all []spoken) {
 	return all
 }
 
-// number reports whether a word has a digit, or is a number.
+// number reports whether a word contains a digit or is a number word.
 func number(word string) bool {
 	return strings.ContainsFunc(word, unicode.IsNumber) || numbers[word]
 }
@@ -178,7 +180,7 @@ func set(words string) map[string]bool {
 }
 
 var (
-	// silent are words that no answer depends on. They are few: "a" may be the vitamin.
+	// silent lists words that never change the answer. The list is short: "a", for example, may be the vitamin.
 	silent = set("the do does please pls plz kindly thanks hello hi hey really actually bitte danke hallo merci bonjour svp gracias hola grazie ciao obrigado obrigada olá tack hej hei kiitos alstublieft пожалуйста спасибо здравствуйте привет")
 
 	numbers = set("zero one two three four five six seven eight nine ten eleven twelve twenty thirty fifty hundred thousand million half double twice once first second third last next " +
@@ -187,7 +189,7 @@ var (
 	negations = set("not no never none nothing nobody neither nor without cannot except unless least less more nicht kein keine keinen nie ohne weder pas jamais sans aucun nunca sin jamás não sem non senza niet geen zonder inte ingen utan ikke uten uden ei en ilman değil yok не нет без никогда")
 )
 
-// said are ways to say the same in English, by how they begin. What is said in place of a part is one word, or nothing.
+// said maps the start of equivalent English phrases to one form. The replacement is one word, two words or nothing.
 var said, longestSaid = func() (map[string]string, int) {
 	all := map[string]string{
 		"how can i": "how to", "how could i": "how to", "how do i": "how to", "how would i": "how to", "how can we": "how to", "how do we": "how to",
@@ -212,7 +214,7 @@ var said, longestSaid = func() (map[string]string, int) {
 	return all, longest
 }()
 
-// plainly says what is said in many ways in one.
+// plainly replaces equivalent phrases by one form.
 func plainly(all []spoken) (plain []spoken) {
 	for i := 0; i < len(all); {
 		n, instead := 1, ""
@@ -239,8 +241,8 @@ func plainly(all []spoken) (plain []spoken) {
 	return plain
 }
 
-// alike reports whether two questions ask the same: they have the same words in the same order, but that some may have
-// another ending, and that one of them may have words beside that do not stay. How many these are it says, too.
+// alike reports whether two questions have the same meaning. They must have the same words in the same order. Endings
+// may differ, and one question may have additional words that may be left out. beside is the number of additional words.
 func alike(a, b []spoken, t tongue) (beside int, same bool) {
 	if len(a) > mostSaid || len(b) > mostSaid {
 		return 0, false
@@ -260,11 +262,11 @@ func alike(a, b []spoken, t tongue) (beside int, same bool) {
 	return len(b) - len(a), i == len(a)
 }
 
-// longestEnding is how many letters a form of a word may have more than another one. A stem alone makes one word of
-// "universe" and "university".
+// longestEnding is the maximum number of letters by which two forms of a word may differ in length. Stems alone would
+// make "universe" and "university" the same word.
 const longestEnding = 3
 
-// sameWord reports whether two words are one, or forms of one.
+// sameWord reports whether two words are equal or forms of the same word.
 func sameWord(a, b spoken, t tongue) bool {
 	if a.text == b.text {
 		return true

@@ -11,20 +11,17 @@ import (
 	"time"
 )
 
-// usual is the least confidence at which a Book answers unless it is told
-// another. On the questions of testdata it is where precision is at least 95% and
-// recall at least 80%: a little more than half of what is asked, and of the
-// question that is matched, must agree.
+// usual is the default threshold. With it, the questions of testdata have at least 95% precision and 80% recall. A
+// little more than half of the question and of the matched text must agree.
 const usual = 0.55
 
-// maxQuestion is how many bytes of a question are considered.
+// maxQuestion is the number of bytes of a question that are used.
 const maxQuestion = 4 << 10
 
-// A Book is answers written beforehand. The zero Book is empty, and finds
-// nothing. It is safe for concurrent use, and Load takes effect at once.
+// A Book has static answers. The zero Book is empty. It is safe for concurrent use. Load takes effect immediately.
 type Book struct {
-	// Threshold is the least confidence that is a match; 0 means 0.55, and above 1
-	// nothing matches. It must not change once the book is in use.
+	// Threshold is the minimum confidence of a match. 0 means 0.55. Above 1 there are no matches. It must not be changed
+	// while the book is in use.
 	Threshold float64
 
 	library atomic.Pointer[library]
@@ -33,20 +30,20 @@ type Book struct {
 	seen stamp
 }
 
-// A stamp tells a version of a file from another.
+// A stamp identifies a version of a file.
 type stamp struct {
 	file     string
 	modified time.Time
 	size     int64
 }
 
-// A library is the contents of one file. It does not change.
+// A library has the contents of one file. It is immutable.
 type library struct {
 	entries []entry
 	shelves []*shelf
 }
 
-// Open is a Book with the answers of a file.
+// Open returns a Book with the answers of a file.
 func Open(file string) (*Book, error) {
 	b := new(Book)
 	if err := b.Load(file); err != nil {
@@ -55,9 +52,8 @@ func Open(file string) (*Book, error) {
 	return b, nil
 }
 
-// Load replaces the answers by those of a file. If anything is wrong with it,
-// nothing changes and the error is of type Errors, which has every mistake, or
-// says why the file could not be read.
+// Load replaces the answers with those of a file. If the file is invalid, nothing changes and the error is of type
+// Errors with all mistakes. Other errors mean that the file cannot be read.
 func (b *Book) Load(file string) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -74,7 +70,7 @@ func (b *Book) load(file string) error {
 	if err != nil {
 		return fmt.Errorf("static answers: %w", err)
 	}
-	b.seen = stamp{file, info.ModTime(), info.Size()} // even if it is bad: it need not be read again
+	b.seen = stamp{file, info.ModTime(), info.Size()} // even for an invalid file, which need not be read again
 	data, err := io.ReadAll(io.LimitReader(f, int64(bounds.Bytes)+1))
 	if err != nil {
 		return fmt.Errorf("static answers: %w", err)
@@ -82,7 +78,7 @@ func (b *Book) load(file string) error {
 	return b.Parse(file, data)
 }
 
-// Parse is Load for a file in memory; name is what complaints call it.
+// Parse is like Load for data in memory. name is the name in error messages.
 func (b *Book) Parse(name string, data []byte) error {
 	entries, err := parse(name, data)
 	if err != nil {
@@ -96,9 +92,8 @@ func (b *Book) Parse(name string, data []byte) error {
 	return nil
 }
 
-// Refresh loads the file again if its size or time of change is not what it was
-// when it was last looked at, and says whether it did. A file that is not there
-// is an error and changes nothing.
+// Refresh loads the file again if its size or modification time has changed, and reports whether it did. If the file is
+// missing, it returns an error and changes nothing.
 func (b *Book) Refresh() (changed bool, err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -115,7 +110,7 @@ func (b *Book) Refresh() (changed bool, err error) {
 	return true, b.load(b.seen.file)
 }
 
-// Len is how many entries the book has.
+// Len returns the number of entries.
 func (b *Book) Len() int {
 	if l := b.library.Load(); l != nil {
 		return len(l.entries)
@@ -145,8 +140,8 @@ func newLibrary(entries []entry) (*library, error) {
 	return l, nil
 }
 
-// borrowed are the keywords in Latin letters that belong to other languages, for one that is
-// written otherwise: "refund" stands in a Japanese question as it is.
+// borrowed returns an entry's Latin keywords of other languages, for a language with another script. A Japanese
+// question, for example, may contain "refund".
 func (e *entry) borrowed(t tongue) (titles []title) {
 	if t.script == latin {
 		return nil
@@ -161,8 +156,8 @@ func (e *entry) borrowed(t tongue) (titles []title) {
 	return titles
 }
 
-// where is the shelves that a question may be found on: those of the languages
-// given that are written like it, or all that are.
+// where returns the shelves to search: those of the given languages in the question's script, or otherwise all in that
+// script.
 func (l *library) where(question string, languages []string) []*shelf {
 	script := scriptOf(question)
 	var written, given []*shelf

@@ -44,7 +44,7 @@ func TestTheZeroBookFindsNothing(t *testing.T) {
 	}
 }
 
-// Every mistake is said at once, with its line, its field and what to write.
+// All mistakes are reported together, each with its line, its field and a hint.
 func TestMistakes(t *testing.T) {
 	for name, c := range map[string]struct {
 		file string
@@ -123,10 +123,10 @@ func TestAnswersComeInTheLanguageOfTheQuestion(t *testing.T) {
 		{"Artikel zurückschicken, wie schicke ich sie zurück?", nil, "de"},
 		{"Je voudrais renvoyer mes articles", nil, "fr"},
 		{"반품하고 싶습니다", nil, "ko"},
-		{"我想退货", nil, "en"}, // there is no Chinese answer: the first
+		{"我想退货", nil, "en"}, // no Chinese answer: the first language
 		{"navi", []string{"de-AT"}, "de"},
 		{"navi", []string{"en-US"}, "en"},
-		{"navi", []string{"ja"}, "en"}, // not written in Japanese: as if nothing had been given
+		{"navi", []string{"ja"}, "en"}, // not in a Japanese script: all languages are searched
 	} {
 		m, ok := b.Find(c.question, c.languages...)
 		if !ok || m.Language != c.want {
@@ -226,7 +226,7 @@ func TestLongQuestionsAreCut(t *testing.T) {
 			t.Errorf("%d bytes were considered", len(e.Question))
 		}
 	}
-	if took := time.Since(start); took > 20*time.Second { // milliseconds, on a machine that is not busy
+	if took := time.Since(start); took > 20*time.Second { // milliseconds on an idle machine
 		t.Errorf("took %v", took)
 	}
 }
@@ -272,7 +272,7 @@ func TestPrint(t *testing.T) {
 	}
 }
 
-// FuzzParse looks for files that crash, and for files said to be good that are not.
+// FuzzParse looks for files that cause a panic, and for invalid files that are accepted.
 func FuzzParse(f *testing.F) {
 	f.Add([]byte("answers:\n- {id: a, questions: [b, 返品], keywords: {en: [c]}, answer: {en: d}, languages: [en]}\n"), "b")
 	f.Add([]byte("answers: &a [*a]"), "\xff")

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// A keyword in Latin letters is found in a question that is written otherwise, where nobody
-// translates it; and a question about something else that merely has it in it is not.
+// A Latin keyword matches a question in another script that contains it untranslated. A question about something else
+// that only contains the keyword does not match.
 func TestLatinKeywordsAreFoundInOtherScripts(t *testing.T) {
 	for _, file := range []string{`
 answers:

@@ -9,20 +9,20 @@ import (
 	"github.com/seed1158cd35/weir/internal/doc"
 )
 
-// A raw title is one whose language has not been decided.
+// A raw is a title whose language is not yet determined.
 type raw struct {
 	node     *doc.Node
 	field    string
-	language string // "" if it stands in a plain list
+	language string // "" in a plain list
 	text     string
 }
 
-// entry reads one entry. Everything is read before any of it is judged, because
-// the language of a question depends on what follows it.
+// entry reads one entry. It reads all fields before it checks them, because the language of a question depends on later
+// fields.
 func (d *decoder) entry(n *doc.Node) {
 	e := entry{node: n, answers: make(map[string]string), titles: make(map[string][]title)}
 	var titles []raw
-	var plain *doc.Node // an answer in one language, not yet known which
+	var plain *doc.Node // an answer without a language
 	var declared []string
 	before := len(d.Errs)
 	has := make(map[string]bool)
@@ -103,7 +103,7 @@ func (d *decoder) titleList(n *doc.Node, field, language string) (all []raw) {
 	return all
 }
 
-// byLanguage reads a mapping whose fields are languages.
+// byLanguage reads a mapping whose keys are languages.
 func (d *decoder) byLanguage(n *doc.Node, read func(n *doc.Node, code string)) {
 	seen := make(map[string]bool)
 	for _, e := range n.Fields {
@@ -122,7 +122,7 @@ func (d *decoder) byLanguage(n *doc.Node, read func(n *doc.Node, code string)) {
 	}
 }
 
-// language is the code of a language that is known.
+// language returns the code of a known language.
 func (d *decoder) language(n *doc.Node, name string) (string, bool) {
 	code := plainCode(name)
 	if _, ok := lookup(code); ok {
@@ -132,7 +132,7 @@ func (d *decoder) language(n *doc.Node, name string) (string, bool) {
 	return "", false
 }
 
-// answer reads a text, which it returns the node of, or texts by language.
+// answer reads texts by language, or a single text, whose node it returns.
 func (d *decoder) answer(n *doc.Node, e *entry) *doc.Node {
 	if n.Kind != doc.Mapping {
 		if _, ok := d.text(n, "an answer", maxAnswer); ok {
@@ -162,7 +162,7 @@ func (d *decoder) languages(n *doc.Node) (codes []string) {
 	return codes
 }
 
-// settle decides on the languages of an entry.
+// settle determines the languages of an entry.
 func (d *decoder) settle(e *entry, titles []raw, plain *doc.Node, declared []string) {
 	if plain != nil {
 		language := languageOf(plain.Text, declared)
@@ -184,8 +184,7 @@ func (d *decoder) settle(e *entry, titles []raw, plain *doc.Node, declared []str
 	}
 }
 
-// languageOf is the first of some languages that is written like a text; if none
-// is, the first of all.
+// languageOf returns the first of codes that uses the script of text, or otherwise the first language that does.
 func languageOf(text string, codes []string) string {
 	s := scriptOf(text)
 	for _, code := range codes {
@@ -201,8 +200,7 @@ func languageOf(text string, codes []string) string {
 	return tongues[0].code
 }
 
-// unique complains of a question that an entry before has: only one of them
-// would ever answer it.
+// unique reports a mistake if an earlier entry has the same question, because only one of them could answer it.
 func (d *decoder) unique(t raw, language string) {
 	key := language + " " + plainText(t.text)
 	first, had := d.asked[key]
@@ -218,7 +216,7 @@ func (d *decoder) unique(t raw, language string) {
 	}
 }
 
-// plainText is a text without case, blanks and marks.
+// plainText returns a text in lower case, without blanks and punctuation.
 func plainText(s string) string {
 	return strings.Map(func(r rune) rune {
 		if scriptOfRune(r) == unwritten && (r < '0' || r > '9') {

@@ -8,18 +8,17 @@ import (
 	"github.com/seed1158cd35/weir/internal/doc"
 )
 
-// What a file may have: far more than anyone writes by hand, and little enough
-// to be held in memory and searched in milliseconds.
+// Limits of a file. They exceed what a person writes, and keep memory small and searches within milliseconds.
 const (
 	maxEntries = 10_000
 	maxTitles  = 200      // questions and keywords of an entry
-	maxTitle   = 1 << 10  // bytes of one
-	maxAnswer  = 64 << 10 // bytes
+	maxTitle   = 1 << 10  // bytes of a question or keyword
+	maxAnswer  = 64 << 10 // bytes of an answer
 )
 
 var bounds = doc.Bounds{Bytes: 8 << 20, Nodes: 500_000, Depth: 10, Complaints: 100}
 
-// An entry is an answer and what is known of it.
+// An entry is an answer with its questions.
 type entry struct {
 	id        string
 	answers   map[string]string // by language
@@ -29,12 +28,12 @@ type entry struct {
 	titles map[string][]title // by language
 }
 
-// A decoder reads a file, and collects what is wrong with it.
+// A decoder reads a file and collects its mistakes.
 type decoder struct {
 	doc.Reader
 
 	ids     map[string]*doc.Node
-	asked   map[string]place // who has a question, by its terms
+	asked   map[string]place // place of each question, by its text
 	entries []entry
 }
 
@@ -43,7 +42,7 @@ type place struct {
 	line  int
 }
 
-// parse reads a file. The error is of type Errors and has every mistake.
+// parse reads a file. The error is of type Errors with all mistakes.
 func parse(file string, data []byte) ([]entry, error) {
 	d := &decoder{ids: make(map[string]*doc.Node), asked: make(map[string]place)}
 	d.Reader = doc.Reader{File: file, What: "a book", Bounds: bounds}
@@ -90,7 +89,7 @@ func (d *decoder) list(n *doc.Node) {
 	}
 }
 
-// fields reads a mapping field by field.
+// fields reads the fields of a mapping.
 func (d *decoder) fields(n *doc.Node, known map[string]func(*doc.Node)) {
 	if n.Kind != doc.Mapping {
 		d.Bad(n, "", "want fields: %s", strings.Join(slices.Sorted(maps.Keys(known)), ", "))
@@ -99,7 +98,7 @@ func (d *decoder) fields(n *doc.Node, known map[string]func(*doc.Node)) {
 	d.Fields(n, known)
 }
 
-// text is a value that is a text.
+// text returns the text of a scalar value.
 func (d *decoder) text(n *doc.Node, what string, most int) (string, bool) {
 	s := strings.TrimSpace(n.Text)
 	switch {

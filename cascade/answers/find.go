@@ -10,21 +10,20 @@ import (
 	"github.com/seed1158cd35/weir/internal/doc"
 )
 
-// A Match is an answer found.
+// A Match is an answer that was found.
 type Match struct {
-	ID         string  // of the entry; "entry-3" if the third has none
-	Answer     string  //
+	ID         string // of the entry; "entry-3" for a third entry without an ID
+	Answer     string
 	Language   string  // of the answer
 	Confidence float64 // from the threshold to 1
-	Question   string  // the question or keyword that matched; all, by lines, if only all together did
-	Why        string  // for people
+	Question   string  // the matched question or keyword; all of them, one per line, if only all together matched
+	Why        string  // explanation for operators
 }
 
-// Find is the answer to a question, if the book has one. Languages are those of
-// the caller, the best first, with or without a region; without any that the
-// question could be written in, all are searched. The answer is in the language
-// in which the question was found, or the entry's first if it has none in it. Of
-// a question, 4 KiB are considered.
+// Find returns the answer to a question, if there is one. languages has the caller's languages, best first, with or
+// without a region. If none of them uses the question's script, all languages with that script are searched. The answer
+// is in the language of the match, or in the entry's first language if there is none. Only the first 4 KiB of a question
+// are used.
 func (b *Book) Find(question string, languages ...string) (Match, bool) {
 	l := b.library.Load()
 	if l == nil {
@@ -46,7 +45,7 @@ func (b *Book) Find(question string, languages ...string) (Match, bool) {
 	return l.match(best), true
 }
 
-// found is a hit and where it was made.
+// A found is a hit with its shelf and the question's terms.
 type found struct {
 	hit
 	shelf *shelf
@@ -76,7 +75,7 @@ func (f found) why() string {
 	return fmt.Sprintf("%s %s has %s", t.field, doc.Quote(t.text), by)
 }
 
-// matched is the terms that question and title share.
+// matched returns the terms that question and title share.
 func (f found) matched() (terms []string) {
 	for _, w := range f.wants {
 		if slices.Contains(f.shelf.titles[f.title].terms, w.term) {
@@ -93,7 +92,7 @@ func (w wanted) String() string {
 	return w.term
 }
 
-// head is as much of a question as is considered.
+// head returns the part of a question that is used.
 func head(question string) string {
 	if len(question) <= maxQuestion {
 		return question
@@ -105,36 +104,35 @@ func head(question string) string {
 	return question[:cut]
 }
 
-// An Explanation says what a question finds, and why.
+// An Explanation describes what a question matches, and why.
 type Explanation struct {
 	Question   string      `json:"question"`
 	Threshold  float64     `json:"threshold"`
-	Searches   []Search    `json:"searches"`   // one for each language searched
-	Candidates []Candidate `json:"candidates"` // the best first, at most ten
+	Searches   []Search    `json:"searches"`   // one for each searched language
+	Candidates []Candidate `json:"candidates"` // best first, at most ten
 }
 
-// A Search is what a question was made into for a language.
+// A Search is a question's terms for one language.
 type Search struct {
 	Language string   `json:"language"`
-	Terms    []string `json:"terms"` // stems, or pairs of characters; "typed~known" if one was corrected
+	Terms    []string `json:"terms"` // stems, or pairs of characters; "typed~known" for a corrected word
 }
 
-// A Candidate is an entry that shares something with a question.
+// A Candidate is an entry that shares a term with a question.
 type Candidate struct {
 	ID         string   `json:"id"`
 	Confidence float64  `json:"confidence"`
-	Score      float64  `json:"score"`    // by tf-idf, not comparable between questions
+	Score      float64  `json:"score"`    // tf-idf score, not comparable between questions
 	Language   string   `json:"language"` // of the index
 	Field      string   `json:"field"`    // "questions[2]", "keywords.ja[0]"
-	Text       string   `json:"text"`     // what stands there
-	Terms      []string `json:"terms"`    // those it shares with the question
-	Answers    bool     `json:"answers"`  // it is what Find returns
+	Text       string   `json:"text"`     // the text of the field
+	Terms      []string `json:"terms"`    // terms shared with the question
+	Answers    bool     `json:"answers"`  // Find returns this entry
 }
 
 const mostCandidates = 10
 
-// Explain is Find with its reasons: the best title of each entry that shares a
-// term with the question.
+// Explain is like Find, but returns the reasons: the best title of each entry that shares a term with the question.
 func (b *Book) Explain(question string, languages ...string) Explanation {
 	e := Explanation{Question: head(question), Threshold: b.threshold(), Searches: []Search{}, Candidates: []Candidate{}}
 	l := b.library.Load()

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// A question is found in whatever form its words stand, by those who leave accents out, too, and a name
-// of a brand in the midst of Japanese, Chinese and Korean.
+// A question matches with other forms of its words and without accents. Brand names match within Japanese, Chinese and
+// Korean.
 func TestWordsAreFoundInOtherForms(t *testing.T) {
 	for _, c := range []struct{ language, written, asked string }{
 		{"en", "How do I return a damaged item?", "returning damaged items"},

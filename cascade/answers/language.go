@@ -23,12 +23,12 @@ import (
 	"github.com/blevesearch/snowballstem/turkish"
 )
 
-// A script is a way of writing. A language has one; Japanese and Chinese share
-// han, which is told from kana by what else stands in a text.
+// A script is a writing system. Each language has one. Japanese and Chinese share han. The other characters of a text
+// distinguish it from kana.
 type script uint8
 
 const (
-	unwritten script = iota // neither letters nor characters
+	unwritten script = iota // neither letters nor ideographs
 	latin
 	cyrillic
 	kana
@@ -36,17 +36,16 @@ const (
 	hangul
 )
 
-// A tongue is a language that questions can be asked in.
+// A tongue is a language in which questions can be asked.
 type tongue struct {
 	code   string
 	script script
-	stem   func(*snowballstem.Env) bool // nil for pairs of characters
-	elided string                       // articles that are written on to the next word with an apostrophe
-	filler string                       // words that questions have and no answer depends on; phrases where words are not apart
+	stem   func(*snowballstem.Env) bool // nil: pairs of characters instead of stems
+	elided string                       // articles that are joined to the next word with an apostrophe
+	filler string                       // words of questions that do not change the answer; phrases where words are not separated
 }
 
-// tongues are all languages known. The order decides for texts that could belong
-// to several.
+// tongues lists all languages. The order decides for texts that match several.
 var tongues = []tongue{
 	{"en", latin, porter.Stem, "", "please pls plz thanks thank thx hello hi hey dear tell know want wanna would like could can may might shall will help need explain wonder wondering find get got give let make possible able way just also really actually question information info us me im i'm i'd i've it's ok okay sorry sir madam today now something anything someone guys"},
 	{"de", latin, german.Stem, "", "bitte danke hallo guten tag möchte möchten kann können könnte könnten würde gerne gern sagen wissen hilfe helfen brauche frage wie was wo wann ich mir gibt geht mal man"},
@@ -66,7 +65,7 @@ var tongues = []tongue{
 	{"ko", hangul, nil, "", "하고 싶습니다 싶어요 싶은데요 싶은데 합니다 합니까 하나요 할까요 하려면 해야 해요 하세요 되나요 됩니까 되요 돼요 있나요 있습니까 있어요 있을까요 알려주세요 알려 주세요 어떻게 인가요 입니까 이에요 예요 안녕하세요"},
 }
 
-// Languages are the codes of all languages known, in ISO 639-1.
+// Languages returns the ISO 639-1 codes of all languages.
 func Languages() []string {
 	var codes []string
 	for _, t := range tongues {
@@ -83,14 +82,13 @@ func lookup(code string) (tongue, bool) {
 	return tongues[i], true
 }
 
-// writtenIn says whether the language may be written in a script.
+// writtenIn reports whether the language may be written in a script.
 func (t tongue) writtenIn(s script) bool {
 	return t.script == s || s == unwritten || s == han && t.script == kana
 }
 
-// scriptOf is the script of most of a text's letters. One kana makes a text
-// Japanese and one syllable of Hangul Korean: names of brands stand in Latin
-// letters everywhere. Without those, a third of Chinese characters decides.
+// scriptOf returns the main script of a text. One kana makes it Japanese and one hangul syllable Korean, because brand
+// names use Latin letters in every language. Otherwise a third of Chinese characters is enough for han.
 func scriptOf(text string) script {
 	var n [hangul + 1]int
 	for _, r := range text {
@@ -131,7 +129,7 @@ func scriptOfRune(r rune) script {
 	return unwritten
 }
 
-// plainCode is the code of a language without its region: "pt" for "pt-BR".
+// plainCode returns the language code without the region: "pt" for "pt-BR".
 func plainCode(tag string) string {
 	code, _, _ := strings.Cut(strings.ToLower(strings.TrimSpace(tag)), "-")
 	code, _, _ = strings.Cut(code, "_")
@@ -142,8 +140,7 @@ func plainCode(tag string) string {
 	return code
 }
 
-// Accepted are the languages of an Accept-Language header, the best first, as
-// Find takes them. What is not to be understood is left out.
+// Accepted returns the languages of an Accept-Language header, best first, for Find. Unknown languages are skipped.
 func Accepted(header string) []string {
 	type wish struct {
 		code string

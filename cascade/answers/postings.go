@@ -2,23 +2,22 @@ package answers
 
 import "math"
 
-// Postings is an index in memory: for each term of a field, the titles that have it. It is filled
-// once and does not change after. Titles are scored by tf-idf as Lucene did it (practical scoring
-// function of TFIDFSimilarity), where each term stands in a title once.
+// A postings is an index in memory. For each term of a field it has the titles that contain the term. It is filled once
+// and then immutable. Scores are tf-idf as in Lucene (practical scoring function of TFIDFSimilarity), where each term
+// occurs once in a title.
 type postings struct {
 	lists map[string]map[string][]posting // by field and term
-	docs  int                             // counted to say how rare a term is
-	last  int                             // that was added
+	docs  int                             // number of documents, from which the rarity of a term is calculated
+	last  int                             // last added document
 }
 
-// A posting is one title that has a term.
+// A posting is a title that contains a term.
 type posting struct {
 	doc  uint32
-	norm float32 // 1 / sqrt(terms of the title)
+	norm float32 // 1 / sqrt(number of the title's terms)
 }
 
-// add has a document be found by its terms, each of which stands there once.
-// Documents are added in order.
+// add adds a document with its distinct terms. Documents must be added in order.
 func (p *postings) add(doc int, field string, terms []string) {
 	p.last = doc
 	if p.lists == nil {
@@ -33,12 +32,12 @@ func (p *postings) add(doc int, field string, terms []string) {
 	}
 }
 
-// rarity is the inverse document frequency of a term.
+// rarity returns the inverse document frequency of a term.
 func (p *postings) rarity(field, term string) float64 {
 	return 1 + math.Log(float64(p.docs)/float64(len(p.lists[field][term])+1))
 }
 
-// most is what a text of one term would score if that could be all that is wanted.
+// most returns the score of a text with a single term that would match the entire question.
 func (p *postings) most(field string, wants []wanted) float64 {
 	sum := 0.0
 	for _, w := range wants {
@@ -48,7 +47,7 @@ func (p *postings) most(field string, wants []wanted) float64 {
 	return math.Sqrt(sum)
 }
 
-// search gives each title that has any of the terms to yield, in order, with its score.
+// search calls yield with each title that contains any of the terms, in order, and its score.
 func (p *postings) search(field string, wants []wanted, yield func(doc int, score float64)) {
 	type sum struct {
 		score float64

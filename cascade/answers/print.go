@@ -9,8 +9,7 @@ import (
 	"github.com/seed1158cd35/weir/internal/doc"
 )
 
-// Print writes an explanation as a table for people. For programs, marshal it as
-// JSON.
+// Print writes an explanation as a table. For programs, marshal it as JSON.
 func (e Explanation) Print(w io.Writer) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(t, "question\t%s\n", doc.Quote(e.Question))
@@ -51,7 +50,8 @@ func (e Explanation) verdictOn(c Candidate) string {
 	return "below threshold"
 }
 
-// shown is the text of a question or keyword; all of them would be no use.
+// shown returns the text of a question or keyword. For all texts together it returns "-", because they would be too
+// long.
 func (c Candidate) shown() string {
 	if c.Field == everything {
 		return "-"

@@ -9,8 +9,7 @@ import (
 
 const shop = "../../examples/chat/answers.yaml"
 
-// labelled is questions by the entry that answers them, "none" for no entry, by
-// the name of the set.
+// labelled returns questions by set and by the entry that answers them, or "none".
 func labelled(t testing.TB, file string) (sets map[string]map[string][]string) {
 	t.Helper()
 	data, err := os.ReadFile(file)

@@ -9,20 +9,20 @@ import (
 	"github.com/seed1158cd35/weir/internal/doc"
 )
 
-// MaxRows and MaxBytes are how many rows a table may have, and how many bytes all their texts together.
+// MaxRows and MaxBytes are the maximum number of rows of a table, and the maximum total size of their texts.
 const (
 	MaxRows  = maxEntries
 	MaxBytes = 8 << 20
 )
 
-// A Row is an entry that stands in a table: the fields of an entry in a file, made of string, []any and map[string]any.
+// A Row is an entry in a table. Its fields are those of an entry in a file, made of string, []any and map[string]any.
 type Row struct {
 	ID     string
-	Fields map[string]any // but for id
+	Fields map[string]any // without id
 }
 
-// Rows replaces the answers by those of a table, which complaints call by its name. A row that is wrong costs no
-// other: it is left out, and what is wrong with it is returned, a hundred mistakes at most. An error changes nothing.
+// Rows replaces the answers with those of a table. name is the table's name in error messages. Invalid rows are skipped,
+// and their mistakes are returned, at most a hundred. An error changes nothing.
 func (b *Book) Rows(name string, rows []Row) (bad Errors, err error) {
 	if len(rows) > MaxRows {
 		return nil, fmt.Errorf("static answers: %s: has more than %d rows", name, MaxRows)
@@ -30,7 +30,7 @@ func (b *Book) Rows(name string, rows []Row) (bad Errors, err error) {
 	rows = slices.SortedFunc(slices.Values(rows), func(a, b Row) int { return cmp.Compare(a.ID, b.ID) })
 	d := &decoder{ids: make(map[string]*doc.Node), asked: make(map[string]place)}
 	d.Reader = doc.Reader{File: name, What: "a table", Bounds: bounds}
-	d.Bounds.Complaints = 0 // what is not told would be taken for right
+	d.Bounds.Complaints = 0 // no limit here: an unreported row would count as valid
 	for _, r := range rows {
 		before := len(d.Errs)
 		d.entry(nodeOf(r, name))
@@ -46,7 +46,7 @@ func (b *Book) Rows(name string, rows []Row) (bad Errors, err error) {
 	return d.Errs[:min(len(d.Errs), bounds.Complaints)], nil
 }
 
-// drop takes the last entry back.
+// drop removes the last entry.
 func (d *decoder) drop() {
 	last := len(d.entries) - 1
 	for language, titles := range d.entries[last].titles {
@@ -59,7 +59,7 @@ func (d *decoder) drop() {
 	d.entries = d.entries[:last]
 }
 
-// nodeOf is a row as it would stand in a file.
+// nodeOf returns a row as a node of a file.
 func nodeOf(r Row, name string) *doc.Node {
 	at := fmt.Sprintf("%s, row %s", name, doc.Quote(r.ID))
 	fields := maps.Clone(r.Fields)

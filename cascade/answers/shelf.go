@@ -9,36 +9,34 @@ import (
 	"github.com/seed1158cd35/weir/internal/doc"
 )
 
-// A title is one text under which an entry is found: a question, a keyword, or
-// all of them together.
+// A title is a text that leads to an entry: a question, a keyword, or all of them together.
 type title struct {
-	entry int    // in the library
-	field string // "questions[2]"; everything for all together
+	entry int    // index in the library
+	field string // "questions[2]"; everything for all texts together
 	text  string
 
-	terms []string // what the index keeps of the text
-	self  float64  // what the text scores when it is asked itself
+	terms []string // terms in the index
+	self  float64  // score of the text for itself
 
-	// keywords are sets of terms, of a title that is everything: a question with all terms of one of them matches,
-	// however long it is. They are the terms of all keywords of the entry, and of each keyword of several
-	// words. One word alone is no set.
+	// keywords has sets of terms, for a title with all texts. A question of any length with all terms of one set
+	// matches. The sets are the terms of all keywords together, and of each keyword of several words. A single word is
+	// not a set.
 	keywords [][]string
 }
 
 const everything = "questions and keywords"
 
-// A shelf has the titles of one language. It does not change once it is built,
-// and keeps neither goroutines nor files: one that is no longer used is
-// left to the garbage collector.
+// A shelf has the titles of one language. It is immutable and has no goroutines or files, so an unused shelf is simply
+// garbage collected.
 type shelf struct {
 	tongue   tongue
 	splitter *splitter
 	titles   []title
 	reader   postings
-	words    map[shape][]string // the terms known
+	words    map[shape][]string // known terms
 }
 
-// A shape is what a word keeps when it is misspelt, or nearly.
+// A shape is the part of a word that is usually unchanged by a misspelling.
 type shape struct {
 	first   rune
 	letters int
@@ -49,13 +47,12 @@ func shapeOf(term string) shape {
 	return shape{first, utf8.RuneCountInString(term)}
 }
 
-// fewest is how many titles a shelf counts as having at least. In a book of five
-// questions every word is rare, and how rare says nothing; counting empty titles
-// puts that right.
+// fewest is the minimum number of titles in the statistics. In a book of five questions every word is rare, so rarity
+// has no meaning. Counting empty titles corrects that.
 const fewest = 200
 
-// The fields of the index. How rare a word is among the titles says nothing of how
-// rare it is among the entries, so these are kept apart.
+// Fields of the index. They are separate because the rarity of a word among titles differs from its rarity among
+// entries.
 const (
 	single = "title"
 	whole  = "entry"
@@ -68,7 +65,7 @@ func (t title) indexed() string {
 	return single
 }
 
-// newShelf builds the index of some titles, those of an entry in a row.
+// newShelf builds the index of titles. Titles of an entry must be adjacent.
 func newShelf(t tongue, titles []title) *shelf {
 	s := &shelf{tongue: t, splitter: newSplitter(t), titles: append(titles, together(titles)...), words: make(map[shape][]string)}
 	s.fill()
@@ -76,7 +73,7 @@ func newShelf(t tongue, titles []title) *shelf {
 	return s
 }
 
-// together is a title for each entry that has all the words of its titles.
+// together returns a title for each entry with all words of its titles.
 func together(titles []title) (all []title) {
 	for len(titles) > 0 {
 		first := titles[0]
@@ -103,7 +100,7 @@ func (s *shelf) fill() {
 
 // fillKeywords collects the terms of each entry's keywords.
 func (s *shelf) fillKeywords() {
-	of := make(map[int]*title) // entry to the title that is everything
+	of := make(map[int]*title) // from entry to its title with all texts
 	for i := range s.titles {
 		if t := &s.titles[i]; t.field == everything {
 			of[t.entry] = t
@@ -121,14 +118,14 @@ func (s *shelf) fillKeywords() {
 		}
 	}
 	for entry, terms := range all {
-		if slices.Sort(terms); len(slices.Compact(terms)) > 1 { // one word alone says too little of a long question
+		if slices.Sort(terms); len(slices.Compact(terms)) > 1 { // one word is too little for a long question
 			of[entry].keywords = append(of[entry].keywords, terms)
 		}
 	}
 }
 
-// measure finds out what each title scores when it is asked itself: sqrt(sum of weights / number
-// of terms), since each term stands in it once. It is not asked, as a book has thousands; a test asks.
+// measure computes each title's score for itself: sqrt(sum of weights / number of terms), because each term occurs once.
+// It does not run the search, because a book has thousands of titles. A test compares both.
 func (s *shelf) measure() {
 	weights := make(map[string]float64)
 	for i := range s.titles {
@@ -149,24 +146,25 @@ func (s *shelf) measure() {
 	}
 }
 
-// A wanted term is one of a question.
+// A wanted is a term of a question.
 type wanted struct {
-	term  string // as it is looked up
-	typed string // its stem as it was written, if that is not known and looks like the term
+	term  string // the term to look up
+	typed string // the stem as written, if it was corrected to term
 	boost float64
 }
 
 const (
-	// mostTerms of a question are looked up, and beyond them only those that the shelf knows: a keyword may come late.
+	// mostTerms is the number of terms of a question that are looked up. Further terms are looked up only if the shelf
+	// knows them, because a keyword may come late.
 	mostTerms = 64
 
-	// A word that had to be corrected counts for a little less; a text with more
-	// such words than this is about something else.
+	// A corrected word counts a little less. At most mostCorrections unknown words are corrected: a text with more of
+	// them is about something else.
 	corrected       = 0.8
 	mostCorrections = 8
 )
 
-// wants is what a question looks for on this shelf.
+// wants returns the terms of a question to look up on this shelf.
 func (s *shelf) wants(question string) []wanted {
 	terms := s.splitter.split(question)
 	all := make([]wanted, 0, len(terms))
@@ -189,15 +187,15 @@ func (s *shelf) wants(question string) []wanted {
 			at[w.term] = len(all)
 			all = append(all, w)
 		case w.typed == "":
-			all[i] = w // it stands there spelt right, too
+			all[i] = w // the correct spelling occurs too
 		}
 	}
 	return all
 }
 
-// correct is the word of the book that a word unknown to it was meant to be, if
-// there is one: with the same first letter, and one slip for four letters or two
-// for eight. Pairs of characters are not corrected, one for the other would always do.
+// correct returns the known word that was probably meant by an unknown word, or "". It has the same first letter, and at
+// most one difference for four letters or two for eight. Pairs of characters are not corrected, because a similar pair
+// always exists.
 func (s *shelf) correct(term string) string {
 	of := shapeOf(term)
 	if of.letters < 4 || s.tongue.stem == nil {
@@ -217,11 +215,11 @@ func (s *shelf) correct(term string) string {
 // A hit is a title that shares a term with the question.
 type hit struct {
 	title      int
-	score      float64 // by tf-idf
+	score      float64 // tf-idf
 	confidence float64
 }
 
-// search gives each title that shares a term with the question to yield.
+// search calls yield with each title that shares a term with the question.
 func (s *shelf) search(wants []wanted, yield func(hit)) {
 	if len(wants) == 0 {
 		return
@@ -242,18 +240,18 @@ func (s *shelf) search(wants []wanted, yield func(hit)) {
 	}
 }
 
-// hasKeywords reports whether a question of these terms has all words of the entry's keywords, or of one with several words.
+// hasKeywords reports whether terms contains all words of one of the keyword sets.
 func (t *title) hasKeywords(terms map[string]bool) bool {
 	return slices.ContainsFunc(t.keywords, func(keyword []string) bool {
 		return !slices.ContainsFunc(keyword, func(term string) bool { return !terms[term] })
 	})
 }
 
-// covered is the confidence in an entry that has all the words of a question, but
-// in no one question of its own, or in one whose keywords the question contains.
+// covered is the maximum confidence in an entry whose texts together contain all words of a question. It is also the
+// minimum confidence in an entry whose keywords are all in the question.
 const covered = 0.77
 
-// confidence makes a number from 0 to 1 of a score; see the comment of the package.
+// confidence converts a score to a number from 0 to 1. See the package comment.
 func (s *shelf) confidence(score float64, i int, most float64) float64 {
 	t := s.titles[i]
 	if t.field == everything {

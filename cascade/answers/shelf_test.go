@@ -9,8 +9,7 @@ import (
 	"time"
 )
 
-// What measure computes must be what search scores: each title, asked word for
-// word, has the score that its confidence is measured by.
+// For the exact text of each title, search must return the score that measure computed.
 func TestATitleAskedItselfScoresWhatWasMeasured(t *testing.T) {
 	for _, s := range open(t, shop).library.Load().shelves {
 		for i, own := range s.titles {
@@ -30,8 +29,7 @@ func TestATitleAskedItselfScoresWhatWasMeasured(t *testing.T) {
 	}
 }
 
-// A question made of any words has a confidence from 0 to 1, and one that is
-// found on several shelves, orders or cases the same.
+// The confidence of any question is between 0 and 1. It does not depend on the order of words or on letter case.
 func TestConfidenceKeepsBoundsAndIgnoresOrder(t *testing.T) {
 	b := open(t, shop)
 	b.Threshold = 1e-9
@@ -63,7 +61,7 @@ func TestConfidenceKeepsBoundsAndIgnoresOrder(t *testing.T) {
 	}
 }
 
-// Words that the entry does not have make it less sure, one by one.
+// Each additional word that the entry does not have reduces the confidence.
 func TestLongerQuestionsAroundAKeywordAreLessSure(t *testing.T) {
 	b := open(t, shop)
 	b.Threshold = 1e-9
@@ -95,8 +93,8 @@ func TestASmallBookJudgesLikeALargeOne(t *testing.T) {
 	}
 }
 
-// large is a book of many entries that share words as questions do: few words
-// stand in very many, many in few.
+// large returns a book of many entries with a realistic word distribution: a few words are in very many entries, and
+// many words in a few.
 func large(t testing.TB, entries int) *Book {
 	t.Helper()
 	r := rand.New(rand.NewPCG(1, 2))
@@ -139,7 +137,7 @@ func BenchmarkFind10000(b *testing.B) {
 	}
 }
 
-// The longest question that is considered, with no word spelt right.
+// Measures the longest question with only misspelled words.
 func BenchmarkFind10000Worst(b *testing.B) {
 	book := large(b, 10_000)
 	var q strings.Builder

@@ -12,7 +12,7 @@ import (
 //go:embed stopwords.txt
 var stopLists string
 
-// stopWords are the words that every text of a language has, by its code.
+// stopWords has the common words of each language, by its code.
 var stopWords = func() map[string]map[string]bool {
 	all := make(map[string]map[string]bool)
 	for line := range strings.Lines(stopLists) {
@@ -28,12 +28,12 @@ var stopWords = func() map[string]map[string]bool {
 	return all
 }()
 
-// A stemmer makes of a text the stems of its words.
+// A stemmer splits a text into the stems of its words.
 type stemmer struct {
 	stem     func(*snowballstem.Env) bool
 	stop     map[string]bool
-	elided   string // articles that are written on to the next word with an apostrophe
-	suffixed bool   // what follows an apostrophe are endings of a name
+	elided   string // articles that are joined to the next word with an apostrophe
+	suffixed bool   // endings of a name follow an apostrophe
 }
 
 func (s stemmer) stems(text string) (all []string) {
@@ -50,7 +50,7 @@ func (s stemmer) stems(text string) (all []string) {
 	return all
 }
 
-// whole is a word without the article before it, or what an apostrophe adds to it: l'orologio, the shop's.
+// whole returns a word without a joined article or an ending after an apostrophe: l'orologio, the shop's.
 func (s stemmer) whole(word string) string {
 	before, after, ok := strings.Cut(word, "'")
 	if !ok {
@@ -67,7 +67,7 @@ func (s stemmer) whole(word string) string {
 	return strings.TrimSuffix(word, "'s")
 }
 
-// unaccented is a stem as those write it who leave accents out.
+// unaccented returns a stem without accents, because some people omit them.
 func unaccented(stem string) string {
 	for _, r := range stem {
 		if r > unicode.MaxASCII {

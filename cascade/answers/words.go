@@ -10,14 +10,13 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// A splitter makes of a text what the index keeps of it: the stems of its words,
-// or the pairs of its characters, each once and without those that every
-// question has.
+// A splitter returns the terms of a text for the index: the stems of its words or the pairs of its characters, each
+// once, without common words.
 type splitter struct {
 	base   func(text string) []string
-	kana   bool              // leave hiragana out where something else is left
+	kana   bool              // ignore hiragana if anything else is left
 	filler map[string]bool   // stems
-	blank  *strings.Replacer // where words are not written apart: takes fillers out of a text; or nil
+	blank  *strings.Replacer // removes fillers from a text without word separation; or nil
 }
 
 func newSplitter(t tongue) *splitter {
@@ -37,7 +36,7 @@ func newSplitter(t tongue) *splitter {
 	return s
 }
 
-// blanks puts a blank in the place of each phrase, the longest that fits.
+// blanks returns a Replacer of each phrase by a blank. Longer phrases come first.
 func blanks(phrases string) *strings.Replacer {
 	all := strings.Fields(phrases)
 	slices.SortFunc(all, func(a, b string) int { return len(b) - len(a) })
@@ -48,11 +47,11 @@ func blanks(phrases string) *strings.Replacer {
 	return strings.NewReplacer(pairs...)
 }
 
-// A word is one of a text, where words end as UAX #29 has it.
+// A word is a word of a text according to UAX #29.
 type word struct {
 	text       string
 	start, end int
-	ideograph  bool // or kana: a character, or a run of them
+	ideograph  bool // one or more ideographs or kana
 }
 
 func words(text string) (all []word) {
@@ -67,7 +66,7 @@ func words(text string) (all []word) {
 	return all
 }
 
-// plain is the words of a text as they are, for texts that have none but common ones: "Who are you?"
+// plain returns the words of a text unchanged, for texts that contain only common words: "Who are you?"
 func plain(text string) (all []string) {
 	for _, w := range words(text) {
 		all = append(all, strings.ToLower(w.text))
@@ -75,10 +74,10 @@ func plain(text string) (all []string) {
 	return all
 }
 
-// pairs is the characters of a text in overlapping pairs, and words of alphabets whole. Half and
-// full width are one. Words of Hangul are cut, too: endings and particles are written on to them.
+// pairs returns overlapping pairs of characters, and complete words of alphabets. Half-width and full-width forms are
+// equal. Korean words are also split into pairs, because endings and particles are joined to them.
 func pairs(text string) (all []string) {
-	var run []rune // characters that follow one another
+	var run []rune // adjacent characters
 	flush := func() {
 		if len(run) == 1 {
 			all = append(all, string(run))
@@ -107,7 +106,7 @@ func pairs(text string) (all []string) {
 	return all
 }
 
-// split is the terms of a text: of the ways to split it the first that leaves something of it.
+// split returns the terms of a text, from the first method that returns any.
 func (s *splitter) split(text string) []string {
 	if s.kana {
 		if terms := s.content(s.base(withoutHiragana(text))); len(terms) > 0 {
@@ -129,7 +128,7 @@ func (s *splitter) split(text string) []string {
 	return once(terms)
 }
 
-// content is the terms without fillers.
+// content returns the terms without fillers.
 func (s *splitter) content(terms []string) (kept []string) {
 	for _, t := range terms {
 		if !s.filler[t] {
@@ -139,7 +138,7 @@ func (s *splitter) content(terms []string) (kept []string) {
 	return once(kept)
 }
 
-// once leaves repetitions out, so that saying a thing twice makes it no surer.
+// once removes repeated terms, because repetition must not increase the confidence.
 func once(terms []string) []string {
 	seen := make(map[string]bool, len(terms))
 	return slices.DeleteFunc(terms, func(t string) bool {
@@ -149,9 +148,8 @@ func once(terms []string) []string {
 	})
 }
 
-// withoutHiragana has blanks in its place. In Japanese it writes endings and
-// particles, which a question has many of and which say little; what is asked
-// for stands in kanji and katakana.
+// withoutHiragana replaces hiragana by blanks. In Japanese it writes endings and particles, which are frequent and have
+// little meaning. The subject of a question is in kanji and katakana.
 func withoutHiragana(text string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.Is(unicode.Hiragana, r) {

@@ -1,6 +1,5 @@
-// Package cache keeps whole answers for a while, in memory and, if there is a store,
-// for a fleet. It knows neither HTTP servers nor language models: an answer is a
-// status, a few headers and bytes, and the caller makes the key.
+// Package cache stores complete answers for a limited time, in memory and optionally in a store for a fleet. It does not
+// depend on HTTP servers or language models. An answer is a status, a few headers and bytes. The caller creates the key.
 //
 //	e, state, age := c.Get(ctx, now, key)
 //	switch state {
@@ -10,23 +9,21 @@
 //	case cache.Miss: // ask upstream
 //	}
 //
-// An answer is fresh for its TTL, then stale for a while in which it is used once more
-// and renewed behind the caller's back, and then old: better than nothing. The two
-// windows are those of RFC 5861, and both begin when the TTL is over.
+// An answer is fresh for its TTL. After that it is stale for a while: it is still used, and refreshed in the background.
+// Then it is old: a last resort. The two windows are those of RFC 5861. Both start at the end of the TTL.
 //
 // # Bounds
 //
-// Memory holds at most so many bytes. A Get that memory can answer waits for nobody
-// and allocates nothing. Otherwise it asks the store, if there is one, and waits
-// for it no longer than Options.SharedTimeout; of a store that fails it asks nothing
-// for a while. Writes to the store wait in a bounded queue, and are dropped when that
-// is full. What the store has damaged, or what is not ours, counts as not there.
+// Memory holds a limited number of bytes. A Get that finds an answer in memory does not block or allocate. Otherwise Get
+// asks the store, if there is one, for at most Options.SharedTimeout. A failing store is not asked for a while. Writes
+// to the store wait in a bounded queue and are dropped if it is full. A damaged or foreign value in the store counts as
+// missing.
 //
 // # Tenants
 //
-// The tenant is part of the key, in memory and in the store, and a value of the store is
-// believed only under the key that it was written for. That keeps mistakes apart, not
-// attackers: who can write to the store can write answers.
+// The tenant is part of the key, in memory and in the store. A value of the store is only accepted for the key for which
+// it was written. This protects against mistakes, not against attackers: whoever can write to the store can write
+// answers.
 package cache
 
 import (
@@ -36,22 +33,21 @@ import (
 	"time"
 )
 
-// A Cache keeps answers. Make it with New and end it with Close. It is safe for
-// concurrent use.
+// A Cache stores answers. Create it with New and end it with Close. It is safe for concurrent use.
 type Cache struct {
 	o        Options
 	memory   *memory
-	shared   *shared // nil if there is none
+	shared   *shared // nil without a store
 	refresh  refreshes
 	counters counters
 
-	// ctx is that of what goes on behind the callers' backs, until Close.
+	// ctx is the context of background work. Close cancels it.
 	ctx    context.Context
 	cancel context.CancelCauseFunc
 	wg     sync.WaitGroup
 }
 
-// New makes a Cache, or says everything that is wrong with the options.
+// New returns a Cache, or all mistakes in the options.
 func New(o Options) (*Cache, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
@@ -70,11 +66,11 @@ func New(o Options) (*Cache, error) {
 	return c, nil
 }
 
-// Get finds the answer to a key and says how fresh it is, and how old: the time since it
-// was stored, never negative. Nobody may change what it holds. On a Miss it is empty.
+// Get returns the answer for a key, its state, and the time since it was stored, which is never negative. The entry is
+// shared and must not be changed. On a Miss it is empty.
 //
-// With a store, Get asks it if memory has nothing that may be used now, and waits for it no
-// longer than Options.SharedTimeout and no longer than ctx.
+// If memory has no answer that may be used now, Get asks the store. It waits for at most Options.SharedTimeout, and
+// until ctx ends.
 func (c *Cache) Get(ctx context.Context, now time.Time, k Key) (e Entry, s State, age time.Duration) {
 	e, s, age = c.look(now, k)
 	if c.shared != nil && (s == Miss || s == Old) {
@@ -89,15 +85,15 @@ func (c *Cache) Get(ctx context.Context, now time.Time, k Key) (e Entry, s State
 	return e, s, age
 }
 
-// Peek is Get for what memory has, which counts nothing and asks no store.
+// Peek is like Get, but it only looks in memory and changes no counters.
 func (c *Cache) Peek(now time.Time, k Key) (e Entry, s State, age time.Duration) {
 	return c.look(now, k)
 }
 
-// Until is when an entry is of no use any more.
+// Until returns the time after which an entry cannot be used.
 func (c *Cache) Until(e Entry) time.Time { return e.Stored.Add(c.o.keep(&e)) }
 
-// look finds what memory has.
+// look returns the entry in memory.
 func (c *Cache) look(now time.Time, k Key) (Entry, State, time.Duration) {
 	h, ok := c.memory.get(k)
 	if !ok {
@@ -111,10 +107,9 @@ func (c *Cache) look(now time.Time, k Key) (Entry, State, time.Duration) {
 	return h.Entry, s, age
 }
 
-// Put keeps an answer, and has it written to the store if there is one. It reports
-// whether it is small enough to be kept. An answer that was stored later is not replaced.
-// If e.Stored is not set it is now. Nobody may change what the entry holds any more.
-// Put keeps whatever it is given; Storable says what should be.
+// Put stores an answer, also in the store if there is one. It reports whether the answer is small enough. It does not
+// replace an answer with a later Stored. A zero e.Stored means now. The entry must not be changed afterwards. Put stores
+// every answer it gets. Storable reports which answers should be stored.
 func (c *Cache) Put(now time.Time, k Key, e Entry) bool {
 	if e.Stored.IsZero() {
 		e.Stored = now
@@ -133,10 +128,10 @@ func (c *Cache) Put(now time.Time, k Key, e Entry) bool {
 	return true
 }
 
-// hold keeps an answer in memory.
+// hold stores an answer in memory.
 func (c *Cache) hold(now time.Time, k Key, e Entry) bool {
 	if s, _ := c.o.state(now, &e); s == Miss {
-		return true // nobody would find it
+		return true // expired, so Get would not return it
 	}
 	return c.memory.put(k, e, func(old *Entry) bool {
 		s, _ := c.o.state(now, old)
@@ -144,7 +139,7 @@ func (c *Cache) hold(now time.Time, k Key, e Entry) bool {
 	})
 }
 
-// fit gives away room that bytes do not need, if it is much.
+// fit returns b without much unused capacity.
 func fit(b []byte) []byte {
 	if cap(b)-len(b) > len(b)/8+64 {
 		return slices.Clone(b)
@@ -152,11 +147,10 @@ func fit(b []byte) []byte {
 	return b
 }
 
-// Forget drops what memory has of a key. The store keeps its own until that has had its
-// time.
+// Forget drops the answer for a key from memory. The store keeps its copy until it expires.
 func (c *Cache) Forget(k Key) { c.memory.forget(k) }
 
-// Resize changes how much memory the cache has, Options.MaxBytes. What is too much goes.
+// Resize changes Options.MaxBytes and evicts what exceeds it.
 func (c *Cache) Resize(n int64) {
 	o := c.o
 	o.MaxBytes, o.QueueBytes = n, queued(n)
@@ -167,9 +161,8 @@ func (c *Cache) Resize(n int64) {
 	c.memory.cache.CleanUp()
 }
 
-// Close ends the refreshes under way, gives what is to be written to the store
-// Options.WriteTimeout, and waits for all of it. A closed Cache still answers from
-// memory.
+// Close cancels running refreshes, allows Options.WriteTimeout for pending writes to the store, and waits for both. A
+// closed Cache still answers from memory.
 func (c *Cache) Close() error {
 	c.refresh.close()
 	c.cancel(errLeft)

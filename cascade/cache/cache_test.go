@@ -119,7 +119,7 @@ func TestEveryMistakeIsReported(t *testing.T) {
 	}
 }
 
-// TestModel compares a cache that is large enough with a map, over random histories.
+// TestModel compares a large enough cache with a map, for random operations.
 func TestModel(t *testing.T) {
 	seed := rand.Uint64()
 	r := rand.New(rand.NewPCG(seed, 1))
@@ -178,8 +178,7 @@ func modelCase(t *testing.T, r *rand.Rand) {
 
 func dur(r *rand.Rand) time.Duration { return time.Duration(1 + r.Int64N(int64(time.Minute))) }
 
-// pick is one of a few texts, such that parts that are put together in another way are the
-// same.
+// pick returns one of a few texts whose concatenations can be equal.
 func pick(r *rand.Rand) string { return [...]string{"", "a", "aa", "\x01a"}[r.IntN(4)] }
 
 func TestSizeHolds(t *testing.T) {
@@ -243,7 +242,7 @@ func TestManyUseOneCacheAtOnce(t *testing.T) {
 	}
 }
 
-// A cache that is made smaller lets go of what is too much at once, and may grow again.
+// A cache that is made smaller immediately evicts what exceeds its size, and may grow again.
 func TestACacheIsResized(t *testing.T) {
 	c, err := New(Options{MaxBytes: 1 << 20, MaxEntry: 64 << 10})
 	if err != nil {

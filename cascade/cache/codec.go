@@ -10,15 +10,14 @@ import (
 	"time"
 )
 
-// An entry in a store is
+// An entry in a store has this format:
 //
 //	a byte     the version of this format
-//	a byte     how the rest is packed
-//	16 bytes   of the SHA-256 of the key's sum, that byte, and the rest
-//	the rest   of a packed entry, its length before it was packed, and then the entry
+//	a byte     the encoding of the rest
+//	16 bytes   of the SHA-256 of the key's sum, the encoding, and the rest
+//	the rest   the entry; if compressed, its original length and the compressed entry
 //
-// so that what was cut, changed, or written for another key, or by a weir that has another
-// format, is not taken for an answer.
+// Truncated or changed values, and values for another key or of another version, are thus detected.
 const (
 	version  = 1
 	headSize = 2 + sumSize
@@ -27,12 +26,12 @@ const (
 	plain    = 0
 	deflated = 1
 
-	worthPacking = 1 << 10 // below that it gains nothing to speak of
+	worthPacking = 1 << 10 // compressing less gains almost nothing
 )
 
 var errDamaged = errors.New("the value is damaged, or belongs to another cache or key")
 
-// encode writes an entry for the key with the sum.
+// encode returns the stored form of an entry for the key with that sum.
 func encode(sum [32]byte, e *Entry) []byte {
 	rest, packing := appendEntry(nil, e), byte(plain)
 	if len(rest) > worthPacking {
@@ -46,7 +45,7 @@ func encode(sum [32]byte, e *Entry) []byte {
 	return append(b, rest...)
 }
 
-// decode reads what encode has written, if the entry has no more than most bytes.
+// decode reads the output of encode if the entry has at most most bytes.
 func decode(sum [32]byte, b []byte, most int) (Entry, error) {
 	if len(b) < headSize || len(b)-headSize > most || b[0] != version || !bytes.Equal(b[2:headSize], checksum(sum, b[1], b[headSize:])) {
 		return Entry{}, errDamaged
@@ -96,7 +95,7 @@ func appendText(b []byte, s string) []byte {
 	return append(binary.AppendUvarint(b, uint64(len(s))), s...)
 }
 
-// readEntry reads what appendEntry has written. The body is a part of b.
+// readEntry reads the output of appendEntry. The body is a part of b.
 func readEntry(b []byte) (e Entry, err error) {
 	r := reader{b: b}
 	e.Status = int(r.int())
@@ -119,7 +118,7 @@ func readEntry(b []byte) (e Entry, err error) {
 	return e, nil
 }
 
-// A reader takes values from the front of bytes.
+// A reader reads values from the start of a byte slice.
 type reader struct {
 	b   []byte
 	bad bool
@@ -145,7 +144,7 @@ func (r *reader) int() int64 {
 	return v
 }
 
-// count is a number of things of which each takes a byte at least.
+// count reads the number of items that need at least one byte each.
 func (r *reader) count() uint64 {
 	v, n := binary.Uvarint(r.b)
 	if !r.take(n) || v > uint64(len(r.b)) {
@@ -155,7 +154,7 @@ func (r *reader) count() uint64 {
 	return v
 }
 
-// take reports whether there was something to take.
+// take skips n bytes, and reports whether that was possible.
 func (r *reader) take(n int) bool {
 	if n <= 0 || r.bad {
 		r.bad = true

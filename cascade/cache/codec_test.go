@@ -31,7 +31,7 @@ func same(a, b Entry) bool {
 		reflect.DeepEqual(a.Header, b.Header) && maps.Equal(a.Meta, b.Meta)
 }
 
-// TestDecodedIsWhatWasEncoded, and anything else is nothing.
+// TestDecodedIsWhatWasEncoded also checks that all other values are rejected.
 func TestDecodedIsWhatWasEncoded(t *testing.T) {
 	seed := rand.Uint64()
 	r := rand.New(rand.NewPCG(seed, 5))
@@ -85,7 +85,7 @@ func FuzzDecode(f *testing.F) {
 		if plain, err := inflate(b, most); err == nil && len(plain) > most {
 			t.Errorf("%d bytes unpacked", len(plain))
 		}
-		if e, err := readEntry(b); err == nil { // which the checksum keeps out of reach otherwise
+		if e, err := readEntry(b); err == nil { // normally the checksum rejects such values
 			wantAgain(t, e)
 			if n := e.size(); n > 1000+cap(e.Body)+100*len(b) {
 				t.Errorf("%d bytes became %d", len(b), n)
@@ -94,7 +94,7 @@ func FuzzDecode(f *testing.F) {
 	})
 }
 
-// wantAgain: what was decoded is an entry like any other.
+// wantAgain checks that a decoded entry can be encoded and decoded again.
 func wantAgain(t *testing.T, e Entry) {
 	got, err := readEntry(appendEntry(nil, &e))
 	if err != nil || !same(e, got) {

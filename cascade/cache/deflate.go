@@ -8,30 +8,29 @@ import (
 	"sync"
 )
 
-// A packer is hundreds of kilobytes, so they are used again.
+// packers reuses compressors, because each needs hundreds of kilobytes.
 var packers = sync.Pool{New: func() any {
 	w, _ := flate.NewWriter(nil, flate.BestSpeed)
 	return w
 }}
 
-// deflate packs bytes, with their number before them.
+// deflate compresses bytes and puts their original length before them.
 func deflate(b []byte) []byte {
 	out := bytes.NewBuffer(binary.AppendUvarint(nil, uint64(len(b))))
 	w := packers.Get().(*flate.Writer)
 	defer packers.Put(w)
 	w.Reset(out)
-	_, _ = w.Write(b) // a Buffer takes everything
+	_, _ = w.Write(b) // a bytes.Buffer returns no errors
 	_ = w.Close()
 	return out.Bytes()
 }
 
 var unpackers = sync.Pool{New: func() any { return flate.NewReader(bytes.NewReader(nil)) }}
 
-// perByte is more than deflate can make of a byte: 1032, says RFC 1951's arithmetic.
+// perByte exceeds the maximum compression ratio of deflate, which is 1032 according to RFC 1951.
 const perByte = 1040
 
-// inflate unpacks most bytes at most, and allocates no more than what the packed ones
-// could be.
+// inflate decompresses to at most most bytes. It allocates no more than the compressed bytes could contain.
 func inflate(b []byte, most int) ([]byte, error) {
 	size, n := binary.Uvarint(b)
 	if n <= 0 || size > uint64(most) || size > perByte*uint64(len(b)) {

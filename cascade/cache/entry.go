@@ -2,27 +2,26 @@ package cache
 
 import "time"
 
-// An Entry is an answer as it is kept. Once it is in a Cache, nobody may change its
-// maps and bytes: every reader has the same.
+// An Entry is a stored answer. Once it is in a Cache, its maps and bytes must not be changed, because all readers share
+// them.
 type Entry struct {
 	Status int
-	Header map[string][]string // those that the caller wants back, no others
+	Header map[string][]string // only the headers that the caller needs again
 	Body   []byte
-	Meta   map[string]string // what else the caller wants to know of it: a few short texts
+	Meta   map[string]string // a few short texts for the caller
 
-	// Stored is when the answer was given. Without a reading of the monotonic clock, as in
-	// an answer from the store, its age is that of the clock on the wall.
+	// Stored is the time of the answer. In answers from the store it has no monotonic clock reading, so their age
+	// depends on the wall clock.
 	Stored time.Time
 
-	// TTL is how long it is fresh; 0 means Options.TTL.
+	// TTL is how long it is fresh. 0 means Options.TTL.
 	TTL time.Duration
 }
 
-// mostAhead is how far in the future an answer may have been stored, by the clock of
-// another machine, and still be believed.
+// mostAhead is the maximum time in the future of an accepted answer, because of clock differences between machines.
 const mostAhead = time.Minute
 
-// age is below 0 only for what was stored too far in the future.
+// age returns the age. It is negative only for answers stored too far in the future.
 func (e *Entry) age(now time.Time) time.Duration {
 	age := now.Sub(e.Stored)
 	if age < 0 && age >= -mostAhead {
@@ -31,15 +30,15 @@ func (e *Entry) age(now time.Time) time.Duration {
 	return age
 }
 
-// What entries cost beside their text, about: a node of the cache and its place in the
-// table, an Entry, a map and its first texts, one text.
+// Approximate memory of an entry in addition to its text: a cache node with its table slot and the Entry, a map with its
+// first texts, and one text.
 const (
 	costEntry = 384
 	costMap   = 256
 	costText  = 48
 )
 
-// size is how many bytes an entry takes in memory, about.
+// size returns the approximate memory of an entry in bytes.
 func (e *Entry) size() int {
 	n := costEntry + cap(e.Body)
 	if len(e.Header) > 0 {

@@ -7,8 +7,7 @@ import (
 	"time"
 )
 
-// Whoever observes can fail nothing: least of all the process, on a goroutine that
-// nobody else sees.
+// A panic of a listener must not have any effect, especially on a background goroutine, where it would end the process.
 func TestListenersThatPanicFailNothing(t *testing.T) {
 	far := newShelf()
 	heard := 0
@@ -24,7 +23,7 @@ func TestListenersThatPanicFailNothing(t *testing.T) {
 			t.Fatal("no refresh was begun")
 		}
 		c.wg.Wait()
-		time.Sleep(2 * mostPause) // in the time of the bubble
+		time.Sleep(2 * mostPause) // in virtual time
 		if !c.Refresh(question(2), func(context.Context) (Entry, error) { return text("ok"), nil }) {
 			t.Error("a refresh whose failure was heard of never ends")
 		}

@@ -26,7 +26,7 @@ func open(t testing.TB, o Options) *Cache {
 	return c
 }
 
-// bubble runs a test in a bubble, with a cache that is closed before it ends.
+// bubble runs a test in a synctest bubble, with a cache that is closed at the end.
 func bubble(t *testing.T, o Options, f func(t *testing.T, c *Cache)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -47,7 +47,7 @@ func question(n int) Key {
 
 func text(s string) Entry { return Entry{Status: 200, Body: []byte(s)} }
 
-// A shelf is Blobs in this process, which can fail, hang and lie.
+// A shelf is a Blobs in this process that can fail, hang and return wrong values.
 type shelf struct {
 	mu    sync.Mutex
 	blobs map[string][]byte
@@ -58,7 +58,7 @@ type shelf struct {
 	hang  bool // until the context ends
 	deaf  chan struct{}
 	lie   func(key, value []byte) []byte
-	keep  time.Duration // of the latest put
+	keep  time.Duration // of the latest Put
 	most  int
 }
 

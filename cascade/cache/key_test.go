@@ -5,8 +5,7 @@ import (
 	"testing"
 )
 
-// TestDifferentKeysAreDifferentBytes puts together keys of the same few bytes in
-// different ways.
+// TestDifferentKeysAreDifferentBytes splits the same few bytes into keys in different ways.
 func TestDifferentKeysAreDifferentBytes(t *testing.T) {
 	seed := rand.Uint64()
 	r := rand.New(rand.NewPCG(seed, 3))
@@ -35,7 +34,7 @@ func TestDifferentKeysAreDifferentBytes(t *testing.T) {
 	}
 }
 
-// TestNothingCrossesTenants asks as every tenant for what every tenant has put.
+// TestNothingCrossesTenants reads every tenant's answers with every tenant's keys.
 func TestNothingCrossesTenants(t *testing.T) {
 	seed := rand.Uint64()
 	r := rand.New(rand.NewPCG(seed, 4))

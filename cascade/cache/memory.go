@@ -7,15 +7,15 @@ import (
 	"github.com/maypok86/otter/v2"
 )
 
-// A memory holds entries up to a number of bytes. What is asked for seldom goes first.
+// A memory holds entries up to a number of bytes. Rarely used entries are evicted first.
 type memory struct {
 	cache *otter.Cache[Key, *held]
-	most  int // bytes of one entry
+	most  int // maximum bytes of one entry
 
 	bytes, evicted atomic.Int64
 }
 
-// held is an entry and what it weighs. It is never changed.
+// A held is an entry with its weight. It is immutable.
 type held struct {
 	Entry
 	weight uint32
@@ -27,8 +27,8 @@ func newMemory(o Options) (*memory, error) {
 		MaximumWeight:    uint64(o.kept()),
 		Weigher:          func(_ Key, h *held) uint32 { return h.weight },
 		OnAtomicDeletion: m.gone,
-		// There is no goroutine to wait for: what is to be tidied up, callers do as they come.
-		// Nothing here calls the library back while it holds its locks.
+		// Callers do the cleanup, so there is no goroutine to wait for. No code here calls the library while it holds
+		// its locks.
 		Executor: func(tidy func()) { tidy() },
 	})
 	if err != nil {
@@ -40,7 +40,7 @@ func newMemory(o Options) (*memory, error) {
 
 func (m *memory) get(k Key) (*held, bool) { return m.cache.GetIfPresent(k) }
 
-// put reports whether an entry is small enough. An old one that is better is left.
+// put stores an entry and reports whether it is small enough. It keeps an old entry that is better.
 func (m *memory) put(k Key, e Entry, better func(old *Entry) bool) bool {
 	size := k.size() + e.size()
 	if size > m.most {
@@ -57,11 +57,11 @@ func (m *memory) put(k Key, e Entry, better func(old *Entry) bool) bool {
 	if now != h {
 		m.bytes.Add(-int64(size))
 	}
-	m.cache.CleanUp() // or an idle cache could stay above its size
+	m.cache.CleanUp() // otherwise an idle cache could stay above its limit
 	return true
 }
 
-// drop removes what was found, unless another is in its place by now.
+// drop removes h, unless another entry has replaced it.
 func (m *memory) drop(k Key, h *held) {
 	m.cache.ComputeIfPresent(k, func(now *held) (*held, otter.ComputeOp) {
 		if now == h {
@@ -73,7 +73,7 @@ func (m *memory) drop(k Key, h *held) {
 
 func (m *memory) forget(k Key) { m.cache.Invalidate(k) }
 
-// gone counts what the library let go of.
+// gone counts an entry that the library removed.
 func (m *memory) gone(e otter.DeletionEvent[Key, *held]) {
 	m.bytes.Add(-int64(e.Value.weight))
 	if e.Cause == otter.CauseOverflow {

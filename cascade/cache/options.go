@@ -7,47 +7,45 @@ import (
 	"time"
 )
 
-// Options say how much is kept and for how long. The zero Options keep 64 MiB in memory,
-// an hour fresh.
+// Options configures sizes and times. The zero Options keeps 64 MiB in memory, fresh for an hour.
 type Options struct {
 	TTL                  time.Duration // how long an answer is fresh; 0 means 1h
-	StaleWhileRevalidate time.Duration // how long after that it is Stale; 0 means 10m, below 0 not at all
-	StaleIfError         time.Duration // how long after the TTL it is Old at least; 0 means 24h, below 0 not at all
+	StaleWhileRevalidate time.Duration // how long it is Stale after the TTL; 0 means 10m, negative means never
+	StaleIfError         time.Duration // how long after the TTL it can be Old; 0 means 24h, negative means never
 
-	MaxBytes int64 // in memory, about; 0 means 64 MiB. With Shared what waits to be written is part of it
-	MaxEntry int   // bytes of one entry; what is larger is not kept; 0 means a sixteenth of MaxBytes
+	MaxBytes int64 // approximate memory, including queued writes with Shared; 0 means 64 MiB
+	MaxEntry int   // maximum bytes of one entry; larger ones are not stored; 0 means a sixteenth of MaxBytes
 
-	Refreshes      int           // under way at once; 0 means 64
-	RefreshTimeout time.Duration // for one; 0 means 2m
+	Refreshes      int           // maximum number of concurrent refreshes; 0 means 64
+	RefreshTimeout time.Duration // for one refresh; 0 means 2m
 
-	// Shared is where answers are kept for all processes; nil means nowhere.
+	// Shared stores answers for all processes. It may be nil.
 	Shared        Blobs
-	SharedTimeout time.Duration // how long a caller waits for it; 0 means 50ms
-	WriteTimeout  time.Duration // for one write, for which nobody waits; 0 means 1s
-	Queue         int           // writes that wait; 0 means 256
-	QueueBytes    int64         // that they hold; 0 means a quarter of MaxBytes, 16 MiB at most
+	SharedTimeout time.Duration // maximum time that a caller waits for Shared; 0 means 50ms
+	WriteTimeout  time.Duration // for one background write; 0 means 1s
+	Queue         int           // maximum number of queued writes; 0 means 256
+	QueueBytes    int64         // maximum bytes of queued writes; 0 means a quarter of MaxBytes, at most 16 MiB
 
 	Events Events
 
-	// Now is the clock of what goes on in the background; nil means time.Now. It must be the one
-	// that Get and Put are given.
+	// Now is the clock for background work. nil means time.Now. It must be the clock whose time Get and Put receive.
 	Now func() time.Time
 }
 
-// Events are told what nobody waits for. They are called on the goroutine concerned
-// and should return soon; nil ones are left out, and a panic of one is ignored.
+// Events are callbacks for background work. They run on the goroutine concerned and should return quickly. A nil
+// callback is not called. A panic in a callback is ignored.
 type Events struct {
 	RefreshFailed func(k Key, err error)
 	SharedFailed  func(op string, err error) // op is get, put or lock
 }
 
-// tell calls a listener, and survives it.
+// tell calls a listener and recovers from a panic.
 func tell(listener func()) {
 	defer func() { _ = recover() }()
 	listener()
 }
 
-// WithDefaults is o with every default filled in.
+// WithDefaults returns o with all defaults.
 func (o Options) WithDefaults() Options {
 	o.TTL = cmp.Or(o.TTL, time.Hour)
 	o.StaleWhileRevalidate = cmp.Or(o.StaleWhileRevalidate, 10*time.Minute)
@@ -66,10 +64,10 @@ func (o Options) WithDefaults() Options {
 	return o
 }
 
-// queued is what writes that wait may hold of the memory of a cache.
+// queued returns the default of QueueBytes for a cache of the given size.
 func queued(all int64) int64 { return min(all/4, 16<<20) }
 
-// kept is what answers may hold in memory.
+// kept returns the bytes that answers may use in memory.
 func (o Options) kept() int64 {
 	if o.Shared == nil {
 		return o.MaxBytes
@@ -77,10 +75,10 @@ func (o Options) kept() int64 {
 	return max(o.MaxBytes-o.QueueBytes, o.MaxBytes/2)
 }
 
-// mostEntry is what one entry may be configured to have, so that sizes fit everywhere.
+// mostEntry is the maximum of MaxEntry, so that sizes fit all integer types.
 const mostEntry = 1 << 30
 
-// Validate reports every mistake in o, or nil.
+// Validate returns all mistakes in o, or nil.
 func (o Options) Validate() error {
 	o = o.WithDefaults()
 	var errs []error

@@ -7,8 +7,7 @@ import (
 	"github.com/seed1158cd35/weir/internal/outbox"
 )
 
-// writers write to the store. Two are enough: they pack what they write, and one packs
-// while the other waits.
+// writers is the number of goroutines that write to the store. Two are enough: one compresses while the other waits.
 const writers = 2
 
 type write struct {
@@ -26,7 +25,7 @@ func (s *shared) newQueue(o Options) *outbox.Outbox[write] {
 	})
 }
 
-// write has an entry written, soon, unless there is no room.
+// write queues an entry, unless the queue is full.
 func (s *shared) write(k Key, e Entry, keep time.Duration) {
 	s.queue.Put(write{key: k, keep: keep, Entry: e, size: int64(e.size())})
 }
@@ -35,7 +34,7 @@ func (s *shared) put(ctx context.Context, w *write) (again time.Duration) {
 	sum := w.key.Sum()
 	value := encode(sum, &w.Entry)
 	if len(value) > s.blobs.Most() {
-		return 0 // memory has it
+		return 0 // too large for the store; memory has it
 	}
 	u, ok := s.use("put")
 	if !ok {
@@ -50,7 +49,7 @@ func (s *shared) put(ctx context.Context, w *write) (again time.Duration) {
 	return 0
 }
 
-// close gives the writes that wait a while, and waits for them and for the reads.
+// close allows WriteTimeout for pending writes, and waits for them and for running reads.
 func (s *shared) close() {
 	s.mu.Lock()
 	s.closed = true
@@ -58,6 +57,6 @@ func (s *shared) close() {
 	ctx, cancel := context.WithTimeout(context.Background(), s.o.WriteTimeout)
 	defer cancel()
 	s.queue.Close(ctx)
-	s.queue.Close(context.Background()) // what is under way has been told to end
+	s.queue.Close(context.Background()) // running writes have been canceled
 	s.wg.Wait()
 }

@@ -8,18 +8,18 @@ import (
 	"time"
 )
 
-// errTooLarge means that an answer is larger than one entry may be.
+// errTooLarge means that an answer exceeds the maximum size of an entry.
 var errTooLarge = errors.New("the answer exceeds the cache's entry size")
 
-// Refresh has fn renew the answer to a key, in the background, and reports whether
-// it was started. It is not if one is under way for the key, or has failed just now (a second
-// after the first failure, twice as long after each further one, at most a minute), if
-// Options.Refreshes are under way, or after Close. With a store that has locks, one
-// process of the fleet refreshes at a time, and takes over what another has just done.
+// Refresh calls fn in the background to refresh the answer for a key, and reports whether it started. It does not start
+// if a refresh for the key is running, if Options.Refreshes are running, or after Close. It also does not start for a
+// while after a failure: one second after the first failure, twice as long after each further one, at most a minute. If
+// the store has locks, only one process of the fleet refreshes at a time, and an answer that another process has just
+// stored is used.
 //
-// fn gets a context of its own, which ends with Options.RefreshTimeout or Close. What it
-// returns is kept; if it must not be, as Storable says, fn returns an error. A panic
-// of fn is a failure. fn should let those who wait for their answer go first.
+// fn gets a context that ends with Options.RefreshTimeout or Close. Its result is stored. If the result must not be
+// stored (see Storable), fn must return an error. A panic of fn counts as a failure. fn should have a lower priority
+// than waiting callers.
 func (c *Cache) Refresh(k Key, fn func(context.Context) (Entry, error)) bool {
 	return c.refresh.begin(k, c.o.Now(), c.o.Refreshes, func() {
 		c.wg.Go(func() {
@@ -30,7 +30,7 @@ func (c *Cache) Refresh(k Key, fn func(context.Context) (Entry, error)) bool {
 	})
 }
 
-// errElsewhere means that another process is at it.
+// errElsewhere means that another process is refreshing the answer.
 var errElsewhere = errors.New("another process refreshes")
 
 func (c *Cache) renew(k Key, fn func(context.Context) (Entry, error)) error {
@@ -47,13 +47,13 @@ func (c *Cache) renew(k Key, fn func(context.Context) (Entry, error)) error {
 	c.counters.refreshes.Add(1)
 	e, err := safely(ctx, fn)
 	if err == nil && !c.Put(c.o.Now(), k, e) {
-		err = errTooLarge // without the pause of a failure, every stale hit would ask for it again
+		err = errTooLarge // counts as a failure, because otherwise every stale hit would start a refresh
 	}
 	return err
 }
 
-// alone reports whether this process is the one of the fleet that refreshes a key. It is
-// for as long as a refresh may take, and for as many as it makes meanwhile.
+// alone reports whether this process may refresh a key. The lock lasts for the longest refresh, and covers further
+// refreshes of this process until it expires.
 func (c *Cache) alone(ctx context.Context, k Key) bool {
 	now := c.o.Now()
 	if c.refresh.owns(k, now) {
@@ -67,7 +67,7 @@ func (c *Cache) alone(ctx context.Context, k Key) bool {
 	return first
 }
 
-// refreshed counts a refresh and tells.
+// refreshed records the end of a refresh and calls the listener.
 func (c *Cache) refreshed(k Key, err error) {
 	if err != nil && !errors.Is(err, errElsewhere) {
 		c.counters.refreshFailures.Add(1)
@@ -78,7 +78,7 @@ func (c *Cache) refreshed(k Key, err error) {
 	c.refresh.end(k, c.o.Now(), err)
 }
 
-// renewed reports whether the store has a fresh answer, which memory then has too.
+// renewed reports whether the store has a fresh answer, and stores it in memory.
 func (c *Cache) renewed(ctx context.Context, k Key) bool {
 	e, ok := c.fetch(ctx, k)
 	if !ok {
@@ -90,7 +90,7 @@ func (c *Cache) renewed(ctx context.Context, k Key) bool {
 
 var errExited = errors.New("the refresh ended its goroutine")
 
-// safely makes an error of a panic: nobody is there to catch it.
+// safely converts a panic to an error, because no caller would recover it.
 func safely(ctx context.Context, fn func(context.Context) (Entry, error)) (e Entry, err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -100,7 +100,7 @@ func safely(ctx context.Context, fn func(context.Context) (Entry, error)) (e Ent
 	return fn(ctx)
 }
 
-// refreshes are those under way, and those that have failed.
+// refreshes has the running and the failed refreshes.
 type refreshes struct {
 	mu      sync.Mutex
 	keys    map[Key]*attempt
@@ -108,22 +108,22 @@ type refreshes struct {
 	closed  bool
 }
 
-// An attempt is what is known of a key's refreshes.
+// An attempt is the state of a key's refreshes.
 type attempt struct {
 	running bool
-	failed  int       // in a row
-	after   time.Time // of which the next may begin
-	ours    time.Time // until when this process has the lock
+	failed  int       // consecutive failures
+	after   time.Time // earliest start of the next refresh
+	ours    time.Time // end of this process's lock
 }
 
 const (
 	firstPause = time.Second
 	mostPause  = time.Minute
 
-	mostAttempts = 4096 // that are remembered
+	mostAttempts = 4096 // maximum number of stored attempts
 )
 
-// begin calls start if a refresh may begin. Close does not come in between.
+// begin calls start if a refresh may begin. It holds the lock, so close cannot run in between.
 func (r *refreshes) begin(k Key, now time.Time, most int, start func()) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -143,7 +143,7 @@ func (r *refreshes) begin(k Key, now time.Time, most int, start func()) bool {
 	return true
 }
 
-// pausing is not misled by a clock that was set back.
+// pausing reports whether the pause continues. It ignores a pause that is too long because the clock was set back.
 func (a *attempt) pausing(now time.Time) bool {
 	left := a.after.Sub(now)
 	return left > 0 && left <= mostPause
@@ -173,7 +173,7 @@ func (r *refreshes) own(k Key, until time.Time) {
 	r.keys[k].ours = until
 }
 
-// sweep forgets failures that are over; and if there are few of them, some that are not.
+// sweep removes failures whose pause is over. If that is not enough, it removes others too.
 func (r *refreshes) sweep(now time.Time) {
 	for k, a := range r.keys {
 		if !a.running && !a.pausing(now) {
@@ -207,7 +207,7 @@ func (r *refreshes) end(k Key, now time.Time, err error) {
 	}
 }
 
-// pause is how long to wait after so many failures before the latest.
+// pause returns the pause after the given number of previous failures.
 func pause(failed int) time.Duration {
 	return min(firstPause<<min(failed, 16), mostPause)
 }

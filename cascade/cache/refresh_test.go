@@ -56,7 +56,7 @@ func TestHundredStaleReadersRefreshOnce(t *testing.T) {
 	})
 }
 
-// TestFailedRefreshBacksOff asks a hundred times a second for five minutes.
+// TestFailedRefreshBacksOff calls Refresh a hundred times a second for five minutes.
 func TestFailedRefreshBacksOff(t *testing.T) {
 	var told []error
 	o := Options{Events: Events{RefreshFailed: func(_ Key, err error) { told = append(told, err) }}}

@@ -12,7 +12,7 @@ import (
 	"github.com/seed1158cd35/weir/outcome"
 )
 
-// shared is the store as a Cache uses it: for a moment only, and not while it fails.
+// A shared limits a Cache's use of the store: each call has a short timeout, and a failing store is not called.
 type shared struct {
 	blobs   Blobs
 	locker  Locker // nil if the store has no locks
@@ -23,13 +23,12 @@ type shared struct {
 	queue   *outbox.Outbox[write]
 
 	mu      sync.Mutex
-	reading int // reads under way
+	reading int // running reads
 	closed  bool
 	wg      sync.WaitGroup
 }
 
-// mostReads bounds reads under way: those of a store that has stopped to answer
-// pile up until the breaker has opened.
+// mostReads limits the running reads. Reads of a store that stopped responding accumulate until the breaker opens.
 const mostReads = 256
 
 func newShared(o Options, n *counters) *shared {
@@ -42,8 +41,7 @@ func newShared(o Options, n *counters) *shared {
 	return s
 }
 
-// A use of the store is judged once, by whoever knows first: it itself when it ends,
-// or the clock.
+// A use is one call of the store. Its result is reported once: at its end or at its timeout, whichever is first.
 type use struct {
 	s      *shared
 	op     string
@@ -51,7 +49,7 @@ type use struct {
 	told   atomic.Bool
 }
 
-// use asks whether the store may be called now.
+// use reports whether the store may be called now.
 func (s *shared) use(op string) (*use, bool) {
 	p, _, ok := s.breaker.Admit(time.Since(s.start))
 	if !ok {
@@ -79,21 +77,21 @@ func (u *use) end(err error) {
 	u.s.breaker.Report(time.Since(u.s.start), u.permit, outcome.Outcome{Class: class})
 }
 
-// errLeft is the end of a context that is nobody's fault.
+// errLeft is the cause of a canceled context that does not count as a failure.
 var errLeft = errors.New("the cache was closed")
 
-// errSlow is why a call of the store is given up.
+// errSlow is the cause when a call of the store times out.
 var errSlow = errors.New("the store of the cache did not answer in time")
 
-// fetch asks the store for a key's answer and keeps it in memory. It returns when
-// Options.SharedTimeout is over or ctx ends, even if the store does not.
+// fetch reads the answer for a key from the store and keeps it in memory. It returns at Options.SharedTimeout or when
+// ctx ends, even if the store does not.
 func (c *Cache) fetch(ctx context.Context, k Key) (e Entry, ok bool) {
 	u, ok := c.shared.use("get")
 	if !ok {
 		return Entry{}, false
 	}
 	got := make(chan *Entry, 1)
-	// Who asks next has use of the answer even if this caller leaves.
+	// The read continues if this caller disconnects, because the next caller can use the answer.
 	read, cancel := context.WithTimeoutCause(context.WithoutCancel(ctx), c.o.SharedTimeout, errSlow)
 	if !c.shared.reads(func() {
 		defer cancel()
@@ -114,8 +112,8 @@ func (c *Cache) fetch(ctx context.Context, k Key) (e Entry, ok bool) {
 	return *found, true
 }
 
-// await waits for what a read finds, for the end of the read, which may come later than
-// that of its context, or for a caller who leaves.
+// await waits for the result of a read, for the end of the read's context, or for the end of ctx. The read itself may
+// end later than its context.
 func await(ctx, read context.Context, got <-chan *Entry) *Entry {
 	select {
 	case e := <-got:
@@ -125,14 +123,14 @@ func await(ctx, read context.Context, got <-chan *Entry) *Entry {
 	case <-read.Done():
 	}
 	select {
-	case e := <-got: // it has ended just now, which ends its context
+	case e := <-got: // it ended just now, which canceled its context
 		return e
 	default:
 		return nil
 	}
 }
 
-// reads starts a read, unless too many are under way or close does not wait for it.
+// reads starts a read, unless too many are running or the cache is closed.
 func (s *shared) reads(read func()) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -152,7 +150,7 @@ func (s *shared) reads(read func()) bool {
 	return true
 }
 
-// get reads a value. One that cannot be understood is none.
+// get reads a value. An invalid value counts as missing.
 func (s *shared) get(ctx context.Context, k Key, u *use) *Entry {
 	late := context.AfterFunc(ctx, func() { u.end(errSlow) })
 	sum := k.Sum()
@@ -170,7 +168,7 @@ func (s *shared) get(ctx context.Context, k Key, u *use) *Entry {
 	return &e
 }
 
-// why is the cause of an error, if that is the end of ctx.
+// why returns the cause of ctx if an error occurred after ctx ended, and otherwise err.
 func why(ctx context.Context, err error) error {
 	if cause := context.Cause(ctx); err != nil && cause != nil {
 		return cause
@@ -178,8 +176,7 @@ func why(ctx context.Context, err error) error {
 	return err
 }
 
-// lock reports whether this process is the first to refresh a key. If the store cannot say,
-// which is not sure, it may as well.
+// lock reports whether this process may refresh a key. If the store cannot be asked, it may, and sure is false.
 func (s *shared) lock(ctx context.Context, k Key, keep time.Duration) (first, sure bool) {
 	if s.locker == nil {
 		return true, false

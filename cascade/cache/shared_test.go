@@ -92,9 +92,10 @@ func TestOlderAnswerOfTheStoreIsNotTaken(t *testing.T) {
 	})
 }
 
-// TestStoreThatHangsCostsItsTimeout, and then nothing for a while.
+// TestStoreThatHangsCostsItsTimeout checks that a hanging store delays callers by its timeout, and then not at all for a
+// while.
 func TestStoreThatHangsCostsItsTimeout(t *testing.T) {
-	for _, deaf := range []bool{false, true} { // deaf: it does not even hear the end of its context
+	for _, deaf := range []bool{false, true} { // deaf: it also ignores the end of its context
 		synctest.Test(t, func(t *testing.T) {
 			s := newShelf()
 			s.hang = !deaf
@@ -181,7 +182,7 @@ func TestStoreThatFailsFailsNobody(t *testing.T) {
 	}
 }
 
-// TestStoreThatLies answers with other keys' values, with old ones, and with noise.
+// TestStoreThatLies uses a store that returns values of other keys, old values, and random bytes.
 func TestStoreThatLies(t *testing.T) {
 	seed := rand.Uint64()
 	r := rand.New(rand.NewPCG(seed, 6))
@@ -361,8 +362,8 @@ func TestOneProcessOfAFleetRefreshes(t *testing.T) {
 	})
 }
 
-// TestFailedRefreshBacksOffInAFleet: the process that has the lock tries again as it would
-// alone, and the other asks nothing meanwhile.
+// TestFailedRefreshBacksOffInAFleet checks that the process with the lock retries as a single process does, and that the
+// other process does not refresh meanwhile.
 func TestFailedRefreshBacksOffInAFleet(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newShelf()

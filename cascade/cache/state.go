@@ -2,14 +2,14 @@ package cache
 
 import "time"
 
-// A State says what may be done with an answer.
+// A State is how an answer may be used.
 type State uint8
 
 const (
-	Miss  State = iota // there is none
+	Miss  State = iota // there is no answer
 	Hit                // fresh: use it
-	Stale              // use it, and have it renewed
-	Old                // use it if everything else fails
+	Stale              // use it and refresh it
+	Old                // use it only if everything else fails
 )
 
 func (s State) String() string {
@@ -24,7 +24,7 @@ func (s State) String() string {
 	return "miss"
 }
 
-// state is what an entry is good for, and its age.
+// state returns the state of an entry, and its age.
 func (o *Options) state(now time.Time, e *Entry) (State, time.Duration) {
 	age := e.age(now)
 	switch past := age - o.ttl(e); {
@@ -47,7 +47,7 @@ func (o *Options) ttl(e *Entry) time.Duration {
 	return o.TTL
 }
 
-// keep is the age at which an entry is of no use any more.
+// keep returns the age at which an entry expires.
 func (o *Options) keep(e *Entry) time.Duration {
 	return o.ttl(e) + max(o.StaleWhileRevalidate, o.StaleIfError, 0)
 }

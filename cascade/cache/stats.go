@@ -2,26 +2,26 @@ package cache
 
 import "sync/atomic"
 
-// Stats are sums since the Cache was made, except Bytes and Entries.
+// Stats has counts since New, and the current Bytes and Entries.
 type Stats struct {
-	Hits, Misses, Stale, Old int64 // what Get found, the store included
+	Hits, Misses, Stale, Old int64 // results of Get, including the store
 
-	Stored  int64 // entries that Put kept
-	Evicted int64 // that had to make room
-	Bytes   int64 // in memory now, about
-	Entries int64 // in memory now, about
+	Stored  int64 // entries stored by Put
+	Evicted int64 // entries evicted to free space
+	Bytes   int64 // approximate bytes in memory
+	Entries int64 // approximate number in memory
 
-	Refreshes       int64 // calls that Refresh has made
-	RefreshFailures int64 // of them, those that failed
+	Refreshes       int64 // calls of Refresh's function
+	RefreshFailures int64 // failed refreshes
 
-	SharedHits    int64 // answers that the store had and memory had not
-	SharedErrors  int64 // calls of the store that failed or took too long
-	SharedSkipped int64 // that were not made, because it was failing or too many were under way
-	SharedDamaged int64 // values that were damaged, or none of ours
-	Dropped       int64 // writes for which the queue had no room, or that came after Close
+	SharedHits    int64 // answers found only in the store
+	SharedErrors  int64 // calls of the store that failed or timed out
+	SharedSkipped int64 // calls skipped because the store was failing or too many were running
+	SharedDamaged int64 // values that were damaged or foreign
+	Dropped       int64 // writes that did not fit in the queue or came after Close
 }
 
-// counters are Stats as they grow.
+// counters has the counts of Stats.
 type counters struct {
 	hits, misses, stale, old   atomic.Int64
 	stored                     atomic.Int64
@@ -43,7 +43,7 @@ func (n *counters) found(s State) {
 	}
 }
 
-// Stats takes no lock, so its numbers may be of slightly different moments.
+// Stats returns the current counts. It takes no lock, so the numbers may be from slightly different times.
 func (c *Cache) Stats() Stats {
 	n := &c.counters
 	return Stats{

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Why an answer is not kept.
+// Reasons why an answer is not stored.
 var (
 	errStatus  = errors.New("its status is not 200")
 	errCut     = errors.New("it is incomplete")
@@ -13,26 +13,23 @@ var (
 	errNoStore = errors.New("cache-control says no-store")
 )
 
-// An Answer is what Storable judges. Names of headers are in the form of net/http
-// ("Cache-Control").
+// An Answer is the input of Storable. Header names have the form of net/http ("Cache-Control").
 type Answer struct {
-	Request  map[string][]string // headers
-	Header   map[string][]string // of the answer
+	Request  map[string][]string // headers of the request
+	Header   map[string][]string // headers of the answer
 	Status   int
-	Complete bool // it came to the end that its format has, not only to the end of the connection
-	Failed   bool // its body says that something went wrong, whatever the status
+	Complete bool // reached the end of its format, not only the end of the connection
+	Failed   bool // its body reports an error, whatever the status
 }
 
-// Storable says why an answer must not be kept, or nil. Only a whole, good answer of
-// status 200 is: throttling and errors would outlive themselves, and a part would be taken for
-// the whole.
+// Storable returns the reason why an answer must not be stored, or nil. Only a complete answer with status 200 may be
+// stored. Stored errors would outlast their cause, and a partial answer would count as complete.
 //
-// Of Cache-Control, no-store counts, in the request and in the answer. That an answer is
-// private forbids caches that serve several users (RFC 9111, 5.2.2.7); here every tenant
-// has keys of its own. no-cache in an answer asks to be checked with the origin, for which the
-// APIs of language models have no way. Gemini sends private (seen October 2024) and servers
-// of event streams customarily no-cache with every answer, so neither is taken as a refusal
-// where the cache is on. The same goes for the age that an answer names.
+// The directive no-store of Cache-Control counts in the request and the answer. private in an answer is ignored: it
+// forbids caches shared by several users (RFC 9111, 5.2.2.7), but here each tenant has its own keys. no-cache in an
+// answer is ignored too: it requires revalidation, which the APIs of language models do not support. Gemini sends
+// private (seen October 2024) and event stream servers usually no-cache with every answer. The max-age of an answer is
+// also ignored.
 func Storable(a Answer) error {
 	switch {
 	case a.Status != 200:
@@ -47,13 +44,13 @@ func Storable(a Answer) error {
 	return nil
 }
 
-// Usable reports whether a request may be answered from the cache: not if its
-// Cache-Control says no-cache, no-store or max-age=0.
+// Usable reports whether a request may be answered from the cache. It may not if its Cache-Control contains no-cache,
+// no-store or max-age=0.
 func Usable(request map[string][]string) bool {
 	return !says(request, "no-cache", "no-store", "max-age=0")
 }
 
-// says reports whether Cache-Control has one of the directives, in lower case.
+// says reports whether Cache-Control contains one of the directives. directives are in lower case.
 func says(header map[string][]string, directives ...string) bool {
 	for _, line := range header["Cache-Control"] {
 		for part := range strings.SplitSeq(line, ",") {

@@ -1,5 +1,5 @@
-// Package answertable reads answers that were written beforehand from a table of DynamoDB. An item is an entry, with the
-// fields that one has in a file:
+// Package answertable reads static answers from a DynamoDB table. An item is an entry with the fields of an entry in a
+// file:
 //
 //	id         S, the partition key; there is no sort key
 //	questions  L or SS of texts, or M of those by language
@@ -7,7 +7,7 @@
 //	answer     S, or M of texts by language
 //	languages  L or SS of texts
 //
-// The answers of the table that were read last stay in force while it cannot be read.
+// If the table cannot be read, the answers of the last successful read stay in use.
 package answertable
 
 import (
@@ -23,45 +23,45 @@ import (
 	"github.com/seed1158cd35/weir/cascade/answers"
 )
 
-// API is what is used of DynamoDB's client.
+// API has the methods of DynamoDB's client that a Table uses.
 type API interface {
 	Scan(context.Context, *dynamodb.ScanInput, ...func(*dynamodb.Options)) (*dynamodb.ScanOutput, error)
 }
 
 var _ API = (*dynamodb.Client)(nil)
 
-// A Table is the answers of a table. Make it with New; it is safe for concurrent use.
+// A Table has the answers of a table. Create it with New. It is safe for concurrent use.
 type Table struct {
 	api  API
 	name string
 	book answers.Book
 
 	reading sync.Mutex // one Read at a time
-	mu      sync.Mutex // of what follows
+	mu      sync.Mutex // protects the fields below
 	state   State
 }
 
-// State is how reading went.
+// State is the result of reading.
 type State struct {
-	Entries int            // in force
-	Bad     int            // mistakes in rows that were left out
-	Read    time.Time      // when those in force were read; zero if none were yet
-	Err     error          // of the last Read, nil if that was good
-	Failed  int64          // reads that failed
-	Wrong   answers.Errors // what was wrong with rows
+	Entries int            // in use
+	Bad     int            // mistakes in skipped rows
+	Read    time.Time      // time of the last successful read; zero if there is none
+	Err     error          // of the last Read; nil if it succeeded
+	Failed  int64          // number of failed reads
+	Wrong   answers.Errors // mistakes in rows
 }
 
-// New is the answers of a table, of which none are read yet. threshold is that of answers.Book.
+// New returns a Table without answers. Read fills it. threshold is the Threshold of its answers.Book.
 func New(api API, table string, threshold float64) *Table {
 	t := &Table{api: api, name: table}
 	t.book.Threshold = threshold
 	return t
 }
 
-// Book is what Read fills.
+// Book returns the book that Read fills.
 func (t *Table) Book() *answers.Book { return &t.book }
 
-// State is how reading went so far.
+// State returns the current state.
 func (t *Table) State() State {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -70,7 +70,7 @@ func (t *Table) State() State {
 	return s
 }
 
-// Read reads the whole table. Rows that are wrong are left out, and told. An error changes nothing.
+// Read reads the entire table. Invalid rows are skipped, and their mistakes are returned. An error changes nothing.
 func (t *Table) Read(ctx context.Context) (answers.Errors, error) {
 	t.reading.Lock()
 	defer t.reading.Unlock()
@@ -116,7 +116,7 @@ func (t *Table) scan(ctx context.Context) (rows []answers.Row, err error) {
 	}
 }
 
-// read is an item as a row. left is how many bytes its texts may have.
+// read converts an item to a row. left is the remaining number of bytes for texts.
 func read(item map[string]types.AttributeValue, left *int) (answers.Row, error) {
 	row := answers.Row{Fields: make(map[string]any, len(item))}
 	for name, v := range item {
@@ -136,7 +136,7 @@ func read(item map[string]types.AttributeValue, left *int) (answers.Row, error) 
 	return row, nil
 }
 
-// plain is a value as texts, lists and mappings.
+// plain converts a value to texts, lists and mappings.
 func plain(v types.AttributeValue, left *int) any {
 	text := func(s string) string { *left -= len(s); return s }
 	switch v := v.(type) {
@@ -163,5 +163,5 @@ func plain(v types.AttributeValue, left *int) any {
 		}
 		return all
 	}
-	return nil // reads as empty, which is told
+	return nil // counts as empty, which is reported
 }

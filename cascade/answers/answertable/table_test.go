@@ -37,7 +37,7 @@ func byLanguage(of map[string]types.AttributeValue) types.AttributeValue {
 
 type item = map[string]types.AttributeValue
 
-// A table of dynalite's.
+// table returns a table of a dynalite server.
 func table(t *testing.T) (*dynamodb.Client, *servers.Server, func(item)) {
 	server := servers.Dynalite(t)
 	client := dynamodb.New(dynamodb.Options{Region: "local", BaseEndpoint: aws.String(server.Endpoint()), Credentials: credentials.NewStaticCredentialsProvider("id", "secret", ""), RetryMaxAttempts: 1})
@@ -62,8 +62,8 @@ func table(t *testing.T) (*dynamodb.Client, *servers.Server, func(item)) {
 	}
 }
 
-// Every form that a row may have is read, a row that is wrong is told and costs no other, and what was read last is
-// there when the table is not.
+// All formats of a row can be read. An invalid row is reported and does not affect other rows. The last answers stay in
+// use while the table is unavailable.
 func TestAnswersOfATable(t *testing.T) {
 	client, server, put := table(t)
 	put(item{"id": s("returns"), "questions": byLanguage(item{"en": list("How do I return an item?"), "ja": list("返品したいのですが")}), "answer": byLanguage(item{"en": s("Within 30 days."), "ja": s("30日以内に。")})})
@@ -109,11 +109,11 @@ func TestAnswersOfATable(t *testing.T) {
 	}
 }
 
-// A table of more than one page is read to its end.
+// A table with several pages is read completely.
 func TestATableOfManyPagesIsRead(t *testing.T) {
 	client, _, put := table(t)
 	long := strings.Repeat("x", 60<<10)
-	for i := range 40 { // 2.4 MB, of which a page has one
+	for i := range 40 { // 2.4 MB; a page has 1 MB
 		put(item{"id": s(fmt.Sprint(i)), "questions": list(fmt.Sprintf("What is in volume %d?", i)), "answer": s(fmt.Sprint(i, " ", long))})
 	}
 	tab := answertable.New(client, "answers", 0)
@@ -122,7 +122,7 @@ func TestATableOfManyPagesIsRead(t *testing.T) {
 	}
 }
 
-// pages has what a client answers.
+// A pages has the responses of a client.
 type pages struct {
 	items []item
 	page  int
@@ -146,7 +146,7 @@ func (p *pages) Scan(_ context.Context, in *dynamodb.ScanInput, _ ...func(*dynam
 	return out, nil
 }
 
-// A table that is too large, or not to be read to its end, changes nothing, and no more of it is read than may be kept.
+// A table that is too large or cannot be read completely changes nothing. Reading stops at the limit.
 func TestATableIsBounded(t *testing.T) {
 	row := func(i int, more string) item {
 		return item{"id": s(fmt.Sprint(i)), "keywords": list(fmt.Sprint("word", i)), "answer": s("so " + more)}

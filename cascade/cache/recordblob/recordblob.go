@@ -1,15 +1,13 @@
-// Package recordblob keeps the answers of a cache as records of the store that has the
-// limits: in Redis, DynamoDB or a file, whichever it is.
+// Package recordblob stores the answers of a cache as records in the store of the limits: Redis, DynamoDB or a file.
 //
-// There is a fixed number of places, and a key has one of them. A later key takes it,
-// whatever stood there; a Cache knows its own values by their checksum. So the answers in the
-// store can never be more than Options.Places times Options.Most bytes, and cannot crowd out
-// the limits beside them: those must not be evicted, so a server that holds them has to be set
-// up such that it evicts nothing.
+// There is a fixed number of places. Each key maps to one of them, and a later key overwrites the place's value. A Cache
+// recognizes its own values by their checksum. The answers in the store therefore never exceed Options.Places times
+// Options.Most bytes, and do not displace the limits in the same store. The limits must not be evicted, so the server
+// must be configured without eviction.
 //
-// A read is one call of the store. A write is one where the place is free, and two where it is
-// not. In DynamoDB a read costs a read unit for each 4 KB and a write a write unit for each
-// KB. In a file, each write waits for the disk, together with those of the limits.
+// A read is one call of the store. A write is one call if the place is empty, and otherwise two. In DynamoDB, a read
+// costs one read unit per 4 KB, and a write one write unit per KB. In a file, each write waits for the disk, together
+// with the writes of the limits.
 package recordblob
 
 import (
@@ -25,7 +23,7 @@ import (
 	"github.com/seed1158cd35/weir/fleet"
 )
 
-// A Store is as much of fleet.Store as is needed here.
+// A Store has the methods of fleet.Store that are used here.
 type Store interface {
 	Load(ctx context.Context, group string, names []string) ([]fleet.Record, time.Time, error)
 	Swap(ctx context.Context, group string, r fleet.Record) (fleet.Record, bool, error)
@@ -33,18 +31,18 @@ type Store interface {
 
 var _ Store = fleet.Store(nil)
 
-// Options say how much room there is. The zero Options have 256 MiB, which answers of
-// the usual few KB fill by a small part.
+// Options configures the size. The zero Options allows 256 MiB. Answers of the usual few KB need only a small part of
+// that.
 type Options struct {
 	Places int // 0 means 4096
-	Most   int // bytes of a value; 0 means 64 KiB; DynamoDB has room for 390 KiB, a file for 1 MiB
+	Most   int // maximum bytes of a value; 0 means 64 KiB; DynamoDB allows 390 KiB, a file 1 MiB
 
-	// Group begins the names of the groups in which the records stand, "cache/7" and so
-	// on; empty means "cache". The slash keeps them apart from upstreams.
+	// Group is the prefix of the names of the record groups, such as "cache/7". Empty means "cache". The slash
+	// distinguishes them from upstreams.
 	Group string
 }
 
-// A Blobs is cache.Blobs in a Store. It is safe for concurrent use.
+// A Blobs is a cache.Blobs in a Store. It is safe for concurrent use.
 type Blobs struct {
 	s Store
 	o Options
@@ -55,7 +53,7 @@ var (
 	_ cache.Locker = (*Blobs)(nil)
 )
 
-// New makes Blobs of a store, which remains the caller's.
+// New returns a Blobs that uses a store. The caller still owns the store.
 func New(s Store, o Options) *Blobs {
 	o.Places = cmp.Or(max(o.Places, 0), 4096)
 	o.Most = cmp.Or(max(o.Most, 0), 64<<10)
@@ -63,11 +61,10 @@ func New(s Store, o Options) *Blobs {
 	return &Blobs{s: s, o: o}
 }
 
-// groups is over how many groups the records are spread, as a cluster of Redis keeps each
-// group on one node.
+// groups is the number of groups for the records. A Redis cluster keeps each group on one node.
 const groups = 64
 
-// place is where a key's value stands.
+// place returns the place of a key's value.
 func (b *Blobs) place(key []byte) (group, name string) {
 	var head [8]byte
 	copy(head[:], key)
@@ -75,10 +72,10 @@ func (b *Blobs) place(key []byte) (group, name string) {
 	return b.o.Group + "/" + strconv.FormatUint(n%groups, 10), strconv.FormatUint(n, 10)
 }
 
-// Most is cache.Blobs's.
+// Most implements cache.Blobs.
 func (b *Blobs) Most() int { return b.o.Most }
 
-// Get is cache.Blobs's. What it returns may be another key's value.
+// Get implements cache.Blobs. It may return another key's value.
 func (b *Blobs) Get(ctx context.Context, key []byte) ([]byte, error) {
 	group, name := b.place(key)
 	all, _, err := b.s.Load(ctx, group, []string{name})
@@ -91,11 +88,11 @@ func (b *Blobs) Get(ctx context.Context, key []byte) ([]byte, error) {
 	return all[0].Value, nil
 }
 
-// Put is cache.Blobs's. If two write to one place at once, one of them is kept.
+// Put implements cache.Blobs. After concurrent writes to a place, one of the values remains.
 func (b *Blobs) Put(ctx context.Context, key, value []byte, keep time.Duration) error {
 	group, name := b.place(key)
 	r := fleet.Record{Name: name, Value: value, Keep: keep}
-	for range 2 { // where there is nothing, or in place of what there is
+	for range 2 { // first for an empty place, then replacing the current value
 		now, ok, err := b.s.Swap(ctx, group, r)
 		if err != nil {
 			return fmt.Errorf("write an answer: %w", err)
@@ -108,7 +105,7 @@ func (b *Blobs) Put(ctx context.Context, key, value []byte, keep time.Duration) 
 	return nil
 }
 
-// Lock is cache.Locker's.
+// Lock implements cache.Locker.
 func (b *Blobs) Lock(ctx context.Context, key []byte, keep time.Duration) (bool, error) {
 	group, _ := b.place(key)
 	_, ok, err := b.s.Swap(ctx, group, fleet.Record{Name: "lock-" + hex.EncodeToString(key[:min(16, len(key))]), Value: []byte{1}, Keep: keep})

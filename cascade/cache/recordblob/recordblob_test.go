@@ -51,7 +51,7 @@ func openDynamo(t testing.TB) fleet.Store {
 	if err := s.Create(ctx); err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := s.Load(ctx, "", nil); err != nil { // it learns the time
+	if _, _, err := s.Load(ctx, "", nil); err != nil { // initializes the store's time
 		t.Fatal(err)
 	}
 	return s
@@ -69,7 +69,7 @@ func openFile(t testing.TB) fleet.Store {
 
 func key(n int) []byte { return binary.BigEndian.AppendUint64(nil, uint64(n)) }
 
-// conform holds a store to what a cache needs of it.
+// conform checks that a store meets the requirements of a cache.
 func conform(t *testing.T, s fleet.Store) {
 	b := recordblob.New(s, recordblob.Options{Places: 100})
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
@@ -95,7 +95,7 @@ func conform(t *testing.T, s fleet.Store) {
 	put(2, large, time.Hour)
 	want(1, []byte("one"))
 	want(2, large)
-	put(1, large, time.Hour) // again
+	put(1, large, time.Hour) // once more
 	want(1, large)
 	put(101, []byte("in the place of 1"), time.Hour)
 	want(1, []byte("in the place of 1"))
@@ -110,8 +110,8 @@ func conform(t *testing.T, s fleet.Store) {
 	wantFleet(t, ctx, s)
 }
 
-// wantFleet: what one process puts, another finds, and what stands in the place of
-// another's is nobody's.
+// wantFleet checks that one process finds the values of another, and that an overwritten value is not returned for its
+// old key.
 func wantFleet(t *testing.T, ctx context.Context, s fleet.Store) {
 	open := func() *cache.Cache {
 		c, err := cache.New(cache.Options{Shared: recordblob.New(s, recordblob.Options{Places: 16, Group: "small"}), SharedTimeout: 5 * time.Second, WriteTimeout: 5 * time.Second})
@@ -127,7 +127,7 @@ func wantFleet(t *testing.T, ctx context.Context, s fleet.Store) {
 		keys[i] = cache.Key{Tenant: fmt.Sprint(i), Model: "m"}
 		a.Put(time.Now(), keys[i], cache.Entry{Status: 200, Body: []byte(strings.Repeat(fmt.Sprint(i, " "), 1000))})
 	}
-	if err := a.Close(); err != nil { // once all is written
+	if err := a.Close(); err != nil { // waits for the writes
 		t.Error(err)
 	}
 	found := 0
@@ -154,7 +154,7 @@ func TestRedisThatGoesAwayAndComesBack(t *testing.T) {
 		t.Fatal(err)
 	}
 	writes.Put(time.Now(), k, cache.Entry{Status: 200})
-	if err := writes.Close(); err != nil { // once it is written
+	if err := writes.Close(); err != nil { // waits for the write
 		t.Fatal(err)
 	}
 	c, err := cache.New(cache.Options{Shared: blobs, SharedTimeout: 100 * time.Millisecond})
@@ -174,7 +174,8 @@ func TestRedisThatGoesAwayAndComesBack(t *testing.T) {
 	}
 	srv.Stop() // it hangs
 	c.Forget(k)
-	// How long each takes is the machine's affair, too: the quickest of those that wait for the store waits as long as it may.
+	// The time of each call also depends on the machine. The shortest of the calls that wait for the store takes the
+	// full timeout.
 	begun, before, waited := time.Now(), c.Stats(), time.Minute
 	for range 200 {
 		s, took := get()
@@ -185,7 +186,7 @@ func TestRedisThatGoesAwayAndComesBack(t *testing.T) {
 			waited = min(waited, took)
 		}
 	}
-	n, probes := c.Stats().SharedErrors-before.SharedErrors, 1+int64(time.Since(begun)/time.Second) // a second and more apart
+	n, probes := c.Stats().SharedErrors-before.SharedErrors, 1+int64(time.Since(begun)/time.Second) // at least a second apart
 	if n < 1 || n > 3+probes || waited > 400*time.Millisecond {
 		t.Errorf("%d calls have waited for a server that hangs, %v at least", n, waited)
 	}
@@ -200,7 +201,7 @@ func TestRedisThatGoesAwayAndComesBack(t *testing.T) {
 	}
 }
 
-// BenchmarkRedis is a Get that memory misses, and a write.
+// BenchmarkRedis measures a Get that is not in memory, and a write.
 func BenchmarkRedis(b *testing.B) {
 	blobs := recordblob.New(openRedis(b, servers.Redis(b).URL()), recordblob.Options{})
 	value := bytes.Repeat([]byte("x"), 4096)
