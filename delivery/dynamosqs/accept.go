@@ -16,7 +16,7 @@ type acceptance struct {
 	r     *delivery.Request
 	rec   *record
 	named bool // the caller made the ID
-	took  bool // this one has written the item of the key
+	took  bool // this request has written the item of the key
 
 	is    delivery.Delivery
 	fresh bool
@@ -68,7 +68,7 @@ func (s *Store) newRecord(r *delivery.Request, header string) *record {
 	return is
 }
 
-// named gives the record its ID.
+// named sets the record's ID.
 func (r *record) named(id string) { r.ID, r.seq = octets(id), seqOf(id) }
 
 func (s *Store) accept(ctx context.Context, w *work, a *acceptance) error {
@@ -99,7 +99,7 @@ func (s *Store) accept(ctx context.Context, w *work, a *acceptance) error {
 	return errors.New("other requests with the same key keep changing the record")
 }
 
-// A keyItem is what an idempotency key is known by: the delivery, and once that was deleted what became of it.
+// A keyItem is the item of an idempotency key. It names a delivery and, after that was deleted, contains its result.
 type keyItem struct {
 	ID              octets
 	Print           []byte
@@ -127,8 +127,8 @@ func (k *keyItem) item(name string) (item, error) {
 	return it, err
 }
 
-// takeKey has the key name this request's delivery, if it names none yet. Otherwise what it names is the delivery that is meant: it is
-// found, or is stored now by whoever asks, since whoever took the key may have ended before.
+// takeKey makes the key name this request's delivery if it names none yet. Otherwise the key determines the delivery:
+// it exists, or this call stores it now, because the process that took the key may have ended before it did so.
 func (s *Store) takeKey(ctx context.Context, a *acceptance) (over bool, err error) {
 	k := keyItem{ID: a.rec.ID, Print: a.rec.Print, Accepted: now()}
 	k.Until = k.Accepted + s.keepKeys()
@@ -153,7 +153,7 @@ func (s *Store) takeKey(ctx context.Context, a *acceptance) (over bool, err erro
 	return false, err
 }
 
-// named reads what is known under a request's key, nil if nothing is, and the record of the delivery that it names, if that is there.
+// named reads the item of a request's key, or nil, and the record of the delivery that it names, or nil.
 func (s *Store) named(ctx context.Context, a *acceptance) (is *keyItem, there *record, err error) {
 	it, err := s.item(ctx, a.key(), 0)
 	if err != nil || it == nil {
@@ -167,7 +167,7 @@ func (s *Store) named(ctx context.Context, a *acceptance) (is *keyItem, there *r
 	return is, there, err
 }
 
-// acceptLate finds what was accepted before, and stores nothing: no record, and no item for the key.
+// acceptLate finds an earlier delivery of the request. It stores neither a record nor an item for the key.
 func (s *Store) acceptLate(ctx context.Context, a *acceptance, late error) error {
 	if a.r.Key != "" {
 		is, there, err := s.named(ctx, a)
@@ -193,13 +193,14 @@ func (s *Store) acceptLate(ctx context.Context, a *acceptance, late error) error
 	return late
 }
 
-// isNamed reports whether the record is there and is what a key names, which is asked for as in another one.
+// isNamed reports whether the record exists and is the one that the key item names, with the same key, tenant and
+// upstream as another record.
 func (r *record) isNamed(by *keyItem, as *record) bool {
 	return r != nil && r.ID == by.ID && r.Key == as.Key && r.Tenant == as.Tenant && r.Upstream == as.Upstream
 }
 
-// meant is for a key that names a delivery of which there is no record: it was deleted, and the key says how it ended, or
-// is to be stored under the name that the key has for it.
+// meant handles a key that names a delivery without a record. Either the delivery was deleted and the item contains its
+// result, or it must now be stored under the ID in the item.
 func (a *acceptance) meant(is *keyItem) (over bool, err error) {
 	switch p := is.Past; {
 	case !bytes.Equal(is.Print, a.rec.Print):
@@ -221,10 +222,10 @@ func (a *acceptance) meant(is *keyItem) (over bool, err error) {
 	}
 }
 
-// found answers with the delivery that is there, if the request is the same.
+// found returns the existing delivery if the request is the same.
 func (s *Store) found(ctx context.Context, a *acceptance, there *record) error {
 	if there.Tenant != a.rec.Tenant || there.Key != a.rec.Key || !bytes.Equal(there.Print, a.rec.Print) {
-		if a.took { // the key names a delivery that is not of it
+		if a.took { // the key names a delivery of another request
 			_, _ = s.remove(ctx, a.key(), 0, "id = :id", item{":id": raw([]byte(a.rec.ID))})
 		}
 		return delivery.ErrKeyReused
@@ -236,7 +237,7 @@ func (s *Store) found(ctx context.Context, a *acceptance, there *record) error {
 	return err
 }
 
-// store stores the record, unless there is one of its ID.
+// store stores the record unless its ID exists.
 func (s *Store) store(ctx context.Context, w *work, a *acceptance) (over bool, err error) {
 	r := a.rec
 	if r.Large {
@@ -265,7 +266,7 @@ func (s *Store) store(ctx context.Context, w *work, a *acceptance) (over bool, e
 	}
 	if !ok {
 		there, err := s.get(ctx, r.seq)
-		if err != nil || there == nil { // it has gone since
+		if err != nil || there == nil { // it was deleted meanwhile
 			return false, err
 		}
 		if there.version != r.version {
@@ -278,7 +279,8 @@ func (s *Store) store(ctx context.Context, w *work, a *acceptance) (over bool, e
 	return true, s.stands(ctx, w, a)
 }
 
-// stands does what follows once a record was stored. An error leaves it to a sweep: what is stored is accepted.
+// stands does what follows after a record was stored. If it fails, a sweep does it: the request is accepted once it is
+// stored.
 func (s *Store) stands(ctx context.Context, w *work, a *acceptance) (err error) {
 	r := a.rec
 	if r.line() != "" {

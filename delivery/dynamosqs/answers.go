@@ -12,7 +12,7 @@ import (
 
 var _ delivery.Answers = (*Store)(nil)
 
-// An answerItem is what is known of a direct call under a key.
+// An answerItem is the item of a direct call under an idempotency key.
 type answerItem struct {
 	Print          []byte
 	Call           octets
@@ -37,7 +37,8 @@ func (a *answerItem) item(name string) (item, error) {
 	return it, err
 }
 
-// answer reads what is known; nil for nothing, or what is not known any more. was is its version, whatever it says.
+// answer reads the item of a key. It returns nil if there is none or it has expired. was is its version even if it has
+// expired.
 func (s *Store) answer(ctx context.Context, name string) (is *answerItem, was string, err error) {
 	it, err := s.item(ctx, name, 0)
 	if err != nil || it == nil {
@@ -50,7 +51,7 @@ func (s *Store) answer(ctx context.Context, name string) (is *answerItem, was st
 	return &a, a.version, nil
 }
 
-// putAnswer writes an answer over a version; "" for none.
+// putAnswer replaces the version over of an item, or creates the item if over is empty.
 func (s *Store) putAnswer(ctx context.Context, name, over string, a *answerItem) (bool, error) {
 	a.version = nonce()
 	it, err := a.item(name)
@@ -79,8 +80,8 @@ func (s *Store) Begin(ctx context.Context, k *delivery.Keyed) (delivery.Kept, er
 	return delivery.Kept{}, errors.New("begin a call under a key: other calls with the key keep changing the record")
 }
 
-// begin takes the key if it is free, or if the call that has it did not end, and otherwise says what is known of it; known is false
-// if that changed meanwhile.
+// begin takes the key if it is free or if the call that holds it did not end in time. Otherwise it returns the state of
+// the key. known is false if the item changed meanwhile.
 func (s *Store) begin(ctx context.Context, k *delivery.Keyed) (found delivery.Kept, known bool, err error) {
 	is, over, err := s.answer(ctx, answerKey(k))
 	if err != nil {
@@ -97,7 +98,7 @@ func (s *Store) begin(ctx context.Context, k *delivery.Keyed) (found delivery.Ke
 		a := &delivery.KeptAnswer{Status: is.Status, Body: is.body, Large: is.Large}
 		a.Header, err = stored.ReadHeader(string(is.Header))
 		return delivery.Kept{State: delivery.Answered, Answer: a}, true, err
-	case string(is.Call) == k.Call: // it was asked before, and heard of no answer
+	case string(is.Call) == k.Call: // an earlier Begin of this call, whose response was lost
 		found.State = delivery.FirstCall
 		if is.Taken {
 			found.State = delivery.Unknown
@@ -111,7 +112,7 @@ func (s *Store) begin(ctx context.Context, k *delivery.Keyed) (found delivery.Ke
 	return delivery.Kept{State: delivery.Unknown}, known, err
 }
 
-// Finish says how a call ended.
+// Finish records how a call ended.
 func (s *Store) Finish(ctx context.Context, k *delivery.Keyed, how delivery.Finish, a *delivery.KeptAnswer) error {
 	ctx, cancel := context.WithTimeout(ctx, asking)
 	defer cancel()

@@ -15,7 +15,7 @@ import (
 	"github.com/seed1158cd35/weir/delivery/dynamosqs"
 )
 
-// A bodyless table gives no items of the given kinds, which are those of bodies.
+// A bodyless table fails to return the items of bodies.
 type bodyless struct {
 	dynamosqs.Table
 	away bool
@@ -28,8 +28,8 @@ func (b *bodyless) GetItem(ctx context.Context, in *dynamodb.GetItemInput, o ...
 	return b.Table.GetItem(ctx, in, o...)
 }
 
-// A body that stands beside its record and cannot be had now is no body that is gone: its delivery waits, no attempt is
-// counted, and what else is claimed with it is not lost.
+// A body in a separate item that cannot be read now is not a missing body. Its delivery waits, no attempt counts, and
+// the other deliveries of the claim are not lost.
 func TestABodyThatCannotBeHadNowIsNoDeadLetter(t *testing.T) {
 	for _, only := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {

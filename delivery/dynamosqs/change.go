@@ -18,16 +18,16 @@ import (
 	"github.com/seed1158cd35/weir/delivery"
 )
 
-// again is how long, on average, a request that failed waits before it is tried again. The SDK's own wait, up to 2 s before the second try, is longer
-// than an accept has.
+// again is the mean delay before a failed request is retried. The SDK's own delay, up to 2 s before the first retry,
+// exceeds the time that an accept has.
 const again = 100 * time.Millisecond
 
-// soon has a client of DynamoDB try again soon; how often stays the client's.
+// soon sets that delay for a client of DynamoDB. The number of retries stays the client's.
 func soon(o *dynamodb.Options) {
 	o.Retryer = retry.AddWithMaxBackoffDelay(o.Retryer, again/2+rand.N(again))
 }
 
-// item reads an item as it is now; nil if there is none.
+// item reads an item consistently. It returns nil if there is none.
 func (s *Store) item(ctx context.Context, k string, n int64) (item, error) {
 	out, err := s.o.Table.GetItem(ctx, &dynamodb.GetItemInput{TableName: &s.o.Name, Key: key(k, n), ConsistentRead: aws.Bool(true)}, soon)
 	if err != nil {
@@ -36,7 +36,7 @@ func (s *Store) item(ctx context.Context, k string, n int64) (item, error) {
 	return out.Item, nil
 }
 
-// put writes an item on a condition; false if that does not hold.
+// put writes an item on a condition. It returns false if the condition does not hold.
 func (s *Store) put(ctx context.Context, it item, condition string, values item) (bool, error) {
 	in := &dynamodb.PutItemInput{TableName: &s.o.Name, Item: it}
 	if condition != "" {
@@ -46,7 +46,7 @@ func (s *Store) put(ctx context.Context, it item, condition string, values item)
 	return held(err)
 }
 
-// update changes an item on a condition; false if that does not hold.
+// update changes an item on a condition. It returns false if the condition does not hold.
 func (s *Store) update(ctx context.Context, k string, n int64, what, condition string, values item) (item, bool, error) {
 	in := &dynamodb.UpdateItemInput{TableName: &s.o.Name, Key: key(k, n), UpdateExpression: &what, ReturnValues: types.ReturnValueAllNew}
 	if condition != "" {
@@ -82,14 +82,15 @@ func held(err error) (bool, error) {
 	return err == nil, unsure(err)
 }
 
-// An unsureError means that nobody knows whether something was stored.
+// An unsureError means that something may be stored or not.
 type unsureError struct{ error }
 
 func (e unsureError) Unwrap() error { return e.error }
 
 func (e unsureError) Is(target error) bool { return target == delivery.ErrUncertain }
 
-// unsure says what an error leaves open: what DynamoDB refuses is not stored; of anything else nobody knows.
+// unsure classifies an error. A request that DynamoDB refused is not stored. After any other error the outcome is
+// unknown.
 func unsure(err error) error {
 	if err == nil {
 		return nil
@@ -100,7 +101,7 @@ func unsure(err error) error {
 	return unsureError{err}
 }
 
-// get reads a record; nil if there is none.
+// get reads a record. It returns nil if there is none.
 func (s *Store) get(ctx context.Context, seq int64) (*record, error) {
 	it, err := s.item(ctx, recordKey(seq), 0)
 	if err != nil || it == nil {
@@ -109,7 +110,7 @@ func (s *Store) get(ctx context.Context, seq int64) (*record, error) {
 	return readRecord(it)
 }
 
-// whole reads the body of a record that has one elsewhere.
+// whole reads the body of a record if it is in another item.
 func (s *Store) whole(ctx context.Context, r *record) error {
 	if !r.Large {
 		return nil
@@ -126,15 +127,15 @@ func (s *Store) whole(ctx context.Context, r *record) error {
 
 var errBody = errors.New("its body is no longer stored")
 
-// nonce is a version that no other change has.
+// nonce returns a unique version.
 func nonce() string { return strconv.FormatUint(rand.Uint64(), 36) }
 
-// mostTries bounds how often a change begins anew since another one came first.
+// mostTries limits how often a change is repeated because another one came first.
 const mostTries = 30
 
-// change changes a record as do says, which may be called several times, and reports whether it did: do returns
-// false to leave it. The record is as it is now, nil if there is none. A change of which no answer was heard is known by
-// its version.
+// change applies do to a record and reports whether it changed. do may be called several times, and returns false to
+// leave the record as it is. is is the present record, or nil if there is none. If the response to a write is lost,
+// change recognizes its own write by the version.
 func (w *work) change(ctx context.Context, seq int64, do func(*record) bool) (is *record, changed bool, err error) {
 	s, mine, was := w.s, "", delivery.Status("")
 	for range mostTries {
@@ -175,7 +176,7 @@ func (w *work) change(ctx context.Context, seq int64, do func(*record) bool) (is
 
 var errBusy = errors.New("other processes keep changing the delivery")
 
-// keepAttempt puts the latest attempt of a record beside those before it.
+// keepAttempt stores the latest attempt of a record with the previous ones.
 func (s *Store) keepAttempt(ctx context.Context, seq int64, a *attempt) error {
 	b, err := json.Marshal(a)
 	if err != nil {
@@ -199,11 +200,11 @@ func (s *Store) Get(ctx context.Context, id string) (d delivery.Delivery, err er
 	if err = s.whole(ctx, r); err != nil && !errors.Is(err, errBody) {
 		return d, s.explain("get", err)
 	}
-	d, _ = r.delivery() // people look at it as it is
+	d, _ = r.delivery() // people may want to see an invalid one too
 	return d, nil
 }
 
-// Attempts are those of a delivery, the first one first.
+// Attempts returns the attempts of a delivery, the first one first.
 func (s *Store) Attempts(ctx context.Context, id string) (all []delivery.Attempt, err error) {
 	r, err := s.get(ctx, seqOf(id))
 	if err != nil || r == nil {
@@ -226,7 +227,7 @@ func (s *Store) Attempts(ctx context.Context, id string) (all []delivery.Attempt
 	return all, s.explain("attempts", err)
 }
 
-// query goes through what a query finds, until each says false.
+// query calls each for every result of a query until each returns false.
 func (s *Store) query(ctx context.Context, in *dynamodb.QueryInput, each func(item) (bool, error)) error {
 	in.TableName = &s.o.Name
 	for {

@@ -17,12 +17,12 @@ import (
 	"github.com/seed1158cd35/weir/delivery/internal/stored"
 )
 
-// due is whether the record may be claimed now.
+// due reports whether the record may be claimed now.
 func (r *record) due(upstream string, now int64) bool {
 	return r.Status == delivery.Queued && string(r.Upstream) == upstream && r.Due <= now && (r.Expires == 0 || r.Expires > now)
 }
 
-// ahead goes through the numbers of what is queued for an upstream, after a mark and until an instant.
+// ahead calls each with the seqs of the queued deliveries of an upstream, after a mark and due by until.
 func (s *Store) ahead(ctx context.Context, upstream string, after delivery.Mark, until int64, page int, each func(seq int64) (bool, error)) error {
 	from := ""
 	if after != (delivery.Mark{}) {
@@ -33,14 +33,14 @@ func (s *Store) ahead(ctx context.Context, upstream string, after delivery.Mark,
 		func(it item) (bool, error) { return each(seqIn(it)) })
 }
 
-// seqIn is the number of the delivery of which an index has the key.
+// seqIn returns the seq in a key of an index.
 func seqIn(it item) int64 {
 	n, _ := strconv.ParseInt(strings.TrimPrefix(text(it, "k"), "D#"), 10, 64)
 	return n
 }
 
-// Due lists what is due of an upstream, with what is to be sent. What cannot be sent becomes a dead letter, or it would be in the way of
-// others for ever.
+// Due lists due deliveries of an upstream with their requests. It makes dead letters of deliveries whose stored request
+// is invalid. Otherwise they would be read again forever.
 func (s *Store) Due(ctx context.Context, upstream string, after delivery.Mark, most int) (all []delivery.Delivery, err error) {
 	ctx, cancel := context.WithTimeout(ctx, asking)
 	defer cancel()
@@ -69,7 +69,7 @@ func byDue(a, b delivery.Delivery) int {
 	return cmp.Or(a.Due.Compare(b.Due), cmp.Compare(a.Seq, b.Seq))
 }
 
-// read reads those of records that are due.
+// read reads the records that are due.
 func (s *Store) read(ctx context.Context, upstream string, seqs []int64) (all []delivery.Delivery, err error) {
 	found := make([]*delivery.Delivery, len(seqs))
 	err = each(seqs, func(i int, seq int64) error {
@@ -98,15 +98,15 @@ func (s *Store) read(ctx context.Context, upstream string, seqs []int64) (all []
 	return all, err
 }
 
-// unsendable makes a dead letter of what cannot be sent as it is stored.
+// unsendable makes a dead letter of a delivery whose stored request is invalid.
 func (s *Store) unsendable(ctx context.Context, r *record, why error) error {
 	w := s.work()
 	defer w.done(ctx)
 	return s.kill(ctx, w, r.seq, delivery.Rejected, "it cannot be sent: "+why.Error(), func(r *record) bool { return r.Status == delivery.Queued })
 }
 
-// Next is when the next queued delivery of an upstream is due. What has expired is not: until a sweep has taken it away
-// its worker would look again and again.
+// Next returns when the next queued delivery of an upstream is due. It skips expired ones. Otherwise the worker would
+// call Due in a loop until a sweep removes them.
 func (s *Store) Next(ctx context.Context, upstream string, after delivery.Mark) (at time.Time, ok bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, asking)
 	defer cancel()
@@ -158,7 +158,7 @@ func (s *Store) Claim(ctx context.Context, a delivery.Ask) (all []delivery.Deliv
 	return claimed(all, s.explain("claim", err))
 }
 
-// claimed is what a Claim that came to an error gives: what it has claimed, as the rest is asked for again.
+// claimed ignores an error if anything was claimed. The caller will ask again for the rest.
 func claimed(all []delivery.Delivery, err error) ([]delivery.Delivery, error) {
 	if len(all) > 0 {
 		return all, nil
@@ -166,7 +166,7 @@ func claimed(all []delivery.Delivery, err error) ([]delivery.Delivery, error) {
 	return nil, err
 }
 
-// claim begins an attempt of one; nil if it is not to be had.
+// claim begins an attempt of one delivery. It returns nil if the delivery cannot be claimed.
 func (s *Store) claim(ctx context.Context, w *work, seq int64, a *delivery.Ask) (*delivery.Delivery, error) {
 	r, changed, err := w.change(ctx, seq, func(r *record) bool {
 		at := now()
@@ -186,8 +186,8 @@ func (s *Store) claim(ctx context.Context, w *work, seq int64, a *delivery.Ask) 
 	}
 	err = s.whole(ctx, r)
 	d, bad := r.delivery()
-	if err != nil && !errors.Is(err, errBody) { // its body is there and cannot be had now: nothing has begun
-		_, _ = s.End(ctx, delivery.End{Claim: d.Claim(), To: delivery.Queued, GiveBack: true}) // or its lease runs out
+	if err != nil && !errors.Is(err, errBody) { // the body exists but cannot be read now: the attempt has not begun
+		_, _ = s.End(ctx, delivery.End{Claim: d.Claim(), To: delivery.Queued, GiveBack: true}) // if this fails, the lease expires
 		return nil, err
 	}
 	if bad = cmp.Or(err, bad); bad != nil {
@@ -197,7 +197,7 @@ func (s *Store) claim(ctx context.Context, w *work, seq int64, a *delivery.Ask) 
 	return &d, nil
 }
 
-// Defer puts off what is queued.
+// Defer postpones queued deliveries.
 func (s *Store) Defer(ctx context.Context, until time.Time, seqs ...int64) error {
 	ctx, cancel := context.WithTimeout(ctx, asking)
 	defer cancel()
@@ -217,7 +217,7 @@ func (s *Store) Defer(ctx context.Context, until time.Time, seqs ...int64) error
 	}))
 }
 
-// Renew lengthens leases.
+// Renew extends leases.
 func (s *Store) Renew(ctx context.Context, lease time.Duration, claims ...delivery.Claim) (lost []delivery.Claim, err error) {
 	ctx, cancel := context.WithTimeout(ctx, asking)
 	defer cancel()

@@ -24,7 +24,7 @@ type countKey struct {
 
 var statuses = [...]delivery.Status{delivery.Created, delivery.Queued, delivery.Processing, delivery.Completed, delivery.Failed}
 
-// owed are differences that are still to be written: of the counts, and of what is stored of tenants.
+// owed contains differences that are still to be written, of the counts and of the tenants' stock.
 type owed struct {
 	counts  map[countKey]int64
 	tenants map[tenantWeek]stored.Stock
@@ -43,7 +43,7 @@ func (o *owed) add(other owed) {
 	}
 }
 
-// A work is what one ask changes: its differences are written together.
+// A work collects the differences of one operation, which are written together.
 type work struct {
 	s  *Store
 	mu sync.Mutex
@@ -52,7 +52,7 @@ type work struct {
 
 func (s *Store) work() *work { return &work{s: s, owed: newOwed()} }
 
-// moved counts a record that came to its status from another; "" is none.
+// moved counts a record that came to its status from another. An empty status means that it did not exist.
 func (w *work) moved(r *record, from delivery.Status) { w.moves(string(r.Upstream), from, r.Status) }
 
 func (w *work) moves(upstream string, from, to delivery.Status) {
@@ -69,7 +69,8 @@ func (w *work) moves(upstream string, from, to delivery.Status) {
 	}
 }
 
-// done writes the differences. What cannot be written now is written later: the work has been done.
+// done writes the differences. Differences that cannot be written now are written later, because the operation itself has
+// succeeded.
 func (w *work) done(ctx context.Context) {
 	w.owe()
 	w.s.pay(context.WithoutCancel(ctx))
@@ -83,11 +84,11 @@ func (w *work) owe() {
 	w.owed = newOwed()
 }
 
-// counted are all that the item of an upstream counts.
+// counted lists the numbers in the item of an upstream.
 var counted = append(statuses[:len(statuses):len(statuses)], bytesStored)
 
-// pay writes the differences that are owed, with one write for an upstream and one for a tenant's week. A process that
-// ends before loses them: see recount.
+// pay writes the owed differences, with one write per upstream and one per week of a tenant. If the process ends
+// before, they are lost until recount corrects the numbers.
 func (s *Store) pay(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, accepting)
 	defer cancel()
@@ -154,14 +155,14 @@ func (s *Store) payTenant(ctx context.Context, k tenantWeek, is stored.Stock) er
 	return err
 }
 
-// owes has differences written later.
+// owes adds differences to be written later.
 func (s *Store) owes(o owed) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.owed.add(o)
 }
 
-// know has the table list an upstream before anything of it is stored.
+// know adds an upstream to the table's list before any of its deliveries is stored.
 func (s *Store) know(ctx context.Context, upstream string) error {
 	s.mu.Lock()
 	known := s.known[upstream]
@@ -178,7 +179,7 @@ func (s *Store) know(ctx context.Context, upstream string) error {
 	return err
 }
 
-// upstreams are all that ever had a delivery.
+// upstreams returns all upstreams that ever had a delivery.
 func (s *Store) upstreams(ctx context.Context) ([]string, error) {
 	it, err := s.item(ctx, "U", 0)
 	if err != nil {
@@ -198,8 +199,8 @@ func (s *Store) upstreams(ctx context.Context) ([]string, error) {
 	return all, nil
 }
 
-// Counts is how many deliveries there are, as counted. An upstream for which something is queued is told of whatever the counts say, which
-// a process that ended may have left wrong for a while.
+// Counts returns the stored counts. If an upstream has a queued delivery, the result contains at least 1 for it, even
+// if a process that ended has left the counts wrong.
 func (s *Store) Counts(ctx context.Context) (all []delivery.Count, err error) {
 	ctx, cancel := context.WithTimeout(ctx, asking)
 	defer cancel()
@@ -253,8 +254,8 @@ func (s *Store) countsOf(ctx context.Context, upstream string) (all []delivery.C
 	return all, err
 }
 
-// acceptedFirst returns when the queued delivery that is due first was accepted; zero if none is queued. The index has
-// nothing but keys, so the others are not read for this.
+// acceptedFirst returns when the queued delivery that is due first was accepted; zero if none is queued. It reads only
+// that one, because the index contains only keys.
 func (s *Store) acceptedFirst(ctx context.Context, upstream string) (at time.Time, err error) {
 	var seq int64
 	found := false
@@ -273,7 +274,7 @@ func (s *Store) acceptedFirst(ctx context.Context, upstream string) (at time.Tim
 	return stored.At(r.Accepted), nil
 }
 
-// first is the first instant in the index of what is due, or dead.
+// first returns the earliest time in the index due for an upstream and status.
 func (s *Store) first(ctx context.Context, status, upstream string) (ms int64, ok bool, err error) {
 	err = s.query(ctx, &dynamodb.QueryInput{IndexName: aws.String("due"), KeyConditionExpression: aws.String("q = :q"), Limit: aws.Int32(1),
 		ExpressionAttributeValues: item{":q": str(status + " " + partition(upstream))}}, func(it item) (bool, error) {
@@ -283,17 +284,17 @@ func (s *Store) first(ctx context.Context, status, upstream string) (ms int64, o
 	return ms, ok, err
 }
 
-// instant is that of a place among what is due.
+// instant returns the time in a position of the index due.
 func instant(it item) int64 {
 	of, _, _ := strings.Cut(text(it, "d"), " ")
 	ms, _ := strconv.ParseInt(of, 10, 64)
 	return ms
 }
 
-// recounting is how long a store lets counts stand before it compares them with what there is.
+// recounting is the interval at which a store compares the counts with the deliveries.
 const recounting = time.Hour
 
-// recount puts right the counts of upstreams that no ask changes meanwhile.
+// recount corrects the counts of upstreams whose counts do not change meanwhile.
 func (s *Store) recount(ctx context.Context) error {
 	s.mu.Lock()
 	due := time.Since(s.summed) >= recounting
@@ -329,7 +330,7 @@ func (s *Store) recountOf(ctx context.Context, upstream string) error {
 				return err
 			}
 			is += n
-		} else if n = max(0, n); is != was || is == 0 { // which bytes are wrong is not known: those of a delivery are taken for the mean
+		} else if n = max(0, n); is != was || is == 0 { // the wrong part of the bytes is unknown: assume the mean size for each delivery
 			n = int64(float64(n) / float64(max(1, was)) * float64(is))
 		}
 		name := "n_" + string(st)
@@ -345,7 +346,7 @@ func (s *Store) recountOf(ctx context.Context, upstream string) error {
 	if sets == "" {
 		return nil
 	}
-	_, _, err = s.update(ctx, k, 0, "SET "+sets[2:], same[len(" AND "):], values) // another time, if it did not hold
+	_, _, err = s.update(ctx, k, 0, "SET "+sets[2:], same[len(" AND "):], values) // if the condition does not hold, a later recount tries again
 	return err
 }
 

@@ -19,7 +19,7 @@ import (
 	"github.com/seed1158cd35/weir/internal/test/servers"
 )
 
-// A mortal table hears of so many requests of its process, and then of none.
+// A mortal table accepts a number of requests and then none.
 type mortal struct {
 	dynamosqs.Table
 	left atomic.Int64
@@ -69,7 +69,8 @@ func (m *mortal) Query(ctx context.Context, in *dynamodb.QueryInput, o ...func(*
 	return m.Table.Query(ctx, in, o...)
 }
 
-// Wherever a process ends, what it accepted is delivered by another one, in the order of its key, and never after a recorded success.
+// If a process ends between any two requests, another one delivers what it accepted, in the order of the key, and
+// nothing after a recorded success.
 func TestAProcessEndsBetweenAnyTwoSteps(t *testing.T) {
 	for n, ended := int64(0), false; !ended; n++ {
 		synctest.Test(t, func(t *testing.T) {
@@ -95,7 +96,7 @@ func TestAProcessEndsBetweenAnyTwoSteps(t *testing.T) {
 	}
 }
 
-// story is what the process does that ends: what it accepted, and whose success it recorded.
+// story runs the process that ends. It returns the accepted deliveries and those with a recorded success.
 func story(s *dynamosqs.Store) (accepted []string, done map[string]bool) {
 	ctx := context.Background()
 	done = make(map[string]bool)
@@ -152,7 +153,7 @@ func finish(t *testing.T, s *dynamosqs.Store, accepted []string, done map[string
 	counts(t, s)
 }
 
-// counts are those of the deliveries there are, an hour later.
+// counts checks that the counts are correct after some hours.
 func counts(t *testing.T, s *dynamosqs.Store) {
 	ctx := context.Background()
 	time.Sleep(2 * time.Hour)
@@ -182,7 +183,7 @@ func counts(t *testing.T, s *dynamosqs.Store) {
 	}
 }
 
-// While the table is away nothing is accepted, and whoever asks hears that nobody knows.
+// While the table is unavailable, nothing is accepted, and callers get ErrUncertain.
 func TestATableThatIsAway(t *testing.T) {
 	of := servers.Dynalite(t)
 	s := open(t, dynamosqs.Options{Table: at(of), Name: name()})
@@ -195,10 +196,10 @@ func TestATableThatIsAway(t *testing.T) {
 	}
 }
 
-// A silent table does not answer from some time on.
+// A silent table stops responding at some point.
 type silent struct {
 	dynamosqs.Table
-	now, counts atomic.Bool // for all, for the counts
+	now, counts atomic.Bool // for all requests; for requests about counts
 }
 
 func (s *silent) PutItem(ctx context.Context, in *dynamodb.PutItemInput, o ...func(*dynamodb.Options)) (*dynamodb.PutItemOutput, error) {
@@ -218,7 +219,7 @@ func (s *silent) UpdateItem(ctx context.Context, in *dynamodb.UpdateItemInput, o
 	return s.Table.UpdateItem(ctx, in, o...)
 }
 
-// Whoever hands something in to a table that does not answer hears so within a second, also where counts are still owed.
+// If the table does not respond, Accept returns within a second, even while differences of counts are owed.
 func TestATableThatDoesNotAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		table := &silent{Table: ofTables()}
@@ -261,7 +262,7 @@ func (b *breaking) RoundTrip(r *http.Request) (*http.Response, error) {
 	return b.RoundTripper.RoundTrip(r)
 }
 
-// An accept has less than a second: a connection that is lost at its first request leaves it time for another one.
+// An accept has less than a second. If it loses the connection of its first request, it has time for another one.
 func TestAnAcceptOutlivesALostConnection(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		breaks := &breaking{RoundTripper: httpClient().Transport}

@@ -21,7 +21,7 @@ func (s *Store) End(ctx context.Context, ends ...delivery.End) (lost []delivery.
 	w := s.work()
 	defer w.done(ctx)
 	kept := make([]bool, len(all))
-	for i := range all { // one after the other: two may be of one delivery
+	for i := range all { // one after the other, because two may concern the same delivery
 		if kept[i], err = s.end(ctx, w, &all[i]); err != nil {
 			return nil, s.explain("record", err)
 		}
@@ -34,7 +34,7 @@ func (s *Store) End(ctx context.Context, ends ...delivery.End) (lost []delivery.
 	return lost, nil
 }
 
-// end records one; false if the claim was lost. What follows it is done by a sweep if it cannot be done now.
+// end records one End. It returns false if the claim was lost. What follows is left to a sweep if it fails.
 func (s *Store) end(ctx context.Context, w *work, e *delivery.End) (bool, error) {
 	r, changed, err := w.change(ctx, e.Seq, func(r *record) bool {
 		if r.Status != delivery.Processing || r.Fence != e.Fence {
@@ -56,20 +56,20 @@ func (s *Store) end(ctx context.Context, w *work, e *delivery.End) (bool, error)
 	switch {
 	case err != nil || r == nil:
 		return false, err
-	case !changed: // whoever got no answer asks again; a claim that was lost was ended by a sweep, which counts a stall, and is followed by another fence
+	case !changed: // the caller may repeat a call whose response was lost; but a lost claim was ended by a sweep, which counts a stall, or has been followed by another fence
 		return e.Again && r.Status != delivery.Processing && r.Fence == e.Fence && r.Stalls == 0, nil
 	}
 	s.then(ctx, w, r)
 	return true, nil
 }
 
-// ended keeps an attempt as the latest.
+// ended stores an attempt as the latest one.
 func (r *record) ended(a *delivery.Attempt, counted bool) {
 	r.Last = &attempt{N: r.Starts, Series: r.Series, Began: r.Began, Took: a.Took.Milliseconds(), Status: a.Status, Class: a.Class.String(),
 		Code: octets(a.Code), Answer: a.Answer, Counted: counted}
 }
 
-// after says what follows a change of status.
+// after sets what must follow a change of status.
 func (r *record) after() {
 	r.Nudge, r.Follow = 0, 0
 	switch {
@@ -80,7 +80,7 @@ func (r *record) after() {
 	}
 }
 
-// then does what follows a change; what fails is left to a sweep.
+// then does what follows a change. If it fails, a sweep does it.
 func (s *Store) then(ctx context.Context, w *work, r *record) {
 	if r.Follow != 0 {
 		_ = s.follow(ctx, w, r)

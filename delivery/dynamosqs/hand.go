@@ -7,7 +7,7 @@ import (
 	"github.com/seed1158cd35/weir/delivery"
 )
 
-// byHand does something with what a filter finds, the first to come first, at most a number of them, and says how many.
+// byHand calls do for up to most deliveries that match a filter, the oldest first. It returns how many were changed.
 func (s *Store) byHand(ctx context.Context, f delivery.Filter, of []delivery.Status, most int, do func(w *work, r *record) (bool, error)) (n int, err error) {
 	w := s.work()
 	defer w.done(ctx)
@@ -36,9 +36,10 @@ func (s *Store) Redrive(ctx context.Context, f delivery.Filter, most int) (int, 
 	return n, s.explain("redrive", err)
 }
 
-// redrive begins a new series, at the end of the order key, or at its old place if those that came after it have
-// waited. What had expired expires with its caller's token, or not again; what is not to be sent yet waits. The fence goes up, so that
-// nothing that ends late is taken for one of this series. What has an order key is created, and queued if it is the first.
+// redrive begins a new series. It puts the delivery at the end of its order key, or at its old position if later ones
+// have waited for it. An expired delivery then expires with its caller's token, or never without one. One with a later
+// NotBefore waits for that. redrive increments the fence, so that a late end of an earlier attempt is not taken for one
+// of this series. A delivery with an order key becomes created, and is queued if it is the first.
 func (s *Store) redrive(ctx context.Context, w *work, r *record, ended bool) (bool, error) {
 	if r.TokenEnds != 0 && r.TokenEnds <= now() && !ended {
 		return false, nil
@@ -75,7 +76,7 @@ func (s *Store) redrive(ctx context.Context, w *work, r *record, ended bool) (bo
 	return changed, err
 }
 
-// Drop makes dead letters of what waits, or deletes dead letters.
+// Drop makes dead letters of waiting deliveries, or deletes dead letters.
 func (s *Store) Drop(ctx context.Context, f delivery.Filter, most int) (n int, err error) {
 	if err = f.Check(); err == nil && f.All() {
 		err = &delivery.FieldError{Field: "filter", Reason: "is empty: select the deliveries to drop"}
@@ -91,7 +92,7 @@ func (s *Store) Drop(ctx context.Context, f delivery.Filter, most int) (n int, e
 	return n, s.explain("drop", err)
 }
 
-// killAll makes dead letters of what waits.
+// killAll makes dead letters of waiting deliveries.
 func (s *Store) killAll(ctx context.Context, f delivery.Filter, most int, why delivery.Reason, detail string) (int, error) {
 	of := []delivery.Status{delivery.Created, delivery.Queued}
 	switch f.Status {
@@ -107,7 +108,7 @@ func (s *Store) killAll(ctx context.Context, f delivery.Filter, most int, why de
 	})
 }
 
-// Abandon makes dead letters of what waits for an upstream that is gone.
+// Abandon makes dead letters of the waiting deliveries of a removed upstream.
 func (s *Store) Abandon(ctx context.Context, upstream string) (int, error) {
 	n, err := s.killAll(ctx, delivery.Filter{Upstream: upstream}, mostSwept, delivery.Gone, "the configuration has no upstream "+upstream+" any more")
 	return n, s.explain("abandon", err)

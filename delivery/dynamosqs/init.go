@@ -18,7 +18,7 @@ import (
 	"github.com/aws/smithy-go"
 )
 
-// indexes are those of the table, with their keys.
+// indexes lists the indexes of the table with their keys.
 var indexes = map[string][2]types.AttributeDefinition{
 	"due":   {attribute("q", "S"), attribute("d", "S")},
 	"list":  {attribute("s", "S"), attribute("o", "N")},
@@ -33,19 +33,20 @@ func keys(hash, rng string) []types.KeySchemaElement {
 	return []types.KeySchemaElement{{AttributeName: &hash, KeyType: types.KeyTypeHash}, {AttributeName: &rng, KeyType: types.KeyTypeRange}}
 }
 
-// A SchemaError says that the table or the queue is not as deliveries need it.
+// A SchemaError means that the table or the queue is unsuitable for deliveries.
 type SchemaError struct{ What, Why, Do string }
 
 func (e *SchemaError) Error() string { return fmt.Sprintf("%s: %s; %s", e.What, e.Why, e.Do) }
 
-// mostReceives is how often SQS hands a message out before it goes to the dead letter queue: weir counts attempts itself, and a
-// message that waits for a limit is handed out many times.
+// mostReceives is how often SQS delivers a message before it moves it to the dead letter queue. It is high because weir
+// counts attempts itself, and a message that waits for a limit is received many times.
 const mostReceives = 1000
 
-// leastReceives is the least that is good for that.
+// leastReceives is the smallest acceptable value.
 const leastReceives = 100
 
-// Init makes the table and the queue, with its dead letter queue, unless they are there, enables the table's TTL, and then checks them.
+// Init creates the table and the queue, with its dead letter queue, if they do not exist. It enables the table's TTL,
+// and then checks everything.
 func (s *Store) Init(ctx context.Context) (made bool, err error) {
 	if made, err = s.initTable(ctx); err != nil {
 		return made, s.explain("make the table", err)
@@ -79,7 +80,7 @@ func (s *Store) initTable(ctx context.Context) (bool, error) {
 		if out, err = s.o.Table.DescribeTable(ctx, &dynamodb.DescribeTableInput{TableName: &s.o.Name}); err == nil && active(out.Table) {
 			break
 		}
-		if _, missing := errors.AsType[*types.ResourceNotFoundException](err); missing { // a new table takes a moment to be seen
+		if _, missing := errors.AsType[*types.ResourceNotFoundException](err); missing { // a new table is not visible immediately
 			err = nil
 		}
 		if !pause(ctx, 50*time.Millisecond) {
@@ -104,7 +105,8 @@ func active(t *types.TableDescription) bool {
 	return true
 }
 
-// forget has DynamoDB delete keys and answers that are known no longer. An emulator may not know how: then they stay.
+// forget enables the TTL, with which DynamoDB deletes expired keys and responses. If an emulator does not support it,
+// they stay.
 func (s *Store) forget(ctx context.Context) error {
 	_, err := s.o.Table.UpdateTimeToLive(ctx, &dynamodb.UpdateTimeToLiveInput{TableName: &s.o.Name,
 		TimeToLiveSpecification: &types.TimeToLiveSpecification{AttributeName: aws.String("ttl"), Enabled: aws.Bool(true)}})
@@ -149,7 +151,7 @@ func (s *Store) attributes(ctx context.Context) (map[string]string, error) {
 	return out.Attributes, nil
 }
 
-// Check says whether the table and the queue can be reached, and are as they must be: a SchemaError if they are not.
+// Check checks that the table and the queue can be reached and are suitable. It returns a SchemaError if they are not.
 func (s *Store) Check(ctx context.Context) error {
 	table := fmt.Sprintf("dynamodb table %q", s.o.Name)
 	out, err := s.o.Table.DescribeTable(ctx, &dynamodb.DescribeTableInput{TableName: &s.o.Name})
@@ -177,8 +179,8 @@ func (s *Store) Check(ctx context.Context) error {
 	return s.checkQueue(ctx)
 }
 
-// CheckTTL returns a SchemaError if the table does not delete expired items: it would grow without end. It returns nil if DynamoDB does
-// not report that, as emulators and a role without the permission.
+// CheckTTL returns a SchemaError if the table does not delete expired items, because it would grow without limit. It
+// returns nil if the setting cannot be read, as with emulators and roles without the permission.
 func (s *Store) CheckTTL(ctx context.Context) error {
 	out, err := s.o.Table.DescribeTimeToLive(ctx, &dynamodb.DescribeTimeToLiveInput{TableName: &s.o.Name})
 	if err != nil || enabled(out.TimeToLiveDescription) {

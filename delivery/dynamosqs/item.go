@@ -19,21 +19,22 @@ import (
 	"github.com/seed1158cd35/weir/outcome"
 )
 
-// An item has a partition key k and a sort key n. With n at 0 stand the things themselves:
+// An item has a partition key k and a sort key n. n is 0 except where stated:
 //
-//	D#seq        a delivery; with n from 1 its attempts but for the latest, which the record has
-//	B#seq#print  the body of one that is large
-//	O#seq#print  a word that such a body was stored, for sweeps
+//	D#seq        a delivery; with n from 1 its attempts, except the latest, which is in the record
+//	B#seq#print  a large body
+//	O#seq#print  a note for sweeps that such a body was stored
 //	K#hash       an idempotency key
-//	L#hash       the line of an order key; with n from 1 its places
+//	L#hash       an order key; with n from 1 its positions
 //	C#upstream   the counts of an upstream
-//	T#hash       what is stored of a tenant; n is the week in which that was accepted
-//	W#hash       an answer to a direct call under a key
+//	T#hash       what a tenant stores; n is the week in which it was accepted
+//	W#hash       a response to a direct call under a key
 //	U            the names of all upstreams
 //
-// Three indexes have the keys of deliveries: due (q, d) those that are queued by when they are due, and dead letters by when they
-// failed; list (s, o) those of an upstream and status in the order in which they came; watch (w, t) all, by when a sweep has to look at them,
-// and in a partition of their own those that have yet to call back.
+// Three indexes contain the keys of deliveries. due (q, d) has queued deliveries by when they are due, and dead letters
+// by when they failed. list (s, o) has the deliveries of an upstream and status in the order in which they were accepted. watch
+// (w, t) has all by when a sweep must read them. Deliveries whose callback is not stored yet are in a separate partition of
+// watch.
 type item = map[string]types.AttributeValue
 
 func str(v string) types.AttributeValue { return &types.AttributeValueMemberS{Value: v} }
@@ -66,13 +67,13 @@ func bytesOf(it item, name string) []byte {
 
 func key(k string, n int64) item { return item{"k": str(k), "n": num(n)} }
 
-// hashed is the key of what several texts name.
+// hashed returns a key that is a hash of several strings.
 func hashed(kind string, parts ...string) string {
 	sum := sha256.Sum256(fmt.Appendf(nil, "%q", parts))
 	return kind + "#" + base64.RawURLEncoding.EncodeToString(sum[:])
 }
 
-// seqOf is the number of the delivery of an ID.
+// seqOf returns the seq for a delivery's ID.
 func seqOf(id string) int64 {
 	sum := sha256.Sum256([]byte(id))
 	return max(1, int64(binary.BigEndian.Uint64(sum[:])>>1))
@@ -80,7 +81,7 @@ func seqOf(id string) int64 {
 
 func recordKey(seq int64) string { return "D#" + strconv.FormatInt(seq, 10) }
 
-// octets are text of any bytes. In JSON what is no UTF-8 is {"b": base64}.
+// octets is a string of any bytes. In JSON, a value that is not UTF-8 becomes {"b": base64}.
 type octets string
 
 func (o octets) MarshalJSON() ([]byte, error) {
@@ -100,7 +101,7 @@ func (o *octets) UnmarshalJSON(b []byte) error {
 	return json.Unmarshal(b, (*string)(o))
 }
 
-// A record is a delivery as it is stored: JSON that people can read, in the attribute r. Instants are in milliseconds.
+// A record is a delivery as it is stored: readable JSON in the attribute r. Times are in milliseconds.
 type record struct {
 	ID, Tenant, Owner, Upstream                 octets `json:",omitempty"`
 	Method, Path, Query, Header                 octets `json:",omitempty"`
@@ -108,8 +109,8 @@ type record struct {
 	Stop                                        bool   `json:",omitempty"`
 	NotBefore, Expires, TokenEnds               int64  `json:",omitempty"`
 	Print                                       []byte
-	Large                                       bool  `json:",omitempty"` // the body stands in an item of its own
-	Size                                        int64 `json:",omitempty"` // bytes of the request; 0 of what came before they were counted
+	Large                                       bool  `json:",omitempty"` // the body is in a separate item
+	Size                                        int64 `json:",omitempty"` // bytes of the request; 0 for records from before sizes were stored
 	Order                                       int64
 	Status                                      delivery.Status
 	Due, Accepted, Changed, Lease, Began, Fence int64           `json:",omitempty"`
@@ -117,13 +118,13 @@ type record struct {
 	Reason                                      delivery.Reason `json:",omitempty"`
 	Detail, Worker                              octets          `json:",omitempty"`
 	Home                                        int64           `json:",omitempty"` // the store that changed it last
-	Place                                       int64           `json:",omitempty"` // in its line
-	Stops                                       bool            `json:",omitempty"` // as a dead letter it is in its line
-	Follow                                      int64           `json:",omitempty"` // what follows its latest change may not have been done; a sweep does it then
-	Nudge                                       int64           `json:",omitempty"` // a message is sent again then
+	Place                                       int64           `json:",omitempty"` // position within its order key
+	Stops                                       bool            `json:",omitempty"` // as a dead letter it blocks its order key
+	Follow                                      int64           `json:",omitempty"` // when a sweep must check whether all that follows the latest change was done
+	Nudge                                       int64           `json:",omitempty"` // when a sweep must send a message again
 	Callback, Tells                             octets          `json:",omitempty"`
-	Beside                                      octets          `json:",omitempty"` // names a body that is too large for an item
-	Told                                        int             `json:",omitempty"` // the series of which somebody was told
+	Beside                                      octets          `json:",omitempty"` // refers to a body that is too large for an item
+	Told                                        int             `json:",omitempty"` // the latest series whose callback is stored
 	Last                                        *attempt        `json:",omitempty"`
 
 	seq     int64
@@ -131,7 +132,7 @@ type record struct {
 	body    []byte
 }
 
-// An attempt is one as it is stored.
+// An attempt is the stored form of a delivery.Attempt.
 type attempt struct {
 	N, Series   int
 	Began, Took int64
@@ -144,18 +145,18 @@ type attempt struct {
 
 func (a *attempt) attempt() delivery.Attempt {
 	var class outcome.Class
-	_ = class.UnmarshalText([]byte(a.Class)) // what is not known stays unknown
+	_ = class.UnmarshalText([]byte(a.Class)) // an unknown name leaves Unknown
 	return delivery.Attempt{N: a.N, Series: a.Series, Began: stored.At(a.Began), Took: time.Duration(a.Took) * time.Millisecond,
 		Status: a.Status, Class: class, Code: string(a.Code), Answer: a.Answer, Counted: a.Counted}
 }
 
-// watches is over how many partitions the index of what is to be looked at is spread.
+// watches is the number of partitions of the index watch.
 const watches = 8
 
-// large is how much of a body stands in the record, which every change writes again.
+// large is the largest body that is stored in the record, which every change writes again.
 const large = 4 << 10
 
-// item is the record with what the indexes are made of.
+// item returns the record as an item, with the keys of the indexes.
 func (r *record) item(o *Options) (item, error) {
 	b, err := json.Marshal(r)
 	if err != nil {
@@ -182,7 +183,7 @@ func (r *record) item(o *Options) (item, error) {
 	return it, nil
 }
 
-// partition is the name of an upstream in keys, which take UTF-8 only.
+// partition returns the name of an upstream for use in keys, which must be UTF-8.
 func partition(upstream string) string {
 	if utf8.ValidString(upstream) {
 		return upstream
@@ -190,10 +191,10 @@ func partition(upstream string) string {
 	return strconv.QuoteToASCII(upstream)
 }
 
-// place is a place among what is due.
+// place returns a position in the index due.
 func place(due, seq int64) string { return fmt.Sprintf("%015d %019d", max(0, due), max(0, seq)) }
 
-// watch is when a sweep has to look at the record; 0 for never.
+// watch returns when a sweep must read the record; 0 for never.
 func (r *record) watch(o *Options) (t int64) {
 	switch r.Status {
 	case delivery.Processing:
@@ -212,7 +213,7 @@ func (r *record) watch(o *Options) (t int64) {
 	return sooner(t, r.Follow)
 }
 
-// sooner is the sooner of two instants, of which 0 is none.
+// sooner returns the earlier of two times, of which 0 means none.
 func sooner(a, b int64) int64 {
 	if a == 0 || b != 0 && b < a {
 		return b
@@ -231,7 +232,7 @@ func readRecord(it item) (*record, error) {
 	return r, nil
 }
 
-// line is the key of the line of the record's order key; "" without one.
+// line returns the key of the items of the record's order key. It is empty without an order key.
 func (r *record) line() string {
 	if r.OrderKey == "" {
 		return ""
@@ -239,14 +240,14 @@ func (r *record) line() string {
 	return hashed("L", string(r.Upstream), string(r.Tenant), string(r.OrderKey))
 }
 
-// inLine reports whether those that came after the record under its order key wait for it.
+// inLine reports whether later deliveries of the record's order key wait for it.
 func (r *record) inLine() bool {
 	return r.Status != delivery.Completed && (r.Status != delivery.Failed || r.Stops)
 }
 
 func (r *record) bodyKey() string { return fmt.Sprintf("%s%d#%x", bodyPrefix, r.seq, r.Print) }
 
-// delivery is the record as others see it; without its header if that cannot be read.
+// delivery converts the record. The Header is nil if it cannot be read.
 func (r *record) delivery() (delivery.Delivery, error) {
 	d := delivery.Delivery{
 		Request: delivery.Request{ID: string(r.ID), Tenant: string(r.Tenant), Owner: string(r.Owner), Upstream: string(r.Upstream),

@@ -9,20 +9,21 @@ import (
 	"github.com/seed1158cd35/weir/delivery"
 )
 
-// The deliveries of an order key stand in a line, by place. The line's item says which is its head: that one alone is queued or under
-// way, and as long as it is in the line no other becomes the head. The item is the truth; the places (items beside it) say who is next.
+// The deliveries of an order key form a queue, sorted by place. The item of the order key names its head. Only the head
+// may be queued or processing, and no other delivery becomes the head before it leaves the queue. This item is
+// authoritative. Further items contain the places, and determine which delivery is next.
 
-// following is how long after a change a sweep does what should have followed it.
+// following is how long after a change a sweep does what should have followed it, in milliseconds.
 const following = int64(30_000)
 
-// lastPlace is a place at the end of a line.
+// lastPlace returns a new place at the end of an order key's queue.
 func (s *Store) lastPlace(ctx context.Context, line string) (int64, error) {
 	it, _, err := s.update(ctx, line, 0, "ADD tail :one", "", item{":one": num(1)})
 	return number(it, "tail"), err
 }
 
-// follow does what follows a change of a record that has a line: it has its place there, the first in the line is queued. Doing it twice
-// changes nothing. Then the record says that it was done.
+// follow does what follows a change of a record with an order key: it stores the record's place and queues the first
+// delivery. It may be repeated safely. Then it marks the record as done.
 func (s *Store) follow(ctx context.Context, w *work, r *record) error {
 	line := r.line()
 	if r.inLine() {
@@ -45,7 +46,7 @@ func (s *Store) follow(ctx context.Context, w *work, r *record) error {
 	return err
 }
 
-// promote queues the first of a line, if nothing in the line is under way.
+// promote queues the first delivery of an order key if none is queued or processing.
 func (s *Store) promote(ctx context.Context, w *work, line string) error {
 	for range 1000 {
 		it, err := s.item(ctx, line, 0)
@@ -79,7 +80,7 @@ func (s *Store) promote(ctx context.Context, w *work, line string) error {
 	return errBusy
 }
 
-// choose makes the first that has a place in a line its head. more is false if there is none.
+// choose makes the delivery with the first place the head. more is false if there is none.
 func (s *Store) choose(ctx context.Context, line string) (more bool, err error) {
 	var first item
 	err = s.query(ctx, &dynamodb.QueryInput{KeyConditionExpression: aws.String("k = :k AND n > :n"), ConsistentRead: aws.Bool(true), Limit: aws.Int32(1),

@@ -12,7 +12,7 @@ import (
 	"github.com/seed1158cd35/weir/delivery/internal/stored"
 )
 
-// List pages through deliveries.
+// List returns a page of deliveries.
 func (s *Store) List(ctx context.Context, f delivery.Filter, cursor string, most int) (page []delivery.Delivery, next string, err error) {
 	most = max(1, min(most, stored.MostListed))
 	from, err := stored.ReadCursor(f, cursor)
@@ -40,13 +40,13 @@ func (s *Store) List(ctx context.Context, f delivery.Filter, cursor string, most
 	return page, next, nil
 }
 
-// matches reports whether a filter chooses the record.
+// matches reports whether a filter selects the record.
 func (r *record) matches(f *delivery.Filter, of []delivery.Status) bool {
 	return (len(of) == 0 || slices.Contains(of, r.Status)) && (f.Status == "" || f.Status == r.Status) &&
 		(f.Before.IsZero() || r.Changed < stored.Milli(f.Before)) && r.isOf(f)
 }
 
-// isOf is matches for all but the status and the time.
+// isOf is matches without the status and the time.
 func (r *record) isOf(f *delivery.Filter) bool {
 	return (len(f.IDs) == 0 || slices.Contains(f.IDs, string(r.ID))) &&
 		(f.Upstream == "" || f.Upstream == string(r.Upstream)) &&
@@ -55,7 +55,8 @@ func (r *record) isOf(f *delivery.Filter) bool {
 		(f.Owner == "" || f.Owner == string(r.Owner))
 }
 
-// scan goes through the records that a filter chooses, of some statuses, in the order in which they came, beyond a place; until each says false.
+// scan calls each for the records that a filter selects, with the given statuses, in the order in which they were
+// accepted, beyond from. It stops when each returns false.
 func (s *Store) scan(ctx context.Context, f delivery.Filter, of []delivery.Status, from int64, each func(*record) (bool, error)) error {
 	if len(of) == 0 {
 		if of = statuses[:]; f.Status != "" {
@@ -69,7 +70,7 @@ func (s *Store) scan(ctx context.Context, f delivery.Filter, of []delivery.Statu
 	if err != nil {
 		return err
 	}
-	seen := make(map[int64]bool) // what changes its status meanwhile comes again
+	seen := make(map[int64]bool) // a record that changes its status meanwhile is found twice
 	for {
 		first, err := firstOf(ctx, all)
 		if first == nil || err != nil {
@@ -93,7 +94,7 @@ func (s *Store) scan(ctx context.Context, f delivery.Filter, of []delivery.Statu
 	}
 }
 
-// readable is the record of that number, nil if there is none, or none that can be read.
+// readable returns the record with a seq. It returns nil if there is none or it cannot be read.
 func (s *Store) readable(ctx context.Context, seq int64) (*record, error) {
 	r, err := s.get(ctx, seq)
 	if errors.Is(err, errItem) {
@@ -102,7 +103,7 @@ func (s *Store) readable(ctx context.Context, seq int64) (*record, error) {
 	return r, err
 }
 
-// listings are of each status of each upstream that a filter chooses.
+// listings returns a listing for each upstream and status that a filter selects.
 func (s *Store) listings(ctx context.Context, f *delivery.Filter, of []delivery.Status, from int64) (all []*listing, err error) {
 	names := []string{f.Upstream}
 	if f.Upstream == "" {
@@ -147,7 +148,7 @@ func (s *Store) scanIDs(ctx context.Context, f delivery.Filter, of []delivery.St
 	return nil
 }
 
-// A listing goes through a partition of the index, a page at a time.
+// A listing reads a partition of the index by pages.
 type listing struct {
 	s      *Store
 	of     string
@@ -159,10 +160,10 @@ type listing struct {
 	read bool
 }
 
-// onePage is how many keys are read at once.
+// onePage is how many keys are read at a time.
 const onePage = 100
 
-// head is the first that is left; nil at the end.
+// head returns the first remaining key, or nil at the end.
 func (l *listing) head(ctx context.Context) (item, error) {
 	for len(l.page) == 0 {
 		if l.read && len(l.next) == 0 {
@@ -188,7 +189,7 @@ func (l *listing) pop() int64 {
 	return seq
 }
 
-// firstOf is the listing whose head comes first; nil if all have ended.
+// firstOf returns the listing whose head comes first, or nil if all have ended.
 func firstOf(ctx context.Context, all []*listing) (first *listing, err error) {
 	err = each(all, func(_ int, l *listing) error {
 		_, err := l.head(ctx)

@@ -7,15 +7,16 @@ import (
 	"time"
 )
 
-// A body that stands in an item of its own is stored before its record. Before both a word is left among what sweeps look at, with the
-// body's version: where there is no record for it an hour later, the process ended between the two, and the body goes.
+// A body in a separate item is stored before its record. Before both, a note with the body's version is stored for
+// sweeps. If there is no record an hour later, the process has ended between the two writes, and the sweep removes the
+// body.
 const (
 	bodyPrefix = "B#"
 	wordPrefix = "O#"
 	orphaned   = int64(time.Hour / time.Millisecond)
 )
 
-// keepBody stores the body of a record, and before it the word of it.
+// keepBody stores the note of a record's body, and then the body.
 func (s *Store) keepBody(ctx context.Context, r *record) error {
 	k, v := r.bodyKey(), str(nonce())
 	word := key(wordPrefix+strings.TrimPrefix(k, bodyPrefix), 0)
@@ -29,7 +30,7 @@ func (s *Store) keepBody(ctx context.Context, r *record) error {
 	return err
 }
 
-// orphan removes a body whose record was never stored, and the word of it. A body that was stored once more since, under the same key,
+// orphan removes a body whose record was never stored, and its note. A body that was stored again under the same key
 // has another version, and stays.
 func (w *sweep) orphan(ctx context.Context, k string) error {
 	word, err := w.s.item(ctx, k, 0)

@@ -16,7 +16,7 @@ import (
 	"github.com/seed1158cd35/weir/delivery/dynamosqs"
 )
 
-// kept are how many bodies, words of bodies and deliveries a table has.
+// kept returns how many bodies, notes and deliveries a table contains.
 func kept(t *testing.T, o dynamosqs.Options) (n map[string]int) {
 	t.Helper()
 	n = make(map[string]int)
@@ -32,8 +32,8 @@ func kept(t *testing.T, o dynamosqs.Options) (n map[string]int) {
 	return n
 }
 
-// Wherever a process ends while it stores a body beside its record, the body is there as long as its record, and goes if there is none.
-// What is handed in again under the same key just before a sweep keeps its body.
+// A process may end at any point while it stores a body in a separate item. The body stays if its record is stored, and
+// is removed otherwise. A body that is stored again under the same key just before a sweep stays.
 func TestBodiesWithoutARecordGo(t *testing.T) {
 	again := func(t *testing.T, s *dynamosqs.Store, r *delivery.Request) delivery.Delivery {
 		d, _, err := s.Accept(t.Context(), r)
@@ -99,7 +99,7 @@ func TestBodiesWithoutARecordGo(t *testing.T) {
 	}
 }
 
-// A body that is stored again while a sweep looks is not that which the sweep removes.
+// A body that is stored again during a sweep is not removed by it.
 func TestABodyThatIsStoredAgainStays(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := dynamosqs.Options{Table: ofTables(), Name: name()}
@@ -133,7 +133,7 @@ func TestABodyThatIsStoredAgainStays(t *testing.T) {
 	})
 }
 
-// A lateTable refuses to store items of a kind, and lets something happen before it removes the first body.
+// A lateTable refuses to store items of one kind, and calls a function before the first body is removed.
 type lateTable struct {
 	*dynamodb.Client
 	refuse         string

@@ -12,17 +12,17 @@ import (
 	"github.com/seed1158cd35/weir/delivery/internal/stored"
 )
 
-// owing is the partition of the index watch in which records stand that are over and have yet to call back: no sweep looks at them until
-// they have.
+// owing is the partition of the index watch for records that have ended and whose callback is not stored yet. Sweeps do
+// not read them until it is.
 const owing = "owing"
 
-// owes reports whether somebody is to be told of the record, and nothing else follows its latest change.
+// owes reports whether the record's callback is due and its latest change needs no other action.
 func (r *record) owes() bool {
 	over := r.Status == delivery.Completed || r.Status == delivery.Failed
 	return over && r.Callback != "" && r.Tells == "" && r.Told < r.Series && r.Follow == 0
 }
 
-// Owing lists what is over and has yet to call back.
+// Owing lists deliveries that have ended and whose callback is not stored yet.
 func (s *Store) Owing(ctx context.Context, after delivery.Mark, most int) (all []delivery.Delivery, err error) {
 	ctx, cancel := context.WithTimeout(ctx, asking)
 	defer cancel()
@@ -31,7 +31,7 @@ func (s *Store) Owing(ctx context.Context, after delivery.Mark, most int) (all [
 		ExpressionAttributeValues: item{":w": str(owing), ":t": num(from)}}, func(it item) (bool, error) {
 		at, seq := number(it, "t"), seqIn(it)
 		if len(all) >= max(1, most) && at > stored.Milli(all[len(all)-1].Changed) {
-			return false, nil // those of one instant come in no order, and are listed together
+			return false, nil // records of one millisecond come in no order, so they are read together
 		}
 		if at == from && seq <= after.Seq {
 			return true, nil
@@ -53,7 +53,7 @@ func (s *Store) Owing(ctx context.Context, after delivery.Mark, most int) (all [
 	return all[:min(len(all), max(1, most))], s.explain("look for callbacks", err)
 }
 
-// Told says that whom it concerns was told of a series.
+// Told records that the callback of a series is stored or given up.
 func (s *Store) Told(ctx context.Context, seq int64, series int) error {
 	ctx, cancel := context.WithTimeout(ctx, asking)
 	defer cancel()

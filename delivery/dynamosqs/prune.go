@@ -10,9 +10,9 @@ import (
 	"github.com/seed1158cd35/weir/delivery/internal/stored"
 )
 
-// prune deletes what has been kept long enough.
+// prune deletes a delivery after its retention.
 func (w *sweep) prune(ctx context.Context, r *record) error {
-	if r.watch(&w.s.o) > now() { // it is kept longer than when it was written
+	if r.watch(&w.s.o) > now() { // the retention is longer than when the record was written
 		_, _, err := w.change(ctx, r.seq, func(is *record) bool { return is.version == r.version })
 		return err
 	}
@@ -25,8 +25,9 @@ func (w *sweep) prune(ctx context.Context, r *record) error {
 	return err
 }
 
-// erase deletes what is over; false if it changed meanwhile. What waits behind it goes on before, or nobody would know of it. Its
-// idempotency key stays known for as long as it would have been.
+// erase deletes a delivery that has ended. It returns false if the record changed meanwhile. It first queues the next
+// delivery of the order key, because afterwards no process could find that. The idempotency key is kept until its own
+// retention ends.
 func (s *Store) erase(ctx context.Context, w *work, r *record) (bool, error) {
 	if r.line() != "" && r.inLine() {
 		was := r.version
@@ -72,7 +73,7 @@ func (s *Store) erase(ctx context.Context, w *work, r *record) (bool, error) {
 	return done, err
 }
 
-// keepKey has the key say what became of its delivery.
+// keepKey stores the result of the delivery in the item of its key.
 func (s *Store) keepKey(ctx context.Context, r *record) error {
 	if r.Key == "" {
 		return nil

@@ -12,14 +12,15 @@ import (
 	"github.com/seed1158cd35/weir/delivery/internal/stored"
 )
 
-// What is stored in total is in the items of the counts, with the bytes of requests. What is stored of a named tenant is
-// in one item for each week in which it was accepted. A process that ends between two writes leaves these numbers wrong
-// by one: recount corrects the total, and a week is forgotten once nothing that was accepted in it is kept any more.
+// The items of the counts contain the total that is stored, including the bytes of requests. What a named tenant stores
+// is in one item for each week in which it was accepted. A process that ends between two writes leaves these numbers
+// wrong by one delivery. recount corrects the total. A week is deleted when no delivery of that week can be stored any
+// more.
 
-// bytesStored stands among the counts for the bytes of requests. It is no status.
+// bytesStored is the key of the bytes of requests among the counts. It is not a status.
 const bytesStored delivery.Status = "bytes"
 
-// A tenantWeek names the item of a tenant's week.
+// A tenantWeek identifies the item of a tenant's week.
 type tenantWeek struct {
 	tenant string
 	week   int64
@@ -27,25 +28,25 @@ type tenantWeek struct {
 
 const week = int64(7 * 24 * time.Hour / time.Millisecond)
 
-// keptFor is after how long nothing is expected to be stored of what was accepted: it may be put off, tried, kept as a
-// dead letter, redriven once, and kept again.
+// keptFor returns after how many milliseconds a delivery is assumed to be deleted: it may be deferred, attempted, kept
+// as a dead letter, redriven once, and kept again.
 func (s *Store) keptFor() int64 { return delivery.MaxAhead.Milliseconds() + 2*s.keepKeys() + 8*week }
 
-// A meter is what is stored of a tenant, or in total, as far as this store knows.
+// A meter is what a tenant stores, or the total, as far as this store knows.
 type meter struct {
 	read    stored.Stock  // as of the latest read
-	unread  stored.Stock  // what this store has changed that read may be without
-	written stored.Stock  // of unread, what was written before the next read begins
+	unread  stored.Stock  // changes by this store that read may not include
+	written stored.Stock  // the part of unread that was written before the next read begins
 	at      time.Time     // when the latest read began; zero if there was none
-	reads   int           // that ended well
-	reading chan struct{} // holds one while a read is under way
+	reads   int           // successful reads
+	reading chan struct{} // contains one element during a read
 }
 
 func newMeter() *meter { return &meter{reading: make(chan struct{}, 1)} }
 
 func (m *meter) known() stored.Stock { return m.read.Plus(m.unread) }
 
-// usage has the meters. The mutex is not held while the table is asked.
+// usage contains the meters. The mutex is not held during requests to the table.
 type usage struct {
 	mu      sync.Mutex
 	total   *meter
@@ -53,11 +54,11 @@ type usage struct {
 }
 
 const (
-	usageAge   = time.Second // how long a meter is relied on where its bound is far; near to it, it is read for each request
-	mostMeters = 10_000      // how many tenants may have meters before those are dropped of which nothing is known
+	usageAge   = time.Second // how long a meter is valid while it is far below its limit; near the limit it is read for each request
+	mostMeters = 10_000      // number of tenants' meters above which unused ones are dropped
 )
 
-// of is a tenant's meter; nil for the tenant without a name, which has no bound of its own. The mutex is held.
+// of returns a tenant's meter. It returns nil for the tenant without a name, which has no limit. u.mu is held.
 func (u *usage) of(tenant string) *meter {
 	if tenant == "" {
 		return nil
@@ -77,7 +78,7 @@ func (u *usage) of(tenant string) *meter {
 	return m
 }
 
-// change counts what this store stores of a tenant, or deletes, before that is written.
+// change counts what this store stores or deletes for a tenant, before that is written.
 func (u *usage) change(tenant string, by stored.Stock) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -87,7 +88,7 @@ func (u *usage) change(tenant string, by stored.Stock) {
 	}
 }
 
-// wrote notes what was written of the total, and of a tenant.
+// wrote notes what was written, of the total and of a tenant.
 func (u *usage) wrote(total stored.Stock, tenant string, own stored.Stock) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -97,7 +98,7 @@ func (u *usage) wrote(total stored.Stock, tenant string, own stored.Stock) {
 	}
 }
 
-// reserve counts a request of a tenant that fits, or says why there is no room for it.
+// reserve counts a request of a tenant if there is room for it, and returns an error otherwise.
 func (s *Store) reserve(ctx context.Context, tenant string, add stored.Stock) error {
 	most, u := stored.Stock{N: s.o.MaxStored, Bytes: s.o.MaxSize}, &s.usage
 	u.mu.Lock()
@@ -127,14 +128,14 @@ func (s *Store) reserve(ctx context.Context, tenant string, add stored.Stock) er
 	return nil
 }
 
-// refresh reads a meter that is not known well enough. Those that wait while one reads share the next read.
+// refresh reads a meter again if necessary. Callers that wait for a read share the next one.
 func (s *Store) refresh(ctx context.Context, m *meter, most stored.Stock, read func(context.Context) (stored.Stock, error)) error {
 	u := &s.usage
 	u.mu.Lock()
 	known := !m.at.IsZero() && time.Since(m.at) < usageAge && !stored.Near(m.known(), most)
 	reads := m.reads
 	if len(m.reading) > 0 {
-		reads++ // the one under way may have begun before what is asked about
+		reads++ // the present read may have begun before this call
 	}
 	u.mu.Unlock()
 	if known {
@@ -166,7 +167,7 @@ func (s *Store) refresh(ctx context.Context, m *meter, most stored.Stock, read f
 	return nil
 }
 
-// readTotal reads what is stored in total.
+// readTotal reads the total that is stored.
 func (s *Store) readTotal(ctx context.Context) (sum stored.Stock, err error) {
 	names, err := s.upstreams(ctx)
 	if err != nil {
@@ -187,7 +188,7 @@ func (s *Store) readTotal(ctx context.Context) (sum stored.Stock, err error) {
 	return sum, err
 }
 
-// readTenant reads what is stored of a tenant.
+// readTenant reads what a tenant stores.
 func (s *Store) readTenant(ctx context.Context, tenant string) (sum stored.Stock, err error) {
 	err = s.query(ctx, &dynamodb.QueryInput{KeyConditionExpression: aws.String("k = :k AND n >= :n"), ConsistentRead: aws.Bool(true),
 		ExpressionAttributeValues: item{":k": str(tenantKey(tenant)), ":n": num((now() - s.keptFor()) / week)}}, func(it item) (bool, error) {
@@ -199,7 +200,7 @@ func (s *Store) readTenant(ctx context.Context, tenant string) (sum stored.Stock
 
 func tenantKey(tenant string) string { return hashed("T", tenant) }
 
-// stocks counts a record that was stored, or deleted if n is -1. Those of before the bounds have no size, and are not counted.
+// stocks counts a record that was stored, or deleted if n is -1. Old records without a size are not counted.
 func (w *work) stocks(r *record, n int64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -16,7 +16,7 @@ import (
 	"github.com/seed1158cd35/weir/delivery/dynamosqs"
 )
 
-// bounded are options of a table in which four deliveries may be stored, two of them of one tenant.
+// bounded returns options with a limit of four deliveries, and two per tenant.
 func bounded() dynamosqs.Options {
 	return dynamosqs.Options{Table: ofTables(), Name: name(), MaxStored: 4}
 }
@@ -64,7 +64,7 @@ func TestProcessesShareOneBound(t *testing.T) {
 	})
 }
 
-// A process that ends between two writes leaves what is counted wrong. That is corrected in time.
+// Numbers that a process left wrong between two writes are corrected in time.
 func TestWrongNumbersAreCorrected(t *testing.T) {
 	add := func(t *testing.T, o dynamosqs.Options, k types.AttributeValue, n types.AttributeValue, what string) {
 		t.Helper()

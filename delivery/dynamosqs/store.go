@@ -1,10 +1,9 @@
-// Package dynamosqs keeps deliveries in AWS, for a fleet of weirs that share them: in a table of DynamoDB, which is the truth, with a queue
-// of SQS that says that something is due. Init makes both.
+// Package dynamosqs stores deliveries in AWS, where several processes may share them. A DynamoDB table is
+// authoritative. An SQS queue announces due deliveries. Init creates both.
 //
-// A record is one item, and every change of it is one conditional write on the version that was read. DynamoDB's transactions are not
-// used: what must follow a change (the next of an order key is queued, a message is sent) is repeatable, and the record says that it is
-// still to be done until it was: a sweep does what a process that ended has left. A message carries no more than a number; one
-// that is lost, comes twice or comes late does no harm.
+// A record is one item. Every change is one write that is conditional on the version that was read. The package does
+// not use DynamoDB's transactions. The steps that follow a change, such as queueing the next delivery of an order key or sending a message, are repeatable. The record contains a mark until it is done, so a sweep completes the work of a
+// process that ended. A message contains only a reference to a delivery. Lost, duplicate and late messages do no harm.
 package dynamosqs
 
 import (
@@ -23,7 +22,7 @@ import (
 	"github.com/seed1158cd35/weir/delivery"
 )
 
-// A Table is what a Store needs of a client of DynamoDB. *dynamodb.Client is one.
+// A Table contains the methods of a DynamoDB client that a Store needs. *dynamodb.Client implements it.
 type Table interface {
 	GetItem(context.Context, *dynamodb.GetItemInput, ...func(*dynamodb.Options)) (*dynamodb.GetItemOutput, error)
 	PutItem(context.Context, *dynamodb.PutItemInput, ...func(*dynamodb.Options)) (*dynamodb.PutItemOutput, error)
@@ -38,7 +37,7 @@ type Table interface {
 	UpdateTimeToLive(context.Context, *dynamodb.UpdateTimeToLiveInput, ...func(*dynamodb.Options)) (*dynamodb.UpdateTimeToLiveOutput, error)
 }
 
-// A Queue is what a Store needs of a client of SQS. *sqs.Client is one.
+// A Queue contains the methods of an SQS client that a Store needs. *sqs.Client implements it.
 type Queue interface {
 	SendMessageBatch(context.Context, *sqs.SendMessageBatchInput, ...func(*sqs.Options)) (*sqs.SendMessageBatchOutput, error)
 	ReceiveMessage(context.Context, *sqs.ReceiveMessageInput, ...func(*sqs.Options)) (*sqs.ReceiveMessageOutput, error)
@@ -56,31 +55,31 @@ var (
 	_ delivery.Queue = (*Store)(nil)
 )
 
-// Options say where deliveries are kept, and how. Without a Table and a Name there is no default.
+// Options are the settings of a Store. Table and Name are required.
 type Options struct {
 	Table    Table
 	Name     string        // of the table
-	Queue    Queue         // nil: no messages; what is due is found by looking
+	Queue    Queue         // nil means no messages: due deliveries are found by polling
 	QueueURL string        // of a standard queue
-	Keep     time.Duration // how long what was delivered is kept; 0 means 7 days
+	Keep     time.Duration // how long completed deliveries are kept; 0 means 7 days
 	KeepDead time.Duration // how long dead letters are kept; 0 means 30 days
 
-	MaxStored int64 // deliveries that are stored at most, whatever their status; 0 means 10 million. A named tenant may have half of them
-	MaxSize   int64 // bytes of their requests; 0 means 64 GiB. A named tenant may have half of them
+	MaxStored int64 // maximum number of stored deliveries of any status; 0 means 10 million. A named tenant may have half of them
+	MaxSize   int64 // maximum total size of their requests in bytes; 0 means 64 GiB. A named tenant may use half of it
 }
 
-// bounds of what one ask of AWS takes.
+// Limits of one operation.
 const (
-	accepting = 950 * time.Millisecond // whoever hands something in waits for a second
+	accepting = 950 * time.Millisecond // callers wait for one second
 	asking    = 5 * time.Second
-	atOnce    = 16 // requests of one ask
+	atOnce    = 16 // concurrent requests
 )
 
-// A Store keeps deliveries in a table. Time is that of the process: what another process has claimed is taken for lost only skew after its
-// lease. It is safe for concurrent use.
+// A Store stores deliveries in a table. It uses the clock of its process. To allow for differences of clocks, it
+// considers a claim of another process lost only skew after its lease. A Store is safe for concurrent use.
 type Store struct {
 	o     Options
-	home  int64 // names this store among those that share the table
+	home  int64 // identifies this store among those that share the table
 	order atomic.Int64
 	waker *waker // nil without a queue
 
@@ -88,15 +87,15 @@ type Store struct {
 
 	mu     sync.Mutex
 	owed   owed
-	known  map[string]bool // upstreams that the table lists
-	summed time.Time       // the counts were last compared with what there is
-	swept  [watches]item   // where the last sweep stopped in each partition of what is to be looked at; nil at its end
+	known  map[string]bool // upstreams in the table's list
+	summed time.Time       // when the counts were last compared with the deliveries
+	swept  [watches]item   // where the last sweep stopped in each partition of the index watch; nil if it reached the end
 }
 
-// skew is how far the clocks of two processes may be apart.
+// skew is the assumed maximum difference between the clocks of two processes.
 const skew = 5 * time.Second
 
-// New is a store of a table, which need not be there yet: see Check.
+// New returns a store for a table, which need not exist yet: see Check.
 func New(o Options) (*Store, error) {
 	o.Keep, o.KeepDead = cmp.Or(o.Keep, 7*24*time.Hour), cmp.Or(o.KeepDead, 30*24*time.Hour)
 	switch {
@@ -113,7 +112,7 @@ func New(o Options) (*Store, error) {
 	return s, nil
 }
 
-// Close waits for what is being sent.
+// Close waits for pending messages and writes.
 func (s *Store) Close() error {
 	if s.waker != nil {
 		s.waker.close()
@@ -124,12 +123,13 @@ func (s *Store) Close() error {
 	return nil
 }
 
-// keepKeys is how long an idempotency key is known, counted from when it came.
+// keepKeys returns how long, in milliseconds, an idempotency key is kept after its request was accepted.
 func (s *Store) keepKeys() int64 { return max(s.o.Keep, s.o.KeepDead).Milliseconds() }
 
 func now() int64 { return time.Now().UnixMilli() }
 
-// nextOrder is a place in lists: later requests have higher ones, as far as the clocks of processes agree.
+// nextOrder returns a position for lists. Later requests have higher positions, within the accuracy of the processes'
+// clocks.
 func (s *Store) nextOrder() int64 {
 	for {
 		was := s.order.Load()
@@ -140,7 +140,7 @@ func (s *Store) nextOrder() int64 {
 	}
 }
 
-// each does something for several at once.
+// each calls do for all elements, up to atOnce concurrently.
 func each[T any](all []T, do func(i int, v T) error) error {
 	errs := make([]error, len(all))
 	var wg sync.WaitGroup
@@ -156,7 +156,7 @@ func each[T any](all []T, do func(i int, v T) error) error {
 	return errors.Join(errs...)
 }
 
-// explain names the table.
+// explain adds the name of the table to an error.
 func (s *Store) explain(doing string, err error) error {
 	if err == nil {
 		return nil

@@ -38,19 +38,19 @@ func TestMain(m *testing.M) {
 
 var names atomic.Int64
 
-// name is that of a table that is not there yet.
+// name returns the name of a new table.
 func name() string { return fmt.Sprintf("weir-%d", names.Add(1)) }
 
-// httpClient leaves no goroutine at a connection, by which time in a bubble would stand.
+// httpClient returns a client whose connections leave no goroutines behind. Otherwise the time of a bubble would stop.
 func httpClient() *http.Client {
 	return &http.Client{Transport: held{&http.Transport{DisableKeepAlives: true}}}
 }
 
-// held keeps the clock of a bubble from going on while a request is under way: it would, as soon as all goroutines of one wait for
-// each other, and the request would be over its time.
+// held keeps the clock of a bubble from advancing during a request. Otherwise it would advance as soon as all
+// goroutines of the bubble wait, and the request would time out.
 type held struct{ base http.RoundTripper }
 
-// outside is of no bubble: time stands in one of which a goroutine waits for it.
+// outside belongs to no bubble, so time does not advance while a goroutine waits for it.
 var outside = make(chan struct{})
 
 func (h held) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -70,7 +70,7 @@ func (h held) RoundTrip(r *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// A heldBody lets time go on when it is closed.
+// A heldBody lets time advance when it is closed.
 type heldBody struct {
 	io.ReadCloser
 	over func()
@@ -91,13 +91,13 @@ func ofQueues() *sqs.Client {
 	return sqs.New(sqs.Options{Region: "us-east-1", BaseEndpoint: aws.String(queues.Endpoint()), Credentials: credentials.NewStaticCredentialsProvider("id", "secret", ""), HTTPClient: httpClient()})
 }
 
-// both are options of a table and a queue of one name.
+// both returns options with a new table and a queue of the same name.
 func both() dynamosqs.Options {
 	n := name()
 	return dynamosqs.Options{Table: ofTables(), Name: n, Queue: ofQueues(), QueueURL: queues.Endpoint() + "/000000000000/" + n}
 }
 
-// open is a store in a table of its own.
+// open returns a store with its own table.
 func open(t testing.TB, o dynamosqs.Options) *dynamosqs.Store {
 	t.Helper()
 	s, err := dynamosqs.New(o)
@@ -125,7 +125,7 @@ func TestQueue(t *testing.T) {
 				In: func(t *testing.T, test func(t *testing.T)) { synctest.Test(t, test) },
 				Open: func(t *testing.T) delivery.Queue {
 					o := options()
-					o.MaxSize = 4 << 40 // of bodies that are said to be large
+					o.MaxSize = 4 << 40 // for the declared sizes of large bodies
 					return open(t, o)
 				},
 				Bounded: func(t *testing.T, most, bytes int64) func() delivery.Queue {

@@ -15,11 +15,12 @@ import (
 	"github.com/seed1158cd35/weir/outcome"
 )
 
-// mostSwept bounds how much of a partition a sweep looks at.
+// mostSwept limits how many records of a partition a sweep reads.
 const mostSwept = 100
 
-// Sweep does what nobody asks for, in all that is to be looked at by now. With an error it says what it did nevertheless: a record that
-// cannot be changed is left as it is. Several sweep at once without doing anything twice.
+// Sweep does maintenance on all records that are due for it. Records that cannot be changed are left as they are. Then
+// Sweep returns an error with the work that was done. Several stores may sweep concurrently, and none repeats the work
+// of another.
 func (s *Store) Sweep(ctx context.Context, away map[string]string) (delivery.Swept, error) {
 	ctx, cancel := context.WithTimeout(ctx, 4*asking)
 	defer cancel()
@@ -35,14 +36,14 @@ func (s *Store) Sweep(ctx context.Context, away map[string]string) (delivery.Swe
 
 type sweep struct {
 	*work
-	away map[string]string // upstreams that are not there, and what to say of that
+	away map[string]string // unavailable upstreams, with the beginning of the detail of their dead letters
 
 	mu sync.Mutex
 	is delivery.Swept
 }
 
-// partition looks at what follows where the last sweep of the store stopped, so that what cannot be changed is not in the way of
-// others, and begins anew once it came to the end.
+// partition reads records from where the last sweep stopped, so that records that cannot be changed do not block later
+// ones. At the end it starts again from the beginning.
 func (w *sweep) partition(ctx context.Context, n int) error {
 	in := &dynamodb.QueryInput{IndexName: aws.String("watch"), KeyConditionExpression: aws.String("w = :w AND t <= :t"), Limit: aws.Int32(mostSwept),
 		ExpressionAttributeValues: item{":w": str(strconv.Itoa(n)), ":t": num(now())}}
@@ -81,7 +82,7 @@ func (w *sweep) partition(ctx context.Context, n int) error {
 	return errors.Join(errs...)
 }
 
-// look does what a record has come to need.
+// look does what a record needs now.
 func (w *sweep) look(ctx context.Context, seq int64) error {
 	r, err := w.s.get(ctx, seq)
 	at := now()
@@ -104,8 +105,8 @@ func (w *sweep) look(ctx context.Context, seq int64) error {
 
 func (r *record) waits() bool { return r.Status == delivery.Created || r.Status == delivery.Queued }
 
-// reap ends a claim whose lease has run out: the delivery goes back to the queue, or is a dead letter if that happened too
-// often. The clock of another process may be behind ours.
+// reap ends a claim with an expired lease. The delivery goes back to the queue, or becomes a dead letter after
+// MaxStalls. For a claim of another process it allows for a clock that is behind.
 func (w *sweep) reap(ctx context.Context, seq int64) error {
 	r, changed, err := w.change(ctx, seq, func(r *record) bool {
 		at := now()
@@ -163,7 +164,7 @@ func (w *sweep) expire(ctx context.Context, seq int64) error {
 	return err
 }
 
-// kill makes a dead letter of a record, if a condition holds.
+// kill makes a dead letter of a record if holds returns true.
 func (s *Store) kill(ctx context.Context, w *work, seq int64, why delivery.Reason, detail string, holds func(*record) bool) error {
 	_, _, err := s.killed(ctx, w, seq, why, nil, detail, holds)
 	return err
@@ -185,7 +186,8 @@ func (s *Store) killed(ctx context.Context, w *work, seq int64, why delivery.Rea
 	return r, changed, err
 }
 
-// nudge sends a message once more for what is due and was not claimed, or now that it is near enough.
+// nudge sends another message for a due delivery that was not claimed, or the first one for a delivery that is due
+// soon.
 func (w *sweep) nudge(ctx context.Context, seq int64) error {
 	r, changed, err := w.change(ctx, seq, func(r *record) bool {
 		if r.Status != delivery.Queued || r.Nudge == 0 || r.Nudge > now() {

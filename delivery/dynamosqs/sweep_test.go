@@ -13,7 +13,7 @@ import (
 	"github.com/seed1158cd35/weir/delivery/dynamosqs"
 )
 
-// Records that cannot be read, more than one sweep looks at, are in the way of no other.
+// Records that cannot be read do not block the rest, even if there are more than one sweep reads.
 func TestRecordsThatCannotBeRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := dynamosqs.Options{Table: ofTables(), Name: name()}
@@ -34,7 +34,7 @@ func TestRecordsThatCannotBeRead(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		for range 2 { // the second time from the beginning of the partition again
+		for range 2 { // the second time from the beginning of the partition
 			time.Sleep(2 * time.Second)
 			told, reaped := 0, 0
 			for range 3 {

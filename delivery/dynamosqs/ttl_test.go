@@ -12,7 +12,7 @@ import (
 	"github.com/seed1158cd35/weir/delivery/dynamosqs"
 )
 
-// A ttlTable has TTL as DynamoDB has it, which refuses to enable what is enabled.
+// A ttlTable simulates the TTL of DynamoDB, which refuses to enable it twice.
 type ttlTable struct {
 	dynamosqs.Table
 	status types.TimeToLiveStatus
@@ -30,7 +30,7 @@ func (f *ttlTable) UpdateTimeToLive(_ context.Context, in *dynamodb.UpdateTimeTo
 	return &dynamodb.UpdateTimeToLiveOutput{}, nil
 }
 
-// A table without TTL is found by CheckTTL, and gets it from Init, although it was there.
+// CheckTTL finds a table without TTL, and Init enables it on an existing table.
 func TestInitEnablesTTLOfExistingTable(t *testing.T) {
 	f := &ttlTable{Table: ofTables(), status: types.TimeToLiveStatusDisabled}
 	s := open(t, dynamosqs.Options{Table: f, Name: name()})

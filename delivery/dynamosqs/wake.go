@@ -15,12 +15,13 @@ import (
 )
 
 const (
-	mostDelay  = int64(900_000) // of a message, in SQS
-	unheard    = int64(30_000)  // what has been due for so long and was not claimed has another message sent
-	unheardYet = int64(300_000) // and again
+	mostDelay  = int64(900_000) // the longest delay of a message in SQS
+	unheard    = int64(30_000)  // how long after a delivery was due another message is sent if it was not claimed
+	unheardYet = int64(300_000) // the interval of further messages
 )
 
-// nudges has a sweep send a message for what was queued: once it is near enough for SQS, or again if nobody claims it.
+// nudges sets when a sweep sends a message for a queued delivery: as soon as SQS can delay it until the delivery is
+// due, or later if the delivery is not claimed.
 func (r *record) nudges() {
 	if at := now(); r.Due-at > mostDelay {
 		r.Nudge = r.Due - mostDelay
@@ -29,17 +30,17 @@ func (r *record) nudges() {
 	}
 }
 
-// nudged is nudges for a record for which a sweep sends a message.
+// nudged sets the next message after a sweep has sent one.
 func (r *record) nudged() { r.Nudge = max(now()+unheardYet, r.Due+unheard) }
 
-// A message says that a delivery is due. It is a word to look, and no more.
+// A message announces that a delivery is due. A process that receives it only looks for due deliveries.
 type message struct {
 	Seq      int64
 	Upstream string
 	delay    int64 // in milliseconds
 }
 
-// A waker sends messages, together.
+// A waker sends messages in batches.
 type waker struct {
 	s    *Store
 	out  chan message
@@ -53,7 +54,7 @@ func newWaker(s *Store) *waker {
 	return k
 }
 
-// wake has a message sent for what is queued. One that cannot be sent, or finds no room, is sent by a sweep.
+// wake sends a message for a queued delivery. If it cannot be sent, or the channel is full, a sweep sends it later.
 func (s *Store) wake(r *record) {
 	if s.waker == nil || r.Due-now() > mostDelay {
 		return
@@ -82,10 +83,10 @@ func (k *waker) run() {
 	}
 }
 
-// inBatch is how many messages SQS takes at once.
+// inBatch is the maximum number of messages in a request to SQS.
 const inBatch = 10
 
-// send sends a message, and those that have come meanwhile.
+// send sends a message together with those that are pending.
 func (k *waker) send(m message) {
 	in := &sqs.SendMessageBatchInput{QueueUrl: &k.s.o.QueueURL}
 	for more := true; more; {
@@ -101,7 +102,7 @@ func (k *waker) send(m message) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), asking)
 	defer cancel()
-	_, _ = k.s.o.Queue.SendMessageBatch(ctx, in) // a sweep sends again what nobody claims
+	_, _ = k.s.o.Queue.SendMessageBatch(ctx, in) // if this fails, a sweep sends messages for unclaimed deliveries
 }
 
 func (k *waker) close() {
@@ -109,22 +110,23 @@ func (k *waker) close() {
 	k.all.Wait()
 }
 
-// unseen is for how long others do not see a message that was received, unless that is lengthened.
+// unseen is the visibility timeout of received messages, which is extended while they are held.
 const unseen = 60 * time.Second
 
-// mostHeld is for how long a message is held at most: SQS takes it back after 12 hours.
+// mostHeld is how long a message is held at most, because SQS takes it back after 12 hours.
 const mostHeld = 11 * time.Hour
 
-// A holding is a message that was received, for what is to be claimed or is under way here.
+// A holding is a received message for a delivery that waits or is being sent by this process.
 type holding struct {
 	message
 	receipt string
 	since   time.Time
 }
 
-// Watch receives messages until ctx ends, and calls kick for an upstream of which something is due. A message stays with this process
-// while that waits or is under way here, so that it comes to another one soon after this one ends; a message of what is over, not due
-// yet or claimed elsewhere is deleted. Failed is told of errors; it tries again.
+// Watch receives messages until ctx ends, and calls kick for upstreams with due deliveries. It holds a message while
+// the delivery waits or is being sent by this process, so that another process receives the message soon after this one
+// ends. It deletes messages for deliveries that have ended, are not due yet, or are claimed by another process. It
+// calls failed with errors and tries again.
 func (s *Store) Watch(ctx context.Context, kick func(upstream string), failed func(error)) {
 	if s.o.Queue == nil {
 		return
@@ -173,7 +175,7 @@ func (h *holder) receive(ctx context.Context, kick func(string)) error {
 	var got []holding
 	for _, m := range out.Messages {
 		is := holding{receipt: aws.ToString(m.ReceiptHandle), since: time.Now()}
-		if json.Unmarshal([]byte(aws.ToString(m.Body)), &is.message) == nil && is.Seq != 0 { // others go to the dead letter queue
+		if json.Unmarshal([]byte(aws.ToString(m.Body)), &is.message) == nil && is.Seq != 0 { // unreadable messages go to the dead letter queue
 			got = append(got, is)
 		}
 	}
@@ -187,7 +189,7 @@ func (h *holder) receive(ctx context.Context, kick func(string)) error {
 	return err
 }
 
-// renew keeps the messages that are still good for something.
+// renew extends the visibility timeout of the messages that are still useful.
 func (h *holder) renew(ctx context.Context) error {
 	h.mu.Lock()
 	var all []holding
@@ -218,7 +220,7 @@ func (h *holder) renew(ctx context.Context) error {
 	return err
 }
 
-// sort looks at what messages are about, and deletes those that are good for nothing any more.
+// sort reads the deliveries of messages, and deletes the messages that are no longer useful.
 func (h *holder) sort(ctx context.Context, all []holding) (useful []holding, err error) {
 	keeps := make([]bool, len(all))
 	err = each(all, func(i int, m holding) error {
@@ -234,7 +236,7 @@ func (h *holder) sort(ctx context.Context, all []holding) (useful []holding, err
 		}
 		in.Entries = append(in.Entries, types.DeleteMessageBatchRequestEntry{Id: aws.String(strconv.Itoa(i)), ReceiptHandle: aws.String(m.receipt)})
 		if len(in.Entries) == inBatch {
-			_, _ = h.s.o.Queue.DeleteMessageBatch(ctx, in) // it comes once more
+			_, _ = h.s.o.Queue.DeleteMessageBatch(ctx, in) // if this fails, SQS delivers them again
 			in.Entries = nil
 		}
 	}
@@ -244,7 +246,7 @@ func (h *holder) sort(ctx context.Context, all []holding) (useful []holding, err
 	return useful, err
 }
 
-// needs reports whether a message for the record is good for something: it is due, or under way here.
+// needs reports whether a message for the record is useful: the delivery is due, or this process is sending it.
 func (s *Store) needs(r *record) bool {
 	if r == nil {
 		return false

@@ -23,7 +23,7 @@ func request(upstream string) *delivery.Request {
 	return &delivery.Request{Upstream: upstream, Method: "POST", Path: "/in", Header: http.Header{"Content-Type": {"text/plain"}}, Body: []byte("hello")}
 }
 
-// watch has a store receive, and says of what it hears, until the test ends.
+// watch makes a store receive messages until the test ends, and returns the upstreams that it kicks.
 func watch(t *testing.T, s *dynamosqs.Store) <-chan string {
 	heard := make(chan string, 100)
 	ctx, cancel := context.WithCancel(context.Background())
@@ -36,7 +36,7 @@ func watch(t *testing.T, s *dynamosqs.Store) <-chan string {
 	return heard
 }
 
-// What one store accepts another one hears of, without looking.
+// A store learns of deliveries that another one accepts, without polling.
 func TestOthersAreToldOfWhatIsDue(t *testing.T) {
 	o := both()
 	one := open(t, o)
@@ -59,7 +59,7 @@ func TestOthersAreToldOfWhatIsDue(t *testing.T) {
 	}
 }
 
-// A message for what is over, or was never stored, is deleted and wakes nobody; one that comes twice does no harm.
+// A message for a delivery that has ended or never existed is deleted and wakes no pump. A duplicate does no harm.
 func TestMessagesOfNothingAreDropped(t *testing.T) {
 	o := both()
 	s := open(t, o)
@@ -80,7 +80,7 @@ func TestMessagesOfNothingAreDropped(t *testing.T) {
 		}
 	}
 	heard := watch(t, s)
-	for { // those before it have been looked at, or it would not be the first
+	for { // when this one arrives, the earlier messages have been handled
 		if _, _, err := s.Accept(t.Context(), request("b")); err != nil {
 			t.Fatal(err)
 		}
@@ -96,7 +96,7 @@ func TestMessagesOfNothingAreDropped(t *testing.T) {
 	}
 }
 
-// empty reports whether all that is left in a queue is under way.
+// empty reports whether all messages in a queue are in flight.
 func empty(t *testing.T, o *dynamosqs.Options) bool {
 	t.Helper()
 	out, err := ofQueues().GetQueueAttributes(t.Context(), &sqs.GetQueueAttributesInput{QueueUrl: &o.QueueURL, AttributeNames: []types.QueueAttributeName{"All"}})
@@ -106,7 +106,7 @@ func empty(t *testing.T, o *dynamosqs.Options) bool {
 	return out.Attributes["ApproximateNumberOfMessages"] == "0"
 }
 
-// Init makes what is missing, and finds what is wrong with what is there.
+// Init creates missing resources, and Check finds unsuitable ones.
 func TestInitMakesAndCheckFinds(t *testing.T) {
 	o := both()
 	s := open(t, o)
@@ -129,7 +129,7 @@ func TestInitMakesAndCheckFinds(t *testing.T) {
 	checks(t, missing)
 }
 
-// checks wants a SchemaError.
+// checks expects a SchemaError.
 func checks(t *testing.T, o dynamosqs.Options) {
 	t.Helper()
 	s, err := dynamosqs.New(o)
@@ -142,7 +142,7 @@ func checks(t *testing.T, o dynamosqs.Options) {
 	}
 }
 
-// A claim of another store is taken for lost only some time after its lease, as clocks differ.
+// A claim of another store is considered lost only some time after its lease, because clocks differ.
 func TestAnothersLeaseIsNotCutShort(t *testing.T) {
 	o := dynamosqs.Options{Table: ofTables(), Name: name()}
 	one := open(t, o)
@@ -164,7 +164,7 @@ func TestAnothersLeaseIsNotCutShort(t *testing.T) {
 	}
 }
 
-// disorder gives every message twice, the later one first, and gives some again after they were deleted.
+// disorder delivers every message twice, in reverse order, and delivers some again after they were deleted.
 type disorder struct {
 	*sqs.Client
 	given []types.Message
@@ -182,7 +182,7 @@ func (q *disorder) ReceiveMessage(ctx context.Context, in *sqs.ReceiveMessageInp
 	return out, err
 }
 
-// A queue that delivers twice and out of order: two weirs that share it send each delivery once, those of an order key in order.
+// Two processes share a queue that duplicates and reorders messages. They send each delivery once, and deliveries of an order key in order.
 func TestAQueueThatDeliversTwiceAndOutOfOrder(t *testing.T) {
 	o := both()
 	from := open(t, o)
@@ -225,7 +225,7 @@ func TestAQueueThatDeliversTwiceAndOutOfOrder(t *testing.T) {
 			r.OrderKey, r.Body = "k", []byte(fmt.Sprint(i))
 			want = append(want, fmt.Sprint(i))
 		}
-		// Where the machine stood still for the second that an accept has, it is handed in again, and only then.
+		// If the machine stalls for longer than an accept's timeout of a second, the request is repeated.
 		for try := 0; ; try++ {
 			begin := time.Now()
 			_, _, err := from.Accept(t.Context(), r)
@@ -251,7 +251,7 @@ func TestAQueueThatDeliversTwiceAndOutOfOrder(t *testing.T) {
 	}
 }
 
-// sends has every delivery arrive.
+// sends is a Sender whose attempts all succeed.
 type sends func(*delivery.Delivery)
 
 func (s sends) Send(_ context.Context, d *delivery.Delivery, launch func(context.CancelCauseFunc) error) delivery.Answer {
