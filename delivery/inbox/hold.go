@@ -15,18 +15,18 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 )
 
-// A message is one that was received.
+// A message is a received message.
 type message struct {
 	types.Message
-	sent  int64         // in milliseconds; 0 if SQS does not say
-	since time.Time     // it was received
-	again time.Duration // after which it is to come again; once it is given back
+	sent  int64         // in milliseconds; 0 if SQS does not report it
+	since time.Time     // when it was received
+	again time.Duration // after being given back, it becomes visible after this time
 }
 
-// hands are the messages in hand: none of them is seen by others meanwhile.
+// hands contains the messages in hand, which stay invisible to other receivers.
 type hands struct {
-	done chan *message // are to be deleted
-	back chan *message // are to be given back
+	done chan *message // messages to be deleted
+	back chan *message // messages to be given back
 
 	mu  sync.Mutex
 	all map[*message]struct{}
@@ -56,8 +56,8 @@ func (h *hands) has(m *message) bool {
 	return is
 }
 
-// before is how many messages in hand were sent before one. By that they are tried one after the other, once a limit may let one
-// through: with luck alone some would wait for days, and die of it.
+// before returns how many messages in hand were sent before m. Messages are retried in this order. With random order,
+// some could wait behind a limit for days and become dead letters.
 func (h *hands) before(m *message) (n int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -69,20 +69,20 @@ func (h *hands) before(m *message) (n int) {
 	return min(n, most)
 }
 
-// list is all that SQS lets be held for longer.
+// list returns the messages whose visibility timeout SQS still extends.
 func (h *hands) list() (all []*message) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for m := range h.all {
-		if time.Since(m.since) < mostHeld+seldom { // it is handed in once more then
+		if time.Since(m.since) < mostHeld+seldom { // it is submitted once more at that time
 			all = append(all, m)
 		}
 	}
 	return all
 }
 
-// holds keeps what is in hand from being seen by others, whatever is done with it, and gives back what is to be. One goroutine does
-// both, so that nothing is hidden that was given back.
+// holds extends the visibility timeout of the messages in hand, and gives back the messages on h.back. One goroutine
+// does both, so that it does not hide a message that was given back.
 func (b *Inbox) holds(ctx context.Context, h *hands) {
 	tick := time.NewTicker(lengthen)
 	defer tick.Stop()
@@ -105,7 +105,8 @@ func (b *Inbox) holds(ctx context.Context, h *hands) {
 	}
 }
 
-// hide has messages come again after a time. If that fails they come again by themselves; it is told of those that still matter.
+// hide sets the visibility timeout of messages. If that fails, they become visible after their present timeout. hide
+// reports the failures of messages for which matters returns true.
 func (b *Inbox) hide(ctx context.Context, all []*message, long func(*message) time.Duration, matters func(*message) bool) {
 	in := &sqs.ChangeMessageVisibilityBatchInput{QueueUrl: &b.URL}
 	for i, m := range all {
@@ -122,7 +123,8 @@ func (b *Inbox) hide(ctx context.Context, all []*message, long func(*message) ti
 	}
 }
 
-// deletes deletes what was taken, together. A message that is not deleted comes again, and is found to be stored.
+// deletes deletes messages in batches. A message that could not be deleted is received again. Then its request is found
+// to be stored.
 func (b *Inbox) deletes(ctx context.Context, h *hands) {
 	for m := range h.done {
 		in := &sqs.DeleteMessageBatchInput{QueueUrl: &b.URL}
@@ -141,7 +143,7 @@ func (b *Inbox) deletes(ctx context.Context, h *hands) {
 	}
 }
 
-// batchOf is a message with those that come within a time, as many as SQS takes at once.
+// batchOf returns a message together with those that arrive within a duration, up to the maximum of a request to SQS.
 func batchOf(first *message, others <-chan *message, within time.Duration) []*message {
 	all := []*message{first}
 	var late <-chan time.Time
@@ -165,7 +167,7 @@ func batchOf(first *message, others <-chan *message, within time.Duration) []*me
 	return all
 }
 
-// failed is what was wrong with the first of a batch's failures that matters.
+// failed returns the error of the first failure for which matters returns true.
 func failed(all []types.BatchResultErrorEntry, matters func(i int) bool) error {
 	for _, f := range all {
 		if i, err := strconv.Atoi(aws.ToString(f.Id)); err != nil || matters(i) {

@@ -15,7 +15,7 @@ import (
 	"github.com/seed1158cd35/weir/delivery/inbox"
 )
 
-// plays has an inbox work on a played queue for a time, and returns how long its end took.
+// plays runs an inbox on a simulated queue for a time, and returns how long it took to end.
 func plays(t *testing.T, q *played, b *inbox.Inbox, long time.Duration) time.Duration {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -40,7 +40,7 @@ func plays(t *testing.T, q *played, b *inbox.Inbox, long time.Duration) time.Dur
 
 func keyOf(r *http.Request) string { return r.Header.Get("Idempotency-Key") }
 
-// Only what is answered as stored is deleted: no answer at all is none.
+// A message is deleted only after a response that means stored. A missing response does not.
 func TestOnlyWhatIsStoredIsDeleted(t *testing.T) {
 	for _, status := range []int{0, 100, 103, 199, 300, 304, 404, 429, 500, 503} {
 		synctest.Test(t, func(t *testing.T) {
@@ -54,7 +54,7 @@ func TestOnlyWhatIsStoredIsDeleted(t *testing.T) {
 	}
 }
 
-// What is behind a message of its group that is refused waits, and is received once: it dies of nothing that is not its own.
+// Messages behind a refused message of their group wait, and are received only once. They do not become dead letters.
 func TestOneRefusedMessageDiesAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := &played{receives: 10}
@@ -84,7 +84,7 @@ func TestOneRefusedMessageDiesAlone(t *testing.T) {
 	})
 }
 
-// A backlog that a slow limit lets through within days is taken, all of it: a wait costs no receive but one in half a day.
+// A backlog that passes a slow limit within days is stored completely. Waiting costs only one receive per half day.
 func TestABacklogBehindALimitDoesNotDie(t *testing.T) {
 	for _, tt := range []struct {
 		every       time.Duration
@@ -103,7 +103,7 @@ func TestABacklogBehindALimitDoesNotDie(t *testing.T) {
 					mu.Lock()
 					defer mu.Unlock()
 					if wait := time.Until(next); wait > 0 {
-						return inbox.Answer{Status: 429, Wait: (wait + time.Second - 1).Truncate(time.Second)} // as Retry-After says it
+						return inbox.Answer{Status: 429, Wait: (wait + time.Second - 1).Truncate(time.Second)} // rounded up like Retry-After
 					}
 					next = time.Now().Add(tt.every)
 					taken++
@@ -118,7 +118,7 @@ func TestABacklogBehindALimitDoesNotDie(t *testing.T) {
 	}
 }
 
-// A message stays hidden for as long as Hand works on it, and what came with it, too.
+// A message stays invisible while Hand works on it, and so do the messages of its batch.
 func TestWhatIsInHandIsReceivedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := &played{receives: 10}
@@ -146,7 +146,7 @@ func TestWhatIsInHandIsReceivedOnce(t *testing.T) {
 	})
 }
 
-// A message over which Hand panics ends nothing, is told, and dies of it, alone.
+// If Hand panics for a message, the panic is reported, and only that message becomes a dead letter.
 func TestAPanicIsOfOneMessage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := &played{receives: 3}
@@ -178,7 +178,7 @@ func TestAPanicIsOfOneMessage(t *testing.T) {
 	})
 }
 
-// The end takes seconds, whatever SQS does; what can be given back is, ten at once.
+// Run ends within seconds, whatever SQS does. If possible it gives messages back, in batches of ten.
 func TestTheEndIsBounded(t *testing.T) {
 	for name, silent := range map[string]bool{"an SQS that answers": false, "an SQS that does not": true} {
 		t.Run(name, func(t *testing.T) {

@@ -1,5 +1,6 @@
-// Package inbox takes requests out of a queue of SQS, each of whose messages is one, and has each handed in as a delivery: once, by the
-// id of its message. A message that cannot be taken goes to the queue's own dead letter queue, out of which Moves move them again.
+// Package inbox receives requests from an SQS queue, one per message, and submits each as a delivery. The ID of the
+// message prevents duplicates. SQS moves messages that cannot be submitted to the queue's dead letter queue. Moves
+// moves them back.
 package inbox
 
 import (
@@ -16,7 +17,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 )
 
-// A Queue is what an Inbox needs of a client of SQS. *sqs.Client is one.
+// A Queue contains the methods of an SQS client that an Inbox needs. *sqs.Client implements it.
 type Queue interface {
 	ReceiveMessage(context.Context, *sqs.ReceiveMessageInput, ...func(*sqs.Options)) (*sqs.ReceiveMessageOutput, error)
 	DeleteMessageBatch(context.Context, *sqs.DeleteMessageBatchInput, ...func(*sqs.Options)) (*sqs.DeleteMessageBatchOutput, error)
@@ -29,26 +30,26 @@ type Queue interface {
 
 var _ Queue = (*sqs.Client)(nil)
 
-// An Inbox hands in the requests of a queue. Run does the work.
+// An Inbox submits the requests of a queue. Run does the work.
 type Inbox struct {
 	Queue Queue
-	URL   string // of the queue; that of a FIFO queue ends with .fifo
+	URL   string // of the queue; the URL of a FIFO queue ends with .fifo
 
-	// Hand has a request stored, and says how that went; it ends when the request's context does. It is called for the same message
-	// again when the message comes again: the request has an Idempotency-Key then that it had before. It is called by several at once.
+	// Hand stores a request and returns the result. It must return when the request's context ends. If a message is
+	// received again, Hand is called again with the same Idempotency-Key. Calls are concurrent.
 	Hand func(*http.Request) Answer
 
-	Unread func(id string, err error) // hears of a message that is no request; it must not block
-	Failed func(error)                // hears of what SQS did not do, and is tried again; of a Hand that panics it is a *PanicError
+	Unread func(id string, err error) // called for a message that is not a valid request; it must not block
+	Failed func(error)                // called when a request to SQS failed, which is retried; if Hand panicked, the error is a *PanicError
 }
 
-// An Answer is what became of a request.
+// An Answer is the result of a request.
 type Answer struct {
-	Status int           // as over HTTP: of 2xx alone it is stored; of 429, from 500 on and under 200 it may be later; of others never
-	Wait   time.Duration // until it is worth trying again; 0 if nobody knows
+	Status int           // an HTTP status: 2xx means stored; 429, 5xx and below 200 mean that it may be stored later; any other means never
+	Wait   time.Duration // how long to wait before the next try; 0 means unknown
 }
 
-// A PanicError says that Hand panicked over a message, which comes again later.
+// A PanicError means that Hand panicked for a message. SQS delivers the message again later.
 type PanicError struct {
 	ID    string // of the message
 	Value any
@@ -59,24 +60,24 @@ func (e *PanicError) Error() string {
 	return fmt.Sprintf("submit message %s: panic: %v", e.ID, e.Value)
 }
 
-// Bounds of what is received, and for how long.
+// Limits of messages and times.
 const (
-	inBatch = 10  // SQS gives, deletes, and holds as many at once
-	most    = 100 // messages that are in hand at a time
+	inBatch = 10  // the maximum number of messages in a request to SQS
+	most    = 100 // maximum number of messages in hand
 
-	unseen   = 120 * time.Second      // others do not see a message for so long, unless that is lengthened
-	lengthen = 45 * time.Second       // how often it is
+	unseen   = 120 * time.Second      // visibility timeout of a message, which is extended while it is in hand
+	lengthen = 45 * time.Second       // interval of these extensions
 	mostHeld = 11 * time.Hour         // SQS takes a message back 12 hours after it was received
-	mostLeft = 55 * time.Minute       // for which it can be hidden still when it is given back then
-	seldom   = 5 * time.Minute        // a message that has to wait for longer is tried so often: the limit may have been raised
-	gathers  = 100 * time.Millisecond // for which what is given back waits for more of it
-	later    = 30 * time.Second       // until a message that was refused comes again: its route may be there by then
-	asking   = 5 * time.Second        // for one ask of SQS
-	ending   = 5 * time.Second        // for all that is asked once Run is to end
+	mostLeft = 55 * time.Minute       // the longest visibility timeout that is still possible then
+	seldom   = 5 * time.Minute        // the longest interval between tries of a message that must wait, because its limit may have been raised
+	gathers  = 100 * time.Millisecond // how long messages to be given back are collected
+	later    = 30 * time.Second       // when a refused message becomes visible again: its route may exist by then
+	asking   = 5 * time.Second        // timeout of a request to SQS
+	ending   = 5 * time.Second        // time for all requests to SQS after ctx ends
 )
 
-// Run receives messages until ctx ends. What is in hand then is given back at once; a queue that does not answer has what it was to do
-// undone after a few seconds, and then the messages come again by themselves.
+// Run receives messages until ctx ends. Then it gives back the messages in hand. If SQS does not respond within a few
+// seconds, Run returns anyway. The messages become visible again after their timeout.
 func (b *Inbox) Run(ctx context.Context) {
 	asks, cut := outlasts(ctx, ending)
 	defer cut()
@@ -86,7 +87,7 @@ func (b *Inbox) Run(ctx context.Context) {
 	ends.Go(func() { b.holds(asks, h) })
 	room := make(chan struct{}, most)
 	batch := b.batch()
-	for free := 0; enter(ctx, room, batch-free); { // nothing is received that would have to wait here
+	for free := 0; enter(ctx, room, batch-free); { // do not receive messages that would have to wait here
 		got, err := b.receive(ctx, batch)
 		if err != nil && ctx.Err() == nil {
 			b.Failed(fmt.Errorf("receive requests from %s: %w", b.URL, err))
@@ -107,7 +108,7 @@ func (b *Inbox) Run(ctx context.Context) {
 	ends.Wait()
 }
 
-// outlasts is a context that ends some time after another one, or when it is cut.
+// outlasts returns a context that ends some time after ctx, or when it is canceled.
 func outlasts(ctx context.Context, by time.Duration) (context.Context, context.CancelFunc) {
 	longer, cut := context.WithCancel(context.WithoutCancel(ctx))
 	context.AfterFunc(ctx, func() {
@@ -117,7 +118,7 @@ func outlasts(ctx context.Context, by time.Duration) (context.Context, context.C
 	return longer, cut
 }
 
-// enter takes places in a room, unless ctx ends.
+// enter takes n slots of a channel unless ctx ends.
 func enter(ctx context.Context, room chan<- struct{}, n int) bool {
 	for range n {
 		select {
@@ -128,9 +129,9 @@ func enter(ctx context.Context, room chan<- struct{}, n int) bool {
 	return ctx.Err() == nil
 }
 
-// batch is how many are received at once. Of a FIFO queue it is one: SQS would give several of a group, count a receive of each, and
-// those behind one that is not taken would have to be given back with it, and die before their time. While one of a group is in hand
-// SQS gives no other of it.
+// batch returns the number of messages to receive at a time. For a FIFO queue it is one. SQS could return several of a
+// group and count a receive for each. If the first were refused, the rest would have to be given back too, and would
+// become dead letters too early. While one message of a group is in hand, SQS returns no other of that group.
 func (b *Inbox) batch() int {
 	if b.fifo() {
 		return 1
@@ -147,10 +148,10 @@ func (b *Inbox) receive(ctx context.Context, n int) ([]types.Message, error) {
 	return out.Messages, nil
 }
 
-// fifo reports whether the queue keeps the order of its groups.
+// fifo reports whether the queue is a FIFO queue.
 func (b *Inbox) fifo() bool { return strings.HasSuffix(b.URL, ".fifo") }
 
-// groupOf is the group of a message, which is none in a standard queue: there it has nothing to do with order.
+// groupOf returns the group of a message. It is empty for a standard queue, in which groups do not imply an order.
 func (b *Inbox) groupOf(m *types.Message) string {
 	if !b.fifo() {
 		return ""
@@ -158,7 +159,7 @@ func (b *Inbox) groupOf(m *types.Message) string {
 	return m.Attributes[string(types.MessageSystemAttributeNameMessageGroupId)]
 }
 
-// take hands a message in, and has it deleted or given back.
+// take submits a message, and has it deleted or given back.
 func (b *Inbox) take(ctx context.Context, m *message, h *hands) {
 	again, taken := b.hands(ctx, m, h)
 	if taken {
@@ -170,8 +171,9 @@ func (b *Inbox) take(ctx context.Context, m *message, h *hands) {
 	h.back <- m
 }
 
-// hands hands a message in. It stays in hand while that cannot be done now, however long the wait is: each time that it is received
-// counts, and after a number of them SQS takes it for one that cannot be read. If it was not taken, it is to come again after a time.
+// hands submits a message. While the request cannot be stored, the message stays in hand, however long that takes. SQS
+// counts each receive and moves a message to the dead letter queue after a number of them. If taken is false, the
+// message becomes visible again after the time again.
 func (b *Inbox) hands(ctx context.Context, m *message, h *hands) (again time.Duration, taken bool) {
 	for pace := time.Second; ctx.Err() == nil; pace = min(2*pace, later) {
 		r, err := b.request(ctx, &m.Message)
@@ -188,7 +190,7 @@ func (b *Inbox) hands(ctx context.Context, m *message, h *hands) (again time.Dur
 		left := mostHeld - time.Since(m.since)
 		switch {
 		case a.Status >= 200 && a.Status < 300, own && a.Status == http.StatusUnprocessableEntity:
-			return 0, true // under the message's own id nothing but the message was stored, though it would be stored otherwise now
+			return 0, true // the request was stored under the message's own ID; its content would be different now
 		case a.Status >= 300 && a.Status < 500 && a.Status != http.StatusTooManyRequests:
 			return later, false
 		case left <= 0:
@@ -200,7 +202,8 @@ func (b *Inbox) hands(ctx context.Context, m *message, h *hands) (again time.Dur
 	return 0, false
 }
 
-// safely is Hand that does not end the process by a panic: the message would come again, and end the next one.
+// safely calls Hand and recovers from a panic. Otherwise the process would end, and the message would end the next
+// process too.
 func (b *Inbox) safely(r *http.Request, m *message) (a Answer, err error) {
 	defer func() {
 		if v := recover(); v != nil {

@@ -35,18 +35,18 @@ func TestMain(m *testing.M) {
 	}))
 }
 
-// A post is a queue at the emulator, and what was handed in out of it.
+// A post is a queue in the emulator, with the requests that were submitted from it.
 type post struct {
 	*testing.T
 	*sqs.Client
 	inbox.Inbox
 
 	refused atomic.Int64
-	came    chan struct{} // a message came since runs looked last
+	came    chan struct{} // signals that a message was handled
 
 	mu     sync.Mutex
-	asked  map[string]int // by key, how often
-	bodies []string       // in the order in which they were taken
+	asked  map[string]int // number of calls by key
+	bodies []string       // in the order in which they were stored
 	unread []string
 	answer func(body string, again int) inbox.Answer
 }
@@ -74,7 +74,7 @@ func newPost(t *testing.T, suffix string) *post {
 	return p
 }
 
-// hasty has messages that are refused come again at once.
+// hasty makes refused messages visible immediately.
 type hasty struct {
 	*sqs.Client
 	refused *atomic.Int64
@@ -117,7 +117,7 @@ func (p *post) send(body string, more ...func(*sqs.SendMessageInput)) (id string
 	return *out.MessageId
 }
 
-// comes has runs look again.
+// comes wakes runs.
 func (p *post) comes() {
 	select {
 	case p.came <- struct{}{}:
@@ -125,7 +125,7 @@ func (p *post) comes() {
 	}
 }
 
-// runs has the inbox work until something is so, which it looks at after each message.
+// runs runs the inbox until a condition is true, which it checks after each message.
 func (p *post) runs(until func() bool) {
 	p.Helper()
 	ctx, cancel := context.WithCancel(p.Context())
@@ -150,7 +150,7 @@ func (p *post) runs(until func() bool) {
 	}
 }
 
-// left is what a queue holds, in flight or not.
+// left returns how many messages are in a queue, visible and in flight.
 func (p *post) left(url string) string {
 	p.Helper()
 	out, err := p.GetQueueAttributes(p.Context(), &sqs.GetQueueAttributesInput{QueueUrl: &url, AttributeNames: []types.QueueAttributeName{"All"}})
@@ -162,8 +162,8 @@ func (p *post) left(url string) string {
 
 const letter = `{"path": "/box/x", "body": "%s"}`
 
-// Each message is handed in under its id, and gone from the queue then. One that is no request, or is refused, stands in the way of
-// none: SQS puts it to its dead letters.
+// Each message is submitted under its ID and then deleted. A message that is invalid or refused does not block the
+// rest: SQS moves it to the dead letter queue.
 func TestMessagesAreHandedIn(t *testing.T) {
 	p, denied := newPost(t, ""), 0
 	p.answer = func(body string, _ int) inbox.Answer {
@@ -183,7 +183,7 @@ func TestMessagesAreHandedIn(t *testing.T) {
 	if p.asked[refused] != 10 {
 		t.Errorf("message %s was handed in under %v", refused, p.asked)
 	}
-	for p.left(p.URL) != "0+0" { // it is a receive that moves a message
+	for p.left(p.URL) != "0+0" { // SQS moves a message only when it is received
 		if _, err := p.ReceiveMessage(t.Context(), &sqs.ReceiveMessageInput{QueueUrl: &p.URL}); err != nil {
 			t.Fatal(err)
 		}
@@ -198,13 +198,14 @@ func TestMessagesAreHandedIn(t *testing.T) {
 	}
 }
 
-// A queue that delivers twice and out of order, and loses what is deleted: each is handed in under the same key.
+// The queue delivers duplicates, out of order, and does not delete messages. Each duplicate is submitted with the same
+// key.
 func TestAMessageThatComesAgainIsTheSame(t *testing.T) {
 	p := newPost(t, "")
 	p.Queue = twice{hasty{p.Client, &p.refused}}
 	id := p.send(fmt.Sprintf(letter, "a"))
 	p.answer = func(_ string, again int) inbox.Answer {
-		if again == 3 { // it would be stored otherwise by now
+		if again == 3 { // it would be stored differently by now
 			return inbox.Answer{Status: 422}
 		}
 		return inbox.Answer{Status: 202}
@@ -218,7 +219,7 @@ func TestAMessageThatComesAgainIsTheSame(t *testing.T) {
 	}
 }
 
-// twice gives each message twice, the later one first, and deletes none.
+// twice delivers each message twice, in reverse order, and deletes none.
 type twice struct{ hasty }
 
 func (q twice) ReceiveMessage(ctx context.Context, in *sqs.ReceiveMessageInput, o ...func(*sqs.Options)) (*sqs.ReceiveMessageOutput, error) {
@@ -233,14 +234,15 @@ func (q twice) ReceiveMessage(ctx context.Context, in *sqs.ReceiveMessageInput, 
 func (q twice) DeleteMessageBatch(ctx context.Context, in *sqs.DeleteMessageBatchInput, _ ...func(*sqs.Options)) (*sqs.DeleteMessageBatchOutput, error) {
 	for _, e := range in.Entries {
 		_, err := q.Client.ChangeMessageVisibility(ctx, &sqs.ChangeMessageVisibilityInput{QueueUrl: in.QueueUrl, ReceiptHandle: e.ReceiptHandle})
-		if _, seen := errors.AsType[*types.MessageNotInflight](err); err != nil && !seen { // of the two that it gave one has it seen again
+		if _, seen := errors.AsType[*types.MessageNotInflight](err); err != nil && !seen { // another copy may be visible already
 			return nil, err
 		}
 	}
 	return &sqs.DeleteMessageBatchOutput{}, nil
 }
 
-// The groups of a FIFO queue are order keys, and keep their order, also behind a message that is refused for a while.
+// The groups of a FIFO queue become order keys and keep their order, also behind a message that is refused for some
+// time.
 func TestGroupsKeepTheirOrder(t *testing.T) {
 	p := newPost(t, ".fifo")
 	orders := make(map[string]string)
@@ -273,7 +275,7 @@ func TestGroupsKeepTheirOrder(t *testing.T) {
 	}
 }
 
-// What a message says is what a caller would say; what it cannot mean is told.
+// A message is equivalent to a caller's request. An invalid one is reported.
 func TestWhatMessagesSay(t *testing.T) {
 	got := make(chan *http.Request, 1)
 	one := &oneMessage{}
@@ -316,7 +318,7 @@ func TestWhatMessagesSay(t *testing.T) {
 		`{"path": "/x", "body": "a", "body_base64": "aGVsbG8="}`: "both",
 	} {
 		r, wrong := take(body)
-		if want == "" { // weir says what is wrong with it, as of a caller's
+		if want == "" { // valid here; weir reports the error like a caller's
 			if r == nil || r.RequestURI != "/x y" {
 				t.Errorf("%s: %v", body, wrong)
 			}
@@ -328,7 +330,7 @@ func TestWhatMessagesSay(t *testing.T) {
 	}
 }
 
-// oneMessage is a queue that gives one message, and says when it was deleted or given back.
+// oneMessage is a queue with one message. It reports when that is deleted or given back.
 type oneMessage struct {
 	inbox.Queue
 	body    string
@@ -362,14 +364,14 @@ func (q *oneMessage) ChangeMessageVisibilityBatch(_ context.Context, in *sqs.Cha
 	return &sqs.ChangeMessageVisibilityBatchOutput{}, nil
 }
 
-// While the deliveries' engine is away a message is held, and not received again; it is given back when SQS takes it
-// back anyway, and when weir ends.
+// While deliveries are unavailable, a message is held and not received again. It is given back before SQS would take it
+// back, and when weir ends.
 func TestAMessageIsHeldWhileItCannotBeStored(t *testing.T) {
 	for name, tt := range map[string]struct {
 		answers func(since time.Duration) inbox.Answer
-		ends    time.Duration // when weir ends; 0 means it does not
+		ends    time.Duration // when weir ends; 0 means never
 		deleted int
-		last    int32 // for how long it is given back; -1 if it is not
+		last    int32 // visibility timeout with which it is given back; -1 if it is not
 		took    time.Duration
 	}{
 		"away for ten minutes": {func(since time.Duration) inbox.Answer {

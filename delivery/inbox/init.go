@@ -15,19 +15,19 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 )
 
-// How often a message is received before SQS takes it for one that cannot be read: what Init sets, and the least that will do, as a
-// process that ends with messages in hand has received them, too.
+// How often a message is received before SQS moves it to the dead letter queue: the value that Init sets, and the
+// smallest acceptable one. Receives of processes that ended with messages in hand count too.
 const (
 	mostReceives  = 10
 	leastReceives = 3
 )
 
-// A SetupError says that the queue is not as an Inbox needs it.
+// A SetupError means that the queue is unsuitable for an Inbox.
 type SetupError struct{ Queue, Why, Do string }
 
 func (e *SetupError) Error() string { return fmt.Sprintf("sqs queue %s: %s; %s", e.Queue, e.Why, e.Do) }
 
-// Init makes the queue and its dead letter queue, unless it is there, and then checks it.
+// Init creates the queue and its dead letter queue if the queue does not exist, and then checks it.
 func (b *Inbox) Init(ctx context.Context) (made bool, err error) {
 	if _, err = redriveOf(ctx, b.Queue, b.URL); missing(err) {
 		made, err = true, b.make(ctx)
@@ -65,7 +65,7 @@ func (b *Inbox) make(ctx context.Context) error {
 	return err
 }
 
-// Check says whether the queue can be reached, and has a dead letter queue: a SetupError if it has none.
+// Check checks that the queue can be reached and has a dead letter queue. Without one, it returns a SetupError.
 func (b *Inbox) Check(ctx context.Context) error {
 	r, err := redriveOf(ctx, b.Queue, b.URL)
 	switch {
@@ -81,15 +81,15 @@ func (b *Inbox) Check(ctx context.Context) error {
 	return nil
 }
 
-// A redrive is what a queue says of its dead letters.
+// A redrive contains a queue's attributes that concern dead letters.
 type redrive struct {
 	arn      string // of the queue
-	dead     string // that of its dead letter queue; "" if it has none
+	dead     string // ARN of its dead letter queue; may be empty
 	receives int
-	messages int64 // that are in the queue, about
+	messages int64 // approximate number of messages in the queue
 }
 
-// An attributes is what is asked of a queue.
+// An attributes is a client that reads a queue's attributes.
 type attributes interface {
 	GetQueueAttributes(context.Context, *sqs.GetQueueAttributesInput, ...func(*sqs.Options)) (*sqs.GetQueueAttributesOutput, error)
 }

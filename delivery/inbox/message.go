@@ -18,14 +18,14 @@ import (
 	"github.com/seed1158cd35/weir/internal/doc"
 )
 
-// A Message is the body of a message, as JSON: a request as a caller would send it to weir.
+// A Message is the body of a message in JSON: a request as a caller would send it to weir.
 type Message struct {
-	Method  string            `json:"method,omitempty"`  // "" means POST
+	Method  string            `json:"method,omitempty"`  // empty means POST
 	Path    string            `json:"path"`              // with the query: /ntfy/builds?a=1
-	Host    string            `json:"host,omitempty"`    // where a route wants one
-	Headers map[string]string `json:"headers,omitempty"` // Weir-Order-Key and others of deliveries, too
+	Host    string            `json:"host,omitempty"`    // if a route requires one
+	Headers map[string]string `json:"headers,omitempty"` // may include those for deliveries, such as Weir-Order-Key
 	Body    string            `json:"body,omitempty"`
-	Base64  []byte            `json:"body_base64,omitempty"` // in place of Body
+	Base64  []byte            `json:"body_base64,omitempty"` // instead of Body
 }
 
 const (
@@ -33,8 +33,8 @@ const (
 	orderHeader = "Weir-Order-Key"
 )
 
-// request is that of a message. Its key and its correlation id are the message's id, and its order key is the group of a FIFO queue,
-// unless it names others.
+// request returns the request of a message. The default of its key and its correlation ID is the message's ID. The
+// default of its order key is the group of a FIFO queue.
 func (b *Inbox) request(ctx context.Context, m *types.Message) (*http.Request, error) {
 	var v Message
 	d := json.NewDecoder(strings.NewReader(aws.ToString(m.Body)))
@@ -59,7 +59,7 @@ func (b *Inbox) request(ctx context.Context, m *types.Message) (*http.Request, e
 	return r, nil
 }
 
-// request is a message as net/http's server would give it.
+// request returns a message in the form in which net/http's server would return it.
 func (v *Message) request(ctx context.Context) (*http.Request, error) {
 	if v.Method == "" {
 		v.Method = http.MethodPost
@@ -79,7 +79,7 @@ func (v *Message) request(ctx context.Context) (*http.Request, error) {
 		return nil, fmt.Errorf("its path %s is invalid: want one such as /ntfy/builds", doc.Quote(v.Path))
 	}
 	r := &http.Request{Method: v.Method, URL: at, RequestURI: v.Path, Host: v.Host, Header: make(http.Header, len(v.Headers)+4), Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
-		Body: io.NopCloser(bytes.NewReader(body)), ContentLength: int64(len(body)), RemoteAddr: "127.0.0.1:0"} // who may send to the queue is let in by AWS
+		Body: io.NopCloser(bytes.NewReader(body)), ContentLength: int64(len(body)), RemoteAddr: "127.0.0.1:0"} // AWS controls who may send to the queue
 	if !token(v.Method) {
 		return nil, fmt.Errorf("its method %s is invalid", doc.Quote(v.Method))
 	}
@@ -98,7 +98,7 @@ func (v *Message) request(ctx context.Context) (*http.Request, error) {
 	return r.WithContext(ctx), nil
 }
 
-// token reports whether a name is one as HTTP has them.
+// token reports whether a string is a token of HTTP.
 func token(name string) bool {
 	for i := range len(name) {
 		if c := name[i]; c <= ' ' || c >= 0x7f || strings.IndexByte(`"(),/:;<=>?@[\]{}`, c) >= 0 {

@@ -14,7 +14,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 )
 
-// Tasks are what Moves need of a client of SQS. *sqs.Client is one.
+// Tasks contains the methods of an SQS client that Moves needs. *sqs.Client implements it.
 type Tasks interface {
 	StartMessageMoveTask(context.Context, *sqs.StartMessageMoveTaskInput, ...func(*sqs.Options)) (*sqs.StartMessageMoveTaskOutput, error)
 	ListMessageMoveTasks(context.Context, *sqs.ListMessageMoveTasksInput, ...func(*sqs.Options)) (*sqs.ListMessageMoveTasksOutput, error)
@@ -24,32 +24,33 @@ type Tasks interface {
 
 var _ Tasks = (*sqs.Client)(nil)
 
-// Moves are the moves of all messages of a dead letter queue back to the queue that they died in.
+// Moves moves all messages of a dead letter queue back to their original queue.
 type Moves struct {
 	Tasks    Tasks
 	queue    redrive
 	DeadURL  string // of the dead letter queue
-	Messages int64  // in it, about
+	Messages int64  // approximate number of messages in it
 }
 
-// A Move is one that runs or ran, as far as SQS knows.
+// A Move is a running or ended move, as reported by SQS.
 type Move struct {
 	Status  string    `json:"status"` // RUNNING, COMPLETED, CANCELLING, CANCELLED or FAILED
 	Moved   int64     `json:"moved"`
 	Of      int64     `json:"of,omitempty"` // 0 until SQS has counted them
 	Started time.Time `json:"started"`
-	Why     string    `json:"why,omitempty"` // it failed
+	Why     string    `json:"why,omitempty"` // reason of a failure
 
 	handle string
 }
 
-// Ended reports whether nothing is moved any more.
+// Ended reports whether the move has stopped.
 func (m *Move) Ended() bool { return m.Status != "RUNNING" && m.Status != "CANCELLING" }
 
-// MostPerSecond is the highest rate of a move that SQS takes.
+// MostPerSecond is the highest rate of a move that SQS accepts.
 const MostPerSecond = 500
 
-// MovesOf are those of a queue by its URL: the one that messages died in, or, if it has no dead letter queue, an error.
+// MovesOf returns the Moves of the original queue with a URL. It returns an error if the queue has no dead letter
+// queue.
 func MovesOf(ctx context.Context, c Tasks, at string) (*Moves, error) {
 	r, err := redriveOf(ctx, c, at)
 	if err != nil {
@@ -70,7 +71,7 @@ func MovesOf(ctx context.Context, c Tasks, at string) (*Moves, error) {
 	return m, nil
 }
 
-// beside is the URL of a queue by its ARN (arn:aws:sqs:REGION:ACCOUNT:NAME), at the server of another one.
+// beside returns the URL of the queue with an ARN (arn:aws:sqs:REGION:ACCOUNT:NAME), on the server of another queue.
 func beside(at, arn string) (string, error) {
 	u, err := url.Parse(at)
 	parts := strings.Split(arn, ":")
@@ -81,9 +82,9 @@ func beside(at, arn string) (string, error) {
 	return u.String(), nil
 }
 
-// Start begins to move all messages, so many a second at most; 0 has SQS choose.
+// Start starts to move all messages, at most perSecond of them per second. With 0, SQS chooses the rate.
 func (m *Moves) Start(ctx context.Context, perSecond int32) error {
-	in := &sqs.StartMessageMoveTaskInput{SourceArn: &m.queue.dead, DestinationArn: &m.queue.arn} // without one it fails for messages that were sent to the dead letter queue
+	in := &sqs.StartMessageMoveTaskInput{SourceArn: &m.queue.dead, DestinationArn: &m.queue.arn} // without it, the move fails for messages that were sent directly to the dead letter queue
 	if perSecond > 0 {
 		in.MaxNumberOfMessagesPerSecond = &perSecond
 	}
@@ -91,7 +92,7 @@ func (m *Moves) Start(ctx context.Context, perSecond int32) error {
 	return err
 }
 
-// Latest is the move that began last; false if SQS knows of none. It forgets them after a while.
+// Latest returns the move that started last. It returns false if SQS reports none. SQS forgets moves after some time.
 func (m *Moves) Latest(ctx context.Context) (Move, bool, error) {
 	out, err := m.Tasks.ListMessageMoveTasks(ctx, &sqs.ListMessageMoveTasksInput{SourceArn: &m.queue.dead, MaxResults: aws.Int32(1)})
 	if err != nil || len(out.Results) == 0 {
@@ -105,7 +106,7 @@ func moveOf(r *types.ListMessageMoveTasksResultEntry) Move {
 		Started: time.UnixMilli(r.StartedTimestamp), Why: aws.ToString(r.FailureReason), handle: aws.ToString(r.TaskHandle)}
 }
 
-// Cancel ends a move that runs; what was moved stays where it is now.
+// Cancel stops a running move. Messages that were moved are not moved back.
 func (m *Moves) Cancel(ctx context.Context, of Move) error {
 	if of.handle == "" {
 		return errors.New("only a running move can be canceled")
@@ -114,7 +115,7 @@ func (m *Moves) Cancel(ctx context.Context, of Move) error {
 	return err
 }
 
-// String is how far a move is.
+// String returns the progress of a move.
 func (m Move) String() string {
 	said := strconv.FormatInt(m.Moved, 10)
 	if m.Of > 0 {

@@ -14,17 +14,18 @@ import (
 	"github.com/seed1158cd35/weir/delivery/inbox"
 )
 
-// A played queue does as SQS says it does, in the time of its bubble: it gives up to ten messages of a group at once, gives none of a
-// group while one of it is hidden, counts each receive, and moves what was received too often.
+// A played queue behaves as SQS documents, in the virtual time of its bubble. It returns up to ten messages of a group
+// together, and none of a group while one of it is invisible. It counts each receive, and moves messages that were
+// received too often.
 type played struct {
 	inbox.Queue
-	receives int  // after which a message dies
-	silent   bool // nothing is answered but what is received
+	receives int  // after this number, a message becomes a dead letter
+	silent   bool // it responds only to receives
 
 	mu    sync.Mutex
 	all   []*letterIn
 	dead  []string
-	asks  int // that hid or showed something
+	asks  int // number of requests that changed the visibility
 	wrong []string
 }
 
@@ -32,7 +33,7 @@ type letterIn struct {
 	id, body, group string
 	sent            int
 	received        int
-	first, hidden   time.Time // of this receive; until when it is
+	first, hidden   time.Time // when it was first received; until when it is invisible
 }
 
 func (q *played) put(id, group string) {
@@ -78,7 +79,7 @@ func (q *played) give(in *sqs.ReceiveMessageInput) (got []types.Message) {
 	return got
 }
 
-// with finds a message by its receipt.
+// with returns the index of a message by its receipt.
 func (q *played) with(receipt *string) (at int) {
 	for i, m := range q.all {
 		if m.id+" "+strconv.Itoa(m.received) == aws.ToString(receipt) && m.hidden.After(time.Now()) {
