@@ -15,27 +15,27 @@ import (
 	"time"
 )
 
-// An ask is a request to S3, which may be made again.
+// An ask is a repeatable request to S3.
 type ask struct {
 	method, key string
 	query       url.Values
 	header      map[string]string
 	body        io.ReaderAt   // nil for none
-	size        int64         // of the body, or of the answer's
+	size        int64         // of the body of the request or the response
 	hash        string        // of the body, in hexadecimal
-	works       time.Duration // for so long S3 may be at it before it has answered
+	works       time.Duration // how long S3 may work before it responds
 }
 
 const (
 	tries    = 3
-	again    = 100 * time.Millisecond // before the second try, at most; four times as long before each after it
-	answered = 30 * time.Second       // an answer is there, without its body's time
-	slowest  = 256 << 10              // bytes a second
+	again    = 100 * time.Millisecond // the mean delay before the second try; each further one is four times as long
+	answered = 30 * time.Second       // timeout of a response, without the time for a body
+	slowest  = 256 << 10              // bytes per second
 	noBody   = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
 )
 
-// do makes an ask, again where S3 says or may mean that another try could succeed: all of weir's asks may be repeated. use reads the
-// answer to one that succeeded, within the time of the try.
+// do sends a request, and retries it if another try may succeed, because all requests of this package are repeatable.
+// use reads the response to a successful try within the timeout of that try.
 func (b *Bodies) do(ctx context.Context, a *ask, use func(*http.Response) error) error {
 	wait := again
 	for try := 1; ; try++ {
@@ -54,7 +54,7 @@ func (b *Bodies) do(ctx context.Context, a *ask, use func(*http.Response) error)
 	}
 }
 
-// passing reports whether an error may be gone at another try.
+// passing reports whether another try may succeed.
 func passing(err error) bool {
 	var local *localError
 	if errors.As(err, &local) {
@@ -62,13 +62,13 @@ func passing(err error) bool {
 	}
 	var e *answerError
 	if !errors.As(err, &e) {
-		return true // nobody answered, or not to the end
+		return true // there was no response, or an incomplete one
 	}
 	return e.again || e.Status >= 500 || e.Status == http.StatusTooManyRequests ||
 		slices.Contains([]string{"RequestTimeout", "BadDigest", "XAmzContentSHA256Mismatch"}, e.Code)
 }
 
-// A localError is of this machine, or of what was stored, and not of the way to S3.
+// A localError was caused by this machine or by the stored body, not by the request to S3.
 type localError struct{ error }
 
 func (e *localError) Unwrap() error { return e.error }
@@ -120,13 +120,13 @@ func (b *Bodies) request(ctx context.Context, a *ask) (*http.Request, error) {
 	}
 	r.Header.Set("X-Amz-Content-Sha256", a.hash)
 	r.Header.Set("Content-Type", "application/octet-stream")
-	r.Body, r.ContentLength = io.NopCloser(io.NewSectionReader(a.body, 0, a.size)), a.size // of this try: that before may be read still
+	r.Body, r.ContentLength = io.NopCloser(io.NewSectionReader(a.body, 0, a.size)), a.size // a new reader, because the body of the previous try may still be in use
 	return r, nil
 }
 
-// failure reads what S3 says of an ask that did not succeed.
+// failure reads the error in a response of S3.
 func failure(resp *http.Response) *answerError {
 	said := struct{ Code, Message string }{}
-	_ = xml.NewDecoder(io.LimitReader(resp.Body, 64<<10)).Decode(&said) // or the status alone
+	_ = xml.NewDecoder(io.LimitReader(resp.Body, 64<<10)).Decode(&said) // if this fails, the status is enough
 	return &answerError{Status: resp.StatusCode, Code: said.Code, Message: fmt.Sprintf("%.200s", said.Message), Region: resp.Header.Get("X-Amz-Bucket-Region")}
 }

@@ -18,7 +18,7 @@ import (
 	"github.com/seed1158cd35/weir/delivery"
 )
 
-// Put stores a file. S3 compares what it gets with the hash, and has it on several disks when it answers.
+// Put stores a file. S3 verifies the hash, and responds after it has stored the object on several disks.
 func (b *Bodies) Put(ctx context.Context, name string, from *os.File) error {
 	key, err := b.key(name)
 	if err != nil {
@@ -38,7 +38,7 @@ func (b *Bodies) Put(ctx context.Context, name string, from *os.File) error {
 	return b.do(ctx, &ask{method: http.MethodPut, key: key, body: from, size: n, hash: hex.EncodeToString(sum.Sum(nil))}, end)
 }
 
-// Open fetches a body into a file without a name, and gives that once its bytes are found to be those that were put.
+// Open downloads a body to a file without a name. It returns the file after it has verified the size and the hash.
 func (b *Bodies) Open(ctx context.Context, of delivery.Blob) (io.ReadSeekCloser, error) {
 	key, err := b.key(of.Name)
 	if err != nil {
@@ -61,7 +61,7 @@ func (b *Bodies) Open(ctx context.Context, of delivery.Blob) (io.ReadSeekCloser,
 	return &passed{f}, nil
 }
 
-// fetch writes an answer into a file, from its beginning.
+// fetch writes a response to a file, from the start of the file.
 func fetch(f *os.File, of delivery.Blob, resp *http.Response) error {
 	_, err := f.Seek(0, io.SeekStart)
 	if err == nil {
@@ -83,8 +83,8 @@ func fetch(f *os.File, of delivery.Blob, resp *http.Response) error {
 	return nil
 }
 
-// other is for bytes that were not put. It may be what stands in between that answers so, or an end that nobody saw: the object is
-// asked for again, and is only taken for damaged where it is S3 that answers.
+// other returns the error for unexpected bytes. A proxy may have sent them, or the response may have been cut without
+// an error. So the object counts as damaged only if the response is from S3. Any other error is retried.
 func other(n int64, of delivery.Blob, resp *http.Response) error {
 	if resp.Header.Get("X-Amz-Request-Id") == "" {
 		return fmt.Errorf("the server that responded with 200 is not S3 (%d bytes of %d)", n, of.Size)
@@ -92,7 +92,7 @@ func other(n int64, of delivery.Blob, resp *http.Response) error {
 	return fmt.Errorf("%w: its object has changed (%d of %d bytes)", delivery.ErrNoBody, n, of.Size)
 }
 
-// reading tells what its reader fails with from what its writer does.
+// A reading records the errors of its reader, to distinguish them from errors of the writer.
 type reading struct {
 	from io.Reader
 	err  error
@@ -105,19 +105,19 @@ func (r *reading) Read(p []byte) (n int, err error) {
 	return n, err
 }
 
-// passed is a file through which a body passes.
+// A passed is a temporary file for a body.
 type passed struct{ *os.File }
 
 func (p *passed) Close() error {
 	err := p.File.Close()
-	_ = os.Remove(p.Name()) // where it still has a name
+	_ = os.Remove(p.Name()) // if it still has a name
 	return err
 }
 
-// copying is how long S3 may take for a copy of the largest body.
+// copying is how long S3 may take to copy the largest body.
 const copying = 5 * time.Minute
 
-// Rename gives a body another name: a copy, and then the old one is removed.
+// Rename copies a body to another name and removes the old one.
 func (b *Bodies) Rename(ctx context.Context, from, to string) error {
 	was, err := b.key(from)
 	if err != nil {
@@ -135,7 +135,8 @@ func (b *Bodies) Rename(ctx context.Context, from, to string) error {
 	return b.Remove(ctx, from)
 }
 
-// copied reads the answer to a copy, which begins before the copy is made: it says 200, and after that may say that it failed.
+// copied reads the response to a copy. S3 sends the status 200 before it has made the copy, so the response may contain
+// an error.
 func copied(resp *http.Response) error {
 	said := struct {
 		XMLName       xml.Name
@@ -158,7 +159,7 @@ func (b *Bodies) Remove(ctx context.Context, name string) error {
 		return err
 	}
 	err = b.do(ctx, &ask{method: http.MethodDelete, key: key}, end)
-	if e, ok := errors.AsType[*answerError](err); ok && e.Code == "NoSuchKey" { // AWS says 204, others may say this
+	if e, ok := errors.AsType[*answerError](err); ok && e.Code == "NoSuchKey" { // AWS responds 204, but other servers may return this error
 		return nil
 	}
 	return err
@@ -175,7 +176,7 @@ type page struct {
 
 const mostOfPage = 1000
 
-// List names bodies that are older than an instant, in order. How old they are S3's clock says.
+// List returns the names of bodies that are older than before, sorted. Their age is by S3's clock.
 func (b *Bodies) List(ctx context.Context, after string, before time.Time, most int) (names []string, err error) {
 	old := time.Since(before)
 	for start := b.prefix + after; len(names) < most; {
@@ -197,7 +198,7 @@ func (b *Bodies) List(ctx context.Context, after string, before time.Time, most 
 	return names, nil
 }
 
-// page asks for the keys after one, and for S3's time.
+// page requests the keys after a key. It also returns S3's time.
 func (b *Bodies) page(ctx context.Context, after string) (p page, now time.Time, err error) {
 	query := url.Values{"list-type": {"2"}, "prefix": {b.prefix}, "max-keys": {strconv.Itoa(mostOfPage)}}
 	if after != "" {

@@ -1,8 +1,9 @@
-// Package s3bodies keeps large bodies of deliveries in a bucket of S3, or of a server that speaks its protocol, for a fleet of weirs. It
-// speaks the five requests that it needs itself: the SDK's client would be 1.2 MB of the binary (docs/adr/0012-binary-size.md).
+// Package s3bodies stores large bodies of deliveries in an S3 bucket, or on a server with the same protocol. A fleet
+// may share the bucket. The package implements the five requests that it needs itself, because the SDK's client would
+// add 1.2 MB to the binary (docs/adr/0012-binary-size.md).
 //
-// A body is one object, which S3 compares with the hash that is signed before it stores it. It passes through a file of the machine,
-// without a name, on its way there and back: nothing of it is held in memory, and nobody gets a part of one.
+// A body is one object. Before S3 stores the object, it verifies the signed hash. In both directions, a body passes
+// through a temporary file without a name. So it is never held in memory, and no caller gets an incomplete one.
 package s3bodies
 
 import (
@@ -23,24 +24,24 @@ import (
 	"github.com/seed1158cd35/weir/delivery"
 )
 
-// MaxBody is the largest body: that of one request to S3.
+// MaxBody is the largest body, in bytes, that S3 accepts in one request.
 const MaxBody = 5 << 30
 
-// Options say where bodies are kept. Without a Bucket, a Region and Credentials there is no default.
+// Options are the settings of Bodies. Bucket, Region and Credentials are required.
 type Options struct {
 	Bucket      string
-	Prefix      string // of the keys, such as "weir/"; "" for none. Each fleet has one of its own
+	Prefix      string // of the keys, such as "weir/"; may be empty. Each fleet needs its own
 	Region      string
-	Endpoint    string // of another server that speaks S3's protocol, which has the bucket in the path; "" for AWS's
+	Endpoint    string // URL of another server with S3's protocol, which has the bucket in the path; empty means AWS
 	Credentials aws.CredentialsProvider
-	Transport   http.RoundTripper // nil means one of its own
-	Dir         string            // where bodies pass through; "" means that for temporary files
+	Transport   http.RoundTripper // nil means a new one
+	Dir         string            // folder of the temporary files; empty means the default folder
 }
 
-// Bodies are those in a bucket. They are safe for concurrent use.
+// Bodies stores bodies in a bucket. It is safe for concurrent use.
 type Bodies struct {
 	signer *resign.Signer
-	bucket *url.URL // with a slash at the end
+	bucket *url.URL // ends with a slash
 	name   string   // of the bucket
 	prefix string
 	region string
@@ -50,7 +51,7 @@ type Bodies struct {
 
 var _ delivery.Bodies = (*Bodies)(nil)
 
-// New makes no request.
+// New returns Bodies without making a request.
 func New(o Options) (*Bodies, error) {
 	if o.Bucket == "" || o.Region == "" {
 		return nil, errors.New("bodies in S3 need a bucket and a region")
@@ -72,7 +73,8 @@ func New(o Options) (*Bodies, error) {
 		client: http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}}, nil
 }
 
-// bucketURL is where a bucket is. One with a dot in its name stands in the path: no certificate covers it as a host.
+// bucketURL returns the URL of a bucket. A bucket with a dot in its name is in the path, because no certificate covers
+// it as a host.
 func bucketURL(o *Options) (*url.URL, error) {
 	domain := "amazonaws.com"
 	if strings.HasPrefix(o.Region, "cn-") {
@@ -88,10 +90,10 @@ func bucketURL(o *Options) (*url.URL, error) {
 	}
 }
 
-// String says where they are, for people.
+// String returns the location of the bodies, for people.
 func (b *Bodies) String() string { return "s3://" + b.name + "/" + b.prefix }
 
-// key is that of a body.
+// key returns the key of a body.
 func (b *Bodies) key(name string) (string, error) {
 	if name == "" || strings.Trim(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.") != "" || name[0] == '.' {
 		return "", fmt.Errorf("%q is not the name of a body", name)
@@ -99,7 +101,8 @@ func (b *Bodies) key(name string) (string, error) {
 	return b.prefix + name, nil
 }
 
-// Gather makes an empty file. It has no name any more, where the system can have such: a process that is killed leaves nothing.
+// Gather creates an empty file and removes its name where the system allows that. So a killed process leaves no file
+// behind.
 func (b *Bodies) Gather() (*os.File, error) {
 	f, err := os.CreateTemp(b.dir, "weir-body-")
 	if err == nil {
@@ -108,14 +111,14 @@ func (b *Bodies) Gather() (*os.File, error) {
 	return f, err
 }
 
-// An answerError is what S3 says. It is exported for those who look for its code.
+// An answerError is an error response of S3. Its fields are exported for callers that need its code.
 type answerError struct {
 	Status  int
-	Code    string // such as NoSuchKey; "" if it said none
+	Code    string // such as NoSuchKey; empty if there was none
 	Message string
-	Region  string // where the bucket is, if it said so
+	Region  string // of the bucket, if the response contains it
 
-	again bool // another signature would be taken
+	again bool // another signature might be accepted
 }
 
 func (e *answerError) Error() string {
@@ -129,10 +132,10 @@ func (e *answerError) Error() string {
 	return s
 }
 
-// mostSaid is the longest answer that is read which is no body.
+// mostSaid is the maximum size of a response other than a body, in bytes.
 const mostSaid = 4 << 20
 
-// end reads an answer to its end, so that its connection can be used again.
+// end reads a response to its end, so that its connection can be reused.
 func end(resp *http.Response) error {
 	_, err := io.Copy(io.Discard, io.LimitReader(resp.Body, mostSaid))
 	return errors.Join(err, resp.Body.Close())

@@ -25,7 +25,7 @@ import (
 
 func TestMain(m *testing.M) { watchdog.Run(m) }
 
-// open is a bucket, and bodies in it.
+// open returns a server with a bucket, its Bodies, and the folder of the temporary files.
 func open(t *testing.T, change func(*s3bodies.Options)) (*s3test.Server, *s3bodies.Bodies, string) {
 	t.Helper()
 	s, dir := s3test.New(t), t.TempDir()
@@ -52,7 +52,7 @@ func TestBodies(t *testing.T) {
 			deliverytest.TestBodies(t, func(t *testing.T) (delivery.Bodies, func(time.Duration)) {
 				s, b, _ := open(t, nil)
 				s.Page = page
-				s.Set("weir/a/in/another", []byte("x"), time.Now()) // of somebody else
+				s.Set("weir/a/in/another", []byte("x"), time.Now()) // of another program
 				s.Set("weir/another", []byte("x"), time.Now())
 				s.Set("weir/a/body-3?", []byte("x"), time.Now())
 				t.Cleanup(func() {
@@ -85,7 +85,7 @@ func put(t *testing.T, b *s3bodies.Bodies, name string, body []byte) (delivery.B
 	return delivery.Blob{Name: name, Size: int64(len(body)), Sum: sha256.Sum256(body)}, b.Put(t.Context(), name, f)
 }
 
-// first answers the first n requests that a choice finds in the server's place.
+// first returns a handler that answers the first n requests for which choose returns true, instead of the server.
 func first(n int, choose func(*http.Request) bool, answer func(http.ResponseWriter)) func(*http.Request, http.ResponseWriter) bool {
 	var came atomic.Int64
 	return func(r *http.Request, w http.ResponseWriter) bool {
@@ -109,7 +109,7 @@ func says(status int, code string) func(http.ResponseWriter) {
 	}
 }
 
-// What S3 says of itself is tried again, whole; what it says of the request is not.
+// Errors of the server are retried completely. Errors of the request are not.
 func TestWhatPassesIsTriedAgain(t *testing.T) {
 	body := bytes.Repeat([]byte("0123456789abcdef"), 1<<14)
 	cut := func(w http.ResponseWriter) {
@@ -154,8 +154,8 @@ func TestWhatPassesIsTriedAgain(t *testing.T) {
 	}
 }
 
-// Only S3's word that there is no such object means that a body is gone: another bucket, no permission and a server that is away do not,
-// and its delivery waits.
+// A body is missing only if S3 reports that the object does not exist. With another bucket, a missing permission or an
+// unavailable server, the delivery waits.
 func TestABucketThatIsAwayIsNoBodyThatIsGone(t *testing.T) {
 	s, b, _ := open(t, nil)
 	blob, err := put(t, b, "one", []byte("body"))
@@ -176,7 +176,7 @@ func TestABucketThatIsAwayIsNoBodyThatIsGone(t *testing.T) {
 	}
 }
 
-// A copy that fails behind its 200 is none: the body keeps its name.
+// If a copy fails after the status 200, the body keeps its name.
 func TestACopyThatFailsLateIsNone(t *testing.T) {
 	s, b, _ := open(t, nil)
 	if _, err := put(t, b, "one", []byte("body")); err != nil {
@@ -199,7 +199,8 @@ func TestACopyThatFailsLateIsNone(t *testing.T) {
 	}
 }
 
-// How old bodies are S3 says: a machine whose clock is hours ahead takes nothing for old that is young, and signs by S3's clock, too.
+// The age of bodies is by S3's clock, so a machine whose clock is hours ahead does not consider new bodies old.
+// Signatures use S3's clock too.
 func TestAWrongClock(t *testing.T) {
 	for _, by := range []time.Duration{3 * time.Hour, -3 * time.Hour} {
 		s, b, _ := open(t, nil)
@@ -224,7 +225,7 @@ func TestAWrongClock(t *testing.T) {
 	}
 }
 
-// What is wrong with a bucket is said in words that help.
+// Errors of a bucket's configuration have helpful messages.
 func TestWhatIsWrongWithABucket(t *testing.T) {
 	for name, tt := range map[string]struct {
 		change func(*s3bodies.Options)
