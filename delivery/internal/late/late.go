@@ -1,5 +1,5 @@
-// Package late makes up for time in which a process stood still, as a virtual machine does: nothing ran in it, and yet the time of
-// whoever waits is up when it is over.
+// Package late extends waits whose deadline passed while the process was suspended, for example with its virtual
+// machine.
 package late
 
 import (
@@ -9,12 +9,13 @@ import (
 )
 
 const (
-	onTime   = 50 * time.Millisecond  // later than that, a deadline was not heard of in time
-	mostMade = 250 * time.Millisecond // of what was missed is made up for
+	onTime   = 50 * time.Millisecond  // a timeout that is noticed later than this indicates a suspended process
+	mostMade = 250 * time.Millisecond // the maximum extension
 )
 
-// Ends is for one whose ctx has ended while it waited for done. If its deadline is heard of late it waits for as long again, as what it
-// waits for is over in a moment, and it need not be told that nobody knows. It reports whether done is closed.
+// Ends continues a wait for done after ctx has ended. If the deadline of ctx was noticed late, it waits for as long
+// again, up to mostMade, because the work is likely to end in a moment. Otherwise it returns false immediately. It
+// reports whether done is closed.
 func Ends(ctx context.Context, done <-chan struct{}) bool {
 	until, ok := ctx.Deadline()
 	missed := time.Since(until)

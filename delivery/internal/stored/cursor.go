@@ -9,19 +9,19 @@ import (
 	"github.com/seed1158cd35/weir/delivery"
 )
 
-// MostListed is the longest page.
+// MostListed is the maximum number of deliveries on a page.
 const MostListed = 1000
 
-// A cursor is the last number of a page and a mark of its filter: with another filter it would
-// leave out what that finds, silently.
+// A cursor is the last seq of a page and a hash of the filter. With another filter, a list would silently skip
+// deliveries.
 
-// WriteCursor is that of a page that ends with a number.
+// WriteCursor returns the cursor of a page that ends with a seq.
 func WriteCursor(f delivery.Filter, seq int64) string {
 	b := binary.BigEndian.AppendUint64(nil, uint64(seq))
 	return base64.RawURLEncoding.EncodeToString(append(b, markOf(f)...))
 }
 
-// ReadCursor is the number that a page ends with, from which the next one goes on.
+// ReadCursor returns the seq in a cursor, after which the next page begins.
 func ReadCursor(f delivery.Filter, cursor string) (seq int64, err error) {
 	switch {
 	case cursor == "" && f.Oldest:

@@ -7,7 +7,7 @@ import (
 	"github.com/seed1158cd35/weir/delivery"
 )
 
-// Ending checks an end, and is a copy of what the caller may change once it has gone.
+// Ending checks an End. It returns a copy that does not share memory with the caller, who may return early.
 func Ending(e delivery.End) (delivery.End, error) {
 	if e.To != delivery.Completed && e.To != delivery.Failed && e.To != delivery.Queued {
 		return e, fmt.Errorf("an attempt cannot end as %q", e.To)

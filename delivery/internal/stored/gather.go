@@ -6,28 +6,29 @@ import (
 	"time"
 )
 
-// A Gatherer puts together what callers hand in, for one goroutine that does it in groups: Next, and Answers before it answers the
-// group. Make it with NewGatherer.
+// A Gatherer collects the jobs of callers for one goroutine, which does them in groups. That goroutine calls Next, does
+// the group, calls Answers, and then answers the callers. Use NewGatherer to create one.
 type Gatherer[J comparable] struct {
 	most int
 	wait time.Duration
 
 	mu    sync.Mutex
-	jobs  []J           // that were handed in, and not taken
-	wants int           // how many are to be there to wake the goroutine; 0 if it does not wait for more
-	wake  chan struct{} // wakes it
+	jobs  []J           // jobs that are not in a group yet
+	wants int           // how many jobs wake the goroutine; 0 if it is not waiting
+	wake  chan struct{} // wakes the goroutine
 
-	// Of the goroutine.
-	comes int       // how many are likely to be there soon: those whose callers are about to be answered, and those that waited then
-	began time.Time // when the group before was taken
+	// Used only by the goroutine.
+	comes int       // how many jobs are expected soon: those of callers that are about to be answered, and those that waited at that time
+	began time.Time // when the previous group was taken
 }
 
-// NewGatherer makes one of groups of most jobs, whose callers are waited for so long.
+// NewGatherer returns a Gatherer for groups of at most most jobs. wait limits how long it waits for callers that are
+// likely to return.
 func NewGatherer[J comparable](most int, wait time.Duration) *Gatherer[J] {
 	return &Gatherer[J]{most: most, wait: wait, wake: make(chan struct{}, 1)}
 }
 
-// Add hands a job in. It is in a group that Next returns, unless it is taken back.
+// Add adds a job. Next returns it in a group unless it is taken back.
 func (g *Gatherer[J]) Add(j J) {
 	g.mu.Lock()
 	g.jobs = append(g.jobs, j)
@@ -44,7 +45,7 @@ func (g *Gatherer[J]) Add(j J) {
 	}
 }
 
-// TakeBack takes a job back that was handed in; false if it is in a group already.
+// TakeBack removes a job. It returns false if the job is in a group already.
 func (g *Gatherer[J]) TakeBack(j J) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -56,7 +57,8 @@ func (g *Gatherer[J]) TakeBack(j J) bool {
 	return true
 }
 
-// TakeSome takes jobs out of what waits, a group of them at most, for another who does them. takes is asked for each, in their order.
+// TakeSome removes up to a group of jobs, for another goroutine that will do them. It calls takes for each job in
+// order, and removes the job if takes returns true.
 func (g *Gatherer[J]) TakeSome(takes func(J) bool) (some []J) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -70,14 +72,14 @@ func (g *Gatherer[J]) TakeSome(takes func(J) bool) (some []J) {
 	return some
 }
 
-// Waiting reports whether a job waits of which that is so.
+// Waiting reports whether is returns true for any waiting job.
 func (g *Gatherer[J]) Waiting(is func(J) bool) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return slices.ContainsFunc(g.jobs, is)
 }
 
-// Answers says that so many callers are about to be answered.
+// Answers announces that n callers are about to be answered.
 func (g *Gatherer[J]) Answers(n int) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -87,13 +89,13 @@ func (g *Gatherer[J]) Answers(n int) {
 	}
 }
 
-// Next is the next group: it is called when the one before is done. nil if stop is closed. Where several callers were answered just now
-// they are likely to come again at once: those are waited for a little, or they would wait for all of this group, and the next, half as
-// large, would cost as much.
+// Next returns the next group, after the previous one is done. It returns nil if stop is closed. If several callers
+// have just been answered, they are likely to return immediately, and Next waits a little for them. Otherwise they
+// would wait for the whole next group, and groups half as large would cost as much.
 func (g *Gatherer[J]) Next(stop <-chan struct{}) []J {
 	took := time.Since(g.began)
 	select {
-	case <-stop: // however many come
+	case <-stop: // even if jobs keep arriving
 		return nil
 	default:
 	}
@@ -114,10 +116,10 @@ func (g *Gatherer[J]) Next(stop <-chan struct{}) []J {
 	return group
 }
 
-// Ready waits until a job is there; false if stop is closed.
+// Ready waits until there is a job. It returns false if stop is closed.
 func (g *Gatherer[J]) Ready(stop <-chan struct{}) bool { return g.waits(1, stop, nil) }
 
-// waits until so many jobs are there; false if stop or over came before.
+// waits waits until there are n jobs. It returns false if stop or over comes first.
 func (g *Gatherer[J]) waits(n int, stop <-chan struct{}, over <-chan time.Time) bool {
 	for {
 		g.mu.Lock()
@@ -129,7 +131,7 @@ func (g *Gatherer[J]) waits(n int, stop <-chan struct{}, over <-chan time.Time) 
 		g.wants = n
 		g.mu.Unlock()
 		select {
-		case <-g.wake: // or it was meant for a wait before this one
+		case <-g.wake: // the signal may belong to an earlier wait
 		case <-over:
 			return false
 		case <-stop:

@@ -12,7 +12,7 @@ import (
 
 type job struct{ done chan struct{} }
 
-// Callers who come again when they are answered are in one group, and nobody waits for more than there are.
+// Callers that return immediately after their answer form one group. Next waits only for as many as there are.
 func TestCallersWhoComeAgainAreOneGroup(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const callers, rounds, flush = 20, 10, time.Millisecond
@@ -43,7 +43,8 @@ func TestCallersWhoComeAgainAreOneGroup(t *testing.T) {
 		took := time.Since(begin)
 		close(stop)
 		ended.Wait()
-		// The first group is of whoever came first, and the one after it waits for as many again, at most a quarter of a flush.
+		// The first group contains only the first caller. The next one waits for as many again, for at most a quarter
+		// of a flush.
 		if len(groups) > rounds+2 || took > (rounds+2)*flush+flush/2 {
 			t.Errorf("groups of %v in %v", groups, took)
 		}
@@ -53,7 +54,7 @@ func TestCallersWhoComeAgainAreOneGroup(t *testing.T) {
 	})
 }
 
-// A caller who does not come again is waited for a quarter of what a group takes, and a group has its bound.
+// Next waits for a caller that does not return for at most a quarter of a group's time. Groups have a maximum size.
 func TestWhoDoesNotComeIsNotWaitedForLong(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g, stop := stored.NewGatherer[*job](3, time.Hour), make(chan struct{})
@@ -71,7 +72,7 @@ func TestWhoDoesNotComeIsNotWaitedForLong(t *testing.T) {
 	})
 }
 
-// What was handed in can be taken back until it is in a group, and nothing is begun once it is to stop.
+// A job can be taken back until it is in a group. Next returns no group after stop is closed.
 func TestTakenBack(t *testing.T) {
 	g, stop := stored.NewGatherer[*job](64, time.Hour), make(chan struct{})
 	a, b := &job{}, &job{}
@@ -90,7 +91,7 @@ func TestTakenBack(t *testing.T) {
 	}
 }
 
-// Some of what waits can be taken by another, a group at most; the rest stays in its order.
+// Another goroutine can take up to a group of jobs. The rest stays in order.
 func TestSomeAreTakenByAnother(t *testing.T) {
 	g, stop := stored.NewGatherer[int](3, time.Hour), make(chan struct{})
 	for n := range 10 {

@@ -10,8 +10,8 @@ import (
 	"github.com/seed1158cd35/weir/delivery"
 )
 
-// WriteHeader is how a header is stored: lines as on the wire, in the order of their names. The
-// bytes of values stay, which need be no UTF-8.
+// WriteHeader returns the stored form of a header: lines as in HTTP, sorted by name. Values keep their bytes, which
+// need not be UTF-8.
 func WriteHeader(h http.Header) (string, error) {
 	if len(h) == 0 {
 		return "", nil

@@ -7,29 +7,29 @@ import (
 	"github.com/seed1158cd35/weir/delivery"
 )
 
-// A Stock is a number of stored deliveries, whatever their status, with the bytes of their requests.
+// A Stock is a number of stored deliveries of any status, and the size of their requests in bytes.
 type Stock struct{ N, Bytes int64 }
 
-// Plus is the sum of two stocks.
+// Plus returns the sum of two stocks.
 func (s Stock) Plus(other Stock) Stock { return Stock{s.N + other.N, s.Bytes + other.Bytes} }
 
-// Minus is the difference of two stocks.
+// Minus returns the difference of two stocks.
 func (s Stock) Minus(other Stock) Stock { return Stock{s.N - other.N, s.Bytes - other.Bytes} }
 
 func (s Stock) exceeds(most Stock) bool { return s.N > most.N || s.Bytes > most.Bytes }
 
-// Near reports whether less than a tenth of the most that may be stored is left, or less than 10,000 deliveries or 1 GiB.
-// What several processes store is counted anew there for each request.
+// Near reports whether s is close to the limit: less than a tenth of the limit remains, or less than 10,000 deliveries
+// or 1 GiB. Stores that are shared by several processes then read their stock for each request.
 func Near(s, most Stock) bool {
 	return s.N > most.N-max(most.N/10, 10_000) || s.Bytes > most.Bytes-max(most.Bytes/10, 1<<30)
 }
 
-// ErrBound marks an ErrFull or ErrShare of Fits: nothing was changed.
+// ErrBound marks an ErrFull or ErrShare that Fits returned. Nothing was changed.
 var ErrBound = errors.New("the bound is reached")
 
-// Fits returns an error if one more delivery exceeds what may be stored, in total or of its tenant. own is the tenant's
-// stock with that delivery, all that of all tenants with it. A named tenant may have half of the most that may be
-// stored, so that it cannot fill the store for others.
+// Fits returns an error if one more delivery exceeds the limit, in total or for its tenant. own is the tenant's stock
+// with that delivery. all is the stock of all tenants with it. A named tenant may use half of the limit, so that it
+// cannot fill the store alone.
 func Fits(tenant string, own, all, most Stock) error {
 	if half := (Stock{max(1, most.N/2), most.Bytes / 2}); tenant != "" && own.exceeds(half) {
 		return fmt.Errorf("%w: %w: with this one, it would have %d with %d MiB; at most %d with %d MiB are allowed, half of the total (max_stored, max_size)",
@@ -42,7 +42,8 @@ func Fits(tenant string, own, all, most Stock) error {
 	return nil
 }
 
-// SizeOf returns how many bytes a request takes, about, with its encoded header and its body, wherever that is stored.
+// SizeOf returns the approximate size of a request in bytes. It includes its encoded header and its body, even if that
+// is stored outside the record.
 func SizeOf(r *delivery.Request, header string) int64 {
 	return int64(len(r.Path)+len(r.Query)+len(header)+len(r.Body)) + r.Large.Size
 }

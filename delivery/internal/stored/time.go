@@ -1,11 +1,10 @@
-// Package stored has what the engines that keep deliveries have in common: how headers, instants and places in a list are
-// written.
+// Package stored contains what the stores of deliveries have in common: the formats of headers, times and cursors, and
+// limits.
 package stored
 
 import "time"
 
-// Milli is an instant in milliseconds; 0 for the zero one. Instants are rounded up: nothing is
-// early.
+// Milli returns a time in milliseconds; 0 for the zero time. It rounds up, so that no delivery is early.
 func Milli(t time.Time) int64 {
 	if t.IsZero() {
 		return 0
@@ -13,5 +12,5 @@ func Milli(t time.Time) int64 {
 	return t.Add(time.Millisecond - 1).UnixMilli()
 }
 
-// At is the instant of a number of milliseconds.
+// At returns the time for a number of milliseconds.
 func At(ms int64) time.Time { return time.UnixMilli(ms).UTC() }
