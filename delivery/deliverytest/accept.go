@@ -12,8 +12,8 @@ import (
 	"github.com/seed1158cd35/weir/delivery"
 )
 
-// The same key and request get the same delivery, at any time and whatever became of it;
-// another request under the key is refused and stores nothing.
+// Repeated requests with the same key get the same delivery, at any time and in any state. A different request with the
+// key is refused and not stored.
 func acceptedOnce(b *bench) {
 	r := to("a")
 	r.Key = "k"
@@ -39,8 +39,8 @@ func acceptedOnce(b *bench) {
 	b.counted()
 }
 
-// What was accepted is found under its key and its ID when its time has passed, also once it was deleted; what is new then is
-// refused, and nothing of it is stored.
+// An accepted request is found under its key and its ID after its time has passed, also after it was deleted. A new
+// request whose time has passed is refused and not stored.
 func knownWhenLate(b *bench) {
 	r := to("a")
 	r.Key, r.Expires = "k", time.Now().Add(time.Minute)
@@ -84,13 +84,13 @@ func knownWhenLate(b *bench) {
 			b.Errorf("%s that is late: %v", name, err)
 		}
 		q.Late = nil
-		q.Body = []byte("another") // nothing was promised to the first
+		q.Body = []byte("another") // the first request was never accepted
 		b.accept(&q)
 	}
 	b.counted()
 }
 
-// A key belongs to a tenant and an upstream; without one, equal requests are two.
+// Keys are separate for each tenant and upstream. Without a key, equal requests are two deliveries.
 func keysOfOthers(b *bench) {
 	seen := make(map[string]bool)
 	for _, r := range []delivery.Request{{Upstream: "a", Key: "k"}, {Upstream: "b", Key: "k"}, {Upstream: "a", Tenant: "t", Key: "k"}, {Upstream: "a"}, {Upstream: "a"}} {
@@ -120,7 +120,7 @@ func requestIsKept(b *bench) {
 	}
 }
 
-// After ErrUncertain the ID finds out: the same request gets the delivery there is.
+// After ErrUncertain a retry with the same ID returns the existing delivery.
 func theSameID(b *bench) {
 	r := to("a")
 	r.ID = delivery.NewID(time.Now())
@@ -138,7 +138,7 @@ func theSameID(b *bench) {
 	b.counted()
 }
 
-// What is sent has the bytes that were handed in, whether or not they are UTF-8.
+// Headers keep their bytes, even if they are not UTF-8.
 func bytesOfHeaders(b *bench) {
 	r := to("a")
 	r.Header = http.Header{"Title": {"caf\xe9", " a: b ", ""}, "X-Other": {"\x00\xff"}}

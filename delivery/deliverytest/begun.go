@@ -6,7 +6,7 @@ import (
 	"github.com/seed1158cd35/weir/delivery"
 )
 
-// begins accepts and claims at once; nothing where the queue does not.
+// begins accepts and claims in one change. can is false if the queue does not support that.
 func (b *bench) begins(r *delivery.Request) (d delivery.Delivery, fresh, can bool) {
 	b.Helper()
 	q, ok := b.q.(delivery.Beginner)
@@ -19,7 +19,7 @@ func (b *bench) begins(r *delivery.Request) (d delivery.Delivery, fresh, can boo
 	return d, fresh, true
 }
 
-// What is stored with its first claim is nobody else's, and goes on as what was claimed later.
+// A delivery that was stored with its first claim is claimed by no other worker, and behaves like a delivery that was claimed later.
 func begunAtOnce(b *bench) {
 	d, fresh, can := b.begins(to("a"))
 	if !can {
@@ -42,7 +42,7 @@ func begunAtOnce(b *bench) {
 	b.endsTwice(&d)
 }
 
-// endsTwice plays what was begun at once to its end: it is renewed, ends without success, and is claimed anew.
+// endsTwice continues a delivery from begins: its lease is renewed, the attempt fails, and it is claimed again.
 func (b *bench) endsTwice(d *delivery.Delivery) {
 	b.Helper()
 	b.sleep(lease + time.Second)
@@ -64,7 +64,8 @@ func (b *bench) endsTwice(d *delivery.Delivery) {
 	}
 }
 
-// A worker that ends with what it stored and claimed at once leaves it to others, and the attempt counts.
+// A worker stores and claims a delivery in one change and ends. Another worker gets the delivery, and the attempt
+// counts.
 func begunAndLeft(b *bench) {
 	d, _, can := b.begins(to("a"))
 	if !can {
@@ -83,7 +84,7 @@ func begunAndLeft(b *bench) {
 	b.is(d.ID, delivery.Completed, 2)
 }
 
-// Under a key that is known nothing is begun, and who asks hears of the delivery there is.
+// With a known key nothing begins, and the caller gets the existing delivery.
 func begunUnderAKey(b *bench) {
 	keyed := func() *delivery.Request {
 		r := to("a")

@@ -14,7 +14,8 @@ import (
 	"github.com/seed1158cd35/weir/delivery"
 )
 
-// TestBodies tests what Bodies promise. open makes empty ones, and age has all that is in them become older.
+// TestBodies tests an implementation of Bodies. open returns an empty one, and age, which makes the stored bodies
+// older.
 func TestBodies(t *testing.T, open func(*testing.T) (b delivery.Bodies, age func(by time.Duration))) {
 	for name, run := range map[string]func(*testing.T, *bodies){
 		"PutAndOpen": putAndOpen, "Replaced": replaced, "Renamed": renamed, "Listed": listed, "OtherBytes": otherBytes, "BadNames": badNames, "Tried": tried,
@@ -53,7 +54,7 @@ func (b *bodies) put(name string, body []byte) delivery.Blob {
 	return blobOf(name, body)
 }
 
-// has reads a body twice, as who sends it again does.
+// has reads a body twice, like a sender that repeats it.
 func (b *bodies) has(of delivery.Blob, want []byte) {
 	b.Helper()
 	r, err := b.Open(b.Context(), of)
@@ -72,7 +73,7 @@ func (b *bodies) has(of delivery.Blob, want []byte) {
 	}
 }
 
-// lacks reports what opening gives if it is not that there is none.
+// lacks checks that opening a body returns ErrNoBody.
 func (b *bodies) lacks(of delivery.Blob) {
 	b.Helper()
 	if r, err := b.Open(b.Context(), of); !errors.Is(err, delivery.ErrNoBody) || r != nil {
@@ -86,7 +87,7 @@ func putAndOpen(_ *testing.T, b *bodies) {
 	b.has(one, large)
 	b.has(two, small)
 	b.lacks(blobOf("three", small))
-	for range 2 { // that it is not there is no error
+	for range 2 { // removing a missing body is not an error
 		if err := b.Remove(b.Context(), "one"); err != nil {
 			b.Error(err)
 		}
@@ -155,7 +156,7 @@ func listed(_ *testing.T, b *bodies) {
 	}
 }
 
-// otherBytes: nobody gets a part of a body, nor another one.
+// otherBytes tests that no caller gets a partial or a different body.
 func otherBytes(_ *testing.T, b *bodies) {
 	body := []byte("0123456789")
 	of := b.put("one", body)
@@ -188,7 +189,7 @@ func badNames(_ *testing.T, b *bodies) {
 	}
 }
 
-// tried: a trial leaves nothing.
+// tried tests that TryBodies leaves no body behind.
 func tried(_ *testing.T, b *bodies) {
 	if err := delivery.TryBodies(b.Context(), b.Bodies); err != nil {
 		b.Fatal(err)

@@ -12,7 +12,7 @@ import (
 	"github.com/seed1158cd35/weir/delivery"
 )
 
-// testBounds tests what a queue stores at most. Requests of a named tenant may take half of it.
+// testBounds tests the limits on a queue's size. A named tenant may use half of them.
 func testBounds(t *testing.T, e Engine) {
 	for name, c := range map[string]struct {
 		most, bytes int64
@@ -39,14 +39,14 @@ func testBounds(t *testing.T, e Engine) {
 	}
 }
 
-// ofTenant is a request of a tenant with a body of a size.
+// ofTenant returns a request of a tenant with a body of the given size.
 func ofTenant(tenant string, size int) *delivery.Request {
 	r := to("a")
 	r.Tenant, r.Owner, r.Body = tenant, tenant, make([]byte, size)
 	return r
 }
 
-// fill stores requests of a tenant until one is refused, and returns how many were stored, and the refusal.
+// fill stores requests of a tenant until one is refused. It returns how many were stored, and the refusal.
 func (b *bench) fill(tenant string, size int) (n int, err error) {
 	b.Helper()
 	for ; n < 1000; n++ {
@@ -60,14 +60,14 @@ func (b *bench) fill(tenant string, size int) (n int, err error) {
 	return 0, nil
 }
 
-// bounds are those of tenants that may store a number of requests of a size each, half of all.
+// bounds tests a limit that allows each tenant own requests of the given size, which is half of the total.
 func bounds(b *bench, open func() delivery.Queue, size, own int) {
 	for _, tenant := range []string{"mallory", "alice\xff"} {
 		if n, err := b.fill(tenant, size); n != own || !errors.Is(err, delivery.ErrShare) || errors.Is(err, delivery.ErrFull) {
 			b.Fatalf("%q stored %d, then %v; want %d and %v", tenant, n, err, own, delivery.ErrShare)
 		}
 	}
-	if n, err := b.fill("", size); n > 1 || !errors.Is(err, delivery.ErrFull) { // what two halves leave, rounded
+	if n, err := b.fill("", size); n > 1 || !errors.Is(err, delivery.ErrFull) { // the rest after rounding the halves
 		b.Errorf("a caller without a name stored %d more, then %v; want %v", n, err, delivery.ErrFull)
 	}
 	_, _, err := b.q.Accept(b.ctx, ofTenant("bob", size))
@@ -84,7 +84,7 @@ func bounds(b *bench, open func() delivery.Queue, size, own int) {
 	if n != own {
 		b.Errorf("%d were dropped, want %d", n, own)
 	}
-	_, _, err = b.q.Accept(b.ctx, ofTenant("mallory", size)) // dead letters are stored, too
+	_, _, err = b.q.Accept(b.ctx, ofTenant("mallory", size)) // dead letters count too
 	b.wants(err, delivery.ErrShare)
 	_, err = b.q.Drop(b.ctx, delivery.Filter{Tenant: "mallory", Status: delivery.Failed}, 100)
 	b.must(err)
@@ -94,7 +94,7 @@ func bounds(b *bench, open func() delivery.Queue, size, own int) {
 	b.counted()
 }
 
-// A body that is stored beside the record counts.
+// A body outside the record counts.
 func boundOfLargeBodies(b *bench, _ func() delivery.Queue) {
 	large := func(tenant string, n int) *delivery.Request {
 		r := ofTenant(tenant, 0)
@@ -109,14 +109,14 @@ func boundOfLargeBodies(b *bench, _ func() delivery.Queue) {
 	}
 	_, _, err = b.q.Accept(b.ctx, large("", 5))
 	b.wants(err, delivery.ErrFull)
-	for _, f := range []delivery.Filter{{Upstream: "a"}, {Status: delivery.Failed}} { // what waits becomes dead letters, which are deleted
+	for _, f := range []delivery.Filter{{Upstream: "a"}, {Status: delivery.Failed}} { // make dead letters of waiting deliveries, then delete them
 		_, err = b.q.Drop(b.ctx, f, 10)
 		b.must(err)
 	}
 	b.accept(large("mallory", 6))
 }
 
-// A queue that is full still finds what was stored before under a key or an ID.
+// A full queue still finds requests that were stored before under a key or an ID.
 func boundUnderKeys(b *bench, _ func() delivery.Queue) {
 	keyed, named := ofTenant("t", 10), ofTenant("t", 10)
 	keyed.Key, named.ID = "k", delivery.NewID(time.Now())
@@ -133,7 +133,7 @@ func boundUnderKeys(b *bench, _ func() delivery.Queue) {
 	}
 	fresh := ofTenant("t", 10)
 	fresh.Key = "new"
-	for range 2 { // nothing of a refused request stays
+	for range 2 { // a refused request leaves no data
 		_, _, err := b.q.Accept(b.ctx, fresh)
 		b.wants(err, delivery.ErrShare)
 	}
@@ -146,7 +146,7 @@ func boundUnderKeys(b *bench, _ func() delivery.Queue) {
 	b.counted()
 }
 
-// What is claimed as it is stored is bounded, too.
+// The limits apply to AcceptBegun too.
 func boundOfTheBegun(b *bench, _ func() delivery.Queue) {
 	q, ok := b.q.(delivery.Beginner)
 	if !ok {
@@ -166,7 +166,7 @@ func boundOfTheBegun(b *bench, _ func() delivery.Queue) {
 	b.counted()
 }
 
-// What was delivered counts for as long as it is kept.
+// Completed deliveries count as long as they are kept.
 func boundOfTheDelivered(b *bench, _ func() delivery.Queue) {
 	for range 4 {
 		b.accept(ofTenant("", 10))
@@ -185,7 +185,7 @@ func boundOfTheDelivered(b *bench, _ func() delivery.Queue) {
 	}
 }
 
-// Concurrent callers do not exceed the bound together, and nothing of those that were refused counts.
+// Concurrent callers do not exceed the limit together, and refused requests do not count.
 func boundOfConcurrent(b *bench, _ func() delivery.Queue) {
 	var mu sync.Mutex
 	had := make(map[string]int)
@@ -229,14 +229,14 @@ func boundOfConcurrent(b *bench, _ func() delivery.Queue) {
 	b.counted()
 }
 
-// A tenant may store one, however small the queue.
+// A tenant may store one delivery, even with the smallest limit.
 func boundOfOneDelivery(b *bench, _ func() delivery.Queue) {
 	if n, err := b.fill("t", 10); n != 1 || err == nil {
 		b.Errorf("%d were stored, then %v; want 1", n, err)
 	}
 }
 
-// Dead letters of an upstream that is gone are stored until they are deleted.
+// Dead letters of a removed upstream count until they are deleted.
 func boundOfAbandoned(b *bench, _ func() delivery.Queue) {
 	n, _ := b.fill("", 10)
 	if got, err := b.q.Abandon(b.ctx, "a"); err != nil || got != n {
@@ -249,7 +249,7 @@ func boundOfAbandoned(b *bench, _ func() delivery.Queue) {
 	b.accept(ofTenant("", 10))
 }
 
-// One bound holds for all upstreams.
+// The limit is shared by all upstreams.
 func boundAcrossUpstreams(b *bench, _ func() delivery.Queue) {
 	send := func(upstream, tenant string) error {
 		r := ofTenant(tenant, 10)
@@ -265,7 +265,7 @@ func boundAcrossUpstreams(b *bench, _ func() delivery.Queue) {
 	b.wants(send("e", ""), delivery.ErrFull)
 }
 
-// A delivery is put off by 31 days at most, or it would be stored for as long as its caller likes.
+// NotBefore may be at most 31 days ahead. Otherwise callers could have deliveries stored for any time.
 func notBeforeIsBounded(b *bench, _ func() delivery.Queue) {
 	for ahead, want := range map[time.Duration]bool{30 * 24 * time.Hour: true, 32 * 24 * time.Hour: false, 100 * 365 * 24 * time.Hour: false} {
 		r := ofTenant("", 10)

@@ -14,7 +14,7 @@ func calling(upstream string) *delivery.Request {
 	return r
 }
 
-// owing are the IDs of what has yet to call back, page by page.
+// owing returns the IDs of deliveries whose callback is not stored yet, read by pages.
 func (b *bench) owing() (all []string) {
 	b.Helper()
 	var after delivery.Mark
@@ -36,7 +36,7 @@ func (b *bench) owing() (all []string) {
 
 func (b *bench) owes(want ...string) {
 	b.Helper()
-	b.sleep(10 * time.Millisecond) // an index may come later
+	b.sleep(10 * time.Millisecond) // an index may be updated later
 	got := b.owing()
 	slices.Sort(got)
 	slices.Sort(want)
@@ -50,7 +50,7 @@ func (b *bench) told(id string, series int) {
 	b.must(b.q.Told(b.ctx, b.get(id).Seq, series))
 }
 
-// What is over and calls back is listed until somebody was told of its present series, however it came to its end.
+// A delivery that has ended and calls back is listed until Told for its present series, however it ended.
 func callsBack(b *bench) {
 	quiet, d := b.accept(to("a")), b.accept(calling("b"))
 	c := b.one("a", quiet.ID)
@@ -82,7 +82,7 @@ func callsBack(b *bench) {
 	b.is(d.ID, delivery.Completed, 1)
 }
 
-// Nobody is told of a callback.
+// A callback causes no further callback.
 func callbacksOfNone(b *bench) {
 	r := calling("a")
 	r.ID, r.Tells = delivery.NewID(time.Now()), "some other"
@@ -97,7 +97,7 @@ func callbacksOfNone(b *bench) {
 	b.owes()
 }
 
-// What ends without an attempt calls back, and so does what stands in a line; those are kept until somebody was told.
+// Deliveries that end without an attempt call back, as do deliveries of an order key. They are kept until Told.
 func callbacksOfTheDead(b *bench) {
 	expires, dropped, gone, poison := calling("a"), calling("a"), calling("gone"), calling("poison")
 	expires.Expires = time.Now().Add(time.Minute)

@@ -27,7 +27,7 @@ func claimsAreExclusive(b *bench) {
 	}
 }
 
-// Claims are those of an upstream, the longest due first, or of those that are named.
+// A claim gets the deliveries of an upstream that are due first, or the given ones.
 func claimsGoByUpstream(b *bench) {
 	one, two, other := b.accept(to("a")), b.accept(to("a")), b.accept(to("b"))
 	b.none("c")
@@ -40,7 +40,7 @@ func claimsGoByUpstream(b *bench) {
 	b.one("b", other.ID)
 }
 
-// What is given back has made no attempt, however often.
+// Attempts that are given back do not count, however often.
 func giveBackBurnsNothing(b *bench) {
 	d := b.accept(to("a"))
 	for range 10 {
@@ -64,7 +64,7 @@ func deferBurnsNothing(b *bench) {
 	b.is(d.ID, delivery.Queued, 0)
 	b.is(held.ID, delivery.Processing, 1)
 	b.completes(&claim)
-	b.must(b.q.Defer(b.ctx, time.Now(), d.Seq)) // it does not come earlier
+	b.must(b.q.Defer(b.ctx, time.Now(), d.Seq)) // Defer does not make it due earlier
 	b.none("a")
 	b.sleep(61 * time.Second)
 	b.one("a", d.ID)
@@ -84,7 +84,7 @@ func retryCounts(b *bench) {
 	}
 }
 
-// Whoever lost a claim records nothing, and nothing is recorded twice.
+// A worker whose claim is lost cannot record its end, and no end is recorded twice.
 func recordNeedsTheFence(b *bench) {
 	d := b.accept(to("a"))
 	old := b.one("a", d.ID)
@@ -150,7 +150,7 @@ func renewedLeaseHolds(b *bench) {
 	b.is(d.ID, delivery.Completed, 1)
 }
 
-// A delivery whose end was recorded does not come back when its lease would have run out.
+// A delivery whose end was recorded does not return to the queue when its lease would have expired.
 func reaperIsConditional(b *bench) {
 	done, retried := b.accept(to("a")), b.accept(to("a"))
 	for _, c := range b.claim("a", 2) {
@@ -163,7 +163,7 @@ func reaperIsConditional(b *bench) {
 	}
 	b.sleep(time.Second)
 	later := b.one("a", retried.ID)
-	b.sleep(lease - 500*time.Millisecond) // past the first lease, not the second
+	b.sleep(lease - 500*time.Millisecond) // after the first lease, but before the end of the second
 	if w := b.sweep(); w.Reaped > 0 {
 		b.Fatalf("reaped %d", w.Reaped)
 	}
@@ -171,7 +171,7 @@ func reaperIsConditional(b *bench) {
 	b.completes(&later)
 }
 
-// Attempts that begin and never end: it may end whoever sends it.
+// A delivery whose attempts begin and never end becomes a dead letter: it may crash its workers.
 func poison(b *bench) {
 	d := b.accept(to("a"))
 	for n := 1; n <= delivery.MaxStalls; n++ {
@@ -192,7 +192,8 @@ func poison(b *bench) {
 	}
 }
 
-// Starts without an end count one after the other: an end between them shows that it can end.
+// Only consecutive attempts without an end count, because an end between them shows that the delivery does not crash
+// its worker.
 func stallsInARow(b *bench) {
 	d := b.accept(to("a"))
 	for range 3 * delivery.MaxStalls {

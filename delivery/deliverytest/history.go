@@ -12,9 +12,9 @@ import (
 	"github.com/seed1158cd35/weir/internal/test/campaign"
 )
 
-// history plays random steps and checks after each what must always hold: no two claims of a
-// delivery at once, nothing leaves completed, order keys in order, counts that are right, and in
-// the end everything is delivered or dead.
+// history makes random calls and checks after each one what must always hold. No two claims of a delivery overlap, no
+// delivery leaves completed, order keys stay in order, and the counts are right. At the end, every delivery is
+// completed or dead.
 func history(b *bench) {
 	for range campaign.Histories(3, 20) {
 		seed := rand.Uint64()
@@ -95,7 +95,7 @@ func (h *story) take(upstream string) {
 	}
 }
 
-// record ends a claim that is held, or was and is not any more.
+// record ends a claim that is held or was lost.
 func (h *story) record() {
 	for id, d := range h.held {
 		e := delivery.End{Claim: d.Claim(), To: [...]delivery.Status{delivery.Completed, delivery.Queued, delivery.Failed}[h.r.IntN(3)], Due: time.Now().Add(time.Duration(h.r.IntN(30)) * time.Second)}
@@ -116,7 +116,7 @@ func (h *story) record() {
 			h.done[id] = true
 		}
 		delete(h.held, id)
-		if h.r.IntN(3) == 0 { // a worker that does not know tries once more
+		if h.r.IntN(3) == 0 { // a worker that did not get the result tries again
 			if again := h.end(e); again {
 				h.Fatalf("%s: recorded twice by fence %d", id, d.Fence)
 			}
@@ -165,7 +165,7 @@ func (h *story) over() bool {
 	return true
 }
 
-// Workers that claim at once get each delivery once, and callers with one key one delivery.
+// Of concurrent claims only one gets each delivery. Concurrent accepts with one key store one delivery.
 func concurrent(b *bench) {
 	const callers, each = 16, 20
 	var accepted, claimed atomic.Int64

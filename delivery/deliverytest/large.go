@@ -7,7 +7,8 @@ import (
 	"github.com/seed1158cd35/weir/delivery"
 )
 
-// What is kept of a body beside the record comes back with it, and tells requests under a key apart.
+// The reference to a body outside the record is returned with the delivery, and distinguishes requests with the same
+// key.
 func largeBodies(b *bench) {
 	ask := func(body string) *delivery.Request {
 		r := to("a")

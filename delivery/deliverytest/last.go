@@ -8,8 +8,8 @@ import (
 	"github.com/seed1158cd35/weir/delivery"
 )
 
-// What comes after a dead letter that stops its key waits until that is redriven, at its place, and delivered; or
-// dropped.
+// With Stop, deliveries after a dead letter of their order key wait until it is redriven, which keeps its position, and
+// completed, or until it is dropped.
 func orderKeyStops(b *bench) {
 	stopping := func() delivery.Delivery {
 		r := line("a", "", "k")
@@ -46,7 +46,7 @@ func orderKeyStops(b *bench) {
 		b.Fatalf("dropped %d, want 1", n)
 	}
 	dies(third.ID)
-	b.sleep(31 * 24 * time.Hour) // it is kept no longer
+	b.sleep(31 * 24 * time.Hour) // after its retention
 	behind := stopping()
 	b.none("a")
 	for {
@@ -57,7 +57,7 @@ func orderKeyStops(b *bench) {
 	c = b.one("a", behind.ID)
 	b.completes(&c)
 
-	// What a person drops stops nothing.
+	// A dropped delivery blocks no other.
 	head, next := stopping(), stopping()
 	n, err = b.q.Drop(b.ctx, delivery.Filter{IDs: []string{head.ID}}, 10)
 	b.must(err)
@@ -68,7 +68,8 @@ func orderKeyStops(b *bench) {
 	b.completes(&c)
 }
 
-// An end that was recorded when nobody heard of it is not lost when it is recorded again; one whose claim ran out is.
+// If an end was recorded but its response lost, repeating it with Again does not report a lost claim. An expired claim
+// is lost.
 func endedAgain(b *bench) {
 	for _, end := range []delivery.End{{To: delivery.Completed}, {To: delivery.Failed, Reason: delivery.Rejected}, {To: delivery.Queued}, {To: delivery.Queued, GiveBack: true}} {
 		d := b.accept(to("a"))
@@ -100,7 +101,7 @@ func endedAgain(b *bench) {
 	}
 }
 
-// A key is known for as long as a dead letter is kept, also when its delivery was deleted before.
+// A key is kept as long as a dead letter would be, even if its delivery was deleted before.
 func keysOutliveDeliveries(b *bench) {
 	ask := func() *delivery.Request {
 		r := to("a")
@@ -134,8 +135,8 @@ func keysOutliveDeliveries(b *bench) {
 	}
 }
 
-// A redrive gives no rights that the caller's token gave and gives no more: a delivery expires with the token again, and
-// stays a dead letter once the token has ended, unless who redrives it says otherwise.
+// A redrive does not extend the rights of a caller's token. The delivery expires with the token again. After the token
+// has ended, the delivery stays a dead letter unless TokenEnded is set.
 func redriveAfterTheToken(b *bench) {
 	ask := to("a")
 	ask.Expires, ask.TokenEnds = time.Now().Add(time.Minute), time.Now().Add(time.Hour).Truncate(time.Second)
@@ -169,11 +170,11 @@ func redriveAfterTheToken(b *bench) {
 		}
 		c := b.one("a", d.ID)
 		b.fails(&c)
-		redrives(delivery.Filter{Upstream: "a"}, 0) // once more it needs somebody who knows
+		redrives(delivery.Filter{Upstream: "a"}, 0) // each redrive needs TokenEnded again
 	}
 }
 
-// A list may begin with the oldest, and its cursor is of no other list.
+// A list may begin with the oldest delivery. Its cursor is valid for no other list.
 func oldestFirst(b *bench) {
 	var want, got []string
 	for _, upstream := range []string{"b", "a", "b", "a", "a"} {

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// HeardLate is a context whose time is up after lasts, which is heard of so much later, as by a process that stood still.
+// HeardLate returns a context that times out after lasts, but is done only later, as in a process that was suspended.
 func HeardLate(ctx context.Context, lasts, later time.Duration) context.Context {
 	c := &heardLate{Context: ctx, until: time.Now().Add(lasts), done: make(chan struct{})}
 	time.AfterFunc(lasts+later, func() { close(c.done) })

@@ -11,8 +11,8 @@ import (
 	"github.com/seed1158cd35/weir/outcome"
 )
 
-// What is handed in, begun and ended at once is each kept as it was: a queue that does it in groups mixes nothing up. A claim that was
-// lost records nothing beside others that were not.
+// Deliveries that are accepted, claimed and ended concurrently keep their own values, even if the queue handles them in
+// groups. A lost claim records nothing, even in a group with valid claims.
 func manyAtOnce(b *bench) {
 	const n = 24
 	all := make([]delivery.Delivery, n)
@@ -85,7 +85,7 @@ func manyAtOnce(b *bench) {
 	}
 }
 
-// each does something with each number at once.
+// each calls do concurrently for all numbers below n.
 func (b *bench) each(n int, do func(i int)) {
 	var all sync.WaitGroup
 	for i := range n {
@@ -94,14 +94,14 @@ func (b *bench) each(n int, do func(i int)) {
 	all.Wait()
 }
 
-// well is the end of an attempt as most are, told from others by a number.
+// well returns the End of a successful attempt. n makes its values unique.
 func well(d *delivery.Delivery, n int) delivery.End {
 	return delivery.End{Claim: d.Claim(), To: delivery.Completed, Alone: d.OrderKey == "", Attempt: &delivery.Attempt{
 		N: d.Starts, Series: d.Series, Took: time.Duration(n) * time.Millisecond, Status: 200 + n, Class: outcome.OK, Answer: fmt.Appendf(nil, "answer %d", n), Counted: true,
 	}}
 }
 
-// What ended well is recorded once, by the claim that it has, and known when it is recorded again.
+// A success is recorded once, only with its own claim, and is recognized when it is recorded again.
 func endsWell(b *bench) {
 	d := b.accept(to("a"))
 	old := b.one("a", d.ID)

@@ -10,7 +10,7 @@ import (
 	"github.com/seed1158cd35/weir/delivery"
 )
 
-// What a call asks of one delivery. A sweep is a call to every delivery.
+// Operations on one delivery. A sweep is an operation on every delivery.
 const (
 	accepts  = "accept"
 	begins   = "accept and claim"
@@ -24,22 +24,22 @@ const (
 	sweeps   = "sweep"
 )
 
-// A call is what one worker asked of one delivery, and the answer.
+// A call is one operation by one worker on one delivery, with its result.
 type call struct {
 	what   string
-	key    string // the delivery's idempotency key; "" for a sweep
+	key    string // the delivery's idempotency key; empty for a sweep
 	worker int
 
-	before, after int64     // places of the call and of its return in the order in which all workers saw them
-	from, until   time.Time // the queue's time was not before from when it began, nor after until when it returned
+	before, after int64     // positions of the call and its return in the global order of events
+	from, until   time.Time // bounds of the queue's time during the call
 
 	ordered bool          // accept: it has an order key
-	lease   time.Duration // of what it claims, or renews
+	lease   time.Duration // of its claim or renewal
 	claim   int64         // fence of the claim that it renews or ends
-	to      delivery.End  // how a claim ends
+	to      delivery.End  // how it ends a claim
 
-	unknown  bool // there was no answer: it may happen at any time after the call, or never
-	done     bool // accept: it was stored now; renew, end: the claim was not lost; the others: they found it
+	unknown  bool // there was no response: it may take effect at any time after the call, or never
+	done     bool // accept: newly stored; renew, end: the claim was not lost; others: the delivery was found
 	id       string
 	fence    int64
 	status   delivery.Status
@@ -60,23 +60,23 @@ func (c *call) String() string {
 	return s + fmt.Sprintf(": %v; %s %s, fence %d, %d attempts, at %d", c.done, c.id, c.status, c.fence, c.attempts, c.until.Unix())
 }
 
-// erased is where a delivery stands that was deleted: its key is still known.
+// erased is the state of a deleted delivery whose key is still known.
 const erased delivery.Status = "deleted"
 
-// A stand is all that may be known of a delivery. The zero stand is of one that was never accepted.
+// A stand is a possible state of a delivery. The zero stand is the state before the delivery is accepted.
 type stand struct {
-	id       string // "" if no answer named it yet
+	id       string // empty until a response contains it
 	status   delivery.Status
-	fence    int64 // of the latest claim, at least
+	fence    int64 // a lower bound for the fence of the latest claim
 	ended    int64 // fence of the latest claim whose end was recorded
 	attempts int
 	stalls   int
-	due      time.Time // it is not claimed before
-	lease    time.Time // a claim does not run out before
-	left     bool      // nobody heard of the claim
+	due      time.Time // it cannot be claimed before
+	lease    time.Time // the claim cannot expire before
+	left     bool      // no worker got the response to the claim
 }
 
-// lifeOfOne is what may become of one delivery: created, queued, processing, and completed or failed, or queued again.
+// lifeOfOne is the model of one delivery: created, queued, processing, and completed or failed, or queued again.
 var lifeOfOne = (&porcupine.NondeterministicModel{
 	Init: func() []any { return []any{stand{}} },
 	Step: func(was, in, _ any) (is []any) {
@@ -90,7 +90,7 @@ var lifeOfOne = (&porcupine.NondeterministicModel{
 	},
 }).ToModel()
 
-// rules are the stands that a call may leave behind it. None: its answer is wrong.
+// rules returns the possible states after a call. An empty result means that the response was wrong.
 var rules = map[string]func(stand, *call) []stand{
 	accepts:  stand.accepted,
 	begins:   stand.accepted,
@@ -104,8 +104,8 @@ var rules = map[string]func(stand, *call) []stand{
 	sweeps:   stand.swept,
 }
 
-// alone is the stand, and what may come of it without a call of its own: its order key lets it go, or the queue takes back a claim of
-// which nobody heard.
+// alone returns the state, and the states that may follow without a call: the order key's turn comes, or the queue
+// gives back a claim whose response was lost.
 func (s stand) alone() []stand {
 	all := []stand{s}
 	if s.status == delivery.Created {
@@ -121,7 +121,7 @@ func (s stand) alone() []stand {
 	return all
 }
 
-// is has the delivery be the one that an answer names; false if it is another.
+// is sets the ID to the one in a response. It returns false if they differ.
 func (s *stand) is(c *call) bool {
 	if s.id == "" {
 		s.id = c.id
@@ -129,7 +129,7 @@ func (s *stand) is(c *call) bool {
 	return s.id == c.id
 }
 
-// maybe is what comes of a call that got no answer: nothing, or what it asked for.
+// maybe returns the possible states after a call without a response: unchanged or next.
 func (s stand) maybe(next stand, can bool) []stand {
 	if !can {
 		return []stand{s}
@@ -174,7 +174,7 @@ func (s stand) claimed(c *call) []stand {
 	return next.when(can && same && c.fence > s.fence && c.attempts == next.attempts)
 }
 
-// holds is whether the call's claim is the delivery's.
+// holds reports whether the call's claim is the present one.
 func (s stand) holds(c *call) bool {
 	return s.status == delivery.Processing && !s.left && s.fence == c.claim
 }
@@ -227,7 +227,8 @@ func (s stand) deleted(c *call) []stand {
 	return s.byHand(c, stand{id: s.id, status: erased}, delivery.Failed)
 }
 
-// byHand is what a call leaves that changes deliveries of some status, and may pass over one that another call changes.
+// byHand returns the states after an operator's command for deliveries with some statuses. It may skip a delivery that
+// another call is changing.
 func (s stand) byHand(c *call, next stand, of ...delivery.Status) []stand {
 	can := slices.Contains(of, s.status)
 	switch {
@@ -247,7 +248,7 @@ func (s stand) looked(c *call) []stand {
 	return s.when(same && (c.status != delivery.Processing || s.left || s.fence == c.fence))
 }
 
-// swept has a claim end whose lease may have run out.
+// swept returns the states after a sweep, which may end a claim with an expired lease.
 func (s stand) swept(c *call) []stand {
 	next := s
 	next.status, next.left, next.stalls, next.lease = delivery.Queued, false, s.stalls+1, time.Time{}
@@ -257,7 +258,8 @@ func (s stand) swept(c *call) []stand {
 	return s.maybe(next, s.status == delivery.Processing && !c.until.Before(s.lease))
 }
 
-// lawful reports whether the calls of one delivery, and the sweeps, can have come one after the other, each between its call and its return.
+// lawful reports whether some order of the calls of one delivery and the sweeps explains all responses, with each call
+// between its start and its return.
 func lawful(all []*call) bool {
 	history := make([]porcupine.Operation, 0, len(all))
 	for _, c := range all {

@@ -40,7 +40,7 @@ func seen(status delivery.Status, fence int64, attempts int) *call {
 	return &call{what: looks, done: true, id: "d", status: status, fence: fence, attempts: attempts}
 }
 
-// Calls that come one after the other: each returns before the next one begins.
+// Sequential calls: each returns before the next one begins.
 func TestTheModel(t *testing.T) {
 	completed, failed, queued := delivery.Completed, delivery.Failed, delivery.Queued
 	again := func(kept bool) *call {
@@ -117,7 +117,7 @@ func TestTheModel(t *testing.T) {
 	}
 }
 
-// What is under way at once may have come in either order.
+// Concurrent calls may take effect in any order.
 func TestTheModelOfWhatIsAtOnce(t *testing.T) {
 	first, second := accepted(true), claimed(1, 1)
 	first.before, first.after, second.before, second.after = 1, 4, 2, 3

@@ -7,14 +7,14 @@ import (
 	"github.com/seed1158cd35/weir/delivery"
 )
 
-// line is a request of an order key.
+// line returns a request with an order key.
 func line(upstream, tenant, key string) *delivery.Request {
 	r := to(upstream)
 	r.Tenant, r.OrderKey = tenant, key
 	return r
 }
 
-// One after the other, also while the first is tried again.
+// Deliveries of an order key are sent one after the other, also while the first is retried.
 func orderKey(b *bench) {
 	var all []delivery.Delivery
 	for range 4 {
@@ -34,7 +34,7 @@ func orderKey(b *bench) {
 	b.none("a")
 }
 
-// After a dead one the key goes on.
+// After a dead letter the order key continues.
 func orderKeyGoesOn(b *bench) {
 	first, second := b.accept(line("a", "", "k")), b.accept(line("a", "", "k"))
 	c := b.one("a", first.ID)
@@ -42,7 +42,7 @@ func orderKeyGoesOn(b *bench) {
 	b.one("a", second.ID)
 }
 
-// Keys do not wait for each other, nor do tenants and upstreams that use the same one.
+// Different order keys do not wait for each other, nor do equal ones of different tenants or upstreams.
 func orderKeysApart(b *bench) {
 	for _, r := range []*delivery.Request{line("a", "", "k"), line("a", "", "k"), line("a", "t", "k"), line("a", "", "j"), line("b", "", "k"), to("a")} {
 		b.accept(r)
@@ -81,7 +81,7 @@ func redrive(b *bench) {
 		b.Fatalf("redrove %d, want 1", n)
 	}
 	b.is(other.ID, delivery.Failed, 1)
-	if w := b.sweep(); len(w.Dead) > 0 { // it had expired: that would be its end again
+	if w := b.sweep(); len(w.Dead) > 0 { // it had expired, and must not expire again
 		b.Fatalf("swept %+v", w)
 	}
 	got := b.is(d.ID, delivery.Queued, 0)
@@ -130,8 +130,8 @@ func redriveOfTheDelivered(b *bench) {
 	}
 }
 
-// What waits becomes a dead letter, what is dead goes if that is what was asked for, what is sent
-// or delivered stays.
+// Drop makes dead letters of waiting deliveries. It deletes dead letters only if the filter asks for them. It leaves
+// processing and completed deliveries.
 func drop(b *bench) {
 	head, behind := b.accept(line("a", "", "k")), b.accept(line("a", "", "k"))
 	under := b.accept(to("b"))
@@ -147,7 +147,7 @@ func drop(b *bench) {
 		b.counted()
 	}
 	drops(f, 1)
-	drops(f, 0) // or what drops in pages would delete what it has just made dead letters
+	drops(f, 0) // otherwise repeated calls would delete the dead letters that they have just made
 	b.is(head.ID, delivery.Failed, 0)
 	f.Status = delivery.Failed
 	drops(f, 1)
@@ -159,7 +159,7 @@ func drop(b *bench) {
 	b.one("a", behind.ID)
 }
 
-// What chooses wrongly chooses nothing.
+// Invalid filters select no deliveries.
 func filtersThatChooseNothing(b *bench) {
 	d := b.accept(to("a"))
 	var field *delivery.FieldError
@@ -215,7 +215,7 @@ func pages(b *bench) {
 		for _, d := range page {
 			got = append(got, d.ID)
 		}
-		b.accept(to("a")) // what comes meanwhile moves nothing
+		b.accept(to("a")) // new deliveries do not move the pages
 		if cursor = next; cursor == "" || n > 10 {
 			break
 		}
@@ -230,7 +230,7 @@ func pages(b *bench) {
 	}
 }
 
-// What was delivered is kept a week, dead letters a month, by default; what waits is kept.
+// By default, completed deliveries are kept for a week and dead letters for a month. Waiting deliveries are kept.
 func retention(b *bench) {
 	r := to("a")
 	r.Key = "k"

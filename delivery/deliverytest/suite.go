@@ -1,4 +1,4 @@
-// Package deliverytest is what every queue of deliveries must do, as tests.
+// Package deliverytest contains the tests that every delivery.Queue must pass.
 package deliverytest
 
 import (
@@ -12,23 +12,23 @@ import (
 	"github.com/seed1158cd35/weir/delivery"
 )
 
-// An Engine says how queues of one kind are tested.
+// An Engine describes how to test a kind of queue.
 type Engine struct {
-	// In runs a test in the time that Sleep passes, such as a bubble's; nil runs it as it is.
+	// In runs a test in an environment where Sleep passes time, such as a synctest bubble. Nil runs it directly.
 	In func(t *testing.T, test func(t *testing.T))
 
-	// Open is an empty queue, which ends with the test.
+	// Open returns an empty queue, which is closed at the end of the test.
 	Open func(t *testing.T) delivery.Queue
 
-	// Bounded makes an empty queue that stores at most a number of deliveries and of bytes. Each call of open opens it as
-	// after a restart. All ends with the test.
+	// Bounded creates an empty queue with limits for the number and the bytes of deliveries. Each call of open opens it
+	// as after a restart. All are closed at the end of the test.
 	Bounded func(t *testing.T, most, bytes int64) (open func() delivery.Queue)
 
 	// Sleep passes time for the queue.
 	Sleep func(time.Duration)
 }
 
-// Test runs every test.
+// Test runs all tests.
 func Test(t *testing.T, e Engine) {
 	if e.In == nil {
 		e.In = func(t *testing.T, test func(t *testing.T)) { test(t) }
@@ -94,7 +94,7 @@ func Test(t *testing.T, e Engine) {
 	testBounds(t, e)
 }
 
-// lease is that of claims in these tests.
+// lease is the lease of claims in these tests.
 const lease = 30 * time.Second
 
 // A bench is a queue under test.
@@ -112,7 +112,7 @@ func (b *bench) must(err error) {
 	}
 }
 
-// a request to an upstream.
+// to returns a request to an upstream.
 func to(upstream string) *delivery.Request {
 	return &delivery.Request{Upstream: upstream, Method: "POST", Path: "/in", Header: http.Header{"Content-Type": {"text/plain"}}, Body: []byte("hello")}
 }
@@ -121,7 +121,7 @@ func (b *bench) accept(r *delivery.Request) delivery.Delivery {
 	b.Helper()
 	d, fresh, err := b.q.Accept(b.ctx, r)
 	unsure := false
-	for range 10 { // as a caller does whom a busy machine has not answered in time
+	for range 10 { // retry like a caller, because a busy machine may exceed the timeout
 		if !errors.Is(err, delivery.ErrUncertain) {
 			break
 		}
@@ -143,7 +143,7 @@ func (b *bench) claim(upstream string, most int) []delivery.Delivery {
 	return all
 }
 
-// one claims the delivery, and no other, that is due.
+// one claims the due deliveries and checks that there is only this one.
 func (b *bench) one(upstream, id string) delivery.Delivery {
 	b.Helper()
 	all := b.claim(upstream, 10)
@@ -188,7 +188,7 @@ func (b *bench) get(id string) delivery.Delivery {
 	return d
 }
 
-// is checks a delivery's status and how many of its attempts count.
+// is checks a delivery's status and number of attempts.
 func (b *bench) is(id string, want delivery.Status, attempts int) delivery.Delivery {
 	b.Helper()
 	d := b.get(id)
@@ -199,7 +199,7 @@ func (b *bench) is(id string, want delivery.Status, attempts int) delivery.Deliv
 	return d
 }
 
-// counted checks that the counts are those of the deliveries there are.
+// counted checks the counts against the deliveries.
 func (b *bench) counted() {
 	b.Helper()
 	type key struct {
@@ -239,7 +239,7 @@ func (b *bench) counted() {
 
 func (b *bench) sweep() delivery.Swept { return b.sweepAway(nil) }
 
-// sweepAway sweeps while upstreams are away.
+// sweepAway sweeps while upstreams are unavailable.
 func (b *bench) sweepAway(away map[string]string) (all delivery.Swept) {
 	b.Helper()
 	for {

@@ -16,8 +16,8 @@ import (
 	"github.com/seed1158cd35/weir/internal/test/campaign"
 )
 
-// linearizable has workers and callers work at one queue at once, and checks of each delivery that all answers about it can have come one
-// after the other. The seed decides what the workers ask, not how their calls interleave.
+// linearizable lets workers and callers use one queue concurrently, and checks that the results for each delivery are
+// linearizable. The seed determines the calls, but not how they interleave.
 func linearizable(b *bench) {
 	for range campaign.Histories(2, 20) {
 		seed := rand.Uint64()
@@ -28,8 +28,8 @@ func linearizable(b *bench) {
 }
 
 const (
-	hands  = 6 // workers at once
-	rounds = 8 // between which time passes
+	hands  = 6 // concurrent workers
+	rounds = 8 // time passes between rounds
 	each   = 8 // calls of a worker in a round
 	many   = 9 // idempotency keys
 )
@@ -38,13 +38,13 @@ const (
 type team struct {
 	*bench
 	seed  uint64
-	now   time.Time // the queue's is not before it
+	now   time.Time // a lower bound of the queue's time
 	order atomic.Int64
 
 	mu    sync.Mutex
 	calls []*call
-	known []delivery.Delivery // that a caller or a worker has heard of
-	held  []delivery.Delivery // claims, those that were lost too
+	known []delivery.Delivery // deliveries that were returned by any call
+	held  []delivery.Delivery // claims, including lost ones
 }
 
 func (t *team) play() {
@@ -103,12 +103,12 @@ func (t *team) judge() {
 	}
 }
 
-// key is that of the nth delivery; every third one has an order key.
+// key returns the key of the nth delivery. Every third one has an order key.
 func (t *team) key(n int) string { return fmt.Sprintf("%d-%d", t.seed, n) }
 
 func (t *team) upstream() string { return fmt.Sprint(t.seed) }
 
-// any is one of what the team knows; false if there is none.
+// any returns a random element of the latest ones. It returns false if there is none.
 func (t *team) any(r *rand.Rand, of *[]delivery.Delivery, latest int) (delivery.Delivery, bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -119,7 +119,7 @@ func (t *team) any(r *rand.Rand, of *[]delivery.Delivery, latest int) (delivery.
 	return (*of)[n-1-r.IntN(min(n, latest))], true
 }
 
-// hears keeps a delivery of which an answer tells.
+// hears records a delivery that a call returned.
 func (t *team) hears(d *delivery.Delivery, claimed bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -138,7 +138,7 @@ type hand struct {
 	r *rand.Rand
 }
 
-// asks begins a call. A caller who leaves takes its context away while the call is under way.
+// asks begins a call. With leaves, its context is canceled during the call.
 func (h *hand) asks(what, key string, leaves bool) (*call, context.Context) {
 	ctx := h.ctx
 	if leaves {
@@ -155,7 +155,7 @@ func (h *hand) asks(what, key string, leaves bool) (*call, context.Context) {
 	return &call{what: what, key: key, worker: h.n, from: h.now, lease: lease, before: h.order.Add(1)}, ctx
 }
 
-// answered keeps a call with its answer. Only a caller who left may have none.
+// answered records a call with its result. Only a canceled call may have none.
 func (h *hand) answered(ctx context.Context, c *call, err error) {
 	c.after, c.until = h.order.Add(1), time.Now()
 	if err != nil {
@@ -182,10 +182,10 @@ func (h *hand) step() {
 	}
 }
 
-// ofOne asks for something of a delivery that is known.
+// ofOne makes a call for a known delivery.
 func (h *hand) ofOne(n int) {
 	d, ok := h.any(h.r, &h.known, many)
-	held, any := h.any(h.r, &h.held, 1+h.r.IntN(2*many)) // the latest claims, and others that are lost by now
+	held, any := h.any(h.r, &h.held, 1+h.r.IntN(2*many)) // the latest claims, and older ones that may be lost
 	switch {
 	case !ok:
 	case n < 46:
@@ -231,13 +231,13 @@ func (h *hand) accepted(ctx context.Context, c *call, d *delivery.Delivery, fres
 		c.id, c.status, c.fence, c.attempts = d.ID, d.Status, d.Fence, d.Attempts
 	}
 	h.answered(ctx, c, err)
-	if err == nil && d.Seq != 0 { // what was deleted has none
+	if err == nil && d.Seq != 0 { // a deleted delivery has no Seq
 		h.hears(d, fresh && c.what == begins)
 	}
 }
 
-// claims asks for what is due, or for one delivery. Where it says nothing of a delivery it promises nothing of it, but a caller who got
-// no answer may have claimed what it asked for: only one delivery is asked for then.
+// claims claims due deliveries, or one delivery. A result without a delivery implies nothing about it. A call without a
+// result may have claimed what it asked for, so only calls for one delivery are canceled.
 func (h *hand) claims(a delivery.Ask, key string) {
 	a.Upstream, a.Owner, a.Lease = h.upstream(), "test", lease
 	c, ctx := h.asks(claims, key, key != "" && h.r.IntN(10) == 0)
@@ -262,7 +262,7 @@ func (h *hand) renews(d *delivery.Delivery) {
 	h.answered(ctx, c, err)
 }
 
-// ends records how an attempt ended, and once more where there was no answer.
+// ends records how an attempt ended, and repeats that if there was no response.
 func (h *hand) ends(d *delivery.Delivery) {
 	e := delivery.End{Claim: d.Claim(), To: delivery.Queued, Alone: d.OrderKey == ""}
 	switch n := h.r.IntN(10); {
