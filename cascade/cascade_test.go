@@ -268,7 +268,7 @@ func TestWhatAGaveUpErrorSaysIsThatOfTheLastAttempt(t *testing.T) {
 	}
 }
 
-// What one tier does not have, another may have. This does not count as a failure.
+// Another tier may have what one tier does not have. This does not count as a failure.
 func TestWhatIsElsewhereLeadsToTheNextTier(t *testing.T) {
 	w := newWorld(t, cascade.Config{Tiers: five()})
 	missing := fmt.Errorf("%w: %w", cascade.ErrElsewhere, rejected)

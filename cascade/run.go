@@ -95,7 +95,6 @@ func (a Answers[T]) Ask(ctx context.Context, t Turn) (v T, err error) {
 
 const never time.Duration = math.MaxInt64
 
-// A run is the state of one call.
 type run struct {
 	c   *Cascade
 	p   *plan
@@ -192,13 +191,11 @@ func (r *run) pass(a Attempt) {
 	r.degraded = r.degraded || a.unable()
 }
 
-// turn returns the Turn for the current tier.
 func (r *run) turn() Turn {
 	t := r.config()
 	return Turn{t.Name, r.i, t.Confidence, r.permit.Probe, r.given, r.above}
 }
 
-// enter returns the context for the current tier.
 func (r *run) enter() context.Context {
 	r.said, r.code, r.scope, r.cancel, r.in = nothing, "", nil, nil, r.ctx
 	switch {

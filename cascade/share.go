@@ -22,7 +22,6 @@ func (p *plan) spare(total time.Duration) time.Duration {
 	return 0
 }
 
-// allot sets the current tier's time, and reports whether there is any.
 func (r *run) allot() bool {
 	r.now = r.c.clock.Now()
 	if r.deadline == never {

@@ -30,7 +30,6 @@ type tier struct {
 	skipped  atomic.Int64
 }
 
-// newTier returns a tier with a closed breaker.
 func newTier(c *Cascade, cfg *TierConfig) *tier {
 	t := &tier{name: cfg.Name}
 	t.breaker = breaker.New(cfg.Name, cfg.Health, func(e breaker.Change) { t.tell(c, e) })

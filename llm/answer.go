@@ -56,7 +56,6 @@ type voice struct {
 	frame  func(*Request, []event) (contentType string, body []byte)
 }
 
-// An event is one event of a stream.
 type event struct {
 	name string
 	data object
@@ -83,7 +82,7 @@ func (r *Request) voice() voice {
 	return voice{}
 }
 
-// A said is an answer with everything needed to write it.
+// A said is an answer with the data needed to write it.
 type said struct {
 	*Request
 	id      string // without prefix

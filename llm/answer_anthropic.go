@@ -1,6 +1,5 @@
 package llm
 
-// message returns an Anthropic message.
 func (s *said) message() object {
 	return s.messageAs(list{object{"type", "text", "text", s.text}}, "end_turn", s.usage.Output)
 }

@@ -1,6 +1,5 @@
 package llm
 
-// converse returns a response of Bedrock's Converse API.
 func (s *said) converse() object {
 	message := object{"role", "assistant", "content", list{object{"text", s.text}}}
 	return s.with(object{"output", object{"message", message}, "stopReason", "end_turn", "usage", s.converseUsage(),

@@ -1,6 +1,5 @@
 package llm
 
-// response returns a completed response.
 func (s *said) response() object {
 	return s.responseAs("completed", list{s.responseItem("completed", list{responsePart(s.text)})}, s.responseUsage())
 }

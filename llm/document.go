@@ -48,7 +48,6 @@ func (d *document) text(n uint32, scratch []byte) []byte {
 	return unescape(scratch[:0], d.body[v.start:v.end])
 }
 
-// size returns the length in bytes of a string's content.
 func (d *document) size(n uint32) int64 {
 	v := &d.nodes[n]
 	if !v.escaped {

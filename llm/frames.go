@@ -18,7 +18,6 @@ func (r *Request) openAIFrames(events []event) (string, []byte) {
 	return eventStream, append(b, "data: [DONE]\n\n"...)
 }
 
-// namedFrames writes events with their names.
 func (r *Request) namedFrames(events []event) (string, []byte) {
 	var b []byte
 	for _, e := range events {
@@ -53,7 +52,6 @@ func (r *Request) geminiFrames(events []event) (string, []byte) {
 
 const awsStream = "application/vnd.amazon.eventstream"
 
-// converseFrames writes messages of an AWS event stream.
 func (r *Request) converseFrames(events []event) (string, []byte) {
 	var b bytes.Buffer
 	for _, e := range events {

@@ -82,7 +82,6 @@ func Values(body []byte) int {
 // NodeSize is the memory in bytes for each of the Values while a body is being read.
 const NodeSize = int64(unsafe.Sizeof(node{}))
 
-// whole parses the entire text.
 func (s *scanner) whole() bool {
 	body := s.body
 	if len(body) >= 3 && string(body[:3]) == "\uFEFF" {

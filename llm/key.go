@@ -58,7 +58,6 @@ func (r *Request) key(loose []uint32, without uint32) [32]byte {
 // mostWritten is the number of bytes of the canonical form that are buffered before they are added to the hash.
 const mostWritten = 64 << 10
 
-// flush adds b to the hash and returns it empty.
 func (w *canonical) flush(b []byte) []byte {
 	_, _ = w.sum.Write(b)
 	return b[:0]

@@ -23,7 +23,7 @@ const (
 // A Route is what weir reads from a request's path and query.
 type Route struct {
 	Family    Family
-	Operation string
+	Operation string // "chat", "responses", "embeddings", "messages", "count_tokens", "generate", "converse", "invoke", "completions", "other"
 	Model     string // if the path contains it, as for Gemini and Bedrock
 	Stream    bool   // the path asks for a stream; in the other families the body does
 	Generates bool   // the response is generated text, so another model or a stored text can replace it
@@ -34,7 +34,7 @@ type Route struct {
 	array       bool   // a Gemini stream that is one JSON array instead of events
 }
 
-// Usage is the number of tokens that the response reports for the call.
+// Usage is the number of tokens that a response reports.
 type Usage struct {
 	Input      int64 // all tokens read, cached or not
 	Output     int64 // all tokens written, including reasoning

@@ -76,7 +76,7 @@ func markObject(body []byte, inside, name string, add []byte) ([]byte, bool) {
 	return splice(body, v.start+1, v.start+1, add), true
 }
 
-// splice returns a copy of body in which text replaces the bytes from from to to.
+// splice returns a copy of body in which text replaces body[from:to].
 func splice(body []byte, from, to uint32, text []byte) []byte {
 	return append(append(append(make([]byte, 0, len(body)+len(text)), body[:from]...), text...), body[to:]...)
 }

@@ -114,7 +114,6 @@ func (r *Request) beside(name uint32) bool {
 	return true
 }
 
-// findNested reads the fields that contain other fields.
 func (r *Request) findNested() *RequestError {
 	if n := r.at[fConfig]; n != 0 {
 		name := r.nameOf(n)
@@ -157,7 +156,6 @@ func (r *Request) readModel() *RequestError {
 	return nil
 }
 
-// readNumbers reads the fields that are numbers or booleans.
 func (r *Request) readNumbers() *RequestError {
 	var bad *RequestError
 	count := func(f field) int64 {
@@ -229,7 +227,6 @@ func (r *Request) truth(f field) (bool, *RequestError) {
 	return false, &RequestError{Field: r.nameOf(n), Problem: "is neither true nor false"}
 }
 
-// some reports whether a field is present and not empty.
 func (r *Request) some(f field) bool {
 	n := r.at[f]
 	if n == 0 {

@@ -120,7 +120,6 @@ func (w *walker) walkAny(n uint32) {
 	}
 }
 
-// numbers emits the count of numbers in an array.
 func (w *walker) numbers(n uint32) {
 	var count int64
 	for e := n + 1; e < w.d.nodes[n].next; e = w.d.nodes[e].next {

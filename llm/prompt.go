@@ -100,7 +100,6 @@ func (r *Request) Texts() iter.Seq2[Part, []byte] {
 	}
 }
 
-// turns returns the number of messages.
 func (r *Request) turns() int64 {
 	n := r.at[fMessages]
 	if n == 0 {
@@ -117,7 +116,6 @@ func (r *Request) turns() int64 {
 	return count
 }
 
-// length returns the length in bytes of a piece's text.
 func (r *Request) length(p piece) int64 {
 	if r.doc.kind(p.node) == kindString {
 		return r.doc.size(p.node)

@@ -40,7 +40,7 @@ func (r *Request) byUser(n uint32) bool {
 	return r.doc.is(role, "user") || r.doc.is(role, "USER")
 }
 
-// said reports whether a message contains text, and appends the parts of the text to to unless it is nil.
+// said reports whether a message contains text. If to is not nil, it appends the parts of the text.
 func (d *document) said(n uint32, to *[]string) (some bool) {
 	if d.kind(n) == kindString {
 		return d.addText(n, to)

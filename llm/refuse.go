@@ -73,7 +73,6 @@ func (f Failure) word() word {
 	return w
 }
 
-// failure returns the body of an error.
 func (r Route) failure(f Failure) object {
 	switch r.Family {
 	case Anthropic:

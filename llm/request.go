@@ -68,10 +68,8 @@ const (
 	fields
 )
 
-// field returns the field for a name in the body.
 func (r *Request) field(name []byte) field { return members[r.Family][string(name)] }
 
-// inConfig returns the field for a name in the configuration object of the body.
 func (r *Request) inConfig(name []byte) field { return configured[r.Family][string(name)] }
 
 // members has the names of the fields in each family's body.

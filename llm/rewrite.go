@@ -81,7 +81,6 @@ func (r *Request) asks() {
 	}
 }
 
-// include returns the edit that asks for usage.
 func (r *Request) include() edit {
 	const yes = `"include_usage":true`
 	options := r.doc.member(0, "stream_options") // even if it is null

@@ -70,7 +70,8 @@ func init() {
 	}
 }
 
-// usual returns an unescaped path in the SDKs' spelling: known words in their usual spelling, the rest escaped.
+// usual changes an unescaped path to the SDKs' spelling. Known words get their usual spelling, and everything else is
+// escaped.
 func usual(path string) string {
 	if path == "" || path == "/" {
 		return path

@@ -20,7 +20,6 @@ type Asked struct {
 	spoken [][]spoken // in the order of the shelf's titles
 }
 
-// Limits of the comparison.
 const (
 	MaxAsked = 500 // bytes of a question; longer texts are not questions
 	mostSaid = 40  // words of a question
@@ -266,7 +265,6 @@ func alike(a, b []spoken, t tongue) (beside int, same bool) {
 // make "universe" and "university" the same word.
 const longestEnding = 3
 
-// sameWord reports whether two words are equal or forms of the same word.
 func sameWord(a, b spoken, t tongue) bool {
 	if a.text == b.text {
 		return true

@@ -15,8 +15,7 @@ import (
 // little more than half of the question and of the matched text must agree.
 const usual = 0.55
 
-// maxQuestion is the number of bytes of a question that are used.
-const maxQuestion = 4 << 10
+const maxQuestion = 4 << 10 // bytes of a question that are used
 
 // A Book has static answers. The zero Book is empty. It is safe for concurrent use. Load takes effect immediately.
 type Book struct {

@@ -122,7 +122,6 @@ func (d *decoder) byLanguage(n *doc.Node, read func(n *doc.Node, code string)) {
 	}
 }
 
-// language returns the code of a known language.
 func (d *decoder) language(n *doc.Node, name string) (string, bool) {
 	code := plainCode(name)
 	if _, ok := lookup(code); ok {

@@ -89,7 +89,6 @@ func (d *decoder) list(n *doc.Node) {
 	}
 }
 
-// fields reads the fields of a mapping.
 func (d *decoder) fields(n *doc.Node, known map[string]func(*doc.Node)) {
 	if n.Kind != doc.Mapping {
 		d.Bad(n, "", "want fields: %s", strings.Join(slices.Sorted(maps.Keys(known)), ", "))
@@ -98,7 +97,6 @@ func (d *decoder) fields(n *doc.Node, known map[string]func(*doc.Node)) {
 	d.Fields(n, known)
 }
 
-// text returns the text of a scalar value.
 func (d *decoder) text(n *doc.Node, what string, most int) (string, bool) {
 	s := strings.TrimSpace(n.Text)
 	switch {

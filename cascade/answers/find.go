@@ -45,7 +45,6 @@ func (b *Book) Find(question string, languages ...string) (Match, bool) {
 	return l.match(best), true
 }
 
-// A found is a hit with its shelf and the question's terms.
 type found struct {
 	hit
 	shelf *shelf
@@ -75,7 +74,6 @@ func (f found) why() string {
 	return fmt.Sprintf("%s %s has %s", t.field, doc.Quote(t.text), by)
 }
 
-// matched returns the terms that question and title share.
 func (f found) matched() (terms []string) {
 	for _, w := range f.wants {
 		if slices.Contains(f.shelf.titles[f.title].terms, w.term) {

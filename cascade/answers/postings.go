@@ -11,7 +11,6 @@ type postings struct {
 	last  int                             // last added document
 }
 
-// A posting is a title that contains a term.
 type posting struct {
 	doc  uint32
 	norm float32 // 1 / sqrt(number of the title's terms)

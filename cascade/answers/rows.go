@@ -46,7 +46,6 @@ func (b *Book) Rows(name string, rows []Row) (bad Errors, err error) {
 	return d.Errs[:min(len(d.Errs), bounds.Complaints)], nil
 }
 
-// drop removes the last entry.
 func (d *decoder) drop() {
 	last := len(d.entries) - 1
 	for language, titles := range d.entries[last].titles {
@@ -59,7 +58,6 @@ func (d *decoder) drop() {
 	d.entries = d.entries[:last]
 }
 
-// nodeOf returns a row as a node of a file.
 func nodeOf(r Row, name string) *doc.Node {
 	at := fmt.Sprintf("%s, row %s", name, doc.Quote(r.ID))
 	fields := maps.Clone(r.Fields)

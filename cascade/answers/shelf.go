@@ -98,7 +98,6 @@ func (s *shelf) fill() {
 	s.fillKeywords()
 }
 
-// fillKeywords collects the terms of each entry's keywords.
 func (s *shelf) fillKeywords() {
 	of := make(map[int]*title) // from entry to its title with all texts
 	for i := range s.titles {
@@ -146,7 +145,6 @@ func (s *shelf) measure() {
 	}
 }
 
-// A wanted is a term of a question.
 type wanted struct {
 	term  string // the term to look up
 	typed string // the stem as written, if it was corrected to term
@@ -212,14 +210,12 @@ func (s *shelf) correct(term string) string {
 	return doc.Closest(term, like, slips+1)
 }
 
-// A hit is a title that shares a term with the question.
 type hit struct {
 	title      int
 	score      float64 // tf-idf
 	confidence float64
 }
 
-// search calls yield with each title that shares a term with the question.
 func (s *shelf) search(wants []wanted, yield func(hit)) {
 	if len(wants) == 0 {
 		return

@@ -93,7 +93,6 @@ func (c *Cache) Peek(now time.Time, k Key) (e Entry, s State, age time.Duration)
 // Until returns the time after which an entry cannot be used.
 func (c *Cache) Until(e Entry) time.Time { return e.Stored.Add(c.o.keep(&e)) }
 
-// look returns the entry in memory.
 func (c *Cache) look(now time.Time, k Key) (Entry, State, time.Duration) {
 	h, ok := c.memory.get(k)
 	if !ok {
@@ -128,7 +127,6 @@ func (c *Cache) Put(now time.Time, k Key, e Entry) bool {
 	return true
 }
 
-// hold stores an answer in memory.
 func (c *Cache) hold(now time.Time, k Key, e Entry) bool {
 	if s, _ := c.o.state(now, &e); s == Miss {
 		return true // expired, so Get would not return it

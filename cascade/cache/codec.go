@@ -95,7 +95,7 @@ func appendText(b []byte, s string) []byte {
 	return append(binary.AppendUvarint(b, uint64(len(s))), s...)
 }
 
-// readEntry reads the output of appendEntry. The body is a part of b.
+// readEntry returns an entry whose body shares memory with b.
 func readEntry(b []byte) (e Entry, err error) {
 	r := reader{b: b}
 	e.Status = int(r.int())
@@ -118,7 +118,6 @@ func readEntry(b []byte) (e Entry, err error) {
 	return e, nil
 }
 
-// A reader reads values from the start of a byte slice.
 type reader struct {
 	b   []byte
 	bad bool

@@ -25,7 +25,6 @@ func (s *shared) newQueue(o Options) *outbox.Outbox[write] {
 	})
 }
 
-// write queues an entry, unless the queue is full.
 func (s *shared) write(k Key, e Entry, keep time.Duration) {
 	s.queue.Put(write{key: k, keep: keep, Entry: e, size: int64(e.size())})
 }

@@ -67,7 +67,6 @@ func (c *Cache) alone(ctx context.Context, k Key) bool {
 	return first
 }
 
-// refreshed records the end of a refresh and calls the listener.
 func (c *Cache) refreshed(k Key, err error) {
 	if err != nil && !errors.Is(err, errElsewhere) {
 		c.counters.refreshFailures.Add(1)
@@ -100,7 +99,6 @@ func safely(ctx context.Context, fn func(context.Context) (Entry, error)) (e Ent
 	return fn(ctx)
 }
 
-// refreshes has the running and the failed refreshes.
 type refreshes struct {
 	mu      sync.Mutex
 	keys    map[Key]*attempt
@@ -108,7 +106,6 @@ type refreshes struct {
 	closed  bool
 }
 
-// An attempt is the state of a key's refreshes.
 type attempt struct {
 	running bool
 	failed  int       // consecutive failures

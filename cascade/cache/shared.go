@@ -49,7 +49,6 @@ type use struct {
 	told   atomic.Bool
 }
 
-// use reports whether the store may be called now.
 func (s *shared) use(op string) (*use, bool) {
 	p, _, ok := s.breaker.Admit(time.Since(s.start))
 	if !ok {
@@ -130,7 +129,7 @@ func await(ctx, read context.Context, got <-chan *Entry) *Entry {
 	}
 }
 
-// reads starts a read, unless too many are running or the cache is closed.
+// reads starts a read. It returns false if too many are running or the cache is closed.
 func (s *shared) reads(read func()) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

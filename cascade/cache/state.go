@@ -24,7 +24,6 @@ func (s State) String() string {
 	return "miss"
 }
 
-// state returns the state of an entry, and its age.
 func (o *Options) state(now time.Time, e *Entry) (State, time.Duration) {
 	age := e.age(now)
 	switch past := age - o.ttl(e); {

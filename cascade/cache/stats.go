@@ -21,7 +21,6 @@ type Stats struct {
 	Dropped       int64 // writes that did not fit in the queue or came after Close
 }
 
-// counters has the counts of Stats.
 type counters struct {
 	hits, misses, stale, old   atomic.Int64
 	stored                     atomic.Int64

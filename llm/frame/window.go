@@ -32,7 +32,6 @@ func (w *window) feed(p []byte) {
 	w.at, w.i = 0, seen
 }
 
-// cut returns the bytes up to end and removes them.
 func (w *window) cut(end int) []byte {
 	raw := w.in[w.at:end]
 	w.at, w.i = end, end

@@ -44,7 +44,7 @@ func forbidden(resp *http.Response, o outcome.Outcome) bool {
 
 var _ outcome.Classifier = (*badAnswer)(nil)
 
-// An until is a context with an earlier deadline than its end. A call does not queue past the deadline, but the context
+// An until is a context that reports a deadline before its end. A call does not queue past the deadline, but the context
 // stays valid afterwards.
 type until struct {
 	context.Context

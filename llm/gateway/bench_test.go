@@ -193,7 +193,6 @@ func sidecar(b testing.TB, upstream string, p weir.Policy, o gateway.Options) *p
 	return made
 }
 
-// median returns the median in microseconds.
 func median(all []time.Duration) float64 { return quantile(all, 50) }
 
 // quantile returns a percentile in microseconds.

@@ -59,7 +59,7 @@ func (x *exchange) read(r *http.Request) *refuse.Facts {
 	return nil
 }
 
-// putBack replaces the body with one that was read.
+// putBack replaces the consumed body.
 func (x *exchange) putBack(r *http.Request, parts [][]byte) {
 	b := newReadBody(parts, r.Body)
 	r.Body, r.ContentLength, r.TransferEncoding = b, b.size, nil
@@ -116,7 +116,6 @@ func codingsOf(h http.Header) (all []string) {
 	return all
 }
 
-// readable reports whether a body with these codings can be read.
 func readable(codings []string) bool {
 	return len(codings) == 0 || len(codings) == 1 && (codings[0] == "gzip" || codings[0] == "x-gzip")
 }

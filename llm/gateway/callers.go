@@ -30,7 +30,6 @@ type Callers struct {
 // forged or expired token.
 type Key func(*http.Request) (string, error)
 
-// identify reads the keys.
 func (c *Callers) identify(r *http.Request, into map[string]string) error {
 	for _, scope := range slices.Sorted(maps.Keys(c.Keys)) {
 		v, err := c.Keys[scope](r)

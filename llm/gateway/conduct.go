@@ -85,7 +85,6 @@ func forStore(err error) bool {
 	return ok && r.Want.Lack != limit.LacksNothing && !r.Want.Keys
 }
 
-// answer returns the best available answer.
 func (c *conduct) answer() (*http.Response, error) {
 	if resp := c.recall(); resp != nil {
 		return resp, nil

@@ -59,7 +59,6 @@ func (d *Dialect) authorize(r *http.Request, f llm.Family, azure bool) {
 	r.URL.RawQuery = withoutKey(r.URL.RawQuery)
 }
 
-// strip removes all credentials.
 func strip(h http.Header) {
 	for _, name := range credentials {
 		h.Del(name)
@@ -112,7 +111,6 @@ func without(raw string, drop func(name, value string) bool) string {
 	return strings.Join(keep, "&")
 }
 
-// size formats a number of bytes.
 func size(n int64) string {
 	if n%(1<<20) == 0 {
 		return strconv.FormatInt(n>>20, 10) + " MiB"

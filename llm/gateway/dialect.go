@@ -62,7 +62,7 @@ type Options struct {
 	FirstContent time.Duration // from a stream's headers to its first content; 0 means 60s
 	Idle         time.Duration // maximum time without data within a stream; 0 means 30s
 	Total        time.Duration // from the headers to the end; 0 means 10m
-	Hold         time.Duration // how long the start of a stream is held back; 0 means 15s, or the time of the tier
+	Hold         time.Duration // how long the start of a stream is held back; 0 means 15s, or until the time of the tier is over
 
 	// Patience is how long callers wait for the start of an answer if they do not state it. 0 means 20s with a cascade,
 	// and more for a long answer without streaming. Without a cascade, 0 means unknown. A negative value means unknown.

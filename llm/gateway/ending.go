@@ -27,7 +27,6 @@ type silence string
 func (s silence) Error() string { return string(s) }
 func (s silence) Timeout() bool { return true }
 
-// finish judges a response whose body has ended.
 func (m *meter) finish() {
 	r := m.reader
 	m.err, m.end = io.EOF, outcome.Outcome{Class: outcome.OK}
@@ -44,7 +43,6 @@ func (m *meter) finish() {
 // empty reports whether a JSON body has none of the members of a model's answer.
 func (m *meter) empty() bool { return m.x.route.Generates && m.reader.Hollow() }
 
-// fail judges a response whose body returned an error.
 func (m *meter) fail(err error) {
 	if cause := context.Cause(m.ctx); cause != nil {
 		err = cause

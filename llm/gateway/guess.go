@@ -17,7 +17,6 @@ func (x *exchange) expected() tokens.Estimate {
 	return x.estimate
 }
 
-// guess computes the estimated cost of the request.
 func (x *exchange) guess() tokens.Estimate {
 	q := x.request
 	said := q.Prompt()

@@ -46,7 +46,6 @@ var speakers = []speaker{
 	{llm.Converse, "/model/%s/converse", `{"messages":[{"role":"user","content":[{"text":"hi"}]}]}`, "Authorization"},
 }
 
-// ask sends a request for a model with a key.
 func (s speaker) ask(b *bench, model, key string) answer {
 	b.Helper()
 	fill := func(text string) string { return strings.Replace(text, "%s", model, 1) }

@@ -12,7 +12,6 @@ import (
 	"github.com/seed1158cd35/weir/internal/veil"
 )
 
-// identify determines the caller.
 func (x *exchange) identify(r *http.Request) *refuse.Facts {
 	x.keys = make(map[string]string, 8)
 	if b := progressOf(r.Context()); b != nil { // a request to another tier, whose caller is already known
@@ -39,8 +38,8 @@ func (x *exchange) identify(r *http.Request) *refuse.Facts {
 	return nil
 }
 
-// owner returns whose cached answers the request may use: the tenant's, or without a tenant those of callers with the
-// same keys. It returns false if no key identifies the caller.
+// owner returns the owner of the cached answers that the request may use: the tenant, or without a tenant the caller's
+// keys. It returns false if no key identifies the caller.
 func (x *exchange) owner() (string, bool) {
 	if tenant := x.keys[Tenant]; tenant != "" {
 		return tenant, true

@@ -100,7 +100,6 @@ func (d *Dialect) recognize(path, query string) (llm.Route, bool) {
 // longLine is the maximum length in bytes of a path in this cache.
 const longLine = 512
 
-// look reads the request line and the headers.
 func (x *exchange) look(r *http.Request, path string) {
 	d := x.d
 	x.azure = r.Header.Get("Api-Key") != "" || strings.Contains(d.base+path, "/deployments/") // the header may have contained weir's token, which is not forwarded
@@ -183,7 +182,7 @@ func (x *exchange) Describe(c *weir.Call) {
 }
 
 // boundWaits limits the waits of a call at the current tier. While a lower tier has a model, the sum of all waits is
-// limited. Otherwise only retries are limited: a caller waits for a model at its limit, but not for one that is down.
+// limited. Otherwise only retries are limited. A caller waits for a model at its limit, but not for a failing model.
 func (b *progress) boundWaits(c *weir.Call) {
 	wait := cmp.Or(b.of.d.o.TierWait, tierWait)
 	switch {

@@ -92,7 +92,6 @@ func chunk(words string) string {
 	return message("chunk", `{"bytes":"`+base64.StdEncoding.EncodeToString([]byte(words))+`","p":"abcdefghij"}`)
 }
 
-// message returns a message of an AWS event stream.
 func message(event, payload string) string {
 	var b strings.Builder
 	if err := frame.WriteEvent(&b, event, []byte(payload)); err != nil {
@@ -101,7 +100,6 @@ func message(event, payload string) string {
 	return b.String()
 }
 
-// kind returns the Content-Type of a stream.
 func (g *tongue) kind() string {
 	if g.family == llm.Converse || g.family == llm.Invoke {
 		return "application/vnd.amazon.eventstream"

@@ -59,7 +59,6 @@ const (
 
 var pool = sync.Pool{New: func() any { return new([bufferSize]byte) }}
 
-// A chunk is the result of a read.
 type chunk struct {
 	n   int
 	err error
@@ -128,7 +127,6 @@ func (m *meter) next() chunk {
 	return chunk{n, err}
 }
 
-// take processes a chunk.
 func (m *meter) take(c chunk) {
 	if c.n > 0 {
 		m.pass(m.reader.Feed(m.buffer[:c.n]))

@@ -34,7 +34,6 @@ func (c *conduct) old(turn cascade.Turn) (*http.Response, error) {
 // less reduces the confidence of a cached answer by the similarity of its question.
 func (c *conduct) less(confidence float64) float64 { return math.Floor(100*confidence*c.near) / 100 }
 
-// static returns a static answer to the question.
 func (c *conduct) static(t *Tier, turn cascade.Turn) (*http.Response, error) {
 	m, ok := t.Answers.Find(c.x.request.Question(), answers.Accepted(c.x.language)...)
 	if !ok {

@@ -25,7 +25,6 @@ func (c *conduct) keyed() *cache.Key {
 	return &cache.Key{Tenant: x.whose + "\n" + x.keys[Credential], Route: x.d.o.Name + "\n" + x.apart(c.r, c.header()), Model: x.request.Model, Hash: x.question()}
 }
 
-// question returns the hash of the question.
 func (x *exchange) question() [32]byte {
 	if x.hash != nil {
 		return *x.hash

@@ -139,7 +139,6 @@ func nextStep(has int64) int64 {
 	return math.MaxInt64
 }
 
-// readOn reads the body into growing buffers.
 func (x *exchange) readOn(r *http.Request, next func(has int64) int64) (b []byte, err error) {
 	for {
 		if len(b) == cap(b) {

@@ -15,7 +15,6 @@ import (
 	"github.com/seed1158cd35/weir/outcome"
 )
 
-// fall asks the tiers of the cascade in order.
 func (c *conduct) fall() (*http.Response, error) {
 	res, err := cascade.Run(c.r.Context(), c.x.d.o.Cascade, c.tier)
 	if err == nil {
@@ -52,7 +51,6 @@ func (c *conduct) forget(instead *http.Response) {
 	}
 }
 
-// tier asks one tier.
 func (c *conduct) tier(ctx context.Context, turn cascade.Turn) (*http.Response, error) {
 	s := begins(c.r.Context(), "tier")
 	resp, err := c.ofTier(ctx, turn)
@@ -110,7 +108,6 @@ func (d *Dialect) hasModelAfter(i int) bool {
 	return false
 }
 
-// primary sends the request to the upstream itself.
 func (c *conduct) primary(ctx context.Context) (*http.Response, error) {
 	resp, err := c.ask(ctx, httpx.Request{})
 	if bad, ok := errors.AsType[*badAnswer](err); ok && c.first == nil {

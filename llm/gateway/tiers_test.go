@@ -262,7 +262,6 @@ func perUser(amount int64, unit string) limit.Limit {
 	return limit.Limit{Name: "user", Scope: "user", Unit: unit, Rate: bucket.Rate{Amount: 1, Per: time.Hour, Burst: amount}}
 }
 
-// used returns the used amount of the callers' only limit.
 func used(t *testing.T, c *gateway.Callers) int64 {
 	t.Helper()
 	for _, l := range c.Limits.Look(10).Limits {

@@ -89,14 +89,12 @@ func begins(ctx context.Context, name string) stage {
 	return stage{of, name, time.Now()}
 }
 
-// ends adds the step to the request's trace.
 func (s stage) ends(notes ...trace.Attr) {
 	if s.of != nil {
 		s.of.Step(s.name, s.began, notes...)
 	}
 }
 
-// endsWith ends a step that may have failed.
 func (s stage) endsWith(err error, notes ...trace.Attr) {
 	if s.of != nil && err != nil {
 		notes = append(notes, trace.Text(trace.AttrErrorType, why(err)))

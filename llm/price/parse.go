@@ -162,7 +162,6 @@ func (p *parser) prices(n *doc.Node, fields map[string]func(*doc.Node)) Prices {
 	return prices
 }
 
-// price reads a price in dollars per million tokens.
 func (p *parser) price(n *doc.Node) Amount {
 	text := strings.TrimSpace(n.Text)
 	const hint = "write dollars per million tokens, such as 0.25"
@@ -195,7 +194,7 @@ func (p *parser) tokens(n *doc.Node) int64 {
 	return v
 }
 
-// plain reports whether s contains only digits. It may be empty.
+// plain reports whether s is empty or contains only digits.
 func plain(s string) bool { return s == "" || len(s) < 100 && digits(s) }
 
 // show formats a node for an error message: on one line, and shortened.

@@ -19,7 +19,6 @@ type Prices struct {
 	WriteHour             Amount // input that is cached for an hour
 }
 
-// of returns the cost of a call.
 func (p Prices) of(u llm.Usage) Amount {
 	read := min(max(u.CacheRead, 0), max(u.Input, 0))
 	write := min(max(u.CacheWrite, 0), max(u.Input, 0)-read)

@@ -33,7 +33,6 @@ func (e *event) name(b []byte) {
 // maxWord is the maximum length in bytes of a code, kind or reason that is kept.
 const maxWord = 128
 
-// said processes a value of the answer.
 func (r *Reader) said(f field, raw []byte) {
 	switch {
 	case f >= text && f <= partEnd:
@@ -194,7 +193,6 @@ func (r *Reader) most(f field) int {
 	return maxWord
 }
 
-// eventEnd processes an event after all of its values are known.
 func (r *Reader) eventEnd() {
 	r.orphanError()
 	r.fail()
@@ -245,7 +243,6 @@ func (r *Reader) responseEvent() {
 	}
 }
 
-// textEnd processes the end of an answer without streaming.
 func (r *Reader) textEnd() {
 	r.closed = true
 	if r.status >= 400 && !r.fault.any {

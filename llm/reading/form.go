@@ -9,7 +9,6 @@ import (
 	"github.com/seed1158cd35/weir/llm/frame"
 )
 
-// A form is the framing of an answer.
 type form uint8
 
 const (

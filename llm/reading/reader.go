@@ -77,7 +77,6 @@ func (r *Reader) Written(f func(piece []byte)) { r.written = f }
 // events that are too large to keep.
 func (r *Reader) Passed() int64 { return r.passed }
 
-// writes reports output of the model.
 func (r *Reader) writes(raw []byte) {
 	if r.written == nil || len(raw) == 0 || r.cut == nil {
 		return

@@ -121,7 +121,6 @@ func (s *scanner) collect(b []byte, most int) {
 	s.buf = append(s.buf, b[:min(len(b), max(0, most-len(s.buf)))]...)
 }
 
-// inside returns the complete current value.
 func (s *scanner) inside(b []byte, most int) []byte {
 	if len(s.buf) == 0 {
 		return b
@@ -304,7 +303,7 @@ func (s *scanner) stringEnd(b []byte) {
 	s.state = atColon
 }
 
-// say reports a value if the tree names it.
+// say reports a value that the tree names.
 func (s *scanner) say(b []byte) {
 	if s.cur != nil && s.cur.leaf != none {
 		s.to.said(s.cur.leaf, s.inside(b, s.to.most(s.cur.leaf)))

@@ -17,7 +17,6 @@ type Text struct {
 	Thoughts bool // the answer contained reasoning, which is not in Text
 }
 
-// collected is the text of an answer so far.
 type collected struct {
 	on       bool
 	b        []byte

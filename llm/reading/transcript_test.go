@@ -89,7 +89,6 @@ var transcripts = []transcript{
 	{"invoke_embed.json", `unsaid; complete; ; plain ""`, ``},
 }
 
-// summary returns everything that a reader reports.
 func summary(r *Reader) string {
 	var b strings.Builder
 	if u := r.Usage(); u.Said {

@@ -59,7 +59,6 @@ var kinds = func() (k [256]uint8) {
 	return k
 }()
 
-// add counts the classes of a text.
 func (p *profile) add(s string) {
 	for i := 0; i < len(s); {
 		switch kinds[s[i]] {
@@ -200,7 +199,6 @@ func isHan(r rune) bool {
 // weights has the tokens per class, in thousandths.
 type weights [classes]int64
 
-// milli returns the tokens of a profile in thousandths.
 func (w *weights) milli(p *profile) (sum int64) {
 	for class, n := range p {
 		sum += w[class] * int64(n)

@@ -16,7 +16,6 @@ func (k kind) frame(p Prompt) int64 {
 	return 4*messages + 2
 }
 
-// media returns the tokens of everything that is not text.
 func (k kind) media(p Prompt) (sum int64) {
 	for _, i := range p.Images {
 		sum += k.image(i)

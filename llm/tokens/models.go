@@ -115,7 +115,6 @@ func (m *model) correct(raw int64) int64 {
 	return max(((raw+sure)*f+one/2)/one-sure, min(raw, 1))
 }
 
-// output returns the expected output.
 func (m *model) output(allowed int64) int64 {
 	expected := int64(DefaultOutput)
 	if m != nil {

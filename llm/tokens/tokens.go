@@ -96,7 +96,6 @@ func (e *Estimator) Estimate(family llm.Family, model string, p Prompt, maxOutpu
 	return est
 }
 
-// text returns the tokens of all texts of a prompt.
 func (e *Estimator) text(k kind, p Prompt) int64 {
 	unread := (min(max(p.Bytes, 0), most)+3)/4 + min(max(p.Numbers, 0), most)
 	if p.Texts == nil {

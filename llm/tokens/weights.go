@@ -37,7 +37,6 @@ func (w weights) times(milli int64) weights {
 	return w
 }
 
-// with returns w with another weight for one class.
 func (w weights) with(class int, milli int64) weights {
 	w[class] = milli
 	return w

@@ -24,7 +24,6 @@ func (w *window) add(n int32, size int) {
 	w.sorted = slices.Insert(w.sorted, at, n)
 }
 
-// median returns the median.
 func (w *window) median() int32 {
 	n := len(w.sorted)
 	return int32((int64(w.sorted[(n-1)/2]) + int64(w.sorted[n/2])) / 2)

@@ -52,7 +52,6 @@ type tally struct {
 	anything bool    // unknown is not empty
 }
 
-// count returns the tokens of all texts.
 func (v *vocabulary) count(texts iter.Seq[string], w *weights) int64 {
 	t := tally{unspent: budget}
 	for s := range texts {
@@ -142,7 +141,6 @@ func hash(s string) uint64 {
 // spread distinguishes words with the same start and different lengths.
 const spread = 0x9e3779b97f4a7c15
 
-// low returns the first four bytes.
 func low(s string) uint64 {
 	_ = s[3]
 	return uint64(s[0]) | uint64(s[1])<<8 | uint64(s[2])<<16 | uint64(s[3])<<24

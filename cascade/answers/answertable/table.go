@@ -136,7 +136,6 @@ func read(item map[string]types.AttributeValue, left *int) (answers.Row, error) 
 	return row, nil
 }
 
-// plain converts a value to texts, lists and mappings.
 func plain(v types.AttributeValue, left *int) any {
 	text := func(s string) string { *left -= len(s); return s }
 	switch v := v.(type) {

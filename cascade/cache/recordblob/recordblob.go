@@ -64,7 +64,6 @@ func New(s Store, o Options) *Blobs {
 // groups is the number of groups for the records. A Redis cluster keeps each group on one node.
 const groups = 64
 
-// place returns the place of a key's value.
 func (b *Blobs) place(key []byte) (group, name string) {
 	var head [8]byte
 	copy(head[:], key)
