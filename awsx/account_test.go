@@ -15,8 +15,8 @@ import (
 	"github.com/seed1158cd35/weir/awsx"
 )
 
-// Whose limits a call counts against: the program's word, then the credentials', then a
-// name that tells keys apart and does not give them away.
+// The account of a call comes from the options, then from the credentials, then from a name that distinguishes keys without
+// revealing them.
 func TestAccounts(t *testing.T) {
 	told := aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
 		return aws.Credentials{AccessKeyID: "AKID", SecretAccessKey: "s", AccountID: "210987654321"}, nil
@@ -44,7 +44,7 @@ func TestAccounts(t *testing.T) {
 	}
 }
 
-// An upstream is made once, whoever comes first.
+// Concurrent first calls create an upstream once.
 func TestUpstreamsAreMadeOnce(t *testing.T) {
 	var made atomic.Int64
 	g := awsx.New(awsx.Options{Policy: func(awsx.Target) weir.Policy {

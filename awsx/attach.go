@@ -9,10 +9,9 @@ import (
 	smithyhttp "github.com/aws/smithy-go/transport/http"
 )
 
-// add puts the guard into the way of an operation: around signing and sending, in the
-// place of the SDK's own retries. These are replaced whatever the client's options say,
-// or attempts would multiply. A client that is under a guard already comes under this
-// one instead: a call is charged once.
+// add inserts the guard into the middleware of an operation, around signing and sending. It replaces the SDK's retry loop,
+// whatever the client's options are, or attempts would multiply. It also replaces the guard of a client that has one: a call is
+// charged once.
 func (a *attached) add(stack *middleware.Stack) error {
 	if _, ok := stack.Finalize.Get(a.ID()); ok {
 		_, err := stack.Finalize.Swap(a.ID(), a)
@@ -25,10 +24,9 @@ func (a *attached) add(stack *middleware.Stack) error {
 			return err
 		}
 	case len(stack.Deserialize.List()) == 0:
-		return nil // a URL is signed for somebody else: nothing is sent
+		return nil // presigning a URL: nothing is sent
 	default:
-		// The program has taken the loop out. It costs nothing to put one back that
-		// makes one attempt.
+		// The program has removed the loop. Add one that makes one attempt.
 		if err := stack.Finalize.Add(a.loopOf(nil), middleware.Before); err != nil {
 			return err
 		}
@@ -49,17 +47,15 @@ func (a *attached) surround(stack *middleware.Stack) error {
 	return stack.Deserialize.Add(closing{}, middleware.After)
 }
 
-const loopID = "Retry" // of the SDK's loop of attempts
+const loopID = "Retry" // of the SDK's retry loop
 
-// A single is a client's loop of attempts that makes one. It keeps what the client's
-// loop had besides: its measurements, and what it has found out about the clock.
+// A single is a retry loop that makes one attempt. It keeps the measurements and the clock skew of the client's own loop.
 type single struct {
 	*retry.Attempt
-	of *atomic.Int64 // the client's clock: it tells clients apart
+	of *atomic.Int64 // the client's clock skew, which identifies the client
 }
 
-// loopOf is the loop for a client in place of its own. The one that was made last is
-// kept: most configurations have one client that is busy.
+// loopOf returns the loop that replaces a client's own. The latest is cached: in most configurations only one client is busy.
 func (a *attached) loopOf(own middleware.FinalizeMiddleware) middleware.FinalizeMiddleware {
 	was, ok := own.(*retry.Attempt)
 	if !ok {

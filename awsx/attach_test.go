@@ -21,7 +21,7 @@ import (
 
 func plainPolicy(awsx.Target) weir.Policy { return brisk(weir.Policy{}) }
 
-// A URL that is signed for somebody else is no call.
+// Presigning a URL is not a call.
 func TestSigningAURLIsNoCall(t *testing.T) {
 	cfg := config("http://localhost:1")
 	g := awsx.New(awsx.Options{})
@@ -41,7 +41,7 @@ func TestSigningAURLIsNoCall(t *testing.T) {
 	}
 }
 
-// Whoever attaches twice is charged once, and the last word counts.
+// Attaching twice charges a call once, and the later guard counts.
 func TestAttachedTwiceIsChargedOnce(t *testing.T) {
 	url, n := answering(t, 503, nil, "")
 	cfg := config(url)
@@ -69,7 +69,7 @@ func TestAttachedTwiceIsChargedOnce(t *testing.T) {
 	}
 }
 
-// A program that takes the SDK's loop out is under the policy all the same.
+// A program that removes the SDK's loop is still under the policy.
 func TestWithoutTheLoopOfTheSDK(t *testing.T) {
 	url, n := answering(t, 503, nil, "")
 	cfg := config(url)
@@ -83,7 +83,7 @@ func TestWithoutTheLoopOfTheSDK(t *testing.T) {
 	}
 }
 
-// The service is told which attempt it is, and the program what became of each.
+// The service receives the number of each attempt, and the program the result of each.
 func TestAttemptsAreToldOf(t *testing.T) {
 	var mu sync.Mutex
 	var said []string
@@ -123,8 +123,7 @@ func TestAttemptsAreToldOf(t *testing.T) {
 	}
 }
 
-// A configuration under the guard can be the one that a role is assumed with, and what
-// goes wrong with the role is not held against the service that it is for.
+// A guarded configuration can assume a role. A failure to assume it is not attributed to the service of the call.
 func TestARoleThatCannotBeHad(t *testing.T) {
 	url, n := answering(t, 503, nil, "")
 	cfg := config(url)
@@ -148,7 +147,7 @@ func TestARoleThatCannotBeHad(t *testing.T) {
 	}
 }
 
-// STS has limits of its own, and its refusal comes out of the call that needed it.
+// STS has separate limits, and the call that needed the role returns its refusal.
 func TestRolesAreAskedForWithinTheLimitsOfSTS(t *testing.T) {
 	url, n := answering(t, 200, nil, "")
 	g := awsx.New(awsx.Options{Policy: func(target awsx.Target) weir.Policy {

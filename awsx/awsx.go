@@ -1,27 +1,21 @@
-// Package awsx puts the clients of aws-sdk-go-v2 under policies: one call on a
-// configuration, and every operation of every service waits for its turn, is repeated
-// where that is worth it and safe, and stops when the service is away.
+// Package awsx applies policies to the clients of aws-sdk-go-v2. After one call on a configuration, every operation of every
+// service waits for its turn, is retried if that is useful and safe, and fails fast while the service is unavailable.
 //
 //	guard := awsx.New(awsx.Options{})
 //	guard.Attach(&cfg)
 //	client := s3.NewFromConfig(cfg) // as always
 //
-// Each account, region and service has an upstream of its own, made on first use. The
-// limits of all operations are asked before every attempt; the SDK's own retries give
-// way to weir's, so that attempts do not multiply, whatever Retryer a client has. A call
-// that weir refuses ends in a *weir.Refusal, one that it gives up in a
-// *retry.GaveUpError around the SDK's error.
+// Each account, region and service has its own upstream, which is made on first use. All limits of an operation apply before
+// every attempt. Weir's retries replace the SDK's, so that attempts do not multiply, whatever Retryer a client has. If weir
+// refuses a call, the error is a *weir.Refusal. If weir gives up, it is a *retry.GaveUpError that wraps the SDK's error.
 //
-// What a service refused for its rate was not done, and is tried again. What broke, or
-// whose answer was lost, is tried again where that does no harm: where it only reads,
-// where the request has a token (the SDK fills in many by itself), or where doing it
-// twice leaves what doing it once does, see package wire. Of DynamoDB that is PutItem
-// and DeleteItem but not UpdateItem, which may count; the SDK repeats all three. A body
-// that is no io.Seeker is sent once.
+// A throttled attempt had no effect and is repeated. An attempt that failed, or whose response was lost, is repeated if that does
+// no harm: if the operation only reads, if the request has a token (the SDK fills in many), or if doing it twice has the effect
+// of doing it once, see package wire. For DynamoDB that includes PutItem and DeleteItem but not UpdateItem, which may count. The
+// SDK repeats all three. A body that is not an io.Seeker is sent once.
 //
-// A role, or a session with a bucket, that the SDK asks for on the way is a call of its
-// own. If it fails, the call that needed it fails, and its service is not blamed. The
-// SDK's correction of a wrong clock works as without a guard.
+// When the SDK requests a role, or a session with a bucket, that is a separate call. If it fails, the call that needed it fails,
+// but the failure is not attributed to that call's service. The SDK still corrects a wrong clock.
 package awsx
 
 import (
@@ -42,57 +36,55 @@ import (
 	"github.com/seed1158cd35/weir"
 )
 
-// Options say what clients are held to. The zero Options hold them to the quotas that
-// AWS publishes, see Preset.
+// Options configure a Guard. The zero Options apply the quotas that AWS publishes, see Preset.
 type Options struct {
-	// Policy is the policy of a service; nil means Preset. It is asked once for each
-	// target.
+	// Policy returns the policy of a service; nil means Preset. It is called once for each target.
 	Policy func(Target) weir.Policy
 
-	// Account is the account of the credentials. "" means the account that they tell, which those of a role do. Where
-	// they tell none, all credentials of one source (the provider, and its role) count as one account, but for static
-	// ones: each key counts as an account.
+	// Account is the account of the credentials. "" means the account in the credentials, which role credentials contain. Without
+	// one, all credentials of one source (the provider, and its role) count as one account, except that each static key counts as
+	// an account.
 	Account string
 
-	// BySource counts static credentials of an unknown account as one account, too.
+	// BySource also counts static credentials of an unknown account as one account.
 	BySource bool
 
-	// ID tells the correlation id of a call, for events and logs, by its context; nil, and a call without one, means
-	// the SDK's own id of the call (Amz-Sdk-Invocation-Id).
+	// ID returns the correlation ID of a call for events and logs. If it is nil or returns "", the SDK's ID of the call is used
+	// (Amz-Sdk-Invocation-Id).
 	ID func(context.Context) string
 
-	// PrefixDepth is how many slashes of a key of S3 its prefix has; 0 means 1.
+	// PrefixDepth is the number of slashes in the prefix of an S3 key; 0 means 1.
 	PrefixDepth int
 
 	Upstream weir.Options
 }
 
-// A Target is what has limits of its own.
+// A Target has separate limits.
 type Target struct{ Account, Region, Service string }
 
-// String is the name of its upstream: aws/s3/eu-west-1/123456789012.
+// String returns the name of the target's upstream: aws/s3/eu-west-1/123456789012.
 func (t Target) String() string { return "aws/" + t.Service + "/" + t.Region + "/" + t.Account }
 
-// A Guard holds the clients of a program to policies. It is safe for concurrent use.
+// A Guard applies policies to the clients of a program. It is safe for concurrent use.
 type Guard struct {
 	o  Options
 	mu sync.Mutex
 	up sync.Map // Target -> *upstream
 }
 
-// An upstream is what a target is called through.
+// An upstream is the upstream of a target.
 type upstream struct {
 	*weir.Upstream
 	target  Target
-	scopes  []string // of its limits and breaker, but for those that every call has
-	places  sync.Map // operation -> the keys that every call of it has
+	scopes  []string // of its limits and breaker, except the scopes that every call has
+	places  sync.Map // operation -> the keys of every call of the operation
 	counted bool     // limits count items
 	bounded bool     // attempts have a timeout
 	depth   int      // slashes in a prefix
-	numbers []string // how attempts are announced
+	numbers []string // values of the attempt header
 }
 
-// New makes a guard.
+// New returns a guard.
 func New(o Options) *Guard {
 	if o.Policy == nil {
 		o.Policy = func(t Target) weir.Policy { return Preset(t.Service) }
@@ -100,10 +92,9 @@ func New(o Options) *Guard {
 	return &Guard{o: o}
 }
 
-// Attach puts all clients that will be made of a configuration under the guard, in place
-// of any guard that it is under already. The configuration's credentials tell the
-// account, so they come first; a client whose own options have others needs Option. The
-// Retryer of the configuration, or of a client, is not asked: retries are the policy's.
+// Attach puts all clients that are later created from a configuration under the guard. It replaces a guard that was attached
+// before. The account comes from the configuration's credentials, so set them first. A client with other credentials needs
+// Option. The Retryer of the configuration or a client is not used: the policy decides about retries.
 func (g *Guard) Attach(cfg *aws.Config) { g.attach(cfg, g.o.Account) }
 
 func (g *Guard) attach(cfg *aws.Config, account string) {
@@ -111,14 +102,14 @@ func (g *Guard) attach(cfg *aws.Config, account string) {
 	cfg.APIOptions = append(cfg.APIOptions[:len(cfg.APIOptions):len(cfg.APIOptions)], a.add)
 }
 
-// Option puts one client under the guard, whatever its configuration is under: it comes
-// last in its APIOptions.
+// Option puts one client under the guard, and replaces the guard of its configuration. It must be the last of the client's
+// APIOptions.
 func (g *Guard) Option(credentials aws.CredentialsProvider) func(*middleware.Stack) error {
 	return newAttached(g, g.o.Account, credentials).add
 }
 
-// Upstream is what a target is called through; it is made if there is none. A policy that
-// it is given later must have no scopes, units or timeouts that its first had not.
+// Upstream returns the upstream of a target, and creates it if necessary. A policy that is set later must not have scopes, units
+// or timeouts that the first policy lacks.
 func (g *Guard) Upstream(t Target) (*weir.Upstream, error) {
 	u, err := g.upstream(t)
 	if err != nil {
@@ -137,7 +128,7 @@ func (g *Guard) upstream(t Target) (*upstream, error) {
 		return u.(*upstream), nil
 	}
 	p := g.o.Policy(t)
-	p.Undeclared = true // operations are named by the SDK
+	p.Undeclared = true // the SDK names the operations
 	u, err := weir.New(t.String(), p, g.o.Upstream)
 	if err != nil {
 		return nil, fmt.Errorf("awsx: the policy for %s: %w", t, err)
@@ -162,7 +153,7 @@ func (u *upstream) scope(s string) {
 	}
 }
 
-// Targets are those that have been called.
+// Targets returns the targets that have been called.
 func (g *Guard) Targets() (all []Target) {
 	g.up.Range(func(t, _ any) bool {
 		all = append(all, t.(Target))
@@ -171,7 +162,7 @@ func (g *Guard) Targets() (all []Target) {
 	return all
 }
 
-// Close takes the guard's upstreams out of the fleet, if they are in one.
+// Close removes the guard's upstreams from their fleet, if they have one.
 func (g *Guard) Close() {
 	g.up.Range(func(_, u any) bool {
 		u.(*upstream).Close()
@@ -179,12 +170,12 @@ func (g *Guard) Close() {
 	})
 }
 
-// attached is a guard on the clients of one configuration.
+// attached is a guard attached to one configuration.
 type attached struct {
 	g        *Guard
 	account  string
 	provider aws.CredentialsProvider
-	last     atomic.Pointer[upstream] // most clients have one
+	last     atomic.Pointer[upstream] // most clients use only one
 	loop     atomic.Pointer[single]
 	source   atomic.Pointer[sourceName]
 }
@@ -196,7 +187,7 @@ func newAttached(g *Guard, account string, c aws.CredentialsProvider) *attached 
 	return &attached{g: g, account: account, provider: c}
 }
 
-// upstream is that of a call.
+// upstream returns the upstream of a call.
 func (a *attached) upstream(ctx context.Context, service string) (*upstream, error) {
 	t := Target{a.of(ctx), awsmiddleware.GetRegion(ctx), service}
 	if u := a.last.Load(); u != nil && u.target == t {
@@ -209,8 +200,8 @@ func (a *attached) upstream(ctx context.Context, service string) (*upstream, err
 	return u, err
 }
 
-// of is whose limits a call counts against. Credentials that cannot be had are told of
-// by the SDK when it needs them.
+// of returns the account whose limits a call counts against. If credentials cannot be retrieved, the SDK reports that when it
+// needs them.
 func (a *attached) of(ctx context.Context) string {
 	if a.account != "" {
 		return a.account
@@ -225,9 +216,8 @@ func (a *attached) of(ctx context.Context) string {
 	return a.bySource(&c)
 }
 
-// bySource returns a name for the source of credentials that do not tell their account: what the provider calls
-// itself, with its profile or file, or else its type. Keys are rotated, so a key would not do: each new one would
-// begin with full limits.
+// bySource returns a name for the source of credentials without an account: the provider's name, with its profile or file, or
+// else its type. It does not use the key, because keys are rotated and each new key would begin with full limits.
 func (a *attached) bySource(c *aws.Credentials) string {
 	kind, source := "source-", c.Source
 	switch {
@@ -239,7 +229,7 @@ func (a *attached) bySource(c *aws.Credentials) string {
 	if s := a.source.Load(); s != nil && s.source == source {
 		return s.name
 	}
-	sum := sha256.Sum256([]byte(source)) // it may be a key, or the path of a file
+	sum := sha256.Sum256([]byte(source)) // the source may be a key or the path of a file
 	s := &sourceName{source, kind + hex.EncodeToString(sum[:6])}
 	a.source.Store(s)
 	return s.name

@@ -41,7 +41,7 @@ func brisk(weir.Policy) weir.Policy {
 	return weir.Policy{Retry: weirretry.Config{Base: time.Millisecond, Cap: time.Millisecond}, Timeouts: weir.Timeouts{Attempt: -1, Call: -1}}
 }
 
-// answering is a service that answers with one status and body, and counts.
+// answering runs a service that returns one status and body, and counts requests.
 func answering(t *testing.T, status int, header http.Header, body string) (url string, n *atomic.Int64) {
 	n = new(atomic.Int64)
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -59,7 +59,7 @@ func answering(t *testing.T, status int, header http.Header, body string) (url s
 
 const throttled = `{"__type":"com.amazonaws.dynamodb.v20120810#ProvisionedThroughputExceededException","message":"too much"}`
 
-// Attempts are those of the policy, whatever retries the client asks for.
+// The policy determines the attempts, whatever retries the client requests.
 func TestAttemptsDoNotMultiply(t *testing.T) {
 	for _, retryer := range []func() aws.Retryer{nil, func() aws.Retryer { return retry.NewStandard(func(o *retry.StandardOptions) { o.MaxAttempts = 7 }) }} {
 		url, n := answering(t, 400, nil, throttled)
@@ -82,8 +82,7 @@ func TestAttemptsDoNotMultiply(t *testing.T) {
 	}
 }
 
-// An answer that is cut off is none, whatever its status; a connection that was refused
-// sent nothing.
+// A truncated response is an error, whatever its status. A refused connection sent nothing.
 func TestAnswersThatAreNone(t *testing.T) {
 	closed := httptest.NewServer(nil)
 	closed.Close()
@@ -124,7 +123,7 @@ func TestAnswersThatAreNone(t *testing.T) {
 	}
 }
 
-// What each error means decides whether it is repeated.
+// The meaning of each error decides whether the attempt is repeated.
 func TestErrorsMeanWhatTheyMean(t *testing.T) {
 	for _, c := range []struct {
 		status   int
@@ -149,7 +148,7 @@ func TestErrorsMeanWhatTheyMean(t *testing.T) {
 	}
 }
 
-// A message may have been sent although the answer is lost: it is not sent twice.
+// A message may have been sent although the response is lost. It is not sent twice.
 func TestWhatMayHaveBeenDoneIsNotRepeated(t *testing.T) {
 	var n atomic.Int64
 	s := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { n.Add(1); panic(http.ErrAbortHandler) }))
@@ -164,7 +163,7 @@ func TestWhatMayHaveBeenDoneIsNotRepeated(t *testing.T) {
 	if _, err = sqs.NewFromConfig(cfg).ListQueues(t.Context(), nil); err == nil || n.Load() != 3 {
 		t.Errorf("a list was asked for %d times: %v", n.Load(), err)
 	}
-	n.Store(0) // the SDK fills in a token, so that it is one and the same
+	n.Store(0) // the SDK fills in a token, so a repeated request is recognized
 	_, err = dynamodb.NewFromConfig(cfg).TransactWriteItems(t.Context(), &dynamodb.TransactWriteItemsInput{TransactItems: []ddb.TransactWriteItem{}})
 	if err == nil || n.Load() != 3 {
 		t.Errorf("a transaction with a token was sent %d times: %v", n.Load(), err)
@@ -179,7 +178,7 @@ func limited(l limit.Limit) func(awsx.Target) weir.Policy {
 	}
 }
 
-// Accounts, regions and services have limits of their own.
+// Accounts, regions and services have separate limits.
 func TestTargetsAreIndependent(t *testing.T) {
 	url, _ := answering(t, 200, nil, `{"TableNames":[]}`)
 	g := awsx.New(awsx.Options{Policy: limited(limit.Limit{Name: "l", Rate: bucket.Rate{Amount: 1, Per: time.Hour, Burst: 1}})})
@@ -237,7 +236,7 @@ func TestPagesArePaced(t *testing.T) {
 	})
 }
 
-// Bodies are sent whole at every attempt; one that cannot be read again is sent once.
+// Bodies are sent completely in every attempt. A body that cannot be read again is sent once.
 func TestBodiesAreSentAgain(t *testing.T) {
 	var n atomic.Int64
 	var bodies sync.Map
@@ -272,7 +271,7 @@ func TestBodiesAreSentAgain(t *testing.T) {
 	}
 }
 
-// What comes slowly is read to its end, although the attempt that brought it is over.
+// A slow response is read to its end, although its attempt is over.
 func TestAnAnswerOutlivesItsAttempt(t *testing.T) {
 	for _, timeout := range []time.Duration{-1, time.Minute} {
 		more := make(chan struct{})
@@ -324,7 +323,7 @@ func TestAContextThatEndsEndsTheCall(t *testing.T) {
 	}
 }
 
-// Credentials that are not there say nothing about the service.
+// Missing credentials imply nothing about the service.
 func TestCredentialsThatAreNotThere(t *testing.T) {
 	url, n := answering(t, 200, nil, "{}")
 	cfg := config(url)
@@ -339,7 +338,7 @@ func TestCredentialsThatAreNotThere(t *testing.T) {
 	}
 }
 
-// The real thing: many workers on a small limit, and a service that would notice.
+// Many workers with a small limit, and a server that detects violations.
 func TestWorkersStayInsideALimit(t *testing.T) {
 	server := servers.Dynalite(t)
 	cfg := config(server.Endpoint())

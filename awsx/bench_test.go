@@ -19,7 +19,7 @@ import (
 	"github.com/seed1158cd35/weir/limit/bucket"
 )
 
-// echo is a service that answers at once.
+// echo is a service that answers immediately.
 type echo struct{}
 
 func (echo) Do(*http.Request) (*http.Response, error) {
@@ -35,14 +35,14 @@ func echoing(guard func(*aws.Config)) *dynamodb.Client {
 	return dynamodb.NewFromConfig(cfg)
 }
 
-// wide is a policy with a limit that nobody waits for.
+// wide is a policy with a limit that is never reached.
 func wide(t awsx.Target) weir.Policy {
 	p := awsx.Preset(t.Service)
 	p.Limits = []limit.Limit{{Name: "l", Rate: bucket.Rate{Amount: 1e9, Per: time.Second}}}
 	return p
 }
 
-// preset is what a program has that says nothing, with more than it can use.
+// preset is the default policy, with higher rates.
 func preset(t awsx.Target) weir.Policy {
 	p := awsx.Preset(t.Service)
 	for i := range p.Limits {
@@ -76,8 +76,8 @@ func BenchmarkCall(b *testing.B) {
 	}
 }
 
-// BenchmarkOverhead makes bare and guarded calls by turns, so that whatever else the
-// machine does hits both alike, and reports the difference of their medians.
+// BenchmarkOverhead alternates bare and guarded calls, so that other load affects both equally, and reports the difference of
+// their medians.
 func BenchmarkOverhead(b *testing.B) {
 	for _, p := range []struct {
 		name   string

@@ -7,34 +7,32 @@ import (
 	"github.com/seed1158cd35/weir/awsx/wire"
 )
 
-// Scopes by which limits may be counted, besides those that a program sets up itself: the
-// limits of a Policy of its own name them.
+// Scopes for limits. A program can add further scopes, and its Policy can name any of them.
 const (
-	Account   = "account"   // of the target, as are Region and Operation: every call has these three
+	Account   = "account"   // of the target; every call has Account, Region and Operation
 	Region    = "region"    //
-	Operation = "operation" // each operation for itself, made on first use
+	Operation = "operation" // each operation has a separate limit, created on first use
 	Access    = "access"    // read or write
 	Bucket    = "bucket"    // of S3
 	Prefix    = "prefix"    // of S3: the bucket, and the key up to a slash, see Options.PrefixDepth
 	Key       = "key"       // of S3: the object, without its bucket
-	Table     = "table"     // of DynamoDB; "" for calls that name several
+	Table     = "table"     // of DynamoDB; "" for calls with several tables
 	Model     = "model"     // of Bedrock
 	Function  = "function"  // of Lambda
 	Queue     = "queue"     // of SQS: its URL
 )
 
-// Units of limits, besides requests.
+// Units of limits other than requests.
 const (
-	// Items are what is in a batch: the items that DynamoDB writes or reads at once, the
-	// messages of SQS, the records of Kinesis, the objects that S3 deletes, the instances
-	// that EC2 starts or stops. A call that is no batch is one.
+	// Items counts the items of a batch: items that DynamoDB reads or writes, messages of SQS, records of Kinesis, objects that
+	// S3 deletes, instances that EC2 starts or stops. A call without a batch counts as one.
 	Items = "items"
 
 	Reads  = "reads"  // calls that change nothing
-	Writes = "writes" // calls that do
+	Writes = "writes" // calls that change something
 )
 
-// callOf is what the policy needs to know of a call.
+// callOf returns the description of a call for the policy.
 func (u *upstream) callOf(operation string, input any) weir.Call {
 	f := fieldsOf(input)
 	op := wire.Named(u.target.Service, operation, f.hasToken(input))
@@ -46,8 +44,8 @@ func (u *upstream) callOf(operation string, input any) weir.Call {
 	return c
 }
 
-// keys are account, region and operation, with the values of the other scopes that the policy has. More is left out:
-// it would stand in events and logs, and cost.
+// keys returns account, region and operation, and the values of the policy's other scopes. Other values are omitted, because they
+// would appear in events and logs, and cost time.
 func (u *upstream) keys(op *wire.Op, f *fields, input any) map[string]string {
 	where := u.where(op.Name)
 	if len(u.scopes) == 0 {
@@ -63,8 +61,8 @@ func (u *upstream) keys(op *wire.Op, f *fields, input any) map[string]string {
 	return keys
 }
 
-// where are the keys that every call of an operation has. They are made once for each of the service's operations, of
-// which there are some hundred at most, and nobody writes to a call's keys.
+// where returns the keys that every call of an operation has. They are created once per operation of the service, which has some
+// hundred at most. Nothing writes to a call's keys.
 func (u *upstream) where(operation string) map[string]string {
 	if keys, ok := u.places.Load(operation); ok {
 		return keys.(map[string]string)

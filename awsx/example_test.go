@@ -23,7 +23,7 @@ func Example() {
 		Account: "123456789012",
 		Policy: func(t awsx.Target) weir.Policy {
 			p := awsx.Preset(t.Service)
-			p.MaxWait = -1 // refuse at once
+			p.MaxWait = -1 // refuse immediately
 			p.Limits = append(p.Limits, limit.Limit{Name: "mine", Scope: awsx.Operation, Rate: bucket.Rate{Amount: 1, Per: time.Hour, Burst: 1}})
 			return p
 		},
@@ -44,8 +44,8 @@ func Example() {
 	// aws/dynamodb/eu-west-1/123456789012 ListTables rate_limited mine
 }
 
-// Limits of the buckets of a program, of each function of Lambda and each queue of SQS: what
-// is counted apart is named by the limit's scope.
+// Separate limits for the buckets of a program, for each Lambda function and for each SQS queue: the limit's scope selects what
+// is counted separately.
 func ExamplePreset() {
 	perSecond := func(name, scope string, n int64) limit.Limit {
 		return limit.Limit{Name: name, Scope: scope, Rate: bucket.Rate{Amount: n, Per: time.Second, Burst: n}}
@@ -55,7 +55,7 @@ func ExamplePreset() {
 			perSecond("bucket", awsx.Bucket, 1000),
 			perSecond("reads and writes", awsx.Access, 4000),
 			perSecond("prefix", awsx.Prefix, 300),
-			perSecond("same object", awsx.Key, 1), // one write a second is all that S3 promises
+			perSecond("same object", awsx.Key, 1), // S3 only guarantees one write a second
 		},
 		"dynamodb": {perSecond("table", awsx.Table, 500)},
 		"bedrock":  {perSecond("model", awsx.Model, 2)},

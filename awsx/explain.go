@@ -9,7 +9,7 @@ import (
 	awsmiddleware "github.com/aws/aws-sdk-go-v2/aws/middleware"
 )
 
-// A causeError adds to an error what is behind it and what to do.
+// A causeError adds the cause and the remedy to an error.
 type causeError struct {
 	error
 	cause string
@@ -18,8 +18,8 @@ type causeError struct {
 func (e *causeError) Error() string { return e.error.Error() + " (" + e.cause + ")" }
 func (e *causeError) Unwrap() error { return e.error }
 
-// explained tells what a person should look at, where the service's own words send them
-// elsewhere: a wrong clock makes bad signatures, and a wrong region an unknown host.
+// explained adds the actual cause where the service's own message is misleading: a wrong clock causes invalid signatures, and a
+// wrong region an unknown host.
 func (p *passage) explained(err error) error {
 	if cause := p.cause(err); cause != "" {
 		return &causeError{err, cause}
@@ -38,11 +38,11 @@ func (p *passage) cause(err error) string {
 	return causes[code]
 }
 
-// skewed is the least error of the clock that can be behind a refused signature. AWS
-// lets signatures be five minutes old, S3 fifteen.
+// skewed is the smallest clock error that can explain a refused signature. AWS accepts signatures that are five minutes old, S3
+// fifteen.
 const skewed = 4 * time.Minute
 
-// clock is how far this machine's clock is behind the service's, by the last answer.
+// clock returns how far this machine's clock is behind the service's, according to the latest response.
 func (p *passage) clock() time.Duration {
 	skew, _ := awsmiddleware.GetAttemptSkew(p.metadata)
 	return skew
@@ -55,13 +55,13 @@ func offBy(skew time.Duration) string {
 	return skew.Round(time.Second).String() + " behind the service's"
 }
 
-// signatures are what a service may call a signature with a wrong date.
+// signatures are the codes that a service may return for a signature with a wrong date.
 var signatures = map[string]bool{
 	"RequestTimeTooSkewed": true, "InvalidSignatureException": true, "SignatureDoesNotMatch": true, "AuthFailure": true,
 	"AccessDeniedException": true, "RequestExpired": true,
 }
 
-// causes are in words what codes mean that many a service gives for the same.
+// causes explains codes that many services share.
 var causes = map[string]string{
 	"ExpiredToken":                 "the credentials have expired: get new ones",
 	"ExpiredTokenException":        "the credentials have expired: get new ones",
@@ -76,8 +76,7 @@ var causes = map[string]string{
 	"AuthorizationHeaderMalformed": "the request was signed for a region other than the bucket's",
 }
 
-// clockWasWrong reports whether the SDK takes an error for one of the clock and has set
-// its own by the answer.
+// clockWasWrong reports whether the SDK attributes an error to the clock and has corrected its clock by the response.
 func clockWasWrong(err error) bool {
 	again, ok := errors.AsType[interface {
 		error

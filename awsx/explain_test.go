@@ -21,7 +21,7 @@ import (
 	"github.com/seed1158cd35/weir/awsx"
 )
 
-// clocked is a service whose clock is off, and that refuses signatures with another date.
+// clocked is a service with a wrong clock that refuses signatures with another date.
 func clocked(t *testing.T, off time.Duration) (url string, n *atomic.Int64) {
 	n = new(atomic.Int64)
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -40,8 +40,8 @@ func clocked(t *testing.T, off time.Duration) (url string, n *atomic.Int64) {
 	return s.URL, n
 }
 
-// The SDK corrects a clock that is off, and still does under the guard: one attempt is
-// lost, once in the life of a client, and it is not held against the service.
+// The SDK still corrects a wrong clock under the guard. This costs one attempt per client, and is not counted as a failure of the
+// service.
 func TestAWrongClockIsCorrected(t *testing.T) {
 	for _, off := range []time.Duration{20 * time.Minute, -20 * time.Minute} {
 		url, n := clocked(t, off)
@@ -83,7 +83,7 @@ func TestErrorsNameTheirCause(t *testing.T) {
 		cfg := config(s.URL)
 		awsx.New(awsx.Options{Policy: plainPolicy}).Attach(&cfg)
 		_, err := dynamodb.NewFromConfig(cfg).ListTables(t.Context(), nil)
-		// A second may begin between the service's clock and ours.
+		// A second may begin between the two clocks' readings.
 		if msg := fmt.Sprint(err); !strings.Contains(msg, c.want) && !strings.Contains(strings.Replace(msg, "20m1s", "20m0s", 1), c.want) && !strings.Contains(strings.Replace(msg, "19m59s", "20m0s", 1), c.want) {
 			t.Errorf("%s: %v", c.name, err)
 		}
@@ -112,7 +112,7 @@ func TestARegionThatDoesNotExist(t *testing.T) {
 	}
 }
 
-// A bucket elsewhere is the caller's mistake, and is not asked for again.
+// A bucket in another region is the caller's mistake, and the request is not repeated.
 func TestABucketInAnotherRegion(t *testing.T) {
 	url, n := answering(t, 301, http.Header{"Content-Type": {"application/xml"}}, `<Error><Code>PermanentRedirect</Code><Message>m</Message></Error>`)
 	cfg := config(url)
@@ -126,7 +126,7 @@ func TestABucketInAnotherRegion(t *testing.T) {
 
 func pathStyle(o *s3.Options) { o.UsePathStyle = true }
 
-// An answer that is cut off, is none, or hides an error, is no success.
+// A response that is truncated, invalid, or contains an error is not a success.
 func TestAGoodStatusIsNotEnough(t *testing.T) {
 	for name, answer := range map[string]func(http.ResponseWriter){
 		"error inside": func(w http.ResponseWriter) {
@@ -158,8 +158,7 @@ func TestAGoodStatusIsNotEnough(t *testing.T) {
 	}
 }
 
-// A body that cannot be read again is sent once, and both why it failed and why it was
-// not sent again are told.
+// A body that cannot be read again is sent once. The error has the failure and the reason why it was not repeated.
 func TestAStreamIsSentOnce(t *testing.T) {
 	var n atomic.Int64
 	s := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -6,18 +6,18 @@ import (
 	"sync"
 )
 
-// fields are where an input has what matters here; nil where it has not.
+// fields are the indexes of the relevant fields of an input; nil if it lacks one.
 type fields struct {
 	bucket, key []int
 	tokens      [][]int
 	conditions  [][]int
 	batch       []int
-	tables      []int            // of a batch, a map by name
+	tables      []int            // of a batch: a map by table name
 	named       map[string][]int // by scope
 }
 
-// The SDK fills in tokens by itself where an operation has one. The last two are of
-// queues that keep out what comes twice, and of Route 53 and CloudFront.
+// The SDK fills in the tokens of operations that have one. The last two are of queues that drop duplicates, and of Route 53 and
+// CloudFront.
 var tokenNames = []string{"ClientToken", "ClientRequestToken", "IdempotencyToken", "MessageDeduplicationId", "CallerReference"}
 
 var batchNames = []string{"RequestItems", "TransactItems", "Entries", "Records", "Delete", "MaxCount", "InstanceIds"}
@@ -26,7 +26,7 @@ var scopeNames = map[string]string{"TableName": Table, "ModelId": Model, "Functi
 
 var known sync.Map // reflect.Type -> *fields
 
-// fieldsOf are those of an input, looked for once for each type.
+// fieldsOf returns the fields of an input. They are determined once per type.
 func fieldsOf(input any) *fields {
 	t := reflect.TypeOf(input)
 	if t == nil {
@@ -44,7 +44,7 @@ func fieldsOf(input any) *fields {
 }
 
 func (f *fields) find(t reflect.Type) {
-	f.bucket, f.key = first(t, "Bucket"), first(t, "Key", "Prefix") // a list is one of its prefix
+	f.bucket, f.key = first(t, "Bucket"), first(t, "Key", "Prefix") // a list belongs to its prefix
 	for i := range t.NumField() {
 		if n := t.Field(i); n.IsExported() && (strings.HasPrefix(n.Name, "If") || strings.HasPrefix(n.Name, "CopySourceIf") || n.Name == "WriteOffsetBytes") &&
 			n.Type.Kind() == reflect.Pointer {
@@ -73,7 +73,7 @@ func (f *fields) find(t reflect.Type) {
 	}
 }
 
-// first is the first of the fields that is there and is a text.
+// first returns the first of the fields that exists and is a string.
 func first(t reflect.Type, names ...string) []int {
 	for _, n := range names {
 		if at, ok := t.FieldByName(n); ok && at.Type == reflect.TypeFor[*string]() {
@@ -83,8 +83,7 @@ func first(t reflect.Type, names ...string) []int {
 	return nil
 }
 
-// hasToken reports whether an input says by itself that it is one and the same when it is
-// repeated.
+// hasToken reports whether an input has a token by which the service recognizes a repeated request.
 func (f *fields) hasToken(input any) bool {
 	for _, at := range f.tokens {
 		if text(input, at) != "" {
@@ -94,8 +93,8 @@ func (f *fields) hasToken(input any) bool {
 	return false
 }
 
-// conditional reports whether an input has a condition that its own success makes false: repeated after it was done, the
-// call would be refused as though somebody else had been first.
+// conditional reports whether an input has a condition that its own success makes false. If such a call is repeated after it
+// succeeded, it is refused, as if another caller had been first.
 func (f *fields) conditional(input any) bool {
 	v := reflect.ValueOf(input)
 	for _, at := range f.conditions {
@@ -120,7 +119,7 @@ func text(input any, at []int) string {
 	return ""
 }
 
-// table is that of a batch which concerns one table; "" if it concerns several.
+// table returns the table of a batch with one table, "" if it has several.
 func (f *fields) table(input any) string {
 	v := reflect.ValueOf(input)
 	if v.IsNil() {
@@ -132,7 +131,7 @@ func (f *fields) table(input any) string {
 	return ""
 }
 
-// size is how many items a batch has, and 1 for what is none.
+// size returns the number of items in a batch, 1 for other inputs.
 func (f *fields) size(input any) int64 {
 	if f.batch == nil || reflect.ValueOf(input).IsNil() {
 		return 1
@@ -140,13 +139,12 @@ func (f *fields) size(input any) int64 {
 	return max(1, count(reflect.ValueOf(input).Elem().FieldByIndex(f.batch)))
 }
 
-// count counts lists, those in maps, and those in what a map or a pointer leads to. A
-// number counts for itself.
+// count counts the elements of lists, including lists in maps and behind pointers. A number counts as its value.
 func count(v reflect.Value) (n int64) {
 	switch v.Kind() {
 	case reflect.Slice:
 		return int64(v.Len())
-	case reflect.Int32: // of instances
+	case reflect.Int32: // number of instances
 		return v.Int()
 	case reflect.Map:
 		for i := v.MapRange(); i.Next(); {
@@ -156,7 +154,7 @@ func count(v reflect.Value) (n int64) {
 		if !v.IsNil() {
 			return count(v.Elem())
 		}
-	case reflect.Struct: // keys of a table, objects of a deletion
+	case reflect.Struct: // keys of a table, objects to delete
 		for _, name := range []string{"Keys", "Objects"} {
 			if list := v.FieldByName(name); list.IsValid() && list.Kind() == reflect.Slice {
 				return int64(list.Len())

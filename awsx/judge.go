@@ -15,7 +15,7 @@ import (
 	"github.com/seed1158cd35/weir/retry"
 )
 
-// judgedError is an error of the SDK with what it means.
+// judgedError is an error of the SDK with its outcome.
 type judgedError struct {
 	error
 	outcome outcome.Outcome
@@ -24,9 +24,8 @@ type judgedError struct {
 func (e *judgedError) Outcome() outcome.Outcome { return e.outcome }
 func (e *judgedError) Unwrap() error            { return e.error }
 
-// judged finds out what an error of an attempt means: by its code if the service gave
-// one, by status and header of the answer, or by how sending failed. What failed before
-// anything was sent says nothing about the service.
+// judged determines the outcome of an attempt's error: from the service's code, from the status and header of the response, or
+// from the way in which sending failed. A failure before anything was sent implies nothing about the service.
 func (p *passage) judged(err error) error {
 	if err == nil {
 		return nil
@@ -42,9 +41,9 @@ func (p *passage) judged(err error) error {
 
 func (p *passage) outcomeOf(err error) outcome.Outcome {
 	if _, ok := errors.AsType[*smithy.OperationError](err); ok && p.ctx.Err() == nil {
-		return ours("NotSent") // another operation's, which this one needed for its credentials
+		return ours("NotSent") // from another operation, which this one needed for its credentials
 	}
-	// The SDK makes up an answer without a status for what was not answered.
+	// Without a response, the SDK invents one without a status.
 	if answer, ok := errors.AsType[*smithyhttp.ResponseError](err); ok && answer.Response != nil && answer.HTTPStatusCode() != 0 {
 		return p.answered(err, answer)
 	}
@@ -54,7 +53,7 @@ func (p *passage) outcomeOf(err error) outcome.Outcome {
 	return ours("NotSent")
 }
 
-// ours is the outcome of what never reached the service.
+// ours returns the outcome of an attempt that never reached the service.
 func ours(code string) outcome.Outcome {
 	return outcome.Outcome{Class: outcome.Rejected, Code: code, Unsent: true, Undone: true}
 }
@@ -73,24 +72,22 @@ func (p *passage) answered(err error, answer *smithyhttp.ResponseError) outcome.
 		if r.Header == nil {
 			r.Header = http.Header{}
 		}
-		r.Header.Set("X-Amzn-Errortype", code) // where the core looks for it
+		r.Header.Set("X-Amzn-Errortype", code) // where package classify looks for it
 	}
 	o := classify.Rules{}.HTTP(r)
 	if o.Class == outcome.Rejected {
-		o.Undone = true // what was refused had no effect, so asking again does not do it twice
+		o.Undone = true // a refused request had no effect, so repeating it is safe
 	}
 	return p.exact(err, o)
 }
 
-// toHead reports whether an answer has no body because of what it answers. The code is
-// then made up by the SDK from the status: that of S3 "503 Slow Down" is the one of an
-// outage.
+// toHead reports whether a response has no body because the request was a HEAD. The SDK then derives the code from the status, so
+// that S3's "503 Slow Down" looks like an outage.
 func toHead(r *smithyhttp.Response) bool {
 	return r.Response.Request != nil && r.Response.Request.Method == http.MethodHead
 }
 
-// unread is the outcome of a good answer that did not come to its end, or that is none:
-// the work may have been done.
+// unread returns the outcome of a successful response that is incomplete or invalid: the operation may have been done.
 func (p *passage) unread(err error) outcome.Outcome {
 	if class, ok := classify.AWSCode(codeOf(err)); ok {
 		return outcome.Outcome{Class: class, Code: codeOf(err)}
@@ -103,25 +100,22 @@ func (p *passage) unread(err error) outcome.Outcome {
 	return o
 }
 
-// exact knows what neither a code nor a status tells by itself.
+// exact handles errors whose meaning neither the code nor the status determines.
 func (p *passage) exact(err error, o outcome.Outcome) outcome.Outcome {
 	switch {
 	case o.Code == "LimitExceededException" && p.attempts > 1:
-		// A throttle of some services and the end of a hard quota of others: asked once
-		// more, and then believed.
+		// Some services use it for a throttle, others for a hard quota. It is repeated once, and then taken for a quota.
 		o.Hint.Advice = outcome.NotAgain
 	case o.Code == "TransactionCanceledException" && tooBusy(err):
 		o.Class = outcome.Throttled
 	case o.Class == outcome.Rejected && clockWasWrong(err):
-		// The SDK has set its clock by the answer's and signs the next attempt by it. That
-		// is no fault of the service.
+		// The SDK has set its clock by the response, and signs the next attempt with it. The service is not at fault.
 		o.Hint.Advice = outcome.Again
 	}
 	return o
 }
 
-// tooBusy reports whether DynamoDB canceled a transaction only because a table was asked
-// too much: its message lists a reason for each item.
+// tooBusy reports whether DynamoDB canceled a transaction only because of throttling: its message has a reason for each item.
 func tooBusy(err error) bool {
 	api, ok := errors.AsType[smithy.APIError](err)
 	if !ok {
@@ -132,7 +126,7 @@ func tooBusy(err error) bool {
 	return busy && !strings.Contains(m, "ConditionalCheckFailed") && !strings.Contains(m, "ValidationError") && !strings.Contains(m, "ItemCollectionSizeLimitExceeded")
 }
 
-// codeOf is the service's word for an error; "" if it gave none.
+// codeOf returns the service's error code, "" if there is none.
 func codeOf(err error) string {
 	if api, ok := errors.AsType[smithy.APIError](err); ok {
 		return api.ErrorCode()
@@ -140,7 +134,7 @@ func codeOf(err error) string {
 	return ""
 }
 
-// onceError says why there was no other attempt.
+// onceError adds why there was no further attempt.
 type onceError struct{ error }
 
 func (e *onceError) Error() string {
@@ -148,7 +142,7 @@ func (e *onceError) Error() string {
 }
 func (e *onceError) Unwrap() []error { return []error{e.error, ErrNotSeekable} }
 
-// plain takes our own wrapping off what the program gets.
+// plain removes the package's own wrapper from an error before the program gets it.
 func plain(err error) error {
 	if e, ok := err.(*judgedError); ok {
 		return e.error
@@ -156,7 +150,7 @@ func plain(err error) error {
 	return err
 }
 
-// unseekable says of a call that gave up because its body cannot be read again that this is why.
+// unseekable sets the reason of a call that gave up because its body cannot be read again.
 func unseekable(err error) error {
 	if g, ok := err.(*retry.GaveUpError); ok {
 		if e, ok := g.Last.(*onceError); ok {

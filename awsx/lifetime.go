@@ -9,20 +9,19 @@ import (
 	smithyhttp "github.com/aws/smithy-go/transport/http"
 )
 
-// An answer may be read long after the attempt that brought it: objects of S3, streams of
-// models. So what is sent does not live in the attempt's context, which ends with it, but
-// in the caller's, until the answer is closed.
+// A response may be read long after its attempt: objects of S3, streams of models. So requests are not sent in the attempt's
+// context, which ends with the attempt, but in the caller's context, until the response is closed.
 
-// A life is the context in which an attempt is sent: it has the values of the attempt,
-// and ends with the call. The attempt's own end cuts it off only while it is waited for.
+// A life is the context in which an attempt is sent. It has the values of the attempt and ends with the call. The end of the
+// attempt's context only cancels it while the response is awaited.
 type life struct {
 	context.Context
 	values context.Context
 	u      *upstream
 	number int                     // of the attempt, from 1
-	cancel context.CancelCauseFunc // nil if nothing bounds the attempt
+	cancel context.CancelCauseFunc // nil if the attempt has no timeout
 	leave  func() bool
-	held   bool // an answer is still to be closed
+	held   bool // a response must still be closed
 }
 
 func (l *life) Value(key any) any {
@@ -37,21 +36,20 @@ func (l *life) Value(key any) any {
 
 type lifeKey struct{}
 
-// lifeOf is the attempt that a context belongs to, nil if there is none.
+// lifeOf returns the attempt that a context belongs to, nil if there is none.
 func lifeOf(ctx context.Context) *life {
 	l, _ := ctx.Value(lifeKey{}).(*life)
 	return l
 }
 
-// aside is the context of a call that the SDK makes within an attempt of another: for
-// credentials, for a session with a bucket. It is a call of its own, with the attempts
-// of its own policy, and the one around it is not repeated for it. Without that the
-// core would take the one around it for the one that repeats.
+// aside is the context of a call that the SDK makes within an attempt of another, for credentials or a session with a bucket. It
+// is a separate call with the retries of its own policy. Without aside, package weir would see a retry loop around it and leave
+// retries to that loop.
 type aside struct{ context.Context }
 
 func (aside) Value(any) any { return nil }
 
-// core is the context of a call for the core.
+// core returns the context to pass to package weir for a call.
 func core(ctx context.Context) context.Context {
 	if lifeOf(ctx) != nil {
 		return aside{ctx}
@@ -59,7 +57,7 @@ func core(ctx context.Context) context.Context {
 	return ctx
 }
 
-// begin makes the context of an attempt.
+// begin returns the context of an attempt.
 func begin(caller, attempt context.Context, number int, u *upstream) *life {
 	if !u.bounded {
 		return &life{Context: caller, values: attempt, u: u, number: number}
@@ -70,9 +68,8 @@ func begin(caller, attempt context.Context, number int, u *upstream) *life {
 	return l
 }
 
-// end is called when the attempt is over: what failed is cut off, and so is what has
-// nothing left to be read, or the caller's context would remember it for as long as it
-// lasts.
+// end is called when the attempt is over. It cancels the context if the attempt failed or there is nothing left to read.
+// Otherwise the caller's context would keep a reference for as long as it lives.
 func (l *life) end(err error) {
 	if l.cancel == nil {
 		return
@@ -82,7 +79,7 @@ func (l *life) end(err error) {
 	}
 }
 
-// closing ends the life of an attempt when its answer is closed.
+// closing ends the context of an attempt when its response is closed.
 type closing struct{}
 
 func (closing) ID() string { return "weir:Close" }

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// The caller's context may last for ever: nothing of an attempt that is over stays in it.
+// The caller's context may live forever. It keeps no reference to finished attempts.
 func TestNothingIsKeptOfAnAttemptThatIsOver(t *testing.T) {
 	for _, err := range []error{nil, errors.New("broken")} {
 		l := begin(t.Context(), t.Context(), 1, &upstream{bounded: true})
@@ -22,7 +22,7 @@ func TestNothingIsKeptOfAnAttemptThatIsOver(t *testing.T) {
 	}
 }
 
-// What ends an attempt ends what is sent, and the values of both contexts are there.
+// The end of an attempt ends its request, and the values of both contexts are available.
 func TestALifeHasBothContexts(t *testing.T) {
 	type key string
 	caller := context.WithValue(t.Context(), key("caller"), 1)

@@ -15,7 +15,7 @@ import (
 
 type inputKey struct{}
 
-// inputs lets what is sent later look at what it was called with.
+// inputs makes the input of a call available to later middleware.
 type inputs struct{}
 
 func (inputs) ID() string { return "weir:Input" }
@@ -46,7 +46,7 @@ func (a *attached) HandleFinalize(ctx context.Context, in middleware.FinalizeInp
 	return p.out, p.metadata, unseekable(r.Err())
 }
 
-// idOf is the correlation id of a call.
+// idOf returns the correlation ID of a call.
 func (g *Guard) idOf(ctx context.Context, request any) string {
 	if g.o.ID != nil {
 		if id := g.o.ID(ctx); id != "" {
@@ -59,10 +59,10 @@ func (g *Guard) idOf(ctx context.Context, request any) string {
 	return ""
 }
 
-// invocation is the header in which the SDK tells a service which call an attempt is of.
+// invocation is the header with the SDK's ID of the call.
 const invocation = "Amz-Sdk-Invocation-Id"
 
-// A passage is one call on its way.
+// A passage is one call in progress.
 type passage struct {
 	ctx      context.Context
 	in       middleware.FinalizeInput
@@ -71,7 +71,7 @@ type passage struct {
 	attempts int
 	out      middleware.FinalizeOutput
 	metadata middleware.Metadata
-	before   []retry.AttemptResult // of attempts that are over, but for the last
+	before   []retry.AttemptResult // results of all attempts except the last
 }
 
 func (p *passage) attempt(ctx context.Context) (err error) {
@@ -90,8 +90,7 @@ func (p *passage) attempt(ctx context.Context) (err error) {
 	return p.judged(err)
 }
 
-// ErrNotSeekable means that there is no other attempt because the body of the request
-// cannot be read again.
+// ErrNotSeekable means that there was no further attempt because the request body cannot be read again.
 var ErrNotSeekable = errors.New("the body cannot be read again: give the SDK an io.ReadSeeker")
 
 // once reports whether the body can be read only once.

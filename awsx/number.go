@@ -9,8 +9,8 @@ import (
 	smithyhttp "github.com/aws/smithy-go/transport/http"
 )
 
-// numbering tells the service which attempt it is and how many there may be, as the SDK
-// does. Its loop knows of one.
+// numbering sends the attempt's number and the maximum number of attempts to the service, as the SDK does. The SDK's loop only
+// knows one attempt.
 type numbering struct{}
 
 func (numbering) ID() string { return "weir:Attempt" }
@@ -23,13 +23,13 @@ const (
 func (numbering) HandleFinalize(ctx context.Context, in middleware.FinalizeInput, next middleware.FinalizeHandler) (middleware.FinalizeOutput, middleware.Metadata, error) {
 	if r, ok := in.Request.(*smithyhttp.Request); ok {
 		if l, v := lifeOf(ctx), r.Header[numberField]; l != nil && len(v) == 1 && strings.HasPrefix(v[0], alone) {
-			v[0] = l.u.number(l.number) + v[0][len(alone):] // what follows is when the caller's time is up
+			v[0] = l.u.number(l.number) + v[0][len(alone):] // the rest is the caller's deadline
 		}
 	}
 	return next.HandleFinalize(ctx, in)
 }
 
-// number is how attempt n is announced.
+// number returns the header value of attempt n.
 func (u *upstream) number(n int) string {
 	if n <= len(u.numbers) {
 		return u.numbers[n-1]
@@ -41,7 +41,7 @@ func numberOf(n, most int) string {
 	return "attempt=" + strconv.Itoa(n) + "; max=" + strconv.Itoa(most)
 }
 
-// numbers are the announcements of all attempts that a policy allows.
+// numbers returns the header values of all attempts that a policy allows.
 func numbers(most int) []string {
 	all := make([]string, most)
 	for i := range all {

@@ -20,7 +20,7 @@ import (
 	"github.com/seed1158cd35/weir/awsx"
 )
 
-// A clockwork is a service that notes when it is asked.
+// A clockwork is a service that records the times of requests.
 type clockwork struct {
 	mu sync.Mutex
 	at []time.Time
@@ -33,8 +33,7 @@ func (c *clockwork) Do(r *http.Request) (*http.Response, error) {
 	return echo{}.Do(r)
 }
 
-// Fifty workers on 10 a second: no window has more than burst + rate * t, all calls are
-// made, and the rate is used.
+// Fifty workers share 10 a second: no window has more than burst + rate * t, all calls are made, and the rate is used.
 func TestFiftyWorkersOnTenASecond(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		far := new(clockwork)
@@ -80,7 +79,7 @@ func TestFiftyWorkersOnTenASecond(t *testing.T) {
 	})
 }
 
-// A service that throttles is asked more slowly from then on.
+// A service that throttles gets fewer requests from then on.
 func TestThrottlesSlowDown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cfg := aws.Config{Region: "eu-west-1", Credentials: credentials.NewStaticCredentialsProvider("AKID", "s", ""), HTTPClient: tooMuch{}}
@@ -119,7 +118,7 @@ func (tooMuch) Do(r *http.Request) (*http.Response, error) {
 	return resp, err
 }
 
-// Whoever leaves while waiting for a turn has left at once, and nothing is sent.
+// A caller that leaves while it waits returns immediately, and nothing is sent.
 func TestLeavingWhileWaiting(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		far := new(clockwork)

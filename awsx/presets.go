@@ -10,21 +10,19 @@ import (
 	"github.com/seed1158cd35/weir/retry"
 )
 
-// learnt is the ceiling under which a rate is learnt for which nothing is published.
+// learnt is the maximum of an adaptive rate without a published quota.
 const learnt = 10_000
 
-// Preset is the policy of a service by the name under which its requests are signed: the
-// quotas that AWS publishes, with the retries of the SDKs and the default breaker for each
-// account and region. A service of which nothing is known has no limit.
+// Preset returns the policy of a service, by its name in signatures: the quotas that AWS publishes, the retries of the SDKs, and
+// the default breaker for each account and region. An unknown service has no limits.
 //
-// DynamoDB publishes what a table may do in units of capacity, which no request tells
-// beforehand, and Bedrock counts tokens, differently for each account: there the rate
-// of each table or model is learnt from what is refused.
+// DynamoDB publishes the capacity of tables in units that a request does not reveal beforehand, and Bedrock counts tokens
+// differently for each account. Their limits are adaptive, for each table or model.
 func Preset(service string) weir.Policy {
 	patient, quota := patience()
 	p := weir.Policy{
 		Retry: patient, Quota: &quota,
-		// The SDK has no timeouts of its own but the caller's.
+		// The SDK has no timeouts except the caller's.
 		Timeouts: weir.Timeouts{Attempt: -1, Call: -1},
 	}
 	for _, q := range quotas[service] {
@@ -32,8 +30,8 @@ func Preset(service string) weir.Policy {
 	}
 	switch service {
 	case "s3":
-		// S3 splits a prefix that is busy, and refuses until it has: a prefix begins with
-		// half of what is published and learns from its own throttles.
+		// S3 splits a busy prefix, and throttles until it has. A prefix begins with half of the published rate and adapts to its
+		// own throttles.
 		for i := range p.Limits {
 			l := &p.Limits[i]
 			l.Adaptive.On, l.Adaptive.Start = true, l.PerSecond()/2
@@ -41,22 +39,22 @@ func Preset(service string) weir.Policy {
 	case "drs":
 		p.Retry, _ = retry.Schedule("drs")
 		p.Retry.Codes = drsCodes
-		p.Classify.Throttled = []string{"ServiceQuotaExceededException"} // too many jobs at once: nothing was done
+		p.Classify.Throttled = []string{"ServiceQuotaExceededException"} // too many jobs at the same time: nothing was done
 		p.MaxWait = 30 * time.Second
-		// A call makes six attempts over half a minute. A breaker that others of them open would cut it short; while
-		// nothing succeeds, retries are held back instead.
+		// A call makes six attempts over half a minute. A breaker that other calls open would shorten it. While no call succeeds,
+		// retries are held back instead.
 		p.Breaker.Off = true
 	case "dynamodb":
 		p.Limits = append(p.Limits, learning("reads", Table, dynamoReads), learning("writes", Table, dynamoWrites))
 	case "bedrock":
 		p.Limits = append(p.Limits, learning("model", Model, nil))
-		p.Retry.Base = 500 * time.Millisecond // what takes seconds is not asked again at once
+		p.Retry.Base = 500 * time.Millisecond // requests that take seconds are not repeated immediately
 	}
 	return p
 }
 
-// patience is what outlasts the SDK's own retries, those of 2026 included, and makes no
-// more of them: see docs/reference/presets.md.
+// patience returns retries that last longer than the SDK's own, including those of 2026, with no more attempts: see
+// docs/reference/presets.md.
 func patience() (retry.Config, retry.QuotaConfig) {
 	c, _ := retry.Schedule("aws-patient")
 	q, _ := retry.QuotaSchedule("aws-patient")
@@ -70,12 +68,12 @@ func (q *quota) limit() limit.Limit {
 	}
 }
 
-// learning is a limit whose rate is found out.
+// learning returns a limit with an adaptive rate.
 func learning(name, scope string, operations []string) limit.Limit {
 	l := limit.Limit{Name: name, Scope: scope, Operations: operations, Rate: bucket.Rate{Amount: learnt, Per: time.Second, Burst: learnt / 10}}
 	l.Adaptive.On = true
 	return l
 }
 
-// drsCodes are what calls of DRS are repeated for.
+// drsCodes are the error codes for which calls of DRS are repeated.
 var drsCodes = []string{"ThrottlingException", "RequestLimitExceeded", "ServiceUnavailable", "InternalServerException", "ServiceQuotaExceededException"}

@@ -2,8 +2,8 @@ package awsx
 
 import "time"
 
-// A quota is one that AWS publishes for an account and a region: how much, for which
-// operations, counted by what. All were read in November 2026.
+// A quota is a quota that AWS publishes for an account and a region: the amount, the operations, and the scope. All were read in
+// November 2026.
 type quota struct {
 	name       string
 	amount     int64
@@ -12,7 +12,7 @@ type quota struct {
 	operations []string // none means all
 	scope      string
 	unit       string
-	source     string // where it stands
+	source     string // URL of the documentation
 }
 
 const (
@@ -25,9 +25,8 @@ const (
 	drsUnwritten = "no page of AWS: what its users see, 10 requests a second and bursts of 20"
 )
 
-// quotas are those that hold whatever an account has done before, by the name under which
-// requests are signed. Bursts are those that are published; where none is, a tenth of a
-// second's worth, so that no second has more than the quota by more than that.
+// quotas are the quotas that hold without regard to an account's history, by the service's name in signatures. Bursts are as
+// published. Unpublished ones are a tenth of a second's amount, so that no second exceeds the quota by more than that.
 var quotas = map[string][]quota{
 	"s3": {
 		{name: "reads", amount: 5500, burst: 550, operations: s3Reads, scope: Prefix, source: s3Guide},
@@ -40,7 +39,7 @@ var quotas = map[string][]quota{
 	"lambda": {
 		{name: "GetFunction", amount: 100, burst: 10, operations: []string{"GetFunction"}, source: lambdaGuide},
 		{name: "GetPolicy", amount: 15, burst: 2, operations: []string{"GetPolicy"}, source: lambdaGuide},
-		{name: "control", amount: 15, burst: 2, operations: lambdaControl, source: lambdaGuide}, // of all together
+		{name: "control", amount: 15, burst: 2, operations: lambdaControl, source: lambdaGuide}, // of all operations together
 	},
 	"ec2": ec2Quotas,
 }
@@ -67,7 +66,7 @@ var dynamoControl = []string{
 	"DescribeExport", "ListExports", "ImportTable", "DescribeImport", "ListImports",
 }
 
-// dynamoData are the operations whose rate a table's capacity bounds.
+// Operations whose rate the capacity of a table bounds.
 var (
 	dynamoReads  = []string{"GetItem", "BatchGetItem", "Query", "Scan", "TransactGetItems"}
 	dynamoWrites = []string{"PutItem", "UpdateItem", "DeleteItem", "BatchWriteItem", "TransactWriteItems"}
@@ -89,7 +88,7 @@ var lambdaControl = []string{
 	"UpdateFunctionConfiguration", "UpdateFunctionEventInvokeConfig", "UpdateFunctionUrlConfig",
 }
 
-// watchQuotas are each operation's own.
+// watchQuotas are separate for each operation.
 var watchQuotas = []quota{
 	{name: "data", amount: 500, burst: 50, operations: []string{"PutMetricData", "GetMetricData"}, scope: Operation, source: watchGuide},
 	{name: "GetMetricStatistics", amount: 400, burst: 40, operations: []string{"GetMetricStatistics"}, source: watchGuide},
@@ -107,10 +106,9 @@ var watchQuotas = []quota{
 	{name: "insights", amount: 1, burst: 1, operations: []string{"EnableInsightRules", "DisableInsightRules"}, scope: Operation, source: watchGuide},
 }
 
-// ec2Quotas are each operation's own bucket: what reads, what changes something, and
-// what has less. Some that change something have more, a burst of 100 or, for tags, 10
-// a second; they are held to 50 and 5. So are lists of instances and the like to the
-// smaller bucket that those without a filter have.
+// ec2Quotas are separate buckets for each operation: for reads, for writes, and for operations with less. Some writes have more
+// than the 50 and 5 here: a burst of 100 or, for tags, 10 a second. Lists of instances and similar operations use the smaller
+// bucket that applies without a filter.
 var ec2Quotas = []quota{
 	{name: "reads", amount: 20, burst: 100, scope: Operation, unit: Reads, source: ec2Guide},
 	{name: "writes", amount: 5, burst: 50, scope: Operation, unit: Writes, source: ec2Guide},

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// A figure without a source cannot be checked when AWS changes it.
+// A quota without a source cannot be checked when AWS changes it.
 func TestEveryQuotaHasASource(t *testing.T) {
 	for service, all := range quotas {
 		for _, q := range all {

@@ -7,8 +7,8 @@ import (
 
 type resultsKey struct{}
 
-// Results tells of every attempt of a call, from the ResultMetadata of its output.
-// retry.GetAttemptResults has the last attempt alone, since the SDK's loop makes one.
+// Results returns every attempt of a call, from the ResultMetadata of its output. retry.GetAttemptResults only has the last
+// attempt, because the SDK's loop makes one.
 func Results(m middleware.Metadata) retry.AttemptResults {
 	if r, ok := m.Get(resultsKey{}).(retry.AttemptResults); ok {
 		return r
@@ -21,7 +21,7 @@ func resultsOf(m middleware.Metadata) []retry.AttemptResult {
 	return r.Results
 }
 
-// remember puts the attempts before the last beside it.
+// remember adds the attempts before the last to the metadata.
 func (p *passage) remember() {
 	if len(p.before) == 0 {
 		return

@@ -11,17 +11,16 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sts"
 )
 
-// A Role is one in an account that lets others take it.
+// A Role is an IAM role that can be assumed.
 type Role struct {
 	Name       string // with its path, if it has one: team/reader
 	Account    string // twelve digits
-	ExternalID string // that the role asks for; "" if it asks for none
-	Session    string // how its calls are told apart in logs; "" means weir
+	ExternalID string // required by the role; "" if it requires none
+	Session    string // identifies its calls in logs; "" means weir
 }
 
-// Assume is a configuration whose clients act as the role, under the guard and under the
-// limits of the role's account. Asking for the role is a call under the limits of STS
-// and of the account that asks.
+// Assume returns a configuration whose clients act as the role, under the guard and the limits of the role's account. Assuming
+// the role is a call under the limits of STS and of the calling account.
 func (g *Guard) Assume(cfg aws.Config, r Role) (aws.Config, error) {
 	if err := r.check(); err != nil {
 		return aws.Config{}, err
@@ -42,7 +41,7 @@ func (g *Guard) Assume(cfg aws.Config, r Role) (aws.Config, error) {
 	return out, nil
 }
 
-// check knows what IAM and STS allow (their API references, 2026-11).
+// check applies the rules of IAM and STS (their API references, 2026-11).
 func (r Role) check() error {
 	switch {
 	case !only(r.Account, 12, 12, digits):
@@ -52,12 +51,12 @@ func (r Role) check() error {
 	case r.Session != "" && !only(r.Session, 2, 64, nameBytes):
 		return fmt.Errorf("awsx: role: session %q: want 2 to 64 letters, digits and _+=,.@-", r.Session)
 	case r.ExternalID != "" && !only(r.ExternalID, 2, 1224, nameBytes+":/"):
-		return errors.New("awsx: role: external id: want 2 to 1224 letters, digits and _+=,.@:/-") // it may be a secret
+		return errors.New("awsx: role: external id: want 2 to 1224 letters, digits and _+=,.@:/-") // the value may be a secret
 	}
 	return nil
 }
 
-// isRoleName reports whether a name, with its path, is one that a role can have.
+// isRoleName reports whether a name, with its path, is valid for a role.
 func isRoleName(name string) bool {
 	last := name[strings.LastIndexByte(name, '/')+1:]
 	return only(last, 1, 64, nameBytes) && only(name, 1, 512, nameBytes+"/") && name[0] != '/' && !strings.Contains(name, "//")
@@ -68,12 +67,12 @@ const (
 	nameBytes = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ" + digits + "_+=,.@-"
 )
 
-// only reports whether s is of these bytes and has so many of them.
+// only reports whether s consists of these bytes and has a length in bounds.
 func only(s string, least, most int, bytes string) bool {
 	return least <= len(s) && len(s) <= most && strings.Trim(s, bytes) == ""
 }
 
-// arn is the role's in the partition of the region.
+// arn returns the role's ARN in the partition of the region.
 func (r Role) arn(region string) string {
 	return "arn:" + partitionOf(region) + ":iam::" + r.Account + ":role/" + r.Name
 }

@@ -52,7 +52,7 @@ func TestShardsAreEvenAndReversible(t *testing.T) {
 	}
 }
 
-// A prefix that is throttled slows down by itself, and its neighbour does not.
+// A throttled prefix slows down alone.
 func TestPrefixesLearnForThemselves(t *testing.T) {
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if strings.HasPrefix(r.URL.Path, "/b/hot/") {
@@ -94,7 +94,7 @@ func TestPrefixesLearnForThemselves(t *testing.T) {
 	if rate["b/hot/"] == 0 || rate["b/cold/"] == 0 || rate["b/hot/"] > 0.8*rate["b/cold/"] {
 		t.Errorf("rates %v, want that of the throttled prefix lower", rate)
 	}
-	if rate["b/cold/"] > 1750 { // a new prefix begins with half of what is published
+	if rate["b/cold/"] > 1750 { // a new prefix begins with half of the published rate
 		t.Errorf("a new prefix begins at %v/s", rate["b/cold/"])
 	}
 }

@@ -63,7 +63,7 @@ var reading = calls{
 	},
 }
 
-// doing are calls that may not be made twice.
+// doing are calls that must not be made twice.
 var doing = calls{
 	"drs.StartRecovery": func(ctx context.Context, c aws.Config) error {
 		_, err := drs.NewFromConfig(c).StartRecovery(ctx, &drs.StartRecoveryInput{SourceServers: []drstypes.StartRecoveryRequestSourceServer{{SourceServerID: s("s-12345678901234567")}}})
@@ -91,7 +91,7 @@ var doing = calls{
 	},
 }
 
-// throttle answers as each service does when it is asked too much.
+// throttle responds as each service does when it throttles.
 func throttle(w http.ResponseWriter, service string) {
 	status, code := 400, "ThrottlingException"
 	switch service {
@@ -118,8 +118,8 @@ func throttle(w http.ResponseWriter, service string) {
 	_, _ = io.WriteString(w, `{"__type":"com.amazonaws#`+code+`"}`)
 }
 
-// What a service refuses for its rate was not done, so everything is tried again; what
-// broke is tried again where that does no harm. Never more often than the policy says.
+// Throttled requests had no effect, so all of them are repeated. Failed requests are repeated where that does no harm. The policy
+// bounds the attempts.
 func TestServicesAreAskedAgain(t *testing.T) {
 	for _, c := range []struct {
 		what  string
@@ -164,7 +164,7 @@ func TestServicesAreAskedAgain(t *testing.T) {
 	}
 }
 
-// polled notes which calls are long polls.
+// polled records which calls are long polls.
 type polled struct{ calls map[string]bool }
 
 func (p *polled) Admit(_ context.Context, c weir.Call) (func(outcome.Outcome), error) {
@@ -187,8 +187,7 @@ func TestReceiveMessageIsALongPoll(t *testing.T) {
 	}
 }
 
-// An answer to HEAD has no body: S3 tells throttling from an outage in its status line
-// alone.
+// A response to HEAD has no body. S3 distinguishes throttling from an outage only in the status line.
 func TestAThrottledHead(t *testing.T) {
 	for line, want := range map[string]string{"503 Slow Down": "throttled", "503 Service Unavailable": "failed", "404 Not Found": "rejected"} {
 		far := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -231,7 +230,7 @@ func TestCodesOfTheirOwnKind(t *testing.T) {
 	}
 }
 
-// A real S3: objects come and go, each part is a call, and lists count for their prefix.
+// With a real S3: objects are written and deleted, each part is a call, and lists count for their prefix.
 func TestARealS3(t *testing.T) {
 	far := httptest.NewServer(gofakes3.New(s3mem.New(), gofakes3.WithLogger(gofakes3.DiscardLog())).Server())
 	defer far.Close()
@@ -282,7 +281,7 @@ func TestARealS3(t *testing.T) {
 	}
 }
 
-// Batches cost what is in them.
+// Batches cost their number of items.
 func TestBatchesCostTheirItems(t *testing.T) {
 	url, n := answering(t, 200, nil, "{}")
 	cfg := config(url)
@@ -312,7 +311,7 @@ func TestBatchesCostTheirItems(t *testing.T) {
 	}
 }
 
-// Reads and writes may have limits of their own without a list of operations.
+// Reads and writes can have separate limits without a list of operations.
 func TestReadsAndWritesAreCountedApart(t *testing.T) {
 	url, _ := answering(t, 200, nil, "{}")
 	cfg := config(url)

@@ -7,14 +7,14 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/drs/types"
 )
 
-// ActiveJobs asks a client, this package's or the SDK's, for the ids of the jobs that are
-// pending or started, page by page: it is what jobs.Options.Active wants.
+// ActiveJobs returns a function that lists the IDs of pending or started jobs, for jobs.Options.Active. The client may be this
+// package's or the SDK's.
 func ActiveJobs(client sdk.DescribeJobsAPIClient) func(context.Context) ([]string, error) {
 	return func(ctx context.Context) ([]string, error) { return Active(ctx, client) }
 }
 
-// Active are the ids of the jobs that are pending or started. If a page cannot be had
-// there are none and an error: a part of them would look like room for more.
+// Active returns the IDs of the jobs that are pending or started. If a page fails, it returns only an error: a partial list would
+// look like free capacity.
 func Active(ctx context.Context, client sdk.DescribeJobsAPIClient) (ids []string, err error) {
 	for pages := sdk.NewDescribeJobsPaginator(client, &sdk.DescribeJobsInput{}); pages.HasMorePages(); {
 		page, err := pages.NextPage(ctx)

@@ -13,7 +13,7 @@ import (
 	"github.com/seed1158cd35/weir/internal/test/drstest"
 )
 
-// answered answers the first requests of an operation with an error, before or after the server has done what they ask.
+// answered answers the first requests of an operation with an error, before or after the server has executed them.
 type answered struct {
 	*drstest.Server
 	operation string
@@ -55,7 +55,7 @@ func (d discard) Header() http.Header         { return d.header }
 func (d discard) Write(b []byte) (int, error) { return len(b), nil }
 func (d discard) WriteHeader(int)             {}
 
-// A 500 or 503 is repeated once, a minute later, after three looks for a job; other ends are not.
+// A 500 or 503 is repeated once, a minute later, after three lists without a job. Other failures are not repeated.
 func TestStartRecoveryAfterServerErrorIsRepeatedOnce(t *testing.T) {
 	later := http.Header{"Retry-After": {"1"}}
 	for name, c := range map[string]struct {
@@ -104,7 +104,7 @@ func TestStartRecoveryAfterServerErrorIsRepeatedOnce(t *testing.T) {
 	}
 }
 
-// What keeps a recovery from being repeated after a 500.
+// Conditions that prevent a repeated recovery after a 500.
 func TestStartRecoveryIsNotRepeated(t *testing.T) {
 	for name, c := range map[string]struct {
 		o       drs.Options

@@ -15,21 +15,21 @@ import (
 	"github.com/seed1158cd35/weir/outcome/classify"
 )
 
-// attempts watches those of one call, within whatever repeats them, so that what it knows
-// does not depend on how their errors are wrapped on the way out.
+// attempts observes the attempts of one call inside any retry loop, so that its findings do not depend on how outer layers wrap
+// errors.
 type attempts struct {
-	once  bool  // none follows one that may have had its effect, whatever the policy says
-	doubt error // of an attempt that may have had its effect; nil if there was none
+	once  bool  // after an attempt that may have had an effect, make no other, whatever the policy is
+	doubt error // the error of an attempt that may have had an effect; nil if there was none
 
-	status int // of the answer of that attempt; 0 if there was none
+	status int // the status of that attempt's response; 0 without one
 }
 
-// broke reports whether DRS answered the attempt that may have had its effect with an error of its own.
+// broke reports whether DRS answered the attempt that may have had an effect with a server error.
 func (a *attempts) broke() bool {
 	return a.status == http.StatusInternalServerError || a.status == http.StatusServiceUnavailable
 }
 
-// on adds the watch to the options of a call.
+// on adds the observer to the options of a call.
 func (a *attempts) on(options []func(*sdk.Options)) []func(*sdk.Options) {
 	return append(options[:len(options):len(options)], func(o *sdk.Options) {
 		o.APIOptions = append(o.APIOptions[:len(o.APIOptions):len(o.APIOptions)], func(s *middleware.Stack) error {
@@ -51,15 +51,14 @@ func (a *attempts) HandleDeserialize(ctx context.Context, in middleware.Deserial
 	return out, metadata, err
 }
 
-// harmless reports whether an attempt that failed is certain to have had no effect: it
-// was never sent, or the answer is a refusal.
+// harmless reports whether a failed attempt certainly had no effect: it was never sent, or DRS refused it.
 func harmless(raw any, err error) bool {
 	answer, _ := raw.(*smithyhttp.Response)
 	if statusOf(raw) == 0 {
 		return classify.Error(context.Background(), err).Undone
 	}
 	if answer.StatusCode < http.StatusBadRequest {
-		return false // it was done, and the answer broke off
+		return false // it was done, and the response broke off
 	}
 	code := ""
 	if api, ok := errors.AsType[smithy.APIError](err); ok {
@@ -77,7 +76,7 @@ func harmless(raw any, err error) bool {
 	return o.Undone || o.Class == outcome.Rejected
 }
 
-// statusOf returns the status of an answer; 0 if there was none.
+// statusOf returns the status of a response, 0 without one.
 func statusOf(raw any) int {
 	answer, _ := raw.(*smithyhttp.Response)
 	if answer == nil || answer.Response == nil {

@@ -1,13 +1,11 @@
-// Package drs is a client of AWS Elastic Disaster Recovery that stays inside its quotas
-// (10 requests a second, bursts of 20, for each account and region), repeats what can be
-// repeated, and never starts a recovery twice.
+// Package drs is a client for AWS Elastic Disaster Recovery that respects its quotas (10 requests a second, bursts of 20, for
+// each account and region), retries what can be retried, and never starts a recovery twice.
 //
 //	client := drs.New(cfg, drs.Options{})
 //	out, err := client.StartRecovery(ctx, in)
 //
-// It is the SDK's client with other manners: whatever takes one takes this, paginators
-// included, which are paced page by page. Of a call that DRS does not answer for good,
-// StartRecovery and TerminateRecoveryInstances find out what became of it; see there.
+// A Client can replace the SDK's client everywhere, also in paginators, which then wait for their turn before every page. If the
+// result of a call is unclear, StartRecovery and TerminateRecoveryInstances determine it. See their documentation.
 package drs
 
 import (
@@ -28,38 +26,34 @@ import (
 	"github.com/seed1158cd35/weir/limit/bucket"
 )
 
-// Options are how a client behaves. All clients of one process share the limits of an account and region, whatever
-// their other options and credentials; of different rates, the lowest applies. Clients with a Guard or a Fleet are
-// charged to the limits of those.
+// Options configure a client. All clients of a process share the limits of an account and region, whatever their other options
+// and credentials. Of different rates, the lowest applies. Clients with a Guard or a Fleet use the limits of that Guard or Fleet.
 type Options struct {
-	// Guard is under whose limits and retries calls are made; nil means a guard of the
-	// client's own, which the next ten fields describe.
+	// Guard provides the limits and retries; nil means a new guard, which the next ten fields configure.
 	Guard *awsx.Guard
 
-	// Fleet shares the limits with other processes; nil means that there are none. Set the Account then, unless the
-	// credentials tell it. Where neither does, all clients whose credentials have the same source (the provider, and
-	// its role) count as one account.
+	// Fleet shares the limits with other processes; nil means no sharing. With a Fleet set the Account, unless the credentials
+	// contain it. Without either, all credentials with the same source (the provider, and its role) count as one account.
 	Fleet   *fleet.Fleet
 	Account string
 
-	// Rate is how much is sent to an account and region; zero means 10 requests a second with a burst of 20, as DRS
-	// allows. See Spared.
+	// Rate is the request rate for an account and region. Zero means DRS's quota: 10 requests a second with a burst of 20. See
+	// Spared.
 	Rate    bucket.Rate
-	MaxWait time.Duration // longest wait for a turn; 0 means 30s, below 0 means none
+	MaxWait time.Duration // maximum wait for a turn; 0 means 30s, negative means no wait
 
-	Timeout  time.Duration // of one attempt; 0 means 30s, below 0 means none
-	Attempts int           // in all, the first included; 0 means 6
-	Base     time.Duration // before the second, and then twice as long each time, times 0.5 to 1.5; 0 means 1s
-	Cap      time.Duration // longest wait between attempts, before chance is added; 0 means 1m
+	Timeout  time.Duration // of one attempt; 0 means 30s, negative means none
+	Attempts int           // total number of attempts; 0 means 6
+	Base     time.Duration // delay before the second attempt, which doubles each time and is multiplied by 0.5 to 1.5; 0 means 1s
+	Cap      time.Duration // maximum delay before the random factor; 0 means 1m
 
 	Events weir.Events
-	ID     func(context.Context) string // the correlation id of a call; nil means the SDK's own
+	ID     func(context.Context) string // returns the correlation ID of a call; nil means the SDK's
 
-	// LookFor is how long the job of a call is looked for that was not answered; 0 means
-	// 30s, below 0 means that it is not looked for.
+	// LookFor is how long to look for the job of a call that got no response. 0 means 30s, negative means not to look.
 	LookFor time.Duration
 
-	// Untagged starts recoveries without a tag of their own: see StartRecovery.
+	// Untagged starts recoveries without a tag that identifies the call: see StartRecovery.
 	Untagged bool
 
 	Clock clock.Clock // nil means the system's
@@ -68,9 +62,9 @@ type Options struct {
 	Client []func(*sdk.Options)
 }
 
-// Spared is the rate of DRS with a burst of 18 of its 20: what is held back makes up for requests that take up to 200ms
-// less on their way than the first ones, which have to connect. None is throttled then; with all 20 some of the
-// first calls after a rest are, and go a second later.
+// Spared is the rate of DRS with a burst of 18 instead of 20. The difference compensates for requests that arrive up to 200ms
+// faster than the first ones, which have to connect, so that none is throttled. With all 20, some of the first calls after an
+// idle time are throttled, and succeed a second later.
 var Spared = bucket.Rate{Amount: 10, Per: time.Second, Burst: 18}
 
 // A Client calls DRS. It is safe for concurrent use.
@@ -79,7 +73,7 @@ type Client struct {
 	lookFor  time.Duration
 	untagged bool
 	clock    clock.Clock
-	own      *awsx.Guard // nil if it was given
+	own      *awsx.Guard // nil if the options contain a Guard
 }
 
 var (
@@ -88,7 +82,7 @@ var (
 	_ sdk.DescribeRecoveryInstancesAPIClient = (*Client)(nil)
 )
 
-// New makes a client of a configuration.
+// New returns a client for a configuration.
 func New(cfg aws.Config, o Options) *Client {
 	if o.Clock == nil {
 		o.Clock = clock.System
@@ -108,14 +102,14 @@ func New(cfg aws.Config, o Options) *Client {
 	}
 }
 
-// Close takes the client out of the fleet, if it is in one by its own guard.
+// Close removes the client from the fleet, if it has a Fleet and its own guard.
 func (c *Client) Close() {
 	if c.own != nil {
 		c.own.Close()
 	}
 }
 
-// guard is one for a client that is given none.
+// guard returns a guard for a client without one in its options.
 func (o *Options) guard(cfg *aws.Config) *awsx.Guard {
 	return awsx.New(awsx.Options{
 		Account:  o.Account,
@@ -126,7 +120,7 @@ func (o *Options) guard(cfg *aws.Config) *awsx.Guard {
 	})
 }
 
-// policy is the preset of DRS with what the options change.
+// policy returns the preset of DRS with the changes in the options.
 func (o *Options) policy() weir.Policy {
 	p := awsx.Preset("drs")
 	p.Limits = []limit.Limit{{Name: "requests", Rate: cmp.Or(o.Rate, bucket.Rate{Amount: 10, Per: time.Second, Burst: 20})}}
@@ -134,6 +128,6 @@ func (o *Options) policy() weir.Policy {
 	p.Timeouts.Attempt = cmp.Or(o.Timeout, 30*time.Second)
 	p.Retry.Attempts = cmp.Or(o.Attempts, p.Retry.Attempts)
 	p.Retry.Base, p.Retry.Cap = cmp.Or(o.Base, p.Retry.Base), cmp.Or(o.Cap, p.Retry.Cap)
-	p.Retry.NotCodes = append(slices.Clone(p.Retry.NotCodes), "no such host") // there is no such region
+	p.Retry.NotCodes = append(slices.Clone(p.Retry.NotCodes), "no such host") // the region does not exist
 	return p
 }

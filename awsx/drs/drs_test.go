@@ -19,7 +19,7 @@ import (
 	"github.com/seed1158cd35/weir/internal/test/drstest"
 )
 
-// client is all of the SDK's client that a program of disaster recovery needs.
+// client is the part of the SDK's client that a disaster recovery program needs.
 type client interface {
 	sdk.DescribeJobsAPIClient
 	sdk.DescribeSourceServersAPIClient
@@ -30,7 +30,7 @@ type client interface {
 
 var _, _ client = (*sdk.Client)(nil), (*drs.Client)(nil)
 
-// The SDK's own paginators are paced page by page.
+// The SDK's paginators wait for their turn before every page.
 func TestPaginators(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := drstest.AWS()
@@ -52,7 +52,7 @@ func TestPaginators(t *testing.T) {
 	})
 }
 
-// Options of one call work as they do with the SDK, and the input is left as it is.
+// Options of one call work as with the SDK, and the input is not modified.
 func TestCallsAsWithTheSDK(t *testing.T) {
 	server := &drstest.Server{PageSize: 2}
 	c := drs.New(listening(t, server), drs.Options{})
@@ -108,8 +108,9 @@ func TestActiveJobs(t *testing.T) {
 	})
 }
 
-// Jobs of DRS under the throttle, by many processes: never more than the threshold, and all of them in the end. One that DRS lists before
-// its starter has heard of it counts twice for a moment, so that another may be refused which would have fitted.
+// Many processes start DRS jobs under the throttle: never more than the threshold at the same time, and all of them in the end. A
+// job that DRS lists before its starter gets the response counts twice for a moment, so another start may be refused
+// unnecessarily.
 func TestJobsOfDRSAreBounded(t *testing.T) {
 	server := &drstest.Server{MaxJobs: 5, PageSize: 2}
 	cfg := listening(t, server)
@@ -151,7 +152,7 @@ func TestJobsOfDRSAreBounded(t *testing.T) {
 	}
 }
 
-// A start of which nobody knows whether it worked keeps its place until DRS would list it.
+// A start with an unknown result keeps its slot until DRS would list its job.
 func TestAnUnknownStartKeepsItsPlace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := drstest.AWS()

@@ -14,7 +14,7 @@ import (
 	"github.com/seed1158cd35/weir/internal/test/drstest"
 )
 
-// The answer to the first request is lost, and its job found.
+// The response to the first request is lost, and its job is found.
 func ExampleClient_StartRecovery() {
 	server := &drstest.Server{Fault: first("StartRecovery", drstest.LostAfter)}
 	s := httptest.NewServer(server)

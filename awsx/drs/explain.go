@@ -11,7 +11,7 @@ import (
 	"github.com/aws/smithy-go/middleware"
 )
 
-// explaining adds to errors whose cause lies with the caller what to do about them.
+// explaining adds a remedy to errors that the caller caused.
 type explaining struct{}
 
 func (explaining) ID() string { return "weir:Explain" }
@@ -31,8 +31,7 @@ func (explaining) HandleInitialize(ctx context.Context, in middleware.Initialize
 	return out, metadata, err
 }
 
-// advices are for error codes that say that the caller's set-up is wrong, where awsx does
-// not know better.
+// advices are remedies for error codes that indicate a wrong set-up, where awsx has none.
 var advices = map[string]string{
 	"MissingAuthenticationToken":          noCredentials,
 	"MissingAuthenticationTokenException": noCredentials,
@@ -45,7 +44,7 @@ func advice(err error) string {
 	if api, ok := errors.AsType[smithy.APIError](err); ok {
 		return advices[api.ErrorCode()]
 	}
-	if strings.Contains(err.Error(), "get credentials") { // the SDK has no type for it
+	if strings.Contains(err.Error(), "get credentials") { // the SDK has no type for this error
 		return noCredentials
 	}
 	return ""

@@ -12,20 +12,18 @@ import (
 	"github.com/aws/smithy-go/middleware"
 )
 
-// A match reports whether a job is looked for; fresh says that it may have been created
-// since the call began.
+// A match reports whether a job is a wanted one. fresh means that the job may have been created since the call began.
 type match func(j *types.Job, fresh bool) bool
 
 const (
-	parting = 5 * time.Second // how long jobs are looked for when the caller has left
-	slack   = 2 * time.Minute // by which times of one region's servers may differ
+	parting = 5 * time.Second // how long to look for jobs after the caller has left
+	slack   = 2 * time.Minute // maximum difference between the clocks of a region's servers
 )
 
 var errLooked = errors.New("no job was found in time")
 
-// find looks for jobs of a call that began at an instant: at once, a second later, and
-// then after twice as long each time, since DRS may list a job some time after it has
-// made it. A caller who has left already still learns what can be known soon.
+// find looks for jobs of a call that began at an instant: immediately, a second later, and then with doubling intervals, because
+// DRS may list a job some time after it created it. If the caller has already left, find looks for a short time only.
 func (c *Client) find(ctx context.Context, began time.Duration, is match) (found []types.Job, err error) {
 	patience := c.lookFor
 	if ctx.Err() != nil {
@@ -46,14 +44,14 @@ func (c *Client) find(ctx context.Context, began time.Duration, is match) (found
 	}
 }
 
-// A request that broke is repeated only if DRS has been asked for its job so often, over so long.
+// A request with a server error is repeated only after this many lists without its job, over this time.
 const (
 	confirmations = 3
 	confirmFor    = time.Minute
 )
 
-// absent reports whether DRS shows no job for the servers of a call since it began: in three answers over a minute. It
-// reports false sooner if there is a job, if an answer is missing, or if ctx does not leave the time.
+// absent reports whether DRS lists no job for the servers of a call since it began, in three responses over a minute. It returns
+// false earlier if there is a job, if a response is missing, or if ctx does not leave enough time.
 func (c *Client) absent(ctx context.Context, began time.Duration, call *sdk.StartRecoveryInput) bool {
 	from := c.clock.Now()
 	if deadline, ok := ctx.Deadline(); c.lookFor <= 0 || ok && deadline.Sub(c.clock.Wall(from)) <= confirmFor {
@@ -72,13 +70,13 @@ func (c *Client) absent(ctx context.Context, began time.Duration, call *sdk.Star
 	return c.clock.Now()-from >= confirmFor
 }
 
-// concerns reports whether one of the servers takes part in a job.
+// concerns reports whether one of the servers participates in a job.
 func concerns(j *types.Job, want []string) bool {
 	return slices.ContainsFunc(j.ParticipatingServers, func(s types.ParticipatingServer) bool { return slices.Contains(want, deref(s.SourceServerID)) })
 }
 
-// listed are the jobs that match now. Jobs are listed latest first, so what is older than
-// the call ends the search; all are looked through if it is not known when that began.
+// listed returns the matching jobs. DRS lists the latest jobs first, so the search ends at the first job older than the call. If
+// the call's start is unknown, it covers all jobs.
 func (c *Client) listed(ctx context.Context, began time.Duration, is match) (found []types.Job, err error) {
 	for pages := sdk.NewDescribeJobsPaginator(c, &sdk.DescribeJobsInput{}); pages.HasMorePages(); {
 		page, err := pages.NextPage(ctx)
@@ -102,8 +100,8 @@ func (c *Client) listed(ctx context.Context, began time.Duration, is match) (fou
 	return found, nil
 }
 
-// since is when a call began, at the earliest, by the clock of DRS: counted back from its
-// own answer, because the clock on this wall may be wrong. Zero means that it is not known.
+// since returns the earliest time at which a call began, by DRS's clock: it is computed from the response, because the local
+// clock may be wrong. Zero means unknown.
 func (c *Client) since(began time.Duration, answer middleware.Metadata) time.Time {
 	now, ok := awsmiddleware.GetServerTime(answer)
 	if !ok || began == 0 {
@@ -112,13 +110,13 @@ func (c *Client) since(began time.Duration, answer middleware.Metadata) time.Tim
 	return now.Add(began - c.clock.Now() - slack)
 }
 
-// before reports whether a job is certain to have been created before the time.
+// before reports whether a job was certainly created before the time.
 func before(j *types.Job, since time.Time) bool {
 	created, err := time.Parse(time.RFC3339, deref(j.CreationDateTime))
 	return err == nil && created.Before(since)
 }
 
-// takesPart reports whether the participants of a job have just these ids.
+// takesPart reports whether the participants of a job are exactly these IDs.
 func takesPart(j *types.Job, want []string, id func(types.ParticipatingServer) *string) bool {
 	got := make([]string, 0, len(j.ParticipatingServers))
 	for _, s := range j.ParticipatingServers {
@@ -127,5 +125,5 @@ func takesPart(j *types.Job, want []string, id func(types.ParticipatingServer) *
 	return slices.Equal(sorted(got), sorted(want))
 }
 
-// sorted are the ids in order, each once.
+// sorted returns the IDs in order, without duplicates.
 func sorted(ids []string) []string { return slices.Compact(slices.Sorted(slices.Values(ids))) }

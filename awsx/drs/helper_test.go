@@ -17,15 +17,14 @@ func config(url string) aws.Config {
 	return aws.Config{Region: "eu-west-1", BaseEndpoint: &url, Credentials: credentials.NewStaticCredentialsProvider("AKID", "secret", "")}
 }
 
-// listening is a server on a port of its own.
+// listening runs a server on a TCP port.
 func listening(t *testing.T, h http.Handler) aws.Config {
 	s := httptest.NewServer(h)
 	t.Cleanup(s.Close)
 	return config(s.URL)
 }
 
-// inside is a server for a bubble of testing/synctest. close must be called before the
-// bubble ends.
+// inside runs a server inside a synctest bubble. Call close before the bubble ends.
 func inside(h http.Handler) (cfg aws.Config, close func()) {
 	n := memnet.New()
 	cfg = config(n.Serve("drs.test", h))
@@ -33,7 +32,7 @@ func inside(h http.Handler) (cfg aws.Config, close func()) {
 	return cfg, n.Close
 }
 
-// recovering is the input of a recovery of servers.
+// recovering returns the input for a recovery of servers.
 func recovering(ids ...string) *sdk.StartRecoveryInput {
 	in := new(sdk.StartRecoveryInput)
 	for _, id := range ids {

@@ -15,10 +15,10 @@ import (
 	"github.com/seed1158cd35/weir/internal/test/raced"
 )
 
-// A tally is how calls of StartRecovery ended.
+// A tally counts the results of calls of StartRecovery.
 type tally struct {
 	mu      sync.Mutex
-	good    map[string]bool // ids of jobs
+	good    map[string]bool // job IDs
 	unknown []string        // tags
 	twice   string          // a job that two calls returned
 	failed  int
@@ -41,8 +41,8 @@ func (y *tally) call(ctx context.Context, c *drs.Client) {
 	}
 }
 
-// Whatever goes wrong on the way, there is one recovery for each call that succeeds, one
-// or none for each that does not know, and none for any other.
+// With random faults, there is one recovery for each successful call, at most one for each call with an unknown result, and none
+// for other calls.
 func TestNoRecoveryIsStartedTwice(t *testing.T) {
 	var good, unknown, failed, faults atomic.Int64
 	t.Run("histories", func(t *testing.T) {
@@ -85,7 +85,7 @@ func history(t *testing.T, seed uint64, faults *atomic.Int64) *tally {
 		faults.Add(1)
 		f := drstest.Fault(pick(int(drstest.Faults)))
 		if f == drstest.EmptyAfter && operation == "DescribeJobs" {
-			return drstest.LostAfter // a complete list without jobs is believed
+			return drstest.LostAfter // StartRecovery trusts a complete list without the job
 		}
 		return f
 	}
@@ -111,7 +111,7 @@ func history(t *testing.T, seed uint64, faults *atomic.Int64) *tally {
 	return y
 }
 
-// check compares what calls said with what was done.
+// check compares the results of the calls with what the server did.
 func (y *tally) check(t *testing.T, seed uint64, server *drstest.Server, c *drs.Client) {
 	late := 0
 	for _, tag := range y.unknown {

@@ -14,11 +14,11 @@ import (
 	"github.com/seed1158cd35/weir/clock"
 )
 
-// A service is something that has accounts with limits: AWS, or a server at another address.
+// A service is an entity whose accounts have limits: AWS, or a server at another address.
 type service struct {
 	clock    clock.Clock
 	endpoint string                    // "" for AWS
-	client   weak.Pointer[http.Client] // by which the server at the address is reached; a test may have its own network
+	client   weak.Pointer[http.Client] // reaches the server at the address; tests may have separate networks
 }
 
 var (
@@ -26,11 +26,11 @@ var (
 	limits   = make(map[service]*weir.LimitSet) // of this process
 )
 
-// limitsOf returns the limits that all clients of a service share in this process. They outlive the clients: a program
-// that makes a client for each call must not begin with full limits each time.
+// limitsOf returns the limits that all clients of a service share in this process. They outlive the clients: a program that
+// creates a client for each call must not begin with full limits each time.
 func limitsOf(cfg *aws.Config, c clock.Clock) *weir.LimitSet {
 	if !reflect.ValueOf(c).Comparable() {
-		return new(weir.LimitSet) // nobody can tell whether another client has the same clock
+		return new(weir.LimitSet) // clocks cannot be compared, so another client's may differ
 	}
 	s := service{clock: c}
 	if e := aws.ToString(cfg.BaseEndpoint); e != "" && !ofAWS(e) {
@@ -49,8 +49,7 @@ func limitsOf(cfg *aws.Config, c clock.Clock) *weir.LimitSet {
 	return set
 }
 
-// ofAWS reports whether an endpoint is one of AWS itself, of which an account has several: public, FIPS, dual-stack, and
-// those of its networks.
+// ofAWS reports whether an endpoint belongs to AWS. An account has several: public, FIPS, dual-stack, and private ones.
 func ofAWS(endpoint string) bool {
 	u, err := url.Parse(endpoint)
 	if err != nil {

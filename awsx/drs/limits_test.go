@@ -15,22 +15,22 @@ import (
 	"github.com/seed1158cd35/weir/limit/bucket"
 )
 
-// holder returns credentials that tell their account.
+// holder returns credentials with an account.
 func holder(account, key string) aws.CredentialsProvider {
 	return aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
 		return aws.Credentials{AccessKeyID: key, SecretAccessKey: "secret", AccountID: account, Source: "holder of " + key}, nil
 	})
 }
 
-// sourced returns credentials that tell their source and no account.
+// sourced returns credentials with a source and no account.
 func sourced(source, key string) aws.CredentialsProvider {
 	return aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
 		return aws.Credentials{AccessKeyID: key, SecretAccessKey: "secret", Source: source}, nil
 	})
 }
 
-// Forty calls of two clients of one account and region take 2 s with a shared limit of 10/s and a burst of 20, and no
-// time with a limit for each.
+// Forty calls of two clients of one account and region take 2 s with a shared limit of 10/s and a burst of 20, and no time with
+// separate limits.
 func TestClientsOfOneAccountAndRegionShareOneLimit(t *testing.T) {
 	const account = "123456789012"
 	static := func(key string) aws.CredentialsProvider {
@@ -85,7 +85,7 @@ func TestClientsOfOneAccountAndRegionShareOneLimit(t *testing.T) {
 	}
 }
 
-// A provider that rotates its key begins with no full limit, nor does a client that is made for each call.
+// Rotated keys and short-lived clients do not begin with full limits.
 func TestLimitSurvivesRotationAndShortLivedClients(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := drstest.AWS()
@@ -109,7 +109,7 @@ func TestLimitSurvivesRotationAndShortLivedClients(t *testing.T) {
 	})
 }
 
-// Of different rates for one account the lowest applies to all of its clients.
+// Of different rates for one account, the lowest applies to all of its clients.
 func TestLowestRateOfClientsApplies(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := drstest.AWS()

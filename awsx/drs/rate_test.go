@@ -20,8 +20,7 @@ import (
 	"github.com/seed1158cd35/weir/limit/bucket"
 )
 
-// work makes calls with workers, each of them as many, and says how long that took and
-// how many failed.
+// work makes calls with a number of workers, and returns the duration and the number of failures.
 func work(t *testing.T, workers, calls int, clients ...*drs.Client) (took time.Duration, bad int64) {
 	var failed atomic.Int64
 	begin := time.Now()
@@ -41,8 +40,7 @@ func work(t *testing.T, workers, calls int, clients ...*drs.Client) (took time.D
 	return time.Since(begin), failed.Load()
 }
 
-// Fifty workers want more than DRS bears. Within Spared it never refuses one, although requests take
-// different times on their way, and is kept busy.
+// Fifty workers exceed DRS's rate. Within Spared, DRS throttles none of them and stays busy, although network delays vary.
 func TestFiftyWorkersAreNeverThrottled(t *testing.T) {
 	seed := rand.Uint64()
 	for _, slowest := range []time.Duration{0, 20 * time.Millisecond, 200 * time.Millisecond} {
@@ -69,8 +67,8 @@ func TestFiftyWorkersAreNeverThrottled(t *testing.T) {
 	}
 }
 
-// The same ten times as fast, with another burst, against a server that verifies
-// signatures. As with AWS's figures a fifth of a second's worth of the burst is held back.
+// The same at ten times the rate and with another burst, against a server that verifies signatures. As with AWS's quota, a fifth
+// of a second's requests is held back from the burst.
 func TestFiftyWorkersWhoSignAreNeverThrottled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const rate, burst, calls = 100, 40, 200
@@ -85,7 +83,7 @@ func TestFiftyWorkersWhoSignAreNeverThrottled(t *testing.T) {
 	})
 }
 
-// Each account and region has a rate of its own, and clients that share a guard share it.
+// Each account and region has a separate rate, and clients that share a guard share it.
 func TestRegionsAndAccountsAreIndependent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := drstest.AWS()

@@ -15,9 +15,8 @@ import (
 	"github.com/seed1158cd35/weir/retry"
 )
 
-// Whatever code DRS refuses calls with, each of twenty at once comes to the end of its schedule of six attempts, and none is
-// cut short by a breaker that the others opened. While nothing succeeds some of the attempts are held back; a
-// call that is alone sends all six.
+// For any error code of DRS, each of twenty concurrent calls completes its schedule of six attempts. A breaker opened by the
+// other calls does not shorten it. While no call succeeds, some attempts are held back. A call that is alone sends all six.
 func TestEveryCallComesToTheEndOfItsSchedule(t *testing.T) {
 	for _, c := range []struct {
 		status int
@@ -61,12 +60,12 @@ func TestEveryCallComesToTheEndOfItsSchedule(t *testing.T) {
 	}
 }
 
-// The first calls are as many as DRS allows at once, and none waits for longer than half a minute.
+// As many first calls as DRS allows proceed immediately, and none waits longer than half a minute.
 func TestTheConstantsOfDRS(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, c := range []struct {
 			o    drs.Options
-			want int // that go within the longest wait
+			want int // calls that proceed within the maximum wait
 		}{
 			{drs.Options{}, 20 + 30*10}, {drs.Options{Rate: drs.Spared}, 18 + 30*10},
 		} {

@@ -35,7 +35,7 @@ func refusing(status int, code, after string, n *int) http.Handler {
 	})
 }
 
-// Which errors are repeated: of a call that may be, and of StartRecovery.
+// Which errors are repeated, for an idempotent call and for StartRecovery.
 func TestTheScheduleOfDRS(t *testing.T) {
 	for _, c := range []struct {
 		status           int
@@ -65,7 +65,7 @@ func TestTheScheduleOfDRS(t *testing.T) {
 	}
 }
 
-// Waits double, and what DRS asks for with Retry-After is waited for.
+// Delays double, and a Retry-After of DRS is obeyed.
 func TestWaits(t *testing.T) {
 	for _, c := range []struct {
 		status      int
@@ -90,7 +90,7 @@ func TestWaits(t *testing.T) {
 	}
 }
 
-// Nobody is there: nothing was started, so there is nothing to look for.
+// Without a server nothing was started, so there is no job to look for.
 func TestAnAddressAtWhichNobodyListens(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -105,7 +105,7 @@ func TestAnAddressAtWhichNobodyListens(t *testing.T) {
 	}
 }
 
-// Errors of the caller's own making name their cause, at once and without a secret.
+// Errors that the caller caused name their cause, immediately and without a secret.
 func TestErrorsNameTheirCause(t *testing.T) {
 	const secret = "of-the-caller"
 	server := &drstest.Server{
@@ -147,15 +147,15 @@ func TestErrorsNameTheirCause(t *testing.T) {
 	}
 }
 
-// noHost is a network whose name servers know nobody.
+// noHost is a network in which no host name resolves.
 type noHost struct{}
 
 func (noHost) Do(r *http.Request) (*http.Response, error) {
 	return nil, &net.OpError{Op: "dial", Err: &net.DNSError{Err: "no such host", Name: r.URL.Hostname(), IsNotFound: true}}
 }
 
-// DRS refuses a job beyond its quota of jobs with 402 ServiceQuotaExceededException: events, and so logs and metrics,
-// have it as a throttle.
+// DRS refuses a job beyond its quota of jobs with 402 ServiceQuotaExceededException. Events, logs and metrics report it as a
+// throttle.
 func TestQuotaOfJobsIsThrottle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		sent := 0

@@ -9,25 +9,24 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/drs/types"
 )
 
-// CallTag is the tag by which a job is known to be that of one call of StartRecovery.
+// CallTag is the tag that identifies the job of one call of StartRecovery.
 const CallTag = "weir:call"
 
-// mostTags is how many tags a resource of AWS may have.
+// mostTags is the maximum number of tags of an AWS resource.
 const mostTags = 50
 
-// StartRecovery starts a recovery once. An answer that proves that nothing was started, such as a throttle, is repeated.
-// After a 500 or 503 the request is repeated once, if three DescribeJobs over a minute show no job for these servers
-// since the request, and if ctx leaves the time. After any other end that proves nothing (a timeout, a connection that
-// broke) the request is not repeated: its job is looked for with DescribeJobs and, if it is there, returned as the
-// answer. If it is not, it may still come: the error is then an *UnknownError, which says what to check.
+// StartRecovery starts a recovery once. After a response that proves that nothing was started, such as a throttle, it repeats the
+// request. After a 500 or 503 it repeats the request once, if three DescribeJobs over a minute list no job for these servers
+// since the request, and if ctx leaves enough time. After any other unclear result, such as a timeout or a broken connection, it
+// does not repeat the request. It looks for the job with DescribeJobs and returns it if there is one. Otherwise the job may still
+// appear: the error is then an *UnknownError, which describes what to check.
 //
-// DRS has no token by which it would recognize a request, so each job gets a tag of its own, CallTag, in addition to
-// those of the input. AWS requires the permission drs:TagResource for that. Options.Untagged does without, and so does
-// an input that has as many tags as there can be. Then a job that may be the call's is not returned, but listed in the
-// UnknownError.
+// DRS has no idempotency token, so each job gets a unique tag, CallTag, in addition to the tags of the input. AWS requires the
+// permission drs:TagResource for that. With Options.Untagged, or if the input already has the maximum number of tags, there is no
+// such tag. Then a job that may belong to the call is not returned, but listed in the UnknownError.
 //
-// A caller that leaves while the answer is waited for, or whose deadline passes, gets the job or the UnknownError
-// within five seconds.
+// If the caller leaves or its deadline passes while it waits for the response, it gets the job or the UnknownError within five
+// seconds.
 func (c *Client) StartRecovery(ctx context.Context, in *sdk.StartRecoveryInput, options ...func(*sdk.Options)) (*sdk.StartRecoveryOutput, error) {
 	if in == nil {
 		in = &sdk.StartRecoveryInput{}
@@ -54,14 +53,14 @@ func (c *Client) StartRecovery(ctx context.Context, in *sdk.StartRecoveryInput, 
 	return nil, e
 }
 
-// startOnce sends the request until an attempt may have had its effect.
+// startOnce sends the request until an attempt may have had an effect.
 func (c *Client) startOnce(ctx context.Context, call *sdk.StartRecoveryInput, options []func(*sdk.Options)) (*sdk.StartRecoveryOutput, *attempts, error) {
 	a := &attempts{once: true}
 	out, err := c.Client.StartRecovery(ctx, call, a.on(options)...)
 	return out, a, err
 }
 
-// unknown reports whether nobody can tell from the answer whether a recovery was started.
+// unknown reports whether the result leaves open if a recovery was started.
 func (a *attempts) unknown(out *sdk.StartRecoveryOutput, err error) bool {
 	if err != nil {
 		return a.doubt != nil
@@ -69,8 +68,7 @@ func (a *attempts) unknown(out *sdk.StartRecoveryOutput, err error) bool {
 	return out.Job == nil
 }
 
-// Recovery looks once for the job of a call that ended in an UnknownError with the tag.
-// It is nil if DRS does not list it, or not yet.
+// Recovery looks once for the job with the tag of an UnknownError. It returns nil if DRS does not list the job, or not yet.
 func (c *Client) Recovery(ctx context.Context, tag string) (*types.Job, error) {
 	found, err := c.listed(ctx, 0, func(j *types.Job, _ bool) bool { return tag != "" && j.Tags[CallTag] == tag })
 	if len(found) == 0 {
@@ -79,7 +77,7 @@ func (c *Client) Recovery(ctx context.Context, tag string) (*types.Job, error) {
 	return &found[0], nil
 }
 
-// tagged is the input with a tag of its own, or without one where there is no room.
+// tagged returns the input with a unique tag, or without one if there is no room.
 func (c *Client) tagged(in *sdk.StartRecoveryInput) (call *sdk.StartRecoveryInput, tag string) {
 	if _, has := in.Tags[CallTag]; c.untagged || !has && len(in.Tags) >= mostTags {
 		return in, ""
@@ -94,8 +92,8 @@ func (c *Client) tagged(in *sdk.StartRecoveryInput) (call *sdk.StartRecoveryInpu
 	return &with, tag
 }
 
-// started reports of a job whether the call started it or, without a tag, may have: fresh
-// says that it was created since.
+// started returns a match for jobs that the call started. Without a tag, it matches jobs that the call may have started. fresh
+// means that the job was created since the call began.
 func started(call *sdk.StartRecoveryInput, tag string) match {
 	if tag != "" {
 		return func(j *types.Job, _ bool) bool { return j.Tags[CallTag] == tag }
@@ -119,7 +117,7 @@ func servers(call *sdk.StartRecoveryInput) (ids []string) {
 
 func serverID(s types.ParticipatingServer) *string { return s.SourceServerID }
 
-// within reports whether all of the tags are there.
+// within reports whether there contains all tags.
 func within(tags, there map[string]string) bool {
 	for k, v := range tags {
 		if got, ok := there[k]; !ok || got != v {

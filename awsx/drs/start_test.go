@@ -23,7 +23,7 @@ import (
 	"github.com/seed1158cd35/weir/retry"
 )
 
-// first is a fault of the first request for an operation.
+// first returns a fault for the first request of an operation.
 func first(operation string, f drstest.Fault) func(string) drstest.Fault {
 	done := false
 	return func(o string) drstest.Fault {
@@ -35,7 +35,7 @@ func first(operation string, f drstest.Fault) func(string) drstest.Fault {
 	}
 }
 
-// What becomes of a call whose first request meets a fault.
+// Results of a call whose first request meets a fault.
 func TestOneFaultOfStartRecovery(t *testing.T) {
 	for _, c := range []struct {
 		fault    drstest.Fault
@@ -70,7 +70,7 @@ func TestOneFaultOfStartRecovery(t *testing.T) {
 	}
 }
 
-// The same connections in earnest: what TCP says of one that is reset.
+// The same with real TCP connections that are reset.
 func TestConnectionsThatBreak(t *testing.T) {
 	for _, f := range []drstest.Fault{drstest.LostAfter, drstest.ResetAfter, drstest.CutAfter} {
 		server := &drstest.Server{Fault: first("StartRecovery", f)}
@@ -81,8 +81,7 @@ func TestConnectionsThatBreak(t *testing.T) {
 	}
 }
 
-// A policy that takes a 500 for a throttle does not start a second recovery, nor does a
-// weir around the call that believes it to be safe.
+// Neither a policy that takes a 500 for a throttle, nor an outer weir that considers the call safe, starts a second recovery.
 func TestNoPolicyStartsASecondRecovery(t *testing.T) {
 	server := &drstest.Server{Fault: func(o string) drstest.Fault {
 		if o == "StartRecovery" {
@@ -116,12 +115,12 @@ func TestNoPolicyStartsASecondRecovery(t *testing.T) {
 	}
 }
 
-// hasty is a clock on which nobody sleeps.
+// hasty is a clock whose Sleep returns immediately.
 type hasty struct{ clock.Clock }
 
 func (hasty) Sleep(ctx context.Context, _ time.Duration) error { return context.Cause(ctx) }
 
-// Within a weir that makes the attempts, a lost answer is found all the same.
+// The job of a lost response is also found if an outer weir makes the attempts.
 func TestALostAnswerWithinAnotherWeir(t *testing.T) {
 	server := &drstest.Server{Fault: first("StartRecovery", drstest.LostAfter)}
 	c := drs.New(listening(t, server), drs.Options{})
@@ -137,7 +136,7 @@ func TestALostAnswerWithinAnotherWeir(t *testing.T) {
 	}
 }
 
-// Without a tag nobody can tell whose a job is: it is named, not returned.
+// Without a tag the owner of a job is unknown: the job is listed in the error, not returned.
 func TestUntaggedRecoveries(t *testing.T) {
 	full := recovering(oneServer, "s-2")
 	full.Tags, full.IsDrill = map[string]string{}, aws.Bool(true)
@@ -159,12 +158,12 @@ func TestUntaggedRecoveries(t *testing.T) {
 			cfg, end := inside(server)
 			defer end()
 			client := drs.New(cfg, c.o)
-			if _, err := client.StartRecovery(t.Context(), c.in); err != nil { // an older one like it
+			if _, err := client.StartRecovery(t.Context(), c.in); err != nil { // an older, similar job
 				t.Fatal(err)
 			}
 			time.Sleep(10 * time.Minute)
 			for _, other := range []*sdk.StartRecoveryInput{recovering(oneServer), recovering(oneServer, "s-2", "s-3")} {
-				if _, err := client.StartRecovery(t.Context(), other); err != nil { // younger ones unlike it
+				if _, err := client.StartRecovery(t.Context(), other); err != nil { // later, different jobs
 					t.Fatal(err)
 				}
 			}
@@ -182,7 +181,7 @@ func TestUntaggedRecoveries(t *testing.T) {
 	}
 }
 
-// Who leaves while the answer is out learns what is known within five seconds.
+// A caller that leaves while the response is awaited gets the known state within five seconds.
 func TestACallerWhoLeavesLearnsOfHisRecovery(t *testing.T) {
 	for fault, known := range map[drstest.Fault]bool{drstest.HangAfter: true, drstest.HangBefore: false} {
 		synctest.Test(t, func(t *testing.T) {
@@ -204,7 +203,7 @@ func TestACallerWhoLeavesLearnsOfHisRecovery(t *testing.T) {
 	}
 }
 
-// The tag of an UnknownError finds the job when DRS lists it at last.
+// The tag of an UnknownError finds the job once DRS lists it.
 func TestAJobThatIsListedTooLate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := drstest.AWS()

@@ -7,12 +7,10 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/drs/types"
 )
 
-// TerminateRecoveryInstances terminates instances. It is repeated like a read: what is
-// terminated twice is terminated, so a second request does no harm. But it may be refused
-// because the first, whose answer was lost, had its effect. So when attempts may have been
-// done and the call failed all the same, a job that terminates these instances, created
-// since the call began, is looked for and returned. Whose it is does not matter. If there
-// is none the error is the call's, and to call again is safe.
+// TerminateRecoveryInstances terminates instances. It is retried like a read, because terminating twice does no harm. But a retry
+// may be refused because the first attempt, whose response was lost, succeeded. So if the call fails after an attempt that may
+// have had an effect, it looks for a job that terminates these instances and was created since the call began, and returns it,
+// whoever started it. If there is none it returns the call's error, and calling again is safe.
 func (c *Client) TerminateRecoveryInstances(ctx context.Context, in *sdk.TerminateRecoveryInstancesInput, options ...func(*sdk.Options)) (*sdk.TerminateRecoveryInstancesOutput, error) {
 	if in == nil {
 		in = &sdk.TerminateRecoveryInstancesInput{}

@@ -16,7 +16,7 @@ import (
 	"github.com/seed1158cd35/weir/internal/test/drstest"
 )
 
-// launched is an instance of a recovery that is over.
+// launched returns an instance of a completed recovery.
 func launched(t *testing.T, c *drs.Client) string {
 	t.Helper()
 	if _, err := c.StartRecovery(t.Context(), recovering(oneServer)); err != nil {
@@ -34,8 +34,7 @@ func terminating(id string) *sdk.TerminateRecoveryInstancesInput {
 	return &sdk.TerminateRecoveryInstancesInput{RecoveryInstanceIDs: []string{id}}
 }
 
-// Terminating is repeated. If the second request is refused because the first was done,
-// its job is the answer.
+// Terminating is repeated. If the second request is refused because the first succeeded, the result is the first's job.
 func TestALostAnswerToTerminate(t *testing.T) {
 	for fault, requests := range map[drstest.Fault]int{
 		drstest.None: 1, drstest.LostAfter: 2, drstest.FailAfter: 2, drstest.CutAfter: 2, drstest.LostBefore: 2, drstest.Busy: 2,
@@ -59,7 +58,7 @@ func TestALostAnswerToTerminate(t *testing.T) {
 	}
 }
 
-// A conflict that is not of the call's own making stays one, and nothing is looked for.
+// A conflict that the call did not cause is returned, without a search for jobs.
 func TestAConflictIsOne(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := drstest.AWS()

@@ -8,15 +8,15 @@ import (
 	"github.com/seed1158cd35/weir/outcome"
 )
 
-// An UnknownError means that nobody answered whether a recovery was started, and that no
-// job was found that is certain to be the call's. It is a jobs.ErrUnknown, so that a
-// throttle of jobs keeps the place; and no weir around the call repeats it.
+// An UnknownError means that it is unknown whether a recovery was started: there was no clear response, and no job certainly
+// belongs to the call. It matches jobs.ErrUnknown, so that a throttle of jobs keeps the slot, and prevents an outer weir from
+// repeating the call.
 type UnknownError struct {
 	Tag        string   // the value of CallTag that the job would have; "" if it has none
-	Servers    []string // the ids of its source servers
-	Candidates []string // the ids of jobs without a tag that may be the call's
-	Err        error    // of the call; nil if it was answered without a job
-	Looked     error    // why jobs could not be looked for; nil if they could
+	Servers    []string // IDs of the source servers
+	Candidates []string // IDs of jobs without a tag that may belong to the call
+	Err        error    // of the call; nil if the response had no job
+	Looked     error    // why jobs could not be listed; nil if they could
 }
 
 func (e *UnknownError) Error() string {
@@ -39,7 +39,7 @@ func (e *UnknownError) Error() string {
 	return b.String()
 }
 
-// list is a few of many.
+// list formats the first few of many IDs.
 func list(ids []string) string {
 	const most = 3
 	if len(ids) <= most {
@@ -58,10 +58,10 @@ func (e *UnknownError) Unwrap() []error {
 	return all
 }
 
-// Is says that the error is a jobs.ErrUnknown.
+// Is reports whether target is jobs.ErrUnknown.
 func (e *UnknownError) Is(target error) bool { return target == jobs.ErrUnknown }
 
-// Outcome keeps a weir around the call from repeating it.
+// Outcome prevents an outer weir from repeating the call.
 func (e *UnknownError) Outcome() outcome.Outcome {
 	return outcome.Outcome{Class: outcome.Unknown, Code: "RecoveryUnknown", Hint: outcome.Hint{Advice: outcome.NotAgain}}
 }

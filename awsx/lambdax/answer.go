@@ -12,7 +12,7 @@ import (
 	"github.com/seed1158cd35/weir/retry"
 )
 
-// A Code is what an answer to a request says went wrong, for programs.
+// A Code is the error code in a response, for programs.
 type Code string
 
 const (
@@ -36,7 +36,7 @@ var statuses = map[Code]int{
 	InternalServerError: http.StatusInternalServerError, ServiceUnavailable: http.StatusServiceUnavailable,
 }
 
-// Status is that of HTTP; 500 for a code that is not one of these.
+// Status returns the HTTP status of the code, 500 for an unknown code.
 func (c Code) Status() int {
 	if s := statuses[c]; s != 0 {
 		return s
@@ -44,18 +44,18 @@ func (c Code) Status() int {
 	return http.StatusInternalServerError
 }
 
-// An Error is what a handler answers a request with. One whose Code is InternalServerError, or none of these, tells
-// its caller the correlation id and nothing else.
+// An Error is an error that a handler returns for a request. If its Code is InternalServerError or unknown, the caller only gets
+// the correlation ID.
 type Error struct {
 	Code    Code
 	Message string        // for the caller
-	Field   string        // of the request, that is wrong; "" if it is none
-	Reason  string        // what is wrong with it
-	Wait    time.Duration // when to come back; 0 if that is not known
-	Err     error         // for the log; nil if there is nothing else
+	Field   string        // the invalid field of the request; "" if none is
+	Reason  string        // what is wrong with the field
+	Wait    time.Duration // delay before a retry; 0 if unknown
+	Err     error         // for the log; may be nil
 }
 
-// Invalid is the error of a request of which one field is wrong.
+// Invalid returns the error of a request with one invalid field.
 func Invalid(field, reason string) *Error {
 	return &Error{Code: ValidationError, Message: field + ": " + reason, Field: field, Reason: reason}
 }
@@ -80,7 +80,7 @@ func (e *Error) facts() *refuse.Facts {
 	return f
 }
 
-// factsOf is what a caller is told of an error.
+// factsOf returns what the caller receives about an error.
 func factsOf(err error, correlation string) *refuse.Facts {
 	own, _ := errors.AsType[*Error](err)
 	refusal, _ := errors.AsType[*weir.Refusal](err)

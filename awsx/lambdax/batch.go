@@ -12,20 +12,20 @@ import (
 type batch struct {
 	s       *SQS
 	records []events.SQSMessage
-	flows   [][]int // places of messages that are handled one after the other; a message that the batch has twice has one
-	first   []int   // by place: the first place of the same message
+	flows   [][]int // indexes of messages that are handled one after the other; a duplicate in the batch has one index
+	first   []int   // by index: the first index of the same message
 
 	began  time.Time
-	stop   time.Time // none begins that would not be over by then, and what is being handled ends
-	answer time.Time // the batch is answered, whatever is still being handled
-	end    time.Time // the function's
+	stop   time.Time // no handling begins that would not end by then, and running ones are canceled
+	answer time.Time // the response is returned then, whatever is still running
+	end    time.Time // deadline of the function
 	work   context.Context
-	store  context.Context // for what has to be written down after a handling; it ends when the batch is answered
+	store  context.Context // for records after a handling; ends when the response is returned
 	cancel context.CancelFunc
 
 	mu   sync.Mutex
-	next int    // flow to be handled
-	done []bool // by place: the message need not come again
+	next int    // next flow to handle
+	done []bool // by index: the message need not be received again
 }
 
 func newBatch(ctx context.Context, s *SQS, records []events.SQSMessage) *batch {
@@ -39,8 +39,8 @@ func newBatch(ctx context.Context, s *SQS, records []events.SQSMessage) *batch {
 	return b
 }
 
-// times works out by when what has to be over. What is handled has to end while there is time to write that down;
-// half the margin is for that, and half for the answer.
+// times computes the deadlines. A handling must end early enough to record its result. Half of the margin is for that, and half
+// for the response.
 func (b *batch) times(ctx context.Context) {
 	b.end = b.began.Add(b.s.o.Within)
 	if at, ok := ctx.Deadline(); ok && at.Before(b.end) {
@@ -50,7 +50,7 @@ func (b *batch) times(ctx context.Context) {
 	b.stop, b.answer = b.end.Add(-margin), b.end.Add(-margin/2)
 }
 
-// order finds what must be handled one after the other.
+// order determines which messages must be handled one after the other.
 func (b *batch) order() {
 	b.first = make([]int, len(b.records))
 	seen := make(map[string]int, len(b.records))
@@ -74,8 +74,8 @@ func (b *batch) order() {
 	}
 }
 
-// run returns when all is handled, or it is time to answer. What does not heed its context goes on behind the
-// answer's back; its message comes again.
+// run returns when all messages are handled, or when it is time to respond. A handling that ignores its context continues after
+// the response. Its message will be received again.
 func (b *batch) run() {
 	var workers sync.WaitGroup
 	for range min(b.s.o.Parallel, len(b.flows)) {
@@ -103,7 +103,7 @@ func (b *batch) worker() {
 	}
 }
 
-// handleAll handles messages in order, up to the first that has to come again.
+// handleAll handles messages in order, up to the first that must be received again.
 func (b *batch) handleAll(flow []int) {
 	for n, i := range flow {
 		if e := b.handle(&b.records[i]); e.Again() {
@@ -118,8 +118,8 @@ func (b *batch) handleAll(flow []int) {
 	}
 }
 
-// response names what has to come again, each message once. One that has no ID cannot be named; the name "" has the
-// whole batch come again.
+// response names the messages that must be received again, each once. A message without an ID cannot be named. The name ""
+// returns the whole batch to the queue.
 func (b *batch) response() events.SQSEventResponse {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -1,15 +1,15 @@
-// Package lambdax runs AWS Lambda functions under policies: batches of SQS messages of which each is handled and
-// answered for by itself, and requests of API Gateway with weir's answers to errors.
+// Package lambdax runs AWS Lambda functions under policies. It handles each SQS message of a batch separately, and answers
+// requests of API Gateway with weir's error responses.
 //
 //	queue, err := lambdax.NewSQS(lambdax.SQSOptions{
-//		Upstream: ntfy,    // the policy that each message is handled under
+//		Upstream: ntfy,    // the policy for each message
 //		Handle:   publish, // func(context.Context, *lambdax.Message) error
-//		Records:  records, // what was handled already
-//		Letters:  letters, // where messages go that cannot be handled
+//		Records:  records, // remembers handled messages
+//		Letters:  letters, // receives messages that cannot be handled
 //	})
 //	lambda.Start(queue.Batch)
 //
-// The mapping between queue and function must have ReportBatchItemFailures among its FunctionResponseTypes. A
-// function cannot see whether it has: without, Lambda deletes all messages of a batch that returns without an error,
-// those that failed among them.
+// The FunctionResponseTypes of the mapping between queue and function must include ReportBatchItemFailures. A function cannot
+// detect whether they do. Without it, Lambda deletes all messages of a batch that returns without an error, including failed
+// ones.
 package lambdax

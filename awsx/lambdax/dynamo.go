@@ -12,29 +12,29 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
-// DynamoAPI is what DynamoRecords need of a *dynamodb.Client.
+// DynamoAPI is the part of *dynamodb.Client that DynamoRecords need.
 type DynamoAPI interface {
 	UpdateItem(context.Context, *dynamodb.UpdateItemInput, ...func(*dynamodb.Options)) (*dynamodb.UpdateItemOutput, error)
 	GetItem(context.Context, *dynamodb.GetItemInput, ...func(*dynamodb.Options)) (*dynamodb.GetItemOutput, error)
 }
 
-// DynamoRecords are Records in a table of DynamoDB with the partition key "k" (a string) alone, whose items are
-// forgotten by the attribute "ttl" where the table has its TTL turned on. Every change is one write with a condition.
-// It goes by the clocks of the functions, which may differ by 2 seconds.
+// DynamoRecords are Records in a DynamoDB table. Its only key is the partition key "k" (a string). If TTL is enabled for the
+// attribute "ttl", DynamoDB deletes expired items. Every change is one conditional write. The clocks of the functions may differ
+// by 2 seconds.
 type DynamoRecords struct {
 	Client DynamoAPI
 	Table  string
 
-	ahead time.Duration // of the clock on the wall; for tests
+	ahead time.Duration // offset of the wall clock; for tests
 }
 
 var _ Records = (*DynamoRecords)(nil)
 
-// What attribute s of an item says.
+// Values of attribute s of an item.
 const (
-	itemOpen = "open" // nobody has it
-	itemHeld = "held" // o has it until u, in milliseconds; l claims were begun since one ended
-	itemDone = "done" // it is over, and remembered until u
+	itemOpen = "open" // not claimed
+	itemHeld = "held" // claimed by o until u, in milliseconds; l is the number of claims since one was ended
+	itemDone = "done" // handled, and remembered until u
 )
 
 type values = map[string]types.AttributeValue
@@ -45,7 +45,7 @@ func number(n int64) types.AttributeValue {
 	return &types.AttributeValueMemberN{Value: strconv.FormatInt(n, 10)}
 }
 
-// An item is a record as it stands in the table.
+// An item is a record in the table.
 type item struct {
 	state, owner    string
 	until           time.Time
@@ -58,7 +58,7 @@ func itemOf(v values) item {
 		if m == nil {
 			return 0
 		}
-		i, _ := strconv.ParseInt(m.Value, 10, 64) // these are written here
+		i, _ := strconv.ParseInt(m.Value, 10, 64) // this package writes the numbers
 		return i
 	}
 	s := func(name string) string {
@@ -74,7 +74,7 @@ func (i *item) ours(id string) Claim {
 	return Claim{ID: id, Owner: i.owner, State: Ours, Attempts: i.attempts, Stalls: i.begun - 1}
 }
 
-// Begin is that of Records.
+// Begin implements Records.
 func (r *DynamoRecords) Begin(ctx context.Context, id, owner string, until time.Time) (Claim, error) {
 	now := time.Now().Add(r.ahead)
 	v := values{
@@ -84,7 +84,7 @@ func (r *DynamoRecords) Begin(ctx context.Context, id, owner string, until time.
 	got, ok, err := r.update(ctx, id, v,
 		"SET s = :held, o = :owner, u = :until, #ttl = :ttl, n = if_not_exists(n, :0) + :1, l = if_not_exists(l, :0) + :1",
 		"attribute_not_exists(k) OR s = :open OR (s = :held AND u <= :now)")
-	if err == nil && !ok && got.state == itemDone && !got.until.After(now) { // remembered for long enough
+	if err == nil && !ok && got.state == itemDone && !got.until.After(now) { // the record has expired
 		delete(v, ":open")
 		delete(v, ":0")
 		v[":done"] = text(itemDone)
@@ -93,7 +93,7 @@ func (r *DynamoRecords) Begin(ctx context.Context, id, owner string, until time.
 	switch {
 	case err != nil:
 		return Claim{}, fmt.Errorf("claim %s in table %s: %w", id, r.Table, err)
-	case ok, got.state == itemHeld && got.owner == owner: // the latter is a Begin that was done, and its answer lost
+	case ok, got.state == itemHeld && got.owner == owner: // the same owner: an earlier Begin succeeded, and its response was lost
 		return got.ours(id), nil
 	case got.state == itemDone:
 		return Claim{ID: id, State: Completed}, nil
@@ -101,7 +101,7 @@ func (r *DynamoRecords) Begin(ctx context.Context, id, owner string, until time.
 	return Claim{ID: id, State: Held}, nil
 }
 
-// End is that of Records.
+// End implements Records.
 func (r *DynamoRecords) End(ctx context.Context, c Claim, how Ending, keep time.Time) (bool, error) {
 	v := values{":held": text(itemHeld), ":owner": text(c.Owner), ":to": text(itemOpen), ":keep": number(keep.UnixMilli()), ":ttl": number(keep.Unix() + 1), ":0": number(0)}
 	set := "SET s = :to, u = :keep, #ttl = :ttl, l = :0"
@@ -116,10 +116,10 @@ func (r *DynamoRecords) End(ctx context.Context, c Claim, how Ending, keep time.
 	if err != nil {
 		return false, fmt.Errorf("end the claim of %s in table %s: %w", c.ID, r.Table, err)
 	}
-	return ok || got.owner == c.Owner, nil // the latter is an End that was done, and its answer lost
+	return ok || got.owner == c.Owner, nil // the same owner: an earlier End succeeded, and its response was lost
 }
 
-// update changes an item if the condition holds, and returns it as it is then.
+// update changes an item if the condition holds, and returns its current state.
 func (r *DynamoRecords) update(ctx context.Context, id string, v values, set, condition string) (item, bool, error) {
 	key := values{"k": text(id)}
 	out, err := r.Client.UpdateItem(ctx, &dynamodb.UpdateItemInput{
@@ -136,7 +136,7 @@ func (r *DynamoRecords) update(ctx context.Context, id string, v values, set, co
 	case len(failed.Item) > 0:
 		return itemOf(failed.Item), false, nil
 	}
-	got, err := r.Client.GetItem(ctx, &dynamodb.GetItemInput{TableName: &r.Table, Key: key, ConsistentRead: aws.Bool(true)}) // emulators do not tell
+	got, err := r.Client.GetItem(ctx, &dynamodb.GetItemInput{TableName: &r.Table, Key: key, ConsistentRead: aws.Bool(true)}) // emulators do not return the item
 	if err != nil {
 		return item{}, false, err
 	}

@@ -17,7 +17,7 @@ import (
 	"github.com/seed1158cd35/weir/internal/test/servers"
 )
 
-// dynamo are records in a table of an emulator, which weir store init could have made.
+// dynamo returns records in a table of an emulator, as weir store init creates it.
 func dynamo(t *testing.T) *DynamoRecords {
 	t.Helper()
 	tr := &http.Transport{}
@@ -84,7 +84,7 @@ func TestDynamoRecords(t *testing.T) {
 	})
 }
 
-// losesAnswers does what it is asked for, and fails.
+// losesAnswers executes requests but returns errors.
 type losesAnswers struct{ DynamoAPI }
 
 func (l *losesAnswers) UpdateItem(ctx context.Context, in *dynamodb.UpdateItemInput, o ...func(*dynamodb.Options)) (*dynamodb.UpdateItemOutput, error) {

@@ -15,7 +15,7 @@ import (
 	"github.com/seed1158cd35/weir/awsx/lambdax"
 )
 
-// A batch of two messages, of which one can never be handled.
+// In a batch of two messages, one can never be handled.
 func ExampleNewSQS() {
 	letters := printed{}
 	queue, err := lambdax.NewSQS(lambdax.SQSOptions{
@@ -51,7 +51,7 @@ func (printed) Put(_ context.Context, l *lambdax.Letter) error {
 	return nil
 }
 
-// In a function, what was handled is remembered in DynamoDB, and dead letters go to a queue.
+// In a Lambda function, DynamoDB remembers handled messages, and dead letters go to a queue.
 func ExampleNewSQS_lambda() {
 	var tables *dynamodb.Client
 	var queues *sqs.Client
@@ -66,7 +66,7 @@ func ExampleNewSQS_lambda() {
 	// Output: <nil> WeirDeadLetter 3
 }
 
-// What is wrong with how a function is deployed is said when it starts.
+// Errors in a function's deployment are reported when it starts.
 func ExampleInspect() {
 	start := func(ctx context.Context, functions *lambda.Client, queues *sqs.Client) error {
 		return lambdax.Inspect(ctx, functions, queues, "processor", lambdax.Processor)
@@ -77,7 +77,7 @@ func ExampleInspect() {
 	// Output: true
 }
 
-// An error says which field of a request is wrong, to its caller.
+// An error names the invalid field of a request to its caller.
 func ExampleNewWeb() {
 	web, err := lambdax.NewWeb(lambdax.WebOptions{Handle: func(w http.ResponseWriter, r *http.Request) error {
 		if lambdax.V1Of(r.Context()) != nil || lambdax.V2Of(r.Context()) == nil || lambdax.Correlation(r.Context()) == "" {

@@ -20,7 +20,7 @@ func (w *Web) V1(ctx context.Context, e events.APIGatewayProxyRequest) (events.A
 	for name, v := range e.Headers {
 		header.Set(name, v)
 	}
-	for name, all := range e.MultiValueHeaders { // the same, in full
+	for name, all := range e.MultiValueHeaders { // the same fields, with all values
 		header[http.CanonicalHeaderKey(name)] = all
 	}
 	query := url.Values{}
@@ -39,7 +39,7 @@ func (w *Web) V1(ctx context.Context, e events.APIGatewayProxyRequest) (events.A
 	return events.APIGatewayProxyResponse{StatusCode: p.status, MultiValueHeaders: p.header, Body: body, IsBase64Encoded: encoded}, nil
 }
 
-// V2 answers a request of an HTTP API, or of a function's URL (payload version 2.0). It never returns an error.
+// V2 answers a request of an HTTP API or a function URL (payload version 2.0). It never returns an error.
 func (w *Web) V2(ctx context.Context, e events.APIGatewayV2HTTPRequest) (events.APIGatewayV2HTTPResponse, error) {
 	header := http.Header{}
 	for name, v := range e.Headers {
@@ -63,7 +63,7 @@ func (w *Web) V2(ctx context.Context, e events.APIGatewayV2HTTPRequest) (events.
 	return out, nil
 }
 
-// unstaged is a path without the stage that the gateway's own host names have before it.
+// unstaged removes the stage from a path. API Gateway's own host names have it in the path.
 func unstaged(path, stage, host string) string {
 	rest, ok := strings.CutPrefix(path, "/"+stage)
 	if ok && stage != "" && stage != "$default" && strings.Contains(host, ".execute-api.") && (rest == "" || rest[0] == '/') {
@@ -74,19 +74,19 @@ func unstaged(path, stage, host string) string {
 
 type eventKey struct{}
 
-// V1Of is the event of a request that V1 answers, with what its authorizer says; nil for others.
+// V1Of returns the event of a request that V1 answers, including the authorizer's data, nil for other requests.
 func V1Of(ctx context.Context) *events.APIGatewayProxyRequest {
 	e, _ := ctx.Value(eventKey{}).(*events.APIGatewayProxyRequest)
 	return e
 }
 
-// V2Of is the event of a request that V2 answers, with what its authorizer says; nil for others.
+// V2Of returns the event of a request that V2 answers, including the authorizer's data, nil for other requests.
 func V2Of(ctx context.Context) *events.APIGatewayV2HTTPRequest {
 	e, _ := ctx.Value(eventKey{}).(*events.APIGatewayV2HTTPRequest)
 	return e
 }
 
-// An incoming request is what both events have.
+// incoming has the common fields of both events.
 type incoming struct {
 	event               any
 	method, path, query string
@@ -96,7 +96,7 @@ type incoming struct {
 	host, from          string
 }
 
-// request is it as net/http has it.
+// request converts it to an *http.Request.
 func (in *incoming) request(ctx context.Context) (*http.Request, error) {
 	body := in.body
 	if in.encoded {
@@ -123,7 +123,7 @@ func (in *incoming) request(ctx context.Context) (*http.Request, error) {
 	return r, nil
 }
 
-// text is the body as an event has it: as it is, or in base64.
+// text returns the body for an event: as text or in base64.
 func (p *page) text() (body string, encoded bool) {
 	b := p.body.Bytes()
 	if p.header.Get("Content-Type") == "" && len(b) > 0 {
@@ -139,7 +139,7 @@ func (p *page) plain() bool {
 	return p.header.Get("Content-Encoding") == "" && utf8.Valid(p.body.Bytes())
 }
 
-// size is how many bytes the body has in an event.
+// size returns the size of the body in an event.
 func (p *page) size() int {
 	if p.plain() {
 		return p.body.Len()

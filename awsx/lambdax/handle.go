@@ -16,31 +16,31 @@ import (
 	"github.com/seed1158cd35/weir/retry"
 )
 
-// Why is what became of a message in a batch.
+// Why is the result of a message in a batch.
 type Why string
 
 const (
 	Done    Why = "done"     // it was handled
-	Before  Why = "before"   // it was handled before: nothing was done
-	Dead    Why = "dead"     // it is a dead letter
+	Before  Why = "before"   // it was handled earlier: nothing was done
+	Dead    Why = "dead"     // it became a dead letter
 	Failed  Why = "failed"   // handling it failed
-	Refused Why = "refused"  // a breaker, a pause or a limit kept it from being handled
-	InHand  Why = "in_hand"  // somebody else is handling it
-	NoTime  Why = "no_time"  // the function's time is nearly over: it was not begun
-	Behind  Why = "behind"   // it comes after one of its message group that has to come again
-	Unasked Why = "no_store" // whether it was handled before could not be found out
+	Refused Why = "refused"  // a breaker, a pause or a limit prevented its handling
+	InHand  Why = "in_hand"  // another function is handling it
+	NoTime  Why = "no_time"  // the remaining time was too short to begin
+	Behind  Why = "behind"   // a message before it in its message group must be received again
+	Unasked Why = "no_store" // the store could not be read: the message may have been handled before
 )
 
-// An End is what became of a message.
+// An End is the result of a message.
 type End struct {
 	Why Why
-	Err error // of handling it, and of what had to be written down; nil for none
+	Err error // of the handling and of recording the result; nil for none
 }
 
-// Again reports whether the message has to come again.
+// Again reports whether the message must be received again.
 func (e End) Again() bool { return e.Why != Done && e.Why != Before && e.Why != Dead }
 
-// notBegun is why a message that had its turn was not handled. It says nothing of the upstream.
+// notBegun is the reason why a message was not handled after all gates had admitted it. It implies nothing about the upstream.
 type notBegun struct{ why Why }
 
 func (e *notBegun) Error() string { return "not handled: " + string(e.why) }
@@ -49,16 +49,16 @@ func (e *notBegun) Outcome() outcome.Outcome {
 	return outcome.Outcome{Class: outcome.Canceled, Code: string(e.why), Undone: true, Unsent: true}
 }
 
-// A turn is one message on its way.
+// A turn is the processing of one message.
 type turn struct {
 	b     *batch
 	m     Message
 	claim Claim
-	began time.Time // when Handle was called first; zero if it was not
-	err   error     // of the store, or of the letters
+	began time.Time // the first call of Handle; zero before
+	err   error     // of the store or the letters
 }
 
-// handle handles one message and tells what became of it.
+// handle handles one message and returns the result.
 func (b *batch) handle(m *events.SQSMessage) End {
 	t := &turn{b: b, m: Message{SQSMessage: *m}}
 	e := End{Why: NoTime}
@@ -73,8 +73,8 @@ func (b *batch) handle(m *events.SQSMessage) End {
 	return e
 }
 
-// begins reports whether there is time for another message, by how long others took lately. One that took very long
-// must not keep all others from ever beginning: it is taken for half of the batch's time at most.
+// begins reports whether there is time for another message, according to the durations of recent ones. An extreme duration must
+// not prevent all further messages, so it counts as at most half of the batch's time.
 func (b *batch) begins() bool {
 	takes := min(b.s.took.most(), b.stop.Sub(b.began)/2)
 	return time.Until(b.stop) > takes && b.work.Err() == nil
@@ -96,7 +96,7 @@ func (t *turn) call() (outcome.Outcome, error) {
 	return r.Trace().Outcome, r.Err()
 }
 
-// about is what the policy is told of the message.
+// about returns the description of the message for the policy.
 func (t *turn) about() weir.Call {
 	c := weir.Call{}
 	if f := t.b.s.o.Call; f != nil {
@@ -108,7 +108,7 @@ func (t *turn) about() weir.Call {
 	return c
 }
 
-// classOf is what an error says of itself.
+// classOf returns the outcome in an error.
 func classOf(err error) outcome.Outcome {
 	if c, ok := errors.AsType[outcome.Classifier](err); ok {
 		return c.Outcome()
@@ -119,8 +119,8 @@ func classOf(err error) outcome.Outcome {
 	return outcome.Outcome{}
 }
 
-// attempt is made when every gate has let the message through: it is claimed then, so that a message that has to wait
-// costs the store nothing.
+// attempt runs when every gate has admitted the message. The message is claimed only then, so that a message that waits costs the
+// store nothing.
 func (t *turn) attempt(ctx context.Context) (err error) {
 	if t.claim.State != Ours {
 		if err := t.begin(ctx); err != nil {
@@ -138,7 +138,7 @@ func (t *turn) attempt(ctx context.Context) (err error) {
 	return t.b.s.o.Handle(ctx, &t.m)
 }
 
-// begin claims the message, unless it has to be left alone.
+// begin claims the message. It returns an error if the message must not be handled.
 func (t *turn) begin(ctx context.Context) error {
 	store := t.b.s.o.Records
 	if store == nil {
@@ -160,13 +160,13 @@ func (t *turn) begin(ctx context.Context) error {
 		return nil
 	case c.Stalls >= MaxStalls:
 		return &given{Poison, fmt.Sprintf("the function ended %d times while it was handling the message", c.Stalls)}
-	case t.b.s.o.Attempts > 0 && c.Attempts > t.b.s.o.Attempts: // the letter could not be stored before
+	case t.b.s.o.Attempts > 0 && c.Attempts > t.b.s.o.Attempts: // an earlier dead letter could not be stored
 		return &given{Spent, fmt.Sprintf("%d attempts failed", t.b.s.o.Attempts)}
 	}
 	return nil
 }
 
-// A given error gives a message up without handling it.
+// given is an error that gives a message up without handling it.
 type given struct {
 	reason Reason
 	detail string
@@ -178,7 +178,7 @@ func (e *given) Outcome() outcome.Outcome {
 	return outcome.Outcome{Class: outcome.Canceled, Code: string(e.reason), Undone: true, Unsent: true}
 }
 
-// A panicked error is a mistake of this program, of which the upstream knows nothing.
+// panicked is a bug of this program, without relation to the upstream.
 type panicked struct {
 	value any
 	stack []byte
@@ -190,8 +190,8 @@ func (e *panicked) Outcome() outcome.Outcome {
 	return outcome.Outcome{Class: outcome.Canceled, Code: "panic"}
 }
 
-// refusedBy is the refusal that kept the message from being handled, nil if there is none: one of the gates here, or
-// of a call within Handle that was refused before anything was sent.
+// refusedBy returns the refusal that prevented the handling, nil if there was none. It comes from a gate here, or from a call
+// within Handle that was refused before anything was sent.
 func refusedBy(err error) *weir.Refusal {
 	if _, tried := errors.AsType[*retry.GaveUpError](err); tried {
 		return nil
@@ -200,7 +200,7 @@ func refusedBy(err error) *weir.Refusal {
 	return r
 }
 
-// ended says what became of the message, and writes it down.
+// ended determines the result of the message and records it.
 func (t *turn) ended(o outcome.Outcome, err error) End {
 	if n, ok := errors.AsType[*notBegun](err); ok {
 		return End{Why: n.why, Err: t.err}
@@ -222,7 +222,7 @@ func (t *turn) ended(o outcome.Outcome, err error) End {
 		return End{Why: Refused, Err: errors.Join(err, t.err)}
 	case errors.Is(err, weir.ErrTooMuch):
 		return t.dies(Rejected, observe.Error(err), err)
-	case t.began.IsZero(): // its turn did not come before the batch's time was over
+	case t.began.IsZero(): // its turn did not come within the batch's time
 		return End{Why: NoTime, Err: err}
 	case o.Class == outcome.Rejected, o.Hint.Advice == outcome.NotAgain:
 		return t.dies(Rejected, "handling it again cannot help: "+observe.Error(err), err)
@@ -234,7 +234,7 @@ func (t *turn) ended(o outcome.Outcome, err error) End {
 	return End{Why: Failed, Err: errors.Join(err, t.err)}
 }
 
-// dies makes a dead letter of the message. If it cannot be stored the message comes again.
+// dies makes the message a dead letter. If the letter cannot be stored, the message is received again.
 func (t *turn) dies(why Reason, detail string, err error) End {
 	letters := t.b.s.o.Letters
 	if letters != nil {
@@ -248,8 +248,8 @@ func (t *turn) dies(why Reason, detail string, err error) End {
 	return End{Why: Dead, Err: errors.Join(err, t.err)}
 }
 
-// record writes down how the claim ended, and asks again while there is time: what was handled and is not known to
-// be may be handled again.
+// record records the end of the claim, and repeats that while there is time: a handled message without a record may be handled
+// again.
 func (t *turn) record(how Ending) {
 	store := t.b.s.o.Records
 	if store == nil || t.claim.State != Ours {
@@ -270,7 +270,7 @@ func (t *turn) record(how Ending) {
 	}
 }
 
-// rest waits, and is false if ctx ends first.
+// rest waits, and returns false if ctx ends first.
 func rest(ctx context.Context, d time.Duration) bool {
 	if at, ok := ctx.Deadline(); ok && time.Until(at) <= d {
 		return false
@@ -285,7 +285,7 @@ func rest(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// delay puts the message off, if it is known for how long. A message that cannot be put off comes sooner.
+// delay postpones the message if the delay is known. If it cannot be postponed, it is received earlier.
 func (t *turn) delay(d time.Duration) {
 	if delays := t.b.s.o.Delays; delays != nil && d > 0 {
 		if err := delays.Delay(t.b.store, &t.m, d); err != nil {
@@ -294,7 +294,7 @@ func (t *turn) delay(d time.Duration) {
 	}
 }
 
-// ended tells what became of a message.
+// ended logs and reports the result of a message.
 func (b *batch) ended(m *Message, e End) {
 	o := &b.s.o
 	level := slog.LevelDebug

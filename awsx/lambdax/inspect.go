@@ -16,23 +16,23 @@ import (
 	sqstypes "github.com/aws/aws-sdk-go-v2/service/sqs/types"
 )
 
-// LambdaAPI is what Inspect needs of a *lambda.Client.
+// LambdaAPI is the part of *lambda.Client that Inspect needs.
 type LambdaAPI interface {
 	GetFunctionConfiguration(context.Context, *lambda.GetFunctionConfigurationInput, ...func(*lambda.Options)) (*lambda.GetFunctionConfigurationOutput, error)
 	ListEventSourceMappings(context.Context, *lambda.ListEventSourceMappingsInput, ...func(*lambda.Options)) (*lambda.ListEventSourceMappingsOutput, error)
 }
 
-// QueueAPI is what Inspect needs of a *sqs.Client.
+// QueueAPI is the part of *sqs.Client that Inspect needs.
 type QueueAPI interface {
 	GetQueueUrl(context.Context, *sqs.GetQueueUrlInput, ...func(*sqs.Options)) (*sqs.GetQueueUrlOutput, error)
 	GetQueueAttributes(context.Context, *sqs.GetQueueAttributesInput, ...func(*sqs.Options)) (*sqs.GetQueueAttributesOutput, error)
 }
 
-// Inspect looks at how a function is deployed, and says everything that is wrong at once, and what to do: its timeout,
-// and for a Processor the queues that are mapped to it. A function calls it when it starts, or a deployment after it:
-// it needs the permissions lambda:GetFunctionConfiguration, lambda:ListEventSourceMappings, sqs:GetQueueUrl and
-// sqs:GetQueueAttributes. name is in AWS_LAMBDA_FUNCTION_NAME. What a function itself is not permitted to look at it
-// cannot know; then only its own context tells how long it may take, and batches and requests end by their limits.
+// Inspect checks the deployment of a function: its timeout and, for a Processor, the queues that are mapped to it. It returns all
+// errors with their remedies. Call it when the function starts, or after a deployment. It needs the permissions
+// lambda:GetFunctionConfiguration, lambda:ListEventSourceMappings, sqs:GetQueueUrl and sqs:GetQueueAttributes. The name is in
+// AWS_LAMBDA_FUNCTION_NAME. Without these permissions a function only knows the deadline in its context, and batches and requests
+// end by their limits.
 func Inspect(ctx context.Context, functions LambdaAPI, queues QueueAPI, name string, k Kind) error {
 	f, err := functions.GetFunctionConfiguration(ctx, &lambda.GetFunctionConfigurationInput{FunctionName: &name})
 	if err != nil {
@@ -53,7 +53,7 @@ func Inspect(ctx context.Context, functions LambdaAPI, queues QueueAPI, name str
 	return nil
 }
 
-// mappings are those of queues that are turned on.
+// mappings returns the enabled mappings of queues.
 func mappings(ctx context.Context, functions LambdaAPI, queues QueueAPI, name string) (all []Mapping, err error) {
 	pages := lambda.NewListEventSourceMappingsPaginator(functions, &lambda.ListEventSourceMappingsInput{FunctionName: &name})
 	for pages.HasMorePages() {
@@ -76,7 +76,7 @@ func mappings(ctx context.Context, functions LambdaAPI, queues QueueAPI, name st
 	return all, nil
 }
 
-// visibility is how long messages of a queue are invisible.
+// visibility returns the visibility timeout of a queue.
 func visibility(ctx context.Context, queues QueueAPI, arn string) (time.Duration, error) {
 	parts := strings.Split(arn, ":")
 	at, err := queues.GetQueueUrl(ctx, &sqs.GetQueueUrlInput{QueueName: &parts[5], QueueOwnerAWSAccountId: &parts[4]})

@@ -13,7 +13,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 )
 
-// deployed is a function as AWS tells of it.
+// deployed is a function's deployment according to AWS.
 type deployed struct {
 	timeout    int32
 	visibility string
@@ -31,7 +31,7 @@ func (d *deployed) ListEventSourceMappings(_ context.Context, in *lambda.ListEve
 	if d.reports {
 		m.FunctionResponseTypes = []lambdatypes.FunctionResponseType{lambdatypes.FunctionResponseTypeReportBatchItemFailures}
 	}
-	if in.Marker == nil { // the first page has a stream, which is no queue
+	if in.Marker == nil { // the first page has a stream, which is not a queue
 		stream := lambdatypes.EventSourceMappingConfiguration{EventSourceArn: aws.String("arn:aws:kinesis:eu-west-1:123456789012:stream/x"), State: aws.String("Enabled")}
 		return &lambda.ListEventSourceMappingsOutput{EventSourceMappings: []lambdatypes.EventSourceMappingConfiguration{stream}, NextMarker: aws.String("2")}, nil
 	}
@@ -55,7 +55,7 @@ func TestADeploymentIsInspected(t *testing.T) {
 		name   string
 		kind   Kind
 		change func(*deployed)
-		says   []string // nothing means that all is well
+		says   []string // empty means no error
 	}{
 		{"a processor", Processor, func(*deployed) {}, nil},
 		{"too long", Processor, func(d *deployed) { d.timeout, d.visibility = 900, "900" }, []string{"timeout 15m0s", "set its Timeout to 300"}},

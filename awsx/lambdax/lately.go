@@ -6,10 +6,10 @@ import (
 	"time"
 )
 
-// latest is of how many messages it is remembered how long they took.
+// latest is the number of messages whose durations are remembered.
 const latest = 100
 
-// lately remembers how long the latest messages took. The zero value remembers none.
+// lately remembers the durations of the latest messages. The zero value has none.
 type lately struct {
 	mu   sync.Mutex
 	took [latest]time.Duration
@@ -23,8 +23,7 @@ func (l *lately) add(d time.Duration) {
 	l.n++
 }
 
-// most is how long 99 of 100 messages take at most; the longest while there are less than 100, and 0 while
-// there is none.
+// most returns the 99th percentile of the durations: the maximum while there are less than 100, and 0 while there are none.
 func (l *lately) most() time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()

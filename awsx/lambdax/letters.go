@@ -7,37 +7,37 @@ import (
 	"github.com/seed1158cd35/weir/outcome"
 )
 
-// Letters keep dead letters. They are safe for concurrent use.
+// Letters store dead letters. They are safe for concurrent use.
 type Letters interface {
-	// Put has stored the letter durably when it returns nil. The same message may be put twice: when its end could
-	// not be written down, it comes again.
+	// Put returns nil once the letter is stored durably. The same message may be put twice, because it is received again if its
+	// end could not be recorded.
 	Put(ctx context.Context, l *Letter) error
 }
 
-// A Letter is a message that will not be handled, and why.
+// A Letter is a message that will not be handled, and the reason.
 type Letter struct {
 	*Message
 	Reason   Reason
-	Detail   string // in words, without secrets
-	Attempts int    // how often it was handled; 0 if nobody counts
+	Detail   string // readable, without secrets
+	Attempts int    // number of handlings; 0 if they are not counted
 }
 
-// A Reason is why a message is a dead letter.
+// A Reason is the reason for a dead letter.
 type Reason string
 
 const (
-	Rejected Reason = "rejected" // its class: handling it again cannot help
-	Spent    Reason = "spent"    // it was handled as often as it may be
+	Rejected Reason = "rejected" // by its outcome class: handling it again cannot help
+	Spent    Reason = "spent"    // the maximum number of handlings is reached
 	Poison   Reason = "poison"   // the function ended before the message did, MaxStalls times
 )
 
-// Delays put messages off.
+// Delays postpone messages.
 type Delays interface {
-	// Delay has a message come again after d at the earliest, instead of when its visibility timeout ends.
+	// Delay makes SQS deliver the message again after d at the earliest, instead of after its visibility timeout.
 	Delay(ctx context.Context, m *Message, d time.Duration) error
 }
 
-// Permanent is err as what cannot be mended by handling the message again: it becomes a dead letter at once.
+// Permanent wraps an error that handling the message again cannot fix: the message becomes a dead letter immediately.
 // Permanent(nil) is nil.
 func Permanent(err error) error {
 	if err == nil {
@@ -50,7 +50,7 @@ type permanent struct{ error }
 
 func (p *permanent) Unwrap() error { return p.error }
 
-// Outcome is that of a mistake of the caller.
+// Outcome returns the outcome of a caller's mistake.
 func (p *permanent) Outcome() outcome.Outcome {
 	return outcome.Outcome{Class: outcome.Rejected, Code: "permanent"}
 }

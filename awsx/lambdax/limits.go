@@ -6,16 +6,16 @@ import (
 	"time"
 )
 
-// A Kind is what a function is for. It says how long the function may take.
+// A Kind is the purpose of a function. It determines the function's maximum duration.
 type Kind uint8
 
 const (
-	Other        Kind = iota // without a limit
-	Processor                // handles a queue's messages: 5 minutes, and the queue's visibility timeout at most
-	Scheduler                // is called by the clock: 30s
+	Other        Kind = iota // no limit
+	Processor                // handles messages of a queue: 5 minutes, and at most the queue's visibility timeout
+	Scheduler                // is called on a schedule: 30s
 	API                      // answers API Gateway: 15s
-	Notification             // tells people: 30s
-	Authorizer               // says who may call: 10s
+	Notification             // notifies people: 30s
+	Authorizer               // authorizes callers: 10s
 )
 
 var kinds = [...]struct {
@@ -28,7 +28,7 @@ var kinds = [...]struct {
 
 func (k Kind) String() string { return kinds[k.known()].name }
 
-// Limit is how long a function of this kind may take; that of Other is Lambda's own, 15 minutes.
+// Limit returns the maximum duration of a function of this kind. That of Other is Lambda's own, 15 minutes.
 func (k Kind) Limit() time.Duration { return kinds[k.known()].limit }
 
 func (k Kind) known() Kind {
@@ -38,7 +38,7 @@ func (k Kind) known() Kind {
 	return Other
 }
 
-// Check says what is wrong with a function's timeout, and what to do.
+// Check returns an error with a remedy if a function's timeout is too long.
 func (k Kind) Check(timeout time.Duration) error {
 	if timeout > k.Limit() {
 		return fmt.Errorf("timeout %v: a function of kind %v may take %v; set its Timeout to %d or less", timeout, k, k.Limit(), int(k.Limit().Seconds()))
@@ -46,14 +46,14 @@ func (k Kind) Check(timeout time.Duration) error {
 	return nil
 }
 
-// A Mapping is how a queue comes to a function.
+// A Mapping connects a queue to a function.
 type Mapping struct {
-	Queue      string        // its ARN
-	Visibility time.Duration // how long its messages are invisible
-	Reports    bool          // FunctionResponseTypes has ReportBatchItemFailures
+	Queue      string        // ARN
+	Visibility time.Duration // visibility timeout of its messages
+	Reports    bool          // FunctionResponseTypes includes ReportBatchItemFailures
 }
 
-// Check says what is wrong with a mapping to a function with this timeout, and what to do.
+// Check returns the errors in a mapping to a function with this timeout, with remedies.
 func (m *Mapping) Check(timeout time.Duration) error {
 	var errs []error
 	if m.Visibility < timeout {

@@ -7,8 +7,8 @@ import (
 	"github.com/seed1158cd35/weir/httpx"
 )
 
-// ServeHTTP answers a request that came to a listener as V1 and V2 answer those of API Gateway: a program may be a
-// function and a server, and tests need no events. The answer is held until it is whole.
+// ServeHTTP answers a request of a listener as V1 and V2 answer those of API Gateway. So a program can be both a function and a
+// server, and tests need no events. The response is buffered until it is complete.
 func (w *Web) ServeHTTP(to http.ResponseWriter, r *http.Request) {
 	p := w.answer(r.Context(), correlationOf(r.Header.Get(httpx.CorrelationHeader)), func(ctx context.Context) (*http.Request, error) {
 		return r.WithContext(ctx), nil
@@ -17,7 +17,7 @@ func (w *Web) ServeHTTP(to http.ResponseWriter, r *http.Request) {
 		to.Header()[name] = all
 	}
 	to.WriteHeader(p.status)
-	_, _ = to.Write(p.body.Bytes()) // to a caller that may have left
+	_, _ = to.Write(p.body.Bytes()) // the caller may have left
 }
 
 var _ http.Handler = (*Web)(nil)

@@ -7,11 +7,11 @@ import (
 	"testing"
 )
 
-// On a listener requests are answered as those of API Gateway are.
+// Requests on a listener get the same responses as those of API Gateway.
 func TestAListenerIsAnsweredAsTheGatewayIs(t *testing.T) {
 	web := newWeb(t, WebOptions{Handle: func(w http.ResponseWriter, r *http.Request) error {
 		if r.URL.Path == "/bad" {
-			w.WriteHeader(http.StatusTeapot) // nothing of it is sent
+			w.WriteHeader(http.StatusTeapot) // not sent
 			return Invalid("stage", "want dev")
 		}
 		w.Header().Set("X-Own", Correlation(r.Context()))

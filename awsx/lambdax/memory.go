@@ -6,9 +6,8 @@ import (
 	"time"
 )
 
-// MemoryRecords are Records of one process, for tests and for programs that are not frozen and not many. In a
-// Lambda function they do little good: a message that comes again comes to another copy of the function. The zero
-// MemoryRecords are ready.
+// MemoryRecords are Records in the memory of one process, for tests and for single processes that are not frozen. They help
+// little in a Lambda function, because another instance may receive the message again. The zero MemoryRecords are ready to use.
 type MemoryRecords struct {
 	mu    sync.Mutex
 	all   map[string]*memoryRecord
@@ -16,7 +15,7 @@ type MemoryRecords struct {
 }
 
 type memoryRecord struct {
-	state    State // Held while it is claimed, Ours while nobody has it
+	state    State // Held while claimed, Ours while not claimed
 	owner    string
 	until    time.Time
 	attempts int
@@ -25,7 +24,7 @@ type memoryRecord struct {
 
 var _ Records = (*MemoryRecords)(nil)
 
-// Begin is that of Records.
+// Begin implements Records.
 func (r *MemoryRecords) Begin(_ context.Context, id, owner string, until time.Time) (Claim, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -50,7 +49,7 @@ func (r *MemoryRecords) Begin(_ context.Context, id, owner string, until time.Ti
 	return Claim{ID: id, Owner: owner, State: Ours, Attempts: m.attempts, Stalls: m.stalls}, nil
 }
 
-// End is that of Records.
+// End implements Records.
 func (r *MemoryRecords) End(_ context.Context, c Claim, how Ending, keep time.Time) (bool, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -59,7 +58,7 @@ func (r *MemoryRecords) End(_ context.Context, c Claim, how Ending, keep time.Ti
 		return false, nil
 	}
 	if m.state != Held {
-		return true, nil // it was ended by this call before
+		return true, nil // an earlier call ended it
 	}
 	m.stalls = 0
 	m.state, m.until = Ours, keep
@@ -72,7 +71,7 @@ func (r *MemoryRecords) End(_ context.Context, c Claim, how Ending, keep time.Ti
 	return true, nil
 }
 
-// sweep forgets, now and then, what nobody needs to know any more.
+// sweep deletes expired records, at most once a minute.
 func (r *MemoryRecords) sweep(now time.Time) {
 	if r.all == nil {
 		r.all = make(map[string]*memoryRecord)

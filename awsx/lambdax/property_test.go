@@ -15,7 +15,7 @@ import (
 	"github.com/aws/aws-lambda-go/events"
 )
 
-// A conduct is what handling a message comes to.
+// A conduct is the result of handling a message.
 type conduct uint8
 
 const (
@@ -26,9 +26,9 @@ const (
 	conducts
 )
 
-// A story is a queue whose messages are received again and again, by functions whose deadlines differ, until nothing
-// is left or the story ends; the store of records and that of letters fail now and then. It notes what truly happened,
-// from which the right answer is worked out.
+// A story is a queue whose messages are received repeatedly, by functions with different deadlines, until none is left or the
+// story ends. The stores of records and letters fail at random. The story records what happened, from which the correct responses
+// are derived.
 type story struct {
 	t    *testing.T
 	rand *rand.Rand
@@ -40,10 +40,10 @@ type story struct {
 	letters *letters
 
 	mu      sync.Mutex
-	deaf    bool            // a handling does not heed its context
-	odds    int             // of a fault of a store, in 100
-	epoch   int             // the present batch
-	written map[string]bool // the records know that it is over
+	deaf    bool            // one handling ignores its context
+	odds    int             // of a fault of a store, in percent
+	epoch   int             // the current batch
+	written map[string]bool // recorded as completed
 	began   map[string]time.Time
 	ended   map[string]time.Time
 	over    map[happening]time.Time // when it was handled, became a dead letter or was found to be completed
@@ -63,7 +63,7 @@ func newStory(t *testing.T, seed uint64) *story {
 
 func (s *story) chance(odds int) bool { return s.chanceOf(100) < odds }
 
-// chanceOf is a number below n.
+// chanceOf returns a random number below n.
 func (s *story) chanceOf(n int) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -86,7 +86,7 @@ func (s *story) Put(ctx context.Context, l *Letter) error {
 	return s.letters.Put(ctx, l)
 }
 
-// A happening is of a message in one batch.
+// A happening is the event of one message in one batch.
 type happening struct {
 	epoch int
 	id    string
@@ -94,7 +94,7 @@ type happening struct {
 
 type epochKey struct{}
 
-// is notes that a message is over, by what happened in the batch of a context.
+// is records that a message is complete, in the batch of the context.
 func (s *story) is(ctx context.Context, id string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -107,7 +107,7 @@ func (s *story) handle(ctx context.Context, m *Message) error {
 		s.t.Errorf("seed %d: %s was completed, and is handled again", s.seed, m.MessageId)
 	}
 	s.began[m.MessageId] = time.Now()
-	takes := time.Duration(s.rand.IntN(4000))*time.Millisecond + 137*time.Microsecond // nothing ends just when the batch is answered
+	takes := time.Duration(s.rand.IntN(4000))*time.Millisecond + 137*time.Microsecond // no handling ends exactly when the batch responds
 	does, deaf := conduct(s.rand.IntN(int(conducts))), s.deaf
 	if s.rand.IntN(2) == 0 {
 		does = succeeds
@@ -136,7 +136,7 @@ func (s *story) handle(ctx context.Context, m *Message) error {
 	return nil
 }
 
-// receives plays one batch, and returns what of it stays in the queue.
+// receives runs one batch, and returns the messages that stay in the queue.
 func (s *story) receives(q *SQS, left []events.SQSMessage) []events.SQSMessage {
 	s.mu.Lock()
 	s.began, s.ended = map[string]time.Time{}, map[string]time.Time{}
@@ -166,8 +166,8 @@ func (s *story) receives(q *SQS, left []events.SQSMessage) []events.SQSMessage {
 	return slices.DeleteFunc(slices.Clone(left), func(m events.SQSMessage) bool { return !slices.Contains(failed, m.MessageId) })
 }
 
-// right is what has to come again, from what happened: whatever was not handled in this batch by the time of the
-// answer, and was not found to be completed. In a FIFO queue all that follows comes again, too.
+// right returns the messages that must be received again: those that were not handled in this batch before the response, and not
+// found to be completed. In a FIFO queue, this includes all that follow.
 func (s *story) right(left []events.SQSMessage, answered time.Time) (names, order []string) {
 	stopped := map[string]bool{}
 	for i := range left {
@@ -185,7 +185,7 @@ func (s *story) right(left []events.SQSMessage, answered time.Time) (names, orde
 	return names, order
 }
 
-// late looks that nothing began in the last second, which is for the answer.
+// late checks that nothing began in the last second, which is for the response.
 func (s *story) late(stop time.Time) {
 	for id, at := range s.began {
 		if at.After(stop) {
@@ -194,7 +194,7 @@ func (s *story) late(stop time.Time) {
 	}
 }
 
-// inOrder looks that of each group one was handled after the other.
+// inOrder checks that the messages of each group were handled one after the other.
 func (s *story) inOrder(order []string) {
 	if !s.fifo {
 		return
@@ -224,8 +224,8 @@ func (s *story) batch() []events.SQSMessage {
 	return all
 }
 
-// With random batches, groups, failures and deadlines the answer names exactly what has to come again, and what was
-// completed is not handled again, though the queue delivers it again.
+// With random batches, groups, failures and deadlines, the response names exactly the messages that must be received again.
+// Completed messages are not handled again, although the queue delivers them again.
 func TestBatchesAreAnsweredExactly(t *testing.T) {
 	first := rand.Uint64()
 	for n := range uint64(1200) {
@@ -239,7 +239,7 @@ func TestBatchesAreAnsweredExactly(t *testing.T) {
 					break
 				}
 				next := s.receives(q, left)
-				if s.chanceOf(2) == 0 && !s.fifo { // the queue delivers some again that it was told to forget
+				if s.chanceOf(2) == 0 && !s.fifo { // the queue delivers some deleted messages again
 					next = append(next, left[s.chanceOf(len(left))])
 				}
 				left = next
@@ -253,7 +253,7 @@ func TestBatchesAreAnsweredExactly(t *testing.T) {
 	}
 }
 
-// knowing Records note what they were told to be over, and what they could not tell of.
+// knowing are Records that record which messages they report as complete.
 type knowing struct {
 	Records
 	s *story
@@ -267,7 +267,7 @@ func (k *knowing) Begin(ctx context.Context, id, owner string, until time.Time) 
 	return c, err
 }
 
-// messageOf is the MessageId of what is remembered.
+// messageOf returns the MessageId of a record.
 func messageOf(record string) string {
 	_, id, _ := strings.Cut(record, "/")
 	return id

@@ -8,53 +8,54 @@ import (
 	"github.com/aws/aws-lambda-go/events"
 )
 
-// Records remember which messages are being handled and which were. They are safe for concurrent use, also by several
-// functions at once. Time is that of the wall, as several machines share them: DynamoRecords and MemoryRecords.
+// Records remember the messages that are being handled and that were handled. They are safe for concurrent use, also by several
+// functions. Times are wall-clock times, because several machines share them. Implementations are DynamoRecords and
+// MemoryRecords.
 type Records interface {
-	// Begin claims a message until an instant, unless it is Held by another claim or Completed. owner is the name
-	// of the claim; the same Begin may be made again when nobody knows whether it was done.
+	// Begin claims a message until an instant, unless another claim is Held or it is Completed. owner identifies the claim. The
+	// same Begin may be repeated if its result is unknown.
 	Begin(ctx context.Context, id, owner string, until time.Time) (Claim, error)
 
-	// End ends a claim. It is false if another claim has taken its place: then nothing was changed.
+	// End ends a claim. It returns false, and changes nothing, if another claim has replaced it.
 	End(ctx context.Context, c Claim, how Ending, keep time.Time) (bool, error)
 }
 
-// A State is that of a message as Begin finds it.
+// A State is the state of a message that Begin finds.
 type State uint8
 
 const (
-	Held      State = iota // somebody else is handling it
-	Ours                   // it was claimed by this Begin
-	Completed              // it need not be handled again
+	Held      State = iota // another claim is being handled
+	Ours                   // this Begin claimed it
+	Completed              // it must not be handled again
 )
 
-// A Claim is what Begin found.
+// A Claim is the result of Begin.
 type Claim struct {
 	ID    string
 	Owner string
 	State State
 
-	// With Ours:
-	Attempts int // claims that were not given back, this one included
-	Stalls   int // claims before this one, one after the other, of which nobody told how they ended
+	// With state Ours:
+	Attempts int // claims that were not given back, including this one
+	Stalls   int // consecutive claims before this one that were never ended
 }
 
-// An Ending is how a claim ends.
+// An Ending is the way in which a claim ends.
 type Ending uint8
 
 const (
 	GaveBack Ending = iota // nothing was done: the claim does not count
-	Tried                  // it has to be handled again
-	Handled                // it is over, and remembered until keep
+	Tried                  // it must be handled again
+	Handled                // it is complete, and remembered until keep
 )
 
-// MaxStalls is how often a message may be claimed without an end before it is taken for what ends the function.
+// MaxStalls is the number of claims without an end after which a message is assumed to crash the function.
 const MaxStalls = 3
 
-// skew is by how much the clocks of two functions may differ.
+// skew is the maximum difference between the clocks of two functions.
 const skew = 2 * time.Second
 
-// recordID is what a message is remembered by: one table may serve several queues.
+// recordID returns the key of a message's record. It contains the queue, because several queues may share a table.
 func recordID(m *events.SQSMessage) string { return m.EventSourceARN + "/" + m.MessageId }
 
 func newOwner() string { return rand.Text() }

@@ -18,52 +18,51 @@ import (
 type Message struct {
 	events.SQSMessage
 
-	// Attempt counts how often the message was handled, this time included; 0 without Records. Handlings that a
-	// breaker, a pause or a limit kept from beginning do not count.
+	// Attempt is the number of handlings of the message, including this one; 0 without Records. Handlings that a breaker, a pause
+	// or a limit prevented do not count.
 	Attempt int
 
-	// Unknown says that it was handled before, and nobody knows how that ended: what it does may be done already.
-	// An upstream that takes idempotency keys is best given the MessageId.
+	// Unknown means that an earlier handling has an unknown result: its effects may already exist. For an upstream with
+	// idempotency keys, use the MessageId as the key.
 	Unknown bool
 }
 
-// SQSOptions say how batches of messages are handled. Handle is needed.
+// SQSOptions configure how batches are handled. Handle is required.
 type SQSOptions struct {
-	// Handle handles a message. Its context ends in time before the function does. An error makes the message come
-	// again; one that Permanent was given, or whose class is rejected, makes it a dead letter at once.
+	// Handle handles a message. Its context ends before the function does. After an error the message is received again, except
+	// that an error from Permanent, or with class rejected, makes it a dead letter immediately.
 	Handle func(ctx context.Context, m *Message) error
 
-	// Upstream is whose policy each message is handled under: as an attempt of one call. nil means that Handle
-	// itself calls under policies, or under none.
+	// Upstream is the upstream whose policy applies to each message, as one attempt of a call. nil means that Handle applies
+	// policies itself, or none.
 	Upstream *weir.Upstream
 
-	// Call is what the policy needs to know of a message; nil means the zero Call, with the MessageId as its ID.
+	// Call describes a message for the policy; nil means the zero Call with the MessageId as its ID.
 	Call func(m *events.SQSMessage) weir.Call
 
-	// Records remember what was handled, so that nothing is handled again that comes twice; nil means that nothing
-	// is remembered.
+	// Records remember handled messages, so that a duplicate is not handled again; nil means no memory.
 	Records Records
-	Keep    time.Duration // for how long they do; 0 means 14 days, which is as long as SQS keeps a message
+	Keep    time.Duration // how long Records remember; 0 means 14 days, the maximum retention of SQS
 
-	// Letters takes messages that cannot be handled. nil means that they come again, until the queue's own redrive
-	// policy has enough of them.
+	// Letters receives messages that cannot be handled. nil means that they are received again until the queue's redrive policy
+	// applies.
 	Letters  Letters
-	Attempts int // how often a message is handled before it is a dead letter; 0 means until the queue has enough of it. Needs Records and Letters
+	Attempts int // maximum number of handlings before a message becomes a dead letter; 0 leaves that to the queue. Requires Records and Letters
 
-	// Delays puts a message off that was refused, or whose upstream said when to come back; nil means that it
-	// comes again when its visibility timeout ends.
+	// Delays postpones messages that were refused, or whose upstream requested a delay; nil means that they are received again
+	// after their visibility timeout.
 	Delays Delays
 
-	Parallel int           // how many messages are handled at once, those of a message group one after the other; 0 means 10
-	Within   time.Duration // how long a batch may take; 0 means 5m. Not longer than the queue's visibility timeout
-	Margin   time.Duration // how long before the function's end it answers; 0 means 1s
+	Parallel int           // messages handled concurrently, one at a time per message group; 0 means 10
+	Within   time.Duration // maximum duration of a batch; 0 means 5m. At most the queue's visibility timeout
+	Margin   time.Duration // time between the response and the function's deadline; 0 means 1s
 
 	Log   *slog.Logger            // nil means no log
-	Ended func(m *Message, e End) // hears what became of each message that the batch held, once; nil means unheard
+	Ended func(m *Message, e End) // receives the result of each message of a batch, once; may be nil
 }
 
-// An SQS handles batches of messages; NewSQS makes one. It is safe for concurrent use, and keeps nothing of a batch
-// when the batch is over but how long messages took.
+// An SQS handles batches of messages. Create one with NewSQS. It is safe for concurrent use. After a batch, it only keeps the
+// durations of messages.
 type SQS struct {
 	o    SQSOptions
 	took lately
@@ -76,7 +75,7 @@ const (
 	defaultMargin   = time.Second
 )
 
-// NewSQS reports every mistake in the options at once.
+// NewSQS returns an SQS, or all errors in the options.
 func NewSQS(o SQSOptions) (*SQS, error) {
 	if err := o.validate(); err != nil {
 		return nil, fmt.Errorf("lambdax: %w", err)
@@ -109,9 +108,9 @@ func (o *SQSOptions) validate() error {
 	return errors.Join(errs...)
 }
 
-// Batch handles a batch and says which of its messages are to come again: those that were not handled, and of a FIFO
-// queue all of a message group from the first of those on. It never returns an error, which would have all of them
-// come again, and returns before the function's deadline whatever Handle does.
+// Batch handles a batch and returns the messages that must be received again: those that were not handled and, in a FIFO queue,
+// all later messages of their message groups. It never returns an error, which would return the whole batch to the queue. It
+// returns before the function's deadline, whatever Handle does.
 func (s *SQS) Batch(ctx context.Context, e events.SQSEvent) (events.SQSEventResponse, error) {
 	b := newBatch(ctx, s, e.Records)
 	defer b.cancel()
@@ -119,11 +118,10 @@ func (s *SQS) Batch(ctx context.Context, e events.SQSEvent) (events.SQSEventResp
 	return b.response(), nil
 }
 
-// fifo reports whether a message came from a FIFO queue. Messages of others may have groups, too, which say nothing
-// of their order.
+// fifo reports whether a message came from a FIFO queue. Other messages may have groups as well, which do not define an order.
 func fifo(m *events.SQSMessage) bool { return strings.HasSuffix(m.EventSourceARN, ".fifo") }
 
-// groupOf is the message group of a message, "" if order does not matter.
+// groupOf returns the message group of a message, "" if order does not matter.
 func groupOf(m *events.SQSMessage) string {
 	if !fifo(m) {
 		return ""

@@ -22,7 +22,7 @@ import (
 	"github.com/seed1158cd35/weir/outcome"
 )
 
-// messages is a batch of a queue; a body of "group/text" is of that message group.
+// messages returns a batch of a queue. A body of "group/text" belongs to that message group.
 func messages(queue string, bodies ...string) events.SQSEvent {
 	var e events.SQSEvent
 	for i, body := range bodies {
@@ -56,7 +56,7 @@ func newSQS(t *testing.T, o SQSOptions) *SQS {
 	return s
 }
 
-// again is what has to come again of a batch.
+// again returns the messages of a batch that must be received again.
 func again(t *testing.T, s *SQS, ctx context.Context, e events.SQSEvent) []string {
 	t.Helper()
 	out, err := s.Batch(ctx, e)
@@ -81,7 +81,7 @@ func want(t *testing.T, what string, got []string, names ...string) {
 	}
 }
 
-// A diary notes what is handled, and fails what begins with "bad", what panics and so on.
+// A diary records handled messages. It fails for a body with "bad", panics for one with "panic", and so on.
 type diary struct {
 	mu  sync.Mutex
 	all []string
@@ -147,7 +147,7 @@ func TestOnlyWhatFailedComesAgain(t *testing.T) {
 	want(t, "an empty batch", again(t, s, t.Context(), events.SQSEvent{}))
 }
 
-// Groups of a queue that is not FIFO (fair queues) say nothing of order.
+// Message groups of a queue that is not FIFO (fair queues) do not define an order.
 func TestGroupsOfAStandardQueueHaveNoOrder(t *testing.T) {
 	var d diary
 	s := newSQS(t, SQSOptions{Handle: d.handle})
@@ -161,7 +161,7 @@ func TestAfterAFailureItsGroupWaits(t *testing.T) {
 	want(t, "handled", d.all, "a/1", "a/bad", "b/1", "b/2", "b/3")
 }
 
-// A message twice in one batch is handled once; it has one ID, by which Lambda deletes both.
+// A message that is twice in a batch is handled once. Lambda deletes both by their common ID.
 func TestAMessageTwiceInABatchIsOne(t *testing.T) {
 	var d diary
 	s := newSQS(t, SQSOptions{Handle: d.handle, Parallel: 1})
@@ -223,7 +223,7 @@ func TestNothingBeginsThatWouldNotBeOverInTime(t *testing.T) {
 	})
 }
 
-// What took very long once must not keep all others from ever beginning.
+// A single extreme duration must not prevent all further messages.
 func TestALongOneDoesNotKeepOthersFromBeginning(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSQS(t, SQSOptions{Handle: (&diary{}).handle})
@@ -234,7 +234,7 @@ func TestALongOneDoesNotKeepOthersFromBeginning(t *testing.T) {
 	})
 }
 
-// Whatever Handle does, the batch is answered before the function ends.
+// The batch responds before the function ends, whatever Handle does.
 func TestABatchIsAnsweredThoughOneDoesNotHeedItsContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
@@ -271,7 +271,7 @@ func TestWhatEndsLateWasToldToEnd(t *testing.T) {
 	})
 }
 
-// A batch that takes longer than the queue's visibility timeout would be handled twice.
+// A batch that took longer than the queue's visibility timeout would be handled twice.
 func TestABatchEndsWithItsVisibility(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 15*time.Minute)
@@ -322,7 +322,7 @@ func (d delays) Delay(_ context.Context, m *Message, by time.Duration) error {
 	return nil
 }
 
-// A call within Handle that is refused before anything is sent is as good as a refusal here.
+// A call within Handle that is refused before anything is sent counts as a refusal of the message.
 func TestARefusalWithinBurnsNoAttempt(t *testing.T) {
 	box := &letters{}
 	s := newSQS(t, SQSOptions{Records: &MemoryRecords{}, Letters: box, Attempts: 1, Handle: func(context.Context, *Message) error {
@@ -354,7 +354,8 @@ func TestNothingIsHandledTwice(t *testing.T) {
 	})
 }
 
-// While one function handles a message another leaves it alone; after the time of the first it takes it over, and says so.
+// While one function handles a message, another leaves it alone. After the first one's time, the second takes it over and marks
+// it Unknown.
 func TestAMessageInHandIsLeftAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		kept := &MemoryRecords{}
@@ -396,7 +397,7 @@ func TestWhatEndsTheFunctionIsPoison(t *testing.T) {
 	})
 }
 
-// faulty Records fail as they are told to.
+// faulty are Records that fail on request.
 type faulty struct {
 	Records
 	begin, end func() error
@@ -426,7 +427,7 @@ func TestWithoutRecordsNothingIsHandled(t *testing.T) {
 		want(t, "nobody knows whether it was handled", again(t, s, t.Context(), messages("q", "1")), "m0")
 		want(t, "handled", d.all)
 
-		// What was handled and could not be written down is asked for again, and does not come again.
+		// Recording a handled message is repeated after a failure, and the message is not received again.
 		tries := 0
 		f.begin, f.end = ok, func() error {
 			if tries++; tries < 3 {
@@ -472,7 +473,7 @@ func TestMemoryRecordsAreFenced(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) { recordsAreFenced(t, &MemoryRecords{}, time.Sleep, time.Now) })
 }
 
-// recordsAreFenced is what every Records promises.
+// recordsAreFenced checks the contract of Records.
 func recordsAreFenced(t *testing.T, r Records, pass func(time.Duration), now func() time.Time) {
 	const d = time.Hour
 	ctx := t.Context()
@@ -491,13 +492,13 @@ func recordsAreFenced(t *testing.T, r Records, pass func(time.Duration), now fun
 		}
 	}
 	a := begin("a", Ours, 1, 0)
-	begin("a", Ours, 1, 0) // asked again, as the answer was lost
+	begin("a", Ours, 1, 0) // repeated, as the response was lost
 	begin("b", Held, 0, 0)
 	pass(d)
 	b := begin("b", Ours, 2, 1)
-	end(a, Handled, false) // too late: it is b's
+	end(a, Handled, false) // too late: b has the claim
 	end(b, GaveBack, true)
-	end(b, GaveBack, true) // asked again
+	end(b, GaveBack, true) // repeated
 	c := begin("c", Ours, 2, 0)
 	end(c, Tried, true)
 	e := begin("e", Ours, 3, 0)

@@ -18,24 +18,24 @@ import (
 	"github.com/aws/smithy-go"
 )
 
-// SQSAPI is what SQSLetters and SQSDelays need of a *sqs.Client.
+// SQSAPI is the part of *sqs.Client that SQSLetters and SQSDelays need.
 type SQSAPI interface {
 	SendMessage(context.Context, *sqs.SendMessageInput, ...func(*sqs.Options)) (*sqs.SendMessageOutput, error)
 	ChangeMessageVisibility(context.Context, *sqs.ChangeMessageVisibilityInput, ...func(*sqs.Options)) (*sqs.ChangeMessageVisibilityOutput, error)
 }
 
-// SQSLetters keep dead letters in a queue: body and attributes of the message as they were, and in the attribute
-// WeirDeadLetter, as JSON, why it is there. A letter that has no room for that (10 attributes, or the size) goes
-// without. SQS itself keeps a message for 14 days at most.
+// SQSLetters store dead letters in a queue. A letter has the message's body and attributes, and the reason as JSON in the
+// attribute WeirDeadLetter. The reason is omitted if it does not fit (10 attributes, or the size). SQS keeps a message for 14
+// days at most.
 type SQSLetters struct {
 	Client SQSAPI
-	URL    string // of the dead letter queue; a FIFO queue's ends with .fifo
+	URL    string // of the dead letter queue; for a FIFO queue it ends with .fifo
 }
 
-// SQSDelays put messages off by their visibility timeout.
+// SQSDelays postpone messages by their visibility timeout.
 type SQSDelays struct {
 	Client SQSAPI
-	URL    string // of the queue whose messages the function is given
+	URL    string // of the function's queue
 }
 
 var (
@@ -43,13 +43,13 @@ var (
 	_ Delays  = (*SQSDelays)(nil)
 )
 
-// WhyAttribute is the attribute of a dead letter that says why it is one.
+// WhyAttribute is the attribute of a dead letter with the reason.
 const WhyAttribute = "WeirDeadLetter"
 
-// mostAttributes is how many SQS takes.
+// mostAttributes is the maximum number of attributes in SQS.
 const mostAttributes = 10
 
-// Put is that of Letters.
+// Put implements Letters.
 func (l *SQSLetters) Put(ctx context.Context, letter *Letter) error {
 	m := letter.Message
 	in := &sqs.SendMessageInput{QueueUrl: &l.URL, MessageBody: &m.Body, MessageAttributes: attributesOf(&m.SQSMessage)}
@@ -73,13 +73,13 @@ func (l *SQSLetters) Put(ctx context.Context, letter *Letter) error {
 	return nil
 }
 
-// tooLong reports whether a message is larger than its queue takes.
+// tooLong reports whether a message exceeds the queue's maximum size.
 func tooLong(err error) bool {
 	e, ok := errors.AsType[smithy.APIError](err)
 	return ok && (strings.Contains(e.ErrorCode(), "InvalidParameterValue") || strings.Contains(e.ErrorCode(), "MessageTooLong"))
 }
 
-// why is what the letter says of itself.
+// why returns the reason as JSON.
 func why(l *Letter) string {
 	text, err := json.Marshal(map[string]any{
 		"reason": l.Reason, "detail": sendable(l.Detail), "attempts": l.Attempts, "message_id": l.MessageId, "queue": l.EventSourceARN, "at": time.Now().UTC(),
@@ -90,7 +90,7 @@ func why(l *Letter) string {
 	return string(text)
 }
 
-// sendable is text without what SQS takes in no message; json.Marshal has written the control characters otherwise.
+// sendable replaces characters that SQS rejects. json.Marshal has already escaped control characters.
 func sendable(s string) string {
 	return strings.Map(func(r rune) rune {
 		if r == 0xFFFE || r == 0xFFFF || r == 0x7F {
@@ -100,23 +100,23 @@ func sendable(s string) string {
 	}, strings.ToValidUTF8(s, "?"))
 }
 
-// attributesOf are those of a message, as they are sent.
+// attributesOf returns the attributes of a message in the form for sending.
 func attributesOf(m *events.SQSMessage) map[string]types.MessageAttributeValue {
 	out := make(map[string]types.MessageAttributeValue, len(m.MessageAttributes)+1)
 	for _, name := range slices.Sorted(maps.Keys(m.MessageAttributes)) {
 		a := m.MessageAttributes[name]
 		if a.StringValue == nil && a.BinaryValue == nil {
-			continue // lists, which SQS does not take
+			continue // lists, which SQS rejects
 		}
 		out[name] = types.MessageAttributeValue{DataType: aws.String(a.DataType), StringValue: a.StringValue, BinaryValue: a.BinaryValue}
 	}
 	return out
 }
 
-// longestDelay is how long SQS keeps a message invisible, of which the present receive has used some.
+// longestDelay is below SQS's maximum visibility timeout, because the current receive has already used a part of it.
 const longestDelay = 11 * time.Hour
 
-// Delay is that of Delays.
+// Delay implements Delays.
 func (q *SQSDelays) Delay(ctx context.Context, m *Message, d time.Duration) error {
 	seconds := int32(math.Ceil(min(d, longestDelay).Seconds()))
 	_, err := q.Client.ChangeMessageVisibility(ctx, &sqs.ChangeMessageVisibilityInput{QueueUrl: &q.URL, ReceiptHandle: &m.ReceiptHandle, VisibilityTimeout: seconds})

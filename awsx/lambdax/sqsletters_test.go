@@ -18,10 +18,10 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 )
 
-// A fakeSQS is what the SDK's client needs of SQS to send a message and to put one off.
+// fakeSQS is the part of SQS that the SDK's client needs to send and postpone messages.
 type fakeSQS struct {
 	asked []map[string]any
-	long  int // of what is longer it says that it is too long; 0 means never
+	long  int // the maximum size of a message; 0 means none
 }
 
 func (f *fakeSQS) ServeHTTP(w http.ResponseWriter, r *http.Request) {

@@ -16,25 +16,24 @@ import (
 	"github.com/seed1158cd35/weir/observe"
 )
 
-// WebOptions say how requests of API Gateway are answered. Handle is needed.
+// WebOptions configure how requests of API Gateway are answered. Handle is required.
 type WebOptions struct {
-	// Handle answers a request as an http.Handler does, or returns an error, and then nothing of what it wrote is
-	// sent. Its context ends in time before the function does. Errors of weir's are answered as they are: a refusal
-	// with 429 or 503 and when to come back; what is neither that nor an *Error is 500 with the correlation id and
-	// nothing else.
+	// Handle answers a request like an http.Handler, or returns an error, in which case nothing that it wrote is sent. Its
+	// context ends before the function does. A refusal of weir becomes a 429 or 503 with the delay before a retry. An error that
+	// is neither weir's nor an *Error becomes a 500 with only the correlation ID.
 	Handle func(w http.ResponseWriter, r *http.Request) error
 
-	Kind   Kind          // how long a request may take; Other means API
-	Margin time.Duration // how long before the function's end it answers; 0 means 500ms
+	Kind   Kind          // determines the maximum duration of a request; Other means API
+	Margin time.Duration // time between the response and the function's deadline; 0 means 500ms
 
 	Log    *slog.Logger                                             // nil means no log
-	Failed func(ctx context.Context, correlation string, err error) // hears of each 500, for those who tell people; nil means unheard
+	Failed func(ctx context.Context, correlation string, err error) // receives each 500, to notify people; may be nil
 }
 
-// A Web answers requests of API Gateway; NewWeb makes one. It is safe for concurrent use.
+// A Web answers requests of API Gateway. Create one with NewWeb. It is safe for concurrent use.
 type Web struct{ o WebOptions }
 
-// NewWeb reports every mistake in the options at once.
+// NewWeb returns a Web, or all errors in the options.
 func NewWeb(o WebOptions) (*Web, error) {
 	var errs []error
 	if o.Handle == nil {
@@ -53,14 +52,14 @@ func NewWeb(o WebOptions) (*Web, error) {
 
 type correlationKey struct{}
 
-// Correlation is the id under which a request is found in all logs: its X-Correlation-Id, or that of API Gateway. ctx
-// is its context; "" means that it is not one of a request.
+// Correlation returns the ID of a request in all logs: its X-Correlation-Id, or API Gateway's. ctx is the context of the request.
+// For another context it returns "".
 func Correlation(ctx context.Context) string {
 	id, _ := ctx.Value(correlationKey{}).(string)
 	return id
 }
 
-// correlationOf is the first of some ids that may stand in a log, or a new one.
+// correlationOf returns the first of the IDs that is safe to log, or a new one.
 func correlationOf(ids ...string) string {
 	for _, id := range ids {
 		if harmless(id) {
@@ -79,7 +78,7 @@ func harmless(id string) bool {
 	return id != "" && len(id) <= 128
 }
 
-// A page is an answer until it is sent.
+// A page is a buffered response.
 type page struct {
 	status int
 	header http.Header
@@ -89,7 +88,7 @@ type page struct {
 func (p *page) Header() http.Header { return p.header }
 
 func (p *page) WriteHeader(status int) {
-	if p.status == 0 && status >= http.StatusOK { // none of those that come before an answer
+	if p.status == 0 && status >= http.StatusOK { // ignore informational statuses
 		p.status = status
 	}
 }
@@ -99,10 +98,10 @@ func (p *page) Write(b []byte) (int, error) {
 	return p.body.Write(b)
 }
 
-// mostAnswer is how many bytes Lambda takes, less what stands around the body.
+// mostAnswer is Lambda's maximum response size, less an allowance for what surrounds the body.
 const mostAnswer = 6<<20 - 64<<10
 
-// answer answers a request, whatever its handler does. prepare makes it, with the context of the handling.
+// answer answers a request, whatever its handler does. prepare creates the request with the context of the handling.
 func (w *Web) answer(ctx context.Context, correlation string, prepare func(context.Context) (*http.Request, error)) *page {
 	ctx, cancel := w.within(context.WithValue(ctx, correlationKey{}, correlation))
 	defer cancel()
@@ -121,7 +120,7 @@ func (w *Web) answer(ctx context.Context, correlation string, prepare func(conte
 	case got = <-over:
 	case <-ctx.Done():
 		select {
-		case got = <-over: // those that heed it have a moment
+		case got = <-over: // a handler that obeys its context has a moment to end
 		case <-time.After(w.o.Margin / 2):
 			got.err = fmt.Errorf("the handler ignores its context: %w", ctx.Err())
 		}
@@ -134,7 +133,7 @@ func (w *Web) answer(ctx context.Context, correlation string, prepare func(conte
 	return got.p
 }
 
-// within is ctx as long as a handling may take.
+// within returns ctx with the deadline of a handling.
 func (w *Web) within(ctx context.Context) (context.Context, context.CancelFunc) {
 	now := time.Now()
 	until := now.Add(w.o.Kind.Limit())
@@ -144,7 +143,7 @@ func (w *Web) within(ctx context.Context) (context.Context, context.CancelFunc) 
 	return context.WithDeadline(ctx, until.Add(-min(w.o.Margin, max(0, until.Sub(now)/2))))
 }
 
-// handle has the request answered; a panic is an error.
+// handle calls the handler and turns a panic into an error.
 func (w *Web) handle(p *page, ctx context.Context, prepare func(context.Context) (*http.Request, error)) (err error) {
 	defer func() {
 		if v := recover(); v != nil {
@@ -161,7 +160,7 @@ func (w *Web) handle(p *page, ctx context.Context, prepare func(context.Context)
 	return err
 }
 
-// fails is the answer to a request whose handling failed, and tells of it.
+// fails returns the error response for a request, and reports the error.
 func (w *Web) fails(ctx context.Context, correlation string, err error) *page {
 	p := &page{header: http.Header{}}
 	f := factsOf(err, correlation)

@@ -30,7 +30,7 @@ func newWeb(t *testing.T, o WebOptions) *Web {
 	return w
 }
 
-// echo answers with what it was asked.
+// echo responds with the request.
 func echo(w http.ResponseWriter, r *http.Request) error {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
@@ -79,7 +79,7 @@ func TestAuthorizersAreInTheContext(t *testing.T) {
 	}
 }
 
-// body is that of a documented error.
+// body is the body of a documented error.
 type body struct {
 	Error struct {
 		Code    string         `json:"code"`
@@ -186,7 +186,7 @@ func TestARequestIsAnsweredInTime(t *testing.T) {
 				if took := time.Since(began); took != tt.want || err != nil || out.StatusCode != 503 {
 					t.Errorf("%v, %d after %v, want %v", err, out.StatusCode, took, tt.want)
 				}
-				time.Sleep(2 * time.Hour) // until nothing is left
+				time.Sleep(2 * time.Hour) // until all requests have ended
 			})
 		})
 	}

@@ -8,8 +8,7 @@ import (
 	"strings"
 )
 
-// rawPath is the path as it stands in the request line. A URL that holds it in Opaque
-// has the host before it if it begins with two slashes.
+// rawPath returns the path as in the request line. If the path begins with two slashes, URL.Opaque has the host before it.
 func rawPath(u *url.URL) string {
 	path := u.EscapedPath()
 	if u.Opaque != "" {
@@ -21,12 +20,11 @@ func rawPath(u *url.URL) string {
 	return path
 }
 
-// strict is a path as AWS writes it: every byte but letters, digits, - . _ ~ and the
-// slash as %XX.
+// strict returns a path with AWS's encoding: every byte except letters, digits, - . _ ~ and the slash as %XX.
 func strict(path string) string { return encode(decode(path, false), "/") }
 
-// canonicalQuery is a query as AWS signs it: strictly encoded and sorted by name, then
-// value. What cannot be decoded stands for itself.
+// canonicalQuery returns a query in the form that AWS signs: strictly encoded and sorted by name, then value. Parts that cannot
+// be decoded are taken literally.
 func canonicalQuery(raw string) string {
 	if raw == "" {
 		return ""
@@ -87,7 +85,7 @@ func hex(c byte) int {
 
 const digits = "0123456789ABCDEF"
 
-// unreserved are the bytes that are written as they are.
+// unreserved are the bytes that are not encoded.
 var unreserved = func() (t [256]bool) {
 	for c := range t {
 		t[c] = c|0x20 >= 'a' && c|0x20 <= 'z' || c >= '0' && c <= '9' || strings.IndexByte("-._~", byte(c)) >= 0
@@ -115,8 +113,7 @@ func encode(s, but string) string {
 	return string(b)
 }
 
-// canonicalHeader is the names of the fields that are signed, and the fields as they
-// are signed.
+// canonicalHeader returns the names of the signed fields, and the fields in the form that is signed.
 func canonicalHeader(h http.Header, host string) (names, fields string) {
 	all := make([][2]string, 1, 8)
 	all[0] = [2]string{"host", host}
@@ -139,7 +136,7 @@ func canonicalHeader(h http.Header, host string) (names, fields string) {
 	return string(n), string(b)
 }
 
-// oneLine is the values of a field with a comma between them and one space for many.
+// oneLine joins the values of a field with commas, and replaces repeated spaces by one.
 func oneLine(values []string) string {
 	if len(values) == 1 && !strings.Contains(values[0], "  ") {
 		return strings.TrimSpace(values[0])

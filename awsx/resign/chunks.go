@@ -15,14 +15,13 @@ import (
 	"time"
 )
 
-// A chain is the signatures of a request and of its chunks, each of which covers the one
-// before (Amazon S3 API reference, "Signature calculations: transferring payload in
-// multiple chunks").
+// A chain signs a request and its chunks. Each signature covers the previous one (Amazon S3 API reference, "Signature
+// calculations: transferring payload in multiple chunks").
 type chain struct {
 	mac  hash.Hash // with the signing key
 	at   string
 	of   string // the scope: DAY/REGION/SERVICE/aws4_request
-	last string // in hexadecimal
+	last string // the latest signature, in hexadecimal
 	key  *key
 }
 
@@ -42,15 +41,15 @@ func (s *Signer) newChain(secret, region, service string, at time.Time) *chain {
 	return &chain{mac: mac, at: now, of: k.of, key: k}
 }
 
-// end gives back what a chain of one link signed with.
+// end returns the chain's hash to the pool of its key.
 func (c *chain) end() { c.key.macs.Put(c.mac) }
 
-// A key signs for a day, what there is in one region of one service. It is derived of a secret in four steps.
+// A key is the signing key for a day, a region and a service. It is derived from a secret in four steps.
 type key struct {
 	secret, region, service, day string
 	key                          []byte
-	of                           string    // what it signs for, in words
-	macs                         sync.Pool // of what signs with it, to be reset
+	of                           string    // its scope
+	macs                         sync.Pool // of hashes with the key, to be reset
 }
 
 func newKey(secret, region, service, at string) *key {
@@ -64,7 +63,7 @@ func newKey(secret, region, service, at string) *key {
 	return k
 }
 
-// sign goes one link on: it signs what comes before the data, and their hash.
+// sign adds a link to the chain: it signs before and the hash of data.
 func (c *chain) sign(before string, data []byte) string {
 	sum := sha256.Sum256(data)
 	var text [64]byte
@@ -89,29 +88,29 @@ func (c *chain) trailer(data []byte) string {
 }
 
 const (
-	largestChunk   = 16 << 20 // that is held in memory to be signed
+	largestChunk   = 16 << 20 // held in memory to be signed
 	longestLine    = 4 << 10
 	mostTrailers   = 20
 	chunkSignature = ";chunk-signature="
 	trailerName    = "x-amz-trailer-signature"
 )
 
-// A FramingError says what is wrong with a body that is said to come in signed chunks.
+// A FramingError describes what is wrong with a body that should consist of signed chunks.
 type FramingError struct{ What string }
 
 func (e *FramingError) Error() string {
 	return "the body is not in signed chunks, as x-amz-content-sha256 announces: " + e.What
 }
 
-// A framed body is read in the chunks in which the client wrote it, and gives them with
-// other signatures. As those are as long as the old ones the length stays the same.
+// A framed body reads the chunks that the client sent, and returns them with new signatures. These have the same length, so the
+// length of the body does not change.
 type framed struct {
 	body    io.ReadCloser
 	in      *bufio.Reader
 	chain   *chain
 	trailed bool // trailers follow
 
-	out  []byte // what is to be read next
+	out  []byte // the next bytes to return
 	buf  []byte
 	over bool
 	err  error
@@ -139,7 +138,7 @@ func (f *framed) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// end reports what follows the last chunk, which must be nothing.
+// end checks that nothing follows the last chunk.
 func (f *framed) end() error {
 	if _, err := f.in.ReadByte(); err != io.EOF {
 		return wrong("there is data after the last chunk", err)
@@ -175,7 +174,7 @@ func (f *framed) next() error {
 	return nil
 }
 
-// sized has room for n bytes.
+// sized returns a slice of n bytes, and reuses b if possible.
 func sized(b []byte, n int) []byte {
 	if cap(b) >= n {
 		return b[:n]
@@ -183,7 +182,7 @@ func sized(b []byte, n int) []byte {
 	return make([]byte, n)
 }
 
-// sizeOf reads SIZE;chunk-signature=...
+// sizeOf parses SIZE;chunk-signature=...
 func sizeOf(line string) (text string, n int, err error) {
 	text, rest, ok := strings.Cut(line, ";")
 	v, bad := strconv.ParseUint(text, 16, 32)
@@ -223,7 +222,7 @@ func (f *framed) last() error {
 	return &FramingError{fmt.Sprintf("more than %d trailers", mostTrailers)}
 }
 
-// line reads a line without its end.
+// line reads a line, without its end.
 func (f *framed) line() (string, error) {
 	b, err := f.in.ReadSlice('\n')
 	if err != nil {
@@ -239,7 +238,7 @@ func (f *framed) line() (string, error) {
 	return line, nil
 }
 
-// wrong is why a body cannot be read on: its own failure, or its end in the middle.
+// wrong returns a FramingError if the body ended in the middle, otherwise the body's own error.
 func wrong(what string, err error) error {
 	if err == nil || err == io.EOF || errors.Is(err, io.ErrUnexpectedEOF) {
 		return &FramingError{what}

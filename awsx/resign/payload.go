@@ -9,8 +9,8 @@ import (
 	"net/http"
 )
 
-// hash is what is signed for the body. That of a client that said nothing is read: only
-// S3 takes a body whose hash is not known.
+// hash returns the payload hash to sign. Without a hash from the client the body is read, because only S3 accepts a body without
+// a hash.
 func (p *Plan) hash(out *http.Request) (string, error) {
 	switch {
 	case p.payload != "":
@@ -38,10 +38,10 @@ func (p *Plan) hash(out *http.Request) (string, error) {
 // kept is a body that was read to hash it.
 type kept struct{ *bytes.Reader }
 
-// Close is io.Closer's.
+// Close implements io.Closer.
 func (kept) Close() error { return nil }
 
-// InMemory says that nobody waits for it.
+// InMemory reports that reading never blocks.
 func (kept) InMemory() bool { return true }
 
 func (p *Plan) tooLarge() error {

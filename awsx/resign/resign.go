@@ -1,10 +1,8 @@
-// Package resign signs the requests of AWS clients anew. A client signs for the host
-// that it was given, which is never AWS's own when there is something in between; so
-// its signature is taken off, nothing of it checked, and another put in its place with
-// credentials of one's own (Signature Version 4).
+// Package resign replaces the signatures of AWS requests. A client of a proxy signs for the proxy's host, not for AWS's own. So
+// the package removes the client's signature without checking it, and adds one with other credentials (Signature Version 4).
 //
-// Paths, queries and bodies are left byte for byte as they are. A body that is signed
-// chunk by chunk gets the new signatures as it flows; its length stays the same.
+// Paths, queries and bodies are not changed. A body with signed chunks gets new signatures while it is sent. Its length stays the
+// same.
 package resign
 
 import (
@@ -23,19 +21,18 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 )
 
-// Options are whose signature is put on requests, and for what.
+// Options configure the new signatures.
 type Options struct {
-	Service string // s3, dynamodb, ...; "" means what the client signed for
-	Region  string // "" means what the client signed for
+	Service string // s3, dynamodb, ...; "" means the service that the client signed for
+	Region  string // "" means the region that the client signed for
 
 	Credentials aws.CredentialsProvider
 
-	// RefusePresigned refuses URLs that carry a signature in their query. They cannot be
-	// signed anew; otherwise they are sent on as they are, for the host they were made for.
+	// RefusePresigned refuses presigned URLs. They cannot be signed again. Without RefusePresigned they are sent unchanged, to
+	// the host that they were made for.
 	RefusePresigned bool
 
-	// MaxHash is the largest body, in bytes, that is read before it is sent, since its
-	// client did not say its hash; 0 means 32 MiB.
+	// MaxHash is the largest body, in bytes, that is read before it is sent if the client sent no hash; 0 means 32 MiB.
 	MaxHash int64
 
 	Clock func() time.Time // nil means the system's
@@ -46,11 +43,11 @@ const defaultMaxHash = 32 << 20
 // A Signer signs requests. It is safe for concurrent use.
 type Signer struct {
 	o      Options
-	offset atomic.Int64        // of the far side's clock, if ours is wrong
-	last   atomic.Pointer[key] // the last that signed; nil before
+	offset atomic.Int64        // of the server's clock, if the local clock is wrong
+	last   atomic.Pointer[key] // the latest signing key; nil before the first
 }
 
-// New makes a signer.
+// New returns a signer.
 func New(o Options) (*Signer, error) {
 	if o.Credentials == nil {
 		return nil, errors.New("resign: no credentials to sign with")
@@ -64,12 +61,12 @@ func New(o Options) (*Signer, error) {
 	return &Signer{o: o}, nil
 }
 
-// A RequestError says what about a request keeps it from being signed.
+// A RequestError describes why a request cannot be signed.
 type RequestError struct{ What string }
 
 func (e *RequestError) Error() string { return e.What }
 
-// A CredentialsError says why there is nothing to sign with.
+// A CredentialsError is the reason why there are no credentials.
 type CredentialsError struct{ Err error }
 
 func (e *CredentialsError) Error() string {
@@ -77,19 +74,19 @@ func (e *CredentialsError) Error() string {
 }
 func (e *CredentialsError) Unwrap() error { return e.Err }
 
-// A Plan is how the attempts of one request are signed.
+// A Plan describes how the attempts of one request are signed.
 type Plan struct {
 	s               *Signer
 	service, region string
-	payload         string // as x-amz-content-sha256 says it
-	asIs            bool   // it is sent as it came
+	payload         string // the value of x-amz-content-sha256
+	asIs            bool   // the request is sent unchanged
 
-	at    time.Time       // the latest attempt was signed with this time
-	creds aws.Credentials // and with these
-	again bool            // Refused has said yes
+	at    time.Time       // the time in the latest attempt's signature
+	creds aws.Credentials // the credentials of the latest attempt
+	again bool            // Refused has returned true
 }
 
-// What x-amz-content-sha256 says of bodies that are no hash.
+// Values of x-amz-content-sha256 that are not a hash.
 const (
 	unsignedPayload  = "UNSIGNED-PAYLOAD"
 	streaming        = "STREAMING-"
@@ -98,21 +95,21 @@ const (
 	signedTrailer    = "STREAMING-AWS4-HMAC-SHA256-PAYLOAD-TRAILER"
 	contentHash      = "X-Amz-Content-Sha256"
 	emptyHash        = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
-	longestClockStep = 4 * time.Minute // AWS bears 5 minutes for some services, 15 for most
+	longestClockStep = 4 * time.Minute // AWS accepts 5 minutes for some services, 15 for most
 	longestOffset    = 24 * time.Hour
 )
 
-// old are fields that belong to the signature that is taken off.
+// old are the header fields of the removed signature.
 var old = []string{"Authorization", "X-Amz-Security-Token", "X-Amz-Date", "X-Amz-Region-Set", "X-Amz-S3session-Token"}
 
-// Renews reports whether a header belongs to a signature that is taken off, and made anew.
+// Renews reports whether a header field belongs to the signature that is replaced.
 func Renews(header string) bool { return slices.Contains(old, header) }
 
-// Plan finds out how a request is to be signed, and takes off the signature it has. It
-// reads nothing of the body. The error is a *RequestError.
+// Plan determines how a request is to be signed, and removes its signature. It does not read the body. The error is a
+// *RequestError.
 func (s *Signer) Plan(r *http.Request) (*Plan, error) {
 	auth := r.Header.Get("Authorization")
-	if strings.HasPrefix(auth, "Bearer ") { // a key of Bedrock's own
+	if strings.HasPrefix(auth, "Bearer ") { // a Bedrock API key
 		return &Plan{s: s, asIs: true}, nil
 	}
 	if presigned(r.URL.RawQuery) {
@@ -148,21 +145,21 @@ func (s *Signer) Plan(r *http.Request) (*Plan, error) {
 // hashed is a body whose hash is known before it is read.
 type hashed interface{ SHA256() [sha256.Size]byte }
 
-// AsIs reports whether the request is sent as it came, with its own key or signature.
+// AsIs reports whether the request is sent unchanged, with its own key or signature.
 func (p *Plan) AsIs() bool { return p.asIs }
 
-// Service is what is signed for; "" if the request is sent as it came.
+// Service returns the service in the signature, "" if the request is sent unchanged.
 func (p *Plan) Service() string { return p.service }
 
-// Region is that which is signed for.
+// Region returns the region in the signature.
 func (p *Plan) Region() string { return p.region }
 
-// presigned reports whether a query carries a signature.
+// presigned reports whether a query contains a signature.
 func presigned(query string) bool {
 	return strings.Contains(query, "X-Amz-Signature=") || strings.Contains(query, "AWSAccessKeyId=") && strings.Contains(query, "Signature=")
 }
 
-// scopeOf is the region and service in AWS4-HMAC-SHA256 Credential=KEY/DATE/REGION/SERVICE/aws4_request, ...
+// scopeOf returns the region and service in AWS4-HMAC-SHA256 Credential=KEY/DATE/REGION/SERVICE/aws4_request, ...
 func scopeOf(auth string) (region, service string) {
 	rest, ok := strings.CutPrefix(auth, "AWS4-HMAC-SHA256")
 	_, rest, found := strings.Cut(rest, "Credential=")
@@ -197,9 +194,8 @@ func isHash(s string) bool {
 	return len(s) == 64 && strings.Trim(s, "0123456789abcdef") == ""
 }
 
-// Sign makes an attempt ready: its URL and Host are those of the far side already, its
-// header and body are its own. The error is a *RequestError, a *CredentialsError, or
-// what reading the body gave.
+// Sign signs an attempt. Its URL and Host must already be the server's, and its header and body must not be shared. The error is
+// a *RequestError, a *CredentialsError, or the error of reading the body.
 func (p *Plan) Sign(ctx context.Context, out *http.Request) error {
 	if p.asIs {
 		return nil
@@ -209,7 +205,7 @@ func (p *Plan) Sign(ctx context.Context, out *http.Request) error {
 		return &CredentialsError{err}
 	}
 	now := p.s.o.Clock().Add(time.Duration(p.s.offset.Load())).UTC()
-	// AWS judges credentials that expired by less than a clock may be off: its refusal corrects the clock.
+	// If credentials expired by less than the possible clock error, let AWS decide: its refusal corrects the clock.
 	if creds.CanExpire && now.Sub(creds.Expires) >= longestOffset {
 		return &CredentialsError{fmt.Errorf("they expired at %s", creds.Expires.Format(time.RFC3339))}
 	}
@@ -227,9 +223,8 @@ func (p *Plan) Sign(ctx context.Context, out *http.Request) error {
 	return nil
 }
 
-// seal signs the header. Only fields that AWS looks at are signed: what others on the
-// way may change or add is not. The SDK's signer is not used: it sorts a query by what
-// its names mean, and AWS by how they are written.
+// seal signs the header. It only signs the fields that AWS requires, so that intermediaries may change others. It does not use
+// the SDK's signer, which sorts a query by its decoded names, while AWS sorts by their encoded form.
 func (p *Plan) seal(out *http.Request, creds aws.Credentials, hash string, now time.Time) *chain {
 	h := out.Header
 	if p.s3() || len(h[contentHash]) > 0 {
@@ -247,7 +242,7 @@ func (p *Plan) seal(out *http.Request, creds aws.Credentials, hash string, now t
 	return c
 }
 
-// canonicalPath: all but S3 encode the wire's path another time.
+// canonicalPath encodes the path again, except for S3.
 func (p *Plan) canonicalPath(raw string) string {
 	if p.s3() {
 		return strict(raw)
@@ -259,50 +254,49 @@ func (p *Plan) s3() bool {
 	return p.service == "s3" || p.service == "s3express" || p.service == "s3-outposts" || p.service == "s3-object-lambda"
 }
 
-// A Refresher is a provider that can read its credentials again. Refresh does so because AWS has refused those, and reports
-// whether there are others now.
+// A Refresher is a provider that can read its credentials again. Refresh is called because AWS refused credentials. It reports
+// whether there are new ones.
 type Refresher interface {
 	aws.CredentialsProvider
 	Refresh(ctx context.Context, refused aws.Credentials) bool
 }
 
-// Refused looks at an answer by which AWS has refused a signature, of which code is the upstream's word for why, and
-// reports whether another would most likely be taken: made by another clock, or with other credentials. It does so
-// once for a request.
+// Refused examines a response that refused a signature, with the upstream's error code. It reports whether another signature
+// would probably be accepted: with a corrected clock, or with other credentials. It returns true at most once per request.
 //
-// Only a refusal for the clock teaches one, and no more than a day: the Date of any other answer may be that of a cache, and a
-// far side that could set the clock at will would be given signatures for times to come.
+// Only a refusal because of the clock corrects the clock, by at most a day. The Date of any other response may come from a cache.
+// A server that could set the clock freely could obtain signatures for future times.
 func (p *Plan) Refused(ctx context.Context, resp *http.Response, code string) bool {
 	if p.asIs || p.again || p.at.IsZero() {
 		return false
 	}
-	head := resp.Request != nil && resp.Request.Method == http.MethodHead // its answer has no other code than the status
+	head := resp.Request != nil && resp.Request.Method == http.MethodHead // the status is the only code in a response to HEAD
 	switch code {
 	case "ExpiredToken", "ExpiredTokenException", "InvalidToken", "TokenRefreshRequired", "InvalidAccessKeyId", "InvalidClientTokenId", "UnrecognizedClientException":
 		p.again = p.refresh(ctx)
-	case "RequestExpired", "AuthFailure": // EC2 says so of the clock and of credentials
+	case "RequestExpired", "AuthFailure": // EC2 returns it for a wrong clock and for wrong credentials
 		p.again = p.learn(resp) || p.refresh(ctx)
 	case "RequestTimeTooSkewed", "RequestInTheFuture", "InvalidSignatureException", "SignatureDoesNotMatch":
 		p.again = p.learn(resp)
 	case "403":
 		p.again = head && p.learn(resp)
-	case "400": // S3 of a token that expired
+	case "400": // S3, for an expired token
 		p.again = head && p.refresh(ctx)
 	}
 	return p.again
 }
 
-// refresh reads the credentials again, and reports whether there are others now.
+// refresh reads the credentials again, and reports whether there are new ones.
 func (p *Plan) refresh(ctx context.Context) bool {
 	r, ok := p.s.o.Credentials.(Refresher)
 	return ok && r.Refresh(ctx, p.creds)
 }
 
-// learn sets the clock by that of the far side, if the signature was made by another.
+// learn sets the clock by the server's, if the signature was made with a wrong one.
 func (p *Plan) learn(resp *http.Response) bool {
 	at, err := http.ParseTime(resp.Header.Get("Date"))
 	if err != nil {
-		at, err = mail.ParseDate(resp.Header.Get("Date")) // with a zone in digits
+		at, err = mail.ParseDate(resp.Header.Get("Date")) // with a numeric zone
 	}
 	if err != nil || at.Sub(p.at).Abs() < longestClockStep {
 		return false

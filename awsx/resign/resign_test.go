@@ -44,7 +44,7 @@ func newSigner(t testing.TB, o resign.Options) *resign.Signer {
 	return s
 }
 
-// arrived is the request as a server gets it from the wire.
+// arrived returns the request as a server receives it.
 func arrived(t testing.TB, out *http.Request) *http.Request {
 	t.Helper()
 	var wire bytes.Buffer
@@ -58,7 +58,7 @@ func arrived(t testing.TB, out *http.Request) *http.Request {
 	return got
 }
 
-// A clientCase is a request as a client sends it to weir.
+// A clientCase is a request that a client sends to weir.
 type clientCase struct {
 	service, path, query string
 	mode                 string
@@ -92,7 +92,7 @@ func anyCase(rng *rand.Rand) clientCase {
 	return c
 }
 
-// wireEscape writes a text as clients may: all that must be escaped is, and more at times.
+// wireEscape encodes a text as a client might: everything that must be escaped, and sometimes more.
 func wireEscape(s string, rng *rand.Rand) string {
 	var b strings.Builder
 	for _, c := range []byte(s) {
@@ -106,8 +106,7 @@ func wireEscape(s string, rng *rand.Rand) string {
 	return b.String()
 }
 
-// framedBody is a body in chunks as a client signs them; whose signatures they are does
-// not matter.
+// framedBody returns a body in chunks as a client signs them. The signatures are not checked.
 func framedBody(body []byte, mode string, rng *rand.Rand) []byte {
 	var b bytes.Buffer
 	signature := strings.Repeat("0123456789abcdef", 4)
@@ -163,7 +162,7 @@ func (c clientCase) request(rng *rand.Rand) (r *http.Request, wire []byte) {
 	return r, wire
 }
 
-// out is the attempt as the proxy sends it.
+// out returns the attempt that the proxy sends.
 func (c clientCase) out(r *http.Request, wire []byte) *http.Request {
 	u := &url.URL{Scheme: "http", Host: farHost, RawQuery: c.query}
 	if path, err := url.PathUnescape(c.path); err == nil {
@@ -180,7 +179,7 @@ func (c clientCase) out(r *http.Request, wire []byte) *http.Request {
 	return out
 }
 
-// Whatever a client sends, the far side finds weir's signature right, and the body whole.
+// For any request of a client, the server finds weir's signature valid and the body complete.
 func TestSignaturesAreRight(t *testing.T) {
 	v := &sigtest.Verifier{Secrets: map[string]string{ours: secret}}
 	s := newSigner(t, resign.Options{})
@@ -213,7 +212,7 @@ func TestSignaturesAreRight(t *testing.T) {
 	}
 }
 
-// The verifier finds right what the SDK signs, and wrong what was changed behind it.
+// The verifier accepts what the SDK signs, and rejects later changes.
 func TestTheVerifierAgreesWithTheSDK(t *testing.T) {
 	v := &sigtest.Verifier{Secrets: map[string]string{ours: secret}}
 	for _, service := range []string{"s3", "lambda"} {
@@ -280,7 +279,7 @@ func TestWhatCannotBeSigned(t *testing.T) {
 			t.Errorf("%s: %v, want a RequestError", name, err)
 		}
 	}
-	// What the client does not say, the configuration may.
+	// The configuration can provide what the client omits.
 	r, _ := http.NewRequest("GET", "http://h/b/k", nil)
 	if plan, err := newSigner(t, resign.Options{Service: "s3", Region: "eu-west-1"}).Plan(r); err != nil || plan.Service() != "s3" {
 		t.Errorf("an unsigned request: %v", err)
@@ -311,15 +310,15 @@ func TestCredentialsThatAreNotThere(t *testing.T) {
 	}
 }
 
-// A clock that is twenty minutes off is right from the second request on.
-// Only a refusal for the clock teaches one, and no more than a day.
+// A clock that is twenty minutes off is corrected for the second request. Only a refusal because of the clock corrects it, by at
+// most a day.
 func TestRefusalTeachesTheClock(t *testing.T) {
 	v := &sigtest.Verifier{Secrets: map[string]string{ours: secret}}
 	for _, c := range []struct {
 		off    time.Duration
 		method string
 		code   string
-		date   time.Duration // of the answer, from the true time
+		date   time.Duration // of the response, relative to the true time
 		learns bool
 	}{
 		{-20 * time.Minute, "GET", "RequestTimeTooSkewed", 0, true}, {20 * time.Minute, "PUT", "RequestTimeTooSkewed", 0, true},
@@ -357,7 +356,7 @@ func TestRefusalTeachesTheClock(t *testing.T) {
 	}
 }
 
-// A clock that was wrong for a while is learnt, and learnt again when it is right.
+// A temporarily wrong clock is corrected, and corrected again when it is right.
 func TestClockIsLearntBack(t *testing.T) {
 	off := time.Hour
 	s := newSigner(t, resign.Options{Service: "s3", Region: "eu-west-1", Clock: func() time.Time { return time.Now().Add(off) }})
@@ -406,7 +405,7 @@ func (keysThatChange) Retrieve(context.Context) (aws.Credentials, error) {
 
 func (keysThatChange) Refresh(context.Context, aws.Credentials) bool { return true }
 
-// S3 refuses an expired token with 400. Its answer to HEAD has no body that says why.
+// S3 refuses an expired token with 400. Its response to HEAD has no body with the reason.
 func TestHeadWithStatus400RefreshesCredentials(t *testing.T) {
 	for _, c := range []struct {
 		method, code string
@@ -424,8 +423,8 @@ func TestHeadWithStatus400RefreshesCredentials(t *testing.T) {
 	}
 }
 
-// A wrong clock makes credentials that end look expired. They are sent, and AWS's refusal corrects the clock: a clock that is
-// ahead when weir starts, and one that a wrong Date has set ahead, would otherwise never be corrected.
+// With a wrong clock, temporary credentials look expired. They are sent nevertheless, and AWS's refusal corrects the clock.
+// Otherwise a clock that is ahead at start, or was set ahead by a wrong Date, would never be corrected.
 func TestWrongClockIsCorrectedWithCredentialsThatEnd(t *testing.T) {
 	v := &sigtest.Verifier{Secrets: map[string]string{ours: secret}}
 	var off time.Duration
@@ -490,7 +489,7 @@ func FuzzChunks(f *testing.F) {
 	})
 }
 
-// One signer signs as one would that had never signed before, whatever it signed last.
+// A signer that has signed before produces the same signatures as a new one.
 func TestTheLastKeySignsForNothingElse(t *testing.T) {
 	var now time.Time
 	var secret string
@@ -572,7 +571,7 @@ func BenchmarkChunks(b *testing.B) {
 	})
 }
 
-// A told body knows its hash, and must not be read before it is sent.
+// told is a body with a known hash, which must not be read before it is sent.
 type told struct {
 	io.ReadCloser
 	sum [sha256.Size]byte
@@ -580,7 +579,7 @@ type told struct {
 
 func (t told) SHA256() [sha256.Size]byte { return t.sum }
 
-// A body whose hash is known is signed by that, and not read.
+// A body with a known hash is signed with that hash, and not read.
 func TestABodyWhoseHashIsKnown(t *testing.T) {
 	for _, service := range []string{"lambda", "s3"} {
 		body := strings.Repeat("x", 1<<20)

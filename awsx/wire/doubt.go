@@ -6,8 +6,8 @@ import (
 	"github.com/seed1158cd35/weir/internal/paths"
 )
 
-// Contradiction says why a service could take a request for another operation than its Op, ""
-// if it could not. whole is whether Form is all of the body.
+// Contradiction returns why a service might take a request for another operation than its Op, "" if it could not. whole means
+// that Form is the complete body.
 func (o *Op) Contradiction(r Request, whole bool) string {
 	switch {
 	case o.Protocol == Query || o.Protocol == EC2:
@@ -28,7 +28,7 @@ func (o *Op) Contradiction(r Request, whole bool) string {
 	return ""
 }
 
-// twice says of a request to a service that is asked by forms that it has no one Action.
+// twice returns an error text if a form request does not have exactly one Action.
 func twice(r Request, whole bool) string {
 	first, found := "", false
 	for name := range actions(r) {

@@ -12,24 +12,23 @@ import (
 	"github.com/seed1158cd35/weir/internal/refuse"
 )
 
-// An Error is one that a client of a service is to understand.
+// An Error is an error in a form that the clients of a service understand.
 type Error struct {
 	Kind       refuse.Kind
 	Message    string
 	ID         string        // of the request
-	RetryAfter time.Duration // 0 if it is not known
+	RetryAfter time.Duration // 0 if unknown
 
-	// Final says that the client should not try again. The SDKs repeat what is
-	// throttled, what is not available, and every status 500, 502, 503 and 504; some
-	// repeat 429. So a final error is a 400 with a code that none of them repeats.
+	// Final tells the client not to retry. The SDKs retry throttles, unavailability, and the statuses 500, 502, 503 and 504. Some
+	// also retry 429. So a final error is a 400 with a code that no SDK retries.
 	Final bool
 }
 
-// longestBackoff is the longest that the SDKs wait between attempts (20 s in all of
-// them, November 2026). A client that has to wait longer should not try before.
+// longestBackoff is the maximum delay between attempts of the SDKs (20 s in all of them, November 2026). A client that has to
+// wait longer should not retry.
 const longestBackoff = 20 * time.Second
 
-// ErrorOf is an error of weir's own, for the request of that id.
+// ErrorOf returns weir's own error for the request with this ID.
 func ErrorOf(f *refuse.Facts, id string) Error {
 	return Error{Kind: f.Kind(), Message: f.Message, ID: id, RetryAfter: f.Wait, Final: f.Final || f.Wait > longestBackoff}
 }
@@ -40,9 +39,8 @@ type word struct {
 	code   string
 }
 
-// throttle is how a service says that it was asked too often, in the way that its own
-// clients repeat. Codes are from the API references and the retry lists of the SDKs
-// (November 2026).
+// throttle is the code with which a service throttles, and which its clients retry. Codes are from the API references and the
+// retry lists of the SDKs (November 2026).
 var throttle = map[string]word{
 	"s3": {503, "SlowDown"}, "s3express": {503, "SlowDown"}, "ec2": {503, "RequestLimitExceeded"},
 	"lambda": {429, "TooManyRequestsException"}, "sqs": {403, "RequestThrottled"},
@@ -54,7 +52,7 @@ type words struct{ throttled, tooLarge, invalid word }
 
 var byJSON = words{word{400, "ThrottlingException"}, word{413, "RequestEntityTooLargeException"}, word{400, "ValidationException"}}
 
-// byProtocol are the words of those that do not speak as byJSON does.
+// byProtocol has the codes of protocols that differ from byJSON.
 var byProtocol = map[Protocol]words{
 	S3:       {word{503, "SlowDown"}, word{400, "EntityTooLarge"}, word{400, "InvalidRequest"}},
 	EC2:      {word{503, "RequestLimitExceeded"}, word{400, "RequestEntityTooLarge"}, word{400, "InvalidRequest"}},
@@ -91,9 +89,8 @@ func (e *Error) word(service string, p Protocol) word {
 	return word{400, "WeirGaveUp" + suffix}
 }
 
-// Write answers a request for an operation with an error in the form that its clients
-// parse. It says in two headers when to come back: in seconds, rounded up, and in the
-// milliseconds of x-amz-retry-after.
+// Write writes an error for an operation in the form that its clients parse. Two headers have the delay before a retry: one in
+// seconds, rounded up, and x-amz-retry-after in milliseconds.
 func (e *Error) Write(w http.ResponseWriter, o Op, method string) {
 	said := e.word(o.Service, o.Protocol)
 	h := w.Header()
@@ -180,7 +177,7 @@ func sender(status int) string {
 
 func clean(s string) string { return strings.ToValidUTF8(s, "?") }
 
-// cborMap is a map of texts (RFC 8949 3.1).
+// cborMap encodes a map of texts (RFC 8949 3.1).
 func cborMap(pairs ...string) []byte {
 	b := []byte{0xa0 | byte(len(pairs)/2)}
 	for _, s := range pairs {

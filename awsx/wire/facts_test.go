@@ -14,8 +14,7 @@ import (
 	"github.com/seed1158cd35/weir/internal/test/refusals"
 )
 
-// Whatever is refused, each protocol says the same wait as the headers, or that it is of no use to
-// come back; and bodies are text.
+// For any refusal, the header of each protocol has the same delay, or none if a retry is useless, and bodies are text.
 func TestRefusalsOfEveryProtocol(t *testing.T) {
 	seed := rand.Uint64()
 	r := rand.New(rand.NewPCG(seed, 0))
@@ -29,7 +28,7 @@ func TestRefusalsOfEveryProtocol(t *testing.T) {
 			e.Write(w, wire.Op{Service: "s3", Protocol: p}, "GET")
 			ms := strconv.FormatInt(refuse.Ceil(f.Wait, time.Millisecond), 10)
 			want := ms
-			if f.Wait > 20*time.Second { // which no SDK waits
+			if f.Wait > 20*time.Second { // no SDK waits that long
 				want = ""
 			}
 			if h := w.Header(); !utf8.Valid(w.Body.Bytes()) || h.Get("X-Amz-Retry-After") != want || h.Get("Retry-After-Ms") != ms || h.Get("X-Weir-Refused") != string(refusal.Reason) {

@@ -12,7 +12,7 @@ import (
 
 var kinds = []refuse.Kind{refuse.Limited, refuse.Unavailable, refuse.Exhausted, refuse.Invalid, refuse.TooLarge, refuse.GaveUp}
 
-// Whatever comes, a name is one that may stand in a metric, and errors can be written.
+// For any request, the name is fit for a metric, and errors can be written.
 func FuzzRecognize(f *testing.F) {
 	f.Add("s3", "GET", "b.s3.amazonaws.com", "/a//b%2Fc", "list-type=2", "", "", "")
 	f.Add("", "POST", "h", "/", "", "DynamoDB_20120810.GetItem", "application/x-amz-json-1.0", "")

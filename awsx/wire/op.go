@@ -1,6 +1,5 @@
-// Package wire is what AWS services speak on the wire: how the operation of a
-// request is told, whether it may be repeated, and in which words a client of the
-// service understands an error. It knows protocols and names, not the SDK.
+// Package wire knows the protocols and operation names of AWS services, without the SDK. It determines the operation of a
+// request, whether the operation may be repeated, and how to write errors that a client of the service understands.
 package wire
 
 import (
@@ -14,35 +13,35 @@ import (
 
 // An Op is the operation of a request.
 type Op struct {
-	Service  string   // as requests for it are signed: s3, dynamodb, drs, bedrock, ...
-	Name     string   // as the SDKs call it: GetObject; "" if it is not known
-	Protocol Protocol // in which its errors are written
+	Service  string   // the service in signatures: s3, dynamodb, drs, bedrock, ...
+	Name     string   // the SDKs' name: GetObject; "" if unknown
+	Protocol Protocol // of its errors
 
-	// Safe says that repeating it does no harm even if it was done already. What
-	// costs twice, as an answer of a model does, harms nobody else.
+	// Safe means that repeating it does no harm even if it was already done. An operation that only costs twice, such as a model
+	// call, is safe.
 	Safe bool
-	// Write says that it changes something; S3 counts reads and writes apart.
+	// Write means that it changes something. S3 counts reads and writes separately.
 	Write bool
-	// Polls says that it waits for something to come, and is called again when it ends.
+	// Polls means that it waits for data, and is called again when it ends.
 	Polls bool
 
 	Bucket string // of S3, "" if there is none
 	Key    string // of S3, decoded
-	KeyAt  int    // of S3: where the key begins in the raw path; 0 if it is not in it, or stands behind an encoded slash
+	KeyAt  int    // of S3: the index of the key in the raw path; 0 if the key is not in the path, or follows an encoded slash
 }
 
-// A Request is what of a request tells its operation.
+// A Request has the parts of a request that determine its operation.
 type Request struct {
-	Service string // as it is signed, or configured; "" means to be told by the request
+	Service string // the service in the signature or the configuration; "" means to derive it from the request
 	Method  string
-	Host    string // as the client wrote it
-	Path    string // raw: as it stands in the request line
+	Host    string // as the client sent it
+	Path    string // raw, as in the request line
 	Query   string // raw
 	Header  http.Header
-	Form    []byte // the beginning of a body with Action=, for services that are asked by forms
+	Form    []byte // the beginning of a body with Action=, for services that use forms
 }
 
-// Recognize tells the operation of a request.
+// Recognize returns the operation of a request.
 func Recognize(r Request) Op {
 	target := get(r.Header, "X-Amz-Target")
 	service := r.Service
@@ -64,7 +63,7 @@ func Recognize(r Request) Op {
 	case o.Protocol == Query || o.Protocol == EC2:
 		o.Name = action(r)
 	default:
-		if o.Name = match(service, r.Method, r.Path); o.Name == "" || !plain(o.Name) { // however it is written
+		if o.Name = match(service, r.Method, r.Path); o.Name == "" || !plain(o.Name) { // also if the path is written in another way
 			o.Name = match(service, r.Method, paths.Widest(r.Path))
 		}
 	}
@@ -75,12 +74,12 @@ func Recognize(r Request) Op {
 	return o
 }
 
-// polls are the operations that the SDKs take for long polls (November 2026).
+// polls are the operations that the SDKs treat as long polls (November 2026).
 var polls = map[string]bool{
 	"sqs.ReceiveMessage": true, "states.GetActivityTask": true, "swf.PollForActivityTask": true, "swf.PollForDecisionTask": true,
 }
 
-// get reads a field whose name is in canonical form.
+// get returns a header field whose name is in canonical form.
 func get(h http.Header, name string) string {
 	if v := h[name]; len(v) > 0 {
 		return v[0]
@@ -95,8 +94,7 @@ func lastOf(path, after string) string {
 	return ""
 }
 
-// plain reports whether a name can be one of an operation. What is not must not come
-// into metrics.
+// plain reports whether a name can be the name of an operation. Other names must not get into metrics.
 func plain(name string) bool {
 	if len(name) > 100 {
 		return false
@@ -110,7 +108,7 @@ func plain(name string) bool {
 	return true
 }
 
-// action is the parameter Action of a query or a form.
+// action returns the parameter Action of a query or a form.
 func action(r Request) string {
 	for name := range actions(r) {
 		return name
@@ -146,12 +144,12 @@ func param(query, name string) (value string, ok bool) {
 	return "", false
 }
 
-// named reports whether the raw name of a parameter is this one, however it is written.
+// named reports whether the raw name of a parameter, decoded, is this one.
 func named(raw, name string) bool {
 	return raw == name || strings.Contains(raw, "%") && unescape(raw) == name
 }
 
-// unescape is a raw value of a query as a person would write it.
+// unescape decodes a raw value of a query.
 func unescape(s string) string {
 	if d, err := url.QueryUnescape(s); err == nil {
 		return d
@@ -159,7 +157,7 @@ func unescape(s string) string {
 	return s
 }
 
-// decoded is a raw path segment as a person would write it.
+// decoded decodes a raw path segment.
 func decoded(s string) string {
 	if d, err := url.PathUnescape(s); err == nil {
 		return d
@@ -167,8 +165,8 @@ func decoded(s string) string {
 	return s
 }
 
-// Named is an operation whose name is known already. token says that the request says by
-// itself that it is one and the same when it is repeated.
+// Named returns an operation whose name is known. token means that the request has a token by which the service recognizes
+// repetitions.
 func Named(service, name string, token bool) Op {
 	o := Op{Service: service, Name: name, Protocol: protocolOf(service, nil, "")}
 	o.Write, o.Polls = !reads(name), polls[service+"."+name]
@@ -181,12 +179,10 @@ func Named(service, name string, token bool) Op {
 	return o
 }
 
-// unsafeOnS3 leave something more behind each time: an upload that nobody completes, a
-// job.
+// unsafeOnS3 are operations that create something each time, such as an upload or a job.
 var unsafeOnS3 = map[string]bool{"CreateMultipartUpload": true, "CreateJob": true, "PostObject": true, "WriteGetObjectResponse": true}
 
-// ServiceOf is the name under which requests of a service are signed, by the id that the
-// SDKs have for it: "Bedrock Runtime" is signed as bedrock.
+// ServiceOf returns the name of a service in signatures for its ID in the SDKs: "Bedrock Runtime" becomes bedrock.
 func ServiceOf(id string) string {
 	if s, ok := signedAs[id]; ok {
 		return s

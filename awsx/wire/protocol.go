@@ -5,8 +5,7 @@ import (
 	"strings"
 )
 
-// A Protocol is the way in which a service is asked and answers, as far as its errors
-// differ.
+// A Protocol is the protocol of a service, as far as it determines the form of errors.
 type Protocol uint8
 
 const (
@@ -14,21 +13,20 @@ const (
 	JSON10                   // X-Amz-Target, application/x-amz-json-1.0
 	JSON11                   // X-Amz-Target, application/x-amz-json-1.1
 	Query                    // Action=, XML
-	EC2                      // Action=, XML of its own
+	EC2                      // Action=, a different XML
 	S3                       // a path for each object, XML
 	RestXML                  // a path for each resource, XML
 	CBOR                     // Smithy RPC v2
 )
 
-// byForm are services that are asked by forms, by the names under which requests are
-// signed.
+// byForm are services that use forms or XML, by their names in signatures.
 var byForm = map[string]Protocol{
 	"ec2": EC2, "sts": Query, "sns": Query, "iam": Query, "cloudformation": Query, "autoscaling": Query, "rds": Query,
 	"elasticloadbalancing": Query, "redshift": Query, "elasticache": Query, "ses": Query, "email": Query, "elasticbeanstalk": Query,
 	"s3": S3, "s3express": S3, "s3-outposts": S3, "route53": RestXML, "cloudfront": RestXML,
 }
 
-// asksEither are services whose older clients ask by forms.
+// asksEither are services whose older clients use forms.
 var asksEither = map[string]bool{"": true, "sqs": true, "monitoring": true}
 
 func protocolOf(service string, h http.Header, target string) Protocol {
@@ -50,18 +48,17 @@ func protocolOf(service string, h http.Header, target string) Protocol {
 	return RestJSON
 }
 
-// byPath are services that are asked by paths alone, besides those whose routes are known.
+// byPath are services that only use paths, in addition to those with routes.
 var byPath = map[string]bool{"drs": true, "mgn": true}
 
-// deaf reports whether a service takes no notice of the fields by which others are told the
-// operation: what stands there is not what it does.
+// deaf reports whether a service ignores the header fields by which other services determine the operation.
 func deaf(service string) bool {
 	_, form := byForm[service]
 	return form || byPath[service] || routes[service] != nil
 }
 
-// ByForm reports whether the beginning of the body of a request may be needed to tell
-// its operation: the service takes it for a form, whatever its Content-Type says.
+// ByForm reports whether the beginning of a request's body may be needed to determine its operation: the service parses it as a
+// form, whatever its Content-Type is.
 func (o *Op) ByForm() bool { return o.Protocol == Query || o.Protocol == EC2 }
 
 func isForm(h http.Header) bool {
@@ -69,15 +66,14 @@ func isForm(h http.Header) bool {
 	return strings.EqualFold(strings.TrimSpace(media), "application/x-www-form-urlencoded")
 }
 
-// targets are the services behind the prefixes of X-Amz-Target that do not begin with
-// the service's name.
+// targets maps prefixes of X-Amz-Target to services, where the prefix does not begin with the service's name.
 var targets = map[string]string{
 	"AmazonSQS": "sqs", "TrentService": "kms", "GraniteServiceVersion20100801": "monitoring", "AWSStepFunctions": "states",
 	"AmazonSSM": "ssm", "AWSEvents": "events", "AmazonEC2ContainerServiceV20141113": "ecs", "AmazonEC2ContainerRegistry_V20150921": "ecr",
 	"CodeBuild_20161006": "codebuild", "AmazonAthena": "athena", "AWSGlue": "glue", "AWSCognitoIdentityProviderService": "cognito-idp",
 }
 
-// serviceOf is the service of a target: DynamoDB_20120810.GetItem is one of dynamodb.
+// serviceOf returns the service of a target: DynamoDB_20120810.GetItem is one of dynamodb.
 func serviceOf(target string) string {
 	prefix, _, _ := strings.Cut(target, ".")
 	if s, ok := targets[prefix]; ok {

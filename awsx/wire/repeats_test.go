@@ -8,5 +8,5 @@ import (
 // quick makes one attempt.
 type quick struct{ aws.NopRetryer }
 
-// repeats reports whether the SDK would repeat a call that ended so.
+// repeats reports whether the SDK would repeat a call that failed with err.
 func repeats(err error) bool { return retry.NewStandard().IsErrorRetryable(err) }

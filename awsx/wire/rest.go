@@ -5,12 +5,10 @@ import (
 	"strings"
 )
 
-// A route is an operation of a service that is asked by paths. {} stands for one
-// segment.
+// A route is an operation of a service that uses paths. {} matches one segment.
 type route struct{ method, path, name string }
 
-// routes are from the API references of the services (November 2026). Services that
-// name the operation in the path need none.
+// routes are from the API references of the services (November 2026). Services whose paths contain the operation need none.
 var routes = map[string][]route{
 	"lambda": {
 		{http.MethodPost, "/2015-03-31/functions/{}/invocations", "Invoke"},
@@ -64,9 +62,8 @@ var routes = map[string][]route{
 	},
 }
 
-// match finds the operation of a request by its raw path. A service of which nothing
-// is known and whose path is one name in capitals, as that of DRS, has that for its
-// operation.
+// match returns the operation of a raw path. For a service without routes whose path is one capitalized name, as for DRS, that
+// name is the operation.
 func match(service, method, path string) string {
 	if len(path) > 1 {
 		path = strings.TrimSuffix(path, "/")

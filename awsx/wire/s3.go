@@ -7,8 +7,8 @@ import (
 	"github.com/seed1158cd35/weir/internal/paths"
 )
 
-// recognizeS3 tells operations of S3 by verb, by whether a bucket or a key is named,
-// and by the parameters that stand for what belongs to them.
+// recognizeS3 determines an operation of S3 by the method, by whether there is a bucket or a key, and by parameters that select a
+// subresource.
 func recognizeS3(o *Op, r Request) {
 	o.Bucket, o.Key, o.KeyAt = place(r)
 	switch {
@@ -16,7 +16,7 @@ func recognizeS3(o *Op, r Request) {
 		o.Name = byMethod(r.Method, map[string]string{http.MethodGet: "ListBuckets"})
 	case o.Key == "":
 		o.Name = bucketOp(r)
-		if prefix, ok := param(r.Query, "prefix"); ok { // a list is one of its prefix
+		if prefix, ok := param(r.Query, "prefix"); ok { // a list belongs to its prefix
 			o.Key = unescape(prefix)
 		}
 	default:
@@ -26,14 +26,14 @@ func recognizeS3(o *Op, r Request) {
 	o.Safe = r.Method != http.MethodPost || safePosts[o.Name]
 }
 
-// safePosts change nothing, or do the same when they are done again. What was
-// completed once is answered again for a while (CompleteMultipartUpload).
+// safePosts change nothing, or have the same effect when repeated. A repeated CompleteMultipartUpload gets the same response for
+// a while.
 var safePosts = map[string]bool{
 	"SelectObjectContent": true, "DeleteObjects": true, "CompleteMultipartUpload": true, "RestoreObject": true,
 }
 
-// place is the bucket and the key of a request, with the bucket in the host or first in
-// the path, and where in the path the key begins.
+// place returns the bucket and the key of a request, and the index of the key in the path. The bucket is in the host or first in
+// the path.
 func place(r Request) (bucket, key string, at int) {
 	path := strings.TrimPrefix(r.Path, "/")
 	host, _, _ := strings.Cut(r.Host, ":")
@@ -44,7 +44,7 @@ func place(r Request) (bucket, key string, at int) {
 	}
 	bucket, key, _ = strings.Cut(strings.TrimLeft(path, "/"), "/")
 	at = begin(r.Path, key)
-	if bucket, key = decoded(bucket), decoded(key); strings.Contains(bucket, "/") { // it was written as %2F
+	if bucket, key = decoded(bucket), decoded(key); strings.Contains(bucket, "/") { // the slash was written as %2F
 		var more string
 		bucket, more, _ = strings.Cut(strings.TrimLeft(bucket, "/"), "/")
 		key, at = strings.TrimSuffix(more+"/"+key, "/"), 0
@@ -52,7 +52,7 @@ func place(r Request) (bucket, key string, at int) {
 	return bucket, key, at
 }
 
-// begin is where the end of a path begins; 0 if there is nothing left.
+// begin returns the index at which end begins in path, 0 if end is empty.
 func begin(path, end string) int {
 	if end == "" {
 		return 0
@@ -60,21 +60,20 @@ func begin(path, end string) int {
 	return len(path) - len(end)
 }
 
-// Doubtful reports whether a store could take the path of a request to S3 for one of another
-// bucket: some resolve dot segments, which to S3 are a part of the key.
+// Doubtful reports whether a store could attribute the path of an S3 request to another bucket: some stores resolve dot segments,
+// which are part of the key in S3.
 func (o *Op) Doubtful(rawPath string) bool {
 	if o.Protocol != S3 || !paths.Dotted(rawPath) {
 		return false
 	}
 	written, _, _ := strings.Cut(strings.TrimLeft(rawPath, "/"), "/")
 	read, _, _ := strings.Cut(strings.TrimPrefix(paths.Widest(rawPath), "/"), "/")
-	return decoded(written) == o.Bucket && read != o.Bucket // else the bucket is in the host
+	return decoded(written) == o.Bucket && read != o.Bucket // otherwise the bucket is in the host
 }
 
 func byMethod(method string, names map[string]string) string { return names[method] }
 
-// A sub is a parameter that makes another operation of a request, with the name that
-// each verb has then.
+// A sub is a parameter that changes the operation of a request, with the operation for each method.
 type sub struct {
 	param string
 	names map[string]string
@@ -185,9 +184,8 @@ func objectOp(r Request) string {
 	return ""
 }
 
-// Prefix is the part of a key by which S3 counts requests, as far as a client can know:
-// its first segments, at most depth of them, without the last, which is the object's own.
-// It is bounded in length.
+// Prefix returns the part of a key by which S3 limits requests, as far as a client can know: its first segments, at most depth,
+// without the last, which is the object's name. Its length is bounded.
 func Prefix(key string, depth int) string {
 	const longest = 256
 	end := 0

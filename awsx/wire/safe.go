@@ -5,18 +5,18 @@ import (
 	"strings"
 )
 
-// readers begin the names of operations that change nothing.
+// readers are prefixes of the names of operations that change nothing.
 var readers = []string{
 	"Describe", "Get", "List", "Head", "BatchGet", "Query", "Scan", "Search", "Select", "Lookup", "Simulate", "Validate",
 	"Estimate", "Count", "Check", "Test", "Filter", "Preview", "TransactGet", "PartiQLSelect", "Verify",
 }
 
-// reads reports whether an operation changes nothing. There are names that begin so
-// and mislead: they hand something out once, or count.
+// reads reports whether an operation changes nothing. A few names that begin with such a prefix mislead: the operation returns
+// something only once, or counts.
 func reads(name string) bool {
 	switch name {
 	case "GetSessionToken", "GetFederationToken", "GetDataKey":
-		return true // another is as good
+		return true // the result of a repeated call is as good
 	case "TestInvokeMethod", "TestInvokeAuthorizer":
 		return false
 	}
@@ -28,12 +28,12 @@ func reads(name string) bool {
 	return false
 }
 
-// repeatable change something, and do no more when they are done again.
+// repeatable operations change something, but not more when they are repeated.
 //
-//   - PutItem and DeleteItem write the same once more; if they have a condition, the
-//     second may say that it failed. The SDKs repeat them, too. UpdateItem may count.
-//   - Models have no effect but the cost.
-//   - Messages deleted twice are deleted; tags, policies and settings are as they were.
+//   - PutItem and DeleteItem write the same again. If they have a condition, the second may fail. The SDKs also repeat them.
+//     UpdateItem may count.
+//   - Model calls have no effect except their cost.
+//   - Deleting messages twice deletes them. Tags, policies and settings stay the same.
 var repeatable = map[string]bool{
 	"dynamodb.PutItem": true, "dynamodb.DeleteItem": true, "dynamodb.BatchWriteItem": true,
 	"bedrock.Converse": true, "bedrock.ConverseStream": true, "bedrock.InvokeModel": true,
@@ -44,7 +44,7 @@ var repeatable = map[string]bool{
 	"monitoring.PutMetricAlarm": true, "drs.TerminateRecoveryInstances": true,
 }
 
-// tokens are the names under which a request says that it is one and the same.
+// tokens are the names of idempotency tokens in requests.
 var tokens = [][]byte{
 	[]byte(`"ClientRequestToken"`), []byte(`"clientRequestToken"`), []byte(`"ClientToken"`), []byte(`"clientToken"`),
 	[]byte("ClientToken="), []byte("ClientRequestToken="), []byte(`"IdempotencyToken"`), []byte(`"idempotencyToken"`),

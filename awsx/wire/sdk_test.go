@@ -31,7 +31,7 @@ import (
 	"github.com/seed1158cd35/weir/internal/refuse"
 )
 
-// An endpoint answers every request by itself, and keeps what it recognized.
+// An endpoint answers every request itself, and records the recognized operation.
 type endpoint struct {
 	op     wire.Op
 	answer func(w http.ResponseWriter, o wire.Op, method string)
@@ -57,7 +57,7 @@ func (w *endpoint) Do(r *http.Request) (*http.Response, error) {
 	return rec.Result(), nil
 }
 
-// scope is the service that a request is signed for.
+// scope returns the service in a signature.
 func scope(authorization string) string {
 	_, rest, _ := strings.Cut(authorization, "Credential=")
 	rest, _, _ = strings.Cut(rest, ",")
@@ -213,14 +213,14 @@ func calls() []call {
 	}
 }
 
-// Requests as the SDK makes them are recognized, whatever it does to them.
+// Requests that the SDK makes are recognized.
 func TestOperationsAreThoseOfTheSDK(t *testing.T) {
 	for _, region := range []string{"eu-west-1", "us-east-11"} { // S3: the bucket in the host, and in the path
 		for _, c := range calls() {
 			w := &endpoint{}
 			cfg := w.config()
 			cfg.Region = region
-			_ = c.do(t.Context(), cfg) // it fails: there is no answer
+			_ = c.do(t.Context(), cfg) // it fails without a response
 			if w.op.Name != c.name || w.op.Safe != c.safe || w.op.Write != c.write {
 				t.Errorf("%s in %s: recognized %+v, want %+v", c.name, region, w.op, c)
 			}
@@ -234,7 +234,7 @@ func TestOperationsAreThoseOfTheSDK(t *testing.T) {
 	}
 }
 
-// An error is understood as what it is: repeated if it says so, and not if it is final.
+// The SDK understands an error: it repeats retryable errors and not final ones.
 func TestErrorsAreUnderstoodByTheSDK(t *testing.T) {
 	for _, c := range calls() {
 		if strings.HasPrefix(c.name, "Head") {

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// An operation is what it is however its request is written.
+// An operation is recognized in every encoding of its request.
 func TestOperationsHoweverTheyAreWritten(t *testing.T) {
 	for _, c := range []struct{ service, method, path, query, want string }{
 		{"lambda", "POST", "/2015-03-31/functions/f/invocations", "", "Invoke"},
@@ -29,7 +29,7 @@ func TestOperationsHoweverTheyAreWritten(t *testing.T) {
 	}
 }
 
-// To S3 dots are a part of the key; stores that resolve them could find another bucket.
+// In S3, dots are part of the key. Stores that resolve them could find another bucket.
 func TestPathsOfTwoBuckets(t *testing.T) {
 	for path, want := range map[string]bool{
 		"/a/b/../c": false, "/a/../b/c": true, "/a/%2e%2e/b/c": true, "/a/..%2f..%2fb/c": true, "/a/../a/c": false, "/a/b": false, "/./a/b": true,
@@ -45,7 +45,7 @@ func TestPathsOfTwoBuckets(t *testing.T) {
 	}
 }
 
-// What a service takes no notice of names no operation, and what could name two is told.
+// Fields that a service ignores do not determine the operation. Requests that could name two are detected.
 func TestOperationsThatOtherFieldsName(t *testing.T) {
 	const target, smithy = "X-Amz-Target: A.DescribeThings", "Smithy-Protocol: rpc-v2-cbor"
 	const run, form = "Action=RunInstances", "Content-Type: application/x-www-form-urlencoded"
