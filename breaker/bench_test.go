@@ -40,7 +40,7 @@ func BenchmarkCallParallel(b *testing.B)      { benchCall(b, breaker.Config{}, t
 func BenchmarkCallShare(b *testing.B)         { benchCall(b, share, false) }
 func BenchmarkCallShareParallel(b *testing.B) { benchCall(b, share, true) }
 
-// With the clock read for every call, as for figures that include it.
+// With the clock read for every call, for figures that include it.
 func BenchmarkCallShareClockParallel(b *testing.B) {
 	br := breaker.New("up", share, nil)
 	b.ReportAllocs()
@@ -114,7 +114,7 @@ func BenchmarkGroupFor(b *testing.B) {
 	})
 }
 
-// A member of a fleet, which nobody asks while the breaker is closed.
+// A member of a fleet. The fleet is not called while the breaker is closed.
 func BenchmarkCallInAFleet(b *testing.B) {
 	br := breaker.New("up", breaker.Config{}, nil)
 	br.Join(new(counter))

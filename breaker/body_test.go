@@ -8,7 +8,7 @@ import (
 	"github.com/seed1158cd35/weir/outcome"
 )
 
-// A call that Begin has counted counts once, whatever End says.
+// A call that Begin has counted counts once, for any result of End.
 func TestEndTakesBackWhatBeginHasCounted(t *testing.T) {
 	for _, c := range []struct {
 		end  outcome.Class

@@ -9,49 +9,43 @@ import (
 	"github.com/seed1158cd35/weir/outcome"
 )
 
-// A Breaker is a State kept in this process. Admit and Report take no lock and
-// allocate nothing while all goes well: a closed Admit is one atomic load, and
-// the report of a success writes only what a configured rule needs.
+// A Breaker holds a State in this process. While calls succeed, Admit and Report take no lock and do not allocate: Admit of a
+// closed breaker is one atomic load, and the report of a success writes only what a configured rule needs.
 //
-// The zero Breaker has the default Config and tells nobody. A Breaker is safe
-// for concurrent use and must not be copied.
+// The zero Breaker has the default Config and no callback. A Breaker is safe for concurrent use and must not be copied.
 type Breaker struct {
 	key      string
-	first    *Config // the config to begin with; nil means the default
+	first    *Config // the initial config; nil means the default
 	onChange func(Change)
 
 	cur atomic.Pointer[box] // nil until first needed
-	tie atomic.Pointer[tie] // nil unless it is one of a fleet
+	tie atomic.Pointer[tie] // nil unless it belongs to a fleet
 
 	evidence evidence
 
-	mu      sync.Mutex // held for changes of phase, never while calling out
+	mu      sync.Mutex // held during changes of phase, never during callbacks
 	untold  []Change
 	telling bool
 }
 
-// A box is a State that no one changes any more, with what belongs to its
-// generation.
+// A box is an immutable State, with the data of its generation.
 type box struct {
 	State
 	cfg  *Config         // in force
 	good *counter.Window // successes while closed; nil unless the Share rule needs them
 }
 
-// goodBuckets divides Config.Window for counting successes.
+// goodBuckets is the number of buckets of Config.Window for counting successes.
 const goodBuckets = 10
 
-// New returns a closed breaker. The key names it in changes. onChange, unless
-// nil, is called with every change of phase, one at a time and in order, outside all
-// locks: it may call the Breaker. It runs on the goroutine of a caller, so it
-// should return soon.
+// New returns a closed breaker. Changes contain the key. onChange, if not nil, is called for every change of phase, one at a time
+// and in order, without a lock: it may call the Breaker. It runs on the goroutine of a caller, so it should return quickly.
 func New(key string, c Config, onChange func(Change)) *Breaker {
 	return &Breaker{key: key, first: new(c.WithDefaults()), onChange: onChange}
 }
 
-// Admit decides whether a call may go through at now. Every ticket must be
-// reported, whatever becomes of the call; one that is never used is reported
-// as canceled. On refusal it says how long to wait before asking again.
+// Admit decides whether a call may proceed at now. Every ticket must be reported, also that of an unused call, which is reported
+// as canceled. If Admit refuses, it returns the time to wait before the next try.
 func (b *Breaker) Admit(now time.Duration) (p Ticket, wait time.Duration, ok bool) {
 	if s := b.cur.Load(); s != nil && s.Phase == Closed {
 		return Ticket{Gen: s.Gen}, 0, true
@@ -59,8 +53,8 @@ func (b *Breaker) Admit(now time.Duration) (p Ticket, wait time.Duration, ok boo
 	return b.admit(now)
 }
 
-// admit is Allow where the breaker may not be closed: it refuses, or makes the call the one probe.
-// Those that are too late for that look again.
+// admit is Admit for a breaker that may not be closed: it refuses, or makes the call the only probe. Callers that lose the race
+// for the probe check again.
 func (b *Breaker) admit(now time.Duration) (Ticket, time.Duration, bool) {
 	for {
 		old := b.load()
@@ -77,20 +71,20 @@ func (b *Breaker) admit(now time.Duration) (Ticket, time.Duration, bool) {
 	}
 }
 
-// Report counts how the call ended that p was given for. See State.Report.
+// Report records the outcome of the call that got p. See State.Report.
 func (b *Breaker) Report(now time.Duration, p Ticket, o outcome.Outcome) {
 	switch {
 	case o.Class == outcome.OK:
 		b.Good(now, p)
-	case o.Class != outcome.Canceled || p.Probe: // nobody waits for another, and it counts neither way
+	case o.Class != outcome.Canceled || p.Probe: // a canceled call counts neither way, and no caller waits for one that is not a probe
 		b.report(now, p, o)
 	}
 }
 
-// Good is Report of a call that succeeded, as nearly every one does.
+// Good is Report for a successful call, the usual case.
 func (b *Breaker) Good(now time.Duration, p Ticket) { b.GoodIn(-1, now, p) }
 
-// GoodIn is Good for who has picked a cell of counters already (counter.Pick); below 0 is none.
+// GoodIn is Good for a caller that has already picked a cell of counters (counter.Pick). A negative cell means none.
 func (b *Breaker) GoodIn(cell int, now time.Duration, p Ticket) {
 	if s := b.cur.Load(); s != nil {
 		if s.good != nil && s.Gen == p.Gen {
@@ -106,8 +100,9 @@ func (b *Breaker) GoodIn(cell int, now time.Duration, p Ticket) {
 	b.report(now, p, outcome.Outcome{Class: outcome.OK})
 }
 
-// Begin counts a call as a success whose answer has begun, until End reports how that ended: of answers that take
-// minutes, those that fail would be the only ones to have ended. It counts for the rule Share alone. The cell is as of GoodIn; Begin returns the one for End.
+// Begin counts a call as a success when its response begins, until End reports its result. Otherwise, of responses that take
+// minutes, only the failed ones would have ended. It only counts for the rule Share. The cell is as for GoodIn. Begin returns the
+// cell for End.
 func (b *Breaker) Begin(cell int, now time.Duration, p Ticket) int {
 	s := b.cur.Load()
 	if s == nil || s.good == nil || s.Gen != p.Gen {
@@ -120,8 +115,8 @@ func (b *Breaker) Begin(cell int, now time.Duration, p Ticket) int {
 	return cell
 }
 
-// End reports how a call ended, as of now, that Begin has counted as of began, in the cell that Begin returned. The call
-// is of a caller that was authenticated, or of "".
+// End reports the result, at now, of a call that Begin counted at began, in the cell that Begin returned. caller is the
+// authenticated caller, or "".
 func (b *Breaker) End(cell int, now, began time.Duration, p Ticket, o outcome.Outcome, caller string) {
 	s := b.load()
 	if o.Class == outcome.OK {
@@ -136,8 +131,8 @@ func (b *Breaker) End(cell int, now, began time.Duration, p Ticket, o outcome.Ou
 	b.ReportOf(now, p, o, caller)
 }
 
-// report has the state take note of an outcome, as often as another goroutine was first. What a
-// call ends with that was let go before the last change of phase is dropped.
+// report applies an outcome to the state, and repeats that after a conflict. It ignores calls that were admitted before the last
+// change of phase.
 func (b *Breaker) report(now time.Duration, p Ticket, o outcome.Outcome) {
 	for {
 		old := b.load()
@@ -155,9 +150,8 @@ func (b *Breaker) report(now time.Duration, p Ticket, o outcome.Outcome) {
 	}
 }
 
-// succeeded is summed for failures only. It may count successes that are a little
-// too old, while failures may be forgotten a little early: the share that the
-// breaker sees is at most the true one.
+// succeeded counts successes, only for failures. It may include successes that are slightly too old, while failures may expire
+// slightly early. So the share that the breaker computes is at most the true one.
 func (s *box) succeeded(now time.Duration, class outcome.Class) int64 {
 	if s.good == nil || s.cfg.judge(class) != broken {
 		return 0
@@ -165,30 +159,28 @@ func (s *box) succeeded(now time.Duration, class outcome.Class) int64 {
 	return s.good.Covering(now, s.cfg.Window)
 }
 
-// Waits reports whether the probe that p was given for is still waited for.
+// Waits reports whether the breaker still waits for the probe that p was given for.
 func (b *Breaker) Waits(now time.Duration, p Ticket) bool {
 	s := b.load()
 	return s.Phase == HalfOpen && s.Probing && s.Gen == p.Gen && now < s.Until
 }
 
-// ForceOpen opens b for d, or until told otherwise if d is 0 or less. When d is
-// over the upstream is probed as usual.
+// ForceOpen opens b for d, or indefinitely if d is 0 or less. After d the upstream is probed as usual.
 func (b *Breaker) ForceOpen(now, d time.Duration) {
 	b.force(now, func(s State) State { return s.ForceOpen(now, d) })
 }
 
-// ForceClose closes b and keeps it closed, whatever fails, until Reset or
-// ForceOpen.
+// ForceClose closes b and keeps it closed, whatever fails, until Reset or ForceOpen.
 func (b *Breaker) ForceClose(now time.Duration) {
 	b.force(now, func(s State) State { return s.ForceClose(now) })
 }
 
-// Reset closes b, forgets what was counted and undoes what was forced.
+// Reset closes b, clears its counts and ends a forced phase.
 func (b *Breaker) Reset(now time.Duration) {
 	b.force(now, func(s State) State { return s.Reset(now) })
 }
 
-// force puts in force what to makes of the state, whatever that is.
+// force replaces the state by to of the state.
 func (b *Breaker) force(now time.Duration, to func(State) State) {
 	for {
 		if old := b.load(); b.swap(now, old, to(old.State)) {
@@ -197,7 +189,7 @@ func (b *Breaker) force(now time.Duration, to func(State) State) {
 	}
 }
 
-// load is the state in force. The zero Breaker makes its first here, closed, with the defaults.
+// load returns the current state. It creates the first state of a zero Breaker: closed, with the defaults.
 func (b *Breaker) load() *box {
 	for {
 		if s := b.cur.Load(); s != nil {
@@ -213,10 +205,10 @@ func (b *Breaker) load() *box {
 
 var byDefault = Config{}.WithDefaults()
 
-// counts reports whether a rule needs to know of successes.
+// counts reports whether a rule needs the number of successes.
 func (c *Config) counts() bool { return c.Share > 0 && !c.Off }
 
-// counter is what counts successes; nil if no rule asks for them, so that they cost nothing.
+// counter returns a counter of successes, nil if no rule needs it, so that successes cost nothing.
 func (c *Config) counter() *counter.Window {
 	if !c.counts() {
 		return nil
@@ -224,16 +216,15 @@ func (c *Config) counter() *counter.Window {
 	return counter.NewWindow(c.Window, goodBuckets)
 }
 
-// swap puts next in place of old unless another goroutine was first. Changes of
-// phase are made and queued under the lock, so that they are told in order; all
-// else goes without.
+// swap replaces old by next unless another goroutine was first. Changes of phase are made and queued under the lock, so that they
+// are reported in order. Other changes need no lock.
 func (b *Breaker) swap(now time.Duration, old *box, next State) bool {
 	if next.Phase == old.Phase && (next.Gen == old.Gen || next.Probing) {
 		return b.cur.CompareAndSwap(old, &box{next, old.cfg, old.good})
 	}
 	n := &box{State: next, cfg: old.cfg}
 	if next.Phase == Closed {
-		n.good = n.cfg.counter() // a new generation is not judged by the old one's calls
+		n.good = n.cfg.counter() // a new generation is not judged by the calls of the old one
 	}
 	if !b.change(now, old, n) {
 		return false

@@ -18,8 +18,7 @@ var (
 	ok     = outcome.Outcome{Class: outcome.OK}
 	failed = outcome.Outcome{Class: outcome.Failed}
 
-	// five opens after five failures. The stories of the shipped default are in
-	// default_test.go.
+	// five opens after five failures. The tests of the default config are in default_test.go.
 	five, _ = breaker.Schedule("five-a-minute")
 )
 
@@ -42,7 +41,7 @@ func (h *heard) add(c breaker.Change) {
 	h.list = append(h.list, c)
 }
 
-// inOrder fails the test unless every change starts where the last one ended.
+// inOrder fails the test unless every change starts in the phase where the last one ended.
 func (h *heard) inOrder(t *testing.T) {
 	t.Helper()
 	at := breaker.Closed
@@ -66,7 +65,7 @@ func TestOneProbeAmongAThousand(t *testing.T) {
 		crowd(1000, func(int) {
 			if p, _, ok := br.Admit(now); ok {
 				probes.Add(1)
-				probe = p // a race if there were two
+				probe = p // a data race if there were two
 			}
 		})
 		if n := probes.Load(); n != 1 || !probe.Probe {
@@ -76,7 +75,7 @@ func TestOneProbeAmongAThousand(t *testing.T) {
 	}
 }
 
-// crowd runs f n times at once.
+// crowd runs f n times concurrently.
 func crowd(n int, f func(i int)) {
 	var wg sync.WaitGroup
 	start := make(chan struct{})

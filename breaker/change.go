@@ -2,18 +2,17 @@ package breaker
 
 import "time"
 
-// A Change is a change of a breaker's phase. Forcing a phase that the breaker
-// is already in is told too.
+// A Change is a change of a breaker's phase. Forcing a phase in which the breaker already is counts as a change.
 type Change struct {
 	Key      string
 	From, To Phase
 	Why      Cause
 	At       time.Duration
-	Until    time.Duration // when the open time is over, or the probe's deadline; 0 if closed
+	Until    time.Duration // end of the open time, or the probe's deadline; 0 if closed
 	Gen      uint32
 }
 
-// change swaps old for next and queues the news of it.
+// change replaces old by next and queues the notification.
 func (b *Breaker) change(now time.Duration, old, next *box) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -29,8 +28,8 @@ func (b *Breaker) change(now time.Duration, old, next *box) bool {
 	return true
 }
 
-// tell delivers what is queued, unless another goroutine is at it already,
-// perhaps one further up this very stack: that one delivers the rest.
+// tell delivers queued notifications, unless another goroutine, or a caller further up this stack, is already doing so and will
+// deliver the rest.
 func (b *Breaker) tell() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -38,7 +37,7 @@ func (b *Breaker) tell() {
 		return
 	}
 	b.telling = true
-	defer func() { b.telling = false }() // also when onChange panics
+	defer func() { b.telling = false }() // also if onChange panics
 	for len(b.untold) > 0 {
 		c := b.untold[0]
 		b.untold = b.untold[1:]
@@ -47,14 +46,14 @@ func (b *Breaker) tell() {
 	b.untold = nil
 }
 
-// unlocked calls out without the lock, which is held before and after, even if f panics.
+// unlocked calls f without the lock, which is held before and after, even if f panics.
 func (b *Breaker) unlocked(f func()) {
 	b.mu.Unlock()
 	defer b.mu.Lock()
 	f()
 }
 
-// A View is what there is to see of a breaker, for people and metrics.
+// A View is the visible state of a breaker, for people and metrics.
 type View struct {
 	Key    string
 	Phase  Phase
@@ -62,16 +61,16 @@ type View struct {
 	Held   bool // forced
 	Gen    uint32
 	Since  time.Duration // when the phase began
-	Until  time.Duration // when the open time is over, or the probe's deadline; 0 if closed
-	Wait   time.Duration // how long Admit would tell callers to wait; 0 if it would admit
-	Probe  bool          // a probe is out
-	Good   int           // good probes so far
-	Failed int           // failures within the window; at least so many, if more than 16
-	InARow int           // failures since the last success, or more than successes: what Config.Consecutive counts
+	Until  time.Duration // end of the open time, or the probe's deadline; 0 if closed
+	Wait   time.Duration // the wait that Admit would return; 0 if it would admit
+	Probe  bool          // a probe is in progress
+	Good   int           // successful probes so far
+	Failed int           // failures within the window; a lower bound if more than 16
+	InARow int           // failures since the last success, or more than successes: the value for Config.Consecutive
 }
 
-// Look shows b as of now. It changes nothing: a breaker whose open time is over
-// is shown open, with Wait 0, until a call comes to probe.
+// Look returns the state of b at now. It changes nothing: a breaker whose open time is over is reported as open, with Wait 0,
+// until a call probes.
 func (b *Breaker) Look(now time.Duration) View {
 	s := b.load()
 	v := View{

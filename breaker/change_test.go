@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Who hears of a change may ask the breaker: no lock is held then.
+// onChange may call the breaker: no lock is held then.
 func TestChangesAreToldOutsideTheLock(t *testing.T) {
 	var b *Breaker
 	told := 0

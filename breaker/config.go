@@ -9,64 +9,56 @@ import (
 	"github.com/seed1158cd35/weir/outcome"
 )
 
-// A Config says when a breaker opens and when it closes again. It counts what its
-// tickets are reported for: the upstream's reports are of whole calls, which may have
-// been several attempts.
+// A Config determines when a breaker opens and when it closes again. It counts reported tickets. The upstream reports complete
+// calls, each with possibly several attempts.
 //
-// There are three rules for opening, and any of them is enough: Share, Consecutive and
-// Failures. A rule that is 0 is not used. If all three are 0, the default rules hold:
-// half of at least 20 calls that ended within 10 seconds failed, or 10 in a row over at
-// least 5 seconds did. The zero Config stays open for a second, half as long again after
-// each probe that fails, up to 30 seconds, and closes after 2 good probes.
+// There are three rules for opening: Share, Consecutive and Failures. Any of them is sufficient. A rule that is 0 is not used. If
+// all three are 0, the default rules apply: half of at least 20 calls that ended within 10 seconds failed, or 10 consecutive
+// calls over at least 5 seconds failed. The zero Config stays open for a second, half as long again after each failed probe, up
+// to 30 seconds, and closes after 2 successful probes.
 type Config struct {
-	// Share is the part of the calls that ended within Window, above 0 and up to 1,
-	// whose failure opens it, once there were MinCalls.
+	// Share is the fraction of the calls that ended within Window, above 0 and up to 1, whose failure opens it, if there were at
+	// least MinCalls.
 	Share    float64
 	MinCalls int // 0 means 20
 
-	// Consecutive failures open it however far apart they are: time does not
-	// lessen them, only a success does. It is the rule for upstreams that are
-	// called seldom. ConsecutiveFor is the least time from the first to the last of
-	// them: without it a burst of calls for the same broken thing opens it for all.
-	// 0 means none, or 5s where the default rules hold.
+	// Consecutive failures open it, at any distance in time. They do not expire: only a success resets them. This rule is for
+	// upstreams with few calls. ConsecutiveFor is the minimum time from the first to the last of them. Without it, a burst of
+	// calls for the same broken resource opens the breaker for all calls. 0 means no minimum, or 5s with the default rules.
 	Consecutive    int
 	ConsecutiveFor time.Duration
 
-	// SuccessTakesOne has a success take one failure off what Consecutive counts, instead of all: failures that are more than half
-	// of the calls open it in the end, however many come between, and time does not lessen them.
+	// SuccessTakesOne makes a success subtract one failure from the count for Consecutive, instead of all. Then failures of more
+	// than half of the calls open it in the end, whatever the number of calls in between. Failures do not expire.
 	SuccessTakesOne bool
 
-	// Failures within Window open it, whatever succeeded meanwhile. It suits an
-	// upstream that is called seldom and must be left in peace when it breaks; where
-	// there are many calls it opens on noise.
+	// Failures within Window open it, whatever the number of successes. This rule suits an upstream with few calls that must not
+	// be called while it is broken. With many calls, random failures would open it.
 	Failures int
 
-	Window time.Duration // how far back failures and calls are counted; 0 means 10s, or 1m with Failures
+	Window time.Duration // how long failures and calls count; 0 means 10s, or 1m with Failures
 
-	// FirstOpen is how long it stays open at first. Each probe that fails makes
-	// the next time half as long again, up to Open: a short outage is over soon
-	// after its end, a long one is left in peace. 0 means Open if that is given,
-	// else 1s.
+	// FirstOpen is the first open time. After each failed probe, the next open time is half as long again, up to Open. So the
+	// breaker closes soon after a short outage, and probes rarely in a long one. 0 means Open if that is set, otherwise 1s.
 	FirstOpen time.Duration
 
-	Successes    int           // good probes in a row that close it; 0 means 2
-	Open         time.Duration // how long it stays open at most unless the upstream says; 0 means 30s
-	MaxOpen      time.Duration // longest time the upstream can ask for; 0 means 10m, or Open if that is longer
-	ProbeTimeout time.Duration // a probe not reported by then is lost; 0 means 30s
+	Successes    int           // consecutive successful probes that close it; 0 means 2
+	Open         time.Duration // maximum open time unless the upstream requests another; 0 means 30s
+	MaxOpen      time.Duration // maximum time that the upstream can request; 0 means 10m, or Open if that is longer
+	ProbeTimeout time.Duration // a probe that is not reported by then is lost; 0 means 30s
 
-	// CountThrottled makes throttled outcomes failures. Without it they only
-	// prove that the upstream lives.
+	// CountThrottled makes throttled outcomes failures. Otherwise they only prove that the upstream is up.
 	CountThrottled bool
 
-	// Off means that nothing but ForceOpen opens it.
+	// Off disables the rules: only ForceOpen opens it.
 	Off bool
 }
 
-// minOpen is the least that a hint can shorten Open to. An upstream that fails
-// and says "come back at once" would otherwise be probed without pause.
+// minOpen is the minimum to which a hint can shorten Open. Otherwise an upstream that fails and requests an immediate retry would
+// be probed without pause.
 const minOpen = time.Second
 
-// WithDefaults is c with every default filled in.
+// WithDefaults returns c with all defaults.
 func (c Config) WithDefaults() Config {
 	if c.Failures == 0 && c.Consecutive == 0 && c.Share == 0 {
 		c.Share, c.Consecutive = 0.5, 10
@@ -85,7 +77,7 @@ func (c Config) WithDefaults() Config {
 	return c
 }
 
-// Validate reports every mistake in c, or nil.
+// Validate returns all errors in c, or nil.
 func (c Config) Validate() error {
 	c = c.WithDefaults()
 	var errs []error
@@ -109,7 +101,7 @@ func (c Config) Validate() error {
 	return errors.Join(errs...)
 }
 
-// spell is how long to stay open without a hint, if it was last for before, or 0.
+// spell returns the open time without a hint. before is the previous open time, or 0.
 func (c Config) spell(before time.Duration) time.Duration {
 	if before == 0 {
 		return c.FirstOpen
@@ -117,9 +109,8 @@ func (c Config) spell(before time.Duration) time.Duration {
 	return min(before+before/2, c.Open)
 }
 
-// openFor is how long to stay open after a failure that came with h. What the
-// upstream says about itself is believed over the spell, longer or shorter,
-// within minOpen (or Open, if that is less) and MaxOpen.
+// openFor returns the open time after a failure with the hint h. The hint replaces the spell, longer or shorter, between minOpen
+// (or Open, if that is less) and MaxOpen.
 func (c Config) openFor(h outcome.Hint, spell time.Duration) time.Duration {
 	if !h.Said {
 		return spell
@@ -127,17 +118,17 @@ func (c Config) openFor(h outcome.Hint, spell time.Duration) time.Duration {
 	return min(max(h.After, min(minOpen, c.Open)), c.MaxOpen)
 }
 
-// A verdict is what an outcome says of the upstream.
+// A verdict is what an outcome implies about the upstream.
 type verdict uint8
 
 const (
-	nothing verdict = iota // counts neither way
-	lives                  // it answered; counts for a probe, and neither way otherwise
+	nothing verdict = iota // no effect
+	lives                  // it answered: counts for a probe, otherwise no effect
 	works
 	broken
 )
 
-// judge reads the class alone: whatever else an outcome says is for retries and limits.
+// judge only uses the class. Other fields of an outcome are for retries and limits.
 func (c Config) judge(class outcome.Class) verdict {
 	switch {
 	case class == outcome.OK:

@@ -8,7 +8,7 @@ import (
 	"github.com/seed1158cd35/weir/breaker"
 )
 
-// The stories of the default that ships: no constant is changed.
+// Stories with the default config: no constant is changed.
 var defaults = []struct{ name, script string }{
 	{"half of twenty calls within ten seconds open it for a second", `
 		0s call ok 10
@@ -112,8 +112,8 @@ func TestTheDefaultNeverStaysOpenLongerThanHalfAMinute(t *testing.T) {
 	}
 }
 
-// An upstream of which one call in a hundred fails by chance is well: five failures a
-// minute would be reached in five seconds of it. Ten minutes each.
+// The breaker stays closed for an upstream with random failures of one call in a hundred. Five failures a minute would be reached
+// in five seconds of it. Each case lasts ten minutes.
 func TestTheDefaultStaysClosedForUpstreamsThatErrALittle(t *testing.T) {
 	for _, perSecond := range []int{1, 10, 100, 1000} {
 		for _, share := range []float64{0.01, 0.05, 0.2} {

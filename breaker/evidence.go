@@ -8,29 +8,29 @@ import (
 	"github.com/seed1158cd35/weir/outcome"
 )
 
-// maxCallers bounds how many callers an evidence tells apart. Those beyond it are one.
+// maxCallers is the maximum number of distinct callers. Further callers are combined.
 const maxCallers = 10_000
 
-// evidence counts the failures of each caller, so that one caller cannot open a breaker for others: while two or more
-// are active, one supplies at most half of the failures that the breaker hears of. What is held back of a caller is
-// reported once others have failures too. The zero evidence is empty. It is safe for concurrent use.
+// evidence counts the failures of each caller, so that one caller cannot open a breaker for others. While two or more callers are
+// active, one supplies at most half of the failures that are reported to the breaker. The excess of a caller is reported once
+// other callers have failures as well. The zero evidence is empty. It is safe for concurrent use.
 type evidence struct {
-	seen atomic.Pointer[sync.Map] // when each caller was last noted as active, *atomic.Int64 by name
+	seen atomic.Pointer[sync.Map] // last recorded activity of each caller, *atomic.Int64 by name
 
-	mu          sync.Mutex // a leaf
+	mu          sync.Mutex // a leaf lock: no other is taken while it is held
 	began       time.Duration
 	now, before span
-	all, most   int64 // failures of both, and those of the caller that has most
+	all, most   int64 // failures in both spans, and those of the caller with the most
 	callers     int
 }
 
-// A span is what happened in one window.
+// A span has the failures of one window.
 type span struct {
-	failures map[string]int64 // by caller; 0 of one that is active and has none
+	failures map[string]int64 // by caller; 0 for an active caller without failures
 	reported int64
 }
 
-// ReportOf is Report of a call of a caller that was authenticated, whose name is caller.
+// ReportOf is Report for a call of the authenticated caller named caller.
 func (b *Breaker) ReportOf(now time.Duration, p Ticket, o outcome.Outcome, caller string) {
 	s := b.load()
 	if caller == "" || p.Probe || s.Phase != Closed || s.Gen != p.Gen || s.cfg.judge(o.Class) != broken {
@@ -42,12 +42,12 @@ func (b *Breaker) ReportOf(now time.Duration, p Ticket, o outcome.Outcome, calle
 	}
 }
 
-// Active notes that a caller uses what the breaker guards.
+// Active records that a caller uses what the breaker guards.
 func (b *Breaker) Active(now time.Duration, caller string) {
 	b.evidence.active(now, b.load().cfg.Window, caller)
 }
 
-// active notes a caller, four times per window at most.
+// active records a caller, at most four times per window.
 func (e *evidence) active(now, window time.Duration, caller string) {
 	m := e.seen.Load()
 	if m != nil {
@@ -67,7 +67,7 @@ func (e *evidence) active(now, window time.Duration, caller string) {
 	at.(*atomic.Int64).Store(int64(now))
 }
 
-// failed counts a failure of a caller, and returns how many failures the breaker is to hear of now.
+// failed counts a failure of a caller, and returns the number of failures to report to the breaker now.
 func (e *evidence) failed(now, window time.Duration, caller string) (n int64) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -85,7 +85,7 @@ func (e *evidence) failed(now, window time.Duration, caller string) (n int64) {
 	return n
 }
 
-// caller has a caller among those of the present window, and returns the name by which it is counted. The lock is held.
+// caller adds a caller to the current window, and returns the name under which it is counted. The caller holds mu.
 func (e *evidence) caller(name string) string {
 	if _, ok := e.now.failures[name]; !ok {
 		if len(e.now.failures) >= maxCallers {
@@ -101,14 +101,14 @@ func (e *evidence) caller(name string) string {
 	return name
 }
 
-// turn begins another window if the present one is over. The lock is held.
+// turn begins a new window if the current one is over. The caller holds mu.
 func (e *evidence) turn(now, window time.Duration) {
 	switch since := now - e.began; {
 	case e.now.failures == nil || since >= 2*window:
 		e.before, e.now, e.began = span{}, span{failures: make(map[string]int64)}, now
 	case since >= window:
 		e.before, e.now, e.began = e.now, span{failures: make(map[string]int64)}, e.began+window
-		e.seen.Store(nil) // who is active is noted in each window
+		e.seen.Store(nil) // activity is recorded in each window
 	default:
 		return
 	}

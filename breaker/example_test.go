@@ -31,7 +31,7 @@ func ExampleBreaker() {
 	// 3s: s3: half-open to closed: probes succeeded
 }
 
-// A State decides for whoever keeps it: here, a variable.
+// A State needs storage: here, a variable.
 func ExampleState() {
 	var s breaker.State
 	cfg := breaker.Config{Failures: 1, Open: 30 * time.Second}

@@ -12,7 +12,7 @@ import (
 	"github.com/seed1158cd35/weir/outcome"
 )
 
-// A fleet writes down what it is told.
+// A fleet records the calls of its methods.
 type fleet struct {
 	leads  bool
 	failed map[string]int
@@ -168,7 +168,7 @@ func TestAGroupJoinsWithAllItsKeysButOther(t *testing.T) {
 	}
 }
 
-// A counter is a fleet that counts what it is told.
+// A counter is a fleet that counts the calls of its methods.
 type counter struct{ failed, wanted, moved atomic.Int64 }
 
 func (c *counter) Leads(time.Duration) bool                   { return true }
@@ -179,7 +179,7 @@ func (c *counter) Moved(string)                               { c.moved.Add(1) }
 func TestEveryFailureIsToldOnce(t *testing.T) {
 	const writers, each = 64, 100
 	var f counter
-	b := breaker.New("up", breaker.Config{Failures: 1 << 30}, nil) // one that opened would count no more
+	b := breaker.New("up", breaker.Config{Failures: 1 << 30}, nil) // a breaker that opened would stop counting
 	b.Join(&f)
 	var all sync.WaitGroup
 	for range writers {

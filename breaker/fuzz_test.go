@@ -8,8 +8,8 @@ import (
 	"github.com/seed1158cd35/weir/outcome"
 )
 
-// FuzzState runs a history, two bytes an event, and checks what must always
-// hold: one probe out at most, none before its time, generations that only grow.
+// FuzzState runs a history, two bytes per event, and checks the invariants: at most one probe, none before its time, and growing
+// generations.
 func FuzzState(f *testing.F) {
 	f.Add(uint8(5), []byte{0, 1, 0, 3, 0, 3, 200, 0})
 	f.Add(uint8(1), []byte{0, 0, 0, 11, 255, 0, 255, 0, 3, 9, 0, 5})
@@ -31,8 +31,8 @@ type history struct {
 	s       breaker.State
 	now     time.Duration
 	permits []breaker.Ticket
-	probe   breaker.Ticket // the last one given
-	settled bool           // and whether it was reported
+	probe   breaker.Ticket // the latest one
+	settled bool           // it was reported
 	since   time.Duration
 }
 

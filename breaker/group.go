@@ -8,25 +8,21 @@ import (
 	"time"
 )
 
-// Other is the key of the breaker that a full Group gives to all further keys.
+// Other is the key of the breaker that a full Group uses for all further keys.
 const Other = "(other)"
 
-// defaultKeys is how many keys a Group keeps apart unless told otherwise.
+// defaultKeys is the default maximum number of separate keys.
 const defaultKeys = 1024
 
-// retryFull is how long a Group that found nothing to evict does not look
-// again. Looking walks over all keys.
+// retryFull is the interval between searches for keys to evict after one that found none. A search walks over all keys.
 const retryFull = time.Second
 
-// A Group keeps a Breaker per key, made when the key is first used, so that one
-// bad shard, tenant or route does not stop the others. It is safe for
-// concurrent use; finding a key that is there takes no lock.
+// A Group has a Breaker per key, created when the key is first used, so that one bad shard, tenant or route does not affect the
+// other keys. It is safe for concurrent use. Finding an existing key takes no lock.
 //
-// It holds a bounded number of keys. When it is full, it evicts keys that are
-// closed without a failure in the window, or whose open time has been over for
-// longer than Config.MaxOpen; those not asked for lately go first. If there are
-// none, so many keys are in trouble that the upstream as a whole probably is:
-// further keys then share one breaker, Other.
+// The number of keys is bounded. A full Group evicts keys that are closed without a failure in the window, or whose open time has
+// been over for longer than Config.MaxOpen. It prefers keys that were not used recently. If there are none, so many keys are
+// failing that the upstream as a whole probably is: further keys then share one breaker, Other.
 type Group struct {
 	onChange func(Change)
 	max      int
@@ -35,9 +31,9 @@ type Group struct {
 
 	live sync.Map // of string to *member
 
-	mu        sync.Mutex // guards what follows, and writes to live
+	mu        sync.Mutex // guards the following fields, and writes to live
 	cfg       *Config
-	fleet     Fleet // nil unless its breakers are of one
+	fleet     Fleet // nil unless its breakers belong to one
 	n         int
 	fullUntil time.Duration
 	full      bool
@@ -46,11 +42,10 @@ type Group struct {
 // A member is the breaker of one key.
 type member struct {
 	Breaker
-	used atomic.Bool // asked for again since it was made or the group was last swept
+	used atomic.Bool // used again since it was created or since the last sweep
 }
 
-// NewGroup returns a Group of at most keys breakers, each as by New; 0 keys
-// means 1,024.
+// NewGroup returns a Group of at most keys breakers, configured as by New; 0 keys means 1,024.
 func NewGroup(keys int, c Config, onChange func(Change)) *Group {
 	return &Group{
 		cfg: new(c.WithDefaults()), onChange: onChange, max: cmp.Or(keys, defaultKeys),
@@ -58,8 +53,7 @@ func NewGroup(keys int, c Config, onChange func(Change)) *Group {
 	}
 }
 
-// For returns the breaker of key. Ask anew for each call: a breaker that was
-// evicted goes on working, but only for those who still hold it.
+// For returns the breaker of key. Call it for each call: an evicted breaker still works, but only for callers that still have it.
 func (g *Group) For(now time.Duration, key string) *Breaker {
 	if v, ok := g.live.Load(key); ok {
 		m := v.(*member)
@@ -71,7 +65,7 @@ func (g *Group) For(now time.Duration, key string) *Breaker {
 	return g.add(now, key)
 }
 
-// All lists the breakers by key, Other included once it has been used.
+// All yields the breakers by key, including Other once it has been used.
 func (g *Group) All() iter.Seq2[string, *Breaker] {
 	return func(yield func(string, *Breaker) bool) {
 		for key, v := range g.live.Range {
@@ -85,7 +79,7 @@ func (g *Group) All() iter.Seq2[string, *Breaker] {
 	}
 }
 
-// Forget removes the breaker of a key. Calls that still hold it are not disturbed.
+// Forget removes the breaker of a key. Calls that still use it are not affected.
 func (g *Group) Forget(key string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -94,8 +88,7 @@ func (g *Group) Forget(key string) {
 	}
 }
 
-// add makes the breaker of a key that is not known; where there is no room it is Other, which all
-// such keys share.
+// add creates the breaker of an unknown key. If there is no room it returns Other, which all such keys share.
 func (g *Group) add(now time.Duration, key string) *Breaker {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -115,9 +108,8 @@ func (g *Group) add(now time.Duration, key string) *Breaker {
 	return &m.Breaker
 }
 
-// sweep evicts up to an eighth of the keys, so that the next few need no sweep,
-// and reports whether there is room now. Keys in use get a second chance: a
-// flood of keys that come once displaces its own.
+// sweep evicts up to an eighth of the keys, so that the next few need no sweep, and reports whether there is room now. A used key
+// gets a second chance, so that many keys that are used once displace each other.
 func (g *Group) sweep(now time.Duration) bool {
 	if g.full && now < g.fullUntil {
 		return false
@@ -129,7 +121,7 @@ func (g *Group) sweep(now time.Duration) bool {
 	return !g.full
 }
 
-// evict forgets so many breakers at most of which nothing is lost, and reports whether there was one.
+// evict removes at most most breakers without relevant state, and reports whether there was one.
 func (g *Group) evict(now time.Duration, most int) (some bool) {
 	for key, v := range g.live.Range {
 		m := v.(*member)
@@ -146,8 +138,7 @@ func (g *Group) evict(now time.Duration, most int) (some bool) {
 	return some
 }
 
-// idle reports whether nothing is lost by forgetting b. An open breaker that
-// nobody comes back to must not keep its place for ever.
+// idle reports whether b has no relevant state. An open breaker that is no longer used must not stay forever.
 func (b *Breaker) idle(now time.Duration) bool {
 	s := b.load()
 	switch {

@@ -8,8 +8,8 @@ import (
 	"github.com/seed1158cd35/weir/outcome"
 )
 
-// A meeting is a fleet that leads nobody. It is asked by a call that has seen the open
-// breaker and has not yet changed it: what it does then, another goroutine might have done.
+// A meeting is a fleet that leads nothing. It is called by a call that has read the open breaker and has not yet changed it. What
+// then does there stands for another goroutine.
 type meeting struct {
 	fleet
 	then func()
@@ -23,7 +23,7 @@ func (m *meeting) Leads(time.Duration) bool {
 	return false
 }
 
-// Who sees that the open time is over, and loses the race for the probe, is refused.
+// A caller that finds the open time over, and loses the race for the probe, is refused.
 func TestWhoLosesTheRaceForTheProbeIsRefused(t *testing.T) {
 	b := breaker.New("up", breaker.Config{Failures: 1, Open: time.Second, Successes: 1}, nil)
 	m := &meeting{fleet: fleet{failed: map[string]int{}}}
@@ -46,7 +46,7 @@ func TestWhoLosesTheRaceForTheProbeIsRefused(t *testing.T) {
 	}
 }
 
-// The race may also be lost to a whole probe: begun, failed and reported.
+// The race may also be lost to a complete probe: begun, failed and reported.
 func TestWhoComesAfterTheProbeHasFailedIsRefused(t *testing.T) {
 	b := breaker.New("up", breaker.Config{Failures: 1, Open: time.Second}, nil)
 	m := &meeting{fleet: fleet{failed: map[string]int{}}}

@@ -9,8 +9,8 @@ import (
 	"github.com/seed1158cd35/weir/outcome"
 )
 
-// A model is a breaker that remembers everything and is in no hurry: lists of
-// instants instead of rings, identities instead of generations.
+// A model is a simple and slow breaker with complete history: lists of instants instead of rings, identities instead of
+// generations.
 type model struct {
 	c         breaker.Config
 	phase     string
@@ -20,21 +20,21 @@ type model struct {
 	oks       []time.Duration
 	row, good int
 	rowSince  time.Duration
-	spell     time.Duration // how long it stayed open last, unless by hand
-	probe     *ticket       // the one that is out
-	latest    *ticket       // the latest that was given
-	era       int           // of closed phases
-	half      int           // half-open phases so far
+	spell     time.Duration // the last open time, except by an operator
+	probe     *ticket       // the one in progress
+	latest    *ticket       // the latest one
+	era       int           // number of closed phases
+	half      int           // number of half-open phases
 }
 
 type ticket struct {
 	era      int
 	deadline time.Duration // of a probe
 	probe    bool
-	half     int            // the half-open phase in which it was given
-	heard    bool           // its outcome was taken for what it says
-	p        breaker.Ticket // what the State gave for it
-	q        breaker.Ticket // what the Breaker gave for it
+	half     int            // its half-open phase
+	heard    bool           // its outcome counted in full
+	p        breaker.Ticket // the ticket of the State
+	q        breaker.Ticket // the ticket of the Breaker
 }
 
 func newModel(c breaker.Config) *model { return &model{c: c.WithDefaults(), phase: "closed"} }
@@ -63,7 +63,7 @@ func (m *model) report(now time.Duration, k *ticket, o outcome.Outcome) {
 	switch {
 	case m.held:
 	case k.probe && m.phase == "half-open" && k.half == m.half && (m.probe != k || now >= k.deadline):
-		// lost: only that the upstream is up is believed
+		// lost: only proves that the upstream is up
 		if !bad && o.Class != outcome.Canceled && (k != m.latest || !k.heard) {
 			if m.probe == k {
 				m.probe = nil
@@ -140,8 +140,8 @@ func (m *model) force(op int, now time.Duration) {
 	}
 }
 
-// Time moves in sixteenths of the window, so that the ring of failures is exact
-// under every rule. One in eight has the defaults that ship.
+// Time advances in sixteenths of the window, so that the ring of failures is exact under every rule. One config in eight is the
+// default.
 func randomConfig(r *rand.Rand) breaker.Config {
 	if r.IntN(8) == 0 {
 		return breaker.Config{}
@@ -225,7 +225,7 @@ func compareWithModel(t *testing.T, seed uint64) (opened, closed int) {
 			m.report(now, k, o)
 			s = s.Report(now, c, k.p, o, good)
 			br.Report(now, k.q, o)
-			if r.IntN(10) > 0 { // else it is reported again some time
+			if r.IntN(10) > 0 { // otherwise it is reported again later
 				out = append(out[:i], out[i+1:]...)
 			}
 		case op >= 99 && r.IntN(4) == 0:

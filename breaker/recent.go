@@ -2,19 +2,18 @@ package breaker
 
 import "time"
 
-// slots is how many instants a Recent can tell apart.
+// slots is the number of distinct instants in a Recent.
 const slots = 16
 
-// Recent remembers the latest failures: when, and how many then. It is a ring
-// of plain values, so that a State can be compared and stored.
+// Recent has the latest failures: their instants and numbers. It is a ring of plain values, so that a State can be compared and
+// stored.
 type Recent struct {
 	At     [slots]time.Duration
-	N      [slots]uint32 // 0 marks an unused slot
+	N      [slots]uint32 // 0 means an unused slot
 	Newest uint8
 }
 
-// within counts the failures less than w before now. Failures reported with a
-// later instant than now count too.
+// within counts the failures less than w before now. It includes failures with an instant later than now.
 func (r *Recent) within(now, w time.Duration) int {
 	n := 0
 	for i, at := range r.At {
@@ -25,10 +24,9 @@ func (r *Recent) within(now, w time.Duration) int {
 	return n
 }
 
-// add is r with one more failure at now. A failure less than grain after the
-// newest slot's joins that slot and takes its instant, so it is forgotten early
-// by up to grain. It is forgotten late only if its report was overtaken by that
-// of a later one, and by no more than the time between the two.
+// add returns r with one more failure at now. A failure less than grain after the newest slot's joins that slot and takes its
+// instant, so it expires up to grain early. It expires late only if a later failure was reported before it, and by at most the
+// time between the two.
 func (r Recent) add(now, grain time.Duration) Recent {
 	if i := r.Newest; grain > 0 && r.N[i] > 0 && now-r.At[i] < grain {
 		r.N[i]++
@@ -39,9 +37,8 @@ func (r Recent) add(now, grain time.Duration) Recent {
 	return r
 }
 
-// grain is how finely failures must be told apart. If few of them open the
-// breaker, the ring holds as many one by one, and the count is exact. Otherwise
-// slots a grain apart reach over the whole window.
+// grain returns the resolution at which failures are recorded. If few failures open the breaker, the ring has each of them, and
+// the count is exact. Otherwise the slots, a grain apart, cover the window.
 func (c Config) grain() time.Duration {
 	if 0 < c.Failures && c.Failures <= slots {
 		return 0

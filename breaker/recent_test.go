@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// What the ring forgets early is at most a grain early, and nothing late.
+// The ring forgets failures at most a grain early, and never late.
 func TestRecentCountsTheWindow(t *testing.T) {
 	for seed := range uint64(2000) {
 		r := rand.New(rand.NewPCG(seed, 2))
@@ -20,7 +20,7 @@ func TestRecentCountsTheWindow(t *testing.T) {
 			all = append(all, now)
 			most, least := count(all, now-c.Window), count(all, now-c.Window+c.grain())
 			got := ring.within(now, c.Window)
-			if c.grain() == 0 { // only whether there are enough matters
+			if c.grain() == 0 { // only the threshold matters
 				got, most, least = min(got, c.Failures), min(most, c.Failures), min(least, c.Failures)
 			}
 			if got < least || got > most {

@@ -10,16 +10,15 @@ import (
 	"github.com/seed1158cd35/weir/outcome"
 )
 
-// A story is a script, a line per event, run against a State and a Breaker
-// alike. Every line starts with its instant:
+// A story is a script, a line per event, run against both a State and a Breaker. Every line starts with its instant:
 //
 //	5s call failed 3       admit and report three calls
 //	5s call failed after=90s
 //	5s admit a             the call a is admitted by a closed breaker
 //	5s probe a             the call a is admitted as a probe
 //	5s a ok                the call a ends
-//	5s refused 25s         a call is refused and told to wait so long
-//	5s refused             or however long
+//	5s refused 25s         a call is refused, with this wait
+//	5s refused             a call is refused, with any wait
 //	5s open | half-open | closed    the phase is this
 //	5s force-open 1m | force-close | reset
 type story struct {

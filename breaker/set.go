@@ -2,13 +2,12 @@ package breaker
 
 import "time"
 
-// SetConfig puts another config in force. The phase stays what it is until its
-// time is over, and what was forced stays forced; only a breaker that is turned
-// off, and was not forced, closes at once. Failures stay counted, unless they are
-// now to be compared with successes that were not.
+// SetConfig replaces the config. The phase continues until its time is over, and a forced phase stays forced. Only a breaker that
+// is turned off, and was not forced, closes immediately. Failures stay counted, unless the new config compares them with
+// successes that were not counted.
 func (b *Breaker) SetConfig(now time.Duration, c Config) { b.obey(now, new(c.WithDefaults())) }
 
-// obey is SetConfig with a config whose defaults are filled in.
+// obey is SetConfig with all defaults filled in.
 func (b *Breaker) obey(now time.Duration, c *Config) {
 	for {
 		old := b.load()
@@ -24,7 +23,7 @@ func (b *Breaker) obey(now time.Duration, c *Config) {
 	}
 }
 
-// under is the box under another config.
+// under returns the box with another config.
 func (s *box) under(now time.Duration, c *Config) *box {
 	next := &box{State: s.State, cfg: c}
 	switch {
@@ -38,8 +37,7 @@ func (s *box) under(now time.Duration, c *Config) *box {
 	return next
 }
 
-// SetConfig puts another config in force for every key, as Breaker.SetConfig
-// does.
+// SetConfig replaces the config of every key, as Breaker.SetConfig does.
 func (g *Group) SetConfig(now time.Duration, c Config) {
 	g.mu.Lock()
 	cfg := new(c.WithDefaults())

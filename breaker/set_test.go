@@ -68,10 +68,10 @@ func TestABreakerThatIsTurnedOffCloses(t *testing.T) {
 	}
 }
 
-// Failures are not compared with successes that nobody counted.
+// Failures are not compared with successes that were not counted.
 func TestAShareIsCountedAnew(t *testing.T) {
 	b := breaker.New("up", breaker.Config{Failures: 1000}, nil)
-	fail(b, 0, 50) // of thousands
+	fail(b, 0, 50) // of thousands of calls
 	b.SetConfig(0, breaker.Config{Share: 0.5})
 	fail(b, 0, 19)
 	if v := b.Look(0); v.Phase != breaker.Closed {

@@ -1,9 +1,7 @@
-// Package breaker stops calls to an upstream that is down, and finds out with
-// one call at a time when it is up again.
+// Package breaker stops calls to an upstream that is down, and finds out with one call at a time when it is up again.
 //
-// State is the machine: a value that decides and nothing else, for whoever
-// keeps it. Breaker keeps one in this process, without locks on the path of a
-// call, and Group keeps a Breaker per key. Most callers want one of these two.
+// State is the state machine: a plain value without storage. Breaker holds one in this process, without locks on the path of a
+// call, and Group has a Breaker per key. Most callers need a Breaker or a Group.
 package breaker
 
 import (
@@ -13,60 +11,52 @@ import (
 	"github.com/seed1158cd35/weir/outcome"
 )
 
-// Forever is the instant at which an open time without end is over.
+// Forever is the end of an unlimited open time.
 const Forever time.Duration = math.MaxInt64
 
-// askAgain bounds how long callers are told to wait while a probe is out. It
-// will most likely be back long before its deadline.
+// askAgain is the maximum wait returned while a probe is in progress. The probe usually ends long before its deadline.
 const askAgain = time.Second
 
-// A Ticket is the right to make one call, which may take several attempts, to be
-// handed to Report with its outcome, exactly once. The zero Ticket, which comes with a refusal, may be
-// reported too and counts for nothing.
+// A Ticket is the right to make one call, possibly with several attempts. Pass it to Report with the call's outcome, exactly
+// once. The zero Ticket, which a refusal returns, may be reported and has no effect.
 type Ticket struct {
 	Gen   uint32
 	Probe bool          // a half-open breaker waits for this call's outcome
 	Since time.Duration // of a probe: when the breaker became half-open
 }
 
-// A State is a breaker at one moment. The zero State is closed. It is small and
-// comparable, so that a store can swap one for the next; instants are those of
-// whoever keeps it.
+// A State is a breaker at one moment. The zero State is closed. It is small and comparable, so that a store can replace one by
+// the next. Instants are those of the storage's clock.
 type State struct {
 	Phase Phase
 	Why   Cause
-	// Held means that the phase was forced: ForceClose until Reset, ForceOpen
-	// until its time is over.
+	// Held means that the phase was forced: by ForceClose until Reset, by ForceOpen until its time is over.
 	Held bool
-	// Probing means that a probe is out.
+	// Probing means that a probe is in progress.
 	Probing bool
-	// Gen grows whenever the phase changes and with every probe. A ticket
-	// counts only in the generation that it was given in.
+	// Gen grows with every change of phase and every probe. A ticket only counts in its own generation.
 	Gen uint32
 
 	Since time.Duration // when the phase began
-	Until time.Duration // when the open time is over, or the probe's deadline
+	Until time.Duration // end of the open time, or the probe's deadline
 
-	// Lease is until when probes may begin, of a breaker whose fleet lets this
-	// process probe. It is 0 for all others.
+	// Lease is the end of the time in which probes may begin, if a fleet lets this process probe. Otherwise it is 0.
 	Lease time.Duration
 
-	// Spell is how long it was to stay open last, hints apart; 0 if it is closed
-	// or was opened by hand.
+	// Spell is the last open time without hints; 0 if it is closed or was opened by an operator.
 	Spell time.Duration
 
-	Successes int           // good probes so far
-	InARow    int           // failures since the last success, or more than successes: what Consecutive counts
-	RowSince  time.Duration // when the first of those was reported
-	Recent    Recent        // failures, the latest ones
+	Successes int           // successful probes so far
+	InARow    int           // failures since the last success, or more than successes: the value for Consecutive
+	RowSince  time.Duration // the first of those failures
+	Recent    Recent        // the latest failures
 }
 
-// Admit decides whether a call may go through at now. If not, it reports how
-// long to wait before it is worth asking again, and next equals s. A closed
-// breaker admits without a look at now or c.
+// Admit decides whether a call may proceed at now. If not, it returns the time to wait before the next try, and next equals s. A
+// closed breaker admits without regard to now or c.
 //
-// When the open time is over the first to ask becomes the probe. The others are
-// refused until it is reported, or lost at its deadline.
+// When the open time is over, the first caller becomes the probe. Other callers are refused until the probe is reported, or lost
+// at its deadline.
 func (s State) Admit(now time.Duration, c Config) (next State, p Ticket, wait time.Duration, ok bool) {
 	if s.Phase == Closed {
 		return s, Ticket{Gen: s.Gen}, 0, true
@@ -82,17 +72,16 @@ func (s State) Admit(now time.Duration, c Config) (next State, p Ticket, wait ti
 	return next, Ticket{Gen: next.Gen, Probe: true, Since: next.Since}, 0, true
 }
 
-// Report counts how a call ended, as of now: the instant of the outcome,
-// not of the admission. Tickets of an older generation count for nothing.
+// Report records the outcome of a call at now, which is the time of the outcome and not of the admission. Tickets of an older
+// generation have no effect.
 //
-// Failed and unknown outcomes are failures, throttled ones only if c says so.
-// Canceled ones count neither way, and a canceled probe gives its place back at
-// once. Whatever else the upstream answers (rejected, throttled) counts neither
-// way while closed, but proves to a probe that the upstream is up: if it did
-// not, a run of such answers would keep the breaker half-open for ever.
+// Failed and unknown outcomes are failures. Throttled ones are failures only if c requests it. Canceled ones count neither way,
+// and a canceled probe makes room for another immediately. Other responses (rejected, throttled) count neither way while the
+// breaker is closed. For a probe they prove that the upstream is up: otherwise a series of such responses would keep the breaker
+// half-open forever.
 //
-// good is how many calls succeeded within c.Window in this generation; only
-// the Share rule asks, and only when a failure is reported.
+// good is the number of successful calls within c.Window in this generation. Only the Share rule uses it, and only when a failure
+// is reported.
 func (s State) Report(now time.Duration, c Config, p Ticket, o outcome.Outcome, good int64) (next State) {
 	if !s.observes(p) || s.Held || c.Off {
 		return s
@@ -112,8 +101,7 @@ func (s State) Report(now time.Duration, c Config, p Ticket, o outcome.Outcome, 
 	return s
 }
 
-// ForceOpen is s opened by hand for d, or until told otherwise if d is 0 or
-// less. When d is over the upstream is probed as usual.
+// ForceOpen returns s opened by an operator for d, or indefinitely if d is 0 or less. After d the upstream is probed as usual.
 func (s State) ForceOpen(now, d time.Duration) State {
 	if d <= 0 {
 		d = Forever
@@ -123,16 +111,14 @@ func (s State) ForceOpen(now, d time.Duration) State {
 	return s
 }
 
-// ForceClose is s closed by hand, to let everything through and count nothing
-// until Reset or ForceOpen.
+// ForceClose returns s closed by an operator: it admits every call and counts nothing until Reset or ForceOpen.
 func (s State) ForceClose(now time.Duration) State {
 	s = s.closed(now, Forced)
 	s.Held = true
 	return s
 }
 
-// Reset is s closed, with nothing counted and nothing forced. Its generation is
-// a new one: what is under way no longer counts.
+// Reset returns s closed, without counts and not forced. It has a new generation, so calls in progress no longer count.
 func (s State) Reset(now time.Duration) State { return s.closed(now, WasReset) }
 
 // refuses is the cheap half of Admit, for breakers that are not closed.
@@ -143,7 +129,7 @@ func (s *State) refuses(now time.Duration) (wait time.Duration, refused bool) {
 	return s.Until - now, now < s.Until
 }
 
-// counted is the state after an outcome in the closed phase. good is how many succeeded in the window.
+// counted returns the state after an outcome in the closed phase. good is the number of successes in the window.
 func (s State) counted(now time.Duration, c Config, o outcome.Outcome, good int64) State {
 	switch c.judge(o.Class) {
 	case works:
@@ -158,7 +144,7 @@ func (s State) counted(now time.Duration, c Config, o outcome.Outcome, good int6
 	return s
 }
 
-// succeeds has a success end the failures in a row, or take one of them off.
+// succeeds resets the consecutive failures, or subtracts one of them.
 func (s *State) succeeds(c Config) {
 	if s.InARow--; s.InARow <= 0 || !c.SuccessTakesOne {
 		s.InARow, s.RowSince = 0, 0
@@ -176,7 +162,7 @@ func (s *State) inARow(now time.Duration, c Config) {
 	s.InARow++
 }
 
-// trips reports which rule opens the breaker, or Unset.
+// trips returns the rule that opens the breaker, or Unset.
 func (s *State) trips(now time.Duration, c Config, good int64) Cause {
 	failed := s.Recent.within(now, c.Window)
 	calls := float64(failed) + float64(good)
@@ -191,7 +177,7 @@ func (s *State) trips(now time.Duration, c Config, good int64) Cause {
 	return Unset
 }
 
-// probe is the state once a call has become the probe: no other goes until it ends, or its time is up.
+// probe returns the state after a call has become the probe. No other call is admitted until the probe ends, or its time is over.
 func (s State) probe(now time.Duration, c Config) State {
 	if s.Phase != HalfOpen {
 		s.Phase, s.Why, s.Since, s.Held = HalfOpen, OpenTimeOver, now, false
@@ -201,21 +187,20 @@ func (s State) probe(now time.Duration, c Config) State {
 	return s
 }
 
-// observes reports whether what becomes of p can matter.
+// observes reports whether the outcome of p can matter.
 func (s *State) observes(p Ticket) bool { return p.Gen == s.Gen || s.lost(p) }
 
-// lost reports whether another probe has taken the place of the one that p was given
-// for, in the same half-open phase.
+// lost reports whether another probe has replaced the one that p was given for, in the same half-open phase.
 func (s *State) lost(p Ticket) bool {
 	return s.Phase == HalfOpen && p.Probe && p.Gen != s.Gen && p.Since == s.Since
 }
 
-// late reports whether p was given for a probe that is past its deadline.
+// late reports whether p was given for a probe whose deadline has passed.
 func (s *State) late(now time.Duration, p Ticket) bool {
 	return s.lost(p) || s.Phase == HalfOpen && p.Probe && s.Probing && now >= s.Until
 }
 
-// proved counts what a late probe ended with: only that the upstream is up.
+// proved counts the outcome of a late probe, which can only prove that the upstream is up.
 func (s State) proved(now time.Duration, c Config, o outcome.Outcome) State {
 	if v := c.judge(o.Class); v != works && v != lives {
 		return s
@@ -226,8 +211,7 @@ func (s State) proved(now time.Duration, c Config, o outcome.Outcome) State {
 	return s
 }
 
-// probed is the state once the probe has ended: open again, for longer than before, or a step nearer
-// to closed.
+// probed returns the state after the probe: open again, for longer than before, or a step closer to closed.
 func (s State) probed(now time.Duration, c Config, o outcome.Outcome) State {
 	s.Probing = false
 	if c.judge(o.Class) == broken {
@@ -236,7 +220,7 @@ func (s State) probed(now time.Duration, c Config, o outcome.Outcome) State {
 	return s.proved(now, c, o)
 }
 
-// opened opens it for as long as c and the hint say.
+// opened returns the state opened for the time that c and the hint determine.
 func (s State) opened(now time.Duration, c Config, h outcome.Hint, why Cause) State {
 	spell := c.spell(s.Spell)
 	next := s.open(now, c.openFor(h, spell), why)
@@ -244,17 +228,17 @@ func (s State) opened(now time.Duration, c Config, h outcome.Hint, why Cause) St
 	return next
 }
 
-// open keeps what was counted, for people to see why.
+// open keeps the failures, to show why it opened.
 func (s State) open(now, d time.Duration, why Cause) State {
 	return State{Phase: Open, Why: why, Gen: s.Gen + 1, Since: now, Until: later(now, d), InARow: s.InARow, RowSince: s.RowSince, Recent: s.Recent}
 }
 
-// closed forgets all that was counted.
+// closed clears all counts.
 func (s State) closed(now time.Duration, why Cause) State {
 	return State{Phase: Closed, Why: why, Gen: s.Gen + 1, Since: now}
 }
 
-// later is now+d, or Forever if there is no such instant.
+// later returns now+d, or Forever if that overflows.
 func later(now, d time.Duration) time.Duration {
 	if now > Forever-d {
 		return Forever

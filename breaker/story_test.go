@@ -348,7 +348,7 @@ func TestStories(t *testing.T) {
 	}
 }
 
-// Of "if one fails a minute" for a day: a breaker that counts for ever opens.
+// One failure a minute for a day: a breaker whose failures never expire would open.
 func TestOneFailureAMinuteNeverOpens(t *testing.T) {
 	s := &story{t: t, cfg: five, br: breaker.New("up", five, nil), permits: map[string]breaker.Ticket{}}
 	for minute := range 24 * 60 {

@@ -2,9 +2,8 @@ package breaker
 
 import "time"
 
-// Wake ends the open time of b, since the upstream has been heard of: the next call is
-// the probe. What was opened by hand, or for as long as the upstream asked for, stays
-// open, and so does a breaker whose fleet says when it is probed.
+// Wake ends the open time of b, because the upstream has answered: the next call is the probe. It has no effect on a breaker that
+// an operator opened, that is open because the upstream requested it, or whose fleet decides when it is probed.
 func (b *Breaker) Wake(now time.Duration) {
 	for {
 		old := b.load()

@@ -7,7 +7,7 @@ import (
 	"github.com/seed1158cd35/weir/outcome"
 )
 
-// leading is a fleet that says when its breakers are probed.
+// leading is a fleet that decides when its breakers are probed.
 type leading struct{ leads bool }
 
 func (f leading) Leads(time.Duration) bool                 { return f.leads }

@@ -2,16 +2,16 @@ package outcome
 
 import "strings"
 
-// A Fault says of what kind the error is with which an attempt ended: what can be done about it. It follows from the
-// class and the code, see docs/reference/classification.md.
+// A Fault is the kind of an attempt's error, which determines the remedy. It follows from the class and the code, see
+// docs/reference/classification.md.
 type Fault uint8
 
 const (
-	NoFault    Fault = iota // there is no error, or its caller left
-	Transient               // it passes by itself: throttled, failed or unknown
-	Permanent               // the upstream would say the same again, of a request that is well formed: 401, 403, 404, 409
+	NoFault    Fault = iota // no error, or the caller left
+	Transient               // temporary: throttled, failed or unknown
+	Permanent               // the upstream would give the same answer again to a well-formed request: 401, 403, 404, 409
 	Validation              // the request itself is wrong
-	System                  // this side is: it lacks what it needs, such as credentials. Somebody has to mend it
+	System                  // this side lacks what it needs, such as credentials, and needs repair
 )
 
 // Faults lists every kind of error, in order, for tables and metrics.
@@ -19,7 +19,7 @@ var Faults = [...]Fault{Transient, Permanent, Validation, System}
 
 var faultNames = [...]string{"", "transient", "permanent", "validation", "system"}
 
-// String is the short word, as in metrics, logs and headers; "" for NoFault, and for one that there is not.
+// String returns the name in metrics, logs and headers, "" for NoFault and unknown values.
 func (f Fault) String() string {
 	if int(f) < len(faultNames) {
 		return faultNames[f]
@@ -27,10 +27,10 @@ func (f Fault) String() string {
 	return ""
 }
 
-// InternalError is the code of an attempt that this side could not make, and is to blame for.
+// InternalError is the code of an attempt that failed because of this side.
 const InternalError = "INTERNAL_SERVER_ERROR"
 
-// Fault is of what kind the error is.
+// Fault returns the kind of the error.
 func (o *Outcome) Fault() Fault {
 	switch o.Class {
 	case OK, Canceled:
@@ -48,8 +48,8 @@ func (o *Outcome) Fault() Fault {
 	return Permanent
 }
 
-// invalid reports whether a code says that a request is wrong: by the statuses of RFC 9110 that say so, and the words of
-// Google's APIs, OpenAI's and Anthropic's, and AWS'. Codes of credentials begin like those of AWS, and are none.
+// invalid reports whether a code means that a request is wrong: statuses of RFC 9110, and error codes of Google, OpenAI,
+// Anthropic and AWS. AWS codes for credentials begin in the same way and are excluded.
 func invalid(code string) bool {
 	switch code {
 	case "400", "411", "413", "414", "415", "416", "417", "422", "428", "431",

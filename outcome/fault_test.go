@@ -33,7 +33,7 @@ func TestFaultsAreToldApart(t *testing.T) {
 		{outcome.Rejected, "INVALID_ARGUMENT", false, "validation"},
 		{outcome.Rejected, "VALIDATION_ERROR", true, "validation"},
 		{outcome.Rejected, outcome.InternalError, true, "system"},
-		{outcome.Rejected, outcome.InternalError, false, "permanent"}, // the upstream's word: nothing of this side is to be mended
+		{outcome.Rejected, outcome.InternalError, false, "permanent"}, // the code comes from the upstream: nothing on this side needs repair
 	} {
 		if got := (&outcome.Outcome{Class: c.class, Code: c.code, Unsent: c.unsent}).Fault().String(); got != c.want {
 			t.Errorf("%v %q, unsent %v: %q, want %q", c.class, c.code, c.unsent, got, c.want)

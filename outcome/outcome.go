@@ -1,5 +1,4 @@
-// Package outcome says how an attempt ended. It is the one answer that retry,
-// breaker and limits all read; none of them looks at a status code.
+// Package outcome describes the result of an attempt. Retries, breakers and limits all use it. None of them reads a status code.
 package outcome
 
 import (
@@ -8,16 +7,16 @@ import (
 	"time"
 )
 
-// A Class says who is to blame for how an attempt ended.
+// A Class is the result of an attempt, by the party responsible.
 type Class uint8
 
 const (
 	Unknown   Class = iota // not classified; handled as Failed
 	OK                     // the upstream did the work
-	Throttled              // refused for rate; nothing was done
-	Failed                 // the upstream broke; the work may have been done
-	Rejected               // the caller's fault; repeating cannot help
-	Canceled               // the caller left; says nothing of the upstream
+	Throttled              // refused because of the rate; nothing was done
+	Failed                 // the upstream failed; the work may have been done
+	Rejected               // the caller's mistake; repeating cannot help
+	Canceled               // the caller left; implies nothing about the upstream
 )
 
 // Classes lists every class, in order, for tables and metrics.
@@ -25,7 +24,7 @@ var Classes = [...]Class{Unknown, OK, Throttled, Failed, Rejected, Canceled}
 
 var names = [...]string{"unknown", "ok", "throttled", "failed", "rejected", "canceled"}
 
-// String is the short word, as in metrics and files: ok, throttled, failed, ...; "unknown" for a class that there is not.
+// String returns the name in metrics and files: ok, throttled, failed, ...; "unknown" for an unknown value.
 func (c Class) String() string {
 	if int(c) < len(names) {
 		return names[c]
@@ -33,81 +32,74 @@ func (c Class) String() string {
 	return "unknown"
 }
 
-// An Outcome is how one attempt ended. The zero Outcome is an attempt of which
-// nothing is known.
+// An Outcome is the result of one attempt. The zero Outcome is an attempt with an unknown result.
 type Outcome struct {
 	Class Class
-	Code  string // the upstream's own word for it: "SlowDown", "503", "connection refused"; empty if OK
+	Code  string // the upstream's error code: "SlowDown", "503", "connection refused"; empty if OK
 
-	// Undone means it is certain that the upstream did nothing: the
-	// connection was never made, or the answer proves the refusal. Such an
-	// attempt may be repeated whatever it was.
+	// Undone means that the upstream certainly did nothing: the connection was never made, or the response proves the refusal.
+	// Such an attempt may be repeated, whatever the operation is.
 	Undone bool
 
-	// Unsent means more than Undone: no request reached the upstream, so it
-	// cannot have counted one.
+	// Unsent means, in addition to Undone, that no request reached the upstream, so it cannot have counted one.
 	Unsent bool
 
-	// Own means that it was told by somebody who is believed for its own calls
-	// alone. Limits settle what was used, and a hint pauses the pool of the call;
-	// breakers, and what learns from outcomes, observe nothing of it.
+	// Own means that the outcome was reported by a program that is trusted only for its own calls. Limits settle the use, and a
+	// hint pauses the call's pool. Breakers, and components that learn from outcomes, ignore it.
 	Own bool
 
 	Hint Hint
 
-	// Usage is what the answer says was really consumed, by unit ("tokens");
-	// nil if it does not say.
+	// Usage is the actual consumption according to the response, by unit ("tokens"); nil if unknown.
 	Usage map[string]int64
 }
 
-// Retryable reports whether the class is worth another attempt. Whether another
-// attempt is safe is a different question; see Undone.
+// Retryable reports whether the class justifies another attempt. Whether another attempt is safe is a separate question: see
+// Undone.
 func (o Outcome) Retryable() bool {
 	return o.Class == Throttled || o.Class == Failed || o.Class == Unknown
 }
 
-// Advice is the upstream's own word on whether to try again.
+// Advice is the upstream's advice on a retry.
 type Advice uint8
 
 const (
-	Unsaid   Advice = iota // the upstream did not say
-	Again                  // it asked to be tried again
-	NotAgain               // it asked not to be tried again
+	Unsaid   Advice = iota // no advice
+	Again                  // the upstream asked for a retry
+	NotAgain               // the upstream asked for no retry
 )
 
-// A Hint is what the upstream says about when to come back.
+// A Hint is the upstream's information about when to retry.
 type Hint struct {
 	Advice Advice
-	Said   bool          // After was said; tells "come back at once" from silence
-	After  time.Duration // how long to stay away, counted from the answer; never negative
+	Said   bool          // After was specified; distinguishes an immediate retry from no information
+	After  time.Duration // the time to wait, counted from the response; never negative
 
-	// Quota means that what ran out is not a rate but an amount for a
-	// calendar day or longer: waiting a moment cannot help.
+	// Quota means that an amount for a calendar day or longer is used up, not a rate: waiting a moment cannot help.
 	Quota bool
 
-	Limits []Level // what rate limit headers report, one per limit and unit
+	Limits []Level // from rate limit headers, one per limit and unit
 }
 
-// A Level is a limit as the upstream reports it.
+// A Level is the state of a limit as the upstream reports it.
 type Level struct {
 	Name      string        // the upstream's name for the limit: "requests", "input-tokens", a policy name
-	Limit     int64         // the full amount; 0 if not said
-	Remaining int64         // what is left; -1 if not said
-	Reset     time.Duration // until Remaining grows or is full again, as the upstream defines it; 0 if not said
-	Window    time.Duration // what Limit is counted over; 0 if not said
+	Limit     int64         // the full amount; 0 if unspecified
+	Remaining int64         // the remaining amount; -1 if unspecified
+	Reset     time.Duration // time until Remaining grows or is full again, as the upstream defines it; 0 if unspecified
+	Window    time.Duration // the period of Limit; 0 if unspecified
 }
 
-// A Classifier is an error that knows its own outcome. Errors that a Go program
-// returns from Do may implement it.
+// A Classifier is an error with its own outcome. Functions passed to Do may return such errors.
 type Classifier interface {
 	error
 	Outcome() Outcome
 }
 
-// MarshalText and UnmarshalText let a class stand in files by its name.
+// MarshalText returns the name of the class, for files.
 func (c Class) MarshalText() ([]byte, error) { return []byte(c.String()), nil }
 
-// UnmarshalText knows the words of String. An error leaves c as it is.
+// UnmarshalText parses a name of String. It does not change c if there is an error.
 func (c *Class) UnmarshalText(text []byte) error {
 	for i, name := range names {
 		if name == string(text) {

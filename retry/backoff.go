@@ -9,18 +9,16 @@ import (
 	"github.com/seed1158cd35/weir/outcome"
 )
 
-// Delay is how long to wait after attempt number attempt, counted from 1, has
-// failed with the class. prev is the delay before that attempt, 0 if there was
-// none; only DecorrelatedJitter asks. Chance comes from r, or from the
-// generator of the process if r is nil.
+// Delay returns the delay after the failure of attempt number attempt, counted from 1, with this class. prev is the delay before
+// that attempt, 0 if there was none. Only DecorrelatedJitter uses it. Random numbers come from r, or from the process's generator
+// if r is nil.
 //
-// It is never negative, and never above Cap, except that RangeJitter reaches
-// Cap*High and AddedJitter Cap+Added.
+// The result is never negative. It is at most Cap, except that RangeJitter reaches Cap*High and AddedJitter Cap+Added.
 func (c Config) Delay(attempt int, prev time.Duration, class outcome.Class, r *rand.Rand) time.Duration {
 	return c.delay(attempt, prev, class, r)
 }
 
-// delay is Delay without a copy of c, which is most of its cost.
+// delay is Delay without copying c, which would be most of its cost.
 func (c *Config) delay(attempt int, prev time.Duration, class outcome.Class, r *rand.Rand) time.Duration {
 	top := positive(c.Cap, defaultCap)
 	base := c.base(class)
@@ -42,7 +40,7 @@ func (c *Config) delay(attempt int, prev time.Duration, class outcome.Class, r *
 	}
 }
 
-// base is the ceiling of the wait before the second attempt, which doubles with each.
+// base returns the ceiling of the delay before the second attempt. It doubles with each further attempt.
 func (c *Config) base(class outcome.Class) time.Duration {
 	if class == outcome.Throttled && c.ThrottleBase > 0 {
 		return c.ThrottleBase
@@ -50,8 +48,8 @@ func (c *Config) base(class outcome.Class) time.Duration {
 	return positive(c.Base, defaultBase)
 }
 
-// ceiling is base * 2^(attempt-1), or top if that is less. The comparison goes
-// by top, shifted down, because base shifted up would overflow.
+// ceiling returns base * 2^(attempt-1), or top if that is less. It compares with top shifted down, because base shifted up would
+// overflow.
 func ceiling(base, top time.Duration, attempt int) time.Duration {
 	doublings := uint(max(attempt, 1) - 1)
 	if base > top>>doublings {
@@ -60,11 +58,9 @@ func ceiling(base, top time.Duration, attempt int) time.Duration {
 	return base << doublings
 }
 
-// decorrelated is the walk of the AWS Architecture blog, with one change: there
-// the sample is cut to the cap after it is drawn, which lands two callers in
-// three on the very same delay once they are at the cap. In the model of the
-// blog this one makes as many calls and is done a tenth sooner; see
-// TestJitterTable.
+// decorrelated implements the algorithm of the AWS Architecture blog with one change. The blog cuts the sample to the cap after
+// it is drawn, so that two callers in three get the same delay once they reach the cap. In the blog's model, this variant makes
+// as many calls and ends a tenth earlier. See TestJitterTable.
 func decorrelated(r *rand.Rand, base, top, prev time.Duration) time.Duration {
 	prev = max(prev, base)
 	if prev < top/3 {
@@ -73,7 +69,7 @@ func decorrelated(r *rand.Rand, base, top, prev time.Duration) time.Duration {
 	return base + draw(r, top-base)
 }
 
-// scaled is d times a factor between low and high.
+// scaled returns d times a random factor between low and high.
 func scaled(r *rand.Rand, d time.Duration, low, high float64) time.Duration {
 	if !(low > 0) {
 		low = defaultLow
@@ -88,18 +84,17 @@ func scaled(r *rand.Rand, d time.Duration, low, high float64) time.Duration {
 	return time.Duration(max(f, 0))
 }
 
-// draw is a duration from 0 to n, both included. The product is off from a
-// uniform choice by less than n parts in 2^64, which no retry can notice, and
-// spends exactly one number, so that a run with a seed repeats.
+// draw returns a random duration from 0 to n, inclusive. The product deviates from a uniform distribution by less than n parts in
+// 2^64, which does not matter for retries. It uses exactly one random number, so that a run with a seed is reproducible.
 func draw(r *rand.Rand, n time.Duration) time.Duration {
 	hi, _ := bits.Mul64(random(r), uint64(n)+1)
 	return time.Duration(hi)
 }
 
-// unit is a number from 0 up to 1.
+// unit returns a random number in [0, 1).
 func unit(r *rand.Rand) float64 { return float64(random(r)>>11) / (1 << 53) }
 
-// random goes by r, for runs that must repeat; nil is chance.
+// random uses r, for reproducible runs, or the process's generator if r is nil.
 func random(r *rand.Rand) uint64 {
 	if r == nil {
 		return rand.Uint64()
@@ -116,7 +111,7 @@ func positive(d, otherwise time.Duration) time.Duration {
 	return otherwise
 }
 
-// plus adds without running over; neither may be negative.
+// plus adds without overflow. Neither operand may be negative.
 func plus(a, b time.Duration) time.Duration {
 	if a > forever-b {
 		return forever

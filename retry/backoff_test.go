@@ -58,8 +58,8 @@ func TestThrottlesHaveABaseOfTheirOwn(t *testing.T) {
 	}
 }
 
-// TestAMillionDrawsStayInBounds draws at the cap, where a jitter applied before
-// the cap would vanish and one applied without it would run over.
+// TestAMillionDrawsStayInBounds draws at the cap, where a jitter applied before the cap would vanish and one applied without it
+// would exceed it.
 func TestAMillionDrawsStayInBounds(t *testing.T) {
 	const draws, top = 1_000_000, time.Second
 	for _, tt := range []struct {
@@ -112,8 +112,7 @@ func TestDrawsReachBothEnds(t *testing.T) {
 	}
 }
 
-// bound is the longest delay that the documentation of Config allows, and a
-// little for what a float64 cannot tell apart.
+// bound returns the maximum delay according to the documentation of Config, with a tolerance for float64.
 func bound(c retry.Config) float64 {
 	const little = 1 + 1e-12
 	if !(c.High > 0) {

@@ -13,22 +13,21 @@ import (
 	"github.com/seed1158cd35/weir/outcome"
 )
 
-// BudgetConfig bounds retries by a share of the calls that were made lately.
-// The zero BudgetConfig allows 10% over 10s and one a second besides.
+// BudgetConfig bounds retries by a share of recent calls. The zero BudgetConfig allows 10% of the calls within 10s, and one a
+// second in addition.
 type BudgetConfig struct {
 	Off    bool          // allow every retry
 	Share  float64       // retries per first attempt; 0 means 0.1
 	Window time.Duration // how long a first attempt counts; 0 means 10s
-	Floor  float64       // retries a second allowed besides, for upstreams that are seldom called; 0 means 1
+	Floor  float64       // additional retries per second, for upstreams with few calls; 0 means 1
 
-	// All bounds the retries of all processes that share their limits, besides: "100
-	// a minute" is never more in any minute, whenever they come; with a Burst, it is
-	// that many at once and the rest at the rate. The zero Rate is no bound. The
-	// upstream counts it; a Budget knows nothing of others.
+	// All additionally bounds the retries of all processes that share their limits. With "100 a minute", no minute has more,
+	// whenever the retries happen. With a Burst, that many may happen at the same time and the rest at the rate. The zero Rate is
+	// no bound. The upstream counts it: a Budget does not know other processes.
 	All bucket.Rate
 }
 
-// WithDefaults is c with every zero replaced by what it means.
+// WithDefaults returns c with all defaults.
 func (c BudgetConfig) WithDefaults() BudgetConfig {
 	c.Share = cmp.Or(c.Share, 0.1)
 	c.Window = cmp.Or(c.Window, 10*time.Second)
@@ -36,7 +35,7 @@ func (c BudgetConfig) WithDefaults() BudgetConfig {
 	return c
 }
 
-// Validate reports every mistake at once, each with its field, value and reason.
+// Validate returns all errors in c, each with its field, value and reason.
 func (c BudgetConfig) Validate() error {
 	var m mistakes
 	c = c.WithDefaults()
@@ -51,16 +50,13 @@ func (c BudgetConfig) Validate() error {
 	return errors.Join(m...)
 }
 
-// A Budget holds retries to a share of first attempts plus a floor. Whenever
-// it grants one, counting that one,
+// A Budget bounds retries to a share of first attempts plus a floor. After every granted retry,
 //
 //	retries in the last Window <= Share * calls in the last Window + Floor * Window
 //
-// so that over any stretch of time T retries come to at most
-// Share * calls + Floor * (T + Window), the calls of one Window before it
-// included. It counts in steps of at most a 32nd of Window and rounds against
-// the retry. The zero Budget refuses every retry. It is safe for concurrent use;
-// Call is for the path of every call and takes no lock.
+// so that the retries in any time T are at most Share * calls + Floor * (T + Window), where calls includes those of the Window
+// before. It counts in steps of at most a 32nd of Window, and rounds towards fewer retries. The zero Budget refuses every retry.
+// It is safe for concurrent use. Call takes no lock, because every call needs it.
 type Budget struct {
 	off      bool
 	window   time.Duration
@@ -68,18 +64,17 @@ type Budget struct {
 	perCall  int64 // millionths of a retry earned by one call
 	unearned int64 // millionths of a retry in every window
 	mu       sync.Mutex
-	now      time.Duration // the latest instant at which a retry was asked for
+	now      time.Duration // the latest instant of a request for a retry
 	granted  *counter.Window
 }
 
-// budgetSteps is how finely the window is divided.
+// budgetSteps is the number of steps of the window.
 const budgetSteps = 32
 
-// million turns shares into integers, in which 10% of 30 calls is exactly 3.
+// million converts shares to integers, so that 10% of 30 calls is exactly 3.
 const million = 1_000_000
 
-// NewBudget returns a Budget to which no call has been noted, or what Validate
-// says of c.
+// NewBudget returns a Budget without calls, or the error of Validate.
 func NewBudget(c BudgetConfig) (*Budget, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
@@ -97,30 +92,28 @@ func NewBudget(c BudgetConfig) (*Budget, error) {
 	}, nil
 }
 
-// Call notes a first attempt at the instant now. It costs about 15 ns.
+// Call counts a first attempt at the instant now. It costs about 15 ns.
 func (b *Budget) Call(now time.Duration) {
 	if b.calls != nil {
 		b.calls.Add(now, 1)
 	}
 }
 
-// CallIn is Call for who has picked a cell of counters already (counter.Pick).
+// CallIn is Call for a caller that has already picked a cell of counters (counter.Pick).
 func (b *Budget) CallIn(cell int, now time.Duration) {
 	if b.calls != nil {
 		b.calls.AddIn(cell, now, 1)
 	}
 }
 
-// Retry grants one retry if the rule above still holds with it. What the
-// attempt ended with does not matter.
+// Retry grants one retry if the inequality above still holds with it. It ignores the outcome of the attempt.
 func (b *Budget) Retry(now time.Duration, _ *outcome.Outcome) (Receipt, bool) {
 	if b.off {
 		return 0, true
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	// A caller that was held up on the way to the lock must not reopen a
-	// window in which others have spent since.
+	// A caller that waited for the lock must not reopen a window that other callers have used since.
 	b.now = max(b.now, now)
 	if b.left(b.now) <= 0 {
 		return 0, false
@@ -129,7 +122,7 @@ func (b *Budget) Retry(now time.Duration, _ *outcome.Outcome) (Receipt, bool) {
 	return Receipt(b.now) + 1, true
 }
 
-// Unspent takes back a retry that was granted and never made.
+// Unspent returns a retry that was granted and not made.
 func (b *Budget) Unspent(_ time.Duration, paid Receipt) {
 	if paid == 0 {
 		return
@@ -139,11 +132,10 @@ func (b *Budget) Unspent(_ time.Duration, paid Receipt) {
 	b.granted.Add(time.Duration(paid-1), -1)
 }
 
-// Success changes nothing: a retry that worked was load all the same.
+// Success does nothing: a successful retry is load as well.
 func (b *Budget) Success(time.Duration, Receipt) {}
 
-// Left is how many retries would be granted at the instant now. A Budget that
-// is off has no end of them.
+// Left returns how many retries would be granted at the instant now. A Budget that is off has no bound.
 func (b *Budget) Left(now time.Duration) int64 {
 	if b.off {
 		return math.MaxInt64
@@ -153,8 +145,7 @@ func (b *Budget) Left(now time.Duration) int64 {
 	return max(b.left(max(b.now, now)), 0)
 }
 
-// left counts too few calls rather than too many, and too many retries rather
-// than too few.
+// left rounds calls down and retries up.
 func (b *Budget) left(now time.Duration) int64 {
 	if b.calls == nil {
 		return 0

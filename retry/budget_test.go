@@ -22,7 +22,7 @@ func budget(t testing.TB, c retry.BudgetConfig) *retry.Budget {
 	return b
 }
 
-// drain asks for retries until one is refused, at most limit.
+// drain requests retries until one is refused, at most limit.
 func drain(p retry.Purse, now time.Duration, o outcome.Outcome, limit int) (n int) {
 	for n < limit {
 		if _, ok := p.Retry(now, &o); !ok {
@@ -111,8 +111,7 @@ func TestBudgetTakesBackWhatWasNotSpent(t *testing.T) {
 	if got := b.Left(9 * time.Second); got != 1 {
 		t.Errorf("%d left, want 1", got)
 	}
-	// It leaves the window with the instant it was granted at, not with that
-	// of its return.
+	// It leaves the window by the instant at which it was granted, not by that of its return.
 	if got := b.Left(11 * time.Second); got != 1 {
 		t.Errorf("%d left later, want 1", got)
 	}
@@ -135,7 +134,7 @@ func TestBudgetValidateReportsEveryMistakeAtOnce(t *testing.T) {
 	}
 }
 
-// A ledger is a sliding window as simple as can be: a list of instants.
+// A ledger is a simple sliding window: a list of instants.
 type ledger []time.Duration
 
 func (l ledger) since(from, to time.Duration) (n int64) { // (from, to]
@@ -147,8 +146,7 @@ func (l ledger) since(from, to time.Duration) (n int64) { // (from, to]
 	return n
 }
 
-// TestBudgetAgainstLedgers holds every grant against exact lists, and every
-// refusal against lists that are one step stricter.
+// TestBudgetAgainstLedgers compares every grant with exact lists, and every refusal with lists that are one step stricter.
 func TestBudgetAgainstLedgers(t *testing.T) {
 	seed := rand.Uint64()
 	r := rand.New(rand.NewPCG(seed, 0))
@@ -167,7 +165,7 @@ func TestBudgetAgainstLedgers(t *testing.T) {
 				calls = append(calls, now)
 				continue
 			}
-			// Share and floor are rounded to millionths, either way.
+			// Share and floor are rounded to millionths, up or down.
 			affords := func(step time.Duration, millionth float64) bool {
 				return float64(retries.since(now-c.Window-step, now)+1) <=
 					(c.Share+millionth)*float64(calls.since(now-c.Window+step, now))+c.Floor*c.Window.Seconds()+millionth
@@ -193,12 +191,11 @@ func TestBudgetAgainstLedgers(t *testing.T) {
 	}
 }
 
-// TestBudgetHoldsForManyGoroutines has 64 goroutines call and retry as fast as
-// they can while time moves on.
+// TestBudgetHoldsForManyGoroutines makes calls and retries in 64 goroutines at full speed while time advances.
 func TestBudgetHoldsForManyGoroutines(t *testing.T) {
 	const goroutines, each = 64, 2000
 	b := budget(t, retry.BudgetConfig{})
-	var clock atomic.Int64 // a tick per operation: some 25s in all
+	var clock atomic.Int64 // a tick per operation: 25s in total
 	var calls, granted atomic.Int64
 	var wg sync.WaitGroup
 	for range goroutines {
@@ -251,7 +248,7 @@ func TestBudgetIgnoresAClockReadTooEarly(t *testing.T) {
 	for i := range 1000 {
 		now := time.Minute
 		if i%2 == 1 {
-			now = time.Second // held up between reading the clock and the lock
+			now = time.Second // waited between reading the clock and the lock
 		}
 		if _, ok := b.Retry(now, nil); ok {
 			n++
@@ -262,8 +259,7 @@ func TestBudgetIgnoresAClockReadTooEarly(t *testing.T) {
 	}
 }
 
-// TestBudgetBoundsAnOutage is the promise to the upstream: when everything
-// fails, attempts are at most 1.1 per call and the floor.
+// TestBudgetBoundsAnOutage checks the load in an outage: at most 1.1 attempts per call, and the floor.
 func TestBudgetBoundsAnOutage(t *testing.T) {
 	b, c := budget(t, retry.BudgetConfig{}), retry.Config{}
 	calls, attempts, refused := 0, 0, 0

@@ -10,34 +10,31 @@ import (
 	"github.com/seed1158cd35/weir/outcome"
 )
 
-// Config says which attempts are repeated, how often and when. It is plain
-// data: the zero Config makes three attempts with full jitter, and may be
-// shared. Validate it once; an invalid Config still never waits a negative time.
+// Config determines which attempts are repeated, how often and when. It is plain data and may be shared. The zero Config makes
+// three attempts with full jitter. Validate it once. Even an invalid Config never results in a negative delay.
 type Config struct {
-	Attempts int // in all, the first included; 0 means 3, and 1 turns retries off
+	Attempts int // total number; 0 means 3, and 1 turns retries off
 
 	Base         time.Duration // ceiling of the first delay; 0 means 100ms
 	ThrottleBase time.Duration // the same after a throttled attempt; 0 means Base
-	Cap          time.Duration // longest delay before chance is added; 0 means 20s
+	Cap          time.Duration // maximum delay before jitter; 0 means 20s
 
 	Jitter Jitter        // 0 means FullJitter
-	Low    float64       // least factor of RangeJitter; 0 means 0.5
-	High   float64       // greatest factor of RangeJitter; 0 means 1.5
-	Added  time.Duration // most that AddedJitter adds; 0 means 500ms
+	Low    float64       // minimum factor of RangeJitter; 0 means 0.5
+	High   float64       // maximum factor of RangeJitter; 0 means 1.5
+	Added  time.Duration // maximum that AddedJitter adds; 0 means 500ms
 
-	// MaxHint is the longest hint of the upstream that is worth waiting for. A
-	// longer one ends the call at once, so that another tier can answer. 0
-	// means 60s.
+	// MaxHint is the longest delay that an upstream can request. A longer one ends the call immediately, so that another tier can
+	// answer. 0 means 60s.
 	MaxHint time.Duration
 
-	// HintSlack bounds how far a hint may raise a delay, as the AWS SDKs do
-	// with 5s. It is the one way to come back earlier than asked; 0 obeys hints
-	// in full.
+	// HintSlack bounds the increase of a delay by a hint, as the AWS SDKs do with 5s. With it, a retry can come earlier than
+	// requested. 0 means no bound.
 	HintSlack time.Duration
 
-	RetryOn  []outcome.Class // classes worth repeating; none means throttled, failed and unknown
-	Codes    []string        // codes worth repeating whatever their class
-	NotCodes []string        // codes never repeated, whatever else speaks for it
+	RetryOn  []outcome.Class // classes to repeat; empty means throttled, failed and unknown
+	Codes    []string        // codes to repeat, whatever their class
+	NotCodes []string        // codes that are never repeated; this takes precedence
 }
 
 const (
@@ -50,8 +47,7 @@ const (
 	defaultMaxHint  = time.Minute
 )
 
-// WithDefaults is c with every zero replaced by what it means. It behaves as c
-// does, and is what a status page should show.
+// WithDefaults returns c with all defaults. It is equivalent to c, and fit for a status page.
 func (c Config) WithDefaults() Config {
 	c.Attempts = cmp.Or(c.Attempts, defaultAttempts)
 	c.Base = cmp.Or(c.Base, defaultBase)
@@ -67,7 +63,7 @@ func (c Config) WithDefaults() Config {
 	return c
 }
 
-// Validate reports every mistake at once, each with its field, value and reason.
+// Validate returns all errors in c, each with its field, value and reason.
 func (c Config) Validate() error {
 	var m mistakes
 	m.when(c.Attempts < 0, "attempts %d: must not be negative", c.Attempts)
@@ -97,13 +93,12 @@ func (c Config) Validate() error {
 	return errors.Join(m...)
 }
 
-// repeatable reports whether configuration may ask for the class to be
-// repeated: what succeeded is done, and a caller who left has left.
+// repeatable reports whether RetryOn may contain the class. Successful and canceled calls are never repeated.
 func repeatable(class outcome.Class) bool {
 	return class <= outcome.Rejected && class != outcome.OK
 }
 
-// mistakes collects what Validate finds.
+// mistakes collects the errors that Validate finds.
 type mistakes []error
 
 func (m *mistakes) when(wrong bool, format string, args ...any) {
@@ -116,7 +111,7 @@ func (m *mistakes) negative(field string, d time.Duration) {
 	m.when(d < 0, "%s %v: must not be negative", field, d)
 }
 
-// factor takes what is neither negative, nor NaN, nor beyond use.
+// factor requires a number that is positive, not NaN, and reasonable.
 func (m *mistakes) factor(field string, f float64) {
 	m.when(!(f > 0 && f <= 1000), "%s %v: must be over 0 and at most 1000", field, f)
 }

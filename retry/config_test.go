@@ -97,7 +97,7 @@ func TestSchedules(t *testing.T) {
 	}
 }
 
-// TestScheduleDelays pins the least and greatest wait before every retry.
+// TestScheduleDelays checks the minimum and maximum delay before every retry.
 func TestScheduleDelays(t *testing.T) {
 	s, ms := time.Second, time.Millisecond
 	for _, tt := range []struct {

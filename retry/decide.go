@@ -9,28 +9,27 @@ import (
 	"github.com/seed1158cd35/weir/outcome"
 )
 
-// An Attempt is one that has ended, as Decide needs to know it.
+// An Attempt describes a completed attempt for Decide.
 type Attempt struct {
 	Number  int             // from 1
-	Outcome outcome.Outcome // how it ended
-	Safe    bool            // repeating the call does no harm: it is idempotent
-	Prev    time.Duration   // the wait before this attempt; 0 for the first
+	Outcome outcome.Outcome // its result
+	Safe    bool            // the call is idempotent: repeating it does no harm
+	Prev    time.Duration   // the delay before this attempt; 0 for the first
 
 	Bounded bool          // the call has a deadline
-	Left    time.Duration // until then; read only if Bounded
+	Left    time.Duration // time until the deadline; only used if Bounded
 }
 
-// A Decision says what follows an attempt.
+// A Decision is the result of Decide.
 type Decision struct {
 	Again bool          // make another attempt
-	After time.Duration // the wait before it; with ErrHint and ErrDeadline, the wait that is refused
-	Delay time.Duration // what After would be if the upstream had not asked for more; only if Again
-	Why   error         // why not, one of the Err values of this package; nil if Again or if the attempt succeeded
+	After time.Duration // the delay before it; with ErrHint and ErrDeadline, the refused delay
+	Delay time.Duration // After without the upstream's hint; only if Again
+	Why   error         // why there is no other attempt: an Err value of this package; nil if Again or if the attempt succeeded
 }
 
-// Decide says whether the attempt is repeated and after what wait. Of several
-// reasons against it gives the one that is hardest to change. Chance comes from
-// r as it does for Delay. The purse, which knows of other calls, comes after.
+// Decide decides whether the attempt is repeated, and after which delay. Of several reasons against a retry it returns the one
+// that is hardest to change. Random numbers come from r as in Delay. A Purse, which considers other calls, applies afterwards.
 func (c Config) Decide(a Attempt, r *rand.Rand) Decision {
 	o := &a.Outcome
 	if o.Class == outcome.OK {
@@ -53,9 +52,8 @@ func (c Config) Decide(a Attempt, r *rand.Rand) Decision {
 	return Decision{Again: true, After: wait, Delay: delay}
 }
 
-// against is what speaks against ever repeating such an outcome. The
-// configured exclusions are asked first, then the upstream, whose advice beats
-// every rule about codes and classes.
+// against returns the reason why such an outcome is never repeated. The configured exclusions come first, then the upstream's
+// advice, which overrides the rules for codes and classes.
 func (c *Config) against(o *outcome.Outcome) error {
 	switch {
 	case o.Class == outcome.Canceled || len(c.NotCodes) > 0 && slices.Contains(c.NotCodes, o.Code):
@@ -70,7 +68,7 @@ func (c *Config) against(o *outcome.Outcome) error {
 	return nil
 }
 
-// worth reports whether an outcome is one that the config repeats: by its code, or its class.
+// worth reports whether the config repeats an outcome, by its code or its class.
 func (c *Config) worth(o *outcome.Outcome) bool {
 	if len(c.Codes) > 0 && slices.Contains(c.Codes, o.Code) {
 		return true
@@ -81,8 +79,7 @@ func (c *Config) worth(o *outcome.Outcome) bool {
 	return slices.Contains(c.RetryOn, o.Class)
 }
 
-// wait is the delay, or the upstream's hint if that is longer. What cannot end
-// in time is refused now and not when time is up.
+// wait returns the delay, or the upstream's hint if that is longer. If the delay would exceed the deadline, it fails now.
 func (c *Config) wait(a *Attempt, wait time.Duration, r *rand.Rand) (time.Duration, error) {
 	if hint := &a.Outcome.Hint; hint.Said && hint.After > wait {
 		latest := plus(wait, positive(c.HintSlack, forever))
@@ -98,7 +95,6 @@ func (c *Config) wait(a *Attempt, wait time.Duration, r *rand.Rand) (time.Durati
 	return wait, nil
 }
 
-// spread is the most that chance adds to a hint, so that callers who were told
-// the same instant do not return together: a tenth, at most 5s. It is never
-// taken off, because the upstream would refuse whoever comes early.
+// spread returns the maximum jitter added to a hint, so that callers with the same hint do not return at the same time: a tenth,
+// at most 5s. It is never subtracted, because the upstream would refuse early callers.
 func spread(hint time.Duration) time.Duration { return min(hint/10, 5*time.Second) }

@@ -96,7 +96,7 @@ func TestThoseToldTheSameInstantDoNotReturnTogether(t *testing.T) {
 	}
 }
 
-// A chooser makes random configurations and attempts.
+// A chooser creates random configurations and attempts.
 type chooser struct{ *rand.Rand }
 
 func (r chooser) bool() bool { return r.IntN(2) == 0 }
@@ -145,7 +145,7 @@ func (r chooser) attempt() retry.Attempt {
 	}
 }
 
-// check says what promise a decision breaks.
+// check returns the broken promise of a decision.
 func check(c retry.Config, a retry.Attempt, d retry.Decision) error {
 	o, full := a.Outcome, c.WithDefaults()
 	worth := o.Hint.Advice == outcome.Again || slices.Contains(c.Codes, o.Code) || slices.Contains(full.RetryOn, o.Class)
@@ -200,7 +200,7 @@ func TestDecideKeepsItsPromises(t *testing.T) {
 		}
 		whys[d.Why]++
 	}
-	// A test that never gets there proves nothing.
+	// Every case must occur, or the test proves nothing.
 	for _, why := range []error{retry.ErrNotRetryable, retry.ErrAdvice, retry.ErrUnsafe, retry.ErrAttempts, retry.ErrQuota, retry.ErrHint, retry.ErrDeadline} {
 		if whys[why] < 300 {
 			t.Errorf("seed %d: only %d refused because %v", seed, whys[why], why)
@@ -211,13 +211,12 @@ func TestDecideKeepsItsPromises(t *testing.T) {
 	}
 }
 
-// A reply is an error that the upstream sent.
+// A reply is an error from the upstream.
 type reply struct{ n int }
 
 func (e *reply) Error() string { return fmt.Sprintf("reply %d", e.n) }
 
-// exhaust is the loop of the root package without the waiting: it makes
-// attempts that end with the outcomes of next until Decide says no.
+// exhaust is the loop of the root package without the waiting: it makes attempts with the outcomes of next until Decide refuses.
 func exhaust(c retry.Config, r *rand.Rand, patience time.Duration, next func(n int) outcome.Outcome) *retry.GaveUpError {
 	elapsed, prev := time.Duration(0), time.Duration(0)
 	for n := 1; ; n++ {

@@ -1,12 +1,9 @@
-// Package retry decides whether a call is tried again, when, and at whose
-// expense.
+// Package retry decides whether and when a call is repeated, and limits the retries of an upstream.
 //
-// Config.Decide looks at one failed attempt and answers; it reads no clock,
-// waits for nothing and remembers nothing. Config.Delay is the backoff alone. A
-// Purse, which is a Budget or a Quota, bounds what retries add to the load of
-// an upstream: jitter spreads retries over time, but only a purse makes them
-// fewer. A GaveUpError says why a call was not tried again and keeps the last
-// error of the upstream.
+// Config.Decide decides about one failed attempt. It reads no clock, does not wait and has no state. Config.Delay is the backoff
+// alone. A Purse, which is a Budget or a Quota, bounds the load that retries add to an upstream: jitter only distributes retries
+// over time, while a purse reduces their number. A GaveUpError has the reason why a call was not repeated, and the upstream's
+// last error.
 //
 // The loop that sends, waits and settles is in the root package.
 package retry

@@ -9,7 +9,7 @@ import (
 	"github.com/seed1158cd35/weir/outcome"
 )
 
-// Why an attempt is not repeated.
+// Reasons why an attempt is not repeated.
 var (
 	ErrNotRetryable = errors.New("not worth repeating")
 	ErrAdvice       = errors.New("the upstream asked not to retry")
@@ -19,33 +19,31 @@ var (
 	ErrHint         = errors.New("the upstream asked for a longer wait than is allowed")
 	ErrDeadline     = errors.New("the next wait would pass the deadline")
 
-	// ErrProbe: the attempt was to find out whether the upstream is back, and it is not.
+	// ErrProbe means that the attempt was to find out whether the upstream works again, and failed.
 	ErrProbe = errors.New("no attempt succeeds yet")
 
-	// ErrStarted: the answer failed when the caller had its beginning.
+	// ErrStarted means that the response failed after the caller had received its beginning.
 	ErrStarted = errors.New("the response had started")
 
-	// ErrBudget is this program's own bound on retries; the upstream knows
-	// nothing of it.
+	// ErrBudget is a bound of this program. The upstream is not involved.
 	ErrBudget = errors.New("the call's own retry budget is spent")
 )
 
-// A GaveUpError ends a call that failed. It unwraps to why it was not tried
-// again and to what the last attempt returned.
+// A GaveUpError ends a failed call. It unwraps to the reason why the call was not repeated and to the error of the last attempt.
 type GaveUpError struct {
 	Upstream  string
 	Operation string
-	Attempts  int             // made, the first included
-	HeldBack  int             // attempts that were not made because nothing succeeded; see Holdoff
-	Elapsed   time.Duration   // since the first began
-	Wait      time.Duration   // the wait that was not begun; 0 if it did not come to that
-	Why       error           // one of the Err values of this package
+	Attempts  int             // number made
+	HeldBack  int             // attempts skipped because no call succeeded; see Holdoff
+	Elapsed   time.Duration   // since the first attempt began
+	Wait      time.Duration   // the delay that was refused; 0 if there was none
+	Why       error           // an Err value of this package
 	Last      error           // of the last attempt
 	Outcome   outcome.Outcome // of the last attempt
 }
 
-// Error reads "s3 put: gave up after 3 attempts in 1.2s: attempts spent: " and
-// then the last error, or its code if there is none.
+// Error returns a text such as "s3 put: gave up after 3 attempts in 1.2s: attempts spent: ", followed by the last error, or its
+// code if there is none.
 func (e *GaveUpError) Error() string {
 	var b strings.Builder
 	if name := strings.TrimSpace(e.Upstream + " " + e.Operation); name != "" {
@@ -69,7 +67,7 @@ func (e *GaveUpError) Error() string {
 	return b.String()
 }
 
-// Unwrap gives errors.Is and errors.As both the reason and the last error.
+// Unwrap returns the reason and the last error.
 func (e *GaveUpError) Unwrap() []error {
 	var errs []error
 	for _, err := range []error{e.Why, e.Last} {
@@ -87,7 +85,7 @@ func attempts(n int) string {
 	return fmt.Sprintf("%d attempts", n)
 }
 
-// brief drops the digits that nobody reads.
+// brief rounds to a readable precision.
 func brief(d time.Duration) time.Duration {
 	if d < time.Millisecond {
 		return d

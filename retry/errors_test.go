@@ -38,7 +38,7 @@ func TestGaveUpErrorUnwrapsToReasonAndCause(t *testing.T) {
 	if r, ok := errors.AsType[*reply](e); !ok || r.n != 3 {
 		t.Errorf("%v: last error lost", e)
 	}
-	// A refusal here must not pass for the context's own deadline.
+	// A refusal here must not match the context's own deadline.
 	if errors.Is(e, context.DeadlineExceeded) {
 		t.Errorf("%v: is a deadline that ran out", e)
 	}

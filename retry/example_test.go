@@ -26,7 +26,7 @@ func ExampleConfig_Decide() {
 	// attempts spent
 }
 
-// A wait that cannot end in time is refused at once.
+// A delay beyond the deadline is refused immediately.
 func ExampleConfig_Decide_deadline() {
 	d := retry.Config{}.Decide(retry.Attempt{
 		Number: 1, Safe: true, Bounded: true, Left: 2 * time.Second,
@@ -157,7 +157,7 @@ func ExampleQuotaSchedules() {
 	// Output: [aws aws-2026 aws-patient llm]
 }
 
-// One loop serves every purse.
+// The same loop works with every purse.
 func ExamplePurse() {
 	budget, _ := retry.NewBudget(retry.BudgetConfig{})
 	quota, _ := retry.NewQuota(retry.QuotaConfig{})

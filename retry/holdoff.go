@@ -8,37 +8,34 @@ import (
 )
 
 const (
-	// holdAfter is how many attempts in a row have to fail before retries are held
-	// back. Where every other attempt fails, that is one row in a thousand.
+	// holdAfter is the number of consecutive failed attempts after which retries are held back. If every other attempt fails, one
+	// series in a thousand is that long.
 	holdAfter = 10
 
-	// firstGap and longestGap are how long after a failure no retry is sent; each that
-	// is sent makes the next gap half as long again.
+	// firstGap and longestGap bound the time after a failure in which no retry is sent. Each retry that is sent lengthens the
+	// next gap by half.
 	firstGap   = 100 * time.Millisecond
 	longestGap = 10 * time.Second
 )
 
-// A Holdoff keeps retries from an upstream at which nothing succeeds. When ten
-// attempts in a row have failed, a retry whose time has come is sent only if nothing
-// was sent and failed lately, to see whether the upstream is back; all others would
-// fail, too. They wait once more, as though they had been sent. The first attempt that
-// succeeds lets all go.
+// A Holdoff reduces retries while no attempt of an upstream succeeds. After ten consecutive failures, a due retry is sent only if
+// no attempt was sent and failed within the current gap. That retry finds out whether the upstream works again. The other retries
+// would probably fail: they wait once more, as if they had been sent. The first success ends this.
 //
-// So forty calls that come while an upstream is away for two seconds make two attempts
-// each, where a client's own retries make three and lose a quarter of the calls. It
-// holds back retries only: first attempts, of which there are no more than calls, tell
-// as well as retries that the upstream is back.
+// For example, forty calls during an outage of two seconds make two attempts each. A client's usual retries make three and lose a
+// quarter of the calls. A Holdoff does not hold back first attempts. There is at most one per call, and they also show that the
+// upstream works again.
 //
-// The zero Holdoff holds nothing back. It is safe for concurrent use, takes no lock, and
-// costs an attempt that succeeds one load.
+// The zero Holdoff holds nothing back. A Holdoff is safe for concurrent use, takes no lock, and costs a successful attempt one
+// load.
 type Holdoff struct {
-	row  atomic.Int64 // attempts in a row that failed
-	next atomic.Int64 // the instant before which no retry is sent, while row is long enough
+	row  atomic.Int64 // consecutive failed attempts
+	next atomic.Int64 // no retry is sent before this instant, while row is long enough
 	gap  atomic.Int64 // 0 until the row is long enough
 }
 
-// Heard takes note of how an attempt ended. A call that the upstream rejects has been
-// answered; one whose caller left says nothing.
+// Heard records the result of an attempt. A call that the upstream rejects counts as answered. A call whose caller left does not
+// count.
 func (h *Holdoff) Heard(now time.Duration, o *outcome.Outcome) {
 	switch {
 	case o.Class == outcome.Canceled, o.Class == outcome.Rejected && o.Unsent:
@@ -55,8 +52,7 @@ func (h *Holdoff) Heard(now time.Duration, o *outcome.Outcome) {
 	}
 }
 
-// Allows reports whether a retry may be sent now. The one that may, of those that ask
-// in a gap, has to be sent.
+// Allows reports whether a retry may be sent now. It returns true for one retry per gap, which must then be sent.
 func (h *Holdoff) Allows(now time.Duration) bool {
 	if !h.Holds() {
 		return true
@@ -69,10 +65,10 @@ func (h *Holdoff) Allows(now time.Duration) bool {
 	return true
 }
 
-// Holds reports whether so many attempts in a row have failed that retries are held back.
+// Holds reports whether retries are held back because too many consecutive attempts failed.
 func (h *Holdoff) Holds() bool { return h.row.Load() >= holdAfter }
 
-// until puts the instant off.
+// until moves the instant of the next retry to at, if that is later.
 func (h *Holdoff) until(at int64) {
 	for {
 		old := h.next.Load()

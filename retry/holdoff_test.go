@@ -57,8 +57,7 @@ func TestWhatWasNotSentSaysNothingToTheHoldoff(t *testing.T) {
 	}
 }
 
-// While nothing succeeds one retry is sent at a time, further and further apart, however
-// many want to be.
+// While no attempt succeeds, one retry is sent at a time, with growing intervals, however many are due.
 func TestHeldRetriesGoFurtherAndFurtherApart(t *testing.T) {
 	var h Holdoff
 	hear(&h, 0, times(10, outcome.Failed)...)
@@ -86,7 +85,7 @@ func TestHeldRetriesGoFurtherAndFurtherApart(t *testing.T) {
 	}
 }
 
-// First attempts tell as well: where they come and fail, no retry is sent.
+// First attempts also show the state: while they come and fail, no retry is sent.
 func TestFirstAttemptsStandInForRetries(t *testing.T) {
 	var h Holdoff
 	for i := range 1000 {
@@ -98,7 +97,7 @@ func TestFirstAttemptsStandInForRetries(t *testing.T) {
 	}
 }
 
-// One of many that ask at once may go.
+// Of many concurrent requests, one is allowed.
 func TestOneRetryGoesAtATime(t *testing.T) {
 	for round := range 200 {
 		var h Holdoff
@@ -119,7 +118,7 @@ func TestOneRetryGoesAtATime(t *testing.T) {
 	}
 }
 
-// Where every other attempt fails by chance, retries are as good as never held back.
+// If every other attempt fails at random, retries are almost never held back.
 func TestHoldoffLeavesPartialFaultsAlone(t *testing.T) {
 	var h Holdoff
 	r := rand.New(rand.NewPCG(1, 1))

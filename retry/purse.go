@@ -6,35 +6,31 @@ import (
 	"github.com/seed1158cd35/weir/outcome"
 )
 
-// A Purse pays for retries, so that an upstream in trouble gets few of them. It
-// is shared by all calls of one upstream and safe for concurrent use. Instants
-// are those of one clock.Clock.
+// A Purse limits retries, so that a failing upstream gets few of them. All calls of an upstream share it. It is safe for
+// concurrent use. Instants are those of one clock.Clock.
 //
-// A call goes through it like this:
+// A call uses it as follows:
 //
 //	purse.Call(now)                      // before the first attempt, once it is allowed
 //	paid, ok := purse.Retry(now, o)      // an attempt ended with o; Decide said Again
 //	purse.Unspent(now, paid)             // the retry that was paid for was not made after all
 //	purse.Success(now, paid)             // an attempt ended OK; paid is that attempt's own
 type Purse interface {
-	// Call notes that a call's first attempt is made.
+	// Call records that the first attempt of a call is made.
 	Call(now time.Duration)
 
-	// Retry pays for one retry after an attempt that ended with o. If it
-	// reports false, nothing was paid and the call ends with ErrBudget. It is
-	// asked before the wait, not after it.
+	// Retry pays for one retry after an attempt that ended with o. If it returns false, nothing was paid and the call ends with
+	// ErrBudget. Call it before the delay.
 	Retry(now time.Duration, o *outcome.Outcome) (paid Receipt, ok bool)
 
-	// Unspent takes back the payment for a retry that was never sent.
+	// Unspent returns the payment for a retry that was not sent.
 	Unspent(now time.Duration, paid Receipt)
 
-	// Success notes that a call ended well, with the receipt of the attempt
-	// that did it: zero if that was the first.
+	// Success records that a call succeeded. paid is the receipt of the successful attempt, zero for the first.
 	Success(now time.Duration, paid Receipt)
 }
 
-// A Receipt is a purse's own note of a payment. The zero Receipt is that of a
-// first attempt, for which nothing was paid. It is used up by handing it back.
+// A Receipt records a payment. The zero Receipt is that of a first attempt, which costs nothing. A receipt can be returned once.
 type Receipt int64
 
 var (

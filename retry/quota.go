@@ -11,46 +11,42 @@ import (
 	"github.com/seed1158cd35/weir/outcome"
 )
 
-// QuotaConfig is the retry quota of the AWS SDKs: a purse of tokens that
-// retries empty and successes fill. The zero QuotaConfig has the constants that
-// the SDKs use since 2026-11-10 (aws-sdk-go-v2 v1.48.0).
+// QuotaConfig is the retry quota of the AWS SDKs: a number of tokens that retries use and successes refill. The zero QuotaConfig
+// has the constants that the SDKs use since 2026-11-10 (aws-sdk-go-v2 v1.48.0).
 type QuotaConfig struct {
-	Capacity int64 // tokens at the start, and at most; 0 means 500
+	Capacity int64 // initial and maximum number of tokens; 0 means 500
 	Retry    int64 // price of a retry; 0 means 14
 	Throttle int64 // price after a throttled attempt; 0 means 5
-	Timeout  int64 // price after an attempt with one of TimeoutCodes; 0 means as any other
-	Success  int64 // earned by a first attempt that succeeds; 0 means 1
+	Timeout  int64 // price after an attempt with one of TimeoutCodes; 0 means the same as for other attempts
+	Success  int64 // tokens earned by a first attempt that succeeds; 0 means 1
 
-	// TimeoutCodes are the codes of attempts that timed out; none means
-	// RequestTimeout, RequestTimeoutException and timeout.
+	// TimeoutCodes are the codes of attempts that timed out; empty means RequestTimeout, RequestTimeoutException and timeout.
 	TimeoutCodes []string
 }
 
 var quotas = map[string]QuotaConfig{
-	// What the SDKs had before. Both prices are 5: they made no difference.
+	// The SDKs' constants before 2026-11-10. Both prices were 5.
 	"aws":      {Capacity: 500, Retry: 5, Throttle: 5, Timeout: 10, Success: 1},
 	"aws-2026": {Capacity: 500, Retry: 14, Throttle: 5, Success: 1},
 
-	// As many retries in a row as the older SDKs made. Calls that succeed earn more, so that
-	// an upstream of which half fails is borne for as long as that lasts.
+	// As many consecutive retries as the older SDKs made. Successful calls earn more, so that an upstream that fails half of its
+	// calls is retried indefinitely.
 	"aws-patient": {Capacity: 500, Retry: 5, Throttle: 5, Success: 3},
 
-	// The SDKs of language models have no quota at all: this one ends in an outage, and
-	// hardly before.
+	// The SDKs of language models have no quota. This one runs out in an outage, and rarely otherwise.
 	"llm": {Capacity: 500, Retry: 5, Throttle: 5, Success: 5},
 }
 
-// QuotaSchedule is the quota that belongs to the Schedule of that name, and
-// false if it has none.
+// QuotaSchedule returns the quota for the Schedule of that name. ok is false if it has none.
 func QuotaSchedule(name string) (QuotaConfig, bool) {
 	c, ok := quotas[name]
 	return c, ok
 }
 
-// QuotaSchedules lists the names that QuotaSchedule knows, sorted.
+// QuotaSchedules returns the names that QuotaSchedule accepts, sorted.
 func QuotaSchedules() []string { return slices.Sorted(maps.Keys(quotas)) }
 
-// WithDefaults is c with every zero replaced by what it means.
+// WithDefaults returns c with all defaults.
 func (c QuotaConfig) WithDefaults() QuotaConfig {
 	c.Capacity = cmp.Or(c.Capacity, 500)
 	c.Retry = cmp.Or(c.Retry, 14)
@@ -62,7 +58,7 @@ func (c QuotaConfig) WithDefaults() QuotaConfig {
 	return c
 }
 
-// Validate reports every mistake at once, each with its field, value and reason.
+// Validate returns all errors in c, each with its field, value and reason.
 func (c QuotaConfig) Validate() error {
 	var m mistakes
 	for _, f := range []struct {
@@ -79,17 +75,15 @@ func (c QuotaConfig) Validate() error {
 	return errors.Join(m...)
 }
 
-// A Quota is a QuotaConfig in use. A retry that succeeds gets its price back,
-// and every first attempt that succeeds earns a little: with the constants of
-// 2026 an upstream that is down gets 35 retries, and then one for every 14
-// successes. The zero Quota refuses every retry. It is one atomic word, and safe
-// for concurrent use.
+// A Quota is the state for a QuotaConfig. A successful retry gets its price back, and every successful first attempt earns
+// tokens. With the constants of 2026, an upstream that is down gets 35 retries, and then one for every 14 successes. The zero
+// Quota refuses every retry. A Quota is one atomic word, and safe for concurrent use.
 type Quota struct {
 	c      QuotaConfig
 	tokens atomic.Int64
 }
 
-// NewQuota returns a full Quota, or what Validate says of c.
+// NewQuota returns a full Quota, or the error of Validate.
 func NewQuota(c QuotaConfig) (*Quota, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
@@ -99,10 +93,10 @@ func NewQuota(c QuotaConfig) (*Quota, error) {
 	return q, nil
 }
 
-// Call changes nothing: what earns is success.
+// Call does nothing: only successes earn tokens.
 func (q *Quota) Call(time.Duration) {}
 
-// Retry takes the price of a retry after o, if there are tokens for it.
+// Retry takes the price of a retry after o, if there are enough tokens.
 func (q *Quota) Retry(_ time.Duration, o *outcome.Outcome) (Receipt, bool) {
 	price := max(q.price(o), 1)
 	for {
@@ -116,18 +110,18 @@ func (q *Quota) Retry(_ time.Duration, o *outcome.Outcome) (Receipt, bool) {
 	}
 }
 
-// Unspent puts back the price of a retry that was not made.
+// Unspent returns the price of a retry that was not made.
 func (q *Quota) Unspent(_ time.Duration, paid Receipt) { q.put(int64(paid)) }
 
-// Success puts back what the attempt cost, or what a first attempt earns.
+// Success returns the price of the attempt, or adds the tokens that a first attempt earns.
 func (q *Quota) Success(_ time.Duration, paid Receipt) {
 	q.put(cmp.Or(int64(paid), q.c.Success))
 }
 
-// Left is how many tokens there are.
+// Left returns the number of tokens.
 func (q *Quota) Left(time.Duration) int64 { return q.tokens.Load() }
 
-// price is what a retry after o costs, in tokens, before the least of 1.
+// price returns the configured price of a retry after o, in tokens. The minimum of 1 is applied elsewhere.
 func (q *Quota) price(o *outcome.Outcome) int64 {
 	switch {
 	case o.Class == outcome.Throttled:
@@ -138,8 +132,8 @@ func (q *Quota) price(o *outcome.Outcome) int64 {
 	return q.c.Retry
 }
 
-// put adds tokens up to the capacity. A full quota, which is the usual one, is
-// only read, so that calls that succeed do not fight over the word.
+// put adds tokens up to the capacity. A full quota, the usual case, is only read, so that successful calls do not contend for the
+// word.
 func (q *Quota) put(n int64) {
 	for {
 		have := q.tokens.Load()

@@ -73,12 +73,12 @@ func TestZeroQuotaConfigIsThatOf2026(t *testing.T) {
 	}
 }
 
-// TestFirstAttemptsRefillAnEmptyQuota would have caught aws-sdk-go-v2#3550,
-// where a drained quota stayed empty until the program was started again.
+// TestFirstAttemptsRefillAnEmptyQuota would have detected aws-sdk-go-v2#3550, where an empty quota stayed empty until the program
+// was restarted.
 func TestFirstAttemptsRefillAnEmptyQuota(t *testing.T) {
 	for _, tt := range []struct {
 		name string
-		need int // successes for one retry, after what the drain left over
+		need int // successes needed for one retry, after the remaining tokens
 	}{{"aws", 5}, {"aws-2026", 14}} {
 		q := quota(t, tt.name)
 		drain(q, 0, failed, 1000)
@@ -122,7 +122,7 @@ func TestARetryThatSucceedsGetsItsPriceBackAndNoMore(t *testing.T) {
 	}
 }
 
-// TestQuotaAgainstArithmetic plays random calls against a plain number.
+// TestQuotaAgainstArithmetic compares random calls with a plain counter.
 func TestQuotaAgainstArithmetic(t *testing.T) {
 	seed := rand.Uint64()
 	r := rand.New(rand.NewPCG(seed, 0))
@@ -187,8 +187,7 @@ func TestQuotaHoldsForManyGoroutines(t *testing.T) {
 	}
 }
 
-// TestTheLastTokensGoToOne lets goroutines fight for a quota that is worth one
-// retry, which works like a lock as long as none is granted twice.
+// TestTheLastTokensGoToOne uses a quota of one retry as a lock between goroutines, which works if no retry is granted twice.
 func TestTheLastTokensGoToOne(t *testing.T) {
 	q, err := retry.NewQuota(retry.QuotaConfig{Capacity: 14})
 	if err != nil {

@@ -10,20 +10,18 @@ import (
 	"github.com/seed1158cd35/weir/retry"
 )
 
-// The model of "Exponential Backoff And Jitter" on the AWS Architecture blog:
-// clients change one row under optimistic concurrency. Each reads its version
-// and writes with that; the write wins only if the version is still the same.
-// Whoever loses waits and reads again. A hop over the network takes
-// |Normal(10, 2)| ms; every call is a hop there and one back.
+// The model of "Exponential Backoff And Jitter" on the AWS Architecture blog: clients change one row with optimistic concurrency
+// control. Each reads the row's version and writes with that version. The write succeeds only if the version is unchanged. A
+// client that fails waits and reads again. A network hop takes |Normal(10, 2)| ms, and every call is two hops.
 
-// A visit is one arrival of a client at the row.
+// A visit is the arrival of a client at the row.
 type visit struct {
 	at      time.Duration
 	client  int
-	version int // that was read, if the visit is a write; -1 if it is a read
+	version int // the version that was read, for a write; -1 for a read
 }
 
-// A calendar is a heap of visits, the soonest first.
+// A calendar is a heap of visits, the earliest first.
 type calendar []visit
 
 func (c *calendar) push(v visit) {
@@ -54,11 +52,10 @@ func (c *calendar) pop() visit {
 	return first
 }
 
-// A delay is how long to wait after so many failures.
+// A delay returns the delay after a number of failures.
 type delay func(r *rand.Rand, failures int, prev time.Duration) time.Duration
 
-// compete lets the clients loose on the row and returns when the last was done
-// and how many writes they made.
+// compete runs the clients until all are done, and returns the duration and the number of writes.
 func compete(r *rand.Rand, clients int, wait delay) (done time.Duration, writes int) {
 	hop := func() time.Duration {
 		return time.Duration(math.Abs(r.NormFloat64()*2+10) * float64(time.Millisecond))
@@ -88,8 +85,8 @@ func compete(r *rand.Rand, clients int, wait delay) (done time.Duration, writes 
 }
 
 const (
-	published = 5 * time.Millisecond // the base of the blog
-	doubled   = 2 * published        // the first ceiling there: its attempts count from 1, our doublings from 0
+	published = 5 * time.Millisecond // the base in the blog
+	doubled   = 2 * published        // the first ceiling in the blog: its attempts count from 1, our doublings from 0
 	top       = 2 * time.Second
 )
 
@@ -102,17 +99,14 @@ func ours(j retry.Jitter, base time.Duration) delay {
 
 func nothing(*rand.Rand, int, time.Duration) time.Duration { return 0 }
 
-// cutAfter is decorrelated jitter as the blog has it, which is not quite ours:
-// the sample is cut to the cap after it is drawn.
+// cutAfter is decorrelated jitter as in the blog, which differs from ours: the sample is cut to the cap after it is drawn.
 func cutAfter(r *rand.Rand, _ int, prev time.Duration) time.Duration {
 	prev = max(prev, published)
 	return min(top, published+time.Duration(r.Int64N(int64(3*prev-published)+1)))
 }
 
-// TestJitterTable holds the delays against figures that an independent program
-// found for the same model. Decorrelated jitter as published is there to show
-// that the model is the same; ours caps first, so its work must be the
-// published one, and it must not be done later.
+// TestJitterTable compares the delays with results of an independent program for the same model. Decorrelated jitter as published
+// shows that the models are equal. Ours caps first, so it must make as many calls as the published one, and must not take longer.
 func TestJitterTable(t *testing.T) {
 	const clients, trials, near = 100, 300, 0.05
 	work := map[string]float64{}
@@ -120,7 +114,7 @@ func TestJitterTable(t *testing.T) {
 		name         string
 		wait         delay
 		done, writes float64
-		sooner       bool // it may be done sooner than that
+		sooner       bool // it may be done earlier
 	}{
 		{"nothing", nothing, 2021, 2417, false},
 		{"none", ours(retry.NoJitter, doubled), 63371, 1856, false},
