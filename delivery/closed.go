@@ -76,8 +76,8 @@ func (p *pump) closes(group string, d *Delivery, wait time.Duration) bool {
 	return true
 }
 
-// stays has another delivery of a group probe soon: this probe was let through and failed, which may be its own fault
-// or that of the whole upstream.
+// stays makes another delivery of a group probe soon, because the last probe was let through and failed. The upstream
+// may still be down for all of them.
 func (p *pump) stays(group string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -103,7 +103,6 @@ func (f *flight) leave() {
 	f.leaves()
 }
 
-// leaves is leave for callers that hold f.mu.
 func (f *flight) leaves() {
 	if f.left = true; !f.going {
 		f.cancel(errStopping)
@@ -120,7 +119,6 @@ func (f *flight) hears(now Sender) {
 	}
 }
 
-// waitsWith notes the Sender with which it waits.
 func (f *flight) waitsWith(s Sender) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -187,7 +185,6 @@ func (f *flight) send(ctx context.Context, to Sender, launch func(context.Cancel
 // unknownAgain is how long a callback with a name that this process does not know waits for its next attempt.
 const unknownAgain = time.Minute
 
-// errExpired ends the wait for a turn of an expired delivery.
 var errExpired = errors.New("the delivery has expired")
 
 // launch claims the delivery. The lease counts from before the request for the claim, by the clock of this process.

@@ -120,7 +120,6 @@ func (r *Request) CheckForm() error {
 // MaxAhead is how far in the future NotBefore may be.
 const MaxAhead = 31 * 24 * time.Hour
 
-// lastYear is the last year that RFC 3339 can represent.
 const lastYear = 9999
 
 // CheckTimes returns why a new request may not be stored now. Zero times set no bound. A queue calls it once it knows

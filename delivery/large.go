@@ -93,9 +93,9 @@ func (e *MeantError) Error() string { return "the key names the delivery " + e.I
 // longestLarge is the longest ID of a delivery with a large body, whose name contains the ID.
 const longestLarge = 128
 
-// Keep stores a body of more than MaxBody before the record of its request, which Accept stores. It reads at most most
-// bytes, and at most the worker's MaxBody, without holding the whole body in memory. After Keep, the caller must call
-// Accept.
+// Keep stores a body of more than MaxBody before the record of its request, which Accept stores. It refuses a body of
+// more than most bytes, or more than the worker's MaxBody. It does not hold the whole body in memory. After Keep, the
+// caller must call Accept.
 func (w *Worker) Keep(ctx context.Context, r *Request, body io.Reader, most int64) error {
 	if w.Bodies == nil {
 		return errBody

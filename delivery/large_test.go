@@ -17,7 +17,6 @@ import (
 	"github.com/seed1158cd35/weir/delivery"
 )
 
-// large returns a body of n MiB.
 func large(n int) []byte { return bytes.Repeat([]byte("0123456789abcdef"), n<<16) }
 
 // beside makes the worker store large bodies in a folder, and returns the folder.

@@ -23,7 +23,7 @@ type pump struct {
 	until   time.Time         // no attempts before this time: the queue failed, or the upstream is missing
 	probes  bool              // after until, one attempt is made before any other
 	away    bool              // the breaker refused the latest call
-	good    int               // successful attempts since the start, or since the breaker last refused calls
+	good    int               // attempts that the upstream answered, successfully or with a rejection, since the start or since the breaker refused calls
 	full    bool              // there may be more due deliveries than the pump has in hand
 
 	closed  map[string]*closed // groups of which a gate refused a delivery
@@ -95,7 +95,6 @@ func (p *pump) round(ctx context.Context) time.Duration {
 	return p.next(ctx, last)
 }
 
-// isFull notes that there are more due deliveries than the pump has in hand.
 func (p *pump) isFull() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -115,8 +114,8 @@ func (p *pump) takes(d Delivery) bool {
 }
 
 // free reports whether a delivery that has just arrived may be sent immediately. That requires that no group is closed.
-// If due deliveries are waiting, at most beside further attempts are allowed, so that the pump still reads the queue.
-// p.mu is held.
+// If due deliveries are waiting, only beside attempts may be under way, so that the pump still reads the queue. p.mu is
+// held.
 func (p *pump) free(beside int) bool {
 	most := p.most()
 	if p.full {
@@ -134,11 +133,12 @@ func (p *pump) attempts() int {
 	return len(p.inHand) - p.ending
 }
 
-// gently is how many concurrent attempts an upstream gets before its first response. It may be down, and each attempt
-// would be consumed.
+// gently is how many concurrent attempts an upstream gets before its first response. If it is down, each attempt is
+// consumed.
 const gently = 8
 
-// most returns the maximum number of concurrent attempts, which grows by one with each success. p.mu is held.
+// most returns the maximum number of concurrent attempts, which grows by one with each response counted by good. p.mu
+// is held.
 func (p *pump) most() int { return min(p.w.Parallel, gently+p.good) }
 
 // page returns how many deliveries to read if most may begin. It reads more if it may have to skip some.
@@ -191,7 +191,6 @@ func (p *pump) next(ctx context.Context, looked Mark) time.Duration {
 	return min(max(d, time.Millisecond), p.w.Poll)
 }
 
-// from returns where the scan continues.
 func (p *pump) from() Mark {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -277,7 +276,6 @@ func (p *pump) holds(d time.Duration) {
 	p.probes = true
 }
 
-// ends notes that the attempt of a flight is over.
 func (p *pump) ends(f *flight) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -19,7 +19,6 @@ var schedules = map[string]Schedule{
 	"messaging": {Delays: []time.Duration{time.Second, 2 * time.Second, 4 * time.Second}, Added: 500 * time.Millisecond},
 }
 
-// usualSchedule is the name of the default schedule.
 const usualSchedule = "webhook"
 
 // ScheduleOf returns the schedule with a name. The empty name means "webhook". It returns false if there is none.

@@ -11,7 +11,6 @@ import (
 	"github.com/seed1158cd35/weir/outcome"
 )
 
-// ended records the end of an attempt that was sent.
 func (f *flight) ended(ctx context.Context, a Answer) {
 	now := time.Now()
 	attempt := &Attempt{
@@ -77,7 +76,6 @@ func (f *flight) away(a *Answer) string {
 	return f.name() + unavailable
 }
 
-// name returns the name of the destination for people.
 func (f *flight) name() string { return f.p.w.nameOf(f.p.upstream) }
 
 func (w *Worker) nameOf(upstream string) string {

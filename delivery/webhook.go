@@ -36,7 +36,6 @@ func ParseSecret(text string) (Secret, error) {
 	return Secret{key}, nil
 }
 
-// signature returns the signature of a message.
 func (s Secret) signature(id, timestamp string, body []byte) string {
 	mac := hmac.New(sha256.New, s.key)
 	mac.Write([]byte(id + "." + timestamp + "."))

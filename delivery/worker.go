@@ -38,7 +38,7 @@ type Worker struct {
 	Lease    time.Duration // of a claim; 0 means 60s
 	Margin   time.Duration // how long before its lease ends a claim is no longer used; 0 means 5s
 	Longest  time.Duration // timeout of an attempt; 0 means 5m
-	Parallel int           // concurrent attempts for an upstream; 0 means 64. It begins with 8, plus one for each success
+	Parallel int           // concurrent attempts for an upstream; 0 means 64. It begins with 8, plus one for each success or rejection
 	Grace    time.Duration // for attempts under way when the worker stops; 0 means 10s, negative means none. Cut ends it
 	Poll     time.Duration // the longest interval between reads of the queue; 0 means 10s
 	Events   Events

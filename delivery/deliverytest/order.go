@@ -7,7 +7,6 @@ import (
 	"github.com/seed1158cd35/weir/delivery"
 )
 
-// line returns a request with an order key.
 func line(upstream, tenant, key string) *delivery.Request {
 	r := to(upstream)
 	r.Tenant, r.OrderKey = tenant, key

@@ -94,7 +94,6 @@ func Test(t *testing.T, e Engine) {
 	testBounds(t, e)
 }
 
-// lease is the lease of claims in these tests.
 const lease = 30 * time.Second
 
 // A bench is a queue under test.
@@ -112,7 +111,6 @@ func (b *bench) must(err error) {
 	}
 }
 
-// to returns a request to an upstream.
 func to(upstream string) *delivery.Request {
 	return &delivery.Request{Upstream: upstream, Method: "POST", Path: "/in", Header: http.Header{"Content-Type": {"text/plain"}}, Body: []byte("hello")}
 }

@@ -68,7 +68,6 @@ func (s *Store) newRecord(r *delivery.Request, header string) *record {
 	return is
 }
 
-// named sets the record's ID.
 func (r *record) named(id string) { r.ID, r.seq = octets(id), seqOf(id) }
 
 func (s *Store) accept(ctx context.Context, w *work, a *acceptance) error {

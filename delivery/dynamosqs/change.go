@@ -127,7 +127,6 @@ func (s *Store) whole(ctx context.Context, r *record) error {
 
 var errBody = errors.New("its body is no longer stored")
 
-// nonce returns a unique version.
 func nonce() string { return strconv.FormatUint(rand.Uint64(), 36) }
 
 // mostTries limits how often a change is repeated because another one came first.

@@ -350,7 +350,6 @@ func (s *Store) recountOf(ctx context.Context, upstream string) error {
 	return err
 }
 
-// number counts the deliveries of an upstream and status.
 func (s *Store) number(ctx context.Context, upstream string, st delivery.Status) (n int64, err error) {
 	in := &dynamodb.QueryInput{TableName: &s.o.Name, IndexName: aws.String("list"), KeyConditionExpression: aws.String("s = :s"), Select: types.SelectCount,
 		ExpressionAttributeValues: item{":s": str(string(st) + " " + partition(upstream))}}

@@ -36,10 +36,9 @@ func (s *Store) Redrive(ctx context.Context, f delivery.Filter, most int) (int, 
 	return n, s.explain("redrive", err)
 }
 
-// redrive begins a new series. It puts the delivery at the end of its order key, or at its old position if later ones
-// have waited for it. An expired delivery then expires with its caller's token, or never without one. One with a later
-// NotBefore waits for that. redrive increments the fence, so that a late end of an earlier attempt is not taken for one
-// of this series. A delivery with an order key becomes created, and is queued if it is the first.
+// redrive begins a new series as described by delivery.Queue. It increments the fence, so that a late end of an earlier
+// attempt is not taken for one of this series. A delivery with an order key becomes created, and is queued if it is the
+// first.
 func (s *Store) redrive(ctx context.Context, w *work, r *record, ended bool) (bool, error) {
 	if r.TokenEnds != 0 && r.TokenEnds <= now() && !ended {
 		return false, nil
@@ -92,7 +91,6 @@ func (s *Store) Drop(ctx context.Context, f delivery.Filter, most int) (n int, e
 	return n, s.explain("drop", err)
 }
 
-// killAll makes dead letters of waiting deliveries.
 func (s *Store) killAll(ctx context.Context, f delivery.Filter, most int, why delivery.Reason, detail string) (int, error) {
 	of := []delivery.Status{delivery.Created, delivery.Queued}
 	switch f.Status {

@@ -40,7 +40,6 @@ func (s *Store) List(ctx context.Context, f delivery.Filter, cursor string, most
 	return page, next, nil
 }
 
-// matches reports whether a filter selects the record.
 func (r *record) matches(f *delivery.Filter, of []delivery.Status) bool {
 	return (len(of) == 0 || slices.Contains(of, r.Status)) && (f.Status == "" || f.Status == r.Status) &&
 		(f.Before.IsZero() || r.Changed < stored.Milli(f.Before)) && r.isOf(f)
@@ -160,7 +159,6 @@ type listing struct {
 	read bool
 }
 
-// onePage is how many keys are read at a time.
 const onePage = 100
 
 // head returns the first remaining key, or nil at the end.

@@ -10,7 +10,6 @@ import (
 	"github.com/seed1158cd35/weir/delivery/internal/stored"
 )
 
-// prune deletes a delivery after its retention.
 func (w *sweep) prune(ctx context.Context, r *record) error {
 	if r.watch(&w.s.o) > now() { // the retention is longer than when the record was written
 		_, _, err := w.change(ctx, r.seq, func(is *record) bool { return is.version == r.version })
@@ -26,8 +25,8 @@ func (w *sweep) prune(ctx context.Context, r *record) error {
 }
 
 // erase deletes a delivery that has ended. It returns false if the record changed meanwhile. It first queues the next
-// delivery of the order key, because afterwards no process could find that. The idempotency key is kept until its own
-// retention ends.
+// delivery of the order key, because afterwards no process could find that. It keeps the idempotency key until that
+// expires too.
 func (s *Store) erase(ctx context.Context, w *work, r *record) (bool, error) {
 	if r.line() != "" && r.inLine() {
 		was := r.version

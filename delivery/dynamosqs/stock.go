@@ -167,7 +167,6 @@ func (s *Store) refresh(ctx context.Context, m *meter, most stored.Stock, read f
 	return nil
 }
 
-// readTotal reads the total that is stored.
 func (s *Store) readTotal(ctx context.Context) (sum stored.Stock, err error) {
 	names, err := s.upstreams(ctx)
 	if err != nil {
@@ -188,7 +187,6 @@ func (s *Store) readTotal(ctx context.Context) (sum stored.Stock, err error) {
 	return sum, err
 }
 
-// readTenant reads what a tenant stores.
 func (s *Store) readTenant(ctx context.Context, tenant string) (sum stored.Stock, err error) {
 	err = s.query(ctx, &dynamodb.QueryInput{KeyConditionExpression: aws.String("k = :k AND n >= :n"), ConsistentRead: aws.Bool(true),
 		ExpressionAttributeValues: item{":k": str(tenantKey(tenant)), ":n": num((now() - s.keptFor()) / week)}}, func(it item) (bool, error) {

@@ -38,7 +38,6 @@ func TestMain(m *testing.M) {
 
 var names atomic.Int64
 
-// name returns the name of a new table.
 func name() string { return fmt.Sprintf("weir-%d", names.Add(1)) }
 
 // httpClient returns a client whose connections leave no goroutines behind. Otherwise the time of a bubble would stop.

@@ -129,7 +129,6 @@ func TestInitMakesAndCheckFinds(t *testing.T) {
 	checks(t, missing)
 }
 
-// checks expects a SchemaError.
 func checks(t *testing.T, o dynamosqs.Options) {
 	t.Helper()
 	s, err := dynamosqs.New(o)

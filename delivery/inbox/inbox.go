@@ -148,7 +148,6 @@ func (b *Inbox) receive(ctx context.Context, n int) ([]types.Message, error) {
 	return out.Messages, nil
 }
 
-// fifo reports whether the queue is a FIFO queue.
 func (b *Inbox) fifo() bool { return strings.HasSuffix(b.URL, ".fifo") }
 
 // groupOf returns the group of a message. It is empty for a standard queue, in which groups do not imply an order.
@@ -172,8 +171,8 @@ func (b *Inbox) take(ctx context.Context, m *message, h *hands) {
 }
 
 // hands submits a message. While the request cannot be stored, the message stays in hand, however long that takes. SQS
-// counts each receive and moves a message to the dead letter queue after a number of them. If taken is false, the
-// message becomes visible again after the time again.
+// counts each receive and moves a message to the dead letter queue after a number of them. If taken is false, again is
+// when the message becomes visible.
 func (b *Inbox) hands(ctx context.Context, m *message, h *hands) (again time.Duration, taken bool) {
 	for pace := time.Second; ctx.Err() == nil; pace = min(2*pace, later) {
 		r, err := b.request(ctx, &m.Message)

@@ -65,7 +65,6 @@ func (s *Store) endEach(ctx context.Context, all []*ending) error {
 	return s.heardOf(ctx, all)
 }
 
-// endings returns the steps that record ends.
 func (s *Store) endings(all []*ending) []step {
 	if !slices.ContainsFunc(all, func(e *ending) bool { return !e.well() }) {
 		return []step{s.complete(all, complete)}

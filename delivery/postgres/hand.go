@@ -51,10 +51,9 @@ func (s *Store) Redrive(ctx context.Context, f delivery.Filter, most int) (int, 
 	return s.byHand(ctx, "redrive", condition, args, most, func(all []row) ([]changed, error) { return s.redrive(ctx, all) })
 }
 
-// redrive begins a new series. It puts the delivery at the end of its order key, or at its old position if later ones
-// have waited for it. An expired delivery then expires with its caller's token, or never without one. One with a later
-// NotBefore waits for that. redrive increments the fence, so that a late end of an earlier attempt is not taken for one
-// of this series. A delivery with an order key becomes created, and is promoted if it is the first.
+// redrive begins a new series as described by delivery.Queue. It increments the fence, so that a late end of an earlier
+// attempt is not taken for one of this series. A delivery with an order key becomes created, and is promoted if it is
+// the first.
 func (s *Store) redrive(ctx context.Context, all []row) ([]changed, error) {
 	return s.change(ctx, all, func(seqs []int64) step {
 		return step{query: `WITH locked AS MATERIALIZED (

@@ -76,7 +76,6 @@ func (p *pool) found(ctx context.Context) (*conn, error) {
 	return &conn{PgConn: is, made: time.Now(), prepared: make(map[string]string)}, nil
 }
 
-// pop returns an idle connection, or nil.
 func (p *pool) pop() *conn {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -50,8 +50,8 @@ func (s *Store) erasable(ctx context.Context, condition string, args ...any) (al
 // keepKeys returns how long, in milliseconds, an idempotency key is kept after its request was accepted.
 func (s *Store) keepKeys() int64 { return max(s.o.Keep, s.o.KeepDead).Milliseconds() }
 
-// erase deletes deliveries that have had a final status for at least the duration over. Their idempotency keys are kept
-// until their own retention ends.
+// erase deletes deliveries that have had a final status for at least the duration over, and keeps their idempotency
+// keys until these expire too.
 func (s *Store) erase(ctx context.Context, all []row, status delivery.Status, over time.Duration) ([]changed, error) {
 	return s.change(ctx, all, func(seqs []int64) step {
 		return step{query: `WITH locked AS MATERIALIZED (

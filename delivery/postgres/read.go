@@ -14,7 +14,6 @@ import (
 	"github.com/seed1158cd35/weir/outcome"
 )
 
-// recordColumns lists the columns of a record, and requestColumns the columns of its request.
 const (
 	recordColumns = `d.seq, r.id, r.tenant, r.holder, d.upstream, d.status, d.due, r.order_key, coalesce(r.idem_key, ''), r.correlation,
 	d.attempts, d.starts, d.series, d.fence, coalesce(d.lease, 0), r.accepted, d.changed, coalesce(d.expires, 0), coalesce(r.token_ends, 0), d.reason, d.detail, r.callback, r.tells`

@@ -97,7 +97,6 @@ func (s *Store) riders() []*job[*ending] {
 	})
 }
 
-// ride returns their step.
 func (s *Store) ride(all []*job[*ending]) []step {
 	if len(all) == 0 {
 		return nil

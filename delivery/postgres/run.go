@@ -178,7 +178,6 @@ func clashed(err error) bool {
 	return errors.As(err, &refused) && (refused.Code == "40P01" || refused.Code == "40001" || stale(err))
 }
 
-// taken reports whether a key or an ID exists already.
 func taken(err error) bool {
 	var refused *pgconn.PgError
 	return errors.As(err, &refused) && refused.Code == "23505"

@@ -153,5 +153,4 @@ const owes = "told < series AND status IN ('completed', 'failed')"
 // for word, so that the database uses the index.
 const inLine = "line IS NOT NULL AND (status IN ('created', 'queued', 'processing') OR status = 'failed' AND stops)"
 
-// waiting selects deliveries that are created or queued.
 const waiting = "status IN ('created', 'queued')"

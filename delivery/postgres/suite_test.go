@@ -41,7 +41,6 @@ func place(t testing.TB, of *servers.Server) string {
 	return of.PostgresURL() + "&search_path=" + url.QueryEscape(name)
 }
 
-// sql runs statements over a separate connection.
 func sql(t testing.TB, at string, statements ...string) {
 	t.Helper()
 	c := connect(t, at)
@@ -52,7 +51,6 @@ func sql(t testing.TB, at string, statements ...string) {
 	}
 }
 
-// connect returns a separate connection.
 func connect(t testing.TB, at string) *pgx.Conn {
 	t.Helper()
 	c, err := pgx.Connect(context.Background(), at)

@@ -93,7 +93,6 @@ func array(of uint32, n, size int) []byte {
 	return b
 }
 
-// ofBytes returns an array of strings or byte slices.
 func ofBytes[E string | []byte](of uint32, all []E) []byte {
 	size := 0
 	for _, e := range all {
@@ -111,7 +110,6 @@ type values [][]byte
 
 var errNull = errors.New("is NULL")
 
-// scan decodes a row.
 func (vs values) scan(to ...any) error {
 	if len(vs) != len(to) {
 		return fmt.Errorf("a row of %d columns, want %d", len(vs), len(to))

@@ -93,7 +93,6 @@ func bucketURL(o *Options) (*url.URL, error) {
 // String returns the location of the bodies, for people.
 func (b *Bodies) String() string { return "s3://" + b.name + "/" + b.prefix }
 
-// key returns the key of a body.
 func (b *Bodies) key(name string) (string, error) {
 	if name == "" || strings.Trim(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.") != "" || name[0] == '.' {
 		return "", fmt.Errorf("%q is not the name of a body", name)

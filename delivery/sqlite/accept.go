@@ -125,7 +125,6 @@ func (c *change) lastPlace(upstream, tenant, key string) (place int64, err error
 	return place, err
 }
 
-// insert adds the rows to the batch of the transaction.
 func (a *acceptance) insert(c *change) error {
 	a.now = a.s.wall()
 	a.due = max(a.now, stored.Milli(a.r.NotBefore))

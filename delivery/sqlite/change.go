@@ -92,7 +92,6 @@ func (c *change) row(query string, args []any, to ...any) (bool, error) {
 	return ok, nil
 }
 
-// get reads a delivery by its ID.
 func (c *change) get(id string) (delivery.Delivery, error) {
 	rows, err := c.w.query(withRequests+"WHERE d.id = ?", id)
 	if err != nil {
@@ -101,7 +100,6 @@ func (c *change) get(id string) (delivery.Delivery, error) {
 	return theOne(rows)
 }
 
-// seqs returns the seqs that a statement selects.
 func (c *change) seqs(query string, args ...any) (all []int64, err error) {
 	rows, err := c.w.query(query, args...)
 	if err != nil {

@@ -96,7 +96,6 @@ func (d *quotaDisk) free() int64 {
 	return free
 }
 
-// fill uses all free space.
 func (d *quotaDisk) fill() { d.filled.Add(d.free()) }
 
 func (d *quotaDisk) may(name string, size int64) int32 {

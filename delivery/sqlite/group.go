@@ -167,13 +167,11 @@ func (w *writer) one(j *job) (lost bool) {
 	return false
 }
 
-// plain runs a job's change.
 func (w *writer) plain(j *job) {
 	j.change = change{w: w}
 	j.err = wrapped(j.do(&j.change))
 }
 
-// flush stores the changes of the counts.
 func (w *writer) flush(total map[countKey]int64) error {
 	for k, n := range total {
 		if n == 0 {

@@ -36,7 +36,6 @@ func (d *volatileDisk) did(op diskOp) {
 	d.ops = append(d.ops, op)
 }
 
-// now returns the number of changes so far.
 func (d *volatileDisk) now() int {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -153,7 +152,6 @@ func (op *diskOp) apply(to []byte, r *rand.Rand) []byte {
 	return to
 }
 
-// grown extends b to at least the given size.
 func grown(b []byte, size int64) []byte {
 	if n := size - int64(len(b)); n > 0 {
 		return append(b, make([]byte, n)...)

@@ -61,7 +61,7 @@ func (c *change) erasable(condition string, arg any) (seqs []int64, more bool, e
 // keepKeys returns how long, in milliseconds, an idempotency key is kept after its request was accepted.
 func (s *Store) keepKeys() int64 { return max(s.o.Keep, s.o.KeepDead).Milliseconds() }
 
-// erase deletes a delivery that has ended. Its idempotency key is kept until its own retention ends.
+// erase deletes a delivery that has ended, and keeps its idempotency key until that expires too.
 func (c *change) erase(seq, now, keepKeys int64) error {
 	var upstream, tenant string
 	var size int64

@@ -13,7 +13,6 @@ import (
 	"github.com/seed1158cd35/weir/outcome"
 )
 
-// columns lists the columns of a record.
 const columns = `d.seq, d.id, d.tenant, d.holder, d.upstream, d.status, d.due, d.order_key, d.idem_key, d.correlation,
 	d.attempts, d.starts, d.series, d.fence, d.lease, d.accepted, d.changed, d.expires, d.token_ends, d.reason, d.detail, d.callback, d.tells`
 

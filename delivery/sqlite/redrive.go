@@ -62,10 +62,8 @@ func (s *Store) Redrive(ctx context.Context, f delivery.Filter, most int) (int, 
 	return n, nil
 }
 
-// redrive begins a new series. It puts the delivery at the end of its order key, or at its old position if later ones
-// have waited for it. An expired delivery then expires with its caller's token, or never without one. One with a later
-// NotBefore waits for that. redrive increments the fence, so that a late end of an earlier attempt is not taken for one
-// of this series.
+// redrive begins a new series as described by delivery.Queue. It increments the fence, so that a late end of an earlier
+// attempt is not taken for one of this series.
 func (c *change) redrive(seq, now int64) error {
 	var upstream, tenant string
 	var key sql.NullString

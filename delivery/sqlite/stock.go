@@ -29,7 +29,6 @@ func (u *usage) add(tenant string, s stock) {
 	u.ahead = u.ahead.Plus(s)
 }
 
-// begin forgets the stock of a failed transaction.
 func (u *usage) begin() { clear(u.pending); u.ahead = stock{} }
 
 // commit adds the stock of a committed transaction, by tenant.
@@ -56,7 +55,6 @@ func (c *change) stores(tenant string, n, bytes int64) {
 	c.w.usage.add(tenant, s)
 }
 
-// takeStock reads the stock from the file.
 func (c *change) takeStock() error {
 	rows, err := c.w.query("SELECT tenant, count(*), sum(size) FROM delivery GROUP BY tenant")
 	if err != nil {
