@@ -15,9 +15,9 @@ import (
 	"github.com/seed1158cd35/weir/outcome"
 )
 
-// UnaryClient makes every call of a connection under the upstream's policy. Turn gRPC's
-// own retries off (grpc.WithDisableRetry), or attempts multiply. The error is the last
-// attempt's, a *retry.GaveUpError around it, or a *weir.Refusal.
+// UnaryClient returns an interceptor that makes every call of a connection under the upstream's policy. Disable gRPC's own
+// retries (grpc.WithDisableRetry), or attempts multiply. The error is the last attempt's, a *retry.GaveUpError that wraps it, or
+// a *weir.Refusal.
 func UnaryClient(u *weir.Upstream, o Options) grpc.UnaryClientInterceptor {
 	return func(ctx context.Context, method string, request, reply any, conn *grpc.ClientConn, invoke grpc.UnaryInvoker, options ...grpc.CallOption) error {
 		r := u.Begin(ctx, o.call(ctx, method, request))
@@ -31,7 +31,7 @@ func UnaryClient(u *weir.Upstream, o Options) grpc.UnaryClientInterceptor {
 	}
 }
 
-// judgedError is an error with what it means.
+// judgedError is an error with its outcome.
 type judgedError struct {
 	error
 	outcome outcome.Outcome
@@ -40,8 +40,8 @@ type judgedError struct {
 func (e *judgedError) Outcome() outcome.Outcome { return e.outcome }
 func (e *judgedError) Unwrap() error            { return e.error }
 
-// judged finds out what an error means. Once headers have come the server has begun to
-// answer, and the call is not to be made again.
+// judged returns the error with its outcome. Once headers have arrived, the server has begun to respond, and the call must not be
+// repeated.
 func judged(ctx context.Context, err error, header, trailer metadata.MD) error {
 	if err == nil {
 		return nil
@@ -54,9 +54,8 @@ func judged(ctx context.Context, err error, header, trailer metadata.MD) error {
 	return &judgedError{err, o}
 }
 
-// StreamClient admits every stream of a connection under the upstream's policy, and tells
-// the policy how it ended. A stream is tried once: one that could not be opened is the
-// caller's to open again.
+// StreamClient returns an interceptor that admits every stream of a connection under the upstream's policy and reports its
+// result. A stream is tried once. If it could not be opened, the caller may open it again.
 func StreamClient(u *weir.Upstream, o Options) grpc.StreamClientInterceptor {
 	return func(ctx context.Context, desc *grpc.StreamDesc, conn *grpc.ClientConn, method string, open grpc.Streamer, options ...grpc.CallOption) (grpc.ClientStream, error) {
 		p, err := u.Acquire(ctx, o.call(ctx, method, nil))
@@ -76,18 +75,18 @@ func StreamClient(u *weir.Upstream, o Options) grpc.StreamClientInterceptor {
 	}
 }
 
-// A stream tells its policy how it ended, once.
+// A stream reports its result to the policy, once.
 type stream struct {
 	grpc.ClientStream
 	ctx   context.Context
-	one   bool // there is one answer
+	one   bool // the response is a single message
 	stop  func() bool
 	begun atomic.Bool
 
 	mu     sync.Mutex
-	permit *weir.Permit // nil once it has been reported
-	calls  int          // of methods that may return how the stream ended
-	gone   bool         // its context ended during one of them
+	permit *weir.Permit // nil once reported
+	calls  int          // number of running methods that may return the result
+	gone   bool         // the context ended during one of them
 }
 
 func (s *stream) RecvMsg(m any) error {
@@ -100,7 +99,7 @@ func (s *stream) RecvMsg(m any) error {
 	return err
 }
 
-// SendMsg returns io.EOF for a stream that has ended, of which RecvMsg reports how.
+// SendMsg returns io.EOF for a stream that has ended. RecvMsg then returns the result.
 func (s *stream) SendMsg(m any) error {
 	s.enters()
 	err := s.ClientStream.SendMsg(m)
@@ -125,7 +124,8 @@ func (s *stream) Header() (metadata.MD, error) {
 	return md, err
 }
 
-// gRPC ends the stream's context before the method returns that has found out how the stream ended. That method reports it.
+// enters counts a running method. gRPC ends the stream's context before the method that detects the end returns. That method
+// reports the result.
 func (s *stream) enters() {
 	s.mu.Lock()
 	s.calls++
@@ -146,7 +146,7 @@ func (s *stream) leaves(err error, ended bool) {
 	}
 }
 
-// left ends a stream whose context has ended while nobody reads it.
+// left ends a stream whose context has ended while no method runs.
 func (s *stream) left() {
 	s.mu.Lock()
 	busy := s.calls > 0
@@ -157,7 +157,7 @@ func (s *stream) left() {
 	}
 }
 
-// begins says once that the answer has begun: what follows is no longer in flight.
+// begins reports once that the response has begun: the stream is then no longer in flight.
 func (s *stream) begins() {
 	if s.begun.Swap(true) {
 		return

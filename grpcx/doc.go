@@ -1,13 +1,12 @@
-// Package grpcx puts gRPC under policies: interceptors for clients, whose calls wait for
-// their turn and are repeated where that is worth it and safe, and for servers, whose
-// refusals clients understand.
+// Package grpcx puts gRPC under policies. Client interceptors make calls wait for their turn, and repeat them if that is useful
+// and safe. Server interceptors return refusals in a form that clients understand.
 //
 //	conn, err := grpc.NewClient(address, grpc.WithUnaryInterceptor(grpcx.UnaryClient(upstream, grpcx.Options{})), ...)
 //	server := grpc.NewServer(grpc.UnaryInterceptor(grpcx.UnaryServer(nil, grpcx.Options{})), ...)
 //
-// A call that was rate limited ends in RESOURCE_EXHAUSTED with RetryInfo, one that met an
-// open circuit or would have had to wait while weir ends in UNAVAILABLE, and the trailer grpc-retry-pushback-ms says when to come
-// back, or not to. Nothing is repeated once the headers of an answer have come.
+// A call that a rate limit refused returns RESOURCE_EXHAUSTED with RetryInfo. A call refused by an open breaker, or because it
+// would have to wait while weir shuts down, returns UNAVAILABLE. The trailer grpc-retry-pushback-ms has the delay before a retry,
+// or forbids one. A call is not repeated once the headers of a response have arrived.
 package grpcx
 
 import (
@@ -20,15 +19,13 @@ import (
 	"github.com/seed1158cd35/weir"
 )
 
-// Options say what a call is to its policy.
+// Options describe calls to the policy.
 type Options struct {
-	// Call says what a method costs and whose it is; nil means one request. Operation is
-	// the method ("/package.Service/Method") unless it is set; the policy must say
-	// Undeclared for it to keep its name.
+	// Call returns the cost and the keys of a method; nil means one request. Operation is the method ("/package.Service/Method")
+	// unless it is set. To keep that name, the policy must allow Undeclared operations.
 	Call func(ctx context.Context, method string, request any) weir.Call
 
-	// Safe says which methods may be repeated although they may have been done; nil means
-	// none.
+	// Safe reports which methods may be repeated although they may have been done; nil means none.
 	Safe func(method string) bool
 }
 
@@ -52,7 +49,7 @@ const (
 	attempts = "grpc-previous-rpc-attempts"
 )
 
-// numbered is the context of an attempt, which tells the server how many there were.
+// numbered returns the context of an attempt, which sends the number of previous attempts to the server.
 func numbered(ctx context.Context, before int) context.Context {
 	if before == 0 {
 		return ctx

@@ -8,7 +8,7 @@ import (
 	"github.com/seed1158cd35/weir/grpcx"
 )
 
-// An interceptor of a program's own tells its clients of a refusal as UnaryServer does.
+// A program's own interceptor reports a refusal to its clients like UnaryServer.
 func ExampleStatus() {
 	err := &weir.Refusal{Upstream: "models", Operation: "embed", Reason: weir.RateLimited, Limit: "embeddings", RetryAfter: 2 * time.Second}
 	if s, ok := grpcx.Status(err); ok {

@@ -28,7 +28,7 @@ import (
 	"github.com/seed1158cd35/weir/retry"
 )
 
-// healthy is a service whose answers tests decide on.
+// healthy is a service whose responses the tests determine.
 type healthy struct {
 	grpc_health_v1.UnimplementedHealthServer
 	check func(ctx context.Context, n int64) error
@@ -87,7 +87,7 @@ func upstream(t *testing.T, p weir.Policy, e weir.Events) *weir.Upstream {
 
 func anySafe(string) bool { return true }
 
-// What each answer means decides whether it is asked for again.
+// The meaning of each response decides whether the call is repeated.
 func TestAnswersAreRepeatedWhereThatIsWorthIt(t *testing.T) {
 	info := func(c codes.Code) error {
 		s, _ := status.New(c, "m").WithDetails(&errdetails.RetryInfo{RetryDelay: durationpb.New(2 * time.Millisecond)})
@@ -150,8 +150,7 @@ func unwrapped(err error) error {
 	return err
 }
 
-// A limit holds a server's method, and its client, whichever it uses, learns when to come
-// back.
+// A limit applies to a server's method, and its client, with any mechanism, learns the delay before a retry.
 func TestRefusalsTellWhenToComeBack(t *testing.T) {
 	limited := weir.Policy{MaxWait: -1, Limits: []limit.Limit{{Name: "l", Rate: bucket.Rate{Amount: 1, Per: time.Minute, Burst: 1}}}}
 	h := &healthy{check: func(context.Context, int64) error { return nil }}
@@ -181,12 +180,12 @@ func TestRefusalsTellWhenToComeBack(t *testing.T) {
 	}
 }
 
-// A handler whose own calls meet a limit or an open circuit passes that on.
+// A handler whose own calls meet a limit or an open breaker passes the refusal on.
 func TestAHandlersRefusalsAreItsCallers(t *testing.T) {
 	for _, c := range []struct {
 		err  error
 		code codes.Code
-		push time.Duration // with up to a tenth more, so that callers do not come back together; below 0 not at all
+		push time.Duration // plus up to a tenth, so that callers do not return at the same time; negative for no retry
 	}{
 		{&weir.Refusal{Upstream: "s3", Reason: weir.RateLimited, RetryAfter: 1500 * time.Microsecond}, codes.ResourceExhausted, 2 * time.Millisecond},
 		{&weir.Refusal{Upstream: "s3", Reason: weir.CircuitOpen, RetryAfter: time.Second}, codes.Unavailable, time.Second},
@@ -209,7 +208,7 @@ func TestAHandlersRefusalsAreItsCallers(t *testing.T) {
 	}
 }
 
-// Streams count while they last, and as what they end in.
+// Streams count while they last, and with their result.
 func TestStreams(t *testing.T) {
 	ended := make(chan outcome.Outcome, 10)
 	u := upstream(t, weir.Policy{}, weir.Events{Ended: func(e weir.Ended) { ended <- e.Outcome }})
@@ -242,14 +241,13 @@ func TestStreams(t *testing.T) {
 	if _, err := client.Watch(ctx, &grpc_health_v1.HealthCheckRequest{}); err != nil {
 		t.Fatal(err)
 	}
-	cancel() // nobody reads it to its end
+	cancel() // stop reading before the end
 	if o := <-ended; o.Class != outcome.Canceled {
 		t.Errorf("a stream that its caller left: %v", o)
 	}
 }
 
-// A stream is in flight until it begins, at the client and at the server; a call that
-// finds no slot is told so.
+// A stream is in flight until its response begins, at the client and at the server. A call without a free slot is refused.
 func TestStreamsAreInFlightUntilTheyBegin(t *testing.T) {
 	here, there := weir.Policy{MaxWait: -1}, weir.Policy{MaxWait: -1}
 	here.Concurrency.Limit, there.Concurrency.Limit = 1, 1

@@ -17,7 +17,7 @@ import (
 	"github.com/seed1158cd35/weir/internal/test/refusals"
 )
 
-// trailing is a call that is served, of which the trailer is kept.
+// trailing is a served call that records its trailer.
 type trailing struct{ trailer metadata.MD }
 
 func (*trailing) Method() string                    { return "/m" }
@@ -25,7 +25,7 @@ func (*trailing) SetHeader(metadata.MD) error       { return nil }
 func (*trailing) SendHeader(metadata.MD) error      { return nil }
 func (t *trailing) SetTrailer(md metadata.MD) error { t.trailer = md; return nil }
 
-// Whatever is refused, the status can be sent, and it and the trailer say what HTTP would.
+// For any refusal, the status can be sent, and it and the trailer have the same information as HTTP.
 func TestRefusalsAsStatus(t *testing.T) {
 	seed := rand.Uint64()
 	r := rand.New(rand.NewPCG(seed, 0))
@@ -40,7 +40,7 @@ func TestRefusalsAsStatus(t *testing.T) {
 		}
 		var wait time.Duration
 		var reason string
-		for _, d := range s.Details() { // none if they cannot be written
+		for _, d := range s.Details() { // none if they cannot be encoded
 			switch d := d.(type) {
 			case *errdetails.RetryInfo:
 				wait = d.RetryDelay.AsDuration()

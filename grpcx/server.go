@@ -11,9 +11,8 @@ import (
 	"github.com/seed1158cd35/weir/outcome"
 )
 
-// UnaryServer words weir's refusals for clients: those of the handler, whose own calls met
-// a limit, and, if u is not nil, those of the method itself, which is then under the
-// policy of u.
+// UnaryServer returns an interceptor that converts weir's refusals for clients: those returned by the handler, whose own calls
+// met a limit and, if u is not nil, those of the method itself, which is then under the policy of u.
 func UnaryServer(u *weir.Upstream, o Options) grpc.UnaryServerInterceptor {
 	return func(ctx context.Context, request any, info *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
 		reply, err := admitted(ctx, u, &o, info.FullMethod, request, func(*weir.Permit) (any, error) { return handle(ctx, request) })
@@ -25,7 +24,7 @@ func UnaryServer(u *weir.Upstream, o Options) grpc.UnaryServerInterceptor {
 	}
 }
 
-// StreamServer is UnaryServer for streams, which are admitted once each.
+// StreamServer is UnaryServer for streams. Each stream is admitted once.
 func StreamServer(u *weir.Upstream, o Options) grpc.StreamServerInterceptor {
 	return func(server any, s grpc.ServerStream, info *grpc.StreamServerInfo, handle grpc.StreamHandler) error {
 		_, err := admitted(s.Context(), u, &o, info.FullMethod, nil, func(p *weir.Permit) (any, error) {
@@ -39,10 +38,10 @@ func StreamServer(u *weir.Upstream, o Options) grpc.StreamServerInterceptor {
 	}
 }
 
-// answering is a stream whose answer, once it has begun, is no longer in flight.
+// answering is a stream that is no longer in flight once its response has begun.
 type answering struct {
 	grpc.ServerStream
-	permit *weir.Permit // nil if there is no policy
+	permit *weir.Permit // nil without a policy
 	once   sync.Once
 }
 

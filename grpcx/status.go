@@ -19,21 +19,19 @@ import (
 	"github.com/seed1158cd35/weir/retry"
 )
 
-// longestPush is the longest wait that a client is to spend within a call before it tries again
-// by itself; what takes longer is for the program to decide.
+// longestPush is the longest delay for which a client should wait within a call. For longer delays the program should decide.
 const longestPush = 24 * time.Hour
 
-// Status is what a client is to be told of an error: of a *weir.Refusal why and when to
-// come back, of a call that weir gave up that it is of no use to try again. ok is false
-// for all others, which are left as they are. It is for handlers and interceptors of a program's
-// own; UnaryServer and StreamServer do as much.
+// Status returns the status for an error: for a *weir.Refusal the reason and the delay before a retry, and for a call that weir
+// gave up that a retry is useless. ok is false for other errors, which stay unchanged. It is for a program's own handlers and
+// interceptors. UnaryServer and StreamServer use it as well.
 func Status(err error) (s *status.Status, ok bool) {
 	s, _, ok = rendered(err)
 	return s, ok
 }
 
-// rendered is Status, and the trailer that goes with it for clients that know nothing of
-// RetryInfo: in how many milliseconds to come back, or below 0 not to.
+// rendered is Status with a trailer for clients that do not support RetryInfo: the delay in milliseconds, or a negative number to
+// forbid a retry.
 func rendered(err error) (s *status.Status, trailer metadata.MD, ok bool) {
 	if r, is := errors.AsType[*weir.Refusal](err); is {
 		s, push := Words(refuse.Of(r, time.Now()))
@@ -48,12 +46,11 @@ func rendered(err error) (s *status.Status, trailer metadata.MD, ok bool) {
 	return nil, nil, false
 }
 
-// Never is the pushback by which a client's own library does not try again.
+// Never is the pushback that forbids the client's library to retry.
 const Never = "-1"
 
-// Words are what a gRPC client is told of an error of weir's own: the status, with RetryInfo if
-// it is known when to come back, and the pushback for libraries that know nothing of
-// RetryInfo; "" if there is nothing to say.
+// Words returns the status for weir's own error, with RetryInfo if the delay before a retry is known, and the pushback for
+// libraries that do not support RetryInfo, "" for none.
 func Words(f *refuse.Facts) (s *status.Status, push string) {
 	s = status.New(codeOf(f.Status), clean(f.Message))
 	var details []protoadapt.MessageV1
@@ -77,7 +74,7 @@ func Words(f *refuse.Facts) (s *status.Status, push string) {
 	return s, push
 }
 
-// codeOf is the code that goes with a status of weir's own.
+// codeOf returns the code for an HTTP status of weir.
 func codeOf(status int) codes.Code {
 	switch status {
 	case http.StatusUnauthorized:
@@ -98,16 +95,16 @@ func codeOf(status int) codes.Code {
 	return codes.InvalidArgument
 }
 
-// said is a text among the details.
+// said returns a text in the details.
 func said(f *refuse.Facts, name string) string {
 	s, _ := f.Details[name].(string)
 	return clean(s)
 }
 
-// clean is a text that a message of gRPC may hold: that must be UTF-8, and keys need not be.
+// clean returns s as UTF-8, which gRPC messages require and keys may not be.
 func clean(s string) string { return strings.ToValidUTF8(s, "?") }
 
-// told is an error as a client is to see it, and the trailer that goes with it.
+// told returns an error for the client, and its trailer.
 func told(err error) (metadata.MD, error) {
 	s, trailer, ok := rendered(err)
 	if !ok {

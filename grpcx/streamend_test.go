@@ -19,22 +19,22 @@ import (
 	"github.com/seed1158cd35/weir/outcome"
 )
 
-// A script is a stream that receives so many messages and then ends. As gRPC does, it ends its context before the method
-// returns that finds out about the end.
+// A script is a stream that receives a number of messages and then ends. Like gRPC, it ends its context before the method that
+// detects the end returns.
 type script struct {
 	ctx      context.Context
 	cancel   context.CancelFunc
 	messages int
-	end      error // of RecvMsg
-	send     error // of SendMsg
+	end      error // result of RecvMsg
+	send     error // result of SendMsg
 	header   error
-	stalls   bool // nothing comes any more
+	stalls   bool // nothing more is received
 }
 
 func (s *script) ends(err error) error {
 	if err != nil && !(s.send != nil && errors.Is(err, io.EOF)) {
 		s.cancel()
-		synctest.Wait() // whoever waits for the context has seen it
+		synctest.Wait() // goroutines that wait for the context have run
 	}
 	return err
 }
@@ -57,7 +57,7 @@ func (s *script) RecvMsg(any) error {
 	return s.ends(s.end)
 }
 
-// Streams of all four kinds report, once and at their end, what they ended in, also if their context ends first.
+// Streams of all four kinds report their result once, at their end, also if their context ends first.
 func TestStreamOfEveryKindReportsItsEnd(t *testing.T) {
 	reset := status.Error(codes.Internal, "stream terminated by RST_STREAM with error code: INTERNAL_ERROR")
 	for _, kind := range []grpc.StreamDesc{{}, {ServerStreams: true}, {ClientStreams: true}, {ServerStreams: true, ClientStreams: true}} {

@@ -8,8 +8,8 @@ import (
 	"github.com/seed1158cd35/weir/httpx"
 )
 
-// A request without a body makes four objects here: the call, the context of its attempt (two), and one for the
-// request with that context and the rest. The timer was that of another attempt.
+// A request without a body allocates four objects here: the call, the context of its attempt (two), and the attempt, which
+// includes the request. The timer is reused from another attempt.
 func TestARequestMakesFewObjects(t *testing.T) {
 	answer := response(200, http.NoBody)
 	base := trip(func(*http.Request) (*http.Response, error) {
@@ -30,7 +30,7 @@ func TestARequestMakesFewObjects(t *testing.T) {
 			more++
 		}
 	}
-	if more > 90 { // pools lose some, and more with the race detector
+	if more > 90 { // pools lose some objects, and more with the race detector
 		t.Errorf("%d of 100 requests made more than 4 objects", more)
 	}
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/seed1158cd35/weir/httpx"
 )
 
-// pieces is a body that comes in pieces, each after a while, and says its end with the last.
+// pieces is a body that arrives in pieces, each after a delay. The last piece comes with io.EOF.
 type pieces struct {
 	after time.Duration
 	rest  []string
@@ -39,8 +39,8 @@ func (p *pieces) Read(b []byte) (int, error) {
 
 func (p *pieces) Close() error { return nil }
 
-// A short body of known length that has come is in memory for who sends it, in each attempt; all others are read when they are
-// wanted, and one that is slow is waited for no longer than a millisecond.
+// A short body of known length that has arrived is in memory for its sender, in each attempt. Other bodies are read on demand,
+// and a slow one is awaited for at most a millisecond.
 func TestWhatHasComeIsInMemory(t *testing.T) {
 	for _, c := range []struct {
 		name   string
@@ -49,7 +49,7 @@ func TestWhatHasComeIsInMemory(t *testing.T) {
 		length int64
 		there  bool
 		took   time.Duration
-		asked  int // reads, when that is known
+		asked  int // number of reads before InMemory returns
 		all    string
 		failed bool
 	}{
@@ -102,7 +102,7 @@ func TestWhatHasComeIsInMemory(t *testing.T) {
 	}
 }
 
-// Nobody waits for a body on behalf of an attempt that is over.
+// No goroutine waits for a body after its attempt is over.
 func TestABodyIsNotWaitedForWhenItsCallerHasLeft(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, leave := context.WithCancel(t.Context())

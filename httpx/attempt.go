@@ -8,35 +8,35 @@ import (
 	"github.com/seed1158cd35/weir"
 )
 
-// An attempt is what one attempt has until its answer has been read: the context in which it is
-// sent, and the end of that with the body of the answer. It is one object, since every attempt
-// makes one, and holds nothing of the request's body, which it may outlive.
+// An attempt is the state of one attempt until its response has been read: the context in which it is sent, which ends with the
+// response's body. It is a single object, because every attempt allocates one. It does not refer to the request's body, which it
+// may outlive.
 type attempt struct {
-	start  start // of the answer's body, if that is read first
+	start  start // the first bytes of the response's body, if they are read first
 	ctx    once
 	cancel context.CancelCauseFunc
 	answer body
 	ending ending
-	bare   http.Request // what is sent, if that has no body
+	bare   http.Request // the request to send, if it has no body
 }
 
-// newAttempt makes the context of an attempt, which ends with that of the request.
+// newAttempt creates the context of an attempt, which ends with the request's context.
 func newAttempt(ctx context.Context) *attempt {
 	a := new(attempt)
 	a.ctx.Context, a.cancel = context.WithCancelCause(ctx)
 	return a
 }
 
-// request is a request within the attempt, or within a context that was made of its own.
+// request returns the request with the attempt's context, or with one derived from it.
 func (a *attempt) request(ctx context.Context, req *http.Request) *http.Request {
 	if req.Body != nil && req.Body != http.NoBody {
 		return req.WithContext(ctx)
 	}
-	a.bare = *req.WithContext(ctx) // which is no object, as it stays here
+	a.bare = *req.WithContext(ctx) // no allocation, because the copy stays here
 	return &a.bare
 }
 
-// once is weir.Once of a context: calls within it make one attempt.
+// once is a context like weir.Once: calls within it make one attempt.
 type once struct{ context.Context }
 
 func (o *once) Value(key any) any {
@@ -46,8 +46,8 @@ func (o *once) Value(key any) any {
 	return o.Context.Value(key)
 }
 
-// releasing is the body of the attempt's answer, whose end releases the attempt's context.
-// That of a connection that changed its protocol can be written to, too.
+// releasing returns the body of the response, whose end releases the attempt's context. The body of a connection that switched
+// protocols is also an io.Writer.
 func (a *attempt) releasing(b io.ReadCloser) io.ReadCloser {
 	a.answer = body{b, a.cancel}
 	if rw, ok := b.(io.ReadWriteCloser); ok {

@@ -10,14 +10,12 @@ import (
 	"github.com/seed1158cd35/weir/internal/buffers"
 )
 
-// NewBase is the transport that a Transport without Base uses: the standard one
-// with the policy's timeouts, enough idle connections for many callers, and
-// nothing added to requests or unpacked from answers. keepIdle is how many idle
-// connections are kept; 0 means 256. A connection that has fallen silent, as when the
-// machine behind it is gone, is found out within half a minute: of HTTP/2, over which calls
-// would go on to be made, by a ping, and an idle one of HTTP/1.1 by the system. Of an
-// answer over HTTP/2 that its caller does not read, at most 1 MiB is held, and less where the process has little memory. One
-// connection holds a quarter of that memory at most.
+// NewBase returns the transport of a Transport without Base: the standard transport with the policy's timeouts and enough idle
+// connections for many callers. It adds nothing to requests and does not decompress responses. keepIdle is the number of idle
+// connections to keep; 0 means 256. A dead connection, for instance of a machine that is gone, is detected within half a minute:
+// for HTTP/2, which would otherwise still be used for calls, by a ping, and for an idle HTTP/1.1 connection by the system. Of an
+// HTTP/2 response that its caller does not read, at most 1 MiB is buffered, and less if the process has little memory. One
+// connection buffers at most a quarter of that memory.
 func NewBase(t weir.Timeouts, keepIdle int) *http.Transport {
 	keepIdle = cmp.Or(keepIdle, 256)
 	dialer := &net.Dialer{Timeout: max(0, t.Connect), KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: 15 * time.Second, Interval: 5 * time.Second, Count: 3}}
@@ -43,9 +41,9 @@ func (t *Transport) roundTripper() http.RoundTripper {
 	return t.base
 }
 
-// BaseTimeouts are those that a base transport for a policy keeps; see NewBase. With a
-// bound of what is in flight Headers is not among them: Transport keeps that itself, as
-// an attempt may go on when its caller has been told that it took too long.
+// BaseTimeouts returns the timeouts that a base transport applies for a policy, see NewBase. With a bound of attempts in flight
+// it omits Headers: Transport applies that timeout itself, because an attempt may continue after its caller has received a
+// timeout.
 func BaseTimeouts(p weir.Policy) weir.Timeouts {
 	t := p.WithDefaults().Timeouts
 	if p.Bounded() {

@@ -30,7 +30,7 @@ type failing struct{ err error }
 
 func (f failing) Read([]byte) (int, error) { return 0, f.err }
 
-// A body is that of an answer, whose end releases the attempt's context.
+// A body is the body of a response. Its end releases the attempt's context.
 type body struct {
 	io.ReadCloser
 	cancel context.CancelCauseFunc
@@ -42,14 +42,14 @@ func (b *body) Close() error {
 	return err
 }
 
-// abandon gives up reading.
+// abandon stops reading.
 func (b *body) abandon() { b.cancel(context.Canceled) }
 
-// discardTime is how long the rest of an answer that nobody wants is waited for.
+// discardTime is the maximum wait for the rest of a discarded response.
 const discardTime = 100 * time.Millisecond
 
-// discard ends an answer that the caller does not get. A little is read, so that
-// the connection can be used again, but not of a body that is slow to come.
+// discard ends a response that the caller does not get. It reads a little, so that the connection can be reused, but does not
+// wait for a slow body.
 func discard(resp *http.Response) {
 	if resp == nil {
 		return

@@ -8,7 +8,7 @@ import (
 	"github.com/seed1158cd35/weir/internal/refuse"
 )
 
-// BrokenBody is the failure of a request whose body could not be read to its end.
+// BrokenBody returns the error response for a request whose body could not be read completely.
 func BrokenBody(err error) *refuse.Facts {
 	f := &refuse.Facts{Status: http.StatusBadRequest, Code: refuse.ValidationError, Final: true, Message: "the body is incomplete: it is cut off, or its chunks are invalid"}
 	if errors.Is(err, ErrRequestStalled) || errors.Is(err, ErrRequestSlow) || errors.Is(err, ErrBodyTimeout) {
@@ -17,7 +17,7 @@ func BrokenBody(err error) *refuse.Facts {
 	return f
 }
 
-// bodyTimeout is the setting by which a body came too late.
+// bodyTimeout returns the setting of the timeout that the body exceeded.
 func bodyTimeout(err error) string {
 	for _, t := range [...]struct {
 		cause error

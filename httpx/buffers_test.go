@@ -10,13 +10,12 @@ import (
 	"github.com/seed1158cd35/weir/internal/buffers"
 )
 
-// whole is a body in memory that can be begun again.
+// whole is a seekable body in memory.
 type whole struct{ *bytes.Reader }
 
 func (whole) Close() error { return nil }
 
-// However much was kept of a body, it is as it came at every attempt, and nothing of the
-// process's memory stays taken at its end.
+// However much of a body is kept, every attempt sends it unchanged, and its memory is returned at the end.
 func TestNothingStaysHeldOfBodies(t *testing.T) {
 	before, _, _ := buffers.Bodies.Use()
 	seed := rand.Uint64()

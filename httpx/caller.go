@@ -6,27 +6,25 @@ import (
 	"slices"
 )
 
-// CorrelationHeader carries the id under which one request is found in all logs.
-// It is taken from the request or made, passed on, and returned.
+// CorrelationHeader contains the ID of a request in all logs. It is taken from the request or created, passed on, and returned.
 const CorrelationHeader = "X-Correlation-Id"
 
-// A Caller is whom a request came from.
+// A Caller is the sender of a request.
 type Caller struct {
-	Name  string   // of its token or certificate; "" if nobody was asked for one
-	Shown []string // the headers in which it shows a token of weir's, which is not sent on
+	Name  string   // from its token or certificate; "" without authentication
+	Shown []string // the headers that contain a weir token, which is not sent on
 
-	Scopes []string // that its token has, if somebody else issued it
+	Scopes []string // scopes of a token that another issuer issued
 }
 
 type callerKey struct{}
 
-// WithCaller is ctx of a request of the caller.
+// WithCaller returns the context for a request of the caller.
 func WithCaller(ctx context.Context, c *Caller) context.Context {
 	return context.WithValue(ctx, callerKey{}, c)
 }
 
-// CallerFor answers the Value method of a context that keeps a caller itself, instead of by
-// WithCaller: it is c if that is what the key asks for.
+// CallerFor helps a context that stores a caller in a field to implement Value. It returns c if key asks for the caller.
 func CallerFor(key any, c *Caller) (*Caller, bool) {
 	if key == (callerKey{}) {
 		return c, true
@@ -34,7 +32,7 @@ func CallerFor(key any, c *Caller) (*Caller, bool) {
 	return nil, false
 }
 
-// CallerOf is the name of the caller of a request's context, "" if it has none.
+// CallerOf returns the name of the caller in a request's context, "" if there is none.
 func CallerOf(ctx context.Context) string {
 	if c, ok := ctx.Value(callerKey{}).(*Caller); ok {
 		return c.Name
@@ -42,8 +40,7 @@ func CallerOf(ctx context.Context) string {
 	return ""
 }
 
-// HidesToken reports whether a header of the request shows a token of weir's: to a dialect it is
-// no credential.
+// HidesToken reports whether a header of the request contains a weir token, which is not a credential for a dialect.
 func HidesToken(r *http.Request, header string) bool {
 	c, ok := r.Context().Value(callerKey{}).(*Caller)
 	return ok && slices.Contains(c.Shown, header)

@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// conditional reports whether a request writes under a condition that its own success makes false: repeated after it was
-// done, it would be refused as though somebody else had been first. Conditions are headers (If-Match, x-amz-if-match-size,
-// x-goog-if-generation-match, the If of WebDAV) or parameters of the query.
+// conditional reports whether a request writes under a condition that its own success makes false. If it is repeated after it
+// succeeded, it is refused, as if another caller had been first. Conditions are headers (If-Match, x-amz-if-match-size,
+// x-goog-if-generation-match, WebDAV's If) or query parameters.
 func conditional(r *http.Request) bool {
 	switch r.Method {
 	case http.MethodGet, http.MethodHead, http.MethodOptions, http.MethodTrace, "":
@@ -32,8 +32,8 @@ func conditional(r *http.Request) bool {
 	return false
 }
 
-// conditionalParameter reports whether a parameter of the query is such a condition: ifGenerationMatch (Google), if_seq_no
-// (Elasticsearch), if-match, or one whose name does not say if.
+// conditionalParameter reports whether a query parameter is such a condition: ifGenerationMatch (Google), if_seq_no
+// (Elasticsearch), if-match, or a name without "if".
 func conditionalParameter(name, value string) bool {
 	if len(name) > 2 && strings.EqualFold(name[:2], "if") && (name[2] == '-' || name[2] == '_' || 'A' <= name[2] && name[2] <= 'Z') {
 		return true
@@ -43,7 +43,7 @@ func conditionalParameter(name, value string) bool {
 		return true
 	case "op_type": // Elasticsearch
 		return value == "create"
-	case "version_type": // Elasticsearch: an external version has to be newer than the stored one
+	case "version_type": // Elasticsearch: an external version must be newer than the stored one
 		return strings.HasPrefix(value, "external") && !strings.HasSuffix(value, "gte")
 	}
 	return strings.HasPrefix(name, "ifgeneration") || strings.HasPrefix(name, "ifmetageneration") || strings.HasPrefix(name, "ifsource") ||

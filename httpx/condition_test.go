@@ -86,7 +86,7 @@ func TestConditionalWriteIsNotRepeated(t *testing.T) {
 			}
 		}
 	}
-	// An idempotency key lets the upstream tell a repeated request.
+	// With an idempotency key, the upstream recognizes a repeated request.
 	synctest.Test(t, func(t *testing.T) {
 		n := 0
 		tr := httpx.NewTransport(open(t, steady(), weir.Options{}), trip(func(*http.Request) (*http.Response, error) {

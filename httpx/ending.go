@@ -11,37 +11,36 @@ import (
 	"github.com/seed1158cd35/weir/outcome/classify"
 )
 
-// A Meter is the body of an answer that knows how it ended and what was used. The attempt is
-// reported with its Outcome.
+// A Meter is a response body that knows its result and the amount used. The attempt is reported with its Outcome.
 type Meter interface {
 	io.ReadCloser
 
-	// Outcome returns how the answer ended. It is called once, after Close.
+	// Outcome returns the result of the response. It is called once, after Close.
 	Outcome() outcome.Outcome
 }
 
-// cutBody is the code of an answer whose body broke off in a way that has no other code.
+// cutBody is the code of a response whose body broke off without a more specific code.
 const cutBody = "cut"
 
-// An ending is the body of an answer. It reports the attempt when the body has ended: only then is the outcome known.
+// An ending is the body of a response. It reports the attempt at the end of the body, because the outcome is unknown before.
 type ending struct {
 	io.ReadCloser
 	resp     *http.Response
 	run      *weir.Run
 	caller   context.Context // ends when the caller has left
-	head     outcome.Outcome // what status and header say
-	meter    Meter           // nil if the body is none
+	head     outcome.Outcome // the outcome by status and header
+	meter    Meter           // nil if the body is not a Meter
 	errors   *classify.Stream
-	left     int64 // bytes that are still to come; below 0 if that is not known
+	left     int64 // remaining bytes; negative if unknown
 	reported atomic.Bool
 }
 
-// hasBody reports whether there is more of an answer to come than its head.
+// hasBody reports whether a body follows the response's header.
 func hasBody(resp *http.Response) bool {
 	return resp.Body != nil && resp.Body != http.NoBody && resp.StatusCode != http.StatusSwitchingProtocols
 }
 
-// start reports the head of an answer, and puts the ending in the place of its body.
+// start reports the beginning of the response, and replaces its body by the ending.
 func (e *ending) start(s *sender, resp *http.Response, o outcome.Outcome) {
 	e.ReadCloser, e.resp, e.run, e.caller, e.head, e.left = resp.Body, resp, s.run, s.req.Context(), o, resp.ContentLength
 	if m, ok := resp.Body.(Meter); o.Class == outcome.OK && ok {
@@ -53,7 +52,7 @@ func (e *ending) start(s *sender, resp *http.Response, o outcome.Outcome) {
 	s.run.ReportStart(o)
 }
 
-// Read is io.Reader's.
+// Read implements io.Reader.
 func (e *ending) Read(p []byte) (int, error) {
 	n, err := e.ReadCloser.Read(p)
 	if n > 0 {
@@ -69,14 +68,14 @@ func (e *ending) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Close is io.Closer's.
+// Close implements io.Closer.
 func (e *ending) Close() error {
 	err := e.ReadCloser.Close()
 	e.report(nil)
 	return err
 }
 
-// report reports the attempt, once. A panic of the Meter reports it as canceled.
+// report reports the attempt once. If the Meter panics, it reports the attempt as canceled.
 func (e *ending) report(err error) {
 	if e.reported.Swap(true) {
 		return
@@ -86,8 +85,8 @@ func (e *ending) report(err error) {
 	o = e.outcome(err)
 }
 
-// outcome is that of the attempt, whose body has ended with err; nil means that nobody reads on. A caller that
-// closes a body before its end has read what it wanted, unless its context has ended.
+// outcome returns the outcome of the attempt. err is the error that ended the body, nil if reading stopped. A caller that closes
+// a body before its end has read what it needed, unless its context has ended.
 func (e *ending) outcome(err error) outcome.Outcome {
 	if e.meter != nil {
 		return e.meter.Outcome()
@@ -111,7 +110,7 @@ func (e *ending) outcome(err error) outcome.Outcome {
 	return e.head
 }
 
-// trailed is the outcome of an answer that came whole, by its trailers.
+// trailed returns the outcome of a complete response, from its trailers.
 func (e *ending) trailed() outcome.Outcome {
 	if status := e.resp.Trailer["Grpc-Status"]; len(status) > 0 && e.head.Class == outcome.OK {
 		if o, ok := classify.GRPCStatus(status[0]); ok {
@@ -121,7 +120,7 @@ func (e *ending) trailed() outcome.Outcome {
 	return e.head
 }
 
-// broken is the outcome of an answer whose body broke off.
+// broken returns the outcome of a response whose body broke off.
 func (e *ending) broken(err error) outcome.Outcome {
 	o := e.run.Classify(err)
 	if o.Class != outcome.Failed && o.Class != outcome.Throttled {

@@ -15,7 +15,7 @@ import (
 	"github.com/seed1158cd35/weir/outcome"
 )
 
-// answering is a transport whose server answers each request with exactly these bytes, and then closes the connection
+// answering returns a transport to a server that answers each request with exactly these bytes, and then closes the connection
 // unless it stalls.
 func answering(t *testing.T, answer string, stalls bool) *http.Transport {
 	base := &http.Transport{DisableKeepAlives: true, DialContext: func(context.Context, string, string) (net.Conn, error) {
@@ -36,7 +36,7 @@ func answering(t *testing.T, answer string, stalls bool) *http.Transport {
 
 const eventStream = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n"
 
-// brokenAnswers are answers that fail after their heads.
+// brokenAnswers are responses that fail after their headers.
 var brokenAnswers = []struct {
 	name, answer string
 	stalls       bool
@@ -58,7 +58,7 @@ var brokenAnswers = []struct {
 	{"error trailer that was not announced", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\nGrpc-Status: 13\r\n\r\n", false},
 }
 
-// heard is what observers heard of an upstream's attempts and calls.
+// heard has the events of an upstream's attempts and calls.
 type heard struct {
 	ended, calls, records []outcome.Class
 	gaveUp                int
@@ -155,7 +155,7 @@ func TestWholeBodyIsASuccess(t *testing.T) {
 	}
 }
 
-// A caller that leaves while a body comes says nothing of the upstream.
+// A caller that leaves while a body arrives implies nothing about the upstream.
 func TestCallerWhoLeavesABodyIsCanceled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := new(heard)
@@ -174,7 +174,7 @@ func TestCallerWhoLeavesABodyIsCanceled(t *testing.T) {
 	})
 }
 
-// slowBody brings a line each second, so many of them, and then an error.
+// slowBody returns a number of lines, one each second, and then an error.
 type slowBody struct {
 	lines int
 	end   error
@@ -190,8 +190,8 @@ func (b *slowBody) Read(p []byte) (int, error) {
 
 func (*slowBody) Close() error { return nil }
 
-// Streams that take minutes count as successes of the breaker from their start: those that fail early are not the only ones
-// that have ended.
+// Streams that take minutes count as successes of the breaker from their start. Otherwise only those that fail early would have
+// ended.
 func TestStreamsUnderWayKeepTheBreakerClosed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := steady()
@@ -220,7 +220,7 @@ func TestStreamsUnderWayKeepTheBreakerClosed(t *testing.T) {
 	})
 }
 
-// A probe whose answer is a long stream closes the breaker once that has been coming for a second, and not before.
+// A probe whose response is a long stream closes the breaker once the stream has lasted a second, and not before.
 func TestProbeSucceedsWhileItsStreamComes(t *testing.T) {
 	for _, c := range []struct {
 		lines int

@@ -12,32 +12,29 @@ import (
 	"github.com/seed1158cd35/weir/outcome/classify"
 )
 
-// An errand is an attempt that may go on when its caller has left, so that its answer is
-// heard: the first answer after a stall says that it is over, and it is one to a call of
-// before. It goes on while nothing is answered that was sent later, and for no longer
-// than inflight.Held. What it brings then is dropped.
+// An errand is an attempt that may continue after its caller has left, so that its response is observed. The first response after
+// a stall shows that the stall is over, and it belongs to an earlier attempt. The errand continues while no later attempt is
+// answered, for at most inflight.Held. Its response is discarded.
 //
-// Calls that are not safe, and those with a body, end when their caller leaves: the body
-// is the caller's.
+// Calls that are not safe, and calls with a body, end when their caller leaves, because the body belongs to the caller.
 type errand struct {
 	slot  *weir.Slot
 	judge func(*http.Response) outcome.Class
 
-	claimed atomic.Bool  // by the answer, or by the caller who leaves
-	done    chan brought // what came before the caller left
+	claimed atomic.Bool  // by the response, or by the caller that leaves
+	done    chan brought // the result, if it arrived before the caller left
 	ended   context.Context
 	end     context.CancelFunc
 }
 
-// brought is what an attempt brought.
+// brought is the result of an attempt.
 type brought struct {
 	resp     *http.Response
 	err      error
 	panicked any
 }
 
-// roundTrip sends one attempt. With a bound of what is in flight one that is safe may
-// become an errand.
+// roundTrip sends one attempt. With a bound of attempts in flight, a safe attempt can become an errand.
 func (s *sender) roundTrip(a *attempt, req *http.Request) (*http.Response, error) {
 	ctx, cancel := context.Context(&a.ctx), a.cancel
 	if p := s.run.Policy(); p.Timeouts.Headers > 0 && p.Bounded() {
@@ -50,7 +47,7 @@ func (s *sender) roundTrip(a *attempt, req *http.Request) (*http.Response, error
 	}
 	e := s.newErrand(ctx)
 	out := req.WithContext(e.ended)
-	out.Header = req.Header.Clone() // the caller may use its own again when it has left
+	out.Header = req.Header.Clone() // the caller may modify its header after it has left
 	go e.run(s.t.roundTripper(), out)
 	select {
 	case b := <-e.done:
@@ -89,7 +86,7 @@ func (e *errand) run(to http.RoundTripper, req *http.Request) {
 	b.resp, b.err = to.RoundTrip(req)
 }
 
-// brings hands the answer to the caller, who can still leave while its body is read.
+// brings returns the response to the caller, which can still leave while it reads the body.
 func (e *errand) brings(ctx context.Context, b brought) (*http.Response, error) {
 	if b.panicked != nil {
 		e.end()
@@ -103,7 +100,7 @@ func (e *errand) brings(ctx context.Context, b brought) (*http.Response, error) 
 	return b.resp, nil
 }
 
-// leaves lets the attempt go on without its caller, if there is anything to hear of it.
+// leaves lets the attempt continue without its caller, if its result is useful.
 func (e *errand) leaves() {
 	if !e.slot.Leave(e.end) {
 		e.end()
@@ -113,7 +110,7 @@ func (e *errand) leaves() {
 	context.AfterFunc(e.ended, func() { timer.Stop() })
 }
 
-// late hears what an attempt brought whose caller has left.
+// late observes the result of an attempt whose caller has left.
 func (e *errand) late(b brought) {
 	class := outcome.Failed
 	if b.resp != nil {

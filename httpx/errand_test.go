@@ -18,12 +18,12 @@ import (
 	"github.com/seed1158cd35/weir/httpx"
 )
 
-// A wire is a base transport whose answers the test gives.
+// A wire is a base transport whose responses the test provides.
 type wire struct {
 	sent chan *wired
 }
 
-// wired is one request on its way.
+// wired is one request in progress.
 type wired struct {
 	req    *http.Request
 	answer chan *http.Response
@@ -47,7 +47,7 @@ func (w *wire) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 }
 
-// A watchedBody notes that it was closed.
+// A watchedBody records that it was closed.
 type watchedBody struct {
 	io.Reader
 	closed atomic.Bool
@@ -193,8 +193,7 @@ func TestAnErrandEndsAfterHalfAMinute(t *testing.T) {
 	})
 }
 
-// The first answer after a stall ends the wait for a probe. What says nothing good, and
-// what was opened otherwise, does not.
+// The first good response after a stall ends the wait for a probe. A failure does not, nor does it end another kind of open time.
 func TestTheAnswerToALeaverWakesTheBreaker(t *testing.T) {
 	for name, c := range map[string]struct {
 		status int
@@ -215,7 +214,7 @@ func TestTheAnswerToALeaverWakesTheBreaker(t *testing.T) {
 					u.Breaker("").ForceOpen(u.Now(), c.force)
 				} else {
 					q, _ := try(u, weir.Call{})
-					q.Report(errUnsent.O) // counts in the breaker, and is no answer
+					q.Report(errUnsent.O) // counts for the breaker, and is not a response
 				}
 				if v := u.Look(0).Breakers[0]; v.Phase != breaker.Open || v.Wait == 0 {
 					t.Fatalf("the breaker is %v", v)
@@ -278,7 +277,7 @@ type roundTrip func(*http.Request) (*http.Response, error)
 
 func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// What Transport keeps of the time to the headers is no business of its base.
+// The base does not apply the header timeout if Transport does.
 func TestBaseTimeouts(t *testing.T) {
 	if d := httpx.BaseTimeouts(weir.Policy{}).Headers; d != 5*sec {
 		t.Errorf("without a bound the base waits %v", d)

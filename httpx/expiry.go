@@ -5,13 +5,13 @@ import (
 	"time"
 )
 
-// An expiry ends an attempt at its timeout. A Transport uses it again for another attempt if it was stopped in time: most
-// are, and to make one takes two objects.
+// An expiry ends an attempt at its timeout. A Transport reuses it if it was stopped in time, which is usual, because creating one
+// takes two allocations.
 type expiry struct {
 	timer  *time.Timer
 	cancel context.CancelCauseFunc // of the attempt
-	why    error                   // it ends at its timeout
-	once   bool                    // it is not to be used again
+	why    error                   // the error with which the attempt ends
+	once   bool                    // it must not be reused
 }
 
 // expiry ends an attempt after d, unless it is stopped.
@@ -28,10 +28,10 @@ func (t *Transport) expiry(d time.Duration, why error, cancel context.CancelCaus
 
 func (e *expiry) ends() { e.cancel(e.why) }
 
-// moves has the expiry come after d, not when it was to. Where it has come by then its goroutine may still read it.
+// moves changes the timeout to d from now. If it has already expired, its goroutine may still read the fields.
 func (e *expiry) moves(d time.Duration) { e.once = !e.timer.Reset(d) || e.once }
 
-// stops ends an expiry. One that may have come is not used again: what it is about to end would be another attempt.
+// stops stops an expiry. It does not reuse one that may have expired, because it could end another attempt.
 func (t *Transport) stops(e *expiry) {
 	if e.timer.Stop() && !e.once {
 		e.cancel, e.why = nil, nil

@@ -10,7 +10,7 @@ import (
 
 var errOver = errors.New("over")
 
-// An expiry that was stopped in time is used again, and ends the attempt that has it now, at its time.
+// An expiry that was stopped in time is reused, and ends its new attempt at the new time.
 func TestAnExpiryIsUsedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var tr Transport
@@ -27,7 +27,7 @@ func TestAnExpiryIsUsedAgain(t *testing.T) {
 	})
 }
 
-// One that may have come, before it was stopped or before it was moved, is not: whoever has it then would be ended by it.
+// An expiry that may have fired before it was stopped or moved is not reused, because it could end the next attempt.
 func TestAnExpiryThatMayHaveComeIsNotUsedAgain(t *testing.T) {
 	for name, moves := range map[string]int{"stopped late": 0, "moved late": 1, "moved late and again": 2} {
 		t.Run(name, func(t *testing.T) {

@@ -7,11 +7,11 @@ import (
 	"time"
 )
 
-// errHeaderTimeout is why an attempt ends whose answer did not begin in time, counted
-// from the end of its request. It is a deadline error to whoever asks.
+// errHeaderTimeout ends an attempt whose response did not begin in time after its request was sent. It matches
+// context.DeadlineExceeded.
 var errHeaderTimeout error = stalled("timed out waiting for the response headers")
 
-// A headerTimer ends an attempt whose answer does not begin in time.
+// A headerTimer ends an attempt whose response does not begin in time.
 type headerTimer struct {
 	end func()
 
@@ -20,8 +20,7 @@ type headerTimer struct {
 	over  bool
 }
 
-// awaitHeaders is ctx for an attempt whose answer has to begin within d after its request
-// was written.
+// awaitHeaders returns the context for an attempt whose response must begin within d after its request was written.
 func awaitHeaders(ctx context.Context, d time.Duration, end func()) (context.Context, *headerTimer) {
 	h := &headerTimer{end: end}
 	return httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{WroteRequest: func(httptrace.WroteRequestInfo) { h.wrote(d) }}), h
@@ -35,7 +34,7 @@ func (h *headerTimer) wrote(d time.Duration) {
 	}
 }
 
-// stop ends the wait: the headers are there, or never will be.
+// stop ends the wait: the headers have arrived, or the attempt has failed.
 func (h *headerTimer) stop() {
 	if h == nil {
 		return

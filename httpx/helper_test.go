@@ -17,7 +17,7 @@ const (
 
 var ok = outcome.Outcome{Class: outcome.OK}
 
-// What these tests share with those of the root.
+// Helpers shared with the tests of the root package.
 type (
 	leap   = calls.Leap
 	ledger = calls.Ledger

@@ -9,20 +9,19 @@ import (
 	"github.com/seed1158cd35/weir/outcome/classify"
 )
 
-// ErrInvalidRequest means that a request cannot be sent as it is: its method, URL or headers are not as HTTP has them,
-// or not as the upstream takes them.
+// ErrInvalidRequest means that a request cannot be sent: HTTP or the upstream does not allow its method, URL or headers.
 var ErrInvalidRequest error = invalidRequest{}
 
 type invalidRequest struct{}
 
 func (invalidRequest) Error() string { return "the request cannot be sent" }
 
-// Outcome keeps the upstream from being blamed for it.
+// Outcome prevents that the upstream is blamed.
 func (invalidRequest) Outcome() outcome.Outcome {
 	return outcome.Outcome{Class: outcome.Rejected, Code: classify.InvalidRequest, Undone: true, Unsent: true}
 }
 
-// valid checks what net/http checks over HTTP/1.1 alone: over a connection of HTTP/2 it sends any method and any path.
+// valid checks what net/http only checks for HTTP/1.1: over HTTP/2 it sends any method and any path.
 func valid(r *http.Request) error {
 	if strings.IndexFunc(r.Method, notToken) >= 0 {
 		return fmt.Errorf("%w: method %q", ErrInvalidRequest, r.Method)
@@ -37,7 +36,7 @@ func valid(r *http.Request) error {
 
 func isControl(c rune) bool { return c <= ' ' || c == 0x7f }
 
-// notToken reports whether a character cannot be in a token (RFC 9110, 5.6.2).
+// notToken reports whether a character is invalid in a token (RFC 9110, 5.6.2).
 func notToken(c rune) bool {
 	return c <= ' ' || c >= 0x7f || strings.ContainsRune(`"(),/:;<=>?@[\]{}`, c)
 }

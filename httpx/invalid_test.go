@@ -23,7 +23,7 @@ import (
 var invalid = []struct {
 	name  string
 	spoil func(*http.Request)
-	only  int // the version of HTTP for which it is; 0 means both
+	only  int // the HTTP version in which it is refused; 0 means both
 }{
 	{"space in the method", func(r *http.Request) { r.Method = "GE T" }, 0},
 	{"control character in the method", func(r *http.Request) { r.Method = "GET\r\nX" }, 0},
@@ -84,7 +84,7 @@ func TestInvalidRequestIsNotTheUpstreamsFault(t *testing.T) {
 				_ = resp.Body.Close()
 				return resp.StatusCode, nil
 			}
-			if _, err := send(func(*http.Request) {}); err != nil { // the peer has told its limits then
+			if _, err := send(func(*http.Request) {}); err != nil { // afterwards the peer's limits are known
 				t.Fatal(err)
 			}
 			status, err := send(c.spoil)
@@ -97,7 +97,7 @@ func TestInvalidRequestIsNotTheUpstreamsFault(t *testing.T) {
 			if n := len(h.ended); n != 2 || h.ended[1] != outcome.Rejected {
 				t.Errorf("HTTP/%d, %s: attempts ended %v, want one success and one rejection", version, c.name, h.ended)
 			}
-			// It proves nothing to the probe of an open breaker.
+			// It does not count for the probe of an open breaker.
 			u.Breaker("").ForceOpen(u.Now(), 1)
 			_, _ = send(c.spoil)
 			if got := u.Breaker("").Look(u.Now()).Phase; got == breaker.Closed {
@@ -107,7 +107,7 @@ func TestInvalidRequestIsNotTheUpstreamsFault(t *testing.T) {
 	}
 }
 
-// A connection that this machine has no file or port for is not the upstream's fault, and neither is it a reason to give up.
+// A failure to connect because this machine has no free file or port is not the upstream's fault, and is retried.
 func TestLackOfFilesIsNotTheUpstreamsFault(t *testing.T) {
 	for _, errno := range []syscall.Errno{syscall.EMFILE, syscall.ENFILE, syscall.EADDRNOTAVAIL, syscall.ENOBUFS} {
 		p := steady()

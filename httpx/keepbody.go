@@ -9,7 +9,8 @@ import (
 	"github.com/seed1158cd35/weir/internal/buffers"
 )
 
-// borrow keeps the beginning of a body that is too large to be sent twice, unless it is refused there.
+// borrow prepares to keep the beginning of a body that is too large to be sent twice, because the upstream may refuse it at the
+// beginning.
 func (p *replay) borrow() {
 	if p.limit = 0; buffers.Bodies.Take(beginning) {
 		p.limit, p.taken = beginning, beginning
@@ -18,7 +19,7 @@ func (p *replay) borrow() {
 	}
 }
 
-// strict refuses the body unless there is room for all of it that is to be kept.
+// strict refuses the body if there is no memory for the part that must be kept.
 func (p *replay) strict(length int64) error {
 	if p == nil || p.rewind != nil || length > p.limit {
 		return nil
@@ -27,7 +28,7 @@ func (p *replay) strict(length int64) error {
 	return noRoom(buffers.Bodies.Fits(max(length, 0)))
 }
 
-// noRoom is why a body is not kept, in words of this package.
+// noRoom converts an error of package buffers.
 func noRoom(err error) error {
 	switch err {
 	case nil:
@@ -38,16 +39,16 @@ func noRoom(err error) error {
 	return ErrNoRoom
 }
 
-// firstKept is what is held of a body before anything of it has come: who says that much will come, and
-// sends little, holds little.
+// firstKept is the memory reserved for a body before any of it has arrived, so that a client that announces a large body but
+// sends little occupies little memory.
 const firstKept = 64 << 10
 
-// beginning is how much is kept of a body that is too large to be kept whole.
+// beginning is the size kept of a body that is too large to be kept completely.
 const beginning = DefaultReplay / 4
 
 var beginnings = sync.Pool{New: func() any { return new(make([]byte, 0, beginning)) }}
 
-// keep takes note of what was read.
+// keep records what was read.
 func (p *replay) keep(b []byte, err error) {
 	p.total += int64(len(b))
 	if p.err = err; err == io.EOF {
@@ -59,7 +60,7 @@ func (p *replay) keep(b []byte, err error) {
 		if p.want && p.total <= p.limit {
 			p.err = noRoom(cmp.Or(buffers.Bodies.Fits(p.total), buffers.ErrFull))
 		}
-		if p.over, p.kept = true, nil; p.lent != nil { // nobody reads it but under the lock
+		if p.over, p.kept = true, nil; p.lent != nil { // it is only read under the lock
 			beginnings.Put(p.lent)
 			p.lent = nil
 		}
@@ -71,8 +72,7 @@ func (p *replay) keep(b []byte, err error) {
 	p.read.Broadcast()
 }
 
-// grow makes room for so many bytes more, if the process may hold them. Without it the body
-// passes, and cannot be sent again.
+// grow makes room for n more bytes, if the process may hold them. Otherwise the body passes through and cannot be sent again.
 func (p *replay) grow(n int) bool {
 	need := len(p.kept) + n
 	if need <= cap(p.kept) {
@@ -81,7 +81,7 @@ func (p *replay) grow(n int) bool {
 	if cap(p.kept) > 0 {
 		need = min(max(need, 2*cap(p.kept)), max(need, int(p.limit)))
 	}
-	if p.ended.Load() { // it is over soon, and what was taken for it has been given back
+	if p.ended.Load() { // it is nearly over, and its memory has been returned
 		p.kept = slices.Grow(p.kept, n)
 		return true
 	}

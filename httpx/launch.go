@@ -7,15 +7,15 @@ import (
 
 type launchKey struct{}
 
-// WithLaunch is ctx for a request of which somebody wants to know when it has its turn: a
-// Transport calls fn for each attempt after every gate has let it through, right before it is
-// sent. If fn returns an error nothing is sent, and the attempt ends with it; an error that is an
-// outcome.Classifier says what the gates hear. Until the attempt has its answer, cancel ends it.
+// WithLaunch returns a context for a request that must be observed when it is sent. A Transport calls fn for each attempt after
+// every gate has admitted it, right before it is sent. If fn returns an error, nothing is sent and the attempt ends with that
+// error. An error that is an outcome.Classifier determines the outcome for the gates. Until the attempt has its response, cancel
+// ends it.
 func WithLaunch(ctx context.Context, fn func(cancel context.CancelCauseFunc) error) context.Context {
 	return context.WithValue(ctx, launchKey{}, fn)
 }
 
-// launch tells whoever wants to know that an attempt is sent.
+// launch calls the function of WithLaunch.
 func launch(ctx context.Context, cancel context.CancelCauseFunc, req *http.Request) error {
 	fn, ok := ctx.Value(launchKey{}).(func(context.CancelCauseFunc) error)
 	if !ok {

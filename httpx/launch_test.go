@@ -26,8 +26,8 @@ func (unsentError) Outcome() outcome.Outcome {
 	return outcome.Outcome{Class: outcome.Canceled, Code: "not sent", Undone: true, Unsent: true}
 }
 
-// A launch may fetch what is sent, slowly. That is none of the attempt's time, nor is the upstream to blame for a launch that
-// fails after that.
+// A launch may take long, for instance to fetch the body. That does not count for the attempt's timeout, and a launch that then
+// fails does not count against the upstream.
 func TestALaunchTakesNoneOfTheAttemptsTime(t *testing.T) {
 	for name, body := range map[string]string{"without a body": "", "with a body": "x"} {
 		t.Run(name, func(t *testing.T) {

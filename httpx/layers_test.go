@@ -9,8 +9,7 @@ import (
 	"github.com/seed1158cd35/weir/httpx"
 )
 
-// A call that is made within an attempt of a Transport is repeated by that Transport only, also where its
-// context is made of the attempt's.
+// Only the outer Transport repeats a call made within its attempt, also if the call's context is derived from the attempt's.
 func TestACallWithinAnAttemptIsNotRepeatedByBoth(t *testing.T) {
 	sent := 0
 	inner := httpx.NewTransport(open(t, quick(), weir.Options{}), trip(func(*http.Request) (*http.Response, error) {

@@ -14,7 +14,7 @@ import (
 	"github.com/seed1158cd35/weir/outcome"
 )
 
-// metering is a body that says at its end what it has used.
+// metering is a body that reports its use at its end.
 type metering struct {
 	io.ReadCloser
 	end outcome.Outcome
@@ -28,7 +28,7 @@ func tokens(amount int64, per time.Duration, burst int64) limit.Limit {
 	return l
 }
 
-// metered sends one request that costs 60 tokens and whose answer ends so.
+// metered sends one request that costs 60 tokens and whose response ends with this outcome.
 func metered(t *testing.T, u *weir.Upstream, judge, end outcome.Outcome) (*http.Response, error) {
 	tr := &httpx.Transport{
 		Upstream: u,
@@ -198,7 +198,7 @@ func TestPlansHaveLimitsOfTheirOwn(t *testing.T) {
 		for _, c := range []struct {
 			plan string
 			want int
-		}{{"premium", 30}, {"", 5}} { // what all may have is used up then
+		}{{"premium", 30}, {"", 5}} { // the shared part is then used up
 			granted := 0
 			for range 100 {
 				if _, d := try(u, weir.Call{Keys: map[string]string{"user": "u" + c.plan, "plan": c.plan}}); d.Allowed {
@@ -227,7 +227,7 @@ func TestAPermitIsSettledEvenIfItsMeterPanics(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for range 2 { // the second has nothing to do
+	for range 2 { // the second has no effect
 		func() {
 			defer func() { _ = recover() }()
 			_ = resp.Body.Close()
@@ -238,7 +238,7 @@ func TestAPermitIsSettledEvenIfItsMeterPanics(t *testing.T) {
 	}
 }
 
-// failingMeter does not know how its answer ended.
+// failingMeter panics in Outcome.
 type failingMeter struct{ io.ReadCloser }
 
 func (failingMeter) Outcome() outcome.Outcome { panic("no outcome") }

@@ -10,7 +10,7 @@ import (
 type replayReader struct {
 	p      *replay
 	at     int64
-	over   bool // the attempt is; under the lock
+	over   bool // the attempt is over; guarded by p.mu
 	closed atomic.Bool
 }
 
@@ -27,7 +27,7 @@ func (r *replayReader) Read(b []byte) (int, error) {
 			r.at += int64(n)
 			return n, nil
 		case r.at < p.total-int64(len(p.fresh)):
-			return 0, ErrBodyTooLarge // an older attempt has read what comes next
+			return 0, ErrBodyTooLarge // an earlier attempt has read the next bytes
 		case len(p.fresh) > 0:
 			return r.take(b), nil
 		case p.err != nil:
@@ -42,16 +42,17 @@ func (r *replayReader) Read(b []byte) (int, error) {
 	}
 }
 
-// InMemory reports whether all of the body is in memory, so that nobody waits who reads it. A short one of known length is
-// waited for, as most have come with the head: who asks sends it right then.
+// InMemory reports whether the complete body is in memory, so that reading it does not block. It waits briefly for a short body
+// of known length, because such a body usually arrives with the header. The caller sends the request next.
 func (r *replayReader) InMemory() bool { return r.p.direct || r.comes() }
 
 const (
-	mostAtOnce = 16 << 10         // of a body that is waited for
-	atOnce     = time.Millisecond // for so long
+	mostAtOnce = 16 << 10         // maximum size of a body to wait for
+	atOnce     = time.Millisecond // how long to wait
 )
 
-// comes reads a short body, and reports whether all of it has come at once and is kept. What has not goes on to be read.
+// comes reads a short body, and reports whether all of it arrived quickly and is kept. Otherwise reading continues in the
+// background.
 func (r *replayReader) comes() bool {
 	p := r.p
 	if p.length <= 0 || p.length > mostAtOnce {
@@ -79,12 +80,12 @@ func (r *replayReader) comes() bool {
 	return p.whole()
 }
 
-// whole reports whether all of the body is kept. The lock is held.
+// whole reports whether the complete body is kept. The caller holds mu.
 func (p *replay) whole() bool {
 	return p.err == io.EOF && !p.over && int64(len(p.kept)) == p.length
 }
 
-// take passes on what was read and is not kept.
+// take passes on bytes that were read and are not kept.
 func (r *replayReader) take(b []byte) int {
 	p := r.p
 	n := copy(b, p.fresh)
@@ -95,7 +96,7 @@ func (r *replayReader) take(b []byte) int {
 	return n
 }
 
-// more reads a body that is in memory. The lock is held.
+// more reads a body that is in memory. The caller holds mu.
 func (r *replayReader) more(b []byte) (int, error) {
 	p := r.p
 	n, err := p.body.Read(b)
@@ -104,8 +105,7 @@ func (r *replayReader) more(b []byte) (int, error) {
 	return n, err
 }
 
-// fetch reads a piece of the caller's body, no more than is wanted, for whoever wants it
-// then.
+// fetch reads a piece of the caller's body, of at most most bytes, for the reader that needs it then.
 func (p *replay) fetch(most int) {
 	piece := pieces.Get().(*[pieceSize]byte)
 	n, err := p.body.Read(piece[:min(most, pieceSize)])
@@ -121,7 +121,7 @@ func (p *replay) fetch(most int) {
 	}
 }
 
-// giveBack gives back what a piece was read into. The lock is held.
+// giveBack returns the buffer of a piece to its pool. The caller holds mu.
 func (p *replay) giveBack() {
 	pieces.Put(p.piece)
 	p.piece = nil
@@ -131,9 +131,9 @@ const pieceSize = 32 << 10
 
 var pieces = sync.Pool{New: func() any { return new([pieceSize]byte) }}
 
-// Close leaves the request's own body open unless this is the last attempt:
-// another may need it. It must not wait for a Read that hangs, and ends that one: over HTTP/2 the answer's
-// body cannot be closed before whoever writes the request's has stopped.
+// Close does not close the request's own body unless this is the last attempt, because another may need it. It must not wait for
+// a blocked Read, and ends that Read: over HTTP/2, the response's body cannot be closed before the writer of the request has
+// stopped.
 func (r *replayReader) Close() error {
 	r.p.mu.Lock()
 	r.closed.Store(true)

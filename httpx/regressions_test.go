@@ -14,7 +14,7 @@ import (
 	"github.com/seed1158cd35/weir/httpx"
 )
 
-// What must not happen, each found by somebody who tried.
+// Regression tests.
 
 func TestWhatReachedTheUpstreamStaysCharged(t *testing.T) {
 	p := steady(rate("l", 1, time.Hour, 2))
@@ -23,7 +23,7 @@ func TestWhatReachedTheUpstreamStaysCharged(t *testing.T) {
 	got := 0
 	client := http.Client{Transport: httpx.NewTransport(u, trip(func(*http.Request) (*http.Response, error) {
 		got++
-		return response(http.StatusTooEarly, http.NoBody), nil // proves that nothing was done, but it was asked
+		return response(http.StatusTooEarly, http.NoBody), nil // proves that nothing was done, but the upstream received it
 	}))}
 	for range 20 {
 		if resp, err := client.Get("http://up.example/"); err == nil {
@@ -57,7 +57,7 @@ func TestLastAnswerIsKeptIfTheBodyCannotBeSentAgain(t *testing.T) {
 	read := make(chan bool)
 	base := trip(func(r *http.Request) (*http.Response, error) {
 		n++
-		go func() { // as net/http does: it reads on after the answer
+		go func() { // like net/http, it continues to read after the response
 			_, _ = io.Copy(io.Discard, r.Body)
 			close(read)
 		}()
@@ -72,7 +72,7 @@ func TestLastAnswerIsKeptIfTheBodyCannotBeSentAgain(t *testing.T) {
 	}
 }
 
-// waitsFor is a clock in whose sleep something else comes to its end.
+// waitsFor is a clock whose Sleep waits for another event.
 type waitsFor struct {
 	leap
 	done chan bool

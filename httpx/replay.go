@@ -11,60 +11,58 @@ import (
 	"github.com/seed1158cd35/weir/internal/buffers"
 )
 
-// DefaultReplay is how much of a request's body is kept to be sent again.
+// DefaultReplay is the size in bytes up to which a request's body is kept to be sent again.
 const DefaultReplay = 1 << 20
 
-// ErrBodyTooLarge means that an attempt could not be repeated because more of
-// the request's body had been sent than is kept.
+// ErrBodyTooLarge means that an attempt could not be repeated because more of the request's body had been sent than is kept.
 var ErrBodyTooLarge = errors.New("request body too large to send again")
 
-// ErrRequestBody means that the request's own body could not be read to its end.
+// ErrRequestBody means that the request's own body could not be read completely.
 var ErrRequestBody = errors.New("request body")
 
-// ErrNoRoom means that a request was refused because its body could not be kept: what the process may
-// hold in memory is full (see Transport.Strict).
+// ErrNoRoom means that a request was refused because the process's memory for bodies is full, so that its body could not be kept
+// (see Transport.Strict).
 var ErrNoRoom = errors.New("request body: no memory to keep it")
 
-// ErrNeverRoom is ErrNoRoom of a body that is larger than what the process may hold.
+// ErrNeverRoom is the ErrNoRoom for a body that exceeds the process's memory for bodies.
 var ErrNeverRoom = fmt.Errorf("%w: it is larger than the memory for bodies", ErrNoRoom)
 
-// errOldAttempt ends the reader of an attempt that is over.
+// errOldAttempt ends the reader of a finished attempt.
 var errOldAttempt = errors.New("attempt is over")
 
-// A replay is the body of a request that may be sent more than once. It passes
-// on what it reads at once, and keeps up to a limit of it; nothing is read ahead.
+// A replay is a request body that may be sent more than once. It passes on immediately what it reads, and keeps it up to a limit.
+// It does not read ahead.
 //
-// The caller's body is read by a goroutine of its own, a piece at a time: that can take
-// as long as the caller likes, and the attempt may end meanwhile, which a transport may
-// not notice before the read is over. No lock is held while it is read.
+// A separate goroutine reads the caller's body, a piece at a time. A read can take as long as the caller likes. The attempt may
+// end meanwhile, which a transport may only notice after the read. No lock is held during a read.
 type replay struct {
-	ended  atomic.Bool // there will be no other attempt
+	ended  atomic.Bool // there will be no further attempt
 	shut   atomic.Bool // body is closed
 	body   io.ReadCloser
 	limit  int64
-	want   bool // it is not sent if there is no room to keep it
+	want   bool // refuse the request if there is no memory to keep the body
 	last   atomic.Pointer[replayReader]
-	expiry expiry        // of the present attempt
-	ahead  *replayReader // of the attempt that waits for its turn; nil if there is none
+	expiry expiry        // of the current attempt
+	ahead  *replayReader // reader for the attempt that waits for its turn; may be nil
 
 	mu      sync.Mutex
 	read    sync.Cond // the body was read, or the reader's attempt is over
-	reading bool      // for one reader, perhaps of an older attempt
+	reading bool      // for one reader, possibly of an earlier attempt
 	kept    []byte
-	fresh   []byte           // what was read and is not kept, until it is passed on
-	piece   *[pieceSize]byte // what it is in
-	direct  bool             // the body is in memory: it is read where it is wanted
-	lent    *[]byte          // what kept is in, if it is to be given back
-	rewind  io.Seeker        // the body, if it is in memory whole: nothing is kept of it
-	length  int64            // of the body; less than 0 if it is not known
-	taken   int64            // of what the process may hold, for kept; under the lock
+	fresh   []byte           // bytes that were read and are not kept, until they are passed on
+	piece   *[pieceSize]byte // the buffer of fresh
+	direct  bool             // the body is in memory: it is read directly
+	lent    *[]byte          // the buffer of kept, if it must be returned to a pool
+	rewind  io.Seeker        // the body, if it is completely in memory: nothing is kept
+	length  int64            // of the body; negative if unknown
+	taken   int64            // memory reserved for kept; guarded by mu
 	total   int64            // bytes read
 	over    bool             // more was read than is kept
 	wait    patience
-	err     error // of the body, io.EOF at its end
+	err     error // the body's error, io.EOF at its end
 }
 
-// newReplay makes a replay of the request's body, or nil if it has none.
+// newReplay returns a replay of the request's body, or nil if it has none.
 func newReplay(req *http.Request, limit int64) *replay {
 	if req.Body == nil || req.Body == http.NoBody {
 		return nil
@@ -85,21 +83,20 @@ func newReplay(req *http.Request, limit int64) *replay {
 	return p
 }
 
-// ready makes the body for the next attempt, before that waits for its turn.
+// ready prepares the body for the next attempt, before that waits for its turn.
 func (p *replay) ready() (err error) {
 	p.ahead, err = p.next()
 	return err
 }
 
-// take is the body that was made ready.
+// take returns the body prepared by ready.
 func (p *replay) take() io.ReadCloser {
 	r := p.ahead
 	p.ahead = nil
 	return r
 }
 
-// next is the body for the next attempt. The reader of the one before is cut
-// off, even if a transport still holds it.
+// next returns the body for the next attempt. It cuts off the previous attempt's reader, even if a transport still uses it.
 func (p *replay) next() (*replayReader, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -118,7 +115,7 @@ func (p *replay) next() (*replayReader, error) {
 	return r, nil
 }
 
-// repeatable reports whether another attempt could have the whole body.
+// repeatable reports whether another attempt could send the complete body.
 func (p *replay) repeatable() bool {
 	if p == nil {
 		return true
@@ -128,8 +125,7 @@ func (p *replay) repeatable() bool {
 	return !p.over
 }
 
-// broken reports whether the caller's body ended otherwise than at its end, which
-// is no fault of the upstream.
+// broken reports whether the caller's body ended with an error, which is not the upstream's fault.
 func (p *replay) broken() bool {
 	if p == nil {
 		return false
@@ -139,7 +135,7 @@ func (p *replay) broken() bool {
 	return p.err != nil && p.err != io.EOF
 }
 
-// full is why a body that had to be kept was not, nil if it was.
+// full returns why a body that had to be kept was not, nil if it was.
 func (p *replay) full() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -149,8 +145,8 @@ func (p *replay) full() error {
 	return nil
 }
 
-// end closes the request's own body once the last attempt is done with it. That
-// may be long after the answer came: an upstream can answer while it reads.
+// end closes the request's own body after the last attempt has finished with it. That may be long after the response, because an
+// upstream can respond while it reads.
 func (p *replay) end() {
 	if p == nil {
 		return
@@ -168,15 +164,15 @@ func (p *replay) end() {
 	}
 }
 
-// close closes the request's own body, once. It does not wait for a read that hangs, as
-// the body of a server's request would.
+// close closes the request's own body, once. It does not wait for a blocked read, as closing the body of a server's request
+// would.
 func (p *replay) close() error {
 	if p.shut.Swap(true) {
 		return nil
 	}
 	p.mu.Lock()
 	reading := p.reading
-	p.kept = nil // the answer may be long in passing, and refers to the request
+	p.kept = nil // the response, which refers to the request, may take long to pass
 	p.mu.Unlock()
 	if reading {
 		go p.body.Close()

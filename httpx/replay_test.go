@@ -15,8 +15,7 @@ import (
 	"github.com/seed1158cd35/weir/retry"
 )
 
-// exchange sends a body through attempts that fail, the last of which succeeds,
-// and each of which is a function of the body it gets.
+// exchange sends a body in attempts that fail, except the last. Each attempt is a function of its body.
 func exchange(t *testing.T, replay int64, req *http.Request, attempts ...func(io.ReadCloser)) (n int, story weir.Trace, err error) {
 	tr := httpx.NewTransport(open(t, steady(), weir.Options{}), trip(func(r *http.Request) (*http.Response, error) {
 		if r.GetBody != nil {
@@ -33,8 +32,7 @@ func exchange(t *testing.T, replay int64, req *http.Request, attempts ...func(io
 	return n, story, err
 }
 
-// TestPropertyReplay reads random parts of random bodies in early attempts; the
-// last one gets every byte.
+// TestPropertyReplay reads random parts of random bodies in early attempts. The last attempt gets every byte.
 func TestPropertyReplay(t *testing.T) {
 	for seed := range uint64(1000) {
 		r := chance(seed)
@@ -64,8 +62,7 @@ func TestPropertyReplay(t *testing.T) {
 	}
 }
 
-// ragged reads in pieces of chance, and ends sometimes with, sometimes after the
-// last of them.
+// ragged reads in random pieces. io.EOF comes with the last of them or after it.
 type ragged struct {
 	r   *bytes.Reader
 	rnd *rand.Rand
@@ -112,8 +109,7 @@ func TestBaseCannotRepeatByItself(t *testing.T) {
 	}
 }
 
-// What the upstream has not asked for is not read, so a large body that was
-// refused early can still be repeated.
+// Bytes that the upstream has not requested are not read, so a large body that was refused early can still be repeated.
 func TestBodyIsNotReadAhead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		source := strings.NewReader(strings.Repeat("x", 5<<20))
@@ -128,8 +124,7 @@ func TestBodyIsNotReadAhead(t *testing.T) {
 	})
 }
 
-// A transport may read on after it has answered. What it reads then must not be
-// missing from the next attempt.
+// A transport may continue to read after its response. The next attempt must still get those bytes.
 func TestOldAttemptIsCutOff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var old io.ReadCloser
@@ -157,8 +152,8 @@ func TestOldAttemptIsCutOff(t *testing.T) {
 	})
 }
 
-// An old attempt that hangs in a read of the caller's body holds nobody up: not
-// the answer, and the next attempt gets what it reads in the end.
+// An old attempt that is blocked in a read of the caller's body does not delay the response, and the next attempt gets the bytes
+// of that read.
 func TestOldAttemptMayHangInARead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		pr, pw := io.Pipe()

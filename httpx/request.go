@@ -10,8 +10,7 @@ import (
 	"github.com/seed1158cd35/weir/internal/paths"
 )
 
-// call is what the policy needs to know of a request.
-// CallOf is what the policy is told of a request.
+// CallOf returns the description of a request for the policy.
 func (t *Transport) CallOf(req *http.Request) weir.Call { return t.call(req) }
 
 func (t *Transport) call(req *http.Request) weir.Call {
@@ -23,14 +22,13 @@ func (t *Transport) call(req *http.Request) weir.Call {
 	o := t.Upstream.Assign(&c, func(o *weir.Operation, named bool) bool { return matches(o, req.Method, &path, named) })
 	c.Safe = c.Safe || safe(o, req.Method, req.Header)
 	if c.Safe && conditional(req) && !hasKey(req.Header) {
-		c.Safe = false // whatever the operation says
+		c.Safe = false // whatever the operation specifies
 	}
 	return c
 }
 
-// rawPath is the path as it will be sent. A URL that holds it in Opaque does so
-// because Go would write it differently; if it begins with two slashes, the host
-// is written before it.
+// rawPath returns the path as it will be sent. URL.Opaque contains a path that Go would encode differently. If that path begins
+// with two slashes, Opaque has the host before it.
 func rawPath(u *url.URL) string {
 	if u.Opaque == "" {
 		return u.EscapedPath()
@@ -38,8 +36,8 @@ func rawPath(u *url.URL) string {
 	return strings.TrimPrefix(u.Opaque, "//"+u.Host)
 }
 
-// Declares reports whether a request, by its method and raw path, belongs to an operation
-// that the policy declares. named says that requests have names.
+// Declares reports whether a request, by its method and raw path, belongs to an operation that the policy declares. named means
+// that operations have names.
 func Declares(p *weir.Policy, method, rawPath string, named bool) bool {
 	path := paths.Read(rawPath)
 	for i := range p.Operations {
@@ -50,8 +48,8 @@ func Declares(p *weir.Policy, method, rawPath string, named bool) bool {
 	return false
 }
 
-// matches reports whether a request belongs to the operation, however its path is written. Where requests have names, an operation that
-// says neither methods nor path is the one of its name alone.
+// matches reports whether a request belongs to the operation, in any encoding of its path. If operations have names, an operation
+// without methods and path only matches by its name.
 func matches(o *weir.Operation, method string, path *paths.Path, named bool) bool {
 	if named && o.Path == "" && len(o.Methods) == 0 {
 		return false
@@ -59,8 +57,8 @@ func matches(o *weir.Operation, method string, path *paths.Path, named bool) boo
 	return (len(o.Methods) == 0 || slices.Contains(o.Methods, strings.ToUpper(method))) && path.Begins(o.Path, o.AnyCase)
 }
 
-// safe reports whether the request may be repeated even if it may have been
-// done. Of the methods RFC 9110 9.2.2 calls these idempotent.
+// safe reports whether the request may be repeated even if it may have been done. RFC 9110 9.2.2 defines which methods are
+// idempotent.
 func safe(o *weir.Operation, method string, h http.Header) bool {
 	switch o.Safe {
 	case weir.Yes:
@@ -75,7 +73,7 @@ func safe(o *weir.Operation, method string, h http.Header) bool {
 	return hasKey(h)
 }
 
-// hasKey reports whether the upstream can tell a repeated request by its idempotency key.
+// hasKey reports whether the upstream can recognize a repeated request by its idempotency key.
 func hasKey(h http.Header) bool {
 	return h.Get("Idempotency-Key") != "" || h.Get("X-Idempotency-Key") != ""
 }

@@ -13,17 +13,17 @@ import (
 	"github.com/seed1158cd35/weir/outcome/classify"
 )
 
-// A sender is one request on its way.
+// A sender is one request in progress.
 type sender struct {
 	t      *Transport
 	req    *http.Request
 	safe   bool
 	run    *weir.Run
-	replay *replay        // nil if there is no body
-	resp   *http.Response // of the last attempt; nil if it brought none
+	replay *replay        // nil without a body
+	resp   *http.Response // of the last attempt; nil without a response
 }
 
-// result is what the caller gets: no answer if it has left, as it could not read one.
+// result returns the caller's result: no response if the caller has left, because it could not read one.
 func (s *sender) result() (*http.Response, error) {
 	err := s.run.Err()
 	if s.resp == nil {
@@ -33,13 +33,13 @@ func (s *sender) result() (*http.Response, error) {
 		return s.resp, nil
 	}
 	discard(s.resp)
-	if err == nil { // the call came to an end just as its caller left
+	if err == nil { // the call ended just when its caller left
 		err = context.Cause(s.req.Context())
 	}
 	return nil, err
 }
 
-// send makes one attempt, and reports how it ended.
+// send makes one attempt and reports its result.
 func (s *sender) send() {
 	r := s.run
 	discard(s.resp)
@@ -53,7 +53,7 @@ func (s *sender) send() {
 	} else if req.Body != nil {
 		_ = req.Body.Close()
 	}
-	timer := s.times(a) // from here on: what a launch takes is not the upstream's time
+	timer := s.times(a) // starts here, because the time of a launch is not the upstream's
 	if err == nil {
 		resp, err = s.roundTrip(a, req)
 	}
@@ -69,7 +69,7 @@ func (s *sender) send() {
 		r.NoMore(ErrBodyTooLarge)
 	}
 	s.t.stops(timer)
-	started := false // the rest is reported when the body has ended
+	started := false // otherwise reported at the end of the body
 	if s.resp = resp; resp == nil {
 		a.cancel(context.Canceled)
 	} else {
@@ -83,7 +83,7 @@ func (s *sender) send() {
 	}
 }
 
-// failed classifies an attempt without an answer, and says why there is none.
+// failed classifies an attempt without a response, and returns the error.
 func (s *sender) failed(ctx context.Context, err error) (outcome.Outcome, error) {
 	cause := context.Cause(ctx)
 	if cause == weir.ErrAttemptTimeout || cause == weir.ErrCallTimeout || cause == errHeaderTimeout {
@@ -93,7 +93,7 @@ func (s *sender) failed(ctx context.Context, err error) (outcome.Outcome, error)
 	if own == nil && s.replay.broken() {
 		own = fmt.Errorf("%w: %w", ErrRequestBody, cmp.Or(s.replay.full(), err))
 	}
-	if own != nil { // the caller's own body failed: that says nothing of the upstream
+	if own != nil { // the caller's own body failed, which implies nothing about the upstream
 		s.run.Spoiled()
 		return outcome.Outcome{Class: outcome.Canceled, Code: brokenBody}, own
 	}
@@ -104,20 +104,19 @@ func (s *sender) failed(ctx context.Context, err error) (outcome.Outcome, error)
 	return o, err
 }
 
-// request is the request of an attempt, without its context.
+// request returns the request of an attempt, without its context.
 func (s *sender) request() *http.Request {
 	if s.replay == nil {
 		return s.req
 	}
 	req := new(http.Request)
 	*req = *s.req
-	req.Body, req.GetBody = s.replay.take(), nil // retries are made here, and nowhere below
+	req.Body, req.GetBody = s.replay.take(), nil // only this package retries
 	return req
 }
 
-// judge classifies an answer, with a look at the body if that can matter. A
-// success whose body has to be looked at may come slowly: S3 says 200 before it
-// knows. It has until the end of the call.
+// judge classifies a response, and reads the body if that can matter. The body of such a success may be slow, because S3 sends
+// 200 before it knows the result. So it may take until the end of the call.
 func (s *sender) judge(a *attempt, resp *http.Response, timer *expiry) outcome.Outcome {
 	r := classify.Response{
 		Method: s.req.Method, Status: resp.StatusCode, Reason: reason(resp),
@@ -129,13 +128,13 @@ func (s *sender) judge(a *attempt, resp *http.Response, timer *expiry) outcome.O
 	if s.t.Judge != nil {
 		judged = s.t.Judge(resp, o)
 	}
-	if judged.Code == o.Code || resp.Body == http.NoBody { // and it is not that the rest did not come
+	if judged.Code == o.Code || resp.Body == http.NoBody { // not an error because the rest did not arrive
 		s.run.Answered()
 	}
 	return judged
 }
 
-// reason is the status line's text after the code.
+// reason returns the text after the code in the status line.
 func reason(resp *http.Response) string {
 	if len(resp.Status) > 4 {
 		return resp.Status[4:]

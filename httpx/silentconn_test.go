@@ -19,8 +19,8 @@ import (
 	"github.com/seed1158cd35/weir/internal/test/memnet"
 )
 
-// A mute connection can fall silent, as when a machine or a gateway between is gone: nothing
-// that is written arrives, nothing comes, and nobody says so.
+// A mute connection can fall silent, as when a machine or a gateway is gone: nothing that is written arrives, nothing is
+// received, and there is no error.
 type mute struct {
 	net.Conn
 	gone   atomic.Bool
@@ -49,8 +49,7 @@ func (c *mute) Close() error {
 	return c.Conn.Close()
 }
 
-// With the timeouts that ship a connection of HTTP/2 that has fallen silent is found out and
-// replaced, though calls go on to be made over it.
+// With the default timeouts, an HTTP/2 connection that has fallen silent is detected and replaced, although calls still use it.
 func TestASilentConnectionOfHTTP2IsReplaced(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := memnet.New()
@@ -83,7 +82,7 @@ func TestASilentConnectionOfHTTP2IsReplaced(t *testing.T) {
 		defer u.Close()
 		client := &http.Client{Transport: httpx.NewTransport(u, base)}
 		get := func() error {
-			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second) // callers are patient for so long
+			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second) // how long callers wait
 			defer cancel()
 			req, err := http.NewRequestWithContext(ctx, http.MethodPost, "https://api.test/", nil)
 			if err != nil {

@@ -9,23 +9,22 @@ import (
 	"github.com/seed1158cd35/weir/limit"
 )
 
-// A Source says where the value of a scope comes from: the request as it came in,
-// with what is not sent on.
+// A Source determines the value of a scope from the request as received, including parts that are not sent on.
 type Source struct {
 	Kind string // FromHeader, FromQuery, FromRemote or FromCaller
 	Name string // of the header or the parameter
 }
 
-// The kinds of a Source.
+// Kinds of a Source.
 const (
 	FromHeader = "header"
 	FromQuery  = "query"
 	FromRemote = "remote" // the caller's address
-	FromCaller = "caller" // the name of its token or certificate
+	FromCaller = "caller" // the name in the caller's token or certificate
 )
 
-// Veiled reads the source as the value of a scope. A secret is never read as it is, so that it
-// stands in no log and on no page; the names of callers are the configuration's own.
+// Veiled returns a function that reads the source as the value of a scope. It hashes secrets, so that they appear in no log and
+// on no page. Names of callers come from the configuration and are not hashed.
 func (s Source) Veiled(v *veil.Veil, scope string) func(*http.Request) string {
 	read := s.Reader()
 	switch {
@@ -37,7 +36,7 @@ func (s Source) Veiled(v *veil.Veil, scope string) func(*http.Request) string {
 	return func(r *http.Request) string { return v.Key(scope, read(r)) }
 }
 
-// Reader reads the source as it is.
+// Reader returns a function that reads the source unchanged.
 func (s Source) Reader() func(*http.Request) string {
 	name := http.CanonicalHeaderKey(s.Name)
 	switch {
@@ -47,13 +46,13 @@ func (s Source) Reader() func(*http.Request) string {
 		return func(r *http.Request) string { return CallerOf(r.Context()) }
 	case s.Kind == FromQuery:
 		return func(r *http.Request) string { return r.URL.Query().Get(s.Name) }
-	case name == "Host": // the server takes it out of the headers
+	case name == "Host": // the server removes it from the headers
 		return func(r *http.Request) string { return r.Host }
 	}
 	return func(r *http.Request) string { return r.Header.Get(name) }
 }
 
-// Priority reads the source as a priority; what is none of the words is normal.
+// Priority returns a function that reads the source as a priority. Unknown values mean normal.
 func (s Source) Priority() func(*http.Request) limit.Priority {
 	read := s.Reader()
 	return func(r *http.Request) limit.Priority {

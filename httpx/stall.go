@@ -11,24 +11,22 @@ import (
 	"github.com/seed1158cd35/weir"
 )
 
-// Why a body ends before its end. They are deadline errors to whoever asks.
+// Reasons why a body is ended early. They match context.DeadlineExceeded.
 var (
-	// ErrBodyStalled means that the body of an answer brought nothing for
-	// Timeouts.Idle.
+	// ErrBodyStalled means that no byte of a response's body arrived for Timeouts.Idle.
 	ErrBodyStalled error = stalled("the response body stalled")
 
 	// ErrBodyTimeout means that a body took longer than Timeouts.Body.
 	ErrBodyTimeout error = stalled("the body took too long")
 
-	// ErrRequestStalled means that the body of a request brought nothing for
-	// Timeouts.UploadIdle. It says nothing of the upstream.
+	// ErrRequestStalled means that no byte of a request's body arrived for Timeouts.UploadIdle. It implies nothing about the
+	// upstream.
 	ErrRequestStalled error = stalled("the request body stalled")
 
-	// ErrSilent means that a call of gRPC was silent in both directions for Timeouts.Idle, or an hour.
+	// ErrSilent means that a gRPC call was silent in both directions for Timeouts.Idle, or for an hour.
 	ErrSilent error = stalled("the call was silent for too long")
 
-	// ErrRequestSlow means that the body of a request came more slowly than
-	// Timeouts.UploadRate. It says nothing of the upstream.
+	// ErrRequestSlow means that the body of a request was slower than Timeouts.UploadRate. It implies nothing about the upstream.
 	ErrRequestSlow error = stalled("the request body was too slow")
 )
 
@@ -41,21 +39,19 @@ func (s stalled) Is(target error) bool {
 	return target == context.DeadlineExceeded
 }
 
-// A watched is the body of an answer, which ends if it brings nothing for too long, or
-// takes too long in all. Only the time counts in which somebody waits for it: who reads
-// it slowly does not end it.
+// A watched is a response body that ends if nothing arrives for too long, or if it takes too long in total. Only the time in a
+// Read counts, so a slow reader does not end it.
 type watched struct {
 	io.ReadCloser
 	cancel context.CancelCauseFunc // of the attempt
-	idle   time.Duration           // 0 or less if there is no bound
-	waits  *time.Timer             // for more; nil until somebody has
-	whole  *time.Timer             // for the end; nil if there is no bound
-	why    atomic.Pointer[error]   // it ended
+	idle   time.Duration           // 0 or less means no bound
+	waits  *time.Timer             // timer for the next bytes; nil before the first read
+	whole  *time.Timer             // timer for the complete body; nil without a bound
+	why    atomic.Pointer[error]   // why it was ended
 }
 
-// watch puts bounds around an answer's body, before anybody reads of it. A connection that
-// has changed its protocol has none, and one of gRPC may be silent for as long as it
-// likes: both have signs of life of their own.
+// watch applies the bounds to a response's body, before it is read. A connection that switched protocols has none, and a gRPC
+// call may be silent for any time: both have their own keep-alive.
 func watch(resp *http.Response, t weir.Timeouts, cancel context.CancelCauseFunc) {
 	if t.Idle <= 0 && t.Body <= 0 || resp.Body == http.NoBody || resp.StatusCode == http.StatusSwitchingProtocols || isGRPC(resp.Header) {
 		return
@@ -71,17 +67,17 @@ func isGRPC(h http.Header) bool {
 	return strings.HasPrefix(h.Get("Content-Type"), "application/grpc")
 }
 
-// SetIdle changes how long the body may bring nothing; 0 or less is no bound. It is for
-// who reads the body first, and knows better than the policy.
+// SetIdle changes how long no byte may arrive; 0 or less means no bound. It is for a first reader of the body that knows more
+// than the policy.
 func (w *watched) SetIdle(d time.Duration) { w.idle = d }
 
-// Ready reports whether Read has something to give at once, as far as the transport says.
+// Ready reports whether Read would return data immediately, if the transport can tell.
 func (w *watched) Ready() bool {
 	b, ok := w.ReadCloser.(interface{ Ready() bool })
 	return ok && b.Ready()
 }
 
-// Read is io.Reader's.
+// Read implements io.Reader.
 func (w *watched) Read(p []byte) (int, error) {
 	w.wait()
 	n, err := w.ReadCloser.Read(p)
@@ -96,7 +92,7 @@ func (w *watched) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// wait starts the time for more.
+// wait starts the timer for the next bytes.
 func (w *watched) wait() {
 	switch {
 	case w.idle <= 0:
@@ -112,7 +108,7 @@ func (w *watched) end(why *error) {
 	w.cancel(*why)
 }
 
-// Close is io.Closer's.
+// Close implements io.Closer.
 func (w *watched) Close() error {
 	for _, t := range []*time.Timer{w.waits, w.whole} {
 		if t != nil {

@@ -17,8 +17,8 @@ import (
 	"github.com/seed1158cd35/weir/httpx"
 )
 
-// reads is an upstream that reads a request's body to its end before it answers, as
-// net/http's transport does: it comes back only when the read is over.
+// reads is an upstream that reads a request's body to its end before it responds. Like net/http's transport, it only returns when
+// the read is over.
 func reads(took *int64) http.RoundTripper {
 	return tripper(func(r *http.Request) (*http.Response, error) {
 		n, err := io.Copy(io.Discard, r.Body)
@@ -39,7 +39,7 @@ func answered(status int, body io.ReadCloser) *http.Response {
 	return &http.Response{Status: http.StatusText(status), StatusCode: status, Header: http.Header{}, Body: body}
 }
 
-// A trickle is a body that brings pieces at intervals, and then nothing until it is closed.
+// A trickle is a body that returns pieces at intervals, and then blocks until it is closed.
 type trickle struct {
 	every  time.Duration
 	pieces int
@@ -66,7 +66,7 @@ func newTrickle(pieces int, every time.Duration) *trickle {
 	return &trickle{every, pieces, make(chan struct{})}
 }
 
-// The caller's own body that stops coming ends the call, and says nothing of the upstream.
+// A caller's body that stalls ends the call, and implies nothing about the upstream.
 func TestARequestThatStallsEndsTheCall(t *testing.T) {
 	for _, tt := range []struct {
 		name     string
@@ -112,7 +112,7 @@ func TestARequestThatStallsEndsTheCall(t *testing.T) {
 	}
 }
 
-// One that comes slowly, and with pauses longer than an attempt may take, goes through.
+// A slow body, with pauses longer than an attempt's timeout, is sent completely.
 func TestARequestThatComesSlowlyGoesThrough(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		u := open(t, steady(), weir.Options{})
@@ -130,8 +130,7 @@ func TestARequestThatComesSlowlyGoesThrough(t *testing.T) {
 	})
 }
 
-// An answer's body that stops coming ends with an error, not before its time and whoever
-// reads it slowly.
+// A response body that stalls ends with an error, not before its time, and not because of a slow reader.
 func TestAnAnswerThatStallsEndsWithAnError(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		u := open(t, steady(), weir.Options{})
@@ -156,7 +155,7 @@ func TestAnAnswerThatStallsEndsWithAnError(t *testing.T) {
 			if n, err := resp.Body.Read(p); n != 5 || err != nil {
 				t.Fatalf("%d %v", n, err)
 			}
-			time.Sleep(time.Hour) // that nobody reads is not the upstream's fault
+			time.Sleep(time.Hour) // a caller that does not read is not the upstream's fault
 		}
 		time.AfterFunc(29*sec, func() { _ = slow.Close() })
 		if _, err := resp.Body.Read(p); err != io.EOF {
@@ -171,7 +170,7 @@ func TestAnAnswerThatStallsEndsWithAnError(t *testing.T) {
 	})
 }
 
-// An attempt's body ends with the attempt.
+// attempts is a body that ends with its attempt.
 type attempts struct {
 	io.ReadCloser
 	ctx context.Context
@@ -184,7 +183,7 @@ func (b attempts) Read(p []byte) (int, error) {
 	return b.ReadCloser.Read(p)
 }
 
-// hanging is a body that brings nothing until its attempt is given up.
+// hanging is a body that blocks until its attempt is given up.
 type hanging struct{ attempt context.Context }
 
 func (b hanging) Read([]byte) (int, error) {
@@ -205,8 +204,8 @@ func TestBodiesInMemoryGoThrough(t *testing.T) {
 	}
 }
 
-// While a caller's body is waited for, its slot is somebody else's; when all of it is there, it is in
-// flight again. One that was cut gives its slot back: nobody works on a part of a body.
+// While an attempt waits for a caller's body, another uses its slot. When the body is complete, the attempt is in flight again. A
+// truncated body returns the slot, because the upstream does not work on a partial body.
 func TestASlowUploadHoldsNoSlot(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		u := open(t, bounded(1), weir.Options{})
@@ -262,7 +261,7 @@ func TestASlowUploadHoldsNoSlot(t *testing.T) {
 	})
 }
 
-// Slow uploads that come one after the other keep nobody out who would wait for a slot.
+// A series of slow uploads does not block other calls that wait for a slot.
 func TestSlowUploadsKeepNobodyOut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		u := open(t, bounded(10), weir.Options{})
@@ -294,8 +293,7 @@ func TestSlowUploadsKeepNobodyOut(t *testing.T) {
 	})
 }
 
-// An upload that waited for a slot of a bound which a new policy does not have gives its slot
-// back to the bound that it is from.
+// An upload that gave up its slot, and whose bound a new policy removes, returns the slot to the bound that it is from.
 func TestASlowUploadHoldsNoSlotOfAnotherBound(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := steady()
@@ -333,8 +331,7 @@ func TestASlowUploadHoldsNoSlotOfAnotherBound(t *testing.T) {
 	})
 }
 
-// A read of the caller's body goes on from one attempt to the next: the slot of the next is
-// given up, too.
+// A read of the caller's body continues from one attempt to the next: the next attempt also gives up its slot.
 func TestASecondAttemptGivesItsSlotUp(t *testing.T) {
 	for _, stream := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
@@ -342,7 +339,7 @@ func TestASecondAttemptGivesItsSlotUp(t *testing.T) {
 			u := open(t, p, weir.Options{})
 			n := 0
 			tr := httpx.NewTransport(u, tripper(func(r *http.Request) (*http.Response, error) {
-				if n++; n == 1 { // answered early, while the body is waited for
+				if n++; n == 1 { // early response while the body is awaited
 					go func() { _, _ = io.Copy(io.Discard, r.Body); _ = r.Body.Close() }()
 					time.Sleep(2 * time.Second)
 					return answered(503, http.NoBody), nil

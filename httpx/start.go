@@ -9,12 +9,12 @@ import (
 	"github.com/seed1158cd35/weir/outcome/classify"
 )
 
-// A start is the body of an answer whose first bytes are read before the rest.
+// A start is a response body whose first bytes are read before the rest.
 type start struct {
 	io.ReadCloser
 	bytes  [classify.StartBytes]byte
 	n, off int
-	err    error // of reading them
+	err    error // of the first read
 }
 
 // read reads the first bytes of a body.
@@ -34,7 +34,7 @@ func (s *start) Read(b []byte) (int, error) {
 		if s.off += n; s.off < s.n || s.err != nil || n == len(b) {
 			return n, nil
 		}
-		var more int // in the same piece, as it would have been without the start
+		var more int // in the same piece, as without the start
 		more, s.err = s.ReadCloser.Read(b[n:])
 		return n + more, nil
 	}
@@ -44,8 +44,8 @@ func (s *start) Read(b []byte) (int, error) {
 	return s.ReadCloser.Read(b)
 }
 
-// look reads what of the body can change what its answer means: most of a failure, and of a success what shows whether
-// there is an error in it.
+// look reads the part of the body that can change the outcome: most of a failure, and for a success, enough to detect an error in
+// it.
 func (s *sender) look(a *attempt, r *classify.Response, resp *http.Response, timer *expiry) {
 	r.Unpack = unpack.Bytes
 	switch {
@@ -66,7 +66,7 @@ func (s *sender) look(a *attempt, r *classify.Response, resp *http.Response, tim
 	}
 }
 
-// asksGraphQL reports whether an answer is one of GraphQL.
+// asksGraphQL reports whether a response comes from GraphQL.
 func asksGraphQL(req *http.Request, h http.Header) bool {
 	return strings.Contains(req.URL.Path, "graphql") || strings.Contains(req.URL.Path, "GraphQL") || strings.Contains(strings.Join(h["Content-Type"], ""), "graphql")
 }

@@ -22,7 +22,7 @@ import (
 	"github.com/seed1158cd35/weir/httpx"
 )
 
-// packed packs a body in a coding.
+// packed encodes a body with a coding.
 func packed(t *testing.T, coding, body string) string {
 	t.Helper()
 	var b bytes.Buffer
@@ -121,7 +121,7 @@ func TestThrottledQueryOfGraphQLIsRepeated(t *testing.T) {
 	}
 }
 
-// TestAnswerWhoseStartIsReadComesAsItCame passes on answers of every length, and those that break off.
+// TestAnswerWhoseStartIsReadComesAsItCame passes on responses of every length, including truncated ones.
 func TestAnswerWhoseStartIsReadComesAsItCame(t *testing.T) {
 	broken := errors.New("broken off")
 	for n := range 200 {
@@ -146,7 +146,7 @@ func TestAnswerWhoseStartIsReadComesAsItCame(t *testing.T) {
 	}
 }
 
-// TestStreamOfJSONIsNotWaitedFor gets the headers of an answer before anything of its body has come.
+// TestStreamOfJSONIsNotWaitedFor gets the headers of a response before any byte of its body has arrived.
 func TestStreamOfJSONIsNotWaitedFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, w := io.Pipe()

@@ -10,7 +10,8 @@ import (
 	"github.com/seed1158cd35/weir/httpx"
 )
 
-// TestALookAtTheStartMakesNoObject compares answers whose first bytes are looked at with others.
+// TestALookAtTheStartMakesNoObject compares the allocations for responses whose first bytes are examined with those for other
+// responses.
 func TestALookAtTheStartMakesNoObject(t *testing.T) {
 	const text = `{"data":{"shop":{"name":"a shop with a name that is longer than what is looked at"}}}`
 	objects := func(mediaType string) float64 {

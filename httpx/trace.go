@@ -8,13 +8,12 @@ import (
 
 type traceKey struct{}
 
-// WithTrace is ctx with a trace that Transport fills in when the call is over.
+// WithTrace returns a context with a trace that Transport fills in at the end of the call.
 func WithTrace(ctx context.Context, t *weir.Trace) context.Context {
 	return context.WithValue(ctx, traceKey{}, t)
 }
 
-// TraceFor answers the Value method of a context that keeps a trace itself,
-// instead of by WithTrace: it is t if that is what the key asks for.
+// TraceFor helps a context that stores a trace in a field to implement Value. It returns t if key asks for the trace.
 func TraceFor(key any, t *weir.Trace) (*weir.Trace, bool) {
 	if key == (traceKey{}) {
 		return t, true

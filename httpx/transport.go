@@ -9,34 +9,31 @@ import (
 	"github.com/seed1158cd35/weir/outcome"
 )
 
-// A Transport sends HTTP requests under an upstream's policy. Give it to an
-// http.Client, which then waits for its turn and retries by itself.
+// A Transport sends HTTP requests under an upstream's policy. Use it in an http.Client, which then waits for its turn and
+// retries.
 //
-// If the last attempt brought an answer, the caller gets it as it came, however
-// it ended; a Trace in the request's context tells what happened on the way. If
-// it brought none, the error is that of Do. Timeouts run in real time, whatever
-// the upstream's clock: net/http knows no other.
+// If the last attempt has a response, the caller gets it unchanged, whatever its status. A Trace in the request's context
+// describes the attempts. Without a response, the error is that of Do. Timeouts run in real time, whatever the upstream's clock
+// is, because net/http has no other.
 type Transport struct {
 	Upstream *weir.Upstream
-	Base     http.RoundTripper // nil means one made by the policy's timeouts
+	Base     http.RoundTripper // nil means a transport with the policy's timeouts
 
-	// Call says what a request costs and whose it is; nil means one request of
-	// the operation that the policy finds. Operation and Safe are filled in if
-	// they are empty.
+	// Call returns the cost and the keys of a request; nil means one request of the operation that the policy determines.
+	// Operation and Safe are filled in if they are empty.
 	Call func(*http.Request) weir.Call
 
-	// Replay is how much of a body is kept to send it again; 0 means
-	// DefaultReplay, below 0 means nothing. A larger body is sent, but once.
+	// Replay is the size up to which a body is kept to be sent again; 0 means DefaultReplay, negative means none. A larger body
+	// is sent only once.
 	Replay int64
 
-	// Strict refuses a request, with ErrNoRoom, if the process has no room in memory to keep what is to be kept
-	// of its body. Otherwise the body is sent, but once.
+	// Strict refuses a request, with ErrNoRoom, if the process has no memory to keep its body up to Replay. Otherwise the body is
+	// sent only once.
 	Strict bool
 
-	// Judge looks further into an answer than its status and header: it is given what
-	// those say and returns what is believed. It may read of the body if it puts back
-	// what it read, and put a Meter in its place; the attempt's timeout runs until it
-	// returns. nil means what status and header say.
+	// Judge can examine a response further. It receives the outcome by status and header, and returns the outcome that counts. It
+	// may read from the body if it puts back what it read, and may replace the body by a Meter. The attempt's timeout runs until
+	// Judge returns. nil means the outcome by status and header.
 	Judge func(*http.Response, outcome.Outcome) outcome.Outcome
 
 	once     sync.Once
@@ -44,7 +41,7 @@ type Transport struct {
 	expiries sync.Pool // of *expiry
 }
 
-// NewTransport is a Transport for the upstream with the defaults; base may be nil.
+// NewTransport returns a Transport for the upstream with the defaults. base may be nil.
 func NewTransport(u *weir.Upstream, base http.RoundTripper) *Transport {
 	return &Transport{Upstream: u, Base: base}
 }

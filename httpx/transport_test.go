@@ -24,12 +24,12 @@ import (
 	"github.com/seed1158cd35/weir/retry"
 )
 
-// trip is a base transport that is a function.
+// trip is a function as a base transport.
 type trip func(*http.Request) (*http.Response, error)
 
 func (f trip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// watched is a body that knows what was done with it.
+// watched is a body that records its use.
 type watched struct {
 	io.Reader
 	closed atomic.Int32
@@ -56,7 +56,7 @@ func request(t testing.TB, ctx context.Context, method string, b io.Reader) *htt
 	return r
 }
 
-// quick is a policy with short waits between attempts, for tests in real time.
+// quick is a policy with short delays between attempts, for tests in real time.
 func quick() weir.Policy {
 	p := steady()
 	p.Retry.Base = ms
@@ -131,7 +131,7 @@ func TestErrorWithoutAnAnswerIsThatOfDo(t *testing.T) {
 	})
 }
 
-// An answer before a refusal is still the last answer.
+// A response before a refusal is still the last response.
 func TestAnswerBeforeARefusedRetry(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var story weir.Trace
@@ -175,7 +175,7 @@ func TestMethodsAndOperations(t *testing.T) {
 		{"GET", "/upload", "", "default", 3},
 		{"POST", "/find", "", "search", 3},
 		{"DELETE", "/x", "", "danger", 1},
-		{"PUT", "/%75pload", "", "upload", 3}, // however it is written
+		{"PUT", "/%75pload", "", "upload", 3}, // in any encoding
 		{"PUT", "//up%2560load/", "", "upload", 3},
 		{"put", "/upload;a=b", "", "upload", 1},
 	} {
@@ -213,8 +213,7 @@ func TestCallOfATransport(t *testing.T) {
 	}
 }
 
-// S3 answers some calls with 200 before it knows, and tells of its failure in the
-// body.
+// S3 answers some calls with 200 before it knows the result, and reports a failure in the body.
 func TestErrorInsideASuccess(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		slow := `<?xml version="1.0"?>` + "\n" + `<Error><Code>SlowDown</Code><Message>x</Message></Error>`
@@ -265,8 +264,7 @@ func TestHintOfAnAnswerIsWaitedFor(t *testing.T) {
 	})
 }
 
-// A response that came just as the caller left must not become neither a response
-// nor an error.
+// A response that arrives just as the caller leaves must result in either a response or an error.
 func TestCallerWhoLeavesWithTheAnswer(t *testing.T) {
 	for _, status := range []int{200, 404, 503} {
 		ctx, cancel := context.WithCancelCause(background)
@@ -310,7 +308,7 @@ func TestAttemptTimeoutIsForHeadersOnly(t *testing.T) {
 	})
 }
 
-// slow is a body of which a byte comes every 10 s while its context lasts.
+// slow is a body that returns a byte every 10 s while its context lasts.
 type slow struct {
 	ctx  context.Context
 	left int
@@ -356,8 +354,7 @@ func TestCancelWhileReadingReachesTheUpstream(t *testing.T) {
 	})
 }
 
-// An answer that is not wanted must not hold up the next attempt, even if its
-// body never ends.
+// A discarded response must not delay the next attempt, even if its body never ends.
 func TestEndlessBodyOfARetriedAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n, start := 0, clock.System.Now()
@@ -399,7 +396,7 @@ func TestNestedTransportsDoNotMultiply(t *testing.T) {
 	})
 }
 
-// serve is a server on the loopback and a client that goes through weir.
+// serve runs a server on the loopback and returns a client that uses weir.
 func serve(t *testing.T, p weir.Policy, h http.HandlerFunc) (*http.Client, *weir.Upstream, string) {
 	t.Helper()
 	s := httptest.NewServer(h)
@@ -440,8 +437,7 @@ func TestConnectionsAreUsedAgain(t *testing.T) {
 	}
 }
 
-// The upstream answers while it reads, and reads while it answers: nothing waits
-// for the end of the other.
+// The upstream responds while it reads: neither direction waits for the end of the other.
 func TestStreamsBothWays(t *testing.T) {
 	client, _, url := serve(t, quick(), func(w http.ResponseWriter, r *http.Request) {
 		rc := http.NewResponseController(w)
@@ -539,7 +535,7 @@ func TestManyCallersOfOneTransport(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	if good.Load() < 8*20*2/3 { // what the budget does not repeat is answered as it came
+	if good.Load() < 8*20*2/3 { // calls that the budget does not repeat return the failure
 		t.Errorf("%d of 160 calls are good, where a third of the attempts fails", good.Load())
 	}
 }
@@ -571,7 +567,7 @@ func TestTwoCallsOfABrokenThingStopNobodyElse(t *testing.T) {
 	})
 }
 
-// Whatever an upstream calls its errors, they are answers: no word of it is taken for one of weir's own.
+// Whatever code an upstream uses for its errors, they are responses, and never taken for weir's own errors.
 func TestAnErrorIsAnAnswerWhateverItsCode(t *testing.T) {
 	play := func(status int, code string) (v weir.FlightView) {
 		synctest.Test(t, func(t *testing.T) {

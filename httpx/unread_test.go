@@ -14,7 +14,7 @@ import (
 	"github.com/seed1158cd35/weir/internal/test/memnet"
 )
 
-// Answers over HTTP/2 that nobody reads hold at most 1 MiB of memory each, and one of them holds up no other.
+// Unread responses over HTTP/2 occupy at most 1 MiB of memory each, and do not block each other.
 func TestUnreadAnswerOverHTTP2HoldsLittleMemory(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := memnet.New()

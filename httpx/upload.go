@@ -11,26 +11,26 @@ import (
 	"github.com/seed1158cd35/weir/limit/bucket"
 )
 
-// patience is how long the caller's body is waited for, of one that may be sent more than
-// once. Its fields are set before it is read.
+// patience bounds the time to wait for the caller's body, if the body may be sent more than once. Its fields are set before the
+// body is read.
 type patience struct {
-	idle time.Duration // for anything; 0 or less if there is no bound
-	body time.Duration // for all of it
+	idle time.Duration // for any byte; 0 or less means no bound
+	body time.Duration // for the complete body
 
-	// Under replay.mu.
-	pace  pace.Pace               // at which it must come
-	slot  *weir.Slot              // of the present attempt; nil if it has none, or is answered
-	left  bool                    // the slot is given up while the body is waited for
-	end   context.CancelCauseFunc // of the present attempt
-	until time.Time               // when all of it must be there; zero until it is read
-	since time.Time               // when the read that is under way began
-	due   time.Time               // when it has taken too long; zero if never
-	spent time.Duration           // on those before
-	late  error                   // it did not come in time
+	// Guarded by replay.mu.
+	pace  pace.Pace               // the minimum rate
+	slot  *weir.Slot              // of the current attempt; nil if it has none, or is answered
+	left  bool                    // the slot is given up while the body is awaited
+	end   context.CancelCauseFunc // of the current attempt
+	until time.Time               // deadline of the complete body; zero until it is read
+	since time.Time               // start of the current read
+	due   time.Time               // when the current read has taken too long; zero if never
+	spent time.Duration           // on previous reads
+	late  error                   // why the body is too late
 	timer *time.Timer
 }
 
-// await bounds how long the body of a request is waited for. One that is a stream may come as it likes.
+// await bounds the time to wait for a request's body. The body of a stream has no bound.
 func (p *replay) await(t weir.Timeouts, h http.Header, stream bool) {
 	if p == nil || isGRPC(h) {
 		return
@@ -40,9 +40,9 @@ func (p *replay) await(t weir.Timeouts, h http.Header, stream bool) {
 	}
 }
 
-// attempt gives the body to an attempt, until its context ends. While the body has been waited for
-// for long the attempt's slot is somebody else's: the upstream has nothing to work on yet. When all
-// of the body is there it is in flight again, whether there is a slot or not.
+// attempt passes the body to an attempt, until its context ends. After a long wait for the body, the attempt gives up its slot to
+// another attempt, because the upstream has nothing to work on yet. When the body is complete, the attempt counts as in flight
+// again, even if there is no free slot.
 func (p *replay) attempt(ctx context.Context, end context.CancelCauseFunc, run *weir.Run) {
 	if p == nil || p.direct {
 		return
@@ -50,7 +50,7 @@ func (p *replay) attempt(ctx context.Context, end context.CancelCauseFunc, run *
 	r, slot := p.last.Load(), run.Slot()
 	p.mu.Lock()
 	p.wait.end, p.wait.slot, p.wait.left = end, slot, false
-	if slot != nil && !p.wait.since.IsZero() { // a read of the attempt before goes on
+	if slot != nil && !p.wait.since.IsZero() { // a read for the previous attempt continues
 		p.alarm(time.Now())
 	}
 	p.mu.Unlock()
@@ -62,7 +62,7 @@ func (p *replay) attempt(ctx context.Context, end context.CancelCauseFunc, run *
 	})
 }
 
-// answered says that the attempt has its answer, or none will come: its slot is what it is.
+// answered is called when the attempt has its response or has failed: its slot no longer changes.
 func (p *replay) answered() {
 	if p == nil {
 		return
@@ -72,17 +72,17 @@ func (p *replay) answered() {
 	p.wait.slot = nil
 }
 
-// holds reports whether there is a slot to give up. The lock is held.
+// holds reports whether there is a slot to give up. The caller holds mu.
 func (w *patience) holds() bool { return w.slot != nil && !w.left }
 
-// whole puts the attempt in flight again: the upstream has all of the body now. The lock is held.
+// whole marks the attempt as in flight again, because the upstream now has the complete body. The caller holds mu.
 func (w *patience) whole() {
 	if w.slot != nil && w.left {
 		w.slot.Retake()
 	}
 }
 
-// begins starts the time for a read of the caller's body. The lock is held.
+// begins starts the time for a read of the caller's body. The caller holds mu.
 func (p *replay) begins() {
 	p.reading = true
 	w := &p.wait
@@ -102,7 +102,7 @@ func (p *replay) begins() {
 	p.alarm(w.since)
 }
 
-// alarm sets the timer for what comes next: the slot is given up, or the body. The lock is held.
+// alarm sets the timer for the next event: giving up the slot, or the body. The caller holds mu.
 func (p *replay) alarm(now time.Time) {
 	w := &p.wait
 	at := w.due
@@ -118,11 +118,11 @@ func (p *replay) alarm(now time.Time) {
 	}
 }
 
-// rings is called when the caller's body has been waited for so long that something must be done.
+// rings handles an event of the timer, after the caller's body has been awaited for long.
 func (p *replay) rings() {
 	p.mu.Lock()
 	w, now := &p.wait, time.Now()
-	if w.since.IsZero() { // it came at the last moment
+	if w.since.IsZero() { // the bytes arrived at the last moment
 		p.mu.Unlock()
 		return
 	}
@@ -139,7 +139,7 @@ func (p *replay) rings() {
 	free()
 }
 
-// ends stops it, as so many bytes have come. The lock is held.
+// ends stops the time of a read, after n bytes have arrived. The caller holds mu.
 func (p *replay) ends(n int) {
 	p.reading = false
 	took := time.Since(p.wait.since)
@@ -150,7 +150,7 @@ func (p *replay) ends(n int) {
 	}
 }
 
-// waited is how long the caller's body has been waited for so far.
+// waited returns the total time of waiting for the caller's body.
 func (p *replay) waited() time.Duration {
 	if p == nil {
 		return 0
@@ -163,8 +163,8 @@ func (p *replay) waited() time.Duration {
 	return p.wait.spent
 }
 
-// times ends an attempt at its timeout. The time in which the caller's body is waited for is
-// not the attempt's, but it is the call's.
+// times ends an attempt at its timeout. The time of waiting for the caller's body does not count for the attempt, but for the
+// call.
 func (s *sender) times(a *attempt) *expiry {
 	d, why := s.run.Timeout()
 	if s.replay == nil {
@@ -174,7 +174,7 @@ func (s *sender) times(a *attempt) *expiry {
 	return &s.replay.expiry
 }
 
-// times ends an attempt with the body after d, and why, but for the time in which the body is waited for.
+// times ends an attempt after d, not counting the time of waiting for the body. The error is why.
 func (p *replay) times(r *weir.Run, d time.Duration, why error, cancel context.CancelCauseFunc) (timer *time.Timer) {
 	before := p.waited()
 	timer = time.AfterFunc(bucket.Never, func() {
@@ -194,7 +194,7 @@ func (p *replay) times(r *weir.Run, d time.Duration, why error, cancel context.C
 	return timer
 }
 
-// tooLate ends the attempt that waits for the caller's body, and all that would follow. It gives up the lock.
+// tooLate ends the attempt that waits for the caller's body, and prevents further ones. It releases mu.
 func (p *replay) tooLate(now time.Time) {
 	w := &p.wait
 	switch {
@@ -212,19 +212,17 @@ func (p *replay) tooLate(now time.Time) {
 	}
 }
 
-// brokenBody is the code of an attempt that its caller's own body kept from its end.
+// brokenBody is the code of an attempt that failed because of its caller's own body.
 const brokenBody = "request body"
 
-// mostBlamed is how long the caller's body must have been waited for when an attempt has
-// taken too long, for that to be the caller's fault.
+// mostBlamed is the time of waiting for the caller's body from which a timeout of the attempt counts as the caller's fault.
 const mostBlamed = time.Second
 
-// mostBerthed is how long an attempt keeps its slot in which its caller's body is waited for. Who waits
-// for a slot waits for a second at most: slow uploads that take all of them, and again those that
-// become free, keep nobody else out.
+// mostBerthed is how long an attempt keeps its slot while it waits for its caller's body. Calls wait for a slot for at most a
+// second, so slow uploads that occupy all slots, and then those that become free, do not block other calls.
 const mostBerthed = 250 * time.Millisecond
 
-// failure is why the caller's own body kept an attempt from its end, nil if it did not.
+// failure returns why the caller's own body made an attempt fail, nil if it did not.
 func (p *replay) failure(cause error) error {
 	if p == nil {
 		return nil
@@ -236,7 +234,7 @@ func (p *replay) failure(cause error) error {
 	case w.late != nil:
 		return fmt.Errorf("%w: %w", ErrRequestBody, w.late)
 	case cause != nil && !w.since.IsZero() && time.Since(w.since) >= mostBlamed:
-		return fmt.Errorf("%w: %w: %w", ErrRequestBody, ErrRequestStalled, cause) // it was waited for until the attempt's time was up
+		return fmt.Errorf("%w: %w: %w", ErrRequestBody, ErrRequestStalled, cause) // waited for until the attempt's timeout
 	}
 	return nil
 }

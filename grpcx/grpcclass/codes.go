@@ -15,7 +15,7 @@ var table = [...]struct {
 	class outcome.Class
 }{
 	codes.OK:                 {"OK", outcome.OK},
-	codes.Canceled:           {"CANCELLED", outcome.Unknown}, // not by the caller, who is still waiting
+	codes.Canceled:           {"CANCELLED", outcome.Unknown}, // not by the caller, which is still waiting
 	codes.Unknown:            {"UNKNOWN", outcome.Failed},
 	codes.InvalidArgument:    {"INVALID_ARGUMENT", outcome.Rejected},
 	codes.DeadlineExceeded:   {"DEADLINE_EXCEEDED", outcome.Failed},
@@ -24,7 +24,7 @@ var table = [...]struct {
 	codes.PermissionDenied:   {"PERMISSION_DENIED", outcome.Rejected},
 	codes.ResourceExhausted:  {"RESOURCE_EXHAUSTED", outcome.Throttled},
 	codes.FailedPrecondition: {"FAILED_PRECONDITION", outcome.Rejected},
-	codes.Aborted:            {"ABORTED", outcome.Rejected}, // to be repeated from its read on, not by itself
+	codes.Aborted:            {"ABORTED", outcome.Rejected}, // the caller must repeat its read as well
 	codes.OutOfRange:         {"OUT_OF_RANGE", outcome.Rejected},
 	codes.Unimplemented:      {"UNIMPLEMENTED", outcome.Rejected},
 	codes.Internal:           {"INTERNAL", outcome.Failed},
@@ -33,8 +33,7 @@ var table = [...]struct {
 	codes.Unauthenticated:    {"UNAUTHENTICATED", outcome.Rejected},
 }
 
-// Name is the code as the specification spells it, "RESOURCE_EXHAUSTED"; of an
-// unknown code its number.
+// Name returns the code in the specification's spelling, "RESOURCE_EXHAUSTED", or the number of an unknown code.
 func Name(c codes.Code) string {
 	if int(c) < len(table) {
 		return table[c].name
@@ -42,8 +41,8 @@ func Name(c codes.Code) string {
 	return strconv.Itoa(int(c))
 }
 
-// tooLarge knows the one other thing that gRPC libraries exhaust: a message over
-// the size limit, which will be as large next time.
+// tooLarge reports whether the message exceeded the size limit, the only other use of RESOURCE_EXHAUSTED in gRPC libraries. A
+// repeated message would be as large.
 func tooLarge(message string) bool {
 	return strings.Contains(message, "message larger than max") ||
 		strings.Contains(message, "message after decompression larger than max")

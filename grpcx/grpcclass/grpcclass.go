@@ -1,9 +1,8 @@
-// Package grpcclass says how a gRPC attempt ended, as package classify does for
-// HTTP. It stands apart because it needs google.golang.org/grpc.
+// Package grpcclass determines the result of a gRPC attempt, as package classify does for HTTP. It is a separate package because
+// it needs google.golang.org/grpc.
 //
-// [Error] and [Status] are for programs that call through a gRPC client;
-// [Header] is for proxies, which see trailers as HTTP headers. All are pure,
-// safe for concurrent use, and return for any input.
+// [Error] and [Status] are for programs that use a gRPC client. [Header] is for proxies, which receive trailers as HTTP headers.
+// All are pure, safe for concurrent use, and accept any input.
 package grpcclass
 
 import (
@@ -18,11 +17,9 @@ import (
 	"github.com/seed1158cd35/weir/outcome/classify"
 )
 
-// Error classifies what a call returned as its error, nil included, with the
-// trailer it returned, if any. ctx is the caller's own context, not one that was
-// made for the attempt: if it has ended, the outcome is Canceled. Errors that
-// are no gRPC statuses are left to classify.Error, and so is an
-// outcome.Classifier, which answers for itself.
+// Error classifies the error of a call, including nil, with the trailer of the call, if any. ctx is the caller's own context, not
+// the attempt's: if it has ended, the outcome is Canceled. Errors that are not gRPC statuses are passed to classify.Error, and so
+// is an outcome.Classifier, which determines its own outcome.
 func Error(ctx context.Context, err error, trailer metadata.MD) outcome.Outcome {
 	_, knows := errors.AsType[outcome.Classifier](err)
 	s, isStatus := status.FromError(err)
@@ -32,8 +29,7 @@ func Error(ctx context.Context, err error, trailer metadata.MD) outcome.Outcome 
 	return Status(s, trailer)
 }
 
-// Status classifies a status and its trailer, either of which may be nil. It
-// supposes that the caller is still waiting.
+// Status classifies a status and its trailer, either of which may be nil. It assumes that the caller is still waiting.
 func Status(s *status.Status, trailer metadata.MD) outcome.Outcome {
 	o := outcome.Outcome{Class: classOf(s)}
 	if o.Class == outcome.OK {

@@ -111,7 +111,7 @@ func TestEveryCodeHasAClass(t *testing.T) {
 	}
 }
 
-// knows is a status error that knows better.
+// knows is a status error with a different outcome.
 type knows struct{ error }
 
 func (knows) Outcome() outcome.Outcome { return outcome.Outcome{Class: outcome.Rejected, Code: "mine"} }

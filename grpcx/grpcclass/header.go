@@ -16,10 +16,9 @@ import (
 	"github.com/seed1158cd35/weir/outcome"
 )
 
-// Header classifies a call by its HTTP trailers or, of an answer that is only
-// trailers, its headers; keys are canonical, as net/http delivers them. It
-// reports false if there is no grpc-status: the answer did not come from a gRPC
-// server, and classify.HTTP knows what its HTTP status means.
+// Header classifies a call by its HTTP trailers or, for a response with only trailers, its headers. Keys are canonical, as
+// net/http delivers them. It returns false if there is no grpc-status: then the response did not come from a gRPC server, and
+// classify.HTTP classifies its HTTP status.
 func Header(h http.Header) (outcome.Outcome, bool) {
 	v := h["Grpc-Status"]
 	if len(v) == 0 {
@@ -47,8 +46,7 @@ func statusOf(code string, h http.Header) *status.Status {
 	return status.New(codes.Code(c), message)
 }
 
-// detailed reads the status with its details; nil if there is none. Base64 comes
-// with and without padding.
+// detailed decodes the status with its details, nil if there is none. It accepts Base64 with and without padding.
 func detailed(h http.Header) *spb.Status {
 	v := strings.TrimRight(h.Get("Grpc-Status-Details-Bin"), "=")
 	b, err := base64.RawStdEncoding.DecodeString(v)

@@ -13,8 +13,8 @@ import (
 	"github.com/seed1158cd35/weir/outcome/classify"
 )
 
-// hint reads RetryInfo and QuotaFailure from the details. The delay that comes
-// with a daily quota is for the minute, so it does not count.
+// hint reads RetryInfo and QuotaFailure from the details. The delay in an error about a daily quota is that of the minute limit,
+// so it does not count.
 func hint(s *status.Status) (h outcome.Hint) {
 	for _, d := range s.Details() {
 		switch d := d.(type) {
@@ -47,9 +47,8 @@ func perDay(f *errdetails.QuotaFailure) bool {
 	return false
 }
 
-// pushback reads grpc-retry-pushback-ms (gRFC A6), which is believed over
-// everything else: a number that is not negative is when to come back, and
-// anything else is a request not to.
+// pushback reads grpc-retry-pushback-ms (gRFC A6), which takes precedence over everything else: a non-negative number is the
+// delay before a retry, and any other value forbids one.
 func pushback(o outcome.Outcome, trailer metadata.MD) outcome.Outcome {
 	v := trailer.Get("grpc-retry-pushback-ms")
 	if len(v) == 0 {

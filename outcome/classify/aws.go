@@ -6,13 +6,12 @@ import (
 	"github.com/seed1158cd35/weir/outcome"
 )
 
-// awsCodes are the error codes of AWS services that say more than the status
-// they come with, and those that callers ask for without a status.
+// awsCodes are the AWS error codes that are more specific than their status, and codes that AWSCode must know without a status.
 var awsCodes = map[string]verdict{
 	// The list that the Go (v2) and JavaScript (v3) SDKs share.
 	"BandwidthLimitExceeded":                 throttled,
 	"EC2ThrottledException":                  throttled,
-	"LimitExceededException":                 throttled, // of some services a hard quota
+	"LimitExceededException":                 throttled, // a hard quota in some services
 	"PriorRequestNotComplete":                throttled,
 	"ProvisionedThroughputExceededException": throttled,
 	"RequestLimitExceeded":                   throttled,
@@ -25,7 +24,7 @@ var awsCodes = map[string]verdict{
 	"TooManyRequestsException":               throttled,
 	"TransactionInProgressException":         throttled,
 
-	// Transient, whatever the status: S3 sends RequestTimeout with 400.
+	// Transient, whatever the status is: S3 sends RequestTimeout with 400.
 	"RequestTimeout":          failed,
 	"RequestTimeoutException": failed,
 	"TimeoutError":            failed,
@@ -37,7 +36,7 @@ var awsCodes = map[string]verdict{
 	"ServiceUnavailable":          failed,
 	"ServiceUnavailableException": failed,
 
-	// Bedrock. The model, not the caller's rate, is what is missing.
+	// Bedrock. The model is unavailable. The caller's rate is not the cause.
 	"ModelErrorException":       failed,
 	"ModelNotReadyException":    {class: outcome.Failed, undone: true, shared: true},
 	"ModelStreamErrorException": failed,
@@ -59,10 +58,8 @@ var awsCodes = map[string]verdict{
 	"ValidationException":             rejected,
 }
 
-// AWSCode reports what an AWS error code means, and whether the code is one
-// that decides without a status. The code may be written as it is on the wire:
-// with a namespace before "#", a tail after ":", or, as in event streams, with
-// a small first letter.
+// AWSCode returns the class of an AWS error code. ok is false if the code alone does not determine the class. The code may be in
+// its wire form: with a namespace before "#", text after ":", or, as in event streams, with a lower-case first letter.
 func AWSCode(code string) (outcome.Class, bool) {
 	v, ok := awsVerdict(bareAWSCode(code))
 	return v.class, ok
@@ -76,9 +73,8 @@ func awsVerdict(code string) (verdict, bool) {
 	return v, ok
 }
 
-// bareAWSCode strips the namespace and the tail:
-// "com.amazonaws.dynamodb.v20120810#ThrottlingException:http://..." is a
-// ThrottlingException.
+// bareAWSCode removes the namespace and the text after the code:
+// "com.amazonaws.dynamodb.v20120810#ThrottlingException:http://..." becomes ThrottlingException.
 func bareAWSCode(s string) string {
 	if _, after, ok := strings.Cut(s, "#"); ok {
 		s = after
@@ -87,7 +83,7 @@ func bareAWSCode(s string) string {
 	return strings.TrimSpace(s)
 }
 
-// queryErrorCode is the code of x-amzn-query-error, "Code;Sender".
+// queryErrorCode returns the code in x-amzn-query-error, "Code;Sender".
 func queryErrorCode(s string) string {
 	s, _, _ = strings.Cut(s, ";")
 	return strings.TrimSpace(s)

@@ -11,21 +11,17 @@ import (
 	"github.com/seed1158cd35/weir/outcome"
 )
 
-// MaxBody is the most that is looked at of a body; nobody need read more.
+// MaxBody is the maximum number of bytes of a body that are read.
 const MaxBody = 64 << 10
 
-// NeedsBody reports whether a prefix of the body can change what HTTP says of
-// an answer to method with this status and header. The prefix is the first
-// MaxBody bytes, or less if the body is shorter.
+// NeedsBody reports whether a prefix of the body can change the result of HTTP for a response to method with this status and
+// header. The prefix is the first MaxBody bytes, or the whole body if it is shorter.
 //
-// It is true of most errors, and of those successes that may hold an error:
-// XML answers to PUT and POST. S3 sends 200 for CompleteMultipartUpload,
-// CopyObject and UploadPartCopy before it knows, then white space for as long as
-// minutes, and only then a result or an <Error>. A caller that streams must
-// therefore commit to nothing until it has seen the name of the root element
-// (or MaxBody bytes that are not leading white space): it reads on, drops the
-// leading white space, and passes what follows as Body. If its client needs
-// the white space to stay connected, it has to give up on classifying.
+// It is true for most errors, and for successes that may contain an error: XML responses to PUT and POST. For
+// CompleteMultipartUpload, CopyObject and UploadPartCopy, S3 sends 200 before it knows the result, then white space for up to
+// minutes, and then a result or an <Error>. A caller that streams must therefore not forward anything until it has seen the name
+// of the root element, or MaxBody bytes that are not leading white space. It reads on, drops the leading white space, and passes
+// the rest as Body. If its client needs the white space to keep the connection alive, the response cannot be classified.
 func NeedsBody(method string, status int, h http.Header) bool {
 	switch {
 	case method == http.MethodHead, first(h, "Content-Length") == "0":
@@ -36,13 +32,13 @@ func NeedsBody(method string, status int, h http.Header) bool {
 	return status >= 400 && isText(h, status)
 }
 
-// StartBytes is how much of a body shows whether it may be an error in a success; see NeedsStart.
+// StartBytes is the size of a prefix that shows whether a success may contain an error, see NeedsStart.
 const StartBytes = 48
 
-// NeedsStart reports whether the first StartBytes of the body of a success can show that it may be an error, which
-// Starts then tells. GraphQL throttles with status 200. asked says that the request went to a server of GraphQL, whose
-// answers are looked at whatever their length. Others are looked at if they say that they are short, since their
-// first bytes then follow immediately. A document that is stored is the caller's data, even if it looks like an error.
+// NeedsStart reports whether the first StartBytes of a successful response can show that it may be an error. Pass them to Starts.
+// GraphQL throttles with status 200. asked means that the request went to a GraphQL server, whose responses are examined at any
+// length. Other responses are examined if their header says that they are short, because then their first bytes follow
+// immediately. Stored documents are the caller's data, even if they look like errors.
 func NeedsStart(method string, status int, h http.Header, asked bool) bool {
 	if method == http.MethodHead || !startsJSON(status, h) {
 		return false
@@ -59,10 +55,10 @@ func startsJSON(status int, h http.Header) bool {
 		h["Last-Modified"] == nil && h["Accept-Ranges"] == nil && h["X-Amz-Request-Id"] == nil && h["Content-Disposition"] == nil
 }
 
-// Starts reports whether a JSON text that begins with start may be an error. All of it should be passed to HTTP then, or its
-// first MaxBody bytes.
+// Starts reports whether a JSON text that begins with start may be an error. If so, pass the body, or its first MaxBody bytes, to
+// HTTP.
 func Starts(start []byte) bool {
-	start = bytes.TrimLeft(bytes.TrimPrefix(start, []byte("\ufeff")), " \t\r\n[") // a list, of a batch
+	start = bytes.TrimLeft(bytes.TrimPrefix(start, []byte("\ufeff")), " \t\r\n[") // a list, for a batch
 	rest, ok := bytes.CutPrefix(start, []byte("{"))
 	if !ok {
 		return false
@@ -77,8 +73,8 @@ func Starts(start []byte) bool {
 	return false
 }
 
-// mayHide reports whether a success may turn out to be an error. What GET
-// returns is the caller's data, even if it looks like an error.
+// mayHide reports whether a success may contain an error. The response to a GET is the caller's data, even if it looks like an
+// error.
 func mayHide(method string) bool {
 	return method == http.MethodPut || method == http.MethodPost
 }
@@ -87,8 +83,8 @@ func isXML(h http.Header) bool {
 	return strings.HasSuffix(mediaType(h), "xml")
 }
 
-// isText reports whether the answer may be JSON, XML or a message. Many a server labels
-// its errors text/plain, or not at all. HTML is a proxy's own page, which may say why and until when it refuses.
+// isText reports whether the response may be JSON, XML or a message. Many servers label errors as text/plain, or not at all. HTML
+// comes from proxies, and may contain the reason and the duration of a refusal.
 func isText(h http.Header, status int) bool {
 	t := mediaType(h)
 	if t == "text/html" {
@@ -102,31 +98,31 @@ func mediaType(h http.Header) string {
 	return strings.ToLower(strings.TrimSpace(t))
 }
 
-// small reports whether the whole body may fit a prefix; unknown counts as small.
+// small reports whether the whole body may fit into a prefix. An unknown length counts as small.
 func small(h http.Header) bool {
 	n, err := strconv.ParseInt(first(h, "Content-Length"), 10, 64)
 	return err != nil || n <= MaxBody
 }
 
-// A detail is what an error says beyond its status.
+// A detail is the information in an error beyond its status.
 type detail struct {
-	codes   []string // what happened, in the upstream's words, the most exact first
+	codes   []string // the upstream's error codes, the most specific first
 	message string
 
-	field    time.Duration // how long to stay away, in a field that says it
+	field    time.Duration // the time to wait in a dedicated field
 	hasField bool
-	words    time.Duration // the same, in a message
+	words    time.Duration // the time to wait in a message
 	hasWords bool
 
-	perDay  bool // it names a limit per day of Google's
-	spoken  bool // a message says that the call was refused for rate
-	refused bool // there are errors and no result, as GraphQL answers with status 200
-	says429 bool // a number says that the status is 429
+	perDay  bool // it names a daily limit of Google
+	spoken  bool // a message says that the call was refused because of the rate
+	refused bool // errors without a result, as GraphQL returns with status 200
+	says429 bool // a number in the body is the status 429
 }
 
-// bodyWait is how long the body says to stay away. What Gemini says next to a daily
-// quota is for the minute, so it does not count: its days end at midnight in California
-// (ai.google.dev/gemini-api/docs/rate-limits, November 2026).
+// bodyWait returns the time to wait according to the body. Gemini adds the delay of its minute limit to errors about its daily
+// quota, so that delay does not count: its days end at midnight in California (ai.google.dev/gemini-api/docs/rate-limits,
+// November 2026).
 func bodyWait(v verdict, d *detail, base time.Time) (time.Duration, bool) {
 	switch {
 	case len(d.codes) > 0 && d.codes[0] == ntfyDailyMessages:
@@ -139,13 +135,13 @@ func bodyWait(v verdict, d *detail, base time.Time) (time.Duration, bool) {
 	return d.words, d.hasWords
 }
 
-// california is nil on machines that know of no zones.
+// california is nil on machines without a time zone database.
 var california = sync.OnceValue(func() *time.Location {
-	zone, _ := time.LoadLocation("America/Los_Angeles") // nil with an error
+	zone, _ := time.LoadLocation("America/Los_Angeles") // nil if there is an error
 	return zone
 })
 
-// untilMidnight is the time until a new day begins in the zone.
+// untilMidnight returns the time until the next day in the zone.
 func untilMidnight(base time.Time, zone *time.Location) (time.Duration, bool) {
 	if zone == nil || base.IsZero() {
 		return 0, false
@@ -154,9 +150,8 @@ func untilMidnight(base time.Time, zone *time.Location) (time.Duration, bool) {
 	return until(time.Date(y, m, day+1, 0, 0, 0, 0, zone), base)
 }
 
-// daily reports whether the message or the details speak of a day's amount. Bedrock
-// says it only in words, "Too many tokens per day", and so does OpenAI: "Rate limit
-// reached for gpt-4o on requests per day (RPD)".
+// daily reports whether the message or the details mention a daily amount. Bedrock only has a text, "Too many tokens per day", as
+// does OpenAI: "Rate limit reached for gpt-4o on requests per day (RPD)".
 func daily(code string, d *detail) bool {
 	_, known := awsVerdict(code)
 	if known = known || code == openAIRate || code == anthropicRate || code == "too_many_requests"; known && strings.Contains(strings.ToLower(d.message), "per day") {
@@ -165,13 +160,12 @@ func daily(code string, d *detail) bool {
 	return d.perDay
 }
 
-// tooLarge reports whether OpenAI calls throttling what the limit could not hold even
-// if it were full.
+// tooLarge reports whether OpenAI reports a throttle for a request that exceeds even a full limit.
 func tooLarge(code string, d *detail) bool {
 	return code == openAIRate && strings.HasPrefix(d.message, "Request too large")
 }
 
-// readDetail collects what header and body of an error say.
+// readDetail collects the information in the header and the body of an error.
 func readDetail(r *Response) detail {
 	var d detail
 	d.add(queryErrorCode(first(r.Header, "X-Amzn-Query-Error")))
@@ -189,7 +183,7 @@ func readDetail(r *Response) detail {
 	case '<':
 		if root, text := d.readXML(body, base); root == "html" {
 			d.readText(string(body[:min(len(body), maxPage)]), base)
-		} else if len(d.codes) == 0 || !decides(d.codes[0]) { // AWS says nothing in words
+		} else if len(d.codes) == 0 || !decides(d.codes[0]) { // AWS has no information in messages
 			d.readText(text, base)
 		}
 	default:
@@ -203,18 +197,17 @@ func readDetail(r *Response) detail {
 	return d
 }
 
-// maxPage is how much is searched of a page of HTML.
+// maxPage is the number of bytes of an HTML page that are searched.
 const maxPage = 16 << 10
 
-// readText searches a message for what it says in words.
+// readText searches a message for known phrases.
 func (d *detail) readText(message string, base time.Time) {
 	message = lower(message)
 	d.words, _, d.hasWords = messageWait(message, base)
 	d.spoken = saysThrottled(message)
 }
 
-// errorInside finds the error that S3 sends in place of a result after it has
-// already said 200.
+// errorInside finds the error that S3 sends instead of a result after it has already sent 200.
 func errorInside(r *Response) (d detail, ok bool) {
 	if len(r.Body) == 0 || r.Method == http.MethodHead || r.Status < 200 || r.Status >= 300 {
 		return d, false
@@ -240,12 +233,12 @@ func errorInside(r *Response) (d detail, ok bool) {
 		return d, false
 	}
 	if len(d.codes) == 0 {
-		d.add("InternalError") // cut before the code
+		d.add("InternalError") // truncated before the code
 	}
 	return d, true
 }
 
-// add adds a code, unless it cannot be one: codes end up in labels and logs.
+// add adds a code, unless it cannot be one: codes are used in labels and logs.
 func (d *detail) add(code string) {
 	const most = 128
 	if code == "" || len(code) > most {
@@ -259,14 +252,14 @@ func (d *detail) add(code string) {
 	d.codes = append(d.codes, code)
 }
 
-// addStatus adds the status that a body contains, as the last of the codes, unless it is that of the answer.
+// addStatus adds the status in a body as the last code, unless it equals the response's.
 func (d *detail) addStatus(status int) {
 	if d.says429 && status != http.StatusTooManyRequests {
 		d.add("429")
 	}
 }
 
-// leader is the first byte that says what the body is.
+// leader returns the first byte that identifies the format of the body.
 func leader(body []byte) byte {
 	body = bytes.TrimLeft(bytes.TrimPrefix(body, []byte("\ufeff")), " \t\r\n")
 	if len(body) == 0 {

@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// BoundWaits rewrites the waits in the headers of an answer for those who read them next. None is longer than most. None is in
-// a form that would be read as another wait, such as an instant of the epoch where seconds belong: it becomes a
-// number of the header's unit, rounded up. now is the wall clock, for an answer without a Date.
+// BoundWaits rewrites the waits in the headers of a response for its next reader. None is longer than most. A wait in a form that
+// could be misread, such as a Unix time in a field for seconds, becomes a number in the header's unit, rounded up. now is the
+// wall clock, for a response without a Date.
 func BoundWaits(h http.Header, most time.Duration, now time.Time) {
 	base := time.Time{}
 	for _, r := range waitHeaders {
@@ -33,13 +33,13 @@ func isUsual(v string, unit time.Duration) bool {
 	return err == nil
 }
 
-// SaysWait reports whether one of the headers says how long to stay away, in a form that can be read.
+// SaysWait reports whether one of the headers contains a readable time to wait.
 func SaysWait(h http.Header, now time.Time) bool {
 	_, ok := headerWait(h, dateOr(h, now))
 	return ok
 }
 
-// RemoveWaits removes the headers that say how long to stay away.
+// RemoveWaits removes the headers with a time to wait.
 func RemoveWaits(h http.Header) {
 	for _, r := range waitHeaders {
 		delete(h, r.Name)

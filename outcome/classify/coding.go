@@ -14,11 +14,11 @@ import (
 	"unicode/utf16"
 )
 
-// maxCodings is how often a body may be packed.
+// maxCodings is the maximum number of codings of a body.
 const maxCodings = 3
 
-// codings returns how a body is packed, the first coding first. Words that name no known coding, such as a charset, are passed
-// over: the body shows whether it can be read.
+// codings returns the codings of a body, in the order in which they were applied. Unknown words, such as a charset, are ignored:
+// the body shows whether it can be read.
 func codings(h http.Header) (of [maxCodings]string, n int) {
 	for _, line := range h["Content-Encoding"] {
 		for coding := range strings.SplitSeq(line, ",") {
@@ -34,9 +34,8 @@ func codings(h http.Header) (of [maxCodings]string, n int) {
 	return of, n
 }
 
-// plain returns at most MaxBody bytes of the body, unpacked. Proxies see bodies
-// packed that they may not ask to have unpacked, since Accept-Encoding is signed. The first bytes of a packed body are
-// believed over its header, which may be wrong or missing.
+// plain returns at most MaxBody decoded bytes of the body. Proxies receive encoded bodies and cannot prevent that, because
+// Accept-Encoding is signed. The first bytes of an encoded body take precedence over its header, which may be wrong or missing.
 func plain(r *Response) []byte {
 	body := r.Body[:min(len(r.Body), MaxBody)]
 	of, n := codings(r.Header)
@@ -53,7 +52,7 @@ func plain(r *Response) []byte {
 	return utf8Of(body)
 }
 
-// codingOf returns the coding that a body's first bytes name, or "".
+// codingOf returns the coding that a body's first bytes indicate, or "".
 func codingOf(body []byte) string {
 	switch {
 	case bytes.HasPrefix(body, []byte("\x1f\x8b\x08")):
@@ -64,7 +63,7 @@ func codingOf(body []byte) string {
 	return ""
 }
 
-// utf8Of decodes UTF-16 that begins with its mark.
+// utf8Of decodes UTF-16 with a byte order mark.
 func utf8Of(body []byte) []byte {
 	var order binary.ByteOrder
 	switch {
@@ -82,7 +81,8 @@ func utf8Of(body []byte) []byte {
 	return []byte(string(utf16.Decode(units)))
 }
 
-// unpack undoes one coding. Cut short is as good as complete. What is not packed as it says is returned as it is.
+// unpack decodes one coding. A truncated body is decoded up to its end. A body that is not encoded as declared is returned
+// unchanged.
 func unpack(r *Response, coding string, body []byte) []byte {
 	switch coding {
 	case "gzip", "x-gzip":
@@ -95,7 +95,7 @@ func unpack(r *Response, coding string, body []byte) []byte {
 			return body
 		}
 		return beginning(z)
-	case "deflate": // with the frame of zlib, as the RFC has it, or without, as some servers do
+	case "deflate": // with a zlib header, as in the RFC, or without, as some servers send it
 		if z, err := zlib.NewReader(bytes.NewReader(body)); err == nil {
 			return beginning(z)
 		}
@@ -105,7 +105,7 @@ func unpack(r *Response, coding string, body []byte) []byte {
 		return body
 	}
 	if r.Unpack == nil {
-		if isMarkup(body) { // not packed at all
+		if isMarkup(body) { // not encoded
 			return body
 		}
 		return nil
@@ -116,7 +116,7 @@ func unpack(r *Response, coding string, body []byte) []byte {
 	return body
 }
 
-// isMarkup reports whether a text begins as JSON, XML or HTML does.
+// isMarkup reports whether a text begins like JSON, XML or HTML.
 func isMarkup(text []byte) bool {
 	c := leader(text)
 	return c == '{' || c == '[' || c == '<'

@@ -6,11 +6,11 @@ import (
 	"time"
 )
 
-// maxDate bounds a date that is not of ISO 8601, in bytes.
+// maxDate is the maximum length in bytes of a date in a form other than ISO 8601.
 const maxDate = 96
 
-// httpDate reads an HTTP date in any of its three forms, and in forms close to them: of mail, cookies, date(1) and
-// JavaScript, with the parts in any order. A date without a zone is UTC.
+// httpDate parses an HTTP date in any of its three forms, and similar forms: of mail, cookies, date(1) and JavaScript, with the
+// parts in any order. A date without a zone is UTC.
 func httpDate(v string) (time.Time, bool) {
 	if len(v) < len("2 Jan 2006 15:04") || len(v) > maxDate || strings.IndexByte(v, ':') < 0 {
 		return time.Time{}, false
@@ -21,9 +21,10 @@ func httpDate(v string) (time.Time, bool) {
 	return looseDate(v)
 }
 
-// looseDate reads a date by its parts: the name of the month, the day, the year and the time, and perhaps a weekday and a zone.
+// looseDate parses a date by its parts: the name of the month, the day, the year and the time, and optionally a weekday and a
+// zone.
 func looseDate(v string) (time.Time, bool) {
-	if i := strings.IndexByte(v, '('); i > 0 { // the zone's name
+	if i := strings.IndexByte(v, '('); i > 0 { // the name of the zone
 		v = v[:i]
 	}
 	var d dateParts
@@ -42,13 +43,13 @@ func looseDate(v string) (time.Time, bool) {
 	return t.Add(-d.east), t.Day() == d.day
 }
 
-// dateParts are what has been read of a date.
+// dateParts are the parsed parts of a date.
 type dateParts struct {
 	year, day, hour, minute, second, nanos int
 	month                                  time.Month
 	east                                   time.Duration
 	timed, zoned                           bool
-	half                                   int // 1 in the morning and 13 in the afternoon of a clock of 12 hours
+	half                                   int // 1 for AM and 13 for PM with a 12-hour clock
 }
 
 func (d *dateParts) word(w string) bool {
@@ -122,7 +123,7 @@ func (d *dateParts) clock(w string) bool {
 	return !was && !p.bad && p.rest == "" && d.hour <= 24 && d.minute < 60 && d.second <= 60
 }
 
-// westOf are the zones that RFC 822 names, in hours behind UTC.
+// westOf are the zones of RFC 822, in hours behind UTC.
 var westOf = map[string]time.Duration{"EST": 5, "EDT": 4, "CST": 6, "CDT": 5, "MST": 7, "MDT": 6, "PST": 8, "PDT": 7}
 
 func (d *dateParts) zone(w string) bool {

@@ -7,7 +7,7 @@ import (
 	"github.com/seed1158cd35/weir/outcome"
 )
 
-// TestMessageThatDeniesThrottleIsNone reads refusals of rights that contain the words of a throttle.
+// TestMessageThatDeniesThrottleIsNone reads 403 responses that contain the words of a throttle in another sense.
 func TestMessageThatDeniesThrottleIsNone(t *testing.T) {
 	throttles := []string{
 		"You have exceeded a secondary rate limit. Please wait a few minutes before you try again.",

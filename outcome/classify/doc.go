@@ -1,20 +1,15 @@
-// Package classify says how an attempt ended: it turns an HTTP answer, or the
-// error of a call that got none, into the one [outcome.Outcome] that retry,
-// breaker and limits read.
+// Package classify determines the result of an attempt. It converts an HTTP response, or the error of a call without a response,
+// to an [outcome.Outcome] for retries, breakers and limits.
 //
-// [HTTP] reads the status, the hint headers (Retry-After and its relatives,
-// x-should-retry, rate limit headers) and, if it is given one, a prefix of the
-// body of an error: AWS codes in JSON and XML, and the errors of OpenAI,
-// Anthropic, Gemini and ntfy. [NeedsBody] says beforehand whether reading that
-// prefix can change the answer. [Error] judges errors. [Rules] lets a policy
-// overrule the verdict for statuses and codes. gRPC is in classify/grpcclass.
+// [HTTP] reads the status, the hint headers (Retry-After and similar ones, x-should-retry, rate limit headers) and, if present, a
+// prefix of an error's body: AWS codes in JSON and XML, and the errors of OpenAI, Anthropic, Gemini and ntfy. [NeedsBody] reports
+// beforehand whether that prefix can change the result. [Error] classifies errors. [Rules] lets a policy override the class for
+// statuses and codes. gRPC is in classify/grpcclass.
 //
-// Nothing here reads a clock, keeps state or trusts its input: every function
-// is pure, safe for concurrent use, and returns for any bytes. No hint is ever
-// negative or longer than [MaxAfter].
+// The package reads no clock, keeps no state and does not trust its input: every function is pure, safe for concurrent use, and
+// accepts any bytes. A hint is never negative or longer than [MaxAfter].
 //
-// An error event inside a stream that began with status 200 is classified by
-// its data alone: pass it as the Body of a Response with status 500.
+// To classify an error event inside a stream that began with status 200, pass its data as the Body of a Response with status 500.
 //
 // docs/reference/classification.md lists every rule with its source.
 package classify

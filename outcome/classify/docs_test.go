@@ -9,11 +9,11 @@ import (
 )
 
 var (
-	header = regexp.MustCompile(`"([A-Z][A-Za-z]*(?:-[A-Za-z]+)+)"`) // its name in a source
-	braces = regexp.MustCompile("([^`{} ]*)\\{([^`{}]*)\\}([^` ]*)") // several names in one, in the page
+	header = regexp.MustCompile(`"([A-Z][A-Za-z]*(?:-[A-Za-z]+)+)"`) // a name in source code
+	braces = regexp.MustCompile("([^`{} ]*)\\{([^`{}]*)\\}([^` ]*)") // several names in one, on the page
 )
 
-// expanded is a text with every name that braces stand for.
+// expanded returns a text with all names that braces stand for.
 func expanded(text string) string {
 	return braces.ReplaceAllStringFunc(text, func(all string) string {
 		var names []string

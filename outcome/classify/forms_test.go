@@ -14,7 +14,7 @@ import (
 	"github.com/seed1158cd35/weir/outcome"
 )
 
-// TestFormsOfAWait reads a wait of four seconds in every form, wherever a value may stand.
+// TestFormsOfAWait reads a wait of four seconds in every form, in every place for a value.
 func TestFormsOfAWait(t *testing.T) {
 	for _, v := range []string{
 		"4", "4.0", "+4", " 4 ", `"4"`, `'4'`, `" 4 "`, "4;comment", "4.000", "0.4e1", "4s", "4S", "4 s", "4sec", "4 secs", "4 seconds", "4 Seconds", "4.0s", `"4s"`, "4000ms", "4000 milliseconds",
@@ -41,7 +41,7 @@ func TestFormsOfAWait(t *testing.T) {
 		} {
 			if r.Header != nil && r.Method == "list" {
 				r.Method = ""
-				if bytes.Contains([]byte(v), []byte(", ")) { // of several limits, the longest counts
+				if bytes.Contains([]byte(v), []byte(", ")) { // with several limits, the longest counts
 					r.Header.Set("X-Rate-Limit-Remaining", "0, 0")
 				}
 			}
@@ -53,7 +53,7 @@ func TestFormsOfAWait(t *testing.T) {
 	}
 }
 
-// TestNoWait passes over what cannot be read.
+// TestNoWait ignores unreadable values.
 func TestNoWait(t *testing.T) {
 	for _, v := range []string{
 		"", " ", `"`, `""`, "''", ";4", "-4", "-4s", "soon", "s", "four seconds", "4 parsecs", "4s later", "PT", "P", "P4", "PS", "PT4", "PT4D", "P4S", "PT1S1M", "00:60:00", "00:00:60", "12:00", "1:2:3", "2026-13-20T12:00:04Z",
@@ -77,7 +77,7 @@ func TestMillisecondsOfMoreThanABillion(t *testing.T) {
 	}
 }
 
-// TestWaitsInMessages reads messages as they were seen.
+// TestWaitsInMessages reads observed messages.
 func TestWaitsInMessages(t *testing.T) {
 	for message, want := range map[string]time.Duration{
 		"Please try again in 4 seconds.":                                                                          4 * time.Second,
@@ -105,7 +105,7 @@ func TestWaitsInMessages(t *testing.T) {
 		"Limited until Fri, 20 Nov 2026 12:00:04 GMT":                                                             4 * time.Second,
 		"Try again at 2026-11-20T12:00:04Z, please":                                                               4 * time.Second,
 		"Retry after 1795176004":                                                                                  4 * time.Second,
-		"Wait 10 seconds. Then try again in 4 seconds.":                                                           4 * time.Second, // the more exact words
+		"Wait 10 seconds. Then try again in 4 seconds.":                                                           4 * time.Second, // the more precise phrase
 		"We waited 30 seconds; retry after some time; or retry after 4 seconds":                                   4 * time.Second,
 	} {
 		if d, _, ok := messageWait(lower(message), now); !ok || d != want {
@@ -121,7 +121,7 @@ func TestWaitsInMessages(t *testing.T) {
 	}
 }
 
-// TestThrottlesOfAPIs reads answers as they were seen.
+// TestThrottlesOfAPIs reads observed responses.
 func TestThrottlesOfAPIs(t *testing.T) {
 	hinted := func(code string, d time.Duration) outcome.Outcome { return after(throttle(code), d) }
 	run(t, []answer{
@@ -226,7 +226,7 @@ func TestNeedsStart(t *testing.T) {
 	}
 }
 
-// packed packs a body.
+// packed encodes a body.
 func packed(t *testing.T, coding string, body []byte) []byte {
 	t.Helper()
 	var b bytes.Buffer
@@ -250,7 +250,7 @@ func packed(t *testing.T, coding string, body []byte) []byte {
 
 func TestPackedBodies(t *testing.T) {
 	body := []byte(`{"parameters":{"retry_after":4}}`)
-	reverse := func(coding string, b []byte, most int) []byte { // stands for a coding of which only the caller knows
+	reverse := func(coding string, b []byte, most int) []byte { // represents a coding that only the caller supports
 		if coding != "br" {
 			return nil
 		}
@@ -274,7 +274,7 @@ func TestPackedBodies(t *testing.T) {
 		{[]string{"deflate, gzip"}, packed(t, "gzip", packed(t, "deflate", body)), 4 * time.Second},
 		{[]string{"br", "gzip"}, packed(t, "gzip", reverse("br", body, 1000)), 4 * time.Second},
 		{[]string{"identity"}, body, 4 * time.Second},
-		{[]string{"gzip"}, body, 4 * time.Second}, // it is not packed as it says
+		{[]string{"gzip"}, body, 4 * time.Second}, // it is not encoded as declared
 		{[]string{"deflate"}, body, 4 * time.Second},
 		{[]string{"zstd"}, body, 4 * time.Second},
 		{[]string{"compress"}, body, 4 * time.Second},
@@ -283,7 +283,7 @@ func TestPackedBodies(t *testing.T) {
 		{[]string{"br"}, body[:0], 0},
 		{[]string{"br"}, packed(t, "gzip", body), 4 * time.Second},
 		{[]string{"deflate"}, packed(t, "gzip", body), 4 * time.Second},
-		{[]string{"gzip"}, packed(t, "gzip", packed(t, "gzip", body)), 4 * time.Second}, // packed again on its way
+		{[]string{"gzip"}, packed(t, "gzip", packed(t, "gzip", body)), 4 * time.Second}, // encoded again on its way
 		{nil, packed(t, "gzip", body), 4 * time.Second},
 	} {
 		h := headers("Content-Type: application/json")
@@ -303,7 +303,7 @@ func TestPackedBodies(t *testing.T) {
 	}
 }
 
-// TestUnknownNames reads headers whose end is like that of one in the table.
+// TestUnknownNames reads headers whose names end like one in the table.
 func TestUnknownNames(t *testing.T) {
 	for _, tt := range []struct {
 		lines []string
@@ -327,7 +327,7 @@ func TestUnknownNames(t *testing.T) {
 	}
 }
 
-// TestFormsOfHints reads a wait of four seconds from answers whose form is unusual.
+// TestFormsOfHints reads a wait of four seconds from responses with an unusual form.
 func TestFormsOfHints(t *testing.T) {
 	utf16 := []byte{0xff, 0xfe}
 	for _, c := range []byte(`{"retry_after":4}`) {
@@ -378,7 +378,7 @@ func TestFormsOfHints(t *testing.T) {
 		}
 	}
 	for _, header := range [][]string{
-		{"X-Ratelimit-Remaining: 7", "X-Ratelimit-Reset-Time: 1795176004"}, // something is left
+		{"X-Ratelimit-Remaining: 7", "X-Ratelimit-Reset-Time: 1795176004"}, // units are left
 		{`Ratelimit: "a";r=0;t=?1`},
 		{`Ratelimit: "a";r=0;t=-4`},
 	} {
@@ -386,12 +386,12 @@ func TestFormsOfHints(t *testing.T) {
 			t.Errorf("%v: %+v", header, o)
 		}
 	}
-	if o := HTTP(Response{Status: 429, Body: []byte(`{"error":"The limit resets at 12:00:04"}`), Now: now}); o.Hint.Said { // a time of day is no wait
+	if o := HTTP(Response{Status: 429, Body: []byte(`{"error":"The limit resets at 12:00:04"}`), Now: now}); o.Hint.Said { // a time of day is not a wait
 		t.Errorf("%+v", o)
 	}
 }
 
-// TestStatusOfBodyIsAThrottle reads throttles from the status or the code that a body contains, where the answer has another.
+// TestStatusOfBodyIsAThrottle reads throttles from the status or the code in a body, where the response's status differs.
 func TestStatusOfBodyIsAThrottle(t *testing.T) {
 	for body, want := range map[string]outcome.Class{
 		`{"errors":[{"message":"x","extensions":{"code":429}}]}`:                                     outcome.Throttled,

@@ -8,9 +8,8 @@ import (
 	"github.com/seed1158cd35/weir/outcome"
 )
 
-// headerWait reads how long to stay away from the headers that say it. The
-// most exact is believed first. One that cannot be read is passed over. Of several
-// lines of one the longest counts, which cannot be too early.
+// headerWait returns the time to wait according to the headers. The most precise header takes precedence, and unreadable ones are
+// skipped. If a header has several lines, the longest wait counts, which cannot be too early.
 func headerWait(h http.Header, base time.Time) (wait time.Duration, said bool) {
 	for _, r := range waitHeaders {
 		if wait, said = longest(h[r.Name], r.Unit, base); said {
@@ -20,7 +19,7 @@ func headerWait(h http.Header, base time.Time) (wait time.Duration, said bool) {
 	return 0, false
 }
 
-// longest reads every line of a header.
+// longest returns the longest wait in the lines of a header.
 func longest(lines []string, unit time.Duration, base time.Time) (wait time.Duration, said bool) {
 	for _, v := range lines {
 		if d, ok := waitOf(v, unit, base); ok {
@@ -30,8 +29,8 @@ func longest(lines []string, unit time.Duration, base time.Time) (wait time.Dura
 	return wait, said
 }
 
-// otherWait reads headers that end like those of the table, whatever stands before that and however their words are
-// joined: of gateways, and names that are new. A reset does not count if the same limit has something left.
+// otherWait reads headers whose names end like those in the table, with any prefix and any separators between words: headers of
+// gateways, and new names. A reset does not count if the same limit has units left.
 func otherWait(h http.Header, means Meaning, base time.Time) (wait time.Duration, said bool) {
 	for _, r := range otherHeaders {
 		if r.Means != means {
@@ -54,7 +53,7 @@ func otherWait(h http.Header, means Meaning, base time.Time) (wait time.Duration
 	return wait, said
 }
 
-// leaves reports whether the limit of a reset has something left. The name of the reset is folded.
+// leaves reports whether the limit of a reset has units left. The name of the reset is folded.
 func leaves(h http.Header, reset string) bool {
 	remaining := reset[:strings.LastIndex(reset, "reset")] + "remaining"
 	for name, lines := range h {
@@ -66,10 +65,9 @@ func leaves(h http.Header, reset string) bool {
 	return false
 }
 
-// exhausted returns when the last of the limits that have nothing left comes back.
-// GitHub's primary limits are one case where nothing else says it. If none is known to have nothing left, those
-// count of which only the reset is said. Limits from full on count only if they are used up for long, or if what
-// remains of them is not said.
+// exhausted returns the latest reset of the limits without remaining units. For example, GitHub's primary limits have no other
+// hint. If no limit is known to be used up, limits with only a reset count. Limits from index full on only count if they are used
+// up for long, or if their remaining amount is unknown.
 func exhausted(levels []outcome.Level, full int) (wait time.Duration, said bool) {
 	for i, l := range levels {
 		if l.Remaining == 0 && l.Reset > 0 && (i < full || l.Name == unified || usedUpForLong(l)) {
@@ -87,16 +85,14 @@ func exhausted(levels []outcome.Level, full int) (wait time.Duration, said bool)
 	return wait, said
 }
 
-// dayUsedUp reports whether nothing is left of a limit that says that it counts days.
+// dayUsedUp reports whether a limit with a window of days is used up.
 func dayUsedUp(l outcome.Level) bool { return l.Remaining == 0 && l.Window >= day }
 
-// usedUpForLong reports whether nothing is left of a limit that takes hours to
-// be whole again. One by the minute is after a minute: it is how OpenAI's requests per
-// day, which have the same name, and the hours and weeks of Anthropic's subscriptions are
-// known.
+// usedUpForLong reports whether a limit is used up and takes hours to be full again. A limit per minute is full after a minute.
+// So this identifies OpenAI's requests per day, which have the same name, and the hours and weeks of Anthropic's subscriptions.
 func usedUpForLong(l outcome.Level) bool { return l.Remaining == 0 && l.Reset > time.Hour }
 
-// usedUp reports whether what is used up is an amount for a day or longer.
+// usedUp reports whether an amount for a day or longer is used up.
 func usedUp(levels []outcome.Level, full int) bool {
 	for i, l := range levels {
 		if dayUsedUp(l) || i >= full && usedUpForLong(l) {
@@ -106,9 +102,8 @@ func usedUp(levels []outcome.Level, full int) bool {
 	return false
 }
 
-// advise adds what the upstream says about trying again, which is believed over
-// what status and code suggest: an answer that asks to be tried again is not
-// the caller's fault, and one that asks not to be is still its failure.
+// advise applies the upstream's advice on retries, which overrides the status and the code. A response that requests a retry is
+// not the caller's mistake, and a response that requests no retry is still a failure.
 func advise(o outcome.Outcome, v verdict, h http.Header) outcome.Outcome {
 	var should string
 	for _, r := range adviceHeaders {

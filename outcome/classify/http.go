@@ -8,37 +8,33 @@ import (
 	"github.com/seed1158cd35/weir/outcome"
 )
 
-// A Response is what HTTP looks at. Nothing in it is changed or kept, except
-// that strings of the outcome may share memory with Header.
+// A Response is the input of HTTP, which neither changes nor keeps it, except that strings of the outcome may share memory with
+// Header.
 type Response struct {
-	// Method is the request's. With HEAD there is no body to look at, and
-	// only PUT and POST are answered with an error inside a 200.
+	// Method is the request's. A response to HEAD has no body, and only responses to PUT and POST contain an error inside a 200.
 	Method string
 
 	Status int
 
-	// Reason is the status line's text after the code; empty in HTTP/2. It
-	// is all that tells S3's throttling of a HEAD from an outage.
+	// Reason is the text after the code in the status line; empty in HTTP/2. For a HEAD, only Reason distinguishes S3's
+	// throttling from an outage.
 	Reason string
 
 	// Header has canonical keys, as net/http delivers them; nil means none.
 	Header http.Header
 
-	// Body is a prefix of the body, nil if none was read. At most MaxBody
-	// bytes of it are looked at.
+	// Body is a prefix of the body, nil if none was read. At most MaxBody bytes of it are used.
 	Body []byte
 
-	// Unpack returns what is packed in a coding that the standard library does not know ("br", "zstd"), at most so many bytes
-	// of it, and nil if it does not know the coding either. If it is nil, such bodies are not looked at.
+	// Unpack decodes a coding that the standard library does not support ("br", "zstd"), up to most bytes. It returns nil if it
+	// does not support the coding either. If Unpack is nil, such bodies are ignored.
 	Unpack func(coding string, packed []byte, most int) []byte
 
-	// Now is the wall clock when the answer came. It is used for hints that
-	// are dates, when the answer has no Date of its own.
+	// Now is the wall clock when the response arrived. It is used for dates in hints if the response has no Date.
 	Now time.Time
 }
 
-// HTTP classifies an answer. A plain 200 costs a few look-ups in the header
-// and no allocation.
+// HTTP classifies a response. A plain 200 costs a few look-ups in the header and no allocation.
 func HTTP(r Response) outcome.Outcome {
 	if r.Status < 100 || r.Status >= 400 {
 		return failure(&r, readDetail(&r))
@@ -77,11 +73,10 @@ func failure(r *Response, d detail) outcome.Outcome {
 	return advise(o, v, r.Header)
 }
 
-// judge finds the upstream's word for what happened and what follows from it.
-// A known code is more exact than any status.
+// judge returns the upstream's code and its verdict. A known code is more specific than any status.
 func judge(r *Response, d *detail) (code string, v verdict) {
 	code, v, known := pick(d.codes)
-	if !known || r.Status == 429 && v.class == outcome.Rejected { // AWS SDKs take every 429 for a throttle
+	if !known || r.Status == 429 && v.class == outcome.Rejected { // AWS SDKs treat every 429 as a throttle
 		v = byStatus(r, d)
 	}
 	if code == "" {
@@ -100,8 +95,8 @@ func judge(r *Response, d *detail) (code string, v verdict) {
 	return code, v
 }
 
-// base is the instant that dates in the answer are counted from: the answer's
-// own Date, so that a wrong clock at either end cancels out.
+// base returns the instant to which dates in the response are relative: the response's own Date, so that a wrong clock at either
+// end has no effect.
 func (r *Response) base() time.Time { return dateOr(r.Header, r.Now) }
 
 func dateOr(h http.Header, now time.Time) time.Time {
@@ -113,13 +108,13 @@ func dateOr(h http.Header, now time.Time) time.Time {
 	return now
 }
 
-// saysWhen reports whether there is a Retry-After that can be read.
+// saysWhen reports whether there is a readable Retry-After.
 func (r *Response) saysWhen() bool {
 	_, ok := longest(r.Header["Retry-After"], time.Second, r.base())
 	return ok
 }
 
-// first is Header.Get without the canonicalisation.
+// first is Header.Get for a canonical name.
 func first(h http.Header, canonical string) string {
 	if v := h[canonical]; len(v) > 0 {
 		return v[0]

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// http2Code knows the errors of an HTTP/2 connection. net/http has no exported
-// types for them; all but the stream error are known by their words alone.
+// http2Code recognizes the errors of an HTTP/2 connection. net/http does not export types for them. Except for stream errors,
+// they are only recognizable by their text.
 func http2Code(err error) string {
 	s := err.Error()
 	switch {
@@ -21,16 +21,14 @@ func http2Code(err error) string {
 		return "connection lost"
 	case strings.Contains(s, "http: server closed idle connection"):
 		return "closed"
-	case isStreamError(err), strings.Contains(s, "connection error: "): // the peer broke the protocol, and the connection is closed
+	case isStreamError(err), strings.Contains(s, "connection error: "): // the peer violated the protocol, and the connection is closed
 		return "connection reset"
 	}
 	return ""
 }
 
-// refusedStream reports whether the peer says that it did not process the
-// stream: REFUSED_STREAM, or a GOAWAY that left the stream out (RFC 9113, 8.7).
-// A GOAWAY after which the connection was closed is different: the stream may
-// have been among those it did process.
+// refusedStream reports whether the peer did not process the stream: REFUSED_STREAM, or a GOAWAY that excludes the stream (RFC
+// 9113, 8.7). A GOAWAY after which the connection was closed is different: the stream may have been processed.
 func refusedStream(err error) bool {
 	if code, ok := streamCode(err); ok && code == codeRefusedStream {
 		return true
@@ -42,7 +40,7 @@ func refusedStream(err error) bool {
 		"Transport received GOAWAY from server",
 		"http2: client conn not usable",
 		"http2: client conn could not be established",
-		// net/http would send it anew on another connection, as this one did not take it, and has not the body any more.
+		// net/http would repeat it on another connection, because this one did not accept it, but no longer has the body.
 		"net/http: cannot rewind body after connection loss",
 	} {
 		if strings.Contains(s, words) {
@@ -54,8 +52,7 @@ func refusedStream(err error) bool {
 
 const codeRefusedStream = 7 // RFC 9113, section 7
 
-// A streamError has the fields of HTTP/2's stream error; net/http's own lets
-// itself be copied into any struct that does.
+// A streamError has the fields of HTTP/2's stream error. net/http's error can be assigned to any struct with these fields.
 type streamError struct {
 	StreamID uint32
 	Code     uint32
@@ -69,7 +66,7 @@ func streamCode(err error) (uint32, bool) {
 	return e.Code, ok
 }
 
-// isStreamError knows also the one of golang.org/x/net, which begins alike.
+// isStreamError also recognizes the error of golang.org/x/net, which has the same beginning.
 func isStreamError(err error) bool {
 	_, ok := streamCode(err)
 	return ok || strings.Contains(err.Error(), "stream error: stream ID ")

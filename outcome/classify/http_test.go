@@ -12,10 +12,10 @@ import (
 	"github.com/seed1158cd35/weir/outcome"
 )
 
-// now is the instant of every answer in the tables.
+// now is the time of every response in the tables.
 var now = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 
-// headers reads "Key: value" lines.
+// headers parses "Key: value" lines.
 func headers(lines ...string) http.Header {
 	h := make(http.Header)
 	for _, l := range lines {

@@ -10,8 +10,7 @@ import (
 	"time"
 )
 
-// readJSON collects what the error in a JSON text says, by the paths and keys of the Table. The body may be cut
-// short anywhere: what came before the cut counts.
+// readJSON collects the error in a JSON text, by the paths and keys of the Table. The body may be truncated anywhere.
 func (d *detail) readJSON(body []byte, base time.Time) {
 	f := jsonFacts{base: base, wait: -1, lead: -1}
 	f.read(body)
@@ -32,39 +31,39 @@ func (f *jsonFacts) read(body []byte) {
 }
 
 const (
-	maxPath  = 5   // keys to the deepest value that is looked at
-	maxDepth = 32  // of objects and arrays: no error is as deep, and work stays linear
+	maxPath  = 5   // keys on the path to a value
+	maxDepth = 32  // of objects and arrays: no error is deeper, and the work stays linear
 	maxKeys  = 256 // bytes of the path
 	maxPaths = 64  // of codes
 )
 
-// jsonFacts are what a JSON text says.
+// jsonFacts is the information in a JSON text.
 type jsonFacts struct {
 	base time.Time
 
-	codes    [maxPaths]string // by the place of their path in the order of belief
+	codes    [maxPaths]string // by the index of their path in order of precedence
 	messages [len(messagePaths)]string
 	numbers  [len(numberPaths)]string
 
-	wait    int // the place of the wait that is believed most, or -1
+	wait    int // the index of the wait with the highest precedence, or -1
 	waitFor time.Duration
-	lead    int // the place of the words before a wait in a message, or -1
+	lead    int // the index of the phrase before a wait in a message, or -1
 	leadFor time.Duration
-	headers http.Header // that a gateway has got, and passes on
+	headers http.Header // received and passed on by a gateway
 
-	spoken  bool // a message says that the call was refused for rate
-	perDay  bool // google.rpc.QuotaFailure names a limit per day, or YouTube does
-	meta    bool // it is Meta's
+	spoken  bool // a message says that the call was refused because of the rate
+	perDay  bool // google.rpc.QuotaFailure or YouTube names a limit per day
+	meta    bool // Meta's error
 	errors  bool // there are errors, as in GraphQL
-	data    bool // there is a result, too
-	says429 bool // a number says that the status is 429
-	inner   bool // the text stands in a string of another
+	data    bool // there is a result as well
+	says429 bool // a number is the status 429
+	inner   bool // the text is in a string of another text
 }
 
-// messagePaths are those whose message is that of the error, the first that is there.
+// messagePaths are the paths of the error's message. The first that exists counts.
 var messagePaths = [...]string{"error.message", "response.error.message", "message", "Message"}
 
-// numberPaths are those whose numbers are codes or costs.
+// numberPaths are the paths of numbers that are codes or costs.
 var numberPaths = [...]string{"http", "code", "error.code", requestedCost, availableCost, restoredCost}
 
 const (
@@ -73,7 +72,7 @@ const (
 	restoredCost  = "extensions.cost.throttleStatus.restoreRate"
 )
 
-// value takes in a string or a number.
+// value reads a string or a number.
 func (f *jsonFacts) value(path []byte, key, v string, isNumber bool) {
 	parent, _ := bytes.CutSuffix(path, []byte(key))
 	switch {
@@ -91,7 +90,7 @@ func (f *jsonFacts) value(path []byte, key, v string, isNumber bool) {
 	f.waitAt(path, string(around[bytes.LastIndexByte(around, '.')+1:]), key, v)
 }
 
-// waitAt takes in a wait by its path, its key, or its key with that of the object around it.
+// waitAt reads a wait by its path, its key, or its key with the enclosing object's.
 func (f *jsonFacts) waitAt(path []byte, around, key, v string) {
 	i, ok := jsonPaths[string(path)]
 	if !ok {
@@ -108,7 +107,7 @@ func (f *jsonFacts) waitAt(path []byte, around, key, v string) {
 	}
 }
 
-// waits keeps the wait that is believed most, and of two that are believed alike the longer.
+// waits keeps the wait with the highest precedence, and of two with the same the longer.
 func (f *jsonFacts) waits(i int, wait time.Duration) {
 	switch {
 	case f.wait < 0, i < f.wait:
@@ -118,7 +117,7 @@ func (f *jsonFacts) waits(i int, wait time.Duration) {
 	}
 }
 
-// readsInner reads a string that is itself JSON, as gateways pass on the errors of others.
+// readsInner reads a string that is itself JSON, as gateways pass on upstream errors.
 func (f *jsonFacts) readsInner(v string) bool {
 	if f.inner || len(v) < 2 || v[0] != '{' && v[0] != '[' {
 		return false
@@ -167,7 +166,7 @@ func (f *jsonFacts) text(path []byte, v string) {
 	}
 }
 
-// code keeps the first code of a path, or the first that decides.
+// code keeps the first code of a path, or the first that determines the class.
 func (f *jsonFacts) code(i int, path []byte, v string) {
 	if i >= len(f.codes) || f.codes[i] != "" && (decides(f.codes[i]) || !decides(v)) {
 		return
@@ -179,7 +178,7 @@ func (f *jsonFacts) code(i int, path []byte, v string) {
 	f.codes[i] = v
 }
 
-// header takes in a header that a gateway passes on in its body.
+// header reads a header that a gateway passes on in its body.
 func (f *jsonFacts) header(name, v string) {
 	const most = 16
 	if len(f.headers) >= most {
@@ -191,7 +190,7 @@ func (f *jsonFacts) header(name, v string) {
 	f.headers.Add(name, v)
 }
 
-// cost is how long it takes until Shopify has what a query costs.
+// cost returns the time until Shopify has enough points for a query.
 func (f *jsonFacts) cost() (time.Duration, bool) {
 	requested, okR := number(f.numbers[3])
 	available, okA := number(f.numbers[4])
@@ -202,7 +201,7 @@ func (f *jsonFacts) cost() (time.Duration, bool) {
 	return scale((requested-available)/rate, time.Second), true
 }
 
-// ntfyCode is a number, which only ntfy's "http" beside it makes a code. metaCode is one of Meta's.
+// ntfyCode returns ntfy's code: a number that only counts with ntfy's "http" next to it. metaCode returns Meta's.
 func (f *jsonFacts) ntfyCode() string {
 	if f.numbers[0] == "" {
 		return ""
@@ -217,11 +216,11 @@ func (f *jsonFacts) metaCode() string {
 	return ""
 }
 
-// take adds what was found to the detail.
+// take adds the facts to the detail.
 func (d *detail) take(f *jsonFacts) {
 	d.add(f.metaCode())
 	for i, code := range f.codes {
-		if i == 1 { // behind __type
+		if i == 1 { // after __type
 			d.add(f.ntfyCode())
 		}
 		d.add(code)
@@ -246,22 +245,21 @@ func (d *detail) take(f *jsonFacts) {
 	d.words, d.hasWords = f.leadFor, f.lead >= 0
 }
 
-// A walker knows where in a JSON text a stream of tokens has got to. Arrays
-// leave no trace in paths, so Gemini's errors read the same with and without the
-// array around them.
+// A walker tracks the position in the tokens of a JSON text. Arrays do not appear in paths, so Gemini's errors are read with and
+// without the enclosing array.
 type walker struct {
-	open  []level // the objects and arrays around the next token
+	open  []level // the objects and arrays that enclose the next token
 	facts *jsonFacts
 	path  []byte
 }
 
 type level struct {
 	object bool
-	key    string // of an object, once its key has been seen; else empty
+	key    string // of an object, after its key was read; otherwise empty
 	keyed  bool
 }
 
-// step takes the next token.
+// step reads the next token.
 func (w *walker) step(t json.Token) {
 	top := w.top()
 	if s, isString := t.(string); isString && top != nil && top.object && !top.keyed {
@@ -306,14 +304,14 @@ func (w *walker) delim(d json.Delim) {
 	}
 }
 
-// valueDone makes the object around a finished value ready for its next key.
+// valueDone prepares the enclosing object for its next key.
 func (w *walker) valueDone() {
 	if top := w.top(); top != nil {
 		top.keyed = false
 	}
 }
 
-// where returns the path of the next value, and its last key. The path is empty if it is too deep to matter.
+// where returns the path of the next value, and its last key. The path is empty if it is too deep.
 func (w *walker) where() (path []byte, key string) {
 	b, depth := w.path[:0], 0
 	for i := range w.open {

@@ -13,17 +13,17 @@ import (
 type family struct {
 	group     string
 	name      string // of the level
-	rare      bool   // only failures are searched for it
-	full      bool   // reset is when the limit is whole again, which says nothing about the next call
+	rare      bool   // only read for failures
+	full      bool   // reset is when the limit is full again, which implies nothing about the next call
 	limit     []string
 	remaining []string
 	reset     []*Row
 	window    []*Row
-	fixed     time.Duration // the window that the name of a header has
+	fixed     time.Duration // the window in the name of a header
 }
 
-// newFamily returns the family of a group. The group is the level's name, with its maker before it where several have one
-// of that name. Some limits have no name.
+// newFamily returns the family of a group. The group is the level's name, with the vendor before it if several vendors use that
+// name. Some limits have no name.
 func newFamily(group string) *family {
 	maker, name, two := strings.Cut(group, " ")
 	f := &family{group: group, name: group}
@@ -38,7 +38,7 @@ func newFamily(group string) *family {
 	return f
 }
 
-// add takes in a row of the table.
+// add adds a row of the table.
 func (f *family) add(r *Row) {
 	switch r.Means {
 	case Limit:
@@ -54,8 +54,7 @@ func (f *family) add(r *Row) {
 	}
 }
 
-// reportsLimits looks for one header of each kind, which is what a plain answer
-// pays for. All that are known to be sent at all are sent with these.
+// reportsLimits checks one header of each kind, the cost for a plain response. All known responses with limits have one of these.
 func reportsLimits(h http.Header) bool {
 	return h["Ratelimit"] != nil ||
 		h["Ratelimit-Remaining"] != nil ||
@@ -68,7 +67,7 @@ func reportsLimits(h http.Header) bool {
 		h["Anthropic-Ratelimit-Unified-Reset"] != nil
 }
 
-// levelsOf returns the limits that an answer reports. Those from full on say when they are whole again.
+// levelsOf returns the limits that a response reports. Those from index full on report when they are full again.
 func levelsOf(h http.Header, base time.Time, failed bool) (levels []outcome.Level, full int) {
 	levels = structuredLevels(h, base)
 	for _, whole := range [...]bool{false, true} {
@@ -84,16 +83,16 @@ func levelsOf(h http.Header, base time.Time, failed bool) (levels []outcome.Leve
 	return levels, full
 }
 
-// maxValues is how many limits one set of headers may report side by side.
+// maxValues is the maximum number of limits in one set of headers.
 const maxValues = 8
 
-// values are those of a header that may be a list.
+// values are the elements of a header that may be a list.
 type values struct {
 	of [maxValues]string
 	n  int
 }
 
-// split reads all lines of the first header that is there.
+// split reads all lines of the first header that exists.
 func (v *values) split(h http.Header, names ...string) {
 	for _, name := range names {
 		lines := h[name]
@@ -110,7 +109,7 @@ func (v *values) split(h http.Header, names ...string) {
 	}
 }
 
-// at is a value for the limit at a place. One value stands for all.
+// at returns the value for the i-th limit. A single value applies to all.
 func (v *values) at(i int) string {
 	if v.n == 0 {
 		return ""
@@ -118,7 +117,7 @@ func (v *values) at(i int) string {
 	return v.of[min(i, v.n-1)]
 }
 
-// sizes leaves out what follows the size of a limit as its policy, in "100, 100;w=60".
+// sizes removes the policy after the size of a limit, as in "100, 100;w=60".
 func (v *values) sizes() {
 	if v.n > 1 && strings.IndexByte(v.of[0], ';') < 0 {
 		for i := 1; i < v.n; i++ {
@@ -129,7 +128,7 @@ func (v *values) sizes() {
 	}
 }
 
-// appendTo appends what the family reports. Lists in its headers are of several limits.
+// appendTo appends the levels of the family. Lists in its headers describe several limits.
 func (f *family) appendTo(levels []outcome.Level, h http.Header, base time.Time) []outcome.Level {
 	var limit, remaining, reset values
 	limit.split(h, f.limit...)
@@ -164,7 +163,7 @@ func (f *family) appendTo(levels []outcome.Level, h http.Header, base time.Time)
 	return levels
 }
 
-// readSize reads the size of a limit, or what was used of it and its size: "39/40".
+// readSize parses the size of a limit, or the used amount and the size: "39/40".
 func readSize(l *outcome.Level, v string) (ok bool) {
 	used, size, ratio := strings.Cut(v, "/")
 	if !ratio {
@@ -178,7 +177,7 @@ func readSize(l *outcome.Level, v string) (ok bool) {
 	return ok
 }
 
-// complete adds what stands in other headers than the family's own.
+// complete adds information from headers outside the family.
 func (f *family) complete(l *outcome.Level, limit string, h http.Header, base time.Time) {
 	l.Window = max(l.Window, f.fixed, windowOf(limit))
 	for _, r := range f.window {
@@ -191,7 +190,7 @@ func (f *family) complete(l *outcome.Level, limit string, h http.Header, base ti
 		policyWindow(l, h, "Ratelimit-Limit", "Ratelimit-Policy")
 	case "x-ratelimit":
 		policyWindow(l, h, "X-Ratelimit-Policy")
-		l.Name = first(h, "X-Ratelimit-Resource") // GitHub: which of its limits
+		l.Name = first(h, "X-Ratelimit-Resource") // GitHub: the name of the limit
 	case unified:
 		if first(h, "Anthropic-Ratelimit-Unified-Status") == "rejected" {
 			l.Remaining = 0

@@ -6,12 +6,11 @@ import (
 	"syscall"
 )
 
-// InvalidRequest is the code of a request that the client on this side refused to send, or to finish: the upstream has
-// nothing to do with it.
+// InvalidRequest is the code of a request that the local client refused to send or to finish. The upstream is not involved.
 const InvalidRequest = "invalid request"
 
-// refusals are the words with which net/http refuses a request: it has no types for these errors. Each is the beginning of
-// an error, at any depth: words of the upstream, which errors quote, stand further on.
+// refusals are the texts of net/http's errors for a refused request, which have no types. An error at any depth must begin with
+// one: texts of the upstream that errors quote come later.
 var refusals = [...]string{
 	"net/http: invalid method ",
 	"net/http: invalid header ",
@@ -23,7 +22,7 @@ var refusals = [...]string{
 	"http: nil Request.",
 	"http: Request.",       // RequestURI, ContentLength with a nil Body, Write without a host
 	"http: ContentLength=", // with a Body of another length
-	"http2: invalid ",      // header, trailer, path, host, and the headers of a connection
+	"http2: invalid ",      // header, trailer, path, host, and connection headers
 	"http2: request header list larger than peer's advertised limit",
 	"http2: request body larger than specified content length",
 	"http2: unsupported scheme",
@@ -33,10 +32,10 @@ var refusals = [...]string{
 	"idna: ",
 }
 
-// unfinished are those that may have been sent in part.
+// unfinished are the refusals after which a part may have been sent.
 var unfinished = [...]string{"http: ContentLength=", "http2: request body larger", "request header list larger"}
 
-// refusedHere reports whether the client on this side refused a request, and whether nothing of it was sent.
+// refusedHere reports whether the local client refused a request, and whether nothing of it was sent.
 func refusedHere(err error) (refused, unsent bool) {
 	for ; err != nil; err = errors.Unwrap(err) {
 		s := err.Error()
@@ -58,7 +57,7 @@ func beginsWith(s string, all []string) bool {
 	return false
 }
 
-// lacksHere reports whether a connection was not made because this machine had no more files, ports or memory for it.
+// lacksHere reports whether a connection failed because this machine had no more files, ports or memory.
 func lacksHere(err error) bool {
 	if !dialing(err) {
 		return false

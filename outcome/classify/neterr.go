@@ -11,18 +11,13 @@ import (
 	"github.com/seed1158cd35/weir/outcome"
 )
 
-// Error classifies what a call returned as its error; nil is OK. ctx is the
-// caller's own context, not one that was made for the attempt: if it has ended,
-// the caller has left, and whatever the error says is no evidence against the
-// upstream. An [outcome.Classifier] among the wrapped errors answers for itself,
-// even then: it comes from an answer that did arrive.
+// Error classifies the error of a call; nil is OK. ctx is the caller's own context, not that of the attempt: if it has ended, the
+// caller has left, and the error implies nothing about the upstream. An [outcome.Classifier] among the wrapped errors takes
+// precedence, even then: it comes from a response that arrived.
 //
-// The code is one of a few stable words: "canceled", "timeout",
-// "connection refused", "connection reset", "broken pipe", "eof",
-// "no such host", "dns", "unreachable", "dial", "tls", "refused stream",
-// "goaway", "connection lost", "closed"; [InvalidRequest] for a request that net/http
-// refused, which is Rejected; or "error" for one that is not known, which
-// is Unknown.
+// The code is one of a few stable words: "canceled", "timeout", "connection refused", "connection reset", "broken pipe", "eof",
+// "no such host", "dns", "unreachable", "dial", "tls", "refused stream", "goaway", "connection lost", "closed". It is
+// [InvalidRequest] for a request that net/http refused, which is Rejected, and "error" for an unknown error, which is Unknown.
 func Error(ctx context.Context, err error) outcome.Outcome {
 	if err == nil {
 		return outcome.Outcome{Class: outcome.OK}
@@ -36,13 +31,13 @@ func Error(ctx context.Context, err error) outcome.Outcome {
 	return network(err)
 }
 
-// sane holds a foreign outcome to what this package promises of its own.
+// sane bounds the hint of a foreign outcome like the package's own hints.
 func sane(o outcome.Outcome) outcome.Outcome {
 	o.Hint.After = clamp(o.Hint.After)
 	return o
 }
 
-// network judges an error of a call whose caller is still waiting.
+// network classifies an error while the caller is still waiting.
 func network(err error) outcome.Outcome {
 	if refused, unsent := refusedHere(err); refused {
 		return outcome.Outcome{Class: outcome.Rejected, Code: InvalidRequest, Undone: unsent, Unsent: unsent}
@@ -52,15 +47,13 @@ func network(err error) outcome.Outcome {
 	case "":
 		return outcome.Outcome{Class: outcome.Unknown, Code: "error"}
 	case "canceled":
-		// Something between the caller and the upstream gave up, a hedge or
-		// another layer. That is no proof of a fault upstream.
+		// A layer between the caller and the upstream gave up, for instance a hedge. That does not prove a fault of the upstream.
 		return outcome.Outcome{Class: outcome.Unknown, Code: code, Undone: neverDone(err), Unsent: unsent(err)}
 	}
 	return outcome.Outcome{Class: outcome.Failed, Code: code, Undone: neverDone(err), Unsent: unsent(err), Own: lacksHere(err)}
 }
 
-// errorCode tries the most exact kinds first: a DNS failure or a refusal is
-// wrapped in the error of the dial that it ended.
+// errorCode tries the most specific kinds first: a DNS failure or a refused connection is wrapped in a dial error.
 func errorCode(err error) string {
 	if code := dnsCode(err); code != "" {
 		return code
@@ -107,7 +100,7 @@ var kinds = [...]struct {
 	{net.ErrClosed, "closed"},
 }
 
-// errnoCode knows the numbers that Windows uses in place of the names above.
+// errnoCode recognizes the Windows error numbers that correspond to the names above.
 func errnoCode(err error) string {
 	errno, ok := errors.AsType[syscall.Errno](err)
 	if !ok {
@@ -144,17 +137,16 @@ func timedOut(err error) bool {
 	return ok && e.Timeout()
 }
 
-// neverDone reports whether it is certain that the upstream did nothing.
+// neverDone reports whether the upstream certainly did nothing.
 func neverDone(err error) bool { return unsent(err) || refusedStream(err) }
 
-// unsent reports whether it is certain that no request reached the upstream.
+// unsent reports whether certainly no request reached the upstream.
 func unsent(err error) bool {
 	_, dns := errors.AsType[*net.DNSError](err)
 	return dns || dialing(err) || inHandshake(err) || errors.Is(err, syscall.ECONNREFUSED)
 }
 
-// dialing reports whether the connection was never made, to the upstream
-// or to a proxy on the way to it.
+// dialing reports whether the connection to the upstream, or to a proxy before it, failed.
 func dialing(err error) bool {
 	e, ok := errors.AsType[*net.OpError](err)
 	return ok && (e.Op == "dial" || e.Op == "proxyconnect" || e.Op == "socks connect")

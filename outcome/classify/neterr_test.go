@@ -19,14 +19,14 @@ import (
 	"github.com/seed1158cd35/weir/outcome"
 )
 
-// timeout is a net.Error, as net/http's own timeouts are.
+// timeout is a net.Error like net/http's own timeouts.
 type timeout struct{ text string }
 
 func (e timeout) Error() string { return e.text }
 func (timeout) Timeout() bool   { return true }
 func (timeout) Temporary() bool { return true }
 
-// known is an error that knows its outcome.
+// known is an error with its own outcome.
 type known struct{ o outcome.Outcome }
 
 func (known) Error() string              { return "known" }
@@ -107,8 +107,7 @@ func TestCallerWhoLeftSaysNothingOfTheUpstream(t *testing.T) {
 	}
 }
 
-// The words of net/http and crypto/tls that this package goes by are not
-// promised by them; here they speak for themselves.
+// The package relies on error texts that net/http and crypto/tls do not guarantee. This test uses their real errors.
 
 func TestRealCertificateIsRefusedBeforeSending(t *testing.T) {
 	srv := httptest.NewTLSServer(http.NotFoundHandler())
@@ -169,7 +168,7 @@ func TestRealHTTP2Reset(t *testing.T) {
 	}
 }
 
-// neverSent is an outcome of a request that did not reach the upstream.
+// neverSent returns the outcome for a request that did not reach the upstream.
 func neverSent(o outcome.Outcome) outcome.Outcome {
 	o.Undone, o.Unsent = true, true
 	return o

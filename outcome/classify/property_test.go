@@ -10,8 +10,7 @@ import (
 	"github.com/seed1158cd35/weir/outcome"
 )
 
-// pieces are what values are put together from: all that is legal, and what is
-// known to have broken others.
+// pieces are parts of random values: legal ones, and ones that are known to have broken other parsers.
 var pieces = []string{
 	"0", "1", "-1", "60", "1.5", "9300000000", "9223372036854775807", "18446744073709551616", "1e9", "1e308", "1e999", "-1e999",
 	"NaN", "Inf", "-Inf", "0x7f", "1_0", "", " ", ",", ";", "=", `"`, `\`, "s", "ms", "h", "-", ".", ":", "t=", "r=", "q=", "w=", `"x"`,
@@ -61,7 +60,7 @@ func randomResponse(rng *rand.Rand) Response {
 	}
 }
 
-// checkPromises holds an outcome to what the package promises for any input.
+// checkPromises checks what the package promises for any input.
 func checkPromises(t *testing.T, o outcome.Outcome) {
 	t.Helper()
 	h := o.Hint
@@ -106,7 +105,7 @@ func TestNoInputBreaksThePromises(t *testing.T) {
 	}
 }
 
-// What the body adds must be lost only when NeedsBody says that it may be.
+// The body may change the result only if NeedsBody returns true.
 func TestNeedsBodyMissesNothing(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	rng := rand.New(rand.NewPCG(seed, 0))

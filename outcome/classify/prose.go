@@ -5,11 +5,11 @@ import (
 	"time"
 )
 
-// maxMessage bounds what is searched of one message, in bytes.
+// maxMessage is the number of bytes of a message that are searched.
 const maxMessage = 4 << 10
 
-// lower returns the part of a message that is searched, in small letters, without asterisks, and with spaces where "-" or "_"
-// joins words: "**Retry-After**: 4" is "retry after: 4".
+// lower returns the searched part of a message in lower case, without asterisks, and with spaces for "-" or "_" between words:
+// "**Retry-After**: 4" becomes "retry after: 4".
 func lower(message string) string {
 	b := []byte(strings.ToLower(message[:min(len(message), maxMessage)]))
 	out := b[:0]
@@ -25,8 +25,8 @@ func lower(message string) string {
 	return string(out)
 }
 
-// messageWait reads how long a message in small letters asks to wait: "please try again in 4.891s.", "retry after 4 seconds".
-// lead is the place of its words in the table; the lowest counts.
+// messageWait returns the wait that a lower-case message requests: "please try again in 4.891s.", "retry after 4 seconds". lead
+// is the index of the phrase in the table. The lowest counts.
 func messageWait(message string, base time.Time) (wait time.Duration, lead int, ok bool) {
 	for i, r := range messageLeads {
 		rest := message
@@ -46,13 +46,13 @@ func messageWait(message string, base time.Time) (wait time.Duration, lead int, 
 	return 0, 0, false
 }
 
-// fillers may stand between the words and the value.
+// fillers are words that may come between the phrase and the value.
 var fillers = [...]string{"approximately ", "at least ", "another ", "around ", "about ", "within ", "for ", "in ", "up to ", "the next ", "now + "}
 
-// spokenWait reads a value that stands in small letters at the beginning of a text.
+// spokenWait parses a value at the beginning of a lower-case text.
 func spokenWait(text string, r *Row, base time.Time) (time.Duration, bool) {
 	if text == "" || isAlpha(text[0]) || isDigit(text[0]) {
-		return 0, false // the words are a part of longer ones
+		return 0, false // the phrase is part of longer words
 	}
 	text = strings.TrimLeft(text, " :=~\"'`(")
 	for _, f := range fillers {
@@ -104,7 +104,7 @@ func wordEnd(text string) int {
 	return len(text)
 }
 
-// spokenDate reads a date that begins with a weekday or the name of a month: its longest form, of up to eight words.
+// spokenDate parses a date that begins with a weekday or the name of a month: its longest form, of up to eight words.
 func spokenDate(text string, base time.Time) (time.Duration, bool) {
 	var ends [8]int
 	n, end := 0, 0
@@ -121,7 +121,7 @@ func spokenDate(text string, base time.Time) (time.Duration, bool) {
 	return 0, false
 }
 
-// spokenInstant reads an instant whose first word ends at end. Its time may be the second word, and its zone the third.
+// spokenInstant parses an instant whose first word ends at end. Its time may be the second word, and its zone the third.
 func spokenInstant(text string, end int, base time.Time) (time.Duration, bool) {
 	for range 3 {
 		t, ok := isoInstant(strings.TrimRight(strings.ToUpper(text[:end]), ".,"))
@@ -149,7 +149,7 @@ func nextWord(text string, from int) int {
 	return len(text)
 }
 
-// endsValue reports whether a number without a unit ends where a text goes on like this.
+// endsValue reports whether a number without a unit can be followed by rest.
 func endsValue(rest string) bool {
 	rest = strings.TrimLeft(rest, " ")
 	if rest == "" || !isAlpha(rest[0]) && rest[0] != '-' && rest[0] != ':' && rest[0] != '%' {
@@ -163,8 +163,8 @@ func endsValue(rest string) bool {
 	return false
 }
 
-// saysThrottled reports whether a message in small letters says that a call was refused for rate: a sentence of it has
-// the words, and does not deny them or speak of other calls.
+// saysThrottled reports whether a lower-case message says that a call was refused because of the rate: a sentence contains the
+// words, and does not negate them or refer to other calls.
 func saysThrottled(message string) bool {
 	for rest := message; rest != ""; {
 		var sentence string
@@ -178,7 +178,7 @@ func saysThrottled(message string) bool {
 	return false
 }
 
-// cutSentence cuts a text behind its first sentence.
+// cutSentence splits a text after its first sentence.
 func cutSentence(text string) (sentence, rest string) {
 	for i := range len(text) - 1 {
 		if isSentenceEnd(text[i]) && (text[i+1] <= ' ' || text[i+1] == '<') {
@@ -190,7 +190,7 @@ func cutSentence(text string) (sentence, rest string) {
 
 func isSentenceEnd(c byte) bool { return c == '.' || c == '!' || c == '?' || c == ';' }
 
-// claims reports whether a sentence has the parts, in this order from a place on, and none of them is denied.
+// claims reports whether a sentence contains the parts, in this order from an index on, and none of them is negated.
 func claims(sentence string, parts []string, from int) bool {
 	for i, part := range parts {
 		at := from
@@ -211,8 +211,8 @@ func claims(sentence string, parts []string, from int) bool {
 	return true
 }
 
-// denied reports whether the words before a part deny it or make it a rule: "not yet exceeded", "may be throttled",
-// "a rate limited path". Words in between that change nothing are passed over.
+// denied reports whether the words before a part negate it or make it a rule: "not yet exceeded", "may be throttled", "a rate
+// limited path". Words that do not change the meaning are skipped.
 func denied(before, part string) bool {
 	nearest := ""
 	for range 8 {
@@ -223,7 +223,7 @@ func denied(before, part string) bool {
 		case denials[word], strings.HasSuffix(word, "n't"), strings.HasSuffix(word, "n\u2019t"), strings.HasPrefix(part, "rate limited") && nearest == "" && articles[word]:
 			return true
 		case rules[word]:
-			return nearest != "have" // "you may have exceeded" says it
+			return nearest != "have" // "you may have exceeded" is a statement
 		case !passedOver[word]:
 			return false
 		}
@@ -235,7 +235,7 @@ func denied(before, part string) bool {
 	return false
 }
 
-// isFalse reports whether what follows a part is a value that denies it: "rate limited: false".
+// isFalse reports whether a part is followed by a value that negates it: "rate limited: false".
 func isFalse(rest string) bool {
 	i := strings.IndexAny(rest, ":=")
 	if i < 0 || strings.Trim(rest[:i], "abcdefghijklmnopqrstuvwxyz \"'") != "" || strings.Contains(strings.TrimSpace(rest[:i]), " ") {
@@ -246,7 +246,7 @@ func isFalse(rest string) bool {
 	return word == "false" || (word == "no" || word == "none" || word == "never") && (after == "" || !isAlpha(after[0]) && after[0] != ' ')
 }
 
-// The words before a part by which denied goes.
+// Words before a part, for denied.
 var (
 	denials    = wordSet("not no non never without neither nor none cannot far nothing")
 	rules      = wordSet("if when whenever unless until before once avoid avoiding prevent prevents preventing may might could would will can should to")

@@ -12,8 +12,8 @@ func openAIError(kind, code, message string) string {
 	return fmt.Sprintf(`{"error":{"message":%q,"type":%q,"param":null,"code":%q}}`, message, kind, code)
 }
 
-// What providers of language models send, one provider after the other, as it was seen
-// or is documented in November 2026. Beside what http_test.go and aws_test.go have.
+// Responses of language model providers, one after the other, as observed or documented in November 2026. http_test.go and
+// aws_test.go have others.
 func TestProvidersOfLanguageModels(t *testing.T) {
 	requests := outcome.Level{Name: "requests", Limit: 200, Remaining: 0, Reset: 24 * time.Hour}
 	run(t, []answer{
@@ -109,7 +109,7 @@ func TestProvidersOfLanguageModels(t *testing.T) {
 	})
 }
 
-// Two days of the year have 23 and 25 hours where Gemini counts them.
+// Gemini counts days in a time zone where two days of the year have 23 and 25 hours.
 func TestTheDayOfGeminiIsThatOfCalifornia(t *testing.T) {
 	for at, want := range map[string]time.Duration{
 		"2026-11-01T07:00:00Z": 25 * time.Hour, // midnight there, and clocks go back

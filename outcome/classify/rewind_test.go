@@ -7,7 +7,7 @@ import (
 	"github.com/seed1158cd35/weir/outcome"
 )
 
-// What net/http cannot send anew for want of its body was not processed.
+// A request that net/http cannot send again without its body was not processed.
 func TestABodyThatIsGoneWasNotProcessed(t *testing.T) {
 	o := Error(t.Context(), errors.New("net/http: cannot rewind body after connection loss"))
 	if o.Class != outcome.Failed || !o.Undone {

@@ -11,18 +11,16 @@ import (
 	"github.com/seed1158cd35/weir/outcome"
 )
 
-// Rules overrule the class of answers and errors, for an upstream that means
-// something else by a status or a code than most do. An entry is a status
-// ("429") or a code as it stands in Outcome.Code ("SlowDown", "connection
-// reset"), spelt exactly; a code is stronger than a status. The zero Rules
-// change nothing.
+// Rules override the class of responses and errors, for an upstream that uses a status or a code unusually. An entry is a status
+// ("429") or an exact code from Outcome.Code ("SlowDown", "connection reset"). A code takes precedence over a status. The zero
+// Rules change nothing.
 type Rules struct {
-	Throttled []string // refused for rate and not done: safe to repeat
-	Failed    []string // worth repeating where the operation may be repeated
+	Throttled []string // refused because of the rate and not done: safe to repeat
+	Failed    []string // worth repeating if the operation may be repeated
 	Rejected  []string // never worth repeating
 }
 
-// Validate reports every entry that cannot work.
+// Validate returns every entry that cannot work.
 func (r Rules) Validate() error {
 	var errs []error
 	seen := make(map[string]string)
@@ -65,17 +63,16 @@ func (r *Rules) lists() [3]ruleList {
 	}
 }
 
-// HTTP is the function HTTP under these rules.
+// HTTP is the function HTTP with these rules.
 func (r Rules) HTTP(resp Response) outcome.Outcome { return r.Apply(HTTP(resp), resp.Status) }
 
-// Error is the function Error under these rules.
+// Error is the function Error with these rules.
 func (r Rules) Error(ctx context.Context, err error) outcome.Outcome {
 	return r.Apply(Error(ctx, err), 0)
 }
 
-// Apply gives o the class that the rules have for its code, or else for the
-// status, which is 0 if there was none. A caller that left stays one. Hints
-// stay, except that what is rejected by rule does not ask to be tried again.
+// Apply sets the class of o by the rule for its code, or by the rule for the status, which is 0 if there was none. A canceled
+// call stays canceled. Hints stay, except that a call rejected by a rule loses the advice to retry.
 func (r Rules) Apply(o outcome.Outcome, status int) outcome.Outcome {
 	if r.empty() || o.Class == outcome.Canceled {
 		return o
@@ -106,8 +103,7 @@ func (r *Rules) class(entry string) (outcome.Class, bool) {
 	return 0, false
 }
 
-// become changes the class. What proved that nothing was done proves it no
-// longer, once the answer is said to mean something else.
+// become changes the class. If the meaning of the response is overridden, it no longer proves that nothing was done.
 func become(o outcome.Outcome, class outcome.Class, status int) outcome.Outcome {
 	if o.Code == "" && status > 0 {
 		o.Code = strconv.Itoa(status)

@@ -6,15 +6,15 @@ import (
 	"time"
 )
 
-// An item is a member of a structured field (RFC 9651): of a list, or with a
-// key of a dictionary. Only what rate limit headers use is kept of it.
+// An item is a member of a structured field (RFC 9651): of a list, or with a key of a dictionary. It only has what rate limit
+// headers use.
 type item struct {
 	key    string
 	kind   kind
 	text   string // of a string or a token
-	n      int64  // of an integer; a decimal is cut to whole
-	raw    string // what was sent, of a number, a date or a string
-	params []item // each with key
+	n      int64  // of an integer; a decimal is truncated
+	raw    string // as sent, for a number, a date or a string
+	params []item // each has a key
 }
 
 type kind uint8
@@ -40,7 +40,7 @@ func (it item) count(param string) (int64, bool) {
 	return 0, false
 }
 
-// wait reads a parameter in any of the forms of a wait.
+// wait parses a parameter in any of the forms of a wait.
 func (it item) wait(param string, base time.Time) (d time.Duration) {
 	for _, p := range it.params {
 		if p.key == param {
@@ -55,14 +55,13 @@ func (it item) seconds(param string) time.Duration {
 	return scale(float64(n), time.Second)
 }
 
-// A field beyond these bounds is no honest one, and is ignored.
+// Bounds of a field. Larger fields are ignored.
 const (
 	maxField = 8 << 10 // bytes
 	maxItems = 32
 )
 
-// parseList parses a list or a dictionary. As the RFC asks, a field with a
-// mistake anywhere is ignored as a whole: nil.
+// parseList parses a list or a dictionary. As the RFC requires, a field with any error is ignored completely: nil.
 func parseList(s string) []item {
 	if len(s) > maxField {
 		return nil
@@ -79,8 +78,7 @@ func parseList(s string) []item {
 	return items
 }
 
-// An sfParser eats its input from the left. After a mistake bad is set and
-// rest empty, so every loop ends.
+// An sfParser consumes its input from the left. After an error, bad is set and rest is empty, so every loop ends.
 type sfParser struct {
 	rest string
 	bad  bool
@@ -105,7 +103,7 @@ func (p *sfParser) eat(c byte) bool {
 
 func (p *sfParser) space() { p.rest = strings.TrimLeft(p.rest, " \t") }
 
-// comma eats a separator; nothing after it is a mistake.
+// comma consumes a separator. A separator at the end is an error.
 func (p *sfParser) comma() bool {
 	ok := p.eat(',')
 	p.space()
@@ -142,7 +140,7 @@ func (p *sfParser) param() item {
 		p.fail()
 		return item{}
 	}
-	var it item // without a value it is true, which nobody asks for
+	var it item // without a value it is true, which is not needed
 	if p.eat('=') {
 		it = p.bare()
 	}
@@ -150,7 +148,7 @@ func (p *sfParser) param() item {
 	return it
 }
 
-// bare reads a value, and keeps what was sent of it.
+// bare parses a value, and keeps its text.
 func (p *sfParser) bare() item {
 	before := p.rest
 	it := p.value()
@@ -216,7 +214,7 @@ func (p *sfParser) str() item {
 	return item{}
 }
 
-// num reads up to 15 digits, or 12 and up to 3 behind the point.
+// num parses up to 15 digits, or 12 with up to 3 after the decimal point.
 func (p *sfParser) num() item {
 	negative := p.eat('-')
 	whole := p.while(isDigit)

@@ -2,13 +2,13 @@ package classify
 
 import "github.com/seed1158cd35/weir/outcome"
 
-// A verdict is what a status or a code means.
+// A verdict is the meaning of a status or a code.
 type verdict struct {
 	class  outcome.Class
 	undone bool
-	quota  bool // an amount per day or longer ran out
-	never  bool // repeating cannot help, ever
-	shared bool // the upstream is overloaded by everybody; not this caller's limit
+	quota  bool // an amount per day or longer is used up
+	never  bool // repeating never helps
+	shared bool // the upstream as a whole is overloaded; not this caller's limit
 }
 
 var (
@@ -26,26 +26,26 @@ func byStatus(r *Response, d *detail) verdict {
 		return throttled
 	case s == 418 && r.saysWhen(): // Binance
 		return throttled
-	case s == 503 && r.Reason == "Slow Down": // S3's answer to HEAD
+	case s == 503 && r.Reason == "Slow Down": // S3's response to HEAD
 		return throttled
 	case s == 425: // RFC 8470: not processed, because it might be a replay
 		return refused
 	case s == 408, s == 499:
 		return failed
-	case s == 501, s == 505, s == 510: // lacks what the request asks for, and always will
+	case s == 501, s == 505, s == 510: // lacks what the request needs, permanently
 		return rejected
 	case s >= 500 && s < 600:
 		return failed
 	case s >= 400 && s < 500:
 		return rejected
-	case s >= 200 && s < 300: // an error inside a success, of a kind not known
+	case s >= 200 && s < 300: // an unknown kind of error inside a success
 		return failed
 	}
 	return verdict{class: outcome.Unknown}
 }
 
-// throttles403 reports whether a refusal of rights is one for rate: it says when to come back, in a header or in a field
-// of its body, or that nothing is left of a limit, or it says so in words. GitHub, Reddit, Jira and Google do.
+// throttles403 reports whether a 403 is a throttle: a header or a field of its body has the time to wait, a limit is used up, or
+// a message says so. GitHub, Reddit, Jira and Google do this.
 func throttles403(r *Response, d *detail) bool {
 	if r.saysWhen() || d.spoken || d.hasField || r.Header["Ratelimit-Reason"] != nil {
 		return true
@@ -59,8 +59,8 @@ func throttles403(r *Response, d *detail) bool {
 	return false
 }
 
-// unavailable is the verdict on a 503 that says when to come back: the request
-// was turned away at the door. Whether for this caller's rate depends on the code.
+// unavailable returns the verdict for a 503 with a time to wait: the request was refused before it was processed. The code
+// determines whether that was because of this caller's rate.
 func unavailable(v verdict) verdict {
 	if v.class == outcome.Failed && !v.shared {
 		v.class = outcome.Throttled

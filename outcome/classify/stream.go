@@ -10,29 +10,29 @@ import (
 	"github.com/seed1158cd35/weir/outcome"
 )
 
-// ErrorEvent is the code of an answer whose stream has reported an error in words that have no code.
+// ErrorEvent is the code of a response whose stream reported an error without a code.
 const ErrorEvent = "error event"
 
-// A Stream looks for an error in the body of an answer that started as a success: an event "error" or an error object
-// in server-sent events, an error object in lines of JSON, an exception in an AWS event stream, a status in the last frame
-// of gRPC-Web, an error in the last frame of Connect. Feed it the body as it passes. It keeps a few kilobytes at most, and is for
-// one goroutine at a time.
+// A Stream looks for an error in the body of a response that began as a success. It recognizes an event "error" or an error
+// object in server-sent events, an error object in lines of JSON, an exception in an AWS event stream, a status in the last frame
+// of gRPC-Web, and an error in the last frame of Connect. Feed it the body while it passes. It keeps a few kilobytes at most, and
+// is not safe for concurrent use.
 type Stream struct {
 	header http.Header
 	feed   func(*Stream, []byte)
-	failed outcome.Outcome // zero until an error was found
+	failed outcome.Outcome // zero until an error is found
 
-	// Of streams of lines.
+	// For streams of lines.
 	events bool   // server-sent events
-	line   []byte // as much of it as is kept
-	marked bool   // the event is of the type "error"
+	line   []byte // the part that is kept
+	marked bool   // the event has the type "error"
 	text   []byte // the event's first line of data
-	cr     bool   // the byte before was CR
+	cr     bool   // the previous byte was CR
 
-	// Of streams of frames.
+	// For streams of frames.
 	frame frameKind
-	head  []byte // of the frame: its prelude, and what is read of it
-	need  int    // bytes of head that are still to come
+	head  []byte // of the frame: its prelude, and the part of its content that is read
+	need  int    // bytes of head that are still missing
 	skip  int64  // bytes until the next frame
 	phase uint8
 }
@@ -46,10 +46,10 @@ const (
 	connectFrames
 )
 
-// mostLine is how much is kept of a line or of a frame.
+// mostLine is the number of bytes kept of a line or a frame.
 const mostLine = 4 << 10
 
-// NewStream returns a Stream for an answer with the header, or nil if its format has no errors that are known.
+// NewStream returns a Stream for a response with this header, or nil if its format has no known errors.
 func NewStream(h http.Header) *Stream {
 	if e := first(h, "Content-Encoding"); e != "" && !strings.EqualFold(e, "identity") {
 		return nil
@@ -80,14 +80,14 @@ func (s *Stream) Feed(b []byte) {
 	}
 }
 
-// Failed returns the outcome of the error in what was read so far; ok is false if there is none.
+// Failed returns the outcome of the error found so far. ok is false if there is none.
 func (s *Stream) Failed() (o outcome.Outcome, ok bool) {
 	return s.failed, s.failed.Class != outcome.Unknown
 }
 
-// End reads what is left of the last line, which need not have an end.
+// End processes the last line, which may lack a line end.
 func (s *Stream) End() {
-	if s.need == 0 { // it is one of lines
+	if s.need == 0 { // a stream of lines
 		s.Feed([]byte("\n\n"))
 	}
 }
@@ -107,7 +107,7 @@ func (s *Stream) lines(b []byte) {
 		if i < 0 {
 			return
 		}
-		if end := b[i]; end == '\r' || i > 0 || !s.cr { // LF after CR is of the same line end
+		if end := b[i]; end == '\r' || i > 0 || !s.cr { // LF after CR belongs to the same line end
 			s.endLine()
 			s.cr = end == '\r'
 		} else {
@@ -118,7 +118,7 @@ func (s *Stream) lines(b []byte) {
 	}
 }
 
-// endLine reads a whole line. An event ends with an empty one.
+// endLine processes a complete line. An empty line ends an event.
 func (s *Stream) endLine() {
 	line := s.line
 	if !s.events {
@@ -148,8 +148,8 @@ func (s *Stream) endLine() {
 	}
 }
 
-// isErrorObject reports whether JSON begins as an error does that stands for an answer: {"error": ...} or {"type":"error"}.
-// A null is no error, and neither is one of JSON-RPC, which is the answer to a call.
+// isErrorObject reports whether a JSON text begins like an error in place of a response: {"error": ...} or {"type":"error"}. A
+// null is not an error. A JSON-RPC error is not one either, because it is the response to a call.
 func isErrorObject(b []byte) bool {
 	rest, ok := bytes.CutPrefix(space(b), []byte("{"))
 	if !ok {
@@ -165,7 +165,7 @@ func isErrorObject(b []byte) bool {
 	return !bytes.Contains(rest, []byte(`"jsonrpc"`))
 }
 
-// member returns what follows the name of an object's first member.
+// member returns the text after the name of an object's first member.
 func member(b []byte, name string) ([]byte, bool) {
 	b, ok := bytes.CutPrefix(space(b), []byte(`"`+name+`"`))
 	if !ok {
@@ -177,12 +177,12 @@ func member(b []byte, name string) ([]byte, bool) {
 
 func space(b []byte) []byte { return bytes.TrimLeft(b, " \t") }
 
-// fail notes an error of which a body says more, if it is JSON.
+// fail records an error, with the details in body if that is JSON.
 func (s *Stream) fail(body []byte) {
 	s.failWith(HTTP(Response{Method: http.MethodGet, Status: http.StatusInternalServerError, Header: http.Header{"Content-Type": {"application/json"}}, Body: body}))
 }
 
-// failWith notes an error that counts against the upstream: of one that does not, the answer would have had another status.
+// failWith records an error of the upstream. An error that is not the upstream's would have had another status.
 func (s *Stream) failWith(o outcome.Outcome) {
 	if o.Class != outcome.Throttled {
 		o.Class = outcome.Failed
@@ -202,7 +202,7 @@ const (
 	inBody    = 1
 )
 
-// frames reads frames with a length before them.
+// frames reads frames that begin with their length.
 func (s *Stream) frames(b []byte) {
 	for len(b) > 0 && s.failed.Class == outcome.Unknown {
 		if s.skip > 0 && s.phase == inPrelude {
@@ -233,12 +233,12 @@ func (s *Stream) preludeLength() int {
 	return grpcPrelude
 }
 
-// prelude reads the beginning of a frame, and reports whether anything more of it is read: the rest is skipped.
+// prelude parses the beginning of a frame, and reports whether more of the frame is read. Otherwise the rest is skipped.
 func (s *Stream) prelude() (more bool) {
 	if s.frame == awsFrames {
 		total, headers := binary.BigEndian.Uint32(s.head), binary.BigEndian.Uint32(s.head[4:])
 		if total < awsPrelude+headers || headers > 64<<10 {
-			s.feed = func(*Stream, []byte) {} // it is none
+			s.feed = func(*Stream, []byte) {} // not an event stream
 			return false
 		}
 		s.need, s.skip = int(headers), int64(total-awsPrelude-headers)
@@ -255,7 +255,7 @@ func (s *Stream) prelude() (more bool) {
 	return s.need > 0
 }
 
-// body reads what was kept of a frame.
+// body processes the kept part of a frame.
 func (s *Stream) body() {
 	switch s.frame {
 	case awsFrames:
@@ -284,7 +284,7 @@ func (s *Stream) body() {
 	}
 }
 
-// awsHeaders reads the text headers of an AWS event stream's message.
+// awsHeaders parses the text headers of an AWS event stream message.
 func awsHeaders(b []byte) map[string]string {
 	fields := make(map[string]string)
 	for len(b) > 1 {
@@ -313,8 +313,7 @@ func awsHeaders(b []byte) map[string]string {
 	return fields
 }
 
-// GRPCStatus is the outcome of a status of gRPC other than 0, the number in a header or trailer; ok is false if it is 0 or
-// no number.
+// GRPCStatus returns the outcome of a gRPC status in a header or trailer. ok is false if the status is 0 or not a number.
 func GRPCStatus(status string) (o outcome.Outcome, ok bool) {
 	n, err := strconv.Atoi(status)
 	if err != nil || n == 0 {

@@ -9,7 +9,7 @@ import (
 	"github.com/seed1158cd35/weir/outcome/classify"
 )
 
-// awsMessage is a message of an AWS event stream, with the headers and a payload.
+// awsMessage returns a message of an AWS event stream, with headers and a payload.
 func awsMessage(payload string, headers ...string) string {
 	var h []byte
 	for i := 0; i < len(headers); i += 2 {
@@ -23,7 +23,7 @@ func awsMessage(payload string, headers ...string) string {
 	return string(append(append(append(b, 0, 0, 0, 0), h...), payload+"\x00\x00\x00\x00"...))
 }
 
-// frame is a frame of gRPC-Web and Connect.
+// frame returns a frame of gRPC-Web and Connect.
 func frame(flags byte, payload string) string {
 	return string(binary.BigEndian.AppendUint32([]byte{flags}, uint32(len(payload)))) + payload
 }

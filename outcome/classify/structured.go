@@ -8,9 +8,8 @@ import (
 	"github.com/seed1158cd35/weir/outcome"
 )
 
-// structuredLevels reads RateLimit and RateLimit-Policy as IETF drafts 08 to 10
-// define them, and the dictionary of draft 07. A limit and its policy are
-// matched by name; a policy alone is a level of which nothing is said but its size.
+// structuredLevels parses RateLimit and RateLimit-Policy as defined in IETF drafts 08 to 10, and the dictionary of draft 07.
+// Limits and policies are matched by name. A policy alone becomes a level with only a size.
 func structuredLevels(h http.Header, base time.Time) []outcome.Level {
 	lines := h["Ratelimit"]
 	policies := h["Ratelimit-Policy"]
@@ -54,10 +53,10 @@ func addPolicy(levels []outcome.Level, p item) []outcome.Level {
 	return append(levels, l)
 }
 
-// dictionaryLevel reads draft 07: "limit=100, remaining=50, reset=5".
+// dictionaryLevel parses draft 07: "limit=100, remaining=50, reset=5".
 func dictionaryLevel(items []item, base time.Time) []outcome.Level {
 	l, ok := outcome.Level{Remaining: -1}, false
-	if len(items) == 1 { // semicolons in place of commas
+	if len(items) == 1 { // semicolons instead of commas
 		items = append(items, items[0].params...)
 	}
 	for _, it := range items {
@@ -78,8 +77,8 @@ func dictionaryLevel(items []item, base time.Time) []outcome.Level {
 	return []outcome.Level{l}
 }
 
-// policyWindow finds the window of a limit that the drafts up to 06 put behind
-// the number: in "RateLimit-Limit: 100, 100;w=60" or in RateLimit-Policy.
+// policyWindow finds the window of a limit after the number, as in the drafts up to 06: in "RateLimit-Limit: 100, 100;w=60" or in
+// RateLimit-Policy.
 func policyWindow(l *outcome.Level, h http.Header, keys ...string) {
 	for _, key := range keys {
 		if l.Window != 0 || h[key] == nil {

@@ -7,63 +7,62 @@ import (
 	"github.com/seed1158cd35/weir/outcome"
 )
 
-// A Row of the Table names one place in which upstreams say something about their limits, and how it is read there.
+// A Row of the Table describes one place in which upstreams report information about their limits, and how to read it.
 type Row struct {
 	Place Place
-	Name  string // a header, the path of a JSON value, or words of a message; see Place
+	Name  string // a header, the path of a JSON value, or a phrase; see Place
 	Means Meaning
 
-	// Group joins the headers that report one limit: its size, what remains, when it is reset, its window.
+	// Group joins the headers that report one limit: its size, remaining amount, reset and window.
 	Group string
 
-	// Unit is that of a number without one. It is the window itself where Means is Window and the name of the
-	// header has it.
+	// Unit is the unit of a number without one. If Means is Window and the header's name contains the window, Unit is the window.
 	Unit time.Duration
 
 	API    string // who sends it
-	Source string // where that is documented or was seen
+	Source string // where it is documented or was observed
 	Date   string // year and month in which the source was read
 
-	Example string // what is sent
-	Reads   string // and what that means, as the tests check it
+	Example string // an example value
+	Reads   string // its meaning, which the tests check
 }
 
-// A Place is where a row's value stands.
+// A Place is the location of a row's value.
 type Place uint8
 
 const (
-	Header  Place = iota // Name is the name of a header; "*" at the beginning of it stands for any beginning
-	JSON                 // Name is a path of keys with dots, or "*." and the last key, which is found at any depth in any spelling of its words
-	Message              // Name is words in front of the value, in any message of the body
-	Words                // Name is words that a message has, in any letter case, with "…" between those that need not follow each other
-	Code                 // Name is the code itself, which stands in one of the paths that mean Names
+	Header  Place = iota // Name is the name of a header; "*" at the beginning matches any prefix
+	JSON                 // Name is a path of keys with dots, or "*." and the last key, which matches at any depth and in any spelling of its words
+	Message              // Name is a phrase before the value, in any message of the body
+	Words                // Name is a phrase in a message, in any case, with "…" between words that need not be adjacent
+	Code                 // Name is the code itself, in one of the paths with the meaning Names
 )
 
 var placeNames = [...]string{"header", "JSON", "message", "words", "code"}
 
-// String returns the word for the place in the documentation.
+// String returns the place's name in the documentation.
 func (p Place) String() string { return placeNames[p] }
 
-// A Meaning is what a row's value says.
+// A Meaning is the meaning of a row's value.
 type Meaning uint8
 
 const (
-	Wait      Meaning = iota // how long to stay away, or until when
-	Reset                    // when the limit's next call may be made, or when it is whole again
-	Full                     // when the limit is whole again: it says nothing about the next call as long as Remaining is known
+	Wait      Meaning = iota // the time to wait, or its end
+	Reset                    // when the limit's next call may be made, or when it is full again
+	Full                     // when the limit is full again: it implies nothing about the next call if Remaining is known
 	Limit                    // the size of the limit
-	Remaining                // what remains of it
-	Window                   // what the limit is counted over
-	Advice                   // whether to try again: true or false
-	Throttles                // the call was refused for rate, whatever the status
-	Quota                    // an amount for a day or longer was used up
+	Remaining                // its remaining amount
+	Window                   // the period of the limit
+	Advice                   // whether to retry: true or false
+	Throttles                // the call was refused because of the rate, whatever the status is
+	Quota                    // an amount for a day or longer is used up
 	Names                    // a code
-	Known                    // a code, if it decides by itself
+	Known                    // a code, if it determines the class
 )
 
 var meaningNames = [...]string{"wait", "reset", "full", "limit", "remaining", "window", "advice", "throttled", "quota", "code", "known code"}
 
-// String returns the word for the meaning in the documentation.
+// String returns the meaning's name in the documentation.
 func (m Meaning) String() string { return meaningNames[m] }
 
 const (
@@ -74,8 +73,8 @@ const (
 	day  = 24 * time.Hour
 )
 
-// Table lists every hint that HTTP reads, in the order in which waits are believed: the most exact first.
-// docs/reference/hints.md is generated from it, and each row has a test, which is made from its example.
+// Table lists every hint that HTTP reads. Waits are in order of precedence: the most precise first. docs/reference/hints.md is
+// generated from it, and each row has a test, generated from its example.
 var Table = [...]Row{
 	// Waits in headers.
 	{Header, "Retry-After-Ms", Wait, "", ms, "OpenAI, Anthropic, Azure OpenAI", "openai 6.49 and anthropic 1.11 (npm)", "2026-11", "4000.5", "4.0005s"},
@@ -143,7 +142,7 @@ var Table = [...]Row{
 	{Header, "Anthropic-Ratelimit-Unified-Remaining", Remaining, unified, 0, "Anthropic subscriptions", "the same", "2026-11", "0", "0"},
 	{Header, "Anthropic-Ratelimit-Unified-Reset", Full, unified, sec, "Anthropic subscriptions: the epoch", "the same", "2026-11", "1795176004", "4s"},
 
-	// Limits that only failures are searched for.
+	// Limits that are only read for failures.
 	{Header, "X-Rate-Limit-Limit-Requests", Limit, "azure requests", 0, "Azure OpenAI", "openai/openai-python#937, which has the resets", "2026-11", "60", "60"},
 	{Header, "X-Rate-Limit-Remaining-Requests", Remaining, "azure requests", 0, "Azure OpenAI", "the same", "2026-11", "12", "12"},
 	{Header, "X-Rate-Limit-Reset-Requests", Full, "azure requests", sec, "Azure OpenAI", "the same", "2026-11", "4", "4s"},
@@ -269,7 +268,7 @@ var Table = [...]Row{
 	{Message, "reset at", Wait, "", sec, "clients of X: the epoch", "adamwynne/twitter-api#59", "2014-12", "2026-11-20T12:00:04Z", "4s"},
 	{Message, "until", Wait, "", sec, "many: an instant", "*ours*: the words say it", "2026-11", "2026-11-20T12:00:04Z", "4s"},
 
-	// Where codes stand, in the order in which they are believed.
+	// Paths of codes, in order of precedence.
 	{JSON, "__type", Names, "", 0, "AWS", "Smithy, awsJson1", "2026-11", "a#ThrottlingException", "ThrottlingException"},
 	{JSON, "error.code", Names, "", 0, "OpenAI, Azure, Meta", "platform.openai.com/docs/guides/error-codes", "2026-11", "rate_limit_exceeded", "rate_limit_exceeded"},
 	{JSON, "error.status", Names, "", 0, "Google (google.rpc)", "cloud.google.com/apis/design/errors", "2026-11", "RESOURCE_EXHAUSTED", "RESOURCE_EXHAUSTED"},
@@ -312,7 +311,7 @@ var Table = [...]Row{
 
 	{JSON, "errors.message", Known, "", 0, "Shopify GraphQL, older", "community.shopify.com/t/8456", "2023-10", "Throttled", "Throttled"},
 
-	// Codes that mean a throttle, with any status. Letter case and what stands between the words do not matter.
+	// Codes that mean a throttle, with any status. Case and separators between words do not matter.
 	{Code, "THROTTLED", Throttles, "", 0, "Shopify GraphQL, with status 200", "gist lacom/56e3834834e250270062583f425274b9", "2023-10", "THROTTLED", "throttled"},
 	{Code, "RATELIMITED", Throttles, "", 0, "Linear (400), Slack", "linear.app/developers/rate-limiting", "2026-11", "RATELIMITED", "throttled"},
 	{Code, "RATE_LIMIT", Throttles, "", 0, "HubSpot, Stripe, Reddit (RATELIMIT)", "docs.stripe.com/rate-limits", "2026-11", "rate_limit", "throttled"},
@@ -348,7 +347,7 @@ var Table = [...]Row{
 	{Code, "sharingRateLimitExceeded", Quota, "", 0, "Google Drive (403): of a day", "the same", "2026-11", "sharingRateLimitExceeded", "quota"},
 	{Code, "variableTermLimitExceeded", Quota, "", 0, "Google (403)", "the same", "2026-11", "variableTermLimitExceeded", "quota"},
 
-	// Words that mean a throttle with status 403, where no code says it.
+	// Phrases that mean a throttle with status 403, if there is no code for it.
 	{Words, "secondary rate limit", Throttles, "", 0, "GitHub (403)", "hub4j/github-api#2009; semantic-release/github#867", "2025-01", "You have exceeded a secondary rate limit. Please wait a few minutes before you try again.", "throttled"},
 	{Words, "abuse detection", Throttles, "", 0, "GitHub (403), until 2021", "octokit/plugin-throttling.js#438", "2021-09", "You have triggered an abuse detection mechanism.", "throttled"},
 	{Words, "rate limit…exceed", Throttles, "", 0, "GitHub (403), Jira, many", "ahungry/org-jira#365 (Jira); google/go-github#2229", "2024-12", "API rate limit exceeded for user ID 1.", "throttled"},
@@ -373,23 +372,23 @@ var Table = [...]Row{
 // structured is the group of RateLimit and RateLimit-Policy, which are structured fields; see structured.go.
 const structured = "structured"
 
-// unified is what Anthropic calls the limits of a subscription, taken together.
+// unified is Anthropic's name for the combined limits of a subscription.
 const unified = "unified"
 
-// The indexes are made from the table once.
+// Indexes, built once from the table.
 var (
-	waitHeaders   []*Row             // in order, without those of any prefix
-	otherHeaders  []*Row             // those of any prefix
+	waitHeaders   []*Row             // in order, without wildcards
+	otherHeaders  []*Row             // those with wildcards
 	knownHeaders  map[string]bool    //
 	adviceHeaders []*Row             //
 	families      []*family          //
-	jsonPaths     map[string]int     // a path to the place of its wait in jsonWaits
+	jsonPaths     map[string]int     // a path to the index of its wait in jsonWaits
 	jsonKeys      map[string]int     // the folded last key of a path, likewise
 	jsonWaits     []*Row             //
-	codePaths     map[string]int     // a path to the place of its code in the order of belief
-	anyCodes      int                // how many of them may hold codes that are not known
+	codePaths     map[string]int     // a path to the index of its code in order of precedence
+	anyCodes      int                // how many of them may contain unknown codes
 	messageLeads  []*Row             //
-	throttleWords [][]string         // parts that a message must have
+	throttleWords [][]string         // parts that a message must contain
 	throttleCodes map[string]verdict // by folded code
 )
 
@@ -441,7 +440,7 @@ func init() {
 	}
 }
 
-// fold makes one of the spellings of a word: small letters and digits, without what stands between.
+// fold normalizes the spelling of a name: lower-case letters and digits, without separators.
 func fold(s string) string {
 	if isFolded(s) {
 		return s

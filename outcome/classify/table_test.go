@@ -16,7 +16,7 @@ import (
 	"github.com/seed1158cd35/weir/outcome"
 )
 
-// remainingOf returns the header in which the limit of a row says what remains, or "".
+// remainingOf returns the header with the remaining amount of a row's limit, or "".
 func remainingOf(r *Row) string {
 	for i := range Table {
 		if other := &Table[i]; r.Group != "" && other.Group == r.Group && other.Means == Remaining {
@@ -26,7 +26,7 @@ func remainingOf(r *Row) string {
 	return ""
 }
 
-// sent returns the header of a row, with its example.
+// sent returns the header of a row with its example.
 func (r *Row) sent() http.Header {
 	h := make(http.Header)
 	h.Set(strings.Replace(r.Name, "*", "X-Gateway-", 1), r.Example)
@@ -48,7 +48,7 @@ func (r *Row) wait(t *testing.T) time.Duration {
 	return d
 }
 
-// nested writes a JSON text with a value under a path.
+// nested returns a JSON text with a value at a path.
 func nested(path string, value any) string {
 	keys := strings.Split(strings.ReplaceAll(path, "..", ".\x00"), ".")
 	for _, key := range slices.Backward(keys) {
@@ -58,7 +58,7 @@ func nested(path string, value any) string {
 	return string(b)
 }
 
-// inArrays puts the values of an object into arrays, in which they mean the same.
+// inArrays puts the values of an object into arrays, which does not change their meaning.
 func inArrays(body string) string {
 	return regexp.MustCompile(`:(\{.*\})\}$`).ReplaceAllString(body, ":[$1]}")
 }
@@ -171,7 +171,7 @@ var update = flag.Bool("update", false, "write docs/reference/hints.md")
 
 const hintsPage = "../../docs/reference/hints.md"
 
-// section is a part of the page.
+// A section is a part of the page.
 type section struct {
 	title, text string
 	brief       bool // lists the names only
@@ -225,10 +225,10 @@ func code(s string) string {
 	return "`" + cell(s) + "`"
 }
 
-// described returns the name of a row with what a reader must know beside it.
+// described returns the name of a row with notes for the reader.
 func described(r *Row) string {
 	var notes []string
-	if slices.Contains([]Meaning{Reset, Full, Window, Known, Quota}, r.Means) { // the other names say what they contain
+	if slices.Contains([]Meaning{Reset, Full, Window, Known, Quota}, r.Means) { // the other names are self-explanatory
 		notes = append(notes, strings.TrimSuffix(r.Means.String(), " code"))
 	}
 	if r.Unit > 0 && r.Unit != sec {
@@ -240,7 +240,7 @@ func described(r *Row) string {
 	return code(r.Name) + " (" + strings.Join(notes, ", ") + ")"
 }
 
-// generated returns the page: one line for consecutive rows of one group, or of one API.
+// generated returns the page: one line for consecutive rows of one group or API.
 func generated() string {
 	var b strings.Builder
 	b.WriteString(hintsHead)

@@ -8,8 +8,7 @@ import (
 	"strings"
 )
 
-// isTLS reports whether TLS, not what runs inside it, failed. Most of the
-// errors of crypto/tls have no type to know them by.
+// isTLS reports whether TLS itself failed. Most errors of crypto/tls have no distinguishable type.
 func isTLS(err error) bool {
 	if inHandshake(err) {
 		return true
@@ -18,9 +17,8 @@ func isTLS(err error) bool {
 	return strings.Contains(s, "tls: ") || strings.Contains(s, "x509: ")
 }
 
-// inHandshake reports whether TLS failed before the upstream could have read a
-// request. In TLS 1.3 a client that is refused for its certificate has sent its
-// request already, but the server refuses before it reads on.
+// inHandshake reports whether TLS failed before the upstream could have read a request. In TLS 1.3 a client whose certificate is
+// refused has already sent its request, but the server refuses before it reads the request.
 func inHandshake(err error) bool {
 	if _, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
 		return true
@@ -39,13 +37,13 @@ func isCertificate(err error) bool {
 	return authority || host || invalid
 }
 
-// handshakeAlerts (RFC 8446, 6.2) are sent for the handshake and never later.
+// handshakeAlerts (RFC 8446, 6.2) are only sent during the handshake.
 var handshakeAlerts = [...]tls.AlertError{
 	40, 42, 43, 44, 45, 46, 48, 49, 70, 71, 86, 109, 110, 112, 113, 115, 116, 120,
 }
 
-// isHandshakeAlert compares texts: the alert inside a connection's error is of
-// a type that is not exported, but has the words of the one that is.
+// isHandshakeAlert compares texts: the alert in a connection's error has an unexported type with the same text as the exported
+// one.
 func isHandshakeAlert(err error) bool {
 	op, ok := errors.AsType[*net.OpError](err)
 	if !ok || op.Err == nil || op.Op != "remote error" && op.Op != "local error" {

@@ -7,13 +7,11 @@ import (
 	"time"
 )
 
-// MaxAfter is the longest wait that a hint can ask for: ten years. Anything beyond
-// is read as this much; what to do about it is the caller's decision.
+// MaxAfter is the maximum wait of a hint: ten years. Longer waits are reduced to it. The caller decides what to do about them.
 const MaxAfter = 10 * 365 * 24 * time.Hour
 
-// Numbers from these on are instants, in seconds, milliseconds, microseconds and nanoseconds
-// of the Unix epoch: nobody waits a billion seconds, and no epoch second is as large as
-// the epoch millisecond of 2001.
+// Numbers from these on are instants, in seconds, milliseconds, microseconds and nanoseconds since 1970. No wait is a billion
+// seconds long, and no Unix time in seconds is as large as that of 2001 in milliseconds.
 const (
 	epochSeconds = 1e9
 	epochMillis  = 1e12
@@ -21,12 +19,12 @@ const (
 	epochNanos   = 1e18
 )
 
-// maxValue bounds the values that are read, in bytes. No honest one is as long.
+// maxValue is the maximum length of a value, in bytes.
 const maxValue = 256
 
-// waitOf returns how long a value asks to wait from base on. The value is a number of units, a
-// duration ("1m30s", "4 seconds", "PT4S", "00:00:04"), or an instant (a number of the epoch, ISO 8601, an HTTP date).
-// It may be quoted, have parameters behind a semicolon, or be a list, of which the longest wait counts.
+// waitOf parses the wait in a value, relative to base. The value is a number of units, a duration ("1m30s", "4 seconds", "PT4S",
+// "00:00:04"), or an instant (a Unix time, ISO 8601, an HTTP date). It may be quoted, have parameters after a semicolon, or be a
+// list, whose longest wait counts.
 func waitOf(v string, unit time.Duration, base time.Time) (wait time.Duration, ok bool) {
 	if len(v) > maxValue {
 		return 0, false
@@ -48,7 +46,7 @@ func waitOf(v string, unit time.Duration, base time.Time) (wait time.Duration, o
 	return wait, ok
 }
 
-// nextValue cuts a list behind its first value. The comma behind the weekday of a date is part of the value, and so is that
+// nextValue splits a list after its first value. The comma after the weekday of a date is part of the value, and so is the comma
 // in a second of ISO 8601.
 func nextValue(list string) (value, rest string) {
 	i := strings.IndexByte(list, ',')
@@ -69,7 +67,7 @@ func nextValue(list string) (value, rest string) {
 		i += 1 + j
 	}
 	if rest = list[i+1:]; rest == "" {
-		rest = " " // an empty value, which cannot be read
+		rest = " " // an empty value, which is unreadable
 	}
 	return list[:i], rest
 }
@@ -86,7 +84,7 @@ func isWeekday(s string) bool {
 	return false
 }
 
-// oneWait is waitOf for a value that is no list.
+// oneWait is waitOf for a value that is not a list.
 func oneWait(v string, unit time.Duration, base time.Time) (time.Duration, bool) {
 	v = bare(v)
 	if v == "" {
@@ -117,7 +115,7 @@ func oneWait(v string, unit time.Duration, base time.Time) (time.Duration, bool)
 	return 0, false
 }
 
-// bare takes spaces, parameters and quotes off a value.
+// bare removes spaces, parameters and quotes around a value.
 func bare(v string) string {
 	v = strings.TrimSpace(v)
 	if i := strings.IndexByte(v, ';'); i >= 0 {
@@ -129,15 +127,14 @@ func bare(v string) string {
 	return v
 }
 
-// number reads a decimal number that is not negative. SDKs accept fractions
-// and exponents where the standards allow only digits, so it does too. A value
-// too large for a float64 is infinite.
+// number parses a non-negative decimal number. Like the SDKs, it accepts fractions and exponents where the standards only allow
+// digits. A value too large for a float64 is infinite.
 func number(v string) (float64, bool) {
 	if v == "" || v[0] != '.' && v[0] != '-' && v[0] != '+' && !isDigit(v[0]) || strings.Trim(v, "0123456789.eE+-") != "" {
 		return 0, false
 	}
 	if strings.Count(v, "-")+strings.Count(v, "+") > 2 || strings.IndexByte(v, '.') != strings.LastIndexByte(v, '.') {
-		return 0, false // a date: before a parser that makes an error of it
+		return 0, false // a date: avoids the cost of a parse error
 	}
 	n, err := strconv.ParseFloat(v, 64)
 	if err != nil && !math.IsInf(n, 1) {
@@ -146,7 +143,7 @@ func number(v string) (float64, bool) {
 	return n, n >= 0
 }
 
-// numberWait returns the wait that a bare number asks for.
+// numberWait returns the wait for a number without a unit.
 func numberWait(n float64, unit time.Duration, base time.Time) (time.Duration, bool) {
 	seconds := n
 	switch {
@@ -165,13 +162,13 @@ func numberWait(n float64, unit time.Duration, base time.Time) (time.Duration, b
 	return scale(seconds-float64(base.UnixMilli())/1000, time.Second), true
 }
 
-// near reports whether an epoch second is not before yesterday. A field that counts milliseconds may ask for a
-// wait of a billion, which is 12 days. An instant in such a field is told from a wait by this.
+// near reports whether a Unix time in seconds is not before yesterday. A field in milliseconds may contain a wait of a billion,
+// which is 12 days. This distinguishes an instant in such a field from a wait.
 func near(n float64, base time.Time) bool {
 	return !base.IsZero() && n >= float64(base.Unix()-24*60*60)
 }
 
-// scale clamps before the conversion to an integer: a few digits more must not turn a long wait into a negative one.
+// scale clamps before the conversion to an integer, because an overflow would turn a long wait into a negative one.
 func scale(n float64, unit time.Duration) time.Duration {
 	ns := math.Round(n * float64(unit))
 	if !(ns > 0) {
@@ -183,7 +180,7 @@ func scale(n float64, unit time.Duration) time.Duration {
 	return time.Duration(ns)
 }
 
-// until returns the time from base to t. It cannot be told if base is not known.
+// until returns the time from base to t. ok is false if base is unknown.
 func until(t, base time.Time) (time.Duration, bool) {
 	if base.IsZero() {
 		return 0, false
@@ -193,8 +190,8 @@ func until(t, base time.Time) (time.Duration, bool) {
 
 func clamp(d time.Duration) time.Duration { return min(max(d, 0), MaxAfter) }
 
-// unitWait reads numbers with units from the left: "1m30s", "20ms", "4 seconds", "1 hour and 2 minutes".
-// rest is what follows. A comma joins only what is of a smaller unit: "30s, 60s" is a list.
+// unitWait parses numbers with units from the left: "1m30s", "20ms", "4 seconds", "1 hour and 2 minutes". rest is the remaining
+// text. A comma only joins smaller units: "30s, 60s" is a list.
 func unitWait(v string) (d time.Duration, rest string, ok bool) {
 	var last time.Duration
 	end := v
@@ -223,7 +220,7 @@ func unitWait(v string) (d time.Duration, rest string, ok bool) {
 	}
 }
 
-// leadingNumber reads digits, with a point and with commas between thousands.
+// leadingNumber parses digits, with a decimal point and commas between thousands.
 func leadingNumber(v string) (n float64, rest string, ok bool) {
 	end, point, commas := 0, false, false
 	for ; end < len(v); end++ {
@@ -251,7 +248,7 @@ func thousands(v string) bool {
 	return len(v) >= 3 && isDigit(v[0]) && isDigit(v[1]) && isDigit(v[2]) && (len(v) == 3 || !isDigit(v[3]))
 }
 
-// leadingWord cuts a word of letters off; the micro sign is one.
+// leadingWord splits off a word of letters, including the micro sign.
 func leadingWord(v string) (word, rest string) {
 	i := 0
 	for i < len(v) && (isAlpha(v[i]) || v[i] >= 0x80) {
@@ -260,7 +257,7 @@ func leadingWord(v string) (word, rest string) {
 	return v[:i], v[i:]
 }
 
-// unitOf returns the unit that a word names in any letter case, or 0.
+// unitOf returns the unit for a word in any case, or 0.
 func unitOf(word string) time.Duration {
 	switch strings.ToLower(word) {
 	case "s", "sec", "secs", "second", "seconds":
@@ -283,7 +280,7 @@ func unitOf(word string) time.Duration {
 	return 0
 }
 
-// isoDuration reads what follows the P of a duration of ISO 8601. A month has 30 days and a year 365.
+// isoDuration parses the part of an ISO 8601 duration after the P. A month has 30 days and a year 365.
 func isoDuration(v string) (d time.Duration, ok bool) {
 	const day = 24 * time.Hour
 	units := "YMWDHMS"
@@ -318,7 +315,7 @@ func isoDuration(v string) (d time.Duration, ok bool) {
 	return d, ok
 }
 
-// clockWait reads "00:01:30.5", and "1.00:01:30" with days, as .NET writes durations.
+// clockWait parses "00:01:30.5", and "1.00:01:30" with days, the form of .NET.
 func clockWait(v string) (time.Duration, bool) {
 	var days float64
 	if i := strings.IndexByte(v, '.'); i > 0 && i < strings.IndexByte(v, ':') {
@@ -342,8 +339,8 @@ func clockWait(v string) (time.Duration, bool) {
 	return scale(days*24*3600+hours*3600+minutes*60+seconds, time.Second), true
 }
 
-// isoInstant reads a date and time of ISO 8601: "2026-11-20T12:00:30Z", "20261120T120030.5+0100", "2026-11-20T12:00Z",
-// also with a space for the T. Without a zone it is UTC, without a time it is midnight.
+// isoInstant parses an ISO 8601 date and time: "2026-11-20T12:00:30Z", "20261120T120030.5+0100", "2026-11-20T12:00Z", also with a
+// space instead of the T. The default zone is UTC, the default time is midnight.
 func isoInstant(v string) (time.Time, bool) {
 	p := digits{rest: v}
 	year := p.take(4)
@@ -378,7 +375,7 @@ func isoInstant(v string) (time.Time, bool) {
 	return time.Date(year, time.Month(month), day, hour, minute, second, nanos, time.UTC).Add(-east), true
 }
 
-// digits reads numbers of fixed width from the left.
+// digits parses numbers of fixed width from the left.
 type digits struct {
 	rest string
 	bad  bool
@@ -410,7 +407,7 @@ func (p *digits) skip(c byte) bool {
 	return true
 }
 
-// fraction reads what follows the second, as nanoseconds.
+// fraction parses the fraction of a second, in nanoseconds.
 func (p *digits) fraction() (nanos int) {
 	if !p.skip('.') && !p.skip(',') {
 		return 0
@@ -424,7 +421,7 @@ func (p *digits) fraction() (nanos int) {
 	return nanos
 }
 
-// zone reads the end of an instant: how far its clock is ahead of UTC.
+// zone parses the end of an instant: the offset from UTC.
 func (p *digits) zone() (east time.Duration, ok bool) {
 	p.rest = strings.TrimSpace(p.rest)
 	switch {
@@ -451,7 +448,7 @@ func isUTC(zone string) bool {
 	return strings.EqualFold(zone, "Z") || strings.EqualFold(zone, "UTC") || strings.EqualFold(zone, "GMT") || strings.EqualFold(zone, "UT")
 }
 
-// count reads a whole number; a fraction is cut off, and below nothing is nothing.
+// count parses a whole number. It truncates a fraction, and negative numbers become 0.
 func count(v string) (int64, bool) {
 	if v == "" || len(v) > maxValue {
 		return 0, false

@@ -2,9 +2,9 @@ package classify
 
 import "github.com/seed1158cd35/weir/outcome"
 
-// vendorCodes are the error words of other APIs, by the exact spelling of each.
+// vendorCodes are the error codes of other APIs, in their exact spelling.
 var vendorCodes = map[string]verdict{
-	// OpenAI. The account is out of money: no amount of waiting helps.
+	// OpenAI. The account has no credit left: waiting does not help.
 	openAIRate:                   throttled,
 	"too_many_requests":          throttled, // Azure
 	"insufficient_quota":         broke,
@@ -12,14 +12,13 @@ var vendorCodes = map[string]verdict{
 	"billing_hard_limit_reached": broke,
 	"server_error":               failed,
 
-	// Anthropic. Overloaded is everybody's load, so the caller's own limit
-	// must not shrink for it.
+	// Anthropic. Overloaded refers to the total load, so the caller's own limit must not shrink.
 	anthropicRate:      throttled,
 	"overloaded_error": {class: outcome.Failed, shared: true},
 	"api_error":        failed,
 	"timeout_error":    failed,
 
-	// Google (google.rpc.Code), as Gemini spells it in error.status.
+	// Google (google.rpc.Code), in Gemini's spelling in error.status.
 	googleExhausted:     throttled,
 	"UNAVAILABLE":       failed,
 	"INTERNAL":          failed,
@@ -31,7 +30,7 @@ var vendorCodes = map[string]verdict{
 	ntfyDailyMessages:  {class: outcome.Throttled, undone: true, quota: true},
 }
 
-// broke: waiting does not help, as what is missing is money.
+// broke is the verdict if credit is used up: waiting does not help.
 var broke = verdict{class: outcome.Throttled, undone: true, quota: true, never: true}
 
 const (
@@ -44,8 +43,7 @@ const (
 	ntfyDailyMessages  = "42908"
 )
 
-// pick chooses among the words that an answer uses for what happened: the
-// first that is known, or else the first.
+// pick returns the first known code of a response, or the first if none is known.
 func pick(codes []string) (code string, v verdict, known bool) {
 	for _, c := range codes {
 		if v, ok := codeVerdict(c); ok {
@@ -69,7 +67,7 @@ func codeVerdict(code string) (verdict, bool) {
 	return v, ok
 }
 
-// decides reports whether a code decides by itself.
+// decides reports whether a code alone determines the class.
 func decides(code string) bool {
 	_, ok := codeVerdict(code)
 	if !ok {

@@ -9,10 +9,9 @@ import (
 	"time"
 )
 
-// readXML collects from the errors of S3 (<Error>), of restXml and awsQuery
-// (<ErrorResponse><Error>) and of EC2 (<Response><Errors><Error>), and returns
-// the name of the root and the text of all elements. Waits are read by the keys of the Table, from elements and attributes.
-// The body may be cut short anywhere.
+// readXML reads the errors of S3 (<Error>), of restXml and awsQuery (<ErrorResponse><Error>) and of EC2
+// (<Response><Errors><Error>). It returns the name of the root and the text of all elements. Waits are read from elements and
+// attributes by the keys of the Table. The body may be truncated anywhere.
 func (d *detail) readXML(body []byte, base time.Time) (root, text string) {
 	dec := xml.NewDecoder(bytes.NewReader(body))
 	dec.Strict = false
@@ -50,7 +49,7 @@ func (d *detail) readXML(body []byte, base time.Time) (root, text string) {
 	}
 }
 
-// xmlText keeps the code and the message of the first error. A code elsewhere counts if it decides by itself.
+// xmlText keeps the code and the message of the first error. A code elsewhere counts if it determines the class.
 func (d *detail) xmlText(open []string, text string) {
 	last := open[len(open)-1]
 	inError := len(open) > 1 && open[len(open)-2] == "Error"
@@ -62,7 +61,7 @@ func (d *detail) xmlText(open []string, text string) {
 	}
 }
 
-// isCode reports whether an element of an error is its code, in another spelling than that of AWS.
+// isCode reports whether an element of an error is its code, in another spelling than AWS's.
 func isCode(open []string) bool {
 	if len(open) < 2 {
 		return false
@@ -71,8 +70,8 @@ func isCode(open []string) bool {
 	return (around == "error" || around == "fault") && (last == "code" || last == "errorcode" || last == "faultcode")
 }
 
-// maxCodes bounds what is kept of a document full of errors.
+// maxCodes is the maximum number of codes that are kept of a document.
 const maxCodes = 4
 
-// asIs reads any charset as if it were UTF-8: codes are ASCII in all that occur.
+// asIs reads any charset as UTF-8: all known codes are ASCII.
 func asIs(_ string, in io.Reader) (io.Reader, error) { return in, nil }
