@@ -120,6 +120,8 @@ func (r *Reader) saidOther(f field, raw []byte) {
 	switch f {
 	case tier, speed, geo:
 		r.usage.saidTier(f, raw)
+	case writeTTL, writeOfTTL, writeEnd:
+		r.usage.saidWrite(f, raw)
 	case kind:
 		r.ev.kind = append(r.ev.kind[:0], clip(raw, maxWord)...)
 	case blockKind:

@@ -51,3 +51,26 @@ func TestTierThatServedTheCall(t *testing.T) {
 		}
 	}
 }
+
+// What was written to a cache for an hour has a price of its own, however the family reports it.
+func TestCacheWriteForAnHour(t *testing.T) {
+	for _, c := range []struct {
+		family llm.Family
+		body   string
+		want   int64
+	}{
+		{llm.Anthropic, `{"type":"message","usage":{"cache_creation_input_tokens":300,"cache_creation":{"ephemeral_5m_input_tokens":100,"ephemeral_1h_input_tokens":200}}}`, 200},
+		{llm.Converse, `{"usage":{"cacheWriteInputTokens":300,"cacheDetails":[{"ttl":"1h","inputTokens":200},{"ttl":"5m","inputTokens":100}]}}`, 200},
+		{llm.Converse, `{"usage":{"cacheDetails":[{"inputTokens":100,"ttl":"5m"},{"inputTokens":200,"ttl":"1h"}],"cacheWriteInputTokens":300}}`, 200},
+		{llm.Converse, `{"usage":{"cacheWriteInputTokens":300,"cacheDetails":[{"ttl":"5m","inputTokens":300}]}}`, 0},
+		{llm.Converse, `{"usage":{"cacheWriteInputTokens":300,"cacheDetails":[{"ttl":"1h"},{"inputTokens":300},{}]}}`, 0},
+		{llm.Invoke, `{"usage":{"cacheWriteInputTokenCount":300,"cacheDetails":[{"ttl":"1h","inputTokens":200}]}}`, 200},
+	} {
+		r := reading.New(llm.Default(c.family), false, 200, http.Header{"Content-Type": {"application/json"}})
+		r.Feed([]byte(c.body))
+		r.End()
+		if got := r.Usage(); got.WriteHour != c.want || got.CacheWrite != 300 {
+			t.Errorf("%v, %s: %+v, want %d of 300 for an hour", c.family, c.body, got, c.want)
+		}
+	}
+}

@@ -65,6 +65,10 @@ const (
 	speed // fast mode, which has a price
 	geo   // location that served the call, which may have a price
 
+	writeTTL   // how long a part of cacheWrite is kept
+	writeOfTTL // that part
+	writeEnd
+
 	model
 	id
 	choiceEnd

@@ -250,6 +250,9 @@ func converseUsage(prefix string) map[string]field {
 		".outputTokens":              output,
 		".cacheReadInputTokens":      cacheRead,
 		".cacheWriteInputTokens":     cacheWrite,
+		".cacheDetails.ttl":          writeTTL,
+		".cacheDetails.inputTokens":  writeOfTTL,
+		".cacheDetails{}":            writeEnd,
 		".cacheReadInputTokenCount":  cacheRead, // Nova
 		".cacheWriteInputTokenCount": cacheWrite,
 	})

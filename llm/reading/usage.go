@@ -16,6 +16,24 @@ type usage struct {
 	tier string // the tier that served the call
 	fast string // "fast" for fast mode
 	geo  string // location that served the call, if it has a price
+
+	hourly bool   // the current element of cacheDetails has a lifetime of an hour
+	part   []byte // tokens of that element
+}
+
+// saidWrite records the tokens of a cache write with one lifetime. Only a lifetime of an hour has a separate price.
+func (u *usage) saidWrite(f field, raw []byte) {
+	switch f {
+	case writeTTL:
+		u.hourly = string(raw) == "1h"
+	case writeOfTTL:
+		u.part = append(u.part[:0], clip(raw, maxWord)...)
+	default:
+		if u.hourly && len(u.part) > 0 {
+			u.said(cacheHour, u.part)
+		}
+		u.hourly, u.part = false, u.part[:0]
+	}
 }
 
 // saidTier records a tier's name. "auto" is only a request setting and names no tier.
