@@ -65,6 +65,8 @@ func (r *Request) find(object uint32, prefix string, is func([]byte) field) (bad
 		for i, k := range cased {
 			if f := is(folded(d.text(k, nil))); bad == nil && (r.seen&(1<<f) != 0 || slices.ContainsFunc(cased[:i], func(other uint32) bool { return is(folded(d.text(other, nil))) == f })) {
 				bad = &RequestError{Field: prefix + string(d.text(k, nil)), Problem: "is given twice, in another spelling"}
+			} else if f == fModel && d.kind(k+1) != kindNull {
+				r.at[f] = k + 1 // a server that ignores case uses this model, and its limits apply
 			}
 		}
 	}()

@@ -50,6 +50,8 @@ func TestParseReadsWhatMatters(t *testing.T) {
 		reports     bool
 	}{
 		{chatPath, `{"model":"m"}`, "m", 0, 1, -1, false, false, true},
+		{chatPath, `{"MODEL":"m","messages":[]}`, "m", 0, 1, -1, false, false, true},
+		{chatPath, `{"Model":null,"messages":[]}`, "", 0, 1, -1, false, false, true},
 		{chatPath, "\uFEFF" + ` {"model":"m"}` + "\r\n", "m", 0, 1, -1, false, false, true},
 		{chatPath, `{"model":"m","max_tokens":10,"n":3,"stream":true}`, "m", 30, 3, -1, true, false, false},
 		{chatPath, `{"model":"m","max_tokens":10,"max_completion_tokens":20,"temperature":0}`, "m", 20, 1, 0, false, false, true},

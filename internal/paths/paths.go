@@ -71,7 +71,8 @@ func (p *Path) Begins(prefix string, anyCase bool) bool {
 		folded := Path{fold(p.raw), fold(p.same), fold(p.widest)}
 		return folded.Begins(fold(prefix), false)
 	}
-	return strings.HasPrefix(p.raw, prefix) || strings.HasPrefix(p.same, prefix) || strings.HasPrefix(p.widest, prefix)
+	return strings.HasPrefix(p.raw, prefix) || strings.HasPrefix(p.same, prefix) || strings.HasPrefix(p.widest, prefix) ||
+		len(prefix) == len(p.widest)+1 && p.widest+"/" == prefix // the widest reading has no slash at the end
 }
 
 // fold is text in small letters, the same for all letters that some server takes for the same.

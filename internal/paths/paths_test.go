@@ -52,6 +52,28 @@ func TestClimbing(t *testing.T) {
 	}
 }
 
+func TestPathBeginsInEveryReading(t *testing.T) {
+	for _, c := range []struct {
+		prefix, raw    string
+		plain, anyCase bool
+	}{
+		{"/admin/", "/admin/x", true, true}, {"/admin/", "/admin/", true, true}, {"/admin/", "/admin", true, true}, {"/admin/", "//admin/", true, true},
+		{"/admin/", "/admin//", true, true}, {"/admin/", "/admin%2F", true, true}, {"/admin/", "/admin;a=b/", true, true}, {"/admin/", `\admin\`, true, true},
+		{"/admin/", "/x/../%61dmin/", true, true}, {"/admin/", "/ADMIN", false, true}, {"/admin/", "//ADM%49N%2f", false, true},
+		{"/café/", "/caf%C3%A9/", true, true}, {"/café/", "/caf%C3%A9", true, true}, {"/café/", "/CAF%C3%89/", false, true}, {"/straße/", "/STRA%E1%BA%9EE/", false, true},
+		{"/admin/", "/administrator", false, false}, {"/admin/", "/", false, false}, {"/admin", "/administrator", true, true}, {"/", "/a", true, true},
+		{"/a/b/", "/a", false, false}, {"/a/b/", "/a/b%2f", true, true},
+	} {
+		p := Read(c.raw)
+		if got := p.Begins(c.prefix, false); got != c.plain {
+			t.Errorf("%q begins with %q: %v, want %v", c.raw, c.prefix, got, c.plain)
+		}
+		if got := p.Begins(c.prefix, true); got != c.anyCase {
+			t.Errorf("%q begins with %q in any case: %v, want %v", c.raw, c.prefix, got, c.anyCase)
+		}
+	}
+}
+
 func TestRest(t *testing.T) {
 	for _, c := range []struct {
 		prefix, raw, rest string
