@@ -1,4 +1,4 @@
-// Command grpc is a server of gRPC that lets so many calls in, and a client that keeps to what the server says:
+// Command grpc runs a gRPC server with a limit, and a client that waits as long as the server's refusals specify:
 //
 //	go run ./examples/grpc
 package main
@@ -31,7 +31,7 @@ func main() {
 	}
 }
 
-// run serves the health service, and asks it ten times, one after the other.
+// run serves the health service and calls it ten times, one after the other.
 func run(ctx context.Context, out io.Writer) error {
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
@@ -60,8 +60,8 @@ func run(ctx context.Context, out io.Writer) error {
 	return err
 }
 
-// newServer lets five calls in at once and ten a second, and tells others when to come back: MaxWait below 0
-// refuses at once what has no turn.
+// newServer admits five simultaneous calls and ten a second. MaxWait below 0 refuses other calls immediately. A refusal
+// contains the time to retry.
 func newServer() (*grpc.Server, error) {
 	in, err := weir.New("health", weir.Policy{
 		Undeclared: true, MaxWait: -1,
@@ -75,8 +75,8 @@ func newServer() (*grpc.Server, error) {
 	return s, nil
 }
 
-// dial connects with the server. The client retries what was refused when the server says, within its budget;
-// gRPC's own retries are off, so that both do not multiply.
+// dial connects to the server. The client retries refused calls at the time in the refusal, within its budget. gRPC's retries
+// are off, so that the two do not multiply.
 func dial(address string) (*grpc.ClientConn, error) {
 	out, err := weir.New("health", weir.Policy{Undeclared: true}, weir.Options{})
 	if err != nil {

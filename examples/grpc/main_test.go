@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// A server that refuses, and a client that comes back when it is told: all calls are answered.
+// The server refuses calls, the client retries at the specified time, and all calls succeed.
 func TestTheExampleOfGRPCRuns(t *testing.T) {
 	var out strings.Builder
 	if err := run(t.Context(), &out); err != nil {

@@ -1,5 +1,5 @@
-// Command library shows weir in a Go program: ten workers share an API that
-// bears 20 requests a second, and none of them is refused by it.
+// Command library uses weir in a Go program: ten workers share an API that allows 20 requests a second, and the API refuses
+// none of their requests.
 package main
 
 import (
@@ -42,7 +42,7 @@ func run() error {
 			for range 4 {
 				resp, err := client.Get(server.URL)
 				if err != nil {
-					fmt.Println(worker, err) // a *weir.Refusal, or why it gave up
+					fmt.Println(worker, err) // a *weir.Refusal, or the last error
 					continue
 				}
 				_ = resp.Body.Close()

@@ -19,21 +19,21 @@ import (
 	"github.com/seed1158cd35/weir/outcome"
 )
 
-// maxBody is the largest request that is read.
+// maxBody is the largest accepted request body, in bytes.
 const maxBody = 64 << 10
 
 //go:embed openapi.yaml
 var document []byte
 
-// An API answers requests. What a handler returns as an error lambdax.Web writes as JSON.
+// An API serves the HTTP requests. lambdax.Web writes an error of a handler as JSON.
 type API struct {
 	Store   Store
 	Tokens  *Tokens
-	Callers *weir.Upstream // how much a caller may hand in; the limit is by "caller"
+	Callers *weir.Upstream // limits the messages of each caller, with the key "caller"
 	Metrics *Metrics
 }
 
-// Handle is lambdax.WebOptions.Handle.
+// Handle implements lambdax.WebOptions.Handle.
 func (a *API) Handle(w http.ResponseWriter, r *http.Request) error {
 	if r.URL.Path == "/api/openapi.yaml" && r.Method == http.MethodGet {
 		w.Header().Set("Content-Type", "application/yaml")
@@ -61,7 +61,7 @@ func (a *API) Handle(w http.ResponseWriter, r *http.Request) error {
 func (a *API) post(w http.ResponseWriter, r *http.Request, who Caller) error {
 	permit, err := a.Callers.Acquire(r.Context(), weir.Call{Keys: map[string]string{"caller": who.Name}})
 	if err != nil {
-		return err // 429, and when to come back
+		return err // 429 with Retry-After
 	}
 	permit.Report(outcome.Outcome{Class: outcome.OK})
 	m, err := readMessage(http.MaxBytesReader(w, r.Body, maxBody))
@@ -80,14 +80,14 @@ func (a *API) post(w http.ResponseWriter, r *http.Request, who Caller) error {
 	return answer(w, http.StatusAccepted, m)
 }
 
-// readMessage reads what a caller hands in: a JSON object of stage, title and text, and nothing else.
+// readMessage reads the body of a POST: a JSON object with only stage, title and text.
 func readMessage(body io.Reader) (Message, error) {
 	var in struct{ Stage, Title, Text string }
 	d := json.NewDecoder(body)
 	d.DisallowUnknownFields()
 	err := d.Decode(&in)
 	if err == nil {
-		_, err = d.Token() // nothing may follow
+		_, err = d.Token() // the object must be the end of the body
 	}
 	if large, ok := errors.AsType[*http.MaxBytesError](err); ok {
 		return Message{}, large
@@ -99,7 +99,7 @@ func readMessage(body io.Reader) (Message, error) {
 	return m, m.check()
 }
 
-// get shows a message to whoever handed it in, and to operators. To others there is none.
+// get returns a message to its owner and to operators. Other callers get 404.
 func (a *API) get(w http.ResponseWriter, r *http.Request, who Caller, id string) error {
 	m, err := a.Store.Get(r.Context(), id)
 	if err == nil && m.Owner != who.Name && !who.Operator {
@@ -158,7 +158,7 @@ func (a *API) metrics(w http.ResponseWriter, r *http.Request, who Caller) error 
 	return answer(w, http.StatusOK, report)
 }
 
-// told is what a caller is told of an error of the store: that it is away, unless it is the caller's own mistake.
+// told converts an error of the store to a response: 503, unless the caller made a mistake.
 func told(err error) error {
 	field, isField := errors.AsType[*delivery.FieldError](err)
 	switch {

@@ -36,7 +36,7 @@ func TestAMessageIsStoredDeliveredAndShown(t *testing.T) {
 	}
 }
 
-// A message is seen by who handed it in and by operators, in lists as well as by itself; metrics by operators.
+// Only the submitter and operators can read a message, individually and in lists. Only operators can read metrics.
 func TestWhoSeesAMessage(t *testing.T) {
 	w := newWorld(t, nil)
 	id := w.post("dev", "one")
@@ -66,7 +66,7 @@ func TestWhoSeesAMessage(t *testing.T) {
 	}
 }
 
-// Pages of a list go on where the one before ended.
+// Each page of a list continues after the previous one.
 func TestListsHavePages(t *testing.T) {
 	w := newWorld(t, nil)
 	var ids []string
@@ -92,8 +92,8 @@ func TestListsHavePages(t *testing.T) {
 	}
 }
 
-// The same key and message are one message, which is sent once; another message under the key is refused, and
-// somebody else's key is another one.
+// The same key and message create one message, which is sent once. Another message with the key is refused. Keys of different
+// callers are independent.
 func TestOneKeyIsOneMessage(t *testing.T) {
 	w := newWorld(t, nil)
 	id := w.post("dev", "one", "Idempotency-Key", "k")
@@ -159,11 +159,11 @@ func TestBadInputIsRefused(t *testing.T) {
 	}
 }
 
-// A caller may hand in 60 messages a minute; others are not held by it.
+// A caller may submit 60 messages a minute. Other callers are not affected.
 func TestACallerMayHandInSoManyMessages(t *testing.T) {
 	w := newWorld(t, nil)
 	n, got := 0, &response{status: 202}
-	for ; n < 600 && got.status == 202; n++ { // one more each second
+	for ; n < 600 && got.status == 202; n++ { // one more after each second
 		got = w.ask("POST", "/api/messages", fmt.Sprintf(`{"stage":"dev","text":"%d"}`, n))
 	}
 	if n <= 60 || got.status != 429 || got.Error.Code != "RATE_LIMIT_EXCEEDED" || got.header.Get("Retry-After") == "" {
@@ -219,7 +219,7 @@ func TestTokens(t *testing.T) {
 	}
 }
 
-// An unquiet queue is away, when it is to be.
+// An unquiet queue can be switched to be unavailable.
 type unquiet struct {
 	delivery.Queue
 	away  atomic.Bool
@@ -266,7 +266,7 @@ func (q *unquiet) Counts(ctx context.Context) ([]delivery.Count, error) {
 	return q.Queue.Counts(ctx)
 }
 
-// web is the API on a queue that may be away, without a worker.
+// web returns the API with a queue that can become unavailable, without a worker.
 func (w *world) web(t *testing.T) *unquiet {
 	queue, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "messages.db"), sqlite.Options{})
 	if err != nil {
@@ -284,8 +284,8 @@ func (w *world) web(t *testing.T) *unquiet {
 	return q
 }
 
-// While the store is away nothing is taken, and metrics are the last known ones, with their age; an error only where
-// there never were any.
+// While the store is unavailable the API accepts no message, and metrics are the last known counts with their age. They are an
+// error only if there were never any.
 func TestTheStoreIsAway(t *testing.T) {
 	w := newWorld(t, nil).operator()
 	q := w.web(t)
@@ -308,7 +308,7 @@ func TestTheStoreIsAway(t *testing.T) {
 	}
 }
 
-// A mistake of the program tells its caller the correlation id and nothing else, and the log everything.
+// After an internal error the caller gets only the correlation ID. The log has the details.
 func TestAMistakeTellsTheCorrelationIDAlone(t *testing.T) {
 	w := newWorld(t, nil)
 	q := w.web(t)
@@ -323,7 +323,7 @@ func TestAMistakeTellsTheCorrelationIDAlone(t *testing.T) {
 	}
 }
 
-// halves counts some stages.
+// halves counts only some stages.
 type halves struct {
 	Store
 	counts Counts
@@ -332,7 +332,7 @@ type halves struct {
 
 func (h *halves) Count(context.Context) (Counts, error) { return h.counts, h.err }
 
-// What is known of each stage is told, with the age of the oldest; what was never known is missing.
+// Metrics contain the last known counts of each stage and the age of the oldest. Stages that were never counted are missing.
 func TestMetricsAreWhatIsKnown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		of := func(n int64, stages ...string) Counts {

@@ -16,19 +16,19 @@ import (
 	"github.com/seed1158cd35/weir/awsx/lambdax"
 )
 
-// Tokens says whose a token is: a JWT, signed with one of the keys that a URL has (JWKS).
+// Tokens identifies the caller by a JWT that is signed with one of the keys at a URL (JWKS).
 type Tokens struct {
 	keys   keyfunc.Keyfunc
 	parser *jwt.Parser
 }
 
-// A Caller is who asks.
+// A Caller is the sender of a request.
 type Caller struct {
 	Name     string // the claim sub
-	Operator bool   // the claim scope has "operator": may see messages of others, and metrics
+	Operator bool   // the claim scope contains "operator": the caller may read all messages, and metrics
 }
 
-// NewTokens reads keys as Keys does. base sends; nil means as the system does.
+// NewTokens fetches keys as NewKeys does. A nil base is the default transport.
 func NewTokens(ctx context.Context, jwks, issuer, audience string, log *slog.Logger, base http.RoundTripper) (*Tokens, error) {
 	store, err := NewKeys(ctx, jwks, log, base)
 	if err != nil {
@@ -38,14 +38,14 @@ func NewTokens(ctx context.Context, jwks, issuer, audience string, log *slog.Log
 	if err != nil {
 		return nil, err
 	}
-	// Signatures by public keys alone: a public key must not be taken for the secret of an HMAC, nor "none" for a signature.
+	// Only signatures by public keys: the parser must not use a public key as an HMAC secret, or accept "none".
 	return &Tokens{keys, jwt.NewParser(
 		jwt.WithValidMethods([]string{"RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA"}),
 		jwt.WithIssuer(issuer), jwt.WithAudience(audience), jwt.WithExpirationRequired(), jwt.WithLeeway(30*time.Second),
 	)}, nil
 }
 
-// Caller is who sends a request.
+// Caller returns the sender of a request.
 func (t *Tokens) Caller(r *http.Request) (Caller, error) {
 	scheme, raw, _ := strings.Cut(r.Header.Get("Authorization"), " ")
 	if !strings.EqualFold(scheme, "Bearer") || raw == "" || len(raw) > 16<<10 {
@@ -56,14 +56,14 @@ func (t *Tokens) Caller(r *http.Request) (Caller, error) {
 		Scope string `json:"scope"`
 	}
 	_, err := t.parser.ParseWithClaims(raw, &claims, t.keys.KeyfuncCtx(r.Context()))
-	if errors.Is(err, errUnreadable) { // it may be good: who hears 401 throws it away
+	if errors.Is(err, errUnreadable) { // the token may be valid: a client discards it after a 401
 		wait := between
 		if refusal, ok := errors.AsType[*weir.Refusal](err); ok {
 			wait = max(refusal.RetryAfter, time.Second)
 		}
 		return Caller{}, &lambdax.Error{Code: lambdax.ServiceUnavailable, Message: "the token cannot be checked just now", Wait: wait, Err: err}
 	}
-	if err != nil || claims.Subject == "" { // why is for the log alone
+	if err != nil || claims.Subject == "" { // only the log has the reason
 		return Caller{}, &lambdax.Error{Code: lambdax.Unauthorized, Message: "the token is not valid here", Err: err}
 	}
 	return Caller{claims.Subject, slices.Contains(strings.Fields(claims.Scope), "operator")}, nil

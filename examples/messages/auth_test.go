@@ -15,14 +15,14 @@ import (
 	"github.com/seed1158cd35/weir/awsx/lambdax"
 )
 
-// A keyServer serves an issuer's keys in a bubble, or fails, or never answers.
+// A keyServer serves an issuer's keys in a bubble, fails, or does not respond.
 type keyServer struct {
 	set   []byte
 	state atomic.Value // "", "away", "silent"
 	reads atomic.Int64
 }
 
-// RoundTrip is http.RoundTripper's.
+// RoundTrip implements http.RoundTripper.
 func (k *keyServer) RoundTrip(r *http.Request) (*http.Response, error) {
 	k.reads.Add(1)
 	status := http.StatusOK
@@ -38,7 +38,8 @@ func (k *keyServer) RoundTrip(r *http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: status, Header: http.Header{}, Body: io.NopCloser(bytes.NewReader(k.set)), Request: r}, nil
 }
 
-// keysThat are in a state while the program starts, in a bubble. say tells what becomes of a token, and how many readings that cost.
+// keysThat starts the program in a bubble with a key server in the given state. say returns the result of a token and the
+// number of fetches it caused.
 func keysThat(t *testing.T, state string, play func(ctx context.Context, k *keyServer, say func() (lambdax.Code, time.Duration, int64))) {
 	i := newIssuer(t)
 	k := &keyServer{set: i.set}
@@ -68,11 +69,11 @@ func keysThat(t *testing.T, state string, play func(ctx context.Context, k *keyS
 	})
 }
 
-// The keys of tokens have a breaker of their own: while they cannot be read a token is neither believed nor refused for good,
-// and three readings that failed are the last for a while.
+// Fetching keys has a separate breaker. While it fails, a token is neither accepted nor permanently rejected, and fetching
+// pauses after three failures.
 func TestKeysHaveABreakerOfTheirOwn(t *testing.T) {
 	keysThat(t, "away", func(_ context.Context, k *keyServer, say func() (lambdax.Code, time.Duration, int64)) {
-		for range 2 { // the start was one
+		for range 2 { // the start was the first fetch
 			if code, _, reads := say(); code != lambdax.ServiceUnavailable || reads == 0 {
 				t.Errorf("while keys cannot be read: %q after %d readings", code, reads)
 			}
@@ -102,7 +103,7 @@ func TestKeysHaveATimeLimitOfTheirOwn(t *testing.T) {
 	})
 }
 
-// Who comes with a key that is not known yet waits for the reading that another has begun.
+// Requests with an unknown key wait for the fetch that another request has begun.
 func TestKeysAreReadOnceForAllWhoWait(t *testing.T) {
 	keysThat(t, "away", func(_ context.Context, k *keyServer, say func() (lambdax.Code, time.Duration, int64)) {
 		k.state.Store("slow")
@@ -122,7 +123,7 @@ func TestKeysAreReadOnceForAllWhoWait(t *testing.T) {
 	})
 }
 
-// What tokens name can have keys read no oftener than the limit says.
+// Tokens with unknown keys cannot cause more fetches than the limit allows.
 func TestTokensOfUnknownKeysDoNotFloodTheirIssuer(t *testing.T) {
 	keysThat(t, "", func(ctx context.Context, k *keyServer, say func() (lambdax.Code, time.Duration, int64)) {
 		k.set = []byte(`{"keys":[]}`)

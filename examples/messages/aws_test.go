@@ -29,13 +29,13 @@ import (
 type stack struct {
 	*world
 	v     *template
-	names map[string]string // what references are: "Queue", "Queue.Arn"
+	names map[string]string // values of references: "Queue", "Queue.Arn"
 	f     *Functions
 	sqs   *sqs.Client
 	table *Table
 }
 
-// newStack deploys the template, and runs its functions as Lambda does, but for what hold keeps from being brought.
+// newStack deploys the template and runs its functions as Lambda does, except for messages that hold keeps back.
 func newStack(t *testing.T, c Choices) *stack {
 	tables, queues := servers.Dynalite(t), servers.Fauxqs(t)
 	for name, v := range map[string]string{
@@ -72,7 +72,7 @@ func newStack(t *testing.T, c Choices) *stack {
 	return s
 }
 
-// properties are those of a resource as JSON, which the calls that make it take as it is.
+// properties returns a resource's properties as JSON, which the API calls accept unchanged.
 func (s *stack) properties(name string) []byte {
 	all := make(map[string]any)
 	for field, n := range s.v.Resources[name].Properties {
@@ -85,7 +85,7 @@ func (s *stack) properties(name string) []byte {
 	return b
 }
 
-// value is one of the template's, with references in it resolved.
+// value returns a template value with resolved references.
 func (s *stack) value(n *yaml.Node) (v any) {
 	switch n.Kind {
 	case yaml.MappingNode:
@@ -165,7 +165,7 @@ func (s *stack) deploy(cfg aws.Config) {
 	check(err)
 }
 
-// environment is that of a function, as the template says.
+// environment returns a function's environment from the template.
 func (s *stack) environment(function string) func(string) string {
 	var p struct {
 		Environment struct{ Variables map[string]string }
@@ -176,7 +176,7 @@ func (s *stack) environment(function string) func(string) string {
 	return func(name string) string { return p.Environment.Variables[name] }
 }
 
-// run brings messages of the queue to the processor until the test ends, as Lambda does.
+// run passes messages of the queue to the processor until the test ends, as Lambda does.
 func (s *stack) run() {
 	f := *s.f
 	f.Env = s.environment("Processor")
@@ -200,13 +200,13 @@ func (s *stack) run() {
 	})
 }
 
-// bring has a batch handled, and deletes what need not come again.
+// bring handles a batch and deletes the messages that need no redelivery.
 func (s *stack) bring(ctx context.Context, batch Batch, all []sqstypes.Message) error {
 	var e events.SQSEvent
 	for _, m := range all {
 		e.Records = append(e.Records, events.SQSMessage{MessageId: *m.MessageId, ReceiptHandle: *m.ReceiptHandle, Body: *m.Body, EventSourceARN: s.names["Queue.Arn"]})
 	}
-	within, cancel := context.WithTimeout(ctx, time.Minute) // the function's time
+	within, cancel := context.WithTimeout(ctx, time.Minute) // the function's timeout
 	defer cancel()
 	out, err := batch(within, e)
 	for _, m := range all {
@@ -232,7 +232,7 @@ func (s *stack) letter() sqstypes.Message {
 	}
 }
 
-// From the API by way of topic, queue and processor to ntfy, with the real SDK.
+// A message goes from the API through topic, queue and processor to ntfy, with the real SDK.
 func TestTheAWSForm(t *testing.T) {
 	s := newStack(t, Choices{"wait", "again"})
 	s.run()
@@ -249,13 +249,13 @@ func TestTheAWSForm(t *testing.T) {
 	if got := s.ask("POST", "/api/messages", `{"stage":"prod","text":"two"}`, "Idempotency-Key", "k"); got.status != 422 {
 		t.Errorf("another message under the key: %d %s", got.status, got.text)
 	}
-	// An announcement that comes twice is of something that is over.
+	// A repeated announcement refers to a completed message.
 	it, err := s.table.get(t.Context(), id)
 	if err != nil {
 		t.Fatal(err)
 	}
 	it.Announced, it.Status = false, Queued
-	it.Fence-- // as somebody has read it who is late
+	it.Fence-- // as a slow reader has it
 	if err := s.table.announce(t.Context(), it); err != nil {
 		t.Fatal(err)
 	}
@@ -291,7 +291,7 @@ func TestTheAWSForm(t *testing.T) {
 	}
 }
 
-// What was stored and not announced, as SNS was away or the function ended, is announced by the scheduler.
+// A stored message that was not published, because SNS failed or the function ended, is published by the scheduler.
 func TestWhatWasNotAnnouncedIsSwept(t *testing.T) {
 	s := newStack(t, Choices{"wait", "again"})
 	topic := s.table.TopicARN
@@ -302,7 +302,7 @@ func TestWhatWasNotAnnouncedIsSwept(t *testing.T) {
 	}
 	s.table.TopicARN = topic
 	s.run()
-	if err := s.table.Sweep(t.Context(), time.Now().Add(-time.Hour)); err != nil { // it is not as old
+	if err := s.table.Sweep(t.Context(), time.Now().Add(-time.Hour)); err != nil { // it is not that old
 		t.Fatal(err)
 	}
 	if n := s.ntfy.requests(); n != 0 {
@@ -314,7 +314,7 @@ func TestWhatWasNotAnnouncedIsSwept(t *testing.T) {
 	s.log.wait(t, "message sent", of(m.ID))
 }
 
-// A function that ended while it sent has left its claim: when that is over the message may be at ntfy.
+// A function that ends while it sends leaves its claim. After the claim expires, ntfy may have the message.
 func TestAProcessorEnds(t *testing.T) {
 	for _, tt := range []struct {
 		lost string
@@ -343,7 +343,7 @@ func TestAProcessorEnds(t *testing.T) {
 			if err := p.Handle(t.Context(), announced); !errors.Is(err, errBusy) || s.ntfy.requests() != 0 {
 				t.Errorf("while it is claimed: %v, %d requests", err, s.ntfy.requests())
 			}
-			late := *it // as it was read before somebody else has changed it
+			late := *it // the item before another writer changed it
 			late.Status, late.Until = Queued, 0
 			it.Until = time.Now().Add(-time.Second).UnixMilli()
 			if err := s.table.save(t.Context(), it); err != nil {
@@ -352,7 +352,7 @@ func TestAProcessorEnds(t *testing.T) {
 			if maybe, err := s.table.claim(t.Context(), &late, -time.Second); !maybe || err != nil {
 				t.Errorf("claimed %v, %v", maybe, err)
 			}
-			s.run() // it was announced
+			s.run() // it was published
 			line := map[Status]string{Sent: "message sent", Failed: "message failed"}[tt.want]
 			s.log.wait(t, line, of(m.ID))
 			got := s.ask("GET", "/api/messages/"+m.ID, "")
@@ -363,7 +363,7 @@ func TestAProcessorEnds(t *testing.T) {
 	}
 }
 
-// What ntfy rejects, and what is no announcement, is in the queue of dead letters at once; what fails goes again.
+// Messages that ntfy rejects and invalid announcements go directly to the dead letters. Failed messages are retried.
 func TestDeadLettersOfTheAWSForm(t *testing.T) {
 	s := newStack(t, Choices{"wait", "again"})
 	s.ntfy.plays(away)
@@ -384,13 +384,13 @@ func TestDeadLettersOfTheAWSForm(t *testing.T) {
 	}
 }
 
-// With its breaker open messages fail at once, where they are to.
+// With the breaker open and "fail" configured, messages fail immediately.
 func TestTheBreakerOfTheAWSForm(t *testing.T) {
 	s := newStack(t, Choices{"fail", "again"})
 	for _, b := range s.f.Ntfy.Upstream.Breakers() {
 		b.ForceOpen(s.f.Ntfy.Upstream.Now(), 0)
 	}
-	// The processor may have read a message before it was marked as announced.
+	// The processor may have read a message before it was marked as published.
 	p := &Processor{Table: s.table, Ntfy: s.f.Ntfy, Topic: "team", Lease: time.Minute}
 	it, err := s.table.get(t.Context(), s.post("dev", "zero"))
 	if err != nil {
@@ -413,7 +413,7 @@ func TestTheBreakerOfTheAWSForm(t *testing.T) {
 	}
 }
 
-// Several schedulers create one message for an instant.
+// Several schedulers create one message for each time.
 func TestSchedulersOfTheAWSForm(t *testing.T) {
 	s := newStack(t, Choices{"wait", "again"})
 	e := entry(t, "minutely", "* * * * *", "UTC")

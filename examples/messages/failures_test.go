@@ -14,7 +14,7 @@ import (
 	"testing"
 )
 
-// With ntfy's breaker open messages fail at once: the log says which and people are told.
+// With ntfy's breaker open, messages fail immediately. The log has their IDs, and people are notified.
 func TestWhileNtfyIsAwayMessagesFail(t *testing.T) {
 	told := make(chan string, 100)
 	hook := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
@@ -53,7 +53,7 @@ func TestWhileNtfyIsAwayMessagesFail(t *testing.T) {
 	}
 }
 
-// Where they are to wait they do, and are sent when ntfy is back.
+// With "wait" configured, messages wait, and are sent when ntfy recovers.
 func TestWhileNtfyIsAwayMessagesWaitWhereTheyAreTo(t *testing.T) {
 	w := newWorld(t, func(w *world) { w.o.Choices.Open = "wait" })
 	w.ntfy.plays(func(n int, to http.ResponseWriter) bool { return n <= 12 && away(n, to) })
@@ -69,7 +69,7 @@ func TestWhileNtfyIsAwayMessagesWaitWhereTheyAreTo(t *testing.T) {
 	}
 }
 
-// What ntfy will not have is not sent again.
+// A message that ntfy rejects is not retried.
 func TestWhatNtfyRejectsFails(t *testing.T) {
 	w := newWorld(t, func(w *world) { w.o.Topic = "no/topic" })
 	id := w.post("dev", "one")
@@ -79,8 +79,7 @@ func TestWhatNtfyRejectsFails(t *testing.T) {
 	}
 }
 
-// Where the answer was lost nobody knows whether ntfy has the message, and the configuration says whether it goes
-// again.
+// After a lost response ntfy may have the message. The configuration decides whether it is sent again.
 func TestWhereTheAnswerWasLost(t *testing.T) {
 	for _, tt := range []struct {
 		lost, line string
@@ -103,7 +102,7 @@ func TestWhereTheAnswerWasLost(t *testing.T) {
 	}
 }
 
-// What never reached ntfy is known not to be there, and is tried again whatever is to become of lost answers.
+// A message that certainly did not reach ntfy is retried, whatever the configuration for lost responses.
 func TestWhatNeverReachedNtfyIsNotThere(t *testing.T) {
 	w := newWorld(t, func(w *world) { w.o.Choices.Lost = "stop" })
 	w.ntfy.Close()
@@ -114,7 +113,7 @@ func TestWhatNeverReachedNtfyIsNotThere(t *testing.T) {
 	}
 }
 
-// binary is the program, built once.
+// binary builds the program once and returns its path.
 var binary = sync.OnceValues(func() (string, error) {
 	file := filepath.Join(built, "messages")
 	if runtime.GOOS == "windows" {
@@ -127,7 +126,7 @@ var binary = sync.OnceValues(func() (string, error) {
 	return file, nil
 })
 
-// process runs the program as one, on the world's file.
+// process runs the program in a separate process on the world's file.
 func (w *world) process(ntfy string) (kill func()) {
 	w.t.Helper()
 	file, err := binary()
@@ -148,8 +147,8 @@ func (w *world) process(ntfy string) (kill func()) {
 	return kill
 }
 
-// A process that is killed loses nothing. What it had claimed may be at ntfy, and the configuration says whether it
-// goes again: claimed and not sent, sent and not answered, answered and perhaps not recorded.
+// A killed process loses no message. ntfy may have the claimed ones, and the configuration decides whether they are sent again.
+// The kill is before sending, before the response, or around recording.
 func TestAProcessIsKilled(t *testing.T) {
 	for _, lost := range []string{"again", "stop"} {
 		for _, at := range []string{"claimed", "sent", "answered"} {
@@ -160,7 +159,7 @@ func TestAProcessIsKilled(t *testing.T) {
 				first := w.ntfy.URL
 				reached, hold := make(chan struct{}), make(chan struct{})
 				switch at {
-				case "claimed": // ntfy accepts connections, and reads nothing
+				case "claimed": // ntfy accepts connections but does not read
 					deaf, err := net.Listen("tcp", "127.0.0.1:0")
 					if err != nil {
 						t.Fatal(err)
@@ -193,7 +192,7 @@ func TestAProcessIsKilled(t *testing.T) {
 				before := w.ntfy.requests()
 				w.process(w.ntfy.URL)
 				m := w.ask("GET", "/api/messages/"+id, "")
-				if !(m.Status == Sent && at == "answered") { // else it was recorded
+				if !(m.Status == Sent && at == "answered") { // otherwise it was recorded
 					line := map[string]string{"again": "message sent", "stop": "message failed"}[lost]
 					w.log.wait(t, line, of(id))
 					m = w.ask("GET", "/api/messages/"+id, "")

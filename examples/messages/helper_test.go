@@ -25,7 +25,7 @@ import (
 	"github.com/seed1158cd35/weir/internal/test/watchdog"
 )
 
-// built is where the program is built to.
+// built is the directory of the built program.
 var built string
 
 func TestMain(m *testing.M) {
@@ -40,11 +40,11 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// An issuer signs tokens, and serves its keys.
+// An issuer signs tokens and serves its keys.
 type issuer struct {
 	*httptest.Server
 	key *ecdsa.PrivateKey
-	set []byte // what it serves
+	set []byte // the served keys
 }
 
 func newKey(t testing.TB) *ecdsa.PrivateKey {
@@ -57,7 +57,7 @@ func newKey(t testing.TB) *ecdsa.PrivateKey {
 
 func newIssuer(t testing.TB) *issuer {
 	i := &issuer{key: newKey(t)}
-	public, err := i.key.PublicKey.Bytes() // 4, x, y
+	public, err := i.key.PublicKey.Bytes() // 0x04, x, y
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -72,7 +72,7 @@ func newIssuer(t testing.TB) *issuer {
 
 const audience = "messages"
 
-// token is one of a caller, with claims of its own if there are any.
+// token returns a caller's token, with optional other claims.
 func (i *issuer) token(t testing.TB, who, scope string, other jwt.MapClaims) string {
 	claims := jwt.MapClaims{"iss": i.URL, "aud": audience, "sub": who, "scope": scope, "exp": time.Now().Add(time.Hour).Unix()}
 	for name, v := range other {
@@ -91,7 +91,7 @@ func signed(t testing.TB, method jwt.SigningMethod, claims jwt.MapClaims, key an
 	return s
 }
 
-// lines are what a log says, for whoever waits for some of it.
+// lines collects log lines and lets tests wait for them.
 type lines struct {
 	mu      sync.Mutex
 	all     []map[string]any
@@ -113,7 +113,7 @@ func (l *lines) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// A split writes what a process says line by line.
+// A split writes the output of a process line by line.
 type split struct {
 	to   *lines
 	rest []byte
@@ -133,7 +133,7 @@ func (s *split) Write(b []byte) (int, error) {
 	}
 }
 
-// wait is the first line of a message for which ok holds, and takes it away.
+// wait returns and removes the first line with a message for which ok returns true.
 func (l *lines) wait(t testing.TB, message string, ok func(map[string]any) bool) map[string]any {
 	t.Helper()
 	for {
@@ -160,12 +160,12 @@ func (l *lines) wait(t testing.TB, message string, ok func(map[string]any) bool)
 
 func newLog(l *lines) *slog.Logger { return slog.New(slog.NewJSONHandler(l, nil)) }
 
-// of is a line of one message.
+// of matches the lines of one message.
 func of(id string) func(map[string]any) bool {
 	return func(v map[string]any) bool { return v["message"] == id }
 }
 
-// A world is the program, and what it talks to.
+// A world is the program with its upstream and its issuer.
 type world struct {
 	t      *testing.T
 	ntfy   *fakeNtfy
@@ -174,10 +174,10 @@ type world struct {
 	log    *lines
 	url    string
 	stop   func()
-	as     string // the token that asks
+	as     string // the token of requests
 }
 
-// newWorld starts the program; set changes how.
+// newWorld starts the program. set changes its options.
 func newWorld(t *testing.T, set func(*world)) *world {
 	w := &world{t: t, ntfy: newNtfy(t), issuer: newIssuer(t), log: &lines{}}
 	w.o = Options{
@@ -213,7 +213,7 @@ func (w *world) start() {
 	}
 }
 
-// An answer is one of the API's.
+// A response is a response of the API.
 type response struct {
 	status int
 	header http.Header
@@ -227,7 +227,7 @@ type response struct {
 	}
 }
 
-// ask sends a request; headers are name, value, name, value.
+// ask sends a request. headers are name, value, name, value.
 func (w *world) ask(method, path, body string, headers ...string) *response {
 	w.t.Helper()
 	r, err := http.NewRequestWithContext(w.t.Context(), method, w.url+path, strings.NewReader(body))
@@ -259,7 +259,7 @@ func (w *world) ask(method, path, body string, headers ...string) *response {
 	return out
 }
 
-// post hands in a message, which must be taken.
+// post submits a message, which must be accepted.
 func (w *world) post(stage, text string, headers ...string) string {
 	w.t.Helper()
 	body, err := json.Marshal(map[string]string{"stage": stage, "text": text, "title": "build"})
@@ -273,7 +273,7 @@ func (w *world) post(stage, text string, headers ...string) string {
 	return got.ID
 }
 
-// operator asks as one.
+// operator returns a world that sends requests as an operator.
 func (w *world) operator() *world {
 	o := *w
 	o.as = w.issuer.token(w.t, "op", "operator", nil)

@@ -20,13 +20,13 @@ import (
 )
 
 const (
-	within  = 5 * time.Second  // keys are read, a second attempt included
-	between = 10 * time.Second // two times that they are read, on the average, whatever tokens name
+	within  = 5 * time.Second  // timeout of a fetch, including the second attempt
+	between = 10 * time.Second // minimum average interval between fetches
 )
 
-// keysPolicy is how keys are read: with a time limit and a breaker of their own, as whoever issues tokens is another
-// upstream than ntfy. A token that names a key that is not known has them read, which anybody could send many of:
-// hence the limit, beyond which nobody waits.
+// keysPolicy returns the policy for fetching keys. It has a separate timeout and breaker because the issuer is a different
+// upstream than ntfy. A token with an unknown key causes a fetch, and anyone can send such tokens. Therefore fetches have a
+// limit, and do not wait for it.
 func keysPolicy() weir.Policy {
 	return weir.Policy{
 		Timeouts: weir.Timeouts{Connect: within, TLS: within, Headers: within, Attempt: within, Call: within, Body: within},
@@ -37,17 +37,17 @@ func keysPolicy() weir.Policy {
 	}
 }
 
-// errUnreadable means that the key of a token is not known, and that keys cannot be read.
+// errUnreadable reports that the key of a token is unknown and that the keys cannot be fetched.
 var errUnreadable = errors.New("the keys of tokens cannot be read")
 
-// Keys are those of a URL. They are read at the start, every hour, and when a token names one that is not known, for
-// which all wait that name it.
+// Keys are the keys at a URL. They are fetched at the start, every hour, and when a token has an unknown key. Simultaneous
+// requests with the same unknown key share a fetch.
 type Keys struct {
-	jwkset.Storage // those that were read last; they stay while no more can be read
+	jwkset.Storage // the last fetched keys; a failed fetch keeps them
 	reads          singleflight.Group
 }
 
-// NewKeys reads keys until ctx ends. base sends; nil means as the system does.
+// NewKeys fetches keys until ctx ends. A nil base is the default transport.
 func NewKeys(ctx context.Context, url string, log *slog.Logger, base http.RoundTripper) (*Keys, error) {
 	upstream, err := weir.New("jwks", keysPolicy(), weir.Options{})
 	if err != nil {
@@ -56,7 +56,7 @@ func NewKeys(ctx context.Context, url string, log *slog.Logger, base http.RoundT
 	read, err := jwkset.NewStorageFromHTTP(url, jwkset.HTTPClientStorageOptions{
 		Client: &http.Client{
 			Transport:     &httpx.Transport{Upstream: upstream, Base: base},
-			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }, // it could lead from https to anywhere
+			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }, // a redirect could lead from https to any address
 		},
 		Ctx: ctx, HTTPTimeout: 2 * within, RefreshInterval: time.Hour, NoErrorReturnFirstHTTPReq: true,
 		RefreshErrorHandler: func(ctx context.Context, err error) {
@@ -69,7 +69,7 @@ func NewKeys(ctx context.Context, url string, log *slog.Logger, base http.RoundT
 	if err != nil {
 		return nil, err
 	}
-	// How often is for the policy to say.
+	// The policy limits the fetches.
 	all, err := jwkset.NewHTTPClient(jwkset.HTTPClientOptions{HTTPURLs: map[string]jwkset.Storage{url: read}, RefreshUnknownKID: rate.NewLimiter(rate.Inf, 0)})
 	if err != nil {
 		return nil, err
@@ -77,10 +77,10 @@ func NewKeys(ctx context.Context, url string, log *slog.Logger, base http.RoundT
 	return &Keys{Storage: all}, nil
 }
 
-// reading is where, in a context, the error of a reading goes: the store tells of a key that is not there, not why.
+// reading is the context key of a pointer to a fetch's error. The storage reports a missing key without the reason.
 type reading struct{}
 
-// KeyRead is the key by an id. A caller that leaves ends no reading that others wait for.
+// KeyRead returns the key with an ID. A canceled ctx does not end a fetch that other requests share.
 func (k *Keys) KeyRead(ctx context.Context, id string) (jwkset.JWK, error) {
 	key, err, _ := k.reads.Do(id, func() (any, error) {
 		var failed error

@@ -20,7 +20,7 @@ import (
 	"github.com/seed1158cd35/weir/awsx/lambdax"
 )
 
-// runFunction is the program as a function of Lambda: api, processor or scheduler. template.yaml has its environment.
+// runFunction runs the program as the Lambda function api, processor or scheduler. template.yaml has its environment.
 func runFunction(ctx context.Context, handler string, out io.Writer) error {
 	c, err := config.LoadDefaultConfig(ctx)
 	if err != nil {
@@ -50,27 +50,27 @@ func runFunction(ctx context.Context, handler string, out io.Writer) error {
 	return fmt.Errorf("no function %q: want api, processor or scheduler", handler)
 }
 
-// Functions make the functions.
+// Functions creates the Lambda functions.
 type Functions struct {
 	Config aws.Config
 	Log    *slog.Logger
 	Env    func(string) string
-	Ntfy   *Ntfy // nil makes one
+	Ntfy   *Ntfy // nil creates one
 }
 
 func (f *Functions) table() *Table {
 	return &Table{DB: dynamodb.NewFromConfig(f.Config), Name: f.Env("TABLE"), SNS: sns.NewFromConfig(f.Config), TopicARN: f.Env("TOPIC_ARN")}
 }
 
-// API answers requests of API Gateway.
+// API returns the function for requests of API Gateway.
 func (f *Functions) API(ctx context.Context) (*lambdax.Web, error) {
 	return NewWeb(ctx, Options{JWKS: f.Env("JWKS"), Issuer: f.Env("ISSUER"), Audience: f.Env("AUDIENCE")}, f.table(), f.Log)
 }
 
-// A Batch is a function for messages of SQS.
+// A Batch is a function for SQS messages.
 type Batch func(context.Context, events.SQSEvent) (events.SQSEventResponse, error)
 
-// Processor sends what the queue brings. What fails for good goes to the queue of dead letters.
+// Processor returns the function that sends the messages of the queue. Permanent failures go to the queue of dead letters.
 func (f *Functions) Processor() (Batch, error) {
 	n := f.Ntfy
 	if n == nil {
@@ -94,7 +94,7 @@ func (f *Functions) Processor() (Batch, error) {
 	}
 	return func(ctx context.Context, e events.SQSEvent) (events.SQSEventResponse, error) {
 		out, err := s.Batch(ctx, e)
-		if n.Alerts != nil { // what is not sent now is frozen with the function
+		if n.Alerts != nil { // Lambda freezes the function after it returns
 			within, cancel := context.WithTimeout(ctx, 2*time.Second)
 			defer cancel()
 			_ = n.Alerts.Flush(within)
@@ -103,7 +103,8 @@ func (f *Functions) Processor() (Batch, error) {
 	}, nil
 }
 
-// Scheduler creates the messages of a schedule, each minute, and announces what was stored and not announced.
+// Scheduler returns the function that creates scheduled messages, and publishes stored messages that were not published. It
+// runs every minute.
 func (f *Functions) Scheduler() (func(context.Context) error, error) {
 	entries, err := ReadSchedule(f.Env("SCHEDULE"))
 	if err != nil {

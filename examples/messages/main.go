@@ -1,4 +1,4 @@
-// Command messages accepts messages, stores them, and delivers them to ntfy within its limits: README.md.
+// Command messages accepts messages, stores them, and delivers them to ntfy within its limits. README.md describes it.
 package main
 
 import (
@@ -30,7 +30,7 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	start := func() error { return run(ctx, os.Args[1:], os.Stderr) }
-	if handler := os.Getenv("_HANDLER"); handler != "" { // of AWS Lambda
+	if handler := os.Getenv("_HANDLER"); handler != "" { // set by AWS Lambda
 		start = func() error { return runFunction(ctx, handler, os.Stderr) }
 	}
 	if err := start(); err != nil {
@@ -39,12 +39,12 @@ func main() {
 	}
 }
 
-// Options are what flags say.
+// Options are the values of the flags.
 type Options struct {
 	Listen, File, Postgres, Ntfy, Topic, Policy, Schedule string
 	JWKS, Issuer, Audience                                string
 	Choices                                               Choices
-	Base                                                  http.RoundTripper // sends to ntfy; nil means as the system does
+	Base                                                  http.RoundTripper // sends to ntfy; nil means the default transport
 }
 
 func run(ctx context.Context, args []string, out io.Writer) error {
@@ -79,7 +79,7 @@ func Serve(ctx context.Context, o Options, log *slog.Logger) error {
 		return err
 	}
 	if alerts != nil {
-		defer func() { // what waits has a moment
+		defer func() { // send the remaining notifications
 			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 			defer cancel()
 			_ = alerts.Close(ctx)
@@ -128,7 +128,7 @@ func Serve(ctx context.Context, o Options, log *slog.Logger) error {
 	return nil
 }
 
-// NewWeb is the API, for a listener and for API Gateway.
+// NewWeb returns the API, for a listener and for API Gateway.
 func NewWeb(ctx context.Context, o Options, store Store, log *slog.Logger) (*lambdax.Web, error) {
 	tokens, err := NewTokens(ctx, o.JWKS, o.Issuer, o.Audience, log, nil)
 	if err != nil {
@@ -148,14 +148,15 @@ func openQueue(ctx context.Context, o Options) (delivery.Queue, error) {
 	if o.Postgres != "" {
 		db, err := postgres.New(postgres.Options{URL: o.Postgres})
 		if err == nil {
-			_, err = db.Init(ctx) // makes the tables, if there are none
+			_, err = db.Init(ctx) // creates missing tables
 		}
 		return db, err
 	}
 	return sqlite.Open(ctx, o.File, sqlite.Options{})
 }
 
-// newAlerts tells people by a webhook, if ALERTS_URL has one; ALERTS_SECRET signs what it is told.
+// newAlerts returns a notifier that calls the webhook ALERTS_URL and signs with ALERTS_SECRET. It returns nil if ALERTS_URL is
+// empty.
 func newAlerts(log *slog.Logger) (*notify.Notifier, error) {
 	url := os.Getenv("ALERTS_URL")
 	if url == "" {

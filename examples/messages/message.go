@@ -12,31 +12,31 @@ import (
 	"github.com/seed1158cd35/weir/awsx/lambdax"
 )
 
-// Stages that a message may be of. Each has a topic of its own at ntfy.
+// stages are the stages of messages. Each has a separate ntfy topic.
 var stages = []string{"dev", "stage", "prod"}
 
-// A Status is where a message stands.
+// A Status is the state of a message.
 type Status string
 
 const (
-	Queued  Status = "queued"  // it waits: for its turn, or to be tried again
-	Sending Status = "sending" // it was claimed, and is being sent
+	Queued  Status = "queued"  // waits for an attempt
+	Sending Status = "sending" // claimed, and being sent
 	Sent    Status = "sent"    // ntfy has it
-	Failed  Status = "failed"  // it is not sent any more; Reason says why
+	Failed  Status = "failed"  // will not be sent; Reason has the cause
 )
 
 var statuses = []Status{Queued, Sending, Sent, Failed}
 
-// A Notification says what is known of a message at ntfy.
+// A Notification reports whether ntfy has a message.
 type Notification string
 
 const (
-	None    Notification = "none"    // ntfy has not got it
-	Unknown Notification = "unknown" // it may have: an answer was lost, or a process ended
-	Made    Notification = "made"    // it has, and said under which ID
+	None    Notification = "none"    // ntfy does not have it
+	Unknown Notification = "unknown" // ntfy may have it: a response was lost, or a process ended
+	Made    Notification = "made"    // ntfy has it, and returned an ID
 )
 
-// A Message is what is to be told to people. Lists have neither title and text nor notification.
+// A Message is a notification for people. Lists omit title, text and notification.
 type Message struct {
 	ID    string `json:"id"`
 	Stage string `json:"stage"`
@@ -44,24 +44,24 @@ type Message struct {
 	Text  string `json:"text,omitempty"`
 
 	Status         Status       `json:"status"`
-	Reason         string       `json:"reason,omitempty"` // why it failed
-	Detail         string       `json:"detail,omitempty"` // the same in full
+	Reason         string       `json:"reason,omitempty"` // cause of the failure
+	Detail         string       `json:"detail,omitempty"` // details of the cause
 	Attempts       int          `json:"attempts"`
 	Notification   Notification `json:"notification,omitempty"`
 	NotificationID string       `json:"notification_id,omitempty"`
 	Created        time.Time    `json:"created"`
 	Changed        time.Time    `json:"changed"`
 
-	Owner string `json:"-"` // who handed it in
+	Owner string `json:"-"` // the caller that submitted it
 }
 
-// ntfy takes messages of 4,096 bytes, and titles of 250 characters.
+// Limits of ntfy: messages in bytes, and titles in characters.
 const (
 	maxText  = 4096
 	maxTitle = 250
 )
 
-// check says what is wrong with what somebody hands in.
+// check validates a submitted message.
 func (m *Message) check() error {
 	switch {
 	case !slices.Contains(stages, m.Stage):
@@ -76,14 +76,14 @@ func (m *Message) check() error {
 	return nil
 }
 
-// unavailable is the reason of a message that failed as ntfy was not there: "ntfy.sh service unavailable". Details
-// of deliveries begin with it.
+// unavailable returns the reason of a message that failed because ntfy was unavailable, such as "ntfy.sh service unavailable".
+// The detail of the delivery begins with it.
 func unavailable(detail string) (reason string, ok bool) {
 	reason, _, _ = strings.Cut(detail, ": ")
 	return reason, strings.HasSuffix(reason, " service unavailable")
 }
 
-// A Query chooses messages. The zero Query chooses all.
+// A Query selects messages. The zero Query selects all.
 type Query struct {
 	Owner, Stage string
 	Status       Status
@@ -94,13 +94,13 @@ type Query struct {
 // Counts are numbers of messages by stage and status. A stage that could not be counted is missing.
 type Counts map[string]map[Status]int64
 
-// A Store keeps messages, and has them sent.
+// A Store stores messages and has them sent.
 type Store interface {
-	// Put has stored a message when it returns nil. The same key and message of an owner are stored once.
+	// Put stores the message durably before it returns nil. Messages with the same owner, key and content are stored once.
 	Put(ctx context.Context, m Message, key string) (Message, error)
 	Get(ctx context.Context, id string) (Message, error)
 	List(ctx context.Context, q Query) (page []Message, next string, err error)
-	Count(ctx context.Context) (Counts, error) // with an error: of some stages, or of none
+	Count(ctx context.Context) (Counts, error) // with an error, some stages may be missing
 }
 
 var (
@@ -109,7 +109,7 @@ var (
 	errCursor   = errors.New("the cursor does not belong to this list")
 )
 
-// A published is what ntfy is told, and what it answers.
+// A published is the body of an ntfy request or response.
 type published struct {
 	Topic   string   `json:"topic"`
 	Title   string   `json:"title,omitempty"`
@@ -118,17 +118,17 @@ type published struct {
 	ID      string   `json:"id,omitempty"`
 }
 
-// body is what ntfy is told of a message.
+// body returns the ntfy request for a message.
 func (m *Message) body(topic string) []byte {
 	b, err := json.Marshal(published{Topic: topic + "-" + m.Stage, Title: m.Title, Message: m.Text, Tags: []string{m.Stage}})
 	if err != nil {
-		panic(err) // these fields can all be written
+		panic(err) // these fields can always be encoded
 	}
 	return b
 }
 
-// read reads JSON of ntfy's; "" for what is none.
+// read decodes a body of ntfy. Fields that it cannot decode stay empty.
 func read(body []byte) (p published) {
-	_ = json.Unmarshal(body, &p) // what is not understood stays empty
+	_ = json.Unmarshal(body, &p) // invalid JSON leaves the fields empty
 	return p
 }

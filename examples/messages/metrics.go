@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Metrics counts messages by stage and status, and remembers the last numbers.
+// Metrics counts messages by stage and status, and stores the last counts.
 type Metrics struct {
 	Store Store
 
@@ -20,19 +20,20 @@ type counted struct {
 	at time.Time
 }
 
-// A Report is what is known.
+// A Report contains the known counts.
 type Report struct {
 	Counts  Counts   `json:"counts"`
-	Stale   bool     `json:"stale"`             // some of it is of earlier
-	Age     int64    `json:"age_seconds"`       // of the oldest of it
-	Partial bool     `json:"partial"`           // something is missing
-	Missing []string `json:"missing,omitempty"` // stages of which nothing was ever known
+	Stale   bool     `json:"stale"`             // some counts are not current
+	Age     int64    `json:"age_seconds"`       // age of the oldest count
+	Partial bool     `json:"partial"`           // some stages are missing
+	Missing []string `json:"missing,omitempty"` // stages that were never counted
 }
 
-// patience is how long a count may take.
+// patience is the timeout of a count.
 const patience = 2 * time.Second
 
-// Now counts. Of what cannot be counted it has the last known numbers; an error only if there are none at all.
+// Now counts the messages. If a stage cannot be counted, the report has its last known counts. Now returns an error only if
+// there are no counts at all.
 func (m *Metrics) Now(ctx context.Context) (Report, error) {
 	within, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()

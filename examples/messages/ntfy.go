@@ -21,19 +21,19 @@ import (
 //go:embed weir.yaml
 var policy []byte
 
-// Ntfy is how ntfy is called: by both forms, under one policy.
+// Ntfy calls ntfy under one policy. The server and the Lambda functions use it.
 type Ntfy struct {
 	delivery.HTTP
 	Schedule delivery.Schedule
 	Choices  Choices
 	Log      *slog.Logger
-	Alerts   *notify.Notifier // nil tells nobody
+	Alerts   *notify.Notifier // nil disables alerts
 }
 
-// Choices are what a configuration says of failures.
+// Choices configure the handling of failures.
 type Choices struct {
-	Open string // of ntfy's breaker: messages "fail", or "wait"
-	Lost string // of answers, after which nobody knows whether ntfy has the message: it goes "again", or they "stop" there
+	Open string // while ntfy's breaker is open, messages "fail" or "wait"
+	Lost string // if a response is lost, ntfy may have the message: send it "again", or "stop"
 }
 
 func (c Choices) check() error {
@@ -43,7 +43,8 @@ func (c Choices) check() error {
 	return nil
 }
 
-// NewNtfy reads the policy from weir.yaml: from a file, or what is built in. base sends; nil means as the system does.
+// NewNtfy reads the policy from a file in the format of weir.yaml. An empty name is the embedded weir.yaml. A nil base is the
+// default transport.
 func NewNtfy(file, at string, c Choices, log *slog.Logger, alerts *notify.Notifier, base http.RoundTripper) (*Ntfy, error) {
 	text, err := policy, c.check()
 	if err == nil && file != "" {
@@ -79,7 +80,7 @@ func NewNtfy(file, at string, c Choices, log *slog.Logger, alerts *notify.Notifi
 	return n, err
 }
 
-// adds sends with credentials.
+// adds is a transport that adds credentials.
 type adds struct {
 	http.Header
 	base http.RoundTripper
@@ -96,7 +97,7 @@ func (a adds) RoundTrip(r *http.Request) (*http.Response, error) {
 	return a.base.RoundTrip(r)
 }
 
-// Worker sends what a queue keeps.
+// Worker returns a worker that sends the messages of a queue.
 func (n *Ntfy) Worker(q delivery.Queue) *delivery.Worker {
 	return &delivery.Worker{
 		Queue: q, Owner: "messages", Poll: time.Second,
@@ -126,12 +127,12 @@ func (n *Ntfy) Worker(q delivery.Queue) *delivery.Worker {
 	}
 }
 
-// failed writes that a message failed.
+// failed logs a failed message.
 func (n *Ntfy) failed(m *Message) {
 	n.Log.Error("message failed", "message", m.ID, "stage", m.Stage, "reason", m.Reason, "detail", m.Detail)
 }
 
-// died tells people.
+// died notifies people of dead letters.
 func (n *Ntfy) died(upstream, why string, number int) {
 	if n.Alerts != nil {
 		n.Alerts.Died(upstream, why, number)

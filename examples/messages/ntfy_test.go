@@ -13,19 +13,19 @@ import (
 	"time"
 )
 
-// A fakeNtfy speaks ntfy's publish API, with the limits that ntfy.sh has for whoever has no account there.
+// A fakeNtfy implements ntfy's publish API, with the limits of ntfy.sh for visitors without an account.
 type fakeNtfy struct {
 	*httptest.Server
-	got chan published // what it has taken
+	got chan published // accepted messages
 
 	mu     sync.Mutex
-	bucket float64 // requests that may come now
+	bucket float64 // requests that are allowed now
 	filled time.Time
 	n      int
-	play   func(n int, w http.ResponseWriter) bool // answers the n-th request otherwise, if it is true
+	play   func(n int, w http.ResponseWriter) bool // handles the n-th request itself if it returns true
 }
 
-// As docs.ntfy.sh/publish says: 60 requests at once, and one more every five seconds.
+// From docs.ntfy.sh/publish: a burst of 60 requests, and one more every five seconds.
 const (
 	visitorBurst = 60
 	visitorEvery = 5 * time.Second
@@ -75,21 +75,21 @@ func says(w http.ResponseWriter, status, code int, text string) {
 	_ = json.NewEncoder(w).Encode(map[string]any{"code": code, "http": status, "error": text, "link": "https://ntfy.sh/docs/publish/"})
 }
 
-// plays has the server answer otherwise; nil ends that.
+// plays sets a function that handles requests instead. nil removes it.
 func (f *fakeNtfy) plays(play func(n int, w http.ResponseWriter) bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.play = play
 }
 
-// Requests is how many there were.
+// requests returns the number of requests.
 func (f *fakeNtfy) requests() int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.n
 }
 
-// hangsUp is an answer that is lost: the connection ends after the request has been read.
+// hangsUp loses the response: it closes the connection after reading the request.
 func hangsUp(_ int, w http.ResponseWriter) bool {
 	conn, _, err := w.(http.Hijacker).Hijack()
 	if err != nil {
@@ -104,7 +104,7 @@ func away(_ int, w http.ResponseWriter) bool {
 	return true
 }
 
-// asNtfySh is a transport for which ntfy.sh is the server: people read of it by its name.
+// asNtfySh returns a transport that sends requests for ntfy.sh to the server, because messages to people contain the host name.
 func (f *fakeNtfy) asNtfySh() http.RoundTripper {
 	return &http.Transport{DialContext: func(ctx context.Context, network, _ string) (net.Conn, error) {
 		return new(net.Dialer).DialContext(ctx, network, f.Listener.Addr().String())

@@ -16,7 +16,7 @@ import (
 	"github.com/getkin/kin-openapi/routers/legacy"
 )
 
-// described is the document, and what finds an operation in it.
+// described returns the document and a router for its operations.
 var described = sync.OnceValues(func() (*openapi3.T, routers.Router) {
 	doc, err := openapi3.NewLoader().LoadFromData(document)
 	if err == nil {
@@ -35,10 +35,10 @@ var described = sync.OnceValues(func() (*openapi3.T, routers.Router) {
 
 var (
 	mu   sync.Mutex
-	seen = make(map[string]bool) // operations and statuses that tests have seen
+	seen = make(map[string]bool) // operations and statuses that tests have covered
 )
 
-// conforms holds an answer against the document, and the request, too, if it was good enough to be answered.
+// conforms checks a response against the document, and the request if it was accepted.
 func conforms(t testing.TB, r *http.Request, body string, got *http.Response, text []byte) {
 	t.Helper()
 	_, router := described()
@@ -67,7 +67,7 @@ func conforms(t testing.TB, r *http.Request, body string, got *http.Response, te
 	}
 }
 
-// What the document says of stages and statuses is what the program says.
+// The document has the same stages and statuses as the program.
 func TestTheDocumentSaysWhatThereIs(t *testing.T) {
 	doc, _ := described()
 	for name, want := range map[string][]string{"Stage": stages, "Status": {string(Queued), string(Sending), string(Sent), string(Failed)}} {

@@ -14,12 +14,12 @@ import (
 	"github.com/seed1158cd35/weir/outcome"
 )
 
-// A Processor sends messages that a queue brings: it claims each in the table, sends it, and records what became of it.
+// A Processor sends the messages of an SQS queue. It claims each message in the table, sends it, and records the result.
 type Processor struct {
 	Table *Table
 	Ntfy  *Ntfy
 	Topic string
-	Lease time.Duration // of a claim; longer than an attempt
+	Lease time.Duration // duration of a claim; longer than an attempt
 }
 
 var (
@@ -27,7 +27,7 @@ var (
 	errMaybe = errors.New("an attempt began and never ended")
 )
 
-// Handle is lambdax.SQSOptions.Handle.
+// Handle implements lambdax.SQSOptions.Handle.
 func (p *Processor) Handle(ctx context.Context, m *lambdax.Message) error {
 	var announced struct{ ID string }
 	if err := json.Unmarshal([]byte(m.Body), &announced); err != nil || announced.ID == "" {
@@ -40,18 +40,18 @@ func (p *Processor) Handle(ctx context.Context, m *lambdax.Message) error {
 	case err != nil:
 		return err
 	case it.Status == Sent || it.Status == Failed:
-		return nil // it came twice
+		return nil // SQS delivered the announcement twice
 	}
 	return p.send(ctx, it)
 }
 
-// send makes an attempt, if the gates and the table let it, and keeps how it ended.
+// send makes an attempt if limits, breaker and table permit it, and records the result.
 func (p *Processor) send(ctx context.Context, it *item) error {
 	claimed := false
 	d := &delivery.Delivery{Request: delivery.Request{
 		ID: it.ID, Method: http.MethodPost, Path: "/", Header: http.Header{"Content-Type": {"application/json"}}, Body: it.body(p.Topic),
 	}}
-	a := p.Ntfy.Send(ctx, d, func(context.CancelCauseFunc) error { // every gate has let it through
+	a := p.Ntfy.Send(ctx, d, func(context.CancelCauseFunc) error { // limits and breaker have admitted it
 		maybe, err := p.Table.claim(ctx, it, p.Lease)
 		if err != nil {
 			return err
@@ -64,7 +64,7 @@ func (p *Processor) send(ctx context.Context, it *item) error {
 	refusal, _ := errors.AsType[*weir.Refusal](a.Err)
 	open := refusal != nil && refusal.Reason == weir.CircuitOpen && p.Ntfy.Choices.Open == "fail"
 	if !claimed && !open {
-		return a.Err // it comes again
+		return a.Err // SQS delivers the message again
 	}
 	var again, err error
 	store, cancel := context.WithTimeout(context.WithoutCancel(ctx), 3*time.Second)
@@ -84,10 +84,10 @@ func (p *Processor) send(ctx context.Context, it *item) error {
 	}
 	p.Ntfy.failed(&it.Message)
 	p.Ntfy.died(lane+it.Stage, it.Reason, 1)
-	return lambdax.Permanent(errors.New(it.Detail)) // to the dead letters
+	return lambdax.Permanent(errors.New(it.Detail)) // moves it to the dead letters
 }
 
-// ended is what becomes of a message after an attempt; an error has it come again.
+// ended sets the state of a message after an attempt. If it returns an error, SQS delivers the message again.
 func (p *Processor) ended(it *item, a *delivery.Answer) error {
 	it.Until = 0
 	fails := func(reason, detail string) error {
@@ -125,7 +125,7 @@ func (p *Processor) ended(it *item, a *delivery.Answer) error {
 	return &later{o}
 }
 
-// away begins the detail of a failure that is ntfy's own.
+// away returns the prefix of the detail if ntfy itself failed.
 func (p *Processor) away(a *delivery.Answer) string {
 	if a.Outcome.Class == outcome.Failed && (a.Status == 0 || a.Status >= http.StatusBadGateway) {
 		return p.Ntfy.Host() + " service unavailable: "
@@ -133,7 +133,7 @@ func (p *Processor) away(a *delivery.Answer) string {
 	return ""
 }
 
-// A later error has a message come again when its next attempt is due.
+// A later error makes SQS deliver the message again when the next attempt is due.
 type later struct{ o *outcome.Outcome }
 
 func (l *later) Error() string            { return "the attempt failed: " + l.o.Code }

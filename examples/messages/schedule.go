@@ -17,29 +17,29 @@ import (
 type Entry struct {
 	Name  string `yaml:"name"`
 	Cron  string `yaml:"cron"` // minute, hour, day of the month, month, day of the week
-	Zone  string `yaml:"zone"` // "Europe/Berlin"
+	Zone  string `yaml:"zone"` // for example "Europe/Berlin"
 	Stage string `yaml:"stage"`
 	Title string `yaml:"title"`
 	Text  string `yaml:"text"`
 
 	times  cron.Schedule
 	zone   *time.Location
-	hourly bool // it goes on hour by hour, however clocks are set
+	hourly bool // runs every hour, also when clocks change
 }
 
-// A Schedule creates the messages of its entries in time, each once, however many processes run it: an instant of an
-// entry is an idempotency key.
+// A Schedule creates the messages of its entries. Several processes create each message once: the entry and its time are the
+// idempotency key.
 type Schedule struct {
 	Entries []Entry
 	Store   Store
 	Log     *slog.Logger
 
-	// Late is how long after its instant a message is still created, by a process that did not run then. Keys are
-	// known for longer than that.
+	// Late is the maximum delay after which a message is still created, for times at which no process ran. It must be shorter
+	// than the retention of idempotency keys.
 	Late time.Duration
 }
 
-// ReadSchedule reads a file; "" has no entries.
+// ReadSchedule reads a file. An empty name returns no entries.
 func ReadSchedule(file string) (entries []Entry, err error) {
 	if file == "" {
 		return nil, nil
@@ -80,15 +80,14 @@ func (e *Entry) ready() (err error) {
 	return (&Message{Stage: e.Stage, Title: e.Title, Text: e.Text}).check()
 }
 
-// next is the first instant of an entry after another. As with cron itself, a time of the day that clocks leave out has
-// its instant when they are put forward, and one that they show twice has one; entries of every hour go by the
-// hours that pass.
+// next returns the first time of an entry after another time. As in cron, a time that is skipped when clocks move forward is
+// the moment of the change. A time that occurs twice when clocks move back counts once. Hourly entries follow elapsed hours.
 func (e *Entry) next(after time.Time) time.Time {
 	if e.hourly {
 		return e.times.Next(after)
 	}
 	_, offset := after.In(e.zone).Zone()
-	clock := after.UTC().Add(time.Duration(offset) * time.Second) // what clocks show, as if that were UTC
+	clock := after.UTC().Add(time.Duration(offset) * time.Second) // local time, represented as UTC
 	for {
 		if clock = e.times.Next(clock); clock.IsZero() {
 			return clock // there is no such day
@@ -99,13 +98,13 @@ func (e *Entry) next(after time.Time) time.Time {
 	}
 }
 
-// shown is the first instant at which clocks of a zone show a time, or a later one.
+// shown returns the first time at which the local time of a zone is clock or later.
 func shown(clock time.Time, zone *time.Location) time.Time {
 	at := time.Date(clock.Year(), clock.Month(), clock.Day(), clock.Hour(), clock.Minute(), 0, 0, zone)
 	start, end := at.ZoneBounds()
 	_, offset := at.Zone()
 	switch shows := at.UTC().Add(time.Duration(offset) * time.Second); {
-	case shows.After(clock): // there is no such time: clocks were put forward
+	case shows.After(clock): // clocks moved forward and skipped this time
 		return start
 	case shows.Before(clock):
 		return end
@@ -114,12 +113,12 @@ func shown(clock time.Time, zone *time.Location) time.Time {
 	}
 	_, before := start.Add(-time.Second).In(zone).Zone()
 	if first := at.Add(time.Duration(offset-before) * time.Second); before > offset && first.Before(start) {
-		return first // there are two: clocks were put back
+		return first // clocks moved back, and this time occurs twice
 	}
 	return at
 }
 
-// Tick creates what was due since Late ago, as far as that was not done, and returns when the next is due.
+// Tick creates the messages that were due in the last Late and do not exist yet. It returns the time of the next one.
 func (s *Schedule) Tick(ctx context.Context, now time.Time) (next time.Time) {
 	next = now.Add(time.Minute)
 	for i := range s.Entries {
@@ -128,7 +127,7 @@ func (s *Schedule) Tick(ctx context.Context, now time.Time) (next time.Time) {
 		for ; !at.IsZero() && !at.After(now); at = e.next(at) {
 			if err := s.create(ctx, e, at); err != nil {
 				s.Log.Error("schedule", "entry", e.Name, "at", at, "error", err)
-				at = now.Add(5 * time.Second) // once more then
+				at = now.Add(5 * time.Second) // retry then
 				break
 			}
 		}
@@ -143,7 +142,7 @@ func (s *Schedule) create(ctx context.Context, e *Entry, at time.Time) error {
 	m := Message{Owner: "schedule", Stage: e.Stage, Title: e.Title, Text: e.Text}
 	_, err := s.Store.Put(ctx, m, e.Name+" "+at.UTC().Format(time.RFC3339))
 	if errors.Is(err, errReused) {
-		return nil // it was created, and the entry has another text since
+		return nil // it exists, and the entry's text has changed since
 	}
 	return err
 }

@@ -23,8 +23,8 @@ func entry(t testing.TB, name, cron, zone string) Entry {
 	return e
 }
 
-// Where clocks are put forward, a time that there is not that day has its message then; where they are put back, a time
-// that there is twice has one, but for entries of every hour, which go on hour by hour.
+// A time that is skipped when clocks move forward has its message at the change. A time that occurs twice has one message.
+// Hourly entries continue hour by hour.
 func TestInstants(t *testing.T) {
 	const berlin, newYork = "Europe/Berlin", "America/New_York"
 	for name, tt := range map[string]struct {
@@ -100,7 +100,7 @@ func TestAScheduleIsRead(t *testing.T) {
 	}
 }
 
-// runs is a schedule over a queue, without a worker.
+// runs returns a schedule with a queue, without a worker.
 func runs(q delivery.Queue, entries ...Entry) *Schedule {
 	return &Schedule{entries, &Deliveries{&delivery.Worker{Queue: q}, "team"}, newLog(&lines{}), time.Hour}
 }
@@ -116,18 +116,18 @@ func count(t testing.TB, q delivery.Queue) (n int64) {
 	return n
 }
 
-// A day of two entries: each creates its messages in time, once; what the program missed by an hour at most while it
-// did not run it creates when it starts.
+// A day of two entries: each message is created once, in time. Messages that were missed by at most an hour while the program
+// was stopped are created at the start.
 func TestAScheduleCreatesMessagesOnce(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) { // it begins at midnight UTC of 2000-01-01
+	synctest.Test(t, func(t *testing.T) { // virtual time begins at midnight UTC of 2000-01-01
 		file := filepath.Join(t.TempDir(), "messages.db")
 		hourly, daily := entry(t, "hourly", "30 * * * *", "UTC"), entry(t, "daily", "0 9 * * *", "UTC")
 		for _, run := range []struct {
 			from, to string // hours and minutes of the day
-			want     int64  // in all, at its end
+			want     int64  // total at the end
 		}{
-			{"00:00", "02:45", 4}, // with 23:30 of the day before,
-			{"02:50", "02:55", 4}, // nothing twice after a restart
+			{"00:00", "02:45", 4}, // including 23:30 of the previous day
+			{"02:50", "02:55", 4}, // no duplicates after a restart
 			{"04:15", "04:20", 5}, // 3:30 was missed
 			{"08:40", "10:00", 8},
 		} {
@@ -160,7 +160,7 @@ func at(t testing.TB, clock string) time.Time {
 	return time.Date(2000, 1, 1, v.Hour(), v.Minute(), 0, 0, time.UTC)
 }
 
-// Several processes over one database create one message for an instant.
+// Several processes with one database create one message for each time.
 func TestProcessesShareASchedule(t *testing.T) {
 	db := servers.Postgres(t)
 	open := func() delivery.Queue {
@@ -189,7 +189,7 @@ func TestProcessesShareASchedule(t *testing.T) {
 	}
 }
 
-// While the store is away nothing is skipped.
+// While the store is unavailable no time is skipped.
 func TestAnInstantIsTriedAgainWhileTheStoreIsAway(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		queue, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "messages.db"), sqlite.Options{})

@@ -12,22 +12,22 @@ import (
 	"github.com/seed1158cd35/weir/outcome"
 )
 
-// Deliveries is a Store on one machine or in a database: a message is a delivery, so that whatever accepts it has it
-// on disk, and what the delivery's queue knows of it needs no second place. A stage is an upstream of the queue;
-// all of them are sent under the policy of the one that there is.
+// Deliveries is a Store on one machine or in a database. Each message is a delivery, so that accepting it stores it on disk,
+// and the queue has its status. Each stage is an upstream of the queue. All stages use the policy of the only configured
+// upstream.
 type Deliveries struct {
 	Worker *delivery.Worker
-	Topic  string // messages of a stage go to TOPIC-STAGE
+	Topic  string // the ntfy topic of a stage is TOPIC-STAGE
 }
 
-const lane = "ntfy-" // and the stage: an upstream of the queue
+const lane = "ntfy-" // prefix of a stage's upstream in the queue
 
 var (
 	errAway    = errors.New("the store is away")
 	retryAfter = 5 * time.Second
 )
 
-// words are the statuses of a message whose delivery is so.
+// words maps the status of a delivery to the status of its message.
 var words = map[delivery.Status]Status{
 	delivery.Created: Queued, delivery.Queued: Queued, delivery.Processing: Sending, delivery.Completed: Sent, delivery.Failed: Failed,
 }
@@ -35,7 +35,7 @@ var words = map[delivery.Status]Status{
 // neverSent are the codes of attempts that cannot have reached ntfy: there was no connection, or no attempt.
 var neverSent = []string{"connection refused", "no such host", "dns", "unreachable", "dial", "circuit_open"}
 
-// Put is that of Store.
+// Put implements Store.
 func (s *Deliveries) Put(ctx context.Context, m Message, key string) (Message, error) {
 	d, _, err := s.Worker.Accept(ctx, &delivery.Request{
 		Tenant: m.Owner, Owner: m.Owner, Key: key, Upstream: lane + m.Stage,
@@ -53,7 +53,7 @@ func (s *Deliveries) Put(ctx context.Context, m Message, key string) (Message, e
 	return s.Get(ctx, d.ID)
 }
 
-// Get is that of Store.
+// Get implements Store.
 func (s *Deliveries) Get(ctx context.Context, id string) (Message, error) {
 	d, err := s.Worker.Queue.Get(ctx, id)
 	if errors.Is(err, delivery.ErrNotFound) {
@@ -91,14 +91,14 @@ func messageOf(d *delivery.Delivery) Message {
 	return m
 }
 
-// List is that of Store.
+// List implements Store.
 func (s *Deliveries) List(ctx context.Context, q Query) (page []Message, next string, err error) {
 	f := delivery.Filter{Owner: q.Owner}
 	if q.Stage != "" {
 		f.Upstream = lane + q.Stage
 	}
 	for is, word := range words {
-		if word == q.Status && is != delivery.Created { // nothing here has an order key, which is what created waits for
+		if word == q.Status && is != delivery.Created { // created means waiting for an order key, and messages have none
 			f.Status = is
 		}
 	}
@@ -115,7 +115,7 @@ func (s *Deliveries) List(ctx context.Context, q Query) (page []Message, next st
 	return page, next, nil
 }
 
-// Count is that of Store.
+// Count implements Store.
 func (s *Deliveries) Count(ctx context.Context) (Counts, error) {
 	all, err := s.Worker.Queue.Counts(ctx)
 	if err != nil {

@@ -21,22 +21,22 @@ import (
 	"github.com/seed1158cd35/weir/delivery"
 )
 
-// A Table is a Store on AWS: messages are items of DynamoDB, and are announced to a topic of SNS, from which a queue
-// brings them to the processor. It is recorded, announced, marked as announced, and what lacks the mark is swept.
+// A Table is a Store on AWS. Messages are items in DynamoDB. Put stores a message, publishes it to an SNS topic, and marks it
+// as published. A queue passes it from the topic to the processor. Sweep publishes messages without the mark.
 type Table struct {
 	DB       *dynamodb.Client
-	Name     string // of the table: template.yaml has its key and its index
+	Name     string // template.yaml defines its key and index
 	SNS      *sns.Client
 	TopicARN string
 }
 
-// An item is a message in the table. Each change writes it whole, if nobody else has meanwhile: by its Fence.
+// An item is a message in the table. Each write replaces the complete item on the condition that Fence has not changed.
 type item struct {
 	Message
-	Place     string // of the index: STAGE#STATUS
-	Came      string // in the index: when it was created, and its ID
+	Place     string // partition key of the index: STAGE#STATUS
+	Came      string // sort key of the index: creation time and ID
 	Fence     int64
-	Until     int64 // of the claim, in milliseconds
+	Until     int64 // end of the claim, Unix time in milliseconds
 	Announced bool
 }
 
@@ -81,10 +81,10 @@ func (t *Table) get(ctx context.Context, id string) (*item, error) {
 	return it, attributevalue.UnmarshalMap(out.Item, it)
 }
 
-// Put is that of Store.
+// Put implements Store.
 func (t *Table) Put(ctx context.Context, m Message, key string) (Message, error) {
 	now := time.Now().UTC()
-	if m.ID = delivery.NewID(now); key != "" { // the same key is the same item
+	if m.ID = delivery.NewID(now); key != "" { // the same key has the same item
 		sum := sha256.Sum256([]byte(m.Owner + "\x00" + key))
 		m.ID = hex.EncodeToString(sum[:16])
 	}
@@ -99,11 +99,11 @@ func (t *Table) Put(ctx context.Context, m Message, key string) (Message, error)
 	if err != nil {
 		return m, err
 	}
-	_ = t.announce(ctx, it) // it is stored; what is not announced now is swept
+	_ = t.announce(ctx, it) // it is stored; Sweep publishes it later if this fails
 	return it.Message, nil
 }
 
-// announce has the processor hear of a message, unless it has.
+// announce publishes a message for the processor, unless it was published.
 func (t *Table) announce(ctx context.Context, it *item) error {
 	if it.Announced || it.Status != Queued {
 		return nil
@@ -113,20 +113,20 @@ func (t *Table) announce(ctx context.Context, it *item) error {
 		return errors.Join(errAway, err)
 	}
 	it.Announced = true
-	if err := t.save(ctx, it); !errors.Is(err, errOther) { // the processor may have been faster
+	if err := t.save(ctx, it); !errors.Is(err, errOther) { // the processor may already have changed it
 		return err
 	}
 	return nil
 }
 
-// Sweep announces what was stored a while ago and never was announced.
+// Sweep publishes messages that were stored before a time and never published.
 func (t *Table) Sweep(ctx context.Context, before time.Time) error {
 	var errs []error
 	for _, stage := range stages {
 		all, err := t.query(ctx, place(stage, Queued), before.UTC().Format("20060102150405.000"), "", 1000)
 		errs = append(errs, err)
 		for i := range all {
-			it, err := t.get(ctx, all[i].ID) // the index is a moment behind
+			it, err := t.get(ctx, all[i].ID) // the index may be stale
 			if err == nil {
 				err = t.announce(ctx, it)
 			}
@@ -136,7 +136,8 @@ func (t *Table) Sweep(ctx context.Context, before time.Time) error {
 	return errors.Join(errs...)
 }
 
-// claim begins an attempt of a message, which may be at ntfy already if the attempt before never ended.
+// claim begins an attempt of a message. It returns true if an earlier attempt did not end, so that ntfy may already have the
+// message.
 func (t *Table) claim(ctx context.Context, it *item, lease time.Duration) (maybe bool, err error) {
 	err = t.change(ctx, it, func(it *item) {
 		maybe = it.Status == Sending
@@ -145,7 +146,7 @@ func (t *Table) claim(ctx context.Context, it *item, lease time.Duration) (maybe
 	return maybe, err
 }
 
-// change writes a message that nobody has claimed. What somebody else has changed meanwhile, such as the mark, is read again.
+// change updates a message that is not claimed. If another writer has changed it, change reads it again and retries.
 func (t *Table) change(ctx context.Context, it *item, to func(*item)) error {
 	for tries := 1; ; tries++ {
 		if it.Status == Sending && it.Until > time.Now().UnixMilli() || it.Status == Sent || it.Status == Failed {
@@ -168,7 +169,7 @@ func (t *Table) change(ctx context.Context, it *item, to func(*item)) error {
 	}
 }
 
-// Get is that of Store.
+// Get implements Store.
 func (t *Table) Get(ctx context.Context, id string) (Message, error) {
 	it, err := t.get(ctx, id)
 	if err != nil {
@@ -177,10 +178,10 @@ func (t *Table) Get(ctx context.Context, id string) (Message, error) {
 	return it.Message, nil
 }
 
-// cursors are those of lists: the Came of an item.
+// cursors matches the cursors of lists: the Came of an item.
 var cursors = regexp.MustCompile(`^\d{14}\.\d{3}[-\da-f]{32,36}$`)
 
-// List is that of Store: of each place in the index the latest, and of those the latest.
+// List implements Store. It reads the latest items of each index partition, merges them, and keeps the latest.
 func (t *Table) List(ctx context.Context, q Query) (page []Message, next string, err error) {
 	if q.Cursor != "" && !cursors.MatchString(q.Cursor) {
 		return nil, "", errCursor
@@ -211,7 +212,7 @@ func (t *Table) List(ctx context.Context, q Query) (page []Message, next string,
 	return page, next, nil
 }
 
-// query reads a place of the index, what comes before an instant, the latest first.
+// query returns up to most items of an index partition from before a time, the latest first.
 func (t *Table) query(ctx context.Context, at, before, owner string, most int) (all []item, err error) {
 	in := t.at(at)
 	in.KeyConditionExpression = aws.String("Place = :place AND Came < :before")
@@ -242,7 +243,7 @@ func (t *Table) at(place string) *dynamodb.QueryInput {
 	}
 }
 
-// Count is that of Store. A stage of which something cannot be counted is missing.
+// Count implements Store. A stage that cannot be counted completely is missing.
 func (t *Table) Count(ctx context.Context) (Counts, error) {
 	counts, errs := make(Counts), []error(nil)
 	for _, stage := range stages {

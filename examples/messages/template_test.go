@@ -11,10 +11,10 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// A resource is what a type of the template takes: a property with "!" is needed, and what is read of it.
+// A resource has the properties and attributes of a type in the template. A property with "!" is required.
 type resource struct{ properties, attributes string }
 
-// As the resource schemas say that CloudFormation publishes (read 2026-09), as far as they are used here.
+// From the resource schemas of CloudFormation (September 2026), reduced to the used ones.
 var resources = map[string]resource{
 	"AWS::DynamoDB::Table":            {"BillingMode:string AttributeDefinitions:list KeySchema!:list GlobalSecondaryIndexes:list PointInTimeRecoverySpecification:map TimeToLiveSpecification:map", "Arn"},
 	"AWS::SNS::Topic":                 {"KmsMasterKeyId:string TopicName:string", "TopicArn TopicName"},
@@ -30,7 +30,7 @@ var resources = map[string]resource{
 	"AWS::ApiGatewayV2::Api":          {"Name:string ProtocolType:string Target:string", "ApiId ApiEndpoint"},
 }
 
-// A template is what is read of a file, with references as *yaml.Node of their tags.
+// A template is the parsed file. References are *yaml.Node with their tags.
 type template struct {
 	Parameters map[string]yaml.Node `yaml:"Parameters"`
 	Resources  map[string]declared  `yaml:"Resources"`
@@ -60,7 +60,7 @@ func readTemplate(t testing.TB) *template {
 
 var substituted = regexp.MustCompile(`\$\{([^}]+)\}`)
 
-// refs says what is wrong with references within a value, and notes what they use.
+// refs returns errors of references in a value, and records the references.
 func (v *template) refs(n *yaml.Node, used map[string]bool) (wrong []string) {
 	attribute := func(name string) {
 		of, what, ok := strings.Cut(name, ".")
@@ -91,15 +91,15 @@ func (v *template) refs(n *yaml.Node, used map[string]bool) (wrong []string) {
 	return wrong
 }
 
-// kind is what a value is, by its form.
+// kind returns the kind of a value.
 func kind(n *yaml.Node) string {
 	if strings.HasPrefix(n.Tag, "!!") {
 		return map[string]string{"!!str": "string", "!!int": "int", "!!bool": "bool", "!!seq": "list", "!!map": "map", "!!float": "float"}[n.Tag]
 	}
-	return "string" // what is referred to here
+	return "string" // the kind of references here
 }
 
-// check says everything that CloudFormation would refuse, as far as it is known here.
+// check returns the errors that CloudFormation would report, as far as this test knows its rules.
 func (v *template) check() (wrong []string) {
 	used := make(map[string]bool)
 	for name, r := range v.Resources {
@@ -157,7 +157,7 @@ func TestTheTemplateIsWhatCloudFormationTakes(t *testing.T) {
 	}
 }
 
-// What the functions read of their environment the template gives them, and what it does not say has a default.
+// The template sets every environment variable that the functions read, and the others have defaults.
 func TestTheTemplateHasTheEnvironment(t *testing.T) {
 	v := readTemplate(t)
 	for name, want := range map[string]string{

@@ -1,4 +1,4 @@
-// Command devtoken issues tokens to whoever asks, for trying messages out on one machine. Never run it elsewhere.
+// Command devtoken issues a token for every request, to try messages on one machine. Never run it elsewhere.
 package main
 
 import (
@@ -22,7 +22,7 @@ func main() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	public, err := key.PublicKey.Bytes() // 4, x, y
+	public, err := key.PublicKey.Bytes() // 0x04, x, y
 	if err != nil {
 		log.Fatal(err)
 	}
