@@ -6,14 +6,13 @@ import (
 	"time"
 )
 
-// refuses empties the limit and turns its refusals into successes.
+// refuses uses up the limit and counts each refusal as a success.
 func refuses(take op) op {
 	take()
 	return func() bool { return !take() }
 }
 
-// spin has 64 goroutines take as fast as they can for d. The elapsed time it
-// returns is a little long, in the limiter's favour.
+// spin takes units in 64 goroutines as fast as possible for d. The returned time is slightly too long, in the limiter's favor.
 func spin(take op, d time.Duration) (admitted int64, elapsed time.Duration) {
 	var total atomic.Int64
 	var stop atomic.Bool

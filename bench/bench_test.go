@@ -9,7 +9,7 @@ import (
 	"github.com/seed1158cd35/weir/clock"
 )
 
-// What a clock read costs here: the unit in which the rest should be read.
+// The cost of a clock read on this machine, to compare the other figures with.
 func BenchmarkClock(b *testing.B) {
 	run(b,
 		row{"ref", func() op { return func() bool { return nanos() > 0 } }},
@@ -18,7 +18,7 @@ func BenchmarkClock(b *testing.B) {
 	)
 }
 
-// A call that the limit lets through.
+// A call that the limit admits.
 func BenchmarkAllow(b *testing.B) {
 	for _, l := range limiters {
 		run(b, row{l.name, func() op { return l.new(time.Nanosecond, 1<<40) }})
@@ -34,7 +34,7 @@ func BenchmarkDeny(b *testing.B) {
 	}
 }
 
-// A closed breaker lets a call through and hears that it went well.
+// A closed breaker admits a call and receives its success.
 func BenchmarkBreakerSuccess(b *testing.B) {
 	run(b,
 		row{"ref", refBreaker},
@@ -47,7 +47,7 @@ func BenchmarkBreakerSuccess(b *testing.B) {
 	)
 }
 
-// Breaker and limit are asked, and the breaker hears of a success.
+// A decision by breaker and limit, and the report of a success.
 func BenchmarkDecision(b *testing.B) {
 	run(b,
 		row{"ref", refDecision},
@@ -58,7 +58,7 @@ func BenchmarkDecision(b *testing.B) {
 	)
 }
 
-// A whole call that succeeds at once: retry around breaker around limit.
+// A complete call that succeeds immediately: retry around breaker around limit.
 func BenchmarkDo(b *testing.B) {
 	run(b,
 		row{"ref", refDo},
@@ -69,15 +69,14 @@ func BenchmarkDo(b *testing.B) {
 	)
 }
 
-// The wait before the next attempt. What cenkalti keeps is for one caller, so
-// each goroutine would need its own; it is measured alone.
+// The wait before the next attempt. The state of cenkalti is for one caller, so it runs with one goroutine only.
 func BenchmarkDelay(b *testing.B) {
 	run(b, row{"ref", refDelay}, row{"weir", weirDelay})
 	b.Run("cenkalti/g=1", func(b *testing.B) { alone(b, cenkaltiDelay()) })
 }
 
-// What 64 goroutines get out of a limit of 100,000 a second with a burst of 100
-// in 2 s of trying, as a share of what it allows. Above 1, the limit is broken.
+// Units that 64 goroutines get from a limit of 100,000 a second with a burst of 100 in 2 s, as a share of the permitted units.
+// Above 1, the limiter violates the limit.
 func BenchmarkAdmission(b *testing.B) {
 	const every, burst = 10 * time.Microsecond, 100
 	for _, l := range limiters {

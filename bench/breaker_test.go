@@ -46,8 +46,7 @@ func failsafeBreaker(cb circuitbreaker.CircuitBreaker[int]) op {
 	}
 }
 
-// It counts errors in a row and does nothing on success: the least there is,
-// at the price of knowing no rate.
+// It counts consecutive errors and does nothing on success. This is the minimum, but it knows no error rate.
 func eapacheBreaker() op {
 	cb := breaker.New(5, 1, 10*time.Second)
 	work := func() error { return nil }

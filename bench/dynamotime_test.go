@@ -14,7 +14,7 @@ import (
 	"github.com/seed1158cd35/weir/internal/test/servers"
 )
 
-// An updater is a client of which it is known how long its updates took by themselves.
+// An updater is a client that records the duration of its updates.
 type updater struct {
 	*dynamodb.Client
 	took []time.Duration
@@ -27,9 +27,9 @@ func (u *updater) UpdateItem(ctx context.Context, in *dynamodb.UpdateItemInput, 
 	return out, err
 }
 
-// What weir tells as the time of its store (RateLimiterAcquisitionLatency) beside a bare conditional UpdateItem at the same
-// emulator, in turns: one caller, one hot key, nothing leased. The medians of one run are what is compared. Of weir's time
-// the part is told, too, that its UpdateItem takes in the SDK and at the emulator.
+// Store time as weir measures it (RateLimiterAcquisitionLatency), and a bare conditional UpdateItem at the same emulator in
+// alternation: one caller, one hot key, no leases. Compare the medians of one run. The result also contains the duration of the
+// UpdateItem that weir sends, in the SDK and the emulator.
 func BenchmarkFleetDynamoTime(b *testing.B) {
 	client := dynamoClient(servers.Dynalite(b))
 	updates := &updater{Client: client}
@@ -46,7 +46,7 @@ func BenchmarkFleetDynamoTime(b *testing.B) {
 	f.Start()
 	b.Cleanup(func() { _ = f.Close(context.Background()) })
 	weir, bare := permits(f.Group(fmt.Sprint("bench", groups.Add(1))), 1), dynamoAdd(client)
-	for range 200 { // connections, and what the emulator compiles
+	for range 200 { // warm up connections and the emulator's compiler
 		if !weir() || !bare() {
 			b.Fatal("a call failed")
 		}

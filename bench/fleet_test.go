@@ -23,13 +23,12 @@ import (
 	"github.com/seed1158cd35/weir/limit/bucket"
 )
 
-// Every call is allowed: what is measured is the way to the store and back. One hot
-// key throughout.
+// manyASecond admits every call: the measurement is the way to the store and back, with one hot key.
 const manyASecond = 50_000_000
 
 var groups atomic.Int64
 
-// shared is weir's limits on a Redis, as the upstream of a program has them.
+// shared returns a decision of weir with limits in Redis, as an upstream uses them.
 func shared(b *testing.B, url string, dimensions int, lease time.Duration) op {
 	s := must(redisstore.Open(url, redisstore.Options{}))
 	name := fmt.Sprint("bench", groups.Add(1))
@@ -66,12 +65,12 @@ func permits(g *fleet.Group, dimensions int) op {
 				v = p.Take(clock.System.Now())
 			}
 		}
-		p.Free() // as the root does when a call is over
+		p.Free() // as the root package does at the end of a call
 		return v.OK
 	}
 }
 
-// bare is one call of the store for every decision, without the fleet around it.
+// bare calls the store for every decision, without the fleet.
 func bare(b *testing.B, url string) op {
 	s := must(redisstore.Open(url, redisstore.Options{}))
 	name := fmt.Sprint("bench", groups.Add(1))
@@ -96,7 +95,7 @@ func bare(b *testing.B, url string) op {
 	}
 }
 
-// A soon is a context that says it ends soon, as that of every ask of a fleet does.
+// A soon is a context with a near deadline, as every store request of a fleet has.
 type soon struct{ context.Context }
 
 func (s soon) Deadline() (time.Time, bool) { return time.Now().Add(100 * time.Millisecond), true }
@@ -111,8 +110,7 @@ func redisRate(addr string) op {
 	}
 }
 
-// throttledRedis counts a call that was tried ten times in vain as done: that is what
-// its callers see.
+// throttledRedis counts a call after ten failed tries as done, because its callers do the same.
 func throttledRedis(addr string) op {
 	s := must(goredisstore.NewCtx(redis.NewClient(&redis.Options{Addr: addr}), "throttled"))
 	l := must(throttled.NewGCRARateLimiterCtx(s, throttled.RateQuota{MaxRate: throttled.PerSec(1_000_000), MaxBurst: 1_000_000}))
@@ -123,7 +121,7 @@ func throttledRedis(addr string) op {
 	}
 }
 
-// mennanov is one limiter that all callers share.
+// mennanov returns one limiter that all callers share.
 func mennanov(addr string) op {
 	client := redis.NewClient(&redis.Options{Addr: addr})
 	backend := distributed.NewTokenBucketRedis(client, "mennanov", time.Minute, false)
@@ -135,10 +133,9 @@ func mennanov(addr string) op {
 	}
 }
 
-// floor is a script that does nothing, over a connection of each caller's own: no
-// decision that takes one round trip can be faster.
+// floor is a script that does nothing, with a connection for each caller. No decision with a round trip can be faster.
 func floor(addr string) op {
-	const sha = "e0e1f9fabfc9d4800c877a703b823ac0578ff8db" // of return 1
+	const sha = "e0e1f9fabfc9d4800c877a703b823ac0578ff8db" // SHA-1 of return 1
 	first := must(net.Dial("tcp", addr))
 	_, _ = first.Write([]byte("EVAL \"return 1\" 0\r\n"))
 	_, _ = bufio.NewReader(first).ReadSlice('\n')
@@ -157,7 +154,7 @@ func floor(addr string) op {
 	}
 }
 
-// A decision of a limit that a fleet shares, on a Redis of our own, nothing leased.
+// A decision of a shared limit in Redis, without leases.
 func BenchmarkFleetRedis(b *testing.B) {
 	s := servers.Redis(b)
 	run(b,
@@ -176,7 +173,7 @@ func BenchmarkFleetThree(b *testing.B) {
 	run(b, row{"weir", func() op { return shared(b, s.URL(), 3, -1) }})
 }
 
-// A decision that a lease serves, beside one of a limit of this process alone.
+// A decision from a lease, and one of a limit of this process.
 func BenchmarkFleetLeased(b *testing.B) {
 	rate := limit.Limit{Name: "l", Rate: bucket.Rate{Amount: manyASecond, Per: time.Second, Burst: 1 << 33}}
 	local := must(limit.NewRegistry(clock.System.Now(), rate))

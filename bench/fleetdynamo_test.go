@@ -19,11 +19,11 @@ import (
 	"github.com/seed1158cd35/weir/limit/bucket"
 )
 
-// dynamoCallers is how many ask at once.
+// dynamoCallers is the number of concurrent callers.
 const dynamoCallers = 32
 
-// One hot key of the emulator, nothing leased: as a program has it, whose callers share
-// one question; with a question of each caller's own; and a bare conditional ADD.
+// One hot key in the emulator, without leases: weir as a program uses it, where callers share a request; one request per
+// caller; and a bare conditional ADD.
 func BenchmarkFleetDynamo(b *testing.B) {
 	client := dynamoClient(servers.Dynalite(b))
 	s := dynamostore.New(client, "weir", dynamostore.Options{})
@@ -36,7 +36,7 @@ func BenchmarkFleetDynamo(b *testing.B) {
 	}
 	for _, r := range rows {
 		take := r.new()
-		if !take() { // it learns the server's clock first
+		if !take() { // the first request learns the server's clock
 			b.Fatal("the first call was refused")
 		}
 		b.Run(r.name+"/g=32", func(b *testing.B) {
@@ -79,7 +79,7 @@ func dynamoShared(b *testing.B, s fleet.Store) op {
 }
 
 func dynamoTake(s *dynamostore.Store) op {
-	// About as fast as the emulator answers, so that the bucket stays in use.
+	// The rate is close to the emulator's, so that the bucket stays in use.
 	rule := &fleet.Rule{Name: "l", Meter: bucket.MeterOf(bucket.Rate{Amount: 3000, Per: time.Second, Burst: 10_000_000})}
 	var ids atomic.Uint64
 	name := fmt.Sprint("bench", groups.Add(1))

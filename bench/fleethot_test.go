@@ -22,7 +22,7 @@ import (
 	"github.com/seed1158cd35/weir/outcome"
 )
 
-// Calls of 30 tenants, alone and beside another tenant who is called 5,000 times a second: their p99 is the row.
+// The p99 of calls by 30 tenants, without and with another tenant's 5,000 calls a second.
 func BenchmarkFleetHotKey(b *testing.B) {
 	stores := []struct {
 		name string
@@ -86,7 +86,7 @@ func besideHot(b *testing.B, s fleet.Store, hot int) {
 			}
 		})
 	}
-	for i := range 30 { // limits of a new store begin as if used up
+	for i := range 30 { // limits of a new store start empty
 		wg.Go(func() {
 			for range 200 {
 				call(fmt.Sprint("tenant", i))

@@ -9,19 +9,19 @@ import (
 	"github.com/seed1158cd35/weir/internal/counter"
 )
 
-// What a decision and its report are made of, each by itself: below the sum of those that it cannot do without it
-// cannot be. bench/records/benchmarks.md has the sums.
+// The parts of a decision and its report, individually. A decision cannot be faster than the sum of its required parts.
+// bench/records/benchmarks.md has the sums.
 func BenchmarkFloor(b *testing.B) {
 	run(b,
-		// Two readings: when the attempt was allowed, and when it ended. Without a duration to tell, one.
+		// Two clock reads: at the admission and at the end of the attempt. One is enough without a duration to record.
 		row{"clock-2", func() op {
 			return func() bool {
 				begun := nanos()
 				return nanos() >= begun
 			}
 		}},
-		// The limit, the breaker's window, attempts begun and when, their durations' bucket and sum: each a word that other
-		// cores may read, or write, at any time.
+		// The limit, the breaker's window, the number and time of started attempts, the bucket and the sum of their durations.
+		// Other cores can read or write each of these words at any time.
 		row{"words-6", func() op {
 			var own [64]struct {
 				_     line
@@ -36,9 +36,9 @@ func BenchmarkFloor(b *testing.B) {
 				return true
 			}
 		}},
-		// Which of those words are this core's.
+		// The selection of this core's words.
 		row{"pick", func() op { return func() bool { return counter.Pick() >= 0 } }},
-		// A caller's permit, zero, and its call, copied.
+		// A caller's zeroed permit and its copied call.
 		row{"permit", func() op {
 			c := known
 			return func() bool {
@@ -46,7 +46,7 @@ func BenchmarkFloor(b *testing.B) {
 				return handed(c, &p)
 			}
 		}},
-		// The context of an attempt of Do, which its function may keep.
+		// The context of an attempt of Do, which its function may store.
 		row{"context", func() op {
 			return func() bool {
 				kept.Store(&context48{parent: &kept, deadline: time.Hour})
@@ -59,7 +59,7 @@ func BenchmarkFloor(b *testing.B) {
 //go:noinline
 func handed(c weir.Call, p *weir.Permit) bool { return c.ID != "" && p != nil }
 
-// A context48 is as large as the context of an attempt, and has as many pointers.
+// A context48 has the size and the pointers of the context of an attempt.
 type context48 struct {
 	parent   any
 	deadline time.Duration

@@ -13,9 +13,9 @@ import (
 	"github.com/seed1158cd35/weir/limit"
 )
 
-// Keys that come new, one after the other, up to so many: what an idle one takes, how many calls took more than a
-// millisecond, and how long the collector stopped everything at most. What the machine does besides is in
-// the rows of none, which makes no keys; what the collector does in the difference to without-gc.
+// New keys, one after the other: the memory of an idle key, the number of calls over a millisecond, and the longest
+// stop-the-world pause of the collector. The rows of none create no keys and show the effect of other processes. The difference
+// to without-gc is the effect of the collector.
 func BenchmarkGrowth(b *testing.B) {
 	for _, r := range []struct {
 		name string
@@ -70,7 +70,7 @@ func growth(b *testing.B, keys int, gc bool) {
 	runtime.KeepAlive(registry)
 }
 
-// held is what the heap holds after a collection.
+// held returns the bytes and objects in the heap after a collection.
 func held() (bytes, objects float64) {
 	runtime.GC()
 	var m runtime.MemStats
@@ -78,7 +78,7 @@ func held() (bytes, objects float64) {
 	return float64(m.HeapAlloc), float64(m.HeapObjects)
 }
 
-// paused is how often the collector has stopped everything, by how long.
+// paused is a histogram of the collector's stop-the-world pauses.
 type paused []uint64
 
 func read() *metrics.Float64Histogram {
@@ -89,7 +89,7 @@ func read() *metrics.Float64Histogram {
 
 func pauses() paused { return append(paused(nil), read().Counts...) }
 
-// longest is the longest pause since, in seconds.
+// longest returns the longest pause since p, in seconds.
 func (p paused) longest() (seconds float64) {
 	h := read()
 	for i, n := range h.Counts {

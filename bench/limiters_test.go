@@ -13,14 +13,13 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// A limiter is one library's rate limit of one token per `every` with a burst.
-// Its op reports whether it let the call through. Every limiter stands in the
-// groups Allow, Deny and Admission.
+// A limiter is one library's rate limit of one token per `every`, with a burst. Its op reports whether the call was admitted.
+// Every limiter is in the groups Allow, Deny and Admission.
 type limiter struct {
 	name    string
 	new     func(every time.Duration, burst int64) op
-	blocks  bool // has no way to refuse: it makes the caller wait
-	noBurst bool // one token at a time, whatever the burst
+	blocks  bool // it cannot refuse, only wait
+	noBurst bool // one token at a time, without a burst
 }
 
 var limiters = []limiter{
@@ -34,7 +33,7 @@ var limiters = []limiter{
 	{name: "failsafe-bursty", new: failsafeBursty},
 }
 
-// Figures compare only if every library was told the same limit.
+// Figures are comparable only if all libraries have the same limit.
 func TestLimitersGiveTheBurstAndRefuse(t *testing.T) {
 	for _, l := range limiters {
 		if l.blocks {
@@ -70,7 +69,7 @@ func uberRatelimit(every time.Duration, burst int64) op {
 	return func() bool { return !l.Take().IsZero() }
 }
 
-// A fixed window: all tokens come back at once when it ends.
+// A fixed window: all tokens return at its end.
 func goLimiter(every time.Duration, burst int64) op {
 	l := must(memorystore.New(&memorystore.Config{Tokens: uint64(burst), Interval: every * time.Duration(burst)}))
 	return func() bool {
@@ -94,7 +93,7 @@ func failsafeSmooth(every time.Duration, _ int64) op {
 	return ratelimiter.NewSmoothWithMaxRate[any](every).TryAcquirePermit
 }
 
-// A fixed window, as go-limiter's.
+// A fixed window, like go-limiter.
 func failsafeBursty(every time.Duration, burst int64) op {
 	return ratelimiter.NewBursty[any](uint(burst), every*time.Duration(burst)).TryAcquirePermit
 }

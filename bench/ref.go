@@ -1,7 +1,5 @@
-// Package bench measures weir beside the libraries that a Go program would
-// otherwise take. This file holds the references: by hand, the least work that
-// each job can be done with. They show what the machine allows and are of no
-// use in a program.
+// Package bench measures weir and comparable Go libraries. This file has the references: for each job the minimum amount of
+// work, written by hand. They show what the machine can do and are not useful in programs.
 package bench
 
 import (
@@ -10,22 +8,22 @@ import (
 	"time"
 )
 
-// line keeps what stands before and after it on cache lines of their own.
+// line separates the neighboring fields into different cache lines.
 type line [64]byte
 
 var start = time.Now()
 
-// nanos is one monotonic clock read, the cheapest that is portable.
+// nanos reads the monotonic clock in the cheapest portable way.
 func nanos() int64 { return int64(time.Since(start)) }
 
-// gcra is a rate limit in one word: the instant at which the bucket will be
-// full again. Taking a token is one compare-and-swap, refusing one a load.
+// gcra is a rate limit in one word: the time at which the bucket will be full. Taking a token is one compare-and-swap, and
+// refusing one a load.
 type gcra struct {
 	_     line
 	full  atomic.Int64
 	_     line
 	every int64 // ns per token
-	depth int64 // ns that a full bucket is worth
+	depth int64 // capacity of the bucket in ns
 }
 
 func newGCRA(every time.Duration, burst int64) *gcra {
@@ -45,9 +43,8 @@ func (l *gcra) allow(now int64) bool {
 	}
 }
 
-// window is a breaker's closed path: a load to ask, an add to the bucket of the
-// present instant to report. A bucket holds the slice it counts for (24 bits),
-// then the count (40 bits).
+// window is the closed path of a breaker: a decision is a load, a report adds to the current time's bucket. A bucket contains
+// its time slice (24 bits) and the count (40 bits).
 type window struct {
 	open    atomic.Bool
 	_       line
@@ -57,20 +54,19 @@ type window struct {
 	}
 }
 
-const slice = int64(time.Second) // of time, per bucket
+const slice = int64(time.Second) // length of a bucket
 
 func (w *window) success(now int64) {
 	at := now / slice
 	era := uint64(at) & (1<<24 - 1)
 	word := &w.buckets[at%int64(len(w.buckets))].word
 	if old := word.Load(); old>>40 != era {
-		word.CompareAndSwap(old, era<<40) // the loser adds to the winner's
+		word.CompareAndSwap(old, era<<40) // if it fails, another core has reset the bucket
 	}
 	word.Add(1)
 }
 
-// coordinator is breaker and limit asked together, with one clock read, and
-// the report of a success, with another.
+// coordinator decides by breaker and limit with one clock read, and reports a success with another.
 type coordinator struct {
 	breaker window
 	limit   *gcra
@@ -86,7 +82,7 @@ func (c *coordinator) admit() bool {
 
 func (c *coordinator) report() { c.breaker.success(nanos()) }
 
-// do is the loop that a person in a hurry writes around them.
+// do is a simple retry loop around them.
 func (c *coordinator) do(call func() (int, error)) (v int, err error) {
 	for range 3 {
 		if !c.admit() {
@@ -100,7 +96,7 @@ func (c *coordinator) do(call func() (int, error)) (v int, err error) {
 	return v, err
 }
 
-// fullJitter is a capped exponential delay, then a uniform draw below it.
+// fullJitter returns a uniform random delay below a capped exponential bound.
 func fullJitter(attempt int, base, limit time.Duration) time.Duration {
 	return rand.N(min(limit, base<<min(attempt, 20)))
 }

@@ -6,11 +6,11 @@ import (
 	"testing"
 )
 
-// An op is the measured operation, called once. It reports whether it did what
-// its group is about, so that no row is fast by doing something else.
+// An op is one measured operation. It reports whether it did the work of its group, so that no row is fast by doing something
+// else.
 type op func() bool
 
-// A row is one library in a group. It is built anew for every mode.
+// A row is one library in a group. It is created again for every mode.
 type row struct {
 	name string
 	new  func() op
@@ -53,7 +53,7 @@ func crowd(b *testing.B, do op) {
 	}
 }
 
-// must serves constructors, which fail only where a row is written wrongly.
+// must panics if a constructor fails, which means that the row is wrong.
 func must[T any](v T, err error) T {
 	if err != nil {
 		panic(err)

@@ -25,14 +25,14 @@ import (
 	"github.com/seed1158cd35/weir/observe/why"
 )
 
-// plenty is a limit that lets everything go, and never what lets one call go.
+// plenty returns a limit that admits all calls. never returns a limit without units.
 func plenty() limit.Limit { return weirLimit(time.Nanosecond, 1<<40) }
 
 func never() limit.Limit {
 	return limit.Limit{Name: "bench", Rate: bucket.Rate{Amount: 1, Per: 1000 * time.Hour}}
 }
 
-// everythingOn has Prometheus with native buckets, logs, and what is kept of calls, as weir serve has.
+// everythingOn has Prometheus with native buckets, logs, and recorded calls, as weir serve has.
 func everythingOn(limits ...limit.Limit) *weir.Upstream {
 	m := weirprom.New(prometheus.NewRegistry())
 	log := slog.New(slog.NewJSONHandler(io.Discard, nil))
@@ -41,7 +41,7 @@ func everythingOn(limits ...limit.Limit) *weir.Upstream {
 	return u
 }
 
-// known is a call with an ID, as those of the sidecar are: without one nobody could ask what became of it.
+// known is a call with an ID, like the sidecar's calls. Calls without an ID are not recorded.
 var known = weir.Call{ID: "1z4qeq0q5rsr7"}
 
 func unobserved(limits ...limit.Limit) *weir.Upstream { return upstreamOf(weir.Options{}, limits...) }
@@ -50,7 +50,7 @@ func upstreamOf(o weir.Options, limits ...limit.Limit) *weir.Upstream {
 	return must(weir.New("bench", weir.Policy{Limits: limits, Breaker: weirShare, MaxWait: -1}, o))
 }
 
-// A call that an upstream refuses, by way of all gates.
+// A call that an upstream refuses after all gates.
 func BenchmarkRefuse(b *testing.B) {
 	run(b,
 		row{"ref", func() op { return refuses(refLimiter(time.Hour, 1)) }},
@@ -59,7 +59,7 @@ func BenchmarkRefuse(b *testing.B) {
 	)
 }
 
-// A decision and a whole call with everything on.
+// A decision and a complete call with all features.
 func BenchmarkShipped(b *testing.B) {
 	run(b,
 		row{"ref", refDecision},
@@ -68,7 +68,7 @@ func BenchmarkShipped(b *testing.B) {
 	)
 }
 
-// A decision under several limits, all of them or none.
+// A decision by several limits, which admits or refuses all.
 func BenchmarkSeveral(b *testing.B) {
 	rows := []row{{"ref", refDecision}}
 	for _, n := range []int{1, 3, 10, 50} {
@@ -88,7 +88,7 @@ func BenchmarkSeveral(b *testing.B) {
 	run(b, rows...)
 }
 
-// A decision under a limit for each tenant and one for each user, so many of either.
+// A decision by a limit per tenant and a limit per user, with n keys each.
 func BenchmarkKeys(b *testing.B) {
 	rows := []row{{"ref", refDecision}}
 	for _, n := range []int{1, 1_000, 1_000_000} {
@@ -96,7 +96,7 @@ func BenchmarkKeys(b *testing.B) {
 		if n > 1 {
 			name = fmt.Sprintf("weir-%d", n)
 		}
-		made := sync.OnceValue(func() op { return keyed(n) }) // a million takes seconds to make
+		made := sync.OnceValue(func() op { return keyed(n) }) // creating a million takes seconds
 		rows = append(rows, row{name, made})
 	}
 	run(b, rows...)
@@ -109,7 +109,7 @@ func keyed(n int) op {
 		return l
 	}
 	u := unobserved(of("tenant"), of("user"))
-	calls := make([]weir.Call, min(n, 1<<16)) // what callers hold is not measured
+	calls := make([]weir.Call, min(n, 1<<16)) // the callers' memory is not measured
 	for i := range calls {
 		key := fmt.Sprintf("%012d", i*(n/len(calls)))
 		calls[i].Keys = map[string]string{"tenant": "tenant-" + key, "user": "user-" + key}
@@ -120,14 +120,14 @@ func keyed(n int) op {
 		p.Report(good)
 		return d.Allowed
 	}
-	for i := range n { // the others are there, too
+	for i := range n { // create the other keys
 		key := fmt.Sprintf("%012d", i)
 		decide(weir.Call{Keys: map[string]string{"tenant": "tenant-" + key, "user": "user-" + key}})
 	}
 	return func() bool { return decide(calls[rand.IntN(len(calls))]) }
 }
 
-// A request through a transport whose base answers at once: what the layers add.
+// A request through a transport whose base responds immediately: the cost of the layers.
 func BenchmarkTransport(b *testing.B) {
 	base := answers{}
 	run(b,
@@ -140,7 +140,7 @@ func BenchmarkTransport(b *testing.B) {
 	)
 }
 
-// answers is a base that answers at once.
+// answers is a base that responds immediately.
 type answers struct{}
 
 func (answers) RoundTrip(r *http.Request) (*http.Response, error) {

@@ -17,8 +17,8 @@ import (
 	"github.com/seed1158cd35/weir/limit/bucket"
 )
 
-// Callers that all wait for a limit of 10,000/s with a burst of 10, in real time: what part of it they use, and
-// the processor time of each grant. Fair are a hundred flows of users that go in turns.
+// Callers that all wait for a limit of 10,000/s with a burst of 10, in real time: the used share of the limit, and the CPU time
+// of each grant. In the fair rows a hundred users take turns.
 func BenchmarkWaiting(b *testing.B) {
 	for _, fair := range []bool{false, true} {
 		for _, callers := range []int{64, 1000, 10_000, 100_000} {
@@ -38,8 +38,7 @@ func BenchmarkWaiting(b *testing.B) {
 	}
 }
 
-// waiting is what part of the limit so many callers use in three seconds, and the microseconds of processor
-// time that each grant takes.
+// waiting returns the share of the limit that callers use in three seconds, and the CPU time of each grant in microseconds.
 func waiting(callers int, fair bool) (used, each float64) {
 	const perSecond = 10_000
 	policy := weir.Policy{
@@ -67,7 +66,7 @@ func waiting(callers int, fair bool) (used, each float64) {
 			}
 		})
 	}
-	time.Sleep(time.Duration(callers) * 50 * time.Microsecond) // all of them wait
+	time.Sleep(time.Duration(callers) * 50 * time.Microsecond) // until all wait
 	begin, spent, before := time.Now(), processorTime(), granted.Load()
 	time.Sleep(3 * time.Second)
 	took, n := time.Since(begin), float64(granted.Load()-before)

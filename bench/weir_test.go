@@ -24,8 +24,7 @@ func weirLimit(every time.Duration, burst int64) limit.Limit {
 	return limit.Limit{Name: "bench", Rate: bucket.Rate{Amount: 1, Per: every, Burst: burst}}
 }
 
-// The peers' breakers that are compared judge a share of the calls, so weir's
-// does too, though its default is a count of failures.
+// The compared breakers use a share of failed calls, so weir's does as well. Its default is a count of failures.
 var weirShare = breaker.Config{Share: 0.5, Window: 10 * time.Second}
 
 func weirBreaker() op {
@@ -50,7 +49,7 @@ func weirWith(c weir.Concurrency) *weir.Upstream {
 
 func weirDecision() op { return decisionOf(weirUpstream(), weir.Call{}) }
 
-// weirInFlight also bounds what is in flight.
+// weirInFlight also bounds the calls in flight.
 func weirInFlight() op {
 	return decisionOf(weirWith(weir.Concurrency{Auto: true, Min: 1000}), weir.Call{})
 }

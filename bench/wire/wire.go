@@ -1,5 +1,5 @@
-// Package wire is an HTTP client that does as little as can be, so that what is measured is the server: a request is bytes
-// that were made before, and of an answer its status and its length are read, and its body.
+// Package wire is a minimal HTTP client, so that measurements show the server. A request is prepared bytes. Of a response the
+// client reads status, length and body.
 package wire
 
 import (
@@ -16,7 +16,7 @@ import (
 type Client struct {
 	net.Conn
 	In   *bufio.Reader
-	Body []byte // of the last answer, until the next
+	Body []byte // body of the last response, until the next one
 }
 
 // Dial connects to an address.
@@ -28,7 +28,7 @@ func Dial(address string) (*Client, error) {
 	return &Client{Conn: c, In: bufio.NewReaderSize(c, 8<<10)}, nil
 }
 
-// Ask sends a request and reads the answer, whose status must be the one that is wanted.
+// Ask sends a request and reads the response. It returns an error for another status.
 func (c *Client) Ask(request []byte, status string) error {
 	if _, err := c.Write(request); err != nil {
 		return err
@@ -62,7 +62,7 @@ func (c *Client) Ask(request []byte, status string) error {
 	return err
 }
 
-// Request is a request with a body; more are lines of further headers.
+// Request returns a request with a body. more has additional header lines.
 func Request(method, path, kind, more string, body []byte) []byte {
 	return fmt.Appendf(nil, "%s %s HTTP/1.1\r\nHost: localhost\r\nUser-Agent: bench/1.0\r\nContent-Type: %s\r\n%sContent-Length: %d\r\n\r\n%s", method, path, kind, more, len(body), body)
 }

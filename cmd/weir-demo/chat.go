@@ -18,8 +18,8 @@ import (
 	"github.com/seed1158cd35/weir/sidecar/serve"
 )
 
-// runChat shows examples/chat at work: a real sidecar on loopback, before providers
-// that are simulated. Nothing of the environment is used, least of all keys.
+// runChat runs examples/chat: a real sidecar on loopback in front of simulated providers. It reads no environment variables, so
+// no keys.
 func runChat(ctx context.Context, w world) error {
 	c, err := chatConfig(w)
 	if err != nil {
@@ -53,7 +53,7 @@ func chatConfig(w world) (chat.Config, error) {
 	return c, err
 }
 
-// chatSidecar runs weir with examples/chat, whose providers are at these URLs.
+// chatSidecar runs weir with examples/chat and providers at these URLs.
 func chatSidecar(primary, elsewhere string) (*chat.Sidecar, error) {
 	dir, err := os.MkdirTemp("", "weir-demo-chat-")
 	if err != nil {
@@ -65,7 +65,7 @@ func chatSidecar(primary, elsewhere string) (*chat.Sidecar, error) {
 		return nil, fmt.Errorf("examples/chat: %w", err)
 	}
 	return &chat.Sidecar{URL: "http://" + s.Addr(), Close: func() {
-		_ = s.Close() // the calls are over, or nobody waits for them
+		_ = s.Close() // all calls have ended, or the run was canceled
 		_ = os.RemoveAll(dir)
 	}}, nil
 }
@@ -86,7 +86,7 @@ func startChat(dir, primary, elsewhere string) (*serve.Running, error) {
 	return serve.Start(filepath.Join(dir, "weir.yaml"), serve.Options{Env: practiceKeys, Version: cli.Version()})
 }
 
-// practiceKeys is all of the environment that the sidecar sees.
+// practiceKeys is the complete environment of the sidecar.
 func practiceKeys(name string) (string, bool) {
 	switch name {
 	case "OPENAI_API_KEY":
@@ -97,8 +97,7 @@ func practiceKeys(name string) (string, bool) {
 	return "", false
 }
 
-// rewired is a configuration whose addresses are free ones, and whose providers are
-// practice ones. All else is as it was.
+// rewired returns a configuration with free addresses and simulated providers. Everything else is unchanged.
 func rewired(data []byte, primary, elsewhere string) ([]byte, error) {
 	var doc yaml.Node
 	if err := yaml.Unmarshal(data, &doc); err != nil {
@@ -112,7 +111,7 @@ func rewired(data []byte, primary, elsewhere string) ([]byte, error) {
 	return yaml.Marshal(&doc)
 }
 
-// set gives a field of a mapping a value, and adds it if it is not there.
+// set sets a field of a mapping, and adds it if it is missing.
 func set(n *yaml.Node, value string, path ...string) {
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		if n.Content[i].Value != path[0] {

@@ -16,7 +16,7 @@ import (
 	"github.com/seed1158cd35/weir/sidecar/config"
 )
 
-// playActs plays acts before a real sidecar, and gives back what came of each.
+// playActs runs acts with a real sidecar and returns their results.
 func playActs(t *testing.T, c chat.Config) map[string]chat.Act {
 	t.Helper()
 	var out bytes.Buffer
@@ -38,7 +38,7 @@ func playActs(t *testing.T, c chat.Config) map[string]chat.Act {
 	return acts
 }
 
-// Whatever the models do, everybody is answered, by the tier whose turn it is.
+// Whatever state the models have, each call is answered by the expected tier.
 func TestChatAlwaysAnswers(t *testing.T) {
 	t.Parallel()
 	acts := playActs(t, chat.Config{Act: time.Second, Rate: 20})
@@ -47,10 +47,10 @@ func TestChatAlwaysAnswers(t *testing.T) {
 	}
 	for _, c := range []struct {
 		act  string
-		some []string // tiers that answer in it
-		none []string // and those that do not
+		some []string // tiers that must answer
+		none []string // tiers that must not
 	}{
-		{"healthy", []string{"primary"}, []string{"static", "message"}}, // no answer is kept before the first has come, which may take as long as the act
+		{"healthy", []string{"primary"}, []string{"static", "message"}}, // the cache is empty until the first answer, which may take the complete act
 		{"throttled", []string{"primary", "cached"}, []string{"static", "message"}},
 		{"down", []string{"secondary", "cached"}, []string{"static", "message", "primary"}},
 		{"dark", []string{"cached", "static", "message"}, []string{"primary", "secondary"}},
@@ -80,9 +80,8 @@ func TestChatAlwaysAnswers(t *testing.T) {
 	}
 }
 
-// Calls while everything is down are all answered, and few of them are sent. How few a
-// test of the dialect says, in virtual time; here those count, too, that a slow machine
-// sends before it hears of the first failure.
+// While everything is down all calls are answered, and few are sent. A test of the dialect counts them in virtual time. Here a
+// slow machine may send more before the first failure.
 func TestChatLeavesAloneWhatIsDown(t *testing.T) {
 	t.Parallel()
 	a := playActs(t, chat.Config{Act: 5 * time.Second, Rate: 20, Acts: []string{"dark"}})["dark"]
@@ -128,7 +127,7 @@ func TestChatRefusesFlagsThatMakeNoSense(t *testing.T) {
 	}
 }
 
-// What is played is what the example says, but for the addresses.
+// The demo's configuration is the example's, except for addresses.
 func TestChatPlaysTheExample(t *testing.T) {
 	data, err := shop.Files.ReadFile("weir.yaml")
 	if err != nil {

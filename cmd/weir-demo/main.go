@@ -1,5 +1,5 @@
-// Command weir-demo shows what weir does: what callers suffer when an upstream stands still or a
-// tenant floods it, and a chat assistant that always answers.
+// Command weir-demo shows what weir does: the effect on callers when an upstream stalls or a tenant floods it, and a chat
+// assistant that always answers.
 package main
 
 import (

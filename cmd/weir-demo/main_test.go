@@ -15,7 +15,7 @@ func TestMain(m *testing.M) { watchdog.Run(m) }
 // patience bounds every wait of these tests.
 const patience = 30 * time.Second
 
-// A journal takes what is written, a piece at a time.
+// A journal receives each write.
 type journal chan string
 
 func newJournal() journal { return make(journal, 10_000) }
@@ -25,7 +25,7 @@ func (j journal) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// A length of time that cannot be read says what one looks like.
+// The error of an invalid duration shows a valid one.
 func TestLengthsSayWhatTheyLookLike(t *testing.T) {
 	for _, args := range []string{"-live 5", "chat -act 5"} {
 		var out strings.Builder

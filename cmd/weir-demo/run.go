@@ -11,7 +11,7 @@ import (
 	"github.com/seed1158cd35/weir/internal/cli"
 )
 
-// A world is what a command may touch, so that tests can give it another.
+// A world is the environment of a command. Tests replace it.
 type world struct {
 	args []string
 	out  io.Writer
@@ -48,8 +48,8 @@ func run(ctx context.Context, w world) error {
 	return runStories(ctx, w)
 }
 
-// parse reads the flags of a show, and looks with check at what they ask for. stay says that the
-// show is to go on when all is played, as somebody is looking.
+// parse reads the flags of a show and validates them with check. stay reports whether the show must continue after its end,
+// because the output is a terminal.
 func (w world) parse(f *flag.FlagSet, check func() error) (stay, colour bool, err error) {
 	once := f.Bool("once", false, "end when all is played, on a terminal too")
 	if err := cli.Parse(f, w.args, 0); err != nil {
@@ -71,14 +71,13 @@ func (w world) get(name string) string {
 	return v
 }
 
-// coloured reports whether colours can be drawn on out, and are wanted there. The consoles of
-// Windows must be told first about ANSI sequences.
+// coloured reports whether out supports colors and the user wants them. Windows consoles need a setting before they interpret
+// ANSI sequences.
 func (w world) coloured() bool {
 	return terminal(w.out) && runtime.GOOS != "windows" && w.get("TERM") != "dumb" && w.get("NO_COLOR") == ""
 }
 
-// terminal reports whether somebody is looking. The null device is a character
-// device too, but nobody looks at it.
+// terminal reports whether out is a terminal. The null device is also a character device, but not a terminal.
 func terminal(out io.Writer) bool {
 	file, ok := out.(*os.File)
 	if !ok {

@@ -16,9 +16,8 @@ import (
 	weirprom "github.com/seed1158cd35/weir/observe/prometheus"
 )
 
-// runStories shows what weir does for callers, beside what the retries of SDKs do. On a
-// terminal it goes on serving afterwards, so that it can be tried by hand;
-// elsewhere it ends, so that scripts do.
+// runStories compares weir with the retries of SDKs. On a terminal it continues to serve afterwards, so that the user can send
+// requests. Otherwise it ends, so that scripts do.
 func runStories(ctx context.Context, w world) error {
 	c, err := storiesConfig(w)
 	if err != nil {

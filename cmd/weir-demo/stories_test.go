@@ -34,7 +34,7 @@ func TestDemoPrintsOneObjectAndEnds(t *testing.T) {
 	}
 }
 
-// A script that runs the demo must come to its end.
+// Without a terminal the demo ends.
 func TestDemoEndsWhereNobodyLooks(t *testing.T) {
 	t.Parallel()
 	file, err := os.Create(filepath.Join(t.TempDir(), "out"))

@@ -10,14 +10,14 @@ import (
 	"time"
 )
 
-// An api is Lambda's Extensions API, as a registered extension uses it.
+// An api is Lambda's Extensions API for a registered extension.
 type api struct {
 	at     string // host:port
-	id     string // of this extension
+	id     string // ID of this extension
 	client *http.Client
 }
 
-// An event is what Lambda tells an extension of.
+// An event is an event of the Extensions API.
 type event struct {
 	Type      string `json:"eventType"`
 	Deadline  int64  `json:"deadlineMs"` // of the invocation or the shutdown, in milliseconds since 1970
@@ -30,11 +30,11 @@ const (
 	shutdown = "SHUTDOWN"
 )
 
-// deadline is when what the event tells of has to be over.
+// deadline returns the time at which the invocation or shutdown must be complete.
 func (e *event) deadline() time.Time { return time.UnixMilli(e.Deadline) }
 
-// register makes the extension known to Lambda, under the name of its file. The client has no timeout: the next event
-// may come in hours, and an extension that asks for it twice, or no more, stops the function.
+// register registers the extension with Lambda under the name of its file. The client has no timeout, because the next event
+// may come hours later. An extension that requests it twice, or never again, stops the function.
 func register(ctx context.Context, at, name string) (*api, error) {
 	a := &api{at: at, client: &http.Client{Transport: &http.Transport{Proxy: nil}}}
 	var said struct {
@@ -47,20 +47,20 @@ func register(ctx context.Context, at, name string) (*api, error) {
 	return a, err
 }
 
-// next waits for the next event. While it waits the process may be frozen.
+// next waits for the next event. Lambda may freeze the process meanwhile.
 func (a *api) next(ctx context.Context) (e event, err error) {
 	_, err = a.ask(ctx, http.MethodGet, "/2020-01-01/extension/event/next", nil, &e)
 	return e, err
 }
 
-// failed tells why the extension cannot begin; Lambda then lets the function's start fail.
+// failed reports why the extension cannot start. Lambda then fails the function's start.
 func (a *api) failed(ctx context.Context, kind string, why error) error {
 	body := map[string]any{"errorType": kind, "errorMessage": why.Error(), "stackTrace": []string{}}
 	_, err := a.ask(ctx, http.MethodPost, "/2020-01-01/extension/init/error", body, nil, "Lambda-Extension-Function-Error-Type", kind)
 	return err
 }
 
-// subscribe has Lambda tell a listener on this port what becomes of invocations, within 25 ms, which is as soon as it does.
+// subscribe makes Lambda report the ends of invocations to a listener on this port. It reports them within 25 ms, its minimum.
 func (a *api) subscribe(ctx context.Context, port int) error {
 	_, err := a.ask(ctx, http.MethodPut, "/2022-07-01/telemetry", map[string]any{
 		"schemaVersion": "2022-12-13", "types": []string{"platform"},
@@ -70,10 +70,10 @@ func (a *api) subscribe(ctx context.Context, port int) error {
 	return err
 }
 
-// mostSaid is more than Lambda has to say at once.
+// mostSaid is the maximum size of a response, in bytes.
 const mostSaid = 1 << 20
 
-// ask makes one request; headers are pairs of name and value.
+// ask sends one request. headers are pairs of name and value.
 func (a *api) ask(ctx context.Context, method, path string, body, into any, headers ...string) (http.Header, error) {
 	var b []byte
 	if body != nil {

@@ -16,15 +16,15 @@ import (
 	"github.com/seed1158cd35/weir/fleet"
 )
 
-// watched is a store of which it is known what is taken and given back.
+// watched is a store that counts taken and returned units.
 type watched struct {
 	fleet.Store
 	mu       sync.Mutex
-	took     int64 // asks with claims
-	out      int64 // units that were granted, and neither given back nor owed
+	took     int64 // requests with claims
+	out      int64 // granted units that were not returned, without debts
 	flushing atomic.Bool
-	stands   atomic.Bool     // it answers nothing any more
-	left     []time.Duration // how long asks while flushing may take
+	stands   atomic.Bool     // the store stops responding
+	left     []time.Duration // timeouts of requests during a flush
 }
 
 func (s *watched) Take(ctx context.Context, a *fleet.Ask) error {
@@ -60,7 +60,7 @@ func (s *watched) seen() (took, out int64) {
 	return s.took, s.out
 }
 
-// leases has the function ask until the extension holds units that it has not asked the store for.
+// leases makes the function acquire until the extension holds leased units.
 func (x *extension) leases(s *watched) {
 	x.t.Helper()
 	before, n := int64(0), 0
@@ -101,12 +101,12 @@ func TestAnExtensionLives(t *testing.T) {
 	}
 	for tries := 1; ; tries++ {
 		l.done("one")
-		l.begins("one", time.Now().Add(soon)) // it has asked for it: all is given back
+		l.begins("one", time.Now().Add(soon)) // it has requested the next event, so all units are returned
 		_, out := s.seen()
 		if out == x.passed {
 			break
 		}
-		if tries == 20 { // a machine that stands still for 50 ms lets a flush do nothing
+		if tries == 20 { // if the machine stalls for 50 ms, a flush times out
 			t.Fatalf("of %d units %d were used when it was frozen", out, x.passed)
 		}
 		x.leases(s)
@@ -123,18 +123,18 @@ func TestAnExtensionLives(t *testing.T) {
 	x.ended <- nil
 }
 
-// A store that stands still holds up the end of an invocation by 50 ms at most.
+// A store that does not respond delays the end of an invocation by at most 50 ms.
 func TestAFlushIsBounded(t *testing.T) {
 	l := newLambda(t)
 	s := &watched{}
 	x := begin(t, l, shared, func(of fleet.Store) fleet.Store { s.Store = of; return s }, nil)
 	l.begins("one", time.Now().Add(soon))
-	for range 20 { // it gives back by itself what nobody asks for, and may have done so before
+	for range 20 { // it also returns unused units without a flush, and may have done so before
 		x.leases(s)
 		s.flushing.Store(true)
 		s.stands.Store(true)
 		l.done("one")
-		l.begins("one", time.Now().Add(soon)) // it has asked for what comes next, though the store stands still
+		l.begins("one", time.Now().Add(soon)) // it has requested the next event although the store does not respond
 		s.flushing.Store(false)
 		s.stands.Store(false)
 		s.mu.Lock()
@@ -147,7 +147,7 @@ func TestAFlushIsBounded(t *testing.T) {
 	t.Errorf("asks of flushes may take %v; log: %s", s.left, x.log)
 }
 
-// thawing is the clock of a sandbox that was frozen, its monotonic clock with it.
+// thawing is the clock of a frozen sandbox, whose monotonic clock was frozen as well.
 type thawing struct {
 	clock.Clock
 	frozen atomic.Int64
@@ -157,7 +157,7 @@ func (c *thawing) Wall(at time.Duration) time.Time {
 	return c.Clock.Wall(at).Add(time.Duration(c.frozen.Load()))
 }
 
-// A sandbox that is frozen in the middle, as when Lambda does not tell of the end, spends nothing that it leased before.
+// A sandbox that is frozen without a flush, because Lambda did not report the end, spends no units that it leased before.
 func TestALeaseEndsWhileTheSandboxIsFrozen(t *testing.T) {
 	l := newLambda(t)
 	l.noTelemetry = true
@@ -175,7 +175,7 @@ func TestALeaseEndsWhileTheSandboxIsFrozen(t *testing.T) {
 	}
 }
 
-// Without Lambda's word on the end of invocations the extension must not hold them up.
+// Without the Telemetry API the extension does not delay the ends of invocations.
 func TestWithoutTelemetryInvocationsAreNotHeldUp(t *testing.T) {
 	l := newLambda(t)
 	l.noTelemetry = true
@@ -188,7 +188,7 @@ func TestWithoutTelemetryInvocationsAreNotHeldUp(t *testing.T) {
 	}
 }
 
-// Of an end that Lambda does not tell only one invocation is held up, to its deadline.
+// If Lambda does not report an end, only one invocation is delayed, to its deadline.
 func TestAnEndThatIsNotToldIsWaitedForOnce(t *testing.T) {
 	l := newLambda(t)
 	begin(t, l, shared, nil, nil)
@@ -224,7 +224,7 @@ func TestAWrongFileIsToldToLambda(t *testing.T) {
 		var err error
 		select {
 		case err = <-ended:
-		case <-l.asked: // it lives
+		case <-l.asked: // it runs
 			cancel()
 			<-ended
 		}
@@ -235,9 +235,9 @@ func TestAWrongFileIsToldToLambda(t *testing.T) {
 	}
 }
 
-// What is ended at once, as Lambda cannot be registered with, may not have begun to serve.
+// If registration fails, the extension may end before it serves.
 func TestItMayEndBeforeItServes(t *testing.T) {
-	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1)) // what serves begins when the test lets it
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1)) // the server starts when the test allows it
 	path := t.TempDir() + "/weir.yaml"
 	writeFile(t, path, shared)
 	log := &lines{}

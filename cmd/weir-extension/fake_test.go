@@ -29,15 +29,15 @@ type lambda struct {
 	t      *testing.T
 	server *httptest.Server
 	events chan event
-	asked  chan struct{} // a token for each next that waits
+	asked  chan struct{} // one value for each waiting next
 
 	mu          sync.Mutex
 	name        string
 	subscribed  []string
-	failure     string // what init/error said
-	broken      int    // how many of the next answers are errors
+	failure     string // error type of init/error
+	broken      int    // number of next responses that are errors
 	noTelemetry bool
-	sink        string // where events are told to
+	sink        string // URL for events
 }
 
 func newLambda(t *testing.T) *lambda {
@@ -105,14 +105,14 @@ func (l *lambda) subscribe(w http.ResponseWriter, r *http.Request) {
 	l.sink = "http://127.0.0.1:" + u.Port() + u.Path
 }
 
-// begins has the sandbox thawed for an invocation.
+// begins thaws the sandbox for an invocation.
 func (l *lambda) begins(id string, deadline time.Time) {
 	l.t.Helper()
 	l.waits("the extension does not ask for the invocation " + id)
 	l.events <- event{Type: invoke, RequestID: id, Deadline: deadline.UnixMilli()}
 }
 
-// done tells that the function has answered.
+// done reports that the function has responded.
 func (l *lambda) done(id string) {
 	l.t.Helper()
 	body := fmt.Sprintf(`[{"time":"2026-01-01T00:00:00Z","type":"platform.start","record":{"requestId":%q}},{"time":"2026-01-01T00:00:01Z","type":"platform.runtimeDone","record":{"requestId":%q,"status":"success"}}]`, id, id)
@@ -123,7 +123,7 @@ func (l *lambda) done(id string) {
 	resp.Body.Close()
 }
 
-// waits returns when the extension asks for what comes next: it may be frozen then.
+// waits returns when the extension requests the next event, and may be frozen.
 func (l *lambda) waits(otherwise string) {
 	l.t.Helper()
 	select {
@@ -133,7 +133,7 @@ func (l *lambda) waits(otherwise string) {
 	}
 }
 
-// An extension is one that runs.
+// An extension is a running extension.
 type extension struct {
 	*lambda
 	addr   string
@@ -207,7 +207,7 @@ func begin(t *testing.T, l *lambda, file string, store func(fleet.Store) fleet.S
 	return x
 }
 
-// acquires asks for a permit, as the function does, and reports it.
+// acquires requests a permit as the function does, and reports it.
 func (x *extension) acquires() (status int, answer string) {
 	x.t.Helper()
 	status, answer = x.post("/v1/acquire", `{"upstream":"api"}`)

@@ -6,15 +6,15 @@ import (
 	"time"
 )
 
-// A life is that of the extension between its registration and the end of its sandbox.
+// A life is the extension from its registration to the end of its sandbox.
 type life struct {
 	api   *api
 	s     *server
 	log   *slog.Logger
-	hears *listener // nil if Lambda does not tell when an invocation is done
+	hears *listener // nil if Lambda does not report the ends of invocations
 }
 
-// live follows Lambda's events. It goes on whatever is wrong with them: an extension that ends makes the function fail.
+// live follows Lambda's events. It continues after errors, because an extension that ends makes the function fail.
 func live(ctx context.Context, a *api, s *server, log *slog.Logger) error {
 	l := &life{api: a, s: s, log: log}
 	l.listens(ctx)
@@ -48,8 +48,8 @@ const (
 	leavingMargin = 200 * time.Millisecond
 )
 
-// listens has Lambda tell when an invocation is done. Without that nothing is flushed between invocations, and what is
-// held then ends with its lease.
+// listens subscribes to the ends of invocations. Without them the extension does not flush between invocations, and leased units expire
+// with their lease.
 func (l *life) listens(ctx context.Context) {
 	hears, err := listen(l.s.telemetry)
 	if err == nil {
@@ -70,8 +70,8 @@ func (l *life) deaf() {
 	}
 }
 
-// invoked waits until an invocation is done, and then flushes: the sandbox is frozen as soon as the function and all its
-// extensions have asked for what comes next.
+// invoked waits until an invocation has ended, and then flushes. Lambda freezes the sandbox as soon as the function and all
+// extensions have requested the next event.
 func (l *life) invoked(ctx context.Context, e *event) {
 	l.s.thaw()
 	if l.hears == nil {
@@ -79,13 +79,13 @@ func (l *life) invoked(ctx context.Context, e *event) {
 	}
 	if !l.waits(ctx, e) {
 		l.log.Warn("Lambda did not report the end of the invocation; no longer waiting for it", "request", e.RequestID)
-		l.deaf() // or each invocation would be billed to its deadline
+		l.deaf() // otherwise each invocation would be billed up to its deadline
 		return
 	}
 	l.s.flush(ctx)
 }
 
-// waits waits until the invocation is done; it is false if that was not told by its deadline.
+// waits waits until the invocation has ended. It returns false if Lambda does not report the end before the deadline.
 func (l *life) waits(ctx context.Context, e *event) bool {
 	timer := time.NewTimer(time.Until(e.deadline()))
 	defer timer.Stop()

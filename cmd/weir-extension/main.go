@@ -1,6 +1,6 @@
-// Command weir-extension is an extension of AWS Lambda. It answers /v1/acquire and /v1/report on a loopback address to
-// the function beside it, whatever language that is in, by the limits of a weir.yaml that a fleet shares. It gives back
-// what it holds when an invocation ends, before Lambda freezes it.
+// Command weir-extension is an extension of AWS Lambda. It serves /v1/acquire and /v1/report on a loopback address, for a
+// function in any language. It applies the limits of a weir.yaml, which a fleet can share. When an invocation ends, it returns
+// its leased units before Lambda freezes it.
 package main
 
 import (
@@ -22,24 +22,24 @@ func main() {
 	os.Exit(cli.Exit("weir-extension", run(context.Background(), world{args: os.Args, out: os.Stderr, env: os.LookupEnv}), os.Stderr))
 }
 
-// A world is what the extension lives in.
+// A world is the environment of the extension.
 type world struct {
-	args []string // the first is the program's own name
+	args []string // the first is the program's name
 	out  io.Writer
 	env  func(string) (string, bool)
 
-	// For tests; nil and "" mean those of the system.
+	// For tests. nil and "" mean the defaults of the system.
 	store     func(fleet.Store) fleet.Store
 	clock     clock.Clock
-	telemetry string // where events of Lambda are listened for
+	telemetry string // address of the listener for Lambda's events
 	serving   func(addr net.Addr)
 }
 
-// usage is what the program says when it is started by hand.
+// usage is printed if a user starts the program.
 const usage = `weir-extension is started by AWS Lambda: put it into /opt/extensions, in a layer or an image.
 WEIR_CONFIG names its weir.yaml; the default is weir.yaml next to the function (LAMBDA_TASK_ROOT), or /opt/weir.yaml`
 
-// run lives until Lambda ends it.
+// run runs until Lambda ends it.
 func run(ctx context.Context, w world) error {
 	at, ok := w.env("AWS_LAMBDA_RUNTIME_API")
 	if !ok || at == "" {

@@ -25,7 +25,8 @@ func blockOf(t *testing.T, kind string) string {
 	return m[1]
 }
 
-// The page's function asks the extension, which runs with the page's file, during an invocation. Only the address and the store differ.
+// The page's function calls the extension, which runs with the page's file, during an invocation. Only the address and the
+// store differ.
 func TestFunctionOfPageAsksExtension(t *testing.T) {
 	file := blockOf(t, "yaml")
 	for old, with := range map[string]string{"127.0.0.1:8082": "127.0.0.1:0", "{dynamodb: {table: weir}}": "{memory: true}"} {
@@ -44,5 +45,5 @@ func TestFunctionOfPageAsksExtension(t *testing.T) {
 		t.Errorf("%v\n%s", err, out)
 	}
 	l.done("one")
-	l.begins("two", time.Now().Add(soon)) // it has given back what it leased, and asked for the next invocation
+	l.begins("two", time.Now().Add(soon)) // it has returned its units and requested the next event
 }

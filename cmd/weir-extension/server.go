@@ -24,24 +24,24 @@ import (
 	"github.com/seed1158cd35/weir/sidecar/stores"
 )
 
-// A server answers the function's asks for decisions.
+// A server answers the function's requests for decisions.
 type server struct {
 	log       *slog.Logger
 	upstreams map[string]*weir.Upstream
 	api       *decide.Server
 	http      *http.Server
 	front     net.Listener
-	fleet     *fleet.Fleet // nil if nothing is shared
+	fleet     *fleet.Fleet // nil if no limit is shared
 	store     fleet.Store
 	conns     *http.Transport // to DynamoDB
-	telemetry string          // where Lambda is listened to
-	frozen    time.Time       // when the process was last ready to be, by the wall; zero at first
+	telemetry string          // address of the listener for Lambda's events
+	frozen    time.Time       // wall time at which the process last became ready to be frozen; zero at first
 }
 
-// usualListen is where it answers if the file does not say.
+// usualListen is the default address.
 const usualListen = "127.0.0.1:8082"
 
-// configPath is where the weir.yaml is.
+// configPath returns the path of weir.yaml.
 func configPath(env func(string) (string, bool)) string {
 	if path, ok := env("WEIR_CONFIG"); ok && path != "" {
 		return path
@@ -93,7 +93,7 @@ func newServer(ctx context.Context, w *world, log *slog.Logger) (*server, error)
 	}
 	h := &http.Server{Handler: s.api.Handler(), ReadHeaderTimeout: 5 * time.Second, MaxHeaderBytes: 16 << 10}
 	s.http = h
-	go func() { // it may begin after the end
+	go func() { // it may start after the server was closed
 		if err := h.Serve(s.front); !errors.Is(err, http.ErrServerClosed) {
 			log.Error("decisions are no longer answered", "error", err.Error())
 		}
@@ -101,8 +101,8 @@ func newServer(ctx context.Context, w *world, log *slog.Logger) (*server, error)
 	return s, nil
 }
 
-// join makes the upstreams, whose limits a fleet shares if the file names a store. A lease that was taken before the
-// process was frozen is worth nothing after it: by the clock on the wall, as the other one may have been frozen, too.
+// join creates the upstreams. Their limits are shared if the file names a store. Leases from before a freeze are invalid after
+// it. The wall clock detects this, because the monotonic clock may have been frozen as well.
 func (s *server) join(ctx context.Context, w *world, file *config.File) (err error) {
 	o := weir.Options{Clock: w.clock}
 	if file.Store != nil {
@@ -127,10 +127,10 @@ func (s *server) join(ctx context.Context, w *world, file *config.File) (err err
 	return nil
 }
 
-// flushing is how long the end of an invocation may be held up: Lambda bills it, and the next invocation waits for it.
+// flushing is the maximum delay of an invocation's end. Lambda bills it, and the next invocation waits for it.
 const flushing = 50 * time.Millisecond
 
-// flush gives back what is held, as the process may be frozen next.
+// flush returns leased units, because Lambda may freeze the process next.
 func (s *server) flush(ctx context.Context) {
 	if s.fleet != nil {
 		ctx, cancel := context.WithTimeout(ctx, flushing)
@@ -142,28 +142,28 @@ func (s *server) flush(ctx context.Context) {
 	s.frozen = time.Now().Round(0)
 }
 
-// longFrozen is after how long connections are taken for dead: what is between may have forgotten them.
+// longFrozen is the time after which connections are assumed to be dead, because a middlebox may have dropped them.
 const longFrozen = 30 * time.Second
 
-// thaw is called when an invocation begins.
+// thaw runs at the start of an invocation.
 func (s *server) thaw() {
 	if !s.frozen.IsZero() && time.Now().Round(0).Sub(s.frozen) > longFrozen {
 		s.conns.CloseIdleConnections()
 	}
 }
 
-// close ends it for good.
+// close stops the server.
 func (s *server) close() { s.stop(context.Background(), time.Now().Add(leaving)) }
 
-// leaving is how long Lambda lets a function's end take, less what it takes to end.
+// leaving is the time that Lambda allows for shutdown, less a margin.
 const leaving = 1500 * time.Millisecond
 
-// stop answers what is under way and gives back everything, by a deadline.
+// stop answers pending requests and returns all units before a deadline.
 func (s *server) stop(ctx context.Context, by time.Time) {
 	ctx, cancel := context.WithDeadline(ctx, by)
 	defer cancel()
 	if s.http != nil {
-		_ = s.http.Shutdown(ctx) // it ends with ctx, whatever is left
+		_ = s.http.Shutdown(ctx) // it returns when ctx ends, also with open requests
 		s.api.Close()
 		s.http = nil
 	}
@@ -179,6 +179,6 @@ func (s *server) leave(ctx context.Context) {
 			s.log.Warn("leased units could not be returned", "error", observe.Error(err))
 		}
 	}
-	_ = s.store.Close() // nothing is written by it
+	_ = s.store.Close() // closing writes nothing
 	s.store, s.fleet = nil, nil
 }

@@ -8,14 +8,14 @@ import (
 	"time"
 )
 
-// A listener hears from Lambda's Telemetry API when an invocation is done: the Extensions API tells only when one begins.
+// A listener receives the ends of invocations from Lambda's Telemetry API. The Extensions API reports only their starts.
 type listener struct {
 	l    net.Listener
 	http *http.Server
-	done chan string // request ids
+	done chan string // request IDs
 }
 
-// listen listens at an address that Lambda reaches from its side of the sandbox.
+// listen listens at an address that Lambda can reach from outside of the sandbox.
 func listen(addr string) (*listener, error) {
 	l, err := net.Listen("tcp", addr)
 	if err != nil {
@@ -31,7 +31,7 @@ func (t *listener) port() int { return t.l.Addr().(*net.TCPAddr).Port }
 
 func (t *listener) close() { _ = t.http.Close() }
 
-// ServeHTTP takes what Lambda has to tell.
+// ServeHTTP receives Lambda's events.
 func (t *listener) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	var all []struct {
 		Type   string `json:"type"`
@@ -51,7 +51,7 @@ func (t *listener) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 		select {
 		case t.done <- record.RequestID:
-		default: // nobody has listened for a long time
+		default: // nothing has read the channel for a long time
 		}
 	}
 }

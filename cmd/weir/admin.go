@@ -26,14 +26,14 @@ const defaultAdmin = "127.0.0.1:8081"
 // tokenVariable is the environment variable with the token for the admin listener.
 const tokenVariable = "WEIR_ADMIN_TOKEN"
 
-// An admin is the admin listener of a running weir, as a command asks it.
+// An admin is the admin listener of a running weir, as commands call it.
 type admin struct {
 	address, ca, cert, key string
-	socket                 string // of a weir run, instead of the address
+	socket                 string // socket of a weir run, instead of the address
 	env                    func(string) (string, bool)
 }
 
-// adminFlags adds the flags of every command that asks a running weir.
+// adminFlags adds the flags of every command that calls a running weir.
 func (w world) adminFlags(c *cobra.Command) *admin {
 	a, f := &admin{env: w.env}, c.Flags()
 	f.StringVar(&a.address, "admin", defaultAdmin, "admin `ADDRESS` of the running weir; https://ADDRESS uses TLS. The token is read from "+tokenVariable)
@@ -57,8 +57,8 @@ func (a *admin) name() string {
 	return strings.TrimSuffix(name, "/")
 }
 
-// ask sends a request and returns the body of the response. body is JSON, or nil for none. Without --admin, it asks the weir run
-// around this process, or if nothing listens at the default address, the runs of the user.
+// ask sends a request and returns the body of the response. body is JSON, or nil for none. Without --admin, it calls the weir
+// run around this process. Outside of one, if nothing listens at the default address, it calls the user's other runs.
 func (a *admin) ask(ctx context.Context, method, path string, body []byte) ([]byte, error) {
 	if a.address != defaultAdmin {
 		return a.askOne(ctx, method, path, body)
@@ -122,7 +122,7 @@ func (a *admin) askOne(ctx context.Context, method, path string, body []byte) ([
 	return answer, nil
 }
 
-// read asks for JSON and decodes it.
+// read requests JSON and decodes it.
 func (a *admin) read(ctx context.Context, path string, into any) error {
 	body, err := a.ask(ctx, http.MethodGet, path, nil)
 	if err != nil {
@@ -143,7 +143,7 @@ func (a *admin) notWeir() error {
 	return fmt.Errorf("%s does not respond as weir does; --admin names another address", a.name())
 }
 
-// complaint returns the error message in a response: the message field if it is one of weir's own, else the whole body.
+// complaint returns the error message in a response: the message field of a weir error, or else the complete body.
 func complaint(answer []byte) string {
 	var refused struct{ Error struct{ Message string } }
 	if json.Unmarshal(answer, &refused) == nil && refused.Error.Message != "" {
@@ -152,7 +152,7 @@ func complaint(answer []byte) string {
 	return string(bytes.TrimSpace(answer))
 }
 
-// client returns the client and the scheme for requests. It follows no redirects, because the token is for this address only.
+// client returns the client and the scheme for requests. It follows no redirects, because the token is only for this address.
 func (a *admin) client() (*http.Client, string, error) {
 	stay := func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	if a.socket != "" {

@@ -10,7 +10,7 @@ import (
 	"github.com/seed1158cd35/weir/sidecar/status"
 )
 
-// weir breaker does what POST /v1/breaker does, and prints the state that results.
+// weir breaker does the same as POST /v1/breaker, and prints the resulting state.
 func TestBreakerCommandsChangeTheBreaker(t *testing.T) {
 	t.Parallel()
 	upstream := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))

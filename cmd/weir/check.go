@@ -42,7 +42,7 @@ The exit status is 1 if there are mistakes.`,
 // configFlag adds --config.
 func configFlag(c *cobra.Command, file string) *string {
 	path := c.Flags().String("config", file, "configuration `FILE`")
-	_ = c.MarkFlagFilename("config", "yaml", "yml") // the flag is there
+	_ = c.MarkFlagFilename("config", "yaml", "yml") // the flag exists
 	return path
 }
 
@@ -53,7 +53,7 @@ func completeYAML(_ *cobra.Command, args []string, _ string) ([]cobra.Completion
 	return []cobra.Completion{"yaml", "yml"}, cobra.ShellCompDirectiveFilterFileExt
 }
 
-// check reports what is wrong with a file.
+// check prints the mistakes in a file.
 func (w world) check(ctx context.Context, path string, connect bool) error {
 	file, err := config.Load(path, w.env)
 	if err == nil {

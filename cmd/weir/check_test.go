@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-// What happens while the store is away stands in one line.
+// One line describes the behavior without the store.
 func TestCheckSaysWhatHappensWithoutTheStore(t *testing.T) {
 	for fields, want := range map[string]string{
 		"": "while the redis store is unreachable: each process continues with its part of each limit for 10s, and keeps using it afterwards (an event, a metric and weir status report this); " +
@@ -35,7 +35,7 @@ func TestCheckSaysWhatHappensWithoutTheStore(t *testing.T) {
 	}
 }
 
-// Without --connect check says what it cannot know of tables.
+// Without --connect, check reports that it does not verify tables.
 func TestCheckReportsThatTablesAreUnchecked(t *testing.T) {
 	for text, want := range map[string]string{
 		"store: {dynamodb: {table: weir, region: eu-west-1}}":                                                      "not checked without --connect: whether DynamoDB has the table weir and deletes its old items (TTL)\n",
@@ -55,7 +55,7 @@ func TestCheckReportsThatTablesAreUnchecked(t *testing.T) {
 	}
 }
 
-// What serve would not start with for the files that are named is said by check.
+// check reports errors in referenced files that would keep serve from starting.
 func TestCheckReadsTheFilesThatAreNamed(t *testing.T) {
 	dir := t.TempDir()
 	secure := httptest.NewTLSServer(nil)
@@ -98,8 +98,7 @@ func TestCheckReadsTheFilesThatAreNamed(t *testing.T) {
 	}
 }
 
-// Whoever copies an example has a file that passes. Of a fleet it says what happens without
-// the store.
+// The examples pass, and check describes the behavior of a fleet without its store.
 func TestCheckPassesTheExamples(t *testing.T) {
 	for example, want := range map[string]string{
 		"minimal": "", "s3": "", "chat": "",

@@ -14,7 +14,8 @@ import (
 // completionTimeout bounds how long a shell waits for the names of a running weir.
 const completionTimeout = time.Second
 
-// upstreams returns those of the running weir, for completion. If none runs, it returns those of weir.yaml, with their names alone.
+// upstreams returns the upstreams of the running weir, for completion. If none runs, it returns those of weir.yaml, with only
+// their names.
 func (w world) upstreams(ctx context.Context, running *admin) []status.Upstream {
 	ctx, cancel := context.WithTimeout(ctx, completionTimeout)
 	defer cancel()
@@ -45,7 +46,7 @@ func (w world) completeFlag(c *cobra.Command, flag string, running *admin, value
 	complete := func(c *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		return w.valuesOf(c, running, args, values), cobra.ShellCompDirectiveNoFileComp
 	}
-	_ = c.RegisterFlagCompletionFunc(flag, complete) // it fails for a flag that is not there
+	_ = c.RegisterFlagCompletionFunc(flag, complete) // it fails only for an unknown flag
 }
 
 func (w world) valuesOf(c *cobra.Command, running *admin, args []string, values func(*status.Upstream) []string) (found []cobra.Completion) {

@@ -6,8 +6,8 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// withoutBashCompletion defines the one function of the package bash-completion that cobra's script needs, where that package is
-// not installed.
+// withoutBashCompletion defines the only function of the bash-completion package that cobra's script needs, for systems without
+// that package.
 const withoutBashCompletion = `declare -F _get_comp_words_by_ref >/dev/null || _get_comp_words_by_ref() {
 	cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]} words=("${COMP_WORDS[@]}") cword=$COMP_CWORD
 }

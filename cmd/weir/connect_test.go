@@ -18,7 +18,7 @@ import (
 	"github.com/seed1158cd35/weir/internal/test/servers"
 )
 
-// begin lets a process use a store that is new.
+// begin initializes a new store.
 func begin(t *testing.T, url string) {
 	t.Helper()
 	s, err := redisstore.Open(url, redisstore.Options{})
@@ -32,8 +32,8 @@ func begin(t *testing.T, url string) {
 	})
 }
 
-// weir check -connect tries the store, the upstreams and the secrets, says in plain words what is
-// wrong with each, and fails if anything is.
+// weir check -connect tests the store, the upstreams and the secrets. It prints what is wrong with each, and fails if anything
+// is.
 func TestCheckConnectTriesWhatTheFileNames(t *testing.T) {
 	good := httptest.NewServer(http.NotFoundHandler())
 	defer good.Close()

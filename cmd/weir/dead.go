@@ -36,7 +36,7 @@ database that a configuration names. With --queue, list and redrive are about me
 	return c
 }
 
-// A letterSource is where dead letters are: in a running weir, in a file, or in a database.
+// A letterSource is the place of dead letters: a running weir, a file, or a database.
 type letterSource struct {
 	running *admin
 	file    string
@@ -65,7 +65,7 @@ func (w world) letterFlags(c *cobra.Command) *letterSource {
 	return m
 }
 
-// open opens the source. changes says that the command changes deliveries. close must be called in the end.
+// open opens the source. changes specifies whether the command changes deliveries. The caller must call close at the end.
 func (m *letterSource) open(ctx context.Context, changes bool) (err error) {
 	m.ask, m.close = m.running.ask, func() error { return nil }
 	if m.file != "" || m.config != "" {
@@ -188,14 +188,14 @@ func (w world) listLetters(ctx context.Context, m *letterSource, c *deliveries.C
 			return nil
 		}
 		q.Set("cursor", p.Next)
-		if q.Has("older") { // the cursor belongs to the instant that this meant
+		if q.Has("older") { // the cursor belongs to the time that this meant
 			q.Del("older")
 			q.Set("before", p.Before.Format(time.RFC3339Nano))
 		}
 	}
 }
 
-// pageOf returns how many to ask for in one request.
+// pageOf returns the number of letters to request next.
 func pageOf(most, printed int) int {
 	if most <= 0 {
 		return largestStep

@@ -71,7 +71,7 @@ queue of SQS back to its queue.`,
 	return c
 }
 
-// run changes dead letters by ID, or those of an order.
+// run changes dead letters by ID, or all that an order selects.
 func (p *changing) run(ctx context.Context, ids []string, o deliveries.Order, most int) (err error) {
 	if err := p.m.open(ctx, true); err != nil {
 		return err
@@ -105,7 +105,7 @@ func (p *changing) report(ctx context.Context, err error) error {
 	return err
 }
 
-// misordered returns what is wrong with a selection.
+// misordered describes the error in a selection, or returns an empty string.
 func misordered(ids []string, c *deliveries.Choice, all bool, most int) string {
 	chosen := c.Upstream != "" || c.Reason != "" || c.Owner != "" || c.Older != ""
 	switch {
@@ -159,11 +159,11 @@ func (p *changing) post(ctx context.Context, path string, o deliveries.Order) (d
 	return p.m.post(context.WithoutCancel(ctx), path, o)
 }
 
-// largestStep is how many are changed at once.
+// largestStep is the maximum number of letters in one request.
 const largestStep = 200
 
-// many handles what an order chooses, step by step. What dies again meanwhile is not handled again: it
-// died after the instant that the first answer names.
+// many changes the letters that an order selects, step by step. It does not change letters that die again meanwhile: they died
+// after the time in the first response.
 func (p *changing) many(ctx context.Context, o deliveries.Order, most int) error {
 	step := largestStep
 	if p.rate > 0 { // ten steps a second, so that there are no bursts

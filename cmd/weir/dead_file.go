@@ -13,7 +13,7 @@ import (
 	"github.com/seed1158cd35/weir/sidecar/deliveries"
 )
 
-// askKept opens a file that no weir has open, or a database, and returns a function that responds as a running weir does.
+// askKept opens a file that no process has open, or a database. It returns a function that responds as a running weir does.
 func askKept(ctx context.Context, open func(context.Context) (delivery.Queue, error)) (ask func(context.Context, string, string, []byte) ([]byte, error), closes func() error, err error) {
 	store, err := open(ctx)
 	if errors.Is(err, sqlite.ErrHeld) {
@@ -37,7 +37,7 @@ func askKept(ctx context.Context, open func(context.Context) (delivery.Queue, er
 	return ask, store.Close, nil
 }
 
-// An answer is kept in memory.
+// An answer is a response in memory.
 type answer struct {
 	header http.Header
 	status int

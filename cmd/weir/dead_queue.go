@@ -19,7 +19,7 @@ import (
 	"github.com/seed1158cd35/weir/sidecar/serve"
 )
 
-// onlyWithQueue refuses IDs, and flags that do not apply to --queue.
+// onlyWithQueue rejects IDs, and flags that do not apply to --queue.
 func onlyWithQueue(c *cobra.Command, ids []string, with ...string) (err error) {
 	c.Flags().Visit(func(other *pflag.Flag) {
 		if other.Name != "queue" && !slices.Contains(with, other.Name) && err == nil {
@@ -32,7 +32,7 @@ func onlyWithQueue(c *cobra.Command, ids []string, with ...string) (err error) {
 	return err
 }
 
-// messages prints how many lie in the dead letter queue of a queue.
+// messages prints the number of messages in the dead letter queue of a queue.
 func (w world) messages(ctx context.Context, queue string, asJSON bool) error {
 	m, err := serve.Moves(ctx, queue)
 	if err != nil {
@@ -60,8 +60,8 @@ func (w world) messages(ctx context.Context, queue string, asJSON bool) error {
 	return nil
 }
 
-// moveMessages moves all messages of the dead letter queue of a queue back to it, and says how far that is. A move that runs already
-// is followed: SQS has one at a time for a queue.
+// moveMessages moves all messages from the dead letter queue of a queue back to the queue, and prints the progress. SQS allows
+// one move at a time per queue. If a move already runs, the command follows it.
 func (w world) moveMessages(ctx context.Context, queue string, rate float64) error {
 	if rate != 0 && (rate < 1 || rate > inbox.MostPerSecond || rate != float64(int32(rate))) {
 		return usagef("--rate: SQS moves 1 to %d messages per second, in whole numbers: want a rate such as 10/s", inbox.MostPerSecond)
@@ -90,20 +90,20 @@ func (w world) moveMessages(ctx context.Context, queue string, rate float64) err
 	return w.follow(ctx, m, time.Time{})
 }
 
-// following is how often it is asked, at most and at least, how far a move is; mostUnseen how often SQS may not know yet of one that
-// it has begun.
+// The progress of a move is requested at most every soonest and at least every following. mostUnseen is the number of requests
+// in which SQS may not yet report a new move.
 const (
 	soonest    = 50 * time.Millisecond
 	following  = time.Second
 	mostUnseen = 30
 )
 
-// follow tells of a move that began after another one until it ends. To stop the command is to cancel the move.
+// follow prints the progress of a move that began after a time, until it ends. Stopping the command cancels the move.
 func (w world) follow(ctx context.Context, m *inbox.Moves, after time.Time) error {
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	defer context.AfterFunc(ctx, stop)() // a second signal ends the command at once
-	ask := context.WithoutCancel(ctx)    // what was moved is to be told
+	defer context.AfterFunc(ctx, stop)() // a second signal ends the command immediately
+	ask := context.WithoutCancel(ctx)    // to print the number of moved messages
 	canceled := false
 	for unseen, pace := 0, soonest; unseen < mostUnseen; pace = min(2*pace, following) {
 		last, _, err := m.Latest(ask)
@@ -127,7 +127,7 @@ func (w world) follow(ctx context.Context, m *inbox.Moves, after time.Time) erro
 	return errors.New("SQS started the move but does not list it yet: run weir dead list --queue later")
 }
 
-// rest waits, less long if ctx ends meanwhile.
+// rest waits for d, or shorter if ctx ends meanwhile.
 func rest(ctx context.Context, d time.Duration) {
 	over := time.After(d)
 	if ctx.Err() != nil {
@@ -140,7 +140,7 @@ func rest(ctx context.Context, d time.Duration) {
 	}
 }
 
-// moved is how a move ended.
+// moved prints the result of a move.
 func (w world) moved(last *inbox.Move) error {
 	fmt.Fprintf(w.out, "%s\n", last)
 	switch last.Status {

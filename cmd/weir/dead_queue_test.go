@@ -15,7 +15,7 @@ import (
 	"github.com/seed1158cd35/weir/internal/test/servers"
 )
 
-// letters is a queue whose dead letter queue holds so many messages.
+// letters returns a queue whose dead letter queue contains n messages.
 func letters(t *testing.T, n int) (at string, count func() int64, tasks *servers.MoveTasks) {
 	t.Helper()
 	t.Setenv("AWS_ACCESS_KEY_ID", "id")
@@ -42,7 +42,7 @@ func letters(t *testing.T, n int) (at string, count func() int64, tasks *servers
 	}, tasks
 }
 
-// All messages of a dead letter queue go back to the queue in which they died, though they were sent there by hand.
+// All messages of a dead letter queue return to the original queue, also if they were sent to it directly.
 func TestMessagesAreMovedBack(t *testing.T) {
 	at, left, _ := letters(t, 7)
 	dead := func(args ...string) (string, error) {
@@ -75,14 +75,14 @@ func TestMessagesAreMovedBack(t *testing.T) {
 	}
 }
 
-// To stop the command is to cancel the move, and a command that finds one under way follows that.
+// Stopping the command cancels the move. A command that finds a running move follows it.
 func TestAMoveIsCancelled(t *testing.T) {
 	at, left, _ := letters(t, 20)
 	began, err := movesAt(t, at)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := began.Start(t.Context(), 2); err != nil { // which takes ten seconds
+	if err := began.Start(t.Context(), 2); err != nil { // takes ten seconds
 		t.Fatal(err)
 	}
 	ctx, stop := context.WithCancel(t.Context())
@@ -95,7 +95,7 @@ func TestAMoveIsCancelled(t *testing.T) {
 	}
 }
 
-// heard does something once something was said.
+// heard calls a function after a text was written.
 type heard struct {
 	bytes.Buffer
 	do func()
@@ -111,7 +111,7 @@ func movesAt(t *testing.T, at string) (*inbox.Moves, error) {
 	return inbox.MovesOf(t.Context(), sqs.New(sqs.Options{Region: "us-east-1", BaseEndpoint: &host, Credentials: credentials.NewStaticCredentialsProvider("id", "secret", "")}), at)
 }
 
-// A report says only what is so: that some were skipped is not that there are none.
+// If some letters were skipped, the report does not claim that none matches.
 func TestWhatIsLeftIsThere(t *testing.T) {
 	for note, want := range map[string]string{"some were skipped": "0 redriven\nsome were skipped\n", "": "0 redriven: no dead letter matches\n"} {
 		var out bytes.Buffer

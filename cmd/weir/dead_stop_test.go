@@ -16,7 +16,7 @@ import (
 	"github.com/seed1158cd35/weir/sidecar/deliveries"
 )
 
-// orders is an admin listener that takes orders about deliveries.
+// orders is an admin listener that accepts orders about deliveries.
 func orders(t *testing.T, take func(o deliveries.Order) (changed int)) (address string) {
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var o deliveries.Order
@@ -29,7 +29,7 @@ func orders(t *testing.T, take func(o deliveries.Order) (changed int)) (address 
 	return strings.TrimPrefix(s.URL, "http://")
 }
 
-// Whoever stops a drop hears how many are dropped, those of the order under way too.
+// A stopped drop prints how many letters were dropped, including the pending order.
 func TestAStoppedDropSaysHowManyAreDropped(t *testing.T) {
 	for name, args := range map[string][]string{"many": {"-all"}, "by ID": {"a", "b", "c"}} {
 		ctx, stop := context.WithCancel(t.Context())

@@ -22,11 +22,11 @@ import (
 	"github.com/seed1158cd35/weir/sidecar/deliveries"
 )
 
-// A post is a weir of its own process that delivers to an upstream of the test.
+// A post is a weir process that delivers to an upstream of the test.
 type post struct {
 	*testing.T
 	dir    string
-	status atomic.Int64 // that the upstream answers
+	status atomic.Int64 // status of the upstream's responses
 	came   atomic.Int64
 	weir   *exec.Cmd
 	listen string
@@ -55,7 +55,7 @@ upstreams: {box: {url: %q, routes: [{path: /, deliver: always}]}}
 	return p
 }
 
-// command is the program as people run it.
+// command returns the program as users run it.
 func (p *post) command(args ...string) *exec.Cmd {
 	c := exec.Command(os.Args[0], args...)
 	c.Dir = p.dir
@@ -94,7 +94,7 @@ func (p *post) stop() {
 	}
 }
 
-// hand hands requests in, and waits until they are over.
+// hand submits requests and waits for their end.
 func (p *post) hand(n int) (ids []string) {
 	p.Helper()
 	for range n {
@@ -145,7 +145,7 @@ func (p *post) want(says string, code int, args ...string) string {
 	return out
 }
 
-// People list dead letters, look at one, have some sent again at a rate, and drop others.
+// Users list dead letters, view one, redrive some at a rate, and drop others.
 func TestDeadLettersByHand(t *testing.T) {
 	t.Parallel()
 	p := newPost(t)

@@ -12,13 +12,14 @@ import (
 	sideexport "github.com/seed1158cd35/weir/sidecar/export"
 )
 
-// An exportedFile is a file that weir makes for another program. flags adds its flags and returns what makes the file.
+// An exportedFile is a file that weir writes for another program. flags adds its flags and returns the function that creates
+// the file.
 type exportedFile struct {
 	name, short, long, example string
 	flags                      func(f *pflag.FlagSet) fileMaker
 }
 
-// A fileMaker makes a file, once the flags are parsed.
+// A fileMaker creates a file after the flags are parsed.
 type fileMaker func(context.Context, world) ([]byte, error)
 
 var exportedFiles = []exportedFile{
@@ -60,7 +61,7 @@ var exportedFiles = []exportedFile{
 	{"apigateway", "Write limits as a CloudFormation template for API Gateway", "Write the limits of an upstream as a CloudFormation template for API Gateway.", "--upstream chat --websocket", gatewayFile},
 }
 
-// recorded is a flag that is given once for each name.
+// recorded is a flag that can be repeated, once for each name.
 type recorded struct {
 	all   []rules.Naming
 	given bool
@@ -85,7 +86,7 @@ func (r *recorded) Set(s string) error {
 	return err
 }
 
-// fixed is for a file without flags.
+// fixed returns the maker of a file without flags.
 func fixed(file func() []byte) func(*pflag.FlagSet) fileMaker {
 	return func(*pflag.FlagSet) fileMaker {
 		return func(context.Context, world) ([]byte, error) { return file(), nil }

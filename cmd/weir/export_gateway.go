@@ -9,7 +9,7 @@ import (
 	sideexport "github.com/seed1158cd35/weir/sidecar/export"
 )
 
-// gatewayFile is a template for API Gateway.
+// gatewayFile returns the maker of a template for API Gateway.
 func gatewayFile(f *pflag.FlagSet) fileMaker {
 	var o sideexport.GatewayOptions
 	path := f.String("config", "weir.yaml", "`FILE` with the limits to write")

@@ -11,13 +11,14 @@ import (
 	sideexport "github.com/seed1158cd35/weir/sidecar/export"
 )
 
-// limitsFile is made from the limits of a configuration file.
+// limitsFile returns the maker of a file with the limits of a configuration.
 func limitsFile(f *pflag.FlagSet, made func(*config.File) (sideexport.File, error)) fileMaker {
 	path := f.String("config", "weir.yaml", "`FILE` with the limits to write")
 	return func(_ context.Context, w world) ([]byte, error) { return writtenFile(w, *path, made) }
 }
 
-// writtenFile makes a file from the configuration at a path. It prints the mistakes of that, and warnings about what cannot be written exactly.
+// writtenFile creates a file from the configuration at a path. It prints the configuration's mistakes, and warnings about
+// limits that it cannot write exactly.
 func writtenFile(w world, path string, made func(*config.File) (sideexport.File, error)) ([]byte, error) {
 	file, err := config.Load(path, w.env)
 	var written sideexport.File
@@ -34,7 +35,7 @@ func writtenFile(w world, path string, made func(*config.File) (sideexport.File,
 	return written.Text, nil
 }
 
-// envoyFile is one of the two files for Envoy. asks says that it contains weir's address.
+// envoyFile returns the maker of one of the two files for Envoy. asks specifies whether the file contains weir's address.
 func envoyFile(asks bool, made func(*config.File, sideexport.EnvoyOptions) (sideexport.File, error)) func(*pflag.FlagSet) fileMaker {
 	return func(f *pflag.FlagSet) fileMaker {
 		var o sideexport.EnvoyOptions

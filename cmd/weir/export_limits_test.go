@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// limited is a file of its own with one upstream, whose limits are given.
+// limited writes a configuration with one upstream and the given limits.
 func limited(t *testing.T, limits string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "weir.yaml")

@@ -9,7 +9,7 @@ import (
 	"github.com/seed1158cd35/weir/observe/trace/otlp/xray"
 )
 
-// samplingFile contains sampling rules of X-Ray.
+// samplingFile returns the maker of a file with sampling rules for X-Ray.
 func samplingFile(f *pflag.FlagSet) fileMaker {
 	o := xray.Rules{}
 	f.StringVar(&o.Service, "service", "weir", "`NAME` of the service that the rules apply to, as in traces.service; * for all")

@@ -43,7 +43,7 @@ func TestExportWritesWhatIsInTheTree(t *testing.T) {
 	}
 }
 
-// Names under which upstreams are recorded take the place of those of s3, one flag each.
+// Each flag adds a name of recorded upstreams. Together they replace s3.
 func TestNamesAreExported(t *testing.T) {
 	for _, c := range []struct {
 		args      []string
@@ -64,8 +64,8 @@ func TestNamesAreExported(t *testing.T) {
 	}
 }
 
-// The rules of X-Ray's centre have every field that CloudFormation asks for; the one that cannot see errors is written only if
-// it is asked for, and says so.
+// The sampling rules have every field that CloudFormation requires. The rule for errors is written only on request, with a
+// comment.
 func TestExportWritesSamplingRules(t *testing.T) {
 	out, says, code := exporting(t, "xray-sampling")
 	for _, want := range []string{"Priority: 100", "FixedRate: 0.05", "ReservoirSize: 1\n", `ServiceName: "weir"`, `ServiceType: "*"`, `Host: "*"`, `HTTPMethod: "*"`, `URLPath: "*"`, `ResourceARN: "*"`, "Version: 1", `RuleName: "weir"`} {

@@ -36,7 +36,7 @@ type member struct {
 	log    *tail
 }
 
-// tail keeps what a process logs.
+// tail stores a process's log.
 type tail struct {
 	mu  sync.Mutex
 	buf bytes.Buffer
@@ -54,7 +54,7 @@ func (l *tail) has(msg string) bool {
 	return strings.Contains(l.buf.String(), msg)
 }
 
-// enlist starts a weir whose upstream and store are those.
+// enlist starts a weir with an upstream and a store.
 func enlist(t *testing.T, upstream, store string) *member {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "weir.yaml")
@@ -98,8 +98,7 @@ upstreams:
 	return m
 }
 
-// holdsPart reports whether a member holds a part of the limits, with which it could go on
-// without the store.
+// holdsPart reports whether a member has its part of the limits, with which it can continue without the store.
 func (m *member) holdsPart() bool {
 	resp, err := http.Get("http://" + m.admin + "/v1/status")
 	if err != nil {
@@ -116,7 +115,7 @@ func (m *member) holdsPart() bool {
 	return false
 }
 
-// load sends requests through a member until stop, and counts what comes back.
+// load sends requests through a member until stop, and counts the responses.
 func (m *member) load(wg *sync.WaitGroup, stop <-chan struct{}, callers int, good, bad *atomic.Int64) {
 	client := &http.Client{Timeout: patience, Transport: &http.Transport{MaxIdleConnsPerHost: callers}}
 	for range callers {
@@ -142,9 +141,8 @@ func (m *member) load(wg *sync.WaitGroup, stop <-chan struct{}, callers int, goo
 	}
 }
 
-// strictUpstream bears the limit, and what half a second brings besides: it judges by when
-// requests arrive, and on a busy machine those arrive together that were let go one after the
-// other. Two processes that each had the limit would be far beyond it.
+// strictUpstream allows the limit plus the units of half a second. It judges by arrival, and on a busy machine requests that
+// were sent one after the other can arrive together. Two processes with the full limit each would exceed it by far.
 func strictUpstream(t *testing.T) (*practice.Upstream, string) {
 	u := practice.New(practice.Settings{Rate: bucket.Rate{Amount: 100, Per: time.Second, Burst: 150}}, time.Now())
 	s := httptest.NewServer(u)
@@ -152,8 +150,7 @@ func strictUpstream(t *testing.T) (*practice.Upstream, string) {
 	return u, s.URL
 }
 
-// Two halves of a load through two processes together stay inside one limit, of
-// which an upstream that counts as strictly refuses nothing.
+// Two processes with half of the load each stay within one limit. An upstream that counts as strictly refuses nothing.
 func TestTwoProcessesShareOneLimit(t *testing.T) {
 	t.Parallel()
 	redis := servers.Redis(t)
@@ -177,12 +174,12 @@ func TestTwoProcessesShareOneLimit(t *testing.T) {
 	if n, most := total.Arrived(), 100+100*(took+0.1); float64(n) > most {
 		t.Errorf("%d arrived in %.1fs, and %.0f may at most", n, took, most)
 	}
-	if good.Load() == 0 { // how many there are depends on the machine, too
+	if good.Load() == 0 { // the number also depends on the machine
 		t.Error("no call was let go")
 	}
 }
 
-// The store, its connections, and a member go away in turn: calls go on.
+// The store, its connections, and a member fail one after the other, and calls continue.
 func TestCallsGoOnWhateverEnds(t *testing.T) {
 	t.Parallel()
 	redis := servers.Redis(t)

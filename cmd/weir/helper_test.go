@@ -13,7 +13,7 @@ import (
 // patience bounds every wait of these tests.
 const patience = 2 * time.Minute
 
-// yamlOf is a configuration with an upstream named up.
+// yamlOf returns a configuration with an upstream named up.
 func yamlOf(url, more string) string {
 	return fmt.Sprintf("listen: 127.0.0.1:0\nadmin: 127.0.0.1:0\n%s\nupstreams: {up: {url: %q, max_wait: off, limits: {calls: 1000/s}}}\n", more, url)
 }
@@ -27,7 +27,7 @@ func write(t testing.TB, file, url, more string) {
 
 func noEnv(string) (string, bool) { return "", false }
 
-// eventually waits for a condition of real processes.
+// eventually waits for a condition in real time.
 func eventually(t *testing.T, what string, ok func() bool) {
 	t.Helper()
 	for end := time.Now().Add(patience); !ok(); {
@@ -38,7 +38,7 @@ func eventually(t *testing.T, what string, ok func() bool) {
 	}
 }
 
-// initStore marks a store as new, and returns what weir prints.
+// initStore initializes a new store and returns weir's output.
 func initStore(t *testing.T, url string) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "weir.yaml")

@@ -35,7 +35,7 @@ changed.`,
 	return c
 }
 
-// writeNew writes a file that is not there yet.
+// writeNew writes a file, and fails if it exists.
 func (w world) writeNew(path, text string) error {
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
 	if errors.Is(err, fs.ErrExist) {
@@ -54,7 +54,7 @@ func (w world) writeNew(path, text string) error {
 	return err
 }
 
-// exampleURLs are those of presets that specify none.
+// exampleURLs are for presets without a URL.
 var exampleURLs = map[string]string{
 	"bedrock":           "https://bedrock-runtime.us-east-1.amazonaws.com",
 	"chat-levels":       "https://example.execute-api.us-east-1.amazonaws.com",

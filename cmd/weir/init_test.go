@@ -12,7 +12,7 @@ import (
 	"github.com/seed1158cd35/weir/sidecar/config"
 )
 
-// The file for every preset passes weir check. weir serve takes it with every value of the preset uncommented, too.
+// The file for every preset passes weir check. weir serve also accepts it with every value of the preset uncommented.
 func TestInitWritesFilesThatPassCheck(t *testing.T) {
 	t.Chdir(t.TempDir())
 	check := func(path string) {
@@ -44,7 +44,7 @@ func TestInitWritesFilesThatPassCheck(t *testing.T) {
 		if err := os.WriteFile("all.yaml", written, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		// weir check refuses fields that only presets may set, but weir serve takes them.
+		// weir check rejects fields that only presets may set, but weir serve accepts them.
 		if _, err := config.Load("all.yaml", noEnv); err != nil {
 			t.Errorf("%s with all values uncommented: %v\n%s", name, err, written)
 		}

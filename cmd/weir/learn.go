@@ -22,7 +22,7 @@ import (
 	"github.com/seed1158cd35/weir/sidecar/learn"
 )
 
-// A lesson specifies where weir learn looks.
+// A lesson specifies the input of weir learn.
 type lesson struct {
 	config   string
 	json     bool
@@ -116,7 +116,7 @@ func (o *lesson) read(ctx context.Context, w world, l *learn.Learner, files []st
 	return readLogs(w, l, files)
 }
 
-// readLogs reads files together, and says what was wrong with their lines.
+// readLogs reads files together, and prints errors in their lines.
 func readLogs(w world, l *learn.Learner, files []string) error {
 	var logs []io.Reader
 	for _, name := range files {
@@ -198,7 +198,7 @@ func (o *lesson) cloudwatch(ctx context.Context, w world, l *learn.Learner, text
 	return nil
 }
 
-// tell writes the reasons, as remarks before the diff: patch passes them over.
+// tell prints the reasons as comments before the diff. patch ignores them.
 func (o *lesson) tell(w world, all []learn.Finding, text []byte) error {
 	diff, says, err := learn.Change(o.config, text, w.env, all)
 	if err != nil {
@@ -233,7 +233,7 @@ func (o *lesson) tell(w world, all []learn.Finding, text []byte) error {
 	return err
 }
 
-// input is the standard input, which has nothing in it if there is none.
+// input returns the standard input, or an empty reader.
 func (w world) input() io.Reader {
 	if w.in == nil {
 		return strings.NewReader("")

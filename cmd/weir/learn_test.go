@@ -22,7 +22,7 @@ func learning(t *testing.T, in string, args ...string) (out, says string, code i
 	return written.String(), said.String(), code
 }
 
-// attempts are those of half an hour at 20 calls a second, of which an upstream takes 10.
+// attempts returns the log of half an hour at 20 calls a second. The upstream allows 10.
 func attempts() string {
 	var b strings.Builder
 	at := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
@@ -36,7 +36,7 @@ func attempts() string {
 	return b.String()
 }
 
-// What weir learn writes goes to patch as it is, and a second time there is nothing to change.
+// patch accepts the output of weir learn. A second run proposes no change.
 func TestLearnWritesAPatch(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "weir.yaml")
 	write(t, file, "http://127.0.0.1:1", "# nothing else changes")

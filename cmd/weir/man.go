@@ -38,7 +38,7 @@ func manual(root *cobra.Command) []byte {
 	return []byte(b.String())
 }
 
-// leaves returns the commands that do something themselves, in the order of the help, without hidden ones.
+// leaves returns the commands without subcommands, in the order of the help, except hidden ones.
 func leaves(c *cobra.Command) func(yield func(*cobra.Command) bool) {
 	return func(yield func(*cobra.Command) bool) {
 		for _, sub := range c.Commands() {
@@ -72,7 +72,7 @@ func flags(c *cobra.Command) func(yield func(*pflag.Flag) bool) {
 	}
 }
 
-// usageLine returns what to type for a command.
+// usageLine returns the usage line of a command.
 func usageLine(c *cobra.Command) string { return c.Parent().CommandPath() + " " + c.Use }
 
 // defaultOf returns the default of a flag, in words.
@@ -84,7 +84,7 @@ func defaultOf(f *pflag.Flag) string {
 	return " (default " + f.DefValue + ")"
 }
 
-// roff returns a text so that man shows it unchanged.
+// roff escapes a text so that man prints it unchanged.
 func roff(text string) string {
 	text = strings.NewReplacer(`\`, `\e`, "-", `\-`, `"`, `\(dq`, "\n", " ").Replace(text)
 	if strings.HasPrefix(text, ".") || strings.HasPrefix(text, "'") {

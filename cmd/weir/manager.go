@@ -12,16 +12,18 @@ import (
 	"github.com/seed1158cd35/weir/sidecar/serve"
 )
 
-// A manager is who started this process and wants to know how it is, as sd_notify(3) of systemd says; nil if it is nobody.
+// A manager is the service manager that started this process and receives its state, as in sd_notify(3) of systemd. A nil
+// manager receives nothing.
 type manager struct {
 	socket net.Conn
-	beat   time.Duration // how often it wants to hear that the process goes on; 0 for never
+	beat   time.Duration // interval of watchdog messages; 0 means none
 }
 
-// managerOf is the manager that an environment names. One that cannot be reached is none: weir serves all the same.
+// managerOf returns the manager that an environment names. It returns nil if the manager is unreachable, and weir serves
+// without it.
 func managerOf(env func(string) (string, bool), pid int) *manager {
 	name, _ := env("NOTIFY_SOCKET")
-	if !strings.HasPrefix(name, "/") && !strings.HasPrefix(name, "@") { // @ is a name that is in no file system
+	if !strings.HasPrefix(name, "/") && !strings.HasPrefix(name, "@") { // @ means an abstract name, outside of the file system
 		return nil
 	}
 	socket, err := net.Dial("unixgram", name)
@@ -37,7 +39,7 @@ func managerOf(env func(string) (string, bool), pid int) *manager {
 	return m
 }
 
-// tell tells it.
+// tell sends a state to the manager.
 func (m *manager) tell(s serve.State, text string) {
 	var says string
 	switch s {
@@ -53,15 +55,15 @@ func (m *manager) tell(s serve.State, text string) {
 	if text != "" {
 		says += "\nSTATUS=" + strings.ToValidUTF8(strings.ReplaceAll(text[:min(len(text), longestStatus)], "\n", "; "), "")
 	}
-	for range 2 { // a process that stood still meanwhile has not tried
-		_ = m.socket.SetWriteDeadline(time.Now().Add(time.Second)) // who does not listen costs no more
+	for range 2 { // if the process stalled in the first try, the deadline passed without a write
+		_ = m.socket.SetWriteDeadline(time.Now().Add(time.Second)) // a manager that does not read delays weir by at most this
 		if _, err := m.socket.Write([]byte(says)); !errors.Is(err, os.ErrDeadlineExceeded) {
 			return
 		}
 	}
 }
 
-// longestStatus bounds what is said in words: a message has to fit a datagram.
+// longestStatus bounds the text of a message, which must fit into a datagram.
 const longestStatus = 1000
 
 func (m *manager) close() { _ = m.socket.Close() }

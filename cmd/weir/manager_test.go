@@ -18,10 +18,10 @@ import (
 	"github.com/seed1158cd35/weir/sidecar/serve"
 )
 
-// A supervisor hears what a process tells its manager, at once: few messages wait in a socket.
+// A supervisor receives the messages of a process to its manager immediately, because a socket holds few.
 type supervisor struct {
-	says  chan string   // all but that the process is alive
-	alive chan struct{} // has one if it was heard that it is
+	says  chan string   // all messages except watchdog messages
+	alive chan struct{} // contains a value after a watchdog message
 }
 
 func supervise(t *testing.T, name string) supervisor {
@@ -52,7 +52,7 @@ func supervise(t *testing.T, name string) supervisor {
 	return s
 }
 
-// next is what it hears next but that the process is alive.
+// next returns the next message that is not a watchdog message.
 func (s supervisor) next(t *testing.T) string {
 	t.Helper()
 	select {
@@ -64,7 +64,7 @@ func (s supervisor) next(t *testing.T) string {
 	}
 }
 
-// systemd hears when weir serves, reads its file again, is alive and ends; over both kinds of sockets.
+// systemd is notified when weir serves, reloads, is alive, and ends, over both kinds of sockets.
 func TestSystemdIsTold(t *testing.T) {
 	dir := t.TempDir()
 	for _, name := range []string{filepath.Join(dir, "notify"), "@weir-test-" + strconv.Itoa(os.Getpid())} {
@@ -101,7 +101,7 @@ func TestSystemdIsTold(t *testing.T) {
 				t.Errorf("when it was read: %q", got)
 			}
 		}
-		select { // of before
+		select { // remove an earlier one
 		case <-s.alive:
 		default:
 		}
@@ -120,7 +120,7 @@ func TestSystemdIsTold(t *testing.T) {
 	}
 }
 
-// A late socket takes a message when it has been too late for it so many times.
+// A late socket accepts a message after a number of timeouts.
 type late struct {
 	net.Conn
 	times int
@@ -138,7 +138,7 @@ func (l *late) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// What was said too late, as the process stood still, is said again, once.
+// A message that timed out because the process stalled is sent again, once.
 func TestWhatIsSaidTooLateIsSaidAgain(t *testing.T) {
 	for times, said := range []int{1, 1, 0} {
 		l := &late{times: times}
@@ -149,7 +149,7 @@ func TestWhatIsSaidTooLateIsSaidAgain(t *testing.T) {
 	}
 }
 
-// What an environment says that is not for this process, or nonsense, is nothing to heed.
+// Variables that are invalid or for another process are ignored.
 func TestOnlyOnesOwnManagerIsTold(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "notify")
 	supervise(t, name)

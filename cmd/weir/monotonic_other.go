@@ -4,5 +4,5 @@ package main
 
 import "time"
 
-// monotonic is for systemd, which is not here.
+// monotonic is only needed for systemd, which runs on Linux.
 func monotonic() time.Duration { return 0 }

@@ -64,12 +64,12 @@ requested with Retry-After.`,
 	return c
 }
 
-// orderPause sends the order that the command is named for, and prints the pauses that are left.
+// orderPause sends the order of the command's name, and prints the remaining pauses.
 func (w world) orderPause(c *cobra.Command, s *pauseScope, upstream string, length time.Duration) error {
 	do := c.Name()
 	order := map[string]any{"upstream": upstream, "do": do}
 	for flag, field := range map[string]struct{ name, value string }{"limit": {"limit", s.limit}, "limit-key": {"key", s.key}, "pool": {"pool", s.pool}, "operation": {"operation", s.operation}} {
-		if c.Flags().Changed(flag) { // an empty value is one, too
+		if c.Flags().Changed(flag) { // an empty value also counts
 			order[field.name] = field.value
 		}
 	}

@@ -33,15 +33,14 @@ func (s sidecar) order(t testing.TB, args ...string) (out, complaint string, err
 	return o.String(), c.String(), err
 }
 
-// code is the status with which a request is answered.
+// code returns the status of a request's response.
 func (s sidecar) code(t testing.TB) int {
 	t.Helper()
 	code, _ := s.answer(t)
 	return code
 }
 
-// answer is that, and why weir refused the request, if it did: a limit of a fleet refuses, too,
-// while its store is slow.
+// answer returns the status and the refusal's reason. A limit of a fleet also refuses while its store is slow.
 func (s sidecar) answer(t testing.TB) (code int, refused string) {
 	t.Helper()
 	resp, err := http.Get("http://" + s.Serve.Listen + "/up/")
@@ -53,8 +52,8 @@ func (s sidecar) answer(t testing.TB) (code int, refused string) {
 	return resp.StatusCode, resp.Header.Get("X-Weir-Refused")
 }
 
-// What an upstream asks one weir to wait, another that shares its store waits, too; it shows
-// that, and a person who resumes it there is heard by both. So is one who pauses.
+// A pause that an upstream requested from one process applies to another with the same store, which shows it. Resuming or
+// pausing at one applies to both.
 func TestPausesAreSharedSeenAndLifted(t *testing.T) {
 	t.Parallel()
 	var throttles atomic.Bool

@@ -15,7 +15,7 @@ import (
 	"github.com/seed1158cd35/weir/internal/test/servers"
 )
 
-// People make the tables of a database, try it, and look after its dead letters, without a weir that runs.
+// Users create the tables of a database, test it, and manage its dead letters without a running weir.
 func TestADatabaseByHand(t *testing.T) {
 	db, ca := servers.PostgresTLS(t, "open sesame")
 	url := strings.Replace(servers.Patient(db.PostgresURL()), "sslmode=disable", "sslmode=verify-full&sslrootcert="+ca, 1)

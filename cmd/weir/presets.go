@@ -48,7 +48,7 @@ type presetLine struct {
 func (w world) listPresets(asJSON bool) error {
 	var all []presetLine
 	for _, name := range config.Presets() {
-		text, _ := config.PresetText(name) // it is there
+		text, _ := config.PresetText(name) // the preset exists
 		all = append(all, presetLine{Name: name, Summary: presetSummary(text)})
 	}
 	if asJSON {
@@ -79,7 +79,7 @@ func completePreset(_ *cobra.Command, args []string, _ string) (found []cobra.Co
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
 	for _, name := range config.Presets() {
-		text, _ := config.PresetText(name) // it is there
+		text, _ := config.PresetText(name) // the preset exists
 		found = append(found, cobra.CompletionWithDesc(name, presetSummary(text)))
 	}
 	return found, cobra.ShellCompDirectiveNoFileComp

@@ -19,7 +19,7 @@ import (
 	"github.com/seed1158cd35/weir/internal/test/watchdog"
 )
 
-// asWeir makes a test binary be the program.
+// asWeir makes a test binary run the program.
 const asWeir = "WEIR_TEST_MAIN"
 
 func TestMain(m *testing.M) {
@@ -29,8 +29,7 @@ func TestMain(m *testing.M) {
 	watchdog.Run(m)
 }
 
-// When the reader of its log has left, weir neither ends nor fails a call, though
-// a write to a broken pipe sends it a signal that ends other programs.
+// After the reader of its log closes the pipe, weir does not end or fail calls, although writing sends SIGPIPE.
 func TestLogWhoseReaderLeft(t *testing.T) {
 	t.Parallel()
 	upstream := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTooManyRequests) }))
@@ -72,7 +71,7 @@ func TestLogWhoseReaderLeft(t *testing.T) {
 	}
 }
 
-// weir serve takes the file as an argument, and addresses that replace those of the file.
+// weir serve accepts the file as an argument, and addresses that replace the file's.
 func TestServeTakesFileAndAddresses(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "other.yaml")

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// What is built with the tag profile writes where its processor time goes to a file of the directory
-// WEIR_PROFILES, for as long as WEIR_PROFILED says (90s): default.pgo is made of such files (make profile).
+// A program with the build tag profile writes CPU profiles into the directory WEIR_PROFILES, for the time in WEIR_PROFILED
+// (default 90s). make profile combines these files.
 func init() {
 	dir, long := os.Getenv("WEIR_PROFILES"), 90*time.Second
 	if dir == "" {

@@ -31,7 +31,7 @@ func TestReferenceMatchesCommands(t *testing.T) {
 	}
 }
 
-// reference returns the page. It describes a flag where it first occurs, and only names it where it occurs again.
+// reference returns the page. It describes a flag at its first occurrence and only names it later.
 func reference(root *cobra.Command) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, `# The weir command
@@ -48,7 +48,7 @@ Commands that ask a running weir share the flags of `+"`weir status`"+`.
 	shared, _, _ := root.Find([]string{"status"})
 	for c := range leaves(root) {
 		if slices.Contains([]string{"man", "version", "help"}, c.Name()) {
-			continue // their help says nothing more than the list of commands
+			continue // their help adds nothing to the list of commands
 		}
 		fmt.Fprintf(&b, "\n## %s\n\n%s\n", usageLine(c), c.Long)
 		var list, again []string

@@ -17,9 +17,10 @@ const (
 	groupFiles   = "files"
 )
 
-func init() { cobra.EnableCommandSorting = false } // one for all commands of the process
+func init() { cobra.EnableCommandSorting = false } // applies to all commands of the process
 
-// newRoot returns weir with all of its commands. Help, completions, the manual and docs/reference/cli.md are made from them.
+// newRoot returns weir with all of its commands. Help, completions, the manual and docs/reference/cli.md are generated from
+// them.
 func newRoot(w world) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "weir COMMAND",
@@ -72,7 +73,7 @@ and stops calls to an API that is down.`,
 	return root
 }
 
-// prepare gives every command what all commands share.
+// prepare sets the properties that all commands share.
 func prepare(c *cobra.Command) {
 	if c.Args == nil {
 		c.Args = checkArguments
@@ -85,7 +86,7 @@ func prepare(c *cobra.Command) {
 	}
 }
 
-// asGroup makes a command that needs another one after it.
+// asGroup creates a command that requires a subcommand.
 func asGroup(c *cobra.Command) *cobra.Command {
 	c.DisableFlagsInUseLine = true
 	c.SuggestionsMinimumDistance = 2

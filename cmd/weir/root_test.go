@@ -19,7 +19,7 @@ import (
 	"github.com/seed1158cd35/weir/internal/cli"
 )
 
-// printed returns what a command writes.
+// printed returns the output of a command.
 func printed(t *testing.T, args ...string) string {
 	t.Helper()
 	var out bytes.Buffer
@@ -29,7 +29,7 @@ func printed(t *testing.T, args ...string) string {
 	return out.String()
 }
 
-// everyCommand returns all commands that people see, with weir itself.
+// everyCommand returns all visible commands, including weir itself.
 func everyCommand(c *cobra.Command) (all []*cobra.Command) {
 	all = append(all, c)
 	for _, sub := range c.Commands() {
@@ -40,7 +40,7 @@ func everyCommand(c *cobra.Command) (all []*cobra.Command) {
 	return all
 }
 
-// words splits a line as a shell does, without redirections and what follows a pipe.
+// words splits a line as a shell does, without redirections and pipes.
 func words(line string) (all []string) {
 	line, _, _ = strings.Cut(line, " > ")
 	line, _, _ = strings.Cut(line, " | ")
@@ -190,7 +190,7 @@ func TestFlagsWithOneDashAreRead(t *testing.T) {
 	}
 }
 
-// man reads the page without complaint, and finds every command and flag in it.
+// man parses the page without warnings. It has every command and flag.
 func TestManualHasEveryFlag(t *testing.T) {
 	text := printed(t, "man")
 	root := newRoot(world{env: noEnv})
@@ -217,7 +217,7 @@ func TestManualHasEveryFlag(t *testing.T) {
 	}
 }
 
-// complete returns what a shell offers.
+// complete returns the completions of a shell.
 func complete(t *testing.T, args ...string) (all []string) {
 	t.Helper()
 	for line := range strings.Lines(printed(t, append([]string{"__complete"}, args...)...)) {
@@ -242,7 +242,7 @@ func TestCommandsFlagsAndValuesAreCompleted(t *testing.T) {
 		{[]string{"pause", "-limit", "x", "--o"}, []string{"--operation"}},
 		{[]string{"export", "g"}, []string{"grafana"}},
 		{[]string{"completion", ""}, []string{"bash", "zsh", "fish"}},
-		{[]string{"serve", ""}, []string{"yaml", "yml"}}, // extensions of files
+		{[]string{"serve", ""}, []string{"yaml", "yml"}}, // file extensions
 		{[]string{"top", "--sort", "p"}, []string{"p99"}},
 		{[]string{"dead", "list", "--reason", "rej"}, []string{"rejected"}},
 		{[]string{"help", "dead", ""}, []string{"list", "show", "redrive", "drop"}},
@@ -278,7 +278,7 @@ func TestUpstreamsAndLimitsAreCompleted(t *testing.T) {
 			t.Errorf("%v: got %v, want %v", args, got, c.want)
 		}
 	}
-	// Without a running weir, the names of weir.yaml are offered.
+	// Without a running weir, completion offers the names of weir.yaml.
 	t.Chdir(t.TempDir())
 	write(t, "weir.yaml", "http://127.0.0.1:1", "")
 	if got := complete(t, "pause", "--admin", "127.0.0.1:1", ""); !reflect.DeepEqual(got, []string{"up"}) {
@@ -286,7 +286,7 @@ func TestUpstreamsAndLimitsAreCompleted(t *testing.T) {
 	}
 }
 
-// bash runs the script that weir writes, and completes with the program itself.
+// bash runs weir's script, which completes with the program itself.
 func TestBashCompletes(t *testing.T) {
 	bash, err := exec.LookPath("bash")
 	if err != nil {

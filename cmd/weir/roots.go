@@ -3,7 +3,7 @@
 package main
 
 import (
-	_ "time/tzdata" // where the system has no time zones, as in an image from scratch
+	_ "time/tzdata" // for systems without time zones, such as an image from scratch
 
-	_ "golang.org/x/crypto/x509roots/fallback" // where it has no certificates
+	_ "golang.org/x/crypto/x509roots/fallback" // for systems without certificates
 )

@@ -17,7 +17,7 @@ import (
 // A world is the environment of a command. Tests replace it.
 type world struct {
 	args []string
-	in   io.Reader // nil for no input
+	in   io.Reader // nil means no input
 	out  io.Writer
 	err  io.Writer
 	env  func(string) (string, bool)
@@ -35,15 +35,15 @@ func run(ctx context.Context, w world) error {
 	return err
 }
 
-// A usageError reports a command line that cannot be run as it is written.
+// A usageError reports a command line that cannot be run.
 type usageError struct{ text string }
 
 func (e *usageError) Error() string { return e.text }
 
 func usagef(format string, args ...any) error { return &usageError{fmt.Sprintf(format, args...)} }
 
-// reportUnknown returns the arguments without --help if they name an unknown command. cobra would otherwise show the help of
-// the command before it, and succeed.
+// reportUnknown removes --help from the arguments if they name an unknown command. cobra would otherwise print the help of the
+// parent command and succeed.
 func reportUnknown(root *cobra.Command, args []string) []string {
 	c, rest, err := root.Find(args)
 	if err != nil || !c.HasSubCommands() || len(rest) == 0 || strings.HasPrefix(rest[0], "-") {
@@ -52,8 +52,8 @@ func reportUnknown(root *cobra.Command, args []string) []string {
 	return slices.DeleteFunc(slices.Clone(args), func(arg string) bool { return arg == "--help" || arg == "-h" })
 }
 
-// doubleDashes returns the arguments with each -flag as --flag, which is how the flag package of Go reads both. Values of
-// flags, single letters and what follows -- stay as they are.
+// doubleDashes returns the arguments with each -flag as --flag, because Go's flag package accepts both. Values of flags, single
+// letters and arguments after -- are unchanged.
 func doubleDashes(root *cobra.Command, args []string) []string {
 	c, out := root, []string{} // not nil: cobra would take the arguments of the process
 	value := false             // the next argument is the value of a flag
@@ -94,9 +94,9 @@ func subcommand(c *cobra.Command, name string) *cobra.Command {
 	return nil
 }
 
-// flagError says what is wrong with a flag, and which one was probably meant.
+// flagError describes the error in a flag, and suggests similar flags.
 func flagError(c *cobra.Command, err error) error {
-	if verb := c.Flags().Args(); c.HasSubCommands() && len(verb) > 0 { // the flags are those of a command that is not there
+	if verb := c.Flags().Args(); c.HasSubCommands() && len(verb) > 0 { // the flags belong to an unknown command
 		return c.ValidateArgs(verb)
 	}
 	if e, ok := errors.AsType[*pflag.NotExistError](err); ok {
@@ -112,7 +112,7 @@ func flagError(c *cobra.Command, err error) error {
 	return usagef("%v", err)
 }
 
-// wanted says what the value of a flag looks like.
+// wanted describes the valid values of a flag.
 func wanted(e *pflag.InvalidValueError) string {
 	switch e.GetFlag().Value.Type() {
 	case "int", "int64":
@@ -134,7 +134,7 @@ func similarFlags(c *cobra.Command, name string) []string {
 	return similar(name, all)
 }
 
-// similar returns those of all that resemble a name. cobra compares names of commands, so that each becomes one.
+// similar returns the names that resemble a name. cobra compares names of commands, so each name becomes a command.
 func similar(name string, all []string) []string {
 	commands := &cobra.Command{SuggestionsMinimumDistance: 2}
 	for _, other := range all {
@@ -150,8 +150,8 @@ func didYouMean(dashes string, names []string) string {
 	return "; did you mean " + dashes + strings.Join(names, " or "+dashes) + "?"
 }
 
-// checkArguments compares the arguments of a command with its usage line: a name in capitals is one argument, in brackets it is
-// optional, and with ... it repeats.
+// checkArguments compares the arguments of a command with its usage line. A name in capitals is one argument, brackets make it
+// optional, and ... repeats it.
 func checkArguments(c *cobra.Command, args []string) error {
 	most := 0
 	for _, name := range strings.Fields(c.Use)[1:] {

@@ -38,7 +38,7 @@ says what was waited for, if anything was. Runs of one user on one machine share
 	through := f.StringArray("through", nil, "`HOST` whose connections are tunneled unread, such as one whose certificate the command pins; may be repeated")
 	quiet := f.Bool("quiet", false, "print no summary")
 	verbose := f.BoolP("verbose", "v", false, "print a summary even if nothing was waited for")
-	_ = c.RegisterFlagCompletionFunc("preset", completePreset) // the flag is there
+	_ = c.RegisterFlagCompletionFunc("preset", completePreset) // the flag exists
 	c.RunE = func(c *cobra.Command, args []string) error {
 		buffers.CollectLess()
 		status, err := runner.Run(c.Context(), runner.Options{

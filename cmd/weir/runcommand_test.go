@@ -22,7 +22,7 @@ import (
 	"github.com/seed1158cd35/weir/internal/test/playedhosts"
 )
 
-// A runResult is what a run of weir run printed, and its exit status.
+// A runResult is the output of a weir run and its exit status.
 type runResult struct {
 	out, err string
 	status   int
@@ -42,7 +42,7 @@ func weirRun(t *testing.T, env []string, args ...string) runResult {
 	return runResult{out.String(), errs.String(), c.ProcessState.ExitCode()}
 }
 
-// runtimeDir returns a directory with a name that is short enough for sockets.
+// runtimeDir returns a directory with a short name, as sockets need.
 func runtimeDir(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "weirtest")
@@ -53,8 +53,8 @@ func runtimeDir(t *testing.T) string {
 	return dir
 }
 
-// As a new user would: without a file, a call to GitHub that a secondary limit refuses is repeated after the wait that GitHub asked
-// for, and the summary says so.
+// Without a file, a call to GitHub that a secondary limit refuses is repeated after the wait in GitHub's response. The summary
+// reports it.
 func TestRunWaitsForSecondaryLimitOfGitHub(t *testing.T) {
 	t.Parallel()
 	needs(t, "curl")
@@ -83,7 +83,7 @@ func TestRunWaitsForSecondaryLimitOfGitHub(t *testing.T) {
 	}
 }
 
-// ok answers with what was asked.
+// ok responds with the requested URL.
 func ok(w http.ResponseWriter, r *http.Request) { fmt.Fprintf(w, "%s%s", r.Host, r.URL) }
 
 // runConfig writes a configuration with an upstream for api.example.test.
@@ -153,7 +153,7 @@ func TestRunPassesSignalsOn(t *testing.T) {
 	if !lines.Scan() || lines.Text() != "trapped" {
 		t.Errorf("the command printed %q, want trapped", lines.Text())
 	}
-	_ = c.Wait() // its status is checked
+	_ = c.Wait() // its status is checked elsewhere
 	if got := c.ProcessState.ExitCode(); got != 3 {
 		t.Errorf("status %d, want 3", got)
 	}
@@ -162,7 +162,7 @@ func TestRunPassesSignalsOn(t *testing.T) {
 	}
 }
 
-// Of a run that is killed, no private key is left on the disk, and the next run removes what is.
+// A killed run leaves no private key on the disk, and the next run removes its files.
 func TestKilledRunLeavesNoKey(t *testing.T) {
 	t.Parallel()
 	dir := runtimeDir(t)
@@ -223,7 +223,7 @@ func TestKilledRunLeavesNoKey(t *testing.T) {
 	}
 }
 
-// Commands whose calls weir run reads, each with a throttle that does not reach it.
+// weir run reads calls of these clients. Each gets a throttle that the client does not see.
 func TestRunReadsCallsOfClients(t *testing.T) {
 	t.Parallel()
 	const address = "https://api.example.test/x1"
@@ -277,7 +277,7 @@ func TestRunReadsCallsOfClients(t *testing.T) {
 	}
 }
 
-// Hosts without an upstream are tunneled: the command sees their own certificate, and weir counts no call.
+// Hosts without an upstream are tunneled: the command sees their certificate, and weir counts no call.
 func TestRunTunnelsOtherHosts(t *testing.T) {
 	t.Parallel()
 	needs(t, "curl")
@@ -289,7 +289,7 @@ func TestRunTunnelsOtherHosts(t *testing.T) {
 	}
 }
 
-// weir trusts no certificate that the user does not trust.
+// weir trusts only certificates that the user trusts.
 func TestRunVerifiesCertificateOfUpstream(t *testing.T) {
 	t.Parallel()
 	needs(t, "curl")
@@ -301,7 +301,7 @@ func TestRunVerifiesCertificateOfUpstream(t *testing.T) {
 	}
 }
 
-// Two runs at the same time share a limit, and so does one that follows them.
+// Two simultaneous runs share a limit, also with a later run.
 func TestRunsShareLimit(t *testing.T) {
 	t.Parallel()
 	needs(t, "curl")
@@ -321,7 +321,7 @@ func TestRunsShareLimit(t *testing.T) {
 	wg.Go(some)
 	wg.Wait()
 	some()
-	if got := calls.Load(); got > 10 || got < 8 { // units that a run leased come back when it ends
+	if got := calls.Load(); got > 10 || got < 8 { // a run returns its leased units when it ends
 		t.Errorf("%d calls, want 10", got)
 	}
 }
@@ -341,7 +341,7 @@ func TestNestedRunAndWhy(t *testing.T) {
 	}
 }
 
-// Clients that use no proxy reach upstreams by their base URL.
+// Clients without proxy support reach upstreams by their base URL.
 func TestRunSetsBaseURLs(t *testing.T) {
 	t.Parallel()
 	needs(t, "curl")

@@ -17,7 +17,7 @@ import (
 	"github.com/seed1158cd35/weir/sidecar/serve"
 )
 
-// flushTimeout bounds how long a log that is not read delays the end of the program.
+// flushTimeout bounds the delay of the program's end by a log that is not read.
 const flushTimeout = 2 * time.Second
 
 func newServe(w world) *cobra.Command {
@@ -47,7 +47,7 @@ The log goes to standard error: as text on a terminal, otherwise one JSON object
 	return c
 }
 
-// overridden returns w with environment variables that have the values of flags, where these are not empty.
+// overridden returns w with flags as environment variables. Empty flags change nothing.
 func (w world) overridden(flags map[string]string) world {
 	env := w.env
 	w.env = func(name string) (string, bool) {
@@ -61,13 +61,13 @@ func (w world) overridden(flags map[string]string) world {
 
 // serve runs the sidecar until a signal ends it.
 func (w world) serve(ctx context.Context, path string) error {
-	signal.Ignore(syscall.SIGPIPE) // the reader of the log has left, which is no reason to end
+	signal.Ignore(syscall.SIGPIPE) // a closed log must not end the program
 	buffers.CollectLess()
 	queue := logs.NewQueue(w.err)
 	defer func() {
 		ctx, cancel := context.WithTimeout(context.Background(), flushTimeout)
 		defer cancel()
-		_ = queue.Close(ctx) // an error could be written nowhere else
+		_ = queue.Close(ctx) // there is no log for this error
 	}()
 	reload, stop := make(chan os.Signal, 1), make(chan os.Signal, 2)
 	signal.Notify(reload, syscall.SIGHUP)
@@ -84,7 +84,7 @@ func (w world) serve(ctx context.Context, path string) error {
 	if err != nil {
 		return err
 	}
-	slog.SetDefault(s.Log()) // for libraries that log
+	slog.SetDefault(s.Log()) // for libraries that use slog
 	return s.Run(ctx, reload, stop)
 }
 

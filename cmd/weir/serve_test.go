@@ -11,8 +11,7 @@ import (
 	"time"
 )
 
-// A clogged writer takes one line and blocks for good, like a pipe that is full
-// and that nobody reads.
+// A clogged writer accepts one line and then blocks, like a full pipe without a reader.
 type clogged struct{ first chan string }
 
 func (c clogged) Write(b []byte) (int, error) {
@@ -20,7 +19,7 @@ func (c clogged) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// A log that nobody reads costs no call, and does not keep weir from ending.
+// A log that is not read delays no call and does not keep weir from ending.
 func TestBlockedLogBlocksNothing(t *testing.T) {
 	t.Parallel()
 	upstream := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTooManyRequests) }))

@@ -11,7 +11,7 @@ import (
 	"github.com/seed1158cd35/weir/internal/test/servers"
 )
 
-// weir check -connect warns of servers that lose what they were given: it does not fail.
+// weir check -connect warns about servers that may lose data, and does not fail.
 func TestCheckConnectWarnsOfServersThatForget(t *testing.T) {
 	const evicts, forgets, hides = "maxmemory-policy is", "appendonly and save are off", "the server does not report its"
 	for _, c := range []struct {
@@ -39,7 +39,7 @@ func TestCheckConnectWarnsOfServersThatForget(t *testing.T) {
 			for try := 0; ; try++ {
 				begin := time.Now()
 				err := run(t.Context(), world{args: []string{"check", "-connect", file}, out: &out, err: &out, env: noEnv})
-				// The server has half a second. A machine that stood still for that tries again.
+				// The server has half a second. Try again if the machine stalled.
 				if err != nil && try < 10 && time.Since(begin) >= 500*time.Millisecond && strings.Contains(out.String(), "does not answer") {
 					t.Log(out.String())
 					out.Reset()

@@ -72,20 +72,20 @@ func newStaticTest(w world) *cobra.Command {
 	return c
 }
 
-// A bookshelf is a file of answers and where it is used.
+// A bookshelf is a file of answers and its use.
 type bookshelf struct {
 	File      string `json:"file"`
 	Upstream  string `json:"upstream,omitempty"`
 	Tier      string `json:"tier,omitempty"`
 	threshold float64
-	table     *config.Answers // in place of a file
+	table     *config.Answers // instead of a file
 }
 
-// A finding is what a question finds in a file.
+// A finding is the result of a question in a file.
 type finding struct {
 	bookshelf
-	Answer   string `json:"answer"`          // "" if there is none
-	Language string `json:"answer_language"` // of the answer
+	Answer   string `json:"answer"`          // empty if no answer matches
+	Language string `json:"answer_language"` // language of the answer
 	answers.Explanation
 }
 
@@ -113,10 +113,10 @@ func (w world) look(shelves []bookshelf, question string, languages []string, as
 	return nil
 }
 
-// readingTable bounds how long a table may take.
+// readingTable is the timeout for reading a table.
 const readingTable = 30 * time.Second
 
-// open reads a file or a table of answers. Rows that are wrong are told.
+// open reads a file or a table of answers. It prints invalid rows.
 func (w world) open(s bookshelf) (*answers.Book, error) {
 	if s.table == nil {
 		b := &answers.Book{Threshold: s.threshold}
@@ -154,8 +154,7 @@ func (f finding) show(out io.Writer, more, asJSON bool) error {
 	return err
 }
 
-// shelvesOf is the files of answers that a configuration names, each once for every
-// threshold.
+// shelvesOf returns the files of answers in a configuration, each once per threshold.
 func shelvesOf(path string, w world) ([]bookshelf, error) {
 	file, err := config.Load(cmp.Or(path, "weir.yaml"), w.env)
 	if path == "" && errors.Is(err, fs.ErrNotExist) {

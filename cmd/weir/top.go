@@ -18,13 +18,13 @@ import (
 	"github.com/seed1158cd35/weir/sidecar/board"
 )
 
-// Words of terminals: the screen that programs have for themselves, without a cursor, and the one that was there before.
+// Terminal sequences: switch to the alternate screen and hide the cursor, and switch back.
 const (
 	enterScreen = "\x1b[?1049h\x1b[?25l"
 	leaveScreen = "\x1b[?25h\x1b[?1049l"
 )
 
-// looksForSize is how often the size of a terminal is asked for: not every system tells when it changes.
+// looksForSize is the interval for reading the terminal's size. Not every system reports changes.
 const looksForSize = 200 * time.Millisecond
 
 func newTop(w world) *cobra.Command {
@@ -59,7 +59,7 @@ Keys: q quits, / filters, s changes the order, j, k and the arrow keys scroll.`,
 	return c
 }
 
-// top shows a view once, or live on a terminal.
+// top prints a view once, or shows it live on a terminal.
 func (w world) top(ctx context.Context, t *top, a *admin, once bool) error {
 	if once || !isTerminal(w.out) {
 		v, err := a.board(ctx, t.filter)
@@ -71,7 +71,7 @@ func (w world) top(ctx context.Context, t *top, a *admin, once bool) error {
 		return err
 	}
 	out := w.out.(*os.File)
-	in := out // a terminal can mostly be read from, too
+	in := out // a terminal is usually readable as well
 	if isTerminal(w.in) {
 		in = w.in.(*os.File)
 	}
@@ -81,7 +81,7 @@ func (w world) top(ctx context.Context, t *top, a *admin, once bool) error {
 
 func boardPath(filter string) string { return "/v1/overview?q=" + url.QueryEscape(filter) }
 
-// board returns what the status page shows.
+// board requests the data of the status page.
 func (a *admin) board(ctx context.Context, filter string) (*board.View, error) {
 	v := new(board.View)
 	if err := a.read(ctx, boardPath(filter), v); err != nil {
@@ -93,13 +93,13 @@ func (a *admin) board(ctx context.Context, filter string) (*board.View, error) {
 	return v, nil
 }
 
-// seen is what weir answered.
+// A seen is the result of a request.
 type seen struct {
 	*board.View
 	err error
 }
 
-// live draws until it is told to end.
+// live draws until the user quits or ctx ends.
 func (t *top) live(ctx context.Context, a *admin, in, out *os.File) error {
 	before, err := term.MakeRaw(int(in.Fd()))
 	if err != nil {
@@ -122,11 +122,11 @@ func (t *top) live(ctx context.Context, a *admin, in, out *os.File) error {
 		filter := t.filter
 		asking.Go(func() {
 			v, err := a.board(ctx, filter)
-			answers <- seen{v, err} // there is room: one asks at a time
+			answers <- seen{v, err} // does not block: there is one request at a time
 		})
 	}
 	keys := make(chan string)
-	go read(ctx, in, keys) // it ends with the program, as nothing ends a read
+	go read(ctx, in, keys) // ends with the program, because a read cannot be interrupted
 	second, looks := time.NewTicker(time.Second), time.NewTicker(looksForSize)
 	defer second.Stop()
 	defer looks.Stop()
@@ -162,7 +162,7 @@ func (t *top) live(ctx context.Context, a *admin, in, out *os.File) error {
 	}
 }
 
-// read reads keys, until nobody types any more.
+// read reads keys until the end of the input.
 func read(ctx context.Context, in io.Reader, keys chan<- string) {
 	typed := make([]byte, 64)
 	for {

@@ -12,9 +12,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A pseudo is a terminal that a test types to and reads.
+// A pseudo is a terminal that a test types into and reads.
 type pseudo struct {
-	*os.File // the side of the test
+	*os.File // the test's side
 	tty      *os.File
 	mu       sync.Mutex
 	seen     strings.Builder
@@ -62,7 +62,7 @@ func (p *pseudo) size(t *testing.T, width, height uint16) {
 	}
 }
 
-// sees waits until the latest frame says something.
+// sees waits until the latest frame contains a text.
 func (p *pseudo) sees(t *testing.T, what string) {
 	t.Helper()
 	eventually(t, what, func() bool {
@@ -73,7 +73,7 @@ func (p *pseudo) sees(t *testing.T, what string) {
 	})
 }
 
-// In a terminal it is live: it is renewed, takes keys, follows the size, and leaves the terminal as it was.
+// On a terminal top updates the view, handles keys, follows the size, and restores the terminal.
 func TestTopInATerminal(t *testing.T) {
 	s := two(t).Serve.Admin
 	p := newPseudo(t)

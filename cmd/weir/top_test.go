@@ -21,7 +21,7 @@ import (
 
 var rewrite = flag.Bool("rewrite", false, "write what is drawn to testdata")
 
-// outage is a view of an outage, of a model that goes on with its second tier, and of one that is well.
+// outage returns a view with a failed upstream, a model that uses its second tier, and a healthy upstream.
 func outage() *board.View {
 	began := time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
 	return &board.View{
@@ -63,7 +63,7 @@ func golden(t *testing.T, name, got string) {
 	}
 }
 
-// shown is a screen as people see it.
+// shown returns the visible text of a screen.
 func shown(t *top) string {
 	var b strings.Builder
 	for _, l := range t.lines() {
@@ -72,7 +72,7 @@ func shown(t *top) string {
 	return b.String()
 }
 
-// What is drawn is as large as the screen at most, from a small one to a large one, and shows the worst first.
+// A frame fits the screen at every size and shows the worst upstreams first.
 func TestWhatTopDraws(t *testing.T) {
 	for name, size := range map[string][2]int{"top-80x24": {80, 24}, "top-132x43": {132, 43}, "top-80x10": {80, 10}} {
 		s := &top{view: outage(), sort: "worst", width: size[0], height: size[1]}
@@ -86,7 +86,7 @@ func TestWhatTopDraws(t *testing.T) {
 	golden(t, "top-plain", (&top{view: outage(), sort: "worst"}).plain())
 }
 
-// Nothing that others say is obeyed by the terminal.
+// Control sequences in names and messages do not reach the terminal.
 func TestNoWordsOfTerminalsArePassedOn(t *testing.T) {
 	s := &top{view: outage(), sort: "worst", width: 80, height: 24, plainly: true}
 	s.view.Upstreams[0].Name = "evil\x1b]0;owned\a\u009b31m"
@@ -138,13 +138,13 @@ func TestKeysOfTop(t *testing.T) {
 	}
 }
 
-// two is a weir with two upstreams.
+// two starts a weir with two upstreams.
 func two(t *testing.T) sidecar {
 	t.Helper()
 	return sidecar{served.Begin(t, "listen: 127.0.0.1:0\nadmin: 127.0.0.1:0\nupstreams:\n  api: {url: \"http://127.0.0.1:1\"}\n  mail: {url: \"http://127.0.0.1:1\"}\n")}
 }
 
-// Where the output is no terminal it is plain and told once, by a weir that runs.
+// Without a terminal, top prints the view of a running weir once, as plain text.
 func TestTopOnce(t *testing.T) {
 	s := two(t)
 	top := func(args ...string) (string, error) {
@@ -167,7 +167,7 @@ func TestTopOnce(t *testing.T) {
 	}
 }
 
-// What answers at the admin address may be no weir.
+// Another program may respond at the admin address.
 func TestWhoIsNoWeir(t *testing.T) {
 	for command, answer := range map[string]string{"top": `{"upstreams":[null]}`, "why": `{"calls":[{}]}`} {
 		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, answer) }))

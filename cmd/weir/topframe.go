@@ -13,21 +13,21 @@ import (
 	"github.com/seed1158cd35/weir/sidecar/status"
 )
 
-// plainWidth is how wide lines are where there is no terminal.
+// plainWidth is the width of lines without a terminal.
 const plainWidth = 100
 
-// Colours of states, as terminals number them: bad ones are told by their words, too.
+// stateColours are terminal colors of states. The text of a state also shows whether it is bad.
 var stateColours = map[string]int{"ok": 32, "waiting": 33, "throttled": 33, "failing": 31, "refusing": 33, "half-open": 33, "paused": 35, "open": 31, "trouble": 31}
 
-// A line is a text, and how it looks.
+// A line is a text and its style.
 type line struct {
 	text   string
-	colour int // 0 is none
+	colour int // 0 means none
 	bold   bool
 	head   bool // inverted
 }
 
-// plain is all of it, as text.
+// plain returns the complete view as text.
 func (t *top) plain() string {
 	t.width = plainWidth
 	var b strings.Builder
@@ -37,7 +37,7 @@ func (t *top) plain() string {
 	return b.String()
 }
 
-// frame is the screen as it is now, in words of terminals: every line anew, so that nothing of an older one is left.
+// frame returns the sequences that draw the screen. It redraws every line, to remove earlier frames completely.
 func (t *top) frame() string {
 	if t.width <= 0 || t.height <= 0 {
 		return ""
@@ -55,7 +55,7 @@ func (t *top) frame() string {
 	return b.String()
 }
 
-// dressed is a line as wide as the screen, in its colours.
+// dressed returns a line with its colors, filled to the width of the screen.
 func (t *top) dressed(l line) string {
 	text := fit(l.text, t.width)
 	var how []string
@@ -75,7 +75,7 @@ func (t *top) dressed(l line) string {
 	return "\x1b[" + strings.Join(how, ";") + "m" + text + "\x1b[0m"
 }
 
-// lines are those of the screen: as many as it has.
+// lines returns the lines of the screen, as many as fit.
 func (t *top) lines() []line {
 	foot := line{text: fmt.Sprintf("q quit  / filter%s  s sort: %s  j k scroll", bracketed(t.filter), t.sort)}
 	if t.typing {
@@ -108,7 +108,7 @@ func bracketed(filter string) string {
 	return " (" + filter + ")"
 }
 
-// above is what stands above the upstreams.
+// above returns the lines above the upstreams.
 func (t *top) above() (all []line) {
 	v := t.view
 	said := fmt.Sprintf("weir %s  up %v  %s", v.Version, v.At.Sub(v.Started).Round(time.Second), plural(v.Known, "upstream"))
@@ -142,7 +142,7 @@ func (t *top) above() (all []line) {
 	return append(all, lettersOf(v.Deliveries)...)
 }
 
-// lettersOf are the deliveries of all upstreams together.
+// lettersOf returns lines about the deliveries of all upstreams.
 func lettersOf(d *status.Deliveries) []line {
 	if d == nil {
 		return nil
@@ -161,9 +161,9 @@ func lettersOf(d *status.Deliveries) []line {
 	return []line{l}
 }
 
-// below is the table of upstreams.
+// below returns the table of upstreams.
 func (t *top) below(rows []*board.Row) []line {
-	name := max(8, t.width-61) // what the other columns leave
+	name := max(8, t.width-61) // the width that the other columns leave
 	head := fmt.Sprintf("%-*s %-9s %7s %6s %8s %4s %5s %7s %7s", name, "UPSTREAM", "STATE", "ALLOW/s", "WAIT/s", "REFUSE/s", "LEFT", "WAIT", "P50", "P99")
 	all := []line{{text: head, head: true}}
 	if len(rows) == 0 {
@@ -186,7 +186,7 @@ func (t *top) below(rows []*board.Row) []line {
 	return all
 }
 
-// about is what there is to say of an upstream beside its figures.
+// about returns details of an upstream in addition to its figures.
 func about(r *board.Row) (all []string) {
 	if len(r.By) > 0 {
 		var reasons []weir.Reason
@@ -221,7 +221,7 @@ func about(r *board.Row) (all []string) {
 	return all
 }
 
-// tokensOf is what is left of a model's limits of tokens.
+// tokensOf returns the remaining units of a model's token limits.
 func tokensOf(r *board.Row) (all []string) {
 	for i := range r.Limits {
 		if l := &r.Limits[i]; l.Unit == "tokens" && l.Key == "" {
@@ -254,7 +254,7 @@ func plural(n int, what string) string {
 	return fmt.Sprintf("%d %ss", n, what)
 }
 
-// rate is so many a second, in at most seven letters.
+// rate formats a rate per second in at most seven characters.
 func rate(n float64) string {
 	switch {
 	case n == 0:
@@ -267,7 +267,7 @@ func rate(n float64) string {
 	return fmt.Sprintf("%.4gM", n/1e6)
 }
 
-// long is so many milliseconds, for people.
+// long formats milliseconds for people.
 func long(ms float64) string {
 	switch {
 	case ms <= 0:
@@ -280,7 +280,7 @@ func long(ms float64) string {
 	return (time.Duration(ms) * time.Millisecond).Round(time.Second).String()
 }
 
-// fit is a text in a line of a width. What a terminal would obey is not passed on.
+// fit shortens or fills a text to a width. It replaces control characters, which a terminal would interpret.
 func fit(text string, width int) string {
 	all := []rune(strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) {

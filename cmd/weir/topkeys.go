@@ -9,15 +9,15 @@ import (
 	"github.com/seed1158cd35/weir/sidecar/board"
 )
 
-// A top is what weir top shows, and how.
+// A top is the state of weir top.
 type top struct {
-	view    *board.View // nil until weir has answered
-	err     error       // why it did not, the last time
+	view    *board.View // nil before the first response
+	err     error       // error of the last request
 	filter  string
-	typing  bool   // the filter is being typed
-	typed   string // so far
+	typing  bool   // the user types a filter
+	typed   string // text typed so far
 	sort    string
-	skip    int // upstreams that stand above what is shown
+	skip    int // number of upstreams scrolled out at the top
 	plainly bool
 	width   int
 	height  int
@@ -26,7 +26,7 @@ type top struct {
 // A sorting is an order of upstreams.
 type sorting struct {
 	name string
-	less func(a, b *board.Row) bool // nil leaves them as weir sent them: the worst first
+	less func(a, b *board.Row) bool // nil keeps weir's order, the worst first
 }
 
 var sorts = []sorting{
@@ -45,12 +45,12 @@ func sortNames() (all []string) {
 	return all
 }
 
-// sortsBy reports whether there is an order of the name.
+// sortsBy reports whether an order with the name exists.
 func (t *top) sortsBy(name string) bool {
 	return slices.ContainsFunc(sorts, func(s sorting) bool { return s.name == name })
 }
 
-// rows are the upstreams in their order.
+// rows returns the sorted upstreams.
 func (t *top) rows() []*board.Row {
 	all := slices.Clone(t.view.Upstreams)
 	for _, s := range sorts {
@@ -69,7 +69,7 @@ func (t *top) rows() []*board.Row {
 	return all
 }
 
-// take takes what weir answered. What it said before stays if it does not answer.
+// take stores a response. After an error the earlier view remains.
 func (t *top) take(s seen) {
 	t.err = s.err
 	if s.err == nil {
@@ -77,7 +77,7 @@ func (t *top) take(s seen) {
 	}
 }
 
-// Keys that are more than a letter.
+// Names of keys that are not a single letter.
 const (
 	keyUp    = "up"
 	keyDown  = "down"
@@ -93,7 +93,7 @@ var sequences = []struct{ typed, key string }{
 	{"\r", keyEnter}, {"\n", keyEnter}, {"\x7f", keyBack}, {"\b", keyBack}, {"\x03", "ctrl-c"}, {"\x1b", keyEsc},
 }
 
-// keysOf are the keys that were pressed. Sequences that are not known are none.
+// keysOf returns the pressed keys. It ignores unknown sequences.
 func keysOf(typed string) (all []string) {
 next:
 	for typed != "" {
@@ -102,7 +102,7 @@ next:
 			if !is {
 				continue
 			}
-			if s.key == keyEsc && len(rest) > 1 && (rest[0] == '[' || rest[0] == 'O') { // another sequence: to its last letter
+			if s.key == keyEsc && len(rest) > 1 && (rest[0] == '[' || rest[0] == 'O') { // skip an unknown sequence up to its last letter
 				end := strings.IndexFunc(rest[1:], func(r rune) bool { return r >= '@' && r <= '~' })
 				typed = rest[min(len(rest), 2+max(0, end)):]
 				continue next
@@ -119,7 +119,7 @@ next:
 	return all
 }
 
-// press does what a key says. It reports whether that is to end.
+// press handles a key. It reports whether the user quits.
 func (t *top) press(key string) (end bool) {
 	if key == "ctrl-c" {
 		return true
@@ -152,7 +152,7 @@ func (t *top) press(key string) (end bool) {
 	return false
 }
 
-// typeFilter is a key while a filter is being typed.
+// typeFilter handles a key while the user types a filter.
 func (t *top) typeFilter(key string) {
 	switch key {
 	case keyEnter:

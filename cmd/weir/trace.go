@@ -82,7 +82,7 @@ func (w world) tracesRegion(file string, must bool) (string, error) {
 	return c.Traces.Region, nil
 }
 
-// source returns X-Ray of a region.
+// source returns the X-Ray API of a region.
 func (w world) source(ctx context.Context, region string) (look.Source, error) {
 	cfg, err := awsconfig.LoadDefaultConfig(ctx, awsconfig.WithRegion(region))
 	if err != nil {

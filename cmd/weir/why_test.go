@@ -17,7 +17,7 @@ import (
 	"github.com/seed1158cd35/weir/sidecar/status"
 )
 
-// refusedCall makes calls until weir refuses one, and brings the ID of its answer.
+// refusedCall makes calls until weir refuses one, and returns the ID in the response.
 func (s sidecar) refusedCall(t *testing.T) string {
 	t.Helper()
 	for range 20 {
@@ -35,8 +35,8 @@ func (s sidecar) refusedCall(t *testing.T) string {
 	return ""
 }
 
-// People ask why a call was refused, by the ID of its answer: they see the limit, where the file has it, and what to change;
-// after a reload, where it stands then.
+// why explains a refused call by the ID in its response: the limit, its line in the file, and a change. After a reload it uses
+// the new line.
 func TestWhyACallWasRefused(t *testing.T) {
 	t.Parallel()
 	up := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
@@ -65,7 +65,7 @@ func TestWhyACallWasRefused(t *testing.T) {
 	}
 }
 
-// A limit of a preset is found in the preset.
+// A limit of a preset is located in the preset.
 func TestWhyNamesThePreset(t *testing.T) {
 	t.Parallel()
 	up := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -84,8 +84,8 @@ func TestWhyNamesThePreset(t *testing.T) {
 	}
 }
 
-// Of a call that was not stored people are told what was decided in its second, and by which line of the configuration; its ID says which
-// second that was, and of other IDs they say it.
+// For a call that was not recorded, why reports the decisions of its second with the lines of the configuration. The ID
+// contains the second. Other IDs are reported as such.
 func TestWhyOfACallThatWasNotKept(t *testing.T) {
 	t.Parallel()
 	up := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
@@ -114,7 +114,7 @@ func TestWhyOfACallThatWasNotKept(t *testing.T) {
 	}
 }
 
-// Any weir of a fleet knows what became of a call, also when the one that made it has ended.
+// Any process of a fleet can explain a call, also after the process that made it has ended.
 func TestWhyIsKnownToTheFleet(t *testing.T) {
 	t.Parallel()
 	up := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
@@ -152,7 +152,7 @@ func TestWhyIsKnownToTheFleet(t *testing.T) {
 	}
 }
 
-// A process that ends writes the calls that it has recorded before it closes the store, however far away the store is.
+// A process that ends writes its recorded calls before it closes the store, also if the store is slow.
 func TestWhyOfTheLastCallsOfAnEndedProcess(t *testing.T) {
 	t.Parallel()
 	up := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))

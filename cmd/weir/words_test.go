@@ -13,7 +13,7 @@ import (
 	"github.com/seed1158cd35/weir/internal/test/servers"
 )
 
-// weir store init says which store could not be made ready, and what to look at, and no secret.
+// weir store init names the store that could not be initialized and what to check, without secrets.
 func TestStoreInitSaysWhatIsWrong(t *testing.T) {
 	locked := servers.Redis(t, "--requirepass", "correct")
 	for _, c := range []struct {
@@ -42,7 +42,7 @@ func TestStoreInitSaysWhatIsWrong(t *testing.T) {
 	}
 }
 
-// A length of time that cannot be read says what one looks like.
+// The error of an invalid duration shows a valid one.
 func TestLengthsSayWhatTheyLookLike(t *testing.T) {
 	for _, args := range []string{"pause up -for 5"} {
 		var out bytes.Buffer
@@ -53,7 +53,7 @@ func TestLengthsSayWhatTheyLookLike(t *testing.T) {
 	}
 }
 
-// weir check counts as people do.
+// weir check uses singular and plural correctly.
 func TestCheckCounts(t *testing.T) {
 	for n, want := range map[int]string{1: "good: 1 upstream, listening", 2: "good: 2 upstreams, listening"} {
 		file := filepath.Join(t.TempDir(), "weir.yaml")

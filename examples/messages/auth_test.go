@@ -38,8 +38,8 @@ func (k *keyServer) RoundTrip(r *http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: status, Header: http.Header{}, Body: io.NopCloser(bytes.NewReader(k.set)), Request: r}, nil
 }
 
-// keysThat starts the program in a bubble with a key server in the given state. say returns the result of a token and the
-// number of fetches it caused.
+// keysThat starts the program in a bubble with a key server in the given state. play receives a function that returns the
+// result of a token and the number of fetches it caused.
 func keysThat(t *testing.T, state string, play func(ctx context.Context, k *keyServer, say func() (lambdax.Code, time.Duration, int64))) {
 	i := newIssuer(t)
 	k := &keyServer{set: i.set}

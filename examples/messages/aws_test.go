@@ -255,7 +255,7 @@ func TestTheAWSForm(t *testing.T) {
 		t.Fatal(err)
 	}
 	it.Announced, it.Status = false, Queued
-	it.Fence-- // as a slow reader has it
+	it.Fence-- // a stale copy, as a slow reader sees it
 	if err := s.table.announce(t.Context(), it); err != nil {
 		t.Fatal(err)
 	}

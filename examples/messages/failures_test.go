@@ -102,7 +102,7 @@ func TestWhereTheAnswerWasLost(t *testing.T) {
 	}
 }
 
-// A message that certainly did not reach ntfy is retried, whatever the configuration for lost responses.
+// A message that certainly did not reach ntfy is retried. The configuration for lost responses does not matter.
 func TestWhatNeverReachedNtfyIsNotThere(t *testing.T) {
 	w := newWorld(t, func(w *world) { w.o.Choices.Lost = "stop" })
 	w.ntfy.Close()

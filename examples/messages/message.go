@@ -21,7 +21,7 @@ type Status string
 const (
 	Queued  Status = "queued"  // waits for an attempt
 	Sending Status = "sending" // claimed, and being sent
-	Sent    Status = "sent"    // ntfy has it
+	Sent    Status = "sent"    // accepted by ntfy
 	Failed  Status = "failed"  // will not be sent; Reason has the cause
 )
 
@@ -31,9 +31,9 @@ var statuses = []Status{Queued, Sending, Sent, Failed}
 type Notification string
 
 const (
-	None    Notification = "none"    // ntfy does not have it
-	Unknown Notification = "unknown" // ntfy may have it: a response was lost, or a process ended
-	Made    Notification = "made"    // ntfy has it, and returned an ID
+	None    Notification = "none"    // ntfy did not accept it
+	Unknown Notification = "unknown" // unclear, because a response was lost or a process ended
+	Made    Notification = "made"    // accepted, and ntfy returned an ID
 )
 
 // A Message is a notification for people. Lists omit title, text and notification.
@@ -94,7 +94,7 @@ type Query struct {
 // Counts are numbers of messages by stage and status. A stage that could not be counted is missing.
 type Counts map[string]map[Status]int64
 
-// A Store stores messages and has them sent.
+// A Store stores messages and triggers their delivery.
 type Store interface {
 	// Put stores the message durably before it returns nil. Messages with the same owner, key and content are stored once.
 	Put(ctx context.Context, m Message, key string) (Message, error)

@@ -98,7 +98,7 @@ func (s *Deliveries) List(ctx context.Context, q Query) (page []Message, next st
 		f.Upstream = lane + q.Stage
 	}
 	for is, word := range words {
-		if word == q.Status && is != delivery.Created { // created means waiting for an order key, and messages have none
+		if word == q.Status && is != delivery.Created { // created means waiting for an order key, which no message uses
 			f.Status = is
 		}
 	}

@@ -10,8 +10,9 @@ import (
 	"time"
 )
 
-// oneIsDown is how long an upstream's deliveries take while another one answers 503, and 10,000 wait for it: from the instant at which
-// they are first tried, and when its breaker has opened. Beside that 10,000 which are not due, so that the file is as large.
+// oneIsDown measures deliveries to an upstream while another one responds 503 and 10,000 deliveries wait for it: from their
+// first attempts, and after the breaker has opened. The baseline has 10,000 deliveries that are not due, so that the file has
+// the same size.
 func (m *measure) oneIsDown(string) {
 	const waiting = 10_000
 	var asked atomic.Int64
@@ -51,7 +52,7 @@ func (m *measure) oneIsDown(string) {
 	}
 	const alone, other = "SQLite: pick-up at 300/s, p99 ms", "SQLite: the same beside 10,000 that are not due"
 	const begins, beside = "SQLite: the same while 10,000 are first tried at an upstream that is down", "SQLite: the same while its breaker is open"
-	for range 2 { // the order must make no difference
+	for range 2 { // to balance the order
 		m.pickUpAt(0.99, alone, with(0, time.Time{}, m.lasts/4))
 		m.pickUpAt(0.99, other, with(waiting, time.Now().Add(time.Hour), m.lasts/4))
 		m.pickUpAt(0.99, begins, with(waiting, time.Time{}, 0))

@@ -10,10 +10,10 @@ import (
 	"time"
 )
 
-// drained is the limit of the upstream at which what waits is sent, a second.
+// drained is the upstream's limit for waiting deliveries, per second.
 const drained = 400
 
-// drains has the weir that ships send what waits, and measures its start, its memory and how much of the limit it uses.
+// drains lets the released weir send waiting deliveries. It measures the start, the memory, and the used share of the limit.
 func (m *measure) drains(name, deliveries string) {
 	up := newUpstream()
 	defer up.Close()
@@ -54,7 +54,7 @@ upstreams:
 	_ = cmd.Wait()
 }
 
-// peak is the most memory that a process has had, in MiB.
+// peak returns the maximum memory of a process, in MiB.
 func (m *measure) peak(pid int) (mib float64) {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	m.must(err)

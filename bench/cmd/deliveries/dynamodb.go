@@ -15,7 +15,8 @@ import (
 	"github.com/seed1158cd35/weir/internal/test/servers"
 )
 
-// inTable is a table of DynamoDB's emulator, which does some hundred requests a second: carry nothing but the ratios to a bare put.
+// inTable measures a table in the DynamoDB emulator, which handles some hundred requests a second. Only the ratios to a bare
+// put are comparable.
 func (m *measure) inTable(string) {
 	ctx := context.Background()
 	server := servers.Dynalite(m.tb)
@@ -36,7 +37,7 @@ func (m *measure) inTable(string) {
 	begin = time.Now()
 	n = many(16, m.lasts, func(int) {
 		r := request()
-		r.Upstream = "none" // which nobody sends to
+		r.Upstream = "none" // no worker sends to it
 		_, _, err := s.Accept(ctx, r)
 		m.must(err)
 	})

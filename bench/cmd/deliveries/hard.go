@@ -18,8 +18,8 @@ import (
 	"github.com/seed1158cd35/weir/delivery"
 )
 
-// behindOneKey has 100,000 wait behind one order key, beside which nothing is due: each claim takes the key's head, and each end promotes
-// the next.
+// behindOneKey measures 100,000 deliveries behind one order key, with nothing else due. Each claim takes the head of the key,
+// and each end promotes the next.
 func (m *measure) behindOneKey(db string) {
 	const behind = 100_000
 	path := m.fill(behind)
@@ -37,7 +37,7 @@ func (m *measure) behindOneKey(db string) {
 	m.must(p.Close())
 }
 
-// keyed are claims of which each has the head of the order key.
+// keyed measures claims that each take the head of the order key.
 func (m *measure) keyed(s delivery.Queue, name string) {
 	m.claims(s, name)
 	all, err := s.Counts(context.Background())
@@ -50,8 +50,8 @@ func (m *measure) keyed(s delivery.Queue, name string) {
 	m.tb.Fatalf("the heads that were claimed are not those: %v", all)
 }
 
-// aReaderHolds is a file that somebody reads and does not let go of, while callers hand in as much as it takes: the log beside it at most,
-// and when all is as before.
+// aReaderHolds measures a file on which another process holds a read transaction while callers submit as much as it accepts:
+// the maximum log, and the time to recover.
 func (m *measure) aReaderHolds(string) {
 	ctx := context.Background()
 	path := m.file("r.db")
@@ -71,7 +71,7 @@ func (m *measure) aReaderHolds(string) {
 			stored.Add(1)
 		case errors.Is(err, delivery.ErrFull):
 			refused.Add(1)
-			time.Sleep(10 * time.Millisecond) // as long as one who is refused waits at least
+			time.Sleep(10 * time.Millisecond) // the minimum wait of a refused caller
 		default:
 			m.must(err)
 		}
@@ -94,7 +94,7 @@ func (m *measure) aReaderHolds(string) {
 	m.must(s.Close())
 }
 
-// served is the weir that ships, with deliveries in a file.
+// served starts the released weir with deliveries in a file.
 func (m *measure) served(deliveries, upstream string) (at string, p *os.Process, end func()) {
 	config := filepath.Join(m.tb.TempDir(), "weir.yaml")
 	m.must(os.WriteFile(config, fmt.Appendf(nil, "listen: 127.0.0.1:%d\ndeliveries: {%s}\nupstreams:\n  up: %s\n", port(), deliveries, upstream), 0o600))
@@ -129,7 +129,7 @@ func (o *ofSize) Read(p []byte) (int, error) {
 	return int(n), nil
 }
 
-// largeBodies are handed in by 16 at once, and sent: weir's memory then.
+// largeBodies measures weir's memory while 16 callers submit large bodies, and while they are sent.
 func (m *measure) largeBodies(n int) {
 	const size = 10 << 20
 	up := newUpstream()
@@ -157,7 +157,7 @@ func (m *measure) largeBodies(n int) {
 	m.is(fmt.Sprintf("SQLite: weir's memory at most with %d bodies of 10 MiB, MiB", n), m.peak(p.Pid))
 }
 
-// port is one that nobody listens at.
+// port returns a free port.
 func port() int {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

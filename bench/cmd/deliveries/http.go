@@ -14,8 +14,8 @@ import (
 	"github.com/seed1158cd35/weir/delivery"
 )
 
-// overHTTP are accepts by the weir that ships, of which next to nothing is delivered meanwhile, beside a server that stores nothing: what
-// the HTTP of both sides takes of the cores that they share.
+// overHTTP measures accepts by the released weir, which delivers almost nothing meanwhile, and a server that stores nothing. It
+// shows what HTTP costs both sides on their shared cores.
 func (m *measure) overHTTP(string) {
 	m.bareInserts()
 	bare, bareProcess, ends := m.bareServer()
@@ -35,7 +35,7 @@ func (m *measure) overHTTP(string) {
 	m.alone("SQLite: accept alone, over HTTP", func() { m.must(c.Ask(accepted, "202")) })
 }
 
-// accepted is a request that is handed in.
+// accepted is a submitted request.
 var accepted = wire.Request("POST", "/in", "application/octet-stream", "", body)
 
 func (m *measure) dial(at string) *wire.Client {
@@ -44,7 +44,7 @@ func (m *measure) dial(at string) *wire.Client {
 	return c
 }
 
-// hands has callers hand requests in over HTTP, by a client that does as little as can be, and says what one costs on both sides.
+// hands submits requests over HTTP with a minimal client, and records the CPU of both sides.
 func (m *measure) hands(name, at string, p *os.Process) {
 	clients := make([]*wire.Client, callers)
 	for i := range clients {
@@ -60,7 +60,7 @@ func (m *measure) hands(name, at string, p *os.Process) {
 	m.is(name+": CPU of the client, us each", (cpu("self")-ours).Seconds()*1e6/float64(n))
 }
 
-// bareServer is a process of its own that answers as weir does, and does nothing else.
+// bareServer starts a process that responds as weir does and does nothing else.
 func (m *measure) bareServer() (at string, p *os.Process, end func()) {
 	self, err := os.Executable()
 	m.must(err)
@@ -81,7 +81,7 @@ func (m *measure) bareServer() (at string, p *os.Process, end func()) {
 	}
 }
 
-// answers is what a bareServer does.
+// answers runs a bareServer.
 func answers(listen string) error {
 	return http.ListenAndServe(listen, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if _, err := io.ReadAll(r.Body); err != nil {

@@ -1,5 +1,5 @@
-// Deliveries measures deliveries kept in SQLite and in PostgreSQL, beside floors and River in the same run, on a server that it starts
-// itself, and prints a table.
+// Deliveries measures deliveries in SQLite and in PostgreSQL, and floors and River in the same run, on a server that it starts.
+// It prints a table.
 //
 //	deliveries -rounds 3
 package main
@@ -41,14 +41,14 @@ func main() {
 	}))
 }
 
-// measure has figures by name, one a round.
+// measure has the figures by name, one per round.
 type measure struct {
 	tb        servers.TB
 	lasts     time.Duration
 	stats     bool
 	weir      string
 	bodies    int
-	unlimited bool // policies have neither limit nor breaker
+	unlimited bool // policies without limit and breaker
 	names     []string
 	figures   map[string][]float64
 }
@@ -66,7 +66,7 @@ func (m *measure) latest(name string) float64 {
 	return all[len(all)-1]
 }
 
-// ratio is of two figures of this round.
+// ratio records the ratio of two figures of this round.
 func (m *measure) ratio(name, of, to string) { m.is(name, m.latest(of)/m.latest(to)) }
 
 func (m *measure) table() {

@@ -46,7 +46,7 @@ func (m *measure) perSecond(name string, n int64, took time.Duration) {
 	m.is(name, float64(n)/took.Seconds())
 }
 
-// accepts are beside bare inserts, 64 in a transaction.
+// accepts measures accepts, and bare inserts of 64 per transaction.
 func (m *measure) accepts(db string) {
 	ctx := context.Background()
 	at := m.base(db)
@@ -84,7 +84,7 @@ func (m *measure) accepts(db string) {
 	m.is("accept alone, p50 ms", quantile(took, 0.5))
 }
 
-// endToEnd are requests that are stored and delivered by four weirs, beside the same Transport sending directly.
+// endToEnd measures requests that four processes store and deliver, and the same Transport sending directly.
 func (m *measure) endToEnd(db string) {
 	m.directly()
 	m.delivers("end to end, 4 weirs", m.base(db))
@@ -111,7 +111,7 @@ func (m *measure) delivers(name, at string) {
 	m.is(name+": CPU of a direct call, to both", m.latest("direct: CPU of each, us")/(m.latest(name+": CPU of each, us")+m.latest(name+": CPU of the database of each, us")))
 }
 
-// handsIn has callers hand requests in, and waits until all have arrived.
+// handsIn submits requests and waits until all have arrived.
 func (m *measure) handsIn(name string, f *fleet, up *upstream) (n int64) {
 	begin, used := time.Now(), cpu("self")
 	n = many(callers, m.lasts, func(i int) {
@@ -125,7 +125,7 @@ func (m *measure) handsIn(name string, f *fleet, up *upstream) (n int64) {
 	return n
 }
 
-// pickUp is from when a request is accepted until it arrives, at 300 a second.
+// pickUp measures the time from acceptance to arrival at 300 requests a second.
 func (m *measure) pickUp(db string) {
 	m.pickUpOf("pick-up at 300/s, p95 ms", func(up *upstream) *fleet { return m.fleet(m.base(db), up, 4) })
 }
@@ -175,7 +175,7 @@ func (m *measure) pickUpAt(q float64, name string, of func(*upstream) *fleet) {
 	m.is("CPU of each, ms: "+name, (cpu("self")-used).Seconds()*1000/float64(total))
 }
 
-// waiting measures claims while many wait, without statistics of them.
+// waiting measures claims while many deliveries wait, without table statistics.
 func (m *measure) waiting(db, name string, n int) {
 	at := m.base(db)
 	s := m.store(at)
@@ -187,7 +187,7 @@ func (m *measure) waiting(db, name string, n int) {
 	}
 }
 
-// fillTables has many wait in a database's tables.
+// fillTables writes many waiting deliveries into a database.
 func (m *measure) fillTables(at string, n int) {
 	m.sql(at, fmt.Sprintf(`INSERT INTO weir_request(id, tenant, holder, upstream, order_key, fingerprint, correlation, method, path, query, header, body, accepted)
 		SELECT 'id' || i, '', '', 'up', '', '', '', 'POST', '/in', '', '', decode(repeat('00', 128), 'hex'), weir_now() FROM generate_series(1, %d) i`, n),
@@ -196,10 +196,10 @@ func (m *measure) fillTables(at string, n int) {
 		fmt.Sprintf("INSERT INTO weir_count(upstream, status, n) VALUES ('up', 'queued', %d)", n))
 }
 
-// claimed is how many times deliveries are claimed.
+// claimed is the number of measured claims.
 const claimed = 400
 
-// claims are of 10, which end at once.
+// claims measures claims of 10 deliveries, which end immediately.
 func (m *measure) claims(s delivery.Queue, name string) {
 	var took, ended []time.Duration
 	for range claimed {
@@ -222,7 +222,7 @@ func (m *measure) claims(s delivery.Queue, name string) {
 	m.is("the end of those, p99 ms, "+name, quantile(ended, 0.99))
 }
 
-// quantile is in milliseconds.
+// quantile returns a quantile in milliseconds.
 func quantile(all []time.Duration, q float64) float64 {
 	slices.Sort(all)
 	return all[int(q*float64(len(all)-1))].Seconds() * 1000

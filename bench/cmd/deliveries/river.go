@@ -14,7 +14,7 @@ import (
 	"github.com/riverqueue/river/rivermigrate"
 )
 
-// A send is a job of River's that makes the same call.
+// A send is a River job that makes the same call.
 type send struct {
 	URL  string `json:"url"`
 	Body []byte `json:"body"`
@@ -40,7 +40,7 @@ func (s *sender) Work(ctx context.Context, job *river.Job[send]) error {
 	return resp.Body.Close()
 }
 
-// besideRiver has four clients of River on the same server, each with as many workers and connections as a weir.
+// besideRiver measures four River clients on the same server, each with as many workers and connections as a weir.
 func (m *measure) besideRiver(db string) {
 	ctx := context.Background()
 	at := m.base(db)

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/seed1158cd35/weir/delivery"
-	"github.com/seed1158cd35/weir/delivery/sqlite" // which brings the driver, too
+	"github.com/seed1158cd35/weir/delivery/sqlite" // also registers the driver
 )
 
 func (m *measure) file(s string) string { return filepath.Join(m.tb.TempDir(), s) }
@@ -23,7 +23,7 @@ func (m *measure) openFile(path string) *sqlite.Store {
 	return s
 }
 
-// rows is a connection of one's own, as durable as weir's.
+// rows opens a separate connection that is as durable as weir's.
 func (m *measure) rows(path string, statements ...string) *sql.DB {
 	db, err := sql.Open("sqlite", "file:"+path+"?_pragma=busy_timeout(5000)&_pragma=journal_mode(wal)&_pragma=synchronous(full)")
 	m.must(err)
@@ -35,7 +35,7 @@ func (m *measure) rows(path string, statements ...string) *sql.DB {
 	return db
 }
 
-// bareInserts are what a file takes without weir.
+// bareInserts measures a file's capacity without weir.
 func (m *measure) bareInserts() {
 	db := m.rows(m.file("bare.db"), "CREATE TABLE bare (seq INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, body BLOB NOT NULL)")
 	m.bare("SQLite: bare inserts, 64 in a transaction", db, []string{"INSERT INTO bare(id, body) VALUES (?, ?)"}, 1, func(do []*sql.Stmt) {
@@ -44,7 +44,7 @@ func (m *measure) bareInserts() {
 	})
 }
 
-// bare are statements without weir, for 64 of something in a transaction: each is for so many of them.
+// bare measures statements without weir, for 64 things per transaction. Each statement covers `together` of them.
 func (m *measure) bare(name string, db *sql.DB, statements []string, together int, each func(do []*sql.Stmt)) {
 	var made []*sql.Stmt
 	for _, s := range statements {
@@ -70,8 +70,8 @@ func (m *measure) bare(name string, db *sql.DB, statements []string, together in
 	m.must(db.Close())
 }
 
-// theirRows are the rows that deliveries have, with their indexes, written without weir, as many in a statement as weir does: when one is
-// accepted; and when one is accepted with its first claim, and that ends.
+// theirRows measures the rows of deliveries with their indexes, written without weir, with weir's number of rows per statement:
+// the rows of an accept, and the rows of an accept, a first claim and its end.
 func (m *measure) theirRows() {
 	made := func(name string) *sql.DB {
 		path := m.file(name)
@@ -123,7 +123,7 @@ func (m *measure) theirRows() {
 	m.ratio("SQLite: the rows of an accept, its claim and its end, to bare inserts", "SQLite: the rows of an accept, its claim and its end, bare, a second", inserts)
 }
 
-// inFile is all of it in a file of SQLite.
+// inFile runs all measurements in a SQLite file.
 func (m *measure) inFile(string) {
 	ctx := context.Background()
 	m.bareInserts()
@@ -145,7 +145,7 @@ func (m *measure) inFile(string) {
 	m.must(s.Close())
 	m.directly()
 	ends := m.profile()
-	for _, unlimited := range []bool{false, true, true, false} { // the order must make no difference
+	for _, unlimited := range []bool{false, true, true, false} { // to balance the order
 		m.inTurn(unlimited)
 	}
 	ends()
@@ -154,13 +154,13 @@ func (m *measure) inFile(string) {
 	m.pickUpOf("SQLite: pick-up at 300/s, p95 ms", func(up *upstream) *fleet { return m.weirs(up, m.openFile(m.file("p.db"))) })
 }
 
-// Deliveries end to end, under a policy of limit and breaker and without.
+// Deliveries end to end, with and without limit and breaker.
 const (
 	ended = "SQLite: end to end"
 	free  = "SQLite: the same without limit and breaker"
 )
 
-// inTurn measures one of both, in a file of its own.
+// inTurn measures one of the two, in a separate file.
 func (m *measure) inTurn(unlimited bool) {
 	up := newUpstream()
 	defer up.Close()
@@ -171,13 +171,13 @@ func (m *measure) inTurn(unlimited bool) {
 	m.unlimited = false
 }
 
-// sum is of the latest two of a figure.
+// sum adds the latest two values of a figure.
 func (m *measure) sum(name string) float64 {
 	all := m.figures[name]
 	return all[len(all)-2] + all[len(all)-1]
 }
 
-// alone is how long one of something takes, in turns with a write of 4 KiB that is synced.
+// alone measures the time of single calls, alternating with a synced write of 4 KiB.
 func (m *measure) alone(name string, do func()) {
 	var took, floor []time.Duration
 	f, err := os.Create(m.file("sync"))
@@ -199,7 +199,7 @@ func (m *measure) alone(name string, do func()) {
 	m.ratio(name+" to that", name+", p50 ms", "4 KiB written and synced, p50 ms")
 }
 
-// directly is what the same Transport does by itself.
+// directly measures the same Transport without deliveries.
 func (m *measure) directly() {
 	up := newUpstream()
 	defer up.Close()
@@ -215,7 +215,7 @@ func (m *measure) directly() {
 	m.is("direct: CPU of each, us", (cpu("self")-ours).Seconds()*1e6/float64(n))
 }
 
-// fill is a file in which many wait.
+// fill returns a file with many waiting deliveries.
 func (m *measure) fill(n int) (path string) {
 	path = m.file(fmt.Sprintf("w%d.db", n))
 	m.must(m.openFile(path).Close())
@@ -228,7 +228,7 @@ func (m *measure) fill(n int) (path string) {
 	return path
 }
 
-// waitingInFile is weir with many that wait in a file.
+// waitingInFile measures weir with many waiting deliveries in a file.
 func (m *measure) waitingInFile(n int) {
 	path := m.fill(n)
 	begin := time.Now()

@@ -13,9 +13,9 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Where the time goes, for -stats: printed beside figures, which cost a little more then.
+// With -stats, the measurements print where the time goes. The figures are then slightly higher.
 
-// watch begins to count; the function that it returns says what n of something have cost.
+// watch starts counting. The returned function prints the cost of n things.
 func (m *measure) watch(db, name string, n func() int64) (ends func()) {
 	if !m.stats {
 		return func() {}
@@ -49,7 +49,7 @@ func (m *measure) watch(db, name string, n func() int64) (ends func()) {
 	}
 }
 
-// profile writes what this process computes until the function that it returns is called.
+// profile writes a CPU profile of this process until the returned function is called.
 func (m *measure) profile() (ends func()) {
 	if !m.stats {
 		return func() {}
@@ -63,13 +63,13 @@ func (m *measure) profile() (ends func()) {
 	}
 }
 
-// cpu is what a process, by its number, or this one, "self", has taken.
+// cpu returns the CPU time of a process by its number, or of this process ("self").
 func cpu(of string) time.Duration {
 	taken, _ := ticks(of)
 	return taken
 }
 
-// cpuOf is what a database's server has taken: its first process, with all that it has started, also those that have ended.
+// cpuOf returns the CPU time of a database server: its first process and all its children, including ended ones.
 func (m *measure) cpuOf(db string) (sum time.Duration) {
 	ctx := context.Background()
 	c, err := pgx.Connect(ctx, db)
@@ -86,7 +86,7 @@ func (m *measure) cpuOf(db string) (sum time.Duration) {
 	return sum
 }
 
-// ticks reads what a process and those of its children that have ended have taken, and the number of its parent.
+// ticks returns the CPU time of a process and its ended children, and the number of its parent.
 func ticks(of string) (sum time.Duration, parent string) {
 	text, _ := os.ReadFile("/proc/" + of + "/stat")
 	_, tail, _ := strings.Cut(string(text), ") ")

@@ -26,7 +26,7 @@ var callers = 64
 
 var body = make([]byte, 1024)
 
-// An upstream answers at once, and counts.
+// An upstream responds immediately, and counts.
 type upstream struct {
 	*httptest.Server
 	n       atomic.Int64
@@ -45,20 +45,20 @@ func newUpstream() *upstream {
 	return u
 }
 
-// until waits until so many have arrived.
+// until waits until n requests have arrived.
 func (u *upstream) until(n int64) {
 	for u.n.Load() < n {
 		time.Sleep(time.Millisecond)
 	}
 }
 
-// transport keeps as many connections as there are attempts at once.
+// transport keeps as many connections as there are concurrent attempts.
 func transport() *http.Transport { return &http.Transport{MaxIdleConnsPerHost: parallel()} }
 
-// parallel is how many attempts there are at once, of all weirs.
+// parallel returns the number of concurrent attempts of all processes.
 func parallel() int { return 4 * callers }
 
-// policy has a limit and a breaker, none of which ever refuses.
+// policy has a limit and a breaker that never refuse.
 func (m *measure) policy() *weir.Upstream {
 	p := weir.Policy{
 		Limits:  []limit.Limit{{Name: "all", Rate: bucket.Rate{Amount: 1_000_000, Per: time.Second}}},
@@ -72,7 +72,7 @@ func (m *measure) policy() *weir.Upstream {
 	return u
 }
 
-// base is a database's empty schema.
+// base returns the URL of an empty schema in a database.
 func (m *measure) base(db string) string {
 	schemas++
 	name := fmt.Sprintf("s%d", schemas)
@@ -93,7 +93,7 @@ func (m *measure) sql(at string, statements ...string) {
 	}
 }
 
-// A fleet is weirs that share a database.
+// A fleet is several workers that share a database.
 type fleet struct {
 	m       *measure
 	workers []*delivery.Worker
@@ -117,14 +117,14 @@ func (m *measure) fleet(at string, up *upstream, n int) *fleet {
 	return m.weirs(up, stores...)
 }
 
-// weirs each have a store.
+// weirs starts a worker for each store.
 func (m *measure) weirs(up *upstream, stores ...delivery.Queue) *fleet {
 	to, err := url.Parse(up.URL)
 	m.must(err)
 	return m.weirsOf(func(string) *url.URL { return to }, stores...)
 }
 
-// weirsOf is weirs with several upstreams.
+// weirsOf starts workers with several upstreams.
 func (m *measure) weirsOf(at func(upstream string) *url.URL, stores ...delivery.Queue) *fleet {
 	f := &fleet{m: m, stores: stores}
 	ctx, cancel := context.WithCancel(context.Background())
@@ -152,7 +152,7 @@ func request() *delivery.Request {
 	return &delivery.Request{Upstream: "up", Method: "POST", Path: "/in", Body: body}
 }
 
-// many does something at once for a time, again and again, and says how often.
+// many runs do in n goroutines repeatedly for a time, and returns the number of calls.
 func many(n int, lasts time.Duration, do func(caller int)) (count int64) {
 	var all sync.WaitGroup
 	var done atomic.Int64
@@ -169,7 +169,7 @@ func many(n int, lasts time.Duration, do func(caller int)) (count int64) {
 	return done.Load()
 }
 
-// direct is a Transport under the same policy.
+// direct returns a client with the same policy.
 func (m *measure) direct(up *upstream) *http.Client {
 	return &http.Client{Transport: &httpx.Transport{Upstream: m.policy(), Base: transport()}}
 }

@@ -11,10 +11,10 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 )
 
-// rules are those of Envoy's rate limit service, with limits that nobody reaches.
+// rules configure Envoy's rate limit service with limits that are never reached.
 const rules = "domain: d\ndescriptors:\n- {key: a, rate_limit: {unit: hour, requests_per_unit: 4294967295}}\n"
 
-// undecided is a bare service of the same library: it says yes to every request and decides nothing.
+// undecided is a bare service of the same library: it permits every request without a decision.
 func undecided(l net.Listener) error {
 	s := grpc.NewServer()
 	rls.RegisterRateLimitServiceServer(s, yes{said: &rls.RateLimitResponse{OverallCode: rls.RateLimitResponse_OK, Statuses: []*rls.RateLimitResponse_DescriptorStatus{{
@@ -34,7 +34,7 @@ func (y yes) ShouldRateLimit(context.Context, *rls.RateLimitRequest) (*rls.RateL
 	return y.said, nil
 }
 
-// envoy asks as Envoy does, all callers over one connection.
+// envoy calls as Envoy does, with one connection for all callers.
 func envoy(address string) (story, error) {
 	conn, err := grpc.NewClient(address, grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {

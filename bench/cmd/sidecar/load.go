@@ -13,16 +13,16 @@ import (
 	"github.com/seed1158cd35/weir/bench/wire"
 )
 
-// A story is what a connection asks again and again: a request, or an acquire and its report.
+// A story is what a connection repeats: a request, or an acquire and its report.
 type story func(c *client) error
 
 // A client is one connection.
 type client struct {
 	*wire.Client
-	took time.Duration // by the story itself; 0 if it is as long as the whole of it
+	took time.Duration // measured by the story; 0 if it is the duration of the complete story
 }
 
-// get asks for a path with the headers that a client of some SDK sends.
+// get requests a path with the headers of an SDK's client.
 func get(path, status string) story {
 	request := []byte("GET " + path + " HTTP/1.1\r\nHost: localhost\r\nUser-Agent: bench/1.0\r\nAccept: */*\r\nAccept-Encoding: gzip\r\nAuthorization: Bearer 0123456789abcdef\r\nX-Tenant: acme\r\n\r\n")
 	return func(c *client) error { return c.Ask(request, status) }
@@ -45,10 +45,10 @@ func post(path string, body []byte) []byte {
 	return wire.Request("POST", path, "application/json", "", body)
 }
 
-// A figure is what one measurement brought.
+// A figure is the result of one measurement.
 type figure struct {
-	rate     float64 // stories a second
-	cpu      float64 // of the process in the middle, us each; 0 if there is none
+	rate     float64 // stories per second
+	cpu      float64 // us of the process in the middle per story; 0 without one
 	p50, p99 float64 // us
 }
 
@@ -57,7 +57,7 @@ func dial(address string) (*client, error) {
 	return &client{Client: c}, err
 }
 
-// once tells a story one time.
+// once runs a story one time.
 func once(address string, s story) error {
 	c, err := dial(address)
 	if err != nil {
@@ -67,7 +67,7 @@ func once(address string, s story) error {
 	return s(c)
 }
 
-// load tells a story over so many connections for so long.
+// load runs a story on a number of connections for a time.
 func load(address string, s story, connections int, each time.Duration, p *process) (f figure, err error) {
 	clients := make([]*client, connections)
 	for i := range clients {
@@ -93,7 +93,7 @@ func load(address string, s story, connections int, each time.Duration, p *proce
 		all.Wait()
 	}
 	time.AfterFunc(each/8, func() { stop.Store(true) })
-	tell() // warm
+	tell() // warm up
 	for i := range took {
 		took[i] = took[i][:0]
 	}

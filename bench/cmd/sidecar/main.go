@@ -1,13 +1,12 @@
-// Sidecar measures weir serve as it ships, in a process of its own with limits, breaker, metrics and
-// logs, beside the least that does the same in another: requests a second, how long each takes, and the
-// processor time that the process in the middle takes for it. What is passed on, signed anew, refused and
-// decided, chats with models and their streams, and Envoy's rate limit service; nginx and Redis, if they
-// are on the path, start for it.
+// Sidecar measures weir serve as released, in a separate process with limits, breaker, metrics and logs, and a minimal
+// equivalent in another process. It records requests per second, latency, and the CPU time of the process in the middle. It
+// measures forwarded, signed and refused requests, decisions, chats with models and their streams, and Envoy's rate limit
+// service. If nginx and Redis are in the path, it starts them for comparison.
 //
 //	go build -o bin/weir ./cmd/weir && cd bench && go run ./cmd/sidecar ../bin/weir
 //	go run ./cmd/sidecar old=../bin/weir.old new=../bin/weir
 //
-// The ways take turns within each round, so that what else the machine does falls on all alike.
+// The variants alternate within each round, so that other load affects all of them.
 package main
 
 import (
@@ -54,7 +53,7 @@ func run(args []string) error {
 	return nil
 }
 
-// named is a binary and what it is called in the table.
+// named splits an argument into the binary and its name in the table.
 func named(arg string) (name, path string) {
 	if name, path, ok := strings.Cut(arg, "="); ok {
 		return name, path

@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// play serves as one of the processes of a measurement, on a port of its own that it prints.
+// play serves as one of the processes of a measurement. It prints its port.
 func play(role, to string) error {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -25,7 +25,7 @@ func play(role, to string) error {
 		return upstream(l)
 	case "bare":
 		return bare(l, to)
-	case "spared": // with memory that is collected as rarely as weir's is
+	case "spared": // collects garbage as rarely as weir does
 		debug.SetGCPercent(800)
 		return bare(l, to)
 	case "gather":
@@ -38,8 +38,7 @@ func play(role, to string) error {
 	return fmt.Errorf("no role %q", role)
 }
 
-// bare is the least that a proxy of net/http does, tuned: it keeps its connections, lends its
-// buffers, and leaves bodies as they are.
+// bare is a minimal, tuned proxy of net/http: it keeps its connections, reuses buffers, and leaves bodies unchanged.
 func bare(l net.Listener, to string) error {
 	at, err := url.Parse("http://" + to)
 	if err != nil {
@@ -47,7 +46,7 @@ func bare(l net.Listener, to string) error {
 	}
 	next := reverse(at)
 	return http.Serve(l, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.ContentLength != 0 { // or a stream is cut, now and then, that begins before the end of its request was seen
+		if r.ContentLength != 0 { // otherwise a stream that starts before the end of its request is sometimes truncated
 			_ = http.NewResponseController(w).EnableFullDuplex()
 		}
 		next.ServeHTTP(w, r)
@@ -62,7 +61,7 @@ func reverse(at *url.URL) *httputil.ReverseProxy {
 	}
 }
 
-// gather is a bare proxy that reads a request's body before it sends it on, so that it could be sent again.
+// gather is a bare proxy that buffers a request's body, so that it could be sent again.
 func gather(l net.Listener, to string) error {
 	at, err := url.Parse("http://" + to)
 	if err != nil {
@@ -90,8 +89,7 @@ func (b *buffers) Get() []byte {
 
 func (b *buffers) Put(p []byte) { b.pool.Put((*[32 << 10]byte)(p)) }
 
-// same reads a request and answers as many bytes as weir does to such a one: the floor of what weir
-// answers by itself.
+// same reads a request and returns as many bytes as weir's own response: the floor of responses by weir.
 func same(w http.ResponseWriter, r *http.Request) {
 	if _, err := io.Copy(io.Discard, r.Body); err != nil {
 		return

@@ -14,19 +14,19 @@ import (
 	"time"
 )
 
-// A process is one that was started for a measurement.
+// A process was started for a measurement.
 type process struct {
 	name    string
 	cmd     *exec.Cmd
 	address string
-	decides string // where weir decides
-	grpc    string // where weir decides for Envoy
+	decides string // address for decisions
+	grpc    string // address for Envoy's decisions
 }
 
-// ticks is how much one unit of /proc/PID/stat is, on every Linux that there is.
+// ticks is the unit of times in /proc/PID/stat on Linux.
 const ticks = 10 * time.Millisecond
 
-// cpu is the processor time that the process and its children have used.
+// cpu returns the CPU time of the process and its children.
 func (p *process) cpu() (used time.Duration) {
 	if p == nil {
 		return 0
@@ -47,13 +47,13 @@ func (p *process) cpu() (used time.Duration) {
 	return used
 }
 
-// A stage is all the processes of a measurement. Those that this machine lacks are nil.
+// A stage has all processes of a measurement. Processes that this machine lacks are nil.
 type stage struct {
 	dir                            string
 	upstream, bare, spared, gather *process
 	answer, grpc, nginx, redis     *process
 	weirs                          []*process
-	sharing                        []*process // weirs whose limits are in Redis
+	sharing                        []*process // sidecars with limits in Redis
 }
 
 const configuration = `
@@ -130,7 +130,7 @@ func begin(weirs []string) (s *stage, err error) {
 	return s, nil
 }
 
-// others starts all but weir.
+// others starts all processes except weir.
 func (s *stage) others() (err error) {
 	if s.upstream, err = s.role("upstream"); err != nil {
 		return err
@@ -150,7 +150,7 @@ func (s *stage) end() {
 	others := []*process{s.upstream, s.bare, s.spared, s.gather, s.answer, s.grpc, s.nginx, s.redis}
 	for _, p := range slices.Concat(s.sharing, s.weirs, others) {
 		if p != nil {
-			_ = p.cmd.Process.Signal(syscall.SIGTERM) // nginx ends its workers
+			_ = p.cmd.Process.Signal(syscall.SIGTERM) // nginx stops its workers
 			_ = p.cmd.Wait()
 		}
 	}

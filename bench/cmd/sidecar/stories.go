@@ -11,7 +11,7 @@ import (
 	"github.com/seed1158cd35/weir/bench/wire"
 )
 
-// question is a chat of 4 KiB.
+// question returns a chat request of 4 KiB.
 func question(path string, streamed bool) []byte {
 	head, tail := `{"model":"gpt-4o",`, `"}]}`
 	if streamed {
@@ -22,7 +22,7 @@ func question(path string, streamed bool) []byte {
 	return wire.Request("POST", path, "application/json", "Authorization: Bearer sk-bench\r\n", []byte(head+text[:4096-len(head)-len(tail)]+tail))
 }
 
-// chat asks a model for an answer in one piece.
+// chat requests an answer without a stream.
 func chat(path string) story {
 	request := question(path, false)
 	return func(c *client) error { return c.Ask(request, "200") }
@@ -36,7 +36,7 @@ func put(path string) story {
 	return func(c *client) error { return c.Ask(request, "200") }
 }
 
-// first takes as long as the first word of a stream.
+// first measures the time to the first word of a stream.
 func first(path string) story {
 	request := question(path, true)
 	return func(c *client) error {
@@ -50,7 +50,7 @@ func first(path string) story {
 	}
 }
 
-// passing takes as long as a word of a stream does from the model's write to the caller's read: all but the first, on average.
+// passing measures the average time of a word from the model's write to the caller's read, without the first word.
 func passing(path string) story {
 	request := question(path, true)
 	return func(c *client) error {
@@ -65,7 +65,7 @@ func passing(path string) story {
 	}
 }
 
-// listen asks for a stream and reads it to its end. heard is called for each word with when it was read and written.
+// listen requests a stream and reads it to its end. For each word it calls heard with the times of the read and the write.
 func (c *client) listen(request []byte, heard func(n int, at, written time.Time)) error {
 	if _, err := c.Write(request); err != nil {
 		return err

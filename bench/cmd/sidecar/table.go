@@ -9,18 +9,18 @@ import (
 	"time"
 )
 
-// A row is one way of one measurement, and what it brought in each round.
+// A row is one variant of a measurement and its result in each round.
 type row struct {
 	what, way   string
 	connections int
 	address     string
 	story       story
-	process     *process // in the middle; nil if there is none
-	floor       bool     // what weir is measured against
+	process     *process // the process in the middle; nil without one
+	floor       bool     // weir is measured relative to it
 	figures     []figure
 }
 
-// rows are all that is measured, those of one measurement one after the other, its floor first.
+// rows returns all rows. The rows of a measurement are adjacent, the floor first.
 func (s *stage) rows() (all []*row, err error) {
 	for _, n := range []int{1, 64} {
 		add := func(what, way, address string, of story, p *process, floor bool) {
@@ -38,7 +38,7 @@ func (s *stage) rows() (all []*row, err error) {
 
 type adder func(what, way, address string, of story, p *process, floor bool)
 
-// passing is what goes on to the upstream as it came, and what is signed anew.
+// passing adds rows of forwarded and signed requests.
 func (s *stage) passing(add adder) {
 	add("pass", "direct", s.upstream.address, get("/a/b?c=d", "200"), nil, false)
 	add("pass", "bare", s.bare.address, get("/a/b?c=d", "200"), s.bare, true)
@@ -56,7 +56,7 @@ func (s *stage) passing(add adder) {
 	}
 }
 
-// deciding is what weir answers by itself.
+// deciding adds rows of responses that weir creates itself.
 func (s *stage) deciding(add adder) {
 	add("refuse", "bare handler", s.answer.address, get("/refuse", "200"), s.answer, true)
 	for _, w := range s.weirs {
@@ -68,7 +68,7 @@ func (s *stage) deciding(add adder) {
 	}
 }
 
-// models is chats with language models, and streams.
+// models adds rows of chats and streams.
 func (s *stage) models(add adder) {
 	add("llm", "bare, body gathered", s.gather.address, chat("/v1/chat/completions"), s.gather, true)
 	for _, w := range s.weirs {
@@ -87,7 +87,7 @@ func (s *stage) models(add adder) {
 	}
 }
 
-// forEnvoy is decisions for Envoy. The connections that are counted are callers here, and all share one.
+// forEnvoy adds rows of decisions for Envoy. Here connections are the number of callers, which share one connection.
 func (s *stage) forEnvoy(add adder) error {
 	type way struct {
 		name, at string
@@ -119,7 +119,7 @@ func (s *stage) measure(rounds int, each time.Duration, only string) (all []*row
 		return !slices.ContainsFunc(strings.Split(only, ","), func(what string) bool { return strings.HasPrefix(r.what, what) })
 	})
 	for _, w := range s.weirs {
-		if err := once(w.address, get("/tight/a/b?c=d", "200")); err != nil { // all that its limit lets through
+		if err := once(w.address, get("/tight/a/b?c=d", "200")); err != nil { // until the limit is used up
 			return nil, err
 		}
 	}
@@ -136,7 +136,7 @@ func (s *stage) measure(rounds int, each time.Duration, only string) (all []*row
 	return all, nil
 }
 
-// median is that of one of the numbers of the rounds.
+// median returns the median of a number over the rounds.
 func (r *row) median(of func(figure) float64) float64 {
 	all := make([]float64, len(r.figures))
 	for i, f := range r.figures {
@@ -151,7 +151,7 @@ func (f figure) theCPU() float64  { return f.cpu }
 func (f figure) theP50() float64  { return f.p50 }
 func (f figure) theP99() float64  { return f.p99 }
 
-// print writes the medians as a table; ratios are to the floor of the same measurement.
+// print writes the medians as a table. Ratios are relative to the floor of the same measurement.
 func print(out io.Writer, rows []*row) {
 	fmt.Fprintln(out, "| what | connections | way | per second | of the floor | CPU us each | of the floor | p50 us | p99 us | over the floor's |")
 	fmt.Fprintln(out, "| --- | ---: | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |")

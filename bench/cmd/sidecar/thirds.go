@@ -27,7 +27,7 @@ http {
 }
 `
 
-// startNginx starts nginx as a plain proxy that keeps its connections, if it is on the path.
+// startNginx starts nginx as a plain proxy with persistent connections, if it is in the path.
 func (s *stage) startNginx() error {
 	path, err := exec.LookPath("nginx")
 	if err != nil {
@@ -46,7 +46,7 @@ func (s *stage) startNginx() error {
 	return err
 }
 
-// startRedis starts Redis without persistence, if it is on the path.
+// startRedis starts Redis without persistence, if it is in the path.
 func (s *stage) startRedis() error {
 	path, err := exec.LookPath("redis-server")
 	if err != nil {
@@ -65,7 +65,7 @@ func (s *stage) startRedis() error {
 	return err
 }
 
-// third starts a program of others and waits until it listens.
+// third starts another program and waits until it listens.
 func third(name, at string, cmd *exec.Cmd) (*process, error) {
 	if err := cmd.Start(); err != nil {
 		return nil, err
@@ -80,7 +80,7 @@ func third(name, at string, cmd *exec.Cmd) (*process, error) {
 	return p, fmt.Errorf("%s does not listen at %s", name, at)
 }
 
-// freeAddress is one at which nobody listens now.
+// freeAddress returns a free address.
 func freeAddress() (string, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// kilobyte is an answer of 1 KiB to anybody, completion one of a language model, and events the head of a stream.
+// kilobyte is a response of 1 KiB, completion a response of a language model, and events the head of a stream.
 var (
 	kilobyte   = whole(bytes.Repeat([]byte("0123456789abcdef"), 64))
 	completion = whole([]byte(completionHead + strings.Repeat("word ", 300)[:1024-len(completionHead)-len(completionTail)] + completionTail))
@@ -24,16 +24,16 @@ const (
 	word = `data: {"id":"chatcmpl-1","object":"chat.completion.chunk","created":1767225600,"model":"gpt-4o","choices":[{"index":0,"delta":{"content":"%d "},"finish_reason":null}]}` + "\n\n"
 	done = `data: {"id":"chatcmpl-1","object":"chat.completion.chunk","created":1767225600,"model":"gpt-4o","choices":[{"index":0,"delta":{},"finish_reason":"stop"}],"usage":{"prompt_tokens":890,"completion_tokens":8,"total_tokens":898}}` + "\n\ndata: [DONE]\n\n"
 
-	words   = 8                    // of a stream
-	between = 2 * time.Millisecond // one and the next
+	words   = 8                    // per stream
+	between = 2 * time.Millisecond // interval between words
 )
 
 func whole(body []byte) []byte {
 	return fmt.Appendf(nil, "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", len(body), body)
 }
 
-// upstream answers every request at next to no cost: one for a chat as a language model does, at once or
-// as a stream whose words are the instants at which they were written, and all others with 1 KiB.
+// upstream responds to every request at minimal cost. A chat gets a model's response, or a stream whose words are the times of
+// their writes. Other requests get 1 KiB.
 func upstream(l net.Listener) error {
 	for {
 		c, err := l.Accept()
@@ -58,7 +58,7 @@ func upstream(l net.Listener) error {
 	}
 }
 
-// heard reads a request, and says what answers it: nil for a stream.
+// heard reads a request and returns its response, or nil for a stream.
 func heard(in *bufio.Reader) (answer []byte, err error) {
 	answer = kilobyte
 	length := 0

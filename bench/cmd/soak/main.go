@@ -1,6 +1,5 @@
-// Command soak holds a registry of a million keys under steady traffic, with
-// keys that come and go so that others are evicted, and prints what it takes in
-// memory. The heap must stay flat.
+// Command soak keeps a registry of a million keys under steady traffic. New keys arrive and others are evicted. It prints the
+// memory, which must not grow.
 package main
 
 import (
@@ -49,8 +48,7 @@ func soak(keys int, length time.Duration, rate int) error {
 	for step := 0; time.Since(start) < length; step++ {
 		<-tick.C
 		for range rate / 100 {
-			// A tenth of the traffic is from keys never seen before, the rest from
-			// the latest half million.
+			// A tenth of the traffic uses new keys, the rest the latest half million.
 			i := next - rand.IntN(keys/2) - 1
 			if rand.IntN(10) == 0 {
 				i, next = next, next+1
@@ -61,7 +59,7 @@ func soak(keys int, length time.Duration, rate int) error {
 		}
 		if step%1000 == 999 {
 			h := heap()
-			if first == 0 && next-keys >= keys { // a hash map takes its shape only as keys come and go
+			if first == 0 && next-keys >= keys { // a hash map reaches its final size only after keys were replaced
 				first = h
 			}
 			fmt.Printf("%8s %10.1f %10d %8d\n", time.Since(start).Round(time.Second), float64(h)/(1<<20), r.Len(), allowed)

@@ -1,11 +1,10 @@
-// Table turns the output of weir's benchmarks, with any number of repetitions,
-// into Markdown: per group the medians, their ratios to the reference and to
-// weir, and at the end how weir stands to its targets.
+// Table converts the output of weir's benchmarks, with any number of repetitions, to Markdown: for each group the medians and
+// their ratios to the reference and to weir, and at the end weir's results relative to the targets.
 //
 //	table bench.txt
 //	table -record records/core.md -version v0.4.0 bench.txt
 //
-// The second adds a row to a record of medians by version instead.
+// The second form adds a row to a record of medians by version instead.
 package main
 
 import (
@@ -22,7 +21,7 @@ func main() {
 	}
 }
 
-// run reads the named files, or in if there are none.
+// run reads the named files, or in without any.
 func run(args []string, in io.Reader, out io.Writer) error {
 	f := flag.NewFlagSet("table", flag.ContinueOnError)
 	record := f.String("record", "", "the record to which a row is added")

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// kept are the columns of the record after those for version and clock: groups and rows of weir's, each of which is
-// given as a ratio to the reference of its group in the same run, with one goroutine and with many.
+// kept are the columns of the record after version and clock. Each is a row of weir as a ratio to the reference of its group in
+// the same run, with one goroutine and with many.
 var kept = []struct{ name, group, row string }{
 	{"allow", "Allow", "weir"},
 	{"deny", "Deny", "weir"},
@@ -24,7 +24,7 @@ var kept = []struct{ name, group, row string }{
 	{"Transport", "Transport", "weir"},
 }
 
-// addTo adds a row to a record, which must exist: its header says what the columns are.
+// addTo adds a row to a record, which must exist. Its header defines the columns.
 func (r *results) addTo(file, version string) error {
 	b, err := os.ReadFile(file)
 	if err != nil {
@@ -39,7 +39,7 @@ func (r *results) addTo(file, version string) error {
 	return os.WriteFile(file, []byte(strings.TrimRight(string(b), "\n")+"\n"+row.String()), 0o644)
 }
 
-// recordHead is the first row of the record.
+// recordHead returns the header of the record.
 func recordHead() string {
 	cells := []string{"version", "clock, ns"}
 	for _, k := range kept {
@@ -50,7 +50,7 @@ func recordHead() string {
 	return head.String()
 }
 
-// recorded is the row of a version.
+// recorded returns the row of a version.
 func (r *results) recorded(version string) []string {
 	cells := []string{version, figure(r.median(series{"Clock", "ref", "g=1", "ns/op"}))}
 	for _, k := range kept {

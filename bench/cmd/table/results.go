@@ -12,19 +12,17 @@ import (
 	"strings"
 )
 
-// A series names the repetitions of one figure: the unit ("ns/op") of one row
-// of one group in one mode ("g=1", "g=64").
+// A series identifies the repetitions of one figure: a unit ("ns/op"), a row, a group, and a mode ("g=1", "g=64").
 type series struct{ group, row, mode, unit string }
 
-// results holds every figure read, and groups and rows in the order in which
-// they came.
+// results has all figures, and groups and rows in their order in the input.
 type results struct {
 	groups  []string
 	rows    map[string][]string
 	figures map[series][]float64
 }
 
-// BenchmarkGroup/row, which may hold slashes/mode-cpus
+// BenchmarkGroup/row/mode-cpus; the row may contain slashes
 var benchmark = regexp.MustCompile(`^Benchmark(\w+)/(.+)/(g=\d+)(?:-\d+)?$`)
 
 func (r *results) readFile(name string) error {
@@ -36,8 +34,7 @@ func (r *results) readFile(name string) error {
 	return r.read(f)
 }
 
-// read takes what go test -bench printed. A failed run is an error: its
-// figures are not to be trusted.
+// read parses the output of go test -bench. It returns an error for a failed run, because its figures are not reliable.
 func (r *results) read(in io.Reader) error {
 	lines := bufio.NewScanner(in)
 	for lines.Scan() {
@@ -52,8 +49,7 @@ func (r *results) read(in io.Reader) error {
 	return lines.Err()
 }
 
-// add reads a name, a count of iterations and pairs of figure and unit.
-// Anything else that go test prints is passed over.
+// add parses a name, a number of iterations, and pairs of figure and unit. It ignores other output of go test.
 func (r *results) add(fields []string) error {
 	if len(fields) < 4 || len(fields)%2 != 0 {
 		return nil
@@ -85,8 +81,7 @@ func (r *results) put(s series, v float64) {
 	r.figures[s] = append(r.figures[s], v)
 }
 
-// median is NaN where there is no figure; NaN spreads through ratios, so a
-// missing row shows as missing wherever it is used.
+// median returns NaN if there is no figure. Ratios with NaN are NaN, so a missing row is missing everywhere.
 func (r *results) median(s series) float64 {
 	v := slices.Sorted(slices.Values(r.figures[s]))
 	n := len(v)
@@ -96,7 +91,7 @@ func (r *results) median(s series) float64 {
 	return (v[(n-1)/2] + v[n/2]) / 2
 }
 
-// spread is how far the repetitions lie apart, as a share of their median.
+// spread returns the range of the repetitions, as a share of their median.
 func (r *results) spread(s series) float64 {
 	v := r.figures[s]
 	if len(v) == 0 {

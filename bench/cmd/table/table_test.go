@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// Two repetitions and a half, with the noise that go test prints around them.
+// Two and a half repetitions, with other output of go test.
 const output = `goos: linux
 pkg: github.com/seed1158cd35/weir/bench
 BenchmarkClock/ref/g=1-2   100  50.0 ns/op  0 B/op  0 allocs/op

@@ -6,12 +6,11 @@ import (
 	"slices"
 )
 
-// A target is a bound that weir is to keep on any machine: a ratio, a count, or
-// a time in units of this machine's clock.
+// A target is a bound for weir on any machine: a ratio, a count, or a time in units of this machine's clock.
 type target struct {
 	what    string
 	bound   float64
-	atLeast bool // else at most
+	atLeast bool // otherwise at most
 	measure func(*results) float64
 }
 
@@ -63,7 +62,7 @@ var targets = []target{
 	{"Admission, to the budget", 1.001, false, figureOf("Admission", "weir", 64, "admitted/budget")},
 }
 
-// fleetTargets are those of make bench-fleet.
+// fleetTargets are the targets of make bench-fleet.
 var fleetTargets = []target{
 	{"Redis, one hot key, 1 caller, redis_rate to weir", 1.5, true, slower("FleetRedis", "redis_rate", 1)},
 	{"Redis, one hot key, 64 callers, redis_rate to weir", 2.5, true, slower("FleetRedis", "redis_rate", 64)},
@@ -78,7 +77,7 @@ var fleetTargets = []target{
 	{"DynamoDB, the same if each caller asks for itself", 0.9, true, faster("weir's_store_alone")},
 }
 
-// targets are those of what was measured.
+// targets returns the targets for the measured groups.
 func (r *results) targets() []target {
 	if slices.Contains(r.groups, "FleetRedis") {
 		return fleetTargets
@@ -86,7 +85,7 @@ func (r *results) targets() []target {
 	return targets
 }
 
-// faster is the rate of a row to that of a bare ADD.
+// faster returns the rate of a row relative to a bare ADD.
 func faster(row string) measure {
 	return over(ns("FleetDynamo", "ADD", 32), ns("FleetDynamo", row, 32))
 }
@@ -103,7 +102,7 @@ func ns(group, row string, goroutines int) measure {
 	return figureOf(group, row, goroutines, "ns/op")
 }
 
-// allocs is weir's worse mode.
+// allocs returns the allocations in weir's worse mode.
 func allocs(group string) measure {
 	return func(r *results) float64 {
 		return max(figureOf(group, "weir", 1, "allocs/op")(r), figureOf(group, "weir", 64, "allocs/op")(r))
@@ -118,7 +117,7 @@ func slower(group, peer string, goroutines int) measure {
 	return over(ns(group, peer, goroutines), ns(group, "weir", goroutines))
 }
 
-// scaled carries a time to a machine whose clock read takes 25 ns.
+// scaled converts a time to a machine whose clock read takes 25 ns.
 func scaled(a measure) measure {
 	return over(a, func(r *results) float64 { return ns("Clock", "ref", 1)(r) / 25 })
 }

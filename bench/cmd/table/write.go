@@ -23,8 +23,7 @@ func write(out io.Writer, r *results) {
 	printQuiet(out, r)
 }
 
-// printGroup: nanoseconds per operation; the ratios say how many times as long
-// as the reference, and how many times as long as weir.
+// printGroup prints nanoseconds per operation, and the ratios to the reference and to weir.
 func printGroup(out io.Writer, r *results, group string) {
 	crowd := r.crowd(group)
 	n := strings.TrimPrefix(crowd, "g=")
@@ -42,7 +41,7 @@ func printGroup(out io.Writer, r *results, group string) {
 	fmt.Fprintln(out)
 }
 
-// crowd is the mode of many goroutines in which a group was measured.
+// crowd returns the mode of many goroutines in which a group was measured.
 func (r *results) crowd(group string) string {
 	for s := range r.figures {
 		if s.group == group && s.mode != "g=1" {
@@ -52,7 +51,7 @@ func (r *results) crowd(group string) string {
 	return "g=64"
 }
 
-// printAdmission: what was let through, as a share of burst + rate * time.
+// printAdmission prints the admitted units as a share of burst + rate * time.
 func printAdmission(out io.Writer, r *results) {
 	header(out, "what", "admitted / budget")
 	for _, row := range r.rows["Admission"] {
@@ -62,7 +61,7 @@ func printAdmission(out io.Writer, r *results) {
 	fmt.Fprintln(out)
 }
 
-// printWaiting: what part of a limit is used by so many who wait for it, and what a grant costs.
+// printWaiting prints the share of a limit that waiting callers use, and the CPU time of a grant.
 func printWaiting(out io.Writer, r *results) {
 	header(out, "what", "waiting", "used of the limit", "CPU of a grant, us")
 	for _, row := range r.rows["Waiting"] {
@@ -76,7 +75,7 @@ func printWaiting(out io.Writer, r *results) {
 	fmt.Fprintln(out)
 }
 
-// waiters are how many callers wait, from one measurement to the next.
+// waiters are the numbers of waiting callers.
 var waiters = []int{64, 1000, 10_000, 100_000}
 
 func printTargets(out io.Writer, r *results) {
@@ -89,8 +88,8 @@ func printTargets(out io.Writer, r *results) {
 	fmt.Fprintln(out)
 }
 
-// printQuiet warns of a run whose second core was busy elsewhere: reading the
-// clock shares nothing, so it goes nearly twice as fast on two.
+// printQuiet warns if other work used the second core during the run. Clock reads share nothing, so two cores are nearly twice
+// as fast.
 func printQuiet(out io.Writer, r *results) {
 	scaled := r.median(series{"Clock", "ref", "g=1", "ns/op"}) / r.median(series{"Clock", "ref", "g=64", "ns/op"})
 	if scaled < 1.5 {
@@ -108,7 +107,7 @@ func line(out io.Writer, cells ...string) {
 	fmt.Fprintf(out, "| %s |\n", strings.Join(cells, " | "))
 }
 
-// figure prints about three digits.
+// figure formats about three digits.
 func figure(v float64) string {
 	switch {
 	case v < 10:
@@ -123,7 +122,7 @@ func ratio(v float64) string { return number("%.1f", v) }
 
 func percent(v float64) string { return number("%.0f%%", 100*v) }
 
-// number leaves a cell empty where there is nothing to say.
+// number formats a number, or an empty cell for NaN.
 func number(format string, v float64) string {
 	if math.IsNaN(v) {
 		return ""

@@ -8,22 +8,22 @@ import (
 	"github.com/seed1158cd35/weir/internal/test/llmsim"
 )
 
-// The models that are asked, and how many requests the primary takes.
+// The called models, and the number of requests that the primary allows.
 const (
 	primaryModel   = "gpt-5-mini"
 	secondaryModel = "anthropic/claude-haiku-4.5"
 
-	rateWell      = 1200 // a minute
+	rateWell      = 1200 // per minute
 	rateThrottled = 40
 )
 
-// A play is what happens in an act.
+// A play describes an act.
 type play struct {
 	name  string
 	title string
 	tells string
-	shows string // the tier that an answer is shown of
-	until bool   // it is not over before the primary has all calls back
+	shows string // the tier of the example answer
+	until bool   // the act continues until the primary answers all calls again
 	set   func(*stage)
 }
 
@@ -62,7 +62,7 @@ var acts = []play{
 	},
 }
 
-// chosen are the acts of these names, all of them if there are none.
+// chosen returns the acts with these names, or all if there are none.
 func chosen(names []string) (some []play) {
 	for _, a := range acts {
 		if len(names) == 0 || slices.Contains(names, a.name) {
@@ -74,8 +74,8 @@ func chosen(names []string) (some []play) {
 
 var down = llmsim.Fault{Kind: llmsim.Error, Status: 503, Times: -1}
 
-// primaryTakes is the primary model at so many requests a minute, all of them at once as
-// OpenAI has it, and tokens enough.
+// primaryTakes returns the primary model with a limit of requests per minute, which it allows in one burst as OpenAI does. Its
+// token limit is never reached.
 func primaryTakes(rate int64) llmsim.Model {
 	return llmsim.Model{
 		Limits: llmsim.Limits{
@@ -86,8 +86,7 @@ func primaryTakes(rate int64) llmsim.Model {
 	}
 }
 
-// elsewhereTakes is the model elsewhere: it is slower, and takes ten requests a second as
-// examples/chat has it.
+// elsewhereTakes is the second model: it is slower, and allows ten requests a second as in examples/chat.
 var elsewhereTakes = llmsim.Model{
 	Limits:     llmsim.Limits{Requests: llmsim.Rate{N: 600}},
 	FirstToken: 300 * time.Millisecond, Between: 4 * time.Millisecond,

@@ -14,10 +14,10 @@ import (
 	"time"
 )
 
-// patience is how long a customer waits for an answer.
+// patience is the timeout of a customer.
 const patience = 30 * time.Second
 
-// A reply is what became of a question.
+// A reply is the result of a question.
 type reply struct {
 	question
 	Status   int
@@ -25,15 +25,15 @@ type reply struct {
 	Degraded bool
 	Header   http.Header
 	Text     string
-	First    time.Duration // until the first words were there
+	First    time.Duration // time to the first words
 	Cost     float64
-	Err      error // it was not answered, or not in the SDK's format
+	Err      error // there was no answer, or not in the SDK's format
 }
 
-// costHeader is in the header of an answer, or in the trailer of a stream.
+// costHeader is in the header of a response, or in the trailer of a stream.
 const costHeader = "X-Weir-Cost"
 
-// call asks as OpenAI's SDK does with its own retries off, and reads the answer as strictly.
+// call sends a question as OpenAI's SDK does without retries, and parses the answer as strictly.
 func (s *stage) call(ctx context.Context, q question) reply {
 	r := reply{question: q}
 	begun := time.Now()
@@ -75,11 +75,11 @@ func (s *stage) call(ctx context.Context, q question) reply {
 		r.Header.Set(costHeader, cost)
 	}
 	cost, _, _ := strings.Cut(r.Header.Get(costHeader), " ")
-	r.Cost, _ = strconv.ParseFloat(cost, 64) // 0 where no model was paid
+	r.Cost, _ = strconv.ParseFloat(cost, 64) // 0 if no model was paid
 	return r
 }
 
-// A choice is that part of an answer which has its text.
+// A choice is the part of an answer that contains its text.
 type choice struct {
 	Message, Delta struct{ Content string }
 	FinishReason   string `json:"finish_reason"`
@@ -102,7 +102,7 @@ func readWhole(resp *http.Response, first func()) (string, error) {
 	if c.Object != "chat.completion" || len(c.Choices) == 0 || c.Choices[0].Message.Content == "" || c.Choices[0].FinishReason == "" {
 		return "", fmt.Errorf("%w: no message in it", errFormat)
 	}
-	_, err := io.Copy(io.Discard, resp.Body) // to the trailer
+	_, err := io.Copy(io.Discard, resp.Body) // read up to the trailer
 	return c.Choices[0].Message.Content, err
 }
 

@@ -1,21 +1,19 @@
-// Package chat shows how a cascade always answers: customers of a shop ask its assistant
-// (examples/chat) through a real sidecar, while the two providers behind it are well,
-// throttle, and break. Everything is real HTTP on loopback and in real time; the
-// providers are simulated by package llmsim.
+// Package chat shows how a cascade always answers. Customers of a shop ask its assistant (examples/chat) through a real
+// sidecar, while the two providers behind it work, throttle, and fail. Calls are real HTTP on loopback in real time. Package
+// llmsim simulates the providers.
 //
 // # The acts
 //
-//	healthy    the primary model takes 1,200 requests a minute
-//	throttled  it takes 40 a minute, and says so only when it is asked
-//	down       it answers every request with 503
-//	dark       so does the model elsewhere
-//	recovery   both are well again; the act ends when the primary has all calls back
+//	healthy    the primary model allows 1,200 requests a minute
+//	throttled  it allows 40 a minute, and reports this only in its responses
+//	down       it responds to every request with 503
+//	dark       the second model does, too
+//	recovery   both work again; the act ends when the primary answers all calls
 //
-// # What is asked
+// # The questions
 //
-// Of ten calls three are the same few questions again and again, five are about an
-// order of the customer's own, which the cache has never seen but a static answer may be
-// found for, and two are questions that nobody has foreseen. Four of five want a stream.
+// Of ten calls, three ask the same few questions. Five are about the customer's order: the cache has no answer, but a static
+// answer may match. Two are unforeseen questions. Four of five calls request a stream.
 package chat
 
 import (
@@ -28,35 +26,35 @@ import (
 	"time"
 )
 
-// Config says how the demonstration runs. What is 0 has a default.
+// Config configures the demonstration. Zero fields have defaults.
 type Config struct {
-	Act  time.Duration // of each act; 0 means 5s. The last takes up to three times as long
+	Act  time.Duration // length of each act; 0 means 5s. The last act takes up to three times as long
 	Rate int           // calls a second; 0 means 12
-	Acts []string      // the names of those that are played; nil means all
+	Acts []string      // names of the acts to run; nil means all
 
 	Out    io.Writer
-	JSON   bool // print an Act for each act, and nothing else
+	JSON   bool // print one Act as JSON per act, and nothing else
 	Colour bool
-	Stay   bool // go on serving after the last act until the context ends
+	Stay   bool // serve after the last act until the context ends
 
-	// Sidecar starts weir with examples/chat before two providers; required.
+	// Sidecar starts weir with examples/chat and two providers. It is required.
 	Sidecar func(primary, elsewhere string) (*Sidecar, error)
 }
 
 // A Sidecar is a running weir.
 type Sidecar struct {
-	URL   string // where SDKs are pointed at, as http://127.0.0.1:1234
-	Close func() // ends it, and waits for its end
+	URL   string // base URL for SDKs, such as http://127.0.0.1:1234
+	Close func() // stops it and waits for its end
 }
 
-// WithDefaults is c with its defaults filled in.
+// WithDefaults returns c with defaults for zero fields.
 func (c Config) WithDefaults() Config {
 	c.Act = cmp.Or(c.Act, 5*time.Second)
 	c.Rate = cmp.Or(c.Rate, 12)
 	return c
 }
 
-// Validate reports every mistake at once.
+// Validate returns all mistakes, joined.
 func (c Config) Validate() error {
 	c = c.WithDefaults()
 	var errs []error
@@ -69,9 +67,8 @@ func (c Config) Validate() error {
 	return errors.Join(errs...)
 }
 
-// Run runs the acts and prints each. If ctx ends before they do, it stops and returns
-// the cause. A call that was not answered is ErrUnanswered. With Stay, once all acts are
-// over, the end of ctx is how Run is meant to end.
+// Run runs the acts and prints each. If ctx ends earlier, Run stops and returns the cause. It returns ErrUnanswered if a call
+// got no answer. With Stay, ctx ends Run regularly after the acts.
 func Run(ctx context.Context, c Config) error {
 	if err := c.Validate(); err != nil {
 		return err
@@ -98,7 +95,7 @@ func Run(ctx context.Context, c Config) error {
 	return err
 }
 
-// run plays the acts one by one, and shows each.
+// run runs the acts one after the other and prints each.
 func (s *stage) run(ctx context.Context) (all []Act, err error) {
 	p := printer{Config: s.Config}
 	p.title()
@@ -131,5 +128,5 @@ weir and its practice providers are still there. Ask them yourself:
 Ctrl-C ends it.
 `
 
-// ErrUnanswered means that a call got no answer, or none that its SDK understands.
+// ErrUnanswered reports that a call got no answer, or one that the SDK cannot parse.
 var ErrUnanswered = errors.New("not every call was answered")

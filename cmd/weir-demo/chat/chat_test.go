@@ -14,7 +14,7 @@ import (
 	"github.com/seed1158cd35/weir/internal/test/llmsim"
 )
 
-// direct is no sidecar at all: the primary itself, which answers in its place.
+// direct replaces the sidecar by the primary itself.
 func direct(t *testing.T, wrap func(http.Handler) http.Handler) func(primary, elsewhere string) (*Sidecar, error) {
 	return func(string, string) (*Sidecar, error) {
 		p := provider(primaryModel, llmsim.Model{}, "none")
@@ -23,7 +23,7 @@ func direct(t *testing.T, wrap func(http.Handler) http.Handler) func(primary, el
 	}
 }
 
-// tiered says that the primary has answered.
+// tiered adds the header for an answer of the primary.
 func tiered(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("X-Weir-Tier", "primary")
@@ -93,7 +93,7 @@ func TestStaysUntilItIsTold(t *testing.T) {
 	}
 }
 
-// An SDK would not take these for answers, and nor does the demonstration.
+// The demonstration rejects answers that an SDK would reject.
 func TestOnlyWholeAnswersCount(t *testing.T) {
 	const chunk = `data: {"object":"chat.completion.chunk","choices":[{"delta":{"content":"hi"},"finish_reason":"stop"}]}` + "\n\n"
 	for name, c := range map[string]struct {
@@ -125,7 +125,7 @@ func TestOnlyWholeAnswersCount(t *testing.T) {
 	}
 }
 
-// Questions about orders are each asked once, and all others again and again.
+// Each question about an order is asked once, and the other questions repeatedly.
 func TestQuestions(t *testing.T) {
 	seen, sorts := make(map[string]int), make(map[string]bool)
 	for n := range 200 {

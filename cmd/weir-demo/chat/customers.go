@@ -5,7 +5,7 @@ import (
 	"fmt"
 )
 
-// A customer asks in their own language, through the shop that they buy from.
+// A customer asks in one language, through one shop.
 type customer struct {
 	name, shop, language, plan string
 }
@@ -17,16 +17,16 @@ var customers = []customer{
 	{"dan", "london", "en", "basic"}, {"mio", "tokyo", "ja", "basic"},
 }
 
-// A sort of question.
+// A sort is a kind of question.
 type sort int
 
 const (
-	common  sort = iota // asked by everybody in the same words
-	own                 // about an order
-	strange             // foreseen by nobody
+	common  sort = iota // the same words for all customers
+	own                 // about the customer's order
+	strange             // unforeseen
 )
 
-// order is how the sorts take turns.
+// order is the sequence of the kinds.
 var order = []sort{own, common, own, strange, own, common, own, own, strange, common}
 
 var questions = map[string]map[sort][]string{
@@ -42,7 +42,7 @@ var questions = map[string]map[sort][]string{
 	},
 }
 
-// A question is one call to be made.
+// A question is one call.
 type question struct {
 	customer
 	text   string
@@ -50,7 +50,7 @@ type question struct {
 	body   []byte
 }
 
-// ask is the nth question of all.
+// ask returns the nth question.
 func ask(n int) question {
 	c := customers[n%len(customers)]
 	what := order[n%len(order)]
@@ -60,8 +60,8 @@ func ask(n int) question {
 	return q
 }
 
-// body is the request as OpenAI's SDK writes it. What is asked of an order is asked of
-// this order only, so that no answer of before fits.
+// body returns the request as OpenAI's SDK writes it. A question about an order contains the order's number, so that no earlier
+// answer matches.
 func body(q question, what sort, n int) []byte {
 	type message struct {
 		Role    string `json:"role"`
@@ -78,12 +78,12 @@ func body(q question, what sort, n int) []byte {
 		Messages []message `json:"messages"`
 	}{primaryModel, q.stream, 300, []message{{"system", system}, {"user", q.text}}})
 	if err != nil {
-		panic(err) // strings and numbers
+		panic(err) // strings and numbers can always be encoded
 	}
 	return b
 }
 
-// answer is what the simulated models say.
+// answer returns the text of the simulated models.
 func answer(language string) string {
 	if language == "ja" {
 		return "ご質問ありがとうございます。ただいま確認いたしました。詳しくは「注文履歴」をご覧ください。"

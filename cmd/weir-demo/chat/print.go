@@ -6,8 +6,7 @@ import (
 	"unicode"
 )
 
-// A tier as it is shown: by its place in the cascade, so that it can be read without
-// colours.
+// A tier of the output. Its number in the cascade identifies it without colors.
 type tier struct {
 	name, colour, what string
 }
@@ -22,15 +21,15 @@ var tiers = []tier{
 
 const (
 	lineWidth = 80
-	ribbon    = 60 // answers on a line
+	ribbon    = 60 // answers per line
 	barWidth  = 40
 	missed    = "!"
 )
 
-// A printer shows the run. Nothing is drawn over, so that it can be read in a file, too.
+// A printer prints the run. It overwrites nothing, so that the output is also readable in a file.
 type printer struct {
 	Config
-	at int // answers on the line
+	at int // number of answers on the line
 }
 
 func (p *printer) printf(format string, args ...any) {
@@ -39,7 +38,7 @@ func (p *printer) printf(format string, args ...any) {
 	}
 }
 
-// paint colours a text. The codes are those of SGR.
+// paint colors a text with SGR codes.
 func (p *printer) paint(code, text string) string {
 	if !p.Colour {
 		return text
@@ -47,7 +46,7 @@ func (p *printer) paint(code, text string) string {
 	return "\x1b[" + code + "m" + text + "\x1b[0m"
 }
 
-// cell is the figure of a tier.
+// cell returns the digit of a tier.
 func (p *printer) cell(name string) string {
 	for i, t := range tiers {
 		if t.name == name {
@@ -71,7 +70,7 @@ func (p *printer) begin(number string, a play) {
 	p.printf("\n%s  %s\n\n", p.paint("1", fmt.Sprintf("%s  %s.", number, a.title)), a.tells)
 }
 
-// mark shows that a question was answered.
+// mark prints one answered question.
 func (p *printer) mark(r reply) {
 	switch {
 	case p.at == 0:
@@ -87,7 +86,7 @@ func (p *printer) mark(r reply) {
 	p.printf("%s", p.cell(r.Tier))
 }
 
-// end shows what came of an act.
+// end prints the result of an act.
 func (p *printer) end(a Act) {
 	p.printf("\n\n")
 	for _, t := range tiers {
@@ -121,7 +120,7 @@ func (p *printer) example(e *Example) {
 	p.printf("    %s\n", clip(e.Answer, lineWidth-4))
 }
 
-// String is what a provider saw, in a line.
+// String describes the attempts at a provider in one line.
 func (a Attempts) String() string {
 	if a.All == 0 {
 		return "was not asked"
@@ -129,7 +128,7 @@ func (a Attempts) String() string {
 	return fmt.Sprintf("%s, %d refused, %d failed", count(a.All, "attempt"), a.Refused, a.Failed)
 }
 
-// summary is the acts side by side, and what they show.
+// summary prints the acts side by side, and conclusions.
 func (p *printer) summary(all []Act) {
 	p.printf("\n%s\n", strings.Repeat("─", lineWidth))
 	p.row("", all, func(a Act) string { return a.Name })
@@ -197,7 +196,7 @@ func count(n int, of string) string {
 	return fmt.Sprintf("%d %ss", n, of)
 }
 
-// took is a time in milliseconds.
+// took formats a time in milliseconds.
 func took(ms float64) string {
 	switch {
 	case ms < 10:
@@ -218,7 +217,7 @@ func thousands(n int64) string {
 	return s
 }
 
-// clip cuts a text to so many columns of a terminal.
+// clip shortens a text to a number of terminal columns.
 func clip(text string, columns int) string {
 	text = strings.Join(strings.Fields(text), " ")
 	if width(text) <= columns {
@@ -233,8 +232,7 @@ func clip(text string, columns int) string {
 	return text
 }
 
-// width is how many columns a text takes: Chinese and Japanese characters and their
-// punctuation take two.
+// width returns the number of columns of a text. Chinese and Japanese characters and punctuation take two.
 func width(text string) (n int) {
 	for _, r := range text {
 		n++

@@ -7,50 +7,50 @@ import (
 	"github.com/seed1158cd35/weir/internal/test/llmsim"
 )
 
-// An Act is what came of one.
+// An Act is the result of an act.
 type Act struct {
 	Name     string         `json:"act"`
 	Seconds  float64        `json:"seconds"`
 	Calls    int            `json:"calls"`
-	Answered int            `json:"answered"` // with 200, and in the SDK's format
+	Answered int            `json:"answered"` // with 200, in the SDK's format
 	Tiers    map[string]int `json:"tiers"`    // answers by tier
 	Degraded int            `json:"degraded"`
 	P50      float64        `json:"first_content_p50_ms"`
 	P99      float64        `json:"first_content_p99_ms"`
 
-	Primary   Attempts `json:"primary"` // as the providers counted them
+	Primary   Attempts `json:"primary"` // counted by the providers
 	Elsewhere Attempts `json:"elsewhere"`
-	Cost      float64  `json:"cost_usd"` // as the answers say
+	Cost      float64  `json:"cost_usd"` // from the responses
 
 	Example *Example `json:"example,omitempty"`
 
-	wrongs []error // why calls were not answered
+	wrongs []error // errors of calls
 }
 
-// Attempts are those that a provider saw.
+// Attempts are the requests that a provider received.
 type Attempts struct {
 	All     int   `json:"attempts"`
-	Refused int   `json:"refused"` // beyond its limit
+	Refused int   `json:"refused"` // over its limit
 	Failed  int   `json:"failed"`
 	Input   int64 `json:"input_tokens"`
 	Output  int64 `json:"output_tokens"`
 }
 
-// An Example is one question, and its answer.
+// An Example is one question and its answer.
 type Example struct {
 	Customer string            `json:"customer"`
 	Question string            `json:"question"`
 	Status   int               `json:"status"`
-	Header   map[string]string `json:"header"` // what weir says in it
+	Header   map[string]string `json:"header"` // headers of weir
 	Answer   string            `json:"answer"`
 }
 
-// shown are the headers of an answer that an example has, in this order.
+// shown are the headers of an example, in order.
 var shown = []string{
 	"X-Weir-Tier", "X-Weir-Confidence", "X-Weir-Degraded", "X-Weir-Cache", "X-Weir-Latency-Ms", "X-Weir-Tokens-Estimated", costHeader,
 }
 
-// score adds up the replies of an act.
+// score sums up the replies of an act.
 func score(p play, replies []reply) Act {
 	a := Act{Name: p.name, Calls: len(replies), Tiers: make(map[string]int)}
 	var firsts []time.Duration

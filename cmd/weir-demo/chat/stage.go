@@ -13,13 +13,13 @@ import (
 	"github.com/seed1158cd35/weir/internal/test/llmsim"
 )
 
-// The keys that the providers know: nobody else's.
+// The only keys that the providers accept.
 const (
 	PrimaryKey   = "sk-practice-primary"
 	ElsewhereKey = "sk-practice-elsewhere"
 )
 
-// A stage is two providers, a sidecar before them, and those who ask.
+// A stage is two providers, a sidecar in front of them, and the customers.
 type stage struct {
 	Config
 	primary, elsewhere *llmsim.Provider
@@ -77,8 +77,7 @@ func (s *stage) close() {
 	}
 }
 
-// perform plays an act, and waits for the answers to all that was asked in it. Each is
-// shown when it is there.
+// perform runs an act, shows each answer when it arrives, and waits for all of them.
 func (s *stage) perform(ctx context.Context, p play, show func(reply)) (Act, error) {
 	p.set(s)
 	before := [2]int{len(s.primary.Log()), len(s.elsewhere.Log())}
@@ -122,8 +121,7 @@ func (s *stage) perform(ctx context.Context, p play, show func(reply)) (Act, err
 	return a, nil
 }
 
-// recovered reports whether the primary has had every call for a while that the cache
-// has not answered.
+// recovered reports whether the primary has recently answered every call that the cache did not answer.
 func recovered(replies []reply) bool {
 	const enough = 12
 	if len(replies) < enough {

@@ -7,20 +7,20 @@ import (
 	"github.com/seed1158cd35/weir/clock"
 )
 
-// A client calls as the SDKs of model providers and clouds do: it gives an answer a
-// second, and makes up to three attempts, half a second and then a second apart, less up
-// to a quarter. If it is told when to come back, or not to, it heeds that.
+// A client calls as the SDKs of model providers and clouds do. It waits one second for a response, and makes up to three
+// attempts, with waits of 0.5 and 1 s, shortened by up to a quarter. It obeys a response that specifies a wait or forbids a
+// retry.
 type client struct {
 	clock  clock.Clock
 	chance func(below time.Duration) time.Duration
 	send   func(ctx context.Context, tenant string) reply
 }
 
-// A reply is how an attempt ended.
+// A reply is the result of an attempt.
 type reply struct {
 	ok    bool
-	final bool          // the client was told that another attempt is of no use
-	after time.Duration // when to come back, if it was told
+	final bool          // the response forbids a retry
+	after time.Duration // the wait in the response, or 0
 }
 
 const (
@@ -28,7 +28,7 @@ const (
 	attempts = 3
 )
 
-// call makes a call, and reports whether it was answered.
+// call makes a call and reports whether it was answered.
 func (c *client) call(ctx context.Context, tenant string) bool {
 	wait := 500 * time.Millisecond
 	for n := range attempts {

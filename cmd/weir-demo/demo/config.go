@@ -7,7 +7,7 @@ import (
 	"github.com/seed1158cd35/weir/sidecar/config"
 )
 
-// file is what weir is told, as an operator would write it.
+// file is weir's configuration, as an operator would write it.
 //
 //go:embed weir.yaml
 var file []byte

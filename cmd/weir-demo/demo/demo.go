@@ -1,13 +1,11 @@
-// Package demo shows what weir is for: the same callers ask the same upstream, once
-// directly with the retries that SDKs make, and once through weir.
+// Package demo shows the purpose of weir. The same callers call the same upstream twice: directly with the retries of SDKs, and
+// through weir.
 //
-// Two stories are played in virtual time, so that they come out the same on any machine,
-// however busy it is: an upstream that stands still for a while, and a tenant who asks for
-// ten times as much as before. The upstream has a capacity and a queue, and goes on
-// working for callers who have left. The third is live: real HTTP on loopback, through the
-// sidecar.
+// Two stories run in virtual time, so that they have the same result on any machine: an upstream that stalls for a while, and a
+// tenant that sends ten times as many calls as before. The upstream has a capacity and a queue, and works also for callers that
+// have disconnected. The third story is live: real HTTP on loopback, through the sidecar.
 //
-// What weir is told stands in weir.yaml, which is read as weir serve reads it.
+// weir's configuration is weir.yaml, read as weir serve reads it.
 package demo
 
 import (
@@ -22,23 +20,23 @@ import (
 	"github.com/seed1158cd35/weir"
 )
 
-// Config says how the demo runs.
+// Config configures the demo.
 type Config struct {
-	Live time.Duration // how long real calls are made; 0 means none
-	Seed uint64        // decides when calls come
+	Live time.Duration // length of the live part; 0 means none
+	Seed uint64        // seed of the random call times
 
 	Out    io.Writer
-	JSON   bool // print a Result and nothing else
+	JSON   bool // print only a Result as JSON
 	Colour bool
-	Stay   bool // go on serving after the live part until the context ends
+	Stay   bool // serve after the live part until the context ends
 
 	Version string
 	Events  weir.Events
-	Metrics http.Handler         // nil means that there are none
-	Watch   func(*weir.Upstream) // told of the upstream; may be nil
+	Metrics http.Handler         // nil means none
+	Watch   func(*weir.Upstream) // receives the upstream; may be nil
 }
 
-// Validate reports every mistake at once.
+// Validate returns all mistakes.
 func (c Config) Validate() error {
 	if c.Live != 0 && (c.Live < 6*time.Second || c.Live > 10*time.Minute) {
 		return fmt.Errorf("-live %v: must be from 6s to 10m, or 0 for no live part", c.Live)
@@ -46,18 +44,17 @@ func (c Config) Validate() error {
 	return nil
 }
 
-// A Result is how the stories went, by their names: "stall", "flood" and "live".
+// A Result has the scores of the stories "stall", "flood" and "live".
 type Result map[string]Ways
 
-// Ways are both ways in which a story is played.
+// Ways are the scores of a story with and without weir.
 type Ways struct {
 	Direct *Score `json:"direct"`
 	Weir   *Score `json:"weir"`
 }
 
-// Run runs the demo and prints it. If ctx ends before the run does, it stops and
-// returns the cause. With Stay, once all is printed, the end of ctx is how Run is meant
-// to end.
+// Run runs the demo and prints it. If ctx ends earlier, Run stops and returns the cause. With Stay, ctx ends Run regularly
+// after the output.
 func Run(ctx context.Context, c Config) error {
 	if err := c.Validate(); err != nil {
 		return err
@@ -77,7 +74,7 @@ func Run(ctx context.Context, c Config) error {
 	return nil
 }
 
-// virtual plays and prints the stories that are played in virtual time.
+// virtual runs and prints the stories in virtual time.
 func (c Config) virtual(ctx context.Context, r Result) error {
 	c.say(intro)
 	for _, s := range stories {
@@ -102,7 +99,7 @@ answer, and retry as SDKs do: three attempts, jitter, Retry-After is heeded.
 A minute each, in virtual time.
 `
 
-// both plays a story both ways.
+// both runs a story with and without weir.
 func (s story) both(seed uint64) (Ways, error) {
 	p, err := policy()
 	if err != nil {
@@ -116,7 +113,7 @@ func (s story) both(seed uint64) (Ways, error) {
 	return Ways{direct.score(), through.score()}, nil
 }
 
-// say prints what people read.
+// say prints text for people.
 func (c Config) say(text string) {
 	if !c.JSON {
 		_, _ = io.WriteString(c.Out, text)

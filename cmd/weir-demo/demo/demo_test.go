@@ -13,7 +13,7 @@ import (
 	"github.com/seed1158cd35/weir/internal/test/campaign"
 )
 
-// What the demo shows is so with any seed.
+// The results hold with any seed.
 func TestTheStories(t *testing.T) {
 	for seed := range uint64(campaign.Of(1, 8)) {
 		r := make(Result)
@@ -64,7 +64,7 @@ func TestAStoryIsTheSameWithTheSameSeed(t *testing.T) {
 	}
 }
 
-// What the live part shows is so with any seed, where the machine keeps time.
+// The result of the live part holds with any seed if the machine keeps time.
 func TestTheLiveStoryInVirtualTime(t *testing.T) {
 	s := liveStory(20 * time.Second)
 	up, err := scaled(s)
@@ -86,7 +86,7 @@ func TestTheLiveStoryInVirtualTime(t *testing.T) {
 	}
 }
 
-// Nobody can say never after some seconds.
+// A story of a few seconds must not print never.
 func TestSaysHowLongItWasWatched(t *testing.T) {
 	s := liveStory(20 * time.Second)
 	if got := s.table(&Score{}, &Score{RecoveredMS: new(int64(1500))}); !strings.Contains(got, "not in 13 s") || !strings.Contains(got, "1.5 s") || strings.Contains(got, "never") {
@@ -94,8 +94,7 @@ func TestSaysHowLongItWasWatched(t *testing.T) {
 	}
 }
 
-// Live, a busy machine may lose any number of calls; but it plays to its end, and makes
-// the same calls both ways.
+// In the live part a busy machine may lose calls, but the story runs to its end and makes the same calls both ways.
 func TestLive(t *testing.T) {
 	t.Parallel()
 	r := make(Result)
@@ -158,7 +157,7 @@ func TestStaysUntilAsked(t *testing.T) {
 	}
 }
 
-// watched calls then when a text has been written.
+// A watched calls then after a text was written.
 type watched struct {
 	text  strings.Builder
 	until string

@@ -10,9 +10,8 @@ import (
 	"github.com/seed1158cd35/weir/clock"
 )
 
-// liveStory is the stall in little, and as long as is wished: so few calls that a busy
-// machine can make them, and two thirds of what the upstream does, so that the callers of
-// the stall are served soon and 5 s of calls are enough to tell 99 of a hundred.
+// liveStory is the stall with fewer calls, which a busy machine can make. The load is two thirds of the capacity, so that the
+// calls of the stall are served soon. 5 s of calls are enough to detect 99%.
 func liveStory(length time.Duration) story {
 	return story{
 		name: "stall", length: length, live: true,
@@ -20,7 +19,7 @@ func liveStory(length time.Duration) story {
 	}
 }
 
-// live plays a story with real HTTP, both ways at once, and prints a line each second.
+// live runs a story with real HTTP, both ways simultaneously, and prints a line each second.
 func (c Config) live(ctx context.Context, r Result) error {
 	s := liveStory(c.Live)
 	g, err := newStage(c, s)
@@ -42,7 +41,7 @@ func (c Config) live(ctx context.Context, r Result) error {
 	return g.stay(ctx)
 }
 
-// play sends the calls both ways, and shows how they go, until all have ended.
+// play sends the calls both ways and shows their progress until all have ended.
 func (g *stage) play(ctx context.Context, s story, seed uint64) {
 	var calls, show sync.WaitGroup
 	ended := make(chan struct{})
@@ -57,7 +56,7 @@ func (g *stage) play(ctx context.Context, s story, seed uint64) {
 	show.Wait()
 }
 
-// callFor makes a tenant's calls as they come due.
+// callFor makes the calls of a tenant at their times.
 func (w *way) callFor(ctx context.Context, s story, tenant int, seed uint64) {
 	var calls sync.WaitGroup
 	defer calls.Wait()
@@ -89,7 +88,7 @@ func (g *stage) show(s story, ended <-chan struct{}) {
 	}
 }
 
-// line is what the upstreams did in the second before the instant.
+// line describes the upstreams' work in the second before at.
 func line(s story, at time.Duration, ways [2]*way) string {
 	mark := ""
 	if s.stall.holds(at - time.Millisecond) {

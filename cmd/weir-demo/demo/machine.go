@@ -9,34 +9,33 @@ import (
 	"github.com/seed1158cd35/weir/clock"
 )
 
-// A machine is the upstream: so many workers and one queue, in the order in which calls
-// come. It does not see that a caller has left, and works for it nevertheless. It is safe
-// for concurrent use.
+// A machine is the upstream. It has a number of workers and one queue in order of arrival. It does not notice that a caller has
+// disconnected and works for it. It is safe for concurrent use.
 type machine struct {
 	clock  clock.Clock
 	start  time.Duration
-	stall  span          // it stands still meanwhile
-	length time.Duration // of the record
+	stall  span          // it stalls in this time
+	length time.Duration // length of the record
 
 	mu      sync.Mutex
 	rand    *rand.Rand
-	free    []time.Duration // when each worker will have nothing to do, since the start
+	free    []time.Duration // since the start, the time at which each worker becomes free
 	seconds []work
 }
 
-// work is what a machine did in a second.
+// work is the work of a machine in a second.
 type work struct {
-	Useful int `json:"useful"` // calls whose callers were there to hear the answer
-	Wasted int `json:"wasted"` // calls whose callers had left
+	Useful int `json:"useful"` // calls whose callers still waited
+	Wasted int `json:"wasted"` // calls whose callers had disconnected
 }
 
 // A span is a part of a run.
 type span struct{ from, to time.Duration }
 
-// A call takes a tenth of a second of work, or up to a half less or more.
+// workload is the average work of a call. It varies by up to half.
 const workload = 100 * time.Millisecond
 
-// capacity is how many calls a second so many workers do.
+// capacity returns the calls per second of a number of workers.
 func capacity(workers int) int { return workers * int(time.Second/workload) }
 
 func newMachine(c clock.Clock, r *rand.Rand, workers int, s story) *machine {
@@ -46,7 +45,7 @@ func newMachine(c clock.Clock, r *rand.Rand, workers int, s story) *machine {
 	}
 }
 
-// call is a call whose caller leaves when ctx ends.
+// call makes a call. The caller disconnects when ctx ends.
 func (m *machine) call(ctx context.Context) error {
 	done := m.arrive()
 	err := m.clock.Sleep(ctx, m.start+done-m.clock.Now())
@@ -54,7 +53,7 @@ func (m *machine) call(ctx context.Context) error {
 	return err
 }
 
-// arrive gives the call to the worker who is free first, and says when it will be done.
+// arrive assigns the call to the worker that becomes free first, and returns the time of completion.
 func (m *machine) arrive() (done time.Duration) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -69,7 +68,7 @@ func (m *machine) arrive() (done time.Duration) {
 	return m.free[first]
 }
 
-// pass is when work is done that begins at the instant, if nothing is done in the span.
+// pass returns the end of work that starts at begin, if no work happens within the span.
 func (s span) pass(begin, takes time.Duration) time.Duration {
 	end := begin + takes
 	if begin < s.to && end > s.from {

@@ -1,26 +1,26 @@
 package demo
 
-// A kind is what a cell of a picture shows.
+// A kind is the content of a cell of a picture.
 type kind uint8
 
 const (
 	empty kind = iota
 	useful
 	wasted
-	all  // of a tenant's calls are answered
-	most // of them
+	all  // all calls of a tenant are answered
+	most // most of its calls
 	some
 	none
 )
 
-// The shapes differ, so that the picture can be read without colours.
+// shapes differ, so that the picture is readable without colors.
 var shapes = [...]string{empty: " ", useful: "█", wasted: "░", all: "█", most: "▓", some: "▒", none: "·"}
 
 const green, yellow, red = "\x1b[32m", "\x1b[33m", "\x1b[31m"
 
 var colours = [...]string{empty: "", useful: green, wasted: red, all: green, most: yellow, some: yellow, none: red}
 
-// A palette says whether colours are used.
+// A palette specifies whether to use colors.
 type palette bool
 
 func (p palette) paint(k kind) string {
@@ -30,7 +30,7 @@ func (p palette) paint(k kind) string {
 	return colours[k] + shapes[k] + "\x1b[0m"
 }
 
-// kindOf is how a share of calls is shown; below 0 there were none.
+// kindOf returns the cell for a share of answered calls. A negative share means no calls.
 func kindOf(share float64) kind {
 	switch {
 	case share < 0:

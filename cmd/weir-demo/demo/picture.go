@@ -6,16 +6,16 @@ import (
 	"time"
 )
 
-// A screen of 80 columns holds two panels and a gap.
+// A screen of 80 columns has two panels and a gap.
 const (
 	labelWidth = 8
-	chartWidth = 30 // of two seconds each
+	chartWidth = 30 // two seconds each
 	panelWidth = labelWidth + chartWidth
 	chartRows  = 6
 	gap        = "   "
 )
 
-// picture draws how a story went, both ways side by side.
+// picture draws both ways of a story side by side.
 func (s story) picture(direct, through *Score, p palette) string {
 	left, right := s.panel("directly", direct, p), s.panel("through weir", through, p)
 	var b strings.Builder
@@ -42,17 +42,17 @@ func (s story) panel(title string, score *Score, p palette) []string {
 	return out
 }
 
-// column is where an instant is in a chart.
+// column returns the column of a time in a chart.
 func (s story) column(at time.Duration) int { return int(at * chartWidth / s.length) }
 
-// during is the seconds that a column stands for.
+// during returns the seconds of a column.
 func (s story) during(column int) (from, to int) {
 	seconds := int(s.length / time.Second)
 	from = column * seconds / chartWidth
 	return from, max(from+1, (column+1)*seconds/chartWidth)
 }
 
-// bars is one row of the bars: what was done in vain stands on top.
+// bars draws one row of the bars, with wasted work on top.
 func (s story) bars(row int, score *Score, p palette) string {
 	var b strings.Builder
 	for i := range chartWidth {
@@ -61,7 +61,7 @@ func (s story) bars(row int, score *Score, p palette) string {
 		for _, w := range score.seconds[from:to] {
 			sum.Useful, sum.Wasted = sum.Useful+w.Useful, sum.Wasted+w.Wasted
 		}
-		height := (2*row - 1) * capacity(s.workers) * (to - from) / (2 * chartRows) // the middle of the cell
+		height := (2*row - 1) * capacity(s.workers) * (to - from) / (2 * chartRows) // middle of the cell
 		k := empty
 		switch {
 		case sum.Useful > height:
@@ -74,7 +74,7 @@ func (s story) bars(row int, score *Score, p palette) string {
 	return b.String()
 }
 
-// fate is how the calls of a tenant went, column by column.
+// fate draws a tenant's share of answered calls, column by column.
 func (s story) fate(shares []float64, p palette) string {
 	var b strings.Builder
 	for i := range chartWidth {
@@ -93,7 +93,7 @@ func (s story) fate(shares []float64, p palette) string {
 	return b.String()
 }
 
-// pad fills a line without colours up to the width of a panel.
+// pad fills an uncolored line to the width of a panel.
 func pad(s string) string { return s + strings.Repeat(" ", max(0, panelWidth-len([]rune(s)))) }
 
 func legend(p palette) string {

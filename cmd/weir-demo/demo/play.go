@@ -11,7 +11,7 @@ import (
 	"github.com/seed1158cd35/weir/sim"
 )
 
-// play plays a story in virtual time: directly, or through weir with the policy.
+// play runs a story in virtual time: directly, or through weir with the policy.
 func (s story) play(seed uint64, policy *weir.Policy) (*log, error) {
 	w := sim.New(seed)
 	defer w.Close()
@@ -42,8 +42,7 @@ func (s story) play(seed uint64, policy *weir.Policy) (*log, error) {
 	return l, w.Run()
 }
 
-// through sends what the machine is asked for through weir, as the sidecar does: what it
-// says with a refusal the client is told.
+// through calls the machine through weir as the sidecar does, and passes the content of refusals to the client.
 func through(u *weir.Upstream, m *machine) func(context.Context, string) reply {
 	return func(ctx context.Context, tenant string) reply {
 		call := weir.Call{Safe: true, Keys: map[string]string{"tenant": tenant}}
@@ -60,8 +59,7 @@ func through(u *weir.Upstream, m *machine) func(context.Context, string) reply {
 	}
 }
 
-// quiet is a context that does not say when its caller will leave: over HTTP a sidecar
-// does not know.
+// quiet is a context without a deadline: over HTTP a sidecar does not know when its caller will disconnect.
 type quiet struct{ context.Context }
 
 func (quiet) Deadline() (time.Time, bool) { return time.Time{}, false }

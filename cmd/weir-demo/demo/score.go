@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// A log is how the calls of a run ended. It is safe for concurrent use.
+// A log records the results of the calls of a run. It is safe for concurrent use.
 type log struct {
 	story   story
 	machine *machine
@@ -16,11 +16,11 @@ type log struct {
 	ends []end
 }
 
-// An end is how a call ended.
+// An end is the result of a call.
 type end struct {
 	tenant int
 	began  time.Duration // since the start
-	took   time.Duration // with all its attempts
+	took   time.Duration // including all attempts
 	ok     bool
 }
 
@@ -38,33 +38,31 @@ func (l *log) all() []end {
 	return slices.Clone(l.ends)
 }
 
-// A Score is how a story went, one way.
+// A Score is the result of a story, one way.
 type Score struct {
 	Calls    int     `json:"calls"`
-	Good     int     `json:"good"`     // those that were answered, by one of their attempts
-	Answered float64 `json:"answered"` // their share
+	Good     int     `json:"good"`     // calls that were answered by any attempt
+	Answered float64 `json:"answered"` // share of Good
 
-	// Useful and Wasted are how much of the machine's work was for callers who were
-	// there to hear the answer, and for those who had left.
+	// Useful and Wasted split the machine's work: for callers that still waited, and for callers that had disconnected.
 	Useful int `json:"useful"`
 	Wasted int `json:"wasted"`
 
-	// RecoveredMS is how long after the trouble the first 5 seconds begin in which
-	// 99% of the calls are answered; null if they do not come before the end.
+	// RecoveredMS is the time from the end of the trouble to the first 5 seconds with 99% of the calls answered. It is null if
+	// there are none.
 	RecoveredMS *int64 `json:"recovered_ms"`
 
-	// Tenants is the share of each one's calls that were answered, from the beginning of
-	// the trouble on, and Quiet that of all but the one who floods.
+	// Tenants has each tenant's share of answered calls since the beginning of the trouble. Quiet is the share of all tenants
+	// except the flooding one.
 	Tenants map[string]float64 `json:"tenants"`
 	Quiet   float64            `json:"quiet"`
 
-	// Of the calls that are answered half take no longer than P50, and 99 of a hundred no
-	// longer than P99, with all their attempts.
+	// P50 and P99 are percentiles of the duration of answered calls, including all attempts.
 	P50 float64 `json:"p50_ms"`
 	P99 float64 `json:"p99_ms"`
 
 	seconds []work
-	shares  [len(tenants)][]float64 // of the calls that began in each second, those that were answered; below 0 if none began
+	shares  [len(tenants)][]float64 // per second, the share of answered calls among the calls that began in it; negative if none did
 }
 
 func (l *log) score() *Score {
@@ -103,8 +101,7 @@ func of(ends []end, tenant int) (own []end) {
 	return own
 }
 
-// during is those of the calls, which are in the order in which they began, that began
-// then.
+// during returns the calls that began in a time. ends must be in order of their begin.
 func during(ends []end, from, to time.Duration) []end {
 	at := func(t time.Duration) int {
 		i, _ := slices.BinarySearchFunc(ends, t, func(e end, t time.Duration) int { return int(e.began - t) })
@@ -113,7 +110,7 @@ func during(ends []end, from, to time.Duration) []end {
 	return ends[at(from):at(to)]
 }
 
-// share is how many of the calls were answered; below 0 if there are none.
+// share returns the share of answered calls, or a negative number if there are no calls.
 func share(ends []end) float64 {
 	if len(ends) == 0 {
 		return -1
@@ -130,11 +127,10 @@ func good(ends []end) (n int) {
 	return n
 }
 
-// healthy is the share of the calls that is to be answered.
+// healthy is the required share of answered calls.
 const healthy = 0.99
 
-// recovered looks for the first time after the trouble in which all is well for long
-// enough.
+// recovered returns the time after the trouble from which the story stays healthy long enough.
 func (s story) recovered(ends []end) (after time.Duration, ok bool) {
 	const step = 100 * time.Millisecond
 	since := s.trouble().to

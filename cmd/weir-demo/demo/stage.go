@@ -16,12 +16,11 @@ import (
 	"github.com/seed1158cd35/weir/sidecar/status"
 )
 
-// A stage is all that the live part needs: two upstreams, a sidecar before one of them,
-// and its admin listener.
+// A stage has everything for the live part: two upstreams, a sidecar in front of one, and its admin listener.
 type stage struct {
 	config  Config
 	started time.Time
-	ways    [2]*way // directly, and through weir
+	ways    [2]*way // direct, and through weir
 	sidecar *proxy.Proxy
 	front   string // addresses of the sidecar
 	admin   string
@@ -56,7 +55,7 @@ func (g *stage) build(s story) error {
 	return nil
 }
 
-// newSidecar puts weir before the upstream, as weir serve would.
+// newSidecar puts weir in front of the upstream, as weir serve does.
 func (g *stage) newSidecar(upstream string, s story) error {
 	up, err := scaled(s)
 	if err != nil {
@@ -80,7 +79,7 @@ func (g *stage) newSidecar(upstream string, s story) error {
 	return err
 }
 
-// scaled is the upstream of weir.yaml, with the limit for a machine that is smaller.
+// scaled returns the upstream of weir.yaml with the limit of a smaller machine.
 func scaled(s story) (config.Upstream, error) {
 	f, err := load()
 	if err != nil {
@@ -93,7 +92,7 @@ func scaled(s story) (config.Upstream, error) {
 	return up, nil
 }
 
-// A server serves on a port of its own.
+// A server listens on a free port.
 type server struct {
 	http.Server
 	ended chan struct{}
@@ -124,7 +123,7 @@ func (g *stage) close() {
 	}
 }
 
-// stay serves until ctx ends, and says what can be asked.
+// stay serves until ctx ends, and prints commands to try.
 func (g *stage) stay(ctx context.Context) error {
 	g.config.say("\nweir and its upstream are still there. Try:\n\n  curl -i http://" + g.front + "/api/hello\n\n" +
 		"status   http://" + g.admin + "/v1/status\n")

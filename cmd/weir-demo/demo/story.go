@@ -5,30 +5,29 @@ import (
 	"time"
 )
 
-// A story is what happens to the machine: it stands still for a while, or one of its
-// tenants asks for more than its part.
+// A story is an event at the machine: it stalls for a while, or a tenant uses more than its share.
 type story struct {
-	name    string // what happens, in a word
+	name    string // short name of the event
 	title   string
 	length  time.Duration
 	workers int
-	rate    float64 // calls a second of each tenant
+	rate    float64 // calls per second of each tenant
 
-	stall span // the machine stands still
-	flood span // the last tenant asks for so many times as much
+	stall span // the machine stalls
+	flood span // the last tenant sends this many times as many calls
 	times float64
 
-	steady time.Duration // it is over when all is well for so long
-	live   bool          // it is too short to say never
+	steady time.Duration // the story has recovered when it is healthy for this long
+	live   bool          // too short to conclude that it never recovers
 }
 
-// tenants share the machine, each with an equal part.
+// tenants share the machine equally.
 var tenants = [...]string{"ash", "birch", "cedar", "dogwood"}
 
-// noisy is the tenant that floods.
+// noisy is the index of the tenant that floods.
 const noisy = len(tenants) - 1
 
-// The machine does 300 calls a second, and its tenants ask for 240.
+// The machine can process 300 calls a second, and its tenants send 240.
 var stories = [...]story{
 	{
 		name: "stall", title: "The upstream stands still for 5 s",
@@ -40,7 +39,7 @@ var stories = [...]story{
 	},
 }
 
-// trouble is what happens, whichever it is.
+// trouble returns the stall or the flood.
 func (s story) trouble() span {
 	if s.flood != (span{}) {
 		return s.flood
@@ -50,7 +49,7 @@ func (s story) trouble() span {
 
 func (s span) holds(at time.Duration) bool { return at >= s.from && at < s.to }
 
-// next is how long after the instant a tenant calls again.
+// next returns the time from at until a tenant's next call.
 func (s story) next(r *rand.Rand, at time.Duration, tenant int) time.Duration {
 	rate := s.rate
 	if tenant == noisy && s.flood.holds(at) {

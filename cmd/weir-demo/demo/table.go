@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// table is how a story went in numbers, both ways side by side.
+// table returns the figures of a story, both ways side by side.
 func (s story) table(direct, through *Score) string {
 	var b strings.Builder
 	b.WriteString("\n")
@@ -40,8 +40,7 @@ func ratio(n, of int) float64 {
 
 func percent(share float64) string { return fmt.Sprintf("%.1f%%", 100*max(0, share)) }
 
-// recovery says when the trouble was over. What is watched for some seconds only is not
-// said never to come.
+// recovery describes when the story recovered. A live story is too short to print never.
 func (s story) recovery(ms *int64) string {
 	switch {
 	case ms != nil:

@@ -11,7 +11,7 @@ import (
 	"github.com/seed1158cd35/weir/clock"
 )
 
-// A way is one of the two ways in which a live story is played.
+// A way is one of the two ways of a live story.
 type way struct {
 	title   string
 	machine *machine
@@ -29,7 +29,7 @@ func newWay(title string, seed uint64, s story) *way {
 	return w
 }
 
-// send is an attempt over HTTP.
+// send makes an attempt over HTTP.
 func (w *way) send(ctx context.Context, tenant string) reply {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, w.url, nil)
 	if err != nil {
@@ -50,7 +50,7 @@ func (w *way) send(ctx context.Context, tenant string) reply {
 	}
 }
 
-// ServeHTTP lets the machine be called over HTTP.
+// ServeHTTP makes the machine callable over HTTP.
 func (m *machine) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if m.call(r.Context()) == nil {
 		_, _ = io.WriteString(w, "hello\n")
