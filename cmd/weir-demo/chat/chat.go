@@ -128,5 +128,5 @@ weir and its practice providers are still there. Ask them yourself:
 Ctrl-C ends it.
 `
 
-// ErrUnanswered reports that a call got no answer, or one that the SDK cannot parse.
+// ErrUnanswered reports that a call got no answer, or an answer that the SDK cannot parse.
 var ErrUnanswered = errors.New("not every call was answered")
