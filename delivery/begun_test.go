@@ -52,8 +52,8 @@ func (b *beginner) End(ctx context.Context, e ...delivery.End) ([]delivery.Claim
 	return b.Queue.End(ctx, e...)
 }
 
-// A delivery that is sent immediately takes two changes, one that stores and claims it and one that records its end,
-// and no read.
+// A delivery that is sent immediately takes two changes and no read: the first stores and claims it, and the second
+// records its end.
 func TestTwoChangesForADelivery(t *testing.T) {
 	q := &beginner{}
 	play(t, plain(), func(s *site) { q.Queue, s.w.Queue = s.q, q }, func(s *site) {
@@ -219,7 +219,7 @@ func TestOnesThatHaveJustBegunHoldNobodyUp(t *testing.T) {
 			s.w.Sender = func(upstream string) delivery.Sender { return late{sender(upstream), after} }
 		}, func(s *site) {
 			first := message("first")
-			first.ID = delivery.NewID(time.Now()) // the ID may be known to others, so it is stored before it is sent
+			first.ID = delivery.NewID(time.Now()) // another caller may know the ID, so it is stored before it is sent
 			s.accept(first)
 			s.sleep(after - time.Millisecond)
 			s.accept(message("second"))

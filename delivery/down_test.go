@@ -67,8 +67,8 @@ func TestWhatWaitsIsNotReadAgainAndAgain(t *testing.T) {
 	})
 }
 
-// A new upstream gets few concurrent attempts, so that one that is down consumes no more attempts than its breaker
-// needs to open. An upstream that responds gets up to the maximum.
+// A new upstream gets few concurrent attempts, so that an outage consumes no more attempts than its breaker needs to
+// open. An upstream that responds gets up to the maximum.
 func TestAnUpstreamIsBegunWithGently(t *testing.T) {
 	for status, most := range map[int]int{503: 20 + 7, 200: 300} {
 		play(t, weir.Policy{}, nil, func(s *site) {
@@ -338,8 +338,8 @@ func TestWhatALookHasNoRoomForIsNotLeft(t *testing.T) {
 	})
 }
 
-// A delivery that becomes due shortly after others is sent on time, not at the next poll. The others are in hand, but
-// the queue does not know that their attempts have begun.
+// A delivery that becomes due shortly after earlier ones is sent on time, not at the next poll. The earlier ones are in
+// hand, but the queue does not know that their attempts have begun.
 func TestWhatIsDueSoonAfterOthersGoesInItsTime(t *testing.T) {
 	for _, takes := range []time.Duration{0, 15 * time.Millisecond} {
 		play(t, weir.Policy{}, func(s *site) { s.w.Queue = tardy{Queue: s.q, next: takes} }, func(s *site) {

@@ -108,8 +108,8 @@ func TestNothingIsGivenUpUnlessItIsToBe(t *testing.T) {
 	})
 }
 
-// With GiveUp.Unknown, an attempt that may have been executed is not repeated, and one that certainly was not is
-// repeated.
+// With GiveUp.Unknown, an attempt that may have been executed is not repeated. An attempt that certainly was not
+// executed is repeated.
 func TestALostAnswerIsNotRepeatedWhereItIsNotToBe(t *testing.T) {
 	for name, tt := range map[string]struct {
 		status int // of the first response; 0 for none

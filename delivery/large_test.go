@@ -19,7 +19,6 @@ import (
 
 func large(n int) []byte { return bytes.Repeat([]byte("0123456789abcdef"), n<<16) }
 
-// beside makes the worker store large bodies in a folder, and returns the folder.
 func beside(s *site) string {
 	dir := filepath.Join(s.TempDir(), "bodies")
 	b, err := delivery.OpenFiles(dir)
@@ -163,8 +162,8 @@ func TestABodyThatIsAwayIsWaitedFor(t *testing.T) {
 	})
 }
 
-// No body stays without its delivery: neither one that is too large or breaks off, nor one whose process ended before
-// the record was stored.
+// No body stays without its delivery: not if it is too large or breaks off, and not if the process ended before the
+// record was stored.
 func TestBodiesWithoutARecordGo(t *testing.T) {
 	var dir string
 	play(t, plain(), func(s *site) { dir = beside(s) }, func(s *site) {

@@ -26,7 +26,7 @@ type pump struct {
 	good    int               // attempts that the upstream answered, successfully or with a rejection, since the start or since the breaker refused calls
 	full    bool              // there may be more due deliveries than the pump has in hand
 
-	closed  map[string]*closed // groups of which a gate refused a delivery
+	closed  map[string]*closed // groups with a delivery that a gate refused
 	known   map[int64]string   // by Seq: recent deliveries that wait behind a closed group, with the group
 	after   Mark               // where the scan continues; zero unless a group is closed
 	started time.Time          // when the scan began at the first delivery
@@ -114,8 +114,8 @@ func (p *pump) takes(d Delivery) bool {
 }
 
 // free reports whether a delivery that has just arrived may be sent immediately. That requires that no group is closed.
-// If due deliveries are waiting, only beside attempts may be under way, so that the pump still reads the queue. p.mu is
-// held.
+// If due deliveries are waiting, only the given number of attempts may be under way, so that the pump still reads the
+// queue. p.mu is held.
 func (p *pump) free(beside int) bool {
 	most := p.most()
 	if p.full {
@@ -183,7 +183,7 @@ func (p *pump) next(ctx context.Context, looked Mark) time.Duration {
 		at = time.Now().Add(p.w.Poll)
 	}
 	d := time.Until(at)
-	if p.mu.Lock(); d <= 0 && len(p.inHand) > 0 { // it became due since, or another process has it
+	if p.mu.Lock(); d <= 0 && len(p.inHand) > 0 { // it became due since, or another process is sending it
 		d = shortestHold
 	}
 	d = p.soonest(d)

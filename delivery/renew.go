@@ -54,8 +54,7 @@ func (w *Worker) working() bool {
 	return len(w.works) > 0
 }
 
-// renew extends all leases in one call to the queue. It does not extend those of attempts that take longer than
-// Longest.
+// renew extends all leases in one call to the queue. Leases of attempts that take longer than Longest are not extended.
 func (w *Worker) renew() {
 	now := time.Now()
 	w.mu.Lock()

@@ -67,7 +67,7 @@ func (f *flight) goesAgain(a *Answer, e End) End {
 	return e
 }
 
-// away returns a prefix for the Detail that says that the upstream is unavailable. It is empty unless the attempt got
+// away returns a prefix for the Detail which marks the upstream as unavailable. It is empty unless the attempt got
 // no response or a 502, 503 or 504, which usually come from a proxy.
 func (f *flight) away(a *Answer) string {
 	if a.Outcome.Class != outcome.Failed || a.Status != 0 && (a.Status < http.StatusBadGateway || a.Status > http.StatusGatewayTimeout) {

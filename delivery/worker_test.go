@@ -342,7 +342,7 @@ func (s *site) opened() (n int) {
 	return n
 }
 
-// While deliveries wait for a limit, only those that are sent are claimed.
+// While deliveries wait for a limit, only deliveries that are sent are claimed.
 func TestWaitingForALimitClaimsNothing(t *testing.T) {
 	p := quiet()
 	p.Limits = []limit.Limit{{Name: "l", Rate: bucket.Rate{Amount: 1, Per: time.Minute, Burst: 1}}}
@@ -478,7 +478,7 @@ func TestARecordIsTriedAgain(t *testing.T) {
 	})
 }
 
-// A stopping worker lets attempts end, cuts those that take too long, and gives back both these and the waiting
+// A stopping worker lets attempts end, cuts the ones that take too long, and gives back both these and the waiting
 // deliveries. Their attempts do not count.
 func TestAStopGivesBack(t *testing.T) {
 	p := patient()

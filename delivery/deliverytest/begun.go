@@ -19,7 +19,8 @@ func (b *bench) begins(r *delivery.Request) (d delivery.Delivery, fresh, can boo
 	return d, fresh, true
 }
 
-// A delivery that was stored with its first claim is claimed by no other worker, and behaves like a delivery that was claimed later.
+// A delivery that was stored with its first claim is claimed by no other worker, and behaves like a delivery that was
+// claimed later.
 func begunAtOnce(b *bench) {
 	d, fresh, can := b.begins(to("a"))
 	if !can {

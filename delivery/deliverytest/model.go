@@ -39,7 +39,7 @@ type call struct {
 	to      delivery.End  // how it ends a claim
 
 	unknown  bool // there was no response: it may take effect at any time after the call, or never
-	done     bool // accept: newly stored; renew, end: the claim was not lost; others: the delivery was found
+	done     bool // accept: newly stored; renew, end: the claim was not lost; otherwise: the delivery was found
 	id       string
 	fence    int64
 	status   delivery.Status
@@ -63,7 +63,7 @@ func (c *call) String() string {
 // erased is the state of a deleted delivery whose key is still known.
 const erased delivery.Status = "deleted"
 
-// A stand is a possible state of a delivery. The zero stand is the state before the delivery is accepted.
+// A stand is a possible state of a delivery. Its zero value is the state before the delivery is accepted.
 type stand struct {
 	id       string // empty until a response contains it
 	status   delivery.Status

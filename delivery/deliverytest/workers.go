@@ -119,7 +119,6 @@ func (t *team) any(r *rand.Rand, of *[]delivery.Delivery, latest int) (delivery.
 	return (*of)[n-1-r.IntN(min(n, latest))], true
 }
 
-// hears records a delivery that a call returned.
 func (t *team) hears(d *delivery.Delivery, claimed bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -155,7 +154,7 @@ func (h *hand) asks(what, key string, leaves bool) (*call, context.Context) {
 	return &call{what: what, key: key, worker: h.n, from: h.now, lease: lease, before: h.order.Add(1)}, ctx
 }
 
-// answered records a call with its result. Only a canceled call may have none.
+// answered records a call with its result. Only a canceled call may lack a result.
 func (h *hand) answered(ctx context.Context, c *call, err error) {
 	c.after, c.until = h.order.Add(1), time.Now()
 	if err != nil {

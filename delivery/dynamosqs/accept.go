@@ -278,9 +278,8 @@ func (s *Store) store(ctx context.Context, w *work, a *acceptance) (over bool, e
 	return true, s.stands(ctx, w, a)
 }
 
-// stands does what follows after a record was stored. If it fails, a sweep does it: the request is accepted once it is
-// stored.
 func (s *Store) stands(ctx context.Context, w *work, a *acceptance) (err error) {
+	// If a step fails, a sweep does it: the request is accepted once its record is stored.
 	r := a.rec
 	if r.line() != "" {
 		if err := s.follow(ctx, w, r); err == nil {

@@ -87,7 +87,7 @@ func (w *work) owe() {
 // counted lists the numbers in the item of an upstream.
 var counted = append(statuses[:len(statuses):len(statuses)], bytesStored)
 
-// pay writes the owed differences, with one write per upstream and one per week of a tenant. If the process ends
+// pay writes the pending differences, with one write per upstream and one per week of a tenant. If the process ends
 // before, they are lost until recount corrects the numbers.
 func (s *Store) pay(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, accepting)
@@ -155,7 +155,6 @@ func (s *Store) payTenant(ctx context.Context, k tenantWeek, is stored.Stock) er
 	return err
 }
 
-// owes adds differences to be written later.
 func (s *Store) owes(o owed) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

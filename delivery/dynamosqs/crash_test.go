@@ -96,7 +96,7 @@ func TestAProcessEndsBetweenAnyTwoSteps(t *testing.T) {
 	}
 }
 
-// story runs the process that ends. It returns the accepted deliveries and those with a recorded success.
+// story runs the process that ends. It returns the accepted deliveries, and the deliveries with a recorded success.
 func story(s *dynamosqs.Store) (accepted []string, done map[string]bool) {
 	ctx := context.Background()
 	done = make(map[string]bool)
@@ -183,7 +183,7 @@ func counts(t *testing.T, s *dynamosqs.Store) {
 	}
 }
 
-// While the table is unavailable, nothing is accepted, and callers get ErrUncertain.
+// While the table is unavailable, Accept returns ErrUncertain and stores no delivery.
 func TestATableThatIsAway(t *testing.T) {
 	of := servers.Dynalite(t)
 	s := open(t, dynamosqs.Options{Table: at(of), Name: name()})
@@ -219,7 +219,7 @@ func (s *silent) UpdateItem(ctx context.Context, in *dynamodb.UpdateItemInput, o
 	return s.Table.UpdateItem(ctx, in, o...)
 }
 
-// If the table does not respond, Accept returns within a second, even while differences of counts are owed.
+// If the table does not respond, Accept returns within a second, even while differences of counts are pending.
 func TestATableThatDoesNotAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		table := &silent{Table: ofTables()}

@@ -12,10 +12,9 @@ import (
 	"github.com/seed1158cd35/weir/delivery/internal/stored"
 )
 
-// The items of the counts contain the total that is stored, including the bytes of requests. What a named tenant stores
-// is in one item for each week in which it was accepted. A process that ends between two writes leaves these numbers
-// wrong by one delivery. recount corrects the total. A week is deleted when no delivery of that week can be stored any
-// more.
+// The items of the counts contain the total that is stored, including the bytes of requests. The stock of a named
+// tenant is in one item per week of acceptance. A process that ends between two writes leaves these numbers wrong by
+// one delivery. recount corrects the total. A week is deleted when no delivery of that week can be stored any more.
 
 // bytesStored is the key of the bytes of requests among the counts. It is not a status.
 const bytesStored delivery.Status = "bytes"
@@ -32,7 +31,7 @@ const week = int64(7 * 24 * time.Hour / time.Millisecond)
 // as a dead letter, redriven once, and kept again.
 func (s *Store) keptFor() int64 { return delivery.MaxAhead.Milliseconds() + 2*s.keepKeys() + 8*week }
 
-// A meter is what a tenant stores, or the total, as far as this store knows.
+// A meter is this store's knowledge of a tenant's stock or of the total.
 type meter struct {
 	read    stored.Stock  // as of the latest read
 	unread  stored.Stock  // changes by this store that read may not include
@@ -88,7 +87,7 @@ func (u *usage) change(tenant string, by stored.Stock) {
 	}
 }
 
-// wrote notes what was written, of the total and of a tenant.
+// wrote adds differences that were written, of the total and of a tenant.
 func (u *usage) wrote(total stored.Stock, tenant string, own stored.Stock) {
 	u.mu.Lock()
 	defer u.mu.Unlock()

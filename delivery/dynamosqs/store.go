@@ -2,7 +2,8 @@
 // authoritative. An SQS queue announces due deliveries. Init creates both.
 //
 // A record is one item. Every change is one write that is conditional on the version that was read. The package does
-// not use DynamoDB's transactions. The steps that follow a change, such as queueing the next delivery of an order key or sending a message, are repeatable. The record contains a mark until it is done, so a sweep completes the work of a
+// not use DynamoDB's transactions. The steps that follow a change, such as queueing the next delivery of an order key
+// or sending a message, are repeatable. The record contains a mark until it is done, so a sweep completes the work of a
 // process that ended. A message contains only a reference to a delivery. Lost, duplicate and late messages do no harm.
 package dynamosqs
 

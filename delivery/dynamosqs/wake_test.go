@@ -181,7 +181,8 @@ func (q *disorder) ReceiveMessage(ctx context.Context, in *sqs.ReceiveMessageInp
 	return out, err
 }
 
-// Two processes share a queue that duplicates and reorders messages. They send each delivery once, and deliveries of an order key in order.
+// Two processes share a queue that duplicates and reorders messages. They send each delivery once, and deliveries of an
+// order key in order.
 func TestAQueueThatDeliversTwiceAndOutOfOrder(t *testing.T) {
 	o := both()
 	from := open(t, o)

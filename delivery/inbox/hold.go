@@ -143,7 +143,7 @@ func (b *Inbox) deletes(ctx context.Context, h *hands) {
 	}
 }
 
-// batchOf returns a message together with those that arrive within a duration, up to the maximum of a request to SQS.
+// batchOf returns a message together with messages that arrive within a duration, up to the maximum of a request to SQS.
 func batchOf(first *message, others <-chan *message, within time.Duration) []*message {
 	all := []*message{first}
 	var late <-chan time.Time

@@ -118,7 +118,7 @@ func TestABacklogBehindALimitDoesNotDie(t *testing.T) {
 	}
 }
 
-// A message stays invisible while Hand works on it, and so do the messages of its batch.
+// While Hand works on a message, all messages of its batch stay invisible.
 func TestWhatIsInHandIsReceivedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := &played{receives: 10}
@@ -178,7 +178,7 @@ func TestAPanicIsOfOneMessage(t *testing.T) {
 	})
 }
 
-// Run ends within seconds, whatever SQS does. If possible it gives messages back, in batches of ten.
+// Run ends within seconds, even if SQS does not respond. If possible it gives messages back, in batches of ten.
 func TestTheEndIsBounded(t *testing.T) {
 	for name, silent := range map[string]bool{"an SQS that answers": false, "an SQS that does not": true} {
 		t.Run(name, func(t *testing.T) {

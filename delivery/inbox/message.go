@@ -23,7 +23,7 @@ type Message struct {
 	Method  string            `json:"method,omitempty"`  // empty means POST
 	Path    string            `json:"path"`              // with the query: /ntfy/builds?a=1
 	Host    string            `json:"host,omitempty"`    // if a route requires one
-	Headers map[string]string `json:"headers,omitempty"` // may include those for deliveries, such as Weir-Order-Key
+	Headers map[string]string `json:"headers,omitempty"` // may include headers for deliveries, such as Weir-Order-Key
 	Body    string            `json:"body,omitempty"`
 	Base64  []byte            `json:"body_base64,omitempty"` // instead of Body
 }

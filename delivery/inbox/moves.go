@@ -71,8 +71,8 @@ func MovesOf(ctx context.Context, c Tasks, at string) (*Moves, error) {
 	return m, nil
 }
 
-// beside returns the URL of the queue with an ARN (arn:aws:sqs:REGION:ACCOUNT:NAME), on the server of another queue.
 func beside(at, arn string) (string, error) {
+	// An ARN is arn:aws:sqs:REGION:ACCOUNT:NAME. The URL is on the server of the other queue.
 	u, err := url.Parse(at)
 	parts := strings.Split(arn, ":")
 	if err != nil || len(parts) != 6 {

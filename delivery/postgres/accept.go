@@ -130,8 +130,8 @@ func (s *Store) acceptKnown(ctx context.Context, a *acceptance) error {
 	return errors.New("other requests with the same key keep changing the record")
 }
 
-// storeAll stores requests. It returns the requests that were not stored because their key or ID exists. isNew means that this
-// is the first attempt to store them.
+// storeAll stores requests. It returns the requests that were not stored because their key or ID exists. isNew means
+// that this is the first attempt to store them.
 func (s *Store) storeAll(ctx context.Context, all []*acceptance, isNew bool) (rest []*acceptance, err error) {
 	var c columns
 	locks := make(map[int64]bool)

@@ -34,7 +34,7 @@ func (s *Store) Claim(ctx context.Context, a delivery.Ask) (all []delivery.Deliv
 	return c.is, nil
 }
 
-// claimDue claims the deliveries that are due first. If other stores claim all of them meanwhile, it tries again.
+// claimDue claims the deliveries that are due first. If other stores claim every one meanwhile, it tries again.
 func (s *Store) claimDue(ctx context.Context, a delivery.Ask) (all []delivery.Delivery, err error) {
 	for range 3 {
 		if a.Only, err = s.longestDue(ctx, &a); err != nil || len(a.Only) == 0 {
@@ -165,7 +165,7 @@ func (s *Store) unbeginLater(all []*acceptance) {
 	}
 }
 
-// unclaim gives back claims whose callers did not learn of them. Nothing was sent, so no attempt counts.
+// unclaim gives back claims whose callers did not learn of them. No attempt was sent, so none counts.
 func (s *Store) unclaim(ctx context.Context) error {
 	s.mu.Lock()
 	all := slices.Clone(s.unsure)

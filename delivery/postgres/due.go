@@ -69,7 +69,7 @@ func (s *Store) due(ctx context.Context, upstream string, after delivery.Mark, m
 	return all, bad, err
 }
 
-// window returns how many times more rows to read than are wanted, because some belong to other stores.
+// window returns the factor by which to read more rows, because some belong to other stores.
 func window(f fleet) int64 {
 	if f.n == 1 {
 		return 1

@@ -17,7 +17,7 @@ const mostJobs = 64
 // groups collects jobs of callers. Its goroutine sends all jobs that have accumulated to the database together.
 type groups[J any] struct {
 	*stored.Gatherer[*job[J]]
-	do    func([]J) error // does all of them, or none if it returns an error
+	do    func([]J) error // does all jobs, or none if it returns an error
 	held  func() bool     // waits for another goroutine to take some of the jobs; true if it may have. Nil means no wait
 	stop  chan struct{}
 	once  sync.Once

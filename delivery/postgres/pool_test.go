@@ -143,7 +143,7 @@ func works(t *testing.T, s *postgres.Store) (n int) {
 	}
 }
 
-// The connect timeout is that of the URL, or a second by default.
+// The connect timeout is taken from the URL, and is a second by default.
 func TestTheURLSaysHowLongAConnectionIsWaitedFor(t *testing.T) {
 	for at, want := range map[string]time.Duration{"": time.Second, "?connect_timeout=0": time.Second, "?connect_timeout=7": 7 * time.Second} {
 		if got, err := postgres.Dials("postgres://weir@127.0.0.1/weir" + at); err != nil || got != want {

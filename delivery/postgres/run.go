@@ -153,8 +153,9 @@ func (e unsureError) Unwrap() error { return e.error }
 
 func (e unsureError) Is(target error) bool { return target == delivery.ErrUncertain }
 
-// explain classifies an error. If the database refused the transaction, or before anything was sent, the transaction is not stored. After
-// any other error the outcome is unknown. This includes the end of a connection, which may come after the commit.
+// explain classifies an error. If the database refused the transaction, or before anything was sent, the transaction is
+// not stored. After any other error the outcome is unknown. This includes the end of a connection, which may come after
+// the commit.
 func explain(err error) error {
 	var refused *pgconn.PgError
 	var connect *pgconn.ConnectError

@@ -23,7 +23,7 @@ const recount = `INSERT INTO weir_stock(tenant, n, bytes)
 		UNION ALL SELECT tenant, -sum(n), -sum(bytes) FROM weir_stock GROUP BY tenant
 	) x GROUP BY tenant HAVING sum(n) <> 0 OR sum(bytes) <> 0;`
 
-// usage is what the database stores as far as this store knows: the last numbers it read, plus its own changes since.
+// usage is this store's knowledge of the total stock: the last numbers it read, plus its own changes since.
 // Only the goroutine of the accepts uses it.
 type usage struct {
 	all  stored.Stock

@@ -37,7 +37,7 @@ type Store struct {
 	o     Options
 	where string // describes the database for people, without its password
 	pool  *pool
-	home  int64 // identifies this store among those that share the database
+	home  int64 // identifies this store among the stores that share the database
 	begun int64 // the token of claims that are made with an insert
 
 	accepts *groups[*acceptance]
@@ -102,7 +102,7 @@ func configure(o Options) (*pgconn.Config, error) {
 	return c, nil
 }
 
-// CheckURL returns what is wrong with the URL of a database. It does not connect.
+// CheckURL returns an error if the URL of a database is invalid. It does not connect.
 func CheckURL(at string) error {
 	_, err := configure(Options{URL: at})
 	return err

@@ -226,7 +226,7 @@ func (s *Store) sum(ctx context.Context, _ *delivery.Swept) error {
 	})
 }
 
-// meet registers this store and reads how many others there are.
+// meet registers this store and reads how many stores there are.
 func (s *Store) meet(ctx context.Context, _ *delivery.Swept) error {
 	var f fleet
 	err := again(func() error {

@@ -12,7 +12,7 @@ import (
 type change struct {
 	w      *writer
 	counts []count
-	stored map[string]stock // by tenant, what this change adds
+	stored map[string]stock // additions of this change, by tenant
 	failed []error          // of rows that were left unchanged
 }
 

@@ -228,7 +228,7 @@ func TestACallerIsNotToldOfTheTimeInWhichNothingRan(t *testing.T) {
 	}
 }
 
-// If a caller's context ends before its change has begun, nothing is stored, and the error is not ErrUncertain.
+// If a caller's context ends before its change has begun, the change is not made, and the error is not ErrUncertain.
 func TestACallerGoesBeforeItsTurn(t *testing.T) {
 	bubble(t, sqlite.Options{}, func(t *testing.T, s *sqlite.Store) {
 		hold, held, gone := make(chan struct{}), make(chan error, 1), make(chan error, 1)

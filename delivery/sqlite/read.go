@@ -99,7 +99,7 @@ func (q *request) to(r *delivery.Request) (err error) {
 
 const withRequests = "SELECT " + columns + ", q.method, q.path, q.query, q.header, q.body, q.large FROM delivery d LEFT JOIN request q ON q.seq = d.seq "
 
-// ask runs a query as a prepared statement that is kept, because preparing one takes longer than running most of them.
+// ask runs a query as a prepared statement that is kept, because preparing a statement usually takes longer than running it.
 // Texts must be constants.
 func (s *Store) ask(ctx context.Context, query string, args ...any) (*sql.Rows, error) {
 	is, ok := s.asks.Load(query)

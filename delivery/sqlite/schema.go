@@ -7,7 +7,8 @@ const version = 7
 const applicationID = 0x77656972
 
 // Times are milliseconds since 1970. place orders the deliveries of one order key: a new or redriven one gets a value
-// above those in use. counts is updated in the transactions that change delivery, so that no query needs to count rows.
+// above all that are in use. counts is updated in the transactions that change delivery, so that no query needs to
+// count rows.
 //
 // The partial indexes contain only deliveries that wait or have a lease. So deliveries that have ended do not slow down
 // claims.

@@ -11,7 +11,7 @@ import (
 // bound value takes about 1% of the time of an accept.
 type part struct {
 	columns string
-	without string // the values of a row without this part; empty if every row has it
+	without string // the values of a row without this part; empty if all rows include it
 	has     func(*acceptance) bool
 	add     func(to []any, a *acceptance) []any
 }

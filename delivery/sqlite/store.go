@@ -202,8 +202,8 @@ func (s *Store) wall() int64 {
 func (s *Store) steady() int64 { return s.begin.UnixMilli() + time.Since(s.begin).Milliseconds() }
 
 // logRoom returns an error if the write-ahead log, with log bytes, is too large for a change. Changes that begin
-// something may use a quarter more than those that store something. Changes that end something have no limit, but their
-// number is limited by what was begun.
+// something may use a quarter more than changes that store something. Changes that end something have no limit, but
+// there are no more of them than changes that begin something.
 func (s *Store) logRoom(needs need, log int64) error {
 	most := s.o.MaxLog
 	switch needs {

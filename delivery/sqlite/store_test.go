@@ -101,7 +101,8 @@ func TestFilesOfOthers(t *testing.T) {
 	}
 }
 
-// The claims of a former process end when the file is opened, whatever their leases. Their attempts are kept in the history.
+// The claims of a former process end when the file is opened, even if their leases have not expired. Their attempts are
+// kept in the history.
 func TestClaimsOfAFormerProcessAreVoid(t *testing.T) {
 	p := made(t)
 	s := open(t, p, sqlite.Options{})

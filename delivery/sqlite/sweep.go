@@ -93,8 +93,9 @@ func (c *change) letter(w *delivery.Swept, seq int64) error {
 	return err
 }
 
-// forward corrects deliveries that began to wait while the wall clock was ahead, before it was set back. One that was
-// due immediately is due now. One that was paused waits for the same duration from now. One with NotBefore is due then.
+// forward corrects deliveries that began to wait while the wall clock was ahead, before it was set back. If one was due
+// immediately, it is due now. If it was paused, it waits for the same duration from now. If it has NotBefore, it is due
+// then.
 func (s *Store) forward(c *change, w *delivery.Swept) error {
 	now := s.wall()
 	seqs, err := c.seqs("SELECT d.seq FROM delivery d WHERE d.changed > ?"+waiting+" LIMIT ?", now, mostSwept)

@@ -42,7 +42,7 @@ type writer struct {
 
 // A job is one caller's change.
 type job struct {
-	// do makes the change. It may run twice, and after its caller has gone. So it must reset its results each time.
+	// do makes the change. It may run twice, and after its caller has gone. Therefore it must reset its results each time.
 	// They are in variables that the caller reads only after the job is done.
 	do     func(*change) error
 	needs  need // required room in the log
@@ -93,7 +93,7 @@ const (
 	stores             // for a change that stores something new
 )
 
-// do runs a change that stores something new if grows is true, and otherwise one that always has room. See have.
+// do runs a change that stores something new if grows is true, and otherwise a change that always has room. See have.
 func (w *writer) do(ctx context.Context, grows bool, do func(*change) error) error {
 	needs := always
 	if grows {
@@ -136,7 +136,7 @@ func (w *writer) run() {
 	}
 }
 
-// trim truncates the log if all of it has been written to the database. That fails while a reader uses the log. trim
+// trim truncates the log if the database file contains everything in it. That fails while a reader uses the log. trim
 // does not wait for readers, because all writes would wait too.
 func (w *writer) trim() {
 	if now := time.Now(); now.Sub(w.trimmed) >= trimming {

@@ -18,7 +18,7 @@ type Gatherer[J comparable] struct {
 	wake  chan struct{} // wakes the goroutine
 
 	// Used only by the goroutine.
-	comes int       // how many jobs are expected soon: those of callers that are about to be answered, and those that waited at that time
+	comes int       // how many jobs are expected soon: of callers that are about to be answered, and of callers that waited at that time
 	began time.Time // when the previous group was taken
 }
 
