@@ -9,9 +9,8 @@ import (
 	smithyhttp "github.com/aws/smithy-go/transport/http"
 )
 
-// add inserts the guard into the middleware of an operation, around signing and sending. It replaces the SDK's retry loop,
-// whatever the client's options are, or attempts would multiply. It also replaces the guard of a client that has one: a call is
-// charged once.
+// add inserts the guard into the middleware of an operation, around signing and sending. It always replaces the SDK's retry loop,
+// because attempts would multiply. It also replaces the guard of a client that has one: a call is charged once.
 func (a *attached) add(stack *middleware.Stack) error {
 	if _, ok := stack.Finalize.Get(a.ID()); ok {
 		_, err := stack.Finalize.Swap(a.ID(), a)

@@ -1,5 +1,5 @@
-// Package awsx applies policies to the clients of aws-sdk-go-v2. After one call on a configuration, every operation of every
-// service waits for its turn, is retried if that is useful and safe, and fails fast while the service is unavailable.
+// Package awsx applies policies to the clients of aws-sdk-go-v2. One call on a configuration is enough. Every operation of every
+// service then waits for its turn, is retried if that is useful and safe, and fails fast while the service is unavailable.
 //
 //	guard := awsx.New(awsx.Options{})
 //	guard.Attach(&cfg)
@@ -10,9 +10,9 @@
 // refuses a call, the error is a *weir.Refusal. If weir gives up, it is a *retry.GaveUpError that wraps the SDK's error.
 //
 // A throttled attempt had no effect and is repeated. An attempt that failed, or whose response was lost, is repeated if that does
-// no harm: if the operation only reads, if the request has a token (the SDK fills in many), or if doing it twice has the effect
-// of doing it once, see package wire. For DynamoDB that includes PutItem and DeleteItem but not UpdateItem, which may count. The
-// SDK repeats all three. A body that is not an io.Seeker is sent once.
+// no harm. That is the case for reads, for requests with a token (the SDK fills in many), and for operations that have the same
+// effect when done twice, see package wire. For DynamoDB that includes PutItem and DeleteItem but not UpdateItem, which may
+// count. The SDK repeats all three. A body that is not an io.Seeker is sent once.
 //
 // When the SDK requests a role, or a session with a bucket, that is a separate call. If it fails, the call that needed it fails,
 // but the failure is not attributed to that call's service. The SDK still corrects a wrong clock.

@@ -59,7 +59,7 @@ func answering(t *testing.T, status int, header http.Header, body string) (url s
 
 const throttled = `{"__type":"com.amazonaws.dynamodb.v20120810#ProvisionedThroughputExceededException","message":"too much"}`
 
-// The policy determines the attempts, whatever retries the client requests.
+// Only the policy determines the number of attempts, not the client's Retryer.
 func TestAttemptsDoNotMultiply(t *testing.T) {
 	for _, retryer := range []func() aws.Retryer{nil, func() aws.Retryer { return retry.NewStandard(func(o *retry.StandardOptions) { o.MaxAttempts = 7 }) }} {
 		url, n := answering(t, 400, nil, throttled)

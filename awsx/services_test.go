@@ -118,8 +118,8 @@ func throttle(w http.ResponseWriter, service string) {
 	_, _ = io.WriteString(w, `{"__type":"com.amazonaws#`+code+`"}`)
 }
 
-// Throttled requests had no effect, so all of them are repeated. Failed requests are repeated where that does no harm. The policy
-// bounds the attempts.
+// All throttled requests are repeated, because they had no effect. Failed requests are repeated where that does no harm. The
+// policy bounds the attempts.
 func TestServicesAreAskedAgain(t *testing.T) {
 	for _, c := range []struct {
 		what  string

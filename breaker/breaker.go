@@ -9,8 +9,8 @@ import (
 	"github.com/seed1158cd35/weir/outcome"
 )
 
-// A Breaker holds a State in this process. While calls succeed, Admit and Report take no lock and do not allocate: Admit of a
-// closed breaker is one atomic load, and the report of a success writes only what a configured rule needs.
+// A Breaker holds a State in this process. While calls succeed, Admit and Report take no lock and do not allocate. Admit of a
+// closed breaker is one atomic load. The report of a success writes only what a configured rule needs.
 //
 // The zero Breaker has the default Config and no callback. A Breaker is safe for concurrent use and must not be copied.
 type Breaker struct {

@@ -62,7 +62,7 @@ func (b *Breaker) State() State { return b.load().State }
 func (b *Breaker) Config() Config { return *b.load().cfg }
 
 // Adopt replaces the state by s, which the fleet has agreed on, as the next generation. It returns that generation. If b's
-// generation is not from, or if b is off and s is not forced, it does nothing and returns false.
+// generation is not from, or if b is off and s is neither closed nor forced, it does nothing and returns false.
 //
 // It reports a change of phase as usual, but not a restart of the same phase.
 func (b *Breaker) Adopt(now time.Duration, from uint32, s State) (gen uint32, ok bool) {

@@ -22,9 +22,9 @@ import (
 // longestPush is the longest delay for which a client should wait within a call. For longer delays the program should decide.
 const longestPush = 24 * time.Hour
 
-// Status returns the status for an error: for a *weir.Refusal the reason and the delay before a retry, and for a call that weir
-// gave up that a retry is useless. ok is false for other errors, which stay unchanged. It is for a program's own handlers and
-// interceptors. UnaryServer and StreamServer use it as well.
+// Status returns the status for an error. For a *weir.Refusal it has the reason and the delay before a retry. For a call that
+// weir gave up it forbids a retry. The result ok is false for other errors, which stay unchanged. It is for a program's own
+// handlers and interceptors. UnaryServer and StreamServer use it as well.
 func Status(err error) (s *status.Status, ok bool) {
 	s, _, ok = rendered(err)
 	return s, ok

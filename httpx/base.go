@@ -12,10 +12,10 @@ import (
 
 // NewBase returns the transport of a Transport without Base: the standard transport with the policy's timeouts and enough idle
 // connections for many callers. It adds nothing to requests and does not decompress responses. keepIdle is the number of idle
-// connections to keep; 0 means 256. A dead connection, for instance of a machine that is gone, is detected within half a minute:
-// for HTTP/2, which would otherwise still be used for calls, by a ping, and for an idle HTTP/1.1 connection by the system. Of an
-// HTTP/2 response that its caller does not read, at most 1 MiB is buffered, and less if the process has little memory. One
-// connection buffers at most a quarter of that memory.
+// connections to keep; 0 means 256. A dead connection, for instance of a machine that is gone, is detected within half a minute.
+// HTTP/2 uses a ping, because calls would otherwise still use the connection. For an idle HTTP/1.1 connection, the system detects
+// it. Of an HTTP/2 response that its caller does not read, at most 1 MiB is buffered, and less if the process has little memory.
+// One connection buffers at most a quarter of that memory.
 func NewBase(t weir.Timeouts, keepIdle int) *http.Transport {
 	keepIdle = cmp.Or(keepIdle, 256)
 	dialer := &net.Dialer{Timeout: max(0, t.Connect), KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: 15 * time.Second, Interval: 5 * time.Second, Count: 3}}

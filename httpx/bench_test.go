@@ -11,7 +11,7 @@ import (
 	"github.com/seed1158cd35/weir/httpx"
 )
 
-// The cost of a request in this package: the base responds immediately, and nothing is sent.
+// The cost of a request in this package: the base responds immediately, without a network.
 func BenchmarkTransport(b *testing.B) {
 	ctx, cancel := context.WithCancel(background)
 	defer cancel()

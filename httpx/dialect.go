@@ -122,7 +122,7 @@ type Conductor interface {
 type Send func(ctx context.Context, to Request) (*http.Response, weir.Trace, error)
 
 // A Request is a request that a Conductor sends to another upstream, or to the same one in another form. The method, the
-// correlation ID and the caller are those of the original.
+// correlation ID and the caller do not change.
 type Request struct {
 	Upstream string // "" means the upstream of the original request
 	Path     string // raw, at the upstream

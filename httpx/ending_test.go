@@ -190,7 +190,7 @@ func (b *slowBody) Read(p []byte) (int, error) {
 
 func (*slowBody) Close() error { return nil }
 
-// Streams that take minutes count as successes of the breaker from their start. Otherwise only those that fail early would have
+// Streams that take minutes count as successes of the breaker from their start. Otherwise only streams that fail early would have
 // ended.
 func TestStreamsUnderWayKeepTheBreakerClosed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

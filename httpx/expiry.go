@@ -31,7 +31,7 @@ func (e *expiry) ends() { e.cancel(e.why) }
 // moves changes the timeout to d from now. If it has already expired, its goroutine may still read the fields.
 func (e *expiry) moves(d time.Duration) { e.once = !e.timer.Reset(d) || e.once }
 
-// stops stops an expiry. It does not reuse one that may have expired, because it could end another attempt.
+// stops stops an expiry. It does not reuse an expiry that may have fired, because it could end another attempt.
 func (t *Transport) stops(e *expiry) {
 	if e.timer.Stop() && !e.once {
 		e.cancel, e.why = nil, nil

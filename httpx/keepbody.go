@@ -39,8 +39,8 @@ func noRoom(err error) error {
 	return ErrNoRoom
 }
 
-// firstKept is the memory reserved for a body before any of it has arrived, so that a client that announces a large body but
-// sends little occupies little memory.
+// firstKept is the memory reserved for a body before any of it has arrived. A client that announces a large body but sends little
+// occupies little memory.
 const firstKept = 64 << 10
 
 // beginning is the size kept of a body that is too large to be kept completely.
@@ -48,7 +48,7 @@ const beginning = DefaultReplay / 4
 
 var beginnings = sync.Pool{New: func() any { return new(make([]byte, 0, beginning)) }}
 
-// keep records what was read.
+// keep records the bytes that were read.
 func (p *replay) keep(b []byte, err error) {
 	p.total += int64(len(b))
 	if p.err = err; err == io.EOF {

@@ -8,9 +8,9 @@ import (
 type launchKey struct{}
 
 // WithLaunch returns a context for a request that must be observed when it is sent. A Transport calls fn for each attempt after
-// every gate has admitted it, right before it is sent. If fn returns an error, nothing is sent and the attempt ends with that
-// error. An error that is an outcome.Classifier determines the outcome for the gates. Until the attempt has its response, cancel
-// ends it.
+// every gate has admitted it, right before it is sent. If fn returns an error, the request is not sent and the attempt ends with
+// that error. An error that is an outcome.Classifier determines the outcome for the gates. Until the attempt has its response,
+// cancel ends it.
 func WithLaunch(ctx context.Context, fn func(cancel context.CancelCauseFunc) error) context.Context {
 	return context.WithValue(ctx, launchKey{}, fn)
 }

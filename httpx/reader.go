@@ -51,7 +51,7 @@ const (
 	atOnce     = time.Millisecond // how long to wait
 )
 
-// comes reads a short body, and reports whether all of it arrived quickly and is kept. Otherwise reading continues in the
+// comes reads a short body, and reports whether it arrived quickly and is kept completely. Otherwise reading continues in the
 // background.
 func (r *replayReader) comes() bool {
 	p := r.p

@@ -23,7 +23,7 @@ func TestWhatReachedTheUpstreamStaysCharged(t *testing.T) {
 	got := 0
 	client := http.Client{Transport: httpx.NewTransport(u, trip(func(*http.Request) (*http.Response, error) {
 		got++
-		return response(http.StatusTooEarly, http.NoBody), nil // proves that nothing was done, but the upstream received it
+		return response(http.StatusTooEarly, http.NoBody), nil // not executed, but the upstream received it
 	}))}
 	for range 20 {
 		if resp, err := client.Get("http://up.example/"); err == nil {

@@ -53,7 +53,7 @@ type replay struct {
 	piece   *[pieceSize]byte // the buffer of fresh
 	direct  bool             // the body is in memory: it is read directly
 	lent    *[]byte          // the buffer of kept, if it must be returned to a pool
-	rewind  io.Seeker        // the body, if it is completely in memory: nothing is kept
+	rewind  io.Seeker        // the body, if it is completely in memory: kept stays empty
 	length  int64            // of the body; negative if unknown
 	taken   int64            // memory reserved for kept; guarded by mu
 	total   int64            // bytes read
@@ -62,7 +62,7 @@ type replay struct {
 	err     error // the body's error, io.EOF at its end
 }
 
-// newReplay returns a replay of the request's body, or nil if it has none.
+// newReplay returns a replay of the request's body, or nil without a body.
 func newReplay(req *http.Request, limit int64) *replay {
 	if req.Body == nil || req.Body == http.NoBody {
 		return nil

@@ -22,7 +22,7 @@ func (t *Transport) call(req *http.Request) weir.Call {
 	o := t.Upstream.Assign(&c, func(o *weir.Operation, named bool) bool { return matches(o, req.Method, &path, named) })
 	c.Safe = c.Safe || safe(o, req.Method, req.Header)
 	if c.Safe && conditional(req) && !hasKey(req.Header) {
-		c.Safe = false // whatever the operation specifies
+		c.Safe = false // even if the operation is declared safe
 	}
 	return c
 }

@@ -116,7 +116,7 @@ func (s *sender) request() *http.Request {
 }
 
 // judge classifies a response, and reads the body if that can matter. The body of such a success may be slow, because S3 sends
-// 200 before it knows the result. So it may take until the end of the call.
+// 200 before it knows the result. It may take until the end of the call.
 func (s *sender) judge(a *attempt, resp *http.Response, timer *expiry) outcome.Outcome {
 	r := classify.Response{
 		Method: s.req.Method, Status: resp.StatusCode, Reason: reason(resp),

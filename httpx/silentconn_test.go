@@ -19,8 +19,8 @@ import (
 	"github.com/seed1158cd35/weir/internal/test/memnet"
 )
 
-// A mute connection can fall silent, as when a machine or a gateway is gone: nothing that is written arrives, nothing is
-// received, and there is no error.
+// A mute connection can fall silent, as when a machine or a gateway is gone: written bytes are lost, no bytes arrive, and there
+// is no error.
 type mute struct {
 	net.Conn
 	gone   atomic.Bool

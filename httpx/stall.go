@@ -50,8 +50,8 @@ type watched struct {
 	why    atomic.Pointer[error]   // why it was ended
 }
 
-// watch applies the bounds to a response's body, before it is read. A connection that switched protocols has none, and a gRPC
-// call may be silent for any time: both have their own keep-alive.
+// watch applies the bounds to a response's body, before it is read. There are no bounds for a connection that switched protocols,
+// and a gRPC call may be silent for any time: both have their own keep-alive.
 func watch(resp *http.Response, t weir.Timeouts, cancel context.CancelCauseFunc) {
 	if t.Idle <= 0 && t.Body <= 0 || resp.Body == http.NoBody || resp.StatusCode == http.StatusSwitchingProtocols || isGRPC(resp.Header) {
 		return

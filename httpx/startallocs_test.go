@@ -10,8 +10,7 @@ import (
 	"github.com/seed1158cd35/weir/httpx"
 )
 
-// TestALookAtTheStartMakesNoObject compares the allocations for responses whose first bytes are examined with those for other
-// responses.
+// TestALookAtTheStartMakesNoObject compares the allocations for responses with and without an examination of the first bytes.
 func TestALookAtTheStartMakesNoObject(t *testing.T) {
 	const text = `{"data":{"shop":{"name":"a shop with a name that is longer than what is looked at"}}}`
 	objects := func(mediaType string) float64 {

@@ -12,9 +12,9 @@ import (
 // A Transport sends HTTP requests under an upstream's policy. Use it in an http.Client, which then waits for its turn and
 // retries.
 //
-// If the last attempt has a response, the caller gets it unchanged, whatever its status. A Trace in the request's context
-// describes the attempts. Without a response, the error is that of Do. Timeouts run in real time, whatever the upstream's clock
-// is, because net/http has no other.
+// If the last attempt has a response, the caller gets it unchanged, with any status. A Trace in the request's context describes
+// the attempts. Without a response, the error is as for Do. Timeouts run in real time even if the upstream has another clock,
+// because net/http only supports real time.
 type Transport struct {
 	Upstream *weir.Upstream
 	Base     http.RoundTripper // nil means a transport with the policy's timeouts

@@ -567,7 +567,7 @@ func TestTwoCallsOfABrokenThingStopNobodyElse(t *testing.T) {
 	})
 }
 
-// Whatever code an upstream uses for its errors, they are responses, and never taken for weir's own errors.
+// An upstream's error is a response with any code, and never taken for an error of weir.
 func TestAnErrorIsAnAnswerWhateverItsCode(t *testing.T) {
 	play := func(status int, code string) (v weir.FlightView) {
 		synctest.Test(t, func(t *testing.T) {

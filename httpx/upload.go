@@ -19,7 +19,7 @@ type patience struct {
 
 	// Guarded by replay.mu.
 	pace  pace.Pace               // the minimum rate
-	slot  *weir.Slot              // of the current attempt; nil if it has none, or is answered
+	slot  *weir.Slot              // of the current attempt; nil without a slot, or once it is answered
 	left  bool                    // the slot is given up while the body is awaited
 	end   context.CancelCauseFunc // of the current attempt
 	until time.Time               // deadline of the complete body; zero until it is read
@@ -163,8 +163,7 @@ func (p *replay) waited() time.Duration {
 	return p.wait.spent
 }
 
-// times ends an attempt at its timeout. The time of waiting for the caller's body does not count for the attempt, but for the
-// call.
+// times ends an attempt at its timeout. The time of waiting for the caller's body only counts for the call.
 func (s *sender) times(a *attempt) *expiry {
 	d, why := s.run.Timeout()
 	if s.replay == nil {
@@ -219,7 +218,7 @@ const brokenBody = "request body"
 const mostBlamed = time.Second
 
 // mostBerthed is how long an attempt keeps its slot while it waits for its caller's body. Calls wait for a slot for at most a
-// second, so slow uploads that occupy all slots, and then those that become free, do not block other calls.
+// second, so a series of slow uploads in all slots does not block other calls.
 const mostBerthed = 250 * time.Millisecond
 
 // failure returns why the caller's own body made an attempt fail, nil if it did not.

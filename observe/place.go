@@ -3,7 +3,7 @@ package observe
 import "strings"
 
 // Region returns the AWS region in the keys of a subject, such as "account=1,region=eu-west-1". It returns "" if there is none or
-// if the value cannot be a region: callers can choose keys, and an arbitrary value must not become a dimension or a log field.
+// if the value cannot be a region. Callers can choose keys, and an arbitrary value must not become a dimension or a log field.
 func Region(keys string) string {
 	s := scope(keys, "region=")
 	if len(s) < 8 || len(s) > 20 || s[len(s)-1] < '0' || s[len(s)-1] > '9' {

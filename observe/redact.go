@@ -54,7 +54,7 @@ func (s secret) mask(text, lower string) string {
 const longest = 4096
 
 // Redact returns s, shortened to n bytes, without the secrets that errors are known to contain: passwords and query values of
-// URLs, credentials in header fields, and keys with well-known prefixes. It is a second line of defence: it cannot mask a secret
+// URLs, credentials in header fields, and keys with well-known prefixes. It is a second line of defense: it cannot mask a secret
 // of an unknown form.
 func Redact(s string, n int) string {
 	s = head(s)

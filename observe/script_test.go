@@ -75,7 +75,7 @@ func randomPolicy(r *rand.Rand) weir.Policy {
 		Operations: []weir.Operation{{Name: "put"}, {Name: "list"}},
 		Breaker:    randomBreaker(r),
 		Retry:      retry.Config{Attempts: 1 + r.IntN(4), Jitter: retry.Jitter(r.IntN(6))},
-		Budget:     []retry.BudgetConfig{{}, {Off: true}, {Share: .01, Floor: .1}}[r.IntN(3)], // the default, none, and one that is soon used up
+		Budget:     []retry.BudgetConfig{{}, {Off: true}, {Share: .01, Floor: .1}}[r.IntN(3)], // the default, none, and a small budget
 		MaxWait:    time.Duration(r.IntN(6)-1) * 2 * time.Second,
 	}
 	if r.IntN(3) == 0 {

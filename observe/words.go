@@ -11,7 +11,7 @@ import (
 	"github.com/seed1158cd35/weir/retry"
 )
 
-// Other is the label value of a reason that has none.
+// Other is the label value of an unknown reason.
 const Other = "other"
 
 // Reason returns the label value for the reason of a refusal: an element of weir.Reasons, or Other.

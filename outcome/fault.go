@@ -11,7 +11,7 @@ const (
 	Transient               // temporary: throttled, failed or unknown
 	Permanent               // the upstream would give the same answer again to a well-formed request: 401, 403, 404, 409
 	Validation              // the request itself is wrong
-	System                  // this side lacks what it needs, such as credentials, and needs repair
+	System                  // weir or the program cannot make the request, for instance without credentials, and needs repair
 )
 
 // Faults lists every kind of error, in order, for tables and metrics.

@@ -1,4 +1,4 @@
-// Package outcome describes the result of an attempt. Retries, breakers and limits all use it. None of them reads a status code.
+// Package outcome describes the result of an attempt. Retries, breakers and limits only use this description, not status codes.
 package outcome
 
 import (
@@ -13,7 +13,7 @@ type Class uint8
 const (
 	Unknown   Class = iota // not classified; handled as Failed
 	OK                     // the upstream did the work
-	Throttled              // refused because of the rate; nothing was done
+	Throttled              // refused because of the rate and not executed
 	Failed                 // the upstream failed; the work may have been done
 	Rejected               // the caller's mistake; repeating cannot help
 	Canceled               // the caller left; implies nothing about the upstream
@@ -38,7 +38,7 @@ type Outcome struct {
 	Code  string // the upstream's error code: "SlowDown", "503", "connection refused"; empty if OK
 
 	// Undone means that the upstream certainly did nothing: the connection was never made, or the response proves the refusal.
-	// Such an attempt may be repeated, whatever the operation is.
+	// Such an attempt may be repeated for any operation.
 	Undone bool
 
 	// Unsent means, in addition to Undone, that no request reached the upstream, so it cannot have counted one.

@@ -55,7 +55,7 @@ func (c BudgetConfig) Validate() error {
 //	retries in the last Window <= Share * calls in the last Window + Floor * Window
 //
 // so that the retries in any time T are at most Share * calls + Floor * (T + Window), where calls includes those of the Window
-// before. It counts in steps of at most a 32nd of Window, and rounds towards fewer retries. The zero Budget refuses every retry.
+// before. It counts in steps of at most a 32nd of Window, and rounds toward fewer retries. The zero Budget refuses every retry.
 // It is safe for concurrent use. Call takes no lock, because every call needs it.
 type Budget struct {
 	off      bool

@@ -18,7 +18,7 @@ import (
 // attempts observes the attempts of one call inside any retry loop, so that its findings do not depend on how outer layers wrap
 // errors.
 type attempts struct {
-	once  bool  // after an attempt that may have had an effect, make no other, whatever the policy is
+	once  bool  // after an attempt that may have had an effect, make no other, even if the policy would
 	doubt error // the error of an attempt that may have had an effect; nil if there was none
 
 	status int // the status of that attempt's response; 0 without one

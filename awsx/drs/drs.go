@@ -1,5 +1,5 @@
-// Package drs is a client for AWS Elastic Disaster Recovery that respects its quotas (10 requests a second, bursts of 20, for
-// each account and region), retries what can be retried, and never starts a recovery twice.
+// Package drs is a client for AWS Elastic Disaster Recovery. It respects the quotas (10 requests a second, bursts of 20, for each
+// account and region), retries calls if that is safe, and never starts a recovery twice.
 //
 //	client := drs.New(cfg, drs.Options{})
 //	out, err := client.StartRecovery(ctx, in)
@@ -26,8 +26,8 @@ import (
 	"github.com/seed1158cd35/weir/limit/bucket"
 )
 
-// Options configure a client. All clients of a process share the limits of an account and region, whatever their other options
-// and credentials. Of different rates, the lowest applies. Clients with a Guard or a Fleet use the limits of that Guard or Fleet.
+// Options configure a client. All clients of a process share the limits of an account and region, even with different options and
+// credentials. Of different rates, the lowest applies. Clients with a Guard or a Fleet use the limits of that Guard or Fleet.
 type Options struct {
 	// Guard provides the limits and retries; nil means a new guard, which the next ten fields configure.
 	Guard *awsx.Guard

@@ -108,7 +108,7 @@ func TestActiveJobs(t *testing.T) {
 	})
 }
 
-// Many processes start DRS jobs under the throttle: never more than the threshold at the same time, and all of them in the end. A
+// Many processes start DRS jobs under the throttle: never more than the threshold at the same time, and every job in the end. A
 // job that DRS lists before its starter gets the response counts twice for a moment, so another start may be refused
 // unnecessarily.
 func TestJobsOfDRSAreBounded(t *testing.T) {

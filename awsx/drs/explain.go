@@ -31,7 +31,7 @@ func (explaining) HandleInitialize(ctx context.Context, in middleware.Initialize
 	return out, metadata, err
 }
 
-// advices are remedies for error codes that indicate a wrong set-up, where awsx has none.
+// advices are remedies for error codes that indicate a wrong set-up, where awsx has no remedy.
 var advices = map[string]string{
 	"MissingAuthenticationToken":          noCredentials,
 	"MissingAuthenticationTokenException": noCredentials,

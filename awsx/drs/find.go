@@ -22,8 +22,8 @@ const (
 
 var errLooked = errors.New("no job was found in time")
 
-// find looks for jobs of a call that began at an instant: immediately, a second later, and then with doubling intervals, because
-// DRS may list a job some time after it created it. If the caller has already left, find looks for a short time only.
+// find looks for jobs of a call that began at an instant. It looks immediately, a second later, and then with doubling intervals,
+// because DRS may list a job some time after it created it. If the caller has already left, find looks for a short time only.
 func (c *Client) find(ctx context.Context, began time.Duration, is match) (found []types.Job, err error) {
 	patience := c.lookFor
 	if ctx.Err() != nil {

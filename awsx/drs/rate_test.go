@@ -40,7 +40,7 @@ func work(t *testing.T, workers, calls int, clients ...*drs.Client) (took time.D
 	return time.Since(begin), failed.Load()
 }
 
-// Fifty workers exceed DRS's rate. Within Spared, DRS throttles none of them and stays busy, although network delays vary.
+// Fifty workers exceed DRS's rate. Within Spared, DRS throttles no request and stays busy, although network delays vary.
 func TestFiftyWorkersAreNeverThrottled(t *testing.T) {
 	seed := rand.Uint64()
 	for _, slowest := range []time.Duration{0, 20 * time.Millisecond, 200 * time.Millisecond} {

@@ -90,7 +90,7 @@ func TestWaits(t *testing.T) {
 	}
 }
 
-// Without a server nothing was started, so there is no job to look for.
+// Without a server no recovery was started, so there is no job to look for.
 func TestAnAddressAtWhichNobodyListens(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -16,10 +16,10 @@ const CallTag = "weir:call"
 const mostTags = 50
 
 // StartRecovery starts a recovery once. After a response that proves that nothing was started, such as a throttle, it repeats the
-// request. After a 500 or 503 it repeats the request once, if three DescribeJobs over a minute list no job for these servers
-// since the request, and if ctx leaves enough time. After any other unclear result, such as a timeout or a broken connection, it
-// does not repeat the request. It looks for the job with DescribeJobs and returns it if there is one. Otherwise the job may still
-// appear: the error is then an *UnknownError, which describes what to check.
+// request. After a 500 or 503 it repeats the request once, under two conditions: three DescribeJobs over a minute list no job for
+// these servers since the request, and ctx leaves enough time. After any other unclear result, such as a timeout or a broken
+// connection, it does not repeat the request. It looks for the job with DescribeJobs and returns it if there is one. Otherwise
+// the job may still appear: the error is then an *UnknownError, which describes what to check.
 //
 // DRS has no idempotency token, so each job gets a unique tag, CallTag, in addition to the tags of the input. AWS requires the
 // permission drs:TagResource for that. With Options.Untagged, or if the input already has the maximum number of tags, there is no

@@ -9,8 +9,8 @@ import (
 
 // TerminateRecoveryInstances terminates instances. It is retried like a read, because terminating twice does no harm. But a retry
 // may be refused because the first attempt, whose response was lost, succeeded. So if the call fails after an attempt that may
-// have had an effect, it looks for a job that terminates these instances and was created since the call began, and returns it,
-// whoever started it. If there is none it returns the call's error, and calling again is safe.
+// have had an effect, it looks for a job that terminates these instances and was created since the call began. It returns that
+// job, even if another caller started it. If there is none it returns the call's error, and calling again is safe.
 func (c *Client) TerminateRecoveryInstances(ctx context.Context, in *sdk.TerminateRecoveryInstancesInput, options ...func(*sdk.Options)) (*sdk.TerminateRecoveryInstancesOutput, error) {
 	if in == nil {
 		in = &sdk.TerminateRecoveryInstancesInput{}

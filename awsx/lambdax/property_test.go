@@ -166,8 +166,8 @@ func (s *story) receives(q *SQS, left []events.SQSMessage) []events.SQSMessage {
 	return slices.DeleteFunc(slices.Clone(left), func(m events.SQSMessage) bool { return !slices.Contains(failed, m.MessageId) })
 }
 
-// right returns the messages that must be received again: those that were not handled in this batch before the response, and not
-// found to be completed. In a FIFO queue, this includes all that follow.
+// right returns the messages that must be received again: messages that were neither handled in this batch before the response,
+// nor found to be completed. In a FIFO queue, this includes all that follow.
 func (s *story) right(left []events.SQSMessage, answered time.Time) (names, order []string) {
 	stopped := map[string]bool{}
 	for i := range left {

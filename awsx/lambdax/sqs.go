@@ -108,9 +108,9 @@ func (o *SQSOptions) validate() error {
 	return errors.Join(errs...)
 }
 
-// Batch handles a batch and returns the messages that must be received again: those that were not handled and, in a FIFO queue,
-// all later messages of their message groups. It never returns an error, which would return the whole batch to the queue. It
-// returns before the function's deadline, whatever Handle does.
+// Batch handles a batch and returns the messages that must be received again: unhandled messages and, in a FIFO queue, all later
+// messages of their groups. It never returns an error, which would return the whole batch to the queue. It returns before the
+// function's deadline, whatever Handle does.
 func (s *SQS) Batch(ctx context.Context, e events.SQSEvent) (events.SQSEventResponse, error) {
 	b := newBatch(ctx, s, e.Records)
 	defer b.cancel()

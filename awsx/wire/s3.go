@@ -184,8 +184,8 @@ func objectOp(r Request) string {
 	return ""
 }
 
-// Prefix returns the part of a key by which S3 limits requests, as far as a client can know: its first segments, at most depth,
-// without the last, which is the object's name. Its length is bounded.
+// Prefix returns the part of a key by which S3 probably limits requests: its first segments, at most depth, without the last,
+// which is the object's name. Its length is bounded.
 func Prefix(key string, depth int) string {
 	const longest = 256
 	end := 0

@@ -18,8 +18,8 @@ import (
 )
 
 // Error classifies the error of a call, including nil, with the trailer of the call, if any. ctx is the caller's own context, not
-// the attempt's: if it has ended, the outcome is Canceled. Errors that are not gRPC statuses are passed to classify.Error, and so
-// is an outcome.Classifier, which determines its own outcome.
+// the attempt's: if it has ended, the outcome is Canceled. It passes errors that are not gRPC statuses to classify.Error, and an
+// outcome.Classifier as well, which determines its own outcome.
 func Error(ctx context.Context, err error, trailer metadata.MD) outcome.Outcome {
 	_, knows := errors.AsType[outcome.Classifier](err)
 	s, isStatus := status.FromError(err)

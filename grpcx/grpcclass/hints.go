@@ -13,8 +13,8 @@ import (
 	"github.com/seed1158cd35/weir/outcome/classify"
 )
 
-// hint reads RetryInfo and QuotaFailure from the details. The delay in an error about a daily quota is that of the minute limit,
-// so it does not count.
+// hint reads RetryInfo and QuotaFailure from the details. An error about a daily quota has the delay of the minute limit, so that
+// delay does not count.
 func hint(s *status.Status) (h outcome.Hint) {
 	for _, d := range s.Details() {
 		switch d := d.(type) {

@@ -90,7 +90,7 @@ type NotStored struct {
 	Upstream string
 	ID       string // correlation ID of the call
 	Delivery string // ID of the intended delivery; "" if none was assigned yet
-	Why      string // one of weir's fixed values
+	Why      string // a fixed value
 	Field    string // the invalid field; "" if none is
 	Err      error  // error of the queue
 }

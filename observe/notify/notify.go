@@ -1,5 +1,5 @@
 // Package notify alerts people when calls are given up, a quota is used up, an upstream throttles within its limits, a breaker
-// opens or the fleet's store is unavailable, and when that has ended. Messages go to SNS, a webhook or ntfy.
+// opens or the fleet's store is unavailable. It also reports the end. Messages go to SNS, a webhook or ntfy.
 //
 //	hook, err := notify.NewWebhook(notify.Webhook{URL: url, Secret: secret})
 //	n, err := notify.New(notify.Config{Targets: []notify.Target{hook}})
@@ -41,8 +41,8 @@ type Config struct {
 	// Runbook is the URL of the runbook, "https://wiki.example.com/weir#{kind}"; "" means none.
 	Runbook string
 
-	// Service returns the AWS service of an upstream, such as "drs", or "" if it has none. nil means the service in the names
-	// that package awsx gives: aws/drs/eu-west-1/123456789012.
+	// Service returns the AWS service of an upstream, such as "drs", or "" for other upstreams. nil means the service in the
+	// names that package awsx gives: aws/drs/eu-west-1/123456789012.
 	Service func(upstream string) string
 
 	Timeout  time.Duration // for one attempt to send; 0 means 10s

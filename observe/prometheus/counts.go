@@ -81,7 +81,7 @@ func (m *Metrics) collectCounts(to chan<- prometheus.Metric) {
 }
 
 // begins reports whether a series is exported while it is 0. A series that first appears with the value 1 shows no increase, so
-// an alert would miss the first event. Empty histograms are omitted, except those of waits.
+// an alert would miss the first event. Empty histograms are omitted, except for waits.
 func begins(n *weir.Count) bool {
 	switch n.What {
 	case weir.Attempts, weir.Calls, weir.Faults:
@@ -152,7 +152,7 @@ func (s *sums) send(to chan<- prometheus.Metric, upstream string, since time.Tim
 	}
 }
 
-// A read is a histogram as it was read: classic, with the bounds of buckets, and native for servers that request it.
+// A read is a histogram for a scrape: classic, with the bounds of buckets, and native for servers that request it.
 type read struct {
 	prometheus.Metric
 	classic []*dto.Bucket

@@ -75,7 +75,7 @@ func (d *Deliveries) Watch(upstream string) {
 // Accepted counts a stored request.
 func (d *Deliveries) Accepted(took time.Duration) { d.accepts.Observe(took.Seconds()) }
 
-// Refused counts a request that was not stored. why is one of weir's fixed values.
+// Refused counts a request that was not stored. why is a fixed value.
 func (d *Deliveries) Refused(upstream, why string) { d.refused.WithLabelValues(upstream, why).Inc() }
 
 // standing exports the number of deliveries, from the counts that the queue keeps.

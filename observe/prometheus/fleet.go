@@ -136,7 +136,7 @@ func (m *Fleet) Cold(upstream string, is bool) {
 	m.cold.WithLabelValues(label(upstream)).Set(v)
 }
 
-// Clock reports what is known about the clock of a store that does not report it with each response.
+// Clock records the uncertainty of the clock of a store that does not return its time with each response.
 func (m *Fleet) Clock(k fleet.ClockState) {
 	v := k.Uncertainty.Seconds()
 	if !k.Known {

@@ -10,8 +10,8 @@ import (
 	"github.com/seed1158cd35/weir/limit"
 )
 
-// mostKeys is the maximum number of keys with series of their own in a scrape, over all limits whose keys are labels. Each key
-// has two series.
+// mostKeys is the maximum number of keys with separate series in a scrape, over all limits whose keys are labels. Each key has
+// two series.
 const mostKeys = 10_000
 
 var keyGauges = struct{ left, used *prometheus.Desc }{
@@ -37,8 +37,7 @@ type (
 	}
 )
 
-// keySights collects the keys of a scrape: separate series for the keys of which most is used, and a combined series per limit
-// for the rest.
+// keySights collects the keys of a scrape: separate series for the most used keys, and a combined series per limit for the rest.
 type keySights struct {
 	most   int
 	show   func(scope, key string) string

@@ -20,5 +20,5 @@ func (l *Listeners) Begin(listener string, whys ...string) {
 	}
 }
 
-// Refused counts a refused request. why is one of weir's fixed values.
+// Refused counts a refused request. why is a fixed value.
 func (l *Listeners) Refused(listener, why string) { l.refused.WithLabelValues(listener, why).Inc() }

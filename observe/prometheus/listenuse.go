@@ -7,8 +7,8 @@ import (
 	"github.com/seed1158cd35/weir/observe/metric"
 )
 
-// ListenerUse exports the connections, streams and requests in use at each listener, and their bounds. A value per caller is that
-// of the caller with the most.
+// ListenerUse exports the connections, streams and requests in use at each listener, and their bounds. A value per caller is the
+// maximum of all callers.
 func ListenerUse(reg prometheus.Registerer, all map[string]*connlimit.Limiter) {
 	parts := map[string]func(connlimit.Bounds) int{
 		connlimit.Connections:       func(b connlimit.Bounds) int { return b.Connections },

@@ -408,7 +408,7 @@ func TestNothingIsLostUnderConcurrency(t *testing.T) {
 		u := newUpstream(t, "api", weir.Policy{
 			Operations: []weir.Operation{{Name: "a"}, {Name: "b"}},
 			Limits:     []limit.Limit{perSecond("all", "", 200)},
-			// Every call must succeed in the end, whatever its number of failures: then the sums are known.
+			// Every call succeeds in the end, after any number of failures, so that the sums are known.
 			Breaker: breaker.Config{Off: true},
 			Budget:  retry.BudgetConfig{Off: true},
 			Retry:   retry.Config{Attempts: 100},

@@ -18,9 +18,9 @@ type Process struct {
 	certificate     func() *x509.Certificate
 }
 
-// NewProcess creates the metrics and registers them. The configuration counts as loaded now. troubles returns, by upstream, the
-// number of problems that prevent weir from doing what its file specifies, with "" for problems that concern all upstreams.
-// certificate returns the certificate of the listener, nil for none.
+// NewProcess creates the metrics and registers them. The configuration counts as loaded now. The function troubles returns, by
+// upstream, the number of problems that prevent weir from doing what its file specifies. The key "" is for problems of all
+// upstreams. The function certificate returns the certificate of the listener, nil for none.
 func NewProcess(reg prometheus.Registerer, version string, troubles func() map[string]int, certificate func() *x509.Certificate) *Process {
 	p := &Process{
 		reloaded: prometheus.NewGauge(prometheus.GaugeOpts{Name: "weir_config_reload_successful", Help: metric.Help("weir_config_reload_successful")}),
@@ -36,7 +36,7 @@ func NewProcess(reg prometheus.Registerer, version string, troubles func() map[s
 	return p
 }
 
-// Reloaded records that the file was read again. err is the reason if nothing was changed.
+// Reloaded records that the file was read again. err is the reason if the configuration did not change.
 func (p *Process) Reloaded(err error) {
 	if err != nil {
 		p.reloaded.Set(0)

@@ -30,7 +30,7 @@ type Call struct {
 	fields   [2][1]string     // header values of the first attempt
 
 	mu    sync.Mutex
-	said  *said  // nil if nothing was noted
+	said  *said  // nil without notes and steps
 	parts []part // calls to keep
 	why   int    // the most important reason of the parts
 	other *other // the answer from another source than the first call; nil if there is none

@@ -44,7 +44,7 @@ func (t *Tracer) within(ctx context.Context, about About) *Call {
 }
 
 // Do is weir.Do with tracing, for an upstream with the tracer's Events. The call belongs to the trace of the attempt in ctx, or
-// begins a trace. Within a Fallback, the call is one of those that may answer.
+// begins a trace. Within a Fallback, the call is one of the possible answers.
 func Do[T any](ctx context.Context, t *Tracer, u *weir.Upstream, c weir.Call, fn func(context.Context) (T, error)) (T, error) {
 	if request, ok := ctx.Value(attemptKey{}).(*Call); ok {
 		of := request.Part(u.Name())
@@ -71,7 +71,7 @@ func Func[T any](ctx context.Context, t *Tracer, name string, fn func(context.Co
 	return fn(of.self().In(ctx))
 }
 
-// Fallback calls, as a span, a function that makes several calls with Do until one answers, such as those of the tiers of a
+// Fallback calls, as a span, a function that makes several calls with Do until one answers, for instance in the tiers of a
 // cascade. If one of the calls or the function fails, all of the calls are kept, sampled or not. The span has the result of the
 // call that answered.
 func Fallback[T any](ctx context.Context, t *Tracer, name string, fn func(context.Context) (T, error)) (v T, err error) {

@@ -17,7 +17,7 @@ const (
 // ones.
 const mostState = 512
 
-// A Parent is the span of another program that contains a call. The zero Parent is none.
+// A Parent is the span of another program that contains a call. The zero Parent means no parent.
 type Parent struct {
 	Trace   ID
 	Span    SpanID

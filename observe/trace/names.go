@@ -42,8 +42,8 @@ const (
 	AttrCloseCode  = "weir.close_code" // close code that the caller sent or received; 1006 without one
 )
 
-// Names for generative AI follow the semantic conventions 1.41.0, the last version in the main repository. All of them have the
-// status "development" there. None contains a prompt or an answer.
+// Names for generative AI follow the semantic conventions 1.41.0, the last version in the main repository. Their status there is
+// "development". None contains a prompt or an answer.
 const (
 	AttrAIOperation = "gen_ai.operation.name"
 	AttrAIProvider  = "gen_ai.provider.name"

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Bounds of what a program can add to a call's span. Further notes and steps are ignored.
+// Maximum numbers of notes and steps of a call. Further notes and steps are ignored.
 const (
 	mostNotes = 24
 	mostSteps = 16

@@ -15,9 +15,9 @@ type other struct {
 // answerNotes are the notes that describe the answer rather than the request.
 var answerNotes = []string{AttrAIAnswered, AttrAIInput, AttrAIOutput, AttrEstimated, AttrCost}
 
-// AnsweredBy records that another call than the first answered the request: by, which is a Part, or none if by is nil, for
-// instance because the answer was cached. In that case notes describe the answer. The span of the request gets the result and the
-// notes of the answer.
+// AnsweredBy records that the first call did not answer the request. The answer came from by, which is a Part, or from elsewhere
+// if by is nil, for instance from a cache. In that case notes describe the answer. The span of the request gets the result and
+// the notes of the answer.
 func (c *Call) AnsweredBy(by *Call, notes ...Attr) {
 	if c == nil {
 		return

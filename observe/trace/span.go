@@ -27,7 +27,7 @@ const (
 	Consumer Kind = 5 // a delivery of an earlier request
 )
 
-// An Attr is an attribute of a span. The zero Attr is none.
+// An Attr is an attribute of a span. The zero Attr has no key.
 type Attr struct {
 	Key    string
 	Text   string

@@ -15,7 +15,7 @@ import (
 	"github.com/seed1158cd35/weir/retry"
 )
 
-// 20,000 failing requests a second, with the defaults. None is lost while the receiver accepts them. During an outage, more than
+// 20,000 failing requests a second, with the defaults. All are kept while the receiver accepts them. During an outage, more than
 // the first five seconds are kept. Once the memory is used up, 100 a second are kept. Dropped traces are counted, and kept traces
 // arrive.
 func TestStormOfFailures(t *testing.T) {
@@ -61,7 +61,7 @@ func TestStormOfFailures(t *testing.T) {
 			}
 			s, held := tracer.Stats(), heap()-before
 			t.Logf("%s: dropped until each second %v, %.1f MiB wait, %.1f MiB in all", c.name, dropped, float64(s.Waiting)/(1<<20), float64(held)/(1<<20))
-			if s.Kept[Failed] != each*seconds || s.Waiting > bound || held > bound/8*9 { // what waits, and the tracer itself
+			if s.Kept[Failed] != each*seconds || s.Waiting > bound || held > bound/8*9 { // waiting traces, and the tracer itself
 				t.Errorf("%s: %d were kept, %d bytes wait, %d are held", c.name, s.Kept[Failed], s.Waiting, held)
 			}
 			if lost := dropped[5] - dropped[4]; c.full != (dropped[5] > 0) || c.full && (dropped[1] > 0 || lost > each-spareASecond || lost < each-2*spareASecond) {

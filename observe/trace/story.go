@@ -10,7 +10,7 @@ import (
 	"github.com/seed1158cd35/weir/outcome"
 )
 
-// A story is what is kept of a trace until it is exported. Spans are made only then, so that no caller waits for it. Until then a
+// A story has the data of a trace until it is exported. Spans are made only then, so that no caller waits for it. Until then a
 // pack holds the story.
 type story struct {
 	trace        ID
@@ -122,8 +122,8 @@ func (s *story) spans(all []Span) []Span {
 	return all
 }
 
-// tells adds the result of the call to a span. With ends, the span has failed if the call has. With answered, the span's result
-// is that of the call.
+// tells adds the result of the call to a span. With ends, the span has failed if the call has. With answered, the span has the
+// result of the call.
 func (p *part) tells(s *Span, ends, answered bool) {
 	if s.Name == "" {
 		s.Name = p.name()

@@ -1,6 +1,6 @@
-// Package trace creates traces of calls in OpenTelemetry's form and exports those that are kept. The spans of a call, its waits
-// and its attempts are derived from the record that weir makes anyway (weir.Record), and only if the trace is kept. Other calls
-// cost almost nothing.
+// Package trace creates traces of calls in OpenTelemetry's form and exports the kept traces. The spans of a call, its waits and
+// its attempts are derived from the record that weir makes anyway (weir.Record), and only if the trace is kept. Other calls cost
+// almost nothing.
 //
 //	exporter, err := otlp.NewHTTP(otlp.HTTP{URL: "http://127.0.0.1:4318/v1/traces"})
 //	...
@@ -9,8 +9,8 @@
 //
 // The decision is made at the end of the call. Failures, and calls throttled by their upstream, are always kept. Of calls that
 // weir refused, or that failed because of the caller, a fixed number a second is kept. Of the rest, one a second and 5% are kept.
-// Requests sent upstream during a call can only carry what is known by then: whether a successful call would be kept. A trace
-// that is kept late therefore only has weir's spans.
+// Requests sent upstream during a call can only carry the early decision: whether a successful call would be kept. A trace that
+// is kept late therefore only has weir's spans.
 package trace
 
 import (
@@ -43,7 +43,7 @@ type Options struct {
 	// end of the call and must not block.
 	Kept func(Kept)
 
-	Bytes  int64         // approximate maximum size of what waits for export; 0 means 32 MiB
+	Bytes  int64         // approximate maximum size of waiting traces; 0 means 32 MiB
 	Within time.Duration // maximum delay before a kept trace is sent; 0 means a second
 }
 
@@ -123,7 +123,7 @@ func New(o Options) *Tracer {
 	return t
 }
 
-// Close exports what waits until ctx ends, and returns the number of lost traces.
+// Close exports the waiting traces until ctx ends, and returns the number of lost traces.
 func (t *Tracer) Close(ctx context.Context) (lost int) { return t.queue.close(ctx) }
 
 // Stats returns the current counts.

@@ -277,7 +277,7 @@ func TestWhatIsNeverTakenIsCounted(t *testing.T) {
 	}
 }
 
-// The tiers of a fallback are spans of one trace. The trace is kept if any of them is to be kept.
+// The tiers of a fallback are spans of one trace. The trace is kept because of any of them.
 func TestPartsOfACall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tracer, to, u := traced(t, quiet, weir.Policy{Retry: retry.Config{Attempts: 1}})

@@ -37,7 +37,7 @@ const StartBytes = 48
 
 // NeedsStart reports whether the first StartBytes of a successful response can show that it may be an error. Pass them to Starts.
 // GraphQL throttles with status 200. asked means that the request went to a GraphQL server, whose responses are examined at any
-// length. Other responses are examined if their header says that they are short, because then their first bytes follow
+// length. Other responses are examined if they are short according to their header, because then their first bytes follow
 // immediately. Stored documents are the caller's data, even if they look like errors.
 func NeedsStart(method string, status int, h http.Header, asked bool) bool {
 	if method == http.MethodHead || !startsJSON(status, h) {
@@ -115,13 +115,13 @@ type detail struct {
 	hasWords bool
 
 	perDay  bool // it names a daily limit of Google
-	spoken  bool // a message says that the call was refused because of the rate
+	spoken  bool // a message is about a refusal because of the rate
 	refused bool // errors without a result, as GraphQL returns with status 200
 	says429 bool // a number in the body is the status 429
 }
 
 // bodyWait returns the time to wait according to the body. Gemini adds the delay of its minute limit to errors about its daily
-// quota, so that delay does not count: its days end at midnight in California (ai.google.dev/gemini-api/docs/rate-limits,
+// quota, so that delay does not count. Its days end at midnight in California (ai.google.dev/gemini-api/docs/rate-limits,
 // November 2026).
 func bodyWait(v verdict, d *detail, base time.Time) (time.Duration, bool) {
 	switch {

@@ -29,8 +29,8 @@ func longest(lines []string, unit time.Duration, base time.Time) (wait time.Dura
 	return wait, said
 }
 
-// otherWait reads headers whose names end like those in the table, with any prefix and any separators between words: headers of
-// gateways, and new names. A reset does not count if the same limit has units left.
+// otherWait reads headers whose names have an ending in the table, with any prefix and any separators between words. Gateways use
+// such names. A reset does not count if the same limit has units left.
 func otherWait(h http.Header, means Meaning, base time.Time) (wait time.Duration, said bool) {
 	for _, r := range otherHeaders {
 		if r.Means != means {

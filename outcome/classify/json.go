@@ -51,7 +51,7 @@ type jsonFacts struct {
 	leadFor time.Duration
 	headers http.Header // received and passed on by a gateway
 
-	spoken  bool // a message says that the call was refused because of the rate
+	spoken  bool // a message is about a refusal because of the rate
 	perDay  bool // google.rpc.QuotaFailure or YouTube names a limit per day
 	meta    bool // Meta's error
 	errors  bool // there are errors, as in GraphQL

@@ -11,7 +11,7 @@ import (
 	"github.com/seed1158cd35/weir/outcome"
 )
 
-// Error classifies the error of a call; nil is OK. ctx is the caller's own context, not that of the attempt: if it has ended, the
+// Error classifies the error of a call; nil is OK. The context must be the caller's own, not the attempt's. If it has ended, the
 // caller has left, and the error implies nothing about the upstream. An [outcome.Classifier] among the wrapped errors takes
 // precedence, even then: it comes from a response that arrived.
 //

@@ -163,8 +163,8 @@ func endsValue(rest string) bool {
 	return false
 }
 
-// saysThrottled reports whether a lower-case message says that a call was refused because of the rate: a sentence contains the
-// words, and does not negate them or refer to other calls.
+// saysThrottled reports whether a lower-case message is about a call that was refused because of the rate: a sentence contains
+// the words, and does not negate them or refer to other calls.
 func saysThrottled(message string) bool {
 	for rest := message; rest != ""; {
 		var sentence string

@@ -44,8 +44,8 @@ func byStatus(r *Response, d *detail) verdict {
 	return verdict{class: outcome.Unknown}
 }
 
-// throttles403 reports whether a 403 is a throttle: a header or a field of its body has the time to wait, a limit is used up, or
-// a message says so. GitHub, Reddit, Jira and Google do this.
+// throttles403 reports whether a 403 is a throttle: it has a time to wait in its header or body, a used up limit, or a message
+// about a throttle. GitHub, Reddit, Jira and Google do this.
 func throttles403(r *Response, d *detail) bool {
 	if r.saysWhen() || d.spoken || d.hasField || r.Header["Ratelimit-Reason"] != nil {
 		return true

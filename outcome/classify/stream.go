@@ -13,10 +13,10 @@ import (
 // ErrorEvent is the code of a response whose stream reported an error without a code.
 const ErrorEvent = "error event"
 
-// A Stream looks for an error in the body of a response that began as a success. It recognizes an event "error" or an error
-// object in server-sent events, an error object in lines of JSON, an exception in an AWS event stream, a status in the last frame
-// of gRPC-Web, and an error in the last frame of Connect. Feed it the body while it passes. It keeps a few kilobytes at most, and
-// is not safe for concurrent use.
+// A Stream looks for an error in the body of a response that began as a success. In server-sent events it recognizes an event
+// "error" and an error object. In lines of JSON it recognizes an error object, and in an AWS event stream an exception. It
+// recognizes a status in the last frame of gRPC-Web, and an error in the last frame of Connect. Feed it the body while it passes.
+// It keeps a few kilobytes at most, and is not safe for concurrent use.
 type Stream struct {
 	header http.Header
 	feed   func(*Stream, []byte)

@@ -11,7 +11,7 @@ import (
 const MaxAfter = 10 * 365 * 24 * time.Hour
 
 // Numbers from these on are instants, in seconds, milliseconds, microseconds and nanoseconds since 1970. No wait is a billion
-// seconds long, and no Unix time in seconds is as large as that of 2001 in milliseconds.
+// seconds long, and a Unix time in seconds is smaller than any in milliseconds since 2001.
 const (
 	epochSeconds = 1e9
 	epochMillis  = 1e12

@@ -10,7 +10,7 @@ import (
 	"unicode"
 )
 
-// Bounds of what is shown, because programs other than weir write to a trace.
+// Bounds of the output, because programs other than weir write to a trace.
 const (
 	mostDepth = 40   // of indentation
 	mostNote  = 200  // characters of a value

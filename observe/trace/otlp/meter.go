@@ -144,7 +144,7 @@ func (m *Meter) gather() {
 	}
 }
 
-// Close gathers once more, sends what waits until ctx ends, and returns the number of lost requests.
+// Close gathers once more, sends the waiting requests until ctx ends, and returns the number of lost requests.
 func (m *Meter) Close(ctx context.Context) (lost int) {
 	close(m.stop)
 	m.ended.Wait()

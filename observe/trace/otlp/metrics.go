@@ -30,8 +30,8 @@ const cumulative = 2
 type instant uint64
 
 // metrics encodes what was gathered at an instant, in as many requests as necessary. It removes _total from Prometheus names,
-// which exporters to Prometheus append again, unless another metric has the name without it. whole means that nothing is missing
-// from the gathered metrics.
+// which exporters to Prometheus append again, unless another metric has the name without it. whole means that the gathered
+// metrics are complete.
 func (r *resource) metrics(families []*dto.MetricFamily, at time.Time, since *starts, whole bool) (all []body) {
 	names := make(map[string]bool, len(families))
 	for _, f := range families {
@@ -297,8 +297,8 @@ func (s *starts) end(whole bool) {
 	s.before = s.at
 }
 
-// of returns the start of a series. It is never after this gather, even if the clock was set back: a series with a creation time
-// in the future starts at the first gather that reports it, and keeps that start.
+// of returns the start of a series. The start is never after this gather, even if the clock was set back. A series with a
+// creation time in the future starts at the first gather that reports it, and keeps that start.
 func (s *starts) of(name string, labels []*dto.LabelPair, count float64, created *timestamppb.Timestamp) instant {
 	var told instant
 	if created != nil {

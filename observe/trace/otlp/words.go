@@ -14,8 +14,8 @@ func valid(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }
 
 func sorted(m map[string]string) []string { return slices.Sorted(maps.Keys(m)) }
 
-// rejected parses an ExportTraceServiceResponse, or that of metrics, and returns how many spans or points were rejected and why.
-// Malformed responses count as complete success.
+// rejected parses an ExportTraceServiceResponse, or an ExportMetricsServiceResponse, and returns how many spans or points were
+// rejected and why. Malformed responses count as complete success.
 func rejected(b []byte) (n int64, why string) {
 	each(b, func(field protowire.Number, _ uint64, v []byte) {
 		if field != 1 {
