@@ -1,5 +1,4 @@
-// Package auth says who asks: by a token in a header, by a certificate on the
-// connection, or by both.
+// Package auth identifies callers: by a token in a header, by a client certificate, or by both.
 package auth
 
 import (
@@ -15,74 +14,71 @@ import (
 	"strings"
 )
 
-// ErrUnauthorized means that nobody knows who is asking.
+// ErrUnauthorized reports that the caller is unknown.
 var ErrUnauthorized = errors.New("unauthorized")
 
-// ErrForbidden means that it is known who is asking, and that they may not.
+// ErrForbidden reports that the caller is known and lacks the permission.
 var ErrForbidden = errors.New("forbidden")
 
-// A Token is what a caller shows to be let in. Of the secret only the hash is
-// kept; see Hash. It prints as its name.
+// A Token is a caller's credential. It contains only the hash of the secret; see Hash. It prints as its name.
 type Token struct {
-	Name      string            // of the caller; tokens of one name are one caller, so that secrets can be changed
+	Name      string            // of the caller; several tokens with a name are one caller, so that secrets can be rotated
 	SHA256    [sha256.Size]byte `json:"-"`
-	Upstreams []string          // which it may use; none means all of them
+	Upstreams []string          // upstreams that it may use; none means all
 }
 
-// Hash is what a Token keeps of its secret.
+// Hash returns the hash that a Token stores of its secret.
 func Hash(secret string) [sha256.Size]byte { return sha256.Sum256([]byte(secret)) }
 
 func (t Token) String() string       { return t.Name }
 func (t Token) GoString() string     { return t.Name }
 func (t Token) LogValue() slog.Value { return slog.StringValue(t.Name) }
 
-// Auth says who may ask. What it names is required: a token in the header, a
-// certificate on the connection, or both. The zero Auth lets everyone in, as the
-// anonymous caller "", and is for listeners that only this machine reaches. It is
-// not changed once it is used, and then safe for concurrent use.
+// Auth specifies who may call. Each configured credential is required: a token in the header, a client certificate, or both.
+// The zero Auth admits everyone as the anonymous caller "", for listeners that only this machine reaches. It must not be
+// changed after its first use, and is then safe for concurrent use.
 type Auth struct {
 	Tokens []Token
 
-	// ClientCAs are those whose certificates callers must show. The listener has
-	// to verify them: see TLS.
+	// ClientCAs are the authorities of client certificates. The listener must verify these: see TLS.
 	ClientCAs *x509.CertPool
 
-	// Issued checks tokens that somebody else issues; nil means that none are taken. Who shows one is IssuedPrefix and its subject.
+	// Issued checks tokens of external issuers. nil accepts none. The caller's name is IssuedPrefix and the token's subject.
 	Issued Checker
-	Scopes map[string]string // by upstream: the scope that such a token must have to use it; none means that any may
+	Scopes map[string]string // by upstream, the scope that such a token needs; none means that any token may use it
 
-	// roots are the names and keys of ClientCAs, if New has read them: a connection may outlast those by which it
-	// was let in. An authority whose certificate was renewed is the same.
+	// roots are the names and keys of ClientCAs, if New has read them. They let Check verify connections that were accepted
+	// with an earlier Auth. An authority with a renewed certificate has the same entry.
 	roots map[string]struct{}
 }
 
-// Open reports whether anyone is let in.
+// Open reports whether everyone may call.
 func (a *Auth) Open() bool {
 	return a == nil || len(a.Tokens) == 0 && a.ClientCAs == nil && a.Issued == nil
 }
 
-// IssuedPrefix keeps callers by tokens of others apart from the names of weir's own, which have no colon.
+// IssuedPrefix separates callers with external tokens from the names of configured tokens, which have no colon.
 const IssuedPrefix = "jwt:"
 
-// A Checker checks tokens that somebody else issues.
+// A Checker checks tokens of an external issuer.
 type Checker interface {
 	// Looks reports whether a text has the form of such a token.
 	Looks(token string) bool
 
-	// Check says whose it is. An error that wraps ErrUnknowable says nothing of the token.
+	// Check returns the identity in a token. An error that wraps ErrUnknowable means that the token may be valid.
 	Check(ctx context.Context, token string) (Identity, error)
 }
 
-// ErrUnknowable means that a token could not be checked: it may be good.
+// ErrUnknowable reports that a token could not be checked, so it may be valid.
 var ErrUnknowable = errors.New("the keys of tokens cannot be read")
 
-// An Identity is what a token says of who shows it.
+// An Identity is the content of a token.
 type Identity struct {
 	Subject string
 	Scopes  []string
 }
 
-// MayBy says whether a token of others with these scopes may use the upstream. The error wraps ErrForbidden.
+// MayBy reports whether an external token with these scopes may use the upstream. The error wraps ErrForbidden.
 func (a *Auth) MayBy(caller string, scopes []string, upstream string) error {
 	if want := a.Scopes[upstream]; want != "" && !slices.Contains(scopes, want) {
 		return forbidden{caller, upstream}
@@ -90,9 +86,8 @@ func (a *Auth) MayBy(caller string, scopes []string, upstream string) error {
 	return nil
 }
 
-// TLS is a listener's configuration that verifies what Check relies on. now is the Auth in
-// force, which each connection asks for. A connection that shows no certificate is refused,
-// unless some of what is behind it is for everyone.
+// TLS returns a listener's configuration that verifies client certificates for Check. Each connection calls now for the current
+// Auth. A connection without a certificate is refused, unless some is set, which means that some paths are public.
 func TLS(base *tls.Config, now func() *Auth, some bool) *tls.Config {
 	ask := tls.RequireAndVerifyClientCert
 	if some {
@@ -102,7 +97,7 @@ func TLS(base *tls.Config, now func() *Auth, some bool) *tls.Config {
 	c.GetConfigForClient = func(*tls.ClientHelloInfo) (*tls.Config, error) {
 		a := now()
 		if a == nil || a.ClientCAs == nil {
-			return nil, nil // as it stands
+			return nil, nil // use base unchanged
 		}
 		own := base.Clone()
 		own.ClientCAs, own.ClientAuth = a.ClientCAs, ask
@@ -111,9 +106,8 @@ func TLS(base *tls.Config, now func() *Auth, some bool) *tls.Config {
 	return c
 }
 
-// Check says who is asking, by the value of the Authorization header ("Bearer
-// ...") and the connection's state, which is nil without TLS. The error wraps
-// ErrUnauthorized, says what is missing, and holds no secret.
+// Check identifies the caller by the value of the Authorization header ("Bearer ...") and the state of the connection, which is
+// nil without TLS. The error wraps ErrUnauthorized, describes what is missing, and contains no secret.
 func (a *Auth) Check(header string, conn *tls.ConnectionState) (caller string, err error) {
 	if a.Open() {
 		return "", nil
@@ -123,7 +117,7 @@ func (a *Auth) Check(header string, conn *tls.ConnectionState) (caller string, e
 			return "", err
 		}
 	}
-	if len(a.Tokens) > 0 || a.Issued != nil { // tokens of others are checked elsewhere: whoever shows one here is nobody
+	if len(a.Tokens) > 0 || a.Issued != nil { // external tokens are checked elsewhere, so here they are invalid
 		return a.bearer(header)
 	}
 	return caller, nil
@@ -143,10 +137,10 @@ func (a *Auth) bearer(header string) (string, error) {
 	return "", authError{"the token is not one of the configured tokens"}
 }
 
-// Whose is the caller whose secret it is.
+// Whose returns the caller with a secret.
 func (a *Auth) Whose(secret string) (caller string, ok bool) {
 	hash := Hash(secret)
-	for i := range a.Tokens { // all of them, so that the time taken tells nothing
+	for i := range a.Tokens { // no early exit, so that the time does not depend on the match
 		if subtle.ConstantTimeCompare(hash[:], a.Tokens[i].SHA256[:]) == 1 {
 			caller, ok = a.Tokens[i].Name, true
 		}
@@ -154,8 +148,8 @@ func (a *Auth) Whose(secret string) (caller string, ok bool) {
 	return caller, ok
 }
 
-// Certified is the caller by the certificate of the connection, which is nil without TLS.
-// The prefix keeps it apart from the names of tokens, which have no colon.
+// Certified returns the caller in the client certificate of the connection, which is nil without TLS. The prefix separates it
+// from the names of tokens, which have no colon.
 func (a *Auth) Certified(conn *tls.ConnectionState) (string, error) {
 	if conn == nil || !slices.ContainsFunc(conn.VerifiedChains, a.trusts) {
 		return "", authError{"the connection has no trusted client certificate"}
@@ -163,7 +157,7 @@ func (a *Auth) Certified(conn *tls.ConnectionState) (string, error) {
 	return "cert:" + subject(conn.VerifiedChains[0][0]), nil
 }
 
-// trusts reports whether the authority at the end of a chain is trusted still.
+// trusts reports whether the authority at the end of a chain is still trusted.
 func (a *Auth) trusts(chain []*x509.Certificate) bool {
 	if len(chain) == 0 || a.roots == nil {
 		return len(chain) > 0
@@ -176,7 +170,7 @@ func authority(c *x509.Certificate) string {
 	return string(c.RawSubject) + string(c.RawSubjectPublicKeyInfo)
 }
 
-// subject is the name in a certificate that outlives its renewal.
+// subject returns the name in a certificate that stays the same when it is renewed.
 func subject(c *x509.Certificate) string {
 	switch {
 	case len(c.URIs) > 0:
@@ -187,8 +181,7 @@ func subject(c *x509.Certificate) string {
 	return c.Subject.String()
 }
 
-// May reports whether a caller that Check named may use the upstream. The error
-// wraps ErrForbidden.
+// May reports whether a caller from Check may use the upstream. The error wraps ErrForbidden.
 func (a *Auth) May(caller, upstream string) error {
 	if a == nil || len(a.Tokens) == 0 {
 		return nil

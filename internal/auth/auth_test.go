@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// anyone believes whoever shows a token.
+// anyone accepts every token.
 type anyone struct{}
 
 func (anyone) Looks(string) bool { return true }
@@ -14,7 +14,7 @@ func (anyone) Check(context.Context, string) (Identity, error) {
 	return Identity{Subject: "anyone"}, nil
 }
 
-// Where tokens of others are taken, a listener that does not check them lets nobody in.
+// If external tokens are configured, a listener that does not check them admits no caller.
 func TestTokensThatAreCheckedElsewhereLetNobodyIn(t *testing.T) {
 	a := &Auth{Issued: anyone{}}
 	for _, header := range []string{"", "Bearer x", "Basic x"} {

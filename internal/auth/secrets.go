@@ -12,11 +12,11 @@ import (
 	"strings"
 )
 
-// A TokenConfig says where a token's secret is. It is never in the file itself.
+// A TokenConfig specifies the location of a token's secret, which is never in the file itself.
 type TokenConfig struct {
 	Name      string
-	Env       string   // the environment variable that holds the secret
-	Upstreams []string // which it may use; none means all of them
+	Env       string   // environment variable with the secret
+	Upstreams []string // upstreams that it may use; none means all
 }
 
 var (
@@ -24,7 +24,7 @@ var (
 	goodEnv  = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 )
 
-// Validate reports every mistake at once. What is no name of a variable may be the secret itself, and is not repeated.
+// Validate reports all mistakes. It does not repeat an invalid variable name, which may be the secret itself.
 func (t TokenConfig) Validate() error {
 	var errs []error
 	if !goodName.MatchString(t.Name) {
@@ -36,9 +36,8 @@ func (t TokenConfig) Validate() error {
 	return errors.Join(errs...)
 }
 
-// New reads the secrets of tokens and the certificates of those who sign callers' ones, and
-// reports every mistake at once. The errors hold no secret. clientCA is a file in PEM; ""
-// means that no certificates are asked for.
+// New reads the secrets of tokens and the authorities of client certificates, and reports all mistakes. The errors contain no
+// secret. clientCA is a PEM file; "" requires no client certificates.
 func New(tokens []TokenConfig, clientCA string, env func(string) (string, bool), read func(file string) ([]byte, error)) (*Auth, error) {
 	a := new(Auth)
 	var errs []error
@@ -64,7 +63,7 @@ func New(tokens []TokenConfig, clientCA string, env func(string) (string, bool),
 	return a, nil
 }
 
-// trust takes the certificates of a text in PEM, and leaves out what is none.
+// trust adds the certificates in a PEM text and ignores other blocks.
 func (a *Auth) trust(text []byte) {
 	a.ClientCAs, a.roots = x509.NewCertPool(), make(map[string]struct{})
 	for block, rest := pem.Decode(text); block != nil; block, rest = pem.Decode(rest) {
@@ -75,10 +74,10 @@ func (a *Auth) trust(text []byte) {
 	}
 }
 
-// shortestSecret is as long as a secret must be that cannot be guessed online.
+// shortestSecret is the minimum length of a secret that online guessing cannot find.
 const shortestSecret = 16
 
-// CheckKey says what is wrong with a secret that only signs, and does not repeat it.
+// CheckKey describes the error in a secret that only signs, without repeating the secret.
 func CheckKey(secret string) error {
 	switch {
 	case secret == "":
@@ -89,7 +88,7 @@ func CheckKey(secret string) error {
 	return nil
 }
 
-// CheckSecret is CheckKey of a secret that stands in headers, too.
+// CheckSecret extends CheckKey for a secret that is also sent in headers.
 func CheckSecret(secret string) error {
 	if err := CheckKey(secret); err != nil {
 		return err
@@ -100,13 +99,13 @@ func CheckSecret(secret string) error {
 	return nil
 }
 
-// Loopback reports whether only this machine reaches a host to listen on.
+// Loopback reports whether a listen host is reachable only from this machine.
 func Loopback(host string) bool {
 	addr, err := netip.ParseAddr(host)
 	return strings.EqualFold(host, "localhost") || err == nil && addr.IsLoopback()
 }
 
-// Remote reports whether a request came in at an address that other machines reach.
+// Remote reports whether a request arrived at an address that other machines can reach.
 func Remote(r *http.Request) bool {
 	at, ok := r.Context().Value(http.LocalAddrContextKey).(*net.TCPAddr)
 	return ok && !at.IP.IsLoopback()

@@ -1,6 +1,5 @@
-// Package buffers bounds the bytes that a process holds for its callers: bodies that are
-// read before they are sent on, what is kept of them to be sent again, and tables that are made
-// of them. The bound is of the process, as memory is.
+// Package buffers bounds the bytes that a process holds for its callers: request bodies that are read before they are sent,
+// copies for retries, and tables that are derived from them. The bound applies to the process, as memory does.
 package buffers
 
 import (
@@ -10,45 +9,44 @@ import (
 	"time"
 )
 
-// Small is a body that waits for no larger one: those may not have more than half of a
-// budget together.
+// Small is the largest body that does not wait for larger ones, which together can use at most half of a budget.
 const Small = 1 << 20
 
-// Why there is no room.
+// Reasons why memory was not available.
 var (
 	ErrTooLarge = errors.New("it is larger than weir's memory for bodies")
 	ErrFull     = errors.New("weir's memory for bodies is full")
 )
 
-// A Budget is a number of bytes that may be held at once. It is safe for concurrent use.
+// A Budget is a number of bytes that may be held simultaneously. It is safe for concurrent use.
 type Budget struct {
 	total int64
-	share int64 // of those that are not small, together
+	share int64 // bound of large bodies together
 
 	mu     sync.Mutex
 	used   int64
-	large  int64 // of used, by those that are not small
-	stored int64 // of used, set aside for what is stored
+	large  int64 // part of used by large bodies
+	stored int64 // part of used that is reserved for stored data
 	line   []*waiter
-	first  *Claim // that may have more than the share, as its length was not known
-	most   int64  // used, ever
-	turned int64  // those for whom there was no room in time
+	first  *Claim // claim that may exceed share, because its length was unknown
+	most   int64  // maximum of used
+	turned int64  // number of claims that got no memory in time
 }
 
-// newBudget makes a budget, of which those that are not small may have half together.
+// newBudget returns a budget of which large bodies can use half.
 func newBudget(total int64) *Budget { return &Budget{total: total, share: total / 2} }
 
-// Total is what may be held.
+// Total returns the size of the budget in bytes.
 func (b *Budget) Total() int64 { return b.total }
 
-// Use is what is held, the most that ever was, and how many found no room.
+// Use returns the used bytes, their maximum since the start, and the number of refusals.
 func (b *Budget) Use() (used, most, turned int64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.used, b.most, b.turned
 }
 
-// Take takes n bytes if there is room and nobody waits for it.
+// Take takes n bytes if they are free and no claim waits for them.
 func (b *Budget) Take(n int64) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -59,8 +57,8 @@ func (b *Budget) Take(n int64) bool {
 	return true
 }
 
-// Spare takes n bytes for something that weir can do without, if half of the budget stays free. Copies of answers and large
-// messages live as long as their reader likes: it cannot take the memory that bodies of other callers need.
+// Spare takes n bytes for something optional, if half of the budget stays free. Copies of responses and large messages live as
+// long as their reader chooses, and must not use the memory that other callers' bodies need.
 func (b *Budget) Spare(n int64) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -71,7 +69,7 @@ func (b *Budget) Spare(n int64) bool {
 	return true
 }
 
-// free is what there is for one that is large or small. The lock is held.
+// free returns the bytes available to a large or a small body. The caller holds the lock.
 func (b *Budget) free(large bool) int64 {
 	if large {
 		return min(b.total-b.used, b.share-b.large)
@@ -86,13 +84,13 @@ func (b *Budget) take(n int64, large bool) {
 	}
 }
 
-// Wait takes n bytes when there is room, in turn, and gives up after a while.
+// Wait takes n bytes when they are free, in order of arrival, and gives up after patience.
 func (b *Budget) Wait(ctx context.Context, n int64, patience time.Duration) error {
 	return b.Claim(n, 0).Grow(ctx, n, patience)
 }
 
-// Store sets aside so much of the budget for what is stored, such as caches, in place of what was before: a
-// quarter at most. It returns how much that is.
+// Store reserves n bytes of the budget, at most a quarter, for stored data such as caches. It replaces an earlier reservation
+// and returns the reserved number.
 func (b *Budget) Store(n int64) int64 {
 	n = min(n, b.total/4)
 	b.mu.Lock()
@@ -103,7 +101,7 @@ func (b *Budget) Store(n int64) int64 {
 	return n
 }
 
-// Fits reports whether n bytes could be taken now, and ErrTooLarge if they never can.
+// Fits reports whether n bytes are free now. It returns ErrTooLarge if they never can be.
 func (b *Budget) Fits(n int64) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -116,7 +114,7 @@ func (b *Budget) Fits(n int64) error {
 	return nil
 }
 
-// Give gives n bytes back, as Take or Wait took them.
+// Give returns n bytes that Take or Wait took.
 func (b *Budget) Give(n int64) {
 	if n != 0 {
 		b.give(n, n > Small)

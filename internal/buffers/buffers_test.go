@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// Whoever comes and leaves, no more is held than may be, all comes back, and small ones do not
-// wait for large ones.
+// In any sequence of takes and returns, the used bytes stay within the budget, all return to it, and small claims do not wait
+// for large ones.
 func TestNoMoreIsHeldThanMayBe(t *testing.T) {
 	seed := rand.Uint64()
 	synctest.Test(t, func(t *testing.T) {
@@ -76,8 +76,8 @@ func TestSmallOnesWaitForNoLargeOne(t *testing.T) {
 	})
 }
 
-// Where all is held, a small one gets what a small one gives back, though a large one that
-// does not fit came before it.
+// When the budget is exhausted, a small claim gets the bytes that another small one returns, even if an earlier large claim
+// still waits.
 func TestASmallOneInLinePassesALargeOne(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBudget(8 << 20)
@@ -106,7 +106,7 @@ func TestASmallOneInLinePassesALargeOne(t *testing.T) {
 	})
 }
 
-// Who leaves in the moment in which its turn comes has it, or gives it back.
+// A claim that gives up at the moment it gets its bytes keeps or returns them.
 func TestWhoLeavesInItsTurnLosesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBudget(Small)

@@ -5,25 +5,25 @@ import (
 	"time"
 )
 
-// A Claim is one body, which is held as it comes: it says how much it will be, and takes that a piece at a
-// time. A piece is given only if all that the claim still wants is free at that moment. So whoever was given
-// a piece last can come to its end, and then the one before, and so on: no claims wait for each other, and
-// what was announced and has not come is there for others. A claim belongs to one goroutine.
+// A Claim is the memory of one body, which arrives in pieces. It declares its total and takes pieces as they arrive. It gets a
+// piece only if all that it still wants is free at that moment. So the claim with the latest piece can always finish, then the
+// one before, and so on: claims cannot deadlock. Other claims can use declared memory that was not taken. A claim belongs to
+// one goroutine.
 type Claim struct {
 	b     *Budget
-	most  int64 // that it will hold
+	most  int64 // declared total
 	has   int64
 	large bool
-	grows bool // nobody knows how large it will be
+	grows bool // its final size is unknown
 }
 
-// Claim says that a body of so much will be held, and so much besides while it is moved. Nothing is taken yet.
+// Claim declares a body of n bytes, and additional bytes while it is moved. It takes nothing yet.
 func (b *Budget) Claim(n, besides int64) *Claim {
 	return &Claim{b: b, most: n + besides, large: n > Small}
 }
 
-// Expect says that the body is larger than was said. Claims that do so could wait for each other, so one of them at a time
-// may have more than the share of those that are not small, until it is Whole.
+// Expect raises the declared total. Such claims could wait for each other, so only one of them at a time can exceed the share
+// of large bodies, until it calls Whole.
 func (c *Claim) Expect(n, besides int64) {
 	c.b.mu.Lock()
 	defer c.b.mu.Unlock()
@@ -34,7 +34,7 @@ func (c *Claim) Expect(n, besides int64) {
 	}
 }
 
-// Whole says that all of the body has come: nothing more is wanted.
+// Whole declares that the complete body has arrived.
 func (c *Claim) Whole() {
 	c.b.mu.Lock()
 	c.ends()
@@ -45,30 +45,30 @@ func (c *Claim) Whole() {
 	}
 }
 
-// ends is when a claim needs no more than it has. The lock is held.
+// ends ends the claim's demand. The caller holds the lock.
 func (c *Claim) ends() {
 	if c.b.first == c {
 		c.b.first = nil
 	}
 }
 
-// fits reports whether there is room for a piece, and for all that the claim still wants. Large ones that hold nothing yet stand
-// behind others. The lock is held.
+// fits reports whether a piece and all that the claim still wants are free. With others set, large claims without any memory
+// must wait. The caller holds the lock.
 func (b *Budget) fits(w *waiter, others bool) bool {
 	wants := max(w.n, w.most-w.has)
 	return wants <= b.free(w.large) && !(others && w.begins()) || b.leads(w, wants)
 }
 
-// leads reports whether a claim that has begun may go beyond the share of those that are not small, as one at a time may: a
-// quarter of the budget stays for the small ones. The lock is held.
+// leads reports whether a claim that has memory can exceed the share of large bodies. One at a time can. A quarter of the
+// budget stays for small bodies. The caller holds the lock.
 func (b *Budget) leads(w *waiter, wants int64) bool {
 	return w.grows && w.large && w.has > 0 && (b.first == nil || b.first == w.Claim) && wants <= b.total/4*3-b.used
 }
 
-// begins reports whether it is large and holds nothing yet.
+// begins reports whether the claim is large and has no memory yet.
 func (c *Claim) begins() bool { return c.large && c.has == 0 }
 
-// add gives a waiter its piece. The lock is held.
+// add gives a waiter its piece. The caller holds the lock.
 func (b *Budget) add(w *waiter) {
 	if w.large && max(w.n, w.most-w.has) > b.free(true) {
 		b.first = w.Claim
@@ -78,7 +78,7 @@ func (b *Budget) add(w *waiter) {
 	w.in = true
 }
 
-// Grow takes n bytes more when there is room for all that is still to come, in turn, and gives up after a while.
+// Grow takes n more bytes when all that the claim still wants is free, in order of arrival, and gives up after patience.
 func (c *Claim) Grow(ctx context.Context, n int64, patience time.Duration) error {
 	b := c.b
 	if c.most > b.total || c.large && c.most > b.share {
@@ -95,7 +95,7 @@ func (c *Claim) Grow(ctx context.Context, n int64, patience time.Duration) error
 	w.ready = make(chan struct{})
 	b.line = append(b.line, w)
 	b.mu.Unlock()
-	b.admit() // what it waits for may have come before it stood in line
+	b.admit() // memory may have become free before it waited
 	t := time.NewTimer(patience)
 	defer t.Stop()
 	select {
@@ -111,7 +111,7 @@ func (c *Claim) Grow(ctx context.Context, n int64, patience time.Duration) error
 	return ErrFull
 }
 
-// Give gives n of its bytes back, in place of which it may want others.
+// Give returns n bytes. It may take more bytes later.
 func (c *Claim) Give(n int64) {
 	if c.has -= n; c.has == 0 {
 		c.b.mu.Lock()
@@ -121,7 +121,7 @@ func (c *Claim) Give(n int64) {
 	c.b.give(n, c.large)
 }
 
-// Has is what it holds.
+// Has returns the number of bytes that the claim holds.
 func (c *Claim) Has() int64 { return c.has }
 
 // A waiter is a claim that waits for a piece.
@@ -138,7 +138,7 @@ func (b *Budget) refused() {
 	b.turned++
 }
 
-// leave takes a waiter out of the line, and reports whether it had its turn meanwhile.
+// leave removes a waiter from the queue. It reports whether the waiter got its bytes meanwhile.
 func (b *Budget) leave(w *waiter) bool {
 	b.mu.Lock()
 	for i, o := range b.line {
@@ -149,14 +149,14 @@ func (b *Budget) leave(w *waiter) bool {
 	}
 	waits := len(b.line) > 0
 	b.mu.Unlock()
-	if waits { // it may have been in the way
+	if waits { // it may have blocked other claims
 		b.admit()
 	}
 	return w.in
 }
 
-// admit gives those who wait what there is: the small ones, and those who hold something already, whenever all
-// that they want is free; large ones that hold nothing yet in their order.
+// admit gives free memory to waiters. Small claims and claims that already have memory get it as soon as all that they want is
+// free. Large claims without memory follow in order of arrival.
 func (b *Budget) admit() {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// come takes a body as it comes, in four pieces of memory, and gives it back.
+// come takes the memory of a body in four pieces, and returns it.
 func come(t *testing.T, b *Budget, n int64, patience time.Duration, pause func()) error {
 	c := b.Claim(n, 1<<20)
 	defer func() { c.Give(c.Has()) }()
@@ -28,7 +28,7 @@ func come(t *testing.T, b *Budget, n int64, patience time.Duration, pause func()
 	return nil
 }
 
-// Whoever says how much it will be, whatever the others hold and want, comes to its end without being refused.
+// A claim that declares its size completes without a refusal, whatever other claims hold and want.
 func TestNoClaimsWaitForEachOther(t *testing.T) {
 	seed := rand.Uint64()
 	synctest.Test(t, func(t *testing.T) {
@@ -58,7 +58,7 @@ func TestNoClaimsWaitForEachOther(t *testing.T) {
 	})
 }
 
-// A thousand who announce the largest bodies, and send nothing, are in nobody's way.
+// A thousand claims for the largest bodies that send nothing do not delay others.
 func TestWhatIsAnnouncedIsThereForOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBudget(64 << 20)
@@ -74,7 +74,7 @@ func TestWhatIsAnnouncedIsThereForOthers(t *testing.T) {
 	})
 }
 
-// One that does not say how large it will be becomes a large one when it is.
+// A body that does not declare its size becomes a large one when it grows.
 func TestABodyThatTurnsOutToBeLarge(t *testing.T) {
 	b := newBudget(64 << 20)
 	c := b.Claim(0, 0)
@@ -99,7 +99,7 @@ func TestABodyThatTurnsOutToBeLarge(t *testing.T) {
 	}
 }
 
-// What is stored has a quarter at most, and what has it nobody else has.
+// Stored data can use at most a quarter, which is not available to claims.
 func TestWhatIsStoredIsOfTheBudget(t *testing.T) {
 	b := newBudget(64 << 20)
 	if n := b.Store(1 << 40); n != 16<<20 {
@@ -118,8 +118,8 @@ func TestWhatIsStoredIsOfTheBudget(t *testing.T) {
 	}
 }
 
-// Bodies of which nobody knows the length have come half way, and fill the share of the large ones: each comes to its end,
-// one after the other, and a quarter of the budget is there for small ones all the time.
+// Bodies of unknown length have half arrived and use up the share of large bodies. Each completes, one after the other, and a
+// quarter of the budget stays free for small bodies all the time.
 func TestBodiesThatGrowDoNotWaitForEachOther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const mib = 1 << 20

@@ -7,13 +7,13 @@ import (
 	"runtime/metrics"
 )
 
-// spared is how large the heap may become before memory is collected. A sidecar makes garbage with each request
-// and holds next to nothing: by Go's own measure, twice what is held and 4 MiB at least, it would collect many times a
-// second, for a tenth and more of its processor time.
+// spared is the heap size up to which no collection runs. A sidecar produces garbage with each request and holds almost
+// nothing. With Go's default, a collection at twice the live heap and at least 4 MiB, it would collect many times a second and
+// use a tenth of its CPU or more.
 const spared = 32 << 20
 
-// CollectLess has memory collected when the heap is 32 MiB, or twice what is held if that is more, unless GOGC says
-// when. Limits of memory hold nevertheless.
+// CollectLess delays garbage collection until the heap has 32 MiB, or twice the live heap if that is more. It does nothing if
+// GOGC is set. Memory limits still apply.
 func CollectLess() {
 	if os.Getenv("GOGC") != "" || limit < 4*spared {
 		return
@@ -22,16 +22,16 @@ func CollectLess() {
 	c.collected()
 }
 
-// A collector is told of each collection, and says when the next one is.
+// A collector runs after each collection and sets the threshold of the next.
 type collector struct {
 	percent int
 	live    []metrics.Sample
 }
 
-// collected sets when the next collection is, and has itself called by it.
+// collected sets the threshold and registers itself for the next collection.
 func (c *collector) collected() {
 	metrics.Read(c.live)
-	// Setting it stops all goroutines for a moment, so a little more or less is left alone.
+	// Changing it stops the world, so small differences are ignored.
 	if p := percent(int64(c.live[0].Value.Uint64())); p < c.percent*4/5 || p > c.percent*5/4 {
 		c.percent = p
 		debug.SetGCPercent(p)
@@ -39,7 +39,7 @@ func (c *collector) collected() {
 	runtime.SetFinalizer(new([16]byte), func(*[16]byte) { c.collected() })
 }
 
-// percent is how much more than what is held may be there before memory is collected.
+// percent returns the GOGC value for a live heap.
 func percent(live int64) int {
 	live = max(live, 1<<20)
 	return int(max(100, (spared-live)*100/live))

@@ -10,7 +10,7 @@ func TestMemoryIsCollectedAtTheFloorOrAtTwiceWhatIsHeld(t *testing.T) {
 			t.Errorf("%d bytes are held: got %d%%, want %d%%", live, got, want)
 		}
 	}
-	// Never less than Go would let it become, and never more than the floor if that is more than it.
+	// The heap may grow at least as far as by Go's default, and at most to spared or Go's default, whichever is larger.
 	for live := int64(1 << 20); live < 1<<30; live += live / 7 {
 		if at := live + live*int64(percent(live))/100; at > max(spared, 2*live) || at < 2*live {
 			t.Fatalf("%d bytes are held: collected at %d", live, at)

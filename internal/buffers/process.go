@@ -8,25 +8,25 @@ import (
 	"strings"
 )
 
-// none is the budget of a process without a limit of memory.
+// none is the budget in bytes for a process without a memory limit.
 const none = 256 << 20
 
-// Bodies is the budget of this process for what it holds of bodies: a quarter of its memory. Tables is that for
-// what is made of them while they are read, an eighth.
+// Bodies is the budget of this process for bodies: a quarter of its memory. Tables is the budget for data derived from them
+// while they are read: an eighth.
 var (
 	limit  = memory()
 	Bodies = newBudget(part(4))
 	Tables = &Budget{total: part(8), share: part(8)}
 )
 
-// Window is how much of one answer a connection of HTTP/2 holds for a caller that does not read it: a 1024th part of the
+// Window returns the bytes of one response that an HTTP/2 connection holds for a caller that does not read it: 1/1024 of the
 // process's memory, between 64 KiB and 1 MiB.
 func Window() int { return int(max(64<<10, min(part(1024), 1<<20))) }
 
-// Unread is how much all of them should hold together, an eighth of the memory.
+// Unread returns the bytes that all unread responses should hold together: an eighth of the memory.
 func Unread() int64 { return part(8) }
 
-// ConnectionWindow is how much of all answers one connection of HTTP/2 holds, a quarter of the memory.
+// ConnectionWindow returns the bytes of all responses that one HTTP/2 connection holds: a quarter of the memory.
 func ConnectionWindow() int { return int(max(16<<20, min(part(4), 1<<30))) }
 
 func part(of int64) int64 {
@@ -36,8 +36,8 @@ func part(of int64) int64 {
 	return limit / of
 }
 
-// memory is the memory that this process may use: GOMEMLIMIT, or that of its cgroup; the
-// largest number if there is none.
+// memory returns the memory that this process may use: GOMEMLIMIT or the limit of its cgroup, or the largest number without
+// either.
 func memory() int64 {
 	most := debug.SetMemoryLimit(-1)
 	for _, path := range []string{"/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"} {
@@ -52,8 +52,8 @@ func memory() int64 {
 	return most
 }
 
-// Heed has the garbage collector heed the limit, that of the cgroup, too. A quarter is left for what is
-// not on the heap: the program itself among others.
+// Heed sets the garbage collector's limit to three quarters of the memory limit, also that of the cgroup. The rest is for
+// memory outside of the heap, such as the program itself.
 func Heed() {
 	if limit < math.MaxInt64 {
 		debug.SetMemoryLimit(limit / 4 * 3)

@@ -1,5 +1,5 @@
-// Package callid makes the ids of calls whose callers bring none. An id begins with the second in which it was made, so that
-// people who have nothing but an id can be told what went on then.
+// Package callid creates IDs for calls whose callers send none. An ID begins with the second of its creation, so that it leads
+// to the events of that second even if the call was not recorded.
 package callid
 
 import (
@@ -9,11 +9,11 @@ import (
 )
 
 const (
-	random = 9                                          // digits of an id that are random, to base 36: 46 bits
-	most   = 36 * 36 * 36 * 36 * 36 * 36 * 36 * 36 * 36 // ids that a second has
+	random = 9                                          // random base-36 digits of an ID: 46 bits
+	most   = 36 * 36 * 36 * 36 * 36 * 36 * 36 * 36 * 36 // number of IDs per second
 )
 
-// New makes an id at an instant: lower-case letters and digits, 15 until the year 2038 and 16 after it.
+// New returns an ID for a time: lower-case letters and digits, 15 until the year 2038 and then 16.
 func New(now time.Time) string {
 	var b [24]byte
 	id := strconv.AppendInt(b[:0], max(0, now.Unix()), 36)
@@ -23,8 +23,8 @@ func New(now time.Time) string {
 	return string(id[:len(id)-1])
 }
 
-// Second is the one in which an id was made. ok is false for ids that New has not made, as far as can be seen: callers
-// may bring any.
+// Second returns the second in which an ID was created. ok is false if the ID does not look like one from New, because callers
+// may send any ID.
 func Second(id string) (at time.Time, ok bool) {
 	if len(id) != 6+random && len(id) != 7+random {
 		return time.Time{}, false

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// An id says its second, and no two are the same.
+// An ID contains its second, and IDs are unique.
 func TestIDsHaveTheirSecond(t *testing.T) {
 	known := make(map[string]bool)
 	for _, at := range []int64{1577836800, 1795478400, 2176782335, 2176782336, 4102444800} {

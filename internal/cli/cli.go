@@ -1,4 +1,4 @@
-// Package cli is what the programs of weir have in common: flags, how they end, and their version.
+// Package cli has common parts of the programs: flags, exit status, and version.
 package cli
 
 import (
@@ -10,14 +10,14 @@ import (
 	"time"
 )
 
-// ErrUsage is an error that has been explained already.
+// ErrUsage is an error that was already printed.
 var ErrUsage = errors.New("usage")
 
-// ErrFound means that a command did its work, and what it found is bad.
+// ErrFound reports that a command has completed and found mistakes.
 var ErrFound = errors.New("found mistakes")
 
-// Exit is the status that a program ends with: 0 is well, 1 is not, 2 means that it was called
-// wrongly. An error that nobody has explained yet is written to out.
+// Exit returns the exit status of a program: 0 for success, 1 for failure, 2 for wrong usage. It writes an error to out unless
+// it was already printed.
 func Exit(program string, err error, out io.Writer) int {
 	if s, ok := errors.AsType[status](err); ok {
 		return int(s)
@@ -34,7 +34,7 @@ func Exit(program string, err error, out io.Writer) int {
 	return 1
 }
 
-// A status is the exit status of another program, which explained it.
+// A status is the exit status of another program, which has printed the error.
 type status int
 
 func (s status) Error() string { return fmt.Sprintf("exit status %d", int(s)) }
@@ -50,8 +50,8 @@ func Status(out io.Writer, program string, s int, err error) error {
 	return status(s)
 }
 
-// Flags makes the flags of a command, whose name begins with that of the program. What is wrong with
-// them is written to out; args is how usage calls the arguments that follow.
+// Flags returns the flags of a command, whose name begins with the program's name. Errors are written to out. args are the
+// arguments in the usage line.
 func Flags(command, args string, out io.Writer) *flag.FlagSet {
 	f := flag.NewFlagSet(command, flag.ContinueOnError)
 	f.SetOutput(out)
@@ -62,7 +62,7 @@ func Flags(command, args string, out io.Writer) *flag.FlagSet {
 	return f
 }
 
-// Parse parses flags and bounds the arguments that may follow them.
+// Parse parses flags and bounds the number of arguments after them.
 func Parse(f *flag.FlagSet, args []string, most int) error {
 	if err := f.Parse(args); err != nil {
 		if errors.Is(err, flag.ErrHelp) {
@@ -78,7 +78,7 @@ func Parse(f *flag.FlagSet, args []string, most int) error {
 	return nil
 }
 
-// Duration is a flag for a length of time, which is what it is set to already by default.
+// Duration defines a duration flag. The value of to is its default.
 func Duration(f *flag.FlagSet, to *time.Duration, name, usage string) {
 	if *to != 0 {
 		usage += fmt.Sprintf(" (default %v)", *to)
@@ -93,7 +93,7 @@ func Duration(f *flag.FlagSet, to *time.Duration, name, usage string) {
 	})
 }
 
-// Version is the version that the program was built from.
+// Version returns the version from which the program was built.
 func Version() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok || info.Main.Version == "" {

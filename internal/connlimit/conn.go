@@ -8,11 +8,11 @@ import (
 	"sync"
 )
 
-// Listen bounds the connections of a listener. One too many takes the place of that which has served no
-// request for longest; if all of them serve one, it is closed.
+// Listen bounds the connections of a listener. A connection over the bound replaces the one that has been idle for longest. If
+// none is idle, it is closed.
 func (c *Limiter) Listen(l net.Listener) net.Listener { return &listener{l, c, false} }
 
-// Hold is Listen for a server that does not say which connections serve something: none of them gives way.
+// Hold is like Listen for a server that does not report idle connections. No connection is replaced.
 func (c *Limiter) Hold(l net.Listener) net.Listener { return &listener{l, c, true} }
 
 type listener struct {
@@ -21,7 +21,7 @@ type listener struct {
 	hold    bool
 }
 
-// Accept waits for the next connection for which there is room.
+// Accept waits for the next connection within the bounds.
 func (l *listener) Accept() (net.Conn, error) {
 	for {
 		n, err := l.Listener.Accept()
@@ -39,19 +39,19 @@ func (l *listener) Accept() (net.Conn, error) {
 	}
 }
 
-// A conn is a connection that is counted.
+// A conn is a counted connection.
 type conn struct {
 	net.Conn
 	limiter *Limiter
 	from    string
 	close   func() error
 
-	// Under limiter.mu.
-	serves     int // requests
+	// Guarded by limiter.mu.
+	serves     int // number of requests
 	at, atHome *list.Element
 }
 
-// admit counts a connection in, nil if there is no room.
+// admit counts a connection, or returns nil if the bounds do not allow it.
 func (c *Limiter) admit(n net.Conn) *conn {
 	in, out, why := c.place(n)
 	if out != nil {
@@ -63,7 +63,7 @@ func (c *Limiter) admit(n net.Conn) *conn {
 	return in
 }
 
-// place finds a place for a connection, perhaps that of another one, which is to be closed.
+// place adds a connection. It returns the connection to close, if it replaces one.
 func (c *Limiter) place(n net.Conn) (in, out *conn, why string) {
 	from := Address(n.RemoteAddr().String())
 	c.mu.Lock()
@@ -100,14 +100,14 @@ func oldest(l *list.List) *conn {
 	return nil
 }
 
-// rest takes note that a connection serves nothing. The lock is held.
+// rest marks a connection as idle. The caller holds the lock.
 func (c *Limiter) rest(n *conn) {
 	if h := c.conns[n.from]; h != nil && n.at == nil {
 		n.at, n.atHome = c.idle.PushBack(n), h.idle.PushBack(n)
 	}
 }
 
-// stir takes note that it serves something. The lock is held.
+// stir marks a connection as busy. The caller holds the lock.
 func (c *Limiter) stir(n *conn) {
 	if n.at != nil {
 		c.idle.Remove(n.at)
@@ -116,7 +116,7 @@ func (c *Limiter) stir(n *conn) {
 	}
 }
 
-// forget counts a connection out, once. The lock is held.
+// forget removes a connection from the counts, once. The caller holds the lock.
 func (c *Limiter) forget(n *conn) {
 	if n.from == "" {
 		return
@@ -130,7 +130,7 @@ func (c *Limiter) forget(n *conn) {
 	n.from = ""
 }
 
-// Close is net.Conn's.
+// Close implements net.Conn.
 func (n *conn) Close() error { return n.close() }
 
 func (n *conn) shut() error {
@@ -140,7 +140,7 @@ func (n *conn) shut() error {
 	return n.Conn.Close()
 }
 
-// CloseWrite is for net/http, which lets a client read its last answer before it closes.
+// CloseWrite lets net/http finish a response so that the client can read it before the connection closes.
 func (n *conn) CloseWrite() error {
 	if w, ok := n.Conn.(interface{ CloseWrite() error }); ok {
 		return w.CloseWrite()
@@ -150,7 +150,7 @@ func (n *conn) CloseWrite() error {
 
 type connKey struct{}
 
-// Context is for http.Server.ConnContext: requests of the connection keep it from being closed for another.
+// Context is for http.Server.ConnContext. With it, requests keep their connection from being replaced.
 func Context(ctx context.Context, c net.Conn) context.Context {
 	for {
 		switch n := c.(type) {
@@ -164,7 +164,7 @@ func Context(ctx context.Context, c net.Conn) context.Context {
 	}
 }
 
-// Serving says that the connection of a request serves it, until done is called.
+// Serving marks the connection of a request as busy until done is called.
 func Serving(r *http.Request) (done func()) {
 	n, ok := r.Context().Value(connKey{}).(*conn)
 	if !ok {

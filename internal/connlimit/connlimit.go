@@ -1,5 +1,4 @@
-// Package connlimit bounds what the callers of a listener may have at once, together and each:
-// connections, and requests in flight.
+// Package connlimit bounds connections and requests in flight of a listener, in total and per caller.
 package connlimit
 
 import (
@@ -11,16 +10,16 @@ import (
 	"sync"
 )
 
-// Bounds are how much there may be at once.
+// Bounds are the maximum numbers.
 type Bounds struct {
-	Connections       int // of all
-	CallerConnections int // from one address
-	Streams           int // of one connection, of HTTP/2
-	Requests          int // in flight, of all
-	CallerRequests    int // in flight, of one caller
+	Connections       int // in total
+	CallerConnections int // per address
+	Streams           int // per HTTP/2 connection
+	Requests          int // in flight, in total
+	CallerRequests    int // in flight, per caller
 }
 
-// Why there was no room.
+// Reasons of refusals.
 const (
 	Connections       = "connections"
 	CallerConnections = "caller_connections"
@@ -29,32 +28,31 @@ const (
 	CallerRequests    = "caller_requests"
 )
 
-// A Limiter counts what the callers of one listener have at once, and lets in no more than its
-// bounds. It is safe for concurrent use.
+// A Limiter counts connections and requests of one listener and enforces its bounds. It is safe for concurrent use.
 type Limiter struct {
 	turned func(why string)
 
 	mu       sync.Mutex
 	bounds   Bounds
-	idle     list.List // of *conn that serve no request, the one that has for longest first
+	idle     list.List // idle connections, as *conn, the longest idle first
 	conns    map[string]*home
 	total    int
 	requests int
 	streams  int
-	callers  map[string]int // requests in flight
-	named    bool           // callers have names: an address bounds only what serves no request
-	held     map[string]int // connections that serve a caller with a name
-	low      int            // requests of low priority that wait
-	lowOf    map[string]int // these by caller
+	callers  map[string]int // requests in flight by caller
+	named    bool           // callers have names, so the bound of an address applies only to idle connections
+	held     map[string]int // connections that serve a caller, by name
+	low      int            // waiting requests of low priority
+	lowOf    map[string]int // the same by caller
 }
 
-// home is the connections of one address.
+// home has the connections of one address.
 type home struct {
 	n    int
-	idle list.List // as Limiter.idle
+	idle list.List // like Limiter.idle
 }
 
-// New makes a limiter with nobody there. turned is called with why somebody was turned away; it may be nil.
+// New returns an empty limiter. It calls turned, which may be nil, with the reason of each refusal.
 func New(b Bounds, turned func(why string)) *Limiter {
 	if turned == nil {
 		turned = func(string) {}
@@ -62,29 +60,29 @@ func New(b Bounds, turned func(why string)) *Limiter {
 	return &Limiter{turned: turned, bounds: b, conns: make(map[string]*home), callers: make(map[string]int), held: make(map[string]int), lowOf: make(map[string]int)}
 }
 
-// Set changes the bounds. Those who are there stay.
+// Set changes the bounds. Existing connections and requests stay.
 func (c *Limiter) Set(b Bounds) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.bounds = b
 }
 
-// SetNamed says whether every request has to show who sends it. Callers behind one address have one bound each
-// then, and not one together.
+// SetNamed specifies whether every request must identify its caller. If so, callers behind one address have separate bounds
+// instead of a common one.
 func (c *Limiter) SetNamed(named bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.named = named
 }
 
-// Bounds are those in force.
+// Bounds returns the current bounds.
 func (c *Limiter) Bounds() Bounds {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.bounds
 }
 
-// Use is how much there is at once. What is one caller's is the most that any of them has.
+// Use returns the current numbers. For bounds per caller it returns the highest number of any caller.
 func (c *Limiter) Use() (b Bounds) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -98,8 +96,8 @@ func (c *Limiter) Use() (b Bounds) {
 	return b
 }
 
-// Enter lets a request of a caller in, or says which bound it would pass. A request that is no stream of HTTP/2 holds a
-// connection, and a caller with a name may hold as many as may come from one address. One that was let in must Leave.
+// Enter admits a request of a caller, or returns the bound that it would exceed. A request that is not an HTTP/2 stream uses a
+// connection, and a named caller can use as many of these as one address. Admitted requests must call Leave.
 func (c *Limiter) Enter(caller string, named, stream bool) (why string) {
 	if why = c.enter(caller, named, stream); why != "" {
 		c.turned(why)
@@ -129,7 +127,7 @@ func (c *Limiter) enter(caller string, named, stream bool) (why string) {
 	return ""
 }
 
-// Leave takes note that a request is over.
+// Leave ends a request.
 func (c *Limiter) Leave(caller string, named, stream bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -147,9 +145,9 @@ func (c *Limiter) Leave(caller string, named, stream bool) {
 	}
 }
 
-// EnterLow counts in a request of low priority that begins to wait, and reports whether it may. All of them have at most half
-// of the connections and requests that there may be, and those of one caller half of the caller's: whoever calls at a higher
-// priority finds the other half. One that may wait must LeaveLow.
+// EnterLow counts a request of low priority that starts to wait, and reports whether it may. Together they can use at most half
+// of the connections and requests, and half of the caller's, so that calls of higher priority find the other half. A request
+// that may wait must call LeaveLow.
 func (c *Limiter) EnterLow(caller string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -162,7 +160,7 @@ func (c *Limiter) EnterLow(caller string) bool {
 	return true
 }
 
-// LeaveLow counts out a request of low priority that no longer waits.
+// LeaveLow ends the wait of a request of low priority.
 func (c *Limiter) LeaveLow(caller string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -175,37 +173,36 @@ func (c *Limiter) LeaveLow(caller string) {
 // half returns half of the smaller number, and at least 1.
 func half(a, b int) int { return max(1, min(a, b)/2) }
 
-// A Room is where requests of low priority wait that one caller has sent. It is safe for concurrent use.
+// A Room bounds one caller's waiting requests of low priority. It is safe for concurrent use.
 type Room struct {
 	Limiter *Limiter
 	Caller  string
 }
 
-// Enter reports whether one more may wait.
+// Enter reports whether another request may wait.
 func (r *Room) Enter() bool { return r.Limiter.EnterLow(r.Caller) }
 
-// Leave ends the wait of one that has entered.
+// Leave ends the wait of an entered request.
 func (r *Room) Leave() { r.Limiter.LeaveLow(r.Caller) }
 
 type roomKey struct{}
 
-// IsRoom reports whether the key of a context value is that of a Room, for contexts that make the value when it is asked for.
+// IsRoom reports whether key is the context key of a Room, for contexts that create the value on demand.
 func IsRoom(key any) bool { return key == roomKey{} }
 
-// RoomOf returns where the request with the context waits at low priority; nil if nothing bounds that.
+// RoomOf returns the Room in a request's context, or nil if there is no bound.
 func RoomOf(ctx context.Context) *Room {
 	r, _ := ctx.Value(roomKey{}).(*Room)
 	return r
 }
 
-// most is how many there may be of anything, where there are files enough.
+// most is the maximum default of any bound, if the process may open enough files.
 const most = 8192
 
-// WithDefaults are the bounds where those that are 0 are filled in, for a process that may open so many
-// files. One caller may have half of what all may have.
+// WithDefaults fills in bounds that are 0, for a process that may open this many files. One caller can use half of each total.
 func (b Bounds) WithDefaults(files uint64) Bounds {
 	if b.Connections == 0 {
-		b.Connections = int(max(1, min(most, files/4))) // each call has a connection of its own to the upstream, too
+		b.Connections = int(max(1, min(most, files/4))) // each call also has a connection to the upstream
 	}
 	b.CallerConnections = cmp.Or(b.CallerConnections, max(1, b.Connections/2))
 	b.Streams = cmp.Or(b.Streams, 250)
@@ -214,7 +211,7 @@ func (b Bounds) WithDefaults(files uint64) Bounds {
 	return b
 }
 
-// Handler bounds the requests of a handler, by the address that they come from.
+// Handler bounds the requests of a handler by client address.
 func (c *Limiter) Handler(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		defer Serving(r)()
@@ -229,10 +226,10 @@ func (c *Limiter) Handler(next http.Handler) http.Handler {
 	})
 }
 
-// Field is the field of the configuration that says how many there may be.
+// Field returns the configuration field of a bound.
 func Field(why string) string { return "bounds." + why }
 
-// Address is where a connection comes from, without its port.
+// Address returns the address of a connection without its port.
 func Address(remote string) string {
 	if host, _, err := net.SplitHostPort(remote); err == nil {
 		return host

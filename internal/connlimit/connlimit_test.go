@@ -86,7 +86,7 @@ func TestRequestsAreBounded(t *testing.T) {
 	}
 }
 
-// However connections come, serve and go, there are never more than may be, and nothing is left of them.
+// In any sequence of connections and requests, the bounds hold, and the counts return to zero.
 func TestNothingIsLeft(t *testing.T) {
 	seed := rand.Uint64()
 	c := New(Bounds{Connections: 20, CallerConnections: 8, Requests: 30, CallerRequests: 9}, nil)

@@ -2,5 +2,5 @@
 
 package connlimit
 
-// Files is how many files this process may open.
+// Files returns the number of files that this process may open.
 func Files() uint64 { return 1 << 20 }

@@ -4,7 +4,7 @@ package connlimit
 
 import "syscall"
 
-// Files is how many files this process may open.
+// Files returns the number of files that this process may open.
 func Files() uint64 {
 	var r syscall.Rlimit
 	if syscall.Getrlimit(syscall.RLIMIT_NOFILE, &r) != nil {

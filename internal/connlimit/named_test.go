@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// Many connections of one caller, such as tunnels, leave room for another one behind the same address.
+// Many connections of one caller, such as tunnels, do not exclude another caller behind the same address.
 func TestNamedCallersBehindOneAddressHaveABoundEach(t *testing.T) {
 	for _, named := range []bool{false, true} {
 		c := New(Bounds{Connections: 20, CallerConnections: 10, Requests: 1000, CallerRequests: 500}, nil)
@@ -33,7 +33,7 @@ func TestNamedCallersBehindOneAddressHaveABoundEach(t *testing.T) {
 		if why := serve("b"); (why == "") != named {
 			t.Errorf("another caller at the same address, named %v: %q", named, why)
 		}
-		for range 10 { // connections that serve nothing are bounded by address, and give way
+		for range 10 { // idle connections are bounded by address and can be replaced
 			c.admit(&peer{from: "10.0.0.2:1"})
 		}
 		if named {

@@ -2,15 +2,14 @@ package connlimit
 
 import "net"
 
-// unsentBytes is how much the kernel takes of an answer before the earlier bytes have been sent. It does not bound bytes on the
-// wire, and so not how fast a connection is.
+// unsentBytes is the size of a response that the kernel buffers before earlier bytes have been sent. It does not bound bytes on
+// the wire, so it does not slow down a connection.
 //
-// The system lets the buffer of a connection grow to several megabytes, and fills it while the reader does not read: 300 such
-// readers held 0.9 GB. That memory is shared by all connections of the container or machine, and all of them are slow
-// when it is used up.
+// The system lets the send buffer of a connection grow to several megabytes, and fills it while the reader does not read: 300
+// such readers held 0.9 GB. All connections of the container or machine share this memory and become slow when it is exhausted.
 const unsentBytes = 128 << 10
 
-// setUnsent bounds what the kernel takes to be sent, where the system can. Connections that are not TCP's stay as they are.
+// setUnsent bounds the kernel's buffer of unsent bytes, where the system supports it. It ignores connections other than TCP.
 func setUnsent(c net.Conn) {
 	tcp, ok := c.(*net.TCPConn)
 	if !ok || notSentLowat == 0 {

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// A reader that stops in the middle of an answer leaves little of it in the kernel: of a connection that a listener has accepted, the
-// kernel takes no more than unsentBytes ahead of what it has sent.
+// If a reader stops in the middle of a response, the kernel holds little of it: at most unsentBytes more than it has sent, on
+// an accepted connection.
 func TestAcceptedConnectionsBoundUnsentBytes(t *testing.T) {
 	for name, listen := range map[string]func(*Limiter, net.Listener) net.Listener{"Listen": (*Limiter).Listen, "Hold": (*Limiter).Hold} {
 		t.Run(name, func(t *testing.T) {

@@ -6,23 +6,23 @@ import (
 	"sync/atomic"
 )
 
-// A Book finds what belongs to a key without a lock and without allocating. It is copied to be
-// changed, a ninth at a time, so keys should be few: names that policies declare. Most callers want
-// NewBook.
+// A Book looks up a value by key without a lock or an allocation. To publish new values it copies its map. It does so when
+// their number, or the number of their lookups, is large relative to the map. So a Book is for few keys, such as names in
+// policies. Most callers use NewBook.
 type Book[K comparable, S any] struct {
 	known atomic.Pointer[map[K]S]
 	mu    *sync.Mutex
-	open  func(K) S // makes what belongs to a key; it runs under mu
-	fresh map[K]S   // what is not in known yet; under mu
-	asked int       // how often something of fresh was asked for; under mu
+	open  func(K) S // creates the value of a key; runs under mu
+	fresh map[K]S   // values that are not in known yet; guarded by mu
+	asked int       // lookups in fresh; guarded by mu
 }
 
-// NewBook makes an empty Book, which is changed under mu only.
+// NewBook returns an empty Book. Only holders of mu may change it.
 func NewBook[K comparable, S any](mu *sync.Mutex, open func(K) S) *Book[K, S] {
 	return &Book[K, S]{mu: mu, open: open}
 }
 
-// Get is what belongs to k. It is made if there is none.
+// Get returns the value of k and creates it if it does not exist.
 func (b *Book[K, S]) Get(k K) S {
 	if known := b.known.Load(); known != nil {
 		if s, ok := (*known)[k]; ok {
@@ -57,7 +57,7 @@ func (b *Book[K, S]) add(k K) S {
 	return s
 }
 
-// turn lets what is fresh be found without the lock. The caller holds mu.
+// turn publishes fresh values for lookups without the lock. The caller holds mu.
 func (b *Book[K, S]) turn(known map[K]S) {
 	next := make(map[K]S, len(known)+len(b.fresh))
 	maps.Copy(next, known)
@@ -66,8 +66,7 @@ func (b *Book[K, S]) turn(known map[K]S) {
 	b.fresh, b.asked = nil, 0
 }
 
-// Clear forgets everything. The caller holds mu, so that what add makes meanwhile is not found
-// after Clear.
+// Clear removes everything. The caller holds mu, so that values that open creates meanwhile are not found after Clear.
 func (b *Book[K, S]) Clear() {
 	b.known.Store(nil)
 	b.fresh, b.asked = nil, 0

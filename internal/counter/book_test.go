@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// Many keys, which come one after the other, are copied a few times each and not once for every other.
+// Many new keys, one after the other, are each copied a few times, not once for every other key.
 func TestManyKeysAreCopiedFewTimes(t *testing.T) {
 	opened := 0
 	b := NewBook(new(sync.Mutex), func(k int) int { opened++; return -k })
@@ -22,7 +22,7 @@ func TestManyKeysAreCopiedFewTimes(t *testing.T) {
 	if copied > 12*n || opened != n {
 		t.Errorf("%d copied and %d opened for %d keys", copied, opened, n)
 	}
-	// What is asked for again and again is soon found without the lock, and is the same.
+	// A value that is looked up repeatedly becomes available without the lock, and stays the same.
 	for range 2 * n {
 		if got := b.Get(n - 1); got != 1-n {
 			t.Fatalf("got %d", got)

@@ -1,12 +1,11 @@
-// Package counter counts what many cores do at once. A counter that
-// all of them write costs a cache line's journey between cores each time;
-// one cell per core costs none.
+// Package counter counts events on many cores. If all cores write one counter, each write moves its cache line between cores.
+// With one cell per core it does not.
 package counter
 
 import "runtime"
 
-// Cells is how many cells a sharded structure should have: a power of two, at
-// least one per core that may run Go code when the program starts.
+// Cells is the number of cells of a sharded structure: a power of two, and at least one per core that could run Go code at the
+// start.
 var Cells = func() int {
 	n := 1
 	for n < 4*runtime.GOMAXPROCS(0) && n < 64 {
@@ -15,6 +14,5 @@ var Cells = func() int {
 	return n
 }()
 
-// A Pad is padding that keeps what stands before and after it on cache lines
-// of their own.
+// A Pad separates the fields before and after it into different cache lines.
 type Pad [128]byte

@@ -7,30 +7,30 @@ import (
 	"time"
 )
 
-// Schema says how wide a bucket of a Histogram is, as Prometheus's native histograms count it: the bounds of
-// bucket i are 2^((i-1)/8) seconds, exclusive, and 2^(i/8), inclusive.
+// Schema is the resolution of a Histogram as in native histograms of Prometheus: bucket i contains durations above 2^((i-1)/8)
+// and up to 2^(i/8) seconds.
 const Schema = 3
 
 const (
-	lowest  = -239 // the bucket of 1 ns
-	highest = 265  // that of the longest duration
-	group   = 8    // buckets that are made together: a factor of two, and a cache line
+	lowest  = -239 // bucket of 1 ns
+	highest = 265  // bucket of the longest duration
+	group   = 8    // number of buckets that are created together: a factor of two, and a cache line
 	groups  = (highest - lowest + group) / group
 )
 
-// Bounds are durations up to which a Histogram counts besides, exactly: 1 ms to a minute.
+// Bounds are additional exact bounds for which a Histogram counts: 1 ms to a minute.
 var Bounds = [...]time.Duration{
 	time.Millisecond, 2500 * time.Microsecond, 5 * time.Millisecond, 10 * time.Millisecond, 25 * time.Millisecond, 50 * time.Millisecond,
 	100 * time.Millisecond, 250 * time.Millisecond, 500 * time.Millisecond, time.Second, 2500 * time.Millisecond, 5 * time.Second,
 	10 * time.Second, 30 * time.Second, time.Minute,
 }
 
-// A Histogram counts durations, in buckets that are 9% wide. It is one cell: for what many cores
-// do at once have Each. The zero Histogram is empty; it is safe for concurrent use.
+// A Histogram counts durations in buckets that are 9% wide. It is one cell; use Each for events on many cores. The zero
+// Histogram is empty. It is safe for concurrent use.
 type Histogram struct {
 	sum    atomic.Int64               // nanoseconds
-	zero   atomic.Uint64              // durations of 0, and less
-	within [len(Bounds)]atomic.Uint64 // of the durations in the bound's bucket those that are no longer
+	zero   atomic.Uint64              // durations of 0 or less
+	within [len(Bounds)]atomic.Uint64 // durations in the bucket of a bound that are not longer than the bound
 	groups [groups]atomic.Pointer[[group]atomic.Uint64]
 	_      Pad
 }
@@ -43,20 +43,20 @@ func (h *Histogram) Observe(d time.Duration) {
 	}
 	i := place(d)
 	Made(&h.groups[i/group])[i%group].Add(1)
-	if bound := cuts[i]; bound > 0 && d <= Bounds[bound-1] { // after its bucket, which must never hold less
+	if bound := cuts[i]; bound > 0 && d <= Bounds[bound-1] { // after the bucket, which must not have a smaller count
 		h.within[bound-1].Add(1)
 	}
 	h.sum.Add(int64(d))
 }
 
-// Count is how many durations were counted.
+// Count returns the number of counted durations.
 func (h *Histogram) Count() uint64 {
 	var s Spread
 	s.Add(h)
 	return s.Count
 }
 
-// A Spread is what Histograms have counted, all taken together. The zero Spread is empty.
+// A Spread is the sum of Histograms. The zero Spread is empty.
 type Spread struct {
 	Count  uint64
 	sum    int64
@@ -65,7 +65,7 @@ type Spread struct {
 	groups [groups]*[group]uint64
 }
 
-// Add adds what h has counted. A nil h has counted nothing.
+// Add adds the counts of h. A nil h is empty.
 func (s *Spread) Add(h *Histogram) {
 	if h == nil {
 		return
@@ -91,7 +91,7 @@ func (s *Spread) Add(h *Histogram) {
 	}
 }
 
-// Join adds what another Spread has.
+// Join adds another Spread.
 func (s *Spread) Join(t *Spread) {
 	s.Count, s.Zero, s.sum = s.Count+t.Count, s.Zero+t.Zero, s.sum+t.sum
 	for i, n := range t.within {
@@ -110,10 +110,11 @@ func (s *Spread) Join(t *Spread) {
 	}
 }
 
-// Seconds is how long all durations are together.
+// Seconds returns the sum of all durations.
 func (s *Spread) Seconds() float64 { return time.Duration(s.sum).Seconds() }
 
-// Quantile is a duration that a part q of all, from 0 to 1, are no longer than: 9% too long at most; 0 of an empty Spread.
+// Quantile returns an upper bound of the q-quantile, with q from 0 to 1. It is at most 9% too high. For an empty Spread it
+// returns 0.
 func (s *Spread) Quantile(q float64) time.Duration {
 	want := uint64(math.Ceil(q * float64(s.Count)))
 	n, d := s.Zero, time.Duration(0)
@@ -126,7 +127,7 @@ func (s *Spread) Quantile(q float64) time.Duration {
 	return d
 }
 
-// Buckets are how many durations there are in each bucket that has any, by its number; see Schema.
+// Buckets yields the number of each non-empty bucket and its count; see Schema.
 func (s *Spread) Buckets(yield func(i int, n uint64) bool) {
 	for g, all := range s.groups {
 		if all == nil {
@@ -140,7 +141,7 @@ func (s *Spread) Buckets(yield func(i int, n uint64) bool) {
 	}
 }
 
-// AtMost is how many durations are no longer than each of Bounds.
+// AtMost returns, for each of Bounds, the number of durations that are not longer.
 func (s *Spread) AtMost() (n [len(Bounds)]uint64) {
 	for k := range Bounds {
 		n[k] = s.Zero + s.within[k]
@@ -155,8 +156,8 @@ func (s *Spread) AtMost() (n [len(Bounds)]uint64) {
 	return n
 }
 
-// uppers are the longest durations of buckets, from the lowest on; cuts the bound in each, from 1 on, 0 if there is
-// none; firsts the bucket of the shortest duration of so many bits that begin with the same three after the first.
+// uppers are the longest durations of buckets, from the lowest. cuts has for each bucket the number of the bound in it, from 1,
+// or 0. firsts has the bucket of the shortest duration with a bit length and the three bits after the first.
 var (
 	uppers  [highest - lowest + 1]time.Duration
 	cuts    [len(uppers)]uint8
@@ -185,7 +186,7 @@ func init() {
 	}
 }
 
-// upper is the longest duration of bucket i.
+// upper returns the longest duration of bucket i.
 func upper(i int) time.Duration {
 	if i == highest {
 		return math.MaxInt64
@@ -193,7 +194,7 @@ func upper(i int) time.Duration {
 	return time.Duration(math.Floor(math.Exp2(float64(i)/8) * 1e9))
 }
 
-// place is where the bucket of a duration above 0 stands, from the lowest on.
+// place returns the index of the bucket of a duration above 0, from the lowest.
 func place(d time.Duration) int {
 	n := bits.Len64(uint64(d))
 	k := n * 8

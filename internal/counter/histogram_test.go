@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// numberOf is the bucket of a duration as the definition has it.
+// numberOf returns the bucket of a duration by the definition.
 func numberOf(d time.Duration) int {
 	i := int(math.Ceil(8 * math.Log2(d.Seconds())))
 	for math.Exp2(float64(i-1)/8) >= d.Seconds() {
@@ -21,7 +21,7 @@ func numberOf(d time.Duration) int {
 	return i
 }
 
-// durations are all sorts of them: at the edges of buckets, and at random over all magnitudes.
+// durations returns durations at the edges of buckets, and random ones of all magnitudes.
 func durations(r *rand.Rand) (all []time.Duration) {
 	for _, upper := range uppers[:len(uppers)-100] {
 		all = append(all, max(1, upper-1), max(1, upper), upper+1)
@@ -38,7 +38,7 @@ func durations(r *rand.Rand) (all []time.Duration) {
 func TestDurationsAreCountedInTheirBuckets(t *testing.T) {
 	seed := rand.Uint64()
 	for _, d := range durations(rand.New(rand.NewPCG(seed, 1))) {
-		if got, want := lowest+place(d), numberOf(d); got != want && d < 1<<52 { // beyond, seconds are not exact
+		if got, want := lowest+place(d), numberOf(d); got != want && d < 1<<52 { // above, seconds are not exact
 			t.Fatalf("seed %d: %d ns is in bucket %d, want %d", seed, d, got, want)
 		}
 	}
@@ -77,7 +77,7 @@ func TestASpreadIsWhatWasObserved(t *testing.T) {
 	}
 	slices.Sort(all)
 	for _, q := range []float64{0.5, 0.9, 0.99, 1} {
-		exact := all[max(0, int(math.Ceil(q*float64(s.Count)))-3)] // two more are 0
+		exact := all[max(0, int(math.Ceil(q*float64(s.Count)))-3)] // two of the durations are 0
 		if got := s.Quantile(q); got < exact || float64(got) > 1.1*float64(exact)+20 {
 			t.Errorf("seed %d: quantile %v is %v, want %v or a bucket's width more", seed, q, got, exact)
 		}
@@ -102,7 +102,7 @@ func TestASpreadIsWhatWasObserved(t *testing.T) {
 	}
 }
 
-// Whoever reads while others count sees what never goes back, and no more up to a bound than in all.
+// Concurrent reads see counts that never decrease, and no count up to a bound exceeds the total.
 func TestReadingWhileOthersCount(t *testing.T) {
 	cells := NewEach[Histogram]()
 	read := func() (s Spread) {

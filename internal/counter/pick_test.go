@@ -6,7 +6,7 @@ import (
 )
 
 func TestACoreHasOneCell(t *testing.T) {
-	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1)) // so that the goroutine stays where it is
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1)) // so that the goroutine does not move to another core
 	cell := Pick()
 	for range 1000 {
 		if got := Pick(); got != cell || got < 0 || got >= Cells {

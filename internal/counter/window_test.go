@@ -36,7 +36,7 @@ func TestShortWidthsStillCount(t *testing.T) {
 func TestEdges(t *testing.T) {
 	c := SingleWindow(time.Second, 4)
 	b := c.Bucket()
-	c.Add(-time.Hour, 1) // before the moment counts as the moment
+	c.Add(-time.Hour, 1) // times before the moment count as the moment
 	c.Add(0, 1)
 	if got := c.Within(0, time.Second); got != 2 {
 		t.Errorf("at the beginning: %d, want 2", got)
@@ -61,14 +61,14 @@ func TestEdges(t *testing.T) {
 	if got := c.Within(math.MaxInt64, time.Second); got != 7 {
 		t.Errorf("at the end of time: %d, want 7", got)
 	}
-	c.Add(0, 1) // same place in the ring or not, it is centuries old
+	c.Add(0, 1) // centuries old, even if it has the same place in the ring
 	if got := c.Within(math.MaxInt64, time.Second); got != 7 {
 		t.Errorf("after a late event: %d, want 7", got)
 	}
 }
 
-// TestAgainstList compares the counter with a list of all events, which it may
-// differ from by no more than the events of one bucket at the far end.
+// TestAgainstList compares the counter with a list of all events. They may differ by at most the events of one bucket at the
+// beginning.
 func TestAgainstList(t *testing.T) {
 	seed := rand.Uint64()
 	r := rand.New(rand.NewPCG(seed, 1))
@@ -90,7 +90,7 @@ func TestAgainstList(t *testing.T) {
 			if r.IntN(20) == 0 {
 				now += 3 * width
 			}
-			at := now - min(now, time.Duration(r.Int64N(int64(c.Bucket())))) // a goroutine that was held up
+			at := now - min(now, time.Duration(r.Int64N(int64(c.Bucket())))) // a delayed goroutine
 			events = append(events, at)
 			c.Add(at, 1)
 			w := time.Duration(r.Int64N(int64(width))) + 1
@@ -105,9 +105,8 @@ func TestAgainstList(t *testing.T) {
 	}
 }
 
-// TestNothingLostOrMiscredited lets goroutines disagree about the time by more
-// than a ring while buckets roll under them. Whatever is young enough to be
-// asked for at the end is there, and nothing else.
+// TestNothingLostOrMiscredited runs goroutines whose times differ by more than a ring while buckets roll over. At the end the
+// counter has exactly the events that are recent enough.
 func TestNothingLostOrMiscredited(t *testing.T) {
 	seed := rand.Uint64()
 	for run := range 20 {
@@ -152,7 +151,7 @@ func TestNothingLostOrMiscredited(t *testing.T) {
 
 func TestContendedAddsAreAllCounted(t *testing.T) {
 	c := SingleWindow(time.Second, 8)
-	const writers, each = 4, 400_000 // long enough to meet on a busy machine
+	const writers, each = 4, 400_000 // long enough for writers to overlap on a busy machine
 	start := make(chan struct{})
 	var wg sync.WaitGroup
 	for range writers {

@@ -1,5 +1,4 @@
-// Package doc reads files that people have written, and says what is wrong with them: every
-// mistake at once, each with its line, its field and what to write instead.
+// Package doc parses files that people write and reports all mistakes, each with its line, its field and a correction.
 package doc
 
 import (
@@ -13,15 +12,15 @@ import (
 
 // A Complaint is one mistake in a file.
 type Complaint struct {
-	File    string // its path, or "environment"
-	Line    int    // from 1; 0 if the mistake has no place
+	File    string // path of the file, or "environment"
+	Line    int    // from 1; 0 for a mistake without a place
 	Column  int
-	Field   string // "upstreams.s3.limits.put.rate", or the variable; "" for the file as a whole
+	Field   string // "upstreams.s3.limits.put.rate", or the variable; "" for the complete file
 	Problem string
-	Hint    string // what to write instead; often ""
+	Hint    string // correction; often ""
 }
 
-// Error reads "weir.yaml:12:5: upstreams.s3.limits.put.rate: ...".
+// Error returns text such as "weir.yaml:12:5: upstreams.s3.limits.put.rate: ...".
 func (c Complaint) Error() string {
 	var b strings.Builder
 	b.WriteString(c.File)
@@ -39,10 +38,10 @@ func (c Complaint) Error() string {
 	return b.String()
 }
 
-// Errors is every mistake of a file, in the order of the file.
+// Errors are all mistakes of a file, in the file's order.
 type Errors []Complaint
 
-// Error has one line for each.
+// Error returns one line per mistake.
 func (e Errors) Error() string {
 	lines := make([]string, len(e))
 	for i, c := range e {
@@ -51,7 +50,7 @@ func (e Errors) Error() string {
 	return strings.Join(lines, "\n")
 }
 
-// Unwrap gives errors.As each complaint.
+// Unwrap lets errors.As find each complaint.
 func (e Errors) Unwrap() []error {
 	errs := make([]error, len(e))
 	for i, c := range e {
@@ -60,7 +59,7 @@ func (e Errors) Unwrap() []error {
 	return errs
 }
 
-// Sorted is e in the order of the file, without repetitions.
+// Sorted returns e in the order of the file, without duplicates.
 func (e Errors) Sorted() Errors {
 	slices.SortStableFunc(e, func(a, b Complaint) int {
 		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
@@ -70,7 +69,7 @@ func (e Errors) Sorted() Errors {
 
 const longestShown = 60
 
-// Quote is a text as it stands in a complaint: on one line and not too long.
+// Quote returns a text for a complaint: on one line, and shortened.
 func Quote(s string) string {
 	if len(s) <= longestShown {
 		return strconv.Quote(s)

@@ -6,26 +6,25 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// A Node is a piece of a file that knows where it stands. Aliases and
-// merge keys are resolved, so that nothing later has to know of them.
+// A Node is a part of a file with its position. Aliases and merge keys are resolved.
 type Node struct {
 	Kind   Kind
 	Text   string  // of a scalar
 	Items  []*Node // of a list
-	Fields []Entry // of a mapping, in order, without repetitions
+	Fields []Entry // of a mapping, in order, without duplicates
 
-	Path         string // "upstreams.s3.limits.put.rate"
+	Path         string // for example "upstreams.s3.limits.put.rate"
 	File         string
 	Line, Column int
-	Preset       string // what it was taken from if it is not the file's own; told in complaints
+	Preset       string // the preset that contains it, or "" for the file; complaints name it
 	tag          string // of a scalar
 }
 
-// A Kind is what stands at a place.
+// A Kind is the kind of a node.
 type Kind uint8
 
 const (
-	Empty Kind = iota // nothing stands there
+	Empty Kind = iota // no value
 	Scalar
 	List
 	Mapping
@@ -34,11 +33,11 @@ const (
 // An Entry is a field of a mapping.
 type Entry struct {
 	Name  string
-	Key   *Node // where the name stands
+	Key   *Node // position of the name
 	Value *Node
 }
 
-// Get is the value of a field, nil if there is none.
+// Get returns the value of a field, or nil.
 func (n *Node) Get(name string) *Node {
 	if n == nil {
 		return nil
@@ -51,7 +50,7 @@ func (n *Node) Get(name string) *Node {
 	return nil
 }
 
-// All is the fields of a node, none if there is no such node.
+// All returns the fields of a node. A nil node has no fields.
 func (n *Node) All() []Entry {
 	if n == nil {
 		return nil
@@ -59,7 +58,7 @@ func (n *Node) All() []Entry {
 	return n.Fields
 }
 
-// Child is the path of a field of n.
+// Child returns the path of a field of n.
 func (n *Node) Child(name string) string {
 	if n.Path == "" {
 		return quoted(name)
@@ -67,13 +66,13 @@ func (n *Node) Child(name string) string {
 	return n.Path + "." + quoted(name)
 }
 
-// Decode reads a scalar as YAML does: a number, a bool, a text.
+// Decode decodes a scalar as YAML does: a number, a bool, or a text.
 func (n *Node) Decode(to any) error {
 	y := yaml.Node{Kind: yaml.ScalarNode, Tag: n.tag, Value: n.Text}
 	return y.Decode(to)
 }
 
-// Show is a node as a complaint shows it.
+// Show returns a node's text for a complaint.
 func (n *Node) Show() string {
 	switch n.Kind {
 	case Scalar:
@@ -86,7 +85,7 @@ func (n *Node) Show() string {
 	return "nothing"
 }
 
-// quoted is a name as it stands in a path: plain, or quoted if it is odd.
+// quoted returns a name for a path, quoted if it has unusual characters.
 func quoted(name string) string {
 	odd := func(r rune) bool {
 		return !(r == '_' || r == '-' || r == '.' || r == '*' || r >= '0' && r <= '9' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z')

@@ -9,9 +9,8 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Read reads YAML. Of an empty file it returns a node of kind Empty, and nil, after a complaint,
-// of what cannot be read at all. After other complaints what it returns can be read on, so that
-// all mistakes are told at once.
+// Read parses YAML. For an empty file it returns a node of kind Empty. For a file that it cannot parse it adds a complaint and
+// returns nil. After other complaints the returned node is usable, so that the caller can report all mistakes.
 func (r *Reader) Read(data []byte) *Node {
 	whole := &Node{File: r.File}
 	if len(data) > r.Bounds.Bytes {
@@ -34,9 +33,8 @@ func (r *Reader) Read(data []byte) *Node {
 	return g.grow(first.Content[0], "", 0)
 }
 
-// parseYAML is the first document, nil if there is none, and the second, which
-// should not be there. The parser reports its errors by panics of its own; should
-// another one escape, it is an error like them and not the end of the program.
+// parseYAML returns the first document, or nil, and the second, which should not exist. The parser reports its errors by
+// internal panics. If another panic escapes, parseYAML returns it as an error.
 func parseYAML(data []byte) (doc, second *yaml.Node, err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -58,9 +56,8 @@ func parseYAML(data []byte) (doc, second *yaml.Node, err error) {
 
 var yamlLine = regexp.MustCompile(`^line (\d+): `)
 
-// brokenLine is the line after the longest beginning that is whole, 0 if it
-// takes too long to find. The parser itself names the line where the mapping
-// began that it could not finish, which may be the first of the file.
+// brokenLine returns the line after the longest valid beginning, or 0 if the search takes too long. The parser itself reports
+// the line where the incomplete mapping begins, which may be the first of the file.
 func brokenLine(data []byte) int {
 	const most = 16 << 20 // bytes to parse
 	parsed := 0
@@ -76,10 +73,10 @@ func brokenLine(data []byte) int {
 	return bytes.Count(data, []byte("\n")) + 1
 }
 
-// A grower makes a tree of what the YAML parser found.
+// A grower builds a tree of nodes from the YAML parser's nodes.
 type grower struct {
 	r     *Reader
-	open  map[*yaml.Node]bool // aliases being followed
+	open  map[*yaml.Node]bool // aliases that are being resolved
 	nodes int
 }
 
@@ -115,7 +112,7 @@ func (g *grower) grow(y *yaml.Node, path string, depth int) *Node {
 	return n
 }
 
-// follow grows what an alias stands for, which keeps its own line.
+// follow resolves an alias. The resulting node has the line of the alias.
 func (g *grower) follow(n *Node, y *yaml.Node, depth int) *Node {
 	if y.Alias == nil || g.open[y.Alias] {
 		g.r.Bad(n, "", "alias %s refers to what it is part of", Quote("*"+y.Value))
@@ -156,7 +153,7 @@ func (g *grower) fields(n *Node, y *yaml.Node, depth int) {
 	}
 }
 
-// merge adds the fields of "<<: *alias" that the mapping does not have itself.
+// merge adds the fields of "<<: *alias" that the mapping itself lacks.
 func (g *grower) merge(n *Node, y *yaml.Node, seen map[string]*Node, depth int) {
 	from := g.grow(y, n.Path, depth+1)
 	if from.Kind != Mapping && g.nodes < g.r.Bounds.Nodes {

@@ -5,24 +5,24 @@ import (
 	"strings"
 )
 
-// A Reader reads one file, and collects what is wrong with it.
+// A Reader parses one file and collects its mistakes.
 type Reader struct {
 	File   string
-	What   string // what the file is: "a configuration"
+	What   string // the kind of file, such as "a configuration"
 	Bounds Bounds
 	Errs   Errors
 }
 
-// Bounds are how much a file may have: far more than people write, and little enough to be held
-// in memory. Each must be set but Complaints.
+// Bounds limit the size of a file. They are far above what people write and small enough for memory. All except Complaints are
+// required.
 type Bounds struct {
 	Bytes      int
-	Nodes      int // aliases written out, which can make a small file stand for a huge one
+	Nodes      int // with resolved aliases, which can make a small file very large
 	Depth      int
 	Complaints int // 0 means no bound
 }
 
-// Bad complains of a node: what is wrong with it, and what to write instead, "" if nobody knows.
+// Bad adds a complaint about a node. hint is a correction, or "".
 func (r *Reader) Bad(n *Node, hint, format string, args ...any) {
 	problem := fmt.Sprintf(format, args...)
 	if n.Preset != "" {
@@ -31,14 +31,14 @@ func (r *Reader) Bad(n *Node, hint, format string, args ...any) {
 	r.Complain(Complaint{File: n.File, Line: n.Line, Column: n.Column, Field: n.Path, Problem: problem, Hint: hint})
 }
 
-// Missing complains of a field that a mapping should have.
+// Missing adds a complaint about a missing field of a mapping.
 func (r *Reader) Missing(n *Node, field, hint, format string, args ...any) {
 	at := *n
 	at.Path = n.Child(field)
 	r.Bad(&at, hint, format, args...)
 }
 
-// Complain adds a complaint, unless there are so many already that nobody reads them.
+// Complain adds a complaint, up to the bound.
 func (r *Reader) Complain(c Complaint) {
 	if most := r.Bounds.Complaints; most > 0 && len(r.Errs) >= most {
 		if len(r.Errs) > most {
@@ -49,13 +49,12 @@ func (r *Reader) Complain(c Complaint) {
 	r.Errs = append(r.Errs, c)
 }
 
-// Unknown complains of a name that nothing has, and says which one it looks like, or all there
-// are if they are few.
+// Unknown adds a complaint about an unknown name. It suggests a similar known name, or all if they are few.
 func (r *Reader) Unknown(n *Node, what, name string, known []string) {
 	r.Bad(n, Suggest(name, known), "unknown %s %s", what, Quote(name))
 }
 
-// IsMapping takes nothing for a mapping without fields.
+// IsMapping reports whether n is a mapping. It accepts an empty node as a mapping without fields.
 func (r *Reader) IsMapping(n *Node) bool {
 	if n.Kind == Mapping || n.Kind == Empty {
 		return true
@@ -64,8 +63,7 @@ func (r *Reader) IsMapping(n *Node) bool {
 	return false
 }
 
-// Fields reads a mapping: known has what reads each field. It reports whether n is a mapping that
-// has none but those.
+// Fields parses a mapping with a function for each known field. It reports whether n is a mapping without other fields.
 func (r *Reader) Fields(n *Node, known map[string]func(*Node)) bool {
 	before := len(r.Errs)
 	if !r.IsMapping(n) {
@@ -81,7 +79,7 @@ func (r *Reader) Fields(n *Node, known map[string]func(*Node)) bool {
 	return len(r.Errs) == before
 }
 
-// Str is the text of a node that is a plain value.
+// Str returns the text of a scalar node.
 func (r *Reader) Str(n *Node, want string) (string, bool) {
 	if n.Kind == Scalar {
 		return n.Text, true
@@ -90,7 +88,7 @@ func (r *Reader) Str(n *Node, want string) (string, bool) {
 	return "", false
 }
 
-// broken is the complaint about what is not YAML.
+// broken returns the complaint about invalid YAML.
 func (r *Reader) broken(err error, data []byte) Complaint {
 	text := strings.ReplaceAll(strings.TrimPrefix(err.Error(), "yaml: "), "\n", " ")
 	c := Complaint{File: r.File, Line: brokenLine(data), Column: 1}
@@ -104,7 +102,7 @@ func (r *Reader) broken(err error, data []byte) Complaint {
 	return c
 }
 
-// whyBroken is a hint at what most people get wrong.
+// whyBroken returns a hint for common mistakes.
 func whyBroken(data string) string {
 	switch {
 	case strings.Contains(data, "\n\t"):

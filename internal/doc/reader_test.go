@@ -10,7 +10,7 @@ func reader() *Reader {
 	return &Reader{File: "f", What: "a file", Bounds: Bounds{Bytes: 1 << 20, Nodes: 100, Depth: 5, Complaints: 3}}
 }
 
-// shown is a tree as text, each value with its place.
+// shown prints a tree, with the position of each value.
 func shown(n *Node) string {
 	switch n.Kind {
 	case Scalar:
@@ -91,7 +91,7 @@ func TestFieldsAreReadByName(t *testing.T) {
 	}
 }
 
-// Whatever is read: no panic, a tree within the bounds, places within the file.
+// For any input: no panic, a tree within the bounds, positions within the file.
 func FuzzRead(f *testing.F) {
 	for _, s := range []string{"a: &x [1, {b: c}]\nd: *x\n<<: {e: f}", "a: [", "- - - a", "? [a]\n: b", "a: 1\n---\nb", "a: |\n  text\n"} {
 		f.Add(s)

@@ -5,14 +5,14 @@ import (
 	"strings"
 )
 
-// A Setting is a value of a file and where the file says it, for people.
+// A Setting is a value in a file with its position, as text.
 type Setting struct {
 	Field string // "upstreams.s3.limits.put.rate"
 	Value string
 	From  string // "weir.yaml:12", "preset s3 (weir.yaml:7)", or "environment"
 }
 
-// Settings are the values of a node and of all beneath it, in the order of the file.
+// Settings returns the values of a node and its descendants, in the order of the file.
 func (n *Node) Settings() []Setting {
 	if n == nil {
 		return nil
@@ -36,7 +36,7 @@ func (n *Node) Settings() []Setting {
 	return all
 }
 
-// words are the texts of a list that has nothing but plain values.
+// words returns the texts of a list of scalars.
 func (n *Node) words() (all []string, plain bool) {
 	for _, item := range n.Items {
 		if item.Kind != Scalar {
@@ -47,7 +47,7 @@ func (n *Node) words() (all []string, plain bool) {
 	return all, true
 }
 
-// From is where a node stands: in a file, or in the preset that the file names.
+// From returns the position of a node: in a file, or in a preset that the file names.
 func (n *Node) From() string {
 	at := n.File
 	if n.Line > 0 {

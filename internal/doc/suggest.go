@@ -6,11 +6,10 @@ import (
 	"strings"
 )
 
-// few is how many names a hint lists.
+// few is the maximum number of names in a hint.
 const few = 20
 
-// Suggest is a hint at what a name may have been meant to be: the known name that looks
-// like it, or all of them if they are few.
+// Suggest returns a hint for an unknown name: the most similar known name, or all names if they are few.
 func Suggest(name string, known []string) string {
 	if best := Likely(name, known); best != "" {
 		return "did you mean " + best + "?"
@@ -21,14 +20,13 @@ func Suggest(name string, known []string) string {
 	return "want one of " + strings.Join(known, ", ")
 }
 
-// Likely is the known name that a name was meant to be, "" if that would take a slip in
-// more than one of three letters. Capitals do not matter.
+// Likely returns the known name that is most similar to a name, or "" if more than one of three letters differs. Case does not
+// matter.
 func Likely(name string, known []string) string {
 	return Closest(strings.ToLower(name), known, min(len(name)/3, 3)+1)
 }
 
-// Closest is the word that takes the fewest slips to become this one, "" if that
-// takes as many as most.
+// Closest returns the word with the fewest edits from word, or "" if none has fewer than most.
 func Closest(word string, words []string, most int) string {
 	best, letters := "", []rune(word)
 	for _, w := range words {
@@ -39,13 +37,13 @@ func Closest(word string, words []string, most int) string {
 	return best
 }
 
-// slips is how many letters must be added, dropped, changed or swapped with
-// their neighbour to make b of a; any number from most up stands for too many.
+// slips returns the number of letters to add, remove, replace, or swap with a neighbor to change a into b. Results of most or
+// more mean too many.
 func slips(a, b []rune, most int) int {
 	if len(a)-len(b) >= most || len(b)-len(a) >= most {
 		return most
 	}
-	var rows [3][]int // the row before the last, the last, this one
+	var rows [3][]int // the row before the previous one, the previous one, and the current one
 	for i := range rows {
 		rows[i] = make([]int, len(b)+1)
 	}

@@ -6,7 +6,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Write is a value as YAML, by the yaml tags of its fields.
+// Write encodes a value as YAML, with the yaml tags of its fields.
 func Write(v any) ([]byte, error) {
 	var b bytes.Buffer
 	e := yaml.NewEncoder(&b)

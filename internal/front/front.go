@@ -1,5 +1,5 @@
-// Package front is what stands before net/http on a listener: it shakes hands, and sees in
-// heads of HTTP/1 what net/http does not tell of.
+// Package front wraps a listener for net/http. It performs TLS handshakes, and detects properties of HTTP/1 heads that net/http
+// does not report.
 package front
 
 import (
@@ -11,11 +11,11 @@ import (
 	"time"
 )
 
-// Handshake bounds how long a client may take to agree on encryption.
+// Handshake is the timeout of a TLS handshake.
 const Handshake = 10 * time.Second
 
-// A Listener gives connections on which requests can be told whose framing is doubtful. With
-// TLS the handshake is done already when Accept returns; those that fail are told of.
+// A Listener returns connections on which Doubtful can detect requests with ambiguous framing. With TLS, Accept returns after
+// the handshake. Failed handshakes are reported.
 type Listener struct {
 	net.Listener
 	tls    *tls.Config
@@ -26,8 +26,7 @@ type Listener struct {
 	once   sync.Once
 }
 
-// Listen stands before a listener. config is nil without TLS; failed is called for handshakes
-// that came to nothing, and may be nil.
+// Listen wraps a listener. config is nil without TLS. failed receives failed handshakes and may be nil.
 func Listen(l net.Listener, config *tls.Config, failed func(net.Addr, error)) *Listener {
 	if failed == nil {
 		failed = func(net.Addr, error) {}
@@ -55,7 +54,7 @@ func (l *Listener) Accept() (net.Conn, error) {
 	}
 }
 
-// greet shakes hands with those who come.
+// greet accepts connections and starts their handshakes.
 func (l *Listener) greet() {
 	for pause := time.Duration(0); ; {
 		c, err := l.Listener.Accept()
@@ -64,7 +63,7 @@ func (l *Listener) greet() {
 		case err == nil:
 			pause = 0
 			go l.shake(c)
-		case errors.As(err, &passing) && passing.Temporary(): // as net/http has it: too many files, perhaps
+		case errors.As(err, &passing) && passing.Temporary(): // like net/http, for example with too many open files
 			pause = min(max(2*pause, 5*time.Millisecond), time.Second)
 			time.Sleep(pause)
 		default:
@@ -74,7 +73,7 @@ func (l *Listener) greet() {
 	}
 }
 
-// shake shakes hands. What speaks HTTP/2 is net/http's to serve as it is.
+// shake performs a handshake. net/http serves HTTP/2 connections directly.
 func (l *Listener) shake(c net.Conn) {
 	secure := tls.Server(c, l.tls)
 	ctx, cancel := context.WithTimeout(context.Background(), Handshake)
@@ -96,5 +95,5 @@ func (l *Listener) shake(c net.Conn) {
 	}
 }
 
-// Close ends the listener.
+// Close closes the listener.
 func (l *Listener) Close() error { return l.close() }

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// A head is seen as one however it comes in pieces, and nothing else is taken for one.
+// A head is recognized in whatever pieces it arrives, and nothing else is recognized as one.
 func TestHeadsThatSayTwoThings(t *testing.T) {
 	const plain = "POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 5\r\n\r\nhello"
 	for name, c := range map[string]struct {
@@ -45,7 +45,7 @@ func TestHeadsThatSayTwoThings(t *testing.T) {
 	}
 }
 
-// serve serves a handler behind a Listener.
+// serve serves a handler with a Listener.
 func serve(t *testing.T, secure bool) *httptest.Server {
 	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if Doubtful(r.Context()) {
@@ -112,7 +112,7 @@ func TestDoubtfulConnectionsEnd(t *testing.T) {
 	}
 }
 
-// With TLS both versions of HTTP are served as before, and handlers know of it.
+// With TLS both versions of HTTP work as before, and handlers see the TLS state.
 func TestBothVersionsOverTLS(t *testing.T) {
 	s := serve(t, true)
 	for _, two := range []bool{false, true} {
@@ -132,7 +132,7 @@ func TestBothVersionsOverTLS(t *testing.T) {
 			t.Errorf("got %s: %s", resp.Proto, b)
 		}
 	}
-	resp, err := http.Get(strings.Replace(s.URL, "https", "http", 1)) // one who does not speak TLS takes nothing down
+	resp, err := http.Get(strings.Replace(s.URL, "https", "http", 1)) // a client without TLS does not disturb the server
 	if err == nil {
 		_ = resp.Body.Close()
 	}

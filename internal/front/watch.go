@@ -8,16 +8,16 @@ import (
 	"sync/atomic"
 )
 
-// A conn watches the heads of requests that come in. net/http takes out Content-Length where
-// there is Transfer-Encoding as well, and tells nobody; but such a connection must not be
-// used again (RFC 9112 6.3): what follows may have been meant as a part of this request.
+// A conn watches the heads of incoming requests. net/http removes Content-Length if there is also Transfer-Encoding, without
+// reporting it. Such a connection must not be used again (RFC 9112 6.3): the following bytes may have been intended as a part
+// of this request.
 type conn struct {
 	net.Conn
 	doubtful atomic.Bool
-	heads    heads // of the goroutine that reads
+	heads    heads // used only by the reading goroutine
 }
 
-// secured is a conn whose encryption net/http can ask for.
+// secured is a conn whose TLS state net/http can read.
 type secured struct {
 	*conn
 	tls *tls.Conn
@@ -40,10 +40,10 @@ func (c *conn) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// NetConn is the connection that is watched.
+// NetConn returns the wrapped connection.
 func (c *conn) NetConn() net.Conn { return c.Conn }
 
-// CloseWrite is for net/http, which lets a client read its last answer before it closes.
+// CloseWrite lets net/http finish a response so that the client can read it before the connection closes.
 func (c *conn) CloseWrite() error {
 	if w, ok := c.Conn.(interface{ CloseWrite() error }); ok {
 		return w.CloseWrite()
@@ -64,20 +64,19 @@ func Context(ctx context.Context, c net.Conn) context.Context {
 	return ctx
 }
 
-// Doubtful reports whether the connection of a request must end with its answer.
+// Doubtful reports whether the connection of a request must close after the response.
 func Doubtful(ctx context.Context) bool {
 	c, ok := ctx.Value(connKey{}).(*conn)
 	return ok && c.doubtful.Load()
 }
 
-// heads looks for lines that say two things about where a request ends. It does not know
-// where bodies are: a body that looks like such a head costs its client the connection, and
-// nothing else.
+// heads finds heads with two different declarations of a request's end. It does not know where bodies are. If a body looks like
+// such a head, the connection closes, without other harm.
 type heads struct {
-	line          [20]byte // the beginning of the present line
+	line          [20]byte // beginning of the current line
 	have          int
-	length, coded bool // lines of both kinds since the last empty one
-	deaf          bool // it is HTTP/2
+	length, coded bool // whether the current head has such lines
+	deaf          bool // the connection uses HTTP/2
 	begun         bool
 }
 
@@ -87,7 +86,7 @@ var (
 	preface          = []byte("PRI * HTTP/2.0")
 )
 
-// see takes what was read, and reports whether a head said both.
+// see processes read bytes and reports whether a head has both declarations.
 func (h *heads) see(p []byte) (both bool) {
 	for len(p) > 0 && !h.deaf {
 		end := bytes.IndexByte(p, '\n')
@@ -109,7 +108,7 @@ func (h *heads) see(p []byte) (both bool) {
 	return both
 }
 
-// ended takes note of a line.
+// ended processes a complete line.
 func (h *heads) ended(line []byte) {
 	line = bytes.TrimRight(line, "\r")
 	switch name, _, field := bytes.Cut(line, []byte(":")); {

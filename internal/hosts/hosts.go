@@ -1,7 +1,5 @@
-// Package hosts says which hosts a request may name. A page that a browser shows
-// can have its own name lead to a loopback address, and then asks there for
-// whatever it likes as if it were at home; the name that it asks for gives it
-// away.
+// Package hosts decides which hosts a request may name. A web page can make its domain resolve to a loopback address and then
+// send requests to it as to its own origin (DNS rebinding). The Host header reveals this.
 package hosts
 
 import (
@@ -12,8 +10,7 @@ import (
 	"strings"
 )
 
-// Name is the name or address in host or host:port, in small letters, without
-// brackets and the dot at its end.
+// Name returns the name or address in host or host:port, in lower case, without brackets and a trailing dot.
 func Name(host string) string {
 	if h, _, err := net.SplitHostPort(host); err == nil {
 		host = h
@@ -21,10 +18,9 @@ func Name(host string) string {
 	return strings.ToLower(strings.TrimSuffix(strings.Trim(host, "[]"), "."))
 }
 
-// Ours reports whether the host that a request names may be meant for us. On a
-// loopback address, and where the address is not known, these are: addresses,
-// localhost and what is beneath it, and the given names, as Name returns them.
-// Where others can reach us, any host is: we have whatever name they know.
+// Ours reports whether the host in a request is valid for this server. On a loopback or unknown address, addresses, localhost
+// and its subdomains, and the given names in the form of Name are valid. On addresses that other machines can reach, every host is
+// valid, because the server does not know its names.
 func Ours(r *http.Request, names []string) bool {
 	host := Name(r.Host)
 	if host == "localhost" || strings.HasSuffix(host, ".localhost") || slices.Contains(names, host) {
@@ -39,5 +35,5 @@ func Ours(r *http.Request, names []string) bool {
 	case *net.TCPAddr:
 		return !local.IP.IsLoopback()
 	}
-	return true // a socket that no browser reaches
+	return true // a socket that browsers cannot reach
 }

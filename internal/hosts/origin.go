@@ -7,12 +7,11 @@ import (
 	"strings"
 )
 
-// Foreign reports whether a browser says that it sends the request for a page that is none
-// of ours: neither one that we serve, nor of one of the origins, in small letters.
+// Foreign reports whether a browser sends the request for a page of another site: neither this server's nor of the given
+// origins, which are in lower case.
 //
-// Unlike http.CrossOriginProtection it makes no exception for GET: where credentials are
-// added to it, a GET can do and tell anything. What names no origin at all was not sent by a
-// browser, or is an address that somebody typed.
+// Unlike http.CrossOriginProtection it also applies to GET: with added credentials a GET can have any effect. A request without
+// an origin was not sent by a browser, or the user typed the address.
 func Foreign(r *http.Request, origins []string) bool {
 	from, sites := r.Header["Origin"], r.Header["Sec-Fetch-Site"]
 	listed := len(from) == 1 && slices.Contains(origins, strings.ToLower(from[0]))
@@ -20,7 +19,7 @@ func Foreign(r *http.Request, origins []string) bool {
 	switch {
 	case listed:
 		return false
-	case !ours: // whatever the browser takes for the same site: a proxy that changes Host may stand in between
+	case !ours: // independent of Sec-Fetch-Site, because a proxy may change Host
 		return true
 	case len(sites) == 0: // no browser, or an old one
 		return false
@@ -28,8 +27,7 @@ func Foreign(r *http.Request, origins []string) bool {
 	return len(sites) > 1 || sites[0] != "same-origin" && sites[0] != "none"
 }
 
-// samePlace reports whether an origin is that of the host that was asked. Whether there was
-// TLS is not compared: it may have ended before us.
+// samePlace reports whether an origin has the requested host. It ignores the scheme, because a proxy may terminate TLS.
 func samePlace(origin, host string) bool {
 	u, err := url.Parse(origin)
 	return err == nil && u.Host != "" && strings.EqualFold(u.Host, host)

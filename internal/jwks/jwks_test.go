@@ -28,7 +28,7 @@ import (
 	"github.com/seed1158cd35/weir/internal/auth"
 )
 
-// An issuer has keys, and serves their public parts.
+// An issuer has keys and serves their public parts.
 type issuer struct {
 	keys  map[string]crypto.Signer
 	hangs bool
@@ -55,7 +55,7 @@ func (i *issuer) set() []byte {
 	return b
 }
 
-// RoundTrip is http.RoundTripper's.
+// RoundTrip implements http.RoundTripper.
 func (i *issuer) RoundTrip(r *http.Request) (*http.Response, error) {
 	i.reads.Add(1)
 	if i.hangs {
@@ -116,7 +116,7 @@ func signed(t testing.TB, m jwt.SigningMethod, kid string, k any, c jwt.MapClaim
 	return s
 }
 
-// extended is a token that is to be refused by whoever does not know what its header asks for.
+// extended returns a token with a required extension that the verifier does not support.
 func extended(t *testing.T, k any, c jwt.MapClaims) string {
 	token := jwt.NewWithClaims(jwt.SigningMethodRS256, c)
 	token.Header["kid"], token.Header["crit"], token.Header["bound"] = "r", []string{"bound"}, "device"
@@ -185,7 +185,7 @@ func TestTokensThatAreBelieved(t *testing.T) {
 	}
 }
 
-// However many tokens name keys that there are not, keys are read once every ten seconds at most.
+// Tokens with unknown keys cause at most one fetch every ten seconds.
 func TestTokensOfUnknownKeysDoNotFloodTheirIssuer(t *testing.T) {
 	keys := newKeys(t)
 	synctest.Test(t, func(t *testing.T) {
@@ -203,7 +203,7 @@ func TestTokensOfUnknownKeysDoNotFloodTheirIssuer(t *testing.T) {
 	})
 }
 
-// A new key is known with the first token that it signed; one that was withdrawn within the hour.
+// A new key is accepted with the first token that it signed. A withdrawn key is rejected within the hour.
 func TestKeysAreRotated(t *testing.T) {
 	old, young := newKeys(t), newKeys(t)
 	synctest.Test(t, func(t *testing.T) {
@@ -219,7 +219,7 @@ func TestKeysAreRotated(t *testing.T) {
 		}
 		time.Sleep(time.Minute)
 		i.keys = map[string]crypto.Signer{"2": young["d"]}
-		if err := check("1", old["d"]); err != nil { // nothing says that they have changed
+		if err := check("1", old["d"]); err != nil { // the verifier does not know of the change
 			t.Error(err)
 		}
 		if err := check("2", young["d"]); err != nil {
@@ -230,15 +230,15 @@ func TestKeysAreRotated(t *testing.T) {
 		}
 		i.keys = map[string]crypto.Signer{"3": old["d"]}
 		time.Sleep(fresh)
-		_ = check("2", young["d"]) // has them read again
+		_ = check("2", young["d"]) // causes a fetch
 		if err := check("2", young["d"]); err == nil {
 			t.Error("a key that was withdrawn is good after an hour")
 		}
 	})
 }
 
-// While keys cannot be read those that there are go on for a day; whoever comes waits no longer than the time limit, and the
-// breaker keeps most from asking at all.
+// While fetching fails, known keys stay valid for a day. Callers wait at most for the timeout, and the breaker prevents most
+// fetches.
 func TestKeysThatCannotBeRead(t *testing.T) {
 	keys := newKeys(t)
 	synctest.Test(t, func(t *testing.T) {
@@ -265,7 +265,7 @@ func TestKeysThatCannotBeRead(t *testing.T) {
 		}
 		i.away = false
 		time.Sleep(2 * time.Minute)
-		_ = check() // may be refused by the breaker yet
+		_ = check() // the breaker may still refuse it
 		time.Sleep(2 * time.Minute)
 		if err := check(); err != nil {
 			t.Fatal(err)

@@ -13,23 +13,23 @@ import (
 	"math/big"
 )
 
-// A key is a public key, and the algorithms whose signatures it checks. Those of a secret are never among them, so that a
-// public key is not taken for the secret of an HMAC.
+// A key is a public key and the algorithms whose signatures it verifies. HMAC algorithms are never among these, so that a
+// public key is not used as an HMAC secret.
 type key struct {
 	public  crypto.PublicKey
 	methods []string
 }
 
-// mostKeys is how many keys a set may have.
+// mostKeys is the maximum number of keys in a set.
 const mostKeys = 1000
 
-// A jwk is one key as RFC 7517 and 7518 have it.
+// A jwk is one key as in RFC 7517 and 7518.
 type jwk struct {
 	Kty, Kid, Use, Alg, Crv, N, E, X, Y string
 }
 
-// parse reads a set of keys. Keys of kinds that are not known are left out, as RFC 7517 has it, and so are secrets, keys for
-// encryption, and keys without an id. A set without any key is none.
+// parse parses a set of keys. It ignores unknown kinds, as RFC 7517 requires, and secrets, encryption keys, and keys without an
+// ID. A set without usable keys is an error.
 func parse(text []byte) (map[string]key, error) {
 	var set struct{ Keys []jwk }
 	if err := json.Unmarshal(text, &set); err != nil {
@@ -51,7 +51,7 @@ func parse(text []byte) (map[string]key, error) {
 	return keys, nil
 }
 
-// key is the key, if it can be used. With alg it checks that algorithm alone.
+// key returns the key if it is usable. With alg it verifies only that algorithm.
 func (j *jwk) key() (k key, ok bool) {
 	switch j.Kty {
 	case "RSA":
@@ -72,7 +72,7 @@ func (j *jwk) key() (k key, ok bool) {
 	return key{}, false
 }
 
-// rsa is a key of 2,048 bits or more; nil if it is none.
+// rsa returns a key of at least 2,048 bits, or nil.
 func (j *jwk) rsa() crypto.PublicKey {
 	n, e := number(j.N), number(j.E)
 	if n == nil || e == nil || n.BitLen() < 2048 || n.BitLen() > 16384 || !e.IsInt64() || e.Int64() < 3 || e.Int64() > 1<<31-1 || e.Bit(0) == 0 {
@@ -81,7 +81,7 @@ func (j *jwk) rsa() crypto.PublicKey {
 	return &rsa.PublicKey{N: n, E: int(e.Int64())}
 }
 
-// ecdsa is a point of one of the three curves; nil if it is none.
+// ecdsa returns a key on one of the three curves, or nil.
 func (j *jwk) ecdsa() (crypto.PublicKey, []string) {
 	curve, method := elliptic.Curve(nil), ""
 	switch j.Crv {
@@ -100,7 +100,7 @@ func (j *jwk) ecdsa() (crypto.PublicKey, []string) {
 	if !okX || !okY || len(x) != size || len(y) != size {
 		return nil, nil
 	}
-	public, err := ecdsa.ParseUncompressedPublicKey(curve, append(append([]byte{4}, x...), y...)) // checks that it is on the curve
+	public, err := ecdsa.ParseUncompressedPublicKey(curve, append(append([]byte{4}, x...), y...)) // checks that the point is on the curve
 	if err != nil {
 		return nil, nil
 	}

@@ -1,5 +1,5 @@
-// Package jwks checks tokens (JWT) whose keys are at a URL (JWKS): it keeps the keys, reads them again when they are old and
-// when a token names one that is not known, and goes on with those that it has while they cannot be read.
+// Package jwks verifies tokens (JWT) with the keys at a URL (JWKS). It caches the keys, fetches them again when they are old or
+// a token has an unknown key, and keeps them while fetching fails.
 package jwks
 
 import (
@@ -19,16 +19,17 @@ import (
 )
 
 const (
-	fresh   = time.Hour        // for so long keys are not read again without a reason
-	keep    = 24 * time.Hour   // for so long they are good while they cannot be read: a key that was withdrawn must not be believed for ever
-	between = 10 * time.Second // between two times that they are read, whatever tokens say
+	fresh   = time.Hour        // keys are not fetched again before, without a reason
+	keep    = 24 * time.Hour   // maximum age while fetching fails: a withdrawn key must not stay valid forever
+	between = 10 * time.Second // minimum interval between fetches, for any tokens
 	most    = 1 << 20          // bytes of a set
 )
 
-// Name is what the upstream of keys is called in logs and metrics.
+// Name is the name of the keys' upstream in logs and metrics.
 const Name = "jwks"
 
-// Policy is how keys are read: within so long, retries included, and not while the URL does not answer.
+// Policy returns the policy for fetching keys. timeout includes retries. While the URL does not respond, a breaker stops the
+// fetches.
 func Policy(timeout time.Duration) weir.Policy {
 	return weir.Policy{
 		Timeouts: weir.Timeouts{Connect: timeout, TLS: timeout, Headers: timeout, Attempt: timeout, Call: timeout, Body: timeout},
@@ -45,15 +46,15 @@ type source struct {
 	now    func() time.Time
 
 	mu    sync.Mutex
-	keys  map[string]key // nil until they were read; not changed then
-	read  time.Time      // when
-	tried time.Time      // when that was begun last
-	doing chan struct{}  // closed when the reading that goes on is over; nil if none does
-	why   error          // that it failed last
+	keys  map[string]key // nil before the first fetch; never modified
+	read  time.Time      // time of the last fetch
+	tried time.Time      // start of the last try
+	doing chan struct{}  // closed at the end of the current fetch; nil if there is none
+	why   error          // error of the last fetch
 }
 
-// find is the key by an id, for which keys are read if they have to be. The wait ends with ctx, the reading does not: others may
-// want what it brings.
+// find returns the key with an ID, and fetches the keys if necessary. The end of ctx ends the wait but not the fetch, which
+// others may need.
 func (s *source) find(ctx context.Context, kid string) (key, error) {
 	for waited := false; ; waited = true {
 		k, doing, err := s.look(kid, waited)
@@ -68,7 +69,8 @@ func (s *source) find(ctx context.Context, kid string) (key, error) {
 	}
 }
 
-// look is the key, or why there is none, or what to wait for. Keys that are old are read again, for which nobody waits.
+// look returns the key, or the reason why it is missing, or a fetch to wait for. It starts a fetch of old keys without waiting
+// for it.
 func (s *source) look(kid string, waited bool) (k key, doing <-chan struct{}, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -85,7 +87,7 @@ func (s *source) look(kid string, waited bool) (k key, doing <-chan struct{}, er
 	if !waited && (s.doing != nil || s.begin(now)) {
 		return key{}, s.doing, nil
 	}
-	if !good || s.why != nil { // it may be one of those that could not be read
+	if !good || s.why != nil { // it may be among the keys that could not be fetched
 		return key{}, nil, fmt.Errorf("%w: %w", auth.ErrUnknowable, s.why)
 	}
 	return key{}, nil, errUnknownKey
@@ -93,7 +95,7 @@ func (s *source) look(kid string, waited bool) (k key, doing <-chan struct{}, er
 
 var errUnknownKey = errors.New("no key has its id (kid)")
 
-// begin begins to read keys, unless that goes on or was tried just now. The caller holds mu.
+// begin starts a fetch, unless one runs or was tried recently. The caller holds mu.
 func (s *source) begin(now time.Time) bool {
 	if s.doing != nil || !s.tried.IsZero() && now.Sub(s.tried) < between {
 		return false
@@ -103,7 +105,7 @@ func (s *source) begin(now time.Time) bool {
 	return true
 }
 
-// fetch reads the keys. Those that there are stay if that fails.
+// fetch fetches the keys. If it fails, the old keys stay.
 func (s *source) fetch(done chan struct{}) {
 	keys, err := s.get()
 	s.mu.Lock()
@@ -133,7 +135,7 @@ func (s *source) get() (map[string]key, error) {
 	return parse(text)
 }
 
-// client sends under the upstream's policy, and follows no redirect: it could lead from https to anywhere.
+// client sends under the upstream's policy. It follows no redirects, which could lead from https to any address.
 func client(u *weir.Upstream) *http.Client {
 	return &http.Client{
 		Transport:     &httpx.Transport{Upstream: u},

@@ -15,29 +15,29 @@ import (
 )
 
 const (
-	leeway    = 30 * time.Second // by how much the clock of who issues tokens may be wrong
-	mostToken = 16 << 10         // bytes of a token that is looked at
+	leeway    = 30 * time.Second // allowed difference of the issuer's clock
+	mostToken = 16 << 10         // maximum size of a token in bytes
 )
 
-// Options say which tokens are believed.
+// Options specify which tokens are valid.
 type Options struct {
 	URL      string // of the keys
-	Issuer   string // who must have issued it
-	Audience string // for whom it must be
+	Issuer   string // required issuer
+	Audience string // required audience
 }
 
-// A Verifier checks tokens. Make one with New; it is safe for concurrent use.
+// A Verifier verifies tokens. Create one with New. It is safe for concurrent use.
 type Verifier struct {
 	source source
 	parser *jwt.Parser
 }
 
-// New makes a verifier, which reads keys by way of the upstream.
+// New returns a verifier that fetches keys through the upstream.
 func New(o Options, u *weir.Upstream) *Verifier {
 	return &Verifier{
 		source: source{url: o.URL, client: client(u), now: time.Now},
 		parser: jwt.NewParser(
-			// Signatures by public keys alone: which of these a key may check is the key's to say, not the token's.
+			// Only signatures by public keys. The key, not the token, decides which of these algorithms it verifies.
 			jwt.WithValidMethods([]string{"RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA"}),
 			jwt.WithIssuer(o.Issuer), jwt.WithAudience(o.Audience), jwt.WithExpirationRequired(), jwt.WithIssuedAt(), jwt.WithLeeway(leeway),
 		),
@@ -46,17 +46,18 @@ func New(o Options, u *weir.Upstream) *Verifier {
 
 var _ auth.Checker = (*Verifier)(nil)
 
-// Looks reports whether a text has the form of a token, so that it is worth a check.
+// Looks reports whether a text has the form of a token.
 func (*Verifier) Looks(token string) bool {
 	return strings.HasPrefix(token, "eyJ") && len(token) <= mostToken && strings.Count(token, ".") == 2
 }
 
-// Check says whose a token is, by its sub, and its scopes: the words of scope, and scp, a list or words. An error that wraps auth.ErrUnknowable says nothing of the token; no error repeats what stands in it.
+// Check verifies a token and returns its subject (sub) and its scopes: the words in scope, and in scp, which is a list or a
+// text. An error that wraps auth.ErrUnknowable means that the token may be valid. Errors contain no content of the token.
 func (v *Verifier) Check(ctx context.Context, token string) (auth.Identity, error) {
 	if len(token) > mostToken {
 		return auth.Identity{}, errors.New("the token is too long")
 	}
-	claims := jwt.MapClaims{} // a struct would take "Sub" for "sub"
+	claims := jwt.MapClaims{} // a struct would accept "Sub" for "sub"
 	_, err := v.parser.ParseWithClaims(token, claims, func(t *jwt.Token) (any, error) { return v.keyOf(ctx, t) })
 	subject, _ := claims["sub"].(string)
 	switch {
@@ -72,9 +73,9 @@ func (v *Verifier) Check(ctx context.Context, token string) (auth.Identity, erro
 
 var errExtension = errors.New("it has unknown extensions (crit)")
 
-// keyOf is the key that signed a token, if it is one that signs so.
+// keyOf returns the key that signed a token, if it verifies that algorithm.
 func (v *Verifier) keyOf(ctx context.Context, t *jwt.Token) (any, error) {
-	if _, ok := t.Header["crit"]; ok { // RFC 7515, 4.1.11: extensions that must be understood, of which there are none here
+	if _, ok := t.Header["crit"]; ok { // RFC 7515, 4.1.11: no required extension is supported
 		return nil, errExtension
 	}
 	kid, _ := t.Header["kid"].(string)
@@ -91,7 +92,7 @@ func (v *Verifier) keyOf(ctx context.Context, t *jwt.Token) (any, error) {
 	return k.public, nil
 }
 
-// words are those of a text, or of a list of texts.
+// words returns the words of a text, or of a list of texts.
 func words(claim any) (all []string) {
 	switch c := claim.(type) {
 	case string:
@@ -106,7 +107,7 @@ func words(claim any) (all []string) {
 	return all
 }
 
-// cause is what is wrong with a token, without what stands in it.
+// cause returns the reason why a token is invalid, without its content.
 func cause(err error) error {
 	for _, known := range []error{
 		errUnknownKey, errExtension, jwt.ErrTokenExpired, jwt.ErrTokenNotValidYet, jwt.ErrTokenUsedBeforeIssued, jwt.ErrTokenSignatureInvalid, jwt.ErrTokenInvalidIssuer,

@@ -11,7 +11,7 @@ import (
 
 const noFollow = syscall.O_NOFOLLOW
 
-// lock takes the exclusive lock of a file, or fails at once if another process has it.
+// lock takes the exclusive lock of a file, or fails immediately if another process has it.
 func lock(f *os.File) error {
 	for {
 		err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
@@ -21,7 +21,7 @@ func lock(f *os.File) error {
 	}
 }
 
-// checkOwner fails if anybody but this user could have made the directory or can write into it.
+// checkOwner fails if another user could have created the directory or can write into it.
 func checkOwner(path string) error {
 	info, err := os.Lstat(path)
 	if err != nil {

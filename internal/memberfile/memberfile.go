@@ -1,10 +1,9 @@
-// Package memberfile tells the processes of one machine which of them have ended. Each holds an exclusive lock on a file
-// of its own in a directory that they share. The operating system releases the lock when the process ends, however it
-// ends, and never before. So a process that gets the lock of another's file knows that the other is dead. A process id,
-// a boot id or a heartbeat proves nothing of the kind: containers share boot ids, process ids repeat, and a process that
-// is silent may be frozen.
+// Package memberfile tells the processes of one machine which of them have ended. Each holds an exclusive lock on a separate
+// file in a shared directory. The operating system releases the lock when the process ends in any way, and never before. So a
+// process that gets the lock of another's file knows that the other is dead. A process ID, a boot ID or a heartbeat cannot
+// prove this: containers share boot IDs, process IDs repeat, and a process without heartbeats may be frozen.
 //
-// Locks are trusted on file systems of this machine only.
+// Only locks on file systems of this machine are trusted.
 package memberfile
 
 import (
@@ -22,28 +21,28 @@ import (
 	"time"
 )
 
-// A Member is what a file contains: who holds the lock, and the groups in which it holds parts.
+// A Member is the content of a file: the holder of the lock, and the groups in which it has parts.
 type Member struct {
-	Used   []string `json:"used"` // groups in which it may have used its part without having reported that
-	Boot   string   `json:"boot"` // of the machine; "" if that is not known
+	Used   []string `json:"used"` // groups in which it may have used its part without a report
+	Boot   string   `json:"boot"` // of the machine; "" if unknown
 	ID     string   `json:"id"`
 	Groups []string `json:"groups"`
 }
 
-// HasUsed reports whether a member that has ended may have used its part of a group without having reported that. What
-// the file says is current only if the machine has not been restarted since: only then was nothing lost that was written.
+// HasUsed reports whether an ended member may have used its part of a group without a report. The file is current only if the
+// machine has not been restarted since: otherwise writes may be lost.
 func (m *Member) HasUsed(group string) bool {
 	return m.Boot == "" || m.Boot != bootID() || slices.Contains(m.Used, group)
 }
 
-// bootID identifies the run of this machine's kernel, "" if it is not known.
+// bootID identifies this run of the machine's kernel. It returns "" if unknown.
 var bootID = sync.OnceValue(func() string {
 	id, _ := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	return strings.TrimSpace(string(id))
 })
 
-// ErrUnsupported means that locks prove nothing here: the system has none, or the directory is not on a file system of
-// this machine, or not this user's alone.
+// ErrUnsupported reports that locks prove nothing here: the system lacks them, or the directory is on a shared file system, or
+// other users have access.
 var ErrUnsupported = errors.New("member files are not supported here")
 
 // A Dir is a directory of member files. It is safe for concurrent use.
@@ -51,13 +50,13 @@ type Dir struct{ path string }
 
 const (
 	ending  = ".member"
-	making  = ".new" // a file whose owner has not locked it yet
+	making  = ".new" // a file that its owner has not locked yet
 	longest = 1 << 20
-	// Files of an owner that died while it made them are removed after this time.
+	// Files whose owner died while creating them are removed after this time.
 	makingAtMost = time.Minute
 )
 
-// Open makes the directory if it is missing, and checks that it belongs to this user alone and is on a file system of
+// Open creates the directory if it is missing. It checks that only this user has access and that the file system belongs to
 // this machine.
 func Open(path string) (*Dir, error) {
 	if err := os.MkdirAll(path, 0o700); err != nil {
@@ -74,19 +73,19 @@ func Open(path string) (*Dir, error) {
 	return &Dir{path}, nil
 }
 
-// A File is the file of one member, locked by this process until Close or Remove. It is safe for concurrent use.
+// A File is the file of one member. This process has its lock until Close or Remove. It is safe for concurrent use.
 type File struct {
 	Member
 	path string
 	mu   sync.Mutex
-	file *os.File // nil once it is closed
+	file *os.File // nil after it was closed
 }
 
-// Create makes the file of this process. Others see it only when it is locked.
+// Create creates the file of this process. Other processes see it only after it is locked.
 func (d *Dir) Create(m Member) (*File, error) {
 	sum := sha256.Sum256([]byte(m.ID)) // an ID may be any text
 	path := filepath.Join(d.path, hex.EncodeToString(sum[:12])+ending)
-	if err := os.MkdirAll(d.path, 0o700); err != nil { // its last file may have been removed since, and it with that
+	if err := os.MkdirAll(d.path, 0o700); err != nil { // removing the last file removes the directory
 		return nil, err
 	}
 	f, err := os.OpenFile(path+making, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
@@ -108,8 +107,7 @@ func (d *Dir) Create(m Member) (*File, error) {
 	return own, nil
 }
 
-// Update changes what the file says of its member. If that fails the file is removed: others must not believe what it
-// says.
+// Update changes the member in the file. If that fails, it removes the file, because other processes must not rely on its content.
 func (f *File) Update(change func(*Member)) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -130,11 +128,11 @@ func (f *File) Update(change func(*Member)) error {
 	return err
 }
 
-// Dead locks and returns the files of members that have ended, atMost of them. all is how many files there are. The
-// caller closes or removes each.
+// Dead locks and returns the files of at most atMost ended members. all is the number of files. The caller closes or removes
+// each.
 func (d *Dir) Dead(atMost int) (dead []*File, all int, err error) {
 	entries, err := os.ReadDir(d.path)
-	if err != nil && !errors.Is(err, os.ErrNotExist) { // the last file took the directory along
+	if err != nil && !errors.Is(err, os.ErrNotExist) { // removing the last file removes the directory
 		return nil, 0, err
 	}
 	for _, e := range entries {
@@ -156,8 +154,8 @@ func (d *Dir) Dead(atMost int) (dead []*File, all int, err error) {
 	return dead, all, nil
 }
 
-// take locks the file of a dead member. It returns nil if the member lives, another process was faster, or the file does
-// not name a member; then it is removed.
+// take locks the file of a dead member. It returns nil if the member lives or another process was faster. If the file does not
+// name a member, take removes it and returns nil.
 func take(path string) *File {
 	f, err := os.OpenFile(path, os.O_RDWR|noFollow, 0)
 	if err != nil {
@@ -175,7 +173,7 @@ func take(path string) *File {
 	return dead
 }
 
-// linked reports whether the file is still the one at the path: another process may have removed it between the opening
+// linked reports whether the open file is still the one at the path. Another process may have removed it between the opening
 // and the lock.
 func linked(f *os.File, path string) bool {
 	a, err := f.Stat()
@@ -186,10 +184,10 @@ func linked(f *os.File, path string) bool {
 	return err == nil && os.SameFile(a, b)
 }
 
-// Close ends the lock and leaves the file: another process finds its member dead.
+// Close releases the lock and keeps the file, so that another process finds a dead member.
 func (f *File) Close() { f.end(false) }
 
-// Remove removes the file and ends the lock: its member's end is known.
+// Remove removes the file and releases the lock. The member's end was handled.
 func (f *File) Remove() { f.end(true) }
 
 func (f *File) end(remove bool) {
@@ -208,6 +206,6 @@ func (f *File) endLocked(remove bool) {
 	f.file.Close()
 	f.file = nil
 	if remove {
-		os.Remove(filepath.Dir(f.path)) // fails while there are others
+		os.Remove(filepath.Dir(f.path)) // fails if other files exist
 	}
 }

@@ -50,7 +50,7 @@ func create(t *testing.T, d *memberfile.Dir, id string) *memberfile.File {
 	return f
 }
 
-// dead is the IDs of the members that have ended. Their locks are released.
+// dead returns the IDs of ended members, and releases their locks.
 func dead(t *testing.T, d *memberfile.Dir) (ids []string) {
 	t.Helper()
 	files, _, err := d.Dead(100)

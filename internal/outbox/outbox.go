@@ -1,5 +1,5 @@
-// Package outbox sends things in the background, so that their producers do not wait: log lines,
-// messages, metrics, writes to a store. Nobody waits for where they go.
+// Package outbox sends items in the background, so that their producers do not wait: log lines, messages, metrics, writes to a
+// store.
 package outbox
 
 import (
@@ -8,32 +8,29 @@ import (
 	"time"
 )
 
-// A Config says how things are sent, and how many wait.
+// A Config specifies how to send items and how many may wait.
 type Config[T any] struct {
-	// Send makes one attempt to send x, and returns 0 if x is done with, or after how long to
-	// try again: x stays where it is, with what Send changed in it. ctx ends when Close may
-	// wait no longer.
+	// Send makes one attempt to send x. It returns 0 if x is complete, or the time until the next attempt. x then keeps its
+	// place with the changes by Send. ctx ends when Close stops waiting.
 	Send func(ctx context.Context, x *T) (again time.Duration)
 
-	Most    int              // things held at most, those included that are being sent; 0 means no bound
+	Most    int              // maximum number of items, including those being sent; 0 means no bound
 	Size    func(x *T) int64 // must not change while x is held; nil means that sizes do not matter
-	Bytes   int64            // the sum of Size, likewise; 0 means no bound
-	Workers int              // goroutines that send; 0 means 1, which keeps the order
+	Bytes   int64            // maximum sum of Size, likewise; 0 means no bound
+	Workers int              // sending goroutines; 0 means 1, which keeps the order
 
-	// Newest keeps what came last where there is no room: the oldest that waits is dropped for
-	// it. Otherwise what comes last is dropped.
+	// Newest keeps new items if there is no room and drops the oldest waiting ones. Otherwise new items are dropped.
 	Newest bool
 
-	// Hurry has Flush and Close try at once what would be tried again later.
+	// Hurry makes Flush and Close retry immediately.
 	Hurry bool
 
-	// Dropped, unless nil, is told of what will not be sent: what found no room, what made
-	// room, and what was left when Close could wait no longer. It must not use the Outbox.
+	// Dropped, unless nil, receives items that will not be sent: items without room, items that made room, and items that
+	// remained when Close stopped waiting. It must not use the Outbox.
 	Dropped func(x *T)
 }
 
-// An Outbox holds what is to be sent until that has happened. Make one with New and end it with
-// Close. It is safe for concurrent use.
+// An Outbox holds items until they are sent. Create one with New and end it with Close. It is safe for concurrent use.
 type Outbox[T any] struct {
 	c    Config[T]
 	ctx  context.Context
@@ -41,18 +38,18 @@ type Outbox[T any] struct {
 	done chan struct{} // closed when all workers have ended
 
 	mu      sync.Mutex
-	moved   *sync.Cond // something came, left or was asked for
+	moved   *sync.Cond // signals an item that arrived or left, or a request
 	waiting []T
 	sending int
-	bytes   int64  // of what waits
-	out     int64  // of what is being sent
-	came    uint64 // things taken
-	left    uint64 // of those, that are sent or dropped
+	bytes   int64  // of waiting items
+	out     int64  // of items that are being sent
+	came    uint64 // number of accepted items
+	left    uint64 // number of items that were sent or dropped
 	hurries uint64
 	closed  bool
 }
 
-// New makes an outbox and starts its workers.
+// New returns an outbox and starts its workers.
 func New[T any](c Config[T]) *Outbox[T] {
 	o := &Outbox[T]{c: c, done: make(chan struct{})}
 	o.ctx, o.end = context.WithCancel(context.Background())
@@ -68,7 +65,7 @@ func New[T any](c Config[T]) *Outbox[T] {
 	return o
 }
 
-// Put has x sent. It never waits, and reports whether x was taken.
+// Put queues x. It does not wait. It reports whether x was accepted.
 func (o *Outbox[T]) Put(x T) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -89,7 +86,7 @@ func (o *Outbox[T]) Put(x T) bool {
 	return true
 }
 
-// room reports whether something of a size may wait, too.
+// room reports whether an item of n bytes may also wait.
 func (o *Outbox[T]) room(n int64) bool {
 	return !o.closed && (o.c.Most <= 0 || len(o.waiting)+o.sending < o.c.Most) && (o.c.Bytes <= 0 || o.bytes+o.out+n <= o.c.Bytes)
 }
@@ -107,23 +104,21 @@ func (o *Outbox[T]) drop(x *T) {
 	}
 }
 
-// Resize changes how much may wait. What waits already stays.
+// Resize changes the maximum size. Waiting items stay.
 func (o *Outbox[T]) Resize(bytes int64) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.c.Bytes = bytes
 }
 
-// Waiting is how many things wait, and the sum of their sizes, those not counted that are being
-// sent.
+// Waiting returns the number of waiting items and the sum of their sizes, without items that are being sent.
 func (o *Outbox[T]) Waiting() (n int, bytes int64) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return len(o.waiting), o.bytes
 }
 
-// Flush waits until what has come so far is sent or dropped, or ctx ends, and reports whether
-// all of it has.
+// Flush waits until all accepted items are sent or dropped, or ctx ends. It reports whether all are.
 func (o *Outbox[T]) Flush(ctx context.Context) bool {
 	stop := context.AfterFunc(ctx, o.wake)
 	defer stop()
@@ -138,9 +133,8 @@ func (o *Outbox[T]) Flush(ctx context.Context) bool {
 	return true
 }
 
-// Close lets nothing more in, and waits until all is sent or ctx ends: what is left then is
-// dropped. It returns how many things were not done with at that moment, those among them that
-// were being sent.
+// Close accepts no more items and waits until all are sent or ctx ends. Remaining items are dropped. It returns the number of
+// items that were not complete, including those being sent.
 func (o *Outbox[T]) Close(ctx context.Context) (left int) {
 	o.mu.Lock()
 	o.closed = true
@@ -158,7 +152,7 @@ func (o *Outbox[T]) Close(ctx context.Context) (left int) {
 	return left
 }
 
-// Closing reports whether Close was called: somebody waits.
+// Closing reports whether Close was called.
 func (o *Outbox[T]) Closing() bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()

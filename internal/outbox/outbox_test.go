@@ -11,12 +11,12 @@ import (
 	"time"
 )
 
-// A sink keeps what is sent to it.
+// A sink stores the sent items.
 type sink struct {
 	mu   sync.Mutex
 	got  []int
 	lost []int
-	took time.Duration // of each attempt
+	took time.Duration // duration of each attempt
 	fail func(x *int) time.Duration
 }
 
@@ -77,7 +77,7 @@ func TestWhatFindsNoRoomIsDropped(t *testing.T) {
 		sent, gone []int
 	}{
 		{false, []int{0, 1, 2}, []int{3, 4}},
-		{true, []int{0, 3, 4}, []int{1, 2}}, // not what is being sent
+		{true, []int{0, 3, 4}, []int{1, 2}}, // not the item that is being sent
 	} {
 		for name, bound := range map[string]func(*Config[int]){
 			"number": func(c *Config[int]) { c.Most = 3 },
@@ -107,7 +107,7 @@ func TestWhatFindsNoRoomIsDropped(t *testing.T) {
 	}
 }
 
-// What is tried again stays where it is, with what the attempt changed in it.
+// An item that is retried keeps its place, with the changes of the attempt.
 func TestWhatFailsIsTriedAgainInItsPlace(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		s := new(sink)
@@ -146,7 +146,7 @@ func TestHurryTriesAtOnce(t *testing.T) {
 			synctest.Wait()
 			began, want := time.Now(), 2*time.Minute
 			if hurry {
-				want = time.Minute // one attempt at once, the next when it is due
+				want = time.Minute // one attempt immediately, and the next when it is due
 			}
 			if o.Flush(t.Context()); time.Since(began) != want {
 				t.Errorf("hurry %v: %v, want %v", hurry, time.Since(began), want)
@@ -178,7 +178,7 @@ func TestCloseWaitsNoLongerThanItMay(t *testing.T) {
 	})
 }
 
-// Whatever the bounds and the pace: what was put is sent or dropped, once.
+// With any bounds and pace, each item is sent or dropped, once.
 func TestEverythingIsSentOrDroppedOnce(t *testing.T) {
 	seed := rand.Uint64()
 	r := rand.New(rand.NewPCG(seed, 0))

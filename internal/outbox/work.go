@@ -2,7 +2,7 @@ package outbox
 
 import "time"
 
-// work sends until the outbox is closed and nothing waits.
+// work sends until the outbox is closed and empty.
 func (o *Outbox[T]) work() {
 	for x, ok := o.next(); ok; x, ok = o.next() {
 		n := o.size(&x)
@@ -22,7 +22,7 @@ func (o *Outbox[T]) sent(n int64) {
 	o.moved.Broadcast()
 }
 
-// next is what to send next, or false when nothing will come.
+// next returns the next item, or false if there will be none.
 func (o *Outbox[T]) next() (x T, ok bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -38,7 +38,7 @@ func (o *Outbox[T]) next() (x T, ok bool) {
 	return x, true
 }
 
-// pop takes the oldest that waits; mu is held.
+// pop removes the oldest waiting item. The caller holds mu.
 func (o *Outbox[T]) pop() (x T) {
 	x, o.waiting[0] = o.waiting[0], x
 	o.waiting = o.waiting[1:]
@@ -49,11 +49,11 @@ func (o *Outbox[T]) pop() (x T) {
 	return x
 }
 
-// deliver sends x, in several attempts if need be, and reports whether x is done with.
+// deliver sends x, with several attempts if necessary. It reports whether x was completed.
 func (o *Outbox[T]) deliver(x *T) bool {
 	for {
 		o.mu.Lock()
-		hurries := o.hurries // who hurries meanwhile wants one more attempt
+		hurries := o.hurries // a Flush from now on causes one more attempt
 		o.mu.Unlock()
 		again := o.c.Send(o.ctx, x)
 		if again <= 0 {
@@ -65,7 +65,7 @@ func (o *Outbox[T]) deliver(x *T) bool {
 	}
 }
 
-// rest waits for the next attempt, unless somebody hurries. It reports whether there is one.
+// rest waits for the next attempt, or until a Flush. It reports whether there is a next attempt.
 func (o *Outbox[T]) rest(d time.Duration, hurries uint64) bool {
 	over := false
 	timer := time.AfterFunc(d, func() {

@@ -1,19 +1,18 @@
-// Package pace is the least rate of a body, in time that its bytes earn: whoever sends at the
-// rate or faster always has some left.
+// Package pace enforces a minimum rate of a body. Each byte earns time, so a sender at that rate or faster never runs out of
+// time.
 package pace
 
 import "time"
 
-// A Pace is how a body has come so far. The zero Pace bounds nothing.
+// A Pace is the progress of a body. The zero Pace has no minimum rate.
 type Pace struct {
 	rate int64
 	most time.Duration
 	left time.Duration
 }
 
-// New is the pace of a body of which so many bytes a second must come, on the average of
-// a time. What came sooner earns patience for later, up to most. A rate or a time of 0 or less bounds
-// nothing.
+// New returns the pace of a body with a minimum rate in bytes per second, averaged over a time. Faster bytes earn time for
+// later ones, up to most. A rate or time of 0 or less means no minimum.
 func New(rate int64, over, most time.Duration) Pace {
 	if rate <= 0 || over <= 0 {
 		return Pace{}
@@ -21,13 +20,13 @@ func New(rate int64, over, most time.Duration) Pace {
 	return Pace{rate, max(over, most), over}
 }
 
-// Bounds reports whether the body has a least rate at all.
+// Bounds reports whether the body has a minimum rate.
 func (p *Pace) Bounds() bool { return p.rate > 0 }
 
-// Left is how long the next byte is waited for, at least 1.
+// Left returns the time to wait for the next byte, at least 1 ns.
 func (p *Pace) Left() time.Duration { return max(1, p.left) }
 
-// Came takes note of bytes and of how long they were waited for.
+// Came records received bytes and the time waited for them.
 func (p *Pace) Came(n int, waited time.Duration) {
 	if p.rate > 0 {
 		p.left = min(p.most, p.left-waited+time.Duration(float64(n)/float64(p.rate)*float64(time.Second)))

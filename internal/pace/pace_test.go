@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// wait lets a body of pieces come at intervals, and says after how long it is given up; 0 if it is not.
+// wait simulates a body that arrives in pieces at intervals. It returns the time at which the pace gives up, or 0.
 func wait(p Pace, piece int, every time.Duration, pieces int) (at time.Duration) {
 	for range pieces {
 		if p.Bounds() && every > p.Left() {
@@ -41,8 +41,8 @@ func TestABodyThatIsTooSlowIsGivenUp(t *testing.T) {
 	}
 }
 
-// However a body comes, one that is at the rate or above it in every stretch of the time is never given
-// up, and one that is waited for longer than its bytes and the beginning earn always is.
+// A body that reaches the rate in every period never times out. A body that is waited for longer than its bytes and the initial
+// time allow always does.
 func TestBytesEarnTime(t *testing.T) {
 	seed := rand.Uint64()
 	random := rand.New(rand.NewPCG(seed, 1))

@@ -1,6 +1,5 @@
-// Package paths reads the raw paths of requests, as they stand in the request line. One
-// path can be written in many ways, and servers differ in which of them they take for the
-// same: what is decided by a path must not depend on how it was written.
+// Package paths interprets the raw paths of requests, as in the request line. The same path can be written in many ways, and
+// servers differ in which of these they treat as equal. A decision by path must not depend on the spelling.
 package paths
 
 import (
@@ -8,9 +7,8 @@ import (
 	"strings"
 )
 
-// canonical is a raw path as RFC 3986 6.2.2 has it, but for dot segments: letters that need no
-// escape are written without one, and the digits of those that do are capitals. Every server
-// takes it for the same path.
+// canonical normalizes a raw path as in RFC 3986 6.2.2, except for dot segments: it removes unnecessary escapes and writes the
+// other escapes in upper case. All servers treat the result as the same path.
 func canonical(raw string) string {
 	i := strings.IndexByte(raw, '%')
 	if i < 0 {
@@ -34,10 +32,9 @@ func canonical(raw string) string {
 	return b.String()
 }
 
-// Widest is the shortest path that any server could take a raw path for: escapes undone,
-// twice or more if it comes to that, backslashes for slashes, parameters (;x=1), empty
-// segments, white space and a slash at the end left out, dot segments resolved. It is for
-// telling what a request may be for, and never sent.
+// Widest returns the shortest path that any server could interpret a raw path as. It decodes escapes repeatedly, replaces
+// backslashes by slashes, removes parameters (;x=1), empty segments, white space and a trailing slash, and resolves dot
+// segments. It serves to find out what a request may mean, and is never sent.
 func Widest(raw string) string {
 	if !odd(raw) {
 		return raw
@@ -54,10 +51,10 @@ func Widest(raw string) string {
 	return "/" + strings.Join(kept, "/")
 }
 
-// A Path is a raw path in the ways of reading it that matter.
+// A Path is a raw path in its relevant interpretations.
 type Path struct{ raw, same, widest string }
 
-// Read reads a raw path.
+// Read interprets a raw path.
 func Read(raw string) Path {
 	if !odd(raw) {
 		return Path{raw, raw, raw}
@@ -65,17 +62,17 @@ func Read(raw string) Path {
 	return Path{raw, canonical(raw), Widest(raw)}
 }
 
-// Begins reports whether the path begins so in any way of reading it, in any letter case if anyCase is set.
+// Begins reports whether the path begins with prefix in any interpretation, in any letter case if anyCase is set.
 func (p *Path) Begins(prefix string, anyCase bool) bool {
 	if anyCase {
 		folded := Path{fold(p.raw), fold(p.same), fold(p.widest)}
 		return folded.Begins(fold(prefix), false)
 	}
 	return strings.HasPrefix(p.raw, prefix) || strings.HasPrefix(p.same, prefix) || strings.HasPrefix(p.widest, prefix) ||
-		len(prefix) == len(p.widest)+1 && p.widest+"/" == prefix // the widest reading has no slash at the end
+		len(prefix) == len(p.widest)+1 && p.widest+"/" == prefix // the widest interpretation has no trailing slash
 }
 
-// fold is text in small letters, the same for all letters that some server takes for the same.
+// fold returns text in lower case, so that all letters that some server treats as equal are equal.
 func fold(text string) string { return strings.ToLower(strings.ToUpper(text)) }
 
 // Dotted reports whether a server could find dot segments in a raw path.
@@ -85,7 +82,7 @@ func Dotted(raw string) bool {
 	})
 }
 
-// Climbs reports whether a server could find that a raw path leads above its root.
+// Climbs reports whether a server could interpret a raw path as leading above its root.
 func Climbs(raw string) bool { return anyReading(raw, climbs) }
 
 func climbs(segments []string) bool {
@@ -104,8 +101,8 @@ func climbs(segments []string) bool {
 	return false
 }
 
-// anyReading reports whether something holds for the segments of a path in any way of
-// reading it. One in which a path has more segments is not always the one that climbs.
+// anyReading reports whether holds is true for the segments of any interpretation of a path. The interpretation with more
+// segments is not always the one that climbs.
 func anyReading(raw string, holds func(segments []string) bool) bool {
 	if !strings.ContainsAny(raw, ".%") {
 		return false
@@ -125,8 +122,7 @@ func anyReading(raw string, holds func(segments []string) bool) bool {
 	return false
 }
 
-// Rest is what follows a prefix of whole segments in a raw path, with its slash, however the
-// prefix is escaped there.
+// Rest returns the part of a raw path after a prefix of complete segments, with its slash. Escapes in the prefix do not matter.
 func Rest(prefix, raw string) (rest string, ok bool) {
 	prefix = strings.Trim(prefix, "/")
 	if prefix == "" {
@@ -143,16 +139,16 @@ func Rest(prefix, raw string) (rest string, ok bool) {
 	return "/" + raw, true
 }
 
-// odd reports whether a path could be taken for another one.
+// odd reports whether a path has several interpretations.
 func odd(raw string) bool {
 	return strings.ContainsAny(raw, "%\\;#? \t") || strings.Contains(raw, "//") || strings.Contains(raw, "/.") ||
 		len(raw) > 1 && raw[len(raw)-1] == '/' || raw == "" || raw[0] != '/'
 }
 
-// mostTimes is how often escapes are undone: nobody does it more often by mistake.
+// mostTimes is the number of times that escapes are decoded. Servers do not decode more often by mistake.
 const mostTimes = 4
 
-// segments are those of the widest reading.
+// segments returns the segments of the widest interpretation.
 func segments(raw string) []string {
 	for range mostTimes {
 		plain := unescape(raw)
@@ -164,7 +160,7 @@ func segments(raw string) []string {
 	return split(strings.ReplaceAll(beforeQuery(raw), "\\", "/"))
 }
 
-// beforeQuery is a path without what would be its query or its fragment, were it read again.
+// beforeQuery removes the part of a path that would be its query or fragment if it were parsed again.
 func beforeQuery(path string) string {
 	if i := strings.IndexAny(path, "?#"); i >= 0 {
 		return path[:i]
@@ -172,7 +168,7 @@ func beforeQuery(path string) string {
 	return path
 }
 
-// split is the segments of a path, without their parameters.
+// split returns the segments of a path without their parameters.
 func split(path string) []string {
 	all := strings.Split(path, "/")
 	for i, s := range all {
@@ -182,7 +178,7 @@ func split(path string) []string {
 	return all
 }
 
-// unescape undoes every escape; what is none stands for itself.
+// unescape decodes all escapes. Invalid ones stay.
 func unescape(s string) string {
 	i := strings.IndexByte(s, '%')
 	if i < 0 {
@@ -201,7 +197,7 @@ func unescape(s string) string {
 	return string(b)
 }
 
-// escaped is the byte that %XX at the beginning of s stands for.
+// escaped decodes %XX at the beginning of s.
 func escaped(s string) (c byte, ok bool) {
 	if len(s) < 3 || s[0] != '%' {
 		return 0, false

@@ -90,8 +90,8 @@ func TestRest(t *testing.T) {
 	}
 }
 
-// Whatever a path is, its widest reading is plain and its own widest reading; a path that
-// does not climb stays beneath its root for path.Clean, too, before and after it is decoded.
+// The widest interpretation of a path is plain, and is its own widest interpretation. A path that does not climb stays below
+// its root after path.Clean as well, before and after decoding.
 func FuzzPaths(f *testing.F) {
 	for _, s := range []string{"/a/../b", "/%2e%2e/%2e", "/a;x/..;/b", `\..\`, "/%25%32%65", "/a%2f..%2f..", "", "%"} {
 		f.Add(s)
@@ -101,7 +101,7 @@ func FuzzPaths(f *testing.F) {
 		if !strings.HasPrefix(w, "/") || len(w) > 1 && strings.HasSuffix(w, "/") || strings.Contains(w, "//") || strings.Contains(w+"/", "/../") || strings.Contains(w+"/", "/./") {
 			t.Errorf("%q: the widest reading is %q", raw, w)
 		}
-		if _, err := url.PathUnescape(raw); err == nil && canonical(canonical(raw)) != canonical(raw) { // others no server takes
+		if _, err := url.PathUnescape(raw); err == nil && canonical(canonical(raw)) != canonical(raw) { // no server accepts other paths
 			t.Errorf("%q: %q is written again as %q", raw, canonical(raw), canonical(canonical(raw)))
 		}
 		if Climbs(raw) || !strings.HasPrefix(raw, "/") {

@@ -1,4 +1,4 @@
-// Package private refuses files with secrets that others may read.
+// Package private rejects files with secrets that other users can read.
 package private
 
 import (
@@ -8,11 +8,11 @@ import (
 	"runtime"
 )
 
-// others are the rights of those who are neither the owner nor of the group.
+// others are the permissions of users other than the owner and the group.
 const others fs.FileMode = 0o007
 
-// Check says what is wrong with the rights of a file that is there, and the command that mends
-// it. Windows keeps rights in another way.
+// Check returns an error if other users can access an existing file. The error has the command that corrects it. Check does
+// nothing on Windows, whose permissions differ.
 func Check(path string) error {
 	info, err := os.Stat(path)
 	if err != nil || runtime.GOOS == "windows" || info.Mode().Perm()&others == 0 {

@@ -1,4 +1,4 @@
-// Package recent remembers how long something took lately.
+// Package recent computes the median of recent durations.
 package recent
 
 import (
@@ -8,22 +8,21 @@ import (
 	"time"
 )
 
-// size is how many durations are remembered: enough for a median that is no accident,
-// few enough that what has become slow is known for slow after 16 more.
+// size is the number of stored durations. It is large enough for a stable median, and small enough that 16 slower durations
+// change it.
 const size = 31
 
-// Durations are the latest 31 of them. The zero value has none; it is safe for concurrent
-// use and must not be copied.
+// Durations are the latest 31 durations. The zero value is empty. It is safe for concurrent use and must not be copied.
 type Durations struct {
-	known atomic.Bool // median is that of the ring
+	known atomic.Bool // median is current
 
 	mu     sync.Mutex
 	ring   [size]time.Duration
-	n      int // that were ever added
+	n      int // total number of added durations
 	median atomic.Int64
 }
 
-// Add remembers one, in place of the oldest.
+// Add stores a duration and removes the oldest.
 func (r *Durations) Add(d time.Duration) {
 	r.mu.Lock()
 	r.ring[r.n%size] = max(d, 1)
@@ -32,7 +31,7 @@ func (r *Durations) Add(d time.Duration) {
 	r.mu.Unlock()
 }
 
-// Median is the middle of those that are remembered; 0 if there are none.
+// Median returns the median of the stored durations, or 0 without any.
 func (r *Durations) Median() time.Duration {
 	if !r.known.Load() {
 		r.find()

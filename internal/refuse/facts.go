@@ -1,6 +1,5 @@
-// Package refuse is the one writer of refusals: what callers are to be told of a call that weir
-// did not make, and its renderings. HTTP, the decision API, Envoy, gRPC and the dialects of
-// providers each render the same [Facts], so that none says another status, wait or reason.
+// Package refuse renders refusals: the information for the caller of a call that weir did not make. HTTP, the decision API,
+// Envoy, gRPC and the dialects of providers all render the same [Facts], so that status, wait and reason agree.
 package refuse
 
 import (
@@ -12,7 +11,7 @@ import (
 	"github.com/seed1158cd35/weir/outcome"
 )
 
-// The codes of weir's own errors.
+// Codes of weir's errors.
 const (
 	ValidationError    = "VALIDATION_ERROR"
 	Unauthorized       = "UNAUTHORIZED"
@@ -23,27 +22,26 @@ const (
 	InternalError      = outcome.InternalError
 )
 
-// Facts are what a caller is told of an error of weir's own: that nothing was sent, or nothing
-// came back. Those of a refusal are made by Of.
+// Facts describe an error of weir to the caller: the call was not sent, or no response arrived. Of creates the Facts of a
+// refusal.
 type Facts struct {
 	Status  int            // of HTTP
-	Code    string         // one of weir's
+	Code    string         // one of weir's codes
 	Message string         // without secrets and addresses
-	Details map[string]any // for those who read JSON
+	Details map[string]any // for clients that parse JSON
 
-	Fault   outcome.Fault // what can be done about it; NoFault means what the code says
-	Reason  weir.Reason   // why it was not sent, if a gate said no; "" for all other errors
-	Wait    time.Duration // when to come back, at least 1 ms for a refusal; 0 if that is not known
-	Endless bool          // nobody knows when; Wait is then when to ask again
-	Final   bool          // it was tried often enough: the caller should not repeat it
+	Fault   outcome.Fault // possible remedy; NoFault means that it follows from the code
+	Reason  weir.Reason   // why a gate refused the call; "" for other errors
+	Wait    time.Duration // time until a retry, at least 1 ms for a refusal; 0 if unknown
+	Endless bool          // the end is unknown; Wait is then the time until the next try
+	Final   bool          // attempts are exhausted: the caller should not retry
 
-	Limits         []Limit // what is left of the call's limits, first that which said no; none if it was no limit
-	Pool           string  // whom a hint of the upstream holds, if it was no limit
-	Place, Waiting int     // where the call stood in line, and how many stood there; 0 if it stood in none
+	Limits         []Limit // levels of the call's limits, first the limit that refused; empty if no limit did
+	Pool           string  // the pool that an upstream's hint pauses, if no limit refused
+	Place, Waiting int     // position in the queue and its length; 0 without a queue
 }
 
-// Of is what is to be told of a refusal. The wait is drawn once, so all renderings of the same
-// Facts say the same one.
+// Of returns the Facts of a refusal. It draws the random wait once, so that all renderings contain the same.
 func Of(r *weir.Refusal, now time.Time) *Facts {
 	f := &Facts{
 		Status: http.StatusTooManyRequests, Code: RateLimitExceeded,
@@ -54,7 +52,7 @@ func Of(r *weir.Refusal, now time.Time) *Facts {
 	}
 	said := *r
 	if !r.Endless() {
-		said.RetryAfter = f.Wait // one number everywhere
+		said.RetryAfter = f.Wait // the same wait in all renderings
 	}
 	f.Message = said.Error()
 	f.Limits = limits(r, f.Wait, now)
@@ -62,9 +60,8 @@ func Of(r *weir.Refusal, now time.Time) *Facts {
 	return f
 }
 
-// jittered is a refusal's wait with up to a tenth more, at most 5s, so that callers who were told
-// the same do not come back together. If nobody knows how long it will be, callers are to ask
-// again in a minute.
+// jittered returns a refusal's wait with a random addition of up to a tenth, at most 5s, so that refused callers do not return
+// simultaneously. If the end is unknown, callers retry after a minute.
 func jittered(r *weir.Refusal) time.Duration {
 	d := max(r.RetryAfter, time.Millisecond)
 	if r.Endless() {
@@ -73,7 +70,7 @@ func jittered(r *weir.Refusal) time.Duration {
 	return d + rand.N(min(d/10, 5*time.Second)+1)
 }
 
-// Ceil is d in units, rounded up: a wait must not be told as shorter than it is.
+// Ceil returns d in units, rounded up, because a reported wait must not be too short.
 func Ceil(d, unit time.Duration) int64 {
 	n := int64(d / unit)
 	if d%unit > 0 {
@@ -82,10 +79,10 @@ func Ceil(d, unit time.Duration) int64 {
 	return n
 }
 
-// Error makes Facts what an attempt may return.
+// Error lets an attempt return Facts as its error.
 func (f *Facts) Error() string { return f.Message }
 
-// Outcome says nothing about the upstream.
+// Outcome returns an outcome that has no meaning for the upstream's state.
 func (f *Facts) Outcome() outcome.Outcome {
 	return outcome.Outcome{Class: outcome.Rejected, Code: f.Code, Unsent: true}
 }

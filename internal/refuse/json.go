@@ -11,8 +11,8 @@ import (
 	"github.com/seed1158cd35/weir"
 )
 
-// JSON is {"error":{"code","message","details"}}, byte for byte as encoding/json writes it. A refusal is to cost
-// next to nothing, so what refusals have is written without reflection.
+// JSON returns {"error":{"code","message","details"}}, byte for byte as encoding/json writes it. Refusals must be cheap, so the
+// usual fields are written without reflection.
 func (f *Facts) JSON() []byte { return f.append(make([]byte, 0, 1024)) }
 
 func (f *Facts) append(b []byte) []byte {
@@ -25,7 +25,7 @@ func (f *Facts) append(b []byte) []byte {
 	return append(b, "}}"...)
 }
 
-// appendObject writes a map in the order of its names.
+// appendObject appends a map in the order of its names.
 func appendObject(b []byte, m map[string]any) []byte {
 	var few [16]string
 	names := slices.AppendSeq(few[:0], maps.Keys(m))
@@ -83,7 +83,7 @@ func appendAll[T any](b []byte, all []T, level func(*T) *Level) []byte {
 	return append(b, ']')
 }
 
-// Append writes the level as encoding/json does.
+// Append appends the level as encoding/json does.
 func (l *Level) Append(b []byte) []byte {
 	b = AppendText(append(b, `{"limit":`...), l.Limit)
 	if l.Key != "" {
@@ -97,7 +97,7 @@ func (l *Level) Append(b []byte) []byte {
 	return append(b, '}')
 }
 
-// AppendText writes a string as encoding/json does.
+// AppendText appends a string as encoding/json does.
 func AppendText(b []byte, s string) []byte {
 	for i := range len(s) {
 		if c := s[i]; c < ' ' || c > '~' || c == '"' || c == '\\' || c == '<' || c == '>' || c == '&' {
@@ -109,7 +109,7 @@ func AppendText(b []byte, s string) []byte {
 	return append(b, '"')
 }
 
-// AppendTime writes an instant as encoding/json does.
+// AppendTime appends a time as encoding/json does.
 func AppendTime(b []byte, at time.Time) []byte {
 	if at.Location() != time.UTC || at.Year() < 0 || at.Year() > 9999 {
 		return appendAny(b, at)

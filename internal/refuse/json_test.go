@@ -9,7 +9,7 @@ import (
 	"github.com/seed1158cd35/weir"
 )
 
-// asBefore is JSON by reflection.
+// asBefore encodes Facts with reflection.
 func asBefore(f *Facts) string {
 	type body struct {
 		Code    string         `json:"code"`
@@ -27,7 +27,7 @@ func asBefore(f *Facts) string {
 	return string(b)
 }
 
-// Whatever is told is told as encoding/json writes it, byte for byte.
+// JSON equals the output of encoding/json, byte for byte.
 func TestJSONIsThatOfReflection(t *testing.T) {
 	seed := rand.Uint64()
 	r := rand.New(rand.NewPCG(seed, 0))

@@ -7,21 +7,21 @@ import (
 	"github.com/seed1158cd35/weir/outcome"
 )
 
-// A Kind says what an error of weir's own means to a caller, apart from how its dialect calls it.
+// A Kind is the meaning of a weir error for a caller, independent of its dialect.
 type Kind string
 
 const (
-	Invalid     Kind = "invalid"     // the request
-	Stranger    Kind = "stranger"    // nobody knows who calls
-	TooLarge    Kind = "too_large"   // its body
-	Limited     Kind = "limited"     // a rate; later it may go
-	Exhausted   Kind = "exhausted"   // a quota, for the day or longer
+	Invalid     Kind = "invalid"     // invalid request
+	Stranger    Kind = "stranger"    // unknown caller
+	TooLarge    Kind = "too_large"   // the body is too large
+	Limited     Kind = "limited"     // a rate; retry later
+	Exhausted   Kind = "exhausted"   // a quota of a day or longer
 	Unavailable Kind = "unavailable" // the upstream is not called at present
-	GaveUp      Kind = "gave_up"     // it was tried often enough
+	GaveUp      Kind = "gave_up"     // attempts are exhausted
 	Timeout     Kind = "timeout"
 )
 
-// Kind is what dialects make their own codes of.
+// Kind returns the kind, from which dialects derive their codes.
 func (f *Facts) Kind() Kind {
 	switch {
 	case f.Reason == weir.QuotaExhausted:
@@ -47,10 +47,10 @@ func (f *Facts) Kind() Kind {
 	return GaveUp
 }
 
-// FaultHeader says of an answer that is an error what can be done about it: an outcome.Fault.
+// FaultHeader contains an outcome.Fault, the remedy for an error.
 const FaultHeader = "X-Weir-Fault"
 
-// faults are the values of that header, which nobody writes to.
+// faults are the values of that header. They must not be modified.
 var faults = func() (all [len(outcome.Faults) + 1][]string) {
 	for _, f := range outcome.Faults {
 		all[f] = []string{f.String()}
@@ -58,14 +58,14 @@ var faults = func() (all [len(outcome.Faults) + 1][]string) {
 	return all
 }()
 
-// SetFault says it of an answer with a header, unless there is no fault.
+// SetFault sets the header, unless there is no fault.
 func SetFault(h http.Header, f outcome.Fault) {
 	if f != outcome.NoFault {
 		h[FaultHeader] = faults[f]
 	}
 }
 
-// fault is what can be done about an error of weir's own.
+// fault returns the remedy for a weir error.
 func (f *Facts) fault() outcome.Fault {
 	switch {
 	case f.Fault != outcome.NoFault:

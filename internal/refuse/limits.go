@@ -9,7 +9,7 @@ import (
 	"github.com/seed1158cd35/weir/limit"
 )
 
-// A Level is a limit and what is left of it, as callers see it.
+// A Level is a limit and its remaining units, as callers see it.
 type Level struct {
 	Limit   string    `json:"limit"`
 	Key     string    `json:"key,omitempty"`
@@ -20,13 +20,12 @@ type Level struct {
 	ResetAt time.Time `json:"reset_at"`
 }
 
-// Look is a limit as callers see it: during a pause nothing is left, however much the limit
-// itself has.
+// Look returns a limit as callers see it. During a pause no units remain, whatever the limit itself has.
 func Look(l limit.Limit, key string, at limit.Level, now time.Time) Level {
 	return look(l, key, at, now).Level
 }
 
-// A Limit is a Level with what structured fields say of it.
+// A Limit is a Level with the content of structured fields.
 type Limit struct {
 	Level
 	rule  limit.Limit
@@ -34,27 +33,26 @@ type Limit struct {
 }
 
 func look(l limit.Limit, key string, at limit.Level, now time.Time) Limit {
-	left, reset, when := max(0, at.Left), at.Reset, at.ResetAt // that of a calendar window is exact
+	left, reset, when := max(0, at.Left), at.Reset, at.ResetAt // exact for a calendar window
 	if at.Paused > 0 {
 		left, reset = 0, max(reset, at.Paused)
 	}
 	if when.IsZero() || at.Paused > at.Reset {
 		when = now.Add(reset)
 	}
-	// Never earlier than it is: a window is not over before it ends.
+	// Rounded up, because a window must not appear to end early.
 	when = when.Add(time.Millisecond - 1).Truncate(time.Millisecond).UTC()
 	return Limit{Level{l.Name, key, l.UnitName(), left, at.Full, Ceil(reset, time.Millisecond), when}, l, reset}
 }
 
-// limits is what is left of every limit that the call was charged to, that which said no before
-// the others; nothing if it was no limit.
+// limits returns the levels of all limits of the call, first the one that refused. It returns nil if no limit refused.
 func limits(r *weir.Refusal, wait time.Duration, now time.Time) []Limit {
 	if r.Limit == "" {
 		return nil
 	}
 	first := look(r.Rule, r.Key, r.Level, now)
 	first.Limit = r.Limit
-	first.reset = min(r.RetryAfter, wait) // when the call can be met, which may be sooner or later
+	first.reset = min(r.RetryAfter, wait) // when the call can succeed, which may differ from the limit's reset
 	if r.Reason == weir.Paused {
 		first.Left = 0
 	}
@@ -67,8 +65,8 @@ func limits(r *weir.Refusal, wait time.Duration, now time.Time) []Limit {
 	return all
 }
 
-// Fields are RateLimit-Policy and RateLimit of draft-ietf-httpapi-ratelimit-headers-10, with an
-// item for each limit; "" for none. A hint that holds a pool has a level, and no policy.
+// Fields returns RateLimit-Policy and RateLimit of draft-ietf-httpapi-ratelimit-headers-10, with an item for each limit, or ""
+// without limits. A hint that pauses a pool has a level and no policy.
 func (f *Facts) Fields() (policy, level string) {
 	if len(f.Limits) == 0 && f.Pool != "" {
 		return "", LevelItem("upstream", 0, f.Wait)
@@ -82,8 +80,8 @@ func (f *Facts) Fields() (policy, level string) {
 	return strings.Join(policies, ", "), strings.Join(levels, ", ")
 }
 
-// policy is an amount per window, in whole seconds: an amount per less is told per second. That
-// of a calendar is as long as the present one.
+// policy returns the amount per window, with a window of whole seconds. A shorter window is converted to one second. The window
+// of a calendar is the current one.
 func (l *Limit) policy() (amount int64, window time.Duration) {
 	amount, window = l.rule.Amount, l.rule.Per
 	switch {
@@ -96,12 +94,12 @@ func (l *Limit) policy() (amount int64, window time.Duration) {
 	return amount, window
 }
 
-// PolicyItem is a limit's item in RateLimit-Policy.
+// PolicyItem returns a limit's item in RateLimit-Policy.
 func PolicyItem(name string, amount int64, window time.Duration) string {
 	return item(name, ";q=", amount, ";w=", max(Ceil(window, time.Second), 1))
 }
 
-// LevelItem is a limit's item in RateLimit.
+// LevelItem returns a limit's item in RateLimit.
 func LevelItem(name string, left int64, reset time.Duration) string {
 	return item(name, ";r=", left, ";t=", Ceil(reset, time.Second))
 }
@@ -112,7 +110,7 @@ func item(name, first string, a int64, second string, b int64) string {
 	return string(strconv.AppendInt(append(out, second...), b, 10))
 }
 
-// appendQuoted writes a string of structured fields (RFC 9651 3.3.3).
+// appendQuoted appends a string of structured fields (RFC 9651 3.3.3).
 func appendQuoted(b []byte, s string) []byte {
 	b = append(b, '"')
 	for i := range len(s) {

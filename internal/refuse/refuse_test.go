@@ -20,11 +20,11 @@ import (
 
 func TestMain(m *testing.M) { watchdog.Run(m) }
 
-// item is a string with whole numbers as parameters, and field a list of them (RFC 9651).
+// item matches a string with integer parameters, and field a list of items (RFC 9651).
 var item = regexp.MustCompile(`"(?:[ !#-\[\]-~]|\\["\\])*"(?:;[a-z]=\d+)+`)
 var field = regexp.MustCompile(`^(` + item.String() + `(?:, |$))+$`)
 
-// Whatever is refused and whoever asked, headers, fields and JSON are valid and say the same.
+// For any refusal and caller, headers, fields and JSON are valid and agree.
 func TestRenderingsAgree(t *testing.T) {
 	seed := rand.Uint64()
 	r := rand.New(rand.NewPCG(seed, 0))
@@ -44,7 +44,7 @@ func TestRenderingsAgree(t *testing.T) {
 	}
 }
 
-// checkWait: never sooner than was asked for, and not much later.
+// checkWait checks that the wait is not shorter than requested, and not much longer.
 func checkWait(t *testing.T, f *refuse.Facts, r *weir.Refusal) {
 	least := max(r.RetryAfter, time.Millisecond)
 	if r.Endless() {
@@ -93,7 +93,7 @@ func checkHeader(t *testing.T, f *refuse.Facts, resp *http.Response) {
 	}
 }
 
-// seconds are those of a field's first item.
+// seconds returns the seconds of a field's first item.
 func seconds(level string) int64 {
 	first := item.FindString(level)
 	n, _ := strconv.ParseInt(first[strings.LastIndexByte(first, '=')+1:], 10, 64)
@@ -123,7 +123,7 @@ func checkJSON(t *testing.T, f *refuse.Facts, r *weir.Refusal, body []byte) {
 	}
 }
 
-// Callers told the same wait must not come back together, nor early.
+// Callers with the same wait must not return simultaneously, or early.
 func TestRetryAfterIsJitteredUpwards(t *testing.T) {
 	seen := make(map[time.Duration]bool)
 	for range 1000 {
@@ -138,7 +138,7 @@ func TestRetryAfterIsJitteredUpwards(t *testing.T) {
 	}
 }
 
-// The kinds of errors that are no refusals are told by their status.
+// The kinds of errors other than refusals follow from their status.
 func TestKindsOfOtherErrors(t *testing.T) {
 	for status, want := range map[int]refuse.Kind{
 		400: refuse.Invalid, 401: refuse.Stranger, 408: refuse.Invalid, 413: refuse.TooLarge,

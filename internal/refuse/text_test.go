@@ -12,7 +12,7 @@ import (
 	"github.com/seed1158cd35/weir/limit"
 )
 
-// formatted is a refusal's text, by fmt.
+// formatted formats a refusal with fmt.
 func formatted(r *weir.Refusal) string {
 	var b strings.Builder
 	if name := strings.TrimSpace(r.Upstream + " " + r.Operation); name != "" {
@@ -61,7 +61,7 @@ func formatted(r *weir.Refusal) string {
 	return b.String()
 }
 
-// A refusal's text is written without fmt, as fmt writes it.
+// The text of a refusal is the same as with fmt.
 func TestARefusalReadsAsFormatted(t *testing.T) {
 	seed := rand.Uint64()
 	from := rand.New(rand.NewPCG(seed, 0))

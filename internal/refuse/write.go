@@ -11,13 +11,13 @@ import (
 	"github.com/seed1158cd35/weir/limit"
 )
 
-// The headers of refusals, besides those that HTTP has.
+// Headers of refusals in addition to those of HTTP.
 const (
-	RefusedHeader = "X-Weir-Refused" // why weir did not send the request: a weir.Reason
-	placeHeader   = "X-Weir-Place"   // where a call stood in line that waited in vain: "3 of 40"
+	RefusedHeader = "X-Weir-Refused" // a weir.Reason: why weir did not send the request
+	placeHeader   = "X-Weir-Place"   // position of a call that waited without success: "3 of 40"
 )
 
-// Header says of an answer why it is one of weir's own, what is left, and when to come back.
+// Header sets the headers of a weir error: the reason, the remaining units, and the time to retry.
 func (f *Facts) Header(h http.Header) {
 	SetFault(h, f.fault())
 	if f.Reason != "" {
@@ -36,8 +36,8 @@ func (f *Facts) Header(h http.Header) {
 	f.RetryAfter(h)
 }
 
-// RetryAfter says when to come back, if that is known: in seconds, rounded up as RFC 9110 10.2.3
-// has no fractions, and in milliseconds for those who read them.
+// RetryAfter sets the time to retry, if it is known: in seconds, rounded up because RFC 9110 10.2.3 has no fractions, and in
+// milliseconds.
 func (f *Facts) RetryAfter(h http.Header) {
 	if f.Wait > 0 {
 		h.Set("Retry-After", f.Seconds())
@@ -45,10 +45,10 @@ func (f *Facts) RetryAfter(h http.Header) {
 	}
 }
 
-// Seconds are those of Retry-After.
+// Seconds returns the value of Retry-After.
 func (f *Facts) Seconds() string { return strconv.FormatInt(Ceil(f.Wait, time.Second), 10) }
 
-// Write answers with JSON. The headers of Header are for the caller to set before.
+// Write sends the error as JSON. The caller must set the headers of Header before.
 func (f *Facts) Write(w http.ResponseWriter) {
 	held := bodies.Get().(*[]byte)
 	b := append(f.append((*held)[:0]), '\n')
@@ -63,16 +63,16 @@ func (f *Facts) Write(w http.ResponseWriter) {
 	}
 }
 
-// bodies are what answers were written from, each for one answer at a time.
+// bodies are reusable buffers for responses.
 var bodies = sync.Pool{New: func() any { return new(make([]byte, 0, 1024)) }}
 
-// details are those of a refusal.
+// details returns the details of a refusal.
 func (f *Facts) details(r *weir.Refusal) map[string]any {
 	d := map[string]any{"upstream": r.Upstream, "operation": r.Operation, "reason": r.Reason, "retry_after_ms": Ceil(f.Wait, time.Millisecond)}
 	if len(f.Limits) > 0 {
 		d["limit"], d["remaining"], d["reset_at"] = r.Limit, f.Limits[0].Left, f.Limits[0].ResetAt
 		d["limits"] = f.Limits
-	} else if r.Reason == weir.Paused || r.Reason == weir.QuotaExhausted { // by a hint, of nobody knows which limit
+	} else if r.Reason == weir.Paused || r.Reason == weir.QuotaExhausted { // by a hint that does not name its limit
 		d["remaining"] = 0
 		if r.Pool != "" {
 			d["pool"] = r.Pool
@@ -83,7 +83,7 @@ func (f *Facts) details(r *weir.Refusal) map[string]any {
 	}
 	if r.Want.Lack != limit.LacksNothing {
 		d["store"], d["store_reason"] = r.Want.State.String(), r.Want.Lack.Word()
-		d["lack"] = d["store_reason"] // its name before 0.1.0, until 0.2.0
+		d["lack"] = d["store_reason"] // former name, until 0.2.0
 	}
 	if r.Bound > 0 {
 		d["in_flight"], d["bound"] = r.InFlight, r.Bound

@@ -1,4 +1,4 @@
-// Package unpack undoes the codings of HTTP bodies that the standard library does not know: br and zstd.
+// Package unpack decodes HTTP content codings that the standard library lacks: br and zstd.
 package unpack
 
 import (
@@ -10,8 +10,8 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// Bytes returns what is packed in a body, at most so many bytes of it. A body that is cut short gives what comes before the cut.
-// It returns nil for a coding that it does not know. It is safe for concurrent use.
+// Bytes decodes at most most bytes of a body. It returns the decoded part of a truncated body, and nil for an unknown coding.
+// It is safe for concurrent use.
 func Bytes(coding string, packed []byte, most int) []byte {
 	switch coding {
 	case "br":
@@ -43,10 +43,10 @@ func Bytes(coding string, packed []byte, most int) []byte {
 
 var brotlis, zstds sync.Pool
 
-// maxWindow is the most that a decoder must keep for zstd as a coding of HTTP (RFC 9659).
+// maxWindow is the largest window of zstd as an HTTP content coding (RFC 9659).
 const maxWindow = 8 << 20
 
-// newZstd makes a decoder without goroutines, which need not be closed.
+// newZstd returns a decoder without goroutines, which needs no Close.
 func newZstd() (*zstd.Decoder, error) {
 	return zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(maxWindow), zstd.WithDecoderMaxMemory(2*maxWindow))
 }

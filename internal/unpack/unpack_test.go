@@ -36,7 +36,7 @@ func TestBytesReturnsWhatWasPacked(t *testing.T) {
 	body := []byte(`{"parameters":{"retry_after":4}}`)
 	for _, coding := range []string{"br", "zstd"} {
 		p := pack(t, coding, body)
-		for range 3 { // a decoder that was used before
+		for range 3 { // a reused decoder
 			if got := unpack.Bytes(coding, p, 1000); !bytes.Equal(got, body) {
 				t.Errorf("%s: %q", coding, got)
 			}
@@ -53,7 +53,7 @@ func TestBytesReturnsWhatWasPacked(t *testing.T) {
 	}
 }
 
-// TestBytesIsBounded unpacks a body that would be 256 MiB.
+// TestBytesIsBounded decodes a body that would have 256 MiB.
 func TestBytesIsBounded(t *testing.T) {
 	for _, coding := range []string{"br", "zstd"} {
 		p := pack(t, coding, make([]byte, 256<<20))

@@ -7,23 +7,23 @@ import (
 	"unicode"
 )
 
-// secretWords are words by which the name of a credential is told, as whole words: as parts they would be everywhere.
+// secretWords indicate a credential if they are complete words of its name. As parts they are too common.
 var secretWords = []string{"auth", "key", "otp", "pass", "pwd", "sid", "sig"}
 
-// secretParts are the same as parts of words. A rule takes more than it must, but a list would miss what it has not
-// heard of; and a value that is hidden in vain still tells callers apart.
+// secretParts indicate a credential also as parts of words. This rule matches too much, but a list would miss unknown names,
+// and a hidden value still distinguishes callers.
 var secretParts = []string{
 	"accesskey", "apikey", "assertion", "authent", "authoris", "authoriz", "cookie", "credential", "jwt", "oauth", "passphrase", "passw", "secret", "session", "signature", "token",
 }
 
-// harmlessWords have one of these parts, or end as a credential's name does.
+// harmlessWords contain one of these parts, or end like a credential's name.
 var harmlessWords = []string{"donkey", "hockey", "jockey", "monkey", "tokenize", "tokenizer", "tokens", "turkey", "whiskey"}
 
-// keysOfThings are what a key is of that opens nothing: Idempotency-Key.
+// keysOfThings precede "key" in names that are not credentials, such as Idempotency-Key.
 var keysOfThings = []string{"cache", "collapse", "deduplication", "foreign", "group", "idempotency", "idempotent", "message", "order", "ordering", "partition", "primary", "public", "routing", "row", "shard", "sort", "surrogate", "websocket"}
 
-// Secret reports whether a header, a parameter or a scope of the name holds a credential. It is the one list of weir: what
-// is hidden in logs, what is not sent on to others, and what is not stored.
+// Secret reports whether a header, parameter or scope with the name contains a credential. weir uses only this list: for hiding
+// values in logs, for headers that it does not forward, and for values that it does not store.
 func Secret(name string) bool {
 	if is, ok := known[name]; ok {
 		return is
@@ -31,7 +31,7 @@ func Secret(name string) bool {
 	return secret(name)
 }
 
-// known is what Secret says of names that nearly every request has.
+// known has the results of Secret for names in almost every request.
 var known = func() map[string]bool {
 	all := make(map[string]bool)
 	for _, name := range []string{
@@ -67,7 +67,8 @@ func secretWord(word string) bool {
 	return slices.ContainsFunc(secretParts, func(part string) bool { return strings.Contains(word, part) })
 }
 
-// words are those of a name, in small letters: between what is neither letter nor digit, and where capitals begin one.
+// words returns the words of a name in lower case. Words end at characters other than letters and digits, and where capitals
+// begin a word.
 func words(name string) (all []string) {
 	runes := []rune(name)
 	begin := 0
@@ -90,14 +91,13 @@ func words(name string) (all []string) {
 	return all
 }
 
-// named finds what text names and gives a value: in queries, in JSON, in lists of headers. user finds users of URLs.
+// named finds names with values in texts: in queries, JSON, and lists of headers. user finds users in URLs.
 var (
 	named = regexp.MustCompile(`([\pL\pN_.-]+)[\\"']*\s*[:=]\s*[\\"']*[^\s\\"'\[\]{},;&]`)
 	user  = regexp.MustCompile(`://[^\s/?#"'<>@]+@`)
 )
 
-// Reveals is what a text names that holds a credential, and gives a value: a parameter of a URL, a header of an action;
-// "" if there is nothing.
+// Reveals returns the name of a credential with a value in a text, such as a parameter of a URL or a header, or "".
 func Reveals(text string) string {
 	if user.MatchString(text) {
 		return "user"

@@ -1,5 +1,5 @@
-// Package veil keeps the values by which callers are counted out of everything that weir
-// shows and keeps: with a secret, an HMAC stands in the place of each.
+// Package veil hides the values that identify callers in everything that weir shows and stores. With a secret, an HMAC replaces
+// each value.
 package veil
 
 import (
@@ -10,25 +10,24 @@ import (
 	"strings"
 )
 
-// A Veil hides values of scopes. A nil Veil has no secret: it hides only what looks like a
-// credential. It never changes, so it may be shared.
+// A Veil hides values of scopes. A nil Veil has no secret and hides only values that look like credentials. It is immutable and
+// safe for concurrent use.
 type Veil struct {
 	secret   []byte
 	harmless []string
 }
 
-// plain are the scopes whose values are names that configurations give, not callers.
+// plain are the scopes whose values come from configurations and do not identify callers.
 var plain = []string{"global", "route", "model", "operation", "region", "plan"}
 
-// New makes a veil. Without a secret, which is "", harmless scopes are those whose values metrics
-// may show.
+// New returns a veil. If secret is "", metrics may show only values of harmless scopes.
 func New(secret string, harmless []string) *Veil {
 	return &Veil{[]byte(secret), append(slices.Clone(plain), harmless...)}
 }
 
 const prefix = "hmac:"
 
-// Key stands for the value of a scope in keys, in logs, in the store and on pages.
+// Key returns the replacement for a scope's value in keys, logs, the store and pages.
 func (v *Veil) Key(scope, value string) string {
 	if scope == "model" {
 		value = Model(value)
@@ -42,11 +41,10 @@ func (v *Veil) Key(scope, value string) string {
 	return v.Hide(value)
 }
 
-// Model is the name of a model as it is counted: some servers take it in any letters, and it must not
-// have a limit for each way of writing it.
+// Model normalizes the name of a model for counting. Some servers ignore its case, and a limit must not depend on the spelling.
 func Model(name string) string { return strings.ToLower(strings.TrimSpace(name)) }
 
-// Named is Key for a value that a person names, who may have it from a page or a log.
+// Named is like Key for a value from a person, who may have copied the replacement from a page or log.
 func (v *Veil) Named(scope, value string) string {
 	if strings.HasPrefix(value, prefix) {
 		return value
@@ -54,8 +52,8 @@ func (v *Veil) Named(scope, value string) string {
 	return v.Key(scope, value)
 }
 
-// Label is a key as metrics show it: "" if it is a caller's own and nothing hides it. A nil Veil
-// leaves that to the program.
+// Label returns a key for metrics, or "" if it identifies a caller and is not hidden. A nil Veil returns the key, so the
+// program decides.
 func (v *Veil) Label(scope, key string) string {
 	if v == nil || len(v.secret) > 0 || slices.Contains(v.harmless, scope) {
 		return key
@@ -63,8 +61,7 @@ func (v *Veil) Label(scope, key string) string {
 	return ""
 }
 
-// Hide tells a value from others without showing it. Without a secret whoever guesses the
-// value can tell that it is that.
+// Hide returns a hash that distinguishes values. Without a secret, anyone who guesses the value can verify the guess.
 func (v *Veil) Hide(value string) string {
 	if value == "" {
 		return ""

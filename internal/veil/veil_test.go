@@ -46,7 +46,7 @@ func TestKeysAreHidden(t *testing.T) {
 	}
 }
 
-// Whatever a caller sends, also what looks hidden already, is hidden and stays apart.
+// Every value is hidden and stays distinct, also if it already looks hidden.
 func TestHiddenKeysStayApart(t *testing.T) {
 	seed := rand.Uint64()
 	random := rand.New(rand.NewPCG(seed, 0))
