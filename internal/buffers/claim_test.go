@@ -58,7 +58,7 @@ func TestNoClaimsWaitForEachOther(t *testing.T) {
 	})
 }
 
-// A thousand claims for the largest bodies that send nothing do not delay others.
+// A thousand claims for the largest bodies that send nothing do not delay other claims.
 func TestWhatIsAnnouncedIsThereForOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBudget(64 << 20)

@@ -41,7 +41,7 @@ var bootID = sync.OnceValue(func() string {
 	return strings.TrimSpace(string(id))
 })
 
-// ErrUnsupported reports that locks prove nothing here: the system lacks them, or the directory is on a shared file system, or
+// ErrUnsupported reports that locks are not reliable here: the system does not support them, or the directory is on a shared file system, or
 // other users have access.
 var ErrUnsupported = errors.New("member files are not supported here")
 

@@ -11,7 +11,7 @@ import (
 	"github.com/seed1158cd35/weir/outcome"
 )
 
-// Codes of weir's errors.
+// Codes of errors that weir reports.
 const (
 	ValidationError    = "VALIDATION_ERROR"
 	Unauthorized       = "UNAUTHORIZED"
@@ -26,7 +26,7 @@ const (
 // refusal.
 type Facts struct {
 	Status  int            // of HTTP
-	Code    string         // one of weir's codes
+	Code    string         // one of the codes above
 	Message string         // without secrets and addresses
 	Details map[string]any // for clients that parse JSON
 

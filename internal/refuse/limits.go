@@ -20,7 +20,7 @@ type Level struct {
 	ResetAt time.Time `json:"reset_at"`
 }
 
-// Look returns a limit as callers see it. During a pause no units remain, whatever the limit itself has.
+// Look returns a limit as callers see it. During a pause no units remain, even if the limit itself has some.
 func Look(l limit.Limit, key string, at limit.Level, now time.Time) Level {
 	return look(l, key, at, now).Level
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/seed1158cd35/weir/limit"
 )
 
-// Headers of refusals in addition to those of HTTP.
+// Headers of refusals in addition to the headers of HTTP.
 const (
 	RefusedHeader = "X-Weir-Refused" // a weir.Reason: why weir did not send the request
 	placeHeader   = "X-Weir-Place"   // position of a call that waited without success: "3 of 40"

@@ -44,7 +44,7 @@ func (v *Veil) Key(scope, value string) string {
 // Model normalizes the name of a model for counting. Some servers ignore its case, and a limit must not depend on the spelling.
 func Model(name string) string { return strings.ToLower(strings.TrimSpace(name)) }
 
-// Named is like Key for a value from a person, who may have copied the replacement from a page or log.
+// Named is like Key for a value that a person enters, perhaps a replacement copied from a page or log.
 func (v *Veil) Named(scope, value string) string {
 	if strings.HasPrefix(value, prefix) {
 		return value
