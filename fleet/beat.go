@@ -32,6 +32,7 @@ type Beat struct {
 
 	None  bool  // it takes no part, as it may be frozen without knowing
 	Goes  bool  // it goes on with its part for longer than Life if it must
+	Late  bool  // it uses all of its part of a rolling limit only Overlap later than a window after it fell silent
 	Alone bool  // it uses its part now although it hears the store, which is slow
 	Leave bool  // it ends: its part is free
 	Dead  bool  // with Leave: another process reports that Client has ended and may have spent of its part
@@ -172,7 +173,7 @@ func (m *Members) hear(now int64, r *Member, b *Beat) {
 		m.stale(r.Part-b.Part, now, m.Window)
 	}
 	r.Seq, r.Silence = b.Seq, b.Silence
-	r.Wish, r.Alone, r.Goes = min(b.Wish, mostWish), b.Alone, b.Goes
+	r.Wish, r.Alone, r.Goes, r.Late = min(b.Wish, mostWish), b.Alone, b.Goes, b.Late
 	r.Part = min(r.Part, b.Part) // it counts from now on that it became smaller
 	// The process counts its silence from when the answer arrives, which is not before now.
 	r.Last, r.Until = now, now+b.Life

@@ -15,6 +15,11 @@ type Clocked interface {
 	MeasureClock(ctx context.Context) error
 }
 
+// Overlap is for how long after a process fell silent a Clocked store may grant units of rolling limits to a process that does
+// not know the store's clock well yet, as if the silent process were not. The silent process uses no more until then than what
+// had been granted to it before: see Beat.Late.
+const Overlap = 3 * time.Second
+
 // A ClockState is what a process knows of a store's clock. The zero ClockState is that it knows nothing. It is a value.
 type ClockState struct {
 	Known       bool

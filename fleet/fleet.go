@@ -264,6 +264,9 @@ func (f *Fleet) newGroup(now time.Duration, name string) *Group {
 		rules:   parting{silence: f.o.Silence, life: f.o.Outage, without: f.o.Without, none: f.o.Freezes},
 		silence: f.o.Silence, began: now,
 	}
+	if _, ok := f.store.(Clocked); ok {
+		g.standing.rules.overlap = Overlap
+	}
 	if c, ok := f.clock.(interface{ Asleep() time.Duration }); ok {
 		g.standing.asleep = c.Asleep
 	}

@@ -62,6 +62,7 @@ type Member struct {
 	Silence      int64
 	Joined, Wish int64 // since when it is a member, and its wish
 	Alone, Goes  bool
+	Late         bool
 	Answer       Standing // to the latest beat: a repeat gets the same
 }
 

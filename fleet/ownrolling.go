@@ -214,7 +214,7 @@ func (p *lease) roomRolling(now time.Duration, s *spec, u ownUse) int64 {
 	_, stay := s.stay()
 	kept := &p.group.standing.kept
 	room := partDown(s.rule.Amount, min(u.part, kept.least(now-stay))) - o.spent.sum
-	if now >= u.began+stay {
+	if now >= p.firstWindow(u, stay) {
 		return room
 	}
 	// What was spent of the reserve leaves nothing less of what left the window.
@@ -224,6 +224,11 @@ func (p *lease) roomRolling(now time.Duration, s *spec, u ownUse) int64 {
 		return room
 	}
 	return min(max(0, room)+reserved, partDown(s.rule.Amount, min(u.part, kept.least(u.began)))-o.spent.sum)
+}
+
+// firstWindow is until when a use is in its first window: until then the store may have granted units that count still.
+func (p *lease) firstWindow(u ownUse, stay time.Duration) time.Duration {
+	return u.began + stay + p.group.standing.rules.overlap
 }
 
 // allowsRolling is allows for a rolling limit: what is spent counts for a window, and so long a part that has
@@ -239,8 +244,8 @@ func (p *lease) allowsRolling(now time.Duration, s *spec, u ownUse, ahead, n int
 	}
 	_, stay := s.stay()
 	at := min(o.spent.next(now), later(p.group.standing.kept.next(now-stay), stay))
-	if u.mode != sharing && now < u.began+stay {
-		at = min(at, o.had.next(now), u.began+stay)
+	if first := p.firstWindow(u, stay); u.mode != sharing && now < first {
+		at = min(at, o.had.next(now), first)
 	}
 	return allowance{wait: max(time.Millisecond, at-now)}
 }

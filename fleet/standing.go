@@ -67,7 +67,8 @@ type parting struct {
 	silence time.Duration
 	life    time.Duration // for how long the store keeps the part of a process that is silent, at least
 	without Without
-	none    bool // the process takes no part, as it may be frozen without knowing
+	none    bool          // the process takes no part, as it may be frozen without knowing
+	overlap time.Duration // by how much later all of a part of a rolling limit is used: 0, or Overlap
 }
 
 // Without is what a process does when it has no part to go on with: it has never reached
@@ -203,7 +204,7 @@ func (s *standing) beat(now time.Duration, wish, need int64, window time.Duratio
 		Seq: s.seq, Ack: s.ack, Gen: s.gen, Part: s.part, Until: s.until,
 		Silence: s.silence.Microseconds(), Life: s.nextLife().Microseconds(), Window: window.Microseconds() + 1,
 		Wish: wish, Need: need, None: s.rules.none, Alone: s.slow && !s.asks && !s.rules.none,
-		Goes: !s.rules.without.Refuse && s.rules.without.Share == 0,
+		Goes: !s.rules.without.Refuse && s.rules.without.Share == 0, Late: s.rules.overlap >= Overlap,
 	}
 	return s.pending
 }

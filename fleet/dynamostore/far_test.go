@@ -3,6 +3,7 @@ package dynamostore
 import (
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"net/http"
 	"slices"
 	"sort"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/seed1158cd35/weir"
 	"github.com/seed1158cd35/weir/fleet"
+	"github.com/seed1158cd35/weir/internal/test/campaign"
 	"github.com/seed1158cd35/weir/limit"
 	"github.com/seed1158cd35/weir/limit/bucket"
 	"github.com/seed1158cd35/weir/outcome"
@@ -91,7 +93,7 @@ var farLimits = []limit.Limit{
 	{Name: "quota", Shape: limit.Calendar, Rate: bucket.Rate{Amount: 100_000}, Every: bucket.Day},
 }
 
-// The first process makes the items, the second one finds them.
+// The first process makes the items, the others find them.
 func TestProcessFarFromTableServesFirstCallWithinThreeRoundTrips(t *testing.T) {
 	for _, ms := range roundTrips {
 		roundTrip := ms * time.Millisecond
@@ -102,7 +104,7 @@ func TestProcessFarFromTableServesFirstCallWithinThreeRoundTrips(t *testing.T) {
 			t.Run(fmt.Sprint(calls.name, " at ", roundTrip), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					f := newFake(time.Now)
-					for i := range 2 {
+					for i := range 3 {
 						time.Sleep(1234567 * time.Microsecond)
 						p := newFarProcess(t, f, roundTrip, farLimits...)
 						start := time.Now()
@@ -123,6 +125,48 @@ func TestProcessFarFromTableServesFirstCallWithinThreeRoundTrips(t *testing.T) {
 							t.Logf("process %d: %d requests", i, n)
 						}
 					}
+				})
+			})
+		}
+	}
+}
+
+// A process starts while two others use a limit, at any instant of the second and of the limit's window.
+func TestProcessStartsFarFromTableWhileOthersUseTheLimit(t *testing.T) {
+	for seed := range uint64(campaign.Histories(8, 200)) {
+		for _, calls := range []struct {
+			name string
+			make func(*farProcess) error
+		}{{"Acquire", (*farProcess).acquires}, {"Try", (*farProcess).tries}} {
+			t.Run(fmt.Sprint(calls.name, " ", seed), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					rng := rand.New(rand.NewPCG(seed, 29))
+					roundTrip := time.Duration(18+rng.IntN(33)) * time.Millisecond
+					f := newFake(time.Now)
+					l := farLimits[seed%2]
+					perSecond := 1 + rng.IntN(40) // of each of the first two
+					time.Sleep(time.Duration(rng.Int64N(int64(time.Second))))
+					var calling sync.WaitGroup
+					end := time.Now().Add(5*time.Second + time.Duration(rng.Int64N(int64(40*time.Second))))
+					for range 2 {
+						p, jitter := newFarProcess(t, f, roundTrip, l), rand.New(rand.NewPCG(rng.Uint64(), 29))
+						calling.Go(func() {
+							for time.Now().Before(end) {
+								_ = p.acquires()
+								time.Sleep(time.Second/time.Duration(perSecond) - time.Duration(jitter.Int64N(int64(time.Millisecond))))
+							}
+						})
+						time.Sleep(time.Duration(rng.Int64N(int64(2 * time.Second))))
+					}
+					time.Sleep(time.Until(end) - time.Duration(rng.Int64N(int64(time.Second))))
+					p := newFarProcess(t, f, roundTrip, l)
+					start := time.Now()
+					err := calls.make(p)
+					took, most := time.Since(start), 3*roundTrip+100*time.Millisecond
+					if err != nil || took > most {
+						t.Errorf("%v away, beside %d a second: the first call took %v, want %v at most: %v", roundTrip, 2*perSecond, took, most, err)
+					}
+					calling.Wait()
 				})
 			})
 		}

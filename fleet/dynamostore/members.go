@@ -76,6 +76,9 @@ func flags(r *fleet.Member) (n int64) {
 	if r.Goes {
 		n |= 2
 	}
+	if r.Late {
+		n |= 4
+	}
 	return n
 }
 
@@ -142,7 +145,7 @@ func decode(b []byte) (*membership, error) {
 		var flags, none int64
 		read(number, &r.Part, &r.Seq, &r.Silence, &r.Wish, &flags, &r.Answer.Part)
 		read(instant, &r.Until, &r.No, &r.Last, &r.Ack, &r.Joined, &r.Answer.No, &r.Answer.Gen, &r.Answer.Until, &none)
-		r.Alone, r.Goes = flags&1 != 0, flags&2 != 0
+		r.Alone, r.Goes, r.Late = flags&1 != 0, flags&2 != 0, flags&4 != 0
 		if m.Rows[client] = r; none != 0 {
 			m.none[client] = none
 		}

@@ -403,6 +403,67 @@ func TestNothingIsOverInRandomHistories(t *testing.T) {
 	}
 }
 
+// playStarts lets processes start about when others fall silent that are cut off, and use what they can of a rolling limit. Those
+// that are cut off use what they can when the window has passed.
+func playStarts(t *testing.T, seed uint64) *world {
+	r := rand.New(rand.NewPCG(seed, 31))
+	window := time.Duration(4+r.IntN(8)) * time.Second
+	amount := int64(window/time.Second) * (3 + r.Int64N(10))
+	w := newWorld(t, seed, limit.Limit{Name: "l", Shape: limit.Rolling, Rate: bucket.Rate{Amount: amount, Per: window}})
+	w.trip = []time.Duration{1, 5, 20, 60, 150}[r.IntN(5)] * time.Millisecond
+	w.o.Outage, w.o.Without.Refuse = 3*time.Minute, true
+	w.o.Lease = []time.Duration{0, 0, -1}[r.IntN(3)]
+	n := 1 + r.IntN(3)
+	demand := float64(amount) / window.Seconds() / float64(n) * []float64{0.02, 0.3, 1}[r.IntN(3)]
+	for range n {
+		w.join(demand)
+	}
+	first := slices.Clone(w.procs)
+	cut := 4*time.Second + time.Duration(r.Int64N(int64(window)))
+	off := first[:1+r.IntN(n)]
+	w.at(cut, func() {
+		for _, p := range off {
+			p.up.Store(true)
+			p.back.Store(true)
+		}
+	})
+	for range 1 + r.IntN(3) {
+		w.at(cut+900*time.Millisecond+time.Duration(r.Int64N(int64(1500*time.Millisecond))), func() {
+			p := w.join(demand)
+			for range 5 {
+				p.surge(int(min(300, amount)))
+				time.Sleep(250 * time.Millisecond)
+			}
+		})
+	}
+	for after := time.Second; after < 5*time.Second; after += 250 * time.Millisecond {
+		w.at(cut+window+after, func() {
+			for _, p := range off {
+				p.surge(int(min(60, amount)))
+			}
+		})
+	}
+	w.end(cut + window + 8*time.Second)
+	return w
+}
+
+// Processes that start and do not know the time yet are granted nothing of what those that are cut off may use.
+func TestNothingIsOverWhenProcessesStartAsOthersAreCutOff(t *testing.T) {
+	n := campaign.Histories(12, 200)
+	if *histories > 0 {
+		n = *histories
+	}
+	for i := range n {
+		seed := *firstSeed + 32 + uint64(i) // in 38 one is that uses all of its part too early if it does not wait for Overlap
+		synctest.Test(t, func(t *testing.T) {
+			w := playStarts(t, seed)
+			if n, where := w.over(); n > 0 {
+				t.Errorf("seed %d: over by %d at %v of %v", seed, n, where, w.limit)
+			}
+		})
+	}
+}
+
 // The table is away for all for twenty seconds, with the default options. Each process goes on with its part, from a second and a
 // half on, and together they use the limit.
 func TestProcessesUseTheirPartsWhileTheTableIsAway(t *testing.T) {

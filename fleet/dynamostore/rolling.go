@@ -18,9 +18,9 @@ import (
 // all may do at once. When r is used up, or many slots have had their time, the next
 // who takes something drops those: a condition says that they are as they were seen.
 //
-// Attribute z is what was said to be the present, at least, when the latest slots were
-// dropped. Nobody may take units of an earlier present any more: then they would count
-// together.
+// Attribute z is when the latest of the slots that were dropped had its time, or some time after that. Nobody may take units
+// of an earlier present any more: then they would count together. Where there is room, slots stay a little longer than they
+// count, so that a process that has just started finds z behind the earliest present that is possible; see lean.
 //
 // A slot has had its time when the window has passed since its end. A process that
 // has seen the slot knows, by its own clock, how long it has not changed, and that is exact
@@ -31,6 +31,7 @@ type rollingCell struct {
 	amount int64  // what may count: less than the rule's while parts are out
 	slots  []slot // by when they have had their time
 	hold   hold
+	leans  bool  // see lean
 	free   int64 // units in those that have had it, and are dropped
 	more   bool  // there are more of them than are dropped at once
 
@@ -45,6 +46,7 @@ type slot struct {
 	name  string
 	value string
 	n     int64
+	end   int64
 	in    int64
 }
 
@@ -99,18 +101,22 @@ func openRolling(v *view) cell {
 	if c.amount = v.rule.Amount; v.sup != nil {
 		c.amount = max(0, c.amount-v.sup.Away(v.rule))
 	}
+	c.leans = c.canLean()
 	c.total, _ = v.item.number(c.name("r"))
 	prefix := c.name("s") + "_"
 	for name, value := range v.item {
 		if rest, ok := strings.CutPrefix(name, prefix); ok {
 			end, _ := strconv.ParseInt(rest, 36, 64)
-			c.slots = append(c.slots, slot{name, value, slotUnits(value), c.leaves(name, value, end)})
+			c.slots = append(c.slots, slot{name, value, slotUnits(value), end, c.leaves(name, value, end)})
 		}
 	}
 	slices.SortFunc(c.slots, func(a, b slot) int { return cmp.Or(cmp.Compare(a.in, b.in), cmp.Compare(a.name, b.name)) })
 	for _, s := range c.slots {
 		if s.in > 0 {
 			break
+		}
+		if c.leans && s.end+c.window() > c.now.lo {
+			continue
 		}
 		if c.more = len(c.dropped) >= v.most; c.more {
 			break
@@ -165,7 +171,7 @@ func (c *rollingCell) left() int64 {
 	if z, _ := c.item.number(c.name("z")); z > c.now.label {
 		return 0 // our clock is far behind
 	}
-	return max(0, c.amount-c.used()-c.ahead)
+	return max(0, c.mayCount()-c.used()-c.ahead)
 }
 
 func (c *rollingCell) take(n int64) { c.taken += n }
@@ -175,10 +181,7 @@ func (c *rollingCell) write(u *update) int64 {
 	if more == 0 && c.returned == 0 {
 		return 0
 	}
-	tight := c.taken > 0 && c.total+more+c.ahead-c.returned > c.amount
-	if !tight && len(c.dropped) < min(fewFree, c.most) {
-		c.dropped, c.free = nil, 0
-	}
+	c.sparesDropped(more)
 	if more > 0 {
 		c.hold.write(u)
 	}
@@ -191,22 +194,57 @@ func (c *rollingCell) write(u *update) int64 {
 	return more
 }
 
+// sparesDropped lets slots that have had their time stay: those that had it lately, if the others make enough room, and all
+// of them if they are few and none makes room.
+func (c *rollingCell) sparesDropped(more int64) {
+	all, keep := c.dropped, time.Duration(0)
+	if c.window() >= lingersIn.Microseconds() {
+		keep = lifeSlack
+	}
+	over := c.total + more + c.ahead - c.returned - c.mayCount()
+	var old []slot
+	var free int64
+	for _, s := range all {
+		if s.end+c.window() <= c.now.lo-keep.Microseconds() {
+			old, free = append(old, s), free+s.n
+		}
+	}
+	switch tight := c.taken > 0 && over > 0; {
+	case tight && free < over:
+		return
+	case !tight && len(old) < min(fewFree, c.view.most):
+		old, free = nil, 0
+	}
+	c.dropped, c.free = old, free
+}
+
+// lingersIn is the shortest window whose slots stay longer than they count: of a shorter one it would be many.
+const lingersIn = 30 * time.Second
+
 // drop drops the slots that have had their time.
 func (c *rollingCell) drop(u *update) {
-	z := c.name("z")
+	z, until := c.name("z"), int64(0)
 	for _, s := range c.dropped {
 		u.same(c.item, s.name)
 		u.drop(s.name)
+		until = max(until, s.end+c.window())
 	}
 	last, ok := c.item.number(z)
 	switch {
 	case len(c.dropped) > 0:
 		u.strict = true
 		u.same(c.item, z)
-		u.setNumber(z, strconv.FormatInt(max(last, c.now.label), 10))
+		if until > c.now.lo-lifeSlack.Microseconds() {
+			until = c.now.label
+		}
+		u.setNumber(z, strconv.FormatInt(max(last, until), 10))
 	case c.taken == 0:
 	case ok:
-		u.needs(z, "<=", u.number(strconv.FormatInt(c.now.label, 10)))
+		most := c.now.label
+		if c.lean() > 0 {
+			most = c.now.lo
+		}
+		u.needs(z, "<=", u.number(strconv.FormatInt(most, 10)))
 	default:
 		u.absent(z)
 	}
@@ -218,8 +256,50 @@ func (c *rollingCell) bear(u *update, more int64) {
 	if _, ok := c.item[r]; !ok {
 		u.absent(r)
 	} else if c.taken > 0 {
-		u.needs(r, "<=", u.number(strconv.FormatInt(c.amount-more+c.returned+c.free, 10)))
+		u.needs(r, "<=", u.number(strconv.FormatInt(c.mayCount()-more+c.returned+c.free, 10)))
 	}
+}
+
+// A process that has just started knows the present only to be from lo to hi, a second later. By hi all members may have
+// fallen silent, and what each may then use by itself is its part. But one that was not silent at lo uses for a window and
+// fleet.Overlap after it fell silent no more than units that had been granted to it: once when they are reserved, or once they
+// have left the window. As long as all units that counted at lo count still, nothing else has to be reserved for it.
+//
+// By the time such a member uses all of its part the window of what is granted here must have passed. So it counts for nothing
+// if it may have been granted later than that; see late.
+//
+// lean is how many units more can count for that reason.
+func (c *rollingCell) lean() int64 {
+	if !c.leans {
+		return 0
+	}
+	return max(0, c.sup.Away(c.rule)-c.sup.sure.Away(c.rule))
+}
+
+// canLean reports whether no slot was dropped that counted at lo.
+func (c *rollingCell) canLean() bool {
+	if c.sup == nil || c.sup.sure == nil {
+		return false
+	}
+	z, _ := c.item.number(c.name("z"))
+	return z <= c.now.lo
+}
+
+// mayCount is how many units may count.
+func (c *rollingCell) mayCount() int64 { return min(c.rule.Amount, c.amount+c.lean()) }
+
+// leans reports whether a plan grants something that it could not without lean.
+func (l *plan) leans() bool {
+	return slices.ContainsFunc(l.shares, func(x *live) bool {
+		c, ok := x.cell.(*rollingCell)
+		return ok && x.taken+x.extra > 0 && c.lean() > 0
+	})
+}
+
+// late reports whether a plan that leans may have been executed when what it leans on was so no more.
+func (l *plan) late(now instant) bool {
+	since := time.Duration(now.mono-l.now.mono) + micro(l.now.hi-l.now.lo)
+	return now.epoch != l.now.epoch || since > fleet.Overlap-100*time.Millisecond
 }
 
 // note adds to the slots.
@@ -255,13 +335,13 @@ func (c *rollingCell) wait(cost int64) int64 {
 	case c.left() >= cost:
 		return 0
 	}
-	need := cost + c.used() + c.free - c.amount
+	need := cost + c.used() + c.free - c.mayCount()
 	for _, s := range c.slots {
 		if need -= s.n; need <= 0 {
 			return c.sure(max(1, s.in))
 		}
 	}
-	if c.amount < c.rule.Amount { // what is out may come back at any time
+	if c.mayCount() < c.rule.Amount { // what is out may come back at any time
 		return c.sure(time.Second.Microseconds())
 	}
 	return c.sure(c.window())

@@ -55,7 +55,7 @@ const (
 	shortestSilence = leastSilence - 50*time.Millisecond // of a member that can hold a part
 	copyLife        = leastSilence - 150*time.Millisecond
 	emptyLife       = 4 * time.Second         // of a copy without members: a new one holds no part for 5s
-	lifeSlack       = 1500 * time.Millisecond // no bounds of a clock that is known are wider
+	lifeSlack       = 1500 * time.Millisecond // bounds of a clock that is known are wider only if a round trip takes half a second
 	keptLags        = 16
 
 	// reserve is the part that nobody is given. A process that has just started does not know the time well enough to know that
@@ -167,7 +167,8 @@ func (r *roster) lagged(now instant) (lag int64) {
 // A supply is what can be granted of a group, as far as a process knows it.
 type supply struct {
 	fleet.Supply
-	lagLow, lagHigh int64 // bounds of by how much the supply is behind the clock
+	lagLow, lagHigh int64         // bounds of by how much the supply is behind the clock
+	sure            *fleet.Supply // what is out for certain, where the clock is not known well; nil where it is
 }
 
 // supply is what can be granted at an instant: nothing if the copy is too old.
@@ -185,23 +186,51 @@ func (r *roster) supply(now instant) *supply {
 		before.Turn(at)
 		p.lagLow = max(p.lagLow, before.At-before.Z(before.At)-max(0, before.At-now.lo))
 	}
-	// A member that falls silent after the copy was made may have been given what is free before.
-	var free, since int64 = fleet.Whole - now.reserve() - m.Unknown, now.hi
-	grown := false
-	for client, o := range m.Rows {
-		free -= o.Part
-		if silent := o.Ack + o.Silence; silent > at && silent <= now.hi && at < now.hi && m.none[client] == 0 {
-			grown, since = true, min(since, silent)
-		}
-	}
+	free, since, grown := m.mayGrow(at, now.hi, now.reserve())
 	p.Supply = *m.Supply(now.hi)
 	p.lagHigh = max(now.hi, m.At) - p.Z
 	if grown {
-		p.Out = min(fleet.Whole, p.Out+max(0, free))
-		p.lagHigh += (now.hi - since) * max(0, free) / fleet.Whole
+		p.Out = min(fleet.Whole, p.Out+free)
+		p.lagHigh += (now.hi - since) * free / fleet.Whole
 		p.lagHigh++
 	}
+	if now.rough && p.Out > 0 && micro(now.hi-now.lo) < lifeSlack {
+		p.sure = r.sure(now)
+	}
 	p.Now, p.Z = now.lo, now.lo-p.lagHigh
+	return p
+}
+
+// mayGrow is what a member may have been given since the copy was made that has fallen silent by an instant: what is free
+// before. It is since when the first of them was silent; grown is false if there is none.
+func (m *membership) mayGrow(at, by, reserve int64) (free, since int64, grown bool) {
+	free, since = fleet.Whole-reserve-m.Unknown, by
+	for client, o := range m.Rows {
+		free -= o.Part
+		if silent := o.Ack + o.Silence; silent > at && silent <= by && at < by && m.none[client] == 0 {
+			grown, since = true, min(since, silent)
+		}
+	}
+	return max(0, free), since, grown
+}
+
+// sure is what was out at the earliest instant that may be the present.
+func (r *roster) sure(now instant) *fleet.Supply {
+	m, at, good, err := r.copied(now)
+	if err != nil || !good || m == nil {
+		return nil
+	}
+	by := max(now.lo, m.At)
+	for _, o := range m.Rows {
+		if silent := o.Ack + o.Silence; !o.Late && o.Part > 0 && silent > by && silent <= now.hi {
+			return nil
+		}
+	}
+	free, _, grown := m.mayGrow(at, by, now.reserve())
+	p := m.Supply(by)
+	if p.Now = now.lo; grown {
+		p.Out = min(fleet.Whole, p.Out+free)
+	}
 	return p
 }
 

@@ -149,6 +149,8 @@ const (
 	calmAfter = 3 // rounds in which others were faster; then each waits up to two round trips
 )
 
+var errLate = errors.New("the answer came too late to be used while the table's clock is not measured")
+
 var errBusy = errors.New("other processes kept changing the item; use leases, or split the key")
 
 // apply does what an ask wants of one item: it plans from what is known, and when a
@@ -265,6 +267,11 @@ func (s *Store) send(ctx context.Context, w *work, a *fleet.Ask, p *part, l *pla
 		return err
 	})
 	received := s.clock.mono()
+	if l.leans() && (err == nil && l.late(s.clock.read()) || err != nil && (w.again || notAsExpected(err) == nil)) {
+		p.void = true
+		s.fails(a.ID, func(f *failure) { f.void = true })
+		err = cmp.Or(err, errLate)
+	}
 	w.took = time.Duration(received - sentAt)
 	e.mu.Lock()
 	defer e.mu.Unlock()
