@@ -23,9 +23,9 @@ func (a *attached) add(stack *middleware.Stack) error {
 			return err
 		}
 	case len(stack.Deserialize.List()) == 0:
-		return nil // presigning a URL: nothing is sent
+		return nil // presigning a URL does not send a request
 	default:
-		// The program has removed the loop. Add one that makes one attempt.
+		// The program has removed the loop. Add a loop that makes one attempt.
 		if err := stack.Finalize.Add(a.loopOf(nil), middleware.Before); err != nil {
 			return err
 		}

@@ -170,7 +170,6 @@ func (g *Guard) Close() {
 	})
 }
 
-// attached is a guard attached to one configuration.
 type attached struct {
 	g        *Guard
 	account  string
@@ -187,7 +186,6 @@ func newAttached(g *Guard, account string, c aws.CredentialsProvider) *attached 
 	return &attached{g: g, account: account, provider: c}
 }
 
-// upstream returns the upstream of a call.
 func (a *attached) upstream(ctx context.Context, service string) (*upstream, error) {
 	t := Target{a.of(ctx), awsmiddleware.GetRegion(ctx), service}
 	if u := a.last.Load(); u != nil && u.target == t {

@@ -82,7 +82,7 @@ func TestAttemptsDoNotMultiply(t *testing.T) {
 	}
 }
 
-// A truncated response is an error, whatever its status. A refused connection sent nothing.
+// A truncated response is an error, even with a good status. A refused connection sent nothing.
 func TestAnswersThatAreNone(t *testing.T) {
 	closed := httptest.NewServer(nil)
 	closed.Close()

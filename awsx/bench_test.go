@@ -19,7 +19,6 @@ import (
 	"github.com/seed1158cd35/weir/limit/bucket"
 )
 
-// echo is a service that answers immediately.
 type echo struct{}
 
 func (echo) Do(*http.Request) (*http.Response, error) {

@@ -45,7 +45,7 @@ func Example() {
 }
 
 // Separate limits for the buckets of a program, for each Lambda function and for each SQS queue: the limit's scope selects what
-// is counted separately.
+// counts separately.
 func ExamplePreset() {
 	perSecond := func(name, scope string, n int64) limit.Limit {
 		return limit.Limit{Name: name, Scope: scope, Rate: bucket.Rate{Amount: n, Per: time.Second, Burst: n}}

@@ -104,7 +104,7 @@ func (p *passage) unread(err error) outcome.Outcome {
 func (p *passage) exact(err error, o outcome.Outcome) outcome.Outcome {
 	switch {
 	case o.Code == "LimitExceededException" && p.attempts > 1:
-		// Some services use it for a throttle, others for a hard quota. It is repeated once, and then taken for a quota.
+		// Some services use it for a throttle, and some for a hard quota. It is repeated once, and then taken for a quota.
 		o.Hint.Advice = outcome.NotAgain
 	case o.Code == "TransactionCanceledException" && tooBusy(err):
 		o.Class = outcome.Throttled

@@ -43,7 +43,7 @@ func lifeOf(ctx context.Context) *life {
 }
 
 // aside is the context of a call that the SDK makes within an attempt of another, for credentials or a session with a bucket. It
-// is a separate call with the retries of its own policy. Without aside, package weir would see a retry loop around it and leave
+// is a separate call with its own policy's retries. Without aside, package weir would see a retry loop around it and leave
 // retries to that loop.
 type aside struct{ context.Context }
 

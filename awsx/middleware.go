@@ -46,7 +46,6 @@ func (a *attached) HandleFinalize(ctx context.Context, in middleware.FinalizeInp
 	return p.out, p.metadata, unseekable(r.Err())
 }
 
-// idOf returns the correlation ID of a call.
 func (g *Guard) idOf(ctx context.Context, request any) string {
 	if g.o.ID != nil {
 		if id := g.o.ID(ctx); id != "" {

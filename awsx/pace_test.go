@@ -118,7 +118,7 @@ func (tooMuch) Do(r *http.Request) (*http.Response, error) {
 	return resp, err
 }
 
-// A caller that leaves while it waits returns immediately, and nothing is sent.
+// A caller that leaves while it waits returns immediately, without a request.
 func TestLeavingWhileWaiting(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		far := new(clockwork)

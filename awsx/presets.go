@@ -39,7 +39,7 @@ func Preset(service string) weir.Policy {
 	case "drs":
 		p.Retry, _ = retry.Schedule("drs")
 		p.Retry.Codes = drsCodes
-		p.Classify.Throttled = []string{"ServiceQuotaExceededException"} // too many jobs at the same time: nothing was done
+		p.Classify.Throttled = []string{"ServiceQuotaExceededException"} // too many jobs at the same time: the call had no effect
 		p.MaxWait = 30 * time.Second
 		// A call makes six attempts over half a minute. A breaker that other calls open would shorten it. While no call succeeds,
 		// retries are held back instead.
@@ -53,7 +53,7 @@ func Preset(service string) weir.Policy {
 	return p
 }
 
-// patience returns retries that last longer than the SDK's own, including those of 2026, with no more attempts: see
+// patience returns retries that last longer than the SDK's old and new (2026) retries, with no more attempts: see
 // docs/reference/presets.md.
 func patience() (retry.Config, retry.QuotaConfig) {
 	c, _ := retry.Schedule("aws-patient")
@@ -68,7 +68,6 @@ func (q *quota) limit() limit.Limit {
 	}
 }
 
-// learning returns a limit with an adaptive rate.
 func learning(name, scope string, operations []string) limit.Limit {
 	l := limit.Limit{Name: name, Scope: scope, Operations: operations, Rate: bucket.Rate{Amount: learnt, Per: time.Second, Burst: learnt / 10}}
 	l.Adaptive.On = true

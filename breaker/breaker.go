@@ -170,7 +170,7 @@ func (b *Breaker) ForceOpen(now, d time.Duration) {
 	b.force(now, func(s State) State { return s.ForceOpen(now, d) })
 }
 
-// ForceClose closes b and keeps it closed, whatever fails, until Reset or ForceOpen.
+// ForceClose closes b and keeps it closed, even if calls fail, until Reset or ForceOpen.
 func (b *Breaker) ForceClose(now time.Duration) {
 	b.force(now, func(s State) State { return s.ForceClose(now) })
 }
@@ -205,7 +205,6 @@ func (b *Breaker) load() *box {
 
 var byDefault = Config{}.WithDefaults()
 
-// counts reports whether a rule needs the number of successes.
 func (c *Config) counts() bool { return c.Share > 0 && !c.Off }
 
 // counter returns a counter of successes, nil if no rule needs it, so that successes cost nothing.

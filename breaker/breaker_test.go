@@ -29,7 +29,6 @@ func fail(br *breaker.Breaker, now time.Duration, n int) {
 	}
 }
 
-// heard collects changes.
 type heard struct {
 	mu   sync.Mutex
 	list []breaker.Change

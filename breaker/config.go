@@ -29,11 +29,11 @@ type Config struct {
 	ConsecutiveFor time.Duration
 
 	// SuccessTakesOne makes a success subtract one failure from the count for Consecutive, instead of all. Then failures of more
-	// than half of the calls open it in the end, whatever the number of calls in between. Failures do not expire.
+	// than half of the calls open it in the end, with any number of calls in between. Failures do not expire.
 	SuccessTakesOne bool
 
-	// Failures within Window open it, whatever the number of successes. This rule suits an upstream with few calls that must not
-	// be called while it is broken. With many calls, random failures would open it.
+	// Failures within Window open it, with any number of successes. This rule suits an upstream with few calls that must not be
+	// called while it is broken. With many calls, random failures would open it.
 	Failures int
 
 	Window time.Duration // how long failures and calls count; 0 means 10s, or 1m with Failures

@@ -20,7 +20,7 @@ type evidence struct {
 	mu          sync.Mutex // a leaf lock: no other is taken while it is held
 	began       time.Duration
 	now, before span
-	all, most   int64 // failures in both spans, and those of the caller with the most
+	all, most   int64 // failures in both spans: of all callers, and of the caller with the most
 	callers     int
 }
 

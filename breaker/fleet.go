@@ -10,7 +10,7 @@ import (
 
 // A Fleet represents the breakers of other processes for the same upstream. Package shared implements it. Leads and Wanted are
 // called when a call is refused, Failed when a call fails: they must return quickly and must not call the breaker. All methods
-// must be safe for concurrent use. A call that a closed breaker admits, and its success, need none of them.
+// must be safe for concurrent use. If a closed breaker admits a call and the call succeeds, no method is called.
 type Fleet interface {
 	// Leads reports whether the fleet decides when an open breaker is probed, and by which process. Otherwise each breaker
 	// decides for itself.

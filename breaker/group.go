@@ -11,10 +11,9 @@ import (
 // Other is the key of the breaker that a full Group uses for all further keys.
 const Other = "(other)"
 
-// defaultKeys is the default maximum number of separate keys.
 const defaultKeys = 1024
 
-// retryFull is the interval between searches for keys to evict after one that found none. A search walks over all keys.
+// retryFull is the interval between searches for keys to evict after a search found none. A search walks over all keys.
 const retryFull = time.Second
 
 // A Group has a Breaker per key, created when the key is first used, so that one bad shard, tenant or route does not affect the

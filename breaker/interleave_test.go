@@ -8,8 +8,8 @@ import (
 	"github.com/seed1158cd35/weir/outcome"
 )
 
-// A meeting is a fleet that leads nothing. It is called by a call that has read the open breaker and has not yet changed it. What
-// then does there stands for another goroutine.
+// A meeting is a fleet that leads nothing. It is called by a call that has read the open breaker and has not yet changed it. The
+// function then simulates another goroutine.
 type meeting struct {
 	fleet
 	then func()

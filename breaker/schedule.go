@@ -7,7 +7,7 @@ import (
 )
 
 var schedules = map[string]Config{
-	// Five failed calls within a minute open it, whatever the number of successes, and the upstream is then not called for half a
+	// Five failed calls within a minute open it, with any number of successes, and the upstream is then not called for half a
 	// minute. For upstreams with few calls.
 	"five-a-minute": {Failures: 5, Window: time.Minute, Successes: 2, FirstOpen: 30 * time.Second, Open: 30 * time.Second},
 }

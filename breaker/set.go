@@ -23,7 +23,6 @@ func (b *Breaker) obey(now time.Duration, c *Config) {
 	}
 }
 
-// under returns the box with another config.
 func (s *box) under(now time.Duration, c *Config) *box {
 	next := &box{State: s.State, cfg: c}
 	switch {

@@ -26,7 +26,7 @@ type Ticket struct {
 }
 
 // A State is a breaker at one moment. The zero State is closed. It is small and comparable, so that a store can replace one by
-// the next. Instants are those of the storage's clock.
+// the next. Instants come from the storage's clock.
 type State struct {
 	Phase Phase
 	Why   Cause
@@ -162,7 +162,6 @@ func (s *State) inARow(now time.Duration, c Config) {
 	s.InARow++
 }
 
-// trips returns the rule that opens the breaker, or Unset.
 func (s *State) trips(now time.Duration, c Config, good int64) Cause {
 	failed := s.Recent.within(now, c.Window)
 	calls := float64(failed) + float64(good)

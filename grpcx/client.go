@@ -31,7 +31,6 @@ func UnaryClient(u *weir.Upstream, o Options) grpc.UnaryClientInterceptor {
 	}
 }
 
-// judgedError is an error with its outcome.
 type judgedError struct {
 	error
 	outcome outcome.Outcome

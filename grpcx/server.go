@@ -11,8 +11,8 @@ import (
 	"github.com/seed1158cd35/weir/outcome"
 )
 
-// UnaryServer returns an interceptor that converts weir's refusals for clients. The handler may return refusals of its own calls.
-// If u is not nil, the method itself is under the policy of u, and may also be refused.
+// UnaryServer returns an interceptor that converts weir's refusals for clients. The handler may return refusals of calls that it
+// makes. If u is not nil, the method itself is under the policy of u, and may also be refused.
 func UnaryServer(u *weir.Upstream, o Options) grpc.UnaryServerInterceptor {
 	return func(ctx context.Context, request any, info *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
 		reply, err := admitted(ctx, u, &o, info.FullMethod, request, func(*weir.Permit) (any, error) { return handle(ctx, request) })

@@ -74,7 +74,6 @@ func Words(f *refuse.Facts) (s *status.Status, push string) {
 	return s, push
 }
 
-// codeOf returns the code for an HTTP status of weir.
 func codeOf(status int) codes.Code {
 	switch status {
 	case http.StatusUnauthorized:

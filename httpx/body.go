@@ -42,7 +42,6 @@ func (b *body) Close() error {
 	return err
 }
 
-// abandon stops reading.
 func (b *body) abandon() { b.cancel(context.Canceled) }
 
 // discardTime is the maximum wait for the rest of a discarded response.

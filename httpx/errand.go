@@ -27,7 +27,6 @@ type errand struct {
 	end     context.CancelFunc
 }
 
-// brought is the result of an attempt.
 type brought struct {
 	resp     *http.Response
 	err      error

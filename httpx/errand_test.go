@@ -23,7 +23,6 @@ type wire struct {
 	sent chan *wired
 }
 
-// wired is one request in progress.
 type wired struct {
 	req    *http.Request
 	answer chan *http.Response

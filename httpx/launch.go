@@ -15,7 +15,6 @@ func WithLaunch(ctx context.Context, fn func(cancel context.CancelCauseFunc) err
 	return context.WithValue(ctx, launchKey{}, fn)
 }
 
-// launch calls the function of WithLaunch.
 func launch(ctx context.Context, cancel context.CancelCauseFunc, req *http.Request) error {
 	fn, ok := ctx.Value(launchKey{}).(func(context.CancelCauseFunc) error)
 	if !ok {

@@ -238,7 +238,6 @@ func TestAPermitIsSettledEvenIfItsMeterPanics(t *testing.T) {
 	}
 }
 
-// failingMeter panics in Outcome.
 type failingMeter struct{ io.ReadCloser }
 
 func (failingMeter) Outcome() outcome.Outcome { panic("no outcome") }

@@ -89,7 +89,6 @@ func (p *replay) ready() (err error) {
 	return err
 }
 
-// take returns the body prepared by ready.
 func (p *replay) take() io.ReadCloser {
 	r := p.ahead
 	p.ahead = nil

@@ -39,7 +39,6 @@ func (s *sender) result() (*http.Response, error) {
 	return nil, err
 }
 
-// send makes one attempt and reports its result.
 func (s *sender) send() {
 	r := s.run
 	discard(s.resp)

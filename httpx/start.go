@@ -17,7 +17,6 @@ type start struct {
 	err    error // of the first read
 }
 
-// read reads the first bytes of a body.
 func (s *start) read(body io.ReadCloser) []byte {
 	*s = start{ReadCloser: body}
 	for s.n < len(s.bytes) && s.err == nil {
@@ -66,7 +65,6 @@ func (s *sender) look(a *attempt, r *classify.Response, resp *http.Response, tim
 	}
 }
 
-// asksGraphQL reports whether a response comes from GraphQL.
 func asksGraphQL(req *http.Request, h http.Header) bool {
 	return strings.Contains(req.URL.Path, "graphql") || strings.Contains(req.URL.Path, "GraphQL") || strings.Contains(strings.Join(h["Content-Type"], ""), "graphql")
 }

@@ -22,7 +22,6 @@ import (
 	"github.com/seed1158cd35/weir/httpx"
 )
 
-// packed encodes a body with a coding.
 func packed(t *testing.T, coding, body string) string {
 	t.Helper()
 	var b bytes.Buffer

@@ -91,7 +91,6 @@ func draw(r *rand.Rand, n time.Duration) time.Duration {
 	return time.Duration(hi)
 }
 
-// unit returns a random number in [0, 1).
 func unit(r *rand.Rand) float64 { return float64(random(r)>>11) / (1 << 53) }
 
 // random uses r, for reproducible runs, or the process's generator if r is nil.

@@ -54,9 +54,9 @@ func (c BudgetConfig) Validate() error {
 //
 //	retries in the last Window <= Share * calls in the last Window + Floor * Window
 //
-// so that the retries in any time T are at most Share * calls + Floor * (T + Window), where calls includes those of the Window
-// before. It counts in steps of at most a 32nd of Window, and rounds toward fewer retries. The zero Budget refuses every retry.
-// It is safe for concurrent use. Call takes no lock, because every call needs it.
+// so that the retries in any time T are at most Share * calls + Floor * (T + Window), where calls includes the Window before. It
+// counts in steps of at most a 32nd of Window, and rounds toward fewer retries. The zero Budget refuses every retry. It is safe
+// for concurrent use. Call takes no lock, because every call needs it.
 type Budget struct {
 	off      bool
 	window   time.Duration
@@ -68,7 +68,6 @@ type Budget struct {
 	granted  *counter.Window
 }
 
-// budgetSteps is the number of steps of the window.
 const budgetSteps = 32
 
 // million converts shares to integers, so that 10% of 30 calls is exactly 3.

@@ -111,7 +111,7 @@ func TestBudgetTakesBackWhatWasNotSpent(t *testing.T) {
 	if got := b.Left(9 * time.Second); got != 1 {
 		t.Errorf("%d left, want 1", got)
 	}
-	// It leaves the window by the instant at which it was granted, not by that of its return.
+	// The instant of the grant determines when it leaves the window, not the instant of its return.
 	if got := b.Left(11 * time.Second); got != 1 {
 		t.Errorf("%d left later, want 1", got)
 	}

@@ -33,7 +33,7 @@ type Config struct {
 	HintSlack time.Duration
 
 	RetryOn  []outcome.Class // classes to repeat; empty means throttled, failed and unknown
-	Codes    []string        // codes to repeat, whatever their class
+	Codes    []string        // codes to repeat with any class
 	NotCodes []string        // codes that are never repeated; this takes precedence
 }
 
@@ -98,7 +98,6 @@ func repeatable(class outcome.Class) bool {
 	return class <= outcome.Rejected && class != outcome.OK
 }
 
-// mistakes collects the errors that Validate finds.
 type mistakes []error
 
 func (m *mistakes) when(wrong bool, format string, args ...any) {

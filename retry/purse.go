@@ -7,7 +7,7 @@ import (
 )
 
 // A Purse limits retries, so that a failing upstream gets few of them. All calls of an upstream share it. It is safe for
-// concurrent use. Instants are those of one clock.Clock.
+// concurrent use. Instants come from one clock.Clock.
 //
 // A call uses it as follows:
 //
@@ -19,7 +19,7 @@ type Purse interface {
 	// Call records that the first attempt of a call is made.
 	Call(now time.Duration)
 
-	// Retry pays for one retry after an attempt that ended with o. If it returns false, nothing was paid and the call ends with
+	// Retry pays for one retry after an attempt that ended with o. If it returns false, it took no payment and the call ends with
 	// ErrBudget. Call it before the delay.
 	Retry(now time.Duration, o *outcome.Outcome) (paid Receipt, ok bool)
 
@@ -30,7 +30,7 @@ type Purse interface {
 	Success(now time.Duration, paid Receipt)
 }
 
-// A Receipt records a payment. The zero Receipt is that of a first attempt, which costs nothing. A receipt can be returned once.
+// A Receipt records a payment. The zero Receipt is for a first attempt, which costs nothing. A receipt can be returned once.
 type Receipt int64
 
 var (

@@ -37,7 +37,7 @@ var quotas = map[string]QuotaConfig{
 	"llm": {Capacity: 500, Retry: 5, Throttle: 5, Success: 5},
 }
 
-// QuotaSchedule returns the quota for the Schedule of that name. ok is false if it has none.
+// QuotaSchedule returns the quota for the Schedule of that name. ok is false if that Schedule has no quota.
 func QuotaSchedule(name string) (QuotaConfig, bool) {
 	c, ok := quotas[name]
 	return c, ok

@@ -76,7 +76,6 @@ func harmless(raw any, err error) bool {
 	return o.Undone || o.Class == outcome.Rejected
 }
 
-// statusOf returns the status of a response, 0 without one.
 func statusOf(raw any) int {
 	answer, _ := raw.(*smithyhttp.Response)
 	if answer == nil || answer.Response == nil {

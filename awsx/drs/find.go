@@ -125,5 +125,4 @@ func takesPart(j *types.Job, want []string, id func(types.ParticipatingServer) *
 	return slices.Equal(sorted(got), sorted(want))
 }
 
-// sorted returns the IDs in order, without duplicates.
 func sorted(ids []string) []string { return slices.Compact(slices.Sorted(slices.Values(ids))) }

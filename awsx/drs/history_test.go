@@ -111,7 +111,7 @@ func history(t *testing.T, seed uint64, faults *atomic.Int64) *tally {
 	return y
 }
 
-// check compares the results of the calls with what the server did.
+// check compares the results of the calls with the actions of the server.
 func (y *tally) check(t *testing.T, seed uint64, server *drstest.Server, c *drs.Client) {
 	late := 0
 	for _, tag := range y.unknown {

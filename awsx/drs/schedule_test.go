@@ -22,7 +22,6 @@ import (
 	"github.com/seed1158cd35/weir/retry"
 )
 
-// refusing answers every request with an error.
 func refusing(status int, code, after string, n *int) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		*n++

@@ -15,9 +15,9 @@ const CallTag = "weir:call"
 // mostTags is the maximum number of tags of an AWS resource.
 const mostTags = 50
 
-// StartRecovery starts a recovery once. After a response that proves that nothing was started, such as a throttle, it repeats the
-// request. After a 500 or 503 it repeats the request once, under two conditions: three DescribeJobs over a minute list no job for
-// these servers since the request, and ctx leaves enough time. After any other unclear result, such as a timeout or a broken
+// StartRecovery starts a recovery once. After a response that proves that no recovery was started, such as a throttle, it repeats
+// the request. After a 500 or 503 it repeats the request once, under two conditions: three DescribeJobs over a minute list no job
+// for these servers since the request, and ctx leaves enough time. After any other unclear result, such as a timeout or a broken
 // connection, it does not repeat the request. It looks for the job with DescribeJobs and returns it if there is one. Otherwise
 // the job may still appear: the error is then an *UnknownError, which describes what to check.
 //

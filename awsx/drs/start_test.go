@@ -115,7 +115,6 @@ func TestNoPolicyStartsASecondRecovery(t *testing.T) {
 	}
 }
 
-// hasty is a clock whose Sleep returns immediately.
 type hasty struct{ clock.Clock }
 
 func (hasty) Sleep(ctx context.Context, _ time.Duration) error { return context.Cause(ctx) }

@@ -17,7 +17,7 @@ type batch struct {
 
 	began  time.Time
 	stop   time.Time // no handling begins that would not end by then, and running ones are canceled
-	answer time.Time // the response is returned then, whatever is still running
+	answer time.Time // the response is returned then, even if handlings are still running
 	end    time.Time // deadline of the function
 	work   context.Context
 	store  context.Context // for records after a handling; ends when the response is returned

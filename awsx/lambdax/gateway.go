@@ -96,7 +96,6 @@ type incoming struct {
 	host, from          string
 }
 
-// request converts it to an *http.Request.
 func (in *incoming) request(ctx context.Context) (*http.Request, error) {
 	body := in.body
 	if in.encoded {

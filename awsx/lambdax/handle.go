@@ -58,7 +58,6 @@ type turn struct {
 	err   error     // of the store or the letters
 }
 
-// handle handles one message and returns the result.
 func (b *batch) handle(m *events.SQSMessage) End {
 	t := &turn{b: b, m: Message{SQSMessage: *m}}
 	e := End{Why: NoTime}

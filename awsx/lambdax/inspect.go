@@ -53,7 +53,6 @@ func Inspect(ctx context.Context, functions LambdaAPI, queues QueueAPI, name str
 	return nil
 }
 
-// mappings returns the enabled mappings of queues.
 func mappings(ctx context.Context, functions LambdaAPI, queues QueueAPI, name string) (all []Mapping, err error) {
 	pages := lambda.NewListEventSourceMappingsPaginator(functions, &lambda.ListEventSourceMappingsInput{FunctionName: &name})
 	for pages.HasMorePages() {
@@ -76,7 +75,6 @@ func mappings(ctx context.Context, functions LambdaAPI, queues QueueAPI, name st
 	return all, nil
 }
 
-// visibility returns the visibility timeout of a queue.
 func visibility(ctx context.Context, queues QueueAPI, arn string) (time.Duration, error) {
 	parts := strings.Split(arn, ":")
 	at, err := queues.GetQueueUrl(ctx, &sqs.GetQueueUrlInput{QueueName: &parts[5], QueueOwnerAWSAccountId: &parts[4]})

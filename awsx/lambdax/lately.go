@@ -9,7 +9,7 @@ import (
 // latest is the number of messages whose durations are remembered.
 const latest = 100
 
-// lately remembers the durations of the latest messages. The zero value has none.
+// lately remembers the durations of the latest messages. The zero value is empty.
 type lately struct {
 	mu   sync.Mutex
 	took [latest]time.Duration

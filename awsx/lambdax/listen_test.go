@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// Requests on a listener get the same responses as those of API Gateway.
+// Requests on a listener get the same responses as requests of API Gateway.
 func TestAListenerIsAnsweredAsTheGatewayIs(t *testing.T) {
 	web := newWeb(t, WebOptions{Handle: func(w http.ResponseWriter, r *http.Request) error {
 		if r.URL.Path == "/bad" {

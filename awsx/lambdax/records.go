@@ -37,14 +37,14 @@ type Claim struct {
 
 	// With state Ours:
 	Attempts int // claims that were not given back, including this one
-	Stalls   int // consecutive claims before this one that were never ended
+	Stalls   int // consecutive earlier claims that were never ended
 }
 
 // An Ending is the way in which a claim ends.
 type Ending uint8
 
 const (
-	GaveBack Ending = iota // nothing was done: the claim does not count
+	GaveBack Ending = iota // no handling began: the claim does not count
 	Tried                  // it must be handled again
 	Handled                // it is complete, and remembered until keep
 )

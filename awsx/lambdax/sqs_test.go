@@ -397,7 +397,6 @@ func TestWhatEndsTheFunctionIsPoison(t *testing.T) {
 	})
 }
 
-// faulty are Records that fail on request.
 type faulty struct {
 	Records
 	begin, end func() error

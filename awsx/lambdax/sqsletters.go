@@ -73,7 +73,6 @@ func (l *SQSLetters) Put(ctx context.Context, letter *Letter) error {
 	return nil
 }
 
-// tooLong reports whether a message exceeds the queue's maximum size.
 func tooLong(err error) bool {
 	e, ok := errors.AsType[smithy.APIError](err)
 	return ok && (strings.Contains(e.ErrorCode(), "InvalidParameterValue") || strings.Contains(e.ErrorCode(), "MessageTooLong"))

@@ -98,10 +98,11 @@ func (p *page) Write(b []byte) (int, error) {
 	return p.body.Write(b)
 }
 
-// mostAnswer is Lambda's maximum response size, less an allowance for what surrounds the body.
+// mostAnswer is Lambda's maximum response size, less an allowance for the parts around the body.
 const mostAnswer = 6<<20 - 64<<10
 
-// answer answers a request, whatever its handler does. prepare creates the request with the context of the handling.
+// answer answers a request in time, even if its handler fails or blocks. prepare creates the request with the context of the
+// handling.
 func (w *Web) answer(ctx context.Context, correlation string, prepare func(context.Context) (*http.Request, error)) *page {
 	ctx, cancel := w.within(context.WithValue(ctx, correlationKey{}, correlation))
 	defer cancel()

@@ -30,7 +30,6 @@ func newWeb(t *testing.T, o WebOptions) *Web {
 	return w
 }
 
-// echo responds with the request.
 func echo(w http.ResponseWriter, r *http.Request) error {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {

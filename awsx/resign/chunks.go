@@ -138,7 +138,6 @@ func (f *framed) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// end checks that nothing follows the last chunk.
 func (f *framed) end() error {
 	if _, err := f.in.ReadByte(); err != io.EOF {
 		return wrong("there is data after the last chunk", err)
@@ -146,7 +145,6 @@ func (f *framed) end() error {
 	return io.EOF
 }
 
-// next reads a chunk and signs it.
 func (f *framed) next() error {
 	line, err := f.line()
 	if err != nil {
@@ -222,7 +220,6 @@ func (f *framed) last() error {
 	return &FramingError{fmt.Sprintf("more than %d trailers", mostTrailers)}
 }
 
-// line reads a line, without its end.
 func (f *framed) line() (string, error) {
 	b, err := f.in.ReadSlice('\n')
 	if err != nil {

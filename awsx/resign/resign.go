@@ -105,8 +105,7 @@ var old = []string{"Authorization", "X-Amz-Security-Token", "X-Amz-Date", "X-Amz
 // Renews reports whether a header field belongs to the signature that is replaced.
 func Renews(header string) bool { return slices.Contains(old, header) }
 
-// Plan determines how a request is to be signed, and removes its signature. It does not read the body. The error is a
-// *RequestError.
+// Plan determines how to sign a request, and removes its signature. It does not read the body. The error is a *RequestError.
 func (s *Signer) Plan(r *http.Request) (*Plan, error) {
 	auth := r.Header.Get("Authorization")
 	if strings.HasPrefix(auth, "Bearer ") { // a Bedrock API key
@@ -223,8 +222,8 @@ func (p *Plan) Sign(ctx context.Context, out *http.Request) error {
 	return nil
 }
 
-// seal signs the header. It only signs the fields that AWS requires, so that intermediaries may change others. It does not use
-// the SDK's signer, which sorts a query by its decoded names, while AWS sorts by their encoded form.
+// seal signs the header. It only signs the fields that AWS requires, so that intermediaries may change other fields. It does not
+// use the SDK's signer, which sorts a query by its decoded names, while AWS sorts by their encoded form.
 func (p *Plan) seal(out *http.Request, creds aws.Credentials, hash string, now time.Time) *chain {
 	h := out.Header
 	if p.s3() || len(h[contentHash]) > 0 {

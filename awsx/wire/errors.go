@@ -24,8 +24,8 @@ type Error struct {
 	Final bool
 }
 
-// longestBackoff is the maximum delay between attempts of the SDKs (20 s in all of them, November 2026). A client that has to
-// wait longer should not retry.
+// longestBackoff is the maximum delay between attempts of the SDKs (20 s, November 2026). A client that has to wait longer should
+// not retry.
 const longestBackoff = 20 * time.Second
 
 // ErrorOf returns weir's own error for the request with this ID.

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// A Protocol is the protocol of a service, as far as it determines the form of errors.
+// A Protocol is the protocol of a service. It determines the form of errors.
 type Protocol uint8
 
 const (
@@ -48,7 +48,7 @@ func protocolOf(service string, h http.Header, target string) Protocol {
 	return RestJSON
 }
 
-// byPath are services that only use paths, in addition to those with routes.
+// byPath are services without known routes that only use paths.
 var byPath = map[string]bool{"drs": true, "mgn": true}
 
 // deaf reports whether a service ignores the header fields by which other services determine the operation.
@@ -58,7 +58,7 @@ func deaf(service string) bool {
 }
 
 // ByForm reports whether the beginning of a request's body may be needed to determine its operation: the service parses it as a
-// form, whatever its Content-Type is.
+// form, with any Content-Type.
 func (o *Op) ByForm() bool { return o.Protocol == Query || o.Protocol == EC2 }
 
 func isForm(h http.Header) bool {

@@ -5,7 +5,6 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws/retry"
 )
 
-// quick makes one attempt.
 type quick struct{ aws.NopRetryer }
 
 // repeats reports whether the SDK would repeat a call that failed with err.

@@ -60,7 +60,7 @@ type calls struct {
 	namespace string
 }
 
-// send publishes the rows, and returns those that remain after an error. Rows that CloudWatch will never accept are lost.
+// send publishes the rows, and returns the remaining rows after an error. Rows that CloudWatch will never accept are lost.
 func (c *calls) send(ctx context.Context, b *batch) (left []*row, lost int64, err error) {
 	for rows := b.rows; len(rows) > 0; {
 		n, data := fill(b.at, rows)

@@ -138,5 +138,4 @@ func (b *book) upstream(name string) string {
 	return name
 }
 
-// leaves returns the current leaves.
 func (b *book) leaves() map[key]*leaf { return *b.known.Load() }

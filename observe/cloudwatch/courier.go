@@ -118,7 +118,7 @@ func backoff(failures int) time.Duration {
 	return d/2 + rand.N(d/2)
 }
 
-// close sends what waits until ctx ends, and returns the number of data points lost meanwhile.
+// close sends the waiting batches until ctx ends, and returns the number of data points lost meanwhile.
 func (c *courier) close(ctx context.Context) (lost int64) {
 	before := c.stats().Dropped
 	c.box.Close(ctx)

@@ -15,7 +15,6 @@ const (
 	mostValues  = 100 // per metric
 )
 
-// lines writes batches as lines of JSON.
 type lines struct {
 	to        io.Writer
 	namespace string
@@ -72,7 +71,6 @@ func member(b []byte, name string) []byte {
 	return append(b, ':')
 }
 
-// value appends a number or an array of numbers.
 func (l *lines) value(b []byte, v value) []byte {
 	if v.spread == nil {
 		return appendNumber(b, v.number)

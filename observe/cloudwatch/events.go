@@ -112,7 +112,7 @@ func (e *Exporter) ended(d weir.Ended) {
 
 func (e *Exporter) gaveUp(d weir.GaveUp) {
 	why := observe.Why(d.Why)
-	if why == "canceled" || why == "not_retryable" { // the caller left, or the last error is not retryable: nothing is exhausted
+	if why == "canceled" || why == "not_retryable" { // the caller left, or the last error is not retryable: the retries are not exhausted
 		return
 	}
 	e.count(key{kind: exhausted, word: why}, &d.Subject)
@@ -148,7 +148,6 @@ func (e *Exporter) leaf(k key, s *weir.Subject) *leaf {
 	return e.book.get(k)
 }
 
-// uses reports which parts of a key some dimension uses.
 type uses struct{ any, operation, region, account, word, attempt, success bool }
 
 func (u *uses) forget(k *key) {

@@ -53,7 +53,7 @@ func ExampleClient() {
 		panic(err)
 	}
 	fmt.Printf("%+v\n", metrics.Stats())
-	_ = metrics.Close(ctx) // nothing was counted, so nothing is sent
+	_ = metrics.Close(ctx) // no counts, so no request
 	// Output: {Published:0 Dropped:0 Waiting:0 Failures:0}
 }
 

@@ -140,8 +140,8 @@ func (e *Exporter) Flush(ctx context.Context) error {
 	return nil
 }
 
-// Close publishes the current counts and ends the exporter. Later events are not counted. What cannot be published before ctx
-// ends, or within three further attempts, is dropped, and the error has its number.
+// Close publishes the current counts and ends the exporter. Later events are not counted. Data points that cannot be published
+// before ctx ends, or within three further attempts, are dropped, and the error has their number.
 func (e *Exporter) Close(ctx context.Context) error {
 	e.closing.Do(func() {
 		close(e.stop)

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Durations are counted in classes: 0, below 1 ms, and up to ten minutes in classes of which each is growth times as wide as the
-// previous. There are less than 100, the maximum of the embedded metric format for one metric.
+// Durations are counted in classes: 0, below 1 ms, and up to ten minutes in classes that grow by the factor growth. There are
+// less than 100, the maximum of the embedded metric format for one metric.
 const (
 	classes = 98
 	growth  = 1.15
@@ -15,7 +15,6 @@ const (
 
 var perClass = 1 / math.Log(growth)
 
-// class returns the class of a duration.
 func class(d time.Duration) int {
 	switch {
 	case d <= 0:

@@ -83,7 +83,6 @@ const (
 	other = "other" // the combined value beyond the bound of series
 )
 
-// index returns the index of a dimension in Dimensions.
 func (d Dimension) index() int {
 	for i, known := range Dimensions {
 		if d == known {

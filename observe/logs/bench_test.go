@@ -39,7 +39,7 @@ func BenchmarkEvent(b *testing.B) {
 	}
 }
 
-// BenchmarkQueue measures a line of 200 bytes, with a writer that keeps up and with one that blocks.
+// BenchmarkQueue measures a line of 200 bytes, with a fast writer and with a blocked writer.
 func BenchmarkQueue(b *testing.B) {
 	line := []byte(strings.Repeat("x", 199) + "\n")
 	_, full := io.Pipe() // without a reader

@@ -30,7 +30,6 @@ const canary = "CaNaRy0123456789"
 
 var subject = weir.Subject{Upstream: "s3", Operation: "put", ID: "4711", Key: "tenant=acme"}
 
-// logger returns a logger that writes JSON into a buffer.
 func logger(level slog.Level) (*slog.Logger, *bytes.Buffer) {
 	b := new(bytes.Buffer)
 	return slog.New(slog.NewJSONHandler(b, &slog.HandlerOptions{Level: level})), b
@@ -410,7 +409,6 @@ func ExampleOptions_Events() {
 
 var began = time.Now()
 
-// refusedOf returns the event of a refusal.
 func refusedOf(s weir.Subject, limit string, waited time.Duration, r *weir.Refusal) weir.Refused {
 	keys := make(map[string]string)
 	if scope, key, ok := strings.Cut(s.Key, "="); ok {

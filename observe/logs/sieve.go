@@ -35,7 +35,7 @@ type second struct {
 	passed int
 }
 
-// strange is the largest backward step of one clock. A larger step means another clock, that of a recreated upstream.
+// strange is the largest backward step of one clock. A larger step means another clock, because the upstream was recreated.
 const strange = 2 * time.Second
 
 type tally struct {

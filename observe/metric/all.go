@@ -1,6 +1,5 @@
 package metric
 
-// all lists the metrics, grouped by subject.
 var all = []Metric{
 	{"weir_decisions_total", Counter, []string{"upstream", "operation", "limit", "decision"},
 		"Admission decisions for attempts."},

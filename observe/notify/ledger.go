@@ -110,7 +110,7 @@ func (l *ledger) resolve(e *entry, s subject, detail string) notice {
 }
 
 // due returns the notices that have become due: lasting states whose alert was delayed, and the end of events that have not
-// happened for an interval. next is when to call due again, the zero Time if nothing is expected.
+// happened for an interval. next is when to call due again, the zero Time if no change is expected.
 func (l *ledger) due(now time.Time) (notices []notice, next time.Time) {
 	for s, e := range l.entries {
 		at, ok := l.when(s, e)
@@ -126,7 +126,6 @@ func (l *ledger) due(now time.Time) (notices []notice, next time.Time) {
 	return notices, next
 }
 
-// act performs the due action of an entry.
 func (l *ledger) act(now time.Time, s subject, e *entry, notices []notice) []notice {
 	switch {
 	case !e.bad:

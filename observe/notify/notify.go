@@ -29,7 +29,7 @@ import (
 	"github.com/seed1158cd35/weir/observe"
 )
 
-// A Config specifies what is reported, how often and to which targets.
+// A Config specifies the reported kinds, the interval and the targets.
 type Config struct {
 	Targets  []Target      // at least one
 	Kinds    []Kind        // kinds to report; empty means all except Retry

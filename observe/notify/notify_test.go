@@ -104,7 +104,7 @@ func TestBreakersByKeyAreOneSubject(t *testing.T) {
 	})
 }
 
-// A reload that removes open breakers resolves the alert; one that keeps them does not. A breaker that opens later is reported
+// A reload resolves the alert if it removes the open breakers, but not if it keeps them. A breaker that opens later is reported
 // again.
 func TestABreakerThatAReloadTakesAwayIsOver(t *testing.T) {
 	with := func(operations ...string) (p weir.Policy) {

@@ -11,8 +11,8 @@ import (
 	"github.com/seed1158cd35/weir/limit/bucket"
 )
 
-// A message has the place, what was tried and the next steps. For a violation it also has the levels of the limits, the attempts
-// in flight and the latest attempts. It contains no keys of the caller.
+// A message has the place, the attempts and the next steps. For a violation it also has the levels of the limits, the attempts in
+// flight and the latest attempts. It contains no keys of the caller.
 func TestAMessageSaysWhatAPersonNeeds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := new(box)

@@ -163,7 +163,6 @@ func (s sight) collectBreakers(to emit) {
 	}
 }
 
-// unbounded converts n to a float. math.MaxInt64 becomes infinity.
 func unbounded(n int64) float64 {
 	if n == math.MaxInt64 {
 		return math.Inf(1)

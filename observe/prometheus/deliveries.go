@@ -61,7 +61,7 @@ func (d *Deliveries) Events() delivery.Events {
 	}
 }
 
-// Holds adds metrics for what a worker holds. Call it before the first scrape.
+// Holds adds metrics for callbacks and bodies that a worker holds. Call it before the first scrape.
 func (d *Deliveries) Holds(held func() delivery.Held) { d.standing.held = held }
 
 // Watch creates at 0 the series of an upstream that alerts read. Otherwise an alert would miss the first dead letter.

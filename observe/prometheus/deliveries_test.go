@@ -13,7 +13,6 @@ import (
 	"github.com/seed1158cd35/weir/outcome"
 )
 
-// deliveriesEverything creates every metric of deliveries.
 func deliveriesEverything(reg prometheus.Registerer) {
 	d := NewDeliveries(reg, dead{})
 	d.Holds(func() delivery.Held { return delivery.Held{Owed: &delivery.Pile{N: 1}, Bodies: &delivery.Pile{N: 1}} })
@@ -27,7 +26,6 @@ func deliveriesEverything(reg prometheus.Registerer) {
 	d.Refused("ntfy", "full")
 }
 
-// dead is a queue with one dead letter.
 type dead struct{}
 
 func (dead) Counts(context.Context) ([]delivery.Count, error) {
@@ -38,7 +36,7 @@ func (dead) Counts(context.Context) ([]delivery.Count, error) {
 
 func (dead) LogSize() int64 { return 1 }
 
-// Metrics of what a worker holds appear after its first look. Ages are as of the scrape.
+// Metrics of a worker's callbacks and bodies appear after its first look. Ages are as of the scrape.
 func TestWhatAWorkerHolds(t *testing.T) {
 	reg := prometheus.NewRegistry()
 	d := NewDeliveries(reg, dead{})
@@ -69,7 +67,6 @@ func TestWhatAWorkerHolds(t *testing.T) {
 	}
 }
 
-// late is a queue in which deliveries wait.
 type late struct{ dead }
 
 func (late) Counts(context.Context) ([]delivery.Count, error) {

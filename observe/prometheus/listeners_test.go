@@ -6,7 +6,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// everyListener creates every metric of listeners once.
 func everyListener(reg prometheus.Registerer) *Listeners {
 	d := NewListeners(reg)
 	d.Begin("listen", "host", "origin")

@@ -10,7 +10,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 )
 
-// modelsEverything creates every metric of language models once.
 func modelsEverything(reg prometheus.Registerer) *Models {
 	m := NewModels(reg, func() iter.Seq[ModelUse] {
 		return func(yield func(ModelUse) bool) {

@@ -13,7 +13,6 @@ import (
 	"github.com/seed1158cd35/weir/limit/bucket"
 )
 
-// processEverything creates every metric of a process.
 func processEverything(reg prometheus.Registerer) *Process {
 	return NewProcess(reg, "v1.2.3", func() map[string]int { return map[string]int{"": 0, "s3": 1} },
 		func() *x509.Certificate {

@@ -100,7 +100,6 @@ func scenario(t *testing.T) string {
 	return told(t, reg)
 }
 
-// gate refuses calls by their IDs.
 type gate struct{}
 
 func (gate) Admit(_ context.Context, c weir.Call) (func(outcome.Outcome), error) {

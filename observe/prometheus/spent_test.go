@@ -16,7 +16,7 @@ import (
 	"github.com/seed1158cd35/weir/limit/bucket"
 )
 
-// goes is a store that goes away.
+// goes is a store that can be made unavailable.
 type goes struct {
 	fleet.Store
 	down atomic.Bool
@@ -36,8 +36,8 @@ func (s *goes) Beat(ctx context.Context, b *fleet.Beat) (fleet.Standing, error) 
 	return s.Store.Beat(ctx, b)
 }
 
-// TestSpentOfAnOutageAndWhatComesBack is that units given back while the store is away do not stop
-// the program: a counter does not go down.
+// TestSpentOfAnOutageAndWhatComesBack returns units during an outage of the store. The counter must not decrease, because that
+// would panic.
 func TestSpentOfAnOutageAndWhatComesBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &goes{Store: fleet.NewMemory(nil)}
@@ -63,7 +63,7 @@ func TestSpentOfAnOutageAndWhatComesBack(t *testing.T) {
 			one(10).Settle(clock.System.Now(), nil)
 			time.Sleep(50 * time.Millisecond)
 		}
-		p := one(1000) // an answer that takes a while
+		p := one(1000) // a call with a long response
 		s.down.Store(true)
 		time.Sleep(5 * time.Second)
 		p.Settle(clock.System.Now(), map[string]int64{"tokens": 100})

@@ -7,7 +7,6 @@ import (
 	"github.com/seed1158cd35/weir/observe/metric"
 )
 
-// vectors are the metrics that events update.
 type vectors struct {
 	retries, heldBack, gaveUp, breaker, pauses, lifted, damaged, paces, violations, failedOpen *prometheus.CounterVec
 }
@@ -50,7 +49,6 @@ func histogram(name string) *prometheus.HistogramVec {
 	}, m.Labels)
 }
 
-// numbers returns a histogram of small numbers.
 func numbers(name string) *prometheus.HistogramVec {
 	m := metric.Get(name)
 	return prometheus.NewHistogramVec(prometheus.HistogramOpts{

@@ -72,7 +72,6 @@ func Alarms() []Alarm {
 // A Composite is an alarm that combines alarms.
 type Composite struct{ Name, Text, Runbook, Rule string }
 
-// composites returns all composite alarms.
 func composites() []Composite {
 	return []Composite{
 		{"ModelUnhealthy", "Calls fail and answers are slow: the model is unhealthy. weir status shows the tier in use.", "upstream-failing.md",
@@ -116,7 +115,6 @@ type Watchboard struct {
 	Graphs   []Graph
 }
 
-// watchboards returns all dashboards.
 func watchboards() []Watchboard {
 	return []Watchboard{
 		{"Overview", "weir overview", []string{"RateLimitErrors", "RetryExhausted", "AcquisitionFailures", "AcquisitionWait", "Violation", "StoreLatency", "FallbackActivated", "StoreThrottled", "BreakerOpen", "DeadLetters"}, []Graph{

@@ -41,7 +41,6 @@ func (a *Alert) Runbook() string {
 // budget is the share of calls that may fail. Burn rates are multiples of it.
 const budget = 0.01
 
-// windows are the periods over which bad calls are counted.
 var windows = []string{"5m", "30m", "1h", "6h"}
 
 // A Record is a recording rule.

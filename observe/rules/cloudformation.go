@@ -89,7 +89,6 @@ func sharedParameters() (parameters, conditions object) {
 	return parameters, conditions
 }
 
-// described returns the description of an alarm.
 func described(text, runbook string, o Options) string {
 	return text + " Runbook: " + o.Runbooks + runbook
 }
@@ -144,10 +143,8 @@ func (a *Alarm) resource(o Options) object {
 	return made
 }
 
-// letter returns the name of a read in an expression.
 func letter(i int) string { return string(rune('a' + i)) }
 
-// queries returns the reads of an expression.
 func (a *Alarm) queries(returned bool) (all list) {
 	for i, r := range a.Reads {
 		all = append(all, object{"Id": letter(i), "ReturnData": returned, "MetricStat": object{

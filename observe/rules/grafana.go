@@ -67,7 +67,6 @@ func Grafana() []byte {
 
 func place(x, y, w, h int) object { return object{"x": x, "y": y, "w": w, "h": h} }
 
-// object returns the panel in Grafana's format.
 func (p *Panel) object(id int, at object) object {
 	var targets list
 	for i, l := range p.Lines {

@@ -52,7 +52,6 @@ var (
 	notInNames = regexp.MustCompile(`[^a-zA-Z0-9_]`)
 )
 
-// errorClasses are the classes of attempts that count as errors.
 const errorClasses = "throttled|failed|unknown"
 
 // Records returns the recording rules for the names. Counters and the histogram are recorded per instance: a sum over instances

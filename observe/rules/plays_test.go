@@ -8,7 +8,7 @@ import (
 
 // A play is a list of samples, scraped every 15 s, and the alerts that must fire.
 type play struct {
-	series map[string]string          // replace those of rest
+	series map[string]string          // replace series of rest
 	fires  map[time.Duration][]string // "NAME UPSTREAM", at an instant
 	about  string                     // the tested alert
 }

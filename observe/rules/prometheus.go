@@ -36,7 +36,7 @@ func Prometheus(o Options) []byte {
 	return b.Bytes()
 }
 
-// Alertmanager returns a configuration with inhibitions of alerts that others imply. The user must replace its receiver.
+// Alertmanager returns a configuration with inhibitions of alerts that another alert implies. The user must replace its receiver.
 func Alertmanager() []byte {
 	var b bytes.Buffer
 	fmt.Fprintln(&b, heading)

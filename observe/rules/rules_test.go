@@ -15,7 +15,6 @@ import (
 
 var update = flag.Bool("update", false, "write the files that are made of this package")
 
-// made lists the files that are generated from this package.
 var made = map[string]func() []byte{
 	"deploy/prometheus/weir.rules.yaml":   func() []byte { return Prometheus(Options{Names: NamesOfS3()}) },
 	"deploy/prometheus/alertmanager.yaml": Alertmanager,

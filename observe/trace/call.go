@@ -139,7 +139,6 @@ func (c *Call) Next() Attempt {
 // First reports whether this is the first attempt.
 func (a Attempt) First() bool { return a.n <= 1 }
 
-// span returns the ID of the attempt's span.
 func (a Attempt) span() SpanID { return a.c.span.attempt(a.n) }
 
 // Header adds the trace to the header of the attempt's request. Fields that the caller has signed are not changed.

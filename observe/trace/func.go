@@ -10,7 +10,6 @@ import (
 // attemptKey is the context key of the parent of calls: an Attempt, or the *Call of a Fallback.
 type attemptKey struct{}
 
-// attemptIn returns the attempt in ctx.
 func attemptIn(ctx context.Context) (Attempt, bool) {
 	switch in := ctx.Value(attemptKey{}).(type) {
 	case Attempt:

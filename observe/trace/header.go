@@ -114,7 +114,6 @@ func stateOf(values []string) string {
 	return s
 }
 
-// appendParent appends a traceparent.
 func appendParent(b []byte, trace ID, span SpanID, sampled bool) []byte {
 	b = append(b, "00-"...)
 	b = hex.AppendEncode(b, trace[:])
@@ -153,7 +152,6 @@ func parseXRay(s string) (p Parent) {
 	return p
 }
 
-// xrayID parses a trace ID in X-Ray's form.
 func xrayID(i *ID, s string) bool {
 	return len(s) == 35 && s[:2] == "1-" && s[10] == '-' && lowHex(i[:4], s[2:10]) && lowHex(i[4:], s[11:]) && *i != (ID{})
 }
@@ -168,7 +166,6 @@ func appendXRayID(b []byte, i ID) []byte {
 	return hex.AppendEncode(b, i[4:])
 }
 
-// appendXRay appends the value of X-Amzn-Trace-Id.
 func appendXRay(b []byte, trace ID, span SpanID, sampled bool) []byte {
 	b = append(b, "Root="...)
 	b = appendXRayID(b, trace)

@@ -19,7 +19,6 @@ type step struct {
 	notes []Attr
 }
 
-// said has the notes and steps of a call.
 type said struct {
 	notes []Attr
 	steps []step
@@ -105,7 +104,6 @@ func (c *Call) worsens(why int) {
 	c.mu.Unlock()
 }
 
-// noted returns the current notes and steps of the call.
 func (c *Call) noted() ([]Attr, []step) {
 	if c == nil {
 		return nil, nil
@@ -118,7 +116,6 @@ func (c *Call) noted() ([]Attr, []step) {
 	return c.said.notes[:len(c.said.notes):len(c.said.notes)], c.said.steps[:len(c.said.steps):len(c.said.steps)]
 }
 
-// stepsOf appends the spans of a call's steps.
 func stepsOf(all []Span, steps []step, s *story, under SpanID) []Span {
 	for i := range steps {
 		d := &steps[i]

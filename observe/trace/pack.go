@@ -177,7 +177,6 @@ func flags(all ...bool) (b byte) {
 	return b
 }
 
-// spans appends the spans of all stories.
 func (p *pack) spans(all []Span) []Span {
 	r := unpacking{words: p.words, b: p.bytes}
 	for range p.stories {

@@ -57,7 +57,6 @@ const (
 	Left   Drop = "left"   // the program ended
 )
 
-// drops lists all reasons.
 var drops = [...]Drop{Full, Denied, Left}
 
 // A queue holds stories until they are exported. It collects stories in chunks. Two workers send the chunks in order.
@@ -204,7 +203,6 @@ func (q *queue) room(n, most int64, at time.Duration) bool {
 	return false
 }
 
-// flush sends the current chunk.
 func (q *queue) flush() {
 	q.mu.Lock()
 	c := q.seal()

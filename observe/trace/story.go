@@ -157,7 +157,6 @@ func (p *part) tells(s *Span, ends, answered bool) {
 	}
 }
 
-// name returns the upstream and its operation.
 func (p *part) name() string {
 	if p.operation == "" {
 		return p.upstream

@@ -17,7 +17,6 @@ func methodOf(m string) string {
 
 func statusText(status int) string { return strconv.Itoa(status) }
 
-// failureOf returns the redacted text of an error.
 func failureOf(err error) string {
 	if err == nil {
 		return ""

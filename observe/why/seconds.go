@@ -43,7 +43,6 @@ type Seconds struct {
 	next  int
 }
 
-// counted has the counts of an upstream.
 type counted struct {
 	by            []*weir.Counts // one for each upstream that has had the name
 	allowed, held uint64

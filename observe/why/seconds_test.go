@@ -21,7 +21,7 @@ func seconds(t *testing.T) (*why.Seconds, *weir.Upstream) {
 
 func there(string) bool { return true }
 
-// The decisions of a second are found, with exact counts. A second in which every call proceeded immediately has none.
+// The decisions of a second are found, with exact counts. A second in which every call proceeded immediately has no lines.
 func TestASecondKnowsWhatWasDecided(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, u := seconds(t)

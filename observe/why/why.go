@@ -145,7 +145,6 @@ func kindOf(refused bool, class outcome.Class, waited time.Duration, attempts ui
 
 func kindOfRecord(r *weir.Record) int { return kindOf(r.Refused, r.Class, r.Waited(), r.N) }
 
-// keep records a call.
 func (k *Keeper) keep(r *weir.Record) {
 	kind := kindOfRecord(r)
 	c := callOf(r, kinds[kind], time.Now(), k.o.Where)

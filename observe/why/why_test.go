@@ -160,7 +160,6 @@ func shared(t *testing.T, p weir.Policy, e weir.Events, s fleet.Store) *weir.Ups
 	return u
 }
 
-// gone is a store that no longer answers.
 type gone struct {
 	fleet.Store
 	off atomic.Bool

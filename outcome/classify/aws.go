@@ -24,7 +24,7 @@ var awsCodes = map[string]verdict{
 	"TooManyRequestsException":               throttled,
 	"TransactionInProgressException":         throttled,
 
-	// Transient, whatever the status is: S3 sends RequestTimeout with 400.
+	// Transient with any status: S3 sends RequestTimeout with 400.
 	"RequestTimeout":          failed,
 	"RequestTimeoutException": failed,
 	"TimeoutError":            failed,

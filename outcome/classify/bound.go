@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// BoundWaits rewrites the waits in the headers of a response for its next reader. None is longer than most. A wait in a form that
-// could be misread, such as a Unix time in a field for seconds, becomes a number in the header's unit, rounded up. now is the
-// wall clock, for a response without a Date.
+// BoundWaits rewrites the waits in the headers of a response for its next reader. No wait is longer than most. A wait in a form
+// that could be misread, such as a Unix time in a field for seconds, becomes a number in the header's unit, rounded up. now is
+// the wall clock, for a response without a Date.
 func BoundWaits(h http.Header, most time.Duration, now time.Time) {
 	base := time.Time{}
 	for _, r := range waitHeaders {

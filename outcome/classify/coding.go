@@ -14,7 +14,6 @@ import (
 	"unicode/utf16"
 )
 
-// maxCodings is the maximum number of codings of a body.
 const maxCodings = 3
 
 // codings returns the codings of a body, in the order in which they were applied. Unknown words, such as a charset, are ignored:

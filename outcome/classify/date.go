@@ -43,7 +43,6 @@ func looseDate(v string) (time.Time, bool) {
 	return t.Add(-d.east), t.Day() == d.day
 }
 
-// dateParts are the parsed parts of a date.
 type dateParts struct {
 	year, day, hour, minute, second, nanos int
 	month                                  time.Month

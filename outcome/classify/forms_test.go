@@ -226,7 +226,6 @@ func TestNeedsStart(t *testing.T) {
 	}
 }
 
-// packed encodes a body.
 func packed(t *testing.T, coding string, body []byte) []byte {
 	t.Helper()
 	var b bytes.Buffer

@@ -72,7 +72,6 @@ const (
 	restoredCost  = "extensions.cost.throttleStatus.restoreRate"
 )
 
-// value reads a string or a number.
 func (f *jsonFacts) value(path []byte, key, v string, isNumber bool) {
 	parent, _ := bytes.CutSuffix(path, []byte(key))
 	switch {
@@ -259,7 +258,6 @@ type level struct {
 	keyed  bool
 }
 
-// step reads the next token.
 func (w *walker) step(t json.Token) {
 	top := w.top()
 	if s, isString := t.(string); isString && top != nil && top.object && !top.keyed {

@@ -38,7 +38,6 @@ func newFamily(group string) *family {
 	return f
 }
 
-// add adds a row of the table.
 func (f *family) add(r *Row) {
 	switch r.Means {
 	case Limit:

@@ -35,7 +35,7 @@ var refusals = [...]string{
 // unfinished are the refusals after which a part may have been sent.
 var unfinished = [...]string{"http: ContentLength=", "http2: request body larger", "request header list larger"}
 
-// refusedHere reports whether the local client refused a request, and whether nothing of it was sent.
+// refusedHere reports whether the local client refused a request, and whether it was not even sent in part.
 func refusedHere(err error) (refused, unsent bool) {
 	for ; err != nil; err = errors.Unwrap(err) {
 		s := err.Error()

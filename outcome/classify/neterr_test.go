@@ -26,7 +26,6 @@ func (e timeout) Error() string { return e.text }
 func (timeout) Timeout() bool   { return true }
 func (timeout) Temporary() bool { return true }
 
-// known is an error with its own outcome.
 type known struct{ o outcome.Outcome }
 
 func (known) Error() string              { return "known" }

@@ -178,7 +178,6 @@ func saysThrottled(message string) bool {
 	return false
 }
 
-// cutSentence splits a text after its first sentence.
 func cutSentence(text string) (sentence, rest string) {
 	for i := range len(text) - 1 {
 		if isSentenceEnd(text[i]) && (text[i+1] <= ' ' || text[i+1] == '<') {
@@ -190,7 +189,7 @@ func cutSentence(text string) (sentence, rest string) {
 
 func isSentenceEnd(c byte) bool { return c == '.' || c == '!' || c == '?' || c == ';' }
 
-// claims reports whether a sentence contains the parts, in this order from an index on, and none of them is negated.
+// claims reports whether a sentence contains the parts, in this order from an index on, and no part is negated.
 func claims(sentence string, parts []string, from int) bool {
 	for i, part := range parts {
 		at := from

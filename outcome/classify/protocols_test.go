@@ -13,7 +13,7 @@ func openAIError(kind, code, message string) string {
 }
 
 // Responses of language model providers, one after the other, as observed or documented in November 2026. http_test.go and
-// aws_test.go have others.
+// aws_test.go have further ones.
 func TestProvidersOfLanguageModels(t *testing.T) {
 	requests := outcome.Level{Name: "requests", Limit: 200, Remaining: 0, Reset: 24 * time.Hour}
 	run(t, []answer{

@@ -103,7 +103,7 @@ func (r *Rules) class(entry string) (outcome.Class, bool) {
 	return 0, false
 }
 
-// become changes the class. If the meaning of the response is overridden, it no longer proves that nothing was done.
+// become changes the class. If the meaning of the response is overridden, it is no proof that the upstream did nothing.
 func become(o outcome.Outcome, class outcome.Class, status int) outcome.Outcome {
 	if o.Code == "" && status > 0 {
 		o.Code = strconv.Itoa(status)

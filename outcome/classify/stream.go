@@ -255,7 +255,6 @@ func (s *Stream) prelude() (more bool) {
 	return s.need > 0
 }
 
-// body processes the kept part of a frame.
 func (s *Stream) body() {
 	switch s.frame {
 	case awsFrames:

@@ -54,7 +54,7 @@ const (
 	Remaining                // its remaining amount
 	Window                   // the period of the limit
 	Advice                   // whether to retry: true or false
-	Throttles                // the call was refused because of the rate, whatever the status is
+	Throttles                // the call was refused because of the rate, with any status
 	Quota                    // an amount for a day or longer is used up
 	Names                    // a code
 	Known                    // a code, if it determines the class

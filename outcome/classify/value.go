@@ -46,8 +46,8 @@ func waitOf(v string, unit time.Duration, base time.Time) (wait time.Duration, o
 	return wait, ok
 }
 
-// nextValue splits a list after its first value. The comma after the weekday of a date is part of the value, and so is the comma
-// in a second of ISO 8601.
+// nextValue splits a list after its first value. The comma after the weekday of a date is part of the value, like the comma in a
+// second of ISO 8601.
 func nextValue(list string) (value, rest string) {
 	i := strings.IndexByte(list, ',')
 	if i < 0 {

@@ -54,7 +54,6 @@ func (d *document) spans(all []Span, parent, service string) []Span {
 // instant converts seconds to a time, to the microsecond.
 func instant(s float64) time.Time { return time.UnixMicro(int64(math.Round(s * 1e6))) }
 
-// wrong describes the error.
 func (d *document) wrong() string {
 	var words []string
 	switch {

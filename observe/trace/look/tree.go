@@ -117,7 +117,6 @@ func (n *node) line(b *strings.Builder, began time.Time, depth int) {
 	}
 }
 
-// length formats a duration.
 func length(d time.Duration) string {
 	switch {
 	case d >= 10*time.Second:

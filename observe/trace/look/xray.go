@@ -43,10 +43,8 @@ func (s segments) read(all []Span) (_ []Span, err error) {
 	return all, nil
 }
 
-// mostPages is the maximum number of pages that are requested.
 const mostPages = 100
 
-// batch requests the segments of a trace.
 func (x XRay) batch(ctx context.Context, id trace.ID) (t Trace, err error) {
 	t.ID = id.XRay()
 	in := struct {

@@ -18,7 +18,6 @@ type Resource struct {
 	Attrs    map[string]string // further attributes: {"deployment.environment.name": "prod"}
 }
 
-// scope is the name of the instrumentation scope.
 const scope = "github.com/seed1158cd35/weir"
 
 // encode appends an ExportTraceServiceRequest with the resource and the spans.
@@ -57,7 +56,7 @@ func newResource(of Resource) *resource {
 	return r
 }
 
-// Bits of a span's flags. The low eight are those of traceparent.
+// Bits of a span's flags. The low eight have the meaning of traceparent's flags.
 const (
 	flagSampled    = 1
 	flagKnowsWhere = 1 << 8 // flagRemote is valid
@@ -115,7 +114,6 @@ func appendAttr(b []byte, a *trace.Attr) []byte {
 	})
 }
 
-// appendText appends a text value.
 func appendText(b []byte, s string) []byte {
 	return protowire.AppendString(protowire.AppendTag(b, 1, protowire.BytesType), valid(s))
 }

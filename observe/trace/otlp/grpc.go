@@ -41,7 +41,6 @@ type grpcSender struct {
 
 var _ trace.Exporter = (*grpcExporter)(nil)
 
-// exportMethod is TraceService.Export.
 const exportMethod = "/opentelemetry.proto.collector.trace.v1.TraceService/Export"
 
 // NewGRPC returns an exporter. It connects when there is something to send. The tracer closes it.
@@ -81,7 +80,6 @@ func (e *grpcExporter) Export(ctx context.Context, spans []trace.Span) error {
 	return e.send(ctx, e.resource.encode(nil, spans))
 }
 
-// send sends an encoded request.
 func (e *grpcSender) send(ctx context.Context, body []byte) error {
 	var answer []byte
 	if err := e.conn.Invoke(metadata.NewOutgoingContext(ctx, e.header), e.method, &body, &answer); err != nil {

@@ -13,7 +13,6 @@ import (
 	"github.com/seed1158cd35/weir/retry"
 )
 
-// failed is an error with a failed outcome.
 type failed struct{}
 
 func (failed) Error() string            { return "failed" }

@@ -19,7 +19,7 @@ import (
 
 // Metrics configure which metrics are sent, how often, and where.
 type Metrics struct {
-	Gather func() ([]*dto.MetricFamily, error) // usually a Prometheus registry's: the sent metrics are those of /metrics
+	Gather func() ([]*dto.MetricFamily, error) // usually a Prometheus registry's, so that the metrics equal those on /metrics
 	To     Sender
 	Log    *slog.Logger // receives failures and recovery of the export; nil means no log
 
@@ -37,7 +37,7 @@ const (
 
 // A Sender sends metrics over HTTP or gRPC.
 type Sender interface {
-	// sendMetrics makes one attempt. Its errors are like those of a trace.Exporter.
+	// sendMetrics makes one attempt. Its errors have the meaning of a trace.Exporter's.
 	sendMetrics(ctx context.Context, body []byte) error
 }
 
@@ -60,7 +60,6 @@ func MetricsHTTP(o HTTP) (Sender, error) {
 	return s, nil
 }
 
-// metricsMethod is MetricsService.Export.
 const metricsMethod = "/opentelemetry.proto.collector.metrics.v1.MetricsService/Export"
 
 // MetricsGRPC returns a sender of metrics. It uses the resource of Metrics.

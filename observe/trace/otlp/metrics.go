@@ -29,9 +29,9 @@ const cumulative = 2
 // An instant is a time in nanoseconds since 1970.
 type instant uint64
 
-// metrics encodes what was gathered at an instant, in as many requests as necessary. It removes _total from Prometheus names,
-// which exporters to Prometheus append again, unless another metric has the name without it. whole means that the gathered
-// metrics are complete.
+// metrics encodes the metrics of an instant, in as many requests as necessary. It removes _total from Prometheus names, which
+// exporters to Prometheus append again, unless another metric has the name without it. whole means that the gathered metrics are
+// complete.
 func (r *resource) metrics(families []*dto.MetricFamily, at time.Time, since *starts, whole bool) (all []body) {
 	names := make(map[string]bool, len(families))
 	for _, f := range families {
@@ -99,7 +99,6 @@ func fieldOf(t dto.MetricType) protowire.Number {
 	return gaugeField
 }
 
-// family encodes all points of a metric.
 func (w *metricsWriter) family(f *dto.MetricFamily, name string) {
 	var points []byte
 	n := 0
@@ -152,7 +151,6 @@ func unitOf(name string) string {
 	return ""
 }
 
-// point encodes one series.
 func (w *metricsWriter) point(b []byte, f *dto.MetricFamily, m *dto.Metric) []byte {
 	switch f.GetType() {
 	case dto.MetricType_COUNTER:

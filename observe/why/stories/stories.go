@@ -195,7 +195,6 @@ func (b *Book) Find(ctx context.Context, id string) ([]*why.Call, error) {
 	return pageOf(all[0].Value, id).Calls, nil
 }
 
-// place returns the place of an ID.
 func (b *Book) place(id string) (group, name string) {
 	sum := sha256.Sum256([]byte(id))
 	n := binary.BigEndian.Uint64(sum[:]) % uint64(b.o.Places)

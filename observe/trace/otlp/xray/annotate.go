@@ -144,7 +144,6 @@ func rename(s *trace.Span, models bool) {
 	}
 }
 
-// annotate adds annotations and metadata to spans.
 func annotate(spans []trace.Span, service string) {
 	for request := range requests(spans) {
 		s := tell(request, service)
@@ -178,7 +177,6 @@ func clip(s string, n int) string {
 	return s[:n]
 }
 
-// first returns the first text that is not empty.
 func first(all ...string) string {
 	for _, s := range all {
 		if s != "" {

@@ -83,7 +83,6 @@ func (a *API) Call(ctx context.Context, path string, in, out any) error {
 // steady follows no redirects, because a signature is for one host.
 var steady = &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 
-// refusal converts an error response.
 func refusal(resp *http.Response, answer []byte) error {
 	e := &APIError{Status: resp.StatusCode, Code: resp.Header.Get("X-Amzn-Errortype")}
 	var said struct {

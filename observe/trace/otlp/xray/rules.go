@@ -32,7 +32,7 @@ func (r Rules) Template() ([]byte, error) {
 	return []byte(b.String()), nil
 }
 
-// rule appends one rule with every field, because CloudFormation requires all of them.
+// rule appends one rule with every field, because CloudFormation requires them.
 func (r Rules) rule(b *strings.Builder, resource, name string, priority int, rate string, reservoir int, path string) {
 	fmt.Fprintf(b, "  %s:\n    Type: AWS::XRay::SamplingRule\n    Properties:\n      SamplingRule:\n", resource)
 	for _, f := range [][2]string{

@@ -52,10 +52,8 @@ func (a annotating) Export(ctx context.Context, spans []trace.Span) error {
 	return a.to.Export(ctx, spans)
 }
 
-// regional returns the OTLP endpoint of X-Ray in a region.
 func regional(region string) string { return "https://xray." + region + ".amazonaws.com/v1/traces" }
 
-// service is the service name in signatures.
 const service = "xray"
 
 // A signer signs requests with the current credentials.
