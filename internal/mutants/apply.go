@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// broken is the text of each file that the mutant changes, by its path in the tree.
+// broken returns the new text of each file that the mutant changes, by path.
 func (m *Mutant) broken(root string) (files map[string]string, err error) {
 	files = make(map[string]string)
 	for _, e := range m.Edits {
@@ -39,8 +39,7 @@ func (e *Edit) apply(text string) (string, error) {
 	}
 }
 
-// overlay writes the broken files beneath dir, and what go test needs to take them in
-// place of the tree's.
+// overlay writes the changed files below dir, and the overlay file for go test.
 func (m *Mutant) overlay(root, dir string) (path string, err error) {
 	files, err := m.broken(root)
 	if err != nil {
@@ -62,7 +61,7 @@ func (m *Mutant) overlay(root, dir string) (path string, err error) {
 	return path, os.WriteFile(path, raw, 0o600)
 }
 
-// moduleRoot is the directory above that holds go.mod.
+// moduleRoot returns the nearest parent directory with a go.mod.
 func moduleRoot() (string, error) {
 	dir, err := os.Getwd()
 	for err == nil {

@@ -1,15 +1,13 @@
-// Command mutants breaks weir on purpose, in one small way after another, and runs the
-// tests that must notice. A breakage that no test notices is a promise that nobody
-// keeps watch over.
+// Command mutants changes weir in one small, harmful way after the other, and runs the tests that must detect it. A change that
+// no test detects is an untested promise.
 //
 //	go run ./internal/mutants              # all of them
 //	go run ./internal/mutants -run breaker # those whose name matches
 //	go run ./internal/mutants -list        # their names and reasons
 //
-// A run that was interrupted goes on where it was when it is started again on the same
-// tree; -again begins anew. With -run nothing is left out.
+// An interrupted run continues if it is started again on the same tree. -again starts over. With -run nothing is skipped.
 //
-// The breakages are data: list/AREA.txt, one file for each area. An entry reads
+// The mutants are data: list/AREA.txt, one file for each area. An entry has this form:
 //
 //	mutant  loser-probes
 //	why     who loses the race for the probe would be one, too
@@ -17,15 +15,14 @@
 //	test    ./breaker
 //	run     TestOneProbe
 //	old
-//		old text, to be found exactly once, each line with a tab before it
+//		old text, found exactly once, each line with a tab before it
 //	new
-//		new text; none to leave the old one out
+//		new text; none to remove the old one
 //	end
 //
-// Its name is AREA/loser-probes. test names the packages of which a test must fail,
-// separated by spaces; run, which may be left out, says which tests are run, as for
-// go test. A second file line with its old and new text makes the breakage span two
-// places. Lines that begin with # are comments.
+// Its name is AREA/loser-probes. test names packages, separated by spaces; in each a test must fail. run is optional and
+// selects tests, as in go test. A second file line with old and new text changes a second place. Lines that begin with # are
+// comments.
 //
-// Nothing in the tree is changed: go test is given the broken file by -overlay.
+// The tree does not change: go test gets the changed file by -overlay.
 package main

@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// healthy makes sure that the tests pass without a mutant: else each would be caught.
-// Of each package it runs what the mutants run.
+// healthy checks that the tests pass without a mutant. Otherwise every mutant would appear to be caught. It runs the tests that
+// the mutants use.
 func (r *runner) healthy(ctx context.Context, all []Mutant, out io.Writer) error {
 	runs := runsOf(all)
 	packages := make([]string, 0, len(runs))
@@ -26,8 +26,7 @@ func (r *runner) healthy(ctx context.Context, all []Mutant, out io.Writer) error
 	return nil
 }
 
-// runsOf is, for each package, the expression that matches the tests its mutants run;
-// "" if one runs them all.
+// runsOf returns, for each package, the expression of the tests that its mutants run, or "" if one runs all.
 func runsOf(all []Mutant) map[string]string {
 	runs := make(map[string][]string)
 	for i := range all {

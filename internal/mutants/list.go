@@ -10,20 +10,20 @@ import (
 	"strings"
 )
 
-// A Mutant is one breakage, and where it must be noticed.
+// A Mutant is one harmful change and the tests that must detect it.
 type Mutant struct {
 	Name  string // area/name
-	Why   string // what would go wrong
+	Why   string // the consequence of the change
 	Edits []Edit
 	Test  []string // packages
-	Run   string   // which of their tests; "" means all
-	Place string   // of its entry: file:line
+	Run   string   // expression of their tests; "" means all
+	Place string   // file:line of its entry
 }
 
-// An Edit replaces a text that is found exactly once in a file.
+// An Edit replaces a text that occurs exactly once in a file.
 type Edit struct{ File, Old, New string }
 
-// readAll reads every list, in the order of their names.
+// readAll reads all lists in the order of their names.
 func readAll(lists fs.FS) (all []Mutant, err error) {
 	names, err := fs.Glob(lists, "*.txt")
 	if err != nil {
@@ -55,8 +55,8 @@ func readAll(lists fs.FS) (all []Mutant, err error) {
 type reader struct {
 	area, file string
 	line       int
-	m          *Mutant // the entry that is being read
-	text       *string // the text that is being read; nil outside of one
+	m          *Mutant // the current entry
+	text       *string // the current text; nil outside of a text
 	all        []Mutant
 }
 
@@ -138,7 +138,7 @@ func (r *reader) field(word, value string) error {
 	return nil
 }
 
-// end checks the entry and puts it to the others.
+// end checks the entry and adds it to the list.
 func (r *reader) end() error {
 	m := r.m
 	r.m = nil

@@ -62,7 +62,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	return r.tryAll(ctx, all, *parallel, out)
 }
 
-// chosen is the mutants whose name matches.
+// chosen returns the mutants whose name matches.
 func chosen(match string) ([]Mutant, error) {
 	expr, err := regexp.Compile(match)
 	if err != nil {

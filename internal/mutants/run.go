@@ -9,17 +9,17 @@ import (
 	"time"
 )
 
-// A Verdict is what became of a mutant.
+// A Verdict is the result of a mutant.
 type Verdict string
 
 const (
 	Caught   Verdict = "caught"
 	Hung     Verdict = "caught, by the time limit"
 	Survived Verdict = "SURVIVED"
-	Stale    Verdict = "DOES NOT APPLY" // its text is gone, or what it makes does not compile
+	Stale    Verdict = "DOES NOT APPLY" // its text is missing, or the changed file does not compile
 )
 
-// A Result is a mutant's verdict and what there is to say of it.
+// A Result is a mutant's verdict with details.
 type Result struct {
 	Mutant  *Mutant
 	Verdict Verdict
@@ -33,11 +33,10 @@ func (r *Result) ok() bool { return r.Verdict == Caught || r.Verdict == Hung }
 type runner struct {
 	root    string
 	timeout time.Duration // for the tests of one package
-	seen    *record       // what earlier runs have caught; nil if that does not matter
+	seen    *record       // mutants caught by earlier runs; nil to ignore these
 }
 
-// try applies a mutant and runs the tests that must notice it: of each package named,
-// one must fail.
+// try applies a mutant and runs the tests that must detect it. In each named package one must fail.
 func (r *runner) try(ctx context.Context, m *Mutant) Result {
 	start := time.Now()
 	result := func(v Verdict, detail string) Result { return Result{m, v, detail, time.Since(start)} }
@@ -64,8 +63,8 @@ func (r *runner) try(ctx context.Context, m *Mutant) Result {
 	return result(worst, detail)
 }
 
-// test is what the tests of a package print, with an overlay if there is one: for what the tests
-// build themselves, too. It is an error if they fail.
+// test returns the output of a package's tests, with an optional overlay, which also applies to programs that the tests build.
+// It returns an error if they fail.
 func (r *runner) test(ctx context.Context, overlay, pkg string, args ...string) (string, error) {
 	args = append([]string{"test", "-vet=off", "-timeout", r.timeout.String()}, args...)
 	cmd := exec.CommandContext(ctx, "go", append(args, pkg)...)
@@ -83,7 +82,7 @@ var (
 	firstPanic   = regexp.MustCompile(`(?m)^(panic|fatal error): (.*)$`)
 )
 
-// judge says what the output of go test means.
+// judge interprets the output of go test.
 func judge(out string, err error) (Verdict, string) {
 	switch {
 	case err == nil && strings.Contains(out, "no tests to run"), err == nil && strings.Contains(out, "[no test files]"):

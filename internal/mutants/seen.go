@@ -11,15 +11,14 @@ import (
 	"strings"
 )
 
-// A record holds the names of the mutants that were caught in one state of the tree, so
-// that a run goes on where one before was interrupted. A nil record holds nothing.
+// A record has the names of the mutants that were caught in one state of the tree, so that an interrupted run can continue. A
+// nil record is empty.
 type record struct {
 	path   string
 	caught map[string]bool
 }
 
-// openRecord reads the record at path, or begins it anew if it is of another state of
-// the tree, or if it is not wanted.
+// openRecord reads the record at path. It starts a new one if the tree has changed or anew is set.
 func openRecord(path, state string, anew bool) (*record, error) {
 	r := &record{path: path, caught: make(map[string]bool)}
 	raw, err := os.ReadFile(path)
@@ -54,7 +53,7 @@ func closed(f io.Closer, err error) error {
 	return err
 }
 
-// resume leaves out the mutants that an earlier run has seen caught in this very tree.
+// resume removes the mutants that an earlier run has caught in the same tree.
 func (r *runner) resume(all []Mutant, again bool, out io.Writer) ([]Mutant, error) {
 	state, err := stateOf(r.root)
 	if err != nil {
@@ -70,7 +69,7 @@ func (r *runner) resume(all []Mutant, again bool, out io.Writer) ([]Mutant, erro
 	return open, nil
 }
 
-// stateOf is a digest of every file beneath root that tests may depend on.
+// stateOf returns a hash of all files below root that tests may depend on.
 func stateOf(root string) (string, error) {
 	h := sha256.New()
 	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {

@@ -9,14 +9,14 @@ import (
 	"time"
 )
 
-// tryAll tries some mutants at a time and tells of each.
+// tryAll tries mutants in parallel and prints each result.
 func (r *runner) tryAll(ctx context.Context, all []Mutant, parallel int, out io.Writer) error {
 	start := time.Now()
 	var bad []Result
 	done := 0
 	for result := range r.results(ctx, all, parallel) {
 		if ctx.Err() != nil {
-			continue // the tests were ended, which says nothing
+			continue // the tests were interrupted, so there is no result
 		}
 		done++
 		left := time.Since(start) / time.Duration(done) * time.Duration(len(all)-done)
@@ -35,7 +35,7 @@ func (r *runner) tryAll(ctx context.Context, all []Mutant, parallel int, out io.
 	return err
 }
 
-// results is what becomes of the mutants, as it is known.
+// results returns the results as they arrive.
 func (r *runner) results(ctx context.Context, all []Mutant, parallel int) <-chan Result {
 	todo, results := make(chan *Mutant), make(chan Result)
 	var workers sync.WaitGroup
@@ -60,7 +60,7 @@ func (r *runner) results(ctx context.Context, all []Mutant, parallel int) <-chan
 	return results
 }
 
-// String is the line that tells of it.
+// String returns the line that reports the result.
 func (r *Result) String() string {
 	return fmt.Sprintf("%5.1fs %-42s %s  %s", r.Took.Seconds(), r.Mutant.Name, r.Verdict, r.Detail)
 }

@@ -1,3 +1,3 @@
-// Package alerts runs Debian's Prometheus and Alertmanager beside a real weir serve: faults are told
-// to a webhook, panels show something, and nothing is told of a weir that rests.
+// Package alerts runs Debian's Prometheus and Alertmanager with a real weir serve. Its tests check that faults reach a webhook,
+// that panels show data, and that an idle weir causes no alert.
 package alerts

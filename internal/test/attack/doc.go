@@ -1,4 +1,3 @@
-// Package attack holds the tests that attack weir serve as it ships: callers, web pages and
-// neighbours that mean harm. Beside each attack runs calm traffic that has nothing to do
-// with it: none of it may be lost, and its p99 is reported. There is nothing in it to import.
+// Package attack has tests that attack weir serve as released: malicious callers, web pages and neighbors. Independent normal
+// traffic runs during each attack. None of it may be lost, and its p99 is reported. The package has no code to import.
 package attack

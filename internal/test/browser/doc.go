@@ -1,3 +1,3 @@
-// Package browser drives weir's status page, as weir serve ships it, in a real Chromium. It is a module of its own, so
-// that programs which use weir do not download what drives browsers.
+// Package browser runs weir's status page, as weir serve serves it, in a real Chromium. It is a separate module, so that
+// programs that use weir do not download the browser driver.
 package browser

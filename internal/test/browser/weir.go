@@ -16,7 +16,7 @@ import (
 // patience bounds every wait.
 const patience = time.Minute
 
-// A Weir serves in this process, in front of an upstream that answers as it is told.
+// A Weir serves in this process, with an upstream whose responses the test sets.
 type Weir struct {
 	*serve.Running
 	status atomic.Int64
@@ -27,7 +27,7 @@ type Weir struct {
 	id  string // of the latest call
 }
 
-// Write takes lines of the log.
+// Write receives lines of the log.
 func (w *Weir) Write(b []byte) (int, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -35,17 +35,17 @@ func (w *Weir) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// Log is what it wrote so far.
+// Log returns the log so far.
 func (w *Weir) Log() string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return string(w.log)
 }
 
-// Answers has the upstream answer with a status from now on.
+// Answers sets the status of the upstream's responses.
 func (w *Weir) Answers(status int) { w.status.Store(int64(status)) }
 
-// Serve serves a configuration that has the upstream's URL where it says URL%s.
+// Serve serves a configuration in which the upstream's URL replaces URL%s.
 func Serve(dir, yaml string, env func(string) (string, bool)) (*Weir, error) {
 	w := new(Weir)
 	w.Answers(http.StatusOK)
@@ -62,7 +62,7 @@ func Serve(dir, yaml string, env func(string) (string, bool)) (*Weir, error) {
 	return w, nil
 }
 
-// End ends both.
+// End stops weir and the upstream.
 func (w *Weir) End() error {
 	defer w.up.Close()
 	return w.Close()

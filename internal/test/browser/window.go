@@ -18,7 +18,7 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// Start starts a Chromium without a screen, in which names that end in .test lead to this machine. End ends it.
+// Start starts a headless Chromium in which names that end in .test resolve to this machine. end stops it.
 func Start(ctx context.Context) (window context.Context, end context.CancelFunc, err error) {
 	program, err := exec.LookPath("chromium")
 	if err != nil {
@@ -26,7 +26,7 @@ func Start(ctx context.Context) (window context.Context, end context.CancelFunc,
 	}
 	options := append(slices.Clone(chromedp.DefaultExecAllocatorOptions[:]), chromedp.ExecPath(program), chromedp.NoSandbox, chromedp.DisableGPU,
 		chromedp.Flag("disable-background-networking", true), chromedp.Flag("disable-component-update", true),
-		chromedp.Flag("ignore-certificate-errors", true), // tests sign their own
+		chromedp.Flag("ignore-certificate-errors", true), // tests create their certificates
 		chromedp.Flag("host-resolver-rules", "MAP *.test 127.0.0.1"), chromedp.WSURLReadTimeout(patience))
 	all, endAll := chromedp.NewExecAllocator(ctx, options...)
 	window, endWindow := chromedp.NewContext(all)
@@ -38,7 +38,7 @@ func Start(ctx context.Context) (window context.Context, end context.CancelFunc,
 	return window, end, nil
 }
 
-// Scheme has pages in the colours that somebody prefers: light or dark.
+// Scheme sets the preferred colors of pages: light or dark.
 func Scheme(colours string) chromedp.Action[chromedp.Void] {
 	return chromedp.Func(func(ctx context.Context, to *chromedp.Target) error {
 		_, err := cdp.Call(ctx, to, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: colours}}})
@@ -46,14 +46,14 @@ func Scheme(colours string) chromedp.Action[chromedp.Void] {
 	})
 }
 
-// A Tab is a page of a browser, and what it did that nobody wanted.
+// A Tab is a page in a browser. It records unwanted behavior.
 type Tab struct {
 	context.Context
 	Close context.CancelFunc
 
 	mu    sync.Mutex
-	asked []string // hosts
-	wrong []string // errors of the console
+	asked []string // requested hosts
+	wrong []string // errors in the console
 }
 
 // Open opens a tab of a window.
@@ -69,7 +69,7 @@ func Open(window context.Context) (*Tab, error) {
 	}))
 }
 
-// hear notes what a page asks for, and what it complains of.
+// hear records the requests and errors of a page.
 func (t *Tab) hear(event any) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -91,7 +91,7 @@ func (t *Tab) hear(event any) {
 	}
 }
 
-// Behaved says what a page did that it must not: asked another host than those, or complained.
+// Behaved returns an error if the page requested other hosts than these or reported errors.
 func (t *Tab) Behaved(hosts ...string) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()

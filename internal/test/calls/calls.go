@@ -1,5 +1,5 @@
-// Package calls is what the tests of calls under a policy share: policies whose waits can be told
-// beforehand, a clock without goroutines, and a gate that counts.
+// Package calls has helpers for tests of calls under a policy: policies with predictable waits, a clock without goroutines, and
+// a gate that counts.
 package calls
 
 import (
@@ -18,18 +18,18 @@ import (
 	"github.com/seed1158cd35/weir/retry"
 )
 
-// Rate is a limit of so many units per period, so many of them at once.
+// Rate returns a limit of amount units per period with a burst.
 func Rate(name string, amount int64, per time.Duration, burst int64) limit.Limit {
 	return limit.Limit{Name: name, Rate: bucket.Rate{Amount: amount, Per: per, Burst: burst}}
 }
 
-// Scoped is the limit for each value of the scope.
+// Scoped returns the limit for each value of a scope.
 func Scoped(l limit.Limit, scope string) limit.Limit {
 	l.Scope = scope
 	return l
 }
 
-// Steady is a policy as it ships, but that retries come after fixed waits: tests tell when.
+// Steady returns a default policy, except that retries wait for a fixed time, which tests can predict.
 func Steady(limits ...limit.Limit) weir.Policy {
 	return weir.Policy{
 		Limits: limits,
@@ -37,15 +37,15 @@ func Steady(limits ...limit.Limit) weir.Policy {
 	}
 }
 
-// With is the policy with a change.
+// With returns the policy with a change.
 func With(p weir.Policy, f func(*weir.Policy)) weir.Policy { f(&p); return p }
 
-// Bounded is Steady with at most n in flight.
+// Bounded returns Steady with at most n calls in flight.
 func Bounded(n int, limits ...limit.Limit) weir.Policy {
 	return With(Steady(limits...), func(p *weir.Policy) { p.Concurrency.Limit = n })
 }
 
-// Open makes an upstream, "api".
+// Open creates an upstream named "api".
 func Open(t testing.TB, p weir.Policy, o weir.Options) *weir.Upstream {
 	t.Helper()
 	u, err := weir.New("api", p, o)
@@ -55,13 +55,13 @@ func Open(t testing.TB, p weir.Policy, o weir.Options) *weir.Upstream {
 	return u
 }
 
-// Try asks for a permit without waiting.
+// Try requests a permit without waiting.
 func Try(u *weir.Upstream, c weir.Call) (*weir.Permit, weir.Decision) {
 	p := new(weir.Permit)
 	return p, u.Try(c, p)
 }
 
-// Left is how many units the limit has left for the key.
+// Left returns the remaining units of the limit for a key.
 func Left(t testing.TB, u *weir.Upstream, name, key string) int64 {
 	t.Helper()
 	for _, v := range u.Look(1000).Limits {
@@ -73,7 +73,7 @@ func Left(t testing.TB, u *weir.Upstream, name, key string) int64 {
 	return 0
 }
 
-// Flights is the only bound of what is in flight that there is.
+// Flights returns the only bound of calls in flight.
 func Flights(t testing.TB, u *weir.Upstream) weir.FlightView {
 	t.Helper()
 	all := u.Look(0).Flights
@@ -83,10 +83,10 @@ func Flights(t testing.TB, u *weir.Upstream) weir.FlightView {
 	return all[0]
 }
 
-// Refusal is the refusal that err is.
+// Refusal returns err as a refusal.
 func Refusal(t testing.TB, err error) *weir.Refusal { return as[*weir.Refusal](t, err) }
 
-// GaveUp is the end of tries that err is.
+// GaveUp returns err as the end of retries.
 func GaveUp(t testing.TB, err error) *retry.GaveUpError { return as[*retry.GaveUpError](t, err) }
 
 func as[E error](t testing.TB, err error) E {
@@ -98,29 +98,29 @@ func as[E error](t testing.TB, err error) E {
 	return e
 }
 
-// Bad is an error that says how the attempt ended.
+// Bad is an error with the outcome of an attempt.
 type Bad struct{ O outcome.Outcome }
 
 func (b *Bad) Error() string            { return "upstream: " + b.O.Class.String() + " " + b.O.Code }
 func (b *Bad) Outcome() outcome.Outcome { return b.O }
 
 var (
-	// ErrUnsent is that of an attempt of which nothing was sent.
+	// ErrUnsent is the error of an attempt that sent nothing.
 	ErrUnsent = &Bad{O: outcome.Outcome{Class: outcome.Failed, Code: "never sent", Undone: true, Unsent: true}}
-	// ErrLeft is why the context of a caller ends that leaves.
+	// ErrLeft is the cause with which a caller's context ends when it disconnects.
 	ErrLeft = errors.New("the caller left")
 )
 
-// Pass lets d go by.
+// Pass sleeps for d.
 func Pass(d time.Duration) { _ = clock.System.Sleep(context.Background(), d) }
 
-// Since is how long ago the instant was.
+// Since returns the time since a moment.
 func Since(at time.Duration) time.Duration { return clock.System.Now() - at }
 
-// Chance is a source of numbers that the seed decides.
+// Chance returns a random source with a seed.
 func Chance(seed uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, 42)) }
 
-// A Leap is a clock for one goroutine: to sleep is to move it.
+// A Leap is a clock for one goroutine. Sleeping advances it.
 type Leap struct{ At time.Duration }
 
 func (c *Leap) Now() time.Duration { return c.At }
@@ -141,7 +141,7 @@ func (c *Leap) WithTimeout(ctx context.Context, _ time.Duration, _ error) (conte
 
 func (c *Leap) Deadline(context.Context) (time.Duration, bool) { return 0, false }
 
-// A Ledger is a gate that admits all and checks that every permit is reported once.
+// A Ledger is a gate that admits all calls and checks that every permit is reported once.
 type Ledger struct {
 	Admitted, Reported int
 	Last               outcome.Class
@@ -158,7 +158,7 @@ func (l *Ledger) Admit(context.Context, weir.Call) (func(outcome.Outcome), error
 	}, nil
 }
 
-// Check says whether a permit was not reported, or twice.
+// Check returns an error if a permit was not reported, or reported twice.
 func (l *Ledger) Check() error {
 	if l.twice || l.Admitted != l.Reported {
 		return fmt.Errorf("%d permits, %d reports, some twice: %v", l.Admitted, l.Reported, l.twice)

@@ -1,7 +1,6 @@
-// Package campaign says how long tests try what they try at random: briefly in every run,
-// at length where WEIR_LONG is set in the environment, as make test-long does. It runs the
-// tests that come to this package, which tools/campaigns finds. A number says how much
-// longer: make soak sets 20.
+// Package campaign sets the length of randomized tests: short by default, and long if the environment variable WEIR_LONG is
+// set, as make test-long does. That target runs the tests that use this package, which tools/campaigns finds. A number in
+// WEIR_LONG is a factor: make soak sets 20.
 package campaign
 
 import (
@@ -11,10 +10,10 @@ import (
 	"github.com/seed1158cd35/weir/internal/test/raced"
 )
 
-// Long reports whether there is time.
+// Long reports whether long tests are requested.
 func Long() bool { return os.Getenv("WEIR_LONG") != "" }
 
-// Of is how many times something is tried: few, or many if there is time.
+// Of returns a number of repetitions: few, or many in long tests.
 func Of(few, many int) int {
 	if Long() {
 		return many
@@ -22,8 +21,8 @@ func Of(few, many int) int {
 	return few
 }
 
-// Histories is how many random histories are played: few, or many if there is time, and as
-// many times that as WEIR_LONG says. With the race detector they are a quarter of the few.
+// Histories returns the number of random histories: few, or many times WEIR_LONG in long tests. With the race detector it
+// returns a quarter of few.
 func Histories(few, many int) int {
 	n, _ := strconv.Atoi(os.Getenv("WEIR_LONG"))
 	return Of(raced.Of(few, max(1, few/4)), many*max(1, n))

@@ -163,8 +163,8 @@ type chunk struct {
 	due  time.Time
 }
 
-// copy forwards one direction. Data arrives as late as it is delayed but not slower: reading goes on meanwhile. The
-// end of the data closes both sides after what was sent before it.
+// copy forwards one direction. It delays data without limiting the rate, because reading continues meanwhile. The end of the
+// data closes both sides after the earlier data was sent.
 func (p *Proxy) copy(to, from net.Conn, first time.Duration) {
 	chunks := make(chan chunk, 1024)
 	var writing sync.WaitGroup

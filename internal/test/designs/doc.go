@@ -1,3 +1,3 @@
-// Package designs tests what examples/designs/README.md promises across packages: presets beside the Go clients, log lines and
-// metrics of real calls, and the files of examples/designs, which it plays.
+// Package designs tests promises of examples/designs/README.md across packages: presets compared with the Go clients, log lines
+// and metrics of real calls, and simulations of the files in examples/designs.
 package designs

@@ -1,5 +1,5 @@
-// Package docs finds what stands in weir's pages and comments for readers to copy: programs,
-// files and commands. Its tests try each of them.
+// Package docs finds the programs, files and commands in weir's pages and comments that readers copy. Its tests run each of
+// them.
 package docs
 
 import (
@@ -16,11 +16,11 @@ import (
 type Sample struct {
 	File string // relative to the root of the module
 	Line int    // of its first line
-	Kind string // "go", "yaml", "sh" and so on; what says nothing is "text"
+	Kind string // "go", "yaml", "sh" and so on; "text" if not specified
 	Text string
 }
 
-// Files returns the Markdown pages of the project: those in its root, below docs, and of examples/designs.
+// Files returns the Markdown pages of the project: in its root, below docs, and in examples/designs.
 func Files(root string) ([]string, error) {
 	all, err := filepath.Glob(filepath.Join(root, "*.md"))
 	if err != nil {
@@ -36,7 +36,7 @@ func Files(root string) ([]string, error) {
 	return all, err
 }
 
-// Pages returns the blocks of README.md, CONTRIBUTING.md and the pages below docs, without the runbooks, whose commands
+// Pages returns the blocks of README.md, CONTRIBUTING.md and the pages below docs. It omits the runbooks, whose commands
 // internal/test/runbooks runs.
 func Pages(root string) ([]Sample, error) {
 	files, err := Files(root)
@@ -62,7 +62,7 @@ func Pages(root string) ([]Sample, error) {
 	return all, nil
 }
 
-// blocks are what stands between fences.
+// blocks returns the texts between fences.
 func blocks(file, text string) (all []Sample) {
 	var open *Sample
 	for i, line := range strings.Split(text, "\n") {
@@ -82,8 +82,8 @@ func blocks(file, text string) (all []Sample) {
 	return all
 }
 
-// Comments are the programs that stand in comments of a package's source: blocks that can be
-// read as Go. Tests have examples of their own, which the compiler sees.
+// Comments returns the programs in comments of a package's source: blocks that parse as Go. It omits tests, whose examples the
+// compiler checks.
 func Comments(root, dir string) ([]Sample, error) {
 	files, err := filepath.Glob(filepath.Join(root, dir, "*.go"))
 	if err != nil {
@@ -120,7 +120,7 @@ func programs(file string, line int, group *ast.CommentGroup) (all []Sample) {
 	return all
 }
 
-// calls reports whether anything is called: an address such as redis://host parses as a label.
+// calls reports whether the file calls a function. Without this check an address such as redis://host parses as a label.
 func calls(f *ast.File) (found bool) {
 	ast.Inspect(f, func(n ast.Node) bool {
 		_, ok := n.(*ast.CallExpr)
@@ -130,8 +130,7 @@ func calls(f *ast.File) (found bool) {
 	return found
 }
 
-// Program returns a sample as a Go file. Declarations are kept as they are, statements are put into a function. Omissions (...)
-// are removed.
+// Program returns a sample as a Go file. It keeps declarations, puts statements into a function, and removes omissions (...).
 func (s *Sample) Program(name string, imports []string, declared string) string {
 	text := elided(s.Text)
 	var b strings.Builder

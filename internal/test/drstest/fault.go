@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// A Fault is what goes wrong with one request. What happens Before leaves no effect; what
-// happens After leaves that of the request, of which the client does not hear.
+// A Fault is the fault of one request. A fault Before has no effect on the server. A fault After keeps the effect of the
+// request, but the client does not see the response.
 type Fault int
 
 const (
@@ -18,19 +18,19 @@ const (
 	FailAfter          // 500 InternalServerException
 	FailBefore         //
 	Busy               // 429 ThrottlingException, without effect
-	ResetAfter         // the connection is reset, where it is one of TCP
+	ResetAfter         // the connection is reset, if it is TCP
 	ResetBefore        //
-	HangAfter          // no answer until the client leaves
+	HangAfter          // no response until the client disconnects
 	HangBefore         //
-	CutAfter           // the answer breaks off in the middle
-	EmptyAfter         // the answer is an empty object
-	GatewayAfter       // 502 from something between, without a word of DRS's
+	CutAfter           // the response is truncated
+	EmptyAfter         // the response is an empty object
+	GatewayAfter       // 502 from a proxy, without content of DRS
 
-	// Faults is how many there are: those below it are all.
+	// Faults is the number of faults.
 	Faults
 )
 
-// play answers with the fault.
+// play responds with the fault.
 func (f Fault) play(w http.ResponseWriter, r *http.Request, answer func() reply) {
 	switch f {
 	case LostBefore, ResetBefore, HangBefore:
@@ -47,7 +47,7 @@ func (f Fault) play(w http.ResponseWriter, r *http.Request, answer func() reply)
 	f.leave(w, r)
 }
 
-// after spoils an answer.
+// after damages a response.
 func (f Fault) after(w http.ResponseWriter, r *http.Request, a reply) {
 	switch f {
 	case LostAfter, ResetAfter, HangAfter:
@@ -70,7 +70,7 @@ func (f Fault) after(w http.ResponseWriter, r *http.Request, a reply) {
 	}
 }
 
-// leave ends without an answer.
+// leave ends without a response.
 func (f Fault) leave(w http.ResponseWriter, r *http.Request) {
 	if f == HangAfter || f == HangBefore {
 		<-r.Context().Done()
@@ -91,7 +91,7 @@ func reset(conn net.Conn) {
 	_ = conn.Close()
 }
 
-// wait waits as long as the client does.
+// wait waits, at most as long as the client does.
 func wait(r *http.Request, d time.Duration) {
 	if d <= 0 {
 		return

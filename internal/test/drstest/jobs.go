@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// A job launches recovery instances or terminates some.
+// A job launches or terminates recovery instances.
 type job struct {
 	sequence     int
 	begun        time.Time
@@ -17,14 +17,14 @@ type job struct {
 	tags         any
 }
 
-// A participant is a source server with the instance that is made of it, or was.
+// A participant is a source server with its current or former instance.
 type participant struct {
 	server, instance string
 }
 
 func (j *job) id() string { return fmt.Sprintf("drsjob-%017d", j.sequence) }
 
-// status is what a job has come to.
+// status returns the status of a job.
 func (s *Server) status(j *job) string {
 	switch age := s.now().Sub(j.begun); {
 	case s.JobTakes > 0 && age >= s.JobTakes:
@@ -61,7 +61,7 @@ func (s *Server) show(j *job) object {
 	return out
 }
 
-// begin makes a job, if there is room for one.
+// begin starts a job, unless there are too many.
 func (s *Server) begin(r *region, j job) reply {
 	n := 0
 	for _, other := range r.jobs {
@@ -101,7 +101,7 @@ func (s *Server) startRecovery(r *region, in object) reply {
 	return s.begin(r, j)
 }
 
-// instances are the recovery instances that there are, of completed launches.
+// instances returns the existing recovery instances of completed launches.
 func (s *Server) instances(r *region) (all []participant, jobs []*job) {
 	for _, j := range r.jobs {
 		if s.active(j) {
@@ -118,7 +118,7 @@ func (s *Server) instances(r *region) (all []participant, jobs []*job) {
 	return all, jobs
 }
 
-// terminate refuses instances that are not there, and those that a job is busy with.
+// terminate refuses missing instances and instances in an active job.
 func (s *Server) terminate(r *region, in object) reply {
 	ids, _ := in["recoveryInstanceIDs"].([]any)
 	all, _ := s.instances(r)
@@ -142,8 +142,7 @@ func (s *Server) terminate(r *region, in object) reply {
 	return s.begin(r, j)
 }
 
-// describeJobs lists jobs latest first. A token is the last job before the page, so that
-// jobs that come meanwhile move none.
+// describeJobs lists jobs, the latest first. A token is the last job before the page, so that new jobs do not shift pages.
 func (s *Server) describeJobs(r *region, in object) reply {
 	before := s.sequence + 1
 	if token, ok := in["nextToken"].(string); ok {
@@ -170,7 +169,7 @@ func (s *Server) describeJobs(r *region, in object) reply {
 	return reply{status: http.StatusOK, body: out}
 }
 
-// size is that of a page.
+// size returns the size of a page.
 func (s *Server) size(in object) int {
 	size := s.PageSize
 	if size == 0 {

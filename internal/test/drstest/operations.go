@@ -6,7 +6,7 @@ import (
 	"strconv"
 )
 
-// answer does what is asked.
+// answer performs an operation.
 func (s *Server) answer(at place, operation string, in object) reply {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -47,7 +47,7 @@ func (s *Server) showInstances(r *region) (all []any) {
 	return all
 }
 
-// page is a part of a list that does not change; a token is where it goes on.
+// page returns a part of an unchanging list. A token is the index of the next part.
 func (s *Server) page(all []any, in object) reply {
 	from := 0
 	if token, ok := in["nextToken"].(string); ok {

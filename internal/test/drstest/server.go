@@ -1,5 +1,5 @@
-// Package drstest is AWS Elastic Disaster Recovery as far as tests need it: a server that
-// speaks its protocol (restJson1) with its quotas, its errors and its faults.
+// Package drstest simulates the parts of AWS Elastic Disaster Recovery that tests need: its protocol (restJson1), quotas,
+// errors and faults.
 package drstest
 
 import (
@@ -12,24 +12,24 @@ import (
 	"github.com/seed1158cd35/weir/internal/test/sigtest"
 )
 
-// A Server is DRS. The zero Server has no quota and no faults; AWS makes one with the
-// quotas of AWS. Fields must not be changed once it is in use.
+// A Server simulates DRS. The zero Server has no quotas and no faults. AWS returns one with the quotas of AWS. Fields must not
+// change after the first request.
 type Server struct {
-	Rate  float64 // requests a second for each account and region; 0 means any
+	Rate  float64 // requests per second for each account and region; 0 means no limit
 	Burst float64
 
-	MaxJobs  int           // that are active at once in an account and region; 0 means any
-	JobTakes time.Duration // until a job is COMPLETED, a tenth of it PENDING and then STARTED; 0 means for ever
-	Listed   time.Duration // how long after its creation DescribeJobs lists a job
+	MaxJobs  int           // maximum active jobs in an account and region; 0 means no limit
+	JobTakes time.Duration // time until a job is COMPLETED, of which it is PENDING for a tenth and then STARTED; 0 means never
+	Listed   time.Duration // time after its creation for which DescribeJobs lists a job
 	PageSize int           // of lists; 0 means 100
-	Sources  int           // how many source servers there are; 0 means 5
+	Sources  int           // number of source servers; 0 means 5
 
-	Verify   *sigtest.Verifier     // of signatures; nil means that only their shape is
-	Accounts map[string]string     // by access key; one that is not there is an account of its own
-	Expired  func(key string) bool // credentials that have expired; nil means none
+	Verify   *sigtest.Verifier     // verifies signatures; nil checks only their form
+	Accounts map[string]string     // by access key; a missing key is a separate account
+	Expired  func(key string) bool // reports expired credentials; nil means none
 
 	Fault func(operation string) Fault         // nil means none
-	Delay func(operation string) time.Duration // on the way to the server, before anything is counted; nil means none
+	Delay func(operation string) time.Duration // before the request is counted; nil means none
 
 	Now func() time.Time // nil means time.Now
 
@@ -37,40 +37,39 @@ type Server struct {
 	places    map[place]*region
 	requests  map[string]int
 	throttled int
-	started   int // recoveries
+	started   int // number of recoveries
 	sequence  int // of jobs
 }
 
-// AWS is a server with the quotas that AWS publishes for an account and region (Service
-// Quotas of AWS Elastic Disaster Recovery, November 2026): 20 jobs in progress, and 10
-// requests a second with bursts of 20. Jobs take a quarter of an hour.
+// AWS returns a server with the quotas that AWS publishes for an account and region (Service Quotas of AWS Elastic Disaster
+// Recovery, November 2026): 20 jobs in progress, and 10 requests a second with bursts of 20. Jobs take a quarter of an hour.
 func AWS() *Server { return &Server{Rate: 10, Burst: 20, MaxJobs: 20, JobTakes: 15 * time.Minute} }
 
-// A place is what has quotas and jobs of its own.
+// A place has separate quotas and jobs.
 type place struct{ account, region string }
 
-// region is what a place has.
+// region is the state of a place.
 type region struct {
 	tokens float64
 	at     time.Time
 	jobs   []*job // oldest first
 }
 
-// Requests is how many requests there were for an operation.
+// Requests returns the number of requests for an operation.
 func (s *Server) Requests(operation string) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.requests[operation]
 }
 
-// Throttled is how many requests the quota of requests refused.
+// Throttled returns the number of requests that the quota refused.
 func (s *Server) Throttled() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.throttled
 }
 
-// Recoveries is how many recoveries were started.
+// Recoveries returns the number of started recoveries.
 func (s *Server) Recoveries() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -84,10 +83,10 @@ func (s *Server) now() time.Time {
 	return time.Now()
 }
 
-// object is one of JSON.
+// object is a JSON object.
 type object = map[string]any
 
-// ServeHTTP answers a request.
+// ServeHTTP handles a request.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	operation := strings.TrimPrefix(r.URL.Path, "/")
 	if s.Delay != nil {
@@ -108,7 +107,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	fault.play(w, r, answer)
 }
 
-// admit counts a request, and refuses it if there were too many.
+// admit counts a request, and refuses it over the quota.
 func (s *Server) admit(at place, operation string) *reply {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -124,7 +123,7 @@ func (s *Server) admit(at place, operation string) *reply {
 	return &refused
 }
 
-// region is what a place has; mu is held.
+// region returns the state of a place. The caller holds mu.
 func (s *Server) region(at place) *region {
 	if s.places == nil {
 		s.places = make(map[place]*region)
@@ -137,7 +136,7 @@ func (s *Server) region(at place) *region {
 	return r
 }
 
-// take takes a token of a bucket.
+// take takes a token from the bucket.
 func (r *region) take(now time.Time, rate, burst float64) bool {
 	const rounding = 1e-9
 	r.tokens = min(burst, r.tokens+now.Sub(r.at).Seconds()*rate)
@@ -149,7 +148,7 @@ func (r *region) take(now time.Time, rate, burst float64) bool {
 	return true
 }
 
-// A reply is an answer: its status and body, and what header goes with it.
+// A reply is the status, body and header of a response.
 type reply struct {
 	status int
 	code   string // of an error
@@ -161,7 +160,7 @@ func failure(status int, code, message string) reply {
 	return reply{status: status, code: code, body: object{"message": message, "code": code}}
 }
 
-// Errors that DRS binds a Retry-After to.
+// Errors for which DRS sends Retry-After.
 var (
 	throttle = reply{http.StatusTooManyRequests, "ThrottlingException", "1", object{"message": "Rate exceeded", "serviceCode": "drs", "quotaCode": "L-TEST"}}
 	internal = reply{http.StatusInternalServerError, "InternalServerException", "1", object{"message": "internal error"}}
@@ -173,7 +172,7 @@ func (a reply) write(w http.ResponseWriter) {
 	_, _ = w.Write(body)
 }
 
-// head sets the header and is the body.
+// head sets the header and returns the body.
 func (a reply) head(w http.ResponseWriter) []byte {
 	h := w.Header()
 	h.Set("Content-Type", "application/json")
@@ -184,6 +183,6 @@ func (a reply) head(w http.ResponseWriter) []byte {
 	if a.after != "" {
 		h.Set("Retry-After", a.after)
 	}
-	body, _ := json.Marshal(a.body) // texts and numbers only
+	body, _ := json.Marshal(a.body) // texts and numbers can always be encoded
 	return body
 }

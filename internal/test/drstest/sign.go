@@ -7,10 +7,10 @@ import (
 	"regexp"
 )
 
-// shape is that of a signature for DRS: key, region, and no more is looked at.
+// shape matches a signature for DRS. Only its key and region are used.
 var shape = regexp.MustCompile(`^AWS4-HMAC-SHA256 Credential=([^/, ]+)/[0-9]{8}/([a-z0-9-]+)/drs/aws4_request, ?SignedHeaders=[a-z0-9;-]*\bhost\b[a-z0-9;-]*, ?Signature=[0-9a-f]{64}$`)
 
-// read finds out who asks for what, or refuses.
+// read identifies the caller and parses the request, or refuses it.
 func (s *Server) read(r *http.Request) (at place, in object, refused *reply) {
 	no := func(status int, code, message string) (place, object, *reply) {
 		a := failure(status, code, message)

@@ -1,4 +1,3 @@
-// Package e2e holds the tests of the whole: an unmodified SDK calls through weir
-// to a real implementation of its service, which throttles and breaks. There is
-// nothing in it to import.
+// Package e2e has end-to-end tests: an unmodified SDK calls through weir a real implementation of its service, which throttles
+// and fails. The package has no code to import.
 package e2e

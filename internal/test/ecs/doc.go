@@ -1,2 +1,2 @@
-// Package ecs holds tests of deploy/ecs: that CloudFormation takes the template, and that it fits weir.
+// Package ecs has tests of deploy/ecs: CloudFormation accepts the template, and the template matches weir.
 package ecs

@@ -1,3 +1,3 @@
-// Package endure plays presets against the clients that programs would use without
-// weir, over the faults of their providers, in virtual time.
+// Package endure compares presets with the clients that programs would use without weir, during the faults of their providers,
+// in virtual time.
 package endure

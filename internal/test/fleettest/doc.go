@@ -1,3 +1,2 @@
-// Package fleettest holds the tests that a fleet of real processes keeps to one limit
-// through real stores. It has no code of its own.
+// Package fleettest has tests that a fleet of real processes keeps one limit with real stores. It has no code to import.
 package fleettest

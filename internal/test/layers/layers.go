@@ -1,7 +1,6 @@
-// Package layers keeps the arrows between weir's packages pointing down. A
-// program that imports the core must not download an AWS SDK, a Redis client,
-// gRPC, OpenTelemetry or Prometheus; it does as soon as one package of the core,
-// or one test of it, imports something that does.
+// Package layers checks the direction of imports between weir's packages. A program that imports the core must not download an
+// AWS SDK, a Redis client, gRPC, OpenTelemetry or Prometheus. It would as soon as one package of the core, or one of its tests,
+// imported a package that needs them.
 package layers
 
 import (
@@ -13,11 +12,9 @@ import (
 
 const module = "github.com/seed1158cd35/weir"
 
-// order lists the layers from the bottom up, each with its packages as paths in
-// the module; a path stands for all beneath it that is not listed itself. A
-// package imports from the layers below its own, and from its own layer only
-// what lies directly above or beneath it in the tree: fleet/storetest imports
-// fleet, and the tests of fleet import fleet/storetest.
+// order lists the layers from the bottom up, with package paths in the module. A path includes all packages below it that are
+// not listed. A package may import packages of lower layers. In its own layer it may import only packages directly above or
+// below it in the tree: fleet/storetest imports fleet, and the tests of fleet import fleet/storetest.
 var order = [...][]string{
 	{"outcome", "clock", "internal/test/raced"},
 	{"internal/test/campaign", "internal/test/watchdog", "internal/test/layers", "internal/test/memnet", "internal/test/playedhosts"},
@@ -31,9 +28,9 @@ var order = [...][]string{
 	{"limit"},
 	{"fleet"},
 	{"fleet/breakers", "fleet/pauses", "fleet/jobs"},
-	{".", "internal/test/calls"}, // the root, and what its tests share: what is above may import anything from elsewhere
+	{".", "internal/test/calls"}, // the root, and helpers of its tests: higher layers may import external packages
 	{"internal/test/refusals"},
-	{"internal/doc", "internal/refuse", "internal/unpack"}, // read YAML; write refusals; unpack bodies
+	{"internal/doc", "internal/refuse", "internal/unpack"}, // parse YAML; write refusals; decode bodies
 	{"httpx"},
 	{"fleet/filestore", "fleet/redisstore", "fleet/dynamostore", "grpcx/grpcclass", "awsx/wire"},
 	{"sim", "fleet/machinestore"},
@@ -73,17 +70,16 @@ var order = [...][]string{
 	{"cmd", "internal/test"},
 }
 
-// tested are packages whose external tests use what stands above them: these stand with the package
-// that is named. Those of a dialect go through the proxy that serves it, by the presets that ship.
-// A worker of deliveries is tried with a queue that ships.
+// tested lists packages whose external tests use a higher layer. These tests belong to the layer of the named package. Tests of
+// a dialect use the proxy that serves it and the released presets. Tests of a worker use a released queue.
 var tested = map[string]string{"llm/gateway": "sidecar/config", "delivery": "delivery/sqlite"}
 
-// strangers know each other by small interfaces only, in what is not a test.
+// strangers are packages that must not import each other outside of tests. They use small interfaces instead.
 var strangers = map[[2]string]string{
 	{".", "fleet"}: "it knows a fleet as weir.Fleet and limit.Home",
 }
 
-// A Package is what go list says of one package.
+// A Package is the output of go list for one package.
 type Package struct {
 	ImportPath string
 	Standard   bool
@@ -93,9 +89,8 @@ type Package struct {
 	XTestImports []string
 }
 
-// Violations says of every import that breaks the order which package makes it
-// and what to do. Packages that are neither of this module nor known to be
-// standard count as foreign.
+// Violations describes every import that violates the order, with the importing package and a correction. Packages outside of
+// this module and the standard library count as foreign.
 func Violations(packages []Package) []string {
 	standard := map[string]bool{"C": true, "unsafe": true}
 	for _, p := range packages {
@@ -105,7 +100,7 @@ func Violations(packages []Package) []string {
 	for _, p := range packages {
 		from, ok := inModule(p.ImportPath)
 		switch {
-		case !ok || p.ImportPath != plain(p.ImportPath): // the package itself lists what its tests import
+		case !ok || p.ImportPath != plain(p.ImportPath): // go list also lists the imports of tests separately
 		case layer(from) < 0:
 			found = append(found, fmt.Sprintf("%s stands in no layer: give it a place in internal/test/layers", from))
 		default:
@@ -132,8 +127,7 @@ func broken(from, who string, imports []string, standard map[string]bool) (found
 	return found
 }
 
-// forbidden says why one package must not import another and what to do about
-// it, or nothing if it may.
+// forbidden describes why an import is forbidden and how to correct it. It returns "" if the import is allowed.
 func forbidden(from, imported string, standard bool) string {
 	to, own := inModule(imported)
 	switch {
@@ -153,11 +147,10 @@ func forbidden(from, imported string, standard bool) string {
 	return ""
 }
 
-// core packages are the root and what lies below it.
+// core reports whether a package is the root or in a lower layer.
 func core(pkg string) bool { return layer(pkg) >= 0 && layer(pkg) <= layer(".") }
 
-// layer is -1 for a package that has none. The longest path that holds the
-// package decides; the root holds itself only.
+// layer returns the layer of a package, or -1. The longest matching path decides. The root matches only itself.
 func layer(pkg string) int {
 	for p := pkg; ; p = path.Dir(p) {
 		for i, paths := range order {
@@ -173,12 +166,12 @@ func layer(pkg string) int {
 	}
 }
 
-// kin are packages of which one lies beneath the other, as all do beneath the root.
+// kin reports whether one package is below the other. All are below the root.
 func kin(a, b string) bool {
 	return a == "." || b == "." || strings.HasPrefix(a, b+"/") || strings.HasPrefix(b, a+"/")
 }
 
-// inModule is a package's path in this module.
+// inModule returns a package's path in this module.
 func inModule(importPath string) (string, bool) {
 	p := plain(importPath)
 	if p == module {
@@ -187,9 +180,8 @@ func inModule(importPath string) (string, bool) {
 	return strings.CutPrefix(p, module+"/")
 }
 
-// plain takes away what go list adds to the name of what it builds for a test:
-// "weir/limit [weir/limit.test]", "weir/limit_test [weir/limit.test]",
-// "weir/limit.test".
+// plain removes the additions of go list to the names of test packages: "weir/limit [weir/limit.test]", "weir/limit_test
+// [weir/limit.test]", "weir/limit.test".
 func plain(importPath string) string {
 	p, _, _ := strings.Cut(importPath, " ")
 	return strings.TrimSuffix(strings.TrimSuffix(p, ".test"), "_test")

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// answer gives a call that was admitted what it asked for, or what a fault makes of it.
+// answer responds to an admitted call, possibly with a fault.
 func (p *Provider) answer(w http.ResponseWriter, c *call, d dialect) {
 	c.fault = p.take(c, true)
 	if !c.free && c.op != "embeddings" {
@@ -29,7 +29,7 @@ func (p *Provider) answer(w http.ResponseWriter, c *call, d dialect) {
 	p.plain(w, c, d)
 }
 
-// plain answers in one piece, when all of it would have been written.
+// plain sends the complete response at the time when a stream would end.
 func (p *Provider) plain(w http.ResponseWriter, c *call, d dialect) {
 	if c.grant != nil && !c.sleep(c.spec.FirstToken+time.Duration(max(c.output-1, 0))*c.spec.Between) {
 		c.gone()
@@ -64,7 +64,7 @@ func (p *Provider) plain(w http.ResponseWriter, c *call, d dialect) {
 	p.done(c)
 }
 
-// stop is the end of an answer that has begun, and of which no more comes.
+// stop ends a response that has begun and will not continue.
 func (p *Provider) stop(w http.ResponseWriter, c *call) {
 	p.mu.Lock()
 	c.at.Outcome = Failed
@@ -80,7 +80,7 @@ func (p *Provider) stop(w http.ResponseWriter, c *call) {
 	}
 }
 
-// A stream is an answer that comes in events.
+// A stream is a response in events.
 type stream struct {
 	p     *Provider
 	c     *call
@@ -115,7 +115,7 @@ func (s *stream) run() {
 	p.done(c)
 }
 
-// pieces writes the text. It reports false if the stream ends with it.
+// pieces writes the text. It returns false if the stream ends with it.
 func (s *stream) pieces() bool {
 	c, most := s.c, len(s.c.pieces)
 	if c.fault.is(NeverEnding) {
@@ -152,7 +152,7 @@ func (s *stream) pause(i int) bool {
 	return s.patiently(m.FirstToken)
 }
 
-// patiently waits, with a ping now and then where the family has them.
+// patiently waits, with occasional pings if the family has them.
 func (s *stream) patiently(d time.Duration) bool {
 	const often = 10 * time.Second
 	for ; d > often; d -= often {
@@ -166,7 +166,7 @@ func (s *stream) patiently(d time.Duration) bool {
 	return s.c.sleep(d)
 }
 
-// count records that piece i is with the caller.
+// count records that piece i was sent.
 func (s *stream) count(i int) {
 	s.sent = i + 1
 	n := s.c.upTo(s.sent) - s.c.upTo(i)
@@ -176,7 +176,7 @@ func (s *stream) count(i int) {
 	s.p.wrote(s.c, n)
 }
 
-// breakOff is what a fault does in the middle.
+// breakOff applies a fault in the middle of a stream.
 func (s *stream) breakOff() {
 	p, c := s.p, s.c
 	p.mu.Lock()
@@ -193,7 +193,7 @@ func (s *stream) breakOff() {
 	}
 }
 
-// write sends events at once. It reports false if the caller has left.
+// write sends events immediately. It returns false if the caller has disconnected.
 func (s *stream) write(events ...[]byte) bool {
 	for _, e := range events {
 		if _, err := s.w.Write(e); err != nil || s.c.r.Context().Err() != nil {
@@ -208,7 +208,7 @@ func (s *stream) write(events ...[]byte) bool {
 	return true
 }
 
-// distort applies the faults of usage.
+// distort applies faults of the usage.
 func (c *call) distort() {
 	switch {
 	case c.fault.is(NoUsage):

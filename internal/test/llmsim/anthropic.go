@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// anthropic is messages, the counting of tokens and the list of models.
+// anthropic implements messages, token counting and the list of models.
 type anthropic struct{}
 
 func (anthropic) authenticate(c *call) *failure {
@@ -100,7 +100,7 @@ func (anthropic) read(c *call, b *messagesBody) *failure {
 
 func (c *call) messageID() string { return fmt.Sprintf("msg_sim%012d", c.id) }
 
-// messageUsage is usage with so much output.
+// messageUsage returns the usage with a number of output tokens.
 func (c *call) messageUsage(out int64) string {
 	return fmt.Sprintf(`{"input_tokens":%d,"cache_creation_input_tokens":0,"cache_read_input_tokens":0,"output_tokens":%d,"service_tier":"standard"}`, c.told.in, out)
 }
@@ -130,7 +130,7 @@ func (d anthropic) whole(c *call) []byte {
 	return []byte(c.message(content, quote(c.stopReason()), c.told.out))
 }
 
-// typed is an event that bears its type twice, as all of Anthropic's do.
+// typed returns an event that also contains its type, as Anthropic's do.
 func typed(name, rest string) []byte {
 	return event(name, `{"type":`+quote(name)+rest+`}`)
 }
@@ -231,8 +231,8 @@ func (anthropic) header(c *call, h http.Header) {
 	h.Set("Anthropic-Organization-Id", "00000000-0000-4000-8000-000000000000")
 }
 
-// limitsAnthropic says what is left. Reset is when all is there again; tokens are
-// rounded to thousands where there are many, and Tokens is the tightest of them.
+// limitsAnthropic sets the headers of limits. Reset is the time at which all units are available. Large token numbers are
+// rounded to thousands, and Tokens is the tightest limit.
 func limitsAnthropic(m *meter, now time.Duration, wall time.Time, h http.Header) {
 	tightest := m.tokens
 	for _, g := range []*gauge{m.input, m.output} {

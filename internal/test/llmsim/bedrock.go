@@ -14,7 +14,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws/protocol/eventstream"
 )
 
-// converse is Bedrock's interface that is the same for all of its models.
+// converse is Bedrock's API that is common to all models.
 type converse struct{}
 
 var (
@@ -22,7 +22,7 @@ var (
 	signature  = regexp.MustCompile(`^[0-9a-f]{64}$`)
 )
 
-// authenticate takes a signature of version 4 or an API key of Bedrock.
+// authenticate accepts a Signature Version 4 or a Bedrock API key.
 func (converse) authenticate(c *call) *failure {
 	auth := c.r.Header.Get("Authorization")
 	if token, ok := strings.CutPrefix(auth, "Bearer "); ok && token != "" {
@@ -50,7 +50,7 @@ type readCloser struct{ *bytes.Reader }
 
 func (readCloser) Close() error { return nil }
 
-// signed takes the key out of a signature and says what is not well formed about it.
+// signed sets the key from a signature and describes what is malformed.
 func (c *call) signed(auth string) string {
 	rest, ok := strings.CutPrefix(auth, "AWS4-HMAC-SHA256 ")
 	if !ok {
@@ -178,10 +178,10 @@ func (converse) whole(c *call) []byte {
 		c.metrics(), block, quote(c.stopReason()), c.converseUsage())
 }
 
-// padding is what Bedrock adds to hide the length of its events.
+// padding is added by Bedrock to hide the length of events.
 const padding = `,"p":"abcdefghijklm"`
 
-// message is one of an AWS event stream.
+// message returns a message of an AWS event stream.
 func message(payload string, headers ...string) []byte {
 	m := eventstream.Message{Payload: []byte(payload)}
 	for i := 0; i < len(headers); i += 2 {

@@ -7,7 +7,7 @@ import (
 	"github.com/seed1158cd35/weir/llm"
 )
 
-// A call is one request, from its path to the last byte of its answer.
+// A call is one request, from its path to the last byte of its response.
 type call struct {
 	p    *Provider
 	r    *http.Request
@@ -17,41 +17,41 @@ type call struct {
 	op     string
 	model  string
 	spec   Model
-	key    string // as it came
-	free   bool   // nothing limits it
+	key    string // as received
+	free   bool   // no limit applies
 	stream bool
-	usage  bool // OpenAI: the caller asked a stream for its usage
-	array  bool // Gemini: a stream as a JSON array, not as events
+	usage  bool // OpenAI: the caller requested the usage of a stream
+	array  bool // Gemini: a stream as a JSON array instead of events
 
 	q         Question
 	input     int64
-	estimate  int64 // of input, as OpenAI makes it: 4 bytes a token
-	maxOutput int64 // as the request says; 0 means that it does not
+	estimate  int64 // of input, as OpenAI computes it: 4 bytes per token
+	maxOutput int64 // from the request; 0 means not specified
 
 	id      int
 	created time.Time
 	begun   time.Duration
 	at      *Attempt
 	grant   *grant
-	fault   *Fault // that befalls the answer
+	fault   *Fault // fault of the response
 
-	text   string // to be answered, or the arguments of tool
+	text   string // the answer, or the arguments of tool
 	tool   *ToolCall
 	pieces []string
-	cut    bool // by max_tokens
+	cut    bool // truncated by max_tokens
 	output int64
-	told   tokens // what the answer says was used
-	silent bool   // it does not say
+	told   tokens // usage in the response
+	silent bool   // the response omits the usage
 	seq    int    // number of the next event
 	inputs []string
 	dims   int
 	base64 bool
 }
 
-// tokens are what an answer says was used.
+// tokens are the usage in a response.
 type tokens struct{ in, out int64 }
 
-// accounting is how the call is counted.
+// accounting returns how the call is counted.
 func (c *call) accounting() Accounting {
 	if c.spec.Accounting != ByFamily {
 		return c.spec.Accounting
@@ -67,7 +67,7 @@ func (c *call) accounting() Accounting {
 	return Estimated
 }
 
-// reserves is how many tokens are taken at the start.
+// reserves returns the number of tokens to take at the start.
 func (c *call) reserves(a Accounting) int64 {
 	switch {
 	case a == UpFront && c.maxOutput == 0:
@@ -80,7 +80,7 @@ func (c *call) reserves(a Accounting) int64 {
 	return c.input
 }
 
-// compose decides what is answered.
+// compose creates the answer.
 func (c *call) compose() {
 	c.q.Input, c.q.Family, c.q.Model, c.q.Stream, c.q.Body = c.input, c.family, c.model, c.stream, c.body
 	c.q.Key = c.p.keyName(c.key)
@@ -109,7 +109,7 @@ func (c *call) compose() {
 	c.told = tokens{in: c.input, out: c.output}
 }
 
-// upTo is how many tokens there are in the first i pieces.
+// upTo returns the number of tokens in the first i pieces.
 func (c *call) upTo(i int) int64 {
 	if i >= len(c.pieces) {
 		return c.output
@@ -117,7 +117,7 @@ func (c *call) upTo(i int) int64 {
 	return c.output * int64(i) / int64(len(c.pieces))
 }
 
-// A code is what is wrong with a request, or with the provider.
+// A code is the kind of error of a request or of the provider.
 type code uint8
 
 const (
@@ -129,10 +129,10 @@ const (
 	noModel
 	throttled
 	broke
-	broken // the provider: status says how
+	broken // the provider failed; status has the kind
 )
 
-// A failure is an error, to be written as the family writes it.
+// A failure is an error, which each family writes in its format.
 type failure struct {
 	code    code
 	status  int
@@ -141,7 +141,7 @@ type failure struct {
 	hit     *hit
 	hint    time.Duration
 	noHint  bool
-	m       *meter // what is left, if it is not the call's own
+	m       *meter // meter of the limit, if not the call's
 }
 
 func bad(param, message string) *failure {

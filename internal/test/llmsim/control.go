@@ -11,7 +11,7 @@ import (
 	"github.com/seed1158cd35/weir/llm"
 )
 
-// wireFault is a Fault as POST /_sim/faults takes it; durations are written as Go does.
+// wireFault is the JSON form of a Fault in POST /_sim/faults. Durations use Go's format.
 type wireFault struct {
 	Kind     Kind       `json:"kind"`
 	Family   llm.Family `json:"family,omitempty"`
@@ -57,7 +57,7 @@ func (f Fault) wire() wireFault {
 	}
 }
 
-// control serves what tests in other languages need.
+// control serves tests in other languages.
 func (p *Provider) control(w http.ResponseWriter, r *http.Request) {
 	switch r.Method + " " + r.URL.Path {
 	case "POST /_sim/faults":
@@ -70,13 +70,13 @@ func (p *Provider) control(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusNoContent)
 	case "GET /_sim/state":
 		w.Header().Set("Content-Type", "application/json")
-		_ = json.NewEncoder(w).Encode(p.State()) // the caller may have left
+		_ = json.NewEncoder(w).Encode(p.State()) // the caller may have disconnected
 	default:
 		http.Error(w, "there are POST and DELETE /_sim/faults, POST /_sim/reset, GET /_sim/state", http.StatusNotFound)
 	}
 }
 
-// order injects the fault, or the list of faults, that was sent.
+// order injects the fault or the list of faults in a request.
 func (p *Provider) order(w http.ResponseWriter, r *http.Request) {
 	faults, err := readFaults(io.LimitReader(r.Body, 1<<20))
 	for _, f := range faults {
@@ -89,14 +89,14 @@ func (p *Provider) order(w http.ResponseWriter, r *http.Request) {
 	down := func(f Fault) bool { return f.Kind == Down }
 	for _, f := range faults {
 		if !down(f) {
-			p.Fault(f) // before the answer: who has it counts on the fault
+			p.Fault(f) // before the response, so that the caller can rely on the fault
 		}
 	}
 	w.WriteHeader(http.StatusNoContent)
 	_ = http.NewResponseController(w).Flush()
 	for _, f := range faults {
 		if down(f) {
-			p.Fault(f) // which closes this connection
+			p.Fault(f) // closes this connection
 		}
 	}
 }
@@ -122,18 +122,18 @@ func readFaults(in io.Reader) (all []Fault, err error) {
 	return all, nil
 }
 
-// A State is what a provider knows.
+// A State is the state of a provider.
 type State struct {
 	Attempts   []Attempt   `json:"attempts"`
 	Violations []string    `json:"violations"`
 	Open       int         `json:"open"`    // streams
 	Granted    int         `json:"granted"` // attempts
 	Refused    int         `json:"refused"` // attempts, by limits and by faults
-	Left       int         `json:"left"`    // attempts whose callers went away
-	Faults     []wireFault `json:"faults"`  // in force
+	Left       int         `json:"left"`    // attempts whose callers disconnected
+	Faults     []wireFault `json:"faults"`  // current faults
 }
 
-// State is all that is known now.
+// State returns the current state.
 func (p *Provider) State() State {
 	s := State{Attempts: p.Log(), Violations: append([]string{}, p.Violations()...), Open: p.Open(), Refused: p.Refused(), Faults: []wireFault{}}
 	for _, a := range s.Attempts {

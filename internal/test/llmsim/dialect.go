@@ -6,33 +6,33 @@ import (
 	"github.com/seed1158cd35/weir/llm"
 )
 
-// A dialect is how one family writes.
+// A dialect implements the format of one family.
 type dialect interface {
-	// authenticate finds the key, or says what is wrong with how it was sent.
+	// authenticate finds the key, or returns an error in its form.
 	authenticate(c *call) *failure
-	// parse reads the body into the call, or says what is wrong with it.
+	// parse parses the body, or returns an error in it.
 	parse(c *call) *failure
-	// whole is an answer that is not streamed.
+	// whole returns a response that is not streamed.
 	whole(c *call) []byte
-	// opening, piece and closing are the events of a stream; piece i is the i-th.
+	// opening, piece and closing return the events of a stream. piece i is the i-th.
 	opening(c *call) [][]byte
 	piece(c *call, i int) []byte
 	closing(c *call) [][]byte
-	// broken is an error in the middle of a stream.
+	// broken returns an error event in the middle of a stream.
 	broken(c *call, f *failure) []byte
-	// spoilt is an event that cannot be read.
+	// spoilt returns an invalid event.
 	spoilt(c *call) []byte
-	// ping is what is sent while there is nothing to send; nil means nothing is.
+	// ping returns the event for idle times, or nil.
 	ping(c *call) []byte
-	// refuse is an error in place of an answer. It may set fields of the header.
+	// refuse returns an error response. It may set headers.
 	refuse(c *call, f *failure, h http.Header) (status int, body []byte)
-	// header is what goes with a good answer.
+	// header sets the headers of a successful response.
 	header(c *call, h http.Header)
-	// streams is the content type of streams.
+	// streams returns the content type of streams.
 	streams(c *call) string
 }
 
-// dialects by family.
+// dialects are the dialects by family.
 var dialects = map[llm.Family]dialect{
 	llm.OpenAI:    openAI{},
 	llm.Responses: responses{},
@@ -42,7 +42,7 @@ var dialects = map[llm.Family]dialect{
 	llm.Invoke:    invoke{},
 }
 
-// event is a server-sent event; name may be "".
+// event returns a server-sent event. name may be "".
 func event(name, data string) []byte {
 	if name == "" {
 		return []byte("data: " + data + "\n\n")

@@ -10,81 +10,79 @@ import (
 	"github.com/seed1158cd35/weir/llm"
 )
 
-// A Kind is what goes wrong.
+// A Kind is the kind of a fault.
 type Kind string
 
 const (
-	// In place of an answer; nothing is taken off the limits.
+	// Faults instead of a response. They take nothing from the limits.
 	Throttle Kind = "throttle" // refused for its rate: Hint, NoHint, Day, Tokens
-	Broke    Kind = "broke"    // the account has no money left: insufficient_quota
+	Broke    Kind = "broke"    // the account has no credit: insufficient_quota
 	Error    Kind = "error"    // Status; 0 means 500
 	Redirect Kind = "redirect" // 307 to Location
 	Down     Kind = "down"     // connections are refused; see Provider.Fault
 
-	// To an answer that was granted. Where says when, for the first three.
-	Hang  Kind = "hang"  // nothing more comes
+	// Faults of the response to an admitted call. Where applies to the first three.
+	Hang  Kind = "hang"  // the response stops
 	Reset Kind = "reset" // the connection is reset
-	Drop  Kind = "drop"  // the connection is closed in the middle of the answer
+	Drop  Kind = "drop"  // the connection is closed in the middle of the response
 
-	EmptyBody  Kind = "empty_body"  // 200 and nothing
-	BadJSON    Kind = "bad_json"    // 200 and half of an answer; in a stream half of an event
-	NoUsage    Kind = "no_usage"    // the answer does not say what it used
-	WrongUsage Kind = "wrong_usage" // it says Factor times as much; 0 means absurd numbers
-	Slow       Kind = "slow"        // Delay more until the header
+	EmptyBody  Kind = "empty_body"  // 200 with an empty body
+	BadJSON    Kind = "bad_json"    // 200 with half of a response, or half of an event in a stream
+	NoUsage    Kind = "no_usage"    // the response lacks the usage
+	WrongUsage Kind = "wrong_usage" // the usage is multiplied by Factor; 0 means absurd numbers
+	Slow       Kind = "slow"        // the header is late by Delay
 
-	// To streams alone.
-	Cut         Kind = "cut"          // a clean end after Events pieces, without what ends a good stream
-	StreamError Kind = "stream_error" // an error after Events pieces; Status says which, 0 means overloaded
-	NeverEnding Kind = "never_ending" // it goes on until the caller leaves
+	// Faults of streams only.
+	Cut         Kind = "cut"          // a clean end after Events pieces, without the final events
+	StreamError Kind = "stream_error" // an error after Events pieces, with Status; 0 means overloaded
+	NeverEnding Kind = "never_ending" // continues until the caller disconnects
 )
 
-// Where says when a fault strikes.
+// Where is the time of a fault.
 type Where string
 
 const (
 	BeforeHeaders Where = "before_headers" // the default
-	AfterHeaders  Where = "after_headers"  // 200 and no content; if not streamed, half of the body
+	AfterHeaders  Where = "after_headers"  // 200 and no content; without a stream, half of the body
 	AfterContent  Where = "after_content"  // of a stream: after Events pieces, 0 means 1
 )
 
-// A Fault is something that goes wrong, for some of the calls, for some time.
+// A Fault applies to some of the calls for some time.
 type Fault struct {
 	Kind   Kind
 	Family llm.Family // "" means all
 	Model  string     // "" means all
 	Key    string     // by name; "" means all
 
-	// It strikes so many times, and for so long. 0 and 0 mean once; a negative Times
-	// means until Clear.
+	// The number of times and the duration of the fault. 0 and 0 mean once. A negative Times means until Clear.
 	Times int
 	For   time.Duration
 
 	Where    Where
-	Events   int           // pieces of the answer that come before
+	Events   int           // number of preceding pieces
 	Status   int           // of HTTP
 	Hint     time.Duration // of Throttle; 0 means 1 s
-	NoHint   bool          // of Throttle: not said when to come back
+	NoHint   bool          // of Throttle: without a time to retry
 	Day      bool          // of Throttle: a daily quota
-	Tokens   bool          // of Throttle: of tokens, not of requests
+	Tokens   bool          // of Throttle: a limit of tokens instead of requests
 	Factor   float64       // of WrongUsage
 	Delay    time.Duration // of Slow
 	Location string        // of Redirect
 }
 
-// kinds are all there are.
+// kinds are all kinds.
 var kinds = []Kind{Throttle, Broke, Error, Redirect, Down, Hang, Reset, Drop, EmptyBody, BadJSON, NoUsage, WrongUsage, Slow, Cut, StreamError, NeverEnding}
 
-// A fault is a Fault that is in force.
+// A fault is a current Fault.
 type fault struct {
 	Fault
-	left  int // times
+	left  int // remaining times
 	until time.Duration
 }
 
-// Fault puts a fault in force, behind those that are. A call has at most one fault in
-// place of its answer and at most one in it, the oldest that fits. Down closes the
-// listeners of Start for as long as For says, which must not be 0, and all connections
-// with them; calls by other ways are reset. It panics if the fault is not one.
+// Fault adds a fault after the current ones. A call has at most one fault instead of its response and at most one in it: the
+// oldest that matches. Down closes the listeners of Start and all connections for the time in For, which must not be 0. Calls
+// on other ways are reset. Fault panics if f is invalid.
 func (p *Provider) Fault(f Fault) {
 	if err := f.check(); err != nil {
 		panic(err)
@@ -110,7 +108,7 @@ func (p *Provider) Fault(f Fault) {
 	}
 }
 
-// check says what about a fault cannot be.
+// check returns an error if the fault is invalid.
 func (f Fault) check() error {
 	switch {
 	case !slices.Contains(kinds, f.Kind):
@@ -125,7 +123,7 @@ func (f Fault) check() error {
 	return nil
 }
 
-// Clear takes all faults away, and ends Down before its time.
+// Clear removes all faults and ends Down early.
 func (p *Provider) Clear() {
 	p.mu.Lock()
 	p.faults = nil
@@ -136,12 +134,12 @@ func (p *Provider) Clear() {
 	}
 }
 
-// early tells faults that come in place of an answer.
+// early reports whether the fault replaces the response.
 func (f *fault) early() bool {
 	return slices.Contains([]Kind{Throttle, Broke, Error, Redirect, Down}, f.Kind)
 }
 
-// streams tells faults that only streams have.
+// streams reports whether the fault applies only to streams.
 func (f *fault) streams() bool {
 	return slices.Contains([]Kind{Cut, StreamError, NeverEnding}, f.Kind) || f.Where == AfterContent
 }
@@ -151,7 +149,7 @@ func (f *fault) fits(c *call, name string) bool {
 		(f.Key == "" || f.Key == name) && (c.stream || !f.streams())
 }
 
-// take is the fault that befalls a call, which is then used up once more.
+// take returns the fault of a call and decrements its remaining times.
 func (p *Provider) take(c *call, granted bool) *Fault {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -169,7 +167,7 @@ func (p *Provider) take(c *call, granted bool) *Fault {
 	return nil
 }
 
-// over reports that a fault is spent.
+// over reports whether a fault has ended.
 func (f *fault) over(now time.Duration) bool {
 	return f.Times > 0 && f.left <= 0 || f.until > 0 && now >= f.until || f.Times == 0 && f.For == 0 && f.left <= 0
 }
@@ -190,12 +188,12 @@ func (f *Fault) status(otherwise int) int {
 	return otherwise
 }
 
-// at reports that the connection fails at a place.
+// at reports whether the connection fails at a place.
 func (f *Fault) at(w Where) bool {
 	return (f.is(Hang) || f.is(Reset) || f.is(Drop)) && f.Where == w
 }
 
-// due reports that a stream breaks when i pieces have been written.
+// due reports whether a stream fails after i pieces.
 func (f *Fault) due(i int) bool {
 	switch f.kind() {
 	case StreamError, Cut, BadJSON:
@@ -204,7 +202,7 @@ func (f *Fault) due(i int) bool {
 	return f.at(AfterContent) && i >= max(f.Events, 1)
 }
 
-// before lets faults strike that come in place of an answer. It reports whether one did.
+// before applies a fault that replaces the response. It reports whether there was one.
 func (p *Provider) before(w http.ResponseWriter, c *call, d dialect) bool {
 	f := p.take(c, false)
 	if f == nil {
@@ -240,7 +238,7 @@ func (f *Fault) hint() time.Duration {
 	return time.Second
 }
 
-// throttled is a refusal by a limit that there is not.
+// throttled returns a refusal by a nonexistent limit.
 func (f *Fault) throttled(c *call, now time.Duration) *failure {
 	r := Rate{N: 60, Per: f.hint()}
 	h := &hit{unit: "requests", day: f.Day, limit: 60, used: 60, requested: 1, per: time.Minute, wait: f.hint()}
@@ -254,7 +252,7 @@ func (f *Fault) throttled(c *call, now time.Duration) *failure {
 	return &failure{code: throttled, status: 429, hit: h, hint: f.hint(), noHint: f.NoHint, m: m}
 }
 
-// empty leaves nothing of a meter's buckets.
+// empty removes all units from a meter's buckets.
 func (m *meter) empty() {
 	for _, g := range []*gauge{m.requests, m.tokens} {
 		if g != nil {
@@ -263,14 +261,14 @@ func (m *meter) empty() {
 	}
 }
 
-// reset ends a connection the hard way: with RST over TCP, with RST_STREAM in HTTP/2.
+// reset resets a connection: with RST over TCP, with RST_STREAM in HTTP/2.
 func reset(w http.ResponseWriter) {
 	conn, _, err := http.NewResponseController(w).Hijack()
 	if err != nil {
 		panic(http.ErrAbortHandler)
 	}
 	if tcp, ok := conn.(*net.TCPConn); ok {
-		_ = tcp.SetLinger(0) // at worst it is closed the soft way
+		_ = tcp.SetLinger(0) // otherwise it is closed normally
 	}
 	_ = conn.Close()
 }

@@ -7,19 +7,19 @@ import (
 	"time"
 )
 
-// A gauge measures a Rate: a bucket that fills all the time, or the sum over a window.
-// It may go below zero, by what was used beyond what had been reserved.
+// A gauge measures a Rate: a bucket that refills continuously, or the sum over a window. It may become negative if more was
+// used than reserved.
 type gauge struct {
 	r Rate
 
-	at    time.Duration // a bucket: when level was right
+	at    time.Duration // bucket: the time of level
 	level int64
-	part  uint64 // of the next unit, in 1/Per
+	part  uint64 // fraction of the next unit, in 1/Per
 
-	entries []*entry // a window: what was taken, oldest first
+	entries []*entry // window: taken units, oldest first
 }
 
-// An entry is what was taken at once.
+// An entry is a number of units taken at one time.
 type entry struct {
 	at time.Duration
 	n  int64
@@ -40,7 +40,7 @@ func newGauge(r Rate, now time.Duration) *gauge {
 
 func (g *gauge) none() bool { return g == nil }
 
-// room is how many there are now.
+// room returns the available units.
 func (g *gauge) room(now time.Duration) int64 {
 	if !g.r.Window {
 		g.fill(now)
@@ -54,8 +54,8 @@ func (g *gauge) room(now time.Duration) int64 {
 	return room
 }
 
-// fill adds what has come into a bucket since. It counts in whole units and keeps the
-// part of the next one, so that nothing is gained or lost by looking often.
+// fill refills a bucket. It adds complete units and keeps the fraction of the next one, so that frequent calls gain or lose
+// nothing.
 func (g *gauge) fill(now time.Duration) {
 	hi, lo := bits.Mul64(uint64(max(now-g.at, 0)), uint64(g.r.N))
 	lo, carry := bits.Add64(lo, g.part, 0)
@@ -85,7 +85,7 @@ func (g *gauge) wait(now time.Duration, _ time.Time, n int64) (d time.Duration, 
 	return g.filled(lacks), false
 }
 
-// filled is how long a bucket takes to gain n, rounded up.
+// filled returns the time until a bucket gains n units, rounded up.
 func (g *gauge) filled(n int64) time.Duration {
 	hi, lo := bits.Mul64(uint64(n), uint64(g.r.Per))
 	lo, borrow := bits.Sub64(lo, g.part, 0)
@@ -99,7 +99,7 @@ func (g *gauge) filled(n int64) time.Duration {
 	return time.Duration(min(q, math.MaxInt64))
 }
 
-// expiry is how long a window takes until n have left it.
+// expiry returns the time until n units have left a window.
 func (g *gauge) expiry(now time.Duration, n int64) time.Duration {
 	for _, e := range g.entries {
 		if n -= e.n; n <= 0 {
@@ -109,7 +109,7 @@ func (g *gauge) expiry(now time.Duration, n int64) time.Duration {
 	return g.r.Per
 }
 
-// full is how long it takes until all is there again.
+// full returns the time until all units are available.
 func (g *gauge) full(now time.Duration) time.Duration {
 	lacks := g.r.Burst - g.room(now)
 	switch {
@@ -136,7 +136,7 @@ func (g *gauge) charge(now time.Duration, _ time.Time, n int64) *entry {
 	return e
 }
 
-// adjust takes n more, or gives -n back. In a window it counts when the call began.
+// adjust takes n more units, or returns -n. In a window they count at the start of the call.
 func (g *gauge) adjust(now time.Duration, _ time.Time, e *entry, n int64) {
 	if g.r.Window {
 		e.n += n
@@ -150,7 +150,7 @@ func (g *gauge) facts(now time.Duration) (limit, used int64, per time.Duration) 
 	return g.r.Burst, g.r.Burst - g.room(now), g.r.Per
 }
 
-// A daily is a quota for the calendar day.
+// A daily is a quota per calendar day.
 type daily struct {
 	n    int64
 	zone *time.Location
@@ -170,7 +170,7 @@ func newDaily(n int64, zone *time.Location) *daily {
 
 func (d *daily) none() bool { return d == nil }
 
-// turn begins a new day if there is one.
+// turn starts a new day if necessary.
 func (d *daily) turn(wall time.Time) {
 	if day := wall.In(d.zone).Format(time.DateOnly); day != d.day {
 		d.day, d.used = day, 0
@@ -192,7 +192,7 @@ func (d *daily) charge(now time.Duration, wall time.Time, n int64) *entry {
 	return &entry{at: now, n: n}
 }
 
-// adjust corrects the present day, even for a call that began the day before.
+// adjust corrects the current day, also for a call of the previous day.
 func (d *daily) adjust(_ time.Duration, wall time.Time, _ *entry, n int64) {
 	d.turn(wall)
 	d.used = max(d.used+n, 0)

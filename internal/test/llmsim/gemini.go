@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// gemini is generateContent, of the Gemini API and of Vertex.
+// gemini implements generateContent of the Gemini API and of Vertex.
 type gemini struct{}
 
 func (gemini) authenticate(c *call) *failure {
@@ -109,7 +109,7 @@ func (gemini) read(c *call, b *geminiBody) *failure {
 	return nil
 }
 
-// generated is an answer, or a piece of one; finish is "" before the end.
+// generated returns a response or a part of one. finish is "" before the end.
 func (c *call) generated(part string, out int64, finish string) string {
 	if finish != "" {
 		finish = `,"finishReason":` + quote(finish)
@@ -140,7 +140,7 @@ func (d gemini) whole(c *call) []byte {
 	return indent(c.generated(c.geminiPart(c.text), c.told.out, c.finish("STOP", "MAX_TOKENS", "STOP")))
 }
 
-// frame is an event of a stream, or an element of an array.
+// frame returns an event of a stream, or an element of an array.
 func (c *call) frame(data string) []byte {
 	if !c.array {
 		return []byte("data: " + data + "\r\n\r\n")
@@ -154,7 +154,7 @@ func (c *call) frame(data string) []byte {
 
 func (gemini) opening(*call) [][]byte { return nil }
 
-// piece says with every event what was used so far. A function is called in one event.
+// piece contains the usage so far in every event. A function call is one event.
 func (gemini) piece(c *call, i int) []byte {
 	if c.tool != nil {
 		return nil
@@ -192,7 +192,7 @@ func (gemini) header(c *call, h http.Header) {
 	h.Set("Server-Timing", fmt.Sprintf("gfet4t7; dur=%d", c.elapsed().Milliseconds()))
 }
 
-// googleError is an error as all of Google's services write them; details may be "".
+// googleError returns an error in the format of Google's services. details may be "".
 func googleError(status int, text, details string) string {
 	names := map[int]string{
 		400: "INVALID_ARGUMENT", 401: "UNAUTHENTICATED", 403: "PERMISSION_DENIED", 404: "NOT_FOUND", 413: "INVALID_ARGUMENT",
@@ -232,7 +232,7 @@ func (gemini) refuse(c *call, f *failure, _ http.Header) (int, []byte) {
 	return status, indent(googleError(status, text, details))
 }
 
-// quotaFailure is all that Gemini says of a limit; it sends no fields in the header.
+// quotaFailure returns Gemini's description of a limit. Gemini sends no rate limit headers.
 func (c *call) quotaFailure(f *failure) (text, details string) {
 	if f.noHint {
 		return "Resource has been exhausted (e.g. check quota).", ""
@@ -256,7 +256,7 @@ func (c *call) quotaFailure(f *failure) (text, details string) {
 	return text, details
 }
 
-// retryDelay is short even where the quota is for the day: to the end of the minute.
+// retryDelay is at most the time until the end of the minute, also for a daily quota.
 func (c *call) retryDelay(f *failure) string {
 	d := f.hint
 	if f.hit.day && d > time.Minute {

@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// invoke is Bedrock's interface in which every model has words of its own: those of
-// Anthropic for Claude, those of Converse for Nova, and those of Llama for all others.
+// invoke is Bedrock's API with a separate format for each model: Anthropic's for Claude, Converse's for Nova, and Llama's for
+// all others.
 type invoke struct{ converse }
 
 func (c *call) claude() bool { return strings.Contains(c.model, "anthropic.") }
@@ -73,24 +73,24 @@ func (c *call) llamaCounts() string {
 	return fmt.Sprintf(`,"prompt_token_count":%d,"generation_token_count":%d`, c.told.in, c.told.out)
 }
 
-// wrap puts a model's own event into one of Bedrock's.
+// wrap puts a model's event into a Bedrock event.
 func wrap(data string) []byte {
 	return awsEvent("chunk", `{"bytes":"`+base64.StdEncoding.EncodeToString([]byte(data))+`"`+padding+`}`)
 }
 
-// unwrapped is what a server-sent event says.
+// unwrapped returns the data of a server-sent event.
 func unwrapped(e []byte) string {
 	_, data, _ := strings.Cut(string(e), "data: ")
 	return strings.TrimSpace(data)
 }
 
-// named is an event as Nova streams it: its name is a key.
+// named returns a Nova event, whose name is a key.
 func named(name, body string) []byte { return wrap(`{` + quote(name) + `:` + body + `}`) }
 
 func (invoke) opening(c *call) (all [][]byte) {
 	switch {
 	case c.claude():
-		for _, e := range (anthropic{}).opening(c)[:2] { // it sends no pings
+		for _, e := range (anthropic{}).opening(c)[:2] { // Bedrock sends no pings
 			all = append(all, wrap(unwrapped(e)))
 		}
 	case c.nova():
@@ -109,7 +109,7 @@ func (invoke) piece(c *call, i int) []byte {
 	return wrap(`{"generation":` + quote(c.pieces[i]) + `,"prompt_token_count":null,"generation_token_count":null,"stop_reason":null}`)
 }
 
-// closing ends as the model does, with Bedrock's own count in the last event.
+// closing ends in the model's format, with Bedrock's count in the last event.
 func (invoke) closing(c *call) (all [][]byte) {
 	counted := ""
 	if !c.silent {

@@ -4,20 +4,19 @@ import (
 	"time"
 )
 
-// Limits are how much of a model one key may have. What is zero is not limited.
+// Limits are the limits of one key for a model. Zero fields mean no limit.
 type Limits struct {
 	Requests Rate
-	Tokens   Rate // read and written
+	Tokens   Rate // input and output
 
-	InputTokens  Rate // read: Anthropic limits both apart; Gemini limits these alone
-	OutputTokens Rate // written
+	InputTokens  Rate // input: Anthropic limits both separately, and Gemini only these
+	OutputTokens Rate // output
 
 	RequestsPerDay int64
 	TokensPerDay   int64
-	Zone           *time.Location // whose midnight ends a day; nil means UTC
+	Zone           *time.Location // time zone of a day's end; nil means UTC
 
-	// CountRefused takes requests that were refused for their tokens off the limit of
-	// requests, as OpenAI does.
+	// CountRefused counts requests that were refused for their tokens in the limit of requests, as OpenAI does.
 	CountRefused bool
 }
 
@@ -25,23 +24,23 @@ type Limits struct {
 type Rate struct {
 	N     int64
 	Per   time.Duration // 0 means a minute
-	Burst int64         // most at once; 0 means N
+	Burst int64         // maximum at one time; 0 means N
 
-	// Window takes the sum over the last Per, in place of a bucket that fills all the
-	// time. It has no burst: N is the most that any window of length Per grants.
+	// Window limits the sum over the last Per instead of a refilling bucket. It has no burst: any window of length Per grants
+	// at most N.
 	Window bool
 }
 
-// An Accounting is what a call takes off the limits of tokens, and when.
+// An Accounting specifies what a call takes from token limits, and when.
 type Accounting uint8
 
 const (
-	ByFamily       Accounting = iota // as the provider does whose wire format it is
-	Estimated                        // OpenAI: max(estimate of the prompt, max_tokens), whatever is used
-	EstimatedFirst                   // the same, and at the end what was used instead
-	UpFront                          // Bedrock: input + max_tokens, and at the end what was used instead
-	AsGenerated                      // Anthropic: input at the start, output as it is written
-	InputOnly                        // Gemini: input, never output
+	ByFamily       Accounting = iota // as the provider of the wire format
+	Estimated                        // OpenAI: max(estimate of the prompt, max_tokens), without a correction
+	EstimatedFirst                   // the same, corrected to the usage at the end
+	UpFront                          // Bedrock: input + max_tokens, corrected to the usage at the end
+	AsGenerated                      // Anthropic: input at the start, and output as it is written
+	InputOnly                        // Gemini: input only
 )
 
 // A hit is the limit that refused a call.
@@ -52,11 +51,11 @@ type hit struct {
 	used      int64
 	requested int64
 	per       time.Duration
-	wait      time.Duration // until it would go
-	never     bool          // it is more than the limit ever has
+	wait      time.Duration // time until the call would be admitted
+	never     bool          // the call exceeds the complete limit
 }
 
-// A meter is what one key has left of one model.
+// A meter is the state of one key's limits for one model.
 type meter struct {
 	limits                          Limits
 	requests, tokens, input, output *gauge
@@ -73,26 +72,26 @@ func newMeter(l Limits, now time.Duration) *meter {
 	}
 }
 
-// A need is what a call takes off one limit at its start.
+// A need is a call's use of one limit at its start.
 type need struct {
 	unit string
 	g    counter
-	n    int64 // that must be there
-	take int64 // that is taken; less than n where output comes later
+	n    int64 // units that must be available
+	take int64 // units to take; less than n if output is taken later
 	day  bool
 }
 
 // A counter is a limit: a gauge or a daily quota.
 type counter interface {
 	none() bool
-	// wait is how long it takes until there are n; never, if there cannot be so many.
+	// wait returns the time until n units are available, or never if they never are.
 	wait(now time.Duration, wall time.Time, n int64) (d time.Duration, never bool)
 	charge(now time.Duration, wall time.Time, n int64) *entry
 	adjust(now time.Duration, wall time.Time, e *entry, n int64)
 	facts(now time.Duration) (limit, used int64, per time.Duration)
 }
 
-// A grant is what a call was given, until it is settled.
+// A grant is what an admitted call has taken, until it is settled.
 type grant struct {
 	m        *meter
 	kind     Accounting
@@ -129,7 +128,7 @@ func (m *meter) admit(now time.Duration, wall time.Time, c *call) (*grant, *hit)
 	return g, nil
 }
 
-// needs lists what a call needs, the limits of a day first: they keep it away longest.
+// needs lists a call's needs. Daily limits, which have the longest waits, are first.
 func (m *meter) needs(g *grant, c *call) []need {
 	all := []need{
 		{unit: "requests", g: m.dayRequests, n: 1, take: 1, day: true},
@@ -145,7 +144,7 @@ func (m *meter) needs(g *grant, c *call) []need {
 	return all
 }
 
-// refusal is the limit that keeps the call away longest.
+// refusal returns the limit with the longest wait.
 func (m *meter) refusal(now time.Duration, wall time.Time, needs []need) (worst *hit) {
 	for _, x := range needs {
 		if x.g.none() {
@@ -164,7 +163,7 @@ func (m *meter) refusal(now time.Duration, wall time.Time, needs []need) (worst 
 	return worst
 }
 
-// wrote counts output while it is written.
+// wrote counts output as it is written.
 func (g *grant) wrote(now time.Duration, wall time.Time, n int64) {
 	g.output += n
 	if g.kind != AsGenerated {
@@ -177,7 +176,7 @@ func (g *grant) wrote(now time.Duration, wall time.Time, n int64) {
 	}
 }
 
-// settle puts what was used in place of what was reserved.
+// settle replaces the reserved units by the used ones.
 func (g *grant) settle(now time.Duration, wall time.Time, input int64) {
 	used := input + g.output
 	switch g.kind {

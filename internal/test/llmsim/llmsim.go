@@ -1,7 +1,6 @@
-// Package llmsim is a provider of language models that has no models: it speaks the
-// wire formats of OpenAI, Anthropic, Gemini and Bedrock, throttles truly, checks what it
-// is sent, breaks on demand, and remembers every attempt. It is for tests, for
-// demonstrations, and for looking at what an SDK does when its provider is unwell.
+// Package llmsim simulates a provider of language models. It implements the wire formats of OpenAI, Anthropic, Gemini and
+// Bedrock, enforces limits, validates requests, fails on demand, and records every attempt. It is for tests, demonstrations,
+// and experiments with SDKs.
 //
 //	p := llmsim.New(llmsim.Config{Default: llmsim.Model{Limits: llmsim.Limits{
 //		Requests: llmsim.Rate{N: 60, Burst: 5},
@@ -11,8 +10,7 @@
 //	p.Fault(llmsim.Fault{Kind: llmsim.Throttle, Times: 3})
 //	p.Log(); p.Violations(); p.Busiest(time.Minute, nil)
 //
-// It shares no code with what reads and writes these formats elsewhere in weir: a
-// mistake there is not repeated here.
+// It shares no code with weir's parsers and writers of these formats, so that it does not repeat their mistakes.
 package llmsim
 
 import (
@@ -26,49 +24,47 @@ import (
 	"github.com/seed1158cd35/weir/llm"
 )
 
-// A Config says what a provider is like. The zero Config knows every model, takes every
-// key, limits nothing and answers at once.
+// A Config configures a provider. The zero Config has every model, accepts every key, has no limits and responds immediately.
 type Config struct {
-	Models  map[string]Model // by name; nil means that every name is a model, as Default says
-	Default Model            // what models are like that have no entry, while Models is nil
-	Keys    map[string]Key   // by API key or AWS access key; nil means that every key is good
+	Models  map[string]Model // by name; nil means that every name is a model, with the properties of Default
+	Default Model            // properties of models if Models is nil
+	Keys    map[string]Key   // by API key or AWS access key; nil means that every key is valid
 
-	// Answer says what is answered; nil means Echo. It may be called by many at once.
+	// Answer creates the answers; nil means Echo. It must be safe for concurrent use.
 	Answer func(Question) Reply
 
-	// Verify looks at requests that are signed by Signature Version 4, body included;
-	// an error is refused as a signature that does not match. nil means that they need
-	// only be well formed.
+	// Verify checks requests with Signature Version 4, including the body. Its error refuses the request as a signature
+	// mismatch. nil checks only the form.
 	Verify func(*http.Request) error
 
 	Clock      clock.Clock // nil means clock.System
 	Control    bool        // serve /_sim/faults, /_sim/state and /_sim/reset
-	Keep       int         // attempts that are remembered; 0 means 100,000
-	KeepBodies bool        // remember the requests' bodies, too
+	Keep       int         // number of recorded attempts; 0 means 100,000
+	KeepBodies bool        // also record the requests' bodies
 }
 
-// A Model is how one model answers, and how much of it a key may have.
+// A Model specifies the answers and limits of one model.
 type Model struct {
 	Limits     Limits
-	Accounting Accounting // ByFamily unless said otherwise
+	Accounting Accounting // default: ByFamily
 
-	OutputTokens int           // length of answers; 0 means as long as the text is
-	MaxOutput    int           // most tokens an answer may have; 0 means 4096
-	FirstToken   time.Duration // from the request to the first token
-	Between      time.Duration // from token to token
-	PerEvent     int           // tokens in an event of a stream; 0 means 1
-	BytesPer     float64       // bytes of text in a token; 0 means 4
-	Burndown     int           // what a token of output takes of a limit at Bedrock; 0 means 1
+	OutputTokens int           // length of answers; 0 means the length of the text
+	MaxOutput    int           // maximum tokens of an answer; 0 means 4096
+	FirstToken   time.Duration // time from the request to the first token
+	Between      time.Duration // time between tokens
+	PerEvent     int           // tokens per event of a stream; 0 means 1
+	BytesPer     float64       // bytes of text per token; 0 means 4
+	Burndown     int           // units that Bedrock takes per output token; 0 means 1
 }
 
-// A Key is what an API key may do.
+// A Key has the permissions of an API key.
 type Key struct {
-	Name   string             // goes into the record; "" means KeyName of it
-	Broke  bool               // its account has no money left
-	Limits map[string]*Limits // by model: instead of the model's own
+	Name   string             // name in the record; "" means KeyName
+	Broke  bool               // the account has no credit
+	Limits map[string]*Limits // by model, instead of the model's limits
 }
 
-// A Question is what is asked, whatever the wire format.
+// A Question is a request in any wire format.
 type Question struct {
 	Family    llm.Family
 	Model     string
@@ -77,28 +73,28 @@ type Question struct {
 	System    string
 	Messages  int
 	Stream    bool
-	Input     int64    // tokens in it
-	MaxOutput int64    // most that may be answered
-	Tools     []string // names of those on offer
-	MustCall  string   // the tool that must be called; "" means none must be
+	Input     int64    // tokens of the input
+	MaxOutput int64    // maximum tokens of the answer
+	Tools     []string // names of the offered tools
+	MustCall  string   // the required tool; "" means none
 	Body      []byte
 }
 
-// A Reply is an answer, whatever the wire format.
+// A Reply is an answer in any wire format.
 type Reply struct {
 	Text string
 	Tool *ToolCall // instead of the text
 
-	Input, Output int64 // tokens used; 0 means that they are counted
+	Input, Output int64 // used tokens; 0 means counted
 }
 
-// A ToolCall asks the caller to call a function.
+// A ToolCall requests a function call.
 type ToolCall struct {
 	Name      string
-	Arguments string // JSON, an object
+	Arguments string // a JSON object
 }
 
-// A Provider answers. It is safe for concurrent use.
+// A Provider handles requests. It is safe for concurrent use.
 type Provider struct {
 	c     Config
 	clock clock.Clock
@@ -109,13 +105,13 @@ type Provider struct {
 	meters     map[meterKey]*meter
 	faults     []*fault
 	log        []*Attempt
-	n          int // attempts ever
-	open       int // streams
+	n          int // number of all attempts
+	open       int // number of open streams
 	violations []string
 	servers    []*Server
 }
 
-// New makes a provider.
+// New returns a provider.
 func New(c Config) *Provider {
 	p := &Provider{c: c, clock: c.Clock, models: map[string]Model{}}
 	maps.Copy(p.models, c.Models)
@@ -132,7 +128,7 @@ func New(c Config) *Provider {
 	return p
 }
 
-// Reset forgets what was asked, gives all limits back, and takes faults away as Clear does.
+// Reset removes all records, resets all limits, and removes faults as Clear does.
 func (p *Provider) Reset() {
 	p.Clear()
 	p.mu.Lock()
@@ -142,7 +138,7 @@ func (p *Provider) Reset() {
 	p.log, p.violations = nil, nil
 }
 
-// SetModel changes a model, or adds it. Its limits begin anew.
+// SetModel adds or replaces a model with full limits.
 func (p *Provider) SetModel(name string, m Model) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -150,7 +146,7 @@ func (p *Provider) SetModel(name string, m Model) {
 	maps.DeleteFunc(p.meters, func(k meterKey, _ *meter) bool { return k.model == name })
 }
 
-// model is what is known of a name.
+// model returns the model with a name.
 func (p *Provider) model(name string) (Model, bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -161,7 +157,7 @@ func (p *Provider) model(name string) (Model, bool) {
 	return m.whole(), ok
 }
 
-// names are the models that have an entry, sorted.
+// names returns the sorted names of configured models.
 func (p *Provider) names() []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -11,45 +11,45 @@ import (
 	"github.com/seed1158cd35/weir/llm"
 )
 
-// An Outcome is how an attempt ended.
+// An Outcome is the result of an attempt.
 type Outcome string
 
 const (
-	Going     Outcome = "going"     // it has not ended
-	Answered  Outcome = "answered"  // all of the answer was written
-	Throttled Outcome = "throttled" // refused, by a limit or by a fault
-	Rejected  Outcome = "rejected"  // refused: something about it was wrong
+	Going     Outcome = "going"     // not ended
+	Answered  Outcome = "answered"  // the complete answer was written
+	Throttled Outcome = "throttled" // refused by a limit or a fault
+	Rejected  Outcome = "rejected"  // refused as invalid
 	Failed    Outcome = "failed"    // by a fault
-	Left      Outcome = "left"      // the caller went away before the end
+	Left      Outcome = "left"      // the caller disconnected before the end
 )
 
-// An Attempt is one request, as the provider saw it.
+// An Attempt is one request from the provider's view.
 type Attempt struct {
 	N         int           // counted from 1, since New
-	At        time.Duration // when it arrived; all instants are since New or Reset
-	GrantedAt time.Duration // when it was taken off the limits, if it was
-	First     time.Duration // when the first piece of the answer was written; 0 if none was
-	End       time.Duration // when it ended; 0 while it has not
+	At        time.Duration // arrival; all times are since New or Reset
+	GrantedAt time.Duration // time at which it took units, if it did
+	First     time.Duration // time of the first piece of the answer; 0 without one
+	End       time.Duration // time of the end; 0 before it
 	Family    llm.Family
-	Operation string // as llm.Route calls it, and "models"; "" if the path is not known
+	Operation string // as in llm.Route, or "models"; "" for an unknown path
 	Model     string
-	Key       string // its name
+	Key       string // name of the key
 	Stream    bool
 	Outcome   Outcome
 	Status    int    // of HTTP; 0 if none was sent
-	Reason    string // why it was refused
-	Fault     Kind   // that befell it
-	Granted   bool   // it was taken off the limits
+	Reason    string // reason of a refusal
+	Fault     Kind   // its fault
+	Granted   bool   // it took units
 	Reserved  int64  // tokens taken at the start
-	Input     int64  // tokens used, whatever the answer says
+	Input     int64  // used tokens, regardless of the response
 	Output    int64
-	Left      bool   // the caller went away before the end
-	Retry     string // what the SDK says of the attempts before it
+	Left      bool   // the caller disconnected before the end
+	Retry     string // the SDK's information on earlier attempts
 	Question  string // if Config.KeepBodies
 	Body      []byte // if Config.KeepBodies
 }
 
-// MarshalJSON gives instants in milliseconds, and no bodies.
+// MarshalJSON writes times in milliseconds and omits bodies.
 func (a Attempt) MarshalJSON() ([]byte, error) {
 	ms := func(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
 	return json.Marshal(map[string]any{
@@ -61,7 +61,7 @@ func (a Attempt) MarshalJSON() ([]byte, error) {
 	})
 }
 
-// keyName is how a key is called that has no name: by a few digits of its hash.
+// keyName returns a name for a key without one: some digits of its hash.
 func keyName(key string) string {
 	if key == "" {
 		return ""
@@ -86,7 +86,7 @@ func (p *Provider) enter(c *call) {
 	p.log = append(p.log, c.at)
 }
 
-// end closes the record of a call and settles what it was granted.
+// end completes the record of a call and settles its grant.
 func (p *Provider) end(c *call) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -98,7 +98,7 @@ func (p *Provider) end(c *call) {
 	}
 }
 
-// wrote counts n tokens of output that were written now.
+// wrote counts n written output tokens.
 func (p *Provider) wrote(c *call, n int64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -129,7 +129,7 @@ func (p *Provider) opened(n int) {
 	p.open += n
 }
 
-// violate records what was wrong with a request.
+// violate records an error in a request.
 func (p *Provider) violate(c *call, format string, args ...any) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -138,8 +138,7 @@ func (p *Provider) violate(c *call, format string, args ...any) {
 	}
 }
 
-// Log is every attempt since New or Reset, in the order of arrival; those of long ago
-// are forgotten, see Config.Keep.
+// Log returns the attempts since New or Reset in order of arrival. Old ones are removed, see Config.Keep.
 func (p *Provider) Log() []Attempt {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -150,21 +149,21 @@ func (p *Provider) Log() []Attempt {
 	return all
 }
 
-// Violations says what was wrong with requests, without what was in them.
+// Violations returns errors in requests, without their content.
 func (p *Provider) Violations() []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return slices.Clone(p.violations)
 }
 
-// Open is how many streams are being written now.
+// Open returns the number of open streams.
 func (p *Provider) Open() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.open
 }
 
-// Count is how many attempts there were of which is holds; nil means of all.
+// Count returns the number of attempts that match. nil matches all.
 func (p *Provider) Count(is func(Attempt) bool) (n int) {
 	for _, a := range p.Log() {
 		if is == nil || is(a) {
@@ -174,21 +173,19 @@ func (p *Provider) Count(is func(Attempt) bool) (n int) {
 	return n
 }
 
-// Refused is how many attempts were throttled.
+// Refused returns the number of throttled attempts.
 func (p *Provider) Refused() int {
 	return p.Count(func(a Attempt) bool { return a.Outcome == Throttled })
 }
 
-// A Load is the most that was granted in a window of time. The maxima may come from
-// different windows.
+// A Load is the maximum use in a window of time. The maxima may be in different windows.
 type Load struct {
 	Requests int64
-	Reserved int64 // tokens, as they were reserved
-	Used     int64 // tokens, as they were used in the end; counted when they were granted
+	Reserved int64 // reserved tokens
+	Used     int64 // used tokens, counted at the admission
 }
 
-// Busiest is the most that was granted in any window [t, t+w) to attempts of which is
-// holds; nil means to all.
+// Busiest returns the maximum use in any window [t, t+w) by attempts that match. nil matches all.
 func (p *Provider) Busiest(w time.Duration, is func(Attempt) bool) (most Load) {
 	all := slices.DeleteFunc(p.Log(), func(a Attempt) bool { return !a.Granted || is != nil && !is(a) })
 	slices.SortStableFunc(all, func(a, b Attempt) int { return cmp.Compare(a.GrantedAt, b.GrantedAt) })

@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// names are the models that are asked for: one, or all there are.
+// names returns the requested model, or all models.
 func (c *call) names() []string {
 	if c.model != "" {
 		return []string{c.model}
@@ -70,7 +70,7 @@ type embeddingsBody struct {
 	EncodingFormat string `json:"encoding_format"`
 }
 
-// maxDimensions bounds what a request can make the simulator write.
+// maxDimensions bounds the size of a requested embedding.
 const maxDimensions = 4096
 
 func (openAI) parseEmbeddings(c *call) *failure {
@@ -117,7 +117,7 @@ func (openAI) embeddings(c *call) []byte {
 	return fmt.Appendf(nil, `{"object":"list","data":[%s],"model":%s%s}`, strings.Join(all, ","), quote(c.model), usage)
 }
 
-// vector is of length 1, and the same for the same text.
+// vector returns a vector of length 1, which depends only on the text.
 func vector(s string, dims int, packed bool) string {
 	x := uint32(2166136261)
 	for _, b := range []byte(s) {

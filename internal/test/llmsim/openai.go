@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// openAI is chat completions, embeddings and the list of models.
+// openAI implements chat completions, embeddings and the list of models.
 type openAI struct{}
 
 func (openAI) authenticate(c *call) *failure {
@@ -26,17 +26,17 @@ func (openAI) authenticate(c *call) *failure {
 	return nil
 }
 
-// A tool is what may be called, in chat completions and in responses.
+// A tool is a callable tool of chat completions or responses.
 type tool struct {
 	Type       string
-	Name       string // in responses
+	Name       string // of responses
 	Function   struct{ Name string }
 	Parameters json.RawMessage
 }
 
 func (t tool) name() string { return t.Name + t.Function.Name }
 
-// must is the tool that tool_choice wants; first is taken if any will do.
+// must returns the tool that tool_choice requires, or the first if any is allowed.
 func must(choice json.RawMessage, names []string) string {
 	var word string
 	var one struct {
@@ -182,7 +182,7 @@ func (d openAI) whole(c *call) []byte {
 		quote(c.chatID()), c.created.Unix(), quote(c.model), message, quote(c.finish("stop", "length", "tool_calls")), usage))
 }
 
-// chunk is an event of a stream, with choices as given.
+// chunk returns an event of a stream with choices.
 func (c *call) chunk(choices, usage string) []byte {
 	more := ""
 	if c.usage {
@@ -234,7 +234,7 @@ func (openAI) refuse(c *call, f *failure, h http.Header) (int, []byte) {
 	return refuseOpenAI(c, f, h)
 }
 
-// text is what an error says that has no better words.
+// text returns the default text of an error.
 func (f *failure) text() string {
 	switch {
 	case f.message != "":
@@ -277,7 +277,7 @@ func refuseOpenAI(c *call, f *failure, h http.Header) (int, []byte) {
 	return status, indent(fmt.Sprintf(`{"error":{"message":%s,"type":%s,"param":%s,"code":%s}}`, quote(text), quote(kind), param, code))
 }
 
-// kind is the limit's unit as OpenAI calls it: requests or tokens.
+// kind returns the limit's unit in OpenAI's terms: requests or tokens.
 func (h *hit) kind() string {
 	if h.unit == "requests" {
 		return "requests"
@@ -285,7 +285,7 @@ func (h *hit) kind() string {
 	return "tokens"
 }
 
-// openAIHint says when to come back, in the header and in words.
+// openAIHint sets the time to retry in the header and in the text.
 func openAIHint(c *call, f *failure, h http.Header) string {
 	x := f.hit
 	short := map[bool]string{true: "R", false: "T"}[x.kind() == "requests"]
@@ -303,7 +303,7 @@ func openAIHint(c *call, f *failure, h http.Header) string {
 	return text + fmt.Sprintf(" Please try again in %v.", roundUp(f.hint, time.Millisecond))
 }
 
-// ceil is how many units a duration has, rounded up.
+// ceil returns the number of units in a duration, rounded up.
 func ceil(d, unit time.Duration) int64 { return int64((max(d, 0) + unit - 1) / unit) }
 
 func roundUp(d, unit time.Duration) time.Duration { return time.Duration(ceil(d, unit)) * unit }
@@ -317,8 +317,7 @@ func headerOpenAI(c *call, h http.Header) {
 	h.Set("Openai-Processing-Ms", fmt.Sprint(c.elapsed().Milliseconds()))
 }
 
-// limitsOpenAI says what is left. Reset is the time until all is there again, written
-// as Go writes durations.
+// limitsOpenAI sets the headers of limits. Reset is the time until all units are available, in Go's format.
 func limitsOpenAI(m *meter, now time.Duration, h http.Header) {
 	for _, x := range []struct {
 		name string

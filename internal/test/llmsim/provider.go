@@ -13,10 +13,10 @@ import (
 	"github.com/seed1158cd35/weir/llm"
 )
 
-// maxBody is the largest request that is read, in bytes.
+// maxBody is the largest accepted request body, in bytes.
 const maxBody = 32 << 20
 
-// ServeHTTP answers as the provider does whose wire format the request is in.
+// ServeHTTP responds in the wire format of the request.
 func (p *Provider) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if p.c.Control && strings.HasPrefix(r.URL.Path, "/_sim/") {
 		p.control(w, r)
@@ -48,7 +48,7 @@ func (p *Provider) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	p.answer(w, c, d)
 }
 
-// begin opens the record of a call.
+// begin starts the record of a call.
 func (p *Provider) begin(r *http.Request) *call {
 	rt := route(r)
 	c := &call{p: p, r: r, family: rt.family, op: rt.op, model: rt.model, stream: rt.stream, array: rt.array}
@@ -60,10 +60,10 @@ func (p *Provider) begin(r *http.Request) *call {
 	return c
 }
 
-// writes are the operations that are limited.
+// writes are the operations with limits.
 var writes = map[string]bool{"chat": true, "responses": true, "embeddings": true, "messages": true, "generate": true, "converse": true, "invoke": true}
 
-// retryOf is which attempt the SDK says it is, after the first.
+// retryOf returns the SDK's number of the attempt, after the first.
 func retryOf(h http.Header) string {
 	if n := h.Get("X-Stainless-Retry-Count"); n != "" {
 		return n
@@ -71,8 +71,7 @@ func retryOf(h http.Header) string {
 	return h.Get("Amz-Sdk-Request")
 }
 
-// look reads a request and says what is wrong with it, if anything. It reports false
-// if the caller left before all of it was there.
+// look reads a request and returns an error in it. It returns false if the caller disconnected before the end of the request.
 func (p *Provider) look(c *call, d dialect) (*failure, bool) {
 	body, err := io.ReadAll(http.MaxBytesReader(nil, c.r.Body, maxBody))
 	if err != nil {
@@ -94,7 +93,7 @@ func (p *Provider) look(c *call, d dialect) (*failure, bool) {
 	return f, true
 }
 
-// check goes through a request in the order in which providers do: who, what, which.
+// check validates a request in the order of real providers: key, format, model.
 func (p *Provider) check(c *call, d dialect) *failure {
 	p.leaks(c)
 	f := d.authenticate(c)
@@ -122,7 +121,7 @@ func (p *Provider) check(c *call, d dialect) *failure {
 	return nil
 }
 
-// complaint is what a failure says of the request, without what was in it.
+// complaint describes an error in a request, without its content.
 func (f *failure) complaint() string {
 	switch f.code {
 	case noKey:
@@ -140,7 +139,7 @@ func (f *failure) complaint() string {
 	return f.message
 }
 
-// wrongBody checks what all families want alike.
+// wrongBody checks common rules of all families.
 func (p *Provider) wrongBody(c *call) *failure {
 	if c.r.Method == http.MethodGet {
 		return nil
@@ -155,7 +154,7 @@ func (p *Provider) wrongBody(c *call) *failure {
 	return nil
 }
 
-// leaks notes what no client of a provider sends, but a gateway might.
+// leaks records headers that a gateway could add, but no client of a provider sends.
 func (p *Provider) leaks(c *call) {
 	for name := range c.r.Header {
 		if strings.HasPrefix(name, "X-Weir-") || strings.HasPrefix(name, "X-Forwarded-") || name == "Forwarded" {
@@ -164,7 +163,7 @@ func (p *Provider) leaks(c *call) {
 	}
 }
 
-// admit takes the call off the limits of its key and model, and says what is answered.
+// admit takes the call's units from the limits of its key and model, and creates the answer.
 func (p *Provider) admit(c *call) *failure {
 	if c.free {
 		return nil
@@ -181,7 +180,7 @@ func (p *Provider) admit(c *call) *failure {
 	return nil
 }
 
-// meter is the state of the call's key and model.
+// meter returns the state of the call's key and model.
 func (p *Provider) meter(c *call, now time.Duration) *meter {
 	k := meterKey{key: c.key, model: c.model}
 	m, ok := p.meters[k]
@@ -208,10 +207,10 @@ func (p *Provider) fail(w http.ResponseWriter, c *call, d dialect, f *failure, o
 	p.mu.Unlock()
 	w.Header().Set("Content-Length", fmt.Sprint(len(body)))
 	w.WriteHeader(status)
-	_, _ = w.Write(body) // the caller may have left; the record says what was meant
+	_, _ = w.Write(body) // the caller may have disconnected; the record has the intended response
 }
 
-// reason is why a call was refused, in a few words.
+// reason returns the reason of a refusal in a few words.
 func (f *failure) reason() string {
 	if f.hit == nil {
 		return f.complaint()
@@ -219,7 +218,7 @@ func (f *failure) reason() string {
 	return f.hit.unit + " per " + f.hit.period()
 }
 
-// period is the limit's, in a word if there is one.
+// period returns the limit's period, as a word if there is one.
 func (h *hit) period() string {
 	words := map[time.Duration]string{time.Second: "second", time.Minute: "minute", time.Hour: "hour", 24 * time.Hour: "day"}
 	switch word, ok := words[h.per]; {
@@ -231,7 +230,7 @@ func (h *hit) period() string {
 	return h.per.String()
 }
 
-// limits writes the fields that say what is left of m, or of the call's own meter.
+// limits writes the headers of m, or of the call's meter.
 func (p *Provider) limits(c *call, m *meter, h http.Header) {
 	if c.free {
 		return
@@ -252,16 +251,16 @@ func (p *Provider) limits(c *call, m *meter, h http.Header) {
 
 func (c *call) elapsed() time.Duration { return c.p.clock.Now() - c.begun }
 
-// sleep waits, and reports false if the caller left meanwhile.
+// sleep waits. It returns false if the caller disconnects meanwhile.
 func (c *call) sleep(d time.Duration) bool {
 	ctx := c.r.Context()
 	if d > 0 {
-		_ = c.p.clock.Sleep(ctx, d) // the context says all there is to say
+		_ = c.p.clock.Sleep(ctx, d) // the context has the error
 	}
 	return ctx.Err() == nil
 }
 
-// gone notes that the caller has left.
+// gone records that the caller has disconnected.
 func (c *call) gone() {
 	c.p.mu.Lock()
 	defer c.p.mu.Unlock()

@@ -5,7 +5,7 @@ import (
 	"fmt"
 )
 
-// responses is the newer interface of OpenAI.
+// responses is OpenAI's newer API.
 type responses struct{ openAI }
 
 type responsesBody struct {
@@ -18,7 +18,7 @@ type responsesBody struct {
 	ToolChoice      json.RawMessage `json:"tool_choice"`
 }
 
-// An item is one of a list of inputs: a message, or what a function returned.
+// An item is an element of the input: a message, or the result of a function.
 type item struct {
 	Type, Role string
 	Content    json.RawMessage
@@ -74,7 +74,7 @@ func (responses) read(c *call, b *responsesBody) *failure {
 	return nil
 }
 
-// response is the object that most events carry, in one of its states.
+// response returns the object of most events, in one of its states.
 func (c *call) response(status, output, failure string) string {
 	usage := "null"
 	if status != "in_progress" && status != "failed" && !c.silent {
@@ -98,7 +98,7 @@ func (c *call) response(status, output, failure string) string {
 		c.id, c.created.Unix(), quote(status), failure, details, instructions, most, quote(c.model), output, usage)
 }
 
-// item is the one thing in the output, in one of its states.
+// item returns the only output item, in one of its states.
 func (c *call) item(status, text string) string {
 	if c.tool != nil {
 		return fmt.Sprintf(`{"id":%s,"type":"function_call","status":%s,"arguments":%s,"call_id":"call_sim%d","name":%s}`,
@@ -128,14 +128,14 @@ func (responses) whole(c *call) []byte {
 	return indent(c.response(c.state(), c.item(c.state(), c.text), "null"))
 }
 
-// numbered is an event with its place in the stream.
+// numbered returns an event with its sequence number.
 func (c *call) numbered(name, rest string) []byte {
 	e := event(name, fmt.Sprintf(`{"type":%s,"sequence_number":%d%s}`, quote(name), c.seq, rest))
 	c.seq++
 	return e
 }
 
-// inItem is where in the output an event belongs.
+// inItem returns the event's position in the output.
 func (c *call) inItem() string {
 	where := fmt.Sprintf(`,"item_id":%s,"output_index":0`, quote(c.itemID()))
 	if c.tool == nil {
@@ -176,8 +176,7 @@ func (responses) closing(c *call) [][]byte {
 		c.numbered("response."+c.state(), `,"response":`+c.response(c.state(), done, "null")))
 }
 
-// broken is an error event before the first piece, and the end of a response that has
-// failed behind it: the provider has both.
+// broken returns an error event before the first piece, and otherwise a failed response. The provider has both forms.
 func (responses) broken(c *call, f *failure) []byte {
 	code := "server_error"
 	if f.status == 429 {

@@ -8,15 +8,14 @@ import (
 	"github.com/seed1158cd35/weir/llm"
 )
 
-// A place is what a path says. The zero op means that nothing is there.
+// A place is the meaning of a path. The zero op means an unknown path.
 type place struct {
 	family        llm.Family
 	op, model     string
 	stream, array bool
 }
 
-// route finds out what a path means. What stands before the part that matters may be
-// anything: compatible servers have prefixes of their own.
+// route interprets a path. It ignores the beginning, because compatible servers have various prefixes.
 func route(r *http.Request) place {
 	path := r.URL.EscapedPath()
 	for _, x := range []struct {
@@ -42,7 +41,7 @@ func route(r *http.Request) place {
 	return list(r, path)
 }
 
-// list is the list of models, of which two families have it under the same path.
+// list matches the list of models, which two families have under the same path.
 func list(r *http.Request, path string) place {
 	at := place{family: familyOf(r)}
 	_, rest, ok := strings.Cut(path, "/models")
@@ -52,7 +51,7 @@ func list(r *http.Request, path string) place {
 	return at
 }
 
-// familyOf guesses by how the key is sent.
+// familyOf guesses the family by the key's header.
 func familyOf(r *http.Request) llm.Family {
 	switch h := r.Header; {
 	case h.Get("Anthropic-Version") != "" || h.Get("X-Api-Key") != "":
@@ -72,7 +71,7 @@ func unescape(s string) string {
 	return s
 }
 
-// bedrock has /model/{id}/{operation}, the id escaped.
+// bedrock matches /model/{id}/{operation} with an escaped ID.
 func bedrock(method, path string) (at place, ok bool) {
 	parts := strings.Split(strings.TrimPrefix(path, "/"), "/")
 	if n := len(parts); n < 3 || parts[n-3] != "model" || method != http.MethodPost {
@@ -91,7 +90,7 @@ func bedrock(method, path string) (at place, ok bool) {
 	return at, true
 }
 
-// google has {version}/models/{model}:{method}, with the project before it at Vertex.
+// google matches {version}/models/{model}:{method}, with the project before it for Vertex.
 func google(r *http.Request, path string) (at place, ok bool) {
 	i := strings.LastIndex(path, "/models/")
 	if i < 0 || r.Method != http.MethodPost {

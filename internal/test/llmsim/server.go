@@ -10,10 +10,9 @@ import (
 	"time"
 )
 
-// A Server is a provider that listens, for HTTP/1.1 and for HTTP/2 without TLS and
-// with prior knowledge. It is safe for concurrent use.
+// A Server is a listening provider, for HTTP/1.1 and HTTP/2 without TLS (prior knowledge). It is safe for concurrent use.
 type Server struct {
-	URL string // as http://127.0.0.1:1234
+	URL string // such as http://127.0.0.1:1234
 
 	p    *Provider
 	addr string
@@ -26,10 +25,10 @@ type Server struct {
 	calls  calls
 }
 
-// Start listens at a free port of the loopback interface.
+// Start listens at a free loopback port.
 func (p *Provider) Start() (*Server, error) { return p.Listen("127.0.0.1:0") }
 
-// Listen listens at an address of TCP.
+// Listen listens at a TCP address.
 func (p *Provider) Listen(addr string) (*Server, error) {
 	s := &Server{p: p, addr: addr}
 	if err := s.Up(); err != nil {
@@ -41,7 +40,7 @@ func (p *Provider) Listen(addr string) (*Server, error) {
 	return s, nil
 }
 
-// Up listens again, at the port as before.
+// Up listens again at the same port.
 func (s *Server) Up() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -66,7 +65,7 @@ func (s *Server) up() error {
 	s.http, s.served = &http.Server{Handler: s.calls.count(s.p), Protocols: protocols(), ReadHeaderTimeout: time.Minute}, make(chan struct{})
 	go func(h *http.Server, served chan struct{}) {
 		defer close(served)
-		_ = h.Serve(l) // ends with Close, and says nothing else
+		_ = h.Serve(l) // returns only after Close
 	}(s.http, s.served)
 	return nil
 }
@@ -78,7 +77,7 @@ func protocols() *http.Protocols {
 	return &p
 }
 
-// Down closes the listener and all connections: from now on they are refused.
+// Down closes the listener and all connections. New connections are refused.
 func (s *Server) Down() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -93,12 +92,12 @@ func (s *Server) down() {
 	if s.http == nil {
 		return
 	}
-	_ = s.http.Close() // connections that cannot be closed are closed already
+	_ = s.http.Close() // remaining connections are already closed
 	<-s.served
 	s.http = nil
 }
 
-// DownFor is Down, and Up after d.
+// DownFor calls Down, and Up after d.
 func (s *Server) DownFor(d time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -108,12 +107,12 @@ func (s *Server) DownFor(d time.Duration) {
 	}
 }
 
-// again comes back, and tries once more if someone else has the port.
+// again listens again, and retries if another process has the port.
 func (s *Server) again() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.back == nil || s.closed {
-		return // it was called off meanwhile
+		return // it was canceled meanwhile
 	}
 	s.back = nil
 	if s.up() != nil {
@@ -121,7 +120,7 @@ func (s *Server) again() {
 	}
 }
 
-// restore ends DownFor before its time.
+// restore ends DownFor early.
 func (s *Server) restore() {
 	s.mu.Lock()
 	if s.back != nil {
@@ -131,7 +130,7 @@ func (s *Server) restore() {
 	s.again()
 }
 
-// Close ends the server. Calls under way are broken off, and it waits for their ends.
+// Close ends the server. It aborts pending calls and waits for their ends.
 func (s *Server) Close() {
 	s.mu.Lock()
 	s.closed = true
@@ -143,11 +142,11 @@ func (s *Server) Close() {
 	s.p.servers = slices.DeleteFunc(s.p.servers, func(x *Server) bool { return x == s })
 }
 
-// calls are those under way.
+// calls are the pending calls.
 type calls struct {
 	mu   sync.Mutex
 	n    int
-	idle chan struct{} // closed when n is 0 again; nil if nobody waits
+	idle chan struct{} // closed when n becomes 0; nil without waiters
 }
 
 func (c *calls) count(h http.Handler) http.Handler {

@@ -9,8 +9,7 @@ import (
 	"unicode/utf8"
 )
 
-// echo answers with the model's name and the last message of the user. If a tool must
-// be called, it calls it, with no arguments.
+// echo answers with the model's name and the user's last message. It calls a required tool without arguments.
 func echo(q Question) Reply {
 	if q.MustCall != "" {
 		return Reply{Tool: &ToolCall{Name: q.MustCall, Arguments: "{}"}}
@@ -18,7 +17,7 @@ func echo(q Question) Reply {
 	return Reply{Text: fmt.Sprintf("%s heard: %s", q.Model, q.Text)}
 }
 
-// Count is how many tokens a model sees in a text: one for every so many bytes.
+// Count returns the number of tokens in a text: one per BytesPer bytes.
 func (m Model) Count(text string) int64 { return count(text, m.whole()) }
 
 func count(text string, m Model) int64 { return countBytes(len(text), m.BytesPer) }
@@ -27,8 +26,7 @@ func countBytes(n int, per float64) int64 { return int64(math.Ceil(float64(n) / 
 
 const filler = " and so it goes on, word for word,"
 
-// lengthen gives a text the length that the model is to write, and cuts it at most
-// tokens. It reports whether it was cut there.
+// lengthen gives a text the model's length and truncates it at most tokens. It reports whether it did.
 func lengthen(text string, m Model, most int64) (string, bool) {
 	if m.OutputTokens > 0 {
 		size := int(float64(m.OutputTokens) * m.BytesPer)
@@ -43,7 +41,7 @@ func lengthen(text string, m Model, most int64) (string, bool) {
 	return clip(text, int(float64(most)*m.BytesPer)), true
 }
 
-// clip cuts a text to at most size bytes, between two characters.
+// clip truncates a text to at most size bytes, between characters.
 func clip(text string, size int) string {
 	if len(text) <= size {
 		return text
@@ -54,13 +52,13 @@ func clip(text string, size int) string {
 	return text[:size]
 }
 
-// cutUp divides a text as its stream will.
+// cutUp divides a text into the pieces of a stream.
 func cutUp(text string, m Model) (pieces []string) {
 	size := max(int(m.BytesPer*float64(m.PerEvent)), 1)
 	for text != "" {
 		_, least := utf8.DecodeRuneInString(text)
 		piece := clip(text, max(size, least))
-		if piece == "" { // there is no character's start in reach: it is not UTF-8
+		if piece == "" { // no character starts within reach: it is not UTF-8
 			piece = text[:least]
 		}
 		pieces, text = append(pieces, piece), text[len(piece):]
@@ -68,7 +66,7 @@ func cutUp(text string, m Model) (pieces []string) {
 	return pieces
 }
 
-// A part is a piece of a message in any of the formats.
+// A part is a part of a message in any format.
 type part struct {
 	Type, Text string
 	Content    json.RawMessage // of Anthropic's tool_result
@@ -83,17 +81,17 @@ type part struct {
 	FunctionResponse, FunctionCall json.RawMessage
 }
 
-// imageTokens stand for a picture, whatever its size.
+// imageTokens is the number of tokens of an image of any size.
 const imageTokens = 1000
 
-// A reader adds up what is in a request.
+// A reader counts the content of a request.
 type reader struct {
 	bytes    int
 	images   int64
 	messages int64
 }
 
-// text is what a string or a list of parts says.
+// text returns the text of a string or a list of parts.
 func (r *reader) text(raw json.RawMessage) (string, bool) {
 	raw = bytes.TrimSpace(raw)
 	var s string
@@ -130,8 +128,7 @@ func (r *reader) part(p part) string {
 	return p.Text
 }
 
-// measure puts into the call how much was read: its text, and three tokens for every
-// message.
+// measure sets the call's input tokens: the text, and three for every message.
 func (r *reader) measure(c *call) {
 	more := imageTokens*r.images + 3*r.messages
 	c.input = countBytes(r.bytes, c.spec.BytesPer) + more
@@ -139,16 +136,16 @@ func (r *reader) measure(c *call) {
 	c.q.Messages = int(r.messages)
 }
 
-// quote is a string as JSON writes it.
+// quote returns a string as JSON.
 func quote(s string) string {
 	b, err := json.Marshal(s)
 	if err != nil {
-		panic(err) // strings always can be written
+		panic(err) // strings can always be encoded
 	}
 	return string(b)
 }
 
-// indent is JSON as OpenAI and Gemini write it.
+// indent formats JSON as OpenAI and Gemini do.
 func indent(s string) []byte {
 	var b bytes.Buffer
 	if err := json.Indent(&b, []byte(s), "", "  "); err != nil {

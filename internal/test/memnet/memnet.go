@@ -1,5 +1,5 @@
-// Package memnet is a network in memory, for tests that speak HTTP in a bubble of
-// testing/synctest: there a connection of the system would keep time from going on.
+// Package memnet is an in-memory network for HTTP tests in a bubble of testing/synctest. A system connection would stop virtual
+// time there.
 //
 //	n := memnet.New()
 //	defer n.Close()
@@ -17,7 +17,7 @@ import (
 	"sync"
 )
 
-// A Network has hosts, whatever their ports. It is safe for concurrent use.
+// A Network has hosts without ports. It is safe for concurrent use.
 type Network struct {
 	mu      sync.Mutex
 	hosts   map[string]chan net.Conn
@@ -27,12 +27,12 @@ type Network struct {
 	closed  chan struct{}
 }
 
-// New is a network without hosts.
+// New returns a network without hosts.
 func New() *Network {
 	return &Network{hosts: make(map[string]chan net.Conn), conns: make(map[net.Conn]struct{}), closed: make(chan struct{})}
 }
 
-// Serve has a host answer HTTP, and returns its URL.
+// Serve adds a host that serves HTTP, and returns its URL.
 func (n *Network) Serve(host string, h http.Handler) (url string) {
 	s := &http.Server{Handler: h, ErrorLog: log.New(io.Discard, "", 0)}
 	l := n.Listen(host)
@@ -43,7 +43,7 @@ func (n *Network) Serve(host string, h http.Handler) (url string) {
 	return "http://" + host
 }
 
-// Listen makes a host; a port behind its name means nothing.
+// Listen adds a host. It ignores the port in the address.
 func (n *Network) Listen(address string) net.Listener {
 	host := hostOf(address)
 	n.mu.Lock()
@@ -53,7 +53,7 @@ func (n *Network) Listen(address string) net.Listener {
 	return &listener{n, host, ch, make(chan struct{}), sync.Once{}}
 }
 
-// Hear is Listen for who might fail at it.
+// Hear is Listen with an error result, for callers that need one.
 func (n *Network) Hear(address string) (net.Listener, error) { return n.Listen(address), nil }
 
 func hostOf(address string) string {
@@ -63,7 +63,7 @@ func hostOf(address string) string {
 	return address
 }
 
-// Transport makes connections in this network only.
+// Transport returns a transport that connects only to hosts of this network.
 func (n *Network) Transport() *http.Transport {
 	t := &http.Transport{DialContext: n.Dial, MaxIdleConnsPerHost: 1000}
 	n.mu.Lock()
@@ -72,7 +72,7 @@ func (n *Network) Transport() *http.Transport {
 	return t
 }
 
-// Dial connects with a host.
+// Dial connects to a host.
 func (n *Network) Dial(ctx context.Context, _, address string) (net.Conn, error) {
 	n.mu.Lock()
 	ch := n.hosts[hostOf(address)]
@@ -91,7 +91,7 @@ func (n *Network) Dial(ctx context.Context, _, address string) (net.Conn, error)
 	}
 }
 
-// Close ends every connection and waits until the servers have ended.
+// Close closes all connections and waits until the servers have ended.
 func (n *Network) Close() {
 	n.mu.Lock()
 	close(n.closed)
@@ -118,13 +118,13 @@ func (n *Network) keep(c net.Conn) net.Conn {
 	return k
 }
 
-// A conn is forgotten when it is closed.
+// A conn removes itself from the network when it is closed.
 type conn struct {
 	net.Conn
 	n *Network
 }
 
-// Servers look at where a request comes from.
+// Servers read the address of a request's client.
 var here = &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 1}
 
 func (c *conn) LocalAddr() net.Addr  { return here }
@@ -155,7 +155,7 @@ func (l *listener) Accept() (net.Conn, error) {
 	return nil, net.ErrClosed
 }
 
-// Close takes the host out of the network: nobody reaches it any more.
+// Close removes the host from the network.
 func (l *listener) Close() error {
 	l.once.Do(func() {
 		close(l.done)

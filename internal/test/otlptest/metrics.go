@@ -20,7 +20,7 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// Metrics take metrics as the collector does, by gRPC and over HTTP. They are safe for concurrent use; Answer is set before.
+// Metrics receives metrics as the collector does, by gRPC and HTTP. It is safe for concurrent use. Answer must be set before.
 type Metrics struct {
 	collector.UnimplementedMetricsServiceServer
 	Answer func() int // status over HTTP; nil means 200
@@ -31,16 +31,16 @@ type Metrics struct {
 	came     chan struct{}
 }
 
-// NewMetrics makes a receiver of no server.
+// NewMetrics returns a receiver without a server.
 func NewMetrics() *Metrics { return &Metrics{came: make(chan struct{}, 1)} }
 
-// Export takes metrics by gRPC.
+// Export receives metrics by gRPC.
 func (m *Metrics) Export(_ context.Context, q *collector.ExportMetricsServiceRequest) (*collector.ExportMetricsServiceResponse, error) {
 	m.take(q, nil)
 	return &collector.ExportMetricsServiceResponse{}, nil
 }
 
-// ServeHTTP takes metrics by HTTP.
+// ServeHTTP receives metrics by HTTP.
 func (m *Metrics) ServeHTTP(w http.ResponseWriter, in *http.Request) {
 	if m.Answer != nil {
 		if status := m.Answer(); status != http.StatusOK {
@@ -77,7 +77,7 @@ func (m *Metrics) take(q *collector.ExportMetricsServiceRequest, h http.Header) 
 	}
 }
 
-// Requests are those that were taken, and Headers theirs.
+// Requests returns the received requests, and Headers their headers.
 func (m *Metrics) Requests() []*collector.ExportMetricsServiceRequest {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -90,7 +90,7 @@ func (m *Metrics) Headers() []http.Header {
 	return slices.Clone(m.headers)
 }
 
-// WaitFor waits for as many requests.
+// WaitFor waits for n requests.
 func (m *Metrics) WaitFor(t testing.TB, n int) []*collector.ExportMetricsServiceRequest {
 	t.Helper()
 	for over := time.After(30 * time.Second); ; {
@@ -105,8 +105,8 @@ func (m *Metrics) WaitFor(t testing.TB, n int) []*collector.ExportMetricsService
 	}
 }
 
-// Series are what requests tell, by the names and labels that Prometheus knows them by: name{label="value"}. A histogram is its
-// buckets, its count and its sum, as Prometheus shows it. What is told twice, under the name of another, or cumulates wrongly, is an error.
+// Series returns the series in requests with Prometheus's names and labels: name{label="value"}. A histogram has its buckets,
+// count and sum, as in Prometheus. It returns an error for duplicates, a name with two kinds, and wrong cumulative values.
 func Series(requests []*collector.ExportMetricsServiceRequest) (map[string]float64, error) {
 	r := reading{all: make(map[string]float64), kinds: make(map[string]string)}
 	for _, q := range requests {
@@ -123,7 +123,7 @@ func Series(requests []*collector.ExportMetricsServiceRequest) (map[string]float
 
 type reading struct {
 	all   map[string]float64
-	kinds map[string]string // of metrics, by name: a receiver takes a name for one metric
+	kinds map[string]string // of metrics, by name: a name must have one kind
 	err   error
 }
 
@@ -212,7 +212,7 @@ func labelsOf(all []*common.KeyValue) (labels []string) {
 	return labels
 }
 
-// Gathered are the series of a gather, likewise.
+// Gathered returns the series of a gather in the same form.
 func Gathered(families []*dto.MetricFamily) map[string]float64 {
 	r := reading{all: make(map[string]float64)}
 	for _, f := range families {
@@ -220,7 +220,7 @@ func Gathered(families []*dto.MetricFamily) map[string]float64 {
 		for _, m := range f.Metric {
 			var labels []string
 			for _, l := range m.Label {
-				if l.GetValue() != "" { // as good as none
+				if l.GetValue() != "" { // an empty label equals a missing one
 					labels = append(labels, l.GetName()+"="+l.GetValue())
 				}
 			}
@@ -255,7 +255,7 @@ func Gathered(families []*dto.MetricFamily) map[string]float64 {
 	return r.all
 }
 
-// Differ says where two are not the same; "" if they are.
+// Differ describes the differences, or returns "".
 func Differ(got, want map[string]float64) string {
 	var all []string
 	for name, v := range want {

@@ -1,4 +1,4 @@
-// Package otlptest is a receiver of traces, on the collector's own types.
+// Package otlptest is a receiver of traces that uses the collector's types.
 package otlptest
 
 import (
@@ -18,7 +18,7 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// A Receiver takes spans as the collector does. It is safe for concurrent use.
+// A Receiver receives spans as the collector does. It is safe for concurrent use.
 type Receiver struct {
 	collector.UnimplementedTraceServiceServer
 	Answer func() (status int, header http.Header, partial *collector.ExportTracePartialSuccess)
@@ -29,7 +29,7 @@ type Receiver struct {
 	came     chan struct{}
 }
 
-// Spans are those that have come.
+// Spans returns the received spans.
 func (r *Receiver) Spans() (all []*spans.Span) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -53,7 +53,7 @@ func (r *Receiver) take(q *collector.ExportTraceServiceRequest, h http.Header) {
 	}
 }
 
-// Requests are those that were taken, and Headers theirs.
+// Requests returns the received requests, and Headers their headers.
 func (r *Receiver) Requests() []*collector.ExportTraceServiceRequest {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -66,7 +66,7 @@ func (r *Receiver) Headers() []http.Header {
 	return r.headers
 }
 
-// WaitFor waits for as many spans, and returns what there is.
+// WaitFor waits for n spans and returns all.
 func (r *Receiver) WaitFor(t testing.TB, n int) []*spans.Span {
 	t.Helper()
 	for over := time.After(30 * time.Second); ; {
@@ -81,7 +81,7 @@ func (r *Receiver) WaitFor(t testing.TB, n int) []*spans.Span {
 	}
 }
 
-// Text is the text of a span's attribute, or its number.
+// Text returns a span's attribute as text.
 func Text(s *spans.Span, key string) string {
 	for _, a := range s.Attributes {
 		if a.Key == key {
@@ -94,13 +94,13 @@ func Text(s *spans.Span, key string) string {
 	return ""
 }
 
-// Export takes spans by gRPC.
+// Export receives spans by gRPC.
 func (r *Receiver) Export(_ context.Context, q *collector.ExportTraceServiceRequest) (*collector.ExportTraceServiceResponse, error) {
 	r.take(q, nil)
 	return &collector.ExportTraceServiceResponse{}, nil
 }
 
-// ServeHTTP takes spans by HTTP.
+// ServeHTTP receives spans by HTTP.
 func (r *Receiver) ServeHTTP(w http.ResponseWriter, in *http.Request) {
 	var partial *collector.ExportTracePartialSuccess
 	if r.Answer != nil {
@@ -133,10 +133,10 @@ func (r *Receiver) ServeHTTP(w http.ResponseWriter, in *http.Request) {
 	_, _ = w.Write(out)
 }
 
-// New makes a receiver of no server.
+// New returns a receiver without a server.
 func New() *Receiver { return &Receiver{came: make(chan struct{}, 1)} }
 
-// Receive starts a receiver over HTTP, and returns where it is.
+// Receive starts a receiver over HTTP and returns its URL.
 func Receive(t testing.TB) (*Receiver, string) {
 	t.Helper()
 	r := New()

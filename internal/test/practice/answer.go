@@ -5,8 +5,7 @@ import (
 	"net/http"
 )
 
-// An answer is all that a client sees. Refusals look as those of S3: a code in
-// XML and no hint when to come back.
+// An answer is the response to a client. Refusals have the form of S3: a code in XML, and no time to retry.
 type answer struct {
 	status int
 	kind   string

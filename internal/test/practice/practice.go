@@ -1,7 +1,6 @@
-// Package practice is an upstream to practise on. It is strict and it breaks, as
-// real ones do, but by the clock and in the open: a token bucket, 503 for
-// whatever is beyond it, and an outage in which every request fails. It counts
-// all that arrives, so that what a client did to it can be read from its side.
+// Package practice is a simulated upstream for experiments. It is strict and fails like real ones, but on schedule: it has a
+// token bucket, responds 503 above its rate, and has an outage in which every request fails. It counts all requests, so that a
+// client's behavior is visible from the upstream's side.
 package practice
 
 import (
@@ -13,19 +12,18 @@ import (
 	"github.com/seed1158cd35/weir/limit/bucket"
 )
 
-// Settings say how an upstream behaves. Instants are counted from its start.
+// Settings configure an upstream. Times are relative to its start.
 type Settings struct {
-	Rate  bucket.Rate   // what it bears; the bucket is full at the start
-	Takes time.Duration // to serve a request; refusals and failures come at once
+	Rate  bucket.Rate   // its limit; the bucket is full at the start
+	Takes time.Duration // to serve a request; refusals and failures are immediate
 
 	OutageFrom time.Duration
-	OutageTo   time.Duration // not after OutageFrom means that there is none
+	OutageTo   time.Duration // not after OutageFrom means no outage
 
-	Keep time.Duration // how long it counts by slots; afterwards only in total
+	Keep time.Duration // time for which it counts by slots; afterwards only totals
 }
 
-// An Upstream is an http.Handler that answers as its settings say, whatever it
-// is asked. It is safe for concurrent use.
+// An Upstream is an http.Handler that responds as its settings specify to any request. It is safe for concurrent use.
 type Upstream struct {
 	settings Settings
 	start    time.Time
@@ -36,7 +34,7 @@ type Upstream struct {
 	counts counts
 }
 
-// New is an upstream whose time began at start. The rate must be valid.
+// New returns an upstream that started at start. The rate must be valid.
 func New(s Settings, start time.Time) *Upstream {
 	u := &Upstream{settings: s, start: start, line: bucket.NewLine(0, s.Rate)}
 	u.state = u.line.Fresh(0)
@@ -44,7 +42,7 @@ func New(s Settings, start time.Time) *Upstream {
 	return u
 }
 
-// ServeHTTP judges a request as it arrives and answers it.
+// ServeHTTP judges a request at its arrival and responds.
 func (u *Upstream) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch u.arrive() {
 	case failed:
@@ -58,7 +56,7 @@ func (u *Upstream) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// A verdict is what becomes of a request.
+// A verdict is the result of a request.
 type verdict uint8
 
 const (
@@ -67,8 +65,7 @@ const (
 	failed
 )
 
-// arrive reads the clock under the lock: arrivals are judged in the order of
-// their instants.
+// arrive reads the clock under the lock, so that arrivals are judged in order of time.
 func (u *Upstream) arrive() verdict {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -90,15 +87,14 @@ func (u *Upstream) judge(now time.Duration) verdict {
 	return served
 }
 
-// Total is what has arrived so far.
+// Total returns the count of all requests so far.
 func (u *Upstream) Total() Tally {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	return u.counts.total
 }
 
-// Slots is the same by slots of time, from the start to the latest that had an
-// arrival.
+// Slots returns the counts by slots of time, from the start to the latest slot with an arrival.
 func (u *Upstream) Slots() []Tally {
 	u.mu.Lock()
 	defer u.mu.Unlock()

@@ -2,17 +2,17 @@ package practice
 
 import "time"
 
-// A Tally counts requests by what became of them.
+// A Tally counts requests by result.
 type Tally struct {
 	Served  int64
-	Refused int64 // beyond the rate
-	Failed  int64 // in the outage
+	Refused int64 // above the rate
+	Failed  int64 // during the outage
 }
 
-// Arrived is all of them.
+// Arrived returns the sum.
 func (t Tally) Arrived() int64 { return t.Served + t.Refused + t.Failed }
 
-// Plus is the sum of two.
+// Plus adds two tallies.
 func (t Tally) Plus(o Tally) Tally {
 	return Tally{t.Served + o.Served, t.Refused + o.Refused, t.Failed + o.Failed}
 }
@@ -28,10 +28,10 @@ func (t *Tally) note(v verdict) {
 	}
 }
 
-// Slot is how finely an upstream counts over time.
+// Slot is the resolution of counts over time.
 const Slot = 100 * time.Millisecond
 
-// counts are tallies over time, for so many slots and in total.
+// counts are tallies by slot and in total.
 type counts struct {
 	total Tally
 	slots []Tally

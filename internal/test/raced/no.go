@@ -2,5 +2,5 @@
 
 package raced
 
-// Detector says that the race detector does not look on.
+// Detector reports whether the race detector is on.
 const Detector = false

@@ -2,5 +2,5 @@
 
 package raced
 
-// Detector says that the race detector looks on.
+// Detector reports whether the race detector is on.
 const Detector = true

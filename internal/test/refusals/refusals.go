@@ -1,4 +1,4 @@
-// Package refusals makes refusals at random, as no upstream would: for the tests of what renders them.
+// Package refusals generates random refusals, also impossible ones, for tests of their rendering.
 package refusals
 
 import (
@@ -18,7 +18,7 @@ var hostile = []string{"", "acme", "a\"b\\c", "a\r\nX-Evil: 1", "\x00\x1b[31m", 
 
 func one[T any](r *rand.Rand, of []T) T { return of[r.IntN(len(of))] }
 
-// Random is a refusal for any reason, with any wait, and names and keys of any bytes.
+// Random returns a refusal for any reason, with any wait, and with names and keys of any bytes.
 func Random(r *rand.Rand) *weir.Refusal {
 	f := &weir.Refusal{Upstream: one(r, hostile), Operation: one(r, hostile), Reason: one(r, weir.Reasons[:]), RetryAfter: wait(r), ByHand: r.IntN(4) == 0}
 	for range r.IntN(4) {

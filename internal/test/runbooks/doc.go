@@ -1,3 +1,3 @@
-// Package runbooks walks through the pages of docs/runbooks: it plays the fault of each alert
-// against a real weir serve, runs the page's commands in their order, and compares what they say.
+// Package runbooks tests the pages of docs/runbooks: for each alert it causes the fault at a real weir serve, runs the page's
+// commands in order, and compares their output.
 package runbooks

@@ -1,5 +1,5 @@
-// Package s3test is a bucket of S3 for tests, in memory: what weir asks of one, with the checks that S3 makes. It is written from the
-// API reference alone, and shares no code with what it tests but the verifier of signatures.
+// Package s3test is an in-memory S3 bucket for tests, with the operations that weir uses and the checks of S3. It was written
+// from the API reference, and shares only the signature verifier with the tested code.
 package s3test
 
 import (
@@ -18,7 +18,7 @@ import (
 	"github.com/seed1158cd35/weir/internal/test/sigtest"
 )
 
-// The credentials that a Server knows, and its only bucket.
+// The accepted credentials and the only bucket.
 const (
 	Key    = "AKS3TEST"
 	Secret = "secret of s3test"
@@ -26,17 +26,17 @@ const (
 	Bucket = "bucket"
 )
 
-// A Server has one bucket. Its fields are set while nobody asks.
+// A Server has one bucket. Fields must not change during a request.
 type Server struct {
 	*httptest.Server
-	Page int                                               // objects of a page of a list; 0 means 1000
+	Page int                                               // objects per page of a list; 0 means 1000
 	Now  func() time.Time                                  // nil means time.Now
-	Fail func(r *http.Request, w http.ResponseWriter) bool // answers in its place, if it says so; nil never does
+	Fail func(r *http.Request, w http.ResponseWriter) bool // responds instead and returns true; nil never does
 
 	mu      sync.Mutex
 	objects map[string]object
-	asked   []string // "METHOD key" of each request whose signature is right
-	refused []string // why others were refused
+	asked   []string // "METHOD key" of each request with a valid signature
+	refused []string // reasons of refusals
 }
 
 type object struct {
@@ -44,7 +44,7 @@ type object struct {
 	at   time.Time
 }
 
-// TB is what a Server needs of a test.
+// TB is the part of testing.TB that a Server needs.
 type TB interface{ Cleanup(func()) }
 
 // New starts a server.
@@ -62,7 +62,7 @@ func (s *Server) now() time.Time {
 	return time.Now()
 }
 
-// Keys are those of all objects, in order.
+// Keys returns the keys of all objects, in order.
 func (s *Server) Keys() (keys []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -73,14 +73,14 @@ func (s *Server) Keys() (keys []string) {
 	return keys
 }
 
-// Asked are the requests whose signature was right, as "METHOD key", and why others were refused.
+// Asked returns the requests with a valid signature as "METHOD key", and the reasons of refusals.
 func (s *Server) Asked() (asked, refused []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.asked), slices.Clone(s.refused)
 }
 
-// Set puts an object there.
+// Set stores an object.
 func (s *Server) Set(key string, body []byte, at time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -97,7 +97,7 @@ func (s *Server) Age(by time.Duration) {
 	}
 }
 
-// Get is an object's body.
+// Get returns an object's body.
 func (s *Server) Get(key string) ([]byte, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -142,7 +142,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// answers a request that may be made. The lock is held.
+// answers handles an authorized request. The caller holds the lock.
 func (s *Server) answers(w http.ResponseWriter, r *http.Request, key string, body []byte) {
 	switch {
 	case r.Method == http.MethodGet && key == "":
@@ -182,7 +182,7 @@ func (s *Server) get(w http.ResponseWriter, key string) {
 	_, _ = w.Write(o.body)
 }
 
-// copies says 200 before it knows whether there is what is to be copied, as S3 may.
+// copies responds 200 before it checks the source, as S3 may.
 func (s *Server) copies(w http.ResponseWriter, source, to string) {
 	from, err := url.PathUnescape(strings.TrimPrefix(source, "/"))
 	bucket, key, _ := strings.Cut(from, "/")

@@ -13,10 +13,10 @@ type Inside struct {
 	*serve.Running
 	*log
 	File  string // its configuration
-	Serve Line   // what it said when it began to serve
+	Serve Line   // its log line at the start
 }
 
-// Begin serves a configuration in the process of the test, until the test ends. It sees nothing of the environment.
+// Begin serves a configuration in the process of the test until the test ends, without environment variables.
 func Begin(t testing.TB, yaml string) *Inside {
 	t.Helper()
 	i := &Inside{log: newLog(t), File: filepath.Join(t.TempDir(), "weir.yaml")}

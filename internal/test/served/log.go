@@ -15,10 +15,10 @@ type Line struct {
 	GRPC string `json:"decide.grpc"`
 }
 
-// log is all that a weir wrote.
+// log is the log of a weir.
 type log struct {
 	t     testing.TB
-	lines chan Line // that nobody has waited for yet
+	lines chan Line // lines that no test has waited for
 
 	mu  sync.Mutex
 	all bytes.Buffer
@@ -26,7 +26,7 @@ type log struct {
 
 func newLog(t testing.TB) *log { return &log{t: t, lines: make(chan Line, 10_000)} }
 
-// Write takes a line.
+// Write receives a line.
 func (l *log) Write(b []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -39,12 +39,12 @@ func (l *log) Write(b []byte) (int, error) {
 	}
 	select {
 	case l.lines <- line:
-	default: // nobody waits for so many
+	default: // the channel is full
 	}
 	return len(b), nil
 }
 
-// Log is all that weir wrote so far.
+// Log returns weir's log so far.
 func (l *log) Log() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()

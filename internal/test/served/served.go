@@ -1,4 +1,4 @@
-// Package served runs the weir binary, for tests of the whole.
+// Package served runs the weir binary for end-to-end tests.
 package served
 
 import (
@@ -43,7 +43,7 @@ func Clean() {
 	}
 }
 
-// Binary is the path of the weir binary.
+// Binary returns the path of the weir binary.
 func Binary(t testing.TB) string {
 	t.Helper()
 	path, err := program()
@@ -57,20 +57,19 @@ func Binary(t testing.TB) string {
 type Process struct {
 	File  string // its configuration
 	Cmd   *exec.Cmd
-	Serve Line // what it said when it began to serve
+	Serve Line // its log line at the start
 
 	*log
 	done chan error
 }
 
-// Start runs weir serve with a configuration, in the environment of the test and NAME=VALUE
-// over it, and waits until it serves.
+// Start runs weir serve with a configuration, in the test's environment with additional NAME=VALUE, and waits until it serves.
 func Start(t testing.TB, yaml string, env ...string) *Process {
 	t.Helper()
 	return StartArgs(t, yaml, "FILE", []string{"serve", "-config", "FILE"}, env...)
 }
 
-// StartArgs is Start with the arguments of a manifest, in which file is the path of the configuration.
+// StartArgs is Start with the arguments of a manifest. file is the configuration's path in them.
 func StartArgs(t testing.TB, yaml, file string, args []string, env ...string) *Process {
 	t.Helper()
 	p := launch(t, yaml, file, args, env)
@@ -78,7 +77,7 @@ func StartArgs(t testing.TB, yaml, file string, args []string, env ...string) *P
 	return p
 }
 
-// Launch is Start without the wait, for what may not begin to serve.
+// Launch is Start without the wait, for a weir that may fail to serve.
 func Launch(t testing.TB, yaml string, env ...string) *Process {
 	t.Helper()
 	return launch(t, yaml, "FILE", []string{"serve", "-config", "FILE"}, env)
@@ -119,7 +118,7 @@ func (p *Process) listen(out io.Reader) {
 	close(p.done)
 }
 
-// Write writes another configuration.
+// Write replaces the configuration file.
 func (p *Process) Write(yaml string) {
 	p.t.Helper()
 	if err := os.WriteFile(p.File, []byte(yaml), 0o600); err != nil {
@@ -135,7 +134,7 @@ func (p *Process) Signal(s os.Signal) {
 	}
 }
 
-// Reload has weir read another configuration, and waits until it says so.
+// Reload replaces the configuration and waits for a log line.
 func (p *Process) Reload(yaml, says string) Line {
 	p.t.Helper()
 	p.Write(yaml)
@@ -143,7 +142,7 @@ func (p *Process) Reload(yaml, says string) Line {
 	return p.WaitFor(says)
 }
 
-// Exited waits for the process to end by itself.
+// Exited waits until the process ends.
 func (p *Process) Exited() error {
 	p.t.Helper()
 	select {
@@ -155,8 +154,8 @@ func (p *Process) Exited() error {
 	}
 }
 
-// Init has weir make the stores of a file ready, as Say would. A machine that does other things, too, may not connect in time: it is
-// tried again, which changes nothing of what was made.
+// Init initializes the stores of a file with weir. A busy machine may not connect in time, so Init retries, which changes
+// nothing that exists.
 func Init(t testing.TB, env []string, file string) {
 	t.Helper()
 	for end := time.Now().Add(Patience); ; {
@@ -170,8 +169,7 @@ func Init(t testing.TB, env []string, file string) {
 	}
 }
 
-// Say runs a command of weir to its end, in the environment of the test and NAME=VALUE over
-// it.
+// Say runs a command of weir to its end, in the test's environment with additional NAME=VALUE.
 func Say(t testing.TB, env []string, args ...string) (out string, code int) {
 	t.Helper()
 	var b bytes.Buffer

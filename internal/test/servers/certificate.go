@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// certificate is one for 127.0.0.1 that has signed itself and holds from an instant to another, with its key, both in PEM.
+// certificate returns a self-signed certificate for 127.0.0.1 with its key, both in PEM. from and to are its validity.
 func certificate(from, to time.Time) (cert, key []byte, err error) {
 	k, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -30,8 +30,8 @@ func certificate(from, to time.Time) (cert, key []byte, err error) {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: cert}), pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: key}), nil
 }
 
-// WriteCertificate writes one that has signed itself for 127.0.0.1, and its key, to files: it holds since and until so long
-// from now.
+// WriteCertificate writes a self-signed certificate for 127.0.0.1 and its key to files. It is valid from now+since to
+// now+until.
 func WriteCertificate(t TB, certFile, keyFile string, since, until time.Duration) {
 	t.Helper()
 	now := time.Now()

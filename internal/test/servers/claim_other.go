@@ -8,8 +8,8 @@ import (
 	"strconv"
 )
 
-// claim takes a port of 127.0.0.1, any with 0, until release is called. Elsewhere than on Linux a port that is bound is nobody
-// else's to listen at, so the same port of UDP is held in its place: that keeps out those who choose theirs here, too.
+// claim reserves a port of 127.0.0.1, any with 0, until release is called. Outside of Linux no other socket can listen at a
+// bound port, so claim binds the same UDP port. This excludes other users of claim.
 func claim(port int) (taken int, release func(), err error) {
 	l, err := net.Listen("tcp", "127.0.0.1:"+strconv.Itoa(port))
 	if err != nil {

@@ -8,8 +8,7 @@ import (
 // A Group is the nodes of one cluster.
 type Group struct{ Nodes []*Server }
 
-// Cluster starts a cluster of three nodes without replicas and waits until each of them knows
-// where every key is.
+// Cluster starts a cluster of three nodes without replicas, and waits until each knows the location of every key.
 func Cluster(t TB) *Group {
 	t.Helper()
 	g := &Group{}
@@ -33,7 +32,7 @@ func Cluster(t TB) *Group {
 	return g
 }
 
-// Addrs are the nodes' addresses.
+// Addrs returns the nodes' addresses.
 func (g *Group) Addrs() []string {
 	var all []string
 	for _, s := range g.Nodes {
@@ -42,10 +41,10 @@ func (g *Group) Addrs() []string {
 	return all
 }
 
-// URL is how a client's configuration names the cluster: by one of its nodes.
+// URL returns the URL for a client's configuration, with one of the nodes.
 func (g *Group) URL() string { return g.Nodes[0].URL() }
 
-// FlushScripts makes every node forget the scripts that it has been sent.
+// FlushScripts removes the scripts of all nodes.
 func (g *Group) FlushScripts() {
 	for _, s := range g.Nodes {
 		s.FlushScripts()

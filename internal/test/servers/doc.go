@@ -1,3 +1,3 @@
-// Package servers starts real stores for tests and measurements: on free loopback
-// ports, in directories of their own, ended with the test that started them.
+// Package servers starts real stores for tests and measurements, on free loopback ports and in separate directories. They end
+// with the test.
 package servers

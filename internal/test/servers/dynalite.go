@@ -8,10 +8,9 @@ import (
 	"time"
 )
 
-// Dynalite starts dynalite, which speaks DynamoDB's protocol and keeps its tables in
-// memory, with further arguments if there are any, and waits until it answers. A
-// restart empties it. Without dynalite the test fails and says how to get it. By itself it ends when a client is
-// killed in the midst of a request; here it does not.
+// Dynalite starts dynalite, an in-memory implementation of DynamoDB, with optional arguments, and waits until it responds. A
+// restart empties it. If dynalite is missing, the test fails with instructions. Normally dynalite ends if a client is killed
+// during a request. Here it does not.
 func Dynalite(t TB, args ...string) *Server {
 	t.Helper()
 	path, err := dynalite()
@@ -31,7 +30,7 @@ func Dynalite(t TB, args ...string) *Server {
 	}})
 }
 
-// dynalite is where scripts/deps has put it, or else anywhere in the path.
+// dynalite returns the path of dynalite: installed by scripts/deps, or anywhere in the path.
 func dynalite() (string, error) {
 	if path, err := dependency("npm", "node_modules", ".bin", "dynalite"); err == nil {
 		return path, nil
@@ -39,7 +38,7 @@ func dynalite() (string, error) {
 	return exec.LookPath("dynalite")
 }
 
-// dependency is a file that scripts/deps has brought, in the .deps of a directory above this one.
+// dependency returns the path of a file that scripts/deps installed, in the .deps of a parent directory.
 func dependency(parts ...string) (string, error) {
 	dir, err := os.Getwd()
 	for err == nil {
@@ -67,5 +66,5 @@ func speaksHTTP(s *Server) bool {
 	return true
 }
 
-// Endpoint is where a client of HTTP finds the server.
+// Endpoint returns the URL of the server.
 func (s *Server) Endpoint() string { return "http://" + s.addr }

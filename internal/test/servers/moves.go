@@ -14,15 +14,15 @@ import (
 	"time"
 )
 
-// MoveTasks stands before fauxqs, passes everything on, and has what fauxqs lacks: the tasks that move messages out of a dead letter
-// queue. They go by what AWS says of them: one at a time for a source, the latest first, a handle while they run.
+// MoveTasks is a proxy of fauxqs that adds the missing tasks to move messages out of a dead letter queue. It follows AWS's
+// documentation: one task at a time per source, the latest first, and a handle while they run.
 type MoveTasks struct {
 	*httptest.Server
 	behind string
 	client http.Client
 
 	mu    sync.Mutex
-	tasks []*moveTask // the latest last
+	tasks []*moveTask // the latest is last
 	all   sync.WaitGroup
 }
 
@@ -39,7 +39,7 @@ type moveTask struct {
 	handle string
 }
 
-// NewMoveTasks is a server before another one.
+// NewMoveTasks returns a proxy of a server.
 func NewMoveTasks(t TB, behind *Server) *MoveTasks {
 	t.Helper()
 	at, err := url.Parse(behind.Endpoint())
@@ -76,7 +76,7 @@ func NewMoveTasks(t TB, behind *Server) *MoveTasks {
 	return m
 }
 
-// answer does what is asked, or says what is wrong with it.
+// answer performs an action, or returns an error.
 func (m *MoveTasks) answer(what string, in *moveTask) (out any, wrong string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -92,7 +92,7 @@ func (m *MoveTasks) answer(what string, in *moveTask) (out any, wrong string) {
 		if runs {
 			return nil, "UnsupportedOperation"
 		}
-		if in.DestinationArn == "" { // messages that were sent to the dead letter queue have no other
+		if in.DestinationArn == "" { // messages that were sent directly to the dead letter queue need a destination
 			return nil, "InvalidParameterValue"
 		}
 		in.handle, in.Status, in.StartedTimestamp = fmt.Sprint("task-", len(m.tasks)), "RUNNING", time.Now().UnixMilli()

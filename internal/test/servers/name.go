@@ -7,7 +7,7 @@ import (
 	"sync/atomic"
 )
 
-// A Name leads connections that are new to a server, as a name in DNS does: those that are there stay where they are.
+// A Name directs new connections to a server, like a DNS name. Existing connections stay.
 type Name struct {
 	l    net.Listener
 	to   atomic.Pointer[Server]
@@ -15,7 +15,7 @@ type Name struct {
 	wg   sync.WaitGroup
 }
 
-// Named is a name for a server.
+// Named returns a name for a server.
 func Named(t TB, s *Server) *Name {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -29,13 +29,13 @@ func Named(t TB, s *Server) *Name {
 	return n
 }
 
-// Lead makes the name that of another server.
+// Lead changes the server of the name.
 func (n *Name) Lead(to *Server) { n.to.Store(to) }
 
-// Made is how many connections were made by the name.
+// Made returns the number of connections through the name.
 func (n *Name) Made() int64 { return n.made.Load() }
 
-// URL is how a client's configuration names the server.
+// URL returns the URL for a client's configuration.
 func (n *Name) URL() string { return "redis://" + n.l.Addr().String() }
 
 func (n *Name) serve() {
@@ -49,7 +49,7 @@ func (n *Name) serve() {
 	}
 }
 
-// carry ends when one of both ends.
+// carry ends when either connection ends.
 func (n *Name) carry(c net.Conn, addr string) {
 	defer c.Close()
 	s, err := net.Dial("tcp", addr)

@@ -9,8 +9,7 @@ import (
 	"syscall"
 )
 
-// endWithParent makes the process end with the thread that starts it, even if the
-// program is killed.
+// endWithParent makes the process end with the thread that starts it, even if the program is killed.
 func endWithParent(cmd *exec.Cmd) {
 	if cmd.SysProcAttr == nil {
 		cmd.SysProcAttr = &syscall.SysProcAttr{}
@@ -18,7 +17,7 @@ func endWithParent(cmd *exec.Cmd) {
 	cmd.SysProcAttr.Pdeathsig = syscall.SIGKILL
 }
 
-// childrenOf are the processes that a process has started.
+// childrenOf returns the child processes of a process.
 func childrenOf(pid int) (all []int) {
 	stats, _ := filepath.Glob("/proc/[0-9]*/stat")
 	for _, path := range stats {

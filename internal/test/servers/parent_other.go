@@ -4,8 +4,8 @@ package servers
 
 import "os/exec"
 
-// endWithParent needs Linux; elsewhere a program that is killed leaves its servers behind.
+// endWithParent needs Linux. On other systems the servers of a killed program continue to run.
 func endWithParent(*exec.Cmd) {}
 
-// childrenOf are known on Linux only.
+// childrenOf returns nil, because child processes are known only on Linux.
 func childrenOf(int) []int { return nil }

@@ -8,13 +8,13 @@ import (
 	"path/filepath"
 )
 
-// PgBouncer starts a pooler in front of a Postgres, which gives each transaction another of few connections. Its URL is that of
-// PostgresURL.
+// PgBouncer starts a pooler in front of a Postgres, which gives each transaction one of few connections. PostgresURL returns
+// its URL.
 func PgBouncer(t TB, of *Server) *Server {
 	t.Helper()
 	program, err := exec.LookPath("pgbouncer")
 	if err != nil {
-		program = "/usr/sbin/pgbouncer" // which is off the path of most
+		program = "/usr/sbin/pgbouncer" // not in most users' path
 	}
 	dir, err := os.MkdirTemp("", "weir-pgbouncer-")
 	if err != nil {

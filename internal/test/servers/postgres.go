@@ -12,14 +12,15 @@ import (
 	"time"
 )
 
-// Postgres starts a PostgreSQL with an empty database, which its tests own, and waits until it answers. Whoever runs as root has it run as
-// nobody, as it refuses root. What is committed is on disk, as with a server that is kept.
+// Postgres starts a PostgreSQL with an empty database, which the tests own, and waits until it responds. For root it runs as
+// the user nobody, because it refuses root. Commits are on disk, as on a real server.
 func Postgres(t TB, settings ...string) *Server {
 	t.Helper()
 	return postgres(t, nil, []string{"-A", "trust"}, settings)
 }
 
-// PostgresTLS is a Postgres that wants a password, and takes TLS. ca is the file of who signed its certificate, which is for 127.0.0.1.
+// PostgresTLS starts a Postgres with a password and TLS. ca is the file of the authority of its certificate, which is for
+// 127.0.0.1.
 func PostgresTLS(t TB, password string) (s *Server, ca string) {
 	t.Helper()
 	now := time.Now()
@@ -32,11 +33,11 @@ func PostgresTLS(t TB, password string) (s *Server, ca string) {
 		[]string{"-A", "scram-sha-256", "--pwfile=password"}, []string{"ssl=on", "ssl_cert_file=../cert.pem", "ssl_key_file=../key.pem"}), ca
 }
 
-// postgres starts one with files beside its data.
+// postgres starts a server with additional files in its data directory.
 func postgres(t TB, files map[string][]byte, access, settings []string) *Server {
 	t.Helper()
 	bin := postgresBin(t)
-	dir, err := os.MkdirTemp("", "weir-postgres-") // which nobody can reach, unlike a test's own
+	dir, err := os.MkdirTemp("", "weir-postgres-") // accessible to the server's user, unlike a test's directory
 	if err != nil {
 		t.Fatalf("postgres: %v", err)
 	}
@@ -72,7 +73,7 @@ func postgres(t TB, files map[string][]byte, access, settings []string) *Server 
 	}})
 }
 
-// postgresBin is where the newest server's programs are: Debian keeps them off the path.
+// postgresBin returns the directory of the newest server's programs, which Debian does not add to the path.
 func postgresBin(t TB) string {
 	t.Helper()
 	if at, err := exec.LookPath("initdb"); err == nil {
@@ -86,7 +87,7 @@ func postgresBin(t TB) string {
 	return filepath.Dir(all[len(all)-1])
 }
 
-// greets reports whether the server lets a client in.
+// greets reports whether the server accepts a client.
 func greets(s *Server) bool {
 	c, err := net.DialTimeout("tcp", s.addr, time.Second)
 	if err != nil {
@@ -105,17 +106,17 @@ func greets(s *Server) bool {
 	return err == nil && answer[0] == 'R'
 }
 
-// PostgresURL is how a client's configuration names the server.
+// PostgresURL returns the URL for a client's configuration.
 func (s *Server) PostgresURL() string {
 	return fmt.Sprintf("postgres://weir@%s/postgres?sslmode=disable", s.addr)
 }
 
-// Patient is such a URL for tests in which nothing goes wrong: a connection is waited for longer than weir does, as a machine may be busy.
+// Patient returns such a URL for tests without faults: it waits longer for a connection than weir does, for busy machines.
 func Patient(at string) string {
 	return strings.Replace(at, "?", fmt.Sprintf("?connect_timeout=%d&", int(patience.Seconds())), 1)
 }
 
-// Log is what the server has written, its last lines.
+// Log returns the last lines of the server's log.
 func (s *Server) Log() string {
 	lines := strings.Split(strings.TrimSpace(s.log()), "\n")
 	return strings.Join(lines[max(0, len(lines)-20):], "\n")

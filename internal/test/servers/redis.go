@@ -14,9 +14,8 @@ import (
 	"time"
 )
 
-// Redis starts a redis-server that keeps nothing on disk, with further arguments if
-// there are any, and waits until it answers. If there is no redis-server the test
-// fails and says what to install.
+// Redis starts a redis-server without persistence, with optional arguments, and waits until it responds. If redis-server is
+// missing, the test fails with instructions.
 func Redis(t TB, args ...string) *Server {
 	t.Helper()
 	return run(t, append([]string{"--save", "", "--appendonly", "no", "--repl-diskless-sync-delay", "0"}, args...))
@@ -39,13 +38,13 @@ func pings(s *Server) bool {
 	return err == nil && answer == "PONG" || err != nil && strings.HasPrefix(err.Error(), "NOAUTH")
 }
 
-// URL is how a client's configuration names the server.
+// URL returns the URL for a client's configuration.
 func (s *Server) URL() string { return "redis://" + s.addr }
 
-// FlushScripts makes the server forget the scripts that it has been sent.
+// FlushScripts removes the server's scripts.
 func (s *Server) FlushScripts() { s.must("SCRIPT", "FLUSH") }
 
-// FlushAll makes it forget everything.
+// FlushAll removes all data.
 func (s *Server) FlushAll() { s.must("FLUSHALL") }
 
 func (s *Server) must(args ...string) string {
@@ -57,8 +56,7 @@ func (s *Server) must(args ...string) string {
 	return answer
 }
 
-// Do sends one command over a connection of its own and returns the answer as text, the elements of a
-// list on lines of their own.
+// Do sends one command over a separate connection and returns the reply as text, with list elements on separate lines.
 func (s *Server) Do(args ...string) (string, error) {
 	c, err := net.DialTimeout("tcp", s.addr, patience)
 	if err != nil {
@@ -77,7 +75,7 @@ func (s *Server) Do(args ...string) (string, error) {
 	return reply(bufio.NewReader(c))
 }
 
-// reply reads one answer.
+// reply reads one reply.
 func reply(r *bufio.Reader) (string, error) {
 	line, err := r.ReadString('\n')
 	if err != nil {
@@ -117,7 +115,7 @@ func bulk(r *bufio.Reader, n int) (string, error) {
 	return string(text[:n]), nil
 }
 
-// Replica starts a server that follows another, and waits until it has caught up.
+// Replica starts a replica of a server and waits until it has caught up.
 func Replica(t TB, of *Server, args ...string) *Server {
 	t.Helper()
 	host, port, _ := net.SplitHostPort(of.addr)
@@ -132,7 +130,7 @@ func Replica(t TB, of *Server, args ...string) *Server {
 	return s
 }
 
-// CaughtUp waits until a replica has everything that the server of which it is one has been told.
+// CaughtUp waits until a replica has everything that its server has received.
 func (s *Server) CaughtUp(of *Server) {
 	s.t.Helper()
 	err := s.until(func() bool {
@@ -152,17 +150,16 @@ func (s *Server) offset(name string) (string, error) {
 	return value, err
 }
 
-// Promote makes a replica a server of its own, as a sentinel does when the one it followed has gone.
+// Promote makes a replica independent, as a sentinel does after its server fails.
 func (s *Server) Promote() { s.must("REPLICAOF", "NO", "ONE") }
 
-// Follow makes a server a replica of another: what it had is replaced.
+// Follow makes a server a replica of another and replaces its data.
 func (s *Server) Follow(of *Server) {
 	host, port, _ := net.SplitHostPort(of.addr)
 	s.must("REPLICAOF", host, port)
 }
 
-// Sentinel starts a sentinel that watches a server under a name, and promotes a replica of it a moment
-// after it has gone.
+// Sentinel starts a sentinel that watches a server under a name and promotes a replica after it fails.
 func Sentinel(t TB, name string, of *Server) *Server {
 	t.Helper()
 	host, port, _ := net.SplitHostPort(of.addr)
@@ -172,7 +169,7 @@ func Sentinel(t TB, name string, of *Server) *Server {
 		t.Fatalf("sentinel: %v", err)
 	}
 	s := run(t, []string{file, "--sentinel"})
-	err := s.until(func() bool { // it finds replicas by asking the server every few seconds
+	err := s.until(func() bool { // the sentinel asks the server for replicas every few seconds
 		info, err := s.Do("SENTINEL", "REPLICAS", name)
 		return err == nil && info != ""
 	})
@@ -182,5 +179,5 @@ func Sentinel(t TB, name string, of *Server) *Server {
 	return s
 }
 
-// Keys are all keys of the server, one a line.
+// Keys returns all keys of the server, one per line.
 func (s *Server) Keys() string { return s.must("KEYS", "*") }

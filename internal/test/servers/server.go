@@ -11,8 +11,7 @@ import (
 	"time"
 )
 
-// TB is what a server needs of the test, or the program, that starts it. Every
-// testing.TB is one.
+// TB is the part of testing.TB that a server needs. Programs can also implement it.
 type TB interface {
 	Helper()
 	Fatalf(format string, args ...any)
@@ -20,17 +19,16 @@ type TB interface {
 	TempDir() string
 }
 
-// patience is how long a server may take to start, to end or to follow.
+// patience is the timeout for a server to start, to end or to catch up.
 const patience = 10 * time.Second
 
-// A Server is a process that a test started on a free loopback port and that ends
-// with the test, at the latest with the program.
+// A Server is a process on a free loopback port. It ends with the test, and at the latest with the program.
 type Server struct {
 	t       TB
 	addr    string
-	dir     string                                 // of its own
-	command func(s *Server, port string) *exec.Cmd // that runs it
-	ready   func(s *Server) bool                   // whether it answers
+	dir     string                                 // separate directory
+	command func(s *Server, port string) *exec.Cmd // returns the command
+	ready   func(s *Server) bool                   // reports whether it responds
 
 	cmd  *exec.Cmd
 	done chan struct{} // closed when cmd has ended
@@ -42,7 +40,7 @@ func launch(t TB, s *Server) *Server {
 	s.t, s.dir = t, t.TempDir()
 	t.Cleanup(s.end)
 	var err error
-	for range 5 { // elsewhere than on Linux another may take the port between its choice and its use
+	for range 5 { // outside of Linux another process may take the port between its choice and its use
 		s.addr = "127.0.0.1:" + strconv.Itoa(portOfNode(t))
 		if err = s.start(); err == nil {
 			return s
@@ -53,8 +51,8 @@ func launch(t TB, s *Server) *Server {
 	return nil
 }
 
-// Port is a port of 127.0.0.1 for a server that is told where to listen. It is nobody else's until the test ends, also while the
-// server has not begun yet, or is away: one that is only looked for could be another's by then.
+// Port returns a port of 127.0.0.1 for a server that needs a fixed port. It is reserved until the test ends, also while the
+// server does not run. Otherwise another process could take it.
 func Port(t TB) int {
 	t.Helper()
 	port, release, err := claim(0)
@@ -65,7 +63,7 @@ func Port(t TB) int {
 	return port
 }
 
-// portOfNode is Port, and the one 10,000 above it, which a node of a cluster uses besides.
+// portOfNode is Port, and also reserves the port 10,000 above it, which a node of a cluster uses.
 func portOfNode(t TB) int {
 	t.Helper()
 	var err error
@@ -87,14 +85,13 @@ func portOfNode(t TB) int {
 	return 0
 }
 
-// start runs the process and waits until it answers.
+// start runs the process and waits until it responds.
 func (s *Server) start() error {
 	_, port, _ := net.SplitHostPort(s.addr)
 	cmd, done := s.command(s, port), make(chan struct{})
 	started := make(chan error)
 	go func() {
-		// The process is told to end with the thread that started it, so that thread
-		// must live as long as the process.
+		// The process ends with the thread that started it, so that thread must live as long as the process.
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
 		endWithParent(cmd)
@@ -112,7 +109,7 @@ func (s *Server) start() error {
 	return s.until(func() bool { return s.ready(s) })
 }
 
-// until waits for something to become true of a server that runs.
+// until waits for a condition of a running server.
 func (s *Server) until(ok func() bool) error {
 	for deadline := time.Now().Add(patience); time.Now().Before(deadline); {
 		if ok() {
@@ -135,7 +132,7 @@ func (s *Server) log() string {
 // Addr is host:port.
 func (s *Server) Addr() string { return s.addr }
 
-// Kill ends the process at once and waits until it has gone.
+// Kill kills the process and waits until it has ended.
 func (s *Server) Kill() { s.end() }
 
 func (s *Server) end() {
@@ -145,7 +142,7 @@ func (s *Server) end() {
 	}
 }
 
-// Restart starts it again at its old address, empty. It must have been killed.
+// Restart starts a killed server again at its old address, empty.
 func (s *Server) Restart() {
 	s.t.Helper()
 	if err := s.start(); err != nil {

@@ -7,7 +7,7 @@ import "os/exec"
 // Stop needs a system that can halt a process.
 func (s *Server) Stop() { s.t.Fatalf("a process cannot be halted on this system") }
 
-// Cont lets it go on.
+// Cont resumes a process.
 func (s *Server) Cont() { s.t.Fatalf("a process cannot be halted on this system") }
 
 // Shut needs a system that has signals.

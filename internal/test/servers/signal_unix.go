@@ -8,11 +8,10 @@ import (
 	"syscall"
 )
 
-// Stop halts the process and those that it has started where they stand, as SIGSTOP does: its port still accepts connections, and
-// nothing answers.
+// Stop halts the process and its children, as SIGSTOP does: its port still accepts connections, but nothing responds.
 func (s *Server) Stop() { s.signal(syscall.SIGSTOP) }
 
-// Cont lets them go on.
+// Cont resumes them.
 func (s *Server) Cont() { s.signal(syscall.SIGCONT) }
 
 func (s *Server) signal(sig syscall.Signal) {
@@ -25,7 +24,7 @@ func (s *Server) signal(sig syscall.Signal) {
 	}
 }
 
-// Shut has the server end as if its machine were shut down, and waits until it has.
+// Shut stops the server as a shutdown of its machine would, and waits for its end.
 func (s *Server) Shut() {
 	s.t.Helper()
 	if err := s.cmd.Process.Signal(syscall.SIGINT); err != nil {
@@ -34,10 +33,10 @@ func (s *Server) Shut() {
 	<-s.done
 }
 
-// nobody is the user and group that has no rights.
+// nobody is the user and group without permissions.
 const nobody = 65534
 
-// asNobody has a command run without root's rights, if we have them.
+// asNobody runs a command without root's permissions, if this process is root.
 func asNobody(cmd *exec.Cmd) {
 	if os.Geteuid() == 0 {
 		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}

@@ -6,15 +6,15 @@ import (
 	"slices"
 )
 
-// With runs something with servers that are not one test's, such as all tests of a package: they end when it returns what the
-// program is to end with.
+// With runs a function with servers for several tests, such as all tests of a package. They end when it returns the program's
+// exit status.
 func With(run func(TB) int) int {
 	t := &whole{}
 	defer t.end()
 	return run(t)
 }
 
-// A whole is what is not one test.
+// A whole is a TB for several tests.
 type whole struct{ cleanups []func() }
 
 func (*whole) Helper() {}

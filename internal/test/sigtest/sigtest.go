@@ -1,5 +1,5 @@
-// Package sigtest verifies requests as AWS does, for tests: written from the description
-// of Signature Version 4 alone, and slow.
+// Package sigtest verifies requests as AWS does, for tests. It was written only from the description of Signature Version 4,
+// and is slow.
 package sigtest
 
 import (
@@ -18,20 +18,20 @@ import (
 	"time"
 )
 
-// A Verifier knows the secrets of keys.
+// A Verifier has the secrets of keys.
 type Verifier struct {
 	Secrets map[string]string // by access key
 	Now     func() time.Time  // nil means time.Now
 }
 
-// A Signed is a request that was verified.
+// A Signed is a verified request.
 type Signed struct {
 	Key, Region, Service string
 	Token                string
 	Body                 []byte // without the framing of chunks
 }
 
-// Verify reads all of a request as a server got it.
+// Verify reads and verifies a complete request.
 func (v *Verifier) Verify(r *http.Request) (s Signed, err error) {
 	part, scope, err := authorization(r)
 	if err != nil {
@@ -77,7 +77,7 @@ func (v *Verifier) Verify(r *http.Request) (s Signed, err error) {
 	return s, err
 }
 
-// payload is a body without the framing of chunks, as X-Amz-Content-Sha256 says that it is signed.
+// payload returns a body without the framing of chunks, as X-Amz-Content-Sha256 specifies.
 func payload(raw []byte, said string, key []byte, head, signature string) ([]byte, error) {
 	switch {
 	case strings.HasPrefix(said, "STREAMING-AWS4-HMAC-SHA256-PAYLOAD"):
@@ -90,7 +90,7 @@ func payload(raw []byte, said string, key []byte, head, signature string) ([]byt
 	return raw, nil
 }
 
-// authorization is the header of that name, in its parts, and the scope of its credential.
+// authorization parses the Authorization header and the scope of its credential.
 func authorization(r *http.Request) (part map[string]string, scope []string, err error) {
 	auth, ok := strings.CutPrefix(r.Header.Get("Authorization"), "AWS4-HMAC-SHA256 ")
 	if !ok {
@@ -123,7 +123,7 @@ func (v *Verifier) fresh(date, day string) error {
 	return nil
 }
 
-// mustSign reports fields that AWS wants signed and are not.
+// mustSign returns an error for required fields that are not signed.
 func mustSign(h http.Header, signed []string) error {
 	if !slices.Contains(signed, "host") || !slices.IsSorted(signed) {
 		return fmt.Errorf("signed are %v", signed)
@@ -147,7 +147,7 @@ func field(r *http.Request, name string) string {
 	return strings.Join(all, ",")
 }
 
-// canonicalPath: S3 writes what the path means, all others what it says.
+// canonicalPath returns the decoded path for S3, and the raw path for other services.
 func canonicalPath(r *http.Request, service string) string {
 	path, _, _ := strings.Cut(r.RequestURI, "?")
 	if strings.HasPrefix(path, "http://") {
@@ -278,7 +278,7 @@ func trailers(in *bufio.Reader, key []byte, head, seed string, trailed bool) err
 	return nil
 }
 
-// unsigned takes the framing off a body whose chunks are not signed.
+// unsigned removes the framing of a body with unsigned chunks.
 func unsigned(raw []byte) (body []byte, err error) {
 	in := bufio.NewReader(bytes.NewReader(raw))
 	for {

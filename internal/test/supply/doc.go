@@ -1,3 +1,2 @@
-// Package supply holds tests of what weir is built from, and of what it is built to: licences, pinned
-// versions, and the same bytes wherever it is built.
+// Package supply has tests of weir's dependencies and of its build: licenses, pinned versions, and reproducible bytes.
 package supply

@@ -4,5 +4,5 @@ package watchdog
 
 import "time"
 
-// cpuTime is not known: only tests that begin and end count as progress.
+// cpuTime is unknown, so only starts and ends of tests count as progress.
 func cpuTime() time.Duration { return 0 }

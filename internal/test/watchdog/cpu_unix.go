@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// cpuTime is what this process has computed, on all cores together.
+// cpuTime returns the CPU time of this process on all cores.
 func cpuTime() time.Duration {
 	var u syscall.Rusage
 	if syscall.Getrusage(syscall.RUSAGE_SELF, &u) != nil {

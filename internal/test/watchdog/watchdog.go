@@ -1,13 +1,10 @@
-// Package watchdog shows where tests hang. A test binary that stands still is ended by go
-// test only after ten minutes, and on a build server perhaps by somebody else, without a
-// word. The watchdog prints all goroutines after one minute, and ends the binary after
-// three.
+// Package watchdog shows where tests hang. go test stops a hanging test binary only after ten minutes, and a build server may
+// stop it without a message. The watchdog prints all goroutines after one minute, and ends the binary after three.
 //
 //	func TestMain(m *testing.M) { watchdog.Run(m) }
 //
-// Tests stand still when none begins or ends, the process hardly computes, and no test
-// waits for another program. So a test may take as long as it likes on a slow machine. One that has
-// others work, and hardly computes itself, says by Moved that it goes on.
+// Tests hang if none begins or ends, the process uses almost no CPU, and no test waits for another program. So a test may be
+// slow on a slow machine. A test whose work happens elsewhere reports progress by Moved.
 package watchdog
 
 import (
@@ -25,12 +22,12 @@ const (
 	every    = 5 * time.Second
 	show     = time.Minute
 	end      = 3 * time.Minute
-	computes = 0.05 // of one core; what ticks in the background takes less
+	computes = 0.05 // of one core; background work uses less
 )
 
 var steps atomic.Int64
 
-// Moved says that a test goes on.
+// Moved reports progress of a test.
 func Moved() { steps.Add(1) }
 
 // Run runs the tests and ends the process, as a TestMain should.
@@ -39,7 +36,7 @@ func Run(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// Start watches until the process ends. It is for a TestMain that does more.
+// Start watches until the process ends. It is for a TestMain with other tasks.
 func Start() {
 	w := &watch{out: os.Stderr, cpu: cpuTime, steps: steps.Load, stacks: stacks, exit: os.Exit}
 	go func() {
@@ -49,24 +46,23 @@ func Start() {
 	}()
 }
 
-// A watch is what the watchdog has seen.
+// A watch is the state of the watchdog.
 type watch struct {
 	out    io.Writer
-	cpu    func() time.Duration // spent by this process
-	steps  func() int64         // how often a test has said that it goes on
+	cpu    func() time.Duration // CPU time of this process
+	steps  func() int64         // number of calls of Moved
 	stacks func() string        // of all goroutines
 	exit   func(code int)
 
-	looked time.Time // the last look
+	looked time.Time // time of the last check
 	spent  time.Duration
-	step   int64     // the steps then
-	tests  string    // that ran then
-	moved  time.Time // the last progress
-	shown  bool      // since then
+	step   int64     // steps at the last check
+	tests  string    // running tests at the last check
+	moved  time.Time // time of the last progress
+	shown  bool      // stacks were printed since then
 }
 
-// look looks whether there was progress. The stacks are only asked for when the process
-// is idle: of 100,000 goroutines they are large.
+// look checks for progress. It reads the stacks only if the process is idle, because those of 100,000 goroutines are large.
 func (w *watch) look(now time.Time) {
 	before, spent := w.looked, w.cpu()
 	busy := float64(spent-w.spent) >= computes*float64(now.Sub(before))
@@ -92,8 +88,8 @@ func (w *watch) look(now time.Time) {
 	}
 }
 
-// running names the goroutines of tests, and reports whether one of them waits for
-// another program, as a fuzzer does for its workers.
+// running returns the goroutines of tests, and reports whether one of them waits for another program, as a fuzzer does for its
+// workers.
 func running(stacks string) (tests string, elsewhere bool) {
 	elsewhere = strings.Contains(stacks, "internal/fuzz.CoordinateFuzzing(")
 	for one := range strings.SplitSeq(stacks, "\n\n") {

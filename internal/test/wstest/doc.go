@@ -1,2 +1,2 @@
-// Package wstest has tests of WebSockets through a whole weir, with libraries of Go and JavaScript on both sides.
+// Package wstest has end-to-end tests of WebSockets through weir, with Go and JavaScript libraries on both sides.
 package wstest

@@ -1,5 +1,5 @@
-// Command measure tells what the status page costs: its size, how soon a Chromium shows it, and what a hundred who look
-// at it cost weir.
+// Command measure reports the cost of the status page: its size, its first paint in Chromium, and weir's CPU for a hundred
+// viewers.
 //
 //	measure bin/weir
 package main
@@ -46,7 +46,7 @@ type weir struct {
 	calls, admin string
 }
 
-// start serves so many upstreams, all of them the one that is given.
+// start serves n upstreams, all with the same URL.
 func start(program string, n int, up string) (*weir, error) {
 	dir, err := os.MkdirTemp("", "page")
 	if err != nil {
@@ -88,7 +88,7 @@ func measure(program string, n int) error {
 		return err
 	}
 	defer func() { _ = w.Process.Kill(); _ = w.Wait() }()
-	for end, i := time.Now().Add(25*time.Second), 0; time.Now().Before(end); i++ { // so that there are plots
+	for end, i := time.Now().Add(25*time.Second), 0; time.Now().Before(end); i++ { // to fill the plots
 		resp, err := http.Get(fmt.Sprintf("%s/up-%04d/x", w.calls, i%n))
 		if err != nil {
 			return err
@@ -120,7 +120,7 @@ func measure(program string, n int) error {
 	return err
 }
 
-// sizes are those of the page and of what belongs to it.
+// sizes returns the sizes of the page and its resources.
 func (w *weir) sizes() (raw, packed int, err error) {
 	for _, path := range []string{"", "style.css", "live.js"} {
 		resp, err := http.Get(w.admin + path)
@@ -141,7 +141,7 @@ func (w *weir) sizes() (raw, packed int, err error) {
 	return raw, packed, nil
 }
 
-// paints are how long a browser took until it showed something, in milliseconds, the shortest first.
+// paints returns the times to first paint in milliseconds, the shortest first.
 func (w *weir) paints(loads int) (all []float64, err error) {
 	window, end, err := browser.Start(context.Background())
 	if err != nil {
@@ -167,7 +167,7 @@ func (w *weir) paints(loads int) (all []float64, err error) {
 	return all, nil
 }
 
-// watch looks at the live page until ctx ends.
+// watch reads the live page until ctx ends.
 func (w *weir) watch(ctx context.Context) error {
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, w.admin+"live", nil)
 	if err != nil {
@@ -182,7 +182,7 @@ func (w *weir) watch(ctx context.Context) error {
 	return err
 }
 
-// busy is how much of a core the process uses, over a while.
+// busy returns the CPU use of the process over a time, in cores.
 func (w *weir) busy(over time.Duration) (float64, error) {
 	before, err := w.ticks()
 	if err != nil {
@@ -193,7 +193,7 @@ func (w *weir) busy(over time.Duration) (float64, error) {
 	return float64(after-before) / 100 / over.Seconds(), err // Linux counts hundredths of a second
 }
 
-// ticks are what it has used since its start.
+// ticks returns the CPU time since the start of the process.
 func (w *weir) ticks() (int, error) {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", w.Process.Pid))
 	if err != nil {

@@ -1,5 +1,5 @@
-// Command shots takes the screenshots of the status page that the documentation shows: real instances of weir in front
-// of upstreams that are healthy, or one of which has an outage, or of which there are two hundred. It plays for some minutes.
+// Command shots takes the screenshots of the status page for the documentation. It runs real instances of weir with healthy
+// upstreams, with an outage, and with two hundred upstreams. This takes some minutes.
 //
 //	shots docs/images
 //	shots -all /tmp/shots docs/images	# and every scene at each width, in light and dark colors
@@ -34,7 +34,7 @@ import (
 	"github.com/seed1158cd35/weir/sidecar/serve"
 )
 
-// Sizes of the screens.
+// widths of the screens.
 var widths = []int64{390, 768, 1280}
 
 const tallest = 1100
@@ -78,7 +78,7 @@ func run(to, all string, calm, outage time.Duration) error {
 		return err
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
-	if err := os.Chdir(dir); err != nil { // so that no picture has a path of this machine
+	if err := os.Chdir(dir); err != nil { // so that no picture contains a path of this machine
 		return err
 	}
 	var scenes []*scene
@@ -166,7 +166,7 @@ func manyRates() map[string]float64 {
 type scene struct {
 	name   string
 	fails  atomic.Bool
-	failed atomic.Value // the ID of a call that failed
+	failed atomic.Value // ID of a failed call
 
 	weir    *serve.Running
 	up      *httptest.Server
@@ -212,7 +212,7 @@ func (s *scene) close() {
 	s.up.Close()
 }
 
-// calls makes calls at a rate that comes and goes, until ctx ends.
+// calls makes calls at a varying rate until ctx ends.
 func (s *scene) calls(ctx context.Context, url string, rate float64) {
 	var under sync.WaitGroup
 	defer under.Wait()
@@ -283,7 +283,7 @@ func shots(address, name string, take func(name string, picture []byte) error) e
 	return nil
 }
 
-// compress reduces a picture to the 256 colors that it has most of, which a page of few colors does not show.
+// compress reduces a picture to its 256 most frequent colors. The pages have few colors.
 func compress(picture []byte) ([]byte, error) {
 	from, err := png.Decode(bytes.NewReader(picture))
 	if err != nil {
