@@ -19,6 +19,11 @@ func limited(t *testing.T, limits string) string {
 
 func TestExportOfLimits(t *testing.T) {
 	good, bad := limited(t, "{x: 5/s}"), limited(t, "{x: {rate: 5/s, shape: rolling}}")
+	const design = "../../examples/designs/chat.yaml"
+	levels := filepath.Join(t.TempDir(), "weir.yaml")
+	if err := os.WriteFile(levels, []byte("upstreams: {chat: {url: \"http://localhost:1\", preset: chat-levels}}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	for _, c := range []struct {
 		args      []string
 		code      int
@@ -32,6 +37,9 @@ func TestExportOfLimits(t *testing.T) {
 		{[]string{"envoy-rules", "-config", good + "x"}, 1, "", "no such file"},
 		{[]string{"apigateway", "-config", good}, 0, "AWS::ApiGateway::Stage", ""},
 		{[]string{"apigateway", "-config", good, "-websocket"}, 0, "AWS::ApiGatewayV2::Stage", ""},
+		{[]string{"apigateway", "-config", design, "-upstream", "chat"}, 0, "sendMessage:", "limits.month: not written"},
+		{[]string{"apigateway", "-config", levels, "-websocket"}, 0, "$connect:", "limits.month: not written"},
+		{[]string{"apigateway", "-config", levels}, 1, "", "--websocket"},
 		{[]string{"apigateway", "-config", good, "-account-rate", "4"}, 1, "", "more than 4 a second"},
 		{[]string{"envoy-rules", "-address", "weir:1"}, 2, "", "-address"},
 	} {

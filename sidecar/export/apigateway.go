@@ -18,8 +18,8 @@ import (
 // GatewayOptions say what stands before an API. The zero options have a REST API in an account with the rate and the
 // burst that AWS gives new ones.
 type GatewayOptions struct {
-	Upstream     string // its limits; "" for the only one
-	WebSocket    bool
+	Upstream     string  // its limits; "" for the only one
+	WebSocket    bool    // also if the upstream reads routes from messages
 	AccountRate  float64 // a second, over all APIs of the account and region; 0 means 10000
 	AccountBurst int64   // 0 means 5000
 }
@@ -72,6 +72,9 @@ func gatewayOf(f *config.File, o GatewayOptions) (*gateway, error) {
 		return nil, fmt.Errorf("the file has %d upstreams: name one with --upstream", len(all))
 	}
 	o.AccountRate, o.AccountBurst = cmp.Or(o.AccountRate, 10000), cmp.Or(o.AccountBurst, 5000)
+	if s := all[0].Sockets; s != nil && len(s.Field) > 0 {
+		o.WebSocket = true
+	}
 	g := &gateway{ledger: l, u: all[0], o: o, plan: map[string]throttle{}, stage: map[string]throttle{}, from: map[string]string{}}
 	l.bounds(g.u)
 	for i := range g.u.Policy.Limits {
@@ -209,7 +212,7 @@ func (g *gateway) place(one *limit.Limit) (at string, good bool) {
 	o := g.u.Policy.Operations[i]
 	path := strings.TrimPrefix(o.Path, strings.TrimSuffix(g.u.URL.EscapedPath(), "/"))
 	if len(o.Methods) != 1 || !strings.HasPrefix(path, "/") {
-		g.bad(g.u, field, "throttle but of one path and one method", "write operations."+name+" with both")
+		g.bad(g.u, field, "throttle but of one path and one method", "write operations."+name+" with both, or export with --websocket")
 		return "", false
 	}
 	g.warn(g.u, field, "the throttle applies to the resource %s only, not to the paths below it", path)
