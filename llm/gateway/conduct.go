@@ -13,7 +13,6 @@ import (
 	"github.com/seed1158cd35/weir/cascade"
 	"github.com/seed1158cd35/weir/cascade/cache"
 	"github.com/seed1158cd35/weir/httpx"
-	"github.com/seed1158cd35/weir/limit"
 	"github.com/seed1158cd35/weir/llm/tokens"
 	"github.com/seed1158cd35/weir/observe/trace"
 )
@@ -34,7 +33,8 @@ type conduct struct {
 
 	replayed bool // the answer is from the cache
 
-	unpaid error // refusal of the caller's limits caused by the fleet's store: no model is called
+	grant  *grant // what the caller was charged
+	unpaid error  // refusal of the caller's limits caused by the fleet's store: no model is called
 
 	first *http.Response // the upstream's own unsuccessful response
 	probe bool           // the tier may be down: one attempt only
@@ -56,15 +56,15 @@ func (x *exchange) Conduct(r *http.Request, send httpx.Send) (*http.Response, er
 	if err != nil && !forStore(err) {
 		return nil, err
 	}
-	c.unpaid = err
+	c.grant, c.unpaid = grant, err
 	resp, err := (*http.Response)(nil), error(nil)
 	defer func() { // also after a panic
 		switch {
 		case resp != nil:
 		case c.left():
-			grant.spend(nil)
+			c.grant.spend(nil)
 		default:
-			grant.back()
+			c.grant.back()
 		}
 	}()
 	if resp, err = c.answer(); err != nil {
@@ -72,17 +72,10 @@ func (x *exchange) Conduct(r *http.Request, send httpx.Send) (*http.Response, er
 		return nil, err
 	}
 	own := resp.Request == nil && !c.left()
-	if grant != nil {
-		resp.Body = outside(&charged{ReadCloser: resp.Body, grant: grant, progress: c.progress, status: resp.StatusCode, own: own}, resp.Body)
+	if c.grant != nil {
+		resp.Body = outside(&charged{ReadCloser: resp.Body, grant: c.grant, progress: c.progress, status: resp.StatusCode, own: own}, resp.Body)
 	}
 	return resp, nil
-}
-
-// forStore reports whether a limit refused a call because of the fleet's store and not because of the caller's usage.
-// The store is unreachable or does not know the usage. Tiers without a model can still answer.
-func forStore(err error) bool {
-	r, ok := errors.AsType[*weir.Refusal](err)
-	return ok && r.Want.Lack != limit.LacksNothing && !r.Want.Keys
 }
 
 func (c *conduct) answer() (*http.Response, error) {

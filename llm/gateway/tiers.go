@@ -69,11 +69,11 @@ func (c *conduct) ofTier(ctx context.Context, turn cascade.Turn) (*http.Response
 	if !ok {
 		return nil, cascade.ErrPass // the cascade has changed since this request arrived
 	}
-	if t.asks(turn.Index) && c.unpaid != nil {
-		return nil, c.unpaid
-	}
 	if t.asks(turn.Index) && c.x.d.closed() {
 		return nil, &weir.Refusal{Upstream: c.x.d.o.Name, Operation: c.x.route.Operation, Reason: weir.Paused, ByHand: true, RetryAfter: time.Second}
+	}
+	if t.asks(turn.Index) && c.unpaid != nil && !c.pay(ctx) {
+		return nil, c.unpaid
 	}
 	if turn.Index == 0 {
 		resp, err := c.primary(ctx)

@@ -76,7 +76,7 @@ func bucketed() played {
 
 const chatModel = "anthropic.claude-3-5-sonnet-20240620-v1:0"
 
-// chat is two models and 50 users. In the situation "throttled" the primary refuses all calls.
+// chat is two models and 49 users, an odd number, so that both processes serve each user. In the situation "throttled" the primary refuses all calls.
 func chat() played {
 	return played{
 		name: "chat", store: true, weirs: 2, workers: 5, every: time.Second, host: "model.test",
@@ -92,7 +92,7 @@ func chat() played {
 		},
 		call: func(base string, n int) *http.Request {
 			return post(base+"/bedrock/model/"+chatModel+"/converse", fmt.Sprintf(`{"messages":[{"role":"user","content":[{"text":"question %d"}]}]}`, n),
-				"X-User", fmt.Sprint("user-", n%50))
+				"X-User", fmt.Sprint("user-", n%49))
 		},
 	}
 }
