@@ -16,8 +16,8 @@ import (
 // its clients understand. It is safe for concurrent use.
 type Dialect interface {
 	// Hear examines a request for an upstream before it is admitted. path is its raw path at the upstream, after the path of the
-	// upstream's URL. Hear may remove header fields, and may replace the body by another reader of the same bytes. The Exchange
-	// serves the request even if Hear refuses it.
+	// upstream's URL. It may remove header fields, and may replace the body by another reader of the same bytes. The Exchange
+	// serves the request even if the result is a refusal.
 	Hear(r *http.Request, path string) (Exchange, *refuse.Facts)
 }
 
@@ -85,7 +85,7 @@ type Quitter interface {
 	GaveUp(h http.Header)
 }
 
-// A Later is a Dialect whose requests may be stored and sent later. Hear is then called again.
+// A Later is a Dialect whose requests may be stored and sent later. The stored request then gets a new Exchange.
 type Later interface {
 	Dialect
 

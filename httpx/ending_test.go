@@ -58,7 +58,6 @@ var brokenAnswers = []struct {
 	{"error trailer that was not announced", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\nGrpc-Status: 13\r\n\r\n", false},
 }
 
-// heard has the events of an upstream's attempts and calls.
 type heard struct {
 	ended, calls, records []outcome.Class
 	gaveUp                int

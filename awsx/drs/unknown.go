@@ -12,7 +12,7 @@ import (
 // belongs to the call. It matches jobs.ErrUnknown, so that a throttle of jobs keeps the slot, and prevents an outer weir from
 // repeating the call.
 type UnknownError struct {
-	Tag        string   // the value of CallTag that the job would have; "" if it has none
+	Tag        string   // the value of CallTag that the job would have; "" without a tag
 	Servers    []string // IDs of the source servers
 	Candidates []string // IDs of jobs without a tag that may belong to the call
 	Err        error    // of the call; nil if the response had no job

@@ -95,7 +95,7 @@ const (
 	trailerName    = "x-amz-trailer-signature"
 )
 
-// A FramingError describes what is wrong with a body that should consist of signed chunks.
+// A FramingError describes the error in a body that should consist of signed chunks.
 type FramingError struct{ What string }
 
 func (e *FramingError) Error() string {

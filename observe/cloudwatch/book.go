@@ -95,7 +95,7 @@ func (b *book) get(k key) *leaf {
 	return b.add(k)
 }
 
-// others returns the key for events that have no key because the book is full.
+// The events whose own key does not fit into the book share a key for each kind and upstream.
 func (k key) others(upstream string) key {
 	return key{kind: k.kind, success: k.success, upstream: upstream, operation: other, region: other, account: other, word: other}
 }

@@ -95,7 +95,6 @@ func (c *courier) send(ctx context.Context, b *batch) (left []*row, lost int64, 
 	return c.to.send(ctx, b)
 }
 
-// heard records the result of an attempt, and logs it when it changes.
 func (c *courier) heard(err error) {
 	c.mu.Lock()
 	was, count := c.failing, &c.count

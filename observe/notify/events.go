@@ -64,7 +64,7 @@ func (n *Notifier) gaveUp(e weir.GaveUp) {
 	s := subject{kind: Exhausted, upstream: e.Upstream, operation: e.Operation}
 	why := observe.Why(e.Why)
 	switch why {
-	case "canceled", "not_retryable", string(weir.QuotaExhausted): // the caller left; nothing is exhausted; reported by refused
+	case "canceled", "not_retryable", string(weir.QuotaExhausted): // the caller left; not a matter of retries; reported by refused
 		return
 	case "quota":
 		s.kind = Quota // the upstream's quota

@@ -3,7 +3,7 @@ package rules
 // An Alarm is a CloudWatch alarm on metrics that observe/cloudwatch publishes.
 type Alarm struct {
 	Name      string
-	Text      string // what it means, and what to do
+	Text      string // its meaning and the remedy
 	Runbook   string // its page under docs/runbooks
 	Reads     []Read // one metric, or the metrics of Math
 	Math      string // an expression of the reads a, b, ...; "" for a single read

@@ -20,7 +20,7 @@ type Alert struct {
 	Keep     time.Duration // how long the alert keeps firing after the condition ended, for intermittent conditions
 	Severity string
 	Summary  string // one line, with Prometheus templates
-	Text     string // what it means for users, and where to look first
+	Text     string // its meaning for users, and where to look first
 }
 
 // Runbook returns the name of the alert's page under docs/runbooks.

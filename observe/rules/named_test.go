@@ -30,7 +30,7 @@ type vocabulary struct {
 	settings map[string]string // names of fields, with their description on the page
 	metrics  map[string]bool
 	alerts   map[string]bool
-	codes    map[string]bool // of weir's own errors
+	codes    map[string]bool // of weir's errors
 	literals map[string]bool // of the source, and the names of JSON fields
 }
 

@@ -7,10 +7,10 @@ import (
 	"time"
 )
 
-// An ID identifies a trace. The zero ID is none.
+// An ID identifies a trace. The zero ID means no trace.
 type ID [16]byte
 
-// A SpanID identifies a span in its trace. The zero SpanID is none.
+// A SpanID identifies a span in its trace. The zero SpanID means no span.
 type SpanID [8]byte
 
 func (i ID) String() string     { return hex.EncodeToString(i[:]) }

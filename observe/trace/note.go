@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Maximum numbers of notes and steps of a call. Further notes and steps are ignored.
+// Maximum numbers of notes and steps of a call.
 const (
 	mostNotes = 24
 	mostSteps = 16
@@ -33,7 +33,7 @@ func (c *Call) saying() *said {
 }
 
 // Note adds attributes to the span of the call. A later value replaces an earlier one of the same key. Values must not contain
-// secrets.
+// secrets. Note is safe for concurrent use. A call has at most 24 attributes: further keys are ignored.
 func (c *Call) Note(notes ...Attr) {
 	if c == nil {
 		return
@@ -60,7 +60,8 @@ func (s *said) note(n Attr) {
 }
 
 // Step adds a child span that began at began and ends now, such as a look-up. With the attribute error.type, the span has failed.
-// Steps of a Part that has ended are ignored.
+// Steps of a Part that has ended are ignored. Step is safe for concurrent use. A call has at most 16 steps: further ones are
+// ignored.
 func (c *Call) Step(name string, began time.Time, notes ...Attr) {
 	if c == nil {
 		return
@@ -73,11 +74,10 @@ func (c *Call) Step(name string, began time.Time, notes ...Attr) {
 	}
 }
 
-// A beside is the note of a call that is not an attempt of the request.
 type beside struct{ of *Call }
 
 // Beside returns the weir.Call.Note of a call that is made for the request and recorded as a Step. The call has no separate span,
-// but its refusal counts as one of the request. Beside returns nil if the request is not traced.
+// but its refusal counts as one of the request. The result is nil if the request is not traced.
 func (c *Call) Beside() any {
 	if c == nil {
 		return nil
@@ -85,7 +85,7 @@ func (c *Call) Beside() any {
 	return beside{c}
 }
 
-// noteOf returns the call of a note, and whether the note comes from Beside.
+// noteOf returns the call of a note, and whether the call is not an attempt of its request.
 func noteOf(note any) (c *Call, isBeside bool) {
 	if b, ok := note.(beside); ok {
 		return b.of, true

@@ -391,7 +391,7 @@ func TestAQuestionToTheStoreHasASpan(t *testing.T) {
 	}
 }
 
-// A call from Beside has no trace. If it is refused, its request is kept.
+// A call that is made for a request, but is not an attempt, has no trace. If it is refused, its request is kept.
 func TestACallBesideARequest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tracer, to, u := traced(t, quiet, weir.Policy{Limits: []limit.Limit{{Name: "all", Rate: bucket.Rate{Amount: 1, Per: time.Hour, Burst: 1}}}})

@@ -32,7 +32,7 @@ func byStatus(r *Response, d *detail) verdict {
 		return refused
 	case s == 408, s == 499:
 		return failed
-	case s == 501, s == 505, s == 510: // lacks what the request needs, permanently
+	case s == 501, s == 505, s == 510: // permanently unable to do the request
 		return rejected
 	case s >= 500 && s < 600:
 		return failed
