@@ -11,20 +11,20 @@ import (
 	"github.com/seed1158cd35/weir/internal/doc"
 )
 
-// Access is who may use a listener. Secrets are in environment variables.
+// Access configures who may use a listener. Secrets are in environment variables.
 type Access struct {
 	Tokens   []auth.TokenConfig
-	ClientCA string // a file; "" means that no certificates are asked for
-	JWT      *JWT   // nil means that no tokens of others are taken
+	ClientCA string // path of a file; "" means that the listener requests no client certificates
+	JWT      *JWT   // nil means that JWTs of other issuers are refused
 }
 
-// JWT says which tokens of others are taken, and what they may use.
+// JWT configures which JWTs of other issuers are accepted, and what they may use.
 type JWT struct {
-	URL      string // of the keys
+	URL      string // URL of the keys
 	Issuer   string
 	Audience string
-	Secret   string            // the variable of a secret that checks tokens in place of keys; see Claims
-	Timeout  time.Duration     // to read the keys
+	Secret   string            // environment variable with a secret that verifies tokens instead of keys; see Claims
+	Timeout  time.Duration     // for fetching the keys
 	Scopes   map[string]string // by upstream: the scope that a token must have
 }
 
@@ -79,7 +79,7 @@ func readJWT(d *decoder, n *node, f *document) {
 	f.Callable.JWT = &j
 }
 
-// none reports whether nobody is asked who they are.
+// none reports whether callers need no credentials.
 func (a Access) none() bool { return len(a.Tokens) == 0 && a.ClientCA == "" && a.JWT == nil }
 
 // Auth reads the secrets and the certificates.
@@ -87,7 +87,7 @@ func (a Access) Auth(env func(string) (string, bool), read func(string) ([]byte,
 	return auth.New(a.Tokens, a.ClientCA, env, read)
 }
 
-// origin is what a browser calls the site of a page.
+// origin reads the origin of a page, as browsers send it.
 var origin = text("an origin (https://app.example)", func(s string) (string, string, string) {
 	u, err := url.Parse(s)
 	switch {
@@ -101,7 +101,7 @@ var origin = text("an origin (https://app.example)", func(s string) (string, str
 	return strings.ToLower(s), "", ""
 })
 
-// readAccessTokens takes the tokens that are not those of decide.
+// readAccessTokens distributes the tokens, except those for decide, to callers and operators.
 func readAccessTokens(d *decoder, n *node, f *document) {
 	for _, t := range d.bearers {
 		switch {
@@ -115,7 +115,7 @@ func readAccessTokens(d *decoder, n *node, f *document) {
 	}
 }
 
-// A holder is who has a token: one secret, or several while it is changed.
+// A holder has a token: one secret, or several during a rotation.
 type holder struct {
 	Envs      []string
 	Upstreams []string
@@ -138,7 +138,7 @@ func readAdminTokens(d *decoder, n *node, f *document) {
 	}
 }
 
-// tokens are those of a holder, one for each secret. It complains of those that nobody could show.
+// tokens returns one token for each secret of a holder. It reports an error for a token without a variable.
 func (d *decoder) tokens(e entry, h holder) (all []auth.TokenConfig) {
 	at := e.Value.Get("env")
 	if at == nil {
@@ -156,7 +156,7 @@ func (d *decoder) tokens(e entry, h holder) (all []auth.TokenConfig) {
 	return all
 }
 
-// checkAccess keeps weir's credentials from those whom nobody knows.
+// checkAccess checks that unknown callers cannot use weir's credentials.
 func (d *decoder) checkAccess(root *node, f *document) {
 	for i := range f.Upstreams {
 		u := &f.Upstreams[i]
@@ -188,7 +188,7 @@ func (d *decoder) checkAccess(root *node, f *document) {
 		"%s: anyone who reaches it could call %s with weir's credentials", doc.Quote(f.Listen), strings.Join(bare, ", "))
 }
 
-// checkTokens complains of upstreams that are not there: a token for them alone opens nothing.
+// checkTokens reports tokens for unknown upstreams. A token for such an upstream alone permits nothing.
 func (d *decoder) checkTokens(tokens *node, f *document) {
 	known := f.names()
 	for _, e := range tokens.All() {
@@ -200,7 +200,7 @@ func (d *decoder) checkTokens(tokens *node, f *document) {
 	}
 }
 
-// checkJWT complains of scopes for upstreams that are not there: they would keep nobody out.
+// checkJWT reports scopes for unknown upstreams. Such scopes would protect nothing.
 func (d *decoder) checkJWT(scopes *node, f *document) {
 	for _, e := range scopes.All() {
 		if known := f.names(); !slices.Contains(known, e.Name) {
@@ -209,7 +209,7 @@ func (d *decoder) checkJWT(scopes *node, f *document) {
 	}
 }
 
-// names are those of the upstreams.
+// names returns the names of the upstreams.
 func (f *document) names() (all []string) {
 	for i := range f.Upstreams {
 		all = append(all, f.Upstreams[i].Name)
@@ -217,7 +217,7 @@ func (f *document) names() (all []string) {
 	return all
 }
 
-// texts are the items of a list, or n itself if it is one.
+// texts returns the items of a list. It returns n itself if n is a scalar.
 func texts(n *node) []*node {
 	switch {
 	case n == nil:
@@ -228,8 +228,8 @@ func texts(n *node) []*node {
 	return n.Items
 }
 
-// addsCredentials reports whether requests for an upstream get credentials of weir's own,
-// there or at another one that answers in its place.
+// addsCredentials reports whether weir adds its credentials to requests for an upstream, or for another upstream that
+// can answer instead.
 func (f *document) addsCredentials(upstream string) bool {
 	own := func(name string) bool {
 		_, signed := f.AWS[name]
@@ -242,14 +242,14 @@ func (f *document) addsCredentials(upstream string) bool {
 	return c != nil && slices.ContainsFunc(c.Tiers, func(t Tier) bool { return t.Upstream != "" && own(t.Upstream) })
 }
 
-// identifies reports whether an upstream refuses callers without a token that can be checked.
+// identifies reports whether an upstream refuses callers without a verifiable token.
 func (f *document) identifies(upstream string) bool {
 	l, ok := f.LLM[upstream]
 	c := f.Callers
 	return (ok && l.Callers || f.Counted[upstream]) && c != nil && c.Claims != nil && !c.Claims.Optional && c.claimed()
 }
 
-// claimed reports whether a key is a claim: without one no token is looked at.
+// claimed reports whether a key is a claim. Without such a key, tokens are not read.
 func (c *Callers) claimed() bool {
 	for _, s := range c.Keys {
 		if s.Kind == Claim {
@@ -259,7 +259,7 @@ func (c *Callers) claimed() bool {
 	return false
 }
 
-// checkCAs complains of certificates that nobody could see.
+// checkCAs reports client certificate settings without TLS: clients could not send certificates.
 func (d *decoder) checkCAs(root *node, f *document) {
 	for _, c := range []struct{ field, file string }{{"client_ca", f.Callable.ClientCA}, {"admin_client_ca", f.AdminAccess.ClientCA}} {
 		if c.file != "" && f.TLS == nil {
@@ -274,7 +274,7 @@ func (d *decoder) checkCAs(root *node, f *document) {
 	}
 }
 
-// loopback reports whether only this machine reaches an address.
+// loopback reports whether an address is reachable from this machine only.
 func loopback(address string) bool {
 	host, _, err := net.SplitHostPort(address)
 	return err == nil && auth.Loopback(host)

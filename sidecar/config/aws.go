@@ -7,14 +7,14 @@ import (
 	"github.com/seed1158cd35/weir/sidecar/awsdialect"
 )
 
-// AWS is what an upstream that is a service of AWS needs: requests are signed anew, and
-// errors worded as the SDKs understand them. Credentials are found as the SDKs find them.
+// AWS configures an upstream that is an AWS service. weir signs its requests again, and writes errors in the format
+// that the SDKs parse. Credentials come from the SDK's default chain.
 type AWS struct {
-	Service string // as requests for it are signed; "" means what the client signed for
-	Region  string // "" means what the client signed for
+	Service string // in the signature; "" means the service in the client's signature
+	Region  string // "" means the region in the client's signature
 
-	Role       string // the ARN of a role to take; "" means the credentials as they are
-	ExternalID string // that the role asks for
+	Role       string // ARN of a role to assume; "" means none
+	ExternalID string // external ID that the role requires
 
 	RefusePresigned bool
 	PrefixDepth     int
@@ -43,7 +43,8 @@ var shards = form[int]{"1 to 65536", func(d *decoder, n *node) (int, bool) {
 	return v, ok
 }}
 
-// awsRegion is a name that a region may have; whether there is one, its address tells.
+// awsRegion reads a string with the form of a region name. Whether the region exists shows when its host name is
+// resolved.
 var awsRegion = text("a region (eu-west-1)", func(s string) (string, string, string) {
 	part := strings.Split(s, "-")
 	if len(part) < 3 || len(part[0]) != 2 || strings.Trim(s, "abcdefghijklmnopqrstuvwxyz0123456789-") != "" || strings.Trim(part[len(part)-1], "0123456789") != "" {
@@ -79,5 +80,5 @@ func readAWS(d *decoder, n *node, u *site) {
 	u.Policy.Undeclared = true
 }
 
-// awsScopes are those that requests for AWS have by themselves.
+// awsScopes are the scopes that every AWS request has.
 var awsScopes = []string{awsdialect.Operation, awsdialect.Region, awsdialect.Bucket, awsdialect.Prefix, awsdialect.Access}

@@ -68,7 +68,7 @@ func TestMistakesAroundAWS(t *testing.T) {
 	}
 }
 
-// Variables that overrule jobs are checked with the file, also where the file has no jobs.
+// Variables that override jobs are checked with the file, even if the file has no jobs.
 func TestVariablesOfJobsAreChecked(t *testing.T) {
 	const plain, withJobs = "upstreams: {drs: {url: http://localhost:1, preset: drs}}\n",
 		"decide: {}\nupstreams: {drs: {url: http://localhost:1, preset: drs, aws: {service: drs, region: eu-west-1}, jobs: {max: 20}}}\n"
@@ -92,7 +92,7 @@ func TestVariablesOfJobsAreChecked(t *testing.T) {
 	}
 }
 
-// Names that DynamoDB does not take for a table are mistakes of the file.
+// Table names that DynamoDB does not allow are errors of the file.
 func TestTableNamesAreChecked(t *testing.T) {
 	for name, good := range map[string]bool{
 		"ab": false, "a b c": false, "weir!": false, "größe": false, strings.Repeat("a", 256): false,

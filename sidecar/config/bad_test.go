@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// Each file is followed by all that is said of it.
+// Each file is followed by its complete error text.
 var bad = []struct{ name, file, want string }{
 	{"nothing at all", ``, `
 weir.yaml:1:1: has no upstreams; write upstreams: {NAME: {url: https://...}}

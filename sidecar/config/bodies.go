@@ -10,9 +10,9 @@ import (
 // S3Bodies is a bucket of large bodies.
 type S3Bodies struct {
 	Bucket   string
-	Prefix   string // of the keys; "" or with a slash at its end
-	Region   string // "" for what the SDK finds
-	Endpoint string // "" for AWS's
+	Prefix   string // of the keys; empty, or ends with a slash
+	Region   string // "" means the SDK's default
+	Endpoint string // "" means the endpoint of AWS
 }
 
 const (
@@ -20,7 +20,7 @@ const (
 	bucketAdvice = "write s3://BUCKET/PREFIX, followed by ?region=eu-central-1 or &endpoint=http://localhost:9000 if needed"
 )
 
-// readBucket reads where bodies are kept in S3.
+// readBucket reads the S3 address where bodies are stored.
 func readBucket(d *decoder, n *node, v *Deliveries) {
 	at := n.Get("bodies")
 	bad := func(format string, args ...any) { d.Bad(at, bucketAdvice, format, args...) }
@@ -64,7 +64,7 @@ func isPrefix(s string) bool {
 	return strings.Trim(s, plainName+"ABCDEFGHIJKLMNOPQRSTUVWXYZ_/") == "" && !strings.Contains(s, "//") && !strings.Contains("/"+s, "/.") && len(s) <= 512
 }
 
-// isServer reports whether a text is the URL of a server, with nothing in it that may be secret.
+// isServer reports whether s is the URL of a server, without parts that may be secret.
 func isServer(s string) bool {
 	u, err := url.Parse(s)
 	return err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != "" && u.User == nil && u.RawQuery == ""

@@ -2,7 +2,7 @@ package config
 
 import "github.com/seed1158cd35/weir/internal/connlimit"
 
-// Bounds are what callers may have at once, at each listener; 0 means the default.
+// Bounds limit the connections and requests of callers at each listener. 0 means the default.
 type Bounds = connlimit.Bounds
 
 var boundFields = []field[Bounds]{

@@ -6,7 +6,7 @@ import (
 	"github.com/seed1158cd35/weir/breaker"
 )
 
-// A guard is a breaker while it is read.
+// A guard holds a breaker's settings while the file is read.
 type guard struct {
 	breaker.Config
 	scope string
@@ -45,8 +45,7 @@ func readBreaker(d *decoder, n *node, u *site) {
 	u.Policy.Breaker, u.Policy.BreakerScope = b.Config, b.scope
 }
 
-// checkRules complains of rules that were taken away until none was left, and of what
-// belongs to a rule that is not there.
+// checkRules reports a breaker whose rules are all switched off, and fields of a rule that is not set.
 func checkRules(d *decoder, n *node, b *guard) {
 	if b.Share > 0 || b.Failures > 0 || b.Consecutive > 0 {
 		for name, given := range map[string]bool{"consecutive_for": b.ConsecutiveFor > 0, "success_takes_one": b.SuccessTakesOne} {

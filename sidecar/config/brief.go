@@ -1,11 +1,10 @@
 package config
 
-// brief is how an upstream repeats calls that another tier answers if it does not. The
-// preset's own patience would keep callers from that answer, and spend attempts of each
-// call on a model that is down; another model is the better second attempt.
+// brief is the retry policy of an upstream in a cascade, where another tier can answer. The preset's retries would
+// delay the fallback and spend attempts on a model that is down. Another model is the better second attempt.
 const brief = "retry: {attempts: 2, base: 200ms, cap: 20s, jitter: full}"
 
-// tiers are the upstreams that are tiers of a cascade, the first tier included.
+// tiers returns the names of the upstreams that are tiers of a cascade, including the first tier.
 func tiers(upstreams []entry) map[string]bool {
 	all := make(map[string]bool)
 	for _, e := range upstreams {
@@ -23,7 +22,7 @@ func tiers(upstreams []entry) map[string]bool {
 	return all
 }
 
-// makeBrief takes the patience from a preset that has some.
+// makeBrief replaces a preset's retries and quota by brief. Presets without a quota are left as they are.
 func (d *decoder) makeBrief(base *node) {
 	if base.Get("quota") == nil {
 		return

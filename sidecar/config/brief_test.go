@@ -9,8 +9,8 @@ import (
 	"github.com/seed1158cd35/weir/retry"
 )
 
-// Where another tier answers, a preset does not keep callers from it: each tier tries
-// twice, out of a budget, unless the file says otherwise.
+// If another tier can answer, the preset's retries do not delay it. Each tier is tried twice, within a budget, unless
+// the file sets something else.
 func TestTiersOfACascadeAreBrief(t *testing.T) {
 	want := retry.Config{Attempts: 2, Base: 200 * time.Millisecond, Cap: 20 * time.Second, Jitter: retry.FullJitter}
 	for _, preset := range []string{"openai", "openai-compatible", "anthropic", "gemini"} {

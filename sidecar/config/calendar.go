@@ -5,20 +5,18 @@ import (
 	"github.com/seed1158cd35/weir/limit/bucket"
 )
 
-// isCalendar reports whether a limit is one by the calendar. It is if it says so, by
-// shape or by a field that no other has.
+// isCalendar reports whether a limit is a calendar limit, by its shape or by a field that only calendar limits have.
 func isCalendar(n *node, l *pace) bool {
 	return n.Get("every") != nil || n.Get("amount") != nil || n.Get("shape") != nil && l.Shape == limit.Calendar
 }
 
-// byCalendar is what a limit by the calendar must say and must not; good says that its
-// fields are fine by themselves.
+// byCalendar checks which fields a calendar limit has. good means that each field is valid by itself.
 func (d *decoder) byCalendar(n *node, l *pace, good bool) {
 	rate, shape, every, amount := n.Get("rate"), n.Get("shape"), n.Get("every"), n.Get("amount")
 	switch {
 	case rate != nil:
 		d.rated(rate, every, amount)
-	case !good: // one complaint is enough
+	case !good: // one error is enough
 	case l.Shape != limit.Calendar && shape != nil:
 		d.Bad(shape, "leave it out", "calendar windows have the shape fixed")
 	case every == nil:
@@ -32,7 +30,7 @@ func (d *decoder) byCalendar(n *node, l *pace, good bool) {
 	}
 }
 
-// rated is said of a limit by the calendar that has a rate.
+// rated reports the rate of a calendar limit as an error.
 func (d *decoder) rated(rate, every, amount *node) {
 	switch {
 	case !inherited(rate) && (inherited(every) || inherited(amount)):
@@ -44,11 +42,10 @@ func (d *decoder) rated(rate, every, amount *node) {
 	}
 }
 
-// oneShape keeps the limits of an upstream from having a rate and a calendar, one of
-// them from the preset: what the upstream says itself counts. A file that says a
-// rate where the preset has a calendar must say its shape, too: 50/day, written to have more than
-// the preset's quota, would be a bucket that no midnight fills. And where the file says a rate,
-// the upstream is not asked for one.
+// oneShape keeps a limit from having both a rate and a calendar when one of them comes from the preset. The
+// upstream's own fields win. If the file sets a rate and the preset has a calendar limit, the file must also set the
+// shape. Otherwise 50/day, written to raise the preset's quota, would become a bucket that is not refilled at
+// midnight. If the file sets a rate, the limit that the upstream advertises is ignored.
 func oneShape(base, own *node) {
 	for _, o := range own.Get("limits").All() {
 		b := base.Get("limits").Get(o.Name)

@@ -35,7 +35,7 @@ func TestLimitsByTheCalendar(t *testing.T) {
 	}
 }
 
-// Every zone that is suggested is one.
+// Every suggested zone exists.
 func TestZonesThatAreSuggested(t *testing.T) {
 	for _, z := range zones {
 		if _, wrong, _ := parseZone(z); wrong != "" {
@@ -84,7 +84,7 @@ func TestOwnFieldsOverAPresetsCalendar(t *testing.T) {
 	}
 }
 
-// A variable that names a rate leaves limits alone that have none.
+// A variable for a rate does not change limits without a rate.
 func TestVariablesLeaveCalendarsAlone(t *testing.T) {
 	p := policy(t, "limits: {put: {amount: 9, every: hour}}", "THROTTLE_PUT_RATE", "100")
 	if l := limitOf(t, p, "put"); l.Amount != 9 || l.Per != 0 {
@@ -92,9 +92,8 @@ func TestVariablesLeaveCalendarsAlone(t *testing.T) {
 	}
 }
 
-// The free tier through the days of 23 and 25 hours of the year in which bubbles
-// begin, with callers who ask all day: 25 a day, as people in California count days,
-// and never more than 5 in any minute.
+// The free tier through a year, including the days of 23 and 25 hours, with callers who call all day: 25 calls a day
+// in California's time zone, and never more than 5 in any minute.
 func TestGeminiFreeThroughTheYear(t *testing.T) {
 	pacific, err := time.LoadLocation("America/Los_Angeles")
 	if err != nil {

@@ -9,12 +9,12 @@ import (
 	"github.com/seed1158cd35/weir/internal/doc"
 )
 
-// A Callback is whom deliveries tell that they are over.
+// A Callback is the endpoint that is notified when deliveries end.
 type Callback struct {
 	Upstream string
-	Path     string   // and perhaps a query
-	Secrets  []string // the environment variables that hold them
-	Failed   bool     // dead letters are told of, too
+	Path     string   // may contain a query
+	Secrets  []string // environment variables with the secrets
+	Failed   bool     // also notify about dead letters
 }
 
 var callbackFields = []field[Callback]{
@@ -47,7 +47,7 @@ func readCallbacks(d *decoder, n *node, v *Deliveries) {
 	}
 }
 
-// checkCallbacks complains of callbacks to what is not configured, and of such that are not there.
+// checkCallbacks reports callbacks to unknown upstreams, and references to unknown callbacks.
 func (d *decoder) checkCallbacks(root *node, f *document) {
 	known := make(map[string]bool, len(f.Upstreams))
 	var all map[string]Callback
@@ -79,7 +79,7 @@ func (d *decoder) checkCallbacks(root *node, f *document) {
 	}
 }
 
-// CallbacksOf are whom deliveries tell, with their secrets. The error holds no secret.
+// CallbacksOf returns the callbacks with their secrets. The error contains no secret.
 func (v *Deliveries) CallbacksOf(env func(string) (string, bool)) (map[string]delivery.Callback, error) {
 	all := make(map[string]delivery.Callback, len(v.Callbacks))
 	for name, c := range v.Callbacks {

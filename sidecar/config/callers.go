@@ -8,23 +8,23 @@ import (
 	"github.com/seed1158cd35/weir/llm/gateway"
 )
 
-// Callers is who may call how much, over all upstreams that are language models, and those that say
-// callers: true; see docs/how-to/limit-users.md.
+// Callers limits how much each caller may use, over all language models and the upstreams with callers: true. See
+// docs/how-to/limit-users.md.
 type Callers struct {
 	Keys   map[string]httpx.Source
-	Policy weir.Policy // its limits and longest wait
+	Policy weir.Policy // limits and longest wait
 	Claims *Claims     // nil if no key is a claim
 }
 
-// CallersName is what the limits of callers are called in metrics and in the store.
+// CallersName is the name of the callers' limits in metrics and in the store.
 const CallersName = "callers"
 
-// Claims is how the token is checked whose claims are keys.
+// Claims configures how to verify the token whose claims are keys.
 type Claims struct {
-	SecretEnv string // the environment variable with the secret of HS256, HS384 and HS512
-	KeyFile   string // the file of a public key, in PEM
-	Header    string // where the token is; "" means Authorization
-	Optional  bool   // who has no token is nobody, instead of being refused
+	SecretEnv string // environment variable with the secret for HS256, HS384 and HS512
+	KeyFile   string // file with a public key in PEM
+	Header    string // header with the token; "" means Authorization
+	Optional  bool   // callers without a token are anonymous instead of refused
 	Issuer    string
 	Audience  string
 }
@@ -74,7 +74,7 @@ func readCallerLimits(d *decoder, n *node, c *Callers) {
 	}
 }
 
-// allowances are the limits of callers where the file says none.
+// allowances are the default limits of callers.
 const allowances = `
 keys: {user: "header:X-User", tenant: "header:X-Tenant", plan: "header:X-Plan"}
 limits:
@@ -101,7 +101,7 @@ func readCallers(d *decoder, n *node, f *document) {
 	}
 	if at := d.root.Get("jwt"); c.Claims == nil && at.Get("secret_env") != nil {
 		var j JWT
-		object(&decoder{}, at, jwtFields, &j) // readJWT complains of what is wrong with it
+		object(&decoder{}, at, jwtFields, &j) // readJWT reports the errors
 		c.Claims = &Claims{SecretEnv: j.Secret, Issuer: j.Issuer, Audience: j.Audience}
 	}
 	c.Policy.Breaker.Off = true
@@ -112,7 +112,7 @@ func readCallers(d *decoder, n *node, f *document) {
 	f.Callers = &c
 }
 
-// checkCounted looks for upstreams that would charge requests to callers who have no limits, or twice.
+// checkCounted reports upstreams whose requests would be charged to callers without limits, or charged twice.
 func (d *decoder) checkCounted(upstreams *node, f *document) {
 	for name := range f.Counted {
 		at := upstreams.Get(name).Get("callers")
@@ -125,7 +125,7 @@ func (d *decoder) checkCounted(upstreams *node, f *document) {
 	}
 }
 
-// scopesOf are the scopes that a section of callers gives calls, before it is read.
+// scopesOf returns the scopes that the callers section adds to calls, before the section is read.
 func scopesOf(n *node) []string {
 	if n == nil || isOff(n) {
 		return nil
@@ -137,7 +137,7 @@ func scopesOf(n *node) []string {
 	return all
 }
 
-// checkCallers looks for scopes that have no value.
+// checkCallers reports scopes without a value.
 func (d *decoder) checkCallers(n *node, c *Callers) {
 	known := append([]string{gateway.Route}, llmScopes...)
 	for name, s := range c.Keys {

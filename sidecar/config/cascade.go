@@ -10,48 +10,47 @@ import (
 	"github.com/seed1158cd35/weir/llm"
 )
 
-// Cascade is who answers when an upstream does not, in order; see docs/how-to/choose-a-fallback-model.md.
+// Cascade lists the fallbacks of an upstream, in order. See docs/how-to/choose-a-fallback-model.md.
 type Cascade struct {
 	Deadline time.Duration // for the first content, all tiers together
-	Tiers    []Tier        // below the upstream itself
-	Wait     time.Duration // longest wait for a tier while a model below could answer
+	Tiers    []Tier        // without the upstream itself
+	Wait     time.Duration // longest wait for a tier while a lower tier has a model
 
 	Maintenance Maintenance
 }
 
-// Maintenance is what is said while it is switched on.
+// Maintenance configures the responses during maintenance.
 type Maintenance struct {
 	On      bool
-	Message string   // in place of those of tiers, and no model is asked; "" changes no answer
-	Reduced []string // features that work less well, or not at all
+	Message string   // replaces the messages of tiers, and no model is called; "" changes nothing
+	Reduced []string // features that are degraded or unavailable
 }
 
-// A Tier is one of them. It is exactly one of another model, the cache, static answers
-// and a message.
+// A Tier is one fallback: exactly one of another model, the cache, static answers and a message.
 type Tier struct {
 	Name       string
 	Confidence float64 // of its answers, from 0 to 1
 	Timeout    time.Duration
 
-	Upstream  string // another upstream of the same wire family; "" with Model means the same one
-	Model     string // another model; "" means the same one
+	Upstream  string // another upstream of the same wire family; "" with Model set means the same upstream
+	Model     string // another model; "" means the same model
 	Cached    bool
-	Answers   string   // the file of static answers
-	Table     *Answers // or the table that has them
-	Threshold float64  // the least confidence of one that is given; 0 means the default
-	Messages  []string // one of them, at random
-	Contact   string   // who helps people, said with each message
+	Answers   string   // file with static answers
+	Table     *Answers // or the table with static answers
+	Threshold float64  // lowest confidence of a static answer that is used; 0 means the default
+	Messages  []string // one is chosen at random
+	Contact   string   // contact for help, added to each message
 }
 
-// Answers are static ones in a table of DynamoDB.
+// Answers are static answers in a DynamoDB table.
 type Answers struct {
 	Table    string
-	Region   string // "" for what the SDK finds
-	Endpoint string // "" for that of the region
+	Region   string // "" means the SDK's default
+	Endpoint string // "" means the endpoint of the region
 	Every    time.Duration
 }
 
-// Static reports whether its answers were written beforehand.
+// Static reports whether the tier has static answers.
 func (t *Tier) Static() bool { return t.Answers != "" || t.Table != nil }
 
 var cascadeFields = []field[Cascade]{
@@ -80,7 +79,7 @@ var maintenanceFields = []field[Maintenance]{
 	one("reduced", listOf(form[string]{"features", word.read}), func(m *Maintenance) *[]string { return &m.Reduced }, "none", "Features with reduced quality. Every answer lists them in `X-Weir-Reduced` and in its metadata."),
 }
 
-// sentence is any text that is not blank.
+// sentence reads any text that is not empty.
 var sentence = text("a text", func(s string) (string, string, string) {
 	if s == "" {
 		return "", "want a text", ""
@@ -88,7 +87,7 @@ var sentence = text("a text", func(s string) (string, string, string) {
 	return s, "", ""
 })
 
-// zeroShare is a share that may be nothing.
+// zeroShare reads a share that may be 0.
 var zeroShare = form[float64]{share.words, func(d *decoder, n *node) (float64, bool) {
 	if n.Kind == doc.Scalar && (n.Text == "0" || n.Text == "0%") {
 		return 0, true
@@ -110,7 +109,7 @@ func readCascade(d *decoder, n *node, l *LLM) {
 	}
 }
 
-// readMaintenance reads the texts though the switch is off: they are right when they are wanted.
+// readMaintenance reads the texts even if maintenance is off, so that errors show before it is switched on.
 func readMaintenance(d *decoder, n *node, c *Cascade) {
 	if !isOff(n) {
 		object(d, n, maintenanceFields, &c.Maintenance)
@@ -158,7 +157,7 @@ func readTiers(d *decoder, n *node, c *Cascade) {
 	}
 }
 
-// tier settles what a tier is.
+// tier determines the kind of a tier.
 func (d *decoder) tier(n *node, t *Tier, c *Cascade) bool {
 	kinds := []struct {
 		is         bool
@@ -203,10 +202,10 @@ func (d *decoder) tier(n *node, t *Tier, c *Cascade) bool {
 	return true
 }
 
-// primary is the name of the tier that the upstream itself is.
+// primary is the name of the tier for the upstream itself.
 const primary = "primary"
 
-// checkTiers looks for the upstreams that tiers name.
+// checkTiers checks the upstreams that tiers name.
 func (d *decoder) checkTiers(n *node, f *File) {
 	for name, l := range f.LLM {
 		if l.Cascade == nil {
@@ -224,8 +223,8 @@ func (d *decoder) checkTiers(n *node, f *File) {
 	}
 }
 
-// provisional has the presets' rates for the models of cascades hold no calls back where the provider does not report its limits:
-// what it then throttles, another tier answers. A rate of the file holds.
+// provisional keeps the presets' rates from delaying calls to the models of cascades if the provider does not report
+// its limits. If the provider then throttles a call, another tier answers it. A rate in the file still applies.
 func (f *File) provisional() {
 	inCascade := make(map[string]bool)
 	for name, l := range f.LLM {
@@ -246,7 +245,7 @@ func (f *File) provisional() {
 	}
 }
 
-// checkTier looks whether what an upstream is asked can be asked of that of one of its tiers.
+// checkTier checks whether requests for an upstream can also be sent to the upstream of one of its tiers.
 func (d *decoder) checkTier(at *node, f *File, name string, t *Tier) {
 	family, other := f.LLM[name].Family, f.LLM[t.Upstream].Family
 	urls := make(map[string]*url.URL)
@@ -269,8 +268,8 @@ func (d *decoder) checkTier(at *node, f *File, name string, t *Tier) {
 	}
 }
 
-// alike reports whether requests of one family can be sent to another, as far as the file
-// says; those of one provider have paths of their own.
+// alike reports whether requests of one family can be sent to another, as far as the file shows. Each provider has
+// its own paths.
 func alike(a, b llm.Family) bool {
 	of, _, _ := strings.Cut(string(a), "-")
 	other, _, _ := strings.Cut(string(b), "-")
@@ -280,8 +279,7 @@ func alike(a, b llm.Family) bool {
 // speaks reports whether an upstream is a language model.
 func (f *File) speaks(upstream string) bool { _, ok := f.LLM[upstream]; return ok }
 
-// unsigned reports whether requests for an upstream can be signed only as their callers
-// have signed them.
+// unsigned reports whether only the client's signature determines service and region of requests for an upstream.
 func (f *File) unsigned(upstream string) bool {
 	a, ok := f.AWS[upstream]
 	return ok && (a.Service == "" || a.Region == "")

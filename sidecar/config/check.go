@@ -16,7 +16,7 @@ import (
 	"github.com/seed1158cd35/weir/sidecar/websocket"
 )
 
-// check looks for fields that are fine by themselves and wrong together.
+// check reports fields that are valid by themselves but do not fit together.
 func (d *decoder) check(root *node, f *document) {
 	d.checkRoutes(f.places)
 	d.checkAdmin(root, f)
@@ -31,22 +31,22 @@ func (d *decoder) check(root *node, f *document) {
 	}
 }
 
-// A place is where a route stands in the file.
+// A place is the position of a route in the file.
 type place struct {
 	proxy.Route
 	upstream string
 	at       *node
-	unsaid   bool // it is the route of an upstream that says none
+	unsaid   bool // default route of an upstream without routes
 }
 
-// An owned is an operation that says something in place of its route, and where that stands.
+// An owned is an operation that overrides settings of its route, with its position.
 type owned struct {
 	proxy.Own
 	upstream string
 	at       *node
 }
 
-// checkRoutes complains of routes that are there twice.
+// checkRoutes reports duplicate routes.
 func (d *decoder) checkRoutes(places []place) {
 	type route struct{ host, path string }
 	first := make(map[route]place)
@@ -76,7 +76,7 @@ func showRoute(r proxy.Route) string {
 	return host + path
 }
 
-// checkAdmin keeps what operators see from everybody else.
+// checkAdmin keeps unauthorized callers away from the admin listener.
 func (d *decoder) checkAdmin(root *node, f *document) {
 	at := root.Get("admin")
 	if at == nil {
@@ -94,8 +94,7 @@ func (d *decoder) checkAdmin(root *node, f *document) {
 	}
 }
 
-// same reports whether two listeners would want the same port of the same
-// address. Port 0 is another one each time.
+// same reports whether two listeners would bind the same port of the same address. Port 0 never clashes.
 func same(a, b string) bool {
 	hostA, portA, errA := net.SplitHostPort(a)
 	hostB, portB, errB := net.SplitHostPort(b)
@@ -105,14 +104,13 @@ func same(a, b string) bool {
 	return every(hostA) || every(hostB) || strings.EqualFold(hostA, hostB) || loopback(a) && loopback(b)
 }
 
-// every reports whether a host stands for all addresses of the machine.
+// every reports whether a host means all addresses of the machine.
 func every(host string) bool {
 	ip, err := netip.ParseAddr(host)
 	return host == "" || err == nil && ip.IsUnspecified()
 }
 
-// checkLoops complains of upstreams that are weir itself: each call would make
-// another.
+// checkLoops reports upstreams that are weir itself: each call would cause another.
 func (d *decoder) checkLoops(n *node, f *File) {
 	for i := range f.Upstreams {
 		u := &f.Upstreams[i]
@@ -129,7 +127,7 @@ func (d *decoder) checkLoops(n *node, f *File) {
 	}
 }
 
-// listeners are where a weir with this file listens.
+// listeners returns the addresses on which weir listens with this file.
 func (f *File) listeners() []string {
 	all := []string{f.Listen, f.Admin}
 	if f.Decide != nil {
@@ -138,7 +136,7 @@ func (f *File) listeners() []string {
 	return all
 }
 
-// everyAddress reports whether an address stands for all of the machine.
+// everyAddress reports whether an address means all addresses of the machine.
 func everyAddress(address string) bool {
 	host, _, err := net.SplitHostPort(address)
 	return err == nil && every(host)
@@ -154,7 +152,7 @@ func port(u *url.URL) string {
 	return "80"
 }
 
-// checkScopes complains of scopes whose values come from nowhere.
+// checkScopes reports scopes that have no source of values.
 func (d *decoder) checkScopes(n *node, u *site) {
 	known := slices.Collect(maps.Keys(u.Keys))
 	if u.aws != nil {
@@ -175,7 +173,7 @@ func (d *decoder) checkScopes(n *node, u *site) {
 	}
 	d.knownScope(n.Get("pause_scope"), u.PauseScope, known)
 	d.knownScope(n.Get("breaker").Get("scope"), u.Policy.BreakerScope, append(known, "upstream"))
-	if by := n.Get("fair").Get("by"); !inherited(by) { // without the key that a preset names all calls are one flow
+	if by := n.Get("fair").Get("by"); !inherited(by) { // without the key that the preset names, all calls form one flow
 		d.knownScope(by, u.Policy.Fair.By, known)
 	}
 }
@@ -186,7 +184,7 @@ func (d *decoder) knownScope(at *node, scope string, known []string) {
 	}
 }
 
-// checkCertificate complains of files that are not there or do not fit.
+// checkCertificate reports certificate files that are missing or do not match.
 func (d *decoder) checkCertificate(t *TLS, root *node) {
 	if t == nil {
 		return

@@ -13,7 +13,7 @@ var concurrencyFields = []field[weir.Concurrency]{
 	one("max", count[int](1), func(c *weir.Concurrency) *int { return &c.Max }, "100000", ""),
 }
 
-// inFlight is a number, or 0 for auto.
+// inFlight reads a number, or auto, which is 0.
 var inFlight = text("auto, or a whole number from 1", func(s string) (int, string, string) {
 	if strings.EqualFold(s, "auto") {
 		return 0, "", ""
@@ -58,10 +58,9 @@ func readOwnConcurrency(d *decoder, n *node, o *class) {
 	o.Concurrency = &c
 }
 
-// boundByDefault bounds what is in flight where the file says nothing of it: not for
-// language models, whose calls are cancelled when their callers leave and whose tiers then
-// wait for each other; nor where other programs ask for decisions, of which many never
-// report how a call ended.
+// boundByDefault limits requests in flight where the file does not mention concurrency. It skips language models,
+// whose calls are canceled when their callers disconnect and whose tiers would wait for each other. It also does
+// nothing if other programs request decisions, because many never report how a call ended.
 func (f *document) boundByDefault() {
 	for i := range f.Upstreams {
 		if f.learns[i] && f.Decide == nil {

@@ -59,7 +59,7 @@ upstreams:
 	}
 }
 
-// Programs that ask for decisions may never say how a call ended.
+// Programs that request decisions may never report how a call ended.
 func TestConcurrencyIsOffWhereDecisionsAreAskedFor(t *testing.T) {
 	f, err := Parse("weir.yaml", []byte("decide: {listen: 127.0.0.1:8082}\nupstreams:\n  a: {url: https://a}\n  b: {url: https://b, concurrency: auto}\n"), nil)
 	if err != nil {

@@ -1,6 +1,5 @@
-// Package config reads weir.yaml: which upstreams there are, how requests find
-// them, and the policy of each. Load reports every mistake of a file at once,
-// each with its line, its field and what to write instead.
+// Package config reads weir.yaml: the upstreams, their routes, and the policy of each. Load reports all errors of a
+// file together, each with its line, its field and a correction.
 //
 // docs/reference/configuration.md lists every field.
 package config
@@ -16,67 +15,67 @@ import (
 	"github.com/seed1158cd35/weir/sidecar/proxy"
 )
 
-// A File is what a configuration says, its defaults filled in.
+// A File is a configuration with its defaults filled in.
 type File struct {
 	Listen      string   // host:port
-	Admin       string   // host:port of metrics and status; "" if it is off
+	Admin       string   // host:port of metrics and status; "" means off
 	TLS         *TLS     // nil means plain HTTP
-	Hosts       []string // names of loopback addresses, besides localhost and the hosts of routes
+	Hosts       []string // names for loopback addresses, besides localhost and the hosts of routes
 	Origins     []string // of pages that may use weir's credentials
-	Open        bool     // callers from elsewhere may use weir's credentials although nobody knows them
-	Callable    Access   // who may call
-	AdminAccess Access   // who may use the admin listener
-	Secrets     []Secret // what it wants of the environment
-	HashEnv     string   // the variable with the secret that hides the values of scopes
-	Harmless    []string // scopes that are not hidden
-	AdminAll    bool     // for its metrics and health, too
-	AdminTLS    bool     // it is served with the certificate of TLS
+	Open        bool     // unauthenticated callers from other machines may use weir's credentials
+	Callable    Access   // for callers
+	AdminAccess Access   // for the admin listener
+	Secrets     []Secret // secrets that the environment must provide
+	HashEnv     string   // environment variable with the secret that hashes the values of scopes
+	Harmless    []string // scopes that are not hashed
+	AdminAll    bool     // also for metrics and health
+	AdminTLS    bool     // the admin listener uses the certificate of TLS
 	Drain       time.Duration
 	LameDuck    time.Duration
 	Bounds      Bounds // of each listener
 	MaxHeader   int64
 	Log         slog.Level
-	LogEach     int  // lines a second that say the same; 0 means all
+	LogEach     int  // equal lines per second; 0 means no limit
 	LogAttempts bool // a line for each attempt
 
-	OldMetricNames bool                         // metrics have their former names, too
+	OldMetricNames bool                         // also export metrics under their former names
 	Upstreams      []proxy.Upstream             // in the order of the file
-	Sends          map[string]map[string]string // of the upstreams to which weir adds credentials: headers, and the variables with their values
-	AWS            map[string]AWS               // of the upstreams that are services of AWS, by name
-	Jobs           map[string]Jobs              // of the upstreams whose jobs are bounded, by name
-	LLM            map[string]LLM               // of the upstreams that are language models, by name
-	Counted        map[string]bool              // the upstreams, no language models, whose requests are charged to their callers
-	Callers        *Callers                     // nil means that callers may have what there is
-	Prices         string                       // a file; "" means what weir knows
-	CloudWatch     *CloudWatch                  // nil means that no metrics go there
-	Notify         *Notify                      // nil means that nobody is told
-	Traces         *Traces                      // nil means that calls are not traced
-	Metrics        *Metrics                     // nil means that metrics are sent nowhere by OTLP
-	Store          *Store                       // nil means that limits are this process's own
-	Deliveries     *Deliveries                  // nil means that nothing is delivered later
-	Decide         *Decide                      // nil means that nothing is decided for others
+	Sends          map[string]map[string]string // by upstream: headers that weir adds, and the variables with their values
+	AWS            map[string]AWS               // upstreams that are AWS services, by name
+	Jobs           map[string]Jobs              // upstreams with a job limit, by name
+	LLM            map[string]LLM               // upstreams that are language models, by name
+	Counted        map[string]bool              // upstreams other than language models whose requests are charged to callers
+	Callers        *Callers                     // nil means that callers have no limits
+	Prices         string                       // path of a file; "" means the built-in prices
+	CloudWatch     *CloudWatch                  // nil means that no metrics are sent there
+	Notify         *Notify                      // nil means no notifications
+	Traces         *Traces                      // nil means no traces
+	Metrics        *Metrics                     // nil means that no metrics are sent by OTLP
+	Store          *Store                       // nil means that limits are local to this process
+	Deliveries     *Deliveries                  // nil means no deliveries
+	Decide         *Decide                      // nil means no decisions for other programs
 
-	// Places says of every upstream where each of its fields stands: "limits.put" at "weir.yaml:12", or at "preset s3 (weir.yaml:7)".
+	// Places maps each upstream's fields to their position: "limits.put" to "weir.yaml:12" or "preset s3
+	// (weir.yaml:7)".
 	Places map[string]map[string]string
 
-	text    *wasRead   // what it was read from
-	removed doc.Errors // the fields that are removed or renamed
+	text    *wasRead   // source of the file
+	removed doc.Errors // fields that are removed or renamed
 }
 
-// TLS names the files of a certificate. Paths in the configuration are relative
-// to its own directory; these can be opened as they are.
+// TLS names the files of a certificate. Paths in the configuration are relative to its directory. The paths here can
+// be opened as they are.
 type TLS struct{ Cert, Key string }
 
-// Upstream is a part of a file that the sidecar takes as it is. Every upstream has at
-// least one route, in small letters and with a slash at either end of its path;
-// no two routes of a file are the same.
+// Upstream is the part of a file that the sidecar uses unchanged. Every upstream has at least one route, in lower
+// case, whose path begins and ends with a slash. All routes of a file differ.
 type Upstream = proxy.Upstream
 
-// maxFile is far more than anyone writes by hand.
+// maxFile is the largest file that is read, in bytes.
 const maxFile = 1 << 20
 
-// Load reads a file. Mistakes in it are doc.Errors; that it cannot be read is the
-// error of package os. env is os.LookupEnv, or nil for no variables.
+// Load reads a file. Errors in the file are doc.Errors. If the file cannot be read, Load returns the error of package
+// os. env is os.LookupEnv, or nil for no variables.
 func Load(path string, env func(string) (string, bool)) (*File, error) {
 	data, err := read(path)
 	if err != nil {
@@ -89,8 +88,8 @@ func Load(path string, env func(string) (string, bool)) (*File, error) {
 	return d.result(f)
 }
 
-// Parse is Load for what has been read already. name is the file's path, for
-// complaints and for paths relative to it; certificates are not looked at.
+// Parse is like Load for data in memory. name is the file's path, for error messages and relative paths. Parse does
+// not check certificates.
 func Parse(name string, data []byte, env func(string) (string, bool)) (*File, error) {
 	d := newDecoder(name)
 	_, f := d.parse(data, env)
@@ -107,11 +106,10 @@ func read(path string) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(f, maxFile+1))
 }
 
-// parse makes of the data what can be made of it; result says whether that is
-// worth anything.
+// parse reads as much of the data as possible. result reports whether the configuration is usable.
 func (d *decoder) parse(data []byte, env func(string) (string, bool)) (*node, *File) {
 	root := d.Read(data)
-	if len(d.Errs) > 0 { // what cannot be read has no fields to complain of
+	if len(d.Errs) > 0 { // data that cannot be parsed has no fields to check
 		return root, &File{}
 	}
 	removed := replaceRemoved(root)

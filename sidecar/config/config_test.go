@@ -24,7 +24,7 @@ import (
 	"github.com/seed1158cd35/weir/sidecar/proxy"
 )
 
-// parse reads what must have no mistakes.
+// parse reads a file that must have no errors.
 func parse(t *testing.T, text string, env ...string) *File {
 	t.Helper()
 	f, err := Parse("weir.yaml", []byte(text), setting(env))
@@ -34,7 +34,7 @@ func parse(t *testing.T, text string, env ...string) *File {
 	return f
 }
 
-// setting is an environment of names and values in turn.
+// setting returns an environment from alternating names and values.
 func setting(env []string) func(string) (string, bool) {
 	return func(name string) (string, bool) {
 		for i := 0; i < len(env); i += 2 {
@@ -118,7 +118,7 @@ func TestExamplesLoad(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		// Parse, because the examples bring no certificates.
+		// Parse, because the examples have no certificate files.
 		f, err := Parse(file, data, nil)
 		if err != nil {
 			t.Errorf("%v", err)
@@ -128,7 +128,7 @@ func TestExamplesLoad(t *testing.T) {
 	}
 }
 
-// accepted has weir itself take every policy.
+// accepted checks that package weir accepts every policy.
 func accepted(t *testing.T, f *File) {
 	t.Helper()
 	for _, u := range f.Upstreams {

@@ -9,12 +9,12 @@ import (
 	"github.com/seed1158cd35/weir/sidecar/envoy"
 )
 
-// Decide is what is decided for other programs.
+// Decide configures the decisions for other programs.
 type Decide struct {
 	decide.Config
 	Envoy  envoy.Config
 	Rights map[string]decide.Rights // of the tokens, by name
-	Reload time.Duration            // how often the rules for Envoy are looked at for changes
+	Reload time.Duration            // how often the rules for Envoy are checked for changes
 }
 
 var decideFields = []field[Decide]{
@@ -34,11 +34,11 @@ var decideFields = []field[Decide]{
 	one("max_permits", count[int](1), func(c *Decide) *int { return &c.MaxPermits }, "65536", ""),
 }
 
-// A bearer is a token while it is read: of those who call, of those who ask for decisions, or of operators.
+// A bearer is a token while the file is read: for callers, for programs that request decisions, or for operators.
 type bearer struct {
 	asker
 	admin   bool
-	decides bool // it says what it may do with decisions
+	decides bool // the token has rights for decisions
 	at      entry
 }
 
@@ -70,7 +70,7 @@ func readTokens(d *decoder, n *node) (all []bearer) {
 	return all
 }
 
-// An asker is a token of those who ask for decisions.
+// An asker is a token of a program that requests decisions.
 type asker struct {
 	holder
 	decide.Rights
@@ -141,7 +141,7 @@ func readDecide(d *decoder, n *node, f *document) {
 	f.Decide = &c
 }
 
-// Scopes are what those who ask for decisions may name besides the scopes of limits.
+// Scopes returns the scopes that requests for decisions may name, besides the scopes of limits.
 func (f *File) Scopes() map[string]decide.Scopes {
 	all := make(map[string]decide.Scopes, len(f.Upstreams))
 	for _, u := range f.Upstreams {

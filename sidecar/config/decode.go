@@ -4,17 +4,17 @@ import (
 	"github.com/seed1158cd35/weir/internal/doc"
 )
 
-// A decoder turns a tree into values, and collects what is wrong with it.
+// A decoder turns a tree into values, and collects the errors.
 type decoder struct {
 	doc.Reader
 	env     knobs
 	root    *node
-	lookup  func(string) (string, bool) // a variable of the environment
+	lookup  func(string) (string, bool) // looks up an environment variable
 	bearers []bearer                    // the tokens of all listeners
 
-	callerScopes []string         // that callers have by the file's own section
-	tiers        map[string]bool  // the upstreams that are tiers of a cascade
-	overlaid     map[string]*node // is given each upstream laid over its preset, unless it is nil
+	callerScopes []string         // scopes of callers from the callers section
+	tiers        map[string]bool  // upstreams that are tiers of a cascade
+	overlaid     map[string]*node // unless nil, gets each upstream merged with its preset
 	labelled     []labelled       // limits whose keys are labels
 }
 
@@ -23,32 +23,31 @@ type (
 	entry = doc.Entry
 )
 
-// newDecoder reads a file of a name.
+// newDecoder returns a decoder for the named file.
 func newDecoder(file string) *decoder {
 	return &decoder{Reader: doc.Reader{File: file, What: "a configuration", Bounds: bounds}}
 }
 
-// bounds are how much a configuration may have.
+// bounds limit the size of a configuration.
 var bounds = doc.Bounds{Bytes: maxFile, Nodes: 100_000, Depth: 20}
 
-// A kind of value: how it is written, in words, and how it is read. read has
-// complained if it reports false.
+// A form describes how a kind of value is written, in words, and reads it. If read returns false, it has reported an
+// error.
 type form[V any] struct {
 	words string
 	read  func(d *decoder, n *node) (V, bool)
 }
 
-// A field is one field of a mapping that describes a T: all there is to know of
-// it, for the decoder and for docs/reference/configuration.md.
+// A field is one field of a mapping that describes a T, for the decoder and for docs/reference/configuration.md.
 type field[T any] struct {
 	name    string
-	words   string // how its value is written
-	missing string // what it is if it does not stand there
-	meaning string // "" of a field that presets may set and files may not: see removals
+	words   string // how the value is written
+	missing string // the default
+	meaning string // "" for a field that only presets may set; see removals
 	set     func(d *decoder, n *node, v *T)
 }
 
-// one is a field whose value is kept where at says.
+// one returns a field whose value is stored at the pointer that at returns.
 func one[T, V any](name string, f form[V], at func(*T) *V, missing, meaning string) field[T] {
 	return field[T]{name, f.words, missing, meaning, func(d *decoder, n *node, v *T) {
 		if x, ok := f.read(d, n); ok {
@@ -57,7 +56,7 @@ func one[T, V any](name string, f form[V], at func(*T) *V, missing, meaning stri
 	}}
 }
 
-// said is a value that may be left out, which is another thing than any that can be said.
+// said returns a form of an optional value. nil differs from every value.
 func said[V any](f form[V]) form[*V] {
 	return form[*V]{f.words, func(d *decoder, n *node) (*V, bool) {
 		v, ok := f.read(d, n)
@@ -101,11 +100,11 @@ func names[T any](fields []field[T]) []string {
 	return all
 }
 
-// mostNamed is how many upstreams a file can have, and an upstream limits: far
-// more than anyone manages by hand, and few enough to compare each with each.
+// mostNamed is the largest number of upstreams in a file, and of limits in an upstream. It is small enough to compare
+// each with each.
 const mostNamed = 1000
 
-// named is the entries of a mapping whose names are free.
+// named returns the entries of a mapping with arbitrary names.
 func (d *decoder) named(n *node) []entry {
 	if !d.IsMapping(n) {
 		return nil

@@ -12,22 +12,22 @@ import (
 	"github.com/seed1158cd35/weir/sidecar/proxy"
 )
 
-// Deliveries is where requests are kept that are delivered later: File, Postgres or AWS.
+// Deliveries configures where requests for later delivery are stored: File, Postgres or AWS.
 type Deliveries struct {
-	File     string // its path
+	File     string // path
 	Postgres *Postgres
 	AWS      *AWSDeliveries
-	Keep     time.Duration // what was delivered
-	KeepDead time.Duration // dead letters
+	Keep     time.Duration // how long delivered requests are kept
+	KeepDead time.Duration // how long dead letters are kept
 
 	Callbacks map[string]Callback // by name
-	Requests  *Requests           // that messages hand in; nil if none do
+	Requests  *Requests           // queue of messages that submit deliveries; nil means none
 
-	MaxStored int64 // deliveries that are stored at most; 0 means the default of what stores them
-	MaxSize   int64 // bytes of their requests; likewise
+	MaxStored int64 // limit of stored deliveries; 0 means the default of the storage
+	MaxSize   int64 // limit of the bytes of their requests; 0 as for MaxStored
 
-	MaxBody  int64     // the largest body
-	Bodies   string    // the folder of those that are too large for records; "" if there are none, or they are in a bucket
+	MaxBody  int64     // largest body
+	Bodies   string    // folder for bodies too large for records; "" if there are none, or they are in a bucket
 	InBucket *S3Bodies // nil if there are none, or they are in a folder
 }
 
@@ -82,7 +82,7 @@ func deliverySchedule(s string) (string, string, string) {
 	return s, "", ""
 }
 
-// checkDeliveries complains of routes and operations that deliver what could not be stored or sent.
+// checkDeliveries reports routes and operations whose deliveries could not be stored or sent.
 func (d *decoder) checkDeliveries(root *node, f *document) {
 	d.checkCallbacks(root, f)
 	d.checkRequests(root, f)
@@ -109,7 +109,7 @@ func (d *decoder) checkDeliveries(root *node, f *document) {
 	}
 }
 
-// checkLater complains of a deliver that cannot be had.
+// checkLater reports a deliver setting that is not possible.
 func (d *decoder) checkLater(f *document, upstream string, at *node) {
 	switch {
 	case at == nil:
@@ -127,14 +127,14 @@ func (f *document) isLLM(upstream string) bool {
 	return ok
 }
 
-// unsigned reports whether an upstream is a service of AWS of which only the client's signature says which.
+// unsigned reports whether only the client's signature determines service and region of an AWS upstream.
 func (f *document) unsigned(upstream string) bool {
 	a, ok := f.AWS[upstream]
 	return ok && (a.Service == "" || a.Region == "")
 }
 
-// checkKept complains of a route or operation that keeps answers where there is no place for them, or says how where nothing
-// keeps any. applies is whether what it says holds of others that do.
+// checkKept reports a route or operation that keeps responses without a place to store them, or that configures this
+// without keeping any. applies means that the settings apply to operations that do keep responses.
 func (d *decoder) checkKept(f *document, upstream string, of *node, keep proxy.Keep, applies bool) {
 	at := of.Get("idempotency")
 	switch {

@@ -23,7 +23,8 @@ const (
 	end   = "<!-- reference: end -->\n"
 )
 
-// short shortens the kinds of values, which the page explains once. Of two that begin alike, the longer one comes first.
+// short abbreviates the kinds of values, which the page explains once. If two begin alike, the longer one comes
+// first.
 var short = strings.NewReplacer(
 	"a duration (250ms, 30s, 5m, 1h)", "duration", "a size (64KiB, 1MiB)", "size", "a share (10%, 0.1)", "share", "a share (95%)", "share",
 	"a rate (3000/s, 5/min, 10/250ms)", "rate", "a rate (3000/s, 5/min)", "rate", "or a rate (3000, 3000/s, 5/min)", "or rate",
@@ -35,7 +36,7 @@ var short = strings.NewReplacer(
 	"true or false", "true/false",
 )
 
-// link makes a link of the name of a page.
+// link turns the name of a page into a link.
 func link(text string) string { return pageName.ReplaceAllString(text, "[$2](../$1$3)") }
 
 var pageName = regexp.MustCompile(`\bdocs/((?:[\w-]+/)*([\w-]+)\.md)(#[\w-]+)?`)
@@ -99,7 +100,7 @@ func TestThePageHasEveryField(t *testing.T) {
 	t.Errorf("%s does not say what the code does; go test ./sidecar/config -update", page)
 }
 
-// A table of fields that the reference does not know would be missing unseen.
+// Without this test, a table of fields could be missing from the reference unnoticed.
 func TestEveryTableIsInTheReference(t *testing.T) {
 	files, err := os.ReadDir(".")
 	if err != nil {
@@ -149,7 +150,7 @@ func isTable(e ast.Expr) bool {
 	return ok && name.Name == "field"
 }
 
-// Every field is taken where the page says that it stands.
+// Every field is accepted where the page documents it.
 func TestEveryFieldIsTaken(t *testing.T) {
 	accepted(t, parse(t, everyField))
 	for _, s := range sections {
@@ -175,7 +176,7 @@ func TestPagesNamePresetsAndSchedules(t *testing.T) {
 	}
 }
 
-// What the page shows as YAML works.
+// The YAML samples of the page load.
 func TestThePagesExamplesLoad(t *testing.T) {
 	data, err := os.ReadFile(page)
 	if err != nil {

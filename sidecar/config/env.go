@@ -11,16 +11,16 @@ import (
 	"github.com/seed1158cd35/weir/limit/bucket"
 )
 
-// An envVar is an environment variable that is stronger than the file.
+// An envVar is an environment variable that overrides the file.
 type envVar struct {
 	Name    string
-	Words   string // how its value is written
+	Words   string // how the value is written
 	Meaning string
 
 	set func(d *decoder, n, root *node)
 }
 
-// variables are all of them. One that is empty counts as not set.
+// variables lists all variables. An empty variable counts as not set.
 var variables = []envVar{
 	{"WEIR_LISTEN", address.words, "`listen`", override("listen")},
 	{"WEIR_ADMIN", address.words + ", or off", "`admin`", override("admin")},
@@ -37,7 +37,7 @@ var variables = []envVar{
 		func(d *decoder, n, _ *node) { d.env.threshold, _ = count[int](1).read(d, n) }},
 }
 
-// readJobVariable reads a variable of package jobs, as the package does.
+// readJobVariable reads a variable of package jobs, with that package's parser.
 func readJobVariable(d *decoder, n *node) jobs.Options {
 	o, err := jobs.FromEnv(jobs.Options{}, func(name string) (string, bool) { return n.Text, name == n.Path })
 	if err != nil {
@@ -46,7 +46,7 @@ func readJobVariable(d *decoder, n *node) jobs.Options {
 	return o
 }
 
-// knobs are the variables that change policies.
+// knobs hold the variables that change policies.
 type knobs struct {
 	off       bool
 	rates     []knobbed
@@ -59,7 +59,7 @@ type knobbed struct {
 	rate  bucket.Rate
 }
 
-// override puts a variable in the place of a field of the file.
+// override replaces a field of the file by a variable.
 func override(field string) func(d *decoder, n, root *node) {
 	return func(_ *decoder, n, root *node) {
 		if root.Kind != doc.Mapping {
@@ -75,7 +75,7 @@ func override(field string) func(d *decoder, n, root *node) {
 	}
 }
 
-// toggle is a boolean as variables are often written.
+// toggle reads a boolean in the forms that are usual for variables.
 var toggle = text("true or false", func(s string) (bool, string, string) {
 	on, ok := parseBool(s)
 	if !ok && s != "0" && s != "1" {
@@ -92,7 +92,7 @@ func knob(name string) func(d *decoder, n, root *node) {
 	}
 }
 
-// knobRate is a rate, or a whole number for one per second.
+// knobRate reads a rate, or a whole number per second.
 var knobRate = text("a number per second, or a rate (3000, 3000/s, 5/min)", func(s string) (bucket.Rate, string, string) {
 	if _, err := strconv.ParseInt(s, 10, 64); err == nil {
 		r, wrong, hint := parseRate(s + "/s")
@@ -104,7 +104,7 @@ var knobRate = text("a number per second, or a rate (3000, 3000/s, 5/min)", func
 	return parseRate(s)
 })
 
-// environment reads the variables. Those of package jobs are read by the package itself, and only checked here.
+// environment reads the variables. Package jobs reads its own variables, which are only checked here.
 func (d *decoder) environment(root *node, env func(string) (string, bool)) {
 	if env == nil {
 		return
@@ -122,7 +122,7 @@ func (d *decoder) environment(root *node, env func(string) (string, bool)) {
 	}
 }
 
-// apply changes a policy as the variables say.
+// apply changes a policy according to the variables.
 func (k *knobs) apply(p *weir.Policy) {
 	for _, r := range k.rates {
 		for i := range p.Limits {
@@ -142,8 +142,7 @@ func (k *knobs) apply(p *weir.Policy) {
 	}
 }
 
-// setRate gives a limit another rate that it is never above, not even by a burst
-// that was chosen for the old one.
+// setRate changes the rate of a limit, including the bounds and a burst that were chosen for the old rate.
 func setRate(l *limit.Limit, r bucket.Rate) {
 	if r.Burst == 0 && l.Burst > 0 {
 		r.Burst = burstFor(l.Burst, r)

@@ -26,7 +26,7 @@ func TestThrottleDisabled(t *testing.T) {
 	}
 }
 
-// What callers may have are limits, too.
+// The limits of callers are limits, too.
 func TestThrottleDisabledIsForCallers(t *testing.T) {
 	const file = "callers: true\nupstreams: {a: {url: https://h, preset: openai}}"
 	for value, off := range map[string]bool{"false": true, "true": false, "": false} {
@@ -60,7 +60,7 @@ func TestThrottleRateFitsWhateverLimitItMeets(t *testing.T) {
 		for _, rate := range []string{"1", "1/h", "7/s burst 3", "3000000"} {
 			text := "upstreams: {a: {url: https://h, limits: {put: " + l + "}}}"
 			if strings.Contains(l, "rolling") && strings.Contains(rate, "burst") {
-				continue // a mistake, and reported as one
+				continue // an error, and reported as one
 			}
 			accepted(t, parse(t, text, "THROTTLE_PUT_RATE", rate))
 		}

@@ -11,9 +11,9 @@ import (
 	"github.com/seed1158cd35/weir/observe/notify"
 )
 
-// CloudWatch is where metrics go besides the admin listener; see docs/how-to/use-cloudwatch.md.
+// CloudWatch configures metrics in CloudWatch, besides the admin listener. See docs/how-to/use-cloudwatch.md.
 type CloudWatch struct {
-	API       bool // PutMetricData; else lines in the embedded metric format on the standard output
+	API       bool // PutMetricData; otherwise lines in the embedded metric format on standard output
 	Namespace string
 	Region    string
 	Interval  time.Duration
@@ -38,7 +38,7 @@ var cloudWatchFields = []field[CloudWatch]{
 	{"dimensions", "names of dimensions, each with another", "unchanged", "Other names for dimensions.", readDimensionNames},
 }
 
-// texts are named texts.
+// texts reads a mapping of names to texts.
 func (d *decoder) texts(n *node) map[string]string {
 	all := make(map[string]string, len(n.Fields))
 	for _, e := range d.named(n) {
@@ -63,7 +63,7 @@ func readDimensionNames(d *decoder, n *node, c *CloudWatch) {
 	c.Names = renamed(d, n, "dimension", weircw.Dimensions[:], func(v *node) (string, bool) { return word.read(d, v) })
 }
 
-// renamed reads what things that have names, which are known, are called instead.
+// renamed reads new names for known things.
 func renamed[K ~string, V any](d *decoder, n *node, what string, known []K, read func(*node) (V, bool)) map[K]V {
 	all := make(map[K]V)
 	var words []string
@@ -95,11 +95,11 @@ func readCloudWatch(d *decoder, n *node, f *document) {
 	f.CloudWatch = &c
 }
 
-// Notify is who is told when a limiter needs people; see docs/how-to/notify.md.
+// Notify configures the notifications for operators. See docs/how-to/notify.md.
 type Notify struct {
-	WebhookEnv, WebhookSecretEnv    string // environment variables that hold them
+	WebhookEnv, WebhookSecretEnv    string // environment variables with the values
 	NtfyURL, NtfyTopicEnv, TokenEnv string
-	SNS                             string // the ARN of a topic
+	SNS                             string // ARN of a topic
 
 	Kinds    []notify.Kind
 	Interval time.Duration

@@ -24,7 +24,7 @@ func readPriority(d *decoder, n *node, u *site) {
 	}
 }
 
-// settlePriority has calls that have priorities wait by them, where the file does not say whose turns there are.
+// settlePriority queues calls by priority if some have one and the file does not configure fairness.
 func settlePriority(n *node, u *site) {
 	own := slices.ContainsFunc(u.Policy.Operations, func(o weir.Operation) bool { return o.Priority != limit.Normal })
 	if n.Get("fair") == nil && u.Policy.Fair.By == "" && (own || u.Priority != nil) {
@@ -32,20 +32,21 @@ func settlePriority(n *node, u *site) {
 	}
 }
 
-// settleLater has calls that are made directly go first, where deliveries wait beside them for an upstream whose file does not say whose
-// turns there are. While both wait, deliveries get a twentieth of what comes.
+// settleLater lets direct calls go before deliveries to the same upstream, if the file does not configure fairness
+// there. While both wait, deliveries get a twentieth of the capacity.
 func (f *document) settleLater() {
 	if f.Deliveries == nil {
 		return
 	}
 	for i := range f.Upstreams {
 		if u := &f.Upstreams[i]; u.Policy.Fair.By == "" && f.delivers(u) {
-			u.Policy.Fair = weir.Fair{By: byPriority, Weights: weir.PriorityWeights{High: 76, Normal: 19, Low: 1}, Longest: math.MaxInt32, PerFlow: math.MaxInt32} // as many as without
+			u.Policy.Fair = weir.Fair{By: byPriority, Weights: weir.PriorityWeights{High: 76, Normal: 19, Low: 1}, Longest: math.MaxInt32, PerFlow: math.MaxInt32} // no lower bounds than without fairness
 		}
 	}
 }
 
-// delivers reports whether deliveries go to an upstream: by a route or operation, as callbacks, or out of a queue, whose requests may be for any.
+// delivers reports whether deliveries go to an upstream: by a route or operation, as callbacks, or from a queue,
+// whose requests may be for any upstream.
 func (f *document) delivers(u *Upstream) bool {
 	if f.Deliveries.Requests != nil || slices.ContainsFunc(u.Routes, func(r proxy.Route) bool { return r.Deliver != proxy.DeliverNever }) {
 		return true
@@ -63,7 +64,7 @@ func (f *document) delivers(u *Upstream) bool {
 	return false
 }
 
-// byPriority is the scope of flows where there is none: no call has a value of it, so all are one flow.
+// byPriority is the scope of flows if none is configured. No call has a value of it, so all calls form one flow.
 const byPriority = "priority"
 
 func readFair(d *decoder, n *node, u *site) {

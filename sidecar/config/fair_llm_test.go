@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// Who waits in turn must be known: a scope without a value would make one flow of all calls.
+// The scope of fairness must be known. A scope without values would make all calls one flow.
 func TestFairNeedsToKnowWhoCalls(t *testing.T) {
 	for lines, want := range map[string]string{
 		"upstreams:\n  chat: {preset: openai, fair: {by: user}}\n":                                           `"user": unknown scope`,

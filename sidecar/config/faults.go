@@ -10,9 +10,9 @@ import (
 	"github.com/seed1158cd35/weir/internal/doc"
 )
 
-// checkPolicy has the policy judge itself, and finds the line of each mistake.
+// checkPolicy validates the policy, and finds the line of each error.
 func (d *decoder) checkPolicy(n *node, u *Upstream) {
-	known := make(map[string]bool) // an operation repeats what is wrong with the upstream's retry
+	known := make(map[string]bool) // an operation repeats the errors of the upstream's retry
 	for _, err := range faults(u.Policy.Validate()) {
 		if err.Field == "retry" {
 			known["retry: "+err.Err.Error()] = true
@@ -24,7 +24,7 @@ func (d *decoder) checkPolicy(n *node, u *Upstream) {
 	}
 }
 
-// faults takes the error of Validate apart.
+// faults splits the error of Validate.
 func faults(err error) (all []*weir.FieldError) {
 	if joined, ok := err.(interface{ Unwrap() []error }); ok {
 		for _, e := range joined.Unwrap() {
@@ -38,8 +38,7 @@ func faults(err error) (all []*weir.FieldError) {
 	return nil
 }
 
-// nodeOf is the node that a field of the policy was read from: that of the
-// upstream if there is none.
+// nodeOf returns the node that a field of the policy was read from. It returns the upstream's node if there is none.
 func nodeOf(n *node, u *Upstream, field string) *node {
 	name, rest, _ := strings.Cut(field, "[")
 	at := n.Get(name)
@@ -57,8 +56,8 @@ func nodeOf(n *node, u *Upstream, field string) *node {
 	return at
 }
 
-// locate finds the field that a mistake begins with, as in "adaptive: start 9:
-// must not be above max 5", and what is left to say of it.
+// locate finds the field at the beginning of an error, such as "adaptive: start 9: must not be above max 5". It
+// returns the field's node and the rest of the message.
 func locate(n *node, why string) (*node, string) {
 	for {
 		child, rest := mentioned(n, why)
@@ -88,7 +87,7 @@ func mentioned(n *node, why string) (child *node, rest string) {
 	return nil, why
 }
 
-// calledInErrors is how the packages that a policy is made of call a field.
+// calledInErrors returns the names of a field in the errors of the packages that a policy uses.
 func calledInErrors(name string) []string {
 	if name == "rate" {
 		return []string{"rate", "amount", "period"}

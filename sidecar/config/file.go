@@ -20,9 +20,9 @@ const (
 type document struct {
 	File
 	adminOpen bool
-	places    []place // of all routes
+	places    []place // positions of all routes
 	owned     []owned // of all upstreams
-	learns    []bool  // of each upstream: see site
+	learns    []bool  // by upstream; see site
 }
 
 var documentFields = []field[document]{
@@ -86,7 +86,7 @@ func readLog(d *decoder, n *node, f *document) {
 	}
 }
 
-// read makes a document of a tree.
+// read turns a tree into a document.
 func (d *decoder) read(root *node) *document {
 	f := document{File: File{Listen: defaultListen, Admin: defaultAdmin, Drain: defaultDrain, MaxHeader: defaultHeader, LogEach: defaultLines}}
 	d.root, d.bearers = root, readTokens(d, root.Get("tokens"))
@@ -122,7 +122,7 @@ func readTLS(d *decoder, n *node, f *document) {
 	f.TLS = &TLS{d.beside(t.Cert), d.beside(t.Key)}
 }
 
-// beside is a path relative to the file.
+// beside returns a path relative to the file's directory.
 func (d *decoder) beside(path string) string {
 	if path == "" || filepath.IsAbs(path) {
 		return path
@@ -132,7 +132,7 @@ func (d *decoder) beside(path string) string {
 
 var goodName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$`)
 
-// checkName takes names that can stand in paths, metrics and logs as they are.
+// checkName accepts names that need no escaping in paths, metrics and logs.
 func (d *decoder) checkName(n *node, name string) bool {
 	if goodName.MatchString(name) {
 		return true

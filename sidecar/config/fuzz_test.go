@@ -11,8 +11,7 @@ import (
 	"github.com/seed1158cd35/weir/internal/doc"
 )
 
-// FuzzParse looks for files that crash weir, and for files that are said to be
-// good and are not.
+// FuzzParse looks for files that crash weir, and for invalid files that pass.
 func FuzzParse(f *testing.F) {
 	for _, test := range bad {
 		f.Add([]byte(test.file), "", "")
@@ -24,7 +23,7 @@ func FuzzParse(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte, rate, threshold string) { tryParse(t, data, rate, threshold) })
 }
 
-// seeds are the files that are good.
+// seeds returns valid files.
 func seeds(t testing.TB) (all []string) {
 	files, err := filepath.Glob("../../examples/*/weir.yaml")
 	if err != nil {
@@ -40,7 +39,7 @@ func seeds(t testing.TB) (all []string) {
 	return all
 }
 
-// tryParse holds whatever becomes of a file to what Parse promises.
+// tryParse checks that Parse keeps its promises for any file.
 func tryParse(t *testing.T, data []byte, rate, threshold string) (good bool) {
 	t.Helper()
 	env := setting([]string{"THROTTLE_PUT_RATE", rate, "THROTTLE_CIRCUIT_THRESHOLD", threshold})
@@ -67,8 +66,8 @@ func tryParse(t *testing.T, data []byte, rate, threshold string) (good bool) {
 	return true
 }
 
-// Files that differ from good ones by a few lines or words are nearer to what
-// people write than what a fuzzer finds.
+// Files that differ from valid ones by a few lines or words resemble what people write more than a fuzzer's inputs
+// do.
 func TestAlmostGoodFiles(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
@@ -90,7 +89,7 @@ func TestAlmostGoodFiles(t *testing.T) {
 	t.Logf("%d of %d were good all the same", good, cases)
 }
 
-// damage changes one line: drops it, doubles it, or puts another value into it.
+// damage changes one line: it deletes it, duplicates it, or replaces a value.
 func damage(r *rand.Rand, text string, words []string) string {
 	lines := strings.Split(text, "\n")
 	i := r.IntN(len(lines))
@@ -107,7 +106,7 @@ func damage(r *rand.Rand, text string, words []string) string {
 	return strings.Join(lines, "\n")
 }
 
-// everyField has every field once, and no mistake.
+// everyField has every field once, and no error.
 const everyField = `
 deliveries:
   file: off

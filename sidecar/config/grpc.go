@@ -5,10 +5,10 @@ import (
 	"github.com/seed1158cd35/weir/sidecar/proxy"
 )
 
-// h2c is the scheme of HTTP/2 without encryption, which the other side must know beforehand.
+// h2c is the scheme of HTTP/2 without encryption and without negotiation.
 const h2c = "h2c"
 
-// settleGRPC has an upstream speak gRPC, and complains of what cannot be had with it.
+// settleGRPC configures a gRPC upstream, and reports settings that gRPC does not support.
 func (d *decoder) settleGRPC(n *node, u *site) {
 	if !u.GRPC {
 		return

@@ -8,8 +8,8 @@ import (
 	"github.com/seed1158cd35/weir/internal/doc"
 )
 
-// Jobs bounds the long-running jobs that DRS runs for an account; see docs/how-to/call-aws.md. What is
-// 0 has the default of package jobs.
+// Jobs limits the long-running jobs that DRS runs for an account. See docs/how-to/call-aws.md. 0 means the default of
+// package jobs.
 type Jobs struct {
 	Threshold, Max      int
 	Poll, Timeout, Hold time.Duration
@@ -34,7 +34,7 @@ func readJobs(d *decoder, n *node, u *site) {
 	u.jobs = &j
 }
 
-// checkJobs: only DRS is asked for its jobs.
+// checkJobs reports jobs for a service other than DRS.
 func (d *decoder) checkJobs(n *node, u *site) {
 	if u.jobs == nil {
 		return

@@ -18,8 +18,8 @@ import (
 
 const laterLimit = "upstreams: {a: {url: 'http://a.test', limits: {all: {rate: 5/s, burst: 5}}, max_wait: 60s, routes: [{path: /, deliver: true}]}}"
 
-// Calls that are made directly go first where deliveries wait beside them, which have a twentieth of what comes as long as direct calls
-// take all that they can get: by default, alone and with a store.
+// Direct calls go before waiting deliveries, by default, with and without a store. Deliveries get a twentieth of the
+// capacity while direct calls take all they can get.
 func TestDirectCallsGoBeforeDeliveries(t *testing.T) {
 	for store, shared := range map[string]bool{"no store": false, "a store": true} {
 		for _, direct := range []int{1, 15} {
@@ -55,7 +55,7 @@ func playLater(t *testing.T, shared bool, direct int) {
 		begin := time.Now()
 		p, err := u.Acquire(ctx, c)
 		if err != nil {
-			if refused := (*weir.Refusal)(nil); errors.As(err, &refused) { // a delivery is tried again when its group is
+			if refused := (*weir.Refusal)(nil); errors.As(err, &refused) { // a delivery is retried with its group
 				time.Sleep(time.Second)
 			}
 			return
@@ -67,7 +67,7 @@ func playLater(t *testing.T, shared bool, direct int) {
 		time.Sleep(10 * time.Millisecond)
 		p.Report(outcome.Outcome{Class: outcome.OK})
 	}
-	for range 64 { // as many as a worker has in hand
+	for range 64 { // as many as one worker handles
 		all.Go(func() {
 			for ctx.Err() == nil {
 				call(1, weir.Call{Priority: limit.Low})
@@ -81,7 +81,7 @@ func playLater(t *testing.T, shared bool, direct int) {
 			for ctx.Err() == nil {
 				call(0, weir.Call{})
 				if direct == 1 {
-					time.Sleep(5 * time.Second) // one who calls now and then
+					time.Sleep(5 * time.Second) // a caller that calls now and then
 				}
 			}
 		})
@@ -100,7 +100,7 @@ func playLater(t *testing.T, shared bool, direct int) {
 	}
 }
 
-// Only where deliveries go: elsewhere those who wait go in the order in which they came.
+// This holds only where deliveries go. Elsewhere, calls wait in order of arrival.
 func TestTurnsAreSettledWhereDeliveriesGo(t *testing.T) {
 	for text, want := range map[string]bool{
 		"deliveries: {file: d.db}\n" + laterLimit:                                                                                                      true,

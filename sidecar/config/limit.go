@@ -14,7 +14,7 @@ import (
 	"github.com/seed1158cd35/weir/sidecar/proxy"
 )
 
-// A class is an operation while it is read.
+// A class is an operation while the file is read.
 type class struct {
 	weir.Operation
 	retries *node // of the upstream
@@ -45,7 +45,7 @@ var (
 	})
 )
 
-// operationPath is a beginning of paths. One that none begins with would be an operation without requests.
+// operationPath reads a path prefix. It refuses prefixes that no path can have.
 func operationPath(s string) (string, string, string) {
 	switch before, _, star := strings.Cut(s, "*"); {
 	case star:
@@ -76,11 +76,11 @@ func readOperations(d *decoder, n *node, u *site) {
 	}
 }
 
-// A pace is a limit while it is read.
+// A pace is a limit while the file is read.
 type pace struct {
 	limit.Limit
-	spoken bucket.Rate // as rate says it, maybe with a burst of its own
-	plans  []multiple  // plans that have more or less
+	spoken bucket.Rate // the field rate, which may include a burst
+	plans  []multiple  // plans with another multiple
 }
 
 var limitFields = []field[pace]{
@@ -110,7 +110,7 @@ var limitFields = []field[pace]{
 	{"adaptive", "fields, true, or off", "off", "Adapts the rate to outcomes, never above `rate`. Each process adapts separately, also with a `store`.", readAdaptive},
 }
 
-// unknown is the rate of a limit that nobody knows.
+// unknown is the rate of a limit whose rate has to be learned.
 const unknown = "unknown"
 
 func readRate(d *decoder, n *node, l *pace) {
@@ -123,10 +123,10 @@ func readRate(d *decoder, n *node, l *pace) {
 	l.spoken, _ = rate.read(d, n)
 }
 
-// A labelled is where a limit says that its keys are labels.
+// A labelled is the position where a limit declares its keys as labels.
 type labelled struct {
 	at    *node
-	limit *pace // once it is read
+	limit *pace // set once it is read
 }
 
 func readLabels(d *decoder, n *node, l *pace) {
@@ -135,7 +135,7 @@ func readLabels(d *decoder, n *node, l *pace) {
 	}
 }
 
-// checkLabels complains of keys that cannot be labels: there are none, or metrics would name callers.
+// checkLabels reports keys that cannot be labels, because there are none or because metrics would reveal callers.
 func (d *decoder) checkLabels(f *document) {
 	shown := veil.New("", f.Harmless)
 	for _, l := range d.labelled {
@@ -167,7 +167,7 @@ func readLimits(d *decoder, n *node, u *site) {
 	}
 }
 
-// limit reads a limit, and those of the plans that have more or less.
+// limit reads a limit, and the limits of plans with another multiple.
 func (d *decoder) limit(name string, n *node) []limit.Limit {
 	l := pace{Limit: limit.Limit{Name: name}}
 	good := object(d, n, limitFields, &l)
@@ -182,7 +182,7 @@ func (d *decoder) limit(name string, n *node) []limit.Limit {
 		d.Bad(at, "write amount: 25 and every: day instead of rate", "zone needs every")
 	}
 	l.Amount, l.Per, l.Every, l.Zone = l.spoken.Amount, l.spoken.Per, bucket.NoPeriod, ""
-	if l.Amount <= 0 || l.Per <= 0 { // there was a complaint; one is enough
+	if l.Amount <= 0 || l.Per <= 0 { // the error is already reported
 		l.Amount, l.Per = 1, time.Second
 	}
 	l.Provisional = l.Advertised != "" && inherited(n.Get("rate"))
@@ -193,7 +193,7 @@ func (d *decoder) limit(name string, n *node) []limit.Limit {
 	return l.all()
 }
 
-// unknown checks what cannot be said of a limit that nobody knows. It begins with a burst of one unit.
+// unknown reports settings that do not fit an unknown rate. Such a limit starts with a burst of one unit.
 func (d *decoder) unknown(n *node, l *pace) {
 	l.Burst = max(l.Burst, 1)
 	if at := n.Get("unit"); at != nil && l.UnitName() != limit.Requests {
@@ -207,7 +207,7 @@ func (d *decoder) unknown(n *node, l *pace) {
 	}
 }
 
-// burst settles what the burst is if both rate and burst say something of it.
+// burst determines the burst if both rate and burst contain one.
 func (d *decoder) burst(n *node, l *pace) {
 	rate, burst := n.Get("rate"), n.Get("burst")
 	switch {
@@ -220,8 +220,7 @@ func (d *decoder) burst(n *node, l *pace) {
 	}
 }
 
-// burstFor keeps a burst that was chosen for another rate from being more than
-// one second's worth of this one.
+// burstFor caps a burst that was chosen for another rate at one second's worth of this rate.
 func burstFor(burst int64, r bucket.Rate) int64 {
 	r.Burst = 0
 	return min(burst, r.Full())
@@ -255,8 +254,8 @@ func readAdaptive(d *decoder, n *node, l *pace) {
 	}
 }
 
-// checkOperations complains of limits that count operations when there are none;
-// where there are some, the policy knows which are missing.
+// checkOperations reports limits of operations if the upstream declares none. If it declares some, the policy's
+// validation finds the missing ones.
 func (d *decoder) checkOperations(n *node, u *Upstream) {
 	if len(u.Policy.Operations) > 0 {
 		return

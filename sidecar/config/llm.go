@@ -14,29 +14,29 @@ import (
 	"github.com/seed1158cd35/weir/llm/gateway"
 )
 
-// LLM is what an upstream that is a language model needs; see docs/how-to/call-language-models.md. What is 0 has
-// the default of package gateway.
+// LLM configures an upstream that is a language model. See docs/how-to/call-language-models.md. 0 means the default
+// of package gateway.
 type LLM struct {
 	Family       llm.Family
-	DefaultModel string // of requests that name none
-	KeyEnv       string // the environment variable that holds the key, in place of the caller's
+	DefaultModel string // for requests without a model
+	KeyEnv       string // environment variable with the key that replaces the caller's key
 	FirstContent time.Duration
 	Idle         time.Duration
 	Total        time.Duration
 	HoldFor      time.Duration
 	Patience     time.Duration
-	Callers      bool // calls are charged to what callers may have, too
+	Callers      bool // calls are also charged to the limits of callers
 	Cache        *Cache
 	Cascade      *Cascade
 }
 
-// Cache is which answers are kept, and for how long.
+// Cache configures which answers are cached, and how long.
 type Cache struct {
 	TTL, Revalidate, IfError time.Duration
 	Memory                   int64 // bytes
 	AnyTemperature           bool
 	Loose                    bool
-	Similar                  float64 // how sure it must be that a question asks what another one asked; 0 means that none is looked for
+	Similar                  float64 // required confidence that two questions mean the same; 0 turns this off
 }
 
 var llmFields = []field[LLM]{
@@ -54,8 +54,8 @@ var llmFields = []field[LLM]{
 	{"cascade", "fields", "off", "Fallbacks for the model.", readCascade},
 }
 
-// variable is the name of an environment variable. What is none may be the key itself, so
-// it is not repeated.
+// variable reads the name of an environment variable. The error does not repeat an invalid value, which may be the
+// key itself.
 var variable = form[string]{"the name of an environment variable", func(d *decoder, n *node) (string, bool) {
 	s, ok := d.Str(n, "the name of an environment variable")
 	if ok && !variableName.MatchString(s) {
@@ -85,7 +85,7 @@ var cacheFields = []field[Cache]{
 	one("similar", sureness, func(c *Cache) *float64 { return &c.Similar }, "off", "Serves the answer to a similar question of the tenant, at this confidence; `true` is 95%. All else must be equal, without tools or images; see docs/how-to/cache-model-answers.md."),
 }
 
-// sureness is true, off, or how sure an answer must be.
+// sureness reads true, off, or the required confidence of an answer.
 var sureness = form[float64]{"true, a share (95%), or off", func(d *decoder, n *node) (float64, bool) {
 	switch {
 	case isOff(n):
@@ -120,17 +120,16 @@ func readLLM(d *decoder, n *node, u *site) {
 		return
 	}
 	u.llm = &l
-	u.Policy.Undeclared = true // its operations have the names of their API
+	u.Policy.Undeclared = true // operations have the names of the API
 }
 
-// settleLLM is what holds for a language model unless the file says otherwise.
+// settleLLM sets the defaults of a language model.
 //
-// Those who wait go in turn: a call that books its turn long ahead does not hear of what
-// others have used beyond their estimates meanwhile.
+// Waiting calls queue fairly. A call that reserves its turn far ahead would not see how much other calls exceed their
+// estimates in the meantime.
 //
-// A breaker that has opened looks each second whether the model is back, however long it
-// was away and whether or not the calls that looked before were answered: a second of
-// apologies is dear, and a call a second is nothing to a provider.
+// An open breaker probes the model every second, regardless of how long the model was down and of whether earlier
+// probes were answered. A second of fallback answers costs more than one call per second costs the provider.
 func settleLLM(n *node, u *site) {
 	if u.llm == nil {
 		return
@@ -149,17 +148,16 @@ func settleLLM(n *node, u *site) {
 	b.ProbeTimeout = cmp.Or(b.ProbeTimeout, modelsOpen)
 }
 
-// modelsOpen is how long the breaker of a language model stays open, and how long one
-// probe keeps the next from going.
+// modelsOpen is how long the breaker of a language model stays open, and how long one probe blocks the next.
 const modelsOpen = time.Second
 
-// llmScopes are those that calls of language models have by themselves.
+// llmScopes are the scopes that every call of a language model has.
 var llmScopes = []string{gateway.Model, gateway.Credential, gateway.Pool, gateway.Caller}
 
-// llmUnits are what they cost.
+// llmUnits are the units of their costs.
 var llmUnits = []string{"tokens", "input_tokens", "output_tokens"}
 
-// checkLLM: tokens are known of calls to language models only.
+// checkLLM reports limits that count tokens for an upstream that is no language model.
 func (d *decoder) checkLLM(n *node, u *site) {
 	if u.llm != nil {
 		return
@@ -171,7 +169,7 @@ func (d *decoder) checkLLM(n *node, u *site) {
 	}
 }
 
-// scaled is a limit for a plan that has so many times as much.
+// scaled returns a limit for a plan with a multiple of l.
 func scaled(l limit.Limit, plan string, times float64) limit.Limit {
 	l.Name += "-" + plan
 	l.Amount = max(1, int64(float64(l.Amount)*times))
@@ -185,8 +183,7 @@ func scaled(l limit.Limit, plan string, times float64) limit.Limit {
 // planScope is the scope whose value is the plan of a caller.
 const planScope = "plan"
 
-// plans are a limit for each plan that has more or less than others, and that of all
-// others.
+// all returns a limit for each plan with another multiple, and one for all other plans.
 func (l *pace) all() []limit.Limit {
 	var all []limit.Limit
 	if l.IsQuota() && len(l.plans) > 0 {
@@ -199,7 +196,7 @@ func (l *pace) all() []limit.Limit {
 	return append([]limit.Limit{l.Limit}, all...)
 }
 
-// A multiple is how many times as much a plan has.
+// A multiple is the factor of a plan's limits.
 type multiple struct {
 	name  string
 	times float64
@@ -213,7 +210,7 @@ func readPlans(d *decoder, n *node, l *pace) {
 	}
 }
 
-// times is a factor, written as 3 or 3x.
+// times reads a factor, written as 3 or 3x.
 var times = text("a factor (3x, 0.5)", func(s string) (float64, string, string) {
 	v, wrong, hint := parseNumber(strings.TrimSuffix(s, "x"))
 	if wrong == "" && v > 1000 {

@@ -28,7 +28,7 @@ upstreams:
     llm: {family: anthropic, callers: off}
 `
 
-// What is said under maintenance is read though the switch is off, and wants a tier that says it.
+// The maintenance texts are checked even if the switch is off, and require a tier with a message.
 func TestMaintenanceIsRead(t *testing.T) {
 	of := func(maintenance, tier string) string {
 		text := strings.Replace(chat, "{upstream: other,", "{name: elsewhere, upstream: other,", 1)
@@ -51,7 +51,8 @@ func TestMaintenanceIsRead(t *testing.T) {
 	}
 }
 
-// An upstream that is not a language model charges its requests to callers if it says so, and if the file says what they may have.
+// An upstream that is not a language model charges its requests to callers if it has callers: true. The file must
+// then set the limits of callers.
 func TestUpstreamsCountTheirCallers(t *testing.T) {
 	f := parse(t, "callers: true\nupstreams: {a: {url: 'https://h', callers: true}, b: {url: 'https://h'}}")
 	if !f.Counted["a"] || f.Counted["b"] {
@@ -184,8 +185,8 @@ func TestSimilarQuestionsAreSwitchedOn(t *testing.T) {
 	}
 }
 
-// A preset's rate of a limit that the provider may report is provisional for the models of a cascade: another tier answers what
-// is throttled. A rate of the file holds.
+// For the models of a cascade, a preset's rate is provisional if the provider may report the limit: another tier
+// answers throttled calls. A rate in the file applies.
 func TestAdvertisedLimitsOfCascadesAreProvisional(t *testing.T) {
 	f, err := Parse("weir.yaml", []byte(`upstreams:
   chat:

@@ -7,8 +7,7 @@ import (
 	"github.com/seed1158cd35/weir/internal/doc"
 )
 
-// expand writes out the short forms of an upstream, so that what is written
-// short in one place and in full in another can be merged.
+// expand replaces the short forms of an upstream by the full forms, so that both can be merged.
 func expand(n *node) {
 	for i := range n.Fields {
 		f := &n.Fields[i]
@@ -44,7 +43,7 @@ func expandOperation(n *node) {
 	}
 }
 
-// expandAdaptive makes a mapping of "adaptive: true".
+// expandAdaptive turns "adaptive: true" into a mapping.
 func expandAdaptive(n *node) {
 	for i := range n.Fields {
 		if f := &n.Fields[i]; f.Name == "adaptive" && isOn(f.Value) {
@@ -53,7 +52,7 @@ func expandAdaptive(n *node) {
 	}
 }
 
-// inFull is a mapping with one field for a plain value.
+// inFull turns a scalar into a mapping with one field.
 func inFull(n *node, name string) *node {
 	if n.Kind != doc.Scalar || isOff(n) {
 		return n
@@ -63,8 +62,8 @@ func inFull(n *node, name string) *node {
 	return &full
 }
 
-// merge lays one node over another, field by field. What is a list or a plain
-// value is replaced, but for headers that are kept besides others, and so is a schedule with all that was changed of it.
+// merge lays one node over another, field by field. Lists and scalars are replaced, except headers that are kept in
+// addition to the base's headers. A schedule is replaced together with all changes to it.
 func merge(base, own *node) *node {
 	switch {
 	case own == nil || own.Kind == doc.Empty && base != nil:
@@ -83,14 +82,14 @@ func merge(base, own *node) *node {
 	return under(base, own)
 }
 
-// only is the mapping with no more than the fields of the names.
+// only returns the mapping with only the named fields.
 func only(n *node, names ...string) *node {
 	some := *n
 	some.Fields = slices.DeleteFunc(slices.Clone(n.Fields), func(e entry) bool { return !slices.Contains(names, e.Name) })
 	return &some
 }
 
-// under is the mapping with another laid over it.
+// under returns base with own laid over it.
 func under(base *node, own *node) *node {
 	both := *own
 	both.Fields = nil
@@ -102,8 +101,7 @@ func under(base *node, own *node) *node {
 	}
 	added := slices.DeleteFunc(slices.Clone(own.Fields), func(e entry) bool { return base.Get(e.Name) != nil })
 	if strings.HasSuffix(own.Path, ".operations") {
-		// The first that matches is taken, and what somebody added to a preset
-		// is the more special.
+		// The first match wins, and an entry that the file adds to a preset is more specific.
 		both.Fields = append(added, both.Fields...)
 	} else {
 		both.Fields = append(both.Fields, added...)

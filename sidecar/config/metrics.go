@@ -9,10 +9,10 @@ import (
 	"github.com/seed1158cd35/weir/internal/doc"
 )
 
-// Metrics is where metrics are sent by OTLP, besides the admin listener; see docs/reference/metrics.md.
+// Metrics configures where metrics are sent by OTLP, besides the admin listener. See docs/reference/metrics.md.
 type Metrics struct {
 	URL     string
-	Headers map[string]string // with the variables of the environment that hold their values
+	Headers map[string]string // with the environment variables of their values
 	Service string
 	Attrs   map[string]string
 	Every   time.Duration // 0 means the default
@@ -45,7 +45,7 @@ func readMetrics(d *decoder, n *node, f *document) {
 	f.Metrics = &m
 }
 
-// likeTraces takes over from traces what is not said of metrics.
+// likeTraces copies settings from traces that metrics do not set.
 func (m *Metrics) likeTraces(d *decoder, n *node, t *Traces) {
 	if t != nil {
 		if m.Service == "" {

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Metrics go where traces go, with their attributes, unless the file says otherwise.
+// By default, metrics go where traces go, with the same attributes.
 func TestMetricsGoWhereTracesGo(t *testing.T) {
 	const traces = "headers: {authorization: TOKEN}, service: orders, attributes: {a: b}"
 	headers, attrs := map[string]string{"Authorization": "TOKEN"}, map[string]string{"a": "b"}
@@ -19,7 +19,7 @@ func TestMetricsGoWhereTracesGo(t *testing.T) {
 		{"{url: \"http://otel:4318\", " + traces + "}", "{}", &Metrics{URL: "http://otel:4318/v1/metrics", Headers: headers, Service: "orders", Attrs: attrs}},
 		{"{url: \"grpc://otel:4317\", " + traces + "}", "{every: 5s}", &Metrics{URL: "grpc://otel:4317", Headers: headers, Service: "orders", Attrs: attrs, Every: 5 * time.Second}},
 		{"{url: \"https://otel/in/v1/traces\"}", "{service: other, attributes: {c: d}}", &Metrics{URL: "https://otel/in/v1/metrics", Service: "other", Attrs: map[string]string{"c": "d"}}},
-		{"{url: \"http://otel:4318\", " + traces + "}", "{url: \"http://elsewhere\"}", &Metrics{URL: "http://elsewhere/v1/metrics", Service: "orders", Attrs: attrs}}, // the token is not for others
+		{"{url: \"http://otel:4318\", " + traces + "}", "{url: \"http://elsewhere\"}", &Metrics{URL: "http://elsewhere/v1/metrics", Service: "orders", Attrs: attrs}}, // the token is not sent to other hosts
 		{"{region: eu-west-1}", "{url: \"grpcs://otel:4317\"}", &Metrics{URL: "grpcs://otel:4317"}},
 		{"off", "{url: \"http://otel/metrics\"}", &Metrics{URL: "http://otel/metrics"}},
 		{"{url: \"http://otel:4318\"}", "off", nil},

@@ -16,7 +16,7 @@ import (
 	"github.com/seed1158cd35/weir/outcome"
 )
 
-// shared is a process whose upstream is as a preset ships it, in a fleet.
+// shared returns the upstream of one process of a fleet, with the preset's policy.
 func shared(t *testing.T, store fleet.Store, p weir.Policy) *weir.Upstream {
 	t.Helper()
 	f := fleet.New(store, fleet.Options{})
@@ -34,8 +34,8 @@ func shared(t *testing.T, store fleet.Store, p weir.Policy) *weir.Upstream {
 	return u
 }
 
-// typical is a call as the sidecar makes it of a request: of an operation, with a value
-// for each scope, and, of a language model, with the pool of its key and model.
+// typical returns a call as the sidecar makes it from a request: with an operation and a value for each scope. A call
+// of a language model also has the pool of its key and model.
 func typical(f *File, operation, who string) weir.Call {
 	c := weir.Call{Operation: operation, Keys: map[string]string{"pool": "key/" + who, "model": who}}
 	if _, model := f.LLM["a"]; model {
@@ -53,9 +53,9 @@ func goes(u *weir.Upstream, c weir.Call, o outcome.Outcome) bool {
 	return true
 }
 
-// With every preset as it ships: what the upstream asks one process to wait, the other waits,
-// too, from two seconds later to the end, for each operation; and whom it does not concern
-// goes on. A person can lift it for both.
+// With every preset: if the upstream asks one process to wait, the other process waits as well, from two seconds
+// later to the end of the pause, for each operation. Calls outside the pause's scope proceed. An operator can end the
+// pause for both.
 func TestPausesOfPresetsAreFleetWide(t *testing.T) {
 	fine := outcome.Outcome{Class: outcome.OK}
 	for _, preset := range Presets() {

@@ -1,6 +1,6 @@
 package config
 
-// placesOf says where each field of an upstream stands, and each of its limits and operations.
+// placesOf returns the position of each field of an upstream, and of each of its limits and operations.
 func placesOf(n *node) map[string]string {
 	all := make(map[string]string)
 	for _, f := range n.Fields {
@@ -14,5 +14,5 @@ func placesOf(n *node) map[string]string {
 	return all
 }
 
-// Where says where a field of an upstream stands; "" if the file does not say it, and neither does a preset.
+// Where returns the position of an upstream's field. It returns "" if neither the file nor a preset sets it.
 func (f *File) Where(upstream, field string) string { return f.Places[upstream][field] }

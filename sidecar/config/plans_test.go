@@ -9,8 +9,8 @@ import (
 	"github.com/seed1158cd35/weir/outcome"
 )
 
-// The quotas of plans are one: what a user has used with a plan is gone without it, and the
-// other way round. Another user's is another's, and what came to nothing is nobody's.
+// The quotas of all plans are one quota. Units that a user has used with a plan are also gone without the plan, and
+// vice versa. Other users have their own quota, and failed calls are charged to no user.
 func TestQuotasOfPlansAreOne(t *testing.T) {
 	for _, unit := range []string{"requests", "tokens"} {
 		synctest.Test(t, func(t *testing.T) {
@@ -46,7 +46,7 @@ func TestQuotasOfPlansAreOne(t *testing.T) {
 					}
 				}
 				if unit == "tokens" && want > 0 {
-					want -= 2 // three are reserved for one
+					want -= 2 // one call reserves three
 				}
 				if n != want {
 					t.Errorf("%s: %d calls of %s with plan %q, want %d", unit, n, user, plan, want)

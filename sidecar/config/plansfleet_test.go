@@ -11,8 +11,8 @@ import (
 	"github.com/seed1158cd35/weir/outcome"
 )
 
-// The quotas of plans are one for all processes of a fleet: a user who has used it up with the plan
-// or without it, at one process or at several, has nothing left at any.
+// The quotas of plans are one quota for all processes of a fleet. A user who has used it up, with or without the
+// plan, at one or several processes, has nothing left at any process.
 func TestQuotasOfPlansAreOneForAFleet(t *testing.T) {
 	for _, unit := range []string{"requests", "tokens"} {
 		t.Run(unit, func(t *testing.T) {
@@ -31,7 +31,7 @@ func fleetOfPlans(t *testing.T, unit string) {
 	goes := func(user, plan string, at []int, most, want int) {
 		t.Helper()
 		n := 0
-		for idle := 0; idle < 2 && n < most; idle++ { // what a process keeps for an outage goes last, and elsewhere
+		for idle := 0; idle < 2 && n < most; idle++ { // the units that a process keeps for an outage go last, and to other processes
 			for _, i := range at {
 				for n < most {
 					c := weir.Call{Keys: map[string]string{"user": user, "plan": plan}, Cost: map[string]int64{unit: 1}}
@@ -51,7 +51,7 @@ func fleetOfPlans(t *testing.T, unit string) {
 	}
 	everywhere := []int{0, 1, 2}
 	goes("ann", "premium", []int{0}, 30, 30)
-	goes("ann", "premium", []int{1, 2, 0}, 100, 30) // the first has a part by now, and keeps some for an outage
+	goes("ann", "premium", []int{1, 2, 0}, 100, 30) // the first process has a part by now, and keeps some for an outage
 	for _, plan := range []string{"premium", "", "trial", "unknown"} {
 		goes("ann", plan, everywhere, 100, 0)
 	}

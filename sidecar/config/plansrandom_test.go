@@ -13,8 +13,8 @@ import (
 	"github.com/seed1158cd35/weir/outcome"
 )
 
-// Calls with any plan at any process, one after the other: none goes once as much has been used,
-// with whatever plan and wherever, as its own plan allows.
+// Calls with any plan at any process, one after another. No call proceeds once the usage, with any plan at any
+// process, has reached the quota of the call's own plan.
 func TestNoPlanGoesBeyondItsQuota(t *testing.T) {
 	const text = "callers:\n  limits: {global: off, user: off, user-day: {amount: 20, every: day, scope: user, plans: {premium: 3x, trial: 0.5}}}\nupstreams: {chat: {preset: openai}}\n"
 	f, err := Parse("weir.yaml", []byte(text), nil)
@@ -51,11 +51,11 @@ func playPlans(t *testing.T, r *rand.Rand, p weir.Policy) {
 			time.Sleep(gap)
 		}
 		story += fmt.Sprintf(" %d:%s:%d/%d", at, plan, went, n)
-		time.Sleep(time.Duration(1+r.IntN(3)) * time.Second) // the others hear of it
+		time.Sleep(time.Duration(1+r.IntN(3)) * time.Second) // the other processes learn of it
 	}
 }
 
-// fleetOf is so many processes with one store, that have been in touch with it.
+// fleetOf returns n processes with one store that have been in contact with it.
 func fleetOf(t *testing.T, store fleet.Store, p weir.Policy, n int) (all []*weir.Upstream) {
 	for range n {
 		fleet := fleet.New(store, fleet.Options{})

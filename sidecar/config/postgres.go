@@ -7,12 +7,12 @@ import (
 	"github.com/seed1158cd35/weir/internal/doc"
 )
 
-// Postgres is a database of PostgreSQL.
+// Postgres is a PostgreSQL database.
 type Postgres struct {
 	URL         string // without a password
-	PasswordEnv string // the environment variable that holds the password; "" means that there is none
-	Connections int    // at most
-	Pooler      bool   // a pooler gives each transaction another connection
+	PasswordEnv string // environment variable with the password; "" means no password
+	Connections int    // maximum
+	Pooler      bool   // a pooler assigns each transaction its connection
 }
 
 var postgresFields = []field[Postgres]{

@@ -6,31 +6,30 @@ import (
 	"strings"
 )
 
-// presets are documents of the same form as an upstream.
+// presets are documents with the form of an upstream.
 //
 //go:embed presets/*.yaml
 var presets embed.FS
 
 // Presets lists the names of the presets, sorted.
 func Presets() []string {
-	files, _ := presets.ReadDir("presets") // embedded, so it is there
+	files, _ := presets.ReadDir("presets") // embedded, so it exists
 	var all []string
 	for _, f := range files {
 		all = append(all, strings.TrimSuffix(f.Name(), ".yaml"))
 	}
-	slices.Sort(all) // the files are sorted with their ends
+	slices.Sort(all) // the file names are sorted with their extension
 	return all
 }
 
-// presetText is the text of a preset, comments and all, and false if there is none
-// by that name.
+// presetText returns the text of a preset with its comments. It returns false if the preset does not exist.
 func presetText(name string) (string, bool) {
 	data, err := presets.ReadFile("presets/" + name + ".yaml")
 	return string(data), err == nil
 }
 
-// PresetText returns the YAML of a preset with its comments, the first of which describes it in one line. It returns false if there is no
-// preset of that name.
+// PresetText returns the YAML of a preset with its comments. The first comment describes the preset in one line. It
+// returns false if the preset does not exist.
 func PresetText(name string) (string, bool) {
 	if !slices.Contains(Presets(), name) {
 		return "", false
@@ -38,7 +37,8 @@ func PresetText(name string) (string, bool) {
 	return presetText(name)
 }
 
-// PresetHosts returns the hosts that a preset is for, with * for any characters. It returns nil if the preset is for no certain hosts.
+// PresetHosts returns the host patterns of a preset, with * for any characters. It returns nil if the preset has
+// none.
 func PresetHosts(name string) (all []string) {
 	text, ok := PresetText(name)
 	if !ok {
@@ -54,8 +54,8 @@ func PresetHosts(name string) (all []string) {
 	return all
 }
 
-// overlay is an upstream laid over its preset, short forms written out. One that is a tier
-// of a cascade is brief.
+// overlay returns an upstream laid over its preset, with short forms expanded. A tier of a cascade gets the retries
+// of brief.
 func (d *decoder) overlay(n *node, tier bool) *node {
 	expand(n)
 	at := n.Get("preset")
@@ -76,8 +76,8 @@ func (d *decoder) overlay(n *node, tier bool) *node {
 	return merge(base, n)
 }
 
-// onePurse takes the quota from a preset where the file has a budget, or the budget where it has a quota: one stands in
-// place of the other. What all processes may do together (all) stands beside either.
+// onePurse drops the preset's quota if the file has a budget, or the preset's budget if the file has a quota, because
+// only one of them may be set. The budget of all processes together (all) is compatible with both.
 func onePurse(base, n *node) {
 	if b := n.Get("budget"); b != nil && !alone(b, "all") {
 		drop(base, "quota")
@@ -86,10 +86,10 @@ func onePurse(base, n *node) {
 	}
 }
 
-// alone reports whether a mapping has the field and no other.
+// alone reports whether a mapping has only the named field.
 func alone(n *node, name string) bool { return len(n.Fields) == 1 && n.Fields[0].Name == name }
 
-// keep leaves one field of a field's, and nothing where that is not there.
+// keep reduces a field's mapping to one of its fields. It drops the field if that one is missing.
 func keep(n *node, field, name string) {
 	for i := range n.Fields {
 		if f := &n.Fields[i]; f.Name == field && f.Value.Get(name) != nil {
@@ -100,8 +100,8 @@ func keep(n *node, field, name string) {
 	drop(n, field)
 }
 
-// preset is the tree of a preset, told apart from the file's own: whatever is
-// wrong with it is wrong where the file names it.
+// preset returns the tree of a preset. Its nodes are marked, so that errors in it are reported where the file names
+// it.
 func (d *decoder) preset(name string, at, n *node, tier bool) *node {
 	text, _ := presetText(name)
 	inner := newDecoder(name)

@@ -15,7 +15,7 @@ import (
 	"github.com/seed1158cd35/weir/sidecar/proxy"
 )
 
-// policy is that of the upstream a with the fields.
+// policy returns the policy of the upstream a with the fields.
 func policy(t *testing.T, fields string, env ...string) weir.Policy {
 	t.Helper()
 	return parse(t, "upstreams: {a: {url: https://h, "+fields+"}}", env...).Upstreams[0].Policy
@@ -83,7 +83,7 @@ func TestHTTP(t *testing.T) {
 	}
 }
 
-// A message is not published twice by a retry, and the limits of ntfy.sh hold.
+// A retry does not publish a message twice, and the limits of ntfy.sh are kept.
 func TestNtfy(t *testing.T) {
 	u := parse(t, "upstreams: {a: {preset: ntfy}}").Upstreams[0]
 	if u.URL.String() != "https://ntfy.sh" || u.Schedule != "messaging" {
@@ -184,11 +184,11 @@ func TestQuotaAndBudgetReplaceEachOther(t *testing.T) {
 	}
 }
 
-// What all processes may repeat together stands beside either, the file's over the preset's.
+// The budget of all processes together is compatible with both. The file's value overrides the preset's.
 func TestTheBudgetOfAllStandsBesideQuotaAndBudget(t *testing.T) {
 	all, few := mustRate("105000/min"), mustRate("9/min")
 	for fields, want := range map[string]struct {
-		capacity int64 // of the quota; 0 is none
+		capacity int64 // of the quota; 0 means none
 		budget   retry.BudgetConfig
 	}{
 		"":                                   {500, retry.BudgetConfig{All: all}},
@@ -219,7 +219,7 @@ func mustRate(s string) bucket.Rate {
 	return r
 }
 
-// The figures are those of a system of messages, to the letter.
+// The figures are exactly those of a messaging system.
 func TestPresetMessaging(t *testing.T) {
 	u := parse(t, "upstreams: {a: {url: https://h, preset: messaging}}").Upstreams[0]
 	s := time.Second

@@ -1,6 +1,6 @@
 package config
 
-// A table of the reference is one of the code.
+// A table of the reference is made from one table in the code.
 type table struct {
 	variable, title string
 	rows            []row

@@ -7,11 +7,11 @@ import (
 	"github.com/seed1158cd35/weir/internal/doc"
 )
 
-// A removal is fields that files should no longer have. Until 0.2.0 weir serve accepts them with a warning, and weir check
-// refuses them. Presets and Go may still set those that apply.
+// A removal describes fields that files should no longer have. Until 0.2.0 weir serve accepts them with a warning,
+// and weir check refuses them. Presets and Go code may still set the fields that apply.
 type removal struct {
-	at      string // the path of the mapping that has them; * stands for any name, and [] for any item of a list
-	names   string // of the fields, with spaces between them
+	at      string // path of their mapping; * matches any name, and [] any item of a list
+	names   string // names of the fields, separated by spaces
 	to      string // the new name of the field, or ignored, or applies
 	instead string // what to use instead
 }

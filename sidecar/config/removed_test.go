@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// everyRemoved has every field that is removed or renamed and that everyField does not have.
+// everyRemoved has every removed or renamed field that everyField does not have.
 const everyRemoved = `
 store: {memory: true, coast: 30s}
 deliveries: {file: d.db}
@@ -30,7 +30,7 @@ upstreams:
     websocket: {realtime: true}
 `
 
-// removedIn returns the fields of a file that are removed or renamed, by path.
+// removedIn returns the removed or renamed fields of a file, by path.
 func removedIn(t *testing.T, yaml string) map[string]string {
 	t.Helper()
 	f := parse(t, yaml)
@@ -80,7 +80,7 @@ func TestRemovedFieldsAreAcceptedWithWarning(t *testing.T) {
 	}
 }
 
-// A field without a meaning is not documented, so each must be among the removals, and those must not be documented.
+// A field without a meaning is not documented, so it must be among the removals. Fields with a meaning must not be.
 func TestUndocumentedFieldsAreThoseRemoved(t *testing.T) {
 	removed := make(map[string]bool)
 	for _, r := range removals {

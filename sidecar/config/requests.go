@@ -7,11 +7,11 @@ import (
 	"github.com/seed1158cd35/weir/internal/doc"
 )
 
-// Requests are a queue of SQS whose messages are requests that are delivered later.
+// Requests is an SQS queue whose messages are requests to deliver later.
 type Requests struct {
-	Queue  string // its URL, with the server that it is asked at
-	Region string // "" for what the SDK finds
-	Owner  string // the caller whose they are; "" for none
+	Queue  string // URL with the server that receives the requests
+	Region string // "" means the SDK's default
+	Owner  string // caller that owns the deliveries; "" means none
 }
 
 var requestsFields = []field[Requests]{
@@ -36,12 +36,12 @@ func readRequests(d *decoder, n *node, v *Deliveries) {
 	v.Requests = &r
 }
 
-// OwnedBy reports whether the owner may call by tokens: it has one of them, or nobody needs any.
+// OwnedBy reports whether the owner may call: the owner has one of the tokens, or no tokens are required.
 func (r *Requests) OwnedBy(tokens []auth.TokenConfig) bool {
 	return len(tokens) == 0 || slices.ContainsFunc(tokens, func(t auth.TokenConfig) bool { return t.Name == r.Owner })
 }
 
-// checkRequests complains of a queue that is another one, too, and of an owner that may call nothing.
+// checkRequests reports a queue that has another purpose already, and an owner without rights.
 func (d *decoder) checkRequests(root *node, f *document) {
 	if f.Deliveries == nil || f.Deliveries.Requests == nil {
 		return

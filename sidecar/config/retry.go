@@ -47,8 +47,7 @@ func (d *decoder) retry(n *node) retry.Config {
 	return c
 }
 
-// schedule is what the field schedule names, and the zero value if it is not
-// there.
+// schedule returns the schedule that the field names. It returns the zero value if the field is missing.
 func schedule[C any](d *decoder, n *node, named func(string) (C, bool), names []string) (c C) {
 	at := n.Get("schedule")
 	if at == nil {

@@ -31,7 +31,7 @@ var routeFields = []field[proxy.Route]{
 		""),
 }
 
-// What a route may say of its requests, and an operation of its own.
+// Settings of a route or operation.
 var (
 	delivers     = choice("true, always or false", map[string]proxy.Deliver{"true": proxy.DeliverAsked, "always": proxy.DeliverAlways, "false": proxy.DeliverNever})
 	keepsAnswers = choice("keep or off", map[string]bool{"keep": true, "off": false})
@@ -69,8 +69,8 @@ func readRoutes(d *decoder, n *node, u *site) {
 
 var hostName = regexp.MustCompile(`^[A-Za-z0-9_]([A-Za-z0-9_-]*[A-Za-z0-9_])?(\.[A-Za-z0-9_]([A-Za-z0-9_-]*[A-Za-z0-9_])?)*\.?$`)
 
-// asciiHost is a host as it is looked up and sent: one with letters beyond ASCII is written as IDNA has it (bücher.example is
-// xn--bcher-kva.example). What is no such name stays as it is.
+// asciiHost returns a host in the form that is resolved and sent. Non-ASCII names are encoded by IDNA (bücher.example
+// is xn--bcher-kva.example). Invalid names are returned unchanged.
 func asciiHost(host string) string {
 	name, port := host, ""
 	if i := strings.LastIndexByte(host, ':'); i >= 0 && !strings.HasSuffix(host, "]") {
@@ -86,7 +86,7 @@ func asciiHost(host string) string {
 	return ascii + port
 }
 
-// goodHost takes names and addresses, an IPv6 address without its brackets.
+// goodHost accepts names and addresses, IPv6 addresses without brackets.
 func goodHost(s string) bool {
 	if _, err := netip.ParseAddr(s); err == nil {
 		return true
@@ -115,7 +115,7 @@ var host = text("a host", func(s string) (string, string, string) {
 	return "", "is not a host", ""
 })
 
-// hostPattern is a host in which * stands for any characters, except in the last two labels.
+// hostPattern reads a host in which * matches any characters, except in the last two labels.
 var hostPattern = text("a host", func(s string) (string, string, string) {
 	s = strings.ToLower(s)
 	if labels := strings.Split(s, "."); len(labels) < 2 && strings.Contains(s, "*") || strings.Contains(strings.Join(labels[max(0, len(labels)-2):], "."), "*") {
@@ -127,7 +127,7 @@ var hostPattern = text("a host", func(s string) (string, string, string) {
 	return s, "", ""
 })
 
-// prefix is a path in the form of proxy.Route.Path.
+// prefix reads a path in the form of proxy.Route.Path.
 var prefix = text("a path", func(s string) (string, string, string) {
 	switch {
 	case !strings.HasPrefix(s, "/"):
@@ -142,7 +142,7 @@ var prefix = text("a path", func(s string) (string, string, string) {
 	return strings.TrimSuffix(s, "/") + "/", "", ""
 })
 
-// address is a host and port to listen on.
+// address reads a host and port to listen on.
 var address = text("host:port", func(s string) (string, string, string) {
 	at := strings.LastIndexByte(s, ':')
 	if at < 0 {
@@ -180,10 +180,10 @@ func parseSource(s string) (httpx.Source, string, string) {
 	return httpx.Source{Kind: httpx.FromHeader, Name: http.CanonicalHeaderKey(name)}, "", ""
 }
 
-// Claim is the kind of a key that a caller's token says.
+// Claim is the kind of a key from a claim of the caller's token.
 const Claim = "claim"
 
-// callerSource is a source, or a claim.
+// callerSource reads a source, or a claim.
 var callerSource = text("header:NAME, query:NAME, claim:NAME, caller or remote", func(s string) (httpx.Source, string, string) {
 	if name, ok := strings.CutPrefix(s, Claim+":"); ok && name != "" && name == strings.TrimSpace(name) {
 		return httpx.Source{Kind: Claim, Name: name}, "", ""
@@ -192,7 +192,7 @@ var callerSource = text("header:NAME, query:NAME, claim:NAME, caller or remote",
 	return v, strings.Replace(wrong, "query:NAME,", "query:NAME, claim:NAME,", 1), hint
 })
 
-// headerName is the name of a header, in canonical form.
+// headerName reads the name of a header and returns its canonical form.
 var headerName = text("header names", func(s string) (string, string, string) {
 	if !token.MatchString(s) {
 		return "", "is not the name of a header", ""

@@ -10,7 +10,7 @@ import (
 func Schema() []byte {
 	text, err := json.MarshalIndent(schema(), "", "  ")
 	if err != nil {
-		panic(err) // it has only texts, lists and maps
+		panic(err) // it contains only texts, lists and maps
 	}
 	return append(text, '\n')
 }

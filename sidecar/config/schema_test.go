@@ -30,7 +30,7 @@ func compiled(t *testing.T) *jsonschema.Schema {
 	return s
 }
 
-// validate returns what is wrong with a YAML text by the schema.
+// validate returns the errors of a YAML text according to the schema.
 func validate(t *testing.T, s *jsonschema.Schema, text string) error {
 	t.Helper()
 	var v any
@@ -92,7 +92,7 @@ func TestShippedFilesHaveNoRemovedFields(t *testing.T) {
 	}
 }
 
-// Every example of the reference page is accepted, and what the reader refuses in general is refused.
+// The schema accepts every sample of the reference page, and refuses what the reader refuses in general.
 func TestSchemaAgreesWithReader(t *testing.T) {
 	s := compiled(t)
 	data, err := os.ReadFile(page)

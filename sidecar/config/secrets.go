@@ -9,24 +9,24 @@ import (
 	"github.com/seed1158cd35/weir/internal/doc"
 )
 
-// A Secret is a variable of the environment that the file names, and where.
+// A Secret is an environment variable that the file names, and its position.
 type Secret struct {
 	Variable string
-	At       doc.Complaint // its place, without a problem
+	At       doc.Complaint // position, without a problem
 	check    strength
 }
 
-// A strength says what a secret must be so that it cannot be guessed.
+// A strength is the requirement that keeps a secret from being guessed.
 type strength uint8
 
 const (
-	given   strength = iota // somebody else says what it is
-	long                    // it signs
-	header                  // it stands in headers
-	webhook                 // it signs webhooks
+	given   strength = iota // the secret is issued by a third party
+	long                    // signs tokens
+	header                  // sent in headers
+	webhook                 // signs webhooks
 )
 
-// strengthOf is that of the secret in a place.
+// strengthOf returns the strength that a secret at a path needs.
 func strengthOf(path string) strength {
 	switch {
 	case path == "callers.claims.secret_env", path == "jwt.secret_env":
@@ -39,10 +39,10 @@ func strengthOf(path string) strength {
 	return given
 }
 
-// secretPlace is where a variable can be named.
+// secretPlace matches the fields that name such variables.
 var secretPlace = regexp.MustCompile(`^(hash_env|(decide\.|admin_)?tokens\..+\.env(\[\d+\])?|callers\.claims\.secret_env|jwt\.secret_env|notify\.[a-z_]+_env|(traces|metrics)\.headers\..+|store\.password_env|deliveries\.postgres\.password_env|deliveries\.callbacks\..+\.secrets_env(\[\d+\])?|upstreams\..+\.llm\.key_env|upstreams\..+\.credentials\..+)$`)
 
-// findSecrets lists what the file wants of the environment.
+// findSecrets lists the environment variables that the file names.
 func findSecrets(n *node) (all []Secret) {
 	for _, e := range n.All() {
 		for _, v := range texts(e.Value) {
@@ -55,8 +55,8 @@ func findSecrets(n *node) (all []Secret) {
 	return all
 }
 
-// CheckEnv complains of every variable that the file names and that is not there, or is too short for
-// a secret. The values are not repeated.
+// CheckEnv reports each variable that the file names and that is missing, or too short for a secret. It does not
+// repeat values.
 func (f *File) CheckEnv(env func(string) (string, bool)) error {
 	var errs doc.Errors
 	for _, s := range f.Secrets {

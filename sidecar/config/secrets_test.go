@@ -8,7 +8,7 @@ import (
 	"github.com/seed1158cd35/weir/sidecar/config"
 )
 
-// Every variable that a file names is looked for, and what is wrong is said with its place.
+// Every variable that a file names is checked, and errors contain the position.
 func TestWhatTheEnvironmentLacks(t *testing.T) {
 	const file = `hash_env: HASH
 tokens: {app: {env: APP}, other: {env: OTHER}}
@@ -51,7 +51,7 @@ weir.yaml:9:150: upstreams.gpt.llm.key_env: environment variable KEY is not set;
 	}
 }
 
-// While a secret is changed the old one and the new one are those of one caller, wherever tokens are named.
+// During a rotation, the old and the new secret belong to the same caller, wherever the file names tokens.
 func TestASecretIsChangedWithoutAGap(t *testing.T) {
 	f, err := config.Parse("weir.yaml", []byte(`
 tokens: {app: {env: [OLD, NEW], upstreams: [a]}}

@@ -28,7 +28,7 @@ func readSends(d *decoder, n *node, u *site) {
 	}
 }
 
-// SendsOf are the headers that weir adds to requests for an upstream. The error holds no value.
+// SendsOf returns the headers that weir adds to requests for an upstream. The error contains no value.
 func (f *File) SendsOf(upstream string, env func(string) (string, bool)) (http.Header, error) {
 	var h http.Header
 	for name, variable := range f.Sends[upstream] {

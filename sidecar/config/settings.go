@@ -8,19 +8,19 @@ import (
 	"github.com/seed1158cd35/weir/observe"
 )
 
-// wasRead is what a file was read from, so that people can be shown what is in force without a copy of it in memory.
+// wasRead is the source of a file, from which Settings can be computed without a copy of them in memory.
 type wasRead struct {
 	name string
 	data []byte
 	env  func(string) (string, bool)
 }
 
-// longestSetting is how much of a value people are shown, in bytes.
+// longestSetting is the longest value that is shown, in bytes.
 const longestSetting = 300
 
-// Settings are what the file says, in its order, each upstream laid over its preset, and where each value is from. Values
-// that could be secrets, which a file should not hold, are masked: by what they look like, and, where a variable of the
-// environment is named, whatever is not the name of one that there is.
+// Settings returns the file's settings in its order, each upstream laid over its preset, with the origin of each
+// value. Values that may be secrets, which do not belong in a file, are masked. A value counts as a secret by its
+// form, or if it should be the name of an environment variable and is not the name of an existing one.
 func (f *File) Settings() []doc.Setting {
 	if f.text == nil {
 		return nil
@@ -30,7 +30,7 @@ func (f *File) Settings() []doc.Setting {
 	root, _ := d.parse(f.text.data, f.text.env)
 	var all []doc.Setting
 	for _, v := range variables {
-		if s, ok := f.text.set(v.Name); ok && strings.HasPrefix(v.Name, "THROTTLE_") { // the others stand in the place of fields
+		if s, ok := f.text.set(v.Name); ok && strings.HasPrefix(v.Name, "THROTTLE_") { // the other variables replace fields
 			all = append(all, doc.Setting{Field: v.Name, Value: s, From: "environment"})
 		}
 	}
@@ -55,7 +55,7 @@ func (f *File) Settings() []doc.Setting {
 	return all
 }
 
-// named reports whether a value is the name of a variable of the environment, or a list of such names.
+// named reports whether a value is the name of an existing environment variable, or a list of such names.
 func (s *wasRead) named(value string) bool {
 	if s.env == nil {
 		return false
@@ -71,7 +71,7 @@ func (s *wasRead) named(value string) bool {
 	return true
 }
 
-// set is a variable of the environment; false if it is not there, or empty.
+// set returns an environment variable, and false if it is missing or empty.
 func (s *wasRead) set(name string) (string, bool) {
 	if s.env == nil {
 		return "", false

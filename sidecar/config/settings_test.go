@@ -11,7 +11,7 @@ import (
 	"github.com/seed1158cd35/weir/internal/doc"
 )
 
-// What is in force is what the file says over its preset and under the environment, each value with its place, and no secret.
+// Settings combines the file, its presets and the environment. Each value has its position, and none is a secret.
 func TestSettingsAreWhatIsInForce(t *testing.T) {
 	f := parse(t, `listen: 127.0.0.1:1
 hosts: [a.example, b.example]
@@ -45,8 +45,8 @@ upstreams:
 	}
 }
 
-// Where the file is to name a variable of the environment and holds the secret itself, people are not shown it, whatever it
-// looks like: in no field that there is.
+// If the file contains a secret where the name of an environment variable belongs, Settings hides it, in every field
+// and whatever its form.
 func TestBareSecretsAreNotShown(t *testing.T) {
 	const yaml = `hash_env: %[1]s
 admin_tokens: {ops: {env: %[1]s}}

@@ -6,12 +6,12 @@ import (
 	"github.com/seed1158cd35/weir/internal/doc"
 )
 
-// AWSDeliveries are a table of DynamoDB and a queue of SQS.
+// AWSDeliveries is a DynamoDB table and an SQS queue.
 type AWSDeliveries struct {
 	Table    string
-	Queue    string // its URL, with the server that it is asked at; "" for none
-	Region   string // "" for what the SDK finds
-	Endpoint string // of DynamoDB; "" for that of the region
+	Queue    string // URL with the server that receives the requests; "" means none
+	Region   string // "" means the SDK's default
+	Endpoint string // of DynamoDB; "" means the endpoint of the region
 }
 
 var awsDeliveriesFields = []field[AWSDeliveries]{
@@ -43,5 +43,5 @@ func readAWSDeliveries(d *decoder, n *node, v *Deliveries) {
 	v.AWS = &a
 }
 
-// InFleet reports whether the deliveries are those of a fleet, in what weir store init makes.
+// InFleet reports whether a fleet shares the deliveries, in storage that weir store init creates.
 func (d *Deliveries) InFleet() bool { return d != nil && (d.Postgres != nil || d.AWS != nil) }

@@ -11,33 +11,32 @@ import (
 	"github.com/seed1158cd35/weir/internal/doc"
 )
 
-// A Store is where the limits and breakers of a fleet are kept. One of Redis,
-// DynamoDB, File and Memory is set.
+// A Store configures where a fleet keeps its limits and breakers. One of Redis, DynamoDB, File and Memory is set.
 type Store struct {
-	Redis       string // its URL, without a password
-	PasswordEnv string // the environment variable that holds the password; "" means that there is none
+	Redis       string // URL without a password
+	PasswordEnv string // environment variable with the password; "" means no password
 	DynamoDB    *DynamoDB
-	File        string // its path
+	File        string // path
 	Memory      bool
 
 	Prefix string // of all names in the store
 
-	Lease   time.Duration // below 0 means none
+	Lease   time.Duration // negative means none
 	Guard   time.Duration // 0 means the default of the kind
 	Timeout time.Duration // 0 means the default of the kind
 	Queue   int
-	Outage  time.Duration // 0 means that of package limit
+	Outage  time.Duration // 0 means the default of package limit
 	Without fleet.Without
 }
 
-// DynamoDB says which table.
+// DynamoDB names a table.
 type DynamoDB struct {
 	Table    string
-	Region   string // "" means as the environment of the AWS SDK says
-	Endpoint string // "" means that of the region
+	Region   string // "" means the default of the AWS SDK
+	Endpoint string // "" means the endpoint of the region
 }
 
-// Kind is what it is, for people.
+// Kind returns the name of the store's kind for display.
 func (s *Store) Kind() string {
 	switch {
 	case s.Redis != "":
@@ -50,8 +49,7 @@ func (s *Store) Kind() string {
 	return "memory"
 }
 
-// WithDefaults is s with the guard and the timeout that suit its kind: they are
-// longer where an answer takes longer.
+// WithDefaults returns s with the guard and the timeout of its kind. Slower kinds have longer ones.
 func (s Store) WithDefaults() Store {
 	switch s.Kind() {
 	case "dynamodb":
@@ -62,7 +60,7 @@ func (s Store) WithDefaults() Store {
 	return s
 }
 
-// A shelf is a store while it is read.
+// A shelf is a store while the file is read.
 type shelf struct{ Store }
 
 var storeFields = []field[shelf]{
@@ -112,7 +110,7 @@ func readStore(d *decoder, n *node, f *document) {
 
 const leastOutage = 5 * time.Second
 
-// without is what a process does without the store.
+// without reads how a process limits calls without the store.
 var without = text("part, refuse or a share (10%, 0.1)", func(s string) (w fleet.Without, wrong, hint string) {
 	switch strings.ToLower(s) {
 	case "part":
@@ -126,7 +124,7 @@ var without = text("part, refuse or a share (10%, 0.1)", func(s string) (w fleet
 	return w, wrong, hint
 })
 
-// readRedis never repeats what could be a password.
+// readRedis reads the URL. It never repeats text that may be a password.
 func readRedis(d *decoder, n *node, s *shelf) {
 	if isOff(n) {
 		return
@@ -153,7 +151,7 @@ func readRedis(d *decoder, n *node, s *shelf) {
 	}
 }
 
-// tableName is a name that a table of DynamoDB may have (API reference of CreateTable, 2026-11).
+// tableName reads a valid name of a DynamoDB table (API reference of CreateTable, 2026-11).
 var tableName = text("the name of a table", func(s string) (string, string, string) {
 	if strings.HasPrefix(s, "arn:") {
 		return s, "", ""

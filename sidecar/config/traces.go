@@ -8,14 +8,14 @@ import (
 	"github.com/seed1158cd35/weir/internal/doc"
 )
 
-// Traces is where traces of calls are sent, and which; see docs/how-to/trace.md.
+// Traces configures where traces are sent, and which calls are traced. See docs/how-to/trace.md.
 type Traces struct {
 	URL     string
-	Region  string            // of X-Ray; "" means that requests are not signed
-	Headers map[string]string // with the variables of the environment that hold their values
+	Region  string            // for X-Ray; "" means that requests are not signed
+	Headers map[string]string // with the environment variables of their values
 	Service string
 	Attrs   map[string]string
-	Share   float64 // 0 means the default, less than 0 none; so is Each
+	Share   float64 // 0 means the default, negative means none; the same holds for Each
 	Each    int
 	Refused int
 	Trust   bool
@@ -63,7 +63,7 @@ func readTraces(d *decoder, n *node, f *document) {
 	}
 }
 
-// variable returns a variable of the environment, "" if there is none.
+// variable returns an environment variable, or "" if it is missing.
 func (d *decoder) variable(name string) string {
 	if d.lookup == nil {
 		return ""
@@ -72,7 +72,8 @@ func (d *decoder) variable(name string) string {
 	return strings.TrimSpace(v)
 }
 
-// otelPairs returns the pairs of a variable of OpenTelemetry: "a=1,b=2", with values as in URLs. Malformed pairs are left out.
+// otelPairs returns the pairs of an OpenTelemetry variable: "a=1,b=2", with URL-encoded values. It skips malformed
+// pairs.
 func otelPairs(text string) map[string]string {
 	var all map[string]string
 	for _, pair := range strings.Split(text, ",") {
@@ -119,7 +120,7 @@ func (t *Traces) readURL(d *decoder, n *node) {
 	}
 }
 
-// readHeaders reads headers, each with a variable of the environment.
+// readHeaders reads header names, each with an environment variable.
 func readHeaders(d *decoder, n *node) map[string]string {
 	all := make(map[string]string, len(n.Fields))
 	for _, e := range d.named(n) {

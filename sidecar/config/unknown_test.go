@@ -32,7 +32,7 @@ func TestUnknownRate(t *testing.T) {
 			t.Errorf("%s: %v", text, err)
 		}
 	}
-	// An environment variable says what is known after all.
+	// An environment variable sets the rate that the file declares as unknown.
 	f, err = Parse("weir.yaml", []byte("upstreams: {a: {url: http://a.example, limits: {put: unknown}}}"), func(name string) (string, bool) { return "30", name == "THROTTLE_PUT_RATE" })
 	if err != nil {
 		t.Fatal(err)

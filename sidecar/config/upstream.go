@@ -15,24 +15,24 @@ import (
 
 const mostReplay = 1 << 30
 
-// A site is an upstream while it is read.
+// A site is an upstream while the file is read.
 type site struct {
 	Upstream
 	off     bool              // its limits are turned off
-	retries *node             // of the upstream, for operations to build on
-	routes  []*node           // where Routes stand; none if the file says no routes
-	owned   []owned           // operations that say something of their own
+	retries *node             // of the upstream; operations build on it
+	routes  []*node           // positions of Routes; empty if the file has no routes
+	owned   []owned           // operations with their own settings
 	sends   map[string]string // headers that weir adds, and the variables with their values
-	aws     *AWS              // nil unless it is a service of AWS
-	jobs    *Jobs             // nil unless its jobs are bounded
+	aws     *AWS              // nil unless it is an AWS service
+	jobs    *Jobs             // nil unless it has a job limit
 	llm     *LLM              // nil unless it is a language model
-	anyCase bool              // its paths are the same in all letter cases
-	counts  bool              // its requests are charged to their callers
-	learns  bool              // the file says nothing of concurrency, and it may be learnt
-	at      map[string]string // where its fields stand
+	anyCase bool              // its paths are case-insensitive
+	counts  bool              // its requests are charged to callers
+	learns  bool              // the file does not mention concurrency, and it may be learned
+	at      map[string]string // positions of its fields
 }
 
-// place is where a route stands; key is where the upstream does.
+// place returns the position of a route. key is the position of the upstream, for default routes.
 func (u *site) place(i int, r proxy.Route, key *node) place {
 	if i < len(u.routes) {
 		return place{r, u.Name, u.routes[i], false}
@@ -150,7 +150,7 @@ func readUpstreams(d *decoder, n *node, f *document) {
 	}
 }
 
-// put makes the map first if there is none.
+// put sets a value, and creates the map if necessary.
 func put[V any](m *map[string]V, name string, v V) {
 	if *m == nil {
 		*m = make(map[string]V)
@@ -158,7 +158,7 @@ func put[V any](m *map[string]V, name string, v V) {
 	(*m)[name] = v
 }
 
-// readUpstream reads one upstream: what its preset says, and itself over it.
+// readUpstream reads one upstream, laid over its preset.
 func (d *decoder) readUpstream(name string, n *node) *site {
 	u := &site{Upstream: Upstream{Name: name, Replay: httpx.DefaultReplay}}
 	if !d.IsMapping(n) {
@@ -189,7 +189,7 @@ func (d *decoder) readUpstream(name string, n *node) *site {
 	d.checkJobs(n, u)
 	d.checkLLM(n, u)
 	d.settleGRPC(n, u)
-	if u.aws == nil && u.llm == nil && !u.hasSockets() { // its operations have names already
+	if u.aws == nil && u.llm == nil && !u.hasSockets() { // otherwise its operations have names already
 		d.checkOperations(n, &u.Upstream)
 	}
 	d.checkPolicy(n, &u.Upstream)
@@ -199,7 +199,7 @@ func (d *decoder) readUpstream(name string, n *node) *site {
 	return u
 }
 
-// checkPairs finds fields that do not go together.
+// checkPairs reports fields that exclude each other.
 func (d *decoder) checkPairs(n *node, u *site) {
 	if u.sends != nil && (u.aws != nil || u.llm != nil) {
 		d.Bad(n.Get("credentials"), "remove it", "with aws, weir signs requests; with llm, use key_env")
@@ -212,15 +212,15 @@ func (d *decoder) checkPairs(n *node, u *site) {
 	}
 }
 
-// usualRoutes are those of an upstream that says none.
+// usualRoutes returns the routes of an upstream without configured routes.
 func usualRoutes(u *site) []proxy.Route {
 	if u.GRPC {
-		return []proxy.Route{{}} // clients put nothing before the names of methods
+		return []proxy.Route{{}} // clients put nothing before method names
 	}
 	return []proxy.Route{{Path: "/" + u.Name + "/", Strip: true}}
 }
 
-// readURL never repeats what could be a password.
+// readURL reads the URL. It never repeats text that may be a password.
 func readURL(d *decoder, n *node, u *site) {
 	s, ok := d.Str(n, "a URL")
 	if !ok {

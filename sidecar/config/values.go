@@ -12,8 +12,7 @@ import (
 	"github.com/seed1158cd35/weir/limit/bucket"
 )
 
-// text is a form that is read from a plain value. parse returns what is wrong
-// with it, and a hint.
+// text returns a form that is read from a scalar. parse returns what is wrong with the scalar, and a hint.
 func text[V any](words string, parse func(s string) (v V, wrong, hint string)) form[V] {
 	return form[V]{words, func(d *decoder, n *node) (v V, ok bool) {
 		s, ok := d.Str(n, words)
@@ -28,7 +27,7 @@ func text[V any](words string, parse func(s string) (v V, wrong, hint string)) f
 	}}
 }
 
-// orOff is a form that can also be "off", which means v.
+// orOff returns a form that also accepts "off", which means v.
 func orOff[V any](f form[V], v V) form[V] {
 	return form[V]{f.words + ", or off", func(d *decoder, n *node) (V, bool) {
 		if isOff(n) {
@@ -38,7 +37,7 @@ func orOff[V any](f form[V], v V) form[V] {
 	}}
 }
 
-// isOff reports whether a node says no. YAML's own words for it are all taken.
+// isOff reports whether a node means no, in any of YAML's spellings.
 func isOff(n *node) bool { return says(n, false) }
 func isOn(n *node) bool  { return says(n, true) }
 
@@ -68,7 +67,7 @@ var boolean = text("true or false", func(s string) (bool, string, string) {
 	return on, "", ""
 })
 
-// word is any text but none at all.
+// word reads any text that is not empty.
 var word = text("a text", func(s string) (string, string, string) {
 	if strings.TrimSpace(s) != s || s == "" {
 		return "", "want a text without surrounding spaces", ""
@@ -76,8 +75,7 @@ var word = text("a text", func(s string) (string, string, string) {
 	return s, "", ""
 })
 
-// longest is the longest duration that a file can say: long enough for any use,
-// and short enough that sums of durations do not overflow.
+// longest is the longest duration in a file. Sums of such durations do not overflow.
 const longest = 366 * 24 * time.Hour
 
 var duration = text("a duration (250ms, 30s, 5m, 1h)", parseDuration)
@@ -98,7 +96,7 @@ func parseDuration(s string) (time.Duration, string, string) {
 	return v, "", ""
 }
 
-// count is a whole number from least up.
+// count reads a whole number that is at least least.
 func count[I int | int64](least int64) form[I] {
 	words := "a whole number"
 	return text(words, func(s string) (I, string, string) {
@@ -115,7 +113,7 @@ func count[I int | int64](least int64) form[I] {
 	})
 }
 
-// number is a number above 0.
+// number reads a number above 0.
 var number = text("a number", parseNumber)
 
 func parseNumber(s string) (float64, string, string) {
@@ -126,7 +124,7 @@ func parseNumber(s string) (float64, string, string) {
 	return v, "", ""
 }
 
-// share is a part of a whole.
+// share reads a share, as a percentage or a fraction.
 var share = text("a share (10%, 0.1)", parseShare)
 
 func parseShare(s string) (float64, string, string) {
@@ -151,7 +149,7 @@ var sizes = []struct {
 	bytes int64
 }{{"KiB", 1 << 10}, {"MiB", 1 << 20}, {"GiB", 1 << 30}, {"KB", 1e3}, {"MB", 1e6}, {"GB", 1e9}, {"B", 1}}
 
-// size is an amount of bytes within bounds.
+// size reads a number of bytes within bounds.
 func size(least, most int64) form[int64] {
 	return text("a size (64KiB, 1MiB)", func(s string) (int64, string, string) {
 		v, ok := parseSize(s)
@@ -191,7 +189,7 @@ func showSize(n int64) string {
 
 var rate = text("a rate (3000/s, 5/min, 10/250ms)", parseRate)
 
-// parseRate leaves out what the complaint says already.
+// parseRate reads a rate. It leaves out the part of the error that the report contains already.
 func parseRate(s string) (bucket.Rate, string, string) {
 	if v, err := strconv.ParseFloat(s, 64); err == nil {
 		if !(v > 0) {
@@ -210,7 +208,7 @@ func parseRate(s string) (bucket.Rate, string, string) {
 	return r, why, ""
 }
 
-// perSecond is a rate as a number per second.
+// perSecond reads a rate and returns it per second.
 var perSecond = text("a rate (3000/s, 5/min)", func(s string) (float64, string, string) {
 	if v, err := strconv.ParseFloat(s, 64); err == nil && v > 0 && v <= 1e12 {
 		return v, "", ""
@@ -222,7 +220,7 @@ var perSecond = text("a rate (3000/s, 5/min)", func(s string) (float64, string, 
 	return r.PerSecond(), "", ""
 })
 
-// listOf is a list of plain values. A single one may stand for a list of one.
+// listOf reads a list of scalars, or a single scalar as a list of one.
 func listOf[V any](f form[V]) form[[]V] {
 	return form[[]V]{"a list of " + f.words, func(d *decoder, n *node) (all []V, ok bool) {
 		items := n.Items
@@ -243,7 +241,7 @@ func listOf[V any](f form[V]) form[[]V] {
 	}}
 }
 
-// choice is one of a few names.
+// choice reads one of a few names.
 func choice[V any](words string, values map[string]V) form[V] {
 	return text(words, func(s string) (v V, wrong, hint string) {
 		v, ok := values[strings.ToLower(s)]
@@ -254,7 +252,7 @@ func choice[V any](words string, values map[string]V) form[V] {
 	})
 }
 
-// named is one of a few names that the type can read itself.
+// named reads one of a few names that the type itself parses.
 func named[V any, P interface {
 	*V
 	encoding.TextUnmarshaler

@@ -52,7 +52,8 @@ func readSocketsBy(d *decoder, n *node, c *websocket.Config) {
 	}
 }
 
-// settleSockets is what holds for an upstream with connections, and complains of what cannot be had with them.
+// settleSockets sets the defaults of an upstream with WebSocket routes, and reports settings that they do not
+// support.
 func (d *decoder) settleSockets(n *node, u *site) {
 	routed := false
 	for i, r := range u.Routes {
@@ -83,7 +84,7 @@ func (d *decoder) settleSockets(n *node, u *site) {
 	}
 }
 
-// checkSocketRoute complains of what a route cannot be besides.
+// checkSocketRoute reports settings that do not fit a WebSocket route.
 func (d *decoder) checkSocketRoute(at *node, u *site, i int) {
 	what := ""
 	switch r := u.Routes[i]; {
@@ -101,7 +102,7 @@ func (d *decoder) checkSocketRoute(at *node, u *site, i int) {
 	d.Bad(at, "remove one of them", "websocket cannot be combined with %s", what)
 }
 
-// checkSocketRoutes gives the connections the names of routes that limits count, and looks at those that the file says.
+// checkSocketRoutes gives connections the names of routes that limits count, and checks the routes in the file.
 func (d *decoder) checkSocketRoutes(at *node, u *site) {
 	c, said := u.Sockets, len(u.Sockets.Routes)
 	for i, name := range c.Routes {
@@ -130,7 +131,7 @@ func (d *decoder) checkSocketRoutes(at *node, u *site) {
 	}
 }
 
-// socketOperation is an operation by the name that API Gateway has for it, or by ours.
+// socketOperation returns weir's name of an operation, for weir's name or API Gateway's.
 func socketOperation(name string) string {
 	switch name {
 	case "$connect":
@@ -141,7 +142,8 @@ func socketOperation(name string) string {
 	return name
 }
 
-// settleSocketLimit has a limit count by our names, and one by connection those alone that are of a connection, here, where it is.
+// settleSocketLimit translates the operations of a limit to weir's names. A limit by connection counts only calls of
+// connections, in this process.
 func settleSocketLimit(l *limit.Limit) {
 	for i, name := range l.Operations {
 		l.Operations[i] = socketOperation(name)
@@ -154,5 +156,5 @@ func settleSocketLimit(l *limit.Limit) {
 	}
 }
 
-// hasSockets reports whether an upstream has connections.
+// hasSockets reports whether an upstream has WebSocket routes.
 func (u *site) hasSockets() bool { return u.Sockets != nil }

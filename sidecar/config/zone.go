@@ -25,8 +25,8 @@ var meantPeriod = map[string]string{
 
 var zone = text("the IANA name of a time zone (America/Los_Angeles, UTC)", parseZone)
 
-// parseZone takes the names of places and UTC. Abbreviations are known, too, but EST
-// means no summer time to the database and New York to people.
+// parseZone accepts UTC and the names of locations. It refuses abbreviations although the database has them: EST has
+// no summer time in the database, but people mean New York.
 func parseZone(s string) (name, wrong, hint string) {
 	if strings.EqualFold(s, "UTC") {
 		return "UTC", "", ""
@@ -50,7 +50,7 @@ func orPlace(zone string) string {
 	return "did you mean " + zone + "?"
 }
 
-// closestZone is the zone that has been misspelt, or whose city is named.
+// closestZone returns the zone that s misspells, or whose city s names.
 func closestZone(s string) string {
 	s = strings.ReplaceAll(strings.ToLower(s), " ", "_")
 	lower := make([]string, len(zones))
@@ -79,7 +79,7 @@ var meantZone = map[string]string{
 	"AEST": "Australia/Sydney", "AEDT": "Australia/Sydney", "GMT": "UTC", "Z": "UTC", "LOCAL": "UTC",
 }
 
-// zones are those that somebody is likely to mean; all of the database are taken.
+// zones are suggested as corrections. Every zone of the database is accepted.
 var zones = strings.Fields(`
 Africa/Cairo Africa/Casablanca Africa/Johannesburg Africa/Lagos Africa/Nairobi
 America/Anchorage America/Argentina/Buenos_Aires America/Bogota America/Caracas America/Chicago America/Denver America/Halifax
