@@ -14,7 +14,7 @@ import (
 	"github.com/seed1158cd35/weir/outcome"
 )
 
-// An acquireAnswer is the body of a permit.
+// An acquireAnswer is the response body with a permit.
 type acquireAnswer struct {
 	Permit    string      `json:"permit"`
 	ExpiresAt time.Time   `json:"expires_at"`
@@ -50,7 +50,7 @@ func (a *asker) answer(h *held) acquireAnswer {
 	return acquireAnswer{h.id, h.until.Truncate(time.Millisecond).UTC(), h.waited.Milliseconds(), a.levels(h.levels, time.Now())}
 }
 
-// asker is who asks, if it may ask that.
+// asker returns the acquire of a request, if the caller may make it.
 func (s *Server) asker(caller string, q *acquireRequest, from time.Time) (*asker, *refuse.Facts) {
 	u, f := s.upstream(caller, q.Upstream)
 	if f != nil {
@@ -72,8 +72,8 @@ func (s *Server) asker(caller string, q *acquireRequest, from time.Time) (*asker
 	return a, nil
 }
 
-// upstream is the upstream of that name, if the caller may use it. Who may not is
-// not told whether there is one.
+// upstream returns the named upstream, if the caller may use it. Otherwise the response does not reveal whether the
+// upstream exists.
 func (s *Server) upstream(caller, name string) (*weir.Upstream, *refuse.Facts) {
 	if err := s.auth().May(caller, name); err != nil {
 		return nil, failed(http.StatusForbidden, refuse.Forbidden, "%v", err)
@@ -84,14 +84,14 @@ func (s *Server) upstream(caller, name string) (*weir.Upstream, *refuse.Facts) {
 	return nil, failed(http.StatusNotFound, refuse.NotFound, "upstream %s: is unknown", quoted(name))
 }
 
-// An asker is an acquire under way.
+// An asker is an acquire in progress.
 type asker struct {
 	s      *Server
 	u      *weir.Upstream
-	policy *weir.Policy // the upstream's, when the request came
+	policy *weir.Policy // the upstream's when the request arrived
 	q      *acquireRequest
 	caller string
-	rights *Rights // nil for a caller whom nothing tells apart
+	rights *Rights // nil for anonymous callers
 	scopes Scopes
 	from   time.Time
 	came   *http.Request
@@ -101,15 +101,15 @@ func (a *asker) about() Subject {
 	return Subject{Caller: a.caller, Upstream: a.u.Name(), Operation: operation(a.policy, a.q.Operation)}
 }
 
-// permit claims a place and asks for a permit, or gets the one that another
-// acquire of the same call has got or is waiting for.
+// permit claims a slot and requests a permit. If another acquire of the same call has a permit or waits for one,
+// permit returns that permit.
 func (s *Server) permit(ctx context.Context, a *asker) (*held, *refuse.Facts) {
 	if err := s.permits().begin(a.caller, a.rights, a.q.marks()); err != nil {
 		return nil, a.unclaimed(err)
 	}
 	defer s.permits().answered(a.caller, a.rights)
 	key := call{a.caller, a.u.Name(), a.q.ID}
-	var print [sha256.Size]byte // tells apart what bears the same id
+	var print [sha256.Size]byte // distinguishes different requests with the same id
 	if key.id != "" {
 		print = a.q.print()
 	}
@@ -129,7 +129,7 @@ func (s *Server) permit(ctx context.Context, a *asker) (*held, *refuse.Facts) {
 	}
 }
 
-// unclaimed is the answer to an acquire for which there is no place.
+// unclaimed returns the response to an acquire without a slot.
 func (a *asker) unclaimed(err error) *refuse.Facts {
 	switch {
 	case errors.Is(err, errAnother):
@@ -149,7 +149,7 @@ func (a *asker) unclaimed(err error) *refuse.Facts {
 	return a.unavailable(tooManyPermits, "%v", err)
 }
 
-// excess is the answer to a caller who has as much as it may.
+// excess returns the response to a caller that has reached one of its limits.
 func (a *asker) excess(reason weir.Reason, why string, after time.Duration, err error) *refuse.Facts {
 	a.s.turned(why)
 	f := a.unavailable(reason, "%v", err)
@@ -158,8 +158,7 @@ func (a *asker) excess(reason weir.Reason, why string, after time.Duration, err 
 	return f
 }
 
-// join waits for the end of another acquire, as long as the caller would wait for
-// one of his own.
+// join waits for the end of another acquire, as long as the caller would wait for its own.
 func (a *asker) join(ctx context.Context, at *claim) *refuse.Facts {
 	t := time.NewTimer(a.patience() + slack)
 	defer t.Stop()
@@ -167,7 +166,7 @@ func (a *asker) join(ctx context.Context, at *claim) *refuse.Facts {
 	case <-at.done:
 		return nil
 	case <-ctx.Done():
-		panic(http.ErrAbortHandler) // the caller has left
+		panic(http.ErrAbortHandler) // the caller has disconnected
 	case <-t.C:
 	}
 	f := a.unavailable(stillWaiting, "id %s: another acquire of the call is still waiting for its turn", quoted(a.q.ID))
@@ -175,7 +174,7 @@ func (a *asker) join(ctx context.Context, at *claim) *refuse.Facts {
 	return f
 }
 
-// acquire asks the upstream's gates, and puts the permit in its place.
+// acquire asks the upstream's gates for a permit, and stores it in its slot.
 func (a *asker) acquire(ctx context.Context, at *claim) (_ *held, f *refuse.Facts) {
 	kept := false
 	defer func() { // also if a gate panics
@@ -196,7 +195,7 @@ func (a *asker) acquire(ctx context.Context, at *claim) (_ *held, f *refuse.Fact
 	if !a.rights.believed() {
 		h.pool = a.q.pool(a.caller)
 	}
-	if ctx.Err() != nil && a.q.ID == "" { // nobody could ever name this permit
+	if ctx.Err() != nil && a.q.ID == "" { // no caller could ever name this permit
 		h.end(unused)
 		panic(http.ErrAbortHandler)
 	}
@@ -208,13 +207,13 @@ func (a *asker) acquire(ctx context.Context, at *claim) (_ *held, f *refuse.Fact
 	return h, nil
 }
 
-// end tells everybody how a permit ended.
+// end reports the end of a permit to the caller's own breaker and to the gates.
 func (h *held) end(o outcome.Outcome) {
 	h.own.report(h.upstream, o, false)
 	h.permit.Report(o)
 }
 
-// ask asks for a permit, with the patience that the caller still has.
+// ask requests a permit, waiting as long as the caller still waits.
 func (a *asker) ask(ctx context.Context) (*weir.Permit, error) {
 	p := newPatience(ctx, a.from.Add(a.q.Wait))
 	defer p.end()
@@ -232,8 +231,8 @@ func (a *asker) ask(ctx context.Context) (*weir.Permit, error) {
 	return a.u.Acquire(p, c)
 }
 
-// turn is whose turn a call waits for: its caller's, and not that of whatever name the caller writes, or
-// a thousand names would be a thousand turns. "" means that of the names which the configuration gives it.
+// turn returns the flow in which a call waits. It is the caller's own, not a name that the caller chooses: a thousand
+// names would get a thousand turns. "" means the flow of the names that the configuration assigns to the caller.
 func (a *asker) turn() string {
 	by := a.policy.Fair.By
 	if a.scopes.Model && by == waiter {
@@ -245,15 +244,15 @@ func (a *asker) turn() string {
 	return a.caller
 }
 
-// patience is how long the caller will still wait.
+// patience returns how long the caller will still wait.
 func (a *asker) patience() time.Duration { return max(0, time.Until(a.from.Add(a.q.Wait))) }
 
-// refused is the answer to an acquire that brought no permit.
+// refused returns the response to an acquire without a permit.
 func (a *asker) refused(ctx context.Context, err error) *refuse.Facts {
 	refusal, ok := errors.AsType[*weir.Refusal](err)
 	switch {
 	case ctx.Err() != nil:
-		panic(http.ErrAbortHandler) // the caller has left
+		panic(http.ErrAbortHandler) // the caller has disconnected
 	case ok:
 		return a.refusal(refusal)
 	case errors.Is(err, weir.ErrTooMuch):

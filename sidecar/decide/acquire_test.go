@@ -92,7 +92,7 @@ func TestAcquireWaitsForItsTurnAndNoLonger(t *testing.T) {
 		waited, took time.Duration
 	}{
 		{"0s", 0, 429, 0, 0},
-		{"199ms", 0, 429, 0, 0}, // it would come too late: refused at once
+		{"199ms", 0, 429, 0, 0}, // its turn would come too late, so it is refused immediately
 		{"200ms", 0, 200, 200 * time.Millisecond, 200 * time.Millisecond},
 		{"30s", 0, 200, 200 * time.Millisecond, 200 * time.Millisecond},
 		{"30s", 100 * time.Millisecond, 429, 0, 0},
@@ -114,9 +114,9 @@ func TestAcquireWaitsForItsTurnAndNoLonger(t *testing.T) {
 	}
 }
 
-// A quota says when it resets: at midnight in its own zone.
+// A quota reports when it resets: at midnight in its time zone.
 func TestQuotasSayWhenTheyReset(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) { // which begins at midnight UTC on 1 January 2000
+	synctest.Test(t, func(t *testing.T) { // begins at midnight UTC on 1 January 2000
 		u := upstream(t, "api", weir.Policy{Limits: []limit.Limit{
 			{Name: "daily", Shape: limit.Calendar, Rate: bucket.Rate{Amount: 1}, Every: bucket.Day, Zone: "America/Los_Angeles"},
 		}})
@@ -132,7 +132,7 @@ func TestQuotasSayWhenTheyReset(t *testing.T) {
 	})
 }
 
-// What is asked for reaches the gates as it is.
+// The gates get the call unchanged.
 func TestCallsReachTheGates(t *testing.T) {
 	var got []weir.Call
 	s := server(t, upstream(t, "api", weir.Policy{}, hearing(func(c weir.Call) { got = append(got, c) })))
@@ -158,8 +158,7 @@ func (h hearing) Admit(_ context.Context, c weir.Call) (func(outcome.Outcome), e
 	return nil, nil
 }
 
-// A caller without patience gets what a fleet shares, too: asking the store is no
-// wait for a turn.
+// A caller that does not wait also gets units of a fleet's limits: asking the store does not count as waiting.
 func TestLimitsOfAFleet(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		fleet := fleet.New(fleet.NewMemory(nil), fleet.Options{Lease: -1})
@@ -244,7 +243,7 @@ func TestLimitsShowWhatAllShareAndTakeNothing(t *testing.T) {
 	}
 }
 
-// Who asks again with the same id gets the same permit, and pays once.
+// A repeated acquire with the same id returns the same permit, and is charged once.
 func TestSameIDSamePermit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		u := upstream(t, "api", policy())
@@ -283,7 +282,7 @@ func TestSameIDSamePermit(t *testing.T) {
 	})
 }
 
-// A retry that comes while the first acquire still waits joins it.
+// A retry that arrives while the first acquire waits joins it.
 func TestSameIDWhileTheFirstWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		u := upstream(t, "api", policy())
@@ -320,7 +319,7 @@ func TestSameIDWhileTheFirstWaits(t *testing.T) {
 	})
 }
 
-// leave is an acquire whose caller leaves after so long.
+// leave sends an acquire whose caller disconnects after some time.
 func leave(t *testing.T, h http.Handler, body string, after time.Duration) {
 	ctx, cancel := context.WithTimeout(t.Context(), after)
 	defer cancel()
@@ -335,7 +334,7 @@ func leave(t *testing.T, h http.Handler, body string, after time.Duration) {
 	h.ServeHTTP(httptest.NewRecorder(), r)
 }
 
-// When the caller of the first acquire leaves, one that joined it takes over.
+// When the caller of the first acquire disconnects, an acquire that joined it takes over.
 func TestCallersThatLeaveHoldNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := server(t, upstream(t, "api", policy()))
@@ -357,8 +356,7 @@ func TestCallersThatLeaveHoldNothing(t *testing.T) {
 	})
 }
 
-// A permit that nobody can be told of is handed back; with an id the caller can
-// ask for it again.
+// A permit that cannot be delivered is returned. With an id, the caller can request it again.
 func TestPermitsForThoseWhoLeft(t *testing.T) {
 	for _, c := range []struct {
 		id         string
@@ -380,7 +378,7 @@ func TestPermitsForThoseWhoLeft(t *testing.T) {
 	}
 }
 
-// leaving is a gate during which the caller leaves.
+// leaving is a gate during which the caller disconnects.
 type leaving context.CancelFunc
 
 func (l leaving) Admit(context.Context, weir.Call) (func(outcome.Outcome), error) {
@@ -388,7 +386,7 @@ func (l leaving) Admit(context.Context, weir.Call) (func(outcome.Outcome), error
 	return nil, nil
 }
 
-// A gate that waits without end is left when the wait is over.
+// An acquire stops waiting for a gate that never returns when its wait is over.
 func TestGatesAreBoundedByTheWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := server(t, upstream(t, "api", policy(), endlessGate{}))

@@ -8,8 +8,8 @@ import (
 	"github.com/seed1158cd35/weir/internal/refuse"
 )
 
-// marshal appends an answer as encoding/json writes it: those of permits and of reports, which are nearly all there are,
-// without reflection.
+// marshal appends a response as encoding/json writes it. It avoids reflection for permits and reports, which are
+// nearly all responses.
 func marshal(to []byte, answer any) []byte {
 	switch a := answer.(type) {
 	case acquireAnswer:

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Answers are written as encoding/json writes them, byte for byte.
+// Responses equal those of encoding/json, byte for byte.
 func TestAnswersAreThoseOfReflection(t *testing.T) {
 	seed := rand.Uint64()
 	r := rand.New(rand.NewPCG(seed, 0))

@@ -93,7 +93,7 @@ func TestMay(t *testing.T) {
 	}
 }
 
-// However a token is printed, what comes out is its name.
+// Every way of printing a token shows only its name.
 func TestTokensPrintAsTheirNames(t *testing.T) {
 	token := auth.Token{Name: "team-a", SHA256: auth.Hash(secretA)}
 	hash := fmt.Sprint(auth.Hash(secretA)[0], " ", auth.Hash(secretA)[1])
@@ -113,8 +113,7 @@ func TestTokensPrintAsTheirNames(t *testing.T) {
 	}
 }
 
-// A caller sees his own upstreams only, and cannot tell those of others from ones
-// that do not exist.
+// A caller sees only its own upstreams, and cannot distinguish other upstreams from missing ones.
 func TestTokensOverHTTP(t *testing.T) {
 	s := server(t, upstream(t, "api", policy()), upstream(t, "other", policy()))
 	s.Auth = twoTeams
@@ -337,7 +336,7 @@ func TestConfigAuth(t *testing.T) {
 	}
 }
 
-// Who may not use an upstream hears nothing of whether its jobs are bounded.
+// A caller that may not use an upstream does not learn whether its jobs are limited.
 func TestJobsAreNotToldToWhoMayNotUseTheUpstream(t *testing.T) {
 	s := server(t, upstream(t, "drs", policy()), upstream(t, "other", policy()))
 	s.Auth = func() *auth.Auth {

@@ -14,8 +14,7 @@ import (
 	"github.com/seed1158cd35/weir/internal/refuse"
 )
 
-// Every mistake in a request is answered with its name and value, and nothing is
-// taken.
+// The response names the field and value of every error in a request, and nothing is charged.
 func TestBadAcquires(t *testing.T) {
 	u := upstream(t, "api", policy())
 	s := server(t, u)
@@ -218,7 +217,7 @@ func TestBadRequests(t *testing.T) {
 	}
 }
 
-// What goes wrong inside is for the log, not for the caller.
+// Internal errors are logged, and not shown to the caller.
 func TestPanicsAndErrorsKeepTheirSecrets(t *testing.T) {
 	var log bytes.Buffer
 	s := server(t, upstream(t, "moody", weir.Policy{}, moody{}))
@@ -247,8 +246,7 @@ func TestPanicsAndErrorsKeepTheirSecrets(t *testing.T) {
 	}
 }
 
-// atAddress makes a request look as if it had come in at an address that others
-// reach.
+// atAddress makes a request look as if it had arrived at a non-loopback address.
 func atAddress(r *http.Request, ip string) *http.Request {
 	return r.WithContext(withLocal(r.Context(), &net.TCPAddr{IP: net.ParseIP(ip), Port: 8082}))
 }

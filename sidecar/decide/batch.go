@@ -8,17 +8,17 @@ import (
 	"github.com/seed1158cd35/weir/internal/refuse"
 )
 
-// mostCalls is how many calls an acquire can be for.
+// mostCalls is the largest number of calls in one acquire.
 const mostCalls = 16
 
-// An acquireAllAnswer is the body of several permits, in the order in which they were asked for.
+// An acquireAllAnswer is the response body with several permits, in the order of the request.
 type acquireAllAnswer struct {
 	Permits []acquireAnswer `json:"permits"`
 }
 
-// acquireAll takes permits in the order in which they are asked for, and gives all back if
-// one is refused. Others see them taken meanwhile: it is not one step. Each wait counts from
-// the beginning, each life from the end.
+// acquireAll acquires permits in the order of the request, and returns all of them if one is refused. This is not
+// atomic: other calls see the permits as taken in the meantime. Each wait counts from the beginning, each lifetime
+// from the end.
 func (s *Server) acquireAll(r *http.Request, o []member, caller string) (any, *refuse.Facts) {
 	askers, f := s.askers(o, caller)
 	if f != nil {
@@ -26,14 +26,14 @@ func (s *Server) acquireAll(r *http.Request, o []member, caller string) (any, *r
 	}
 	got, lives := make([]*held, 0, len(askers)), make([]time.Duration, 0, len(askers))
 	complete := false
-	defer func() { // also if the caller has left, or a gate panics
+	defer func() { // also if the caller has disconnected, or a gate panics
 		if !complete {
 			s.giveBack(got, caller)
 		}
 	}()
 	for i, a := range askers {
 		life := a.q.Life
-		a.q.Life += s.maxWait() // it must not end before all are there
+		a.q.Life += s.maxWait() // it must not expire before all are acquired
 		a.came = r
 		h, f := s.permit(r.Context(), a)
 		if f != nil {
@@ -50,7 +50,7 @@ func (s *Server) acquireAll(r *http.Request, o []member, caller string) (any, *r
 	return all, nil
 }
 
-// askers reads what is asked for, and finds what is wrong with it before anything is taken.
+// askers reads the calls of a request, and reports errors before any permit is acquired.
 func (s *Server) askers(o []member, caller string) ([]*asker, *refuse.Facts) {
 	var wrong mistakes
 	in := fields{all: o, wrong: &wrong}
@@ -88,7 +88,7 @@ func (s *Server) askers(o []member, caller string) ([]*asker, *refuse.Facts) {
 	return all, nil
 }
 
-// ofCall says of which of several calls a failure is, unless it names fields.
+// ofCall adds the index of the call to a failure, unless the failure names fields.
 func ofCall(f *refuse.Facts, i int) *refuse.Facts {
 	switch _, reason := f.Details["reason"]; {
 	case reason:

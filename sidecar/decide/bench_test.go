@@ -10,7 +10,7 @@ import (
 
 const benchBody = `{"upstream":"api","keys":{"tenant":"acme"},"cost":{"tokens":0},"wait":"2s"}`
 
-// BenchmarkHandler is an acquire and its report without the network.
+// BenchmarkHandler measures an acquire and its report without the network.
 func BenchmarkHandler(b *testing.B) {
 	h := server(b, upstream(b, "api", wide())).Handler()
 	b.ReportAllocs()
@@ -20,7 +20,7 @@ func BenchmarkHandler(b *testing.B) {
 	}
 }
 
-// BenchmarkLoopback is the same over loopback, client included.
+// BenchmarkLoopback measures the same over loopback, including the client.
 func BenchmarkLoopback(b *testing.B) {
 	l := httptest.NewServer(server(b, upstream(b, "api", wide())).Handler())
 	defer l.Close()

@@ -13,8 +13,8 @@ import (
 	"github.com/seed1158cd35/weir/outcome"
 )
 
-// own are the breakers of callers whose reports count for their own calls alone: one for
-// each caller and upstream, by the upstream's rules.
+// own holds the breakers of callers whose reports affect only their own calls. Each caller has one per upstream, with
+// the upstream's rules.
 type own struct {
 	mu     sync.Mutex
 	groups map[string]*group // by upstream
@@ -26,7 +26,7 @@ type group struct {
 	groups *breaker.Group
 }
 
-// breaker is that of a caller at an upstream.
+// breaker returns a caller's breaker for an upstream.
 func (o *own) breaker(u *weir.Upstream, caller string) *breaker.Breaker {
 	rules := u.Policy().Breaker
 	o.mu.Lock()
@@ -46,7 +46,7 @@ func (o *own) breaker(u *weir.Upstream, caller string) *breaker.Breaker {
 	return g.groups.For(u.Now(), caller)
 }
 
-// A ticket is the right of a call by its caller's own breaker; the zero ticket is none.
+// A ticket is a call's permit from its caller's own breaker. The zero ticket means no breaker.
 type ticket struct {
 	of     *breaker.Breaker
 	permit breaker.Ticket
@@ -66,8 +66,8 @@ func (a *asker) admit() (ticket, *refuse.Facts) {
 	return ticket{}, a.refusal(&weir.Refusal{Upstream: a.u.Name(), Operation: a.about().Operation, Reason: weir.CircuitOpen, RetryAfter: wait})
 }
 
-// report tells it how the call ended; again says that another attempt of it follows, which
-// says more than this one.
+// report reports the result of the call to the breaker. again means that another attempt of the call follows, whose
+// result counts instead of this one.
 func (t ticket) report(u *weir.Upstream, o outcome.Outcome, again bool) {
 	if t.of == nil {
 		return
@@ -78,8 +78,7 @@ func (t ticket) report(u *weir.Upstream, o outcome.Outcome, again bool) {
 	t.of.Report(u.Now(), t.permit, o)
 }
 
-// pool names what a hint holds that counts for the caller's own calls alone: those of the
-// same keys.
+// pool returns what a hint pauses if it affects only the caller's own calls: calls with the same keys.
 func (q *acquireRequest) pool(caller string) string {
 	var b strings.Builder
 	b.WriteString(caller)
@@ -89,8 +88,8 @@ func (q *acquireRequest) pool(caller string) string {
 	return b.String()
 }
 
-// heard is an outcome as the upstream's gates hear it. What somebody says who is believed
-// for its own calls alone pauses nobody else, and cannot owe more than a limit ever holds.
+// heard returns an outcome as it is passed to the upstream's gates. If the caller's reports affect only its own
+// calls, the outcome pauses no other caller and cannot charge more than the capacity of a limit.
 func (s *Server) heard(h *held, o outcome.Outcome) outcome.Outcome {
 	r := s.rights(h.about.Caller)
 	if r.believed() {
@@ -108,8 +107,7 @@ func (s *Server) heard(h *held, o outcome.Outcome) outcome.Outcome {
 	return o
 }
 
-// bounded is usage of which no unit is more than the largest limit of it holds when it is
-// full.
+// bounded caps the usage of each unit at the capacity of the largest limit in this unit.
 func bounded(usage map[string]int64, levels []weir.LimitLevel) map[string]int64 {
 	most := make(map[string]int64)
 	for _, l := range levels {

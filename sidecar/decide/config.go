@@ -9,22 +9,21 @@ import (
 	"github.com/seed1158cd35/weir/internal/auth"
 )
 
-// A Config is the part of a configuration file that is about decisions. The zero
-// Config listens nowhere.
+// A Config is the part of a configuration file about decisions. The zero Config does not listen.
 type Config struct {
 	Listen string // host:port of the HTTP API; "" means off
 	GRPC   string // host:port of Envoy's rate limit service; "" means off
-	Open   bool   // lets addresses that other machines reach go without tokens and certificates
+	Open   bool   // permits non-loopback addresses without tokens and certificates
 
 	Tokens   []auth.TokenConfig
-	ClientCA string   // a file of certificates, in PEM, that sign those of callers; "" means that none are asked for
-	Hosts    []string // names under which callers know a loopback address, besides localhost
+	ClientCA string   // PEM file of the CAs of client certificates; "" means that none are requested
+	Hosts    []string // names that callers use for a loopback address, besides localhost
 
-	MaxWait    time.Duration // longest wait that a caller can ask for; 0 means 30s
-	MaxPermits int           // permits out at once, those that are waited for included; 0 means 65,536
+	MaxWait    time.Duration // longest wait that a caller can request; 0 means 30s
+	MaxPermits int           // unended permits, including acquires that wait; 0 means 65,536
 }
 
-// Validate reports every mistake at once.
+// Validate reports all errors together.
 func (c Config) Validate() error {
 	var errs []error
 	for _, l := range []struct{ field, addr string }{{"listen", c.Listen}, {"grpc", c.GRPC}} {
@@ -46,8 +45,7 @@ func (c Config) Validate() error {
 	return errors.Join(errs...)
 }
 
-// longestWait is the most that MaxWait can be. Nobody holds a connection open for
-// longer.
+// longestWait is the upper bound of MaxWait. Callers do not hold a connection open for longer.
 const longestWait = 10 * time.Minute
 
 func (c Config) checkAddress(addr string) error {
@@ -64,8 +62,7 @@ func (c Config) checkAddress(addr string) error {
 	return errors.New("would let anyone who reaches it use up the limits; configure tokens or client_ca, use 127.0.0.1, or set open: true")
 }
 
-// Auth reads the secrets and the certificates, and reports every mistake at once.
-// The errors hold no secret.
+// Auth reads the secrets and the certificates, and reports all errors together. The errors contain no secret.
 func (c Config) Auth(env func(string) (string, bool), read func(file string) ([]byte, error)) (*auth.Auth, error) {
 	return auth.New(c.Tokens, c.ClientCA, env, read)
 }

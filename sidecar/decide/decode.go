@@ -12,8 +12,8 @@ import (
 	"github.com/seed1158cd35/weir/internal/refuse"
 )
 
-// parse reads the one JSON object that a body must be. Unlike encoding/json alone
-// it takes no field twice, none in other letters, and no broken text.
+// parse reads the JSON object of a body. Unlike encoding/json it refuses duplicate fields, other letter cases and
+// invalid UTF-8.
 func parse(body []byte) ([]member, *refuse.Facts) {
 	if !utf8.Valid(body) {
 		return nil, failed(http.StatusBadRequest, refuse.ValidationError, "the body is not UTF-8")
@@ -31,7 +31,7 @@ func parse(body []byte) ([]member, *refuse.Facts) {
 	return v.in, nil
 }
 
-// syntax says what is wrong with a body that is no JSON.
+// syntax returns what is wrong with a body that is not JSON.
 func syntax(body []byte) error {
 	var v json.RawMessage
 	if err := json.Unmarshal(body, &v); err != nil {
@@ -40,20 +40,20 @@ func syntax(body []byte) error {
 	return fmt.Errorf("%s", shown(string(body)))
 }
 
-// A mistake is one thing that is wrong with a request.
+// A mistake is one error in a request.
 type mistake struct {
 	Field   string `json:"field"`
-	Value   string `json:"value,omitempty"` // shortened, as a Go string literal if it is text
+	Value   string `json:"value,omitempty"` // shortened; a Go string literal if it is a string
 	Problem string `json:"problem"`
 }
 
-// mistakes are all that is wrong with a request, as far as it is told.
+// mistakes are the errors in a request, up to mostMistakes.
 type mistakes struct {
-	path string // of what is looked at, before that of its fields
+	path string // prefix of the fields' paths
 	all  []mistake
 }
 
-// mostMistakes bounds an answer, whatever is asked.
+// mostMistakes limits the size of a response.
 const mostMistakes = 10
 
 func (m *mistakes) add(field string, v any, format string, args ...any) {
@@ -62,7 +62,7 @@ func (m *mistakes) add(field string, v any, format string, args ...any) {
 	}
 }
 
-// failure is the answer to a request with mistakes; nil if there are none.
+// failure returns the response to a request with mistakes. It returns nil if there are none.
 func (m mistakes) failure() *refuse.Facts {
 	if len(m.all) == 0 {
 		return nil
@@ -83,13 +83,13 @@ func (m mistakes) failure() *refuse.Facts {
 	return f
 }
 
-// missing stands for the value of a field that is not there.
+// missing is the value of an absent field.
 type missing struct{}
 
-// longestShown is how much of a value is said again.
+// longestShown is the number of bytes of a value that an error repeats.
 const longestShown = 64
 
-// shown is a value as errors say it: short, on one line, safe in a log.
+// shown returns a value for an error: short, on one line, and safe in a log.
 func shown(v any) string {
 	switch v := v.(type) {
 	case missing:
@@ -120,7 +120,7 @@ func (v value) shown() string {
 	return "[...]"
 }
 
-// quoted is text as a Go literal, cut if it is long, with its length.
+// quoted returns text as a Go literal. Long text is cut, and its length added.
 func quoted(s string) string {
 	if len(s) <= longestShown {
 		return strconv.QuoteToASCII(s)
@@ -128,7 +128,7 @@ func quoted(s string) string {
 	return strconv.QuoteToASCII(cut(s)+"...") + fmt.Sprintf(" (%d bytes)", len(s))
 }
 
-// shorten is for what is not quoted: numbers, and paths of fields.
+// shorten cuts text that is not quoted: numbers, and paths of fields.
 func shorten(s string) string {
 	if strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r > '~' }) {
 		s = strings.Trim(strconv.QuoteToASCII(s), `"`)
@@ -139,7 +139,7 @@ func shorten(s string) string {
 	return cut(s) + "..."
 }
 
-// cut is the beginning of s, without half a letter at its end.
+// cut returns the beginning of s, without an incomplete character at its end.
 func cut(s string) string {
 	s = s[:longestShown]
 	for len(s) > 0 && !utf8.ValidString(s) {
@@ -148,21 +148,20 @@ func cut(s string) string {
 	return s
 }
 
-// fields takes the fields of an object one after the other, and notes what is
-// wrong with them.
+// fields takes the fields of an object one after another, and collects errors.
 type fields struct {
 	all    []member
 	path   string // of the object, "" or "keys."
 	wrong  *mistakes
-	asked  [mostFields]string // the names that were asked for
-	n      int                // how many those are
-	secret bool               // its values are not said again
+	asked  [mostFields]string // the names that were requested
+	n      int                // number of names in asked
+	secret bool               // errors do not repeat its values
 }
 
-// mostFields is how many fields there are in any object whose fields have fixed names.
+// mostFields is the largest number of fields in an object whose fields have fixed names.
 const mostFields = 12
 
-// take is the value of a field, if it is there.
+// take returns the value of a field, if it is present.
 func (f *fields) take(name string) (value, bool) {
 	if f.n < mostFields {
 		f.asked[f.n] = name
@@ -182,7 +181,7 @@ func (f *fields) bad(name string, v any, format string, args ...any) {
 	f.wrong.add(f.path+name, v, format, args...)
 }
 
-// rest notes the fields that nobody has taken.
+// rest reports the fields that were not taken.
 func (f *fields) rest() {
 	var unknown []string
 	for i := range f.all {

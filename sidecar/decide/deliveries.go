@@ -8,7 +8,7 @@ import (
 
 const deliveriesPath = "/v1/deliveries"
 
-// deliveries shows a caller what it has handed in to be delivered later.
+// deliveries shows a caller the deliveries that it has submitted.
 func (s *Server) deliveries(w http.ResponseWriter, r *http.Request, rest string) *refuse.Facts {
 	caller, err := s.who(r)
 	switch {

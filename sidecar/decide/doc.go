@@ -1,8 +1,7 @@
-// Package decide answers programs that keep their own connections and only want
-// to know whether a call may be made now: POST /v1/acquire gives a permit for one
-// attempt, or says why there is none, and POST /v1/report says how the attempt
-// ended. The API is described by openapi.yaml, which the server serves itself.
+// Package decide serves programs that keep their own connections and only ask whether a call may be made now. POST
+// /v1/acquire returns a permit for one attempt, or the reason for the refusal. POST /v1/report reports how the
+// attempt ended. The server serves the description of the API, openapi.yaml.
 //
-// Every permit ends. One that nobody reports expires: what it was charged stays
-// charged, a probe's place at the breaker is free again, and it is counted.
+// Every permit ends. An unreported permit expires and is counted. Its charge remains, and the breaker can admit
+// another probe.
 package decide

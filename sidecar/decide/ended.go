@@ -2,28 +2,27 @@ package decide
 
 import "hash/maphash"
 
-// An ending says what became of a permit that is not out.
+// An ending is how a permit ended.
 type ending uint8
 
 const (
-	unknown  ending = iota // nobody here knows it, or not any more
-	reported               // its holder told of the attempt
-	expired                // nobody did
+	unknown  ending = iota // unknown to this process, or forgotten
+	reported               // the caller reported the attempt
+	expired                // the caller did not report in time
 )
 
-// remembered is how many permits are remembered after their end.
+// remembered is the number of ended permits that are remembered.
 const remembered = 1 << 16
 
-// gone remembers the latest permits that have ended, so that whoever reports one
-// again is told why it cannot be done. It has no pointers, which a collection of memory
-// would have to follow, however many there are.
+// gone remembers the latest ended permits, so that a caller that reports one again gets a precise error. It contains
+// no pointers, which the garbage collector would have to scan.
 type gone struct {
 	ends map[permitID]end
-	ring []permitID // by when they ended
+	ring []permitID // in order of their end
 	next int
 }
 
-// permitID is the id of a permit, whose text has 26 letters.
+// permitID is the id of a permit, which has 26 letters.
 type permitID [26]byte
 
 func idOf(text string) (id permitID) {
@@ -32,7 +31,7 @@ func idOf(text string) (id permitID) {
 }
 
 type end struct {
-	caller uint64 // a hash of its name
+	caller uint64 // hash of its name
 	how    ending
 }
 
@@ -51,7 +50,7 @@ func (g *gone) add(id, caller string, how ending) {
 	g.ends[at] = end{maphash.String(seed, caller), how}
 }
 
-// how is what became of a permit. Of those of others nobody is told.
+// how returns how a permit of the caller ended. It returns unknown for permits of other callers.
 func (g *gone) how(id, caller string) ending {
 	if len(id) > len(permitID{}) {
 		return unknown

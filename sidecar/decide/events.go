@@ -7,8 +7,7 @@ import (
 	"github.com/seed1158cd35/weir/outcome"
 )
 
-// Events hears what becomes of permits; a nil function is not called. One that
-// panics is ignored.
+// Events are called when the state of a permit changes. A nil function is not called. Panics are ignored.
 type Events struct {
 	Acquired func(Acquired)
 	Refused  func(Refused)
@@ -16,41 +15,41 @@ type Events struct {
 	Expired  func(Expired)
 }
 
-// A Subject says whose event it is. All of its values come from the
-// configuration, so that metrics can be kept by them.
+// A Subject describes the permit of an event. All values come from the configuration, so they are usable as metric
+// labels.
 type Subject struct {
-	Caller    string // name of the token or the certificate; "" if there are none
+	Caller    string // name of the token or the certificate; "" if there is neither
 	Upstream  string
-	Operation string // "default" for one that the policy does not name
+	Operation string // "default" for an operation that the policy does not name
 }
 
-// Acquired says that a permit was given.
+// Acquired means that a permit was issued.
 type Acquired struct {
 	Subject
 	Waited time.Duration
 }
 
-// Refused says that none was.
+// Refused means that a permit was refused.
 type Refused struct {
 	Subject
 	Reason weir.Reason
-	Limit  string // the limit that said no; "" if it was none
+	Limit  string // the limit that refused; "" if no limit did
 }
 
-// Reported is the end of a permit that its holder told of.
+// Reported means that the caller reported a permit.
 type Reported struct {
 	Subject
 	Class outcome.Class
 	Held  time.Duration
 }
 
-// Expired is the end of a permit of which nobody told.
+// Expired means that a permit ended without a report.
 type Expired struct {
 	Subject
 	Held time.Duration
 }
 
-// tell calls an event function, if there is one, and survives it.
+// tell calls an event function, if there is one, and recovers from its panic.
 func tell[E any](f func(E), e E) {
 	if f == nil {
 		return

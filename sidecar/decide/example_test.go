@@ -16,7 +16,7 @@ import (
 	"github.com/seed1158cd35/weir/sidecar/decide"
 )
 
-// A program asks before each call, and says afterwards how it went.
+// A program asks before each call, and then reports the result.
 func Example() {
 	api, err := weir.New("api", weir.Policy{Limits: []limit.Limit{
 		{Name: "tokens", Unit: "tokens", Rate: bucket.Rate{Amount: 100, Per: time.Hour, Burst: 100}},

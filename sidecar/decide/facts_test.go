@@ -13,7 +13,7 @@ import (
 	"github.com/seed1158cd35/weir/internal/test/refusals"
 )
 
-// Whatever is refused, the answer is JSON with the status, the reason and the wait that HTTP has.
+// Every refusal is a JSON response with the status, the reason and the wait of the HTTP refusal.
 func TestRefusalsAsAnswers(t *testing.T) {
 	seed := rand.Uint64()
 	r := rand.New(rand.NewPCG(seed, 0))

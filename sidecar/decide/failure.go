@@ -10,16 +10,16 @@ import (
 	"github.com/seed1158cd35/weir/internal/refuse"
 )
 
-// Reasons of this API for which there is no permit, beside those of the gates.
+// Reasons of this API for refusing a permit, besides the reasons of the gates.
 const (
 	tooManyPermits weir.Reason = "too_many_permits"
-	undecided      weir.Reason = "undecided" // a gate could not say
-	stillWaiting   weir.Reason = "waiting"   // another acquire with the same id is
+	undecided      weir.Reason = "undecided" // a gate returned an error
+	stillWaiting   weir.Reason = "waiting"   // another acquire with the same id waits
 	tooManyWaiting weir.Reason = "too_many_waiting"
 	tooManyKeys    weir.Reason = "too_many_keys"
 )
 
-// failed is an answer that is none of what was asked for.
+// failed returns an error response.
 func failed(status int, code, format string, args ...any) *refuse.Facts {
 	return &refuse.Facts{Status: status, Code: code, Message: fmt.Sprintf(format, args...)}
 }
@@ -51,5 +51,5 @@ func send(w http.ResponseWriter, status int, body any) {
 	_, _ = w.Write(b)
 }
 
-// What many answers share is made once, and nobody writes to it.
+// Header values that many responses share. They must not be modified.
 var asJSON, notKept = []string{"application/json"}, []string{"no-store"}

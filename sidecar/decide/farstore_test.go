@@ -17,7 +17,7 @@ import (
 	"github.com/seed1158cd35/weir/limit/bucket"
 )
 
-// A farStore answers after a round trip.
+// A farStore responds after a round trip.
 type farStore struct {
 	fleet.Store
 	rtt time.Duration
@@ -37,8 +37,8 @@ func (s farStore) Beat(ctx context.Context, b *fleet.Beat) (fleet.Standing, erro
 	return a, err
 }
 
-// Programs that ask for many decisions at once, and do not wait, get all that the limits allow, however far the store is and
-// whether or not the process has just started.
+// Programs that request many decisions at the same time without waiting get all that the limits allow, whatever the
+// distance of the store, and even if the process has just started.
 func TestAcquireAtOnceGetsTheBurstFromAFarStore(t *testing.T) {
 	for _, rtt := range []time.Duration{0, time.Millisecond, 5 * time.Millisecond, 20 * time.Millisecond, 60 * time.Millisecond} {
 		for _, lease := range []time.Duration{0, -1} {
@@ -79,7 +79,7 @@ func acquireAtOnce(t *testing.T, rtt, lease, after time.Duration, calls int) {
 		wg.Go(func() {
 			r := httptest.NewRequestWithContext(t.Context(), "POST", "http://localhost/v1/acquire", strings.NewReader(fmt.Sprintf(`{"upstream":"up","keys":{"user":"%d"}}`, i/9)))
 			r.Header.Set("Content-Type", "application/json")
-			a := httptest.NewRecorder() // ask would check each answer by the OpenAPI file
+			a := httptest.NewRecorder() // ask would validate each response against the OpenAPI file
 			h.ServeHTTP(a, r)
 			if a.Code != http.StatusOK {
 				mu.Lock()

@@ -2,8 +2,8 @@ package decide
 
 import "testing"
 
-// Who waits in turn for a language model is the user, else whoever asks, else the API key, unless
-// the call says it itself. What else it is counted by stays as it was.
+// Calls of a language model queue by user, else by caller, else by API key, unless the call sets the key itself.
+// Other keys are unchanged.
 func TestWhoWaitsInTurnForAModel(t *testing.T) {
 	for _, tt := range []struct {
 		scopes Scopes

@@ -8,8 +8,7 @@ import (
 	"github.com/seed1158cd35/weir/internal/refuse"
 )
 
-// FuzzDecode: whatever the body, the answer is a request within its bounds or a
-// mistake that can be told on a line.
+// FuzzDecode checks that any body yields a request within its bounds, or an error on one line.
 func FuzzDecode(f *testing.F) {
 	for _, s := range []string{
 		``, `{}`, `null`, `[[]]`, `{"upstream":"api"}`, `{"upstream":"api","upstream":"b"}`, "{\"upstream\":\"\xff\"}",
@@ -38,7 +37,7 @@ func FuzzDecode(f *testing.F) {
 			_ = a.print()
 		}
 		var r *reportRequest
-		if o, fail = parse(body); fail == nil { // anew, as fields are taken once
+		if o, fail = parse(body); fail == nil { // again, because each field can be taken once
 			r, fail = decodeReport(o)
 		}
 		tellable(t, body, fail)

@@ -17,8 +17,8 @@ import (
 	"github.com/seed1158cd35/weir/limit/bucket"
 )
 
-// policy has a limit of each kind: five requests a second, 100 tokens a minute,
-// and two calls an hour for each tenant.
+// policy has a limit of each kind: five requests a second, 100 tokens a minute, and two calls an hour for each
+// tenant.
 func policy() weir.Policy {
 	return weir.Policy{
 		Limits: []limit.Limit{
@@ -39,7 +39,7 @@ func upstream(t testing.TB, name string, p weir.Policy, gates ...weir.Gate) *wei
 	return u
 }
 
-// server is a server of those upstreams, closed at the test's end.
+// server returns a server of the upstreams, closed at the test's end.
 func server(t testing.TB, us ...*weir.Upstream) *Server {
 	byName := make(map[string]*weir.Upstream)
 	for _, u := range us {
@@ -50,7 +50,7 @@ func server(t testing.TB, us ...*weir.Upstream) *Server {
 	return s
 }
 
-// An answer is what came back, its body as JSON.
+// An answer is a response with its JSON body.
 type answer struct {
 	*httptest.ResponseRecorder `json:"-"`
 	Permit                     string
@@ -74,8 +74,7 @@ func (a *answer) says(code, text string) bool {
 	return a.Error.Code == code && strings.Contains(a.Error.Message, text)
 }
 
-// ask sends a request, with fields in its header ("Name: value"). Whatever comes
-// back must be as the OpenAPI file says.
+// ask sends a request, with headers ("Name: value"). Every response must match the OpenAPI file.
 func ask(t testing.TB, h http.Handler, method, target, body string, header ...string) *answer {
 	t.Helper()
 	r := httptest.NewRequestWithContext(t.Context(), method, target, strings.NewReader(body))
@@ -115,7 +114,7 @@ func report(t testing.TB, h http.Handler, body string, header ...string) *answer
 	return ask(t, h, "POST", "/v1/report", body, header...)
 }
 
-// permit is the id of a permit that must be had.
+// permit returns the id of a permit that must be granted.
 func permit(t testing.TB, h http.Handler, body string, header ...string) string {
 	t.Helper()
 	a := acquire(t, h, body, header...)
@@ -125,7 +124,7 @@ func permit(t testing.TB, h http.Handler, body string, header ...string) string 
 	return a.Permit
 }
 
-// left is what is left of a limit.
+// left returns the remaining units of a limit.
 func left(t testing.TB, u *weir.Upstream, name, key string) int64 {
 	t.Helper()
 	for _, v := range u.Look(10).Limits {
@@ -137,7 +136,7 @@ func left(t testing.TB, u *weir.Upstream, name, key string) int64 {
 	return 0
 }
 
-// state is the state of the upstream's breaker.
+// state returns the state of the upstream's breaker.
 func state(u *weir.Upstream) breaker.Phase { return u.Look(0).Breakers[0].Phase }
 
 // A tally counts events.
@@ -173,7 +172,7 @@ func (c *tally) events() Events {
 	}
 }
 
-// serve is ask without a look at the OpenAPI file, which takes its time.
+// serve is like ask without the slow validation against the OpenAPI file.
 func serve(h http.Handler, path, body string) *httptest.ResponseRecorder {
 	r := httptest.NewRequest("POST", path, strings.NewReader(body))
 	r.Host = "localhost"
@@ -183,7 +182,7 @@ func serve(h http.Handler, path, body string) *httptest.ResponseRecorder {
 	return w
 }
 
-// granted is the id of the permit in an answer.
+// granted returns the id of the permit in a response.
 func granted(t testing.TB, body io.Reader) string {
 	var a struct{ Permit string }
 	if err := json.NewDecoder(body).Decode(&a); err != nil || a.Permit == "" {

@@ -9,7 +9,7 @@ import (
 
 const jobsPath = "/v1/jobs/"
 
-// jobs lets a caller who may ask for an upstream start jobs there.
+// jobs lets a caller that may use an upstream start jobs there.
 func (s *Server) jobs(w http.ResponseWriter, r *http.Request) *refuse.Facts {
 	caller, err := s.who(r)
 	if err != nil {

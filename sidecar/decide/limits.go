@@ -20,20 +20,20 @@ type limitsAnswer struct {
 	Unknown  []nameView `json:"unknown,omitempty"`
 }
 
-// A keyView is a limitView with how old it is, if that matters.
+// A keyView is a limitView with its age, if that matters.
 type keyView struct {
 	limitView
 	AgeMS int64 `json:"age_ms,omitempty"`
 }
 
-// A nameView is a limit of which it is not known here what is left.
+// A nameView is a limit whose remaining units are unknown to this process.
 type nameView struct {
 	Limit string `json:"limit"`
 	Key   string `json:"key"`
 }
 
-// limits shows what is left of the limits that all callers share, and of those of the keys that the
-// caller names and may name, or has. It takes nothing, and no key counts for having been asked for.
+// limits shows the remaining units of the limits that all callers share, and of limits with keys that the caller may
+// name or has. It consumes nothing, and does not count as usage of the keys.
 func (s *Server) limits(r *http.Request, caller string) (any, *refuse.Facts) {
 	query, err := url.ParseQuery(r.URL.RawQuery)
 	if err != nil {
@@ -84,8 +84,8 @@ func checkQuery(query url.Values) *refuse.Facts {
 	return wrong.failure()
 }
 
-// keysOf are the keys of a query, as the limits know them: each parameter that is the name of a scope, and those that a
-// call of the caller has without saying so.
+// keysOf returns the keys of a query, as the limits know them: each parameter with the name of a scope, and the keys
+// that every call of the caller has.
 func (s *Server) keysOf(query url.Values, u *weir.Upstream, caller string) (map[string]string, *refuse.Facts) {
 	var own []string // scopes whose value is the caller's name
 	var known Scopes
@@ -113,7 +113,7 @@ func (s *Server) keysOf(query url.Values, u *weir.Upstream, caller string) (map[
 	return known.name(s.veil(keys), caller), f
 }
 
-// upstreamOrCallers is the upstream of a name, or the limits of callers by theirs.
+// upstreamOrCallers returns the named upstream, or the limits of callers if name is theirs.
 func (s *Server) upstreamOrCallers(caller, name string) (*weir.Upstream, *refuse.Facts) {
 	u, f := s.upstream(caller, name)
 	if c := s.limitsOfCallers(); f != nil && f.Status == http.StatusNotFound && c != nil && c.Name() == name {
@@ -129,8 +129,9 @@ func (s *Server) limitsOfCallers() *weir.Upstream {
 	return s.Callers()
 }
 
-// parameters are what a query may name: limits by operation, declared scopes, and each scope of a limit of the upstreams, of which
-// some may be nil. The scopes of callers are known at each upstream, which may have no limit for them.
+// parameters returns the valid names in a query: upstream, operation, the declared scopes, and each scope of a limit
+// of the upstreams, some of which may be nil. The scopes of callers are valid for each upstream, even without a limit
+// for them.
 func parameters(declared []string, upstreams ...*weir.Upstream) []string {
 	names := append([]string{"upstream", "operation"}, declared...)
 	for _, u := range upstreams {

@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// What remains for one user, and when it resets: who calls for it may ask, and looking takes nothing.
+// A user's remaining units and reset time are visible to callers that may call for the user. Reading consumes
+// nothing.
 func TestLimitsOfOneKey(t *testing.T) {
 	u := upstream(t, "api", policy())
 	s := neighbours(t, Rights{}, u)
@@ -24,12 +25,12 @@ func TestLimitsOfOneKey(t *testing.T) {
 		code           int
 		says           string
 	}{
-		{"", asA, "acme", 1, 200, ""}, // its own, unasked
+		{"", asA, "acme", 1, 200, ""}, // its own, by default
 		{"&tenant=acme", asA, "acme", 1, 200, ""},
 		{"&tenant=beta", asA, "", 0, 403, "this caller may not use"},
-		{"", asB, "", 0, 200, ""}, // which of both?
+		{"", asB, "", 0, 200, ""}, // ambiguous
 		{"&tenant=beta", asB, "beta", 2, 200, ""},
-		{"&tenant=beta&operation=get", asB, "", 0, 200, ""}, // not counted there
+		{"&tenant=beta&operation=get", asB, "", 0, 200, ""}, // the limit does not count this operation
 		{"&tenant=a%00", asB, "", 0, 400, "has a control character"},
 		{"&tenent=acme", asB, "", 0, 400, "unknown parameter; want upstream, operation, tenant"},
 	} {

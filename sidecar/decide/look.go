@@ -9,7 +9,7 @@ import (
 	"github.com/seed1158cd35/weir/limit"
 )
 
-// A limitView is a refuse.Level of which the key is told, too, if there is none.
+// A limitView is like a refuse.Level, but always contains the key, even if it is empty.
 type limitView struct {
 	Limit   string    `json:"limit"`
 	Key     string    `json:"key"`
@@ -24,8 +24,7 @@ func view(l limit.Limit, key string, at limit.Level, now time.Time) limitView {
 	return limitView(refuse.Look(l, key, at, now))
 }
 
-// look is what is left of those limits of an upstream that all callers share.
-// Limits with keys are not searched.
+// look returns the remaining units of the limits that all callers share. It skips limits with keys.
 func look(u *weir.Upstream, now time.Time, wanted func(limit.Limit) bool) []limitView {
 	views := []limitView{}
 	for _, v := range u.Look(0).Limits {
@@ -36,19 +35,19 @@ func look(u *weir.Upstream, now time.Time, wanted func(limit.Limit) bool) []limi
 	return views
 }
 
-// look is what is left of the limits that the call is charged to.
+// look returns the remaining units of the limits that the call is charged to.
 func (a *asker) look(now time.Time) []limitView {
 	name := a.about().Operation
 	return look(a.u, now, func(l limit.Limit) bool { return l.Counts(name) && charged(l, a.q.Cost) })
 }
 
-// charged reports whether a call of that cost takes anything of the limit.
+// charged reports whether a call with this cost is charged to the limit.
 func charged(l limit.Limit, cost map[string]int64) bool {
 	n, said := cost[l.UnitName()]
 	return n > 0 || !said && l.UnitName() == limit.Requests
 }
 
-// operation is the name under which the policy counts an operation.
+// operation returns the name under which the policy counts an operation.
 func operation(p *weir.Policy, name string) string {
 	declared := slices.ContainsFunc(p.Operations, func(o weir.Operation) bool { return o.Name == name })
 	if declared || slices.ContainsFunc(p.Limits, func(l limit.Limit) bool { return slices.Contains(l.Operations, name) }) {

@@ -26,7 +26,7 @@ const (
 	asB = "Authorization: Bearer " + secretB
 )
 
-// roomy is a policy under which nobody is in another's way.
+// roomy is a policy under which callers do not impede each other.
 func roomy() weir.Policy {
 	return weir.Policy{
 		Limits: []limit.Limit{
@@ -38,14 +38,14 @@ func roomy() weir.Policy {
 	}
 }
 
-// slow is the same, with a limit by tenant that does not fill while a test runs.
+// slow is roomy with a limit by tenant that does not refill during a test.
 func slow() weir.Policy {
 	p := roomy()
 	p.Limits[2].Rate = bucket.Rate{Amount: 1000, Per: 24 * time.Hour, Burst: 1000}
 	return p
 }
 
-// neighbours is a server with two callers, the first of whom has the rights.
+// neighbours returns a server with two callers. The first has the rights.
 func neighbours(t testing.TB, r Rights, us ...*weir.Upstream) *Server {
 	s := server(t, us...)
 	s.Auth = func() *auth.Auth {
@@ -60,7 +60,7 @@ func neighbours(t testing.TB, r Rights, us ...*weir.Upstream) *Server {
 	return s
 }
 
-// One caller holds what it may, and no more; another does not notice.
+// One caller holds no more than its limits, and another caller is not affected.
 func TestOneCallerCannotHoldEverything(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var whys []string
@@ -85,7 +85,7 @@ func TestOneCallerCannotHoldEverything(t *testing.T) {
 		report(t, h, `{"permit":"`+ids[0]+`","outcome":"ok"}`, asA)
 		permit(t, h, `{"upstream":"api"}`, asA)
 		time.Sleep(10*time.Minute + time.Second)
-		permit(t, h, `{"upstream":"api"}`, asA) // they have expired
+		permit(t, h, `{"upstream":"api"}`, asA) // the earlier ones have expired
 		if n := s.permits().share("a").permits; n != 1 {
 			t.Errorf("the caller is said to hold %d permits", n)
 		}
@@ -115,7 +115,7 @@ func TestOneCallerCannotWaitForEverything(t *testing.T) {
 		mu.Lock()
 		full := codes["too_many_waiting"]
 		mu.Unlock()
-		if full < 39 || full > 40 { // the first had its turn at once
+		if full < 39 || full > 40 { // the first call had its turn immediately
 			t.Errorf("%d were refused at once, want 39 or 40: %v", full, codes)
 		}
 		permit(t, h, `{"upstream":"api","keys":{"tenant":"of-b"}}`, asB)
@@ -140,7 +140,7 @@ func TestOneCallerCannotNameEverything(t *testing.T) {
 			}
 		}
 		ask(100, asB)
-		for range 5 { // those that it goes on to use stay its own
+		for range 5 { // the keys that it keeps using stay its own
 			time.Sleep(while)
 			for i := range 30 {
 				if a := ask(i, asA); a.Code != 200 {
@@ -152,7 +152,7 @@ func TestOneCallerCannotNameEverything(t *testing.T) {
 			}
 		}
 		time.Sleep(while + time.Second)
-		if a := ask(99, asA); a.Code != 429 { // limits may still remember the others
+		if a := ask(99, asA); a.Code != 429 { // limits may still remember the other keys
 			t.Errorf("a little later: got %d %s", a.Code, a.Body)
 		}
 		time.Sleep(2*while + time.Second)
@@ -162,8 +162,7 @@ func TestOneCallerCannotNameEverything(t *testing.T) {
 	})
 }
 
-// What a caller reports holds back its own calls of the same keys, and nobody else, unless
-// the configuration believes it.
+// A caller's reports affect only its own calls with the same keys, unless the configuration sets Everyone.
 func TestReportsHoldBackTheirOwnCallerAlone(t *testing.T) {
 	for _, everyone := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
@@ -211,8 +210,8 @@ func TestPausesOfOneCallerAreBounded(t *testing.T) {
 	})
 }
 
-// Failures that a caller reports open a breaker of its own, which works as breakers do; its
-// successes keep no other open or shut.
+// Failures that a caller reports open its own breaker, which works as other breakers do. Its successes do not affect
+// other breakers.
 func TestFailuresOpenTheirOwnCallersBreaker(t *testing.T) {
 	for _, everyone := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
@@ -243,7 +242,7 @@ func TestFailuresOpenTheirOwnCallersBreaker(t *testing.T) {
 	}
 }
 
-// Nor does it slow a rate that learns.
+// A caller's reports do not slow an adaptive rate either.
 func TestThrottlesOfOneCallerSlowNobody(t *testing.T) {
 	for _, everyone := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
@@ -262,7 +261,7 @@ func TestThrottlesOfOneCallerSlowNobody(t *testing.T) {
 	}
 }
 
-// Nobody can owe more than a limit ever holds.
+// A report cannot charge more than a limit can hold.
 func TestOneReportCannotOweForEver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		u := upstream(t, "api", roomy())
@@ -303,8 +302,8 @@ func TestKeysThatACallerMayName(t *testing.T) {
 	}
 }
 
-// Who has a name waits in its own turn of a language model, and in nobody else's: 10,000 names
-// would be 10,000 turns.
+// A caller with a name queues for a language model under its own name only. Otherwise 10,000 names would get 10,000
+// turns.
 func TestNobodyWaitsInAnothersTurn(t *testing.T) {
 	u := upstream(t, "api", roomy())
 	s := server(t, u)
@@ -319,14 +318,14 @@ func TestNobodyWaitsInAnothersTurn(t *testing.T) {
 	}
 }
 
-// Who names a thousand tenants or users waits in one turn, its own, unless the configuration gives it the
-// names: its neighbour goes next.
+// A caller that names a thousand tenants or users has one turn, its own, unless the configuration assigns the names
+// to it. The other caller's call goes next.
 func TestManyNamesAreOneTurn(t *testing.T) {
 	for _, c := range []struct {
 		scope  string
 		model  bool
 		rights Rights
-		next   bool // the neighbour goes
+		next   bool // the other caller's call proceeds
 	}{
 		{"tenant", false, Rights{}, true}, {"user", true, Rights{}, true}, {"tenant", false, Rights{Everyone: true}, false},
 		{"tenant", false, Rights{Keys: map[string][]string{"tenant": names(40)}}, false}, {"user", true, Rights{Keys: map[string][]string{"user": names(40)}}, false},
@@ -387,7 +386,7 @@ func TestMisspeltKeysAndUnitsAreErrors(t *testing.T) {
 	}
 }
 
-// Several permits are taken in order, and come back if one is refused.
+// Several permits are acquired in order, and returned if one is refused.
 func TestSeveralPermitsOrNone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		u := upstream(t, "api", policy())
@@ -431,7 +430,7 @@ func TestSeveralPermitsOrNone(t *testing.T) {
 	})
 }
 
-// A caller who leaves in the middle of several leaves nothing behind.
+// A caller that disconnects while acquiring several permits leaves none behind.
 func TestSeveralPermitsAndACallerWhoLeaves(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		u := upstream(t, "api", policy())
@@ -457,7 +456,7 @@ func TestSeveralPermitsAndACallerWhoLeaves(t *testing.T) {
 	})
 }
 
-// whoLeaves is an acquire whose caller leaves when told.
+// whoLeaves returns an acquire whose caller disconnects when leave is closed.
 func whoLeaves(t testing.TB, body string, leave <-chan struct{}) *http.Request {
 	ctx, cancel := context.WithCancel(t.Context())
 	go func() { <-leave; cancel() }()
@@ -467,7 +466,7 @@ func whoLeaves(t testing.TB, body string, leave <-chan struct{}) *http.Request {
 	return r
 }
 
-// nowhere is where an answer goes that nobody reads.
+// nowhere discards a response.
 type nowhere struct{}
 
 func (nowhere) Header() http.Header         { return make(http.Header) }

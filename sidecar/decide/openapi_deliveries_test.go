@@ -18,7 +18,7 @@ import (
 	"github.com/seed1158cd35/weir/sidecar/deliveries"
 )
 
-// letters are deliveries of the caller ann, who may be told that nobody knows.
+// letters are deliveries of the caller ann, whose submissions can fail with away.
 type letters struct {
 	*sqlite.Store
 	t    *testing.T
@@ -54,7 +54,7 @@ func (q *letters) Drop(ctx context.Context, f delivery.Filter, most int) (int, e
 	return q.Store.Drop(ctx, f, most)
 }
 
-// add hands a request in that has everything a request may have.
+// add submits a request with every possible field.
 func (q *letters) add(upstream, order, body string) string {
 	q.t.Helper()
 	q.n++
@@ -69,7 +69,7 @@ func (q *letters) add(upstream, order, body string) string {
 	return d.ID
 }
 
-// ends has an attempt at a delivery end so; with "" for a status it goes on.
+// ends lets a delivery attempt end with a status. With status "" the delivery continues.
 func (q *letters) ends(id string, to delivery.Status, why delivery.Reason, answer string) {
 	q.t.Helper()
 	d, err := q.Store.Get(q.t.Context(), id)
@@ -89,7 +89,7 @@ func (q *letters) ends(id string, to delivery.Status, why delivery.Reason, answe
 	}
 }
 
-// What the file says of deliveries is what the handlers do, with every field and every word.
+// The OpenAPI file matches the delivery handlers in every field and every enumeration value.
 func TestTheFileTellsOfDeliveries(t *testing.T) {
 	store, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "d.db"), sqlite.Options{})
 	if err != nil {

@@ -29,7 +29,7 @@ import (
 	"github.com/seed1158cd35/weir/outcome"
 )
 
-// described is the OpenAPI file, and who finds what it says of a request.
+// described is the OpenAPI file, with a router that finds the description of a request.
 var described = sync.OnceValues(func() (*openapi3.T, routers.Router) {
 	doc, err := openapi3.NewLoader().LoadFromData(openAPIText)
 	if err == nil {
@@ -65,8 +65,7 @@ func filterInput(r *http.Request, body string) (*openapi3filter.RequestValidatio
 	}, nil
 }
 
-// conforms holds an answer against the file, and the request too if it was good
-// enough to be answered.
+// conforms validates a response against the file, and also the request if it was valid.
 func conforms(t testing.TB, r *http.Request, body string, a *answer) {
 	t.Helper()
 	in, err := filterInput(r, body)
@@ -90,7 +89,7 @@ func conforms(t testing.TB, r *http.Request, body string, a *answer) {
 	}
 }
 
-// A moody gate does as the call's operation says.
+// A moody gate behaves according to the call's operation.
 type moody struct{}
 
 func (moody) Admit(_ context.Context, c weir.Call) (func(outcome.Outcome), error) {
@@ -111,7 +110,7 @@ func (moody) Admit(_ context.Context, c weir.Call) (func(outcome.Outcome), error
 	return nil, nil
 }
 
-// shared is an upstream with a limit by user, which a fleet shares.
+// shared returns an upstream with a limit by user that a fleet shares.
 func shared(t *testing.T) *weir.Upstream {
 	t.Helper()
 	f := fleet.New(fleet.NewMemory(nil), fleet.Options{})
@@ -130,17 +129,16 @@ func shared(t *testing.T) *weir.Upstream {
 	return u
 }
 
-// An exchange is a request, and what the answer must be.
+// An exchange is a request with the expected response.
 type exchange struct {
 	method, target, body string
 	status               int
-	code                 string // "" if it is no error
+	code                 string // "" if there is no error
 	header               []string
 }
 
-// TestEverythingInTheFileIsProduced makes the handlers give every answer that the
-// file has, with every field and every word of an enumeration; conforms sees to it
-// that they give no other.
+// TestEverythingInTheFileIsProduced makes the handlers produce every response in the file, with every field and every
+// enumeration value. conforms checks that they produce no others.
 func TestEverythingInTheFileIsProduced(t *testing.T) {
 	seen := newCoverage()
 	s := server(t, upstream(t, "api", policy()), upstream(t, "open", policy()), upstream(t, "moody", weir.Policy{}, moody{}), shared(t))
@@ -258,7 +256,7 @@ func TestEverythingInTheFileIsProduced(t *testing.T) {
 	seen.complete(t, func(path string) bool { return !strings.HasPrefix(path, deliveriesPath) })
 }
 
-// What the schemas forbid, the handlers refuse as well.
+// The handlers refuse everything that the schemas forbid.
 func TestHandlersRefuseWhatTheFileForbids(t *testing.T) {
 	h := server(t, upstream(t, "api", policy())).Handler()
 	for _, c := range []struct{ path, body string }{
@@ -287,8 +285,8 @@ func TestHandlersRefuseWhatTheFileForbids(t *testing.T) {
 	}
 }
 
-// coverage is what has been seen of the file: operations with statuses, and
-// properties and words of enumerations by where they stand.
+// coverage records the used parts of the file: operations with statuses, properties and enumeration values, by
+// position.
 type coverage map[string]bool
 
 func newCoverage() coverage { return make(coverage) }
@@ -324,7 +322,7 @@ func decoded(t testing.TB, body string) any {
 	return value{kind: isObject, in: o}.plain()
 }
 
-// walk notes what of a schema a value uses.
+// walk records which parts of a schema a value uses.
 func (c coverage) walk(s *openapi3.SchemaRef, v any, place string) {
 	switch v := v.(type) {
 	case map[string]any:
@@ -345,7 +343,7 @@ func (c coverage) walk(s *openapi3.SchemaRef, v any, place string) {
 	}
 }
 
-// complete complains of all that is in the file under some paths and was not seen.
+// complete reports the unused parts of the file under the selected paths.
 func (c coverage) complete(t *testing.T, of func(path string) bool) {
 	t.Helper()
 	doc, _ := described()
@@ -377,10 +375,9 @@ func (c coverage) complete(t *testing.T, of func(path string) bool) {
 	}
 }
 
-// elsewhere are properties that only some of the answers with the same schema can
-// have.
+// elsewhere lists properties that only some of the responses with the same schema can have.
 var elsewhere = []string{
-	"413.error.details.", "415.error.details.", "421.error.details.", // the body was not looked at
+	"413.error.details.", "415.error.details.", "421.error.details.", // the body was not read
 }
 
 func (c coverage) missing(t *testing.T, s *openapi3.SchemaRef, place string) {

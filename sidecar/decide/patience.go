@@ -7,16 +7,15 @@ import (
 	"time"
 )
 
-// slack is how much longer than the wait an acquire may take: for the decision
-// itself, and for gates that do not keep to its deadline.
+// slack is how much longer than its wait an acquire may take. It is for the decision itself, and for gates that
+// exceed the deadline.
 const slack = time.Second
 
-// A patience is a context that says to end at an instant, and lets what is under way
-// then come to its end: a turn that comes at the last moment is not lost, and a caller that
-// has no patience at all is asked for nevertheless. What ends it, slack later, is made when
-// somebody waits for its end, which the gates of few calls do.
+// A patience is a context with a deadline that allows work in progress to finish: its Done channel closes slack after
+// the deadline. So a turn that comes at the last moment is not lost, and a caller that does not wait still gets a
+// decision. The timer for the end is created when a gate waits for it, which few calls need.
 type patience struct {
-	context.Context // the request's
+	context.Context // of the request
 	until, last     time.Time
 
 	once sync.Once
@@ -51,7 +50,7 @@ func (p *patience) Err() error {
 	return p.Context.Err()
 }
 
-// Value hands the standard library its own context when it looks for one.
+// Value returns the standard library's own context when the library looks for it.
 func (p *patience) Value(key any) any {
 	if m := p.made.Load(); m != nil {
 		return m.Value(key)
@@ -59,7 +58,7 @@ func (p *patience) Value(key any) any {
 	return p.Context.Value(key)
 }
 
-// end releases what was made.
+// end releases the timer.
 func (p *patience) end() {
 	if m := p.made.Load(); m != nil {
 		m.cancel()

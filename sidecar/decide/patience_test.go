@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// A patience ends slack after its instant, or with the request, whether somebody waits for its end or only asks.
+// A patience ends slack after its deadline, or with the request, both for waiting and for polling code.
 func TestAPatienceEnds(t *testing.T) {
 	for _, waits := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
@@ -39,7 +39,7 @@ func TestAPatienceEnds(t *testing.T) {
 			p := newPatience(request, time.Now().Add(time.Hour))
 			defer p.end()
 			if waits {
-				stop := context.AfterFunc(p, func() {}) // as for what is under way
+				stop := context.AfterFunc(p, func() {}) // as for work in progress
 				defer stop()
 			}
 			leave()
@@ -53,7 +53,7 @@ func TestAPatienceEnds(t *testing.T) {
 	}
 }
 
-// A caller without patience is asked for nevertheless.
+// A caller that does not wait still gets a decision.
 func TestNoPatienceIsAnAskStill(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newPatience(t.Context(), time.Now().Add(-time.Hour))

@@ -17,50 +17,48 @@ var (
 	errAnother = errors.New("was used for another call; give every call a unique id")
 )
 
-// A call is whose an acquire is, by the caller's own id for it.
+// A call identifies an acquire by the caller's own id for it.
 type call struct{ caller, upstream, id string }
 
-// A claim is a place for a permit: of an acquire that is under way, and then of
-// the permit that it brought.
+// A claim is a slot for a permit: for an acquire in progress, and then for its permit.
 type claim struct {
-	call  call              // its id is "" if the caller gave none
-	print [sha256.Size]byte // of what was asked for
+	call  call              // without an id if the caller sent none
+	print [sha256.Size]byte // of the request
 	done  chan struct{}     // closed when the acquire has ended; nil without an id
-	held  *held             // nil while it is under way; guarded by permits.mu
-	share *share            // its caller's, nil for callers whom nothing tells apart
+	held  *held             // nil while the acquire is in progress; guarded by permits.mu
+	share *share            // of its caller; nil for anonymous callers
 }
 
-// A held permit is one that is out.
+// A held permit is one that has not ended.
 type held struct {
 	claim    *claim
 	id       string
 	permit   *weir.Permit
-	levels   []weir.LimitLevel // when it was given
+	levels   []weir.LimitLevel // when the permit was issued
 	upstream *weir.Upstream
 	about    Subject
 	own      ticket
-	pool     string // what a hint holds that counts for the caller alone
+	pool     string // what a hint pauses if it affects the caller alone
 	waited   time.Duration
 	from     time.Time
 	until    time.Time
 	place    int // in the heap
 }
 
-// permits are those that are out. One timer, for the one that expires first, ends
-// them all.
+// permits are the permits that have not ended. A single timer, set for the next expiry, expires all of them.
 type permits struct {
 	most int
-	over func([]*held) // hears of those that have expired, outside of the lock
+	over func([]*held) // called with the expired permits, outside the lock
 
 	mu      sync.Mutex
-	places  int               // claims
-	shares  map[string]*share // of callers who have rights
+	places  int               // number of claims
+	shares  map[string]*share // of callers with rights
 	byID    map[string]*held
 	byCall  map[call]*claim // of claims with an id
 	due     queue
 	gone    gone
 	timer   *time.Timer
-	armed   time.Time // what the timer is set for; zero if it is not
+	armed   time.Time // when the timer fires; zero if it is not set
 	closed  bool
 	telling sync.WaitGroup // calls of over
 }
@@ -69,9 +67,8 @@ func newPermits(most int, over func([]*held)) *permits {
 	return &permits{most: most, over: over, byID: make(map[string]*held), byCall: make(map[call]*claim), shares: make(map[string]*share)}
 }
 
-// claim makes a place for a permit. If one was claimed by the same call already,
-// that is returned, and is not mine: its done says when there is something to be
-// had from it.
+// claim makes a slot for a permit. If the same call has one already, claim returns that one and mine is false. Its
+// done channel is closed when its result is available.
 func (t *permits) claim(c call, print [sha256.Size]byte, r *Rights) (at *claim, h *held, mine bool, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -101,7 +98,7 @@ func (t *permits) claim(c call, print [sha256.Size]byte, r *Rights) (at *claim, 
 	return at, nil, true, nil
 }
 
-// give gives up a claim that brought no permit.
+// give releases a claim without a permit.
 func (t *permits) give(c *claim) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -121,8 +118,8 @@ func (t *permits) free(c *claim) {
 	}
 }
 
-// hold puts a permit in its place, for as long as it lives. It reports false if
-// there is nobody left to hold it.
+// hold stores a permit in its slot for its lifetime. It returns false if the server is closed or the claim was
+// dropped.
 func (t *permits) hold(c *claim, h *held, life time.Duration) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -141,7 +138,7 @@ func (t *permits) hold(c *claim, h *held, life time.Duration) bool {
 	return true
 }
 
-// renew has permits live so long from now on, those of them that are out.
+// renew restarts the lifetimes of those permits that have not ended.
 func (t *permits) renew(all []*held, lives []time.Duration) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -154,7 +151,7 @@ func (t *permits) renew(all []*held, lives []time.Duration) {
 	t.arm()
 }
 
-// upstream is that of the caller's permit of that id, nil if there is none.
+// upstream returns the upstream of the caller's permit with this id. It returns nil if there is none.
 func (t *permits) upstream(id, caller string) *weir.Upstream {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -164,8 +161,7 @@ func (t *permits) upstream(id, caller string) *weir.Upstream {
 	return nil
 }
 
-// end takes out the caller's permit of that id. If there is none, how says what
-// became of it.
+// end removes the caller's permit with this id. If there is none, how is the reason.
 func (t *permits) end(id, caller string) (h *held, how ending) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -173,7 +169,7 @@ func (t *permits) end(id, caller string) (h *held, how ending) {
 		return nil, t.gone.how(id, caller)
 	}
 	if !time.Now().Before(h.until) {
-		return nil, expired // the timer is about to say so
+		return nil, expired // the timer is about to fire
 	}
 	heap.Remove(&t.due, h.place)
 	t.remove(h, reported)
@@ -186,8 +182,7 @@ func (t *permits) remove(h *held, how ending) {
 	t.gone.add(h.id, h.about.Caller, how)
 }
 
-// arm sets the timer for the permit that expires first. A timer that is too early
-// is left alone: it will set itself.
+// arm sets the timer for the next expiry. It leaves a timer that is set too early, which resets itself.
 func (t *permits) arm() {
 	if len(t.due) == 0 || !t.armed.IsZero() && !t.due[0].until.Before(t.armed) {
 		return
@@ -200,7 +195,7 @@ func (t *permits) arm() {
 	}
 }
 
-// expire ends the permits whose time is over.
+// expire ends the permits that have expired.
 func (t *permits) expire() {
 	t.mu.Lock()
 	if t.closed {
@@ -225,8 +220,8 @@ func (t *permits) overdue(now time.Time) (over []*held) {
 	return over
 }
 
-// close ends every permit that is out, and lets none out any more. It returns how
-// many those were, once nothing is told any more.
+// close ends every permit, and prevents new ones. It returns the number of ended permits, after all events have been
+// delivered.
 func (t *permits) close() int {
 	t.mu.Lock()
 	left := t.due
@@ -243,7 +238,7 @@ func (t *permits) close() int {
 	return len(left)
 }
 
-// len is how many permits are out or being waited for.
+// len returns the number of permits and of acquires that wait.
 func (t *permits) len() int {
 	t.mu.Lock()
 	defer t.mu.Unlock()

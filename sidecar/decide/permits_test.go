@@ -17,7 +17,7 @@ import (
 	"github.com/seed1158cd35/weir/limit/bucket"
 )
 
-// wide is a policy that refuses nobody.
+// wide is a policy that refuses no call.
 func wide() weir.Policy {
 	return weir.Policy{Limits: []limit.Limit{
 		{Name: "calls", Rate: bucket.Rate{Amount: 1_000_000, Per: time.Second, Burst: 1_000_000}},
@@ -25,8 +25,7 @@ func wide() weir.Policy {
 	}}
 }
 
-// Permits expire at their time, each once, in any order, and not if they were
-// reported.
+// Permits expire on time, once each, in any order, and not if they were reported.
 func TestPermitsExpireOnTime(t *testing.T) {
 	seed := rand.Uint64()
 	synctest.Test(t, func(t *testing.T) {
@@ -171,8 +170,7 @@ func TestEndedPermitsAreForgottenInOrder(t *testing.T) {
 	}
 }
 
-// Many callers at once: whatever they do, every permit ends once and every token
-// is accounted for.
+// With many concurrent callers, every permit ends once and all units are accounted for.
 func TestConcurrentCallers(t *testing.T) {
 	const callers, each = 20, 50
 	seed := rand.Uint64()

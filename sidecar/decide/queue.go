@@ -1,6 +1,6 @@
 package decide
 
-// A queue is a heap of permits by the instant at which they expire.
+// A queue is a heap of permits, ordered by expiry.
 type queue []*held
 
 func (q queue) Len() int           { return len(q) }

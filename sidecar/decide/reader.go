@@ -6,18 +6,18 @@ import (
 	"fmt"
 )
 
-// A value is one of JSON as it was written.
+// A value is a JSON value in its source form.
 type value struct {
 	kind kind
-	text string   // of a string what it says, of a number its digits
-	in   []member // of an object or a list
+	text string   // content of a string, digits of a number
+	in   []member // members of an object or a list
 }
 
-// A member is a value in an object, where it has a name, or in a list.
+// A member is a value in an object, with a name, or in a list.
 type member struct {
 	name string
 	value
-	taken bool // somebody has asked for it; see fields
+	taken bool // was requested; see fields
 }
 
 type kind uint8
@@ -32,13 +32,13 @@ const (
 	isList
 )
 
-// A reader reads JSON that is known to be valid: it only looks for where things end. What it
-// gives has no part of the bytes that it reads.
+// A reader reads JSON that is known to be valid: it only finds where values end. Its results do not share its input
+// bytes.
 type reader struct {
 	rest []byte
 }
 
-// next is the next character that is no space.
+// next returns the next character that is not a space.
 func (r *reader) next() byte {
 	for r.rest[0] <= ' ' {
 		r.rest = r.rest[1:]
@@ -46,7 +46,7 @@ func (r *reader) next() byte {
 	return r.rest[0]
 }
 
-// value reads a value. No object may have a field twice.
+// value reads a value. Objects must not have duplicate fields.
 func (r *reader) value() (value, error) {
 	switch r.next() {
 	case '{':
@@ -68,7 +68,7 @@ func (r *reader) value() (value, error) {
 	}
 }
 
-// few is how many fields of an object are looked through; of more there is a map of names.
+// few is the number of fields up to which an object is searched linearly. Larger objects get a map of names.
 const few = 16
 
 func (r *reader) object() (value, error) {
@@ -98,7 +98,8 @@ func (r *reader) object() (value, error) {
 	return o, nil
 }
 
-// namesOf are the names of an object with many fields, of which the last is not among them yet; nil for one with few.
+// namesOf returns the names of an object with many fields. The last field is not included yet. For an object with few
+// fields it returns nil.
 func namesOf(names map[string]bool, all []member) map[string]bool {
 	switch {
 	case len(all) < few:
@@ -114,7 +115,7 @@ func namesOf(names map[string]bool, all []member) map[string]bool {
 	return names
 }
 
-// find is the member of that name, nil if there is none.
+// find returns the member with this name, or nil.
 func find(all []member, name string) *member {
 	for i := range all {
 		if all[i].name == name {
@@ -162,7 +163,7 @@ func (r *reader) text() string {
 	return s
 }
 
-// known are words that requests have again and again, so that nothing is made to hold them.
+// known are frequent words of requests. The reader returns them without allocating.
 var known = wordsOf("upstream", "operation", "keys", "cost", "wait", "priority", "safe", "id", "expires", "calls",
 	"permit", "outcome", "status", "headers", "code", "retry_after", "usage", "unsent", "again",
 	"ok", "throttled", "failed", "rejected", "canceled", "unknown", "high", "normal", "low",
@@ -176,7 +177,7 @@ func wordsOf(all ...string) map[string]string {
 	return m
 }
 
-// word reads what ends before a space, a comma or a bracket.
+// word reads up to a space, a comma or a bracket.
 func (r *reader) word() []byte {
 	end := bytes.IndexAny(r.rest, " \t\r\n,]}")
 	if end < 0 {

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// byTokens reads valid JSON by encoding/json's tokens. It reports false where an object has a field twice.
+// byTokens reads valid JSON by encoding/json's tokens. It returns false if an object has a duplicate field.
 func byTokens(d *json.Decoder) (v any, once bool) {
 	t, err := d.Token()
 	if err != nil {
@@ -42,7 +42,7 @@ func byTokens(d *json.Decoder) (v any, once bool) {
 	return t, once
 }
 
-// plain is a value as encoding/json has it.
+// plain returns a value as encoding/json represents it.
 func (v value) plain() any {
 	switch v.kind {
 	case isTrue, isFalse:
@@ -67,7 +67,7 @@ func (v value) plain() any {
 	return nil
 }
 
-// checkReader compares what is read of a body with what encoding/json reads.
+// checkReader compares how reader and encoding/json read a body.
 func checkReader(t *testing.T, body []byte) {
 	t.Helper()
 	if !json.Valid(body) {
@@ -90,7 +90,7 @@ func TestBodiesAreReadAsEncodingJSONReadsThem(t *testing.T) {
 	} {
 		checkReader(t, []byte(body))
 	}
-	for n := range 3 * few { // of many fields the names are looked up in another way
+	for n := range 3 * few { // objects with many fields use a map of names
 		var all strings.Builder
 		for i := range n {
 			fmt.Fprintf(&all, `"f%d":%d,`, i, i)

@@ -10,7 +10,7 @@ import (
 	"github.com/seed1158cd35/weir"
 )
 
-// The pages name every reason for which there is no permit, under the status that it is told with.
+// The pages list every reason for refusing a permit, under its status.
 func TestThePagesNameEveryReason(t *testing.T) {
 	row := func(page, begin, reason string) bool {
 		b, err := os.ReadFile("../../docs/" + page)
@@ -53,7 +53,7 @@ func TestThePagesNameEveryReason(t *testing.T) {
 
 var word = regexp.MustCompile("`([a-z]+(?:_[a-z]+)*)`")
 
-// words are those in code letters in the rows of a page that begin so.
+// words returns the words in code letters in the rows of a page with this beginning.
 func words(t *testing.T, page, begin string) (all []string) {
 	b, err := os.ReadFile("../../docs/" + page)
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"github.com/seed1158cd35/weir/internal/refuse"
 )
 
-// refusal is the answer to a call that a gate refused.
+// refusal returns the response to a call that a gate refused.
 func (a *asker) refusal(r *weir.Refusal) *refuse.Facts {
 	now := time.Now()
 	f := refuse.Of(r, now)
@@ -31,8 +31,8 @@ func (a *asker) refusal(r *weir.Refusal) *refuse.Facts {
 	return f
 }
 
-// levels is what was left of the limits that the call is charged to, or would have been.
-// A breaker refuses before they are asked.
+// levels returns the remaining units of the limits that the call was or would have been charged to. A breaker refuses
+// before the limits are asked.
 func (a *asker) levels(all []weir.LimitLevel, now time.Time) []limitView {
 	if len(all) == 0 {
 		return a.look(now)
@@ -50,7 +50,7 @@ func (a *asker) tellRefused(reason weir.Reason, limit string) {
 	tell(a.s.Events.Refused, Refused{a.about(), reason, limit})
 }
 
-// unavailable is the answer to an acquire that weir itself could not decide.
+// unavailable returns the response to an acquire that weir could not decide.
 func (a *asker) unavailable(reason weir.Reason, format string, args ...any) *refuse.Facts {
 	f := failed(http.StatusServiceUnavailable, refuse.ServiceUnavailable, format, args...)
 	f.Wait = time.Second

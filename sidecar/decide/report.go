@@ -10,29 +10,28 @@ import (
 	"github.com/seed1158cd35/weir/outcome/classify"
 )
 
-// What the gates hear of permits that were not used by anyone as far as is known.
+// Outcomes that the gates get for permits that were not used as far as is known.
 var (
-	// unused: the permit never got to its caller, so nothing was sent.
+	// unused means that the caller never received the permit, so it sent no request.
 	unused = outcome.Outcome{Class: outcome.Canceled, Code: "undelivered", Undone: true, Unsent: true}
 
-	// lost: nobody told how the attempt ended, or whether there was one. What was
-	// reserved stays charged. It says nothing of the upstream: were it counted as a
-	// failure, callers that never report would open the breaker.
+	// lost means that the caller did not report, so it is unknown whether there was an attempt. The reserved units
+	// stay charged. The outcome does not count as a failure of the upstream. Otherwise callers that never report
+	// would open the breaker.
 	lost = outcome.Outcome{Class: outcome.Canceled, Code: "expired"}
 )
 
-// longestHint is the most that a caller can pass on of what the upstream asked
-// for. Policies bound it further.
+// longestHint is the longest wait of an upstream that a caller can report. Policies limit it further.
 const longestHint = 366 * 24 * time.Hour
 
 // A reportRequest is the body of POST /v1/report.
 type reportRequest struct {
 	Permit     string
-	Outcome    string // a class, or "" if the status says it
+	Outcome    string // a class; "" if the status determines it
 	Status     int
 	Headers    http.Header
 	Code       string
-	RetryAfter time.Duration // below 0 means that it was not said
+	RetryAfter time.Duration // negative means absent
 	Usage      map[string]int64
 	Unsent     bool
 	Again      bool // another attempt of the same call follows
@@ -59,7 +58,7 @@ func decodeReport(o []member) (*reportRequest, *refuse.Facts) {
 	return q, wrong.failure()
 }
 
-// check finds what does not go together.
+// check reports fields that do not fit together.
 func (q *reportRequest) check(in *fields) {
 	switch {
 	case q.Again && q.Outcome == "ok":
@@ -84,8 +83,8 @@ func (f *fields) headers(name string) http.Header {
 	return h
 }
 
-// outcome is what is said of the attempt, as the upstream's rules understand it.
-// The caller's own word for the outcome is believed over all else.
+// outcome returns the outcome of the attempt according to the upstream's rules. An outcome that the caller names
+// takes precedence over all other fields.
 func (q *reportRequest) outcome(rules classify.Rules, now time.Time) outcome.Outcome {
 	o := q.answer(now)
 	if q.Code != "" {
@@ -96,7 +95,7 @@ func (q *reportRequest) outcome(rules classify.Rules, now time.Time) outcome.Out
 	}
 	o = rules.Apply(o, q.Status)
 	if q.Outcome != "" {
-		_ = o.Class.UnmarshalText([]byte(q.Outcome)) // it is one of them
+		_ = o.Class.UnmarshalText([]byte(q.Outcome)) // the value is valid
 	} else if q.Unsent {
 		o.Class = outcome.Canceled
 	}
@@ -108,7 +107,7 @@ func (q *reportRequest) outcome(rules classify.Rules, now time.Time) outcome.Out
 	return o
 }
 
-// answer is what the status and the headers say.
+// answer returns the outcome according to the status and the headers.
 func (q *reportRequest) answer(now time.Time) outcome.Outcome {
 	if q.Status == 0 {
 		return outcome.Outcome{}
@@ -135,7 +134,7 @@ func (s *Server) report(r *http.Request, caller string) (any, *refuse.Facts) {
 	if h == nil {
 		return nil, ended(q.Permit, how)
 	}
-	end := lost // if what follows panics
+	end := lost // in case the following code panics
 	defer func() {
 		h.own.report(h.upstream, end, q.Again)
 		if heard := s.heard(h, end); q.Again {
@@ -149,7 +148,7 @@ func (s *Server) report(r *http.Request, caller string) (any, *refuse.Facts) {
 	return struct{}{}, nil
 }
 
-// ended is the answer to a report of a permit that is not out.
+// ended returns the response to a report of a permit that has already ended.
 func ended(id string, how ending) *refuse.Facts {
 	why := "is unknown: it was issued by another weir, too long ago, or to another caller"
 	switch how {

@@ -90,7 +90,7 @@ func TestUsageIsSettled(t *testing.T) {
 	}
 }
 
-// The largest usage that can be reported is owed, and the limit comes back.
+// The largest usage that can be reported is charged, and the limit recovers.
 func TestUsageWithoutMeasure(t *testing.T) {
 	u := upstream(t, "api", policy())
 	h := server(t, u).Handler()
@@ -136,8 +136,7 @@ func TestEndedPermitsSayHow(t *testing.T) {
 	})
 }
 
-// A probe that is never reported frees its place when it expires, and permits
-// that nobody reports do not open the breaker.
+// An expired probe lets the breaker admit another one. Unreported permits do not open the breaker.
 func TestExpiredPermitsAndTheBreaker(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		u := upstream(t, "api", policy())
@@ -166,7 +165,7 @@ func TestExpiredPermitsAndTheBreaker(t *testing.T) {
 	})
 }
 
-// With the breaker that ships: ten failed calls in a row open it, of however many attempts.
+// The default breaker opens after ten failed calls in a row, regardless of the number of attempts.
 func TestAttemptsOfOneCallCountOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := policy()
@@ -205,8 +204,8 @@ func TestAttemptsOfOneCallCountOnce(t *testing.T) {
 	})
 }
 
-// A unit that nothing counts is most likely misspelt: what was used would be counted nowhere. The permit stays
-// out, so that the report can be made again.
+// A unit that no limit counts is most likely misspelled, and the usage would be lost. The permit does not end, so
+// that the caller can repeat the report.
 func TestAMisspeltUnitOfAReportIsAMistake(t *testing.T) {
 	u := upstream(t, "api", policy())
 	h := server(t, u).Handler()

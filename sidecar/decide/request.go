@@ -10,15 +10,14 @@ import (
 	"github.com/seed1158cd35/weir/limit"
 )
 
-// How long a permit can live.
+// Lifetimes of permits.
 const (
 	shortestLife = time.Second
 	longestLife  = 10 * time.Minute
 	usualLife    = time.Minute
 )
 
-// An acquireRequest is the body of POST /v1/acquire. What is tagged is the call
-// that it is about; the rest says how it is asked for.
+// An acquireRequest is the body of POST /v1/acquire. Fields with tags describe the call, the others the acquire.
 type acquireRequest struct {
 	Upstream  string            `json:"upstream"`
 	Operation string            `json:"operation"`
@@ -31,10 +30,10 @@ type acquireRequest struct {
 	Wait     time.Duration `json:"-"`
 	Life     time.Duration `json:"-"`
 
-	path string // where it stands in the body
+	path string // its position in the body
 }
 
-// decodeAcquire reads an acquire, which stands at a path of the body: "", or one of several.
+// decodeAcquire reads an acquire at a path of the body: "" for the whole body.
 func decodeAcquire(o []member, path string, longest time.Duration) (*acquireRequest, *refuse.Facts) {
 	wrong := mistakes{path: path}
 	in := fields{all: o, wrong: &wrong}
@@ -64,17 +63,17 @@ func size(keys map[string]string) (n int) {
 	return n
 }
 
-// call is the request as the upstream's gates know it.
+// call returns the call for the upstream's gates.
 func (q *acquireRequest) call() weir.Call {
 	return weir.Call{Operation: q.Operation, Keys: q.Keys, Cost: q.Cost, Safe: q.Safe, ID: q.ID, Priority: priorities[q.Priority]}
 }
 
-// priorities by their names; without one it is normal.
+// priorities maps names to priorities. The default is normal.
 var priorities = map[string]limit.Priority{"high": limit.High, "normal": limit.Normal, "low": limit.Low}
 
-// print tells calls apart that bear the same id.
+// print distinguishes calls with the same id.
 func (q *acquireRequest) print() [sha256.Size]byte {
-	b, err := json.Marshal(q) // with the keys of maps in order
+	b, err := json.Marshal(q) // sorts the keys of maps
 	if err != nil {
 		panic(err)
 	}

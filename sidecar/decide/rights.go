@@ -11,24 +11,23 @@ import (
 	"github.com/seed1158cd35/weir/internal/refuse"
 )
 
-// Rights are what a caller may say, and how much it may hold, so that it cannot take
-// everything from the others. The zero Rights are those of a caller whom a token or a
-// certificate names: its word counts for its own calls. They do not bind callers whom
-// nothing tells apart.
+// Rights limit what a caller may report and hold, so that one caller cannot use up everything. The zero Rights are
+// for a caller with a token or a certificate: its reports affect only its own calls. Anonymous callers have no
+// Rights.
 type Rights struct {
-	// Everyone makes what the caller reports count for everyone: its hints pause the
-	// limits that a call was charged to, its failures open the upstream's breaker, its
-	// throttles slow rates that learn. Without it they hold back the caller itself alone.
+	// Everyone makes the caller's reports affect all callers. Its hints pause the limits that a call was charged to,
+	// its failures open the upstream's breaker, and its throttles slow adaptive rates. Without Everyone, reports
+	// affect only the caller itself.
 	Everyone bool
 
-	// Keys are the values that it may name for a scope. One that stands alone is meant if
-	// a call names none. A scope that is not there may have any value.
+	// Keys are the values that the caller may name for a scope. A single value is the default. Scopes without an
+	// entry may have any value.
 	Keys map[string][]string
 
-	MaxPermits int // out and waited for at once; 0 means 8,192
-	MaxWaiting int // acquires under way at once; 0 means 1,024
-	MaxKeys    int // different values of scopes in ten minutes; 0 means 10,000
-	MaxPauses  int // pauses of its own at once; 0 means 1,000
+	MaxPermits int // unended permits and waiting acquires; 0 means 8,192
+	MaxWaiting int // acquires in progress; 0 means 1,024
+	MaxKeys    int // distinct values of scopes in ten minutes; 0 means 10,000
+	MaxPauses  int // pauses of the caller's own calls; 0 means 1,000
 }
 
 const (
@@ -46,8 +45,8 @@ func (r Rights) withDefaults() Rights {
 	return r
 }
 
-// rights are those of a caller, nil for one whom nothing tells apart: what it says is
-// believed, and what all may hold bounds it.
+// rights returns the rights of a caller. It returns nil for anonymous callers, whose reports affect all callers and
+// who share the common limits.
 func (s *Server) rights(caller string) *Rights {
 	if caller == "" {
 		return nil
@@ -59,10 +58,10 @@ func (s *Server) rights(caller string) *Rights {
 	return new(r.withDefaults())
 }
 
-// believed reports whether what a caller reports counts for everyone.
+// believed reports whether the caller's reports affect all callers.
 func (r *Rights) believed() bool { return r == nil || r.Everyone }
 
-// fit holds the keys of a call to what the caller may name, and fills in what it need not.
+// fit checks the keys of a call against the caller's rights, and adds defaults.
 func (r *Rights) fit(keys map[string]string) (map[string]string, *refuse.Facts) {
 	if r == nil || len(r.Keys) == 0 {
 		return keys, nil
@@ -86,7 +85,7 @@ func (r *Rights) fit(keys map[string]string) (map[string]string, *refuse.Facts) 
 	return keys, nil
 }
 
-// fitLook is fit for a caller that looks and calls nothing: a scope of which it may name several values it need not name.
+// fitLook is like fit for a caller that only reads limits: it need not choose among several values of a scope.
 func (r *Rights) fitLook(keys map[string]string) (map[string]string, *refuse.Facts) {
 	if r == nil {
 		return keys, nil

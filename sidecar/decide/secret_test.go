@@ -10,12 +10,11 @@ import (
 	"github.com/seed1158cd35/weir/limit/bucket"
 )
 
-// A value of a scope that holds credentials is in no key; others are unless a secret hides
-// them.
+// Keys never contain values of scopes with credentials. They contain other values, unless a secret hashes them.
 func TestSecretsAreNoKeys(t *testing.T) {
 	for _, c := range []struct {
 		veil  *veil.Veil
-		shown string // of the user
+		shown string // for the user
 	}{{nil, "ann"}, {veil.New("a-secret-of-the-fleet", nil), "hmac:"}} {
 		p := policy()
 		p.Limits = nil

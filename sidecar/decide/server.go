@@ -34,48 +34,48 @@ const (
 	longestBody    = 64 << 10
 )
 
-// A Server answers acquires and reports. Its fields are not changed once it is
-// used; it is then safe for concurrent use. Whoever made it closes it.
+// A Server serves acquire and report requests. Its fields must not change after the first request. It is then safe
+// for concurrent use. The code that creates it must close it.
 type Server struct {
 	Upstreams func() map[string]*weir.Upstream
-	Callers   func() *weir.Upstream // the limits of callers, by which GET /v1/limits answers; nil if there are none
-	Auth      func() *auth.Auth     // who may ask, now; nil means everyone on this machine, and nobody else
-	Open      bool                  // without Auth, lets callers in who come from elsewhere
-	Hosts     func() []string       // names under which callers know a loopback address, besides localhost; nil means none
+	Callers   func() *weir.Upstream // limits of callers, for GET /v1/limits; nil if there are none
+	Auth      func() *auth.Auth     // current authentication; nil admits only callers on this machine
+	Open      bool                  // without Auth, admits callers from other machines
+	Hosts     func() []string       // names that callers use for a loopback address, besides localhost; nil means none
 	Log       *slog.Logger          // nil means no log
 	Events    Events
 
-	// Rights are those of a caller; nil means the zero Rights for everyone.
+	// Rights returns the rights of a caller. nil means the zero Rights for every caller.
 	Rights func(caller string) Rights
 
-	Veil *veil.Veil // hides the values of scopes; nil hides only what looks like a credential
+	Veil *veil.Veil // hides the values of scopes; nil hides only values that look like credentials
 
-	// Scopes are what is known of an upstream's scopes besides its policy; nil means nothing.
+	// Scopes returns an upstream's scopes that its policy does not contain. nil means none.
 	Scopes func(upstream string) Scopes
 
-	// Turned hears why a request was turned away: one of Whys; nil means unheard.
+	// Turned is called with the reason, one of Whys, when a request is turned away. It may be nil.
 	Turned func(why string)
 
-	// Jobs are the throttles of jobs by upstream, each a handler of paths below
-	// /v1/jobs/UPSTREAM; nil means none. See package jobs.
+	// Jobs are the job throttles by upstream. Each is a handler of the paths below /v1/jobs/UPSTREAM. nil means none.
+	// See package jobs.
 	Jobs map[string]http.Handler
 
-	// Deliveries answers requests of a caller below /v1/deliveries; nil if nothing is delivered
-	// later. See package deliveries.
+	// Deliveries serves a caller's requests below /v1/deliveries. nil means that there are no deliveries. See package
+	// deliveries.
 	Deliveries func(w http.ResponseWriter, r *http.Request, rest, caller string)
 
-	// Traced is what weir.Call.Note is to be of a call that a request asks about; nil means nothing.
+	// Traced returns the value of weir.Call.Note for a request. nil means no value.
 	Traced func(r *http.Request, upstream string) any
 
-	MaxWait    time.Duration // longest wait that a caller can ask for; 0 means 30s
-	MaxPermits int           // permits out at once, those that are waited for included; 0 means 65,536
+	MaxWait    time.Duration // longest wait that a caller can request; 0 means 30s
+	MaxPermits int           // unended permits, including acquires that wait; 0 means 65,536
 
 	once sync.Once
 	out  *permits
 	own  own
 }
 
-// Whys are why requests are turned away.
+// Whys are the reasons for turning requests away.
 var Whys = []string{"host", "caller", "origin", "full", "permits", "waiting", "keys", "pauses"}
 
 func (s *Server) permits() *permits {
@@ -99,18 +99,17 @@ func (s *Server) log() *slog.Logger {
 	return s.Log
 }
 
-// Held is how many permits are out or waited for.
+// Held returns the number of permits and of acquires that wait.
 func (s *Server) Held() int { return s.permits().len() }
 
-// Close ends the permits that are out, as if they had expired, and gives none any
-// more. Call it when no requests are under way.
+// Close ends all permits as expired, and prevents new ones. Call it when no requests are in progress.
 func (s *Server) Close() {
 	if n := s.permits().close(); n > 0 {
 		s.log().LogAttrs(context.Background(), slog.LevelWarn, "permits were not reported", slog.Int("permits", n))
 	}
 }
 
-// over ends permits whose time is over.
+// over ends expired permits.
 func (s *Server) over(all []*held) {
 	for _, h := range all {
 		s.lose(h)
@@ -118,8 +117,7 @@ func (s *Server) over(all []*held) {
 	}
 }
 
-// lose ends a permit of which nobody told. A gate that panics must not take the
-// program with it.
+// lose ends an unreported permit. A panic of a gate must not end the process.
 func (s *Server) lose(h *held) {
 	defer func() {
 		if v := recover(); v != nil {
@@ -129,13 +127,13 @@ func (s *Server) lose(h *held) {
 	h.end(lost)
 }
 
-// A route is what is served under a path.
+// A route is the method and handler of a path.
 type route struct {
 	method string
 	serve  func(w http.ResponseWriter, r *http.Request) *refuse.Facts
 }
 
-// Handler is the API.
+// Handler returns the handler of the API.
 func (s *Server) Handler() http.Handler {
 	routes := map[string]route{
 		"/v1/acquire":   {http.MethodPost, s.known(s.acquire)},
@@ -190,7 +188,7 @@ func (s *Server) names() []string {
 	return names
 }
 
-// rescue answers for a handler that panicked. What went wrong is for the log.
+// rescue responds for a handler that panicked. Only the log contains the cause.
 func (s *Server) rescue(w http.ResponseWriter, r *http.Request) {
 	v := recover()
 	if v == nil {
@@ -203,7 +201,7 @@ func (s *Server) rescue(w http.ResponseWriter, r *http.Request) {
 	write(w, failed(http.StatusInternalServerError, refuse.InternalError, "internal error; see weir's log"))
 }
 
-// known lets in callers who are known.
+// known admits authenticated callers.
 func (s *Server) known(answer func(r *http.Request, caller string) (any, *refuse.Facts)) func(http.ResponseWriter, *http.Request) *refuse.Facts {
 	return func(w http.ResponseWriter, r *http.Request) *refuse.Facts {
 		caller, err := s.who(r)
@@ -232,14 +230,14 @@ func (s *Server) who(r *http.Request) (string, error) {
 	return caller, err
 }
 
-// turned tells that a request was turned away.
+// turned reports that a request was turned away.
 func (s *Server) turned(why string) {
 	if s.Turned != nil {
 		s.Turned(why)
 	}
 }
 
-// read reads a body that is one object of JSON: its fields.
+// read reads the fields of a body with one JSON object.
 func read(r *http.Request) ([]member, *refuse.Facts) {
 	if kind := r.Header.Get("Content-Type"); kind != "application/json" {
 		if media, _, err := mime.ParseMediaType(kind); err != nil || media != "application/json" {
@@ -259,7 +257,7 @@ func read(r *http.Request) ([]member, *refuse.Facts) {
 	return parse(body.Bytes())
 }
 
-// buffers are for bodies and for answers. Nothing that is kept has a part of one.
+// buffers are for request and response bodies. Values that outlive a request must not share their memory.
 var buffers = sync.Pool{New: func() any { return new(bytes.Buffer) }}
 
 func health(w http.ResponseWriter, _ *http.Request) *refuse.Facts {

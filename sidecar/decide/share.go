@@ -6,19 +6,18 @@ import (
 	"time"
 )
 
-// A share is what one caller holds of what all callers have. It is guarded by permits.mu.
+// A share is what one caller holds of the common limits. It is guarded by permits.mu.
 type share struct {
 	permits, waiting int
 
-	// keys are the scopes' values of late, as hashes: those of the present while and of the
-	// one before it.
+	// keys are hashes of recent scope values: of the current period and of the previous one.
 	keys  [2]map[uint64]struct{}
 	since time.Time
 
-	pauses map[string]time.Time // by what is paused: until when
+	pauses map[string]time.Time // end of each pause
 }
 
-// while is how long a key counts at least, and twice that at most.
+// while is the minimum time for which a key counts. The maximum is twice that.
 const while = 10 * time.Minute
 
 var (
@@ -27,7 +26,7 @@ var (
 	errKeys    = errors.New("the caller has used too many different keys recently: try again later")
 )
 
-// share is the caller's.
+// share returns the caller's share.
 func (t *permits) share(caller string) *share {
 	s := t.shares[caller]
 	if s == nil {
@@ -37,8 +36,8 @@ func (t *permits) share(caller string) *share {
 	return s
 }
 
-// begin lets a caller ask, and answered is to be called when it has its answer. keys are what the
-// call is counted by.
+// begin admits an acquire of a caller. Call answered after the response. keys are the values that count toward
+// MaxKeys.
 func (t *permits) begin(caller string, r *Rights, keys []uint64) error {
 	if r == nil {
 		return nil
@@ -65,7 +64,7 @@ func (t *permits) answered(caller string, r *Rights) {
 	t.share(caller).waiting--
 }
 
-// names takes note of keys, and reports false if they are too many.
+// names records keys. It returns false if there are too many.
 func (s *share) names(now time.Time, keys []uint64, most int) bool {
 	switch old := now.Sub(s.since); {
 	case old >= 2*while || s.keys[0] == nil:
@@ -87,7 +86,7 @@ func (s *share) names(now time.Time, keys []uint64, most int) bool {
 	return true
 }
 
-// pauses takes note of a pause of the caller's own, and reports false if it has too many.
+// pauses records a pause of the caller's own calls. It returns false if there are too many.
 func (t *permits) pauses(caller, what string, until time.Time, most int) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -111,7 +110,7 @@ func (t *permits) pauses(caller, what string, until time.Time, most int) bool {
 
 var seed = maphash.MakeSeed()
 
-// marks are the keys of a call as a share counts them.
+// marks returns hashes of the keys of a call for its share.
 func (q *acquireRequest) marks() (all []uint64) {
 	for scope, value := range q.Keys {
 		var h maphash.Hash

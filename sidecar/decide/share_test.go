@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// A key counts for ten minutes at least, and for twenty at most, whatever was asked meanwhile.
+// A key counts for at least ten and at most twenty minutes, whatever is requested meanwhile.
 func TestKeysCountForAWhile(t *testing.T) {
 	for after, want := range map[time.Duration]bool{0: false, while - 1: false, while: false, 2 * while: true, 3 * while: true} {
 		var s share

@@ -7,8 +7,7 @@ import (
 	"time"
 )
 
-// What a request can hold at most. A key is kept by the limits in 256 bytes, and
-// a permit keeps all of the keys.
+// Limits of a request. The limits store a key in 256 bytes, and a permit stores all keys.
 const (
 	longestName  = 64
 	longestKey   = 256
@@ -21,7 +20,7 @@ const (
 	mostCost     = 1 << 40
 )
 
-// text is a field of text without control characters, of so many bytes at most.
+// text returns a text field without control characters, of at most most bytes.
 func (f *fields) text(name string, most int) string {
 	v, ok := f.take(name)
 	if !ok {
@@ -49,7 +48,7 @@ func (f *fields) checkText(name, s string, most int) bool {
 	return false
 }
 
-// needed is a text that must be there.
+// needed returns a required text field.
 func (f *fields) needed(name string, most int) string {
 	s := f.text(name, most)
 	if m := find(f.all, name); m == nil {
@@ -60,7 +59,7 @@ func (f *fields) needed(name string, most int) string {
 	return s
 }
 
-// flag is a field that is true or false.
+// flag returns a boolean field.
 func (f *fields) flag(name string) bool {
 	v, ok := f.take(name)
 	if ok && v.kind != isTrue && v.kind != isFalse {
@@ -69,7 +68,7 @@ func (f *fields) flag(name string) bool {
 	return v.kind == isTrue
 }
 
-// one is a field that is one of some words, "" if it is not there.
+// one returns a field that is one of some words. It returns "" if the field is absent.
 func (f *fields) one(name string, words ...string) string {
 	v, ok := f.take(name)
 	if !ok {
@@ -82,7 +81,7 @@ func (f *fields) one(name string, words ...string) string {
 	return ""
 }
 
-// duration is a field such as "1.5s", within bounds.
+// duration returns a field such as "1.5s" within bounds. It returns otherwise if the field is absent.
 func (f *fields) duration(name string, least, most, otherwise time.Duration) time.Duration {
 	v, ok := f.take(name)
 	if !ok {
@@ -100,7 +99,7 @@ func (f *fields) duration(name string, least, most, otherwise time.Duration) tim
 	return otherwise
 }
 
-// status is an HTTP status, 0 if it is not there.
+// status returns an HTTP status. It returns 0 if the field is absent.
 func (f *fields) status(name string) int {
 	v, ok := f.take(name)
 	if !ok {
@@ -114,7 +113,7 @@ func (f *fields) status(name string) int {
 	return int(n)
 }
 
-// integer is a JSON number without fraction or exponent.
+// integer returns a JSON number without fraction or exponent.
 func integer(v value) (int64, bool) {
 	if v.kind != isNumber {
 		return 0, false
@@ -123,7 +122,7 @@ func integer(v value) (int64, bool) {
 	return i, err == nil
 }
 
-// within is the fields of an object in a field, false if there is none.
+// within returns the fields of an object in a field. It returns false if there is none.
 func (f *fields) within(name string, most int) (fields, bool) {
 	v, ok := f.take(name)
 	if !ok {
@@ -140,7 +139,7 @@ func (f *fields) within(name string, most int) (fields, bool) {
 	return fields{all: v.in, path: f.path + name + ".", wrong: f.wrong, secret: f.secret}, true
 }
 
-// texts is a field that is an object of text, such as {"tenant": "acme"}.
+// texts returns a field that is an object of strings, such as {"tenant": "acme"}.
 func (f *fields) texts(name string, most, longest int) map[string]string {
 	in, ok := f.within(name, most)
 	if !ok {
@@ -159,7 +158,7 @@ func (f *fields) eachText(longest int) map[string]string {
 	return out
 }
 
-// counts is a field that is an object of numbers, such as {"tokens": 1200}.
+// counts returns a field that is an object of numbers, such as {"tokens": 1200}.
 func (f *fields) counts(name string) map[string]int64 {
 	in, ok := f.within(name, mostUnits)
 	if !ok {

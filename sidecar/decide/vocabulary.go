@@ -12,25 +12,25 @@ import (
 	"github.com/seed1158cd35/weir/limit"
 )
 
-// units that every upstream knows, whether its limits count them or not.
+// units are valid for every upstream, even if its limits do not count them.
 var units = []string{limit.Requests, "bytes", "tokens", "input_tokens", "output_tokens"}
 
-// Scopes are scopes of an upstream that its policy does not tell of.
+// Scopes are scopes of an upstream that its policy does not contain.
 type Scopes struct {
-	Declared []string // that the configuration knows values for
-	Caller   []string // whose value is the caller's name, which it need not and cannot say
-	Model    bool     // the upstream is a language model: see flow
+	Declared []string // scopes whose values the configuration determines
+	Caller   []string // scopes whose value is the caller's name, which the caller must not send
+	Model    bool     // the upstream is a language model; see flow
 }
 
-// The scopes of a language model by which its callers wait in turn.
+// The scopes of a language model that determine fairness.
 const (
 	waiter = "caller"
 	user   = "user"
 	apiKey = "credential"
 )
 
-// flow fills in who waits in turn with the others of a language model, as for calls through
-// the sidecar: the user, else whoever asks, else the API key, as far as that is said.
+// flow adds the key by which calls of a language model queue fairly, as in the sidecar: the user, else the caller,
+// else the API key.
 func (s Scopes) flow(keys map[string]string, caller string) map[string]string {
 	if !s.Model || keys[waiter] != "" {
 		return keys
@@ -43,7 +43,7 @@ func (s Scopes) flow(keys map[string]string, caller string) map[string]string {
 	return all
 }
 
-// veil makes keys what they are counted, kept and shown as.
+// veil replaces keys by the form in which they are counted, stored and shown.
 func (s *Server) veil(keys map[string]string) map[string]string {
 	for scope, value := range keys {
 		keys[scope] = s.Veil.Key(scope, value)
@@ -51,7 +51,7 @@ func (s *Server) veil(keys map[string]string) map[string]string {
 	return keys
 }
 
-// name fills in the caller's name.
+// name adds the caller's name.
 func (s Scopes) name(keys map[string]string, caller string) map[string]string {
 	if len(s.Caller) == 0 {
 		return keys
@@ -66,8 +66,8 @@ func (s Scopes) name(keys map[string]string, caller string) map[string]string {
 	return all
 }
 
-// check finds units and keys that nothing counts by. They are most likely misspelt, and a
-// call would pass that nobody counts.
+// check reports units and keys that no limit counts. They are most likely misspelled, and the call would proceed
+// without being counted.
 func (q *acquireRequest) check(p *weir.Policy, known Scopes, caller string) *refuse.Facts {
 	scopes := make([]string, 0, len(known.Declared)+2*len(p.Limits)+len(known.Caller)+3)
 	scopes = append(scopes, known.Declared...)
@@ -80,7 +80,7 @@ func (q *acquireRequest) check(p *weir.Policy, known Scopes, caller string) *ref
 	}
 	wrong := mistakes{path: q.path}
 	own := known.Caller
-	if known.Model && caller != "" { // it waits in its own turn, and in nobody else's
+	if known.Model && caller != "" { // it queues under its own name only
 		own = append(slices.Clone(own), waiter)
 	}
 	for _, scope := range own {
@@ -93,7 +93,7 @@ func (q *acquireRequest) check(p *weir.Policy, known Scopes, caller string) *ref
 	return wrong.failure()
 }
 
-// unitsOf are the units that calls under a policy can be counted in.
+// unitsOf returns the units that calls under a policy can have.
 func unitsOf(p *weir.Policy) []string {
 	all := append(make([]string, 0, len(units)+len(p.Limits)), units...)
 	for _, l := range p.Limits {
@@ -102,14 +102,14 @@ func unitsOf(p *weir.Policy) []string {
 	return all
 }
 
-// checkUnits finds units of a report that nothing counts by, as those of an acquire.
+// checkUnits reports units of a report that no limit counts, as check does for an acquire.
 func (q *reportRequest) checkUnits(p *weir.Policy) *refuse.Facts {
 	var wrong mistakes
 	misspelt(&wrong, "usage", q.Usage, unitsOf(p), "unit")
 	return wrong.failure()
 }
 
-// misspelt notes the names of a field that are none of those known.
+// misspelt reports unknown names in a field.
 func misspelt[V any](wrong *mistakes, field string, values map[string]V, known []string, what string) {
 	var names []string
 	for name := range values {
