@@ -11,8 +11,7 @@ import (
 	"time"
 )
 
-// A breakage whose text has changed breaks nothing. Whoever changes the text hears of it
-// here, and mends the entry.
+// A mutant whose old text no longer exists tests nothing. After a change of the text, correct the entry.
 func TestEveryMutantApplies(t *testing.T) {
 	all, err := chosen("")
 	if err != nil {
@@ -93,7 +92,7 @@ func TestSaysWhatIsWrongWithAList(t *testing.T) {
 	}
 }
 
-// The runner is tried on a module of its own.
+// The runner runs on a separate small module.
 func TestTellsWhatBecameOfAMutant(t *testing.T) {
 	root := t.TempDir()
 	for name, text := range map[string]string{
@@ -155,7 +154,7 @@ func TestRunsOfAPackageAreThoseOfItsMutants(t *testing.T) {
 	}
 }
 
-// A run that was interrupted goes on where it was, as long as nothing has changed.
+// An interrupted run continues if the tree is unchanged.
 func TestARunIsResumed(t *testing.T) {
 	root := t.TempDir()
 	file := filepath.Join(root, "m.go")

@@ -113,7 +113,6 @@ func (s story) both(seed uint64) (Ways, error) {
 	return Ways{direct.score(), through.score()}, nil
 }
 
-// say prints text for people.
 func (c Config) say(text string) {
 	if !c.JSON {
 		_, _ = io.WriteString(c.Out, text)

@@ -30,12 +30,12 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// notDown are alerts, of which WeirDown may be one where the machine has no time for a scrape.
+// notDown excludes WeirDown, which may fire if the machine is too slow for a scrape.
 const notDown = `ALERTS{alertname!="WeirDown"}`
 
 var selectors = regexp.MustCompile(`\bweir_[a-z_]+(?:\{[^}]*\})?`)
 
-// Every series that an alert reads is there when weir has begun, before anything has happened, and counters are at 0.
+// Every series that an alert reads exists when weir starts, before any event, with counters at 0.
 func TestWhatAlertsReadIsThereFromTheStart(t *testing.T) {
 	t.Parallel()
 	w := newWhole(t)
@@ -44,7 +44,7 @@ func TestWhatAlertsReadIsThereFromTheStart(t *testing.T) {
 	for _, m := range metric.All() {
 		kinds[m.Name] = m.Kind
 	}
-	of := make(map[string]string) // what is read, by which alert
+	of := make(map[string]string) // series and the alert that reads it
 	for _, r := range rules.Records() {
 		for _, s := range selectors.FindAllString(r.Expr, -1) {
 			of[s] = r.Name
@@ -77,7 +77,7 @@ func TestWhatAlertsReadIsThereFromTheStart(t *testing.T) {
 	for _, a := range p.query(notDown) {
 		t.Errorf("a weir that has just begun: %v", a.Metric)
 	}
-	for _, upstream := range []string{"api", "box", "chat", "talk"} { // each has its own
+	for _, upstream := range []string{"api", "box", "chat", "talk"} { // each has separate metrics
 		for _, name := range []string{"weir_calls_total", "weir_decisions_total", "weir_breakers", "weir_calls_given_up_total", "weir_delivery_dead_letters_total", "weir_problems"} {
 			if len(p.query(fmt.Sprintf("%s{upstream=%q}", name, upstream))) == 0 {
 				t.Errorf("%s of %s is not there", name, upstream)
@@ -112,7 +112,7 @@ func TestPanelsShowSomething(t *testing.T) {
 		return all
 	}
 	last := empty()
-	// A wait is what nobody has who is alone: one is made with more calls at once than the burst.
+	// A single caller never waits. So this makes more simultaneous calls than the burst.
 	for end := time.Now().Add(2 * served.Patience); len(last) > 0 && time.Now().Before(end); last = empty() {
 		w.call(1200, "GET", "/api/wait", "")
 	}
@@ -126,15 +126,15 @@ func TestPanelsShowSomething(t *testing.T) {
 
 var lengths = regexp.MustCompile(`(\[|for: |: )(\d+)(m|h)\b`)
 
-// faster makes a minute of the rules a second.
+// faster shortens a minute in the rules to a second.
 func faster(text []byte) []byte {
 	return lengths.ReplaceAllFunc(text, func(l []byte) []byte {
 		return []byte(strings.NewReplacer("m", "s", "h", "m").Replace(string(l)))
 	})
 }
 
-// No preset alerts at rest: a weir with an upstream of each does nothing, and all that alerts wait for has passed.
-// A minute of the rules is a second.
+// No preset alerts at rest: a weir with an upstream of each preset stays idle until all delays of alerts have passed. A minute
+// of the rules is a second.
 func TestNoPresetAlertsAtRest(t *testing.T) {
 	t.Parallel()
 	up := httptest.NewServer(http.NotFoundHandler())
@@ -159,7 +159,7 @@ func TestNoPresetAlertsAtRest(t *testing.T) {
 	}
 }
 
-// A hook hears what Alertmanager tells.
+// A hook receives Alertmanager's notifications.
 type hook struct {
 	mu    sync.Mutex
 	heard map[string]told // by alert
@@ -192,9 +192,9 @@ func (h *hook) of(name string) told {
 	return h.heard[name]
 }
 
-// A fault of the upstream reaches a webhook through Prometheus and Alertmanager as they ship, with the page that says
-// what to do, and what follows from an open breaker is kept back. A minute of the rules is a second; that the rules
-// as they ship fire in time is what promtool shows (observe/rules).
+// A fault of the upstream reaches a webhook through Prometheus and Alertmanager with the released rules. The notification has
+// the runbook's URL. Alerts that follow from an open breaker are inhibited. A minute of the rules is a second. promtool tests
+// the original times (observe/rules).
 func TestAFaultReachesTheWebhook(t *testing.T) {
 	t.Parallel()
 	h := &hook{heard: make(map[string]told)}

@@ -9,5 +9,5 @@ import (
 	"github.com/seed1158cd35/weir/internal/test/served"
 )
 
-// insecure calls a weir whose certificate nobody has signed.
+// insecure calls a weir with a self-signed certificate.
 var insecure = &http.Client{Timeout: served.Patience, Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}

@@ -14,7 +14,7 @@ import (
 	"github.com/seed1158cd35/weir/sidecar/learn"
 )
 
-// weir learn finds the limit of an upstream by what a Prometheus has scraped of a weir.
+// weir learn finds the limit of an upstream in the metrics that Prometheus scraped from weir.
 func TestPrometheusTellsLearnTheLimit(t *testing.T) {
 	t.Parallel()
 	const rate, burst = 30, 10
@@ -43,7 +43,7 @@ func TestPrometheusTellsLearnTheLimit(t *testing.T) {
 				select {
 				case <-stop:
 					return
-				case <-time.After(50 * time.Millisecond): // each wants 20 a second
+				case <-time.After(50 * time.Millisecond): // each makes 20 calls a second
 				}
 				if resp, err := http.Get("http://" + w.Serve.Listen + "/api/x"); err == nil {
 					_ = resp.Body.Close()
@@ -54,7 +54,7 @@ func TestPrometheusTellsLearnTheLimit(t *testing.T) {
 	defer callers.Wait()
 	defer close(stop)
 	var found []learn.Finding
-	// A machine that has no time for the callers, or for a scrape, makes steps of which the limit was not all used.
+	// If the machine is too slow for callers or scrapes, some steps do not use the complete limit.
 	defer func() {
 		if t.Failed() {
 			t.Logf("found %+v", found)

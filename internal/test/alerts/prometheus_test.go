@@ -25,7 +25,7 @@ type watch struct {
 	addr string
 }
 
-// address is where a program is told to listen.
+// address returns an address for a program to listen at.
 func address(t *testing.T) string { return fmt.Sprint("127.0.0.1:", servers.Port(t)) }
 
 // background runs a program until the test ends.
@@ -51,7 +51,7 @@ func background(t *testing.T, dir, name string, args ...string) {
 	})
 }
 
-// newWatch begins to scrape a weir, by rules, and tells alertmanager unless that is "".
+// newWatch starts to scrape a weir with rules. It notifies alertmanager unless that is "".
 func newWatch(t *testing.T, admin, alertmanager string, rules []byte) *watch {
 	t.Helper()
 	w := &watch{T: t, dir: t.TempDir(), addr: address(t)}
@@ -70,13 +70,13 @@ func newWatch(t *testing.T, admin, alertmanager string, rules []byte) *watch {
 	return w
 }
 
-// A sample is an element of what a query returned.
+// A sample is an element of a query's result.
 type sample struct {
 	Metric map[string]string
 	Value  [2]any
 }
 
-// query asks; what goes wrong is no sample.
+// query returns the result of a query, or nothing after an error.
 func (w *watch) query(expr string) []sample {
 	var answer struct {
 		Status string

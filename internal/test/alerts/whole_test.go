@@ -23,8 +23,8 @@ import (
 	"github.com/seed1158cd35/weir/sidecar/websocket"
 )
 
-// A whole weir has one of everything: an upstream with limits and a quota, one that is delivered to, a model with a
-// cascade and a cache, and a store.
+// A whole weir has one of each feature: an upstream with limits and a quota, deliveries, a model with a cascade and a cache,
+// and a store.
 type whole struct {
 	*served.Process
 	t      *testing.T
@@ -43,7 +43,7 @@ func (w *whole) ServeHTTP(to http.ResponseWriter, r *http.Request) {
 	_, _ = io.WriteString(to, `{"id":"x","object":"chat.completion","model":"gpt-4o","choices":[{"index":0,"message":{"role":"assistant","content":"hello"},"finish_reason":"stop"}],"usage":{"prompt_tokens":10,"completion_tokens":10,"total_tokens":20}}`)
 }
 
-// echo says again what it hears on a WebSocket.
+// echo returns the messages of a WebSocket.
 func (w *whole) echo(to http.ResponseWriter, r *http.Request) {
 	c, err := ws.Accept(to, r, nil)
 	if err != nil {
@@ -58,13 +58,13 @@ func (w *whole) echo(to http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// talk says a word on a WebSocket, and hears it.
+// talk sends a message on a WebSocket and receives it.
 func (w *whole) talk() {
 	ctx, cancel := context.WithTimeout(w.t.Context(), served.Patience)
 	defer cancel()
 	c, _, err := ws.Dial(ctx, "wss://"+w.Serve.Listen+"/talk/", &ws.DialOptions{HTTPClient: insecure})
 	if err != nil {
-		w.t.Log(err) // it is asked again
+		w.t.Log(err) // the caller tries again
 		return
 	}
 	defer c.CloseNow()
@@ -118,7 +118,7 @@ upstreams:
 	return w
 }
 
-// call makes some calls at once.
+// call makes n simultaneous calls.
 func (w *whole) call(n int, method, path, body string) {
 	w.t.Helper()
 	var calls sync.WaitGroup

@@ -15,14 +15,14 @@ import (
 	"testing"
 )
 
-// bareProxy names the environment variable that has this program be a bare reverse proxy: pairs of path and URL.
+// bareProxy is the environment variable that makes this program a bare reverse proxy. It has pairs of path and URL.
 const bareProxy = "BARE_REVERSE_PROXY"
 
-// bareCalm names calm traffic through it in reports.
+// bareCalm is the name of normal traffic through the bare proxy in reports.
 const bareCalm = "calm, with Go's bare reverse proxy in weir's place"
 
-// bare starts Go's own reverse proxy as a process, which does nothing but pass on, so that what calm traffic
-// beside an attack waits for can be told apart: weir, or the machine. It returns where it listens.
+// bare starts Go's reverse proxy as a process. It shows whether weir or the machine delays normal traffic during an attack. It
+// returns the address.
 func bare(t testing.TB, upstreams map[string]string) (at string) {
 	t.Helper()
 	var pairs []string
@@ -49,7 +49,7 @@ func bare(t testing.TB, upstreams map[string]string) (at string) {
 	return strings.TrimSpace(at)
 }
 
-// serveBare is that process.
+// serveBare runs that process.
 func serveBare(pairs string) error {
 	mux := http.NewServeMux()
 	for pair := range strings.SplitSeq(pairs, "\n") {

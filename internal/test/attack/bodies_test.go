@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// worst are bodies that are hard on those who read them, of about so many bytes.
+// worst returns a body of about size bytes that is expensive to parse.
 func worst(kind string, size int) []byte {
 	const head, tail = `{"model":"gpt-4o","messages":[{"role":"user","content":`, `}]}`
 	switch kind {
@@ -28,7 +28,7 @@ func worst(kind string, size int) []byte {
 	return []byte(head + `"hi","x":` + strings.Repeat("[", 500) + strings.Repeat("[],", size/3) + "0" + strings.Repeat("]", 500) + tail)
 }
 
-// worsts are all kinds of bad bodies, each of 1 MiB and of 26.
+// worsts returns all kinds of bad bodies, each with 1 MiB and 26 MiB.
 func worsts() (kinds []string, bodies map[string][]byte) {
 	bodies = make(map[string][]byte)
 	for _, kind := range []string{"text", "numbers", "names", "nested"} {

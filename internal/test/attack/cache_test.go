@@ -14,8 +14,8 @@ import (
 	"github.com/seed1158cd35/weir/internal/test/served"
 )
 
-// Callers with cookies and tokens of their own ask what another one has asked: none is given
-// the other's answer, or its cookie, and each finds its own again.
+// Callers with different cookies and tokens ask the same question. Each gets only its cached answer, without another caller's
+// answer or cookie.
 func TestAttackAnswersOfOthers(t *testing.T) {
 	var n atomic.Int64
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -40,7 +40,7 @@ upstreams:
 				{ann}, {bob}, {"Authorization: Bearer the-token-of-ann-and-nobody"}, {ann, "Cookie: session=1"}, {ann, "Cookie: session=2"}, {bob, "Cookie: session=1"}, {ann, "X-Auth-Token: 1"},
 				{ann, "X-Auth-Token: 2"}, {ann, "X-Amz-Security-Token: 1"}, {ann, "X-Csrf: 1"}, {ann, "X-Tenant: 1"}, {ann, "X_Tenant: 1"},
 			} {
-				const marked = `{"metadata":{"weir_confidence":"1","weir_degraded":"false","weir_tier":"cached"},` // by weir, of the cache
+				const marked = `{"metadata":{"weir_confidence":"1","weir_degraded":"false","weir_tier":"cached"},` // added by weir to cached answers
 				for repeat := range 3 {
 					fields := append([]string{fmt.Sprint("X-Request-Id: ", repeat), fmt.Sprint("X-Stainless-Retry-Count: ", repeat), "Content-Type: application/json"}, fields...)
 					resp := say(t, w.Serve.Listen, request("POST", "/"+upstream+"/v1/chat/completions", w.Serve.Listen, `{"model":"gpt-4o","messages":[{"role":"user","content":"hi"}]}`, fields...))
@@ -61,8 +61,8 @@ upstreams:
 	}, ann)
 }
 
-// Callers ask in other words what another one has asked: with similar questions switched on, none is given the other's answer,
-// whether they are told apart by a token, a credential, a cookie or a header; each finds its own.
+// Callers ask another caller's question in other words, with similar questions enabled. Each gets only its cached answer,
+// whether a token, a credential, a cookie or a header distinguishes them.
 func TestAttackSimilarQuestionsOfOthers(t *testing.T) {
 	var n atomic.Int64
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -18,7 +18,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	for _, v := range os.Environ() { // the machine's own settings have no part in these tests
+	for _, v := range os.Environ() { // settings of the machine must not affect these tests
 		if name, _, _ := strings.Cut(v, "="); strings.HasPrefix(name, "AWS_") || strings.HasPrefix(name, "WEIR_") {
 			_ = os.Unsetenv(name)
 		}
@@ -40,8 +40,8 @@ func TestMain(m *testing.M) {
 // patience bounds every wait.
 const patience = served.Patience
 
-// A calm is a process of its own, so that its calls do not wait for the attackers' goroutines: calm traffic that
-// goes through a weir beside an attack, and the upstream that it is for.
+// A calm is a separate process, so that its calls do not wait for the attackers' goroutines. It makes normal traffic through a
+// weir during an attack, and is its upstream.
 type calm struct {
 	upstream string
 	in       *json.Encoder
@@ -53,7 +53,7 @@ var (
 	calms  = make(map[testing.TB]*calm)
 )
 
-// calmOf is the process of a test.
+// calmOf returns the process of a test.
 func calmOf(t testing.TB) *calm {
 	t.Helper()
 	calmMu.Lock()
@@ -105,13 +105,13 @@ func (c *calm) say(t testing.TB, what any) {
 	}
 }
 
-// bystander is an upstream for calm traffic: the line of weir.yaml that names it.
+// bystander starts an upstream for normal traffic and returns its line of weir.yaml.
 func bystander(t testing.TB) (line string) {
 	return fmt.Sprintf("  calm: {url: %q}\n", calmOf(t).upstream)
 }
 
-// beside runs an attack with calm traffic beside it, whose requests have the fields. None of
-// it may be lost; how long it took before and during the attack is reported.
+// beside runs an attack during normal traffic, whose requests have the header fields. No call may be lost. It reports the
+// durations before and during the attack.
 func beside(t *testing.T, listen string, attack func(), fields ...string) {
 	t.Helper()
 	besides(t, "calm", listen, attack, fields...)
@@ -125,14 +125,14 @@ func besides(t *testing.T, name, listen string, attack func(), fields ...string)
 	}
 }
 
-// witnessed is besides for attacks that fill what is in flight, where the bound may refuse some calls: it goes by how
-// fast this machine answers.
+// witnessed is besides for attacks that fill the bound of calls in flight. The bound, which depends on the machine's speed, may
+// refuse some normal calls.
 func witnessed(t *testing.T, name, listen string, attack func(), fields ...string) report {
 	t.Helper()
 	c := calmOf(t)
 	c.say(t, errand{URL: "http://" + listen + "/calm/x", Fields: fields})
 	var got report
-	c.hear(t, &got) // before
+	c.hear(t, &got) // before the attack
 	c.say(t, "the attack begins")
 	attack()
 	c.say(t, "it is over")

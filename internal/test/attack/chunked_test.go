@@ -14,8 +14,7 @@ import (
 	"github.com/seed1158cd35/weir/internal/test/served"
 )
 
-// Bodies that do not say how long they are have come half way, all at once, and fill what large ones may have: they do not wait
-// for each other until none is served.
+// Half of many bodies without a declared length has arrived, and they use up the share of large bodies. They must not deadlock.
 func TestAttackChunkedBodies(t *testing.T) {
 	m := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body)
@@ -33,7 +32,7 @@ func TestAttackChunkedBodies(t *testing.T) {
 			read, write := io.Pipe()
 			go func() {
 				come := make(chan struct{})
-				go func() { // as far as weir has room for it
+				go func() { // as much as weir has memory for
 					_, _ = write.Write(body[:half])
 					close(come)
 				}()

@@ -20,7 +20,7 @@ import (
 	"github.com/seed1158cd35/weir/internal/test/served"
 )
 
-// gauge is a metric of a running weir.
+// gauge returns a metric of a running weir.
 func gauge(t testing.TB, w *served.Process, name string) int {
 	t.Helper()
 	_, rest, ok := strings.Cut(text(get(t, "http://"+w.Serve.Admin+"/metrics")), "\n"+name+" ")
@@ -35,8 +35,8 @@ func gauge(t testing.TB, w *served.Process, name string) int {
 	return int(n)
 }
 
-// One caller opens more connections than there may be, which say nothing or begin a head and do not end
-// it: there are never more than there may be, and who asks something is served.
+// One caller opens more connections than allowed, which are silent or send an incomplete head. The number stays within the
+// bound, and real requests are served.
 func TestAttackConnections(t *testing.T) {
 	w := served.Start(t, local+"upstreams:\n"+bystander(t))
 	at := w.Serve.Listen
@@ -57,7 +57,7 @@ func TestAttackConnections(t *testing.T) {
 			all.close()
 		}
 	})
-	w.Signal(syscall.SIGKILL) // the machine is the other's now
+	w.Signal(syscall.SIGKILL) // the other weir needs the machine now
 	at = bare(t, map[string]string{"/calm/": calmOf(t).upstream})
 	besides(t, bareCalm, at, func() {
 		for _, head := range heads {
@@ -69,7 +69,7 @@ func TestAttackConnections(t *testing.T) {
 // connections of one caller.
 type connections []net.Conn
 
-// open opens connections and begins to say something on each.
+// open opens connections and sends the beginning of a request on each.
 func open(t testing.TB, at, head string, n int) (all connections) {
 	t.Helper()
 	for range n {
@@ -79,7 +79,7 @@ func open(t testing.TB, at, head string, n int) (all connections) {
 		}
 		_, _ = io.WriteString(c, head)
 		if all = append(all, c); len(all)%20 == 0 {
-			time.Sleep(pause) // the machine is the calm callers', too
+			time.Sleep(pause) // leaves time for the normal callers
 		}
 	}
 	return all
@@ -91,7 +91,7 @@ func (all connections) close() {
 	}
 }
 
-// eventually waits for something.
+// eventually waits for a condition.
 func eventually(t testing.TB, f func() bool) {
 	t.Helper()
 	for end := time.Now().Add(patience); !f(); {
@@ -103,7 +103,7 @@ func eventually(t testing.TB, f func() bool) {
 	}
 }
 
-// hanging is an upstream that answers nothing while the test runs.
+// hanging starts an upstream that does not respond during the test.
 func hanging(t testing.TB) *httptest.Server {
 	release := make(chan struct{})
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -117,17 +117,17 @@ func hanging(t testing.TB) *httptest.Server {
 	return s
 }
 
-// A crush is one caller with many requests in flight, in the streams of HTTP/2.
+// A crush is one caller with many requests in flight as HTTP/2 streams.
 type crush struct {
 	clients  []*http.Client
 	wg       sync.WaitGroup
 	refused  atomic.Int64
 	answered atomic.Int64
-	over     chan struct{} // so many were refused as were to be
+	over     chan struct{} // closed after the expected number of refusals
 	leave    context.CancelFunc
 }
 
-// begin has so many requests begin, in so many streams of a connection each.
+// begin starts n requests, with a number of streams per connection.
 func (c *crush) begin(at string, n, streams, refused int) {
 	var ctx context.Context
 	ctx, c.leave = context.WithCancel(context.Background())
@@ -138,7 +138,7 @@ func (c *crush) begin(at string, n, streams, refused int) {
 		c.clients = append(c.clients, client)
 		for range streams {
 			if begun++; begun%10 == 0 {
-				time.Sleep(pause) // the machine is the calm callers', too
+				time.Sleep(pause) // leaves time for the normal callers
 			}
 			c.wg.Go(func() {
 				r, _ := http.NewRequestWithContext(ctx, "GET", "http://"+at+"/hang/x", nil)
@@ -160,7 +160,7 @@ func (c *crush) begin(at string, n, streams, refused int) {
 	}
 }
 
-// end breaks them off.
+// end cancels them.
 func (c *crush) end() {
 	c.leave()
 	c.wg.Wait()
@@ -169,11 +169,11 @@ func (c *crush) end() {
 	}
 }
 
-// One caller has as many requests in flight as it can, over HTTP/1.1 and in the streams of HTTP/2: it gets
-// half of what there may be, and others what they ask for.
+// One caller has as many requests in flight as possible, over HTTP/1.1 and in HTTP/2 streams. It gets half of the bound, and
+// other callers are served.
 func TestAttackRequestsInFlight(t *testing.T) {
 	s := hanging(t)
-	// Nothing but the bounds of the listener may end requests that hang.
+	// Only the bounds of the listener may end hanging requests.
 	w := served.Start(t, local+fmt.Sprintf(`
 tokens: {evil: {env: EVIL}, good: {env: GOOD}}
 upstreams:
@@ -198,7 +198,7 @@ upstreams:
 		}
 		c.end()
 	}, "X-Weir-Token: the-secret-of-good")
-	w.Signal(syscall.SIGKILL) // the machine is the other's now
+	w.Signal(syscall.SIGKILL) // the other weir needs the machine now
 	at = bare(t, map[string]string{"/hang/": s.URL, "/calm/": calmOf(t).upstream})
 	besides(t, bareCalm, at, func() {
 		var c crush

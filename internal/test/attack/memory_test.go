@@ -20,7 +20,7 @@ import (
 	"github.com/seed1158cd35/weir/internal/test/served"
 )
 
-// A siege is callers who send the worst bodies at once, and how they fared.
+// A siege is callers that send the worst bodies simultaneously, and their results.
 type siege struct {
 	kinds  []string
 	bodies map[string][]byte
@@ -28,7 +28,7 @@ type siege struct {
 	mu   sync.Mutex
 	ends map[string]map[int]int
 	good int // served
-	late int // bodies of 1 MiB that were not served at once
+	late int // bodies of 1 MiB that were not served immediately
 }
 
 func (s *siege) lay(at string) {
@@ -46,14 +46,14 @@ func (s *siege) lay(at string) {
 	wg.Wait()
 }
 
-// call asks until it is served, as a client does that reads Retry-After.
+// call retries until it is served, as a client does that reads Retry-After.
 func (s *siege) call(at, target, kind string) {
 	client := &http.Client{Transport: &http.Transport{}}
 	defer client.CloseIdleConnections()
 	status, late := 0, 0
 	for try := 0; try < 40 && status != 200 && status != 413; try++ {
 		if try > 0 {
-			time.Sleep(500 * time.Millisecond) // Retry-After says 1 s
+			time.Sleep(500 * time.Millisecond) // Retry-After is 1 s
 		}
 		status = 0
 		if resp, err := client.Post("http://"+at+target, "application/json", bytes.NewReader(s.bodies[kind])); err == nil {
@@ -75,9 +75,9 @@ func (s *siege) call(at, target, kind string) {
 	}
 }
 
-// 64 callers send the worst bodies at once to a weir of 256 MiB, while others announce large bodies of which
-// nothing comes: it stays within its memory, answers at once all bodies of up to 1 MiB, and in the end at least
-// half of all.
+// 64 callers send the worst bodies simultaneously to a weir of 256 MiB, while other callers announce large bodies and send
+// nothing. weir stays within its memory, responds immediately to all bodies of up to 1 MiB, and eventually to at least half of
+// all.
 func TestAttackMemory(t *testing.T) {
 	m := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body)
@@ -109,12 +109,12 @@ upstreams:
 	if s.good < 32 || s.late > 0 {
 		t.Errorf("%d of 64 were served, and %d bodies of 1 MiB not at once", s.good, s.late)
 	}
-	w.Signal(syscall.SIGKILL) // the machine is the other's now
+	w.Signal(syscall.SIGKILL) // the other weir needs the machine now
 	at = bare(t, map[string]string{"/gpt/": m.URL, "/plain/": m.URL, "/calm/": calm})
 	besides(t, bareCalm, at, func() { s.lay(at) })
 }
 
-// announce says that a body will come, and sends nothing of it until the test ends.
+// announce declares a body and sends nothing until the test ends.
 func announce(t testing.TB, at, path string, size int) {
 	t.Helper()
 	c, err := net.Dial("tcp", at)
@@ -125,7 +125,7 @@ func announce(t testing.TB, at, path string, size int) {
 	fmt.Fprintf(c, "POST %s HTTP/1.1\r\nHost: %s\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n", path, at, size)
 }
 
-// watchMemory watches how much memory a process has, until it is asked for the most.
+// watchMemory records the maximum memory of a process until most is called.
 func watchMemory(pid int) (most func() int64) {
 	var peak int64
 	stop := make(chan struct{})
@@ -147,7 +147,7 @@ func watchMemory(pid int) (most func() int64) {
 	}
 }
 
-// resident is how much memory a process has.
+// resident returns the memory of a process.
 func resident(pid int) int64 {
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/seed1158cd35/weir/internal/test/served"
 )
 
-// A decided one asks weir for decisions, with a token.
+// A decided is a client of the decision API with a token.
 type decided struct {
 	t      testing.TB
 	base   string
@@ -39,7 +39,7 @@ func (d *decided) post(path, body string) (int, string) {
 	return resp.StatusCode, string(b)
 }
 
-// permit asks for a permit, "" if it is refused.
+// permit requests a permit and returns its ID, or "" after a refusal.
 func (d *decided) permit(body string) (id string, status int, answer string) {
 	status, answer = d.post("/v1/acquire", body)
 	var a struct{ Permit string }
@@ -47,9 +47,8 @@ func (d *decided) permit(body string) (id string, status int, answer string) {
 	return a.Permit, status, answer
 }
 
-// A token takes every permit there is for ten minutes, names every key, reports that the
-// upstream fails, throttles it and asks for a pause of ten hours. Its neighbour, and those
-// who call through weir, do not notice.
+// A token takes every permit for ten minutes, uses many keys, reports failures and throttles of the upstream, and requests a
+// pause of ten hours. Other tokens and callers of the proxy are not affected.
 func TestAttackOneTokenAgainstAll(t *testing.T) {
 	config := local + `
 decide:
@@ -81,7 +80,7 @@ upstreams:
 		one := `{"upstream":"shared","keys":{"tenant":"acme"},"expires":"10m"}`
 		several := `{"calls":[` + strings.Repeat(one+",", 15) + one + `]}`
 		got := 0
-		for range 700 { // 11,200 permits in all, if all were given
+		for range 700 { // 11,200 permits if all were granted
 			if status, _ := evil.post("/v1/acquire", several); status == 200 {
 				got += 16
 			}
@@ -113,7 +112,7 @@ upstreams:
 		}
 	})
 	for body, want := range map[string]int{
-		`{"upstream":"shared"}`:                                                              200, // its tenant is meant
+		`{"upstream":"shared"}`:                                                              200, // applies to the token's tenant
 		`{"upstream":"shared","keys":{"tenant":"beta"}}`:                                     403,
 		`{"upstream":"shared","keys":{"tennant":"acme"}}`:                                    400,
 		`{"upstream":"shared","cost":{"reqests":1}}`:                                         400,

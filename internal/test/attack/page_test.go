@@ -12,13 +12,13 @@ import (
 	"github.com/seed1158cd35/weir/internal/test/served"
 )
 
-// keys are weir's own credentials in these tests.
+// keys are weir's credentials in these tests.
 var keys = []string{
 	"AWS_ACCESS_KEY_ID=AKWEIR", "AWS_SECRET_ACCESS_KEY=of weir", "AWS_EC2_METADATA_DISABLED=true",
 	"GPT_KEY=sk-of-weir-and-nobody-else",
 }
 
-// armed is a configuration with upstreams that get weir's credentials.
+// armed returns a configuration with upstreams that get weir's credentials.
 func armed(v *victim, head, more string) string {
 	return fmt.Sprintf(`%s
 upstreams:
@@ -30,9 +30,8 @@ upstreams:
 
 const local = "listen: 127.0.0.1:0\nadmin: 127.0.0.1:0\n"
 
-// A page of another site has its visitor's browser send what it may send without asking: a
-// form, text, an image, a socket. Its name may have been made to lead to this machine.
-// Nothing of it gets weir's credentials.
+// A page of another site makes the visitor's browser send everything that needs no permission: a form, text, an image, a
+// socket. Its name may resolve to this machine. None of these requests gets weir's credentials.
 func TestAttackPageOfAnotherSite(t *testing.T) {
 	v := newVictim(t)
 	w := served.Start(t, armed(v, local+"origins: [\"https://app.example\"]\n", bystander(t)), keys...)
@@ -63,7 +62,7 @@ func TestAttackPageOfAnotherSite(t *testing.T) {
 				}
 			}
 		}
-		for _, method := range []string{"TRACE", "TRACK", "post", "Get"} { // one that shows what it got, and others that are read in two ways
+		for _, method := range []string{"TRACE", "TRACK", "post", "Get"} { // methods that return the request, or that servers interpret differently
 			for _, target := range []string{"/s3/bucket/key", "/gpt/v1/models", "/own/v1/models"} {
 				if resp := say(t, at, request(method, target, at, "")); resp.StatusCode != 400 && resp.StatusCode != 405 || len(v.take()) > 0 {
 					t.Errorf("%s of %s: answered %s", method, target, resp.Status)
@@ -79,7 +78,7 @@ func TestAttackPageOfAnotherSite(t *testing.T) {
 		}
 	})
 
-	// What is meant gets through, with weir's credentials and not the caller's.
+	// Legitimate requests pass, with weir's credentials instead of the caller's.
 	for name, fields := range map[string][]string{
 		"a program": nil, "a page that is listed": {"Origin: https://app.example", "Sec-Fetch-Site: cross-site"},
 	} {
@@ -95,8 +94,8 @@ func TestAttackPageOfAnotherSite(t *testing.T) {
 	}
 }
 
-// Where others reach it, a weir that adds credentials does not begin unless it can know who
-// calls; then it asks everyone, and what the caller shows goes no further.
+// On an address that other machines reach, a weir that adds credentials starts only if it can identify callers. It then
+// requires a token, which it does not forward.
 func TestAttackFromElsewhere(t *testing.T) {
 	v := newVictim(t)
 	token := "a-token-of-more-than-sixteen"
@@ -148,7 +147,7 @@ tokens: {app: {env: APP_TOKEN}}
 	}
 }
 
-// outside is an address of this machine that is not loopback, or loopback if it has none.
+// outside returns an address of this machine that is not loopback, or else loopback.
 func outside() string {
 	all, _ := net.InterfaceAddrs()
 	for _, a := range all {
@@ -168,7 +167,7 @@ func get(t testing.TB, url string) *http.Response {
 	return resp
 }
 
-// grep is the lines that hold a word.
+// grep returns the lines that contain a word.
 func grep(s, word string) string {
 	var all []string
 	for line := range strings.Lines(s) {

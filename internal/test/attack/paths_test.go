@@ -14,8 +14,8 @@ import (
 	"github.com/seed1158cd35/weir/internal/test/served"
 )
 
-// A caller writes the path of a model's call so that a server takes it for one and weir,
-// perhaps, does not: every call is counted in tokens, and the limit holds.
+// A caller writes a path that a server interprets as a model's call, and weir perhaps does not. Every call is counted in
+// tokens, and the limit holds.
 func TestAttackTokenLimitsByPath(t *testing.T) {
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body)
@@ -102,9 +102,8 @@ upstreams:
 	}
 }
 
-// A caller writes a request for AWS so that the service takes it for an operation that has a
-// limit and weir, perhaps, for another one: in fields that the service takes no notice of, in
-// a body that weir might not look into, in the host.
+// A caller writes a request for AWS that the service interprets as an operation with a limit, and weir perhaps as another one:
+// in ignored fields, in a body that weir may not parse, or in the host.
 func TestAttackOperationsOfAWS(t *testing.T) {
 	v := newVictim(t)
 	const limit = "max_wait: off, limits: {l: {amount: 1, every: day, operations: [%s]}}"
@@ -152,7 +151,7 @@ upstreams:
 			for i, way := range c.ways {
 				resp := say(t, at, way)
 				if resp.StatusCode == http.StatusContinue {
-					continue // what counts is what arrives
+					continue // only arrived requests count
 				}
 				if i == 0 && resp.StatusCode != 200 {
 					t.Errorf("%s: answered %s: %s", c.name, resp.Status, text(resp))

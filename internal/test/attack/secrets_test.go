@@ -17,15 +17,15 @@ import (
 	"github.com/seed1158cd35/weir/internal/test/served"
 )
 
-// canaries are secrets, and keys of callers that are nobody's business.
+// canaries are secrets and private keys of callers.
 var canaries = map[string]string{
 	"weir's key": "sk-canary-of-weir-0001", "a token": "canary-token-of-ann-0002", "the hash's secret": "canary-secret-of-hash-0003", "an AWS secret": "canary-aws-secret-0004",
 	"the webhook's secret": "canary-of-the-hook-0005", "a bearer": "canary-bearer-0006", "a cookie": "canary-cookie-0007", "a query": "canary-query-0008", "a user": "canary-user-0009",
 	"a session": "canary-session-0010", "a body": "canary-body-0011", "an answer": "canary-answer-0012", "a basic password": "canary-basic-0013", "a person": "canary-person-0014", "a decided session": "canary-decided-0015",
 }
 
-// Secrets and callers' keys go through a weir that throttles, refuses, retries, gives up,
-// pauses, tells people and crashes: none is in anything that it writes or shows.
+// Secrets and callers' keys pass through a weir that throttles, refuses, retries, gives up, pauses, notifies and crashes. None
+// appears in its output.
 func TestAttackCanaries(t *testing.T) {
 	var mu sync.Mutex
 	var told strings.Builder
@@ -82,7 +82,7 @@ upstreams:
 			"HOOK="+hook.URL+"/?token="+canaries["a query"], "HOOK_SECRET="+canaries["the webhook's secret"], "AWS_ACCESS_KEY_ID=AKWEIR", "AWS_SECRET_ACCESS_KEY="+canaries["an AWS secret"], "AWS_EC2_METADATA_DISABLED=true")
 		at, admin := w.Serve.Listen, w.Serve.Admin
 		mine := []string{"X-Weir-Token: " + canaries["a token"], "Authorization: Bearer " + canaries["a bearer"], "Cookie: s=" + canaries["a cookie"], "X-User: " + canaries["a user"], "Proxy-Authorization: Basic " + canaries["a basic password"]}
-		var shown strings.Builder // to everyone
+		var shown strings.Builder // visible to everyone
 		beside(t, at, func() {
 			for _, target := range []string{"/api/x", "/api/bad", "/api/cut", "/api/slow/x", "/api/x", "/api/x", "/api/x", "/api/x", "/gone/x", "/gpt/v1/chat/completions", "/gpt/v1/chat/completions", "/gpt/v1/models", "/none"} {
 				body := fmt.Sprintf(`{"model":"gpt-4o","messages":[{"role":"user","content":%q}]}`, canaries["a body"])
@@ -100,7 +100,7 @@ upstreams:
 		for _, path := range []string{"/metrics", "/v1/status", "/readyz", "/livez"} {
 			page := text(get(t, "http://"+admin+path))
 			if path == "/metrics" && (strings.Contains(page, canaries["a user"]) || strings.Contains(page, canaries["a person"])) {
-				t.Errorf("metrics name a user, hashed %v", hashed) // also where nothing hides names elsewhere
+				t.Errorf("metrics name a user, hashed %v", hashed) // also if no secret hides names elsewhere
 			}
 			fmt.Fprintln(&shown, page)
 		}
@@ -110,7 +110,7 @@ upstreams:
 		if !strings.Contains(shown.String(), "weir_attempts_total") || !strings.Contains(status, "api") {
 			t.Fatalf("nothing was shown: %s", shown.String())
 		}
-		// What a person names is found by its name, and what is shown is found as well.
+		// A key is found by its original name, and by its displayed form.
 		if hashed {
 			for _, key := range []string{canaries["a user"], hmacOf(t, status+w.Log())} {
 				out, code := served.Say(t, nil, "pause", "-admin", admin, "-limit", "user", "-limit-key", key, "api")
@@ -123,7 +123,7 @@ upstreams:
 				t.Errorf("who is paused by name is answered %s", resp.Status)
 			}
 		}
-		w.Signal(syscall.SIGQUIT) // a crash, with all stacks
+		w.Signal(syscall.SIGQUIT) // a crash with all stacks
 		_ = w.Exited()
 		if hashed && !strings.Contains(w.Log(), "hmac:") {
 			t.Errorf("no line shows a key: %s", w.Log())
@@ -139,7 +139,7 @@ upstreams:
 		for what, canary := range canaries {
 			for where, all := range outputs {
 				switch {
-				case where == "told" && what == "a query", where == "the store" && what == "an answer": // the address itself; kept answers
+				case where == "told" && what == "a query", where == "the store" && what == "an answer": // the notified URL itself, and stored responses
 					continue
 				case !hashed && (what == "a user" || what == "a person") && where != "told":
 					if strings.Contains(text(&http.Response{Body: io.NopCloser(strings.NewReader(metricsOf(all)))}), canary) {
@@ -155,10 +155,10 @@ upstreams:
 	}
 }
 
-// metricsOf is the lines of a text that are metrics.
+// metricsOf returns the lines of a text that are metrics.
 func metricsOf(all string) string { return grep(all, "weir_") }
 
-// hmacOf is a key as it is shown.
+// hmacOf returns a key in its displayed form.
 func hmacOf(t testing.TB, shown string) string {
 	_, rest, ok := strings.Cut(shown, "hmac:")
 	if !ok || len(rest) < 16 {
@@ -167,8 +167,7 @@ func hmacOf(t testing.TB, shown string) string {
 	return "hmac:" + rest[:16]
 }
 
-// A private key or a store that others of the machine may read is refused, and the complaint
-// says what to do.
+// A private key or a store that other users of the machine can read is rejected. The error has the correction.
 func TestAttackFilesThatOthersRead(t *testing.T) {
 	dir := t.TempDir()
 	state := filepath.Join(dir, "state.db")

@@ -18,8 +18,8 @@ import (
 	"github.com/seed1158cd35/weir/internal/test/servers"
 )
 
-// Something that weir needs is not there, or wrong: the check names it and its line, and a weir that runs says
-// so in its log, which is JSON, to those who ask whether it is ready, and in its status.
+// A dependency of weir is missing or wrong. The check names it and its line. A running weir reports it in its log, which is
+// JSON, in /readyz, and in its status.
 func TestAttackSilentStarts(t *testing.T) {
 	v := newVictim(t)
 	upstream := func(more string) string { return fmt.Sprintf("upstreams:\n  s3: {url: %q%s}\n", v.url, more) }
@@ -112,7 +112,7 @@ func TestAttackSilentStarts(t *testing.T) {
 	})
 }
 
-// loseCredentials has a role's credentials end while weir runs, and come back.
+// loseCredentials makes a role's credentials expire while weir runs, and then restores them.
 func loseCredentials(t *testing.T, upstream func(string) string) {
 	var lost atomic.Bool
 	role := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -166,7 +166,7 @@ func inJSON(t testing.TB, w *served.Process) {
 	}
 }
 
-// counted reports whether any counter with the label is above 0.
+// counted reports whether a counter with the label is above 0.
 func counted(metrics, label string) bool {
 	for line := range strings.Lines(metrics) {
 		if strings.Contains(line, label) && !strings.HasSuffix(strings.TrimSpace(line), " 0") {

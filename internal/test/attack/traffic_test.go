@@ -15,33 +15,33 @@ import (
 	"time"
 )
 
-// calmTraffic names the environment variable that has this program be a process of calm traffic.
+// calmTraffic is the environment variable that makes this program a process of normal traffic.
 const calmTraffic = "CALM_TRAFFIC"
 
-// Calm traffic: so many callers that each ask every so often, and so many calls before an
-// attack and during it at least.
+// Normal traffic: the number of callers, the interval of their calls, and the minimum number of calls before and during an
+// attack.
 const (
 	callers = 2
 	pause   = 10 * time.Millisecond
 	fewest  = 150
 )
 
-// An errand is where calm traffic goes, and what fields its requests have.
+// An errand is the destination of normal traffic and the header fields of its requests.
 type errand struct {
 	URL    string
 	Fields []string
 }
 
-// A report is how it went.
+// A report is its result.
 type report struct {
 	Calls, Lost    int
-	Bounded        int           // refused by the bound of what is in flight; not among Lost
-	First          string        // what the first that was lost was lost with
+	Bounded        int           // refused by the bound of calls in flight; not included in Lost
+	First          string        // error of the first lost call
 	Before, During time.Duration // p99
 }
 
-// callCalmly is the process: it says where its upstream is, then runs errand after errand. Of each it reports
-// when enough calls were made before the attack, and when it is over.
+// callCalmly is the main function of the process. It prints its upstream, and then runs errands. For each it reports when
+// enough calls were made before the attack, and the end.
 func callCalmly(in io.Reader, out io.Writer) {
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "calm") }))
 	defer s.Close()
@@ -74,7 +74,7 @@ func callCalmly(in io.Reader, out io.Writer) {
 	}
 }
 
-// A run is an errand under way.
+// A run is a running errand.
 type run struct {
 	errand
 
@@ -82,7 +82,7 @@ type run struct {
 	before []time.Duration
 	during []time.Duration
 	lost   []string
-	bound  int  // how many the bound of what is in flight refused
+	bound  int  // refusals by the bound of calls in flight
 	under  bool // the attack has begun
 	grown  *sync.Cond
 }
@@ -113,8 +113,7 @@ func (r *run) call(done <-chan struct{}) {
 	}
 }
 
-// errBounded is that weir had as much in flight as the answers said that the upstream bears. How much that is goes by
-// how fast this machine answers.
+// errBounded reports that weir's learned bound of calls in flight was reached. The bound depends on the machine's speed.
 var errBounded = errors.New("refused: concurrency_limited")
 
 func (r *run) ask(client *http.Client) error {

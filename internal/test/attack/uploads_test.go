@@ -17,10 +17,9 @@ import (
 	"github.com/seed1158cd35/weir/internal/test/served"
 )
 
-// Callers send their bodies at 2 bytes a second, to the upstream that calm traffic uses: its breaker
-// stays closed, nobody else waits, and they are cut when half a minute has shown what they are. The bound
-// of what is in flight goes by how fast this machine answers: a slow one refuses some of the uploads, and one calm call
-// in a hundred at most. What uploads do to it is played in virtual time, too, in the worlds of limit/inflight.
+// Callers send their bodies at 2 bytes a second to the upstream of the normal traffic. Its breaker stays closed, normal calls
+// do not wait, and the uploads are cut after half a minute. The bound of calls in flight depends on the machine's speed: a slow
+// one refuses some uploads, and at most one normal call in a hundred. limit/inflight simulates such uploads in virtual time.
 func TestAttackTrickledUploads(t *testing.T) {
 	const uploads = 300
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -53,9 +52,9 @@ func TestAttackTrickledUploads(t *testing.T) {
 				ends[end]++
 			})
 		}
-		for time.Since(begin) < 25*time.Second { // uploads of a hundred to the model say that a megabyte will come
+		for time.Since(begin) < 25*time.Second { // a hundred uploads to the model declare a megabyte each
 			resp := say(t, at, request("POST", "/gpt/v1/chat/completions", at, string(worst("text", 100_000)), "Content-Type: application/json"))
-			if resp.StatusCode != 200 { // one that waited for the uploads would be 503
+			if resp.StatusCode != 200 { // 503 would mean that it waited for the uploads
 				t.Errorf("a call of a model beside the uploads: %s", resp.Status)
 				break
 			}
@@ -64,7 +63,7 @@ func TestAttackTrickledUploads(t *testing.T) {
 		wg.Wait()
 		took := time.Since(begin)
 		t.Logf("%d uploads ended after %v: %v", uploads, took.Round(time.Second), ends)
-		if ends["408"]+ends[bounded] != uploads || ends["408"] < uploads/2 || took < 25*time.Second { // later is the machine's affair: they do not end by themselves
+		if ends["408"]+ends[bounded] != uploads || ends["408"] < uploads/2 || took < 25*time.Second { // a slow machine may take longer, but the uploads do not end by themselves
 			t.Errorf("%d uploads of 2 B/s ended after %v: %v", uploads, took, ends)
 		}
 	})
@@ -77,11 +76,10 @@ func TestAttackTrickledUploads(t *testing.T) {
 	}
 }
 
-// bounded is what weir says of a call for which there is no place in flight.
+// bounded is weir's reason for a call that exceeds the bound of calls in flight.
 const bounded = "concurrency_limited"
 
-// trickle sends a body at 2 bytes a second, of a known length, in chunks or of no end, and says what it
-// was answered.
+// trickle sends a body at 2 bytes a second: with a length, in chunks, or endless. It returns the response.
 func trickle(t testing.TB, at, path string, kind int) string {
 	c, err := net.Dial("tcp", at)
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// A victim is an upstream that keeps what it is sent.
+// A victim is an upstream that records its requests.
 type victim struct {
 	url string
 
@@ -23,7 +23,7 @@ type victim struct {
 	came []came
 }
 
-// came is a request as the victim got it.
+// A came is a request at the victim.
 type came struct {
 	method, uri string
 	header      http.Header
@@ -31,7 +31,7 @@ type came struct {
 	body        string
 }
 
-// newVictim starts an upstream that answers everything with 200.
+// newVictim starts an upstream that responds 200 to every request.
 func newVictim(t testing.TB) *victim {
 	v := &victim{}
 	s := httptest.NewServer(v)
@@ -43,7 +43,7 @@ func newVictim(t testing.TB) *victim {
 func (v *victim) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	b, err := io.ReadAll(r.Body)
 	if err != nil {
-		return // it was cut off: no request at all
+		return // truncated, so not a request
 	}
 	v.mu.Lock()
 	v.came = append(v.came, came{r.Method, r.RequestURI, r.Header.Clone(), r.Trailer.Clone(), string(b)})
@@ -52,7 +52,7 @@ func (v *victim) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, _ = io.WriteString(w, "{}")
 }
 
-// take is all that has come since it was last asked.
+// take returns the requests since the last call.
 func (v *victim) take() []came {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -61,7 +61,7 @@ func (v *victim) take() []came {
 	return all
 }
 
-// say sends bytes on a connection of their own and returns the answer.
+// say sends bytes on a separate connection and returns the response.
 func say(t testing.TB, address, request string) *http.Response {
 	t.Helper()
 	c, err := net.Dial("tcp", address)
@@ -82,7 +82,7 @@ func say(t testing.TB, address, request string) *http.Response {
 	return resp
 }
 
-// request is one in HTTP/1.1, on a connection that ends with it.
+// request returns an HTTP/1.1 request on a connection that ends with it.
 func request(method, target, host, body string, fields ...string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s %s HTTP/1.1\r\nHost: %s\r\nConnection: close\r\nContent-Length: %d\r\n", method, target, host, len(body))
@@ -93,14 +93,14 @@ func request(method, target, host, body string, fields ...string) string {
 	return b.String()
 }
 
-// h2c is a client that speaks HTTP/2 without encryption.
+// h2c returns a client that uses HTTP/2 without encryption.
 func h2c() *http.Client {
 	tr := &http.Transport{Protocols: new(http.Protocols)}
 	tr.Protocols.SetUnencryptedHTTP2(true)
 	return &http.Client{Transport: tr, Timeout: patience}
 }
 
-// text reads an answer's body.
+// text reads the body of a response.
 func text(resp *http.Response) string {
 	b, _ := io.ReadAll(resp.Body)
 	_ = resp.Body.Close()

@@ -19,9 +19,8 @@ import (
 	"github.com/seed1158cd35/weir/internal/test/served"
 )
 
-// A caller writes requests that weir and the server behind it could read as different ones:
-// in paths, fields, trailers, chunks, over either version of HTTP. What arrives is what weir
-// decided on.
+// A caller writes requests that weir and the server behind it may interpret differently: in paths, fields, trailers and chunks,
+// over both versions of HTTP. The server gets exactly the request that weir decided on.
 func TestAttackOnTheWire(t *testing.T) {
 	v := newVictim(t)
 	w := served.Start(t, local+fmt.Sprintf("upstreams:\n  up: {url: %q}\n%s", v.url+"/inside", bystander(t)))
@@ -59,7 +58,7 @@ func TestAttackOnTheWire(t *testing.T) {
 			}
 			v.take()
 		}
-		for _, wish := range []string{"h2c", "H2C", "websocket, h2c", "HTTP/2.0", "TLS/1.0"} { // to leave what weir reads
+		for _, wish := range []string{"h2c", "H2C", "websocket, h2c", "HTTP/2.0", "TLS/1.0"} { // an upgrade would bypass weir
 			say(t, at, "GET /up/x HTTP/1.1\r\nHost: "+at+"\r\nConnection: Upgrade, HTTP2-Settings, close\r\nUpgrade: "+wish+"\r\nHTTP2-Settings: AAMAAABk\r\n\r\n")
 			if got := v.take(); len(got) != 1 || got[0].header.Get("Upgrade") != "" || got[0].header.Get("Http2-Settings") != "" {
 				t.Errorf("a wish for %s: the upstream got %+v", wish, got)
@@ -69,8 +68,7 @@ func TestAttackOnTheWire(t *testing.T) {
 	})
 }
 
-// smuggle sends a length and chunks: the chunks count, the length goes no further, and what
-// follows on the connection is nobody's request.
+// smuggle sends a length and chunks. The chunks count, the length is not forwarded, and the following bytes are not a request.
 func smuggle(t *testing.T, at string, v *victim) {
 	c, err := net.Dial("tcp", at)
 	if err != nil {
@@ -102,7 +100,7 @@ func smuggle(t *testing.T, at string, v *victim) {
 	}
 }
 
-// An upstream's name leads back to weir: to its calls, its admin listener, its decisions.
+// An upstream's name resolves to weir: its calls, its admin listener, its decisions.
 func TestAttackWeirAsItsOwnUpstream(t *testing.T) {
 	self := outside()
 	if self == "127.0.0.1" {
@@ -128,7 +126,7 @@ upstreams:
 		return port
 	}
 	w := served.Start(t, yaml("1", "1", "1"))
-	// It has its ports by now: one that was looked for before it listens could be another's by then.
+	// It now has its ports. A port that was chosen earlier could belong to another process.
 	w.Reload(yaml(port(w.Serve.Listen), port(w.Serve.Admin), port(w.Serve.Decide)), "reloaded")
 	at := "127.0.0.1:" + port(w.Serve.Listen)
 	beside(t, at, func() {
@@ -140,7 +138,7 @@ upstreams:
 	})
 }
 
-// overHTTP2 asks for a path as it stands, and says how that was answered.
+// overHTTP2 requests a path unchanged and returns the status.
 func overHTTP2(t testing.TB, address, path string) (status string) {
 	t.Helper()
 	c, err := net.Dial("tcp", address)

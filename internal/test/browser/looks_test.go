@@ -9,8 +9,8 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// looks finds what is wrong with how a page looks: wider than the screen, a text that is cut off or that leaves its box, a short
-// word that is broken, and texts that overlap.
+// looks finds errors in the layout of a page: wider than the screen, text that is cut off or outside its box, a broken short
+// word, and overlapping text.
 const looks = `(() => {
 	const wrong = [];
 	const say = (what, e) => wrong.push(what + ": " + e.outerHTML.slice(0, 100));
@@ -63,7 +63,7 @@ const looks = `(() => {
 	return wrong.slice(0, 5);
 })()`
 
-// many is a configuration of two hundred upstreams, some with names that are long or look like markup.
+// many returns a configuration of two hundred upstreams, some with long names or names that look like markup.
 func many() string {
 	var b strings.Builder
 	b.WriteString("listen: 127.0.0.1:0\nadmin: 127.0.0.1:0\nupstreams:\n  api: {url: %[1]s, limits: {all: {rate: 1000/s, burst: 100}}}\n")
@@ -73,7 +73,7 @@ func many() string {
 	return b.String()
 }
 
-// In each state the headline is right, and at every width and in both color schemes nothing is cut, broken or wider than the screen.
+// In each state the headline is right. At every width and in both color schemes the layout has no errors.
 func TestPageLooksRightInEachState(t *testing.T) {
 	for name, c := range map[string]struct {
 		yaml     string
@@ -124,7 +124,7 @@ func TestPageLooksRightInEachState(t *testing.T) {
 	}
 }
 
-// The legend and the axis of all plots stay in sight while the upstreams scroll, and all plots have the same axis.
+// The legend and the axis of all plots stay visible while the upstreams scroll. All plots have the same axis.
 func TestPlotsShareTheirAxis(t *testing.T) {
 	w, tab := begin(t, yaml, none)
 	for range 5 {

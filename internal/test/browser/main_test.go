@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// chromium is one for all tests.
+// chromium is shared by all tests.
 var chromium context.Context
 
 func TestMain(m *testing.M) {

@@ -25,7 +25,7 @@ upstreams:
   a-name-that-is-as-long-as-names-may-be-with-no-place-to-be-cut: {url: %[1]s, preset: s3}
 `
 
-// begin serves, and opens a tab.
+// begin starts weir and opens a tab.
 func begin(t *testing.T, yaml string, env func(string) (string, bool)) (*Weir, *Tab) {
 	t.Helper()
 	w, err := Serve(t.TempDir(), yaml, env)
@@ -50,7 +50,7 @@ func begin(t *testing.T, yaml string, env func(string) (string, bool)) (*Weir, *
 
 func none(string) (string, bool) { return "", false }
 
-// run does something in a tab.
+// run performs actions in a tab.
 func run(t *testing.T, tab *Tab, actions ...chromedp.Action[chromedp.Void]) {
 	t.Helper()
 	if err := chromedp.Do(tab, actions...); err != nil {
@@ -58,7 +58,7 @@ func run(t *testing.T, tab *Tab, actions ...chromedp.Action[chromedp.Void]) {
 	}
 }
 
-// get is what an expression is in a tab.
+// get evaluates an expression in a tab.
 func get[T any](t *testing.T, tab *Tab, expression string) T {
 	t.Helper()
 	v, err := chromedp.Run(tab, chromedp.Evaluate[T](expression))
@@ -70,7 +70,7 @@ func get[T any](t *testing.T, tab *Tab, expression string) T {
 
 func home(w *Weir) string { return "http://" + w.AdminAddr() + "/" }
 
-// host is that of an address.
+// host returns the host of an address.
 func host(address string) string {
 	u, _ := url.Parse(address)
 	return u.Host
@@ -78,12 +78,12 @@ func host(address string) string {
 
 const api = "#u-api"
 
-// state waits until the page says that the upstream is in a state.
+// state waits until the page shows the upstream in a state.
 func state(word string) chromedp.Action[chromedp.Void] {
 	return chromedp.WaitReady(chromedp.CSS(api + " .row .state." + word))
 }
 
-// breaks makes calls that fail until the upstream's breaker has opened.
+// breaks makes failing calls until the upstream's breaker has opened.
 func breaks(t *testing.T, w *Weir) {
 	t.Helper()
 	w.Answers(http.StatusInternalServerError)
@@ -99,8 +99,8 @@ func breaks(t *testing.T, w *Weir) {
 	t.Fatal("the breaker did not open")
 }
 
-// A page that is open shows an outage, and by the keyboard alone the breaker is opened by hand, with a reason that the log
-// has. It asks no other host, and complains of nothing.
+// An open page shows an outage. The keyboard alone can open the breaker manually, with a reason that appears in the log. The
+// page requests no other host and reports no errors.
 func TestAnOutageIsSeenAndABreakerWorked(t *testing.T) {
 	w, tab := begin(t, yaml, none)
 	run(t, tab, chromedp.Navigate(home(w)), chromedp.WaitReady(chromedp.CSS(api)), state("ok"),
@@ -108,8 +108,8 @@ func TestAnOutageIsSeenAndABreakerWorked(t *testing.T) {
 	breaks(t, w)
 	run(t, tab, state("open"), chromedp.Focus(chromedp.CSS(api+" .row")), chromedp.KeyEvent(kb.Enter),
 		chromedp.WaitVisible(chromedp.CSS(api+" .inner")))
-	// What is open stays open, and what has the focus keeps it, when the page is renewed.
-	run(t, tab, chromedp.Poll[chromedp.Void](`(e => e && (e.dataset.old = "yes"))(document.querySelector("#u-api .inner")?.firstElementChild)`)) // which comes a moment later
+	// Open parts stay open, and the focus stays, when the page is updated.
+	run(t, tab, chromedp.Poll[chromedp.Void](`(e => e && (e.dataset.old = "yes"))(document.querySelector("#u-api .inner")?.firstElementChild)`)) // appears a moment later
 	run(t, tab, chromedp.Poll[chromedp.Void](`!document.querySelector("#u-api .inner").firstElementChild.dataset.old && document.activeElement.matches("#u-api .row")`))
 	run(t, tab, chromedp.WaitReady(chromedp.CSS(button("close"))), chromedp.Focus(chromedp.CSS(button("close"))), chromedp.KeyEvent(kb.Enter), chromedp.WaitVisible(chromedp.CSS("input[name=reason]")))
 	run(t, tab, chromedp.Poll[chromedp.Void](`document.activeElement.name === "reason"`), chromedp.KeyEvent("it is a drill"), chromedp.KeyEvent(kb.Enter), chromedp.WaitReady(chromedp.CSS(api)),
@@ -122,7 +122,7 @@ func TestAnOutageIsSeenAndABreakerWorked(t *testing.T) {
 	}
 }
 
-// button is a button of the upstream that is worked.
+// button selects a button of the upstream.
 func button(do string) string {
 	return fmt.Sprintf(`%s form:has(input[name=do][value=%s]) button`, api, do)
 }
@@ -150,7 +150,7 @@ func TestThePageWorksWithoutScripts(t *testing.T) {
 	}
 }
 
-// On a telephone nothing is wider than the screen, whatever is opened; on a large screen it fills it.
+// On a phone nothing is wider than the screen, whatever part is open. On a large screen the page fills it.
 func TestThePageFitsTheScreen(t *testing.T) {
 	w, tab := begin(t, yaml, none)
 	for range 20 {
@@ -171,8 +171,8 @@ func TestThePageFitsTheScreen(t *testing.T) {
 	}
 }
 
-// By a name that is not of this machine a browser signs in, once, and then its buttons work; without TLS, too, where
-// browsers say less of whom they send for.
+// Under a name of another machine a browser signs in once, and then its buttons work, also without TLS, where browsers send
+// fewer headers.
 func TestABrowserSignsIn(t *testing.T) {
 	const secret = "the-secret-of-the-operators"
 	more := "hosts: [weir.test]\nadmin_tokens: {ops: {env: OPS}}\n"

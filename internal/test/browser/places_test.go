@@ -14,8 +14,8 @@ import (
 	"github.com/seed1158cd35/weir/internal/test/servers"
 )
 
-// Dead letters are found from the front page, sent again and dropped by their buttons, each after a question, with a reason that
-// the log has.
+// Dead letters are listed on the front page. Buttons redrive and drop them after a confirmation, with a reason that appears in
+// the log.
 func TestDeadLettersAreWorkedByButtons(t *testing.T) {
 	dir := t.TempDir()
 	w, tab := begin(t, fmt.Sprintf(`listen: 127.0.0.1:0
@@ -31,7 +31,7 @@ upstreams:
 		}
 	}
 	letters := func(which string) chromedp.Action[chromedp.Void] {
-		return chromedp.WaitReady(chromedp.CSS(which)) // by its place, as what is polled ends with a page
+		return chromedp.WaitReady(chromedp.CSS(which)) // selected by position, because a poll ends with its page
 	}
 	press := func(do, why string) {
 		t.Helper()
@@ -74,7 +74,7 @@ func TestThePageOverTLS(t *testing.T) {
 	}
 }
 
-// Under a name that leads here, and that is not ours, a browser is shown no page.
+// Under an unknown name that resolves to weir, a browser gets no page.
 func TestThePageIsNotShownUnderAnothersName(t *testing.T) {
 	w, tab := begin(t, yaml, none)
 	_, port, _ := strings.Cut(w.AdminAddr(), ":")

@@ -12,7 +12,7 @@ import (
 	"github.com/seed1158cd35/weir/internal/test/memnet"
 )
 
-// echo answers each connection with what it receives.
+// echo returns the data of each connection.
 func echo(l net.Listener) {
 	for {
 		c, err := l.Accept()

@@ -16,7 +16,7 @@ import (
 	"github.com/seed1158cd35/weir/outcome"
 )
 
-// slowDown is what S3 answers where it throttles.
+// slowDown is S3's response while it throttles.
 type slowDown struct{}
 
 func (slowDown) Error() string { return "SlowDown" }
@@ -24,8 +24,8 @@ func (slowDown) Outcome() outcome.Outcome {
 	return outcome.Outcome{Class: outcome.Throttled, Code: "SlowDown", Undone: true}
 }
 
-// spell has each of n processes with the store, or of those with none, make the calls at once, of which a share is throttled. It
-// says how many were good, and how many attempts were retries.
+// spell makes each of n processes with a store, or without one, make the calls simultaneously, and throttles a share of them.
+// It returns the number of good calls and of retries.
 func spell(t *testing.T, p weir.Policy, n, calls int, throttled float64, store fleet.Store) (good, retries int64) {
 	t.Helper()
 	r, mu := rand.New(rand.NewPCG(1, 2)), sync.Mutex{}
@@ -71,14 +71,14 @@ func spell(t *testing.T, p weir.Policy, n, calls int, throttled float64, store f
 
 var errGone = errors.New("gone")
 
-// gone is a store that is not reached.
+// gone is an unreachable store.
 type gone struct{ *fleet.Memory }
 
 func (gone) Take(context.Context, *fleet.Ask) error                          { return errGone }
 func (gone) Beat(context.Context, *fleet.Beat) (s fleet.Standing, err error) { return s, errGone }
 
-// The preset of S3 bounds what a whole fleet repeats. A store makes no call worse that comes in a spell, from the first instant of a
-// fleet on, and neither does the bound where there is no store, or one that is not reached.
+// The preset of S3 bounds the retries of a complete fleet. Calls during a fault are not worse with the store, from the start of
+// a fleet on. Nor does the bound make them worse without a store, or with an unreachable one.
 func TestAFleetOfS3RepeatsNoMoreThanItsBudget(t *testing.T) {
 	p := preset(t, "s3")
 	if all := p.Budget.All; all.Amount != 105_000 || all.Per != time.Minute || all.Burst != 0 || p.Quota == nil {

@@ -26,7 +26,7 @@ func post(url, body string, header ...string) *http.Request {
 	return r
 }
 
-// drs is DRS with the quotas of AWS, eight calls a second. It throttles half of the calls in the situation "throttled".
+// drs is DRS with the quotas of AWS and eight calls a second. In the situation "throttled" it throttles half of the calls.
 func drs() played {
 	return played{
 		name: "drs", weirs: 1, workers: 20, every: 2500 * time.Millisecond, host: "drs.test",
@@ -97,7 +97,7 @@ func chat() played {
 	}
 }
 
-// faultLater puts a fault in force for all calls from second 20 to second 40.
+// faultLater applies a fault to all calls from second 20 to second 40.
 func faultLater(p *llmsim.Provider, f llmsim.Fault) {
 	f.Times, f.For = -1, faultEnd-faultBegin
 	time.AfterFunc(settle+faultBegin, func() { p.Fault(f) })

@@ -21,8 +21,8 @@ import (
 	"github.com/seed1158cd35/weir/sim"
 )
 
-// Both forms of the free tier of Gemini are had by name: any window of a minute, which the preset has, and the design's bucket,
-// whose units come back in proportion to the time. All else of the two is the same.
+// Both forms of Gemini's free tier are available by name: the preset, with any window of a minute, and the design's bucket,
+// which refills continuously. All other properties are the same.
 func TestGeminiFreeIsHadBothWays(t *testing.T) {
 	rolling, refill := preset(t, "gemini-free"), preset(t, "gemini-free-refill")
 	want := func(p weir.Policy, shape limit.Shape, per time.Duration, bursts bool) {
@@ -46,7 +46,7 @@ func TestGeminiFreeIsHadBothWays(t *testing.T) {
 	}
 }
 
-// counted is how an upstream may count five a minute: whether it lets a call in that comes now.
+// counted simulates ways in which an upstream may count five a minute. The function reports whether a call is admitted.
 func counted(how string) func(now time.Duration) bool {
 	var times []time.Duration
 	window, at, tokens, last := 0, time.Duration(-1), 5.0, time.Duration(0)
@@ -77,10 +77,10 @@ func counted(how string) func(now time.Duration) bool {
 	}
 }
 
-// free is what became of calls in a day.
-type free struct{ throttled, perMinute float64 } // of what was sent, in percent; good calls
+// free is the result of a day's calls.
+type free struct{ throttled, perMinute float64 } // share of sent calls in percent; good calls per minute
 
-// playFree plays the requests of a preset: what Google counts is when they come, 50 to 150 ms after they were granted.
+// playFree simulates the requests of a preset. Google counts their arrivals, 50 to 150 ms after the permits.
 func playFree(t *testing.T, p weir.Policy, how, load string) free {
 	w := sim.New(1)
 	defer w.Close()
@@ -113,7 +113,7 @@ func playFree(t *testing.T, p weir.Policy, how, load string) free {
 				}
 			})
 		}
-	} else { // four a minute on the average, eight at a time
+	} else { // four a minute on average, eight at a time
 		w.Go(func() {
 			for w.Now() < 24*time.Hour {
 				_ = w.Clock().Sleep(ctx, time.Duration(-math.Log(1-w.Rand().Float64())*float64(2*time.Minute)))
@@ -129,8 +129,8 @@ func playFree(t *testing.T, p weir.Policy, how, load string) free {
 	return free{100 * float64(sent-good) / float64(sent), float64(good) / (24 * 60)}
 }
 
-// What Google's free tier refuses and what is got out of it, under both forms and under a window of a minute to the instant, by
-// each way in which it may count a minute: it does not say which. docs/adr/0017-five-designs.md has the figures.
+// Throttled and good calls with Google's free tier: with both forms and with an exact window of a minute, for each way in which
+// Google may count a minute, which is not documented. docs/adr/0017-five-designs.md has the figures.
 func TestSimulationOfGeminiFree(t *testing.T) {
 	page, err := os.ReadFile("../../../docs/adr/0017-five-designs.md")
 	if err != nil {
@@ -155,8 +155,8 @@ func TestSimulationOfGeminiFree(t *testing.T) {
 	}
 }
 
-// In a fleet, leases hold back a second of the tokens. A call of the whole minute, whose tokens are an estimate, is charged what the
-// bucket holds and goes; the rest is owed when the call ends. A cost that is no estimate has to fit.
+// In a fleet, leases hold a second of the tokens. A call that needs all tokens of a minute, by an estimate, is charged the
+// content of the bucket and proceeds. The remainder becomes debt at its end. A cost that is not an estimate must fit.
 func TestFleetLetsCallOfAllTokensGo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := fleet.New(fleet.NewMemory(nil), fleet.Options{})
@@ -174,7 +174,7 @@ func TestFleetLetsCallOfAllTokensGo(t *testing.T) {
 			t.Fatal(err)
 		}
 		permit.Report(outcome.Outcome{Class: outcome.OK, Usage: all})
-		// Everything is used: the next thousand tokens come with what was owed.
+		// All tokens are used: the next thousand come after the debt is paid.
 		began := time.Now()
 		if permit, err = u.Acquire(t.Context(), weir.Call{Cost: map[string]int64{"tokens": 1000}}); err != nil {
 			t.Fatal(err)
@@ -184,7 +184,7 @@ func TestFleetLetsCallOfAllTokensGo(t *testing.T) {
 			t.Errorf("1,000 tokens after 250,000 took %v, want those that were owed, and no more than 5s", took)
 		}
 		time.Sleep(2 * time.Minute) // the bucket is full
-		const most = 245_833        // the page of the designs states it
+		const most = 245_833        // the page of the designs has this number
 		if _, err = u.Acquire(t.Context(), weir.Call{Cost: map[string]int64{"tokens": most + 1}}); !errors.Is(err, weir.ErrTooMuch) {
 			t.Errorf("%v, want %v", err, weir.ErrTooMuch)
 		}

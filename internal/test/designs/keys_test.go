@@ -27,8 +27,8 @@ import (
 
 type idKey struct{}
 
-// Account, region, operation and correlation id go with every call: in lines of the log, and in CloudWatch's dimensions,
-// whatever scopes the limits have.
+// Every call's log lines and CloudWatch dimensions have account, region, operation and correlation ID, whatever the limits'
+// scopes are.
 func TestEveryCallSaysWhereItIsAndWhichItIs(t *testing.T) {
 	service := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.WriteHeader(http.StatusBadRequest)
@@ -86,7 +86,7 @@ func TestEveryCallSaysWhereItIsAndWhichItIs(t *testing.T) {
 	}
 }
 
-// asked shows each request on its way.
+// asked passes each request to see.
 type asked struct{ see func(*http.Request) }
 
 func (a asked) Do(r *http.Request) (*http.Response, error) {

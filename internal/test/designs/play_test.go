@@ -27,7 +27,7 @@ import (
 	"github.com/seed1158cd35/weir/sidecar/serve"
 )
 
-// A situation is what happens from second 20 to second 40 of a minute.
+// A situation is the fault from second 20 to second 40 of a minute.
 type situation string
 
 const (
@@ -50,7 +50,7 @@ type played struct {
 	store   bool   // its processes share a store
 	weirs   int
 	workers int           // of each weir
-	every   time.Duration // from the start of a worker's call to that of the next, at least
+	every   time.Duration // minimum time between the starts of a worker's calls
 	host    string        // of the upstream
 	fake    func(s situation) http.Handler
 	call    func(base string, n int) *http.Request
@@ -59,7 +59,7 @@ type played struct {
 	delivered func() []time.Duration
 }
 
-// fault reports whether the fault of a play that began at begin lasts now.
+// fault reports whether the fault of a run that began at begin is active.
 func fault(begin time.Time) bool {
 	d := time.Since(begin)
 	return d >= faultBegin && d < faultEnd
@@ -104,13 +104,13 @@ func (o *outage) Swap(ctx context.Context, group string, r fleet.Record) (fleet.
 // Close leaves the store to the other processes of the play.
 func (o *outage) Close() error { return nil }
 
-// secret is the environment of a played weir.
+// secret is the environment of a simulated weir.
 func secret(name string) (string, bool) {
 	return "0123456789abcdef0123456789abcdef", name == "HASH_SECRET" || name == "GEMINI_API_KEY"
 }
 
-// fileOf returns the file of a design as a weir in memory reads it: upstreams without TLS, a store and deliveries on this machine,
-// and no receivers of metrics, traces and messages, no tokens, and no upstream that is reached by another role.
+// fileOf returns the file of a design for an in-memory weir: upstreams without TLS, a store and deliveries on this machine, and
+// without receivers of metrics, traces and messages, tokens, and upstreams with another role.
 func fileOf(t *testing.T, p played, listen string) string {
 	t.Helper()
 	text, err := os.ReadFile("../../../examples/designs/" + p.name + ".yaml")
@@ -144,7 +144,7 @@ func fileOf(t *testing.T, p played, listen string) string {
 		fields["url"] = "http://" + p.host
 		delete(fields, "jobs")
 	}
-	if model, ok := upstreams["bedrock"].(map[string]any); ok { // a table of answers is a file
+	if model, ok := upstreams["bedrock"].(map[string]any); ok { // a table of answers becomes a file
 		answers := filepath.Join(t.TempDir(), "answers.yaml")
 		if err := os.WriteFile(answers, []byte("answers:\n  - keywords: [opening hours]\n    answer: From nine to five.\n"), 0o600); err != nil {
 			t.Fatal(err)
@@ -163,7 +163,7 @@ func fileOf(t *testing.T, p played, listen string) string {
 	return string(whole)
 }
 
-// deadLetters is a log that counts them.
+// deadLetters is a log handler that counts dead letters.
 type deadLetters struct{ atomic.Int64 }
 
 func (d *deadLetters) Write(line []byte) (int, error) {
@@ -177,7 +177,7 @@ func (d *deadLetters) Write(line []byte) (int, error) {
 	return len(line), nil
 }
 
-// A counter is a fake with a count of its requests.
+// A counter is a fake that counts its requests.
 type counter struct {
 	http.Handler
 	sent, refused atomic.Int64
@@ -204,7 +204,7 @@ func (s *status) WriteHeader(code int) {
 
 func (s *status) Unwrap() http.ResponseWriter { return s.ResponseWriter }
 
-// A result is how the calls of a minute fared.
+// A result has the results of the calls of a minute.
 type result struct {
 	calls, answered, refused int
 	dead                     int             // deliveries that became dead letters
@@ -221,7 +221,7 @@ func (r result) percentile(p int) time.Duration {
 	return r.times[(len(r.times)*p-1)/100]
 }
 
-// judge reports what no design accepts.
+// judge reports results that no design accepts.
 func (r result) judge(t *testing.T, p played, s situation) {
 	if s == calm && (p.name != "bucket" && r.answered < r.calls || r.throttled > 0) || s == away && r.throttled > 0 {
 		t.Errorf("%d of %d calls were answered, %d of %d requests were throttled", r.answered, r.calls, r.throttled, r.sent)
@@ -249,7 +249,7 @@ func (r result) judge(t *testing.T, p played, s situation) {
 	}
 }
 
-// play plays a situation for a minute of virtual time.
+// play simulates a situation for a minute of virtual time.
 func play(t *testing.T, p played, s situation) (r result) {
 	synctest.Test(t, func(t *testing.T) {
 		n := memnet.New()
@@ -294,7 +294,7 @@ func play(t *testing.T, p played, s situation) (r result) {
 	return r
 }
 
-// load makes the calls of a minute. A result of a design that delivers later has the times until delivery.
+// load makes the calls of a minute. A design that delivers later has the times until delivery in its result.
 func (p played) load(t *testing.T, n *memnet.Network) result {
 	client := &http.Client{Transport: n.Transport()}
 	begin := time.Now()
@@ -376,7 +376,7 @@ const (
 	end   = "<!-- figures: end -->\n"
 )
 
-// Each file of examples/designs is played for a minute in each situation. With -update the page gets the figures.
+// Each file of examples/designs is simulated for a minute in each situation. With -update the page gets the figures.
 func TestDesignsArePlayed(t *testing.T) {
 	for name, value := range map[string]string{"AWS_ACCESS_KEY_ID": "AKIDEXAMPLE", "AWS_SECRET_ACCESS_KEY": "secret", "AWS_EC2_METADATA_DISABLED": "true"} {
 		t.Setenv(name, value)

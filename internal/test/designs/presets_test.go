@@ -9,7 +9,7 @@ import (
 	"github.com/seed1158cd35/weir/sidecar/config"
 )
 
-// preset is the policy of an upstream that says no more than its preset.
+// preset returns the policy of an upstream that has only its preset.
 func preset(t *testing.T, name string) weir.Policy {
 	t.Helper()
 	f, err := config.Parse("weir.yaml", []byte("upstreams: {a: {url: http://provider.example, preset: "+name+"}}"), nil)
@@ -19,7 +19,7 @@ func preset(t *testing.T, name string) weir.Policy {
 	return f.Upstreams[0].Policy
 }
 
-// The preset of DRS is what its design says, and what Go programs have without a file.
+// The preset of DRS equals its design, and the policy of Go programs without a file.
 func TestThePresetOfDRSIsTheDesigns(t *testing.T) {
 	got, want := preset(t, "drs"), awsx.Preset("drs")
 	if got.Limits[0].Rate != want.Limits[0].Rate || got.MaxWait != want.MaxWait || got.Breaker != want.Breaker || got.Retry.Attempts != want.Retry.Attempts {

@@ -12,8 +12,8 @@ import (
 	"github.com/seed1158cd35/weir/internal/test/llmsim"
 )
 
-// The agents of the page are 400 MB each, too large to install for a test. In their place stand programs that call with the SDKs and
-// the settings that the agents use.
+// The agents of the page have 400 MB each, too much to install for a test. Programs with the same SDKs and settings replace
+// them.
 const (
 	claude = `#!/usr/bin/env node
 // Claude Code calls with Anthropic's SDK, which reads ANTHROPIC_BASE_URL and ANTHROPIC_AUTH_TOKEN.
@@ -36,7 +36,7 @@ client.responses.stream({ model: 'gpt-5', input: [{ role: 'user', content: proce
 `
 )
 
-// Coding agents call with the settings of their page, and weir replaces their keys and counts their tokens.
+// Coding agents call with the settings of their page. weir replaces their keys and counts their tokens.
 func TestAgentsCallAsTheirPageShows(t *testing.T) {
 	sim := llmsim.New(llmsim.Config{
 		Keys:   map[string]llmsim.Key{"secret": {}},

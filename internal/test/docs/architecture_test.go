@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// sources are the directories of the module with Go that is no test, and their files, relative to its root; with
-// what only serves tests if all is set.
+// sources returns the module's directories with Go files other than tests, and these files, relative to its root. With all set
+// it includes test helpers.
 func sources(t *testing.T, all bool) map[string][]string {
 	t.Helper()
 	found := make(map[string][]string)
@@ -24,7 +24,7 @@ func sources(t *testing.T, all bool) map[string][]string {
 		}
 		name = filepath.ToSlash(name)
 		if d.IsDir() {
-			other := []string{"bench", "tools", "testdata", ".git", ".deps"} // other modules, and no Go
+			other := []string{"bench", "tools", "testdata", ".git", ".deps"} // other modules, and directories without Go
 			if slices.Contains(other, d.Name()) || !all && (name == "examples" || name == "internal/test" || name == "internal/mutants") {
 				return filepath.SkipDir
 			}
@@ -41,7 +41,7 @@ func sources(t *testing.T, all bool) map[string][]string {
 	return found
 }
 
-// A newcomer finds each package on the page, by its path, or by its last word beside that of its folder.
+// The page names each package, by its path or by its last element after its parent's.
 func TestTheArchitecturePageNamesEveryPackage(t *testing.T) {
 	page := text(t, filepath.Join(root, "ARCHITECTURE.md"))
 	_, page, _ = strings.Cut(page, "## The packages")
@@ -54,10 +54,10 @@ func TestTheArchitecturePageNamesEveryPackage(t *testing.T) {
 	}
 }
 
-// reference is a file that the page names, and what is to be read in it.
+// reference matches a file on the page, and the name to find in it.
 var reference = regexp.MustCompile("`([\\w./]+\\.go)`(?:: `(\\w+)`)?")
 
-// What the page says is in a file is there.
+// The files and names on the page exist.
 func TestTheArchitecturePageNamesFilesThatAreThere(t *testing.T) {
 	byName := make(map[string][]string)
 	for _, files := range sources(t, true) {

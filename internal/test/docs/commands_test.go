@@ -16,9 +16,9 @@ import (
 	"github.com/seed1158cd35/weir/internal/test/served"
 )
 
-// elsewhere are commands that need what a test has not; where they are tried instead.
+// elsewhere are commands that this test cannot run, with the place of their tests.
 var elsewhere = []string{
-	"make demo", "make test", "make build", // what runs this test
+	"make demo", "make test", "make build", // they run this test
 	"weir serve",                                     // runs while the other commands do
 	"go install",                                     // needs the network
 	"your-program",                                   // a reader's
@@ -50,7 +50,7 @@ upstreams:
   api: {url: "%[1]s", limits: {requests: {rate: 5/s, burst: 1}}}
 `
 
-// commands are the lines of a sample that are to be run; a line that ends with a backslash goes on.
+// commands returns the commands of a sample. A line that ends with a backslash continues.
 func commands(s *Sample) (all []string) {
 	for line := range strings.Lines(strings.ReplaceAll(s.Text, "\\\n", " ")) {
 		if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "#") {
@@ -71,8 +71,7 @@ func isElsewhere(command string) bool {
 
 var permit = regexp.MustCompile(`"permit": ?"([A-Z2-7]{26})"`)
 
-// TestCommandsInPagesWork runs what pages tell readers to type, in their order, beside a weir
-// whose addresses take the place of those that the pages name.
+// TestCommandsInPagesWork runs the commands of pages, in order, with a weir whose addresses replace the addresses in the pages.
 func TestCommandsInPagesWork(t *testing.T) {
 	all, err := Pages(root)
 	if err != nil {
@@ -115,7 +114,7 @@ func TestCommandsInPagesWork(t *testing.T) {
 	t.Logf("%d commands work", n)
 }
 
-// asked makes a call with the ID that pages ask for.
+// asked makes a call with the ID that the pages use.
 func asked(t *testing.T, listen string) {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), "GET", "http://"+listen+"/s3/bucket/key", nil)
@@ -130,7 +129,7 @@ func asked(t *testing.T, listen string) {
 	_ = resp.Body.Close()
 }
 
-// A command that no fence calls one is run by nobody.
+// Every command is in a block that is marked as one, because other blocks are not run.
 func TestCommandsAreMarkedAsSuch(t *testing.T) {
 	all, err := Pages(root)
 	if err != nil {

@@ -92,7 +92,7 @@ func TestRowsOfDesignsNameCommandsThatExist(t *testing.T) {
 
 func TestRowsOfDesignsNameSettingsAndMetricsThatExist(t *testing.T) {
 	fields := matches(t, fieldRow, "docs/reference/configuration.md")
-	for _, scope := range []string{"user", "tenant"} { // names that a file chooses
+	for _, scope := range []string{"user", "tenant"} { // names that a file defines
 		fields[scope] = true
 	}
 	metrics, cloudWatch := text(t, filepath.Join(root, "docs/reference/metrics.md")), text(t, filepath.Join(root, "docs/how-to/use-cloudwatch.md"))
@@ -135,7 +135,7 @@ func TestFiguresOfDesignsAreComplete(t *testing.T) {
 	}
 }
 
-// The configuration of each design is on the page, is valid, and weir makes its upstreams.
+// Each design's configuration is on the page and valid, and weir can create its upstreams.
 func TestDesignsAreCompleteConfigurations(t *testing.T) {
 	page := text(t, filepath.Join(root, designsPage))
 	files, err := filepath.Glob(filepath.Join(root, "examples", "designs", "*.yaml"))

@@ -12,7 +12,7 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 )
 
-// What Envoy sends by the page's configuration, weir decides by the page's rules.
+// Envoy's requests with the page's configuration get weir's decisions by the page's rules.
 func TestEnvoyIsAnsweredAsItsPageShows(t *testing.T) {
 	all, err := Pages(root)
 	if err != nil {
@@ -40,7 +40,7 @@ func TestEnvoyIsAnsweredAsItsPageShows(t *testing.T) {
 	for _, c := range []struct {
 		path   string
 		status []rls.RateLimitResponse_Code
-		limits []uint32 // of each descriptor; 0 has none
+		limits []uint32 // of each descriptor; 0 means none
 	}{
 		{"/reports/day", []rls.RateLimitResponse_Code{rls.RateLimitResponse_OK, rls.RateLimitResponse_OK, rls.RateLimitResponse_OVER_LIMIT}, []uint32{1000, 2}},
 		{"/carts", []rls.RateLimitResponse_Code{rls.RateLimitResponse_OK, rls.RateLimitResponse_OK, rls.RateLimitResponse_OK}, []uint32{1000, 0}},

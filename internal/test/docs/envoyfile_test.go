@@ -7,7 +7,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// An envoyFile is what pages show of Envoy's configuration: the filter and the descriptors of a route.
+// An envoyFile is the Envoy configuration of a page: the filter and the descriptors of a route.
 type envoyFile struct {
 	Filters []struct {
 		Name   string
@@ -43,7 +43,7 @@ func filterOf(text string) (*envoyFile, error) {
 	return f, d.Decode(f)
 }
 
-// descriptors returns what Envoy sends for a request with these headers. A descriptor without one of its entries is left out.
+// descriptors returns Envoy's descriptors for a request with these headers. A descriptor with a missing entry is omitted.
 func (f *envoyFile) descriptors(headers map[string]string) (all []*common.RateLimitDescriptor) {
 next:
 	for _, l := range f.Limits {

@@ -22,7 +22,7 @@ const (
 	module = "github.com/seed1158cd35/weir"
 )
 
-// others are the packages that samples name and that are none of weir's, or not by their own names.
+// others are packages in samples that are not weir's or have another name.
 var others = map[string]string{
 	"aws": "github.com/aws/aws-sdk-go-v2/aws", "awsconfig": "github.com/aws/aws-sdk-go-v2/config", "awsdrs": "github.com/aws/aws-sdk-go-v2/service/drs", "s3": "github.com/aws/aws-sdk-go-v2/service/s3",
 	"context": "context", "errors": "errors", "http": "net/http", "os": "os", "slog": "log/slog", "time": "time",
@@ -32,7 +32,7 @@ var others = map[string]string{
 	"weircw": module + "/observe/cloudwatch", "weirprom": module + "/observe/prometheus",
 }
 
-// always is what all samples take for granted, given what those of a file do.
+// always has declarations that all samples assume, after those of the sample's file.
 const always = `
 var (
 	ctx            context.Context
@@ -64,10 +64,10 @@ var given = map[string]string{
 	"retry/purse.go":                                "var purse retry.Purse\nvar o *outcome.Outcome\nvar now time.Duration\n",
 }
 
-// A compiler checks samples against what go build has made of the packages they import.
+// A compiler checks samples with the compiled packages that they import.
 type compiler struct {
 	fset     *token.FileSet
-	packages map[string]string // by the name that samples have for them
+	packages map[string]string // by the name in samples
 	importer types.Importer
 }
 
@@ -103,7 +103,7 @@ func newCompiler(t *testing.T) *compiler {
 	return c
 }
 
-// imports are those of the packages that a file names and does not import.
+// imports returns the packages that a file uses and does not import.
 func (c *compiler) imports(f *ast.File) (all []string) {
 	known := make(map[string]bool)
 	for _, i := range f.Imports {
@@ -138,7 +138,7 @@ func (c *compiler) check(s *Sample) error {
 			wrong = append(wrong, said)
 		}
 	}}
-	_, _ = conf.Check("p", c.fset, []*ast.File{file}, nil) // told to conf.Error
+	_, _ = conf.Check("p", c.fset, []*ast.File{file}, nil) // conf.Error receives the errors
 	if len(wrong) > 0 {
 		return fmt.Errorf("%s", strings.Join(wrong, "; "))
 	}

@@ -20,7 +20,7 @@ import (
 	"github.com/seed1158cd35/weir/sidecar/config"
 )
 
-// An object is a manifest: the fields of Kubernetes' API that ours use. Others are a mistake.
+// An object is a manifest with the fields of the Kubernetes API that the pages use. Other fields are errors.
 type object struct {
 	APIVersion string `yaml:"apiVersion"`
 	Kind       string
@@ -30,7 +30,7 @@ type object struct {
 		Replicas       int
 		Strategy       any
 		MaxUnavailable int `yaml:"maxUnavailable"`
-		Selector       any // MatchLabels, but of a Service the labels themselves
+		Selector       any // MatchLabels, but for a Service the labels themselves
 		Ports          []struct {
 			Name        string
 			Port        int
@@ -150,8 +150,8 @@ func one(t *testing.T, all []object, kind string) *object {
 	return &all[i]
 }
 
-// runs starts weir with the arguments and the file of the manifests. Only ports and the address of the upstream differ. What the
-// manifests say of weir is true of it: ports, probes, paths and how long it takes to stop.
+// runs starts weir with the arguments and the file of the manifests. Only ports and the upstream's address differ. It checks
+// the manifests' ports, probes, paths and grace period.
 func runs(t *testing.T, all []object, upstream, played string) *served.Process {
 	t.Helper()
 	deployment, settings := one(t, all, "Deployment"), one(t, all, "ConfigMap")
@@ -174,7 +174,7 @@ func runs(t *testing.T, all []object, upstream, played string) *served.Process {
 	if uid := max(p.SecurityContext.RunAsUser, weir.SecurityContext.RunAsUser); uid != 65532 || weir.Image != "weir" {
 		t.Errorf("image %s runs as user %d, and is built for 65532", weir.Image, uid)
 	}
-	var file string // of the configuration, in the container
+	var file string // path of the configuration in the container
 	for _, m := range weir.VolumeMounts {
 		found := false
 		for _, v := range p.Volumes {
@@ -223,7 +223,7 @@ func runs(t *testing.T, all []object, upstream, played string) *served.Process {
 		if probed.HTTPGet.Port != "admin" || ports["admin"] == "" {
 			t.Errorf("a probe asks the port %s", probed.HTTPGet.Port)
 		}
-		// The kubelet asks the pod by its address.
+		// The kubelet requests the pod by its address.
 		if status := get(t, "http://"+w.Serve.Admin+probed.HTTPGet.Path, "10.1.2.3:8081"); status != http.StatusOK {
 			t.Errorf("the probe of %s gets %d", probed.HTTPGet.Path, status)
 		}
@@ -246,7 +246,7 @@ func get(t *testing.T, url, host string) int {
 	return resp.StatusCode
 }
 
-// plays counts the calls of an upstream.
+// plays starts an upstream that counts its calls.
 func plays(t *testing.T) (url string, calls *atomic.Int64) {
 	calls = new(atomic.Int64)
 	s := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { calls.Add(1) }))
@@ -254,7 +254,7 @@ func plays(t *testing.T) (url string, calls *atomic.Int64) {
 	return s.URL, calls
 }
 
-// The manifests of an egress gateway start a weir that pods reach by the name of the service.
+// The manifests of an egress gateway start a weir that pods reach by the service's name.
 func TestManifestsOfGatewayStartWeir(t *testing.T) {
 	dir := filepath.Join(root, "deploy/kubernetes")
 	var kustomization struct {
@@ -302,7 +302,7 @@ func TestManifestsOfGatewayStartWeir(t *testing.T) {
 	}
 }
 
-// The page's manifest starts a weir that the program of the pod reaches at the address in its environment.
+// The page's manifest starts a weir that the pod's program reaches at the address in its environment.
 func TestManifestOfSidecarStartsWeir(t *testing.T) {
 	all, err := Pages(root)
 	if err != nil {

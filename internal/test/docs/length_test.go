@@ -7,10 +7,10 @@ import (
 	"testing"
 )
 
-// longest is the most words that a page may have, so that a reader can finish it. Longer pages are split.
+// longest is the maximum number of words of a page, so that a reader can finish it. Longer pages are split.
 const longest = 2500
 
-// tables are pages whose tables are generated or have a row for each of many cases. They are looked up, not read.
+// tables are pages with generated tables or a row for each of many cases. Readers look up rows in them.
 var tables = []string{"docs/reference/configuration.md", "docs/reference/metrics.md", "docs/reference/faults.md", "examples/designs/README.md"}
 
 func TestPagesAreShort(t *testing.T) {

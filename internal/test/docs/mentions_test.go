@@ -33,7 +33,7 @@ var (
 	noAnchor = regexp.MustCompile(`[^\p{L}\p{N} _-]`)
 )
 
-// anchors are what the headings of a page can be reached by.
+// anchors returns the anchors of a page's headings.
 func anchors(page string) map[string]bool {
 	all := make(map[string]bool)
 	for _, h := range heading.FindAllStringSubmatch(page, -1) {
@@ -67,7 +67,7 @@ func TestLinksLeadSomewhere(t *testing.T) {
 	}
 }
 
-// Pages that programs name, in messages or as links, exist, and their headings too.
+// Pages and headings that programs name in messages or links exist.
 func TestPagesThatProgramsNameExist(t *testing.T) {
 	page := regexp.MustCompile(`\bdocs/[a-z0-9/-]+\.md(#[a-z0-9-]+)?`)
 	n := 0
@@ -124,7 +124,7 @@ func TestVerbsAreInTheMakefile(t *testing.T) {
 	}
 }
 
-// functions are the tests and benchmarks of a package.
+// functions returns the tests and benchmarks of a package.
 func functions(t *testing.T, dir string) string {
 	t.Helper()
 	all, err := filepath.Glob(filepath.Join(root, dir, "*_test.go"))
@@ -140,11 +140,11 @@ func functions(t *testing.T, dir string) string {
 	return b.String()
 }
 
-// A figure of which the page says how it was measured can be measured so.
+// Tests and benchmarks that pages name as the source of a figure exist.
 func TestMeasurementsOfPagesExist(t *testing.T) {
 	n := 0
 	for _, f := range files(t) {
-		if filepath.Base(f) == "CHANGELOG.md" { // tells of what was
+		if filepath.Base(f) == "CHANGELOG.md" { // describes the past
 			continue
 		}
 		for _, m := range goTest.FindAllStringSubmatch(text(t, f), -1) {

@@ -9,7 +9,7 @@ import (
 	"github.com/seed1158cd35/weir/sidecar/config"
 )
 
-// Python in pages compiles, where there is a python3 to ask, and its endpoint names an upstream of the page's weir.yaml.
+// Python in pages compiles, if python3 is installed, and its endpoint names an upstream of the page's weir.yaml.
 func TestPythonInPagesNamesUpstreamsOfThePage(t *testing.T) {
 	all, err := Pages(root)
 	if err != nil {

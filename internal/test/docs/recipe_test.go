@@ -14,17 +14,17 @@ import (
 	"github.com/seed1158cd35/weir/internal/test/served"
 )
 
-// A recipe is a page that a test tries as it is written: the test writes the page's files, starts weir where the page does, and
-// runs the page's commands in their order. A text block shows what the commands before it print.
+// A recipe is a page that a test runs as written. The test writes the page's files, starts weir at the same point as the page,
+// and runs its commands in order. A text block has the output of the preceding commands.
 type recipe struct {
 	page    string            // its path below docs/how-to
-	replace map[string]string // strings of weir.yaml, such as addresses, by what the test uses instead
+	replace map[string]string // strings of weir.yaml, such as addresses, and their replacements
 	env     []string          // NAME=VALUE of weir serve
-	files   map[string]string // files that the reader already has, by name
-	dir     string            // where commands run and files are; "" means a directory of its own
+	files   map[string]string // files that the reader has already, by name
+	dir     string            // directory of commands and files; "" creates one
 }
 
-// triedAsRecipes are pages that tests of this package try as recipes.
+// triedAsRecipes are pages that tests of this package run as recipes.
 var triedAsRecipes = []string{"call-s3.md", "deliver-webhooks.md", "run-coding-agents.md", "use-envoy.md"}
 
 // named matches the first line of a block that is a file with a name: "# upload.py".
@@ -46,7 +46,7 @@ func (r *recipe) try(t *testing.T) *served.Process {
 	var (
 		w             *served.Process
 		yaml, exports string
-		printed       string // by the last commands, if no text block has shown it yet
+		printed       string // output of the last commands, if no text block has checked it yet
 	)
 	for _, s := range all {
 		if s.File != "docs/how-to/"+r.page {
@@ -90,7 +90,7 @@ func write(t *testing.T, dir, name, text string) {
 	}
 }
 
-// serve starts weir with the page's file. Only addresses differ from it.
+// serve starts weir with the page's file. Only addresses differ.
 func (r *recipe) serve(t *testing.T, yaml string) *served.Process {
 	t.Helper()
 	for old, with := range r.replace {
@@ -142,11 +142,11 @@ func sh(t *testing.T, s *Sample, dir, script string, w *served.Process) string {
 	return strings.NewReplacer(w.Serve.Listen, "127.0.0.1:8080", w.Serve.Admin, "127.0.0.1:8081").Replace(string(out))
 }
 
-// differ are parts of a line that are different each time: IDs, times and durations.
+// differ matches the parts of a line that change: IDs, times and durations.
 var differ = regexp.MustCompile(`[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:\.\d+)?Z?|\b\d+(?:\.\d+)?(?:ms|s)\b`)
 
-// shows reports whether a block shows what was printed, line by line, but for what is different each time. "..." stands for any text,
-// and blanks for any number of blanks.
+// shows reports whether a block equals the output, line by line, except for changing parts. "..." matches any text, and blanks
+// any number of blanks.
 func shows(block, printed string) bool {
 	want, got := lines(block), lines(printed)
 	if len(want) != len(got) {

@@ -24,10 +24,10 @@ upstreams:
   github: {url: "UPSTREAM", limits: {hour: 5000/h}}
 `
 
-// recipePages have programs that need nothing but the upstreams above.
+// recipePages have programs that need only the upstreams above.
 var recipePages = map[string]bool{"call-openai-from-a-fleet.md": true, "call-github.md": true}
 
-// Programs in Python and JavaScript run as the pages have them, through a weir.
+// Programs in Python and JavaScript run through a weir as written on the pages.
 func TestProgramsOfRecipesWork(t *testing.T) {
 	all, err := Pages(root)
 	if err != nil {

@@ -12,12 +12,12 @@ import (
 	"github.com/seed1158cd35/weir/internal/test/s3test"
 )
 
-// boto3 and the AWS CLI call a bucket through weir, which signs for them and repeats what the bucket throttles.
+// boto3 and the AWS CLI call a bucket through weir, which signs the requests and retries throttled ones.
 func TestS3IsCalledAsItsPageShows(t *testing.T) {
 	s3 := s3test.New(t)
 	var calls atomic.Int64
 	s3.Fail = func(r *http.Request, w http.ResponseWriter) bool {
-		if calls.Add(1)%3 != 1 { // every third call, and the first
+		if calls.Add(1)%3 != 1 { // every third call, starting with the first
 			return false
 		}
 		_, _ = io.Copy(io.Discard, r.Body)

@@ -13,7 +13,7 @@ import (
 	"github.com/seed1158cd35/weir/sidecar/envoy"
 )
 
-// secrets are the variables that a file names, each with something in it.
+// secrets returns an environment with a value for each variable in a file.
 func secrets(text string) func(string) (string, bool) {
 	return func(name string) (string, bool) {
 		switch {
@@ -26,8 +26,7 @@ func secrets(text string) func(string) (string, bool) {
 	}
 }
 
-// read reads a sample as what it is: a page shows weir.yaml, or a part of it, unless its first line
-// names another file.
+// read parses a sample by its kind. A page shows weir.yaml or a part of it, unless the first line names another file.
 func read(t *testing.T, s *Sample) error {
 	text := []byte(s.Text)
 	switch first, _, _ := strings.Cut(s.Text, "\n"); {
@@ -58,7 +57,7 @@ func read(t *testing.T, s *Sample) error {
 	return err
 }
 
-// whole is weir.yaml with a part of it.
+// whole returns a complete weir.yaml with a part.
 func whole(text string) string {
 	switch {
 	case strings.HasPrefix(text, "limits:"):
@@ -90,7 +89,7 @@ func TestFilesInPagesAreRight(t *testing.T) {
 	t.Logf("%d files are right", n)
 }
 
-// What would pass whatever it said proves nothing.
+// This test must detect invalid files.
 func TestAWrongFileIsFound(t *testing.T) {
 	for _, text := range []string{"limits:\n  writes: {rate: 3500}\n", "stroe: {redis: \"redis://localhost:6379\"}\n", "# prices.yaml\nmodels: {a: {inptu: 3}}\n", "# answers.yaml\nanswers: 7\n", "limits:\n  writes: {rate: 3500/s, told: requests}\n"} {
 		if err := read(t, &Sample{Text: text}); err == nil {

@@ -16,7 +16,7 @@ import (
 
 const signature = "AWS4-HMAC-SHA256 Credential=%s/20261121/%s/drs/aws4_request, SignedHeaders=host;x-amz-date, Signature=0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
 
-// ask asks as a key in a region.
+// ask sends a request with a key in a region.
 func ask(s *drstest.Server, key, region, operation, in string) (status int, header http.Header, out map[string]any) {
 	r := httptest.NewRequest(http.MethodPost, "/"+operation, bytes.NewBufferString(in))
 	r.Header.Set("Authorization", fmt.Sprintf(signature, key, region))
@@ -27,7 +27,7 @@ func ask(s *drstest.Server, key, region, operation, in string) (status int, head
 	return w.Code, w.Header(), out
 }
 
-// at is a server whose time stands still until it is moved.
+// at sets a server's clock, which moves only when the test changes it.
 func at(s *drstest.Server) (now *time.Time) {
 	now = new(time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC))
 	s.Now = func() time.Time { return *now }
@@ -91,7 +91,7 @@ func TestAJobLivesAndOnlySoManyDo(t *testing.T) {
 	}
 }
 
-// Jobs that come while a list is read neither hide one nor show one twice.
+// New jobs do not hide or repeat jobs while a client reads a list.
 func TestAListStandsStill(t *testing.T) {
 	s := &drstest.Server{PageSize: 3}
 	start := func() { ask(s, "A", "r-1", "StartRecovery", `{"sourceServers":[{"sourceServerID":"s-1"}]}`) }
