@@ -46,23 +46,35 @@ func TestProcessesWithAndWithoutLeasesUseLimitTogether(t *testing.T) {
 	})
 }
 
-// TestBurstOfOneIsUsed: a bucket that holds one call lets it go as soon as it is there.
+// TestBurstOfOneIsUsed: a bucket that holds one call lets it go as soon as it is there. The store has nothing to hold back for the
+// way of its answers, so that two calls may go closer to each other than they were granted. What counts is the grant.
 func TestBurstOfOneIsUsed(t *testing.T) {
 	for _, rtt := range []time.Duration{time.Millisecond, 15 * time.Millisecond} {
 		for _, processes := range []int{1, 4} {
-			synctest.Test(t, func(t *testing.T) {
-				w := newOutage(t, 1, limit.Limit{Name: "l", Rate: bucket.Rate{Amount: 10, Per: time.Second, Burst: 1}})
-				w.rtt = rtt
-				for range processes {
-					w.join(20)
-				}
-				w.end(40 * sec)
-				used := w.used(10*sec, 40*sec)
-				t.Logf("%d processes at %v: %d of 300 used", processes, rtt, used)
-				if used < 270 {
-					t.Errorf("%d processes at %v: %d of 300 used, want 270", processes, rtt, used)
-				}
-			})
+			for _, lease := range []time.Duration{0, -1} {
+				synctest.Test(t, func(t *testing.T) {
+					w := newOutage(t, 1, limit.Limit{Name: "l", Rate: bucket.Rate{Amount: 10, Per: time.Second, Burst: 1}})
+					w.rtt, w.o.Lease, w.granted = rtt, lease, new([]unit)
+					for range processes {
+						w.join(20)
+					}
+					w.end(40 * sec)
+					used := w.used(10*sec, 40*sec)
+					late, _ := w.over()
+					t.Logf("%d processes at %v: %d of 300 used; over by %d as used", processes, rtt, used, late)
+					if used < 270 {
+						t.Errorf("%d processes at %v: %d of 300 used, want 270", processes, rtt, used)
+					}
+					if late > 1 {
+						t.Errorf("%d processes at %v: over by %d as used, want 1 at most", processes, rtt, late)
+					}
+					for i := range (*w.granted)[1:] { // a store counts microseconds
+						if d := (*w.granted)[i+1].at - (*w.granted)[i].at; d < 100*time.Millisecond-2*time.Microsecond || (*w.granted)[i].n > 1 {
+							t.Errorf("%d processes at %v: granted within %v", processes, rtt, d)
+						}
+					}
+				})
+			}
 		}
 	}
 }

@@ -27,12 +27,13 @@ type outage struct {
 	o     Options
 	begin time.Time
 
-	rtt    time.Duration
-	loss   float64
-	cost   int64
-	big    int64   // of some calls
-	costly float64 // share of them
-	wait   time.Duration
+	granted *[]unit // by the store, if they are kept
+	rtt     time.Duration
+	loss    float64
+	cost    int64
+	big     int64   // of some calls
+	costly  float64 // share of them
+	wait    time.Duration
 
 	mu     sync.Mutex
 	memory *Memory
@@ -517,7 +518,13 @@ func (l link) Take(ctx context.Context, a *Ask) error {
 			w.spent(m, &own)
 		}
 		w.mu.Unlock()
-		return m.Take(context.Background(), &own)
+		err := m.Take(context.Background(), &own)
+		if w.granted != nil && err == nil && own.Granted > 0 {
+			w.mu.Lock()
+			*w.granted = append(*w.granted, unit{at: w.now(), n: own.Granted, by: l.p.id})
+			w.mu.Unlock()
+		}
+		return err
 	})
 	if err == nil || errors.Is(err, ErrWindow) {
 		a.Now, a.Granted, a.Grants = own.Now, own.Granted, own.Grants
