@@ -9,27 +9,27 @@ import (
 	"github.com/seed1158cd35/weir/limit/bucket"
 )
 
-// charged says which limits a call is charged to.
+// charged identifies the limits that apply to a call.
 type charged struct {
-	by   *plan             // whose limits those are: that in force when it asked for them
+	by   *plan             // the plan when the call asked for the limits
 	op   string            // Call.Operation
 	keys map[string]string // Call.Keys
 }
 
-// moved reports whether the limits in force for the call are others than those that it is charged to: a reload
-// took one away, added one, or gave one another name, scope or unit, or it is shared where it was not. What comes new
-// begins empty, as nobody knows what was used. Whoever went on to wait for what was replaced would go beside
-// those of its successor, and both together twice as fast. Limits of other calls are not looked at: a call that
-// is charged anew keeps its place in the order of arrival.
+// moved reports whether other limits apply to the call than those it is charged to. A reload may have removed or
+// added a limit, changed its name, scope or unit, or shared it. New limits start empty, because their previous usage
+// is unknown. If a call kept waiting for a replaced limit, its calls and those of the new limit would together run
+// twice as fast. Changes of limits that do not apply to the call do not matter. A call that is charged again keeps
+// its place in the order of arrival.
 func (c *charged) moved(v *live) bool { return v != c.by.live && c.differ(v) }
 
-// differ is moved for another policy than that by which the call is charged.
+// differ is moved, also for the policy by which the call is charged.
 func (c *charged) differ(v *live) bool {
 	now := cmp.Or(v.plans[c.op], v.other)
 	return !c.by.within(now, c.keys) || !now.within(c.by, c.keys)
 }
 
-// within reports whether a call with these keys is charged by another plan to all that it is charged to by p.
+// within reports whether the plan other includes all limits that a call with these keys is charged to by p.
 func (p *plan) within(other *plan, keys map[string]string) bool {
 	for i := range p.limits {
 		r := p.limits[i].registry
@@ -40,27 +40,26 @@ func (p *plan) within(other *plan, keys map[string]string) bool {
 	return true
 }
 
-// An account is what an attempt is charged to, and what its limits said. It holds nothing until
-// take has said yes; from then on it must be settled, or handed back. The zero account has no
-// charges: take lets it go at once.
+// An account has the charges of an attempt, and what the limits decided. It holds no units until take succeeds. From
+// then on it must be settled or handed back. In the zero account there are no charges, and take succeeds.
 type account struct {
 	charged
-	limits  limit.Charges // what it holds of them
-	guessed bool          // what it costs is a guess
-	why     int32         // the limit that made it wait or said no, or -1
+	limits  limit.Charges // the charges
+	guessed bool          // the cost is an estimate
+	why     int32         // index of the limit that made it wait or refused it, or -1
 	lack    limit.Lack
-	told    bool          // the limits have heard what the upstream says of them
-	paused  time.Duration // until when everyone is paused that its answer concerns; 0: nobody
+	told    bool          // the advertised limits of the response were reported
+	paused  time.Duration // end of the pause that its response has caused; 0 if none
 }
 
-// starts tells the limits that the attempt is made.
+// starts notifies the limits that the attempt is being made.
 func (a *account) starts() {
 	if a.by.told {
 		a.limits.Sent()
 	}
 }
 
-// charge charges a call to the limits that it goes by, and takes nothing yet.
+// charge computes the call's charges. It takes no units.
 func (a *account) charge(now time.Duration, c *Call) {
 	for i := range a.by.limits {
 		l := &a.by.limits[i]
@@ -80,7 +79,7 @@ func (a *account) charge(now time.Duration, c *Call) {
 	}
 }
 
-// take takes the charges. A guess that has become too much while it waited is cut down.
+// take takes the units of all charges. An estimate that has come to exceed a limit during the wait is reduced.
 func (a *account) take(now time.Duration) limit.Verdict {
 	v := a.limits.Take(now)
 	if !v.OK && v.Wait == bucket.Never && a.guessed && a.limits.Fit(now) {
@@ -89,15 +88,14 @@ func (a *account) take(now time.Duration) limit.Verdict {
 	return v
 }
 
-// handBack gives back what the limits gave, and lets those have it who wait.
+// handBack returns the units to the limits, and wakes calls that wait for them.
 func (a *account) handBack(now time.Duration) {
 	if a.limits.Drop(now) {
 		a.kick(now)
 	}
 }
 
-// kick has those ask again who wait for what the call was charged to: some of it came back,
-// or its rate is another.
+// kick wakes calls that wait for the limits of the call, because units have returned or a rate has changed.
 func (a *account) kick(now time.Duration) {
 	lines := a.by.live.u.lines
 	if lines.Empty() {
@@ -109,7 +107,7 @@ func (a *account) kick(now time.Duration) {
 	}
 }
 
-// shared is the first charge that has to do with the store; the first of all if none has.
+// shared returns the index of the first charge to a shared limit, or 0 if there is none.
 func (a *account) shared() int32 {
 	for i := range a.limits.Len() {
 		if a.limits.Charge(i).Registry.Shared() {
@@ -119,7 +117,7 @@ func (a *account) shared() int32 {
 	return 0
 }
 
-// cause is the charge to the limit that made the attempt wait, or said no; the zero Charge if none did.
+// cause returns the charge to the limit that made the attempt wait or refused it; zero if there is none.
 func (a *account) cause() limit.Charge {
 	if a.why < 0 {
 		return limit.Charge{}
@@ -127,7 +125,7 @@ func (a *account) cause() limit.Charge {
 	return a.limits.Charge(int(a.why))
 }
 
-// wants is what the limit that said no wanted of the store.
+// wants returns what the refusing limit lacked from the store.
 func (a *account) wants(now time.Duration) limit.Want {
 	w := a.limits.Lacks(now, int(a.why))
 	if a.lack != limit.LacksNothing {
@@ -136,7 +134,7 @@ func (a *account) wants(now time.Duration) limit.Want {
 	return w
 }
 
-// levels is what all limits look like that the call is charged to.
+// levels returns the state of all limits of the call.
 func (a *account) levels(now time.Duration) []LimitLevel {
 	all := make([]LimitLevel, a.limits.Len())
 	for i := range all {

@@ -9,12 +9,10 @@ import (
 	"github.com/seed1158cd35/weir/limit/pause"
 )
 
-// Try asks for one attempt and waits for no turn; where a fleet shares limits it may wait for an
-// answer of the store, for fractions of a second. If the attempt is allowed, p is the permit:
-// the caller makes the attempt and reports how it ended. p may be the zero
-// Permit or one that has been reported; it is the caller's, so that a decision
-// allocates nothing. The program's own gates (Options.Gates) are not asked: they may
-// wait.
+// Try asks for one attempt without waiting for a turn. If a fleet shares limits, it may wait a fraction of a second
+// for the store. If the attempt is allowed, p becomes its permit: the caller makes the attempt and reports the
+// outcome. p may be the zero Permit or a reported one. The caller supplies it so that a decision does not allocate.
+// Try does not ask custom gates (Options.Gates), because they may wait.
 func (u *Upstream) Try(c Call, p *Permit) Decision {
 	if u.pauses.Unmet() {
 		_ = u.pauses.meet(context.Background(), 0) // a context that does not end
@@ -22,7 +20,7 @@ func (u *Upstream) Try(c Call, p *Permit) Decision {
 	now := u.clock.Now()
 	p.begin(u, u.live.Load().plan(&c), &c, 1)
 	p.recorded.begins(p, u, p.plan, &c, now, false)
-	var w walk // field by field: a literal is made elsewhere and copied, which takes as long as half the gates
+	var w walk // set field by field: a literal would be built and copied, which takes as long as half the gates
 	w.Permit, w.call, w.now, w.until = p, &c, now, now
 	d := w.ask()
 	for d.waits() {
@@ -45,9 +43,8 @@ func (u *Upstream) Try(c Call, p *Permit) Decision {
 	return Decision{Allowed: true}
 }
 
-// Acquire asks for one attempt and waits for its turn, as long as ctx and the
-// policy's longest wait allow. The caller makes the attempt and reports how it
-// ended. The error is a *Refusal, or the cause of ctx's end.
+// Acquire asks for one attempt, and waits for its turn as long as ctx and the policy's MaxWait allow. The caller
+// makes the attempt and reports its outcome. The error is a *Refusal or the cause of ctx's end.
 func (u *Upstream) Acquire(ctx context.Context, c Call) (*Permit, error) {
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
@@ -71,8 +68,8 @@ func (u *Upstream) Acquire(ctx context.Context, c Call) (*Permit, error) {
 	return p, nil
 }
 
-// admit passes every gate, waiting for its turn until the deadline at most, and for a limit as long as it may. The error is a
-// *Refusal, one that is ErrTooMuch, that of a program's own gate, or the cause of ctx's end.
+// admit asks every gate. It waits at most until the deadline, and for limits at most longest. The error is a
+// *Refusal, an error that wraps ErrTooMuch, the error of a custom gate, or the cause of ctx's end.
 func (p *Permit) admit(ctx context.Context, now, deadline, longest time.Duration, c *Call) error {
 	var w walk
 	w.Permit, w.call, w.start, w.now, w.deadline = p, c, now, now, deadline
@@ -102,12 +99,10 @@ func (p *Permit) admit(ctx context.Context, now, deadline, longest time.Duration
 	return d.err(p, w.now, told)
 }
 
-// ask asks the gates in their order, up to the limits. A place in flight is taken last, since
-// others could use it while the limits make the call wait; gates of one's own may wait as long
-// as they like, and so are asked when all others have let the call go on.
+// ask asks the gates in order up to the limits. The slot is taken last, because other calls could use it while the
+// limits make this one wait. Custom gates come after all others, because they may wait for any time.
 func (w *walk) ask() step {
-	// Each attempt comes by here, and nearly all go on at once: the permit is looked up once, which
-	// saves a twentieth of a decision.
+	// Each attempt passes here, and most proceed without a wait. Loading the permit once saves 5% of a decision.
 	p, now := w.Permit, w.now
 	p.u.latest.saw(now)
 	if d := w.askBreaker(); d.refused() {
@@ -120,8 +115,8 @@ func (w *walk) ask() step {
 	return w.turn()
 }
 
-// turn asks pauses, and takes what the call costs of all limits, or of none, unless others wait for it
-// already: at first, and again after each wait.
+// turn checks the pauses and takes the call's cost from all limits or none, unless other calls wait for it already.
+// It runs first in ask and again after each wait.
 func (w *walk) turn() step {
 	p, now := w.Permit, w.now
 	switch {
@@ -137,7 +132,7 @@ func (w *walk) turn() step {
 		case of == (pause.Subject{}):
 		case w.left() > 0:
 			return step{kind: stepRest}
-		default: // it waits for nobody: those who rest are asked first
+		default: // the call waits for nothing: calls that wait for the pause are asked first
 			p.u.lines.KickOne(now, of)
 		}
 	}
@@ -153,7 +148,7 @@ func (w *walk) turn() step {
 	return goOn
 }
 
-// pass waits where the gates say so, and passes them: each case is where a step leads.
+// pass follows the steps of the gates, waiting where they require it, until the call has passed or is refused.
 func (w *walk) pass(ctx context.Context, d step) (_ step, err error) {
 	if w.call.WaitingRoom != nil {
 		defer w.leaveRoom()
@@ -188,8 +183,7 @@ func (w *walk) pass(ctx context.Context, d step) (_ step, err error) {
 	return d, err
 }
 
-// meet waits until this process has heard once which pauses there are. An attempt that
-// follows another is not made while the upstream drains.
+// meet waits until this process knows the fleet's pauses. It refuses a retry while the upstream drains.
 func (w *walk) meet(ctx context.Context) (step, error) {
 	if w.attempt > 1 && w.u.sleepers.closed.Load() {
 		return no(ShuttingDown, soon), nil
@@ -197,7 +191,7 @@ func (w *walk) meet(ctx context.Context) (step, error) {
 	if !w.u.pauses.Unmet() {
 		return goOn, nil
 	}
-	// Without it a process that begins would call an upstream that the fleet has paused.
+	// Otherwise a new process would call an upstream that the fleet has paused.
 	err := w.u.pauses.meet(ctx, w.left())
 	w.now = w.u.clock.Now()
 	if err == nil {
@@ -210,14 +204,14 @@ func (w *walk) meet(ctx context.Context) (step, error) {
 	return no(RateLimited, soon), nil
 }
 
-// A call that comes when the open time of a fleet's breaker is over waits a little for the
-// lease of the one probe, in place of being told to come again so soon.
+// A call that arrives when the open time of a shared breaker ends waits briefly for the lease of the one probe,
+// instead of being refused with a short RetryAfter.
 const (
 	leaseWait = 100 * time.Millisecond
 	leaseAsks = 3
 )
 
-// askFirst asks for the first time, or some times while the fleet makes out who probes.
+// askFirst runs ask, and repeats it a few times while the fleet decides which process probes.
 func (w *walk) askFirst(ctx context.Context) (step, error) {
 	d := w.ask()
 	for range leaseAsks {
@@ -237,8 +231,8 @@ func (w *walk) askFirst(ctx context.Context) (step, error) {
 	return d, nil
 }
 
-// tooSlow is the step of a call whose own deadline has passed while it waited for its
-// turn. It was not sent: that is a refusal, and says nothing of the upstream.
+// tooSlow refuses a call whose deadline passed while it waited for its turn. It was not sent, so this is no evidence
+// about the upstream.
 func (w *walk) tooSlow() step {
 	if i := w.shared(); w.why < 0 && int(i) < w.limits.Len() && w.limits.Charge(int(i)).Registry.Shared() {
 		w.why = i // it waited for the store

@@ -9,11 +9,10 @@ import (
 	"github.com/seed1158cd35/weir/outcome"
 )
 
-// asksLater is for a policy with AskAgain: a call for which a limit has too few units stands in no line. It waits where it is,
-// for the times of the schedule, and asks anew after each; d is what it was told first, and counted whether
-// the breaker had heard of the call before. Who comes meanwhile may go before it,
-// and so it may be refused where those in line would have gone. Waits end early as those of retries do: when the breaker
-// opens, and when nobody is to wait any more.
+// asksLater is for a policy with AskAgain: a call for which a limit has too few units joins no queue. It waits for
+// the times of the schedule, and asks again after each. Calls that arrive meanwhile may overtake it, so it may be
+// refused where a queue would have admitted it. d is the first decision, and counted whether the breaker had counted
+// the call before. As for retries, a wait ends early when the breaker opens or the upstream drains.
 func (w *walk) asksLater(ctx context.Context, d step, counted bool) (step, error) {
 	again := &w.by.live.policy.AskAgain
 	if d.wait == bucket.Never {
@@ -35,7 +34,7 @@ func (w *walk) asksLater(ctx context.Context, d step, counted bool) (step, error
 		case w.u.sleepers.closed.Load():
 			return no(ShuttingDown, soon), nil
 		}
-		// As it came: what it held went back when it was refused, the breaker's ticket, too.
+		// Start as the first time: after a refusal the call holds nothing, also no ticket of the breaker.
 		w.limits.Reset()
 		w.until, w.why, w.lack, w.counted = w.now, -1, limit.LacksNothing, counted
 		if d = w.ask(); !d.refused() {

@@ -8,31 +8,29 @@ import (
 	"github.com/seed1158cd35/weir/outcome"
 )
 
-// ErrAttemptTimeout is why the context of an attempt ends when the attempt has
-// taken too long. It is a deadline error to whoever asks.
+// ErrAttemptTimeout is the cause with which the context of an attempt ends at the attempt's timeout. It matches
+// context.DeadlineExceeded.
 var ErrAttemptTimeout error = attemptTimeout{}
 
-// ErrCallTimeout is why it ends when the call's own time was up before the
-// attempt had had its full time. That says nothing of the upstream: the time went
-// by while the call waited.
+// ErrCallTimeout is that cause if the call's time was up before the attempt had its full time. It is no evidence
+// about the upstream, because the call spent the time waiting.
 var ErrCallTimeout error = callTimeout{}
 
-// A callTimeout is the type of ErrCallTimeout: a deadline error like the other, but one that says
-// how it is to be classified.
+// A callTimeout is the type of ErrCallTimeout. It is a deadline error that states its own classification.
 type callTimeout struct{ attemptTimeout }
 
-// callTimedOut is its code. What the attempts before it say of the upstream holds.
+// callTimedOut is its outcome code. The evidence of earlier attempts about the upstream stays valid.
 const callTimedOut = "call timeout"
 
 func (callTimeout) Error() string { return "call timed out" }
 
-// Outcome keeps the gates from counting it against the upstream.
+// Outcome prevents the gates from counting it against the upstream.
 func (callTimeout) Outcome() outcome.Outcome {
 	return outcome.Outcome{Class: outcome.Canceled, Code: callTimedOut}
 }
 
-// An attemptTimeout is the type of ErrAttemptTimeout. It answers like context.DeadlineExceeded,
-// whose type is the standard library's own, so that code which asks for a timeout finds one.
+// An attemptTimeout is the type of ErrAttemptTimeout. It behaves like context.DeadlineExceeded, whose type is private
+// to the standard library, so that code that checks for a timeout finds one.
 type attemptTimeout struct{}
 
 func (attemptTimeout) Error() string   { return "attempt timed out" }
@@ -42,20 +40,19 @@ func (attemptTimeout) Is(target error) bool {
 	return target == context.DeadlineExceeded
 }
 
-// An attempt is the context of one attempt of a call. It ends with the attempt
-// or at its timeout. It is made in earnest only when somebody asks for it, so
-// that a call that never looks at its context costs no timer.
+// An attempt is the context of one attempt of a call. It ends with the attempt or at its timeout. The real context is
+// made on first use, so that a call that never uses it costs no timer.
 type attempt struct {
-	u        *Upstream // of whose clock the deadline is an instant
+	u        *Upstream // its clock measures deadline
 	parent   context.Context
 	deadline time.Duration // of this attempt
 
-	made   atomic.Pointer[made] // nil until asked for
+	made   atomic.Pointer[made] // nil until needed
 	ended  atomic.Bool
-	ofCall bool // it is the call's own deadline, and not this attempt's
+	ofCall bool // deadline is the call's, not the attempt's
 }
 
-// made is the real context behind an attempt.
+// A made is the real context of an attempt.
 type made struct {
 	context.Context
 	cancel context.CancelFunc
@@ -63,8 +60,7 @@ type made struct {
 
 var _ context.Context = (*attempt)(nil)
 
-// context makes the real context, once. The attempt may end meanwhile: whoever
-// comes second, this or end, cancels it.
+// context makes the real context once. The attempt may end meanwhile: then the later of context and end cancels it.
 func (a *attempt) context() context.Context {
 	if m := a.made.Load(); m != nil {
 		return m.Context
@@ -82,11 +78,11 @@ func (a *attempt) context() context.Context {
 	return a.made.Load().Context
 }
 
-// Done and Deadline make the real context: who asks for them is going to wait.
+// Done and Deadline make the real context, because their caller is going to wait.
 func (a *attempt) Done() <-chan struct{}       { return a.context().Done() }
 func (a *attempt) Deadline() (time.Time, bool) { return a.context().Deadline() }
 
-// Err is asked often, and by some instead of Done.
+// Err is called often, by some callers instead of Done.
 func (a *attempt) Err() error {
 	if a.made.Load() != nil || a.ended.Load() || a.u.clock.Now() >= a.deadline {
 		return a.context().Err()
@@ -94,11 +90,10 @@ func (a *attempt) Err() error {
 	return a.parent.Err()
 }
 
-// An attemptKey is what an attempt is found by in the contexts made of its own.
+// An attemptKey is the key of the attempt in contexts derived from it.
 type attemptKey struct{}
 
-// Value hands the standard library its own context when it looks for one, and
-// lets a call that is made within an attempt know of it.
+// Value lets the standard library find its own context, and lets an inner call find the attempt.
 func (a *attempt) Value(key any) any {
 	if key == (attemptKey{}) {
 		return a
@@ -109,7 +104,7 @@ func (a *attempt) Value(key any) any {
 	return a.parent.Value(key)
 }
 
-// end releases the context. Whoever still holds it finds it canceled.
+// end cancels the context.
 func (a *attempt) end() {
 	a.ended.Store(true)
 	if m := a.made.Load(); m != nil {
@@ -117,9 +112,8 @@ func (a *attempt) end() {
 	}
 }
 
-// within reports whether ctx belongs to an attempt of a weir further out, which
-// repeats it if need be. Layers must not multiply: three of three attempts each
-// would be 27.
+// within reports whether ctx belongs to an attempt of an outer weir, which does the retries. Retries must not
+// multiply: three layers of three attempts would make 27.
 func within(ctx context.Context) bool {
 	if ctx == context.Background() {
 		return false
@@ -127,11 +121,11 @@ func within(ctx context.Context) bool {
 	return ctx.Value(attemptKey{}) != nil
 }
 
-// Once is ctx for calls that make one attempt and no more, because whoever asks has
-// something better to do with a failure than to repeat it.
+// Once returns a context for calls that must make only one attempt, because their caller handles a failure better
+// than by a retry.
 func Once(ctx context.Context) context.Context { return context.WithValue(ctx, attemptKey{}, true) }
 
-// OnceFor answers the Value method of a context that is Once itself: ok if the key asks for that.
+// OnceFor implements the Value method of contexts that act like Once: ok is true if the key asks for that.
 func OnceFor(key any) (v any, ok bool) {
 	if key == (attemptKey{}) {
 		return true, true
@@ -139,8 +133,7 @@ func OnceFor(key any) (v any, ok bool) {
 	return nil, false
 }
 
-// why is err, or what ended the attempt's context if that was the call's timeout:
-// the context itself only says that a deadline has passed.
+// why returns err, or ErrCallTimeout if that ended the context, which by itself reports only an exceeded deadline.
 func (a *attempt) why(err error) error {
 	if m := a.made.Load(); err != nil && m != nil && context.Cause(m) == ErrCallTimeout {
 		return ErrCallTimeout

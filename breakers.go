@@ -11,19 +11,18 @@ import (
 )
 
 const (
-	// WholeUpstream, as a Policy's BreakerScope, is one breaker for an upstream whose
-	// operations are declared.
+	// WholeUpstream is the BreakerScope of a Policy with a single breaker although operations are declared.
 	WholeUpstream = "upstream"
 
 	byOperation = "operation"
 )
 
-// A policy has one breaker, one for each operation that it declares and one for all others, or one
-// for each value of a scope. Of the last there may be any number, so they are bounded, and those that
-// nobody has used for long are forgotten; each starts closed.
+// A policy has one breaker, or one for each declared operation and one for all other calls, or one for each value of
+// a scope. The number of scope values is not limited, so these breakers are bounded, and unused ones are evicted. A
+// new breaker is closed.
 
-// breakersBy is what the breakers of a policy are kept by: a scope, the operation, or
-// "" if there is one for the upstream.
+// breakersBy returns what separate breakers are kept for: a scope, "operation", or "" if there is one for the
+// upstream.
 func (p *Policy) breakersBy() string {
 	switch {
 	case p.BreakerScope == WholeUpstream, p.BreakerScope == "" && len(p.Operations) == 0:
@@ -35,7 +34,7 @@ func (p *Policy) breakersBy() string {
 // breakersDeclared reports whether the policy has a breaker for each declared operation.
 func (p *Policy) breakersDeclared() bool { return p.BreakerScope == "" && len(p.Operations) > 0 }
 
-// newBreakers makes the breakers, or goes on with those of before if they are kept by the same.
+// newBreakers makes the breakers, or takes over the old ones if they have the same scope.
 func (v *live) newBreakers(now time.Duration, old *live) {
 	u := v.u
 	c, by := v.policy.Breaker, v.policy.breakersBy()
@@ -54,13 +53,13 @@ func (v *live) newBreakers(now time.Duration, old *live) {
 	}
 	keys := 0
 	if v.policy.breakersDeclared() {
-		keys = math.MaxInt32 // as many as the policy declares, and none is ever evicted
+		keys = math.MaxInt32 // as many as the policy declares: none is ever evicted
 	}
 	v.breakers = breaker.NewGroup(keys, c, u.breakerChanged)
 	u.join(v.breakers, by)
 }
 
-// forgetOperations removes the breakers of operations that are declared no more.
+// forgetOperations removes the breakers of operations that are no longer declared.
 func (v *live) forgetOperations(old *live) {
 	if !v.policy.breakersDeclared() {
 		return
@@ -72,8 +71,7 @@ func (v *live) forgetOperations(old *live) {
 	}
 }
 
-// breakerOf is the breaker of all calls of an operation, or nil if that depends on the
-// call.
+// breakerOf returns the breaker of an operation, or nil if it depends on the call.
 func (v *live) breakerOf(now time.Duration, o *Operation) *breaker.Breaker {
 	switch {
 	case v.breaker != nil:
@@ -86,7 +84,7 @@ func (v *live) breakerOf(now time.Duration, o *Operation) *breaker.Breaker {
 	return v.breakers.For(now, DefaultOperation)
 }
 
-// breakerFor is the breaker of a call.
+// breakerFor returns the breaker of a call.
 func (p *plan) breakerFor(now time.Duration, c *Call) *breaker.Breaker {
 	if p.breaker != nil {
 		return p.breaker
@@ -94,7 +92,7 @@ func (p *plan) breakerFor(now time.Duration, c *Call) *breaker.Breaker {
 	return p.live.breakers.For(now, boundedKey(c.Keys[p.live.policy.BreakerScope]))
 }
 
-// allBreakers are those there are, by key.
+// allBreakers yields the existing breakers by key.
 func (v *live) allBreakers() iter.Seq2[string, *breaker.Breaker] {
 	if v.breaker != nil {
 		return v.breaker.All()
@@ -102,13 +100,13 @@ func (v *live) allBreakers() iter.Seq2[string, *breaker.Breaker] {
 	return v.breakers.All()
 }
 
-// BreakersBy is what the upstream's breakers are kept by: a scope, "operation" where
-// operations are declared, or "" if there is one for all calls.
+// BreakersBy returns what separate breakers are kept for: a scope, "operation" if operations are declared, or "" if
+// there is one for all calls.
 func (u *Upstream) BreakersBy() string { return u.live.Load().policy.breakersBy() }
 
-// Breaker is the breaker of the key, to be opened, closed or reset by hand. The key is
-// ignored if there is one breaker for the upstream. Where there is one for each declared
-// operation, a key that is none of them stands for all calls that belong to none.
+// Breaker returns the breaker of the key, so that an operator can open, close or reset it. The key is ignored if the
+// upstream has one breaker. If each declared operation has a breaker, any other key means the breaker of all other
+// calls.
 func (u *Upstream) Breaker(key string) *breaker.Breaker {
 	v, now := u.live.Load(), u.clock.Now()
 	switch {
@@ -120,12 +118,12 @@ func (u *Upstream) Breaker(key string) *breaker.Breaker {
 	return v.breakers.For(now, boundedKey(key))
 }
 
-// Breakers are all that there are now, by key.
+// Breakers yields all existing breakers by key.
 func (u *Upstream) Breakers() iter.Seq2[string, *breaker.Breaker] {
 	return u.live.Load().allBreakers()
 }
 
-// setBreaker gives all breakers another configuration. They keep what they have counted.
+// setBreaker reconfigures all breakers. They keep what they have counted.
 func (v *live) setBreaker(now time.Duration, c breaker.Config) {
 	if v.breaker != nil {
 		v.breaker.SetConfig(now, c)
@@ -134,8 +132,8 @@ func (v *live) setBreaker(now time.Duration, c breaker.Config) {
 	}
 }
 
-// breakerChanged hears of each change of phase, when no lock of a breaker is held: first those hear
-// of it who wait for calls that cannot be made now, then observers.
+// breakerChanged is called after each change of phase, while no breaker's lock is held. It first wakes the calls that
+// can no longer be made, then calls the event function.
 func (u *Upstream) breakerChanged(c breaker.Change) {
 	if c.To == breaker.Open {
 		u.opened()
@@ -153,7 +151,7 @@ func (u *Upstream) breakerChanged(c breaker.Change) {
 	tell(u.options.Events.Breaker, e)
 }
 
-// join makes breakers those of the fleet, in place of what was joined before.
+// join shares the breakers with the fleet, in place of those joined before.
 func (u *Upstream) join(local breakers.Local, scope string) {
 	if f := u.options.Fleet; f != nil {
 		if u.leave != nil {
@@ -163,8 +161,8 @@ func (u *Upstream) join(local breakers.Local, scope string) {
 	}
 }
 
-// Close takes the upstream's breakers and pauses out of the fleet, for an upstream that is not
-// used any more. Without a fleet there is nothing to close.
+// Close removes the upstream's breakers and pauses from the fleet. Call it for an upstream that is no longer used.
+// Without a fleet it does nothing.
 func (u *Upstream) Close() {
 	u.setting.Lock()
 	defer u.setting.Unlock()

@@ -8,110 +8,107 @@ import (
 	"github.com/seed1158cd35/weir/outcome"
 )
 
-// A Gate is whatever else can refuse an attempt, beside the breaker and the
-// limits that every upstream has. It is asked after them, in order, by Acquire and for every
-// attempt of a Run; Try does not ask it. Where it takes more than 10 ms the limits are asked once more. It is shared by all calls, and so must be safe for
-// concurrent use.
+// A Gate is a custom check that can refuse an attempt, in addition to the breaker and the limits of every upstream.
+// Acquire and every attempt of a Run ask the gates after these, in order. Try does not ask them. If the gates take
+// more than 10 ms, the limits are asked again. All calls share a Gate, so it must be safe for concurrent use.
 type Gate interface {
-	// Admit asks for one attempt, and may wait for it while ctx lasts. It
-	// returns what is to hear of the outcome, exactly once (nil if nothing is),
-	// or why there is no permit: a *Refusal, as a rule. If the attempt is not made
-	// after all, as a later gate refuses or a breaker has opened meanwhile, what is
-	// to hear is told outcome.Canceled. The call's maps are the caller's own, and
-	// must not be changed.
+	// Admit asks for one attempt, and may wait until ctx ends. It returns a function that weir calls exactly once
+	// with the outcome (nil if the gate does not need it), or an error if there is no permit, usually a *Refusal. If
+	// the attempt is not made after all, because a later gate refuses or a breaker has opened, the outcome is
+	// outcome.Canceled. The call's maps belong to the caller and must not be changed.
 	Admit(ctx context.Context, c Call) (report func(outcome.Outcome), err error)
 }
 
-// A Call is one call as its policy needs to know it. The zero Call costs one
-// request, belongs to the default operation and is not safe to repeat.
+// A Call describes one call for its policy. The zero Call costs one request, belongs to the default operation and is
+// not safe to repeat.
 type Call struct {
 	Operation string
-	API       string            // the operation as the API names it, if Operation is a class of several; see Policy.Undeclared
-	Keys      map[string]string // the values of scopes: {"tenant": "acme"}
-	Cost      map[string]int64  // by unit; a request is 1 unless it is named here
-	Estimated bool              // Cost is a guess: one that is more than a limit ever holds is taken for all that it holds
-	Safe      bool              // repeating it does no harm, even if it was done already
-	Polls     bool              // a long poll: its caller asks again immediately. Where the budget refuses a retry, it ends after the retry's wait
-	Streams   bool              // the body of its request is a stream, which may be silent, and slow
-	Part      bool              // of an exchange that was admitted as a whole, such as a message of a connection; see Upstream.Admit
+	API       string            // the API's name of the operation, if Operation is a class of several; see Policy.Undeclared
+	Keys      map[string]string // values of the scopes: {"tenant": "acme"}
+	Cost      map[string]int64  // by unit; requests default to 1
+	Estimated bool              // Cost is an estimate: if it exceeds what a limit can hold, the call costs all that the limit holds
+	Safe      bool              // repeating it does no harm, even if it was executed
+	Polls     bool              // a long poll: its caller calls again immediately. If the budget refuses a retry, the call ends only after the retry's wait
+	Streams   bool              // its request body is a stream, which may be slow or silent
+	Part      bool              // part of an exchange that was already admitted, such as a message of a connection; see Upstream.Admit
 	ID        string            // correlation id, for events and logs
-	Note      any               // of the caller's, for those who hear of the call's Record, such as a trace; nil for none
+	Note      any               // any value of the caller for listeners of the call's Record, such as a trace; may be nil
 
-	// Pool is all those for whom the upstream's hints are meant, such as an API key and
-	// a model: what it says to one of them holds all of them, and nobody else. "" means
-	// that a hint holds whoever is charged to the same limits under the same keys.
+	// Pool identifies the callers that share the upstream's hints, such as an API key and a model. A hint for one
+	// call pauses all calls of its pool, and no calls of another pool. "" means that a hint applies to all calls that
+	// are charged to the same limits under the same keys.
 	Pool string
 
-	// Credential is the credential of the caller's own, hashed, that is sent to the upstream: what the upstream
-	// says to one holds others only if a second one receives it too. NoCredential is a call that brings none
-	// where others do. "" means that all calls have the same credential, or need none. Where it is set, Pool
-	// is the credential, or begins with it.
+	// Credential is the hash of the credential that the caller brings and weir forwards to the upstream. A hint for
+	// one credential pauses other credentials only if a second one receives a hint too. NoCredential means that this
+	// caller brings none, although others do. "" means that all calls use the same credential, or need none. If
+	// Credential is set, Pool must be equal to it or begin with it.
 	Credential string
 
-	// Caller is the name of the caller that weir has authenticated; "" if it is not known. What a single caller
-	// receives counts as one caller's, whatever its number of credentials.
+	// Caller is the name of the authenticated caller; "" if unknown. Outcomes of one Caller count as one caller's,
+	// however many credentials it uses.
 	Caller string
 
-	// Takes is how long an attempt is likely to take, 0 if nobody knows. A call with a
-	// deadline does not wait for a turn that would leave it less.
+	// Takes is the expected duration of an attempt; 0 if unknown. A call with a deadline does not wait for a turn
+	// that would leave it less time.
 	Takes time.Duration
 
-	// Another is how long one more attempt is likely to take, with the wait before it. If
-	// the call has a deadline, an attempt that another may follow leaves as much of its
-	// time, and has failed if it takes longer: one that hangs is not waited for to the end.
-	// 0, and more than a third of what is left, leave nothing.
+	// Another is the expected duration of one more attempt, including the wait before it. If the call has a deadline
+	// and may have another attempt, the present attempt must end this much earlier, and otherwise has failed. So an
+	// attempt that hangs does not use up the call's time. 0, or more than a third of the remaining time, reserves
+	// nothing.
 	Another time.Duration
 
-	// MaxWait is the longest that the call waits, for limits, slots, pauses and between attempts together, where another model or
-	// upstream could answer instead. A shorter wait of the policy holds. 0 means the policy's.
+	// MaxWait is the longest total wait of the call for limits, slots, pauses and between attempts. It is for calls
+	// that another model or upstream can answer. A shorter wait of the policy takes precedence. 0 means the policy's
+	// wait.
 	MaxWait time.Duration
 
-	// RetryFor is the longest that the call waits for its retries together, without the attempts themselves, where its caller has not
-	// stated how long it waits. 0 means as long as the policy and the caller's deadline allow.
+	// RetryFor is the longest total wait for retries, without the attempts themselves. It is for callers that have
+	// not stated how long they wait. 0 means no bound except the policy and the caller's deadline.
 	RetryFor time.Duration
 
-	// Priority says which calls go first of those that wait for a slot among the attempts in flight, or for a limit: one that a
-	// fleet shares, or any if the policy is Fair. Normal leaves it to the operation.
+	// Priority orders calls that wait for a slot, for a limit that a fleet shares, or under a Fair policy for any
+	// limit. Normal means the priority of the operation.
 	Priority limit.Priority
 
-	// WaitingRoom bounds how many calls of Low priority wait; nil is no bound. Calls of other priorities do not enter it.
+	// WaitingRoom bounds how many calls of Low priority wait. nil means no bound. Calls of other priorities do not
+	// enter it.
 	WaitingRoom WaitingRoom
 
-	// Flow is whose turn the call waits for under a policy that is Fair; "" means that the keys say.
+	// Flow is the flow of the call under a Fair policy. "" means the value of the policy's scope in Keys.
 	Flow string
 
-	// Weight is that of the call's flow among those of its priority, under a policy
-	// that is Fair: with 3, it gets three times what one of 1 gets while both wait. 0
-	// means 1; 1,000 is the most.
+	// Weight is the share of the call's flow among the flows of its priority, under a Fair policy. While both wait, a
+	// flow of weight 3 gets three times as much as a flow of weight 1. 0 means 1. The maximum is 1,000.
 	Weight int
 }
 
-// A WaitingRoom bounds how many calls wait, in all upstreams whose calls share it. Its methods are called from any goroutine and
-// must not block.
+// A WaitingRoom bounds how many calls wait, in all upstreams whose calls share it. Its methods must be safe for
+// concurrent use and must not block.
 type WaitingRoom interface {
 	// Enter reports whether one more call may wait. If so, the call leaves the room exactly once.
 	Enter() bool
-	// Leave ends the wait of a call that has entered.
+	// Leave removes a call that has entered.
 	Leave()
 }
 
-// A caller is what a permit keeps of its Call, for events and pauses.
+// A caller holds the fields of a Call that its permit needs for events and pauses.
 type caller struct {
 	id      string // Call.ID
 	pool    string // Call.Pool
-	attempt int32  // of the call, from 1
+	attempt int32  // of the call, counted from 1
 
 	credential string        // Call.Credential
 	name       string        // Call.Caller
-	probing    time.Duration // until when the pause of all credentials lasts that the attempt probes; 0 if it probes none
+	probing    time.Duration // end of the pause of all credentials that the attempt probes; 0 if it is no probe
 
 	recorded
 }
 
-// pausedBy reports whether an answer asks for a pause. A quota that does not say when it
-// resets is asked again now and then; but not even that for what is not of a pool, of
-// which nobody knows what else the quota is for, nor where the upstream wants no more
-// attempts: what is missing then is no time but money.
+// pausedBy reports whether an outcome asks for a pause. A used-up quota without a reset time pauses a pool, which
+// calls again now and then. It pauses nothing if the call has no pool, because then the scope of the quota is
+// unknown, or if the upstream advises against another attempt, because then money is missing and time does not help.
 func (c *caller) pausedBy(o *outcome.Outcome) bool {
 	if o.Class != outcome.Throttled {
 		return false

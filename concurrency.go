@@ -14,33 +14,33 @@ import (
 	"github.com/seed1158cd35/weir/outcome"
 )
 
-// A Concurrency bounds how many attempts are in flight: sent, and not answered. It
-// keeps an upstream that stands still from being given work whose callers will have
-// left when it is done. An answer that comes as a stream counts until it begins.
+// A Concurrency bounds how many attempts are in flight, which means sent and not answered. During a stall of the
+// upstream it stops weir from sending work whose callers will have left when it is done. A streamed response counts
+// until it begins.
 //
-// A caller who leaves frees no slot, as the upstream still has the work: the answer to
-// the attempt does, or to one that was sent later, and half a minute at the latest.
-// A call that finds no slot waits for one, but not for long. Calls that wait go by priority, as those do that wait for a
-// limit: see PriorityWeights. See docs/explanation/recovery.md.
+// A caller that leaves frees no slot, because the upstream still has the work. The slot is freed by the response to
+// that attempt, by the response to an attempt that was sent later, or after half a minute. A call that finds no slot
+// waits briefly. Waiting calls are ordered by priority as for a limit: see PriorityWeights and
+// docs/explanation/recovery.md.
 type Concurrency struct {
-	Auto  bool // the bound is learnt from answers
-	Limit int  // or it is this number; 0 and not Auto means none
+	Auto  bool // learn the bound from responses
+	Limit int  // a fixed bound; 0 without Auto means none
 
-	Min, Max int // of what is learnt; 0 means 1 and no other than 100,000
+	Min, Max int // range of the learned bound; 0 means 1 and 100,000
 }
 
 // MostInFlight is the largest bound.
 const MostInFlight = inflight.Most
 
-// on reports whether there is a bound at all. The zero Concurrency has none.
+// on reports whether there is a bound. The zero Concurrency has none.
 func (c Concurrency) on() bool { return c.Auto || c.Limit > 0 }
 
-// config is the part of it that the bound wants to know.
+// config returns the configuration of the bound.
 func (c Concurrency) config() inflight.Config {
 	return inflight.Config{Limit: c.Limit, Min: c.Min, Max: c.Max}
 }
 
-// validate reports all that is wrong with it.
+// validate returns everything that is wrong with it.
 func (c Concurrency) validate() error {
 	err := c.config().Validate()
 	switch {
@@ -52,13 +52,12 @@ func (c Concurrency) validate() error {
 	return err
 }
 
-// longestSlotWait is how long a call may wait for a slot if the policy does not say how long
-// calls may wait: as long as clients leave a call hanging at an upstream that stands still.
-// The bound ends most waits after a second; see inflight.Bound.Longer.
+// longestSlotWait is how long a call may wait for a slot if the policy sets no wait. Clients leave a call hanging
+// about that long during a stall. The bound ends most waits after a second; see inflight.Bound.Longer.
 const longestSlotWait = time.Minute
 
-// slotWait is how long a call may wait for a slot by a policy whose defaults are not filled in; 0 if
-// it must not wait.
+// slotWait returns how long a call may wait for a slot; 0 means that it must not wait. The policy's defaults must not
+// be filled in yet.
 func (p *Policy) slotWait() time.Duration {
 	if p.MaxWait == 0 {
 		return longestSlotWait
@@ -66,10 +65,10 @@ func (p *Policy) slotWait() time.Duration {
 	return max(0, p.MaxWait)
 }
 
-// A flight is what is in flight, and the calls that wait for a slot. A policy that is put in force
-// goes on with it, so that attempts of before still count.
+// A flight is a concurrency bound with its attempts in flight and its queue. A new policy takes it over, so that
+// earlier attempts still count.
 type flight struct {
-	operation string // "" if it is that of all together
+	operation string // "" if it is the bound of all operations together
 	fixed     bool
 	bound     *inflight.Bound
 	line      *line.Line
@@ -77,9 +76,8 @@ type flight struct {
 	lost      lost
 }
 
-// newBound makes a bound, or goes on with the one of before, nil if there was none: what is in
-// flight stays counted, and what was learnt is not learnt anew. A bound that was learnt and one
-// that is a number have nothing to hand on to each other.
+// newBound makes a bound, or takes over the old one, if it is not nil, with its attempts in flight and its learned
+// value. A learned bound and a fixed one cannot replace each other.
 func (v *live) newBound(name string, c Concurrency, old *flight) *flight {
 	now := v.u.clock.Now()
 	if old != nil && old.fixed == (c.Limit > 0) {
@@ -91,15 +89,15 @@ func (v *live) newBound(name string, c Concurrency, old *flight) *flight {
 	return &flight{operation: name, fixed: c.Limit > 0, bound: b, line: line.New(v.u.clock, b, v.policy.Fair.config().Weights)}
 }
 
-// newFlight makes the bound of all operations together, if it is a number. A bound that
-// is learnt has each operation for itself: they take different times.
+// newFlight makes the bound of all operations together, if it is fixed. Learned bounds are per operation, because
+// operations take different times.
 func (v *live) newFlight(old *live) {
 	if c := v.policy.Concurrency; c.Limit > 0 {
 		v.flight = v.newBound("", c, old.flight)
 	}
 }
 
-// flightOf is what is in flight for an operation.
+// flightOf returns the bound of an operation.
 func (v *live) flightOf(o *Operation, old *live) *flight {
 	c := v.policy.Concurrency
 	if o.Concurrency != nil {
@@ -117,7 +115,7 @@ func (v *live) flightOf(o *Operation, old *live) *flight {
 	return v.newBound(o.Name, c, before)
 }
 
-// flights are all bounds, by name.
+// flights returns all bounds, sorted by name.
 func (v *live) flights() (all []*flight) {
 	for _, p := range v.plans {
 		if p.flight != nil && !slices.Contains(all, p.flight) {
@@ -128,24 +126,24 @@ func (v *live) flights() (all []*flight) {
 	return all
 }
 
-// A FlightView is what a bound of what is in flight looks like.
+// A FlightView is the state of a concurrency bound.
 type FlightView struct {
-	Operation string // "" if it is the bound of all together
-	Fixed     bool   // it is not learnt
+	Operation string // "" if it is the bound of all operations together
+	Fixed     bool   // not learned
 	InFlight  int    // slots taken
-	Held      int    // of these, by attempts whose callers have left
+	Held      int    // of these, slots of attempts whose callers have left
 	Bound     int
 	Waiting   int           // calls that wait for a slot
-	Base      time.Duration // what an answer takes without a queue; 0 if it is not known yet
-	Rate      float64       // answers in a second
-	Calm      bool          // all is as usual
-	Draining  bool          // less is let in, to find out what an answer takes without a queue
+	Base      time.Duration // response time without a queue at the upstream; 0 if not known yet
+	Rate      float64       // responses per second
+	Calm      bool          // nothing is unusual
+	Draining  bool          // admits less, to measure the response time without a queue
 
-	Refused, Drains, Probes uint64 // so far
-	Lost                    uint64 // permits that were dropped without a report, as the garbage collector has found
+	Refused, Drains, Probes uint64 // totals
+	Lost                    uint64 // permits dropped without a report, as found by the garbage collector
 }
 
-// look shows the bound, once it has given up the slots of permits that were dropped.
+// look returns the state of the bound, after giving up the slots of dropped permits.
 func (f *flight) look(now time.Duration) FlightView {
 	lost := f.recover(now)
 	b := f.bound.Look(now)
@@ -156,18 +154,18 @@ func (f *flight) look(now time.Duration) FlightView {
 	}
 }
 
-// A berth is the place of an attempt among what is in flight. The zero berth is where that has no bound.
+// A berth is the slot of an attempt. The zero berth is for attempts without a bound.
 type berth struct {
 	flight  *flight
-	slot    inflight.Slot   // 0 if it has none
-	leashed runtime.Cleanup // finds the slot of a permit that is dropped; see leash
-	drop    func()          // ends an attempt that goes on without its caller
-	heard   bool            // it was answered, whatever the upstream calls its error
-	broken  bool            // its caller's own body kept it from its end
+	slot    inflight.Slot   // 0 if none
+	leashed runtime.Cleanup // finds the slot of a dropped permit; see leash
+	drop    func()          // ends an attempt that continues without its caller
+	heard   bool            // the upstream answered, even if the error looks like a timeout
+	broken  bool            // the caller's own body stopped the attempt
 }
 
-// enter takes a slot for the attempt, if there is one and nobody waits for it. The probe
-// of a breaker needs none: waiting for one it would keep the breaker from closing.
+// enter takes a slot for the attempt, if one is free and no call waits for it. A breaker's probe does not need a free
+// slot: waiting for one would keep the breaker open.
 func (b *berth) enter(now time.Duration, probe bool) bool {
 	f := b.flight
 	if f == nil || b.slot != 0 {
@@ -185,8 +183,8 @@ func (b *berth) enter(now time.Duration, probe bool) bool {
 	return ok
 }
 
-// exit gives back a slot whose attempt is not made: the bound learns nothing of it. Without a slot it
-// does nothing.
+// exit returns the slot of an attempt that is not made. The bound learns nothing from it. Without a slot exit does
+// nothing.
 func (b *berth) exit() {
 	if b.slot != 0 {
 		b.flight.bound.Undo(b.slot)
@@ -195,13 +193,13 @@ func (b *berth) exit() {
 	}
 }
 
-// lands gives the slot of an attempt back that was answered, and keeps that of one
-// whose answer nobody waited for.
+// lands returns the slot of an attempt that was answered. It keeps the slot of an attempt whose caller left before
+// the response.
 func (b *berth) lands(now, sent time.Duration, o *outcome.Outcome) {
 	f := b.flight
 	b.leashed.Stop()
 	switch {
-	case o.Unsent, o.Own, b.broken: // who is believed for its own calls alone teaches the bound nothing; of a part of a body nothing is made
+	case o.Unsent, o.Own, b.broken: // an outcome that counts only for its caller, or a partial body, teaches the bound nothing
 		f.bound.Undo(b.slot)
 	case !b.heard && unheard(o):
 		f.bound.Left(now, b.slot, b.drop)
@@ -214,28 +212,26 @@ func (b *berth) lands(now, sent time.Duration, o *outcome.Outcome) {
 	f.line.Kick()
 }
 
-// answer is what the bound learns from.
+// answer returns what the bound learns from a response.
 func (f *flight) answer(now, sent time.Duration, c outcome.Class) inflight.Answer {
 	failed := c == outcome.Failed || c == outcome.Throttled || c == outcome.Unknown
 	return inflight.Answer{Sent: sent, Failed: failed, Waited: f.line.Waited(now)}
 }
 
-// unheard reports whether an attempt ended before it was answered: its caller left, or
-// its time was up.
+// unheard reports whether an attempt ended without a response, because its caller left or its time was up.
 func unheard(o *outcome.Outcome) bool {
 	return o.Class == outcome.Canceled || o.Code == "timeout" || o.Code == "DEADLINE_EXCEEDED"
 }
 
-// lost are the slots of permits that were dropped without a report. The garbage collector
-// finds them, on a goroutine of its own: they are noted then, and given up by the next who
-// asks for a slot and finds none, or looks.
+// A lost holds the slots of permits that were dropped without a report. The garbage collector finds them on its own
+// goroutine and adds them. The bound gives them up when a call finds no slot, or when its state is read.
 type lost struct {
-	mu    sync.Mutex // nothing else is locked while it is held
+	mu    sync.Mutex // no other lock is taken while it is held
 	total uint64
 	slots []inflight.Slot
 }
 
-// add notes a slot. It is called by the garbage collector's goroutine, which must not wait long.
+// add adds a slot. It runs on the garbage collector's goroutine, which must not wait long.
 func (l *lost) add(s inflight.Slot) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -243,7 +239,7 @@ func (l *lost) add(s inflight.Slot) {
 	l.slots = append(l.slots, s)
 }
 
-// take are the slots noted since it was last called, and how many there were in all.
+// take returns the slots added since the last take, and the total number.
 func (l *lost) take() (slots []inflight.Slot, total uint64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -251,8 +247,8 @@ func (l *lost) take() (slots []inflight.Slot, total uint64) {
 	return slots, l.total
 }
 
-// recover gives up what was lost, as if the callers had left: the upstream may still have
-// the work. It returns how many were lost so far.
+// recover gives up the lost slots as if their callers had left, because the upstream may still have the work. It
+// returns the total number of lost slots.
 func (f *flight) recover(now time.Duration) (total uint64) {
 	slots, total := f.lost.take()
 	for _, s := range slots {
@@ -261,13 +257,13 @@ func (f *flight) recover(now time.Duration) (total uint64) {
 	return total
 }
 
-// A stray is what is noted of a permit that nobody can report any more.
+// A stray identifies the slot of a dropped permit.
 type stray struct {
 	lost *lost
 	slot inflight.Slot
 }
 
-// leash lets the slot of a permit on the heap be found should it be dropped.
+// leash lets the garbage collector find the slot if the permit, which must be on the heap, is dropped.
 func (b *berth) leash() {
 	if b.slot != 0 {
 		b.leashed = runtime.AddCleanup(b, func(s stray) { s.lost.add(s.slot) }, stray{&b.flight.lost, b.slot})

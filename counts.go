@@ -11,65 +11,65 @@ import (
 	"github.com/seed1158cd35/weir/outcome"
 )
 
-// Counts are what happened to an upstream's calls since it was made, by what observers tell apart:
-// names that policies declare, and words of weir's own. A call adds to cells of its core, which its
-// plan has at hand; who reads adds them up. Counts outlive every Set and never go back. They are
-// safe for concurrent use.
+// Counts are the counters of an upstream's calls since it was made. Their labels are names that policies declare and
+// constants of weir. A call adds to the cells of its core, which its plan has at hand. A reader adds up the cells.
+// Counts outlive every Set and never decrease. They are safe for concurrent use.
 type Counts struct {
-	// The lock is held to find an operation, not to count: a plan has what it counts in at hand. Those of tallies are taken under it.
+	// mu is held to find an operation, not to count. The locks of tallies are taken while it is held.
 	upstream string
 	mu       sync.Mutex
 	known    map[string]*tallies // by operation
 
-	broke atomic.Uint64 // times that a breaker opened that was closed
+	broke atomic.Uint64 // times that a closed breaker opened
 	last  lastError
 }
 
-// Upstream is the name of the upstream.
+// Upstream returns the name of the upstream.
 func (c *Counts) Upstream() string { return c.upstream }
 
-// A What says what a Count counts.
+// A What states what a Count counts.
 type What uint8
 
 const (
-	Decisions What = iota // attempts decided on, by limit and word: DecidedAllowed, DecidedWaited, or a refusal's reason
-	Waits                 // of the same, how long those waited that did, by limit
-	Lates                 // how much later than its turn each of those woke, by limit
-	Attempts              // attempts that ended, and how long they took, by class
-	Calls                 // calls that ended, and how long they took, by result
+	Decisions What = iota // decisions about attempts, by limit and Word: DecidedAllowed, DecidedWaited or the reason of a refusal
+	Waits                 // waits of these attempts, by limit
+	Lates                 // how much later than their turn they woke, by limit
+	Attempts              // ended attempts and their durations, by class
+	Calls                 // ended calls and their durations, by result
 	Faults                // attempts that ended with an error, by outcome.Fault
-	Retries               // of Attempts, those that were not the first of their call, and how long they took
+	Retries               // those of Attempts that were not the first of their call
 )
 
-// Words of a Count besides the reasons of refusals and the classes of outcomes.
+// Words of a Count, in addition to the reasons of refusals and the classes of outcomes.
 const (
-	// Of Decisions.
-	DecidedAllowed = "allowed" // at once
+	// For Decisions.
+	DecidedAllowed = "allowed" // without a wait
 	DecidedWaited  = "waited"  // allowed, after a wait
-	DecidedOther   = "other"   // refused for what is none of Reasons
-	// Of Attempts and Calls.
-	EndedUnsent = "unsent"  // class of attempts, and result of calls, that were rejected on this side: nothing was sent
-	CallRefused = "refused" // result of calls for which there was no attempt
+	DecidedOther   = "other"   // refused for a reason that is not in Reasons
+	// For Attempts and Calls.
+	EndedUnsent = "unsent"  // class of attempts and result of calls that were rejected locally: nothing was sent
+	CallRefused = "refused" // result of calls without an attempt
 )
 
-// A Count is one figure of Counts. Parts that its What is not told apart by are empty.
+// A Count is one figure of Counts. Fields that do not apply to its What are empty.
 type Count struct {
 	What      What
 	Operation string
 	Limit     string
 	Word      string          // the decision, class or result
-	N         uint64          // how many there were
-	Took      *counter.Spread // how long they took, or waited; nil for Decisions
+	N         uint64          // the number
+	Took      *counter.Spread // durations or waits; nil for Decisions
 }
 
-// All are the figures, those that are 0 among them, in no order. Calls go on meanwhile: each figure is read
-// once, and two of them may be of different instants.
+// All yields all figures, including those that are 0, in no order. Calls continue meanwhile: each figure is read
+// once, and two of them may be from different instants.
 func (c *Counts) All() iter.Seq[Count] { return c.each((*tallies).figures) }
 
-// Decided are those of Decisions. They cost a small part of what All does.
+// Decided yields the figures of Decisions. It costs much less than All.
 func (c *Counts) Decided() iter.Seq[Count] { return c.each((*tallies).decided) }
 
-// Sum is how many attempts were allowed at once, and how many waited or were refused. It costs a few loads for each limit, and no memory.
+// Sum returns how many attempts were allowed without a wait, and how many waited or were refused. It does not
+// allocate, and costs a few loads for each limit.
 func (c *Counts) Sum() (allowed, held uint64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -86,7 +86,7 @@ func (c *Counts) Sum() (allowed, held uint64) {
 	return allowed, held
 }
 
-// held is how many attempts waited for the limit, or were refused.
+// held returns how many attempts waited for the limit or were refused.
 func (l *limitTally) held() uint64 {
 	n := l.waited.Load()
 	for cell := range l.refused.All() {
@@ -112,7 +112,7 @@ func (c *Counts) each(of func(*tallies) []Count) iter.Seq[Count] {
 	}
 }
 
-// figures are those of an operation.
+// figures returns all figures of an operation.
 func (t *tallies) figures() []Count {
 	classes, results, retries := [unsentPlace + 1]counter.Spread{}, [refusedPlace + 1]counter.Spread{}, [unsentPlace + 1]counter.Spread{}
 	for cell := range t.cells.All() {
@@ -143,7 +143,7 @@ func (t *tallies) figures() []Count {
 	return all
 }
 
-// faulty are the figures of errors: what was not rejected and has failed passes by itself.
+// faulty returns the figures of errors. Errors other than rejections are transient.
 func (t *tallies) faulty(classes *[unsentPlace + 1]counter.Spread) (all []Count) {
 	for _, f := range outcome.Faults {
 		n := uint64(0)
@@ -158,14 +158,14 @@ func (t *tallies) faulty(classes *[unsentPlace + 1]counter.Spread) (all []Count)
 	return all
 }
 
-// known are the limits that made attempts wait, or refused them.
+// known returns the limits that made attempts wait or refused them.
 func (t *tallies) known() map[string]*limitTally {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return maps.Clone(t.limits)
 }
 
-// decided are the figures of the operation's decisions.
+// decided returns the figures of the operation's decisions.
 func (t *tallies) decided() []Count {
 	allowed := uint64(0)
 	for cell := range t.cells.All() {
@@ -187,12 +187,12 @@ func (t *tallies) decided() []Count {
 	return all
 }
 
-// timed is a figure of what takes time: as many as have been timed.
+// timed returns a figure with durations. Its number is that of the durations.
 func timed(what What, operation, word string, took *counter.Spread) Count {
 	return Count{What: what, Operation: operation, Word: word, N: took.Count, Took: took}
 }
 
-// reasonWord is the word for what is counted at a place of refusals.
+// reasonWord returns the word of a refusal counter.
 func reasonWord(i int) string {
 	if i < len(Reasons) {
 		return string(Reasons[i])
@@ -200,13 +200,13 @@ func reasonWord(i int) string {
 	return DecidedOther
 }
 
-// Places behind those of the classes in what is counted by class or result, and all their words.
+// Indexes after the classes in counters by class or result.
 const (
 	unsentPlace  = len(outcome.Classes)
 	refusedPlace = unsentPlace + 1
 )
 
-// endings are the words of those places: classes, then the two that are none.
+// endings are the words of these indexes.
 var endings = func() (words [refusedPlace + 1]string) {
 	for i, c := range outcome.Classes {
 		words[i] = c.String()

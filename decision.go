@@ -9,8 +9,8 @@ import (
 	"github.com/seed1158cd35/weir/limit/pause"
 )
 
-// decided counts what the gates have said of the attempt, and tells of it. It returns the refusal
-// that it has told of, nil if nobody listens.
+// decided counts and reports the decision of the gates. It returns the refusal that it has reported, or nil if it
+// made none.
 func (w *walk) decided(d step) (told *Refusal) {
 	p := w.Permit
 	if p.plan.silent {
@@ -50,7 +50,7 @@ func (w *walk) decided(d step) (told *Refusal) {
 	return e.Refusal
 }
 
-// acquired tells what the attempt took of each limit.
+// acquired reports what the attempt took from each limit.
 func (w *walk) acquired(f func(Acquired)) {
 	for s, i := w.subject(w.u), 0; i < w.limits.Len(); i++ {
 		c := w.limits.Charge(i)
@@ -58,7 +58,7 @@ func (w *walk) acquired(f func(Acquired)) {
 	}
 }
 
-// err is the error of a step that refuses. told is its refusal, nil if nobody has made it yet.
+// err returns the error of a refusing step. told is its refusal, or nil if none was made yet.
 func (s step) err(p *Permit, now time.Duration, told *Refusal) error {
 	r := told
 	if r == nil {
@@ -71,8 +71,8 @@ func (s step) err(p *Permit, now time.Duration, told *Refusal) error {
 	return r
 }
 
-// tellRefused tells of a refusal that is counted in l, nil if none is, and how many were not told of. It notes until when
-// nobody need hear of others.
+// tellRefused reports a refusal together with the number of suppressed ones, and records until when to suppress more.
+// l has the counters of the refusal, nil if it is not counted.
 func (l *limitTally) tellRefused(f func(Refused) time.Duration, e Refused) {
 	if l == nil {
 		tellRefused(f, e)
@@ -89,7 +89,7 @@ func (l *limitTally) tellRefused(f func(Refused) time.Duration, e Refused) {
 	}
 }
 
-// event is what there is to tell of a step that refuses, without making anything for it.
+// event returns the event of a refusing step. It does not allocate for it.
 func (s step) event(p *Permit, now time.Duration) Refused {
 	e, c := refused(p, now, s.why), p.cause()
 	e.RetryAfter = s.wait
@@ -105,13 +105,13 @@ func (s step) event(p *Permit, now time.Duration) Refused {
 	return e
 }
 
-// refused is what there is to tell of every refusal, whatever its reason.
+// refused returns a Refused event with the fields that all reasons have.
 func refused(p *Permit, now time.Duration, why Reason) Refused {
 	return Refused{Upstream: p.u.name, Operation: p.plan.name, ID: p.id, At: now, Keys: p.keys, Reason: why, Waited: p.waited}
 }
 
-// refusal is what a step that refuses means for the caller: a value of its own, which may outlive the
-// permit. It allocates, and so is made only where somebody reads it.
+// refusal returns the Refusal of a refusing step, which may outlive the permit. It allocates, so it is made only if
+// somebody reads it.
 func (s step) refusal(p *Permit, now time.Duration) *Refusal {
 	r := &Refusal{Upstream: p.u.name, Operation: p.plan.name, Reason: s.why, RetryAfter: s.wait, Place: int(p.place), Waiting: int(p.waiting)}
 	c := p.cause()
@@ -133,9 +133,8 @@ func (s step) refusal(p *Permit, now time.Duration) *Refusal {
 	return r
 }
 
-// explain says of a refusal by a pause whom the pause holds, and until when if it is a
-// quota that says when it comes back. Several may hold the call: it is about the one that made the
-// wait, of which RetryAfter speaks.
+// explain adds to a refusal by a pause what the pause applies to and, for a quota, when it resets if that is known.
+// If several pauses hold the call, it describes the one that determined RetryAfter.
 func (r *Refusal) explain(p *Permit, now time.Duration, c limit.Charge) {
 	var e pause.Entry
 	if c.Registry != nil && r.Level.Paused > 0 {
@@ -155,8 +154,8 @@ func (r *Refusal) explain(p *Permit, now time.Duration, c limit.Charge) {
 	}
 }
 
-// decides counts a decision. One that lets a call go at once adds to the cell of its core, and no more. By is where
-// others are counted, and tell reports whether one that refuses is to be told of.
+// decides counts a decision. An admission without a wait only adds to the cell of its core. by has the counters of
+// other decisions. tell reports whether to report a refusal.
 func (w *walk) decides(d step) (by *limitTally, tell bool) {
 	if !d.refused() {
 		w.tally.begins(w.sent, w.waited, w.limits.Largest())

@@ -1,10 +1,9 @@
-// Package weir keeps a program inside the limits of the APIs it calls, retries
-// what is worth retrying, and stops calling what is down.
+// Package weir keeps a program within the limits of the APIs that it calls. It retries calls that deserve it, and
+// stops calls to an upstream that is down.
 //
-// A Policy says what is allowed, as plain data. New makes an Upstream of it,
-// which is shared by everyone who calls that API. Do makes a call under it, for
-// any function; httpx.NewTransport does the same for an http.Client; Begin is
-// for loops of one's own, Acquire and Try for single attempts, each of which is reported.
+// A Policy states what is allowed, as plain data. New makes an Upstream from it, which all callers of that API share.
+// Do makes a call under the policy, for any function. httpx.NewTransport does the same for an http.Client. Begin is
+// for programs with their own loop. Acquire and Try admit single attempts, each of which the caller must report.
 //
 //	s3, err := weir.New("s3", weir.Policy{
 //		Limits: []limit.Limit{{Name: "put", Rate: bucket.Rate{Amount: 3000, Per: time.Second}}},
@@ -14,7 +13,7 @@
 //		return client.Put(ctx, in)
 //	})
 //
-// A call goes this way: the breaker is asked, all limits are taken together, the
-// call is sent under its own timeout, its outcome is classified once, every gate
-// hears of it, and retry decides whether there is another attempt.
+// For each attempt weir asks the breaker, takes the cost from all limits together and sends the call under its own
+// timeout. It classifies the outcome once and reports it to every gate. Then the retry rules decide whether another
+// attempt follows.
 package weir

@@ -10,64 +10,65 @@ import (
 	"github.com/seed1158cd35/weir/outcome"
 )
 
-// Events hears what happens to calls; a nil function is not called. The
-// functions run on the goroutine of the call, so they should return soon; one
-// that panics is ignored. Nothing that observes can fail a call.
+// Events has the functions that weir calls when something happens to a call. A nil function is not called. The
+// functions run on the goroutine of the call, so they should return quickly. A panic in them is ignored: observers
+// cannot fail a call.
 //
-// What happens with every call is better counted than told: Decided, Ended and Done cost each call
-// what they do, Counts a few nanoseconds.
+// For what happens in every call, prefer Counts, which costs a few nanoseconds. Decided, Ended and Done cost each
+// call the time of the function.
 type Events struct {
-	Counts    func(*Counts) // the upstream has been made, and counts its calls in these
-	Throttled func(Ended)   // an attempt that the upstream refused for rate
-	Rejected  func(Ended)   // an attempt that nobody repeats: see outcome.Fault
+	Counts    func(*Counts) // called once, when the upstream has been made; it counts its calls in these
+	Throttled func(Ended)   // the upstream throttled an attempt
+	Rejected  func(Ended)   // an attempt was rejected and is not repeated; see outcome.Fault
 
-	// Refused: an attempt was not allowed. It returns the instant, of the upstream's clock, until which it need not
-	// hear of others that were refused of the same operation, by the same limit, for the same reason; 0 if of all.
-	// Where calls are counted (Counts, Violated) these cost no more than a count.
+	// Refused reports that an attempt was refused. It returns the instant, of the upstream's clock, until which it
+	// does not need similar refusals: of the same operation, by the same limit, for the same reason. 0 means that it
+	// needs all. If calls are counted (Counts, Violated), a suppressed refusal costs no more than a count.
 	Refused func(Refused) (quiet time.Duration)
 
-	// Of single calls and attempts.
-	Decided  func(Decided)  // a gate's answer to one attempt
-	Acquired func(Acquired) // what an attempt that may be made took of a limit: told once for each of its limits
+	// Events of single calls and attempts.
+	Decided  func(Decided)  // the decision about one attempt
+	Acquired func(Acquired) // the units that an admitted attempt took from a limit; called once for each of its limits
 	Ended    func(Ended)    // an attempt and its outcome
 	Retried  func(Retried)  // another attempt will be made
-	HeldBack func(HeldBack) // it is not made yet, because nothing succeeds
-	GaveUp   func(GaveUp)   // none will, although the call has failed
-	Done     func(Done)     // a call, all its attempts taken together
+	HeldBack func(HeldBack) // a retry is delayed again because no attempts succeed
+	GaveUp   func(GaveUp)   // the call has failed and there will be no other attempt
+	Done     func(Done)     // a call has ended; covers all its attempts
 
-	// Recorded is Done attempt by attempt. If it reports true, Detailed is told next, with the limits as they stand
-	// and the refusal in full, which cost something to make. Wanted is asked before, of calls that have not waited: of
-	// one attempt that went well, and of single decisions; id and note are those of the Call. Recorded is not told of those of which it reports false. nil wants all.
+	// Recorded is like Done, with every attempt. If it returns true, Detailed is called next with the same record,
+	// the present limits and the complete refusal, which are costly to make. Wanted is asked before Recorded for
+	// calls that did not wait: single decisions, and calls of one successful attempt. id and note are fields of the
+	// Call. If Wanted returns false, Recorded is not called. A nil Wanted wants all.
 	Wanted   func(id string, note any, s Sketch) bool
 	Recorded func(*Record) bool
 	Detailed func(*Record)
 
-	// Of the upstream as a whole; rare.
+	// Rare events of the upstream as a whole.
 	Breaker func(BreakerEvent) // a breaker changed its phase
-	Paused  func(PauseEvent)   // nobody may call for now: a hint, the fleet or a person says so
-	Resumed func(PauseEvent)   // a pause was lifted before its time
-	Damaged func(DamageEvent)  // the store's record of pauses holds what cannot be
-	Paced   func(PaceEvent)    // a rate that learns has changed
+	Paused  func(PauseEvent)   // calls are paused by a hint, the fleet or an operator
+	Resumed func(PauseEvent)   // a pause was lifted early
+	Damaged func(DamageEvent)  // the store's record of pauses is invalid
+	Paced   func(PaceEvent)    // an adaptive rate has changed
 
 	// Violated: the upstream throttled an attempt that its limits had allowed.
 	Violated func(Violation)
 }
 
-// hears reports whether anybody hears of single attempts, or of calls that end.
+// hears reports whether any listener needs single attempts or the ends of calls.
 func (e *Events) hears() bool {
 	return e.Decided != nil || e.Acquired != nil || e.Refused != nil || e.Ended != nil || e.Throttled != nil || e.Rejected != nil ||
 		e.Violated != nil || e.Recorded != nil || e.Done != nil
 }
 
-// A Subject says whose event it is.
+// A Subject identifies what an event is about.
 type Subject struct {
 	Upstream  string
 	Operation string
 	ID        string // Call.ID
-	Key       string // Call.Keys as "scope=value", sorted, commas between; "" if there are none
+	Key       string // Call.Keys as "scope=value", sorted, separated by commas; "" if there are none
 }
 
-// Refused is why an attempt was not allowed, as far as it costs nothing to say.
+// Refused reports that an attempt was not allowed. It contains only what costs nothing to collect.
 type Refused struct {
 	Upstream   string
 	Operation  string
@@ -75,16 +76,16 @@ type Refused struct {
 	At         time.Duration     // the instant, of the upstream's clock
 	Keys       map[string]string // Call.Keys
 	Reason     Reason
-	Limit, Key string        // that said no; "" if it was no limit
-	Want       limit.Want    // what it wanted of the store; see Refusal
+	Limit, Key string        // the limit that refused; "" if it was no limit
+	Want       limit.Want    // what the limit lacked from the store; see Refusal
 	RetryAfter time.Duration // how long to wait before asking again
-	Waited     time.Duration // for its turn
-	ResetAt    time.Time     // of QuotaExhausted when it is there again, if that is known
+	Waited     time.Duration // time that the attempt waited for its turn
+	ResetAt    time.Time     // for QuotaExhausted, when the quota is available again, if known
 
-	Untold int // how many of its like there were since the last of which was told
+	Untold int // number of similar refusals since the last reported one
 }
 
-// Subject says whose refusal it is.
+// Subject returns the subject of the refusal.
 func (e *Refused) Subject() Subject {
 	return Subject{Upstream: e.Upstream, Operation: e.Operation, ID: e.ID, Key: keysOf(e.Keys)}
 }
@@ -93,13 +94,13 @@ func (e *Refused) Subject() Subject {
 type Decided struct {
 	Subject
 	Refusal *Refusal      // nil if the attempt may be made
-	Limit   string        // the limit that made it wait or said no; "" if it was none
-	Waited  time.Duration // for its turn
-	Late    time.Duration // of that, how much later than its turn it woke; for several turns the most
+	Limit   string        // the limit that made it wait or refused it; "" if none
+	Waited  time.Duration // time that it waited for its turn
+	Late    time.Duration // how much later than its turn it woke, part of Waited; for several turns the largest value
 }
 
-// Acquired is what one attempt took of one limit. What it turns out not to have used goes back later, and what it used
-// beyond is owed: neither is told here.
+// Acquired reports what one attempt took from one limit. Later corrections are not included: unused units that
+// return, and additional usage that is charged as debt.
 type Acquired struct {
 	Subject
 	Limit string
@@ -111,11 +112,11 @@ type Ended struct {
 	Subject
 	Attempt int // from 1
 	Outcome outcome.Outcome
-	Took    time.Duration // from the permit to the outcome, or to the head of the answer if a body followed
-	Body    time.Duration // how long that body took
+	Took    time.Duration // from the permit to the outcome, or to the headers of the response if a body followed
+	Body    time.Duration // duration of that body
 }
 
-// Retried says that an attempt failed and another follows.
+// Retried reports that an attempt failed and another follows.
 type Retried struct {
 	Subject
 	Attempt int // the one that failed
@@ -124,22 +125,22 @@ type Retried struct {
 	After   time.Duration // the wait before the next
 }
 
-// HeldBack says that a retry was not sent when its time had come: many attempts in a row
-// have failed, and others find out whether that is over. It counts as one that failed.
+// HeldBack reports that a retry was due and not sent, because many attempts in a row have failed and other calls are
+// testing whether the upstream has recovered. It counts as a failed attempt.
 type HeldBack struct {
 	Subject
 	Attempts int           // made so far
-	Held     int           // not made so far, this one included
+	Held     int           // retries held back so far, including this one
 	After    time.Duration // the wait before the next; 0 if there is none
 }
 
-// GaveUp says that a call failed for good.
+// GaveUp reports that a call has failed finally.
 type GaveUp struct {
 	Subject
 	Attempts int
 	Outcome  outcome.Outcome // of the last attempt
 	Why      error           // one of retry's Err values, or a *Refusal
-	Err      error           // what the last attempt returned; nil if it was an answer
+	Err      error           // what the last attempt returned; nil if it was a response
 }
 
 // Done is the end of a call.
@@ -147,48 +148,47 @@ type Done struct {
 	Subject
 	Attempts int
 	Class    outcome.Class // of the last attempt; unknown if none was made
-	Unsent   bool          // it is rejected by this side: nothing was sent
-	Refused  bool          // no attempt was made, or the last one was not allowed
+	Unsent   bool          // rejected locally: nothing was sent
+	Refused  bool          // no attempt was made, or the last one was refused
 	Took     time.Duration
-	Waited   time.Duration // of that, for turns and between attempts
+	Waited   time.Duration // for turns and between attempts, part of Took
 }
 
-// A BreakerEvent is a breaker's change of phase.
+// A BreakerEvent reports that a breaker has changed its phase.
 type BreakerEvent struct {
 	Upstream string
 	breaker.Change
-	For time.Duration // until it may change again; 0 if it is closed
+	For time.Duration // until it may change again; 0 if closed
 }
 
-// A PauseEvent says that nobody may call until the pause is over. Of one that the fleet or
-// a person has ordered, Subject is the upstream and, if it is that which is paused, the
-// operation.
+// A PauseEvent reports a pause. If the fleet or an operator ordered it, Subject contains only the upstream and, for a
+// pause of an operation, the operation.
 type PauseEvent struct {
 	Subject
-	Limit string // "" if it is a pool that is paused, an operation, or everything
+	Limit string // "" if the pause is for a pool, an operation or the whole upstream
 	Key   string
 	Pool  string
-	Hint  time.Duration // what the upstream asked for; 0 if it was not asked here
-	For   time.Duration // what it gets
-	Code  string        // the upstream's word for the reason
-	By    string        // whose word this process has it on: ByHint, ByFleet, ByHand or ByProbe
+	Hint  time.Duration // what the upstream asked for; 0 if this process did not receive the hint
+	For   time.Duration // the actual duration
+	Code  string        // the upstream's code for the reason
+	By    string        // the source: ByHint, ByFleet, ByHand or ByProbe
 }
 
-// Who says that there is a pause, or none any more.
+// Sources of a pause, or of its end.
 const (
-	ByHint  = "hint"  // the upstream, in an answer to this process
+	ByHint  = "hint"  // the upstream, in a response to this process
 	ByFleet = "fleet" // another process
-	ByHand  = "hand"  // a person, to this process
-	ByProbe = "probe" // a call of another credential, which succeeded
+	ByHand  = "hand"  // an operator, in this process
+	ByProbe = "probe" // a successful call with another credential
 )
 
-// A DamageEvent says that a record of the store holds what cannot be. It is not believed.
+// A DamageEvent reports that a record in the store is invalid. The record is ignored.
 type DamageEvent struct {
 	Upstream string
 	Err      error
 }
 
-// A PaceEvent is a new rate.
+// A PaceEvent reports a new rate.
 type PaceEvent struct {
 	Subject
 	Limit     string
@@ -197,30 +197,29 @@ type PaceEvent struct {
 	Class     outcome.Class // throttled if the rate was cut
 }
 
-// tell calls an event function, if there is one, and survives it. Events that take work to make are
-// made by the caller, after it has looked whether anybody listens.
+// tell calls an event function unless it is nil, and recovers from its panic. If an event is costly to make, the
+// caller first checks whether there is a listener.
 func tell[E any](f func(E), e E) {
 	if f == nil {
 		return
 	}
-	// What observes must not fail a call, and the call may hold nothing that it would leak: events
-	// are told when no lock is held.
+	// Observers must not fail a call. Events are reported while no lock is held, so a panic leaks nothing.
 	defer func() { _ = recover() }()
 	f(e)
 }
 
-// A Violation is a throttle of an attempt that the limits had allowed: they are not those
-// that the upstream counts by, or others call it too.
+// A Violation reports that the upstream throttled an attempt that the limits had allowed. Either the upstream
+// enforces other limits, or other clients use them too.
 type Violation struct {
 	Subject
-	Code     string          // the upstream's word for it
-	Levels   []LimitLevel    // what the limits of the call looked like just then
-	InFlight int64           // attempts under way, this one apart
-	Last     []time.Duration // how long ago the latest attempts began, the latest first
-	Amounts  []int64         // the units that each of these took, of the limit of which it took most
+	Code     string          // the upstream's code
+	Levels   []LimitLevel    // the limits of the call at that instant
+	InFlight int64           // attempts in flight, without this one
+	Last     []time.Duration // time since each of the latest attempts began, latest first
+	Amounts  []int64         // units that each of these took from the limit from which it took most
 }
 
-// Tee is events told to all of several listeners.
+// Tee returns Events that call the functions of all listeners.
 func Tee(all ...Events) Events {
 	return Events{
 		Counts:    tee(all, func(e Events) func(*Counts) { return e.Counts }),
@@ -248,8 +247,8 @@ func Tee(all ...Events) Events {
 	}
 }
 
-// tee is one event function for those of several listeners. It is nil if none of them listens, so that
-// nothing is made for an event that nobody hears. One that panics does not keep it from the others.
+// tee combines one event function of several listeners. It returns nil if no listener sets it, so that no unneeded
+// event is made. A panic of one listener does not affect the others.
 func tee[E any](all []Events, pick func(Events) func(E)) func(E) {
 	var fs []func(E)
 	for _, e := range all {
@@ -270,7 +269,7 @@ func tee[E any](all []Events, pick func(Events) func(E)) func(E) {
 	}
 }
 
-// teeRefused is tee of Refused: it is quiet as long as all of them are.
+// teeRefused is tee for Refused. It suppresses refusals only while all listeners do.
 func teeRefused(all []Events) func(Refused) time.Duration {
 	var fs []func(Refused) time.Duration
 	for _, e := range all {
@@ -293,13 +292,13 @@ func teeRefused(all []Events) func(Refused) time.Duration {
 	}
 }
 
-// tellRefused is tell of Refused. A listener that panics wants to hear of all.
+// tellRefused is tell for Refused. For a listener that panics it returns 0: suppress nothing.
 func tellRefused(f func(Refused) time.Duration, e Refused) (quiet time.Duration) {
 	defer func() { _ = recover() }()
 	return f(e)
 }
 
-// teeRecorded is tee of Recorded: it notes in the record which of the listeners, of eight at most, want to know more.
+// teeRecorded is tee for Recorded. It notes in the record which of the listeners, at most eight, want details.
 func teeRecorded(all []Events) func(*Record) bool {
 	if !slices.ContainsFunc(all, func(e Events) bool { return e.Recorded != nil }) {
 		return nil
@@ -316,7 +315,7 @@ func teeRecorded(all []Events) func(*Record) bool {
 	}
 }
 
-// teeWanted wants what one of the listeners wants.
+// teeWanted wants a record if one of the listeners wants it.
 func teeWanted(all []Events) wanted {
 	var fs []wanted
 	for _, e := range all {
@@ -339,7 +338,7 @@ func teeWanted(all []Events) wanted {
 	}
 }
 
-// teeDetailed tells those who wanted to know more.
+// teeDetailed calls the listeners that want details.
 func teeDetailed(all []Events) func(*Record) {
 	if !slices.ContainsFunc(all, func(e Events) bool { return e.Detailed != nil }) {
 		return nil
@@ -353,12 +352,12 @@ func teeDetailed(all []Events) func(*Record) {
 	}
 }
 
-// subject says whose an event is. It is made only where somebody listens.
+// subject returns the subject of an event. It allocates, so it is called only if there is a listener.
 func subject(u *Upstream, p *plan, id string, keys map[string]string) Subject {
 	return Subject{Upstream: u.name, Operation: p.name, ID: id, Key: keysOf(keys)}
 }
 
-// keysOf is a call's keys as Subject has them.
+// keysOf returns a call's keys as a Subject has them.
 func keysOf(keys map[string]string) (all string) {
 	for _, scope := range slices.Sorted(maps.Keys(keys)) {
 		if all != "" {

@@ -8,34 +8,33 @@ import (
 	"github.com/seed1158cd35/weir/outcome/classify"
 )
 
-// The breaker counts calls. A call has one ticket for all of its attempts: each of
-// them asks whether it still holds, and what the breaker hears is how the call ended.
-// An attempt whose caller does not say that it is one of several is a call.
+// The breaker counts calls. All attempts of a call share one ticket. Each attempt checks that the ticket is still
+// valid, and the breaker receives the outcome of the call. A single attempt counts as a call.
 //
-// It is the first gate since it is the cheapest, and a call that is not made must cost no units of
-// a limit. While the upstream is believed to be down one call at a time goes as a probe.
+// The breaker is the first gate because it is the cheapest, and because a call that is not made must cost no units.
+// While the upstream is considered down, the breaker admits one call at a time as a probe.
 
-// A ticket is what a call has of its breaker. The zero ticket is that of a call which has not asked yet.
+// A ticket is a call's admission by its breaker. The zero ticket is that of a call which has not asked yet.
 type ticket struct {
 	breaker *breaker.Breaker
 	given   breaker.Ticket
-	used    bool // an attempt was made under it
-	counted bool // the breaker has heard how the call ended
-	begun   bool // the breaker counts the call as a success while the body of its answer comes
-	cell    int  // of counters, that of this core (counter.Pick); below 0 if none was picked
+	used    bool // an attempt was made with it
+	counted bool // the breaker has received the outcome of the call
+	begun   bool // the breaker counts the call as a success while the response's body arrives
+	cell    int  // index of this core's counters (counter.Pick); negative if none was picked
 	beganAt time.Duration
-	beganIn int // the cell
+	beganIn int // the cell that has counted it
 }
 
-// of makes b the breaker of the next attempt. What another has given says nothing to it.
+// of sets the breaker of the next attempt. A ticket of another breaker is dropped.
 func (t *ticket) of(b *breaker.Breaker) {
 	if t.breaker != b {
 		t.breaker, t.given, t.used, t.begun = b, breaker.Ticket{}, false, false
 	}
 }
 
-// ask asks the breaker. That of a probe is kept while the breaker waits for it:
-// a call that probes may take as many attempts as any other, unless nothing succeeds.
+// ask asks the breaker. A probe's ticket stays valid while the breaker waits for the probe, so that the probe may be
+// retried like any other call.
 func (t *ticket) ask(now time.Duration) step {
 	if t.given.Probe && t.breaker.Waits(now, t.given) {
 		return goOn
@@ -48,8 +47,8 @@ func (t *ticket) ask(now time.Duration) step {
 	return goOn
 }
 
-// inVain reports whether it is that of a probe that ended with a class and left its breaker open: or half-open, where the probe took so
-// long that the breaker does not wait for it any more.
+// inVain reports whether the ticket belongs to a probe that left its breaker open. The breaker may also be half-open,
+// if the probe took so long that the breaker no longer waits for it.
 func (t *ticket) inVain(class outcome.Class) bool {
 	if !t.given.Probe {
 		return false
@@ -58,7 +57,7 @@ func (t *ticket) inVain(class outcome.Class) bool {
 	return phase == breaker.Open || phase == breaker.HalfOpen && class == outcome.Failed
 }
 
-// giveBack hands a ticket back under which no attempt was made, nor will be.
+// giveBack returns a ticket if no attempt was made with it, and none will be.
 func (t *ticket) giveBack(now time.Duration) {
 	if t.breaker == nil || t.used {
 		return
@@ -66,27 +65,27 @@ func (t *ticket) giveBack(now time.Duration) {
 	if t.given.Probe {
 		t.count(now, &outcome.Outcome{Class: outcome.Canceled}, "")
 	}
-	t.counted = true // of others the breaker hears nothing that was canceled
+	t.counted = true // for other tickets a canceled call is not counted
 }
 
-// begins has the breaker count a success, until the body of the answer has ended. A probe succeeds later: see progresses.
+// begins counts a success until the body of the response has ended. A probe succeeds later: see progresses.
 func (t *ticket) begins(now time.Duration, o *outcome.Outcome) {
 	if !t.counted && !t.given.Probe && o.Class == outcome.OK {
 		t.begun, t.beganAt, t.beganIn = true, now, t.breaker.Begin(t.cell, now, t.given)
 	}
 }
 
-// proofTime is how long the body of an answer has to come for a probe to have succeeded.
+// proofTime is how long the body of a response must be arriving for a probe to succeed.
 const proofTime = time.Second
 
-// progresses reports a probe whose answer has been coming for long enough.
+// progresses reports the success of a probe whose response has been arriving for proofTime.
 func (p *Permit) progresses(now time.Duration, o *outcome.Outcome) {
 	if now-p.start >= proofTime {
 		p.count(now, o, p.name)
 	}
 }
 
-// count tells the breaker, once, how the call of a caller ended; its name is "" if it is not known.
+// count reports the outcome of the call to the breaker, once. caller is the caller's name, "" if unknown.
 func (t *ticket) count(now time.Duration, o *outcome.Outcome, caller string) {
 	if t.counted {
 		return

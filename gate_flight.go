@@ -10,17 +10,17 @@ import (
 	"github.com/seed1158cd35/weir/limit/line"
 )
 
-// Why a wait for a slot ends without one, besides the line's own reasons.
+// Errors that end the wait for a slot, in addition to the queue's errors.
 var (
-	// errOpened ends the wait of calls whose breaker has opened, or that are not to wait any more.
+	// errOpened ends the wait of calls whose breaker has opened, and all waits when the upstream drains.
 	errOpened = errors.New("the breaker has opened")
 
-	// errUnbound ends the wait for a slot of a bound that a new policy does not have.
+	// errUnbound ends the wait for a slot of a bound that the new policy does not have.
 	errUnbound = errors.New("the bound is gone")
 )
 
-// A boarder is a call that waits for a slot, in the order of priorities that calls waiting for a limit have. It does not
-// hold its permit: that would move to the heap, that of calls that never wait too.
+// A boarder is a call that waits for a slot, ordered by priority like calls that wait for a limit. It does not point
+// to the permit, which would then move to the heap, also for calls that never wait.
 type boarder struct {
 	call    line.Call
 	bound   *inflight.Bound
@@ -28,7 +28,7 @@ type boarder struct {
 	slot    inflight.Slot
 }
 
-// Ask is the line's: it is on another goroutine's stack at times.
+// Ask implements line.Asker. It may run on another goroutine.
 func (b *boarder) Ask(now, _ time.Duration) line.Step {
 	var ok bool
 	if b.slot, ok = b.bound.Take(now); ok {
@@ -37,8 +37,8 @@ func (b *boarder) Ask(now, _ time.Duration) line.Step {
 	return line.Step{Kind: line.Wait, For: b.bound.Next(now) - now}
 }
 
-// board waits for a slot, and then asks the limits again: what they had given went back, as
-// others can use it meanwhile. Their time begins anew.
+// board waits for a slot and then asks the limits again. Their units were returned before the wait, so that other
+// calls can use them. The time to wait for limits starts again.
 func (w *walk) board(ctx context.Context) (step, error) {
 	f, until := w.flight, min(w.deadline, later(w.start, w.within(w.plan.live.slotWait)))
 	w.handBack(w.now)
@@ -65,8 +65,7 @@ func (w *walk) board(ctx context.Context) (step, error) {
 	return step{}, err
 }
 
-// boarded takes the limits once there is a slot. Where they make the call wait, somebody
-// else has the slot meanwhile.
+// boarded takes the units once the call has a slot. If it must wait for the units, it releases the slot.
 func (w *walk) boarded() step {
 	d := w.hears()
 	if d.refused() {
@@ -78,8 +77,8 @@ func (w *walk) boarded() step {
 	return d
 }
 
-// full refuses a call for which there is no slot. It may come again when all who wait have gone, at
-// the rate at which answers come now.
+// full refuses a call for which there is no slot. RetryAfter is when all waiting calls will have got one, at the
+// present rate of responses.
 func (w *walk) full() step {
 	f := w.flight
 	f.refused.Add(1)
@@ -89,10 +88,10 @@ func (w *walk) full() step {
 	return no(ConcurrencyLimited, wait)
 }
 
-// fail ends the wait of all whose breaker is open.
+// fail ends the wait of all calls whose breaker is open.
 func (f *flight) fail(now time.Duration) {
 	f.line.Fail(errOpened, func(a line.Asker) bool { return isOpen(now, a.(*boarder).breaker) })
 }
 
-// dissolve lets those wait elsewhere, or not at all, who wait for a slot of this bound.
+// dissolve ends the wait of all calls for a bound that is no longer in force. They ask the new policy.
 func (f *flight) dissolve() { f.line.Fail(errUnbound, func(line.Asker) bool { return true }) }

@@ -9,19 +9,18 @@ import (
 	"github.com/seed1158cd35/weir/limit/line"
 )
 
-// The limits are asked all together: walk.turn takes what the call costs of each of them, or of
-// none. A call that cannot have it now holds nothing while it waits, and stands in the line of one
-// limit, that with the longest wait; when its turn comes there it asks all of them again. Which
-// amount is left is package limit's to know, by GCRA for buckets; who goes next is package line's.
+// The limits are asked all together: walk.turn takes the cost from each of them or from none. A call that must wait
+// holds nothing, and joins the queue of the limit with the longest wait. At the head of that queue it asks all limits
+// again. Package limit computes the remaining units (GCRA for buckets), and package line the order of calls.
 
-// behind reports whether somebody waits for what the call is charged to, and notes
-// where most do. What can never be met is nobody's turn.
+// behind reports whether other calls wait for a limit of the call, and sets w.why to the limit with the largest total
+// cost of waiting calls. It returns false for a cost that can never be met, which no queue can help.
 func (w *walk) behind() bool {
 	found, most := false, time.Duration(-1)
 	for i := range w.limits.Len() {
 		c := w.limits.Charge(i)
 		switch {
-		case c.Cost == 0, w.limits.Holds(i): // the latter since before it asked the store
+		case c.Cost == 0, w.limits.Holds(i): // held since before it asked the store
 			continue
 		case c.Cost < 0 || c.Cost > c.Registry.Most(w.now, c.Key):
 			return false
@@ -33,8 +32,8 @@ func (w *walk) behind() bool {
 	return found
 }
 
-// stepBehind has a call stand in the line of the limit for which most wait, unless another one refuses it whatever
-// its turn there. What a store has granted does not keep so long as it may stand.
+// stepBehind queues the call at the limit that w.why names, unless another limit would refuse it even after its turn
+// there. It returns the store's units first, because they expire before the turn may come.
 func (w *walk) stepBehind() step {
 	if w.left() == 0 {
 		return w.askBehind()
@@ -47,8 +46,8 @@ func (w *walk) stepBehind() step {
 	return step{kind: stepLine}
 }
 
-// askBehind takes what those who wait leave to others, for a call that does not wait. It says how long the
-// call would have waited at the end of the line.
+// askBehind is for a call that does not wait: it takes units that waiting calls leave. Otherwise the refusal states
+// how long the call would have waited at the end of the queue.
 func (w *walk) askBehind() step {
 	s := w.newWaiter(&Call{})
 	s.at = -1
@@ -70,9 +69,9 @@ func (w *walk) askBehind() step {
 	return w.tooLate(s, at)
 }
 
-// lacks is where a call goes on for which there is not enough now: to the store, into a line, or nowhere.
-// To the store goes who lacks what a fleet shares, and whose policy is not fair: there it waits
-// among all who ask, in its priority. By a fair policy calls wait in line, and the first of them asks.
+// lacks returns the next step of a call for which there are too few units: ask the store, queue, or refuse. It asks
+// the store immediately if a fleet shares the limit and the policy is not Fair: it then waits among all that ask, by
+// priority. Under a Fair policy calls queue, and the head of the queue asks.
 func (w *walk) lacks(v limit.Verdict) step {
 	left := w.left()
 	switch inTurn := left > 0 && (w.by.fair || mixed(&w.limits)); {
@@ -88,13 +87,13 @@ func (w *walk) lacks(v limit.Verdict) step {
 	return step{kind: stepLine}
 }
 
-// mayRise reports whether the wait of a verdict may become shorter before it is over, as the first answer of the upstream
-// may report another limit. A call does not end because of a rate that is only the configuration's guess.
+// mayRise reports whether the wait of a verdict may become shorter, because the upstream's first response may
+// advertise a higher limit. A rate that is only the configuration's guess must not refuse a call.
 func mayRise(now time.Duration, p *limit.Charges, v limit.Verdict) bool {
 	return v.Wait != bucket.Never && !v.OK && p.Unheard(v.Why) && !p.Paused(now, v.Why)
 }
 
-// mixed reports whether a call is charged to limits of this process beside some that a fleet shares.
+// mixed reports whether a call is charged to both local and shared limits.
 func mixed(p *limit.Charges) bool {
 	own, shared := false, false
 	for i := range p.Len() {
@@ -106,7 +105,7 @@ func mixed(p *limit.Charges) bool {
 	return own && shared
 }
 
-// moves charges a call that waits to the limits in force, and asks them.
+// moves charges a waiting call to the limits in force, and asks them.
 func (w *walk) moves() step {
 	w.handBack(w.now)
 	w.limits.Reset()
@@ -116,9 +115,9 @@ func (w *walk) moves() step {
 	return w.turn()
 }
 
-// fetch asks the store for what is shared with a fleet, waiting for the call's turn as long as it may.
+// fetch asks the store for units of shared limits, and waits for the call's turn as long as it may.
 func (w *walk) fetch(ctx context.Context) (step, error) {
-	// What the store has granted may have gone to another call when this one takes it: then it asks again.
+	// Another call may take the units that the store has granted before this one does. Then it asks again.
 	until := max(w.now, w.until)
 	for came := w.now; ; {
 		v, opened, err := w.askStore(ctx, until, -1)
@@ -137,7 +136,7 @@ func (w *walk) fetch(ctx context.Context) (step, error) {
 		}
 		d := w.turn()
 		if d.kind == goOn.kind && w.why < 0 && w.now > came {
-			w.why = w.shared() // it waited for that
+			w.why = w.shared() // it waited for the store
 		}
 		if d.kind != stepStore {
 			return d, nil
@@ -145,11 +144,11 @@ func (w *walk) fetch(ctx context.Context) (step, error) {
 	}
 }
 
-// askStore asks the store until the instant at most, for the charge in whose line the call stands, -1 for none, and unless the breaker opens meanwhile or
-// other limits come in force, which it reports.
+// askStore asks the store until the given instant. at is the charge in whose queue the call waits, or -1. askStore
+// stops early, and reports it as opened, if the breaker opens or other limits come into force.
 func (w *walk) askStore(ctx context.Context, until time.Duration, at int) (v limit.Verdict, opened bool, err error) {
 	w.u.pauses.asks(w.now)
-	if w.u.sleepers.closed.Load() { // nobody waits for a turn any more; what need not wait for one goes
+	if w.u.sleepers.closed.Load() { // no call may wait; a call that need not wait proceeds
 		v, w.now, err = w.limits.FetchInLine(ctx, w.now, w.now, w.by.priority(w.call), at)
 		return v, err == nil && !v.OK, err
 	}
@@ -167,15 +166,15 @@ func (w *walk) askStore(ctx context.Context, until time.Duration, at int) (v lim
 	return v, false, err
 }
 
-// judge is the step of limits that say no, and ends the attempt's way: whatever any gate gave goes back.
-// The reason is the limit's, unless a pause holds the limit: then it is whatever the pause is for.
+// judge refuses a call by a limit, and returns what all gates gave. The reason is the limit's or, if a pause holds
+// the limit, the pause's.
 func (w *walk) judge(v limit.Verdict) step {
 	c := w.limits.Charge(v.Why)
 	w.why, w.lack = int32(v.Why), v.Lack
 	d := no(RateLimited, v.Wait)
 	switch {
-	// Quota only where the amount is used up: a store that is away, or a hint, says no for other reasons.
-	case v.Wait == bucket.Never: // the cost is at fault
+	// Quota only if the amount is used up: an unreachable store or a hint refuses for other reasons.
+	case v.Wait == bucket.Never: // no wait helps
 	case c.Registry.Limit().IsQuota() && w.limits.Look(w.now, v.Why).Left < c.Cost && !w.limits.Lacks(w.now, v.Why).Away():
 		d.why = QuotaExhausted
 	case w.limits.Paused(w.now, v.Why):

@@ -6,13 +6,13 @@ import (
 	"time"
 )
 
-// ownLate is how long gates of the program's own may take, and the call go by what the limits gave before: it
-// is allowed as of then. What they gave it for longer would go later than they may: they are asked again.
+// ownLate is how long custom gates may take without the limits being asked again. The call is admitted as of the
+// earlier instant. Units that were granted before a longer wait would be used too late.
 const ownLate = 10 * time.Millisecond
 
-// askGates asks the gates of the program's own in their order, each of which may wait: its context ends
-// with the call's, and when the breaker opens. When they have waited, breaker and pauses are asked
-// again, and after ownLate the limits. When one says no, or panics, all that the call holds goes back.
+// askGates asks the custom gates in order. Each may wait. Its context ends with the call's, and when the breaker
+// opens. If the gates have waited, breaker and pauses are asked again, and after ownLate the limits. If a gate
+// refuses or panics, the call returns all that it holds.
 func (w *walk) askGates(ctx context.Context) (d step, err error) {
 	admitted := false
 	defer func() { // also if a gate panics
@@ -44,7 +44,7 @@ func (w *walk) askGates(ctx context.Context) (d step, err error) {
 	case late > ownLate:
 		d, err = w.takeAgain(ctx)
 	case late > 0:
-		w.until = w.now // it waits no more
+		w.until = w.now // it must not wait again
 		if d = w.hears(); d.refused() {
 			break
 		}
@@ -56,8 +56,8 @@ func (w *walk) askGates(ctx context.Context) (d step, err error) {
 	return d, err
 }
 
-// takeAgain gives back what the limits gave before the gates of the program's own made the call wait, and
-// takes it again, as of now: the call may have to wait once more, and what those gates gave is held meanwhile.
+// takeAgain returns the units from before the wait in custom gates and takes them again at the present instant. The
+// call may have to wait once more, and keeps what the gates gave.
 func (w *walk) takeAgain(ctx context.Context) (d step, err error) {
 	w.handBack(w.now)
 	w.until, w.sent = min(w.deadline, later(w.now, w.longest())), w.now
@@ -65,15 +65,15 @@ func (w *walk) takeAgain(ctx context.Context) (d step, err error) {
 		d = w.turn()
 	}
 	if d.kind != stepGo {
-		w.exit() // others can use the slot meanwhile
+		w.exit() // other calls can use the slot meanwhile
 	}
 	d, err = w.pass(ctx, d)
 	w.waited, w.sent = w.waited+w.now-w.sent, w.now
 	return d, err
 }
 
-// ownRefused counts and tells of a refusal by a gate of the program's own, as though a gate of weir had
-// refused. Other errors of such a gate are the caller's alone.
+// ownRefused counts and reports a refusal by a custom gate like one by weir. Other errors of a custom gate are
+// returned to the caller only.
 func (w *walk) ownRefused(err error) {
 	r, ok := errors.AsType[*Refusal](err)
 	if !ok {

@@ -8,47 +8,45 @@ import (
 	"github.com/seed1158cd35/weir/outcome"
 )
 
-// whose is whom a pause of a charge's limit and key holds.
+// whose returns the subject of a pause of a charge's limit and key.
 func whose(c limit.Charge) pause.Subject {
 	l := c.Registry.Limit()
 	return pause.OfLimit(l.Name, l.Scope, c.Key)
 }
 
-// Most pauses are of one limit and key: its limiter stands still, and a call that waits for it waits
-// in line as for any other amount. What the limiter cannot know is asked here, after the breaker and
-// before the limits.
+// Most pauses are of one limit and key. Their limiter is paused, and calls wait in its queue as for units. Pauses
+// that a limiter cannot represent are checked here, after the breaker and before the limits.
 
-// A stop is a pause that holds a call whatever its limits say. The zero stop holds nobody.
+// A stop is a pause that holds a call independently of its limits. The zero stop holds no call.
 type stop struct {
 	pause.Entry
 	of     pause.Subject
-	charge int // the one that it is about, or -1
+	charge int // index of the charge that it is about, or -1
 	wait   time.Duration
 }
 
-// A concern is whom pauses concern: a call by its operation and pool, and by its limits.
+// A concern identifies a call for pauses, by operation, pool and credential. Its limits are passed separately.
 type concern struct {
 	u          *Upstream
 	op, pool   string
 	credential string
 	caller     string
-	probing    time.Duration // the call is a probe of the pause of all credentials, which does not hold it
+	probing    time.Duration // end of the pause of all credentials that the call probes, which does not hold it; 0 if none
 }
 
-// concern is whom the attempt's pauses are about; it outlasts the permit's report.
+// concern returns the permit's concern. It stays valid after the permit's report.
 func (p *Permit) concern() concern {
 	return concern{p.plan.live.u, p.plan.op.Name, p.pool, p.credential, p.name, p.probing}
 }
 
-// stopped is the pause that holds the attempt longest, whatever its limits say; or, if all is set,
-// that of all pauses: those, too, for which a limiter makes the call wait in its place. The permit
-// may have been reported.
+// stopped returns the longest pause that holds the attempt independently of its limits. If all is set, it also
+// considers pauses for which a limiter makes the call wait. The permit may have been reported.
 func (p *Permit) stopped(now time.Duration, all bool) stop {
 	return p.concern().stopped(now, &p.limits, all)
 }
 
-// stopped looks for what holds a call longest: a pause of everything, of its operation, of its pool,
-// or of one of its limits. A limit's own pause holds it here only if its limiter does not know of it.
+// stopped returns the longest pause of everything, of the call's operation, of its pool, or of one of its limits. It
+// considers a limit's pause only if the limiter does not know it, or if all is set.
 func (c concern) stopped(now time.Duration, limits *limit.Charges, all bool) stop {
 	s, u := stop{charge: -1}, c.u
 	if !u.pauses.Any(now) {
@@ -64,7 +62,7 @@ func (c concern) stopped(now time.Duration, limits *limit.Charges, all bool) sto
 	}
 	for i := range limits.Len() {
 		charge := limits.Charge(i)
-		if charge.Cost == 0 { // a limit that it costs nothing is none of its business
+		if charge.Cost == 0 { // the limit does not apply
 			continue
 		}
 		of := whose(charge)
@@ -78,10 +76,11 @@ func (c concern) stopped(now time.Duration, limits *limit.Charges, all bool) sto
 	return s
 }
 
-// behind is a subject that concerns the call, if calls rest in its line: they came before. The zero subject if there is none.
+// behind returns a pause that applies to the call and for which earlier calls wait. It returns the zero subject if
+// none.
 func (c concern) behind(limits *limit.Charges) pause.Subject {
 	busy := func(of pause.Subject) bool {
-		cost, _ := c.u.lines.Busy(of) // 0 if all who stand in it have gone on to ask elsewhere
+		cost, _ := c.u.lines.Busy(of) // 0 if all its calls have moved to other queues
 		return cost > 0
 	}
 	switch all, op, pool := pause.All(), pause.OfOperation(c.op), pause.OfPool(c.pool); {
@@ -108,15 +107,15 @@ func (c concern) behind(limits *limit.Charges) pause.Subject {
 	return pause.Subject{}
 }
 
-// longer makes s the pause of a subject if that lasts longer than s does.
+// longer replaces s by the pause of a subject if that lasts longer.
 func (s *stop) longer(u *Upstream, now time.Duration, of pause.Subject, charge int) {
 	if e := u.pauses.In(now, of); e.Until()-now > s.wait {
 		*s = stop{e, of, charge, e.Until() - now}
 	}
 }
 
-// held waits for the end of a pause, or refuses. What the limits gave goes back: turns that come
-// before the end of the pause would all be used at its end.
+// held makes the call wait for the end of a pause, or refuses it. It first returns the units: otherwise those granted
+// during the pause would all be used at its end.
 func (w *walk) held(s stop) step {
 	w.why = int32(s.charge)
 	if s.wait <= w.left() {
@@ -127,8 +126,8 @@ func (w *walk) held(s stop) step {
 	return w.refusedBy(s)
 }
 
-// refusedBy refuses a call that a pause holds. A pause of all credentials may end with the next probe, and so the
-// call may ask again then.
+// refusedBy refuses a call that a pause holds. A pause of all credentials may end with the next probe, so RetryAfter
+// is at most the time until then.
 func (w *walk) refusedBy(s stop) step {
 	if w.credential != "" && s.of == w.all() {
 		s.wait = min(s.wait, probeInterval)
@@ -136,7 +135,7 @@ func (w *walk) refusedBy(s stop) step {
 	return refusedBy(w.now, &s.Entry, s.wait)
 }
 
-// refusedBy is the decision that a pause is for who cannot wait so long.
+// refusedBy returns the refusal by a pause.
 func refusedBy(now time.Duration, e *pause.Entry, wait time.Duration) step {
 	d := no(Paused, wait)
 	if e.Until() > now && e.Reason(now) == pause.Quota {
@@ -148,16 +147,15 @@ func refusedBy(now time.Duration, e *pause.Entry, wait time.Duration) step {
 	return d
 }
 
-// lifted reports whether the pause is over before its time that the attempt's own answer has
-// asked for, and no other holds the call. The permit may have been reported.
+// lifted reports whether the pause that the attempt's response has caused ended early, and no other pause holds the
+// call. The permit may have been reported.
 func (p *Permit) lifted(now time.Duration) bool {
 	return now < p.paused && p.stopped(now, true).wait == 0
 }
 
-// pause stops everyone whom the hint concerns. That are all callers of the call's pool
-// if it has one, and of those of its limits that are kept by the pool; else all callers
-// of the limits that the call was charged to, under its keys. Limits that it cost
-// nothing are none of its business.
+// pause applies a hint. If the call has a pool, it pauses the pool, and each limit of the call whose key is the pool.
+// Otherwise it pauses the limits that the call was charged to, under its keys. Limits with a cost of 0 are not
+// affected.
 func (p *Permit) pause(u *Upstream, now time.Duration, o *outcome.Outcome) {
 	longest, asked, why := p.plan.live.policy.MaxPause, o.Hint.After, pause.Rate
 	if o.Hint.Quota {
@@ -178,7 +176,7 @@ func (p *Permit) pause(u *Upstream, now time.Duration, o *outcome.Outcome) {
 	}
 	if p.pool != "" {
 		u.pauses.pause(now, pause.OfPool(p.pool), p.pool, why, s)
-	} else if !charged { // then nobody may call the operation
+	} else if !charged { // then the operation is paused
 		u.pauses.pause(now, pause.OfOperation(p.plan.op.Name), "", why, s)
 	}
 	if !charged {
@@ -187,7 +185,7 @@ func (p *Permit) pause(u *Upstream, now time.Duration, o *outcome.Outcome) {
 	}
 }
 
-// pauseLimits pauses the limits that a hint concerns, and reports whether there are any.
+// pauseLimits pauses the limits to which a hint applies, and reports whether there are any.
 func (p *Permit) pauseLimits(u *Upstream, now time.Duration, why pause.Reason, s pause.Span, e PauseEvent) (any bool) {
 	for i := range p.limits.Len() {
 		c := p.limits.Charge(i)

@@ -11,28 +11,27 @@ import (
 	"github.com/seed1158cd35/weir/retry"
 )
 
-// live is a policy in force, with the state that belongs to it. Upstream.Set makes a new one out of
-// the one before and puts it in its place with one store; what it says does not change afterwards. So
-// a call reads the policy without a lock, and goes by the same one to its end, but for limits that
-// come anew (see charged).
+// A live is a policy in force with its state. Upstream.Set makes a new one from the old one and stores it atomically.
+// Its configuration does not change afterwards. So a call reads the policy without a lock and uses the same one until
+// it ends, except for new limits (see charged).
 type live struct {
 	u          *Upstream
 	policy     Policy
 	plans      map[string]*plan
-	other      *plan         // for operations that nobody declared
-	named      named         // theirs, by name
-	flight     *flight       // of all operations together; nil if each has its own, or none
-	slotWait   time.Duration // how long a call may wait for a slot of it
+	other      *plan         // for undeclared operations
+	named      named         // plans of undeclared operations, by name
+	flight     *flight       // of all operations together; nil if each has its own or none
+	slotWait   time.Duration // how long a call may wait for a slot
 	registries []*limit.Registry
-	breaker    *breaker.Breaker // nil if there is one per key
+	breaker    *breaker.Breaker // nil if there are several
 	breakers   *breaker.Group   // by operation, or by the values of a scope
 	purse      retry.Purse
-	budget     *retry.Budget   // the purse, if it is one
-	retries    *limit.Registry // of all processes together; nil if they have no bound
-	alone      *limit.Registry // the same of this process, for while the store cannot say; nil if retries is not shared
+	budget     *retry.Budget   // purse, if it is a budget
+	retries    *limit.Registry // the limit of the fleet's retries; nil if there is none
+	alone      *limit.Registry // its local replacement while the store is unknown; nil if retries is not shared
 }
 
-// build makes what the policy means, out of what the one before has.
+// build makes the state of the policy, reusing that of the old one.
 func (v *live) build(old *live) error {
 	now := v.u.clock.Now()
 	gone := old.loses(v.policy.Limits, v.u.shares)
@@ -55,10 +54,9 @@ func (v *live) build(old *live) error {
 	return nil
 }
 
-// registry is the registry of a limit: the old one if there is one by the name, of the same scope and
-// unit, and shared as before, so that what it has counted stays counted; and an empty one, of which
-// nothing is left at first, if it may be one of those that are gone. A policy must not be a way to
-// get a limit full again.
+// registry returns the registry of a limit. It reuses the old one with its counts if name, scope, unit and sharing
+// are equal. If gone is set, the limit may be a renamed old one, so its new registry starts empty: a reload must not
+// refill a limit.
 func (v *live) registry(now time.Duration, before *live, l limit.Limit, gone bool) (*limit.Registry, error) {
 	u := v.u
 	shares := u.shares(&l)
@@ -86,15 +84,13 @@ func (v *live) registry(now time.Duration, before *live, l limit.Limit, gone boo
 	return limit.NewRegistry(now, l, limit.WithWall(u.clock))
 }
 
-// same reports whether a limit of a new policy goes on with an old one's state: what it counts, and
-// for whom, must be the same, whatever its rate is now.
+// same reports whether a new limit continues an old one's state: both must count the same, at any rate.
 func same(old, l *limit.Limit) bool {
 	return old.Name == l.Name && old.Scope == l.Scope && old.UnitName() == l.UnitName()
 }
 
-// loses reports whether a limit in force has no place among the new ones. Then any
-// of those that are new may be the same limit under another name, scope or unit, or shared
-// where it was not.
+// loses reports whether a limit in force has no equal among the new ones. Then any new limit may be the old one with
+// another name, scope, unit or sharing.
 func (v *live) loses(limits []limit.Limit, shares func(*limit.Limit) bool) bool {
 	for _, r := range v.registries {
 		if !slices.ContainsFunc(limits, func(l limit.Limit) bool { return same(r.Limit(), &l) && r.Shared() == shares(&l) }) {
@@ -104,8 +100,8 @@ func (v *live) loses(limits []limit.Limit, shares func(*limit.Limit) bool) bool 
 	return false
 }
 
-// newPurse makes what pays for retries, or goes on with that of before if nothing about it changes:
-// a reload must not fill an empty purse.
+// newPurse makes the retry budget, or reuses the old one if its configuration is the same: a reload must not refill
+// it.
 func (v *live) newPurse(old *live) (err error) {
 	p, q := &v.policy, &old.policy
 	if old.purse != nil && p.Budget == q.Budget && reflect.DeepEqual(p.Quota, q.Quota) {
@@ -121,9 +117,8 @@ func (v *live) newPurse(old *live) (err error) {
 	return err
 }
 
-// newRetries makes the limit that the retries of all processes are charged to. They come
-// in spells, so without a burst of its own it lets the whole amount go at any time, and no
-// more in any period.
+// newRetries makes the limit of the retries of all processes. Retries come in bursts. So without a configured burst
+// it is a rolling limit, which allows the complete amount at any time and no more in any period.
 func (v *live) newRetries(now time.Duration, old *live) error {
 	all := v.policy.Budget.All
 	if all == (bucket.Rate{}) {

@@ -10,32 +10,32 @@ import (
 	"github.com/seed1158cd35/weir/limit/pause"
 )
 
-// A View is what an upstream looks like at an instant, for people and metrics. Its parts are read
-// one after the other while calls go on, so that they need not agree to the last unit.
+// A View is the state of an upstream at an instant, for people and metrics. Its parts are read one after the other
+// while calls continue, so they may differ by a few units.
 type View struct {
 	Name        string
 	Limits      []LimitView
 	Breakers    []breaker.View
 	RetriesLeft int64       // what the budget would grant now; for a quota, its tokens
-	Pauses      []PauseView // those that last longest first
-	Paused      int         // how many pauses there are
+	Pauses      []PauseView // the longest first
+	Paused      int         // number of pauses
 	Flights     []FlightView
 }
 
-// A LimitView is one limiter: a limit and a key. Limit is as it was configured; what is in force
-// now, where a rate learns or a pause holds, is in Level.
+// A LimitView is the state of one limiter: a limit and a key. Limit is the configuration. Level has the values in
+// force, which differ for an adaptive rate or during a pause.
 type LimitView struct {
 	Limit limit.Limit
 	Key   string
 	Level limit.Level
-	Keys  int // how many keys the limit has; only with the key ""
+	Keys  int // number of keys of the limit; set only for the key ""
 
-	// Unknown says that Level means nothing: see LookAt.
+	// Unknown reports that Level has no meaning; see LookAt.
 	Unknown bool
 }
 
-// Look shows the upstream: each limit, with at most so many of its keys,
-// each breaker, and at most so many pauses. It changes nothing.
+// Look returns the state of the upstream: each limit with at most the given number of keys, each breaker, and the
+// pauses, up to the larger of that number and 100. It changes nothing.
 func (u *Upstream) Look(keys int) View {
 	now, v := u.clock.Now(), u.live.Load()
 	view := View{Name: u.name, RetriesLeft: v.left(now)}
@@ -52,10 +52,10 @@ func (u *Upstream) Look(keys int) View {
 	return view
 }
 
-// fewestPauses is how many pauses are shown at least, however few keys are.
+// fewestPauses is the smallest bound for the pauses that Look returns.
 const fewestPauses = 100
 
-// left is what the purse would pay for now; 0 for one that does not know.
+// left returns how many retries the budget would grant now; 0 if it does not know.
 func (v *live) left(now time.Duration) int64 {
 	if p, ok := v.purse.(interface{ Left(time.Duration) int64 }); ok {
 		return p.Left(now)
@@ -63,9 +63,9 @@ func (v *live) left(now time.Duration) int64 {
 	return 0
 }
 
-// lookLimit shows a limit, with so many of its keys at most. The key "" stands for the limit itself if
-// it has no scope; else for all keys together for which there was no room, and is shown only if
-// they have used something.
+// lookLimit returns the state of a limit, with at most the given number of keys. Without a scope, the key "" is the
+// limit itself. With a scope, it is the limiter shared by all keys beyond the maximum, and is returned only if it was
+// used.
 func (v *live) lookLimit(now time.Duration, r *limit.Registry, keys int) []LimitView {
 	l := *r.Limit()
 	var out []LimitView
@@ -85,9 +85,9 @@ func (v *live) lookLimit(now time.Duration, r *limit.Registry, keys int) []Limit
 	return out
 }
 
-// LookAt shows those limits whose scope is one of the keys, as they are for a call with these. Nothing is kept of keys that
-// are new, so that it may be asked of any. Of limits that a fleet shares the store is not asked: those are Unknown of
-// which it has not spoken yet to this process under the key, and of others Level.Age says when it did.
+// LookAt returns the limits whose scope is one of the keys, as they apply to a call with these keys. It creates no
+// state for new keys, so any key may be asked for. It does not ask the fleet's store. A shared limit is Unknown if
+// the store has not reported the key to this process yet. Otherwise Level.Age is the age of the report.
 func (u *Upstream) LookAt(keys map[string]string) []LimitView {
 	now, v := u.clock.Now(), u.live.Load()
 	var out []LimitView
@@ -104,16 +104,16 @@ func (u *Upstream) LookAt(keys map[string]string) []LimitView {
 	return out
 }
 
-// A KeyView is a key of a limit at an instant.
+// A KeyView is the state of a key of a limit.
 type KeyView struct {
-	Limit *limit.Limit // not to be changed
-	Key   string       // limit.Other for all together that share a limiter
-	Level limit.Level  // but for pauses
+	Limit *limit.Limit // must not be changed
+	Key   string       // limit.Other for all keys that share a limiter
+	Level limit.Level  // without pauses
 }
 
-// LookKeys shows the keys of those limits whose keys are labels (limit.Limit.Labels), one after the other in no order, as
-// a limit can have 400,000. It changes nothing. Calls without a key are left out, and keys of which the store of a fleet has
-// not spoken yet to this process.
+// LookKeys yields the keys of limits whose keys are labels (limit.Limit.Labels), one at a time and in no order,
+// because a limit can have 400,000. It changes nothing. It omits calls without a key, and keys that the fleet's store
+// has not reported to this process yet.
 func (u *Upstream) LookKeys() iter.Seq[KeyView] {
 	return func(yield func(KeyView) bool) {
 		now := u.clock.Now()
@@ -134,12 +134,12 @@ func (u *Upstream) LookKeys() iter.Seq[KeyView] {
 	}
 }
 
-// level is what the limiter of a key looks like, with what the limiter cannot know.
+// level returns the state of a key's limiter, including pauses that the limiter does not know.
 func (v *live) level(now time.Duration, l *limit.Limit, key string, m *limit.Limiter) limit.Level {
 	return v.held(now, l, key, m.Look(now))
 }
 
-// held is a level with the pauses that hold a limit.
+// held adds the pauses of a limit to a level.
 func (v *live) held(now time.Duration, l *limit.Limit, key string, level limit.Level) limit.Level {
 	pauses := &v.u.pauses
 	if pauses.Any(now) {
@@ -151,9 +151,9 @@ func (v *live) held(now time.Duration, l *limit.Limit, key string, level limit.L
 	return level
 }
 
-// Now is the present instant of the upstream's clock. Instants count from some moment that means
-// nothing, so that two of one clock can be compared, and not those of two processes.
+// Now returns the present instant of the upstream's clock. Its zero has no meaning: compare instants of one clock
+// only, not of two processes.
 func (u *Upstream) Now() time.Duration { return u.clock.Now() }
 
-// Never is the RetryAfter of what can never be allowed.
+// Never is the RetryAfter of a call that can never be allowed.
 const Never = bucket.Never

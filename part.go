@@ -8,14 +8,13 @@ import (
 	"github.com/seed1158cd35/weir/limit/bucket"
 )
 
-// A part of an exchange, such as a message of a connection that was admitted when it began, is charged to limits and held by
-// pauses as any other call, and none is sent while the breaker is open. But how long it takes to be sent, and that it
-// could be, says nothing of how the upstream works: it is no probe, it takes no slot of what is in flight, and the
-// breaker does not hear of it.
+// A part of an exchange, such as a message of a connection, is charged to limits and held by pauses like any other
+// call. It is not sent while the breaker is open. But the time to send it, and the success of sending, are no
+// evidence about the upstream. Therefore it is no probe, takes no slot, and the breaker does not count it.
 
-// Admit is Acquire for those who have a permit of their own, so that it allocates nothing, and say themselves how long the
-// attempt waits for a limit: patience at most, in place of the policy's MaxWait; 0 waits for none. p may be the zero
-// Permit or one that has been reported. If the attempt is allowed, it must be reported; c and its maps must not be changed until then.
+// Admit is Acquire for callers that have a Permit, so that it does not allocate, and that choose how long the attempt
+// waits for a limit: at most patience, instead of the policy's MaxWait. 0 means no wait. p may be the zero Permit or
+// a reported one. An allowed attempt must be reported. Until then c and its maps must not be changed.
 func (u *Upstream) Admit(ctx context.Context, c *Call, p *Permit, patience time.Duration) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -38,8 +37,8 @@ func (u *Upstream) Admit(ctx context.Context, c *Call, p *Permit, patience time.
 	return err
 }
 
-// askBreaker asks the breaker whether the attempt may be made. Of a part of an exchange it is only looked whether it lets nobody
-// through, and the permit has none: who waits for a limit is not woken when it opens, but looks again.
+// askBreaker asks the breaker. A part of an exchange gets no ticket: askBreaker only reads whether the breaker is
+// open. So a part that waits for a limit is not woken when the breaker opens, but checks again.
 func (w *walk) askBreaker() step {
 	b := w.plan.breakerFor(w.now, w.call)
 	if !w.call.Part {

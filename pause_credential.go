@@ -40,7 +40,7 @@ type sharedHint struct {
 	until              time.Duration
 	refuted            time.Duration // no pause of all credentials begins before then
 	probeAt            time.Duration // when the next probe may be sent
-	prober             string        // whose the last probe was
+	prober             string        // who sent the last probe
 }
 
 // allCredentials is the subject of a pause of all credentials: for a pool of a credential and a model, all
@@ -92,9 +92,9 @@ func (h *sharedHints) entry(now time.Duration, of pause.Subject) (e sharedHint, 
 	return e, len(h.last) < maxSharedHints
 }
 
-// probe reports whether a credential may send a probe now, and takes its turn. One that has not succeeded before,
-// or whose caller sent the last probe, waits a quarter of an interval longer: nobody can take all turns from the others. The first
-// probe of a pause that another process of the fleet began is sent one interval later.
+// probe reports whether a credential may send a probe now, and takes its turn. A credential that has not succeeded
+// before, or whose caller sent the last probe, waits a quarter of an interval longer, so that no caller takes all
+// turns. If another process began the pause, the first probe of this process is sent one interval later.
 func (h *sharedHints) probe(now time.Duration, of pause.Subject, credential, caller string) bool {
 	prober := cmp.Or(caller, credential)
 	known := h.good.has(credential)
@@ -127,7 +127,7 @@ func (h *sharedHints) refute(now time.Duration, of pause.Subject, until time.Dur
 	}
 }
 
-// all is the subject of a pause of all credentials; the zero subject for a call whose hints hold all callers anyway.
+// all returns the subject of a pause of all credentials. It is zero for a call whose hints pause all callers anyway.
 func (c concern) all() pause.Subject {
 	if c.credential == "" {
 		return pause.Subject{}
@@ -148,7 +148,7 @@ func (c *concern) probe(now time.Duration, s *stop, limits *limit.Charges) bool 
 	return c.probing > 0
 }
 
-// probes reports whether the call goes as the probe of the pause that holds it.
+// probes reports whether the call may proceed as the probe of the pause that holds it.
 func (w *walk) probes(s stop) bool {
 	c := w.concern()
 	ok := c.probe(w.now, &s, &w.limits)
@@ -156,15 +156,15 @@ func (w *walk) probes(s stop) bool {
 	return ok
 }
 
-// probes has the waiting call go as the probe of the pause that holds it, if it may.
+// probes makes the waiting call the probe of the pause that holds it, if it may be.
 func (s *waiter) probes(now time.Duration) {
 	if s.probe(now, &s.stop, &s.limits) {
 		s.stop = stop{charge: -1}
 	}
 }
 
-// ofCredential gives the permit the pool of its credential. Without a credential the hint holds whoever is charged
-// to the same limits, until it is known that others have one.
+// ofCredential gives the permit the pool of its credential. A hint for a call without a credential pauses all calls
+// of the same limits, until a call with a credential was seen.
 func (p *Permit) ofCredential(u *Upstream) {
 	mixed := &u.pauses.hints.mixed
 	switch {
@@ -181,7 +181,7 @@ func (p *Permit) ofCredential(u *Upstream) {
 	}
 }
 
-// pauseAll has a hint hold all credentials if it concerns them.
+// pauseAll pauses all credentials if the hint applies to them.
 func (p *Permit) pauseAll(u *Upstream, now, until time.Duration, e PauseEvent) {
 	of := p.all()
 	end := u.pauses.hints.received(now, of, p.credential, p.name, until)

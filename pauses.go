@@ -15,9 +15,9 @@ import (
 	"github.com/seed1158cd35/weir/limit/pause"
 )
 
-// Pause stops all calls of a subject by hand, for so long or, if that is 0, until Resume;
-// for pause.Longest at most. It holds in the whole fleet, or in this process alone if here
-// is set. The error says which subjects there are.
+// Pause lets an operator stop all calls of a subject for a time, at most pause.Longest, or until Resume if length is
+// 0. It applies to the fleet, or only to this process if here is set. If the subject is unknown, the error lists the
+// known ones.
 func (u *Upstream) Pause(of pause.Subject, length time.Duration, here bool) error {
 	if length < 0 || length > pause.Longest {
 		return fmt.Errorf("for %v: want a time up to %d days", length, pause.Longest/(24*time.Hour))
@@ -40,10 +40,9 @@ func (u *Upstream) Pause(of pause.Subject, length time.Duration, here bool) erro
 	return nil
 }
 
-// Resume lifts the pauses of a subject before their time, whoever asked for them, and
-// those of all that it stands for: of a limit those of its keys, too, and of the upstream
-// all. It says how many there were. Others of the fleet hear of it, unless here is set:
-// then it is this process alone that goes on. The error says which subjects there are.
+// Resume ends the pauses of a subject early, whatever their source, including the pauses of its parts: for a limit
+// the pauses of its keys, for the upstream all pauses. It returns how many it ended. It applies to the fleet, or only
+// to this process if here is set. If the subject is unknown, the error lists the known ones.
 func (u *Upstream) Resume(of pause.Subject, here bool) (lifted int, err error) {
 	now := u.clock.Now()
 	known, all := u.live.Load().knows(of), u.pauses.Lift(now, of, here)
@@ -55,7 +54,7 @@ func (u *Upstream) Resume(of pause.Subject, here bool) (lifted int, err error) {
 	return len(all), nil
 }
 
-// knows says what is wrong with a subject: a pause of what there is not would hold nobody.
+// knows returns what is wrong with a subject. A pause of an unknown subject would have no effect.
 func (v *live) knows(of pause.Subject) error {
 	switch of.Kind {
 	case pause.Upstream:
@@ -89,7 +88,7 @@ func (v *live) knowsLimit(of pause.Subject) error {
 	return fmt.Errorf("limit %q: unknown limit; want one of %s", of.Name, listed(names))
 }
 
-// knowsKey says whether a key of a subject is one that the limit tells apart.
+// knowsKey reports whether the limit has such keys.
 func knowsKey(l *limit.Limit, of pause.Subject) error {
 	switch {
 	case of.Kind == pause.Limit || of.Scope == l.Scope && l.Scope != "":
@@ -100,7 +99,7 @@ func knowsKey(l *limit.Limit, of pause.Subject) error {
 	return fmt.Errorf("key %q: limit %s has the scope %s, not %s", of.Key, l.Name, l.Scope, of.Scope)
 }
 
-// listed are names as a person reads them.
+// listed formats names for people.
 func listed(names []string) string {
 	if len(names) == 0 {
 		return "none"
@@ -108,9 +107,8 @@ func listed(names []string) string {
 	return strings.Join(names, ", ")
 }
 
-// A PauseView is a pause that is in force, and whom it holds: the calls of a pool, of an
-// operation, those that are charged to a limit, under one key if Scope is not "", or all
-// calls.
+// A PauseView is a pause in force. It applies to the calls of a pool, of an operation, of a limit, of one key of a
+// limit if Scope is set, or to all calls.
 type PauseView struct {
 	Kind      pause.Kind
 	Limit     string
@@ -119,34 +117,33 @@ type PauseView struct {
 	Pool      string
 	Operation string
 	Left      time.Duration
-	Open      bool // until a person says that calls go on; Left is the longest it can be
+	Open      bool // until an operator resumes; Left is the maximum
 	Reason    pause.Reason
-	ResetAt   time.Time // of a quota, if the upstream said when it is there again
-	By        string    // the process that was told first; "" without a fleet
+	ResetAt   time.Time // for a quota, when it resets, if the upstream sent that
+	By        string    // the process that learned of it first; "" without a fleet
 }
 
-// Subject is whom it holds.
+// Subject returns what the pause applies to.
 func (v *PauseView) Subject() pause.Subject {
 	return pause.Subject{Kind: v.Kind, Name: cmp.Or(v.Limit, v.Pool, v.Operation), Scope: v.Scope, Key: v.Key}
 }
 
-// pausing is what an upstream knows of its pauses: the book says whom they hold until when, whether
-// a hint has asked for them, a person or another process of the fleet. A call reads the book at
-// each decision, which costs one atomic load while nobody is paused.
+// A pausing holds an upstream's pauses. The Book has their subjects and ends, whether they come from a hint, an
+// operator or another process. Each decision reads it, which costs one atomic load while there is no pause.
 //
-// In a fleet a loop beside the calls writes what is new to the store and reads what others have
-// written (package fleet/pauses). A call never waits for it, but for the first of a process.
+// In a fleet a background loop writes new pauses to the store and reads those of other processes (package
+// fleet/pauses). Only the first call of a process waits for it.
 type pausing struct {
 	pause.Book
 	u       *Upstream
-	records *pauses.Pauses // shares them; nil if there is no fleet
-	leave   func()         // takes them out of the fleet; nil likewise
+	records *pauses.Pauses // shares the pauses; nil without a fleet
+	leave   func()         // removes them from the fleet; nil without a fleet
 	obeying sync.Mutex     // see obey
 	hints   sharedHints
 }
 
-// pause notes a pause until s.Until: of two of one subject the longer one is in force. It has the limiters that the subject
-// names stand still, and lets the fleet know.
+// pause adds a pause that lasts until s.Until. Of two pauses of one subject the longer one applies. It also pauses
+// the limiters of the subject, and informs the fleet.
 func (p *pausing) pause(now time.Duration, of pause.Subject, key string, why pause.Reason, s pause.Span) {
 	if !p.Add(now, of, why, s) {
 		p.limiters(now, of, key, func(m *limit.Limiter) { m.Pause(now, s.Until) })
@@ -156,17 +153,16 @@ func (p *pausing) pause(now time.Duration, of pause.Subject, key string, why pau
 	p.share()
 }
 
-// share lets the fleet know that something has changed.
+// share informs the fleet of a change.
 func (p *pausing) share() {
 	if p.records != nil {
 		p.records.Changed()
 	}
 }
 
-// obey has the limiter of a subject, if it is that of one key, stand still as long as
-// the book says. It keeps the places of those who wait, no more: who may go is the book's
-// to say, also where a limiter was made since and knows of no pause. p.obeying is held for
-// the two to agree: nothing that waits or calls out happens meanwhile.
+// obey pauses the limiter of a key as long as the Book requires. That only keeps the queued calls in place. The Book
+// decides which calls may proceed, also for limiters made later. p.obeying keeps the two consistent. Nothing waits or
+// calls out while it is held.
 func (p *pausing) obey(now time.Duration, of pause.Subject, key string) {
 	p.obeying.Lock()
 	defer p.obeying.Unlock()
@@ -180,8 +176,8 @@ func (p *pausing) obey(now time.Duration, of pause.Subject, key string) {
 	})
 }
 
-// limiters are those that only calls of the subject take from. Keys for which there was
-// no room have one together.
+// limiters calls do for the limiters that only calls of the subject use. It omits the limiter shared by keys beyond
+// the maximum.
 func (p *pausing) limiters(now time.Duration, of pause.Subject, key string, do func(*limit.Limiter)) {
 	for _, r := range p.u.live.Load().registries {
 		l := r.Limit()
@@ -194,15 +190,14 @@ func (p *pausing) limiters(now time.Duration, of pause.Subject, key string, do f
 	}
 }
 
-// obeyPlain is obey for a subject of which nobody here has said the key. One whose key is
-// a hash is held by the book alone.
+// obeyPlain is obey for a subject whose key is stated nowhere else. A key that is a hash is held by the Book alone.
 func (p *pausing) obeyPlain(now time.Duration, of pause.Subject) {
 	if of.Plain() {
 		p.obey(now, of, of.Key)
 	}
 }
 
-// heard is told on a goroutine of the fleet what others say.
+// heard receives pauses and resumptions of other processes. It runs on a goroutine of the fleet.
 func (p *pausing) heard(now time.Duration, paused, lifted []pause.Subject) {
 	for _, of := range paused {
 		p.obeyPlain(now, of)
@@ -214,7 +209,7 @@ func (p *pausing) heard(now time.Duration, paused, lifted []pause.Subject) {
 	p.resumed(now, lifted, ByFleet)
 }
 
-// resumed lets those go whose pauses were lifted.
+// resumed wakes the calls whose pauses were ended.
 func (p *pausing) resumed(now time.Duration, lifted []pause.Subject, by string) {
 	for _, of := range lifted {
 		p.obeyPlain(now, of)
@@ -228,7 +223,7 @@ func (p *pausing) resumed(now time.Duration, lifted []pause.Subject, by string) 
 	}
 }
 
-// tell tells of a pause that no call was told of.
+// tell reports a pause that no call has reported.
 func (p *pausing) tell(to func(PauseEvent), now time.Duration, of pause.Subject, e *pause.Entry, by string) {
 	if to != nil {
 		v := p.view(now, of, e)
@@ -236,7 +231,7 @@ func (p *pausing) tell(to func(PauseEvent), now time.Duration, of pause.Subject,
 	}
 }
 
-// join makes the pauses those of the fleet.
+// join shares the pauses with the fleet.
 func (p *pausing) join() {
 	f := p.u.options.Fleet
 	p.records = pauses.Of(f, pauses.Config{
@@ -246,10 +241,10 @@ func (p *pausing) join() {
 	p.leave = f.Attend(func(ctx context.Context) { _ = p.records.Run(ctx) }) // it returns why ctx ended
 }
 
-// damaged tells of a record of the store that is not believed.
+// damaged reports an invalid record in the store, which is ignored.
 func (p *pausing) damaged(err error) { tell(p.u.options.Events.Damaged, DamageEvent{p.u.name, err}) }
 
-// longest is the longest pause for a reason, whoever asks for it.
+// longest returns the longest pause for a reason.
 func (p *pausing) longest(why pause.Reason) time.Duration {
 	if why == pause.Rate {
 		return p.u.live.Load().policy.MaxPause
@@ -257,23 +252,22 @@ func (p *pausing) longest(why pause.Reason) time.Duration {
 	return pause.Longest
 }
 
-// asks tells the fleet that the store is asked for limits: then it is for pauses, too.
+// asks notifies the fleet that the store is asked for limits, so that it is asked for pauses too.
 func (p *pausing) asks(now time.Duration) {
 	if p.records != nil {
 		p.records.Asks(now)
 	}
 }
 
-// A call of a process that has just begun waits so long to hear what the fleet has paused,
-// if the store answers no sooner: as long as it may wait for its turn, within these.
+// The first call of a process waits until the store has reported the fleet's pauses, as long as the call may wait for
+// its turn, but within these bounds.
 const (
 	leastLook = 250 * time.Millisecond
 	mostLook  = time.Second
 )
 
-// meet waits until it is known what the fleet has paused, or the store did not say soon: then
-// calls go on without, since a store that is away must not keep them. The error is the cause of
-// ctx's end.
+// meet waits until the fleet's pauses are known, or the store has not responded in time. Calls then proceed without
+// them, so that an unreachable store does not stop them. The error is the cause of ctx's end.
 func (p *pausing) meet(ctx context.Context, patience time.Duration) error {
 	if !p.u.options.Fleet.Running() {
 		return nil
@@ -290,7 +284,7 @@ func (p *pausing) meet(ctx context.Context, patience time.Duration) error {
 	return nil
 }
 
-// look shows those that last longest, so many at most, and says how many there are.
+// look returns the longest pauses, at most the given number, and how many there are.
 func (p *pausing) look(now time.Duration, most int) (all []PauseView, n int) {
 	held, n := p.All(now, most)
 	for i := range held {
@@ -299,7 +293,7 @@ func (p *pausing) look(now time.Duration, most int) (all []PauseView, n int) {
 	return all, n
 }
 
-// view is what a pause looks like.
+// view describes a pause.
 func (p *pausing) view(now time.Duration, of pause.Subject, e *pause.Entry) PauseView {
 	v := PauseView{Kind: of.Kind, Scope: of.Scope, Key: of.Key, Left: max(0, e.Until()-now), Open: e.Open(), Reason: e.Reason(now)}
 	switch of.Kind {

@@ -7,63 +7,60 @@ import (
 	"github.com/seed1158cd35/weir/outcome"
 )
 
-// A Permit is the right to make one attempt. It must be reported exactly once,
-// whatever becomes of the attempt: one that is dropped keeps what it has been charged, and
-// its slot among what is in flight, if that is bounded, until the garbage collector has found
-// the permit (for one of Acquire; of Try it does not look for any). It is for one goroutine at a time, and must
-// not be copied after its first use.
+// A Permit is the right to make one attempt. Report it exactly once, whatever happens to the attempt. A dropped
+// permit keeps its units, and keeps its slot until the garbage collector finds the permit. That works for permits of
+// Acquire, not of Try. A Permit is not safe for concurrent use and must not be copied after first use.
 type Permit struct {
 	u     *Upstream // nil once it has been reported
 	plan  *plan
-	tally *tally        // where it is counted; nil if it is not
-	sent  time.Duration // the instant at which it was allowed
+	tally *tally        // its counters; nil if calls are not counted
+	sent  time.Duration // when it was allowed
 
-	caller   // whose call it is, and what is kept of it
-	standing // what it waited for its turn
-	ticket   // of the breaker, for the call that this is an attempt of
-	account  // with the limits
-	berth    // among what is in flight
-	hearers  // of the outcome, beside those
+	caller   // fields of its Call
+	standing // its wait
+	ticket   // of the breaker, shared by all attempts of the call
+	account  // its charges
+	berth    // its slot among the attempts in flight
+	hearers  // custom gates that receive the outcome
 
-	started bool          // the answer has started, and its body is still to come
-	start   time.Duration // when it did
+	started bool          // the response has started, and its body has not ended
+	start   time.Duration // when it started
 }
 
-// A standing is what an attempt waited for its turn, and where: what a refusal says of the line, and
-// events of the wait. The zero standing is that of an attempt which has not waited.
+// A standing describes an attempt's wait for its turn, for refusals and events. The zero standing has not waited.
 type standing struct {
 	waited  time.Duration
-	maxWait time.Duration // how long the call may still wait; 0 means as long as its policy says
-	place   int32         // in line, when it was refused; 0 if it stood in none
-	waiting int32         // and how many did
-	came    uint64        // in the order in which calls came into lines; 0 if it stood in none
+	maxWait time.Duration // how long the call may still wait; 0 means the policy's wait
+	place   int32         // position in the queue when refused; 0 if in none
+	waiting int32         // length of that queue
+	came    uint64        // rank in the order of arrival in queues; 0 if in none
 }
 
-// hearers are the gates of the program's own that have let an attempt go on, and who reports to them.
+// hearers holds the report functions of the custom gates that have admitted an attempt.
 type hearers struct {
 	reports []func(outcome.Outcome)
 }
 
-// hear tells them how the attempt ended.
+// hear reports how the attempt ended.
 func (h *hearers) hear(o outcome.Outcome) {
 	for _, report := range h.reports {
 		report(o)
 	}
 }
 
-// A Decision is the answer to whether an attempt may be made now. Most callers want Acquire or Do,
-// which wait; a Decision is for those who answer somebody else. The zero Decision is a no.
+// A Decision states whether an attempt may be made now. Most callers want Acquire or Do, which wait. A Decision is
+// for programs that decide on behalf of others. The zero Decision does not allow the attempt.
 type Decision struct {
 	Allowed    bool
-	Reason     Reason        // why not
+	Reason     Reason        // why it is not allowed
 	RetryAfter time.Duration // how long to wait before asking again; bucket.Never if the cost can never be met
 }
 
-// Allowed is the instant, of the upstream's clock, at which the attempt was allowed: the
-// limits hold by these instants, however much later the caller goes on.
+// Allowed returns the instant, of the upstream's clock, at which the attempt was allowed. The limits hold for these
+// instants, even if the caller proceeds later.
 func (p *Permit) Allowed() time.Duration { return p.sent }
 
-// Levels is what all limits look like that the call is charged to; nil once the attempt has been reported.
+// Levels returns the state of all limits that the attempt is charged to; nil once it has been reported.
 func (p *Permit) Levels() []LimitLevel {
 	if p.u == nil {
 		return nil
@@ -71,10 +68,10 @@ func (p *Permit) Levels() []LimitLevel {
 	return p.levels(p.u.clock.Now())
 }
 
-// subject says whose an event of the attempt is. It is made only where somebody listens.
+// subject returns the subject of an event of the attempt. It allocates, so it is called only if there is a listener.
 func (p *Permit) subject(u *Upstream) Subject { return subject(u, p.plan, p.id, p.keys) }
 
-// begin makes p that of an attempt. The ticket of a call goes on to its next attempt.
+// begin initializes p for an attempt. All attempts of a call keep the same ticket.
 func (p *Permit) begin(u *Upstream, plan *plan, c *Call, attempt int32) {
 	p.u, p.plan, p.by, p.id, p.op, p.keys, p.attempt, p.why, p.waited = u, plan, plan, c.ID, c.Operation, c.Keys, attempt, -1, 0
 	if p.flight = plan.flight; c.Part {

@@ -13,43 +13,40 @@ import (
 	"github.com/seed1158cd35/weir/retry"
 )
 
-// A plan is what a policy means for one operation: all that a call needs is looked up when the
-// policy is put in force, and not for each call. It does not change any more, but for what its
-// parts count and learn; calls keep the plan under which they began.
+// A plan is what a policy means for one operation. It is computed when the policy is put in force, so that a call
+// looks nothing up. Only its counters and learned values change. A call keeps the plan with which it began.
 type plan struct {
 	live   *live
 	name   string
 	op     *Operation
 	limits []counted
-	// Of all limits at once, so that a report need not ask each.
-	learns  bool // a limit's rate learns from outcomes
-	told    bool // or is told by answers
-	hears   bool // one of both
-	fair    bool // those who wait for a limit go flow by flow
-	joined  bool // what is used of a limit counts in others
-	silent  bool // nobody hears of attempts, and nothing is counted of them
+	// Summaries of all limits, so that a report need not ask each.
+	learns  bool // a limit has an adaptive rate
+	told    bool // a limit is advertised by responses
+	hears   bool // learns or told
+	fair    bool // calls that wait for a limit take turns by flow
+	joined  bool // usage of a limit counts in other limits too
+	silent  bool // attempts are neither reported nor counted
 	retry   retry.Config
 	holdoff *retry.Holdoff
 	breaker *breaker.Breaker // nil if it depends on the call's keys
-	flight  *flight          // what is in flight; nil if it has no bound
-	tallies *tallies         // what is counted of it; nil if nothing is
-	none    *limitTally      // of that what is by no limit
+	flight  *flight          // its concurrency bound; nil if none
+	tallies *tallies         // its counters; nil if calls are not counted
+	none    *limitTally      // its counters of decisions without a limit
 }
 
-// counted is a limit as calls of an operation are counted by it.
+// A counted is a limit as it applies to an operation.
 type counted struct {
 	registry *limit.Registry
 	scope    string
-	like     int // the first limit of the plan with this scope, if that is another; -1 if it is not
+	like     int // index of the first limit of the plan with this scope, if that is another; otherwise -1
 	unit     string
 	requests bool         // the unit is requests
 	only     *limit.Match // nil if it counts every call
-	tally    *limitTally  // nil if nothing is counted
+	tally    *limitTally  // its counters; nil if calls are not counted
 }
 
-// newPlans makes a plan for every operation that is declared or that a limit
-// names, and one for all others. Without declared operations it is the limits that say which
-// operations there are.
+// newPlans makes a plan for every operation that is declared or that a limit names, and a default plan.
 func (v *live) newPlans(now time.Duration, old *live) {
 	v.plans = make(map[string]*plan)
 	v.newFlight(old)
@@ -69,8 +66,8 @@ func (v *live) newPlans(now time.Duration, old *live) {
 	v.other = v.plans[DefaultOperation]
 }
 
-// newPlan makes the plan of an operation. What is learnt of whether anything succeeds outlives the
-// policy, by the operation's name.
+// newPlan makes the plan of an operation. Its holdoff, which tracks whether attempts succeed, is taken from the old
+// plan of that name.
 func (v *live) newPlan(now time.Duration, o *Operation, old *live) *plan {
 	p := &plan{live: v, name: o.Name, op: o, retry: v.policy.Retry, holdoff: new(retry.Holdoff), fair: v.policy.Fair.By != ""}
 	if before := old.plans[o.Name]; before != nil {
@@ -100,14 +97,13 @@ func (v *live) newPlan(now time.Duration, o *Operation, old *live) *plan {
 	return p
 }
 
-// priority is a call's own, or that of its operation.
+// priority returns the call's priority, or that of its operation.
 func (p *plan) priority(c *Call) limit.Priority { return cmp.Or(c.Priority, p.op.Priority) }
 
-// linePriority returns the priority of a call as lines count it: 0 is the highest.
+// linePriority returns the priority of a call as queues count it: 0 is the highest.
 func (p *plan) linePriority(c *Call) int { return int(limit.High) - int(p.priority(c)) }
 
-// bind has calls of the plan counted as those of its operation, by each of its limits. Whatever is
-// counted is looked up here, so that a call need not.
+// bind looks up the counters of the plan's operation and limits, so that a call need not.
 func (p *plan) bind(c *Counts) {
 	p.tallies = c.of(p.name)
 	p.silent = c == nil && !p.live.u.options.Events.hears()
@@ -118,8 +114,8 @@ func (p *plan) bind(c *Counts) {
 	}
 }
 
-// plan is that of a call's operation. One that nobody declared has that of all others, and
-// its own name if the policy lets it.
+// plan returns the plan of a call's operation. An undeclared operation has the default plan, under its own name if
+// the policy allows that.
 func (v *live) plan(c *Call) *plan {
 	if c.Operation == "" && c.API == "" {
 		return v.other
@@ -135,15 +131,15 @@ func (v *live) plan(c *Call) *plan {
 	return p
 }
 
-// Assign gives a call its operation: the one that it names, or else the first declared one that
-// matches, or else the one of all others. matches is told whether the call has a name.
+// Assign sets the operation of a call: the one that it names, or else the first declared operation that matches, or
+// else the default. matches receives whether the call has a name.
 func (u *Upstream) Assign(c *Call, matches func(o *Operation, named bool) bool) *Operation {
 	v := u.live.Load()
 	named := c.Operation != "" || c.API != ""
 	switch {
 	case !v.policy.Undeclared:
 	case c.Operation == DefaultOperation:
-		c.Operation = "" // its name is not known, and it may be one of a class
+		c.Operation = "" // its name is unknown, and it may belong to a class
 	case c.Operation != "" && v.plans[c.Operation] == nil:
 		c.API, c.Operation = cmp.Or(c.API, c.Operation), "" // the API's own name for one of a class
 	}
@@ -158,8 +154,7 @@ func (u *Upstream) Assign(c *Call, matches func(o *Operation, named bool) bool) 
 	return o
 }
 
-// cost is what a call is charged by a limit under a key. A cost of 0 takes nothing of it, and waits for
-// nothing.
+// cost returns what a call costs of a limit under a key. A cost of 0 takes no units and waits for nothing.
 func (l *counted) cost(now time.Duration, key string, c *Call) (cost int64) {
 	if l.requests {
 		cost = 1
@@ -167,8 +162,8 @@ func (l *counted) cost(now time.Duration, key string, c *Call) (cost int64) {
 	if c.Cost == nil {
 		return cost
 	}
-	// A cost that is a guess is cut down to what the limit holds when it is full, since no wait would
-	// bring more. One that is told must not be: it could never be met, and the caller has to learn that.
+	// An estimated cost is reduced to what the limit holds when full, since no wait would bring more. A stated cost
+	// is not: it can never be met, and the caller has to learn that.
 	if n, ok := c.Cost[l.unit]; ok {
 		cost = n
 	}
@@ -178,31 +173,29 @@ func (l *counted) cost(now time.Duration, key string, c *Call) (cost int64) {
 	return cost
 }
 
-// picks reports whether a call with these keys is one of those that the limit counts.
+// picks reports whether the limit applies to a call with these keys.
 func (l *counted) picks(keys map[string]string) bool {
 	return l.only == nil || l.only.Picks(keys[l.only.Scope])
 }
 
-// named are operations that nobody declared. Beyond mostNamed they have no names of
-// their own, and are counted as what they are a kind of. The map is replaced, never written, so
-// that it is read without a lock.
+// A named has the plans of undeclared operations. Operations beyond mostNamed share the plan of their class. The map
+// is replaced and never written, so that it is read without a lock.
 type named struct {
 	plans atomic.Pointer[map[name]*plan]
 	mu    sync.Mutex
 }
 
-// A name is what an operation that nobody declared is known by: the plan that its calls go by, and
-// its own name.
+// A name identifies an undeclared operation: the plan of its class and its name.
 type name struct {
 	plan *plan
 	name string
 }
 
-// mostNamed is how many such names there are at most. Each is a plan and a row in every metric.
+// mostNamed is the largest number of such names. Each is a plan, and a row in every metric.
 const mostNamed = 200
 
-// plan is base under another name, or base itself if there are too many names. A name that is known
-// costs one atomic load and a look into a map that nobody writes.
+// plan returns base under another name, or base itself if there are too many names. A known name costs one atomic
+// load and one map lookup.
 func (d *named) plan(base *plan, as string) *plan {
 	key := name{base, as}
 	if all := d.plans.Load(); all != nil {
@@ -213,7 +206,7 @@ func (d *named) plan(base *plan, as string) *plan {
 	return d.add(key)
 }
 
-// add makes a plan under a name, in a copy of the map.
+// add adds a named plan to a copy of the map.
 func (d *named) add(key name) *plan {
 	d.mu.Lock()
 	defer d.mu.Unlock()

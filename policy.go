@@ -16,69 +16,68 @@ import (
 	"github.com/seed1158cd35/weir/retry"
 )
 
-// A Policy is everything that weir knows of an upstream, as plain data: the same
-// value serves a Go program, a configuration file and the status page. The zero
-// Policy has no limits, three attempts, a retry budget and a breaker.
+// A Policy is the complete configuration of an upstream, as plain data. The same value serves a Go program, a
+// configuration file and the status page. The zero Policy has no limits, three attempts, a retry budget and a
+// breaker.
 type Policy struct {
-	Operations []Operation // how HTTP requests are told apart; the first that matches
+	Operations []Operation // classes of calls; an HTTP request belongs to the first that matches
 	Limits     []limit.Limit
 
-	// Undeclared lets operations that are not in Operations keep their names in events
-	// and metrics, the first 200 of them. It is for calls whose operations are named by
-	// a program: names that a client can choose would make a metric each.
+	// Undeclared lets operations that are not in Operations keep their names in events and metrics, up to 200 names.
+	// Set it only if the program names its operations: with names chosen by clients, each would become a metric.
 	Undeclared bool
 
-	// Concurrency bounds what is in flight: of each operation that is declared if the
-	// bound is learnt, of all together if it is a number. The zero Concurrency is no bound.
+	// Concurrency bounds the attempts in flight: of each declared operation if the bound is learned, of all
+	// operations together if it is a number. The zero Concurrency is no bound.
 	Concurrency Concurrency
 
 	Breaker breaker.Config
 
-	// BreakerScope is the name of the key that breakers are kept by. "" means one for each
-	// of Operations and one for all other calls, or one for the upstream if there are no
-	// Operations; WholeUpstream means that in any case.
+	// BreakerScope is the name of the key that has separate breakers. "" means one breaker for each of Operations and
+	// one for all other calls, or a single breaker if there are no Operations. WholeUpstream always means a single
+	// breaker.
 	BreakerScope string
 
 	Retry  retry.Config
 	Budget retry.BudgetConfig
-	Quota  *retry.QuotaConfig // the retry quota of the AWS SDKs, in place of Budget; nil means Budget
+	Quota  *retry.QuotaConfig // the retry quota of the AWS SDKs, instead of Budget; nil means Budget
 
 	Timeouts Timeouts
 	MaxWait  time.Duration // longest wait for a turn; 0 means 10s, and up to a minute for a slot (see Concurrency); below 0 means none
-	AskAgain retry.Config  // has calls that find too few units wait by this schedule where they are, in place of in line: "not-enough-tokens"; no Attempts: in line
-	Fair     Fair          // who goes first of those that wait for a limit
-	MaxPause time.Duration // longest pause that a hint can cause, quotas apart; 0 means 15m
+	AskAgain retry.Config  // if it has Attempts ("not-enough-tokens"), calls that find too few units retry on this schedule instead of queueing
+	Fair     Fair          // the order of calls that wait for a limit
+	MaxPause time.Duration // longest pause that a hint can cause, except for quotas; 0 means 15m
 	Classify classify.Rules
 }
 
-// Timeouts bound the parts of a call. 0 means the default, below 0 no bound.
+// Timeouts bound the parts of a call. 0 means the default. A negative value means no bound.
 type Timeouts struct {
 	Connect time.Duration // to make a connection; 0 means 5s
-	TLS     time.Duration // to agree on encryption; 0 means 5s
-	Headers time.Duration // from the request's end to the answer's headers; 0 means 5s
+	TLS     time.Duration // TLS handshake; 0 means 5s
+	Headers time.Duration // from the end of the request to the headers of the response; 0 means 5s
 	Attempt time.Duration // one attempt, over HTTP until its headers; 0 means 10s
 	Call    time.Duration // all attempts and the waits between them, over HTTP until the headers; 0 means 60s
 
-	// Bodies over HTTP, of requests and of answers; see httpx.ErrBodyStalled.
-	Idle time.Duration // longest that one may bring nothing; 0 means 30s
-	Body time.Duration // longest that one may take; 0 means any time
+	// Bodies of requests and responses over HTTP; see httpx.ErrBodyStalled.
+	Idle time.Duration // longest time without a byte; 0 means 30s
+	Body time.Duration // longest time for the body; 0 means no bound
 
-	// Bodies of requests that come from elsewhere, and not from memory.
-	UploadIdle time.Duration // longest that one may bring nothing; 0 means Idle
-	UploadRate int64         // bytes a second that must come, on the average of UploadOver; 0 means any
+	// Bodies of requests that are read from elsewhere than memory.
+	UploadIdle time.Duration // longest time without a byte; 0 means Idle
+	UploadRate int64         // lowest rate in bytes per second, averaged over UploadOver; 0 means no bound
 	UploadOver time.Duration // 0 means DefaultUploadOver
 }
 
-// DefaultUploadOver is the time over which the rate of a body is judged.
+// DefaultUploadOver is the time over which the rate of a request body is averaged.
 const DefaultUploadOver = 30 * time.Second
 
-// Defaults of the policy's own waits.
+// Defaults of the policy's waits.
 const (
 	defaultWait  = 10 * time.Second
 	defaultPause = 15 * time.Minute
 )
 
-// WithDefaults is p with every duration that is 0 replaced by its default.
+// WithDefaults returns p with every duration that is 0 replaced by its default.
 func (p Policy) WithDefaults() Policy {
 	t := &p.Timeouts
 	t.Connect = cmp.Or(t.Connect, 5*time.Second)
@@ -94,18 +93,17 @@ func (p Policy) WithDefaults() Policy {
 	return p
 }
 
-// A FieldError is one mistake in a Policy: the path of the field in the policy,
-// and what is wrong with it.
+// A FieldError is one mistake in a Policy.
 type FieldError struct {
-	Field string // "limits[2]", "retry", "timeouts"
+	Field string // the path of the field: "limits[2]", "retry", "timeouts"
 	Err   error
 }
 
-// Error reads "limits[2]: rate: must be positive".
+// Error returns a text such as "limits[2]: rate: must be positive".
 func (e *FieldError) Error() string { return e.Field + ": " + e.Err.Error() }
 func (e *FieldError) Unwrap() error { return e.Err }
 
-// Validate reports every mistake at once, as joined FieldErrors.
+// Validate returns all mistakes as joined FieldErrors.
 func (p Policy) Validate() error {
 	var m mistakes
 	m.add("retry", p.Retry.Validate())
@@ -133,17 +131,17 @@ func (p Policy) Validate() error {
 	return errors.Join(m...)
 }
 
-// mistakes are what is wrong with a policy, each a FieldError.
+// mistakes lists what is wrong with a policy. Each is a FieldError.
 type mistakes []error
 
-// add adds what is wrong with a field, each part of a joined error for itself.
+// add adds an error of a field. It splits a joined error.
 func (m *mistakes) add(field string, err error) {
 	for _, e := range parts(err) {
 		*m = append(*m, &FieldError{field, e})
 	}
 }
 
-// parts takes a joined error apart.
+// parts splits a joined error.
 func parts(err error) []error {
 	if err == nil {
 		return nil
@@ -154,8 +152,8 @@ func parts(err error) []error {
 	return []error{err}
 }
 
-// validateLimit reports what is wrong with a limit by itself, and among those before it and the
-// operations: a limit that counts an operation which nobody declares would count nothing.
+// validateLimit returns the mistakes of limit i, compared with the limits before it and the operations. A limit for
+// an undeclared operation is a mistake, because it would count no calls.
 func (p Policy) validateLimit(i int, l limit.Limit) error {
 	errs := parts(l.Validate())
 	if slices.ContainsFunc(p.Limits[:i], func(b limit.Limit) bool { return b.Name == l.Name }) {
@@ -170,14 +168,14 @@ func (p Policy) validateLimit(i int, l limit.Limit) error {
 	return errors.Join(errs...)
 }
 
-// A call can be charged to so many limits, and to so many that a fleet may share: what a call in line remembers of each is a
-// bit of a word, and one write of a store has room for the latter.
+// mostCharges is how many limits can apply to one call: a queued call has a word with one bit for each. mostFleet is
+// how many of them a fleet can share: one write to the store has room for no more.
 const (
 	mostCharges = 64
 	mostFleet   = 32
 )
 
-// validateCharges reports the operations whose calls are charged to more limits than a call can be.
+// validateCharges reports the operations to which too many limits apply.
 func (p *Policy) validateCharges() error {
 	if len(p.Limits) <= mostFleet {
 		return nil
@@ -208,12 +206,12 @@ func (p *Policy) validateCharges() error {
 	return errors.Join(errs...)
 }
 
-// declares reports whether the operation is one of the policy's.
+// declares reports whether the policy declares the operation.
 func (p *Policy) declares(name string) bool {
 	return slices.ContainsFunc(p.Operations, func(o Operation) bool { return o.Name == name })
 }
 
-// Bounded reports whether anything is bounded that is in flight.
+// Bounded reports whether the policy bounds any attempts in flight.
 func (p *Policy) Bounded() bool {
 	on := p.Concurrency.on()
 	for i := range p.Operations {
@@ -223,39 +221,38 @@ func (p *Policy) Bounded() bool {
 	return on
 }
 
-// An Operation is a class of calls with limits, safety and retries of its own.
+// An Operation is a class of calls with separate limits, safety and retries.
 type Operation struct {
 	Name    string
-	Methods []string // HTTP methods; none means any
-	Path    string   // a prefix of the path, however that is written; "" means any
-	AnyCase bool     // Path is compared without regard to letter case
+	Methods []string // HTTP methods; empty means any
+	Path    string   // a prefix of the path, in any encoding; "" means any
+	AnyCase bool     // compare Path without regard to letter case
 
-	// Safe says whether a call may be repeated even if it may have been done
-	// already. "" means by method: GET, HEAD, OPTIONS, TRACE, PUT and DELETE are
-	// safe, and so is whatever has an Idempotency-Key.
+	// Safe states whether a call may be repeated although it may have been executed. "" depends on the method: GET,
+	// HEAD, OPTIONS, TRACE, PUT and DELETE are safe, and any request with an Idempotency-Key.
 	Safe Safety
 
-	// Priority is that of calls that are normal by themselves; see Call.Priority.
+	// Priority applies to calls without a priority; see Call.Priority.
 	Priority limit.Priority
 
-	Retry       *retry.Config // in place of the policy's
-	Concurrency *Concurrency  // in place of the policy's: then the operation has a bound of its own, or none
+	Retry       *retry.Config // replaces the policy's
+	Concurrency *Concurrency  // replaces the policy's: the operation then has a separate bound, or none
 }
 
-// A Safety says whether repeating does harm.
+// A Safety states whether a repeated call does harm.
 type Safety string
 
-// What an Operation's Safe may be.
+// Values of Operation.Safe.
 const (
 	ByMethod Safety = ""
 	Yes      Safety = "yes"
 	No       Safety = "no"
 )
 
-// DefaultOperation is the name of calls that belong to no declared operation.
+// DefaultOperation is the name of all calls that belong to no declared operation.
 const DefaultOperation = "default"
 
-// validate reports what is wrong with an operation by itself, and among those before it.
+// validate returns what is wrong with an operation, compared with the operations before it.
 func (o Operation) validate(before []Operation) error {
 	var errs []error
 	if o.Name == "" {
@@ -277,7 +274,7 @@ func (o Operation) validate(before []Operation) error {
 	return errors.Join(errs...)
 }
 
-// validateHTTP validates what HTTP requests are told apart by.
+// validateHTTP checks the fields that match HTTP requests.
 func (o Operation) validateHTTP() (errs []error) {
 	for _, m := range o.Methods {
 		if m == "" || strings.ToUpper(m) != m || strings.ContainsAny(m, " \t\r\n") {
@@ -293,7 +290,7 @@ func (o Operation) validateHTTP() (errs []error) {
 	return errs
 }
 
-// of are the mistakes of a field, with its name.
+// of prefixes each mistake with the name of its field.
 func of(field string, err error) (errs []error) {
 	for _, err := range parts(err) {
 		errs = append(errs, fmt.Errorf("%s: %w", field, err))
@@ -301,30 +298,27 @@ func of(field string, err error) (errs []error) {
 	return errs
 }
 
-// Fair has calls that must wait for a limit go in turn, flow by flow: one who sends
-// a thousand calls at once makes nobody else wait for all of them. The zero Fair is
-// off: then those who wait go in the order in which they came; for a limit that a fleet
-// shares, by priority first.
+// Fair makes calls that wait for a limit take turns by flow, so that one user who sends a thousand calls together
+// does not delay all other users. The zero Fair is off: calls are admitted in the order of their arrival, and for a
+// limit that a fleet shares by priority first.
 //
-// There is one line for each limit and key that somebody waits for, so that a call that is
-// held by a limit of its own stands in nobody's way. Who goes next is decided when there is
-// something to give. Within a line what counts is the cost in the limit's unit: a call of
-// 8,000 tokens takes as much of a flow's share of a token limit as sixteen of 500.
+// Each limit and key has a separate queue, so that a call held by one limit delays no calls that do not need it. The
+// next call is chosen when units become available. Within a queue each flow's share is measured in the limit's unit:
+// one call of 8,000 tokens counts as much as sixteen calls of 500.
 type Fair struct {
-	By      string          // the scope whose values are the flows ("user"); "" turns it off
+	By      string          // the scope whose values are the flows ("user"); "" turns Fair off
 	Weights PriorityWeights // of the priorities
 
-	Longest int // most calls that wait, all together; the next are refused at once. 0 means 10,000
-	PerFlow int // most calls of one flow that wait; 0 means 1,000
+	Longest int // most calls that wait in total; further calls are refused immediately; 0 means 10,000
+	PerFlow int // most waiting calls of one flow; 0 means 1,000
 }
 
-// PriorityWeights are how those of each priority share a limit while all have somebody
-// waiting: each gets its weight's part, however many flows it has. 0 means 16, 4 and
-// 1: four times what the next one gets, and a 21st for the lowest, which is slow but
-// never stands still.
+// PriorityWeights divide a limit between the priorities while calls of each wait. A share depends on the weight only,
+// not on the number of flows. 0 means 16, 4 and 1. Each priority then gets four times the share of the next one, and
+// the lowest gets a 21st, so that it never starves.
 type PriorityWeights struct{ High, Normal, Low int }
 
-// lines is the part of it that the lines want to know.
+// lines returns the configuration of the queues.
 func (f Fair) lines() line.Config {
 	if f.By == "" {
 		return line.Config{Longest: math.MaxInt32, PerFlow: math.MaxInt32}
@@ -332,13 +326,13 @@ func (f Fair) lines() line.Config {
 	return f.config()
 }
 
-// config is that of the lines, with Fair on.
+// config returns the configuration of the queues with Fair on.
 func (f Fair) config() line.Config {
 	w := f.Weights
 	return line.Config{Weights: [line.Priorities]int{w.High, w.Normal, w.Low}, Longest: f.Longest, PerFlow: f.PerFlow}
 }
 
-// withDefaults fills in what is 0, unless Fair is off.
+// withDefaults replaces zero values, unless Fair is off.
 func (f Fair) withDefaults() Fair {
 	if f.By == "" {
 		return f
@@ -349,7 +343,7 @@ func (f Fair) withDefaults() Fair {
 	return f
 }
 
-// validate reports all that is wrong with it.
+// validate returns everything that is wrong with it.
 func (f Fair) validate() error {
 	if f.By == "" && f != (Fair{}) {
 		return errors.Join(fmt.Errorf("by %q: want a scope whose values take turns, such as user", f.By), f.config().Validate())

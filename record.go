@@ -10,57 +10,57 @@ import (
 	"github.com/seed1158cd35/weir/retry"
 )
 
-// A Record is what became of one call, attempt by attempt: what explains a call, or traces it, is
-// made from it. It comes from a pool, and is valid only until the function returns that is given it
-// (Events.Recorded, Events.Detailed); who keeps it keeps a copy. It has no answers and no arguments
-// of the call, but its ID, keys and note, which are the caller's own.
+// A Record describes one call, attempt by attempt. Explanations and traces of a call are made from it. Records are
+// pooled: a Record is valid only until the function that receives it (Events.Recorded, Events.Detailed) returns, so a
+// listener must copy what it keeps. It contains no responses and no arguments of the call except ID, keys and note,
+// which belong to the caller.
 //
 // A decision by Try or Acquire is a call of one attempt.
 //
-// A call has none while nothing but a first attempt is to be told of it: all that is known of that stands in its
-// permit. So a call that goes well has one only if somebody wants it (Events.Wanted).
+// A call has no Record while its permit contains everything there is to report, which is the first attempt. So a
+// successful call has one only if a listener wants it (Events.Wanted).
 type Record struct {
 	ID    string            // Call.ID
 	Keys  map[string]string // Call.Keys
 	Note  any               // Call.Note
-	Began time.Duration     // the instant, of the upstream's clock
-	Took  time.Duration     // to the head of the answer, if a body followed
-	Why   error             // one of retry's Err values, or a *Refusal (of a call by Try for Events.Detailed only): why there was no other attempt; nil for a call that went well
+	Began time.Duration     // an instant of the upstream's clock
+	Took  time.Duration     // up to the headers of the response, if a body followed
+	Why   error             // why there was no further attempt: one of retry's Err values, or a *Refusal (for Try only in Events.Detailed); nil for success
 
-	N       uint16        // attempts, that which the gates refused included
-	Held    uint8         // attempts that were not made because nothing succeeded
+	N       uint16        // number of attempts, including a refused one
+	Held    uint8         // attempts held back because none succeeded
 	Class   outcome.Class // of the last attempt; unknown if none was made
-	Refused bool          // the gates had the last word: there was no attempt, or no other one
+	Refused bool          // the gates refused the only or the last attempt
 	Part    bool          // Call.Part
 
-	heard uint8 // who of several listeners wants to know more; see Tee
+	heard uint8 // bits of the listeners that want details; see Tee
 
 	levels *[]LimitLevel // see Levels
 
 	plan  *plan
-	at    time.Duration // the end of the latest attempt
+	at    time.Duration // end of the latest attempt
 	wait  time.Duration // of the latest refusal
 	tries [firstTries + lastTries]tried
 }
 
-// A record keeps the first and the last attempts of a call that has more.
+// A Record keeps the first and the last attempts of a call.
 const firstTries, lastTries = 3, 3
 
 // A Tried is one attempt of a Record.
 type Tried struct {
-	N      int           // counts from 1
-	Rested time.Duration // between attempts, before it came to the gates
-	Waited time.Duration // for its turn
-	Asked  time.Duration // of Waited: while the store that a fleet shares was asked, to 1 part in 255
-	Limit  string        // that made it wait, or refused it; "" if none did
+	N      int           // counted from 1
+	Rested time.Duration // wait between attempts, before the gates were asked
+	Waited time.Duration // wait for its turn
+	Asked  time.Duration // part of Waited during which the fleet's store was asked, rounded to 1/255
+	Limit  string        // the limit that made it wait or refused it; "" if none
 	Reason Reason        // why it was refused; "" if it was made
-	Took   time.Duration // from its turn to its outcome
+	Took   time.Duration // from its admission to its outcome
 	Class  outcome.Class
-	Code   string        // the upstream's own word for its outcome
-	Hint   time.Duration // how long to stay away: of the upstream, or if it was refused, of the limit; 0 if nobody said so
+	Code   string        // the upstream's code for its outcome
+	Hint   time.Duration // wait that the upstream asked for, or the limit if it was refused; 0 if none
 }
 
-// A tried is a Tried in 24 bytes: times are microseconds, at most 71 minutes, and words have numbers.
+// A tried is a Tried in 24 bytes. Times are in microseconds, up to 71 minutes. Strings are replaced by numbers.
 type tried struct {
 	rested, waited, took, hint uint32
 	limit, code                uint16
@@ -69,29 +69,29 @@ type tried struct {
 	asked                      uint8 // 255ths of waited
 }
 
-// records are those that are not in use. They are zero.
+// records has the unused records, which are zero.
 var records = sync.Pool{New: func() any { return new(Record) }}
 
-// A Sketch is as much of a call that has ended as costs nothing to say. It has at most four words: the compiler keeps
-// a struct of more in memory, and each listener then costs as much as two gates.
+// A Sketch describes a call that has ended, as far as that costs nothing. It must not exceed four words: the compiler
+// keeps larger structs in memory, and each listener would then cost as much as two gates.
 type Sketch struct {
-	At      time.Duration // its end, an instant of the upstream's clock
-	Class   outcome.Class // of its attempt; unknown if none was made
-	Refused bool          // the gates have not let it go
+	At      time.Duration // when it ended, an instant of the upstream's clock
+	Class   outcome.Class // class of its attempt; unknown if none was made
+	Refused bool          // the gates refused it
 }
 
-// A recorded is what a permit has of its call's record.
+// A recorded links a permit to the record of its call.
 type recorded struct {
-	record *Record       // nil if there is none yet, or nobody wants one
+	record *Record       // nil if there is none yet
 	note   any           // Call.Note
-	began  time.Duration // when the call did
-	asked  uint32        // microseconds that the present attempt spent with questions to the store
-	run    bool          // a Run ends the record, and not the permit
+	began  time.Duration // when the call began
+	asked  uint32        // microseconds that the present attempt spent asking the store
+	run    bool          // a Run ends the record instead of the permit
 	part   bool          // Call.Part
-	closed bool          // it has ended
+	closed bool          // the record has ended
 }
 
-// begins has a record of a call kept that begins, if anybody may want one.
+// begins prepares the record of a call that begins, if there is a listener.
 func (k *recorded) begins(p *Permit, u *Upstream, plan *plan, c *Call, now time.Duration, run bool) {
 	if u.options.Events.Recorded != nil {
 		*k = recorded{note: c.Note, began: now, run: run, part: c.Part}
@@ -99,7 +99,7 @@ func (k *recorded) begins(p *Permit, u *Upstream, plan *plan, c *Call, now time.
 	}
 }
 
-// of is the record of the call. It is made if there is none.
+// of returns the record of the call, and makes it if necessary.
 func (k *recorded) of(p *Permit) *Record {
 	if k.record == nil {
 		r := records.Get().(*Record) // a zero one
@@ -109,20 +109,20 @@ func (k *recorded) of(p *Permit) *Record {
 	return k.record
 }
 
-// wanted reports whether anybody wants the record of a call of which there is none yet.
+// wanted reports whether a listener wants the record of a call that has none yet.
 func (k *recorded) wanted(p *Permit, now time.Duration, class outcome.Class, refused bool) bool {
 	f := p.plan.live.u.options.Events.Wanted
 	return f == nil || p.waited > 0 || wanted(f).asked(p.id, k.note, Sketch{now, class, refused})
 }
 
-// A wanted is a listener of Events.Wanted.
+// A wanted is a function for Events.Wanted.
 type wanted func(id string, note any, s Sketch) bool
 
-// asked asks the listener, which wants nothing if it panics.
+// asked calls the function. If it panics, it wants nothing.
 func (f wanted) asked(id string, note any, s Sketch) (yes bool) {
 	panics := true
 	defer func() {
-		if panics { // to ask whether it does costs as much as the rest
+		if panics { // recover alone would cost as much as the rest
 			_ = recover()
 		}
 	}()
@@ -131,8 +131,8 @@ func (f wanted) asked(id string, note any, s Sketch) (yes bool) {
 	return yes
 }
 
-// decides notes what the gates have said of an attempt. That the first may go is noted when it has ended,
-// unless nobody wants to know. A refusal is the end of a single decision.
+// decides notes the decision about an attempt. The admission of a first attempt is noted when the attempt ends. A
+// refusal ends a single decision.
 func (k *recorded) decides(p *Permit, now time.Duration, d step) {
 	switch {
 	case k.record == nil && !d.refused():
@@ -146,8 +146,8 @@ func (k *recorded) decides(p *Permit, now time.Duration, d step) {
 	k.closed = d.refused() && !k.run
 }
 
-// ends notes how an attempt has ended, which is the end of a single decision. Whether anybody wants to know of
-// a Run that has gone well at once is asked at its end, which is near.
+// ends notes the outcome of an attempt, which ends a single decision. For a Run whose first attempt succeeded, done
+// asks whether the record is wanted.
 func (k *recorded) ends(p *Permit, now time.Duration, o *outcome.Outcome) {
 	switch {
 	case k.run && (k.record != nil || o.Class != outcome.OK):
@@ -159,21 +159,21 @@ func (k *recorded) ends(p *Permit, now time.Duration, o *outcome.Outcome) {
 	}
 }
 
-// done notes how a Run has ended.
+// done notes the end of a Run.
 func (k *recorded) done(p *Permit, run *Run, err error, refused bool) {
 	if k.record == nil {
 		if !k.wanted(p, run.now, run.outcome.Class, refused) {
 			return
 		}
-		if r := k.of(p); run.attempts > 0 { // one, which went well
+		if r := k.of(p); run.attempts > 0 { // one successful attempt
 			r.ended(p, run.now, &run.outcome)
 		}
 	}
 	k.record.done(run, err, refused)
 }
 
-// left ends the record of a single decision that came to none: its caller has left, or a gate of the program's
-// own would not have it.
+// left ends the record of a single decision without a result: its caller has left, or a custom gate returned an
+// error.
 func (k *recorded) left(p *Permit, now time.Duration, err error) {
 	if !k.closed && k.wanted(p, now, outcome.Canceled, false) {
 		r := k.of(p)
@@ -182,11 +182,11 @@ func (k *recorded) left(p *Permit, now time.Duration, err error) {
 	}
 }
 
-// decided notes what the gates have said of an attempt.
+// decided notes the decision about an attempt.
 func (r *Record) decided(p *Permit, now time.Duration, d step) {
 	t := &r.tries[tryAt(r.N)]
 	r.N++
-	waited := max(p.waited, long(p.asked)) // Try does not count what it waits for an answer
+	waited := max(p.waited, long(p.asked)) // Try does not count its wait for the store
 	*t = tried{waited: micro(waited), rested: micro(now - waited - r.at), asked: share(p.asked, micro(waited))}
 	p.asked = 0
 	if c := p.cause(); c.Registry != nil && (waited > 0 || d.refused()) {
@@ -197,7 +197,7 @@ func (r *Record) decided(p *Permit, now time.Duration, d step) {
 	}
 }
 
-// ended notes how an attempt ended.
+// ended notes the outcome of an attempt.
 func (r *Record) ended(p *Permit, now time.Duration, o *outcome.Outcome) {
 	if r.N == 0 {
 		r.decided(p, p.sent, goOn)
@@ -211,13 +211,13 @@ func (r *Record) ended(p *Permit, now time.Duration, o *outcome.Outcome) {
 	r.Class, r.at = o.Class, now
 }
 
-// done notes how a Run has ended.
+// done notes the end of a Run.
 func (r *Record) done(run *Run, err error, refused bool) {
 	r.Class, r.Refused, r.Held = run.outcome.Class, refused, uint8(min(run.held, math.MaxUint8))
 	r.end(&run.permit, run.now, err)
 }
 
-// end tells of a call that has ended with an error, nil for none, and has the record used again.
+// end reports a call that has ended, with its error or nil, and returns the record to the pool.
 func (r *Record) end(p *Permit, now time.Duration, err error) {
 	_, body := p.took(now)
 	p.record, r.Took = nil, max(0, now-body-r.Began)
@@ -235,13 +235,13 @@ func (r *Record) end(p *Permit, now time.Duration, err error) {
 	records.Put(r)
 }
 
-// tell tells of the record, and reports whether there is to be more of it.
+// tell calls the listener, and reports whether it wants details.
 func (r *Record) tell(f func(*Record) bool) (more bool) {
 	tell(func(r *Record) { more = f(r) }, r)
 	return more
 }
 
-// detail adds what costs something to make.
+// detail adds what is costly to make.
 func (r *Record) detail(p *Permit, now time.Duration) {
 	if r.N == 0 {
 		return
@@ -253,13 +253,13 @@ func (r *Record) detail(p *Permit, now time.Duration) {
 	}
 }
 
-// Body returns how long the body of the last answer took, after Took.
+// Body returns how long the body of the last response took, after Took.
 func (r *Record) Body() time.Duration { return max(0, r.at-r.Began-r.Took) }
 
-// Subject says whose record it is.
+// Subject returns the subject of the record.
 func (r *Record) Subject() Subject { return subject(r.plan.live.u, r.plan, r.ID, r.Keys) }
 
-// Levels is what the limits look like that the last attempt was charged to. It is there for Events.Detailed only.
+// Levels returns the state of the limits that the last attempt was charged to. It is set only for Events.Detailed.
 func (r *Record) Levels() []LimitLevel {
 	if r.levels == nil {
 		return nil
@@ -267,7 +267,7 @@ func (r *Record) Levels() []LimitLevel {
 	return *r.levels
 }
 
-// Waited is how long the call waited for its turn, in the attempts that are kept.
+// Waited returns how long the call waited for its turn, in the attempts that the record keeps.
 func (r *Record) Waited() (all time.Duration) {
 	for i := range r.tries {
 		all += long(r.tries[i].waited)
@@ -275,7 +275,7 @@ func (r *Record) Waited() (all time.Duration) {
 	return all
 }
 
-// Attempts are the attempts of the call, in order; the first and the last three, if there were more than six.
+// Attempts returns the attempts of the call in order. Of more than six it returns the first three and the last three.
 func (r *Record) Attempts() []Tried {
 	all := make([]Tried, 0, min(int(r.N), len(r.tries)))
 	for a := range r.Each {
@@ -284,7 +284,7 @@ func (r *Record) Attempts() []Tried {
 	return all
 }
 
-// Each is Attempts one after the other, which costs no memory.
+// Each yields the same attempts as Attempts, without allocating.
 func (r *Record) Each(yield func(Tried) bool) {
 	for n := range r.N {
 		if n >= firstTries && n+lastTries < r.N {
@@ -301,7 +301,7 @@ func (r *Record) Each(yield func(Tried) bool) {
 	}
 }
 
-// tryAt is where the record keeps an attempt, counted from 0.
+// tryAt returns the index of an attempt, counted from 0.
 func tryAt(n uint16) uint16 {
 	if n < firstTries {
 		return n
@@ -309,8 +309,8 @@ func tryAt(n uint16) uint16 {
 	return firstTries + (n-firstTries)%lastTries
 }
 
-// micro is a duration in microseconds, as far as 32 bits reach; bucket.Never is the most. A duration that is not 0
-// is 1 at least.
+// micro returns a duration in microseconds, at least 1 unless it is 0. A duration beyond 32 bits, such as
+// bucket.Never, is the maximum.
 func micro(d time.Duration) uint32 {
 	switch {
 	case d <= 0:
@@ -321,7 +321,7 @@ func micro(d time.Duration) uint32 {
 	return max(1, uint32(d/time.Microsecond))
 }
 
-// share is a part of a whole in 255ths, rounded; 1 at least, if there is any.
+// share returns part/whole in 255ths, rounded, and at least 1 if part is not 0.
 func share(part, whole uint32) uint8 {
 	if part == 0 || whole == 0 {
 		return 0
@@ -329,7 +329,7 @@ func share(part, whole uint32) uint8 {
 	return uint8(max(1, (uint64(min(part, whole))*math.MaxUint8+uint64(whole)/2)/uint64(whole)))
 }
 
-// long is the duration of so many microseconds.
+// long is the inverse of micro.
 func long(us uint32) time.Duration {
 	if us == math.MaxUint32 {
 		return bucket.Never

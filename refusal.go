@@ -10,7 +10,7 @@ import (
 	"github.com/seed1158cd35/weir/outcome"
 )
 
-// A Reason says why there is no permit.
+// A Reason states why there is no permit.
 type Reason string
 
 const (
@@ -19,68 +19,61 @@ const (
 	ConcurrencyLimited Reason = "concurrency_limited"
 	CircuitOpen        Reason = "circuit_open"
 	Paused             Reason = "paused"
-	ShuttingDown       Reason = "shutting_down" // it would have had to wait while the program ends; see Upstream.Drain
+	ShuttingDown       Reason = "shutting_down" // the call would have waited while the program shuts down; see Upstream.Drain
 )
 
 // Reasons lists every reason, for tables and metrics.
 var Reasons = [...]Reason{RateLimited, QuotaExhausted, ConcurrencyLimited, CircuitOpen, Paused, ShuttingDown}
 
-// Unavailable reports whether nothing is available for now, whoever asks and however much: 503 over HTTP, where other refusals
-// are 429.
+// Unavailable reports whether the refusal applies to every caller and cost: 503 over HTTP. Other refusals are 429.
 func (r *Refusal) Unavailable() bool { return r.Reason.Unavailable() || r.Crowded }
 
-// Unavailable reports whether the reason is that nothing is to be had for now, whoever asks
-// and however much: 503 over HTTP, where the other reasons are 429.
+// Unavailable reports whether the reason applies to every caller and cost: 503 over HTTP. Other reasons are 429.
 func (r Reason) Unavailable() bool {
 	return r == CircuitOpen || r == ShuttingDown
 }
 
-// A Refusal is why an attempt was not made. It is made here and says nothing of
-// the upstream.
+// A Refusal explains why an attempt was not made. It is a local decision and no evidence about the upstream.
 type Refusal struct {
 	Upstream  string
 	Operation string
 	Reason    Reason
 
-	// The limit and key that said no; empty if it was no limit.
+	// The limit and key that refused; empty if it was no limit.
 	Limit string
 	Key   string
-	Rule  limit.Limit // the limit in full
-	Level limit.Level // what it looked like
+	Rule  limit.Limit // the complete limit
+	Level limit.Level // its state
 
-	// Pool is whom the upstream's hint holds, if it was that and no limit; see Call.
+	// Pool is the pool that a hint of the upstream has paused, if that was the reason; see Call.
 	Pool string
 
-	// ByHand says of a pause that a person has ordered it, and not the upstream.
+	// ByHand reports that an operator, and not the upstream, ordered the pause.
 	ByHand bool
 
-	// Want says that it was for the store of the fleet: it does not answer, and what this process
-	// lacks that has to go on without; or it does not know what was used. See fleet.Options.
+	// Want states what the limit lacked from the fleet's store: the store does not respond, this process has used up
+	// its part, or the store does not know the usage. See fleet.Options.
 	Want limit.Want
 
-	// Levels is what is left of every limit that the call was charged to, that one
-	// included; empty if it was no limit.
+	// Levels has the state of every limit of the call, including the one that refused; empty if it was no limit.
 	Levels []LimitLevel
 
-	// InFlight is how many attempts were in flight, and Bound how many may be, if that
-	// was the reason.
+	// InFlight is the number of attempts in flight, and Bound the maximum, if that was the reason.
 	InFlight, Bound int
 
-	// Crowded reports that the call would have waited, and that as many calls of low priority wait as may: see
-	// Call.WaitingRoom. The Reason is ConcurrencyLimited.
+	// Crowded reports that the call would have had to wait, and Call.WaitingRoom was full. The Reason is
+	// ConcurrencyLimited.
 	Crowded bool
 
-	// RetryAfter is how long to wait before asking again. For a call that stood in
-	// line it is when its turn would have come, as far as could be known.
+	// RetryAfter is how long to wait before the next try. For a queued call it is the estimated time until its turn.
 	RetryAfter time.Duration
 
-	// Place is where the call stood in line when it gave up, or would have stood: 1
-	// is next. Waiting is how many stood there, this one included. Both are 0 if it
-	// stood in none.
+	// Place is the call's position in the queue when it gave up, or would have been: 1 is next. Waiting is the length
+	// of the queue, including the call. Both are 0 if it was in no queue.
 	Place, Waiting int
 }
 
-// A LimitLevel is a limit that a call was charged to, and what it looked like.
+// A LimitLevel is the state of a limit that a call was charged to.
 type LimitLevel struct {
 	Rule  limit.Limit // its Name is the limit's
 	Key   string
@@ -88,20 +81,20 @@ type LimitLevel struct {
 	Level limit.Level
 }
 
-// ResetAt is when the window of the calendar limit that said no ends, or the quota is
-// there again of which the upstream said so; the zero Time if it was neither.
+// ResetAt returns when the calendar window of the limit ends, or when the quota resets according to the upstream. It
+// returns the zero Time if neither applies.
 func (r *Refusal) ResetAt() time.Time { return r.Level.ResetAt }
 
-// longestWait is more than any limit or hint asks for; only a breaker that is held open
-// by hand does, and a pause by hand whose end nobody knows.
+// longestWait is longer than any limit or hint asks for. Only a breaker that an operator holds open, and an
+// operator's pause without an end, exceed it.
 const longestWait = 367 * 24 * time.Hour
 
-// Endless reports whether nobody knows how long to wait, as a person ends it, or the store of a fleet has to be there for it:
-// RetryAfter is then longer than any limit or hint asks for.
+// Endless reports whether the wait is unknown, because it ends only with an operator's action or when the store
+// responds. RetryAfter is then longer than any limit or hint asks for.
 func (r *Refusal) Endless() bool { return r.RetryAfter > longestWait }
 
-// Error reads "s3 put: rate_limited by limit put (3000/s): retry after 1.2s". That of
-// a quota says when it resets: "resets at 2026-11-21T00:00:00-08:00, retry after 3h".
+// Error returns a text such as "s3 put: rate_limited by limit put (3000/s): retry after 1.2s". For a quota it
+// contains the reset: "resets at 2026-11-21T00:00:00-08:00, retry after 3h".
 func (r *Refusal) Error() string {
 	var few [256]byte
 	b := few[:0]
@@ -134,14 +127,14 @@ func (r *Refusal) Error() string {
 	return string(b)
 }
 
-// numbers writes that it is one of so many.
+// numbers appends text such as " with 3 of 5 in flight".
 func numbers(b []byte, before string, one, of int, after string) []byte {
 	b = strconv.AppendInt(append(b, before...), int64(one), 10)
 	b = strconv.AppendInt(append(b, " of "...), int64(of), 10)
 	return append(b, after...)
 }
 
-// by writes who has ordered a pause, and for whom.
+// by appends who ordered a pause, and for which pool.
 func (r *Refusal) by(b []byte) []byte {
 	switch {
 	case r.Pool != "" && !r.ByHand:
@@ -154,7 +147,7 @@ func (r *Refusal) by(b []byte) []byte {
 	return b
 }
 
-// until writes when to come back.
+// until appends when to retry.
 func (r *Refusal) until(b []byte) []byte {
 	if r.Reason == QuotaExhausted && !r.Level.ResetAt.IsZero() {
 		b = r.Level.ResetAt.AppendFormat(append(b, "resets at "...), time.RFC3339)
@@ -173,8 +166,8 @@ func (r *Refusal) until(b []byte) []byte {
 	return append(append(b, "retry after "...), r.RetryAfter.Round(time.Millisecond).String()...)
 }
 
-// Outcome is that of a call within which weir refused another: it says nothing of
-// the upstream around it, and is not repeated there.
+// Outcome classifies an attempt within which weir refused another call. It is no evidence about the outer upstream,
+// and the outer call is not retried.
 func (r *Refusal) Outcome() outcome.Outcome {
 	return outcome.Outcome{
 		Class: outcome.Canceled, Code: string(r.Reason), Undone: true, Unsent: true,
@@ -185,6 +178,5 @@ func (r *Refusal) Outcome() outcome.Outcome {
 // A Refusal that comes out of a call within an attempt classifies that attempt.
 var _ outcome.Classifier = (*Refusal)(nil)
 
-// ErrTooMuch means that a call costs more than a limit holds even when it is
-// full: waiting cannot help.
+// ErrTooMuch means that a call costs more than a limit holds when full: waiting cannot help.
 var ErrTooMuch = errors.New("cost above the burst")

@@ -8,13 +8,12 @@ import (
 	"github.com/seed1158cd35/weir/outcome"
 )
 
-// Report ends the permit: every gate hears how the attempt ended. Only the first
-// report counts. To the breaker it is the end of a call; see ReportAgain.
+// Report ends the permit and reports the outcome to every gate. Only the first report counts. For the breaker it ends
+// the call; see ReportAgain.
 //
-// Of what the limits gave, what the outcome's Usage says was not used goes back, and what was used
-// beyond is owed; without Usage the call has used what it was charged. An attempt that was never
-// sent (Unsent) gets all of it back. A permit that was refused or is the zero Permit has nothing
-// to end: its report does nothing.
+// If the outcome has Usage, unused units return to the limits, and additional usage is charged as debt. Without Usage
+// the call has used what it was charged. An attempt that was not sent (Unsent) gets all units back. Report does
+// nothing for a refused permit or the zero Permit.
 func (p *Permit) Report(o outcome.Outcome) {
 	if p.u == nil {
 		return
@@ -25,27 +24,25 @@ func (p *Permit) Report(o outcome.Outcome) {
 	p.limits.Free()
 }
 
-// ReportAgain is Report of an attempt that another attempt of the same call follows,
-// under a permit of its own. The breaker counts calls, so it waits for the last of
-// them. Only a probe is judged at once: nobody else is let through meanwhile, and
-// whether the next attempt comes is not known.
+// ReportAgain is Report for an attempt that is followed by another attempt of the same call, with its own permit. The
+// breaker counts calls, so it waits for the last of them. Only a probe is judged immediately: the breaker admits no
+// other call meanwhile, and the next attempt may never come.
 func (p *Permit) ReportAgain(o outcome.Outcome) {
 	if p.counted = p.counted || !p.given.Probe && o.Class != outcome.OK; p.u != nil {
 		p.Report(o)
 	}
 }
 
-// Answered says that the answer to the attempt has begun. What is still to come is a
-// stream, and no longer counts as in flight; the report is still to come, too. Where an
-// attempt is reported when its answer begins, there is no need of it.
+// Answered reports that the response has begun. The rest is a stream and does not count as in flight. The permit must
+// still be reported. Answered is unnecessary if that happens when the response begins.
 func (p *Permit) Answered() {
 	if p.u != nil && p.slot != 0 {
 		p.lands(p.u.clock.Now(), p.sent, &outcome.Outcome{Class: outcome.OK})
 	}
 }
 
-// ended is the instant of an outcome, to be told to the gates. Usage is owed from
-// the very instant on: a bucket that filled meanwhile would have paid for it.
+// ended returns the instant of an outcome for the gates. Usage needs the exact instant: a bucket that refilled
+// meanwhile would otherwise pay for it.
 func (p *Permit) ended(o *outcome.Outcome) time.Duration {
 	if p.plan.silent && o.Class == outcome.OK && o.Usage == nil && !p.by.hears && p.slot == 0 {
 		return p.u.latest.since(p.sent)
@@ -53,8 +50,8 @@ func (p *Permit) ended(o *outcome.Outcome) time.Duration {
 	return p.u.clock.Now()
 }
 
-// report tells every gate but the breaker, which may have to hear of later attempts first. The slot
-// goes back before the limits are settled: others may wait for nothing else.
+// report reports to every gate except the breaker, which may have to wait for later attempts. The slot is released
+// before the limits are settled, because other calls may wait only for it.
 func (p *Permit) report(now time.Duration, o *outcome.Outcome) {
 	u := p.u
 	if u == nil {
@@ -71,7 +68,7 @@ func (p *Permit) report(now time.Duration, o *outcome.Outcome) {
 	p.end(u, now, o)
 }
 
-// reportStart reports the head of an answer whose body is still to come.
+// reportStart reports the headers of a response whose body follows.
 func (p *Permit) reportStart(now time.Duration, o *outcome.Outcome) {
 	p.started, p.start = true, now
 	if p.slot != 0 {
@@ -83,7 +80,7 @@ func (p *Permit) reportStart(now time.Duration, o *outcome.Outcome) {
 	p.observe(p.u, now, o)
 }
 
-// reportEnd reports what reportStart has not: the outcome is known.
+// reportEnd reports what reportStart could not, now that the outcome is known.
 func (p *Permit) reportEnd(now time.Duration, o *outcome.Outcome) {
 	u := p.u
 	if u == nil {
@@ -99,7 +96,7 @@ func (p *Permit) reportEnd(now time.Duration, o *outcome.Outcome) {
 	p.end(u, now, o)
 }
 
-// observe has those learn from an outcome that do: which retries are held back, and which rates change.
+// observe reports an outcome to the holdoff of retries and to adaptive rates, which learn from it.
 func (p *Permit) observe(u *Upstream, now time.Duration, o *outcome.Outcome) {
 	if !o.Own {
 		p.plan.holdoff.Heard(now, o)
@@ -110,7 +107,7 @@ func (p *Permit) observe(u *Upstream, now time.Duration, o *outcome.Outcome) {
 	p.probed(u, now, o)
 }
 
-// end settles the limits, and reports to the gates of the program's own.
+// end settles the limits and reports to the custom gates.
 func (p *Permit) end(u *Upstream, now time.Duration, o *outcome.Outcome) {
 	if o.Class != outcome.OK || o.Usage != nil || p.by.joined {
 		p.settle(u, now, o)
@@ -120,7 +117,7 @@ func (p *Permit) end(u *Upstream, now time.Duration, o *outcome.Outcome) {
 	}
 }
 
-// took is how long the attempt took as of now, and of that how long the body of its answer.
+// took returns how long the attempt took up to the response's body, and how long the body took.
 func (p *Permit) took(now time.Duration) (all, body time.Duration) {
 	if p.started {
 		return p.start - p.sent, max(0, now-p.start)
@@ -128,10 +125,10 @@ func (p *Permit) took(now time.Duration) (all, body time.Duration) {
 	return now - p.sent, 0
 }
 
-// observed has an attempt's end counted, told of and recorded.
+// observed counts, reports and records the end of an attempt.
 func (p *Permit) observed(now time.Duration, o *outcome.Outcome) {
 	took, _ := p.took(now)
-	// The attempt may end on another core than it began on: there is a cell for each.
+	// The attempt may end on another core than it began on, and each core has a cell.
 	if p.tally, p.cell = p.plan.tally(); p.tally != nil {
 		p.tally.ends(o, took, p.attempt > 1)
 		p.u.counts.erred(now, p.plan.name, o)
@@ -142,7 +139,7 @@ func (p *Permit) observed(now time.Duration, o *outcome.Outcome) {
 	}
 }
 
-// tellEnded tells of an attempt's end.
+// tellEnded calls the event functions for the end of an attempt.
 func (p *Permit) tellEnded(now time.Duration, o *outcome.Outcome) {
 	e, throttled := &p.u.options.Events, o.Class == outcome.Throttled
 	rare := e.hearsOf(o.Class)
@@ -160,7 +157,7 @@ func (p *Permit) tellEnded(now time.Duration, o *outcome.Outcome) {
 	}
 }
 
-// hearsOf is who hears of attempts of a class apart from all others; nil if nobody does.
+// hearsOf returns the event function for attempts of one class; nil if there is none.
 func (e *Events) hearsOf(c outcome.Class) func(Ended) {
 	switch c {
 	case outcome.Throttled:
@@ -171,12 +168,11 @@ func (e *Events) hearsOf(c outcome.Class) func(Ended) {
 	return nil
 }
 
-// learn tells the rates that learn how the attempt ended, and those that are told what
-// the upstream says of them. Calls in line hear of it, since a rate that has grown lets the next go
-// sooner.
+// learn reports the outcome to adaptive rates, and the upstream's headers to advertised limits. It wakes waiting
+// calls, because a higher rate admits the next one sooner.
 func (p *Permit) learn(u *Upstream, now time.Duration, o *outcome.Outcome) {
 	defer p.kick(now)
-	if p.by.learns && !o.Hint.Quota { // that an amount is used up says nothing of the rate
+	if p.by.learns && !o.Hint.Quota { // a used-up amount is no evidence about the rate
 		p.limits.Learn(now, p.sent, o.Class, p.paced(u, o.Class))
 	}
 	if p.by.told && !p.told {
@@ -187,8 +183,8 @@ func (p *Permit) learn(u *Upstream, now time.Duration, o *outcome.Outcome) {
 	}
 }
 
-// settle tells the limits what really happened, and lets those go on who wait for what came back. A
-// success that used what it was charged needs no settling.
+// settle settles the limits with the actual usage, and wakes calls that wait for the returned units. A success that
+// used what it was charged needs no settling.
 func (p *Permit) settle(u *Upstream, now time.Duration, o *outcome.Outcome) {
 	if p.pausedBy(o) {
 		p.pause(u, now, o)
@@ -201,7 +197,7 @@ func (p *Permit) settle(u *Upstream, now time.Duration, o *outcome.Outcome) {
 	p.kick(now)
 }
 
-// paced tells of each rate that the attempt's outcome has changed; nil if nobody listens.
+// paced returns a function that reports each rate changed by the outcome; nil if there is no listener.
 func (p *Permit) paced(u *Upstream, class outcome.Class) func(limit.Charge, float64) {
 	if u.options.Events.Paced == nil {
 		return nil

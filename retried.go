@@ -8,24 +8,24 @@ import (
 	"github.com/seed1158cd35/weir/outcome"
 )
 
-// A RetryView is how retries of an upstream fared since it was made, in this process: attempts that were
-// not the first of their call. The zero RetryView is that of an upstream of which nothing is counted.
+// A RetryView summarizes the retries of an upstream in this process since it was made. A retry is an attempt that was
+// not the first of its call. If calls are not counted, only Last is set.
 type RetryView struct {
 	Made, Succeeded uint64
-	Mean, P99       time.Duration // from the permit to the outcome; P99 is 9% too long at most
-	Breaks          uint64        // times that a breaker opened that was closed
-	Last            ErrorView     // of any attempt, retry or not
+	Mean, P99       time.Duration // from the permit to the outcome; P99 is at most 9% too long
+	Breaks          uint64        // times that a closed breaker opened
+	Last            ErrorView     // of any attempt, also a first one
 }
 
-// An ErrorView is how an attempt failed. Class is outcome.OK if none did.
+// An ErrorView describes a failed attempt. Class is outcome.OK if none failed.
 type ErrorView struct {
 	Operation string
 	Class     outcome.Class
-	Code      string        // the upstream's own word for it
-	Ago       time.Duration // since it ended
+	Code      string        // the upstream's code
+	Ago       time.Duration // time since it ended
 }
 
-// Retries is how retries fared. It goes through all that is counted, for people who look at an upstream now and then.
+// Retries returns the summary of retries. It reads all counters, so call it only now and then.
 func (u *Upstream) Retries() RetryView {
 	if u.counts == nil {
 		return RetryView{Last: ErrorView{Class: outcome.OK}}
@@ -47,15 +47,15 @@ func (u *Upstream) Retries() RetryView {
 	return v
 }
 
-// A lastError is the latest attempt that failed. Its lock is never waited for where attempts end: of two that fail at
-// once either is the last.
+// A lastError is the latest failed attempt. An attempt that ends never waits for its lock: of two simultaneous
+// failures either may be kept.
 type lastError struct {
 	mu sync.Mutex
 	ErrorView
 	at time.Duration
 }
 
-// erred notes an attempt that the upstream failed or throttled, or that ended nobody knows how.
+// erred notes an attempt that failed, was throttled or has an unknown outcome.
 func (c *Counts) erred(now time.Duration, operation string, o *outcome.Outcome) {
 	if o.Own || !o.Retryable() || !c.last.mu.TryLock() {
 		return

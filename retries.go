@@ -12,10 +12,10 @@ import (
 	"github.com/seed1158cd35/weir/retry"
 )
 
-// decide decides what follows an attempt: another one, or the end of the call. A retry needs three
-// yeses: that of package retry, for which the outcome has to be worth it, safe to repeat, and early
-// enough before the deadline; that the call's own circumstances allow it (foundOut, NoMore); and that
-// of the purses, which bound how many there are for all calls together.
+// decide decides what follows an attempt: another one, or the end of the call. A retry requires three conditions.
+// Package retry must find the outcome retryable, safe to repeat and early enough before the deadline. The call's
+// circumstances must allow it (foundOut, NoMore). And the budgets, which bound the retries of all calls together,
+// must pay for it.
 func (r *Run) decide() {
 	if r.outcome.Class == outcome.OK {
 		r.live.purse.Success(r.now, r.paid)
@@ -32,8 +32,8 @@ func (r *Run) decide() {
 	}
 }
 
-// another asks retry whether there is another attempt, and when. A call within an attempt of a weir
-// further out has had its only one.
+// another asks package retry whether and when another attempt follows. A call within an attempt of an outer weir has
+// only one.
 func (r *Run) another() retry.Decision {
 	c := r.plan.retry
 	if r.nested {
@@ -49,13 +49,13 @@ func (r *Run) another() retry.Decision {
 	return d
 }
 
-// waitsTooLong reports whether the wait for another attempt exceeds the call's own bounds.
+// waitsTooLong reports whether the wait before another attempt would exceed the call's bounds.
 func (r *Run) waitsTooLong(d time.Duration) bool {
 	most, retries := r.call.MaxWait, r.call.RetryFor
 	return most > 0 && r.waited+d > most || retries > 0 && r.waited-r.queued+d > retries
 }
 
-// afford asks retry, and then the purse that pays for it.
+// afford asks package retry and then the budgets.
 func (r *Run) afford() retry.Decision {
 	d := r.another()
 	if !d.Again {
@@ -67,8 +67,8 @@ func (r *Run) afford() retry.Decision {
 	if r.obstacle != nil {
 		return retry.Decision{Why: r.obstacle}
 	}
-	// Both purses have to pay: that of this process, then the one that all processes have in
-	// common. What the first has paid comes back if the second refuses.
+	// Both budgets have to pay: that of this process, then the fleet's. If the second refuses, the first gets its
+	// payment back.
 	paid, ok := r.pay()
 	if !ok {
 		return retry.Decision{Why: retry.ErrBudget, After: d.After, Delay: d.Delay}
@@ -81,8 +81,8 @@ func (r *Run) afford() retry.Decision {
 	return d
 }
 
-// pay takes a retry from the purse of this process. One of an attempt that was throttled, for which the upstream did nothing, is free
-// where a rate learns: that bounds it.
+// pay takes a retry from the budget of this process. The retry of a throttled attempt that the upstream did not
+// execute is free under an adaptive rate, which bounds it.
 func (r *Run) pay() (retry.Receipt, bool) {
 	if r.plan.learns && r.outcome.Class == outcome.Throttled && r.outcome.Undone {
 		return 0, true
@@ -91,24 +91,24 @@ func (r *Run) pay() (retry.Receipt, bool) {
 	return r.live.purse.Retry(r.now, &o)
 }
 
-// lingers reports whether the end of the call has to wait as long as the retry would that the budget has refused. The caller of
-// a long poll asks again when it ends, so without the wait it would make more attempts than with the retry. AWS SDKs do the same.
+// lingers reports whether the call has to end as late as the retry that the budget has refused. The caller of a long
+// poll calls again when it ends, so without the wait it would make more attempts than with the retry. AWS SDKs do the
+// same.
 func (r *Run) lingers() bool {
 	return r.call.Polls && r.next.Why == retry.ErrBudget && r.next.After > 0
 }
 
-// linger waits before the end of a call that lingers.
+// linger waits before it ends the call.
 func (r *Run) linger() {
-	r.paid = 0 // for no retry that was not made
+	r.paid = 0 // the retry was not made
 	if r.pause(r.next) {
 		r.giveUp(r.next)
 	}
 }
 
-// mayRetry takes a retry from what all processes may make together. Nobody waits
-// for one to come, though the store is waited for. While the store has not been reached since the start, or
-// has lost what it knew, this process has as much for itself, as without a store: no limit of the upstream's is
-// at stake, and the first purse still bounds it.
+// mayRetry takes a retry from the fleet's limit. It waits for the store but not for a unit. If the store was not
+// reached since the start, or has lost its data, it uses the local replacement: no limit of the upstream is at risk,
+// and the first budget still bounds retries.
 func (r *Run) mayRetry() bool {
 	all := r.live.retries
 	if all == nil {
@@ -135,8 +135,8 @@ func (r *Run) takeRetry(from *limit.Registry) limit.Verdict {
 	return v
 }
 
-// pauseBefore waits for the next attempt, and once more whenever that would most likely fail. It reports false
-// if there is no next attempt after all: the call is over, and what had paid for it is paid back.
+// pauseBefore waits for the next attempt, and again whenever that would most likely fail. It returns false if no
+// attempt follows: the call is over, and the budget has its payment back.
 func (r *Run) pauseBefore() bool {
 	for d := r.next; r.pause(d); {
 		if !r.mostLikelyFails() {
@@ -151,7 +151,7 @@ func (r *Run) pauseBefore() bool {
 	return false
 }
 
-// pause waits, or ends the call if its caller leaves meanwhile.
+// pause waits. It ends the call and returns false if the caller leaves meanwhile.
 func (r *Run) pause(d retry.Decision) bool {
 	before := r.now
 	err := r.rest(d)
@@ -166,9 +166,8 @@ func (r *Run) pause(d retry.Decision) bool {
 	return false
 }
 
-// rest is the wait for the next attempt. It ends when the breaker opens: whether the attempt would come before the next probe or
-// after it, its caller gets an answer now. When the pause is lifted that the upstream
-// has asked for, what is left of it is the retry's own delay.
+// rest waits for the next attempt. It ends when the breaker opens, so that the caller gets a result immediately. If
+// the pause that the upstream asked for is lifted, only the retry's own delay remains.
 func (r *Run) rest(d retry.Decision) error {
 	b, now := r.permit.breaker, r.u.clock.Now()
 	until, own := later(now, d.After), later(now, d.Delay)
@@ -183,9 +182,8 @@ func (r *Run) rest(d retry.Decision) error {
 	return nil
 }
 
-// refused ends a call for which there was no permit: before its first attempt
-// with the refusal itself, later with the last attempt's error and the refusal
-// as the reason why there is no other.
+// refused ends a call without a permit. Before the first attempt it returns the refusal. Later it returns the last
+// attempt's error, with the refusal as the reason for giving up.
 func (r *Run) refused(err error) {
 	if r.attempts == 0 {
 		if r.ctx.Err() != nil {
@@ -199,9 +197,9 @@ func (r *Run) refused(err error) {
 	r.finish(r.gaveUp(err, 0), true)
 }
 
-// giveUp ends a call whose last attempt is not followed by another. The caller gets what that
-// attempt returned, as it is, where weir had nothing to decide: a first attempt that cannot be
-// repeated. Else it is a *retry.GaveUpError, which is told of, too.
+// giveUp ends a call without another attempt. The caller gets the last attempt's result unchanged if weir had nothing
+// to decide, as for a first attempt that is not retryable. Otherwise it gets a *retry.GaveUpError, which is also
+// reported.
 func (r *Run) giveUp(d retry.Decision) {
 	plain := r.outcome.Class == outcome.Canceled ||
 		r.attempts == 1 && (errors.Is(d.Why, retry.ErrNotRetryable) || r.nested)
@@ -212,20 +210,20 @@ func (r *Run) giveUp(d retry.Decision) {
 	r.tellGaveUp(d.Why)
 	wait := d.After
 	if d.Why == retry.ErrBudget {
-		wait = 0 // it was not that which was refused
+		wait = 0 // the wait was not the reason
 	}
 	r.done(r.gaveUp(d.Why, wait))
 }
 
-// tellGaveUp tells that a call has failed for good.
+// tellGaveUp reports that a call has failed finally.
 func (r *Run) tellGaveUp(why error) {
 	if r.u.options.Events.GaveUp != nil {
 		tell(r.u.options.Events.GaveUp, GaveUp{r.subject(), r.attempts, r.outcome, why, r.last})
 	}
 }
 
-// gaveUp is the error of a call that could have had another attempt. wait is how long that would
-// have been to wait for; 0 if it is not known.
+// gaveUp returns the error of a call that could have had another attempt. wait is how long that would have had to
+// wait; 0 if unknown.
 func (r *Run) gaveUp(why error, wait time.Duration) error {
 	return &retry.GaveUpError{
 		Upstream: r.u.name, Operation: r.plan.name, Attempts: r.attempts, HeldBack: r.held, Elapsed: r.now - r.start,
@@ -233,15 +231,15 @@ func (r *Run) gaveUp(why error, wait time.Duration) error {
 	}
 }
 
-// done ends a call with what its last attempt returned.
+// done ends a call with the result of its last attempt.
 func (r *Run) done(err error) { r.finish(err, false) }
 
-// finish ends a call, once: the breaker hears how it went unless it has heard already, and the
-// call is counted. refused says that the gates had the last word, and not the upstream.
+// finish ends a call once, counts it, and reports its outcome to the breaker if that is still missing. refused
+// reports that the gates and not the upstream ended it.
 func (r *Run) finish(err error, refused bool) {
 	r.err, r.over = err, true
 	if r.attempts > 0 {
-		r.permit.count(r.now, &r.word, r.permit.name) // unless it has heard
+		r.permit.count(r.now, &r.word, r.permit.name) // unless it was reported
 	}
 	if r.u.options.Events.Recorded != nil {
 		r.permit.recorded.done(&r.permit, r, err, refused)
@@ -260,26 +258,23 @@ func (r *Run) finish(err error, refused bool) {
 	}
 }
 
-// mostLikelyFails reports whether a retry whose time has come would most likely fail, as
-// everything does; see retry.Holdoff. It is sent all the same if the upstream has said
-// itself when to come, or if the breaker will have its say.
+// mostLikelyFails reports whether a due retry would most likely fail like all other attempts; see retry.Holdoff. It
+// returns false if the upstream asked for this time, or if the breaker is not closed and will decide.
 func (r *Run) mostLikelyFails() bool {
 	return !r.told() && !r.plan.holdoff.Allows(r.now) && r.permit.breaker.Look(r.now).Phase == breaker.Closed
 }
 
-// told reports whether the upstream has said itself when to come. That is believed over everything
-// that weir makes out by itself.
+// told reports whether the upstream has stated when to retry. That overrides weir's own estimates.
 func (r *Run) told() bool { return r.outcome.Hint.Said && r.outcome.Hint.After > 0 }
 
-// foundOut reports whether the call is a probe that has seen the upstream fail as
-// everything did before. Its other attempts are not made: they would tell no more, and
-// the next probe waits for its end.
+// foundOut reports whether the call is a probe that has seen the upstream fail as before. It is not retried: retries
+// would bring no new information, and the next probe waits for its end.
 func (r *Run) foundOut() bool {
 	return r.permit.given.Probe && r.plan.holdoff.Holds() && !r.told()
 }
 
-// holdBack is what follows an attempt that is not made: as though it had been, and had
-// failed as the last one did. It stays paid for until there is another.
+// holdBack returns what follows an attempt that is not made, as if it had failed like the last one. The payment stays
+// until there is another attempt.
 func (r *Run) holdBack() retry.Decision {
 	r.held++
 	d := r.another()

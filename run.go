@@ -10,8 +10,8 @@ import (
 	"github.com/seed1158cd35/weir/retry"
 )
 
-// A Run is a call on its way, for programs that send its attempts in a loop of their own.
-// Most want Do, which is this loop:
+// A Run is a call in progress, for programs that send its attempts in their own loop. Most programs use Do, which is
+// this loop:
 //
 //	r := u.Begin(ctx, call)
 //	defer r.End()
@@ -21,11 +21,11 @@ import (
 //	}
 //	err = r.Err()
 //
-// Next waits, for the time of the attempt and for its turn; each attempt is reported once.
-// A Run is for one goroutine.
+// Next waits until the next attempt is due and admitted. Each attempt is reported once. A Run is not safe for
+// concurrent use.
 type Run struct {
-	// Ready is asked when the time of an attempt has come, before it waits for its turn. An
-	// error ends the call as a refusal would. nil means that the attempt can be made.
+	// Ready is called when an attempt is due, before it waits for its turn. An error ends the call like a refusal.
+	// nil means always ready.
 	Ready func() error
 
 	u      *Upstream
@@ -33,43 +33,42 @@ type Run struct {
 	plan   *plan
 	call   Call
 	ctx    context.Context
-	nested bool // an attempt of a weir further out
+	nested bool // within an attempt of an outer weir
 
 	permit   Permit   // for the present attempt
-	attempt  *attempt // its context; nil until somebody asks for it
-	slot     *Slot    // likewise
-	made     bool     // the present attempt has not been reported
-	started  bool     // ReportStart has reported it, and ReportEnd has not
-	over     bool     // there is no other attempt
+	attempt  *attempt // its context; nil until requested
+	slot     *Slot    // nil until requested
+	made     bool     // the present attempt is not reported yet
+	started  bool     // ReportStart was called, and ReportEnd was not
+	over     bool     // there is no further attempt
 	next     retry.Decision
 	start    time.Duration
-	queued   time.Duration // how long the first attempt waited
-	deadline time.Duration // for the whole call
+	queued   time.Duration // wait of the first attempt
+	deadline time.Duration // of the complete call
 	own      time.Duration // the caller's deadline
-	until    time.Duration // for the present attempt, if that is before the caller's own deadline
-	now      time.Duration // the latest instant that was looked at
+	until    time.Duration // end of the present attempt, if before the caller's deadline
+	now      time.Duration // latest reading of the clock
 	attempts int
-	held     int           // attempts that were not made because nothing succeeds
+	held     int           // attempts held back because none succeed
 	prev     time.Duration // the wait before the present attempt
 	paid     retry.Receipt // for the present attempt
 	waited   time.Duration
 	outcome  outcome.Outcome
-	word     outcome.Outcome // of the last attempt that says something of the upstream; the breaker's if the call fails
-	obstacle error           // why there can be no other attempt, whatever the outcome
+	word     outcome.Outcome // of the last attempt that is evidence about the upstream; goes to the breaker if the call fails
+	obstacle error           // why there can be no further attempt, whatever the outcome
 	last     error           // of the last attempt
 	err      error           // what the caller gets
 }
 
-// Begin begins a call. It asks nobody for anything yet, and must be ended: by calling Next until it
-// reports false, or End.
+// Begin begins a call. It asks no gate yet. The caller must end it: by calling Next until it returns false, or End.
 func (u *Upstream) Begin(ctx context.Context, c Call) *Run {
 	r := &Run{u: u, call: c, ctx: ctx}
 	r.begin()
 	return r
 }
 
-// begin notes the policy in force, which the call goes by to its end, and by when it has to be over:
-// the caller's deadline, or that of the policy from now on if it is sooner.
+// begin loads the policy, which applies until the call ends, and computes the deadline: the earlier of the caller's
+// and the policy's.
 func (r *Run) begin() {
 	u := r.u
 	r.live = u.live.Load()
@@ -88,8 +87,8 @@ func (r *Run) begin() {
 	}
 }
 
-// Next waits until the next attempt may be made. If there is none it reports false: the call is
-// over, and Err says how it ended. An attempt that was not reported ends it, too.
+// Next waits until the next attempt may be made. It returns false if there is none: the call is over, and Err returns
+// its result. If the present attempt was not reported, Next ends the call.
 func (r *Run) Next() bool {
 	if r.made {
 		r.End()
@@ -118,7 +117,7 @@ func (r *Run) ready() error {
 	return r.Ready()
 }
 
-// admit passes the gates for one attempt.
+// admit asks the gates for one attempt.
 func (r *Run) admit() error {
 	if r.ctx.Err() != nil {
 		return context.Cause(r.ctx)
@@ -146,7 +145,7 @@ func (r *Run) admit() error {
 	return nil
 }
 
-// earn tells the purse of the call's first attempt.
+// earn reports the call's first attempt to the retry budget.
 func (r *Run) earn() {
 	p := &r.permit
 	if b := r.live.budget; b != nil && p.cell >= 0 {
@@ -156,7 +155,7 @@ func (r *Run) earn() {
 	r.live.purse.Call(p.sent)
 }
 
-// ends is when the present attempt ends.
+// ends returns when the present attempt must end.
 func (r *Run) ends() time.Duration {
 	until := r.deadline
 	if t := r.live.policy.Timeouts.Attempt; t > 0 {
@@ -171,9 +170,8 @@ func (r *Run) ends() time.Duration {
 	return until
 }
 
-// leaving is when the present attempt ends so that another has its time. An attempt is
-// given twice as much as that at least: what ends before has not had its time, and says
-// nothing of the upstream.
+// leaving returns when the present attempt must end to leave time for another one. It applies only if that leaves the
+// present attempt at least twice the time reserved for the other.
 func (r *Run) leaving() time.Duration {
 	a, sent := r.call.Another, r.permit.sent
 	if r.deadline == bucket.Never || r.nested || r.obstacle != nil || r.attempts >= r.plan.retry.Attempts || (r.deadline-sent)/3 < a {
@@ -182,8 +180,8 @@ func (r *Run) leaving() time.Duration {
 	return r.deadline - a
 }
 
-// Context is the context of the present attempt: it ends with the attempt's timeout, and
-// with its report. A call within it is not repeated.
+// Context returns the context of the present attempt. It ends with the attempt's timeout or report. A call made with
+// it is not retried.
 func (r *Run) Context() context.Context {
 	if r.attempt == nil {
 		r.attempt = &attempt{u: r.u, parent: r.ctx, deadline: r.until, ofCall: r.ofCall()}
@@ -191,14 +189,14 @@ func (r *Run) Context() context.Context {
 	return r.attempt
 }
 
-// Timeout is how long the present attempt may take, from its turn on, and the error that
-// says so, for those who keep that time themselves, without Context.
+// Timeout returns how long the present attempt may take, measured from its admission, and the error for exceeding it.
+// It is for callers that enforce the timeout themselves, without Context.
 func (r *Run) Timeout() (time.Duration, error) { return r.until - r.permit.sent, r.why() }
 
-// Left is how much of the call's time is left.
+// Left returns the remaining time of the call.
 func (r *Run) Left() time.Duration { return r.deadline - r.u.clock.Now() }
 
-// why is why the present attempt ends at r.until.
+// why returns the reason for which the present attempt ends at r.until.
 func (r *Run) why() error {
 	if r.ofCall() {
 		return ErrCallTimeout
@@ -206,16 +204,16 @@ func (r *Run) why() error {
 	return ErrAttemptTimeout
 }
 
-// ofCall reports whether what ends at r.until is the call's time, and not the attempt's.
+// ofCall reports whether r.until is the end of the call's time rather than of the attempt's.
 func (r *Run) ofCall() bool {
 	t := r.live.policy.Timeouts.Attempt
 	return r.until == r.deadline && (t <= 0 || r.until < later(r.permit.sent, t))
 }
 
-// Policy is the policy that was in force when the call began. It must not be changed.
+// Policy returns the policy that was in force when the call began. It must not be changed.
 func (r *Run) Policy() *Policy { return &r.live.policy }
 
-// Classify is what an attempt's error means by the policy; no error is a success.
+// Classify returns the outcome for an attempt's error under the policy. A nil error is a success.
 func (r *Run) Classify(err error) outcome.Outcome {
 	if err == nil {
 		return outcome.Outcome{Class: outcome.OK}
@@ -226,19 +224,19 @@ func (r *Run) Classify(err error) outcome.Outcome {
 	return r.live.policy.Classify.Error(r.ctx, err)
 }
 
-// NoMore says of the present attempt, before its report, that there can be no other one,
-// whatever its outcome: why is the reason for giving up.
+// NoMore states that no attempt can follow the present one, whatever its outcome. It must be called before the
+// report. why becomes the reason for giving up.
 func (r *Run) NoMore(why error) { r.obstacle = why }
 
-// Answered says of the present attempt that it was answered, although its outcome may be that of
-// one that was not: what is in flight learns from the time that it took.
+// Answered states that the upstream answered the present attempt, even if the outcome looks like a timeout. The
+// concurrency bound then learns from its duration.
 func (r *Run) Answered() { r.permit.heard = true }
 
-// Spoiled says of the present attempt that its caller's own fault kept it from its end: what is
-// in flight learns nothing of it.
+// Spoiled states that the caller's own fault stopped the present attempt. The concurrency bound then learns nothing
+// from it.
 func (r *Run) Spoiled() { r.permit.broken = true }
 
-// Slot is the place of the present attempt among what is in flight, nil if that has no bound.
+// Slot returns the slot of the present attempt; nil if attempts in flight are not bounded.
 func (r *Run) Slot() *Slot {
 	p := &r.permit
 	if r.slot == nil && p.slot != 0 {
@@ -248,10 +246,10 @@ func (r *Run) Slot() *Slot {
 	return r.slot
 }
 
-// ReportStart reports the present attempt when its answer has started, of which o is what the head says: the body is
-// still to come. The call has no other attempt. The attempt's slot in flight is returned, and what learns of
-// rates learns from the head. ReportEnd, which must follow, reports the rest: counters, events, the breaker, the
-// limits and gates of the program's own. An outcome that is worth another attempt is reported as a whole.
+// ReportStart reports that the response to the present attempt has started. o is the outcome according to its
+// headers. The body follows, and ReportEnd must report its end. The call has no further attempt. ReportStart releases
+// the slot, and adaptive rates learn from the headers. ReportEnd reports to the counters, events, breaker, limits and
+// custom gates. If the outcome is retryable, ReportStart reports the attempt completely.
 func (r *Run) ReportStart(o outcome.Outcome) {
 	if !r.made {
 		return
@@ -271,16 +269,16 @@ func (r *Run) ReportStart(o outcome.Outcome) {
 	}
 }
 
-// ReportProgress reports that more of the answer's body has come. The breaker's probe has succeeded once an answer has
-// been coming for a second: a stream may take minutes, and nobody else may call meanwhile.
+// ReportProgress reports that more of the response's body has arrived. A probe succeeds once its response has been
+// arriving for a second: a stream may take minutes, and during a probe no other call is admitted.
 func (r *Run) ReportProgress() {
 	if r.started && r.permit.given.Probe {
 		r.permit.progresses(r.u.clock.Now(), &r.outcome)
 	}
 }
 
-// ReportEnd reports how an answer ended that ReportStart has reported: o is the outcome of the whole attempt. Durations in
-// counters and events end with the head of the answer. Only the first report counts.
+// ReportEnd reports the end of a response that ReportStart has reported. o is the outcome of the complete attempt.
+// Durations in counters and events end with the headers of the response. Only the first report counts.
 func (r *Run) ReportEnd(o outcome.Outcome) {
 	if !r.started {
 		return
@@ -304,9 +302,9 @@ func (r *Run) ReportEnd(o outcome.Outcome) {
 	r.done(r.err)
 }
 
-// Report ends the present attempt: every gate hears how it ended, the breaker when it is known whether another follows, and it is decided whether
-// there is another. err is what the caller gets if there is none; nil means an answer, which the
-// caller has already, whatever its outcome. Only the first report of an attempt counts.
+// Report ends the present attempt. It reports the outcome to every gate, to the breaker only when no retry follows,
+// and decides whether a retry follows. err is what the call returns if none follows. It is nil if the caller has a
+// response, whatever the outcome. Only the first report of an attempt counts.
 func (r *Run) Report(o outcome.Outcome, err error) {
 	if r.made {
 		r.outcome = o
@@ -314,7 +312,7 @@ func (r *Run) Report(o outcome.Outcome, err error) {
 	}
 }
 
-// classified is Report of what Classify says: an outcome is as large as eleven words, and is copied once less.
+// classified is Report with the outcome of Classify. It saves one copy of an outcome, which has eleven words.
 func (r *Run) classified(err error) {
 	if r.made {
 		if r.outcome = (outcome.Outcome{Class: outcome.OK}); err != nil {
@@ -324,15 +322,15 @@ func (r *Run) classified(err error) {
 	}
 }
 
-// reported is Report of r.outcome.
+// reported is Report for r.outcome.
 func (r *Run) reported(err error) {
 	r.last = err
 	r.report()
 	r.decide()
 }
 
-// End ends a call that Next has not ended: an attempt that has no report, as after a panic, is
-// reported as canceled; one that could have followed another is not made.
+// End ends a call that Next has not ended. An attempt without a report, for example after a panic, is reported as
+// canceled. A pending retry is not made.
 func (r *Run) End() {
 	switch {
 	case r.over:
@@ -348,7 +346,7 @@ func (r *Run) End() {
 	}
 }
 
-// report tells every gate how the attempt ended, the breaker if nothing can follow.
+// report reports the outcome to every gate, and to the breaker if no attempt can follow.
 func (r *Run) report() {
 	r.made = false
 	r.landed()
@@ -364,7 +362,7 @@ func (r *Run) report() {
 	}
 }
 
-// landed ends the attempt's context, and has the permit know of the slot again.
+// landed ends the attempt's context and returns its slot to the permit.
 func (r *Run) landed() {
 	if r.attempt != nil {
 		r.attempt.end()
@@ -372,21 +370,21 @@ func (r *Run) landed() {
 	r.slot.land(&r.permit)
 }
 
-// Err is how the call ended, as of Do: nil for a success, and for a last answer that is
-// the caller's already and not worth another attempt.
+// Err returns the result of the call, as Do does. It is nil for a success, and for a last response that the caller
+// already has and that is not worth a retry.
 func (r *Run) Err() error { return r.err }
 
-// A Trace is what became of a call.
+// A Trace summarizes a call.
 type Trace struct {
 	Operation string
 	Attempts  int
 	Waited    time.Duration // for turns and between attempts
 	Outcome   outcome.Outcome
-	GaveUp    error // why there was no other attempt, if one was worth it
-	Probed    bool  // its latest attempt was the one by which an open breaker finds out whether the upstream is there again, and it found out that it is not
+	GaveUp    error // why there was no retry of a retryable attempt
+	Probed    bool  // its latest attempt was a breaker's probe, and it found the upstream still down
 }
 
-// Trace is what became of the call so far.
+// Trace returns the summary of the call so far.
 func (r *Run) Trace() Trace {
 	t := Trace{Operation: r.plan.name, Attempts: r.attempts, Waited: r.waited, Outcome: r.outcome, Probed: r.permit.inVain(r.outcome.Class)}
 	if g, ok := r.err.(*retry.GaveUpError); ok {
@@ -395,20 +393,18 @@ func (r *Run) Trace() Trace {
 	return t
 }
 
-// subject says whose an event of the call is. It is made only where somebody listens.
+// subject returns the subject of an event of the call. It allocates, so it is called only if there is a listener.
 func (r *Run) subject() Subject { return subject(r.u, r.plan, r.call.ID, r.call.Keys) }
 
-// Do makes a call under the upstream's policy: it waits for its turn, calls fn,
-// and calls it again where that is worth it and safe. fn is given a context that
-// ends with the attempt's timeout.
+// Do makes a call under the upstream's policy. It waits for its turn, calls fn, and calls it again if a retry is
+// worthwhile and safe. The context of fn ends with the attempt's timeout.
 //
-// The error is that of the last attempt: as it is if weir had nothing to do with
-// it, in a *retry.GaveUpError if there could have been another attempt but is
-// none. If no attempt was made at all it is a *Refusal, or the cause of ctx's
-// end. A call made within an attempt of another Do, with its context, makes one
-// attempt only: it is the outer one that repeats. An error that implements outcome.Classifier says itself what it means.
+// Do returns the last attempt's error unchanged if weir decided nothing. It returns a *retry.GaveUpError if a retry
+// was possible and not made. If no attempt was made, it returns a *Refusal, or the cause of ctx's end. If ctx belongs
+// to an attempt of another Do, this one makes a single attempt, and the outer one retries. An error can state its own
+// outcome: see outcome.Classifier.
 func Do[T any](ctx context.Context, u *Upstream, c Call, fn func(context.Context) (T, error)) (v T, err error) {
-	var r Run // as Begin has it, but copies c once
+	var r Run // like Begin, with one copy of c less
 	r.u, r.call, r.ctx = u, c, ctx
 	r.begin()
 	defer r.End()

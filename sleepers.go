@@ -13,16 +13,16 @@ import (
 	"github.com/seed1158cd35/weir/clock"
 )
 
-// sleepers are calls that wait, and are woken when their breaker opens, when a reload has charged them
-// to other limits, and when a pause is lifted. They are those that sleep by themselves: for the time of a retry, for an
-// answer of the store, in a gate of one's own. Calls that stand in a line, of a limit or of a pause, are woken by the line.
+// sleepers are waiting calls that must be woken when their breaker opens, when a reload changes their limits, or when
+// a pause is lifted. They wait outside of queues: before a retry, for the store, or in a custom gate. The queues of
+// limits and pauses wake their calls themselves.
 //
-// A call is noted before it looks for the last time whether it has to wait, so that no change
-// falls between the look and the sleep.
+// A call is added before it checks for the last time whether it has to wait, so that no change is missed between the
+// check and the sleep.
 type sleepers struct {
 	clock  clock.Clock
-	closed atomic.Bool // nobody is to wait any more
-	mu     sync.Mutex  // nothing else is locked while it is held
+	closed atomic.Bool // the upstream drains: no call may wait
+	mu     sync.Mutex  // no other lock is taken while it is held
 	all    map[*sleeper]struct{}
 	n      uint64 // sleepers so far
 }
@@ -30,14 +30,14 @@ type sleepers struct {
 // A sleeper is a call that waits.
 type sleeper struct {
 	breaker *breaker.Breaker
-	n       uint64 // in the order in which they came
+	n       uint64 // order of arrival
 	wake    func()
-	looks   bool                    // woken, it looks again what it has to wait for
-	charged atomic.Pointer[charged] // for which limits it waits; nil if it does not look for that, woken
-	opened  atomic.Bool             // it was woken because the breaker opened, its limits are others, or nobody is to wait
+	looks   bool                    // when woken, it checks again what it waits for
+	charged atomic.Pointer[charged] // the limits for which it waits; nil if a change of limits does not concern it
+	opened  atomic.Bool             // woken because the breaker opened, its limits changed, or the upstream drains
 }
 
-// add notes a call before it begins to wait. It must be removed again, on every path.
+// add adds a call before it begins to wait. It must be removed on every path.
 func (b *sleepers) add(s *sleeper) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -49,15 +49,15 @@ func (b *sleepers) add(s *sleeper) {
 	b.all[s] = struct{}{}
 }
 
-// remove forgets a call that waits no more. It may have been woken meanwhile, or be about to be.
+// remove removes a call. It may have been woken meanwhile, or be about to be.
 func (b *sleepers) remove(s *sleeper) {
 	b.mu.Lock()
 	delete(b.all, s)
 	b.mu.Unlock()
 }
 
-// wakeOpened wakes those whose breaker is open. They ask it again, and are refused unless it lets one of
-// them through as a probe.
+// wakeOpened wakes the calls whose breaker is open. They ask it again. It may admit one call as a probe, and refuses
+// all other calls.
 func (b *sleepers) wakeOpened(now time.Duration) {
 	for _, s := range b.which(func(s *sleeper) bool { return isOpen(now, s.breaker) }) {
 		s.opened.Store(true)
@@ -65,7 +65,7 @@ func (b *sleepers) wakeOpened(now time.Duration) {
 	}
 }
 
-// wakeAll wakes all, as nobody is to wait any more.
+// wakeAll wakes all calls, because none may wait any longer.
 func (b *sleepers) wakeAll() {
 	b.closed.Store(true)
 	for _, s := range b.which(func(*sleeper) bool { return true }) {
@@ -74,10 +74,10 @@ func (b *sleepers) wakeAll() {
 	}
 }
 
-// goesBy says for which limits it waits.
+// goesBy sets the limits for which it waits.
 func (s *sleeper) goesBy(c charged) { s.charged.Store(&c) }
 
-// wakeMoved wakes those that wait for other limits than those by a policy.
+// wakeMoved wakes the calls whose limits differ under the new policy.
 func (b *sleepers) wakeMoved(v *live) {
 	for _, s := range b.which(func(s *sleeper) bool { c := s.charged.Load(); return c != nil && c.moved(v) }) {
 		s.opened.Store(true)
@@ -85,15 +85,15 @@ func (b *sleepers) wakeMoved(v *live) {
 	}
 }
 
-// wakeLooking wakes those that look again: a pause was lifted, or a limit raised.
+// wakeLooking wakes the calls that check again, after a pause was lifted or a limit raised.
 func (b *sleepers) wakeLooking() {
 	for _, s := range b.which(func(s *sleeper) bool { return s.looks }) {
 		s.wake()
 	}
 }
 
-// which are the sleepers that are picked, in the order in which they came. They are woken when the
-// lock is free again: what wakes them may call out.
+// which returns the selected sleepers in order of arrival. The caller wakes them after the lock is released, because
+// waking may call out.
 func (b *sleepers) which(pick func(*sleeper) bool) (all []*sleeper) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -106,13 +106,13 @@ func (b *sleepers) which(pick func(*sleeper) bool) (all []*sleeper) {
 	return all
 }
 
-// isOpen reports whether a breaker lets nobody through now. No breaker is never open.
+// isOpen reports whether a breaker admits no calls now. A nil breaker is never open.
 func isOpen(now time.Duration, b *breaker.Breaker) bool {
 	return b != nil && b.Look(now).Phase == breaker.Open
 }
 
-// sleep sleeps for d by the upstream's clock, or until the breaker opens, which it then reports, or until a pause
-// is lifted, or until ctx ends.
+// sleep sleeps for d by the upstream's clock, or until the breaker opens, which it reports, a pause is lifted, or ctx
+// ends.
 func (b *sleepers) sleep(ctx context.Context, of *breaker.Breaker, d time.Duration) (opened bool, err error) {
 	w := clock.NewWaker(b.clock)
 	s := &sleeper{breaker: of, wake: w.Wake, looks: true}
@@ -125,8 +125,8 @@ func (b *sleepers) sleep(ctx context.Context, of *breaker.Breaker, d time.Durati
 	return err == nil && s.opened.Load(), err
 }
 
-// context is one that ends when the breaker opens, too, or when nobody is to wait any more. What waits with it waits
-// elsewhere than here.
+// context returns a context that also ends when the breaker opens or the upstream drains. It is for waits in code
+// other than this package.
 func (b *sleepers) context(ctx context.Context, of *breaker.Breaker) (inner context.Context, s *sleeper, done func()) {
 	inner, cancel := b.clock.WithTimeout(ctx, math.MaxInt64/4, nil)
 	s = &sleeper{breaker: of, wake: cancel}

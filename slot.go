@@ -10,24 +10,23 @@ import (
 	"github.com/seed1158cd35/weir/outcome"
 )
 
-// A Slot is the place of an attempt among what is in flight. It is for those who know more of
-// the attempt than its outcome: that the upstream has nothing to work on yet, or that its
-// answer may come when its caller has left. Heard may be called at any time, the others by one at
-// a time, before the attempt's report. The slot itself is given back by that report, or kept for an
-// answer that is still to come: nobody who has a Slot need return it.
+// A Slot is the place of an attempt among the attempts in flight. It is for callers that know more about the attempt
+// than its outcome: that the upstream has no work yet, or that the response may arrive after the caller has left.
+// Heard may be called at any time. The other methods must be called before the attempt's report, and not
+// concurrently. The report releases the slot, or keeps it for a late response, so a caller need not return it.
 type Slot struct {
 	flight  *flight
 	clock   Clock
 	breaker *breaker.Breaker
 	sent    time.Duration
-	slot    inflight.Slot  // 0 while it is given up
-	taken   time.Duration  // when it was taken again; 0 if it was not
-	drop    func()         // ends the attempt, whose caller has left
-	told    sync.WaitGroup // for the attempt's report
+	slot    inflight.Slot  // 0 after Yield
+	taken   time.Duration  // when Retake took it; 0 if never
+	drop    func()         // ends the attempt after its caller has left
+	told    sync.WaitGroup // waits for the attempt's report
 }
 
-// Yield gives the slot up. Others can have it as soon as free is called, with no lock held. It is for
-// an attempt whose body does not come: the upstream has nothing to do meanwhile. Retake ends that.
+// Yield gives up the slot. Other calls can have it once free is called, without a lock held. It is for an attempt
+// whose body does not arrive, because the upstream has nothing to do meanwhile. Retake ends it.
 func (s *Slot) Yield() (free func()) {
 	slot := s.slot
 	s.slot = 0
@@ -39,7 +38,7 @@ func (s *Slot) Yield() (free func()) {
 	}
 }
 
-// Retake puts the attempt in flight again after Yield, whether there is a slot or not.
+// Retake puts the attempt in flight again after Yield, even if no slot is free.
 func (s *Slot) Retake() {
 	if s.slot == 0 {
 		s.taken = s.clock.Now()
@@ -47,9 +46,9 @@ func (s *Slot) Retake() {
 	}
 }
 
-// Leave says that the attempt's caller has left while the attempt goes on:
-// the slot is kept until it is answered, until drop is called because something was answered that
-// was sent later, or for inflight.Held. It reports false if such an answer is there already.
+// Leave states that the attempt's caller has left and the attempt continues. The slot is kept until the response,
+// until drop is called because an attempt that was sent later was answered, or for inflight.Held. Leave returns false
+// if there was such a response already.
 func (s *Slot) Leave(drop func()) bool {
 	if s.flight.bound.Later(s.slot) {
 		return false
@@ -58,8 +57,8 @@ func (s *Slot) Leave(drop func()) bool {
 	return true
 }
 
-// Heard tells, once the attempt has been reported, of the answer that came to it after Leave, unless
-// ctx has ended by then: an answer to a call of before is the first sign that a stall is over.
+// Heard reports the response that arrived after Leave. It waits for the attempt's report, and does nothing if ctx has
+// ended by then. A response to an old attempt is the first sign that a stall is over.
 func (s *Slot) Heard(ctx context.Context, class outcome.Class) {
 	s.told.Wait()
 	if ctx.Err() != nil {
@@ -73,7 +72,7 @@ func (s *Slot) Heard(ctx context.Context, class outcome.Class) {
 	}
 }
 
-// land gives the permit its slot back as the attempt is over: 0 if it has none.
+// land gives the slot back to the permit when the attempt is over; 0 without a slot.
 func (s *Slot) land(p *Permit) {
 	if s == nil {
 		return
@@ -84,7 +83,7 @@ func (s *Slot) land(p *Permit) {
 	}
 }
 
-// reported lets Heard go on.
+// reported lets Heard continue.
 func (s *Slot) reported() {
 	if s != nil {
 		s.told.Done()

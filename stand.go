@@ -10,13 +10,13 @@ import (
 	"github.com/seed1158cd35/weir/limit/pause"
 )
 
-// errMoved ends the wait of calls for which other limits are in force.
+// errMoved ends the wait of calls whose limits have changed.
 var errMoved = errors.New("other limits are in force")
 
-// stand waits in line for the call's turn, where w.why says, and goes with it from line to line. The
-// line's driver asks for it (waiter.Ask), so that the call holds all that it costs when the wait
-// ends well. It may end otherwise: the turn cannot come in time, a pause holds the call, its breaker
-// has opened, other limits are in force, the upstream drains, or its caller leaves.
+// stand waits in the queue of the limit w.why or, if rests is set, of a pause, and moves between queues as necessary.
+// The queue's driver asks the limits for it (waiter.Ask), so that after a successful wait the call holds all units.
+// Otherwise the turn cannot come in time, a pause holds the call, the breaker has opened, other limits are in force,
+// the upstream drains, or the caller has left.
 func (w *walk) stand(ctx context.Context, rests bool) (step, error) {
 	if w.why < 0 && !rests {
 		if d, err := w.askStoreFirst(ctx); err != nil || d.kind != stepLine {
@@ -36,14 +36,14 @@ func (w *walk) stand(ctx context.Context, rests bool) (step, error) {
 		if err != nil || d.kind != stepLine {
 			return d, err
 		}
-		if s.call.Recheck = s.unheard; s.unheard && w.guessed { // whether its turn comes in time could not be known before
+		if s.call.Recheck = s.unheard; s.unheard && w.guessed { // only now can the wait be estimated
 			w.limits.Fit(w.now)
 		}
 		s.limits = w.limits
 	}
 }
 
-// stood is what becomes of a call whose stand in a line has ended with err: a step of stepLine has it stand again.
+// stood returns the next step of a call whose wait in a queue has ended with err. stepLine means to wait again.
 func (w *walk) stood(ctx context.Context, s *waiter, place line.Place, err error) (step, error) {
 	switch {
 	case err == nil && s.call.Away():
@@ -54,7 +54,7 @@ func (w *walk) stood(ctx context.Context, s *waiter, place line.Place, err error
 		return w.ends(ctx, s, place)
 	case errors.Is(err, errOpened), errors.Is(err, errMoved):
 		return w.roused(), nil
-	case errors.Is(err, line.ErrLate), errors.Is(err, line.ErrFull), w.now >= w.until: // its context's end may have been its deadline
+	case errors.Is(err, line.ErrLate), errors.Is(err, line.ErrFull), w.now >= w.until: // the context may have ended at its deadline
 		if s.resting() {
 			return w.restedTooLong(s), nil
 		}
@@ -63,8 +63,8 @@ func (w *walk) stood(ctx context.Context, s *waiter, place line.Place, err error
 	return step{}, err
 }
 
-// finds has the call stand in the line of the pause that holds it, or of one whose calls came before it. It reports
-// false if there is none: the pause is over.
+// finds selects the queue of the pause that holds the call, or of one for which earlier calls wait. It returns false
+// if there is none: the pause is over.
 func (s *waiter) finds(now time.Duration) bool {
 	of := s.concern.stopped(now, &s.limits, false).of
 	if of == (pause.Subject{}) {
@@ -77,8 +77,8 @@ func (s *waiter) finds(now time.Duration) bool {
 	return true
 }
 
-// askStoreFirst asks the store for what it has now, together with all who ask at
-// the same time. What is not there is waited for in line.
+// askStoreFirst asks the store for units that are available now, together with all other calls that ask. If there are
+// too few, the call joins a queue.
 func (w *walk) askStoreFirst(ctx context.Context) (step, error) {
 	v, opened, err := w.askStore(ctx, w.now, -1)
 	switch {
@@ -102,14 +102,14 @@ func (w *walk) askStoreFirst(ctx context.Context) (step, error) {
 	return step{kind: stepLine}, nil
 }
 
-// fetchInTurn asks the store for a call whose turn that is. A yes may have become a no of
-// another limit: then it goes back to its place in line.
+// fetchInTurn asks the store for a call at the head of its queue. If the units are too few for another limit by then,
+// the call returns to its position.
 func (w *walk) fetchInTurn(ctx context.Context, s *waiter) (d step, err error) {
 	at := -1
-	if s.few { // the others of its line wait for them
+	if s.few { // other calls of the queue wait for it
 		at = s.at
 	}
-	went := false // nor if the store's client panics
+	went := false // it stays false if the store's client panics
 	defer func() { w.u.lines.Back(w.now, &s.call, went) }()
 	v, opened, err := w.askStore(ctx, s.call.Until, at)
 	d = step{kind: stepLine}
@@ -119,7 +119,7 @@ func (w *walk) fetchInTurn(ctx context.Context, s *waiter) (d step, err error) {
 	case opened:
 		d = w.roused()
 	case !v.OK && at >= 0 && v.Lack == limit.LacksNothing && v.Wait <= s.call.Until-w.now:
-		s.lacks(w.now, v) // it waits there, in nobody else's way
+		s.lacks(w.now, v) // it waits there, and blocks no other call
 	case !v.OK:
 		w.place, w.waiting = 1, 1
 		d = w.judge(v)
@@ -132,11 +132,12 @@ func (w *walk) fetchInTurn(ctx context.Context, s *waiter) (d step, err error) {
 	return d, nil
 }
 
-// isHeld reports whether a pause has begun, while the store was asked, that holds the call: what it got is for others.
+// isHeld reports whether a pause that holds the call began while the store was asked. Its units are then for other
+// calls.
 func (w *walk) isHeld() bool { return w.u.pauses.Any(w.now) && w.stopped(w.now, false).wait > 0 }
 
-// roused is what becomes of a call that was woken because its breaker opened, its limits are
-// others, or nobody is to wait any more. It may be the probe, and has to stand again.
+// roused returns the next step of a call that was woken because its breaker opened, its limits changed or the
+// upstream drains. The call may be the probe, and then has to queue again.
 func (w *walk) roused() step {
 	if d := w.hears(); d.refused() {
 		return d
@@ -147,7 +148,7 @@ func (w *walk) roused() step {
 	return step{kind: stepLine}
 }
 
-// ends is what becomes of the first of a line that is not to wait there.
+// ends returns the next step of a call at the head of a queue that must not wait there.
 func (w *walk) ends(ctx context.Context, s *waiter, at line.Place) (step, error) {
 	switch v := s.verdict; {
 	case s.stop.wait > 0:
@@ -164,7 +165,7 @@ func (w *walk) ends(ctx context.Context, s *waiter, at line.Place) (step, error)
 	return w.turn(), nil
 }
 
-// restedTooLong is what becomes of a call that a pause has held for as long as it can wait, or for which there is no room.
+// restedTooLong refuses a call that cannot wait longer for a pause, or for which the queue has no room.
 func (w *walk) restedTooLong(s *waiter) step {
 	stop := s.concern.stopped(w.now, &s.limits, false)
 	if stop.wait == 0 { // it has just ended
@@ -175,17 +176,16 @@ func (w *walk) restedTooLong(s *waiter) step {
 	return w.refusedBy(stop)
 }
 
-// tooLate refuses a call whose turn did not come in time, or cannot. It would have
-// come when all before it had gone, at the rate of the limit: that is the wait of which the
-// refusal speaks.
+// tooLate refuses a call whose turn did not or cannot come in time. RetryAfter is when its turn would have come,
+// after all calls before it, at the rate of the limit.
 func (w *walk) tooLate(s *waiter, at line.Place) step {
 	w.place, w.waiting = int32(at.Place), int32(at.Waiting)
 	if w.guessed {
-		w.limits.Fit(w.now) // to what the limit has become meanwhile
+		w.limits.Fit(w.now) // to what the limit holds now
 	}
 	c := w.limits.Charge(s.at)
 	wait := max(at.Due-w.now, c.Registry.Get(w.now, c.Key).After(w.now, at.Units, c.Cost))
-	if wait <= 0 || s.yields { // there is enough, for which nobody has asked yet, or which is for others
+	if wait <= 0 || s.yields { // there are enough units, but no call has asked yet or they are for other calls
 		wait = max(wait, takes(w.now, &w.limits, s.at))
 	}
 	lacks := w.limits.Lacks(w.now, s.at)

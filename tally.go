@@ -12,53 +12,53 @@ import (
 	"github.com/seed1158cd35/weir/outcome"
 )
 
-// A tallies is what is counted of an operation. It stays when plans are made anew, and nothing that
-// was counted is ever taken back: what observers read only grows.
+// A tallies has the counters of an operation. It outlives plans, and its counters never decrease.
 type tallies struct {
 	operation string
 	cells     counter.Each[tally]
 	mu        sync.Mutex
-	limits    map[string]*limitTally // by the limit that made attempts wait, or said no; "" if none did
+	limits    map[string]*limitTally // by the limit that made attempts wait or refused them; "" if none
 }
 
-// A tally is what one core has counted of an operation. Nobody else writes it as a rule, so that a
-// call adds to it without waiting for other cores; it is atomic as a goroutine may change cores
-// between two steps. Figures that are read while calls go on may each be of another instant.
+// A tally has the counters of an operation on one core. Usually only that core writes it, so that a call does not
+// wait for others. It is atomic because a goroutine may change cores between two steps. Figures that are read during
+// calls may be from different instants.
 type tally struct {
-	allowed atomic.Uint64   // at once
+	allowed atomic.Uint64   // without a wait
 	waited  atomic.Uint64   // allowed, after a wait
-	began   [8]atomic.Int64 // instants of the latest attempts, a ring
-	amounts [8]atomic.Int64 // units that each of them took, of the limit of which it took most
+	began   [8]atomic.Int64 // instants of the latest attempts, as a ring
+	amounts [8]atomic.Int64 // units that each of them took, from the limit from which it took most
 	classes [unsentPlace + 1]atomic.Pointer[counter.Histogram]
 	retries [unsentPlace + 1]atomic.Pointer[counter.Histogram] // of classes, those that were not the first of their call
 	results [refusedPlace + 1]atomic.Pointer[counter.Histogram]
-	faults  [len(outcome.Faults) + 1]atomic.Uint64 // of attempts that were rejected; those of others follow from their classes
+	faults  [len(outcome.Faults) + 1]atomic.Uint64 // of rejected attempts; those of other attempts follow from their classes
 	_       counter.Pad
 }
 
-// A limitTally is what is counted of an operation by a limit. Attempts that waited are in no
-// hurry: they share a cell. Its histograms are of how long they waited, and of how much later
-// than their turns they woke.
+// A limitTally has the counters of an operation for one limit. Attempts that waited share a cell, because they are
+// not urgent. The histograms are of the waits, and of how much later than their turns attempts woke.
 type limitTally struct {
 	waited       atomic.Uint64
 	refused      counter.Each[refusals]
 	waits, lates counter.Histogram
-	telling      [len(Reasons) + 1]telling // of refusals, as refusals has them
+	telling      [len(Reasons) + 1]telling // by reason, in the order of refused
 }
 
-// A telling is what is known of those who hear of refusals for one reason. It is written for those of which is told.
+// A telling is the state of the suppression of refusals for one reason. It is written only when a refusal is
+// reported.
 type telling struct {
-	quiet  atomic.Int64  // the instant until which nobody need hear of any
-	untold atomic.Uint64 // how many those who heard of some were told not to have heard of
+	quiet  atomic.Int64  // the instant until which refusals are suppressed
+	untold atomic.Uint64 // number of suppressed refusals that were included in reports
 }
 
-// refusals are how many attempts one core has refused, in the order of Reasons, and for others; and of how many of them was told.
+// refusals counts the attempts that one core has refused, by the order of Reasons and for others, and how many were
+// reported.
 type refusals struct {
 	by, told [len(Reasons) + 1]atomic.Uint64
 	_        counter.Pad
 }
 
-// of is what is counted of an operation; nil if nothing is.
+// of returns the counters of an operation; nil if calls are not counted.
 func (c *Counts) of(operation string) *tallies {
 	if c == nil {
 		return nil
@@ -73,7 +73,7 @@ func (c *Counts) of(operation string) *tallies {
 	return t
 }
 
-// of is what is counted by a limit.
+// of returns the counters for a limit.
 func (t *tallies) of(limit string) *limitTally {
 	if t == nil {
 		return nil
@@ -88,7 +88,7 @@ func (t *tallies) of(limit string) *limitTally {
 	return l
 }
 
-// tallyBy is that of the limit of a charge, of none for the zero Charge.
+// tallyBy returns the counters for the limit of a charge, or those without a limit for the zero Charge.
 func (p *plan) tallyBy(c limit.Charge) *limitTally {
 	if c.Registry == nil {
 		return p.none
@@ -96,10 +96,10 @@ func (p *plan) tallyBy(c limit.Charge) *limitTally {
 	if l := p.tallyOf(c.Registry); l != nil {
 		return l
 	}
-	return p.tallies.of(c.Registry.Limit().Name) // the policy is not that any more under which the call began
+	return p.tallies.of(c.Registry.Limit().Name) // the call began under an older policy
 }
 
-// tallyOf is that of one of the plan's own limits; nil for another.
+// tallyOf returns the counters for one of the plan's limits; nil for another limit.
 func (p *plan) tallyOf(r *limit.Registry) *limitTally {
 	for i := range p.limits {
 		if p.limits[i].registry == r {
@@ -109,7 +109,7 @@ func (p *plan) tallyOf(r *limit.Registry) *limitTally {
 	return nil
 }
 
-// tally is the cell of this core, and its number; nil, and a number below 0, if nothing is counted.
+// tally returns the cell of this core and its index; nil and a negative index if calls are not counted.
 func (p *plan) tally() (*tally, int) {
 	if p.tallies == nil {
 		return nil, -1
@@ -118,8 +118,7 @@ func (p *plan) tally() (*tally, int) {
 	return p.tallies.cells.At(cell), cell
 }
 
-// begins counts an attempt that begins now, and notes when: the last eight of each core are kept for
-// what is told of a Violation.
+// begins counts an attempt that begins now. Each core keeps the instants of its last eight for events of a Violation.
 func (t *tally) begins(now, waited time.Duration, amount int64) {
 	var n uint64
 	if waited == 0 {
@@ -127,28 +126,28 @@ func (t *tally) begins(now, waited time.Duration, amount int64) {
 	} else {
 		n = t.waited.Add(1) + t.allowed.Load()
 	}
-	// The cells of several cores each have the latest of their own: Counts.ago puts them together.
+	// Each core's cell has its own latest attempts. Counts.ago merges them.
 	t.began[n%uint64(len(t.began))].Store(int64(now))
 	t.amounts[n%uint64(len(t.began))].Store(amount)
 }
 
-// refuses counts a refusal in the cell of a number, and reports whether it is to be told of.
+// refuses counts a refusal in the cell with an index, and returns whether to report it.
 func (l *limitTally) refuses(number int, now time.Duration, why Reason) (tell bool) {
 	i, cell := reasonPlace(why), l.refused.At(number)
 	if tell = int64(now) >= l.telling[i].quiet.Load(); tell {
-		cell.told[i].Add(1) // before it is counted: what is on its way between the two must not pass for untold
+		cell.told[i].Add(1) // first, so that a refusal between the two counters does not look suppressed
 	}
 	cell.by[i].Add(1)
 	return tell
 }
 
-// untold is how many refusals for the reason at a place were not told of, beyond those of which that has been said.
+// untold returns how many refusals for a reason were suppressed since the last report.
 func (l *limitTally) untold(i int) uint64 {
 	all := uint64(0)
 	for cell := range l.refused.All() {
 		all += cell.by[i].Load()
 	}
-	for cell := range l.refused.All() { // later than by, so that it is no less than what by has of it
+	for cell := range l.refused.All() { // later than by, so that it is not less than what by has counted of it
 		all -= cell.told[i].Load()
 	}
 	said := &l.telling[i].untold
@@ -159,7 +158,7 @@ func (l *limitTally) untold(i int) uint64 {
 	return 0
 }
 
-// reasonPlace is where refusals for a reason are counted.
+// reasonPlace returns the index of a reason.
 func reasonPlace(why Reason) int {
 	for i := range Reasons {
 		if Reasons[i] == why {
@@ -169,7 +168,7 @@ func reasonPlace(why Reason) int {
 	return len(Reasons)
 }
 
-// waitedFor counts a wait, if there was one.
+// waitedFor counts a wait, unless it is 0.
 func (l *limitTally) waitedFor(waited, late time.Duration) {
 	if waited > 0 {
 		l.waits.Observe(waited)
@@ -177,8 +176,8 @@ func (l *limitTally) waitedFor(waited, late time.Duration) {
 	}
 }
 
-// ends counts the end of an attempt by its class. One that was rejected on this side, before it was
-// sent, is apart: the upstream has nothing to do with it. again says that it was not the first of its call.
+// ends counts the end of an attempt by its class. An attempt that was rejected locally before it was sent counts
+// separately. again reports that it was not the first of its call.
 func (t *tally) ends(o *outcome.Outcome, took time.Duration, again bool) {
 	i := place(o.Class)
 	if o.Class == outcome.Rejected {
@@ -193,7 +192,7 @@ func (t *tally) ends(o *outcome.Outcome, took time.Duration, again bool) {
 	}
 }
 
-// done counts the end of a call in t, or in another cell if it is nil: the call has asked for no permit.
+// done counts the end of a call in t. t is nil if the call has asked for no permit.
 func (p *plan) done(t *tally, d *Done) {
 	if t == nil {
 		t, _ = p.tally()
@@ -212,7 +211,7 @@ func (p *plan) done(t *tally, d *Done) {
 	counter.Made(&t.results[i]).Observe(d.Took)
 }
 
-// place is where a class is counted.
+// place returns the index of a class.
 func place(c outcome.Class) int {
 	if int(c) < len(outcome.Classes) {
 		return int(c)
@@ -220,7 +219,7 @@ func place(c outcome.Class) int {
 	return int(outcome.Unknown)
 }
 
-// underWay is how many attempts have begun and not ended.
+// underWay returns how many attempts are in flight.
 func (c *Counts) underWay() (n int64) {
 	for t := range c.cells {
 		n += int64(t.allowed.Load() + t.waited.Load())
@@ -253,7 +252,7 @@ func (c *Counts) ago(now time.Duration) (all []time.Duration, amounts []int64) {
 	return all, amounts
 }
 
-// cells are those of all operations.
+// cells yields the cells of all operations.
 func (c *Counts) cells(yield func(*tally) bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -18,53 +18,51 @@ import (
 	"github.com/seed1158cd35/weir/limit/pause"
 )
 
-// Options are what an upstream needs besides its policy. The zero Options are
-// those of a program in real time that nobody watches.
+// Options are what an upstream needs in addition to its policy. The zero Options use real time and have no observers.
 type Options struct {
-	Clock  Clock // nil means the system's
+	Clock  Clock // nil means the system clock
 	Events Events
 	Gates  []Gate     // asked after breaker and limits
-	Limits *LimitSet  // shares the limits with other upstreams of this process that have the name; nil means that they are this one's own
-	Fleet  Fleet      // shares the limits with other processes; nil means that they are this one's own
-	Rand   *rand.Rand // for simulators, whose runs must repeat; nil means the runtime's
+	Limits *LimitSet  // shares limits with other upstreams of the same name in this process; nil shares none
+	Fleet  Fleet      // shares limits with other processes; nil shares none
+	Rand   *rand.Rand // for simulators, whose runs must be repeatable; nil means the runtime's
 
-	Deliverer Deliverer // takes what may be delivered later; nil means that nothing can be
+	Deliverer Deliverer // accepts calls to be made later; nil means that Deliver fails
 }
 
-// A Fleet is what processes share limits, breakers and pauses through: a *fleet.Fleet. A nil one is none.
+// A Fleet shares limits, breakers and pauses between processes. It is a *fleet.Fleet. A nil Fleet shares nothing.
 type Fleet interface {
 	breakers.Fleet
 	pauses.Fleet
-	Home(upstream string) limit.Home // where the limiters of its shared limits come from
+	Home(upstream string) limit.Home // creates the limiters of the shared limits
 }
 
-// An Upstream is an API that is called, under a policy. It is safe for
-// concurrent use and shared by everyone who calls that API. There is no zero Upstream: New makes one.
+// An Upstream is an API that is called under a policy. It is safe for concurrent use, and all callers of the API
+// share it. Make one with New: the zero Upstream is not usable.
 //
-// A decision takes no lock of its own. Where others are taken together it is in this order: setting,
-// pausing.obeying, then those of packages line and limit. While that of sleepers is held nothing else is
-// locked, and none is held while a call waits.
+// A decision takes no lock of the Upstream. Locks that are taken together are taken in this order: setting,
+// pausing.obeying, then those of the packages line and limit. No other lock is taken while that of sleepers is held,
+// and no lock is held while a call waits.
 type Upstream struct {
 	name     string
 	options  Options
 	clock    clock.Clock
 	live     atomic.Pointer[live]
 	latest   latest       // instant of a recent decision
-	counts   *Counts      // nil if nobody reads them
-	lines    *line.Lines  // of those who wait for limits
-	sleepers sleepers     // of those who sleep
-	resting  atomic.Int64 // calls in lines of pauses
+	counts   *Counts      // nil if no listener needs them
+	lines    *line.Lines  // queues of calls that wait for limits
+	sleepers sleepers     // calls that wait elsewhere
+	resting  atomic.Int64 // calls in queues of pauses
 	pauses   pausing
-	setting  sync.Mutex // one Set or Close at a time
-	leave    func()     // takes the breakers out of the fleet; nil if they are in none
+	setting  sync.Mutex // serializes Set and Close
+	leave    func()     // removes the breakers from the fleet; nil if they are not shared
 }
 
-// New makes an upstream, or says everything that is wrong with its policy, as joined FieldErrors.
-// Processes of a fleet share what has the same name in all of them: the upstream's, and under it
-// that of a limit. Whoever shares nothing may choose any name.
+// New returns an upstream, or all mistakes of its policy as joined FieldErrors. Processes of a fleet share an
+// upstream by its name, and a limit of it by the limit's name. Without a fleet any name will do.
 func New(name string, p Policy, o Options) (*Upstream, error) {
 	if v := reflect.ValueOf(o.Fleet); v.Kind() == reflect.Pointer && v.IsNil() {
-		o.Fleet = nil // of a program whose limits are its own
+		o.Fleet = nil // a typed nil pointer: nothing is shared
 	}
 	u := &Upstream{name: name, options: o, clock: o.Clock}
 	if u.clock == nil {
@@ -85,12 +83,12 @@ func New(name string, p Policy, o Options) (*Upstream, error) {
 	return u, nil
 }
 
-// Name is the upstream's name.
+// Name returns the upstream's name.
 func (u *Upstream) Name() string { return u.name }
 
-// Drain ends every wait at once, for the program is about to end: calls that wait are refused
-// as ShuttingDown, those whose attempt failed get its answer in place of another one, and so
-// it is for all that come. Attempts that are under way, and calls that need not wait, go on.
+// Drain ends every wait immediately, before the program exits. Waiting calls are refused as ShuttingDown. Calls whose
+// attempt failed return its response instead of retrying. The same applies to later calls. Attempts in flight, and
+// calls that need not wait, continue.
 func (u *Upstream) Drain() {
 	u.sleepers.wakeAll()
 	u.lines.End(errOpened)
@@ -99,14 +97,12 @@ func (u *Upstream) Drain() {
 	}
 }
 
-// Policy is the policy in force, its defaults filled in.
+// Policy returns the policy in force, with its defaults.
 func (u *Upstream) Policy() Policy { return u.live.Load().policy }
 
-// Set puts another policy in force. Limits that the new policy still has, by
-// name, scope and unit, keep their state, and so do breakers unless their scope
-// changes: nothing is handed out or lost, and calls under way are not disturbed.
-// Limits that come new start empty: nobody knows how much has gone that they
-// would have counted. A policy with mistakes changes nothing.
+// Set puts another policy in force. A limit keeps its state if the new policy has one of the same name, scope and
+// unit. Breakers keep theirs unless their scope changes. Calls in progress continue. New limits start empty, because
+// their previous usage is unknown. If the policy has mistakes, Set returns them and changes nothing.
 func (u *Upstream) Set(p Policy) error {
 	if err := p.Validate(); err != nil {
 		return fmt.Errorf("upstream %s: %w", u.name, err)
@@ -139,7 +135,7 @@ func (u *Upstream) Set(p Policy) error {
 	return nil
 }
 
-// opened tells all who wait for a breaker's calls that it is open.
+// opened wakes the calls that wait and whose breaker has opened.
 func (u *Upstream) opened() {
 	now := u.clock.Now()
 	u.sleepers.wakeOpened(now)
@@ -151,39 +147,38 @@ func (u *Upstream) opened() {
 	}
 }
 
-// shares reports whether a fleet shares a limit.
+// shares reports whether the fleet shares a limit.
 func (u *Upstream) shares(l *limit.Limit) bool { return u.options.Fleet != nil && l.Shares() }
 
-// A latest is the instant of a recent decision.
+// A latest holds the instant of a recent decision.
 type latest struct{ at atomic.Int64 }
 
-// recent is how old that instant may be and still pass for the present one.
+// recent is how old that instant may be and still be used as the present one.
 const recent = time.Millisecond
 
-// saw notes the instant of a decision.
+// saw records the instant of a decision.
 func (l *latest) saw(now time.Duration) {
 	if int64(now)-l.at.Load() > int64(recent) {
 		l.at.Store(int64(now))
 	}
 }
 
-// since is an instant not before sent and, while there is traffic, within a
-// millisecond of the present one. It saves the clock read, a fifth of a whole
-// decision, for successes: all they do is to be counted in windows of seconds.
+// since returns an instant not before sent and, while there is traffic, within a millisecond of the present. It saves
+// reading the clock, a fifth of the cost of a decision. It is only for successes, which count in windows of seconds.
 func (l *latest) since(sent time.Duration) time.Duration {
 	return max(sent, time.Duration(l.at.Load()))
 }
 
-// longestKey is the longest key that is kept as it is.
+// longestKey is the length up to which a key is kept unchanged.
 const longestKey = 256
 
-// boundedKey keeps keys that a caller chose from taking up memory without bound.
+// boundedKey shortens long keys, so that keys chosen by clients use bounded memory.
 func boundedKey(key string) string { return pause.Bounded(key) }
 
-// A Clock is the time that an upstream lives in; see package clock.
+// A Clock is the source of time of an upstream; see package clock.
 type Clock = clock.Clock
 
-// later is now+d, or Never if there is no such instant.
+// later returns now+d, or Never on overflow.
 func later(now, d time.Duration) time.Duration {
 	if d > bucket.Never-now {
 		return bucket.Never

@@ -11,13 +11,13 @@ import (
 	"github.com/seed1158cd35/weir/limit/pause"
 )
 
-// lineKey names what a line is for.
+// A lineKey identifies a queue.
 type lineKey struct {
 	registry *limit.Registry
 	key      string
 }
 
-// lineOf is the line for a charge. Keys for which a registry has no room share a limiter, and so a line.
+// lineOf returns the queue for a charge. Keys beyond a registry's maximum share a limiter, and therefore a queue.
 func lineOf(now time.Duration, c limit.Charge) lineKey {
 	if m, own := c.Registry.Own(now, c.Key); !own && m.Leased() == nil {
 		return lineKey{c.Registry, limit.Other}
@@ -26,17 +26,16 @@ func lineOf(now time.Duration, c limit.Charge) lineKey {
 }
 
 const (
-	// So many at least and at most ask the store at once for a limit that a fleet
-	// shares. They are combined into one call; one alone would get a unit for each of
-	// them. But who is among them has come in turn and goes in no order any more, so
-	// that there are not many more than can go while a slow store answers.
+	// Bounds of how many calls ask the store together for a limit that a fleet shares. Their requests are combined
+	// into one, whereas a single call would get only its own units. But the calls among them proceed in any order, so
+	// there are not many more than can proceed while a slow store responds.
 	fewestShared, mostShared = 2, 16
 	slowAnswer               = 10 * time.Millisecond
 )
 
-// A waiter is a call that waits for its limits. It does not hold its permit: that would
-// move to the heap, that of calls that never wait too. It has what the permit's limits had, and the
-// walk takes them back when the wait is over; meanwhile the line's lock guards it.
+// A waiter is a call that waits for its limits. It does not point to the permit, which would then move to the heap,
+// also for calls that never wait. It has the permit's charges until the walk takes them back after the wait.
+// Meanwhile the queue's lock guards it.
 type waiter struct {
 	call line.Call
 	concern
@@ -44,25 +43,24 @@ type waiter struct {
 	charged  charged
 	limits   limit.Charges
 	guessed  bool
-	fair     bool   // its flow and its priority count
-	few      bool   // few of its line ask the store at once
-	at       int    // the charge in whose line it stands
-	unheard  bool   // the rate of that charge is only a guess so far: see limit.Charges.Unheard
-	wasFirst uint64 // the charges in whose lines it has been first
+	fair     bool   // flow and priority apply
+	few      bool   // only a few calls of its queue ask the store together
+	at       int    // index of the charge in whose queue it waits
+	unheard  bool   // the rate of that charge is an estimate so far; see limit.Charges.Unheard
+	wasFirst uint64 // bits of the charges in whose queues it has been at the head
 
-	scarce int           // a charge of which the store had too little
-	until  time.Duration // and for how long it is not asked again
+	scarce int           // index of a charge of which the store had too few units
+	until  time.Duration // until when the store is not asked again for it
 
-	verdict limit.Verdict // what the limits said last
-	yields  bool          // it was that others come before, and not that there is not enough
-	stop    stop          // what holds it, whatever they say
-	rests   pause.Subject // in whose line it stands; the zero subject if in none
+	verdict limit.Verdict // last verdict of the limits
+	yields  bool          // other calls come first, although there are enough units
+	stop    stop          // a pause that holds it independently of its limits
+	rests   pause.Subject // the pause in whose queue it waits; zero if none
 }
 
-// newWaiter has the limits of the walk, which hold nothing, until the walk takes them back.
-// c says in whose turn it waits.
+// newWaiter returns a waiter with the charges of the walk, which must hold no units. c has its flow and priority.
 func (w *walk) newWaiter(c *Call) *waiter {
-	w.limits.Keep() // others look at what waits
+	w.limits.Keep() // other goroutines read what waits
 	s := &waiter{
 		concern: w.concern(), breaker: w.breaker, charged: w.charged, limits: w.limits, guessed: w.guessed, at: int(w.why),
 	}
@@ -75,8 +73,7 @@ func (w *walk) newWaiter(c *Call) *waiter {
 	return s
 }
 
-// Ask is the line's: it is on another goroutine's stack at times. It takes all that the call
-// costs, or nothing.
+// Ask implements line.Asker. It may run on another goroutine. It takes the complete cost or nothing.
 func (s *waiter) Ask(now, since time.Duration) line.Step {
 	left := s.call.Until - now
 	s.stop = s.concern.stopped(now, &s.limits, false)
@@ -88,7 +85,7 @@ func (s *waiter) Ask(now, since time.Duration) line.Step {
 		s.stop = stop{}
 		return line.Step{Kind: line.Refuse}
 	case s.stop.wait > left:
-		return line.Step{Kind: line.Refuse} // those behind it may have nothing to do with that
+		return line.Step{Kind: line.Refuse} // the pause may not apply to the calls behind it
 	case s.stop.wait > 0:
 		return s.rest(now)
 	}
@@ -104,16 +101,16 @@ func (s *waiter) Ask(now, since time.Duration) line.Step {
 		s.waitsFor(v.Why)
 		return line.Step{Kind: line.Move, For: v.Wait, Spot: s.spot(now)}
 	default:
-		if v.Wait > left { // it may rise, and then nobody here is late
+		if v.Wait > left { // the rate may rise, and then no call here is late
 			v.Wait = left
 		}
 		return line.Step{Kind: line.Wait, For: v.Wait, Again: nap}
 	}
 }
 
-// rest is the step of a call that a pause holds, whatever its limits say: it waits in the line of that, out of the way of those
-// whom the pause does not concern. When the pause ends the line's driver asks for all who rest there, in the order
-// in which they came: those for whom there is not enough then wait on in the lines of their limits, and are not woken.
+// rest returns the step of a call that a pause holds. It waits in the queue of the pause, so that it blocks no call
+// to which the pause does not apply. When the pause ends, the queue's driver asks for all its calls in order of
+// arrival. Calls for which there are too few units move to the queues of their limits without being woken.
 func (s *waiter) rest(now time.Duration) line.Step {
 	if s.rests == s.stop.of {
 		return line.Step{Kind: line.Wait, For: s.stop.wait, Again: nap}
@@ -122,7 +119,7 @@ func (s *waiter) rest(now time.Duration) line.Step {
 	return line.Step{Kind: line.Move, For: s.stop.wait, Spot: s.spot(now)}
 }
 
-// restsBy has it stand in the line of a pause.
+// restsBy sets the pause in whose queue it waits.
 func (s *waiter) restsBy(of pause.Subject) {
 	if !s.resting() {
 		s.u.resting.Add(1)
@@ -130,7 +127,7 @@ func (s *waiter) restsBy(of pause.Subject) {
 	s.rests, s.at = of, -1
 }
 
-// waitsFor has it stand in the line of a charge, or in none.
+// waitsFor sets the charge in whose queue it waits, -1 for none.
 func (s *waiter) waitsFor(at int) {
 	if s.resting() {
 		s.u.resting.Add(-1)
@@ -138,17 +135,17 @@ func (s *waiter) waitsFor(at int) {
 	s.rests, s.at = pause.Subject{}, at
 }
 
-// resting reports whether it stands in the line of a pause.
+// resting reports whether it waits in the queue of a pause.
 func (s *waiter) resting() bool { return s.rests != pause.Subject{} }
 
-// over reports whether the call need not wait here any more.
+// over reports whether the call must no longer wait here.
 func (s *waiter) over(now time.Duration) bool {
 	v := s.u.live.Load()
 	return s.u.sleepers.closed.Load() || isOpen(now, s.breaker) || s.charged.moved(v)
 }
 
-// take takes what the call costs, unless it is for others to take some of it before. A guess that has
-// become too much while it waited is cut down.
+// take takes the call's cost, unless other calls come first. An estimate that has come to exceed a limit during the
+// wait is reduced.
 func (s *waiter) take(now, since time.Duration) limit.Verdict {
 	s.verdict, s.yields = s.tries(now, since)
 	if !s.verdict.OK && s.verdict.Wait == bucket.Never && s.guessed && s.limits.Fit(now) {
@@ -171,8 +168,9 @@ func (s *waiter) tries(now, since time.Duration) (v limit.Verdict, yields bool) 
 	return limit.Verdict{Wait: wait, Cause: limit.Cause{Why: at}}, true
 }
 
-// lacks has the call wait for what the store has too little of, and take nothing of the others meanwhile: two calls would
-// take them from each other, and ask by turns. Something may come back before the store's wait is over.
+// lacks makes the call wait for the limit whose units the store lacks, and take no units of other limits meanwhile.
+// Otherwise two calls could take units from each other in turn. It asks again early, because units may return before
+// the store's wait is over.
 func (s *waiter) lacks(now time.Duration, v limit.Verdict) {
 	s.waitsFor(v.Why)
 	s.scarce, s.until = v.Why, now+min(v.Wait, nap)
@@ -181,7 +179,7 @@ func (s *waiter) lacks(now time.Duration, v limit.Verdict) {
 // shared reports whether a fleet shares the limit of a charge.
 func (s *waiter) shared(i int) bool { return s.limits.Charge(i).Registry.Shared() }
 
-// room is how many of the line may ask the store at once.
+// room returns how many calls of the queue may ask the store together.
 func (s *waiter) room(now time.Duration, at int) int {
 	switch {
 	case !s.few:
@@ -192,8 +190,8 @@ func (s *waiter) room(now time.Duration, at int) int {
 	return min(fewestShared+int(slowAnswer/max(takes(now, &s.limits, at), 1)), mostShared)
 }
 
-// others is for which charge, and how long, the call has to leave to others what there is: to those who wait
-// in its line and came before, until it has been first there itself; and to those for whom it is kept.
+// others returns for which charge, and how long, the call must leave units to other calls. These are earlier calls of
+// its queue, until it has been at the head itself, and calls for which units are reserved.
 func (s *waiter) others(now time.Duration) (at int, longest time.Duration) {
 	if s.at >= 0 {
 		if s.wasFirst |= 1 << s.at; s.limits.Len() == 1 && !s.u.lines.Keeps() {
@@ -217,8 +215,8 @@ func (s *waiter) others(now time.Duration) (at int, longest time.Duration) {
 	return at, longest
 }
 
-// kept is how long a charge has to wait at least for what is kept for calls that came before: until the next
-// instant at which that can change. What is needed earlier goes before what is needed later.
+// kept returns how long a charge must wait at least because of units reserved for earlier calls: until the next
+// instant at which that can change. Units needed earlier take precedence.
 func (s *waiter) kept(now time.Duration, c limit.Charge, key lineKey) time.Duration {
 	no, next, sum := false, bucket.Never, c.Cost
 	m := c.Registry.Get(now, c.Key)
@@ -242,7 +240,7 @@ func (s *waiter) kept(now time.Duration, c limit.Charge, key lineKey) time.Durat
 	return 0
 }
 
-// cost is what the call pays of what a line is for.
+// cost returns what the call pays of the limit and key of a queue.
 func (s *waiter) cost(now time.Duration, key lineKey) (n int64) {
 	for i := range s.limits.Len() {
 		if c := s.limits.Charge(i); c.Registry == key.registry && lineOf(now, c) == key {
@@ -252,7 +250,7 @@ func (s *waiter) cost(now time.Duration, key lineKey) (n int64) {
 	return n
 }
 
-// spot is the line of the charge for which the call waits, or that of the pause that holds it.
+// spot returns the call's position data for the queue of its charge or pause.
 func (s *waiter) spot(now time.Duration) line.Spot {
 	if s.resting() {
 		return line.Spot{Key: s.rests, Cost: 1}
@@ -269,8 +267,7 @@ func (s *waiter) spot(now time.Duration) line.Spot {
 	return at
 }
 
-// takes is how long it takes until as much comes of a limit as the call costs, an
-// hour at most.
+// takes returns how long a limit needs to produce the call's cost, at most an hour.
 func takes(now time.Duration, p *limit.Charges, i int) time.Duration {
 	c := p.Charge(i)
 	rate := p.Look(now, i).PerSecond

@@ -2,7 +2,7 @@ package weir
 
 import "github.com/seed1158cd35/weir/limit"
 
-// enterRoom reports whether the call may wait. A call of low priority enters its waiting room, once, before it first waits.
+// enterRoom reports whether the call may wait. A call of low priority enters its waiting room before its first wait.
 func (w *walk) enterRoom() bool {
 	if w.inRoom || w.call.WaitingRoom == nil || w.by.priority(w.call) != limit.Low {
 		return true
@@ -19,7 +19,7 @@ func (w *walk) leaveRoom() {
 	}
 }
 
-// refuseCrowded refuses a call that would have waited, and for which the waiting room has no place.
+// refuseCrowded refuses a call that would have to wait, because its waiting room is full.
 func (w *walk) refuseCrowded() step {
 	w.why = -1
 	w.undo()

@@ -6,22 +6,22 @@ import (
 	"sync/atomic"
 )
 
-// A wordList gives words numbers, so that a Record holds none: the names of limits, and the upstreams'
-// codes. It never forgets one, and knows at most so many; what comes later is otherWord. Number 0 is "".
+// A wordList maps strings to numbers, so that a Record needs no strings: names of limits and codes of upstreams. It
+// never forgets a string. When it has the maximum, further strings become otherWord. Number 0 is "".
 type wordList struct {
 	most   int
 	adding sync.Mutex
 	known  atomic.Pointer[wordNumbers]
 }
 
-// wordNumbers does not change any more.
+// wordNumbers is immutable.
 type wordNumbers struct {
 	all    []string
 	number map[string]uint16
 }
 
-// mostWords bounds what upstreams can have this process remember, by the codes of their answers;
-// longestWord is as much as is kept of one.
+// mostWords bounds how many strings the responses of upstreams can make this process keep, and longestWord their
+// length.
 const (
 	mostWords   = 4096
 	longestWord = 128
@@ -36,7 +36,7 @@ func newWordList(most int) *wordList {
 	return l
 }
 
-// number is that of a word; that of otherWord if there are too many.
+// number returns the number of a string, or of otherWord if there are too many.
 func (l *wordList) number(word string) uint16 {
 	word = word[:min(len(word), longestWord)]
 	if n, ok := l.known.Load().number[word]; ok {
@@ -63,5 +63,5 @@ func (l *wordList) add(word string) uint16 {
 	return n
 }
 
-// word is the word of a number.
+// word returns the string of a number.
 func (l *wordList) word(n uint16) string { return l.known.Load().all[n] }
