@@ -4,6 +4,7 @@ import (
 	"context"
 	"io"
 	"net/http"
+	"strings"
 	"sync/atomic"
 
 	"github.com/seed1158cd35/weir"
@@ -115,6 +116,11 @@ func (e *ending) trailed() outcome.Outcome {
 	if status := e.resp.Trailer["Grpc-Status"]; len(status) > 0 && e.head.Class == outcome.OK {
 		if o, ok := classify.GRPCStatus(status[0]); ok {
 			return o
+		}
+	}
+	for name, v := range e.resp.Trailer {
+		if e.head.Class == outcome.OK && strings.HasSuffix(name, "-Error") && len(v) > 0 && v[0] != "" { // X-Stream-Error
+			return outcome.Outcome{Class: outcome.Failed, Code: strings.ToLower(name), Usage: e.head.Usage}
 		}
 	}
 	return e.head

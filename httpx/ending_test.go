@@ -55,6 +55,7 @@ var brokenAnswers = []struct {
 	{"error object", eventStream + "\r\ndata: a\n\ndata: {\"error\":{\"message\":\"overloaded\"}}\n\n", false},
 	{"error line", "HTTP/1.1 200 OK\r\nContent-Type: application/x-ndjson\r\n\r\n{\"a\":1}\n{\"error\":\"gone\"}", false},
 	{"error trailer", "HTTP/1.1 200 OK\r\nTrailer: Grpc-Status\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\nGrpc-Status: 14\r\n\r\n", false},
+	{"error trailer of a gateway", "HTTP/1.1 200 OK\r\nTrailer: X-Stream-Error\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\nX-Stream-Error: block not found\r\n\r\n", false},
 	{"error trailer that was not announced", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\nGrpc-Status: 13\r\n\r\n", false},
 }
 

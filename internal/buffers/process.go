@@ -23,6 +23,12 @@ var (
 // process's memory, between 64 KiB and 1 MiB.
 func Window() int { return int(max(64<<10, min(part(1024), 1<<20))) }
 
+// RequestWindow returns the bytes of unread request bodies that one HTTP/2 connection to weir holds. All connections
+// together hold an eighth of the memory, but each at least 64 KiB, the minimum of the protocol, and at most 1 MiB.
+func RequestWindow(connections int) int {
+	return int(max(64<<10, min(part(8)/int64(max(1, connections)), 1<<20)))
+}
+
 // Unread returns the bytes that all unread responses should hold together: an eighth of the memory.
 func Unread() int64 { return part(8) }
 

@@ -9,6 +9,9 @@ func (r *Reader) finished(f field, raw []byte) {
 	}
 	r.stopped = true
 	r.finish = append(r.finish[:0], clip(raw, maxWord)...)
+	if f == finish && bytes.EqualFold(raw, []byte("error")) { // Mistral, Cohere, OpenRouter
+		r.fault.any = true
+	}
 	if f != finish || !wellFinished(raw) {
 		r.cutShort = true
 	}

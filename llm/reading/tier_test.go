@@ -74,3 +74,15 @@ func TestCacheWriteForAnHour(t *testing.T) {
 		}
 	}
 }
+
+// A model that stops because of an error has failed, whatever its status says.
+func TestFinishReasonErrorIsAFault(t *testing.T) {
+	for reason, want := range map[string]bool{"error": true, "ERROR": true, "stop": false, "length": false} {
+		r := reading.New(llm.Default(llm.OpenAI), true, 200, http.Header{"Content-Type": {"text/event-stream"}})
+		r.Feed([]byte("data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"a\"},\"finish_reason\":\"" + reason + "\"}]}\n\ndata: [DONE]\n\n"))
+		r.End()
+		if got := r.Failed() != nil; got != want {
+			t.Errorf("%s: failed: %v, want %v", reason, got, want)
+		}
+	}
+}

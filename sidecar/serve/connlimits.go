@@ -7,6 +7,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/seed1158cd35/weir/internal/buffers"
 	"github.com/seed1158cd35/weir/internal/connlimit"
 	"github.com/seed1158cd35/weir/internal/front"
 	weirprom "github.com/seed1158cd35/weir/observe/prometheus"
@@ -46,7 +47,9 @@ func known(ctx context.Context, c net.Conn) context.Context {
 	return front.Context(connlimit.Context(ctx, c), c)
 }
 
-// streams bounds what a connection of HTTP/2 may have in flight.
+// streams bounds what a connection of HTTP/2 may have in flight, also of request bodies that weir has not read yet.
 func (all connLimits) streams(at string) *http.HTTP2Config {
-	return &http.HTTP2Config{MaxConcurrentStreams: all[at].Bounds().Streams}
+	b := all[at].Bounds()
+	window := buffers.RequestWindow(b.Connections)
+	return &http.HTTP2Config{MaxConcurrentStreams: b.Streams, MaxReceiveBufferPerConnection: window, MaxReceiveBufferPerStream: window}
 }
