@@ -14,16 +14,15 @@ const (
 	over = rls.RateLimitResponse_OVER_LIMIT
 )
 
-// A verdict is what became of a place.
+// A verdict is the result for a place.
 type verdict struct {
 	over bool  // its limit was exceeded, or would have been
-	deny bool  // and refuses the request
-	left int64 // what remains
+	deny bool  // and the limit refuses the request
+	left int64 // remaining units
 }
 
-// judge reads a verdict from the counter's answer. A request that was refused has
-// changed nothing, so what remains is the same for all its places of a counter; one
-// that was granted was charged place by place.
+// judge reads a verdict from the counter's grant. A refused request has changed nothing, so the remaining units are
+// the same for all places of a counter. A granted request was charged place by place.
 func (p *plan) judge(at *place) verdict {
 	c := at.counter
 	amount, gone := int64(c.amount), c.gone()
@@ -38,7 +37,7 @@ func (p *plan) judge(at *place) verdict {
 		v.deny = v.over && (!c.open() || c.exhausted() && at.hits == 0)
 		return v
 	}
-	if c.hits != 0 { // what later places did stands not yet in this one's answer
+	if c.hits != 0 { // this place's answer does not include the charges of later places
 		gone -= c.hits - at.before - at.hits
 	}
 	v := verdict{left: min(max(0, amount-gone), amount)}
@@ -47,7 +46,7 @@ func (p *plan) judge(at *place) verdict {
 	return v
 }
 
-// answer is the response to a request that was decided.
+// answer returns the response to a decided request.
 func (s *Server) answer(req *rls.RateLimitRequest, p *plan) *rls.RateLimitResponse {
 	resp := &rls.RateLimitResponse{OverallCode: okay, Statuses: make([]*rls.RateLimitResponse_DescriptorStatus, len(p.places))}
 	said := make([]said, len(p.places))
@@ -73,7 +72,7 @@ func (s *Server) answer(req *rls.RateLimitRequest, p *plan) *rls.RateLimitRespon
 	return resp
 }
 
-// said is what is said of a place, in one piece.
+// said groups the messages for a place, to allocate them together.
 type said struct {
 	status rls.RateLimitResponse_DescriptorStatus
 	limit  rls.RateLimitResponse_RateLimit

@@ -8,18 +8,17 @@ import (
 	"github.com/seed1158cd35/weir/fleet"
 )
 
-// A step is what one call of the store does.
+// A step is the purpose of one store call.
 type step uint8
 
 const (
-	look   step = iota // takes nothing
-	charge             // takes what the counters are charged, all or none
+	look   step = iota // charges nothing
+	charge             // charges all counters, or none
 	giveBack
 )
 
-// decide asks the store for all that is planned. It takes one call, and one more for a
-// request that mixes charges with checks or with hits that are given back: a store
-// does not refuse for a check, and gives back whatever it grants.
+// decide makes the store calls of a plan. It takes one call, and a second one if the request mixes charges with
+// checks or with returned hits, because a store does not refuse for a check and always accepts returned hits.
 func (s *Server) decide(ctx context.Context, p *plan) error {
 	if len(p.counters) == 0 {
 		return nil
@@ -36,7 +35,7 @@ func (s *Server) decide(ctx context.Context, p *plan) error {
 	return nil
 }
 
-// peek looks at the counters if the request checks some, or changes none.
+// peek reads the counters if the request checks some, or changes none.
 func (s *Server) peek(ctx context.Context, p *plan) error {
 	if !p.closed && !p.checks && (p.charges || p.returns) {
 		return nil
@@ -46,7 +45,8 @@ func (s *Server) peek(ctx context.Context, p *plan) error {
 	return err
 }
 
-// take charges the counters, those left out that refuse nobody if they have refused.
+// take charges the counters. If counters that cannot refuse the request refused it, take repeats the call without
+// them.
 func (s *Server) take(ctx context.Context, p *plan) error {
 	if !p.charges {
 		return nil
@@ -58,7 +58,7 @@ func (s *Server) take(ctx context.Context, p *plan) error {
 	return err
 }
 
-// refund gives hits back.
+// refund returns hits.
 func (s *Server) refund(ctx context.Context, p *plan) error {
 	if !p.returns {
 		return nil
@@ -75,8 +75,8 @@ func (p *plan) exhausted() bool {
 	return false
 }
 
-// excuse takes out limits that refuse nobody and did: a store that has lost its
-// state may count everything as used up. It reports whether there were any.
+// excuse marks limits that refused although they must not refuse a request. A store that has lost its state may count
+// everything as used up. excuse reports whether it marked any.
 func (p *plan) excuse() bool {
 	any := false
 	for i := range p.counters {
@@ -88,7 +88,7 @@ func (p *plan) excuse() bool {
 	return any
 }
 
-// home is the group of a domain's counters, of which the store has been told.
+// home returns the group of a domain's counters, after announcing it to the store.
 func (s *Server) home(ctx context.Context, domain string) (group string, err error) {
 	if known, ok := s.known.Load(domain); ok {
 		return known.(string), nil
@@ -103,8 +103,7 @@ func (s *Server) home(ctx context.Context, domain string) (group string, err err
 	return group, nil
 }
 
-// ask makes one call of the store, and another if the store's clock is not where it
-// was thought to be.
+// ask makes one store call. It repeats the call if the store's clock differs from the estimate.
 func (s *Server) ask(ctx context.Context, p *plan, what step) error {
 	for try := 0; ; try++ {
 		a := s.fill(p, what)
@@ -125,7 +124,7 @@ func (s *Server) ask(ctx context.Context, p *plan, what step) error {
 	}
 }
 
-// now is the store's present, as far as is known.
+// now returns the estimated time of the store's clock.
 func (s *Server) now() time.Time { return s.clock().Add(time.Duration(s.ahead.Load())) }
 
 func (s *Server) fill(p *plan, what step) *fleet.Ask {
@@ -160,7 +159,7 @@ func (s *Server) fill(p *plan, what step) *fleet.Ask {
 	return a
 }
 
-// take reads the answer.
+// take reads the reply.
 func (p *plan) take(a *fleet.Ask) {
 	p.refused = a.Granted < a.Copies
 	n := 0

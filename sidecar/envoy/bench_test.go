@@ -29,7 +29,7 @@ descriptors:
 	return s
 }
 
-// The whole of a decision but for the connection, on Memory.
+// Measures a complete decision without the connection, on Memory.
 func BenchmarkDecide(b *testing.B) {
 	for _, descriptors := range [][]string{{"a=1"}, {"a=1", "b=1", "c=1"}} {
 		b.Run(fmt.Sprint("descriptors=", len(descriptors)), func(b *testing.B) {
@@ -44,8 +44,8 @@ func BenchmarkDecide(b *testing.B) {
 	}
 }
 
-// A decision over a connection on loopback, client and server on the same cores. The floor is a
-// service of the same server library that says the same and decides nothing.
+// Measures a decision over a loopback connection, with client and server on the same cores. The baseline is a service
+// of the same server library that gives the same response without a decision.
 func BenchmarkGRPC(b *testing.B) {
 	s := benched(b, fleet.NewMemory(nil))
 	said, err := s.ShouldRateLimit(b.Context(), request("d", "a=1"))
@@ -64,7 +64,7 @@ func BenchmarkGRPC(b *testing.B) {
 	}
 }
 
-// An undecided service says the same to every request.
+// An undecided service gives the same response to every request.
 type undecided struct {
 	rls.UnimplementedRateLimitServiceServer
 	said *rls.RateLimitResponse

@@ -20,7 +20,7 @@ import (
 	"github.com/seed1158cd35/weir/fleet"
 )
 
-// cases are what any server of the protocol is held to, on every store.
+// cases are the requirements for any server of the protocol, on every store.
 var cases = []struct {
 	name string
 	run  func(w *world)
@@ -225,8 +225,7 @@ func TestCasesOnMemory(t *testing.T) {
 	}
 }
 
-// The values under a shared threshold are those of everybody, so this is not one of
-// the cases for stores that others use.
+// All users of a store share the values under a shared threshold, so this is not one of the cases for shared stores.
 func TestSharedThreshold(t *testing.T) {
 	w := onMemory(t, Config{}, Options{})
 	for i := range 10 {
@@ -237,8 +236,7 @@ func TestSharedThreshold(t *testing.T) {
 	w.want("ok: ok 9/10 hour, ok 8/10 hour", request("nested", "files=files/a.pdf", "files=files/b.csv"))
 }
 
-// A store that lost its state may count everything as used up. Limits that refuse
-// nobody do not even then.
+// A store that lost its state may count everything as used up. Limits that must not refuse a request still do not.
 func TestWhatCountsOnlyRefusesNobody(t *testing.T) {
 	w := onMemory(t, Config{}, Options{})
 	c := w.server.rules.Load().plan(request("another", "shadow=v"), nil).counters[0]
@@ -347,7 +345,7 @@ func TestWatchSeesAChange(t *testing.T) {
 	<-done
 }
 
-// A deadStore hangs until it is given up.
+// A deadStore hangs until the call is canceled.
 type deadStore struct{ fleet.Store }
 
 func (deadStore) Take(ctx context.Context, _ *fleet.Ask) error {
@@ -360,11 +358,11 @@ func (deadStore) Init(ctx context.Context, _ string) error {
 	return ctx.Err()
 }
 
-// A leftStore is told of groups, and callers leave it while it thinks.
+// In a leftStore, callers disconnect while it announces a group.
 type leftStore struct {
 	fleet.Store
 	told  int
-	leave func() // nil if nobody leaves
+	leave func() // nil if no caller disconnects
 }
 
 func (l *leftStore) Init(context.Context, string) error {
@@ -380,8 +378,8 @@ func (l *leftStore) Take(ctx context.Context, a *fleet.Ask) error {
 	return l.Store.Take(ctx, a)
 }
 
-// A caller who leaves says nothing of the store: the store is not told again that groups are new, which would
-// make one that had come back empty forget what was used.
+// A caller that disconnects does not indicate a failure of the store. The server must not announce the groups as new
+// again. Otherwise a store that had lost its state would forget later usage.
 func TestWhoLeavesDoesNotMakeTheStoreNew(t *testing.T) {
 	store := &leftStore{Store: fleet.NewMemory(frozen)}
 	s, err := New(Config{Rules: "testdata/rules", Timeout: time.Minute}, store, Options{Clock: frozen})
@@ -415,7 +413,7 @@ func TestStoreAway(t *testing.T) {
 		req := request("another", "key2=v", "shadow=v", "key9=v")
 		begin := time.Now()
 		resp, err := w.client.ShouldRateLimit(t.Context(), req)
-		if took := time.Since(begin); took > 20*time.Second { // of a call that would wait for ever
+		if took := time.Since(begin); took > 20*time.Second { // the call would otherwise hang
 			t.Errorf("%q: took %v", c.on, took)
 		}
 		switch {

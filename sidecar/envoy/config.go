@@ -11,30 +11,30 @@ import (
 	"github.com/seed1158cd35/weir/observe/trace"
 )
 
-// Config says how a Server answers. The zero Config has no rules: it refuses nobody
-// and is not ready until rules are set.
+// Config configures a Server. The zero Config has no rules: it refuses no request, and is not ready until rules are
+// set.
 type Config struct {
-	Rules            string        // a file, or a directory with *.yaml files; "" means that Set brings the rules
-	Group            string        // names the state in the store; "" means "envoy"
-	Timeout          time.Duration // for the calls of the store that one request takes; 0 means 20ms, as in Envoy's filter
-	OnStoreError     OnStoreError  // what is answered when the store does not; "" means an error
-	Cold             bool          // what the store has lost counts as used up, until its window ends; else as not used
+	Rules            string        // a file, or a directory with *.yaml files; "" means that the program calls Set
+	Group            string        // name of the state in the store; "" means "envoy"
+	Timeout          time.Duration // for all store calls of a request; 0 means 20ms, as in Envoy's filter
+	OnStoreError     OnStoreError  // response if the store does not reply; "" means an error
+	Cold             bool          // state that the store has lost counts as used up until its window ends, otherwise as unused
 	Headers          Headers       // for the clients of Envoy; "" means none
 	MaxRequestBytes  int           // 0 means 64 KiB
-	MaxConnectionAge time.Duration // connections are replaced after it, for balance; 0 means 5m
-	Grace            time.Duration // that requests have on a connection which ends; 0 means 10s
+	MaxConnectionAge time.Duration // connections are replaced after this time, for load balancing; 0 means 5m
+	Grace            time.Duration // time to finish requests on a connection that ends; 0 means 10s
 }
 
-// OnStoreError is what is answered when the store does not answer in time.
+// OnStoreError is the response if the store does not reply in time.
 type OnStoreError string
 
 const (
 	Fail  OnStoreError = ""      // a gRPC error: Envoy's failure_mode_deny decides
-	Allow OnStoreError = "allow" // every request
-	Deny  OnStoreError = "deny"  // every request that meets a limit, except those in shadow_mode and quota_mode
+	Allow OnStoreError = "allow" // allows every request
+	Deny  OnStoreError = "deny"  // denies every request that matches a limit, except limits in shadow_mode and quota_mode
 )
 
-// Validate reports every mistake.
+// Validate reports all errors.
 func (c Config) Validate() error {
 	var errs []error
 	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
@@ -64,23 +64,21 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// Options are what a Server is given besides. The zero Options serve everybody in
-// the clear.
+// Options are further settings of a Server. The zero Options serve all callers without TLS.
 type Options struct {
-	TLS *tls.Config // nil means HTTP/2 in the clear; set ClientAuth and ClientCAs for mTLS
+	TLS *tls.Config // nil means HTTP/2 without TLS; set ClientAuth and ClientCAs for mTLS
 
-	Veil *veil.Veil // hides the values of descriptors; nil hides only what looks like a credential
+	Veil *veil.Veil // hides the values of descriptors; nil hides only values that look like credentials
 
-	// Auth says who calls, by the value of the authorization header and by the
-	// connection, nil if it is in the clear. Its error refuses the call; one that
-	// is a gRPC status is answered as it is, any other as Unauthenticated without
-	// its text. Health checks are answered to everybody.
+	// Auth returns the caller's name, by the value of the authorization header and by the connection, which is nil
+	// without TLS. An error refuses the call. A gRPC status is returned unchanged, any other error as Unauthenticated
+	// without its text. Health checks need no authentication.
 	Auth func(authorization string, conn *tls.ConnectionState) (caller string, err error)
 
-	Streams uint32 // calls under way of one connection; 0 means any number
+	Streams uint32 // concurrent calls of one connection; 0 means no limit
 
-	Tracer *trace.Tracer // makes spans of requests, within the traces of those who ask; nil for none
+	Tracer *trace.Tracer // makes spans of requests, within the callers' traces; nil means none
 
-	Clock  func() time.Time // nil means time.Now; only the store's clock decides, this one says where to look first
+	Clock  func() time.Time // nil means time.Now; used to guess the window, while the store's clock decides
 	Events Events
 }

@@ -20,7 +20,7 @@ func (r *reader) domain(n *doc.Node) {
 	switch named := n.Get("domain"); {
 	case !ok:
 		return
-	case named != nil && named.Kind != doc.Empty && named.Kind != doc.Scalar: // and so complained of
+	case named != nil && named.Kind != doc.Empty && named.Kind != doc.Scalar: // an error that is already reported
 	case name == "":
 		r.Bad(n, "use the domain of Envoy's rate limit filter", "the file has no domain")
 	case r.rules.domains[name] != nil:
@@ -44,7 +44,7 @@ func (r *reader) nested(n *doc.Node, in *rule) {
 	slices.SortStableFunc(in.wild, func(a, b *rule) int { return cmp.Compare(len(b.value), len(a.value)) })
 }
 
-// place puts a descriptor where requests will find it.
+// place stores a descriptor where requests find it.
 func (r *reader) place(n *doc.Node, d, in *rule, lines map[pair]int) {
 	at := pair{d.key, d.value}
 	if line := lines[at]; line > 0 {
@@ -62,8 +62,7 @@ func (r *reader) place(n *doc.Node, d, in *rule, lines map[pair]int) {
 	in.exact[at] = d
 }
 
-// descriptor reads one descriptor with all that is nested in it; nil means that it
-// is none.
+// descriptor reads one descriptor with its nested descriptors. It returns nil if it is invalid.
 func (r *reader) descriptor(n *doc.Node, in *rule) *rule {
 	d, q := new(rule), new(quota)
 	var limited, descriptors *doc.Node
@@ -78,7 +77,7 @@ func (r *reader) descriptor(n *doc.Node, in *rule) *rule {
 		"detailed_metric": r.flag(&d.detailed),
 		"value_to_metric": r.flag(&d.valueToMetric),
 		"share_threshold": r.flag(&d.share),
-		"metadata":        func(*doc.Node) {}, // of any form, and for people
+		"metadata":        func(*doc.Node) {}, // any form; not used
 	})
 	switch {
 	case !ok:
@@ -100,7 +99,7 @@ func (r *reader) descriptor(n *doc.Node, in *rule) *rule {
 	return d
 }
 
-// below is the id of a rule that is nested in r.
+// below returns the id of a rule nested in r.
 func (r *rule) below(n *rule) string {
 	id := escape(n.key)
 	if n.value != "" {
@@ -112,7 +111,7 @@ func (r *rule) below(n *rule) string {
 	return r.id + "&" + id
 }
 
-// limit reads the limit of a descriptor into q, and reports whether it is one.
+// limit reads the limit of a descriptor into q. It returns false if the limit is invalid.
 func (r *reader) limit(n *doc.Node, q *quota) bool {
 	var unit, zone string
 	var amount, every *uint32

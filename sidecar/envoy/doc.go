@@ -1,7 +1,6 @@
-// Package envoy answers Envoy's global rate limit service (v3, over gRPC) from a
-// fleet.Store, with rules in the configuration format of envoyproxy/ratelimit.
+// Package envoy implements Envoy's global rate limit service (v3, over gRPC) on a fleet.Store, with rules in the
+// configuration format of envoyproxy/ratelimit.
 //
-// A request is all or none: its descriptors are charged together, in one call of
-// the store, and one that is over its limit leaves the others as they were. What
-// else differs from that project's server stands in docs/how-to/use-envoy.md.
+// A request is charged atomically: all its descriptors are charged in one store call, and if one is over its limit,
+// none is charged. docs/how-to/use-envoy.md lists the other differences from that project's server.
 package envoy

@@ -6,47 +6,46 @@ import (
 	rls "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
 )
 
-// Events tell what a Server does. What is nil is unheard. They are called in the
-// path of requests, so they must not block.
+// Events are called by a Server during requests, so they must not block. Nil functions are not called.
 type Events struct {
 	Decided  func(Decision)
-	Failed   func(domain string, err error) // the store did not answer
+	Failed   func(domain string, err error) // the store did not reply
 	Reloaded func(Reload)
 }
 
-// A Decision is a request that was answered.
+// A Decision describes a response.
 type Decision struct {
 	Domain  string
-	Caller  string // as Auth named it
+	Caller  string // name from Auth
 	Refused bool
-	Failed  bool // the store did not answer; OnStoreError did
+	Failed  bool // the store did not reply; OnStoreError determined the response
 	Took    time.Duration
-	Limits  []Limited // in the order of the descriptors that met a limit
+	Limits  []Limited // in the order of the descriptors that match a limit
 }
 
-// A Limited is what a limit said of a request.
+// A Limited is the result of a limit for a request.
 type Limited struct {
-	Limit  string // as its rule stands in the file: "domain.key_value.key"; with the values of the request only where the rules ask for it
-	Hits   int64  // charged, or below 0 given back, unless the request was refused
+	Limit  string // name in the rules: "domain.key_value.key"; with values of the request only where the rules request it
+	Hits   int64  // charged, or if negative returned, unless the request was refused
 	Left   int64
 	Over   bool // the limit was exceeded, or would have been
-	Refuse bool // and that refused the request
+	Refuse bool // and the limit refused the request
 	Shadow bool // the limit is in shadow_mode
 	Quota  bool // the limit is in quota_mode
 }
 
 // A Reload is an attempt to replace the rules.
 type Reload struct {
-	Domains, Limits int   // of the rules that hold now
-	Err             error // why they are still the old ones
+	Domains, Limits int   // of the rules in force
+	Err             error // why the old rules are still in force
 }
 
-// Stats are what a Server has done since it was made.
+// Stats count what a Server has done since its creation.
 type Stats struct {
-	Requests, Refused, Failed uint64 // Failed: the store did not answer
+	Requests, Refused, Failed uint64 // Failed: the store did not reply
 	Invalid                   uint64 // requests without domain or descriptors
 	Reloads, BadReloads       uint64
-	Domains, Limits           int // of the rules that hold now
+	Domains, Limits           int // of the rules in force
 }
 
 func (s *Server) decided(p *plan, resp *rls.RateLimitResponse, caller string, begin time.Time, failed bool) {

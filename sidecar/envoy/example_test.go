@@ -13,7 +13,7 @@ import (
 	"github.com/seed1158cd35/weir/sidecar/envoy"
 )
 
-// A server is asked over gRPC once Serve has a listener; here it is asked directly.
+// Clients call the server over gRPC once Serve has a listener. This example calls it directly.
 func ExampleNew() {
 	server, err := envoy.New(envoy.Config{Timeout: time.Second}, fleet.NewMemory(nil), envoy.Options{})
 	if err != nil {

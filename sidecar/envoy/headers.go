@@ -10,7 +10,7 @@ import (
 	"github.com/seed1158cd35/weir/internal/refuse"
 )
 
-// Headers says which headers Envoy is told to add to the answers to its clients.
+// Headers selects the headers that Envoy adds to responses for its clients.
 type Headers string
 
 const (
@@ -19,8 +19,7 @@ const (
 	PolicyHeaders Headers = "policy"    // RateLimit and RateLimit-Policy, as in the newest IETF draft
 )
 
-// headers tells a client of the limit that it will meet first. Limits that refuse
-// nobody are kept from it.
+// headers adds headers for the limit that the client will reach first. It skips limits that refuse no request.
 func (s *Server) headers(resp *rls.RateLimitResponse, p *plan) {
 	if s.config.Headers == NoHeaders {
 		return
@@ -50,7 +49,7 @@ func (s *Server) headers(resp *rls.RateLimitResponse, p *plan) {
 	add("RateLimit-Policy", refuse.PolicyItem(at.policy(), int64(at.amount), w.End.Sub(w.Start)))
 }
 
-// before reports whether a client meets v earlier than w.
+// before reports whether a client reaches v earlier than w.
 func (v verdict) before(w verdict) bool {
 	if v.deny != w.deny {
 		return v.deny
@@ -58,8 +57,7 @@ func (v verdict) before(w verdict) bool {
 	return v.left < w.left
 }
 
-// policy is the name of a limit for clients, who need not know how it is written
-// in the rules.
+// policy returns the name of a limit for clients, who need not know its position in the rules.
 func (at *place) policy() string {
 	if at.name != "" {
 		return at.name

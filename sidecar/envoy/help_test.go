@@ -60,7 +60,7 @@ func start(t *testing.T, store fleet.Store, c Config, o Options) *world {
 	return w
 }
 
-// serve starts the server on a free port, and ends it with the test.
+// serve starts the server on a free port, and stops it with the test.
 func serve(t *testing.T, s *Server) (address string) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -102,11 +102,11 @@ func (w *world) ask(req *rls.RateLimitRequest) *rls.RateLimitResponse {
 
 var freshest atomic.Int64
 
-// fresh is a value that no other test has used, so that stores need no emptying.
+// fresh returns a value that no other test has used, so that stores need not be emptied.
 func fresh() string { return fmt.Sprintf("v%d-%d", time.Now().UnixNano(), freshest.Add(1)) }
 
-// request makes one of descriptors written "key=value,key=value", each with "*n"
-// behind it for its own addend and "-n" for hits given back.
+// request returns a request with descriptors written "key=value,key=value", each followed by "*n" for its own addend
+// or "-n" for returned hits.
 func request(domain string, descriptors ...string) *rls.RateLimitRequest {
 	req := &rls.RateLimitRequest{Domain: domain}
 	for _, text := range descriptors {
@@ -129,7 +129,7 @@ func descriptor(text string) *common.RateLimitDescriptor {
 	return d
 }
 
-// brief is a response in short: "over: ok 10/20 minute, over 0/10 hour".
+// brief returns a short form of a response: "over: ok 10/20 minute, over 0/10 hour".
 func brief(r *rls.RateLimitResponse) string {
 	code := map[rls.RateLimitResponse_Code]string{okay: "ok", over: "over"}
 	var all []string

@@ -13,10 +13,10 @@ import (
 	"github.com/seed1158cd35/weir/limit"
 )
 
-// maxHits bounds what one descriptor charges or gives back. No limit is larger.
+// maxHits is the most that one descriptor charges or returns. No limit is larger.
 const maxHits = math.MaxUint32
 
-// hits are what a descriptor charges: below 0 it gives back, 0 is a check.
+// hits returns the charge of a descriptor. A negative value returns hits, and 0 is a check.
 func hits(r *rls.RateLimitRequest, d *common.RateLimitDescriptor) int64 {
 	n := int64(max(r.GetHitsAddend(), 1))
 	if own := d.GetHitsAddend(); own != nil {
@@ -28,25 +28,23 @@ func hits(r *rls.RateLimitRequest, d *common.RateLimitDescriptor) int64 {
 	return n
 }
 
-// A counter is what a store counts for a limit and a key, with all that a request
-// does to it.
+// A counter is what a store counts for a limit and a key, with all changes by one request.
 type counter struct {
 	*quota
 	key   string
 	hits  int64 // of all its places
 	check bool  // one of them is a check
 
-	excused bool // refuses nobody, and is not asked about any more
+	excused bool // cannot refuse the request, and is left out of further store calls
 
-	windows limit.Windows // it was last asked about
-	grant   fleet.Grant   // and what was answered
+	windows limit.Windows // of the last store call
+	grant   fleet.Grant   // its result
 }
 
-// closed reports whether the limit is 0 of everything; no store is asked.
+// closed reports whether the limit is 0, so that the store is not asked.
 func (c *counter) closed() bool { return c.amount == 0 && !c.open() }
 
-// gone is how many units the window has spent, and left how many it has not. An
-// open limit may have spent more than there are.
+// gone returns the used units of the window, and left the remaining ones. An open limit can exceed its amount.
 func (c *counter) gone() int64 {
 	if c.closed() {
 		return 0
@@ -61,7 +59,7 @@ func (c *counter) left() int64 {
 	return max(0, int64(c.amount)-c.gone())
 }
 
-// exhausted reports whether a check finds nothing left.
+// exhausted reports whether a check finds no remaining units.
 func (c *counter) exhausted() bool {
 	return c.check && !c.shadow && !c.soft && c.left() == 0
 }
@@ -71,25 +69,25 @@ type place struct {
 	match
 	hits    int64
 	before  int64    // hits of earlier places of the same counter
-	counter *counter // nil if there is nothing to count
+	counter *counter // nil if nothing is counted
 }
 
-// A plan is what a request asks for. Plans are used again.
+// A plan is the content of a request. Plans are reused.
 type plan struct {
 	domain   string
-	home     string    // the group of its counters
+	home     string    // group of its counters
 	places   []place   // one for each descriptor
-	counters []counter // never more than places
-	verdicts []verdict // one for each place, once the store has answered
+	counters []counter // at most as many as places
+	verdicts []verdict // one for each place, after the store's reply
 	ask      fleet.Ask
 
-	charges, returns, checks, closed bool // what there is among the counters
+	charges, returns, checks, closed bool // kinds of changes among the counters
 	refused                          bool
 }
 
 var plans = sync.Pool{New: func() any { return new(plan) }}
 
-// plan says what a request asks for. Whoever is done with it, and with what the store was asked, frees it.
+// plan returns the plan of a request. The caller frees it after using it and the store request in it.
 func (r *Rules) plan(req *rls.RateLimitRequest, v *veil.Veil) *plan {
 	p, n := plans.Get().(*plan), len(req.GetDescriptors())
 	p.domain = req.GetDomain()
@@ -113,10 +111,10 @@ func (r *Rules) plan(req *rls.RateLimitRequest, v *veil.Veil) *plan {
 	return p
 }
 
-// few is how many descriptors a plan may have that is kept for another request.
+// few is the largest number of descriptors of a plan that is reused.
 const few = 32
 
-// free gives the plan to another request.
+// free makes the plan available to another request.
 func (p *plan) free() {
 	if cap(p.places) > few {
 		return
@@ -130,7 +128,7 @@ func (p *plan) free() {
 	plans.Put(p)
 }
 
-// replace takes the limits away that others of the request replace.
+// replace removes the limits that other limits of the request replace.
 func (p *plan) replace() {
 	var replaced map[string]bool
 	for i := range p.places {
@@ -150,9 +148,8 @@ func (p *plan) replace() {
 	}
 }
 
-// count adds a place to its counter. Places with the same counter are charged
-// together; should their limits differ, which an override can bring about, the
-// smallest counts.
+// count adds a place to its counter. Places with the same counter are charged together. If their limits differ, which
+// an override can cause, the smallest applies.
 func (p *plan) count(at *place) {
 	c := p.counter(at)
 	if at.amount < c.amount {

@@ -23,14 +23,14 @@ import (
 
 var service = rls.RateLimitService_ServiceDesc.ServiceName
 
-// listenFor makes the gRPC server with its services.
+// listenFor creates the gRPC server with its services.
 func (s *Server) listenFor() {
 	options := []grpc.ServerOption{
 		grpc.MaxRecvMsgSize(s.config.MaxRequestBytes),
 		grpc.KeepaliveParams(keepalive.ServerParameters{
 			MaxConnectionAge: s.config.MaxConnectionAge, MaxConnectionAgeGrace: s.config.Grace,
 		}),
-		// Envoys ping idle connections more often than grpc-go likes by itself.
+		// Envoy pings idle connections more often than grpc-go permits by default.
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 5 * time.Second, PermitWithoutStream: true}),
 		grpc.UnaryInterceptor(s.admitCall),
 		grpc.StreamInterceptor(s.admitStream),
@@ -49,7 +49,7 @@ func (s *Server) listenFor() {
 	reflection.Register(s.grpc)
 }
 
-// Serve answers on the listener until Shutdown, and then returns nil.
+// Serve serves the listener until Shutdown, and then returns nil.
 func (s *Server) Serve(l net.Listener) error {
 	if err := s.grpc.Serve(l); !errors.Is(err, grpc.ErrServerStopped) {
 		return err
@@ -57,8 +57,8 @@ func (s *Server) Serve(l net.Listener) error {
 	return nil
 }
 
-// Shutdown says that the server is not ready any more, lets requests finish that
-// are under way until ctx is done, and ends all connections.
+// Shutdown reports the server as not ready, lets requests in progress finish until ctx is done, and closes all
+// connections.
 func (s *Server) Shutdown(ctx context.Context) {
 	s.health.Shutdown()
 	end := context.AfterFunc(ctx, s.grpc.Stop)
@@ -73,7 +73,7 @@ func callerOf(ctx context.Context) string {
 	return caller
 }
 
-// admit asks Auth who calls.
+// admit authenticates the caller with Auth.
 func (s *Server) admit(ctx context.Context, method string) (context.Context, error) {
 	if s.options.Auth == nil || strings.HasPrefix(method, "/"+healthpb.Health_ServiceDesc.ServiceName+"/") {
 		return ctx, nil
@@ -92,7 +92,7 @@ func (s *Server) admit(ctx context.Context, method string) (context.Context, err
 	return context.WithValue(ctx, callerKey{}, caller), nil
 }
 
-// refusal is the status of an error of Auth, whose text could say too much.
+// refusal returns the status for an error of Auth. It hides the text of the error, which may reveal too much.
 func refusal(err error) error {
 	if st, ok := status.FromError(err); ok {
 		return st.Err()

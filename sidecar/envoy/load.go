@@ -12,11 +12,11 @@ import (
 	"github.com/seed1158cd35/weir/internal/doc"
 )
 
-// maxFile is the size of the largest file that is read.
+// maxFile is the size of the largest file, in bytes.
 const maxFile = 16 << 20
 
-// Load reads rules from a file, or from all *.yaml and *.yml files in a directory.
-// Its error is doc.Errors, every mistake there is, unless a file cannot be read.
+// Load reads rules from a file, or from all *.yaml and *.yml files in a directory. It returns all errors as
+// doc.Errors, unless a file cannot be read.
 func Load(path string) (*Rules, error) {
 	files, err := read(path)
 	if err != nil {
@@ -89,8 +89,7 @@ func readFile(name string) ([]byte, error) {
 	return data, err
 }
 
-// fingerprint tells one state of the files from another. What cannot be read is a state,
-// too.
+// fingerprint returns a value that differs for each state of the files. An unreadable file is a state as well.
 func fingerprint(path string) string {
 	files, err := read(path)
 	if err != nil {

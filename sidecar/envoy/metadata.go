@@ -6,8 +6,8 @@ import (
 	"google.golang.org/protobuf/types/known/structpb"
 )
 
-// metadata tells Envoy's later filters which limits in quota_mode were exceeded, by
-// the places of their descriptors in the request. It is nil without such limits.
+// metadata lists the exceeded limits in quota_mode for Envoy's later filters, by the positions of their descriptors
+// in the request. It returns nil if the request has no such limits.
 func (p *plan) metadata(req *rls.RateLimitRequest) *structpb.Struct {
 	soft, violations := false, []*structpb.Value(nil)
 	for i := range p.places {

@@ -11,14 +11,13 @@ import (
 	"github.com/seed1158cd35/weir/fleet"
 )
 
-// A model is what the service promises, said as simply as can be: a count for each
-// counter and window.
+// A model is the simplest implementation of the service: a count for each counter and window.
 type model struct {
 	rules  *Rules
 	counts map[string]int64
 }
 
-// decide answers a request, and changes the counts only if it is not refused.
+// decide answers a request. It changes the counts only if the request is granted.
 func (m *model) decide(now time.Time, req *rls.RateLimitRequest) string {
 	next := make(map[string]int64)
 	count := func(at string) int64 {
@@ -65,8 +64,7 @@ func (m *model) decide(now time.Time, req *rls.RateLimitRequest) string {
 	return fmt.Sprint(map[bool]string{true: "refused: ", false: "granted: "}[refused], text)
 }
 
-// told is an answer in the model's words. Only the last place of a counter shows
-// what is left at the end.
+// told returns a response in the model's form. Only the last place of a counter shows the final remaining units.
 func told(req *rls.RateLimitRequest, rules *Rules, resp *rls.RateLimitResponse) string {
 	text := map[bool]string{true: "refused: ", false: "granted: "}[resp.OverallCode == over]
 	left := make(map[string]uint32)

@@ -2,7 +2,7 @@ package envoy
 
 import "github.com/seed1158cd35/weir/internal/doc"
 
-// A reader reads one file of rules, and collects what is wrong with it.
+// A reader reads one file of rules, and collects errors.
 type reader struct {
 	doc.Reader
 	rules *Rules
@@ -26,8 +26,8 @@ func (r *reader) read(data []byte) {
 	}
 }
 
-// fields reads a mapping: what the table has for each name is called with its
-// value. It reports whether n is a mapping.
+// fields reads a mapping. It calls the table's function for each name with the value. It reports whether n is a
+// mapping.
 func (r *reader) fields(n *doc.Node, t table) bool {
 	r.Fields(n, t)
 	return n.Kind == doc.Mapping || n.Kind == doc.Empty
@@ -43,9 +43,9 @@ func (r *reader) items(n *doc.Node, f func(*doc.Node)) {
 	}
 }
 
-// text, flag and count read scalars into where they belong. Nothing stands for nothing.
+// text, flag and count store scalars in variables. An empty node leaves the variable unchanged.
 
-// text takes a text as it stands in the file, also where it looks like a number.
+// text stores a text exactly as in the file, even if it looks like a number.
 func (r *reader) text(to *string) func(*doc.Node) {
 	return func(n *doc.Node) {
 		if n.Kind != doc.Empty {

@@ -22,7 +22,7 @@ func redis(t testing.TB) (*servers.Server, fleet.Store) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { store.Close() })
-	for end := time.Now().Add(30 * time.Second); store.Init(t.Context(), "another than the tests'") != nil; { // a busy machine takes its time to connect
+	for end := time.Now().Add(30 * time.Second); store.Init(t.Context(), "another than the tests'") != nil; { // connecting takes time on a busy machine
 		if time.Now().After(end) {
 			t.Fatal("the store does not answer")
 		}
@@ -30,7 +30,8 @@ func redis(t testing.TB) (*servers.Server, fleet.Store) {
 	return server, store
 }
 
-// noneEnds waits until no window of the clock's ends for a while: what counts within one takes less, on a busy machine, too.
+// noneEnds waits until no window of the clock ends for a while, which is longer than the test needs on a busy
+// machine.
 func noneEnds(window, while time.Duration) {
 	if left := time.Until(time.Now().Truncate(window).Add(window)); left < while {
 		<-time.After(left)
@@ -53,7 +54,7 @@ func TestServersShareALimitThroughRedis(t *testing.T) {
 	holds(t, start(t, store, Config{}, Options{}), start(t, store, Config{}, Options{}))
 }
 
-// Where to look first is the server's guess; what holds is the store's clock.
+// The server guesses the window, but the store's clock decides.
 func TestAClockThatIsWrongIsCorrected(t *testing.T) {
 	_, store := redis(t)
 	for _, off := range []time.Duration{-40 * time.Hour, -time.Second, time.Second, 40 * time.Hour} {
@@ -70,7 +71,7 @@ func TestRedisKilled(t *testing.T) {
 	noneEnds(time.Hour, time.Minute)
 	w := start(t, store, Config{}, Options{})
 	cold := start(t, store, Config{Cold: true}, Options{})
-	hasty := start(t, store, Config{Timeout: 100 * time.Millisecond}, Options{}) // which no busy machine has to answer in time
+	hasty := start(t, store, Config{Timeout: 100 * time.Millisecond}, Options{}) // a short timeout that no response has to meet
 	w.want("ok: ok 9/10 hour", request("another", "key3=v"))
 	server.Stop()
 	hasty.unanswered("halted")
@@ -98,7 +99,7 @@ func (w *world) unanswered(why string) {
 	}
 }
 
-// answered asks until there is an answer: each server has a connection to bring back.
+// answered repeats a request until it succeeds, because each server has to reconnect.
 func (w *world) answered(req *rls.RateLimitRequest) *rls.RateLimitResponse {
 	ctx, cancel := context.WithTimeout(w.Context(), 30*time.Second)
 	defer cancel()
@@ -113,7 +114,7 @@ func (w *world) answered(req *rls.RateLimitRequest) *rls.RateLimitResponse {
 	}
 }
 
-// A decision over a connection and on Redis, all on the same cores.
+// Measures a decision over a connection and on Redis, all on the same cores.
 func BenchmarkRedis(b *testing.B) {
 	_, store := redis(b)
 	s := benched(b, store)

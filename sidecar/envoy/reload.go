@@ -7,9 +7,8 @@ import (
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 )
 
-// Set replaces the rules at once. Counters go on where a limit is still that of the
-// same descriptor and unit. The server is ready from the first rules that have a
-// domain; nil takes the rules away.
+// Set replaces the rules immediately. Counters of limits with the same descriptor and unit continue. The server
+// becomes ready with the first rules that have a domain. nil removes the rules.
 func (s *Server) Set(rules *Rules) {
 	s.install(rules)
 	s.reloaded(nil)
@@ -25,8 +24,7 @@ func (s *Server) install(rules *Rules) {
 	s.health.SetServingStatus(service, state)
 }
 
-// Reload reads the configured rules again. If there is a mistake in them the old
-// ones stay.
+// Reload reads the configured rules again. If they contain an error, the old rules stay in force.
 func (s *Server) Reload() error {
 	put, err := s.Prepare()
 	if err == nil {
@@ -35,7 +33,7 @@ func (s *Server) Reload() error {
 	return err
 }
 
-// Prepare is Reload in two steps: put puts what was read into force.
+// Prepare is the first step of Reload. Calling put puts the rules into force.
 func (s *Server) Prepare() (put func(), err error) {
 	s.loading.Lock()
 	defer s.loading.Unlock()
@@ -67,9 +65,8 @@ func (s *Server) reloaded(err error) {
 	}
 }
 
-// Watch reloads the configured rules whenever their files have changed, and looks
-// that often, until ctx is done. It looks at what stands in the files, so that it does not
-// matter how they are replaced.
+// Watch reloads the configured rules when their files have changed, until ctx is done. It compares the files'
+// content, so any way of replacing them works.
 func (s *Server) Watch(ctx context.Context, every time.Duration) {
 	tick := time.NewTicker(every)
 	defer tick.Stop()
@@ -89,6 +86,6 @@ func (s *Server) refresh() {
 	changed := now != s.seen
 	s.loading.Unlock()
 	if changed {
-		s.Reload() // which tells of its error
+		s.Reload() // reports its error itself
 	}
 }

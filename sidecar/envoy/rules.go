@@ -14,41 +14,40 @@ import (
 	"github.com/seed1158cd35/weir/limit"
 )
 
-// Rules are what limits apply to which descriptors. They never change, so they may
-// be shared; Load and Parse make them.
+// Rules map descriptors to limits. They are immutable and safe for concurrent use. Load and Parse create them.
 type Rules struct {
 	domains map[string]*rule
 	limits  int
 }
 
-// Domains are the names of the domains, sorted.
+// Domains returns the names of the domains, sorted.
 func (r *Rules) Domains() []string { return slices.Sorted(maps.Keys(r.domains)) }
 
-// Limits is how many limits there are.
+// Limits returns the number of limits.
 func (r *Rules) Limits() int { return r.limits }
 
-// A rule is a descriptor of the configuration, with those that are nested in it.
+// A rule is a descriptor of the configuration, with its nested descriptors.
 type rule struct {
 	key, value string
-	id         string // names its counters: unlike that of any other rule of the domain
-	label      string // names it in metrics and metadata
-	limit      *quota // nil if it only holds others
+	id         string // name of its counters, unique in the domain
+	label      string // name in metrics and metadata
+	limit      *quota // nil if it only contains other rules
 
 	detailed, valueToMetric, share bool
 
-	valued bool // its label, or that of a rule around it, shows values of requests
+	valued bool // its label, or the label of an enclosing rule, shows values of requests
 
 	exact map[pair]*rule
-	wild  []*rule // the longest first
+	wild  []*rule // longest first
 }
 
-// A pair without a value stands for the key with any value.
+// A pair without a value matches the key with any value.
 type pair struct{ key, value string }
 
-// wildcard reports whether there is an asterisk in the rule's value.
+// wildcard reports whether the rule's value contains an asterisk.
 func (r *rule) wildcard() bool { return strings.Contains(r.value, "*") }
 
-// fits reports whether a value matches a pattern, in which each asterisk stands for any characters, or for none.
+// fits reports whether a value matches a pattern, in which each asterisk matches any characters, including none.
 func fits(pattern, value string) bool {
 	begin, rest, _ := strings.Cut(pattern, "*")
 	value, ok := strings.CutPrefix(value, begin)
@@ -68,7 +67,7 @@ func fits(pattern, value string) bool {
 	}
 }
 
-// next is the most specific of the nested rules that an entry matches.
+// next returns the most specific nested rule that matches an entry.
 func (r *rule) next(key, value string) *rule {
 	if n := r.exact[pair{key, value}]; n != nil {
 		return n
@@ -81,7 +80,7 @@ func (r *rule) next(key, value string) *rule {
 	return r.exact[pair{key: key}]
 }
 
-// A quota is a limit, of a rule or sent along with a descriptor.
+// A quota is a limit, from a rule or from a descriptor of a request.
 type quota struct {
 	name      string
 	amount    uint32
@@ -89,15 +88,16 @@ type quota struct {
 	unlimited bool
 	replaces  []string
 
-	shadow   bool // refuses nobody
-	soft     bool // quota_mode: refuses nobody, and the caller is told
-	afterUse bool // only a check is refused; what is charged has been used already
+	shadow   bool // refuses no request
+	soft     bool // quota_mode: refuses no request, but reports to the caller
+	afterUse bool // refuses only checks; charges are for units that are already used
 
 	store  fleet.Rule
 	recent atomic.Pointer[limit.Windows]
 }
 
-// windows are the one that holds now and the one after. The latest are kept, as those of a calendar take long.
+// windows returns the current window and the next one. It caches the latest windows, because calendar windows take
+// long to compute.
 func (q *quota) windows(now time.Time) limit.Windows {
 	if w := q.recent.Load(); w != nil && !now.Before(w.Start) && now.Before(w.End) {
 		return *w
@@ -107,14 +107,14 @@ func (q *quota) windows(now time.Time) limit.Windows {
 	return w
 }
 
-// uncounted is the amount of limits that are charged whatever is left. It is more
-// than anyone can use up, and what a store can count.
+// uncounted is the amount of limits that accept every charge. It is more than requests can use up, and within the
+// range of a store.
 const uncounted = 1 << 50
 
-// open reports whether the limit is charged whatever is left.
+// open reports whether the limit accepts every charge.
 func (q *quota) open() bool { return q.shadow || q.soft || q.afterUse }
 
-// ready makes the rule that goes with every ask.
+// ready creates the rule for store calls.
 func (q *quota) ready(id string) {
 	q.store = fleet.Rule{Name: short(id + " " + q.span.String()), Shape: limit.Calendar, Amount: int64(q.amount)}
 	if q.open() {
@@ -122,15 +122,14 @@ func (q *quota) ready(id string) {
 	}
 }
 
-// A match is the limit of a descriptor of a request.
+// A match is the limit of a request's descriptor.
 type match struct {
 	*quota        // nil if there is none
 	key    string // of its counter
 	label  string
 }
 
-// match finds the limit of a descriptor: that of the rule which has as many
-// levels as the descriptor has entries.
+// match finds the limit of a descriptor: the rule must have as many levels as the descriptor has entries.
 func (r *Rules) match(domain string, d *common.RateLimitDescriptor, v *veil.Veil) match {
 	at := r.domains[domain]
 	if at == nil {
@@ -159,8 +158,8 @@ func (r *Rules) match(domain string, d *common.RateLimitDescriptor, v *veil.Veil
 	return match{at.limit, short(key.text('&')), label}
 }
 
-// valued is the label of a descriptor with the values of the request: all that may be shown, or those that
-// the rules ask for.
+// valued returns the label of a descriptor with values of the request: all that may be shown, or only those that the
+// rules request.
 func (r *Rules) valued(domain string, d *common.RateLimitDescriptor, v *veil.Veil, all bool) string {
 	at, label := r.domains[domain], name{domain}
 	for _, e := range d.GetEntries() {
@@ -170,8 +169,7 @@ func (r *Rules) valued(domain string, d *common.RateLimitDescriptor, v *veil.Vei
 	return label.text('.')
 }
 
-// shown is how an entry stands in a label, with the value that it had or with that
-// of the rule.
+// shown returns an entry for a label, with its own value or with the rule's value.
 func (r *rule) shown(value string, had bool) string {
 	if r.share || r.value != "" && !r.wildcard() || !had {
 		value = r.value
@@ -182,8 +180,8 @@ func (r *rule) shown(value string, had bool) string {
 	return r.key + "_" + value
 }
 
-// override is the limit that came with a descriptor. It has counters of its own,
-// which go on when its amount changes.
+// override returns the limit that a descriptor contains. It has separate counters, which continue if its amount
+// changes.
 func override(domain string, d *common.RateLimitDescriptor, v *veil.Veil) match {
 	var key, label name
 	label.add(domain)

@@ -31,19 +31,19 @@ type Server struct {
 	health  *health.Server
 
 	rules  atomic.Pointer[Rules]
-	ahead  atomic.Int64 // by how much the store's clock is ahead of ours
-	known  sync.Map     // the groups of domains, of which the store was told
+	ahead  atomic.Int64 // how far the store's clock is ahead of the local clock
+	known  sync.Map     // groups of domains that were announced to the store
 	lane   uint64
 	lastID atomic.Uint64
 
 	requests, refused, failed, invalid, reloads, badReloads atomic.Uint64
 
 	loading sync.Mutex // one reload at a time
-	seen    string     // the fingerprint of the files when they were last read
+	seen    string     // fingerprint of the files when they were last read
 }
 
-// New makes a Server on a store, which it does not close. Its rules are those of
-// the configuration, which must be free of mistakes.
+// New creates a Server on a store, which it does not close. The rules come from the configuration, which must be free
+// of errors.
 func New(c Config, store fleet.Store, o Options) (*Server, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
@@ -65,15 +65,15 @@ func New(c Config, store fleet.Store, o Options) (*Server, error) {
 	return s, nil
 }
 
-// id is of the next ask.
+// id returns the id of the next store request.
 func (s *Server) id() uint64 {
 	return cmp.Or(s.lastID.Add(1), s.lastID.Add(1))
 }
 
-// group is where the counters of a domain are kept.
+// group returns the group of a domain's counters.
 func (s *Server) group(domain string) string { return short(s.config.Group + "/" + escape(domain)) }
 
-// Stats says what the server has done.
+// Stats returns counts of what the server has done.
 func (s *Server) Stats() Stats {
 	st := Stats{
 		Requests: s.requests.Load(), Refused: s.refused.Load(), Failed: s.failed.Load(), Invalid: s.invalid.Load(),
@@ -85,7 +85,7 @@ func (s *Server) Stats() Stats {
 	return st
 }
 
-// ShouldRateLimit is the rate limit service's one method.
+// ShouldRateLimit implements the method of the rate limit service.
 func (s *Server) ShouldRateLimit(ctx context.Context, req *rls.RateLimitRequest) (*rls.RateLimitResponse, error) {
 	if s.options.Tracer != nil {
 		return s.traced(ctx, req)
@@ -93,7 +93,7 @@ func (s *Server) ShouldRateLimit(ctx context.Context, req *rls.RateLimitRequest)
 	return s.judge(ctx, req, nil)
 }
 
-// judge answers a request, of which a trace may tell.
+// judge answers a request. of is its span, or nil.
 func (s *Server) judge(ctx context.Context, req *rls.RateLimitRequest, of *trace.Call) (*rls.RateLimitResponse, error) {
 	begin := time.Now()
 	s.requests.Add(1)
@@ -120,7 +120,7 @@ func (s *Server) judge(ctx context.Context, req *rls.RateLimitRequest, of *trace
 // maxDescriptors is more than any route sends.
 const maxDescriptors = 256
 
-// check refuses what is no request. Without rules there are no limits.
+// check refuses invalid requests. Without rules there are no limits.
 func (s *Server) check(req *rls.RateLimitRequest) (*Rules, error) {
 	if req.GetDomain() == "" {
 		return nil, status.Error(codes.InvalidArgument, "the request has no domain: set it in the rate limit filter")
@@ -146,11 +146,11 @@ func (s *Server) check(req *rls.RateLimitRequest) (*Rules, error) {
 	return rules, nil
 }
 
-// away answers when the store does not.
+// away responds if the store does not reply.
 func (s *Server) away(p *plan, err error, caller string, begin time.Time) (*rls.RateLimitResponse, error) {
 	s.failed.Add(1)
-	if !errors.Is(err, context.Canceled) { // the caller left, which says nothing of the store
-		s.known.Clear() // it may come back empty
+	if !errors.Is(err, context.Canceled) { // the caller canceled, which does not indicate a failure of the store
+		s.known.Clear() // the store may have lost its state
 	}
 	if f := s.options.Events.Failed; f != nil {
 		f(p.domain, err)
@@ -171,8 +171,8 @@ func (s *Server) away(p *plan, err error, caller string, begin time.Time) (*rls.
 	return resp, nil
 }
 
-// storeError is the gRPC error for a store that did not answer. What the store said is
-// for Events.Failed; it could name addresses.
+// storeError returns the gRPC error for a store that did not reply. Only Events.Failed gets the store's error, which
+// may contain addresses.
 func (s *Server) storeError(err error) error {
 	switch {
 	case errors.Is(err, context.DeadlineExceeded):

@@ -35,8 +35,7 @@ func TestTheLimitHoldsUnderLoad(t *testing.T) {
 	holds(t, w)
 }
 
-// holds asks 1,600 times at once for what 1,000 may have, of several servers on one
-// store.
+// holds sends 1,600 concurrent requests for 1,000 units, to several servers on one store.
 func holds(t *testing.T, servers ...*world) {
 	rules := must(Parse("r", []byte("domain: d\ndescriptors:\n- key: k\n  rate_limit: {unit: hour, requests_per_unit: 1000}\n")))
 	for _, w := range servers {
@@ -132,7 +131,7 @@ func TestConnectionsAreReplacedAtTheirAge(t *testing.T) {
 	w.want("ok: ok 0", request("d", "k=v"))
 }
 
-// authority signs the certificates of a test, for one name each.
+// authority signs certificates for a test, each for one name.
 type authority struct {
 	*testing.T
 	key  *ecdsa.PrivateKey
@@ -309,7 +308,7 @@ func TestShutdownLetsRequestsFinish(t *testing.T) {
 	<-held.begun
 	ended := make(chan bool)
 	go func() { s.Shutdown(t.Context()); close(ended) }()
-	for t.Context().Err() == nil { // until nobody is let in any more
+	for t.Context().Err() == nil { // until no request is accepted
 		c, err := net.Dial("tcp", l.Addr().String())
 		if err != nil {
 			break
@@ -326,7 +325,7 @@ func TestShutdownLetsRequestsFinish(t *testing.T) {
 	}
 }
 
-// A heldStore answers when it is released.
+// A heldStore replies when it is released.
 type heldStore struct {
 	fleet.Store
 	begun, release chan bool

@@ -28,9 +28,8 @@ var unitNames = map[string]unit{
 
 var unitSeconds = map[unit]int64{second: 1, minute: 60, hour: 3600}
 
-// A span is the window of a limit: every so many units, counted from the first
-// second of 1970. Days and longer are those of the calendar in its zone, weeks
-// beginning on Monday.
+// A span is the window of a limit: every so many units, counted from the start of 1970. Days and longer units follow
+// the calendar in the span's zone. Weeks begin on Monday.
 type span struct {
 	unit  unit
 	every int64 // 1 or more
@@ -40,7 +39,7 @@ type span struct {
 // maxEvery keeps the arithmetic of spans far from overflow.
 const maxEvery = 1_000_000
 
-// windows are the one that holds now and the one after.
+// windows returns the current window and the next one.
 func (s span) windows(now time.Time) limit.Windows {
 	n := floor(s.index(now), s.every)
 	return limit.Windows{
@@ -50,7 +49,7 @@ func (s span) windows(now time.Time) limit.Windows {
 	}
 }
 
-// index is the number of the unit that holds an instant.
+// index returns the number of the unit that contains an instant.
 func (s span) index(now time.Time) int64 {
 	if n := unitSeconds[s.unit]; n > 0 {
 		return floor(now.Unix(), n)
@@ -68,7 +67,7 @@ func (s span) index(now time.Time) int64 {
 	return days
 }
 
-// begin is the first instant of a unit.
+// begin returns the first instant of a unit.
 func (s span) begin(index int64) time.Time {
 	if n := unitSeconds[s.unit]; n > 0 {
 		return time.Unix(index*n, 0).UTC()
@@ -84,12 +83,12 @@ func (s span) begin(index int64) time.Time {
 	default:
 		d += int(index)
 	}
-	noon := time.Date(y, time.Month(m), d, 12, 0, 0, 0, s.zone) // which every day has, unlike midnight
+	noon := time.Date(y, time.Month(m), d, 12, 0, 0, 0, s.zone) // every day has a noon, but not every day has a midnight
 	start, _ := bucket.Calendar{Every: bucket.Day, Zone: s.zone}.Window(noon)
 	return start
 }
 
-// String is how the span stands in the names of counters.
+// String returns the span as written in the names of counters.
 func (s span) String() string {
 	text := unitName(s.unit)
 	if s.every > 1 {

@@ -4,5 +4,5 @@ package envoy
 
 import "time"
 
-// spent is not known here: the benchmark says 0.
+// spent is not available here: the benchmark reports 0.
 func spent() time.Duration { return 0 }

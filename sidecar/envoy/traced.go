@@ -12,21 +12,21 @@ import (
 	"github.com/seed1158cd35/weir/observe/trace"
 )
 
-// method is that of requests, in the names of traces.
+// method is the name of requests in traces.
 var method = service + "/ShouldRateLimit"
 
-// traced is judge with a span in the trace of whoever asks.
+// traced is judge with a span in the caller's trace.
 func (s *Server) traced(ctx context.Context, req *rls.RateLimitRequest) (*rls.RateLimitResponse, error) {
 	fields, _ := metadata.FromIncomingContext(ctx)
 	of := s.options.Tracer.Joins(fields, trace.About{Kind: trace.Server, Name: method})
 	var end trace.Answer
-	defer func() { of.End(end) }() // also if it panics
+	defer func() { of.End(end) }() // also after a panic
 	resp, err := s.judge(ctx, req, of)
 	of.Note(trace.Text(trace.AttrRPCSystem, "grpc"), trace.Text(trace.AttrRPCMethod, method), trace.Text(trace.AttrRPCStatus, status.Code(err).String()))
 	switch status.Code(err) {
 	case codes.OK:
 		end.Refused = resp.GetOverallCode() == over
-	case codes.InvalidArgument, codes.Canceled: // it is no fault of weir's
+	case codes.InvalidArgument, codes.Canceled: // not an error of weir
 		of.Note(trace.Text(trace.AttrErrorType, status.Code(err).String()))
 	default:
 		end.Err = err
@@ -34,7 +34,7 @@ func (s *Server) traced(ctx context.Context, req *rls.RateLimitRequest) (*rls.Ra
 	return resp, err
 }
 
-// stepped tells a trace of what the store was asked.
+// stepped adds the store call to a trace.
 func stepped(of *trace.Call, begin time.Time, p *plan, err error) {
 	switch {
 	case of == nil || len(p.counters) == 0:
@@ -45,7 +45,7 @@ func stepped(of *trace.Call, begin time.Time, p *plan, err error) {
 	}
 }
 
-// blamed tells a trace of the first limit that refused.
+// blamed adds the first limit that refused to a trace.
 func blamed(of *trace.Call, p *plan) {
 	if of == nil {
 		return
