@@ -14,17 +14,17 @@ import (
 	"github.com/seed1158cd35/weir/sidecar/config"
 )
 
-// A changer writes limits into a file, of which all else stays as it is.
+// A changer writes limits into a file, and leaves the rest of the file unchanged.
 type changer struct {
 	name string
 	env  func(string) (string, bool)
 	rows []row
-	file *config.File // as the rows have it now
+	file *config.File // parsed from the current rows
 	says []string
 }
 
-// Change is what findings change of a file: a diff that patch takes, with nothing in it if there is nothing to change,
-// and what is to be said besides.
+// Change returns the changes of a file according to findings: a diff for patch, which is empty if there are no
+// changes, and notes for the operator.
 func Change(name string, text []byte, env func(string) (string, bool), all []Finding) (diff []byte, says []string, err error) {
 	c := &changer{name: name, env: env, rows: rowsOf(text)}
 	if c.file, err = config.Parse(name, text, env); err != nil {
@@ -87,7 +87,7 @@ func (c *changer) limit(upstream string, l *Limit) {
 	}
 }
 
-// fits is the name of the limit that counts the same, "" if there is none.
+// fits returns the name of the upstream's limit that counts the same calls. It returns "" if there is none.
 func (l *Limit) fits(u *config.Upstream) string {
 	for _, o := range u.Policy.Limits {
 		of := ""
@@ -101,7 +101,7 @@ func (l *Limit) fits(u *config.Upstream) string {
 	return ""
 }
 
-// near reports whether a limit is already what was found.
+// near reports whether a limit already has almost the learned value.
 func (l *Limit) near(o *limit.Limit) bool {
 	return math.Abs(o.PerSecond()-l.Rate.PerSecond()) <= 0.03*l.Rate.PerSecond() && (l.Rate.Burst == 0 || o.Full() <= l.Rate.Burst+l.Rate.Burst/4)
 }
@@ -113,7 +113,7 @@ func (l *Limit) or(name string) string {
 	return name
 }
 
-// written is the limit as a field of a flow mapping.
+// written returns the limit as a field of a flow mapping.
 func (l *Limit) written(name string) string {
 	if l.Scope == "" && l.Operation == "" && l.Unit == limit.Requests {
 		return name + ": " + l.Rate.String()
@@ -131,7 +131,7 @@ func (l *Limit) written(name string) string {
 	return name + ": {" + strings.Join(parts, ", ") + "}"
 }
 
-// try makes a change, and takes it back if the file is none any more, or does not say what was meant.
+// try makes a change. It reverts the change if the file is then invalid, or lacks the intended setting.
 func (c *changer) try(change func() error, there func() bool) error {
 	rows, was := slices.Clone(c.rows), c.file
 	err := change()
@@ -150,7 +150,7 @@ func (c *changer) try(change func() error, there func() bool) error {
 
 var errForm = errors.New("it is written in an unsupported form")
 
-// write changes the limit of a name, or adds one.
+// write changes the named limit, or adds one.
 func (c *changer) write(u *config.Upstream, name string, l *Limit) error {
 	at, err := c.tree(u.Name)
 	if err != nil {
@@ -174,8 +174,8 @@ func (c *changer) write(u *config.Upstream, name string, l *Limit) error {
 	return c.add(at, limits, l.written(name))
 }
 
-// rate changes the rate of a limit that is written out, and its burst. What stands behind in a line goes first, so that the
-// other does not move.
+// rate changes the rate and the burst of a limit in full form. It changes the later of two values in a line first, so
+// that the other one does not move.
 func (c *changer) rate(one *node, r bucket.Rate) error {
 	rate, burst := field(one, "rate"), field(one, "burst")
 	if burst == nil || r.Burst == 0 {
@@ -189,7 +189,7 @@ func (c *changer) rate(one *node, r bucket.Rate) error {
 	return errors.Join(c.replace(rate, r.String()), c.replace(burst, size))
 }
 
-// flight raises a bound of what is in flight that would hold the rate back.
+// flight raises a concurrency limit that would restrict the rate.
 func (c *changer) flight(upstream string, need int) {
 	u := c.upstream(upstream)
 	if u == nil || u.Policy.Concurrency.Limit == 0 || u.Policy.Concurrency.Limit >= need {

@@ -14,7 +14,7 @@ import (
 
 func noEnv(string) (string, bool) { return "", false }
 
-// patched has patch apply a diff.
+// patched applies a diff with patch.
 func patched(t *testing.T, text string, diff []byte) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "weir.yaml")
@@ -46,7 +46,7 @@ func TestChangesKeepTheRestOfTheFile(t *testing.T) {
 	for _, c := range []struct {
 		text   string
 		limits []Limit
-		want   string // of the lines that differ
+		want   string // lines that differ
 	}{
 		{head + "    limits:\n      a: 50/s # from the manual\n      w: {rate: 9/s, operations: put}\n    max_wait: 1s\n", []Limit{put, all, tenant},
 			"-      a: 50/s # from the manual\n-      w: {rate: 9/s, operations: put}\n+      a: 100/s burst 30 # from the manual\n+      w: {rate: 48/s burst 20, operations: put}\n+      learned: {rate: 600/min, scope: tenant}\n"},
@@ -87,7 +87,7 @@ func TestChangesKeepTheRestOfTheFile(t *testing.T) {
 	}
 }
 
-// What cannot be written where it belongs is said, and nothing is changed.
+// If a limit cannot be written in its place, Change says so and changes nothing.
 func TestWhatCannotBeWrittenIsSaid(t *testing.T) {
 	for text, want := range map[string]string{
 		"upstreams: {b: {url: \"http://b\"}}\n":                                                              "the file has no such upstream",
@@ -104,7 +104,7 @@ func TestWhatCannotBeWrittenIsSaid(t *testing.T) {
 	if err != nil || !strings.Contains(string(diff), "concurrency: 12}}") {
 		t.Errorf("%v\n%s", err, diff)
 	}
-	// A variable of the environment is stronger than the file: to change that would say nothing.
+	// An environment variable overrides the file, so a change of the file would have no effect.
 	set := func(name string) (string, bool) { return "7/s", name == "THROTTLE_PUT_RATE" }
 	text := "upstreams: {api: {url: \"http://b\", operations: {put: {methods: [PUT]}}, limits: {put: {rate: 5/s, operations: put}}}}\n"
 	diff, says, err := Change("weir.yaml", []byte(text), set, []Finding{{Upstream: "api", Limits: []Limit{put}}})

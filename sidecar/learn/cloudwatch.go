@@ -14,7 +14,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/cloudwatch/types"
 )
 
-// CloudWatchAPI is what is asked of CloudWatch; a *cloudwatch.Client is one. It takes the permission
+// CloudWatchAPI is the part of CloudWatch that is used. A *cloudwatch.Client implements it. It needs the permission
 // cloudwatch:GetMetricData.
 type CloudWatchAPI interface {
 	GetMetricData(context.Context, *cloudwatch.GetMetricDataInput, ...func(*cloudwatch.Options)) (*cloudwatch.GetMetricDataOutput, error)
@@ -22,19 +22,19 @@ type CloudWatchAPI interface {
 
 var _ CloudWatchAPI = (*cloudwatch.Client)(nil)
 
-// Metrics are those that tell of the calls to an upstream.
+// Metrics names the metrics of the calls to an upstream.
 type Metrics struct {
 	Namespace string
 	Requests  string
-	Counted   bool   // throttled requests are among Requests
+	Counted   bool   // Requests includes throttled requests
 	Stat      string // of Requests; "" means Sum
 	Throttles string
-	Latency   string   // in milliseconds; "" for none
-	Tokens    []string // that add up; none where nothing counts them
-	By        []string // the dimensions that must be given
+	Latency   string   // in milliseconds; "" means none
+	Tokens    []string // to be added up; empty if no metric counts tokens
+	By        []string // required dimensions
 }
 
-// Known are the metrics that have a name here. What S3 calls 5xxErrors has its 503 Slow Down in it, and its 500s.
+// Known maps names to predefined metrics. The metric 5xxErrors of S3 includes 503 Slow Down and status 500.
 var Known = map[string]Metrics{
 	"weir":     {Namespace: "Weir", Requests: "APICallCount", Counted: true, Throttles: "RateLimitErrors", Latency: "APICallLatency", By: []string{"Upstream"}},
 	"s3":       {Namespace: "AWS/S3", Requests: "AllRequests", Counted: true, Throttles: "5xxErrors", Latency: "TotalRequestLatency", By: []string{"BucketName", "FilterId"}},
@@ -43,10 +43,10 @@ var Known = map[string]Metrics{
 	"dynamodb": {Namespace: "AWS/DynamoDB", Requests: "SuccessfulRequestLatency", Stat: "SampleCount", Throttles: "ThrottledRequests", Latency: "SuccessfulRequestLatency", By: []string{"TableName", "Operation"}},
 }
 
-// Span is the time that is looked at.
+// Span is the period that is read.
 type Span struct {
 	From, To time.Time
-	Step     time.Duration // 0 means a minute, the shortest that is kept for days
+	Step     time.Duration // 0 means one minute, the shortest step that is kept for days
 }
 
 func (s Span) withDefaults() Span {
@@ -57,7 +57,7 @@ func (s Span) withDefaults() Span {
 	return s
 }
 
-// mostSteps bounds what is read of a source: a month of minutes.
+// mostSteps limits what is read from a source: a month of minutes.
 const mostSteps = 45000
 
 func (s Span) check() error {
@@ -71,7 +71,7 @@ func (s Span) check() error {
 	return nil
 }
 
-// CloudWatch takes what metrics say of an upstream, by dimensions.
+// CloudWatch reads the metrics of an upstream, selected by dimensions.
 func (l *Learner) CloudWatch(ctx context.Context, api CloudWatchAPI, m Metrics, upstream string, dimensions map[string]string, span Span) error {
 	span = span.withDefaults()
 	if err := span.check(); err != nil {
@@ -100,7 +100,7 @@ func (l *Learner) CloudWatch(ctx context.Context, api CloudWatchAPI, m Metrics, 
 	return nil
 }
 
-// queries are what is asked, each with what its values are added to.
+// queries returns the queries, each with the function that adds its values to a step.
 func (m *Metrics) queries(dimensions map[string]string, step time.Duration) (all []types.MetricDataQuery, adds []func(*Step, float64)) {
 	var by []types.Dimension
 	for _, name := range slices.Sorted(maps.Keys(dimensions)) {
@@ -129,10 +129,10 @@ func (m *Metrics) queries(dimensions map[string]string, step time.Duration) (all
 	return all, adds
 }
 
-// mostPages is far beyond what mostSteps take.
+// mostPages is far more than mostSteps need.
 const mostPages = 200
 
-// read is what happened by when it began, in seconds.
+// read returns the steps by their start time in seconds.
 func (m *Metrics) read(ctx context.Context, api CloudWatchAPI, dimensions map[string]string, span Span) (map[int64]*Step, error) {
 	queries, adds := m.queries(dimensions, span.Step)
 	steps := make(map[int64]*Step)
@@ -155,7 +155,7 @@ func (m *Metrics) read(ctx context.Context, api CloudWatchAPI, dimensions map[st
 	return nil, errors.New("CloudWatch: its response has too many pages")
 }
 
-// page takes a part of an answer.
+// page reads a part of a response.
 func page(r *types.MetricDataResult, adds []func(*Step, float64), steps map[int64]*Step) error {
 	var n int
 	if _, err := fmt.Sscanf(aws.ToString(r.Id), "q%d", &n); err != nil || n < 0 || n >= len(adds) || len(r.Values) != len(r.Timestamps) {

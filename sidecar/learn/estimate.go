@@ -6,24 +6,25 @@ import (
 	"time"
 )
 
-// An estimate is what is known of the limit of some calls, of which each has its own line. The zero estimate knows nothing.
+// An estimate is what is known about the limit of a group of calls, whose single times are known. The zero estimate
+// contains no calls.
 type estimate struct {
-	begun, last int64   // of the calls
-	taken       int64   // calls that were not throttled
-	amount      float64 // what these used, in the unit that is counted
+	begun, last int64   // times of calls
+	taken       int64   // number of calls that were not throttled
+	amount      float64 // usage of these calls, in the unit that is counted
 	throttles   int64
 	spans       [len(lengths)]spans
 	grid        *grid // nil until the first call
 	held        held
 	took        took
-	inDry       [2]float64 // calls while others were throttled: taken, throttled
+	inDry       [2]float64 // calls while other calls were throttled: accepted, throttled
 }
 
-// lengths are the least that a span between two throttles has. Short ones tell a bucket from what varies; windows of
-// a minute show in the long ones alone.
+// lengths are minimum lengths of spans between two throttles. Short spans distinguish a bucket from noise. Only long
+// spans show windows of a minute.
 var lengths = [...]time.Duration{time.Second, 10 * time.Second, time.Minute, 10 * time.Minute}
 
-// leastCalls are those of a span: a call more or less is no more than 2.5% of it.
+// leastCalls is the minimum number of calls in a span. One call more or less is then at most 2.5% of it.
 const leastCalls = 40
 
 func (e *estimate) add(at int64, throttled bool, amount float64, took time.Duration) {
@@ -51,7 +52,7 @@ func (e *estimate) add(at int64, throttled bool, amount float64, took time.Durat
 	}
 }
 
-// take counts what was used.
+// take records usage.
 func (e *estimate) take(at int64, amount float64, took time.Duration) {
 	if e.grid == nil {
 		e.grid = newGrid()
@@ -64,7 +65,7 @@ func (e *estimate) take(at int64, amount float64, took time.Duration) {
 	}
 }
 
-// rest forgets what is under way, as the clock was set.
+// rest discards the state in progress, because the clock was set.
 func (e *estimate) rest() {
 	e.last = 0
 	e.held.clear()
@@ -76,9 +77,9 @@ func (e *estimate) rest() {
 	}
 }
 
-// spans are rates between throttles.
+// spans are the rates between throttles.
 type spans struct {
-	since  int64 // the throttle that began this one; 0 for none
+	since  int64 // time of the throttle that began the current span; 0 means none
 	amount float64
 	calls  int
 	all    sample
@@ -95,12 +96,12 @@ func (s *spans) throttle(at int64, least time.Duration) {
 	s.since, s.amount, s.calls = at, 0, 0
 }
 
-// A sample is some of many numbers: every second, every fourth and so on, as there are more of them.
+// A sample keeps some of many numbers: every second, every fourth and so on, as the number grows.
 type sample struct {
 	kept    []float64
 	every   int
 	skipped int
-	n       int // all there were
+	n       int // total of the numbers
 }
 
 const mostKept = 1024
@@ -120,22 +121,22 @@ func (s *sample) add(v float64) {
 	s.kept, s.every = s.kept[:mostKept/2], 2*max(1, s.every)
 }
 
-// quantile is of sorted numbers.
+// quantile returns a quantile of sorted numbers.
 func quantile(sorted []float64, q float64) float64 {
 	return sorted[min(len(sorted)-1, int(q*float64(len(sorted))))]
 }
 
-// A found is a rate, in units a second.
+// A found is a rate, in units per second.
 type found struct {
 	rate, low, high float64
 	spans           int
 	spread          float64 // (high - low) / rate
-	burst           float64 // 0 if that is not known
-	onsets          int     // of which the burst is made
+	burst           float64 // 0 if unknown
+	onsets          int     // number of onsets from which the burst is computed
 }
 
-// steady is the rate in spans. Those of less than half of the highest are left out: throttles that came then had
-// another reason, or the bucket ran over while callers stayed away.
+// steady returns the rate of spans. It ignores spans below half of the highest rate: their throttles had another
+// reason, or the full bucket lost units while there were no calls.
 func steady(all []float64) (f found) {
 	sorted := slices.Sorted(slices.Values(all))
 	if len(sorted) == 0 {
@@ -157,23 +158,23 @@ const leastSpans = 3
 
 // Spreads of rates between throttles.
 const (
-	steadySpread = 0.15 // nothing explains it better
-	usualSpread  = 0.45 // longer spans need not be looked at
-	mostSpread   = 0.6  // there is a rate at all
+	steadySpread = 0.15 // good enough to stop looking for a better explanation
+	usualSpread  = 0.45 // good enough to skip longer spans
+	mostSpread   = 0.6  // the rate is not random
 )
 
-// A doubt is why nothing is found.
+// A doubt is the reason for not finding a limit.
 type doubt string
 
 const (
 	noDoubt doubt = ""
 	quiet   doubt = "quiet"  // nothing was throttled
-	few     doubt = "few"    // there is not enough of it
-	varied  doubt = "varied" // throttles came at all rates
-	lower   doubt = "lower"  // throttles came at rates and after bursts that others went with
+	few     doubt = "few"    // not enough data
+	varied  doubt = "varied" // throttles occurred at all rates
+	lower   doubt = "lower"  // throttles occurred at rates and after bursts that were accepted at other times
 )
 
-// find is what calls tell.
+// find returns the rate that the calls show.
 func (e *estimate) find() (best found, why doubt) {
 	if e.throttles == 0 {
 		return best, quiet
@@ -198,7 +199,8 @@ func (e *estimate) find() (best found, why doubt) {
 	}
 	b := e.grid.burst(best.rate)
 	best.burst, best.onsets = b.level, b.n
-	// Few throttles can come from something else. They come from the rate if they begin at one level again and again.
+	// A few throttles can have another reason. They are caused by the rate if they begin at the same level again and
+	// again.
 	if e.throttles < (e.throttles+e.taken)/100 && (b.n < 5 || b.n < b.all/4 || best.spread > 2*steadySpread) {
 		return best, lower
 	}

@@ -11,23 +11,23 @@ import (
 	"github.com/seed1158cd35/weir/limit/bucket"
 )
 
-// A Limit is one that an upstream has shown.
+// A Limit is a limit of an upstream, inferred from its throttles.
 type Limit struct {
-	Operation string // it counts; "" for all
-	Scope     string // it is counted by; "" for one of all callers
+	Operation string // that the limit counts; "" means all
+	Scope     string // by which the limit counts; "" means one limit for all callers
 	Unit      string // limit.Requests or "tokens"
 	Rate      bucket.Rate
 }
 
-// A Finding is what is known of an upstream. Without Limits, Says has why there are none.
+// A Finding is what is known about an upstream. Without Limits, Says contains the reason.
 type Finding struct {
 	Upstream string
 	Limits   []Limit
 	Says     []string
-	Flight   float64 // needed in flight at the rate of the first limit, were all as slow as the slowest hundredth; 0 if unknown
+	Flight   float64 // calls in flight at the rate of the first limit if all take as long as the 99th percentile; 0 if unknown
 }
 
-// Findings are those of all upstreams, by name.
+// Findings returns the findings of all upstreams, sorted by name.
 func (l *Learner) Findings() (all []Finding) {
 	l.flush()
 	for _, name := range l.names() {
@@ -54,7 +54,7 @@ func (f *Finding) say(format string, args ...any) {
 	f.Says = append(f.Says, fmt.Sprintf(format, args...))
 }
 
-// A choice is a limit that the calls may have been held by, and how steady its rate is.
+// A choice is a limit that may explain the throttles, with the steadiness of its rate.
 type choice struct {
 	limit Limit
 	found
@@ -101,7 +101,7 @@ func (d doubt) text(e *estimate) string {
 	return fmt.Sprintf("no limit is proposed: throttles came at rates that were also allowed (%s), so the rate is not their cause", e.held.text())
 }
 
-// tell puts a choice among what was found, with its reasons.
+// tell adds a choice to a finding, with its reasons.
 func (c *choice) tell(f *Finding) {
 	one := c.limit
 	one.Rate = spoken(c.rate, one.Unit)
@@ -131,7 +131,7 @@ func (c *choice) tell(f *Finding) {
 	}
 }
 
-// flight is Little's law: how many are in flight is the rate times how long each takes.
+// flight applies Little's law: the number of calls in flight is the rate times the duration of a call.
 func (f *Finding) flight(e *estimate, rate float64) {
 	if e.took.n == 0 {
 		return
@@ -157,7 +157,7 @@ func (h *held) text() string {
 	return "the highest rate without a throttle is " + strings.Join(parts, ", ")
 }
 
-// spoken is a rate as files say it: never more than it was, and less by 1% at most.
+// spoken returns a rate as written in files: not higher than the exact rate, and at most 1% lower.
 func spoken(perSecond float64, unit string) bucket.Rate {
 	for _, per := range []time.Duration{time.Second, time.Minute, time.Hour} {
 		exact := perSecond * per.Seconds()
@@ -168,7 +168,7 @@ func spoken(perSecond float64, unit string) bucket.Rate {
 	return bucket.Rate{Amount: max(1, int64(perSecond*3600)), Per: time.Hour}
 }
 
-// short is a number with three digits.
+// short formats a number with three digits.
 func short(v float64) string {
 	if v >= 1000 || v == math.Trunc(v) {
 		return fmt.Sprintf("%.0f", v)
@@ -178,7 +178,7 @@ func short(v float64) string {
 
 func instant(at int64) string { return time.Unix(0, at).UTC().Format(time.RFC3339) }
 
-// split is what limits of operations or of keys explain better than one of all does.
+// split returns limits of operations or of keys, if they explain the calls better than one limit of all calls.
 func (u *upstream) split(whole choice, why doubt, f *Finding) (best []choice) {
 	least := math.Inf(1)
 	if why == noDoubt {
@@ -213,7 +213,7 @@ func named(scope, value string) Limit {
 	return Limit{Scope: scope, Unit: limit.Requests}
 }
 
-// free reports whether calls pass while others are throttled: at least seven of them would have been.
+// free reports whether calls pass while other calls are throttled. At least seven of them should have been throttled.
 func (e *estimate) free(dry [2]float64) bool {
 	return e.inDry[1] == 0 && e.inDry[0]*dry[1] >= 7*(dry[0]+dry[1])
 }
@@ -225,7 +225,7 @@ func meanSpread(all []choice) (sum float64) {
 	return sum
 }
 
-// reasons says why a scope is what limits are counted by, and gives its limits.
+// reasons adds the reasons for counting by a scope to a finding, and returns the limits.
 func (u *upstream) reasons(scope string, all []choice, free string, spread, whole float64, why doubt, f *Finding) []choice {
 	what := "operations"
 	if scope != "" {
@@ -254,7 +254,7 @@ func percent(v float64, why doubt) string {
 
 func quotedName(s string) string { return fmt.Sprintf("%.40q", s) }
 
-// classes are the keys of a scope by their rates, which differ by a quarter at least. The limit is that of the lowest.
+// classes groups the keys of a scope by rates that differ by at least a quarter. The limit is the lowest one.
 func classes(scope string, all []choice, f *Finding) []choice {
 	slices.SortFunc(all, func(a, b choice) int {
 		if a.rate < b.rate {
@@ -302,7 +302,8 @@ func (u *upstream) fromSteps(f *Finding) {
 	}
 }
 
-// choicesOfSteps are the limits that steps show: of operations if one of them was never throttled.
+// choicesOfSteps returns the limits that steps show. The limits are of operations if one operation was never
+// throttled.
 func (u *upstream) choicesOfSteps(whole *steps, f *Finding) (all []choice) {
 	free := ""
 	for _, name := range sortedNames(u.steps) {

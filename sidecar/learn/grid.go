@@ -6,17 +6,17 @@ import (
 	"time"
 )
 
-// A grid holds what calls would have used up of a bucket, for each of many rates that the bucket may have: the rate is
-// known only when all was read, and what was read is not kept.
+// A grid holds the usage of a bucket for each of many possible rates. The rate is known only after all data was read,
+// and the data is not kept.
 type grid struct {
 	at     int64
-	level  [rates]float64 // used beyond the rate
-	rested [rates]bool    // it was 0 since the latest throttle: the bucket was full
-	most   [rates]float64 // that went while it was
+	level  [rates]float64 // usage beyond the rate
+	rested [rates]bool    // level was 0 since the latest throttle: the bucket was full
+	most   [rates]float64 // highest level that was accepted after a rest
 	onset  *[rates]onsets // nil until the first throttle
 }
 
-// The rates are 4% apart, from 0.001 to some 100,000 a second.
+// The rates are 4% apart, from 0.001 to about 100,000 per second.
 const (
 	rates   = 470
 	slowest = 0.001
@@ -30,7 +30,8 @@ var rateOf = func() (all [rates]float64) {
 	return all
 }()
 
-// onsets are levels at which throttles began after a rest. The highest are kept: others began for another reason.
+// onsets are levels at which throttles began after a rest. The highest are kept, because lower ones had other
+// reasons.
 type onsets struct {
 	kept [16]float32
 	n    int
@@ -57,7 +58,7 @@ func newGrid() *grid {
 	return g
 }
 
-// pass has time pass.
+// pass advances the time.
 func (g *grid) pass(at int64) {
 	long := time.Duration(at - g.at).Seconds()
 	if g.at == 0 {
@@ -99,15 +100,15 @@ func (g *grid) throttle(at int64) {
 	}
 }
 
-// A burst is what went beyond a rate before throttles began.
+// A burst is the usage beyond a rate before throttles began.
 type burst struct {
-	level float64 // the lower quarter of those that count
-	n     int     // how many count: what else went without a throttle is not much more
-	all   int     // times that throttles began
+	level float64 // lower quartile of the onsets that count
+	n     int     // number of onsets that count: accepted levels are not much higher
+	all   int     // number of times that throttles began
 }
 
-// Throttles are judged by rates that are somewhat lower and higher than what was found: one above the true rate takes an
-// empty bucket for a full one after a while, and by one below it a bucket is used up that is not.
+// Throttles are compared at rates slightly below and above the rate that was found. At a rate above the true one, an
+// empty bucket looks full after a while. At a rate below it, a full bucket looks used up.
 const below, above = 0.96, 1.02
 
 func (g *grid) burst(rate float64) (b burst) {
@@ -129,7 +130,7 @@ func (g *grid) burst(rate float64) (b burst) {
 	return b
 }
 
-// between is what lies between the two rates of the grid that are next to one.
+// between interpolates between the two adjacent rates of the grid.
 func between(rate float64, of func(i int) float64) float64 {
 	at := math.Log(rate/slowest) / math.Log(apart)
 	i := int(at)

@@ -5,15 +5,15 @@ import (
 	"time"
 )
 
-// held is what went without any throttle, and how much was under way.
+// held records the highest usage without a throttle, and the calls in flight.
 type held struct {
-	second int64 // the one that is not over
+	second int64 // current second
 	ring   [60]tick
 	best   [len(windows)]peak
-	busy   float64 // most that was in flight over a minute, on average
+	busy   float64 // most calls in flight during a minute, on average
 }
 
-// windows are those over which the most that held is told.
+// windows are the lengths, in seconds, for which the highest usage is reported.
 var windows = [...]int{1, 10, 60}
 
 // A tick is a second.
@@ -59,7 +59,7 @@ func (h *held) clear() {
 	h.second = 0
 }
 
-// close looks at the windows that end with a second.
+// close evaluates the windows that end with the current second.
 func (h *held) close() {
 	sum, busy, clean := 0.0, 0.0, true
 	next := 0
@@ -78,11 +78,11 @@ func (h *held) close() {
 	h.busy = max(h.busy, busy/60)
 }
 
-// took says how long attempts took.
+// took records the durations of attempts.
 type took struct {
 	n     int64
 	sum   float64
-	class [80]int64 // 2^(1/4) wide, the first up to a millisecond
+	class [80]int64 // 2^(1/4) wide; the first is up to one millisecond
 }
 
 func (t *took) add(d time.Duration) {
@@ -105,7 +105,7 @@ func (t *took) mean() float64 {
 	return t.sum / float64(t.n)
 }
 
-// slow is what 99 of 100 attempts take at most, in seconds.
+// slow returns the 99th percentile of the durations, in seconds.
 func (t *took) slow() float64 {
 	left := t.n - t.n/100
 	for i, n := range t.class {

@@ -1,12 +1,12 @@
-// Package learn finds out of what happened which limits an upstream really has, and writes them as a change of
-// weir.yaml that a person reads and applies. It changes nothing by itself.
+// Package learn infers the actual limits of an upstream from past calls, and writes them as a change of weir.yaml
+// that an operator reviews and applies. It does not change the file.
 //
-// An upstream that throttles is at its limit: what it takes between one throttle and a later one is what its limit
-// gave in that time, whatever the limit is called. So rates are read between throttles, and the burst is what went
-// beyond that rate before throttles began. Where nothing was throttled nothing is known but what held.
+// An upstream that throttles is at its limit. Between one throttle and a later one, it accepts what its limit
+// supplies in that time, regardless of the limit's form. So rates are read between throttles, and the burst is the usage
+// beyond that rate before throttles begin. Without throttles, only the accepted usage is known.
 //
-// Calls come from weir's log of attempts (Logs), whole steps of time from metrics (CloudWatch, Prometheus).
-// Memory is bounded however much is read.
+// Single calls come from weir's log of attempts (Logs), steps of time from metrics (CloudWatch, Prometheus). Memory
+// is bounded for any amount of data.
 package learn
 
 import (
@@ -19,62 +19,62 @@ import (
 
 // A Call is one attempt at an upstream.
 type Call struct {
-	At        time.Time // when it was sent
+	At        time.Time // send time
 	Upstream  string
-	Operation string // "" if that is not known
-	Keys      string // "scope=value", commas between
+	Operation string // "" if unknown
+	Keys      string // "scope=value", separated by commas
 	Class     outcome.Class
 	Tokens    int64
 	Took      time.Duration
-	Metered   bool // tells of Tokens alone: the attempt itself was told of before
+	Metered   bool // reports only Tokens of an attempt that was already reported
 }
 
-// A Step is all that happened in a span of time which its source does not divide.
+// A Step summarizes a span of time that its source does not divide further.
 type Step struct {
-	At        time.Time // its beginning
+	At        time.Time // start of the step
 	Long      time.Duration
 	Upstream  string
 	Operation string
 	Taken     float64 // attempts that were not throttled
 	Throttled float64
 	Tokens    float64
-	Busy      time.Duration // time that attempts took, all together
+	Busy      time.Duration // total duration of the attempts
 }
 
-// Bounds of what is kept. Beyond them calls count for their upstream alone.
+// Limits of the stored data. Calls beyond them count only for their upstream.
 const (
 	mostUpstreams = 64
-	mostOfScope   = 48      // values of a scope, and operations, that are looked at apart
+	mostOfScope   = 48      // separately recorded values of a scope, and operations
 	mostParts     = 512     // of all scopes and upstreams together
-	mostWaiting   = 1 << 16 // calls that wait for earlier ones; a log has them in the order in which they ended
+	mostWaiting   = 1 << 16 // calls that wait for earlier calls, because a log is ordered by the end of calls
 )
 
-// A Learner takes what happened. It is not safe for concurrent use.
+// A Learner records calls. It is not safe for concurrent use.
 type Learner struct {
 	upstreams map[string]*upstream
-	others    int64 // calls of upstreams for which there was no room
+	others    int64 // calls of upstreams beyond mostUpstreams
 	order     order
-	parts     int   // that are looked at apart
-	now       int64 // the latest call that was counted, in nanoseconds
+	parts     int   // number of separate estimates
+	now       int64 // time of the latest counted call, in nanoseconds
 }
 
-// New is a learner that knows nothing.
+// New returns a Learner without calls.
 func New() *Learner { return &Learner{upstreams: make(map[string]*upstream)} }
 
-// An upstream is what is known of one.
+// An upstream is what is known about one upstream.
 type upstream struct {
 	name    string
 	calls   *estimate
-	tokens  *estimate                       // nil as long as no call told of any
+	tokens  *estimate                       // nil until a call reports tokens
 	parts   map[string]map[string]*estimate // by scope, or "" for operations, then by value
-	crowd   map[string]bool                 // scopes with more values than are looked at
-	steps   map[string]*steps               // by operation; "" for all
-	refused map[string]int64                // by weir's own limits
-	dry     int64                           // the latest throttle
-	inDry   [2]float64                      // such calls: taken, throttled
+	crowd   map[string]bool                 // scopes with too many values
+	steps   map[string]*steps               // by operation; "" means all
+	refused map[string]int64                // refusals by weir's own limits
+	dry     int64                           // time of the latest throttle
+	inDry   [2]float64                      // calls shortly after a throttle: accepted, throttled
 }
 
-// of is the upstream of a name, nil if there are too many.
+// of returns the named upstream. It returns nil if there are too many upstreams.
 func (l *Learner) of(name string) *upstream {
 	u := l.upstreams[name]
 	if u == nil && len(l.upstreams) < mostUpstreams {
@@ -87,7 +87,7 @@ func (l *Learner) of(name string) *upstream {
 	return u
 }
 
-// Call takes a call. Calls may come somewhat out of order.
+// Call records a call. Calls may be slightly out of order.
 func (l *Learner) Call(c Call) {
 	if c.Upstream == "" {
 		return
@@ -98,7 +98,7 @@ func (l *Learner) Call(c Call) {
 	}
 }
 
-// Break says that what comes next stands apart from what came: a clock was set.
+// Break separates later calls from earlier ones, because a clock was set.
 func (l *Learner) Break() {
 	l.flush()
 	l.now = 0
@@ -116,7 +116,7 @@ func (l *Learner) flush() {
 	}
 }
 
-// count counts a call, which is later than those before or taken for as late.
+// count counts a call. It treats a call that is earlier than the previous one as simultaneous.
 func (l *Learner) count(c Call) {
 	at := max(c.At.UnixNano(), l.now)
 	l.now = at
@@ -162,7 +162,7 @@ func kind(throttled bool) int {
 	return 0
 }
 
-// parts yields what a call can be told from others by: its operation, and its keys.
+// parts yields the operation and the keys of a call, by which calls can be counted separately.
 func parts(c Call) func(yield func(scope, value string) bool) {
 	return func(yield func(string, string) bool) {
 		if c.Operation != "" && !yield("", c.Operation) {
@@ -177,7 +177,7 @@ func parts(c Call) func(yield func(scope, value string) bool) {
 	}
 }
 
-// part is what is known of a value of a scope, nil if there are too many.
+// part returns the estimate of a scope's value. It returns nil if there are too many.
 func (l *Learner) part(u *upstream, scope, value string) *estimate {
 	of := u.parts[scope]
 	if of == nil {
@@ -212,7 +212,7 @@ func (u *upstream) estimates() (all []*estimate) {
 	return all
 }
 
-// Refused takes how many calls weir itself has refused for a limit.
+// Refused records the number of calls that weir refused because of a limit.
 func (l *Learner) Refused(upstream, limit string, n int64) {
 	u := l.of(upstream)
 	if u == nil || limit == "" || len(u.refused) >= mostOfScope && u.refused[limit] == 0 {
@@ -221,7 +221,7 @@ func (l *Learner) Refused(upstream, limit string, n int64) {
 	u.refused[limit] += n
 }
 
-// Step takes a step. Those of an upstream and an operation come in order.
+// Step records a step. The steps of an upstream and operation must be in order.
 func (l *Learner) Step(s Step) {
 	if s.Upstream == "" || s.Long <= 0 {
 		return
@@ -241,7 +241,7 @@ func (l *Learner) Step(s Step) {
 	of.add(s)
 }
 
-// names are those of all upstreams, in order.
+// names returns the names of all upstreams, sorted.
 func (l *Learner) names() (all []string) {
 	for name := range l.upstreams {
 		all = append(all, name)
@@ -250,7 +250,7 @@ func (l *Learner) names() (all []string) {
 	return all
 }
 
-// An order gives calls back by when they were sent, the earliest first: a heap.
+// An order is a heap of calls. It returns the earliest call first.
 type order []Call
 
 func (o *order) push(c Call) {

@@ -14,7 +14,7 @@ import (
 
 var begin = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
-// A bucket is an upstream of known limit.
+// A tank is an upstream with a known limit.
 type tank struct {
 	rate, burst, level float64
 	at                 time.Time
@@ -34,7 +34,7 @@ func (b *tank) take(at time.Time, n float64) bool {
 	return true
 }
 
-// A window is an upstream that counts by the clock's windows.
+// A window is an upstream that counts by windows of the clock.
 type window struct {
 	most, used float64
 	long       time.Duration
@@ -52,10 +52,10 @@ func (w *window) take(at time.Time, n float64) bool {
 	return true
 }
 
-// load plays calls whose rate changes by the minute: the upstream says which it takes.
+// load generates calls whose rate changes every minute. The upstream determines which calls it accepts.
 type load struct {
 	rand   *rand.Rand
-	rates  []float64 // a second, minute by minute
+	rates  []float64 // per second, minute by minute
 	minute time.Duration
 	call   func(r *rand.Rand, at time.Time) Call // with Class set
 }
@@ -76,7 +76,7 @@ func (l load) play(to func(Call)) {
 	}
 }
 
-// wave is a load that rises beyond a rate and falls below it, n times.
+// wave returns a load that rises above a rate and falls below it, n times.
 func wave(rate float64, n int) (all []float64) {
 	for range n {
 		for _, part := range []float64{0.3, 0.7, 1.4, 2, 0.9, 0.2} {
@@ -95,7 +95,7 @@ func classOf(taken bool) outcome.Class {
 
 func near(got, want, part float64) bool { return math.Abs(got-want) <= part*want }
 
-// simple is a load on an upstream with one limit, with noise: a part of the calls is throttled whatever the rate.
+// simple returns a load on an upstream with one limit. With noise, some calls are throttled at any rate.
 func simple(seed uint64, rates []float64, takes func(time.Time, float64) bool, noise float64) load {
 	return load{rand.New(rand.NewPCG(seed, 1)), rates, time.Minute, func(r *rand.Rand, at time.Time) Call {
 		ok := r.Float64() >= noise && takes(at, 1)
@@ -139,7 +139,7 @@ func TestTheRateAndTheBurstOfAnUpstreamAreFound(t *testing.T) {
 	}
 }
 
-// Throttles of another reason, over many hours with few calls, do not hide the rate of the minutes with many.
+// Throttles with another reason, during many hours with few calls, do not hide the rate of the busy minutes.
 func TestThrottlesOfAnotherReasonAreLeftOut(t *testing.T) {
 	var rates []float64
 	for range 900 {
@@ -194,7 +194,7 @@ func TestNothingIsProposedWhereNothingIsKnown(t *testing.T) {
 	}
 }
 
-// A clock that stands still, jumps ahead, or is set back makes no rate that there was not.
+// A clock that stops, jumps ahead, or is set back does not cause a wrong rate.
 func TestClocksThatJump(t *testing.T) {
 	b := &tank{rate: 50, burst: 20}
 	l := New()

@@ -13,28 +13,28 @@ import (
 	"github.com/seed1158cd35/weir/outcome"
 )
 
-// Read says what was in logs.
+// Read counts the contents of logs.
 type Read struct {
 	Lines     int64
 	Attempts  int64
-	Strange   int64 // lines that are none of weir's, or hold what cannot be
-	Long      int64 // of these, lines that are longer than weir writes
-	Dropped   int64 // lines that weir had no room for: attempts are missing
-	Throttles int64 // lines about throttles, which are there without log_attempts, too
-	Backward  int64 // times that the clock was set back
+	Strange   int64 // lines from other programs, or with impossible values
+	Long      int64 // Strange lines that are longer than weir's lines
+	Dropped   int64 // lines that weir dropped for lack of space: attempts are missing
+	Throttles int64 // lines about throttles, which weir writes even without log_attempts
+	Backward  int64 // number of times that the clock was set back
 }
 
-// Bounds of what a line can be.
+// Limits of a line.
 const (
 	longestLine = 64 << 10
 	longestTook = 24 * time.Hour
 	mostTokens  = 1 << 40
 	mostName    = 128
-	// setBack is how much earlier than the one before a line must be, to be of a clock that was set.
+	// setBack is how much earlier than the previous line a line must be to show that the clock was set back.
 	setBack = 2 * time.Second
 )
 
-// A line is one of weir's log, as far as it is read.
+// A line is a line of weir's log, with the fields that are used.
 type line struct {
 	Time      time.Time        `json:"time"`
 	Msg       string           `json:"msg"`
@@ -58,7 +58,7 @@ type source struct {
 	read *Read
 }
 
-// Logs reads weir's logs, all of them together as they went side by side. Those that are compressed (gzip) are read as well.
+// Logs reads weir's logs, merged by time. It accepts logs compressed by gzip.
 func (l *Learner) Logs(logs ...io.Reader) (read Read, err error) {
 	var all []*source
 	for _, r := range logs {
@@ -98,7 +98,7 @@ func (l *Learner) Logs(logs ...io.Reader) (read Read, err error) {
 	return read, nil
 }
 
-// plain is a log without its compression.
+// plain returns a log without its compression.
 func plain(r io.Reader) (*bufio.Reader, error) {
 	in := bufio.NewReaderSize(r, longestLine)
 	if head, _ := in.Peek(2); !bytes.Equal(head, []byte{0x1f, 0x8b}) {
@@ -111,7 +111,7 @@ func plain(r io.Reader) (*bufio.Reader, error) {
 	return bufio.NewReaderSize(z, longestLine), nil
 }
 
-// next reads the next line that tells something. ok is false at the end.
+// next reads the next line with relevant data. ok is false at the end.
 func (s *source) next() (ok bool, err error) {
 	for {
 		text, err := s.in.ReadSlice('\n')
@@ -137,7 +137,7 @@ func (s *source) next() (ok bool, err error) {
 	}
 }
 
-// parse reports whether a line tells something.
+// parse reports whether a line has relevant data.
 func (s *source) parse(text []byte) bool {
 	s.head = line{}
 	if json.Unmarshal(text, &s.head) != nil || s.head.Msg == "" || !sane(&s.head) {
@@ -147,7 +147,7 @@ func (s *source) parse(text []byte) bool {
 	return true
 }
 
-// Years that a log can be of: instants are counted in nanoseconds.
+// Valid years in a log. Times are counted in nanoseconds.
 const firstYear, lastYear = 2000, 2200
 
 func sane(l *line) bool {
@@ -158,10 +158,10 @@ func sane(l *line) bool {
 		l.Untold >= 0 && l.Untold < mostTokens && l.Lost >= 0 && l.Lost < mostTokens
 }
 
-// line takes a line.
+// line records a line.
 func (l *Learner) line(n *line, read *Read) {
 	switch n.Msg {
-	case "attempt", "metered": // the second is of older versions
+	case "attempt", "metered": // older versions write metered
 		if n.Class == nil {
 			read.Strange++
 			return

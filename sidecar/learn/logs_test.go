@@ -29,7 +29,7 @@ func (refused) Outcome() outcome.Outcome {
 	return outcome.Outcome{Class: outcome.Throttled, Code: "SlowDown", Undone: true}
 }
 
-// logged is the log of attempts that weir itself writes while callers want more than an upstream of known limit takes.
+// logged writes weir's log of attempts while callers request more than an upstream with a known limit accepts.
 func logged(t *testing.T, rate, burst float64, writers ...io.Writer) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -88,7 +88,7 @@ func TestWeirsOwnLogTellsTheLimit(t *testing.T) {
 
 const good = `{"time":"2026-03-01T12:00:%02d.5Z","level":"INFO","msg":"attempt","upstream":"api","operation":"put","attempt":1,"class":"ok","took":0.1,"usage":{"tokens":7},"key":"tenant=a"}` + "\n"
 
-// Lines that nobody of weir wrote cost nothing but themselves.
+// Lines from other programs do not affect the result.
 func TestHostileLines(t *testing.T) {
 	bad := []string{
 		"", "null\n", "[]\n", "{\n", "{}\n", "\x00\xff\xfe\n", `"attempt"` + "\n", strings.Repeat("[", 60000) + "\n", strings.Repeat("x", 1<<20) + "\n",
@@ -116,7 +116,7 @@ func TestHostileLines(t *testing.T) {
 	}
 }
 
-// endless is a log of very many upstreams, operations and keys, made as it is read.
+// endless is a log of very many upstreams, operations and keys, generated while it is read.
 type endless struct {
 	n, most int
 	left    []byte
@@ -136,7 +136,7 @@ func (e *endless) Read(b []byte) (int, error) {
 		at := begin.Add(time.Duration(e.n) * time.Millisecond)
 		e.left = fmt.Appendf(nil, `{"time":%q,"msg":"attempt","upstream":"u%d","operation":"o%d","class":%q,"took":0.01,"key":"tenant=%d,user=%d"}`+"\n", at.Format(time.RFC3339Nano), e.n%200, e.n%5000, class, e.n%70000, e.n)
 		if e.n%10000 == 0 {
-			runtime.GC() // what is left is in use
+			runtime.GC() // the remaining memory is in use
 			var m runtime.MemStats
 			runtime.ReadMemStats(&m)
 			e.heap = max(e.heap, m.HeapAlloc)
@@ -169,7 +169,7 @@ func TestMemoryIsBoundedWhateverIsRead(t *testing.T) {
 	}
 }
 
-// A clock that is set back in the log is noticed, and what came before and after is looked at apart.
+// Logs detects a clock that was set back, and separates the data before and after.
 func TestAClockThatIsSetBack(t *testing.T) {
 	var b strings.Builder
 	tank := &tank{rate: 50, burst: 20}

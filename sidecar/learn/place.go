@@ -7,13 +7,13 @@ import (
 	"github.com/seed1158cd35/weir/internal/doc"
 )
 
-// A node is what stands somewhere in a file.
+// A node is a value at a position in a file.
 type node = doc.Node
 
-// bounds are those of a configuration and more: it was read before.
+// bounds are larger than those of a configuration, because the file was already parsed.
 var bounds = doc.Bounds{Bytes: 16 << 20, Nodes: 1 << 20, Depth: 1000, Complaints: 1}
 
-// tree is the node of an upstream.
+// tree returns the node of an upstream.
 func (c *changer) tree(upstream string) (*node, error) {
 	r := doc.Reader{File: c.name, What: "a configuration", Bounds: bounds}
 	at := field(field(r.Read(textOf(c.rows)), "upstreams"), upstream)
@@ -23,7 +23,8 @@ func (c *changer) tree(upstream string) (*node, error) {
 	return at, nil
 }
 
-// field is one of a mapping, nil if it has none. What stands before its name is an alias's: others have it, too.
+// field returns a field of a mapping. It returns nil if there is none. For a value before its name, which belongs to an
+// alias that other mappings share, it returns an empty node.
 func field(n *node, name string) *node {
 	if n == nil {
 		return nil
@@ -40,7 +41,7 @@ func field(n *node, name string) *node {
 	return nil
 }
 
-// offset is where a node begins in its line; false if that is not in the file.
+// offset returns where a node begins in its line. It returns false if the node is not in the file.
 func (c *changer) offset(n *node) (row, at int, ok bool) {
 	row = n.Line - 1
 	if row < 0 || row >= len(c.rows) {
@@ -56,7 +57,7 @@ func (c *changer) offset(n *node) (row, at int, ok bool) {
 	return row, at, true
 }
 
-// replace writes another value in place of a scalar.
+// replace replaces the value of a scalar.
 func (c *changer) replace(n *node, value string) error {
 	if n == nil || n.Kind != doc.Scalar {
 		return errForm
@@ -75,7 +76,7 @@ func (c *changer) replace(n *node, value string) error {
 	return errForm
 }
 
-// add puts a limit among those of an upstream, of which there may be none.
+// add adds a limit to an upstream, which may have no limits yet.
 func (c *changer) add(upstream, limits *node, text string) error {
 	switch {
 	case limits == nil && c.begins(upstream, '{'):
@@ -101,7 +102,7 @@ func (c *changer) begins(n *node, b byte) bool {
 
 func indent(n *node) string { return strings.Repeat(" ", n.Column-1) }
 
-// step is by how much the file indents.
+// step returns the indentation that the file uses.
 func (c *changer) step(n *node) string {
 	if n.Column == 9 {
 		return "    "
@@ -109,7 +110,7 @@ func (c *changer) step(n *node) string {
 	return "  "
 }
 
-// behind puts lines behind the last one of a block.
+// behind inserts lines after a block.
 func (c *changer) behind(n *node, lines []string) error {
 	last := end(n)
 	if last > len(c.rows) {
@@ -119,7 +120,8 @@ func (c *changer) behind(n *node, lines []string) error {
 	return nil
 }
 
-// end is the last line of a node. That of one in braces is where its last part begins: what comes of it is looked at.
+// end returns the last line of a node. For a flow mapping, it is the line where the last part begins. try verifies
+// the result.
 func end(n *node) int {
 	last := n.Line
 	for _, part := range n.Items {
@@ -131,7 +133,7 @@ func end(n *node) int {
 	return last
 }
 
-// inFlow puts a field before the brace that closes a mapping.
+// inFlow inserts a field before the closing brace of a mapping.
 func (c *changer) inFlow(n *node, text string) error {
 	row, at, ok := c.offset(n)
 	if !ok || !strings.HasPrefix(c.rows[row].text[at:], "{") {
@@ -148,13 +150,13 @@ func (c *changer) inFlow(n *node, text string) error {
 	return errForm
 }
 
-// A flow is what is open of a value in braces while it is read line by line.
+// A flow is the state of a flow value that is read line by line.
 type flow struct {
-	depth int  // braces and brackets
-	quote byte // that of a scalar; 0 for none
+	depth int  // open braces and brackets
+	quote byte // of the current scalar; 0 means none
 }
 
-// ends reads on in a line, and returns where the brace is that closes the value; below 0 if it is not there.
+// ends scans a line and returns the position of the brace that closes the value. It is negative if there is none.
 func (f *flow) ends(line string, from int) int {
 	for i := from; i < len(line); i++ {
 		switch b := line[i]; {
@@ -175,7 +177,7 @@ func (f *flow) ends(line string, from int) int {
 	return -1
 }
 
-// quoted reads on in a scalar, and returns how many bytes belong to this one.
+// quoted scans a quoted scalar. It returns the number of additional bytes that belong to the current one.
 func (f *flow) quoted(b byte) int {
 	if f.quote == '"' && b == '\\' {
 		return 1
@@ -186,13 +188,13 @@ func (f *flow) quoted(b byte) int {
 	return 0
 }
 
-// opens reports whether a quotation mark behind a text opens a scalar, and is not a part of one.
+// opens reports whether a quotation mark after text opens a scalar. Otherwise it is part of a scalar.
 func opens(text string) bool {
 	text = strings.TrimRight(text, " ")
 	return text == "" || strings.ContainsRune("{[,:", rune(text[len(text)-1]))
 }
 
-// before is what stands before a closing brace, and a field.
+// before returns the text before a closing brace, with a field added.
 func before(line, text string) string {
 	bare := strings.TrimRight(line, " ")
 	if strings.HasSuffix(bare, "{") || strings.HasSuffix(bare, ",") || bare == "" {

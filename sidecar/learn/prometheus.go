@@ -16,23 +16,23 @@ import (
 	"github.com/seed1158cd35/weir/outcome"
 )
 
-// Prometheus is where weir's metrics are kept.
+// Prometheus is a server with weir's metrics.
 type Prometheus struct {
-	URL    string       // of the server, perhaps with a user and a password
-	Token  string       // shown as Bearer; "" for none
-	Job    string       // that weir is scraped under; "" means weir
+	URL    string       // may contain a user and a password
+	Token  string       // sent as a bearer token; "" means none
+	Job    string       // scrape job of weir; "" means weir
 	Client *http.Client // nil means http.DefaultClient
 }
 
 const (
-	pointsAtOnce = 10000    // Prometheus gives 11,000 of a series
+	pointsAtOnce = 10000    // Prometheus returns at most 11,000 points of a series
 	mostAnswer   = 64 << 20 // bytes
 	mostSeries   = 2000
-	mostValue    = 1e15            // of a point: what is more is nothing that weir counts
-	answers      = 2 * time.Minute // longest for one query, as it is Prometheus's own
+	mostValue    = 1e15            // of a point; weir counts no larger values
+	answers      = 2 * time.Minute // longest time for one query, as in Prometheus
 )
 
-// Prometheus takes what weir's metrics say of all upstreams.
+// Prometheus reads weir's metrics of all upstreams.
 func (l *Learner) Prometheus(ctx context.Context, p Prometheus, span Span) error {
 	span = span.withDefaults()
 	if err := span.check(); err != nil {
@@ -92,7 +92,7 @@ func (p place) compare(q place) int {
 	return strings.Compare(p.operation, q.operation)
 }
 
-// each gives the points of all series that a query has in the span.
+// each calls f for the points of all series that a query returns in the span.
 func (p *Prometheus) each(ctx context.Context, query string, span Span, f func(labels map[string]string, at int64, v float64)) error {
 	for from := span.From.Add(span.Step); !from.After(span.To); from = from.Add(pointsAtOnce * span.Step) {
 		to := from.Add((pointsAtOnce - 1) * span.Step)
@@ -106,7 +106,7 @@ func (p *Prometheus) each(ctx context.Context, query string, span Span, f func(l
 	return nil
 }
 
-// A matrix is the answer to a query over a range.
+// A matrix is the response to a range query.
 type matrix struct {
 	Status string `json:"status"`
 	Error  string `json:"error"`
@@ -167,7 +167,7 @@ func (p *Prometheus) query(ctx context.Context, query string, from, to time.Time
 	return nil
 }
 
-// pointOf is a time in seconds and a number; false for what is none.
+// pointOf returns a time in seconds and a number. It returns false for invalid points.
 func pointOf(p [2]json.RawMessage) (at int64, v float64, ok bool) {
 	var when float64
 	var text string

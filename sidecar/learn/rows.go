@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// A row is a line of a file as it was and as it would be.
+// A row is a line of a file before and after the change.
 type row struct {
-	old, text string // with their ends
+	old, text string // with line endings
 	is        kindOfRow
 }
 
@@ -43,7 +43,7 @@ func (r *row) set(text string) {
 	}
 }
 
-// ending is how lines of the file end.
+// ending returns the line ending of the file.
 func ending(all []row) string {
 	if len(all) > 0 && strings.HasSuffix(all[0].old, "\r\n") {
 		return "\r\n"
@@ -51,7 +51,7 @@ func ending(all []row) string {
 	return "\n"
 }
 
-// insert puts lines behind so many rows.
+// insert inserts lines after a number of rows.
 func insert(all []row, behind int, lines []string) []row {
 	end := ending(all)
 	next := append([]row{}, all[:behind]...)
@@ -66,10 +66,10 @@ func insert(all []row, behind int, lines []string) []row {
 
 const around = 3 // lines of context
 
-// unified is the change in the form that patch takes; nothing if there is none.
+// unified returns the change in the format of patch. It returns nothing if there is no change.
 func unified(name string, all []row) []byte {
 	var b bytes.Buffer
-	was, is := 0, 0 // lines before, of both
+	was, is := 0, 0 // number of earlier lines, before and after the change
 	for i := 0; i < len(all); {
 		if all[i].is == same {
 			was, is, i = was+1, is+1, i+1
@@ -104,7 +104,7 @@ func counts(all []row) (olds, news int) {
 	return olds, news
 }
 
-// span is where lines stand, behind so many.
+// span returns the position of n lines after the first before lines.
 func span(before, n int) string {
 	if n == 0 {
 		return fmt.Sprintf("%d,0", before)
@@ -112,7 +112,7 @@ func span(before, n int) string {
 	return fmt.Sprintf("%d,%d", before+1, n)
 }
 
-// hunk writes what goes before what comes, of rows that are next to each other.
+// hunk writes adjacent rows, removed lines before added lines.
 func hunk(b *bytes.Buffer, all []row) {
 	var come []string
 	flush := func() {

@@ -20,7 +20,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/cloudwatch/types"
 )
 
-// minutes are the calls to an upstream of known limit, by the minute.
+// minutes returns the calls to an upstream with a known limit, by minute.
 func minutes(rate, burst float64, n int) map[int64]*Step {
 	all := make(map[int64]*Step)
 	b := &tank{rate: rate, burst: burst}
@@ -41,7 +41,7 @@ func minutes(rate, burst float64, n int) map[int64]*Step {
 	return all
 }
 
-// A recorded CloudWatch answers what it was given, a few values a page, and notes what it was asked.
+// A recorded CloudWatch returns given values, a few per page, and records its requests.
 type recorded struct {
 	values map[string]map[int64]float64 // by metric
 	asked  []*cloudwatch.GetMetricDataInput
@@ -74,7 +74,7 @@ func (c *recorded) GetMetricData(_ context.Context, in *cloudwatch.GetMetricData
 	return out, nil
 }
 
-// What S3's request metrics of a filter tell: 5xxErrors are not published where there were none.
+// The request metrics of an S3 filter show the limit. S3 does not publish 5xxErrors without errors.
 func TestCloudWatchTellsTheLimit(t *testing.T) {
 	c := &recorded{page: 17, values: map[string]map[int64]float64{"AllRequests": {}, "5xxErrors": {}, "TotalRequestLatency": {}}}
 	for at, s := range minutes(25, 50, 6) {
@@ -111,7 +111,7 @@ func TestCloudWatchTellsTheLimit(t *testing.T) {
 	}
 }
 
-// Steps without throttles, or with a few of another reason, tell no limit.
+// Steps without throttles, or with a few throttles that have another reason, show no limit.
 func TestStepsThatTellNothing(t *testing.T) {
 	for name, throttled := range map[string]float64{"nothing was throttled": 0, "not enough data": 2} {
 		l := New()
@@ -124,7 +124,7 @@ func TestStepsThatTellNothing(t *testing.T) {
 	}
 }
 
-// prom is a Prometheus that answers from what it was given, with what cannot be besides.
+// prom returns a Prometheus server that returns given values, and also impossible ones.
 func prom(t *testing.T, all map[int64]*Step) *httptest.Server {
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		q := r.URL.Query()
@@ -159,7 +159,7 @@ func prom(t *testing.T, all map[int64]*Step) *httptest.Server {
 
 func TestPrometheusTellsTheLimit(t *testing.T) {
 	l := New()
-	span := Span{From: begin.Add(-8 * 24 * time.Hour), To: begin.Add(4 * time.Hour)} // more than one answer
+	span := Span{From: begin.Add(-8 * 24 * time.Hour), To: begin.Add(4 * time.Hour)} // more than one response
 	if err := l.Prometheus(t.Context(), Prometheus{URL: prom(t, minutes(25, 50, 6)).URL + "/prom", Token: "secret"}, span); err != nil {
 		t.Fatal(err)
 	}
@@ -179,7 +179,7 @@ func TestPrometheusTellsTheLimit(t *testing.T) {
 	}
 }
 
-// A Prometheus that does not answer is not waited for longer than it would take for a query itself.
+// Prometheus does not wait for a silent server longer than for a query.
 func TestAPrometheusThatIsSilent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		silent := &http.Client{Transport: silence{}}
@@ -189,7 +189,7 @@ func TestAPrometheusThatIsSilent(t *testing.T) {
 	})
 }
 
-// silence brings no answer.
+// silence never responds.
 type silence struct{}
 
 func (silence) RoundTrip(r *http.Request) (*http.Response, error) {

@@ -5,22 +5,22 @@ import (
 	"time"
 )
 
-// steps are what is known of a limit by whole steps. Bursts are shorter than those.
+// steps are what is known about a limit from steps of time. Bursts are shorter than steps.
 type steps struct {
 	begun, end       time.Time
 	long             time.Duration
 	taken, throttled float64
 	tokens           float64
-	dry              bool // the step before this one was throttled, and nothing lies between
+	dry              bool // the previous step was throttled and is adjacent
 	calls, units     sample
 	held, heldUnits  peak
 	busy             float64
-	inFlight         float64 // the highest of a step, on average
+	inFlight         float64 // highest average of a step
 	gaps             int
 }
 
-// throttledShare is the part of a step's attempts that must be throttled for the step to be at the limit: some are for
-// another reason.
+// throttledShare is the share of throttled attempts from which a step counts as being at the limit. A few throttles
+// have other reasons.
 const throttledShare = 0.01
 
 func (t *steps) add(s Step) {
@@ -36,7 +36,7 @@ func (t *steps) add(s Step) {
 	t.inFlight = max(t.inFlight, s.Busy.Seconds()/seconds)
 	throttled := s.Throttled >= throttledShare*(s.Taken+s.Throttled) && s.Throttled > 0
 	switch {
-	case throttled && t.dry: // the bucket was empty when the step began, and is when it ends
+	case throttled && t.dry: // the bucket was empty at the beginning and at the end of the step
 		t.calls.add(s.Taken / seconds)
 		t.units.add(s.Tokens / seconds)
 	case s.Throttled > 0:
@@ -46,7 +46,7 @@ func (t *steps) add(s Step) {
 	t.dry = throttled
 }
 
-// find is what steps tell. units asks for tokens.
+// find returns the rate that the steps show. units selects the rate of tokens.
 func (t *steps) find(units bool) (f found, why doubt) {
 	if t.throttled == 0 {
 		return f, quiet
