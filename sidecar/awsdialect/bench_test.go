@@ -19,7 +19,7 @@ import (
 	"github.com/seed1158cd35/weir/sidecar/proxy"
 )
 
-// ways are a bare proxy, weir that passes on, and weir that signs anew.
+// ways are a plain proxy, weir that forwards, and weir that signs.
 func ways(b *testing.B) map[string]string {
 	far := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { _, _ = io.Copy(io.Discard, r.Body) }))
 	b.Cleanup(far.Close)

@@ -1,6 +1,5 @@
-// Package awsdialect lets the sidecar speak AWS: it tells operations apart, signs each
-// attempt anew with weir's own credentials, and words weir's errors as the SDKs of AWS
-// understand them.
+// Package awsdialect implements the AWS protocols for the sidecar. It recognizes operations, signs each attempt with
+// weir's own credentials, and writes weir's errors in the format of the AWS SDKs.
 package awsdialect
 
 import (
@@ -21,33 +20,31 @@ import (
 	"github.com/seed1158cd35/weir/outcome"
 )
 
-// Options are what is known of an upstream.
+// Options describe an upstream.
 type Options struct {
 	resign.Options
 
-	// PrefixDepth is how many segments of a key of S3 are the value of the scope prefix,
-	// by which its limits may be counted; 0 means 1.
+	// PrefixDepth is the number of segments of an S3 key that form the value of the scope prefix. 0 means 1.
 	PrefixDepth int
 
-	// Shards is over how many prefixes keys of S3 are spread, as awsx.Shards does it; 0 means that
-	// they stay where they are.
+	// Shards is the number of prefixes over which S3 keys are spread, as by awsx.Shards. 0 leaves keys unchanged.
 	Shards int
 }
 
-// A Dialect is that of one upstream.
+// A Dialect is the dialect of one upstream.
 type Dialect struct {
 	o        Options
 	signer   *resign.Signer
-	at, base string // the host of the upstream, and the path of its URL
+	at, base string // host of the upstream, and path of its URL
 	shards   *awsx.Shards
 }
 
 var _ httpx.Placed = (*Dialect)(nil)
 
-// New makes a dialect.
+// New returns a Dialect.
 func New(o Options) (*Dialect, error) {
 	if o.Shards > 0 && o.Service == "" {
-		o.Service = "s3" // whatever a request says of itself: one that is not signed says nothing
+		o.Service = "s3" // regardless of the request: an unsigned request does not name its service
 	}
 	s, err := resign.New(o.Options)
 	if err != nil {
@@ -67,20 +64,20 @@ func New(o Options) (*Dialect, error) {
 	return d, nil
 }
 
-// Scopes of limits that AWS's operations have by themselves.
+// Scopes of limits that every AWS operation has.
 const (
-	Operation = "operation" // each for itself
+	Operation = "operation" // one value for each operation
 	Region    = "region"
 	Bucket    = "bucket" // of S3
 	Prefix    = "prefix" // of S3: the bucket, and the beginning of the key
 	Access    = "access" // read or write
 )
 
-// mostPeeked is how much of a body is read before a request is admitted: that of a form,
-// to see what it asks for, and of what may be repeated only if it carries a token.
+// mostPeeked is the largest part of a body that is read before a request is admitted: of a form, to find its
+// operation, and of an operation that is repeatable only with a token in the body.
 const mostPeeked = 64 << 10
 
-// Hear is httpx.Dialect's.
+// Hear implements httpx.Dialect.
 func (d *Dialect) Hear(r *http.Request, path string) (httpx.Exchange, *refuse.Facts) {
 	x := &exchange{d: d, method: r.Method, path: path}
 	dropToken(r)
@@ -90,7 +87,8 @@ func (d *Dialect) Hear(r *http.Request, path string) (httpx.Exchange, *refuse.Fa
 	return x, nil
 }
 
-// recognize says how a request is signed and of what operation it is, or why it cannot be sent on.
+// recognize finds out how a request is signed and which operation it is. It returns an error if the request cannot be
+// forwarded.
 func (x *exchange) recognize(r *http.Request, path string) (err error) {
 	d := x.d
 	x.plan, err = d.signer.Plan(r)
@@ -121,14 +119,14 @@ func (x *exchange) recognize(r *http.Request, path string) (err error) {
 	return x.spread(r, ask.Path)
 }
 
-// At is httpx.Placed's.
+// At implements httpx.Placed.
 func (d *Dialect) At(u *url.URL) httpx.Dialect {
 	there := *d
 	there.at, there.base = u.Host, strings.TrimSuffix(u.EscapedPath(), "/")
 	return &there
 }
 
-// host is that which the request is sent to: a bucket may stand in it.
+// host returns the host that the request is sent to, which may contain a bucket.
 func (d *Dialect) host(r *http.Request) string {
 	if d.at == "" {
 		return r.Host
@@ -136,8 +134,8 @@ func (d *Dialect) host(r *http.Request) string {
 	return d.at
 }
 
-// dropToken takes out a token of weir's that would be taken for a key of Bedrock's, with which a request is
-// sent as it came. One that is an access key id stays: what stands behind it is signed for.
+// dropToken removes a weir token that would be taken for a Bedrock key, with which a request is sent unchanged. It
+// keeps an access key id, because the rest of that header is verified as a signature.
 func dropToken(r *http.Request) {
 	const field, signature = "Authorization", "AWS4-HMAC-SHA256"
 	if httpx.HidesToken(r, field) && !strings.HasPrefix(r.Header.Get(field), signature) {
@@ -145,14 +143,14 @@ func dropToken(r *http.Request) {
 	}
 }
 
-// small reports whether a body may be read before the request is admitted. A client that
-// waits to be asked for it is not asked yet.
+// small reports whether a body may be read before the request is admitted. It returns false if the client waits for
+// 100 Continue.
 func small(r *http.Request) bool {
 	return r.ContentLength > 0 && r.ContentLength <= mostPeeked && r.Header.Get("Expect") == ""
 }
 
-// peek reads the beginning of a body and puts it back. whole is whether it is all of it. What is packed is
-// given unpacked.
+// peek reads the beginning of a body and restores it. whole means that it is the whole body. Compressed bodies are
+// decompressed.
 func peek(r *http.Request) (form []byte, whole bool, err error) {
 	b, err := io.ReadAll(io.LimitReader(r.Body, mostPeeked+1))
 	if err != nil {
@@ -166,14 +164,14 @@ func peek(r *http.Request) (form []byte, whole bool, err error) {
 	}
 	if r.Header.Get("Content-Encoding") == "gzip" {
 		if plain, err := gzip.NewReader(bytes.NewReader(b)); err == nil {
-			b, _ = io.ReadAll(io.LimitReader(plain, mostPeeked)) // as far as it goes
+			b, _ = io.ReadAll(io.LimitReader(plain, mostPeeked)) // as far as possible
 			whole = false
 		}
 	}
 	return b, whole, nil
 }
 
-// rewound goes back to the beginning of a body that is in memory.
+// rewound rewinds a body that is in memory.
 func rewound(body io.Reader) bool {
 	m, ok := body.(interface {
 		Len() int
@@ -186,7 +184,7 @@ func rewound(body io.Reader) bool {
 	return err == nil
 }
 
-// failed is what a caller is told whose request could not be signed.
+// failed returns the response to a request that could not be signed.
 func failed(err error) *refuse.Facts {
 	var own *refuse.Facts
 	var credentials *resign.CredentialsError
@@ -209,10 +207,10 @@ type exchange struct {
 	plan   *resign.Plan
 	op     wire.Op
 	method string
-	path   string // that is sent, behind the upstream's
+	path   string // path to send, without the upstream's path
 }
 
-// Describe is httpx.Exchange's.
+// Describe implements httpx.Exchange.
 func (x *exchange) Describe(c *weir.Call) {
 	c.Operation, c.Safe, c.Polls = x.op.Name, x.op.Safe, x.op.Polls
 	if x.op.Name == "" {
@@ -239,7 +237,7 @@ func access(write bool) string {
 	return "read"
 }
 
-// set leaves what the configuration reads elsewhere.
+// set sets a key, unless the configuration has another source for it.
 func set(keys map[string]string, scope, value string) {
 	if _, ok := keys[scope]; !ok {
 		keys[scope] = value
@@ -249,10 +247,10 @@ func set(keys map[string]string, scope, value string) {
 // Declared reports whether the operation is known.
 func (x *exchange) Declared() bool { return x.op.Name != "" }
 
-// AsIs reports whether the request is sent as it came, and not with weir's credentials.
+// AsIs reports whether the request is sent unchanged, without weir's credentials.
 func (x *exchange) AsIs() bool { return x.plan != nil && x.plan.AsIs() }
 
-// Attempt is httpx.Exchange's.
+// Attempt implements httpx.Exchange.
 func (x *exchange) Attempt(r *http.Request) error {
 	if err := x.plan.Sign(r.Context(), r); err != nil {
 		if f := failed(err); f != nil {
@@ -266,10 +264,10 @@ func (x *exchange) Attempt(r *http.Request) error {
 	return nil
 }
 
-// telling is a body whose failures to be read as it should are the caller's.
+// telling is a body whose read errors are attributed to the caller.
 type telling struct{ io.ReadCloser }
 
-// InMemory reports whether the body is in memory, and so need not be waited for.
+// InMemory reports whether the body is in memory, so that reading it does not block.
 func (t *telling) InMemory() bool {
 	m, ok := t.ReadCloser.(interface{ InMemory() bool })
 	return ok && m.InMemory()
@@ -285,16 +283,16 @@ func (t *telling) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Answered is httpx.Exchange's.
+// Answered implements httpx.Exchange.
 func (x *exchange) Answered(resp *http.Response, o outcome.Outcome) outcome.Outcome {
 	if o.Class == outcome.Rejected && x.plan.Refused(resp.Request.Context(), resp, o.Code) {
-		// Nothing was done, and the upstream is not to blame.
+		// The upstream did nothing, and did not fail.
 		return outcome.Outcome{Class: outcome.Failed, Code: o.Code, Undone: true, Own: true, Hint: outcome.Hint{Advice: outcome.Again, Said: true}}
 	}
 	return o
 }
 
-// Refuse is httpx.Exchange's.
+// Refuse implements httpx.Exchange.
 func (x *exchange) Refuse(w http.ResponseWriter, f *refuse.Facts) {
 	e := wire.ErrorOf(f, w.Header().Get(httpx.CorrelationHeader))
 	e.Write(w, x.op, x.method)

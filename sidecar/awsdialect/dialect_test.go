@@ -45,7 +45,7 @@ import (
 
 const ours, secret = "AKWEIR", "the secret of weir"
 
-// A far side verifies what it is sent.
+// A farSide verifies the requests that it receives.
 type farSide struct {
 	t    *testing.T
 	url  *url.URL
@@ -54,11 +54,11 @@ type farSide struct {
 	ops  []string
 	seen int
 
-	broken bool                      // what comes is not whole
-	fail   func(r *http.Request) int // a status to answer with, if it is not 0
+	broken bool                      // a request was incomplete
+	fail   func(r *http.Request) int // returns the status of the response, or 0 for none
 }
 
-// far serves S3 from memory, and {} to everything else.
+// far serves S3 from memory, and {} for all other services.
 func far(t *testing.T) *farSide {
 	f := &farSide{t: t}
 	v := &sigtest.Verifier{Secrets: map[string]string{ours: secret}}
@@ -103,13 +103,13 @@ func far(t *testing.T) *farSide {
 	return f
 }
 
-// before is a weir before the far side.
+// before returns a weir in front of the far side.
 func before(t *testing.T, f *farSide, p weir.Policy, o resign.Options, tls bool) *httptest.Server {
 	t.Helper()
 	return spreading(t, f, p, awsdialect.Options{Options: o}, tls)
 }
 
-// spreading is a weir before the far side that may spread keys.
+// spreading returns a weir in front of the far side that may spread keys.
 func spreading(t *testing.T, f *farSide, p weir.Policy, o awsdialect.Options, tls bool) *httptest.Server {
 	t.Helper()
 	if o.Credentials == nil {
@@ -140,7 +140,7 @@ func spreading(t *testing.T, f *farSide, p weir.Policy, o awsdialect.Options, tl
 	return s
 }
 
-// client is an unmodified client's configuration, with credentials of its own.
+// client returns the configuration of an unmodified client, with its own credentials.
 func client(s *httptest.Server) aws.Config {
 	endpoint := s.URL + "/aws/"
 	return aws.Config{
@@ -218,7 +218,7 @@ func multipart(t *testing.T, c *s3.Client, part []byte) {
 	}
 }
 
-// services are calls of other clients, by the operation that events must name.
+// services are calls of other clients, by the operation that events must report.
 var services = map[string]func(context.Context, aws.Config) error{
 	"ListTables": func(ctx context.Context, c aws.Config) error {
 		_, err := dynamodb.NewFromConfig(c).ListTables(ctx, nil)
@@ -255,8 +255,7 @@ func TestOtherServicesThroughWeir(t *testing.T) {
 	}
 }
 
-// What may have been done is not repeated, and a client that would repeat it by itself
-// does not either.
+// weir does not repeat a call that the upstream may have executed, and neither does a client with its own retries.
 func TestALostAnswerStartsNothingTwice(t *testing.T) {
 	for op, want := range map[string]int{"StartRecovery": 1, "DescribeSourceServers": 3} {
 		f := far(t)
@@ -272,7 +271,7 @@ func TestALostAnswerStartsNothingTwice(t *testing.T) {
 	}
 }
 
-// Refusals are understood: repeated by the client as long as that can help.
+// Clients understand refusals: they repeat calls as long as that can help.
 func TestRefusalsAreThoseOfTheService(t *testing.T) {
 	for op, code := range map[string]string{
 		"ListTables": "ThrottlingException", "DescribeSourceServers": "ThrottlingException", "SendMessage": "RequestThrottled", "": "SlowDown",
@@ -299,8 +298,7 @@ func TestRefusalsAreThoseOfTheService(t *testing.T) {
 	}
 }
 
-// A class of operations, as presets have it, counts those that belong to it, and a limit
-// may name one.
+// A class of operations in a preset counts the operations that belong to it, and a limit may name a class.
 func TestLimitsCountOperationsAndClassesOfThem(t *testing.T) {
 	f := far(t)
 	one := bucket.Rate{Amount: 1, Per: time.Minute, Burst: 1}
@@ -360,7 +358,7 @@ func TestWeirsOwnTroubleIsNamed(t *testing.T) {
 	}
 }
 
-// A token of weir's is no key of Bedrock's, wherever a caller shows it: the request is signed.
+// A weir token is not mistaken for a Bedrock key, in any header that a caller uses. The request is signed.
 func TestAnyTokenOfWeirsIsSignedFor(t *testing.T) {
 	const token = "a token that the proxy knows"
 	far := make(chan http.Header, 1)
@@ -410,12 +408,12 @@ func TestAnyTokenOfWeirsIsSignedFor(t *testing.T) {
 	}
 }
 
-// A body that was announced is not asked for before the request is admitted.
+// weir does not request an announced body before the request is admitted.
 func TestABodyIsNotReadBeforeTheRequestIsAdmitted(t *testing.T) {
 	f := far(t)
 	p := weir.Policy{MaxWait: -1, Limits: []limit.Limit{{Name: "l", Rate: bucket.Rate{Amount: 1, Per: time.Hour, Burst: 1}}}}
 	s := before(t, f, p, resign.Options{Service: "s3", Region: "eu-west-1"}, false)
-	for i, want := range []string{"HTTP/1.1 100", "HTTP/1.1 400"} { // the second has to wait for an hour: that is final
+	for i, want := range []string{"HTTP/1.1 100", "HTTP/1.1 400"} { // the second would have to wait for an hour, so it is refused
 		conn, err := net.Dial("tcp", s.Listener.Addr().String())
 		if err != nil {
 			t.Fatal(err)
@@ -451,13 +449,14 @@ func TestABodyThatIsNotFramedAsItSays(t *testing.T) {
 	}
 }
 
-// A call that AWS refuses for its signature is repeated once, with another clock or other credentials, and nobody is blamed.
+// If AWS refuses a call because of its signature, weir repeats it once, with a corrected clock or other credentials.
+// The call does not count as a failure.
 func TestRefusedSignatureIsRepeatedOnce(t *testing.T) {
 	for _, c := range []struct {
 		code   string
 		status int
-		off    time.Duration // of our clock
-		other  bool          // there are other credentials
+		off    time.Duration // of the local clock
+		other  bool          // other credentials are available
 		sent   int32
 		want   int
 	}{
@@ -496,7 +495,7 @@ func TestRefusedSignatureIsRepeatedOnce(t *testing.T) {
 	}
 }
 
-// changing are credentials of which there may be others once they are refused.
+// changing provides other credentials after the first ones were refused.
 type changing struct{ other bool }
 
 func (*changing) Retrieve(context.Context) (aws.Credentials, error) {

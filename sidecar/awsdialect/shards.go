@@ -12,21 +12,21 @@ import (
 
 var _ httpx.Pather = (*exchange)(nil)
 
-// Path is httpx.Pather's.
+// Path implements httpx.Pather.
 func (x *exchange) Path() string { return x.path }
 
-// copySource is the header that names the object which another one is made of.
+// copySource is the header with the object to copy from.
 const copySource = "X-Amz-Copy-Source"
 
-// elsewhere are operations that name keys in their bodies or in their answers, or read many prefixes: to spread
-// their keys weir would have to write those anew.
+// elsewhere lists operations that have keys in their request or response bodies, or that read many prefixes. To
+// spread their keys, weir would have to rewrite the bodies.
 var elsewhere = map[string]bool{
 	"ListObjects": true, "ListObjectsV2": true, "ListObjectVersions": true, "ListMultipartUploads": true, "DeleteObjects": true,
 	"PostObject": true, "RenameObject": true,
 }
 
-// spread puts the prefix of its shard before the key that a request to S3 is about, and before that of an object
-// that is copied. full is the raw path, with that of the upstream.
+// spread adds the prefix of the shard to the key of an S3 request, and to the key of an object to copy from. full is
+// the raw path, including the upstream's path.
 func (x *exchange) spread(r *http.Request, full string) error {
 	s := x.d.shards
 	if s == nil || x.op.Protocol != wire.S3 || x.op.Bucket == "" {
@@ -40,7 +40,7 @@ func (x *exchange) spread(r *http.Request, full string) error {
 	case x.op.Name == "":
 		return &resign.RequestError{What: "its operation is unknown, and aws.shards spreads keys over prefixes"}
 	case x.op.Key == "":
-		return nil // it is about the bucket
+		return nil // the request is for the bucket
 	case x.op.KeyAt < len(x.d.base)+1:
 		return &resign.RequestError{What: "the key is behind an encoded slash, or in the url of the upstream, and aws.shards spreads keys over prefixes"}
 	}
@@ -57,15 +57,15 @@ func (x *exchange) spread(r *http.Request, full string) error {
 	return nil
 }
 
-// prefixOf is what a shard puts before a key: it holds nothing that is written in another way in a path.
+// prefixOf returns the prefix that a shard adds to a key. It needs no escaping in a path.
 func prefixOf(kept string) string { return kept[:strings.IndexByte(kept, '/')+1] }
 
-// spreadSource is the source of a copy, /BUCKET/KEY?versionId=ID in the encoding of URLs, with its key where it is kept.
+// spreadSource returns the source of a copy, URL-encoded /BUCKET/KEY?versionId=ID, with the prefix of its shard.
 func spreadSource(keep func(string) string, from string) (spread string, ok bool) {
 	path, version, versioned := strings.Cut(from, "?")
 	bucket, raw, found := strings.Cut(strings.TrimPrefix(path, "/"), "/")
 	key, err := url.PathUnescape(raw)
-	if !found || err != nil || bucket == "" || key == "" || strings.ContainsAny(bucket, "%:") { // : is of an ARN
+	if !found || err != nil || bucket == "" || key == "" || strings.ContainsAny(bucket, "%:") { // a colon means an ARN
 		return "", false
 	}
 	if spread = bucket + "/" + prefixOf(keep(key)) + raw; versioned {

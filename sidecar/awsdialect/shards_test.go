@@ -21,8 +21,9 @@ import (
 	"github.com/seed1158cd35/weir/sidecar/awsdialect"
 )
 
-// What an unmodified client puts through a weir that spreads keys lies where awsx.Shards has it, and is found,
-// copied and deleted there by its own key; a program with awsx.Shards and one behind the sidecar share a bucket.
+// An unmodified client that writes through a weir that spreads keys stores objects where awsx.Shards expects them. It
+// finds, copies and deletes them by their own keys. A program with awsx.Shards and one behind the sidecar can share a
+// bucket.
 func TestTheSidecarSpreadsKeysOverPrefixes(t *testing.T) {
 	f := far(t)
 	c, plain := onS3(spreading(t, f, weir.Policy{}, awsdialect.Options{Shards: 16}, false)), onS3(before(t, f, weir.Policy{}, resign.Options{}, false))
@@ -79,7 +80,7 @@ func escaped(key string) string {
 	return strings.NewReplacer("%2F", "/", "+", "%20").Replace(url.QueryEscape(key))
 }
 
-// Each prefix has what S3 lets go by itself: the limit of one leaves the others alone.
+// Each prefix has S3's limit for itself, and does not affect other prefixes.
 func TestEachShardHasItsOwnLimit(t *testing.T) {
 	f := far(t)
 	p := weir.Policy{MaxWait: -1, Limits: []limit.Limit{{Name: "writes", Scope: awsdialect.Prefix, Operations: []string{"PutObject"}, Rate: bucket.Rate{Amount: 1, Per: 3600e9, Burst: 1}}}}
@@ -104,8 +105,8 @@ func TestEachShardHasItsOwnLimit(t *testing.T) {
 	}
 }
 
-// What names keys elsewhere than in the path is refused, and says why: an answer with keys as they are kept, or a
-// deletion of others, would be worse.
+// Requests with keys outside the path are refused with a reason. A response with stored keys, or the deletion of
+// other objects, would be worse.
 func TestWhatCannotBeSpreadIsRefused(t *testing.T) {
 	f := far(t)
 	s := spreading(t, f, weir.Policy{}, awsdialect.Options{Shards: 16}, false)

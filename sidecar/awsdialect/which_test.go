@@ -11,8 +11,8 @@ import (
 	"github.com/seed1158cd35/weir/awsx/resign"
 )
 
-// The operation that is counted is that which the service does with what it is sent: of a form
-// however it comes, and at the bucket that the upstream's host names.
+// The counted operation is the operation that the service executes. This includes all encodings of a form, and a
+// bucket in the upstream's host name.
 func TestTheOperationIsThatWhichIsSent(t *testing.T) {
 	const run = "Action=RunInstances&MinCount=1"
 	for _, c := range []struct {
@@ -48,7 +48,7 @@ func TestTheOperationIsThatWhichIsSent(t *testing.T) {
 			t.Fatal(err)
 		}
 		_ = resp.Body.Close()
-		s.Close() // and its events have been told
+		s.Close() // all its events have been reported
 		got := ""
 		if len(f.ops) > 0 {
 			got = f.ops[0]

@@ -1,6 +1,5 @@
-// Package deliveries is /v1/deliveries: what became of the requests that were handed in to be
-// delivered later, for those who handed them in and for operators, who look through dead letters,
-// have them sent again and drop them.
+// Package deliveries implements /v1/deliveries. It shows submitted deliveries to the callers that submitted them and
+// to operators. Operators also look through dead letters, redrive them and drop them.
 package deliveries
 
 import (
@@ -17,10 +16,10 @@ import (
 	"github.com/seed1158cd35/weir/internal/refuse"
 )
 
-// Path is where deliveries are found on the listeners of decisions and of operators.
+// Path is the path of deliveries on the listeners of decisions and of operators.
 const Path = "/v1/deliveries"
 
-// A Queue is what the API needs of a delivery.Queue.
+// A Queue is the part of delivery.Queue that the API uses.
 type Queue interface {
 	Get(ctx context.Context, id string) (delivery.Delivery, error)
 	Attempts(ctx context.Context, id string) ([]delivery.Attempt, error)
@@ -29,8 +28,8 @@ type Queue interface {
 	Drop(ctx context.Context, f delivery.Filter, most int) (int, error)
 }
 
-// A Caller is who asks. It sees what was handed in under its name, and by its ID, which nobody can
-// guess, what was handed in without one.
+// A Caller is the sender of a request. It sees deliveries submitted under its name. It also sees deliveries without
+// an owner, by their IDs, which cannot be guessed.
 type Caller struct {
 	Name     string
 	Operator bool // sees everything
@@ -44,17 +43,17 @@ func (c Caller) may(d *delivery.Delivery) bool {
 // An API serves the deliveries of a queue.
 type API struct{ Queue Queue }
 
-// patience bounds how long the queue is asked, as a list that is read holds up the cutting of its log.
+// patience is the timeout of queue calls. Reading a long list delays the truncation of the queue's log.
 const patience = 5 * time.Second
 
-// A request is one that is being answered.
+// A request is a request in progress.
 type request struct {
 	*http.Request
 	queue Queue
 	who   Caller
 }
 
-// Serve answers a request of a caller. rest is what follows Path.
+// Serve answers a request of a caller. rest is the path after Path.
 func (a API) Serve(w http.ResponseWriter, r *http.Request, rest string, who Caller) {
 	ctx, cancel := context.WithTimeout(r.Context(), patience)
 	defer cancel()
@@ -92,7 +91,7 @@ func (q *request) answer(rest string) (any, *refuse.Facts) {
 	return nil, refused(http.StatusNotFound, refuse.NotFound, "unknown path; want %s, %s/ID, %s/ID/redrive or %s/ID/drop", Path, Path, Path, Path)
 }
 
-// by answers requests of some methods.
+// by answers requests with the given methods.
 func (q *request) by(answer func() (any, *refuse.Facts), methods ...string) (any, *refuse.Facts) {
 	for _, m := range methods {
 		if q.Method == m {
@@ -104,7 +103,7 @@ func (q *request) by(answer func() (any, *refuse.Facts), methods ...string) (any
 	return nil, f
 }
 
-// show is a delivery with every attempt.
+// show returns a delivery with all attempts.
 func (q *request) show(id string) (any, *refuse.Facts) {
 	d, f := q.get(id)
 	if f != nil {
@@ -117,7 +116,7 @@ func (q *request) show(id string) (any, *refuse.Facts) {
 	return wholeOf(&d, attempts), nil
 }
 
-// get finds a delivery that the caller may see. What others handed in is not there for the caller.
+// get returns a delivery that the caller may see. Deliveries of other callers are reported as not found.
 func (q *request) get(id string) (delivery.Delivery, *refuse.Facts) {
 	d, err := q.queue.Get(q.Context(), id)
 	if err == nil && !q.who.may(&d) {
@@ -129,7 +128,7 @@ func (q *request) get(id string) (delivery.Delivery, *refuse.Facts) {
 	return d, nil
 }
 
-// failed says why the queue has no answer.
+// failed returns the response to an error of the queue.
 func (q *request) failed(err error) *refuse.Facts {
 	var field *delivery.FieldError
 	switch {
@@ -148,7 +147,7 @@ func (q *request) failed(err error) *refuse.Facts {
 	return f
 }
 
-// Codes of errors that only deliveries have.
+// Error codes that only deliveries have.
 const (
 	deliveryNotFound = "DELIVERY_NOT_FOUND"
 	conflicting      = "CONFLICT"
@@ -158,7 +157,7 @@ func refused(status int, code, format string, args ...any) *refuse.Facts {
 	return &refuse.Facts{Status: status, Code: code, Message: fmt.Sprintf(format, args...)}
 }
 
-// bad says what is wrong with a part of a request.
+// bad returns the response to an invalid part of a request.
 func bad(field, reason string) *refuse.Facts {
 	f := refused(http.StatusBadRequest, refuse.ValidationError, "%s: %s", field, reason)
 	f.Details = map[string]any{"field": field, "reason": reason}

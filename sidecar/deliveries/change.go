@@ -14,37 +14,38 @@ import (
 	"github.com/seed1158cd35/weir/internal/refuse"
 )
 
-// What can be done with deliveries.
+// Actions on deliveries.
 const (
 	redrive = "redrive"
 	drop    = "drop"
 )
 
-// An Order says with which deliveries something is to be done.
+// An Order selects the deliveries for an action.
 type Order struct {
 	Choice
-	All  bool `json:"all,omitempty"`  // an empty choice means all of them, and not a mistake
-	Most int  `json:"most,omitempty"` // at once; 0 means 100
+	All  bool `json:"all,omitempty"`  // allows an empty choice, which means all deliveries
+	Most int  `json:"most,omitempty"` // number of deliveries; 0 means 100
 
-	// TokenEnded redrives those whose callers' tokens have ended, too: they go with what weir itself adds.
+	// TokenEnded also redrives deliveries whose callers' tokens have expired. They are sent with weir's own
+	// credentials.
 	TokenEnded bool `json:"token_ended,omitempty"`
 }
 
-// A Done is what was done. There may be more to do while Changed is as much as was asked for; with
-// the same Before nothing is done twice that dies again meanwhile.
+// A Done is the result of an action. If Changed equals the requested number, there may be more deliveries. Repeating
+// the action with the same Before skips deliveries that fail again meanwhile.
 type Done struct {
 	Changed int       `json:"changed"`
 	Before  time.Time `json:"before,omitzero"`
 	Note    string    `json:"note,omitempty"`
 }
 
-// forgets is what people must know of a delivery that is sent again late.
+// forgets warns about deliveries that are sent again late.
 const forgets = "each delivery keeps its Idempotency-Key; an upstream that has forgotten the key (Stripe after 24 h) may do the work again"
 
 // longestOrder is the largest body of an order, in bytes.
 const longestOrder = 64 << 10
 
-// changeAll does something with those that an order chooses, the oldest first.
+// changeAll applies an action to the selected deliveries, the oldest first.
 func (q *request) changeAll(do string) (any, *refuse.Facts) {
 	var o Order
 	if err := readOrder(q.Body, &o); err != nil {
@@ -75,13 +76,13 @@ func (q *request) changeAll(do string) (any, *refuse.Facts) {
 	return d, nil
 }
 
-// left reports whether a redrive left some of what it was to redrive, which it does if their callers' tokens have ended.
+// left reports whether a redrive skipped deliveries, because their callers' tokens have expired.
 func (q *request) left(f delivery.Filter) bool {
 	page, _, err := q.queue.List(q.Context(), f, "", 1)
 	return err == nil && len(page) > 0
 }
 
-// leaves is what people must know of deliveries that are left.
+// leaves warns about skipped deliveries.
 const leaves = "some were skipped, because their callers' tokens have expired: submit them again, or redrive them as an operator with token_ended"
 
 func readOrder(body io.ReadCloser, o *Order) error {
@@ -94,7 +95,7 @@ func readOrder(body io.ReadCloser, o *Order) error {
 	return err
 }
 
-// wrong says what is wrong with an order whose choice is good.
+// wrong reports errors in an order whose choice is valid.
 func (o *Order) wrong(do string) *refuse.Facts {
 	switch {
 	case o.Most < 0 || o.Most > most:
@@ -109,7 +110,7 @@ func (o *Order) wrong(do string) *refuse.Facts {
 	return nil
 }
 
-// empty reports whether the choice leaves out nothing.
+// empty reports whether the choice selects all deliveries.
 func (c *Choice) empty() bool {
 	return len(c.IDs) == 0 && c.Upstream == "" && c.Reason == "" && c.Owner == "" && c.Older == "" && c.Before.IsZero()
 }
@@ -129,8 +130,8 @@ func (q *request) change(do string, f delivery.Filter, most int) (int, error) {
 	return q.queue.Drop(q.Context(), f, most)
 }
 
-// changeOne does something with one delivery. A waiting one that is dropped becomes a dead letter; a
-// dead letter that is dropped is deleted.
+// changeOne applies an action to one delivery. Dropping a waiting delivery makes it a dead letter. Dropping a dead
+// letter deletes it.
 func (q *request) changeOne(id, do string) (any, *refuse.Facts) {
 	d, f := q.get(id)
 	if f != nil {
@@ -156,7 +157,7 @@ func (q *request) changeOne(id, do string) (any, *refuse.Facts) {
 	return nil, unchanged(do, &d)
 }
 
-// orderForOne reads what an order about one delivery says: nothing, as a rule.
+// orderForOne reads the order for one delivery, which is usually empty.
 func (q *request) orderForOne(do string) (o Order, f *refuse.Facts) {
 	if err := readOrder(q.Body, &o); err != nil && err != io.EOF {
 		return o, bad("body", `want none, or {"token_ended":true}: `+err.Error())
@@ -167,7 +168,7 @@ func (q *request) orderForOne(do string) (o Order, f *refuse.Facts) {
 	return o, q.mayOutlive(&o, do)
 }
 
-// unchanged says why a delivery was not changed, though its status was right when it was looked at.
+// unchanged returns the reason why a delivery was not changed, although it had the right status before.
 func unchanged(do string, d *delivery.Delivery) *refuse.Facts {
 	if do != redrive || d.Status != delivery.Failed || d.TokenEnds.IsZero() {
 		return conflict(do, d)
@@ -177,7 +178,7 @@ func unchanged(do string, d *delivery.Delivery) *refuse.Facts {
 	return f
 }
 
-// mayOutlive refuses to redrive what a caller's token gave no right to any more, but for operators.
+// mayOutlive refuses to redrive a delivery whose caller's token has expired, unless an operator requests it.
 func (q *request) mayOutlive(o *Order, do string) *refuse.Facts {
 	switch {
 	case o.TokenEnded && do != redrive:
@@ -188,7 +189,7 @@ func (q *request) mayOutlive(o *Order, do string) *refuse.Facts {
 	return nil
 }
 
-// conflict says why something cannot be done with a delivery as it stands.
+// conflict returns the reason why an action does not fit the status of a delivery.
 func conflict(do string, d *delivery.Delivery) *refuse.Facts {
 	why := map[delivery.Status]string{
 		delivery.Completed:  "it was already delivered",

@@ -11,7 +11,7 @@ import (
 	"github.com/seed1158cd35/weir/delivery/sqlite"
 )
 
-// What was delivered is neither redriven nor dropped, and the answer says why not.
+// Completed deliveries are neither redriven nor dropped, and the response contains the reason.
 func TestWhatWasDeliveredStays(t *testing.T) {
 	s, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "d.db"), sqlite.Options{})
 	if err != nil {

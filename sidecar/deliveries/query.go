@@ -14,7 +14,7 @@ import (
 	"github.com/seed1158cd35/weir/internal/refuse"
 )
 
-// Bounds of lists and of changes.
+// Limits of lists and of actions.
 const (
 	usual      = 100
 	most       = 1000
@@ -22,18 +22,18 @@ const (
 	longestArg = 512 // in bytes
 )
 
-// parameters are what a list may be asked by.
+// parameters are the parameters of a list.
 var parameters = []string{"id", "upstream", "status", "reason", "owner", "older", "before", "oldest", "limit", "cursor"}
 
-// A Choice says which deliveries are meant.
+// A Choice selects deliveries.
 type Choice struct {
 	IDs      []string        `json:"ids,omitempty"`
 	Upstream string          `json:"upstream,omitempty"`
 	Status   delivery.Status `json:"status,omitempty"`
 	Reason   delivery.Reason `json:"reason,omitempty"`
 	Owner    string          `json:"owner,omitempty"`
-	Older    string          `json:"older,omitempty"` // came to its status so long ago, or longer
-	Before   time.Time       `json:"before,omitzero"` // came to its status before
+	Older    string          `json:"older,omitempty"` // minimum time since the delivery's latest change of status
+	Before   time.Time       `json:"before,omitzero"` // upper bound of the delivery's latest change of status
 }
 
 // list pages through deliveries.
@@ -82,7 +82,7 @@ func (q *request) list() (any, *refuse.Facts) {
 	return p, nil
 }
 
-// parameters are those of the query, each of which is known, short and said once, but for id.
+// parameters returns the query's parameters. Each must be known, short and, except for id, given once.
 func (q *request) parameters() (url.Values, *refuse.Facts) {
 	values, err := url.ParseQuery(q.URL.RawQuery)
 	if err != nil {
@@ -104,7 +104,8 @@ func (q *request) parameters() (url.Values, *refuse.Facts) {
 	return values, nil
 }
 
-// filter is what a choice means: of a caller's own deliveries, unless the caller is an operator.
+// filter returns the filter of a choice. It selects only the caller's own deliveries, unless the caller is an
+// operator.
 func (q *request) filter(c *Choice) (delivery.Filter, *refuse.Facts) {
 	f := delivery.Filter{IDs: c.IDs, Upstream: c.Upstream, Status: c.Status, Reason: c.Reason, Owner: c.Owner, Before: c.Before}
 	if wrong := q.mayChoose(c); wrong != nil {
@@ -134,7 +135,7 @@ func (q *request) filter(c *Choice) (delivery.Filter, *refuse.Facts) {
 	return f, nil
 }
 
-// mayChoose refuses lists to callers without a name, and those of others to all but operators.
+// mayChoose refuses lists to callers without a name. Only operators may list other callers' deliveries.
 func (q *request) mayChoose(c *Choice) *refuse.Facts {
 	switch {
 	case q.who.Operator:

@@ -13,8 +13,8 @@ import (
 	"github.com/seed1158cd35/weir/delivery/sqlite"
 )
 
-// A redrive does not silently give a delivery rights that its caller's token gave, and gives no more: only an operator
-// who says so redrives it.
+// A redrive does not silently replace the rights of a caller's token after its expiry. Only an operator with
+// token_ended redrives such a delivery.
 func TestARedriveAfterTheTokenHasEnded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "d.db"), sqlite.Options{})

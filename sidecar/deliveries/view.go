@@ -10,19 +10,19 @@ import (
 	"github.com/seed1158cd35/weir/internal/veil"
 )
 
-// A Receipt is what is told of a delivery when it is handed in.
+// A Receipt is the response to a submitted delivery.
 type Receipt struct {
 	ID       string          `json:"id"`
 	Status   delivery.Status `json:"status"`
 	Upstream string          `json:"upstream"`
 	Accepted time.Time       `json:"accepted"`
-	Attempts int             `json:"attempts"`     // of the present series
+	Attempts int             `json:"attempts"`     // of the current series
 	Due      time.Time       `json:"due,omitzero"` // while it waits
 	Reason   delivery.Reason `json:"reason,omitempty"`
 	Detail   string          `json:"detail,omitempty"`
 }
 
-// ReceiptOf is that of a delivery.
+// ReceiptOf returns the receipt of a delivery.
 func ReceiptOf(d *delivery.Delivery) Receipt {
 	r := Receipt{ID: d.ID, Status: d.Status, Upstream: d.Upstream, Accepted: d.Accepted, Attempts: d.Attempts, Reason: d.Reason, Detail: d.Detail}
 	if d.Status == delivery.Queued || d.Status == delivery.Created {
@@ -31,20 +31,20 @@ func ReceiptOf(d *delivery.Delivery) Receipt {
 	return r
 }
 
-// A View is a delivery as lists show it.
+// A View is a delivery in a list.
 type View struct {
 	Receipt
-	Changed     time.Time `json:"changed"` // when it came to its status
+	Changed     time.Time `json:"changed"` // when the delivery got its status
 	Expires     time.Time `json:"expires,omitzero"`
-	TokenEnds   time.Time `json:"token_ends,omitzero"` // that the caller showed; a redrive needs token_ended after it
-	Series      int       `json:"series"`              // 1, and one more with each redrive
+	TokenEnds   time.Time `json:"token_ends,omitzero"` // expiry of the caller's token; a later redrive needs token_ended
+	Series      int       `json:"series"`              // 1 plus the number of redrives
 	Owner       string    `json:"owner,omitempty"`
 	Key         string    `json:"idempotency_key,omitempty"`
 	OrderKey    string    `json:"order_key,omitempty"`
 	Correlation string    `json:"correlation_id,omitempty"`
-	Callback    string    `json:"callback,omitempty"`    // whom it tells
-	Tells       string    `json:"callback_of,omitempty"` // the delivery of which it tells
-	Method      string    `json:"method,omitempty"`      // in lists of one delivery alone
+	Callback    string    `json:"callback,omitempty"`    // callback that is notified
+	Tells       string    `json:"callback_of,omitempty"` // the delivery about which this one notifies
+	Method      string    `json:"method,omitempty"`      // only in responses about a single delivery
 	Path        string    `json:"path,omitempty"`
 	Bytes       int64     `json:"body_bytes,omitempty"`
 }
@@ -54,14 +54,14 @@ func viewOf(d *delivery.Delivery) View {
 		OrderKey: d.OrderKey, Correlation: d.Correlation, Callback: d.Callback, Tells: d.Tells, Method: d.Method, Path: d.Path, Bytes: d.Size()}
 }
 
-// A Whole is a delivery with every attempt, the first one first, and what is sent.
+// A Whole is a delivery with the data to send and all attempts, the first one first.
 type Whole struct {
 	View
 	Query     string              `json:"query,omitempty"`
 	Header    map[string][]string `json:"headers,omitempty"`
-	Body      string              `json:"body,omitempty"`        // the beginning, if that is text
-	BodyStart []byte              `json:"body_start,omitempty"`  // the same in base64, if it is none
-	Longer    bool                `json:"body_longer,omitempty"` // than what is shown of it
+	Body      string              `json:"body,omitempty"`        // beginning of the body, if it is text
+	BodyStart []byte              `json:"body_start,omitempty"`  // the same in base64, if it is not text
+	Longer    bool                `json:"body_longer,omitempty"` // the body is longer than the part shown
 	History   []Attempt           `json:"history"`
 }
 
@@ -83,10 +83,10 @@ func wholeOf(d *delivery.Delivery, attempts []delivery.Attempt) Whole {
 	return w
 }
 
-// hidden stands in place of what holds a credential by its name.
+// hidden replaces values whose name indicates a credential.
 const hidden = "(hidden)"
 
-// shownQuery is a query without what holds credentials.
+// shownQuery returns a query without credentials.
 func shownQuery(raw string) string {
 	parts := strings.Split(raw, "&")
 	for i, part := range parts {
@@ -98,7 +98,7 @@ func shownQuery(raw string) string {
 	return strings.Join(parts, "&")
 }
 
-// shown is a beginning as text, or as it is. A letter that it was cut in does not make it something else.
+// shown returns the beginning of a body as text, or as bytes. A character that was cut at the end does not matter.
 func shown(b []byte, cut bool) (text string, raw []byte) {
 	whole := b
 	for n := 0; cut && n < utf8.UTFMax-1 && len(whole) > 0 && !utf8.Valid(whole); n++ {
@@ -110,18 +110,18 @@ func shown(b []byte, cut bool) (text string, raw []byte) {
 	return "", b
 }
 
-// An Attempt is one as it is shown.
+// An Attempt is an attempt as shown.
 type Attempt struct {
 	N       int       `json:"n"` // counts from 1 over all series
 	Series  int       `json:"series"`
 	Began   time.Time `json:"began"`
 	TookMS  int64     `json:"took_ms"`
-	Status  int       `json:"status,omitempty"` // of the answer
+	Status  int       `json:"status,omitempty"` // of the response
 	Class   string    `json:"class"`
 	Code    string    `json:"code,omitempty"`
-	Counted bool      `json:"counted"`                // it is one of the schedule's
-	Answer  string    `json:"answer,omitempty"`       // the beginning of its body, if that is text
-	Bytes   []byte    `json:"answer_bytes,omitempty"` // the same in base64, if it is none
+	Counted bool      `json:"counted"`                // the attempt is part of the schedule
+	Answer  string    `json:"answer,omitempty"`       // beginning of the response body, if it is text
+	Bytes   []byte    `json:"answer_bytes,omitempty"` // the same in base64, if it is not text
 }
 
 func attemptsOf(all []delivery.Attempt) []Attempt {
@@ -135,10 +135,10 @@ func attemptsOf(all []delivery.Attempt) []Attempt {
 	return out
 }
 
-// A Page is a part of a list, the latest deliveries first. The next part begins at the cursor Next;
-// "" means that this was the last.
+// A Page is a part of a list, the latest deliveries first. The next part begins at the cursor Next. "" means that
+// this is the last part.
 type Page struct {
 	Deliveries []View    `json:"deliveries"`
 	Next       string    `json:"next,omitempty"`
-	Before     time.Time `json:"before,omitzero"` // that older meant: give it with the cursor
+	Before     time.Time `json:"before,omitzero"` // time that older resolved to; send it with the cursor
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/seed1158cd35/weir/delivery/sqlite"
 )
 
-// One delivery is shown with what is sent, without what holds credentials, and of a large body the beginning.
+// A single delivery is shown with the data to send, but without credentials, and with the beginning of a large body.
 func TestOneDeliveryIsShownWhole(t *testing.T) {
 	s, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "d.db"), sqlite.Options{})
 	if err != nil {
