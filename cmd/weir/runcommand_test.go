@@ -83,6 +83,27 @@ func TestRunWaitsForSecondaryLimitOfGitHub(t *testing.T) {
 	}
 }
 
+// Without a file, the hosts of all presets are limited, those with a wildcard too, and each call reaches the host that the command called.
+func TestRunChoosesPresetsByHost(t *testing.T) {
+	t.Parallel()
+	needs(t, "curl")
+	hosts := playedhosts.Start(t, http.HandlerFunc(ok))
+	urls := []string{
+		"https://gitlab.com/api/v4/projects", "https://api.cloudflare.com/client/v4/zones", "https://api.stripe.com/v1/charges", "https://shop.myshopify.com/admin/api/2026-10/orders.json",
+		"https://slack.com/api/users.list", "https://openrouter.ai/api/v1/models", "https://mine.openai.azure.com/openai/v1/models", "https://b.s3.eu-central-1.amazonaws.com/k",
+	}
+	args := []string{"--verbose", "--", "curl", "-sS"}
+	var want strings.Builder
+	for _, u := range urls {
+		args = append(args, u)
+		want.WriteString(strings.TrimPrefix(strings.Replace(u, "/", "", 1), "https:/")) // host and path
+	}
+	got := weirRun(t, hosts.Env(), args...)
+	if got.out != want.String() || got.status != 0 || !strings.HasPrefix(got.err, "weir: 8 calls") {
+		t.Errorf("got %+v, want %q", got, want.String())
+	}
+}
+
 // ok responds with the requested URL.
 func ok(w http.ResponseWriter, r *http.Request) { fmt.Fprintf(w, "%s%s", r.Host, r.URL) }
 

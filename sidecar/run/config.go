@@ -29,7 +29,8 @@ func writeConfig(dir string, named []string) (path string, err error) {
 		if len(hosts) == 0 {
 			continue
 		}
-		fmt.Fprintf(&b, "  %s: {preset: %[1]s, url: \"https://%s\"}\n", name, hosts[0])
+		// A host of a connection replaces that of url, so any host of the preset will do.
+		fmt.Fprintf(&b, "  %s: {preset: %[1]s, url: \"https://%s\"}\n", name, strings.ReplaceAll(hosts[0], "*", "any"))
 	}
 	path = filepath.Join(dir, "weir.yaml")
 	return path, os.WriteFile(path, []byte(b.String()), 0o600)

@@ -21,7 +21,7 @@ listen: 127.0.0.1:0
 admin: 127.0.0.1:0
 upstreams:
   openai: {url: "UPSTREAM", preset: openai}
-  github: {url: "UPSTREAM", limits: {hour: 5000/h}}
+  github: {url: "UPSTREAM", preset: github}
 `
 
 // recipePages have programs that need only the upstreams above.

@@ -95,6 +95,9 @@ func candidates() []candidate {
 		operation = func(name string) weir.Call {
 			return weir.Call{Operation: name, Safe: true, Keys: map[string]string{"operation": name, "table": "t", "model": "m", "prefix": "b/p"}}
 		}
+		ofToken = func(operation string) weir.Call {
+			return weir.Call{Operation: operation, Safe: true, Keys: map[string]string{"token": "t"}}
+		}
 		model = weir.Call{Operation: "chat", Safe: true, Estimated: true, Pool: "key/m",
 			Keys: map[string]string{"model": "m", "pool": "key/m"}, Cost: map[string]int64{"tokens": 50, "input_tokens": 30, "output_tokens": 20}}
 		sdks   = []bare{{"SDK", stainless}}
@@ -130,8 +133,16 @@ func candidates() []candidate {
 			[]bare{{"one attempt", once}}, []load{atOnce, {60, 6 * time.Second}}, false, true},
 		{"messaging", preset("messaging"), weir.Call{Safe: true}, words{throttle: answer{status: 429}, down: away}, []bare{{"one attempt of 10s", hasty}}, often, true, true},
 		{"chat-levels", preset("chat-levels"), weir.Call{Operation: "sendMessage", Safe: true}, words{throttle: answer{status: 429}, down: away}, []bare{{"one attempt", once}}, often, true, true},
-		{"github", preset("github"), weir.Call{Operation: "read", Safe: true, Keys: map[string]string{"token": "t"}},
+		{"github", preset("github"), ofToken("read"),
 			words{throttle: answer{status: 403, body: `{"message":"You have exceeded a secondary rate limit."}`}, down: away}, []bare{{"one attempt", once}}, seldom, true, true},
+		{"gitlab", preset("gitlab"), ofToken("read"), words{throttle: answer{status: 429, body: "Retry later"}, down: away}, []bare{{"one attempt", once}}, seldom, true, true},
+		{"cloudflare", preset("cloudflare"), ofToken("default"), words{throttle: answer{status: 429, body: `{"success":false,"errors":[{"code":10429,"message":"Too many requests."}]}`}, down: away}, []bare{{"one attempt", once}}, seldom, true, true},
+		{"stripe", preset("stripe"), weir.Call{Operation: "payments", Safe: true, Keys: map[string]string{"key": "k"}},
+			words{throttle: answer{status: 429, body: `{"error":{"code":"rate_limit","type":"invalid_request_error"}}`}, down: away}, []bare{{"one attempt", once}}, often, true, true},
+		{"shopify", preset("shopify"), ofToken("read"), words{throttle: answer{status: 429, body: `{"errors":"Exceeded 2 calls per second for api client."}`}, down: away}, []bare{{"one attempt", once}}, seldom, true, true},
+		{"slack", preset("slack"), ofToken("history"), words{throttle: answer{status: 429, body: `{"ok":false,"error":"ratelimited"}`}, down: away}, []bare{{"one attempt", once}}, []load{atOnce, {60, 2 * time.Second}}, true, true},
+		{"openrouter", preset("openrouter"), model, openai, sdks, seldom, true, false},
+		{"azure-openai", preset("azure-openai"), model, openai, sdks, seldom, true, false},
 		{"http", preset("http"), weir.Call{Safe: true}, words{throttle: answer{status: 429}, down: away}, []bare{{"one attempt", once}}, often, true, true},
 	}
 }
