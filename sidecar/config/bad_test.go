@@ -382,7 +382,7 @@ upstreams:
 weir.yaml:3:8: admin: "0.0.0.0:9000": would show upstreams, limits and keys to anyone who reaches it; use 127.0.0.1, or set admin_open: true
 weir.yaml:3:8: admin: admin 0.0.0.0:9000 and listen 127.0.0.1:9000 are the same; give admin and listen different ports
 weir.yaml:4:6: tls: has no key
-weir.yaml:8:13: upstreams.a.preset: unknown preset "s4"; want one of anthropic, azure-openai, bedrock, chat-levels, cloudflare, cloudwatch, drs, dynamodb, ec2, gemini, gemini-free, gemini-free-refill, github, gitlab, http, lambda, messaging, ntfy, openai, openai-compatible, openrouter, s3, shopify, slack, stripe, sts, unknown
+weir.yaml:8:13: upstreams.a.preset: unknown preset "s4"; "weir presets" lists weir's
 weir.yaml:10:23: upstreams.a.operations.put.methods[0]: "put": want an HTTP method in capitals
 weir.yaml:10:35: upstreams.a.operations.put.path: "x": must begin with a slash
 weir.yaml:10:44: upstreams.a.operations.put.safe: "maybe": want yes, no or by-method

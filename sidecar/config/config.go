@@ -119,6 +119,7 @@ func (d *decoder) parse(data []byte, env func(string) (string, bool)) (*node, *F
 		}
 		return env(name)
 	}
+	d.readPresets(root.Get("presets"))
 	d.environment(root, env)
 	f := d.read(root)
 	f.removed = removed

@@ -16,6 +16,7 @@ type decoder struct {
 	tiers        map[string]bool  // upstreams that are tiers of a cascade
 	overlaid     map[string]*node // unless nil, gets each upstream merged with its preset
 	labelled     []labelled       // limits whose keys are labels
+	own          map[string]file  // the files of `presets`, by the name of the preset
 }
 
 type (

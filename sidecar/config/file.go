@@ -75,6 +75,7 @@ var documentFields = []field[document]{
 	one("old_metric_names", boolean, func(f *document) *bool { return &f.OldMetricNames }, "false", "Until 0.2.0: also serves renamed metrics under their old names. See docs/reference/metrics.md#renamed-metrics."),
 	{"callers", "fields, true, or off", "off", "Limits of callers, over all language models; see docs/how-to/limit-users.md.", readCallers},
 	one("prices", word, func(f *document) *string { return &f.Prices }, "built-in, docs/explanation/token-accounting.md", "File of model prices that override the built-in ones."),
+	{"presets", "a text", "none", "Directory of presets of your own; see docs/reference/configuration.md#presets.", func(*decoder, *node, *document) {}},
 	{"upstreams", "fields", "required", "APIs by name: letters, digits, `-`, `_` and `.`.", readUpstreams},
 }
 

@@ -213,6 +213,7 @@ callers:
   limits: {team: {rate: 5/s, scope: team, plans: {premium: 3x}}}
   max_wait: 1s
 prices: prices.yaml
+presets: presets
 upstreams:
   a:
     url: https://h

@@ -1,9 +1,12 @@
 package config
 
 import (
+	"cmp"
 	"embed"
 	"slices"
 	"strings"
+
+	"github.com/seed1158cd35/weir/internal/doc"
 )
 
 // presets are documents with the form of an upstream.
@@ -63,14 +66,18 @@ func (d *decoder) overlay(n *node, tier bool) *node {
 		return n
 	}
 	name, ok := d.Str(at, "the name of a preset")
-	if ok && !slices.Contains(Presets(), name) {
-		d.Unknown(at, "preset", name, Presets())
+	if all := d.presetNames(); ok && !slices.Contains(all, name) {
+		d.Bad(at, cmp.Or(doc.Suggest(name, all), `"weir presets" lists weir's`), "unknown preset %s", doc.Quote(name))
 		ok = false
 	}
 	if !ok {
 		return n
 	}
-	base := d.preset(name, at, n, tier)
+	return over(d.preset(name, at, n, tier), n)
+}
+
+// over merges the fields of an upstream, or of a preset, over those of the preset that it names.
+func over(base, n *node) *node {
 	onePurse(base, n)
 	oneShape(base, n)
 	return merge(base, n)
@@ -100,9 +107,12 @@ func keep(n *node, field, name string) {
 	drop(n, field)
 }
 
-// preset returns the tree of a preset. Its nodes are marked, so that errors in it are reported where the file names
-// it.
+// preset returns the tree of a preset. Mistakes in one of weir's presets are reported where the file names it, those in a file of
+// `presets` at their place in that file.
 func (d *decoder) preset(name string, at, n *node, tier bool) *node {
+	if own, ok := d.own[name]; ok {
+		return d.ownPreset(name, own, n, tier)
+	}
 	text, _ := presetText(name)
 	inner := newDecoder(name)
 	base := inner.Read([]byte(text))
@@ -114,8 +124,12 @@ func (d *decoder) preset(name string, at, n *node, tier bool) *node {
 	return base
 }
 
+// mark records that a node and all below it belong to a preset of the upstream at path. If at is not nil, they get its position.
 func mark(n *node, preset string, at *node, path string) {
-	n.Preset, n.File, n.Line, n.Column = preset, at.File, at.Line, at.Column
+	n.Preset = preset
+	if at != nil {
+		n.File, n.Line, n.Column = at.File, at.Line, at.Column
+	}
 	if n.Path == "" {
 		n.Path = path
 	} else {
