@@ -5,7 +5,7 @@
 //	go run ./internal/mutants -run breaker # those whose name matches
 //	go run ./internal/mutants -list        # their names and reasons
 //
-// An interrupted run continues if it is started again on the same tree. -again starts over. With -run nothing is skipped.
+// An interrupted run continues if it is started again on the same tree. -again starts over. With -run the run skips no mutant.
 //
 // The mutants are data: list/AREA.txt, one file for each area. An entry has this form:
 //

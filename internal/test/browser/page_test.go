@@ -150,7 +150,7 @@ func TestThePageWorksWithoutScripts(t *testing.T) {
 	}
 }
 
-// On a phone nothing is wider than the screen, whatever part is open. On a large screen the page fills it.
+// On a phone no part is wider than the screen when it is open. On a large screen the page fills it.
 func TestThePageFitsTheScreen(t *testing.T) {
 	w, tab := begin(t, yaml, none)
 	for range 20 {

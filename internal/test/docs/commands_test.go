@@ -23,17 +23,17 @@ var elsewhere = []string{
 	"go install",                                     // needs the network
 	"your-program",                                   // a reader's
 	"aws cloudformation",                             // observe/cloudwatch holds the template against the resource schemas
-	"make release", "make image", "make try-release", // internal/test/supply builds what they build
+	"make release", "make image", "make try-release", // internal/test/supply builds the same files
 	"systemctl", "apt install", "sha256sum", "kubectl", // change a machine or a cluster
 	"weir learn",             // cmd/weir, with a log
-	"weir export apigateway", // cmd/weir and sidecar/export, with an API of their own
-	"weir run",               // cmd/weir, with hosts of its own
+	"weir export apigateway", // cmd/weir and sidecar/export, with a separate API
+	"weir run",               // cmd/weir, with simulated hosts
 	"weir trace",             // cmd/weir and observe/trace/look, with recorded answers
 	"-queue https://sqs",     // cmd/weir, before an emulator of SQS
 	"weir store init",        // cmd/weir and internal/test/e2e, with a store
 }
 
-// file is what a reader of the pages has in weir.yaml, but for where things are.
+// file is the weir.yaml of a reader of the pages, with other addresses.
 const file = `
 listen: 127.0.0.1:0
 admin: 127.0.0.1:0

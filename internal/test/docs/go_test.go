@@ -32,7 +32,7 @@ var others = map[string]string{
 	"weircw": module + "/observe/cloudwatch", "weirprom": module + "/observe/prometheus",
 }
 
-// always has declarations that all samples assume, after those of the sample's file.
+// always has declarations that all samples assume, in addition to the declarations for the sample's file.
 const always = `
 var (
 	ctx            context.Context

@@ -30,7 +30,7 @@ type object struct {
 		Replicas       int
 		Strategy       any
 		MaxUnavailable int `yaml:"maxUnavailable"`
-		Selector       any // MatchLabels, but for a Service the labels themselves
+		Selector       any // MatchLabels; in a Service the labels themselves
 		Ports          []struct {
 			Name        string
 			Port        int

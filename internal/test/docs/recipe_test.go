@@ -107,7 +107,7 @@ func (r *recipe) serve(t *testing.T, yaml string) *served.Process {
 	return served.Start(t, yaml, r.env...)
 }
 
-// at replaces weir's default addresses by those of w.
+// at replaces weir's default addresses by the addresses of w.
 func at(w *served.Process, text string) string {
 	if w == nil {
 		return text
@@ -117,7 +117,7 @@ func at(w *served.Process, text string) string {
 
 var asksAdmin = regexp.MustCompile(`(?m)^weir (?:breaker|dead|pause|resume|status|why)\b.*$`)
 
-// sh runs commands as one script, and returns what they print, with weir's default addresses.
+// sh runs commands as one script, and returns their output, with weir's default addresses.
 func sh(t *testing.T, s *Sample, dir, script string, w *served.Process) string {
 	t.Helper()
 	script = strings.ReplaceAll(script, "\\\n", " ")

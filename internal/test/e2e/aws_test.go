@@ -26,8 +26,7 @@ import (
 	"github.com/seed1158cd35/weir/internal/test/sigtest"
 )
 
-// cloud is S3, DynamoDB and DRS behind one address; each request must be signed with weir's
-// key.
+// cloud is S3, DynamoDB and DRS at one address. Each request must be signed with weir's key.
 func cloud(t *testing.T) (address string, recoveries *drstest.Server) {
 	table, err := url.Parse(servers.Dynalite(t).Endpoint())
 	if err != nil {
@@ -59,7 +58,7 @@ func cloud(t *testing.T) (address string, recoveries *drstest.Server) {
 			return
 		}
 		r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(signed.Body)), int64(len(signed.Body))
-		if signed.Service == "s3" { // which this store knows nothing of
+		if signed.Service == "s3" { // this store does not know S3
 			for _, name := range []string{"Content-Encoding", "X-Amz-Content-Sha256", "X-Amz-Decoded-Content-Length", "X-Amz-Trailer"} {
 				r.Header.Del(name)
 			}
@@ -84,8 +83,8 @@ func setKeys(t *testing.T) {
 	}
 }
 
-// Programs in any language ask for a place before they start a job, and two weirs that
-// share a store give out no more than there are.
+// Programs in any language acquire a place before they start a job. Two processes with a shared store never grant more places
+// than exist.
 func TestJobsOverHTTP(t *testing.T) {
 	setKeys(t)
 	far := &drstest.Server{Verify: &sigtest.Verifier{Secrets: map[string]string{"AKWEIR": "of weir"}}}
@@ -125,8 +124,7 @@ upstreams:
 	}
 }
 
-// The AWS SDK for JavaScript, unmodified and from outside, with credentials that nobody
-// but it knows.
+// The unmodified AWS SDK for JavaScript, with credentials that weir does not know.
 func TestTheJavaScriptSDKThroughWeir(t *testing.T) {
 	setKeys(t)
 	far, recoveries := cloud(t)

@@ -14,9 +14,8 @@ import (
 	"github.com/seed1158cd35/weir/internal/test/servers"
 )
 
-// The primary of the store is demoted and goes on running, as a replica that lets itself be read: the log, /readyz and weir
-// status tell what it answers and what to do about it. When the store's name leads to the one that took over, that is
-// found without a new start, and told.
+// The store's primary is demoted and continues as a readable replica. The log, /readyz and weir status report its responses and
+// what to do. When the store's name leads to the new primary, weir finds it without a restart and reports it.
 func TestAStoreThatWasDemotedIsToldAndLeft(t *testing.T) {
 	t.Parallel()
 	up := httptest.NewServer(http.NotFoundHandler())
@@ -25,11 +24,11 @@ func TestAStoreThatWasDemotedIsToldAndLeft(t *testing.T) {
 	next := servers.Replica(t, old)
 	name := servers.Named(t, old)
 	w := start(t, fmt.Sprintf("listen: 127.0.0.1:0\nadmin: 127.0.0.1:0\nstore: {redis: %q}\nupstreams:\n  up: {url: %q, limits: {all: 1000/s}}\n", name.URL(), up.URL))
-	w.WaitFor("store is cold") // it has answered the first beat
+	w.WaitFor("store is cold") // it has answered the first heartbeat
 	next.CaughtUp(old)
 	next.Promote()
 	old.Follow(next)
-	w.WaitFor("store not reached") // by whatever it is met with first: connections end when a server becomes a replica
+	w.WaitFor("store not reached") // with any of several errors: connections end when a server becomes a replica
 	var status string
 	for end := time.Now().Add(time.Minute); !strings.Contains(status, "READONLY") || !strings.Contains(status, "name the primary"); {
 		if time.Now().After(end) {
@@ -55,7 +54,7 @@ func TestAStoreThatWasDemotedIsToldAndLeft(t *testing.T) {
 	}
 }
 
-// shown is what the admin listener answers.
+// shown returns a response of the admin listener.
 func shown(t testing.TB, w *process, path string) string {
 	t.Helper()
 	resp, err := http.Get("http://" + w.Serve.Admin + path)

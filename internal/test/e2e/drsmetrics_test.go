@@ -28,7 +28,7 @@ import (
 	weircw "github.com/seed1158cd35/weir/observe/cloudwatch"
 )
 
-// A cloudWatch receives PutMetricData as the SDK sends it.
+// A cloudWatch receives the SDK's PutMetricData.
 type cloudWatch struct {
 	mu   sync.Mutex
 	sums map[string]float64 // by namespace, name and dimensions in the order sent
@@ -82,13 +82,13 @@ func (c *cloudWatch) add(r *http.Request) error {
 			pair, _ := d.(cbor.Map)
 			series += fmt.Sprint(" ", pair["Name"], "=", pair["Value"])
 		}
-		number, _ := datum["Value"].(cbor.Float64) // distributions have none
+		number, _ := datum["Value"].(cbor.Float64) // distributions have no value
 		c.sums[series] += float64(number)
 	}
 	return nil
 }
 
-// wantDesign wants exactly these series of the four metrics of the DRS design.
+// wantDesign requires exactly these series of the four metrics of the DRS design.
 func (c *cloudWatch) wantDesign(t *testing.T, want map[string]float64) {
 	t.Helper()
 	c.mu.Lock()
@@ -111,8 +111,8 @@ func (c *cloudWatch) wantDesign(t *testing.T, want map[string]float64) {
 	}
 }
 
-// faultyDRS is a DRS that throttles the first DescribeJobs and all DescribeSourceServers. It fails the first
-// DescribeRecoveryInstances and the first DescribeRecoverySnapshots, an operation that it does not have.
+// faultyDRS returns a DRS that throttles the first DescribeJobs and all DescribeSourceServers. It fails the first
+// DescribeRecoveryInstances and the first DescribeRecoverySnapshots, an operation that it lacks.
 func faultyDRS() *drstest.Server {
 	var mu sync.Mutex
 	calls := make(map[string]int)
@@ -130,7 +130,7 @@ func faultyDRS() *drstest.Server {
 	}}
 }
 
-// ofDesign are the series of the calls of faultyDRS, each operation once, with so many attempts at most.
+// ofDesign returns the series of one call per operation of faultyDRS, with a maximum number of attempts.
 func ofDesign(attempts int) map[string]float64 {
 	const where = "Region=eu-central-1 Operation="
 	all := map[string]float64{
@@ -141,7 +141,7 @@ func ofDesign(attempts int) map[string]float64 {
 		"RetryAttempts " + where + "DescribeRecoveryInstances Attempt=2 Success=true":  1,
 		"RetryAttempts " + where + "DescribeRecoverySnapshots Attempt=2 Success=false": 1,
 
-		// A call that ends because its input is wrong has not used up its retries.
+		// A call that ends because of invalid input has not exhausted its retries.
 		"RetryExhausted " + where + "DescribeSourceServers": 1,
 
 		"APICallCount " + where + "DescribeJobs Success=true":                                                 1,
@@ -162,7 +162,7 @@ func ofDesign(attempts int) map[string]float64 {
 	return in
 }
 
-// A sidecar with the word of the design publishes its four metrics with exactly the design's dimensions, the last when it stops.
+// A sidecar with the design's setting publishes its four metrics with exactly its dimensions, the last at shutdown.
 func TestMetricsOfDRSDesignFromSidecar(t *testing.T) {
 	watch := new(cloudWatch)
 	receiver, far := httptest.NewServer(watch), httptest.NewServer(faultyDRS())
@@ -198,7 +198,7 @@ upstreams:
 	watch.wantDesign(t, ofDesign(3))
 }
 
-// A Go program with the option of the design publishes the same, with the six attempts of the design.
+// A Go program with the design's option publishes the same, with the six attempts of the design.
 func TestMetricsOfDRSDesignFromGo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := memnet.New()

@@ -13,7 +13,7 @@ import (
 	"github.com/seed1158cd35/weir/internal/test/served"
 )
 
-// A call that is kept leads from how long calls take to its trace; one that is not kept leads nowhere.
+// An exemplar of the duration metric leads to the trace of a recorded call. A call without a trace has no exemplar.
 func TestMetricsLeadToKeptTraces(t *testing.T) {
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/bad" {
@@ -35,7 +35,7 @@ func TestMetricsLeadToKeptTraces(t *testing.T) {
 	q, _ := http.NewRequest(http.MethodGet, "http://"+i.AdminAddr()+"/metrics", nil)
 	q.Header.Set("Accept", "application/openmetrics-text;version=1.0.0")
 	said := ""
-	for end := time.Now().Add(time.Minute); !strings.Contains(said, "trace_id") && time.Now().Before(end); { // a request ends after its answer
+	for end := time.Now().Add(time.Minute); !strings.Contains(said, "trace_id") && time.Now().Before(end); { // a request ends after its response
 		resp, err := http.DefaultClient.Do(q)
 		if err != nil {
 			t.Fatal(err)

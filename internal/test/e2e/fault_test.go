@@ -19,7 +19,7 @@ import (
 	"github.com/seed1158cd35/weir/sidecar/status"
 )
 
-// get makes a call through weir and says its status.
+// get makes a call through weir and returns its status.
 func get(t *testing.T, w *served.Process, path string) int {
 	t.Helper()
 	resp, err := http.Get("http://" + w.Serve.Listen + path)
@@ -32,7 +32,7 @@ func get(t *testing.T, w *served.Process, path string) int {
 	return resp.StatusCode
 }
 
-// here is how many calls are in flight or wait for a slot.
+// here returns the number of calls that are in flight or wait for a slot.
 func here(t *testing.T, w *served.Process) (n int) {
 	t.Helper()
 	out, code := say(t, "status", "-json", "-admin", w.Serve.Admin)
@@ -46,7 +46,7 @@ func here(t *testing.T, w *served.Process) (n int) {
 	return n
 }
 
-// Two calls of what is broken, with all their attempts, stop nobody else, with what ships.
+// With the defaults, two failing calls with all their attempts do not stop other calls.
 func TestTwoCallsOfWhatIsBrokenStopNobodyElse(t *testing.T) {
 	t.Parallel()
 	api := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -70,8 +70,8 @@ func TestTwoCallsOfWhatIsBrokenStopNobodyElse(t *testing.T) {
 	}
 }
 
-// Calls that come while the upstream stands still are all answered when it goes on, as
-// without weir: more of them than the bound of what is in flight lets in at first.
+// Calls during a short stall of the upstream are all answered after it, as without weir, even if they exceed the initial bound
+// of calls in flight.
 func TestAShortStallCostsNoCalls(t *testing.T) {
 	t.Parallel()
 	var mu sync.Mutex
@@ -112,8 +112,7 @@ func TestAShortStallCostsNoCalls(t *testing.T) {
 	calls.Wait()
 }
 
-// A failure of one operation, or of one key, closes nothing else: on the built product, with the
-// breaker that ships.
+// A failure of one operation or key does not stop other calls, with the released program and its default breaker.
 func TestWhatIsBrokenClosesItselfAlone(t *testing.T) {
 	t.Parallel()
 	api := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -133,7 +132,7 @@ func TestWhatIsBrokenClosesItselfAlone(t *testing.T) {
 				if name == "operation" {
 					path = "/" + what
 				}
-				r, _ := http.NewRequest(http.MethodPost, "http://"+w.Serve.Listen+"/api"+path, nil) // not repeated, so that it takes no time
+				r, _ := http.NewRequest(http.MethodPost, "http://"+w.Serve.Listen+"/api"+path, nil) // not retried, so that it takes no time
 				if name == "key" {
 					r.Header.Set("X-Tenant", what)
 				}
@@ -149,7 +148,7 @@ func TestWhatIsBrokenClosesItselfAlone(t *testing.T) {
 			for n := range 20 {
 				status, refused := call("bad")
 				if refused == "circuit_open" && n >= 10 && time.Since(since) >= 5*time.Second {
-					break // a machine that stood still meanwhile: ten in a row within so long are enough
+					break // the machine stalled; ten in a row in this time are enough
 				}
 				if status != http.StatusInternalServerError {
 					t.Errorf("%s: what is broken is answered with %d %s", name, status, refused)
@@ -167,8 +166,8 @@ func TestWhatIsBrokenClosesItselfAlone(t *testing.T) {
 	}
 }
 
-// A fault that passes within a client's own schedule costs no more good calls through weir with the
-// preset of the API than the client loses alone. The client is the AWS SDK as it comes.
+// A fault that ends within a client's retry schedule costs no more good calls through weir with the preset than with the client
+// alone. The client is the unmodified AWS SDK.
 func TestNoFewerGoodCallsThanTheClientAlone(t *testing.T) {
 	t.Parallel()
 	for name, fault := range map[string]struct {

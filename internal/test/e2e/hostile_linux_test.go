@@ -14,8 +14,8 @@ import (
 	"github.com/seed1158cd35/weir/internal/test/servers"
 )
 
-// Somebody writes something else in the place of every key of weir's, again and again: calls are decided all the same,
-// and the log tells of it in a few lines.
+// Another program repeatedly overwrites every key of weir's store. Calls are still decided, and the log reports it in a few
+// lines.
 func TestHostileKeysDoNotFloodTheLog(t *testing.T) {
 	up := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 	defer up.Close()
@@ -45,7 +45,7 @@ func TestHostileKeysDoNotFloodTheLog(t *testing.T) {
 	}
 	lines := 0
 	for line := range strings.Lines(w.Log()) {
-		if !strings.Contains(line, `"msg":"refused"`) { // each call that is refused has a line
+		if !strings.Contains(line, `"msg":"refused"`) { // each refused call has a line
 			lines++
 		}
 	}
@@ -60,7 +60,7 @@ func TestHostileKeysDoNotFloodTheLog(t *testing.T) {
 	t.Logf("%v, %d lines beside refusals", answered, lines)
 }
 
-// The process may open no more files: it goes on, and serves again as soon as it may.
+// The process reaches its limit of open files. It continues, and serves again as soon as the limit allows.
 func TestWhenFilesRunOut(t *testing.T) {
 	up := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 	defer up.Close()
@@ -93,7 +93,7 @@ func TestWhenFilesRunOut(t *testing.T) {
 	until(t, "it serves again", func() bool { return call() == http.StatusOK })
 }
 
-// files bounds how many files a process may open.
+// files sets the limit of open files of a process.
 func files(t *testing.T, pid int, most uint64) {
 	t.Helper()
 	if err := unix.Prlimit(pid, unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: most, Max: 1024}, nil); err != nil {

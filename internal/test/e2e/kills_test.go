@@ -27,14 +27,14 @@ import (
 	"github.com/seed1158cd35/weir/internal/test/watchdog"
 )
 
-// The limit of the upstream, a second; callers hand in a little more.
+// The upstream's limit per second. Callers submit slightly more.
 const (
 	sends      = 150
-	sendsOfAWS = 20 // emulators of DynamoDB and SQS do some hundred requests a second
+	sendsOfAWS = 20 // emulators of DynamoDB and SQS handle some hundred requests a second
 )
 
-// While a process is killed every second, under load, nothing that was accepted is lost, nothing is sent after its success was
-// recorded, nothing is over the limit, and what is sent again is what a process had in hand when it was killed.
+// A process is killed every second under load. No accepted delivery is lost, none is sent after its success was recorded, and
+// no limit is exceeded. Only deliveries of a killed process are sent again.
 func TestDeliveriesOutliveKillsOnSQLite(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -43,8 +43,8 @@ func TestDeliveriesOutliveKillsOnSQLite(t *testing.T) {
 	k.drained()
 }
 
-// Four weirs share a database and, for the limit, a store. It keeps the part of a process that was killed for as short as
-// it can: with five minutes hundreds of them would have all of the limit.
+// Four processes share a database and a store for the limit. The store reserves the part of a killed process for the shortest
+// possible time. With five minutes, hundreds of killed processes would hold the complete limit.
 func TestDeliveriesOutliveKillsOnPostgres(t *testing.T) {
 	t.Parallel()
 	db := servers.Postgres(t)
@@ -55,8 +55,8 @@ func TestDeliveriesOutliveKillsOnPostgres(t *testing.T) {
 	k.drained()
 }
 
-// The same in DynamoDB and SQS, whose clock is that of each weir: what a killed one had in hand comes back when its lease is over, and five
-// seconds later.
+// The same with DynamoDB and SQS, which use each process's clock. Deliveries of a killed process return five seconds after
+// their lease.
 func TestDeliveriesOutliveKillsOnDynamoDB(t *testing.T) {
 	t.Parallel()
 	k := newKills(t, sendsOfAWS, "redis: '"+servers.Redis(t).URL()+"', outage: 5s",
@@ -66,7 +66,7 @@ func TestDeliveriesOutliveKillsOnDynamoDB(t *testing.T) {
 	k.drained()
 }
 
-// leasesRunOut sets the clock of the deliveries a lease ahead: nobody is there who holds one.
+// leasesRunOut moves the clock of the deliveries forward by a lease, because no process holds one.
 func leasesRunOut(t *testing.T, at string) {
 	c, err := pgx.Connect(t.Context(), at)
 	if err != nil {
@@ -79,19 +79,19 @@ func leasesRunOut(t *testing.T, at string) {
 	}
 }
 
-// kills are weirs that share deliveries, callers that hand them in, and an upstream that counts.
+// kills are processes with shared deliveries, callers that submit them, and an upstream that counts.
 type kills struct {
 	*testing.T
 	yaml  string
 	begin time.Time
-	sends int // a second
+	sends int // per second
 
 	mu       sync.Mutex
 	weirs    []*process
 	arrived  map[string][]time.Time // by body
 	order    []time.Time
-	accepted map[string]string // IDs, by body
-	unheard  int               // answers that callers did not get
+	accepted map[string]string // IDs by body
+	unheard  int               // responses that callers did not get
 }
 
 func newKills(t *testing.T, sends int, store, deliveries string) *kills {
@@ -112,12 +112,12 @@ upstreams:
 	return k
 }
 
-// emulated is the environment of weirs that talk to emulators.
+// emulated is the environment for emulators.
 var emulated = []string{"AWS_ACCESS_KEY_ID=id", "AWS_SECRET_ACCESS_KEY=secret"}
 
 func (k *kills) start() *process { return served.Start(k, k.yaml, emulated...) }
 
-// init makes tables and queues.
+// init creates tables and queues.
 func (k *kills) init() {
 	file := filepath.Join(k.TempDir(), "weir.yaml")
 	if err := os.WriteFile(file, []byte(k.yaml), 0o600); err != nil {
@@ -133,10 +133,10 @@ func (k *kills) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	k.arrived[string(body)] = append(k.arrived[string(body)], now)
 	k.order = append(k.order, now)
 	k.mu.Unlock()
-	<-time.After(rand.N(30 * time.Millisecond)) // so that some are under way when a weir is killed
+	<-time.After(rand.N(30 * time.Millisecond)) // so that some are pending when a process is killed
 }
 
-// run has callers hand in requests while one of some weirs is killed every second, and started anew. It ends with all killed.
+// run submits requests while one of the processes is killed and restarted every second. At the end all are killed.
 func (k *kills) run(weirs int) {
 	for range weirs {
 		k.weirs = append(k.weirs, k.start())
@@ -191,7 +191,7 @@ func (k *kills) kill(i int) {
 	_ = p.Exited()
 }
 
-// handIn hands a request in until it is accepted, to whichever weir.
+// handIn submits a request to any process until it is accepted.
 func (k *kills) handIn(body string) {
 	client := http.Client{Timeout: 5 * time.Second}
 	for range 1000 {
@@ -233,11 +233,11 @@ type seen struct {
 	History []struct{ N int }
 }
 
-// drained has one weir send what is left, and checks what became of all.
+// drained lets one process send the remaining deliveries and checks all results.
 func (k *kills) drained() {
 	p := k.start()
 	left := time.Now()
-	for k.waiting(p) || len(k.ended(p)) < len(k.accepted) { // one that was being sent may wait again between two looks
+	for k.waiting(p) || len(k.ended(p)) < len(k.accepted) { // a delivery that was being sent may wait again between two requests
 		if time.Since(left) > 4*time.Minute {
 			var page struct{ Deliveries []json.RawMessage }
 			k.get(p, "/v1/deliveries?limit=5&oldest=true&status=queued", &page)
@@ -255,7 +255,7 @@ func (k *kills) drained() {
 	for body, id := range k.accepted {
 		d, sent := all[id], k.arrived[body]
 		switch {
-		case d.Status == delivery.Failed && d.Reason == delivery.Poison: // it was in hand three times in a row
+		case d.Status == delivery.Failed && d.Reason == delivery.Poison: // three processes in a row were killed with it
 			dead++
 		case d.Status != delivery.Completed, len(sent) == 0:
 			k.Errorf("%s was accepted as %s, sent %d times, and is %q", body, id, len(sent), d.Status)
@@ -274,7 +274,7 @@ func (k *kills) drained() {
 	k.Logf("%d accepted, %d answers to them not heard; %d sent again, %d dead as they were in hand too often", len(k.accepted), k.unheard, again, dead)
 }
 
-// bounded checks that so many arrived by each instant as the limit lets through at most: an arrival is never early.
+// bounded checks that at any time no more deliveries have arrived than the limit allows. An arrival is never early.
 func (k *kills) bounded() {
 	worst := 0.0
 	for i, at := range k.order {
@@ -289,7 +289,7 @@ func (k *kills) bounded() {
 	k.Logf("%d arrived in %v; of one window at most %.1f more than the limit lets through, as they arrived late", len(k.order), k.order[len(k.order)-1].Sub(k.begin), worst)
 }
 
-// waiting reports whether anything is not over.
+// waiting reports whether a delivery has not ended.
 func (k *kills) waiting(p *process) bool {
 	for _, status := range []delivery.Status{delivery.Created, delivery.Queued, delivery.Processing} {
 		var page struct{ Deliveries []seen }
@@ -300,7 +300,7 @@ func (k *kills) waiting(p *process) bool {
 	return false
 }
 
-// ended are all deliveries that were sent, or are dead letters, by their ids.
+// ended returns all sent deliveries and dead letters by ID.
 func (k *kills) ended(p *process) map[string]seen {
 	k.Helper()
 	all := make(map[string]seen)

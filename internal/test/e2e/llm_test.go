@@ -17,8 +17,7 @@ import (
 	"github.com/seed1158cd35/weir/internal/test/sigtest"
 )
 
-// A family is how the SDKs of one provider find weir: an upstream of its preset. The models
-// are those of testdata/llm_sdks.cjs.
+// A family is an upstream with the preset of one provider. The models are in testdata/llm_sdks.cjs.
 type family struct{ name, model string }
 
 var families = []family{
@@ -26,7 +25,7 @@ var families = []family{
 	{"gemini", "gemini-2.5-flash"}, {"bedrock", "anthropic.claude-3-haiku-20240307-v1:0"},
 }
 
-// named is a model of that name, which only this SDK asks for.
+// named returns a model name that only this SDK uses.
 func (f family) named(name string) string {
 	if f.name == "bedrock" {
 		return "anthropic." + name + "-v1:0"
@@ -34,8 +33,8 @@ func (f family) named(name string) string {
 	return f.name + "-" + name
 }
 
-// provider is a simulator of all four, where JavaScript can order faults. What comes to
-// Bedrock must be signed with weir's key.
+// provider is a simulator of all four, in which JavaScript can inject faults. Requests to Bedrock must be signed with weir's
+// key.
 func provider(t *testing.T, c llmsim.Config) (*llmsim.Provider, string) {
 	t.Helper()
 	setKeys(t)
@@ -51,9 +50,8 @@ func provider(t *testing.T, c llmsim.Config) (*llmsim.Provider, string) {
 	return p, s.URL
 }
 
-// upstreams is the part of a file that has an upstream for each family, by its preset. What
-// they have beside it is in flow style: MODEL stands for the family's model. The
-// upstreams of another set have its name behind theirs.
+// upstreams returns the part of a file with an upstream for each family, by its preset. more has additional fields in flow
+// style, in which MODEL is the family's model. The names of another set have a suffix.
 func upstreams(url, set, more string) string {
 	var b strings.Builder
 	for _, f := range families {
@@ -62,10 +60,10 @@ func upstreams(url, set, more string) string {
 	return b.String()
 }
 
-// head begins a file.
+// head is the beginning of a file.
 const head = "listen: 127.0.0.1:0\nadmin: 127.0.0.1:0\n"
 
-// script runs a group of testdata/llm.cjs, whose cases are counted so that none is left out.
+// script runs a group of testdata/llm.cjs and counts its cases, so that none is missing.
 func script(t *testing.T, group string, w *process, sim string, cases int) {
 	t.Helper()
 	modules, err := filepath.Abs("../../../.deps/npm/node_modules")
@@ -82,7 +80,7 @@ func script(t *testing.T, group string, w *process, sim string, cases int) {
 	t.Logf("%s", out)
 }
 
-// clean reports what the simulator has found wrong with what it was sent.
+// clean reports errors that the simulator found in its requests.
 func clean(t *testing.T, p *llmsim.Provider) {
 	t.Helper()
 	for _, v := range p.Violations() {
@@ -90,8 +88,7 @@ func clean(t *testing.T, p *llmsim.Provider) {
 	}
 }
 
-// The presets as they are: what is asked is answered, streamed or not, and a provider
-// that throttles is not seen.
+// With the presets, requests get answers, with and without streams, and throttles of the provider are invisible.
 func TestModelsThroughTheirSDKs(t *testing.T) {
 	p, sim := provider(t, llmsim.Config{})
 	w := start(t, head+"upstreams:\n"+upstreams(sim, "", ""))
@@ -99,8 +96,8 @@ func TestModelsThroughTheirSDKs(t *testing.T) {
 	clean(t, p)
 }
 
-// Whatever is down, there is an answer, in the form that was asked for and with a note
-// of where it comes from; a stream that was broken off is never taken for whole.
+// During any failure there is an answer in the requested format with a note of its source. A truncated stream never appears
+// complete.
 func TestModelsThatAreDown(t *testing.T) {
 	p, sim := provider(t, llmsim.Config{})
 	answers, err := filepath.Abs("../../../examples/chat/answers.yaml")
@@ -108,7 +105,7 @@ func TestModelsThatAreDown(t *testing.T) {
 		t.Fatal(err)
 	}
 	tiers := fmt.Sprintf("{name: second, model: MODEL, confidence: 80%%}, {cached: true}, {answers: %q}, {message: We are sorry.}", answers)
-	once := func(more string) string { // faults are queued for one attempt each
+	once := func(more string) string { // each fault is for one attempt
 		return ", retry: {attempts: 1}, llm: {cache: {ttl: 1ms, stale_while_revalidate: off}, cascade: {tiers: [" + tiers + "]" + more + "}}"
 	}
 	w := start(t, head+"upstreams:\n"+upstreams(sim, "", once(""))+upstreams(sim, "-errors", once(""))+upstreams(sim, "-hasty", once(", deadline: 4s"))+
@@ -119,8 +116,7 @@ func TestModelsThatAreDown(t *testing.T) {
 	clean(t, p)
 }
 
-// A model that hangs, before its headers or after them, is given up before an SDK leaves
-// that does not say how long it waits.
+// weir gives up on a model that hangs before or after its headers, before an SDK with an unknown timeout disconnects.
 func TestModelsThatHang(t *testing.T) {
 	p, sim := provider(t, llmsim.Config{})
 	w := start(t, head+"upstreams:\n"+upstreams(sim, "", ", llm: {cascade: {tiers: [{name: second, model: MODEL}, {message: We are sorry.}]}}"))
@@ -130,7 +126,7 @@ func TestModelsThatHang(t *testing.T) {
 
 func TestModelsAreAskedOnce(t *testing.T) {
 	p, sim := provider(t, llmsim.Config{})
-	// -once makes one attempt: a second would be an answer, and here is none to be kept.
+	// -once makes one attempt: a second one would succeed, and this test needs no cached answer.
 	w := start(t, head+"upstreams:\n"+upstreams(sim, "", ", llm: {cache: true}")+upstreams(sim, "-once", ", llm: {cache: true}, retry: {attempts: 1}"))
 	script(t, "cache", w, sim, 4*len(families))
 	clean(t, p)
@@ -152,8 +148,7 @@ upstreams:
 	clean(t, p)
 }
 
-// A provider sees weir's key and no other, a second provider its own, and nobody who looks
-// at metrics and status sees any, nor what was asked.
+// A provider sees only weir's key for it. Metrics and status contain no key and no question.
 func TestKeysAndQuestionsStayWhereTheyBelong(t *testing.T) {
 	t.Setenv("FIRST_KEY", "sk-first")
 	t.Setenv("OTHER_KEY", "sk-other")
@@ -166,7 +161,7 @@ func TestKeysAndQuestionsStayWhereTheyBelong(t *testing.T) {
 		if f.name == "bedrock" {
 			first, second = "", "aws: {region: us-east-1}"
 		}
-		// One attempt, so that the other upstream answers whatever the first says.
+		// One attempt, so that the other upstream answers after any error of the first.
 		fmt.Fprintf(&yaml, "  %[1]s: {preset: %[1]s, url: %[2]q, retry: {attempts: 1}, llm: {%[3]scascade: {tiers: [{name: other, upstream: %[1]s-other}]}}}\n", f.name, sim, first)
 		fmt.Fprintf(&yaml, "  %[1]s-other: {preset: %[1]s, url: %[2]q, %[3]s}\n", f.name, other, second)
 	}
@@ -190,7 +185,7 @@ func TestKeysAndQuestionsStayWhereTheyBelong(t *testing.T) {
 	}
 }
 
-// page is what an address says.
+// page returns the body at an address.
 func page(t *testing.T, url string) string {
 	t.Helper()
 	resp, err := http.Get(url)
@@ -205,8 +200,7 @@ func page(t *testing.T, url string) string {
 	return string(text)
 }
 
-// What weir refuses, and what the provider does, arrives as the errors that each SDK has
-// for it.
+// Refusals by weir and errors of the provider become the corresponding errors of each SDK.
 func TestRefusalsInTheWordsOfTheSDKs(t *testing.T) {
 	models := make(map[string]llmsim.Model)
 	for _, f := range families {
@@ -216,7 +210,7 @@ func TestRefusalsInTheWordsOfTheSDKs(t *testing.T) {
 		}
 	}
 	_, sim := provider(t, llmsim.Config{Models: models})
-	// -tight and -frail refuse after one call: what is asked is in which words.
+	// -tight and -frail refuse after one call. The test checks the format of the refusals.
 	w := start(t, head+"upstreams:\n"+upstreams(sim, "", "")+
 		upstreams(sim, "-tight", ", limits: {mine: {rate: 1/min, burst: 1, scope: model}}, max_wait: off")+
 		upstreams(sim, "-frail", ", retry: {attempts: 1}, breaker: {consecutive: 1, open: 1h, scope: model}"))
@@ -232,9 +226,9 @@ func TestStrangeAnswersAndCallersWhoLeave(t *testing.T) {
 	clean(t, p)
 }
 
-// Sixty callers who try once each are all answered, at 20/s behind a burst of 3, and a provider that allows as much has nothing to
-// refuse. It bears more at once: what weir lets go 50 ms apart arrives together when the machine had no time for two seconds.
-// Sixty at once are more than it bears.
+// Sixty callers with one attempt each are all answered, at 20/s with a burst of 3. A provider with the same rate refuses
+// nothing. Its burst is larger, because calls that weir sends 50 ms apart may arrive together on a machine that stalls for two
+// seconds. It is below sixty.
 func TestSixtyCallersOfOneModel(t *testing.T) {
 	p, sim := provider(t, llmsim.Config{Default: llmsim.Model{Limits: llmsim.Limits{Requests: llmsim.Rate{N: 20, Per: time.Second, Burst: 45}}}})
 	w := start(t, head+fmt.Sprintf("upstreams:\n  openai: {preset: openai, url: %q, limits: {rpm: off, mine: {rate: 20/s, burst: 3}}}\n", sim))
@@ -242,8 +236,7 @@ func TestSixtyCallersOfOneModel(t *testing.T) {
 	clean(t, p)
 }
 
-// A slip of the pen in the files that a configuration names is told with its place, and
-// nothing starts.
+// An error in a referenced file is reported with its position, and weir does not start.
 func TestPricesAndAnswersWithATypo(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

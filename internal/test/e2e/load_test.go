@@ -21,14 +21,14 @@ import (
 	"github.com/seed1158cd35/weir/internal/test/watchdog"
 )
 
-// The machine's own settings for AWS have no part in these tests.
+// AWS settings of the machine must not affect these tests.
 func TestMain(m *testing.M) {
 	for _, v := range os.Environ() {
 		if name, _, _ := strings.Cut(v, "="); strings.HasPrefix(name, "AWS_") {
 			_ = os.Unsetenv(name)
 		}
 	}
-	// These tests wait more than they work, so they run all at once.
+	// These tests mostly wait, so they run in parallel.
 	flag.Parse()
 	_ = flag.Set("test.parallel", "16")
 	watchdog.Start()
@@ -39,8 +39,7 @@ func TestMain(m *testing.M) {
 
 const bucketName = "bucket"
 
-// newClient is the SDK's S3 client as anyone would make it, but for where it
-// sends its calls. Its own retries are on, as they are by default.
+// newClient returns the SDK's S3 client with defaults, including its retries, except for the address.
 func newClient(t testing.TB, url string, options ...func(*s3.Options)) *s3.Client {
 	t.Helper()
 	c, err := config.LoadDefaultConfig(t.Context(),
@@ -66,26 +65,26 @@ func makeBucket(t testing.TB, c *s3.Client) {
 	}
 }
 
-// A result is how one call of the SDK ended.
+// A result is the result of one call of the SDK.
 type result struct {
 	began, ended time.Duration // since the store's start
 	err          error
 }
 
-// A load is workers that call as fast as they can, up to a rate.
+// A load is workers that call as fast as possible up to a rate.
 type load struct {
 	workers   int
-	perSecond float64 // all workers together
+	perSecond float64 // of all workers together
 }
 
-// run calls until the store's clock says so, and returns how every call ended.
+// run calls until a time of the store's clock and returns the results.
 func (l load) run(t testing.TB, s *store, c *s3.Client, until time.Duration) []result {
 	ctx, cancel := context.WithTimeout(t.Context(), until-s.now())
 	defer cancel()
 	return l.runUntil(ctx, s, c)
 }
 
-// runUntil calls until ctx ends, and lets the calls under way end then.
+// runUntil calls until ctx ends and waits for pending calls.
 func (l load) runUntil(ctx context.Context, s *store, c *s3.Client) []result {
 	results := make([][]result, l.workers)
 	var wg sync.WaitGroup
@@ -136,8 +135,7 @@ func call(ctx context.Context, c *s3.Client, worker, n int) error {
 	return err
 }
 
-// good counts the calls that ended well of those that began in a time, and says
-// why one did not.
+// good counts the successful calls among the calls that began in a time, and returns an error of a failed one.
 func good(results []result, from, to time.Duration) (good, all int, sample error) {
 	for _, r := range results {
 		if r.began < from || r.began >= to {

@@ -21,7 +21,7 @@ import (
 	"github.com/seed1158cd35/weir/sidecar/status"
 )
 
-// A speech is how a program asks an upstream of a preset for something, and is answered.
+// A speech is a request to an upstream of a preset, with its response.
 type speech struct{ preset, path, body, answer string }
 
 var speeches = []speech{
@@ -39,7 +39,7 @@ var speeches = []speech{
 		`{"candidates":[{"content":{"role":"model","parts":[{"text":"hello"}]},"finishReason":"STOP"}],"usageMetadata":{"promptTokenCount":1,"candidatesTokenCount":1,"totalTokenCount":2}}`},
 }
 
-// A teller is an upstream that asks to come back in ten minutes as long as it is told to.
+// A teller is an upstream that requests a wait of ten minutes while it is told to.
 type teller struct {
 	speech
 	url    string
@@ -66,12 +66,12 @@ func newTeller(t *testing.T, s speech) *teller {
 	return u
 }
 
-// yaml is a sidecar before it that shares a store.
+// yaml returns the configuration of a sidecar for it with a shared store.
 func (u *teller) yaml(store string) string {
 	return fmt.Sprintf("listen: 127.0.0.1:0\nadmin: 127.0.0.1:0\nstore: %s\nupstreams:\n  up: {preset: %s, url: %q, max_wait: off}\n", store, u.preset, u.url)
 }
 
-// call makes a call through a sidecar, and reports the status and why it was refused.
+// call makes a call through a sidecar and returns the status and the reason of a refusal.
 func (u *teller) call(t *testing.T, w *served.Process) (code int, refused string) {
 	t.Helper()
 	method := http.MethodGet
@@ -104,7 +104,7 @@ func (u *teller) paused(t *testing.T, w *served.Process) bool {
 	return refused == "paused"
 }
 
-// until waits for a condition of real processes.
+// until waits for a condition in real time.
 func until(t *testing.T, what string, ok func() bool) {
 	t.Helper()
 	for end := time.Now().Add(served.Patience); !ok(); {
@@ -115,8 +115,8 @@ func until(t *testing.T, what string, ok func() bool) {
 	}
 }
 
-// tell has a sidecar be asked to come back later. The answer is the upstream's, and may say
-// that another attempt was refused. Calls that weir refuses before that, as its store answers late, are made again.
+// tell makes the upstream request a wait from a sidecar. The response is the upstream's, and may report that another attempt
+// was refused. Calls that weir refuses earlier, because its store is slow, are retried.
 func (u *teller) tell(t *testing.T, w *served.Process) {
 	t.Helper()
 	u.tells.Store(true)
@@ -166,16 +166,15 @@ var kept = map[string]func(*testing.T) string{
 	},
 }
 
-// What the upstream asks one weir serve to wait, another that shares its store waits, too,
-// for each preset and through each store. One that is started meanwhile does not send a
-// single call; both show it; and resumed at one of them, all go on.
+// A wait that an upstream requests from one weir serve also applies to another one with the same store, for each preset and
+// store. A process that starts meanwhile sends no call. Both show the pause. Resuming it at one of them resumes all.
 func TestAPauseHoldsEveryProcess(t *testing.T) {
 	t.Parallel()
 	keys := []string{"AWS_ACCESS_KEY_ID=AKWEIR", "AWS_SECRET_ACCESS_KEY=of weir", "AWS_SESSION_TOKEN=", "AWS_EC2_METADATA_DISABLED=true", "AWS_PROFILE="}
 	for name, store := range kept {
 		for _, s := range speeches {
 			if name == "dynamodb" && s.preset != "http" && s.preset != "gemini" && s.preset != "openai" {
-				continue // what differs is between the process and its upstream
+				continue // the difference is between the process and its upstream
 			}
 			t.Run(name+" "+s.preset, func(t *testing.T) {
 				t.Parallel()
@@ -192,7 +191,7 @@ func TestAPauseHoldsEveryProcess(t *testing.T) {
 				until(t, "the other hears", func() bool { return u.paused(t, b) })
 				u.silent(t, a, b)
 				c := served.Start(t, yaml, keys...)
-				until(t, "who starts hears", func() bool { return u.paused(t, c) }) // at once, on a machine with time
+				until(t, "who starts hears", func() bool { return u.paused(t, c) }) // immediately on a fast machine
 				u.silent(t, c)
 				for i, w := range []*served.Process{b, c} {
 					if p := pausesOf(t, w); len(p) == 0 || p[0].Reason != "rate" || p[0].LeftMS > 600_000 || p[0].LeftMS < 400_000 {
@@ -208,7 +207,7 @@ func TestAPauseHoldsEveryProcess(t *testing.T) {
 	}
 }
 
-// With a file for a store a pause outlives kill -9.
+// With a file as store a pause survives kill -9.
 func TestAPauseOutlivesItsProcess(t *testing.T) {
 	t.Parallel()
 	for _, s := range speeches {
@@ -241,8 +240,8 @@ func written(t *testing.T, yaml string) bool {
 	return err == nil && strings.Contains(string(b), `{"pauses":[{`)
 }
 
-// While Redis is away each process keeps its own pause; when it is back, having lost all or
-// holding a record that cannot be read, the others hear of it.
+// While Redis is unavailable each process keeps its pause. When Redis returns, empty or with an unreadable record, the other
+// processes get the pause.
 func TestAPauseAndAStoreThatGoesAway(t *testing.T) {
 	t.Parallel()
 	redis := servers.Redis(t)

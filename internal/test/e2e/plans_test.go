@@ -15,9 +15,8 @@ import (
 	"github.com/seed1158cd35/weir/internal/test/servers"
 )
 
-// A user who has used up a quota that is three times as much with the plan, at two processes that
-// share a Redis, has none left with the plan or without it: at neither of them, nor at one that
-// begins after they have ended.
+// A quota with a plan has three times the amount. A user who exhausts it at two processes with a shared Redis has none left
+// with or without the plan: neither at these, nor at a process that starts after they have ended.
 func TestAQuotaOfPlansIsOneAtEveryProcess(t *testing.T) {
 	_, sim := provider(t, llmsim.Config{})
 	yaml := head + fmt.Sprintf("store: {redis: %q}\ncallers: {limits: {global: off, user: off, user-day: {amount: 20, every: month, scope: user, plans: {premium: 3x}}}}\n"+
@@ -27,7 +26,7 @@ func TestAQuotaOfPlansIsOneAtEveryProcess(t *testing.T) {
 	first.Serve = first.WaitFor("serving")
 	second := start(t, yaml)
 	n := answered(t, first, "premium", 25)
-	for late := time.Now().Add(patience); n < 60 && time.Now().Before(late); { // what a process keeps for an outage comes back
+	for late := time.Now().Add(patience); n < 60 && time.Now().Before(late); { // units that a process reserved for outages return
 		n += answered(t, second, "premium", 100) + answered(t, first, "premium", 100)
 	}
 	if n != 60 {
@@ -51,7 +50,7 @@ func TestAQuotaOfPlansIsOneAtEveryProcess(t *testing.T) {
 	}
 }
 
-// answered is how many of so many calls with a plan are answered until one is refused.
+// answered returns the number of answered calls with a plan before a refusal.
 func answered(t *testing.T, w *process, plan string, most int) (n int) {
 	t.Helper()
 	for ; n < most; n++ {
@@ -77,7 +76,7 @@ func usedUp(t *testing.T, w *process, plan string) {
 	}
 }
 
-// chat asks a model as a user with a plan.
+// chat calls a model as a user with a plan.
 func chat(t *testing.T, w *process, plan string) (status int) {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+w.Serve.Listen+"/chat/v1/chat/completions",

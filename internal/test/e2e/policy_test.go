@@ -24,8 +24,7 @@ import (
 	"github.com/seed1158cd35/weir/sidecar/proxy"
 )
 
-// policy is that of the preset s3, but for its limits: it keeps an S3 to a rate. The
-// burst is a tenth of a second's worth.
+// policy returns the preset s3 with a limit, whose burst is a tenth of a second's units.
 func policy(perSecond int64, learn adaptive.Config) weir.Policy {
 	file, err := config.Parse("weir.yaml", []byte("upstreams: {s3: {url: http://s3, preset: s3}}"), nil)
 	if err != nil {
@@ -40,7 +39,7 @@ func policy(perSecond int64, learn adaptive.Config) weir.Policy {
 	return p
 }
 
-// paces remembers every rate that was learnt.
+// paces records all learned rates.
 type paces struct {
 	mu    sync.Mutex
 	start time.Time
@@ -91,15 +90,14 @@ func inFrontOf(t testing.TB, s *store, p weir.Policy, dial func(context.Context,
 	return h, learnt
 }
 
-// A play is a store, weir in front of it and clients, in a bubble of testing/synctest.
+// A play is a store, weir and clients in a bubble of testing/synctest.
 type play struct {
 	*store
 	client *s3.Client
 	learnt *paces
 }
 
-// inBubble plays f with a store that bears so many requests a second and takes up to 20 ms
-// for each.
+// inBubble runs f with a store that allows a rate and takes up to 20 ms per request.
 func inBubble(t *testing.T, rate float64, p weir.Policy, f func(t *testing.T, w *play)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {

@@ -39,7 +39,7 @@ func newAuthority(t testing.TB, name string) *authority {
 	return a
 }
 
-// certify makes a certificate, signed by an authority or by itself.
+// certify creates a certificate that an authority or itself signs.
 func certify(t testing.TB, c *x509.Certificate, by *authority) (*x509.Certificate, *ecdsa.PrivateKey, []byte) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -61,7 +61,7 @@ func certify(t testing.TB, c *x509.Certificate, by *authority) (*x509.Certificat
 	return made, key, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
 }
 
-// pair is a certificate for the server and for clients, and its key, in PEM.
+// pair returns a certificate for server and clients with its key, in PEM.
 func (a *authority) pair(t testing.TB, serial int64) (cert, key []byte) {
 	t.Helper()
 	_, k, cert := certify(t, &x509.Certificate{SerialNumber: big.NewInt(serial), Subject: pkix.Name{CommonName: "app"}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}}, a)
@@ -72,7 +72,7 @@ func (a *authority) pair(t testing.TB, serial int64) (cert, key []byte) {
 	return cert, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der})
 }
 
-// A renewal is a weir with a certificate that wants one of its callers, and these.
+// A renewal is a weir with a certificate that requires client certificates, and its callers.
 type renewal struct {
 	*testing.T
 	w           *served.Process
@@ -94,7 +94,7 @@ func (r *renewal) write(path string, parts ...[]byte) {
 	}
 }
 
-// client is a caller with a certificate.
+// client returns a caller with a certificate.
 func (r *renewal) client(by *authority, h2 bool) *http.Client {
 	r.Helper()
 	cert, key := by.pair(r, 100)
@@ -115,7 +115,7 @@ func (r *renewal) clientWith(h2 bool, own func() *tls.Certificate) *http.Client 
 	return &http.Client{Timeout: patience, Transport: tr}
 }
 
-// call is the status of one call, and the serial number of the certificate that weir showed.
+// call returns the status of a call and the serial number of weir's certificate.
 func (r *renewal) call(c *http.Client) (status int, serial int64, err error) {
 	resp, err := c.Get("https://" + r.w.Serve.Listen + "/up/")
 	if err != nil {
@@ -125,7 +125,7 @@ func (r *renewal) call(c *http.Client) (status int, serial int64, err error) {
 	return resp.StatusCode, resp.TLS.PeerCertificates[0].SerialNumber.Int64(), nil
 }
 
-// load calls until it is told to stop, on connections that stay and on new ones.
+// load calls until stop, on persistent and on new connections.
 func (r *renewal) load(by *authority) (stop func()) {
 	ended := make(chan struct{})
 	var all sync.WaitGroup
@@ -152,7 +152,7 @@ func (r *renewal) load(by *authority) (stop func()) {
 	return func() { close(ended); all.Wait() }
 }
 
-// shown is the certificate that a new connection gets.
+// shown returns the serial number of the certificate on a new connection.
 func (r *renewal) shown(by *authority) int64 {
 	r.Helper()
 	status, serial, err := r.call(r.client(by, true))
@@ -162,8 +162,8 @@ func (r *renewal) shown(by *authority) int64 {
 	return serial
 }
 
-// Certificates are renewed while calls are under way: that of weir, its authority, and the authority of the callers. No call is
-// lost, the new certificate is shown to every connection after the reload, and a half that does not fit the other changes nothing.
+// Certificates are renewed during calls: weir's, its authority, and the callers' authority. No call is lost, every connection
+// after the reload gets the new certificate, and a key that does not match its certificate changes nothing.
 func TestCertificatesAreRenewedUnderLoad(t *testing.T) {
 	t.Parallel()
 	up := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
@@ -214,8 +214,8 @@ func TestCertificatesAreRenewedUnderLoad(t *testing.T) {
 	}
 }
 
-// distrust takes the authority of callers away. Those who were let in by it are not heard any more, on whatever connection;
-// one who has a certificate of the other by then is refused once at most.
+// distrust removes the callers' old authority. Its callers are refused on all connections. A caller that has a certificate of
+// the new authority is refused at most once.
 func (r *renewal) distrust(old, next *authority) {
 	var own [2]tls.Certificate
 	for i, by := range []*authority{old, next} {

@@ -17,12 +17,10 @@ import (
 	"github.com/seed1158cd35/weir/limit/adaptive"
 )
 
-// trueLimit is what the store bears a second: low, so that it and not the
-// machine is what holds the workers.
+// trueLimit is the store's limit per second. It is low, so that it limits the workers and not the machine.
 const trueLimit = 100
 
-// Keys that a careless proxy would tidy, bodies with and without a known length,
-// and errors come through as they would from the store itself.
+// Unusual keys, bodies with and without a length, and errors pass unchanged.
 func TestEveryKindOfCall(t *testing.T) {
 	t.Parallel()
 	s := newStore(t, 0, 1)
@@ -73,8 +71,8 @@ func check(t *testing.T, c *s3.Client, key string, want []byte) {
 	}
 }
 
-// 32 workers want twice what the store bears. Weir, told the limit, lets every
-// call succeed and keeps the store from refusing.
+// 32 workers need twice the store's limit. With this limit configured, every call succeeds through weir and the store refuses
+// none.
 func TestToldTheLimit(t *testing.T) {
 	t.Parallel()
 	inBubble(t, trueLimit, policy(trueLimit, adaptive.Config{}), func(t *testing.T, w *play) {
@@ -89,16 +87,16 @@ func TestToldTheLimit(t *testing.T) {
 	})
 }
 
-// Weir is not told the limit and begins at three times it: it finds it.
+// weir starts at three times the unknown limit and learns it.
 func TestFindsTheLimit(t *testing.T) {
 	t.Parallel()
-	// Rates that are multiplied swing between a half and the limit.
+	// Rates that are multiplied vary between half of the limit and the limit.
 	for rule, least := range map[adaptive.Rule]float64{adaptive.Cubic: 0.95, adaptive.Multiply: 0.75} {
 		t.Run(rule.String(), func(t *testing.T) {
 			t.Parallel()
 			inBubble(t, trueLimit, policy(3*trueLimit, adaptive.Config{On: true, Rule: rule}), func(t *testing.T, w *play) {
 				results := load{32, 4 * trueLimit}.run(t, w.store, w.client, 66*time.Second)
-				seen := w.between(30*time.Second, 66*time.Second) // some cycles of the rule, not a piece of one
+				seen := w.between(30*time.Second, 66*time.Second) // some cycles of the rule
 				used := float64(seen.Taken) / (36 * trueLimit)
 				ok, all, err := good(results, 30*time.Second, 66*time.Second)
 				t.Logf("from the 30th second on: used %.1f%% of the limit, refused %.2f%%; %d of %d calls succeeded (%v)", 100*used, 100*seen.refusedShare(), ok, all, err)
@@ -110,8 +108,8 @@ func TestFindsTheLimit(t *testing.T) {
 	}
 }
 
-// The store is down for ten seconds. Five seconds after its end all is well, and
-// once the breaker had seen it fail for five seconds it was left in peace.
+// The store is down for ten seconds. Five seconds after its end all calls succeed. After the breaker has seen five seconds of
+// failures, the store gets few calls.
 func TestOutage(t *testing.T) {
 	t.Parallel()
 	for name, p := range map[string]weir.Policy{

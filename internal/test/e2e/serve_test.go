@@ -15,8 +15,8 @@ import (
 	"time"
 )
 
-// The file is read again thirty times under load, bad ones among them: no call
-// fails, what was changed is in force, and a bad file changes nothing.
+// The file is reloaded thirty times under load, also with invalid files: no call fails, changes apply, and an invalid file
+// changes nothing.
 func TestReloadDropsNothing(t *testing.T) {
 	t.Parallel()
 	s := newStore(t, 0, 1)
@@ -76,8 +76,7 @@ func TestCheckTellsGoodFromBad(t *testing.T) {
 	}
 }
 
-// Told to stop, weir brings every call to its end that it has taken, those that
-// wait in the upstream among them, and then ends well.
+// After a signal weir completes all accepted calls, including waiting ones in the upstream, and exits with success.
 func TestStopDropsNothing(t *testing.T) {
 	t.Parallel()
 	s := newStore(t, 0, 1)
@@ -98,7 +97,7 @@ func TestStopDropsNothing(t *testing.T) {
 	}
 	lost := hammer(s, base, 8)
 	w.Signal(syscall.SIGTERM)
-	if err := lost(); err != nil { // ends when weir takes no more
+	if err := lost(); err != nil { // ends when weir accepts no more
 		t.Error(err)
 	}
 	close(release)
@@ -112,7 +111,7 @@ func TestStopDropsNothing(t *testing.T) {
 	}
 }
 
-// A call that takes longer than the drain is cut, and weir still ends well.
+// A call that takes longer than the drain is cut, and weir exits with success.
 func TestStopDoesNotWaitForEver(t *testing.T) {
 	t.Parallel()
 	s := newStore(t, 0, 1)
@@ -131,7 +130,7 @@ func TestStopDoesNotWaitForEver(t *testing.T) {
 	}
 }
 
-// Told to stop a second time, weir cuts what is under way, and still ends well.
+// After a second signal weir cuts pending calls, and exits with success.
 func TestStopTwiceStopsNow(t *testing.T) {
 	t.Parallel()
 	s := newStore(t, 0, 1)
@@ -153,9 +152,8 @@ func TestStopTwiceStopsNow(t *testing.T) {
 	}
 }
 
-// hammer calls from so many goroutines until weir takes no more connections. The
-// function returned waits for that, and tells of calls that reached the store
-// and yet failed: those were dropped.
+// hammer calls from a number of goroutines until weir accepts no more connections. The returned function waits for that, and
+// returns an error if a call that reached the store failed.
 func hammer(s *store, base string, workers int) (lost func() error) {
 	var wg sync.WaitGroup
 	errs := make(chan error, 10_000)
@@ -197,12 +195,12 @@ func fetch(client *http.Client, url, id string) error {
 	return err
 }
 
-// alone is a client that makes a connection for each call.
+// alone returns a client that opens a connection for each call.
 func alone() *http.Client {
 	return &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: patience}
 }
 
-// h2c is a client that speaks HTTP/2 without encryption.
+// h2c returns a client that uses HTTP/2 without encryption.
 func h2c() *http.Client {
 	tr := &http.Transport{Protocols: new(http.Protocols)}
 	tr.Protocols.SetUnencryptedHTTP2(true)

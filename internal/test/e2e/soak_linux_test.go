@@ -15,11 +15,11 @@ import (
 	"time"
 )
 
-// gauges are what must not grow, as metrics of the Go runtime and the process name it.
+// gauges are metrics of the Go runtime and the process that must not grow.
 var gauges = []string{"process_resident_memory_bytes", "go_goroutines", "process_open_fds"}
 
-// Under steady calls nothing of a sidecar grows. For how long is WEIR_SOAK (30m in scripts/soak, at 1,000 calls a
-// second); in every run for three seconds, in which nothing is judged but that calls are answered.
+// Under steady calls no gauge of a sidecar grows. The duration is WEIR_SOAK (30m in scripts/soak, at 1,000 calls a second). By
+// default it is three seconds, and the test only checks that calls are answered.
 func TestNothingGrows(t *testing.T) {
 	length, rate := 3*time.Second, 200
 	if s := os.Getenv("WEIR_SOAK"); s != "" {
@@ -71,7 +71,7 @@ func TestNothingGrows(t *testing.T) {
 	for time.Since(begin) < length {
 		time.Sleep(min(length/100, 10*time.Second))
 		if time.Since(begin) < length/3 {
-			continue // it fills its tables first
+			continue // its tables fill first
 		}
 		for name, v := range scrape(t, w.Serve.Admin) {
 			seen[name] = append(seen[name], v)
@@ -115,8 +115,8 @@ func scrape(t *testing.T, admin string) map[string]float64 {
 	return all
 }
 
-// slope fits a line through values that were taken at even times: by how many standard errors its slope is above 0,
-// and how much it rises over all of them, as a share of their mean.
+// slope fits a line through equidistant values. It returns the slope in standard errors, and the increase over all values as a
+// share of their mean.
 func slope(all []float64) (errors, share float64) {
 	n := float64(len(all))
 	var x, y float64

@@ -14,29 +14,28 @@ import (
 	"github.com/johannesboyne/gofakes3/backend/s3mem"
 )
 
-// A store is S3 with a token bucket in front of it, as strict as one can be, and
-// a switch for outages. It remembers every request that arrived.
+// A store is S3 behind a strict token bucket, with a switch for outages. It records every request.
 type store struct {
 	url     string
 	s3      http.Handler
 	started time.Time
 
 	mu     sync.Mutex
-	rate   float64 // requests per second; 0 means any
+	rate   float64 // requests per second; 0 means no limit
 	burst  float64
 	tokens float64
 	filled time.Time
 	down   bool
-	delay  func() time.Duration // that a request takes; nil means none
+	delay  func() time.Duration // duration of a request; nil means none
 	seen   []arrival
-	ids    map[string]bool // correlation ids
+	ids    map[string]bool // correlation IDs
 
-	path    string // requests for it are held until release is closed
+	path    string // its requests wait until release is closed
 	arrived chan bool
 	release chan bool
 }
 
-// hold keeps requests for a path waiting until release is closed.
+// hold delays requests for a path until release is closed.
 func (s *store) hold(path string) (arrived <-chan bool, release chan<- bool) {
 	s.path, s.arrived, s.release = path, make(chan bool, 100), make(chan bool)
 	return s.arrived, s.release
@@ -53,10 +52,10 @@ func (s *store) saw(id string) bool {
 type arrival struct {
 	at      time.Duration // since the start
 	refused bool          // for rate
-	broken  bool          // it came during an outage
+	broken  bool          // it arrived during an outage
 }
 
-// newStore starts a store that bears so many requests a second.
+// newStore starts a store with a rate and a burst.
 func newStore(t testing.TB, rate, burst float64) *store {
 	s := emptyStore(rate, burst)
 	server := httptest.NewUnstartedServer(s)
@@ -94,7 +93,7 @@ func (s *store) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// admit takes a token, if there is one, and says how long the request takes.
+// admit takes a token if there is one, and returns the duration of the request.
 func (s *store) admit(r *http.Request) (a arrival, wait time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -124,24 +123,24 @@ func refuse(w http.ResponseWriter, status int, code, message string) {
 	fmt.Fprintf(w, "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<Error><Code>%s</Code><Message>%s</Message><RequestId>1</RequestId></Error>", code, message)
 }
 
-// break turns the outage on or off.
+// outage turns the outage on or off.
 func (s *store) outage(on bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.down = on
 }
 
-// A tally is what arrived in a time.
+// A tally counts arrivals in a time.
 type tally struct {
 	Taken, Refused, Broken int
 }
 
-// refusedShare is the part of the attempts that was refused for rate.
+// refusedShare returns the share of attempts that were refused for their rate.
 func (t tally) refusedShare() float64 {
 	return float64(t.Refused) / float64(max(1, t.Taken+t.Refused))
 }
 
-// between counts what arrived from one instant to another.
+// between counts the arrivals between two times.
 func (s *store) between(from, to time.Duration) (t tally) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -161,7 +160,7 @@ func (s *store) between(from, to time.Duration) (t tally) {
 
 func (s *store) now() time.Duration { return time.Since(s.started) }
 
-// trace is what arrived, second by second.
+// trace returns the arrivals, second by second.
 func (s *store) trace() string {
 	out := "second: taken/refused/broken:"
 	for from := time.Duration(0); from < s.now(); from += time.Second {

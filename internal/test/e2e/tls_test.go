@@ -18,8 +18,7 @@ import (
 	"time"
 )
 
-// With a certificate weir speaks TLS and HTTP/2, and a new certificate is in
-// force after a reload.
+// With a certificate weir supports TLS and HTTP/2. A new certificate applies after a reload.
 func TestServeTLS(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -47,7 +46,7 @@ func TestServeTLS(t *testing.T) {
 	}
 }
 
-// renew writes a certificate of its own making, and returns who trusts it.
+// renew writes a self-signed certificate, and returns a pool that trusts it.
 func renew(t *testing.T, cert, key string, serial int64) *x509.CertPool {
 	t.Helper()
 	k, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

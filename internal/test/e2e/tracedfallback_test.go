@@ -21,7 +21,8 @@ import (
 	"github.com/seed1158cd35/weir/internal/test/served"
 )
 
-// fallback is a gateway whose first model is gpt-4o, and the receiver of its traces. Nothing is sampled early unless share is set.
+// fallback is a gateway whose first model is gpt-4o, with a receiver of its traces. It samples nothing early unless share is
+// set.
 type fallback struct {
 	*testing.T
 	sim  *llmsim.Provider
@@ -54,7 +55,7 @@ upstreams:
 	return f
 }
 
-// ask asks gpt-4o, and returns the trace of the call, its first span first.
+// ask calls gpt-4o and returns the trace of the call, its first span first.
 func (f *fallback) ask(question string, stream bool) []*spans.Span {
 	f.Helper()
 	body, err := json.Marshal(map[string]any{"model": "gpt-4o", "temperature": 0, "stream": stream, "messages": []map[string]string{{"role": "user", "content": question}}})
@@ -85,12 +86,12 @@ func (f *fallback) ask(question string, stream bool) []*spans.Span {
 	return all
 }
 
-// fails has calls of a model fail from now on.
+// fails makes later calls of a model fail.
 func (f *fallback) fails(model string) {
 	f.sim.Fault(llmsim.Fault{Kind: llmsim.Error, Model: model, Times: -1})
 }
 
-// has reports attributes of a span that differ; "" means that there is none.
+// has reports differing attributes of a span. "" means a missing one.
 func has(t *testing.T, s *spans.Span, want map[string]string) {
 	t.Helper()
 	attrs := attrsOf(s)

@@ -15,7 +15,7 @@ import (
 	"github.com/seed1158cd35/weir/internal/test/served"
 )
 
-// attrsOf are the attributes of a span, as texts.
+// attrsOf returns the attributes of a span as texts.
 func attrsOf(s *spans.Span) map[string]string {
 	all := make(map[string]string)
 	for _, a := range s.Attributes {
@@ -24,7 +24,7 @@ func attrsOf(s *spans.Span) map[string]string {
 	return all
 }
 
-// named are the spans of that name.
+// named returns the spans with a name.
 func named(all []*spans.Span, name string) (found []*spans.Span) {
 	for _, s := range all {
 		if s.Name == name {
@@ -34,10 +34,10 @@ func named(all []*spans.Span, name string) (found []*spans.Span) {
 	return found
 }
 
-// The trace of a model's call says which model was asked and has answered, tokens, cost, tier and cache; each look-up and
-// each tier has a span; and nobody reads from it who asked, or what.
+// The trace of a model's call has the requested and the answering model, tokens, cost, tier and cache. Each lookup and each
+// tier has a span. The trace contains neither the caller nor the question.
 func TestATraceOfModels(t *testing.T) {
-	sim := llmsim.New(llmsim.Config{Models: map[string]llmsim.Model{"gpt-4o-mini": {}}}) // there is no gpt-4o
+	sim := llmsim.New(llmsim.Config{Models: map[string]llmsim.Model{"gpt-4o-mini": {}}}) // gpt-4o is missing
 	s, err := sim.Start()
 	if err != nil {
 		t.Fatal(err)

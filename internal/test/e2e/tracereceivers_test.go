@@ -18,8 +18,8 @@ import (
 	"github.com/seed1158cd35/weir/internal/test/sigtest"
 )
 
-// failsOnce has a weir with such traces make a call of which the first attempt fails, and wants its spans: the call, two
-// attempts and the rest between them.
+// failsOnce makes a call whose first attempt fails through a weir with traces, and requires its spans: the call, two attempts
+// and the wait between them.
 func failsOnce(t *testing.T, r *otlptest.Receiver, traces string, env ...string) {
 	t.Helper()
 	up := httptest.NewServer(&hearing{answer: func(n int) int { return []int{500, 200}[min(n, 2)-1] }})
@@ -36,7 +36,7 @@ func failsOnce(t *testing.T, r *otlptest.Receiver, traces string, env ...string)
 	}
 }
 
-// A weir that runs sends its traces to a receiver of OTLP over gRPC.
+// weir sends its traces to an OTLP receiver over gRPC.
 func TestTracesByGRPC(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -49,7 +49,7 @@ func TestTracesByGRPC(t *testing.T) {
 	failsOnce(t, r, fmt.Sprintf("url: %q", "grpc://"+l.Addr().String()))
 }
 
-// A weir that runs signs what it sends to X-Ray, with the credentials of its environment.
+// weir signs its requests to X-Ray with the credentials of its environment.
 func TestTracesToXRay(t *testing.T) {
 	r := otlptest.New()
 	v := sigtest.Verifier{Secrets: map[string]string{"AKID": "SECRET"}}

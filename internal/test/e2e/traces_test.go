@@ -14,11 +14,11 @@ import (
 	"github.com/seed1158cd35/weir/internal/test/served"
 )
 
-// A hearing upstream notes which traces it is told of, and answers as it is asked to.
+// A hearing records the trace headers of requests and responds as configured.
 type hearing struct {
 	mu     sync.Mutex
 	heard  []http.Header
-	answer func(n int) int // status of the nth answer
+	answer func(n int) int // status of the nth response
 }
 
 func (h *hearing) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -28,7 +28,7 @@ func (h *hearing) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(h.answer(len(h.heard)))
 }
 
-// tracing is a sidecar before such an upstream, and what receives its traces.
+// tracing is a sidecar for such an upstream, with a receiver of its traces.
 func tracing(t *testing.T, fields, upstream string, answer func(n int) int) (*hearing, *otlptest.Receiver, func(http.Header) *http.Response) {
 	t.Helper()
 	up := &hearing{answer: answer}
@@ -59,7 +59,7 @@ const (
 	theSpan  = "b7ad6b7169203331"
 )
 
-// A call that failed is kept, attempt by attempt, within the trace of its caller, and the upstream was told of it.
+// A failed call is recorded, attempt by attempt, in its caller's trace. The upstream gets the trace header.
 func TestAFailedCallIsTraced(t *testing.T) {
 	up, r, call := tracing(t, ", share: off, each_second: off", "", func(n int) int {
 		if n < 3 {
@@ -92,7 +92,7 @@ func TestAFailedCallIsTraced(t *testing.T) {
 		if s.Kind != spans.Span_SPAN_KIND_CLIENT {
 			continue
 		}
-		want := fmt.Sprintf("00-%s-%s-00", theTrace, hex.EncodeToString(s.SpanId)) // it was kept late
+		want := fmt.Sprintf("00-%s-%s-00", theTrace, hex.EncodeToString(s.SpanId)) // it was recorded late
 		if got := up.heard[n].Get("Traceparent"); got != want || up.heard[n].Get("Tracestate") != "a=b" {
 			t.Errorf("attempt %d: the upstream heard %q, want %q", n+1, got, want)
 		}
@@ -106,12 +106,12 @@ func TestAFailedCallIsTraced(t *testing.T) {
 	}
 }
 
-// What goes well is kept early, and its upstream hears so; what a stranger says of it counts for nothing.
+// A successful call is sampled early, and its upstream gets the decision. An untrusted caller's decision is ignored.
 func TestWhoDecidesWhatIsKept(t *testing.T) {
 	const said = "00-" + theTrace + "-" + theSpan
 	for _, c := range []struct {
 		name, fields, came string
-		want               string // the flags that the upstream hears
+		want               string // the flags that the upstream gets
 	}{
 		{"all are kept", ", share: 100%", said + "-01", "-01"},
 		{"a stranger forces nothing", ", share: off, each_second: off", said + "-01", "-00"},
@@ -139,7 +139,7 @@ func TestWhoDecidesWhatIsKept(t *testing.T) {
 	}
 }
 
-// A header that is malformed is as good as none: another trace begins.
+// A malformed header is ignored, and a new trace begins.
 func TestAMalformedTraceIsNone(t *testing.T) {
 	for _, bad := range []string{"", "00-0-0-00", "ff-" + theTrace + "-" + theSpan + "-01", "00-" + theTrace + "-" + theSpan + "-01-x", "00-00000000000000000000000000000000-" + theSpan + "-01", "00-" + theTrace + "-0000000000000000-01"} {
 		up, _, call := tracing(t, "", "", always(200))
@@ -151,7 +151,7 @@ func TestAMalformedTraceIsNone(t *testing.T) {
 	}
 }
 
-// Calls that weir refuses are kept, too, and say what refused them.
+// Refused calls are also recorded, with the reason.
 func TestARefusedCallIsTraced(t *testing.T) {
 	_, r, call := tracing(t, ", share: off, each_second: off", ", limits: {all: 1/h}, max_wait: off", always(200))
 	call(nil)
@@ -169,7 +169,7 @@ func TestARefusedCallIsTraced(t *testing.T) {
 	}
 }
 
-// X-Ray's header is gone on with, and sent, if that is wanted.
+// X-Ray's header is continued and sent, if configured.
 func TestXRaysHeader(t *testing.T) {
 	const came = "Root=1-5759e988-bd862e3fe1be46a994272793;Parent=53995c3f42cd8ad8;Sampled=1"
 	up, _, call := tracing(t, ", xray: true, trust: true", "", always(200))

@@ -28,7 +28,7 @@ func say(t testing.TB, args ...string) (out string, code int) {
 	return served.Say(t, nil, args...)
 }
 
-// rule is a limit as weir status shows it.
+// rule returns a limit as weir status shows it.
 func rule(t testing.TB, w *process, limit string) string {
 	t.Helper()
 	out, code := say(t, "status", "-json", "-admin", w.Serve.Admin)
@@ -44,7 +44,7 @@ func rule(t testing.TB, w *process, limit string) string {
 	return ""
 }
 
-// yaml is a configuration for a store.
+// yaml returns a configuration for a store.
 func (s *store) yaml(put string) string {
 	return strings.NewReplacer("URL", s.url, "PUT", put).Replace(`
 listen: 127.0.0.1:0

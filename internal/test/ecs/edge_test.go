@@ -25,7 +25,7 @@ func loaded(t *testing.T) *config.File {
 	return f
 }
 
-// at is the value at a path of names and numbers.
+// at returns the value at a path of names and indices.
 func at(t *testing.T, v any, path ...any) any {
 	t.Helper()
 	for _, p := range path {
@@ -44,7 +44,7 @@ func at(t *testing.T, v any, path ...any) any {
 	return v
 }
 
-// keyed are attributes of a balancer or of its targets.
+// keyed returns an attribute of a balancer or of its targets.
 func keyed(t *testing.T, list any, name string) int {
 	t.Helper()
 	all, _ := list.([]any)
@@ -61,7 +61,7 @@ func keyed(t *testing.T, list any, name string) int {
 	return 0
 }
 
-// The balancer asks /readyz of the admin listener, which answers without a token, and sends calls to the other one.
+// The balancer requests /readyz of the admin listener, which needs no token, and sends calls to the other listener.
 func TestTheLoadBalancerAsksWhetherWeirIsReady(t *testing.T) {
 	v, f := readTemplate(t, text(t, file)), loaded(t)
 	targets, task, service := v.properties("Targets"), v.properties("Task"), v.properties("Service")
@@ -78,7 +78,7 @@ func TestTheLoadBalancerAsksWhetherWeirIsReady(t *testing.T) {
 	}
 }
 
-// Whoever stops a task waits until weir has ended, and the balancer for as long as weir still answers.
+// ECS waits for a stopped task until weir has ended, and the balancer as long as weir still responds.
 func TestTasksEndInTime(t *testing.T) {
 	v, f := readTemplate(t, text(t, file)), loaded(t)
 	stop := at(t, v.properties("Task"), "ContainerDefinitions", 0, "StopTimeout").(int)
@@ -100,8 +100,8 @@ func TestTasksEndInTime(t *testing.T) {
 	}
 }
 
-// Addresses that are blocked are refused before anything is counted; those that are trusted are not counted; the rest gets
-// what weir itself would say.
+// Blocked addresses are refused before counting, trusted addresses are not counted, and others get the same response as from
+// weir.
 func TestTheFirewallsRules(t *testing.T) {
 	v := readTemplate(t, text(t, file))
 	wall := v.properties("Firewall")
@@ -160,7 +160,7 @@ func TestOnlyTheLoadBalancerReachesTheTasks(t *testing.T) {
 	}
 }
 
-// The role lets weir do what its store does, and the table is as weir store init makes it.
+// The role has the permissions for weir's store, and the table equals that of weir store init.
 func TestTheTaskMayUseItsStore(t *testing.T) {
 	v, f := readTemplate(t, text(t, file)), loaded(t)
 	table := v.properties("Store")
@@ -175,7 +175,7 @@ func TestTheTaskMayUseItsStore(t *testing.T) {
 	if err != nil || len(files) == 0 {
 		t.Fatal(files, err)
 	}
-	init := []string{"CreateTable", "DescribeTimeToLive", "UpdateTimeToLive"} // of weir store init alone
+	init := []string{"CreateTable", "DescribeTimeToLive", "UpdateTimeToLive"} // only for weir store init
 	for _, name := range files {
 		for _, m := range regexp.MustCompile(`s\.api\.(\w+)\(`).FindAllStringSubmatch(text(t, name), -1) {
 			if !slices.Contains(may, m[1]) && !slices.Contains(init, m[1]) {

@@ -24,7 +24,7 @@ func text(t *testing.T, path string) string {
 	return string(b)
 }
 
-// A template of CloudFormation.
+// A template is a CloudFormation template.
 type template struct {
 	Parameters map[string]struct {
 		Type    string `yaml:"Type"`
@@ -42,7 +42,7 @@ type template struct {
 
 	schemas map[string]json.RawMessage
 	used    map[string]bool
-	on      bool // conditions hold
+	on      bool // conditions are true
 	wrong   []string
 }
 
@@ -62,7 +62,7 @@ func (v *template) bad(format string, args ...any) {
 	v.wrong = append(v.wrong, fmt.Sprintf(format, args...))
 }
 
-// sample is a value like that of a resource or of its attribute.
+// sample returns a plausible value of a resource or attribute.
 func sample(attribute string) string {
 	switch {
 	case strings.HasSuffix(attribute, "Arn"):
@@ -73,7 +73,7 @@ func sample(attribute string) string {
 	return "one"
 }
 
-// ref is the value of a parameter, of a resource, or of AWS's own.
+// ref returns the value of a parameter, a resource, or a pseudo parameter.
 func (v *template) ref(name string) any {
 	v.used[name] = true
 	if p, ok := v.Parameters[name]; ok {
@@ -101,7 +101,7 @@ func (v *template) ref(name string) any {
 	return sample("")
 }
 
-// attribute is the value of NAME.ATTRIBUTE, which the resource's schema must have.
+// attribute returns the value of NAME.ATTRIBUTE, which the resource's schema must have.
 func (v *template) attribute(s string) any {
 	name, attribute, _ := strings.Cut(s, ".")
 	v.used[name] = true
@@ -114,7 +114,7 @@ func (v *template) attribute(s string) any {
 	return sample(attribute)
 }
 
-// value is what a node stands for, with what its functions would bring.
+// value returns the value of a node with evaluated functions.
 func (v *template) value(n *yaml.Node) any {
 	switch n.Tag {
 	case "!Ref":
@@ -141,7 +141,7 @@ func (v *template) value(n *yaml.Node) any {
 	return v.plain(n)
 }
 
-// plain is the value of a node that is no function.
+// plain returns the value of a node that is not a function.
 func (v *template) plain(n *yaml.Node) any {
 	switch n.Kind {
 	case yaml.MappingNode:
@@ -167,7 +167,7 @@ func (v *template) plain(n *yaml.Node) any {
 	return x
 }
 
-// uses notes what a condition refers to.
+// uses records the references of a condition.
 func (v *template) uses(n *yaml.Node) {
 	if n.Tag == "!Ref" {
 		v.ref(n.Value)
@@ -177,7 +177,7 @@ func (v *template) uses(n *yaml.Node) {
 	}
 }
 
-// properties are those of a resource.
+// properties returns the properties of a resource.
 func (v *template) properties(name string) map[string]any {
 	n := v.Resources[name].Properties
 	if n.Kind == 0 {
@@ -187,7 +187,7 @@ func (v *template) properties(name string) map[string]any {
 	return m
 }
 
-// check says everything that CloudFormation would refuse, as far as resource schemas say it.
+// check returns all errors that CloudFormation would report according to the resource schemas.
 func (v *template) check() []string {
 	for _, n := range v.Conditions {
 		v.uses(&n)
@@ -218,7 +218,7 @@ func (v *template) check() []string {
 	return v.wrong
 }
 
-// valid holds properties to the schema of a resource.
+// valid checks properties against the schema of a resource.
 func (v *template) valid(kind string, properties map[string]any) error {
 	raw, ok := v.schemas[kind]
 	if !ok {

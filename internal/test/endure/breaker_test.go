@@ -18,9 +18,9 @@ import (
 	weirprom "github.com/seed1158cd35/weir/observe/prometheus"
 )
 
-// open makes the preset's upstream, and how a program calls it.
+// open creates the preset's upstream, and a client of it.
 func (c *candidate) open(t testing.TB, p *provider) (*weir.Upstream, client) {
-	u, err := weir.New(strings.Fields(c.name)[0], c.policy(t), weir.Options{Events: weirprom.New(prometheus.NewRegistry()).Events()}) // as a sidecar is heard
+	u, err := weir.New(strings.Fields(c.name)[0], c.policy(t), weir.Options{Events: weirprom.New(prometheus.NewRegistry()).Events()}) // with events, as in a sidecar
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -28,17 +28,16 @@ func (c *candidate) open(t testing.TB, p *provider) (*weir.Upstream, client) {
 	return u, func(ctx context.Context) error { return fine(post(ctx, by)) }
 }
 
-// The breaker of a preset leaves each call the attempts that its retries have, and
-// counts them as one call.
+// The breaker of a preset leaves each call all attempts of its retries, and counts them as one call.
 func TestNoBreakerOfAPresetCutsASeriesShort(t *testing.T) {
 	for _, c := range candidates() {
 		if strings.HasPrefix(c.name, "gemini-free") {
-			continue // its budget ends a series, so that the day's requests last
+			continue // its budget ends a series, to save the day's requests
 		}
 		synctest.Test(t, func(t *testing.T) {
 			p := open(fault{to: time.Hour}, c.words, 1)
 			u, call := c.open(t, p)
-			want := 1 // what may have been done is not repeated
+			want := 1 // attempts that may have had an effect are not repeated
 			if c.call.Safe {
 				want = u.Policy().Retry.Attempts
 			}
@@ -62,8 +61,7 @@ func TestNoBreakerOfAPresetCutsASeriesShort(t *testing.T) {
 	}
 }
 
-// A hundred calls a second of which one attempt in a hundred fails lose none to the
-// breaker, and two calls for what is broken lose none to anybody else.
+// At a hundred calls a second with 1% failed attempts, the breaker refuses no call. Two failing calls cost no other call.
 func TestNoBreakerOfAPresetOpensOnALittleTrouble(t *testing.T) {
 	for _, c := range candidates() {
 		if name := strings.Fields(c.name)[0]; name != "s3" && name != "dynamodb" && name != "http" && name != "openai-compatible" {
@@ -83,7 +81,7 @@ func TestNoBreakerOfAPresetOpensOnALittleTrouble(t *testing.T) {
 					if _, refused := errors.AsType[*weir.Refusal](err); refused {
 						lost++
 					} else if err != nil {
-						failed++ // all of its attempts, once in a million calls
+						failed++ // all attempts fail, once in a million calls
 					}
 				})
 				time.Sleep(10 * time.Millisecond)

@@ -11,7 +11,7 @@ import (
 	"github.com/seed1158cd35/weir/sidecar/config"
 )
 
-// A candidate is a preset, and the clients that it has to outlast.
+// A candidate is a preset and the clients to compare it with.
 type candidate struct {
 	name   string
 	policy func(testing.TB) weir.Policy
@@ -19,17 +19,17 @@ type candidate struct {
 	words  words
 	bare   []bare
 	loads  []load
-	waits  bool // its throttles say when to come back
-	once   bool // the program itself tries once, so that only the preset's budget bounds attempts
+	waits  bool // its throttles specify a wait
+	once   bool // the program tries once, so only the preset's budget bounds attempts
 }
 
-// A bare client is what a program has without weir.
+// A bare client is a client without weir.
 type bare struct {
 	name string
 	make func(p *provider, seed uint64) client
 }
 
-// A load is so many calls, one every so often.
+// A load is a number of calls at an interval.
 type load struct {
 	calls int
 	every time.Duration
@@ -41,8 +41,7 @@ var (
 	seldom = []load{atOnce, {90, time.Second}}
 )
 
-// ofAWS has the SDK as it was before v1.48.0 (2026-11-10), and as it is. DynamoDB's client now makes an attempt more, and
-// sooner.
+// ofAWS returns the SDK before v1.48.0 (2026-11-10) and now. DynamoDB's client now makes one more attempt, and earlier.
 func ofAWS(dynamodb bool) []bare {
 	return []bare{{"SDK before 1.48", sdkBefore148}, {"SDK", func(p *provider, _ uint64) client {
 		return (&sdk{p: p, retryer: retry.NewStandard(func(o *retry.StandardOptions) {
@@ -53,8 +52,8 @@ func ofAWS(dynamodb bool) []bare {
 	}}}
 }
 
-// sdkBefore148 is a model of the SDK before v1.48.0: the first retry came up to 2 s later, the next up to 4 s; each cost
-// 5 of 500 tokens, and each attempt that succeeded earned one.
+// sdkBefore148 models the SDK before v1.48.0: the first retry waited up to 2 s and the next up to 4 s. Each cost 5 of 500
+// tokens, and each successful attempt earned one.
 func sdkBefore148(p *provider, seed uint64) client {
 	r := chance(seed)
 	return (&sdk{p: p, earnsEach: true, retryer: retry.NewStandard(func(o *retry.StandardOptions) {
@@ -160,12 +159,12 @@ func preset(name string) func(testing.TB) weir.Policy {
 func ofAWSX(service string) func(testing.TB) weir.Policy {
 	return func(testing.TB) weir.Policy {
 		p := awsx.Preset(service)
-		p.Undeclared = true // as the guard says
+		p.Undeclared = true // as the configuration check requires
 		return p
 	}
 }
 
-// behind is a program behind a preset.
+// behind returns a program that uses the preset.
 func (c *candidate) behind(t testing.TB, p *provider) client {
 	_, call := c.open(t, p)
 	return call

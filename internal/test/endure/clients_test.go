@@ -15,12 +15,12 @@ import (
 	smithyhttp "github.com/aws/smithy-go/transport/http"
 )
 
-// A client makes a call, of as many attempts as it sees fit.
+// A client makes a call with any number of attempts.
 type client func(context.Context) error
 
 var errBad = errors.New("the call failed")
 
-// post is an attempt.
+// post makes an attempt.
 func post(ctx context.Context, by http.RoundTripper) (*http.Response, error) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://provider.example/v1/thing", strings.NewReader("{}"))
 	if err != nil {
@@ -40,12 +40,12 @@ func fine(resp *http.Response, err error) error {
 	return err
 }
 
-// once tries once.
+// once makes one attempt.
 func once(p *provider, _ uint64) client {
 	return func(ctx context.Context) error { return fine(post(ctx, p)) }
 }
 
-// hasty tries once, and for 10s at most, as the preset messaging does.
+// hasty makes one attempt with a timeout of 10s, as the preset messaging does.
 func hasty(p *provider, _ uint64) client {
 	return func(ctx context.Context) error {
 		ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
@@ -54,17 +54,17 @@ func hasty(p *provider, _ uint64) client {
 	}
 }
 
-// An sdk is the AWS SDK's own retryer in the SDK's loop of attempts.
+// An sdk is the AWS SDK's retryer in the SDK's loop of attempts.
 type sdk struct {
 	p         *provider
 	retryer   *retry.Standard
-	earnsEach bool // each attempt that succeeds earns a token, not the first alone
+	earnsEach bool // each successful attempt earns a token, not only the first
 }
 
 func (c *sdk) call(ctx context.Context) error {
 	release := func(error) error { return nil }
 	for n := 1; ; n++ {
-		first, _ := c.retryer.GetAttemptToken(ctx) // it never fails
+		first, _ := c.retryer.GetAttemptToken(ctx) // never fails
 		err := c.attempt(ctx)
 		_ = release(err)
 		if c.earnsEach || n == 1 {
@@ -96,8 +96,8 @@ func (c *sdk) attempt(ctx context.Context) error {
 	return &awshttp.ResponseError{ResponseError: &smithyhttp.ResponseError{Response: &smithyhttp.Response{Response: resp}, Err: inner}}
 }
 
-// stainless does as the SDKs of OpenAI and Anthropic do: two retries, after half a second
-// and a second, a quarter less at most, or after what the answer asks for up to a minute.
+// stainless behaves like the SDKs of OpenAI and Anthropic: two retries, after 0.5 and 1 s, shortened by up to a quarter, or
+// after the wait in the response, up to a minute.
 func stainless(p *provider, seed uint64) client {
 	r := chance(seed)
 	return func(ctx context.Context) error {
@@ -118,8 +118,8 @@ func stainless(p *provider, seed uint64) client {
 	}
 }
 
-// genai does as Google's SDK does when it is given retry options: five attempts, after 1,
-// 2, 4 and 8 s and up to a second more, whatever the answer asks. Without them it tries once.
+// genai behaves like Google's SDK with retry options: five attempts, after 1, 2, 4 and 8 s plus up to a second. It ignores
+// waits in responses. Without options it makes one attempt.
 func genai(p *provider, seed uint64) client {
 	r := chance(seed)
 	return func(ctx context.Context) error {
@@ -135,8 +135,7 @@ func genai(p *provider, seed uint64) client {
 	}
 }
 
-// chance is a sequence of numbers from 0 up to 1. Goroutines of a bubble that run at once
-// may share it.
+// chance returns random numbers from 0 to 1. Goroutines of a bubble can share it.
 func chance(seed uint64) func() float64 {
 	source := make(chan float64, 1)
 	r := rand.New(rand.NewPCG(seed, 2))

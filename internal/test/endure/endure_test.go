@@ -10,7 +10,7 @@ import (
 
 var full = flag.Bool("full", false, "many more plays of each kind")
 
-// plays is how often a load is played.
+// plays returns the number of runs of a load.
 func plays(l load) int {
 	if *full {
 		return 1 + 2000/l.calls
@@ -18,9 +18,8 @@ func plays(l load) int {
 	return 1 + 120/l.calls
 }
 
-// A preset serves no smaller share of its calls than the client it replaces does, wherever
-// the fault passes, and makes no more attempts for each that it serves. In an outage it
-// makes no more at all: where the client would try once, no more than its budget allows.
+// During any temporary fault, a preset serves at least the share of calls that the replaced client does, with at most as many
+// attempts per served call. In an outage it makes at most as many attempts, or as its budget allows if the client makes one.
 func TestNoPresetDoesWorseThanTheClientItReplaces(t *testing.T) {
 	for _, c := range candidates() {
 		t.Run(c.name, func(t *testing.T) {
@@ -37,13 +36,13 @@ func TestNoPresetDoesWorseThanTheClientItReplaces(t *testing.T) {
 	}
 }
 
-// No preset that ships is left out.
+// Every released preset is included.
 func TestEveryPresetIsPlayed(t *testing.T) {
 	files, err := filepath.Glob("../../../sidecar/config/presets/*.yaml")
 	if err != nil || len(files) == 0 {
 		t.Fatal(files, err)
 	}
-	// Throttles by chance say nothing of a limit: TestUnknownLimitIsShared plays this preset.
+	// Random throttles do not represent a limit: TestUnknownLimitIsShared covers this preset.
 	played := map[string]bool{"unknown": true}
 	for _, c := range candidates() {
 		played[c.name] = true
@@ -70,22 +69,22 @@ func (c *candidate) compare(t *testing.T, l load, f fault, name string, ours, th
 	if ours.share() < theirs.share()-noise(ours, theirs) {
 		where("fewer calls are good")
 	}
-	// Ten attempts find out that nothing succeeds, and chance has its part.
+	// Ten attempts detect an outage, and results vary randomly.
 	slack := min(10, float64(l.calls)/10)/float64(l.calls) + 2*noise(ours, theirs)
 	if served := max(1, ours.share()/theirs.share()); theirs.good > 0 && ours.perCall() > theirs.perCall()*served+slack {
 		where("more attempts for each call that is good")
 	}
 }
 
-// mostInOutage is how many attempts a preset may make while nothing can succeed.
+// mostInOutage returns the allowed attempts of a preset while no attempt can succeed.
 func (c *candidate) mostInOutage(ours, theirs score) float64 {
 	if !c.once {
 		return theirs.attempts
 	}
-	return 1.1*theirs.attempts + ours.seconds // a tenth, and one a second
+	return 1.1*theirs.attempts + ours.seconds // 10% more, and one a second
 }
 
-// noise is by how much two shares differ by chance, in all but one case of some hundred.
+// noise returns the random difference of two shares, which one of some hundred cases exceeds.
 func noise(a, b score) float64 {
 	p := (a.good + b.good) / (a.calls + b.calls)
 	return 2.7*math.Sqrt(p*(1-p)*(1/a.calls+1/b.calls)) + 0.001

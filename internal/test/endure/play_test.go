@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// A score is what became of the calls of all plays of a kind.
+// A score has the results of the calls of several runs.
 type score struct{ calls, good, attempts, seconds float64 }
 
 func (s score) share() float64   { return s.good / s.calls }
@@ -21,7 +21,7 @@ func (s score) String() string {
 
 const second = time.Second
 
-// faults are those of a provider under a load. Spells come while calls are under way.
+// faults returns the faults of a provider under a load. Temporary ones begin during calls.
 func faults(l load, waits bool) []fault {
 	from := time.Duration(0)
 	if l.every > 0 {
@@ -55,7 +55,7 @@ func faults(l load, waits bool) []fault {
 	return all
 }
 
-// play makes the calls of a load, in virtual time, some times over.
+// play makes the calls of a load in virtual time, several times.
 func play(t *testing.T, l load, f fault, w words, seeds int, made func(p *provider, seed uint64) client) (s score) {
 	for seed := range uint64(seeds) {
 		synctest.Test(t, func(*testing.T) {

@@ -11,21 +11,21 @@ import (
 	"time"
 )
 
-// A fault is what is wrong with a provider.
+// A fault is a fault of a provider.
 type fault struct {
 	name string
 
-	share     float64       // this part of the attempts is answered badly
-	from, to  time.Duration // and so are all that come within this time
-	stall     bool          // no: those are kept until its end, and then answered well
-	perSecond float64       // so many attempts a second pass, and a second's worth at once
+	share     float64       // this share of the attempts fails
+	from, to  time.Duration // all attempts in this time fail
+	stall     bool          // instead, they wait until its end and succeed
+	perSecond float64       // attempts per second that succeed, with a burst of a second
 
-	throttled bool // a bad answer is a throttle, else a 503
-	after     int  // seconds that a throttle asks to wait
-	outage    bool // it does not pass
+	throttled bool // a failure is a throttle, otherwise a 503
+	after     int  // wait in seconds in a throttle
+	outage    bool // it does not end
 }
 
-// A provider plays the API from the instant at which it is opened.
+// A provider simulates the API from the time it was opened.
 type provider struct {
 	f     fault
 	words words
@@ -35,10 +35,10 @@ type provider struct {
 	mu       sync.Mutex
 	attempts int
 	tokens   float64
-	at       time.Duration // when tokens were added last
+	at       time.Duration // time of the last refill
 }
 
-// words are how a provider says what is wrong, and what its answers say besides.
+// words are a provider's error formats and other parts of its responses.
 type words struct {
 	throttle, down answer
 	always         map[string]string
@@ -46,7 +46,7 @@ type words struct {
 
 type answer struct {
 	status       int
-	header, code string // the header that has the code, if it is not in the body
+	header, code string // the header with the code, if it is not in the body
 	body         string
 }
 
@@ -54,7 +54,7 @@ func open(f fault, w words, seed uint64) *provider {
 	return &provider{f: f, words: w, r: rand.New(rand.NewPCG(seed, 1)), start: time.Now(), tokens: f.perSecond}
 }
 
-// decide says whether an attempt is answered well, and how long it is kept before.
+// decide reports whether an attempt succeeds, and its delay.
 func (p *provider) decide() (good bool, kept time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -79,11 +79,10 @@ func (p *provider) decide() (good bool, kept time.Duration) {
 
 const latency = 20 * time.Millisecond
 
-// codeHeader has a bad answer's code for the clients that are played here, which do not
-// read bodies.
+// codeHeader has the error code for the simulated clients, which do not read bodies.
 const codeHeader = "X-Played-Code"
 
-// RoundTrip is an attempt.
+// RoundTrip makes an attempt.
 func (p *provider) RoundTrip(r *http.Request) (*http.Response, error) {
 	_, _ = io.Copy(io.Discard, r.Body)
 	_ = r.Body.Close()

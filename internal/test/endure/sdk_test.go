@@ -44,8 +44,8 @@ func putObject(cfg aws.Config) client {
 	}
 }
 
-// The SDK's own clients, as they are and under awsx: forty calls at once of which ten a
-// second are let through, a spell of two seconds, and an outage.
+// The SDK's clients, without and with awsx: forty simultaneous calls at ten allowed a second, a fault of two seconds, and an
+// outage.
 func TestClientsOfTheSDK(t *testing.T) {
 	w := make(map[string]words)
 	for _, c := range candidates() {
@@ -75,7 +75,7 @@ func TestClientsOfTheSDK(t *testing.T) {
 					t.Error("calls were lost that the fault let through")
 				}
 			}
-			// 500 tokens pay for 35 retries of 40 calls; before 1.48 they paid for 100, and a call made two.
+			// 500 tokens pay for 35 retries of 40 calls. Before 1.48 they paid for 100, and a call made two.
 			for i, want := range []float64{75, 75, 120} {
 				if got := played["outage"][i].attempts / 3; got != want {
 					t.Errorf("in an outage client %d made %v attempts, want %v", i, got, want)

@@ -16,14 +16,14 @@ const (
 	end   = "<!-- tables: end -->\n"
 )
 
-// A column is a fault as the tables name it.
+// A column is a fault with its name in the tables.
 var columns = []struct{ fault, head string }{
 	{"30% throttled", "30% throttled"}, {"50% throttled", "50% throttled"}, {"all throttled for 1s", "throttled 1s"}, {"all throttled for 2s", "throttled 2s"},
 	{"a quarter passes each second", "1/4 a second"}, {"30% fail", "30% fail"}, {"50% fail", "50% fail"}, {"all fail for 100ms", "fail 0.1s"}, {"all fail for 1s", "fail 1s"},
 	{"all fail for 2s", "fail 2s"}, {"stall of 5s", "stall 5s"}, {"stall of 20s", "stall 20s"}, {"outage", "outage"},
 }
 
-// The page has a row for each preset; what stands in it is written by -update.
+// The page has a row for each preset. -update writes the rows.
 func TestThePageShowsEveryPreset(t *testing.T) {
 	b, err := os.ReadFile(page)
 	if err != nil {
@@ -69,7 +69,7 @@ func heading() string {
 	return h + "\n" + line + "\n"
 }
 
-// row is what became of a load under each fault: by the preset, and by each bare client.
+// row returns the results of a load under each fault: of the preset and of each bare client.
 func (c *candidate) row(t *testing.T, l load) (shares, counts []string) {
 	byName := make(map[string]fault)
 	for _, f := range faults(l, c.waits) {
@@ -95,7 +95,7 @@ func (c *candidate) row(t *testing.T, l load) (shares, counts []string) {
 	return shares, counts
 }
 
-// percent is a share in percent: not 100 unless it is all.
+// percent formats a share in percent. It prints 100 only for a complete share.
 func percent(share float64) string {
 	if share == 1 {
 		return "100"

@@ -19,23 +19,23 @@ import (
 // unknownRate is the policy of the preset.
 var unknownRate = preset("unknown")
 
-// A crowd is many processes without a store that call one upstream, which allows some requests a second and says nothing of that.
+// A crowd is many processes without a store that call one upstream, which has a limit and does not advertise it.
 type crowd struct {
 	processes int
-	calls     int // of all of them
+	calls     int // of all processes
 	span      time.Duration
-	allowed   []int64 // requests a second, for part after part of the span; none means 100 throughout
+	allowed   []int64 // requests per second in consecutive parts of the time; none means 100 throughout
 }
 
-// fared is how the calls of a crowd fared.
+// fared has the results of a crowd's calls.
 type fared struct {
 	throttled float64
 	lost      float64
 	end       float64   // seconds until the last call ended
-	used      []float64 // shares of what was allowed in each part of the span
+	used      []float64 // used shares of the limit in each part of the time
 }
 
-// play has each process call with the client that is made for it.
+// play makes each process call with the client that is created for it.
 func (c crowd) play(t *testing.T, seed uint64, client func(w *sim.World) func(ctx context.Context, call func(context.Context) (int64, error)) error) fared {
 	t.Helper()
 	w := sim.New(seed)
@@ -85,14 +85,14 @@ func (c crowd) play(t *testing.T, seed uint64, client func(w *sim.World) func(ct
 	return f
 }
 
-// rest sleeps in a goroutine for which nothing can end early.
+// rest sleeps in a goroutine that needs no cancellation.
 func rest(w *sim.World, d time.Duration) {
 	if err := w.Clock().Sleep(context.Background(), d); err != nil {
 		panic(err)
 	}
 }
 
-// backsOff is a client that knows nothing but full jitter between 1 and 64 s, and does not give up.
+// backsOff is a client with full jitter between 1 and 64 s that does not give up.
 func backsOff(w *sim.World) func(context.Context, func(context.Context) (int64, error)) error {
 	return func(ctx context.Context, call func(context.Context) (int64, error)) error {
 		for most := time.Second; ; most = min(2*most, 64*time.Second) {
@@ -124,8 +124,8 @@ var loads = []struct {
 	span  time.Duration
 }{{"1.2x", 7200, time.Minute}, {"2x", 12_000, time.Minute}, {"flood", 6000, time.Second}}
 
-// Processes that know neither the limit nor each other share it: few requests are throttled, no call is lost, and all end
-// nearly as soon as with a client that asks again and again.
+// Processes that do not know the limit or each other share it: few requests are throttled, no call is lost, and the total time
+// is close to the time of a client that retries continuously.
 func TestUnknownLimitIsShared(t *testing.T) {
 	seeds, sizes := 1, []int{1, 100}
 	if campaign.Long() {
@@ -156,7 +156,7 @@ func TestUnknownLimitIsShared(t *testing.T) {
 	}
 }
 
-// What an upstream allows may change: most of it is used in each part of four minutes.
+// If the upstream's limit changes, most of it is used in each part of four minutes.
 func TestUnknownLimitIsFollowed(t *testing.T) {
 	for _, n := range []int{1, 10, 100}[campaign.Of(1, 0):campaign.Of(2, 3)] {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
@@ -172,7 +172,7 @@ func TestUnknownLimitIsFollowed(t *testing.T) {
 	}
 }
 
-// A first rate that is ten times too low or too high does little harm.
+// An initial rate that is wrong by a factor of ten has little effect.
 func TestWrongStartOfUnknownLimit(t *testing.T) {
 	for _, n := range []int{1, 10, 100}[campaign.Of(1, 0):campaign.Of(2, 3)] {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
@@ -195,7 +195,7 @@ func TestWrongStartOfUnknownLimit(t *testing.T) {
 	}
 }
 
-// A rate that learns from a known limit loses no calls either, however many processes have that limit each.
+// An adaptive rate loses no calls either, if many processes each start at the full limit.
 func TestAdaptiveLimitOfManyProcessesLosesNothing(t *testing.T) {
 	for _, n := range []int{1, 100}[campaign.Of(1, 0):] {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {

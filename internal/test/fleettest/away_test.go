@@ -11,8 +11,8 @@ import (
 	"github.com/seed1158cd35/weir/internal/test/servers"
 )
 
-// Redis stands still, or is killed and comes back empty, while processes hold parts of the
-// limit: with all that they let go meanwhile, nothing is over.
+// Redis freezes, or is killed and returns empty, while processes have parts of the limit. With the calls that they admit
+// meanwhile, the limit holds.
 func TestProcessesWhoseRedisIsAway(t *testing.T) {
 	const few, before, away, after = 4, 8 * time.Second, 4 * time.Second, 3 * time.Second
 	for i, l := range shapes {

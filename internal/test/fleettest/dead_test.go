@@ -20,8 +20,8 @@ import (
 	"github.com/seed1158cd35/weir/outcome"
 )
 
-// While the store is dead decisions go on, at once; when it is back, they are its
-// again. How fast is logged: it depends on the machine.
+// While the store is down, decisions continue without delay. When it returns, it decides again. The speed is logged, because it
+// depends on the machine.
 func TestDecisionsGoOnWhileTheStoreIsDead(t *testing.T) {
 	server := servers.Redis(t)
 	known(t, server.URL(), "up")
@@ -31,7 +31,7 @@ func TestDecisionsGoOnWhileTheStoreIsDead(t *testing.T) {
 	}
 	var mu sync.Mutex
 	var away bool
-	var spent int64 // while it was away; a slow machine may take it for away at other times, too
+	var spent int64 // units admitted while it was down; a slow machine may also cause this at other times
 	f := fleet.New(store, fleet.Options{Events: fleet.Events{Fallback: func(e fleet.FallbackEvent) {
 		mu.Lock()
 		defer mu.Unlock()
@@ -45,7 +45,7 @@ func TestDecisionsGoOnWhileTheStoreIsDead(t *testing.T) {
 		t.Fatal(err)
 	}
 	stop := make(chan struct{})
-	var took []time.Duration // by decisions while the store was dead
+	var took []time.Duration // durations of decisions while the store was down
 	dead := false
 	var wg sync.WaitGroup
 	for range 4 {
@@ -83,7 +83,7 @@ func TestDecisionsGoOnWhileTheStoreIsDead(t *testing.T) {
 			<-time.After(10 * time.Millisecond)
 		}
 	}
-	for f.Places()[0].Part == 0 { // a process that is new has none
+	for f.Places()[0].Part == 0 { // a new process has no part
 		<-time.After(10 * time.Millisecond)
 	}
 	set(true)

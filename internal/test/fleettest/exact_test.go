@@ -24,8 +24,7 @@ import (
 
 var full = flag.Bool("full", false, "every case for ten seconds, one after the other, and many histories of presets")
 
-// A machine that does other things, too, can keep processes and stores from answering in
-// time: how much of a limit is used then says nothing of weir.
+// On a busy machine processes and stores may respond too late. The used share of a limit then depends on the machine.
 var judgeUsed = flag.Bool("used", false, "ask how much of a limit is used, too: of a machine that does nothing else")
 
 const (
@@ -33,10 +32,10 @@ const (
 	callers = 8
 )
 
-// long reports whether there is time for every disturbance.
+// long reports whether to test all disturbances.
 func long() bool { return *full || campaign.Long() }
 
-// lasts is how long a case runs.
+// lasts returns the duration of a case.
 func lasts() time.Duration {
 	switch {
 	case *full:
@@ -47,7 +46,7 @@ func lasts() time.Duration {
 	return 3 * time.Second
 }
 
-// beside lets a case run beside others: it waits more than it computes.
+// beside runs a case in parallel with others, because it mostly waits.
 func beside(t *testing.T) {
 	if !*full {
 		t.Parallel()
@@ -60,7 +59,7 @@ var shapes = []limit.Limit{
 	{Name: "fixed", Shape: limit.Calendar, Rate: bucket.Rate{Amount: 100}, Every: bucket.Second},
 }
 
-// each runs a test for every shape, with leases and without.
+// each runs a test for every shape, with and without leases.
 func each(t *testing.T, test func(t *testing.T, o order)) {
 	for i, l := range shapes {
 		for name, lease := range map[string]time.Duration{"leased": 0, "asked": -1} {
@@ -73,7 +72,7 @@ func each(t *testing.T, test func(t *testing.T, o order)) {
 	}
 }
 
-// judge checks every window, and how much of the limit was used.
+// judge checks every window, and the used share of the limit.
 func judge(t *testing.T, o order, all []grant, share float64) {
 	t.Helper()
 	var alone int
@@ -82,7 +81,7 @@ func judge(t *testing.T, o order, all []grant, share float64) {
 			alone++
 		}
 	}
-	if len(all) == 0 && share == 0 { // by a store that the machine kept from answering in time
+	if len(all) == 0 && share == 0 { // the machine kept the store from responding in time
 		t.Log("nothing was let go")
 		return
 	}
@@ -98,7 +97,7 @@ func judge(t *testing.T, o order, all []grant, share float64) {
 	t.Logf("%s: %d let go in %v, %.1f%% of the rate in the last %v; %d while the store was away; %d over; callers went on %v later at most, %d over by that",
 		o.Group, len(all), o.Lasts, 100*used, lasts(), alone, worst, late, asItSeems)
 	for _, g := range all {
-		if g.heard < g.at-time.Millisecond { // the clocks are compared to better than that
+		if g.heard < g.at-time.Millisecond { // the clocks agree better than that
 			t.Fatalf("a caller went on at %v, before %v when it might", g.heard, g.at)
 		}
 	}
@@ -110,7 +109,7 @@ func judge(t *testing.T, o order, all []grant, share float64) {
 	}
 }
 
-// atTheEnd is how many went in the last part of a run.
+// atTheEnd counts the grants in the last part of a run.
 func atTheEnd(all []grant, part time.Duration) (n int) {
 	var last time.Duration
 	for _, g := range all {
@@ -124,7 +123,7 @@ func atTheEnd(all []grant, part time.Duration) (n int) {
 	return n
 }
 
-// together runs processes at once and collects what they let go.
+// together runs processes in parallel and collects their grants.
 func together(t *testing.T, o order, skew func(i int) time.Duration) (all []grant) {
 	t.Helper()
 	var dones []<-chan []grant
@@ -142,8 +141,7 @@ func together(t *testing.T, o order, skew func(i int) time.Duration) (all []gran
 	return all
 }
 
-// usedShare is what must be used at least. Without -used it is enough that something is
-// let go.
+// usedShare returns the required share. Without -used any grant is enough.
 func usedShare() float64 {
 	if *judgeUsed {
 		return 0.98
@@ -160,7 +158,7 @@ func TestEightProcessesOnRedis(t *testing.T) {
 	})
 }
 
-// known tells the store that a group is new.
+// known initializes a group in the store.
 func known(t *testing.T, url, group string) {
 	t.Helper()
 	s, err := redisstore.Open(url, redisstore.Options{})
@@ -189,7 +187,7 @@ func TestEightProcessesOnDynamoDB(t *testing.T) {
 	})
 }
 
-// dynalite is a server that has the table.
+// dynalite starts a server with the table.
 func dynalite(t *testing.T) *servers.Server {
 	server := servers.Dynalite(t)
 	s, err := dynamo(server.Endpoint())
@@ -209,11 +207,11 @@ func (o *order) onDynamo(server *servers.Server) {
 	}
 	o.Lasts += 2 * time.Second // a process learns the server's clock first
 	if o.Limit.Shape == limit.Rolling {
-		o.Guard = 15 * time.Millisecond // what a guard leaves of a window of a second is all that can be used
+		o.Guard = 15 * time.Millisecond // only the rest of a one-second window after the guard can be used
 	}
 }
 
-// Stores that one process holds: eight fleets in one.
+// Stores that one process can hold: eight fleets in one process.
 func TestEightFleetsOnOneStore(t *testing.T) {
 	for name, open := range map[string]func(t *testing.T) fleet.Store{
 		"memory": func(*testing.T) fleet.Store { return fleet.NewMemory(nil) },
@@ -251,16 +249,16 @@ func TestEightFleetsOnOneStore(t *testing.T) {
 	}
 }
 
-// guards are those that weir serve has for each kind of store.
+// guards are the guards of weir serve for each kind of store.
 var guards = map[string]time.Duration{"memory": 0, "file": 50 * time.Millisecond}
 
-// keepOpen is a store that others use too.
+// keepOpen is a store that other fleets also use.
 type keepOpen struct{ fleet.Store }
 
 func (keepOpen) Close() error { return nil }
 
-// Half of the clocks are half a second off, a process is killed each second and
-// another takes its place, scripts are flushed, and the store stands still for a while.
+// Half of the clocks are wrong by half a second, a process is killed and replaced each second, scripts are flushed, and the
+// store freezes for a while.
 func TestDisturbedProcessesOnRedis(t *testing.T) {
 	redis := servers.Redis(t)
 	each(t, func(t *testing.T, o order) {
@@ -293,7 +291,7 @@ func disturbed(t *testing.T, o order, flush, halt, resume func()) (all []grant) 
 	}
 	begin := clock.System.Now()
 	at := func(d time.Duration) { _ = clock.System.Sleep(t.Context(), begin+d-clock.System.Now()) }
-	const halted = 2 * time.Second // longer than the silence after which processes go on by themselves
+	const halted = 2 * time.Second // longer than the heartbeat timeout, after which processes use their parts
 	for step := time.Duration(1); step*time.Second < o.Lasts; step++ {
 		at(step * time.Second)
 		if err := cmds[step].Process.Kill(); err == nil {

@@ -23,7 +23,7 @@ import (
 	"github.com/seed1158cd35/weir/sidecar/config"
 )
 
-// A shaky store is a process's way to one that all share: it breaks now and then.
+// A shaky is a process's connection to a shared store, which fails sometimes.
 type shaky struct {
 	fleet.Store
 	down *atomic.Bool
@@ -36,7 +36,7 @@ func (s shaky) Take(ctx context.Context, a *fleet.Ask) error {
 		return errShaky
 	}
 	err := s.Store.Take(ctx, a)
-	if time.Sleep(2 * time.Millisecond); s.down.Load() { // the answer is lost
+	if time.Sleep(2 * time.Millisecond); s.down.Load() { // the response is lost
 		return errShaky
 	}
 	return err
@@ -49,13 +49,13 @@ func (s shaky) Beat(ctx context.Context, b *fleet.Beat) (fleet.Standing, error) 
 	return s.Store.Beat(ctx, b)
 }
 
-// used is units of one limit that went.
+// used is a number of admitted units of a limit.
 type used struct {
 	at time.Time
 	n  int64
 }
 
-// overBy is by how much the worst window has more than a limit allows.
+// overBy returns by how many units the worst window exceeds a limit.
 func overBy(l limit.Limit, all []used) (worst int64) {
 	slices.SortStableFunc(all, func(a, b used) int { return a.at.Compare(b.at) })
 	var m bucket.Meter
@@ -87,8 +87,8 @@ func overBy(l limit.Limit, all []used) (worst int64) {
 	return worst
 }
 
-// TestPresetsWhileTheStoreComesAndGoes holds fleets to every limit that a preset lets them share, alone and all
-// together, while processes are cut off, one by one and all, and about the end of the day.
+// TestPresetsWhileTheStoreComesAndGoes checks that fleets keep every shared limit of a preset, individually and together, while
+// processes lose the store, one by one and all, also around the end of the day.
 func TestPresetsWhileTheStoreComesAndGoes(t *testing.T) {
 	none := func(string) (string, bool) { return "", false }
 	for _, name := range config.Presets() {
@@ -120,7 +120,7 @@ func TestPresetsWhileTheStoreComesAndGoes(t *testing.T) {
 	}
 }
 
-// histories is how many a preset goes through.
+// histories returns the number of histories per preset.
 func histories() uint64 {
 	if *full {
 		return 40
@@ -128,7 +128,7 @@ func histories() uint64 {
 	return uint64(campaign.Of(1, 8))
 }
 
-// shake has four processes call as often as they may for some minutes.
+// shake makes four processes call as often as possible for some minutes.
 func shake(t *testing.T, limits []limit.Limit, seed uint64) {
 	r := rand.New(rand.NewPCG(seed, 1))
 	zone, _ := bucket.Zone(cmp.Or(limits[len(limits)-1].Zone, "UTC"))
@@ -205,7 +205,7 @@ func shake(t *testing.T, limits []limit.Limit, seed uint64) {
 	}
 }
 
-// goes takes what a call costs, waiting so long at most.
+// goes takes the units of a call and waits up to patience.
 func goes(p *limit.Charges, patience time.Duration) bool {
 	now := clock.System.Now()
 	until := now + patience

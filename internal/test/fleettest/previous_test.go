@@ -16,12 +16,12 @@ import (
 	"github.com/seed1158cd35/weir/internal/test/servers"
 )
 
-// Processes of the previous version and of this one share a limit: half of the fleet each. One of the previous version is
-// killed on the way, and one of this version takes its place, as in a rolling upgrade. The limit is not exceeded.
+// Processes of the previous version and of this one share a limit: half of the fleet each. During the run one process of the
+// previous version is killed and replaced by one of this version, as in a rolling upgrade. The limit is not exceeded.
 //
-// The previous version is built from testdata/previous.tar.gz, as a clone may have no history: its packages clock, outcome,
-// limit and fleet, packed by scripts/previous. It is the last version whose stores knew no register, no history of buckets
-// and no parts on DynamoDB. With -used the test also asks for 90% of the limit.
+// The previous version is built from testdata/previous.tar.gz, because a clone may lack history. scripts/previous archives its
+// packages clock, outcome, limit and fleet. It is the last version whose stores had no register, no history of buckets and no
+// parts on DynamoDB. With -used the test also requires 90% of the limit.
 func TestPreviousVersionSharesLimits(t *testing.T) {
 	program := previous(t)
 	redis, dynamo := servers.Redis(t), dynalite(t)
@@ -47,7 +47,7 @@ func TestPreviousVersionSharesLimits(t *testing.T) {
 	}
 }
 
-// mixed runs processes of both versions and collects what they let go.
+// mixed runs processes of both versions and collects their grants.
 func mixed(t *testing.T, o order, program string) (all []grant) {
 	t.Helper()
 	text, err := json.Marshal(o)
@@ -77,7 +77,7 @@ func mixed(t *testing.T, o order, program string) (all []grant) {
 	return all
 }
 
-// previous builds the member of a fleet that is the previous version.
+// previous builds a fleet member of the previous version.
 func previous(t *testing.T) (program string) {
 	t.Helper()
 	dir := t.TempDir()
@@ -105,7 +105,7 @@ func previous(t *testing.T) (program string) {
 	return filepath.Join(dir, "program")
 }
 
-// write writes a file and makes its directory.
+// write writes a file and creates its directory.
 func write(file string, b []byte) error {
 	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
 		return err
@@ -113,7 +113,7 @@ func write(file string, b []byte) error {
 	return os.WriteFile(file, b, 0o600)
 }
 
-// unpack unpacks an archive of files into a directory.
+// unpack extracts an archive into a directory.
 func unpack(archive, dir string) error {
 	f, err := os.Open(archive)
 	if err != nil {

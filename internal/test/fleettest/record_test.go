@@ -11,15 +11,14 @@ import (
 	"github.com/seed1158cd35/weir/limit"
 )
 
-// A grant is one unit that was let go.
+// A grant is one admitted unit.
 type grant struct {
-	at    time.Duration // when weir granted it, by a clock that all processes share
-	heard time.Duration // when its caller went on: on a busy machine, much later
-	alone bool          // while the store was away: it counts as any other
+	at    time.Duration // time of weir's grant, by a clock that all processes share
+	heard time.Duration // time at which its caller continued: on a busy machine much later
+	alone bool          // while the store was down; it counts like any other
 }
 
-// over is by how many units the worst window has more than the limit allows, and where
-// that is.
+// over returns by how many units the worst window exceeds the limit, and its position.
 func over(l limit.Limit, all []grant, wall func(time.Duration) time.Time) (worst int64, where string) {
 	var at []time.Duration
 	for _, g := range all {
@@ -35,8 +34,7 @@ func over(l limit.Limit, all []grant, wall func(time.Duration) time.Time) (worst
 	return overFixed(l, at, wall)
 }
 
-// asHeard is the grants at the instants at which their callers went on, and how late the
-// latest of these was.
+// asHeard returns the grants at the times at which their callers continued, and the largest delay.
 func asHeard(all []grant) (heard []grant, late time.Duration) {
 	for _, g := range all {
 		late = max(late, g.heard-g.at)
@@ -46,8 +44,8 @@ func asHeard(all []grant) (heard []grant, late time.Duration) {
 	return heard, late
 }
 
-// overBucket fills a bucket of the limit's rate with every unit: the highest level
-// less the burst is what the worst window has too much.
+// overBucket fills a bucket of the limit's rate with all units. The highest level minus the burst is the excess of the worst
+// window.
 func overBucket(l limit.Limit, at []time.Duration) (worst int64, where string) {
 	var level float64
 	var last time.Duration

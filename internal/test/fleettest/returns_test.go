@@ -22,8 +22,8 @@ import (
 	"github.com/seed1158cd35/weir/outcome"
 )
 
-// Calls reserve three times of what they use, and say so 2ms later. On every store nearly
-// all of the limit is used, and never more.
+// Calls reserve three times their use, and report it 2ms later. On every store almost all of the limit is used, and never
+// more.
 func TestWhatCallsDoNotUseIsUsedByOthers(t *testing.T) {
 	group := fmt.Sprintf("tokens %d", time.Now().UnixNano())
 	for _, c := range []struct {
@@ -68,7 +68,7 @@ func TestWhatCallsDoNotUseIsUsedByOthers(t *testing.T) {
 	}
 }
 
-// usesReturns judges what one process uses of a store's limit.
+// usesReturns checks one process's use of a store's limit.
 func usesReturns(t *testing.T, group string, s fleet.Store, guard, timeout time.Duration) {
 	const rate, reserved, used = 5000, 300, 100
 	f := fleet.New(s, fleet.Options{Guard: guard, Timeout: timeout})
@@ -79,7 +79,7 @@ func usesReturns(t *testing.T, group string, s fleet.Store, guard, timeout time.
 		t.Fatal(err)
 	}
 	var mu sync.Mutex
-	var at []time.Duration // when they were let go: on a busy machine they go on later, and some much later than others
+	var at []time.Duration // times of the grants: on a busy machine callers continue later, some of them much later
 	offset := monotonicLess(clock.System)
 	call := func(ctx context.Context) (went bool) {
 		p, err := u.Acquire(ctx, weir.Call{Cost: map[string]int64{"tokens": reserved}})
@@ -95,7 +95,7 @@ func usesReturns(t *testing.T, group string, s fleet.Store, guard, timeout time.
 	}
 	first, stop := context.WithTimeout(t.Context(), time.Minute)
 	defer stop()
-	for !call(first) && first.Err() == nil { // a machine that does other things, too, takes its time to start a store
+	for !call(first) && first.Err() == nil { // a busy machine takes time to start a store
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second+lasts())
 	defer cancel()
@@ -114,7 +114,7 @@ func usesReturns(t *testing.T, group string, s fleet.Store, guard, timeout time.
 	judgeUse(t, l, at, used)
 }
 
-// closes ends a fleet that has its store: a machine that stood still may have lost it a moment ago.
+// closes ends a fleet that has its store. If the machine stalled, the fleet may have just lost it.
 func closes(t *testing.T, f *fleet.Fleet) {
 	t.Helper()
 	for begin := clock.System.Now(); f.Why() != nil; <-time.After(10 * time.Millisecond) {
@@ -127,7 +127,7 @@ func closes(t *testing.T, f *fleet.Fleet) {
 	}
 }
 
-// judgeUse judges calls that used so much each.
+// judgeUse checks calls that used this many units each.
 func judgeUse(t *testing.T, l limit.Limit, at []time.Duration, each int64) {
 	t.Helper()
 	if len(at) == 0 {

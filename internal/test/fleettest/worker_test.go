@@ -32,7 +32,7 @@ import (
 	"github.com/seed1158cd35/weir/outcome"
 )
 
-// asWorker makes a test binary be a member of a fleet.
+// asWorker makes a test binary run a member of a fleet.
 const asWorker = "WEIR_FLEET_WORKER"
 
 func TestMain(m *testing.M) {
@@ -45,31 +45,31 @@ func TestMain(m *testing.M) {
 	}
 	flag.Parse()
 	if n := flag.Lookup("test.parallel"); n.Value.String() == n.DefValue {
-		_ = flag.Set("test.parallel", "3") // they wait more than they compute
+		_ = flag.Set("test.parallel", "3") // they mostly wait
 	}
 	watchdog.Run(m)
 }
 
-// An order is what a worker is to do.
+// An order is a worker's task.
 type order struct {
-	Redis, Dynamo string // the address of the store
+	Redis, Dynamo string // address of the store
 	Group         string
 	Limit         limit.Limit `json:"-"`
-	Shape         int         // of shapes
+	Shape         int         // index in shapes
 	Lease, Guard  time.Duration
 	Callers       int
 	Lasts         time.Duration
-	Skew          time.Duration // of its wall clock
+	Skew          time.Duration // error of its wall clock
 }
 
-// monotonic is a clock that all processes of a machine share.
+// monotonic returns the time of a clock that all processes of a machine share.
 func monotonic() time.Duration {
 	var t unix.Timespec
 	_ = unix.ClockGettime(unix.CLOCK_MONOTONIC, &t) // it cannot fail
 	return time.Duration(t.Nano())
 }
 
-// monotonicLess is by how much that clock is ahead of another that runs as fast.
+// monotonicLess returns by how much that clock is ahead of another one at the same rate.
 func monotonicLess(c clock.Clock) (ahead time.Duration) {
 	least := time.Hour
 	for range 100 { // one of them is not interrupted
@@ -83,7 +83,7 @@ func monotonicLess(c clock.Clock) (ahead time.Duration) {
 	return ahead
 }
 
-// skewed is the system's clock with another time on the wall.
+// skewed is the system's clock with another wall time.
 type skewed struct {
 	clock.Clock
 	by time.Duration
@@ -91,7 +91,7 @@ type skewed struct {
 
 func (s skewed) Wall(at time.Duration) time.Time { return s.Clock.Wall(at).Add(s.by) }
 
-// work takes units as fast as it gets them, and writes down each.
+// work takes units as fast as possible and records each.
 func work(text string, out io.Writer) error {
 	var o order
 	if err := json.Unmarshal([]byte(text), &o); err != nil {
@@ -135,10 +135,10 @@ func (o *order) run(s fleet.Store, guard, timeout time.Duration, out io.Writer) 
 	if o.Limit.Shape == limit.Calendar {
 		guard = 200 * time.Millisecond
 	}
-	var turns atomic.Int64 // how often the store went away or came back
+	var turns atomic.Int64 // number of times that the store failed or returned
 	var silence time.Duration
 	if o.Dynamo != "" {
-		silence = 10 * time.Second // as weir serve has it
+		silence = 10 * time.Second // as in weir serve
 	}
 	f := fleet.New(s, fleet.Options{Clock: c, Lease: o.Lease, Guard: guard, Timeout: timeout, Silence: silence, Events: fleet.Events{
 		Fallback: func(fleet.FallbackEvent) { turns.Add(1) },
@@ -150,7 +150,7 @@ func (o *order) run(s fleet.Store, guard, timeout time.Duration, out io.Writer) 
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), o.Lasts)
 	defer cancel()
-	w := &writer{to: bufio.NewWriterSize(out, 16)} // every grant is told at once: a worker may be killed
+	w := &writer{to: bufio.NewWriterSize(out, 16)} // writes every grant immediately, because a worker may be killed
 	offset := monotonicLess(clock.System)
 	var wg sync.WaitGroup
 	for range o.Callers {
@@ -171,11 +171,11 @@ func (o *order) run(s fleet.Store, guard, timeout time.Duration, out io.Writer) 
 	u.Close()
 	over, stop := context.WithTimeout(context.Background(), time.Second)
 	defer stop()
-	_ = f.Close(over) // the store may be away
+	_ = f.Close(over) // the store may be down
 	return s.Close()
 }
 
-// A writer writes grants down.
+// A writer records grants.
 type writer struct {
 	mu sync.Mutex
 	to *bufio.Writer
@@ -206,7 +206,7 @@ func read(r io.Reader) (all []grant) {
 	}
 }
 
-// spawn starts a worker process; what it let go comes out when it has ended.
+// spawn starts a worker process. Its grants arrive when it has ended.
 func spawn(t testing.TB, o order) (*exec.Cmd, <-chan []grant) {
 	t.Helper()
 	text, err := json.Marshal(o)
@@ -218,7 +218,7 @@ func spawn(t testing.TB, o order) (*exec.Cmd, <-chan []grant) {
 	return collect(t, cmd)
 }
 
-// collect starts a process and reads what it let go.
+// collect starts a process and reads its grants.
 func collect(t testing.TB, cmd *exec.Cmd) (*exec.Cmd, <-chan []grant) {
 	t.Helper()
 	cmd.Stderr = os.Stderr

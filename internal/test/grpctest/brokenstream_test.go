@@ -23,8 +23,8 @@ func fields(pairs ...string) []byte {
 	return b.Bytes()
 }
 
-// playFrames serves HTTP/2 on each connection of l: it reads requests, and answers each by end, which returns false to
-// close the connection.
+// playFrames serves HTTP/2 on each connection of l. It reads requests and answers each by end, which returns false to close the
+// connection.
 func playFrames(l net.Listener, end func(f *http2.Framer, stream uint32) bool) {
 	for {
 		c, err := l.Accept()
@@ -62,7 +62,7 @@ func playFrames(l net.Listener, end func(f *http2.Framer, stream uint32) bool) {
 	}
 }
 
-// TestBrokenStreamsAreReportedAtTheirEnd plays every way in which a response that has begun may end.
+// TestBrokenStreamsAreReportedAtTheirEnd covers every way in which a started response may end.
 func TestBrokenStreamsAreReportedAtTheirEnd(t *testing.T) {
 	begin := func(f *http2.Framer, id uint32) {
 		_ = f.WriteHeaders(http2.HeadersFrameParam{StreamID: id, EndHeaders: true, BlockFragment: fields(":status", "200", "content-type", "application/grpc")})
@@ -75,7 +75,7 @@ func TestBrokenStreamsAreReportedAtTheirEnd(t *testing.T) {
 		name  string
 		end   func(f *http2.Framer, id uint32) bool
 		class string
-		code  codes.Code // that the caller gets; OK for any error
+		code  codes.Code // for the caller; OK means any error
 	}{
 		{"RST_STREAM", func(f *http2.Framer, id uint32) bool {
 			begin(f, id)

@@ -20,7 +20,7 @@ import (
 
 func echoes(_ context.Context, in *text) (*text, error) { return in, nil }
 
-// both says each message again.
+// both returns each message.
 func both(s grpc.ServerStream) error {
 	for {
 		in := new(text)
@@ -36,7 +36,7 @@ func both(s grpc.ServerStream) error {
 	}
 }
 
-// Calls of every kind come through, message by message, with what is said beside them.
+// Calls of every kind pass, message by message, with their metadata.
 func TestEveryKindOfCall(t *testing.T) {
 	s := new(service)
 	_, at := serve(t, s)
@@ -54,7 +54,7 @@ func everyKind(t *testing.T, s *service, conn *grpc.ClientConn) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for i := range 20 { // each answer comes before the next question
+	for i := range 20 { // each response arrives before the next request
 		if err := stream.SendMsg(&text{Value: fmt.Append(nil, i)}); err != nil {
 			t.Fatal(err)
 		}
@@ -68,7 +68,7 @@ func everyKind(t *testing.T, s *service, conn *grpc.ClientConn) {
 		t.Errorf("the end of a stream: %v, %v", err, stream.Trailer())
 	}
 
-	s.stream = func(g grpc.ServerStream) error { // down, then an error with details
+	s.stream = func(g grpc.ServerStream) error { // server stream, then an error with details
 		if err := g.RecvMsg(new(text)); err != nil {
 			return err
 		}
@@ -94,7 +94,7 @@ func everyKind(t *testing.T, s *service, conn *grpc.ClientConn) {
 		t.Errorf("a status with details: %v %v", end, end.Details())
 	}
 
-	s.stream = func(g grpc.ServerStream) error { // up
+	s.stream = func(g grpc.ServerStream) error { // client stream
 		n := 0
 		for g.RecvMsg(new(text)) == nil {
 			n++
@@ -117,7 +117,7 @@ func everyKind(t *testing.T, s *service, conn *grpc.ClientConn) {
 	}
 }
 
-// Health and reflection are the upstream's.
+// Health and reflection come from the upstream.
 func TestHealthAndReflection(t *testing.T) {
 	_, at := serve(t, &service{unary: echoes})
 	conn, ctx := dial(t, before(t, at, "").Serve.Listen), within(t)
@@ -142,7 +142,7 @@ func TestHealthAndReflection(t *testing.T) {
 	}
 }
 
-// What the upstream refuses for its rate is repeated when it says, and the caller sees nothing of that.
+// A call that the upstream refuses for its rate is retried at the specified time, invisibly to the caller.
 func TestRefusedForItsRateAndRepeated(t *testing.T) {
 	s := &service{}
 	var before1 []string
@@ -165,7 +165,7 @@ func TestRefusedForItsRateAndRepeated(t *testing.T) {
 	}
 }
 
-// weir's own refusals are statuses with RetryInfo, and a pushback for libraries that know nothing of it.
+// Refusals by weir are statuses with RetryInfo, and with a pushback for libraries that do not support it.
 func TestRefusalsAreStatuses(t *testing.T) {
 	s := &service{unary: echoes}
 	_, at := serve(t, s)
@@ -192,7 +192,7 @@ func TestRefusalsAreStatuses(t *testing.T) {
 	}
 }
 
-// An answer of trailers alone arrives as that, each time.
+// A trailers-only response arrives as such, each time.
 func TestTrailersAlone(t *testing.T) {
 	s := &service{unary: func(context.Context, *text) (*text, error) { return nil, status.Error(codes.NotFound, "none") }}
 	_, at := serve(t, s)
@@ -205,7 +205,7 @@ func TestTrailersAlone(t *testing.T) {
 	}
 }
 
-// A call that weir has given up on tells the client's own retries to stop.
+// After weir has given up, its status tells the client not to retry.
 func TestWhatIsGivenUpIsNotRepeatedByTheClient(t *testing.T) {
 	s := &service{unary: func(context.Context, *text) (*text, error) {
 		return nil, detailed(codes.ResourceExhausted, time.Millisecond)

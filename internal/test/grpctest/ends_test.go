@@ -17,8 +17,8 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// The caller's deadline is the upstream's, less what went by before; a call whose turn cannot come in time is
-// refused at once, and one that is waited for in vain ends with the deadline's status, whoever notices first.
+// The upstream gets the caller's remaining deadline. A call whose turn cannot come in time is refused immediately. A call that
+// times out ends with the deadline's status, whichever side notices first.
 func TestDeadlines(t *testing.T) {
 	left := make(chan time.Duration, 10)
 	s := &service{unary: func(ctx context.Context, in *text) (*text, error) {
@@ -46,7 +46,7 @@ func TestDeadlines(t *testing.T) {
 	if _, err := ask(t.Context(), conn, "x"); err != nil || <-left != 0 {
 		t.Errorf("a deadline that nobody has said, or %v", err)
 	}
-	for long, heard := 100*time.Millisecond, false; !heard; long *= 2 { // a busy machine may need as long to bring it to the upstream
+	for long, heard := 100*time.Millisecond, false; !heard; long *= 2 { // a busy machine may need longer to reach the upstream
 		short, cancel := context.WithTimeout(t.Context(), long)
 		_, err := ask(short, conn, "slow")
 		cancel()
@@ -69,7 +69,7 @@ func TestDeadlines(t *testing.T) {
 	}
 }
 
-// A caller that leaves ends the call at the upstream, and an upstream that ends a stream ends the caller's.
+// If a caller disconnects, the upstream's call ends. If the upstream ends a stream, the caller's ends.
 func TestEndsComeThroughBothWays(t *testing.T) {
 	gone := make(chan error, 1)
 	s := &service{stream: func(g grpc.ServerStream) error {
@@ -119,7 +119,7 @@ func TestEndsComeThroughBothWays(t *testing.T) {
 	}
 }
 
-// A server that sends its callers elsewhere loses none of them: it says GOAWAY every few calls.
+// A server that sends GOAWAY every few calls loses no call.
 func TestConnectionsThatEndByGoaway(t *testing.T) {
 	_, at := serve(t, &service{unary: echoes, stream: both}, grpc.KeepaliveParams(keepalive.ServerParameters{MaxConnectionAge: 20 * time.Millisecond, MaxConnectionAgeGrace: time.Minute}))
 	conn, ctx := dial(t, before(t, at, "").Serve.Listen), within(t)
@@ -133,7 +133,7 @@ func TestConnectionsThatEndByGoaway(t *testing.T) {
 	}
 }
 
-// Messages are as large as client and server let them be.
+// Messages can be as large as client and server allow.
 func TestLargeMessages(t *testing.T) {
 	const size = 20 << 20
 	s := &service{unary: echoes}
@@ -148,9 +148,9 @@ func TestLargeMessages(t *testing.T) {
 	}
 }
 
-// A caller that does not read holds up the upstream, and not weir's memory.
+// A caller that does not read slows down the upstream and does not use up weir's memory.
 func TestASlowReaderHoldsUpTheUpstream(t *testing.T) {
-	const piece, most = 64 << 10, 16 << 20 // windows of both connections, and of the client
+	const piece, most = 64 << 10, 16 << 20 // windows of both connections and of the client
 	stuck := make(chan int, 1)
 	s := &service{stream: func(g grpc.ServerStream) error {
 		if err := g.RecvMsg(new(text)); err != nil {
@@ -186,7 +186,7 @@ func TestASlowReaderHoldsUpTheUpstream(t *testing.T) {
 		t.Errorf("%d bytes were taken of an answer that nobody reads", n)
 	}
 	n := 0
-	for { // all of it comes when it is read
+	for { // the complete message arrives when it is read
 		out := new(text)
 		if err := g.RecvMsg(out); err == io.EOF {
 			break
@@ -200,7 +200,7 @@ func TestASlowReaderHoldsUpTheUpstream(t *testing.T) {
 	}
 }
 
-// What is no gRPC answers as it does, and a client makes a status of that.
+// A response other than gRPC passes unchanged, and the client converts it to a status.
 func TestAnswersThatAreNoGRPC(t *testing.T) {
 	var protocols http.Protocols
 	protocols.SetUnencryptedHTTP2(true)
@@ -213,7 +213,7 @@ func TestAnswersThatAreNoGRPC(t *testing.T) {
 			panic(http.ErrAbortHandler)
 		}
 		if mode := r.Header.Get("Mode"); mode != "" { // after a head and a message
-			if mode == "announced" { // and never given: what the end has instead are two, too
+			if mode == "announced" { // announced trailers are missing, and there are two different ones
 				w.Header().Set("Trailer", "X-A, X-B")
 			}
 			w.Header().Set("Content-Type", "application/grpc")

@@ -23,12 +23,12 @@ import (
 	"github.com/seed1158cd35/weir/retry"
 )
 
-// A kind is what a call asks its server to do, and how it is to end for its caller.
+// A kind is the behavior of the server in a call, and the expected end.
 type kind struct {
 	name   string
 	method string
 	code   codes.Code
-	share  int // of a hundred
+	share  int // per hundred
 }
 
 var kinds = []kind{
@@ -37,15 +37,15 @@ var kinds = []kind{
 	{"ok", "Both", codes.OK, 19},
 	{"status", "Unary", codes.FailedPrecondition, 10},
 	{"status", "Down", codes.FailedPrecondition, 6},
-	{"throttle", "Unary", codes.OK, 5}, // once, and repeated
-	{"flaky", "Safe", codes.OK, 3},     // fails once, and is repeated
+	{"throttle", "Unary", codes.OK, 5}, // once, then retried
+	{"flaky", "Safe", codes.OK, 3},     // fails once, then retried
 	{"flaky", "Unary", codes.Unavailable, 4},
-	{"never", "Safe", codes.Unavailable, 2}, // and is not to be asked again
+	{"never", "Safe", codes.Unavailable, 2}, // and must not be retried
 	{"slow", "Unary", codes.DeadlineExceeded, 3},
 	{"slow", "Down", codes.DeadlineExceeded, 3},
 }
 
-// detailed is a status with RetryInfo.
+// detailed returns a status with RetryInfo.
 func detailed(c codes.Code, d time.Duration) error {
 	s, err := status.New(c, "50% – done").WithDetails(&errdetails.RetryInfo{RetryDelay: durationpb.New(d)})
 	if err != nil {
@@ -54,7 +54,7 @@ func detailed(c codes.Code, d time.Duration) error {
 	return s.Err()
 }
 
-// does is what a call of a kind is answered with, after its messages; nil is OK.
+// does returns the result of a call of a kind after its messages. nil means OK.
 func does(ctx context.Context, what string) error {
 	first := came(ctx, "grpc-previous-rpc-attempts") == ""
 	switch what, _, _ = strings.Cut(what, " "); {
@@ -74,7 +74,7 @@ func does(ctx context.Context, what string) error {
 	return nil
 }
 
-// A faulty service does as its calls ask, and keeps when they came.
+// A faulty service behaves as its calls request, and records their times.
 type faulty struct {
 	mu   sync.Mutex
 	came []time.Time
@@ -93,7 +93,7 @@ func (f *faulty) service() *service {
 		},
 		stream: func(g grpc.ServerStream) error {
 			enter()
-			for n := 0; ; n++ { // each message is said again; the last one decides
+			for n := 0; ; n++ { // returns each message; the last one decides
 				in := new(text)
 				if err := g.RecvMsg(in); err == io.EOF {
 					return nil
@@ -111,14 +111,14 @@ func (f *faulty) service() *service {
 	}
 }
 
-// A restarted server is killed and started anew at the same address.
+// A restarted server is killed and restarted at the same address.
 type restarted struct {
 	t     *testing.T
 	s     *service
 	at    string
 	mu    sync.Mutex
 	g     *grpc.Server
-	kills []([2]time.Time) // from the kill until the server was there again
+	kills []([2]time.Time) // from the kill until the server is available
 }
 
 func (r *restarted) kill() {
@@ -141,15 +141,14 @@ func (r *restarted) kill() {
 	r.kills = append(r.kills, [2]time.Time{begin, time.Now()})
 }
 
-// killed reports whether the server was killed or away within a call.
+// killed reports whether the server was killed or unavailable during a call.
 func (r *restarted) killed(from, to time.Time) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return slices.ContainsFunc(r.kills, func(k [2]time.Time) bool { return from.Before(k[1]) && k[0].Before(to) })
 }
 
-// call makes a call of a kind and says how it ended; what is wrong with an answer is an error of its own. The options are
-// for calls that are no streams.
+// call makes a call of a kind and returns its result. A wrong response is a separate error. The options are for unary calls.
 func (k kind) call(ctx context.Context, conn *grpc.ClientConn, id int, options ...grpc.CallOption) error {
 	if k.name == "slow" {
 		var cancel context.CancelFunc
@@ -197,7 +196,7 @@ func (k kind) call(ctx context.Context, conn *grpc.ClientConn, id int, options .
 	}
 }
 
-// refused is why weir itself refused a call; "" if it did not.
+// refused returns the reason of weir's refusal, or "".
 func refused(err error) string {
 	for _, d := range status.Convert(err).Details() {
 		if info, ok := d.(*errdetails.ErrorInfo); ok && info.Domain == "weir" {
@@ -207,7 +206,7 @@ func refused(err error) string {
 	return ""
 }
 
-// wait is how long a refusal says to wait.
+// wait returns the wait in a refusal.
 func wait(err error) time.Duration {
 	for _, d := range status.Convert(err).Details() {
 		if info, ok := d.(*errdetails.RetryInfo); ok {
@@ -217,9 +216,9 @@ func wait(err error) time.Duration {
 	return 0
 }
 
-// Ten thousand calls, of which some are answered with errors, slowly or not at all, and a server that is killed
-// five times: each call ends as it must, and no more of them come than the limit lets go. Budget and breaker are those that
-// ship: what fails once is 8% of the calls, and the budget pays for 10%, of which what breaks with the server may take all.
+// Of ten thousand calls some get errors, slow responses or none, and the server is killed five times. Each call ends as
+// expected, and no more arrive than the limit allows. Budget and breaker are the defaults. 8% of the calls fail once, and the
+// budget pays for 10%. Failures by the kills may use up the rest.
 func TestTenThousandCallsWithFaults(t *testing.T) {
 	const calls, callers, rate, burst, kills = 10_000, 64, 2000, 100, 5
 	seed := rand.Uint64()
@@ -231,7 +230,7 @@ func TestTenThousandCallsWithFaults(t *testing.T) {
 	begin := time.Now()
 	var next, broken atomic.Int64
 	var mu sync.Mutex
-	no := make(map[string]int) // of weir's own refusals, by reason
+	no := make(map[string]int) // refusals by weir, by reason
 	var killing, calling sync.WaitGroup
 	for c := range callers {
 		calling.Go(func() {
@@ -254,7 +253,7 @@ func TestTenThousandCallsWithFaults(t *testing.T) {
 					if code := status.Code(err); code == k.code && refused(err) == "" {
 						break
 					}
-					if why := refused(err); why != "" { // it is asked for again when weir says
+					if why := refused(err); why != "" { // the call is retried at the specified time
 						mu.Lock()
 						no[why]++
 						mu.Unlock()
@@ -269,7 +268,7 @@ func TestTenThousandCallsWithFaults(t *testing.T) {
 						break
 					}
 					spent := slices.Equal(said.Get("x-weir-gave-up"), []string{retry.ErrBudget.Error()})
-					if spent && server.killed(begin, time.Now()) { // all are within ten seconds, for which the budget counts
+					if spent && server.killed(begin, time.Now()) { // all within ten seconds, the budget's period
 						broken.Add(1)
 						break
 					}
@@ -284,7 +283,7 @@ func TestTenThousandCallsWithFaults(t *testing.T) {
 	killing.Wait()
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	for n, at := range f.came { // what has come by then was let go by then
+	for n, at := range f.came { // calls that arrived by then were admitted by then
 		if most := burst + rate*at.Sub(begin).Seconds(); float64(n+1) > most {
 			t.Fatalf("seed %d: %d calls had come after %v, more than %.0f", seed, n+1, at.Sub(begin), most)
 		}
@@ -293,7 +292,7 @@ func TestTenThousandCallsWithFaults(t *testing.T) {
 	if n := broken.Load(); n > calls/10 {
 		t.Errorf("seed %d: %d calls broke with their server", seed, n)
 	}
-	server.g.GracefulStop() // returns when the last one has: callers who left are told of
+	server.g.GracefulStop() // returns after the last call, so that disconnected callers are reported
 }
 
 func pick(r *rand.Rand) kind {

@@ -15,7 +15,7 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// node is testdata/echo.cjs with the arguments.
+// node returns the command for testdata/echo.cjs with the arguments.
 func node(ctx context.Context, t *testing.T, args ...string) *exec.Cmd {
 	t.Helper()
 	modules, err := filepath.Abs("../../../.deps/grpcjs/node_modules")
@@ -31,7 +31,7 @@ func node(ctx context.Context, t *testing.T, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// serveNode serves the same as faulty does, in JavaScript.
+// serveNode serves the same as faulty, in JavaScript.
 func serveNode(t *testing.T) (address string) {
 	t.Helper()
 	cmd := node(context.WithoutCancel(t.Context()), t, "serve")
@@ -55,14 +55,14 @@ func serveNode(t *testing.T) (address string) {
 	return strings.TrimSpace(strings.TrimPrefix(line, "serving "))
 }
 
-// jsLimit is a limit that lets the cases go and then refuses.
+// jsLimit is a limit that admits the cases and then refuses.
 const (
 	jsBurst = 420
 	jsCases = 11
 	jsMore  = "limits: {all: {rate: 1/min, burst: 420}}\noperations: {safe: {path: /weir.test.Echo/Safe, safe: yes}}\nbreaker: off"
 )
 
-// jsCalls has JavaScript call at an address, and counts what went well.
+// jsCalls calls an address from JavaScript and counts successes.
 func jsCalls(t *testing.T, address string) {
 	t.Helper()
 	out, err := node(within(t), t, "call", address, fmt.Sprint(jsBurst)).CombinedOutput()
@@ -71,7 +71,7 @@ func jsCalls(t *testing.T, address string) {
 	}
 }
 
-// The library for JavaScript calls through weir, a server in Go and one of its own.
+// The JavaScript library calls through weir: a Go server and a JavaScript server.
 func TestJavaScriptCalls(t *testing.T) {
 	t.Run("Go", func(t *testing.T) {
 		s := new(faulty).service()
@@ -82,7 +82,7 @@ func TestJavaScriptCalls(t *testing.T) {
 	t.Run("JavaScript", func(t *testing.T) { jsCalls(t, before(t, serveNode(t), jsMore).Serve.Listen) })
 }
 
-// jsStreams answers streams as the service in JavaScript does.
+// jsStreams handles streams like the JavaScript service.
 func jsStreams(g grpc.ServerStream) error {
 	method, _ := grpc.MethodFromServerStream(g)
 	if strings.HasSuffix(method, "Both") {
@@ -103,7 +103,7 @@ func jsStreams(g grpc.ServerStream) error {
 	return does(g.Context(), string(last.Value))
 }
 
-// A client in Go calls a server in JavaScript through weir.
+// A Go client calls a JavaScript server through weir.
 func TestJavaScriptServes(t *testing.T) {
 	conn, ctx := dial(t, before(t, serveNode(t), "operations: {safe: {path: /weir.test.Echo/Safe, safe: yes}}\nbreaker: off\nbudget: {share: 100%}").Serve.Listen, grpc.WithDisableRetry()), within(t)
 	for i := range 40 {

@@ -26,11 +26,10 @@ func TestMain(m *testing.M) { watchdog.Run(m) }
 // patience bounds every wait of these tests.
 const patience = 30 * time.Second
 
-// A text is the one message of these tests.
+// A text is the only message type of these tests.
 type text = wrapperspb.BytesValue
 
-// A service answers as tests say; what is nil answers UNIMPLEMENTED. Its methods are those of
-// every kind, with a message of bytes either way.
+// A service responds as tests specify. A nil method returns UNIMPLEMENTED. It has a method of each kind, with bytes messages.
 type service struct {
 	unary  func(ctx context.Context, in *text) (*text, error)
 	stream func(s grpc.ServerStream) error
@@ -80,7 +79,7 @@ func serveAt(t testing.TB, s *service, l net.Listener, options ...grpc.ServerOpt
 	return g
 }
 
-// before is a weir in front of an upstream, of which a file says more than that.
+// before starts a weir for an upstream, with additional configuration.
 func before(t testing.TB, address, more string) *served.Inside {
 	t.Helper()
 	return served.Begin(t, fmt.Sprintf("listen: 127.0.0.1:0\nadmin: 127.0.0.1:0\nupstreams:\n  echo:\n    url: h2c://%s\n    grpc: true\n%s", address, indent(more)))
@@ -101,14 +100,14 @@ func dial(t testing.TB, address string, options ...grpc.DialOption) *grpc.Client
 	return conn
 }
 
-// ask makes a call of one message.
+// ask makes a unary call.
 func ask(ctx context.Context, conn *grpc.ClientConn, say string, options ...grpc.CallOption) (string, error) {
 	out := new(text)
 	err := conn.Invoke(ctx, "/weir.test.Echo/Unary", &text{Value: []byte(say)}, out, options...)
 	return string(out.Value), err
 }
 
-// open begins a stream.
+// open starts a stream.
 func open(ctx context.Context, conn *grpc.ClientConn, method string) (grpc.ClientStream, error) {
 	return conn.NewStream(ctx, &grpc.StreamDesc{ServerStreams: method != "Up", ClientStreams: method != "Down"}, "/weir.test.Echo/"+method)
 }
@@ -120,7 +119,7 @@ func within(t testing.TB) context.Context {
 	return ctx
 }
 
-// came is what a server was told beside the message.
+// came returns metadata that a server received.
 func came(ctx context.Context, name string) string {
 	md, _ := metadata.FromIncomingContext(ctx)
 	return strings.Join(md.Get(name), ",")

@@ -20,12 +20,12 @@ import (
 	"github.com/seed1158cd35/weir/internal/test/servers"
 )
 
-// Calls of every kind come through with TLS on both sides.
+// Calls of every kind pass with TLS on both sides.
 func TestEveryKindOfCallEncrypted(t *testing.T) {
 	dir := t.TempDir()
 	cert, key := filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
 	servers.WriteCertificate(t, cert, key, -time.Hour, time.Hour)
-	t.Setenv("SSL_CERT_FILE", cert) // nothing else in this process asks whom it trusts
+	t.Setenv("SSL_CERT_FILE", cert) // no other code in this process reads it
 	own, err := credentials.NewServerTLSFromFile(cert, key)
 	if err != nil {
 		t.Fatal(err)
@@ -45,7 +45,7 @@ func TestEveryKindOfCallEncrypted(t *testing.T) {
 	everyKind(t, s, conn)
 }
 
-// shown is a page of the admin listener, once it shows all that is wanted.
+// shown waits until a page of the admin listener contains the texts, and returns it.
 func shown(t *testing.T, w *served.Inside, path string, wants ...string) {
 	t.Helper()
 	var page string
@@ -79,7 +79,7 @@ func shown(t *testing.T, w *served.Inside, path string, wants ...string) {
 	t.Errorf("%s has not all of %q:\n%s", path, wants, strings.Join(lines, ""))
 }
 
-// What became of calls is counted by their statuses, and told to those who ask why.
+// Metrics count calls by status, and why explains them.
 func TestCallsAreCountedAndExplained(t *testing.T) {
 	s := &service{unary: echoes}
 	_, at := serve(t, s)

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// Files are chosen by system, so each system has arrows of its own.
+// Files depend on the system, so each system is checked.
 func TestArrowsPointDown(t *testing.T) {
 	watch(t)
 	for _, goos := range []string{"linux", "darwin", "windows"} {
@@ -20,8 +20,7 @@ func TestArrowsPointDown(t *testing.T) {
 	}
 }
 
-// Nothing hides behind another import either: whatever the core and its tests
-// are built from is of the standard library or of the core.
+// Indirect imports count as well: the core and its tests depend only on the standard library and the core.
 func TestCoreIsBuiltFromTheStandardLibrary(t *testing.T) {
 	watch(t)
 	packages := corePackages(t)
@@ -104,9 +103,8 @@ func TestViolationsNamePackageAndImport(t *testing.T) {
 	}
 }
 
-// watch looks at the module's directories. The go command keeps the result of a
-// test until a file that the test itself looked at has changed; what go list
-// looks at on its behalf does not count.
+// watch reads the module's directories. The go command caches the result of a test until a file that the test itself read has
+// changed. Files that go list reads do not count.
 func watch(t *testing.T) {
 	t.Helper()
 	err := filepath.WalkDir(filepath.Join("..", "..", ".."), func(path string, d os.DirEntry, err error) error {
@@ -120,8 +118,7 @@ func watch(t *testing.T) {
 	}
 }
 
-// list is everything that the named packages (all of them, if none) and their
-// tests are built from.
+// list returns all packages that the named packages, or all, and their tests depend on.
 func list(t *testing.T, goos string, packages ...string) []Package {
 	t.Helper()
 	if len(packages) == 0 {
@@ -161,8 +158,8 @@ func corePackages(t *testing.T) (found []string) {
 	return found
 }
 
-// Files that people write are read by internal/doc alone, so that all are told their mistakes
-// with line and field. The demo writes YAML, and reads none of a person's.
+// Only internal/doc parses files that people write, so that all mistakes are reported with line and field. The demo only writes
+// YAML.
 func TestOneReaderOfYAML(t *testing.T) {
 	watch(t)
 	for _, p := range list(t, "linux") {

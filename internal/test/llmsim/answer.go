@@ -152,7 +152,7 @@ func (s *stream) pause(i int) bool {
 	return s.patiently(m.FirstToken)
 }
 
-// patiently waits, with occasional pings if the family has them.
+// patiently waits, with occasional pings if the family supports pings.
 func (s *stream) patiently(d time.Duration) bool {
 	const often = 10 * time.Second
 	for ; d > often; d -= often {

@@ -24,9 +24,9 @@ func bedrockClient(s *Server, secret string) *bedrockruntime.Client {
 	})
 }
 
-// plainBodies hides that bodies of the AWS SDK write themselves. Once the SDK has closed one, its WriteTo fails with
-// io.EOF where Read just ends; when net/http looks only then whether there is more than the length that was said, it
-// takes that for a failed write and closes the connection under the answer's stream.
+// plainBodies hides the WriteTo of the AWS SDK's bodies. After the SDK has closed a body, its WriteTo fails with io.EOF where
+// Read ends normally. If net/http checks only then for more bytes than declared, it takes this for a failed write and closes
+// the connection during the response.
 type plainBodies struct{ http.RoundTripper }
 
 func (p plainBodies) RoundTrip(r *http.Request) (*http.Response, error) {

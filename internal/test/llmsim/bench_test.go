@@ -7,7 +7,7 @@ import (
 	"github.com/seed1158cd35/weir/llm"
 )
 
-// How much the simulator itself takes, without a connection.
+// The cost of the simulator itself, without a connection.
 func BenchmarkAnswer(b *testing.B) {
 	for name, stream := range map[string]bool{"plain": false, "stream": true} {
 		b.Run(name, func(b *testing.B) {

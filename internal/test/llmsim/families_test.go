@@ -13,14 +13,14 @@ import (
 	"github.com/seed1158cd35/weir/llm"
 )
 
-// client speaks HTTP/1.1, over connections of its own.
+// client returns an HTTP/1.1 client with separate connections.
 func (s *Server) client() *http.Client {
 	return &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 }
 
 const echoed = "m heard: the question"
 
-// said reads all that an answer says, by hand: its text, its usage, whether it ended well.
+// said parses a response by hand: its text, its usage, and whether it ended well.
 func said(t *testing.T, family llm.Family, stream bool, body []byte) (text string, in, out any, ended bool) {
 	t.Helper()
 	if !stream {
@@ -175,7 +175,7 @@ func TestGeminiStreamsAnArrayWithoutSSE(t *testing.T) {
 	}
 }
 
-// What is wrong is refused as the provider does, and remembered without what was said.
+// Invalid requests are refused as the provider does, and recorded without their content.
 func TestBadRequests(t *testing.T) {
 	for name, x := range map[string]struct {
 		family llm.Family

@@ -16,8 +16,7 @@ import (
 	"github.com/seed1158cd35/weir/llm"
 )
 
-// Faults in place of an answer take nothing off the limits, and are over when they have
-// struck as often as they should.
+// Faults instead of a response take no units, and end after their number of times.
 func TestErrorsLookAsTheProvidersDo(t *testing.T) {
 	for _, x := range []struct {
 		fault  Fault
@@ -77,7 +76,7 @@ func TestErrorsLookAsTheProvidersDo(t *testing.T) {
 	}
 }
 
-// What comes of a connection that fails, at each of the places.
+// The effects of failed connections, at each place.
 func TestConnectionsFail(t *testing.T) {
 	for _, kind := range []Kind{Reset, Drop} {
 		for _, where := range []Where{BeforeHeaders, AfterHeaders, AfterContent} {
@@ -98,7 +97,7 @@ func TestConnectionsFail(t *testing.T) {
 	}
 }
 
-// A stream that is cut ends well as HTTP goes; one with an error says so at the place.
+// A truncated stream ends well in HTTP. A stream with an error contains the error at its place.
 func TestStreamsBreak(t *testing.T) {
 	ends := map[llm.Family]string{llm.OpenAI: "[DONE]", llm.Responses: "response.completed", llm.Anthropic: "message_stop", llm.Gemini: "finishReason", llm.Converse: "metadata", llm.Invoke: `invocationMetrics`}
 	fails := map[llm.Family]string{llm.OpenAI: `data: {"error":{`, llm.Responses: "response.failed", llm.Anthropic: "event: error\n", llm.Gemini: `data: {"error":{"code":503`, llm.Converse: "serviceUnavailableException", llm.Invoke: ":exception-type"}
@@ -181,7 +180,7 @@ func TestBodiesThatAreNone(t *testing.T) {
 	}
 }
 
-// A caller that leaves is noticed at once, wherever the answer is.
+// A disconnect is noticed immediately, at any point of the response.
 func TestCallersLeave(t *testing.T) {
 	for name, x := range map[string]struct {
 		fault  Fault
@@ -218,7 +217,7 @@ func TestCallersLeave(t *testing.T) {
 	}
 }
 
-// Delays are what they should be, with pings where the family has them.
+// Delays are as configured, with pings in families that support pings.
 func TestDelays(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := New(Config{Default: Model{OutputTokens: 11, FirstToken: 25 * time.Second, Between: 100 * time.Millisecond}})

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// Whatever is sent, the answer has a status and the record an end.
+// Any request gets a status, and its record an end.
 func FuzzServeHTTP(f *testing.F) {
 	for _, family := range families {
 		for _, stream := range []bool{false, true} {

@@ -13,8 +13,8 @@ type taken struct {
 	n  int64
 }
 
-// In every window of length t a bucket grants at most burst + rate * t, and a window at
-// most N in any Per; what is said to be the wait is the wait, to the nanosecond.
+// In every window of length t a bucket grants at most burst + rate * t, and a window at most N in any Per. The reported wait is
+// exact to the nanosecond.
 func TestGaugeNeverGrantsMore(t *testing.T) {
 	seed := rand.Uint64()
 	for i := range 2000 {

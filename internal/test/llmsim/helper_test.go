@@ -26,7 +26,7 @@ func start(t testing.TB, c Config) (*Provider, *Server) {
 	return p, s
 }
 
-// inMemory is a client of a provider that needs no network.
+// inMemory returns a client of a provider without a network.
 func inMemory(t testing.TB, h http.Handler) *http.Client {
 	n := memnet.New()
 	t.Cleanup(n.Close)
@@ -51,8 +51,7 @@ func header(kv ...string) http.Header {
 const sigv4 = "AWS4-HMAC-SHA256 Credential=AKIDSIM/20000101/us-east-1/bedrock/aws4_request, SignedHeaders=host;x-amz-date, Signature=" +
 	"0000000000000000000000000000000000000000000000000000000000000000"
 
-// asks are good requests, plain and streamed, for the model m, with at most 40 tokens
-// of output.
+// asks returns valid requests, plain and streamed, for the model m, with at most 40 output tokens.
 func asks(family llm.Family, stream bool) ask {
 	more, plain := `,"stream":true`, "converse"
 	if !stream {
@@ -99,7 +98,7 @@ func (a ask) request(ctx context.Context, url string) *http.Request {
 	return r
 }
 
-// send asks, and reads the answer as far as it comes.
+// send sends a request and reads the response as far as it arrives.
 func send(t testing.TB, client *http.Client, url string, a ask) (*http.Response, []byte, error) {
 	t.Helper()
 	res, err := client.Do(a.request(t.Context(), url))

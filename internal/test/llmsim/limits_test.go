@@ -11,8 +11,8 @@ import (
 	"github.com/seed1158cd35/weir/llm"
 )
 
-// What the providers reserve: "the question" is 12 bytes, 3 tokens and 3 for the
-// message, and the answer has 20 tokens; the request says 40 at most.
+// The providers' reservations: "the question" has 12 bytes, 3 tokens and 3 for the message. The answer has 20 tokens, and the
+// request allows 40.
 func TestReservesAsTheProviderDoes(t *testing.T) {
 	for _, x := range []struct {
 		family         llm.Family
@@ -47,8 +47,7 @@ func TestReservesAsTheProviderDoes(t *testing.T) {
 	}
 }
 
-// A call that a limit refuses takes nothing of the others, unless the provider counts
-// such calls among the requests.
+// A call that a limit refuses takes nothing from the others, unless the provider counts such calls as requests.
 func TestAllOrNone(t *testing.T) {
 	for _, counted := range []bool{false, true} {
 		p, s := start(t, Config{Default: Model{Limits: Limits{
@@ -63,7 +62,7 @@ func TestAllOrNone(t *testing.T) {
 			got = append(got, fmt.Sprint(res.StatusCode, p.Log()[p.Count(nil)-1].Reason))
 		}
 		want := "200, 429tokens per hour, 429tokens per hour, 429tokens per hour"
-		if counted { // the last finds neither; the requests take longer
+		if counted { // the last call finds neither; the requests take longer
 			want = "200, 429tokens per hour, 429tokens per hour, 429"
 		}
 		if !strings.HasPrefix(strings.Join(got, ", "), want) {
@@ -81,8 +80,7 @@ func TestAllOrNone(t *testing.T) {
 	}
 }
 
-// Whoever waits as long as the hint says gets through, and not before; the record says
-// what was granted.
+// A caller that waits as long as the hint is admitted, and not earlier. The record has the grants.
 func TestHintsAreExact(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := New(Config{Default: Model{Limits: Limits{Requests: Rate{N: 20, Per: time.Second, Burst: 5}}}})
@@ -110,7 +108,7 @@ func TestHintsAreExact(t *testing.T) {
 		if sent != 115 || p.Refused() != 55 {
 			t.Errorf("%d sent, %d refused, want 115 and 55", sent, p.Refused())
 		}
-		if l := p.Busiest(time.Second, nil); l.Requests != 24 { // 5 + 19: the 20th comes when the window is over
+		if l := p.Busiest(time.Second, nil); l.Requests != 24 { // 5 + 19: the 20th arrives after the window
 			t.Errorf("busiest second: %+v, want 24 requests", l)
 		}
 	})
@@ -144,7 +142,7 @@ func TestKeysAndModelsHaveLimitsOfTheirOwn(t *testing.T) {
 	}
 }
 
-// A request for more than there ever is can never go, and is told so.
+// A request above the complete limit can never be admitted, and the response reports it.
 func TestTooLargeForTheLimit(t *testing.T) {
 	_, s := start(t, Config{Default: Model{Limits: Limits{Tokens: Rate{N: 10}}}})
 	res, body, err := send(t, s.client(), s.URL, asks(llm.OpenAI, false))
@@ -176,8 +174,8 @@ func TestDailyQuotaIsToldFromTheMinute(t *testing.T) {
 	}
 }
 
-// Many callers at once, with answers of any length: what is granted stays inside the
-// limits, by the record, whatever the family counts.
+// With many concurrent callers and answers of any length, the grants in the record stay within the limits, however the family
+// counts.
 func TestManyCallersNeverGetMoreThanThereIs(t *testing.T) {
 	for _, family := range []llm.Family{llm.OpenAI, llm.Anthropic, llm.Gemini, llm.Converse} {
 		synctest.Test(t, func(t *testing.T) {

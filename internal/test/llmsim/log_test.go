@@ -13,7 +13,7 @@ import (
 	"github.com/seed1158cd35/weir/llm"
 )
 
-// Busiest agrees with counting every window there is.
+// Busiest agrees with counting every window.
 func TestBusiest(t *testing.T) {
 	seed := rand.Uint64()
 	for i := range 1000 {
@@ -55,7 +55,7 @@ func TestTheRecordForgetsTheOldest(t *testing.T) {
 	}
 }
 
-// Neither keys nor questions are told, unless they are asked for.
+// Keys and questions are omitted unless requested.
 func TestSecretsStayOut(t *testing.T) {
 	for _, keep := range []bool{false, true} {
 		p, s := start(t, Config{Control: true, KeepBodies: keep})

@@ -42,7 +42,7 @@ func TestToolsAreCalled(t *testing.T) {
 			t.Errorf("%s: %v %s", family, err, body)
 		}
 	}
-	for _, family := range []llm.Family{llm.OpenAI, llm.Responses, llm.Anthropic} { // these stream by the same body
+	for _, family := range []llm.Family{llm.OpenAI, llm.Responses, llm.Anthropic} { // these stream with the same body
 		_, body, err := send(t, s.client(), s.URL, ask[family].with(`"model"`, `"stream":true,"model"`))
 		if err != nil || !strings.Contains(string(body), `\"ci`) || !strings.Contains(string(body), "weather") {
 			t.Errorf("%s, streamed: %v %s", family, err, body)

@@ -11,7 +11,7 @@ import (
 	"github.com/seed1158cd35/weir/internal/test/memnet"
 )
 
-// Requests and answers are passed on, and the time that a server takes costs none.
+// Requests and responses pass, and a server's delay takes no real time.
 func TestServesInABubble(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := memnet.New()
@@ -42,7 +42,7 @@ func TestServesInABubble(t *testing.T) {
 	})
 }
 
-// A host that has gone is not reached, and Close ends what waits for an answer.
+// A removed host is unreachable, and Close ends pending requests.
 func TestHostsGo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := memnet.New()

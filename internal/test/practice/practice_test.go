@@ -24,7 +24,7 @@ func ask(u *Upstream) *httptest.ResponseRecorder {
 	return w
 }
 
-// askAll asks n times at one instant and counts the answers by status.
+// askAll sends n requests at one time and counts the responses by status.
 func askAll(u *Upstream, n int) map[int]int {
 	statuses := make(chan int, n)
 	var wg sync.WaitGroup
@@ -90,8 +90,7 @@ func TestFailsInTheOutageAndOnlyThen(t *testing.T) {
 	})
 }
 
-// One who leaves gets no answer, and the upstream does not wait for the end of
-// its work.
+// If a caller disconnects, the upstream does not wait for the end of its work.
 func TestWorkEndsWithItsCaller(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		u := New(Settings{Rate: bucket.Rate{Amount: 1, Per: time.Second}, Takes: time.Hour}, time.Now())
@@ -130,7 +129,7 @@ func TestAgreesWithTheTextbook(t *testing.T) {
 	for i := range 1000 {
 		seed := rand.Uint64()
 		if i == 0 {
-			seed = 0x4fab346607647d02 // served a hundredth of a place too soon
+			seed = 0x4fab346607647d02 // failed once: served a hundredth of a position too early
 		}
 		if err := compare(rand.New(rand.NewPCG(seed, 1))); err != nil {
 			t.Fatalf("seed %#x: %v", seed, err)
@@ -138,10 +137,9 @@ func TestAgreesWithTheTextbook(t *testing.T) {
 	}
 }
 
-// compare serves what the textbook serves. Instants are whole nanoseconds and the
-// rate is rounded down by less than one part in 2^30: so much it may be late. A bucket that
-// was full has its next unit up to a place sooner, which is a nanosecond's worth: places are
-// whole, and the burst is counted from the one that was reached.
+// compare checks that the upstream admits what the textbook bucket admits. Times are whole nanoseconds, and the rate is rounded
+// down by less than one part in 2^30, so it may be late by that. A full bucket may have its next unit earlier by up to one
+// position, which is less than a nanosecond: positions are integers, and the burst counts from the current one.
 func compare(rng *rand.Rand) error {
 	rate := bucket.Rate{Amount: 1 + rng.Int64N(2000), Per: time.Second, Burst: 1 + rng.Int64N(50)}
 	u := New(Settings{Rate: rate}, time.Now())

@@ -11,9 +11,8 @@ import (
 	"time"
 )
 
-// A machine is an upstream in memory: so many workers, one queue in order of arrival,
-// and work that goes on when its caller has left. Between From and Until it stands still;
-// Down is the part of its workers that is left meanwhile, if it is not nothing.
+// A machine is an in-memory upstream with a number of workers and one queue in order of arrival. Its work continues after a
+// caller disconnects. Between From and Until it stalls, or only a share Down of its workers remains if Down is set.
 type machine struct {
 	mu      sync.Mutex
 	rand    *rand.Rand
@@ -26,7 +25,7 @@ type machine struct {
 	from    time.Duration
 	until   time.Duration
 	down    float64
-	came    []float64 // by the tenth of a second
+	came    []float64 // by tenth of a second
 }
 
 type task struct {
@@ -64,7 +63,7 @@ func (m *machine) arrive() *task {
 	return j
 }
 
-// serve gives work to workers who have none; the lock is held.
+// serve assigns work to free workers. The caller holds the lock.
 func (m *machine) serve() {
 	now := time.Since(m.start)
 	hit := now >= m.from && now < m.until
@@ -86,7 +85,7 @@ func (m *machine) serve() {
 	}
 }
 
-// takes is how long work takes that begins now, a stall included.
+// takes returns the duration of work that begins now, including a stall.
 func (m *machine) takes(now, work time.Duration) time.Duration {
 	if m.down == 0 && now < m.until && now+work > m.from {
 		return work + m.until - max(m.from, now)
@@ -94,8 +93,7 @@ func (m *machine) takes(now, work time.Duration) time.Duration {
 	return work
 }
 
-// lognormal is work of so many seconds on average, five times its median at the 99th
-// percentile.
+// lognormal returns work with a mean in seconds and a 99th percentile of five times the median.
 func lognormal(mean float64) func(*rand.Rand) time.Duration {
 	const sigma = 0.692 // ln 5 / 2.326
 	return func(r *rand.Rand) time.Duration {
@@ -103,7 +101,7 @@ func lognormal(mean float64) func(*rand.Rand) time.Duration {
 	}
 }
 
-// mixed is work of which a share takes longer, give or take a fifth.
+// mixed returns work with a share of longer calls, and a variation of a fifth.
 func mixed(usual float64, share, longer float64) func(*rand.Rand) time.Duration {
 	quick := lognormal(usual)
 	return func(r *rand.Rand) time.Duration {

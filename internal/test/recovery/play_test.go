@@ -18,24 +18,24 @@ import (
 	"github.com/seed1158cd35/weir/internal/test/memnet"
 )
 
-// A play is callers, sidecars and a machine. The zero value of a field is as said.
+// A play is callers, sidecars and a machine. Zero fields have defaults.
 type play struct {
 	policy   weir.Policy
 	sides    int                            // 0 means 1
-	load     float64                        // calls a second, 0 means 280
-	batch    int                            // calls that come at once; 0 means 1
-	patience time.Duration                  // of callers; 0 means a second
-	capacity float64                        // calls a second; 0 means 300
+	load     float64                        // calls per second; 0 means 280
+	batch    int                            // simultaneous calls; 0 means 1
+	patience time.Duration                  // timeout of callers; 0 means a second
+	capacity float64                        // calls per second; 0 means 300
 	mean     float64                        // seconds of work; 0 means 0.1
 	work     func(*rand.Rand) time.Duration // nil means lognormal
 	errs     float64                        // share of errors
-	from     time.Duration                  // of what hits the machine; 0 means 30 s
-	until    time.Duration                  // 0 means 40 s, below 0 that nothing does
+	from     time.Duration                  // start of the fault; 0 means 30 s
+	until    time.Duration                  // its end; 0 means 40 s, negative means no fault
 	down     float64                        // see machine
 	end      time.Duration                  // 0 means 70 s
-	served   bool                           // through weir serve's proxy, and not the library's Transport
+	served   bool                           // through weir serve's proxy instead of the library's Transport
 	real     bool                           // through weir serve, in real time
-	yaml     string                         // of the upstream, if it is served
+	yaml     string                         // of the upstream, if served
 }
 
 const (
@@ -71,14 +71,14 @@ func (p play) withDefaults() play {
 	return p
 }
 
-// A score is how it went.
+// A score is the result of a run.
 type score struct {
-	sent, good, refused []float64 // calls by the tenth of a second in which they were made
-	came                []float64 // calls at the machine
+	sent, good, refused []float64 // calls by the tenth of a second of their start
+	came                []float64 // calls that reached the machine
 	flights             []weir.FlightView
 }
 
-// run plays one seed. It is to be called in a bubble, unless it is to take its time.
+// run simulates one seed. It must run in a bubble, unless real is set.
 func (p play) run(t testing.TB, seed uint64) *score {
 	p = p.withDefaults()
 	r := rand.New(rand.NewPCG(seed, 5))
@@ -121,12 +121,12 @@ func (p play) run(t testing.TB, seed uint64) *score {
 		s.flights = append(s.flights, u.Look(0).Flights...)
 	}
 	if !p.real {
-		time.Sleep(40 * sec) // for what is kept
+		time.Sleep(40 * sec) // until records expire
 	}
 	return s
 }
 
-// fronts are the ways to the machine: the library, or sidecars.
+// fronts returns the clients of the machine: the library, or sidecars.
 func (p play) fronts(t testing.TB, n *memnet.Network, m *machine) (sides []http.RoundTripper, all []*weir.Upstream) {
 	if p.real {
 		return []http.RoundTripper{realSidecar(t, m, p.yaml)}, nil
@@ -167,7 +167,7 @@ func sum(x []float64, from, to time.Duration) (n float64) {
 	return n
 }
 
-// share is a part in percent; 0 if there is nothing to be a part of.
+// share returns part in percent of `of`, or 0 without calls.
 func share(part, of []float64, from, to time.Duration) float64 {
 	if all := sum(of, from, to); all > 0 {
 		return 100 * sum(part, from, to) / all
@@ -175,7 +175,7 @@ func share(part, of []float64, from, to time.Duration) float64 {
 	return 0
 }
 
-// back is how long after an instant each later second is 99% good; 999 s if never.
+// back returns the time until each later second is 99% good, or 999 s.
 func (s *score) back(from, to time.Duration) float64 {
 	for t := from; t < to-5*sec; t += 100 * ms {
 		fine := true
@@ -190,7 +190,7 @@ func (s *score) back(from, to time.Duration) float64 {
 	return 999
 }
 
-// plays are the scores of several seeds.
+// plays returns the scores of several seeds.
 func plays(t *testing.T, p play, seeds int) (all []*score) {
 	for seed := range seeds {
 		synctest.Test(t, func(t *testing.T) { all = append(all, p.run(t, uint64(seed+1))) })
@@ -198,7 +198,7 @@ func plays(t *testing.T, p play, seeds int) (all []*score) {
 	return all
 }
 
-// A number is a figure of several seeds.
+// A number is a figure over several seeds.
 type number struct{ median, mean float64 }
 
 func (n number) String() string { return fmt.Sprintf("%.2f (mean %.2f)", n.median, n.mean) }

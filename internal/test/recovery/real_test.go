@@ -19,7 +19,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// realSidecar is weir serve itself, with a client of it.
+// realSidecar is weir serve with a client.
 func realSidecar(t testing.TB, m *machine, yaml string) sidecar {
 	api := httptest.NewServer(m)
 	t.Cleanup(api.Close)
@@ -27,9 +27,8 @@ func realSidecar(t testing.TB, m *machine, yaml string) sidecar {
 	return sidecar{host: s.Serve.Listen, client: &http.Transport{MaxIdleConnsPerHost: 1000}}
 }
 
-// What is said of virtual time holds in real time. How good a machine is that has other
-// things to do is not asserted, only that the stall does not go on; timers that are late
-// are workers that are slow, so the load is two thirds.
+// The results of virtual time hold in real time. The test only requires that the stall ends, not the quality on a busy machine.
+// Late timers are slow workers, so the load is two thirds.
 func TestAStallEndsInRealTime(t *testing.T) {
 	if !*inRealTime {
 		return

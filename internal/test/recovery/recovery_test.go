@@ -15,12 +15,11 @@ var (
 	one  = flag.Int("seeds", 0, "every play with so many")
 )
 
-// enough seeds are judged by their median, fewer by what one seed may come to: it is back
-// at once, or some seconds later.
+// enough is the number of seeds from which the median counts. With fewer seeds, each may be back immediately or some seconds
+// later.
 const enough = 20
 
-// seeds is how many are played. Where WEIR_LONG is set all plays are played, the library's
-// stalls with enough seeds.
+// seeds returns the number of seeds. With WEIR_LONG all scenarios run, and the library's stalls with enough seeds.
 func seeds(served, stall bool) int {
 	switch {
 	case *one > 0:
@@ -35,8 +34,7 @@ func seeds(served, stall bool) int {
 
 func long() bool { return *full || *one > 0 || campaign.Long() }
 
-// each plays a world through the library and through a sidecar; brief says which of the
-// two is played in every test run.
+// each runs a scenario with the library and with a sidecar. brief selects which of them run in every test run.
 func each(t *testing.T, name string, brief [2]bool, p play, check func(t *testing.T, all []*score)) {
 	t.Helper()
 	for i, way := range []string{"library", "sidecar"} {
@@ -46,7 +44,7 @@ func each(t *testing.T, name string, brief [2]bool, p play, check func(t *testin
 		t.Run(name+"/"+way, func(t *testing.T) {
 			q := p
 			q.served = i == 1
-			q.policy.Concurrency.Auto = true // a sidecar has it by default
+			q.policy.Concurrency.Auto = true // the default of a sidecar
 			check(t, plays(t, q, seeds(q.served, q.until >= 0)))
 		})
 	}
@@ -57,13 +55,13 @@ var (
 	byLibrary, bySidecar = [2]bool{true, false}, [2]bool{false, true}
 )
 
-// Ten seconds of a stall, 280 calls a second of 300 that could be done.
+// A stall of ten seconds, with 280 calls a second at a capacity of 300.
 func TestAStallEndsWhenItEnds(t *testing.T) {
 	for _, c := range []struct {
 		name  string
 		brief [2]bool
 		p     play
-		back  float64 // s, the median
+		back  float64 // in seconds, the median
 	}{
 		{"patience 1 s", both, play{}, 1},
 		{"patience 5 s", byLibrary, play{patience: 5 * sec}, 1},
@@ -90,7 +88,7 @@ func TestAStallEndsWhenItEnds(t *testing.T) {
 	}
 }
 
-// Without it nothing comes back, whatever else ships.
+// Without a bound the upstream does not recover, with all other defaults.
 func TestWithoutABoundAStallDoesNotEnd(t *testing.T) {
 	for _, served := range []bool{false, true} {
 		if served && !long() {
@@ -118,11 +116,11 @@ func TestHalfOfTheCapacityIsUsed(t *testing.T) {
 	})
 }
 
-// warm is how long after the start the calm begins.
+// warm is the time of the first measured call.
 const warm = 30 * sec
 
-// In the calm the bound is not felt, from the start: of each kind of upstream, at most one call in a
-// thousand is refused, on average over the seeds.
+// Without a fault the bound has no effect from the start: for each kind of upstream it refuses at most one call in a thousand,
+// on average over the seeds.
 func TestInTheCalmNobodyIsRefused(t *testing.T) {
 	type world struct {
 		name  string
@@ -165,7 +163,7 @@ func TestInTheCalmNobodyIsRefused(t *testing.T) {
 				t.Errorf("%v of the calls reached the upstream", came)
 			}
 			most := 0.1
-			if len(all) < enough { // a single call of few is more than that
+			if len(all) < enough { // a single call among few exceeds that
 				most = 0.5
 			}
 			if refused.mean > most || start.mean > most {

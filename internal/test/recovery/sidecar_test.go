@@ -14,7 +14,7 @@ import (
 	"github.com/seed1158cd35/weir/sidecar/proxy"
 )
 
-// ServeHTTP is the machine behind a sidecar.
+// ServeHTTP makes the machine the upstream of a sidecar.
 func (m *machine) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	j := m.arrive()
 	select {
@@ -27,17 +27,17 @@ func (m *machine) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// heard is that somebody hears of every call, as of those of weir serve.
+// heard returns events for every call, as weir serve has.
 func heard() weir.Events { return weirprom.New(prometheus.NewRegistry()).Events() }
 
-// A sidecar is what weir serve makes of a file, and a client of it: all in memory.
+// A sidecar is weir serve with a configuration and a client, in memory.
 type sidecar struct {
 	proxy  *proxy.Proxy
 	host   string
 	client *http.Transport
 }
 
-// newSidecars makes so many of them in front of a machine.
+// newSidecars creates sidecars for a machine.
 func newSidecars(t testing.TB, n *memnet.Network, m *machine, yaml string, sides int) (all []sidecar) {
 	url := n.Serve("api.test", m)
 	for i := range sides {

@@ -26,22 +26,22 @@ import (
 	"github.com/seed1158cd35/weir/sidecar/websocket"
 )
 
-// A scene is a weir in a fault.
+// A scene is a weir during a fault.
 type scene struct {
 	*testing.T
 	w    *served.Process
 	up   upstream
 	url  string
-	heal func() // ends the fault, as whoever is to blame for it would
-	ends string // the heading under which the fault has ended; "" for the last section
+	heal func() // ends the fault, as the responsible person would
+	ends string // heading before which the fault ends; "" means the last section
 
-	alias []string // names that differ from one run to the next, each with what stands for it in the page
+	alias []string // names that change between runs, each with its replacement on the page
 }
 
-// An upstream answers as it is told.
+// An upstream responds as configured.
 type upstream struct {
-	status atomic.Int32 // 0 for one that fails every other call
-	bad    atomic.Value // the model that fails; "" for all
+	status atomic.Int32 // 0 means that every other call fails
+	bad    atomic.Value // model that fails; "" means all
 	n      atomic.Int32
 }
 
@@ -67,7 +67,7 @@ func (u *upstream) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, _ = io.WriteString(w, "{}")
 }
 
-// talk says again what it hears on a WebSocket, or hangs up where the upstream is not well.
+// talk returns messages of a WebSocket, or closes it while the upstream fails.
 func (u *upstream) talk(w http.ResponseWriter, r *http.Request) {
 	c, err := ws.Accept(w, r, nil)
 	if err != nil {
@@ -82,7 +82,7 @@ func (u *upstream) talk(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// dial is a WebSocket of a caller, nil if there is none to be had. It lasts as long as the test at most.
+// dial returns a caller's WebSocket, or nil if it is refused. It ends with the test.
 func (s *scene) dial() *ws.Conn {
 	ctx, cancel := context.WithTimeout(s.Context(), served.Patience)
 	defer cancel()
@@ -94,7 +94,7 @@ func (s *scene) dial() *ws.Conn {
 	return c
 }
 
-// says sends a message, and returns what is answered.
+// says sends a message and returns the response.
 func (s *scene) says(c *ws.Conn, text string) string {
 	s.Helper()
 	ctx, cancel := context.WithTimeout(s.Context(), served.Patience)
@@ -109,14 +109,14 @@ func (s *scene) says(c *ws.Conn, text string) string {
 	return string(answer)
 }
 
-// put has a file lie beside weir.yaml.
+// put writes a file next to weir.yaml.
 func (s *scene) put(name, text string) {
 	if err := os.WriteFile(filepath.Join(filepath.Dir(s.w.File), name), []byte(text), 0o600); err != nil {
 		s.Fatal(err)
 	}
 }
 
-// begin serves an upstream named api. URL in the text is its address.
+// begin starts weir with an upstream named api, whose address replaces URL in the text.
 func begin(t *testing.T, status int32, text string, env ...string) *scene {
 	t.Helper()
 	s := &scene{T: t}
@@ -129,13 +129,13 @@ func begin(t *testing.T, status int32, text string, env ...string) *scene {
 	return s
 }
 
-// serve begins, or begins again with another environment.
+// serve starts weir, or restarts it with another environment.
 func (s *scene) serve(text string, env ...string) {
 	s.Helper()
 	s.w = served.Start(s, "listen: 127.0.0.1:0\nadmin: 127.0.0.1:0\n"+strings.ReplaceAll(text, "URL", s.url), env...)
 }
 
-// call calls the upstream, some at a time.
+// call makes n calls, some concurrently.
 func (s *scene) call(n int, path, body string) {
 	var calls sync.WaitGroup
 	for range n {
@@ -145,7 +145,7 @@ func (s *scene) call(n int, path, body string) {
 				s.Error(err)
 				return
 			}
-			r.Header.Set("Idempotency-Key", fmt.Sprint(time.Now().UnixNano())) // it may be repeated
+			r.Header.Set("Idempotency-Key", fmt.Sprint(time.Now().UnixNano())) // allows retries
 			r.Header.Set("X-Correlation-Id", "7f3a")
 			if resp, err := http.DefaultClient.Do(r); err == nil {
 				_, _ = io.Copy(io.Discard, resp.Body)
@@ -156,7 +156,7 @@ func (s *scene) call(n int, path, body string) {
 	calls.Wait()
 }
 
-// scenes play the fault of each alert.
+// scenes cause the fault of each alert.
 var scenes = map[string]func(t *testing.T) *scene{
 	"upstream-failing.md": down,
 	"burn-fast.md":        down,
@@ -311,7 +311,7 @@ func storeAway(t *testing.T) *scene {
 	return s
 }
 
-// storeCold has a store with a quota lose its memory.
+// storeCold makes a store with a quota lose its data.
 func storeCold(t *testing.T) *scene {
 	store := servers.Redis(t)
 	s := begin(t, 200, "store: {redis: "+store.URL()+"}\nupstreams:\n  api: {url: URL, max_wait: off, limits: {quota: 1000/day}}\n")
@@ -335,7 +335,7 @@ func partReserved(t *testing.T) *scene {
 			if _, err := store.Beat(t.Context(), &b); err == nil {
 				return
 			}
-			select { // it connects
+			select { // wait for its connection
 			case <-t.Context().Done():
 				return
 			case <-time.After(10 * time.Millisecond):
@@ -355,7 +355,7 @@ func deadLetters(t *testing.T) *scene {
 	s := begin(t, 400, "deliveries: {file: "+filepath.Join(dir, "deliveries.db")+"}\nupstreams:\n  api: {url: URL, routes: [{path: /api/, strip: true, deliver: always}]}\n")
 	s.call(2, "/orders", "x")
 	s.w.WaitFor("deliveries became dead letters")
-	s.ends = "## Mitigation" // what is sent again must succeed
+	s.ends = "## Mitigation" // a repeated request must succeed
 	return s
 }
 

@@ -31,7 +31,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// sections are what each page has, in this order.
+// sections are the headings of each page, in order.
 var sections = []string{"Meaning", "Impact", "Diagnosis", "Causes", "Mitigation", "Verification"}
 
 func TestEachAlertHasAPageWithAllSections(t *testing.T) {
@@ -58,7 +58,7 @@ func TestEachAlertHasAPageWithAllSections(t *testing.T) {
 	}
 }
 
-// TestPagesAreWalkedThrough plays each fault, runs the commands of its page, and has it end before the last section.
+// TestPagesAreWalkedThrough causes each fault, runs the commands of its page, and ends the fault before the last section.
 func TestPagesAreWalkedThrough(t *testing.T) {
 	for page, play := range scenes {
 		t.Run(page, func(t *testing.T) {
@@ -81,16 +81,16 @@ func TestPagesAreWalkedThrough(t *testing.T) {
 	}
 }
 
-// A walk is on its way through a page.
+// A walk is the state of running a page.
 type walk struct {
 	*scene
 	page string
-	said string // by the last command
-	line string // as it was run
+	said string // output of the last command
+	line string // the last command after replacements
 	out  strings.Builder
 }
 
-// along runs the commands of a page and compares what stands behind them, and says how many there were.
+// along runs the commands of a page, compares their output, and returns their number.
 func (w *walk) along(text string) (n int) {
 	kind, block := "", ""
 	for line := range strings.Lines(text) {
@@ -123,10 +123,10 @@ func (w *walk) along(text string) (n int) {
 
 var ofWeir = regexp.MustCompile(`\bweir (status|why|pause|resume|breaker [a-z]+|dead [a-z]+)\b`)
 
-// changing are commands that print something else when they are repeated.
+// changing matches commands whose output changes when they are repeated.
 var changing = regexp.MustCompile(`\bweir dead (redrive|drop)\b`)
 
-// run runs commands, all of which must succeed.
+// run runs commands, which must all succeed.
 func (w *walk) run(block string) {
 	w.Helper()
 	here := strings.NewReplacer("127.0.0.1:8080", w.w.Serve.Listen, "127.0.0.1:8081", w.w.Serve.Admin, "$(pidof weir)", fmt.Sprint(w.w.Cmd.Process.Pid))
@@ -136,7 +136,7 @@ func (w *walk) run(block string) {
 	}
 }
 
-// again runs the last commands again.
+// again repeats the last commands.
 func (w *walk) again() (string, error) {
 	cmd := exec.Command("sh", "-c", "set -e\n"+w.line)
 	cmd.Dir = filepath.Dir(w.w.File)
@@ -146,12 +146,12 @@ func (w *walk) again() (string, error) {
 	return w.said, err
 }
 
-// compare waits until the last commands say what the page shows, line by line, and returns what they said.
+// compare waits until the last commands print the page's text, line by line, and returns their output.
 func (w *walk) compare(want string) string {
 	w.Helper()
 	if *update {
 		if !changing.MatchString(w.line) {
-			<-time.After(2 * time.Second) // until all is known
+			<-time.After(2 * time.Second) // until all information is available
 			_, _ = w.again()
 		}
 		return strings.NewReplacer(w.w.Serve.Listen, "127.0.0.1:8080", w.w.Serve.Admin, "127.0.0.1:8081", filepath.Dir(w.w.File), "/etc/weir", w.url, "https://api.example.com").Replace(w.said)
@@ -167,13 +167,13 @@ func (w *walk) compare(want string) string {
 	return want
 }
 
-// lacks is the first line of want that has no like in what was said.
+// lacks returns the first line of want without an equivalent in the output.
 func lacks(said, want string) string {
 	var lines []string
 	for l := range strings.Lines(said) {
 		lines = append(lines, alike(l))
 	}
-	flights := false // what is in flight is learnt, and another each time
+	flights := false // the bound of calls in flight is learned and changes
 	for l := range strings.Lines(want) {
 		if l = strings.TrimSpace(l); strings.HasPrefix(l, "IN FLIGHT") {
 			flights = true
@@ -198,7 +198,7 @@ var (
 	spaces    = regexp.MustCompile(`\s+`)
 )
 
-// alike is a line without what differs from one run to the next: a figure that is not 0 is N.
+// alike removes changing parts from a line: a number other than 0 becomes N.
 func alike(l string) string {
 	for _, r := range []struct {
 		what *regexp.Regexp

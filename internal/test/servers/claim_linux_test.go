@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// While a server is away nobody is given its port who asks for any: neither to listen there nor for a connection. Whoever asks is
-// told that any is this one, or where the system knows no such thing (before Linux 6.3) asks often.
+// While a server is down, no program that requests any port gets its port, neither to listen nor for a connection. The test
+// restricts the range of ports to this one, or tries often where the system does not support that (before Linux 6.3).
 func TestNobodyIsGivenAPortThatIsClaimed(t *testing.T) {
 	port := Port(t)
 	elsewhere, err := net.Listen("tcp", "127.0.0.1:0")
@@ -33,7 +33,7 @@ func TestNobodyIsGivenAPortThatIsClaimed(t *testing.T) {
 					break
 				}
 			}
-			l, err := net.Listen("tcp", "127.0.0.1:"+strconv.Itoa(port)) // the server comes back, and goes
+			l, err := net.Listen("tcp", "127.0.0.1:"+strconv.Itoa(port)) // the server returns and ends
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -42,7 +42,7 @@ func TestNobodyIsGivenAPortThatIsClaimed(t *testing.T) {
 	}
 }
 
-// asks asks for any port, where there may be only one if the system can be told so, and says which it is given: 0 if there is none.
+// asks requests any port, from a range of one port if the system supports it, and returns the port or 0.
 func asks(t *testing.T, one int, only bool, how func(fd int) error) (given int, narrowed bool) {
 	t.Helper()
 	fd, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)

@@ -29,7 +29,7 @@ func TestDynaliteStopsAndComesBack(t *testing.T) {
 	}
 }
 
-// A client that is killed in the midst of a request ends no server.
+// Killing a client during a request does not end the server.
 func TestDynaliteOutlivesItsClients(t *testing.T) {
 	s := Dynalite(t)
 	for range 20 {
@@ -38,7 +38,7 @@ func TestDynaliteOutlivesItsClients(t *testing.T) {
 			t.Fatal(err)
 		}
 		fmt.Fprintf(c, "POST / HTTP/1.1\r\nHost: %s\r\nExpect: 100-continue\r\nContent-Length: 100\r\n\r\n", s.Addr())
-		if _, err := io.ReadFull(c, make([]byte, len("HTTP/1.1 100"))); err != nil { // it has begun to read
+		if _, err := io.ReadFull(c, make([]byte, len("HTTP/1.1 100"))); err != nil { // the server has begun to read
 			t.Fatal(err)
 		}
 		if err := c.Close(); err != nil {

@@ -6,8 +6,7 @@ import (
 	"testing"
 )
 
-// A port is not chosen again, neither by the next who chooses one nor by one who wants it; a server listens there, goes, and
-// comes back.
+// A reserved port is not given to other callers, also if they request it. A server can listen there, end, and return.
 func TestAPortIsClaimed(t *testing.T) {
 	port := portOfNode(t)
 	for _, taken := range []int{port, port + 10_000} {

@@ -24,7 +24,7 @@ func text(t *testing.T, path string) string {
 	return string(b)
 }
 
-// The unit gives weir no more than it needs, as systemd judges it, and nothing of it is unknown to Debian 12's.
+// The unit has only the permissions that weir needs, as judged by systemd, and Debian 12's systemd knows all its settings.
 func TestTheUnitIsHardened(t *testing.T) {
 	file, err := filepath.Abs(filepath.Join(root, "deploy/systemd/weir.service"))
 	if err != nil {
@@ -41,7 +41,7 @@ func TestTheUnitIsHardened(t *testing.T) {
 	if level, err := strconv.ParseFloat(string(m[1]), 64); err != nil || level > 2.0 {
 		t.Errorf("its exposure level is %s, want 2.0 at most\n%s", m[1], out)
 	}
-	// The program is not installed where this runs, nor is its manual; all else that it says is a mistake.
+	// The program and its manual are not installed here. Every other message is an error.
 	out, _ = exec.Command("systemd-analyze", "verify", file).CombinedOutput()
 	for line := range strings.Lines(string(out)) {
 		if strings.Contains(line, "weir.service") && !strings.Contains(line, "/usr/bin/weir is not executable") && !strings.Contains(line, "'man weir(1)' failed") {
@@ -50,7 +50,7 @@ func TestTheUnitIsHardened(t *testing.T) {
 	}
 }
 
-// What stops weir waits longer than weir does.
+// Service managers wait for a stopped weir longer than its shutdown takes.
 func TestWhoStopsWeirIsPatient(t *testing.T) {
 	seconds := func(path, expr string) time.Duration {
 		m := regexp.MustCompile(expr).FindStringSubmatch(text(t, path))
@@ -89,7 +89,7 @@ func loaded(t *testing.T, path string) *config.File {
 	return f
 }
 
-// The image has the program and its configuration and nothing else, does not run as root, and gives signals to weir itself.
+// The image contains only the program and its configuration, does not run as root, and passes signals directly to weir.
 func TestTheImage(t *testing.T) {
 	has := make(map[string][]string)
 	for line := range strings.Lines(text(t, "deploy/container/Containerfile")) {
@@ -114,7 +114,7 @@ func TestTheImage(t *testing.T) {
 	if strings.HasPrefix(f.Listen, "127.") || strings.HasPrefix(f.Admin, "127.") {
 		t.Errorf("nobody reaches %s and %s in a container", f.Listen, f.Admin)
 	}
-	// Where there are no certificates and no time zones it needs its own.
+	// Without certificates and time zones in the image, the program must contain them.
 	c := exec.Command("go", "list", "-deps", "-tags", "image", "./cmd/weir")
 	c.Dir = root
 	out, err := c.Output()

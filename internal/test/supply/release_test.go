@@ -14,7 +14,7 @@ import (
 	"testing"
 )
 
-// released makes a release for one architecture and returns its files.
+// released builds a release for one architecture and returns its files.
 func released(t *testing.T) map[string][]byte {
 	t.Helper()
 	flags := release(t)
@@ -38,8 +38,8 @@ func released(t *testing.T) map[string][]byte {
 	return files
 }
 
-// Two releases of the same sources have the same files to the byte; the checksums are those of the files, the bill of
-// materials is that of the program, and the package has what an operator expects where it is expected.
+// Two releases of the same sources are identical. The checksums match the files, the bill of materials matches the program, and
+// the package has its files in the expected places.
 func TestARelease(t *testing.T) {
 	first, second := released(t), released(t)
 	const program, deb = "weir-linux-amd64", "weir_7.8.9_amd64.deb"
@@ -63,7 +63,7 @@ func TestARelease(t *testing.T) {
 	packageOf(t, first[deb])
 }
 
-// billOf checks a bill of materials against go's own list of what is built.
+// billOf compares a bill of materials with go's list of modules.
 func billOf(t *testing.T, text, program []byte) {
 	t.Helper()
 	type component struct {
@@ -111,12 +111,12 @@ func billOf(t *testing.T, text, program []byte) {
 			}
 		}
 	}
-	if len(bom.Components) != len(modules)+1 { // and the standard library
+	if len(bom.Components) != len(modules)+1 { // plus the standard library
 		t.Errorf("it has %d parts, and go names %d modules", len(bom.Components), len(modules))
 	}
 }
 
-// packageOf checks a Debian package as dpkg sees it.
+// packageOf checks a Debian package with dpkg.
 func packageOf(t *testing.T, deb []byte) {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "weir.deb")

@@ -17,7 +17,7 @@ func TestMain(m *testing.M) { watchdog.Run(m) }
 
 const root = "../../.."
 
-// licences are those under which a part of the binary may be: by words that each has.
+// licences are the allowed licenses of parts of the binary, by characteristic words.
 var licences = map[string][]string{
 	"Apache-2.0": {"Apache License", "Version 2.0"},
 	"MIT":        {"Permission is hereby granted, free of charge", "without restriction"},
@@ -25,7 +25,7 @@ var licences = map[string][]string{
 	"BSD":        {"Redistribution and use in source and binary forms", "must retain the above copyright notice"},
 }
 
-// licence is what a text is, "" if it is none of those.
+// licence returns the license of a text, or "".
 func licence(text string) string {
 	text = strings.Join(strings.Fields(text), " ")
 	for name, words := range licences {
@@ -40,7 +40,7 @@ func licence(text string) string {
 	return ""
 }
 
-// Every module of which something is in the binary has a licence that lets weir be given to others.
+// Every module in the binary has a license that permits distribution.
 func TestLicences(t *testing.T) {
 	c := exec.Command("go", "list", "-deps", "-tags", "image", "-f", "{{with .Module}}{{.Path}}\t{{.Dir}}{{end}}", "./cmd/weir")
 	c.Dir = root
@@ -64,7 +64,7 @@ func TestLicences(t *testing.T) {
 	}
 }
 
-// Users get nothing in bin/weir that only tests and demonstrations need: the simulated providers least of all.
+// bin/weir contains no code that only tests and demonstrations need, such as the simulated providers.
 func TestNothingOfTestsShips(t *testing.T) {
 	c := exec.Command("go", "list", "-deps", "./cmd/weir")
 	c.Dir = root
@@ -117,11 +117,11 @@ func TestALicenceThatIsNotFitIsNotTakenForAnother(t *testing.T) {
 	}
 }
 
-// floating is a version that may be another one tomorrow.
+// floating matches a version that may change.
 var floating = regexp.MustCompile(`@(latest|master|main|HEAD)\b`)
 
-// Whatever scripts and the Makefile fetch has a version that stands in the tree; modules have one by go.mod and a sum
-// by go.sum, programs for tests by scripts/npm/package-lock.json.
+// Everything that scripts and the Makefile download has a version in the tree. Modules have it in go.mod and a checksum in
+// go.sum, programs for tests in scripts/npm/package-lock.json.
 func TestVersionsArePinned(t *testing.T) {
 	files, err := filepath.Glob(filepath.Join(root, "scripts", "*"))
 	if err != nil {
@@ -153,8 +153,8 @@ func TestVersionsArePinned(t *testing.T) {
 	}
 }
 
-// What the modules of the tree have in common they have in one version: another one, and all that is made of it, would
-// be built a second time.
+// The tree's modules use the same versions of common dependencies. Another version would be built a second time with everything
+// that depends on it.
 func TestModulesAgree(t *testing.T) {
 	versions := func(dir string) map[string]string {
 		text, err := os.ReadFile(filepath.Join(root, dir, "go.mod"))
@@ -187,7 +187,7 @@ func TestModulesAgree(t *testing.T) {
 	}
 }
 
-// release is how the Makefile builds what is given to users.
+// release returns the Makefile's flags for releases.
 func release(t *testing.T) (flags []string) {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(root, "Makefile"))
@@ -202,9 +202,8 @@ func release(t *testing.T) (flags []string) {
 	return []string{tags, tag, string(m[2]), string(m[3]), string(m[4]), string(m[5])}
 }
 
-// A package that looks methods up by their names at run time, as templates do, keeps all methods of all types in the
-// binary: half as much again. cobra imports text/template, but the linker drops what executes templates as long as weir
-// sets none.
+// A package that looks up methods by name at run time, as templates do, keeps all methods of all types in the binary, which
+// grows by half. cobra imports text/template, but the linker removes its execution as long as weir sets no template.
 func TestTheReleaseIsSmall(t *testing.T) {
 	c := exec.Command("go", append(append([]string{"list", "-deps"}, release(t)[:2]...), "./cmd/weir")...)
 	c.Dir = root
@@ -240,7 +239,7 @@ func TestTheReleaseIsSmall(t *testing.T) {
 	}
 }
 
-// The same sources make the same bytes, in whatever directory.
+// The same sources produce the same bytes in any directory.
 func TestTheBuildIsReproducible(t *testing.T) {
 	var built [2][]byte
 	for i, name := range []string{"here", "elsewhere/and/deeper"} {
@@ -265,7 +264,7 @@ func TestTheBuildIsReproducible(t *testing.T) {
 	}
 }
 
-// copyTree copies what a build may need.
+// copyTree copies the files that a build needs.
 func copyTree(t *testing.T, from, to string) {
 	t.Helper()
 	err := filepath.WalkDir(from, func(path string, e fs.DirEntry, err error) error {

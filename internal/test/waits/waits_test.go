@@ -1,5 +1,5 @@
-// Package waits plays every wait of a call through the sidecar, as it ships, against all
-// that may end it: who hears of it, when, and with which headers.
+// Package waits tests every wait of a call through the released sidecar with every event that may end it: which caller gets a
+// response, when, and with which headers.
 package waits
 
 import (
@@ -25,12 +25,11 @@ const (
 	ms  = time.Millisecond
 	sec = time.Second
 
-	// event is when a call that waits has waited before something happens: not an instant
-	// at which anything looks by itself.
+	// event is the time from the start of a wait to the event. It differs from all times of internal checks.
 	event = 510 * ms
 )
 
-// An api answers with what is set, and holds calls while it is told to.
+// An api responds as configured, and holds calls on request.
 type api struct {
 	mu     sync.Mutex
 	status int
@@ -113,10 +112,10 @@ func play(t *testing.T, yaml string, shared bool, do func(*scene)) {
 	})
 }
 
-// An end is what a caller saw.
+// An end is a caller's result.
 type end struct {
 	after   time.Duration
-	status  int // 0 if it has left
+	status  int // 0 if it has disconnected
 	retry   time.Duration
 	refused string
 	gaveUp  string
@@ -139,17 +138,17 @@ func (s *scene) call(ctx context.Context, user string) (e end) {
 	return end{e.after, resp.StatusCode, time.Duration(n) * ms, h.Get(proxy.RefusedHeader), h.Get(proxy.GaveUpHeader)}
 }
 
-// A wait is a way of waiting: how a call comes to it.
+// A wait is a way in which a call starts to wait.
 type wait struct {
 	name   string
 	yaml   string
-	raised string // the same, with a higher limit; "" if there is none
+	raised string // the same with a higher limit; "" without one
 	fleet  bool
 	begin  func(*scene)
-	turn   time.Duration // until it goes by itself, at least
+	turn   time.Duration // minimum time until it proceeds
 	paused bool          // it waits for the end of a pause
 	tried  bool          // it has made an attempt before
-	until  time.Duration // the longest wait, after which it is refused, with its turn still to come
+	until  time.Duration // maximum wait, after which it is refused before its turn
 }
 
 func waits() []wait {
@@ -206,7 +205,7 @@ func waits() []wait {
 	}
 }
 
-// waiting plays an event 510 ms after a call has begun to wait, and shows how the call ended.
+// waiting causes an event 510 ms after a call began to wait, and returns the call's result.
 func (w wait) waiting(t *testing.T, happens func(*scene, context.CancelFunc)) (e end) {
 	play(t, w.yaml, w.fleet, func(s *scene) {
 		w.begin(s)
@@ -217,7 +216,7 @@ func (w wait) waiting(t *testing.T, happens func(*scene, context.CancelFunc)) (e
 			happens(s, leave)
 		})
 		e = s.call(ctx, "second")
-		time.Sleep(ms) // until the sidecar has heard that it has left
+		time.Sleep(ms) // until the sidecar has noticed the disconnect
 		s.api.mu.Lock()
 		if s.api.hold != nil {
 			close(s.api.hold)
@@ -229,10 +228,10 @@ func (w wait) waiting(t *testing.T, happens func(*scene, context.CancelFunc)) (e
 	return e
 }
 
-// at reports whether an instant is the event's, or so little later.
+// at reports whether a time is the event's, or later by at most late.
 func at(d, late time.Duration) bool { return d >= event && d <= event+late }
 
-// A retry goes on waiting if only a part of what holds it is lifted, or another's.
+// A retry continues to wait if only a part of its pauses, or another pause, is resumed.
 func TestALiftOfAnotherPauseIsNotHeard(t *testing.T) {
 	for _, w := range waits() {
 		if !w.tried {
@@ -257,8 +256,8 @@ func TestALiftOfAnotherPauseIsNotHeard(t *testing.T) {
 	}
 }
 
-// Whoever waits is told at once that the breaker has opened, and for how long. Who has tried
-// before gets the upstream's last answer, with the same headers.
+// All waiting calls are refused immediately when the breaker opens, with its duration. A call with an earlier attempt gets the
+// upstream's last response with the same headers.
 func TestAllHearThatTheBreakerHasOpened(t *testing.T) {
 	for _, w := range waits() {
 		t.Run(w.name, func(t *testing.T) {
@@ -273,7 +272,7 @@ func TestAllHearThatTheBreakerHasOpened(t *testing.T) {
 	}
 }
 
-// Where the breaker opened before the wait, the wait does not begin.
+// If the breaker is open before the wait, the wait does not begin.
 func TestNoRetryWaitsForABreakerThatIsOpen(t *testing.T) {
 	for _, w := range waits() {
 		if !w.tried {
@@ -297,8 +296,8 @@ func TestNoRetryWaitsForABreakerThatIsOpen(t *testing.T) {
 	}
 }
 
-// Who waits for the end of a pause goes at once when it is lifted; a retry that its upstream
-// has asked to wait after its own delay. Nobody else goes sooner.
+// Calls that wait for the end of a pause proceed immediately when it is resumed. A retry whose upstream requested the wait
+// proceeds after its delay. Other calls proceed at their time.
 func TestAllHearThatAPauseIsLifted(t *testing.T) {
 	for _, w := range waits() {
 		t.Run(w.name, func(t *testing.T) {
@@ -319,7 +318,7 @@ func TestAllHearThatAPauseIsLifted(t *testing.T) {
 	}
 }
 
-// A limit that is raised lets those go who wait for it.
+// Raising a limit lets its waiting calls proceed.
 func TestAllHearThatALimitIsRaised(t *testing.T) {
 	for _, w := range waits() {
 		if w.raised == "" {
@@ -328,13 +327,13 @@ func TestAllHearThatALimitIsRaised(t *testing.T) {
 		t.Run(w.name, func(t *testing.T) {
 			e := w.waiting(t, func(s *scene, _ context.CancelFunc) {
 				s.api.mu.Lock()
-				s.api.hold = nil // for those that come now
+				s.api.hold = nil // for later calls
 				s.api.mu.Unlock()
 				if err := s.proxy.Set(s.load(w.raised)); err != nil {
 					t.Error(err)
 				}
 			})
-			late := 400 * ms // what the higher limit gives in time: 5 a second
+			late := 400 * ms // at the higher limit of 5 a second
 			if e.status != 200 || !at(e.after, late) {
 				t.Errorf("%+v, want 200 at once", e)
 			}
@@ -342,7 +341,7 @@ func TestAllHearThatALimitIsRaised(t *testing.T) {
 	}
 }
 
-// Who leaves has nothing in line any more, and nobody is called for it.
+// A call that disconnects leaves the queue and is not sent.
 func TestWhoLeavesWaitsNoLonger(t *testing.T) {
 	for _, w := range waits() {
 		t.Run(w.name, func(t *testing.T) {
@@ -359,13 +358,13 @@ func TestWhoLeavesWaitsNoLonger(t *testing.T) {
 	}
 }
 
-// Whoever waits when the sidecar is told to stop is refused at once, and sent elsewhere; who has tried before
-// gets the upstream's last answer, with the same headers. Who is called for goes on.
+// When the sidecar stops, waiting calls are refused immediately and directed elsewhere. A call with an earlier attempt gets the
+// upstream's last response with the same headers. Calls in flight continue.
 func TestAllHearThatTheSidecarStops(t *testing.T) {
 	for _, w := range waits() {
 		t.Run(w.name, func(t *testing.T) {
 			e := w.waiting(t, func(s *scene, _ context.CancelFunc) { s.u.Drain() })
-			its := w.tried && e.retry == 0 // the upstream's own, which is longer
+			its := w.tried && e.retry == 0 // the upstream's, which is longer
 			if !at(e.after, ms) || e.refused != string(weir.ShuttingDown) || !its && (e.retry < sec || e.retry > 2*sec) {
 				t.Errorf("%+v, want shutting_down, at once", e)
 			}
@@ -376,7 +375,7 @@ func TestAllHearThatTheSidecarStops(t *testing.T) {
 	}
 }
 
-// Nor does a wait begin after that; a call that need not wait goes.
+// After that no wait begins. A call that need not wait proceeds.
 func TestNoWaitBeginsWhileTheSidecarStops(t *testing.T) {
 	for _, w := range waits() {
 		t.Run(w.name, func(t *testing.T) {

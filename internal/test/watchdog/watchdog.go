@@ -62,7 +62,7 @@ type watch struct {
 	shown  bool      // stacks were printed since then
 }
 
-// look checks for progress. It reads the stacks only if the process is idle, because those of 100,000 goroutines are large.
+// look checks for progress. It reads the stacks only if the process is idle, because the stacks of 100,000 goroutines are large.
 func (w *watch) look(now time.Time) {
 	before, spent := w.looked, w.cpu()
 	busy := float64(spent-w.spent) >= computes*float64(now.Sub(before))

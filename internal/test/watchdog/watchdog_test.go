@@ -18,7 +18,7 @@ goroutine 9 [select]:
 example.tick()
 `
 
-// A scene is what the watchdog looks at.
+// A scene is the watchdog's input.
 type scene struct {
 	watch
 	now    time.Time
@@ -40,7 +40,7 @@ func newScene() *scene {
 	return s
 }
 
-// pass lets time go by of which a share is spent computing.
+// pass advances time, with a share of computing.
 func (s *scene) pass(d time.Duration, share float64) {
 	for range d / every {
 		s.now = s.now.Add(every)
@@ -107,7 +107,7 @@ func TestAnotherProgramMayTakeItsTime(t *testing.T) {
 	}
 }
 
-// What the runtime says of this very test is understood.
+// The watchdog parses the runtime's stack of this test.
 func TestKnowsARunningTest(t *testing.T) {
 	if tests, _ := running(stacks()); strings.Count(tests, "goroutine ") < 2 {
 		t.Errorf("want main and this test, got %q", tests)

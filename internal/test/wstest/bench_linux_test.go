@@ -23,7 +23,7 @@ import (
 	"github.com/seed1158cd35/weir/internal/test/served"
 )
 
-// thrifty is an echo that allocates nothing for a message.
+// thrifty starts an echo server that allocates nothing per message.
 func thrifty(b testing.TB) (url string) {
 	b.Helper()
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -39,7 +39,7 @@ func thrifty(b testing.TB) (url string) {
 	return s.URL
 }
 
-// An end of a connection reads with a buffer of its own.
+// An end of a connection has a separate buffer.
 type end struct {
 	c   *ws.Conn
 	buf [4096]byte
@@ -68,7 +68,7 @@ func (e *end) pass() error {
 	return e.c.Write(context.Background(), e.typ, e.buf[:e.n])
 }
 
-// copier is the least that passes connections on.
+// copier starts a minimal proxy of connections.
 func copier(b testing.TB, url string) (address string) {
 	b.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -89,7 +89,7 @@ func copier(b testing.TB, url string) (address string) {
 			}
 			for _, pair := range [][2]net.Conn{{near, far}, {far, near}} {
 				go func() {
-					buf := make([]byte, 4096) // io.Copy would splice, which no proxy of messages can
+					buf := make([]byte, 4096) // io.Copy would use splice, which a proxy of messages cannot
 					for {
 						n, err := pair[0].Read(buf)
 						if err != nil {
@@ -106,7 +106,7 @@ func copier(b testing.TB, url string) (address string) {
 	return l.Addr().String()
 }
 
-// ways are how a client reaches the echo. Through weir, each message is asked for by its route, of its user and of its connection.
+// ways returns the ways from the client to the echo. Through weir, each message is limited by route, user and connection.
 func ways(b testing.TB) map[string]func() string {
 	b.Helper()
 	return map[string]func() string{
@@ -131,8 +131,8 @@ func open(b testing.TB, address string) *ws.Conn {
 
 var said = []byte(`{"action":"send","to":"room-17","text":"` + strings.Repeat("x", 160) + `"}`)
 
-// An echo is two messages of 200 B. The ways take turns of some milliseconds, so that what else the machine does is the same for all
-// of them; what is reported are medians, of the time and of the processor's, for which client and server are in it, too.
+// An echo is two messages of 200 B. The ways alternate every few milliseconds, so that other load affects all. The results are
+// medians of time and CPU, including client and server.
 func BenchmarkBeside(b *testing.B) {
 	for _, many := range []int{1, 32} {
 		b.Run(strconv.Itoa(many), func(b *testing.B) {
@@ -169,7 +169,7 @@ func median(all []float64) float64 {
 	return all[len(all)/2]
 }
 
-// processor is the time of the processor that this process has used.
+// processor returns the CPU time of this process.
 func processor() time.Duration {
 	var u syscall.Rusage
 	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &u)
@@ -193,7 +193,7 @@ func echoes(b testing.TB, ends []*end, n int) {
 	wg.Wait()
 }
 
-// What a connection holds that says nothing, client and server with it.
+// The memory of an idle connection, including client and server.
 func BenchmarkIdle(b *testing.B) {
 	for _, name := range []string{"direct", "copy", "weir"} {
 		b.Run(name, func(b *testing.B) {
@@ -223,7 +223,7 @@ func held() int64 {
 	return int64(m.HeapInuse + m.StackInuse)
 }
 
-// A message that passes costs weir no allocation. (The race detector has pools drop some of what is put into them.)
+// A forwarded message causes no allocation in weir. (With the race detector, pools drop some items.)
 func TestMessagesAllocateNothing(t *testing.T) {
 	per := map[string]float64{}
 	for _, name := range []string{"direct", "weir"} {
@@ -231,7 +231,7 @@ func TestMessagesAllocateNothing(t *testing.T) {
 		echoes(t, e, 1000)
 		per[name] = testing.AllocsPerRun(20, func() { echoes(t, e, 500) }) / 500
 	}
-	if more := per["weir"] - per["direct"]; more > 0.05 { // a timer of the runtime now and then
+	if more := per["weir"] - per["direct"]; more > 0.05 { // a timer of the runtime sometimes allocates
 		t.Errorf("%v allocations an echo, direct %v", per["weir"], per["direct"])
 	}
 }

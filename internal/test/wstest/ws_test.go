@@ -32,14 +32,14 @@ func within(t testing.TB) context.Context {
 
 const most = 32 << 10
 
-// file is a configuration in front of an upstream.
+// file returns a configuration for an upstream.
 func file(url, more string) string {
 	return fmt.Sprintf("listen: 127.0.0.1:0\nadmin: 127.0.0.1:0\ndrain: 2s\nupstreams:\n  chat:\n    url: %s\n    routes: [{path: /chat/, strip: true, websocket: true}]\n    websocket: {route_by: action, max_message: 32KiB}\n%s", url, more)
 }
 
 const few = "    limits: {few: {rate: 2/h, burst: 2, operations: few}}\n"
 
-// echo is a server of the library for Go.
+// echo starts a server of the Go library.
 func echo(t testing.TB) string {
 	t.Helper()
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -111,7 +111,7 @@ func say(t testing.TB, c *ws.Conn, text string) string {
 	return string(msg)
 }
 
-// node is testdata/ws.cjs with the arguments.
+// node returns the command for testdata/ws.cjs with the arguments.
 func node(ctx context.Context, t *testing.T, args ...string) *exec.Cmd {
 	t.Helper()
 	modules, err := filepath.Abs("../../../.deps/npm/node_modules")
@@ -150,7 +150,7 @@ func serveNode(t *testing.T) (url string) {
 	return "http://" + strings.TrimSpace(strings.TrimPrefix(line, "serving "))
 }
 
-// The library of JavaScript calls through weir, a server of its own and one in Go.
+// The JavaScript library calls through weir: a JavaScript server and a Go server.
 func TestJavaScript(t *testing.T) {
 	for name, url := range map[string]func() string{"Go": func() string { return echo(t) }, "JavaScript": func() string { return serveNode(t) }} {
 		t.Run(name, func(t *testing.T) {
@@ -163,7 +163,7 @@ func TestJavaScript(t *testing.T) {
 	}
 }
 
-// page is a page of the admin listener.
+// page returns a page of the admin listener.
 func page(t *testing.T, w *served.Inside, path string) string {
 	t.Helper()
 	resp, err := http.Get("http://" + w.Serve.Admin + path)
@@ -175,7 +175,7 @@ func page(t *testing.T, w *served.Inside, path string) string {
 	return string(b)
 }
 
-// What happens is seen, and what browsers put into Sec-WebSocket-Protocol is not.
+// Events of connections are visible, but not the browsers' credentials in Sec-WebSocket-Protocol.
 func TestWhatIsSeenOfConnections(t *testing.T) {
 	w := served.Begin(t, file(echo(t), few))
 	c := dial(t, w, "/", &ws.DialOptions{Subprotocols: []string{"openai-insecure-api-key.sk-abcdefghij", "chat.v2"}})
@@ -261,7 +261,7 @@ func code(t *testing.T, c *ws.Conn) ws.StatusCode {
 	return e.Code
 }
 
-// A reload that leaves the route lets connections be, one that takes it away ends them, and so does the end of weir.
+// A reload that keeps the route keeps connections. A reload that removes it ends them, as does weir's shutdown.
 func TestReloadAndDrain(t *testing.T) {
 	url := echo(t)
 	w := served.Begin(t, file(url, few))
