@@ -16,22 +16,22 @@ import (
 	"time"
 )
 
-// mostHead is the longest head of an answer, as net/http has it.
+// mostHead is the longest head of a response in bytes, as in net/http.
 const mostHead = 10 << 20
 
-// atOnce is how much is written at once: heads, and with them the bodies of most calls that have one.
+// atOnce is the size of the write buffer. It holds heads, and with them most bodies.
 const atOnce = 8 << 10
 
 var errLongHead = fmt.Errorf("the response headers have more than %d bytes", mostHead)
 
-// A conn is a connection, which belongs to one request at a time or is idle.
+// A conn is a connection. It belongs to one request at a time, or is idle.
 type conn struct {
 	net     net.Conn
 	address string
 	in      *bufio.Reader
 	out     *bufio.Writer
-	left    int64     // that may still be read
-	heard   bool      // something of the answer has come
+	left    int64     // bytes that may still be read
+	heard   bool      // part of the response has arrived
 	since   time.Time // when it became idle
 	probe   probe
 }
@@ -43,11 +43,11 @@ func newConn(c net.Conn, address string) *conn {
 	return n
 }
 
-// together is a writer of which net/http does not know that it could be flushed: it sends a head by itself where a
-// body may have to be waited for.
+// together is a writer that hides its Flush method from net/http, which would otherwise send the head separately if
+// reading the body may block.
 type together struct{ *bufio.Writer }
 
-// Read is io.Reader's, for in.
+// Read implements io.Reader for in.
 func (c *conn) Read(p []byte) (int, error) {
 	if c.left <= 0 {
 		return 0, errLongHead
@@ -61,7 +61,7 @@ func (c *conn) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// ask sends a request and reads the head of its answer. When it fails the connection is closed.
+// ask sends a request and reads the head of the response. If it fails, it closes the connection.
 func (c *conn) ask(t *Transport, r *http.Request) (*http.Response, error) {
 	ctx := r.Context()
 	stop := context.AfterFunc(ctx, func() { _ = c.net.Close() })
@@ -107,7 +107,7 @@ func (c *conn) exchange(t *Transport, r *http.Request) (*http.Response, error) {
 		if resp.StatusCode > 199 || resp.StatusCode < 100 || resp.StatusCode == http.StatusSwitchingProtocols {
 			return resp, nil
 		}
-		if news != nil { // and bounds how many there are
+		if news != nil { // news also limits their number
 			if err := news(resp.StatusCode, textproto.MIMEHeader(resp.Header)); err != nil {
 				return nil, err
 			}
@@ -116,22 +116,22 @@ func (c *conn) exchange(t *Transport, r *http.Request) (*http.Response, error) {
 	}
 }
 
-// A body is that of an answer. At its end the connection is idle again, if it can be used for another
-// request: nothing more has come on it, and nobody has closed it.
+// A body is the body of a response. At its end the connection becomes idle, if it is usable for another request: no
+// further data has arrived, and neither side has closed it.
 type body struct {
 	t     *Transport
 	c     *conn
 	ctx   context.Context // of the request
 	stop  func() bool     // ends the wait for the end of ctx
 	whole io.Reader
-	parts bool        // it comes in chunks
-	begun bool        // somebody has read of it
-	again bool        // the upstream keeps the connection
-	over  atomic.Bool // the connection is somebody else's
-	eof   bool        // of who reads
+	parts bool        // the body is chunked
+	begun bool        // Read was called
+	again bool        // the upstream keeps the connection open
+	over  atomic.Bool // the body no longer owns the connection
+	eof   bool        // Read has returned io.EOF; used by the reader only
 }
 
-// Read is io.Reader's.
+// Read implements io.Reader.
 func (b *body) Read(p []byte) (int, error) {
 	if b.over.Load() {
 		if b.eof {
@@ -151,8 +151,8 @@ func (b *body) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Ready reports whether Read has something to give without waiting for the upstream, because it has come with the
-// head. It may say no although there is. It is for who reads.
+// Ready reports whether Read can return data that arrived with the head, without waiting for the upstream. It may
+// return false although data is available. Only the goroutine that reads may call it.
 func (b *body) Ready() bool {
 	if b.begun || b.over.Load() {
 		return false
@@ -164,8 +164,8 @@ func (b *body) Ready() bool {
 	return len(came) > 0
 }
 
-// wholeChunks reports whether what has come is chunks that have come to their ends, and not the last one. The reader of
-// net/http waits for the rest of a chunk of which it knows the size.
+// wholeChunks reports whether the buffered data consists of complete chunks, without the last chunk. net/http's
+// reader waits for the rest of a chunk whose size it knows.
 func wholeChunks(came []byte) bool {
 	for first := true; ; first = false {
 		line, rest, known := bytes.Cut(came, []byte("\n"))
@@ -186,7 +186,7 @@ func wholeChunks(came []byte) bool {
 
 var errClosedBody = errors.New("read from a closed body")
 
-// why is the reason why a body ends early.
+// why returns the reason for an early end of a body.
 func (b *body) why(err error) error {
 	if cause := context.Cause(b.ctx); cause != nil {
 		return cause
@@ -194,18 +194,19 @@ func (b *body) why(err error) error {
 	return err
 }
 
-// Close is io.Closer's. The rest of a body that was not read to its end is not waited for.
+// Close implements io.Closer. It does not wait for the rest of a body.
 func (b *body) Close() error {
 	b.end(false)
 	return nil
 }
 
-// end gives up the connection, which is whole if all of the body was read.
+// end releases the connection, which is reusable if the whole body was read.
 func (b *body) end(whole bool) {
 	if b.over.Swap(true) {
 		return
 	}
-	// The order matters: once stop has said yes nobody closes the connection behind the next one's back.
+	// The order matters: after stop has returned true, the end of ctx cannot close the connection under its next
+	// request.
 	if b.stop() && whole && b.again && b.c.in.Buffered() == 0 && b.t.idle.put(b.c, b.t.Most, b.t.IdleTime) {
 		return
 	}

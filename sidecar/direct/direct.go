@@ -1,10 +1,10 @@
-// Package direct is a transport to upstreams that speak HTTP/1.1 without encryption. It sends a request and
-// reads its answer in the goroutine that asks. net/http has two goroutines for each connection, and hands
-// every request and every answer from one to the next.
+// Package direct is a transport to upstreams with HTTP/1.1 without encryption. It sends a request and reads the
+// response in the caller's goroutine. net/http uses two goroutines for each connection, and passes every request and
+// response between them.
 //
-// What is written and what is read is net/http's own, Request.Write and ReadResponse, so where a message
-// ends is as it says. Requests with bodies that are long or still to come, for other protocols, and whatever else
-// is out of the ordinary go through another transport (docs/adr/0013-direct.md).
+// net/http's own Request.Write and ReadResponse write and read the messages, so they determine where a message ends.
+// Another transport handles long bodies, bodies that are not in memory, other protocols and all unusual requests
+// (docs/adr/0013-direct.md).
 package direct
 
 import (
@@ -22,21 +22,21 @@ import (
 	"golang.org/x/net/http/httpguts"
 )
 
-// A Transport is an http.RoundTripper. It may be used by any number of goroutines.
+// A Transport is an http.RoundTripper. It is safe for concurrent use.
 type Transport struct {
 	Dial     func(ctx context.Context, network, address string) (net.Conn, error)
 	Next     http.RoundTripper // for all requests that are not sent here
-	Most     int               // idle connections that are kept, in all
-	IdleTime time.Duration     // for how long
-	Headers  time.Duration     // longest wait for the head of an answer, once the request is written; 0 or less if there is no bound
+	Most     int               // maximum number of idle connections in total
+	IdleTime time.Duration     // how long they are kept
+	Headers  time.Duration     // longest wait for the head of a response after the request is written; 0 or less means no limit
 
-	// News hears of answers before the answer (1xx); nil means that nobody wants to know. It may return nil.
+	// News returns a function that gets interim responses (1xx). News and its result may be nil.
 	News func(context.Context) func(status int, header textproto.MIMEHeader) error
 
 	idle pool
 }
 
-// RoundTrip is http.RoundTripper's.
+// RoundTrip implements http.RoundTripper.
 func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	if !takes(r) {
 		return t.Next.RoundTrip(r)
@@ -54,9 +54,9 @@ func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 		if err == nil {
 			return resp, nil
 		}
-		// An idle connection that the upstream was about to close: nothing came, so a request that may be
-		// repeated is sent once more, over a new one. net/http goes on through all idle ones; but what the upstream
-		// hangs up on would be sent as often as there are.
+		// The upstream closed the idle connection before a response. A repeatable request is sent once more, over a
+		// new connection. net/http would try all idle connections. If a request makes the upstream hang up, it would
+		// be sent on each of them.
 		if !used || c.heard || !repeatable(r) || r.Context().Err() != nil || isTimeout(err) {
 			return nil, err
 		}
@@ -65,16 +65,17 @@ func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 
 func isTimeout(err error) bool { return errors.Is(err, os.ErrDeadlineExceeded) }
 
-// longHead is a head that the upstream may answer before it has read all of it: nobody reads while it is written.
+// longHead is the size from which a head is sent elsewhere. The upstream may respond before it has read all of it,
+// and this transport does not read while it writes.
 const longHead = 64 << 10
 
-// takes reports whether a request is sent here: a plain one that net/http would send without a question. Its body is
-// looked at last: that may read it, and one that waits for a word of the upstream must not be asked for.
+// takes reports whether a request is sent here: a plain request that net/http would send unchanged. It checks the
+// body last, because that may read it, and a body that waits for 100 Continue must not be requested.
 func takes(r *http.Request) bool {
 	return pooled && bare(r) && plainURL(r.URL) && plainHeader(r.Header, longHead-len(r.URL.Path)-len(r.URL.RawQuery)) && (bodiless(r) || small(r))
 }
 
-// bare reports whether a request has nothing but a head and at most a body, and asks for nothing but an answer.
+// bare reports whether a request consists of a head and at most a body, and expects only a response.
 func bare(r *http.Request) bool {
 	return len(r.TransferEncoding) == 0 && len(r.Trailer) == 0 &&
 		!r.Close && r.Method != http.MethodConnect && httpguts.ValidHeaderFieldName(r.Method) // both are tokens
@@ -84,12 +85,12 @@ func bodiless(r *http.Request) bool {
 	return (r.Body == nil || r.Body == http.NoBody) && r.ContentLength == 0
 }
 
-// mostBody is the longest body that is sent here: a system takes so much of it at once, so that it is written
-// whether the upstream reads it or answers before.
+// mostBody is the longest body that is sent here. The system's socket buffers hold that much, so that writing does
+// not block even if the upstream does not read it or responds early.
 const mostBody = 16 << 10
 
-// small reports whether a request has a body of known length that is all in memory, as it says itself: it is not
-// waited for.
+// small reports whether a request has a body of known length that is completely in memory, so that reading does not
+// block.
 func small(r *http.Request) bool {
 	if r.ContentLength <= 0 || r.ContentLength > mostBody {
 		return false
@@ -102,10 +103,10 @@ func plainURL(u *url.URL) bool {
 	if u == nil || u.Scheme != "http" || u.Host == "" {
 		return false
 	}
-	return !strings.ContainsFunc(u.Host, func(c rune) bool { return c >= 0x80 || c <= ' ' }) // names of other alphabets are net/http's
+	return !strings.ContainsFunc(u.Host, func(c rune) bool { return c >= 0x80 || c <= ' ' }) // net/http converts names in other alphabets
 }
 
-// plainHeader reports whether a header has nothing but fields that are sent as they are, of so many bytes at most.
+// plainHeader reports whether a header has at most most bytes and only fields that are sent unchanged.
 func plainHeader(h http.Header, most int) bool {
 	for name, values := range h {
 		switch name {
@@ -124,7 +125,8 @@ func plainHeader(h http.Header, most int) bool {
 	return most >= 0
 }
 
-// repeatable reports whether net/http would send a request again that may have been done. A body has been read.
+// repeatable reports whether net/http would repeat a request that may have been executed. A request with a body is
+// not repeatable, because the body has been read.
 func repeatable(r *http.Request) bool {
 	if !bodiless(r) {
 		return false
@@ -144,8 +146,8 @@ func addressOf(r *http.Request) string {
 	return net.JoinHostPort(r.URL.Hostname(), "80")
 }
 
-// connection is an idle connection, if those may be used, or the first one there is of a new one and of those that
-// become idle meanwhile; used says that it is not new.
+// connection returns an idle connection, if idle is set and there is one. Otherwise it returns whichever comes first:
+// a new connection, or one that becomes idle. used means that the connection is not new.
 func (t *Transport) connection(ctx context.Context, address string, idle bool) (c *conn, used bool, err error) {
 	if idle {
 		if c := t.idle.take(address); c != nil {
@@ -166,8 +168,8 @@ func (t *Transport) connection(ctx context.Context, address string, idle bool) (
 	}
 }
 
-// dial makes a connection for who waits. If that one has gone, or has another, it is kept: the next attempt need not
-// begin anew to connect.
+// dial makes a connection for a waiter. If the waiter has left or has another connection, dial keeps the new one for
+// the next attempt.
 func (t *Transport) dial(ctx context.Context, w *waiter) {
 	n, err := t.Dial(ctx, "tcp", w.address)
 	if err != nil {
@@ -186,7 +188,7 @@ func (t *Transport) keep(c *conn) {
 	}
 }
 
-// wants is who wants to hear of answers before the answer.
+// wants returns the function that gets interim responses.
 func (t *Transport) wants(ctx context.Context) (news func(int, textproto.MIMEHeader) error) {
 	if t.News != nil {
 		news = t.News(ctx)
@@ -197,7 +199,7 @@ func (t *Transport) wants(ctx context.Context) (news func(int, textproto.MIMEHea
 	return news
 }
 
-// CloseIdleConnections closes those that nobody uses, here and of the other transport.
+// CloseIdleConnections closes the idle connections of this and of the other transport.
 func (t *Transport) CloseIdleConnections() {
 	t.idle.sweep(0)
 	if next, ok := t.Next.(interface{ CloseIdleConnections() }); ok {

@@ -16,18 +16,18 @@ import (
 	"time"
 )
 
-// patience bounds every wait of these tests: what takes longer hangs.
+// patience is the timeout of every wait in these tests.
 const patience = 20 * time.Second
 
-// A server says what a script has it say. It is told of each request, and of each connection that ends.
+// A server responds according to a script, which gets each request. It reports each connection that ends.
 type server struct {
 	address string
-	script  func(n int, r *http.Request, c net.Conn) (goOn bool) // the n-th request of its connection, from 1
+	script  func(n int, r *http.Request, c net.Conn) (goOn bool) // n is the number of the request on its connection, from 1
 	mu      sync.Mutex
 	opened  int
 	asked   int
 	open    map[net.Conn]bool
-	gone    chan bool // a connection that ended
+	gone    chan bool // gets a value for each connection that ended
 }
 
 func serve(t *testing.T, script func(n int, r *http.Request, c net.Conn) bool) *server {
@@ -87,7 +87,7 @@ func (s *server) counts() (opened, asked int) {
 	return s.opened, s.asked
 }
 
-// lost waits until a connection has ended. It is to do so at once.
+// lost waits until a connection has ended, which must happen soon.
 func (s *server) lost(t *testing.T) {
 	t.Helper()
 	select {
@@ -97,7 +97,7 @@ func (s *server) lost(t *testing.T) {
 	}
 }
 
-// says answers every request so, and keeps the connection.
+// says returns a script that gives the same response to every request, and keeps the connection.
 func says(answer string) func(int, *http.Request, net.Conn) bool {
 	return func(_ int, _ *http.Request, c net.Conn) bool {
 		_, err := io.WriteString(c, answer)
@@ -172,7 +172,7 @@ func TestAConnectionIsUsedAgain(t *testing.T) {
 	want(t, s, 1, 2)
 }
 
-// A connection that the upstream closed while it was idle costs nobody an answer.
+// An idle connection that the upstream has closed does not make a request fail.
 func TestAConnectionThatWasClosedIsNotUsed(t *testing.T) {
 	s, d := serve(t, func(_ int, _ *http.Request, c net.Conn) bool { _, _ = io.WriteString(c, fine); return false }), open(t)
 	for range 3 {
@@ -181,21 +181,21 @@ func TestAConnectionThatWasClosedIsNotUsed(t *testing.T) {
 			t.Fatalf("got %q, %v", got, err)
 		}
 		s.lost(t)
-		for !idleGone(d) { // the end is on its way through the system
+		for !idleGone(d) { // the end of the connection is not yet visible
 			runtime.Gosched()
 		}
 	}
 	want(t, s, 3, 3)
 }
 
-// idleGone reports whether the idle connection is seen to have ended.
+// idleGone reports whether the end of the idle connection is visible.
 func idleGone(d *Transport) bool {
 	d.idle.mu.Lock()
 	defer d.idle.mu.Unlock()
 	return !d.idle.conns[0].probe.silent()
 }
 
-// If it is closed just when it is used again, what may be repeated is, and nothing else.
+// If the connection is closed just when it is reused, only repeatable requests are sent again.
 func TestARequestThatAnIdleConnectionLostIsSentAgain(t *testing.T) {
 	for method, again := range map[string]bool{"GET": true, "HEAD": true, "OPTIONS": true, "DELETE": false, "POST": false, "PATCH": false} {
 		s, d := serve(t, func(n int, r *http.Request, c net.Conn) bool {
@@ -220,7 +220,7 @@ func TestARequestThatAnIdleConnectionLostIsSentAgain(t *testing.T) {
 	}
 }
 
-// A new connection that brings nothing is an answer of the upstream's: it is not asked again here.
+// If a new connection closes without a response, the transport does not repeat the request.
 func TestANewConnectionThatIsClosedIsAnError(t *testing.T) {
 	s, d := serve(t, func(int, *http.Request, net.Conn) bool { return false }), open(t)
 	if _, err := get(t, d, s.address); !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) && err == nil {
@@ -229,7 +229,7 @@ func TestANewConnectionThatIsClosedIsAnError(t *testing.T) {
 	want(t, s, 1, 1)
 }
 
-// What an upstream says without having been asked is no answer to whoever asks next.
+// Unrequested data from an upstream is not taken for the response to the next request.
 func TestWhatNobodyAskedForIsNoAnswer(t *testing.T) {
 	const more = "HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\npoison"
 	for name, script := range map[string]func(*server) func(int, *http.Request, net.Conn) bool{
@@ -265,7 +265,7 @@ func TestWhatNobodyAskedForIsNoAnswer(t *testing.T) {
 	}
 }
 
-// Who leaves ends the request at the upstream, before its answer and in it.
+// When a caller leaves, the request to the upstream ends, both before and during its response.
 func TestWhoLeavesEndsTheRequest(t *testing.T) {
 	for _, begun := range []bool{false, true} {
 		asked := make(chan bool, 1)
@@ -295,7 +295,7 @@ func TestWhoLeavesEndsTheRequest(t *testing.T) {
 	}
 }
 
-// A body that is not read to its end costs its connection, and is not waited for.
+// A body that is not read to its end closes its connection, without waiting for the rest.
 func TestABodyThatIsGivenUpEndsItsConnection(t *testing.T) {
 	s := serve(t, says("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nok"))
 	d := open(t)
@@ -303,7 +303,7 @@ func TestABodyThatIsGivenUpEndsItsConnection(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := io.ReadFull(resp.Body, make([]byte, 2)); err != nil { // all that has come
+	if _, err := io.ReadFull(resp.Body, make([]byte, 2)); err != nil { // all data that has arrived
 		t.Fatal(err)
 	}
 	_ = resp.Body.Close()
@@ -367,7 +367,7 @@ func TestTrailersAreThereAtTheEnd(t *testing.T) {
 	want(t, s, 1, 1)
 }
 
-// A memory is a body that says whether it is all there.
+// A memory is a body that reports whether it is in memory.
 type memory struct {
 	*strings.Reader
 	there bool
@@ -376,7 +376,7 @@ type memory struct {
 func (m memory) InMemory() bool { return m.there }
 func (m memory) Close() error   { return nil }
 
-// put gives a request a body that is in memory.
+// put sets a request's body, which is in memory.
 func put(r *http.Request, body string) *http.Request {
 	r.Body, r.ContentLength = memory{strings.NewReader(body), true}, int64(len(body))
 	return r
@@ -402,7 +402,7 @@ func TestSmallBodiesAreSentHere(t *testing.T) {
 	want(t, s, 1, len(sizes))
 }
 
-// Nor does a body that is not as long as it says leave anything behind that could be taken for a request.
+// A body with a wrong length leaves no data behind that could be taken for a request.
 func TestABodyOfAnotherLengthEndsItsConnection(t *testing.T) {
 	s, d := serve(t, says(fine)), open(t)
 	for _, more := range []int64{-1, 1} {
@@ -418,7 +418,7 @@ func TestABodyOfAnotherLengthEndsItsConnection(t *testing.T) {
 	}
 }
 
-// A body that was read is not there to be sent again, whatever its request says of itself.
+// A body that was read is not sent again, whatever the request's fields claim.
 func TestABodyIsSentOnce(t *testing.T) {
 	s, d := serve(t, func(n int, r *http.Request, c net.Conn) bool {
 		_, _ = io.Copy(io.Discard, r.Body)
@@ -438,7 +438,7 @@ func TestABodyIsSentOnce(t *testing.T) {
 	want(t, s, 1, 2)
 }
 
-// A body that waits for a word of the upstream is not asked for: who looks whether it is there may read it.
+// A body that waits for 100 Continue is not checked, because the check may read it.
 func TestABodyThatIsExpectedIsLeftAlone(t *testing.T) {
 	d, asked := open(t), 0
 	r := request(t, "PUT", "127.0.0.1:1")
@@ -449,7 +449,7 @@ func TestABodyThatIsExpectedIsLeftAlone(t *testing.T) {
 	}
 }
 
-// A counted is a memory that is asked.
+// A counted is a memory that counts the checks.
 type counted struct {
 	memory
 	asked *int
@@ -457,7 +457,7 @@ type counted struct {
 
 func (c counted) InMemory() bool { *c.asked++; return true }
 
-// What is out of the ordinary is net/http's.
+// net/http sends unusual requests.
 func TestWhatIsSentElsewhere(t *testing.T) {
 	for name, change := range map[string]func(*http.Request){
 		"a body":             func(r *http.Request) { r.Body = io.NopCloser(strings.NewReader("x")); r.ContentLength = 1 },
@@ -525,7 +525,7 @@ func TestIdleConnectionsAreFewAndGrowOld(t *testing.T) {
 	}
 }
 
-// Many callers, of whom some leave, get each the answer to what it asked.
+// With many callers, some of which leave, each caller gets the response to its own request.
 func TestEachGetsItsOwnAnswer(t *testing.T) {
 	s := serve(t, func(_ int, r *http.Request, c net.Conn) bool {
 		_, err := fmt.Fprintf(c, "HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s", len(r.URL.RawQuery), r.URL.RawQuery)
@@ -553,7 +553,7 @@ func TestEachGetsItsOwnAnswer(t *testing.T) {
 	}
 	wg.Wait()
 	for begun := time.Now(); runtime.NumGoroutine() > before && time.Since(begun) < patience; {
-		d.CloseIdleConnections() // one whose caller has left may become idle only now
+		d.CloseIdleConnections() // a connection whose caller has left may become idle only now
 		runtime.Gosched()
 	}
 	if now := runtime.NumGoroutine(); now > before {

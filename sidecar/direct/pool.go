@@ -6,35 +6,34 @@ import (
 	"time"
 )
 
-// A pool keeps idle connections, and who waits for one. The last one that was used is the first to be used
-// again, so that those that are too many become old.
+// A pool keeps idle connections, and the requests that wait for one. It reuses the most recently used connection
+// first, so that surplus connections expire.
 type pool struct {
 	mu      sync.Mutex
-	conns   []*conn     // the oldest first
-	waiting []*waiter   // the first first
-	timer   *time.Timer // looks after conns; nil while there is none
+	conns   []*conn     // oldest first
+	waiting []*waiter   // in order of arrival
+	timer   *time.Timer // checks conns; nil while there are none
 }
 
-// lookAfter is how often idle connections are looked at: those that the upstream has closed are let go.
+// lookAfter is the interval between checks of idle connections, which release those that the upstream has closed.
 const lookAfter = 5 * time.Second
 
 // A waiter is a request whose connection is being made.
 type waiter struct {
 	address string
-	idle    bool           // it takes one that becomes idle, too
-	got     chan connected // holds one
+	idle    bool           // also takes a connection that becomes idle
+	got     chan connected // capacity 1
 }
 
-// connected is what a waiter gets.
+// connected is the result of a wait.
 type connected struct {
 	conn *conn
 	used bool // it was idle
 	err  error
 }
 
-// take is a connection on which nothing has happened since it became idle; nil if there is none. One that
-// was closed, or on which something was said that nobody asked for, is not used: that could be taken for
-// the answer to the next request.
+// take returns an idle connection without any activity since it became idle. It returns nil if there is none. It
+// skips connections that were closed or have received data, because the data could be taken for the next response.
 func (p *pool) take(address string) *conn {
 	for {
 		c := p.last(address)
@@ -57,14 +56,14 @@ func (p *pool) last(address string) *conn {
 	return nil
 }
 
-// wait has a request wait, for what give or put bring.
+// wait registers a waiter, which give or put will serve.
 func (p *pool) wait(w *waiter) {
 	p.mu.Lock()
 	p.waiting = append(p.waiting, w)
 	p.mu.Unlock()
 }
 
-// give ends a wait, and reports false if that had ended before.
+// give ends a wait. It returns false if the wait had ended before.
 func (p *pool) give(w *waiter, c connected) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -77,7 +76,7 @@ func (p *pool) give(w *waiter, c connected) bool {
 	return true
 }
 
-// leave ends a wait of which nothing is wanted any more, and says what it got nevertheless.
+// leave cancels a wait, and returns what the waiter got nevertheless.
 func (p *pool) leave(w *waiter) (got connected, ok bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -88,7 +87,7 @@ func (p *pool) leave(w *waiter) (got connected, ok bool) {
 	return <-w.got, true
 }
 
-// put keeps a connection for the next request, or gives it to the first that waits, and reports whether it does.
+// put keeps a connection for the next request, or gives it to the first waiter. It reports whether it did.
 func (p *pool) put(c *conn, most int, idle time.Duration) bool {
 	if !c.probe.can() {
 		return false
@@ -111,7 +110,7 @@ func (p *pool) put(c *conn, most int, idle time.Duration) bool {
 	return true
 }
 
-// sweep closes connections that have been idle for so long, and those that the upstream has closed.
+// sweep closes connections that have been idle for the given time, and connections that the upstream has closed.
 func (p *pool) sweep(idle time.Duration) {
 	p.mu.Lock()
 	var gone []*conn

@@ -4,7 +4,7 @@ package direct
 
 import "net"
 
-// pooled is whether it can be seen here that nothing has happened on an idle connection.
+// pooled reports whether this system can detect activity on an idle connection.
 const pooled = false
 
 type probe struct{}

@@ -7,12 +7,12 @@ import (
 	"syscall"
 )
 
-// pooled is whether it can be seen here that nothing has happened on an idle connection.
+// pooled reports whether this system can detect activity on an idle connection.
 const pooled = true
 
-// A probe looks at an idle connection without waiting.
+// A probe checks an idle connection without blocking.
 type probe struct {
-	raw  syscall.RawConn // nil if the connection is none of the system's
+	raw  syscall.RawConn // nil if the connection has no file descriptor
 	look func(fd uintptr) bool
 	live bool
 }
@@ -31,13 +31,13 @@ func (p *probe) of(c net.Conn) {
 		var b [1]byte
 		n, err := syscall.Read(int(fd), b[:])
 		p.live = n < 0 && (err == syscall.EAGAIN || err == syscall.EWOULDBLOCK)
-		return true // do not wait
+		return true // do not block
 	}
 }
 
 func (p *probe) can() bool { return p.raw != nil }
 
-// silent reports whether the other side has neither said anything nor gone.
+// silent reports whether the peer has neither sent data nor closed the connection.
 func (p *probe) silent() bool {
 	p.live = false
 	return p.raw.Read(p.look) == nil && p.live

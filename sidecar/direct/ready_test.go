@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// A sparing source gives all that it has at once, and is told when it is asked for more.
+// A sparing source returns all its data in one read, and records further reads.
 type sparing struct {
 	has   string
 	asked bool

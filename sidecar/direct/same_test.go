@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// oddities are answers whose end can be mistaken, or that are wrong in some way.
+// oddities are responses whose end is ambiguous, or that are invalid.
 var oddities = []string{
 	fine,
 	"HTTP/1.1 200 OK\r\n\r\nto the end",
@@ -64,7 +64,7 @@ var oddities = []string{
 	fine + "x",
 }
 
-// What comes of an answer is what net/http has it be, however odd the answer is.
+// The transport returns the same result as net/http, even for unusual responses.
 func TestOddAnswersAreThoseOfNetHTTP(t *testing.T) {
 	for _, answer := range oddities {
 		for _, method := range []string{"GET", "HEAD", "DELETE", "POST"} {
@@ -90,7 +90,7 @@ func TestOddAnswersAreThoseOfNetHTTP(t *testing.T) {
 	}
 }
 
-// outcomeOf is all that can be seen of an answer.
+// outcomeOf returns all visible parts of a response.
 func outcomeOf(resp *http.Response, err error) string {
 	if err != nil {
 		return "an error"
@@ -105,7 +105,7 @@ func outcomeOf(resp *http.Response, err error) string {
 	return fmt.Sprintf("%s %d %d %q %v %q %v trailers %v", resp.Proto, resp.StatusCode, resp.ContentLength, resp.Status, names, b, err != nil, resp.Trailer)
 }
 
-// A connection is used again where net/http does so.
+// The transport reuses a connection when net/http does.
 func TestConnectionsAreKeptAsNetHTTPKeepsThem(t *testing.T) {
 	for _, answer := range []string{
 		fine,
@@ -137,7 +137,7 @@ func TestConnectionsAreKeptAsNetHTTPKeepsThem(t *testing.T) {
 			if got == want {
 				break
 			}
-			want = count(there) // it keeps none whose request it has not heard to be written within 50 ms, which a busy machine may take
+			want = count(there) // net/http keeps no connection whose request is not reported as written within 50 ms, which can happen on a busy machine
 		}
 		if got != want {
 			t.Errorf("%q: %d connections, want %d", answer, got, want)

@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// Who has left before anything was sent sends nothing, and costs no connection.
+// A caller that has already left sends nothing, and costs no connection.
 func TestWhoHasLeftSendsNothing(t *testing.T) {
 	s, d := serve(t, says(fine)), open(t)
 	for range 50 {
@@ -31,7 +31,7 @@ func TestWhoHasLeftSendsNothing(t *testing.T) {
 	want(t, s, 1, 50)
 }
 
-// What the upstream hangs up on is sent twice at most, however many connections are idle.
+// A request that makes the upstream hang up is sent at most twice, regardless of the number of idle connections.
 func TestARequestIsSentOverOneIdleConnectionAtMost(t *testing.T) {
 	const idle = 8
 	d, all, hold := open(t), make(chan bool, idle), make(chan bool)
@@ -60,7 +60,7 @@ func TestARequestIsSentOverOneIdleConnectionAtMost(t *testing.T) {
 	}
 }
 
-// stuck dials once, and never again before its tests let it.
+// stuck dials once, and blocks further dials until the test releases them.
 func stuck(d *Transport) (waits chan bool, let chan bool) {
 	waits, let = make(chan bool, 100), make(chan bool)
 	var n atomic.Int64
@@ -74,7 +74,8 @@ func stuck(d *Transport) (waits chan bool, let chan bool) {
 	return waits, let
 }
 
-// A request whose connection is long in coming takes one that becomes idle; its own is kept for the next.
+// A request that waits for its connection takes one that becomes idle. Its own connection is kept for the next
+// request.
 func TestAWaitTakesAConnectionThatBecomesIdle(t *testing.T) {
 	d, asked, hold := open(t), make(chan bool, 10), make(chan bool)
 	waits, let := stuck(d)
@@ -108,7 +109,7 @@ func TestAWaitTakesAConnectionThatBecomesIdle(t *testing.T) {
 	}
 }
 
-// A connection that came too late for its request is there for the next attempt.
+// A connection that came too late for its request is kept for the next attempt.
 func TestAConnectionThatCameTooLateIsKept(t *testing.T) {
 	s, d := serve(t, says(fine)), open(t)
 	waits, let := stuck(d)
@@ -134,7 +135,7 @@ func TestAConnectionThatCameTooLateIsKept(t *testing.T) {
 	}
 }
 
-// Idle connections that the upstream has closed are let go, although nobody wants one.
+// Idle connections that the upstream has closed are released even if no request needs one.
 func TestIdleConnectionsThatWereClosedAreLetGo(t *testing.T) {
 	s, d := serve(t, says(fine)), open(t)
 	if _, err := get(t, d, s.address); err != nil {
@@ -150,7 +151,7 @@ func TestIdleConnectionsThatWereClosedAreLetGo(t *testing.T) {
 	}
 }
 
-// A head that may be answered before it was read goes elsewhere; those who trace are told once.
+// Requests with a head that may get an early response go elsewhere. Traces report them once.
 func TestALongHeadGoesElsewhere(t *testing.T) {
 	s, d := serve(t, says(fine)), open(t)
 	told := 0

@@ -17,8 +17,8 @@ import (
 	"github.com/seed1158cd35/weir/outcome/classify"
 )
 
-// An answer is the body of one that has begun. Its trailers say how it ended; one that breaks off ends
-// with the status that a client would have made of that itself, had it asked the upstream.
+// An answer is the body of a response. Its trailers contain the call's status. If the body breaks off, it ends with
+// the status that a gRPC client would have derived from the error itself.
 type answer struct {
 	io.ReadCloser
 	resp    *http.Response
@@ -29,7 +29,7 @@ type answer struct {
 
 var _ httpx.Meter = (*answer)(nil)
 
-// Read is io.Reader's.
+// Read implements io.Reader.
 func (a *answer) Read(p []byte) (int, error) {
 	if a.over {
 		return 0, io.EOF
@@ -51,7 +51,7 @@ func (a *answer) Read(p []byte) (int, error) {
 	return n, io.EOF
 }
 
-// broke ends an answer that did not come to its end.
+// broke ends an incomplete response.
 func (a *answer) broke(err error) {
 	if a.outcome = begun(classify.Error(a.ctx, err)); outOfTime(a.ctx) {
 		a.outcome = canceled
@@ -60,13 +60,13 @@ func (a *answer) broke(err error) {
 	setStatus(a.resp.Trailer, statusOf(a.ctx, err))
 }
 
-// begun is an outcome of an attempt that the caller has seen something of.
+// begun returns the outcome of an attempt whose response the caller has partly seen.
 func begun(o outcome.Outcome) outcome.Outcome {
 	o.Undone, o.Unsent = false, false
 	return o
 }
 
-// Outcome is httpx.Meter's. Whoever closes an answer before its end has left.
+// Outcome implements httpx.Meter. A caller that closes a response before its end has canceled the call.
 func (a *answer) Outcome() outcome.Outcome {
 	if !a.over {
 		return canceled
@@ -74,7 +74,7 @@ func (a *answer) Outcome() outcome.Outcome {
 	return a.outcome
 }
 
-// statusOf is what a stream ends with that has broken off.
+// statusOf returns the status of a stream that broke off.
 func statusOf(ctx context.Context, err error) *status.Status {
 	if outOfTime(ctx) {
 		return status.New(codes.DeadlineExceeded, "the call did not complete before the caller's deadline")
@@ -91,17 +91,17 @@ func statusOf(ctx context.Context, err error) *status.Status {
 	return status.New(codes.Unavailable, "the upstream's response is incomplete")
 }
 
-// canceled is the outcome of an attempt whose caller did not stay for its end.
+// canceled is the outcome of an attempt whose caller did not wait for its end.
 var canceled = outcome.Outcome{Class: outcome.Canceled, Code: "canceled"}
 
-// outOfTime reports whether the time is up that the caller gave. The upstream, which was told of it, may notice before
-// our own timer does.
+// outOfTime reports whether the caller's deadline has passed. The upstream gets the same deadline, and may notice it
+// before the local timer fires.
 func outOfTime(ctx context.Context) bool {
 	at, ok := ctx.Deadline()
 	return ok && !time.Now().Before(at)
 }
 
-// resets is the status for a reset of HTTP/2 ("HTTP2 Transport Mapping" of gRPC).
+// resets returns the status for an HTTP/2 reset ("HTTP2 Transport Mapping" of gRPC).
 func resets(c http2.ErrCode) codes.Code {
 	switch c {
 	case http2.ErrCodeRefusedStream:

@@ -1,6 +1,5 @@
-// Package grpcdialect lets the sidecar speak gRPC: it knows how calls ended by their statuses, gives
-// the upstream as long as the caller gives, and words weir's errors as clients of gRPC
-// understand them.
+// Package grpcdialect implements gRPC for the sidecar. It reads the results of calls from their statuses, passes the
+// caller's timeout to the upstream, and writes weir's errors as gRPC statuses.
 package grpcdialect
 
 import (
@@ -20,7 +19,7 @@ import (
 	"github.com/seed1158cd35/weir/outcome/classify"
 )
 
-// The fields of gRPC, as net/http has them.
+// The fields of gRPC, in the canonical form of net/http.
 const (
 	statusField   = "Grpc-Status"
 	messageField  = "Grpc-Message"
@@ -30,12 +29,12 @@ const (
 	attemptsField = "Grpc-Previous-Rpc-Attempts"
 )
 
-// A Dialect is that of every upstream that speaks gRPC. What comes in another form is sent on as it is.
+// A Dialect is the dialect of every gRPC upstream. Requests of other types are forwarded unchanged.
 type Dialect struct{}
 
 var _ httpx.Dialect = Dialect{}
 
-// Hear is httpx.Dialect's.
+// Hear implements httpx.Dialect.
 func (Dialect) Hear(r *http.Request, _ string) (httpx.Exchange, *refuse.Facts) {
 	x := &exchange{grpc: isGRPC(r.Header)}
 	if x.grpc {
@@ -45,7 +44,7 @@ func (Dialect) Hear(r *http.Request, _ string) (httpx.Exchange, *refuse.Facts) {
 	return x, nil
 }
 
-// isGRPC knows application/grpc and application/grpc+proto, and not application/grpc-web.
+// isGRPC accepts application/grpc and application/grpc+proto, but not application/grpc-web.
 func isGRPC(h http.Header) bool {
 	rest, ok := strings.CutPrefix(h.Get("Content-Type"), "application/grpc")
 	return ok && (rest == "" || rest[0] == '+' || rest[0] == ';')
@@ -54,12 +53,12 @@ func isGRPC(h http.Header) bool {
 // An exchange is one call.
 type exchange struct {
 	grpc     bool
-	timeout  time.Duration // that the caller gives the call, if it has said one
+	timeout  time.Duration // of the caller, if it sent one
 	said     bool
 	before   int64 // attempts that the caller has made
-	attempts int64 // of weir's
+	attempts int64 // attempts that weir has made
 
-	stream atomic.Bool // more than one message has been sent: the call is a stream of the caller's
+	stream atomic.Bool // more than one message was sent, so the caller streams
 }
 
 var _ interface {
@@ -68,13 +67,13 @@ var _ interface {
 	httpx.Quitter
 } = (*exchange)(nil)
 
-// Describe is httpx.Exchange's. Operations are told apart by their paths.
+// Describe implements httpx.Exchange. Operations are distinguished by their paths.
 func (x *exchange) Describe(*weir.Call) {}
 
-// Patience is httpx.Hurried's.
+// Patience implements httpx.Hurried.
 func (x *exchange) Patience() (time.Duration, bool) { return x.timeout, x.said }
 
-// Attempt is httpx.Exchange's. The upstream has as long as is left of what the caller gives.
+// Attempt implements httpx.Exchange. It passes the rest of the caller's timeout to the upstream.
 func (x *exchange) Attempt(r *http.Request) error {
 	if !x.grpc {
 		return nil
@@ -91,7 +90,8 @@ func (x *exchange) Attempt(r *http.Request) error {
 	return nil
 }
 
-// Answered is httpx.Exchange's. An answer of trailers alone is known at once, any other at its end.
+// Answered implements httpx.Exchange. The outcome of a trailers-only response is known immediately, otherwise at its
+// end.
 func (x *exchange) Answered(resp *http.Response, o outcome.Outcome) outcome.Outcome {
 	if !x.grpc {
 		return o
@@ -105,7 +105,7 @@ func (x *exchange) Answered(resp *http.Response, o outcome.Outcome) outcome.Outc
 	return o
 }
 
-// Failed is httpx.Failer's.
+// Failed implements httpx.Failer.
 func (x *exchange) Failed(ctx context.Context, err error) error {
 	if outOfTime(ctx) {
 		return &judged{err, canceled}
@@ -116,7 +116,7 @@ func (x *exchange) Failed(ctx context.Context, err error) error {
 	return &judged{err, x.once(classify.Error(ctx, err))}
 }
 
-// once is an outcome that has no other attempt after it if the caller streams: what it has sent is gone.
+// once makes an outcome final if the caller streams, because the sent messages are no longer available.
 func (x *exchange) once(o outcome.Outcome) outcome.Outcome {
 	if x.stream.Load() && o.Retryable() {
 		o.Undone, o.Unsent = false, false
@@ -125,7 +125,7 @@ func (x *exchange) once(o outcome.Outcome) outcome.Outcome {
 	return o
 }
 
-// judged is an error with what it means.
+// judged is an error with its outcome.
 type judged struct {
 	error
 	outcome outcome.Outcome
@@ -134,14 +134,14 @@ type judged struct {
 func (e *judged) Outcome() outcome.Outcome { return e.outcome }
 func (e *judged) Unwrap() error            { return e.error }
 
-// GaveUp is httpx.Quitter's.
+// GaveUp implements httpx.Quitter.
 func (x *exchange) GaveUp(h http.Header) {
 	if x.grpc && h[statusField] != nil {
 		h[pushbackField] = []string{grpcx.Never}
 	}
 }
 
-// Refuse is httpx.Exchange's: an answer of trailers alone, with status 200.
+// Refuse implements httpx.Exchange. It writes a trailers-only response with status 200.
 func (x *exchange) Refuse(w http.ResponseWriter, f *refuse.Facts) {
 	if !x.grpc {
 		f.Write(w)
@@ -150,7 +150,7 @@ func (x *exchange) Refuse(w http.ResponseWriter, f *refuse.Facts) {
 	s, push := grpcx.Words(f)
 	h := w.Header()
 	h.Set("Content-Type", "application/grpc")
-	h.Del("Connection") // of a body that is left: HTTP/2 ends the stream
+	h.Del("Connection") // set for an unread body; in HTTP/2 the stream ends instead
 	setStatus(h, s)
 	if push != "" {
 		h[pushbackField] = []string{push}

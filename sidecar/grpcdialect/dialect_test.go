@@ -19,7 +19,7 @@ import (
 	"github.com/seed1158cd35/weir/outcome"
 )
 
-// What is written of a timeout is never more than there is, and as near as eight digits can say.
+// A written timeout is never longer than the actual one, and as precise as eight digits allow.
 func TestTimeouts(t *testing.T) {
 	for s, want := range map[string]time.Duration{"1n": 1, "15u": 15 * time.Microsecond, "20m": 20 * time.Millisecond, "3S": 3 * time.Second, "2M": 2 * time.Minute, "99999999H": 1<<63 - 1, "0S": 0} {
 		if d, ok := readTimeout(s); !ok || d != want {
@@ -46,7 +46,7 @@ func TestTimeouts(t *testing.T) {
 	}
 }
 
-// request is one of gRPC with a body.
+// request returns a gRPC request with a body.
 func request(body []byte, fields ...string) *http.Request {
 	r := httptest.NewRequest(http.MethodPost, "/s.S/M", bytes.NewReader(body))
 	r.Header.Set("Content-Type", "application/grpc")
@@ -56,12 +56,12 @@ func request(body []byte, fields ...string) *http.Request {
 	return r
 }
 
-// message is one of so many bytes as it is sent.
+// message returns an encoded message of n bytes.
 func message(n int) []byte {
 	return append([]byte{0, byte(n >> 24), byte(n >> 16), byte(n >> 8), byte(n)}, make([]byte, n)...)
 }
 
-// A call of which more than one message has been sent has no other attempt, however its messages come in pieces.
+// A call with more than one sent message is not repeated, however the messages are split into reads.
 func TestStreamsOfTheCallerAreNotRepeated(t *testing.T) {
 	throttled := &http.Response{StatusCode: 200, Header: http.Header{statusField: {"8"}}, Body: http.NoBody}
 	for _, c := range []struct {
@@ -101,7 +101,7 @@ type failing struct{ err error }
 func (f failing) Read([]byte) (int, error) { return 0, f.err }
 func (failing) Close() error               { return nil }
 
-// An answer that breaks off ends with the status that goes with how it did, and counts as what it was.
+// A response that breaks off ends with the status of its error, and has the matching outcome.
 func TestAnswersThatBreakOff(t *testing.T) {
 	late, cancel := context.WithDeadline(t.Context(), time.Now().Add(-1))
 	defer cancel()
@@ -137,7 +137,7 @@ func TestAnswersThatBreakOff(t *testing.T) {
 	}
 }
 
-// weir's own errors are statuses with 200, whatever they would be over HTTP; who speaks no gRPC gets those.
+// weir's errors are gRPC statuses with HTTP status 200. Clients without gRPC get the HTTP status.
 func TestErrorsAreWorded(t *testing.T) {
 	f := &refuse.Facts{Status: 504, Code: refuse.ServiceUnavailable, Message: "50% – late", Final: true}
 	w := httptest.NewRecorder()

@@ -15,17 +15,17 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// units of timeouts, the finest first.
+// units of timeouts, the smallest first.
 var units = [...]struct {
 	letter byte
 	unit   time.Duration
 }{{'n', 1}, {'u', time.Microsecond}, {'m', time.Millisecond}, {'S', time.Second}, {'M', time.Minute}, {'H', time.Hour}}
 
-// mostDigits is how many digits a timeout has at most.
+// mostDigits is the largest number of digits in a timeout.
 const mostDigits = 8
 
-// readTimeout reads grpc-timeout. One that is none is taken for not said, and passed on: the upstream may
-// say what is wrong with it.
+// readTimeout reads grpc-timeout. It treats an invalid value as absent. The value is still forwarded, so that the
+// upstream can report the error.
 func readTimeout(s string) (d time.Duration, ok bool) {
 	if len(s) < 2 || len(s) > mostDigits+1 || strings.Trim(s[:len(s)-1], "0123456789") != "" {
 		return 0, false
@@ -45,8 +45,7 @@ func readTimeout(s string) (d time.Duration, ok bool) {
 	return 0, false
 }
 
-// writeTimeout is d as grpc-timeout, in the finest unit that it fits in, rounded down but for what is
-// next to nothing.
+// writeTimeout returns d as grpc-timeout, in the smallest unit that fits, rounded down. The minimum is 1ns.
 func writeTimeout(d time.Duration) string {
 	const limit = 100_000_000
 	d = max(d, 1)
@@ -58,7 +57,7 @@ func writeTimeout(d time.Duration) string {
 	return strconv.Itoa(limit-1) + "H"
 }
 
-// setStatus writes a status. Messages are escaped, details have them once more.
+// setStatus writes a status. It escapes the message, which details contain once more.
 func setStatus(h http.Header, s *status.Status) {
 	h[statusField] = []string{strconv.Itoa(int(s.Code()))}
 	if s.Message() != "" {
@@ -71,8 +70,8 @@ func setStatus(h http.Header, s *status.Status) {
 	}
 }
 
-// escape writes a message as gRPC has it: what is neither printable nor of ASCII, and the percent sign, as
-// percent and two digits.
+// escape encodes a message for gRPC: the percent sign and all bytes other than printable ASCII become percent and two
+// hex digits.
 func escape(s string) string {
 	const hex = "0123456789ABCDEF"
 	b := make([]byte, 0, len(s))
@@ -86,19 +85,19 @@ func escape(s string) string {
 	return string(b)
 }
 
-// messages is the body of an attempt, which is looked through for where its messages begin: each has
-// a byte that says whether it is compressed and four for its length.
+// messages is the body of an attempt. It finds the beginnings of messages: each has one byte for compression and four
+// bytes for its length.
 type messages struct {
 	io.ReadCloser
-	second *atomic.Bool // set once there is more than one
+	second *atomic.Bool // set once there is more than one message
 
 	head [5]byte
-	have int   // bytes of head
-	left int64 // of the message
+	have int   // bytes of the message's head
+	left int64 // remaining bytes of the message
 	seen int
 }
 
-// Read is io.Reader's.
+// Read implements io.Reader.
 func (m *messages) Read(p []byte) (int, error) {
 	n, err := m.ReadCloser.Read(p)
 	if m.seen < 2 {
