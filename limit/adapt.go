@@ -9,11 +9,10 @@ import (
 	"github.com/seed1158cd35/weir/outcome"
 )
 
-// The rules by which a rate learns are those of package adaptive: a cut on a throttle, growth
-// while calls succeed.
+// The rules of adaptive rates are in package adaptive: a throttle cuts the rate, and it grows while calls succeed.
 
-// learn tells the limiter's rate how an attempt of n units ended, if it is one
-// that learns, and says which rate is in force if that changed.
+// learn reports the outcome of an attempt of n units to the limiter's adaptive rate. It returns the rate in force,
+// and whether it has changed.
 func (p *places) learn(now, sent time.Duration, l *Limit, class outcome.Class, n int64) (rate float64, changed bool) {
 	k := p.learner()
 	if k == nil {
@@ -28,7 +27,7 @@ func (p *places) learn(now, sent time.Duration, l *Limit, class outcome.Class, n
 	return rate, changed
 }
 
-// adapt lets the bucket run at a rate that was learned. The burst of a limit that nobody knows follows the rate.
+// adapt sets the bucket to a learned rate. The burst of an unknown limit follows the rate.
 func (p *places) adapt(now time.Duration, perSecond float64, l *Limit) {
 	if !l.Adaptive.Unknown {
 		p.pace(now, perSecond)
@@ -45,17 +44,18 @@ func (p *places) adapt(now time.Duration, perSecond float64, l *Limit) {
 	})
 }
 
-// burstTime is how much of an unknown limit may go at one instant: timers are late by as much on a busy machine.
+// burstTime determines the burst of an unknown limit, as the units of that time. Timers on a busy machine are that
+// late.
 const burstTime = 100 * time.Millisecond
 
-// Unknown is a limit on requests whose rate nobody knows: calls start at 1 a second, and learn from throttles what the upstream
-// allows. It never exceeds a million a second.
+// Unknown returns a limit on requests whose rate is not known. It starts at 1 per second and learns from throttles
+// what the upstream allows. It never exceeds a million per second.
 func Unknown(name string) Limit {
 	return Limit{Name: name, Rate: bucket.Rate{Amount: 1_000_000, Per: time.Second, Burst: 1}, Adaptive: adaptive.Config{On: true, Unknown: true}}
 }
 
-// Soonest is how soon a wait for a charge's limit may be over that takes d at the present rate. A rate that learns may grow: it is
-// taken to double each second, up to its highest.
+// Soonest returns the shortest possible duration of a wait for a charge's limit that takes d at the present rate. It
+// assumes that an adaptive rate doubles each second, up to its maximum.
 func (p *Charges) Soonest(i int, d time.Duration) time.Duration {
 	e := p.at(i)
 	if e.limiter == nil || d <= 0 || d == bucket.Never {
@@ -74,7 +74,7 @@ func (p *Charges) Soonest(i int, d time.Duration) time.Duration {
 	return time.Duration(min(d.Seconds(), max(doubling, d.Seconds()*rate/most)) * float64(time.Second))
 }
 
-// learned is the rate in force and the highest there can be.
+// learned returns the rate in force and its maximum.
 func (p *places) learned(l *Limit) (rate, most float64) {
 	c := l.Adaptive.WithDefaults(l.PerSecond())
 	if k := p.learner(); k != nil {
@@ -83,8 +83,8 @@ func (p *places) learned(l *Limit) (rate, most float64) {
 	return c.Start, c.Max
 }
 
-// Learn tells every charge's rate that learns how the attempt ended which was
-// sent at sent. Each rate that changed is passed to changed.
+// Learn reports the outcome of an attempt that was sent at sent to the adaptive rates of all charges. It calls
+// changed, if not nil, with each new rate.
 func (p *Charges) Learn(now, sent time.Duration, class outcome.Class, changed func(c Charge, rate float64)) {
 	for i := range p.n {
 		e := p.at(i)

@@ -10,8 +10,7 @@ import (
 	"github.com/seed1158cd35/weir/outcome"
 )
 
-// Sent notes that the call is on its way, for the limits that are told what the upstream
-// allows. It must be followed by one Tell.
+// Sent notes that the call was sent, for limits that the upstream advertises. One Tell must follow.
 func (p *Charges) Sent() {
 	for i := range p.n {
 		e := p.at(i)
@@ -26,14 +25,13 @@ func (p *Charges) Sent() {
 	}
 }
 
-// Tell hears what the upstream says of its limits in the outcome of a call that was sent at
-// sent; unless it is undone, they counted the call. Every charge's limit that is told its
-// rate gets the one that is said there, each that changed is passed to changed, and what
-// others are seen to take of it is charged here: see advertised. It reports whether this was the first answer for a limit: see
-// Unheard.
+// Tell reports the upstream's statement of its limits in the outcome of a call that was sent at sent. Unless the
+// outcome is undone, the upstream counted the call. Each charge's limit gets the advertised rate, and changed is
+// called with each new one. Usage by others, as it shows in the remaining units, is charged here: see advertised.
+// Tell reports whether this was the first response for a limit: see Unheard.
 //
-// A process knows only what it was told itself: limits of this kind are not shared, and
-// each process of a fleet that uses the same key finds the others by what is left.
+// Limits of this kind are not shared. Each process of a fleet that uses the same key detects the others by the
+// remaining units.
 func (p *Charges) Tell(now, sent time.Duration, o *outcome.Outcome, changed func(c Charge, perSecond float64)) (first bool) {
 	for i := range p.n {
 		if e := p.at(i); e.limiter != nil && (e.sent || e.Registry.Limit().Advertised != "") {
@@ -43,7 +41,7 @@ func (p *Charges) Tell(now, sent time.Duration, o *outcome.Outcome, changed func
 	return first
 }
 
-// tell hears an answer for one charge: what others use, another rate, and how much there is at most.
+// tell applies a response to one charge: usage by others, a new rate, and a maximum of the remaining units.
 func (e *entry) tell(now, sent time.Duration, o *outcome.Outcome, changed func(c Charge, perSecond float64)) (first bool) {
 	name, counted := e.Registry.Limit().Advertised, !o.Undone
 	said := named(o.Hint.Limits, name)
@@ -77,10 +75,10 @@ func (e *entry) tell(now, sent time.Duration, o *outcome.Outcome, changed func(c
 	return first
 }
 
-// raised is how many times its rate a provisional limit allows while the upstream does not report it.
+// raised is by what factor a provisional limit is raised while the upstream does not report it.
 const raised = 100
 
-// unreported hears an answer without a report of a provisional limit.
+// unreported applies a response that does not report a provisional limit.
 func (e *entry) unreported(now time.Duration, c outcome.Class, changed func(c Charge, perSecond float64)) {
 	l := e.Registry.Limit()
 	rate, gone := bucket.Rate{Amount: l.Amount * raised, Per: l.Per, Burst: l.Full() * raised}, int64(0)
@@ -95,7 +93,7 @@ func (e *entry) unreported(now time.Duration, c outcome.Class, changed func(c Ch
 	}
 }
 
-// A rateChange is what an answer without a report does to the rate of a provisional limit.
+// A rateChange is the effect of a response without a report on the rate of a provisional limit.
 type rateChange uint8
 
 const (
@@ -119,8 +117,8 @@ func (b *advertised) unreported(now time.Duration, c outcome.Class, per time.Dur
 	return keepRate
 }
 
-// obey charges what is owed; nor is there more than the upstream had at the latest. What goes beyond
-// a full burst is not charged: an answer may be wrong, and the next one says it again.
+// obey charges what is owed, and more if the upstream has fewer units remaining. It charges at most a full burst: a
+// response may be wrong, and the next one corrects it.
 func (e *entry) obey(now time.Duration, said *outcome.Level, full, owed, latest int64, hurry bool) {
 	m := e.Registry.Get(now, e.Key)
 	if hurry && said.Remaining == 0 {
@@ -131,7 +129,7 @@ func (e *entry) obey(now time.Duration, said *outcome.Level, full, owed, latest 
 	}
 }
 
-// named is the level of that name, nil if there is none.
+// named returns the level of that name, nil if there is none.
 func named(levels []outcome.Level, name string) *outcome.Level {
 	for i := range levels {
 		if levels[i].Name == name && name != "" {
@@ -141,8 +139,8 @@ func named(levels []outcome.Level, name string) *outcome.Level {
 	return nil
 }
 
-// Unheard reports whether the rate of a charge's limit is only the configuration's: the upstream has not answered yet, and may
-// report a limit that is far higher.
+// Unheard reports whether the rate of a charge's limit is only the configured one: the upstream has not responded
+// yet, and may report a much higher limit.
 func (p *Charges) Unheard(i int) bool {
 	e := p.at(i)
 	if e.limiter == nil || e.Registry.Limit().Advertised == "" {
@@ -154,29 +152,28 @@ func (p *Charges) Unheard(i int) bool {
 	return !b.heard
 }
 
-// An advertised is what the upstream should have left of its limit if nobody else used it: what
-// it said last, and what has come since, without what was used here. What it says is
-// less than that by, somebody else has used, or it counts otherwise than is done here.
+// An advertised tracks what the upstream should have remaining if only this process used the limit: its last report,
+// plus what has come since, minus the usage here. If it reports less, others have used the difference, or it counts
+// in another way.
 //
-// An answer says what was left when its call was counted, which may be long ago, so what
-// came since it was sent counts for the upstream; calls under way it may have counted
-// already. Both make it find less of what others use and never more. It is
-// never used to give anything back.
+// A report is as old as its call, so units that came since the call was sent count for the upstream. The upstream may
+// also have counted calls in flight. Both lead to an estimate of others' usage that is too low and never too high.
+// The estimate never returns units.
 type advertised struct {
 	mu     sync.Mutex
-	limit  int64         // what the upstream has when it is full; 0 if it has said nothing
-	left   float64       // should be left
-	at     time.Duration // when
-	found  time.Duration // when others were last found to use it, or it was first told
-	flying int64         // taken by calls without an answer
+	limit  int64         // what the upstream has when full; 0 if it has not reported
+	left   float64       // what should remain
+	at     time.Duration // instant of left
+	found  time.Duration // when usage by others was last detected, or of the first report
+	flying int64         // units of calls without a response
 	day    bool          // it is an amount per day
-	heard  bool          // an answer has come: the upstream reports its limit, or does not
+	heard  bool          // a response has come, with or without a report
 
 	reported bool          // the upstream has reported its limit
-	lowered  time.Duration // until when a throttle keeps the rate of a provisional limit from being raised
+	lowered  time.Duration // until when a throttle prevents a provisional rate from being raised
 }
 
-// advertised is made when the first answer is heard, or the first call is sent.
+// advertised returns the state, which is made on the first call or response.
 func (p *places) advertised() *advertised {
 	x := p.grow()
 	b := x.advertised.Load()
@@ -189,8 +186,8 @@ func (p *places) advertised() *advertised {
 	return b
 }
 
-// begins reports whether an answer is the first, if it is one, and how many units other calls under way have taken.
-// Until then the limit was the configuration's guess, so what is left of it says nothing.
+// begins reports whether a response is the first one, and returns the units of other calls in flight. Before the
+// first response the limit was the configured guess, so its remaining units mean nothing.
 func (b *advertised) begins(e *entry, answer bool) (flying int64, first bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -200,9 +197,8 @@ func (b *advertised) begins(e *entry, answer bool) (flying int64, first bool) {
 	return flying, answer && !b.heard
 }
 
-// hear takes in an answer. It returns what others have used of what is scarce, what the
-// upstream has left at the most, below 0 if it does not say, and whether the amount is one
-// per day.
+// hear applies a response. It returns the units to charge for usage by others, the most that the upstream can have
+// remaining (negative if it did not report that), and whether the amount is per day.
 func (b *advertised) hear(now, sent time.Duration, e *entry, said *outcome.Level, counted bool) (owed, latest int64, day bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -251,9 +247,8 @@ func (b *advertised) hear(now, sent time.Duration, e *entry, said *outcome.Level
 	return scarce(others, came, float64(remaining), float64(rate.Full())), int64(math.Ceil(most)), b.day
 }
 
-// scarce is how much of what others have used is charged here. As long as the upstream has
-// a whole burst left nothing is: what there is has to be shared only as it runs out. At
-// once no more is than could have come since the last answer.
+// scarce returns how much of others' usage is charged here: nothing while the upstream has a complete burst
+// remaining, and then more as it runs out. It is at most what could have come since the last response.
 func scarce(others, came, remaining, full float64) int64 {
 	if remaining >= full {
 		return 0
@@ -261,8 +256,8 @@ func scarce(others, came, remaining, full float64) int64 {
 	return int64(max(0, min(others, came)) * (full - remaining) / full)
 }
 
-// tell changes the rate of a charge's key to what the upstream allows, and reports whether
-// that is another than it was. A limiter that has to begin anew begins with so much gone.
+// tell sets the rate of a charge's key to what the upstream allows, and reports whether it changed. If the limiter
+// must be replaced, the new one starts with gone units used.
 func (r *Registry) tell(now time.Duration, e *entry, rate bucket.Rate, name string, gone int64, first bool) bool {
 	m := r.Get(now, e.Key)
 	at := m.Look(now)
@@ -280,8 +275,8 @@ func (r *Registry) tell(now time.Duration, e *entry, rate bucket.Rate, name stri
 	return !anew && m.setLimit(now, next) || r.renew(now, e.Key, m, next, gone)
 }
 
-// has reports whether a limiter is that of the key alone. One that keys share for want of room is not
-// changed by what one of them hears.
+// has reports whether a limiter belongs to the key alone. A limiter shared by keys beyond the maximum is not changed
+// by a response to one of them.
 func (r *Registry) has(key string, m *Limiter) bool {
 	if key == "" {
 		return r.single.Load() == m
@@ -289,8 +284,8 @@ func (r *Registry) has(key string, m *Limiter) bool {
 	return r.keys.get(key) == m
 }
 
-// renew puts a new limiter in the place of one whose rate cannot be changed so far. It
-// begins with what the upstream says is left.
+// renew replaces a limiter whose rate cannot be changed so far. The new one starts with what the upstream has
+// remaining.
 func (r *Registry) renew(now time.Duration, key string, old *Limiter, l Limit, gone int64) bool {
 	_, owed := old.shape().close(now)
 	line := l.line(now)
@@ -310,7 +305,7 @@ func (r *Registry) renew(now time.Duration, key string, old *Limiter, l Limit, g
 	return true
 }
 
-// InForce is the limit as it holds at a level: if it is told its rate, at what it was told.
+// InForce returns the limit as it applies at a level: an advertised limit has the advertised rate.
 func (l Limit) InForce(at Level) Limit {
 	if l.Advertised == "" || !(at.PerSecond > 0) {
 		return l
@@ -323,15 +318,14 @@ func (l Limit) InForce(at Level) Limit {
 	return l
 }
 
-// near is within a hundredth: rates are computed from rounded answers.
+// near reports whether two rates differ by less than 1%. Rates are computed from rounded values.
 func near(a, b float64) bool { return a > b*0.99 && a < b*1.01 }
 
 const day = 24 * time.Hour
 
-// advertisedRate is a rate that stays within a level that an upstream reports. What counts
-// as a bucket of the whole amount there is one of a quarter here: a burst of everything
-// would be within the limit, too, but is refused by upstreams that count by the second.
-// Of a day's amount all may go at once.
+// advertisedRate returns a rate that stays within an advertised level. The burst is a quarter of the amount: a burst
+// of the full amount would be within the limit, but upstreams that count by the second refuse it. A daily amount may
+// be used all at one time.
 func advertisedRate(said *outcome.Level, perDay bool) (bucket.Rate, bool) {
 	if said.Limit <= 0 || said.Limit > mostRolling || said.Window < 0 {
 		return bucket.Rate{}, false
@@ -346,11 +340,10 @@ func advertisedRate(said *outcome.Level, perDay bool) (bucket.Rate, bool) {
 	return r, r.Validate() == nil
 }
 
-// perDay reports whether the amount is counted over a day, if the upstream does not say:
-// over a minute, unless what is gone takes so long to come back. Reset is the time until
-// everything is there again (OpenAI and Anthropic, November 2026); elsewhere it is until
-// a new minute begins. It is rounded, to seconds by some. Little that is gone shows
-// neither: then it is what it was taken for.
+// perDay guesses whether the amount is per day, if the upstream does not report the window. It assumes a minute
+// unless the used units take too long to return. Reset is the time until all units are back (OpenAI and Anthropic,
+// November 2026), or elsewhere until the next minute. It may be rounded to seconds. If little is used, the previous
+// guess stays.
 func perDay(said *outcome.Level, before bool) bool {
 	gone := said.Limit - said.Remaining
 	if said.Window > 0 || said.Remaining < 0 || gone <= 0 || said.Reset <= 0 {
@@ -366,8 +359,7 @@ func perDay(said *outcome.Level, before bool) bool {
 	return before
 }
 
-// gone is how much of the amount the upstream has counted already; all of it if it does
-// not say.
+// gone returns how much of the amount the upstream has counted as used; all of it if it did not report that.
 func gone(said *outcome.Level) int64 {
 	if said.Remaining < 0 {
 		return said.Limit

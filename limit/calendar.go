@@ -8,15 +8,13 @@ import (
 	"github.com/seed1158cd35/weir/limit/bucket"
 )
 
-// IsQuota reports whether the limit is one of those that are used up for a day or
-// longer, so that nobody waits for them.
+// IsQuota reports whether the limit has a window of a day or longer, so that calls do not wait for it.
 func (l Limit) IsQuota() bool { return l.Shape == Calendar && l.Every >= bucket.Day }
 
 // Windows are two windows of a calendar limit: the one that holds an instant, and the one that follows.
 type Windows struct{ Start, End, Next time.Time }
 
-// Windows are the calendar window that holds the instant and the one that
-// follows. Only limits of shape Calendar have them.
+// Windows returns the calendar window that contains the instant and the next one. It is zero for other shapes.
 func (l Limit) Windows(now time.Time) Windows {
 	if l.Shape != Calendar {
 		return Windows{}
@@ -27,13 +25,13 @@ func (l Limit) Windows(now time.Time) Windows {
 	return Windows{start, end, next}
 }
 
-// calendar is that of a valid limit. A zone that is not known is UTC.
+// calendar returns the calendar of a valid limit. An unknown zone is UTC.
 func (l *Limit) calendar() bucket.Calendar {
 	zone, _ := bucket.Zone(l.Zone)
 	return bucket.Calendar{Every: l.Every, Zone: zone}
 }
 
-// calendarString reads "25 a day (America/Los_Angeles)".
+// calendarString returns a text such as "25 a day (America/Los_Angeles)".
 func (l *Limit) calendarString() string {
 	article, zone := "a", l.Zone
 	if l.Every == bucket.Hour {
@@ -45,7 +43,7 @@ func (l *Limit) calendarString() string {
 	return fmt.Sprintf("%d %s %v (%s)", l.Amount, article, l.Every, zone)
 }
 
-// validateCalendar says what a calendar limit must have, and what it cannot.
+// validateCalendar returns the mistakes of a calendar limit.
 func (l *Limit) validateCalendar() error {
 	var errs []error
 	if l.Amount < 1 || l.Amount > mostCalendar {

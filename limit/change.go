@@ -14,24 +14,21 @@ func (p *places) lift(now time.Duration) {
 	p.redraw(func(l *bucket.Line) *bucket.Line { return new(l.Resume(now)) })
 }
 
-// pace lets the bucket run at another rate from now on, at most the configured
-// one. Limits of other shapes have no pace.
+// pace sets the rate of a bucket from now on, at most to the configured one. Limits of other shapes ignore it.
 func (p *places) pace(now time.Duration, perSecond float64) {
 	if p.instead() == nil {
 		p.redraw(func(l *bucket.Line) *bucket.Line { return new(l.Pace(now, perSecond)) })
 	}
 }
 
-// setLimit gives the limiter another rate and burst, or another amount and period if
-// it is rolling. What has been taken stays taken and what was left stays left,
-// up to the new burst. What a rate has learnt is forgotten. It reports false
-// if the change is beyond what a limiter can bear (see bucket.Line.Change; or
-// another shape), and then nothing changed.
+// setLimit changes the limiter's rate and burst, or for a rolling limit its amount and period. Units taken stay
+// taken, and remaining units stay up to the new burst. A learned rate is forgotten. It returns false and changes
+// nothing if the limiter must be replaced (see bucket.Line.Change), for example for another shape.
 func (m *Limiter) setLimit(now time.Duration, l Limit) bool {
 	return l.Validate() == nil && m.shape().set(newChange(now, l))
 }
 
-// set forgets what a rate has learnt.
+// set also forgets a learned rate.
 func (p *places) set(c *change) bool {
 	if c.limit.Shape != Bucket || !p.redraw(c.line) {
 		return false
@@ -42,20 +39,20 @@ func (p *places) set(c *change) bool {
 	return true
 }
 
-// A change is another limit on its way to many limiters. Those that share a
-// timetable share one afterwards, too: most keys have none of their own.
+// A change is a new limit for many limiters. Limiters that share a timetable also share the new one: most keys have
+// no separate one.
 type change struct {
 	now   time.Duration
 	limit Limit
 	lines map[*bucket.Line]*bucket.Line // old to new; nil if there is none
 }
 
-// newChange has no timetables yet: each is made for the first limiter that needs it.
+// newChange returns a change without timetables: each is made for the first limiter that needs it.
 func newChange(now time.Duration, l Limit) *change {
 	return &change{now, l, make(map[*bucket.Line]*bucket.Line)}
 }
 
-// line is the timetable that follows the old one, or nil.
+// line returns the timetable that replaces the old one, or nil.
 func (c *change) line(old *bucket.Line) *bucket.Line {
 	next, known := c.lines[old]
 	if known {
@@ -69,7 +66,7 @@ func (c *change) line(old *bucket.Line) *bucket.Line {
 	return next
 }
 
-// redraw puts the next timetable in place of the present one, unless it is nil.
+// redraw replaces the present timetable by the next one, unless that is nil.
 func (p *places) redraw(next func(*bucket.Line) *bucket.Line) bool {
 	for {
 		old := p.line.Load()
@@ -119,8 +116,8 @@ func (p *places) retire(now time.Duration) bool {
 	return p.full(now, booked) && p.booked.CompareAndSwap(booked, evicted)
 }
 
-// full reports whether everything is there and there is no pause: to forget such a limiter and to
-// make it anew is the same.
+// full reports whether all units are available and there is no pause. Such a limiter can be forgotten: a new one
+// would be equal.
 func (p *places) full(now time.Duration, booked int64) bool {
 	line := p.line.Load()
 	return !line.Paused(now) && line.At(now) >= line.FullAt(booked)
@@ -132,7 +129,7 @@ func (p *places) retired() bool {
 	return p.booked.Load() == evicted || p.line.Load().Full() == 0 // or is about to be; see close
 }
 
-// close passes on what a rate has learnt, too.
+// close also passes a learned rate on.
 func (p *places) close(now time.Duration) (heir *Limiter, owed int64) {
 	var line *bucket.Line
 	p.redraw(func(l *bucket.Line) *bucket.Line { line = l; return new(l.Shut()) })

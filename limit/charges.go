@@ -6,31 +6,30 @@ import (
 	"github.com/seed1158cd35/weir/limit/bucket"
 )
 
-// A Charge is one limit, one key, one cost. The zero Charge has no limit, and is none.
+// A Charge is one limit, one key and one cost. The zero Charge has no limit.
 type Charge struct {
 	Registry *Registry
 	Key      string
 	Cost     int64 // in the limit's unit; 0 takes nothing
 }
 
-// Charges are what one call takes, all of it or none. Add them, then call Take. They are
-// for one goroutine; the zero Charges are none, and granted at once.
+// Charges are all costs of one call, which are taken together or not at all. Add them, then call Take. They are not
+// safe for concurrent use. The zero Charges are empty and always granted.
 //
-// A call that has to wait holds nothing, so that no limit stands still for a call
-// that waits for another. Only while Fetch asks for what is shared are the other
-// charges held; Take takes them anew when it has come.
+// A waiting call holds nothing, so that it does not block one limit while it waits for another. While Fetch asks for
+// shared units, the other charges may be held. Take takes them again afterwards.
 type Charges struct {
 	n      int
-	first  [2]entry // most calls have no more
+	first  [2]entry // enough for most calls
 	rest   *rest
-	lent   uint32 // of the rest, when this call got it
-	shares bool   // two of them are of one limit: keys may share its limiter
+	lent   uint32 // number of the present use of rest
+	shares bool   // two charges are of one limit: their keys may share a limiter
 
-	late time.Duration // how late it came for a turn, at worst
+	late time.Duration // how much later than its turn it woke, at most
 	came uint64        // Fetch.Came of the latest Fetch; 0 before the first
 }
 
-// An entry is a charge and what is held of it.
+// An entry is a charge and what it holds.
 type entry struct {
 	Charge
 	limiter *Limiter
@@ -39,8 +38,7 @@ type entry struct {
 	sent    bool // counted in the limiter's advertised
 }
 
-// Add adds a charge. Charges to the same limit and key are one: apart, each could
-// be met and the two of them never.
+// Add adds a charge. It merges charges to the same limit and key: separately each could be met, but both never.
 func (p *Charges) Add(c Charge) {
 	for i := range p.n {
 		if e := p.at(i); e.Registry == c.Registry {
@@ -54,31 +52,30 @@ func (p *Charges) Add(c Charge) {
 	p.AddAnother(c)
 }
 
-// AddAnother is Add of a charge to a limit to which none of the others is. Who knows that saves
-// a look at all of them.
+// AddAnother is Add for a charge to a limit that no other charge has. It saves comparing all of them.
 func (p *Charges) AddAnother(c Charge) {
 	e := p.another()
 	e.Charge, e.limiter, e.held, e.sent = c, nil, false, false
 }
 
-// Reset forgets the charges of a permit that holds nothing, for another call.
+// Reset removes the charges, which must hold nothing, for another call.
 func (p *Charges) Reset() { p.n, p.shares, p.late, p.came = 0, false, 0, 0 }
 
-// Late is how much later than its turn the call woke; for several turns the most.
+// Late returns how much later than its turn the call woke; for several turns the largest value.
 func (p *Charges) Late() time.Duration { return p.late }
 
-// Len is how many charges there are, and Charge one of them.
+// Len returns the number of charges, and Charge one of them.
 func (p *Charges) Len() int            { return p.n }
 func (p *Charges) Charge(i int) Charge { return p.at(i).Charge }
 
-// Turn is what a charge holds, if it holds anything.
+// Turn returns what a charge holds.
 func (p *Charges) Turn(i int) Turn { return p.at(i).turn }
 
-// Holds reports whether a charge is taken. Between two calls of Take that is so only for what
-// Fetch got, and for what the others hold while Fetch asks.
+// Holds reports whether a charge is taken. Between two calls of Take that applies only to what Fetch got, and to
+// other charges while Fetch asks.
 func (p *Charges) Holds(i int) bool { return p.at(i).held }
 
-// at is the charge with an index, in the order of Add.
+// at returns the charge with an index, in the order of Add.
 func (p *Charges) at(i int) *entry {
 	if i < len(p.first) {
 		return &p.first[i]
@@ -86,9 +83,8 @@ func (p *Charges) at(i int) *entry {
 	return &p.rest.entries[i-len(p.first)]
 }
 
-// Fit makes charges smaller that are more than their limit holds now, and reports whether
-// there were any. It is for a permit that holds nothing and whose costs are guesses:
-// a limit may be told that it holds less while a call waits.
+// Fit reduces charges that exceed what their limit can hold now, and reports whether there were any. It is for
+// estimated costs, of a call that holds nothing: a limit may shrink while the call waits.
 func (p *Charges) Fit(now time.Duration) (fitted bool) {
 	for i := range p.n {
 		e := p.at(i)
@@ -99,23 +95,23 @@ func (p *Charges) Fit(now time.Duration) (fitted bool) {
 	return fitted
 }
 
-// A Verdict is what Take says. It has four fields at most: the compiler keeps a struct of more
-// in memory, and a decision then takes half as long again.
+// A Verdict is the result of Take. It must not exceed four fields: the compiler keeps larger structs in memory, which
+// makes a decision 50% slower.
 type Verdict struct {
-	OK   bool          // go now: everything is held
-	Ask  bool          // nothing said no here, but the store has to be asked: call Fetch
-	Wait time.Duration // if not OK, how long it takes at least until it is there; bucket.Never if the cost can never be met
+	OK   bool          // everything is held
+	Ask  bool          // no local limit refuses, but the store must be asked: call Fetch
+	Wait time.Duration // if not OK, the least time until the units are available; bucket.Never if the cost can never be met
 	Cause
 }
 
-// A Cause is which charge makes a call wait or said no, and what was lacking.
+// A Cause is the charge that makes a call wait or refuses it, and what was lacking.
 type Cause struct {
-	Why  int  // the charge
-	Lack Lack // if not OK: what this process lacks that has to go on without the store
+	Why  int  // index of the charge
+	Lack Lack // if not OK: what this process lacks while it has no access to the store
 }
 
-// Take takes the charges now, or says how long it takes until they are there. Then nothing is
-// held, unless the store has to be asked.
+// Take takes all charges now, or returns how long it takes until they are available. Then the call holds nothing,
+// unless the store has to be asked.
 func (p *Charges) Take(now time.Duration) Verdict {
 	if p.n == 1 && !p.first[0].held {
 		return p.first[0].take(now)
@@ -123,15 +119,15 @@ func (p *Charges) Take(now time.Duration) Verdict {
 	return p.takeAll(now, head{})
 }
 
-// A head is the charge in whose line a call is first, and since when it has been entitled to go.
+// A head is the charge in whose queue a call is first, and since when it has been entitled to go.
 type head struct {
 	at    int
 	since time.Duration
 }
 
-// TakeSince is Take for a call that is the first of those who wait for one of its charges, and has been entitled to go since an instant: what has come of that limit since then, and within
-// mostLate, counts even if its burst is smaller, so that it does not stand still while nobody got round to
-// asking.
+// TakeSince is Take for a call at the head of the queue of a charge, which has been entitled to go since an instant.
+// Units that the limit has produced since then, at most those of mostLate, count even beyond its burst. Otherwise a
+// queue that wakes late would waste them.
 func (p *Charges) TakeSince(now, since time.Duration, at int) Verdict {
 	if since >= now {
 		return p.Take(now)
@@ -143,7 +139,7 @@ func (p *Charges) TakeSince(now, since time.Duration, at int) Verdict {
 	return v
 }
 
-// take is takeAll for a call that has one charge, which is nearly every call.
+// take is takeAll for a call with one charge, as nearly every call has.
 func (e *entry) take(now time.Duration) Verdict {
 	for {
 		e.find(now)
@@ -160,16 +156,14 @@ func (e *entry) take(now time.Duration) Verdict {
 	}
 }
 
-// unmet is what becomes of a charge of a shared limit that this process holds not
-// enough for.
+// unmet returns the verdict for a shared limit of which this process holds too few units.
 func (e *entry) unmet(now time.Duration) Verdict {
 	wait := e.limiter.Ask(now, e.Cost)
 	return Verdict{Wait: wait, Ask: wait == 0}
 }
 
-// takeAll asks all limits before it takes of any, so that a no changes none of them, and puts back
-// what it took if one says no after all. It ends: it goes round again only when another call took
-// something meanwhile.
+// takeAll asks all limits before it takes units of any, so that a refusal changes none. If a limit refuses
+// afterwards, it returns what it took. It repeats only if another call took units meanwhile, so it terminates.
 func (p *Charges) takeAll(now time.Duration, first head) Verdict {
 	p.dropLocal(now)
 	for {
@@ -187,21 +181,21 @@ func (p *Charges) takeAll(now time.Duration, first head) Verdict {
 	}
 }
 
-// Asks reports whether the store is to be asked after a no, with Fetch, by a call that waits so long:
-// it may give more than this process knows of.
+// Asks reports whether a refused call that waits at most patience should ask the store with Fetch. The store may
+// grant more than this process knows of.
 func (p *Charges) Asks(v Verdict, patience time.Duration) bool {
 	return v.Ask || !v.OK && v.Wait <= patience && p.Charge(v.Why).Registry.Shared()
 }
 
-// Ask is how long the call would have to wait, and for which charge: the given one if no other
-// takes longer. It takes nothing.
+// Ask returns how long the call would have to wait, and for which charge: the given one unless another takes longer.
+// It takes nothing.
 func (p *Charges) Ask(now time.Duration, at int) Verdict {
 	why, wait := p.latest(now, at)
 	return Verdict{OK: wait == 0, Wait: wait, Cause: Cause{Why: why}}
 }
 
-// latest is the charge that has to wait longest, the given one of equals, and how long. The
-// limiters are asked, not charged.
+// latest returns the charge with the longest wait, and that wait. Of equal waits it prefers the given charge. It
+// takes nothing.
 func (p *Charges) latest(now time.Duration, at int) (last int, longest time.Duration) {
 	for i := range p.n {
 		e := p.at(i)
@@ -218,8 +212,8 @@ func (p *Charges) latest(now time.Duration, at int) (last int, longest time.Dura
 	return last, longest
 }
 
-// besides is what is still to be taken for the charges before charge i from the
-// same limiter: keys may share one, and each be met alone but not together.
+// besides returns the units that earlier charges are about to take from the same limiter as charge i. Keys may share
+// a limiter, and each charge may be met alone but not together.
 func (p *Charges) besides(i int) (n int64) {
 	last := p.at(i)
 	for k := range i {
@@ -230,7 +224,7 @@ func (p *Charges) besides(i int) (n int64) {
 	return n
 }
 
-// wait is how long a charge has to wait by itself. A limiter that was evicted is looked up again.
+// wait returns how long a charge has to wait by itself. It looks an evicted limiter up again.
 func (e *entry) wait(now time.Duration) time.Duration {
 	if e.held {
 		return e.paused(now)
@@ -243,8 +237,8 @@ func (e *entry) wait(now time.Duration) time.Duration {
 	}
 }
 
-// paused is how long a pause keeps what the store has granted from being used. It concerns
-// the key: also one whose limiter has been taken out of use meanwhile.
+// paused returns how long a pause prevents the use of units that the store has granted. A pause applies to the key,
+// even if the limiter was replaced.
 func (e *entry) paused(now time.Duration) time.Duration {
 	if e.Cost == 0 {
 		return 0
@@ -256,10 +250,9 @@ func (e *entry) paused(now time.Duration) time.Duration {
 	return wait
 }
 
-// takeRest takes every charge that is not held yet, now. If one of them fails it gives back what
-// it took. If ask is not -1, all else is held, and the store has to be asked for the shared ones, of
-// which ask is the first: for all of them, since units of one that are held while the call waits for
-// another would go later than they may.
+// takeRest takes every charge that is not held yet. If one fails, it returns what it took. If ask is not -1, all
+// others are held, and the store must be asked for all shared charges. ask is the first of them. Granted shared units
+// are given back first: units that are held while the call waits for others would be used too late.
 func (p *Charges) takeRest(now time.Duration, first head) (got bool, ask int) {
 	ask = -1
 	var on core
@@ -290,7 +283,7 @@ func (p *Charges) takeRest(now time.Duration, first head) (got bool, ask int) {
 	return ask < 0, ask
 }
 
-// dropShared gives back what the store has granted: it is told with the next ask.
+// dropShared returns what the store has granted. The next request to the store reports it.
 func (p *Charges) dropShared(now time.Duration) {
 	for i := range p.n {
 		if e := p.at(i); e.Registry.home != nil {
@@ -299,8 +292,8 @@ func (p *Charges) dropShared(now time.Duration) {
 	}
 }
 
-// dropLocal gives back what is held of limits that are this process's own: held for longer it
-// would go on top of what came since.
+// dropLocal returns what is held of local limits. If it were held longer, it would be used in addition to what has
+// come since.
 func (p *Charges) dropLocal(now time.Duration) {
 	for i := range p.n {
 		if e := p.at(i); e.Registry.home == nil {
@@ -309,7 +302,7 @@ func (p *Charges) dropLocal(now time.Duration) {
 	}
 }
 
-// holdsLocal reports whether anything is held of limits that are this process's own.
+// holdsLocal reports whether any units of local limits are held.
 func (p *Charges) holdsLocal() bool {
 	for i := range p.n {
 		if e := p.at(i); e.Registry.home == nil && e.held && e.Cost > 0 {
@@ -319,11 +312,10 @@ func (p *Charges) holdsLocal() bool {
 	return false
 }
 
-// find looks the limiter of a key up: it may have been evicted, or another may have taken its place.
+// find looks up the limiter of a key, which may have been evicted or replaced.
 func (e *entry) find(now time.Duration) { e.limiter = e.Registry.Get(now, e.Key) }
 
-// Drop gives everything back that is held, and reports whether there was anything: the call is
-// not made.
+// Drop returns everything that is held, because the call is not made. It reports whether there was anything.
 func (p *Charges) Drop(now time.Duration) (held bool) {
 	for i := range p.n {
 		held = p.at(i).drop(now) || held
@@ -331,7 +323,7 @@ func (p *Charges) Drop(now time.Duration) (held bool) {
 	return held
 }
 
-// drop gives back what a charge holds, if it holds anything.
+// drop returns what a charge holds.
 func (e *entry) drop(now time.Duration) (held bool) {
 	if held = e.held; held {
 		e.limiter.Back(now, e.turn, bucket.All)
@@ -340,10 +332,9 @@ func (e *entry) drop(now time.Duration) (held bool) {
 	return held
 }
 
-// Settle ends a permit after its call. used says for each unit what was really
-// used: the rest of what was reserved goes back, and what went beyond it is owed
-// and held against those who come next. Units it does not name, and all if it is
-// nil, are settled at what was reserved.
+// Settle ends a permit after its call. used has the actual usage by unit. Reserved units that were not used return,
+// and additional usage becomes debt, for which later calls wait. Units that used does not contain are settled as
+// reserved.
 func (p *Charges) Settle(now time.Duration, used map[string]int64) {
 	for i := range p.n {
 		e := p.at(i)
@@ -357,8 +348,7 @@ func (p *Charges) Settle(now time.Duration, used map[string]int64) {
 	}
 }
 
-// settle gives back what was not used, or charges what was used beyond the reservation. The debt is
-// that of whoever has the key now.
+// settle returns unused units or charges additional usage. The debt is charged to the present limiter of the key.
 func (e *entry) settle(now time.Duration, used int64) {
 	if used < e.Cost {
 		e.limiter.Back(now, e.turn, e.Cost-used)
@@ -367,14 +357,14 @@ func (e *entry) settle(now time.Duration, used int64) {
 	}
 }
 
-// Look is what the limiter of a charge's key looks like now. That may be another one than was
-// charged, if that was evicted since.
+// Look returns the state of the limiter of a charge's key. It may be another limiter than was charged, if that was
+// evicted.
 func (p *Charges) Look(now time.Duration, i int) Level {
 	e := p.at(i)
 	return e.Registry.Get(now, e.Key).Look(now)
 }
 
-// Paused reports whether everyone has been stopped who is charged to the limiter of a charge.
+// Paused reports whether a pause stops all callers of a charge's limiter.
 func (p *Charges) Paused(now time.Duration, i int) bool {
 	e := p.at(i)
 	return e.Registry.Get(now, e.Key).shape().pausedFor(now) > 0

@@ -6,19 +6,19 @@ import (
 	"strings"
 )
 
-// A Cold is what a process does with a limit of which the store does not know what was used, as the store is new or lost its
-// memory. The zero Cold never exceeds the limit. A Cold is a value and may be shared.
+// A Cold states what a process does with a limit whose usage the store does not know, because the store is new or
+// lost its data. With the zero Cold the limit is never exceeded.
 type Cold uint8
 
 const (
-	ColdRefuse Cold = iota // what is not known counts as used up
-	ColdShare              // each process uses at most its share: the limit, divided by the processes that the store hears
+	ColdRefuse Cold = iota // unknown usage counts as used up
+	ColdShare              // each process uses at most its share: the limit divided by the number of processes in contact with the store
 	ColdFull               // the limit starts full
 )
 
 var colds = [...]string{"refuse", "share", "full"}
 
-// String is the name in files.
+// String returns the name in files.
 func (c Cold) String() string {
 	if int(c) < len(colds) {
 		return colds[c]

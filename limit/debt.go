@@ -6,10 +6,10 @@ import (
 	"github.com/seed1158cd35/weir/limit/bucket"
 )
 
-// longestDebt is how many bursts may be owed. A broken answer must not stop a limit for years.
+// longestDebt is how many bursts may be owed. A wrong response must not block a limit for years.
 const longestDebt = bucket.LongestDebt
 
-// owe is the one thing that gives away what is not there yet.
+// owe is the only method that gives away places that have not come yet.
 func (p *places) owe(now time.Duration, n int64) {
 	line := p.line.Load()
 	cost := line.Cost(min(n, longestDebt*line.Full()))
@@ -33,9 +33,8 @@ func (p *places) owe(now time.Duration, n int64) {
 	}
 }
 
-// redeem has places that came back pay for what is owed still: the places of the line
-// that stood for it are free in their stead, and those are later ones. It returns what
-// is left of the cost.
+// redeem uses returned places to pay debts. The places of the line that stood for the debt become free instead, and
+// these are later ones. It returns the unpaid rest of the cost.
 func (p *places) redeem(now time.Duration, cost int64) int64 {
 	x := p.more.Load()
 	if x == nil {

@@ -8,39 +8,39 @@ import (
 	"time"
 )
 
-// A Home makes the limiters of limits that several processes share, and gets for calls what these
-// limiters lack. fleet.Group is one. It is safe for concurrent use.
+// A Home makes the limiters of limits that several processes share, and gets the units that calls lack. fleet.Group
+// implements it. It must be safe for concurrent use.
 type Home interface {
-	// Source is what a new registry of the limit gets its limiters from. If empty is set these begin
-	// with nothing left, as those of NewEmpty do.
+	// Source returns the maker of limiters for a new registry of the limit. If empty is set, its limiters start
+	// without units, like those of NewEmpty.
 	Source(now time.Duration, l Limit, empty bool) Source
 
-	// Fetch waits until everything that the call lacks has been granted, or there is no hope of it
-	// before f.Until. The verdict's Why counts f.Wants. An error is the cause of ctx's end; after an error or
-	// a no nothing is held.
+	// Fetch waits until everything that the call lacks is granted, or cannot be granted before f.Until. The verdict's
+	// Why is an index of f.Wants. The error is the cause of ctx's end. After an error or a refusal the call holds
+	// nothing.
 	Fetch(ctx context.Context, f *Fetch) (Verdict, error)
 
-	Come() uint64 // the next Fetch.Came
+	Come() uint64 // returns the next Fetch.Came
 }
 
-// A Source makes the limiters of one registry, each of which wraps a Leased. The registry holds its lock
-// while it calls New, Passing and Forget; the other methods are safe for concurrent use.
+// A Source makes the limiters of one registry. Each wraps a Leased. The registry calls New, Passing and Forget with
+// its lock held. The other methods must be safe for concurrent use.
 type Source interface {
 	New(key string) *Limiter // for a key that the registry keeps
 
-	// Passing is the limiter of a key for which the registry has no room. It may be another one each time.
+	// Passing returns the limiter of a key for which the registry has no room. It may return another one each time.
 	Passing(now time.Duration, key string) *Limiter
-	Forget(key string) // that Passing knows, as there is room for it now
+	Forget(key string) // forgets a key of Passing for which the registry has room now
 
 	Most() int64                    // the largest cost that can ever be met
 	Set(now time.Duration, l Limit) // changes the limit of all keys; l is valid
 }
 
-// A Leased is a limiter whose units are kept elsewhere for several processes: this one spends what was
-// granted to it. Its methods are safe for concurrent use, and are those of Limiter unless a comment
-// says otherwise.
+// A Leased is a limiter whose units are kept in a store for several processes. This process spends the units that
+// were granted to it. Its methods must be safe for concurrent use. They are those of Limiter unless a comment
+// differs.
 type Leased interface {
-	// Take takes n units of what this process holds. A no with no wait says nothing of the limit: it has to be
+	// Take takes n units of those that this process holds. If it returns false without a wait, the store must be
 	// asked for more, by Home.Fetch.
 	Take(now time.Duration, n int64) (t Turn, wait time.Duration, ok bool)
 	Ask(now time.Duration, n int64) time.Duration // bucket.Never for a cost that can never be met
@@ -48,20 +48,20 @@ type Leased interface {
 	Back(now time.Duration, t Turn, n int64)
 	Pause(now, until time.Duration)
 	Resume(now time.Duration)
-	Paused(now time.Duration) time.Duration // how long a pause still lasts; 0 if there is none
+	Paused(now time.Duration) time.Duration // remaining time of a pause; 0 if there is none
 	Look(now time.Duration) Level
-	Retire(now time.Duration) bool // takes it out of use if it holds nothing and nobody waits for it
+	Retire(now time.Duration) bool // takes it out of use if it holds nothing and no call waits for it
 	Retired() bool
-	Kept() bool // by its registry: false for one that Source.Passing has made
+	Kept() bool // whether its registry keeps it: false for a limiter of Source.Passing
 	Want(now time.Duration, cost int64) Want
 }
 
-// NewLeased makes a limiter of what is kept elsewhere.
+// NewLeased returns a limiter for a Leased.
 func NewLeased(x Leased) *Limiter {
 	return shapedAs(&leased{x})
 }
 
-// Leased is what stands behind a limiter that NewLeased has made; nil for one of this process alone.
+// Leased returns the Leased of a limiter that NewLeased has made; nil for a local one.
 func (m *Limiter) Leased() Leased {
 	if x, ok := m.shape().(*leased); ok {
 		return x.Leased
@@ -69,7 +69,7 @@ func (m *Limiter) Leased() Leased {
 	return nil
 }
 
-// A leased is the shape of a limiter whose units are kept elsewhere.
+// A leased is the shape of a limiter whose units are kept in a store.
 type leased struct{ Leased }
 
 func (x *leased) take(now time.Duration, n int64) (Turn, time.Duration, bool) { return x.Take(now, n) }
@@ -84,15 +84,14 @@ func (x *leased) look(now time.Duration) Level                 { return x.Look(n
 func (x *leased) retire(now time.Duration) bool                { return x.Retire(now) }
 func (x *leased) retired() bool                                { return x.Retired() }
 
-// The source changes what it has made, and keys keep the limiters that it made for them.
+// The source changes the limiters that it has made, and keys keep them.
 func (x *leased) set(*change) bool                      { return true }
 func (x *leased) untouched(time.Duration) bool          { return true }
 func (x *leased) close(time.Duration) (*Limiter, int64) { return &Limiter{}, 0 }
 func (x *leased) copyTo(t *Limiter)                     { t.bucket.grow().instead = x }
 func (x *leased) empty(time.Duration)                   {}
 
-// A Priority says which of the calls that wait in this process goes first. Within one
-// they go in the order in which they came.
+// A Priority orders the calls that wait in this process. Calls of the same priority go in order of arrival.
 type Priority int8
 
 const (
@@ -101,51 +100,50 @@ const (
 	High   Priority = 1
 )
 
-// A Fetch is a call that waits for what it lacks of limits that are kept elsewhere.
+// A Fetch is a call that waits for units of shared limits.
 type Fetch struct {
-	Now      time.Duration // when the call comes; Home.Fetch sets it to when it looked last whether what it got may be used
-	Until    time.Duration // the instant to which the call waits at most
+	Now      time.Duration // when the call arrives; Home.Fetch sets it to the instant by which the granted units may still be used
+	Until    time.Duration // the latest instant until which the call waits
 	Priority Priority
 	Wants    []Wanted
 
-	// Stands is the want in whose line the call stands, counted from 1, and 0 if it stands in none. A call that stands in
-	// line gets a no as soon as another of its wants is what it has to wait for: others of its line need not wait for that.
+	// Stands is the number, counted from 1, of the want in whose queue the call waits; 0 if in none. Such a call is
+	// refused as soon as it has to wait for another of its wants, so that it does not delay the calls behind it.
 	Stands int
-	// Holds says that the call holds units of limits of this process while it waits: it gets a no where it would wait for long,
-	// so that they are not held for nothing.
+	// Holds reports that the call holds units of local limits while it waits. It is refused instead of waiting long,
+	// so that these units are not wasted.
 	Holds bool
 
-	// Came says in which order calls came: 0 for one that asks for the first time, for which Home.Fetch sets it. A call that asks
-	// again has its place by it.
+	// Came is the call's rank in the order of arrival. Home.Fetch sets it on the first Fetch, where it is 0. A call
+	// that asks again keeps its rank.
 	Came uint64
 
-	Late time.Duration // how much later than its grant the call woke, at worst; Home.Fetch sets it
+	Late time.Duration // how much later than its grant the call woke, at most; Home.Fetch sets it
 
-	charges []int // which charge of the permit each want is
+	charges []int // index of each want's charge
 }
 
 // A Wanted is what a call lacks of one limit and key.
 type Wanted struct {
 	Leased Leased
 	Cost   int64
-	Turn   Turn // if the verdict is yes, what Home.Fetch got
+	Turn   Turn // what Home.Fetch got, if it succeeded
 }
 
-// fetches are used again, so that waiting allocates nothing.
+// fetches has unused values, so that waiting does not allocate.
 var fetches = sync.Pool{New: func() any { return new(Fetch) }}
 
-// Fetch gets what Take found missing from where the limits are kept, waiting in order with the others of
-// this process that wait for the same, until the instant at most. If the verdict is yes the shared
-// charges are held, and Take has to be called once more: the others may have passed. An error is the
-// cause of ctx's end; then nothing is held.
+// Fetch gets from the store what Take found missing. It waits in order with the other calls of this process, at most
+// until the instant. If the verdict is OK, the shared charges are held, and the caller must call Take again, because
+// other charges may have become unavailable. The error is the cause of ctx's end; the call then holds nothing.
 func (p *Charges) Fetch(ctx context.Context, now, until time.Duration, prio Priority) (Verdict, error) {
 	v, _, err := p.FetchInLine(ctx, now, until, prio, -1)
 	return v, err
 }
 
-// FetchInLine is Fetch for a call that stands in the line of a charge, -1 for none: it does not wait for another
-// charge than that, but gets a no that says which and how long. at is the instant by which what it was granted may still be
-// used: a call that goes goes then, and need not look at a clock again.
+// FetchInLine is Fetch for a call that waits in the queue of a charge, -1 for none. It does not wait for another
+// charge, but returns which one and how long that takes. at is the instant by which the granted units may still be
+// used: a call that proceeds does so at that instant and need not read a clock.
 func (p *Charges) FetchInLine(ctx context.Context, now, until time.Duration, prio Priority, line int) (v Verdict, at time.Duration, err error) {
 	f := fetches.Get().(*Fetch)
 	defer f.release()
@@ -172,7 +170,7 @@ func (p *Charges) FetchInLine(ctx context.Context, now, until time.Duration, pri
 	return v, f.Now, nil
 }
 
-// Comes gives the call its place among those that ask for what is kept elsewhere, before it does.
+// Comes gives the call its rank in the order of arrival before it asks the store.
 func (p *Charges) Comes() {
 	for i := range p.n {
 		if h := p.at(i).Registry.home; h != nil && p.came == 0 {
@@ -181,7 +179,7 @@ func (p *Charges) Comes() {
 	}
 }
 
-// wants notes what the call lacks of limits that are kept elsewhere, and returns where; nil if it lacks nothing.
+// wants collects what the call lacks of shared limits, and returns their home; nil if it lacks nothing.
 func (p *Charges) wants(now time.Duration, f *Fetch) (home Home) {
 	for i := range p.n {
 		e := p.at(i)
@@ -204,7 +202,7 @@ func (f *Fetch) release() {
 	fetches.Put(f)
 }
 
-// Lacks is what a charge of the permit lacks beside what is said of its limit.
+// Lacks returns what a charge lacks because of the state of the store.
 func (p *Charges) Lacks(now time.Duration, i int) Want {
 	e := p.at(i)
 	if e.Registry.home == nil || e.Cost == 0 {

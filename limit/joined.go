@@ -2,8 +2,7 @@ package limit
 
 import "time"
 
-// Join has what is used of one of the limits with the same Of counted in all of them.
-// Limits that have lost theirs count for themselves.
+// Join makes limits with the same Of count each other's usage. It replaces earlier joins.
 func Join(all []*Registry) {
 	for _, r := range all {
 		var others []*Registry
@@ -16,14 +15,14 @@ func Join(all []*Registry) {
 	}
 }
 
-// Joined reports whether other limits count what is used of this one.
+// Joined reports whether other limits count the usage of this one.
 func (r *Registry) Joined() bool {
 	others := r.joined.Load()
 	return others != nil && len(*others) > 0
 }
 
-// share counts in the other limits, under the same key, what was used of this one. It is used already, so
-// they are not asked.
+// share charges the usage of this limit to the joined limits, under the same key. It is used already, so they cannot
+// refuse.
 func (r *Registry) share(now time.Duration, key string, used int64) {
 	others := r.joined.Load()
 	if others == nil || used <= 0 {

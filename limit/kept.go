@@ -6,14 +6,14 @@ import (
 	"github.com/seed1158cd35/weir/limit/bucket"
 )
 
-// kept is places that are to be given, or paid for, before those of the line: a list that is replaced as
-// a whole, nil while it is empty, so that decisions take the short path.
+// A kept is a list of places that are used before those of the line. The list is replaced as a whole, and is nil when
+// empty, so that decisions take the short path.
 type kept struct {
 	atomic.Pointer[bucket.Returned]
 }
 
-// put keeps places for whoever comes next. The list is bounded: where it is full the two that are closest
-// become one, worth what the lower of them is (bucket.Returned.Add), so that no limit is passed for it.
+// put adds places. The list is bounded. When it is full, the two closest entries are merged at the value of the lower
+// one (bucket.Returned.Add), so that no limit is exceeded.
 func (k *kept) put(t bucket.Turn) {
 	for {
 		old := k.Load()
@@ -27,8 +27,8 @@ func (k *kept) put(t bucket.Turn) {
 	}
 }
 
-// left is how many of the places may be used when the line has reached at and the burst begins at low, both
-// in places of the bucket's axis. It throws the list away when the burst has passed all of it.
+// left returns how many of the places may be used at the position at, with a burst that begins at low, both in places
+// of the bucket's axis. It removes a list that the burst has passed completely.
 func (k *kept) left(at, low int64) int64 {
 	old := k.Load()
 	if old == nil {
@@ -41,7 +41,7 @@ func (k *kept) left(at, low int64) int64 {
 	return left
 }
 
-// take takes up to so many of the places, at these limits of the burst.
+// take takes at most cost of the places, within these bounds.
 func (k *kept) take(at, low, cost int64) bucket.Turn {
 	for {
 		old := k.Load()
@@ -55,7 +55,7 @@ func (k *kept) take(at, low, cost int64) bucket.Turn {
 	}
 }
 
-// pull takes out the stretch that ends at the place; false if there is none.
+// pull removes the stretch that ends at the place; false if there is none.
 func (k *kept) pull(place int64) (bucket.Turn, bool) {
 	for {
 		old := k.Load()
@@ -72,7 +72,7 @@ func (k *kept) pull(place int64) (bucket.Turn, bool) {
 	}
 }
 
-// swap puts a list in the place of another; an empty one is nil.
+// swap replaces a list. An empty list is nil.
 func (k *kept) swap(old *bucket.Returned, rest bucket.Returned) bool {
 	if len(rest) == 0 {
 		return k.CompareAndSwap(old, nil)

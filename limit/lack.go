@@ -5,37 +5,35 @@ import (
 	"time"
 )
 
-// A Lack is why a call was refused of a limit that a fleet shares, where it was not for what the
-// store said of the limit.
+// A Lack is the reason why a shared limit refused a call, if that was due to the state of the store.
 type Lack uint8
 
 const (
 	LacksNothing  Lack = iota
-	LacksStore         // the process holds no part of the limit, or must not use one, or has no room for the key
-	LacksPart          // its part never holds what the call costs
-	LacksQuota         // what stood by of the quota is used up
-	LacksTurn          // of its part there is not enough yet
-	LacksMemory        // the store does not know what was used, and counts all as used up
+	LacksStore         // the process has no part of the limit, must not use it, or has no room for the key
+	LacksPart          // its part can never hold the cost of the call
+	LacksQuota         // its part of the quota is used up
+	LacksTurn          // its part has too few units at present
+	LacksMemory        // the store does not know the usage and assumes that all is used up
 	LacksReserved      // the store reserves much of the limit for a process that stopped responding
 )
 
 var lackWords = [...]string{"", "no_part", "part_too_small", "standby_spent", "part_spent", "cold", "reserved"}
 
-// Word is for logs and answers: cold, no_part, part_too_small, part_spent, reserved or standby_spent. It is
-// empty for LacksNothing.
+// Word returns the name for logs and responses: cold, no_part, part_too_small, part_spent, reserved or standby_spent.
+// It is empty for LacksNothing.
 func (l Lack) Word() string { return lackWords[min(int(l), len(lackWords)-1)] }
 
-// A Want is what a call wanted in vain of a limit that a fleet shares, for which it had to do with
-// the store's state.
+// A Want describes what a call lacked of a shared limit because of the state of the store.
 type Want struct {
 	Lack  Lack
 	State State
-	Part  float64       // of the limit, which this process uses without the store; of LacksReserved, what is reserved
-	Wait  time.Duration // until it is worth asking again, as far as that is known
-	Keys  bool          // there are too many keys for which the process has no room; see Limit.MaxKeys
+	Part  float64       // part of the limit that this process uses without the store; for LacksReserved, the reserved part
+	Wait  time.Duration // until it is worth asking again, if known
+	Keys  bool          // there are too many keys; see Limit.MaxKeys
 }
 
-// Away reports whether it was because the store does not answer, or too late, or was not asked.
+// Away reports whether the store does not respond, responds too late or was not asked.
 func (w Want) Away() bool {
 	return w.Lack != LacksNothing && w.Lack != LacksMemory && w.Lack != LacksReserved
 }
@@ -48,7 +46,7 @@ var storeIs = [...]string{
 	StateOut:    "the store has not answered for longer than outage",
 }
 
-// String says what a person has to know of it.
+// String explains it for people.
 func (w Want) String() string {
 	if w.Keys && w.Lack == LacksStore {
 		return "too many keys are in use: this process has no room for more, and too many requests for other keys are in flight to the store"
@@ -71,15 +69,15 @@ func (w Want) String() string {
 	return is + ", and this process has no part of the limit"
 }
 
-// A State is how a process stands to its store in one group.
+// A State is the state of the connection between a process and its store in one group.
 type State uint8
 
 const (
-	StateNew    State = iota // the store has never answered
-	StateHeard               // it answers
-	StateCutOff              // it has not for a while: the process uses its part
-	StateSlow                // it answers too late for what it grants to be used: the process uses its part
-	StateOut                 // it has not for longer than fleet.Options.Outage
+	StateNew    State = iota // the store has never responded
+	StateHeard               // it responds
+	StateCutOff              // it has not responded for a while: the process uses its part
+	StateSlow                // it responds too late for its grants to be used: the process uses its part
+	StateOut                 // it has not responded for longer than fleet.Options.Outage
 )
 
 // States lists every state, for tables and metrics.
@@ -87,5 +85,5 @@ var States = [...]State{StateNew, StateHeard, StateCutOff, StateSlow, StateOut}
 
 var states = [...]string{"new", "heard", "cut_off", "slow", "out"}
 
-// String is for logs and metrics: new, heard, cut_off, slow, out.
+// String returns the name for logs and metrics: new, heard, cut_off, slow, out.
 func (s State) String() string { return states[min(int(s), len(states)-1)] }

@@ -1,20 +1,18 @@
-// Package limit holds callers to limits: it is where the arithmetic of package
-// bucket meets many goroutines, many keys and several limits at once.
+// Package limit keeps calls within limits. It applies the arithmetic of package bucket to concurrent callers, many
+// keys and several limits per call.
 //
-// It decides and nothing else. A decision is yes, or how long it takes until there is
-// enough; nothing is booked for later, and nobody waits here. Calls wait in package line,
-// whose first asks again when there may be something to give. Instants are durations since
-// any fixed moment, of a clock that does not jump; only calendar limits look at the clock on
-// the wall.
+// It only decides. A decision is yes, or how long it takes until there are enough units. It reserves nothing for
+// later, and no caller waits in this package. Calls wait in package line, whose first call asks again when units may
+// be available. Instants are durations since any fixed moment, of a monotonic clock. Only calendar limits use the
+// wall clock.
 //
-// A bucket is GCRA (the generic cell rate algorithm of ATM, ITU-T I.371): one word says up to
-// where the supply is given away, and a decision moves it by compare-and-swap. A rolling limit
-// is a log of what went, behind a lock. A calendar limit is a count for the present window. One
-// that a fleet shares spends what the store has granted to this process (package fleet).
+// A bucket is GCRA (the generic cell rate algorithm of ATM, ITU-T I.371): one word stores up to where the supply has
+// been given away, and a decision moves it by compare-and-swap. A rolling limit is a log of grants behind a lock. A
+// calendar limit is a count for the present window. A limit that a fleet shares spends what the store has granted to
+// this process (package fleet).
 //
-// A Limiter is the live state of one limit for one key, lock-free. A Registry
-// makes limiters by key. Charges take several of them for one call, all or
-// none.
+// A Limiter is the state of one limit for one key. A Registry makes limiters by key. Charges take units of several
+// limiters for one call, all or none.
 package limit
 
 import (
@@ -29,8 +27,7 @@ import (
 	"github.com/seed1158cd35/weir/limit/bucket"
 )
 
-// A Shape says how an upstream counts, which decides what never exceeding it
-// means.
+// A Shape states how an upstream counts, and so what it means never to exceed the limit.
 type Shape uint8
 
 const (
@@ -41,7 +38,7 @@ const (
 
 var shapes = [...]string{"bucket", "rolling", "fixed"}
 
-// String is the name that stands in files: bucket, rolling, and fixed for Calendar.
+// String returns the name in files: bucket, rolling, and fixed for Calendar.
 func (s Shape) String() string {
 	if int(s) < len(shapes) {
 		return shapes[s]
@@ -49,7 +46,7 @@ func (s Shape) String() string {
 	return fmt.Sprintf("shape %d", uint8(s))
 }
 
-// MarshalText and UnmarshalText let a shape stand in files by its name.
+// MarshalText and UnmarshalText use the name in files.
 func (s Shape) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
 func (s *Shape) UnmarshalText(text []byte) error {
@@ -62,56 +59,53 @@ func (s *Shape) UnmarshalText(text []byte) error {
 	return fmt.Errorf("shape %q: want bucket, rolling or fixed", text)
 }
 
-// A Limit is how much of something may go in how much time. The zero Limit is not valid: it needs a
-// name, and an amount. It is a value; a Registry holds its state.
+// A Limit bounds an amount per time. The zero Limit is not valid: it needs a name and an amount. It is a value; a
+// Registry has its state.
 type Limit struct {
 	Name        string   // shown in refusals and metrics: "put", "tokens"
-	Operations  []string // the operations it counts; none means all of them
-	Unit        string   // what it counts; "" means requests
-	Scope       string   // the name of the key it is counted by ("tenant"); "" means one for all
+	Operations  []string // the operations that it applies to; empty means all
+	Unit        string   // the unit that it counts; "" means requests
+	Scope       string   // the key by which it counts separately ("tenant"); "" means one for all
 	Shape       Shape
-	bucket.Rate // of shape Calendar it is the Amount alone
+	bucket.Rate // for shape Calendar only the Amount
 
-	// Every and Zone are the calendar window of shape Calendar: a day in
-	// America/Los_Angeles. No zone means UTC.
+	// Every and Zone are the window of shape Calendar, such as a day in America/Los_Angeles. An empty Zone means UTC.
 	Every bucket.Period
 	Zone  string
 
-	MaxKeys int // keys remembered at once, up to four times as many while all are in use; 0 means 100,000
+	MaxKeys int // keys in memory, up to four times as many while all are in use; 0 means 100,000
 
-	// Local keeps the limit to this process although others are shared by a fleet.
-	// Limits whose rate learns are never shared.
+	// Local limits this process only, although a fleet shares other limits. Adaptive limits are never shared.
 	Local bool
 
-	// Cold is what happens with the limit in a fleet when the store lost what it knew. ColdShare and ColdFull may let the fleet
-	// exceed the limit by what was used before.
+	// Cold states what happens to a shared limit after the store lost its data. With ColdShare and ColdFull the fleet
+	// may exceed the limit by its previous usage.
 	Cold Cold
 
-	// Labels has metrics show each key as the value of a label. Whoever reads metrics reads the keys then.
+	// Labels makes metrics show each key as a label value. Every reader of the metrics then sees the keys.
 	Labels bool
 
-	// Adaptive lets the rate of each key learn from outcomes, up to Rate.
+	// Adaptive makes the rate of each key adapt to outcomes, up to Rate.
 	Adaptive adaptive.Config
 
-	// Advertised is what the upstream calls the limit where its answers say how much it allows
-	// ("requests", "tokens"); in files, told. The rate of each key then is what they say, Rate only
-	// until then. Such limits are never shared, as each process hears it; those of a fleet
-	// that use the same key find each other by what the answers say is left.
+	// Advertised is the name of the limit in the upstream's rate limit headers ("requests", "tokens"). Once the
+	// upstream has sent them, they replace Rate for each key. Such limits are not shared, because each process
+	// receives them. Processes that use the same key detect each other's usage from the remaining units.
 	Advertised string
 
-	// Provisional has Rate not hold calls back at an upstream that answers and does not report the limit: after the first success
-	// without a report, up to 100 times Rate may go. A throttle puts Rate in force for its period. It needs Advertised.
+	// Provisional raises the limit if the upstream responds without reporting it: after the first such success, up to
+	// 100 times Rate is allowed. A throttle puts Rate in force for its period. It needs Advertised.
 	Provisional bool
 
-	// Of names the quota that this limit is one form of, for the callers of one plan: what a
-	// call has used under one limit of it counts under the others, too, when the call is over.
+	// Of names a quota of which this limit is one form, for the callers of one plan. When a call is over, its usage
+	// of this limit is charged to the other limits with the same Of too.
 	Of string
 
-	// If picks the calls that are counted, besides Operations.
+	// If selects the calls that the limit applies to, in addition to Operations.
 	If Match
 }
 
-// Requests is the unit that every call costs one of.
+// Requests is the unit of which every call costs 1.
 const Requests = "requests"
 
 const (
@@ -123,7 +117,7 @@ const (
 	longestRolling = 366 * 24 * time.Hour
 )
 
-// Counts reports whether the limit counts calls of the operation.
+// Counts reports whether the limit applies to calls of the operation.
 func (l Limit) Counts(operation string) bool {
 	if len(l.Operations) == 0 {
 		return true
@@ -136,7 +130,7 @@ func (l Limit) Counts(operation string) bool {
 	return false
 }
 
-// UnitName is the unit, its default filled in.
+// UnitName returns the unit, or its default.
 func (l Limit) UnitName() string {
 	if l.Unit == requestsOnly {
 		return Requests
@@ -144,7 +138,7 @@ func (l Limit) UnitName() string {
 	return l.Unit
 }
 
-// Most is the largest cost, in units, that can ever be met: the burst of a bucket, the amount of others.
+// Most returns the largest cost in units that can ever be met: the burst of a bucket, the amount of other shapes.
 func (l Limit) Most() int64 {
 	if l.Shape == Bucket {
 		return l.Full()
@@ -152,7 +146,7 @@ func (l Limit) Most() int64 {
 	return l.Amount
 }
 
-// PerSecond is the rate as a number, for display and for rates that learn.
+// PerSecond returns the rate per second, for display and for adaptive rates.
 func (l Limit) PerSecond() float64 {
 	if l.Shape == Calendar {
 		return float64(l.Amount) / l.Every.Usual().Seconds()
@@ -160,7 +154,7 @@ func (l Limit) PerSecond() float64 {
 	return l.Rate.PerSecond()
 }
 
-// String says the limit as a person would: "100/s burst 20", "5 in any 1m0s", "25 a day (UTC)".
+// String returns a text such as "100/s burst 20", "5 in any 1m0s" or "25 a day (UTC)".
 func (l Limit) String() string {
 	switch l.Shape {
 	case Rolling:
@@ -174,7 +168,7 @@ func (l Limit) String() string {
 	return l.Rate.String()
 }
 
-// At says the limit and what it has learned: "unknown rate, now 0.9/s, lowered from 1.8/s 14s ago".
+// At returns the limit with its learned rate: "unknown rate, now 0.9/s, lowered from 1.8/s 14s ago".
 func (l Limit) At(v Level) string {
 	s := l.String()
 	if !l.Adaptive.On || !(v.PerSecond > 0) {
@@ -187,8 +181,7 @@ func (l Limit) At(v Level) string {
 	return s
 }
 
-// Validate reports every mistake at once, each with its field, what it is and what it has to be; nil for
-// a limit that can be used.
+// Validate returns all mistakes, each with its field, its value and what is expected; nil if the limit is valid.
 func (l Limit) Validate() error {
 	var errs []error
 	if l.Name == "" {
@@ -226,7 +219,7 @@ func (l Limit) Validate() error {
 	return errors.Join(errs...)
 }
 
-// validateRolling says what a rolling limit cannot have.
+// validateRolling returns the settings that a rolling limit cannot have.
 func (l Limit) validateRolling() error {
 	var errs []error
 	if l.Burst != 0 {
@@ -241,8 +234,7 @@ func (l Limit) validateRolling() error {
 	return errors.Join(errs...)
 }
 
-// line is the timetable that a new limiter starts from. That of a calendar limit is
-// never looked at.
+// line returns the timetable with which a new limiter starts. A calendar limit does not use it.
 func (l Limit) line(now time.Duration) bucket.Line {
 	if l.Shape == Calendar {
 		return bucket.Line{}
@@ -250,7 +242,7 @@ func (l Limit) line(now time.Duration) bucket.Line {
 	return l.pace(now, bucket.NewLine(now, l.Rate))
 }
 
-// pace is the timetable at the rate with which learning begins.
+// pace returns the timetable at the rate with which learning begins.
 func (l Limit) pace(now time.Duration, line bucket.Line) bucket.Line {
 	if !l.Adaptive.On {
 		return line
@@ -258,32 +250,31 @@ func (l Limit) pace(now time.Duration, line bucket.Line) bucket.Line {
 	return line.Pace(now, l.Adaptive.WithDefaults(l.PerSecond()).Start)
 }
 
-// alike reports whether limiters of the two limits are the same, whatever else
-// is different.
+// alike reports whether the two limits need the same kind of limiter.
 func (l *Limit) alike(o *Limit) bool {
 	return l.Shape == o.Shape && l.Rate == o.Rate && l.Every == o.Every && l.Zone == o.Zone && l.Adaptive == o.Adaptive && l.Advertised == o.Advertised && l.Provisional == o.Provisional
 }
 
-// Shares reports whether a fleet shares the limit, if there is one.
+// Shares reports whether a fleet shares the limit, if there is a fleet.
 func (l *Limit) Shares() bool { return !l.Local && !l.Adaptive.On && l.Advertised == "" }
 
-// keys is how many keys are remembered while others are full.
+// keys returns how many keys are kept in memory while more are idle.
 func (l *Limit) keys() int { return cmp.Or(l.MaxKeys, defaultKeys) }
 
-// window is the limit as a rolling one.
+// window returns the limit as a rolling one.
 func (l Limit) window() bucket.Window { return bucket.Window{Amount: l.Amount, Per: l.Per} }
 
-// A Level is what a limit looks like at an instant, for status pages, headers and refusals. It is a
-// copy, and may be out of date when it is read: nothing is decided by it.
+// A Level is the state of a limit at an instant, for status pages, headers and refusals. It is a copy that may be out
+// of date when read. Decisions do not use it.
 type Level struct {
-	Left      int64         // units that could go now, were there no pause
-	Full      int64         // units when nothing has gone for a while
-	HeldBack  int64         // of a burst that a fleet shares: what the store never grants at once, as leases may be spent later. It is not in Full
+	Left      int64         // units available now, ignoring pauses
+	Full      int64         // units available after a time without calls
+	HeldBack  int64         // part of a shared burst that the store never grants immediately, because leases may be spent later; not included in Full
 	PerSecond float64       // the rate in force
-	Reset     time.Duration // until everything is there again, nothing more being taken; of shape Calendar, until its window ends
-	ResetAt   time.Time     // when its window ends, by the clock on the wall in its zone; zero but for shape Calendar
-	Paused    time.Duration // how long a pause still lasts; 0 if there is none
-	CutFrom   float64       // the rate per second that a throttle lowered last, of a rate that learns; 0 if none did
-	CutAgo    time.Duration // how long ago
-	Age       time.Duration // since the store spoke, of a limit that a fleet shares: others take meanwhile. Never before it has spoken
+	Reset     time.Duration // until all units are back if no more are taken; for shape Calendar, until the window ends
+	ResetAt   time.Time     // when the window ends, by the wall clock in its zone; zero except for shape Calendar
+	Paused    time.Duration // remaining time of a pause; 0 if there is none
+	CutFrom   float64       // rate per second before the last cut by a throttle; 0 if there was none
+	CutAgo    time.Duration // time since that cut
+	Age       time.Duration // time since the store's last report of a shared limit, during which other processes take units; Never before the first
 }

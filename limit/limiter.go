@@ -8,18 +8,15 @@ import (
 	"github.com/seed1158cd35/weir/limit/bucket"
 )
 
-// A Limiter holds all callers of one key to one limit: it says whether so many units can
-// go now, and if not, when they could. It makes nobody wait and books nothing for later;
-// calls wait in a line (package line), which asks again. It is safe for concurrent use and
-// allocates nothing on the way to a yes or a no; of a bucket it takes no lock for that.
+// A Limiter applies one limit to all callers of one key. It decides whether a number of units is available now and,
+// if not, when. It does not wait and reserves nothing: calls wait in package line, which asks again. It is safe for
+// concurrent use. Decisions do not allocate, and those of a bucket take no lock.
 //
-// What it does depends on its shape. Nearly every limiter is a bucket of this process, which has its
-// place in the limiter itself.
+// The behavior depends on the shape. Nearly every limiter is a local bucket, whose state is in the Limiter itself.
 type Limiter struct{ bucket places }
 
-// New makes a limiter of this process alone, by itself, that starts full: with all of its burst, or an
-// empty window. Calendar limits go by the system's clock on the wall. An error says all that is wrong
-// with the limit. Programs with several keys want NewRegistry.
+// New returns a single local limiter that starts full: with the complete burst, or an empty window. Calendar limits
+// use the system's wall clock. The error has all mistakes of the limit. Programs with several keys use NewRegistry.
 func New(now time.Duration, l Limit) (*Limiter, error) {
 	if err := l.Validate(); err != nil {
 		return nil, fmt.Errorf("limit %s: %w", l.Name, err)
@@ -29,7 +26,7 @@ func New(now time.Duration, l Limit) (*Limiter, error) {
 	return newLimiter(l, &line, r.calendar(now, l)), nil
 }
 
-// newLimiter has the calendar if its limit is fixed.
+// newLimiter returns a limiter. It uses the calendar if the limit is fixed.
 func newLimiter(l Limit, line *bucket.Line, a *calendar) *Limiter {
 	m := &Limiter{}
 	switch l.Shape {
@@ -43,21 +40,21 @@ func newLimiter(l Limit, line *bucket.Line, a *calendar) *Limiter {
 	return m
 }
 
-// shapedAs is a limiter that is no bucket of this process.
+// shapedAs returns a limiter that is not a local bucket.
 func shapedAs(s shape) *Limiter {
 	m := &Limiter{}
 	m.bucket.grow().instead = s
 	return m
 }
 
-// twin is another limiter that stands where this one stands, which nobody uses.
+// twin returns an unused copy of the limiter.
 func twin(m *Limiter) *Limiter {
 	t := &Limiter{}
 	m.shape().copyTo(t)
 	return t
 }
 
-// shape is what answers for the limiter.
+// shape returns the implementation of the limiter.
 func (m *Limiter) shape() shape {
 	if s := m.bucket.instead(); s != nil {
 		return s
@@ -65,16 +62,16 @@ func (m *Limiter) shape() shape {
 	return &m.bucket
 }
 
-// Try takes n units if they are there now, and reports whether it did. What it takes cannot be given
-// back: see Take for that.
+// Try takes n units if they are available now, and reports whether it did. They cannot be returned: use Take for
+// that.
 func (m *Limiter) Try(now time.Duration, n int64) bool {
 	_, ok := m.bucket.try(now, n, new(core))
 	return ok
 }
 
-// Take takes n units if they are there now. If they are not it takes nothing, and says how
-// long it takes until they are if nobody else takes any; bucket.Never if they never will be.
-// A cost of 0 is always met, one below 0 or above the burst never.
+// Take takes n units if they are available now. Otherwise it takes nothing, and returns the wait until they are
+// available if no other caller takes any. The wait is bucket.Never if they never will be. A cost of 0 is always met.
+// A negative cost, or one above the burst, is never met.
 func (m *Limiter) Take(now time.Duration, n int64) (t Turn, wait time.Duration, ok bool) {
 	if s := m.bucket.instead(); s != nil {
 		return s.take(now, n)
@@ -82,24 +79,25 @@ func (m *Limiter) Take(now time.Duration, n int64) (t Turn, wait time.Duration, 
 	return m.bucket.take(now, n)
 }
 
-// takeSince is Try, with a turn, for who could have gone since an instant: the burst is counted from then on.
+// takeSince is Try with a turn, for a call that has been entitled to go since an instant: the burst counts from then
+// on.
 func (m *Limiter) takeSince(now, since time.Duration, n int64, core *core) (Turn, bool) {
 	return m.bucket.trySince(now, since, n, core)
 }
 
-// Ask is how long it takes until n units are there if nobody takes any: 0 if they are there now,
-// bucket.Never if they never will be. It takes nothing, and promises nothing: others may take them.
+// Ask returns the wait until n units are available if no caller takes any: 0 if they are available now, bucket.Never
+// if they never will be. It takes nothing and reserves nothing.
 func (m *Limiter) Ask(now time.Duration, n int64) time.Duration {
 	if s := m.bucket.instead(); s != nil {
 		return s.ask(now, n)
 	}
-	return m.bucket.ask(now, n) // by its name: every decision with several limits asks each
+	return m.bucket.ask(now, n) // called directly: every decision with several limits asks each
 }
 
-// After is how long it takes at least until n units can go, if so many others (ahead, in units) go
-// before them. It takes nothing. Of buckets, and of calls that cost one unit each, it takes just so
-// long. It is bucket.Never for a cost that can never be met, and 0 for one that can go at once. A line
-// refuses with it, at once, a call whose turn cannot come in time.
+// After returns a lower bound of the wait until n units are available if calls that cost ahead units go first. It
+// takes nothing. The bound is exact for buckets, and for calls of one unit. It is bucket.Never for a cost that can
+// never be met, and 0 if the units are available now. With it a queue immediately refuses calls whose turn cannot
+// come in time.
 func (m *Limiter) After(now time.Duration, ahead, n int64) time.Duration {
 	if ahead <= 0 {
 		return m.Ask(now, n)
@@ -107,36 +105,31 @@ func (m *Limiter) After(now time.Duration, ahead, n int64) time.Duration {
 	return m.shape().then(now, ahead, n)
 }
 
-// Room reports whether c units can go at an instant if n go now. A line asks it before it lets a call
-// go past one for which it keeps something. It takes nothing, and is true for costs that can never
-// be met: nothing need be kept for those.
+// Room reports whether c units are available at an instant if n are taken now. A queue asks it before a call
+// overtakes another for which it reserves units. It takes nothing. It returns true for costs that can never be met,
+// because nothing need be reserved for those.
 func (m *Limiter) Room(now time.Duration, n int64, at time.Duration, c int64) bool {
 	return m.shape().room(now, n, at, c)
 }
 
-// Back gives n units of a turn back, all of them if n is the turn's whole cost
-// or more (bucket.All). They pay for debts first, and then are there for whoever comes
-// next. What the burst has passed meanwhile is gone, as it would be from a bucket that is
-// full; of a calendar limit they count in the window from which they were taken and in no
-// other. A turn must not be given back twice. Those who wait do not hear of it: their line
-// has to be kicked.
+// Back returns n units of a turn, or all if n is the turn's cost or more (bucket.All). They first pay debts, and then
+// are available to the next call. Units beyond the burst are lost, as in a full bucket. Units of a calendar limit
+// return only to the window from which they were taken. A turn must not be returned twice. Waiting calls are not
+// woken: the caller must kick their queue.
 func (m *Limiter) Back(now time.Duration, t Turn, n int64) { m.shape().back(now, t, n) }
 
-// Owe charges n units beyond what was taken: they are used already, so nobody is
-// asked, and those who come next wait until they are made up for. Places that came back
-// pay for them first. This is the one thing that is given away before it is there. Of a bucket
-// 16 bursts are owed at most; of a rolling limit a debt counts for as long as its window, of a
-// calendar limit until the window ends. Below 1 it does nothing.
+// Owe charges n units beyond what was taken. They are used already, so the limiter cannot refuse, and later calls
+// wait until they are made up for. Returned units pay for them first. Only Owe charges units that are not available
+// yet. A bucket owes at most 16 bursts. A debt of a rolling limit lasts for its window, of a calendar limit until the
+// window ends. A number below 1 does nothing.
 func (m *Limiter) Owe(now time.Duration, n int64) { m.shape().owe(now, n) }
 
-// Pause stops everyone who takes from the limiter until the instant. It never shortens a
-// pause.
+// Pause stops all callers of the limiter until the instant. It never shortens a pause.
 func (m *Limiter) Pause(now, until time.Duration) { m.shape().pause(now, until) }
 
-// Resume ends a pause before its time. Nothing has come of a bucket meanwhile. Those who
-// wait do not hear of it: their line has to be kicked.
+// Resume ends a pause early. A bucket does not refill during a pause. Waiting calls are not woken: the caller must
+// kick their queue.
 func (m *Limiter) Resume(now time.Duration) { m.shape().lift(now) }
 
-// Look says what the limiter looks like, and takes nothing. It is of one instant but not of one
-// moment: while others take, Left may be a little old.
+// Look returns the state of the limiter and takes nothing. During concurrent calls, Left may be slightly out of date.
 func (m *Limiter) Look(now time.Duration) Level { return m.shape().look(now) }

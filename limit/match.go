@@ -5,16 +5,15 @@ import (
 	"slices"
 )
 
-// A Match picks calls by one of their keys: the limit of those whose plan is premium,
-// and that of all others. The zero Match picks every call.
+// A Match selects calls by the value of one key, for example all callers whose plan is premium, or all but these. The
+// zero Match selects every call.
 type Match struct {
-	Scope string   // the name of the key; "" means every call
-	In    []string // any of these values
-	NotIn []string // or, if In is empty, none of these
+	Scope string   // name of the key; "" selects every call
+	In    []string // selects calls with one of these values
+	NotIn []string // if In is empty, selects calls with none of these values
 }
 
-// Picks reports whether a call with the value is counted. A call without the key has the
-// value "".
+// Picks reports whether a call with the value is selected. A call without the key has the value "".
 func (m *Match) Picks(value string) bool {
 	if len(m.In) > 0 {
 		return slices.Contains(m.In, value)
@@ -22,7 +21,7 @@ func (m *Match) Picks(value string) bool {
 	return !slices.Contains(m.NotIn, value)
 }
 
-// validate says what is missing or too much.
+// validate returns what is missing or superfluous.
 func (m *Match) validate() error {
 	switch {
 	case m.Scope == "" && len(m.In)+len(m.NotIn) > 0:

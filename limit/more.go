@@ -7,18 +7,18 @@ import (
 	"github.com/seed1158cd35/weir/limit/bucket"
 )
 
-// more is what most limiters never have. It stands apart so that an idle key is
-// small, and so that the path of a decision looks at one pointer for all of it.
+// A more has what most limiters never need. It is separate so that an idle key is small, and so that a decision
+// checks a single pointer.
 type more struct {
-	returned   kept                                // places that came back
-	owed       kept                                // places that stand for what was used beyond its reservation
-	blocks     atomic.Pointer[blocks]              // nil until two cores met
-	rate       atomic.Pointer[adaptive.Controller] // nil until something was learnt
-	advertised atomic.Pointer[advertised]          // nil unless the upstream says what it allows
-	instead    shape                               // of all else, for limits that are no bucket of this process
+	returned   kept                                // places that were returned
+	owed       kept                                // places that stand for usage beyond a reservation
+	blocks     atomic.Pointer[blocks]              // nil until two cores contended
+	rate       atomic.Pointer[adaptive.Controller] // nil until something was learned
+	advertised atomic.Pointer[advertised]          // nil unless the upstream advertises the limit
+	instead    shape                               // the implementation of any limiter that is not a local bucket
 }
 
-// grow makes more.
+// grow returns more, and makes it if necessary.
 func (p *places) grow() *more {
 	x := p.more.Load()
 	if x == nil {
@@ -30,7 +30,7 @@ func (p *places) grow() *more {
 	return x
 }
 
-// returned is what came back and is not at the end of what was given away; nil for nothing.
+// returned returns the returned places that are not at the end of the line; nil if there are none.
 func (p *places) returned() *bucket.Returned {
 	if x := p.more.Load(); x != nil {
 		return x.returned.Load()
@@ -38,7 +38,7 @@ func (p *places) returned() *bucket.Returned {
 	return nil
 }
 
-// blocks is what cores hold of what was given away; nil until two of them met.
+// blocks returns the blocks of the cores; nil until two cores contended.
 func (p *places) blocks() *blocks {
 	if x := p.more.Load(); x != nil {
 		return x.blocks.Load()
@@ -46,7 +46,7 @@ func (p *places) blocks() *blocks {
 	return nil
 }
 
-// learner is the rate that learns; nil until an outcome was reported.
+// learner returns the adaptive rate; nil until an outcome was reported.
 func (p *places) learner() *adaptive.Controller {
 	if x := p.more.Load(); x != nil {
 		return x.rate.Load()
@@ -54,7 +54,7 @@ func (p *places) learner() *adaptive.Controller {
 	return nil
 }
 
-// instead is what answers instead of the places; nil for a bucket of this process.
+// instead returns the implementation of a limiter that is not a local bucket; nil for a local bucket.
 func (p *places) instead() shape {
 	if x := p.more.Load(); x != nil {
 		return x.instead

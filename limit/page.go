@@ -7,36 +7,35 @@ import (
 	"github.com/seed1158cd35/weir/limit/bucket"
 )
 
-// A calendar says which calendar window it is, to all keys of a limit. Windows only
-// move forward: a clock on the wall that is set back leads back into none. It is
-// looked at about once a second, so when it is set over the end of a window up to a
-// second's calls are counted in the window before.
+// A calendar determines the present calendar window for all keys of a limit. Windows only move forward: a wall clock
+// that is set back does not lead back. The wall clock is read about once a second. If it is set across the end of a
+// window, up to a second's calls are counted in the previous window.
 type calendar struct {
 	windows bucket.Calendar
 	wall    func(at time.Duration) time.Time
 	page    atomic.Pointer[page]
-	look    atomic.Int64 // the instant of the next look at the wall
+	look    atomic.Int64 // when to read the wall clock next
 }
 
-// A page of an calendar is one window, as the clock on the wall now goes.
+// A page is one window of a calendar, with instants by the present wall clock.
 type page struct {
-	number     int64 // higher for each later window
+	number     int64 // increases with each window
 	start, end time.Time
-	from       time.Duration // the instant of start; it is to come again if the clock was set back
-	until      time.Duration // that of end
-	read       time.Duration // the instant at which the wall showed shown
+	from       time.Duration // instant of start; in the future if the clock was set back
+	until      time.Duration // instant of end
+	read       time.Duration // instant at which the wall clock showed shown
 	shown      time.Time
-	closed     bool // nothing goes in this window; see after
+	closed     bool // no units are granted in this window; see after
 }
 
 const (
 	lookEvery = time.Second
-	// drift is by how much the wall may go wrong before instants are computed anew: two
-	// readings of one clock differ by less.
+	// drift is by how much the wall clock may differ before instants are computed again. Two readings of one clock
+	// differ by less.
 	drift = time.Millisecond
 )
 
-// newCalendar begins with the window that the wall shows now.
+// newCalendar starts with the window of the present wall clock.
 func newCalendar(now time.Duration, c bucket.Calendar, wall func(time.Duration) time.Time) *calendar {
 	a := &calendar{windows: c, wall: wall}
 	shown := wall(now)
@@ -46,14 +45,14 @@ func newCalendar(now time.Duration, c bucket.Calendar, wall func(time.Duration) 
 	return a
 }
 
-// newPage is p with its instants as the clock on the wall goes now, which shows a time at this instant.
+// newPage returns p with its instants computed for a wall clock that shows the given time now.
 func newPage(p page, now time.Duration, shown time.Time) *page {
 	p.read, p.shown = now, shown
 	p.from, p.until = p.instant(p.start), p.instant(p.end)
 	return &p
 }
 
-// instant is when the wall will show the time.
+// instant returns when the wall clock will show the time.
 func (p *page) instant(t time.Time) time.Duration {
 	d := t.Sub(p.shown) // at most what a Duration holds
 	if d > bucket.Never-1-p.read {
@@ -62,7 +61,7 @@ func (p *page) instant(t time.Time) time.Duration {
 	return p.read + d
 }
 
-// at is the page of the present.
+// at returns the present page.
 func (a *calendar) at(now time.Duration) *page {
 	p := a.page.Load()
 	if now < p.until && int64(now) < a.look.Load() {
@@ -71,7 +70,7 @@ func (a *calendar) at(now time.Duration) *page {
 	return a.turn(now, p)
 }
 
-// turn looks at the wall and turns the page if it has ended.
+// turn reads the wall clock and moves to the next page if the present one has ended.
 func (a *calendar) turn(now time.Duration, p *page) *page {
 	next := a.after(p, now, a.wall(now))
 	if next == p {
@@ -84,13 +83,11 @@ func (a *calendar) turn(now time.Duration, p *page) *page {
 	return a.page.Load()
 }
 
-// after is the page that follows from what the wall shows.
+// after returns the page that follows from the time that the wall clock shows.
 //
-// A wall that shows the window before the present one was set back a little: nothing
-// goes until it shows the present one again, in which what has gone has gone. A wall
-// that shows an earlier time was wrong, perhaps by years, and nobody knows how much
-// has gone in the window that it shows now: nothing goes in that, and then all is as
-// ever.
+// A clock in the previous window was set back a little. Nothing is granted until it shows the present window again,
+// whose usage is kept. A clock before that was wrong, perhaps by years, and the usage of the window that it shows now
+// is unknown. Nothing is granted in that window, and afterwards all is normal.
 func (a *calendar) after(p *page, now time.Duration, shown time.Time) *page {
 	if !shown.Before(p.end) {
 		start, end := a.windows.Window(shown)

@@ -6,9 +6,9 @@ import (
 	"github.com/seed1158cd35/weir/limit/bucket"
 )
 
-// Peek is what the limiter of a key looks like, and makes none: of a key that is not known, what one would look
-// like. It reports false if that is not known here, as a fleet shares the limit and its store has not spoken of
-// the key to this process.
+// Peek returns the state of a key's limiter without making one. For an unknown key it is the state that a new limiter
+// would have. It returns false if the state is unknown, because a fleet shares the limit and the store has not
+// reported the key to this process.
 func (r *Registry) Peek(now time.Duration, key string) (v Level, ok bool) {
 	m := r.peek(key)
 	if m == nil {
@@ -18,7 +18,7 @@ func (r *Registry) Peek(now time.Duration, key string) (v Level, ok bool) {
 	return v, v.Age < bucket.Never
 }
 
-// peek is the limiter that a key has or would be a twin of; nil if that is made elsewhere.
+// peek returns the limiter that a key has, or that a new one would equal; nil if only the store knows.
 func (r *Registry) peek(key string) *Limiter {
 	if key == "" {
 		return r.single.Load()

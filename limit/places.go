@@ -8,34 +8,32 @@ import (
 	"github.com/seed1158cd35/weir/limit/bucket"
 )
 
-// places is a bucket of this process.
+// A places is a local bucket.
 //
-// Its state is what it has given away, on an axis of supply: places stand one behind the other,
-// and a timetable says at which instant each of them is there. A place is given to one call only,
-// when it is there and the burst has not passed it; that is the whole proof that no window of
-// length t sees more than burst + rate*t. The first of a line that wakes late may count the burst from up to
-// mostLate ago (trySince): then what came due meanwhile goes at once.
+// Its state is what it has given away, on an axis of supply. Places are positions on that axis, and a timetable
+// determines when each of them comes. A place is given to one call only, after it has come and before the burst has
+// passed it. That proves that no window of length t sees more than burst + rate*t. A queue that wakes late may count
+// the burst from up to mostLate ago (trySince), so that units that came meanwhile go immediately.
 //
-// The timetable (line) changes seldom and is read by all; booked is the last place given
-// away and is the only word that a decision writes, but for what came back (see kept) and
-// while several cores take from it at once (see blocks).
+// The timetable (line) changes seldom and all callers read it. booked is the last place given away. It is the only
+// word that a decision writes, except for returned places (see kept) and during contention between cores (see
+// blocks).
 type places struct {
 	line   atomic.Pointer[bucket.Line]
 	booked atomic.Int64
 	more   atomic.Pointer[more] // nil for most
 }
 
-// A Turn is what Take gives, for Back. The zero Turn is that of nothing.
+// A Turn is what Take gives, for Back. The zero Turn has no units.
 type Turn struct{ bucket.Turn }
 
-// evicted marks a booked word whose limiter has been evicted: no place behind it
-// is ever reached.
+// evicted is the value of booked after the limiter was evicted: no place behind it is ever reached.
 const evicted = bucket.End
 
-const lowest = math.MinInt64 / 2 // no place is
+const lowest = math.MinInt64 / 2 // lower than any place
 
-// try is the path of nearly every decision: one load, one compare-and-swap. A cost of 0 is always
-// met, one below 0 or above the burst never. A limiter of another shape answers it as well.
+// try decides nearly every call, with one load and one compare-and-swap. A cost of 0 is always met. A negative cost,
+// or one above the burst, is never met. try also works for other shapes.
 func (p *places) try(now time.Duration, n int64, core *core) (Turn, bool) {
 	if p.more.Load() != nil {
 		return p.tryMore(now, n, core)
@@ -57,8 +55,8 @@ func (p *places) try(now time.Duration, n int64, core *core) (Turn, bool) {
 	return p.tryMore(now, n, core)
 }
 
-// trySince is try for who could have gone since an instant: the burst is counted from then on. Places
-// that came back are worth no more for that.
+// trySince is try for a call that has been entitled to go since an instant: the burst counts from then on. Returned
+// places do not gain value by that.
 func (p *places) trySince(now, since time.Duration, n int64, core *core) (Turn, bool) {
 	line := p.line.Load()
 	if since < now && p.instead() == nil && p.returned() == nil && uint64(n-1) < uint64(line.Full()) && !line.Paused(now) {
@@ -70,7 +68,7 @@ func (p *places) trySince(now, since time.Duration, n int64, core *core) (Turn, 
 	return p.try(now, n, core)
 }
 
-// tryMore is try for a limiter that has, or may have, more.
+// tryMore is try for a limiter that has more, or may have it.
 func (p *places) tryMore(now time.Duration, n int64, core *core) (Turn, bool) {
 	if s := p.instead(); s != nil {
 		t, _, ok := s.take(now, n)
@@ -104,9 +102,9 @@ func (p *places) tryMore(now time.Duration, n int64, core *core) (Turn, bool) {
 	return p.gather(line, at, cost)
 }
 
-// gather takes cost places, first from those that came back and the rest from
-// the line. If others are faster it puts back what it has got. A turn put together in this way
-// may have gaps: it is not known where its places are, so each is worth what the lowest is.
+// gather takes cost places, first from the returned ones and the rest from the line. If other calls are faster, it
+// puts back what it has taken. Such a turn may have gaps. The positions of its places are then unknown, so each has
+// the value of the lowest.
 func (p *places) gather(line *bucket.Line, at, cost int64) (Turn, bool) {
 	low, back := line.Low(at), &p.grow().returned
 	if back.left(at, low)+max(0, at-max(p.booked.Load(), low)) < cost {
@@ -129,7 +127,7 @@ func (p *places) gather(line *bucket.Line, at, cost int64) (Turn, bool) {
 	return Turn{got}, true
 }
 
-// there is how many places could be taken when the line has reached at.
+// there returns how many places can be taken when the line has reached at.
 func (p *places) there(line *bucket.Line, at int64) int64 {
 	low := line.Low(at)
 	places := max(0, at-max(p.booked.Load(), low))
@@ -160,8 +158,8 @@ func (p *places) take(now time.Duration, n int64) (t Turn, wait time.Duration, o
 	}
 }
 
-// takeOrAsk is take of a bucket of which nothing came back, and that no other core writes just then: below 0 if
-// it is not known.
+// takeOrAsk is take for a bucket without returned places and without contention. It returns a negative wait if it
+// cannot decide.
 func (p *places) takeOrAsk(now time.Duration, n int64) (Turn, time.Duration) {
 	line := p.line.Load()
 	if uint64(n-1) >= uint64(line.Full()) || line.Paused(now) {
@@ -185,15 +183,15 @@ func (p *places) ask(now time.Duration, n int64) time.Duration {
 		return unlessZero(n)
 	}
 	at, cost := line.At(now), line.Cost(n)
-	// The line alone has enough, as a rule. What cores hold in blocks is only looked at if not: it is theirs to write.
+	// Usually the line alone has enough. The blocks of the cores are read only if not, because the cores write them.
 	if !line.Paused(now) && (line.Next(p.booked.Load(), at, cost).Place <= at || p.there(line, at) >= cost) {
 		return 0
 	}
 	return line.Wait(now, p.comes(line, at, cost))
 }
 
-// comes is the place that the line must reach for so many to be there. Some of what came
-// back may have been passed by then, so that it is looked for.
+// comes returns the place that the line must reach for cost places to be available. The burst may pass some returned
+// places until then, so it searches for that place.
 func (p *places) comes(line *bucket.Line, at, cost int64) int64 {
 	p.pour(line, at)
 	place := line.Next(p.booked.Load(), at, cost).Place
@@ -210,7 +208,7 @@ func (p *places) comes(line *bucket.Line, at, cost int64) int64 {
 	return place
 }
 
-// unlessZero is the wait for a cost that is never met, but for 0, which always is.
+// unlessZero returns the wait for a cost that is never met, or 0 for a cost of 0, which is always met.
 func unlessZero(n int64) time.Duration {
 	if n == 0 {
 		return 0
@@ -218,7 +216,6 @@ func unlessZero(n int64) time.Duration {
 	return bucket.Never
 }
 
-// mostLate is how late the first of a line may ask, and still take what came since it was
-// entitled to, although its burst is smaller. A line that wakes late sends no more at once
-// than came within it.
+// mostLate is how late a queue may wake and still use what came since its first call was entitled to go, although the
+// burst is smaller. A queue that wakes late sends at most what came within this time.
 const mostLate = 100 * time.Millisecond

@@ -11,37 +11,34 @@ import (
 	"github.com/seed1158cd35/weir/clock"
 )
 
-// A Registry holds the limiters of one limit by key. A limiter is made full on
-// first use and forgotten only when it is full again and room is needed, so that
-// nobody gains by being forgotten. Get takes no lock for a key that is known.
+// A Registry holds the limiters of one limit by key. A limiter is made full on first use. It is evicted only when it
+// is full again and room is needed, so that no caller gains by an eviction. Get takes no lock for a known key.
 //
-// It remembers MaxKeys keys, and more while none of them can be forgotten, up to
-// four times as many. Keys beyond that share one limiter, Other, which holds them
-// together to what each of them may have. Those of a limit that a fleet shares are held
+// It keeps MaxKeys keys, and up to four times as many while none can be evicted. Keys beyond that share one limiter,
+// Other, which allows all of them together what one of them may have. Keys of a shared limit beyond that are limited
 // by the store alone.
 type Registry struct {
 	limit  atomic.Pointer[Limit]
-	keys   table                   // what has a limiter of its own
-	single atomic.Pointer[Limiter] // the limiter of the key "", which needs no lookup
+	keys   table                   // keys with a separate limiter
+	single atomic.Pointer[Limiter] // limiter of the key "", which needs no lookup
 	other  atomic.Pointer[Limiter] // nil unless keys share it
 	home   Home                    // nil unless other processes share the limit
-	source Source                  // of the limiters, if there is a home
+	source Source                  // makes the limiters if there is a home
 	joined atomic.Pointer[[]*Registry]
 
 	mu    sync.Mutex
-	wall  func(time.Duration) time.Time // tells calendars the time
-	fresh *Limiter                      // what a new key begins as; nobody takes from it
+	wall  func(time.Duration) time.Time // wall clock of calendar limits
+	fresh *Limiter                      // template for new keys, not used itself
 }
 
-// An Option changes how a registry is made. There is none for limits that a fleet shares: the
-// store's clock tells those the time.
+// An Option configures a new registry. Registries of shared limits have no options: they use the store's clock.
 type Option func(*Registry)
 
-// WithWall has another clock tell calendar limits the time than the system's.
+// WithWall sets the wall clock of calendar limits. The default is the system's.
 func WithWall(c clock.Clock) Option { return func(r *Registry) { r.wall = c.Wall } }
 
-// NewRegistry makes a registry of a limit of this process alone, all keys of which start full. An
-// error says all that is wrong with the limit.
+// NewRegistry returns a registry of a local limit, in which all keys start full. The error has all mistakes of the
+// limit.
 func NewRegistry(now time.Duration, l Limit, options ...Option) (*Registry, error) {
 	if err := l.Validate(); err != nil {
 		return nil, fmt.Errorf("limit %s: %w", l.Name, err)
@@ -57,9 +54,8 @@ func NewRegistry(now time.Duration, l Limit, options ...Option) (*Registry, erro
 	return r, nil
 }
 
-// NewEmpty makes a registry whose keys start with nothing left, those yet to come
-// included: for a limit that takes the place of another, under which nobody knows
-// how much has gone.
+// NewEmpty returns a registry in which all keys, also later ones, start without units. It is for a limit that
+// replaces another one whose usage is not known.
 func NewEmpty(now time.Duration, l Limit, options ...Option) (*Registry, error) {
 	r, err := NewRegistry(now, l, options...)
 	if err == nil {
@@ -69,18 +65,18 @@ func NewEmpty(now time.Duration, l Limit, options ...Option) (*Registry, error) 
 	return r, err
 }
 
-// NewShared makes a registry of a limit that several processes share: its limiters hold what
-// was granted to this one.
+// NewShared returns a registry of a limit that several processes share. Its limiters hold what was granted to this
+// one.
 func NewShared(now time.Duration, l Limit, h Home) (*Registry, error) {
 	return newShared(now, l, h, false)
 }
 
-// NewSharedEmpty is NewEmpty of a limit that several processes share.
+// NewSharedEmpty is NewEmpty for a limit that several processes share.
 func NewSharedEmpty(now time.Duration, l Limit, h Home) (*Registry, error) {
 	return newShared(now, l, h, true)
 }
 
-// newShared takes the limiters from the home; the local parts of the registry stay unused.
+// newShared takes the limiters from the home. The local fields of the registry stay unused.
 func newShared(now time.Duration, l Limit, h Home, empty bool) (*Registry, error) {
 	if err := validShared(l); err != nil {
 		return nil, fmt.Errorf("limit %s: %w", l.Name, err)
@@ -91,7 +87,7 @@ func newShared(now time.Duration, l Limit, h Home, empty bool) (*Registry, error
 	return r, nil
 }
 
-// validShared says what is wrong with a limit that is to be shared.
+// validShared returns what is wrong with a limit that is to be shared.
 func validShared(l Limit) error {
 	errs := []error{l.Validate()}
 	if l.Adaptive.On {
@@ -106,10 +102,10 @@ func validShared(l Limit) error {
 // Shared reports whether a fleet shares the limit.
 func (r *Registry) Shared() bool { return r.home != nil }
 
-// Limit is the limit in force.
+// Limit returns the limit in force.
 func (r *Registry) Limit() *Limit { return r.limit.Load() }
 
-// Most is the largest cost that can ever be met under the key.
+// Most returns the largest cost that can ever be met under the key.
 func (r *Registry) Most(now time.Duration, key string) int64 {
 	l := r.limit.Load()
 	switch {
@@ -124,9 +120,9 @@ func (r *Registry) Most(now time.Duration, key string) int64 {
 	return l.Most() // another limiter is just taking this one's place
 }
 
-// Get is the limiter of the key. The key "" is the limit that has no scope. Another key may get
-// one made for it, and others may be forgotten for that. What Get returns can be evicted at any
-// time; then it says no, and the key has to be looked up again.
+// Get returns the limiter of the key. The key "" is for a limit without a scope. Get may make a limiter, and evict
+// others for it. The limiter that it returns can be evicted at any time. It then refuses, and the caller must call
+// Get again.
 func (r *Registry) Get(now time.Duration, key string) *Limiter {
 	if key == "" {
 		return r.single.Load()
@@ -137,7 +133,7 @@ func (r *Registry) Get(now time.Duration, key string) *Limiter {
 	return r.add(now, key)
 }
 
-// Own is the limiter of a key, and whether nobody else takes from it.
+// Own returns the limiter of a key, and whether it belongs to the key alone.
 func (r *Registry) Own(now time.Duration, key string) (m *Limiter, own bool) {
 	m = r.Get(now, key)
 	if x := m.Leased(); x != nil {
@@ -146,8 +142,8 @@ func (r *Registry) Own(now time.Duration, key string) (m *Limiter, own bool) {
 	return m, r.other.Load() != m
 }
 
-// add makes the limiter of a key that is not known. It forgets full ones to have room, and if there is
-// none the key shares one: that of Other here, or one that the home keeps for a while.
+// add makes the limiter of an unknown key. It evicts full limiters to have room. If there is no room, the key shares
+// a limiter: Other, or one that the home keeps for a while.
 func (r *Registry) add(now time.Duration, key string) *Limiter {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -177,19 +173,19 @@ func (r *Registry) add(now time.Duration, key string) *Limiter {
 }
 
 const (
-	searched = 16 // limiters that are looked at, for each new key, to find full ones
+	searched = 16 // limiters checked for each new key to find full ones
 	stretch  = 4  // times MaxKeys, while none is full
 )
 
-// Len is how many keys have a limiter of their own, the key "" apart.
+// Len returns how many keys have a separate limiter, without the key "".
 func (r *Registry) Len() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.keys.n
 }
 
-// All is every key with its limiter: the key "" first, then Other if keys share it, then the rest in no
-// order. Keys come and go meanwhile; each that is there all the time is seen once.
+// All yields every key with its limiter: first the key "", then Other if keys share it, then the rest in no order.
+// Keys may come and go meanwhile. Each key that exists throughout is yielded once.
 func (r *Registry) All() iter.Seq2[string, *Limiter] {
 	return func(yield func(string, *Limiter) bool) {
 		if !yield("", r.single.Load()) {
@@ -202,7 +198,7 @@ func (r *Registry) All() iter.Seq2[string, *Limiter] {
 	}
 }
 
-// ofKeys are the keys with a limiter of their own. The lock is not held for longer than one bucket takes.
+// ofKeys yields the keys with a separate limiter. It holds the lock for one bucket at a time.
 func (r *Registry) ofKeys(yield func(string, *Limiter) bool) {
 	r.mu.Lock()
 	r.keys.reads++
@@ -220,7 +216,7 @@ func (r *Registry) ofKeys(yield func(string, *Limiter) bool) {
 	}
 }
 
-// unlocked yields keys while the lock is not held.
+// unlocked yields keys without the lock held.
 func (r *Registry) unlocked(all []*row, yield func(string, *Limiter) bool) bool {
 	r.mu.Unlock()
 	defer r.mu.Lock()
@@ -232,9 +228,8 @@ func (r *Registry) unlocked(all []*row, yield func(string, *Limiter) bool) bool 
 	return true
 }
 
-// Set changes the limit of every key. What was taken stays taken, and what a rate
-// has learnt is kept unless Rate or Adaptive changes. Keys for which the change
-// is beyond what their limiter can bear start anew, and empty.
+// Set changes the limit of every key. Units taken stay taken. A learned rate is kept unless Rate or Adaptive changes.
+// A limiter that cannot bear the change is replaced by an empty one.
 func (r *Registry) Set(now time.Duration, l Limit) error {
 	err := l.Validate()
 	if r.home != nil {
@@ -267,14 +262,14 @@ func (r *Registry) Set(now time.Duration, l Limit) error {
 	return nil
 }
 
-// replace changes the limiter at a place, or puts another one there.
+// replace changes a limiter in place, or replaces it.
 func (r *Registry) replace(c *change, place *atomic.Pointer[Limiter]) {
 	if m := place.Load(); m != nil && !m.shape().set(c) {
 		place.Store(r.anew(c.now, m))
 	}
 }
 
-// anew is an empty limiter in the place of one that is taken out of use, with its debts.
+// anew returns an empty limiter that replaces one taken out of use, with its debts.
 func (r *Registry) anew(now time.Duration, old *Limiter) *Limiter {
 	_, owed := old.shape().close(now)
 	m := twin(r.fresh)
@@ -283,8 +278,8 @@ func (r *Registry) anew(now time.Duration, old *Limiter) *Limiter {
 	return m
 }
 
-// assume has a limiter that takes the place of another count what that still counts: a rolling
-// one what has gone in its window, a bucket what is owed.
+// assume makes a replacement count what the old limiter still counts: the usage in the window of a rolling limit, the
+// debt of a bucket.
 func assume(now time.Duration, m, old *Limiter, owed int64) {
 	x, rolls := m.shape().(*rolling)
 	from, rolled := old.shape().(*rolling)

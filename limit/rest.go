@@ -2,19 +2,18 @@ package limit
 
 import "sync"
 
-// A rest is where the charges of a call are that has more than fit into Charges. Its memory is used by
-// one call after the other, so that it grows once and is not made for every call.
+// A rest has the charges of a call that do not fit into Charges. Its memory is reused by later calls.
 type rest struct {
 	entries []entry
 	lent    uint32 // how often it was given to another call
 }
 
-// mostInRest is how many charges a rest keeps room for: it is not worth more memory than that.
+// mostInRest is the largest number of charges for which a rest is reused.
 const mostInRest = 256
 
 var rests = sync.Pool{New: func() any { return &rest{entries: make([]entry, 0, 6)} }}
 
-// another is where the next charge goes.
+// another returns the entry of the next charge.
 func (p *Charges) another() *entry {
 	i := p.n
 	if p.n++; i < len(p.first) {
@@ -29,8 +28,7 @@ func (p *Charges) another() *entry {
 	return &r.entries[i-len(p.first)]
 }
 
-// Free ends the use of the charges of a call that is over: others use their memory. What they hold is not
-// given back.
+// Free releases the memory of the charges of a finished call for other calls. It does not return what they hold.
 func (p *Charges) Free() {
 	if p.n = 0; p.rest != nil {
 		p.free()
@@ -40,22 +38,21 @@ func (p *Charges) Free() {
 func (p *Charges) free() {
 	r := p.rest
 	p.rest = nil
-	// A copy of the Charges may have been freed already: then the memory is another call's.
+	// A copy of the Charges may have been freed already. Then another call uses the memory.
 	if r.lent == p.lent && cap(r.entries) <= mostInRest {
 		r.lent++
 		rests.Put(r)
 	}
 }
 
-// Keep has the memory of the charges used by no other call, ever: somebody else may look at it
-// when this call is over.
+// Keep prevents other calls from ever reusing the memory, because another goroutine may read it after this call.
 func (p *Charges) Keep() {
 	if p.rest != nil {
 		p.rest.lent++
 	}
 }
 
-// Clone is the same charges once more: of both, one at most may be settled or dropped.
+// Clone returns a copy of the charges. At most one of the two may be settled or dropped.
 func (p *Charges) Clone() Charges {
 	c := *p
 	if p.rest != nil {

@@ -6,22 +6,22 @@ import (
 	"fmt"
 )
 
-// A Config says how much may wait, and how priorities share what comes. Flows of a priority share by
-// the weights of their calls.
+// A Config bounds how much may wait, and sets how priorities share. Flows of a priority share by the weights of their
+// calls.
 type Config struct {
-	// Weights are those of the priorities, the highest first. While all of them have
-	// somebody waiting, each gets its share of what comes; 0 means 16, 4 and 1: a
-	// priority gets four times what the next one gets, and the last still a 21st.
+	// Weights of the priorities, the highest first. While calls of each wait, each priority gets a share in
+	// proportion to its weight. 0 means 16, 4 and 1: a priority gets four times the share of the next one, and the
+	// last still a 21st.
 	Weights [Priorities]int
 
-	Longest int // most that wait, all together; 0 means 10,000
-	PerFlow int // most of one flow that wait; 0 means 1,000
+	Longest int // most waiting calls in total; 0 means 10,000
+	PerFlow int // most waiting calls of one flow; 0 means 1,000
 }
 
 // mostWeight is the largest weight of a priority or of a flow.
 const mostWeight = 1000
 
-// WithDefaults is c with every field that is 0 replaced by its default.
+// WithDefaults returns c with every field that is 0 replaced by its default.
 func (c Config) WithDefaults() Config {
 	for i, w := range [Priorities]int{16, 4, 1} {
 		c.Weights[i] = cmp.Or(c.Weights[i], w)
@@ -31,7 +31,7 @@ func (c Config) WithDefaults() Config {
 	return c
 }
 
-// Validate reports every mistake at once.
+// Validate returns all mistakes.
 func (c Config) Validate() error {
 	var errs []error
 	for i, name := range [Priorities]string{"high", "normal", "low"} {

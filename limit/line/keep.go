@@ -8,34 +8,34 @@ import (
 )
 
 const (
-	// keptFor is for how long at most something is kept beyond the instant for which it is.
+	// keptFor is how long units are reserved beyond the instant for which they were reserved.
 	keptFor = 100 * time.Millisecond
 
-	// mostKept is for how many calls a line keeps something at most: for those that came first. All of
-	// it is gone through for each call that asks. Who is not among them takes its place in the line
-	// again when it comes back, and the first of them always gets what is kept for it.
+	// mostKept is for how many calls a queue reserves units: those that came first. Each call that asks goes through
+	// all of them. Other calls take their place in the queue when they return, and the first always gets what is
+	// reserved for it.
 	mostKept = 16
 )
 
-// A kept is what a line keeps for a call that has gone on to wait in another one.
+// A kept is a reservation by a queue for a call that has moved to another queue.
 //
-// A call of several limits goes when all of them have enough. Whichever lets it go, others
-// may just have spent the next one, so that it would never go among calls of one limit each.
-// So the line that it leaves keeps what it needs at the instant at which the other lets it go,
-// if it is first there. Calls that came later go meanwhile as far as that is not touched.
+// A call of several limits goes when all of them have enough units. When one limit lets it go, other calls may just
+// have spent the next one, so that among calls with one limit each it would never go. So the queue that it leaves as
+// the first reserves what it needs at the instant at which the other limit lets it go. Later calls go as long as the
+// reservation is not touched.
 type kept struct {
 	w         *waiter
 	at, until time.Duration
 }
 
-// A Kept is what may not be touched, for a call that came before.
+// A Kept is a reservation for an earlier call.
 type Kept struct {
 	Asker
-	At    time.Duration // when it is needed
-	Until time.Duration // when it is kept no more
+	At    time.Duration // when the units are needed
+	Until time.Duration // when the reservation ends
 }
 
-// keep has the line keep what a waiter that leaves it needs at an instant.
+// keep reserves what a waiter that leaves the queue needs at an instant.
 func (l *Line) keep(w *waiter, at time.Duration) {
 	l.drop(w)
 	if len(l.kept) == mostKept {
@@ -51,7 +51,7 @@ func (l *Line) keep(w *waiter, at time.Duration) {
 	w.keeps = append(w.keeps, l)
 }
 
-// drop ends that the line keeps something for a waiter.
+// drop ends a reservation for a waiter.
 func (l *Line) drop(w *waiter) {
 	i := slices.IndexFunc(l.kept, func(k kept) bool { return k.w == w })
 	if i < 0 {
@@ -66,7 +66,7 @@ func (l *Line) drop(w *waiter) {
 	l.all.tidy(l)
 }
 
-// drops ends that lines keep for a waiter what it was to need before an instant.
+// drops ends the reservations for a waiter that are for instants before the given one.
 func (w *waiter) drops(before time.Duration) {
 	for _, l := range slices.Clone(w.keeps) {
 		if slices.ContainsFunc(l.kept, func(k kept) bool { return k.w == w && k.at < before }) {
@@ -75,11 +75,10 @@ func (w *waiter) drops(before time.Duration) {
 	}
 }
 
-// Keeps reports whether anything is kept. It is for Ask alone, as are Kept and Behind.
+// Keeps reports whether there are reservations. Only Ask may call it, like Kept and Behind.
 func (s *Lines) Keeps() bool { return s.keeps > 0 }
 
-// Kept is what is kept in the line of a key for those who came before a call, in the order in which
-// it is needed.
+// Kept returns the reservations in the queue of a key for calls that came before a call, in the order of need.
 func (s *Lines) Kept(now time.Duration, key any, c *Call) iter.Seq[Kept] {
 	return func(yield func(Kept) bool) {
 		l := s.byKey[key]
@@ -94,7 +93,7 @@ func (s *Lines) Kept(now time.Duration, key any, c *Call) iter.Seq[Kept] {
 	}
 }
 
-// Behind reports whether a call would overtake the first who waits in the line of a key.
+// Behind reports whether a call would overtake the first call in the queue of a key.
 func (s *Lines) Behind(key any, c *Call) bool {
 	l := s.byKey[key]
 	if l == nil {

@@ -12,12 +12,11 @@ import (
 	"github.com/seed1158cd35/weir/clock"
 )
 
-// Lines are the lines of those who wait for things named by keys: a limit, and the key that
-// it is counted by. A line exists while somebody waits in it. They are safe for concurrent
-// use.
+// Lines are the queues for things identified by keys: a limit and a key of it. A queue exists while a call waits in
+// it. Lines are safe for concurrent use.
 //
-// One lock is for all of them: a call that has to wait in another line is in one of both at
-// any time, and whoever ends its wait finds it.
+// One lock protects all queues: a call that moves to another queue is in one of both at any time, and the caller that
+// ends its wait finds it.
 type Lines struct {
 	clock   clock.Clock
 	waiting atomic.Int64
@@ -25,31 +24,30 @@ type Lines struct {
 	mu     sync.Mutex
 	config Config
 	byKey  map[any]*Line
-	flows  map[string]int // calls of each flow, in all lines
-	came   uint64         // calls so far
-	made   uint64         // lines so far
-	keeps  int            // what is kept, in all lines
-	unused []*waiter      // to be used again
-	over   error          // why nobody is to wait any more; nil while calls may
+	flows  map[string]int // calls of each flow, in all queues
+	came   uint64         // number of calls so far
+	made   uint64         // number of queues so far
+	keeps  int            // number of reservations in all queues
+	unused []*waiter      // for reuse
+	over   error          // why no call may wait any longer; nil while calls may
 }
 
-// NewLines makes lines that live in the clock's time. The config must be valid.
+// NewLines returns queues that use the clock. The config must be valid.
 func NewLines(c clock.Clock, conf Config) *Lines {
 	return &Lines{clock: c, config: conf.WithDefaults(), byKey: make(map[any]*Line), flows: make(map[string]int)}
 }
 
-// Set changes the config. Those who wait go on waiting.
+// Set changes the config. Waiting calls are not affected.
 func (s *Lines) Set(c Config) {
 	s.mu.Lock()
 	s.config = c.WithDefaults()
 	s.mu.Unlock()
 }
 
-// Empty reports whether nobody waits for anything: one atomic load.
+// Empty reports whether no call waits. It costs one atomic load.
 func (s *Lines) Empty() bool { return s.waiting.Load() == 0 }
 
-// Busy reports whether anybody waits for the thing, or something of it is kept, and the cost of
-// those who wait.
+// Busy reports whether a call waits for the key or has a reservation, and the cost of all waiting calls.
 func (s *Lines) Busy(key any) (cost time.Duration, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -61,8 +59,7 @@ func (s *Lines) Busy(key any) (cost time.Duration, ok bool) {
 	return cost, true
 }
 
-// Try asks for a call that does not wait. If it cannot go, the place is that which it would
-// have had at the spot.
+// Try asks for a call that does not wait. If it cannot go, the Place is the one that it would have at the spot.
 func (s *Lines) Try(now time.Duration, c *Call, at func() Spot) (Step, Place) {
 	c.bound()
 	s.mu.Lock()
@@ -81,8 +78,8 @@ func (s *Lines) Try(now time.Duration, c *Call, at func() Spot) (Step, Place) {
 	return step, l.place(w, l.order.priorities[c.Priority].flows[c.Flow], lookedAt)
 }
 
-// Wait has a call wait for its turn at a spot. The error is nil if it went, or is Away; else
-// ErrLate, ErrFull, ErrRefused, what Fail was given, or the cause of ctx's end.
+// Wait makes a call wait for its turn at a spot. The error is nil if the call went or is Away. Otherwise it is
+// ErrLate, ErrFull, ErrRefused, the error given to Fail, or the cause of ctx's end.
 func (s *Lines) Wait(ctx context.Context, now time.Duration, c *Call, at Spot) (Place, error) {
 	c.bound()
 	s.mu.Lock()
@@ -92,17 +89,17 @@ func (s *Lines) Wait(ctx context.Context, now time.Duration, c *Call, at Spot) (
 	return l.wait(ctx, now, c, at)
 }
 
-// bound brings priority and weight into their ranges; a weight of 0 is 1.
+// bound limits priority and weight to their ranges. A weight of 0 becomes 1.
 func (c *Call) bound() {
 	c.Priority = min(max(c.Priority, 0), Priorities-1)
 	c.Weight = min(max(c.Weight, 1), mostWeight)
 }
 
-// Away reports whether a call that went has to come Back.
+// Away reports whether the call went and must come Back.
 func (c *Call) Away() bool { return c.away != nil }
 
-// Back ends that a call is away, once, on every path: until then fewer of its line may go. One that has
-// not got what it went for has cost its flow nothing.
+// Back ends that a call is away. It must be called once on every path: until then fewer calls of its queue may go.
+// went is false for a call that did not get what it asked for. Its flow is then not charged.
 func (s *Lines) Back(now time.Duration, c *Call, went bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -118,7 +115,7 @@ func (s *Lines) Back(now time.Duration, c *Call, went bool) {
 	s.tidy(l)
 }
 
-// line is the line of a key.
+// line returns the queue of a key.
 func (s *Lines) line(key any) *Line {
 	l := s.byKey[key]
 	if l == nil {
@@ -129,12 +126,12 @@ func (s *Lines) line(key any) *Line {
 	return l
 }
 
-// lines are all of them, in the order in which they were made: simulators must repeat.
+// lines returns all queues in the order of their creation, because simulations must be repeatable.
 func (s *Lines) lines() []*Line {
 	return slices.SortedFunc(maps.Values(s.byKey), func(a, b *Line) int { return cmp.Compare(a.made, b.made) })
 }
 
-// tidy forgets a line in which nobody waits.
+// tidy removes a queue in which no call waits.
 func (s *Lines) tidy(l *Line) {
 	if l.order.n == 0 && l.away == 0 && len(l.kept) == 0 && s.byKey[l.key] == l {
 		delete(s.byKey, l.key)
@@ -147,7 +144,7 @@ func (s *Lines) comes(w *waiter) {
 	s.flows[w.call.Flow]++
 }
 
-// leaves counts a call that waits no more.
+// leaves counts a call that stops waiting.
 func (s *Lines) leaves(w *waiter) {
 	s.waiting.Add(-1)
 	if s.flows[w.call.Flow]--; s.flows[w.call.Flow] == 0 {
@@ -155,8 +152,8 @@ func (s *Lines) leaves(w *waiter) {
 	}
 }
 
-// Kick has all lines ask again: what their first were told may hold no more, as a limit was raised or a
-// pause lifted. Where nobody waits it is one atomic load.
+// Kick makes all queues ask again, after a limit was raised or a pause lifted. If no call waits, it costs one atomic
+// load.
 func (s *Lines) Kick() {
 	if s.Empty() {
 		return
@@ -169,7 +166,7 @@ func (s *Lines) Kick() {
 	}
 }
 
-// KickOne has the line of one key ask again, if somebody waits there.
+// KickOne makes the queue of one key ask again.
 func (s *Lines) KickOne(now time.Duration, key any) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -179,8 +176,8 @@ func (s *Lines) KickOne(now time.Duration, key any) {
 	}
 }
 
-// Fail ends the wait of all whom pick picks, with err: their breaker has opened, say. pick is called with
-// the lock held, and must not block.
+// Fail ends with err the wait of all calls that pick selects, for example because their breaker has opened. pick is
+// called with the lock held and must not block.
 func (s *Lines) Fail(err error, pick func(Asker) bool) {
 	if s.Empty() {
 		return
@@ -192,7 +189,7 @@ func (s *Lines) Fail(err error, pick func(Asker) bool) {
 	}
 }
 
-// End ends every wait, and those that would begin later, with err. There is no way back.
+// End ends all waits with err, also later ones. It cannot be undone.
 func (s *Lines) End(err error) {
 	s.mu.Lock()
 	s.over = err
@@ -200,7 +197,7 @@ func (s *Lines) End(err error) {
 	s.Fail(err, func(Asker) bool { return true })
 }
 
-// Fail ends the wait of all whom pick picks.
+// Fail ends with err the wait of all calls that pick selects.
 func (l *Line) Fail(err error, pick func(Asker) bool) {
 	if l.Empty() {
 		return
@@ -210,7 +207,7 @@ func (l *Line) Fail(err error, pick func(Asker) bool) {
 	l.fail(err, pick)
 }
 
-// End ends every wait, and those that would begin later.
+// End ends all waits with err, also later ones.
 func (l *Line) End(err error) {
 	l.all.mu.Lock()
 	l.all.over = err

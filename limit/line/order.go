@@ -6,54 +6,50 @@ import (
 	"time"
 )
 
-// Priorities is how many there are: priority 0 goes before 1, and 1 before 2, each by its weight.
+// Priorities is the number of priorities. Priority 0 is the highest. They share by weight.
 const Priorities = 3
 
-// An order is who goes next of those in a line: start-time fair queueing (Goyal, Vin, Cheng:
-// Start-time Fair Queueing, SIGCOMM 1996), once between the priorities and once between the
-// flows of each. With one flow of one priority it is first come, first served.
+// An order determines the next call of a queue by start-time fair queueing (Goyal, Vin, Cheng: Start-time Fair
+// Queueing, SIGCOMM 1996), first between the priorities and then between the flows of each. With one flow of one
+// priority it is first come, first served.
 //
-// What is next in a line carries a start tag, in virtual time; the lowest goes, virtual
-// time is its tag at least, and the tag of the next call of the same flow is
-// later by the cost of the first over its weight. A priority that was away starts at the present
-// virtual time and has saved nothing up; a flow that was away for so long that it
-// could have made a call has saved up that one. Otherwise ten calls that come
-// together, while another flow has all that it can get, would take more than twice
-// as long as without it, for each would go after one of the other's. Tags are given
-// when a call comes to the front of its flow, not when it enters: those who leave
-// before have cost their flow nothing.
+// The next call of each flow has a start tag in virtual time, and the lowest tag goes. Virtual time is then at least
+// its tag. The tag of the flow's next call is later by the first call's cost divided by its weight. A priority that
+// was idle starts at the present virtual time, without credit. A flow that was idle for the time of a call has credit
+// for one call. Otherwise ten calls that come together, while another flow uses all that it can get, would take more
+// than twice as long as without it, because each would go after one of the other flow's. A call gets its tag at the
+// head of its flow, not when it enters, so that a call that leaves earlier costs its flow nothing.
 type order struct {
 	virtual    int64
 	priorities [Priorities]priority
 	n          int
-	strict     bool // a priority goes before all that come after it, whatever they have had
+	strict     bool // each priority goes before all lower ones, whatever they have had
 }
 
-// An item is whatever shares something by weight: a priority, or a flow of a priority.
+// An item shares something by weight: a priority, or a flow of a priority.
 type item struct {
 	start  int64 // tag of the next call
-	served int64 // in the same measure, since it was away; who has had less goes first of equals
-	n      int   // calls that wait
-	cost   int64 // theirs, in nanoseconds
-	units  int64 // and in units of what they wait for
+	served int64 // total of the tag's increments since it was idle; of equal tags the item with less goes first
+	n      int   // number of waiting calls
+	cost   int64 // their cost in nanoseconds
+	units  int64 // their cost in units
 }
 
-// scale is how finely virtual time is divided: calls of 1 ns can have weights of
-// up to 256 and still differ.
+// scale is the resolution of virtual time: calls of 1 ns with weights of up to 256 still differ.
 const scale = 1 << 8
 
-// mostCost bounds what one call counts, so that tags do not overflow: 10,000 calls
-// of an hour each are a year of waiting without a break.
+// mostCost bounds the cost of one call, so that tags do not overflow: 10,000 calls of an hour each are a year of
+// waiting.
 const mostCost = time.Hour
 
 func within(cost time.Duration) time.Duration { return min(max(cost, 1), mostCost) }
 
-// price is what a call moves tags by.
+// price returns by how much a call increases tags.
 func price(cost time.Duration, weight int) int64 {
 	return max(1, int64(cost)*scale/int64(weight))
 }
 
-// wakes gives the tag to an item that begins to wait, and reports whether it was away.
+// wakes sets the tag of an item that begins to wait, and reports whether it was idle.
 func (i *item) wakes(virtual int64) (away bool) {
 	if away = i.start < virtual; away {
 		i.start, i.served = virtual, 0
@@ -61,7 +57,7 @@ func (i *item) wakes(virtual int64) (away bool) {
 	return away
 }
 
-// serves charges an item, and refunds it if by is negative.
+// serves charges an item, or refunds it if by is negative.
 func (i *item) serves(by int64) {
 	i.start += by
 	i.served += by
@@ -71,14 +67,14 @@ func (i *item) before(o *item) int {
 	return cmp.Or(cmp.Compare(i.start, o.start), cmp.Compare(i.served, o.served))
 }
 
-// add counts a call that begins to wait; n is -1 for one that waits no more.
+// add counts a call that begins to wait; n is -1 for one that stops.
 func (i *item) add(n int, w *waiter) {
 	i.n += n
 	i.cost += int64(n) * int64(w.cost)
 	i.units += int64(n) * w.units
 }
 
-// push puts a waiter into its flow.
+// push adds a waiter to its flow.
 func (o *order) push(w *waiter) {
 	l := &o.priorities[w.call.Priority]
 	if l.n == 0 {
@@ -88,7 +84,7 @@ func (o *order) push(w *waiter) {
 	o.n++
 }
 
-// remove takes a waiter out, wherever it stands.
+// remove removes a waiter from any position.
 func (o *order) remove(w *waiter) {
 	o.priorities[w.call.Priority].remove(w)
 	o.n--
@@ -102,7 +98,7 @@ func (o *order) upTo(priority int) (n int) {
 	return n
 }
 
-// priority is the priority whose turn it is, the higher one of equals; nil if nobody waits.
+// priority returns the priority whose turn it is, the higher one of equals; nil if no call waits.
 func (o *order) priority() (best *priority) {
 	for i := range o.priorities {
 		if l := &o.priorities[i]; l.n > 0 && (best == nil || !o.strict && l.start < best.start) {
@@ -112,7 +108,7 @@ func (o *order) priority() (best *priority) {
 	return best
 }
 
-// first is who goes next; nil if nobody waits.
+// first returns the next call; nil if no call waits.
 func (o *order) first() *waiter {
 	if l := o.priority(); l != nil {
 		return l.waiting[0].calls.first
@@ -120,7 +116,7 @@ func (o *order) first() *waiter {
 	return nil
 }
 
-// pop takes out a call that goes; its flow and its priority pay for it.
+// pop removes a call that goes, and charges its flow and priority.
 func (o *order) pop(w *waiter, weights *[Priorities]int) {
 	l, f := &o.priorities[w.call.Priority], w.flow
 	o.virtual = max(o.virtual, l.start)
@@ -134,14 +130,14 @@ func (o *order) pop(w *waiter, weights *[Priorities]int) {
 	l.went(w, tag+w.paid+saved)
 }
 
-// refund takes back what a call was charged that has not got what it went for.
+// refund returns the charge for a call that did not get what it asked for.
 func (o *order) refund(w *waiter) {
 	l := &o.priorities[w.call.Priority]
 	l.charge(w.flow, -w.paid)
 	l.serves(-w.priorityPaid)
 }
 
-// cost is that of all who wait, and units the same in units.
+// cost returns the cost of all waiting calls, in time and in units.
 func (o *order) cost() (sum time.Duration, units int64) {
 	for i := range o.priorities {
 		sum += time.Duration(o.priorities[i].cost)
@@ -150,7 +146,7 @@ func (o *order) cost() (sum time.Duration, units int64) {
 	return sum, units
 }
 
-// inPriorities adds those who wait, one priority after the other.
+// inPriorities appends the waiting calls, by priority.
 func (o *order) inPriorities(to []*waiter) []*waiter {
 	for i := range o.priorities {
 		for _, f := range o.priorities[i].waiting {
@@ -162,7 +158,7 @@ func (o *order) inPriorities(to []*waiter) []*waiter {
 	return to
 }
 
-// all are those who wait, in the order in which they came.
+// all returns the waiting calls in order of arrival.
 func (o *order) all() []*waiter {
 	all := o.inPriorities(nil)
 	slices.SortFunc(all, byArrival)

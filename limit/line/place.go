@@ -5,20 +5,20 @@ import (
 	"time"
 )
 
-// A place is worked out by virtual time, without playing the queue: what starts before a call's own
-// tag goes before it. It is an estimate where flows of other weights come and go.
+// A place is computed from virtual time, without simulating the queue: every call that starts before a call's tag
+// goes before it. It is an estimate if flows of other weights come and go.
 
-// How many flows are looked at, so that a place costs some microseconds at most. It
-// is taken that those beyond are like them.
+// How many flows are examined, so that computing a place takes some microseconds at most. The other flows are assumed
+// to be like them.
 const (
 	lookedAt = 256  // for a call that enters
-	allFlows = 1024 // for one whose time is over
-	someOf   = 32   // for each of many that are sent away
+	allFlows = 1024 // for a call whose time is up
+	someOf   = 32   // for each of many calls that leave together
 )
 
-// place is where a call stands, or would stand if it came now, in a flow that may be nil. So
-// many flows are looked at. The first of the line is counted apart, as if it had gone: it
-// goes before all others, unless the call goes before it.
+// place returns the position that a call has, or would have if it came now, in a flow that may be nil. It examines at
+// most flows flows. The first call of the queue is counted separately, as if it had gone, because it goes before all
+// others, unless the call goes before it.
 func (l *Line) place(w *waiter, f *flow, flows int) Place {
 	v := l.seen()
 	before, cost, units, waiting := w.before(f)
@@ -54,7 +54,7 @@ func (l *Line) place(w *waiter, f *flow, flows int) Place {
 	return p
 }
 
-// unitsOf is the units of calls of other flows than own that cost so much, the head's apart.
+// unitsOf returns the units of calls of other flows than own whose cost is sum, without the head.
 func (v *seen) unitsOf(sum int64, own *flow) int64 {
 	cost, units := v.cost()
 	if own != nil {
@@ -69,8 +69,8 @@ func (v *seen) unitsOf(sum int64, own *flow) int64 {
 	return int64(float64(units) * float64(sum) / float64(cost))
 }
 
-// Before is how much those ask for, as of says, that go before a call in a line by priority, whether the call
-// still waits there or not. Of many it is taken that those beyond lookedAt are like those.
+// Before returns the sum of of over the calls that go before a call in a queue by priority, whether the call still
+// waits there or not. It examines at most lookedAt calls and assumes that the rest are like them.
 func (l *Line) Before(c *Call, of func(Asker) int64) (sum int64) {
 	if l.Empty() {
 		return 0
@@ -96,7 +96,7 @@ func (l *Line) Before(c *Call, of func(Asker) int64) (sum int64) {
 	return sum
 }
 
-// earlier is how many of a flow came before a call. Beyond lookedAt it is taken that they left and went evenly.
+// earlier returns how many calls of a flow came before a call. Beyond lookedAt it assumes an even distribution.
 func (f *flow) earlier(came uint64) (n int) {
 	for w := f.calls.first; w != nil && w.call.Came < came; w = w.next {
 		if n++; n == lookedAt {
@@ -107,11 +107,11 @@ func (f *flow) earlier(came uint64) (n int) {
 	return n
 }
 
-// mostBefore is how many calls are counted one by one. Where more stand before a call, it is taken that
-// they left and went evenly: ten thousand whose time is over at once must not count one another.
+// mostBefore is how many earlier calls are counted one by one. Beyond that, an even distribution is assumed: ten
+// thousand calls whose time is up together must not count one another.
 const mostBefore = 1024
 
-// before is what stands before a call in its own flow, and whether it stands there itself.
+// before returns what waits before a call in its flow, and whether the call itself waits there.
 func (w *waiter) before(f *flow) (n int, cost, units int64, waiting bool) {
 	if f == nil {
 		return 0, 0, 0, false
@@ -129,7 +129,7 @@ func (w *waiter) before(f *flow) (n int, cost, units int64, waiting bool) {
 	return n, cost, units, true
 }
 
-// seen is an order as it will be when its first has gone.
+// A seen is an order as it will be after its first call has gone.
 type seen struct {
 	*order
 	head               *waiter
@@ -150,7 +150,7 @@ func (l *Line) seen() seen {
 	return v
 }
 
-// priority is one of the priorities, as it will be when the head has gone.
+// priority returns a priority as it will be after the head has gone.
 func (v *seen) priority(i int) item {
 	o := v.priorities[i].item
 	if v.head.call.Priority == i {
@@ -160,7 +160,7 @@ func (v *seen) priority(i int) item {
 	return o
 }
 
-// flow is one of the flows, as it will be when the head has gone.
+// flow returns a flow as it will be after the head has gone.
 func (v *seen) flow(f *flow) item {
 	o := f.item
 	if v.head.flow == f {
@@ -170,8 +170,8 @@ func (v *seen) flow(f *flow) item {
 	return o
 }
 
-// tag is where the next call of a flow starts, which may be nil, and what it had
-// before. If it was away it has saved something up.
+// tag returns the start tag of the next call of a flow, which may be nil, and what the flow has had. If it was idle
+// it has credit.
 func (v *seen) tag(w *waiter, f *flow) (at, served int64) {
 	virtual := v.priorities[w.call.Priority].virtual
 	if v.head.call.Priority == w.call.Priority {
@@ -187,8 +187,8 @@ func (v *seen) tag(w *waiter, f *flow) (at, served int64) {
 	return virtual - saved, 0
 }
 
-// others is what goes of other flows of its priority before a call that starts at the tag: how many
-// calls, and what they cost. Beyond so many flows (most) it is taken that the rest are like those.
+// others returns the number and cost of the calls of other flows of the priority that go before a call with the tag
+// at. It examines at most most flows and assumes that the rest are like them.
 func (v *seen) others(w *waiter, own *flow, at float64, served int64, most int) (n int, sum int64) {
 	waiting := v.priorities[w.call.Priority].waiting
 	for i, f := range waiting {
@@ -208,8 +208,8 @@ func (v *seen) others(w *waiter, own *flow, at float64, served int64, most int) 
 	return n, sum
 }
 
-// ahead is what starts before the tag, or at it if equals go first: how many calls, and what they cost
-// in nanoseconds, as if each cost the mean.
+// ahead returns the number and the cost in nanoseconds of calls that start before the tag, or at it if equals is set.
+// It assumes that each call costs the mean.
 func (i *item) ahead(at float64, weight int, equals bool) (n int, sum int64) {
 	room := (at - float64(i.start)) * float64(weight) / scale
 	if room < 0 || room == 0 && !equals {
@@ -226,7 +226,7 @@ func (i *item) ahead(at float64, weight int, equals bool) (n int, sum int64) {
 	return min(n, i.n), int64(room)
 }
 
-// precedes reports whether a call that starts so, in its priority and among its flows, goes before the head.
+// precedes reports whether a call with these tags of its priority and flow goes before the head.
 func (v *seen) precedes(w *waiter, priorityStart, start, served int64) bool {
 	h := v.head
 	if priority, own := w.call.Priority, h.call.Priority; priority != own {

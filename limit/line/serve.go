@@ -7,12 +7,11 @@ import (
 	"time"
 )
 
-// A line whose first has to wait so long has those give up that cannot wait as long.
+// far is the wait of the first call from which calls that cannot wait as long are sent away.
 const far = time.Second
 
-// serve lets everyone go for whom there is enough, in turn: it asks for the first until one has to
-// wait, and for nobody behind that one. Each case is where the answer leads. The lock of the lines is
-// held, while askers are asked too, so that those must not block.
+// serve lets calls go in turn while there is enough: it asks for the first call until one has to wait, and for no
+// call behind that one. The lock of the queues is held, also while askers are asked, so askers must not block.
 func (l *Line) serve(now time.Duration) {
 	for w := l.next(now); w != nil; w = l.next(now) {
 		s := w.call.Ask(now, min(now, l.due))
@@ -45,8 +44,9 @@ func (l *Line) serve(now time.Duration) {
 	}
 }
 
-// kick is serve by others than the driver, which may have to fetch then. Whoever gives something back,
-// lifts a pause or raises a limit kicks: the driver would find out only when its sleep ends.
+// kick is serve for goroutines other than the driver's. If units must be fetched, it wakes the driver. Every caller
+// that returns something, lifts a pause or raises a limit must kick, because the driver notices only at the end of
+// its sleep.
 func (l *Line) kick(now time.Duration) {
 	l.serve(now)
 	if l.fetch != nil && l.driver != nil {
@@ -54,8 +54,8 @@ func (l *Line) kick(now time.Duration) {
 	}
 }
 
-// fetches has the driver get what those in its line wait for, from a store, say, and returns what time
-// it is then. The lock is held before and after, and free meanwhile: calls may come, go and take over.
+// fetches makes the driver fetch what the calls of its queue wait for, for example from a store, and returns the
+// present instant. The lock is held before and after, and free meanwhile: calls may come, go and take over.
 func (l *Line) fetches(ctx context.Context, now time.Duration, w *waiter) time.Duration {
 	fetch, again, came := l.fetch, now, now
 	l.fetch = nil
@@ -74,15 +74,15 @@ func (l *Line) fetches(ctx context.Context, now time.Duration, w *waiter) time.D
 }
 
 const (
-	never = time.Duration(1) << 60       // longer than anybody waits; not an instant, which may be later
-	end   = time.Duration(math.MaxInt64) // an instant after all others
+	never = time.Duration(1) << 60       // longer than any wait; not an instant, because instants may be later
+	end   = time.Duration(math.MaxInt64) // the last instant
 )
 
-// goes takes out a call whose turn it is, and whose flow pays for it.
+// goes removes a call whose turn it is, and charges its flow.
 func (l *Line) goes(w *waiter) { l.order.pop(w, &l.all.config.Weights) }
 
-// waits notes when the first can go at the earliest (due), and when it is asked for again, which may be
-// sooner. A driver that sleeps for longer than that is woken.
+// waits records when the first call can go at the earliest (due), and when to ask it again, which may be earlier. It
+// wakes a driver that sleeps longer.
 func (l *Line) waits(now time.Duration, s Step) {
 	due := now + s.For
 	again := due
@@ -98,8 +98,8 @@ func (l *Line) waits(now time.Duration, s Step) {
 	}
 }
 
-// sendAway ends the wait of those who cannot wait until the first goes, in the order in which they came.
-// It looks at all who wait, and so is called only where somebody may have to leave.
+// sendAway ends the waits of all calls that cannot wait until the first goes, in order of arrival. It examines all
+// calls, so it is called only if some may have to leave.
 func (l *Line) sendAway(due time.Duration) {
 	var late []*waiter
 	l.soonest = end
@@ -116,9 +116,9 @@ func (l *Line) sendAway(due time.Duration) {
 	}
 }
 
-// moves has a call wait in another line, for the thing that it lacks there. It sleeps still, or asks at
-// the moment. The line that it leaves keeps for it what it needs of its thing when the other lets it go
-// (see keep.go): without that, calls of two limits would starve among calls of one each.
+// moves moves a call to the queue of another limit, whose units it lacks. The call sleeps, or is asking at this
+// moment. The queue that it leaves reserves what it needs for the instant at which the other lets it go (see
+// keep.go). Otherwise calls of two limits would starve among calls of one.
 func (l *Line) moves(now time.Duration, w *waiter, s Step) {
 	t := l.all.line(s.Spot.Key)
 	l.order.remove(w)

@@ -7,16 +7,16 @@ import (
 	"github.com/seed1158cd35/weir/clock"
 )
 
-// A waiter is a call in a line. Its fields are behind the lock of the lines.
+// A waiter is a call in a queue. The lock of the queues protects its fields.
 type waiter struct {
 	call  *Call
 	line  *Line
-	cost  time.Duration // there
-	units int64         // the same in units
+	cost  time.Duration // in this queue
+	units int64         // the cost in units
 	after func(now time.Duration, ahead int64) time.Duration
-	keeps []*Line // those that keep something for it
+	keeps []*Line // queues with a reservation for it
 	came  time.Duration
-	until time.Duration // so long it waits by the rules
+	until time.Duration // until when it waits by the rules
 	done  bool
 	err   error
 	place Place
@@ -24,12 +24,12 @@ type waiter struct {
 
 	flow               *flow
 	prev, next         *waiter
-	paid, priorityPaid int64 // by its flow and its priority, when it went
+	paid, priorityPaid int64 // charged to its flow and its priority when it went
 }
 
-// Join has a call wait for its turn, in its priority, flow and weight, until Call.Until at most. A call that has waited before
-// returns to its place. The error is nil if the call went, ErrLate, ErrFull, ErrRefused, the error given to Fail, or the cause
-// of ctx's end.
+// Join makes a call wait for its turn, by priority, flow and weight, at most until Call.Until. A call that has waited
+// before returns to its position. The error is nil if the call went. Otherwise it is ErrLate, ErrFull, ErrRefused,
+// the error given to Fail, or the cause of ctx's end.
 func (l *Line) Join(ctx context.Context, now time.Duration, c *Call) (Place, error) {
 	c.bound()
 	l.all.mu.Lock()
@@ -37,8 +37,8 @@ func (l *Line) Join(ctx context.Context, now time.Duration, c *Call) (Place, err
 	return l.wait(ctx, now, c, Spot{Cost: mostWeight}) // all calls cost the same, and their price is still not 0 at any weight
 }
 
-// wait is Wait with the lock held. A call that is first asks on its own behalf; others sleep until the
-// driver ends their wait, their time is up, or ctx ends. Nothing is held while it sleeps.
+// wait is Wait with the lock held. The first call of a queue asks for itself. Other calls sleep until the driver ends
+// their wait, their time is up, or ctx ends. The lock is free during sleep.
 func (l *Line) wait(ctx context.Context, now time.Duration, c *Call, at Spot) (Place, error) {
 	s := l.all
 	if s.over != nil {
@@ -84,13 +84,13 @@ func (l *Line) wait(ctx context.Context, now time.Duration, c *Call, at Spot) (P
 	return w.place, w.err
 }
 
-// fetches reports whether the waiter has to fetch for its line.
+// fetches reports whether the waiter has to fetch for its queue.
 func (w *waiter) fetches() bool { return w.line.driver == w && w.line.fetch != nil }
 
-// mostFree is how many waiters are kept to be used again, so that those who wait in turn allocate nothing.
+// mostFree is how many waiters are kept for reuse, so that waiting usually does not allocate.
 const mostFree = 64
 
-// newWaiter is one that was used before, or a new one.
+// newWaiter returns an unused waiter, or a new one.
 func (s *Lines) newWaiter() *waiter {
 	if last := len(s.unused) - 1; last >= 0 {
 		w := s.unused[last]
@@ -100,8 +100,8 @@ func (s *Lines) newWaiter() *waiter {
 	return &waiter{wakes: clock.NewWaker(s.clock)}
 }
 
-// free keeps a waiter that has left, to be used again: a wake-up that it has not heard is one too many then.
-// One whose goroutine panics, in a clock or a store, leaves by this.
+// free keeps a waiter for reuse. It may receive a wake-up meant for its last use, which is harmless. free also ends
+// the wait of a call whose goroutine panics, in a clock or a store.
 func (s *Lines) free(w *waiter) {
 	if w.flow != nil && !w.done {
 		w.line.leave(w, ErrRefused, someOf)
@@ -112,8 +112,8 @@ func (s *Lines) free(w *waiter) {
 	}
 }
 
-// refuses says whether a call need not wait, and where it would have stood: ErrFull where as many wait as
-// may, ErrLate where its turn cannot come in time.
+// refuses returns whether a call must not wait, and the position that it would have had. The error is ErrFull if too
+// many calls wait, and ErrLate if its turn cannot come in time.
 func (l *Line) refuses(now time.Duration, w *waiter) (Place, error) {
 	s := l.all
 	full := int(s.waiting.Load()) >= s.config.Longest || s.flows[w.call.Flow] >= s.config.PerFlow
@@ -130,8 +130,8 @@ func (l *Line) refuses(now time.Duration, w *waiter) (Place, error) {
 	return p, nil
 }
 
-// sleep sleeps until something may have changed for the waiter, and says what time it
-// is then. The lock is held before and after.
+// sleep sleeps until something may have changed for the waiter, and returns the present instant. The lock is held
+// before and after.
 func (s *Lines) sleep(ctx context.Context, w *waiter, now time.Duration) time.Duration {
 	until := w.until
 	if w.line.driver == w {
@@ -155,7 +155,7 @@ func (s *Lines) sleep(ctx context.Context, w *waiter, now time.Duration) time.Du
 	return now
 }
 
-// unlocked does what must not be done under the lock, which is held before and after, even if do panics.
+// unlocked runs do without the lock, which is held before and after, even if do panics.
 func (s *Lines) unlocked(do func()) {
 	s.mu.Unlock()
 	defer s.mu.Lock()
@@ -173,13 +173,13 @@ func (w *waiter) late(now time.Duration) bool {
 	return now >= w.until
 }
 
-// goesBefore reports whether some of those that wait are of a lower priority than the waiter.
+// goesBefore reports whether some waiting calls have a lower priority than the waiter.
 func (l *Line) goesBefore(w *waiter) bool { return l.order.upTo(w.call.Priority) < l.order.n }
 
-// at has a waiter wait at a spot.
+// at sets the cost of a waiter from a spot.
 func (w *waiter) at(s Spot) { w.cost, w.units, w.after = within(s.Cost), s.Units, s.After }
 
-// push puts a waiter where it would stand had it been here since it came.
+// push adds a waiter at the position that it would have if it had been here since its arrival.
 func (l *Line) push(now time.Duration, w *waiter) {
 	if l.order.n == 0 {
 		l.due, l.again, l.soonest, l.fetch = now, now, end, nil
@@ -192,9 +192,8 @@ func (l *Line) push(now time.Duration, w *waiter) {
 	l.order.push(w)
 }
 
-// next is whose turn it is; nil if nobody waits. Where the rules say that the queue stands it is the
-// newest: most of those that have waited for longer will be too late whoever goes (Maurer: Fail at Scale,
-// ACM Queue 2015).
+// next returns the call whose turn it is; nil if no call waits. If the rules say that the queue stands, it is the
+// newest call, because most older ones will be too late anyway (Maurer: Fail at Scale, ACM Queue 2015).
 func (l *Line) next(now time.Duration) *waiter {
 	w := l.order.first()
 	if l.rules != nil && w != nil && w.next != nil && l.rules.Stands(now, l.waited(now, w.call.Priority), l.goesBefore(w)) {
@@ -203,8 +202,8 @@ func (l *Line) next(now time.Duration) *waiter {
 	return w
 }
 
-// leave ends the wait of a call that does not go. If it was first the driver slept for it, and is woken
-// to ask for the next. What the call has taken nowhere need not be put back: it held nothing.
+// leave ends the wait of a call that does not go. If it was the first, the driver slept for it, and is woken to ask
+// for the next. The call held nothing, so nothing is returned.
 func (l *Line) leave(w *waiter, err error, flows int) {
 	if !l.order.strict {
 		w.place = l.place(w, w.flow, flows)
@@ -217,7 +216,7 @@ func (l *Line) leave(w *waiter, err error, flows int) {
 	}
 }
 
-// end ends the wait of a call that is in the order no more.
+// end ends the wait of a call that was removed from the order.
 func (l *Line) end(w *waiter, err error) {
 	w.done, w.err = true, err
 	w.wakes.Wake()
@@ -225,7 +224,7 @@ func (l *Line) end(w *waiter, err error) {
 	l.handOn(w)
 }
 
-// handOn has another one drive if the waiter did.
+// handOn passes the role of the driver on if the waiter had it.
 func (l *Line) handOn(w *waiter) {
 	if l.driver == w {
 		l.setDriver(l.order.first())
@@ -236,14 +235,14 @@ func (l *Line) handOn(w *waiter) {
 	l.all.tidy(l)
 }
 
-// drives has a waiter drive if nobody does.
+// drives makes a waiter the driver if there is none.
 func (l *Line) drives(w *waiter) {
 	if l.driver == nil && !w.done {
 		l.setDriver(w)
 	}
 }
 
-// setDriver says who drives, also to those who wake the driver without the lock; nil if nobody waits.
+// setDriver sets the driver, also for goroutines that wake it without the lock; nil if no call waits.
 func (l *Line) setDriver(w *waiter) {
 	if l.driver = w; w == nil {
 		l.waker.Store(nil)

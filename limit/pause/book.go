@@ -9,33 +9,32 @@ import (
 	"time"
 )
 
-// A Book is the pauses of one upstream as this process knows them. The zero Book has none,
-// and while there is none it costs a call one atomic load. It is safe for concurrent use.
+// A Book holds the pauses of one upstream as this process knows them. The zero Book is empty. While it is empty, it
+// costs a call one atomic load. It is safe for concurrent use.
 //
-// Each pause and each lift has a stamp: microseconds of the store's clock, as far as that
-// is known, and later than any stamp that this process had seen. So what is said after
-// hearing something counts as said after it, whatever the clocks show.
+// Each pause and each lift has a stamp: microseconds of the store's clock, as far as that is known, and later than
+// any stamp that this process had seen. So an order that follows another one has a later stamp, whatever the clocks
+// show.
 type Book struct {
-	last  atomic.Int64 // when the last pause ends, at the latest
+	last  atomic.Int64 // latest end of a pause
 	unmet atomic.Bool
 
 	mu      sync.RWMutex // a leaf: nothing is called while it is held
 	by      Set
-	waiting []func() // for Met
+	waiting []func() // called by Met
 	client  string
-	top     int64 // the highest stamp that was seen
-	offset  int64 // what the store's clock shows, less ours, in microseconds
+	top     int64 // the highest stamp seen
+	offset  int64 // the store's clock minus ours, in microseconds
 	shared  bool
-	changes int64         // how often something changed that others may want to know
-	full    time.Duration // until when nothing is over of what is kept, once there was too much
+	changes int64         // number of changes to share
+	full    time.Duration // after the Book was full, the instant before which no pause ends
 }
 
-// most bounds how many pauses are kept. Callers whose pause is beyond it are told by the
-// upstream itself.
+// most bounds how many pauses are kept. Callers whose pause is beyond it are paused by the upstream's own responses.
 const most = 10_000
 
-// Share has the book be one of several, that of the client, whose clock shows so many
-// microseconds since 1970 at instant 0. Until Met nobody knows what the others say.
+// Share makes the Book shared. client names this process. offset is the clock's microseconds since 1970 at instant 0.
+// Until Met the pauses of other processes are unknown.
 func (b *Book) Share(client string, offset int64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -43,10 +42,10 @@ func (b *Book) Share(client string, offset int64) {
 	b.unmet.Store(true)
 }
 
-// Unmet reports whether others may have said what is not known here yet.
+// Unmet reports whether the pauses of other processes may be unknown.
 func (b *Book) Unmet() bool { return b.unmet.Load() }
 
-// Met ends that.
+// Met states that they are known.
 func (b *Book) Met() {
 	if !b.unmet.Load() {
 		return
@@ -61,7 +60,7 @@ func (b *Book) Met() {
 	}
 }
 
-// OnMet has wake called by Met, at once if that was already.
+// OnMet makes Met call wake. It calls wake immediately if Met was called before.
 func (b *Book) OnMet(wake func()) {
 	b.mu.Lock()
 	unmet := b.unmet.Load()
@@ -77,7 +76,7 @@ func (b *Book) OnMet(wake func()) {
 // Any reports whether there may be a pause at the instant.
 func (b *Book) Any(now time.Duration) bool { return b.last.Load() > int64(now) }
 
-// In is what holds a subject at the instant; the zero Entry if nothing does.
+// In returns the pauses of a subject at the instant; the zero Entry if there are none.
 func (b *Book) In(now time.Duration, of Subject) Entry {
 	if !b.Any(now) {
 		return Entry{}
@@ -92,8 +91,8 @@ func (b *Book) In(now time.Duration, of Subject) Entry {
 	return e
 }
 
-// Add notes a pause until the instant. None is ever made shorter. Of those for a rate and
-// a quota no more are kept than there is room for; it reports whether this one is.
+// Add adds a pause. It never shortens one. The number of pauses for rates and quotas is bounded. Add reports whether
+// the pause is kept.
 func (b *Book) Add(now time.Duration, of Subject, why Reason, s Span) bool {
 	if s.Until <= now {
 		return true
@@ -119,8 +118,8 @@ func (b *Book) Add(now time.Duration, of Subject, why Reason, s Span) bool {
 	return true
 }
 
-// Lift ends the pauses of a subject and of all that it holds, in this process alone if
-// here is set. It returns whom they held.
+// Lift ends the pauses of a subject and of all its parts, or only those in this process if here is set. It returns
+// the subjects that were paused.
 func (b *Book) Lift(now time.Duration, of Subject, here bool) (lifted []Subject) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -136,7 +135,7 @@ func (b *Book) Lift(now time.Duration, of Subject, here bool) (lifted []Subject)
 	return b.drop(now, of, stamp)
 }
 
-// drop ends what was said until the stamp of whatever a subject holds.
+// drop ends all pauses of a subject and its parts that began until the stamp.
 func (b *Book) drop(now time.Duration, by Subject, stamp int64) (lifted []Subject) {
 	for of, e := range b.by {
 		if !by.Holds(of) {
@@ -157,8 +156,8 @@ func (b *Book) drop(now time.Duration, by Subject, stamp int64) (lifted []Subjec
 	return lifted
 }
 
-// Hear takes over what others say: their pauses in instants of this process, and their
-// lifts. It returns whom a pause holds longer than was known, and whom none holds any more.
+// Hear applies the pauses, in instants of this process, and lifts of other processes. It returns the subjects that
+// are paused longer than before, and those that are no longer paused.
 func (b *Book) Hear(now time.Duration, said Set) (paused, lifted []Subject) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -181,15 +180,15 @@ func (b *Book) Hear(now time.Duration, said Set) (paused, lifted []Subject) {
 	return paused, lifted
 }
 
-// hear merges what another process knows of a subject: the later end wins, unless it was lifted since.
-// longer says that more is held than before. The lock is held.
+// hear merges another process's entry of a subject. The later end wins, unless it was lifted since. longer reports
+// that the subject is paused longer than before. The lock is held.
 func (b *Book) hear(now time.Duration, of Subject, o *Entry) (longer bool) {
 	e := b.by[of]
 	lifted, before := max(b.by.Lifted(of), b.here(of)), e.Until()
 	for i := range o.Spans {
 		if s := o.Spans[i]; s.Until > now && s.At > lifted {
-			// Also of one that was given here: it may stand for another's, which by the
-			// store's clock, as far as that was known, ended no later.
+			// Merge also with a pause that began here: it may hide another one that ended no later by the store's
+			// clock, as far as that was known.
 			if e.Spans[i].Until <= now {
 				e.Spans[i] = Span{}
 			}
@@ -203,7 +202,7 @@ func (b *Book) hear(now time.Duration, of Subject, o *Entry) (longer bool) {
 	return false
 }
 
-// here is the stamp until which what was said of a subject is lifted in this process.
+// here returns the stamp of the latest lift of a subject in this process.
 func (b *Book) here(of Subject) int64 {
 	stamp := max(b.by[of].here, b.by[All()].here)
 	if of.Kind == Key {
@@ -212,7 +211,7 @@ func (b *Book) here(of Subject) int64 {
 	return stamp
 }
 
-// put notes an entry. The lock is held.
+// put stores an entry. The lock is held.
 func (b *Book) put(of Subject, e Entry) {
 	if b.by == nil {
 		b.by = make(Set)
@@ -220,14 +219,14 @@ func (b *Book) put(of Subject, e Entry) {
 	b.by[of] = e
 }
 
-// keep is put of a pause that goes on: decisions look at last, an atomic, before all else.
+// keep stores an entry with a pause in force, and updates last, the atomic that decisions read first.
 func (b *Book) keep(of Subject, e Entry) {
 	b.put(of, e)
 	b.full = min(b.full, e.Until())
 	b.last.Store(max(b.last.Load(), int64(e.Until())))
 }
 
-// weigh finds anew when the last pause ends.
+// weigh computes again when the last pause ends.
 func (b *Book) weigh() {
 	var last time.Duration
 	for _, e := range b.by {
@@ -236,13 +235,13 @@ func (b *Book) weigh() {
 	b.last.Store(int64(last))
 }
 
-// stamp is one that is later than all that were seen.
+// stamp returns a stamp that is later than all seen ones.
 func (b *Book) stamp(now time.Duration) int64 {
 	b.top = max(b.top+1, int64(now/time.Microsecond)+b.offset)
 	return b.top
 }
 
-// room makes room for another pause, if there is any.
+// room makes room for another pause if possible.
 func (b *Book) room(now time.Duration) bool {
 	if len(b.by) < most {
 		return true
@@ -260,7 +259,7 @@ func (b *Book) room(now time.Duration) bool {
 	return len(b.by) < most
 }
 
-// old is the stamp of a lift that has nothing left to lift.
+// old returns the stamp before which a lift can be forgotten.
 func (b *Book) old(now time.Duration) int64 {
 	if !b.shared {
 		return math.MaxInt64
@@ -268,8 +267,7 @@ func (b *Book) old(now time.Duration) int64 {
 	return int64((now-Longest)/time.Microsecond) + b.offset
 }
 
-// Set tells the book what the store's clock shows, in microseconds less ours. What was
-// said by a clock that is ahead of that counts as said now.
+// Set sets the store's clock minus ours, in microseconds. Stamps ahead of that clock count as made now.
 func (b *Book) Set(now time.Duration, offset int64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -288,14 +286,14 @@ func (b *Book) Set(now time.Duration, offset int64) {
 	}
 }
 
-// Changes counts what others may want to know.
+// Changes returns the number of changes to share.
 func (b *Book) Changes() int64 {
 	b.mu.RLock()
 	defer b.mu.RUnlock()
 	return b.changes
 }
 
-// Known is a copy of all that others may want to know, and how many changes it has seen.
+// Known returns a copy of everything to share, and the number of changes that it includes.
 func (b *Book) Known(now time.Duration) (Set, int64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -310,8 +308,8 @@ func (b *Book) Known(now time.Duration) (Set, int64) {
 	return all, b.changes
 }
 
-// All lists who is held at the instant, those for longest first, so many at most, and
-// says how many there are.
+// All returns the paused subjects at the instant, the longest first, at most the given number, and how many there
+// are.
 func (b *Book) All(now time.Duration, most int) (all []Held, n int) {
 	if !b.Any(now) {
 		return nil, 0
@@ -330,7 +328,7 @@ func (b *Book) All(now time.Duration, most int) (all []Held, n int) {
 	return all[:min(n, max(0, most))], n
 }
 
-// A Held is a subject and what holds it.
+// A Held is a subject with its pauses.
 type Held struct {
 	Subject
 	Entry

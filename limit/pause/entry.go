@@ -2,14 +2,14 @@ package pause
 
 import "time"
 
-// A Reason says why there is a pause.
+// A Reason states why there is a pause.
 type Reason uint8
 
 const (
 	Rate  Reason = iota // the upstream asks to come back later
-	Quota               // an amount for a day or longer is spent
-	Hand                // a person has ordered it
-	Here                // the same, for this process alone; no other hears of it
+	Quota               // an amount for a day or longer is used up
+	Hand                // an operator has ordered it
+	Here                // an operator has ordered it for this process alone
 	Reasons
 )
 
@@ -17,31 +17,31 @@ var reasons = [Reasons]string{"rate", "quota", "hand", "hand here"}
 
 func (r Reason) String() string { return reasons[r] }
 
-// Longest is the longest pause for a quota, or by hand: until the end of the longest
-// month. That of a rate is configured.
+// Longest is the longest pause for a quota or by an operator: until the end of the longest month. The longest pause
+// for a rate is configured.
 const Longest = 31 * 24 * time.Hour
 
-// A Span is a pause for one reason. Until is an instant of whoever keeps it.
+// A Span is a pause for one reason. Until is an instant of the process that holds it.
 type Span struct {
 	Until time.Duration
-	At    int64  // the stamp of when it was given; see Book
-	By    string // the process that it was given to
-	Known bool   // of a quota: the upstream said when it comes back; by hand: for how long was said
+	At    int64  // stamp of its creation; see Book
+	By    string // the process that learned of it
+	Known bool   // for a quota, the upstream sent the reset time; for an operator, a duration was given
 
-	// Slack is how much sooner than Until the pause may end for others, who know the
-	// store's clock better; 0 for one that nobody else has.
+	// Slack is how much earlier than Until the pause may end for other processes, which know the store's clock
+	// better. It is 0 if no other process has the pause.
 	Slack time.Duration
-	Fresh bool // it was given here, and has not come back from the store yet
+	Fresh bool // it began here, and was not read back from the store yet
 }
 
-// Sure is until when the pause is sure to hold everybody who has it.
+// Sure returns the instant until which the pause holds in every process that has it.
 func (s *Span) Sure() time.Duration { return s.Until - s.Slack }
 
-// Same reports whether two spans are one and the same, perhaps by different clocks.
+// Same reports whether two spans are the same pause, perhaps by different clocks.
 func (s *Span) Same(o *Span) bool { return s.At == o.At && s.By == o.By }
 
-// join is two pauses as one. It ends with the later one, and is the one that is sure to
-// hold longer: the other need not be told any more.
+// join merges two pauses. The result ends with the later one. Its identity is that of the pause that surely holds
+// longer, so that the other need not be shared any more.
 func join(a, b Span) Span {
 	if a.Until == 0 || b.Until != 0 && (b.Sure() > a.Sure() || b.Sure() == a.Sure() && b.At >= a.At) {
 		a, b = b, a
@@ -52,15 +52,14 @@ func join(a, b Span) Span {
 	return a
 }
 
-// An Entry is what holds one subject. What was lifted is as though it had never been
-// said: pauses that were given before that hold nobody, however late one hears of them.
+// An Entry has the pauses of one subject. A lift also ends all pauses that began before it and become known later.
 type Entry struct {
 	Spans  [Reasons]Span
-	Lifted int64 // the stamp of the latest lift; 0 if there was none
-	here   int64 // that of the latest lift in this process alone
+	Lifted int64 // stamp of the latest lift; 0 if there was none
+	here   int64 // stamp of the latest lift in this process alone
 }
 
-// Until is when the last of its pauses ends; 0 if there is none.
+// Until returns when the last of its pauses ends; 0 if there is none.
 func (e *Entry) Until() (end time.Duration) {
 	for i := range e.Spans {
 		end = max(end, e.Spans[i].Until)
@@ -68,8 +67,8 @@ func (e *Entry) Until() (end time.Duration) {
 	return end
 }
 
-// Reason is why there is a pause at the instant: for a quota if one is spent, whatever
-// else there is, and else for what ends last.
+// Reason returns why there is a pause at the instant: Quota if a quota is used up, otherwise the reason of the pause
+// that ends last.
 func (e *Entry) Reason(now time.Duration) Reason {
 	if e.Spans[Quota].Until > now {
 		return Quota
@@ -77,14 +76,13 @@ func (e *Entry) Reason(now time.Duration) Reason {
 	return e.Last()
 }
 
-// Open reports whether nobody knows how long it will be: until a person says that calls go
-// on.
+// Open reports whether the end is unknown, because an operator has to resume.
 func (e *Entry) Open() bool {
 	why := e.Last()
 	return why >= Hand && e.Spans[why].Until > 0 && !e.Spans[why].Known
 }
 
-// Last is the reason of what ends last.
+// Last returns the reason of the pause that ends last.
 func (e *Entry) Last() (why Reason) {
 	for i := range e.Spans {
 		if e.Spans[i].Until > e.Spans[why].Until {
@@ -94,7 +92,7 @@ func (e *Entry) Last() (why Reason) {
 	return why
 }
 
-// Merge takes over what another says of the same subject.
+// Merge merges another entry of the same subject.
 func (e *Entry) Merge(o *Entry) {
 	for i := range e.Spans {
 		e.Spans[i] = join(e.Spans[i], o.Spans[i])
@@ -102,8 +100,7 @@ func (e *Entry) Merge(o *Entry) {
 	e.Lifted = max(e.Lifted, o.Lifted)
 }
 
-// drop forgets the pauses that were given until the stamp, and reports whether there
-// were any.
+// drop removes the pauses that began until the stamp, and reports whether there were any.
 func (e *Entry) drop(stamp int64) (any bool) {
 	for i := range e.Spans {
 		if s := &e.Spans[i]; s.Until != 0 && s.At <= stamp {
@@ -113,8 +110,7 @@ func (e *Entry) drop(stamp int64) (any bool) {
 	return any
 }
 
-// expire forgets the pauses that are over at the instant, and reports whether there is
-// none left.
+// expire removes the pauses that are over, and reports whether none remains.
 func (e *Entry) expire(now time.Duration) (none bool) {
 	none = true
 	for i := range e.Spans {
@@ -126,10 +122,10 @@ func (e *Entry) expire(now time.Duration) (none bool) {
 	return none
 }
 
-// A Set is entries by subject, as a process or a store keeps them.
+// A Set has entries by subject, as a process or a store holds them.
 type Set map[Subject]Entry
 
-// Lifted is the stamp until which what was said of a subject is lifted.
+// Lifted returns the stamp of the latest lift that applies to a subject.
 func (s Set) Lifted(of Subject) int64 {
 	stamp := max(s[of].Lifted, s[All()].Lifted)
 	if of.Kind == Key {
@@ -138,8 +134,8 @@ func (s Set) Lifted(of Subject) int64 {
 	return stamp
 }
 
-// Settle drops what is lifted and what is over at the instant, and lifts that are older
-// than the stamp: by then everything is over that they have lifted.
+// Settle removes pauses that are lifted or over. It also removes lifts older than the stamp, because all that they
+// have lifted is over by then.
 func (s Set) Settle(now time.Duration, stamp int64) {
 	for of, e := range s {
 		e.drop(s.Lifted(of))

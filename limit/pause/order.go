@@ -2,7 +2,7 @@ package pause
 
 import "cmp"
 
-// byEnd sorts those that are held for longest first.
+// byEnd sorts by the end of the pause, the latest first.
 func byEnd(a, b Held) int {
 	return cmp.Or(
 		cmp.Compare(b.Until(), a.Until()),

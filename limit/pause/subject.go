@@ -1,6 +1,5 @@
-// Package pause keeps who may not call an upstream for now, why, and for how long: what
-// its hints have asked for, and what people have ordered. It decides nothing else and
-// knows no store; package pause/records shares what is kept here with a fleet.
+// Package pause holds the pauses of an upstream: which calls they stop, why and for how long. They come from hints
+// and from operators. The package knows no store. Package fleet/pauses shares pauses with a fleet.
 package pause
 
 import (
@@ -11,13 +10,13 @@ import (
 	"unicode/utf8"
 )
 
-// A Kind says what a pause holds.
+// A Kind states what a Subject is.
 type Kind uint8
 
 const (
 	Unknown   Kind = iota // nothing
 	Upstream              // every call
-	Limit                 // calls that are charged to a limit, under whatever key
+	Limit                 // calls that are charged to a limit, under any key
 	Key                   // calls that are charged to a limit under one key
 	Pool                  // calls of a pool; see weir.Call
 	Operation             // calls of an operation
@@ -32,7 +31,7 @@ func (k Kind) String() string {
 	return fmt.Sprintf("kind(%d)", uint8(k))
 }
 
-// KindOf is the kind of a name, Unknown if there is none of that name.
+// KindOf returns the kind with a name; Unknown if there is none.
 func KindOf(name string) Kind {
 	for i, n := range kinds {
 		if n == name {
@@ -42,7 +41,7 @@ func KindOf(name string) Kind {
 	return Unknown
 }
 
-// A Subject is whom a pause holds. Make it by one of the functions below.
+// A Subject is what a pause applies to. Make one with the functions below.
 type Subject struct {
 	Kind  Kind
 	Name  string // of the limit, the pool or the operation
@@ -50,11 +49,11 @@ type Subject struct {
 	Key   string
 }
 
-// All is every call of the upstream.
+// All returns the subject of every call of the upstream.
 func All() Subject { return Subject{Kind: Upstream} }
 
-// OfLimit is who is charged to a limit under a key. A limit without a scope has one key
-// for all.
+// OfLimit returns the subject of calls that are charged to a limit under a key. A limit without a scope has one key
+// for all calls.
 func OfLimit(name, scope, key string) Subject {
 	if scope == "" {
 		return Subject{Kind: Limit, Name: name}
@@ -62,29 +61,29 @@ func OfLimit(name, scope, key string) Subject {
 	return OfKey(name, scope, key)
 }
 
-// OfKey is who is charged to a limit that has a scope, under one key.
+// OfKey returns the subject of calls that are charged to a limit with a scope, under one key.
 func OfKey(limit, scope, key string) Subject {
 	return Subject{Kind: Key, Name: limit, Scope: scope, Key: label(key)}
 }
 
-// OfLimits is who is charged to a limit under whatever key.
+// OfLimits returns the subject of calls that are charged to a limit, under any key.
 func OfLimits(name string) Subject { return Subject{Kind: Limit, Name: name} }
 
-// OfPool is the calls of a pool.
+// OfPool returns the subject of the calls of a pool.
 func OfPool(name string) Subject { return Subject{Kind: Pool, Name: label(name)} }
 
-// OfOperation is the calls of an operation.
+// OfOperation returns the subject of the calls of an operation.
 func OfOperation(name string) Subject { return Subject{Kind: Operation, Name: name} }
 
-// Holds reports whether whatever is said of s is said of another subject, too.
+// Holds reports whether a pause of s also applies to the other subject.
 func (s Subject) Holds(other Subject) bool {
 	return s == other || s.Kind == Upstream || s.Kind == Limit && other.Kind == Key && s.Name == other.Name
 }
 
-// Plain reports whether the key is as the caller gave it, and not a hash that stands for it.
+// Plain reports whether the key is unchanged, and not replaced by a hash.
 func (s Subject) Plain() bool { return !strings.HasPrefix(s.Key, "#") }
 
-// String reads `limit put`, `key put tenant=acme`, `pool x/model`, `operation get`.
+// String returns a text such as `limit put`, `key put tenant=acme`, `pool x/model` or `operation get`.
 func (s Subject) String() string {
 	switch s.Kind {
 	case Upstream:
@@ -95,11 +94,10 @@ func (s Subject) String() string {
 	return s.Kind.String() + " " + s.Name
 }
 
-// longest is the longest key that is kept as it is.
+// longest is the length up to which a key is kept unchanged.
 const longest = 256
 
-// Bounded keeps keys that a caller chose from taking up memory without bound: of one that
-// is too long it is the beginning, and a hash.
+// Bounded bounds the length of keys that clients choose. A longer key becomes its beginning and a hash.
 func Bounded(key string) string {
 	if len(key) <= longest {
 		return key
@@ -108,8 +106,7 @@ func Bounded(key string) string {
 	return key[:longest-2*len(sum)] + hex.EncodeToString(sum[:])
 }
 
-// label is a text as it stands in a record: bounded, or a hash in its place if that is no
-// proper text.
+// label returns a text as it is stored: bounded, or a hash if it is not valid UTF-8.
 func label(text string) string {
 	if text = Bounded(text); utf8.ValidString(text) && !strings.HasPrefix(text, "#") {
 		return text
