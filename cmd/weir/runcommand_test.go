@@ -83,7 +83,8 @@ func TestRunWaitsForSecondaryLimitOfGitHub(t *testing.T) {
 	}
 }
 
-// Without a file, the hosts of all presets are limited, those with a wildcard too, and each call reaches the host that the command called.
+// Without a file, the hosts of all presets are limited, including hosts with a wildcard, and each call reaches the host that the
+// command called.
 func TestRunChoosesPresetsByHost(t *testing.T) {
 	t.Parallel()
 	needs(t, "curl")
