@@ -34,6 +34,11 @@ upstreams:
 // A fleet delivers from a table and a queue that weir store init has made, and does not start without them.
 func TestDeliveriesInAWS(t *testing.T) {
 	o := cloudTown(t)
+	text, err := os.ReadFile(o.file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	put(t, o.file, strings.ReplaceAll(string(text), o.db.Endpoint(), tablesWithTTL(t, o.db.Endpoint()).url))
 	if _, err := Start(o.file, Options{Env: os.LookupEnv}); err == nil || !strings.Contains(err.Error(), "weir store init") {
 		t.Errorf("without a table: %v", err)
 	}

@@ -20,8 +20,22 @@ import (
 // A ttlServer is an emulator of DynamoDB, of whose tables it tells whether TTL is on: at first it is not.
 type ttlServer struct {
 	http.Handler
-	mu sync.Mutex
-	on map[string]bool
+	url string
+	mu  sync.Mutex
+	on  map[string]bool
+}
+
+// tablesWithTTL serves the emulator at an address, which has no TTL itself, until the test ends.
+func tablesWithTTL(t *testing.T, emulator string) *ttlServer {
+	at, err := url.Parse(emulator)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &ttlServer{Handler: httputil.NewSingleHostReverseProxy(at), on: make(map[string]bool)}
+	front := httptest.NewServer(s)
+	t.Cleanup(front.Close)
+	s.url = front.URL
+	return s
 }
 
 func (s *ttlServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -51,19 +65,13 @@ func (s *ttlServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // weir check --connect fails for a table whose TTL is off, the limits' and the deliveries', until weir store init has turned it on.
 func TestConnectFailsForTablesWithoutTTL(t *testing.T) {
 	withKeys(t)
-	at, err := url.Parse(servers.Dynalite(t).Endpoint())
-	if err != nil {
-		t.Fatal(err)
-	}
-	tables := &ttlServer{Handler: httputil.NewSingleHostReverseProxy(at), on: make(map[string]bool)}
-	far := httptest.NewServer(tables)
-	defer far.Close()
+	tables := tablesWithTTL(t, servers.Dynalite(t).Endpoint())
 	file := filepath.Join(t.TempDir(), "weir.yaml")
 	put(t, file, fmt.Sprintf(`
 store: {dynamodb: {table: weir, region: us-east-1, endpoint: %q}}
 deliveries: {aws: {table: sent, region: us-east-1, endpoint: %q}}
 upstreams: {box: {url: %q}}
-`, far.URL, far.URL, far.URL))
+`, tables.url, tables.url, tables.url))
 	f := load(t, file)
 	initialize := func() {
 		t.Helper()
