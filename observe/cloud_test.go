@@ -33,7 +33,7 @@ func compareCloud(t *testing.T, s *script, lines string) {
 			if strings.HasSuffix(rest, " throttled") {
 				want["RateLimitErrors"] += n
 			}
-		case strings.HasPrefix(series, "given up ") && !strings.HasSuffix(rest, " canceled"):
+		case strings.HasPrefix(series, "given up ") && !strings.HasSuffix(rest, " canceled") && !strings.HasSuffix(rest, " not_retryable"):
 			want["RetryExhausted"] += n
 		}
 	}

@@ -65,8 +65,17 @@ func (f full) Beat(ctx context.Context, b *fleet.Beat) (fleet.Standing, error) {
 func (f full) know(ctx context.Context, group string) {
 	once, _ := f.known.LoadOrStore(group, new(sync.Once))
 	once.(*sync.Once).Do(func() {
-		if err := f.Init(context.WithoutCancel(ctx), group); err != nil {
-			panic(err)
+		begin, again := time.Now(), time.NewTicker(10*time.Millisecond)
+		defer again.Stop()
+		for {
+			err := f.Init(context.WithoutCancel(ctx), group)
+			if err == nil {
+				return
+			}
+			if time.Since(begin) > 30*time.Second { // on a busy machine the first connection may fail
+				panic(err)
+			}
+			<-again.C
 		}
 	})
 }

@@ -300,18 +300,14 @@ func (p played) load(t *testing.T, n *memnet.Network) result {
 	begin := time.Now()
 	var mu sync.Mutex
 	var wg sync.WaitGroup
-	r, next := result{tiers: make(map[string]int)}, 0
-	for worker := range p.weirs * p.workers {
+	r, workers := result{tiers: make(map[string]int)}, p.weirs*p.workers
+	for worker := range workers {
 		base := "http://" + []string{"localhost", "127.0.0.1"}[worker%p.weirs]
 		wg.Go(func() {
-			time.Sleep(time.Duration(worker) * p.every / time.Duration(p.weirs*p.workers))
-			for time.Since(begin) < minute {
-				mu.Lock()
-				q := p.call(base, next)
-				next++
-				mu.Unlock()
+			time.Sleep(time.Duration(worker) * p.every / time.Duration(workers))
+			for n := worker; time.Since(begin) < minute; n += workers { // a call has the same number however long others take
 				start := time.Now()
-				resp, err := client.Do(q)
+				resp, err := client.Do(p.call(base, n))
 				if err != nil {
 					t.Error(err)
 					return
