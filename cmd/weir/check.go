@@ -21,7 +21,7 @@ func newCheck(w world) *cobra.Command {
 		Use:   "check [FILE]",
 		Short: "Report every mistake in a configuration file",
 		Long: `Report every mistake in a configuration file, and in the files of prices and answers that it names. Without FILE, check
-weir.yaml. With --connect, also connect to the store, the upstreams and all else.
+weir.yaml. With --connect, also connect to the store, the upstreams and everything else.
 
 The exit status is 1 if there are mistakes.`,
 		Example: `  weir check weir.yaml

@@ -44,7 +44,7 @@ var exportedFiles = []exportedFile{
 			}
 		},
 	},
-	{"alertmanager", "Write which alerts suppress which, as a configuration of Alertmanager", "Write which alerts suppress which, as a configuration of Alertmanager.", "", fixed(rules.Alertmanager)},
+	{"alertmanager", "Write inhibition rules for weir's alerts, as an Alertmanager configuration", "Write inhibition rules for weir's alerts, as an Alertmanager configuration.", "", fixed(rules.Alertmanager)},
 	{"grafana", "Write a Grafana dashboard", "Write a Grafana dashboard for weir's metrics.", "", fixed(rules.Grafana)},
 	{"schema", "Write a JSON Schema of weir.yaml", "Write a JSON Schema of weir.yaml, with which editors check and complete it.", "", fixed(config.Schema)},
 	{"xray-sampling", "Write X-Ray sampling rules, as a CloudFormation template", "Write sampling rules of X-Ray, as a CloudFormation template.", "--service shop", samplingFile},
@@ -56,7 +56,7 @@ var exportedFiles = []exportedFile{
 			return func(context.Context, world) ([]byte, error) { return rules.CloudFormation(o), nil }
 		},
 	},
-	{"envoy", "Write what Envoy needs to ask weir", "Write what Envoy needs to ask weir: filter, routes with their descriptors, cluster.", "--address weir:8083", envoyFile(true, sideexport.Envoy)},
+	{"envoy", "Write what Envoy needs to ask weir", "Write what Envoy needs to ask weir: the filter, routes with descriptors, and the cluster.", "--address weir:8083", envoyFile(true, sideexport.Envoy)},
 	{"envoy-rules", "Write limits as rules for Envoy's rate limit service", "Write the limits of a configuration file as rules for Envoy's rate limit service.", "--domain edge", envoyFile(false, sideexport.EnvoyRules)},
 	{"apigateway", "Write limits as a CloudFormation template for API Gateway", "Write the limits of an upstream as a CloudFormation template for API Gateway.", "--upstream chat --websocket", gatewayFile},
 }

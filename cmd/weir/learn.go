@@ -52,7 +52,7 @@ name a source of metrics with --prometheus or --cloudwatch.`,
 	f.BoolVar(&o.json, "json", false, "print JSON")
 	f.DurationVar(&o.since, "since", 24*time.Hour, "read the metrics of the last `DURATION`")
 	f.DurationVar(&o.step, "step", time.Minute, "read metrics in steps of `DURATION`")
-	f.StringVar(&o.upstream, "upstream", "", "`UPSTREAM` that the metrics of CloudWatch are about")
+	f.StringVar(&o.upstream, "upstream", "", "`UPSTREAM` that the CloudWatch metrics describe")
 	f.StringVar(&o.prometheus, "prometheus", "", "`URL` of a Prometheus that scrapes weir")
 	f.StringVar(&o.job, "job", "weir", "`NAME` of the job with which Prometheus scrapes weir")
 	f.StringVar(&o.tokenEnv, "token-env", "", "environment `VARIABLE` with the token for Prometheus")

@@ -16,10 +16,10 @@ func newRun(w world) *cobra.Command {
 		Short: "Run a command whose calls stay within limits",
 		Long: `Run a command, and keep its calls to APIs within their limits. The command gets a proxy and a certificate authority of this run in
 its environment. Calls to hosts of an upstream are decrypted, limited and retried. Connections to all other hosts are tunneled
-unread. Without --config, the presets that are for certain hosts are the upstreams: "weir presets github" shows one.
+unread. Without --config, the presets with hosts are the upstreams: "weir presets github" shows one.
 
-weir ends with the exit status of the command, or with 128 plus the number of the signal that ended it. A line on standard error
-says what was waited for, if anything was. Runs of one user on one machine share their limits.`,
+weir exits with the status of the command, or with 128 plus the number of the signal that ended it. A line on standard error
+reports what calls waited for, if any did. Runs of one user on one machine share their limits.`,
 		Example: `  weir run -- curl https://api.github.com/repos/golang/go
   weir run --preset gemini-free -- python3 summarize.py`,
 		DisableFlagsInUseLine: true,

@@ -27,7 +27,7 @@ func newServe(w world) *cobra.Command {
 		Long: `Run the sidecar or gateway that a configuration file describes. Without FILE, read weir.yaml. SIGHUP and "weir reload" read the file
 again. SIGTERM and SIGINT end weir after the running calls; a second one ends it immediately.
 
-The log goes to standard error: as text on a terminal, otherwise one JSON object a line.`,
+The log goes to standard error: as text on a terminal, otherwise one JSON object per line.`,
 		Example: `  weir serve weir.yaml
   weir serve weir.yaml --listen :8080 --admin 127.0.0.1:9081`,
 		ValidArgsFunction: completeYAML,

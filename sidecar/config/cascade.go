@@ -55,9 +55,9 @@ func (t *Tier) Static() bool { return t.Answers != "" || t.Table != nil }
 
 var cascadeFields = []field[Cascade]{
 	one("deadline", duration, func(c *Cascade) *time.Duration { return &c.Deadline }, "1m", "How long all tiers together may take to begin an answer; an unstreamed answer begins when it is complete."),
-	one("wait", duration, func(c *Cascade) *time.Duration { return &c.Wait }, "1s", "Longest that a call waits for a tier, for its limits and before its retries, while a tier below has a model."),
+	one("wait", duration, func(c *Cascade) *time.Duration { return &c.Wait }, "1s", "Longest wait for a tier's limits and retries while a lower tier has a model."),
 	{"maintenance", "fields", "off", "Message during maintenance.", readMaintenance},
-	{"tiers", "a list of tiers", "none", "Fallbacks if the upstream gave up, is paused or has an open breaker. The first that can answers.", readTiers},
+	{"tiers", "a list of tiers", "none", "Fallbacks if the upstream fails, is paused or has an open breaker. The first tier that can answer does.", readTiers},
 }
 
 var tierFields = []field[Tier]{
@@ -69,7 +69,7 @@ var tierFields = []field[Tier]{
 	one("cached", boolean, func(t *Tier) *bool { return &t.Cached }, "false", "Answers from the cache, also stale."),
 	{"answers", "a file, or fields", "none", "Static answers: a file or a DynamoDB table.", readAnswers},
 	one("threshold", share, func(t *Tier) *float64 { return &t.Threshold }, "see docs/how-to/choose-a-fallback-model.md", ""),
-	one("message", listOf(form[string]{"texts", sentence.read}), func(t *Tier) *[]string { return &t.Messages }, "none", "Text that always answers; one of several at random."),
+	one("message", listOf(form[string]{"texts", sentence.read}), func(t *Tier) *[]string { return &t.Messages }, "none", "Text that is always available; one of several at random."),
 	one("contact", sentence, func(t *Tier) *string { return &t.Contact }, "none", "Contact for people, added to the message and the metadata."),
 }
 

@@ -22,7 +22,7 @@ var decideFields = []field[Decide]{
 	one("grpc", address, func(c *Decide) *string { return &c.GRPC }, "off", "Address of Envoy's rate limit service."),
 	one("rules", word, func(c *Decide) *string { return &c.Envoy.Rules }, "required with `grpc`", "File or directory of rules for Envoy."),
 	one("on_store_error", choice("error, allow or deny", map[string]envoy.OnStoreError{"error": envoy.Fail, "allow": envoy.Allow, "deny": envoy.Deny}),
-		func(c *Decide) *envoy.OnStoreError { return &c.Envoy.OnStoreError }, "error", "Response to Envoy without the store. With `error`, its `failure_mode_deny` decides."),
+		func(c *Decide) *envoy.OnStoreError { return &c.Envoy.OnStoreError }, "error", "Response to Envoy while the store is unreachable. With `error`, its `failure_mode_deny` decides."),
 	one("store_timeout", duration, func(c *Decide) *time.Duration { return &c.Envoy.Timeout }, "20ms", ""),
 	one("rate_limit_headers", choice("off, ratelimit or policy", map[string]envoy.Headers{"off": envoy.NoHeaders, "false": envoy.NoHeaders, "no": envoy.NoHeaders, "ratelimit": envoy.ThreeHeaders, "policy": envoy.PolicyHeaders}),
 		func(c *Decide) *envoy.Headers { return &c.Envoy.Headers }, "off", "Headers that Envoy adds to responses: `ratelimit` for three headers, `policy` for the newest draft."),

@@ -31,7 +31,7 @@ var documentFields = []field[document]{
 	one("admin", orOff(address, ""), func(f *document) *string { return &f.Admin }, defaultAdmin,
 		"Address for metrics and status."),
 	one("admin_open", boolean, func(f *document) *bool { return &f.adminOpen }, "false",
-		"Allows `admin` on addresses that other machines reach. They can read `/metrics`, `/livez` and `/readyz`; all else needs a token or certificate."),
+		"Allows `admin` on addresses that other machines reach. They can read `/metrics`, `/livez` and `/readyz`; everything else needs a token or certificate."),
 	{"admin_tokens", "tokens by name", "none", "", readAdminTokens},
 	one("admin_client_ca", word, func(f *document) *string { return &f.AdminAccess.ClientCA }, "none",
 		""),

@@ -79,7 +79,7 @@ var storeFields = []field[shelf]{
 	one("outage", duration, func(s *shelf) *time.Duration { return &s.Outage }, "10s",
 		"How long the store reserves the part of a process that stopped responding; at least 5s. Processes cut off for longer may exceed the limit by their parts (see `without`)."),
 	one("without", without, func(s *shelf) *fleet.Without { return &s.Without }, "part",
-		"After `outage`, a cut-off process uses its last `part`, must `refuse`, or uses this share of each limit. It uses a share also before it first reached the store."),
+		"After `outage`, a cut-off process uses its last `part`, must `refuse`, or uses this share of each limit. A share also applies before the process first reaches the store."),
 }
 
 func readStore(d *decoder, n *node, f *document) {
