@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -145,14 +146,17 @@ func TestPresetKeepsPublishedLimits(t *testing.T) {
 					came = append(came, time.Now())
 					mu.Unlock()
 				}))
-				defer serveInside(t, n, fmt.Sprintf("bounds: {caller_requests: 8192}\nupstreams: {up: {preset: %s, url: %q}}\n", x.preset, up))()
+				defer serveInside(t, n, fmt.Sprintf("upstreams: {up: {preset: %s, url: %q}}\n", x.preset, up))()
 				client := &http.Client{Transport: n.Transport()}
 				defer client.CloseIdleConnections()
 				var wg sync.WaitGroup
-				for range x.calls {
+				var made atomic.Int64
+				for range 100 {
 					wg.Go(func() {
-						if status := send(t, client, x.method, "http://localhost/up"+x.path, "", map[string]string{"Authorization": "Bearer t"}); status != http.StatusOK {
-							t.Errorf("status %d", status)
+						for made.Add(1) <= int64(x.calls) {
+							if status := send(t, client, x.method, "http://localhost/up"+x.path, "", map[string]string{"Authorization": "Bearer t"}); status != http.StatusOK {
+								t.Errorf("status %d", status)
+							}
 						}
 					})
 				}
