@@ -1,6 +1,7 @@
 package fleet
 
 import (
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -68,8 +69,11 @@ func TestBurstOfOneIsUsed(t *testing.T) {
 					if late > 1 {
 						t.Errorf("%d processes at %v: over by %d as used, want 1 at most", processes, rtt, late)
 					}
-					for i := range (*w.granted)[1:] { // a store counts microseconds
-						if d := (*w.granted)[i+1].at - (*w.granted)[i].at; d < 100*time.Millisecond-2*time.Microsecond || (*w.granted)[i].n > 1 {
+					w.mu.Lock()
+					granted := slices.Clone(*w.granted)
+					w.mu.Unlock()
+					for i := range granted[1:] { // a store counts microseconds
+						if d := granted[i+1].at - granted[i].at; d < 100*time.Millisecond-2*time.Microsecond || granted[i].n > 1 {
 							t.Errorf("%d processes at %v: granted within %v", processes, rtt, d)
 						}
 					}
