@@ -84,11 +84,7 @@ func (d *decoder) ownPreset(name string, from file, n *node, tier bool) *node {
 		case ok && !slices.Contains(Presets(), below):
 			d.Unknown(at, "preset of weir", below, Presets())
 		case ok:
-			weirs, _ := presetText(below)
-			lower := newDecoder(below).Read([]byte(weirs))
-			expand(lower)
-			mark(lower, below, at, n.Path)
-			base = over(lower, base)
+			base = over(weirPreset(below, at, n, false), base)
 		}
 	}
 	if tier {

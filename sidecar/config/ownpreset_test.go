@@ -37,7 +37,7 @@ upstreams:
 `,
 		"mine/acme.yaml":         "# ACME's API.\nurl: https://api.acme.example\nkeys: {key: \"header:X-Key\"}\nlimits:\n  calls: {rate: 10/s, burst: 20, scope: key}\n  day: {amount: 500, every: day}\nretry: {attempts: 7}\n",
 		"mine/small-github.yaml": "preset: github\nlimits: {hour: {rate: 1000/h}}\nretry: {attempts: 4}\n",
-		"mine/ntfy.yaml":         "limits: {all: 3/s}\n",
+		"mine/ntfy.yaml":         "preset: ntfy\nlimits: {all: 3/s, requests: \"off\", day: \"off\"}\n",
 		"mine/README.md":         "not a preset",
 	})
 	f, err := Load(path, nil)

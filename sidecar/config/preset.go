@@ -113,6 +113,11 @@ func (d *decoder) preset(name string, at, n *node, tier bool) *node {
 	if own, ok := d.own[name]; ok {
 		return d.ownPreset(name, own, n, tier)
 	}
+	return weirPreset(name, at, n, tier)
+}
+
+// weirPreset returns the tree of one of weir's presets, with the position at which the file names it.
+func weirPreset(name string, at, n *node, tier bool) *node {
 	text, _ := presetText(name)
 	inner := newDecoder(name)
 	base := inner.Read([]byte(text))
