@@ -8,19 +8,19 @@ import (
 	"github.com/seed1158cd35/weir/fleet"
 )
 
-// A process is what a history knows of one that beats: what it was answered last, and what
-// it said last.
+// A process is the state of one process in a history that sends beats: the latest answer it accepted and its latest
+// beat.
 type process struct {
 	seq, ack    int64
 	part, until int64
 	alone       bool
-	gen         [2]int64 // each store has its own
-	forged      bool     // its latest beat names another
+	gen         [2]int64 // per store, because stores number their generations independently
+	forged      bool     // its latest beat shows a forged generation
 	last        fleet.Beat
 }
 
-// beat is a beat of one of some processes to both stores: the next or the latest again,
-// one that heard its answer or did not, that takes part or leaves.
+// beat sends a beat of a random process to both stores and compares the answers. The beat is either new or a repeat
+// of the latest. Afterwards the process may ignore the answer, as if it were lost, or be gone because it left.
 func (h *history) beat() error {
 	name := fmt.Sprint("c", h.rng.IntN(5))
 	p := h.beats[name]
@@ -62,7 +62,7 @@ func (h *history) beat() error {
 	return nil
 }
 
-// next is the beat that follows the latest of a process.
+// next returns the beat that follows the latest beat of p.
 func (h *history) next(p *process) fleet.Beat {
 	p.seq++
 	if h.rng.IntN(20) == 0 {
@@ -86,10 +86,10 @@ func (h *history) next(p *process) fleet.Beat {
 	case 3:
 		b.Wish = 0
 	case 4:
-		p.forged = true // a part of a memory that is lost
+		p.forged = true // it shows a part that an older memory of the store granted
 		b.Part, b.Gen = h.rng.Int64N(fleet.Whole), h.rng.Int64N(3)
 	case 5:
-		b.Ack += 1_000_000 // of an answer that the store has forgotten
+		b.Ack += 1_000_000 // it acknowledges an answer that the store has forgotten
 	}
 	return b
 }

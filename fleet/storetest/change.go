@@ -6,7 +6,7 @@ import (
 	"github.com/seed1158cd35/weir/fleet"
 )
 
-// within checks what is left of a limit: rounding may cost a unit.
+// within checks the remaining units of a limit. Rounding may cost a unit, so it takes a range.
 func (w *world) within(s *shape, least, most int64, why string) {
 	w.Helper()
 	if got := w.left(s.claim(w.now(), 1)); got < least || got > most {
@@ -51,8 +51,7 @@ func changedFixed(w *world) {
 	w.within(s, 4, 4, "what it was")
 }
 
-// backAfterChange: what has run out at a high rate does not come back because the
-// rate is low again.
+// backAfterChange checks that units that expired at a high rate do not return after the rate drops again.
 func backAfterChange(w *world) {
 	slow, fast := bucketOf("bucket", 1, 100*time.Hour, 10), bucketOf("bucket", 10, 50*time.Millisecond, 10)
 	mark := w.must(10, slow.claim(w.now(), 1)).Grants[0].Mark

@@ -14,14 +14,12 @@ import (
 	"github.com/seed1158cd35/weir/limit/bucket"
 )
 
-// Compare drives two stores through the same random history and stops at the first
-// answer that differs. Both tell time by one clock, which stands still but for
-// advance. There are all shapes, limits that change, several claims, settlements of
-// what was granted before, pauses, repeats, windows that have passed, records and
-// clients. The seed is printed on failure, with the step.
+// Compare drives two stores through the same random history and fails at the first answer that differs. Both stores
+// share one clock, which only advance moves. The history contains all shapes, limits that change, asks with several
+// claims, settlements of earlier grants, pauses, repeats, windows that have passed, records and clients. A failure
+// prints the seed and the step.
 //
-// Marks and versions of records are the store's own business: each gets back what it
-// gave.
+// Marks and versions of records may differ between the stores. Each store gets its own values back.
 func Compare(t testing.TB, a, b fleet.Store, advance func(d time.Duration), seed uint64, steps int) {
 	t.Helper()
 	h := newHistory(a, b, seed)
@@ -37,8 +35,8 @@ func Compare(t testing.TB, a, b fleet.Store, advance func(d time.Duration), seed
 
 var compared = []string{"k", "another", "ü{}\x00"}
 
-// touch looks at every limit and key, before anything is out: of one that a store does
-// not know, or has forgotten as it was full, it may say less while much is out.
+// touch reads every limit and key before any units are granted. A store may report fewer units for a limit that is
+// new to it, or that it forgot because it was full, while many are granted.
 func (h *history) touch() error {
 	now, err := h.now()
 	if err != nil {
@@ -58,7 +56,7 @@ func (h *history) touch() error {
 	return nil
 }
 
-// A history is what has been done to both stores.
+// A history is the work that was sent to both stores.
 type history struct {
 	rng    *rand.Rand
 	stores [2]fleet.Store
@@ -73,13 +71,13 @@ type history struct {
 	beats  map[string]*process
 }
 
-// shapes are the forms that one limit takes, one after the other.
+// shapes are the versions of one limit. One version applies at a time.
 type shapes struct {
 	forms []*shape
 	form  int
 }
 
-// had is a grant of which some units are unused.
+// had is a grant with unused units.
 type had struct {
 	shape *shape
 	key   string
@@ -87,7 +85,7 @@ type had struct {
 	marks [2]fleet.Mark
 }
 
-// A pair is one ask as both stores get it.
+// A pair is one ask in two copies, one per store.
 type pair [2]*fleet.Ask
 
 func newHistory(a, b fleet.Store, seed uint64) *history {
@@ -108,7 +106,7 @@ func newHistory(a, b fleet.Store, seed uint64) *history {
 
 var periods = []time.Duration{time.Millisecond, 3 * time.Millisecond / 2, time.Second, time.Minute, time.Hour, 24 * time.Hour, 365 * 24 * time.Hour}
 
-// upTo is a number of any order of magnitude from 1 to n.
+// upTo returns a number from 1 to n, of any order of magnitude.
 func upTo(rng *rand.Rand, n int64) int64 {
 	v := int64(1)
 	for v < n/16 && rng.IntN(4) > 0 {
@@ -140,8 +138,8 @@ func (h *history) rollings(name string) *shapes {
 	return &s
 }
 
-// hold is for how long grants of a form hold: not for all the same, unless a store forgets limits that are
-// full: with them it forgets who held longest, and need not take the price of a shorter hold.
+// hold returns how long the grants of one form remain usable. All forms get 0 if a store forgets full limits: it
+// then forgets the longest hold as well, and need not charge for a change to a shorter one.
 func (h *history) hold() int64 {
 	if _, keeps := h.stores[0].(*fleet.Memory); !keeps {
 		return 0
@@ -155,7 +153,7 @@ func (h *history) fixeds(name string) *shapes {
 	for i := range 3 {
 		f := &shape{name: name, full: upTo(h.rng, 1e9), begin: h.begin, period: per}
 		if i == 2 && h.rng.IntN(2) == 0 {
-			f.begin = f.begin.Add(per / 3) // another zone
+			f.begin = f.begin.Add(per / 3) // another time zone
 		}
 		f.rule = &fleet.Rule{Name: name, Shape: limit.Calendar, Amount: f.full}
 		s.forms = append(s.forms, f)
@@ -163,7 +161,7 @@ func (h *history) fixeds(name string) *shapes {
 	return &s
 }
 
-// step does one thing to both stores.
+// step does one random thing to both stores.
 func (h *history) step(advance func(d time.Duration)) error {
 	switch h.rng.IntN(12) {
 	case 0, 1, 2:
@@ -189,8 +187,8 @@ func (h *history) step(advance func(d time.Duration)) error {
 	return h.take()
 }
 
-// pause is a time of any length that means something to one of the limits, or, in a
-// brisk history, to processes that beat.
+// pause returns a random length up to the period of a limit. In a brisk history it returns less than a second,
+// which matters to beats.
 func (h *history) pause() time.Duration {
 	if h.brisk {
 		return time.Duration(h.rng.Int64N(int64(time.Second))).Truncate(time.Microsecond)
@@ -223,9 +221,9 @@ func (h *history) take() error {
 		return err
 	}
 	if len(p[0].Grants) == 0 {
-		return nil // it was refused, and may not be when it comes again
+		return nil // the ask was refused, but its repeat might be granted
 	}
-	if h.last[lane] = p; h.rng.IntN(8) == 0 { // the first was late
+	if h.last[lane] = p; h.rng.IntN(8) == 0 { // as if the first answer had been late
 		return h.both(&pair{again(p[0]), again(p[1])}, true)
 	}
 	return nil
@@ -234,7 +232,7 @@ func (h *history) take() error {
 func (h *history) claim(s *shapes, now time.Time) fleet.Claim {
 	f := s.forms[s.form]
 	if h.rng.IntN(8) == 0 {
-		now = now.Add(-f.period) // it names the window before, and this one as the next
+		now = now.Add(-f.period) // it names the previous window, and the present one as the next
 	}
 	if h.rng.IntN(50) == 0 {
 		now = now.Add(time.Duration(h.rng.IntN(9)-4) * f.period)
@@ -253,7 +251,7 @@ func (h *history) claim(s *shapes, now time.Time) fleet.Claim {
 	return k
 }
 
-// settlement adds one to both asks.
+// settlement adds a settlement to both asks.
 func (h *history) settlement(p *pair, now time.Time) {
 	var s [2]fleet.Settlement
 	s[0] = h.limits[h.rng.IntN(len(h.limits))].settled(h.rng, now)
@@ -263,7 +261,7 @@ func (h *history) settlement(p *pair, now time.Time) {
 		part := &h.had[i]
 		back := 1 + h.rng.Int64N(part.n)
 		for j := range s {
-			// The shape may have changed meanwhile, as it has for the process.
+			// The shape may have changed since the grant, as it may for a process.
 			s[j] = part.shape.settlement(now, back, part.marks[j])
 			s[j].Key = part.key
 			part.marks[j].Level -= back * part.marks[j].Step
@@ -285,12 +283,12 @@ func (s *shapes) settled(rng *rand.Rand, now time.Time) fleet.Settlement {
 	case 1:
 		x.Owe = upTo(rng, 2*f.full)
 	case 2:
-		x.Owe = upTo(rng, 40*f.full) // more debt than is kept
+		x.Owe = upTo(rng, 40*f.full) // more debt than a store keeps
 	}
 	return x
 }
 
-// both makes the ask at both stores and compares what they say.
+// both sends the ask to both stores and compares their answers.
 func (h *history) both(p *pair, repeat bool) error {
 	var errs [2]error
 	for i, s := range h.stores {
@@ -316,7 +314,7 @@ func (h *history) both(p *pair, repeat bool) error {
 	return nil
 }
 
-// compare compares the grants of a claim, and keeps what may come back.
+// compare compares the grants of claim i. It keeps some of them to return their units later.
 func (h *history) compare(p *pair, i int, repeat bool) error {
 	g, o := p[0].Grants[i], p[1].Grants[i]
 	marks := [2]fleet.Mark{g.Mark, o.Mark}
@@ -377,8 +375,9 @@ func (h *history) swap() error {
 	return nil
 }
 
-// CompareReturns drives two stores through a random history of one bucket that is always short, of which units come back
-// early, late and never, so that its history grows as long as it can. It stops at the first answer that differs.
+// CompareReturns drives two stores through a random history of one bucket that is always short of units. Units
+// return early, late or never, so the bucket's history grows as long as it can. CompareReturns fails at the first
+// answer that differs.
 func CompareReturns(t testing.TB, a, b fleet.Store, advance func(d time.Duration), seed uint64, steps int) {
 	t.Helper()
 	h := newHistory(a, b, seed)

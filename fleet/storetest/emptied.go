@@ -8,17 +8,17 @@ import (
 	"github.com/seed1158cd35/weir/fleet"
 )
 
-// Emptied says how a store that grants parts loses all that it knows of a group, as a
-// server does that is started anew without its data. It is tried of driven stores.
+// Emptied returns an Option with a function that makes a store lose all data of a group, like a server that
+// restarts without its data. It applies to stores that grant parts and are Driven.
 func Emptied(empty func(t testing.TB, group string)) Option {
 	return func(s *suite) { s.empty = empty }
 }
 
-// An emptied store does not know who holds which part. It takes all parts to be out, but
-// for those that their processes show, and grants none of the rest.
+// emptied checks that a store without data treats all parts as granted. Processes show their parts with their
+// beats. The store grants nothing from the remainder, which it cannot attribute.
 func emptied(w *world) {
 	a, b, silent := w.joins("a"), w.joins("b"), w.joins("silent")
-	for range 30 { // a part is given after some seconds only, and to grow it takes turns
+	for range 30 { // a store grants a part only after some seconds, and parts grow in turns
 		for _, m := range []*believer{a, b, silent} {
 			m.beat()
 		}
@@ -50,7 +50,7 @@ func emptied(w *world) {
 	}
 }
 
-// staysUnknown: what nobody shows is given to none of those who beat.
+// staysUnknown checks that the store grants no part that is still unknown to the members.
 func staysUnknown(w *world, unknown int64, members ...*believer) {
 	for range 30 {
 		for _, m := range members {
@@ -67,7 +67,7 @@ func staysUnknown(w *world, unknown int64, members ...*believer) {
 	}
 }
 
-// A believer is a process as far as its beats go. It believes the latest answer.
+// A believer is a process that sends beats and accepts every answer.
 type believer struct {
 	fleet.Beat
 	w     *world
@@ -87,9 +87,9 @@ func (m *believer) beat() fleet.Standing {
 	return s
 }
 
-// CompareEmptied drives a store through random beats of some processes, and loses its
-// memory now and then. It stops at the first answer that is not that of fleet.Members, and
-// returns how often a part was shown to an emptied store.
+// CompareEmptied drives a store through random beats of some processes, and clears its memory now and then. It
+// fails at the first answer that differs from the answer of fleet.Members. It returns how often a process showed a
+// part to an emptied store.
 func CompareEmptied(t testing.TB, s fleet.Store, empty func(t testing.TB, group string), advance func(d time.Duration), seed uint64, steps int) (shown int) {
 	t.Helper()
 	m := &model{now: func() (time.Time, error) { _, now, err := s.Load(context.Background(), "clock", nil); return now, err }}
@@ -110,9 +110,9 @@ func CompareEmptied(t testing.TB, s fleet.Store, empty func(t testing.TB, group 
 	return shown
 }
 
-// A model is the members of one group, of which nothing is known at first.
+// A model is the members of one group. It starts with no knowledge of granted parts.
 type model struct {
-	fleet.Store // none: it is asked for nothing but beats
+	fleet.Store // nil: a model only answers beats
 	now         func() (time.Time, error)
 	members     *fleet.Members
 	shown       int

@@ -23,7 +23,7 @@ func windowRolls(w *world) bool {
 	if w.now().After(s.windows(first).End.Add(150 * time.Millisecond)) {
 		return false
 	}
-	// The windows of a while ago name the new one as the next.
+	// These windows are older. They name the new window as the next one.
 	if a = w.take(4, s.claim(first, 1)); a.Granted != 4 || a.Grants[0].Left != 6 {
 		w.Fatalf("granted %d of a new window, %d left; want 4 and 6", a.Granted, a.Grants[0].Left)
 	}
@@ -55,7 +55,7 @@ func windowsElsewhere(w *world) {
 	w.wantLeft(other.claim(now, 1), 6, "after refused windows of another claim")
 }
 
-// windowsOverlap: the zone of a quota was changed, so that the day begins later.
+// windowsOverlap changes the time zone of a quota, so that its day begins later.
 func windowsOverlap(w *world) {
 	now := w.now()
 	s := w.fixedOf("fixed", 10, 100*time.Hour)
@@ -73,7 +73,7 @@ func windowsOverlap(w *world) {
 	}
 }
 
-// settlementAhead: a process whose clock is ahead must not end the present window.
+// settlementAhead checks that a process whose clock is ahead cannot end the present window.
 func settlementAhead(w *world) {
 	now := w.now()
 	s := w.fixedOf("fixed", 10, time.Hour)
@@ -82,7 +82,7 @@ func settlementAhead(w *world) {
 	ahead.Owe = 1
 	a := w.ask(0)
 	a.Settle = []fleet.Settlement{ahead}
-	_ = w.try(a) // it may be refused
+	_ = w.try(a) // the store may refuse it
 	if left := w.left(s.claim(now, 1)); left > 3 {
 		w.Errorf("%d left of a window of which 7 of 10 are gone", left)
 	}
@@ -100,7 +100,7 @@ func seenCounts(w *world) {
 	w.conclusively(seenBefore)
 }
 
-// seenBefore: what went in the window before counts in that.
+// seenBefore checks that units seen in the previous window do not count in the present one.
 func seenBefore(w *world) bool {
 	quick := w.fixedOf("quick", 10, 200*time.Millisecond)
 	old := quick.claim(w.now(), 1)
@@ -119,8 +119,8 @@ func seenBefore(w *world) bool {
 	return true
 }
 
-// seenAndBack: one process has seen 8 of 10 gone before another gave 5 of them back. What it
-// has seen says no more than that 8 less 5 are gone, unless the store has lost them.
+// seenAndBack has one process see that 8 of 10 units are spent before another returns 5. The observation then means
+// that 8 − 5 units are spent, unless the store has lost its data.
 func seenAndBack(w *world) {
 	now := w.now()
 	s := w.fixedOf("fixed", 10, time.Hour)

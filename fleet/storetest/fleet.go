@@ -12,22 +12,23 @@ import (
 	"github.com/seed1158cd35/weir/limit/bucket"
 )
 
-// A member is a process that shares limits through the store, as weir does it.
+// A member is a process that shares limits through the store with weir's own client, package fleet.
 type member struct {
 	w     *world
 	group *fleet.Group
 	store *hearing
 }
 
-// hearing is a store as a process hears it. An ask may fail of which the store has done all, and what a repeat
-// grants has no marks by which it could come back: both happen wherever an answer takes longer than the process waits.
+// hearing wraps a store and counts the units that a process cannot return. An ask may fail after the store has
+// executed it, and the grants of a repeat have no marks. Both happen wherever an answer takes longer than the
+// process waits.
 type hearing struct {
 	fleet.Store
 	mu   sync.Mutex
-	asks map[uint64]unheard // by their IDs
+	asks map[uint64]unheard // by ID
 }
 
-// An unheard is what may never come back of an ask: what it was granted, and what it settled.
+// An unheard is the units of one ask that may never return: the units granted and the units settled.
 type unheard struct{ granted, back int64 }
 
 func (s *hearing) Take(ctx context.Context, a *fleet.Ask) error {
@@ -55,7 +56,7 @@ func (s *hearing) Take(ctx context.Context, a *fleet.Ask) error {
 	return err
 }
 
-// missing is how many units may never come back.
+// missing returns how many units may never return.
 func (s *hearing) missing() (n int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -65,14 +66,14 @@ func (s *hearing) missing() (n int64) {
 	return n
 }
 
-// forget begins anew.
+// forget resets the count.
 func (s *hearing) forget() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	clear(s.asks)
 }
 
-// member makes one more process.
+// member starts another process.
 func (w *world) member() *member {
 	w.Helper()
 	s := &hearing{Store: w.open(w), asks: make(map[uint64]unheard)}
@@ -86,7 +87,7 @@ func (w *world) member() *member {
 	return &member{w, f.Group(w.group), s}
 }
 
-// share makes a limit one that the process shares with the others.
+// share returns a limit that the process shares with the other processes.
 func (m *member) share(l limit.Limit) *limit.Registry {
 	m.w.Helper()
 	r, err := limit.NewShared(clock.System.Now(), l, m.group)
@@ -96,7 +97,7 @@ func (m *member) share(l limit.Limit) *limit.Registry {
 	return r
 }
 
-// try takes what a call costs if it may go at once.
+// try takes the cost of a call if the limit can grant it immediately.
 func (m *member) try(r *limit.Registry, cost int64) (*limit.Charges, bool) {
 	m.w.Helper()
 	p := new(limit.Charges)
@@ -117,7 +118,7 @@ func (m *member) try(r *limit.Registry, cost int64) (*limit.Charges, bool) {
 	}
 }
 
-// lasting are limits that get nothing back while a test lasts.
+// lasting returns limits that do not refill while a test runs.
 func lasting(amount int64) []limit.Limit {
 	return []limit.Limit{
 		{Name: "bucket", Unit: "tokens", Rate: bucket.Rate{Amount: 300, Per: 100 * time.Hour, Burst: amount}},
@@ -126,12 +127,12 @@ func lasting(amount int64) []limit.Limit {
 	}
 }
 
-// returnsAfterRefusals: each call reserves three times of what it uses, and says so
-// only when others have been refused. Yet nearly all is used: all but what no store may take back, as the answer that
-// granted it was lost.
+// returnsAfterRefusals has calls reserve three times the units that they use. They report the usage only after
+// other calls were refused. Yet the process uses nearly the complete limit, except units whose granting answer was
+// lost: no store may take those back.
 //
-// What stays is below all that comes back. Of what stands low in a bucket less may come back if it is not told in order, as
-// an ask and a settlement on their way at once are not.
+// One first call reserves units below all that return. Fewer units of a low position in a bucket may return if the
+// settlements arrive out of order, as an ask and a settlement that are sent simultaneously may.
 func returnsAfterRefusals(w *world) {
 	const amount, reserved, used = 30_000, 300, 100
 	const stays = amount / used * (reserved - used)

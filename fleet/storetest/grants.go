@@ -9,7 +9,7 @@ import (
 	"github.com/seed1158cd35/weir/limit/bucket"
 )
 
-// three are claims of one call to three limits: 10, 3 and 14 copies are there.
+// three returns the claims of one call to three limits, which have room for 10, 3 and 14 copies.
 func (w *world) three() (all [3]fleet.Claim) {
 	now := w.now()
 	all[0] = bucketOf("bucket", 1, 100*time.Hour, 10).claim(now, 1)
@@ -54,7 +54,7 @@ func allOrNone(w *world) {
 	}
 }
 
-// manyClaims is an ask for as many limits that a fleet shares as a call can be charged to, of all shapes.
+// manyClaims sends an ask with 32 limits of all shapes, the most shared limits that a call can be charged to.
 func manyClaims(w *world) {
 	now := w.now()
 	var all []fleet.Claim
@@ -166,7 +166,7 @@ func costAbove(w *world) {
 		for _, cost := range []int64{11, 1 << 40, math.MaxInt64} {
 			a := w.ask(1, s.claim(w.now(), cost))
 			if err := w.try(a); err != nil {
-				continue // that is an answer too
+				continue // an error is a valid answer, too
 			}
 			if a.Granted != 0 {
 				w.Errorf("cost %d of a limit of 10: granted", cost)
@@ -178,7 +178,8 @@ func costAbove(w *world) {
 	})
 }
 
-// nonsense may be an error or do nothing; it must not make units out of nothing.
+// nonsense sends values that make no sense. The store may answer with an error or do nothing. It must not create
+// units.
 func nonsense(w *world) {
 	w.each(slowOf(10), func(w *world, s *shape) {
 		now := w.now()

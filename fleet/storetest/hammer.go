@@ -14,27 +14,25 @@ import (
 
 const (
 	clients    = 3
-	goroutines = 8 // of each client
+	goroutines = 8 // per client
 )
 
-// A spent is units that were granted at an instant of the store's clock, and
-// may be used at once.
+// A spent is units that the store granted at an instant of its clock, when the caller could use them.
 type spent struct {
 	at int64 // microseconds
 	n  int64
 }
 
-// A load is many goroutines that take as much as they get until the store's clock
-// has gone on for long enough.
+// A load is many goroutines that take as many units as they get, until the store's clock reaches end.
 type load struct {
 	w     *world
 	ask   func(rng *rand.Rand, now time.Time) *fleet.Ask
-	heard func(a *fleet.Ask) // called for each answer, one at a time
+	heard func(a *fleet.Ask) // called for each answer, never concurrently
 	begin time.Time
 	end   time.Time
 
 	mu    sync.Mutex
-	asked []spent // copies that were asked for, granted or not
+	asked []spent // requested copies, granted or not
 }
 
 func (w *world) hammerWith(ask func(rng *rand.Rand, now time.Time) *fleet.Ask, heard func(a *fleet.Ask)) *load {
@@ -61,10 +59,10 @@ type worker struct {
 	l   *load
 	c   *client
 	rng *rand.Rand
-	now time.Time // the store's clock as far as it is known
+	now time.Time // the store's clock in the latest answer
 }
 
-// once asks once and reports how long the store says that it is worth waiting.
+// once sends one ask and returns the wait that the store named.
 func (k *worker) once() (rest time.Duration, ok bool) {
 	a := k.l.ask(k.rng, k.now)
 	a.Group, a.ID, a.Lane = k.l.w.group, fresh(), k.c.lane
@@ -86,7 +84,7 @@ func (k *worker) once() (rest time.Duration, ok bool) {
 	return rest, true
 }
 
-// rounds lets everyone ask at the same instant, and then a little time pass.
+// rounds lets all workers ask at the same instant, then advances the clock a little, until the load ends.
 func (l *load) rounds(workers []*worker) {
 	for l.w.now().Before(l.end) {
 		var wg sync.WaitGroup
@@ -101,8 +99,8 @@ func (l *load) rounds(workers []*worker) {
 	}
 }
 
-// free lets everyone ask as fast as the store answers; who was refused does not ask
-// more often than each millisecond.
+// free lets all workers ask as fast as the store answers. A worker that was refused waits at least the time that
+// the store named, or a millisecond if that is shorter.
 func (l *load) free(workers []*worker) {
 	var wg sync.WaitGroup
 	for _, k := range workers {
@@ -119,10 +117,10 @@ func (l *load) free(workers []*worker) {
 	wg.Wait()
 }
 
-// used is all units of an answer's claim.
+// used returns the units granted to claim i of an answer.
 func used(a *fleet.Ask, i int) int64 { return a.Granted*a.Claims[i].Cost + a.Grants[i].Extra }
 
-// record hears answers and keeps what was granted of each claim.
+// record returns a function that adds the grants of an answer to grants, by the name of the limit.
 func record(grants map[string][]spent) func(a *fleet.Ask) {
 	return func(a *fleet.Ask) {
 		for i, k := range a.Claims {
@@ -141,8 +139,8 @@ func sorted(all []spent) (total int64) {
 	return total
 }
 
-// wantBucket checks every window of any length: amount/per is the rate in units per
-// microsecond. It is a vessel in whole numbers.
+// wantBucket checks windows of every length. The rate is amount/per units per microsecond. It computes an exact
+// leaky bucket in integers.
 func (w *world) wantBucket(all []spent, amount, per, burst int64) (total int64) {
 	w.Helper()
 	total = sorted(all)
@@ -150,14 +148,14 @@ func (w *world) wantBucket(all []spent, amount, per, burst int64) (total int64) 
 	for _, s := range all {
 		level = max(0, level-amount*(s.at-at)) + s.n*per
 		at = s.at
-		if over := level - burst*per; over > amount { // a microsecond's worth
+		if over := level - burst*per; over > amount { // one microsecond's worth
 			w.Fatalf("%.3f units over the limit at %d us", float64(over)/float64(per), s.at)
 		}
 	}
 	return total
 }
 
-// wantRolling checks every window of the length.
+// wantRolling checks every window of length per.
 func (w *world) wantRolling(all []spent, amount int64, per time.Duration) (total int64) {
 	w.Helper()
 	total = sorted(all)
@@ -188,8 +186,8 @@ func (w *world) wantFixed(all []spent, s *shape) {
 	}
 }
 
-// wantUsed checks that what was granted is hardly less than what the limit had, each
-// time somebody asked. has returns that and is told what goes.
+// wantUsed checks that nearly all units that the limit had at each ask were granted. has returns the units
+// available at an instant, and goes records the units spent.
 func (l *load) wantUsed(total int64, has func(at int64) int64, goes func(at, n int64)) {
 	l.w.Helper()
 	sorted(l.asked)
@@ -202,14 +200,14 @@ func (l *load) wantUsed(total int64, has func(at int64) int64, goes func(at, n i
 	l.w.Logf("%d of %d units used", total, could)
 	least := 0.98
 	if l.w.advance == nil {
-		least = 0.5 // in real time a busy machine keeps the askers from asking
+		least = 0.5 // in real time, a busy machine delays the workers
 	}
 	if share := float64(total) / float64(could); share < least {
 		l.w.Errorf("%d of %d units used, %.1f%%, want %.0f%%", total, could, 100*share, 100*least)
 	}
 }
 
-// greedy asks for a few copies of a call, and now and then for something besides.
+// greedy returns a function that asks for a few copies of a call, and sometimes for extra units.
 func greedy(s *shape) func(rng *rand.Rand, now time.Time) *fleet.Ask {
 	return func(rng *rand.Rand, now time.Time) *fleet.Ask {
 		k := s.claim(now, 1)
@@ -234,7 +232,7 @@ func (w *world) hammerRate(perSecond, burst int64) {
 	}, func(_, n int64) { level += n * 1e6 })
 }
 
-// hammerRolling allows for the ring, which counts a unit up to one slot longer.
+// hammerRolling expects the ring to count a unit up to one slot longer than the window.
 func hammerRolling(w *world) {
 	grants := make(map[string][]spent)
 	per := w.hammer / 5
@@ -262,8 +260,7 @@ func hammerFixed(w *world) {
 	l.wantUsed(sorted(grants["fixed"]), func(at int64) int64 { return 50 - went[window(at)] }, func(at, n int64) { went[window(at)] += n })
 }
 
-// hammerSeveral: one call is charged to three limits, with other costs; what is
-// charged to them must agree.
+// hammerSeveral charges each call to three limits with different costs. The charges must agree.
 func hammerSeveral(w *world) {
 	per := w.hammer / 5
 	b, r, f := bucketOf("bucket", 30, per, 30), rollingOf("rolling", 70, per), w.fixedOf("fixed", 120, per)
@@ -282,8 +279,8 @@ func hammerSeveral(w *world) {
 	w.wantFixed(grants["fixed"], f)
 }
 
-// hammerReturns: half of what is granted comes back, unused, some of it late; what
-// stays must be within the limit.
+// hammerReturns returns half of the granted units unused, some of them late. The units that are kept must stay
+// within the limit.
 func hammerReturns(w *world) {
 	s := bucketOf("bucket", 300, time.Second, 60)
 	type unused struct {

@@ -12,15 +12,15 @@ import (
 	"github.com/seed1158cd35/weir/limit/bucket"
 )
 
-// holding are the shapes of one limit as processes ask for it that hold what they were granted
-// for different times: each has a rule that allows for its own.
+// holding describes one limit for processes that hold their grants for different times. Each process has a rule
+// that allows for its own holding time.
 type holding struct {
 	of    func(hold time.Duration) *shape
 	times []time.Duration
 	judge func(went []gone) error
 }
 
-// gone is how many units went, at the latest instant at which they could.
+// gone is n units and the latest instant at which they could be spent.
 type gone struct {
 	at time.Duration
 	n  int64
@@ -50,7 +50,7 @@ func holdings() map[string]holding {
 	}
 }
 
-// rateIsHeld judges by an exact bucket, in billionths of a unit.
+// rateIsHeld checks with an exact bucket, in billionths of a unit.
 func rateIsHeld(r bucket.Rate) func(went []gone) error {
 	return func(went []gone) error {
 		var level int64
@@ -82,8 +82,8 @@ func windowIsHeld(w bucket.Window) func(went []gone) error {
 	}
 }
 
-// TestHolds holds a store to what is of processes that hold what they were granted for different times: that
-// is part of the contract, and that they use the limit.
+// TestHolds checks a store with processes that hold their grants for different times. They must stay within the
+// limit, and use it.
 func TestHolds(t *testing.T, open func(t testing.TB) fleet.Store, options ...Option) {
 	s := &suite{open: open}
 	for _, o := range options {
@@ -100,8 +100,8 @@ func TestHolds(t *testing.T, open func(t testing.TB) fleet.Store, options ...Opt
 	}
 }
 
-// holdsDiffer: all that processes let go stays within the limit, if some of them let it go later
-// than others, and each asks by a rule of its own.
+// holdsDiffer checks that all units spent stay within the limit if some processes spend them later than the others.
+// Each process asks with its own rule.
 func holdsDiffer(w *world) {
 	for name, h := range holdings() {
 		for range raced.Of(8, 1) {
@@ -113,7 +113,7 @@ func holdsDiffer(w *world) {
 	w.Run("no lease any more", func(t *testing.T) { noLeaseAnyMore(newWorld(t, w.suite)) })
 }
 
-// play plays phases, in each of which some of the processes ask.
+// play runs phases. In each phase, some of the processes ask.
 func (h holding) play(w *world) {
 	seed := rand.Uint64()
 	rng := rand.New(rand.NewPCG(seed, 1))
@@ -125,7 +125,7 @@ func (h holding) play(w *world) {
 	}
 	for range 12 {
 		active := 1 + rng.IntN(1<<len(h.times)-1)
-		delay := rng.IntN(3) // nobody lets it go late, all do, or each as it comes
+		delay := rng.IntN(3) // all units are spent immediately, all late, or a random mix
 		for range 25 {
 			i := rng.IntN(len(h.times))
 			if active&(1<<i) == 0 {
@@ -152,8 +152,8 @@ func (h holding) play(w *world) {
 	}
 }
 
-// leaseAndNone: what is leased may go when its time is nearly over, and so long the others are granted
-// less. When nobody has leased for a while there is all again.
+// leaseAndNone checks that other processes get fewer units while leased units may still be spent. After a while
+// without leases, the full limit is available again.
 func leaseAndNone(w *world) {
 	h := holdings()["bucket"]
 	leased, not := h.of(250*time.Millisecond), h.of(10*time.Millisecond)
@@ -172,7 +172,8 @@ func leaseAndNone(w *world) {
 	}
 }
 
-// lookIsNoLease: who only looks, or is refused, holds nothing, and the others are granted no less for it.
+// lookIsNoLease checks that a process that only reads, or is refused, holds nothing. Other processes do not get
+// fewer units because of it.
 func lookIsNoLease(w *world) {
 	h := holdings()["bucket"]
 	leased, not := h.of(250*time.Millisecond), h.of(10*time.Millisecond)
@@ -190,8 +191,8 @@ func lookIsNoLease(w *world) {
 	}
 }
 
-// noLeaseAnyMore: what was leased went late, the last of the rest goes at once, and all the while nothing
-// is left over.
+// noLeaseAnyMore checks the change from leases to none. The leased units are spent late, the later grants
+// immediately, and the limit is always exhausted.
 func noLeaseAnyMore(w *world) {
 	h := holdings()["bucket"]
 	lease := 250 * time.Millisecond
@@ -212,7 +213,7 @@ func noLeaseAnyMore(w *world) {
 	}
 }
 
-// heldLimit is a limit of 100 units a second of which one process leases and another does not.
+// heldLimit is a limit of 100 units per second. One process takes leases, the other does not.
 type heldLimit struct {
 	name  string
 	burst int64
@@ -221,7 +222,8 @@ type heldLimit struct {
 
 var heldLimits = []heldLimit{{"100/s", 100, 250 * time.Millisecond}, {"6000/min", 6000, time.Second}, {"6000/min by 2s", 6000, 2 * time.Second}}
 
-// begins: who leases was there first. So it has its turn as the other has, who takes all that it can.
+// begins starts with the process that leases. It must get its turns, although the other process takes all that it
+// can.
 func (u heldLimit) begins(w *world, every time.Duration) {
 	a, asked := u.play(w, every, true)
 	if a < asked*9/10 {
@@ -229,10 +231,11 @@ func (u heldLimit) begins(w *world, every time.Duration) {
 	}
 }
 
-// comes: the other was there first.
+// comes starts with the process that does not lease.
 func (u heldLimit) comes(w *world, every time.Duration) { u.play(w, every, false) }
 
-// play is two minutes and a half in which the limit must be used.
+// play checks that the processes use the limit for two and a half minutes. It returns the units that the leasing
+// process got and asked for.
 func (u heldLimit) play(w *world, every time.Duration, begins bool) (got, asked int64) {
 	of := func(hold time.Duration) *shape {
 		s := bucketOf("l", 100, time.Second, u.burst)
@@ -248,7 +251,7 @@ func (u heldLimit) play(w *world, every time.Duration, begins bool) (got, asked 
 	b.take(u.burst, not.claim(w.now(), 1))
 	const step, all = 100 * time.Millisecond, 150 * time.Second
 	var n int64
-	next := u.lease // by then there is something again
+	next := u.lease // some units are available again by then
 	for at := step; at <= all; at += step {
 		w.advance(step)
 		if at >= next {

@@ -7,8 +7,7 @@ import (
 	"github.com/seed1158cd35/weir/limit"
 )
 
-// near is how far from the instant that was named a real store's answer may be: it
-// may count time in coarser steps than microseconds.
+// near returns the tolerance for an answer of a real store, whose clock may be coarser than a microsecond.
 func near(d time.Duration) time.Duration { return max(3*time.Millisecond, d/8) }
 
 func honestWait(w *world) {
@@ -16,7 +15,7 @@ func honestWait(w *world) {
 		w.must(10, s.claim(w.now(), 1))
 		refused := w.take(3, s.claim(w.now(), 3))
 		if refused.Granted != 0 {
-			return // so slow a store that the limit was full again
+			return // the store is so slow that the limit has refilled
 		}
 		wait := refused.Grants[0].Wait
 		if wait <= 0 || wait > 250*time.Millisecond {
@@ -37,7 +36,7 @@ func honestWait(w *world) {
 	})
 }
 
-// exactly: a microsecond earlier there is nothing yet.
+// exactly checks that the store refuses a microsecond before the instant that it named, and grants at that instant.
 func (w *world) exactly(wait time.Duration, s *shape) {
 	w.Helper()
 	w.pass(wait - time.Microsecond)

@@ -14,14 +14,14 @@ import (
 	"github.com/seed1158cd35/weir/limit/bucket"
 )
 
-// TestJumps lets a fleet of two processes work while the clock of their store is set forward or back by an hour, and in some
-// histories right again. Open makes the store, in a bubble of virtual time, with that clock; the store knows of the group.
-// What a jump may cost is the same for all stores:
+// TestJumps runs a fleet of two processes while the clock of their store is set forward or back by an hour. In some
+// histories the clock is then set right again. open returns the store, in a bubble of virtual time, with that
+// clock. The store must know the group. All stores have the same bounds:
 //
-//   - forward: what the limit holds, once for each. The hour has passed as far as the store can tell.
-//   - back: nothing, and nobody is shut out for longer than shut and the time in which the limit comes back.
+//   - A jump forward costs at most what the limit holds, once per jump. The store cannot tell it from an hour that passed.
+//   - A jump back costs nothing, and stops no caller for longer than shut plus the time in which the limit refills.
 //
-// After that the limit is used as ever, and all processes are known.
+// After the last jump, the processes use the limit as before, and the store knows both.
 func TestJumps(t *testing.T, shut time.Duration, open func(t *testing.T, now func() time.Time) fleet.Store) {
 	for _, l := range []limit.Limit{
 		{Name: "bucket", Rate: bucket.Rate{Amount: 20, Per: time.Second, Burst: 20}},
@@ -39,7 +39,7 @@ func TestJumps(t *testing.T, shut time.Duration, open func(t *testing.T, now fun
 	}
 }
 
-// calm is how long all is calm before each jump and after the last.
+// calm returns how long the clock runs undisturbed before each jump and after the last.
 func calm(l limit.Limit) time.Duration {
 	if l.Every == bucket.Minute {
 		return 2 * time.Minute
@@ -47,7 +47,7 @@ func calm(l limit.Limit) time.Duration {
 	return 20 * time.Second
 }
 
-// A setClock is the true time, and by how much it was set wrong.
+// A setClock is the true time plus an error.
 type setClock struct {
 	mu sync.Mutex
 	by time.Duration
@@ -112,7 +112,7 @@ func jump(t *testing.T, l limit.Limit, jumps []time.Duration, shut time.Duration
 	}
 }
 
-// Granted asks for one unit, and waits for it for two seconds at most.
+// Granted asks for one unit and waits at most two seconds for it. It reports whether it got the unit.
 func Granted(t *testing.T, r *limit.Registry) bool {
 	asked := time.Now()
 	now := clock.System.Now()
@@ -137,7 +137,7 @@ func Granted(t *testing.T, r *limit.Registry) bool {
 	return v.OK
 }
 
-// instants are those at which units went.
+// instants are the times at which units were spent.
 type instants struct {
 	mu  sync.Mutex
 	all []time.Time
@@ -149,13 +149,13 @@ func (i *instants) note(at time.Time) {
 	i.all = append(i.all, at)
 }
 
-// judge looks at what went: marks are the instants of the jumps, and the end.
+// judge checks the units spent. marks are the instants of the jumps and the end.
 func judge(t *testing.T, l limit.Limit, jumps []time.Duration, shut time.Duration, begin time.Time, marks, went []time.Time) {
 	slices.SortFunc(went, time.Time.Compare)
 	per, pause := l.Rate.Per, shut+l.Rate.Per
 	switch l.Every {
 	case bucket.Minute:
-		per, pause = time.Minute, shut+2*time.Minute // the window that it shows then, and the rest of the next
+		per, pause = time.Minute, shut+2*time.Minute // the rest of the window that the clock shows, and of the next one
 	case bucket.Day:
 		per, pause = 24*time.Hour, 24*time.Hour
 	}
@@ -170,7 +170,7 @@ func judge(t *testing.T, l limit.Limit, jumps []time.Duration, shut time.Duratio
 			t.Errorf("%d went in %v after jump %d, want %d at most", n, until.Sub(from), i, most)
 		}
 		if i > 0 && jumps[i-1] < 0 && shut > calm(l) {
-			return // it lasts longer than this test
+			return // the pause outlasts this test
 		}
 		if d := longest(went, from, until); d > pause {
 			t.Errorf("nothing went for %v after jump %d", d, i)
@@ -182,7 +182,7 @@ func judge(t *testing.T, l limit.Limit, jumps []time.Duration, shut time.Duratio
 	}
 }
 
-// longest is the longest time in which nothing went.
+// longest returns the longest time in which no unit was spent.
 func longest(went []time.Time, from, until time.Time) (d time.Duration) {
 	for _, w := range went {
 		if !w.Before(from) && w.Before(until) {
@@ -192,7 +192,7 @@ func longest(went []time.Time, from, until time.Time) (d time.Duration) {
 	return max(d, until.Sub(from))
 }
 
-// holds is what may go at once besides what the rate lets go.
+// holds returns the units that may be spent at once, in addition to the rate.
 func holds(l limit.Limit) int64 {
 	if l.Shape == limit.Bucket {
 		return l.Rate.Burst

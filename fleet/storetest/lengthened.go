@@ -7,10 +7,9 @@ import (
 	"github.com/seed1158cd35/weir/fleet"
 )
 
-// A process that dies may have spent all of its part a moment before the part expires.
-// Where the limit gets a longer window after that, this counts for the longer one, from
-// the first ask or the first beat that tells of it. A store that grants no parts has
-// nothing that expires.
+// lengthened checks a rolling limit whose window becomes longer after a part expired. A process that died may have
+// spent its complete part a moment before the part expired. From the first ask or beat with the new window, the
+// store must count the part for the longer window. A store that grants no parts has nothing to expire.
 func lengthened(w *world) {
 	for name, tell := range map[string]func(w *world, long *shape){
 		"an ask tells of it": func(w *world, long *shape) { w.left(long.claim(w.now(), 1)) },

@@ -12,7 +12,8 @@ import (
 	"github.com/seed1158cd35/weir/limit/bucket"
 )
 
-// A LongCalls is calls that reserve K times what they use, and report after Hold. A full bucket drains in Fill.
+// A LongCalls describes calls that reserve K times the units that they use, and report their usage after Hold. A
+// full bucket drains in Fill.
 type LongCalls struct {
 	K          float64
 	Fill, Hold time.Duration
@@ -25,7 +26,8 @@ func (l LongCalls) String() string {
 // Allowed returns the share of the rate that the limit allows such calls to use.
 func (l LongCalls) Allowed() float64 { return min(1, (1+l.Fill.Seconds()/l.Hold.Seconds())/l.K) }
 
-// LongCallsCases returns what TestLongCalls tests: each K with calls from 1ms to 120s in a long campaign, and a few otherwise.
+// LongCallsCases returns the cases of TestLongCalls. A long campaign tests each K with calls of 1 ms to 120 s,
+// other runs only a few cases.
 func LongCallsCases() (all []LongCalls) {
 	if !campaign.Long() {
 		return []LongCalls{
@@ -43,11 +45,11 @@ func LongCallsCases() (all []LongCalls) {
 	return all
 }
 
-// perBurst is how many calls a full bucket has room for. One of them does not fit beside the others.
+// perBurst is how many calls a full bucket has room for. The bucket cannot grant all of them at once.
 const perBurst = 120
 
-// Share returns the share of a rate that such calls use if they want more than there is. They ask each of the stores in turn,
-// whose clock advance moves, for the limit of a group.
+// Share returns the share of the rate that the calls use when they want more than the limit allows. The calls use
+// the limit of a group and ask the stores in turn. advance moves the clock of the stores.
 func (l LongCalls) Share(t testing.TB, stores []fleet.Store, advance func(d time.Duration), group string) float64 {
 	t.Helper()
 	const rate = 1_000_000
@@ -62,7 +64,7 @@ func (l LongCalls) Share(t testing.TB, stores []fleet.Store, advance func(d time
 	var settle []fleet.Settlement
 	var now time.Duration
 	warm := 2*l.Hold + 2*l.Fill
-	length := (2 + 2*l.Fill/l.Hold) * l.Hold // calls go in cycles of what is open
+	length := (2 + 2*l.Fill/l.Hold) * l.Hold // calls repeat in cycles
 	used, id, step := int64(0), uint64(0), l.Fill/perBurst*2
 	for ; now < warm+length; now += step {
 		advance(step)
@@ -88,8 +90,8 @@ func (l LongCalls) Share(t testing.TB, stores []fleet.Store, advance func(d time
 	return float64(used) / length.Seconds() / rate
 }
 
-// TestLongCalls checks that calls that reserve more than they use and report late use 97% of what a bucket allows, and no more
-// than all of it. The stores share what they keep, and open returns them and a function that moves their clock.
+// TestLongCalls checks that calls that reserve more than they use and report late use between 97% and 103% of what
+// a bucket allows. open returns stores that share their data and a function that moves their clock.
 func TestLongCalls(t *testing.T, open func(t *testing.T) (stores []fleet.Store, advance func(d time.Duration))) {
 	for _, l := range LongCallsCases() {
 		t.Run(l.String(), func(t *testing.T) {

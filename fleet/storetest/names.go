@@ -37,7 +37,7 @@ var strange = []string{
 	strings.Repeat("k", 255), strings.Repeat("k", 256), strings.Repeat("k", 257), strings.Repeat("{a}\n\x00ü", 1500), strings.Repeat("{a}\n\x00ü", 1500) + "!",
 }
 
-// strangeNames may be refused, but must not be mixed up.
+// strangeNames checks unusual names. The store may refuse them, but must not confuse them.
 func strangeNames(w *world) {
 	rule := bucketOf("bucket", 1, 100*time.Hour, 100).rule
 	seen := make(map[string]int64)
@@ -58,7 +58,7 @@ func strangeNames(w *world) {
 	w.strangeRecords()
 }
 
-// strangePairs: where a limit's name ends and a key begins is clear.
+// strangePairs checks that the store separates a limit's name from the key unambiguously.
 func (w *world) strangePairs() {
 	pairs := [][2]string{{"a", "bc"}, {"ab", "c"}, {"abc", ""}, {"a:b", "c"}, {"a", "b:c"}, {"a\x00b", "c"}, {"a", "b\x00c"}, {"a}", "{b"}, {"a}{", "b"}, {"a|", "b"}, {"a", "|b"}}
 	for i, p := range pairs {
@@ -92,7 +92,7 @@ func (w *world) strangeRecords() {
 	}
 }
 
-// manyKeys: what is not full yet is not forgotten, however much there is.
+// manyKeys checks that the store forgets no limit that is not full, however many keys there are.
 func manyKeys(w *world) {
 	keys := raced.Of(2000, 100)
 	rule, quick := bucketOf("bucket", 1, 100*time.Hour, 10).rule, bucketOf("quick", 1000, time.Millisecond, 1000).rule

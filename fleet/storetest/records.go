@@ -22,7 +22,7 @@ func (c *client) swap(r fleet.Record) (fleet.Record, bool) {
 	return now, ok
 }
 
-// made writes a record that must be accepted.
+// made writes a record that the store must accept.
 func (c *client) made(r fleet.Record) fleet.Record {
 	c.w.Helper()
 	now, ok := c.swap(r)
@@ -78,7 +78,7 @@ func recordVersions(w *world) {
 	}
 }
 
-// loses checks what a swap says that came too late: the record as it is.
+// loses checks the answer to a swap that came too late: it must contain the present record.
 func (w *world) loses(what string, r fleet.Record, ok bool, version int64, value string) {
 	w.Helper()
 	if ok || r.Version != version || string(r.Value) != value {
@@ -86,7 +86,7 @@ func (w *world) loses(what string, r fleet.Record, ok bool, version int64, value
 	}
 }
 
-// shortly is a record that is kept for a tenth of a second.
+// shortly returns a record with a lifetime of 100 ms.
 func shortly(name, value string) fleet.Record {
 	return fleet.Record{Name: name, Value: []byte(value), Keep: 100 * time.Millisecond}
 }
@@ -94,7 +94,7 @@ func shortly(name, value string) fleet.Record {
 func recordsExpire(w *world) {
 	first := w.made(shortly("a", "one"))
 	w.made(fleet.Record{Name: "b", Value: []byte("b"), Keep: time.Hour})
-	for renewed := false; !renewed; { // it may be gone already when that is tried
+	for renewed := false; !renewed; { // the record may have expired before the second swap
 		kept := w.made(shortly("c", "one"))
 		kept.Value, kept.Keep = []byte("two"), time.Hour
 		_, renewed = w.swap(kept)
@@ -109,8 +109,7 @@ func recordsExpire(w *world) {
 	}
 }
 
-// gone waits until a record of 100ms is forgotten, which takes no longer than two
-// seconds more.
+// gone waits until a record with a lifetime of 100 ms has expired, for at most about two seconds more.
 func (w *world) gone(name string) {
 	w.Helper()
 	w.pass(101 * time.Millisecond)
@@ -123,8 +122,8 @@ func (w *world) gone(name string) {
 	w.Fatalf("record %q is still there", name)
 }
 
-// versionsNeverReturn: who slept while the record was forgotten and made anew must
-// not take it for the one it knows.
+// versionsNeverReturn checks that a record that expired and was created again gets a new version. A process that
+// slept meanwhile must not mistake it for the record that it knows.
 func versionsNeverReturn(w *world) {
 	versions := make(map[int64]bool)
 	for range 3 {
@@ -179,7 +178,7 @@ func swappersCount(w *world) {
 	}
 }
 
-// count adds one to a number in a record. Each time one of those who try succeeds, so all do in the end.
+// count adds one to the number in a record. Of concurrent swaps, one always succeeds, so all callers finish.
 func (c *client) count(name string) {
 	swap := func(r fleet.Record) (fleet.Record, bool, error) {
 		ctx, cancel := context.WithTimeout(context.Background(), patience)
@@ -220,7 +219,7 @@ func beats(w *world) {
 	beat("d", time.Second, 3)
 }
 
-// beat beats, in the world's group.
+// beat sends a beat in the world's group.
 func (w *world) beat(b fleet.Beat) fleet.Standing {
 	w.Helper()
 	b.Group = w.group

@@ -6,7 +6,7 @@ import (
 	"github.com/seed1158cd35/weir/fleet"
 )
 
-// again is the repeat of an ask, as a process sends it that has heard nothing.
+// again returns a repeat of an ask, as a process sends it that got no answer.
 func again(a *fleet.Ask) *fleet.Ask {
 	return &fleet.Ask{Group: a.Group, ID: a.ID, Lane: a.Lane, Again: true, Settle: a.Settle, Copies: a.Copies, Claims: a.Claims}
 }
@@ -74,8 +74,8 @@ func repeatOfNothing(w *world) {
 	})
 }
 
-// lateOriginal: the first call was on its way for long. Executed now it would give
-// back what it settles once more.
+// lateOriginal delivers the first call after its repeat. If the store executed the first call now, it would return
+// the settled units twice.
 func lateOriginal(w *world) {
 	w.each(slowOf(20), func(w *world, s *shape) {
 		now := w.now()

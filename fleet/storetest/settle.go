@@ -27,8 +27,7 @@ func backByMark(w *world) {
 	})
 }
 
-// backAfterRefusal: what was refused meanwhile, and what was asked again, does not matter
-// to a mark.
+// backAfterRefusal checks that refusals and repeats after a grant do not affect its mark.
 func backAfterRefusal(w *world) {
 	w.each(slowOf(20), func(w *world, s *shape) {
 		now := w.now()
@@ -72,8 +71,8 @@ func backTwice(w *world) {
 	})
 }
 
-// backTooLate: of 10 units that were taken, as much comes back as would have been
-// there still; then it is as if they had never been taken.
+// backTooLate returns 10 units that were taken. As many return as would not have refilled yet, so the limit is then
+// as if they had never been taken.
 func backTooLate(w *world) {
 	w.each(quickOf(10), func(w *world, s *shape) {
 		now := w.now()
@@ -100,7 +99,7 @@ func backTooLate(w *world) {
 	})
 }
 
-// refilled is how many units a quick limit of 10 may have got back.
+// refilled returns how many units a quick limit of 10 may have regained after gone.
 func refilled(s *shape, gone time.Duration) int64 {
 	if s.rule.Shape == limit.Bucket {
 		return int64(gone/(20*time.Millisecond)) + 1
@@ -108,9 +107,8 @@ func refilled(s *shape, gone time.Duration) int64 {
 	return 10 * int64(min(1, gone/(20*time.Millisecond)))
 }
 
-// backShifted: the units of the second stand lower after those of the first came
-// back. When they have run out, nothing of them comes back, whatever others took
-// meanwhile.
+// backShifted returns the first grant's units, which moves the second grant's units lower in the bucket. After they
+// drained, none of them may return, regardless of later grants.
 func backShifted(w *world) {
 	s := bucketOf("bucket", 10, time.Second, 10)
 	k := func() fleet.Claim { return s.claim(w.now(), 1) }

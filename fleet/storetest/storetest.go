@@ -1,9 +1,8 @@
-// Package storetest holds stores to the contract of fleet.Store. TestStore tries
-// every sentence of it; Compare drives two stores through the same history.
+// Package storetest checks implementations of fleet.Store. TestStore checks every sentence of the contract. Compare
+// drives two stores through the same history.
 //
-// Time is that of the store: what is granted is judged by Ask.Now. A store that
-// runs in real time is waited for; one whose clock the test moves is faster and
-// tested to the microsecond.
+// The store's clock counts: grants are checked against Ask.Now. Tests wait for a store that runs in real time. A
+// store whose clock the test moves is faster, and is tested to the microsecond.
 package storetest
 
 import (
@@ -14,17 +13,17 @@ import (
 	"github.com/seed1158cd35/weir/internal/test/raced"
 )
 
-// An Option says what a store can do besides.
+// An Option describes an optional ability of the store.
 type Option func(*suite)
 
-// Driven says that the clock of all stores that open returns stands still but for
-// advance.
+// Driven returns an Option for stores whose clock moves only when advance is called. It applies to all stores that
+// open returns.
 func Driven(advance func(d time.Duration)) Option {
 	return func(s *suite) { s.advance = advance }
 }
 
-// Hammer sets how long, by the store's clock, many goroutines take from one limit;
-// 2s if it is not given.
+// Hammer returns an Option that sets how long, by the store's clock, many goroutines take from one limit. The
+// default is 2s.
 func Hammer(d time.Duration) Option {
 	return func(s *suite) { s.hammer = d }
 }
@@ -95,10 +94,9 @@ var tests = []struct {
 	{name: "a fleet uses what comes back after refusals", run: returnsAfterRefusals},
 }
 
-// TestStore holds a store to the contract. open is called several times for each
-// subtest: what it returns may be clients of one server, or one store that is
-// returned again, and must share their state. The suite closes nothing; open does by
-// t.Cleanup. Groups have names that are used in one subtest of one run only.
+// TestStore checks a store against the contract. It calls open several times per subtest. The results must share
+// their state: they may be clients of one server, or the same store. The suite closes nothing, so open should use
+// t.Cleanup. Every group name is used in only one subtest of one run.
 func TestStore(t *testing.T, open func(t testing.TB) fleet.Store, options ...Option) {
 	s := &suite{open: open, hammer: time.Duration(raced.Of(2000, 400)) * time.Millisecond}
 	for _, o := range options {
@@ -107,7 +105,7 @@ func TestStore(t *testing.T, open func(t testing.TB) fleet.Store, options ...Opt
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			if s.advance == nil {
-				t.Parallel() // most of the time they wait for the store's clock
+				t.Parallel() // mostly they wait for the store's clock
 			}
 			test.run(newWorld(t, s))
 		})

@@ -12,8 +12,7 @@ import (
 	"github.com/seed1158cd35/weir/limit/bucket"
 )
 
-// A world is what one subtest has to itself: a group that nobody else knows, and
-// clients that share it.
+// A world is the environment of one subtest: a unique group, and clients that share it.
 type world struct {
 	*testing.T
 	*suite
@@ -21,7 +20,7 @@ type world struct {
 	group string
 }
 
-// patience is how long one call to the store may take.
+// patience is the timeout of one call to the store.
 const patience = 10 * time.Second
 
 func newWorld(t *testing.T, s *suite) *world {
@@ -30,30 +29,30 @@ func newWorld(t *testing.T, s *suite) *world {
 	return w
 }
 
-// A client is one process that shares the store.
+// A client is a process that uses the store.
 type client struct {
 	w     *world
 	store fleet.Store
 	lane  uint64
 }
 
-// another is one more client.
+// another returns a new client.
 func (w *world) another() *client {
 	return &client{w, w.open(w), rand.Uint64()}
 }
 
-// lanes is one more lane of the same client.
+// another returns the same client with a new lane.
 func (c *client) another() *client { return &client{c.w, c.store, rand.Uint64()} }
 
-// fresh is a number that no ask has had.
+// fresh returns an ID that no other ask has.
 func fresh() uint64 { return rand.Uint64() | 1 }
 
-// ask is an ask of this client that has not been made yet.
+// ask returns an ask of this client without sending it.
 func (c *client) ask(copies int64, claims ...fleet.Claim) *fleet.Ask {
 	return &fleet.Ask{Group: c.w.group, ID: fresh(), Lane: c.lane, Copies: copies, Claims: claims}
 }
 
-// do makes an ask that must succeed.
+// do sends an ask that must succeed.
 func (c *client) do(a *fleet.Ask) *fleet.Ask {
 	c.w.Helper()
 	if err := c.try(a); err != nil {
@@ -74,7 +73,7 @@ func (c *client) take(copies int64, claims ...fleet.Claim) *fleet.Ask {
 	return c.do(c.ask(copies, claims...))
 }
 
-// must takes copies that are there.
+// must takes copies that must be available.
 func (c *client) must(copies int64, claims ...fleet.Claim) *fleet.Ask {
 	c.w.Helper()
 	a := c.take(copies, claims...)
@@ -84,7 +83,7 @@ func (c *client) must(copies int64, claims ...fleet.Claim) *fleet.Ask {
 	return a
 }
 
-// settle tells the store of something and asks for nothing.
+// settle sends settlements without claims.
 func (c *client) settle(s ...fleet.Settlement) *fleet.Ask {
 	c.w.Helper()
 	a := c.ask(0)
@@ -92,7 +91,7 @@ func (c *client) settle(s ...fleet.Settlement) *fleet.Ask {
 	return c.do(a)
 }
 
-// left looks how much of a limit is there.
+// left returns the remaining units of a limit.
 func (c *client) left(k fleet.Claim) int64 {
 	c.w.Helper()
 	return c.look(k).Left
@@ -115,7 +114,7 @@ func (c *client) wantLeft(k fleet.Claim, want int64, why string) {
 	}
 }
 
-// now is the store's clock.
+// now returns the time of the store's clock.
 func (w *world) now() time.Time {
 	w.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
@@ -127,7 +126,7 @@ func (w *world) now() time.Time {
 	return now
 }
 
-// pass lets the store's clock go on by d at least, by exactly d if it is driven.
+// pass waits until the store's clock has moved by at least d, by exactly d if it is driven.
 func (w *world) pass(d time.Duration) {
 	w.Helper()
 	if w.advance != nil {
@@ -140,8 +139,7 @@ func (w *world) pass(d time.Duration) {
 	}
 }
 
-// granted asks until all copies are granted, and returns the last refusal and the
-// grant.
+// granted asks until all copies are granted. It returns the last refusal and the grant.
 func (c *client) granted(copies int64, make func(now time.Time) []fleet.Claim) (refusal, grant *fleet.Ask) {
 	c.w.Helper()
 	for range 10_000 {
@@ -156,8 +154,7 @@ func (c *client) granted(copies int64, make func(now time.Time) []fleet.Claim) (
 	return nil, nil
 }
 
-// conclusively runs a test again, in a world of its own, while it says that the
-// machine was too slow for it to mean anything.
+// conclusively repeats a test in a new world while the test reports that the machine was too slow.
 func (w *world) conclusively(test func(w *world) (conclusive bool)) {
 	w.Helper()
 	for range 20 {
@@ -175,7 +172,7 @@ func longestWait(a *fleet.Ask) (d time.Duration) {
 	return d
 }
 
-// A shape makes claims to a limit of one of the shapes.
+// A shape makes claims to a limit of one limit.Shape.
 type shape struct {
 	name   string
 	rule   *fleet.Rule
@@ -184,7 +181,7 @@ type shape struct {
 	full   int64
 }
 
-// claim is a claim at the store's time.
+// claim returns a claim at time now of the store.
 func (s *shape) claim(now time.Time, cost int64) fleet.Claim {
 	k := fleet.Claim{Rule: s.rule, Key: "k", Cost: cost}
 	if s.rule.Shape == limit.Calendar {
@@ -202,7 +199,7 @@ func (s *shape) windows(now time.Time) limit.Windows {
 	return limit.Windows{Start: start, End: start.Add(s.period), Next: start.Add(2 * s.period)}
 }
 
-// settlement is one of units that a grant of this limit had.
+// settlement returns a settlement of units that this limit granted.
 func (s *shape) settlement(now time.Time, back int64, m fleet.Mark) fleet.Settlement {
 	return fleet.Settlement{Rule: s.rule, Key: "k", Windows: s.claim(now, 1).Windows, Back: back, Mark: m}
 }
@@ -217,7 +214,7 @@ func rollingOf(name string, amount int64, per time.Duration) *shape {
 	return &shape{name: "rolling", full: amount, rule: &fleet.Rule{Name: name, Shape: limit.Rolling, Amount: amount, Ring: ring}}
 }
 
-// fixedOf has windows of which one began an eighth of the period ago.
+// fixedOf returns a calendar limit. One of its windows began an eighth of the period ago.
 func (w *world) fixedOf(name string, amount int64, per time.Duration) *shape {
 	w.Helper()
 	return &shape{
@@ -226,7 +223,7 @@ func (w *world) fixedOf(name string, amount int64, per time.Duration) *shape {
 	}
 }
 
-// slow are limits of the amount that get nothing back while a test lasts.
+// slow returns limits with this amount that do not refill while a test runs.
 func (w *world) slow(amount int64) []*shape {
 	return []*shape{
 		bucketOf("slow bucket", 1, 100*time.Hour, amount),
@@ -235,8 +232,7 @@ func (w *world) slow(amount int64) []*shape {
 	}
 }
 
-// quick are limits of the amount that are full again after about a fifth of a
-// second.
+// quick returns limits with this amount that refill in about 200 ms.
 func (w *world) quick(amount int64) []*shape {
 	return []*shape{
 		bucketOf("quick bucket", amount, 200*time.Millisecond, amount),
@@ -245,7 +241,7 @@ func (w *world) quick(amount int64) []*shape {
 	}
 }
 
-// each runs a test for every shape in a world of its own.
+// each runs a test for every shape, each in its own world.
 func (w *world) each(shapes func(w *world) []*shape, test func(w *world, s *shape)) {
 	for i, s := range shapes(w) {
 		w.Run(s.name, func(t *testing.T) {
