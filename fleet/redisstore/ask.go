@@ -9,27 +9,27 @@ import (
 	"github.com/seed1158cd35/weir/limit"
 )
 
-// exact is the largest number up to which a script counts every whole one.
+// exact is the bound up to which a script represents every integer.
 const exact = 1 << 53
 
-// largest is what a claim or a settlement may count; sums stay exact.
+// largest is the largest number in a claim or a settlement, so that sums stay exact.
 const largest = 1 << 50
 
-// A home is one key of an ask, and a cell one limit of it.
+// A home is one key of an ask. A cell is one limit of a home.
 type (
 	home struct {
 		key   string
-		first int // of its cells, in the order in which the script counts them
+		first int // index of its first cell, in the order in which the script numbers the cells
 		cells int
 	}
 	cell struct {
 		name string
 		home int
-		nth  int // of its home
+		nth  int // index within its home
 	}
 )
 
-// encode writes an ask as take.lua reads it.
+// encode writes an ask in the format that take.lua reads.
 func (s *Store) encode(c *call, a *fleet.Ask) {
 	c.place(a)
 	s.tag(c, a.Group)
@@ -62,7 +62,8 @@ func (s *Store) encode(c *call, a *fleet.Ask) {
 	}
 }
 
-// usual is 1 for what nearly all asks are, and the script does quickest.
+// usual returns 1 for claims of buckets without settlements. Nearly all asks are of this kind, for which the script
+// has a fast path.
 func usual(a *fleet.Ask) byte {
 	if len(a.Settle) > 0 {
 		return 0
@@ -75,7 +76,7 @@ func usual(a *fleet.Ask) byte {
 	return 1
 }
 
-// place finds the keys of an ask and the limits of each.
+// place collects the keys of an ask and the limits of each key.
 func (c *call) place(a *fleet.Ask) {
 	c.homes, c.cells = c.homes[:0], c.cells[:0]
 	for i := range a.Claims {
@@ -140,7 +141,7 @@ func (c *call) rule(r *fleet.Rule, key string, w *limit.Windows) {
 	}
 }
 
-// fields are the names of a key's limits.
+// fields appends the names of the limits of one key.
 func (c *call) fields(home int) {
 	c.short(c.homes[home].cells)
 	for i := range c.cells {
@@ -152,7 +153,7 @@ func (c *call) fields(home int) {
 	}
 }
 
-// number appends whole numbers as scripts hold them.
+// number appends integers as doubles, in the format of scripts.
 func (c *call) number(all ...int64) {
 	for _, n := range all {
 		c.arg = binary.LittleEndian.AppendUint64(c.arg, math.Float64bits(float64(max(-exact, min(n, exact)))))

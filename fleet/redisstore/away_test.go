@@ -31,7 +31,7 @@ func TestDeadServerIsNoticedAtOnceAndSoIsItsReturn(t *testing.T) {
 	}
 	slices.Sort(took)
 	t.Logf("99 of 100 calls failed within %v", took[990])
-	if took[990] > 2*time.Second { // a busy machine takes some of it
+	if took[990] > 2*time.Second { // a busy machine adds some
 		t.Errorf("99 of 100 calls failed within %v, want far less than their deadline", took[990])
 	}
 	srv.Restart()
@@ -48,7 +48,7 @@ func TestHaltedServerCostsNoMoreThanTheDeadline(t *testing.T) {
 		srv.Stop()
 		for range 12 {
 			d, err := within(20*time.Millisecond, func(ctx context.Context) error { return s.Take(ctx, ask(b)) })
-			if err == nil || d > 5*time.Second { // a busy machine takes some of it
+			if err == nil || d > 5*time.Second { // a busy machine adds some
 				t.Errorf("%s: %v after %v, want an error after 20ms", name, err, d)
 			}
 		}
@@ -59,7 +59,7 @@ func TestHaltedServerCostsNoMoreThanTheDeadline(t *testing.T) {
 			_, err := within(50*time.Millisecond, func(ctx context.Context) error { return s.Take(ctx, ask(b)) })
 			return err == nil
 		})
-		// What had been sent may have been spent; what had not is not sent now.
+		// The server may execute the requests that were sent. Requests that were not sent are never sent later.
 		if got := left(t, s, b); got > before-1 || got < before-sent {
 			t.Errorf("%s: %d left of %d after 12 calls without an answer and %d more", name, got, before, sent-12)
 		}
@@ -105,7 +105,7 @@ func TestHundredsOfCallersOfAHaltedServer(t *testing.T) {
 	for range callers {
 		longest = max(longest, <-done)
 	}
-	if longest > 5*time.Second { // a busy machine takes some of it
+	if longest > 5*time.Second { // a busy machine adds some
 		t.Errorf("a call with 50ms took %v", longest)
 	}
 }
@@ -126,7 +126,7 @@ func TestReplicaTakesOver(t *testing.T) {
 	replica.Promote()
 	look := ask(b)
 	look.Copies = 0
-	eventually(t, "an answer of the new primary", func() bool { return after.Take(t.Context(), look) == nil }) // its client left it as a replica
+	eventually(t, "an answer of the new primary", func() bool { return after.Take(t.Context(), look) == nil }) // its client was still connected to it as a replica
 	if got := left(t, after, b); got != 40 {
 		t.Errorf("%d left at the new primary, want 40", got)
 	}
@@ -143,7 +143,7 @@ func TestSentinelsSayWhoIsPrimary(t *testing.T) {
 	take(t, s, a)
 	replica.CaughtUp(srv)
 	srv.Kill()
-	look := ask(b) // the answer to a try that took something could be lost
+	look := ask(b) // a claim of no copies, because the response to an attempt that took units could be lost
 	look.Copies = 0
 	eventually(t, "an answer of the new primary", func() bool {
 		_, err := within(50*time.Millisecond, func(ctx context.Context) error { return s.Take(ctx, look) })
@@ -181,13 +181,13 @@ func TestClosedStoreSaysSo(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := c.Close(); err != nil { // nothing was ever connected
+	if err := c.Close(); err != nil { // it never had a connection
 		t.Error(err)
 	}
 }
 
-// A call that is alone has a second at most over its own connection: one with more patience takes the shared one. That
-// one may end for a PING that comes at the wrong moment, hence several tries.
+// A call that runs alone has at most a second on its own connection. A call with a longer timeout uses the shared
+// one. A PING at the wrong moment may end that connection, so the test makes several attempts.
 func TestAnAnswerThatComesLateIsWaitedFor(t *testing.T) {
 	srv := servers.Redis(t)
 	b := claim(bucketOf("b", 1, time.Hour, 100), 1)
@@ -200,7 +200,7 @@ func TestAnAnswerThatComesLateIsWaitedFor(t *testing.T) {
 		if _, err = within(30*time.Second, func(ctx context.Context) error { return s.Take(ctx, ask(b)) }); err == nil {
 			return
 		}
-		take(t, startFull(open(t, srv.URL())), ask(b)) // it goes on
+		take(t, startFull(open(t, srv.URL())), ask(b)) // the server continues to serve
 	}
 	t.Errorf("%v, want the answer of a server that stood still for 1.3s", err)
 }

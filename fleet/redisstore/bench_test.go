@@ -13,8 +13,8 @@ import (
 	"github.com/seed1158cd35/weir/limit/bucket"
 )
 
-// BenchmarkTake is decisions one by one, without leases. All callers ask for one key, or each claim of each
-// caller has a key of its own.
+// BenchmarkTake measures single decisions, without leases. All callers use one key, or each claim of each caller
+// has its own key.
 func BenchmarkTake(b *testing.B) {
 	srv := servers.Redis(b)
 	s := open(b, srv.URL())

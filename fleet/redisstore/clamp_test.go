@@ -8,8 +8,7 @@ import (
 	"github.com/seed1158cd35/weir/limit"
 )
 
-// A server that was promoted may have a clock that is behind that of the one
-// before it.
+// The clock of a promoted server may be behind the clock of the previous primary.
 func TestClockThatRunsBackwards(t *testing.T) {
 	for _, back := range []time.Duration{5 * time.Second, time.Hour, 1000 * time.Hour} {
 		s, clock, advance := driven(t)
@@ -33,7 +32,7 @@ func TestClockThatRunsBackwards(t *testing.T) {
 		if got := left(t, s, claims[2]); got != 990 {
 			t.Errorf("%v back: %d left of a quota, want 990", back, got)
 		}
-		// Nobody is locked out until the old clock is reached, but for ten seconds.
+		// No caller is stopped until the old clock is reached, only for ten seconds.
 		advance(77 * time.Second)
 		if got := take(t, s, ask(claims[:2]...)).Granted; got != 1 {
 			t.Errorf("%v back and 77 seconds later: granted %d, want 1", back, got)
@@ -71,7 +70,7 @@ func TestMarkOfAWrongClockIsRenewed(t *testing.T) {
 	}
 }
 
-// beater beats for a client as it would: each time it says what it was answered.
+// beater sends the beats of a process. Each beat contains the latest answer.
 type beater struct{ fleet.Beat }
 
 func (b *beater) beat(t *testing.T, s fleet.Store) fleet.Standing {
@@ -89,8 +88,8 @@ func client(name string) *beater {
 	return &beater{fleet.Beat{Group: group, Client: name, Silence: 1e6, Life: 1e7, Window: 6e7, Wish: 1}}
 }
 
-// What a process may have spent of a rolling limit before it died counts for a window, not until
-// a clock that was wrong comes again.
+// The units that a process may have spent of a rolling limit before it died count for one window. A clock that was
+// wrong does not extend this.
 func TestAPartThatDiedByAWrongClockIsOverInTime(t *testing.T) {
 	s, _, advance := driven(t)
 	if err := s.Init(t.Context(), group); err != nil {
@@ -117,7 +116,7 @@ func TestAPartThatDiedByAWrongClockIsOverInTime(t *testing.T) {
 	}
 }
 
-// A supply that is far behind the clock, as much has been out, follows it back.
+// The supply clock is far behind while many units are granted. It follows a clock that is set back.
 func TestABucketDrainsAfterAWrongClockThoughMuchWasOut(t *testing.T) {
 	s, _, advance := driven(t)
 	if err := s.Init(t.Context(), group); err != nil {
@@ -129,7 +128,7 @@ func TestABucketDrainsAfterAWrongClockThoughMuchWasOut(t *testing.T) {
 		c.beat(t, s)
 		advance(250 * time.Millisecond)
 	}
-	advance(3 * time.Hour) // it is silent, and all of the supply is out
+	advance(3 * time.Hour) // the process is silent, and the complete supply counts as granted
 	b := claim(bucketOf("b", 1, time.Second, 10), 1)
 	take(t, s, ask(b))
 	c.beat(t, s)
@@ -140,7 +139,7 @@ func TestABucketDrainsAfterAWrongClockThoughMuchWasOut(t *testing.T) {
 		t.Fatal("more than there is")
 	}
 	advance(-10 * time.Minute)
-	left(t, s, b) // now what has gone is as of now
+	left(t, s, b) // now the usage is dated to the present
 	lives := func(n int) {
 		for range n {
 			c.beat(t, s)

@@ -11,11 +11,11 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// A client runs scripts on a server, through rueidis. It is safe for concurrent use.
+// A client runs scripts on a server with rueidis. It is safe for concurrent use.
 //
-// A call that is alone has a connection to itself, which its own goroutine writes and reads. Calls of
-// several callers go over one connection for each node, as many at once as there are; two goroutines of the client
-// write and read it, which costs a caller that is alone more than the decision itself.
+// A call that runs alone gets its own connection, which its own goroutine writes and reads. Concurrent calls share
+// one connection per node and are pipelined. Two goroutines of rueidis serve the shared connection, which costs a
+// lone caller more time than the decision.
 type client struct {
 	rueidis func(ctx context.Context) (rueidis.Client, error)
 	close   func()
@@ -27,14 +27,12 @@ func newClient(made func(context.Context) (rueidis.Client, error), close func(),
 	return &client{rueidis: made, close: close, dialer: d, sends: sync.Pool{New: func() any { return new(sending) }}}
 }
 
-// run runs a script with the keys, which share a hash tag, and the arguments, and appends
-// the answer, which is always a string, to reply. It asks by the script's hash and
-// sends the text when the server does not know it. It never sends a command again
-// after an error of the connection: the first may have been carried out. It returns
-// by ctx's deadline.
+// run runs a script with the keys, which share a hash tag, and the arguments. It appends the response, always a
+// string, to reply. It sends the script's hash first, and the text if the server does not know it. It never repeats
+// a command after a connection error, because the server may have executed it. It returns by ctx's deadline.
 //
-// Keys and args are not used once run has returned without an error; after an error the
-// store leaves them alone, since they may still be on their way.
+// run does not use keys and args after it returns without an error. After an error, the caller must not reuse them:
+// they may still be in transit.
 func (c *client) run(ctx context.Context, s *script, keys, args [][]byte, reply []byte) ([]byte, error) {
 	made, err := c.rueidis(ctx)
 	if err != nil {
@@ -51,14 +49,14 @@ func (c *client) run(ctx context.Context, s *script, keys, args [][]byte, reply 
 		r = k.run(made, s, keys, args)
 	}
 	c.dialer.leave(ctx, r.NonRedisError())
-	if r.NonRedisError() == nil && !k.dialed { // else the client may hold on to it
+	if r.NonRedisError() == nil && !k.dialed { // otherwise rueidis may still hold it
 		k.Context = nil
 		c.sends.Put(k)
 	}
 	return c.read(r, reply)
 }
 
-// read appends an answer to reply.
+// read appends the response to reply.
 func (c *client) read(r rueidis.RedisResult, reply []byte) ([]byte, error) {
 	m, err := r.ToMessage()
 	if errors.Is(err, rueidis.ErrNoSlot) {
@@ -75,8 +73,8 @@ func (c *client) read(r rueidis.RedisResult, reply []byte) ([]byte, error) {
 	return append(reply, text...), err
 }
 
-// command runs a script, by EVALSHA or EVAL, without a copy of what it is made of: that is not
-// used again before there is an answer.
+// command builds EVALSHA or EVAL without copying the keys and arguments. The caller must not reuse them before the
+// response.
 func command(c rueidis.Client, verb, script string, keys, args [][]byte) rueidis.Completed {
 	a := c.B().Arbitrary(verb, script, strconv.Itoa(len(keys)))
 	for _, key := range keys {
@@ -88,15 +86,15 @@ func command(c rueidis.Client, verb, script string, keys, args [][]byte) rueidis
 	return a.Build()
 }
 
-// A sending is the context of a caller, who must not wait for a connection.
+// A sending is the context of one call. It ensures that the call does not wait for a dial.
 type sending struct {
 	context.Context
-	alone  bool // it has a connection to itself
-	dialed bool // a connection was made for it: a context that the client made of it may outlast it
+	alone  bool // it uses its own connection
+	dialed bool // a dial was started for it: a context that rueidis derived from it may outlast the call
 }
 
-// mostAlone is how long a call may last that is alone: nothing but its deadline ends it, and
-// the client gives it no longer.
+// mostAlone is the longest timeout of a call on its own connection: only the deadline ends it, and rueidis gives up
+// after this time.
 const mostAlone = time.Second
 
 func soonOver(ctx context.Context) bool {
@@ -104,7 +102,7 @@ func soonOver(ctx context.Context) bool {
 	return ok && time.Until(at) <= mostAlone
 }
 
-// run asks by the script's hash, and with its text if the server does not know it.
+// run runs the script by its hash, and with its text if the server does not know it.
 func (c *sending) run(to rueidis.Client, s *script, keys, args [][]byte) rueidis.RedisResult {
 	r := to.Do(c, c.by(command(to, "EVALSHA", s.sha, keys, args)))
 	if e, ok := rueidis.IsRedisErr(r.Error()); ok && e.IsNoScript() {
@@ -113,7 +111,7 @@ func (c *sending) run(to rueidis.Client, s *script, keys, args [][]byte) rueidis
 	return r
 }
 
-// by is the command, sent over the connection that the call is to have.
+// by selects the connection: its own if the call runs alone, or the shared one.
 func (c *sending) by(cmd rueidis.Completed) rueidis.Completed {
 	if c.alone {
 		return cmd
@@ -121,8 +119,8 @@ func (c *sending) by(cmd rueidis.Completed) rueidis.Completed {
 	return cmd.ToPipe()
 }
 
-// Deadline is that of a call that is alone. Without one the client shares the connection, and a
-// caller who leaves is heard at once.
+// Deadline returns the deadline of a call on its own connection. Without a deadline, rueidis uses the shared
+// connection and notices immediately when the caller leaves.
 func (c *sending) Deadline() (time.Time, bool) {
 	if c.alone {
 		return c.Context.Deadline()
@@ -130,7 +128,7 @@ func (c *sending) Deadline() (time.Time, bool) {
 	return time.Time{}, false
 }
 
-// Done is never nil, for the same reason.
+// Done never returns nil, for the same reason.
 func (c *sending) Done() <-chan struct{} {
 	if done := c.Context.Done(); done != nil {
 		return done
@@ -149,7 +147,7 @@ func (c *sending) Value(key any) any {
 	return c.Context.Value(key)
 }
 
-// sendingOf is the call on whose behalf a dial is made, nil if it is made for the client itself.
+// sendingOf returns the call that caused a dial, or nil if rueidis dials for itself.
 func sendingOf(ctx context.Context) *sending {
 	k, _ := ctx.Value(sendingKey{}).(*sending)
 	return k

@@ -21,7 +21,7 @@ func TestCluster(t *testing.T) {
 	t.Run("a node that is lost costs its groups only", func(t *testing.T) { wantOthers(t, g) })
 }
 
-// wantOneSlot: what stands in braces is where a cluster puts a key.
+// wantOneSlot checks that all keys of a group are in one slot. A cluster places a key by the text in braces.
 func wantOneSlot(t *testing.T, g *servers.Group) {
 	s := startFull(open(t, g.URL()))
 	slots := make(map[string]bool)
@@ -47,7 +47,8 @@ func wantOneSlot(t *testing.T, g *servers.Group) {
 	}
 }
 
-// wantOthers kills a node.
+// wantOthers kills a node and checks that groups on other nodes are still served, and its own groups after the
+// failover.
 func wantOthers(t *testing.T, g *servers.Group) {
 	s := open(t, g.URL())
 	b := claim(bucketOf("b", 1, time.Hour, 100), 1)

@@ -13,7 +13,7 @@ import (
 	"github.com/seed1158cd35/weir/outcome"
 )
 
-// unknownFor is how long somebody may hold a part of whom the server knows nothing.
+// unknownFor is how long an unknown process may hold a part.
 const unknownFor = fleet.UnknownFor
 
 func TestUnknownBucketIsOutAndThenFills(t *testing.T) {
@@ -53,14 +53,13 @@ func TestUnknownRollingIsOutAndThenEmptyForAWindow(t *testing.T) {
 	if got := left(t, s, r); got != 0 {
 		t.Errorf("59 seconds after the last part can have been spent: %d left, want none", got)
 	}
-	advance(1300 * time.Millisecond) // and a slot
+	advance(1300 * time.Millisecond) // plus one slot
 	if got := left(t, s, r); got != 5 {
 		t.Errorf("a minute after: %d left, want all 5", got)
 	}
 }
 
-// A process that holds a part of a server that has lost its memory shows it, and then the
-// supply is all there.
+// A process shows its part to a server that lost its data. Then the complete supply is known.
 func TestWhoShowsAPartNeedNotWait(t *testing.T) {
 	s, clock, advance := driven(t)
 	b := claim(bucketOf("b", 10, time.Second, 20), 1)
@@ -80,8 +79,7 @@ func TestWhoShowsAPartNeedNotWait(t *testing.T) {
 	}
 }
 
-// What one process knows to have gone of a quota is not all that may have: others used it
-// since.
+// One process's count of a quota may be too low, because other processes may have used the quota since.
 func TestAnUnknownQuotaIsSpentWhateverWasSeen(t *testing.T) {
 	s, clock, advance := driven(t)
 	q := fixedOf("q", 100)
@@ -103,8 +101,8 @@ func TestAnUnknownQuotaIsSpentWhateverWasSeen(t *testing.T) {
 	}
 }
 
-// An operator who says that a group is new ends that at any time, whatever was told and asked
-// before; what is known to have gone has.
+// An operator can declare a group new at any time, regardless of earlier beats and asks. Usage that a process knows
+// still counts.
 func TestAQuotaThatIsSaidToBeNewHasWhatWasSeen(t *testing.T) {
 	s, clock, _ := driven(t)
 	k := quota(fixedOf("q", 100), 1, time.UnixMicro(clock.Load()), time.Hour)
@@ -124,7 +122,7 @@ func TestAQuotaThatIsSaidToBeNewHasWhatWasSeen(t *testing.T) {
 	}
 }
 
-// A quota of which nothing is known is no fuller as a limit of another kind.
+// A quota of unknown usage does not gain units when the limit changes to another kind.
 func TestAnUnknownQuotaIsSpentAsALimitOfAnotherKind(t *testing.T) {
 	s, clock, advance := driven(t)
 	q := quota(fixedOf("q", 100), 1, time.UnixMicro(clock.Load()), 10*time.Hour)
@@ -132,7 +130,7 @@ func TestAnUnknownQuotaIsSpentAsALimitOfAnotherKind(t *testing.T) {
 	a.Settle = []fleet.Settlement{{Rule: q.Rule, Key: q.Key, Windows: q.Windows, Owe: 20}}
 	take(t, s, a)
 	own := fleet.Beat{Group: group, Client: "c", Silence: 1e6, Life: 3e8, Part: fleet.Whole, Until: clock.Load() + 1e8}
-	for own.Seq < 3 { // nobody else holds a part
+	for own.Seq < 3 { // no other process holds a part
 		own.Seq++
 		answer, err := s.Beat(t.Context(), &own)
 		if err != nil {
@@ -180,8 +178,7 @@ func TestRestartedServerIsCold(t *testing.T) {
 	}
 }
 
-// A tally is no limit: a server that has lost its memory, or never had any, has counted
-// nothing, whoever may hold a part.
+// A tally is not a limit. A server without data has counted nothing, regardless of parts.
 func TestATallyBeginsWithNone(t *testing.T) {
 	s, _, _ := driven(t)
 	r := rollingOf("r", 5, time.Minute)
@@ -193,8 +190,7 @@ func TestATallyBeginsWithNone(t *testing.T) {
 	}
 }
 
-// One failed call of a process whose store is new opens no breaker; as many as the
-// configuration says do.
+// One failed call does not open the breaker of a process with a new store. The configured number of failures does.
 func TestANewServerHasSeenNoFailures(t *testing.T) {
 	s := open(t, servers.Redis(t).URL())
 	b := breaker.New("", breaker.Config{Failures: 5}, nil)
@@ -214,8 +210,8 @@ func TestANewServerHasSeenNoFailures(t *testing.T) {
 	}
 }
 
-// What is written of a limit before anybody says that the group is new counts all of it as gone. Afterwards it
-// counts what was really used: here 3 units that were owed.
+// Limits that are stored before a group is declared new count as exhausted. Afterwards they count only the actual
+// usage, here a debt of 3 units.
 func TestInitTakesBackWhatWasOnlyGuessed(t *testing.T) {
 	for _, c := range []struct {
 		name  string
@@ -249,8 +245,7 @@ func TestInitTakesBackWhatWasOnlyGuessed(t *testing.T) {
 	}
 }
 
-// Time that passes before somebody says that the group is new, and asks that are refused meanwhile, take
-// nothing of it.
+// A group can be declared new late. Time and refused asks before that take nothing from its limits.
 func TestInitLateIsInit(t *testing.T) {
 	for _, late := range []time.Duration{0, 100 * time.Second, unknownFor, unknownFor + 20*time.Second} {
 		t.Run(late.String(), func(t *testing.T) { initLate(t, late) })
@@ -295,7 +290,7 @@ func initLate(t *testing.T, late time.Duration) {
 	}
 }
 
-// A bucket's guess drains, and what was granted of it since is no guess.
+// The assumed usage of a bucket drains. Units granted since are actual usage.
 func TestWhatWasGrantedIsNoGuess(t *testing.T) {
 	s, _, advance := driven(t)
 	k := claim(bucketOf("b", 100, 1000*time.Second, 100), 10)
@@ -315,7 +310,7 @@ func TestWhatWasGrantedIsNoGuess(t *testing.T) {
 	}
 }
 
-// The same of a limit that is changed before anybody says that the group is new.
+// The same, for a limit that changes before the group is declared new.
 func TestInitTakesBackWhatWasGuessedOfALimitThatWasChanged(t *testing.T) {
 	s, clock, advance := driven(t)
 	now := time.UnixMicro(clock.Load())

@@ -8,8 +8,8 @@ import (
 	"github.com/seed1158cd35/weir/limit"
 )
 
-// A claim may be granted Claim.Cold units although the store lost what was used, and no more than the limit bears if nothing
-// was used before. Without Cold it is granted nothing. What was granted counts also once the store knows more.
+// A claim may be granted Claim.Cold units of a limit whose usage the store lost, at most what the limit holds when
+// unused. Without Cold it is granted nothing. The granted units still count when the store knows more.
 func TestClaimIsGrantedItsColdRoom(t *testing.T) {
 	for _, of := range []func(now time.Time) fleet.Claim{
 		func(time.Time) fleet.Claim { return claim(bucketOf("c", 100, time.Second, 100), 1) },
@@ -57,7 +57,7 @@ func TestClaimIsGrantedItsColdRoom(t *testing.T) {
 	}
 }
 
-// What a process knows to have gone of a quota counts against its room, but not against a limit that starts full.
+// Usage of a quota that a process knows counts against its cold units, but not against a limit that starts full.
 func TestColdRoomOfQuotaCountsWhatWasSeen(t *testing.T) {
 	s, clock, _ := driven(t)
 	k := quota(fixedOf("q", 100), 1, time.UnixMicro(clock.Load()), time.Hour)

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// connect connects to a server that answers.
+// connect connects to a server and waits until it responds.
 func (d *dialer) connect(ctx context.Context, addr string, nd *net.Dialer, config *tls.Config) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, d.timeout)
 	defer cancel()
@@ -38,8 +38,7 @@ func dialTCP(ctx context.Context, addr string, nd *net.Dialer, config *tls.Confi
 	return (&tls.Dialer{NetDialer: nd, Config: config}).DialContext(ctx, "tcp", addr)
 }
 
-// answers waits until the server says anything at all: the kernel accepts
-// connections for a process that is halted.
+// answers waits for any response. The kernel accepts connections even for a stopped process.
 func answers(c net.Conn) error {
 	if _, err := c.Write([]byte("PING\r\n")); err != nil {
 		return err
@@ -48,16 +47,17 @@ func answers(c net.Conn) error {
 	return err
 }
 
-// hand makes a connection one that the client may have: for calls that are alone, one that can be looked at.
+// hand returns a connection for rueidis. own is nil if calls share it. Otherwise calls that run alone use it, and
+// own detects its end.
 func (d *dialer) hand(raw net.Conn, own *peek, addr string, nd *net.Dialer, config *tls.Config) (net.Conn, error) {
 	c := &conn{dialer: d, addr: addr, own: own}
 	c.asideConn = asideConn{Conn: raw, made: time.Now(), replies: d.replies, heard: c.hear}
-	c.refuses = func(why error) { // who asks before there is another connection is told
+	c.refuses = func(why error) { // calls report this error until there is another connection
 		d.mu.Lock()
 		defer d.mu.Unlock()
 		n := d.node(addr)
 		n.said, n.saidAt = why, time.Now()
-		if n.spare != nil && time.Since(n.spare.made) > longEnough { // it leads where the name led then
+		if n.spare != nil && time.Since(n.spare.made) > longEnough { // its address was resolved before the failover
 			n.spare.Close()
 			n.spare = nil
 		}
@@ -83,17 +83,17 @@ func (d *dialer) hand(raw net.Conn, own *peek, addr string, nd *net.Dialer, conf
 	return c, nil
 }
 
-// mostOpen is how many connections to a node there are: the one that all calls share, and one for calls that are alone.
+// mostOpen is the number of connections to a node: a shared one, and one for calls that run alone.
 const mostOpen = 2
 
-// A conn knows whether somebody waits for an answer, and when it is lost.
+// A conn is a connection that rueidis uses. It records whether a caller waits for a response, and reports its loss.
 type conn struct {
 	asideConn
 	dialer  *dialer
 	addr    string
-	own     *peek        // of one that calls that are alone have, one after the other; nobody reads it between them
-	read    atomic.Bool  // the client reads it all the time
-	waiting atomic.Int64 // since when nothing was heard though something was sent, in ns; 0 if not
+	own     *peek        // of a connection for calls that run alone; no goroutine reads it between calls
+	read    atomic.Bool  // rueidis reads it continuously
+	waiting atomic.Int64 // since when a sent request has had no response, in ns; 0 if none waits
 	once    sync.Once
 	lost    func()
 }
@@ -108,14 +108,14 @@ func (c *conn) Write(b []byte) (int, error) {
 	return c.asideConn.Write(b)
 }
 
-// down is an error after which a call goes over another connection: nothing was sent over this one.
+// down returns an error after which the call uses another connection: this one sent nothing.
 func (c *conn) down() error {
 	c.dialer.mu.Lock()
 	defer c.dialer.mu.Unlock()
 	return &errDown{c.addr, c.dialer.node(c.addr).why()}
 }
 
-// SetDeadline is called without one when the client begins to read the connection all the time.
+// SetDeadline notes that rueidis reads the connection continuously: it then sets no deadline.
 func (c *conn) SetDeadline(t time.Time) error {
 	if t.IsZero() {
 		c.read.Store(true)

@@ -14,9 +14,9 @@ var (
 	drop = newScript(dropText)
 )
 
-// damaged reports whether a script stumbled over a value that none of ours wrote: one of
-// another type, or one that it cannot read. Errors that commands of a script bring name
-// themselves first (OOM, READONLY). Some clients leave out ERR.
+// damaged reports whether a script failed on a value that weir's scripts did not write: a value of another type or
+// in another format. Errors of commands in a script begin with the command's error code (OOM, READONLY). Some
+// clients omit ERR.
 func damaged(err error) bool {
 	for ; err != nil; err = errors.Unwrap(err) {
 		if text := strings.TrimPrefix(err.Error(), "ERR "); strings.HasPrefix(text, "WRONGTYPE ") || strings.HasPrefix(text, "user_script:") {
@@ -26,10 +26,9 @@ func damaged(err error) bool {
 	return false
 }
 
-// again drops the keys of a call whose script found one of them damaged, and runs the script once
-// more. For the group it is as though the server had been emptied: what is not known counts as
-// used, and parts that processes show are honoured. Otherwise one damaged key would keep the whole
-// fleet cut off until somebody finds it.
+// again deletes the keys of a call whose script found a damaged value, and runs the script again. For the group,
+// the server then has no data: unknown usage counts as used, and it accepts the parts that processes show.
+// Otherwise one damaged key would cut off the fleet until an operator finds it.
 func (s *Store) again(ctx context.Context, c *call, script *script) ([]byte, error) {
 	if _, err := s.client.run(ctx, drop, c.keys, [][]byte{{}}, nil); err != nil {
 		return nil, err

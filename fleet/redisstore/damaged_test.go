@@ -9,8 +9,8 @@ import (
 	"github.com/seed1158cd35/weir/internal/test/servers"
 )
 
-// Whatever somebody else writes to one of weir's keys, the fleet is not cut off by it: it is as
-// though the server had been emptied, so that what was there counts as used.
+// If another program writes to a key of the store, the fleet is not cut off. The server then counts as emptied, so
+// the previous usage counts as used.
 func TestAKeyThatSomebodyElseWroteToCutsNobodyOff(t *testing.T) {
 	srv := servers.Redis(t)
 	s := open(t, srv.URL())
@@ -20,7 +20,7 @@ func TestAKeyThatSomebodyElseWroteToCutsNobodyOff(t *testing.T) {
 	beat := func() (fleet.Standing, error) {
 		return s.Beat(t.Context(), &fleet.Beat{Group: group, Client: "one", Seq: 1, Silence: 1e6, Life: 3e8, Window: 36e8, Wish: 1e6, Need: 1})
 	}
-	use := func() { // everything that there is of a group
+	use := func() { // uses every key of a group
 		t.Helper()
 		if _, err := srv.Do("FLUSHALL"); err != nil {
 			t.Fatal(err)
@@ -57,7 +57,7 @@ func TestAKeyThatSomebodyElseWroteToCutsNobodyOff(t *testing.T) {
 				t.Errorf("%q: %v", garbage, err)
 			}
 			third := ask(bucket, window)
-			evicted := garbage[0] == "HSET" && strings.Contains(key, "k:k") // a hash of limits without ours in it: a limit that was evicted is new
+			evicted := garbage[0] == "HSET" && strings.Contains(key, "k:k") // a hash without weir's fields: an evicted limit is new
 			if err := s.Take(t.Context(), third); err != nil || again.Granted+third.Granted > 1 && !evicted {
 				t.Errorf("%q: granted %d and %d of what is left of 10 after 4, %v", garbage, again.Granted, third.Granted, err)
 			}

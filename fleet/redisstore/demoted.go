@@ -6,16 +6,17 @@ import (
 	"time"
 )
 
-// A server that has become a replica goes on answering, and refuses. Its name may lead to another server since, so
-// a connection to it ends with such an answer, and the next is made by name.
-var demoted = [...]string{"-READONLY", "-MASTERDOWN", "-LOADING"} // LOADING: it reads the data of the new primary
+// demoted are the error codes of a server that has become a replica. It keeps responding, with refusals. Its name
+// may now point to another server, so such an error ends the connection, and the next connection resolves the name
+// again.
+var demoted = [...]string{"-READONLY", "-MASTERDOWN", "-LOADING"} // LOADING: it loads the data of the new primary
 
 var errDemoted = errors.New("the server is no longer the primary: reconnecting")
 
-// longEnough is how long a connection lasts at least to a server that refuses: it may be the one that is meant.
+// longEnough is the minimum lifetime of a connection to a server that refuses: it may be the right server.
 const longEnough = 500 * time.Millisecond
 
-// mostTold is how much of what a server says is kept for people.
+// mostTold is the most bytes of a server's error that the operator sees.
 const mostTold = 200
 
 // refused ends a connection after an error line of a server that was demoted.

@@ -9,8 +9,8 @@ import (
 	"github.com/seed1158cd35/weir/internal/test/servers"
 )
 
-// A primary is made a replica and goes on running, and the name that the store was given leads to the one that took
-// over: whoever stayed with the old one would hear READONLY for ever.
+// A primary becomes a replica and keeps running, and the name of the store now leads to the new primary. A client
+// that stayed connected to the old server would get READONLY forever.
 func TestAServerThatIsNoPrimaryAnyMoreIsLeft(t *testing.T) {
 	for name, by := range ways {
 		t.Run(name, func(t *testing.T) {
@@ -26,7 +26,7 @@ func TestAServerThatIsNoPrimaryAnyMoreIsLeft(t *testing.T) {
 			next.CaughtUp(old)
 			next.Promote()
 			old.Follow(next)
-			look := ask(b) // the answer to a try that took something could be lost
+			look := ask(b) // a claim of no copies, because the response to an attempt that took units could be lost
 			look.Copies = 0
 			try := func() error {
 				_, err := within(time.Second, func(ctx context.Context) error { return s.Take(ctx, look) })

@@ -11,15 +11,15 @@ import (
 	"time"
 )
 
-// A dialer makes the connections of a client. It dials for callers in the background: a call
-// that comes while there is no connection fails at once.
+// A dialer makes the connections of a client. It dials in the background, so a call without a connection fails
+// immediately.
 type dialer struct {
 	timeout time.Duration
 	replies *replies
 	reach   func(ctx context.Context, addr string, nd *net.Dialer, config *tls.Config) (net.Conn, error)
 
-	calls     atomic.Int64 // under way
-	abandoned atomic.Int64 // that ended before their answer, since something was read
+	calls     atomic.Int64 // in progress
+	abandoned atomic.Int64 // calls that ended without a response since the last read
 
 	mu     sync.Mutex
 	nodes  map[string]*node
@@ -30,26 +30,26 @@ type dialer struct {
 	cancel context.CancelFunc
 }
 
-// A node is a server as the dialer knows it.
+// A node is a server and the state of its connections.
 type node struct {
 	spare  *spare
-	tried  chan struct{} // closed when it was tried for the first time
+	tried  chan struct{} // closed after the first attempt
 	trying bool
-	asked  time.Time // when a caller asked for it last
-	err    error     // of the latest try
-	said   error     // by the server, when it was demoted
+	asked  time.Time // time of the last request by a call
+	err    error     // of the latest attempt
+	said   error     // by the server when it was demoted
 	saidAt time.Time
 }
 
 const (
-	mostCalls     = 1500                   // that are under way at once
+	mostCalls     = 1500                   // in progress at once
 	ringScale     = 11                     // of rueidis: room for 2,048 calls
-	mostAbandoned = 400                    // before the connection is given up
-	stalled       = 100 * time.Millisecond // without a word of the server to those who wait
+	mostAbandoned = 400                    // before the connection is closed
+	stalled       = 100 * time.Millisecond // silence of the server, while calls wait, after which the connection is closed
 
-	soonest  = 5 * time.Millisecond // between two tries to connect
+	soonest  = 5 * time.Millisecond // shortest pause between two attempts to connect
 	latest   = 500 * time.Millisecond
-	interest = time.Minute // how long one goes on trying for nobody
+	interest = time.Minute // how long attempts continue when no call asks for a connection
 )
 
 var (
@@ -57,7 +57,7 @@ var (
 	errClosed = errors.New("the store is closed")
 )
 
-// errDown is the error of a call for which there is no connection.
+// errDown is the error of a call without a connection.
 type errDown struct {
 	addr string
 	err  error
@@ -77,7 +77,7 @@ func newDialer(timeout time.Duration) *dialer {
 	return d
 }
 
-// enter begins a call, leave ends it.
+// enter begins a call. leave ends it.
 func (d *dialer) enter() error {
 	if d.calls.Add(1) > mostCalls {
 		d.calls.Add(-1)
@@ -86,14 +86,14 @@ func (d *dialer) enter() error {
 	return nil
 }
 
-// alone reports whether one call is under way, or none.
+// alone reports whether at most one call is in progress.
 func (d *dialer) alone() bool { return d.calls.Load() <= 1 }
 
-// leave gives up connections on which nothing has been heard for some time, though
-// somebody waits: what waits in the client for the server would only become more.
+// leave closes connections that have been silent for some time while calls wait. Otherwise the requests that wait
+// in rueidis would accumulate.
 func (d *dialer) leave(ctx context.Context, err error) {
 	d.calls.Add(-1)
-	if err == nil || ctx.Err() == nil && err != context.DeadlineExceeded { // a connection of its own is told first
+	if err == nil || ctx.Err() == nil && err != context.DeadlineExceeded { // a call on its own connection may see the deadline before ctx does
 		return
 	}
 	many := d.abandoned.Add(1) >= mostAbandoned
@@ -111,7 +111,7 @@ func (d *dialer) leave(ctx context.Context, err error) {
 	}
 }
 
-// dial is what the client calls.
+// dial is rueidis's dial function.
 func (d *dialer) dial(ctx context.Context, addr string, nd *net.Dialer, config *tls.Config) (net.Conn, error) {
 	k := sendingOf(ctx)
 	if k == nil {
@@ -132,7 +132,7 @@ func (d *dialer) dial(ctx context.Context, addr string, nd *net.Dialer, config *
 	return d.hand(s.Conn, s.peek, addr, nd, config)
 }
 
-// ready is a connection that is there, or an error and one that will be.
+// ready returns the spare connection. Without one it returns an error and starts to connect.
 func (d *dialer) ready(k *sending, addr string, nd *net.Dialer, config *tls.Config) (*spare, error) {
 	if s := d.reserve(k, addr, nd, config); s != nil && s.free() {
 		return s, nil
@@ -144,9 +144,9 @@ func (d *dialer) ready(k *sending, addr string, nd *net.Dialer, config *tls.Conf
 	return nil, &errDown{addr, n.why()}
 }
 
-// reserve takes the spare connection, if there is one. A call that is alone has it only beside one that is shared,
-// over which it goes otherwise. Another call waits for the first try to reach a node, which a cluster has just named;
-// it may wait as long as its context lasts.
+// reserve takes the spare connection, if there is one. A call that runs alone takes it only if there is also a
+// shared connection, which it uses otherwise. Other calls wait for the first attempt to reach a node that the
+// cluster has just named, at most until their context ends.
 func (d *dialer) reserve(k *sending, addr string, nd *net.Dialer, config *tls.Config) *spare {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -178,7 +178,7 @@ func (d *dialer) node(addr string) *node {
 	return n
 }
 
-// try starts to connect to a node, unless that is going on. The lock is held.
+// try starts to connect to a node, unless an attempt is in progress. The caller holds the lock.
 func (d *dialer) try(n *node, addr string, nd *net.Dialer, config *tls.Config) {
 	if n.trying || n.spare != nil || d.closed {
 		return
@@ -187,8 +187,8 @@ func (d *dialer) try(n *node, addr string, nd *net.Dialer, config *tls.Config) {
 	d.wg.Go(func() { d.keepTrying(n, addr, nd, config) })
 }
 
-// keepTrying connects, soon if the server has just gone, and seldom if it has been away for
-// long. It gives up when nobody has asked for some time.
+// keepTrying connects and repeats failed attempts, with pauses that grow with the outage. It gives up when no call
+// has asked for a connection for some time.
 func (d *dialer) keepTrying(n *node, addr string, nd *net.Dialer, config *tls.Config) {
 	for begin := time.Now(); ; {
 		c, err := d.connect(d.ctx, addr, nd, config)
@@ -215,7 +215,7 @@ func (d *dialer) keepTrying(n *node, addr string, nd *net.Dialer, config *tls.Co
 	}
 }
 
-// why is what is known of why there is no connection. The dialer's lock is held.
+// why returns why there is no connection. The caller holds the dialer's lock.
 func (n *node) why() error {
 	if n.err == nil && time.Since(n.saidAt) < interest {
 		return n.said
@@ -223,7 +223,7 @@ func (n *node) why() error {
 	return n.err
 }
 
-// known says that the node was tried. The dialer's lock is held.
+// known marks the node as tried. The caller holds the dialer's lock.
 func (n *node) known() {
 	select {
 	case <-n.tried:
@@ -232,10 +232,10 @@ func (n *node) known() {
 	}
 }
 
-// pauseAfter is how long to wait for the next try when the server has been away for so long.
+// pauseAfter returns the pause before the next attempt, given how long the server has been unreachable.
 func pauseAfter(away time.Duration) time.Duration { return min(max(soonest, away/64), latest) }
 
-// close ends what the dialer does. Connections that the client has are its own.
+// close stops the dialer's goroutines and closes spare connections. rueidis closes the connections in use.
 func (d *dialer) close() {
 	d.mu.Lock()
 	d.closed = true

@@ -17,7 +17,7 @@ import (
 	"github.com/seed1158cd35/weir/limit/bucket"
 )
 
-// distances are those of the proxy between a process and its server, in each direction.
+// distances are the delays of the proxy between a process and its server, in each direction.
 var distances = map[string]delayproxy.Delay{
 	"0":                       {},
 	"1ms":                     {Each: time.Millisecond},
@@ -29,7 +29,7 @@ var distances = map[string]delayproxy.Delay{
 	"20ms and a cold session": {Each: 20 * time.Millisecond, First: 200 * time.Millisecond},
 }
 
-// The contract of stores holds for a server behind a network with jitter.
+// The store contract holds for a server behind a network with jitter.
 func TestStoreThroughADelayingProxy(t *testing.T) {
 	t.Parallel()
 	p := delayproxy.New(t, servers.Redis(t).Addr(), delayproxy.Delay{Jitter: 200 * time.Microsecond, First: 20 * time.Millisecond})
@@ -38,8 +38,8 @@ func TestStoreThroughADelayingProxy(t *testing.T) {
 	storetest.TestStore(t, func(testing.TB) fleet.Store { return f }, storetest.Hammer(500*time.Millisecond))
 }
 
-// At any distance, the calls that fit into the burst of a limit go in two processes that share it, whether the limit is
-// leased or not, and no call more.
+// At any distance, two processes that share a limit can make the calls that fit into its burst, and no more, with
+// and without leases.
 func TestFleetAtAnyDistanceUsesTheBurstAndNoMore(t *testing.T) {
 	server := servers.Redis(t)
 	for name, d := range distances {
@@ -48,7 +48,7 @@ func TestFleetAtAnyDistanceUsesTheBurstAndNoMore(t *testing.T) {
 				t.Parallel()
 				p := delayproxy.New(t, server.Addr(), d)
 				var why string
-				for trial := range 3 { // a machine that stalls may lose the units of a request
+				for trial := range 3 { // a stalled machine may lose the units of a request
 					if why = burstThrough(t, p, fmt.Sprint(name, lease, trial), lease); why == "" {
 						return
 					}
@@ -59,9 +59,11 @@ func TestFleetAtAnyDistanceUsesTheBurstAndNoMore(t *testing.T) {
 	}
 }
 
-// burstThrough makes the calls of a burst, and more. It returns what was not used of the burst.
+// burstThrough makes more calls than fit into a burst. It returns a text about the unused part of the burst, empty
+// if all was used.
 func burstThrough(t *testing.T, p *delayproxy.Proxy, group string, lease time.Duration) (unused string) {
-	// Of 400 as much is held back as comes in the longest lease or guard, half a second; next to nothing comes meanwhile.
+	// Of 400, the store holds back what the rate adds during the longest lease or guard, half a second. The rate
+	// adds almost nothing meanwhile.
 	l := limit.Limit{Name: "l", Rate: bucket.Rate{Amount: 6, Per: time.Minute, Burst: 400}}
 	const each, processes = 150, 2
 	var mu sync.Mutex
@@ -116,7 +118,7 @@ func burstThrough(t *testing.T, p *delayproxy.Proxy, group string, lease time.Du
 	if refused > 0 {
 		unused = fmt.Sprintf("%d of %d calls within the burst were refused: %+v", refused, processes*each, last)
 	}
-	for _, r := range regs { // until there is no more
+	for _, r := range regs { // until no units remain
 		for range each {
 			wg.Go(func() { call(r, 0) })
 		}

@@ -11,7 +11,7 @@ import (
 	"syscall"
 )
 
-// advice says what an operator can do about an error of the server, by how its text begins.
+// advice maps the beginning of a server's error to the operator's next step.
 var advice = [...]struct{ prefix, text string }{
 	{"LOADING", "the server is loading its data; it answers when that is complete"},
 	{"READONLY", "this server is a replica, as after a failover: name the primary, the sentinels, or the cluster in the store's url"},
@@ -32,13 +32,13 @@ var advice = [...]struct{ prefix, text string }{
 	{"ERR unknown command", "the server, or a proxy in front of it, does not support scripts: use Redis 7 or Valkey 7.2"},
 }
 
-// silence is what an operator can do about a server that is not heard at all.
+// silence is the advice about a server that does not respond.
 const silence = "the server is slow or stalled, or a firewall drops the packets: check its address, and whether this machine reaches it"
 
-// explain adds what to do to an error of a Conn.
+// explain adds advice to an error of the client.
 func explain(ctx context.Context, err error) error {
 	cause := context.Cause(ctx)
-	if errors.Is(err, context.DeadlineExceeded) { // a connection may hear of the deadline before ctx ends
+	if errors.Is(err, context.DeadlineExceeded) { // a connection may notice the deadline before ctx ends
 		cause = cmp.Or(cause, err)
 	}
 	if cause != nil {
@@ -57,7 +57,7 @@ func explain(ctx context.Context, err error) error {
 	return fmt.Errorf("redisstore: %w", err)
 }
 
-// connecting is what an operator can do about a connection that there is not.
+// connecting returns advice about a failed connection.
 func connecting(err error) string {
 	var name *net.DNSError
 	var late net.Error

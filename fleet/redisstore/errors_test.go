@@ -31,7 +31,7 @@ func TestErrorsSayWhatToDo(t *testing.T) {
 			t.Fatal(err)
 		}
 		s := closing(t, conn)
-		// A machine that is busy for a second makes another error of it: that there was no answer.
+		// On a machine that is busy for a second, the error is a timeout instead.
 		eventually(t, c.want+" for "+c.url, func() bool {
 			_, err := within(time.Second, func(ctx context.Context) error { return s.Take(ctx, ask(claim(bucketOf("b", 1, time.Hour, 9), 1))) })
 			if err == nil || strings.Contains(err.Error(), "wrong@") {
@@ -42,7 +42,7 @@ func TestErrorsSayWhatToDo(t *testing.T) {
 	}
 }
 
-// A server that is not heard is an error that says where to look, whatever keeps it from being heard.
+// The error names the next step for every cause of a silent server.
 func TestSilenceSaysWhereToLook(t *testing.T) {
 	halted := servers.Redis(t)
 	halted.Stop()
@@ -82,7 +82,7 @@ func TestPasswordOpens(t *testing.T) {
 	}
 }
 
-// TestUserWithNoMoreThanItNeeds: what the documentation lists is enough.
+// The permissions in the documentation are sufficient.
 func TestUserWithNoMoreThanItNeeds(t *testing.T) {
 	srv := servers.Redis(t)
 	rights := "+evalsha +eval +time +get +set +setrange +pexpire +hmget +hset +hgetall +hdel +del +hello +ping +client +cluster"

@@ -17,8 +17,8 @@ import (
 	"github.com/seed1158cd35/weir/limit"
 )
 
-// ages lets the keys of a server get older as a driven clock goes on, all but the answers
-// that lanes remember. ARGV: by how many milliseconds.
+// ages makes the keys of a server older by ARGV milliseconds, except the responses of lanes. With a driven clock,
+// keys would not expire otherwise.
 const ages = `
 for _, key in ipairs(redis.call('KEYS', '*')) do
   local left = redis.call('PTTL', key)
@@ -28,7 +28,7 @@ for _, key in ipairs(redis.call('KEYS', '*')) do
 end
 return 'done'`
 
-// aging is a store whose keys expire by the clock of the test, too.
+// aging returns a store whose keys also expire by the clock of the test.
 func aging(t testing.TB) (s *redisstore.Store, clock *atomic.Int64, advance func(d time.Duration)) {
 	srv := servers.Redis(t)
 	s, clock = open(t, srv.URL()), new(atomic.Int64)
@@ -39,7 +39,7 @@ func aging(t testing.TB) (s *redisstore.Store, clock *atomic.Int64, advance func
 	return s, clock, func(d time.Duration) {
 		clock.Add(d.Microseconds())
 		driven += d
-		older := (driven - time.Since(begin) - aged).Truncate(time.Millisecond) // they get older by themselves, too
+		older := (driven - time.Since(begin) - aged).Truncate(time.Millisecond) // they also age by themselves
 		if aged += older; older == 0 {
 			return
 		}
@@ -49,8 +49,8 @@ func aging(t testing.TB) (s *redisstore.Store, clock *atomic.Int64, advance func
 	}
 }
 
-// lonely is a store of a group of which nobody holds a part, and of which each limit has its
-// keys to itself. What a window has left is forgotten before the window gets longer.
+// lonely is a store of a group without parts, in which each limit has its own keys. It forgets the remainder of a
+// window before the window becomes longer.
 type lonely struct {
 	fleet.Store
 	was map[string]*fleet.Rule
@@ -68,7 +68,7 @@ func (l lonely) Take(ctx context.Context, a *fleet.Ask) error {
 		k := &own.Settle[i]
 		k.Key += k.Rule.Name
 		l.forget(ctx, a.Group, k.Key, k.Rule)
-		if k.Rule.Shape == limit.Bucket { // a mark outlives a change only of what was forgotten
+		if k.Rule.Shape == limit.Bucket { // a mark is valid after a change only if the limit was forgotten
 			k.Back = 0
 		}
 	}
@@ -94,7 +94,7 @@ func (lonely) Beat(context.Context, *fleet.Beat) (fleet.Standing, error) {
 	return fleet.Standing{}, nil
 }
 
-// TestNothingIsLostWithTheKeysThatExpire: what a server forgets was of no more use.
+// Keys that expire contain no information that a limit still needs.
 func TestNothingIsLostWithTheKeysThatExpire(t *testing.T) {
 	t.Parallel()
 	s, clock, advance := aging(t)
@@ -104,7 +104,7 @@ func TestNothingIsLostWithTheKeysThatExpire(t *testing.T) {
 	}
 }
 
-// For how long units are held is forgotten no sooner than they have gone.
+// A hold is not forgotten before the units that it concerns have drained.
 func TestHoldsThatExpire(t *testing.T) {
 	t.Parallel()
 	s, _, advance := aging(t)
@@ -112,8 +112,7 @@ func TestHoldsThatExpire(t *testing.T) {
 	storetest.TestHolds(t, func(testing.TB) fleet.Store { return f }, storetest.Driven(advance))
 }
 
-// What went in the window that a limit had counts in the longer one that it gets, also if
-// nothing more is granted of it.
+// The usage of a window counts in the longer window that replaces it, even if no more units are granted.
 func TestWhatWentCountsInALongerWindow(t *testing.T) {
 	s, _, advance := aging(t)
 	f := startFull(s)
@@ -130,8 +129,7 @@ func TestWhatWentCountsInALongerWindow(t *testing.T) {
 	}
 }
 
-// A quota that gets another zone, or period, counts what went since the window began in
-// which it then is.
+// After a change of its time zone or period, a quota counts the usage since the beginning of the new window.
 func TestWhatWentCountsInWindowsThatOverlap(t *testing.T) {
 	s, clock, advance := aging(t)
 	f := startFull(s)
@@ -146,7 +144,7 @@ func TestWhatWentCountsInWindowsThatOverlap(t *testing.T) {
 	if a.Copies = 5; take(t, f, a).Granted != 5 {
 		t.Fatal("a new limit is not full")
 	}
-	advance(8 * time.Hour) // the window is over, and what was kept of it
+	advance(8 * time.Hour) // the window has ended, and its record has expired
 	if got := left(t, f, at(8*time.Hour)); got != 0 {
 		t.Errorf("%d left of 5 in a window in which 5 went, want none", got)
 	}

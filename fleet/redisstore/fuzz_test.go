@@ -11,8 +11,7 @@ import (
 	"github.com/seed1158cd35/weir/limit/bucket"
 )
 
-// FuzzReply: whatever stands in the place of a script's reply, it is an error or a grant for each claim, and no wait
-// is below 0.
+// FuzzReply checks that any reply decodes to an error, or to one grant per claim without a negative wait.
 func FuzzReply(f *testing.F) {
 	b := &fleet.Rule{Name: "b", Meter: bucket.MeterOf(bucket.Rate{Amount: 100, Per: time.Second, Burst: 10})}
 	r := &fleet.Rule{Name: "r", Shape: limit.Rolling, Amount: 9, Ring: bucket.RingOf(bucket.Window{Amount: 9, Per: time.Minute})}

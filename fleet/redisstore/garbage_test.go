@@ -11,8 +11,8 @@ import (
 	"github.com/seed1158cd35/weir/internal/test/servers"
 )
 
-// What stands in the place of a record and is none is as though there were nothing, and is
-// written over: one key that was damaged stops nobody for good.
+// A value that is not a record counts as absent and can be overwritten, so a damaged key stops no process
+// permanently.
 func TestWhatIsNoRecordIsWrittenOver(t *testing.T) {
 	srv := servers.Redis(t)
 	s := open(t, srv.URL())

@@ -25,7 +25,7 @@ func fixedOf(name string, amount int64) *fleet.Rule {
 	return &fleet.Rule{Name: name, Shape: limit.Calendar, Amount: amount}
 }
 
-// windows are those of a period around an instant.
+// windows returns the windows of a period around an instant.
 func windows(now time.Time, per time.Duration) limit.Windows {
 	start := now.Truncate(per)
 	return limit.Windows{Start: start, End: start.Add(per), Next: start.Add(2 * per)}
@@ -37,12 +37,12 @@ func quota(r *fleet.Rule, cost int64, now time.Time, per time.Duration) fleet.Cl
 	return fleet.Claim{Rule: r, Key: "k", Cost: cost, Windows: windows(now, per)}
 }
 
-// ask is an ask for one copy of a call.
+// ask returns an ask for one copy of a call.
 func ask(claims ...fleet.Claim) *fleet.Ask {
 	return &fleet.Ask{Group: group, ID: rand.Uint64() | 1, Lane: 1, Copies: 1, Claims: claims}
 }
 
-// take makes an ask that must be answered.
+// take sends an ask that must succeed.
 func take(t testing.TB, s fleet.Store, a *fleet.Ask) *fleet.Ask {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
@@ -53,7 +53,7 @@ func take(t testing.TB, s fleet.Store, a *fleet.Ask) *fleet.Ask {
 	return a
 }
 
-// left looks how much there is.
+// left returns the remaining units.
 func left(t testing.TB, s fleet.Store, c fleet.Claim) int64 {
 	t.Helper()
 	a := ask(c)
@@ -70,7 +70,7 @@ func within(d time.Duration, f func(ctx context.Context) error) (took time.Durat
 	return time.Since(begin), err
 }
 
-// eventually waits for something of a real server to become true.
+// eventually waits for a condition of a real server.
 func eventually(t testing.TB, what string, ok func() bool) time.Duration {
 	t.Helper()
 	begin := time.Now()
@@ -84,8 +84,8 @@ func eventually(t testing.TB, what string, ok func() bool) time.Duration {
 	return 0
 }
 
-// ways are the two in which a call reaches the server: by a connection to itself, as one that is alone and
-// ends soon, and by the one that all share.
+// ways are the two ways in which a call reaches the server. A call that runs alone and ends soon uses its own
+// connection. Any other call uses the shared one.
 var ways = map[string]func(fleet.Store) fleet.Store{
 	"alone": func(s fleet.Store) fleet.Store {
 		return way{s, func(ctx context.Context) context.Context { return soon{ctx} }}
@@ -107,7 +107,7 @@ func (w way) Beat(ctx context.Context, b *fleet.Beat) (fleet.Standing, error) {
 	return w.Store.Beat(w.context(ctx), b)
 }
 
-// A soon is a context that ends within a second, or says so.
+// A soon is a context with a deadline within a second.
 type soon struct{ context.Context }
 
 func (s soon) Deadline() (time.Time, bool) {
@@ -118,7 +118,7 @@ func (s soon) Deadline() (time.Time, bool) {
 	return at, true
 }
 
-// A whenever is a context that does not say when it ends.
+// A whenever is a context without a deadline.
 type whenever struct{ context.Context }
 
 func (whenever) Deadline() (time.Time, bool) { return time.Time{}, false }

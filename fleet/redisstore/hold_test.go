@@ -7,7 +7,7 @@ import (
 	"github.com/seed1158cd35/weir/internal/test/servers"
 )
 
-// shortened cuts what is stored of each limit to so many bytes, or adds to it.
+// shortened truncates or extends the stored value of each limit to a number of bytes.
 const shortened = `for _, key in ipairs(redis.call('KEYS', '*k:k*')) do
 	local all = redis.call('HGETALL', key)
 	for i = 1, #all, 2 do
@@ -16,7 +16,7 @@ const shortened = `for _, key in ipairs(redis.call('KEYS', '*k:k*')) do
 end
 return 'done'`
 
-// A bucket that was stored before there were holds, or of which the hold is none, counts as it did.
+// A bucket that was stored before holds existed, or without a hold, counts as before.
 func TestABucketWithoutAHoldIsRead(t *testing.T) {
 	server := servers.Redis(t)
 	s, _, advance := drivenOn(t, server)

@@ -8,14 +8,14 @@ import (
 	"github.com/seed1158cd35/weir/fleet/redisstore"
 )
 
-// What a process spent on its own part of a cold store is spent, when somebody then says that the group is new.
+// Units that a process spent from its part of a cold store remain spent when an operator declares the group new.
 func TestInitForgetsNoPartThatWasOut(t *testing.T) {
 	for _, init := range []bool{false, true} {
 		s, clock, advance := driven(t)
 		b := claim(bucketOf("b", 10, time.Second, 1000), 1)
 		left(t, s, b)
 		a := client("a")
-		a.Life, a.Gen, a.Part, a.Until = 3e8, 7, 400_000, clock.Load()+1e8 // it shows 0.4
+		a.Life, a.Gen, a.Part, a.Until = 3e8, 7, 400_000, clock.Load()+1e8 // it shows a part of 0.4
 		for range 10 {
 			x := a.beat(t, s)
 			if x.Unknown != 600_000 {
@@ -23,13 +23,13 @@ func TestInitForgetsNoPartThatWasOut(t *testing.T) {
 			}
 			advance(300 * time.Millisecond)
 		}
-		// It hears nothing for two minutes: from the silence on, its part is out, 4 tokens a second come, 400 are saved
-		// up, and it spends them at the end.
+		// It gets no answer for two minutes. From its timeout on, its part is granted. The part saves 4 tokens per
+		// second, 400 in all, and the process spends them at the end.
 		advance(120 * time.Second)
 		left(t, s, b)
 		a.beat(t, s) // the answer arrives
 		advance(300 * time.Millisecond)
-		a.beat(t, s) // and is acknowledged: it is in again
+		a.beat(t, s) // the process acknowledges it and takes part again
 		left(t, s, b)
 		if init {
 			if err := s.Init(t.Context(), group); err != nil {
@@ -43,8 +43,8 @@ func TestInitForgetsNoPartThatWasOut(t *testing.T) {
 	}
 }
 
-// A store that was cold grants all to one process when it has been cold for long enough. Whoever says only then that the
-// group is new says nothing of what that process may have spent since.
+// A store that has been cold for long enough grants everything to one process. If an operator declares the group
+// new after that, the units that the process may have spent since still count.
 func TestInitLateForgetsNoPartThatWasOut(t *testing.T) {
 	b, r := claim(bucketOf("b", 10, time.Second, 1000), 1), claim(rollingOf("r", 1000, time.Minute), 1)
 	begin := func(t *testing.T, step time.Duration) (s *redisstore.Store, a *beater, advance func(time.Duration)) {
@@ -94,7 +94,7 @@ func TestInitLateForgetsNoPartThatWasOut(t *testing.T) {
 	})
 }
 
-// The same of a process that comes back just before nobody needs to show a part any more.
+// The same for a process that returns just before processes no longer need to show parts.
 func TestInitLateForgetsNoPartThatWasShown(t *testing.T) {
 	s, clock, advance := driven(t)
 	b := claim(bucketOf("b", 10, time.Second, 1000), 1)

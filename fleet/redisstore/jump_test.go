@@ -12,8 +12,8 @@ import (
 	"github.com/seed1158cd35/weir/internal/test/servers"
 )
 
-// An outsider is a store outside of the bubble of a test: the bubble's time stands still until it has answered. Before
-// each call its server's clock is set.
+// An outsider is a store outside the bubble of a test: the bubble's time stops until the store has answered. Before
+// each call it sets the clock of its server.
 type outsider struct {
 	fleet.Store
 	now   func() time.Time
@@ -60,7 +60,7 @@ func (o *outsider) Beat(_ context.Context, b *fleet.Beat) (s fleet.Standing, err
 
 func (o *outsider) Close() error { return nil }
 
-// What TIME says jumps when the clock of the server's machine is set, or when another server takes over.
+// The result of TIME jumps when the clock of the server's machine is set, or when another server takes over.
 func TestTheServersClockJumps(t *testing.T) {
 	srv := servers.Redis(t)
 	s, clock := open(t, srv.URL()), new(atomic.Int64)

@@ -39,7 +39,7 @@ func TestKeysExpireNoSoonerThanTheyAreFull(t *testing.T) {
 			longest = max(longest, a.Grants[0].Reset, a.Settle[1].Pause)
 		}
 		owes := ask(fleet.Claim{Rule: b, Key: key})
-		take(t, s, owes) // what was settled after the bucket's own claim counts, too
+		take(t, s, owes) // includes the debt that was settled after the bucket's own claim
 		longest = max(longest, owes.Grants[0].Reset)
 		text, err := srv.Do("PTTL", "{weir:api}k:"+key)
 		if err != nil {
@@ -53,7 +53,7 @@ func TestKeysExpireNoSoonerThanTheyAreFull(t *testing.T) {
 	}
 }
 
-// A look at a rolling limit of which nothing has gone leaves nothing behind, nor does who is refused.
+// A read of an unused rolling limit stores nothing, nor does a refusal.
 func TestALookLeavesNoKeyBehind(t *testing.T) {
 	srv := servers.Redis(t)
 	s := open(t, srv.URL())

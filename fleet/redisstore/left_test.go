@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Between two connections to a server that was demoted, those who ask hear what it said.
+// Until there is a new connection after a demotion, calls report the server's refusal.
 func TestWhyAServerThatWasDemotedIsLeftIsTold(t *testing.T) {
 	d := newDialer(time.Second)
 	d.reach = nowhere
@@ -32,7 +32,7 @@ func TestWhyAServerThatWasDemotedIsLeftIsTold(t *testing.T) {
 	}
 }
 
-// nowhere is reached by no try.
+// nowhere is an address that no attempt reaches.
 func nowhere(ctx context.Context, _ string, _ *net.Dialer, _ *tls.Config) (net.Conn, error) {
 	<-ctx.Done()
 	return nil, ctx.Err()

@@ -10,8 +10,8 @@ import (
 	"github.com/seed1158cd35/weir/internal/test/servers"
 )
 
-// TestEightProcessesAreNeverOver: eight clients with eight goroutines each take from one bucket as fast as
-// they can, and every window of any length is checked by the server's clock.
+// Eight clients with eight goroutines each take from one bucket as fast as they can. The test checks windows of
+// every length by the server's clock.
 func TestEightProcessesAreNeverOver(t *testing.T) {
 	srv := servers.Redis(t)
 	const amount, burst = 1000, 100
@@ -54,7 +54,7 @@ func TestEightProcessesAreNeverOver(t *testing.T) {
 	wg.Wait()
 	total := never(t, grants, amount, burst)
 	could := burst + amount*end.Sub(begin).Seconds()
-	if t.Logf("%d of %.0f used", total, could); total <= burst { // how much is used depends on the machine, too
+	if t.Logf("%d of %.0f used", total, could); total <= burst { // the usage also depends on the machine
 		t.Errorf("%d of %.0f used", total, could)
 	}
 }
@@ -66,8 +66,8 @@ func later(a, b time.Time) time.Time {
 	return a
 }
 
-// never checks grants by instant, and returns their sum. Each unit fills a vessel by 1e6, and a microsecond
-// empties it by the amount.
+// never checks grants by instant, and returns their sum. Each unit fills a bucket by 1e6, and each microsecond
+// drains it by amount.
 func never(t *testing.T, grants map[int64]int64, amount, burst int64) (total int64) {
 	t.Helper()
 	var instants []int64
@@ -95,7 +95,7 @@ func TestDecisionAllocatesNothing(t *testing.T) {
 			t.Fatal(err)
 		}
 	})
-	if n > 0.5 && !raced.Detector { // which allocates by itself
+	if n > 0.5 && !raced.Detector { // the race detector allocates
 		t.Errorf("%v allocations for a decision, want none", n)
 	}
 }

@@ -15,10 +15,10 @@ import (
 	"github.com/seed1158cd35/weir/internal/test/servers"
 )
 
-// counts is a script that tells how often it was carried out.
+// counts is a script that returns how often it ran.
 var counts = newScript("return '\\248' .. redis.call('incr', KEYS[1])")
 
-// run counts by a call that is alone, and may have a connection to itself.
+// run runs counts in a call that runs alone and may use its own connection.
 func run(c *Store) (int, error) {
 	text, err := c.client.run(brief{context.Background()}, counts, [][]byte{[]byte("k")}, [][]byte{[]byte("a")}, nil)
 	if err != nil {
@@ -27,7 +27,8 @@ func run(c *Store) (int, error) {
 	return strconv.Atoi(string(text[1:]))
 }
 
-// A brief is a context that ends within a second, or says so: a busy machine ends no call of a test.
+// A brief is a context whose deadline is always less than a second ahead. It never ends, so a busy machine does not
+// cancel a test's call.
 type brief struct{ context.Context }
 
 func (brief) Deadline() (time.Time, bool) { return time.Now().Add(mostAlone - time.Millisecond), true }
@@ -42,7 +43,8 @@ func eventually(t *testing.T, what string, ok func() bool) {
 	t.Fatalf("%s: not within 10 seconds", what)
 }
 
-// has reports whether there are a spare connection and others, of which own are for calls that are alone.
+// has reports whether the numbers of connections match: a spare one, shared ones, and own ones for calls that run
+// alone.
 func (d *dialer) has(spare bool, shared, own int) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -61,7 +63,7 @@ func (d *dialer) has(spare bool, shared, own int) bool {
 	return shared == 0 && own == 0
 }
 
-// soonClient is a client, one of whose calls has had a connection to itself.
+// soonClient returns a client that has a shared connection and one for calls that run alone, which was used once.
 func soonClient(t *testing.T, url string) *Store {
 	t.Helper()
 	c, err := Open(url, Options{})
@@ -80,13 +82,13 @@ func soonClient(t *testing.T, url string) *Store {
 	return c
 }
 
-// settled waits for all connections that the client prepares.
+// settled waits until the client has prepared all its connections.
 func settled(t *testing.T, c *Store) {
 	t.Helper()
 	eventually(t, "two connections", func() bool { return c.client.dialer.has(true, 1, 0) || c.client.dialer.has(false, 1, 1) })
 }
 
-// loseAll has the server end all connections, and returns when it has closed them: CLIENT KILL answers before that.
+// loseAll makes the server close all connections and waits until it has. CLIENT KILL responds before that.
 func loseAll(t *testing.T, srv *servers.Server) {
 	t.Helper()
 	list := func() (ids []string) {
@@ -111,7 +113,7 @@ func loseAll(t *testing.T, srv *servers.Server) {
 	})
 }
 
-// All connections are lost between two calls: neither of the next ones fails, and each is carried out once.
+// All connections end between two calls. The next calls succeed, and the server executes each once.
 func TestConnectionsThatAreLostBetweenCallsCostNone(t *testing.T) {
 	srv := servers.Redis(t)
 	c := soonClient(t, srv.URL())
@@ -134,7 +136,7 @@ func TestConnectionsThatAreLostBetweenCallsCostNone(t *testing.T) {
 	}
 }
 
-// A server is no primary for a moment: only what it refused failed, and nothing is carried out whose answer is dropped.
+// A server is demoted for a moment. Only the refused calls fail, and no call whose response is dropped is executed.
 func TestAServerThatIsAPrimaryAgainDropsNoAnswer(t *testing.T) {
 	old := servers.Redis(t)
 	next := servers.Replica(t, old)
@@ -144,7 +146,7 @@ func TestAServerThatIsAPrimaryAgainDropsNoAnswer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	next.CaughtUp(old) // else it would be sent all anew when it follows, and have nothing for the moment of that
+	next.CaughtUp(old) // otherwise the server would copy the complete data set when it follows, and be empty for a moment
 	next.Promote()
 	old.Follow(next)
 	if _, err := run(c); err == nil {
@@ -160,18 +162,18 @@ func TestAServerThatIsAPrimaryAgainDropsNoAnswer(t *testing.T) {
 	}
 }
 
-// age makes all connections older than those that a refusal leaves alone.
+// age makes all connections old enough that a refusal ends them.
 func (d *dialer) age() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for c := range d.open {
-		if c.own != nil { // nobody reads it now
+		if c.own != nil { // no goroutine reads it now
 			c.made = c.made.Add(-2 * longEnough)
 		}
 	}
 }
 
-// Whatever makes a connection useless is seen before anything is sent over it.
+// A conn detects every cause that makes it unusable before it sends anything.
 func TestNothingIsSentOverAConnectionThatEnded(t *testing.T) {
 	for name, spoil := range map[string]func(c *conn, server net.Conn){
 		"it was left":       func(c *conn, _ net.Conn) { c.failed = errDemoted },
@@ -221,7 +223,7 @@ func BenchmarkPeek(b *testing.B) {
 	}
 }
 
-// loopback is both ends of a connection.
+// loopback returns both ends of a connection.
 func loopback(t testing.TB) (client, server net.Conn) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -239,8 +241,8 @@ func loopback(t testing.TB) (client, server net.Conn) {
 	return client, server
 }
 
-// A connection may hear of the deadline before the context of the call ends: an operator reads the same, and it counts
-// as a call that was given up.
+// A connection may notice the deadline before the call's context ends. The error is then the same, and the call
+// counts as abandoned.
 func TestTheDeadlineOfAConnectionIsThatOfTheCall(t *testing.T) {
 	if err := explain(t.Context(), context.DeadlineExceeded); !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "no answer in time") {
 		t.Errorf("got %v", err)

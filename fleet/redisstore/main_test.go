@@ -7,8 +7,7 @@ import (
 	"github.com/seed1158cd35/weir/internal/test/watchdog"
 )
 
-// TestMain lets more tests run at once than there are cores: most of the time they wait for
-// a server's clock.
+// TestMain allows more parallel tests than cores: mostly they wait for a server's clock.
 func TestMain(m *testing.M) {
 	flag.Parse()
 	flag.Set("test.parallel", "8")

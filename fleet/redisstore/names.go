@@ -5,20 +5,20 @@ import (
 	"encoding/hex"
 )
 
-// All keys of a group are "{prefix:group}" and more: what stands in braces is what a
-// cluster places them by, so that one script reaches all of them.
+// All keys of a group begin with "{prefix:group}". A cluster places keys by the text in braces, so one script can
+// use all keys of a group.
 //
-//	{weir:openai}          since when the state of the group is known, and what is out of it
+//	{weir:openai}          since when the state of the group is known, and its granted supply
 //	{weir:openai}k:user7   a hash with a field for each limit of the key user7
-//	{weir:openai}a:1f      the answer of the latest ask of lane 1f
+//	{weir:openai}a:1f      the response to the latest ask of lane 1f
 //	{weir:openai}r:breaker a record
-//	{weir:}register        which groups the store knows of, since weir store init
-//	{weir:openai}members   who shares its limits, and the part of each
+//	{weir:}register        the groups that the store knows, since weir store init
+//	{weir:openai}members   the processes that share its limits, and the part of each
 
-// longest is what stands in a key as it is; of what is longer stands a hash.
+// longest is the longest name that is written into a key. Longer names are hashed.
 const longest = 256
 
-// tag begins a key of the group.
+// tag appends the beginning of a key of the group.
 func (s *Store) tag(c *call, group string) {
 	c.text = append(c.text, '{')
 	c.text = append(c.text, s.prefix...)
@@ -32,10 +32,10 @@ func (s *Store) tag(c *call, group string) {
 	c.text = append(c.text, '}')
 }
 
-// end ends a key.
+// end marks the end of a key.
 func (c *call) end() { c.ends = append(c.ends, len(c.text)) }
 
-// key is a key of the group, of the kind, for the name.
+// key appends a key of the group, of the kind, for the name.
 func (s *Store) key(c *call, group string, kind byte, name string) {
 	s.tag(c, group)
 	c.text = append(c.text, kind)
@@ -43,14 +43,14 @@ func (s *Store) key(c *call, group string, kind byte, name string) {
 	c.end()
 }
 
-// members is the key of those who share the limits of a group.
+// members appends the key of the processes that share the limits of a group.
 func (s *Store) members(c *call, group string) {
 	s.tag(c, group)
 	c.text = append(c.text, "members"...)
 	c.end()
 }
 
-// lane is the key of a lane's answer.
+// lane appends the key of a lane's latest response.
 func (s *Store) lane(c *call, group string, lane uint64) {
 	s.tag(c, group)
 	c.text = append(c.text, "a:"...)
@@ -60,7 +60,7 @@ func (s *Store) lane(c *call, group string, lane uint64) {
 	c.end()
 }
 
-// appendName appends a name that is not of the hash tag: any bytes will do there.
+// appendName appends a name outside the hash tag, where any bytes are allowed.
 func appendName(b []byte, name string) []byte {
 	if len(name) > longest {
 		return appendSum(append(b, '#'), name)
@@ -73,7 +73,7 @@ func appendSum(b []byte, name string) []byte {
 	return hex.AppendEncode(b, sum[:])
 }
 
-// appendSafe appends a name of the hash tag, which ends at the first brace.
+// appendSafe appends a name inside the hash tag. It escapes braces, because the first closing brace ends the tag.
 func appendSafe(b []byte, name string) []byte {
 	for i := range len(name) {
 		switch c := name[i]; {

@@ -8,7 +8,7 @@ import (
 	"github.com/seed1158cd35/weir/fleet"
 )
 
-// Lua prints 14 digits of a number unless it is told otherwise; an instant has 16.
+// By default Lua prints 14 digits of a number, but an instant has 16.
 func TestNumbersAreExact(t *testing.T) {
 	s, clock, advance := driven(t)
 	f := startFull(s)

@@ -17,30 +17,30 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// Options are what a URL does not say, or should not. The zero Options are good.
+// Options supplement the URL of Open. The zero Options are usable.
 type Options struct {
 	Prefix string // begins every key, so that fleets can share a server; "" means "weir"
 
-	Username string // over that of the URL
-	Password string // over that of the URL; it is never shown
+	Username string // replaces the URL's
+	Password string // replaces the URL's; never shown
 
-	// SentinelUsername and SentinelPassword are for the sentinels, which may have others.
+	// SentinelUsername and SentinelPassword are the credentials for the sentinels, which may differ.
 	SentinelUsername string
 	SentinelPassword string
 
-	TLS     *tls.Config   // over that of the URL, for rediss:// only
-	Timeout time.Duration // of one try to connect, which no caller waits for; 0 means 500ms
+	TLS     *tls.Config   // replaces the URL's, for rediss:// only
+	Timeout time.Duration // of one attempt to connect, for which no caller waits; 0 means 500ms
 }
 
-// Open makes a Store of a server, of what sentinels call the primary, or of a cluster. The URL is
+// Open returns a Store on a server, on the primary that sentinels name, or on a cluster. The URL is
 //
 //	redis://user:password@host:6379/0          one server, or any node of a cluster
 //	rediss://...                               the same over TLS
-//	redis://host:26379?master_set=name         sentinels, and what they call the primary
+//	redis://host:26379?master_set=name         sentinels and the name of the primary
 //	redis://host1:6379?addr=host2:6379         several addresses of sentinels or nodes
 //
-// It returns at once and connects in the background. The first call waits for that, until its context
-// ends; later ones fail at once while there is no connection.
+// Open returns immediately and connects in the background. The first call waits for the first attempt, until its
+// context ends. Later calls fail immediately while there is no connection.
 func Open(rawURL string, o Options) (*Store, error) {
 	opt, err := parse(rawURL)
 	if err != nil {
@@ -61,7 +61,7 @@ func Open(rawURL string, o Options) (*Store, error) {
 		known: make(map[string]bool), listed: make(map[string]bool), adoptions: make(map[string]*adoption)}, nil
 }
 
-// parse reads a URL. Errors show nothing of it: it may hold a password anywhere.
+// parse parses a URL. Its errors do not quote the URL, which may contain a password anywhere.
 func parse(rawURL string) (opt rueidis.ClientOption, err error) {
 	const want = "want redis://user:password@host:port/database, rediss:// for TLS, ?master_set=name for sentinels"
 	u, err := url.Parse(rawURL)
@@ -86,7 +86,7 @@ func (o *Options) timeout() time.Duration {
 	return 500 * time.Millisecond
 }
 
-// apply makes a client's settings those that a limiter needs.
+// apply sets the client's options that a limiter needs.
 func (o *Options) apply(opt *rueidis.ClientOption, d *dialer) {
 	if o.Username != "" {
 		opt.Username = o.Username
@@ -100,12 +100,12 @@ func (o *Options) apply(opt *rueidis.ClientOption, d *dialer) {
 	opt.ClientName = "weir"
 	opt.DialCtxFn = d.dial
 	opt.Dialer.Timeout = o.timeout()
-	opt.Dialer.KeepAlive = 2 * time.Second // a PING is sent as often to a server that says nothing
-	opt.ConnWriteTimeout = mostAlone       // and may take so long
-	opt.Dialer.KeepAliveConfig = asks      // where no PING is sent
-	opt.DisableRetry = true                // who repeats an ask says so
+	opt.Dialer.KeepAlive = 2 * time.Second // interval of PINGs to a silent server
+	opt.ConnWriteTimeout = mostAlone       // timeout of a PING
+	opt.Dialer.KeepAliveConfig = asks      // for connections without PINGs
+	opt.DisableRetry = true                // the caller of Take decides about repeats
 	opt.DisableCache = true
-	opt.DisableAutoPipelining = true // each call says how it goes: see call
+	opt.DisableAutoPipelining = true // each call chooses its connection: see sending.by
 	opt.PipelineMultiplex = -1
 	opt.RingScaleEachConn = ringScale
 	opt.ClusterOption.MaxMovedRedirections = 3
@@ -116,15 +116,15 @@ func (o *Options) apply(opt *rueidis.ClientOption, d *dialer) {
 	}
 }
 
-// asks is how the kernel finds that nobody is there any more: within 3 seconds, as a PING does.
+// asks makes the kernel detect a dead peer within 3 seconds, as a PING would.
 var asks = net.KeepAliveConfig{Enable: true, Idle: time.Second, Interval: time.Second, Count: 2}
 
-// An opening is a client that is made in the background, for as long as that takes.
+// An opening creates the client in the background and retries until it succeeds.
 type opening struct {
 	made   atomic.Pointer[rueidis.Client]
 	failed atomic.Pointer[error]
 	once   sync.Once
-	first  chan struct{} // closed when it was tried once
+	first  chan struct{} // closed after the first attempt
 	dialer *dialer
 	wg     sync.WaitGroup
 }
@@ -150,7 +150,7 @@ func (b *opening) try(opt rueidis.ClientOption) bool {
 	return err == nil
 }
 
-// client is the client, once it was tried to make it.
+// client returns the client. It waits for the first attempt to create it.
 func (b *opening) client(ctx context.Context) (rueidis.Client, error) {
 	if c := b.made.Load(); c != nil {
 		return *c, nil

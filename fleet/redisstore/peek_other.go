@@ -4,7 +4,7 @@ package redisstore
 
 import "net"
 
-// A peek there is none of on this system: all calls share a connection.
+// A peek is not available on this system, so all calls share a connection.
 type peek struct{}
 
 func newPeek(net.Conn) *peek { return nil }

@@ -8,15 +8,15 @@ import (
 	"syscall"
 )
 
-// A peek looks what has come on a connection, and leaves it there. One goroutine at a time may use it.
+// A peek checks for received bytes on a connection without consuming them. It is not safe for concurrent use.
 type peek struct {
 	conn syscall.RawConn
-	look func(fd uintptr) // made once: a look allocates nothing
+	look func(fd uintptr) // allocated once, so that ended allocates nothing
 	some bool
 	err  error
 }
 
-// newPeek is nil for a connection that cannot be looked at.
+// newPeek returns nil for a connection that is not a socket.
 func newPeek(c net.Conn) *peek {
 	if t, ok := c.(*tls.Conn); ok {
 		c = t.NetConn()
@@ -38,5 +38,5 @@ func newPeek(c net.Conn) *peek {
 	return p
 }
 
-// ended reports whether the connection has ended, or anything has come though nobody asked.
+// ended reports whether the connection has ended or has unexpected bytes.
 func (p *peek) ended() bool { return p.conn.Control(p.look) != nil || p.some }

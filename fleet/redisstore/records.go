@@ -30,10 +30,11 @@ var (
 	know = newScript(knownText)
 )
 
-// Init is fleet.Store's.
+// Init implements fleet.Store.
 func (s *Store) Init(ctx context.Context, group string) error { return s.init(ctx, group, -1) }
 
-// Known is fleet.Store's. A group that the store's register lacks is new, so that all is known of it.
+// Known implements fleet.Store. A group that is missing from the store's register is new, so the store knows
+// everything about it.
 func (s *Store) Known(ctx context.Context, group string) (since time.Time, ok bool, err error) {
 	since, ok, err = s.marked(ctx, group)
 	if err == nil && !ok {
@@ -42,7 +43,7 @@ func (s *Store) Known(ctx context.Context, group string) (since time.Time, ok bo
 	return since, ok, err
 }
 
-// marked returns since when the store knows what became of a group, and whether it knows the group.
+// marked returns since when the store knows the state of a group, and whether it knows the group.
 func (s *Store) marked(ctx context.Context, group string) (since time.Time, ok bool, err error) {
 	c := s.call()
 	s.tag(c, group)
@@ -58,12 +59,12 @@ func (s *Store) marked(ctx context.Context, group string) (since time.Time, ok b
 	return since, ok, err
 }
 
-// do runs a script and gives the call back once its answer was read.
+// do runs a script and returns the call to the pool after read.
 func (s *Store) do(ctx context.Context, c *call, script *script, read func(reader) error) error {
 	return s.doKeys(ctx, c, len(c.ends), script, read)
 }
 
-// doKeys is do where only the first of the call's texts are keys.
+// doKeys is do for calls in which only the first texts are keys.
 func (s *Store) doKeys(ctx context.Context, c *call, keys int, script *script, read func(reader) error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -77,13 +78,13 @@ func (s *Store) doKeys(ctx context.Context, c *call, keys int, script *script, r
 	return err
 }
 
-// Beat is fleet.Store's.
+// Beat implements fleet.Store.
 func (s *Store) Beat(ctx context.Context, b *fleet.Beat) (a fleet.Standing, err error) {
 	if err := b.Check(); err != nil {
 		return a, err
 	}
 	if !b.Leave {
-		_ = s.adopt(ctx, b.Group) // no reason to hold the heartbeat back
+		_ = s.adopt(ctx, b.Group) // a failed adoption does not delay the heartbeat
 	}
 	c := s.call()
 	s.tag(c, b.Group)
@@ -103,7 +104,7 @@ func (s *Store) Beat(ctx context.Context, b *fleet.Beat) (a fleet.Standing, err 
 	return a, err
 }
 
-// flags are a byte, the first of them its lowest bit.
+// flags returns the flags as bits. The first is the lowest bit.
 func flags(all ...bool) (b byte) {
 	for i, f := range all {
 		if f {
@@ -113,7 +114,7 @@ func flags(all ...bool) (b byte) {
 	return b
 }
 
-// Load is fleet.Store's.
+// Load implements fleet.Store.
 func (s *Store) Load(ctx context.Context, group string, names []string) (records []fleet.Record, now time.Time, err error) {
 	c := s.call()
 	s.tag(c, group)
@@ -140,7 +141,7 @@ func (s *Store) Load(ctx context.Context, group string, names []string) (records
 	return records, now, err
 }
 
-// record reads what swap.lua writes.
+// record decodes a record that swap.lua wrote.
 func record(name string, text []byte) fleet.Record {
 	if len(text) < 24 {
 		return fleet.Record{Name: name}
@@ -155,7 +156,7 @@ func record(name string, text []byte) fleet.Record {
 	}
 }
 
-// Swap is fleet.Store's.
+// Swap implements fleet.Store.
 func (s *Store) Swap(ctx context.Context, group string, r fleet.Record) (now fleet.Record, ok bool, err error) {
 	c := s.call()
 	s.key(c, group, 'r', r.Name)
@@ -170,7 +171,7 @@ func (s *Store) Swap(ctx context.Context, group string, r fleet.Record) (now fle
 	return now, ok, err
 }
 
-// whole is a time in microseconds that servers can count with: a century at most.
+// whole returns d in microseconds, from 0 to a century, so that scripts can add it exactly.
 func whole(d time.Duration) int64 {
 	const century = 100 * 366 * 24 * time.Hour
 	return int64(max(0, min(d, century)) / time.Microsecond)

@@ -17,16 +17,17 @@ var (
 	registry = newScript(registerText)
 )
 
-// What register.lua does.
+// Actions of register.lua.
 const (
 	registerReads = iota
 	registerLists
 	registerMakes
 )
 
-// Register makes the store's register of groups, if it has none, and lists the groups. A store that lost its memory has lost
-// the register too. So a group that an existing register lacks is new, and its limits start full: see adopt.
-// weir store init calls Register once it has called Init for all upstreams of its file.
+// Register creates the store's register of groups if it is missing, and lists the groups in it. A store that lost
+// its data has also lost the register. So a group that is missing from an existing register is new, and its limits
+// start full: see adopt. The command weir store init calls Register after it has called Init for all upstreams of
+// its file.
 func (s *Store) Register(ctx context.Context, groups ...string) error {
 	for _, group := range groups {
 		if _, _, err := s.register(ctx, group, registerMakes); err != nil {
@@ -36,8 +37,8 @@ func (s *Store) Register(ctx context.Context, groups ...string) error {
 	return nil
 }
 
-// register reads or changes the register. It returns when the register was made, in microseconds of the server's clock, -1 if
-// there is none, and whether the group was missing from it.
+// register reads or changes the register. made is when the register was created, in microseconds of the server's
+// clock, or -1 if there is no register. missing reports whether the register did not contain the group.
 func (s *Store) register(ctx context.Context, group string, act int64) (made int64, missing bool, err error) {
 	c := s.call()
 	s.tag(c, "")
@@ -57,23 +58,24 @@ func (s *Store) register(ctx context.Context, group string, act int64) (made int
 	return made, missing, err
 }
 
-// An adoption is the first exchange of this process about a group.
+// An adoption is this process's registration of a group.
 type adoption struct {
-	done chan struct{} // closed when it has ended
-	err  error         // set before
+	done chan struct{} // closed at the end
+	err  error         // set before done is closed
 }
 
 const (
-	// adoptTime bounds an adoption. It has its own time, as a request that is given up after it listed the group leaves the group cold.
+	// adoptTime is the timeout of an adoption. It is independent of the request's: if a process gave up after it
+	// listed the group, the group would stay cold.
 	adoptTime = 10 * time.Second
 
-	// listerTime is how long a process waits for another that has listed a group to say that the group is new.
+	// listerTime is how long a process waits for the process that listed a group to declare it new.
 	listerTime  = time.Second
 	listerPause = 10 * time.Millisecond
 )
 
-// awaitKnown waits until the store knows the group, so that the first request for units does not find an unknown group, which
-// is cold. A group that stays unknown is no error.
+// awaitKnown waits until the store knows the group. Otherwise the first request for units would find an unknown
+// group, which is cold. It returns no error for a group that stays unknown.
 func (s *Store) awaitKnown(ctx context.Context, group string) error {
 	if s.isKnown(group) {
 		return nil
@@ -83,7 +85,7 @@ func (s *Store) awaitKnown(ctx context.Context, group string) error {
 		return err
 	}
 	if !known {
-		// A user of the server who may not read the register has groups that stay cold.
+		// If the server's user may not read the register, unknown groups stay cold.
 		if err := s.adopt(ctx, group); err != nil && !isForbidden(err) {
 			return err
 		}
@@ -100,12 +102,12 @@ func (s *Store) isKnown(group string) bool {
 	return s.known[group]
 }
 
-// adopt lists a group in the register before its first heartbeat and its first request for units, which wait for the same
-// adoption. If the register lacked the group, the group is new, and adopt says so to the store as Init does, unless the store
-// has known of the group for longer than the register exists.
+// adopt lists a group in the register before its first heartbeat and its first request for units. Both wait for the
+// same adoption. If the register did not contain the group, the group is new, and adopt declares it new as Init
+// does. It does not if the store has known the group for longer than the register exists.
 //
-// The process whose request lists the group is the only one that may say that it is new. If that process ends in between, the
-// group stays cold: no limit is exceeded. An adoption that fails is tried again with the next heartbeat or request.
+// Only the process that listed the group may declare it new. If that process ends in between, the group stays cold,
+// which exceeds no limit. The next heartbeat or request retries a failed adoption.
 func (s *Store) adopt(ctx context.Context, group string) error {
 	s.adoptMu.Lock()
 	if s.listed[group] {
@@ -137,7 +139,8 @@ func (s *Store) adopt(ctx context.Context, group string) error {
 	}
 }
 
-// list lists a group. If another process has just listed it, list waits until that process has said that the group is new.
+// list lists a group. If another process has just listed it, list waits until that process has declared the group
+// new.
 func (s *Store) list(ctx context.Context, group string) error {
 	made, missing, err := s.register(ctx, group, registerLists)
 	switch {
@@ -154,19 +157,19 @@ func (s *Store) list(ctx context.Context, group string) error {
 	return nil
 }
 
-// isForbidden reports whether the server's user may not do what was asked for.
+// isForbidden reports whether the server's user lacks a permission.
 func isForbidden(err error) bool {
 	e, ok := errors.AsType[*rueidis.RedisError](err)
 	return ok && strings.HasPrefix(e.Error(), "NOPERM")
 }
 
-// isNew reports whether the register exists and lacks the group.
+// isNew reports whether the register exists and does not contain the group.
 func (s *Store) isNew(ctx context.Context, group string) (bool, error) {
 	made, missing, err := s.register(ctx, group, registerReads)
 	return made >= 0 && missing, err
 }
 
-// init says of a group that it is new, if the store has known of it only after an instant; -1 says so whatever the store knows.
+// init declares a group new if the store learned of it after the given instant. With -1 it always does.
 func (s *Store) init(ctx context.Context, group string, after int64) error {
 	c := s.call()
 	s.tag(c, group)
@@ -176,7 +179,7 @@ func (s *Store) init(ctx context.Context, group string, after int64) error {
 	return s.do(ctx, c, mark, func(reader) error { return nil })
 }
 
-// sinceOf is an instant that a script returns: 0 for always, -1 for an unknown group.
+// sinceOf decodes an instant that a script returns: 0 means always, -1 an unknown group.
 func sinceOf(at int64) (since time.Time, ok bool) {
 	if at > 0 {
 		return time.UnixMicro(at), true

@@ -56,7 +56,8 @@ func TestGroupThatRegisterLacksStartsFull(t *testing.T) {
 		if _, ok, err := s.Known(t.Context(), "new"); err != nil || !ok {
 			t.Errorf("known before the first heartbeat: %v, %v; want true", ok, err)
 		}
-		// Earlier versions ask for units before they list the group: so does a user who may not write the register.
+		// Earlier versions ask for units before they list the group. A user without permission to write the
+		// register also does.
 		if askedFirst && granted(t, unregistered(t, srv, "new"), "new") != 0 {
 			t.Error("a group is full that is not listed")
 		}
@@ -66,7 +67,7 @@ func TestGroupThatRegisterLacksStartsFull(t *testing.T) {
 		if n := granted(t, s, "new"); n != 1 {
 			t.Errorf("asked first %v: granted %d, want 1", askedFirst, n)
 		}
-		// Another process finds the same group, with what was used of it.
+		// Another process finds the same group and its usage.
 		other := open(t, srv.URL())
 		firstBeat(t, other, "new")
 		if left := take(t, other, askOf("new")).Grants[0].Left; left != 98 {
@@ -75,7 +76,7 @@ func TestGroupThatRegisterLacksStartsFull(t *testing.T) {
 	}
 }
 
-// unregistered is a store whose user may use a group, and not the register.
+// unregistered returns a store whose user may use a group, but not the register.
 func unregistered(t *testing.T, srv *servers.Server, group string) *redisstore.Store {
 	t.Helper()
 	const secret = "a-secret"
@@ -83,8 +84,8 @@ func unregistered(t *testing.T, srv *servers.Server, group string) *redisstore.S
 	return unconnected(t, "redis://unregistered:"+secret+"@"+srv.Addr())
 }
 
-// The first requests for units of a group that the register lacks are granted, whether they or heartbeats come first, and in
-// whichever of several processes.
+// The first requests for units of a group that is missing from the register are granted, before or after
+// heartbeats, and in any of several processes.
 func TestFirstRequestOfNewGroupIsGranted(t *testing.T) {
 	const processes = 4
 	srv := servers.Redis(t)
@@ -112,7 +113,7 @@ func TestFirstRequestOfNewGroupIsGranted(t *testing.T) {
 	}
 }
 
-// The first request of a process waits for another process that has listed the group and has not yet said that it is new.
+// The first request of a process waits for another process that has listed the group and not yet declared it new.
 func TestFirstRequestWaitsForProcessThatListsGroup(t *testing.T) {
 	srv := servers.Redis(t)
 	s := open(t, srv.URL())

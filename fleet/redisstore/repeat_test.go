@@ -13,7 +13,7 @@ import (
 	"github.com/seed1158cd35/weir/internal/test/servers"
 )
 
-// A proxy stands before a server and can lose connections when the server answers.
+// A proxy forwards connections to a server. It can close connections when the server responds.
 type proxy struct {
 	net.Listener
 	to   string

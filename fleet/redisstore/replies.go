@@ -12,19 +12,18 @@ import (
 	"time"
 )
 
-// rueidis makes a new string of every string that a server answers, and nothing of a number. So a
-// connection puts the answers of scripts aside, each in its turn, and tells the client their number.
-// That is what makes a decision free of allocations.
+// rueidis allocates a new string for every string in a response, but nothing for an integer. So a connection stores
+// the responses of scripts in a ring, in order, and gives rueidis their numbers instead. This makes a decision free
+// of allocations.
 
-// replies are the answers that were put aside last. There are more of them than calls under way,
-// so that one is read before it is overwritten; if not, that is an error.
+// replies is a ring of the latest responses. It is larger than the number of calls in progress, so that a caller
+// reads its response before it is overwritten. If not, take returns an error.
 type replies struct {
 	last  atomic.Int64
 	slots [4096]slot
 }
 
-// usualAside is how long an answer may be for which no room must be made: that of
-// three claims.
+// usualAside is the preallocated length of a response in bytes, enough for three claims.
 const usualAside = 160
 
 func newReplies() *replies {
@@ -43,7 +42,7 @@ type slot struct {
 
 var errOvertaken = errors.New("the response was read too late, after thousands of others; this machine is overloaded")
 
-// put puts an answer aside.
+// put stores a response and returns its number.
 func (r *replies) put(text []byte) int64 {
 	n := r.last.Add(1)
 	s := &r.slots[n%int64(len(r.slots))]
@@ -53,7 +52,7 @@ func (r *replies) put(text []byte) int64 {
 	return n
 }
 
-// take appends the answer with the number to reply.
+// take appends the response with number n to reply.
 func (r *replies) take(n int64, reply []byte) ([]byte, error) {
 	s := &r.slots[n%int64(len(r.slots))]
 	s.mu.Lock()
@@ -64,34 +63,33 @@ func (r *replies) take(n int64, reply []byte) ([]byte, error) {
 	return append(reply, s.text...), nil
 }
 
-// errEndless ends a connection whose answers no script of ours makes: the client would make room
-// for as much as they say.
+// errEndless ends a connection whose responses no script of weir produces. rueidis would allocate the length that
+// they declare.
 var errEndless = errors.New("the response is longer than any of weir's scripts produces: check that the address is a Redis server")
 
 const (
-	longestText  = 16 << 20 // of an answer, in bytes
+	longestText  = 16 << 20 // of a response, in bytes
 	longestLine  = 1 << 20
-	longestArray = 1 << 16 // answers in one
-	longestAside = 2048    // answers that are longer go the ordinary way
-	firstAside   = 0xf8    // script answers begin with no text; what begins lower is not put aside
+	longestArray = 1 << 16 // elements
+	longestAside = 2048    // longer responses are passed on unchanged
+	firstAside   = 0xf8    // first byte of a script's response; text begins with a lower byte and is passed on unchanged
 )
 
-// An asideConn is a connection whose answers of scripts are put aside. What it reads
-// is a sequence of lines, of which some say how many bytes follow them; that of an
-// array says how many answers are in it.
+// An asideConn is a connection that stores the responses of scripts in replies. The protocol is a sequence of
+// lines. Some lines declare the length of the bytes that follow, or the number of elements of an array.
 type asideConn struct {
 	net.Conn
 	made    time.Time
 	replies *replies
-	heard   func()          // called when something was read
-	refuses func(why error) // called when the server says that it was demoted; nil means nobody asks
+	heard   func()          // called after each read
+	refuses func(why error) // called when the server reports that it was demoted; may be nil
 
-	in     []byte // read and not looked at yet
-	out    []byte // looked at and not handed over yet
-	room   []byte // of in
-	spare  []byte // of out
-	skip   int    // bytes to come of an answer that goes the ordinary way
-	nested int    // answers to come that are in an array
+	in     []byte // read, not parsed
+	out    []byte // parsed, not returned by Read
+	room   []byte // buffer of in
+	spare  []byte // buffer of out
+	skip   int    // remaining bytes of a response that is passed on unchanged
+	nested int    // remaining elements of arrays
 	failed error
 }
 
@@ -113,12 +111,12 @@ func (c *asideConn) Read(b []byte) (int, error) {
 	return n, nil
 }
 
-// fill reads what there is.
+// fill reads the available bytes.
 func (c *asideConn) fill() error {
 	if cap(c.room) == 0 {
 		c.room = make([]byte, 64<<10)
 	}
-	n := copy(c.room, c.in) // the beginning of something
+	n := copy(c.room, c.in) // an incomplete line or response
 	if n >= longestLine {
 		return errEndless
 	}
@@ -137,7 +135,7 @@ func (c *asideConn) fill() error {
 	return err
 }
 
-// step hands over one line, or one answer, and reports whether it was all there.
+// step parses one line or one response. It reports false if it is incomplete.
 func (c *asideConn) step() bool {
 	if c.skip > 0 {
 		n := min(c.skip, len(c.in))
@@ -164,7 +162,7 @@ func (c *asideConn) step() bool {
 		c.nested += max(0, size)
 	case '%':
 		c.nested += 2 * max(0, size)
-	case '|': // attributes come before an answer
+	case '|': // attributes precede a response
 		c.nested += 2*max(0, size) + 1
 	case '-':
 		c.refused(c.in[:end])
@@ -173,7 +171,7 @@ func (c *asideConn) step() bool {
 	return true
 }
 
-// most is how much may follow a line of a kind.
+// most returns the maximum length that a line of this kind may declare.
 func most(kind byte) int {
 	switch kind {
 	case '$', '=', '!':
@@ -184,10 +182,10 @@ func most(kind byte) int {
 	return math.MaxInt
 }
 
-// begin counts an answer that is in an array.
+// begin counts an element of an array.
 func (c *asideConn) begin() { c.nested = max(0, c.nested-1) }
 
-// text hands over a string of which head bytes say how long it is.
+// text passes on a string. The first head bytes of c.in declare its size.
 func (c *asideConn) text(kind byte, head, size int) bool {
 	if kind != '$' || c.nested > 0 || size < 1 || size > longestAside {
 		c.begin()
@@ -212,13 +210,13 @@ func (c *asideConn) text(kind byte, head, size int) bool {
 	return true
 }
 
-// pass hands over bytes as they are.
+// pass passes on n bytes unchanged.
 func (c *asideConn) pass(n int) {
 	c.out = append(c.out, c.in[:n]...)
 	c.in = c.in[n:]
 }
 
-// length is the number in a line, -1 if there is none, and no more than a terabyte.
+// length returns the number in a line, at most about 1e12, or -1 if there is none.
 func length(line []byte) int {
 	n := 0
 	for _, d := range line {

@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// chunks is a connection that is read in pieces of any size.
+// chunks is a connection that is read in pieces of random size.
 type chunks struct {
 	net.Conn
 	rng  *rand.Rand
@@ -27,10 +27,11 @@ func (c *chunks) Read(b []byte) (int, error) {
 	return n, nil
 }
 
-// A stream is what a server sends, what the client is to read instead, and what is put aside.
+// A stream is the bytes that a server sends, and the bytes that the client should read after script responses are
+// stored.
 type stream struct {
 	rng        *rand.Rand
-	base       int // the answers that were put aside before
+	base       int // number of responses stored before
 	sent, read bytes.Buffer
 	aside      [][]byte
 }
@@ -88,7 +89,7 @@ func TestAnswersOfScriptsArePutAside(t *testing.T) {
 		rng := rand.New(rand.NewPCG(seed, 1))
 		s := stream{rng: rng, base: int(r.last.Load())}
 		for range 1 + rng.IntN(20) {
-			if rng.IntN(3) == 0 { // what scripts answer
+			if rng.IntN(3) == 0 { // as scripts respond
 				text := append([]byte{0xf8 + byte(rng.IntN(3))}, bytes.Repeat([]byte("x\r\n$"), rng.IntN(30))...)
 				s.aside = append(s.aside, text)
 				s.sent.WriteString(fmt.Sprintf("$%d\r\n%s\r\n", len(text), text))
@@ -121,7 +122,7 @@ func TestAnswerThatWasOvertakenIsAnError(t *testing.T) {
 	}
 }
 
-// What claims to be longer than any answer of ours ends the connection, before room is made.
+// A response that claims to be longer than any script's ends the connection before memory is allocated.
 func TestAnAnswerWithoutEndEndsTheConnection(t *testing.T) {
 	const before = "+OK\r\n"
 	for _, sent := range []string{

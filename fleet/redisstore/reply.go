@@ -10,14 +10,14 @@ import (
 	"github.com/seed1158cd35/weir/limit/bucket"
 )
 
-// What take.lua answers first. No text begins with such a byte.
+// First byte of take.lua's response. No text begins with such a byte.
 const (
 	answered = 248 + iota
 	otherWindow
-	repeated // the answer that a lane had before
+	repeated // the earlier response of a lane
 )
 
-// size is how long the answer to an ask is.
+// size returns the length of the response to an ask, in bytes.
 func size(a *fleet.Ask) int {
 	n := 40
 	for i := range a.Claims {
@@ -33,7 +33,7 @@ func size(a *fleet.Ask) int {
 	return n
 }
 
-// decode reads what take.lua answers into the ask.
+// decode reads take.lua's response into the ask.
 func decode(a *fleet.Ask, reply []byte) error {
 	r := reader{reply}
 	status := r.byte()
@@ -46,22 +46,21 @@ func decode(a *fleet.Ask, reply []byte) error {
 		return errReply
 	}
 	a.Granted = r.number()
-	// What was saved up in parts is in the weight that the script answers for each bucket.
+	// The script has already added the units saved in parts to the weight of each bucket.
 	at := fleet.Supply{Now: now, Z: r.number(), Out: r.number(), Saved: 1, Next: r.number(), Cold: r.number() >= fleet.Whole}
 	a.Grants = a.Grants[:0]
 	for i := range a.Claims {
 		k := &a.Claims[i]
 		g := r.grant(&at, k)
 		if status == repeated || a.Granted*k.Cost+g.Extra == 0 {
-			g.Mark = fleet.Mark{} // of no unit that may come back
+			g.Mark = fleet.Mark{} // no granted unit can return
 		}
 		a.Grants = append(a.Grants, g)
 	}
 	return nil
 }
 
-// grant reads the state that a limit is in after it was charged, and says what
-// follows from it.
+// grant decodes the state of a limit after the charge, and computes the rest of the grant from it.
 func (r *reader) grant(at *fleet.Supply, k *fleet.Claim) (g fleet.Grant) {
 	g.Extra, g.Paused = r.number(), micros(r.number())
 	switch k.Rule.Shape {
@@ -111,7 +110,7 @@ func (r *reader) rolling(k *fleet.Claim, g *fleet.Grant) {
 	g.Cold = r.number() != 0
 }
 
-// micros is a time of so many microseconds.
+// micros converts microseconds to a Duration, Never if it overflows.
 func micros(n int64) time.Duration {
 	if n > math.MaxInt64/1000 {
 		return bucket.Never
@@ -119,7 +118,7 @@ func micros(n int64) time.Duration {
 	return time.Duration(n) * time.Microsecond
 }
 
-// A reader reads what scripts write. What is not there reads as 0.
+// A reader reads responses of scripts. Missing bytes read as 0.
 type reader struct{ rest []byte }
 
 func (r *reader) byte() byte {

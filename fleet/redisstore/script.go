@@ -5,10 +5,10 @@ import (
 	"encoding/hex"
 )
 
-// A script is what a server is to run.
+// A script is a Lua script for the server.
 type script struct {
 	text string
-	sha  string // of the text, as the command EVALSHA takes it
+	sha  string // SHA-1 of the text, for EVALSHA
 }
 
 func newScript(text string) *script {

@@ -9,25 +9,26 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// Settings are what a server says of how it keeps what it was given: what it does not say is empty.
+// Settings are the persistence and memory settings of a server. A setting that the server does not disclose is
+// empty.
 type Settings struct {
 	Server   string // its address
 	Eviction string // maxmemory-policy
 	AppendTo string // appendonly: yes or no
-	SaveAt   string // save: when it takes snapshots; "off" if never
+	SaveAt   string // save: when the server takes snapshots; "off" if never
 }
 
-// off is a setting that is known to be empty.
+// off is the value of a setting that is known to be empty.
 const off = "off"
 
-// Evicts reports whether the server drops keys when its memory is full: a limit whose key was
-// dropped counts as one that nobody has used.
+// Evicts reports whether the server drops keys when its memory is full. A limit whose key was dropped counts as
+// unused.
 func (s *Settings) Evicts() bool { return s.Eviction != "" && s.Eviction != "noeviction" }
 
-// Forgets reports whether the server is known to begin empty when it is started anew.
+// Forgets reports whether the server is known to lose its data at a restart.
 func (s *Settings) Forgets() bool { return s.AppendTo == "no" && s.SaveAt == off }
 
-// Hidden is what the server does not say, of what decides whether it evicts or forgets.
+// Hidden returns the settings that the server does not disclose, but that Evicts or Forgets need.
 func (s *Settings) Hidden() (all []string) {
 	if s.Eviction == "" {
 		all = append(all, "maxmemory-policy")
@@ -41,8 +42,8 @@ func (s *Settings) Hidden() (all []string) {
 	return all
 }
 
-// Settings asks each server by CONFIG GET how it is set, and by INFO what that does not tell: a
-// service that manages servers for others mostly refuses the former.
+// Settings reads the settings of each server with CONFIG GET, and the missing ones with INFO. Managed services
+// often refuse CONFIG.
 func (s *Store) Settings(ctx context.Context) ([]Settings, error) {
 	all, err := s.client.settings(ctx)
 	if err != nil {
@@ -74,14 +75,14 @@ func (c *client) settings(ctx context.Context) (all []Settings, err error) {
 	return all, nil
 }
 
-// asked is a server that is asked, and the first error of its connection.
+// asked is a server and the first error of its connection.
 type asked struct {
 	rueidis.Client
 	ctx context.Context
 	err error
 }
 
-// config is a setting, empty if the server does not tell.
+// config returns a setting, empty if the server does not disclose it.
 func (n *asked) config(name string) string {
 	r := n.Do(n.ctx, n.B().ConfigGet().Parameter(name).Build())
 	n.err = cmp.Or(n.err, r.NonRedisError())
@@ -92,7 +93,7 @@ func (n *asked) config(name string) string {
 	return ""
 }
 
-// info is a line of a section of what the server tells of itself.
+// info returns the value of a line of a section of INFO.
 func (n *asked) info(section, name string) string {
 	r := n.Do(n.ctx, n.B().Info().Section(section).Build())
 	n.err = cmp.Or(n.err, r.NonRedisError())

@@ -9,16 +9,16 @@ import (
 	"time"
 )
 
-// A spare is a connection that nobody uses yet. A goroutine of the dialer reads it, to notice its end.
+// A spare is a connection not in use. A goroutine of the dialer reads it to notice when it ends.
 type spare struct {
 	net.Conn
-	peek *peek // nil means that it cannot be had for calls that are alone
+	peek *peek // nil if calls that run alone cannot use it
 	made time.Time
-	over chan struct{} // closed when nobody reads it any more
-	err  error         // that ended the reading
+	over chan struct{} // closed when the read has ended
+	err  error         // that ended the read
 }
 
-// keep makes a connection the spare one of a node. The lock is held.
+// keep makes c the spare connection of a node. The caller holds the lock.
 func (d *dialer) keep(n *node, c net.Conn, addr string, nd *net.Dialer, config *tls.Config) {
 	s := &spare{Conn: c, peek: newPeek(c), made: time.Now(), over: make(chan struct{})}
 	n.spare = s
@@ -38,7 +38,7 @@ func (s *spare) read() {
 	}
 }
 
-// free ends the reading, and reports whether the connection is good.
+// free ends the read and reports whether the connection is usable.
 func (s *spare) free() bool {
 	s.SetReadDeadline(time.Unix(1, 0))
 	<-s.over
@@ -50,8 +50,8 @@ func (s *spare) free() bool {
 	return false
 }
 
-// replace makes another spare connection where one ended and calls have nothing else, but not at once for a server
-// that ends each as soon as it is made.
+// replace makes another spare connection after s ended, if calls have no other connection. It pauses first, in case
+// the server closes each connection immediately.
 func (d *dialer) replace(n *node, s *spare, addr string, nd *net.Dialer, config *tls.Config) {
 	if !d.drop(n, s, addr) {
 		return
@@ -67,7 +67,7 @@ func (d *dialer) replace(n *node, s *spare, addr string, nd *net.Dialer, config 
 	}
 }
 
-// drop reports whether the connection was the spare one still, which it is no longer.
+// drop removes s if it is still the node's spare connection, and reports whether it was.
 func (d *dialer) drop(n *node, s *spare, addr string) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -79,8 +79,8 @@ func (d *dialer) drop(n *node, s *spare, addr string) bool {
 	return true
 }
 
-// shared reports whether there is a connection to a node that all calls share, and that the client reads: it hears
-// of its end at once. The lock is held.
+// shared reports whether there is a shared connection to a node that rueidis reads, so that rueidis notices its end
+// immediately. The caller holds the lock.
 func (d *dialer) shared(addr string) bool {
 	for c := range d.open {
 		if c.addr == addr && c.own == nil && c.read.Load() {
@@ -90,7 +90,7 @@ func (d *dialer) shared(addr string) bool {
 	return false
 }
 
-// openTo is how many connections to a node the client has. The lock is held.
+// openTo returns the number of connections to a node that rueidis has. The caller holds the lock.
 func (d *dialer) openTo(addr string) (n int) {
 	for c := range d.open {
 		if c.addr == addr {

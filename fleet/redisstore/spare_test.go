@@ -12,11 +12,11 @@ import (
 	"time"
 )
 
-// A world is what a dialer reaches: a server that answers each line, by connections in memory.
+// A world is a server that a dialer reaches with in-memory connections. It answers each line.
 type world struct {
 	*dialer
 	made []net.Conn // the server's ends
-	rude bool       // it ends each connection once it has answered
+	rude bool       // it closes each connection after its first answer
 }
 
 func newWorld() *world {
@@ -42,7 +42,7 @@ func newWorld() *world {
 	return w
 }
 
-// ends are the server's ends of all connections that were made.
+// ends returns the server's ends of all connections.
 func (w *world) ends() []net.Conn {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -64,7 +64,7 @@ func (w *world) get(t *testing.T, alone bool) (net.Conn, error) {
 	return c, err
 }
 
-// good is a connection that calls share and that the client reads.
+// good returns a shared connection that the client reads.
 func (w *world) good(t *testing.T) net.Conn {
 	t.Helper()
 	c, err := w.get(t, false)
@@ -79,13 +79,13 @@ func (w *world) spare(looked bool) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	s := w.node("a:1").spare
-	if s != nil && looked { // connections in memory cannot be looked at
+	if s != nil && looked { // an in-memory connection is not a socket
 		s.peek = new(peek)
 	}
 	return s != nil
 }
 
-// All connections end at once, in whatever order: there is one for the next call before it comes.
+// All connections end simultaneously, in any order. Before the next call comes, it has a connection again.
 func TestAfterALossThereIsAConnectionForTheNextCall(t *testing.T) {
 	for _, first := range []bool{true, false} {
 		synctest.Test(t, func(t *testing.T) {
@@ -100,7 +100,7 @@ func TestAfterALossThereIsAConnectionForTheNextCall(t *testing.T) {
 			for _, e := range ends {
 				e.Close()
 				if e == w.ends()[0] {
-					c.Close() // as the client does, which reads it
+					c.Close() // as the client does when its read fails
 				}
 				synctest.Wait()
 			}
@@ -115,7 +115,7 @@ func TestAfterALossThereIsAConnectionForTheNextCall(t *testing.T) {
 	}
 }
 
-// A spare connection that ended is handed to nobody.
+// A spare connection that ended is not returned to a call.
 func TestASpareThatEndedIsNotHandedOut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld()
@@ -126,7 +126,7 @@ func TestASpareThatEndedIsNotHandedOut(t *testing.T) {
 		if w.spare(false) {
 			t.Error("it is kept")
 		}
-		// A call that is alone does not wait for the connection that it asks for, so it cannot be given that one.
+		// A call that runs alone does not wait for a new connection, so it does not get this one.
 		if _, err := w.get(t, true); err == nil || !w.spare(false) {
 			t.Fatalf("%v, and no other is made", err)
 		}
@@ -138,14 +138,14 @@ func TestASpareThatEndedIsNotHandedOut(t *testing.T) {
 	})
 }
 
-// A server that ends each connection at once is not asked for another all the time.
+// The dialer pauses between connections to a server that closes each immediately.
 func TestARudeServerIsLeftAloneForAWhile(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld()
 		defer w.end()
 		w.rude = true
 		_, err := w.get(t, false)
-		time.Sleep(10*time.Second + latest/2) // between two tries
+		time.Sleep(10*time.Second + latest/2) // between two attempts
 		synctest.Wait()
 		if n := len(w.ends()); n < 10 || n > 25 {
 			t.Errorf("%d connections within 10s (%v)", n, err)
@@ -158,8 +158,8 @@ func TestARudeServerIsLeftAloneForAWhile(t *testing.T) {
 	})
 }
 
-// A call that is alone has a connection to itself only beside one that the client reads: without, the next beat would
-// have none.
+// A call that runs alone gets its own connection only if the client also reads a shared one. Otherwise the next
+// beat would have no connection.
 func TestTheSharedConnectionComesFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld()
@@ -186,7 +186,7 @@ func TestTheSharedConnectionComesFirst(t *testing.T) {
 	})
 }
 
-// A connection that cannot be looked at between calls is none for calls that are alone.
+// Calls that run alone do not use a connection that cannot be checked between calls.
 func TestOnlyWhatCanBeLookedAtIsForCallsThatAreAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld()

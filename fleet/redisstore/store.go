@@ -10,8 +10,7 @@ import (
 	"github.com/seed1158cd35/weir/fleet"
 )
 
-// A Store keeps the state of limits in Redis. Make it with Open. It is safe for
-// concurrent use.
+// A Store keeps the state of limits in Redis. Create it with Open. It is safe for concurrent use.
 type Store struct {
 	client *client
 	prefix string
@@ -19,13 +18,12 @@ type Store struct {
 	calls  sync.Pool
 
 	adoptMu   sync.RWMutex
-	known     map[string]bool      // groups that the store knows, or that could not be made known
+	known     map[string]bool      // groups that the store knows, or that could not be registered
 	listed    map[string]bool      // groups that are listed in the register
 	adoptions map[string]*adoption // by group
 	adopting  sync.WaitGroup
 
-	// clock is the server's in tests that compare instants; nil means that the
-	// server has its own.
+	// clock replaces the server's clock in tests that compare instants. It is nil otherwise.
 	clock func() int64
 }
 
@@ -34,7 +32,7 @@ var (
 	_ fleet.Named = (*Store)(nil)
 )
 
-// Name is the addresses and the prefix of the store, without credentials.
+// Name returns the addresses, the database and the prefix of the store, without credentials.
 func (s *Store) Name() string { return s.name }
 
 var (
@@ -44,10 +42,10 @@ var (
 	take = newScript(membersText + takeText)
 )
 
-// mostOperations is what a script can pass on in one command.
+// mostOperations is how many claims and settlements a script can pass to one command.
 const mostOperations = 2000
 
-// Take is fleet.Store's.
+// Take implements fleet.Store.
 func (s *Store) Take(ctx context.Context, a *fleet.Ask) error {
 	a.Granted, a.Grants = 0, a.Grants[:0]
 	if err := a.Check(); err != nil {
@@ -72,7 +70,7 @@ func (s *Store) Take(ctx context.Context, a *fleet.Ask) error {
 	return err
 }
 
-// now is 0, or the clock of a test.
+// now returns 0, or the time of a test's clock.
 func (s *Store) now() int64 {
 	if s.clock == nil {
 		return 0
@@ -80,22 +78,21 @@ func (s *Store) now() int64 {
 	return s.clock()
 }
 
-// Close ends all connections.
+// Close closes all connections.
 func (s *Store) Close() error {
 	s.client.close()
 	s.adopting.Wait()
 	return nil
 }
 
-// A call is what one script is given and what it answers. It is used again unless
-// the connection failed.
+// A call is the input and the output of one script. It is reused unless the connection failed.
 type call struct {
-	text  []byte // of the keys and of the names of fields, one behind the other
-	ends  []int  // where each ends
+	text  []byte // keys and field names, concatenated
+	ends  []int  // end of each in text
 	nkeys int    // how many of them are keys
 	keys  [][]byte
 	arg   []byte
-	args  [][]byte // arg, and the fields behind it
+	args  [][]byte // arg, then the field names
 	reply []byte
 
 	cells []cell
@@ -108,7 +105,7 @@ func (s *Store) call() *call {
 	return c
 }
 
-// run runs a script. The caller gives the call back.
+// run runs a script. The caller puts c back into the pool.
 func (s *Store) run(ctx context.Context, c *call, script *script) error {
 	begin := 0
 	cut := func(to [][]byte, ends []int) [][]byte {

@@ -14,8 +14,8 @@ import (
 	"github.com/seed1158cd35/weir/internal/test/servers"
 )
 
-// open is a store of a server, or of the cluster that it is part of, once it is connected: that is given half a second at a time, and a
-// machine may stand still for longer.
+// open returns a connected store on a server or its cluster. One attempt has half a second, but a machine may stall
+// for longer.
 func open(t testing.TB, url string) *redisstore.Store {
 	t.Helper()
 	s := unconnected(t, url)
@@ -29,7 +29,7 @@ func open(t testing.TB, url string) *redisstore.Store {
 	return nil
 }
 
-// unconnected is a store that was just opened.
+// unconnected returns a store immediately after Open.
 func unconnected(t testing.TB, url string) *redisstore.Store {
 	t.Helper()
 	s, err := redisstore.Open(url, redisstore.Options{})
@@ -44,7 +44,7 @@ func closing(t testing.TB, s *redisstore.Store) *redisstore.Store {
 	return s
 }
 
-// full is a store that is told of every group that it is new, so that limits start full.
+// full is a store that declares every group new, so that limits start full.
 type full struct {
 	*redisstore.Store
 	known *sync.Map
@@ -80,7 +80,7 @@ func (f full) know(ctx context.Context, group string) {
 	})
 }
 
-// driven is a store whose scripts tell time by a clock of the test.
+// driven returns a store whose scripts use a clock of the test.
 func driven(t testing.TB) (s *redisstore.Store, clock *atomic.Int64, advance func(d time.Duration)) {
 	return drivenOn(t, servers.Redis(t))
 }
@@ -92,7 +92,7 @@ func drivenOn(t testing.TB, server *servers.Server) (s *redisstore.Store, clock 
 	return s, clock, func(d time.Duration) { clock.Add(d.Microseconds()) }
 }
 
-// conform holds a store in real time to the contract.
+// conform checks a store that runs in real time against the contract.
 func conform(t *testing.T, s *redisstore.Store) {
 	f := startFull(s)
 	storetest.TestStore(t, func(testing.TB) fleet.Store { return f }, storetest.Hammer(1500*time.Millisecond))
@@ -102,7 +102,7 @@ func TestStore(t *testing.T) {
 	conform(t, open(t, servers.Redis(t).URL()))
 }
 
-// Calls that are alone and end soon have a connection to themselves.
+// Calls that run alone and end soon use their own connection.
 func TestStoreOfCallsThatEndSoon(t *testing.T) {
 	s := open(t, servers.Redis(t).URL())
 	f := startFull(s)
@@ -116,7 +116,7 @@ func TestStoreDriven(t *testing.T) {
 	storetest.TestStore(t, func(testing.TB) fleet.Store { return f }, storetest.Driven(advance), storetest.Emptied(emptying(server)))
 }
 
-// emptying makes the server lose all that it knows.
+// emptying returns a function that deletes all data of the server.
 func emptying(server *servers.Server) func(t testing.TB, group string) {
 	return func(t testing.TB, _ string) {
 		if _, err := server.Do("FLUSHALL"); err != nil {
@@ -125,7 +125,7 @@ func emptying(server *servers.Server) func(t testing.TB, group string) {
 	}
 }
 
-// A server that loses its memory takes for out what nobody shows, to the part.
+// A server that lost its data counts exactly those parts as granted that no process shows, as fleet.Members does.
 func TestAnEmptiedServerCountsAsMembersDo(t *testing.T) {
 	t.Parallel()
 	server := servers.Redis(t)
@@ -139,7 +139,7 @@ func TestAnEmptiedServerCountsAsMembersDo(t *testing.T) {
 	}
 }
 
-// TestScriptCountsAsMemory: each of 40 histories has 300 steps; of 400 where WEIR_LONG is set.
+// The test runs 40 random histories of 300 steps, or 400 histories if WEIR_LONG is set.
 func TestScriptCountsAsMemory(t *testing.T) {
 	t.Parallel()
 	s, clock, advance := driven(t)

@@ -19,7 +19,7 @@ import (
 	"github.com/seed1158cd35/weir/internal/test/servers"
 )
 
-// certificate is one of 127.0.0.1, in files and as what a client trusts.
+// certificate returns the files of a certificate for 127.0.0.1, and a pool that trusts it.
 func certificate(t *testing.T) (cert, key string, roots *x509.CertPool) {
 	t.Helper()
 	k, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

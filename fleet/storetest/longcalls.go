@@ -45,7 +45,7 @@ func LongCallsCases() (all []LongCalls) {
 	return all
 }
 
-// perBurst is how many calls a full bucket has room for. The bucket cannot grant all of them at once.
+// perBurst is how many calls a full bucket has room for. The bucket cannot grant them all simultaneously.
 const perBurst = 120
 
 // Share returns the share of the rate that the calls use when they want more than the limit allows. The calls use
@@ -90,8 +90,8 @@ func (l LongCalls) Share(t testing.TB, stores []fleet.Store, advance func(d time
 	return float64(used) / length.Seconds() / rate
 }
 
-// TestLongCalls checks that calls that reserve more than they use and report late use between 97% and 103% of what
-// a bucket allows. open returns stores that share their data and a function that moves their clock.
+// TestLongCalls checks that calls that reserve more than they use and report late use 97% to 103% of their allowed
+// share of the rate. open returns stores that share their data and a function that moves their clock.
 func TestLongCalls(t *testing.T, open func(t *testing.T) (stores []fleet.Store, advance func(d time.Duration))) {
 	for _, l := range LongCallsCases() {
 		t.Run(l.String(), func(t *testing.T) {

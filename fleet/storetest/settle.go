@@ -71,8 +71,8 @@ func backTwice(w *world) {
 	})
 }
 
-// backTooLate returns 10 units that were taken. As many return as would not have refilled yet, so the limit is then
-// as if they had never been taken.
+// backTooLate settles 10 units late. Only units that have not refilled yet return, so the limit is as if the units
+// had never been taken. Later, units of that grant do not return.
 func backTooLate(w *world) {
 	w.each(quickOf(10), func(w *world, s *shape) {
 		now := w.now()
@@ -107,8 +107,8 @@ func refilled(s *shape, gone time.Duration) int64 {
 	return 10 * int64(min(1, gone/(20*time.Millisecond)))
 }
 
-// backShifted returns the first grant's units, which moves the second grant's units lower in the bucket. After they
-// drained, none of them may return, regardless of later grants.
+// backShifted returns the first grant's units, which moves the second grant's units lower in the bucket. After
+// these units drained, they must not return, regardless of later grants.
 func backShifted(w *world) {
 	s := bucketOf("bucket", 10, time.Second, 10)
 	k := func() fleet.Claim { return s.claim(w.now(), 1) }
