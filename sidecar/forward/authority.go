@@ -22,13 +22,13 @@ const lifetime = 24 * time.Hour
 type authority struct {
 	cert    *x509.Certificate
 	key     *ecdsa.PrivateKey
-	hostKey *ecdsa.PrivateKey // of all hosts
+	hostKey *ecdsa.PrivateKey // shared by all hosts
 
 	issuedMu sync.Mutex
 	issued   map[string]*tls.Certificate
 }
 
-// maxIssued bounds the certificates that are kept. A host beyond it gets a new certificate for each connection.
+// maxIssued limits the cached certificates. A host beyond it gets a new certificate for each connection.
 const maxIssued = 1000
 
 func newAuthority(now time.Time) (*authority, error) {

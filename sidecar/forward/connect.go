@@ -39,7 +39,7 @@ func (p *Proxy) connect(w http.ResponseWriter, r *http.Request) {
 	p.tunnel(w, r, host, net.JoinHostPort(host, port))
 }
 
-// splitAuthority returns host and port of a CONNECT request. The host is in lower case, without a dot at its end.
+// splitAuthority returns host and port of a CONNECT request. The host is in lower case, without a trailing dot.
 func splitAuthority(s string) (host, port string, err error) {
 	host, port, err = net.SplitHostPort(s)
 	if err != nil {
@@ -67,7 +67,7 @@ func hostOf(s string) string {
 	return strings.ToLower(strings.TrimSuffix(strings.Trim(s, "[]"), "."))
 }
 
-// A destination is what a client asked for with CONNECT.
+// A destination is the target of a CONNECT request.
 type destination struct {
 	host, port string
 	handler    http.Handler
@@ -97,7 +97,7 @@ func (p *Proxy) decrypt(w http.ResponseWriter, d destination) {
 	ctx, cancel := context.WithTimeout(context.Background(), handshakeTimeout)
 	defer cancel()
 	if err := t.HandshakeContext(ctx); err != nil {
-		// A client that pins certificates, or has its own authorities, leaves here.
+		// A client that pins certificates, or has its own authorities, closes the connection here.
 		p.counts.distrust(d.host)
 		_ = c.Close()
 		return
@@ -141,7 +141,7 @@ func (p *Proxy) tunnel(w http.ResponseWriter, r *http.Request, host, address str
 	p.removeTunnel(c, up)
 }
 
-// copyHalf copies one direction and passes its end on. A direction that fails ends the other, too.
+// copyHalf copies one direction and passes on its end. An error in one direction closes both.
 func copyHalf(to net.Conn, from net.Conn) {
 	_, err := io.Copy(to, from)
 	half, ok := unbuffered(to).(interface{ CloseWrite() error })
@@ -183,7 +183,8 @@ func (p *Proxy) closeTunnels() {
 	}
 }
 
-// hijack takes a connection over and answers that it is established. What the client sent early is read first from buffered.
+// hijack takes over a connection and sends the response to CONNECT. buffered first reads the bytes that the client sent
+// early.
 func hijack(w http.ResponseWriter) (c, buffered net.Conn, err error) {
 	c, rw, err := http.NewResponseController(w).Hijack()
 	if err != nil {
@@ -197,7 +198,7 @@ func hijack(w http.ResponseWriter) (c, buffered net.Conn, err error) {
 	return c, &bufferedConn{c, rw.Reader}, nil
 }
 
-// A bufferedConn reads first what was read ahead.
+// A bufferedConn first reads the bytes that were read ahead.
 type bufferedConn struct {
 	net.Conn
 	r *bufio.Reader

@@ -7,7 +7,7 @@ import (
 	"sync/atomic"
 )
 
-// counts are what a proxy has done. The zero value is ready.
+// counts counts the work of a proxy. The zero value is ready.
 type counts struct {
 	calls, denied atomic.Int64
 
@@ -16,7 +16,7 @@ type counts struct {
 	distrusted map[string]bool
 }
 
-// maxHosts bounds the hosts that are remembered.
+// maxHosts limits the recorded hosts.
 const maxHosts = 10_000
 
 func (c *counts) tunnel(host string)   { c.note(&c.tunneled, host) }
@@ -33,7 +33,7 @@ func (c *counts) note(hosts *map[string]bool, host string) {
 	}
 }
 
-// Counts is what a proxy has done so far.
+// Counts reports what a proxy has done so far.
 type Counts struct {
 	Calls      int64    // to upstreams
 	Denied     int64    // requests without the token

@@ -20,13 +20,13 @@ import (
 	"golang.org/x/net/http/httpproxy"
 )
 
-// A Dialer connects to hosts for a command. It never connects to link-local addresses, where clouds serve credentials, unless
-// Allowed names them. The zero Dialer connects directly. It is safe for concurrent use.
+// A Dialer connects to hosts for a command. It never connects to link-local addresses, where clouds serve credentials,
+// unless Allowed contains them. The zero Dialer connects directly. It is safe for concurrent use.
 type Dialer struct {
-	Proxies httpproxy.Config // the user's own proxies, through which the way leads
+	Proxies httpproxy.Config // the user's own proxies, through which connections are made
 	Roots   *x509.CertPool   // for a proxy with TLS; nil means the system's
-	Allowed []string         // link-local addresses that may be connected to
-	Own     []net.Addr       // addresses that are never connected to
+	Allowed []string         // permitted link-local addresses
+	Own     []net.Addr       // addresses to which the Dialer never connects
 }
 
 const dialTimeout = 10 * time.Second
@@ -58,7 +58,7 @@ func (d *Dialer) dialDirectly(ctx context.Context, network, address string) (net
 	return (&net.Dialer{Timeout: dialTimeout, Control: d.control}).DialContext(ctx, network, address)
 }
 
-// plain returns a transport for requests without TLS, which proxies take without CONNECT.
+// plain returns a transport for requests without TLS, which proxies forward without CONNECT.
 func (d *Dialer) plain() *http.Transport {
 	find := d.Proxies.ProxyFunc()
 	return &http.Transport{
@@ -72,7 +72,7 @@ var (
 	errOwn       = errors.New("the address is one at which weir itself listens")
 )
 
-// control checks the address after its name was resolved.
+// control checks the address after name resolution.
 func (d *Dialer) control(_, address string, _ syscall.RawConn) error {
 	at, err := netip.ParseAddrPort(address)
 	if err != nil {

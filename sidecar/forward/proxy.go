@@ -1,5 +1,5 @@
-// Package forward is a forward proxy on a loopback address for one command. It decrypts connections to the hosts of upstreams,
-// whose calls it hands to a handler, and tunnels connections to all other hosts unread.
+// Package forward is a forward proxy on a loopback address for one command. It decrypts connections to the hosts of
+// upstreams and passes their calls to a handler. It tunnels connections to all other hosts unread.
 package forward
 
 import (
@@ -22,8 +22,8 @@ import (
 
 // Options configure a Proxy. Upstream is required.
 type Options struct {
-	// Upstream returns the handler of calls to a host, or nil if connections to the host are tunneled unread. to has a scheme and
-	// a host, and a port if it is not the scheme's.
+	// Upstream returns the handler of calls to a host, or nil if connections to the host are tunneled unread. to has a
+	// scheme and a host, and a port if it is not the scheme's default.
 	Upstream func(to *url.URL) http.Handler
 
 	// Named returns the handler of calls to http://ADDRESS/TOKEN/NAME/ (see Proxy.Base), or nil if there is none. The handler
@@ -39,8 +39,8 @@ type Proxy struct {
 	authority *authority
 	token     string
 	listener  net.Listener
-	outer     *http.Server // what clients connect to
-	inner     *http.Server // calls in connections that were decrypted
+	outer     *http.Server // accepts client connections
+	inner     *http.Server // serves calls in decrypted connections
 	decrypted *connQueue
 	plain     *httputil.ReverseProxy // unencrypted requests to other hosts
 	counts    counts
@@ -74,7 +74,7 @@ func Listen(o Options) (*Proxy, error) {
 		options: o, authority: authority, token: base64.RawURLEncoding.EncodeToString(token),
 		listener: l, decrypted: newConnQueue(l.Addr()), tunnels: make(map[net.Conn]bool),
 	}
-	silent := log.New(io.Discard, "", 0) // net/http would log what the command sends
+	silent := log.New(io.Discard, "", 0) // net/http would log data that the command sends
 	p.plain = &httputil.ReverseProxy{
 		Rewrite:       func(r *httputil.ProxyRequest) { r.Out.Host = r.In.Host },
 		Transport:     o.Dialer.plain(),
@@ -97,10 +97,10 @@ func Listen(o Options) (*Proxy, error) {
 	return p, nil
 }
 
-// protocols are offered to clients. Extended CONNECT (RFC 8441) is not, so WebSockets use HTTP/1.1.
+// protocols are offered to clients. They exclude extended CONNECT (RFC 8441), so WebSockets use HTTP/1.1.
 var protocols = []string{"h2", "http/1.1"}
 
-// handshakeTimeout bounds the TLS handshake and the header of a request.
+// handshakeTimeout limits the TLS handshake and the header of a request.
 const handshakeTimeout = 10 * time.Second
 
 // Addr returns the address at which the proxy listens.
@@ -117,9 +117,9 @@ func (p *Proxy) Base(name string) string {
 // CA returns the certificate of the authority that signs for the hosts of upstreams, as PEM. The key never leaves the process.
 func (p *Proxy) CA() []byte { return p.authority.pem() }
 
-// Shutdown accepts no more connections, and waits for calls in flight until ctx ends. Then it closes all connections.
+// Shutdown stops accepting connections and waits for calls in flight until ctx ends. Then it closes all connections.
 func (p *Proxy) Shutdown(ctx context.Context) {
-	_ = p.outer.Shutdown(ctx) // CONNECT is over for it
+	_ = p.outer.Shutdown(ctx) // does not wait for tunnels: they are hijacked
 	_ = p.inner.Shutdown(ctx)
 	_ = p.outer.Close()
 	_ = p.inner.Close()
@@ -158,7 +158,7 @@ func (p *Proxy) serveOuter(w http.ResponseWriter, r *http.Request) {
 	p.plain.ServeHTTP(w, r)
 }
 
-// originForm returns a request with an absolute URL as a server gets it that is not a proxy.
+// originForm returns a request with an absolute URL in the form that an origin server receives.
 func originForm(r *http.Request) *http.Request {
 	r2 := *r
 	r2.URL = new(*r.URL)
@@ -176,7 +176,7 @@ func originForm(r *http.Request) *http.Request {
 	return &r2
 }
 
-// serveNamed serves a request to /TOKEN/NAME/, which needs no proxy.
+// serveNamed serves a request to /TOKEN/NAME/, for clients that use no proxy.
 func (p *Proxy) serveNamed(w http.ResponseWriter, r *http.Request) {
 	token, rest, _ := strings.Cut(strings.TrimPrefix(r.RequestURI, "/"), "/")
 	if !p.equals(token) {

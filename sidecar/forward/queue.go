@@ -8,21 +8,21 @@ import (
 	"sync"
 )
 
-// A connQueue is the listener of decrypted connections. net/http speaks HTTP/2 only on a bare *tls.Conn, so the destination of a
-// connection is kept beside it. It is safe for concurrent use.
+// A connQueue is the listener of decrypted connections. net/http speaks HTTP/2 only on a plain *tls.Conn, so the queue
+// maps each connection to its destination. It is safe for concurrent use.
 type connQueue struct {
 	addr  net.Addr
 	ready chan net.Conn
 	ended chan struct{}
 	once  sync.Once
-	to    sync.Map // of net.Conn: its destination
+	to    sync.Map // destinations by net.Conn
 }
 
 func newConnQueue(addr net.Addr) *connQueue {
 	return &connQueue{addr: addr, ready: make(chan net.Conn), ended: make(chan struct{})}
 }
 
-// put hands a connection to the server, and reports false if the server has ended.
+// put passes a connection to the server. It reports false if the server has ended.
 func (q *connQueue) put(c *tls.Conn, d destination) bool {
 	q.to.Store(net.Conn(c), d)
 	select {

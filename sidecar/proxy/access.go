@@ -19,45 +19,44 @@ import (
 	"github.com/seed1158cd35/weir/outcome"
 )
 
-// An Access says who may come in, and which pages may use what weir adds to requests. The
-// zero Access lets everyone in who is on this machine, and pages of no other site.
+// An Access decides which callers are admitted, and which web pages may use the credentials that weir adds. The zero
+// Access admits all callers on this machine and no pages of other sites.
 type Access struct {
-	Hosts   []string   // names of a loopback address, besides localhost and the hosts of routes
+	Hosts   []string   // names for a loopback address, besides localhost and the hosts of routes
 	Origins []string   // of pages whose requests may use weir's credentials: https://app.example
-	Auth    *auth.Auth // who may call; nil means everyone
-	Open    bool       // lets callers from elsewhere use weir's credentials although nobody knows them
+	Auth    *auth.Auth // which callers are admitted; nil means all
+	Open    bool       // unauthenticated callers on other machines may use weir's credentials
 
-	// ConnLimit bounds the requests in flight; nil means any number.
+	// ConnLimit limits the requests in flight. Nil means no limit.
 	ConnLimit *connlimit.Limiter
 
-	// Refused hears why a request was turned away; nil means unheard.
+	// Refused is called with the reason of each refusal. It may be nil.
 	Refused func(Why)
 }
 
-// A Why is why a request was turned away before anything was asked of an upstream.
+// A Why is the reason why weir refused a request before contacting an upstream.
 type Why string
 
 const (
-	wrongForm   Why = "form"      // it is none that can be sent on
-	wrongHost   Why = "host"      // it is meant for somebody else
-	noCaller    Why = "caller"    // it does not say who calls
+	wrongForm   Why = "form"      // it cannot be forwarded
+	wrongHost   Why = "host"      // its host is not one of weir's
+	noCaller    Why = "caller"    // it does not identify its caller
 	notTheirs   Why = "upstream"  // the caller may not use the upstream
 	wrongOrigin Why = "origin"    // a browser sent it for a page of another site
 	elsewhere   Why = "remote"    // it came from another machine, and weir would add its credentials
-	undeclared  Why = "operation" // it is of no operation that is declared, and the upstream is closed to others
+	undeclared  Why = "operation" // its operation is not declared, and the upstream accepts only declared ones
 )
 
-// Whys are all of them.
+// Whys lists all reasons.
 var Whys = []Why{wrongForm, wrongHost, noCaller, notTheirs, wrongOrigin, elsewhere, undeclared}
 
-// A guest is the caller of a request that was let in. What it has shown may be in the query, too: inQuery.
+// A guest is the caller of an admitted request. Shown, the places of its tokens, may contain inQuery.
 type guest httpx.Caller
 
-// TokenHeader is where a caller shows its token that has another use for the headers of
-// API keys.
+// TokenHeader is the header for a caller's token if the caller needs the API key headers for another key.
 const TokenHeader = "X-Weir-Token"
 
-// enter says who calls, or why nobody knows.
+// enter identifies the caller, or returns the refusal of an unknown one.
 func (d *Access) enter(r *http.Request) (g guest, f *refuse.Facts) {
 	if d.Auth.Open() {
 		return g, nil
@@ -73,12 +72,12 @@ func (d *Access) enter(r *http.Request) (g guest, f *refuse.Facts) {
 		return g, nil
 	}
 	var wrong error
-	for place, secret := range presented(r) { // all of them: a client may show its token at several places
+	for place, secret := range presented(r) { // check all places: a client may send its token in several places
 		name, ok := d.Auth.Whose(secret)
 		if !ok && d.Auth.Issued != nil && d.Auth.Issued.Looks(secret) {
 			var who auth.Identity
 			who, wrong = d.Auth.Issued.Check(r.Context(), secret)
-			if name, ok = auth.IssuedPrefix+who.Subject, wrong == nil; ok && len(g.Shown) == 0 { // scopes are of whose name counts
+			if name, ok = auth.IssuedPrefix+who.Subject, wrong == nil; ok && len(g.Shown) == 0 { // the scopes belong to the first token, as the name does
 				g.Scopes = who.Scopes
 			}
 		}
@@ -96,18 +95,18 @@ func (d *Access) enter(r *http.Request) (g guest, f *refuse.Facts) {
 	return g, turnedAway(wrong)
 }
 
-// stranger refuses a request of which nobody knows who sent it.
+// stranger refuses a request of an unknown caller.
 func (d *Access) stranger(w http.ResponseWriter, f *refuse.Facts) {
 	if f.RetryAfter(w.Header()); f.Status == http.StatusUnauthorized {
 		w.Header().Set("WWW-Authenticate", "Bearer")
 	}
 	if d.Auth.ClientCAs != nil {
-		w.Header().Set("Connection", "close") // a new connection may show another certificate
+		w.Header().Set("Connection", "close") // a new connection may present another certificate
 	}
 	d.refuse(w, noCaller, f)
 }
 
-// turnedAway is what a caller is told that has shown no token, or one that is wrong.
+// turnedAway returns the refusal for a request without a token, or with an invalid one.
 func turnedAway(wrong error) *refuse.Facts {
 	switch {
 	case errors.Is(wrong, auth.ErrUnknowable):
@@ -119,10 +118,10 @@ func turnedAway(wrong error) *refuse.Facts {
 		Message: "the request has no valid token: send one as the API key, as the AWS access key ID, or in " + TokenHeader}
 }
 
-// inQuery is the place of a token that is the parameter key.
+// inQuery is the place of a token in the query parameter key.
 const inQuery = "?key"
 
-// presented yields what could be a token, with the header or the parameter that it is in.
+// presented yields possible tokens, each with its header or parameter.
 func presented(r *http.Request) func(yield func(place, secret string) bool) {
 	return func(yield func(string, string) bool) {
 		for _, name := range []string{TokenHeader, "Authorization", "X-Api-Key", "Api-Key", "X-Goog-Api-Key"} {
@@ -143,8 +142,8 @@ func presented(r *http.Request) func(yield func(place, secret string) bool) {
 	}
 }
 
-// bare is the secret in the value of a header: what follows Bearer, or the access key id of a
-// signature of AWS, which cannot be checked but is as secret as a token is.
+// bare returns the secret in a header value: the part after Bearer, or the access key ID of an AWS signature. weir
+// cannot check the signature, but treats the ID as a secret token.
 func bare(v string) string {
 	scheme, rest, _ := strings.Cut(v, " ")
 	switch {
@@ -161,7 +160,7 @@ func bare(v string) string {
 	return v
 }
 
-// hide takes every token of weir's out of what is sent on.
+// hide removes all of weir's tokens from a request that is forwarded.
 func (g guest) hide(h http.Header, at *url.URL) {
 	for _, place := range g.Shown {
 		if place == inQuery {
@@ -172,7 +171,7 @@ func (g guest) hide(h http.Header, at *url.URL) {
 	}
 }
 
-// withoutKey is a raw query without the parameter key; the others stay as they are.
+// withoutKey removes the parameter key from a raw query. Other parameters are unchanged.
 func withoutKey(raw string) string {
 	parts := slices.DeleteFunc(strings.Split(raw, "&"), func(part string) bool {
 		name, _, _ := strings.Cut(part, "=")
@@ -182,7 +181,7 @@ func withoutKey(raw string) string {
 	return strings.Join(parts, "&")
 }
 
-// admit says why a guest may not use an upstream, nil if it may.
+// admit returns why a guest may not use an upstream, or nil if it may.
 func (d *Access) admit(r *http.Request, g guest, to *target) (Why, *refuse.Facts) {
 	if err := d.may(g, to.Name); err != nil {
 		return notTheirs, &refuse.Facts{Status: http.StatusForbidden, Code: refuse.Forbidden, Message: err.Error(), Final: true}
@@ -209,7 +208,7 @@ func (d *Access) admit(r *http.Request, g guest, to *target) (Why, *refuse.Facts
 	return "", nil
 }
 
-// may says why a guest may not use an upstream, by the rights of its token.
+// may returns an error if the rights of the guest's token do not include the upstream.
 func (d *Access) may(g guest, upstream string) error {
 	if strings.HasPrefix(g.Name, auth.IssuedPrefix) {
 		return d.Auth.MayBy(g.Name, g.Scopes, upstream)
@@ -217,7 +216,7 @@ func (d *Access) may(g guest, upstream string) error {
 	return d.Auth.May(g.Name, upstream)
 }
 
-// take takes a place for the request of a guest, or says that there is none. leave gives it back.
+// take reserves a slot for a guest's request, or returns a refusal. leave releases the slot.
 func (d *Access) take(r *http.Request, g guest) *refuse.Facts {
 	if d.ConnLimit == nil {
 		return nil
@@ -236,7 +235,7 @@ func (d *Access) leave(r *http.Request, g guest) {
 	}
 }
 
-// room returns where the request waits at low priority; nil if nothing bounds that.
+// room returns where a low-priority request waits, or nil if there is no limit.
 func (t *trip) room() *connlimit.Room {
 	if c := t.table.access.ConnLimit; c != nil {
 		return &connlimit.Room{Limiter: c, Caller: t.who.caller(t.came)}
@@ -244,7 +243,7 @@ func (t *trip) room() *connlimit.Room {
 	return nil
 }
 
-// A waitingRoom is the room of a trip, for the upstream's calls: those that never wait allocate nothing.
+// A waitingRoom is the room of a trip, created only for calls that wait.
 type waitingRoom trip
 
 var _ weir.WaitingRoom = (*waitingRoom)(nil)
@@ -255,7 +254,7 @@ func (t *waitingRoom) Enter() bool { return (*trip)(t).room().Enter() }
 // Leave ends the wait.
 func (t *waitingRoom) Leave() { (*trip)(t).room().Leave() }
 
-// caller is whose request it is: by its name, or its address if it has none.
+// caller returns the guest's name, or its address if it has no name.
 func (g guest) caller(r *http.Request) string {
 	if g.Name != "" {
 		return g.Name
@@ -263,7 +262,7 @@ func (g guest) caller(r *http.Request) string {
 	return connlimit.Address(r.RemoteAddr)
 }
 
-// refuse tells of a request that is turned away.
+// refuse reports and answers a refused request.
 func (d *Access) refuse(w http.ResponseWriter, why Why, f *refuse.Facts) {
 	d.tell(why)
 	f.Write(w)

@@ -11,11 +11,11 @@ import (
 	"time"
 )
 
-// late is when the head of an answer is passed on although nothing of its body has come. Nearly always
-// it has, and both are written at once.
+// late is how long the head of a response waits for the first bytes of the body. Nearly always they arrive earlier, and
+// one write sends both.
 const late = 5 * time.Millisecond
 
-// bring gives the caller an answer. An error means that it broke off.
+// bring sends a response to the caller. An error means that it broke off.
 func bring(w http.ResponseWriter, in *http.Request, resp *http.Response) error {
 	h := w.Header()
 	for name, values := range resp.Header {
@@ -29,25 +29,25 @@ func bring(w http.ResponseWriter, in *http.Request, resp *http.Response) error {
 		h["Trailer"] = append(h["Trailer"], strings.Join(announced, ", "))
 	}
 	if h["Content-Type"] == nil {
-		h["Content-Type"] = nil // or net/http would guess one, and make a page of what is none
+		h["Content-Type"] = nil // prevents net/http from guessing a type, such as HTML
 	}
 	w.WriteHeader(resp.StatusCode)
 	err := copyBody(w, in.Method, resp)
-	_ = resp.Body.Close() // so that its trailers are there
+	_ = resp.Body.Close() // makes the trailers available
 	if err != nil || len(resp.Trailer) == 0 {
 		return err
 	}
-	_ = flush(w) // or net/http could give a short answer a length, and no trailers
+	_ = flush(w) // or net/http could add Content-Length to a short response and drop its trailers
 	for name, values := range resp.Trailer {
 		if !slices.Contains(announced, name) {
 			name = http.TrailerPrefix + name
 		}
-		h[name] = values // in place of a header of the same name, which has been sent
+		h[name] = values // replaces a header of the same name, which has been sent
 	}
 	return nil
 }
 
-// flush is for writers that cannot flush, too: what they have is not lost.
+// flush flushes w. A writer without Flush loses nothing, so that is not an error.
 func flush(w http.ResponseWriter) error {
 	if err := http.NewResponseController(w).Flush(); !errors.Is(err, http.ErrNotSupported) {
 		return err
@@ -55,9 +55,9 @@ func flush(w http.ResponseWriter) error {
 	return nil
 }
 
-// copyBody copies the body of an answer. What has come is passed on before more is waited for; what has
-// come whole is written once, with its head and what ends it. In HTTP/1 the end of a body of known length comes
-// with its last byte; in HTTP/2 it is a frame of its own, which may be late.
+// copyBody copies the body of a response. It flushes what has arrived before it waits for more. A response that arrived
+// completely is written once, with its head and end. In HTTP/1, the end of a body of known length arrives with its last
+// byte. In HTTP/2 it is a separate frame, which may be late.
 func copyBody(w http.ResponseWriter, method string, resp *http.Response) error {
 	began := func() {}
 	switch {
@@ -82,7 +82,7 @@ func copyBody(w http.ResponseWriter, method string, resp *http.Response) error {
 		case err == io.EOF:
 			return nil
 		case err != nil:
-			_ = flush(w) // the caller gets what there is
+			_ = flush(w) // the caller gets the part that arrived
 			return err
 		case n > 0 && (left != 0 || resp.ProtoMajor != 1):
 			if err := flush(w); err != nil {
@@ -92,20 +92,19 @@ func copyBody(w http.ResponseWriter, method string, resp *http.Response) error {
 	}
 }
 
-// ended reports whether an answer of gRPC is a head and nothing more. Were that head sent before the end is, it would
-// be one of an answer that has begun and that its trailers are missing from.
+// ended reports whether a gRPC response consists of a head only. Such a head must be sent together with the end of the
+// stream. Otherwise it would look like an incomplete response without trailers.
 func ended(resp *http.Response) bool {
 	return resp.ContentLength == 0 && resp.Header["Grpc-Status"] != nil
 }
 
-// isEvents reports whether an answer is a stream of events.
+// isEvents reports whether a response is a stream of events.
 func isEvents(h http.Header) bool {
 	kind, _, _ := strings.Cut(h.Get("Content-Type"), ";")
 	return strings.EqualFold(strings.TrimSpace(kind), "text/event-stream")
 }
 
-// headLater passes the head of an answer on if its body is late. Nothing may be written before began has
-// returned.
+// headLater flushes the head of a response if its body is late. The caller must call began before it writes.
 func headLater(w http.ResponseWriter) (began func()) {
 	var passing sync.WaitGroup
 	passing.Add(1)

@@ -13,11 +13,11 @@ import (
 	"github.com/seed1158cd35/weir/internal/refuse"
 )
 
-// makingRoom is how long a body that is to be held waits for room in memory.
+// makingRoom is how long a body waits for memory.
 const makingRoom = 5 * time.Second
 
-// bodyOf is the body of a request, if it is not larger than what is kept. It counts among what the process may hold of
-// bodies, twice, as whoever stores it takes a copy, until it is released.
+// bodyOf reads the body of a request, up to most bytes. The body counts against the process's memory for bodies until
+// release is called. It counts twice, because the store makes a copy.
 func (t *trip) bodyOf(r *http.Request, most int64) (body []byte, release func(), f *refuse.Facts) {
 	if t.to.MaxBody > 0 {
 		most = min(most, t.to.MaxBody)
@@ -53,11 +53,11 @@ func tooLarge(most int64) *refuse.Facts {
 		Details: map[string]any{"field": "body", "reason": fmt.Sprintf("at most %d bytes", most)}}
 }
 
-// firstPiece is what is held of a body before any of it has come. The more has come, the more is held: what was announced and does not
-// come takes nobody's room.
+// firstPiece is the memory that is claimed before any of a body arrives. The claim grows with the bytes that arrive, so
+// an announced size alone takes no memory from other requests.
 const firstPiece = 4 << 10
 
-// readHeld reads a body, of which nothing is read before there is room for it. length is what it is said to have, or less than 0.
+// readHeld reads a body and claims memory before each read. length is the announced length, or negative if unknown.
 func readHeld(ctx context.Context, from io.Reader, length int64, held *memory.Claim) ([]byte, error) {
 	if length == 0 {
 		return nil, nil

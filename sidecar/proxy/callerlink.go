@@ -15,36 +15,36 @@ import (
 	"github.com/seed1158cd35/weir/internal/pace"
 )
 
-// A link is the connection to a caller while a request is served: bodies that stand still on
-// it are given up after the policy's idle time. The time in which the upstream is waited for
-// does not count.
+// A link is the connection to a caller while a request is served. A body that makes no progress for the policy's idle
+// time is aborted. Time spent waiting for the upstream does not count.
 type link struct {
 	http.ResponseWriter
 	control *http.ResponseController
-	idle    time.Duration // longest that the caller may read nothing; 0 or less if there is no bound
-	status  int           // of the answer, 0 while there is none
-	http2   bool          // the upstream's response comes over HTTP/2
-	window  window        // of its writes
+	idle    time.Duration // how long the caller may read nothing; 0 or less means no limit
+	status  int           // status of the response, 0 before it is sent
+	http2   bool          // the upstream's response arrives over HTTP/2
+	window  window        // for its writes
 }
 
-// link is the link of a request.
+// link returns the link of a request.
 func (t *target) link(w http.ResponseWriter, r *http.Request) *link {
 	l := &link{ResponseWriter: w, control: http.NewResponseController(w), idle: t.base.Timeouts.Idle}
 	l.window.control = l.control
-	if r.ProtoMajor == 1 { // what was set for the request before has passed
+	if r.ProtoMajor == 1 { // clear the deadline of the previous request
 		_ = l.control.SetWriteDeadline(time.Time{})
 	}
 	return l
 }
 
-// speaksGRPC reports whether a request is a call of gRPC, which may be silent in one direction while messages go in the
-// other. What a request says of itself frees it of no bound: gRPC needs HTTP/2, and no other dialect has it.
+// speaksGRPC reports whether a request is a gRPC call, which may be silent in one direction while messages flow in the
+// other. A request cannot escape the bounds by its headers alone: gRPC needs HTTP/2 and an upstream without another
+// dialect.
 func (t *target) speaksGRPC(r *http.Request) bool {
 	return (t.Dialect == nil || t.GRPC) && r.ProtoMajor >= 2 && strings.HasPrefix(r.Header.Get("Content-Type"), "application/grpc")
 }
 
-// request is a request whose body is waited for no longer than the timeouts say. One that is a stream may
-// be silent, and slow; one that is in memory is not waited for.
+// request returns the request with a body that obeys the timeouts. A stream may be silent and slow. A body in memory
+// needs no timeout.
 func (l *link) request(r *http.Request, t weir.Timeouts, stream bool) *http.Request {
 	if _, known := r.Body.(inMemory); known || r.Body == nil || r.Body == http.NoBody {
 		return r
@@ -62,10 +62,10 @@ func (l *link) request(r *http.Request, t weir.Timeouts, stream bool) *http.Requ
 	return out
 }
 
-// Unwrap is http.ResponseController's.
+// Unwrap implements the interface of http.ResponseController.
 func (l *link) Unwrap() http.ResponseWriter { return l.ResponseWriter }
 
-// WriteHeader and Write are http.ResponseWriter's.
+// WriteHeader implements http.ResponseWriter.
 func (l *link) WriteHeader(status int) {
 	defer l.writes()()
 	if status >= http.StatusOK && l.status == 0 {
@@ -79,13 +79,13 @@ func (l *link) Write(p []byte) (int, error) {
 	return l.ResponseWriter.Write(p)
 }
 
-// FlushError is http.ResponseController's.
+// FlushError implements the interface of http.ResponseController.
 func (l *link) FlushError() error {
 	defer l.writes()()
 	return l.control.Flush()
 }
 
-// writes begins a write. The function ends it.
+// writes begins a write. The returned function ends it.
 func (l *link) writes() func() {
 	if l.idle > 0 {
 		_ = l.control.SetWriteDeadline(time.Now().Add(l.idle))
@@ -96,33 +96,31 @@ func (l *link) writes() func() {
 	return unread.begin(&l.window)
 }
 
-// An upload is the body of a request whose caller is waited for no longer than the policy
-// says.
+// An upload is a request body with the policy's limits on the wait for its caller.
 type upload struct {
 	io.ReadCloser
-	link    *link         // nil if there is no bound
-	idle    time.Duration // longest silence; 0 or less if there is no bound
-	pace    pace.Pace     // in turn
-	until   time.Time     // when all of it must be there; zero if at any time
-	spare   time.Duration // after that
-	turn    chan struct{} // holds a value while somebody reads or closes; taken before setting
-	whole   bool          // it has come to its end; in turn
-	began   atomic.Bool   // somebody has read of it
-	setting sync.Mutex    // of over and the connection's deadline
-	over    bool          // the answer has been given: nothing of the body is sent on
+	link    *link         // nil if there is no limit
+	idle    time.Duration // longest silence; 0 or less if there is no limit
+	pace    pace.Pace     // guarded by turn
+	until   time.Time     // deadline of the complete body; zero if there is none
+	spare   time.Duration // added to each deadline
+	turn    chan struct{} // holds a value during a read or close; taken before setting
+	whole   bool          // the body was read to its end; guarded by turn
+	began   atomic.Bool   // a read has begun
+	setting sync.Mutex    // guards over and the connection's deadline
+	over    bool          // the response has been sent: no more of the body is forwarded
 }
 
 func newUpload(body io.ReadCloser, l *link) *upload {
 	return &upload{ReadCloser: body, link: l, spare: spared, turn: make(chan struct{}, 1)}
 }
 
-// spared is what the transport has, which bounds the body, too, to end the attempt and answer:
-// when a read from the connection fails the server takes the caller for gone.
+// spared gives the transport, which bounds the body as well, time to end the attempt and respond. When a read from the
+// connection fails, the server assumes that the caller has disconnected.
 const spared = 5 * time.Second
 
-// end ends the sending on of the body and waits for a read that is under way, but no longer than
-// that. It reports whether the read came to its end: if not, there is nothing more to be had of
-// the connection.
+// end stops forwarding the body and waits at most wait for a read in progress. It reports whether that read completed.
+// If not, the connection can no longer be read.
 func (u *upload) end(wait time.Duration) bool {
 	u.setting.Lock()
 	u.over = true
@@ -139,8 +137,7 @@ func (u *upload) end(wait time.Duration) bool {
 	return cut.Stop()
 }
 
-// drain reads so much of a body that has ended, throws it away, and reports whether that was
-// all of it.
+// drain reads and discards at most most bytes of an ended body. It reports whether that was the rest of the body.
 func (u *upload) drain(most int64, wait time.Duration) bool {
 	u.turn <- struct{}{}
 	defer func() { <-u.turn }()
@@ -150,14 +147,14 @@ func (u *upload) drain(most int64, wait time.Duration) bool {
 	u.set(time.Now().Add(wait))
 	_, err := io.CopyN(io.Discard, u.ReadCloser, most)
 	if u.whole = err == io.EOF; u.whole {
-		u.set(time.Time{}) // the server watches whether the caller leaves
+		u.set(time.Time{}) // from now on, the server watches for a disconnect
 	}
 	return u.whole
 }
 
 var longAgo = time.Unix(1, 0)
 
-// set sets the deadline of reads from the connection, if bodies have one.
+// set sets the read deadline of the connection, if bodies have one.
 func (u *upload) set(at time.Time) {
 	if u.link == nil {
 		return
@@ -167,8 +164,7 @@ func (u *upload) set(at time.Time) {
 	_ = u.link.control.SetReadDeadline(at)
 }
 
-// goOn sets the deadline of reads from the connection, and reports whether the body is still
-// to be sent on.
+// goOn sets the read deadline of the connection, and reports whether the body is still forwarded.
 func (u *upload) goOn(at time.Time) bool {
 	u.setting.Lock()
 	defer u.setting.Unlock()
@@ -178,8 +174,8 @@ func (u *upload) goOn(at time.Time) bool {
 	return !u.over
 }
 
-// Close is io.Closer's. The server's own body would wait for a read that is under way, and the
-// server closes it anyhow.
+// Close implements io.Closer. It does not wait for a read in progress, as the server's body would: the server closes it
+// later anyway.
 func (u *upload) Close() error {
 	select {
 	case u.turn <- struct{}{}:
@@ -187,15 +183,15 @@ func (u *upload) Close() error {
 		return nil
 	}
 	defer func() { <-u.turn }()
-	err := u.ReadCloser.Close() // reads the rest of it
+	err := u.ReadCloser.Close() // also reads the rest
 	u.whole = u.whole || err == nil
 	return err
 }
 
-// read reports whether somebody has read of it; nil is no body, of which nobody has.
+// read reports whether a read has begun. A nil upload has none.
 func (u *upload) read() bool { return u != nil && u.began.Load() }
 
-// Read is io.Reader's.
+// Read implements io.Reader.
 func (u *upload) Read(p []byte) (int, error) {
 	u.turn <- struct{}{}
 	defer func() { <-u.turn }()
@@ -209,7 +205,7 @@ func (u *upload) Read(p []byte) (int, error) {
 	u.pace.Came(n, took)
 	switch {
 	case err == nil:
-	case !errors.Is(err, os.ErrDeadlineExceeded): // from now on the server watches whether the caller leaves
+	case !errors.Is(err, os.ErrDeadlineExceeded): // from now on, the server watches for a disconnect
 		u.whole = err == io.EOF
 		u.goOn(time.Time{})
 	case !u.until.IsZero() && !time.Now().Before(u.until):
@@ -222,7 +218,7 @@ func (u *upload) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// deadline is that of a read that begins now; zero if there is none.
+// deadline returns the deadline of a read that begins now, or the zero time if there is none.
 func (u *upload) deadline(now time.Time) (at time.Time) {
 	sooner := func(t time.Time) {
 		if at.IsZero() || t.Before(at) {

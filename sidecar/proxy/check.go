@@ -9,8 +9,7 @@ import (
 	"github.com/seed1158cd35/weir"
 )
 
-// Check says everything that is wrong with upstreams, each by itself and all of
-// them together. It is what Set and SetAll ask first.
+// Check returns all errors of the upstreams, individually and in combination. Set and SetAll call it first.
 func Check(upstreams []Upstream) error {
 	var errs []error
 	names, routes := make(map[string]bool), make(map[Route]string)
@@ -51,7 +50,7 @@ func Check(upstreams []Upstream) error {
 	return errors.Join(errs...)
 }
 
-// place is what the route takes, for comparing.
+// place identifies the requests that the route matches. It is comparable.
 func (r Route) place() Route {
 	return Route{Host: strings.ToLower(r.Host), Path: strings.TrimSuffix(r.Path, "/")}
 }

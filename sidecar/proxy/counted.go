@@ -7,19 +7,19 @@ import (
 	"github.com/seed1158cd35/weir/outcome"
 )
 
-// Callers count requests against what those who send them may have. A dialect that does so itself
-// has no need of them.
+// Callers counts requests against the limits of their callers. A dialect that counts requests itself does not use it.
 type Callers interface {
-	// Charge charges a request for an upstream to who sent it, once, however many attempts it takes,
-	// until done is told how it was answered; 0 means not at all. Or it says who refused: facts if nobody
-	// knows who calls, else an error.
+	// Charge charges a request for an upstream to its caller, once for all attempts. done settles the charge with the
+	// status of the response; 0 means no charge. If the request is refused, Charge returns facts for an
+	// unknown caller, otherwise an error.
 	Charge(r *http.Request, upstream string) (done func(status int), f *refuse.Facts, err error)
 
-	// Consumes reports whether a header, in canonical form, says who calls and is for weir alone.
+	// Consumes reports whether a header, in canonical form, identifies the caller and is for weir alone.
 	Consumes(header string) bool
 }
 
-// charge charges the request to its caller, or answers it. done tells that it is over.
+// charge charges the request to its caller, or answers it if it is refused. The caller calls done when the request
+// ends.
 func (t *trip) charge(w http.ResponseWriter, r *http.Request) (done func(), ok bool) {
 	if t.to.Callers == nil || !t.counts {
 		return func() {}, true
@@ -36,13 +36,13 @@ func (t *trip) charge(w http.ResponseWriter, r *http.Request) (done func(), ok b
 	return func() { end(t.cost(impatient(r.Context()))) }, true
 }
 
-// cost is the status by which the caller is charged. Who leaves before the answer, or waits no longer for it (late), has
-// been served all the same, if anything was sent; who hands in what is delivered later is, when it is stored.
+// cost returns the status by which the caller is charged. A caller that disconnects or times out (late) before the
+// response is charged if an attempt was made. A stored delivery is charged as well.
 func (t *trip) cost(late bool) int {
 	class := t.story.Outcome.Class
 	switch {
 	case t.brought != 0 && (class == outcome.Throttled || class == outcome.Failed):
-		return 0 // whatever the status: AWS throttles with 400, and errors of gRPC have 200
+		return 0 // regardless of status: AWS throttles with 400, and gRPC errors have 200
 	case t.brought != 0:
 		return t.brought
 	case t.stored, (t.said == 0 || late) && t.story.Attempts > 0:

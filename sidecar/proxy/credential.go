@@ -10,8 +10,8 @@ import (
 	"github.com/seed1158cd35/weir/internal/veil"
 )
 
-// identify says of a call whose credential the upstream sees, and which caller sent it. The pause of a throttled
-// call holds that credential, or the account that pause_scope names.
+// identify sets the credential that the upstream sees for a call, and the name of the caller. A pause after a throttled
+// call applies to that credential, or to the account that pause_scope names.
 func (t *target) identify(c *weir.Call, trip *trip) {
 	c.Caller = trip.who.Name
 	if c.Credential == "" && !t.Credentials {
@@ -35,8 +35,9 @@ func (t *target) credential(trip *trip) string {
 	return weir.NoCredential
 }
 
-// credentialOf returns what stays the same in a caller's credential from call to call, "" if it sends none.
-// Path is that of the upstream. Signatures differ from call to call, so only the key that made them counts. Tokens for weir itself do not.
+// credentialOf returns the part of a caller's credential that is the same in every call, or "" if there is none. path
+// is the path at the upstream. Signatures change with every call, so only their key ID counts. Tokens for weir itself
+// do not count.
 func credentialOf(r *http.Request, g guest, path string) string {
 	for _, name := range [...]string{"Authorization", "X-Api-Key", "Api-Key", "X-Goog-Api-Key"} {
 		if v := r.Header[name]; len(v) > 0 && v[0] != "" && !slices.Contains(g.Shown, name) {
@@ -58,7 +59,7 @@ func credentialOf(r *http.Request, g guest, path string) string {
 	if own := cookie(r); own != "" {
 		return own
 	}
-	// Telegram's bots have their token in the path.
+	// Telegram bots have their token in the path.
 	if bot, ok := strings.CutPrefix(path, "/bot"); ok {
 		if token, _, _ := strings.Cut(bot, "/"); strings.Contains(token, ":") {
 			return token
@@ -67,7 +68,8 @@ func credentialOf(r *http.Request, g guest, path string) string {
 	return ""
 }
 
-// lasts reports whether a header, parameter or cookie of the name holds a credential that outlasts one call.
+// lasts reports whether a header, parameter or cookie of this name holds a credential that is valid for more than one
+// call.
 func lasts(name string) bool {
 	if !veil.Secret(name) {
 		return false
@@ -123,8 +125,8 @@ func cookie(r *http.Request) string {
 	return value
 }
 
-// signer returns the part of an Authorization header that is the same in all calls with a credential: the key id
-// of a signature, the user of a digest, or the complete secret.
+// signer returns the part of an Authorization header that is the same in all calls with a credential: the key ID of a
+// signature, the user of a digest, or the complete secret.
 func signer(v string) string {
 	scheme, rest, _ := strings.Cut(v, " ")
 	rest = strings.TrimSpace(rest)
@@ -143,7 +145,7 @@ func signer(v string) string {
 	case "bearer", "token", "basic":
 		return rest
 	}
-	// AWS ID:SIGNATURE and its like: SharedKey, OSS, APIAuth.
+	// Schemes such as AWS ID:SIGNATURE: SharedKey, OSS, APIAuth.
 	if id, _, ok := strings.Cut(rest, ":"); ok && id != "" && rest != "" {
 		return id
 	}

@@ -16,29 +16,29 @@ import (
 	"github.com/seed1158cd35/weir/sidecar/deliveries"
 )
 
-// Deliver says which requests of a route are stored, and delivered later.
+// Deliver determines which requests of a route are stored and delivered later.
 type Deliver uint8
 
 const (
 	DeliverNever  Deliver = iota
-	DeliverAsked          // those with Prefer: respond-async
-	DeliverAlways         // all
+	DeliverAsked          // requests with Prefer: respond-async
+	DeliverAlways         // all requests
 )
 
-// An Accepter stores requests; see delivery.Worker.
+// An Accepter stores requests for later delivery; see delivery.Worker.
 type Accepter interface {
 	Accept(ctx context.Context, r *delivery.Request) (delivery.Delivery, bool, error)
-	Refused(NotAccepted) // hears of a request that was not stored; it must not block
+	Refused(NotAccepted) // is called for a request that was not stored; must not block
 	deliveries.Queue
 }
 
-// Later has requests stored that are to be delivered later. Without it they are refused.
+// Later sets where requests for later delivery are stored. Without it they are refused.
 func (p *Proxy) Later(a Accepter) { p.later.Store(&a) }
 
-// DeliveriesPath is where callers look at their deliveries.
+// DeliveriesPath is the path at which callers read the state of their deliveries.
 const DeliveriesPath = "/-/weir" + deliveries.Path + "/"
 
-// later reports whether the request is to be stored.
+// later reports whether the request is stored for later delivery.
 func (r *Route) later(q *http.Request) bool {
 	switch r.Deliver {
 	case DeliverAlways:
@@ -50,11 +50,11 @@ func (r *Route) later(q *http.Request) bool {
 	return false
 }
 
-// Stores reports whether there are requests of the route that are stored, or whose first answers are.
+// Stores reports whether the route stores requests or first answers.
 func (r Route) Stores() bool { return r.Deliver != DeliverNever || r.Keep.On }
 
-// preference reads one of Prefer (RFC 7240): a list over several lines, of which the first of
-// equal names counts.
+// preference reads one preference of Prefer (RFC 7240), a list that may span several lines. The first of equal names
+// counts.
 func preference(h http.Header, name string) (value string, ok bool) {
 	for _, line := range h.Values("Prefer") {
 		for item, rest := "", line; rest != ""; {
@@ -69,7 +69,7 @@ func preference(h http.Header, name string) (value string, ok bool) {
 	return "", false
 }
 
-// cutUnquoted cuts at the first separator that stands in no quoted string.
+// cutUnquoted cuts at the first separator outside of quoted strings.
 func cutUnquoted(s string, sep byte) (before, after string) {
 	quoted := false
 	for i := 0; i < len(s); i++ {
@@ -85,10 +85,10 @@ func cutUnquoted(s string, sep byte) (before, after string) {
 	return s, ""
 }
 
-// accepting bounds how long a caller waits to hear that its request is stored.
+// accepting is how long a caller waits until its request is stored.
 const accepting = time.Second
 
-// hand is what is handed in, or why it is not.
+// hand returns the letter to store, or why the request cannot be stored.
 func (t *trip) hand(r *http.Request, to Accepter) (*letter, *NotAccepted) {
 	if f := t.hearLater(r); f != nil {
 		return nil, &NotAccepted{Why: notSpoken, facts: f}
@@ -99,7 +99,7 @@ func (t *trip) hand(r *http.Request, to Accepter) (*letter, *NotAccepted) {
 	return t.letter(r, to)
 }
 
-// store has a request stored, or found.
+// store stores a request, or finds the stored one with the same key.
 func store(ctx context.Context, to Accepter, q *letter) (delivery.Delivery, bool, *NotAccepted) {
 	ctx, cancel := context.WithTimeout(ctx, accepting)
 	defer cancel()
@@ -113,7 +113,7 @@ func store(ctx context.Context, to Accepter, q *letter) (delivery.Delivery, bool
 	return d, fresh, nil
 }
 
-// deliver stores a request, and gives its caller a receipt.
+// deliver stores a request and sends a receipt to its caller.
 func (p *Proxy) deliver(w http.ResponseWriter, r *http.Request, t *trip) {
 	to := p.later.Load()
 	if to == nil {
@@ -173,22 +173,22 @@ func (p *Proxy) deliver(w http.ResponseWriter, r *http.Request, t *trip) {
 	_ = json.NewEncoder(w).Encode(deliveries.ReceiptOf(&d))
 }
 
-// location is where a caller finds its delivery: at the address that it has called, where its token counts.
+// location returns the URL of a delivery, at the address that the caller used, where its token is valid.
 func location(r *http.Request, id string) string {
 	at := url.URL{Scheme: "http", Host: r.Host, Path: DeliveriesPath + id}
 	if r.TLS != nil {
 		at.Scheme = "https"
 	}
-	if r.Host == "" { // of HTTP/1.0
+	if r.Host == "" { // HTTP/1.0
 		at.Scheme = ""
 	}
 	return at.String()
 }
 
-// longestWait is how many seconds a caller may wait for its delivery.
+// longestWait is the longest time, in seconds, that a caller may wait for its delivery.
 const longestWait = 60
 
-// watch is the delivery once it is over, or after a time, or when weir is about to end.
+// watch returns the delivery when it ends, when long has passed, or when weir is about to stop.
 func (p *Proxy) watch(ctx context.Context, a Accepter, d delivery.Delivery, long time.Duration) delivery.Delivery {
 	end := time.Now().Add(long)
 	for wait := 5 * time.Millisecond; d.Waits() && time.Now().Before(end) && ctx.Err() == nil; wait = min(2*wait, 250*time.Millisecond) {

@@ -14,8 +14,8 @@ import (
 	"github.com/seed1158cd35/weir/outcome"
 )
 
-// Sender sends deliveries for an upstream under the policy and on the way of its calls; nil if
-// there is no such upstream. Calls go before them where callers wait by priority.
+// Sender returns a sender of deliveries for an upstream, or nil if there is no such upstream. Deliveries are sent under
+// the upstream's policy, with low priority.
 func (p *Proxy) Sender(upstream string) delivery.Sender {
 	t := p.table.Load()
 	if t == nil || t.targets[upstream] == nil {
@@ -24,7 +24,7 @@ func (p *Proxy) Sender(upstream string) delivery.Sender {
 	return postman{t, t.targets[upstream], p.tracer.Load()}
 }
 
-// ScheduleOf is that by which an upstream's deliveries are sent again.
+// ScheduleOf returns the retry schedule of an upstream's deliveries.
 func (p *Proxy) ScheduleOf(upstream string) delivery.Schedule {
 	name := ""
 	if to := p.table.Load().targets[upstream]; to != nil {
@@ -34,7 +34,7 @@ func (p *Proxy) ScheduleOf(upstream string) delivery.Schedule {
 	return s
 }
 
-// GivesUp is what an upstream's deliveries do not wait for, and do not repeat.
+// GivesUp returns when an upstream's deliveries become dead letters without another attempt.
 func (p *Proxy) GivesUp(upstream string) (g delivery.GiveUp) {
 	if to := p.table.Load().targets[upstream]; to != nil {
 		g = to.GivesUp
@@ -51,19 +51,19 @@ var (
 type postman struct {
 	table  *table
 	to     *target
-	tracer *trace.Tracer // nil if nothing is traced
+	tracer *trace.Tracer // nil if requests are not traced
 }
 
-// Host is that of the upstream's URL.
+// Host returns the host of the upstream's URL.
 func (s postman) Host() string { return s.to.URL.Host }
 
-// Differs reports whether the file was read again since.
+// Differs reports whether the configuration was reloaded since from was created.
 func (s postman) Differs(from delivery.Sender) bool {
 	other, ok := from.(postman)
 	return !ok || other.table != s.table
 }
 
-// Send makes one attempt. Credentials and signatures are put in now, on the way of direct calls.
+// Send makes one attempt. It adds credentials and signatures at this point, as direct calls do.
 func (s postman) Send(ctx context.Context, d *delivery.Delivery, launch func(context.CancelCauseFunc) error) delivery.Answer {
 	out, t, f := s.request(ctx, d)
 	if f != nil {
@@ -76,14 +76,14 @@ func (s postman) Send(ctx context.Context, d *delivery.Delivery, launch func(con
 	a := delivery.Attempted(out.WithContext(t.in(ctx)), s.to.masks(s.to.transport.RoundTrip), launch).Within(s.to.weir.Policy().MaxPause)
 	t.brought = a.Status
 	if own, ok := errors.AsType[*refuse.Facts](a.Err); ok && own.Status >= http.StatusInternalServerError && a.Outcome.Class == outcome.Rejected {
-		a.Outcome.Class = outcome.Failed // weir lacks something, such as credentials: it may have it again later
+		a.Outcome.Class = outcome.Failed // weir lacks something, such as credentials, which may become available
 	}
 	return a
 }
 
-// Group is by what the policy knows of the call: its operation, and the keys of its limits.
+// Group returns the group of a delivery: its operation and the keys of its limits.
 func (s postman) Group(d *delivery.Delivery) string {
-	if s.to.Dialect == nil { // it is in the request as it is stored
+	if s.to.Dialect == nil { // the stored request determines them
 		in, t := s.trip(d)
 		out := &http.Request{Method: d.Method, URL: s.address(d, in), Header: d.Header}
 		return delivery.GroupOf(s.to.transport.CallOf(out.WithContext(t.in(context.Background()))))
@@ -96,7 +96,7 @@ func (s postman) Group(d *delivery.Delivery) string {
 	return delivery.GroupOf(s.to.transport.CallOf(out.WithContext(t.in(out.Context()))))
 }
 
-// request is that of a delivery, without what is added when it is sent.
+// request returns the request of a delivery, without the headers that are added when it is sent.
 func (s postman) request(ctx context.Context, d *delivery.Delivery) (*http.Request, *trip, *refuse.Facts) {
 	in, t := s.trip(d)
 	out := delivery.NewRequest(ctx, d, s.address(d, in))
@@ -108,7 +108,7 @@ func (s postman) request(ctx context.Context, d *delivery.Delivery) (*http.Reque
 	return out, t, nil
 }
 
-// address returns the URL of a delivery. A callback without a path of its own goes to exactly the URL of its upstream.
+// address returns the URL of a delivery. A callback without its own path goes to exactly the upstream's URL.
 func (s postman) address(d *delivery.Delivery, in *url.URL) *url.URL {
 	if path := s.to.URL.EscapedPath(); d.Tells != "" && d.Path == "/" && path != "" {
 		return address(&url.URL{Scheme: s.to.URL.Scheme, Host: s.to.URL.Host}, path, in)
@@ -116,7 +116,7 @@ func (s postman) address(d *delivery.Delivery, in *url.URL) *url.URL {
 	return address(s.to.URL, d.Path, in)
 }
 
-// trip is that of a delivery, and what its caller asked for.
+// trip returns the trip of a delivery, and the URL that its caller requested.
 func (s postman) trip(d *delivery.Delivery) (*url.URL, *trip) {
 	low := limit.Low
 	in := &url.URL{Path: d.Path, RawQuery: d.Query}
@@ -124,7 +124,7 @@ func (s postman) trip(d *delivery.Delivery) (*url.URL, *trip) {
 	return in, &trip{to: s.to, path: d.Path, id: d.Correlation, who: guest{Name: d.Owner}, came: came, table: s.table, priority: &low, duplex: true}
 }
 
-// hearAgain has the dialect look at a request that is sent later.
+// hearAgain passes a stored request to the dialect before it is sent.
 func (t *trip) hearAgain(out *http.Request, in *url.URL) *refuse.Facts {
 	if t.to.Dialect == nil {
 		return nil

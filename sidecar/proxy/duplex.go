@@ -7,17 +7,16 @@ import (
 	"github.com/seed1158cd35/weir/outcome"
 )
 
-// enableDuplex lets the body be read on while the answer is written: an upstream may
-// answer before it has read everything, and without it the server ends the body when
-// the answer begins. Servers that cannot do not need it. It is done for requests that
-// are sent only: the server deals with a body that nobody reads by itself.
+// enableDuplex allows reading the body while the response is written, because an upstream may respond before it has
+// read everything. Without it, the server ends the body when the response begins. Servers without this mode do not need
+// it. It is enabled only for requests that are sent: the server itself handles a body that weir does not read.
 func (t *trip) enableDuplex() {
 	if !t.duplex && t.came.ProtoMajor == 1 && t.came.ContentLength != 0 {
 		t.duplex = http.NewResponseController(t.answer).EnableFullDuplex() == nil
 	}
 }
 
-// attempts is the transport of single attempts: it makes each ready to be sent.
+// attempts is the transport of single attempts. It prepares each request before it is sent.
 type attempts struct{ next http.RoundTripper }
 
 func (a attempts) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -52,8 +51,8 @@ func (a attempts) RoundTrip(r *http.Request) (*http.Response, error) {
 	return resp, err
 }
 
-// untrailed is an answer without trailers. The transport writes them when it comes to the body's
-// end; a conductor may come to it while others look at the answer.
+// untrailed returns a response without trailers. The transport writes trailers at the end of the body, which a
+// conductor may reach while other goroutines read the response.
 func untrailed(resp *http.Response) *http.Response {
 	out := new(http.Response)
 	*out = *resp
@@ -61,9 +60,8 @@ func untrailed(resp *http.Response) *http.Response {
 	return out
 }
 
-// judge asks the exchange what an answer means. What it says in weir's name is taken off
-// before: were the upstream a weir too, it would speak of requests that the caller never
-// made.
+// judge asks the exchange what a response means. It first removes the headers with weir's prefix: an upstream that is a
+// weir would describe requests that the caller never made.
 func judge(resp *http.Response, o outcome.Outcome) outcome.Outcome {
 	t := tripOf(resp.Request.Context())
 	if t.conducted() {

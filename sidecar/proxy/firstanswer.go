@@ -20,25 +20,25 @@ import (
 	"github.com/seed1158cd35/weir/internal/veil"
 )
 
-// Keep says what becomes of the first answers of calls with an Idempotency-Key. The zero Keep keeps none.
+// Keep configures how the first answers to calls with an Idempotency-Key are stored. The zero Keep stores none.
 type Keep struct {
 	On     bool
-	Waits  bool // a second call waits for the first one, for the upstream's MaxWait at most; without it it is refused
-	Failed bool // answers of 500 and above are kept, too
+	Waits  bool // a second call waits for the first one, at most the upstream's MaxWait; otherwise it is refused
+	Failed bool // answers with status 500 and above are stored as well
 }
 
-// Answering has first answers kept by a. Without it calls that want that are refused.
+// Answering sets where first answers are stored. Without it, calls that need a stored answer are refused.
 func (p *Proxy) Answering(a delivery.Answers) { p.answers.Store(&a) }
 
-// idempotencyHeader says on an answer that it is not known whether an earlier call under the same key was made.
+// idempotencyHeader marks an answer if weir does not know whether an earlier call under the same key was made.
 const idempotencyHeader = "Weir-Idempotency"
 
-// keyed reports whether the first answer to the request is to be kept.
+// keyed reports whether the first answer to the request is stored.
 func (r *Route) keyed(q *http.Request) bool {
 	return r.Keep.On && q.Header["Idempotency-Key"] != nil && q.Header["Upgrade"] == nil
 }
 
-// once sends a request on if it is the first one under its key, and answers with the first answer if it is not.
+// once forwards a request if it is the first one under its key. Otherwise it replays the first answer.
 func (p *Proxy) once(w http.ResponseWriter, r *http.Request, t *trip, how Keep) {
 	a := p.answers.Load()
 	if a == nil {
@@ -67,7 +67,7 @@ func (p *Proxy) once(w http.ResponseWriter, r *http.Request, t *trip, how Keep) 
 	}
 }
 
-// unlessDelivered sends a request on that has taken its key, unless that is a delivery's.
+// unlessDelivered forwards a request that holds its key, unless a delivery has the same key.
 func (p *Proxy) unlessDelivered(w http.ResponseWriter, r *http.Request, t *trip, how Keep, a delivery.Answers, k *delivery.Keyed, state delivery.KeptState) {
 	known, err := p.delivers(r.Context(), t, k)
 	if known || err != nil {
@@ -77,7 +77,7 @@ func (p *Proxy) unlessDelivered(w http.ResponseWriter, r *http.Request, t *trip,
 		}
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), recording)
 		defer cancel()
-		_ = a.Finish(ctx, k, finish, nil) // or its time runs out
+		_ = a.Finish(ctx, k, finish, nil) // on error, the key expires
 		if err != nil {
 			keyRefused(w, err)
 			return
@@ -91,10 +91,10 @@ func (p *Proxy) unlessDelivered(w http.ResponseWriter, r *http.Request, t *trip,
 	p.first(w, r, t, how, a, k)
 }
 
-// recording bounds how long it takes to store how a call ended.
+// recording limits how long it takes to store the result of a call.
 const recording = 5 * time.Second
 
-// first sends a request on and keeps what is answered. However that ends, it is recorded.
+// first forwards a request and stores its answer. It records the result in every case.
 func (p *Proxy) first(w http.ResponseWriter, r *http.Request, t *trip, how Keep, a delivery.Answers, k *delivery.Keyed) {
 	c := &copying{ResponseWriter: w}
 	whole := false
@@ -109,13 +109,13 @@ func (p *Proxy) first(w http.ResponseWriter, r *http.Request, t *trip, how Keep,
 		}
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), recording)
 		defer cancel()
-		_ = a.Finish(ctx, k, finish, answer) // or its time runs out, and the next call is told that nobody knows
+		_ = a.Finish(ctx, k, finish, answer) // on error the key expires, and the next call gets an unknown result
 	}()
 	p.send(c, r, t)
 	whole = t.cut == nil && r.Context().Err() == nil
 }
 
-// finishOf says what a call was that has ended.
+// finishOf returns how a call ended, with the answer to store.
 func (t *trip) finishOf(c *copying, how Keep, whole bool) (delivery.Finish, *delivery.KeptAnswer) {
 	safe := slices.Contains([]string{http.MethodGet, http.MethodHead, http.MethodOptions}, t.came.Method)
 	o := &t.story.Outcome
@@ -134,13 +134,13 @@ func (t *trip) finishOf(c *copying, how Keep, whole bool) (delivery.Finish, *del
 	return delivery.Doubtful, nil
 }
 
-// A keptBody is a body that has come: whoever sends it on waits for nobody, and sets no deadline for its caller.
+// A keptBody is a body in memory. Reading it never waits and sets no deadline for the caller.
 type keptBody struct{ *bytes.Reader }
 
-// Close is io.Closer's.
+// Close implements io.Closer.
 func (keptBody) Close() error { return nil }
 
-// keyOf is the key of a request, whose body is held until it is known whether it is sent.
+// keyOf returns the key of a request. It holds the request's body until release is called.
 func (t *trip) keyOf(r *http.Request) (*delivery.Keyed, func(), *refuse.Facts) {
 	bad := func(reason string) (*delivery.Keyed, func(), *refuse.Facts) {
 		return nil, nil, &refuse.Facts{Status: http.StatusBadRequest, Code: refuse.ValidationError, Message: "Idempotency-Key: " + reason, Details: map[string]any{"field": "Idempotency-Key", "reason": reason}, Final: true}
@@ -158,7 +158,7 @@ func (t *trip) keyOf(r *http.Request) (*delivery.Keyed, func(), *refuse.Facts) {
 	if len(body) == 0 {
 		r.Body = http.NoBody
 	}
-	header := t.kept(r.Header) // not what differs between two tries of one call: tokens, ids
+	header := t.kept(r.Header) // omits what differs between two tries of one call, such as tokens and IDs
 	if what := r.Header["X-Amz-Target"]; what != nil {
 		header["X-Amz-Target"] = what
 	}
@@ -166,8 +166,8 @@ func (t *trip) keyOf(r *http.Request) (*delivery.Keyed, func(), *refuse.Facts) {
 	return &delivery.Keyed{Upstream: t.to.Name, Tenant: t.tenant(r), Key: key, Print: q.Fingerprint(), Call: rand.Text()}, release, nil
 }
 
-// tenant is whose the key is: a caller's by its name, and by the credentials that it shows to the upstream, so that
-// nobody gets the answer of somebody else.
+// tenant identifies the owner of a key: the caller's name and the credentials that it sends to the upstream. No caller
+// gets another caller's answer.
 func (t *trip) tenant(r *http.Request) string {
 	h := sha256.New()
 	for _, name := range slices.Sorted(maps.Keys(r.Header)) {
@@ -180,7 +180,7 @@ func (t *trip) tenant(r *http.Request) string {
 	return t.who.Name + "\x00" + hex.EncodeToString(h.Sum(nil)[:16])
 }
 
-// longest is how long a call takes: after that nobody knows how it ended.
+// longest returns how long a call can take. After that its result is unknown.
 func (t *trip) longest() time.Duration {
 	policy := t.to.weir.Policy()
 	long := time.Hour
@@ -197,7 +197,8 @@ func (t *trip) patience(how Keep) time.Duration {
 	return max(0, t.to.weir.Policy().MaxWait)
 }
 
-// begin takes a key for what takes so long at most from then on, and waits for another call under it, unless weir is about to end.
+// begin takes a key for at most longest. If another call holds the key, begin waits for patience, or until weir is
+// about to stop.
 func (p *Proxy) begin(ctx context.Context, a delivery.Answers, k *delivery.Keyed, longest, patience time.Duration) (kept delivery.Kept, err error) {
 	end := time.Now().Add(patience)
 	for wait := 5 * time.Millisecond; ; wait = min(2*wait, 250*time.Millisecond) {
@@ -227,7 +228,7 @@ func keyRefused(w http.ResponseWriter, err error) {
 	refusal(w, http.StatusServiceUnavailable, refuse.ServiceUnavailable, "the request was not sent: whether its Idempotency-Key was used is unknown, because the deliveries' store does not answer", nil)
 }
 
-// replay gives the first answer again.
+// replay sends the first answer again.
 func replay(w http.ResponseWriter, a *delivery.KeptAnswer) {
 	w.Header().Set("Idempotency-Replayed", "true")
 	if a.Large {
@@ -244,7 +245,7 @@ func replay(w http.ResponseWriter, a *delivery.KeptAnswer) {
 	_, _ = w.Write(a.Body)
 }
 
-// A copying writer keeps what it passes on, as far as answers are kept.
+// A copying writer copies its output, up to the size limit of stored answers.
 type copying struct {
 	http.ResponseWriter
 	status int
@@ -272,7 +273,7 @@ func (c *copying) Write(b []byte) (int, error) {
 	return c.ResponseWriter.Write(b)
 }
 
-// answer is what is kept, without what is of this one call.
+// answer returns the answer to store, without the headers that belong to this call only.
 func (c *copying) answer() *delivery.KeptAnswer {
 	for _, name := range []string{httpx.CorrelationHeader, "Connection", "Transfer-Encoding", "Trailer", "Keep-Alive", idempotencyHeader, AttemptsHeader} {
 		delete(c.header, name)

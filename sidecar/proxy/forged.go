@@ -13,9 +13,8 @@ import (
 	"github.com/seed1158cd35/weir/internal/veil"
 )
 
-// forged are the fields by which proxies and frameworks are told where a request came from,
-// or that it is for another path or method than it says. Anybody can write them, so they
-// are not sent on unless the upstream asks for them (Upstream.Pass).
+// forged lists the fields that tell proxies and frameworks where a request came from, or that override its path or
+// method. Any client can write them, so they are forwarded only if the upstream asks for them (Upstream.Pass).
 var forged = set(
 	"Forwarded", "X-Forwarded", "X-Real-Ip", "X-Client-Ip", "Client-Ip", "X-Cluster-Client-Ip", "True-Client-Ip", "Cf-Connecting-Ip", "Cf-Connecting-Ipv6", "Fastly-Client-Ip", "Fly-Client-Ip", "X-Azure-Clientip",
 	"X-Proxyuser-Ip", "X-Remote-Ip", "X-Remote-Addr", "X-Originating-Ip", "X-Original-Forwarded-For", "X-Envoy-External-Address",
@@ -30,13 +29,13 @@ func set(names ...string) map[string]bool {
 	return all
 }
 
-// framing are the fields that say where a request ends and what belongs to its connection.
+// framing lists the fields that delimit a request or belong to its connection.
 var framing = []string{
 	"Connection", "Content-Length", "Host", "Keep-Alive", "Proxy-Authenticate", "Proxy-Authorization", "Proxy-Connection", "Te", "Trailer", "Transfer-Encoding", "Upgrade",
 }
 
-// dropForged takes out what is not sent on. Some servers take _ for -, so a field with an
-// underscore is taken for the one with a dash if that would be harmful.
+// dropForged deletes the fields that are not forwarded. Some servers read _ as -, so a field with an underscore is
+// treated like the one with a dash if that would be harmful.
 func (u *Upstream) dropForged(h http.Header) {
 	for name := range h {
 		if u.harms(name) && !slices.Contains(u.Pass, name) {
@@ -45,8 +44,7 @@ func (u *Upstream) dropForged(h http.Header) {
 	}
 }
 
-// dropOwn takes out what is said to weir and to nobody behind it. A dialect reads it until
-// an attempt is made.
+// dropOwn deletes the fields that are for weir only. A dialect reads them until an attempt is made.
 func (u *Upstream) dropOwn(h http.Header) {
 	for name := range h {
 		if strings.HasPrefix(name, "X-Weir-") && !slices.Contains(u.Pass, name) {
@@ -55,7 +53,7 @@ func (u *Upstream) dropOwn(h http.Header) {
 	}
 }
 
-// adds puts weir's own credentials into a request.
+// adds adds weir's own credentials to a request.
 func (u *Upstream) adds(h http.Header) {
 	for name, values := range u.Sends {
 		h[name] = values
@@ -72,15 +70,14 @@ func (u *Upstream) harms(name string) bool {
 		dashed && (slices.Contains(framing, name) || name == httpx.CorrelationHeader || u.Credentials && veil.Secret(name))
 }
 
-// trailing is the body of a request that is followed by trailers. At its end it takes over
-// those that were declared and may be there: the server knows others, too, and a field that
-// says who calls has been read by then.
+// trailing is the body of a request with trailers. At its end it copies the declared and allowed trailers. The server
+// accepts undeclared ones as well, and by then the fields that identify the caller have been read.
 type trailing struct {
 	body     io.ReadCloser
-	from, to http.Header // as the caller sent them, and as they are sent on
+	from, to http.Header // from the caller, and to the upstream
 }
 
-// newTrailing makes the trailers of a request that are sent on.
+// newTrailing returns a body with the trailers that are forwarded.
 func (u *Upstream) newTrailing(r *http.Request) *trailing {
 	t := &trailing{body: r.Body, from: r.Trailer, to: make(http.Header)}
 	for name := range r.Trailer {
@@ -103,7 +100,7 @@ func (t *trailing) Read(p []byte) (int, error) {
 
 func (t *trailing) Close() error { return t.body.Close() }
 
-// sealed is the body of an answer whose trailers must not speak in weir's name either.
+// sealed is the body of a response. It removes trailers with weir's prefix.
 type sealed struct {
 	trailing
 	resp *http.Response
@@ -117,7 +114,7 @@ func seal(resp *http.Response) {
 	}
 }
 
-// SetIdle is that of the body that httpx.Transport gives.
+// SetIdle forwards to the body from httpx.Transport.
 func (s *sealed) SetIdle(d time.Duration) {
 	if b, ok := s.body.(interface{ SetIdle(time.Duration) }); ok {
 		b.SetIdle(d)

@@ -8,10 +8,13 @@ import (
 	"github.com/seed1158cd35/weir/httpx"
 )
 
-// Forward sends a request on to its own host under the policy of an upstream. at is scheme and host of that host, which need not be
-// the upstream's. No route, token or host of the configuration applies: the caller has checked who calls, and which host it wants.
-// Headers are passed on as by a forward proxy, including those that a server would not accept from strangers (X-Forwarded-*).
-// Responses keep their Location. An error means that there is no such upstream, or that the response broke off.
+// Forward sends a request to its own host under the policy of an upstream. at is scheme and host of that host, which
+// may differ from the upstream's URL. Routes, tokens and hosts of the configuration do not apply: the caller of Forward
+// has checked who calls and which host is requested.
+//
+// Headers are forwarded as by a forward proxy, including headers that a server would not accept from strangers
+// (X-Forwarded-*). Responses keep their Location. Forward returns an error if there is no such upstream or the response
+// breaks off.
 func (p *Proxy) Forward(upstream string, at *url.URL, w http.ResponseWriter, r *http.Request) error {
 	t := p.table.Load()
 	to := t.targets[upstream]

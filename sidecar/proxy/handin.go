@@ -11,9 +11,9 @@ import (
 	"github.com/seed1158cd35/weir/outcome"
 )
 
-// HandIn stores a request that came in at no listener, for a caller by its name, and answers it as such a caller is answered. Who let
-// it in has seen whose it is. Its route, or its operation, must deliver. There is always an answer: 503 if the request's context ended before there was
-// another one.
+// HandIn stores a request that did not arrive at a listener, for the named caller, and writes the usual response. The
+// component that received the request has authenticated the caller. The route or the operation must be configured to
+// deliver. HandIn always writes a response: 503 if the request's context ended before any other.
 func (p *Proxy) HandIn(w http.ResponseWriter, r *http.Request, caller string) {
 	a := &replied{ResponseWriter: w}
 	if p.handIn(a, r, caller); !a.is {
@@ -23,7 +23,7 @@ func (p *Proxy) HandIn(w http.ResponseWriter, r *http.Request, caller string) {
 	}
 }
 
-// A replied knows whether there is an answer.
+// A replied records whether a response was written.
 type replied struct {
 	http.ResponseWriter
 	is bool
@@ -59,7 +59,7 @@ func (p *Proxy) handIn(w http.ResponseWriter, r *http.Request, caller string) {
 	p.deliver(w, r, trip)
 }
 
-// handedIn is the way of a request that is handed in, or why it has none.
+// handedIn returns the trip of a submitted request, or the reason for a refusal.
 func (t *table) handedIn(w http.ResponseWriter, r *http.Request, id string, who guest) (*trip, *NotAccepted) {
 	nowhere := func(f *refuse.Facts) *NotAccepted {
 		return &NotAccepted{Why: notRouted, Correlation: id, Field: "path", Err: f, facts: f}
@@ -81,14 +81,14 @@ func (t *table) handedIn(w http.ResponseWriter, r *http.Request, id string, who 
 	return trip, nil
 }
 
-// Unread tells of what was handed in and is no request.
+// Unread reports a submitted message that is not a request.
 func (p *Proxy) Unread(id string, err error) {
 	if to := p.later.Load(); to != nil {
 		(*to).Refused(NotAccepted{Why: notRead, Correlation: id, Err: err})
 	}
 }
 
-// Panicked tells of a request that was handed in, over which weir panicked.
+// Panicked reports a submitted request whose handling panicked.
 func (p *Proxy) Panicked(id string, err error) {
 	if to := p.later.Load(); to != nil {
 		(*to).Refused(NotAccepted{Why: notSound, Correlation: id, Err: err, facts: &refuse.Facts{Status: http.StatusInternalServerError, Fault: outcome.System}})

@@ -8,7 +8,7 @@ import (
 	"github.com/seed1158cd35/weir/httpx"
 )
 
-// hurried is a request that ends when its caller has waited for as long as its dialect says.
+// hurried returns a request that ends after the timeout that its caller states in the dialect.
 func (t *trip) hurried(r *http.Request) (*http.Request, context.CancelFunc) {
 	x, ok := t.exchange.(httpx.Hurried)
 	if !ok {
@@ -23,8 +23,8 @@ func (t *trip) hurried(r *http.Request) (*http.Request, context.CancelFunc) {
 	return r.WithContext(ctx), cancel
 }
 
-// impatient reports whether a request has ended that way. The upstream, which knows as well when it is late, may notice
-// before the timer does.
+// impatient reports whether a request ended by that timeout. It compares with the clock because the upstream knows the
+// deadline too and may react before the timer.
 func impatient(ctx context.Context) bool {
 	if t, ok := ctx.Value(tripKey{}).(*trip); !ok || !t.hurry {
 		return false

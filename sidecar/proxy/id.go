@@ -16,8 +16,7 @@ func correlation(ctx context.Context) string {
 	return id
 }
 
-// correlationOf is the id of a request: its own if it has one that may stand in
-// a log.
+// correlationOf returns the ID of a request: the caller's if it is safe to log, otherwise a new one.
 func correlationOf(r *http.Request) string {
 	if v := r.Header[httpx.CorrelationHeader]; len(v) > 0 && harmless(v[0]) {
 		return v[0]

@@ -9,18 +9,17 @@ import (
 	"github.com/seed1158cd35/weir/internal/refuse"
 )
 
-// hearing bounds how long a caller may take to send what a dialect wants to see of a body
-// before the request is admitted.
+// hearing limits how long a caller may take to send the part of a body that a dialect reads before admission.
 const hearing = time.Minute
 
-// hear has the dialect look at the request.
+// hear passes the request to the dialect.
 func (t *trip) hear(d httpx.Dialect) (f *refuse.Facts) {
 	if u, ok := t.came.Body.(*upload); ok {
 		until, spare := u.until, u.spare
 		if at := time.Now().Add(hearing); until.IsZero() || at.Before(until) {
 			u.until = at
 		}
-		u.spare = 0 // nobody else bounds it
+		u.spare = 0 // here the transport does not bound the body
 		defer func() { u.until, u.spare = until, spare }()
 	}
 	if t.exchange, f = d.Hear(t.came, t.path); f != nil {
@@ -32,7 +31,7 @@ func (t *trip) hear(d httpx.Dialect) (f *refuse.Facts) {
 	return nil
 }
 
-// end ends the request's trace, and lets the dialect give up what it holds.
+// end ends the request's trace and releases what the dialect holds.
 func (t *trip) end() {
 	t.traced()
 	if x, ok := t.exchange.(httpx.Ender); ok {
@@ -40,13 +39,13 @@ func (t *trip) end() {
 	}
 }
 
-// undeclared refuses what is of no declared operation where the upstream is closed to it.
+// undeclared refuses a request of an undeclared operation if the upstream accepts only declared ones.
 func (t *trip) undeclared() *refuse.Facts {
 	if !t.to.Closed {
 		return nil
 	}
 	if t.isSocket(t.came) {
-		return nil // of connect
+		return nil // it belongs to the operation connect
 	}
 	x, named := t.exchange.(httpx.Declarer)
 	if named && x.Declared() {

@@ -12,15 +12,15 @@ import (
 	"github.com/seed1158cd35/weir/internal/veil"
 )
 
-// A key is a scope, and how its value is read from a request.
+// A key is a scope with the function that reads its key from a request.
 type key struct {
 	scope string
 	read  func(*http.Request) string
 }
 
-// ambiguous returns the name of a parameter by which weir tells requests apart and that a server could read in two
-// ways: the query contains it twice, in any spelling that some server takes for it, or it contains only a spelling
-// that weir does not read, or the query cannot be read. It is "" if there is none.
+// ambiguous returns the name of a parameter that weir uses to distinguish requests and that servers could read
+// differently: the query contains it twice in any spelling that some server accepts, or only in a spelling that weir
+// does not read, or the query is invalid. It returns "" if there is none.
 func (t *target) ambiguous(r *http.Request) string {
 	if r.URL.RawQuery == "" || len(t.inQuery) == 0 {
 		return ""
@@ -35,8 +35,8 @@ func (t *target) ambiguous(r *http.Request) string {
 	return ""
 }
 
-// countSpellings returns how often a query contains a parameter to the most lenient servers. Old servers of Python, Perl
-// and Ruby end a parameter at ";".
+// countSpellings returns how often a query contains a parameter, as the most lenient servers read it. Old Python, Perl
+// and Ruby servers also end a parameter at ";".
 func countSpellings(raw, name string) (count int) {
 	list := !strings.Contains(name, "[")
 	want := bareName(name, list)
@@ -49,7 +49,7 @@ func countSpellings(raw, name string) (count int) {
 	return count
 }
 
-// lenient undoes the escapes of a name and leaves what is none. IIS reads %u0061, too, and some servers undo escapes twice.
+// lenient unescapes a name and keeps invalid escapes. IIS also reads %u0061, and some servers unescape twice.
 func lenient(s string) string {
 	for range 2 {
 		if !strings.ContainsAny(s, "%+") {
@@ -83,9 +83,9 @@ func isHex(s string) bool {
 	return strings.Trim(s, "0123456789abcdefABCDEF") == ""
 }
 
-// bareName returns what a server makes of a name. PHP ends it at a NUL, drops spaces before it, and puts "_" for spaces and
-// dots in it. Others cut white space. If list, it is without what PHP, Rack and Express take for the place in a list: key[] and
-// key[a] are values of key.
+// bareName returns a parameter name as servers read it. PHP ends it at a NUL, drops leading spaces, and replaces spaces
+// and dots by "_". Other servers trim white space. With list, bareName removes the list index of PHP, Rack and Express:
+// key[] and key[a] are values of key.
 func bareName(name string, list bool) string {
 	name, _, _ = strings.Cut(name, "\x00")
 	name = strings.TrimSpace(name)
@@ -103,7 +103,7 @@ func bareName(name string, list bool) string {
 // apiKey is the parameter in which Google's clients send their key.
 const apiKey = "key"
 
-// inQueryOf are the parameters by which an upstream's requests are told apart.
+// inQueryOf returns the query parameters that distinguish an upstream's requests.
 func inQueryOf(u *Upstream) (names []string) {
 	for _, s := range u.Keys {
 		if s.Kind == httpx.FromQuery {

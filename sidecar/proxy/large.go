@@ -13,13 +13,13 @@ import (
 	"github.com/seed1158cd35/weir/internal/refuse"
 )
 
-// A bodyKeeper is an Accepter that keeps bodies which are too large for records; see delivery.Worker.
+// A bodyKeeper is an Accepter that stores bodies that are too large for records; see delivery.Worker.
 type bodyKeeper interface {
 	Keep(ctx context.Context, r *delivery.Request, body io.Reader, most int64) error
-	Largest() int64 // body that it keeps, in bytes
+	Largest() int64 // size limit of a stored body, in bytes
 }
 
-// holds has a letter hold its body: in memory, or beside its record as it comes.
+// holds reads the body of a letter into memory, or stores it next to its record while it arrives.
 func (t *trip) holds(r *http.Request, q *letter, to Accepter) *NotAccepted {
 	keeper, most := t.keeper(to)
 	switch {
@@ -41,7 +41,7 @@ func (t *trip) holds(r *http.Request, q *letter, to Accepter) *NotAccepted {
 	return nil
 }
 
-// holdsUnsaid is holds of a body that does not say how large it is.
+// holdsUnsaid is like holds, for a body of unknown length.
 func (t *trip) holdsUnsaid(r *http.Request, q *letter, keeper bodyKeeper, most int64) *NotAccepted {
 	begins := *r
 	begins.Body = io.NopCloser(io.LimitReader(r.Body, delivery.MaxBody+1))
@@ -61,7 +61,8 @@ func (t *trip) holdsUnsaid(r *http.Request, q *letter, keeper bodyKeeper, most i
 	return not
 }
 
-// keeper keeps large bodies for the upstream, up to a size; nil if the request may have none: its dialect wants to read it first.
+// keeper returns where the upstream's large bodies are stored, and their size limit. It returns nil if the dialect must
+// read the body first.
 func (t *trip) keeper(to Accepter) (bodyKeeper, int64) {
 	k, ok := to.(bodyKeeper)
 	if t.to.Dialect != nil {
@@ -81,7 +82,7 @@ func (t *trip) keeper(to Accepter) (bodyKeeper, int64) {
 	return k, most
 }
 
-// keep puts a body beside the record that the letter will be.
+// keep stores a body next to the record of its letter.
 func (t *trip) keep(r *http.Request, q *letter, keeper bodyKeeper, body io.Reader, most int64) *NotAccepted {
 	err := keeper.Keep(r.Context(), &q.Request, body, most)
 	var large *delivery.TooLargeError

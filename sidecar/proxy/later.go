@@ -14,13 +14,13 @@ import (
 	"github.com/seed1158cd35/weir/internal/veil"
 )
 
-// usual are headers that say what a request is, and nothing of its caller.
+// usual lists headers that describe a request and not its caller.
 var usual = []string{"Accept", "Accept-Language", "Content-Encoding", "Content-Language", "Content-Type", "User-Agent",
 	"Title", "Priority", "Tags", "Click", "Markdown", "Icon", "Filename", "Actions", // ntfy's
 	"Webhook-Id", "Webhook-Timestamp", "Traceparent", "Tracestate", "X-Amzn-Trace-Id"}
 
-// kept are the headers of a request that are stored: the usual ones, those that the upstream's
-// configuration or dialect names, and those by which its limits tell callers apart.
+// kept returns the headers of a request that are stored: the usual ones, the ones that the upstream's configuration or
+// dialect names, and those from which its limits read their keys.
 func (t *trip) kept(h http.Header) http.Header {
 	out := make(http.Header)
 	names := slices.Concat(usual, t.to.Keep)
@@ -38,12 +38,11 @@ func (t *trip) kept(h http.Header) http.Header {
 	return out
 }
 
-// meant are headers without which a request means another thing: its conditions, of what its body is a part, and what it is
-// instead of what its method says.
+// meant lists headers that change the meaning of a request: conditions, the range of its body, and method overrides.
 var meant = []string{"If-Match", "If-None-Match", "If-Modified-Since", "If-Unmodified-Since", "If-Range", "Content-Range",
 	"X-Http-Method-Override", "X-Http-Method", "X-Method-Override"}
 
-// loses is one of those of a request that would not be kept; "" if there is none.
+// loses returns the name of such a header that would not be stored, or "" if there is none.
 func loses(h, kept http.Header) string {
 	for _, name := range meant {
 		if h[name] != nil && kept[name] == nil {
@@ -53,8 +52,7 @@ func loses(h, kept http.Header) string {
 	return ""
 }
 
-// renewed reports whether a credential of the caller's need not be kept, as weir puts one of its own in
-// its place when it sends.
+// renewed reports whether a caller's credential need not be stored because weir replaces it when it sends.
 func (t *trip) renewed(name, value string) bool {
 	if t.to.Sends[name] != nil {
 		return true
@@ -63,7 +61,7 @@ func (t *trip) renewed(name, value string) bool {
 	return ok && later.Renews(name, value)
 }
 
-// hearLater has the dialect say what is wrong with a request before it is stored. The request stays as it came.
+// hearLater has the dialect check a request before it is stored. It does not change the request.
 func (t *trip) hearLater(r *http.Request) *refuse.Facts {
 	if t.to.Dialect == nil {
 		return nil
@@ -74,7 +72,8 @@ func (t *trip) hearLater(r *http.Request) *refuse.Facts {
 	return f
 }
 
-// lasts refuses a delivery that would outlive the token of its caller, and bounds others by it.
+// lasts refuses a delivery that could outlive the caller's token, and otherwise makes the delivery expire with the
+// token.
 func (t *trip) lasts(r *http.Request, q *delivery.Request, now time.Time) *delivery.FieldError {
 	end := t.tokenEnds(r)
 	if end.IsZero() {
@@ -93,14 +92,14 @@ func (t *trip) lasts(r *http.Request, q *delivery.Request, now time.Time) *deliv
 		return &delivery.FieldError{Field: "Weir-Deliver-Before",
 			Reason: "the delivery could still be attempted after the caller's token expires, at " + end.UTC().Format(time.RFC3339) + ": set an earlier Weir-Deliver-Before, or send a token that lasts longer"}
 	}
-	if q.Expires.IsZero() { // what the caller said is earlier
+	if q.Expires.IsZero() { // an earlier time from the caller has precedence
 		q.Expires = end
 	}
 	return nil
 }
 
-// tokenEnds is when what the caller has shown ends: a certificate, or a token that says so itself (JWT). The zero
-// Time means that nobody knows. A token is not checked here: what it says can only shorten its own delivery.
+// tokenEnds returns when the caller's certificate or token (JWT) expires, or the zero time if that is unknown. It does
+// not verify the token: a false expiry can only shorten the caller's own delivery.
 func (t *trip) tokenEnds(r *http.Request) (end time.Time) {
 	sooner := func(at time.Time) {
 		if end.IsZero() || at.Before(end) {
@@ -118,7 +117,7 @@ func (t *trip) tokenEnds(r *http.Request) (end time.Time) {
 	return end
 }
 
-// expiry is what a JWT says of its end.
+// expiry returns the expiry that a JWT states.
 func expiry(token string) (time.Time, bool) {
 	part := strings.Split(token, ".")
 	if len(part) != 3 {
@@ -132,5 +131,6 @@ func expiry(token string) (time.Time, bool) {
 	return time.Unix(int64(claims.Exp), 0), true
 }
 
-// never is the end of the year 9999, after which no instant can be written (RFC 3339): a token that lasts longer has no end.
+// never is the end of the year 9999, after which RFC 3339 cannot represent a time. A token that expires later counts as
+// unlimited.
 const never = 253402300800

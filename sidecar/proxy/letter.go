@@ -12,14 +12,15 @@ import (
 	"github.com/seed1158cd35/weir/internal/veil"
 )
 
-// A letter is what is kept of a request. Its body is counted among what the process holds until it is released.
+// A letter is the stored form of a request. Its body counts against the process's memory for bodies until release is
+// called.
 type letter struct {
 	delivery.Request
-	late    *NotAccepted // why it is not stored if it is new; nil if it may be
+	late    *NotAccepted // why it must not be stored as a new delivery; nil if it may be
 	release func()
 }
 
-// letter is what is kept of a request, or why it is not.
+// letter returns the stored form of a request, or why it cannot be stored.
 func (t *trip) letter(r *http.Request, to Accepter) (*letter, *NotAccepted) {
 	bad := func(why, field, reason string) (*letter, *NotAccepted) { return nil, badField(why, field, reason) }
 	at := *r.URL
@@ -65,7 +66,7 @@ func (t *trip) letter(r *http.Request, to Accepter) (*letter, *NotAccepted) {
 	return q, nil
 }
 
-// secret names what a request shows that is not stored, and says what to do.
+// secret names a credential in the request that must not be stored, with advice for the caller.
 func (t *trip) secret(h http.Header, rawQuery string) (field, reason string) {
 	for name, v := range h {
 		if name != TokenHeader && veil.Secret(name) && !slices.Contains(t.who.Shown, name) && !t.renewed(name, v[0]) {
@@ -84,21 +85,21 @@ func (t *trip) secret(h http.Header, rawQuery string) (field, reason string) {
 	return "", ""
 }
 
-// The headers by which callers say how a request is delivered later. They are said to weir, and not sent on.
+// Headers by which callers control a later delivery. They are for weir and are not forwarded.
 const (
 	notBefore     = "Weir-Not-Before"
 	deliverBefore = "Weir-Deliver-Before"
 	orderKey      = "Weir-Order-Key"
 )
 
-// unsaid takes out of a request that is sent on what is said to weir of one that is delivered later.
+// unsaid deletes these headers from a request that is forwarded immediately.
 func unsaid(h http.Header) {
 	for _, name := range []string{notBefore, deliverBefore, orderKey} {
 		delete(h, name)
 	}
 }
 
-// orderOf is the order key of a request; "" if it has none.
+// orderOf returns the order key of a request, or "" if it has none.
 func orderOf(h http.Header) (key, reason string) {
 	values := h[orderKey]
 	switch {
@@ -112,10 +113,11 @@ func orderOf(h http.Header) (key, reason string) {
 	return values[0], ""
 }
 
-// longPast is how long ago Weir-Not-Before may be: what was meant for an instant may come late, and goes at once.
+// longPast is how far in the past Weir-Not-Before may be. Such a request is sent immediately.
 const longPast = 24 * time.Hour
 
-// times reads when a request is to be sent, and says what cannot be meant. An instant that has passed makes the request late.
+// times reads the delivery times of a request and returns an error for invalid ones. A time that has passed is recorded
+// in q.Late.
 func times(h http.Header, q *delivery.Request, now time.Time) *delivery.FieldError {
 	for _, of := range []struct {
 		name  string
@@ -144,7 +146,7 @@ func times(h http.Header, q *delivery.Request, now time.Time) *delivery.FieldErr
 	return nil
 }
 
-// instant reads one of RFC 3339 or of HTTP.
+// instant parses a time in the format of RFC 3339 or HTTP.
 func instant(v string) (time.Time, error) {
 	if at, err := time.Parse(time.RFC3339, v); err == nil {
 		return at, nil

@@ -8,14 +8,14 @@ import (
 	"github.com/seed1158cd35/weir/internal/paths"
 )
 
-// pointers are headers of an answer in which the upstream says where a caller goes next. Canonical names.
+// pointers lists response headers in which the upstream refers the caller to another URL. Names are canonical.
 var pointers = [...]string{"Location", "Content-Location", "Operation-Location", "Azure-Asyncoperation", "X-Goog-Upload-Url", "X-Goog-Upload-Control-Url"}
 
-// linked is the field in which an upstream lists URLs, such as that of the next page.
+// linked is the field in which an upstream lists URLs, such as the next page.
 const linked = "Link"
 
-// points has an answer send its caller back through the route that it came by: the upstream knows nothing of a prefix that
-// was taken off, and an absolute URL would lead past weir.
+// points rewrites the URLs in a response so that they lead back through the caller's route. The upstream does not know
+// a prefix that weir removed, and an absolute URL would bypass weir.
 func (t *trip) points(h http.Header) {
 	for _, name := range pointers {
 		rewriteField(h, name, t.pointed)
@@ -24,7 +24,7 @@ func (t *trip) points(h http.Header) {
 	rewriteField(h, "Refresh", t.pointedRefresh)
 }
 
-// rewriteField has each value of a field changed. The values that were there stay as they are: they may be kept elsewhere.
+// rewriteField replaces each value of a field. It does not write to the existing slice, which may be shared.
 func rewriteField(h http.Header, name string, change func(string) string) {
 	for i, v := range h[name] {
 		if to := change(v); to != v {
@@ -35,7 +35,7 @@ func rewriteField(h http.Header, name string, change func(string) string) {
 	}
 }
 
-// pointedLinks changes the references of a Link field: what stands in angle brackets outside of quoted parameters.
+// pointedLinks rewrites the references of a Link field: the text in angle brackets outside of quoted parameters.
 func (t *trip) pointedLinks(v string) string {
 	var out strings.Builder
 	quoted := false
@@ -57,8 +57,8 @@ func (t *trip) pointedLinks(v string) string {
 	return out.String()
 }
 
-// pointedLink is a reference as the caller has to follow it. Clients take a whole URL of a Link for one without resolving it, so
-// it stays whole: with the host that the caller asked for.
+// pointedLink rewrites one reference of a Link field. Clients use an absolute URL there without resolving it, so it
+// stays absolute, with the host that the caller used.
 func (t *trip) pointedLink(ref string) string {
 	to := t.pointed(ref)
 	if to == ref || strings.HasPrefix(ref, "/") || t.came.Host == "" {
@@ -71,7 +71,7 @@ func (t *trip) pointedLink(ref string) string {
 	return scheme + "://" + t.came.Host + to
 }
 
-// pointedRefresh changes the reference of a Refresh field, such as 5; url=/next.
+// pointedRefresh rewrites the reference of a Refresh field, such as 5; url=/next.
 func (t *trip) pointedRefresh(v string) string {
 	at := strings.IndexAny(v, ";,")
 	if at < 0 {
@@ -96,8 +96,8 @@ func (t *trip) pointedRefresh(v string) string {
 	return before + t.pointed(ref) + rest[len(ref):]
 }
 
-// pointed is a reference as the caller has to follow it. One to another host, or to a path of the upstream that no request
-// through weir has, stays as it is, and so does a relative one: what was taken off is the same for both.
+// pointed rewrites a reference for the caller. References to another host, or to a path that no request through weir
+// can have, are unchanged. Relative references are unchanged because the removed prefix is the same for both.
 func (t *trip) pointed(ref string) string {
 	u, err := url.Parse(ref)
 	if err != nil || u.User != nil || u.Opaque != "" || u.Host == "" && !strings.HasPrefix(ref, "/") {
@@ -122,7 +122,7 @@ func (t *trip) pointed(ref string) string {
 		path = strings.TrimSuffix(t.route.Path, "/") + path
 	}
 	if strings.HasPrefix(path, "//") {
-		return ref // it would be read as a host
+		return ref // a client would read it as a host
 	}
 	if u.RawQuery != "" || u.ForceQuery {
 		path += "?" + u.RawQuery
@@ -133,7 +133,7 @@ func (t *trip) pointed(ref string) string {
 	return path
 }
 
-// withPort is a host with the port that it has if it names none.
+// withPort returns the host with its port, or with the scheme's default port.
 func withPort(host, scheme string) string {
 	if (&url.URL{Host: host}).Port() != "" {
 		return host

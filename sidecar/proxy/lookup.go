@@ -9,11 +9,11 @@ import (
 	"github.com/seed1158cd35/weir/sidecar/deliveries"
 )
 
-// isLook reports whether a request is about deliveries, and for no upstream.
+// isLook reports whether a request is about deliveries, and thus for no upstream.
 func isLook(r *http.Request) bool { return strings.HasPrefix(r.URL.Path+"/", DeliveriesPath) }
 
-// look answers what a caller asks of its deliveries: who handed them in is told by its token or
-// certificate, and where callers have no names whoever knows the ID.
+// look answers a caller's request about its deliveries. The caller's token or certificate identifies the owner. Where
+// callers have no names, everyone who knows the ID has access.
 func (p *Proxy) look(w http.ResponseWriter, r *http.Request) {
 	t := p.table.Load()
 	if why, f := t.problem(r); f != nil {

@@ -6,9 +6,8 @@ import (
 	"strings"
 )
 
-// method says what is wrong with the method of a request. Methods are told apart by their
-// letters, but some servers take get for GET, and limits and credentials are for the one that
-// weir has read.
+// method returns an error text for an invalid method, or "". Methods are case-sensitive, but some servers read get as
+// GET, and weir chose limits and credentials for the method as written.
 func method(r *http.Request) string {
 	usual := strings.ToUpper(r.Method)
 	if usual == r.Method {
@@ -21,12 +20,11 @@ func method(r *http.Request) string {
 	return ""
 }
 
-// echoes reports whether a server that does what the method says would show the request as it came, and
-// with it the credentials that weir has added.
+// echoes reports whether a server returns the request for this method, including the credentials that weir added.
 func echoes(method string) bool { return method == http.MethodTrace || method == "TRACK" }
 
-// stay keeps a request from leaving HTTP/1.1 for a version of HTTP, or for TLS: on what comes after,
-// nobody would know one request from another. RFC 9110 7.8 lets a server ignore such a wish.
+// stay removes an upgrade to TLS or another HTTP version, because weir could not tell requests apart on such a
+// connection. RFC 9110, 7.8 lets a server ignore an upgrade.
 func stay(h http.Header) {
 	for _, wish := range h["Upgrade"] {
 		for protocol := range strings.SplitSeq(strings.ToLower(wish), ",") {

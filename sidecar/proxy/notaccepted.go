@@ -11,41 +11,41 @@ import (
 	"github.com/seed1158cd35/weir/outcome"
 )
 
-// A NotAccepted is a request that was not stored. Nothing in it is secret.
+// A NotAccepted describes a request that was not stored. It contains no secrets.
 type NotAccepted struct {
 	Upstream    string
-	Correlation string // id of the call
-	ID          string // that the delivery would have; "" if it did not come so far
-	Why         string // a label, of a fixed few: what was wrong
-	Field       string // that is wrong; "" if it is none
-	Err         error  // of the queue, or what is wrong with a message
+	Correlation string // ID of the call
+	ID          string // ID that the delivery would have; "" if none was assigned
+	Why         string // the reason, one of a few fixed labels
+	Field       string // the invalid field; "" if there is none
+	Err         error  // error of the queue, or the error in a message
 
 	facts *refuse.Facts
 }
 
-// Why a request was not stored.
+// Reasons why a request was not stored.
 const (
-	notCredential = "credential"     // it shows one, which is not stored
-	notCondition  = "condition"      // its condition would not be kept
-	notRequest    = "request"        // something about it is wrong
-	notToken      = "token"          // it would outlive its caller's token
-	notDeclared   = "operation"      // it is of no operation that is declared
-	notSpoken     = "dialect"        // what the upstream speaks has no such request
-	notSmall      = "body_too_large" // its body is larger than what is kept
+	notCredential = "credential"     // it contains a credential, which must not be stored
+	notCondition  = "condition"      // its condition would be lost
+	notRequest    = "request"        // it is invalid
+	notToken      = "token"          // it could outlive its caller's token
+	notDeclared   = "operation"      // its operation is not declared
+	notSpoken     = "dialect"        // the dialect refuses it
+	notSmall      = "body_too_large" // its body exceeds the size limit
 	notWhole      = "body"           // its body broke off
-	notHeld       = "memory"         // there was no room for its body
+	notHeld       = "memory"         // there was no memory for its body
 	notFresh      = "key_reused"     // its key was used for another request
-	notOver       = "under_way"      // another request under its key is under way
+	notOver       = "under_way"      // another request under its key is in progress
 	notRoomy      = "full"           // the deliveries' store is full
-	notShared     = "share"          // its caller has as many stored as it may
-	notCertain    = "uncertain"      // nobody knows whether it is stored
-	notThere      = "queue"          // the queue does not answer
-	notRouted     = "route"          // it was handed in by a message, and no route delivers it later
-	notRead       = "message"        // a message is no request
-	notSound      = "panic"          // it was handed in by a message, and weir panicked over it
+	notShared     = "share"          // its caller already stores its share
+	notCertain    = "uncertain"      // weir does not know whether it was stored
+	notThere      = "queue"          // the store does not respond
+	notRouted     = "route"          // it was submitted by message, and no route delivers it later
+	notRead       = "message"        // a message is not a request
+	notSound      = "panic"          // it was submitted by message, and its handling panicked
 )
 
-// System reports whether it is weir's own fault.
+// System reports whether the cause is weir itself and not the caller.
 func (n *NotAccepted) System() bool { return n.facts != nil && n.facts.Fault == outcome.System }
 
 func (n *NotAccepted) write(w http.ResponseWriter) {
@@ -53,13 +53,13 @@ func (n *NotAccepted) write(w http.ResponseWriter) {
 	n.facts.Write(w)
 }
 
-// badField says what is wrong with a part of a request.
+// badField returns a refusal because of an invalid field.
 func badField(why, field, reason string) *NotAccepted {
 	return &NotAccepted{Why: why, Field: field, facts: &refuse.Facts{Status: http.StatusBadRequest, Code: refuse.ValidationError, Message: field + ": " + reason,
 		Details: map[string]any{"field": field, "reason": reason}, Final: true}}
 }
 
-// whyOfBody is why a body was not taken.
+// whyOfBody returns the reason why a body was refused.
 func whyOfBody(f *refuse.Facts) string {
 	switch f.Status {
 	case http.StatusRequestEntityTooLarge:
@@ -70,7 +70,7 @@ func whyOfBody(f *refuse.Facts) string {
 	return notWhole
 }
 
-// notStored says why the queue has not, or may not have, stored a request.
+// notStored returns why the queue did not store a request, or may not have stored it.
 func notStored(id string, err error) *NotAccepted {
 	var field *delivery.FieldError
 	switch {

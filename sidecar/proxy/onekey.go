@@ -11,10 +11,12 @@ import (
 	"github.com/seed1158cd35/weir/internal/refuse"
 )
 
-// Where a route delivers and keeps first answers, a key is of a delivery or of direct calls: under one key nothing is made both
-// ways. Both take the key as direct calls do. A delivery frees it once it is stored, as it is known by its own then.
+// On a route that both delivers and stores first answers, a key belongs either to a delivery or to direct calls, never
+// to both. Both take the key in the store of first answers. A delivery frees it once it is stored, because it then has
+// its own record of the key.
 
-// takesKey takes the key of a request that is about to be stored. free gives it back; it is called once the request is stored, or is not.
+// takesKey takes the key of a request that is about to be stored. The caller calls free when the request is stored or
+// refused.
 func (p *Proxy) takesKey(ctx context.Context, t *trip, r *http.Request, q *letter) (free func(), not *NotAccepted) {
 	free = func() {}
 	a := p.answers.Load()
@@ -24,19 +26,19 @@ func (p *Proxy) takesKey(ctx context.Context, t *trip, r *http.Request, q *lette
 	print := q.Request
 	print.OrderKey, print.NotBefore = "", time.Time{}
 	k := &delivery.Keyed{Upstream: t.to.Name, Tenant: t.tenant(r), Key: q.Key, Print: print.Fingerprint(), Call: rand.Text()}
-	kept, err := p.begin(ctx, *a, k, storing, accepting) // another one that is being stored is over by then
+	kept, err := p.begin(ctx, *a, k, storing, accepting) // another request that is being stored is done within accepting
 	if err != nil {
 		return free, notStored("", err)
 	}
 	ends := func(how delivery.Finish) {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recording)
 		defer cancel()
-		_ = (*a).Finish(ctx, k, how, nil) // or its time runs out
+		_ = (*a).Finish(ctx, k, how, nil) // on error, the key expires
 	}
 	switch kept.State {
 	case delivery.FirstCall:
 		return func() { ends(delivery.NotMade) }, nil
-	case delivery.UnderWay: // directly, or it takes long to be stored
+	case delivery.UnderWay: // a direct call, or a slow store
 		return free, &NotAccepted{Why: notOver, Field: "Idempotency-Key", facts: keyUnderWay()}
 	case delivery.Unknown:
 		ends(delivery.Doubtful)
@@ -44,7 +46,7 @@ func (p *Proxy) takesKey(ctx context.Context, t *trip, r *http.Request, q *lette
 	return free, &NotAccepted{Why: notFresh, Field: "Idempotency-Key", facts: otherWay("the Idempotency-Key was used for a direct call: use another key")}
 }
 
-// storing bounds for how long a request that is being stored has its key.
+// storing limits how long a request that is being stored holds its key.
 const storing = 5 * time.Second
 
 // delivers reports whether a delivery has the key of a direct call.
@@ -55,7 +57,7 @@ func (p *Proxy) delivers(ctx context.Context, t *trip, k *delivery.Keyed) (bool,
 	}
 	ctx, cancel := context.WithTimeout(ctx, accepting)
 	defer cancel()
-	// No delivery is the same as this one, and as it is late it is not stored: its key alone is looked for.
+	// This request equals no delivery and is late, so it is never stored: Accept only looks up its key.
 	any := delivery.Request{Upstream: k.Upstream, Tenant: t.who.Name, Key: k.Key, Method: "*", Path: "/", Late: &delivery.FieldError{Field: "Idempotency-Key", Reason: "belongs to no delivery"}}
 	_, _, err := (*to).Accept(ctx, &any)
 	switch {
@@ -67,13 +69,13 @@ func (p *Proxy) delivers(ctx context.Context, t *trip, k *delivery.Keyed) (bool,
 	return false, err
 }
 
-// keyUnderWay refuses a request whose key another one has that is not over: the same key may be tried again.
+// keyUnderWay refuses a request while another one with its key is in progress. The caller may retry with the same key.
 func keyUnderWay() *refuse.Facts {
 	return &refuse.Facts{Status: http.StatusConflict, Code: "CONFLICT", Message: "a call with the same Idempotency-Key is running", Wait: time.Second,
 		Details: map[string]any{"field": "Idempotency-Key", "reason": "under way"}}
 }
 
-// otherWay refuses a request whose key was used for one that went the other way.
+// otherWay refuses a request whose key was used for the other kind of call.
 func otherWay(message string) *refuse.Facts {
 	return &refuse.Facts{Status: http.StatusConflict, Code: "CONFLICT", Message: message, Details: map[string]any{"field": "Idempotency-Key", "reason": "used otherwise"}}
 }

@@ -8,13 +8,13 @@ import (
 	"github.com/seed1158cd35/weir/internal/refuse"
 )
 
-// An Own is what an operation says of its requests in place of their route. What is nil is as the route says it.
+// An Own overrides the route's settings for requests of one operation. Nil fields keep the route's setting.
 type Own struct {
 	Deliver              *Deliver
-	Keeps, Waits, Failed *bool // of Keep
+	Keeps, Waits, Failed *bool // override the fields of Keep
 }
 
-// Over is a route as it is for requests of the operation.
+// Over returns the route with the operation's settings.
 func (o Own) Over(r Route) Route {
 	if o.Deliver != nil {
 		r.Deliver = *o.Deliver
@@ -31,7 +31,7 @@ func (o Own) Over(r Route) Route {
 	return r
 }
 
-// ownOf is what operations say of their own that differs from what a route says; nil if nothing does.
+// ownOf returns the operations that change a setting of a route, or nil if there are none.
 func (u *Upstream) ownOf() map[string]Own {
 	differs := make(map[string]Own)
 	for name, o := range u.Own {
@@ -45,8 +45,8 @@ func (u *Upstream) ownOf() map[string]Own {
 	return differs
 }
 
-// ownRoute has the route be as the operation of the request says, or says why that cannot be told. Where a dialect has to read the body
-// to know which it is, the caller has some time to send it.
+// ownRoute applies the settings of the request's operation to the route. It refuses the request if the operation cannot
+// be determined. If a dialect must read the body for that, the caller has hearing to send it.
 func (t *trip) ownRoute(w http.ResponseWriter, r *http.Request) *refuse.Facts {
 	if t.to.Own == nil {
 		return nil
@@ -57,7 +57,7 @@ func (t *trip) ownRoute(w http.ResponseWriter, r *http.Request) *refuse.Facts {
 		_ = control.SetReadDeadline(time.Now().Add(hearing))
 		if f := t.hearLater(r); f != nil {
 			t.unheard = true
-			return f // the server waits no longer for the rest either
+			return f // the server does not wait for the rest either
 		}
 		_ = control.SetReadDeadline(time.Time{})
 	}
@@ -68,12 +68,13 @@ func (t *trip) ownRoute(w http.ResponseWriter, r *http.Request) *refuse.Facts {
 	return nil
 }
 
-// notHeard tells of a request for later delivery that the dialect does not take, before it is known of which operation it is.
+// notHeard reports a request for later delivery that the dialect refused before its operation was known.
 func (t *trip) notHeard(f *refuse.Facts) *NotAccepted {
 	return &NotAccepted{Upstream: t.to.Name, Correlation: t.id, Why: notSpoken, facts: f}
 }
 
-// paced is a request whose body weir reads before it is sent on, for which its caller is waited for as it is for one that is sent on.
+// paced returns the request with the usual timeouts for its body, because weir reads the body before it forwards the
+// request.
 func (t *trip) paced(w http.ResponseWriter, r *http.Request) *http.Request {
 	l := &link{ResponseWriter: w, control: http.NewResponseController(w)}
 	r = l.request(r, t.to.base.Timeouts, t.stream)

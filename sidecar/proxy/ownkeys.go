@@ -9,9 +9,9 @@ import (
 	"github.com/seed1158cd35/weir/delivery"
 )
 
-// ownKeys makes the idempotency keys of a request the caller's own, where weir adds the credential: the upstream takes
-// all callers for one, and would answer a key that two of them use with the first one's answer. Deliveries do the
-// same, so that a key means the same both ways.
+// ownKeys adds the caller's name to the idempotency keys of a request if weir adds the credential. The upstream sees
+// all callers as one, and would answer the second caller's key with the first caller's answer. Deliveries do the same,
+// so a key means the same both ways.
 func (t *trip) ownKeys(h http.Header) {
 	if !t.to.Credentials || t.who.Name == "" {
 		return

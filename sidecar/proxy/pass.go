@@ -19,8 +19,8 @@ import (
 	"github.com/seed1158cd35/weir/httpx"
 )
 
-// pass sends a request on and brings its answer. It does what httputil.ReverseProxy does and no more,
-// which still does it for requests that want to leave HTTP (docs/adr/0005-reverse-proxy.md).
+// pass forwards a request and sends the response to the caller. It replaces httputil.ReverseProxy,
+// which still serves requests that leave HTTP (docs/adr/0005-reverse-proxy.md).
 func (p *Proxy) pass(w http.ResponseWriter, in *http.Request, t *trip) {
 	if t.isSocket(in) {
 		p.socket(w, in, t)
@@ -61,12 +61,12 @@ func (p *Proxy) pass(w http.ResponseWriter, in *http.Request, t *trip) {
 		l.http2 = resp.ProtoMajor == 2
 	}
 	if t.cut = bring(w, in, resp); t.cut != nil && in.Context().Value(http.ServerContextKey) != nil {
-		panic(http.ErrAbortHandler) // so that the caller's answer breaks off, too
+		panic(http.ErrAbortHandler) // breaks off the caller's response as well
 	}
 }
 
-// outgoing is a request as it is sent on. Path and query are as they came, byte for byte, and Host is
-// the upstream's, never the caller's.
+// outgoing returns the request as it is sent. Path and query are sent byte for byte as they came. Host is the
+// upstream's, never the caller's.
 func (t *trip) outgoing(in *http.Request) *http.Request {
 	out := new(http.Request)
 	*out = *in
@@ -91,10 +91,10 @@ func (t *trip) outgoing(in *http.Request) *http.Request {
 	return out
 }
 
-// noAgent keeps net/http from naming itself where the caller names nothing.
+// noAgent prevents net/http from setting a User-Agent if the caller sent none.
 var noAgent = []string{""}
 
-// fields are those that are sent on of what came. Their values are shared, and must not be written to.
+// fields returns the header fields that are forwarded. Their values are shared and must not be modified.
 func (t *trip) fields(came http.Header) http.Header {
 	h := make(http.Header, len(came)+2)
 	for name, values := range came {
@@ -113,19 +113,19 @@ func (t *trip) fields(came http.Header) http.Header {
 	return h
 }
 
-// drops reports whether a field is not sent on although it is of no one connection.
+// drops reports whether a field is not forwarded although it does not belong to one connection.
 func (t *trip) drops(name string) bool {
 	mine := t.exchange == nil && strings.HasPrefix(name, "X-Weir-")
 	return (mine || t.at == nil && t.to.harms(name)) && !slices.Contains(t.to.Pass, name)
 }
 
-// hops are the fields of one connection (RFC 9110 7.6.1, and those of RFC 2616).
+// hops lists the fields of one connection (RFC 9110, 7.6.1, and RFC 2616).
 var hops = map[string]bool{
 	"Connection": true, "Proxy-Connection": true, "Keep-Alive": true, "Proxy-Authenticate": true, "Proxy-Authorization": true,
 	"Te": true, "Trailer": true, "Transfer-Encoding": true, "Upgrade": true,
 }
 
-// dropHops takes out the fields of one connection.
+// dropHops deletes the fields of one connection.
 func dropHops(h http.Header) {
 	dropNamed(h, h["Connection"])
 	for name := range h {
@@ -135,7 +135,7 @@ func dropHops(h http.Header) {
 	}
 }
 
-// dropNamed takes out the fields that Connection names.
+// dropNamed deletes the fields that Connection names.
 func dropNamed(h http.Header, connection []string) {
 	for _, v := range connection {
 		for name := range strings.SplitSeq(v, ",") {
@@ -146,20 +146,20 @@ func dropNamed(h http.Header, connection []string) {
 	}
 }
 
-// A lent body is the caller's, which nobody reads any more once it has been closed, and which is not
-// closed by those it is lent to: that could wait for what has not come.
+// A lent body is the caller's body. It fails reads after Close, and does not close the underlying body, which could
+// block.
 type lent struct {
 	body   io.Reader
 	closed atomic.Bool
 }
 
-// inMemory is a body that is in memory whole, and can be gone back to its beginning.
+// inMemory is a seekable body that is completely in memory.
 type inMemory interface {
 	Len() int
 	io.Seeker
 }
 
-// lentMemory is a lent body that stays what it is.
+// lentMemory is a lent body in memory.
 type lentMemory struct {
 	lent
 	inMemory
@@ -186,7 +186,7 @@ func (l *lent) Close() error {
 	return nil
 }
 
-// newsOf is what hears of answers before the answer to a request; nil if that is httputil.
+// newsOf returns the function that receives interim responses to a request, or nil if httputil handles them.
 func newsOf(ctx context.Context) func(int, textproto.MIMEHeader) error {
 	if n := tripOf(ctx).news; n != nil {
 		return n.pass
@@ -194,7 +194,7 @@ func newsOf(ctx context.Context) func(int, textproto.MIMEHeader) error {
 	return nil
 }
 
-// withNews has net/http tell of answers before the answer.
+// withNews passes interim responses from net/http to newsOf's function.
 type withNews struct{ next http.RoundTripper }
 
 func (n withNews) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -204,7 +204,7 @@ func (n withNews) RoundTrip(r *http.Request) (*http.Response, error) {
 	return n.next.RoundTrip(r)
 }
 
-// News are the answers that come before the answer (1xx), passed on while there is none.
+// A news passes on interim responses (1xx) until the final response.
 type news struct {
 	mu   sync.Mutex
 	w    http.ResponseWriter
@@ -218,7 +218,7 @@ func (n *news) pass(status int, header textproto.MIMEHeader) error {
 		return nil
 	}
 	h := n.w.Header()
-	of := maps.Clone(h) // the answer to come: that its connection ends, perhaps
+	of := maps.Clone(h) // the final response's header, such as Connection: close
 	dropNamed(http.Header(header), header["Connection"])
 	for name, values := range header {
 		if !hops[name] && !strings.HasPrefix(name, "X-Weir-") {

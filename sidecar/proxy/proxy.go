@@ -23,23 +23,23 @@ import (
 	"github.com/seed1158cd35/weir/sidecar/websocket"
 )
 
-// A Proxy sends requests on to upstreams under their policies. It is an
-// http.Handler; what it serves can be changed while it runs.
+// A Proxy forwards requests to upstreams under their policies. It is an http.Handler and safe for concurrent use. Its
+// configuration can change while it runs.
 type Proxy struct {
 	options weir.Options
 	table   atomic.Pointer[table]
 	own     own
 	later   atomic.Pointer[Accepter]
 	answers atomic.Pointer[delivery.Answers]
-	tracer  atomic.Pointer[trace.Tracer] // nil if nothing is traced
+	tracer  atomic.Pointer[trace.Tracer] // nil if requests are not traced
 	setting sync.Mutex
 	leaving chan struct{} // closed by Drain
 	left    sync.Once
-	reverse *httputil.ReverseProxy // of what leaves HTTP
+	reverse *httputil.ReverseProxy // for requests that leave HTTP
 	sockets websocket.Hub
 }
 
-// New makes a proxy with the zero Access. Every upstream has the options.
+// New returns a proxy with the zero Access. All upstreams share the options.
 func New(upstreams []Upstream, o weir.Options) (*Proxy, error) {
 	p := &Proxy{options: o, leaving: make(chan struct{})}
 	p.reverse = &httputil.ReverseProxy{
@@ -49,14 +49,13 @@ func New(upstreams []Upstream, o weir.Options) (*Proxy, error) {
 		ModifyResponse: mark,
 		ErrorHandler:   fail,
 		BufferPool:     buffers{},
-		ErrorLog:       log.New(io.Discard, "", 0), // events tell of every failure
+		ErrorLog:       log.New(io.Discard, "", 0), // events report every failure
 	}
 	return p, p.Set(upstreams)
 }
 
-// Set puts other upstreams into force. Upstreams that stay keep their state, and
-// requests under way go on as they began. If one is wrong, nothing changes for
-// requests, and the error says what is wrong.
+// Set replaces the upstreams. Upstreams that remain keep their state, and requests in flight finish under the old
+// configuration. If an upstream is invalid, Set changes nothing and returns an error.
 func (p *Proxy) Set(upstreams []Upstream) error {
 	var access Access
 	if t := p.table.Load(); t != nil {
@@ -65,7 +64,7 @@ func (p *Proxy) Set(upstreams []Upstream) error {
 	return p.SetAll(access, upstreams)
 }
 
-// SetAll is Set with another Access, in one step.
+// SetAll is like Set and replaces the Access in the same step.
 func (p *Proxy) SetAll(d Access, upstreams []Upstream) error {
 	p.setting.Lock()
 	defer p.setting.Unlock()
@@ -87,14 +86,14 @@ func (p *Proxy) SetAll(d Access, upstreams []Upstream) error {
 	return nil
 }
 
-// Drain has callers answered who wait for what can be asked for later: what became of a delivery, or of a call under
-// the same Idempotency-Key. Requests are served as before.
+// Drain ends the waits of callers who wait for a delivery or for another call under the same Idempotency-Key: they can
+// ask again later. Requests are served as before.
 func (p *Proxy) Drain() { p.left.Do(func() { close(p.leaving) }) }
 
-// Upstreams are the upstreams in force, by name. Nobody writes to the map.
+// Upstreams returns the current upstreams by name. The caller must not modify the map.
 func (p *Proxy) Upstreams() map[string]*weir.Upstream { return p.table.Load().weirs }
 
-// ServeHTTP sends a request on.
+// ServeHTTP forwards a request or answers it.
 func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	var way *trip
 	defer func() { way.boundRest(w, r) }()
@@ -118,7 +117,7 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	trip := &trip{to: to, path: path, route: *by, stream: by.Stream, id: id, who: who, table: t, counts: true, bounded: true}
 	way = trip
 	if f := trip.ownRoute(w, r); f != nil {
-		if to := p.later.Load(); to != nil && trip.route.later(r) { // its operation is not known, so its route says it
+		if to := p.later.Load(); to != nil && trip.route.later(r) { // the operation is unknown, so the route decides
 			(*to).Refused(*trip.notHeard(f))
 		}
 		respond(w, r.WithContext(trip.in(r.Context())), f)
@@ -144,9 +143,9 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	p.send(w, r, trip)
 }
 
-// Serve sends a request on to an upstream by its name, whatever its routes: its path is
-// that at the upstream. It is for a program's own requests, which come in at no listener. An error means that there is
-// no such upstream, or that the answer broke off.
+// Serve sends a request to the named upstream, without routes: the request's path is the path at the upstream. It is
+// for the program's own requests, which arrive at no listener. It returns an error if there is no such upstream or the
+// response breaks off.
 func (p *Proxy) Serve(upstream string, w http.ResponseWriter, r *http.Request) error {
 	t := p.table.Load()
 	to := t.targets[upstream]
@@ -167,7 +166,7 @@ func (p *Proxy) Serve(upstream string, w http.ResponseWriter, r *http.Request) e
 	return trip.cut
 }
 
-// send sends a request on that was let in.
+// send forwards an admitted request.
 func (p *Proxy) send(w http.ResponseWriter, r *http.Request, trip *trip) {
 	to, who := trip.to, trip.who
 	if who.Name != "" {
@@ -179,7 +178,7 @@ func (p *Proxy) send(w http.ResponseWriter, r *http.Request, trip *trip) {
 		return
 	}
 	stay(r.Header)
-	delete(w.Header(), httpx.CorrelationHeader) // or it would stand there twice; see mark and fail
+	delete(w.Header(), httpx.CorrelationHeader) // mark or fail sets it again; it must not appear twice
 	if to.speaksGRPC(r) {
 		var done func()
 		w, r, done = quietly(w, r, to.silence)
@@ -213,14 +212,14 @@ func (p *Proxy) send(w http.ResponseWriter, r *http.Request, trip *trip) {
 		return
 	}
 	defer done()
-	if m, known := r.Body.(inMemory); to.MaxBody > 0 && (!known || int64(m.Len()) > to.MaxBody) { // not in r: the server must know its own body when it decides about the connection
+	if m, known := r.Body.(inMemory); to.MaxBody > 0 && (!known || int64(m.Len()) > to.MaxBody) { // not in r: the server must see its own body when it decides whether to keep the connection
 		out.Body = http.MaxBytesReader(w, r.Body, to.MaxBody)
 	}
 	p.pass(w, out, trip)
 	trip.finish()
 }
 
-// enter finds where a request goes, or answers it.
+// enter finds the target of a request, or answers the request.
 func (t *table) enter(w http.ResponseWriter, r *http.Request) (to *target, path string, by *Route, g guest, ok bool) {
 	if why, f := t.problem(r); f != nil {
 		t.access.refuse(w, why, f)
@@ -243,7 +242,7 @@ func (t *table) enter(w http.ResponseWriter, r *http.Request) (to *target, path 
 	return nil, "", nil, g, false
 }
 
-// way finds where a guest's request goes, or says why it goes nowhere; without a word if there is no such place.
+// way finds the target of a guest's request, or returns why there is none. The Why is empty if no route matches.
 func (t *table) way(r *http.Request, g guest) (*target, string, *Route, Why, *refuse.Facts) {
 	to, path, rest, by, ok := t.find(r)
 	if !ok {
@@ -257,8 +256,8 @@ func (t *table) way(r *http.Request, g guest) (*target, string, *Route, Why, *re
 	return to, path, by, why, f
 }
 
-// rewrite addresses a request to its upstream. Path and query are sent byte for
-// byte as they came, and Host is the upstream's, never the caller's.
+// rewrite addresses a request to its upstream. Path and query are sent byte for byte as they came. Host is the
+// upstream's, never the caller's.
 func rewrite(r *httputil.ProxyRequest) {
 	t := tripOf(r.In.Context())
 	out, base := r.Out, t.url()
@@ -280,7 +279,7 @@ func rewrite(r *httputil.ProxyRequest) {
 	out.Header[httpx.CorrelationHeader] = []string{t.id}
 }
 
-// drop takes out the fields whose names begin so.
+// drop deletes the fields whose names have the prefix.
 func drop(h http.Header, prefix string) {
 	for name := range h {
 		if strings.HasPrefix(name, prefix) {
@@ -289,7 +288,7 @@ func drop(h http.Header, prefix string) {
 	}
 }
 
-// address is the URL of a raw path at the upstream.
+// address returns the URL of a raw path at the upstream.
 func address(base *url.URL, raw string, in *url.URL) *url.URL {
 	raw = strings.TrimSuffix(base.EscapedPath(), "/") + raw
 	u := &url.URL{Scheme: base.Scheme, Host: base.Host, RawQuery: in.RawQuery, ForceQuery: in.ForceQuery}
@@ -299,8 +298,8 @@ func address(base *url.URL, raw string, in *url.URL) *url.URL {
 			return u
 		}
 	}
-	// Not as Go would write it: send what came. A path that begins with two
-	// slashes could be taken for a host, so then the host is written too.
+	// Go would escape the path differently, so send the raw path. A path that begins with two slashes could be read as
+	// a host, so write the host as well.
 	u.Path, u.RawPath, u.Opaque = "", "", raw
 	if strings.HasPrefix(raw, "//") {
 		u.Opaque = "//" + base.Host + raw
@@ -308,11 +307,10 @@ func address(base *url.URL, raw string, in *url.URL) *url.URL {
 	return u
 }
 
-// mark says on an answer what weir did for it. An answer that weir has given up on tells the caller's SDK
-// not to try again: it has been tried.
+// mark adds weir's headers to a response. If weir gave up, they tell the caller's SDK not to retry: weir already has.
 func mark(resp *http.Response) error {
 	if resp.Request == nil {
-		return nil // it is weir's own
+		return nil // weir's own response
 	}
 	t := tripOf(resp.Request.Context())
 	t.bound(resp.Header)
@@ -339,7 +337,7 @@ func mark(resp *http.Response) error {
 	return nil
 }
 
-// buffers lends the buffers through which bodies are copied.
+// buffers provides buffers for copying bodies.
 type buffers struct{}
 
 const bufferSize = 32 << 10

@@ -16,15 +16,15 @@ import (
 	"github.com/seed1158cd35/weir/retry"
 )
 
-// The headers with which weir says that an answer is its own, or what it did.
+// Headers with which weir marks its own responses and reports what it did.
 const (
 	RefusedHeader  = refuse.RefusedHeader // why weir did not send the request: a weir.Reason
-	errorHeader    = "X-Weir-Error"       // what else kept weir from bringing an answer
-	GaveUpHeader   = "X-Weir-Gave-Up"     // why there was no other attempt
-	AttemptsHeader = "X-Weir-Attempts"    // how many were made, if not one
+	errorHeader    = "X-Weir-Error"       // another reason why there is no upstream response
+	GaveUpHeader   = "X-Weir-Gave-Up"     // why weir made no further attempt
+	AttemptsHeader = "X-Weir-Attempts"    // the number of attempts, if it is not 1
 )
 
-// respond answers with an error of weir's own in the words that the caller understands.
+// respond sends an error of weir in the caller's protocol.
 func respond(w http.ResponseWriter, r *http.Request, f *refuse.Facts) {
 	f.Header(w.Header())
 	if t, ok := r.Context().Value(tripKey{}).(*trip); ok {
@@ -36,7 +36,7 @@ func respond(w http.ResponseWriter, r *http.Request, f *refuse.Facts) {
 	f.Write(w)
 }
 
-// reason is why there was no other attempt.
+// reason returns why weir made no further attempt.
 func reason(why error) string {
 	if refusal, ok := errors.AsType[*weir.Refusal](why); ok {
 		return string(refusal.Reason)
@@ -44,8 +44,8 @@ func reason(why error) string {
 	return why.Error()
 }
 
-// markRefused says on the upstream's last answer that weir has refused another attempt, and
-// for how long, unless the upstream itself asks for a longer wait.
+// markRefused records in the upstream's last response that weir refused another attempt, and for how long, unless the
+// upstream requests a longer wait.
 func markRefused(h http.Header, why error, said outcome.Hint) {
 	refusal, ok := errors.AsType[*weir.Refusal](why)
 	if !ok {
@@ -54,12 +54,12 @@ func markRefused(h http.Header, why error, said outcome.Hint) {
 	f := refuse.Of(refusal, time.Now())
 	h.Set(RefusedHeader, string(f.Reason))
 	if !said.Said || said.After < f.Wait {
-		classify.RemoveWaits(h) // the upstream's own
+		classify.RemoveWaits(h) // the upstream's
 		f.RetryAfter(h)
 	}
 }
 
-// fail answers a request that brought no answer from the upstream.
+// fail answers a request for which there is no upstream response.
 func fail(w http.ResponseWriter, r *http.Request, err error) {
 	var refusal *weir.Refusal
 	var own *refuse.Facts
@@ -76,7 +76,7 @@ func fail(w http.ResponseWriter, r *http.Request, err error) {
 	switch {
 	case impatient(r.Context()):
 		respond(w, r, &refuse.Facts{Status: http.StatusGatewayTimeout, Code: refuse.ServiceUnavailable, Final: true, Message: "the upstream did not respond before the caller's deadline"})
-	case r.Context().Err() != nil: // the caller has left
+	case r.Context().Err() != nil: // the caller has disconnected
 		if r.Context().Value(http.ServerContextKey) != nil {
 			panic(http.ErrAbortHandler)
 		}
@@ -94,7 +94,7 @@ func fail(w http.ResponseWriter, r *http.Request, err error) {
 	case errors.Is(err, httpx.ErrRequestBody):
 		h.Del(AttemptsHeader)
 		if r.ProtoMajor == 1 {
-			h.Set("Connection", "close") // nobody knows where the next request begins
+			h.Set("Connection", "close") // the start of the next request is unknown
 		}
 		respond(w, r, httpx.BrokenBody(err))
 	case errors.Is(err, httpx.ErrInvalidRequest):
@@ -108,7 +108,7 @@ func fail(w http.ResponseWriter, r *http.Request, err error) {
 	}
 }
 
-// noRoom is the failure of a request whose body could not be kept.
+// noRoom returns the refusal of a request whose body does not fit into memory.
 func noRoom(err error) *refuse.Facts {
 	if errors.Is(err, httpx.ErrNeverRoom) {
 		return &refuse.Facts{Status: http.StatusRequestEntityTooLarge, Code: refuse.ValidationError, Final: true, Message: "the body is larger than weir's memory for bodies, and the upstream accepts only requests that can be repeated (full: refuse)"}
@@ -116,8 +116,8 @@ func noRoom(err error) *refuse.Facts {
 	return &refuse.Facts{Status: http.StatusServiceUnavailable, Code: refuse.ServiceUnavailable, Wait: time.Second, Message: "the body was not sent: weir's memory for bodies is full (full: refuse)"}
 }
 
-// unreachable says that the upstream did not respond. The error's text may hold
-// the upstream's address, which is for the log alone.
+// unreachable reports that the upstream did not respond. The error's text may contain the upstream's address, which
+// belongs in the log only.
 func unreachable(w http.ResponseWriter, r *http.Request, err error, gaveUp *retry.GaveUpError) {
 	f := &refuse.Facts{Status: http.StatusBadGateway, Code: refuse.ServiceUnavailable, Message: "the upstream did not respond", Final: true, Details: map[string]any{}}
 	if gaveUp != nil {

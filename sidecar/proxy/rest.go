@@ -12,12 +12,13 @@ import (
 	"github.com/seed1158cd35/weir/observe"
 )
 
-// What is stored lasts: in none of it are secrets.
+// Stored data must not contain secrets.
 
-// leading are headers that are kept of requests and hold addresses, or requests that are made for whoever reads the message.
+// leading lists stored headers that may contain URLs, or requests that the recipient's client makes.
 var leading = []string{"Actions", "X-Actions", "Action", "Attach", "X-Attach", "A", "Click", "X-Click", "Icon", "X-Icon"}
 
-// reveals is a header of what would be kept that has a credential in its value, and the name of that; "" if there is none.
+// reveals returns a stored header whose value contains a credential, and the name of that credential, or "" if there is
+// none.
 func reveals(kept http.Header) (header, what string) {
 	for _, name := range leading {
 		for _, v := range kept[name] {
@@ -29,10 +30,10 @@ func reveals(kept http.Header) (header, what string) {
 	return "", ""
 }
 
-// shortestSecret is the least that is taken for a secret's value, in bytes: what is shorter could stand anywhere.
+// shortestSecret is the minimum length of a secret value in bytes. Shorter values could occur anywhere by chance.
 const shortestSecret = 6
 
-// secretValues are the credentials of headers, with and without the word before them.
+// secretValues returns the credentials in headers, with and without their scheme, longest first.
 func secretValues(h http.Header) (all []string) {
 	for name, values := range h {
 		if !veil.Secret(name) {
@@ -47,11 +48,12 @@ func secretValues(h http.Header) (all []string) {
 			}
 		}
 	}
-	slices.SortFunc(all, func(a, b string) int { return len(b) - len(a) }) // the whole before its part
+	slices.SortFunc(all, func(a, b string) int { return len(b) - len(a) }) // replace the complete value before its part
 	return all
 }
 
-// withoutSecrets takes out of an answer's header what holds a credential by its name, or says one again that a request has shown.
+// withoutSecrets deletes the headers of a response that hold a credential by name, or that repeat a credential from the
+// given request headers.
 func withoutSecrets(h http.Header, shown ...http.Header) {
 	var said []string
 	for _, of := range shown {
@@ -67,7 +69,7 @@ func withoutSecrets(h http.Header, shown ...http.Header) {
 	}
 }
 
-// masked is what an answer says without weir's own credentials: some servers say again what they were sent.
+// masked returns a body with weir's own credentials masked. Some servers repeat what they received.
 func (u *Upstream) masked(answer []byte) []byte {
 	for _, secret := range secretValues(u.Sends) {
 		answer = bytes.ReplaceAll(answer, []byte(secret), []byte(observe.Mask))
@@ -75,8 +77,8 @@ func (u *Upstream) masked(answer []byte) []byte {
 	return answer
 }
 
-// masks has the beginning of an answer's body masked: as much as is kept of it, and whatever credential begins in that, as
-// a part of one would not be found.
+// masks masks the beginning of response bodies, as far as it is stored. It reads ahead by the length of a credential,
+// because a credential that is cut off could not be found.
 func (u *Upstream) masks(roundTrip func(*http.Request) (*http.Response, error)) func(*http.Request) (*http.Response, error) {
 	secrets := secretValues(u.Sends)
 	if len(secrets) == 0 {
@@ -84,17 +86,17 @@ func (u *Upstream) masks(roundTrip func(*http.Request) (*http.Response, error)) 
 	}
 	return func(r *http.Request) (*http.Response, error) {
 		resp, err := roundTrip(r)
-		if err == nil && resp.StatusCode >= http.StatusOK { // before, the body is a connection
+		if err == nil && resp.StatusCode >= http.StatusOK { // the body of an interim response is a connection
 			resp.Body = &masking{ReadCloser: resp.Body, secrets: secrets}
 		}
 		return resp, err
 	}
 }
 
-// A masking body is the masked beginning of another, which is read as it is read first.
+// A masking body reads the beginning of another body at the first Read, and masks it.
 type masking struct {
 	io.ReadCloser
-	secrets []string // the longest first
+	secrets []string // longest first
 	begins  *bytes.Reader
 }
 
@@ -102,14 +104,14 @@ func (m *masking) Read(p []byte) (int, error) {
 	if m.begins == nil {
 		raw, err := io.ReadAll(io.LimitReader(m.ReadCloser, int64(delivery.MaxAnswer+len(m.secrets[0]))))
 		if err == nil {
-			_, _ = io.CopyN(io.Discard, m.ReadCloser, 64<<10) // so that the connection can be used again
+			_, _ = io.CopyN(io.Discard, m.ReadCloser, 64<<10) // so that the connection can be reused
 		}
 		m.begins = bytes.NewReader(m.beginning(raw))
 	}
 	return m.begins.Read(p)
 }
 
-// beginning is the first MaxAnswer bytes, with each credential masked that begins in them.
+// beginning returns the first MaxAnswer bytes, with every credential masked that begins in them.
 func (m *masking) beginning(raw []byte) []byte {
 	out := make([]byte, 0, min(len(raw), delivery.MaxAnswer))
 	for i := 0; i < min(len(raw), delivery.MaxAnswer); {

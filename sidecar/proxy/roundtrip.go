@@ -11,8 +11,7 @@ import (
 	"github.com/seed1158cd35/weir/httpx"
 )
 
-// sending sends each request through the transport of its upstream, or has its exchange
-// decide what answers it.
+// sending sends each request through the transport of its upstream, or lets its exchange decide how it is answered.
 type sending struct{}
 
 func (sending) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -30,7 +29,7 @@ func (sending) RoundTrip(r *http.Request) (*http.Response, error) {
 	return resp, err
 }
 
-// conducted reports whether a conductor decides what answers the request.
+// conducted reports whether a conductor decides how the request is answered.
 func (t *trip) conducted() bool {
 	_, ok := t.exchange.(httpx.Conductor)
 	return ok
@@ -39,7 +38,7 @@ func (t *trip) conducted() bool {
 // send sends a request to the trip's upstream.
 func (t *trip) send(r *http.Request) (*http.Response, error) { return t.to.transport.RoundTrip(r) }
 
-// post sends the request of the trip, or a letter in its place.
+// post sends the request of the trip, or the request to that replaces it.
 func (t *trip) post(ctx context.Context, r *http.Request, to httpx.Request) (*http.Response, weir.Trace, error) {
 	if to.Path == "" {
 		resp, err := t.send(r.WithContext(t.in(ctx)))
@@ -53,7 +52,7 @@ func (t *trip) post(ctx context.Context, r *http.Request, to httpx.Request) (*ht
 	return resp, next.story, err
 }
 
-// reroute is the trip of a letter, and its request.
+// reroute returns the trip and the request for a replaced request.
 func (t *trip) reroute(ctx context.Context, r *http.Request, to httpx.Request) (*trip, *http.Request, error) {
 	target := t.to
 	if to.Upstream != "" {
@@ -70,7 +69,7 @@ func (t *trip) reroute(ctx context.Context, r *http.Request, to httpx.Request) (
 	in := *r.URL
 	in.RawQuery, in.ForceQuery = to.Query, false
 	t.who.hide(out.Header, &in)
-	came := *t.came // whose request it is
+	came := *t.came // keeps the caller
 	came.Body, came.ContentLength = out.Body, out.ContentLength
 	next.came = &came
 	if target.Dialect != nil {
@@ -81,7 +80,7 @@ func (t *trip) reroute(ctx context.Context, r *http.Request, to httpx.Request) (
 			return nil, nil, f
 		}
 		next.exchange, out.Header, out.Body, out.ContentLength = x, heard.Header, heard.Body, heard.ContentLength
-		came.Body = out.Body // or the bytes that the dialect has read would be held, too
+		came.Body = out.Body // so that the bytes that the dialect has read are not held as well
 	}
 	out.URL = address(target.URL, to.Path, &in)
 	next.ownKeys(out.Header)

@@ -12,14 +12,13 @@ import (
 	"github.com/seed1158cd35/weir/internal/refuse"
 )
 
-// A table is everything that is in force at a moment. A request keeps the one it
-// began with.
+// A table is the configuration in force at one moment. A request keeps the table that it began with.
 type table struct {
 	entries []entry
 	targets map[string]*target
 	weirs   map[string]*weir.Upstream
 	access  Access
-	hosts   []string // that routes and the access name
+	hosts   []string // from routes and the access
 }
 
 type entry struct {
@@ -27,7 +26,7 @@ type entry struct {
 	target *target
 }
 
-// newTable puts upstreams into force, keeping what can be kept of the old one.
+// newTable returns a table of upstreams. It reuses the old table's state where possible.
 func newTable(d Access, upstreams []Upstream, old *table, o weir.Options, own *own) (*table, error) {
 	t := &table{targets: make(map[string]*target), weirs: make(map[string]*weir.Upstream), access: d}
 	for _, h := range d.Hosts {
@@ -55,8 +54,7 @@ func newTable(d Access, upstreams []Upstream, old *table, o weir.Options, own *o
 	return t, nil
 }
 
-// find is the target of a request, the path to send it on with, what of it follows the
-// route's, and the route.
+// find returns the target of a request, the path to send, the rest of the path after the route's, and the route.
 func (t *table) find(r *http.Request) (to *target, path, rest string, by *Route, ok bool) {
 	host, raw := hosts.Name(r.Host), rawPath(r)
 	for i := range t.entries {
@@ -76,9 +74,8 @@ func (t *table) find(r *http.Request) (to *target, path, rest string, by *Route,
 	return nil, "", "", nil, false
 }
 
-// stray says why a path is not sent on that could lead elsewhere than its route does. Where
-// the path says what is asked for, no dot segments are taken at all: servers differ in
-// whether they resolve them, and so would what is asked.
+// stray refuses a path that could lead outside of its route. Where the path determines the operation, it refuses all
+// dot segments: servers differ in whether they resolve them, so the operation would be ambiguous.
 func (t *target) stray(rest string) (Why, *refuse.Facts) {
 	message := ""
 	switch {
@@ -92,7 +89,7 @@ func (t *target) stray(rest string) (Why, *refuse.Facts) {
 	return wrongForm, &refuse.Facts{Status: http.StatusBadRequest, Code: refuse.ValidationError, Message: message, Final: true}
 }
 
-// saysWhat reports whether the path of a request says what is asked for.
+// saysWhat reports whether the path of a request determines its operation.
 func (u *Upstream) saysWhat() bool {
 	if d, ok := u.Dialect.(interface{ ByPath() bool }); ok && d.ByPath() {
 		return true
@@ -100,16 +97,16 @@ func (u *Upstream) saysWhat() bool {
 	return slices.ContainsFunc(u.Policy.Operations, func(o weir.Operation) bool { return o.Path != "" && o.Path != "/" })
 }
 
-// rawPath is the path as it stood in the request, byte for byte.
+// rawPath returns the path of the request, byte for byte.
 func rawPath(r *http.Request) string {
 	path, _, _ := strings.Cut(r.RequestURI, "?")
 	return path
 }
 
-// ours reports whether the host that a request names may be meant for us.
+// ours reports whether the request's host may be a host of weir.
 func (t *table) ours(r *http.Request) bool { return hosts.Ours(r, t.hosts) }
 
-// problem says what is wrong with a request before it is sent anywhere.
+// problem returns why a request is malformed or for another host.
 func (t *table) problem(r *http.Request) (Why, *refuse.Facts) {
 	if why, f := formProblem(r); f != nil || t.ours(r) {
 		return why, f
@@ -118,7 +115,7 @@ func (t *table) problem(r *http.Request) (Why, *refuse.Facts) {
 		Message: fmt.Sprintf("unknown host %q: add it to a route, or to hosts", r.Host)}
 }
 
-// formProblem returns what is wrong with a request whatever host it names.
+// formProblem returns why a request is malformed. It does not check the host.
 func formProblem(r *http.Request) (Why, *refuse.Facts) {
 	bad := func(why Why, status int, message string) (Why, *refuse.Facts) {
 		return why, &refuse.Facts{Status: status, Code: refuse.ValidationError, Message: message}
@@ -138,7 +135,7 @@ func formProblem(r *http.Request) (Why, *refuse.Facts) {
 	return "", nil
 }
 
-// all are the upstreams of a table, which may be nil.
+// all returns the upstreams of a table, which may be nil.
 func (t *table) all() map[string]*target {
 	if t == nil {
 		return nil

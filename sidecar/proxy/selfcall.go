@@ -10,13 +10,13 @@ import (
 	"github.com/seed1158cd35/weir/internal/refuse"
 )
 
-// own is where the program itself listens. No upstream may be there, by whatever name it is
-// found: each call would make another, or reach what is for operators.
+// own holds the addresses of the program's own listeners. An upstream at one of them would make weir call itself, or
+// would expose the operators' endpoints.
 type own struct {
 	at atomic.Pointer[[]netip.AddrPort]
 }
 
-// Own says where the program itself listens.
+// Own sets the addresses of the program's own listeners.
 func (p *Proxy) Own(addresses ...net.Addr) {
 	var all []netip.AddrPort
 	for _, a := range addresses {
@@ -30,7 +30,7 @@ func (p *Proxy) Own(addresses ...net.Addr) {
 
 type dial = func(ctx context.Context, network, address string) (net.Conn, error)
 
-// elsewhere makes connections to all but ourselves.
+// elsewhere returns a dialer that refuses connections to the program's own listeners.
 func (o *own) elsewhere(next dial) dial {
 	return func(ctx context.Context, network, address string) (net.Conn, error) {
 		c, err := next(ctx, network, address)
@@ -43,8 +43,8 @@ func (o *own) elsewhere(next dial) dial {
 	}
 }
 
-// reached reports whether a connection leads to one of our listeners. One that listens on
-// every address is reached by each of this machine's: then both ends have the same.
+// reached reports whether a connection leads to one of our listeners. A listener on all addresses is reached through
+// each address of this machine. Both ends of such a connection have the same address.
 func (o *own) reached(c net.Conn) bool {
 	all := o.at.Load()
 	there, ok := c.RemoteAddr().(*net.TCPAddr)

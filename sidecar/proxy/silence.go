@@ -11,11 +11,12 @@ import (
 	"github.com/seed1158cd35/weir/httpx"
 )
 
-// grpcIdle is how long a call of gRPC may be silent in both directions by default. A watch of something that seldom
-// changes is silent for long, but a peer that stalls may not hold what is bounded forever.
+// grpcIdle is the default limit of silence in both directions of a gRPC call. A watch of something that seldom changes
+// is silent for long, but a stalled peer must not hold slots and units forever.
 const grpcIdle = time.Hour
 
-// grpcSilence returns the longest silence of a call of gRPC; 0 or less if there is no bound. idle is set by the operator.
+// grpcSilence returns the longest silence of a gRPC call, or 0 or less if there is no limit. An operator's Idle has
+// precedence.
 func grpcSilence(t weir.Timeouts) time.Duration {
 	if t.Idle == 0 {
 		return grpcIdle
@@ -23,18 +24,18 @@ func grpcSilence(t weir.Timeouts) time.Duration {
 	return t.Idle
 }
 
-// A quiet is a call of gRPC that ends when no message has gone in either direction for too long.
+// A quiet is a gRPC call that ends after too long a silence in both directions.
 type quiet struct {
 	http.ResponseWriter
 	control *http.ResponseController
 	idle    time.Duration
 	timer   *time.Timer
 	mu      sync.Mutex
-	over    bool // the call has been served: a read of its body may still be under way
+	over    bool // the call has ended; a read of its body may still be in progress
 	window  window
 }
 
-// quietly serves a call of gRPC that may be silent for so long. The function ends the watch.
+// quietly limits the silence of a gRPC call to idle. The returned function ends the limit.
 func quietly(w http.ResponseWriter, r *http.Request, idle time.Duration) (http.ResponseWriter, *http.Request, func()) {
 	if idle <= 0 {
 		return w, r, func() {}
@@ -57,8 +58,8 @@ func quietly(w http.ResponseWriter, r *http.Request, idle time.Duration) (http.R
 	}
 }
 
-// moves begins another silence. A write that the caller does not read is cut later than the call, whose status it
-// would hold up.
+// moves restarts the timer. The deadline of a write is later than the call's deadline, because a cut write would delay the
+// call's status.
 func (q *quiet) moves() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -69,10 +70,10 @@ func (q *quiet) moves() {
 	_ = q.control.SetWriteDeadline(time.Now().Add(q.idle + spared))
 }
 
-// Unwrap is http.ResponseController's.
+// Unwrap implements the interface of http.ResponseController.
 func (q *quiet) Unwrap() http.ResponseWriter { return q.ResponseWriter }
 
-// WriteHeader and Write are http.ResponseWriter's.
+// WriteHeader implements http.ResponseWriter.
 func (q *quiet) WriteHeader(status int) {
 	q.moves()
 	q.ResponseWriter.WriteHeader(status)
@@ -84,7 +85,7 @@ func (q *quiet) Write(p []byte) (int, error) {
 	return q.ResponseWriter.Write(p)
 }
 
-// FlushError is http.ResponseController's.
+// FlushError implements the interface of http.ResponseController.
 func (q *quiet) FlushError() error {
 	defer unread.begin(&q.window)()
 	return q.control.Flush()
@@ -95,7 +96,7 @@ type quietBody struct {
 	quiet *quiet
 }
 
-// Read is io.Reader's.
+// Read implements io.Reader.
 func (b *quietBody) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
 	if n > 0 {

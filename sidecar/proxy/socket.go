@@ -12,16 +12,16 @@ import (
 	"github.com/seed1158cd35/weir/sidecar/websocket"
 )
 
-// Sockets are the connections that have become WebSockets.
+// Sockets returns the hub of all WebSocket connections.
 func (p *Proxy) Sockets() *websocket.Hub { return &p.sockets }
 
-// isSocket reports whether a request gets a connection whose messages are limited.
+// isSocket reports whether a request becomes a WebSocket with limited messages.
 func (t *trip) isSocket(r *http.Request) bool {
 	return t.route.WebSocket && t.to.Sockets != nil && websocket.Wants(r)
 }
 
-// socket dials the upstream of a request that asks for a WebSocket, as a call like any other, answers the caller with what
-// the upstream says, and passes messages on if that is yes.
+// socket connects to the upstream as an ordinary call and passes the upstream's response to the caller. If the upstream
+// accepts, socket forwards messages.
 func (p *Proxy) socket(w http.ResponseWriter, in *http.Request, t *trip) {
 	if f := websocket.Problem(w, in); f != nil {
 		p.refuseSocket(w, in, f)
@@ -63,7 +63,7 @@ func (p *Proxy) socket(w http.ResponseWriter, in *http.Request, t *trip) {
 		_ = upstream.CloseNow()
 		return
 	}
-	t.traced() // the call is over; what follows are messages
+	t.traced() // the call is over; messages follow
 	lasts := t.trace.Lasting("websocket")
 	t.trace = nil
 	if lasts != nil {
@@ -72,7 +72,7 @@ func (p *Proxy) socket(w http.ResponseWriter, in *http.Request, t *trip) {
 	closes(lasts, s.Run(in.Context(), caller, upstream))
 }
 
-// closes ends the span of a connection. One that ends as the upstream does not go on, or weir cannot, has failed.
+// closes ends the span of a connection. The span has failed if the upstream or weir could not continue.
 func closes(lasts *trace.Call, c *websocket.Summary) {
 	if lasts == nil {
 		return
@@ -87,10 +87,10 @@ func closes(lasts *trace.Call, c *websocket.Summary) {
 	lasts.End(end)
 }
 
-// longestNoted is as much as a span has of what a caller says.
+// longestNoted limits the length of caller data in a span, in bytes.
 const longestNoted = 256
 
-// socketsOf are the upstreams that can have connections.
+// socketsOf returns the upstreams that can have WebSocket connections.
 func socketsOf(upstreams []Upstream) map[string]websocket.Config {
 	all := make(map[string]websocket.Config)
 	for i := range upstreams {
@@ -101,13 +101,14 @@ func socketsOf(upstreams []Upstream) map[string]websocket.Config {
 	return all
 }
 
-// refuseSocket answers a request that is not sent on.
+// refuseSocket answers a request that is not forwarded.
 func (p *Proxy) refuseSocket(w http.ResponseWriter, in *http.Request, f *refuse.Facts) {
 	w.Header()[httpx.CorrelationHeader] = []string{correlation(in.Context())}
 	respond(w, in, f)
 }
 
-// stays reports, after the table was changed, whether the connection of a trip would still be made.
+// stays returns a function that reports whether the connection of a trip would still be accepted under the current
+// table.
 func (p *Proxy) stays(t *trip) func() bool {
 	place := t.route.place()
 	return func() bool {

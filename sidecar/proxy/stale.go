@@ -24,35 +24,36 @@ import (
 	"github.com/seed1158cd35/weir/outcome/classify"
 )
 
-// The headers of an earlier answer, as language models have them.
+// Headers of stored answers, the same as for language models.
 const (
 	cacheHeader    = "X-Weir-Cache"
 	degradedHeader = "X-Weir-Degraded"
 )
 
-// Values of Replayed.Cause. The others are classes of outcomes.
+// Values of Replayed.Cause. The other values are classes of outcomes.
 const (
 	causeRefused = "refused"
 	causeCut     = "cut"
 )
 
 const (
-	// maxStale is the size of the largest body that is kept.
+	// maxStale is the size limit of stored bodies, in bytes.
 	maxStale = 1 << 20
-	// streamTime is how long a body of unknown length may take. A slower one is a stream, and is neither kept nor held.
+	// streamTime is how long a body of unknown length may take. A slower body is a stream, and is neither stored nor
+	// held back.
 	streamTime = time.Second
 	// maxVary is how many fields Vary may name.
 	maxVary = 16
 )
 
-// Replayed is a call that failed and got an earlier answer.
+// Replayed describes a failed call that got a stored answer.
 type Replayed struct {
 	Upstream, ID string
 	Cause        string // refused, cut, or the class of the outcome
 	Age          time.Duration
 }
 
-// A keeper finds and keeps the good answers to one request (RFC 5861, stale-if-error).
+// A keeper finds and stores good answers to one request (RFC 5861, stale-if-error).
 type keeper struct {
 	t     *trip
 	began time.Time
@@ -61,7 +62,7 @@ type keeper struct {
 	reads bool // GET or HEAD
 }
 
-// earlier returns nil if answers to the request are neither kept nor replaced.
+// earlier returns nil if answers to the request are neither stored nor replaced.
 func (t *trip) earlier() *keeper {
 	if t.to.Answers == nil || !t.counts || t.exchange != nil {
 		return nil
@@ -80,13 +81,14 @@ func (t *trip) earlier() *keeper {
 	return k
 }
 
-// partial are the fields of requests for a part of an answer, on a condition, or for something else than the method says.
+// partial lists the fields of requests for a part of an answer, of conditional requests, and of requests with another
+// method than stated.
 var partial = []string{"Range", "If-Range", "If-Match", "If-Unmodified-Since", "X-Http-Method-Override", "X-Http-Method", "X-Method-Override"}
 
-// negotiated are fields that choose between forms of an answer, whether or not Vary names them.
+// negotiated lists fields that select a form of an answer, whether or not Vary names them.
 var negotiated = []string{"Accept", "Accept-Encoding", "Accept-Language"}
 
-// question returns what determines the answer but for the credential and Vary.
+// question returns what determines the answer, except for the credential and Vary.
 func (k *keeper) question() []byte {
 	t := k.t
 	b := fmt.Appendf(nil, "%q %q %q %q", t.came.Method, t.to.URL, t.path, t.came.URL.RawQuery)
@@ -102,7 +104,7 @@ func (k *keeper) question() []byte {
 	return b
 }
 
-// writtenKey is the key of the note that a path was written to.
+// writtenKey is the key of the record that a path was written to.
 func (k *keeper) writtenKey() cache.Key {
 	t := k.t
 	return cache.Key{Tenant: "written", Route: t.to.Name, Hash: sha256.Sum256([]byte(t.to.URL.String() + t.path))}
@@ -141,7 +143,7 @@ func (k *keeper) find() (e cache.Entry, age time.Duration, ok bool) {
 	return e, age, true
 }
 
-// failed answers a request that brought no answer with an earlier one. It reports false if there is none.
+// failed answers a request that got no response with a stored answer. It reports false if there is none.
 func (k *keeper) failed(w http.ResponseWriter, in *http.Request, err error) bool {
 	if k == nil {
 		return false
@@ -167,7 +169,8 @@ func (k *keeper) failed(w http.ResponseWriter, in *http.Request, err error) bool
 	return ok
 }
 
-// instead answers with an earlier answer if resp is a failure or breaks off. If it reports false, resp is to be passed on.
+// instead answers with a stored answer if resp is a failure or breaks off. If it reports false, the caller passes resp
+// on.
 func (k *keeper) instead(w http.ResponseWriter, in *http.Request, resp *http.Response) bool {
 	if k == nil {
 		return false
@@ -183,7 +186,7 @@ func (k *keeper) instead(w http.ResponseWriter, in *http.Request, resp *http.Res
 		}
 		e, age, ok := k.find()
 		if ok {
-			_ = resp.Body.Close() // the call ends before its record is looked for
+			_ = resp.Body.Close() // ends the call before its record is read
 			k.replay(w, in, e, age, class.String())
 		}
 		return ok
@@ -196,7 +199,7 @@ func (k *keeper) instead(w http.ResponseWriter, in *http.Request, resp *http.Res
 	return false
 }
 
-// cut reads ahead in a body, and reports whether it broke off. A stream is passed on.
+// cut reads ahead in a body and reports whether it broke off. A stream is passed on.
 func (k *keeper) cut(in *http.Request, resp *http.Response) bool {
 	known := resp.ContentLength >= 0
 	if resp.ContentLength > maxStale {
@@ -230,12 +233,12 @@ type readAhead struct {
 	io.Closer
 }
 
-// A failing reader has nothing but an error.
+// A failing reader only returns an error.
 type failing struct{ err error }
 
 func (f failing) Read([]byte) (int, error) { return 0, f.err }
 
-// replay answers with an earlier answer.
+// replay answers with a stored answer.
 func (k *keeper) replay(w http.ResponseWriter, in *http.Request, e cache.Entry, age time.Duration, cause string) {
 	t := k.t
 	resp := &http.Response{StatusCode: e.Status, Header: make(http.Header, len(e.Header)+6), ProtoMajor: 1, ContentLength: int64(len(e.Body)), Body: io.NopCloser(bytes.NewReader(e.Body))}
@@ -256,10 +259,10 @@ func (k *keeper) replay(w http.ResponseWriter, in *http.Request, e cache.Entry, 
 	if t.to.Replayed != nil {
 		t.to.Replayed(Replayed{Upstream: t.to.Name, ID: t.id, Cause: cause, Age: age})
 	}
-	_ = bring(w, in, resp) // what breaks off here is the caller's connection
+	_ = bring(w, in, resp) // an error here is of the caller's connection
 }
 
-// keep has a good answer kept once it is complete. Any other answer that is no failure replaces what is kept.
+// keep stores a good answer once it is complete. Any other response that is not a failure removes the stored answer.
 func (k *keeper) keep(resp *http.Response) {
 	answers := k.t.to.Answers
 	if resp.StatusCode == http.StatusNotModified {
@@ -289,7 +292,7 @@ func (k *keeper) keep(resp *http.Response) {
 	}}
 }
 
-// put keeps an answer under the values of the fields that vary names.
+// put stores an answer under the request's values of the fields in vary.
 func (k *keeper) put(e cache.Entry, vary string) {
 	now, answers := time.Now(), k.t.to.Answers
 	if vary == "" {
@@ -300,7 +303,7 @@ func (k *keeper) put(e cache.Entry, vary string) {
 	answers.Put(now, k.variant(vary), e)
 }
 
-// confirm keeps an answer for longer that the upstream calls current.
+// confirm renews a stored answer that the upstream calls current.
 func (k *keeper) confirm(resp *http.Response) {
 	e, _, ok := k.find()
 	if tag := resp.Header.Get("Etag"); ok && tag != "" && tag == http.Header(e.Header).Get("Etag") {
@@ -309,7 +312,7 @@ func (k *keeper) confirm(resp *http.Response) {
 	}
 }
 
-// wrote notes that the path may have changed, so that no answer from before is given any more (RFC 9111, 4.4).
+// wrote records that the path may have changed, so that older answers are no longer used (RFC 9111, 4.4).
 func (k *keeper) wrote() {
 	if k.reads || k.t.story.Attempts == 0 || slices.Contains([]string{http.MethodOptions, http.MethodTrace}, k.t.came.Method) {
 		return
@@ -317,10 +320,10 @@ func (k *keeper) wrote() {
 	k.t.to.Answers.Put(time.Now(), k.writtenKey(), cache.Entry{})
 }
 
-// keepable reports whether an answer may be kept, and for how long; 0 means StaleIfError.
+// keepable reports whether an answer may be stored, and for how long; 0 means StaleIfError.
 //
-// A key with a caller's credential makes weir a private cache for it (RFC 9111, 3.5). Without one it is a shared cache.
-// An answer to a credential of weir's is then kept only if it is public.
+// A key with a caller's credential makes weir a private cache for that caller (RFC 9111, 3.5). Without one it is a
+// shared cache. Then an answer to a credential of weir is stored only if it is public.
 func (k *keeper) keepable(resp *http.Response) (ttl time.Duration, ok bool) {
 	say := directives(resp.Header)
 	says := func(names ...string) bool {
@@ -345,7 +348,7 @@ func (k *keeper) keepable(resp *http.Response) (ttl time.Duration, ok bool) {
 	return 0, true
 }
 
-// varied returns the names that Vary has, sorted, with commas between; "*" if no request matches.
+// varied returns the field names in Vary, sorted, with commas between; "*" if no request matches.
 func varied(h http.Header) string {
 	var names []string
 	for _, line := range h["Vary"] {
@@ -363,7 +366,7 @@ func varied(h http.Header) string {
 	return strings.Join(names, ",")
 }
 
-// directives are those of Cache-Control, in lower case, with their values.
+// directives returns the directives of Cache-Control in lower case, with their values.
 func directives(h http.Header) map[string]string {
 	all := make(map[string]string)
 	for _, line := range h["Cache-Control"] {
@@ -375,7 +378,7 @@ func directives(h http.Header) map[string]string {
 	return all
 }
 
-// ageOf is the value of a directive. What is no number counts as 0.
+// ageOf returns the value of a directive. A value that is not a number counts as 0.
 func ageOf(all map[string]string, name string) (d time.Duration, said bool) {
 	v, said := all[name]
 	n, err := strconv.ParseInt(v, 10, 32)
@@ -385,14 +388,14 @@ func ageOf(all map[string]string, name string) (d time.Duration, said bool) {
 	return time.Duration(n) * time.Second, said
 }
 
-// A keeping body keeps a copy of what is read of it, and gives it away at its end.
+// A keeping body copies the bytes that are read from it, and passes the copy to whole at its end.
 type keeping struct {
 	io.ReadCloser
-	known int64 // its length; below 0 if unknown
+	known int64 // its length; negative if unknown
 	whole func([]byte)
 	copy  []byte
 	room  reserved
-	over  bool // nothing is kept any more
+	over  bool // nothing more is copied
 }
 
 func (k *keeping) Read(p []byte) (int, error) {
@@ -407,14 +410,14 @@ func (k *keeping) Read(p []byte) (int, error) {
 	k.copy = append(k.copy, p[:n]...)
 	if err != nil {
 		if err == io.EOF && (k.known < 0 || k.known == int64(len(k.copy)) || len(k.copy) == 0) {
-			k.whole(bytes.Clone(k.copy)) // a copy that grew has room to spare
+			k.whole(bytes.Clone(k.copy)) // the grown slice has unused capacity
 		}
 		k.end()
 	}
 	return n, err
 }
 
-// Close is io.Closer's.
+// Close implements io.Closer.
 func (k *keeping) Close() error {
 	k.end()
 	return k.ReadCloser.Close()
@@ -428,7 +431,7 @@ func (k *keeping) end() {
 // A reserved is memory for a copy of a body.
 type reserved struct{ n []int64 }
 
-// grow reserves memory for so many bytes in all. It reports false if the memory is needed elsewhere.
+// grow reserves memory for size bytes in total. It reports false if the memory is needed elsewhere.
 func (r *reserved) grow(size int) bool {
 	var has int64
 	for _, n := range r.n {
@@ -437,7 +440,7 @@ func (r *reserved) grow(size int) bool {
 	if int64(size) <= has {
 		return true
 	}
-	more := max(bufferSize, has) // twice as much
+	more := max(bufferSize, has) // doubles the reservation
 	if !memory.Bodies.Spare(more) {
 		return false
 	}

@@ -8,17 +8,17 @@ import (
 	"github.com/seed1158cd35/weir/observe/trace"
 )
 
-// Traced has requests traced that come from now on; the Events of the tracer must be among those of the upstreams.
+// Traced enables tracing of new requests. The Events of the tracer must be among the upstreams' events.
 func (p *Proxy) Traced(t *trace.Tracer) { p.tracer.Store(t) }
 
-// traces begins the trace of a request, or goes on with its caller's.
+// traces begins the trace of a request, or continues the caller's.
 func (t *trip) traces(tracer *trace.Tracer) {
 	if tracer != nil {
 		t.trace = tracer.Request(t.came, methodName(t.came.Method)+" "+t.to.Name, t.route.Path)
 	}
 }
 
-// joins begins the span of an attempt of a delivery, within the trace that its request was stored with, however long ago.
+// joins begins the span of a delivery attempt within the trace that is stored with its request.
 func (t *trip) joins(tracer *trace.Tracer, d *delivery.Delivery) {
 	if tracer == nil {
 		return
@@ -27,15 +27,15 @@ func (t *trip) joins(tracer *trace.Tracer, d *delivery.Delivery) {
 	t.trace.Note(trace.Text(trace.AttrDelivery, d.ID), trace.Number(trace.AttrSeries, int64(d.Starts)))
 }
 
-// keepsTrace has a request that is to be stored tell which trace it belongs to, if its caller has not: its deliveries go on with
-// that in which it was accepted.
+// keepsTrace adds the current trace to a request that is about to be stored, unless the caller sent one. Its deliveries
+// continue that trace.
 func (t *trip) keepsTrace(h http.Header) {
 	if t.trace != nil && len(h["Traceparent"]) == 0 && len(h["X-Amzn-Trace-Id"]) == 0 {
 		t.trace.Within(h)
 	}
 }
 
-// methodName is a method as it stands in the names of spans, of which there must not be too many.
+// methodName returns the method for a span name. Unusual methods become "HTTP" to limit the number of names.
 func methodName(method string) string {
 	switch method {
 	case http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodDelete, http.MethodPatch, http.MethodOptions:
@@ -44,7 +44,7 @@ func methodName(method string) string {
 	return "HTTP"
 }
 
-// note is what the call's record is to have; nil if nobody traces it.
+// note returns the trace for the call's record, or nil if the call is not traced.
 func (t *trip) note() any {
 	if t.trace == nil {
 		return nil
@@ -59,13 +59,13 @@ func (t *trip) traced() {
 	}
 	end := trace.Answer{Status: cmp.Or(t.brought, t.said), Err: t.cut}
 	if t.came.Context().Err() != nil {
-		end.Err = nil // it is the caller who left
+		end.Err = nil // the caller disconnected
 	}
 	t.trace.End(end)
 }
 
-// tells says in the request of an attempt which trace it belongs to. own says that the header is the attempt's own;
-// else that of an attempt after the first may still be read by the one before.
+// tells adds the trace to the request of an attempt. own reports that the attempt has its own header. Otherwise an
+// earlier attempt may still read a shared header, so later attempts get a copy.
 func (t *trip) tells(r *http.Request, own bool) (*http.Request, trace.Attempt) {
 	if t.trace == nil {
 		return r, trace.Attempt{}
@@ -81,7 +81,7 @@ func (t *trip) tells(r *http.Request, own bool) (*http.Request, trace.Attempt) {
 	return r, a
 }
 
-// answered notes what an attempt was answered.
+// answered records the response of an attempt.
 func answered(a trace.Attempt, resp *http.Response) {
 	if resp != nil {
 		a.Answered(resp.StatusCode)

@@ -14,44 +14,44 @@ import (
 	"github.com/seed1158cd35/weir/sidecar/websocket"
 )
 
-// A trip is one request on its way through.
+// A trip is the state of one request while it is served.
 type trip struct {
 	to   *target
 	path string   // raw
-	at   *url.URL // where a request that is forwarded goes; nil means the upstream's URL
+	at   *url.URL // target of a forward-proxy request; nil means the upstream's URL
 
-	route   Route              // the zero Route if it came by none
-	session *websocket.Session // nil if it is to be no WebSocket
+	route   Route              // the zero Route if no route applied
+	session *websocket.Session // nil if the request is not for a WebSocket
 
-	stream bool // the body may be silent, and slow
+	stream bool // the body may be silent and slow
 
 	id    string
-	came  *http.Request // as it came, with the headers that are not sent on
+	came  *http.Request // as received, including headers that are not forwarded
 	who   guest
 	story weir.Trace
 
 	exchange httpx.Exchange  // nil if the upstream has no dialect
-	news     *news           // nil where httputil passes them on
-	table    *table          // that it began with
-	priority *limit.Priority // nil means what the exchange says
+	news     *news           // nil where httputil passes interim responses on
+	table    *table          // the table in force at the start
+	priority *limit.Priority // nil means that the exchange decides
 
 	answer  http.ResponseWriter
-	body    io.Reader // as the server gave it
-	paces   *upload   // the body where weir reads it before it sends anything; nil elsewhere
-	duplex  bool      // the body may be read while the answer is written
-	cut     error     // the answer broke off
-	stored  bool      // it is a delivery from now on
-	unheard bool      // the dialect did not take it, before it was known of which operation it is
-	counts  bool      // it came in from a caller, whom it is charged to
-	bounded bool      // its caller holds a connection for it, which Access.ConnLimit has counted
-	hurry   bool      // the request ends when its caller has waited for as long as it said
+	body    io.Reader // as the server provided it
+	paces   *upload   // the body, if weir reads it before it sends anything; otherwise nil
+	duplex  bool      // the body may be read while the response is written
+	cut     error     // why the response broke off
+	stored  bool      // it has become a delivery
+	unheard bool      // the dialect refused it before its operation was known
+	counts  bool      // it came from a caller, who is charged
+	bounded bool      // its caller holds a connection that Access.ConnLimit counted
+	hurry   bool      // the request ends after the caller's own timeout
 
-	brought int         // status of the upstream's answer, once it is passed on
-	said    int         // that of an answer of weir's own
+	brought int         // status of the upstream's response, once it is passed on
+	said    int         // status of weir's own response
 	trace   *trace.Call // nil if it is not traced
 }
 
-// url returns the URL before the path of the request.
+// url returns the base URL that precedes the path of the request.
 func (t *trip) url() *url.URL {
 	if t.at != nil {
 		return t.at
@@ -61,8 +61,7 @@ func (t *trip) url() *url.URL {
 
 type tripKey struct{}
 
-// in is the context of the request: one value that holds all that is needed, as
-// every further layer costs each look-up.
+// in returns the context of the request. One layer holds all values, because every layer makes each look-up slower.
 func (t *trip) in(ctx context.Context) context.Context { return &tripContext{ctx, t} }
 
 type tripContext struct {

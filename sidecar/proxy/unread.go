@@ -7,15 +7,16 @@ import (
 	"time"
 )
 
-// mostDrained is as much of a body as the server itself reads to keep a connection, and
-// lastRead is how long that is waited for once the answer is on its way.
+// mostDrained is how many bytes of a body the server reads to keep a connection. lastRead is how long weir waits for
+// them after the response.
 const (
 	mostDrained = 256 << 10
 	lastRead    = 500 * time.Millisecond
 )
 
-// boundRest bounds how long the server waits for a body of which nothing was read, as its request was refused before: the server reads on
-// before it gives the answer. Where reading has begun there is a bound. t is nil if the request came nowhere.
+// boundRest limits how long the server waits for a body if weir refused the request without reading it. The server
+// reads on before it sends the response. If reading has begun, another limit applies. t is nil if the request was not
+// routed.
 func (t *trip) boundRest(w http.ResponseWriter, r *http.Request) {
 	if _, known := r.Body.(inMemory); known || r.ProtoMajor != 1 || r.ContentLength == 0 {
 		return
@@ -29,12 +30,12 @@ func (t *trip) boundRest(w http.ResponseWriter, r *http.Request) {
 	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(hearing))
 }
 
-// finish reads what is left of a body once the answer is on its way, and ends the connection
-// if that is too much or does not come: what remains of a body must never be read as a request.
-// The server would do it, too, but not in this mode: it takes a read that has failed for the
-// body's end, and it reads on only after it has stopped watching the connection: when it then
-// comes to the end it watches again, and its next read panics ("invalid concurrent Body.Read
-// call", Go 1.26).
+// finish reads the rest of a body after the response. It ends the connection if that is too much or does not arrive:
+// the rest must never be read as a request.
+//
+// The server would do the same, but not in full-duplex mode. There it treats a failed read as the body's end. It also
+// resumes watching the connection when its late read reaches the end, and its next read panics ("invalid concurrent
+// Body.Read call", Go 1.26).
 func (t *trip) finish() {
 	u, ok := t.body.(*upload)
 	switch {
@@ -43,7 +44,7 @@ func (t *trip) finish() {
 			u.end(0)
 		}
 		return
-	case !ok: // it has no bound
+	case !ok: // it has no limit
 		u = newUpload(io.NopCloser(t.body), nil)
 	}
 	_ = http.NewResponseController(t.answer).Flush()
@@ -56,8 +57,8 @@ func (t *trip) finish() {
 	}
 }
 
-// hangUp ends the answer and the connection, as the server does: it waits a little so that
-// what the caller sends on does not destroy the answer.
+// hangUp ends the response and the connection. Like the server, it waits a little, because data that the caller still
+// sends could destroy the response.
 func (t *trip) hangUp() {
 	conn, _, err := http.NewResponseController(t.answer).Hijack()
 	if err != nil {
@@ -76,7 +77,7 @@ func (t *trip) hangUp() {
 	}
 }
 
-// trailersOf are the fields of an answer that come after its body.
+// trailersOf returns the fields of a response that follow its body.
 func trailersOf(h http.Header) http.Header {
 	out := make(http.Header)
 	for _, names := range h["Trailer"] {
@@ -94,7 +95,7 @@ func trailersOf(h http.Header) http.Header {
 	return out
 }
 
-// chunked reports whether the server writes the answer in chunks.
+// chunked reports whether the server writes the response in chunks.
 func (t *trip) chunked() bool {
 	l, ok := t.answer.(*link)
 	return ok && l.status >= http.StatusOK && l.status != http.StatusNoContent && l.status != http.StatusNotModified &&

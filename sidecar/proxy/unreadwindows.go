@@ -9,31 +9,31 @@ import (
 	memory "github.com/seed1158cd35/weir/internal/buffers"
 )
 
-// hurriedWrite is how long a write may take while too many responses over HTTP/2 are not read.
+// hurriedWrite is the deadline of a write while too many HTTP/2 responses are unread.
 const hurriedWrite = 2 * time.Second
 
-// windows are the responses over HTTP/2 whose callers do not read at the moment. A connection to an upstream holds up to
-// memory.Window bytes of each. While they could hold more than their part of the memory, callers have hurriedWrite instead
-// of the idle time, and then lose the response.
+// windows tracks the HTTP/2 responses whose callers are not reading at the moment. A connection to an upstream holds up
+// to memory.Window bytes of each. While they could hold more than their part of the memory, callers have hurriedWrite
+// instead of the idle time. A caller that exceeds it loses its response.
 type windows struct {
 	most int
 
 	mu   sync.Mutex
 	n    int
-	calm list.List // of *window that have the idle time, the oldest first
+	calm list.List // of *window with the idle time, oldest first
 }
 
-// A window is a write that is under way.
+// A window is a write in progress.
 type window struct {
 	control *http.ResponseController
-	at      *list.Element // in calm; nil if it was hurried
+	at      *list.Element // in calm; nil if its deadline was shortened
 }
 
-// unread are the windows of this process.
+// unread holds the windows of this process.
 var unread = windows{most: max(16, int(memory.Unread()/int64(memory.Window())))}
 
-// begin counts a write that is about to begin and has its deadline. If there are too many, it is hurried, and the oldest of
-// the others. The function counts that it has ended.
+// begin counts a write that is about to begin with its deadline set. If there are too many, it shortens the deadlines
+// of this write and of the oldest other one. The returned function ends the write.
 func (w *windows) begin(x *window) (end func()) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

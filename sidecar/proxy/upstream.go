@@ -1,10 +1,12 @@
-// Package proxy is the sidecar: it takes requests for the upstreams it was
-// configured with, sends them on under their policies, and streams the answers
-// back. Raw path and query and the body are passed on byte for byte, and headers
-// as they are but for three kinds: those of one connection (RFC 9110 7.6.1), those
-// that tell where a request came from or what it is really for, and which anybody
-// could forge (X-Forwarded-*, X-Real-Ip, X-Original-Url, ...), and X-Weir-*, which
-// is said to weir by callers, and to callers by weir.
+// Package proxy is the sidecar. It accepts requests for the configured upstreams, forwards them under their policies,
+// and streams the responses back.
+//
+// Raw path, query and body are forwarded byte for byte. Headers are forwarded unchanged, with three exceptions:
+//
+//   - Headers of one connection (RFC 9110, 7.6.1).
+//   - Headers that state where a request came from or what it is really for, and that any client could forge
+//     (X-Forwarded-*, X-Real-Ip, X-Original-Url, ...).
+//   - X-Weir-*, which is exchanged between callers and weir only.
 package proxy
 
 import (
@@ -30,96 +32,97 @@ import (
 	"github.com/seed1158cd35/weir/sidecar/websocket"
 )
 
-// An Upstream is an API that requests are sent on to.
+// An Upstream is an API to which requests are forwarded.
 type Upstream struct {
 	Name     string
-	URL      *url.URL // scheme and host, and perhaps a path that is put before the request's
-	Hosts    []string // whose requests Forward sends, with * for any characters; none means that of URL
-	Routes   []Route  // how requests find it; none means the path /NAME/, stripped
+	URL      *url.URL // scheme and host, with an optional path that is put before the request's
+	Hosts    []string // hosts whose requests Forward handles, with * for any characters; none means the host of URL
+	Routes   []Route  // which requests belong to it; none means the path /NAME/, stripped
 	Policy   weir.Policy
-	Replay   int64                   // how much of a body is kept to send it again; 0 means httpx.DefaultReplay, below 0 nothing
-	MaxBody  int64                   // the largest body that is taken; 0 means any
-	Full     Full                    // what becomes of bodies for which there is no room in memory
-	Keys     map[string]httpx.Source // where the values of scopes come from
-	Priority *httpx.Source           // where callers say which goes first of those that wait; nil means nowhere
-	Dialect  httpx.Dialect           // what the API speaks beyond HTTP; nil means nothing
-	HTTP2    bool                    // it is spoken to in HTTP/2 alone, without encryption too
-	GRPC     bool                    // the dialect is that of gRPC: its bodies are as slow and silent as they like
+	Replay   int64                   // bytes of a body that are kept for a retry; 0 means httpx.DefaultReplay, below 0 none
+	MaxBody  int64                   // size limit of a request body in bytes; 0 means no limit
+	Full     Full                    // how bodies are handled when there is no memory for them
+	Keys     map[string]httpx.Source // where the keys of scopes are read
+	Priority *httpx.Source           // where the caller's priority is read; nil means that callers state none
+	Dialect  httpx.Dialect           // the API's protocol on top of HTTP; nil means none
+	HTTP2    bool                    // weir speaks only HTTP/2 to it, also without encryption
+	GRPC     bool                    // the dialect is gRPC: its bodies may be slow and silent without limit
 
-	// Sends are headers that weir adds to requests in place of the caller's: credentials.
+	// Sends are headers with credentials. They replace the caller's headers of the same name.
 	Sends http.Header
 
-	Schedule string          // of deliveries, by its name; "" means "webhook"
-	Stop     bool            // dead letters stop their order keys
-	GivesUp  delivery.GiveUp // what deliveries do not wait for, and do not repeat
-	Callback string          // names whom to tell when a delivery is over; "" for nobody
-	Keep     []string        // headers of requests that are delivered later, besides the usual ones
+	Schedule string          // name of the retry schedule of deliveries; "" means "webhook"
+	Stop     bool            // a dead letter stops the deliveries with its order key
+	GivesUp  delivery.GiveUp // when deliveries become dead letters without another attempt
+	Callback string          // name of the callback that is notified when a delivery ends; "" for none
+	Keep     []string        // headers that are stored with a delivery, besides the usual ones
 
-	Pass []string // fields that anybody could forge, in canonical form, and that are sent on nevertheless
+	Pass []string // forgeable header fields, in canonical form, that are forwarded nevertheless
 
-	Idle Idle // connections that are kept
+	Idle Idle // idle connections
 
-	// Dial connects with the API; nil means as the system does.
+	// Dial connects to the API. Nil means the system's dialer.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 
-	Roots *x509.CertPool // that sign the API's certificate; nil means the system's
+	Roots *x509.CertPool // roots for the API's certificate; nil means the system's
 
-	Veil *veil.Veil // hides the values of scopes; nil hides only what looks like a credential
+	Veil *veil.Veil // hides the keys of scopes; nil hides only values that look like credentials
 
-	Callers Callers // count requests; nil if nobody does, or the dialect
+	Callers Callers // count requests per caller; nil if only the dialect does, or nothing does
 
-	StaleIfError time.Duration  // the age of the oldest answer that a failed GET or HEAD gets; 0 means none
-	Answers      *cache.Cache   // keeps good answers for StaleIfError; nil if none are kept
-	Replayed     func(Replayed) // hears of failed calls that got an earlier answer; may be nil
+	StaleIfError time.Duration  // the highest age of a stored answer that replaces a failed GET or HEAD; 0 means none
+	Answers      *cache.Cache   // stores good answers for StaleIfError; nil if none are stored
+	Replayed     func(Replayed) // is called for failed calls that got a stored answer; may be nil
 
-	Sockets *websocket.Config // of the connections of routes with WebSocket; nil if there are none
+	Sockets *websocket.Config // for connections of routes with WebSocket; nil if there are none
 
-	Own map[string]Own // by the names of operations; nil if none says anything in place of its route
+	Own map[string]Own // by operation name; nil if no operation overrides its route
 
-	PauseScope string // the scope whose value is the account of a credential; "" means that each is an account of its own
+	PauseScope string // the scope whose key is the account of a credential; "" means that each credential is its own account
 
-	Closed      bool // requests that are of no declared operation are refused
-	Credentials bool // weir adds credentials of its own to requests, here or in another upstream that answers in its place
-	Identifies  bool // the dialect refuses callers that it does not know
+	Closed      bool // requests of undeclared operations are refused
+	Credentials bool // weir adds its own credentials to requests, here or in another upstream that answers instead
+	Identifies  bool // the dialect refuses unknown callers
 }
 
-// Idle says how many connections are kept that nobody uses, and for how long; 0 means as httpx.NewBase does it. PerHost 0 means Most.
+// Idle configures how many idle connections are kept, and for how long. Zero values mean the defaults of httpx.NewBase.
+// A zero PerHost means Most.
 type Idle struct {
 	Most, PerHost int
 	For           time.Duration
 }
 
-// in lays it over what a transport does without it.
+// in applies the settings to a transport.
 func (i Idle) in(t *http.Transport) {
 	t.MaxIdleConns = cmp.Or(i.Most, t.MaxIdleConns)
 	t.MaxIdleConnsPerHost = min(t.MaxIdleConns, cmp.Or(i.PerHost, t.MaxIdleConns))
 	t.IdleConnTimeout = cmp.Or(i.For, t.IdleConnTimeout)
 }
 
-// Full says what becomes of a body that was to be held in memory when what the process may hold is full.
+// Full determines how a body is handled that should be held in memory while the memory for bodies is full.
 type Full uint8
 
 const (
-	FullDefault Full = iota // as the dialect does it: without one the body passes, language models refuse it
-	FullPass                // it is sent on, but once; what it asks of a model is estimated by its size
-	FullRefuse              // 503, or 413 if it could never be held
+	FullDefault Full = iota // the dialect decides: without one the body passes, language models refuse it
+	FullPass                // the body is sent once; its token cost is estimated from its size
+	FullRefuse              // 503, or 413 if the body is larger than the memory
 )
 
-// A Route leads requests to an upstream. Host and Path must both match; of
-// several routes the one with a host wins, then the one with the longest path.
+// A Route assigns requests to an upstream. Host and Path must both match. Routes with a host win over routes without
+// one, then the longest path wins.
 type Route struct {
 	Host  string // without port, in any case; "" means any
-	Path  string // a prefix of whole segments; "" means any
-	Strip bool   // take Path off before sending on
+	Path  string // a prefix of complete segments; "" means any
+	Strip bool   // remove Path before forwarding
 
-	// Stream says that bodies of requests are streams here: they may be silent and slow.
+	// Stream marks request bodies as streams, which may be silent and slow.
 	Stream bool
 
-	// WebSocket says that requests which ask for one get a connection whose messages are limited.
+	// WebSocket makes WebSocket requests connections with limited messages.
 	WebSocket bool
 
 	Deliver Deliver
-	Keep    Keep // of first answers by Idempotency-Key
+	Keep    Keep // first answers by Idempotency-Key
 }
 
 // A target is an upstream in use.
@@ -129,15 +132,14 @@ type target struct {
 	transport *httpx.Transport
 	base      base
 	keys      []key
-	inQuery   []string                           // parameters that must not stand in a query twice
-	silence   time.Duration                      // longest of a call of gRPC in both directions; 0 or less if there is no bound
-	priority  func(*http.Request) limit.Priority // nil if callers say none
-	byPath    bool                               // the path of a request says what is asked for
+	inQuery   []string                           // parameters that must not be in a query twice
+	silence   time.Duration                      // longest silence of a gRPC call in both directions; 0 or less if there is no limit
+	priority  func(*http.Request) limit.Priority // nil if callers state none
+	byPath    bool                               // the path of a request determines its operation
 }
 
-// newTarget puts an upstream into use. What is in use by that name already goes
-// on, with the new policy, if it is the same API; its connections are kept if
-// they may be.
+// newTarget puts an upstream into use. An upstream of the same name at the same API keeps its state and gets the new
+// policy. It also keeps its connections if their settings are equal.
 func newTarget(c Upstream, old *target, o weir.Options, own *own) (*target, error) {
 	silence := grpcSilence(c.Policy.Timeouts)
 	c.Policy.Timeouts = uploads(c.Policy.Timeouts)
@@ -173,8 +175,8 @@ func newTarget(c Upstream, old *target, o weir.Options, own *own) (*target, erro
 	return t, nil
 }
 
-// staysPaused has what a person has paused stay so at another URL: who has stopped all calls to move somewhere else does not want them to go on
-// as soon as the file is read. Pauses that a fleet shares come from its store.
+// staysPaused copies an operator's pauses to an upstream whose URL changed. An operator who stopped all calls before a
+// move does not want them to resume on reload. Pauses that a fleet shares come from its store.
 func staysPaused(u, old *weir.Upstream, fleet bool) {
 	for _, p := range old.Look(0).Pauses {
 		if here := p.Reason == pause.Here; here || p.Reason == pause.Hand && !fleet {
@@ -182,32 +184,32 @@ func staysPaused(u, old *weir.Upstream, fleet bool) {
 			if p.Open {
 				left = 0
 			}
-			_ = u.Pause(p.Subject(), left, here) // of a limit that is gone, nobody
+			_ = u.Pause(p.Subject(), left, here) // a pause of a removed limit is dropped
 		}
 	}
 }
 
-// The bounds of uploads, which come from elsewhere: a program's own body may be slow.
+// Default bounds of uploads. They apply to the sidecar only, because a program's own request body may be slow.
 const (
 	uploadIdle = time.Minute
-	uploadRate = 100 // bytes a second
+	uploadRate = 100 // bytes per second
 )
 
-// uploads are timeouts with bounds of uploads.
+// uploads returns the timeouts with defaults for uploads.
 func uploads(t weir.Timeouts) weir.Timeouts {
 	t.UploadIdle, t.UploadRate = cmp.Or(t.UploadIdle, t.Idle, uploadIdle), cmp.Or(t.UploadRate, uploadRate)
 	return t
 }
 
-// A base is the transport of single attempts, and what it was made for.
+// A base is the transport of single attempts, with the timeouts that it was built for.
 type base struct {
 	*http.Transport
 	sends    http.RoundTripper
 	Timeouts weir.Timeouts
 }
 
-// newBase makes the transport of an upstream: net/http's, and before it one of ours for plain requests without a large
-// body, unless somebody else makes the connections.
+// newBase builds the transport of an upstream: net/http's transport behind direct.Transport, which handles plain
+// requests without a large body. HTTP/2-only upstreams and those with Dial use net/http's alone.
 func newBase(timeouts weir.Timeouts, u *Upstream, own *own) base {
 	whole := httpx.NewBase(timeouts, 0)
 	u.Idle.in(whole)
@@ -230,14 +232,14 @@ func newBase(timeouts weir.Timeouts, u *Upstream, own *own) base {
 	}, timeouts}
 }
 
-// The pings of HTTP/2 alone. Servers of gRPC end connections on which pings come more often than every
-// five minutes while nothing else does; what has died is found out by the system before (httpx.NewBase).
+// Ping intervals of HTTP/2-only connections. gRPC servers close connections that receive more than one ping every five
+// minutes without other traffic. The operating system detects dead connections earlier (httpx.NewBase).
 const (
 	ping = 6 * time.Minute
 	pong = 15 * time.Second
 )
 
-// onlyHTTP2 has a transport speak HTTP/2 and nothing else.
+// onlyHTTP2 restricts a transport to HTTP/2.
 func onlyHTTP2(t *http.Transport, scheme string) {
 	t.Protocols = new(http.Protocols)
 	t.Protocols.SetHTTP2(scheme == "https")
@@ -245,8 +247,7 @@ func onlyHTTP2(t *http.Transport, scheme string) {
 	t.HTTP2.SendPingTimeout, t.HTTP2.PingTimeout = ping, pong
 }
 
-// origin is what tells one API from another: a path, or a slash at its end, makes
-// no other of it.
+// origin identifies an API. The path is not part of it.
 func origin(u *url.URL) string {
 	port := u.Port()
 	if port == "" {
@@ -255,7 +256,7 @@ func origin(u *url.URL) string {
 	return u.Scheme + "://" + net.JoinHostPort(strings.ToLower(u.Hostname()), port)
 }
 
-// call is what the policy needs to know of a request that is sent on.
+// call describes a forwarded request to the policy.
 func (t *target) call(r *http.Request) weir.Call {
 	trip := tripOf(r.Context())
 	c := weir.Call{ID: trip.id, Note: trip.note(), Streams: trip.stream}
@@ -284,7 +285,7 @@ func (t *target) call(r *http.Request) weir.Call {
 	return c
 }
 
-// values are those of the scopes for a request; nil if there are none.
+// values returns the key of each scope for a request, or nil if there are no scopes.
 func (t *target) values(r *http.Request) map[string]string {
 	if len(t.keys) == 0 {
 		return nil
@@ -305,7 +306,7 @@ func (t *target) countsBytes() bool {
 	return false
 }
 
-// routes are the routes in force.
+// routes returns the configured routes, or the default route.
 func (u *Upstream) routes() []Route {
 	if len(u.Routes) == 0 {
 		return []Route{{Path: "/" + u.Name + "/", Strip: true}}
@@ -313,7 +314,7 @@ func (u *Upstream) routes() []Route {
 	return u.Routes
 }
 
-// byPrecedence sorts routes so that the first that matches is the right one.
+// byPrecedence sorts routes so that the first match wins.
 func byPrecedence(a, b entry) int {
 	if (a.Host != "") != (b.Host != "") {
 		return cmp.Compare(len(b.Host), len(a.Host))

@@ -11,9 +11,8 @@ import (
 	"github.com/seed1158cd35/weir/outcome/classify"
 )
 
-// bound tells the caller to wait no longer than weir itself does for what the upstream says: max_pause, and
-// for a quota the longest window. The wait of a throttle that stands elsewhere, in a body or in the headers of limits, is told in
-// Retry-After.
+// bound limits the wait that a response requests to the longest wait of weir itself: max_pause, or the longest window
+// for a quota. If a throttled response states its wait in a body or in rate limit headers, bound adds Retry-After.
 func (t *trip) bound(h http.Header) {
 	o := &t.story.Outcome
 	most := t.to.weir.Policy().MaxPause

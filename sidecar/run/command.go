@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// command starts the command, passes signals on to it, and waits until it has ended.
+// command starts the command, forwards signals to it, and waits until it has ended.
 func (r *running) command(ctx context.Context) (status int, err error) {
 	env, err := r.childEnv()
 	if err != nil {
@@ -18,7 +18,7 @@ func (r *running) command(ctx context.Context) (status int, err error) {
 	}
 	c := exec.Command(r.Command[0], r.Command[1:]...)
 	c.Env, c.Stdin, c.Stdout, c.Stderr = env, r.In, r.Out, r.Err
-	c.WaitDelay = time.Second // for output of processes that it left behind, if Out is no file
+	c.WaitDelay = time.Second // for output of processes that it left running, if Out is not a file
 	signals := make(chan os.Signal, 16)
 	signal.Notify(signals, heard...)
 	defer signal.Stop(signals)
@@ -28,7 +28,7 @@ func (r *running) command(ctx context.Context) (status int, err error) {
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		_ = c.Wait() // its state says how it ended
+		_ = c.Wait() // the process state reports how it ended
 	}()
 	done := ctx.Done()
 	for {
@@ -60,7 +60,7 @@ func startError(name string, err error) error {
 	return fmt.Errorf("command %q cannot be executed: %w", name, err)
 }
 
-// inherits reports whether the command is to use the run around this one.
+// inherits reports whether the command uses the run around this one.
 func inherits(o *Options) bool {
 	r := running{Options: *o}
 	dir, nested := r.lookup(Variable)

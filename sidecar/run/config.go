@@ -10,8 +10,8 @@ import (
 	"github.com/seed1158cd35/weir/sidecar/config"
 )
 
-// writeConfig writes a configuration with all presets that are for certain hosts. Those that are named come first, so that their
-// hosts are theirs.
+// writeConfig writes a configuration with all presets that have fixed hosts. Named presets come first, so they win
+// their hosts.
 func writeConfig(dir string, named []string) (path string, err error) {
 	var b strings.Builder
 	b.WriteString("drain: 2s\nupstreams:\n")
@@ -29,7 +29,7 @@ func writeConfig(dir string, named []string) (path string, err error) {
 		if len(hosts) == 0 {
 			continue
 		}
-		// A host of a connection replaces that of url, so any host of the preset will do.
+		// The host of a connection replaces the host of url, so any host of the preset works.
 		fmt.Fprintf(&b, "  %s: {preset: %[1]s, url: \"https://%s\"}\n", name, strings.ReplaceAll(hosts[0], "*", "any"))
 	}
 	path = filepath.Join(dir, "weir.yaml")

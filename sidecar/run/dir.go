@@ -13,7 +13,7 @@ const (
 	adminSocket = "admin.sock"
 )
 
-// Base returns the directory with those of all runs of the user.
+// Base returns the parent directory of the directories of the user's runs.
 func Base(env func(string) (string, bool)) string {
 	if dir, ok := env("XDG_RUNTIME_DIR"); ok && filepath.IsAbs(dir) {
 		return filepath.Join(dir, "weir")
@@ -21,7 +21,7 @@ func Base(env func(string) (string, bool)) string {
 	return filepath.Join(os.TempDir(), "weir-run-"+strconv.Itoa(os.Getuid()))
 }
 
-// makeDir makes the directory of this run, and removes those of runs that have ended without doing so.
+// makeDir creates the directory of this run, and removes the directories of runs that ended without cleanup.
 func makeDir(env func(string) (string, bool)) (string, error) {
 	base := Base(env)
 	if err := os.MkdirAll(filepath.Dir(base), 0o700); err != nil {
@@ -35,15 +35,15 @@ func makeDir(env func(string) (string, bool)) (string, error) {
 	}
 	removeDead(base)
 	dir := filepath.Join(base, dirPrefix+strconv.Itoa(os.Getpid()))
-	if err := os.RemoveAll(dir); err != nil { // of an earlier process with this number
+	if err := os.RemoveAll(dir); err != nil { // left by an earlier process with this ID
 		return "", err
 	}
 	return dir, os.Mkdir(dir, 0o700)
 }
 
-// removeDead removes the directories of processes that are gone.
+// removeDead removes the directories of processes that have ended.
 func removeDead(base string) {
-	entries, _ := os.ReadDir(base) // those that can be read
+	entries, _ := os.ReadDir(base) // ignores unreadable entries
 	for _, e := range entries {
 		number, ok := strings.CutPrefix(e.Name(), dirPrefix)
 		if pid, err := strconv.Atoi(number); ok && err == nil && !alive(pid) {

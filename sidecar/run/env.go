@@ -7,14 +7,14 @@ import (
 	"strings"
 )
 
-// Variable is the environment variable with the directory of the run, for weir commands that the command starts.
+// Variable is the environment variable with the directory of the run. weir commands that the command starts read it.
 const Variable = "WEIR_RUN"
 
 // childEnv returns the environment of the command.
 func (r *running) childEnv() ([]string, error) {
 	e := &environment{of: slices.Clone(r.Env)}
 	proxy := r.proxy.URL()
-	for _, name := range []string{"HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy"} { // curl heeds only the small http_proxy
+	for _, name := range []string{"HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy"} { // curl reads only the lower-case http_proxy
 		e.set(name, proxy)
 	}
 	for _, name := range []string{"ALL_PROXY", "all_proxy"} {
@@ -34,19 +34,19 @@ func (r *running) childEnv() ([]string, error) {
 		}
 	}
 	if _, set := r.lookup("ENABLE_TOOL_SEARCH"); !set {
-		e.set("ENABLE_TOOL_SEARCH", "true") // Claude Code turns it off for hosts that it does not know
+		e.set("ENABLE_TOOL_SEARCH", "true") // Claude Code disables it for unknown hosts
 	}
 	return e.of, nil
 }
 
-// baseURLs are variables with base URLs of clients that may not heed proxies.
+// baseURLs lists variables with base URLs of clients that may ignore proxy settings.
 var baseURLs = []struct{ variable, upstream, path string }{
 	{"OPENAI_BASE_URL", "openai", "/v1"},
 	{"ANTHROPIC_BASE_URL", "anthropic", ""},
 	{"GOOGLE_GEMINI_BASE_URL", "gemini", ""},
 }
 
-// noProxy returns what the command calls without a proxy: what the user named, and this machine.
+// noProxy returns the hosts that the command calls without a proxy: the user's list and this machine.
 func noProxy(env func(string) (string, bool)) string {
 	const local = "localhost,127.0.0.1,::1"
 	for _, name := range []string{"no_proxy", "NO_PROXY"} {
@@ -72,9 +72,10 @@ func (e *environment) unset(name string) {
 	})
 }
 
-// trust writes the authorities that the command is to trust: those that each variable named before, and that of the run.
+// trust writes the bundles of authorities that the command trusts. Each contains the authorities that its variable
+// named before, and the authority of the run.
 func (e *environment) trust(dir string, ca []byte, env func(string) (string, bool)) error {
-	written := make(map[string]string) // the path of a bundle, by what it was made from
+	written := make(map[string]string) // the path of a bundle, by its source
 	for _, v := range trustVariables {
 		path, _ := env(v.name)
 		if path == "" && !v.adds {
@@ -99,8 +100,8 @@ func (e *environment) trust(dir string, ca []byte, env func(string) (string, boo
 	return nil
 }
 
-// trustVariables name files with authorities. Those of a variable that adds are trusted besides others; the rest replaces what a
-// client would trust otherwise.
+// trustVariables lists variables that name files with authorities. With adds, a client trusts them in addition to its
+// other authorities. Otherwise they replace those.
 var trustVariables = []struct {
 	name string
 	adds bool

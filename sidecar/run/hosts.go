@@ -9,11 +9,11 @@ import (
 	"github.com/seed1158cd35/weir/sidecar/serve"
 )
 
-// A hostTable finds the upstream of a host. It is not changed once it is in use.
+// A hostTable maps hosts to upstreams. It is immutable once it is in use.
 type hostTable struct {
-	urls     map[string]*url.URL // by the names of upstreams
-	exact    map[string]string   // names of upstreams by host, and by host:port of their URLs
-	patterns []hostPattern       // the longest first
+	urls     map[string]*url.URL // by upstream name
+	exact    map[string]string   // upstream names by host, and by host:port of their URLs
+	patterns []hostPattern       // longest first
 	through  []string
 }
 
@@ -31,7 +31,7 @@ func newHostTable(upstreams []serve.Hosts, through []string) *hostTable {
 		for _, host := range u.Hosts {
 			if strings.Contains(host, "*") {
 				t.patterns = append(t.patterns, hostPattern{host, u.Upstream})
-			} else if t.exact[host] == "" { // the first in the file
+			} else if t.exact[host] == "" { // the first in the file wins
 				t.exact[host] = u.Upstream
 			}
 		}
@@ -55,7 +55,7 @@ func (t *hostTable) find(host string) string {
 	if u := t.exact[host]; u != "" {
 		return u
 	}
-	if name != host { // a port that is not the scheme's is another server
+	if name != host { // a non-default port is another server
 		return ""
 	}
 	for _, p := range t.patterns {

@@ -7,7 +7,7 @@ import (
 	"os/exec"
 )
 
-// checkPrivate accepts the user's own directory for temporary files.
+// checkPrivate returns an error unless path is a directory.
 func checkPrivate(path string) error {
 	info, err := os.Lstat(path)
 	if err == nil && !info.IsDir() {
@@ -38,6 +38,6 @@ func replace(o Options) (int, error) {
 	if err := c.Start(); err != nil {
 		return startStatus(err), startError(o.Command[0], err)
 	}
-	_ = c.Wait() // its state says how it ended
+	_ = c.Wait() // the process state reports how it ended
 	return statusOf(c.ProcessState), nil
 }

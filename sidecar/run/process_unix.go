@@ -8,7 +8,7 @@ import (
 	"syscall"
 )
 
-// checkPrivate returns an error unless a directory is this user's alone.
+// checkPrivate returns an error unless path is a directory that only this user can access.
 func checkPrivate(path string) error {
 	info, err := os.Lstat(path)
 	if err != nil {
@@ -23,24 +23,24 @@ func checkPrivate(path string) error {
 
 func alive(pid int) bool { return syscall.Kill(pid, 0) != syscall.ESRCH }
 
-// heard are the signals that weir does not die of while the command runs.
+// heard lists the signals that do not end weir while the command runs.
 var heard = []os.Signal{syscall.SIGTERM, syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2}
 
-// passes reports whether a signal is passed on. A terminal sends SIGINT and SIGQUIT to the whole process group, so the command has
-// them already.
+// passes reports whether weir forwards a signal. A terminal sends SIGINT and SIGQUIT to the whole process group, so the
+// command has already received them.
 func passes(s os.Signal) bool {
 	if s != syscall.SIGINT && s != syscall.SIGQUIT {
 		return true
 	}
 	tty, err := os.Open("/dev/tty")
 	if err != nil {
-		return true // no terminal: the signal was for weir alone
+		return true // no terminal: only weir received the signal
 	}
 	_ = tty.Close()
 	return false
 }
 
-// statusOf returns the exit status of a command that has ended.
+// statusOf returns the exit status of an ended command.
 func statusOf(s *os.ProcessState) int {
 	if w, ok := s.Sys().(syscall.WaitStatus); ok && w.Signaled() {
 		return 128 + int(w.Signal())
@@ -48,7 +48,7 @@ func statusOf(s *os.ProcessState) int {
 	return s.ExitCode()
 }
 
-// replace has this process become the command.
+// replace replaces this process by the command.
 func replace(o Options) (int, error) {
 	path, err := exec.LookPath(o.Command[0])
 	if err == nil {

@@ -11,7 +11,7 @@ import (
 	"slices"
 )
 
-// systemBundles are where systems keep their authorities in one file.
+// systemBundles lists the files in which systems keep their authorities.
 var systemBundles = []string{
 	"/etc/ssl/certs/ca-certificates.crt",                // Debian, Arch, Gentoo
 	"/etc/pki/tls/certs/ca-bundle.crt",                  // Fedora
@@ -20,7 +20,7 @@ var systemBundles = []string{
 	"/etc/ssl/cert.pem",                                 // Alpine, BSD, macOS
 }
 
-// systemBundle returns the first that is there, or "".
+// systemBundle returns the first existing file, or "".
 func systemBundle() string {
 	at := slices.IndexFunc(systemBundles, func(path string) bool {
 		_, err := os.Stat(path)
@@ -32,7 +32,8 @@ func systemBundle() string {
 	return systemBundles[at]
 }
 
-// rootsOf returns the authorities that the user trusts: the system's, or those of SSL_CERT_FILE, and those that other variables name.
+// rootsOf returns the authorities that the user trusts: the system's, or those of SSL_CERT_FILE, and the ones that
+// other variables name.
 func rootsOf(env func(string) (string, bool)) (*x509.CertPool, error) {
 	pool, err := x509.SystemCertPool()
 	if err != nil {
@@ -58,10 +59,10 @@ func rootsOf(env func(string) (string, bool)) (*x509.CertPool, error) {
 	return pool, nil
 }
 
-// maxBundle bounds a file with authorities.
+// maxBundle limits the size of a file with authorities, in bytes.
 const maxBundle = 16 << 20
 
-// readBundle returns the certificates of a PEM file or of a directory with such files, and nothing else that is in them.
+// readBundle returns the certificates in a PEM file, or in a directory of PEM files, without other content.
 func readBundle(path string) ([]byte, error) {
 	if path == "" {
 		return nil, nil
@@ -81,7 +82,7 @@ func readBundle(path string) ([]byte, error) {
 		}
 		for block, rest := pem.Decode(text); block != nil; block, rest = pem.Decode(rest) {
 			if block.Type == "CERTIFICATE" || block.Type == "TRUSTED CERTIFICATE" {
-				_ = pem.Encode(&all, block) // to memory
+				_ = pem.Encode(&all, block) // writes to memory never fail
 			}
 		}
 	}

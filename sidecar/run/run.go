@@ -1,4 +1,4 @@
-// Package run runs a command whose calls stay within the limits of upstreams: the core of weir run.
+// Package run runs a command whose calls stay within the limits of upstreams. It implements weir run.
 package run
 
 import (
@@ -20,16 +20,16 @@ import (
 	"github.com/seed1158cd35/weir/sidecar/serve"
 )
 
-// Options say what to run. Command and Env are required.
+// Options configure a run. Command and Env are required.
 type Options struct {
 	Command []string // program and arguments
-	Config  string   // a configuration file; "" for presets chosen by host
-	Presets []string // that replace others for their hosts
+	Config  string   // a configuration file; "" selects presets by host
+	Presets []string // presets that take precedence for their hosts
 	Through []string // hosts that are tunneled unread although they have an upstream
 	Quiet   bool     // no summary
 	Verbose bool     // a summary even if nothing happened
 
-	Env      []string // NAME=VALUE, of weir and of the command
+	Env      []string // NAME=VALUE, for weir and the command
 	In       io.Reader
 	Out, Err io.Writer
 	Version  string
@@ -42,11 +42,11 @@ const (
 	statusNotFound      = 127
 )
 
-// drainTimeout bounds the calls in flight once the command has ended, for example those of processes that it left behind.
+// drainTimeout limits the calls in flight after the command has ended, such as calls of processes that it left running.
 const drainTimeout = 2 * time.Second
 
-// Run runs the command, and returns its exit status, or 128 plus the number of the signal that ended it. An error means that the
-// command was not started.
+// Run runs the command, and returns its exit status, or 128 plus the number of the signal that ended it. An error means
+// that the command was not started.
 func Run(ctx context.Context, o Options) (status int, err error) {
 	if inherits(&o) {
 		return replace(o)
@@ -64,19 +64,19 @@ func Run(ctx context.Context, o Options) (status int, err error) {
 	return status, err
 }
 
-// A running command has a server for calls and a proxy in front of it.
+// A running is a run with its server for calls and the proxy in front of it.
 type running struct {
 	Options
 	dir    string
-	shared string // the directory of what runs share
+	shared string // directory of the state that runs share
 	server *serve.Running
 	proxy  *forward.Proxy
 	hosts  *hostTable
 	tally  tally
-	counts forward.Counts // once it has stopped
+	counts forward.Counts // set when the run has stopped
 }
 
-// begin starts all that the command needs.
+// begin starts everything that the command needs.
 func begin(o Options) (r *running, err error) {
 	r = &running{Options: o}
 	if r.dir, err = makeDir(r.lookup); err != nil {
@@ -124,8 +124,8 @@ func begin(o Options) (r *running, err error) {
 	return r, nil
 }
 
-// Addresses at which the server would listen. The first gets no calls: the proxy hands them over. The second is a socket in the
-// directory of the run.
+// Addresses at which the server would listen. The first gets no connections, because the proxy passes calls on
+// directly. The second is replaced by a socket in the directory of the run.
 const (
 	callAddress  = "127.0.0.1:1"
 	adminAddress = "127.0.0.1:2"
@@ -152,7 +152,7 @@ func (r *running) settings(name string) (string, bool) {
 	return r.lookup(name)
 }
 
-// lookup returns a variable of the environment. The last of several counts, as for the command.
+// lookup returns a variable of the environment. The last of several values counts, as it does for the command.
 func (r *running) lookup(name string) (string, bool) {
 	for i := len(r.Env) - 1; i >= 0; i-- {
 		if key, value, _ := strings.Cut(r.Env[i], "="); key == name {
@@ -194,13 +194,13 @@ func (r *running) stop() {
 	r.proxy, r.server = nil, nil
 }
 
-// end is stop, and removes what the run has written.
+// end calls stop, and removes the files of the run.
 func (r *running) end() {
 	r.stop()
 	_ = os.RemoveAll(r.dir)
 }
 
-// proxiesOf returns the proxies that the user had, which become the way out.
+// proxiesOf returns the user's own proxies, through which weir connects.
 func proxiesOf(env func(string) (string, bool)) httpproxy.Config {
 	get := func(names ...string) string {
 		for _, name := range names {

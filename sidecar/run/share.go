@@ -10,10 +10,11 @@ import (
 	"github.com/seed1158cd35/weir/fleet/machinestore"
 )
 
-// sharedFormat is part of the directory's name. Runs of programs that differ in it share nothing.
+// sharedFormat is part of the directory's name. Programs with different formats share no state.
 const sharedFormat = "1"
 
-// sharedDir makes the directory of what runs with the same configuration share: one for all that have none.
+// sharedDir creates the directory of the state that runs with the same configuration share. Runs without a
+// configuration use one directory.
 func sharedDir(base, config string) (string, error) {
 	name := "presets"
 	if config != "" {
@@ -31,7 +32,7 @@ func sharedDir(base, config string) (string, error) {
 	return dir, checkPrivate(dir)
 }
 
-// share opens the store that the runs of the user share. Without it, the limits of this run are its own.
+// share opens the store that the user's runs share. Without it, this run counts its limits alone.
 func (r *running) share() fleet.Store {
 	s, err := machinestore.Open(r.shared)
 	if err != nil {

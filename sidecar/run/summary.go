@@ -10,10 +10,10 @@ import (
 	"github.com/seed1158cd35/weir/outcome"
 )
 
-// A tally counts what happened to the calls of the command. The zero value is ready.
+// A tally counts the calls of the command. The zero value is ready.
 type tally struct {
-	waited, waitedFor  atomic.Int64 // calls, and nanoseconds in all
-	throttles, reached atomic.Int64 // throttled attempts, and throttles that the command got
+	waited, waitedFor  atomic.Int64 // calls, and total nanoseconds
+	throttles, reached atomic.Int64 // throttled attempts, and calls that the command saw throttled
 	refused            atomic.Int64
 }
 
@@ -35,7 +35,7 @@ func (t *tally) events() weir.Events {
 	}
 }
 
-// noticeable is the shortest wait that is counted.
+// noticeable is the shortest wait that counts.
 const noticeable = time.Millisecond
 
 // report writes a line about the run to standard error.
@@ -82,7 +82,7 @@ func plural(n int64, what string) string {
 	return fmt.Sprintf("%d %ss", n, what)
 }
 
-// brief rounds a duration for people.
+// brief rounds a duration for display.
 func brief(d time.Duration) time.Duration {
 	switch {
 	case d >= 10*time.Second:
@@ -93,7 +93,7 @@ func brief(d time.Duration) time.Duration {
 	return d.Round(time.Millisecond)
 }
 
-// reason guesses why no call was seen.
+// reason returns the likely reason why the command made no calls.
 func (r *running) reason() string {
 	return fmt.Sprintf("%s made none, or does not use proxies (Node before 22.21, Java)", r.Command[0])
 }

@@ -17,20 +17,20 @@ import (
 	"github.com/seed1158cd35/weir/sidecar/proxy"
 )
 
-// access is who may use the listener of calls and that of the admin.
+// access holds the authentication of the call listener and the admin listener.
 type access struct {
 	callers, admin atomic.Pointer[auth.Auth]
-	names          atomic.Pointer[[]string] // of the admin listener
+	names          atomic.Pointer[[]string] // host names of the admin listener
 }
 
-// An entry is what a file says of that, its secrets read.
+// An entry is the access configuration of a file, with its secrets loaded.
 type entry struct {
 	calls proxy.Access
 	admin *auth.Auth
 	names []string
 }
 
-// readEntry reads the secrets and the certificates that a file names.
+// readEntry loads the secrets and certificates that a file names.
 func (s *Server) readEntry(file *config.File) (e entry, err error) {
 	e.calls = proxy.Access{Hosts: file.Hosts, Origins: file.Origins, Open: file.Open, ConnLimit: s.connLimits[atCalls], Refused: s.turned}
 	if e.calls.Auth, err = file.Callable.Auth(s.with.Env, os.ReadFile); err != nil {
@@ -52,7 +52,7 @@ func (s *Server) readEntry(file *config.File) (e entry, err error) {
 	return e, nil
 }
 
-// veilOf is what hides the values by which callers are counted.
+// veilOf returns the veil that hides the keys by which callers are counted.
 func veilOf(file *config.File, env func(string) (string, bool)) (*veil.Veil, error) {
 	if file.HashEnv == "" {
 		return veil.New("", file.Harmless), nil
@@ -64,7 +64,7 @@ func veilOf(file *config.File, env func(string) (string, bool)) (*veil.Veil, err
 	return veil.New(secret, file.Harmless), nil
 }
 
-// newListeners are the metrics of listeners, every reason shown from the start.
+// newListeners returns the metrics of listeners. Every reason is exported from the start.
 func newListeners(registry prometheus.Registerer) *weirprom.Listeners {
 	d := weirprom.NewListeners(registry)
 	for _, why := range proxy.Whys {
@@ -75,25 +75,25 @@ func newListeners(registry prometheus.Registerer) *weirprom.Listeners {
 	return d
 }
 
-// turned counts what was turned away at the listener of calls.
+// turned counts a request that the call listener refused.
 func (s *Server) turned(why proxy.Why) { s.turnedAway.Refused("listen", string(why)) }
 
-// put puts an entry into force.
+// put applies an entry.
 func (a *access) put(e entry) {
 	a.callers.Store(e.calls.Auth)
 	a.admin.Store(e.admin)
 	a.names.Store(&e.names)
 }
 
-// hosts are the names of the admin listener.
+// hosts returns the names of the admin listener.
 func (a *access) hosts() []string { return *a.names.Load() }
 
-// unshaken tells of a client with which there is no agreement on encryption.
+// unshaken logs a failed TLS handshake.
 func (s *Server) unshaken(from net.Addr, err error) {
 	s.log.Debug("TLS handshake", "from", from.String(), "error", err.Error())
 }
 
-// securedAdmin is that of the admin.
+// securedAdmin returns the admin listener, with TLS if configured.
 func (s *Server) securedAdmin(l net.Listener) net.Listener {
 	if !s.file.AdminTLS {
 		return l

@@ -17,7 +17,7 @@ import (
 	"github.com/seed1158cd35/weir/sidecar/config"
 )
 
-// OpenAnswers is the table of a tier's static answers, of which none are read yet. Credentials are found as the SDKs find them.
+// OpenAnswers returns the table of a tier's static answers, not yet read. It finds credentials as the SDKs do.
 func OpenAnswers(c *config.Answers, threshold float64) (*answertable.Table, error) {
 	cfg, err := awsDefaults(c.Region)
 	if err != nil {
@@ -39,27 +39,27 @@ type tableUse struct {
 
 func useOf(t *config.Tier) tableUse { return tableUse{*t.Table, t.Threshold} }
 
-// A tableReader reads a table again and again, until it is closed.
+// A tableReader reads a table periodically until it is closed.
 type tableReader struct {
 	*answertable.Table
 	of    *models
 	name  string
 	every time.Duration
 
-	now    chan struct{} // asks for a read
+	now    chan struct{} // requests a read
 	cancel context.CancelFunc
 	wg     sync.WaitGroup
-	told   string // what was logged last, as kindOf has it
+	told   string // the last logged result, as returned by kindOf
 }
 
-// firstRead bounds how long a start or a reload waits for the answers of all tables that are new; readTime one read after that.
+// firstRead is how long a start or a reload waits for the answers of all new tables. readTime limits each later read.
 const (
 	firstRead = 5 * time.Second
 	readTime  = time.Minute
 )
 
-// table is the reader of a tier's table: the one that there is, or a new one, which beginTables begins. That it cannot be read
-// fails no start.
+// table returns the reader of a tier's table, either the existing one or a new one, which beginTables starts. An
+// unreadable table does not fail the start.
 func (f *fitting) table(t *config.Tier) (*tableReader, error) {
 	use := useOf(t)
 	if r := cmp.Or(f.models.tables[use], f.fresh[use]); r != nil {
@@ -74,7 +74,7 @@ func (f *fitting) table(t *config.Tier) (*tableReader, error) {
 	return r, nil
 }
 
-// beginTables reads tables for the first time, all at once, and has them read again and again from then on.
+// beginTables reads new tables concurrently and starts their periodic reads.
 func beginTables(fresh map[tableUse]*tableReader) {
 	first, over := context.WithTimeout(context.Background(), firstRead)
 	defer over()
@@ -104,7 +104,7 @@ func (r *tableReader) run(ctx context.Context, every time.Duration) {
 	}
 }
 
-// read reads the table once, and says so in the log if it went otherwise than before.
+// read reads the table once, and logs a result that differs from the last one.
 func (r *tableReader) read(ctx context.Context, most time.Duration) {
 	ctx, cancel := context.WithTimeout(ctx, most)
 	defer cancel()
@@ -124,8 +124,7 @@ func (r *tableReader) read(ctx context.Context, most time.Duration) {
 	}
 }
 
-// kindOf tells how a read went from another way that one goes. The text of an error does not: the SDK's has the number of the
-// request, which is another one each time.
+// kindOf classifies the result of a read. It does not use the text of SDK errors, because that contains the request ID.
 func kindOf(wrong answers.Errors, err error) string {
 	if said, ok := errors.AsType[smithy.APIError](err); ok {
 		return "not read: " + said.ErrorCode()
@@ -144,7 +143,7 @@ func (r *tableReader) close() {
 	r.wg.Wait()
 }
 
-// refreshTables has the tables of a file read again, and ends the readers of others.
+// refreshTables starts a read of the tables in a file, and closes the readers of all other tables.
 func (m *models) refreshTables(file *config.File) {
 	used := make(map[tableUse]bool)
 	for _, l := range file.LLM {
@@ -170,7 +169,7 @@ func (m *models) refreshTables(file *config.File) {
 	}
 }
 
-// tryAnswers reads the tables of static answers.
+// tryAnswers returns the trials that read the tables of static answers.
 func tryAnswers(file *config.File) (all []trial) {
 	for _, u := range file.Upstreams {
 		c := file.LLM[u.Name].Cascade
@@ -201,7 +200,7 @@ func tryAnswers(file *config.File) (all []trial) {
 	return all
 }
 
-// warnsOf is what is wrong with rows, one warning for each.
+// warnsOf returns one warning for each invalid row.
 func warnsOf(wrong answers.Errors) (all []string) {
 	for _, c := range wrong {
 		all = append(all, "left out: "+c.Error())

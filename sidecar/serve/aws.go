@@ -18,23 +18,23 @@ import (
 	"github.com/seed1158cd35/weir/sidecar/config"
 )
 
-// dialects are those of the upstreams in force. One whose configuration stays the same
-// is kept, with the credentials that it has.
+// dialects holds the AWS dialects of the current upstreams. A dialect with an unchanged configuration keeps its
+// credentials.
 type dialects struct {
-	log logging.Logger // of the SDK
+	log logging.Logger // for the SDK
 
 	mu    sync.Mutex
 	known map[config.AWS]signer
 	names map[string]signer // by upstream
 }
 
-// A signer is a dialect and the credentials that it signs with.
+// A signer is a dialect with its signing credentials.
 type signer struct {
 	dialect *awsdialect.Dialect
 	keys    aws.CredentialsProvider
 }
 
-// keys are the credentials of the upstreams in force.
+// keys returns the credentials of the current upstreams.
 func (d *dialects) keys() map[string]aws.CredentialsProvider {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -47,7 +47,7 @@ func (d *dialects) keys() map[string]aws.CredentialsProvider {
 	return all
 }
 
-// apply gives the upstreams of a file their dialects. put says that they are those in force.
+// apply sets the dialects of a file's upstreams. put makes them the current ones.
 func (d *dialects) apply(file *config.File) (put func(), err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -79,8 +79,8 @@ func (d *dialects) apply(file *config.File) (put func(), err error) {
 	}, nil
 }
 
-// newSigner finds credentials as the SDKs do. It asks nobody for them yet: that they
-// are missing is told to who needs them, and seen by watchKeys.
+// newSigner finds credentials as the SDKs do. It does not load them yet: calls that need missing credentials get the
+// error, and watchKeys reports it.
 func newSigner(c config.AWS, log logging.Logger) (signer, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), opening)
 	defer cancel()
@@ -101,7 +101,7 @@ func credentialsOf(ctx context.Context, c config.AWS, log logging.Logger) (aws.C
 		return cfg.Credentials, err
 	}
 	if cfg.Region == "" {
-		cfg.Region = "us-east-1" // where roles can be asked for whatever the region of the service
+		cfg.Region = "us-east-1" // can assume roles for any region of the service
 	}
 	return aws.NewCredentialsCache(stscreds.NewAssumeRoleProvider(sts.NewFromConfig(cfg), c.Role, func(o *stscreds.AssumeRoleOptions) {
 		o.RoleSessionName = "weir"

@@ -13,27 +13,27 @@ import (
 	"github.com/seed1158cd35/weir/awsx/resign"
 )
 
-// A rotating provider reads credentials again when a file that they may stand in has changed, when AWS refuses them, and
-// when it is told to. The SDK reads files once. It is safe for concurrent use.
+// A rotating provider reloads credentials when a credentials file has changed, when AWS refuses them, and on request.
+// The SDK reads files only once. It is safe for concurrent use.
 type rotating struct {
 	load func(context.Context) (aws.CredentialsProvider, error)
 
 	mu      sync.Mutex
 	now     aws.CredentialsProvider
-	read    time.Time // when it was last read again
-	checked time.Time // when the files were last looked at
-	stamp   stamp     // of the files, as they were read
+	read    time.Time // the last reload
+	checked time.Time // the last check of the files
+	stamp   stamp     // of the files when they were read
 }
 
 var _ resign.Refresher = (*rotating)(nil)
 
 const (
-	checkFiles  = time.Second     // how often files are looked at, at most
-	readAgain   = 5 * time.Second // how often credentials that AWS refuses are read again, at most
+	checkFiles  = time.Second     // minimum interval between checks of the files
+	readAgain   = 5 * time.Second // minimum interval between reloads of refused credentials
 	readTimeout = 5 * time.Second
 )
 
-// newRotating makes a provider with what load returns.
+// newRotating returns a provider that loads its credentials with load.
 func newRotating(ctx context.Context, load func(context.Context) (aws.CredentialsProvider, error)) (*rotating, error) {
 	r := &rotating{load: load, stamp: stampFiles()}
 	var err error
@@ -41,12 +41,12 @@ func newRotating(ctx context.Context, load func(context.Context) (aws.Credential
 	return r, err
 }
 
-// Retrieve is aws.CredentialsProvider's.
+// Retrieve implements aws.CredentialsProvider.
 func (r *rotating) Retrieve(ctx context.Context) (aws.Credentials, error) {
 	return r.current(ctx).Retrieve(ctx)
 }
 
-// current is the provider, which is made again if a file has changed.
+// current returns the provider, reloaded if a file has changed.
 func (r *rotating) current(ctx context.Context) aws.CredentialsProvider {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -58,7 +58,7 @@ func (r *rotating) current(ctx context.Context) aws.CredentialsProvider {
 	return r.now
 }
 
-// Refresh is resign.Refresher's.
+// Refresh implements resign.Refresher.
 func (r *rotating) Refresh(ctx context.Context, refused aws.Credentials) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -72,21 +72,21 @@ func (r *rotating) Refresh(ctx context.Context, refused aws.Credentials) bool {
 	return r.changed(ctx, refused)
 }
 
-// Reload reads the credentials again, whatever there is.
+// Reload reloads the credentials unconditionally.
 func (r *rotating) Reload(ctx context.Context) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.again(ctx)
 }
 
-// changed reports whether there are credentials, and others than those that were refused. The lock is held.
+// changed reports whether valid credentials exist that differ from the refused ones. The caller holds r.mu.
 func (r *rotating) changed(ctx context.Context, refused aws.Credentials) bool {
 	c, err := r.now.Retrieve(ctx)
 	return err == nil && (c.AccessKeyID != refused.AccessKeyID || c.SecretAccessKey != refused.SecretAccessKey || c.SessionToken != refused.SessionToken)
 }
 
-// again makes the provider again, which replaces the old one if it has credentials: a file may be half written. The lock
-// is held.
+// again reloads the provider. A new provider without credentials does not replace the old one, because a file may be
+// half written. The caller holds r.mu.
 func (r *rotating) again(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), readTimeout)
 	defer cancel()
@@ -101,13 +101,13 @@ func (r *rotating) again(ctx context.Context) {
 	}
 }
 
-// A stamp tells files apart that have changed.
+// A stamp changes when the credentials files change.
 type stamp [3]struct {
 	size     int64
 	modified time.Time
 }
 
-// stampFiles looks at the files that credentials may stand in.
+// stampFiles returns the current stamp of the credentials files.
 func stampFiles() (s stamp) {
 	for i, name := range [...]string{
 		cmp.Or(os.Getenv("AWS_SHARED_CREDENTIALS_FILE"), awsconfig.DefaultSharedCredentialsFilename()),

@@ -14,7 +14,7 @@ import (
 	"github.com/seed1158cd35/weir/sidecar/config"
 )
 
-// openBodies opens what keeps bodies that are too large for records; nil if there are none.
+// openBodies opens the store of bodies that are too large for records, or returns nil if the file configures none.
 func openBodies(c *config.Deliveries) (delivery.Bodies, error) {
 	switch {
 	case c.MaxBody <= delivery.MaxBody:
@@ -29,7 +29,7 @@ func openBodies(c *config.Deliveries) (delivery.Bodies, error) {
 	return s3bodies.New(s3bodies.Options{Bucket: c.InBucket.Bucket, Prefix: c.InBucket.Prefix, Region: cfg.Region, Endpoint: c.InBucket.Endpoint, Credentials: cfg.Credentials})
 }
 
-// tryBodies stores a body, reads it and removes it again. A folder that is not there is made, and removed again as well.
+// tryBodies stores, reads and removes a body. It also removes a folder that it created.
 func tryBodies(ctx context.Context, c *config.Deliveries) (string, error) {
 	at := c.Bodies
 	if c.InBucket != nil {
@@ -51,7 +51,7 @@ func tryBodies(ctx context.Context, c *config.Deliveries) (string, error) {
 	return said, err
 }
 
-// triesBodies are the trials of bodies that are too large for records.
+// triesBodies returns the trials of the store of large bodies.
 func triesBodies(c *config.Deliveries) []trial {
 	if c.MaxBody <= delivery.MaxBody {
 		return nil
@@ -59,7 +59,8 @@ func triesBodies(c *config.Deliveries) []trial {
 	return []trial{{"deliveries bodies", func(ctx context.Context) (string, error) { return tryBodies(ctx, c) }}}
 }
 
-// initBodies makes the folder of large bodies, or tries their bucket: that is made by whoever says who may read it.
+// initBodies creates the folder of large bodies, or checks their bucket. weir does not create a bucket, because its
+// owner sets the permissions.
 func initBodies(ctx context.Context, out io.Writer, c *config.Deliveries) error {
 	b, err := openBodies(c)
 	if err == nil && b != nil {

@@ -11,14 +11,14 @@ import (
 	"github.com/seed1158cd35/weir/sidecar/config"
 )
 
-// kept is a cache and what it was made for.
+// kept is a cache with its configuration.
 type kept struct {
 	config  config.Cache
 	cache   *cache.Cache
-	similar *similar.Index // nil if questions are not compared
+	similar *similar.Index // nil if similar questions are not compared
 }
 
-// cache is that of an upstream: the one that it has if nothing has changed.
+// cache returns the cache of an upstream: the existing one if its configuration is unchanged.
 func (f *fitting) cache(upstream string, c config.Cache) (*cache.Cache, *similar.Index, error) {
 	m, share := f.models, f.share[upstream]
 	questions := int64(0)
@@ -55,8 +55,8 @@ func (f *fitting) cache(upstream string, c config.Cache) (*cache.Cache, *similar
 	return next.cache, next.similar, nil
 }
 
-// shareCaches is how much memory the cache of each upstream has, by what the file gives them. Together they have
-// a quarter at most of what the process may hold of bodies.
+// shareCaches returns the memory of each upstream's cache in bytes. Together the caches use at most a quarter of the
+// memory for bodies.
 func (m *models) shareCaches(file *config.File) map[string]int64 {
 	share := make(map[string]int64)
 	var all int64

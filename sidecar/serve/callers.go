@@ -15,7 +15,7 @@ import (
 	"github.com/seed1158cd35/weir/sidecar/config"
 )
 
-// count puts in force what callers may have. What they have used stays used.
+// count applies the limits of callers. Their usage is kept.
 func (m *models) count(callers *gateway.Callers, c *config.Callers) (err error) {
 	if c == nil {
 		m.uncount()
@@ -30,7 +30,7 @@ func (m *models) count(callers *gateway.Callers, c *config.Callers) (err error) 
 	return err
 }
 
-// uncount lets callers have what there is.
+// uncount removes the limits of callers.
 func (m *models) uncount() {
 	if m.callers != nil {
 		m.callers.Close()
@@ -62,8 +62,7 @@ func callerKeys(c *config.Callers, env func(string) (string, bool), v *veil.Veil
 	return keys, nil
 }
 
-// consumed are the headers that are read to know who calls, and that nobody behind weir
-// need see.
+// consumed returns the headers that only identify the caller to weir. The upstream does not need them.
 func consumed(c *config.Callers) (all []string) {
 	if c.Claims != nil {
 		all = append(all, http.CanonicalHeaderKey(cmp.Or(c.Claims.Header, "Authorization")))
@@ -99,7 +98,7 @@ func newClaims(c *config.Claims, env func(string) (string, bool)) (*gateway.Clai
 	return gateway.NewClaims(o)
 }
 
-// secretOf is what a variable holds that must be there.
+// secretOf returns the value of a required environment variable.
 func secretOf(name string, env func(string) (string, bool)) (string, error) {
 	if v, ok := env(name); ok && strings.TrimSpace(v) != "" {
 		return strings.TrimSpace(v), nil
@@ -107,8 +106,7 @@ func secretOf(name string, env func(string) (string, bool)) (string, error) {
 	return "", fmt.Errorf("environment variable %s is not set; set it before weir starts", name)
 }
 
-// counted is the upstream that stands for what callers may have, nil if they may have what
-// there is.
+// counted returns the upstream that counts callers, or nil if callers have no limits.
 func (m *models) counted() *weir.Upstream {
 	m.mu.Lock()
 	defer m.mu.Unlock()

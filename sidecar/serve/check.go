@@ -10,7 +10,7 @@ import (
 	"github.com/seed1158cd35/weir/sidecar/envoy"
 )
 
-// Check reads the files that a configuration names, as New does, and says everything that is wrong with them.
+// Check reads the files that a configuration names, as New does, and returns all errors in them.
 func Check(file *config.File) error {
 	_, err := readPrices(file.Prices)
 	errs := []error{err, checkCAs(file)}
@@ -41,7 +41,7 @@ func Check(file *config.File) error {
 	return errors.Join(errs...)
 }
 
-// checkCAs reads the certificates of those who sign callers' ones.
+// checkCAs reads the certificates of the authorities for client certificates.
 func checkCAs(file *config.File) error {
 	read := func(name, ca string) error {
 		if _, err := (config.Access{ClientCA: ca}).Auth(nil, os.ReadFile); err != nil {

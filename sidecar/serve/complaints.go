@@ -8,17 +8,15 @@ import (
 	"github.com/seed1158cd35/weir/observe"
 )
 
-// complaints takes what net/http has to say of connections and handlers, a line
-// or a panic with its stack at a time, into the log.
+// complaints writes messages of net/http to the log: one line, or one panic with its stack, per Write.
 type complaints struct{ log *slog.Logger }
 
-// common is how complaints begin that whoever reaches the port can cause, as
-// often as they like.
+// common lists the beginnings of messages that any client can cause, as often as it wants.
 var common = [...]string{
 	"http: TLS handshake error", "http2: server", "http2: received GOAWAY", "timeout waiting for",
 }
 
-// longestComplaint shows where a panic came from.
+// longestComplaint is long enough to show the origin of a panic.
 const longestComplaint = 4 << 10
 
 func (c complaints) Write(b []byte) (int, error) {

@@ -21,25 +21,24 @@ import (
 	"github.com/seed1158cd35/weir/sidecar/config"
 )
 
-// A Trial is how something was that a file names.
+// A Trial is the result of checking one thing that a file names.
 type Trial struct {
 	Name     string
-	Said     string   // what is worth saying of it if it is good
-	Warnings []string // of what is good
+	Said     string   // a success message
+	Warnings []string // warnings despite success
 	Err      error    // why it cannot be used
 }
 
-// trial is something that a file names, and how to try it. What comes back is what is worth
-// saying of it; it is bad if there is an error.
+// A trial checks one thing that a file names. try returns a success message or an error.
 type trial struct {
 	name string
 	try  func(context.Context) (string, error)
 }
 
-// trying bounds one trial. They go on at the same time.
+// trying limits one trial. Trials run concurrently.
 const trying = 10 * time.Second
 
-// Try tries everything that a file names, at the same time.
+// Try checks everything that a file names, concurrently.
 func Try(ctx context.Context, file *config.File, o Options) []Trial {
 	o = o.withDefaults()
 	all := append(tryStore(file, o), tryDeliveries(file, o)...)
@@ -71,7 +70,7 @@ func (t trial) result(ctx context.Context) Trial {
 	return r
 }
 
-// tryStore reads from the store and writes a record that it forgets soon.
+// tryStore returns the trial that reads from the store and writes a record with a short lifetime.
 func tryStore(file *config.File, o Options) []trial {
 	if file.Store == nil {
 		return nil
@@ -128,22 +127,23 @@ func useStore(ctx context.Context, s fleet.Store, file *config.File) (string, er
 	return warned(ctx, s, said+m.String(), outageOf(file))
 }
 
-// measuring bounds how long the clock of a store is measured that does not report it with each response.
+// measuring limits the measurement of a store's clock if the store does not report its time with each response.
 const measuring = 5 * time.Second
 
-// measure returns what is known of a store's clock: that of a response which took so long, or what the store's client has measured.
+// measure returns the state of a store's clock, from one response that took took, or from the measurements of the
+// store's client.
 func measure(ctx context.Context, s fleet.Store, now, sent time.Time, took time.Duration) fleet.ClockState {
 	k := fleet.ClockState{Known: true, Ahead: now.Sub(sent.Add(took / 2)), Uncertainty: took / 2, RoundTrip: took}
 	if c, ok := s.(fleet.Clocked); ok {
 		ctx, cancel := context.WithTimeout(ctx, measuring)
 		defer cancel()
-		_ = c.MeasureClock(ctx) // what is known then is reported
+		_ = c.MeasureClock(ctx) // the state includes partial measurements
 		k = c.ClockState()
 	}
 	return k
 }
 
-// apart says how far the store's clock is from this machine's, and how well that is known.
+// apart describes the difference between the store's clock and this machine's, with its uncertainty.
 func apart(k fleet.ClockState) string {
 	if !k.Known {
 		return "unknown"
@@ -162,18 +162,18 @@ func apart(k fleet.ClockState) string {
 // tenths rounds to tenths of a millisecond.
 func tenths(d time.Duration) time.Duration { return d.Round(100 * time.Microsecond) }
 
-// A memory is what a store knows of the upstreams of a file.
+// A memory describes which usage of a file's upstreams a store has recorded.
 type memory struct {
-	unknown []string // of which it knows nothing
-	cold    []string // of which it knows not for long enough, and of which limits until when
-	exceeds []string // of which it knows not for long enough, and whose limits may be exceeded for that, and until when
+	unknown []string // upstreams without a record
+	cold    []string // upstreams whose record is too short, with limit and end of the cold time
+	exceeds []string // upstreams whose record is too short and whose limits may be exceeded for that reason, with the end of that time
 	known   []string
-	silent  []string  // of which it reserves much for processes that stopped responding, and how much
-	until   time.Time // when the last limit of those unknown can be used, if weir begins now
-	limit   string    // and which that is
+	silent  []string  // upstreams with a large reservation for processes that stopped responding, with its share
+	until   time.Time // when the last limit of the unknown upstreams can be used, if weir starts now
+	limit   string    // that limit
 }
 
-// memoryOf asks a store what it knows.
+// memoryOf reads from a store what it has recorded.
 func memoryOf(ctx context.Context, s fleet.Store, file *config.File, now time.Time) (m memory, err error) {
 	for i := range file.Upstreams {
 		u := &file.Upstreams[i]
@@ -184,7 +184,7 @@ func memoryOf(ctx context.Context, s fleet.Store, file *config.File, now time.Ti
 		if m.add(u.Name, u.Policy.Limits, outageOf(file), since, now, known); !known {
 			continue
 		}
-		// A client that nobody knows leaves: that changes nothing, and the answer says how the group stands.
+		// The heartbeat of a leaving, unknown client changes nothing. Its response contains the state of the group.
 		a, err := s.Beat(ctx, &fleet.Beat{Group: u.Name, Client: "check/" + rand.Text(), Seq: 1, Silence: 1, Life: 1, Leave: true})
 		if err != nil {
 			return m, err
@@ -204,7 +204,7 @@ func outageOf(file *config.File) time.Duration {
 	return file.Store.Outage
 }
 
-// add adds an upstream, if it shares any limits.
+// add adds an upstream if it has shared limits.
 func (m *memory) add(name string, limits []limit.Limit, outage time.Duration, since, now time.Time, known bool) {
 	if !slices.ContainsFunc(limits, func(l limit.Limit) bool { return l.Shares() }) {
 		return
@@ -259,7 +259,7 @@ func (m memory) String() string {
 	return b.String()
 }
 
-// tryFile looks whether a file can be opened for writing. It may be in use by a weir that runs.
+// tryFile checks whether a file can be opened for writing. A running weir may have it open.
 func tryFile(name string) (string, error) {
 	_, err := os.Stat(name)
 	fresh := errors.Is(err, os.ErrNotExist)
@@ -273,7 +273,7 @@ func tryFile(name string) (string, error) {
 	return name + " can be created", os.Remove(name)
 }
 
-// reach connects with a server, and for https looks at its certificate, too.
+// reach connects to a server, and for https checks its certificate.
 func reach(ctx context.Context, o Options, u *url.URL) (string, error) {
 	port := cmp.Or(u.Port(), map[string]string{"http": "80", "https": "443"}[u.Scheme])
 	address := net.JoinHostPort(u.Hostname(), port)
@@ -319,7 +319,7 @@ func tlsAdvice(err error) string {
 	return ""
 }
 
-// trySecrets looks whether the environment has what the file wants of it.
+// trySecrets returns the trials that check the environment variables of the file.
 func trySecrets(file *config.File, o Options) (all []trial) {
 	known := make(map[string]bool)
 	for _, secret := range file.Secrets {
@@ -333,7 +333,7 @@ func trySecrets(file *config.File, o Options) (all []trial) {
 	return all
 }
 
-// tryAWS looks whether there are credentials for what is AWS's.
+// tryAWS returns the trials that check AWS credentials.
 func tryAWS(file *config.File) (all []trial) {
 	add := func(name, region string) {
 		all = append(all, trial{name, func(ctx context.Context) (string, error) {
@@ -366,7 +366,7 @@ func tryAWS(file *config.File) (all []trial) {
 	return all
 }
 
-// tryNotify reaches those who are told, and tells them nothing.
+// tryNotify returns the trials that connect to the notification targets. They send no notification.
 func tryNotify(file *config.File, o Options) (all []trial) {
 	n := file.Notify
 	if n == nil {
@@ -376,7 +376,7 @@ func tryNotify(file *config.File, o Options) (all []trial) {
 		all = append(all, trial{name, func(ctx context.Context) (string, error) {
 			u, err := url.Parse(raw)
 			if err != nil || u.Host == "" {
-				return "", errors.New("is not a URL") // which may hold a secret
+				return "", errors.New("is not a URL") // without the text, which may contain a secret
 			}
 			return reach(ctx, o, u)
 		}})

@@ -14,10 +14,10 @@ import (
 	"github.com/seed1158cd35/weir/sidecar/config"
 )
 
-// connLimits bound what callers of each listener have at once, by its name.
+// connLimits holds the connection limits of each listener, by its name.
 type connLimits map[string]*connlimit.Limiter
 
-// The listeners.
+// Names of the listeners.
 const (
 	atCalls  = "listen"
 	atAdmin  = "admin"
@@ -35,19 +35,19 @@ func newConnLimits(file *config.File, listeners *weirprom.Listeners, registry pr
 	return all
 }
 
-// set puts other bounds into force.
+// set applies the limits of a file.
 func (all connLimits) set(file *config.File) {
 	for _, c := range all {
 		c.Set(file.Bounds.WithDefaults(connlimit.Files()))
 	}
 }
 
-// known lets the server of calls know about a connection.
+// known attaches the connection to the context of its calls.
 func known(ctx context.Context, c net.Conn) context.Context {
 	return front.Context(connlimit.Context(ctx, c), c)
 }
 
-// streams bounds what a connection of HTTP/2 may have in flight, also of request bodies that weir has not read yet.
+// streams limits the streams of an HTTP/2 connection and the unread request bodies that it buffers.
 func (all connLimits) streams(at string) *http.HTTP2Config {
 	b := all[at].Bounds()
 	window := buffers.RequestWindow(b.Connections)

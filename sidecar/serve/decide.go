@@ -21,8 +21,8 @@ import (
 	"github.com/seed1158cd35/weir/sidecar/plain"
 )
 
-// A decider answers other programs: over HTTP, and Envoy over gRPC. What the file
-// does not ask for is nil.
+// A decider answers requests for decisions over HTTP, and from Envoy over gRPC. Parts that the file does not configure
+// are nil.
 type decider struct {
 	auth  atomic.Pointer[auth.Auth]
 	about atomic.Pointer[about]
@@ -33,20 +33,19 @@ type decider struct {
 	grpc  net.Listener
 }
 
-// An about is what a file says of callers and of what they may name.
+// An about holds the rights of callers, and the scopes and hosts that they may name.
 type about struct {
 	rights map[string]decide.Rights
 	scopes map[string]decide.Scopes
 	hosts  []string
 }
 
-// aboutOf is that of a file, with the names of the listener that is in force.
+// aboutOf returns the about of a file, with the hosts of the listener in force.
 func aboutOf(file *config.File, inForce *config.Decide) *about {
 	return &about{file.Decide.Rights, file.Scopes(), slices.Concat(inForce.Hosts, file.Hosts)}
 }
 
-// newDecider makes what the file asks for and listens. store is what Envoy's limits
-// are kept in.
+// newDecider builds the decider and listens. store keeps Envoy's limits.
 func (s *Server) newDecider(store fleet.Store) (err error) {
 	c := s.file.Decide
 	if c == nil {
@@ -112,7 +111,7 @@ func (d *decider) check(authorization string, t *tls.ConnectionState) (string, e
 	return d.auth.Load().Check(authorization, t)
 }
 
-// listeners are where it listens, nil for what the file does not ask for.
+// listeners returns the listeners; nil entries are not configured.
 func (d *decider) listeners() []net.Listener {
 	if d == nil {
 		return nil
@@ -120,7 +119,7 @@ func (d *decider) listeners() []net.Listener {
 	return []net.Listener{d.front, d.grpc}
 }
 
-// start serves; what fails goes to failed.
+// start serves. Errors go to failed.
 func (d *decider) start(ctx context.Context, s *Server, failed chan<- error) {
 	if d == nil {
 		return
@@ -147,12 +146,12 @@ func (d *decider) start(ctx context.Context, s *Server, failed chan<- error) {
 	}
 }
 
-// prepare reads what can change while weir runs: who may ask, and the rules. put puts it into force.
+// prepare reads the settings that can change while weir runs: callers and rules. put applies it.
 func (d *decider) prepare(s *Server, next *config.File) (put func(), err error) {
 	if d == nil || next.Decide == nil {
 		return func() {}, nil
 	}
-	inForce := s.file.Decide.Config // its addresses: those of the next file need a new start
+	inForce := s.file.Decide.Config // the current addresses: changing them needs a restart
 	inForce.Tokens, inForce.ClientCA = next.Decide.Tokens, next.Decide.ClientCA
 	if err := inForce.Validate(); err != nil {
 		return nil, fmt.Errorf("decide: listen on the current addresses: %w", err)
@@ -174,13 +173,13 @@ func (d *decider) prepare(s *Server, next *config.File) (put func(), err error) 
 	}, nil
 }
 
-// stop ends it: what is under way has until ctx ends.
+// stop ends the decider. Decisions in progress have until ctx ends.
 func (d *decider) stop(ctx context.Context) {
 	if d == nil {
 		return
 	}
 	if d.door != nil {
-		_ = d.door.shutdown(ctx) // it ends with ctx, whatever is left
+		_ = d.door.shutdown(ctx) // returns with ctx, even if requests remain
 		d.api.Close()
 	}
 	if d.envoy != nil {

@@ -22,23 +22,23 @@ import (
 	"github.com/seed1158cd35/weir/sidecar/proxy"
 )
 
-// deliveries are what is kept and sent later; nil if the file asks for none.
+// deliveries stores requests and sends them later. It is nil if the file configures none.
 type deliveries struct {
 	delivery.Queue
 	engine  engine
 	worker  *delivery.Worker
 	metrics *weirprom.Deliveries
 	refused func(logs.NotStored)
-	failed  func(upstream, reason, id string) // hears of requests that could not be stored for a reason of weir's own
+	failed  func(upstream, reason, id string) // is called for requests that were not stored because of weir itself
 	ended   chan struct{}                     // closed when the worker has ended; nil until it runs
 	cancel  context.CancelFunc
-	inbox   *inbox.Inbox              // nil unless a queue's messages are requests
-	awaits  func(ctx context.Context) // ends the trouble of a database that was away at the start; nil if it was there
+	inbox   *inbox.Inbox              // nil unless requests arrive in a queue
+	awaits  func(ctx context.Context) // waits for a database that was unreachable at the start; nil if it was reachable
 
 	watching sync.WaitGroup
 }
 
-// A watcher hears from elsewhere of what is due.
+// A watcher receives notifications of due deliveries from elsewhere.
 type watcher interface {
 	Watch(ctx context.Context, kick func(upstream string), failed func(error))
 }
@@ -77,7 +77,7 @@ func (s *Server) newDeliveries(c *config.Deliveries, registry prometheus.Registe
 	return nil
 }
 
-// deliveryEvents are counted and written.
+// deliveryEvents returns events that are counted and logged.
 func (s *Server) deliveryEvents(d *deliveries) delivery.Events {
 	counted, written := d.metrics.Events(), logs.Deliveries(s.log)
 	return delivery.Events{
@@ -89,7 +89,7 @@ func (s *Server) deliveryEvents(d *deliveries) delivery.Events {
 		Dead: func(upstream string, why delivery.Reason, n int) {
 			counted.Dead(upstream, why, n)
 			written.Dead(upstream, why, n)
-			if why != delivery.Dropped { // somebody knows
+			if why != delivery.Dropped { // an operator caused it
 				s.tells.died(upstream, string(why), n)
 			}
 		},
@@ -113,14 +113,14 @@ func (d *deliveries) Accept(ctx context.Context, r *delivery.Request) (delivery.
 	return got, fresh, err
 }
 
-// Keep puts a large body beside the record that its request will be. Largest is the largest body.
+// Keep stores a large body next to the record of its request. Largest returns the size limit of such a body in bytes.
 func (d *deliveries) Keep(ctx context.Context, r *delivery.Request, body io.Reader, most int64) error {
 	return d.worker.Keep(ctx, r, body, most)
 }
 
 func (d *deliveries) Largest() int64 { return d.worker.MaxBody }
 
-// Refused counts a request that was not stored, and writes a line.
+// Refused counts and logs a request that was not stored.
 func (d *deliveries) Refused(n proxy.NotAccepted) {
 	d.metrics.Refused(n.Upstream, n.Why)
 	if n.System() {
@@ -129,17 +129,17 @@ func (d *deliveries) Refused(n proxy.NotAccepted) {
 	d.refused(logs.NotStored{Upstream: n.Upstream, ID: n.Correlation, Delivery: n.ID, Why: n.Why, Field: n.Field, Err: n.Err})
 }
 
-// Redrive has dead letters sent again.
+// Redrive sends dead letters again.
 func (d *deliveries) Redrive(ctx context.Context, f delivery.Filter, most int) (int, error) {
 	return d.worker.Redrive(ctx, f, most)
 }
 
-// Drop ends what waits, or deletes dead letters.
+// Drop ends waiting deliveries, or deletes dead letters.
 func (d *deliveries) Drop(ctx context.Context, f delivery.Filter, most int) (int, error) {
 	return d.worker.Drop(ctx, f, most)
 }
 
-// operators answers what operators ask of deliveries; nil if there are none.
+// operators returns the handler of operators' requests about deliveries, or nil if there are none.
 func (d *deliveries) operators() http.Handler {
 	if d == nil {
 		return nil
@@ -149,7 +149,7 @@ func (d *deliveries) operators() http.Handler {
 	})
 }
 
-// callers answers what callers of decisions ask of theirs; nil if there are none.
+// callers returns the handler of decision callers' requests about their deliveries, or nil if there are none.
 func (d *deliveries) callers() func(w http.ResponseWriter, r *http.Request, rest, caller string) {
 	if d == nil {
 		return nil
@@ -159,7 +159,7 @@ func (d *deliveries) callers() func(w http.ResponseWriter, r *http.Request, rest
 	}
 }
 
-// start sends what is due.
+// start starts sending due deliveries.
 func (d *deliveries) start() {
 	if d == nil {
 		return
@@ -187,18 +187,18 @@ func (d *deliveries) start() {
 	}
 }
 
-// moved has what waits for its turn wait for that of the file that was read just now.
+// moved makes waiting deliveries use the reloaded configuration.
 func (d *deliveries) moved() {
 	if d != nil {
 		d.worker.Moved()
 	}
 }
 
-// forever is the worker's grace: it is cut when the drain's time is over, which the file says when that begins.
+// forever is the worker's grace. The drain cuts it, with the time that the file sets at that moment.
 const forever = math.MaxInt64
 
-// leave has the worker begin no other attempt, and cuts those under way when patience ends. What it returns waits until there are none,
-// and reports whether some were cut.
+// leave stops new attempts, and cuts attempts in progress when patience ends. The returned function waits until no
+// attempts remain, and reports whether some were cut.
 func (d *deliveries) leave(patience context.Context) (ended func() (cut bool)) {
 	if d == nil || d.ended == nil {
 		return func() bool { return false }
@@ -213,13 +213,13 @@ func (d *deliveries) leave(patience context.Context) (ended func() (cut bool)) {
 		d.worker.Cut()
 		select {
 		case <-d.ended:
-		case <-time.After(ending): // the deliveries' store does not answer
+		case <-time.After(ending): // the deliveries' store does not respond
 		}
 		return true
 	}
 }
 
-// stop has the worker give back what it has, after a time for attempts under way, and closes the file.
+// stop ends the worker after a time for attempts in progress, and closes the store.
 func (d *deliveries) stop(most time.Duration) error {
 	if d == nil {
 		return nil
@@ -245,10 +245,10 @@ func (d *deliveries) stop(most time.Duration) error {
 	}
 }
 
-// ending is how long weir waits, when it ends, for what keeps the deliveries.
+// ending is how long weir waits for the deliveries' store when it stops.
 const ending = 5 * time.Second
 
-// endDeliveries ends what is delivered, when no calls come any more.
+// endDeliveries stops deliveries after calls have ended.
 func (s *Server) endDeliveries() {
 	if err := s.deliveries.stop(s.file.Drain); err != nil {
 		s.log.Error("deliveries", "error", err.Error())

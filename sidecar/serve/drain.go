@@ -13,8 +13,7 @@ import (
 
 var errDrained = errors.New("drain time is over")
 
-// end says that this weir is not ready any more, and lets who balances its callers find that out while it serves
-// them as before; then it drains.
+// end reports this weir as not ready, serves for the lame duck time so that load balancers notice, and then drains.
 func (s *Server) end(front *door, again <-chan os.Signal) error {
 	close(s.left)
 	s.page.Draining.Store(true)
@@ -30,13 +29,13 @@ func (s *Server) end(front *door, again <-chan os.Signal) error {
 	}()
 	if s.file.LameDuck > 0 {
 		s.log.Info("not ready: still serving calls", "for", s.file.LameDuck.String())
-		_ = clock.System.Sleep(patience, s.file.LameDuck) // cut short: drain sees why
+		_ = clock.System.Sleep(patience, s.file.LameDuck) // if cut short, drain logs the cause
 	}
 	return s.drain(patience, front)
 }
 
-// drain refuses calls that wait, which another weir may take, and lets those under way end, deliveries too,
-// unless that takes too long, or patience ends.
+// drain refuses waiting calls, which another weir may serve. It waits for calls and deliveries in progress, until the
+// drain time or patience ends.
 func (s *Server) drain(patience context.Context, front *door) error {
 	for _, u := range s.upstreams() {
 		u.Drain()
@@ -66,17 +65,16 @@ func (s *Server) drain(patience context.Context, front *door) error {
 	return err
 }
 
-// quiet takes no more calls, and waits for those under way: first those whose
-// connections the server knows, then those that were upgraded.
+// quiet stops accepting calls and waits for calls in progress: first for those on the server's connections, then for
+// upgraded ones.
 func (s *Server) quiet(ctx context.Context, front *door) error {
 	return errors.Join(front.shutdown(ctx), s.calls.none(ctx))
 }
 
-// A tally counts calls under way. Unlike a sync.WaitGroup it can be waited for
-// until a context ends.
+// A tally counts calls in progress. Unlike with a sync.WaitGroup, a wait can end with a context.
 type tally struct {
 	n    atomic.Int64
-	zero chan struct{} // holds one if n may have come to 0
+	zero chan struct{} // holds a value if n may have reached 0
 }
 
 func newTally() *tally { return &tally{zero: make(chan struct{}, 1)} }
@@ -93,7 +91,7 @@ func (t *tally) end() {
 	}
 }
 
-// none waits until there are none.
+// none waits until no calls are in progress.
 func (t *tally) none(ctx context.Context) error {
 	for t.n.Load() > 0 {
 		select {

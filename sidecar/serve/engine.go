@@ -17,14 +17,14 @@ import (
 	"github.com/seed1158cd35/weir/sidecar/config"
 )
 
-// An engine keeps deliveries, and answers under idempotency keys.
+// An engine stores deliveries, and answers under idempotency keys.
 type engine interface {
 	delivery.Queue
 	delivery.Answers
 }
 
-// openDeliveries opens what the file names. A database that cannot be reached now may be there later: weir starts, and
-// accepts nothing until then. One that is not as it must be ends weir.
+// openDeliveries opens the deliveries' store. If a database is unreachable, weir starts and refuses deliveries until it
+// is reachable. A database with the wrong schema is an error.
 func (s *Server) openDeliveries(c *config.Deliveries) (engine, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), opening)
 	defer cancel()
@@ -51,7 +51,8 @@ func (s *Server) openDeliveries(c *config.Deliveries) (engine, error) {
 
 const databaseHelp = "direct calls are served; requests for later delivery get 503 until the deliveries' store is reachable, which weir checks every 5 seconds"
 
-// awaitDatabase ends the trouble of a fleet's database that could not be reached at the start, once it can be.
+// awaitDatabase waits until a database is reachable that was unreachable at the start, and then ends the problem
+// report.
 func (s *Server) awaitDatabase(ctx context.Context) {
 	for clock.System.Sleep(ctx, reopenEvery) == nil {
 		bounded, cancel := context.WithTimeout(ctx, opening)
@@ -66,13 +67,13 @@ func (s *Server) awaitDatabase(ctx context.Context) {
 	}
 }
 
-// fileOptions are those of a file of SQLite.
+// fileOptions returns the options of a SQLite file.
 func fileOptions(c *config.Deliveries) sqlite.Options {
 	return sqlite.Options{Keep: c.Keep, KeepDead: c.KeepDead, MaxStored: c.MaxStored, MaxSize: c.MaxSize}
 }
 
-// OpenDeliveries opens what a configuration names for somebody who looks, and perhaps changes by hand. It must be there.
-// A file that is only looked at stays as it is.
+// OpenDeliveries opens the existing deliveries' store of a configuration for an operator. Without changes, a file is
+// opened read-only.
 func OpenDeliveries(ctx context.Context, c *config.Deliveries, env func(string) (string, bool), changes bool) (delivery.Queue, error) {
 	switch {
 	case c == nil:
@@ -80,7 +81,7 @@ func OpenDeliveries(ctx context.Context, c *config.Deliveries, env func(string) 
 	case !c.InFleet() && !changes:
 		return sqlite.OpenToRead(ctx, c.File)
 	case !c.InFleet():
-		if _, err := os.Stat(c.File); err != nil { // or an empty one would be made
+		if _, err := os.Stat(c.File); err != nil { // Open would create an empty file
 			return nil, fmt.Errorf("deliveries' file: %w", err)
 		}
 		return sqlite.Open(ctx, c.File, fileOptions(c))
@@ -95,7 +96,7 @@ func OpenDeliveries(ctx context.Context, c *config.Deliveries, env func(string) 
 	return e, nil
 }
 
-// A fleetEngine is one that weirs share.
+// A fleetEngine is an engine that processes share.
 type fleetEngine interface {
 	engine
 	Init(ctx context.Context) (made bool, err error)
@@ -120,16 +121,16 @@ func newPostgres(c *config.Deliveries, env func(string) (string, bool)) (*postgr
 	return postgres.New(o)
 }
 
-// process names this one, for people.
+// process names this process for people.
 func process() string {
 	host, _ := os.Hostname()
 	return fmt.Sprintf("%s/%d", host, os.Getpid())
 }
 
-// poll is how often a weir of a fleet looks for what others have left, each a little differently.
+// poll returns how often a process of a fleet checks for deliveries that others have left, with jitter.
 func poll() time.Duration { return 1500*time.Millisecond + rand.N(time.Second) }
 
-// initDeliveries makes what a fleet keeps deliveries in.
+// initDeliveries creates the fleet's store of deliveries.
 func initDeliveries(ctx context.Context, out io.Writer, c *config.Deliveries, o Options) error {
 	e, err := newFleetEngine(c, o.Env)
 	if err != nil {
@@ -152,7 +153,7 @@ func initDeliveries(ctx context.Context, out io.Writer, c *config.Deliveries, o 
 	return initBodies(ctx, out, c)
 }
 
-// tryDeliveries looks whether the file, or the database, is as it must be.
+// tryDeliveries returns the trials that check the deliveries' store.
 func tryDeliveries(file *config.File, o Options) []trial {
 	c := file.Deliveries
 	if c == nil {
@@ -187,7 +188,7 @@ func tryDeliveries(file *config.File, o Options) []trial {
 	}})
 }
 
-// lookAtDeliveries says how a file is, and changes nothing. It may be in use by the weir that runs.
+// lookAtDeliveries checks a file without changing it. A running weir may have it open.
 func lookAtDeliveries(ctx context.Context, name string) (string, error) {
 	f, err := sqlite.Look(ctx, name)
 	switch {
@@ -203,5 +204,5 @@ func lookAtDeliveries(ctx context.Context, name string) (string, error) {
 	return name + " can be created", nil
 }
 
-// longHeld is how long a snapshot is held before it is worth a word.
+// longHeld is how long a snapshot may be held without a warning.
 const longHeld = time.Minute

@@ -14,7 +14,7 @@ import (
 	"github.com/seed1158cd35/weir/sidecar/config"
 )
 
-// newAWSDeliveries is the store of a table and a queue. The queue is asked at the server of its URL.
+// newAWSDeliveries returns the store with a table and a queue. Queue requests go to the server of the queue's URL.
 func newAWSDeliveries(c *config.Deliveries) (*dynamosqs.Store, error) {
 	cfg, err := awsDefaults(c.AWS.Region)
 	if err != nil {
@@ -36,7 +36,7 @@ func newAWSDeliveries(c *config.Deliveries) (*dynamosqs.Store, error) {
 	return dynamosqs.New(o)
 }
 
-// tryAWSDeliveries looks whether the table and the queue are as they must be.
+// tryAWSDeliveries returns the trial that checks the table and the queue.
 func tryAWSDeliveries(c *config.Deliveries) trial {
 	return trial{"deliveries aws", func(ctx context.Context) (string, error) {
 		s, err := newAWSDeliveries(c)

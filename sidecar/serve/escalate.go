@@ -18,8 +18,7 @@ import (
 	"github.com/seed1158cd35/weir/sidecar/config"
 )
 
-// An escalation tells CloudWatch and people what happens. Each part is nil if the file
-// names none.
+// An escalation reports events to CloudWatch and to people. Parts that the file does not configure are nil.
 type escalation struct {
 	metrics  *weircw.Exporter
 	notifier *notify.Notifier
@@ -39,7 +38,7 @@ func newEscalation(file *config.File, env func(string) (string, bool), log *slog
 	return e, nil
 }
 
-// dead has CloudWatch told how many dead letters there are.
+// dead makes CloudWatch receive the number of dead letters.
 func (e *escalation) dead(counts func(context.Context) ([]delivery.Count, error)) {
 	if e.metrics != nil {
 		e.metrics.Deliveries(counts)
@@ -61,7 +60,7 @@ func newCloudWatch(c *config.CloudWatch, log *slog.Logger) (*weircw.Exporter, er
 	return weircw.New(full)
 }
 
-// awsDefaults is what the SDK finds.
+// awsDefaults loads the SDK's default configuration.
 func awsDefaults(region string) (aws.Config, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), opening)
 	defer cancel()
@@ -112,7 +111,7 @@ func newNotifier(file *config.File, env func(string) (string, bool), log *slog.L
 	return notify.New(full)
 }
 
-// events are its listeners, with those that there are already.
+// events combines the given events with those of the escalation.
 func (e *escalation) events(all ...weir.Events) weir.Events {
 	if e.metrics != nil {
 		all = append(all, e.metrics.Events())
@@ -133,14 +132,14 @@ func (e *escalation) fleet(all ...fleet.Events) fleet.Events {
 	return fleet.TeeFleet(all...)
 }
 
-// died tells people of dead letters.
+// died notifies people of dead letters.
 func (e *escalation) died(upstream, reason string, number int) {
 	if e.notifier != nil {
 		e.notifier.Died(upstream, reason, number)
 	}
 }
 
-// failed tells people of a call that weir itself could not do.
+// failed notifies people of a call that failed because of weir itself.
 func (e *escalation) failed(upstream, reason, id string) {
 	if e.notifier != nil {
 		e.notifier.Failed(upstream, reason, id)
@@ -153,7 +152,7 @@ func (e *escalation) watch(u *weir.Upstream) {
 	}
 }
 
-// recheck looks whether breakers that people were told of are still there, at the upstreams of those names.
+// recheck checks whether the breakers in notifications still exist at the named upstreams.
 func (e *escalation) recheck(names []string, now map[string]*weir.Upstream) {
 	if e.notifier == nil {
 		return
@@ -169,7 +168,7 @@ func (e *escalation) forget(name string) {
 	}
 }
 
-// close sends what still waits.
+// close sends the remaining reports.
 func (e *escalation) close(log *slog.Logger) {
 	ctx, cancel := context.WithTimeout(context.Background(), leaving)
 	defer cancel()

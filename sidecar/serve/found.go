@@ -16,8 +16,8 @@ import (
 	"github.com/seed1158cd35/weir/sidecar/status"
 )
 
-// A finder looks what there is to say of the store: whether it answers and if not why, and of
-// which upstreams it does not know what was used. It says so in the log when that changes.
+// A finder checks the store: whether it responds, why not, and for which upstreams it has no record of usage. It logs
+// changes.
 type finder struct {
 	kind      string
 	store     fleet.Store
@@ -25,28 +25,28 @@ type finder struct {
 	upstreams func() map[string]*weir.Upstream
 	metrics   *weirprom.Fleet
 	log       *slog.Logger
-	away      bool // the fleet went on without the store when it was looked last
+	away      bool // at the last check, the fleet ran without the store
 
 	mu      sync.Mutex
-	found   status.Found  // but for what is cold
-	told    string        // the error that was logged last
-	wasCold []status.Cold // as was told last
-	unsure  time.Duration // since when the store's clock is not known well; 0 if it is
+	found   status.Found  // without Cold
+	told    string        // the last logged error
+	wasCold []status.Cold // as last logged
+	unsure  time.Duration // since when the store's clock is not known precisely; 0 if it is
 	warned  bool          // that was logged
 }
 
 const (
 	lookTime  = 5 * time.Second
-	firstLook = 500 * time.Millisecond // between looks at a store that was not reached
+	firstLook = 500 * time.Millisecond // interval between checks of an unreachable store
 	lastLook  = 30 * time.Second
 	everyLook = time.Minute
 	everyCold = time.Second
 
-	// clockTime is for how long the store's clock may be measured before that is worth a warning.
+	// clockTime is how long the measurement of the store's clock may take without a warning.
 	clockTime = 10 * time.Second
 )
 
-// run looks until ctx ends.
+// run checks until ctx ends.
 func (f *finder) run(ctx context.Context) {
 	next, wait := clock.System.Now(), firstLook
 	for {
@@ -67,19 +67,19 @@ func (f *finder) run(ctx context.Context) {
 	}
 }
 
-// look looks once, and reports whether the store answered.
+// look checks once, and reports whether the store responded.
 func (f *finder) look(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, lookTime)
 	defer cancel()
 	_, _, err := f.store.Load(ctx, "", nil)
-	why := f.fleet.Why() // one that is demoted lets itself be read, and not be written to
+	why := f.fleet.Why() // a demoted store can be read but not written
 	f.away = why != nil
 	f.note(cmp.Or(err, why))
 	return err == nil
 }
 
-// cold is of which upstreams the store does not know what was used, as it has answered the fleet's
-// beats: nothing is asked.
+// cold returns the upstreams for which the store has no record of usage, according to the last heartbeat responses. It
+// makes no request.
 func (f *finder) cold() (all []status.Cold) {
 	ups := f.upstreams()
 	for _, p := range f.fleet.Places() {
@@ -93,7 +93,7 @@ func (f *finder) cold() (all []status.Cold) {
 	return all
 }
 
-// coldOf returns, of the limits with each cold setting, the one for which it lasts longest until the store can grant all of it.
+// coldOf returns, for each cold setting, the limit that takes longest until the store can grant it completely.
 func coldOf(limits []limit.Limit, warm func(*limit.Limit) time.Duration) (all []status.Cold) {
 	for _, mode := range []limit.Cold{limit.ColdRefuse, limit.ColdShare, limit.ColdFull} {
 		c := status.Cold{Mode: mode}
@@ -110,7 +110,7 @@ func coldOf(limits []limit.Limit, warm func(*limit.Limit) time.Duration) (all []
 	return all
 }
 
-// note keeps what was found, and tells of what is new.
+// note records the result of a check, and logs a change.
 func (f *finder) note(err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -133,7 +133,7 @@ func (f *finder) note(err error) {
 	}
 }
 
-// tellCold tells of which upstreams the store is cold now, where that is new, and of which it is not any more.
+// tellCold logs for which upstreams the store became cold or warm.
 func (f *finder) tellCold(is []status.Cold) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -162,7 +162,7 @@ var coldHelp = map[limit.Cold]string{
 	limit.ColdFull:   "the store has no record of the usage of the limits: they started full; earlier usage may exceed the limit",
 }
 
-// tellClock counts how well the store's clock is known, and warns where that stays bad.
+// tellClock exports how precisely the store's clock is known, and warns if it stays imprecise.
 func (f *finder) tellClock(now time.Duration) {
 	c, ok := f.store.(fleet.Clocked)
 	if !ok {
@@ -191,7 +191,7 @@ func among(all []status.Cold, upstream string) bool {
 	return slices.ContainsFunc(all, func(c status.Cold) bool { return c.Upstream == upstream })
 }
 
-// status is what is known now.
+// status returns the current state of the store.
 func (f *finder) status() *status.Found {
 	cold := f.cold()
 	f.mu.Lock()

@@ -21,13 +21,13 @@ import (
 	"github.com/seed1158cd35/weir/sidecar/plain"
 )
 
-// front is the server for calls. It has no timeout for whole requests or
-// answers: they may be streams. All calls end with ctx.
+// front returns the server for calls. It has no timeout for complete requests or responses, because they may be
+// streams. All calls end with ctx.
 func (s *Server) front(ctx context.Context) *http.Server {
 	protocols := new(http.Protocols)
 	protocols.SetHTTP1(true)
 	protocols.SetHTTP2(true)
-	protocols.SetUnencryptedHTTP2(true) // some SDKs speak it to any http:// address
+	protocols.SetUnencryptedHTTP2(true) // some SDKs speak it to any http: // some SDKs use it for any http:// address
 	return &http.Server{
 		Handler:           http.HandlerFunc(s.serveCall),
 		BaseContext:       func(net.Listener) context.Context { return ctx },
@@ -39,18 +39,18 @@ func (s *Server) front(ctx context.Context) *http.Server {
 		MaxHeaderBytes:    int(s.file.MaxHeader),
 		ErrorLog:          log.New(complaints{s.log}, "", 0),
 
-		DisableGeneralOptionsHandler: true, // OPTIONS * would be answered as if by the upstream
+		DisableGeneralOptionsHandler: true, // otherwise net/http would answer OPTIONS * as if it were the upstream
 	}
 }
 
-// A door is where calls, or questions for decisions, come in: a server, and before it who answers what is plain.
+// A door accepts calls or decisions: a server, behind a listener that handles plain requests itself.
 type door struct {
 	http  *http.Server
 	main  net.Listener
 	plain *plain.Listener // nil with TLS
 }
 
-// door is that of calls, with TLS if there is a certificate.
+// door returns the door for calls, with TLS if there is a certificate.
 func (s *Server) door(server *http.Server) *door {
 	l := s.connLimits[atCalls].Listen(s.main)
 	if s.file.TLS != nil {
@@ -62,7 +62,7 @@ func (s *Server) door(server *http.Server) *door {
 
 func (d *door) serve() error { return d.http.Serve(d.main) }
 
-// shutdown takes no more calls, and lets those under way end until ctx does.
+// shutdown stops accepting calls and waits for calls in progress until ctx ends.
 func (d *door) shutdown(ctx context.Context) error {
 	err := d.http.Shutdown(ctx)
 	if d.plain != nil {
@@ -71,23 +71,22 @@ func (d *door) shutdown(ctx context.Context) error {
 	return err
 }
 
-// close ends all calls; it follows a shutdown.
+// close ends all calls. It follows a shutdown.
 func (d *door) close() { _ = d.http.Close() }
 
-// serveCall counts calls: those whose connection was upgraded are not known to the
-// http.Server any more.
+// serveCall counts and serves a call. The http.Server does not count calls with upgraded connections.
 func (s *Server) serveCall(w http.ResponseWriter, r *http.Request) {
 	s.calls.begin()
 	defer s.calls.end()
 	defer connlimit.Serving(r)()
-	if front.Doubtful(r.Context()) || s.page.Draining.Load() && r.Header["Upgrade"] == nil { // the next one comes over another connection
+	if front.Doubtful(r.Context()) || s.page.Draining.Load() && r.Header["Upgrade"] == nil { // the next call uses another connection
 		w.Header().Set("Connection", "close")
 	}
 	defer s.broken(w)
 	s.proxy.ServeHTTP(w, r)
 }
 
-// broken tells people of a handler that panics, and lets it: net/http logs where that was, and ends the connection.
+// broken notifies people of a panicking handler and panics again. net/http logs the stack and closes the connection.
 func (s *Server) broken(w http.ResponseWriter) {
 	switch why := recover(); why {
 	case nil:
@@ -109,7 +108,7 @@ func (s *Server) back() *http.Server {
 	}
 }
 
-// tls has the certificate looked up for each connection, so that it can be renewed.
+// tls returns a configuration that looks up the certificate for each connection, so that a reload can replace it.
 func (s *Server) tls() *tls.Config {
 	return &tls.Config{
 		MinVersion:     tls.VersionTLS12,
@@ -118,7 +117,7 @@ func (s *Server) tls() *tls.Config {
 	}
 }
 
-// readCert is nil if the file names none.
+// readCert returns the certificate of the file, or nil if the file names none.
 func readCert(f *config.File) (*tls.Certificate, error) {
 	if f.TLS == nil {
 		return nil, nil
@@ -130,7 +129,7 @@ func readCert(f *config.File) (*tls.Certificate, error) {
 	return &cert, nil
 }
 
-// leaf is the certificate that callers are shown; nil for none.
+// leaf returns the server's certificate, or nil if there is none.
 func (s *Server) leaf() *x509.Certificate {
 	if cert := s.cert.Load(); cert != nil {
 		return cert.Leaf

@@ -18,8 +18,8 @@ import (
 	"github.com/seed1158cd35/weir/sidecar/config"
 )
 
-// newJobs makes the throttles of jobs that a file names. They ask DRS through the sidecar
-// itself, so that their questions count against the same limits and are signed alike.
+// newJobs builds the job throttles of a file. They call DRS through the sidecar itself, so that their calls count
+// against the same limits and are signed alike.
 func (s *Server) newJobs(store fleet.Store) (map[string]http.Handler, error) {
 	all := make(map[string]http.Handler)
 	for name, c := range s.file.Jobs {
@@ -54,7 +54,7 @@ func (s *Server) newJobs(store fleet.Store) (map[string]http.Handler, error) {
 	return all, nil
 }
 
-// activeJobs asks DRS for its jobs through the proxy.
+// activeJobs returns a function that asks DRS for its active jobs through the proxy.
 func (s *Server) activeJobs(name string, c config.AWS) func(context.Context) ([]string, error) {
 	endpoint := "http://localhost/"
 	client := sdk.New(sdk.Options{
@@ -63,16 +63,16 @@ func (s *Server) activeJobs(name string, c config.AWS) func(context.Context) ([]
 	return func(ctx context.Context) ([]string, error) { return drs.Active(ctx, client) }
 }
 
-// longestJobWait is how long a caller may wait for a place.
+// longestJobWait returns how long a caller may wait for a slot.
 func (s *Server) longestJobWait() (longest time.Duration) {
 	for _, j := range s.file.Jobs {
-		o, _ := jobs.FromEnv(jobs.Options{Timeout: j.Timeout}, s.with.Env) // its mistakes were told when the jobs were made
+		o, _ := jobs.FromEnv(jobs.Options{Timeout: j.Timeout}, s.with.Env) // newJobs has reported its errors
 		longest = max(longest, cmp.Or(o.Timeout, 600*time.Second))
 	}
 	return longest
 }
 
-// within sends requests to an upstream of this very process.
+// within sends requests to an upstream through this process's own proxy.
 type within struct {
 	s    *Server
 	name string
@@ -91,7 +91,7 @@ func (w within) Do(r *http.Request) (*http.Response, error) {
 	}, nil
 }
 
-// A recorder keeps an answer.
+// A recorder records a response.
 type recorder struct {
 	header http.Header
 	status int

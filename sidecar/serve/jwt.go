@@ -9,14 +9,14 @@ import (
 	"github.com/seed1158cd35/weir/sidecar/config"
 )
 
-// issuers are what checks tokens of others, and what it was made for: a reload that changes none of that keeps its keys.
+// issuers holds the verifier of JWTs with its options. A reload that changes none of them keeps the verifier's keys.
 type issuers struct {
 	options jwks.Options
 	timeout time.Duration
 	checks  *jwks.Verifier
 }
 
-// issued is what checks tokens. It is called by the goroutine that serves, alone.
+// issued returns the verifier of JWTs. Only the serving goroutine may call it.
 func (s *Server) issued(j *config.JWT) (auth.Checker, error) {
 	options := jwks.Options{URL: j.URL, Issuer: j.Issuer, Audience: j.Audience}
 	if s.jwts.checks != nil && s.jwts.options == options && s.jwts.timeout == j.Timeout {

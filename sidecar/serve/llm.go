@@ -12,14 +12,14 @@ import (
 	"github.com/seed1158cd35/weir/sidecar/proxy"
 )
 
-// A fitting is what is prepared for all dialects of a file.
+// A fitting holds the preparations for all dialects of a file.
 type fitting struct {
 	*models
 	file    *config.File
 	env     func(string) (string, bool)
 	prices  price.Table
-	callers *gateway.Callers // nil if callers may have what there is
-	share   map[string]int64 // the memory of caches, by upstream
+	callers *gateway.Callers // nil if callers have no limits
+	share   map[string]int64 // memory of caches in bytes, by upstream
 	fresh   map[tableUse]*tableReader
 }
 
@@ -45,7 +45,7 @@ func (m *models) prepare(file *config.File, env func(string) (string, bool)) (*f
 	return f, nil
 }
 
-// readPrices is the table of a file laid over that which weir knows.
+// readPrices returns the built-in price table, overridden by the file's.
 func readPrices(file string) (price.Table, error) {
 	if file == "" {
 		return price.BuiltIn(), nil
@@ -58,7 +58,7 @@ func readPrices(file string) (price.Table, error) {
 	return own.Over(price.BuiltIn()), err
 }
 
-// dialect reads all that the dialect of an upstream needs. What it returns puts it in force.
+// dialect prepares the dialect of an upstream. put applies it.
 func (f *fitting) dialect(u *config.Upstream, c config.LLM) (put func() error, err error) {
 	o := gateway.Options{
 		Name: u.Name, Family: c.Family, Model: c.DefaultModel, Inner: u.Dialect, Origin: f.origin, Tokens: &f.tokens, Prices: f.prices, Ledger: f.ledger,
@@ -66,7 +66,7 @@ func (f *fitting) dialect(u *config.Upstream, c config.LLM) (put func() error, e
 		Events: f.events(),
 	}
 	if c.Family == llm.OpenAI || c.Family == llm.Responses {
-		f.tokens.Load(c.Family, "gpt-5") // or the first call would wait for it
+		f.tokens.Load(c.Family, "gpt-5") // otherwise the first call would wait for it
 	}
 	if c.KeyEnv != "" {
 		if o.Key, err = secretOf(c.KeyEnv, f.env); err != nil {
@@ -110,7 +110,7 @@ func (f *fitting) dialect(u *config.Upstream, c config.LLM) (put func() error, e
 	}, nil
 }
 
-// origin is where an upstream is.
+// origin returns the origin of an upstream, and whether weir adds credentials there.
 func (f *fitting) origin(upstream string) (at string, own bool) {
 	for i := range f.file.Upstreams {
 		if u := &f.file.Upstreams[i]; u.Name == upstream {

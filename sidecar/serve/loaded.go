@@ -12,30 +12,31 @@ import (
 	"github.com/seed1158cd35/weir/sidecar/status"
 )
 
-// loaded is which file is in force, for people. A reload changes it while others read.
+// loaded describes the file in force, for people. It is safe for concurrent use.
 type loaded struct {
-	first *config.File // by which weir was started: what needs a new start is in force as it says it
+	first *config.File // the file at the start; fields that need a restart keep its values
 	now   atomic.Pointer[taken]
 }
 
-// taken is a file as it was taken over, and how the latest reload went that was not.
+// taken is an applied file, with the error of the latest failed reload.
 type taken struct {
 	file *config.File
 	status.Config
 }
 
-// begin is the start.
+// begin records the start.
 func (l *loaded) begin(path string, file *config.File) {
 	l.first = file
 	l.now.Store(&taken{file, status.Config{File: path, Loaded: time.Now()}})
 }
 
-// again is a reload that was taken over, but for the fields of pending; store is what the store does not know of what it adds.
+// again records a successful reload. The fields in pending need a restart. store describes which usage of added
+// upstreams the store has not recorded.
 func (l *loaded) again(file *config.File, pending []string, store string) {
 	l.now.Store(&taken{file, status.Config{File: l.now.Load().File, Loaded: time.Now(), Pending: pending, Store: store}})
 }
 
-// failed is one that changed nothing.
+// failed records a reload that changed nothing.
 func (l *loaded) failed(err error) {
 	next := *l.now.Load()
 	next.FailedAt, next.Error = time.Now(), observe.Error(err)
@@ -47,7 +48,7 @@ func (l *loaded) status() *status.Config {
 	return &c
 }
 
-// settings are what is in force.
+// settings returns the settings in force.
 func (l *loaded) settings() []doc.Setting {
 	now := l.now.Load()
 	all := now.file.Settings()
@@ -63,7 +64,7 @@ func (l *loaded) settings() []doc.Setting {
 	return all
 }
 
-// waits reports whether a field is in force as it was at the start.
+// waits reports whether a field needs a restart to change.
 func (t *taken) waits(field string) bool {
 	return slices.ContainsFunc(t.Pending, func(name string) bool {
 		switch name {

@@ -11,7 +11,7 @@ import (
 	"github.com/seed1158cd35/weir/sidecar/config"
 )
 
-// newMeter has what the registry shows sent by OTLP, if the file asks for that.
+// newMeter starts sending the registry's metrics by OTLP, if the file configures it.
 func (s *Server) newMeter(c *config.Metrics, registry *prometheus.Registry) error {
 	if c == nil {
 		return nil
@@ -53,7 +53,7 @@ func (s *Server) closeMeter() {
 	s.meter = nil
 }
 
-// gatherer returns what metrics are read from, with the old names where the file asks for them.
+// gatherer returns the source of the metrics, with the old names if the file asks for them.
 func (s *Server) gatherer(registry *prometheus.Registry) prometheus.Gatherer {
 	if s.file.OldMetricNames {
 		return weirprom.OldNames(registry)

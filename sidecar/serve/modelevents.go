@@ -11,7 +11,7 @@ import (
 	weirprom "github.com/seed1158cd35/weir/observe/prometheus"
 )
 
-// events is what metrics hear of dialects.
+// events returns the events of dialects for metrics.
 func (m *models) events() gateway.Events {
 	return gateway.Events{Answered: m.answered, Used: m.spent}
 }
@@ -23,20 +23,20 @@ func (m *models) answered(a gateway.Answered) {
 	}
 }
 
-// spent tells CloudWatch what an answer took; Prometheus reads the ledger.
+// spent reports an answer's tokens to CloudWatch. Prometheus reads the ledger.
 func (m *models) spent(u gateway.Used) {
 	if m.cloud != nil {
 		m.cloud.Used(u.Upstream, u.Usage.Input, u.Usage.Output, int64(u.Cost))
 	}
 }
 
-// changed tells that the breaker of a tier has changed its phase.
+// changed reports that the breaker of a tier has changed its state.
 func (m *models) changed(upstream string, c cascade.Change) {
 	m.metrics.TierChanged(upstream, c.Tier, c.To.String())
 	m.log.Info("tier changed", "upstream", upstream, "tier", c.Tier, "from", c.From.String(), "to", c.To.String(), "why", c.Why.String(), "code", c.Code, "for", c.For.String())
 }
 
-// used is what has been used of the models.
+// used yields the usage of models.
 func (m *models) used() iter.Seq[weirprom.ModelUse] {
 	return func(yield func(weirprom.ModelUse) bool) {
 		for who, t := range m.ledger.All() {
@@ -51,7 +51,7 @@ func (m *models) used() iter.Seq[weirprom.ModelUse] {
 	}
 }
 
-// tiers are the models of cascades, and whether they are asked.
+// tiers yields the models of cascades, with the state of their breakers.
 func (m *models) tiers() iter.Seq[weirprom.TierState] {
 	m.mu.Lock()
 	cascades := maps.Clone(m.cascades)
@@ -67,7 +67,7 @@ func (m *models) tiers() iter.Seq[weirprom.TierState] {
 	}
 }
 
-// chainsDown are the upstreams none of whose models is asked.
+// chainsDown returns the upstreams whose models all have open breakers.
 func chainsDown(tiers iter.Seq[weirprom.TierState]) (down []string) {
 	asked := make(map[string]bool)
 	for t := range tiers {

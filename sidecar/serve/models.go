@@ -21,28 +21,28 @@ import (
 	"github.com/seed1158cd35/weir/sidecar/status"
 )
 
-// models is what the upstreams that are language models share, and what they keep when
-// the file is read again: answers, what is known of tiers, what was learnt of tokens.
+// models is the state that upstreams with language models share and keep across reloads: answers, the state of tiers,
+// and learned token counts.
 type models struct {
 	options weir.Options
 	store   fleet.Store // nil if the file names none
 	veil    *veil.Veil
 	metrics *weirprom.Models
-	cloud   *weircw.Exporter // nil if nothing is published to CloudWatch
+	cloud   *weircw.Exporter // nil if CloudWatch is not configured
 	log     *slog.Logger
 
 	tokens   tokens.Estimator
 	ledger   *price.Ledger
-	mu       sync.Mutex     // of what follows, which the status page reads
-	callers  *weir.Upstream // nil if callers may have what there is
+	mu       sync.Mutex     // guards the following fields, which the status page reads
+	callers  *weir.Upstream // nil if callers have no limits
 	caches   map[string]kept
 	cascades map[string]*cascade.Cascade
-	tables   map[tableUse]*tableReader // of static answers
-	answers  map[string]keptAnswers    // earlier answers of upstreams with stale_if_error
+	tables   map[tableUse]*tableReader // static answers
+	answers  map[string]keptAnswers    // stored answers of upstreams with stale_if_error
 	calls    *why.Keeper
 }
 
-// begin says what the models live with.
+// begin sets the dependencies of models.
 func (m *models) begin(s *Server, events weir.Events, registry prometheus.Registerer) {
 	m.options, m.store, m.veil, m.log = weir.Options{Events: events, Fleet: s.fleet}, s.store, s.veil, s.log
 	m.ledger = price.NewLedger(mostAccounts)
@@ -52,11 +52,10 @@ func (m *models) begin(s *Server, events weir.Events, registry prometheus.Regist
 	}
 }
 
-// mostAccounts bounds how many combinations of tenant, user and model are told apart.
+// mostAccounts limits how many combinations of tenant, user and model the ledger distinguishes.
 const mostAccounts = 2000
 
-// apply gives the upstreams of a file that are language models their dialects, over those
-// that they have. If something is wrong, all stays as it was.
+// apply sets the dialects of a file's language models, on top of their existing dialects. On error nothing changes.
 func (m *models) apply(file *config.File, env func(string) (string, bool)) error {
 	fresh, err := m.put(file, env)
 	if err == nil {
@@ -65,7 +64,7 @@ func (m *models) apply(file *config.File, env func(string) (string, bool)) error
 	return err
 }
 
-// put is apply but for tables that are new, which are not read yet: the status page need not wait for them.
+// put is apply without reading new tables, so that the status page does not have to wait for them.
 func (m *models) put(file *config.File, env func(string) (string, bool)) (fresh map[tableUse]*tableReader, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -107,7 +106,7 @@ func (m *models) put(file *config.File, env func(string) (string, bool)) (fresh 
 	return next.fresh, m.keepAnswers(file, next.share)
 }
 
-// forget closes the caches of upstreams that are gone.
+// forget closes the caches of removed upstreams.
 func (m *models) forget(file *config.File) {
 	maps.DeleteFunc(m.caches, func(name string, k kept) bool {
 		c, ok := file.LLM[name]
@@ -121,7 +120,7 @@ func (m *models) forget(file *config.File) {
 	maps.DeleteFunc(m.cascades, func(name string, _ *cascade.Cascade) bool { return file.LLM[name].Cascade == nil })
 }
 
-// close ends what goes on in the background.
+// close ends background work.
 func (m *models) close() {
 	for _, k := range m.caches {
 		_ = k.cache.Close()
@@ -131,7 +130,7 @@ func (m *models) close() {
 	}
 }
 
-// look is the state of an upstream that is a language model, nil of any other.
+// look returns the state of a language model's upstream, or nil for any other upstream.
 func (m *models) look(upstream string) *status.Model {
 	m.mu.Lock()
 	defer m.mu.Unlock()

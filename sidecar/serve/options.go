@@ -1,6 +1,5 @@
-// Package serve is the server of weir serve, wired from its configuration: calls, decisions for
-// others, the admin listener, the store that a fleet shares, and who is told what. Start runs one
-// in this process.
+// Package serve is the server of weir serve, built from its configuration: calls, decisions, the admin listener, the
+// fleet's store, and notifications. Start runs a server in this process.
 package serve
 
 import (
@@ -17,34 +16,34 @@ import (
 	"github.com/seed1158cd35/weir/sidecar/config"
 )
 
-// Options are what a server lives with besides its file. The zero Options are the system's
-// network and environment, and no log.
+// Options configure a server in addition to its configuration file. The zero Options use the system's network and
+// environment, and log nothing.
 type Options struct {
-	Log     io.Writer                                 // takes a line at a time, and must not block; nil for none
-	TextLog bool                                      // lines are text for people, instead of JSON
-	Env     func(name string) (value string, ok bool) // nil for that of the process
-	Version string                                    // of the program, which the status and the log name
+	Log     io.Writer                                 // receives one line per Write and must not block; nil means no log
+	TextLog bool                                      // text lines instead of JSON
+	Env     func(name string) (value string, ok bool) // nil means the environment of the process
+	Version string                                    // of the program, for the status page and the log
 
-	Listen func(address string) (net.Listener, error)                           // nil for the system's network
-	Dial   func(ctx context.Context, network, address string) (net.Conn, error) // to upstreams; nil for the system's network
-	Roots  *x509.CertPool                                                       // that sign upstreams' certificates; nil for the system's
-	Store  func(fleet.Store) fleet.Store                                        // what stands before the store; nil for nothing
-	Shared fleet.Store                                                          // of a file that names no store; nil for none. The server closes it
-	Events weir.Events                                                          // hear of calls, besides log and metrics
+	Listen func(address string) (net.Listener, error)                           // nil means the system's network
+	Dial   func(ctx context.Context, network, address string) (net.Conn, error) // connects to upstreams; nil means the system's network
+	Roots  *x509.CertPool                                                       // roots for upstreams' certificates; nil means the system's
+	Store  func(fleet.Store) fleet.Store                                        // wraps the store; may be nil
+	Shared fleet.Store                                                          // replaces the store if the file names none; may be nil. The server closes it
+	Events weir.Events                                                          // events of calls, in addition to log and metrics
 
-	Tell func(s State, text string) // hears how the server is, from one goroutine; text is for people. nil for nobody
-	Beat time.Duration              // how often it hears Alive; 0 for never
+	Tell func(s State, text string) // receives the state, always from one goroutine, with a text for people; may be nil
+	Beat time.Duration              // how often Tell receives Alive; 0 means never
 }
 
-// A State is what a server tells the program that manages it.
+// A State is what a server reports to its service manager.
 type State uint8
 
 const (
 	Unknown   State = iota
-	Ready           // it serves, by the configuration that it has
-	Reloading       // its file is read again; Ready follows, whether it was good or not
-	Stopping        // it is about to end
-	Alive           // it heeds what it is told
+	Ready           // it serves with its current configuration
+	Reloading       // it reloads its file; Ready follows even if the reload fails
+	Stopping        // it is about to stop
+	Alive           // its main loop runs
 )
 
 func (o *Options) logHandler(h *slog.HandlerOptions) slog.Handler {
@@ -70,7 +69,7 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// share has a file that names no store use Shared, and drops Shared otherwise.
+// share uses Shared if the file names no store. Otherwise it closes Shared.
 func (o *Options) share(f *config.File) {
 	switch {
 	case o.Shared == nil:

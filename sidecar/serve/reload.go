@@ -17,7 +17,7 @@ import (
 	"github.com/seed1158cd35/weir/sidecar/status"
 )
 
-// ask has the file read again, by the goroutine that serves, and waits until it was.
+// ask requests a reload from the serving goroutine and waits for its result.
 func (s *Server) ask(ctx context.Context, by string) error {
 	s.log.Warn("operator action", "do", "reload", "by", by)
 	answer := make(chan error, 1)
@@ -31,7 +31,7 @@ func (s *Server) ask(ctx context.Context, by string) error {
 	}
 }
 
-// again reads the file again, and tells everybody how that went.
+// again reloads the file, and reports the result.
 func (s *Server) again() error {
 	s.with.Tell(Reloading, "reading "+s.path)
 	err := s.reload()
@@ -53,7 +53,7 @@ func (s *Server) warnRemoved(f *config.File) {
 	}
 }
 
-// reload reads the file again. A file with mistakes changes nothing.
+// reload reloads the file. A file with errors changes nothing.
 func (s *Server) reload() error {
 	next, err := config.Load(s.path, s.with.Env)
 	if err == nil {
@@ -90,10 +90,10 @@ func (s *Server) reload() error {
 		decides, err = s.decider.prepare(s, next)
 	}
 	var unknown string
-	if err == nil { // before the first heartbeats tell the store of what is added
+	if err == nil { // before the first heartbeats tell the store about added upstreams
 		unknown = s.unknown(next)
 	}
-	if err == nil { // the first that changes anything, and the last that something can be wrong with
+	if err == nil { // the first step with an effect, and the last that can fail
 		err = s.apply(next)
 	}
 	if err == nil {
@@ -122,8 +122,8 @@ func (s *Server) reload() error {
 	return nil
 }
 
-// unknown returns what the store does not know of the upstreams that the next file adds, in words for the operator; "" if it
-// knows all. A store that does not answer within a second is reported elsewhere.
+// unknown describes for the operator which usage of added upstreams the store has not recorded, or returns "". It waits
+// at most one second, since other checks report an unreachable store.
 func (s *Server) unknown(next *config.File) string {
 	if s.store == nil {
 		return ""
@@ -146,7 +146,8 @@ func (s *Server) unknown(next *config.File) string {
 	return said
 }
 
-// unseen says which certificates of callers nobody could see: whether a listener has TLS is decided at a start.
+// unseen returns an error if the next file needs client certificates on a listener without TLS. A listener gets TLS
+// only at a start.
 func (s *Server) unseen(next *config.File) error {
 	const wants = "%s: client certificates need %s, which needs a restart of weir"
 	switch tls := s.file.TLS != nil; {
@@ -160,8 +161,8 @@ func (s *Server) unseen(next *config.File) error {
 	return nil
 }
 
-// disowned says that the owner of a queue's requests could hand in nothing any more: who that is is decided at a start, who has a
-// token now. Every message would be refused, and die.
+// disowned returns an error if the owner of queued requests would lose its token. The owner changes only at a start,
+// and every message would be refused and become a dead letter.
 func (s *Server) disowned(next *config.File) error {
 	if s.file.Deliveries == nil || s.file.Deliveries.Requests == nil {
 		return nil
@@ -176,7 +177,8 @@ func (s *Server) disowned(next *config.File) error {
 	return fmt.Errorf("deliveries.requests.owner: is %s until a restart, and tokens no longer contains it; keep that token, or restart weir", doc.Quote(r.Owner))
 }
 
-// unkept says whose requests would be refused, as they are to be stored, or their first answers kept: where that is is decided at a start.
+// unkept returns an error if upstreams would store requests or first answers without a store of deliveries, which is
+// opened only at a start.
 func (s *Server) unkept(next *config.File) error {
 	if s.file.Deliveries != nil {
 		return nil
@@ -194,8 +196,8 @@ func (s *Server) unkept(next *config.File) error {
 	return errors.Join(errs...)
 }
 
-// untold says of which deliveries nobody would be told: callbacks are those of the start. Those of a name that was not there then are given
-// up after some time, and those to an upstream that is gone become dead letters.
+// untold returns an error if callbacks would fail, because callbacks change only at a start. Callbacks of an unknown
+// name are given up after some time, and those to a removed upstream become dead letters.
 func (s *Server) untold(next *config.File) error {
 	if s.file.Deliveries == nil {
 		return nil
@@ -219,7 +221,7 @@ func (s *Server) untold(next *config.File) error {
 	return errors.Join(errs...)
 }
 
-// names are those of the file's upstreams, and of what stands for their callers.
+// names returns the names of the file's upstreams, and of the one that counts callers.
 func (s *Server) names() []string {
 	names := []string{config.CallersName}
 	for _, u := range s.file.Upstreams {
@@ -228,7 +230,7 @@ func (s *Server) names() []string {
 	return names
 }
 
-// forget drops the metrics of what the next file does not have any more.
+// forget drops the metrics of upstreams that the next file removes.
 func (s *Server) forget(next *config.File) {
 	var gone []string
 	for _, u := range s.file.Upstreams {
@@ -250,8 +252,7 @@ func (s *Server) forget(next *config.File) {
 	}
 }
 
-// keep puts what cannot change while weir runs back into the next file, and says
-// what that is.
+// keep restores the settings in the next file that need a restart, and returns the names of the changed ones.
 func (s *Server) keep(next *config.File) (kept []string) {
 	for name, changed := range map[string]bool{
 		"listen": next.Listen != s.file.Listen, "admin": next.Admin != s.file.Admin || next.AdminTLS != s.file.AdminTLS || next.AdminAll != s.file.AdminAll,
@@ -286,10 +287,10 @@ func (s *Server) keep(next *config.File) (kept []string) {
 	return kept
 }
 
-// streamsOf is how many streams a connection may have, of which its server is told once.
+// streamsOf returns the limit of streams per connection, which a server reads once.
 func streamsOf(f *config.File) int { return f.Bounds.WithDefaults(connlimit.Files()).Streams }
 
-// sameDecide reports whether two files say the same of decisions but for who may ask.
+// sameDecide reports whether two files have the same settings of decisions, apart from the callers.
 func sameDecide(a, b *config.Decide) bool {
 	if a == nil || b == nil {
 		return a == b

@@ -12,16 +12,16 @@ import (
 	"github.com/seed1158cd35/weir/sidecar/config"
 )
 
-// reopenEvery is how often weir tries to open a file of deliveries that could not be opened at the start.
+// reopenEvery is how often weir tries to open the deliveries' store if that failed at the start.
 const reopenEvery = 5 * time.Second
 
-// withDeliveries is what the trouble of a file that cannot be opened is with.
+// withDeliveries is the subject of the problem report about the deliveries' store.
 const withDeliveries = "deliveries"
 
 const deliveriesHelp = "direct calls are served; requests for later delivery get 503 until the file can be opened, which weir tries every 5 seconds: free disk space, or repair the file"
 
-// openFile opens a file of deliveries. If the disk does not allow it now, because it is full or fails, weir starts
-// nevertheless: direct calls do not need the file.
+// openFile opens the deliveries' file. If the disk is full or fails, weir starts without it: direct calls do not need
+// the file.
 func (s *Server) openFile(ctx context.Context, c *config.Deliveries) (engine, error) {
 	open := func(ctx context.Context) (*sqlite.Store, error) { return sqlite.Open(ctx, c.File, fileOptions(c)) }
 	e, err := open(ctx)
@@ -40,7 +40,7 @@ func (s *Server) openFile(ctx context.Context, c *config.Deliveries) (engine, er
 	return r, nil
 }
 
-// reopened is a file of deliveries that could not be opened at the start. Until it can be, its methods return
+// reopened is a deliveries' file that could not be opened at the start. Until it is open, its methods return
 // ErrUnavailable. It is safe for concurrent use.
 type reopened struct {
 	is    atomic.Pointer[sqlite.Store]
@@ -53,7 +53,7 @@ var (
 	_ delivery.Beginner = (*reopened)(nil)
 )
 
-// try opens the file once that is possible.
+// try opens the file as soon as possible.
 func (r *reopened) try(ctx context.Context, open func(context.Context) (*sqlite.Store, error), note func(error)) {
 	defer close(r.ended)
 	for clock.System.Sleep(ctx, reopenEvery) == nil {
@@ -78,7 +78,7 @@ func (r *reopened) Close() error {
 	return nil
 }
 
-// LogSize is the size of the write-ahead log in bytes.
+// LogSize returns the size of the write-ahead log in bytes.
 func (r *reopened) LogSize() int64 {
 	if s := r.is.Load(); s != nil {
 		return s.LogSize()
@@ -102,7 +102,7 @@ func two[T, U any](r *reopened, do func(*sqlite.Store) (T, U, error)) (v T, u U,
 	return v, u, delivery.ErrUnavailable
 }
 
-// none calls a method that returns an error alone.
+// none calls a method that returns only an error.
 func none(r *reopened, do func(*sqlite.Store) error) error {
 	if s := r.is.Load(); s != nil {
 		return do(s)

@@ -20,7 +20,7 @@ import (
 	"github.com/seed1158cd35/weir/sidecar/config"
 )
 
-// newInbox is the queue whose messages are requests. It is asked at the server of its URL.
+// newInbox returns the queue whose messages are requests. It sends requests to the server of the queue's URL.
 func newInbox(c *config.Requests) (*inbox.Inbox, error) {
 	q, err := sqsAt(c.Queue, c.Region)
 	if err != nil {
@@ -29,7 +29,7 @@ func newInbox(c *config.Requests) (*inbox.Inbox, error) {
 	return &inbox.Inbox{Queue: q, URL: c.Queue}, nil
 }
 
-// sqsAt is a client of SQS that asks the server of a queue's URL.
+// sqsAt returns an SQS client that sends requests to the server of a queue's URL.
 func sqsAt(queue, region string) (*sqs.Client, error) {
 	at, err := url.Parse(queue)
 	if err != nil {
@@ -42,7 +42,7 @@ func sqsAt(queue, region string) (*sqs.Client, error) {
 	return sqs.NewFromConfig(cfg, func(o *sqs.Options) { o.BaseEndpoint = aws.String(at.Scheme + "://" + at.Host) }), nil
 }
 
-// regionOf is what the name of SQS's server says of its region (sqs.eu-central-1.amazonaws.com); "" for another server.
+// regionOf returns the region in the name of an SQS server (sqs.eu-central-1.amazonaws.com), or "" for another server.
 func regionOf(host string) string {
 	name, is := strings.CutPrefix(host, "sqs.")
 	region, of, _ := strings.Cut(name, ".")
@@ -52,8 +52,8 @@ func regionOf(host string) string {
 	return region
 }
 
-// openInbox has the requests of a queue handed in, once the deliveries start. A queue that is not as it must be ends weir, one that
-// cannot be reached now may be there later.
+// openInbox prepares submitting the requests of a queue, which begins with the deliveries. A queue with the wrong setup
+// is an error. An unreachable one may become reachable later.
 func (s *Server) openInbox(c *config.Requests, d *deliveries) error {
 	if c == nil {
 		return nil
@@ -83,7 +83,7 @@ func (s *Server) openInbox(c *config.Requests, d *deliveries) error {
 	return nil
 }
 
-// handIn hands in a request of the queue's.
+// handIn submits a request from the queue.
 func (s *Server) handIn(r *http.Request, owner string) inbox.Answer {
 	w := handed{header: make(http.Header)}
 	s.proxy.HandIn(&w, r, owner)
@@ -91,7 +91,7 @@ func (s *Server) handIn(r *http.Request, owner string) inbox.Answer {
 	return inbox.Answer{Status: w.status, Wait: time.Duration(wait) * time.Second}
 }
 
-// handed is the answer to a request that was handed in, whose body nobody reads.
+// handed is the response to a submitted request. Its body is discarded.
 type handed struct {
 	header http.Header
 	status int
@@ -100,7 +100,7 @@ type handed struct {
 func (h *handed) Header() http.Header { return h.header }
 
 func (h *handed) WriteHeader(status int) {
-	if h.status == 0 && status >= http.StatusOK { // 1xx is no answer
+	if h.status == 0 && status >= http.StatusOK { // 1xx is not the final response
 		h.status = status
 	}
 }
@@ -110,7 +110,7 @@ func (h *handed) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// initRequests makes the queue whose messages are requests.
+// initRequests creates the queue of requests.
 func initRequests(ctx context.Context, out io.Writer, c *config.Requests) error {
 	b, err := newInbox(c)
 	if err != nil {
@@ -128,7 +128,7 @@ func initRequests(ctx context.Context, out io.Writer, c *config.Requests) error 
 	return nil
 }
 
-// triesRequests looks whether the queue is as it must be.
+// triesRequests returns the trial that checks the queue.
 func triesRequests(c *config.Requests) []trial {
 	if c == nil {
 		return nil
@@ -146,7 +146,7 @@ func triesRequests(c *config.Requests) []trial {
 	}}}
 }
 
-// Moves are those of the dead letters of a queue of SQS, which is asked at the server of its URL.
+// Moves returns the redrives of a queue's dead letters. It sends requests to the server of the queue's URL.
 func Moves(ctx context.Context, queue string) (*inbox.Moves, error) {
 	q, err := sqsAt(queue, "")
 	if err != nil {

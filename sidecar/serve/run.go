@@ -6,26 +6,26 @@ import (
 	"time"
 )
 
-// Run serves until ctx ends or it is told to stop, and calls under way have ended
-// too, or taken too long.
+// Run serves until ctx ends or a stop signal arrives, and then until calls in flight have ended or the drain time is
+// over.
 func (s *Server) Run(ctx context.Context, reload, stop <-chan os.Signal) error {
 	calls, cut := context.WithCancel(context.Background())
 	defer cut()
 	defer s.tells.close(s.log)
 	defer s.closeTraces()
 	defer s.leave()
-	defer s.kept.close() // it writes to the store, which leave closes
+	defer s.kept.close() // before leave, which closes the store
 	defer s.models.close()
 	if s.fleet != nil {
 		s.fleet.Start()
 	}
 	s.deliveries.start()
 	defer s.endDeliveries()
-	defer s.closeMeter() // while all that it looks at is there
+	defer s.closeMeter() // while the metrics' sources still exist
 	back := s.back()
 	failed := make(chan error, 4)
 	s.decider.start(calls, s, failed)
-	calling, admin := s.door(s.front(calls)), s.admin // here, as a reload changes the file
+	calling, admin := s.door(s.front(calls)), s.admin // here, because a reload changes the file
 	go func() { failed <- calling.serve() }()
 	if s.admin != nil {
 		admin = s.securedAdmin(s.connLimits[atAdmin].Listen(admin))
@@ -65,7 +65,7 @@ func (s *Server) Run(ctx context.Context, reload, stop <-chan os.Signal) error {
 	}
 }
 
-// beats come as often as somebody wants to hear that this loop goes on.
+// beats returns a channel that ticks as often as Options.Beat asks for.
 func (s *Server) beats() (<-chan time.Time, func()) {
 	if s.with.Beat <= 0 {
 		return nil, func() {}
@@ -74,11 +74,11 @@ func (s *Server) beats() (<-chan time.Time, func()) {
 	return t.C, t.Stop
 }
 
-// rechecking is how often it is looked whether breakers that people were told of are still there: one that a
-// reload has replaced may be opened by the calls that it still had.
+// rechecking is how often weir checks whether the breakers in notifications still exist. Calls in flight may open a
+// breaker that a reload has replaced.
 const rechecking = time.Minute
 
-// stopDeciding lets what is being decided end.
+// stopDeciding ends the decisions in progress.
 func (s *Server) stopDeciding() {
 	ctx, cancel := context.WithTimeout(context.Background(), leaving)
 	defer cancel()

@@ -32,7 +32,7 @@ import (
 	"github.com/seed1158cd35/weir/sidecar/stores"
 )
 
-// A Server is a sidecar.
+// A Server is a sidecar. It is built by New and serves in Run.
 type Server struct {
 	path       string
 	with       Options
@@ -52,10 +52,10 @@ type Server struct {
 	calls      *tally
 	store      fleet.Store  // nil if the file names none
 	fleet      *fleet.Fleet // nil if there is no store
-	veil       *veil.Veil   // hides the values by which callers are counted
+	veil       *veil.Veil   // hides the keys by which callers are counted
 	shared     *weirprom.Fleet
-	finder     *finder  // of what there is to say of the store; nil if there is none
-	decider    *decider // nil if nothing is decided for others
+	finder     *finder  // checks the store; nil if there is none
+	decider    *decider // nil if the file configures no decisions
 	speaks     dialects
 	troubles   troubles
 	access     access
@@ -65,18 +65,18 @@ type Server struct {
 	kept       *keptCalls
 	loaded     loaded
 	board      *board.Board
-	asks       chan chan<- error // reloads that operators ask for
-	left       chan struct{}     // is closed when no more of them are heard
+	asks       chan chan<- error // reloads that operators request
+	left       chan struct{}     // closed when the server accepts no more reload requests
 	traces     traces
-	hosts      []Hosts     // of the file as it was at the start
-	meter      *otlp.Meter // nil if metrics are sent nowhere by OTLP
+	hosts      []Hosts     // from the file at the start
+	meter      *otlp.Meter // nil if no metrics are sent by OTLP
 	registry   *prometheus.Registry
 
-	deliveries *deliveries // nil if nothing is delivered later
-	absent     fleetEngine // what keeps them, if it could not be reached at the start; else nil
+	deliveries *deliveries // nil if the file configures none
+	absent     fleetEngine // the deliveries' store if it was unreachable at the start; otherwise nil
 }
 
-// New reads the file at path, and listens. If that fails nothing is left open.
+// New reads the file at path and listens. On error it closes everything that it opened.
 func New(path string, o Options) (*Server, error) {
 	o = o.withDefaults()
 	file, err := config.Load(path, o.Env)
@@ -102,7 +102,7 @@ func New(path string, o Options) (*Server, error) {
 	return s, nil
 }
 
-// abandon closes what a server has opened that is not to be.
+// abandon closes everything that an unfinished server has opened.
 func (s *Server) abandon() {
 	for _, l := range s.opened {
 		_ = l.Close()
@@ -116,7 +116,7 @@ func (s *Server) abandon() {
 	s.closeTraces()
 }
 
-// Log is where the server tells what it does.
+// Log returns the server's logger.
 func (s *Server) Log() *slog.Logger { return s.log }
 
 func (s *Server) prepare() (err error) {
@@ -185,7 +185,7 @@ func (s *Server) prepare() (err error) {
 	return s.listen()
 }
 
-// logged is what the log hears of calls.
+// logged returns the events that the log receives.
 func (s *Server) logged() weir.Events {
 	events := logs.Options{EachSecond: s.file.LogEach}.Events(s.log)
 	if s.file.LogAttempts {
@@ -194,7 +194,7 @@ func (s *Server) logged() weir.Events {
 	return events
 }
 
-// join makes the upstreams, whose limits a fleet shares if the file names a store.
+// join creates the upstreams. A fleet shares their limits if the file names a store.
 func (s *Server) join(events weir.Events, registry prometheus.Registerer) (err error) {
 	if c := s.file.Store; c != nil {
 		full := c.WithDefaults()
@@ -238,8 +238,7 @@ func (s *Server) join(events weir.Events, registry prometheus.Registerer) (err e
 	return err
 }
 
-// apply gives the upstreams of a file what they need besides HTTP. If something is wrong, what is in force
-// stays as it was.
+// apply sets the dialects and credentials of a file's upstreams. On error the configuration in force is unchanged.
 func (s *Server) apply(file *config.File) error {
 	for i := range file.Upstreams {
 		u := &file.Upstreams[i]
@@ -259,7 +258,7 @@ func (s *Server) apply(file *config.File) error {
 	return err
 }
 
-// upstreams are those that are called, and what stands for their callers.
+// upstreams returns the called upstreams, and the one that counts callers.
 func (s *Server) upstreams() map[string]*weir.Upstream {
 	all := s.proxy.Upstreams()
 	if u := s.models.counted(); u != nil {
@@ -269,11 +268,11 @@ func (s *Server) upstreams() map[string]*weir.Upstream {
 	return all
 }
 
-// requested counts the requests of a call to the store.
+// requested counts the store requests of a call.
 func (s *Server) requested(c dynamostore.Call) {
 	upstream := c.Group
 	if strings.HasPrefix(upstream, "cache/") {
-		upstream = "" // its answers are no upstream's
+		upstream = "" // cached answers belong to no upstream
 	}
 	if m := s.tells.metrics; m != nil {
 		m.Requested(upstream, weircw.Requests{Sent: c.Requests, Failed: c.Failed, Throttled: c.Throttled, Retried: c.Retried})
@@ -283,12 +282,12 @@ func (s *Server) requested(c dynamostore.Call) {
 	}
 }
 
-// opening bounds how long it takes to open a store; nothing is asked of it then.
+// opening limits how long opening a store takes.
 const opening = 10 * time.Second
 
-// leave gives back what is leased and closes the store.
+// leave returns leased units and closes the store.
 func (s *Server) leave() {
-	if s.fleet == nil { // no store, or one that could not be opened
+	if s.fleet == nil { // no store, or it could not be opened
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), leaving)
@@ -301,10 +300,10 @@ func (s *Server) leave() {
 	}
 }
 
-// leaving bounds how long a store that is away keeps an ended program.
+// leaving limits how long an unreachable store or receiver delays the end of the program.
 const leaving = 2 * time.Second
 
-// watch lets the metrics know which upstreams there are.
+// watch adds the current upstreams to the metrics.
 func (s *Server) watch() {
 	for _, u := range s.upstreams() {
 		s.metrics.Watch(u)
@@ -342,7 +341,7 @@ func (s *Server) listen() (err error) {
 	return nil
 }
 
-// listeners are where this weir listens.
+// listeners returns the addresses of all listeners.
 func (s *Server) listeners() (all []net.Addr) {
 	for _, l := range append(s.decider.listeners(), s.main, s.admin) {
 		if l != nil {

@@ -10,16 +10,15 @@ import (
 	"github.com/seed1158cd35/weir/fleet/redisstore"
 )
 
-// A warning is what a trial that went well has found all the same.
+// A warning is the result of a successful trial with warnings.
 type warning struct {
-	said  string // of what is good
+	said  string // the success message
 	warns []string
 }
 
 func (w *warning) Error() string { return strings.Join(w.warns, "; ") }
 
-// warned adds to what is said of a store what its servers are set to, where that can lose what weir
-// keeps there.
+// warned adds warnings about server settings that can lose weir's data.
 func warned(ctx context.Context, s fleet.Store, said string, outage time.Duration) (string, error) {
 	r, ok := s.(*redisstore.Store)
 	if !ok {

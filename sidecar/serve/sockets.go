@@ -13,7 +13,7 @@ import (
 	"github.com/seed1158cd35/weir/sidecar/websocket"
 )
 
-// watchSockets has the connections that become WebSockets counted and logged.
+// watchSockets counts and logs WebSocket connections.
 func (s *Server) watchSockets(registry prometheus.Registerer) {
 	hub := s.proxy.Sockets()
 	hub.Closed, hub.Refused = s.socketClosed, s.socketRefused(logs.Options{EachSecond: s.file.LogEach}.Events(s.log))
@@ -26,7 +26,7 @@ func (s *Server) watchSockets(registry prometheus.Registerer) {
 	})
 }
 
-// socketRefused has connections for which there is no place told of as calls are that an upstream refuses.
+// socketRefused returns a function that reports a refused connection like a refused call.
 func (s *Server) socketRefused(to weir.Events) func(*websocket.Caller, *weir.Refusal) {
 	return func(c *websocket.Caller, r *weir.Refusal) {
 		e := weir.Refused{Upstream: r.Upstream, Operation: r.Operation, ID: c.ID, At: clock.System.Now(), Keys: c.Keys, Reason: r.Reason, Key: r.Key, RetryAfter: r.RetryAfter}
@@ -42,12 +42,12 @@ func (s *Server) socketRefused(to weir.Events) func(*websocket.Caller, *weir.Ref
 	}
 }
 
-// socketClosed writes the line of a connection. What was agreed on as its subprotocol is left out: browsers put tokens there.
+// socketClosed logs a closed connection. It omits the subprotocol, because browsers put tokens there.
 func (s *Server) socketClosed(c *websocket.Summary) {
 	s.log.Info("websocket closed", "upstream", c.Upstream, "id", observe.Redact(c.ID, longestID), "connection", c.Connection, "lasted", c.Lasted.Round(time.Millisecond).String(),
 		"to_upstream", c.ToUpstream.Messages, "to_upstream_bytes", c.ToUpstream.Bytes, "to_caller", c.ToCaller.Messages, "to_caller_bytes", c.ToCaller.Bytes,
 		"refused", c.Refused, "code", c.Code, "why", observe.Redact(c.Why, longestID))
 }
 
-// longestID is as much as is written of what callers say.
+// longestID limits how much of a caller's text is logged.
 const longestID = 128

@@ -8,13 +8,14 @@ import (
 	"github.com/seed1158cd35/weir/sidecar/proxy"
 )
 
-// staleMemory is how much memory the earlier answers of an upstream may take.
+// staleMemory is the memory for the stored answers of an upstream, in bytes.
 const staleMemory = 64 << 20
 
-// staleName names the share of an upstream's earlier answers among those of caches. No upstream has a slash in its name.
+// staleName is the name under which an upstream's stored answers share the cache memory. No upstream has a slash in its
+// name.
 func staleName(upstream string) string { return upstream + "/stale" }
 
-// keepAnswers gives upstreams with stale_if_error their earlier answers: those that they have if the setting is the same.
+// keepAnswers sets the stored answers of upstreams with stale_if_error. An unchanged setting keeps them.
 func (m *models) keepAnswers(file *config.File, share map[string]int64) error {
 	next := make(map[string]keptAnswers)
 	for i := range file.Upstreams {
@@ -36,20 +37,20 @@ func (m *models) keepAnswers(file *config.File, share map[string]int64) error {
 		next[u.Name] = k
 		u.Answers, u.Replayed = k.cache, m.replayed
 	}
-	m.answers = next // a cache without a store has nothing to close
+	m.answers = next // a cache without a store needs no Close
 	return nil
 }
 
-// mostAnswer bounds an earlier answer with its headers.
+// mostAnswer limits the size of a stored answer with its headers.
 const mostAnswer = 1<<20 + 64<<10
 
-// keptAnswers are the earlier answers of an upstream, and how old they may be.
+// keptAnswers holds the stored answers of an upstream, and their highest age.
 type keptAnswers struct {
 	cache *cache.Cache
 	age   time.Duration
 }
 
-// replayed counts a failed call that got an earlier answer, and notes it in the call's record.
+// replayed counts a failed call that got a stored answer, and adds it to the call's record.
 func (m *models) replayed(r proxy.Replayed) {
 	m.metrics.Replayed(r.Upstream, r.Cause)
 	m.calls.Replayed(r.ID, r.Upstream, r.Age)

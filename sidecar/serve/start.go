@@ -5,17 +5,17 @@ import (
 	"os"
 )
 
-// A Running server serves in this process, until Stop or Close.
+// A Running is a server that runs in this process, until Stop or Close.
 type Running struct {
 	*Server
 	stop   context.CancelFunc
 	reload chan os.Signal
 	hurry  chan os.Signal
 	ended  chan struct{}
-	err    error // once ended is closed
+	err    error // valid once ended is closed
 }
 
-// Start serves what the file at path says, and returns when it listens.
+// Start starts a server with the file at path, and returns when it listens.
 func Start(path string, o Options) (*Running, error) {
 	s, err := New(path, o)
 	if err != nil {
@@ -30,10 +30,10 @@ func Start(path string, o Options) (*Running, error) {
 	return r, nil
 }
 
-// Addr is where it takes calls.
+// Addr returns the address at which the server accepts calls.
 func (s *Server) Addr() string { return s.main.Addr().String() }
 
-// AdminAddr is where its admin listener is; "" if it has none.
+// AdminAddr returns the address of the admin listener, or "" if there is none.
 func (s *Server) AdminAddr() string {
 	if s.admin == nil {
 		return ""
@@ -41,7 +41,7 @@ func (s *Server) AdminAddr() string {
 	return s.admin.Addr().String()
 }
 
-// Reload has it read its file again; the log says how that went.
+// Reload reloads the file. The result is logged.
 func (r *Running) Reload() {
 	select {
 	case r.reload <- os.Interrupt:
@@ -49,18 +49,19 @@ func (r *Running) Reload() {
 	}
 }
 
-// Stop takes no more calls, waits for those under way as the file's drain says, and returns why it ended, if not for that.
+// Stop stops accepting calls and waits for calls in flight, at most the file's drain time. It returns the error that
+// ended the server, if any.
 func (r *Running) Stop() error {
 	r.stop()
 	<-r.ended
 	return r.err
 }
 
-// Close is Stop that cuts calls under way.
+// Close is like Stop, but aborts calls in flight.
 func (r *Running) Close() error {
 	for r.stop(); ; {
 		select {
-		case r.hurry <- os.Interrupt: // the first may be what it begins to drain for
+		case r.hurry <- os.Interrupt: // the first one may only start the drain
 		case <-r.ended:
 			return r.err
 		}

@@ -15,13 +15,12 @@ import (
 	"github.com/seed1158cd35/weir/sidecar/stores"
 )
 
-// openStore opens the store that the file names. heard, unless nil, is called for calls that can
-// take several requests.
+// openStore opens the store that the file names. heard, unless nil, is called for calls that may need several requests.
 func openStore(ctx context.Context, c config.Store, env func(string) (string, bool), heard func(dynamostore.Call)) (fleet.Store, error) {
 	return stores.Open(ctx, c, stores.Options{Env: env, Heard: heard, Log: sdkLog(slog.Default())})
 }
 
-// nameOf is a store as errors name it: its kind and where it is, without what is secret of that.
+// nameOf describes a store in errors: its kind and address, without secrets.
 func nameOf(c config.Store) string {
 	switch c.Kind() {
 	case "redis":
@@ -38,10 +37,10 @@ func nameOf(c config.Store) string {
 	return "store " + c.Kind()
 }
 
-// initTime bounds weir store init: a table of DynamoDB takes half a minute.
+// initTime limits weir store init. Creating a DynamoDB table takes half a minute.
 const initTime = 5 * time.Minute
 
-// Init makes the stores of a file ready, that of limits for limits that nobody has used yet, and says to out what it does.
+// Init creates the stores of a file. It writes its progress to out. Limits without a record start full.
 func Init(ctx context.Context, out io.Writer, file *config.File, o Options) error {
 	ctx, cancel := context.WithTimeout(ctx, initTime)
 	defer cancel()
@@ -86,7 +85,7 @@ func initStore(ctx context.Context, out io.Writer, file *config.File, o Options)
 			return fmt.Errorf("%s cannot be prepared: %w", nameOf(*file.Store), err)
 		}
 	}
-	// A store that can lose its memory lists its upstreams: those that are added later start full.
+	// A store that can lose its memory lists its upstreams, so that upstreams that are added later start full.
 	if r, ok := s.(interface {
 		Register(ctx context.Context, groups ...string) error
 	}); ok {

@@ -10,7 +10,7 @@ import (
 	"github.com/seed1158cd35/weir/sidecar/config"
 )
 
-// tiersOf reads what the tiers of a cascade need.
+// tiersOf prepares the tiers of a cascade.
 func (f *fitting) tiersOf(c *config.Cascade) (cascade.Config, []gateway.Tier, error) {
 	plan := cascade.Config{Deadline: cmp.Or(c.Deadline, defaultDeadline), Tiers: []cascade.TierConfig{{Name: "primary", Confidence: 1}}}
 	tiers := make([]gateway.Tier, 1, len(c.Tiers)+1)
@@ -30,7 +30,7 @@ func (f *fitting) tiersOf(c *config.Cascade) (cascade.Config, []gateway.Tier, er
 	return plan, tiers, plan.Validate()
 }
 
-// cascade is that of an upstream. What is known of its tiers stays known.
+// cascade returns the cascade of an upstream. It keeps the state of its tiers.
 func (m *models) cascade(upstream string, plan cascade.Config) (*cascade.Cascade, error) {
 	if old := m.cascades[upstream]; old != nil {
 		return old, old.Set(plan)
@@ -44,7 +44,7 @@ func (m *models) cascade(upstream string, plan cascade.Config) (*cascade.Cascade
 
 const defaultDeadline = time.Minute
 
-// book is the answers of a tier: those of a file read anew, those of a table by its reader.
+// book returns the answers of a tier: from a file, which it reads now, or from the reader of a table.
 func (f *fitting) book(t config.Tier) (*answers.Book, error) {
 	if t.Table != nil {
 		r, err := f.table(&t)
@@ -57,7 +57,7 @@ func (f *fitting) book(t config.Tier) (*answers.Book, error) {
 	return b, b.Load(t.Answers)
 }
 
-// beginTiers shows the tiers of an upstream before one of them has answered.
+// beginTiers exports the tiers of an upstream before the first answer.
 func (f *fitting) beginTiers(upstream string, plan cascade.Config) {
 	f.metrics.Begin(upstream, "primary")
 	for _, t := range plan.Tiers {

@@ -19,7 +19,7 @@ import (
 	"github.com/seed1158cd35/weir/sidecar/config"
 )
 
-// traces are those of all calls; the zero traces are none.
+// traces holds the tracer of all calls. The zero value traces nothing.
 type traces struct {
 	*trace.Tracer
 }
@@ -40,12 +40,12 @@ func (s *Server) newTraces(c *config.Traces, registry prometheus.Registerer) (er
 	return nil
 }
 
-// exemplar shows a call whose trace is kept beside how long calls take.
+// exemplar adds a call with a trace to the latency metrics.
 func (s *Server) exemplar(k trace.Kept) {
 	s.metrics.Exemplar(weirprom.Exemplar{Upstream: k.Upstream, Result: k.Result, Trace: k.Trace.String(), Took: k.Took, At: k.Ended})
 }
 
-// exporter is where traces go.
+// exporter returns the receiver of traces.
 func (s *Server) exporter(c *config.Traces) (trace.Exporter, error) {
 	of := s.resource(c.Service, c.Attrs)
 	if c.Region != "" {
@@ -66,12 +66,12 @@ func (s *Server) exporter(c *config.Traces) (trace.Exporter, error) {
 	return otlp.NewHTTP(otlp.HTTP{URL: c.URL, Header: h, Resource: of})
 }
 
-// resource says whose traces and metrics they are.
+// resource describes the source of traces and metrics.
 func (s *Server) resource(service string, attrs map[string]string) otlp.Resource {
 	return otlp.Resource{Service: service, Version: s.with.Version, Instance: process(), Attrs: attrs}
 }
 
-// byGRPC is a receiver of OTLP over gRPC, if the URL is that of one.
+// byGRPC returns the receiver of OTLP over gRPC, if the URL is one.
 func byGRPC(url string, h http.Header) (to otlp.GRPC, ok bool) {
 	target, secure := strings.CutPrefix(url, "grpcs://")
 	target, plain := strings.CutPrefix(target, "grpc://")
@@ -88,7 +88,7 @@ func byGRPC(url string, h http.Header) (to otlp.GRPC, ok bool) {
 	return to, true
 }
 
-// counts are what has become of the traces so far.
+// counts returns how many traces were kept, dropped and exported.
 func (t traces) counts() weirprom.TraceCounts {
 	s := t.Stats()
 	c := weirprom.TraceCounts{Kept: make(map[string]int64), Dropped: make(map[string]int64), Exported: s.Spans, Denied: s.Denied, Waiting: s.Waiting}
@@ -101,7 +101,7 @@ func (t traces) counts() weirprom.TraceCounts {
 	return c
 }
 
-// headersOf are the headers of what is sent to the receiver. The error holds no value.
+// headersOf returns the headers for the receiver. Its error contains no values.
 func headersOf(variables map[string]string, env func(string) (string, bool)) (http.Header, error) {
 	h := make(http.Header)
 	if len(variables) == 0 {
@@ -122,7 +122,7 @@ func headersOf(variables map[string]string, env func(string) (string, bool)) (ht
 	return h, nil
 }
 
-// events are its listeners, with those that there are already.
+// events combines the given events with those of the tracer.
 func (t traces) events(all weir.Events) weir.Events {
 	if t.Tracer == nil {
 		return all
@@ -130,7 +130,7 @@ func (t traces) events(all weir.Events) weir.Events {
 	return weir.Tee(all, t.Events())
 }
 
-// closeTraces sends what still waits.
+// closeTraces sends the remaining traces.
 func (s *Server) closeTraces() {
 	if s.traces.Tracer == nil {
 		return

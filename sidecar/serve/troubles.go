@@ -19,16 +19,16 @@ import (
 	"github.com/seed1158cd35/weir/sidecar/status"
 )
 
-// troubles are what keeps weir from doing what its file says, and that it can live with. They are told in the
-// log when they begin and end, and shown until then.
+// troubles holds the problems that prevent weir from doing what its file configures, but do not stop it. They are
+// logged when they begin and end.
 type troubles struct {
 	log *slog.Logger
 
 	mu  sync.Mutex
-	all map[string]status.Trouble // by what it is with
+	all map[string]status.Trouble // by subject
 }
 
-// note takes note of how something is: err is nil if all is well.
+// note records the state of a subject. A nil err means that it works.
 func (t *troubles) note(what, upstream, help string, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -55,14 +55,14 @@ func (t *troubles) note(what, upstream, help string, err error) {
 
 const longestTrouble = 500
 
-// list is all there are, in order.
+// list returns all problems, sorted by subject.
 func (t *troubles) list() []status.Trouble {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return slices.SortedFunc(maps.Values(t.all), func(a, b status.Trouble) int { return cmp.Compare(a.With, b.With) })
 }
 
-// troubled is all there are, the store among them.
+// troubled returns all problems, including those of the store.
 func (s *Server) troubled() []status.Trouble {
 	all := s.troubles.list()
 	if s.finder != nil {
@@ -73,7 +73,7 @@ func (s *Server) troubled() []status.Trouble {
 	return all
 }
 
-// countTroubles is how many there are, by upstream; "" for what concerns all.
+// countTroubles returns the number of problems by upstream, under "" for general ones.
 func (s *Server) countTroubles() map[string]int {
 	n := map[string]int{"": 0}
 	for name := range s.proxy.Upstreams() {
@@ -81,21 +81,21 @@ func (s *Server) countTroubles() map[string]int {
 	}
 	for _, t := range s.troubled() {
 		if t.With == withDeliveries {
-			t.Upstream = "(deliveries)" // callers of no upstream notice it, but those who hand in deliveries do
+			t.Upstream = "(deliveries)" // direct callers do not notice it, but submitters of deliveries do
 		}
 		n[t.Upstream]++
 	}
 	return n
 }
 
-// keep forgets those of upstreams that are not there any more.
+// keep removes the problems of removed upstreams.
 func (t *troubles) keep(with map[string]bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	maps.DeleteFunc(t.all, func(what string, s status.Trouble) bool { return s.Upstream != "" && !with[what] })
 }
 
-// sdkLog takes what the SDK of AWS has to say into the log.
+// sdkLog returns a logger that writes messages of the AWS SDK to the log.
 func sdkLog(log *slog.Logger) logging.Logger {
 	return logging.LoggerFunc(func(c logging.Classification, format string, args ...any) {
 		level := slog.LevelDebug
@@ -106,12 +106,12 @@ func sdkLog(log *slog.Logger) logging.Logger {
 	})
 }
 
-// checkKeys is how often credentials are looked at, which costs nothing while they are good.
+// checkKeys is how often weir checks credentials. Valid credentials cost no request.
 const checkKeys = 10 * time.Second
 
 const keysHelp = "weir has no credentials for AWS: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, a profile or a role"
 
-// watchKeys looks whether upstreams that are signed for have credentials, until ctx ends.
+// watchKeys checks whether signed upstreams have credentials, until ctx ends.
 func (s *Server) watchKeys(ctx context.Context) {
 	for {
 		with := make(map[string]bool)
@@ -136,7 +136,7 @@ func (s *Server) lookAtKeys(ctx context.Context, what, upstream string, keys aws
 	}
 }
 
-// hollow reports whether a file is there and empty.
+// hollow reports whether a file exists and is empty.
 func hollow(file string) bool {
 	info, err := os.Stat(file)
 	return err == nil && info.Mode().IsRegular() && info.Size() == 0

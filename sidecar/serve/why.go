@@ -17,12 +17,12 @@ import (
 	"github.com/seed1158cd35/weir/sidecar/config"
 )
 
-// keptCalls is what is kept of calls, for people who ask why one went as it did: in memory, in the store of the fleet if
-// there is one, and as counts of each second.
+// keptCalls stores records of calls that explain their results: in memory, in the fleet's store if there is one, and as
+// counts per second.
 type keptCalls struct {
 	*why.Keeper
 	seconds why.Seconds
-	file    atomic.Pointer[config.File]  // that is in force
+	file    atomic.Pointer[config.File]  // the file in force
 	store   atomic.Pointer[stories.Book] // nil if there is none
 	all     func() map[string]*weir.Upstream
 }
@@ -34,7 +34,7 @@ func newKeptCalls(file *config.File, all func() map[string]*weir.Upstream) *kept
 	return k
 }
 
-// Events are what upstreams have to be made with.
+// Events returns the events with which upstreams must be created.
 func (k *keptCalls) Events() weir.Events {
 	e := k.Keeper.Events()
 	e.Counts = k.seconds.Counts
@@ -47,12 +47,12 @@ func (k *keptCalls) kept(c *why.Call) {
 	}
 }
 
-// shares writes calls to the store of a fleet from now on: of one that other processes see.
+// shares starts writing calls to the fleet's store, if other processes use it.
 func (k *keptCalls) shares(s stories.Store, kind string, registry prometheus.Registerer) {
 	o := stories.Options{Weir: process()}
 	switch kind {
 	case "redis":
-	case "dynamodb": // it is paid by the write
+	case "dynamodb": // each write costs money
 		o.EachSecond = 10
 	default:
 		return
@@ -62,7 +62,7 @@ func (k *keptCalls) shares(s stories.Store, kind string, registry prometheus.Reg
 	k.store.Store(b)
 }
 
-// run counts what is decided in each second, until ctx ends.
+// run counts the decisions of each second, until ctx ends.
 func (k *keptCalls) run(ctx context.Context) {
 	t := time.NewTicker(time.Second)
 	defer t.Stop()
@@ -81,7 +81,7 @@ func (k *keptCalls) sample(now time.Time) {
 	k.seconds.Sample(now, func(upstream string) bool { return all[upstream] != nil })
 }
 
-// close writes what waits for the store, if that can be had soon.
+// close writes the remaining records to the store, for a limited time.
 func (k *keptCalls) close() {
 	if b := k.store.Swap(nil); b != nil {
 		ctx, cancel := context.WithTimeout(context.Background(), leaving)
@@ -90,7 +90,7 @@ func (k *keptCalls) close() {
 	}
 }
 
-// Find is what is known of the calls with an ID, here and in the store.
+// Find returns the records of the calls with an ID, from this process and the store.
 func (k *keptCalls) Find(ctx context.Context, id string) ([]*why.Call, error) {
 	calls := k.Keeper.Find(id)
 	b := k.store.Load()
@@ -107,7 +107,7 @@ func (k *keptCalls) Find(ctx context.Context, id string) ([]*why.Call, error) {
 	return calls, err
 }
 
-// In is what was decided in a second, with what the configuration says of the limits now.
+// In returns the decisions of a second, with the current rules of the limits.
 func (k *keptCalls) In(second time.Time) ([]why.Line, bool) {
 	now := time.Now()
 	k.sample(now)

@@ -1,4 +1,4 @@
-// Package stores opens the store that a file names, and makes a process a member of the fleet that shares it.
+// Package stores opens the store that a configuration names, and joins the fleet that shares it.
 package stores
 
 import (
@@ -18,15 +18,15 @@ import (
 	"github.com/seed1158cd35/weir/sidecar/config"
 )
 
-// Options are what a store is opened with besides what the file says.
+// Options configure the opening of a store, in addition to the configuration.
 type Options struct {
 	Env   func(string) (string, bool)
-	Heard func(dynamostore.Call) // hears of calls that can take several requests; nil means unheard
-	Log   logging.Logger         // of the SDK of AWS
-	HTTP  aws.HTTPClient         // of the SDK of AWS; nil means its own
+	Heard func(dynamostore.Call) // is called for calls that may need several requests; may be nil
+	Log   logging.Logger         // of the AWS SDK
+	HTTP  aws.HTTPClient         // of the AWS SDK; nil means the SDK's own
 }
 
-// Open opens the store that the file names.
+// Open opens the store that the configuration names.
 func Open(ctx context.Context, c config.Store, o Options) (fleet.Store, error) {
 	switch c.Kind() {
 	case "redis":
@@ -34,7 +34,7 @@ func Open(ctx context.Context, c config.Store, o Options) (fleet.Store, error) {
 	case "dynamodb":
 		s, err := openDynamoDB(ctx, c, o)
 		if err == nil {
-			_, _, _ = s.Load(ctx, "", nil) // it learns the server's clock, for which no caller should wait
+			_, _, _ = s.Load(ctx, "", nil) // measures the server's clock, so that no caller has to wait for it
 		}
 		return s, err
 	case "file":
@@ -81,7 +81,7 @@ func openDynamoDB(ctx context.Context, c config.Store, o Options) (*dynamostore.
 	return dynamostore.New(client, c.DynamoDB.Table, dynamostore.Options{Observe: o.Heard}), nil
 }
 
-// Fleet makes this process a member of the fleet that shares the store, with what the file says of it.
+// Fleet makes this process a member of the fleet that shares the store, with the configuration's settings.
 func Fleet(s fleet.Store, c config.Store, o fleet.Options) *fleet.Fleet {
 	o.Lease, o.Guard, o.Timeout, o.Queue, o.Outage, o.Without = c.Lease, c.Guard, c.Timeout, c.Queue, c.Outage, c.Without
 	return fleet.New(s, o)
