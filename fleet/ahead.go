@@ -2,20 +2,19 @@ package fleet
 
 import "time"
 
-// A quickest is the least time that an ask took of late, there and back. Whoever is told to
-// ask again after a wait asks earlier by so much: the wait was counted at the store, and by the time
-// the next ask arrives there at least so much has passed. So it arrives when there is
-// something, and hardly later, and a limit whose burst holds one call loses none of it.
+// A quickest is the shortest recent round trip of a request. A process that has to wait repeats its request
+// earlier by that much. The store counted the wait from its response, so the request arrives when the wait has
+// just ended. A limit with a burst of one call then loses no call.
 type quickest struct {
 	since     time.Duration
 	now, last time.Duration // 0 if there was none
 }
 
-// quickMemory is for how long the least time of an ask is remembered at least, and twice that at most.
+// quickMemory is how long the shortest round trip is remembered, at least. The maximum is twice that.
 const quickMemory = 10 * time.Second
 
-// note notes an ask that took so long, there and back. What is older than quickMemory counts no more when as
-// much has passed again.
+// note records a round trip. The periods are quickMemory long: a value counts in its own period and the next
+// one.
 func (q *quickest) note(at, took time.Duration) {
 	if past := at - q.since; past >= quickMemory {
 		if q.since, q.last, q.now = at, q.now, 0; past >= 2*quickMemory {
@@ -27,7 +26,7 @@ func (q *quickest) note(at, took time.Duration) {
 	}
 }
 
-// least is 0 if nothing is known.
+// least returns the shortest recent round trip, and 0 if there is none.
 func (q *quickest) least() time.Duration {
 	if q.now == 0 || q.last != 0 && q.last < q.now {
 		return q.last

@@ -8,12 +8,11 @@ import (
 	"github.com/seed1158cd35/weir/limit"
 )
 
-// ErrAsk is what Take returns for an ask that no store can execute. Nothing was
-// changed.
+// Take returns ErrAsk for a request that no store can execute. Nothing was changed.
 var ErrAsk = errors.New("ask is not valid")
 
-// Check reports the first mistake in an ask. Every store refuses what it refuses: an ID of 0, numbers below 0, rules that
-// were not made as those of MeterOf and RingOf are, and two claims of one limit and key.
+// Check returns the first mistake in a request. Every store refuses these requests: an ID of 0, negative
+// numbers, rules that MeterOf or RingOf cannot have made, and two claims for one limit and key.
 func (a *Ask) Check() error {
 	if a.ID == 0 {
 		return fmt.Errorf("%w: id 0: give each request a unique id", ErrAsk)
@@ -39,7 +38,7 @@ func (a *Ask) Check() error {
 	return nil
 }
 
-// checkClaim is the first mistake in claim i, and in how it goes with those before it.
+// checkClaim returns the first mistake in claim i, including conflicts with earlier claims.
 func (a *Ask) checkClaim(i int) error {
 	k := &a.Claims[i]
 	if err := k.Rule.check(); err != nil {
@@ -59,7 +58,7 @@ func (a *Ask) checkClaim(i int) error {
 	return nil
 }
 
-// check: a rule that was not made by MeterOf and RingOf might divide by nothing.
+// check refuses rules that were not made by MeterOf or RingOf, since they might cause a division by zero.
 func (r *Rule) check() error {
 	switch {
 	case r == nil:
@@ -76,9 +75,9 @@ func (r *Rule) check() error {
 	return nil
 }
 
-// Fits reports whether the store's present, in microseconds, is in the windows that
-// the claims name: it is nil or ErrWindow. A process whose clock is behind, or one that was asked just before midnight,
-// asks again by the windows of the store's clock.
+// Fits returns nil if the store's clock, in microseconds, is within the windows of all claims, and ErrWindow
+// otherwise. A process gets ErrWindow if its clock is behind, or if the request arrives just after midnight. It
+// then repeats the request with the windows of the store's clock.
 func (a *Ask) Fits(now int64) error {
 	for i := range a.Claims {
 		if c := &a.Claims[i]; c.Rule.Shape == limit.Calendar && (now < c.Start.UnixMicro() || now >= c.Next.UnixMicro()) {
@@ -88,12 +87,12 @@ func (a *Ask) Fits(now int64) error {
 	return nil
 }
 
-// Answer decides an ask from the cells of its claims, changes them, and writes the
-// answer. With Cell.Settle before it, it is the whole arithmetic of a store that
-// holds its state as Cells. The ask must have passed Check and Fits, and cells are those of its claims, in their order.
+// Answer decides a request: it changes the cells of its claims and writes the response. Together with
+// Cell.Settle it is the complete arithmetic of a store that keeps its state as Cells. The request must have
+// passed Check and Fits. The cells must belong to the claims, in the same order.
 //
-// How many copies go is what the scarcest limit bears, so that no limit is charged for a copy that another one refuses.
-// Extra is granted only if that was all of them: where calls wait, nobody gets something to spend later.
+// The scarcest limit determines the number of copies, so no limit is charged for a copy that another one
+// refuses. Extra is granted only if all copies were: while calls wait, no process gets units to spend later.
 func (a *Ask) Answer(at *Supply, cells []*Cell) {
 	a.Granted = a.Copies
 	for i, c := range cells {
@@ -112,9 +111,9 @@ func (a *Ask) Answer(at *Supply, cells []*Cell) {
 	}
 }
 
-// repeat writes the answer that an ask has had already, whatever has become of its limits since: it may be used, for as long as
-// the first answer may. Marks are not given twice:
-// what came back by both would be counted twice.
+// repeat writes the response that the first request got, even if its limits have changed since. The process may
+// use the grant as long as the first one. Marks are omitted, because units returned with both responses would
+// count twice.
 func (a *Ask) repeat(granted int64, grants []Grant) {
 	a.Granted = granted
 	a.Grants = append(a.Grants[:0], grants...)

@@ -5,17 +5,16 @@ import (
 	"time"
 )
 
-// watch looks whether the store is away: whether some group goes on without it, or has not
-// reached it when it should have. It tells when that changes, and when a part is used for
-// longer than the store keeps it. Events are told one at a time and in order, by whoever noticed the first of them;
-// who notices another one meanwhile does not wait.
+// watch checks whether the store is unavailable. That is so if a group serves calls without it, or failed to
+// reach it in time. watch emits an event when that changes, and when an outage outlasts the reservation of
+// parts. One goroutine emits all events in order. Other callers add their event and do not wait.
 func (f *Fleet) watch(now time.Duration) {
 	f.events.Lock()
 	defer f.events.Unlock()
 	if e, ok := f.turned(now); ok {
 		f.untold = append(f.untold, e)
 	}
-	if f.telling { // who does tells this one, too
+	if f.telling { // the goroutine that set it emits this event, too
 		return
 	}
 	f.telling = true
@@ -29,8 +28,8 @@ func (f *Fleet) watch(now time.Duration) {
 	f.telling = false
 }
 
-// turned notes whether the store is away, and returns what there is to tell. The lock is held. What is told as spent was let go
-// since the store is away, and less what has come back of it.
+// turned updates the state of the outage and returns the event to emit, if any. The lock is held. Spent counts
+// the units spent since the outage began, minus returned units.
 func (f *Fleet) turned(now time.Duration) (e FallbackEvent, ok bool) {
 	away, past, err := f.look(now)
 	since := time.Duration(f.away.Load())
@@ -45,23 +44,24 @@ func (f *Fleet) turned(now time.Duration) (e FallbackEvent, ok bool) {
 	case !away && since != 0:
 		f.away.Store(0)
 		f.past.Store(false)
-		// For the next time: calls may go without the store before it is noticed here that it is away.
+		// Reset for the next outage: calls may be served without the store before it is noticed here.
 		return FallbackEvent{For: now - since, Spent: max(0, f.spent.Swap(0))}, true
 	}
 	return FallbackEvent{}, false
 }
 
-// look looks at all groups: away is that one goes on without the store, or cannot go on; past that it does so
-// for longer than the store keeps parts; err why, or why the store was never reached.
+// look checks all groups. away reports that a group serves or refuses calls without the store. past reports
+// that it does so for longer than the store reserves parts. err is the error of such a group, or of a group
+// that has never reached the store.
 func (f *Fleet) look(now time.Duration) (away, past bool, err error) {
 	for _, g := range f.all() {
 		g.own.Lock()
 		switch m, _ := g.standing.mode(now); {
-		// It goes by the store, or may hear from it soon.
+		// The store serves the group, or may respond soon.
 		case m == asking, m == waiting && g.standing.met && now < g.standing.patient():
-		case m == waiting && !g.standing.met: // it goes on with nothing
+		case m == waiting && !g.standing.met: // calls wait
 			err = cmp.Or(err, g.beating.err)
-		case g.standing.solo != 0 && m == parted: // it answers, but late
+		case g.standing.solo != 0 && m == parted: // the store responds, but late
 		default:
 			away, err = true, g.beating.err
 			past = past || m != parted && m != waiting
@@ -71,7 +71,7 @@ func (f *Fleet) look(now time.Duration) (away, past bool, err error) {
 	return away, past, err
 }
 
-// announce tells an event, with no lock held.
+// announce calls the callback, with no lock held.
 func (f *Fleet) announce(e FallbackEvent) {
 	if f.o.Events.Fallback != nil {
 		f.o.Events.Fallback(e)

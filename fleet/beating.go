@@ -7,55 +7,56 @@ import (
 	"time"
 )
 
-// DefaultOutage is how long a store reserves the part of a process that stopped responding, unless Options.Outage
-// sets another time. A killed process takes its part of the limit along for so long.
+// DefaultOutage is how long a store reserves the part of a process that stopped responding, unless
+// Options.Outage sets another time. After a crash, the part of the killed process is unused for that time.
 const DefaultOutage = 10 * time.Second
 
-// silenceUsual is Options.Silence that is 0.
+// silenceUsual is the default of Options.Silence.
 const silenceUsual = time.Second
 
-// A beat whose answer does not come is sent again, as a copy, until one is answered. mostFlying copies wait at most: as many as
-// are sent in longestBeat, so that a store that answers again is heard within a third of the silence.
+// A heartbeat without a response is sent again until one copy is answered. At most mostFlying copies wait at a
+// time: as many as are sent in longestBeat, so that a store that recovers is noticed within a third of the
+// silence.
 const mostFlying = 40
 
-// A group that nobody has used for the time of restful beats restfulTimes as rarely.
+// After restful without use, a group sends its heartbeats restfulTimes as rarely.
 const (
 	restful      = time.Minute
 	restfulTimes = 5
 )
 
-// The answer to a copy of a beat is waited for at least and at most so long.
+// The shortest and longest timeout of a heartbeat.
 const (
 	shortestBeat = 2500 * time.Millisecond
 	longestBeat  = 10 * time.Second
 )
 
-// beating is how a group of this process beats; guarded by Group.own.
+// beating is the state of a group's heartbeats in this process; guarded by Group.own.
 type beating struct {
-	at     time.Duration // of the next beat
-	flying int           // copies of beats whose answers are waited for
-	alive  int64         // processes that the store has heard of late; 0 before its first answer
-	out    Standing      // what the store said to all, with the latest answer
+	at     time.Duration // of the next heartbeat
+	flying int           // copies of heartbeats without a response yet
+	alive  int64         // processes with a recent heartbeat; 0 before its first response
+	out    Standing      // the fields of the latest response that are the same for all processes
 	cold   cold
-	err    error // of the latest exchange; nil if it was answered
+	err    error // of the latest exchange; nil if it succeeded
 
-	// What calls wanted of late, of all limits of the group, whether they got it or not. wish is in seconds of a limit's
-	// rate, as of wishAt, so that limits of all sizes add up.
+	// Recent demand of calls over all limits of the group, whether granted or not. wish is in seconds of a
+	// limit's rate, as of wishAt, so that limits of all sizes can be added.
 	wish   float64
 	wishAt time.Duration
-	need   lately // the part that the cheapest call needs, in millionths, below 0
-	hold   lately // for how long the shortest grants hold, in nanoseconds, negative
+	need   lately // the part that the cheapest call needs, in millionths, negated
+	hold   lately // how long the shortest grants are valid, in nanoseconds, negated
 	guard  guard
 	window time.Duration // of the longest rolling limit
-	usedAt time.Duration // when a call wanted anything last
+	usedAt time.Duration // when a call last requested units
 
-	debts []debt // of rolling limits, which the store must know before it hears another beat
-	told  uint64 // the ask by which the first of them are told; 0 if none was sent yet
-	first int    // how many
-	busy  bool   // they are being told
+	debts []debt // of rolling limits; the store must know them before it gets another heartbeat
+	told  uint64 // the ID of the request that reports the first debts; 0 if none was sent yet
+	first int    // the number of debts in that request
+	busy  bool   // the request is under way
 }
 
-// beatAll beats for all groups, each in its time.
+// beatAll sends the heartbeats of all groups when they are due.
 func (f *Fleet) beatAll(ctx context.Context) {
 	for {
 		now := f.clock.Now()
@@ -69,7 +70,7 @@ func (f *Fleet) beatAll(ctx context.Context) {
 	}
 }
 
-// beatAt beats if it is time to, and returns when it will be next.
+// beatAt sends a heartbeat if it is due, and returns when the next one is.
 func (g *Group) beatAt(ctx context.Context, now time.Duration) time.Duration {
 	next, returned := g.beats(ctx, now)
 	if returned {
@@ -78,9 +79,10 @@ func (g *Group) beatAt(ctx context.Context, now time.Duration) time.Duration {
 	return next
 }
 
-// beats beats for the group if it is time to, and says when it will be next. returned is that with this
-// instant the process stops serving by itself, as the store answers quickly again. While debts are not told
-// there is no beat: the store would grant the part to others before it knows what was spent of it.
+// beats sends a heartbeat for the group if it is due, and returns when the next one is. returned reports that
+// the process stops serving calls from its part at this instant, because the store is fast again. While there
+// are unreported debts, no heartbeat is sent: otherwise the store could grant the part to other processes
+// before it knows its usage.
 func (g *Group) beats(ctx context.Context, now time.Duration) (next time.Duration, returned bool) {
 	g.own.Lock()
 	defer g.own.Unlock()
@@ -106,8 +108,8 @@ func (g *Group) beats(ctx context.Context, now time.Duration) (next time.Duratio
 	return b.at, returned
 }
 
-// exchange sends a copy of a beat, and hears the answer: the first of all copies counts. Its own time is long, as an
-// answer that comes late tells at least that there is a store.
+// exchange sends a copy of a heartbeat and handles the response. The first response to any copy counts. The
+// timeout is long, since even a late response shows that there is a store.
 func (g *Group) exchange(ctx context.Context, sent time.Duration, beat *Beat) {
 	f := g.fleet
 	g.own.Lock()
@@ -127,7 +129,7 @@ func (g *Group) exchange(ctx context.Context, sent time.Duration, beat *Beat) {
 		f.watch(now)
 		return
 	}
-	// Those who wait look again if the answer has changed how calls are served.
+	// Waiting calls check again if the response has changed how calls are served.
 	before, _ := g.standing.mode(now)
 	cold, failing := !g.warm.Load(), g.failing.Load()
 	g.hears(now, sent, beat, &a)
@@ -140,13 +142,13 @@ func (g *Group) exchange(ctx context.Context, sent time.Duration, beat *Beat) {
 	}
 }
 
-// kick lets all queues look again whether the store is to be asked; one that knows from now on what was used has said nothing that
-// still holds of when there will be something.
+// kick makes all queues check again whether to ask the store. warmed reports that the store now knows the
+// previous usage, so that its earlier predictions are void.
 func (g *Group) kick(warmed bool) {
 	for _, q := range g.waiting() {
 		q.mu.Lock()
-		// How calls are served has changed: the time until the next try was that of a store which fails. The past is 0, and not
-		// the present: a call may have looked at the clock a moment before.
+		// The time of the next request was computed for a failing store. Set it to 0 and not to now: a call may
+		// have read the clock a moment before.
 		if warmed || q.fails > 0 {
 			q.fails, q.next = 0, 0
 		}
@@ -158,28 +160,28 @@ func (g *Group) kick(warmed bool) {
 	}
 }
 
-// nudge has the drivers of all queues look again. It takes no lock of a line.
+// nudge makes the drivers of all queues check again. It does not lock a line.
 func (g *Group) nudge() {
 	for _, q := range g.waiting() {
 		q.line.Nudge()
 	}
 }
 
-// waiting are the queues.
+// waiting returns all queues of the group.
 func (g *Group) waiting() []*queue {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return slices.Collect(maps.Values(g.queues))
 }
 
-// failed notes that an exchange with the store failed.
+// failed records a failed exchange with the store.
 func (g *Group) failed(err error) {
 	g.failing.Store(true)
 	g.beating.err = err
 	g.standing.missed()
 }
 
-// hears takes the answer to a beat.
+// hears handles the response to a heartbeat.
 func (g *Group) hears(now, sent time.Duration, beat *Beat, a *Standing) {
 	s, b := &g.standing, &g.beating
 	gen, met := s.gen, s.met
@@ -187,7 +189,7 @@ func (g *Group) hears(now, sent time.Duration, beat *Beat, a *Standing) {
 	if !s.hears(now, sent, beat, a) {
 		return
 	}
-	// A beat is sent only when all debts have been told, so this one followed whatever was used before.
+	// A heartbeat is sent only when all debts are reported, so it followed all previous usage.
 	if met && gen == a.Gen && used == asking && len(b.debts) == 0 {
 		g.partReported()
 	}
@@ -201,36 +203,37 @@ func (g *Group) hears(now, sent time.Duration, beat *Beat, a *Standing) {
 	if !s.asks { // see reach
 		g.judgeBeat(now, now-sent)
 	}
-	// Nobody uses the group: it needs no part soon.
+	// The group is unused and needs no part soon.
 	if now > b.usedAt+restful {
 		s.silence = max(s.silence, min(s.silence*restfulTimes, s.rules.life/4))
 	}
 	g.spread.Store(int64(min(askAtLeast, s.silence/4)))
-	b.at = min(b.at, now+s.silence/3) // a shorter silence must not have passed when the store hears of it
+	b.at = min(b.at, now+s.silence/3) // the store must get the shorter silence before it has passed
 	if s.solo == 0 {
-		// The process goes by the store again: what it spent of rolling limits is owed. A generation that it does not know is a store
-		// that has lost its memory.
+		// The process follows the store again and must report its usage of rolling limits. If the generation is
+		// new, the store has lost its data.
 		g.owed(now, met && gen != a.Gen)
 	}
 	if met && used != asking && s.solo == 0 {
 		g.returned(now)
 	}
 	if !met || s.solo != 0 && s.solo == now || used.uses() && s.solo == 0 {
-		b.at = now // it says that it has heard
+		b.at = now // confirm the response
 		g.fleet.beater.Wake()
 	}
 	g.lone.Store(int64(s.from()))
 }
 
-// returned notes that the store answers this process again. The others return within one interval of
-// heartbeats, and until then the store grants only what is not out. Calls that wait for more ask for it a quarter of the
-// silence apart, as they do before this process returns: in a large fleet all of them would ask again and again.
+// returned records that the store responds to this process again. The others return within one heartbeat
+// interval. Until then the store withholds their parts. Calls that wait for more units ask a quarter of the
+// silence apart, as they did before. Otherwise, all calls of a large fleet would repeat their requests at a
+// high rate.
 func (g *Group) returned(now time.Duration) {
 	g.crowded.Store(int64(now + g.standing.silence/2))
 }
 
-// timeout is how long an answer to an ask is waited for; own is held. A store that has not answered yet may be far, or have
-// its first connection to make.
+// timeout returns how long to wait for the response to a request. own is held. A store that has not responded
+// yet may be far away, or its client may have to connect.
 func (g *Group) timeout() time.Duration {
 	if g.standing.silentYet() {
 		return max(g.fleet.o.Timeout, g.standing.rules.silence)
@@ -238,5 +241,5 @@ func (g *Group) timeout() time.Duration {
 	return min(longestAsk, max(g.fleet.o.Timeout, 3*g.standing.rtt+50*time.Millisecond))
 }
 
-// longestAsk is how long the answer to an ask, or to the last beat, is waited for at most.
+// longestAsk is the longest timeout of a request, and of the last heartbeat.
 const longestAsk = 5 * time.Second

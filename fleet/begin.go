@@ -7,28 +7,29 @@ import (
 	"github.com/seed1158cd35/weir/limit/bucket"
 )
 
-// A beginning is how a lease begins whose limit takes the place of another, under which nobody knows
-// how much has gone: with what has come since, and nothing else.
+// A beginning is the start of a lease whose limit replaces another one, so that the previous usage is unknown.
+// Such a lease starts empty and has only the units that have accrued since.
 //
-// The store may hold its cell as full. Of a bucket the process takes all that is there, and gives back what
-// has come since: so it goes once, however many processes begin. Of a rolling limit each charges all, which
-// counts for one window: parts that come back then bring nothing. Of a calendar window all counts as seen.
+// The store's cell may be full. Of a bucket, the process takes all units and returns the number that has
+// accrued since the start. This happens once, however many processes start. Of a rolling limit, each process
+// charges all units, which count for one window. Units of parts that return later then have no effect. Of a
+// calendar window, all units count as seen.
 type beginning struct {
-	empty bool          // there is one; it does not change
-	from  time.Duration // since when units count that came
+	empty bool          // the lease starts empty; never changes
+	from  time.Duration // units accrue from this instant
 	over  bool          // the store knows; guarded by lease.mu
 }
 
-// A beginStep is what an ask has to do for a lease that begins.
+// A beginStep is the action of a request for a lease that begins.
 type beginStep uint8
 
 const (
-	beginDone  beginStep = iota // nothing
-	beginTakes                  // it takes all that is there, and nothing else
-	beginTells                  // it charges all first
+	beginDone  beginStep = iota // none
+	beginTakes                  // take all units and grant none to calls
+	beginTells                  // charge all units first
 )
 
-// begins notes what the next ask has to do for leases that begin: of buckets for one at a time.
+// begins sets the actions of the next request for leases that begin. Only one bucket at a time is emptied.
 func (q *queue) begins(now time.Duration) {
 	q.takes = false
 	for i, p := range q.leases {
@@ -47,8 +48,8 @@ func (q *queue) begins(now time.Duration) {
 	}
 }
 
-// begins is what the next ask has to do for this lease. A beginning that is over, as all has come that the
-// store can hold, asks for nothing.
+// begins returns the action of the next request for this lease. If as many units have accrued as the store can
+// hold, the beginning is over.
 func (p *lease) begins(now time.Duration, s *spec) beginStep {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -64,7 +65,7 @@ func (p *lease) begins(now time.Duration, s *spec) beginStep {
 	return beginDone
 }
 
-// takesAll makes a claim of an ask that takes all that is there of one bucket.
+// takesAll changes a claim so that the request takes all units of one bucket.
 func (q *queue) takesAll(i int, s *spec, c *Claim) {
 	c.Cost, c.Extra = 0, 0
 	if q.steps[i] == beginTakes {
@@ -72,9 +73,9 @@ func (q *queue) takesAll(i int, s *spec, c *Claim) {
 	}
 }
 
-// began notes what became of the ask of a lease that begins: g is nil if that is not known.
+// began handles the result of the request of a lease that begins. g is nil if the result is unknown.
 func (p *lease) began(sent, now time.Duration, step beginStep, granted int64, g *Grant) {
-	if step == beginDone || g == nil || step == beginTakes && g.Left > 0 { // it is paused
+	if step == beginDone || g == nil || step == beginTakes && g.Left > 0 { // the limit is paused
 		return
 	}
 	p.mu.Lock()
@@ -85,8 +86,8 @@ func (p *lease) began(sent, now time.Duration, step beginStep, granted int64, g 
 	}
 }
 
-// givesBack gives back what has come of a bucket since the lease began. What is there still, less than
-// a unit, may be more than that.
+// givesBack returns the units of a bucket that have accrued since the lease began. The bucket may still contain
+// part of a unit, which may be more than that.
 func (p *lease) givesBack(sent, now time.Duration, granted int64, g *Grant) {
 	m := &p.spec().rule.Meter
 	us := max(0, p.comes(sent)+min(g.Drain, bucket.Never/2)-time.Microsecond).Microseconds()
@@ -98,7 +99,7 @@ func (p *lease) givesBack(sent, now time.Duration, granted int64, g *Grant) {
 	}
 }
 
-// tookAll is after an ask that took all that was there of a bucket: what those who wait want is asked for next.
+// tookAll follows a request that took all units of a bucket. The next request is for the waiting calls.
 func (q *queue) tookAll(now time.Duration) {
 	for i, p := range q.leases {
 		p.hears(now, &q.ask.Claims[i], q.ask.Grants[i], q.ask.Now, q.ask.Again)
@@ -112,14 +113,14 @@ func (q *queue) tookAll(now time.Duration) {
 	q.mu.Unlock()
 }
 
-// beginning reports whether the store has still to be told how the lease begins.
+// beginning reports whether the store does not know yet how the lease begins.
 func (p *lease) beginning() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.begin.empty && !p.begin.over
 }
 
-// ownEmpty lets nothing have come of what the process uses without the store.
+// ownEmpty makes the lease begin empty for use without the store.
 func (p *lease) ownEmpty() {
 	if s := p.spec(); s.rule.Shape == limit.Rolling {
 		per := windowOf(&s.limit).Per
@@ -128,14 +129,14 @@ func (p *lease) ownEmpty() {
 	}
 }
 
-// comes is for how long units have come since the lease began, by a clock that may drift.
+// comes returns how long units have accrued since the lease began, by a clock that may drift.
 func (p *lease) comes(now time.Duration) time.Duration {
 	d := now - p.begin.from
 	return max(0, d-slack(d))
 }
 
-// allHasCome reports whether as much has come since the lease began as the store can hold: of a bucket
-// parts of units, too.
+// allHasCome reports whether as many units have accrued since the lease began as the store can hold. For a
+// bucket, it counts fractions of units.
 func (p *lease) allHasCome(now time.Duration, s *spec) bool {
 	if s.rule.Shape == limit.Bucket {
 		return s.rule.Meter.Drains(p.comes(now).Microseconds()) >= s.rule.Meter.Cap
@@ -143,7 +144,7 @@ func (p *lease) allHasCome(now time.Duration, s *spec) bool {
 	return p.comeSince(now, s) >= s.most()
 }
 
-// comeSince is how many units may have come since the lease began.
+// comeSince returns how many units may have accrued since the lease began.
 func (p *lease) comeSince(now time.Duration, s *spec) int64 {
 	if !p.begin.empty {
 		return s.most()
@@ -164,10 +165,11 @@ func (p *lease) comeSince(now time.Duration, s *spec) int64 {
 	return s.most()
 }
 
-// blank reports whether all of a calendar window counts as gone: in it the limit took another's place.
+// blank reports whether all units of a calendar window count as used, because the limit replaced another one in
+// it.
 func (p *lease) blank(start time.Time) bool {
 	return p.begin.empty && !start.After(p.group.fleet.storeTime(p.begin.from))
 }
 
-// seenBack is more than ever comes back of a window: then Claim.Seen counts whole.
+// seenBack is more units than a window can get back, so that Claim.Seen counts in full.
 const seenBack = 1 << 50

@@ -9,16 +9,17 @@ import (
 	"github.com/seed1158cd35/weir/limit/bucket"
 )
 
-// granted is a block of units. The lowest places are given out first: what is left
-// then comes back whole.
+// granted is a block of units. The lowest positions are spent first, so that the remaining units return at
+// their full value.
 type granted struct {
 	left  atomic.Int64
 	until expiry
-	mark  Mark // of the last
+	mark  Mark // of the last unit
 }
 
-// fromBlocks takes n units from one block, and returns which that is: the units of a turn stand side by side, so that they
-// can come back together. Two blocks with too little each are not added up; the next ask gives them back, see splinters.
+// fromBlocks takes n units from one block and returns that block. The units of a turn are adjacent, so that
+// they can return together. It does not combine two blocks with too few units each. The next request returns
+// those; see splinters.
 func (p *lease) fromBlocks(now time.Duration, n int64) (limit.Turn, *granted, bool) {
 	for i := range p.blocks {
 		b := p.blocks[i].Load()
@@ -34,22 +35,22 @@ func (p *lease) fromBlocks(now time.Duration, n int64) (limit.Turn, *granted, bo
 	return limit.Turn{Turn: bucket.Turn{Cost: n}}, nil, n == 0
 }
 
-// turn is the place of n units of a block of which left are left.
+// turn returns the position of n units of a block, if left units remain after them.
 func (b *granted) turn(left, n int64) bucket.Turn {
 	return bucket.Turn{Place: b.mark.Level - left*b.mark.Step, Low: b.mark.At, Cost: n}
 }
 
-// mark is where the last unit of a turn stands.
+// mark returns the mark of the last unit of a turn.
 func (p *lease) mark(t limit.Turn) Mark {
 	return Mark{At: t.Low, Level: t.Place, Step: p.step.Load()}
 }
 
-// put keeps n units that the store has granted, of which m is the mark of the last. They take the place of the block that
-// has least left, whose rest goes back to the store.
+// put keeps n units that the store has granted. m is the mark of the last. They replace the block with the
+// fewest remaining units, which go back to the store.
 func (p *lease) put(now time.Duration, n int64, until expiry, m Mark) {
 	b := &granted{until: until, mark: m}
 	b.left.Store(n)
-	// An empty slot, or one that has had its time, counts as a block with nothing left.
+	// An empty slot or an expired block counts as a block without units.
 	worst, least := 0, int64(math.MaxInt64)
 	for i := range p.blocks {
 		var left int64
@@ -66,7 +67,7 @@ func (p *lease) put(now time.Duration, n int64, until expiry, m Mark) {
 	p.group.isActive(p)
 }
 
-// empty gives back what is left in a block that is not used any more.
+// empty returns the remaining units of a block that is no longer used.
 func (p *lease) empty(now time.Duration, b *granted) int64 {
 	n := b.left.Swap(0)
 	if n > 0 {
@@ -76,8 +77,7 @@ func (p *lease) empty(now time.Duration, b *granted) int64 {
 	return n
 }
 
-// expire empties blocks that must not be used any more, and all if all is set. It
-// reports how many units are still held.
+// expire empties expired blocks, or all blocks if all is set. It returns how many units are still held.
 func (p *lease) expire(now time.Duration, all bool) (held int64) {
 	for i := range p.blocks {
 		b := p.blocks[i].Load()
@@ -95,7 +95,7 @@ func (p *lease) expire(now time.Duration, all bool) (held int64) {
 	return held
 }
 
-// held is how many units may be spent locally.
+// held returns how many units can be spent locally.
 func (p *lease) held(now time.Duration) (n int64) {
 	for i := range p.blocks {
 		if b := p.blocks[i].Load(); b != nil && !b.until.passed(now, p.group.fleet.clock) {

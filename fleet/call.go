@@ -10,11 +10,12 @@ import (
 	"github.com/seed1158cd35/weir/clock"
 )
 
-// hasLeft reports whether the call has left that asks the store with its own goroutine, if one does.
+// hasLeft reports whether the call that lends its goroutine to the request has left. driver is nil if no call
+// does.
 func hasLeft(driver context.Context) bool { return driver != nil && driver.Err() != nil }
 
-// patience is for how long an answer is waited for: for less long by a driver, once it is known how long answers take, since
-// other calls of its line cannot go from what is held meanwhile.
+// patience returns how long to wait for a response. For a driver it is shorter, once response times are known,
+// because the other calls of its line cannot be served from blocks meanwhile.
 func (q *queue) patience(driver context.Context) time.Duration {
 	g := q.group
 	g.own.Lock()
@@ -25,13 +26,12 @@ func (q *queue) patience(driver context.Context) time.Duration {
 	return g.timeout()
 }
 
-// call asks the store: once more if the calendar windows that it named are others by the
-// store's clock, and once more with the same ID if it cannot be known what became of the
-// first.
+// call asks the store. It repeats the request with other calendar windows if the store's clock is in those. It
+// repeats it with the same ID if its effect is unknown.
 func (q *queue) call(driver context.Context, sent time.Duration) error {
 	f, g := q.group.fleet, q.group
 	limit, err := q.try(driver)
-	// A connection that had ended unnoticed fails at once. To try again, once, costs the callers nothing then.
+	// A stale connection fails immediately, so one repeat costs the callers nothing.
 	if err != nil && !errors.Is(err, ErrWindow) && !hasLeft(driver) && !g.failing.Load() && f.clock.Now() < sent+soonest {
 		g.failing.Store(true)
 		q.ask.Again = true
@@ -45,7 +45,7 @@ func (q *queue) call(driver context.Context, sent time.Duration) error {
 		}
 		limit, err = q.try(driver)
 	}
-	// By the patience that this try had: a beat that is answered meanwhile may change it.
+	// Use the timeout of this try, since a heartbeat response may have changed it meanwhile.
 	if err != nil && driver != nil && (hasLeft(driver) || f.clock.Now() >= sent+limit) {
 		q.ask.Again = true
 		return errLeft
@@ -60,7 +60,7 @@ func (q *queue) call(driver context.Context, sent time.Duration) error {
 	return err
 }
 
-// heardAsk notes how an ask ended. It reports whether the store answers again.
+// heardAsk records the result of a request. It reports whether the store responds again.
 func (q *queue) heardAsk(took time.Duration, err error) (again bool) {
 	g := q.group
 	g.own.Lock()
@@ -70,14 +70,15 @@ func (q *queue) heardAsk(took time.Duration, err error) (again bool) {
 		return false
 	}
 	g.standing.took(took)
-	if g.standing.asks && !q.ask.Again && q.ask.granted() { // a refusal may need more requests, and nothing of it can be too late
+	if g.standing.asks && !q.ask.Again && q.ask.granted() { // a refusal may take more round trips, and cannot be too late to use
 		g.aged(took - q.ask.Delay)
 	}
 	return g.failing.Swap(false)
 }
 
-// try calls the store once. The limit is the time that it gives it, which has nothing to do with the patience of those who
-// wait, but for the driver's own: an ask is for all of them, and one of which nobody knows what became costs more than it.
+// try sends one request to the store and returns its timeout. The timeout does not depend on the deadlines of
+// waiting callers, except that of the driver. The request serves every waiting call, and a request with an
+// unknown effect costs more.
 func (q *queue) try(driver context.Context) (limit time.Duration, err error) {
 	f := q.group.fleet
 	begin := f.clock.Now()
@@ -104,8 +105,8 @@ func (q *queue) try(driver context.Context) (limit time.Duration, err error) {
 	return limit, err
 }
 
-// take asks. On a goroutine of the fleet's own a panic of the store's client would end the process: there it is an error of
-// the store. A call that lends its goroutine has the panic itself.
+// take calls the store. On a goroutine of the fleet, a panic of the store's client would end the process, so it
+// becomes an error. On the goroutine of a call, the caller gets the panic.
 func (q *queue) take(ctx context.Context, own bool) (err error) {
 	if own {
 		defer func() {
@@ -117,7 +118,7 @@ func (q *queue) take(ctx context.Context, own bool) (err error) {
 	return q.group.fleet.store.Take(ctx, &q.ask)
 }
 
-// tell has the event of a call to the store; what it points to is used again after it.
+// tell emits the event of a store request. Its slices are reused afterwards.
 func (q *queue) tell(took time.Duration, err error) {
 	q.limits = q.limits[:0]
 	e := StoreCall{Group: q.group.name, Calls: q.calls, Took: took, Again: q.ask.Again, Err: err}

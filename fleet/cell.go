@@ -8,43 +8,43 @@ import (
 	"github.com/seed1158cd35/weir/limit/bucket"
 )
 
-// A Cell is the state of one limit for one key, as a store keeps it. The zero Cell
-// is full. Instants are microseconds of the store's clock, of shape Bucket those of the
-// supply's clock but for Paused.
+// A Cell is the state of one limit for one key in a store. The zero Cell is full. Instants are microseconds of
+// the store's clock. For shape Bucket they are by the supply's clock, except Paused.
 //
-// A Bucket is a vessel that drains: units are weight poured in, and there is room for as many as fit. That is GCRA with
-// whole numbers. A Rolling limit counts units by slot, and forgets a slot when the window has left all of it. A Calendar limit
-// counts the units of the window that the store's clock is in. What comes back is taken out where its mark says that it
-// went in, and never counts for more than it has cost: of a vessel that ran empty since it is nothing.
+// A Bucket is filled by units and drains with time. It grants as many units as fit. That is GCRA with integers.
+// A Rolling limit counts units by slot, and drops a slot when it is entirely older than the window. A Calendar
+// limit counts the units of the current window. A returned unit is taken out where its mark shows that it was
+// counted. It never counts for more than it has cost: if a bucket has run empty since, it counts for nothing.
 type Cell struct {
 	Shape limit.Shape
 
-	// Of shape Bucket. Fill is weighed by a meter with Unit and Drain. Marks from before Since are worth nothing.
+	// For shape Bucket. Fill is weighed by a meter with Unit and Drain. Marks from before Since have no value.
 	Fill  bucket.Fill
 	Unit  int64
 	Drain int64
 	Since int64
 
-	Start int64 // of shape Calendar: the window's begin, never an earlier one
-	End   int64 // and end
-	Last  int64 // when a unit was counted in it last
-	Count int64 // units in the window, of shapes Rolling and Calendar
+	Start int64 // for shape Calendar: the begin of the window; it never decreases
+	End   int64 // its end
+	Last  int64 // when a unit was last counted in it
+	Count int64 // units in the window, for shapes Rolling and Calendar
 
-	Returned int64  // of shape Calendar: units that have come back in the window
-	Slots    []Slot // of shape Rolling, and of shape Bucket as in history.go; the oldest first
+	Returned int64  // for shape Calendar: units returned in the window
+	Slots    []Slot // for shape Rolling, and for shape Bucket as in history.go; the oldest first
 
-	// Hold is the longest hold, in microseconds, of those who may still use what they were
-	// granted; HeldAt, of shape Bucket, when somebody with that was granted something last. See hold.go.
+	// Hold is the longest hold, in microseconds, of the processes that may still use their grants. HeldAt is,
+	// for shape Bucket, when a process with that hold last got a grant. See hold.go.
 	Hold, HeldAt int64
 
-	Paused int64 // until when
-	Full   int64 // when everything is there again, and nothing is lost by forgetting it
+	Paused int64 // the end of the pause
+	Full   int64 // when the limit is full again, so that the cell can be dropped without loss
 }
 
-// A Slot is what went in one slot of a ring: Number counts slots of the length Grain, in microseconds, since the epoch.
+// A Slot is the count of one slot of a ring. Number counts slots of the length Grain, in microseconds, since
+// the epoch.
 type Slot struct{ Number, Count, Grain int64 }
 
-// Most is how many units the limit holds when it is full.
+// Most returns how many units the limit has when it is full.
 func (r *Rule) Most() int64 {
 	if r.Shape == limit.Bucket {
 		return r.Meter.Most()
@@ -52,8 +52,7 @@ func (r *Rule) Most() int64 {
 	return r.Amount
 }
 
-// turnTo brings a cell to the instant, and to the rule if that has changed: what
-// has gone stays gone.
+// turnTo brings a cell to the instant, and to the rule if that has changed. Used units stay used.
 func (c *Cell) turnTo(at *Supply, r *Rule, w *limit.Windows) {
 	var gone int64
 	if c.Shape != r.Shape {
@@ -73,7 +72,7 @@ func (c *Cell) turnTo(at *Supply, r *Rule, w *limit.Windows) {
 	c.add(at, r, gone)
 }
 
-// gone is how much there is in a cell that gets another shape.
+// gone returns the used units of a cell that changes its shape.
 func (c *Cell) gone(at *Supply) int64 {
 	switch {
 	case c.Shape == limit.Rolling, c.Shape == limit.Calendar && at.Now < c.End:
@@ -85,8 +84,8 @@ func (c *Cell) gone(at *Supply) int64 {
 	return 0
 }
 
-// drain lets time pass at the rate that was in force. Of what was taken before a
-// vessel ran empty nothing can come back, nor of what was weighed otherwise.
+// drain applies the passage of time at the previous rate. Units taken before the bucket ran empty cannot
+// return, nor can units that had another weight.
 func (c *Cell) drain(now int64, m *bucket.Meter) {
 	old := bucket.Meter{Unit: c.Unit, Drain: c.Drain}
 	before := c.Fill.At
@@ -104,7 +103,7 @@ func (c *Cell) drain(now int64, m *bucket.Meter) {
 	c.Unit, c.Drain = m.Unit, m.Drain
 }
 
-// leave forgets slots that the window has left.
+// leave drops slots that are older than the window.
 func (c *Cell) leave(now int64, r *Rule) {
 	for len(c.Slots) > 0 && now >= c.leaves(0, r) {
 		c.Count -= c.Slots[0].Count
@@ -112,8 +111,8 @@ func (c *Cell) leave(now int64, r *Rule) {
 	}
 }
 
-// leaves is when slot i counts no more. One of another grain may have been granted to a process that holds
-// longer than the asker.
+// leaves returns when slot i no longer counts. A slot of another grain may belong to a process with a longer
+// hold than the requester.
 func (c *Cell) leaves(i int, r *Rule) int64 {
 	s := &c.Slots[i]
 	at := r.Ring.Leaves(s.Number, s.Grain)
@@ -123,10 +122,9 @@ func (c *Cell) leaves(i int, r *Rule) int64 {
 	return at
 }
 
-// enter begins a new window if the present is in one. If units of the old window
-// went since the new one began, as happens when a limit has got another zone or
-// period, they all count in the new one; for that the cell is kept a period longer. A
-// clock that runs backwards begins none.
+// enter begins a new window if the store's clock is in one. Units of the old window that were used after the
+// new one began all count in the new one. That happens when a limit gets another zone or period, and therefore
+// the cell is kept for one more period. A clock that runs backwards begins no window.
 func (c *Cell) enter(now int64, w *limit.Windows) {
 	start, end := w.Start.UnixMicro(), w.End.UnixMicro()
 	if now >= end {
@@ -135,7 +133,7 @@ func (c *Cell) enter(now int64, w *limit.Windows) {
 	if now < start || now >= end || end <= c.Start {
 		return
 	}
-	// What was counted after the new window began is in it.
+	// Units that were counted after the new window began belong to it.
 	if start > c.Start {
 		if c.Start, c.Returned = start, 0; start > c.Last {
 			c.Count = 0
@@ -144,8 +142,8 @@ func (c *Cell) enter(now int64, w *limit.Windows) {
 	c.End, c.Full = end, max(c.Full, end+(end-start))
 }
 
-// left is how many units the store may grant, never below 0. The cell must have been turned to the
-// present. What is out, of processes that use their parts without the store, is not left.
+// left returns how many units the store may grant; it is not negative. The cell must be at the current instant.
+// Parts that are out are not included.
 func (c *Cell) left(at *Supply, r *Rule) int64 {
 	switch r.Shape {
 	case limit.Bucket:
@@ -156,13 +154,13 @@ func (c *Cell) left(at *Supply, r *Rule) int64 {
 	return max(0, r.Amount-c.Count)
 }
 
-// filled is how full a bucket is, with what those have saved up who are out.
+// filled returns how full a bucket is, including the tokens that processes whose parts are out may have saved.
 func (c *Cell) filled(at *Supply, r *Rule) bucket.Fill {
 	return bucket.Fill{At: c.Fill.At, Weight: max(c.Fill.Weight, at.floor(r.Meter.Cap, r.Meter.Drain))}
 }
 
-// copies is how many copies of a call the limit bears. Of a calendar window the store counts at least what the process
-// knows to have gone: a store that has lost it would grant it again.
+// copies returns how many copies of a call the limit allows. In a calendar window the store counts at least the
+// usage that the process knows. A store that has lost the window would otherwise grant it again.
 func (c *Cell) copies(at *Supply, k *Claim) int64 {
 	c.turnTo(at, k.Rule, &k.Windows)
 	if k.Rule.Shape == limit.Calendar && k.Start.UnixMicro() == c.Start {
@@ -177,7 +175,7 @@ func (c *Cell) copies(at *Supply, k *Claim) int64 {
 	return c.left(at, k.Rule) / k.Cost
 }
 
-// add charges units, whatever is left, but no more debt than some bursts.
+// add charges units even if too few remain. Debt is bounded by a few bursts.
 func (c *Cell) add(at *Supply, r *Rule, n int64) {
 	switch {
 	case n <= 0:
@@ -198,12 +196,13 @@ func (c *Cell) add(at *Supply, r *Rule, n int64) {
 	}
 }
 
-// pour adds a weight to a bucket. Debts beyond some bursts would hold a limit for ever, and numbers stay exact in a double.
+// pour adds a weight to a bucket. It bounds the debt, so that a limit recovers and numbers stay exact in a
+// double.
 func (c *Cell) pour(at *Supply, r *Rule, weight int64) {
 	unknown := len(c.Slots) == 0 && c.Fill.Weight > 0
 	c.Fill = c.filled(at, r)
 	c.Fill.At = max(c.Fill.At, at.Z)
-	if unknown { // another version of weir has written the cell: which of its units are open is not known
+	if unknown { // another version of weir wrote the cell, so it is unknown which of its units are open
 		c.Since = max(c.Since, c.Fill.At+1)
 	}
 	before := c.Fill.Weight
@@ -213,7 +212,7 @@ func (c *Cell) pour(at *Supply, r *Rule, weight int64) {
 	}
 }
 
-// note counts units in a slot, or in the last if the clock ran backwards.
+// note counts units in a slot, or in the last slot if the clock ran backwards.
 func (c *Cell) note(slot, grain, n int64) {
 	last := len(c.Slots) - 1
 	if last >= 0 && c.Slots[last].Grain == grain && c.Slots[last].Number >= slot {
@@ -223,7 +222,7 @@ func (c *Cell) note(slot, grain, n int64) {
 	c.Slots = append(c.Slots, Slot{slot, n, grain})
 }
 
-// Settle does what a settlement says.
+// Settle executes a settlement.
 func (c *Cell) Settle(at *Supply, s *Settlement) {
 	c.turnTo(at, s.Rule, &s.Windows)
 	if s.Back > 0 && s.Mark != (Mark{}) {
@@ -236,7 +235,7 @@ func (c *Cell) Settle(at *Supply, s *Settlement) {
 	c.keep(at, s.Rule)
 }
 
-// keep notes until when the cell must not be forgotten: a store that forgets it later than that loses nothing.
+// keep sets the instant from which the store can drop the cell without loss.
 func (c *Cell) keep(at *Supply, r *Rule) {
 	switch r.Shape {
 	case limit.Bucket:
@@ -246,7 +245,7 @@ func (c *Cell) keep(at *Supply, r *Rule) {
 	}
 }
 
-// back has the units of a settlement come back, as far as its mark says that they count still.
+// back returns the units of a settlement that still count according to its mark.
 func (c *Cell) back(s *Settlement) {
 	switch s.Rule.Shape {
 	case limit.Bucket:
@@ -274,7 +273,7 @@ func (c *Cell) unnote(mark Mark, n int64) {
 	}
 }
 
-// Idle reports whether nothing is lost by forgetting the cell.
+// Idle reports whether the cell can be dropped without loss.
 func (c *Cell) Idle(at *Supply) bool {
 	if at.Now < c.Paused {
 		return false

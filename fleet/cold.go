@@ -7,24 +7,24 @@ import (
 	"github.com/seed1158cd35/weir/limit/bucket"
 )
 
-// cold is what is known of a store that does not know what was used of a group's limits.
-// Instants are microseconds of the store's clock.
-// Such a store grants nothing of rates before all parts that may be held are over, and less than all until what
-// may have been used of them would have come again.
+// cold describes a store that does not know the previous usage of a group's limits. Instants are microseconds
+// of the store's clock. Such a store grants no units of rates before all parts that processes may hold have
+// expired. It grants less than the limit until the units that may have been spent from them would have accrued
+// again.
 type cold struct {
-	since int64 // since when it knows; 0 if it always has
-	until int64 // up to when all was unknown, as far as this process has heard
-	crowd int64 // the most processes that the store heard since, or that this process knew of just before
+	since int64 // since when the store knows; 0 if it always has
+	until int64 // until when all usage was unknown, to the knowledge of this process
+	crowd int64 // the largest number of live processes since, or just before as known to this process
 }
 
-// hears takes what an answer says. alive is how many processes there were as of the answer before.
+// hears handles a response. alive is the number of processes in the response before.
 func (c *cold) hears(a *Standing, alive int64) {
 	now, over := a.Now.UnixMicro(), a.Since+UnknownFor.Microseconds()
-	// Another memory than the one that the process knew.
+	// The store has another memory than the one that the process knew.
 	if a.Since != c.since {
 		*c = cold{since: a.Since, until: a.Since, crowd: alive}
 		if now >= over {
-			c.until = over // or somebody has shown a part before: nobody knows
+			c.until = over // perhaps another process has claimed a part before; this process cannot know
 		}
 	}
 	c.crowd = max(c.crowd, a.Alive)
@@ -37,8 +37,8 @@ func (c *cold) hears(a *Standing, alive int64) {
 	}
 }
 
-// warm is when the store can grant all of a limit, and the zero Time if it knows what was
-// used of it.
+// warm returns when the store can grant all of a limit. It is the zero Time if the store knows the usage of the
+// limit.
 func (c *cold) warm(l *limit.Limit) time.Time {
 	if c.since == 0 {
 		return time.Time{}
@@ -53,7 +53,7 @@ func (c *cold) warm(l *limit.Limit) time.Time {
 	return until.Add(fills(float64(l.Full()), l.PerSecond()))
 }
 
-// fills is how long it takes until so many units have come.
+// fills returns how long it takes until n units have accrued.
 func fills(n, perSecond float64) time.Duration {
 	return time.Duration(min(n/perSecond*float64(time.Second), float64(bucket.Never/4)))
 }
@@ -69,9 +69,9 @@ func Warm(l *limit.Limit, since time.Time, outage time.Duration) time.Time {
 // Options.Outage is outage.
 func ReservesUnknown(outage time.Duration) time.Duration { return max(UnknownFor, outage) }
 
-// warms makes the answer to a claim say when there will be something, as far as that is known, where
-// the store does not know who holds parts: at the latest when they are over. If this
-// process holds one, it shows it with its next beat.
+// warms adjusts the Wait and Reset of a grant of a store that does not know which processes hold parts. Units
+// are available at the latest when those parts have expired. A process that holds a part claims it with its
+// next heartbeat, so its grants stay as they are.
 func (g *Group) warms(now time.Duration, s *spec, cost int64, to *Grant) {
 	if !to.Cold || s.rule.Shape == limit.Calendar {
 		return

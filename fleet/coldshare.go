@@ -6,21 +6,22 @@ import (
 	"github.com/seed1158cd35/weir/limit"
 )
 
-// A taken is what the store has granted to this process of a limit with limit.ColdShare, less what came back. It is counted
-// also while the store knows what was used: a store that loses its memory then still leaves the process no more than its
-// share of the window. It is guarded by lease.mu.
+// A taken counts the units that the store has granted to this process of a limit with limit.ColdShare, minus
+// returned units. It also counts while the store knows the usage. So if the store loses its data, the process
+// gets no more than the rest of its share of the window. It is guarded by lease.mu.
 type taken struct {
-	start int64 // of shape Calendar: the begin of the window, in microseconds of the store's clock
-	units int64 // of shape Calendar: units of that window
+	start int64 // for shape Calendar: the begin of the window, in microseconds of the store's clock
+	units int64 // for shape Calendar: units of that window
 
-	counts counts // of shape Rolling
+	counts counts // for shape Rolling
 
-	shares bool          // of shape Bucket: the share is in use
-	rest   float64       // units of it that are there, below 0 if more were taken
-	at     time.Duration // as of which instant
+	shares bool          // for shape Bucket: the share is in use
+	rest   float64       // available units of the share; negative if more were taken
+	at     time.Duration // the instant of rest
 }
 
-// coldRoom returns how many units of a claim the store may grant although it lost what it knew: Claim.Cold.
+// coldRoom returns how many units of a claim the store may grant although it lost the previous usage:
+// Claim.Cold.
 func (p *lease) coldRoom(now time.Duration, s *spec, c *Claim) int64 {
 	switch {
 	case s.limit.Cold == limit.ColdRefuse || p.passing || p.beginning():
@@ -50,8 +51,9 @@ func (p *lease) coldRoom(now time.Duration, s *spec, c *Claim) int64 {
 	return max(0, int64(t.tokens(now, s, crowd)))
 }
 
-// coldCrowd returns by how many processes a limit is divided while the store does not know what was used, 0 while this
-// process must not use a share: the store knows what was used, or the process is so young that the others may be younger.
+// coldCrowd returns the number of processes among which a limit is divided while the store does not know the
+// usage. It is 0 while this process must not use a share, because the store knows the usage, or because it may
+// not have counted newer processes yet.
 func (g *Group) coldCrowd(now time.Duration) int64 {
 	g.own.Lock()
 	defer g.own.Unlock()
@@ -62,7 +64,8 @@ func (g *Group) coldCrowd(now time.Duration) int64 {
 	return b.cold.crowd
 }
 
-// tokens returns the share of a bucket that is there: it begins full, and fills at the share of the rate.
+// tokens returns the available units of a bucket's share. The share begins full and fills at its part of the
+// rate.
 func (t *taken) tokens(now time.Duration, s *spec, crowd int64) float64 {
 	top := float64(s.most()) / float64(crowd)
 	if !t.shares {
@@ -73,7 +76,7 @@ func (t *taken) tokens(now time.Duration, s *spec, crowd int64) float64 {
 	return t.rest
 }
 
-// tookShare counts units that the store granted; start is the begin of their calendar window.
+// tookShare counts units that the store granted. start is the begin of their calendar window.
 func (p *lease) tookShare(now time.Duration, s *spec, start, n int64) {
 	if s.limit.Cold != limit.ColdShare {
 		return
@@ -95,7 +98,7 @@ func (p *lease) tookShare(now time.Duration, s *spec, start, n int64) {
 	}
 }
 
-// settleShare takes what comes back out again, and adds what was used without being granted. lease.mu is held.
+// settleShare subtracts returned units and adds units that were used without a grant. lease.mu is held.
 func (p *lease) settleShare(now time.Duration, s *spec, d *Settlement) {
 	if s.limit.Cold != limit.ColdShare {
 		return
@@ -118,7 +121,7 @@ func (p *lease) settleShare(now time.Duration, s *spec, d *Settlement) {
 	}
 }
 
-// removeOnce takes n units out of the newest spells that may leave between two instants.
+// removeOnce removes n units from the newest spells that may end between two instants.
 func (t *counts) removeOnce(from, to time.Duration, n int64) {
 	for i := len(t.all) - 1; i >= 0 && n > 0; i-- {
 		if c := &t.all[i]; c.low <= to && c.high >= from {
@@ -129,7 +132,7 @@ func (t *counts) removeOnce(from, to time.Duration, n int64) {
 	}
 }
 
-// keepsShare reports whether what was taken of a share would be forgotten with the lease.
+// keepsShare reports whether the lease must be kept because it counts units of a share.
 func (p *lease) keepsShare(now time.Duration) bool {
 	if p.spec().limit.Cold != limit.ColdShare || p.group.warm.Load() {
 		return false

@@ -14,32 +14,33 @@ import (
 	"github.com/seed1158cd35/weir/internal/memberfile"
 )
 
-// A Named store has a name, the same in all processes that share limits through it and in no others. Processes of one
-// machine then report each other's deaths to it: see Options.Members.
+// A Named store has a name that is the same in exactly those processes that share limits through it. Processes
+// on one machine then report each other's deaths to it; see Options.Members.
 type Named interface {
 	Name() string
 }
 
 const (
-	deathsAtOnce = 32 // members that one look reports at most
-	// lookAfterDead is how often a process looks for dead members while the store misses some, at most. In a directory of
-	// many files it looks less often.
+	deathsAtOnce = 32 // the largest number of dead members in one round of reports
+	// lookAfterDead is the shortest time between searches for dead members while the store misses some. With
+	// many files in the directory, searches are rarer.
 	lookAfterDead = time.Second
 	lookPerFile   = 10 * time.Millisecond
 )
 
-// deaths reports members of this machine that have ended without leaving: killed, or ended while the store was away. The
-// store releases their parts at once, where it would have to wait for Options.Outage. Only run uses it.
+// deaths reports members of this machine that have ended without leaving: they were killed, or ended during an
+// outage of the store. The store then releases their parts immediately, without waiting for Options.Outage.
+// Only Run uses it.
 type deaths struct {
 	fleet  *Fleet
 	dir    *memberfile.Dir
 	own    *memberfile.File
-	groups []string // that the own file names
+	groups []string // that the process's own file names
 	found  []*memberfile.File
-	next   time.Duration // the earliest instant of the next look
+	next   time.Duration // the earliest instant of the next search
 }
 
-// membersDir is the directory of the member files of a store, "" if there is none.
+// membersDir returns the directory of a store's member files, or "" if there is none.
 func membersDir(s Store, o *Options) string {
 	named, ok := s.(Named)
 	switch {
@@ -58,8 +59,8 @@ func membersDir(s Store, o *Options) string {
 	return filepath.Join(os.TempDir(), "weir-"+strconv.Itoa(os.Geteuid()), name)
 }
 
-// reportDeaths makes the file of this process, and reports deaths until ctx ends. Without a file the store waits for
-// Options.Outage after a crash.
+// reportDeaths creates the file of this process, and reports deaths until ctx ends. Without a file, the store
+// waits for Options.Outage after a crash.
 func (f *Fleet) reportDeaths(ctx context.Context) {
 	path := membersDir(f.store, &f.o)
 	if path == "" {
@@ -78,7 +79,7 @@ func (f *Fleet) reportDeaths(ctx context.Context) {
 	f.mu.Lock()
 	f.life = d.own
 	f.mu.Unlock()
-	for _, g := range f.all() { // a share may have been used before
+	for _, g := range f.all() { // a part may have been used before
 		g.own.Lock()
 		if g.used {
 			g.noteUse(g.addUse)
@@ -86,7 +87,7 @@ func (f *Fleet) reportDeaths(ctx context.Context) {
 		g.own.Unlock()
 	}
 	defer func() {
-		for _, dead := range d.found { // others report them
+		for _, dead := range d.found { // other processes report these
 			dead.Close()
 		}
 	}()
@@ -98,8 +99,8 @@ func (f *Fleet) reportDeaths(ctx context.Context) {
 	}
 }
 
-// endLife ends the lock of the own file. If the store knows that this process has left, the file goes, too; else another
-// process reports its end.
+// endLife releases the lock of the process's own file. If the store knows that this process has left, it also
+// deletes the file. Otherwise another process reports its end.
 func (f *Fleet) endLife(left bool) {
 	f.mu.Lock()
 	own := f.life
@@ -113,7 +114,7 @@ func (f *Fleet) endLife(left bool) {
 	}
 }
 
-// member is what the file of this process says.
+// member returns the content of this process's file.
 func (d *deaths) member() memberfile.Member {
 	m := memberfile.Member{ID: d.fleet.member}
 	for _, g := range d.fleet.all() {
@@ -122,11 +123,11 @@ func (d *deaths) member() memberfile.Member {
 	return m
 }
 
-// look notes new groups in the own file, and reports those who have died, if the store misses members.
+// look adds new groups to the process's own file. If the store misses members, it reports dead ones.
 func (d *deaths) look(ctx context.Context) {
 	if m := d.member(); !slices.Equal(m.Groups, d.groups) {
 		d.groups = m.Groups
-		_ = d.own.Update(func(own *memberfile.Member) { own.Groups = m.Groups }) // without it the store waits for Options.Outage
+		_ = d.own.Update(func(own *memberfile.Member) { own.Groups = m.Groups }) // if this fails, the store waits for Options.Outage
 	}
 	now := d.fleet.clock.Now()
 	if now >= d.next && (d.next == 0 || d.fleet.missing()) {
@@ -143,7 +144,8 @@ func (d *deaths) look(ctx context.Context) {
 	})
 }
 
-// report tells the store of the end of a member in all its groups, and reports whether it has heard that.
+// report reports the end of a member to the store in all its groups. It reports whether the store accepted all
+// reports.
 func (d *deaths) report(ctx context.Context, f *memberfile.File) bool {
 	for _, group := range f.Groups {
 		b := Beat{Group: group, Client: f.ID, Seq: 1, Silence: 1, Life: 1, Leave: true, Dead: f.HasUsed(group), Idle: !f.HasUsed(group)}
@@ -157,8 +159,8 @@ func (d *deaths) report(ctx context.Context, f *memberfile.File) bool {
 	return true
 }
 
-// partUsed notes in the own file, before it happens for the first time since the store was heard, that the part is used;
-// own is held.
+// partUsed records in the process's own file that the part is in use, before its first use since the last
+// response. own is held.
 func (g *Group) partUsed() {
 	if !g.used {
 		g.used = true
@@ -168,7 +170,7 @@ func (g *Group) partUsed() {
 
 func (g *Group) addUse(used []string) []string { return append(used, g.name) }
 
-// partReported notes that the store knows what was used of the part; own is held.
+// partReported records that the store knows the usage of the part. own is held.
 func (g *Group) partReported() {
 	if g.used {
 		g.used = false
@@ -183,11 +185,11 @@ func (g *Group) noteUse(change func([]string) []string) {
 	own := g.fleet.life
 	g.fleet.mu.Unlock()
 	if own != nil {
-		_ = own.Update(func(m *memberfile.Member) { m.Used = change(m.Used) }) // if that fails, there is no file any more
+		_ = own.Update(func(m *memberfile.Member) { m.Used = change(m.Used) }) // an error means that the file is gone
 	}
 }
 
-// missing reports whether the store has said of late that members are silent.
+// missing reports whether the store reported silent members lately.
 func (f *Fleet) missing() bool {
 	for _, g := range f.all() {
 		g.own.Lock()

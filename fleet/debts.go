@@ -5,20 +5,20 @@ import (
 	"time"
 )
 
-// A debt is what was spent of a lease without the store.
+// A debt is a number of units of a lease that were spent without the store.
 type debt struct {
 	lease *lease
 	units int64
 }
 
-// settlement tells of a debt by the rule that is in force when it is sent.
+// settlement returns the report of a debt, by the rule that is in force when it is sent.
 func (d *debt) settlement(now time.Duration) Settlement {
 	s := d.lease.spec()
 	return Settlement{Rule: &s.rule, Key: d.lease.key, Windows: s.windows(d.lease.group.fleet.storeTime(now)), Owe: d.units}
 }
 
-// owed collects what was spent of rolling limits without the store. If that has lost its
-// memory it is told of all that still counts.
+// owed collects the units of rolling limits that were spent without the store. If the store lost its data, it
+// includes all units that still count.
 func (g *Group) owed(now time.Duration, lost bool) {
 	for p := range g.spenders {
 		o := &p.own
@@ -37,17 +37,17 @@ func (g *Group) owed(now time.Duration, lost bool) {
 	}
 }
 
-// debtsAtOnce is how many debts one ask tells of, so that a store's script does not run for long.
+// debtsAtOnce is how many debts one request reports, so that a store's script does not run for long.
 const debtsAtOnce = 500
 
-// tellDebts tells the store what is owed, once however often it takes. Until it is told no
-// further beat is sent.
+// tellDebts reports debts to the store. Retries do not charge them again. No heartbeat is sent before they are
+// reported.
 func (g *Group) tellDebts(ctx context.Context) error {
 	f := g.fleet
 	now := f.clock.Now()
 	g.own.Lock()
 	b := &g.beating
-	// The ask has the ID of the first try until it is answered, so that debts are charged once; what comes up meanwhile waits.
+	// The request keeps its ID until it gets a response, so that debts are charged once. New debts wait.
 	if b.told == 0 {
 		b.told, b.first = f.nextID(), min(len(b.debts), debtsAtOnce)
 	}
@@ -73,8 +73,7 @@ func (g *Group) tellDebts(ctx context.Context) error {
 	return nil
 }
 
-// leave gives the part back, waiting at most as long as ctx. What was spent of it is told
-// first.
+// leave returns the part, and waits no longer than ctx. It first reports the usage of the part.
 func (g *Group) leave(ctx context.Context) error {
 	now := g.fleet.clock.Now()
 	g.own.Lock()
@@ -88,7 +87,7 @@ func (g *Group) leave(ctx context.Context) error {
 	if !met {
 		return nil
 	}
-	// The part must not be others' before what was spent of it is known.
+	// The store must know the usage of the part before other processes get it.
 	for g.owes() {
 		if err := g.tellDebts(ctx); err != nil {
 			return err
@@ -100,7 +99,7 @@ func (g *Group) leave(ctx context.Context) error {
 	return err
 }
 
-// owes reports whether there are debts that the store has not been told.
+// owes reports whether there are unreported debts.
 func (g *Group) owes() bool {
 	g.own.Lock()
 	defer g.own.Unlock()

@@ -5,19 +5,19 @@ import (
 	"time"
 )
 
-// Events are called as things happen, one after the other for each subject.
-// They must not block. Nil means unheard.
+// Events are callbacks. They are called one after the other for each subject, and must not block. Nil means no
+// callback.
 type Events struct {
-	// Called is after each call to the store that is made for calls of the program, or gives something back, on the
-	// goroutine that made it.
+	// Called is called after each store request that is made for calls of the program or that returns units, on
+	// the goroutine that made it.
 	Called func(StoreCall)
 
-	// Fallback is when the process begins to go on without the store, does so for longer than the store keeps its parts,
-	// and when the store is back: one after the other, in order, with no lock held.
+	// Fallback is called when an outage of the store begins, when the outage outlasts the reservation of parts,
+	// and when the store is back: one event after the other, in order, with no lock held.
 	Fallback func(FallbackEvent)
 }
 
-// TeeFleet is the events that tell all.
+// TeeFleet returns Events that call the callbacks of all.
 func TeeFleet(all ...Events) Events {
 	return Events{
 		Called: func(c StoreCall) {
@@ -37,31 +37,32 @@ func TeeFleet(all ...Events) Events {
 	}
 }
 
-// A StoreCall is one call to the store, made for everyone who waited for it. One for nobody only gives back.
+// A StoreCall is one request to the store, made for all callers that waited for it. If Calls is 0, it only
+// returns units.
 type StoreCall struct {
 	Group   string
-	Limits  []LimitCall // that were asked for; to be read during the event only
-	Calls   int         // of the program, that it was made for
-	Granted int64       // of these
-	Back    int64       // units that were given back, over all limits
+	Limits  []LimitCall // requested limits; read them only during the event
+	Calls   int         // how many calls of the program it was made for
+	Granted int64       // how many of these calls got their units
+	Back    int64       // returned units, over all limits
 	Took    time.Duration
 	Again   bool // a repeat
 	Err     error
 }
 
-// A LimitCall is what a call to the store brought of one limit.
+// A LimitCall is the result of a store request for one limit.
 type LimitCall struct {
 	Limit  *limit.Limit
 	Units  int64 // granted for the calls
-	Leased int64 // and besides
+	Leased int64 // granted as blocks to lease
 }
 
-// A FallbackEvent says that the store is away, so that this process goes on with its parts
-// of the limits, or that it is back.
+// A FallbackEvent reports that the store is unavailable, so that this process spends its parts of the limits,
+// or that the store is back.
 type FallbackEvent struct {
 	Away  bool
-	Past  bool          // for longer than the store keeps parts: what is configured for that is done now
-	Err   error         // why, if it is away
-	For   time.Duration // how long it has been away
-	Spent int64         // units that were let go meanwhile, over all limits
+	Past  bool          // the outage is longer than the store reserves parts; Options.Without applies now
+	Err   error         // the cause, if Away
+	For   time.Duration // duration of the outage so far
+	Spent int64         // units spent during the outage, over all limits
 }

@@ -7,23 +7,22 @@ import (
 	"github.com/seed1158cd35/weir/limit/bucket"
 )
 
-// An expiry is before when something that a store has granted must be used. A process
-// that is frozen together with its monotonic clock learns only from the wall how long it
-// has been away.
+// An expiry is the instant before which a grant must be used. A process that is frozen together with its
+// monotonic clock can measure its absence only by the wall clock.
 type expiry struct {
 	at   time.Duration
 	wall int64 // unix nanoseconds; 0 unless the process may be frozen
 }
 
-// noExpiry is that of what may be used at any time.
+// noExpiry is the expiry of units that can be used at any time.
 var noExpiry = expiry{at: bucket.Never}
 
-// passed reports whether it is too late by either clock.
+// passed reports whether the expiry is over by either clock.
 func (e expiry) passed(now time.Duration, c clock.Clock) bool {
 	return now >= e.at || e.wall != 0 && c.Wall(now).UnixNano() >= e.wall
 }
 
-// first is the earlier of two by either clock.
+// first returns the earlier of two expiries, by each clock.
 func (e expiry) first(o expiry) expiry {
 	e.at = min(e.at, o.at)
 	if e.wall == 0 || o.wall != 0 && o.wall < e.wall {
@@ -32,13 +31,13 @@ func (e expiry) first(o expiry) expiry {
 	return e
 }
 
-// A sending is the instant at which a store was asked, by both clocks.
+// A sending is the instant at which a request was sent, by both clocks.
 type sending struct {
 	at   time.Duration
 	wall int64 // unix nanoseconds; 0 unless the process may be frozen
 }
 
-// sending is the present as the instant at which a store is asked.
+// sending returns the sending of a request that is sent now.
 func (f *Fleet) sending(now time.Duration) sending {
 	s := sending{at: now}
 	if f.o.Freezes {
@@ -47,7 +46,7 @@ func (f *Fleet) sending(now time.Duration) sending {
 	return s
 }
 
-// expiry is so long after it.
+// expiry returns the expiry at d after the sending.
 func (s sending) expiry(d time.Duration) expiry {
 	e := expiry{at: s.at + d}
 	if s.wall != 0 {
@@ -56,7 +55,7 @@ func (s sending) expiry(d time.Duration) expiry {
 	return e
 }
 
-// after is the sending as if it was so much later, by a clock that may run a little faster.
+// after returns the sending moved by d, by a clock that may run slightly fast.
 func (s sending) after(d time.Duration) sending {
 	if d <= slack(d) {
 		return s
@@ -69,7 +68,7 @@ func (s sending) after(d time.Duration) sending {
 	return s
 }
 
-// later is at+d, or Never if there is no such instant.
+// later returns at+d, or Never if that is too large.
 func later(at, d time.Duration) time.Duration {
 	if d > bucket.Never-at {
 		return bucket.Never

@@ -12,20 +12,20 @@ import (
 	"github.com/seed1158cd35/weir/limit/line"
 )
 
-// How long lies between two asks of one queue. A store's wait counts only what it knows: others may give something back, so
-// that it is asked again before that is over.
+// The time between two requests of one queue. A store cannot predict returns. Other processes may return units,
+// so the store is asked again before the wait is over.
 const (
-	scarceLeast = 25 * time.Millisecond // of a process that leases and got less than it asked for
-	askAgain    = time.Millisecond      // of others, at least
-	askAtLeast  = time.Second           // at most while somebody wants something, and a quarter of it while somebody waits
-	askSoon     = 50 * time.Millisecond // after the first ask that brought nothing; then twice as long each time
+	scarceLeast = 25 * time.Millisecond // for a process that leases and got less than it requested
+	askAgain    = time.Millisecond      // otherwise, the minimum
+	askAtLeast  = time.Second           // the maximum while a call lacks units; a quarter of it while a call waits
+	askSoon     = 50 * time.Millisecond // after the first request without a grant; doubled each time
 
-	mostCopies = 1 << 20 // of one ask
+	mostCopies = 1 << 20 // of one request
 )
 
-// asks asks the store if it is time to, and returns when it will be. The driver, whose call waits until the
-// instant or the end of ctx, asks by itself if an answer will come soon; else somebody else does, while the driver
-// looks after the others.
+// asks sends a request if one is due, and returns when the next one is. The driver's call waits until the given
+// instant or the end of ctx. The driver sends the request itself if a fast response is expected. Otherwise
+// another goroutine does, and the driver continues to serve the line.
 func (q *queue) asks(ctx context.Context, now, until time.Duration) time.Duration {
 	open := q.open(now)
 	why, cost := q.frontCost()
@@ -36,7 +36,7 @@ func (q *queue) asks(ctx context.Context, now, until time.Duration) time.Duratio
 	switch next, _ := q.due(cost); {
 	case q.asking, !open:
 		q.mu.Unlock()
-		return bucket.Never // it is woken
+		return bucket.Never // the driver is woken
 	case next > now:
 		q.mu.Unlock()
 		return next
@@ -47,12 +47,12 @@ func (q *queue) asks(ctx context.Context, now, until time.Duration) time.Duratio
 	}
 	q.mu.Unlock()
 	if wait > 0 {
-		// Or what came back, which nobody has before, would be looked at without end.
+		// Otherwise the loop would check the returned units forever, since no other call takes them before.
 		q.enough.Store(false)
-		q.postpone(now, wait, min(wait, askAgain), why, 0) // nothing is on its way: time must pass
+		q.postpone(now, wait, min(wait, askAgain), why, 0) // no response will come, so wait at least this long
 		return now
 	}
-	// A store that is far or slow is asked on a goroutine of its own: one for a queue at most, and not one for each who waits.
+	// A slow store is asked on another goroutine: at most one per queue, not one per waiting call.
 	if q.soon(now, until) {
 		q.fetch(ctx, now)
 		return now
@@ -61,7 +61,7 @@ func (q *queue) asks(ctx context.Context, now, until time.Duration) time.Duratio
 	return bucket.Never
 }
 
-// frontCost is what the first of those who wait needs of the limit that was short last.
+// frontCost returns the cost for the first waiting call of the limit that was short last.
 func (q *queue) frontCost() (why int, cost int64) {
 	q.mu.Lock()
 	why = q.why
@@ -70,8 +70,9 @@ func (q *queue) frontCost() (why int, cost int64) {
 	return why, cost
 }
 
-// open reports whether asking makes sense: not while a slow store knows that this process
-// goes on without, but for calendar limits, which have no parts, and of which less stands by than is wanted.
+// open reports whether a request makes sense. It does not while a slow store knows that this process serves
+// calls from its part. Calendar limits, which have no parts, are an exception if the standby has too few units
+// for the waiting calls.
 func (q *queue) open(now time.Duration) bool {
 	if !q.alone(now) {
 		return true
@@ -84,7 +85,8 @@ func (q *queue) open(now time.Duration) bool {
 	return false
 }
 
-// alone reports whether the store is known to answer too late, and knows it.
+// alone reports whether the process serves calls from its part because the store is slow, and the store knows
+// that.
 func (q *queue) alone(now time.Duration) bool {
 	g := q.group
 	if now <= time.Duration(g.lone.Load()) {
@@ -95,13 +97,12 @@ func (q *queue) alone(now time.Duration) bool {
 	return g.standing.solo != 0 && g.standing.use(now).mode == parted
 }
 
-// soonest is how fast a store must answer, as a smoothed round trip, for the driver to wait for it: meanwhile it lets nobody go
-// from what is held.
+// soonest is the longest smoothed round trip with which the driver waits for a response itself. Meanwhile no
+// call of its line is served from blocks.
 const soonest = 20 * time.Millisecond
 
-// soon reports whether the answer to an ask will surely come before the driver is needed: the store is near
-// and well, the driver waits for as long as an ask may take, and so long the process does not have to serve by
-// itself.
+// soon reports whether a response will surely arrive before the driver is needed. The store must be near and
+// healthy. Neither the driver's deadline nor the use of the part may come before the timeout of a request.
 func (q *queue) soon(now, until time.Duration) bool {
 	g := q.group
 	g.own.Lock()
@@ -110,12 +111,12 @@ func (q *queue) soon(now, until time.Duration) bool {
 	return m <= waiting && !g.failing.Load() && g.standing.rtt < soonest && until-now >= g.timeout() && g.standing.from()-now >= g.timeout()
 }
 
-// noDriver is nil: the goroutine that asks is nobody's, and the ask is not cut off when a call leaves.
+// noDriver is nil: no call lends its goroutine, so the request does not end when a call leaves.
 var noDriver context.Context
 
-// fetch asks the store for those who wait, and shares out what it grants. driver is the context of the call that
-// lends its goroutine, noDriver if none does: where the answer does not come as soon as expected, or the call's wait ends, somebody else
-// asks again in its place, under the same ID.
+// fetch makes a request for the waiting calls and distributes the grant. driver is the context of the call that
+// lends its goroutine, or noDriver. If the response is late or that call leaves, another goroutine repeats the
+// request with the same ID.
 func (q *queue) fetch(driver context.Context, now time.Duration) {
 	asked := false
 	defer func() {
@@ -124,7 +125,7 @@ func (q *queue) fetch(driver context.Context, now time.Duration) {
 		}
 	}()
 	if q.others {
-		runtime.Gosched() // those who went with the last ask and come again at once go with this one
+		runtime.Gosched() // calls that were served by the last request and return immediately join this one
 	}
 	q.enough.Store(false)
 	if !q.again(now) {
@@ -136,8 +137,8 @@ func (q *queue) fetch(driver context.Context, now time.Duration) {
 	q.group.fleet.spawn(func() { q.gets(noDriver, q.group.fleet.clock.Now()) })
 }
 
-// gets makes the ask that is prepared, and shares out what the store grants; but not if it reports false: then it is to be
-// made again for the driver, who waits no longer.
+// gets sends the prepared request and distributes the grant. It reports false if the driver stopped waiting:
+// then the caller repeats the request on another goroutine.
 func (q *queue) gets(driver context.Context, now time.Duration) (over bool) {
 	err := errPanicked
 	defer func() {
@@ -151,13 +152,13 @@ func (q *queue) gets(driver context.Context, now time.Duration) (over bool) {
 	return
 }
 
-// errLeft is why the driver's own ask ended: the driver waits for it no longer.
+// errLeft is the error of a request whose driver stopped waiting.
 var errLeft = errors.New("the caller no longer waits")
 
-// errPanicked is why it is not known what became of an ask in which the store's client panicked.
+// errPanicked is the error of a request in which the store's client panicked. Its effect is unknown.
 var errPanicked = errors.New("the store's client panicked")
 
-// fetched ends an ask: the next one may begin.
+// fetched ends a request, so that the next one can begin.
 func (q *queue) fetched() {
 	q.mu.Lock()
 	q.asking = false
@@ -165,8 +166,7 @@ func (q *queue) fetched() {
 	q.line.Nudge()
 }
 
-// again makes the same ask once more if it is not known what became of it, and what it
-// was granted may still be used.
+// again prepares a repeat of the last request if its effect is unknown and its grant would still be usable.
 func (q *queue) again(now time.Duration) bool {
 	if !q.unsure {
 		return false
@@ -177,12 +177,13 @@ func (q *queue) again(now time.Duration) bool {
 			return false
 		}
 	}
-	// A repeat settles nothing: if the store had the first it is done, and if not the debts are kept, and go with the next.
+	// A repeat contains no settlements. If the store executed the first request, they are settled. If not, the
+	// debts are kept for the next request.
 	q.ask.Again, q.ask.Settle = true, q.ask.Settle[:0]
 	return true
 }
 
-// isFor reports whether what a waiter wants is one copy of the ask.
+// isFor reports whether the waiter's costs equal the costs of one copy of the request.
 func (q *queue) isFor(w *waiter) bool {
 	for i := range q.ask.Claims {
 		if w.costs[i] != q.ask.Claims[i].Cost {
@@ -192,9 +193,9 @@ func (q *queue) isFor(w *waiter) bool {
 	return true
 }
 
-// prepare writes the ask: as many copies as there are callers at the front with the
-// same costs, and blocks besides. Those with other costs behind them wait for the next ask, or go from what this one leaves:
-// where costs differ from call to call an ask serves few, and blocks most.
+// prepare writes the request: as many copies as there are callers at the front with the same costs, and
+// additional blocks. Callers with other costs wait for the next request or take from those blocks. If costs
+// differ from call to call, a request serves few copies, and most calls take from blocks.
 func (q *queue) prepare(now time.Duration) {
 	a, f := &q.ask, q.group.fleet
 	a.Group, a.ID, a.Lane, a.Again, a.Delay = q.group.name, f.nextID(), q.lane, false, 0
@@ -204,7 +205,8 @@ func (q *queue) prepare(now time.Duration) {
 	if q.solo = q.alone(now); q.solo {
 		a.Copies = 0
 	}
-	// What came back and what is owed goes with the ask: the store does that before it grants, so that it can grant what came back.
+	// The request reports returned units and debts. The store settles them first, so that it can grant the
+	// returned units.
 	a.Settle, a.Claims = a.Settle[:0], a.Claims[:0]
 	q.begins(now)
 	for i, p := range q.leases {
@@ -235,8 +237,9 @@ func (q *queue) prepare(now time.Duration) {
 	}
 }
 
-// claimsAlone makes a claim that of a process which goes on by itself: only for what has no parts, and for what stands by
-// to be enough for those who wait. Of it go copies first: of what is besides a store grants a part of what is left.
+// claimsAlone changes a claim for a process that serves calls from its part. It only claims calendar limits,
+// and only the units that the standby lacks for the waiting calls. It claims copies first, because a store
+// grants only a portion of Extra.
 func (q *queue) claimsAlone(now time.Duration, i int, alike int64, c *Claim) {
 	p := q.leases[i]
 	if c.Rule.Shape != limit.Calendar || p.passing || c.Cost == 0 {
@@ -248,7 +251,7 @@ func (q *queue) claimsAlone(now time.Duration, i int, alike int64, c *Claim) {
 	c.Extra = max(c.Extra, lacks-q.ask.Copies*c.Cost)
 }
 
-// wanted is how many units those want who wait.
+// wanted returns how many units of limit i the waiting calls need.
 func (q *queue) wanted(i int) (n int64) {
 	q.line.Each(func(a line.Asker) line.Kind {
 		n = addMost(n, a.(*waiter).costs[i])
@@ -257,8 +260,8 @@ func (q *queue) wanted(i int) (n int64) {
 	return n
 }
 
-// front notes what the first costs, and returns how many at the front cost the same and need leave nothing to calls of other
-// queues.
+// front records the costs of the first call. It returns how many calls at the front have the same costs and
+// need not leave units to calls of other queues.
 func (q *queue) front(now time.Duration) (alike int) {
 	clear(q.costs)
 	others := false
@@ -276,7 +279,7 @@ func (q *queue) front(now time.Duration) (alike int) {
 	return alike
 }
 
-// calendar fills in the windows of a calendar limit.
+// calendar sets the windows of a calendar limit.
 func (p *lease) calendar(now time.Duration, s *spec, c *Claim) {
 	if s.rule.Shape != limit.Calendar {
 		return
@@ -286,27 +289,27 @@ func (p *lease) calendar(now time.Duration, s *spec, c *Claim) {
 		c.Seen, c.SeenBack = at.count, at.grant.Back
 	}
 	if p.blank(c.Start) {
-		// All of the window counts as gone: another limit was in force in it.
+		// All of the window counts as used, because another limit was in force in it.
 		c.Seen, c.SeenBack = s.rule.Amount, seenBack
 	}
 }
 
-// block is how many units are worth taking besides: what will be used while they
-// last, at the rate of late, and never more than a tenth of the limit: ten processes that lease must not starve an eleventh.
+// block returns how many additional units to lease: as many as the recent rate of use spends while they are
+// valid. It is at most a tenth of the limit, so that ten leasing processes do not starve an eleventh.
 func (p *lease) block(now time.Duration, s *spec) int64 {
 	if !s.leased {
 		return 0
 	}
 	p.mu.Lock()
-	// A block that takes longer to spend than it may be held would go back in part, and be missing meanwhile.
+	// A larger block would partly be returned unused, and its units would be unavailable meanwhile.
 	n := int64(p.demand.rate * s.hold.Seconds())
 	p.mu.Unlock()
 	return max(0, min(n, s.most()/10)-p.held(now))
 }
 
-// takePending moves what is to be told to the store into an ask, by the rule and the windows that are in force now: a settlement
-// may be older than a change of the limit. While the store fails only debts are told:
-// what comes back would be lost with the ask, of which it is not known whether the store has heard it.
+// takePending moves pending settlements into a request, with the rule and windows in force now. A settlement
+// may be older than a change of the limit. While the store fails, only debts are moved. A failed request would
+// lose returned units, since its effect is unknown.
 func (p *lease) takePending(now time.Duration, to []Settlement, failing bool) []Settlement {
 	p.mu.Lock()
 	defer p.mu.Unlock()

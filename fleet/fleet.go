@@ -1,26 +1,26 @@
-// Package fleet holds many processes to limits that they share. A Store keeps what was granted of each limit
-// and who shares it; a Fleet is one process's side: it takes blocks of units at once and spends them locally
-// (leases), asks once for all callers that wait for the same, and goes on with its part of each limit while
-// the store is away. The limiters of package limit come from its Groups. It knows nothing of calls: those are
-// the business of package weir.
+// Package fleet shares limits among many processes. A Store records the units granted of each limit and the
+// processes that share it. A Fleet is the client in one process. It leases blocks of units and spends them
+// locally. It makes one store request for all callers that wait for the same limits. While the store is
+// unavailable, it spends its part of each limit. Groups of a Fleet make the limiters of package limit. Calls
+// are the business of package weir.
 //
-// How a call gets what it lacks:
+// How a call gets units that it does not have:
 //
-//	limit.Charges.Take -> lease.Take          a block that is held: no lock, no wait
-//	limit.Charges.Fetch -> Group.Fetch        none: the call stands in the line of a queue
-//	  queue.looksAfter (the line's driver)   asks the store, or ends waits that are in vain
-//	    queue.fetch -> Store.Take            one Ask for all who wait: what comes back, copies, a block besides
-//	    queue.share                          those who wait go, in order; the rest is a block of the lease
+//	limit.Charges.Take -> lease.Take          from a block that is held: no lock, no wait
+//	limit.Charges.Fetch -> Group.Fetch        no block has enough: the call waits in the line of a queue
+//	  queue.looksAfter (the line's driver)   asks the store, or ends waits that cannot succeed
+//	    queue.fetch -> Store.Take            one Ask for all waiting calls: returns, copies of the call, an additional block
+//	    queue.share                          waiting calls proceed in order; the rest becomes a block of the lease
 //
-// What keeps the parts of a limit together while the store is away:
+// How the parts of a limit stay within it while the store is unavailable:
 //
-//	Fleet.Run -> Group.beats -> Store.Beat   the process says that it lives, and what it wants
-//	  Members (in the store)                 who holds which part, and what is out
-//	  standing (in the process)              when it may use its part, and when no more
-//	  own (of each lease)                    what of the part is there, and what is owed
+//	Fleet.Run -> Group.beats -> Store.Beat   a heartbeat: the process is alive and reports its demand
+//	  Members (in the store)                 which process holds which part, and which parts are out
+//	  standing (in the process)              from when until when it may use its part
+//	  own (of each lease)                    the units available from the part, and the debts
 //
-// Files are named for what is in them. Stores decide by the arithmetic of Ask, Cell, Members and Supply, or by the same in
-// a script of theirs; package storetest compares the two.
+// Stores decide by the arithmetic of Ask, Cell, Members and Supply, or by a script that computes the same.
+// Package storetest compares the two.
 package fleet
 
 import (
@@ -39,97 +39,98 @@ import (
 	"github.com/seed1158cd35/weir/internal/memberfile"
 )
 
-// Options are how a process takes part in a fleet. The zero Options are
-// those of a program in real time with a store nearby. Processes of one fleet should have the same, but need not: what
-// is shared stays exact.
+// Options configure a process of a fleet. The zero Options suit a program in real time with a nearby store.
+// Processes of one fleet should use the same options. If they differ, the limits are still exact.
 type Options struct {
-	Clock clock.Clock // nil means the system's
+	Clock clock.Clock // nil means the system's clock
 
-	// Client tells this process from the others, in pauses and on status pages; "" means at random. Two processes, or
-	// two runs of one, may have the same name: parts are held under a name of each run.
+	// Client names this process in pauses and on status pages; "" means a random name. Two processes, or two
+	// runs of one process, may use the same name: parts are held under a name that is unique to each run.
 	Client string
 
-	// Lease is how long a block may be spent after it was taken; 0 means 250ms, and
-	// longer for limits by the minute; below 0 every decision asks the store.
+	// Lease is how long a block may be spent after it was taken. 0 means 250ms, and more for limits per minute
+	// or longer. If it is negative, every decision asks the store.
 	Lease time.Duration
-	// Guard is how late an answer of the store may be used if nothing is leased; 0
-	// means 10ms. Limits are held back by so much. It becomes longer by itself where answers take longer.
+	// Guard is how old a response of the store may be when its grant is used, for limits that are not leased. 0
+	// means 10ms. The store withholds rate x Guard of such limits. Guard grows automatically if responses take
+	// longer.
 	Guard time.Duration
 
-	// Freezes says that this process may be frozen together with its monotonic clock, as a
-	// Lambda function is between calls: what was granted then ends as soon as the clock
-	// on the wall says so, too. It costs a decision another look at a clock. It is on
-	// where the environment has AWS_LAMBDA_FUNCTION_NAME.
+	// Freezes reports that this process may be frozen together with its monotonic clock, as a Lambda function
+	// is between calls. Grants then also expire by the wall clock, which costs each decision a second clock
+	// reading. It is always on if the environment contains AWS_LAMBDA_FUNCTION_NAME.
 	Freezes bool
 
-	// Timeout is how long the answer to an ask is waited for at least, whatever the patience of
-	// those who wait; 0 means 100ms. It is three times as long as answers usually take, and 5s at most.
+	// Timeout is the minimum time to wait for a response of the store, even if the callers' deadlines are
+	// earlier. 0 means 100ms. The timeout in use is three times the usual response time, if that is longer, and
+	// at most 5s.
 	Timeout time.Duration
-	Queue   int // how many calls may wait for the same limits and keys; 0 means 10,000
+	Queue   int // the number of calls that may wait for the same limits and keys; 0 means 10,000
 
-	// While the store is away the process goes on with the part of each limit that the
-	// store has granted to it. Outage is how long the store keeps a part for a process that is
-	// silent, 0 meaning 10s; Without is what the process does after that. Silence is after how
-	// long without an answer the part is used; 0 means 1s. It is longer where answers are slow,
-	// and in a large fleet.
+	// While the store is unavailable, the process spends the part of each limit that the store has granted to
+	// it. Outage is how long the store reserves the part of a silent process; 0 means 10s. Without is what the
+	// process does after that. Silence is how long the process waits for a response before it uses its part; 0
+	// means 1s. Silence grows if responses are slow, and in a large fleet.
 	Outage  time.Duration
 	Without Without
 	Silence time.Duration
 
-	// Members is a directory on a file system of this machine, in which processes with the same store find out which of
-	// them have died (flock). The store then releases the part of a dead process at once, not after Outage. "" means
-	// $STATE_DIRECTORY, or else the directory for temporary files, if the store is Named; "-" means none.
+	// Members is a local directory in which processes with the same store detect that others have died (flock).
+	// The store then releases the part of a dead process immediately, not after Outage. "" means
+	// $STATE_DIRECTORY, or else the directory for temporary files, if the store is Named. "-" means none.
 	Members string
 
 	Events Events
-	Rand   *rand.Rand // for simulators, whose runs must repeat; nil means the runtime's
+	Rand   *rand.Rand // for simulators, whose runs must repeat; nil means the runtime's generator
 }
 
-// A Fleet lets the limits of this process be shared with others through a Store. It
-// takes blocks of units at once and spends them locally, asks once for everyone who
-// waits for the same, keeps those who wait in order, and goes on by itself while the
-// store is away. Start must be called once, or Run: without, nothing is given back by itself, no part is held,
-// and nobody hears that the store is away. Close gives everything back. It is safe for concurrent use; New makes one.
+// A Fleet shares the limits of this process with other processes through a Store. It leases blocks of units,
+// makes one request for all callers that wait for the same limits, keeps waiting callers in order, and serves
+// calls from its parts while the store is unavailable.
+//
+// Call Start once, or Run. Without either, unused units are not returned, the process holds no part, and
+// outages of the store are not detected. Close returns everything. A Fleet is safe for concurrent use. Create
+// it with New.
 type Fleet struct {
 	store  Store
-	o      Options // with the defaults filled in
+	o      Options // with defaults
 	clock  clock.Clock
-	seed   uint64 // of the IDs of asks: random, so that no other process has the same
+	seed   uint64 // of request IDs; random, so that no other process uses the same IDs
 	ids    atomic.Uint64
-	member string       // this run of this process, among the members of its groups
-	beater *clock.Waker // of who beats
-	alive  atomic.Int64 // clients that are known, this one included
-	offset atomic.Int64 // the store's clock less ours
+	member string       // the name of this run of the process among the members of its groups
+	beater *clock.Waker // wakes the heartbeat loop
+	alive  atomic.Int64 // known clients, including this one
+	offset atomic.Int64 // the store's clock minus the local clock
 
-	events  sync.Mutex // held while it is looked whether the store is away, and not while it is told
+	events  sync.Mutex // held while the store's availability is checked, and released during callbacks
 	untold  []FallbackEvent
 	telling bool
-	away    atomic.Int64 // the instant since which the store is away; 0 if it is not
-	past    atomic.Bool  // for longer than it keeps parts
-	spent   atomic.Int64 // units let go meanwhile
+	away    atomic.Int64 // when the outage of the store began; 0 if there is none
+	past    atomic.Bool  // the outage is longer than the store reserves parts
+	spent   atomic.Int64 // units spent during the outage
 
-	tell  atomic.Int64 // when what came back has to be told at the latest; 0 if there is nothing
-	waker *clock.Waker // of Run
+	tell  atomic.Int64 // the deadline to report returned units to the store; 0 if there are none
+	waker *clock.Waker // wakes Run
 
 	mu     sync.Mutex
 	groups map[string]*Group
-	ctx    context.Context // of what Start began; nil before it and after Close
+	ctx    context.Context // of the goroutines that Start began; nil before Start and after Close
 	stop   context.CancelFunc
 	closed bool
 	once   sync.Once // of Close
-	gone   error     // what it returned
+	gone   error     // the result of Close
 	wg     sync.WaitGroup
 	extras map[*extra]struct{}
-	life   *memberfile.File // locked as long as this process is a member; nil if there is none
+	life   *memberfile.File // locked while this process is a member; nil if there is no file
 }
 
-// An extra is something that goes on as long as the fleet does.
+// An extra is a function that runs as long as the fleet does; see Attend.
 type extra struct {
 	run  func(context.Context)
 	stop context.CancelFunc // nil until it runs
 }
 
-// These are Options.Timeout and Options.Queue that are 0.
+// Defaults of Options.Timeout and Options.Queue.
 const (
 	defaultTimeout = 100 * time.Millisecond
 	defaultQueue   = 10_000
@@ -165,17 +166,17 @@ func New(s Store, o Options) *Fleet {
 	return f
 }
 
-// Client is the name of this process in the fleet.
+// Client returns the name of this process in the fleet.
 func (f *Fleet) Client() string { return f.o.Client }
 
-// Store is the store that the fleet shares.
+// Store returns the store that the fleet shares.
 func (f *Fleet) Store() Store { return f.store }
 
-// Away reports whether the store is away, so that limits are held locally.
+// Away reports whether the store is unavailable, so that limits are enforced locally.
 func (f *Fleet) Away() bool { return f.away.Load() != 0 }
 
-// Alone is how long the store has been away, and how many units were let go since; 0
-// if it is there.
+// Alone returns how long the store has been unavailable, and how many units were spent since. Both are 0 if the
+// store is available.
 func (f *Fleet) Alone() (since time.Duration, spent int64) {
 	if at := time.Duration(f.away.Load()); at != 0 {
 		return max(1, f.clock.Now()-at), max(0, f.spent.Load())
@@ -183,13 +184,13 @@ func (f *Fleet) Alone() (since time.Duration, spent int64) {
 	return 0, 0
 }
 
-// Why is why the store is away, or was never reached, as the latest attempt ended; nil if it is there.
+// Why returns the latest error of the store while it is unavailable or was never reached, and nil otherwise.
 func (f *Fleet) Why() error {
 	_, _, err := f.look(f.clock.Now())
 	return err
 }
 
-// Held is how many units this process has leased and not spent, by group.
+// Held returns the number of units that this process has leased and not spent, by group.
 func (f *Fleet) Held() map[string]int64 {
 	now, held := f.clock.Now(), make(map[string]int64)
 	for _, g := range f.all() {
@@ -203,10 +204,10 @@ func (f *Fleet) Held() map[string]int64 {
 	return held
 }
 
-// Alive is how many instances are known.
+// Alive returns the number of known processes.
 func (f *Fleet) Alive() int { return int(f.alive.Load()) }
 
-// Group is the group of the name: the limits of one upstream.
+// Group returns the group with the name: the limits of one upstream. It creates the group if necessary.
 func (f *Fleet) Group(name string) *Group {
 	now := f.clock.Now()
 	f.mu.Lock()
@@ -220,41 +221,41 @@ func (f *Fleet) Group(name string) *Group {
 	return g
 }
 
-// A Group is the limits of one upstream as this process shares them.
+// A Group is the limits of one upstream in this process.
 //
-// Locks are taken in the order of a queue's line, queue.mu, Group.own, lease.mu, Group.mu, Fleet.mu. Group.mu
-// and Fleet.mu are held for a look at their maps only: nothing is called meanwhile that
-// takes another lock, waits, or leaves the package.
+// Lock order: the line of a queue, queue.mu, Group.own, lease.mu, Group.mu, Fleet.mu. Group.mu and Fleet.mu are
+// held only to read or change maps. Code under them takes no other lock, does not wait and does not leave the
+// package.
 type Group struct {
 	fleet    *Fleet
 	name     string
-	lane     uint64 // of what is told without an ask
+	lane     uint64 // of settlements without claims
 	debtLane uint64
 
-	came    atomic.Uint64 // calls that came to any of the queues
-	lone    atomic.Int64  // the instant after which calls are served without the store, if it does not answer before
+	came    atomic.Uint64 // calls that arrived at any of the queues
+	lone    atomic.Int64  // after this instant calls are served without the store, unless it responds before
 	failing atomic.Bool   // the latest exchange failed
-	crowded atomic.Int64  // the instant up to which others return to the store as this process does; see returned
-	spread  atomic.Int64  // how long lies between the requests of a queue until then, in nanoseconds
-	guard   atomic.Int64  // how old an answer may be of limits of which nothing is leased, in nanoseconds; see guard
-	warm    atomic.Bool   // the store has said with its latest answer that it knows what was used
+	crowded atomic.Int64  // until this instant other processes reconnect to the store as well; see returned
+	spread  atomic.Int64  // the time between requests of a queue until then, in nanoseconds
+	guard   atomic.Int64  // how old a response may be for limits that are not leased, in nanoseconds; see type guard
+	warm    atomic.Bool   // in its latest response the store knew the previous usage
 
-	// own guards what the process uses without the store, and how it stands: also what is so of each of its leases.
+	// own guards everything that the process uses without the store, also in its leases.
 	own      sync.Mutex
 	standing standing
 	beating  beating
-	used     bool                // the part was used since the store was heard, as the file of this process says
-	spenders map[*lease]struct{} // of rolling limits
+	used     bool                // the part was used since the last response, as recorded in the member file
+	spenders map[*lease]struct{} // leases of rolling limits
 
-	reach reach // how far the store is; guarded by own
+	reach reach // how slow the store is; guarded by own
 
 	mu      sync.Mutex
-	sources map[string]*source  // the latest of each limit, by its name
-	queues  map[string]*queue   // by the leases that its calls lack
-	active  map[*lease]struct{} // leases that may have something to give back
+	sources map[string]*source  // the latest source of each limit, by name
+	queues  map[string]*queue   // by the leases that their calls lack
+	active  map[*lease]struct{} // leases that may have something to return
 }
 
-// newGroup is a group of which the store has said nothing yet.
+// newGroup returns a group for which the store has not responded yet.
 func (f *Fleet) newGroup(now time.Duration, name string) *Group {
 	g := &Group{
 		fleet: f, name: name, lane: f.nextID(), debtLane: f.nextID(),
@@ -277,18 +278,18 @@ func (f *Fleet) newGroup(now time.Duration, name string) *Group {
 	return g
 }
 
-// nextID is an ID for an ask or a lane, never 0 and never the same twice in a process; that two processes have
-// the same is as likely as that two random numbers of 64 bits meet.
+// nextID returns an ID for a request or a lane. It is never 0 and never repeats in a process. IDs of two
+// processes are equal only if two random 64-bit numbers are.
 func (f *Fleet) nextID() uint64 {
 	for {
-		// The multiplier spreads consecutive numbers over all bits; it is odd, so no two meet.
+		// The multiplier spreads consecutive numbers over all bits. It is odd, so no two products are equal.
 		if id := (f.seed + f.ids.Add(1)) * 0x9e3779b97f4a7c15; id != 0 {
 			return id
 		}
 	}
 }
 
-// storeTime is the store's clock at an instant, as far as it is known.
+// storeTime returns the store's clock at an instant, as well as it is known.
 func (f *Fleet) storeTime(now time.Duration) time.Time {
 	if off := f.offset.Load(); off != 0 {
 		return time.Unix(0, off+int64(now))
@@ -296,7 +297,7 @@ func (f *Fleet) storeTime(now time.Duration) time.Time {
 	return f.clock.Wall(now)
 }
 
-// heard notes the answer of the store to a call that was sent at the instant.
+// heard notes the clock in a response of the store to a request that was sent at the instant.
 func (f *Fleet) heard(sent time.Duration, at time.Time) {
 	f.offset.Store(at.UnixNano() - int64(sent))
 }

@@ -6,9 +6,9 @@ import (
 	"sync"
 )
 
-// Flush gives back what is leased and not spent, and tells what is owed, for all upstreams at once, waiting at most as
-// long as ctx. It is for a process that is about to be frozen: what it holds would be worth nothing after that, and
-// nobody else could have it meanwhile. What is not told by the end of ctx ends with its lease.
+// Flush returns leased units and reports debts, for all upstreams concurrently, and waits no longer than ctx.
+// Call it before the process is frozen: afterwards its units would be worthless, and no other process could use
+// them meanwhile. Leases that are not returned before ctx ends expire.
 func (f *Fleet) Flush(ctx context.Context) error {
 	var (
 		wg   sync.WaitGroup

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// giveBack tells the store of what came back and of debts that no call has taken
-// along; of everything that is leased if all is set.
+// giveBack reports returned units and debts that no request has reported. If all is set, it also returns all
+// leased units.
 func (f *Fleet) giveBack(ctx context.Context, all bool) error {
 	var errs []error
 	for _, g := range f.all() {
@@ -21,19 +21,18 @@ func (f *Fleet) giveBack(ctx context.Context, all bool) error {
 	return errors.Join(errs...)
 }
 
-// isActive notes a lease that may have something to give back.
+// isActive records a lease that may have something to return.
 func (g *Group) isActive(p *lease) {
 	g.mu.Lock()
 	g.active[p] = struct{}{}
 	g.mu.Unlock()
 }
 
-// idleAfter is how long nothing was asked for before what is held and pending is
-// given back without waiting for the next ask.
+// idleAfter is how long a lease is unused before its units and settlements are returned without a request of a
+// call.
 const idleAfter = time.Second
 
-// giveBack tells the store, in as many asks as it takes, what the group has to tell. After an error what is
-// left is told another time.
+// giveBack sends as many requests as the group's settlements need. After an error the rest stays active.
 func (g *Group) giveBack(ctx context.Context, all bool) error {
 	now := g.fleet.clock.Now()
 	idle := g.idle(now, all)
@@ -50,8 +49,8 @@ func (g *Group) giveBack(ctx context.Context, all bool) error {
 	return nil
 }
 
-// idle takes the leases that have something to tell and that nobody asks for from those
-// that are active. A lease that gets something to tell later is active again.
+// idle removes idle leases with settlements from the active ones and returns them. A lease with a later
+// settlement becomes active again.
 func (g *Group) idle(now time.Duration, all bool) (idle []*lease) {
 	g.mu.Lock()
 	for p := range g.active {
@@ -69,8 +68,7 @@ func (g *Group) idle(now time.Duration, all bool) (idle []*lease) {
 	return idle
 }
 
-// forget drops queues in which nobody waits. A call that has found one meanwhile goes
-// through it as before.
+// forget drops unused queues. A call that has already found one still uses it.
 func (g *Group) forget(now time.Duration) {
 	g.mu.Lock()
 	queues := maps.Clone(g.queues)
@@ -86,18 +84,17 @@ func (g *Group) forget(now time.Duration) {
 	}
 }
 
-// backAtOnce is how many leases one ask tells of at most.
+// backAtOnce is the largest number of leases in one request.
 const backAtOnce = 64
 
-// tell tells the store what the first of the leases have to say, and returns how many
-// those were.
+// tell sends the settlements of the first leases to the store, and returns how many leases those were.
 func (g *Group) tell(ctx context.Context, now time.Duration, leases []*lease, all bool) (told int, err error) {
 	a := Ask{Group: g.name, ID: g.fleet.nextID(), Lane: g.lane}
 	for told < min(len(leases), backAtOnce) && len(a.Settle) < mostSettling {
 		p := leases[told]
 		told++
 		p.expire(now, all)
-		// Nobody asks for this limit: less need stand by.
+		// No call uses this limit, so it needs a smaller standby.
 		for s, ok := p.release(now, p.spec(), all); ok; s, ok = p.release(now, p.spec(), all) {
 			p.settle(now, s)
 		}
@@ -122,7 +119,7 @@ func (g *Group) tell(ctx context.Context, now time.Duration, leases []*lease, al
 	if err == nil {
 		return told, nil
 	}
-	// What came back is lost: given back again it might count twice.
+	// The returned units are lost. If they were returned again, they might count twice.
 	keepDebts(now, a.Settle, leases[:told])
 	g.own.Lock()
 	defer g.own.Unlock()
@@ -130,22 +127,22 @@ func (g *Group) tell(ctx context.Context, now time.Duration, leases []*lease, al
 	return told, err
 }
 
-// idle reports whether nobody has asked for a while, or others have to be told of
-// something. What is pending of a lease in use travels with its asks, for nothing.
+// idle reports whether the lease is unused or has urgent settlements. Settlements of a lease in use are part of
+// its next request, at no cost.
 func (p *lease) idle(now time.Duration) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return now >= p.demand.at+idleAfter || p.urgent.Load()
 }
 
-// unused reports whether a queue can be forgotten.
+// unused reports whether a queue can be dropped.
 func (q *queue) unused(now time.Duration) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return q.line.Waiting() == 0 && !q.asking && (now > q.used+idleQueue || q.evicted())
 }
 
-// evicted reports whether the queue is of a key that was forgotten.
+// evicted reports whether the queue belongs to a key that was dropped.
 func (q *queue) evicted() bool {
 	return slices.ContainsFunc(q.leases, func(p *lease) bool { return p.evicted.Load() })
 }

@@ -8,11 +8,11 @@ import (
 	"github.com/seed1158cd35/weir/limit/bucket"
 )
 
-// lastInstant is the last microsecond that stores count with.
+// lastInstant is the largest instant, in microseconds, that stores compute with.
 const lastInstant = 1 << 53
 
-// grant is the answer to a claim, after the cell has been charged: extra units are among what it was charged. What it says
-// of waits counts nothing that others may give back or take meanwhile.
+// grant returns the response to a claim, after the cell has been charged, including extra units. Its waits
+// ignore units that other processes may return or take meanwhile.
 func (c *Cell) grant(at *Supply, k *Claim, extra int64) Grant {
 	c.keep(at, k.Rule)
 	g := Grant{Extra: extra, Left: c.left(at, k.Rule), Mark: c.mark(k.Rule), Reset: micros(c.reset(at, k.Rule))}
@@ -28,7 +28,7 @@ func (c *Cell) grant(at *Supply, k *Claim, extra int64) Grant {
 	return g
 }
 
-// reset is how many microseconds until everything is there again.
+// reset returns how many microseconds it takes until the limit is full.
 func (c *Cell) reset(at *Supply, r *Rule) int64 {
 	switch r.Shape {
 	case limit.Bucket:
@@ -39,7 +39,7 @@ func (c *Cell) reset(at *Supply, r *Rule) int64 {
 	return max(0, c.gap(len(c.Slots), at.Now, r))
 }
 
-// gap is how many microseconds until the first n slots count no more.
+// gap returns how many microseconds it takes until the first n slots no longer count.
 func (c *Cell) gap(n int, now int64, r *Rule) int64 {
 	last := now
 	for i := range n {
@@ -48,10 +48,11 @@ func (c *Cell) gap(n int, now int64, r *Rule) int64 {
 	return last - now
 }
 
-// never is a wait that does not end.
+// never64 is a wait that does not end.
 const never64 = math.MaxInt64
 
-// wait is how many microseconds until one copy more could be granted; never64 if it costs more than the limit holds.
+// wait returns how many microseconds it takes until one more copy could be granted, or never64 if it costs more
+// than the limit.
 func (c *Cell) wait(at *Supply, k *Claim) int64 {
 	switch {
 	case k.Cost > k.Rule.Most():
@@ -74,8 +75,9 @@ func (c *Cell) wait(at *Supply, k *Claim) int64 {
 	return c.gap(n, at.Now, k.Rule)
 }
 
-// mark is where the units stand that were taken last: of a bucket the instant, of a rolling limit
-// its slot, of a calendar limit the window. What comes back says it, so that it counts where it was taken, or not at all.
+// mark returns the position of the last units taken: the instant for a bucket, the slot for a rolling limit,
+// the window for a calendar limit. Returned units carry it, so that they are credited where they were charged,
+// or not at all.
 func (c *Cell) mark(r *Rule) Mark {
 	switch r.Shape {
 	case limit.Bucket:
@@ -89,7 +91,7 @@ func (c *Cell) mark(r *Rule) Mark {
 	return Mark{}
 }
 
-// micros is a number of microseconds.
+// micros converts microseconds to a Duration.
 func micros(n int64) time.Duration {
 	if n > math.MaxInt64/1000 {
 		return bucket.Never
@@ -97,5 +99,5 @@ func micros(n int64) time.Duration {
 	return time.Duration(n) * time.Microsecond
 }
 
-// ceilMicros is a duration in microseconds, rounded up.
+// ceilMicros converts a Duration to microseconds, rounded up.
 func ceilMicros(d time.Duration) int64 { return int64((d-1)/time.Microsecond) + 1 }

@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// share gives out what the store has granted, to an ask that was sent first at the instant; err is why nobody knows what
-// became of it. What came too late to be used goes back. The order matters: who waits is served before blocks are kept, and
-// those who lack something still are told how long that may last.
+// share distributes a grant. sent is when the request was first sent. After an error err the effect of the
+// request is unknown. Units that arrived too late are returned. The order matters: waiting calls are served
+// before blocks are kept, and calls that still lack units learn their wait last.
 func (q *queue) share(sent sending, now time.Duration, err error) {
 	for i, p := range q.leases {
 		var g *Grant
@@ -25,13 +25,14 @@ func (q *queue) share(sent sending, now time.Duration, err error) {
 			q.tookAll(now)
 			return
 		}
-		// The window ended while the answer came: nothing of it may be used, and the next one is asked for when it has begun.
+		// The window ended before the response arrived. None of its units may be used. The next request follows
+		// when the next window has begun.
 		if end, why, ok := q.turning(sent, now); ok {
 			q.giveUp(now)
 			q.postpone(now, max(0, end-now), 0, why, 0)
 			return
 		}
-		// The answer took longer than what it grants may be held.
+		// The response took longer than its grant is valid.
 		if q.isLate(sent, now) {
 			q.noteLate(sent.at, now, true)
 			q.giveUp(now)
@@ -45,7 +46,7 @@ func (q *queue) share(sent sending, now time.Duration, err error) {
 		q.failed(now)
 		return
 	}
-	// From here on the answer counts: first what it says of the limits, then those who wait.
+	// The response counts from here on: first its information about the limits, then the waiting calls.
 	q.quick.note(now, now-sent.at)
 	q.inTime()
 	for i, p := range q.leases {
@@ -65,9 +66,10 @@ func (q *queue) share(sent sending, now time.Duration, err error) {
 	}
 }
 
-// sparesAll returns units that are reserved for an outage, of each limit that has too few left for a call, and lets the queue
-// ask again at once. It reports false if the reserve is not enough for a call, or nothing was returned: the call is then refused
-// or waits. Each repeat returns a unit at least, so there are at most as many as the reserve has units.
+// sparesAll returns units that are reserved for an outage, of each limit with too few units left for a call,
+// and makes the queue ask again immediately. It reports false if the reserve is not enough for a call or no
+// unit was returned. The call is then refused or waits. Each repeat returns at least one unit, so the repeats
+// end.
 func (q *queue) sparesAll(now time.Duration) bool {
 	lacks, returned := false, false
 	for i, p := range q.leases {
@@ -94,28 +96,28 @@ func (q *queue) sparesAll(now time.Duration) bool {
 	return true
 }
 
-// Between asks that fail lies firstRetry, then twice as long each time, up to lastRetry; half to one and a half of it, at
-// random, so that a store that comes back is not asked by all of a fleet at once.
+// The delay after a failed request is firstRetry, then doubles up to lastRetry. It is multiplied by a random
+// factor from 0.5 to 1.5, so that the processes of a fleet do not all ask a recovered store at once.
 const (
 	firstRetry = 40 * time.Millisecond
 	lastRetry  = time.Second
 )
 
-// failed is what becomes of an ask that has failed: it may be made again.
+// failed handles a failed request. It may be repeated.
 func (q *queue) failed(now time.Duration) {
 	keepDebts(now, q.ask.Settle, q.leases)
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.unsure = true
-	// What became of the ask is not known: the next one is a repeat, if what the first may have granted can be used then.
+	// The effect of the request is unknown. The next request repeats it if its grant would still be usable.
 	d := min(lastRetry, firstRetry<<min(q.fails, 10))
 	q.fails++
-	q.dear = 0 // cheaper calls wait, too
+	q.dear = 0 // cheaper calls wait as well
 	q.next = now + d/2 + q.group.fleet.within(d)
 }
 
-// isLate reports whether the answer came too late for one of the limits of which something
-// was granted. Of a calendar limit it never does.
+// isLate reports whether the response was too late for one of the limits with a grant. For a calendar limit it
+// never is.
 func (q *queue) isLate(sent sending, now time.Duration) bool {
 	for i, p := range q.leases {
 		if d, late := q.holds(i, p.spec()); late && q.granted(i) > 0 && q.passed(sent, now, d) {
@@ -125,13 +127,12 @@ func (q *queue) isLate(sent sending, now time.Duration) bool {
 	return false
 }
 
-// granted is how many units of a limit the store has granted.
+// granted returns how many units of limit i the store has granted.
 func (q *queue) granted(i int) int64 {
 	return q.ask.Granted*q.ask.Claims[i].Cost + q.ask.Grants[i].Extra
 }
 
-// turning reports whether a calendar window ends too soon for what was granted of it to
-// be used, and when that is.
+// turning reports whether a calendar window ends too soon to use its grant, and when it ends.
 func (q *queue) turning(sent sending, now time.Duration) (end time.Duration, why int, ok bool) {
 	for i, p := range q.leases {
 		g := &q.ask.Grants[i]
@@ -143,7 +144,7 @@ func (q *queue) turning(sent sending, now time.Duration) (end time.Duration, why
 	return end, why, ok
 }
 
-// giveUp gives back everything that was granted: with the next ask, or by Run.
+// giveUp returns the complete grant, with the next request or through Run.
 func (q *queue) giveUp(now time.Duration) {
 	for i, p := range q.leases {
 		if n := q.granted(i); n > 0 {
@@ -152,8 +153,8 @@ func (q *queue) giveUp(now time.Duration) {
 	}
 }
 
-// keepDebts keeps what must not be lost when a call failed at the instant. What came
-// back is lost: given back twice it would be granted twice.
+// keepDebts keeps the debts of a failed request. Its returned units are lost, because returning them twice
+// could grant them twice.
 func keepDebts(now time.Duration, settle []Settlement, leases []*lease) {
 	for i := range settle {
 		s := &settle[i]
@@ -166,8 +167,7 @@ func keepDebts(now time.Duration, settle []Settlement, leases []*lease) {
 	}
 }
 
-// grants ends the wait of as many as have been granted, in order, and returns for how many copies
-// nobody waits any more.
+// grants ends the wait of the first n calls in order. It returns how many copies no call waits for any more.
 func (q *queue) grants(now time.Duration, n int64) (spare int64) {
 	q.line.Each(func(a line.Asker) line.Kind {
 		w := a.(*waiter)
@@ -184,8 +184,8 @@ func (q *queue) grants(now time.Duration, n int64) (spare int64) {
 	return n
 }
 
-// lasts is until when what was granted may be used: what the first of the limits allows, counted from when the store was
-// asked.
+// lasts returns the expiry of the grant: the earliest expiry of the limits, counted from when the request was
+// sent.
 func (q *queue) lasts(sent sending) expiry {
 	by := noExpiry
 	for i, p := range q.leases {
@@ -199,8 +199,8 @@ func (q *queue) lasts(sent sending) expiry {
 	return by
 }
 
-// holds is for how long what was granted may be used, and whether it must not be used later: no
-// longer than the store was told when it was asked, if the limit was changed since.
+// holds returns how long the grant is valid, and whether it must not be used later. If the limit has changed
+// since the request, it is no longer than the request stated.
 func (q *queue) holds(i int, s *spec) (d time.Duration, late bool) {
 	r := q.ask.Claims[i].Rule
 	if r == &s.rule || r.Shape == limit.Calendar {
@@ -209,17 +209,17 @@ func (q *queue) holds(i int, s *spec) (d time.Duration, late bool) {
 	return min(s.hold, micros(r.Hold)), s.late || r.Hold > 0
 }
 
-// passed reports whether so long has passed since the store was asked.
+// passed reports whether d has passed since the request was sent.
 func (q *queue) passed(sent sending, now, d time.Duration) bool {
 	return sent.expiry(d).passed(now, q.group.fleet.clock)
 }
 
-// keep keeps what was granted of one limit besides: copies that nobody waits for any more,
-// a block to be spent soon, and what is to stand by. All of it counts as had, and all but what stands by as used: by that the
-// size of the next block is reckoned, and how much is wanted.
+// keep keeps the grant of limit i that no call used: spare copies, a block to spend soon, and standby units.
+// The whole grant counts as granted, and all except standby units count as used. That determines the size of
+// the next block and the reported demand.
 func (q *queue) keep(i int, p *lease, spare int64, sent sending, now time.Duration) {
 	c, g, s := &q.ask.Claims[i], &q.ask.Grants[i], p.spec()
-	// Of Extra a block is to be spent soon, and the rest, of a calendar limit, stands by.
+	// Part of Extra is a block to spend soon. The rest goes to the standby or reserve.
 	block, stands := min(g.Extra, q.block[i]), g.Extra
 	if stands -= block; q.solo && s.rule.Shape == limit.Calendar {
 		block, spare, stands = 0, 0, g.Extra+spare*c.Cost
@@ -230,27 +230,27 @@ func (q *queue) keep(i int, p *lease, spare int64, sent sending, now time.Durati
 	p.mu.Unlock()
 	p.took(sent.at, now, s, all, all-stands)
 	mark := g.Mark
-	if n := stands; n > 0 && c.Rule != &s.rule { // the limit was changed meanwhile
+	if n := stands; n > 0 && c.Rule != &s.rule { // the limit has changed since the request
 		p.settle(now, Settlement{Back: n, Mark: mark})
 		mark.Level -= n * mark.Step
 	} else if n > 0 && s.rule.Shape == limit.Rolling {
 		p.keepReserve(sent.at, now, s, n, mark)
-	} else if n > 0 { // the last
+	} else if n > 0 { // the last units of the grant go to the standby
 		p.keepBy(now, n, sent.expiry(s.untilReset(g)), mark)
 		mark.Level -= n * mark.Step
 	}
 	if n := block + spare*c.Cost; n > 0 {
 		d, _ := q.holds(i, s)
 		until := sent.expiry(d)
-		if s.rule.Shape == limit.Calendar { // what is leased dies at the reset
+		if s.rule.Shape == limit.Calendar { // leased units expire at the reset
 			until = until.first(sent.expiry(s.untilReset(g)))
 		}
 		p.put(now, n, until, mark)
 	}
 }
 
-// turn is what a copy with so many behind it is given of lease i. The units of a grant stand one after the other: the copies
-// first, then Extra, and the mark is that of the last.
+// turn returns the units of lease i for a copy that is followed by behind other copies. The units of a grant
+// are adjacent: copies first, then Extra. The mark is that of the last unit.
 func (q *queue) turn(i int, behind int64) limit.Turn {
 	c, g := &q.ask.Claims[i], &q.ask.Grants[i]
 	var t limit.Turn
@@ -259,8 +259,7 @@ func (q *queue) turn(i int, behind int64) limit.Turn {
 	return t
 }
 
-// short says when to ask again after less than what was asked for, and refuses
-// those who cannot wait so long.
+// short schedules the next request after an incomplete grant, and refuses calls with too early deadlines.
 func (q *queue) short(now time.Duration) {
 	var wait, space time.Duration
 	why := 0
@@ -278,9 +277,10 @@ func (q *queue) short(now time.Duration) {
 	q.postpone(now, wait, space, why, q.ask.Claims[why].Cost)
 }
 
-// scarce returns the least time between two requests of a process that leases and got less of limit i than it asked for. Fewer
-// requests then bring more units each. Where calls return units, a unit that lies in the store is a loss, as a return frees only
-// what was used since its grant. So a request that carried returns is followed by one soon.
+// scarce returns the least time between two requests of a process that leases and got less of limit i than it
+// requested. Fewer requests then grant more units each. But if calls return units, units should not stay in the
+// store, because a return frees only the usage since the grant. Therefore a request that carried returns is
+// soon followed by another one.
 func (q *queue) scarce(i int, s *spec) time.Duration {
 	for j := range q.ask.Settle {
 		if b := &q.ask.Settle[j]; b.Back > 0 && b.Key == q.leases[i].key && b.Rule == q.ask.Claims[i].Rule {
@@ -290,8 +290,8 @@ func (q *queue) scarce(i int, s *spec) time.Duration {
 	return max(scarceLeast, s.hold/4)
 }
 
-// postpone lets those who can wait for a limit wait, and refuses the others, of those who cost
-// it so much: of cheaper ones nothing is known.
+// postpone keeps calls waiting that can wait for a limit, and refuses the other calls that cost at least cost.
+// The wait of cheaper calls is unknown.
 func (q *queue) postpone(now, wait, space time.Duration, why int, cost int64) {
 	wait = max(wait, askAgain)
 	cheap := q.refuse(now, wait, why, cost)
@@ -299,8 +299,8 @@ func (q *queue) postpone(now, wait, space time.Duration, why int, cost int64) {
 		q.keeps(now, later(now, wait))
 	}
 	q.mu.Lock()
-	// A little later than told: all of the fleet was told the same. And not much
-	// later than now, as others may give something back.
+	// Ask slightly later than the wait, since all processes of the fleet got the same wait. Do not ask much
+	// later than now, since other processes may return units.
 	q.askIn = min(max(askSoon, 2*q.askIn), askAtLeast)
 	soon := min(max(1, wait-q.quick.least()), q.askIn)
 	if q.line.Waiting() > 0 {

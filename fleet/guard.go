@@ -7,31 +7,32 @@ import (
 	"github.com/seed1158cd35/weir/limit/bucket"
 )
 
-// A guard is how old an answer of the store may be when what it grants is used, for limits of which nothing is leased. The
-// store keeps so much of them back. It begins at Options.Guard and follows the distance of the store in steps of guardStep:
-// it becomes longer when a round trip takes more than half of it, or answers miss it again and again. One late answer
-// changes nothing: what it granted goes back, and the store is asked again.
+// A guard is how old a response of the store may be when its grant is used, for limits that are not leased. The
+// store withholds rate x guard. It starts at Options.Guard and changes with the store's response time, in steps
+// of guardStep. It grows when a round trip takes more than half of it, or when responses are repeatedly too
+// late. One late response changes nothing: its grant is returned and the request is repeated.
 type guard struct {
-	last    time.Duration // the round trip of the latest beat; 0 before the first
-	longest lately        // the round trips by which the guard was judged
+	last    time.Duration // the round trip of the latest heartbeat; 0 before the first
+	longest lately        // the round trips by which the guard was chosen
 }
 
 const (
-	// guardStep is the factor between two guards. Where the guards of processes differ, the store keeps more back for the
-	// shorter ones, so steps are few.
+	// guardStep is the factor between two guards. If the guards of processes differ, the store withholds more
+	// for the shorter ones, so there are few steps.
 	guardStep = 4
 
-	// longestGuard is the longest that a guard becomes by itself. A process whose store is farther away uses its part.
+	// longestGuard is the longest automatic guard. A process whose store is slower uses its part.
 	longestGuard = 500 * time.Millisecond
 
-	// After mostLate late answers for one queue within lateWithin, or within lateTimes of what they take, the guard becomes
-	// longer. If the limits of the queue do not allow that and no answer was in time between them, the store is slow.
+	// The guard grows after mostLate late responses for one queue within lateWithin, or within lateTimes of
+	// their round trip. If the limits of the queue do not allow a longer guard, and no response between them
+	// was in time, the store is slow.
 	mostLate   = 3
 	lateWithin = time.Second
 	lateTimes  = 4
 )
 
-// guardFor returns the guard for answers that take so long: twice as long, if that is at most longestGuard.
+// guardFor returns the guard for responses that take so long: at least twice that, up to longestGuard.
 func (f *Fleet) guardFor(took time.Duration) time.Duration {
 	g := f.o.Guard
 	for g < 2*took && g < longestGuard {
@@ -40,8 +41,9 @@ func (f *Fleet) guardFor(took time.Duration) time.Duration {
 	return g
 }
 
-// judgeBeat judges the guard, and whether the store is slow, by the shorter of the latest two round trips of beats: a stall
-// delays one of them. The first, which may have waited for a connection, counts until the second. own is held.
+// judgeBeat chooses the guard, and whether the store is slow, by the shorter of the latest two heartbeat round
+// trips, since a stall delays one of them. The first round trip, which may include connecting, counts until the
+// second. own is held.
 func (g *Group) judgeBeat(now, took time.Duration) {
 	b := &g.beating
 	last := b.guard.last
@@ -56,8 +58,8 @@ func (g *Group) judgeBeat(now, took time.Duration) {
 	}
 }
 
-// judgeGuard makes the guard longer for answers that take so long. It makes it shorter if answers that take twice as long as
-// the longest of the last minute would still be in time. own is held.
+// judgeGuard makes the guard longer for responses that take so long. It makes the guard shorter if responses
+// that take twice the longest round trip of the last minute would still be in time. own is held.
 func (g *Group) judgeGuard(now, took time.Duration) {
 	x := &g.beating.guard
 	x.longest.note(now, int64(took))
@@ -69,14 +71,14 @@ func (g *Group) judgeGuard(now, took time.Duration) {
 	g.setGuard(next)
 }
 
-// setGuard changes the guard; own is held.
+// setGuard changes the guard. own is held.
 func (g *Group) setGuard(next time.Duration) {
 	if old := g.guard.Swap(int64(next)); old != int64(next) {
-		g.beating.hold = newLately() // it was that of the old guard
+		g.beating.hold = newLately() // it belonged to the old guard
 	}
 }
 
-// fit returns how the limit is shared by the present guard of the group.
+// fit returns how the limit is shared with the group's current guard.
 func (p *lease) fit(now time.Duration) *spec {
 	s := p.spec()
 	if s.fitted == time.Duration(p.group.guard.Load()) {
@@ -87,12 +89,12 @@ func (p *lease) fit(now time.Duration) *spec {
 	if next.rule.Ring != s.rule.Ring {
 		next.since = now
 	}
-	p.source.spec.CompareAndSwap(s, next) // else the limit was changed meanwhile
+	p.source.spec.CompareAndSwap(s, next) // fails if the limit has changed meanwhile
 	return p.spec()
 }
 
-// fitted returns a spec as it is with a longer guard: the longest with which the limit is leased, and can be held back, as
-// before.
+// fitted returns a spec with a longer guard: the longest one with which the limit is still leased and withheld
+// as before.
 func (f *Fleet) fitted(s *spec, guard time.Duration) *spec {
 	for g := guard; g > f.o.Guard; g /= guardStep {
 		if n := newSpecFrom(s.limit, f.o.Lease, f.o.Guard, g); n.late == s.late && n.leased == s.leased {
@@ -104,21 +106,21 @@ func (f *Fleet) fitted(s *spec, guard time.Duration) *spec {
 	return s
 }
 
-// lateAnswers counts the answers for one queue that came too late for what they granted to be used.
+// lateAnswers counts the responses for one queue that arrived too late to use their grants.
 type lateAnswers struct {
-	sent  time.Duration // when the ask of the latest was sent
-	since time.Duration // when the first of those counted came
+	sent  time.Duration // when the latest of these requests was sent
+	since time.Duration // when the first counted response arrived
 	n     int
-	least time.Duration // the shortest time that one of them took
-	row   int           // how many came since an answer was in time
+	least time.Duration // the shortest of their round trips
+	row   int           // late responses since one was in time
 }
 
-// noteLate notes that what an ask was granted was too old to be used, and makes the guard longer if that happens often.
-// arrived is false if the answer was in time and the call woke late.
+// noteLate records that a grant was too old to be used, and makes the guard longer if that happens often.
+// arrived is false if the response was in time but the call woke late.
 func (q *queue) noteLate(sent, now time.Duration, arrived bool) {
 	q.mu.Lock()
 	l, took := &q.late, now-sent
-	if sent <= l.sent && l.n > 0 { // of the same ask
+	if sent <= l.sent && l.n > 0 { // the same request
 		q.mu.Unlock()
 		return
 	}
@@ -152,7 +154,7 @@ func (q *queue) noteLate(sent, now time.Duration, arrived bool) {
 	}
 }
 
-// inTime notes that an answer was in time.
+// inTime records a response that was in time.
 func (q *queue) inTime() {
 	q.mu.Lock()
 	q.late.row = 0

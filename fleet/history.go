@@ -6,47 +6,49 @@ import (
 	"github.com/seed1158cd35/weir/limit/bucket"
 )
 
-// A bucket cell keeps a history of what it granted, so that units which come back late still count. Fill alone cannot tell
-// what they are worth. The most that the bucket may be filled is the largest of
+// A bucket cell keeps a history of its grants, so that units that return late still count. Fill alone cannot
+// show their value. The fill of the bucket is at most the largest of
 //
-//	V(s) = what was granted since s and has not come back - Drain x (now - s)
+//	V(s) = units granted since s and not returned - Drain x (now - s)
 //
-// over all instants s: that no V(s) exceeds Cap is the limit itself, for the window that begins at s. Units that come back
-// lower V(s) for each s up to the instant of their grant, and leave later windows as they are. So they are worth what the
-// largest V loses, which may be all of them however long ago they were granted. If calls reserve k times what they use and
-// report after H, the limit allows min(1, (1 + burst/(rate x H))/k) of the rate, and a bucket with a history grants that.
+// over all instants s. That no V(s) exceeds Cap is the limit itself, for the window that begins at s. Returned
+// units lower V(s) for each s up to the instant of their grant, and do not change later windows. So their value
+// is the decrease of the largest V. That may be their full weight, even if they were granted long ago. If calls
+// reserve k times their usage and report after H, the limit allows min(1, (1 + burst/(rate x H))/k) of the
+// rate. A bucket with a history grants that.
 //
-// The history is a list of slots, the oldest first, each of what was granted after the slot before it and up to Number. The
-// instants of a slot count as one, the last: that is V or more, by Drain x the slot's length at most, so slots are short
-// where they are recent and become longer with age. Slots are read from the end of the bucket's history: a slot is dropped
-// when a later one has a larger V, since that never changes again.
+// The history is a list of slots, the oldest first. Each contains the grants after the previous slot and up to
+// Number. All grants of a slot count at its last instant. That makes V larger by at most Drain x the slot's
+// length. Therefore slots are short when they are new, and become longer with age. A slot is dropped when a
+// later one has a larger V, since that never changes again.
 //
 //	Number  the instant of the latest grant in the slot, by the supply's clock
-//	Count   the weight of what was granted and has not come back
-//	Grain   the least that the bucket was filled when the slot began; what was out counts as taken
+//	Count   the weight that was granted and not returned
+//	Grain   the least fill of the bucket when the slot began; parts that are out count as taken
 
 const (
-	// slotsPerFill is how many slots there are in the time in which a full bucket drains. Older ones are as long as a
-	// slotsPerAge of their age at most. A slot's length is what a history may lose of the burst.
+	// slotsPerFill is the number of slots in the time in which a full bucket drains. An older slot is at most
+	// 1/slotsPerAge of its age long. A history may lose the portion of the burst that drains in one slot's
+	// length.
 	slotsPerFill = 128
 	slotsPerAge  = 64
 
-	// maxSlots bounds a history. Of older slots nothing comes back.
+	// maxSlots bounds a history. Units of dropped slots cannot return.
 	maxSlots = 400
 
-	// compactEvery is after how many new slots a history is compacted.
+	// compactEvery is the number of new slots between compactions.
 	compactEvery = 16
 
 	// longestHistory is the largest weight that drains within a history, so that sums are exact in a double.
 	longestHistory = 1 << 50
 )
 
-// record notes a weight that was added at c.Fill.At, when the bucket was filled to before, and to base at least.
+// record adds a weight at c.Fill.At to the history. before is the fill without it, and base the least fill.
 func (c *Cell) record(m *bucket.Meter, base, before, weight int64) {
 	z, grain := c.Fill.At, slotGrain(m)
 	n := len(c.Slots)
 	if n == 0 {
-		base = max(base, before) // nothing of it can come back
+		base = max(base, before) // units that were granted before cannot return
 	} else if s := &c.Slots[n-1]; s.Number >= z || s.Number/grain == z/grain {
 		if z > s.Number {
 			s.Grain, s.Number = s.Grain-min(s.Grain, m.Drains(z-s.Number)), z
@@ -60,10 +62,11 @@ func (c *Cell) record(m *bucket.Meter, base, before, weight int64) {
 	}
 }
 
-// slotGrain is the length of a new slot.
+// slotGrain returns the length of a new slot.
 func slotGrain(m *bucket.Meter) int64 { return max(1, m.Cap/m.Drain/slotsPerFill) }
 
-// fullest is the largest V, with what it is of each slot if each is not nil.
+// fullest returns the largest V. It calls each, if it is not nil, with the V of each slot and the largest V of
+// later slots.
 func fullest(m *bucket.Meter, slots []Slot, z int64, each func(i int, v, later int64)) (most int64) {
 	var sum int64
 	for i := len(slots) - 1; i >= 0; i-- {
@@ -78,7 +81,7 @@ func fullest(m *bucket.Meter, slots []Slot, z int64, each func(i int, v, later i
 	return most
 }
 
-// compact drops slots that cannot matter any more, joins old ones, and folds the oldest into the next where there are too
+// compact drops slots that cannot matter any more, joins old ones, and merges the oldest ones if there are too
 // many.
 func (c *Cell) compact(m *bucket.Meter, z, grain int64) {
 	first := 0
@@ -94,7 +97,7 @@ func (c *Cell) compact(m *bucket.Meter, z, grain int64) {
 	n := 0
 	for i := 1; i < len(all); i++ {
 		s, o := all[i], &all[n]
-		// The first slot stays as it is: it is not known when it began.
+		// Do not join the first slot, since its begin is unknown.
 		if n > 0 && i < len(all)-1 && s.Number-all[n-1].Number <= grain+(z-s.Number)/slotsPerAge {
 			*o = Slot{s.Number, o.Count + s.Count, max(s.Grain, o.Grain-min(o.Grain, m.Drains(s.Number-o.Number)))}
 			continue
@@ -111,7 +114,7 @@ func (c *Cell) compact(m *bucket.Meter, z, grain int64) {
 	c.Slots = slices.Clone(all)
 }
 
-// unrecord takes out units that come back, and lowers the fill to what the rest allows.
+// unrecord removes returned units, and lowers the fill to the largest V of the rest.
 func (c *Cell) unrecord(m *bucket.Meter, mark Mark, n int64) {
 	if mark.At < c.Since || mark.Step != 0 {
 		return
@@ -120,10 +123,10 @@ func (c *Cell) unrecord(m *bucket.Meter, mark Mark, n int64) {
 	if i == len(c.Slots) {
 		return
 	}
-	// What came back together by the earliest of several marks may be more than its slot has: the rest is taken from earlier
-	// ones, where it lowers fewer windows.
+	// Returns that were combined under the earliest of several marks may be more than its slot contains. The
+	// rest is taken from earlier slots, where it lowers fewer windows.
 	rest := timesMost(n, m.Unit)
-	if i == len(c.Slots)-1 && c.Slots[i].Number == mark.At { // nothing was granted since
+	if i == len(c.Slots)-1 && c.Slots[i].Number == mark.At { // no later grants
 		c.Fill.Weight -= min(rest, c.Slots[i].Count, c.Fill.Weight)
 	}
 	for ; i >= 0 && rest > 0; i-- {
@@ -134,5 +137,5 @@ func (c *Cell) unrecord(m *bucket.Meter, mark Mark, n int64) {
 	c.Fill.Weight = min(c.Fill.Weight, fullest(m, c.Slots, c.Fill.At, nil))
 }
 
-// forgetHistory makes all marks that were given until now worth nothing.
+// forgetHistory makes all existing marks worthless.
 func (c *Cell) forgetHistory() { c.Slots, c.Since = nil, c.Fill.At+1 }

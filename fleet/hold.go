@@ -6,23 +6,23 @@ import (
 	"github.com/seed1158cd35/weir/limit/bucket"
 )
 
-// What follows keeps a limit whose processes differ in for how long they hold what they
-// were granted: by their lease or guard, or as some of them have read a new file and others
-// have not. With a burst B and a rate R, whoever holds for h expects the store to let B - R*h go at once, as
-// R*h may go later than it was granted. So a cell allows for the longest hold, of whoever asks.
+// The functions below enforce a limit whose processes hold their grants for different times, because their
+// leases or guards differ, or because only some have read a new file. With burst B and rate R, a process that
+// holds for h expects the store to grant at most B - R*h at once, since R*h may be used later than it was
+// granted. So a cell uses the longest hold of all processes.
 //
-// Why that is enough, for a bucket: let a window of length t begin at s, and the first
-// unit that goes in it have been granted at g, by a hold h, so g >= s - h. What was left at g was
-// B - R*h at most. What is left grows with time only, at R, and never by a change of the hold.
-// So B - R*h + R*(t + h) at most go.
+// Why that is enough for a bucket: let a window of length t begin at s. Let the first unit used in it have been
+// granted at g with a hold h, so g >= s - h. The remaining units at g were at most B - R*h. They grow only with
+// time, at R, and never by a change of the hold. So at most B - R*h + R*(t + h) units are used.
 
-// holdMemory is for how many microseconds the longest hold is kept after it was used last. To hold
-// shorter again costs rate x difference, longestLease at most: a thirtieth of what comes meanwhile.
+// holdMemory is how many microseconds the longest hold is kept after its last use. Returning to a shorter hold
+// costs rate x difference. The difference is at most longestLease, so that is at most a thirtieth of the units
+// that accrue meanwhile.
 var holdMemory = time.Minute.Microseconds()
 
-// holdTokens lets a bucket that has been drained hold for no longer than who asks, if the longest hold
-// was not used of late. Nothing may be left then that was not before: the difference is
-// taken. So it is at once if with the longer hold not a unit would ever be left.
+// holdTokens reduces the hold of a drained bucket to the requester's, if the longest hold was not used lately.
+// That must not increase the remaining units, so the difference is taken. The reduction is immediate if the
+// longer hold leaves no room for one unit.
 func (c *Cell) holdTokens(at *Supply, r *Rule) {
 	if c.Hold <= r.Hold {
 		return
@@ -35,17 +35,18 @@ func (c *Cell) holdTokens(at *Supply, r *Rule) {
 	c.Hold, c.HeldAt = r.Hold, at.Z
 }
 
-// holds notes for how long what is granted may be held. Who is refused holds nothing.
+// holds records the hold of a grant. Refused processes hold no units.
 func (c *Cell) holds(at *Supply, r *Rule) {
 	if c.Hold <= r.Hold {
 		c.Hold, c.HeldAt = r.Hold, at.Z
 	}
 }
 
-// isRecent reports whether a hold is to be remembered. One of the future was noted by a clock that was wrong.
+// isRecent reports whether a hold is still kept. A hold of the far future was recorded by a wrong clock.
 func isRecent(now, heldAt int64) bool { return now-heldAt < holdMemory && heldAt-now < holdMemory }
 
-// withheld is a fill with what is not to be granted as others hold longer than who asks.
+// withheld returns the fill plus the weight that is withheld because other processes hold longer than the
+// requester.
 func (c *Cell) withheld(f bucket.Fill, r *Rule) bucket.Fill {
 	if c.Hold > r.Hold {
 		f.Weight += r.Meter.Drains(c.Hold - r.Hold)
@@ -53,9 +54,8 @@ func (c *Cell) withheld(f bucket.Fill, r *Rule) bucket.Fill {
 	return f
 }
 
-// holdSlots lets a rolling limit hold for no longer than who asks. Slots of another window than
-// the asker's may be of who holds longest, and count for so much longer, until the last of them
-// has left.
+// holdSlots reduces the hold of a rolling limit to the requester's. It waits until no slots of another window
+// remain. They may belong to the process that holds longest, and count for that much longer.
 func (c *Cell) holdSlots(r *Rule) {
 	if c.Hold <= r.Hold {
 		return

@@ -8,88 +8,88 @@ import (
 
 // Members are the processes that share the limits of one group, as a store keeps them.
 //
-// Each holds a part of all limits of the group. It may use the part when it has heard
-// nothing for its Silence. The store counts it out from the Silence after the last answer
-// that is known to have arrived, which is never later, and grants to the others only what
-// is not out: the supply runs slower by what is out. So a limit is handed around and never
-// doubled, whoever is cut off, slow or dead. What is granted is a part of what nobody
-// holds, so all parts are 1 at most.
+// Each process holds a part of all limits of the group. It may use its part after it has received no response
+// for its Silence. The store counts the part as out from the Silence after the last response that is known to
+// have arrived. That is never later. The store does not grant parts that are out: its supply's clock is slower
+// by that fraction. So each fraction of a limit has one holder, even if processes are cut off, slow or dead.
+// The store only grants parts that no process holds, so the sum of all parts is at most 1.
 //
-//	the store answers      *          *  (this answer is lost)
-//	the process hears       *                  it uses its part
+//	the store responds     *          *  (this response is lost)
+//	it arrives              *                  the process uses its part
 //	                        |<---Silence--->|=====================
-//	it is out              |<---Silence--->|======================| then it is free
+//	the part is out        |<---Silence--->|======================| then it is free
 //	                       Ack                                    Until
 //
-// The store counts from when it gave the answer that is known to have arrived, the process from when that
-// arrived: so whenever the process uses the part, the others get less by it. At Until the part is free; a
-// process that goes on for longer does so announced.
+// The store counts from when it sent the last response that is known to have arrived. The process counts from
+// when that response arrived. So whenever the process uses its part, the store grants less to the others. At
+// Until the part is free. A process that continues to use it announces that.
 //
-// Buckets are drained by the supply's clock, which is the store's less Lag. Fall
-// remembers what was out: the tokens that were saved up out there may have been spent. A part begins empty, so all parts
-// together have saved up no more than came for them: Lag less what it was when the first of them was out.
+// Buckets drain by the supply's clock, which is the store's clock minus Lag. Falls record parts that were out:
+// their holders may have spent the tokens saved in them. A part begins empty. So all parts together have saved
+// only the tokens that accrued for them: Lag minus its value when the first of them went out.
 //
-// Instants are microseconds of the store's clock. All numbers are whole and small
-// enough for a double, so that a script in a store computes the same.
+// Instants are microseconds of the store's clock. All numbers are integers that are exact in a double, so that
+// a script in a store computes the same.
 type Members struct {
 	Since int64 // since when the group is known; 0 if it always was
-	Gen   int64 // of the memory; 0 if it is as new
-	Birth int64 // when the one before was lost, while parts of that may be held; otherwise 0
+	Gen   int64 // generation of the memory; 0 if the group is new
+	Birth int64 // when the previous memory was lost, while its parts may still be held; otherwise 0
 
-	Unknown int64 // parts that may be held by processes which the store has forgotten
-	Known   int64 // until when they may be
+	Unknown int64 // parts that unknown processes may hold
+	Known   int64 // until when they may hold them
 
-	At        int64 // up to when Lag is counted
-	Lag, Frac int64 // microseconds, and millionths of one, by which the supply is behind
-	Begun     int64 // 1 more than Lag was when nothing was out last; 0 if parts may have been saving up for longer
+	At        int64 // Lag is computed up to this instant
+	Lag, Frac int64 // microseconds and millionths of one by which the supply's clock is behind
+	Begun     int64 // 1 more than Lag when no part was out; 0 if parts may have saved tokens for longer
 	Falls     []Fall
 	Stale     []Stale
-	Window    int64 // the longest that anyone has told
+	Window    int64 // the longest window that a process reported
 
-	Heard int64 // when the last beat came; 0 if none did
-	Back  int64 // when the first came after a while in which none did
-	Out   int64 // parts out as of At
-	Next  int64 // until when it stays so
+	Heard int64 // when the last heartbeat arrived; 0 if none did
+	Back  int64 // when the first heartbeat arrived after a time without any
+	Out   int64 // parts that are out at At
+	Next  int64 // until when Out stays the same
 	Rows  map[string]*Member
 }
 
-// A Member is one process. The largest part that it may believe to hold is Part, which it has until Until.
-// What it said with its latest beat is in fields named as those of Beat.
+// A Member is one process. Part is the largest part that it may believe to hold, and it holds it until Until.
+// Fields with the names of Beat's fields have the values of the latest heartbeat.
 type Member struct {
 	Part, Until  int64
-	Seq, No      int64 // of the latest beat, and of the answer to it
-	Last, Ack    int64 // when that answer was given, and the latest that is known to have arrived
+	Seq, No      int64 // of the latest heartbeat and of its response
+	Last, Ack    int64 // when that response was sent, and the latest that is known to have arrived
 	Silence      int64
-	Joined, Wish int64 // since when it is a member, and its wish
+	Joined, Wish int64 // the begin of its membership, and its wish
 	Alone, Goes  bool
 	Late         bool
-	Answer       Standing // to the latest beat: a repeat gets the same
+	Answer       Standing // to the latest heartbeat; a repeat gets the same
 }
 
-// A Fall is that so much was out before it became less, and when by the supply's clock. By Ends as many tokens have come
-// as had been saved up; 0 means that it is not known.
+// A Fall records that Part was out before that became less, at At by the supply's clock. By Ends, as many
+// tokens have accrued as the parts had saved; 0 means unknown.
 type Fall struct{ Part, At, Ends int64 }
 
-// Stale are parts that expired: what was spent of them may count in a rolling limit still.
+// Stale is a part that expired. A rolling limit may still count the units spent from it.
 type Stale struct{ Part, At, Until int64 }
 
-// UnknownFor is how long a store that is new, or has lost its memory, reserves the parts that unknown processes may
-// hold. Processes with a longer Options.Outage extend it.
+// UnknownFor is how long a store that is new, or has lost its data, reserves the parts that unknown processes
+// may hold. Processes with a longer Options.Outage extend it.
 const UnknownFor = DefaultOutage
 
-// Lengths are microseconds.
+// Durations are microseconds.
 const (
-	trial     = 1_000_000  // after which a process is given a part, so that a crash loop gets none
-	graces    = 3          // silences in which a process that is alive has surely beaten
-	aheadMost = 10_000_000 // by which a clock may run back; if it was further ahead, nothing that it has stamped is believed
+	trial     = 1_000_000  // a process gets a part after this time, so that a crash loop gets none
+	graces    = 3          // number of silences in which a live process has certainly sent a heartbeat
+	aheadMost = 10_000_000 // the largest correction of a clock; if it was further ahead, its instants are not trusted
 
-	// So many are kept; of more the oldest become one that counts for as much as both, and as long.
+	// The largest numbers of records. If there are more, two are merged into a record that counts for as much
+	// and as long as both.
 	mostFalls = 4
 	mostStale = 16
 )
 
-// NewMembers are those of a group of which the store knows nothing at the instant. If
-// the group is new nobody holds a part; otherwise, somebody may.
+// NewMembers returns the members of a group that the store does not know. If isNew, no process holds a part.
+// Otherwise some may.
 func NewMembers(now int64, isNew bool) *Members {
 	m := &Members{Gen: now, At: now, Next: never64, Rows: make(map[string]*Member)}
 	if !isNew {
@@ -99,12 +99,12 @@ func NewMembers(now int64, isNew bool) *Members {
 	return m
 }
 
-// Any reports whether something would be lost by forgetting the members.
+// Any reports whether dropping the members would lose information.
 func (m *Members) Any() bool {
 	return len(m.Rows) > 0 || m.Lag > 0 || m.Frac > 0 || m.Unknown > 0 || len(m.Falls) > 0 || len(m.Stale) > 0
 }
 
-// forget is the memory lost: all parts are out until those who hold them show them.
+// forget handles the loss of the memory: all parts are out until their holders claim them.
 func (m *Members) forget(now int64) {
 	m.Gen, m.Birth, m.Rows = max(now, m.Gen+1), now, make(map[string]*Member)
 	m.Unknown, m.Known = Whole, now+UnknownFor.Microseconds()
@@ -112,7 +112,7 @@ func (m *Members) forget(now int64) {
 	m.look(now)
 }
 
-// silent is when a member falls silent, if no more answers are known to arrive.
+// silent returns when the member becomes silent, if no further response is known to arrive.
 func (r *Member) silent() int64 {
 	if r.Alone {
 		return 0
@@ -120,7 +120,7 @@ func (r *Member) silent() int64 {
 	return r.Ack + r.Silence
 }
 
-// held is all parts together.
+// held returns the sum of all parts.
 func (m *Members) held() (n int64) {
 	for _, r := range m.Rows {
 		n += r.Part
@@ -128,7 +128,7 @@ func (m *Members) held() (n int64) {
 	return n + m.Unknown
 }
 
-// look counts what is out, and until when that stays so.
+// look computes Out, and until when it stays the same.
 func (m *Members) look(now int64) {
 	m.Out, m.Next = m.Unknown, never64
 	if m.Unknown > 0 {
@@ -144,11 +144,10 @@ func (m *Members) look(now int64) {
 	}
 }
 
-// Turn brings the members to the instant: the lag grows by what was out, and parts
-// whose time is over are free.
+// Turn brings the members to the instant: Lag grows by the parts that were out, and expired parts become free.
 func (m *Members) Turn(now int64) {
 	if now <= m.At {
-		if d := m.At - now; d > aheadMost { // a clock that was wrong has stamped all this
+		if d := m.At - now; d > aheadMost { // a wrong clock stamped all this
 			m.Since, m.At, m.Heard, m.Back = min(m.Since, now), now, 0, 0
 			for i := range m.Stale {
 				m.Stale[i].At, m.Stale[i].Until = m.Stale[i].At-d, m.Stale[i].Until-d
@@ -158,7 +157,7 @@ func (m *Members) Turn(now int64) {
 		return
 	}
 	if now < m.Next {
-		// Nobody falls silent meanwhile, and nothing is over: what is out stays so.
+		// No process becomes silent and no part expires meanwhile, so Out stays the same.
 		m.lags(m.Out*((now-m.At)/Whole), m.Out*((now-m.At)%Whole))
 		m.At = now
 		return
@@ -166,7 +165,7 @@ func (m *Members) Turn(now int64) {
 	if m.Out == 0 {
 		m.Begun = m.Lag + 1
 	}
-	// Each is out from when it fell silent.
+	// Each part is out since its process became silent.
 	var whole, rest int64
 	count := func(part, d int64) { whole, rest = whole+part*(d/Whole), rest+part*(d%Whole) }
 	count(m.Unknown, now-m.At)
@@ -178,15 +177,14 @@ func (m *Members) Turn(now int64) {
 	m.change(now, func() { m.expire(now) })
 }
 
-// lags lets the lag grow by so many microseconds, and millionths of one: nothing is lost by rounding, however often
-// it is asked.
+// lags increases Lag by microseconds and millionths of one. No rounding errors accumulate.
 func (m *Members) lags(whole, rest int64) {
 	rest += m.Frac
 	whole, m.Frac = whole+rest/Whole, rest%Whole
 	m.Lag += whole
 }
 
-// change does something that may let less be out than before.
+// change executes do, which may reduce Out.
 func (m *Members) change(now int64, do func()) {
 	m.look(now)
 	before, saved := m.Out, m.saved()
@@ -203,8 +201,8 @@ func (m *Members) change(now int64, do func()) {
 	}
 }
 
-// saved is for how many microseconds tokens have come for the parts that are out: no part has saved up more. 0 means that
-// it is not known.
+// saved returns for how many microseconds tokens have accrued for the parts that are out. No part has saved
+// more. 0 means unknown.
 func (m *Members) saved() int64 {
 	switch {
 	case m.Begun == 0:
@@ -215,10 +213,10 @@ func (m *Members) saved() int64 {
 	return max(1, m.Lag+1-m.Begun)
 }
 
-// fell notes that so much was out, and for how long it had saved up tokens. A Fall that was smaller, or as large and
-// earlier, and ends no later needs no memory of its own.
+// fell records how much was out and how long its tokens had accrued. It drops a Fall that was not larger and
+// ends no later.
 func (m *Members) fell(before, saved int64) {
-	// By the supply's clock, as tokens come by it.
+	// By the supply's clock, since tokens accrue by it.
 	f := Fall{Part: before, At: m.Z(m.At)}
 	if saved > 0 {
 		f.Ends = f.At + saved
@@ -242,7 +240,7 @@ func (m *Members) fell(before, saved int64) {
 	}
 }
 
-// ends is Ends, or never.
+// ends returns Ends, or never64 if it is unknown.
 func (f Fall) ends() int64 {
 	if f.Ends == 0 {
 		return never64
@@ -250,12 +248,12 @@ func (f Fall) ends() int64 {
 	return f.Ends
 }
 
-// expire frees the parts whose time is over. Members that use their parts beyond it keep them until life after the
-// store came back: a store that was away for all of them has to hear them first.
+// expire frees expired parts. Members that use their parts for longer keep them until a lifetime after the
+// store came back: a store that was unavailable for every member needs a heartbeat from each first.
 func (m *Members) expire(now int64) {
 	if m.Unknown > 0 && now >= m.Known {
 		window := m.Window
-		if m.Heard == 0 { // nobody has said which limits there are
+		if m.Heard == 0 { // no process has reported its limits yet
 			window = longestLife
 		}
 		m.stale(m.Unknown, m.Known, window)
@@ -285,18 +283,19 @@ func (m *Members) expire(now int64) {
 	m.Stale = kept
 }
 
-// returned notes that the store came back now if no member was heard for as long as one that lives is never silent:
-// it was away for all of them, or they all ended. It notes that once until a member is heard.
+// returned records that the store came back now, if no member sent a heartbeat for longer than live members
+// need. Either the store was unavailable for every member or all ended. It does so once until the next
+// heartbeat.
 func (m *Members) returned(now, silence int64) {
 	if now-m.Heard > graces*silence && m.Back <= m.Heard {
 		m.Back = now
 	}
 }
 
-// life is for how long the store keeps the member's part after a beat.
+// life returns how long the store keeps the member's part after a heartbeat.
 func (r *Member) life() int64 { return r.Answer.Until - r.Last }
 
-// stale notes a part that expired. Of many the oldest become one.
+// stale records an expired part. If there are too many, the oldest are merged.
 func (m *Members) stale(part, at, window int64) {
 	if part == 0 || window == 0 {
 		return
@@ -312,8 +311,8 @@ func (m *Members) stale(part, at, window int64) {
 	}
 }
 
-// lengthen lets what still counts of expired parts count for a window that has become
-// longer: what was spent of them is in it for longer, too.
+// lengthen makes expired parts count for a window that has become longer, since their units stay in it for
+// longer.
 func (m *Members) lengthen(now, window int64) {
 	for i := range m.Stale {
 		if s := &m.Stale[i]; now < s.Until {
@@ -322,8 +321,8 @@ func (m *Members) lengthen(now, window int64) {
 	}
 }
 
-// Asked notes the windows of an ask. A process asks by a longer one before its next beat
-// says so.
+// Asked records the windows of a request. A process may use a longer window before its next heartbeat reports
+// it.
 func (m *Members) Asked(now int64, a *Ask) {
 	for i := range a.Claims {
 		if r := a.Claims[i].Rule; r.Shape == limit.Rolling && !r.Tally {

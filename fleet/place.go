@@ -5,24 +5,24 @@ import (
 	"time"
 )
 
-// A Place is how a process stands in a group, for status pages and metrics. Parts are shares of 1, of all limits of the group
-// alike.
+// A Place is the standing of a process in a group, for status pages and metrics. A part is a fraction of 1 and
+// applies to all limits of the group.
 type Place struct {
 	Group   string
 	State   limit.State
-	Part    float64       // of all limits of the group, that this process holds
-	Lasts   time.Duration // how long the store keeps the part, if it is not heard again
-	Alive   int           // processes that the store heard of late
-	Out     float64       // parts of those that are silent: the store grants so much less
-	Unknown float64       // of these, what nobody has shown since the store was emptied
-	Known   time.Duration // how much longer that is held back
+	Part    float64       // of all limits of the group, held by this process
+	Lasts   time.Duration // how long the store reserves the part if it gets no further heartbeat
+	Alive   int           // processes with a recent heartbeat
+	Out     float64       // parts of silent processes, which the store does not grant
+	Unknown float64       // the portion of Out that no process has claimed since the store lost its data
+	Known   time.Duration // how much longer the store withholds Unknown
 
-	cold cold      // what Warm goes by
-	at   time.Time // the store's clock, as far as it is known
+	cold cold      // for Warm
+	at   time.Time // the store's clock, as well as it is known
 }
 
-// Warm is in how long the store can grant all of a limit of the group, as it knows what was used of
-// it then; 0 if it does.
+// Warm returns the time until the store can grant all of a limit of the group, because the units used before it
+// lost its data count no longer. It is 0 if the store can do so now.
 func (p *Place) Warm(l *limit.Limit) time.Duration {
 	if warm := p.cold.warm(l); l.Shares() && warm.After(p.at) {
 		return warm.Sub(p.at)
@@ -30,8 +30,8 @@ func (p *Place) Warm(l *limit.Limit) time.Duration {
 	return 0
 }
 
-// Places is how this process stands in each group, in the order of their names: as of now, though of what others do it is as
-// old as the latest answer to a beat.
+// Places returns the standing of this process in each group, sorted by name. Information about other processes
+// is as old as the latest heartbeat response.
 func (f *Fleet) Places() []Place {
 	now := f.clock.Now()
 	var all []Place
@@ -43,7 +43,7 @@ func (f *Fleet) Places() []Place {
 	return all
 }
 
-// place is how this process stands; own is held.
+// place returns the standing of this process. own is held.
 func (g *Group) place(now time.Duration) Place {
 	s, out := &g.standing, &g.beating.out
 	p := Place{
@@ -60,7 +60,7 @@ func (g *Group) place(now time.Duration) Place {
 	return p
 }
 
-// state is the mode in the words of refusals and status pages.
+// state returns the mode as shown in refusals and on status pages.
 func (s *standing) state(now time.Duration) limit.State {
 	switch {
 	case !s.met:

@@ -6,21 +6,21 @@ import (
 	"time"
 )
 
-// A source makes the leases of one registry. It is guarded by the registry's lock, but for spec, which decisions read
-// without one: a limit that is changed is another spec, and a spec never changes.
+// A source makes the leases of one registry. The registry's lock guards it, except for spec, which decisions
+// read without a lock. A changed limit is another spec, and a spec never changes.
 type source struct {
 	group   *Group
 	spec    atomic.Pointer[spec] // how the limit is shared
-	begin   beginning            // of each of the leases
+	begin   beginning            // the start of each of its leases
 	passing passing
 }
 
 var _ limit.Home = (*Group)(nil)
 
-// Home is the group of an upstream: where the limiters of its shared limits come from.
+// Home returns the group of an upstream, which makes the limiters of the upstream's shared limits.
 func (f *Fleet) Home(upstream string) limit.Home { return f.Group(upstream) }
 
-// Source is Home's.
+// Source implements limit.Home.
 func (g *Group) Source(now time.Duration, l limit.Limit, empty bool) limit.Source {
 	s := &source{group: g}
 	if empty {
@@ -33,7 +33,7 @@ func (g *Group) Source(now time.Duration, l limit.Limit, empty bool) limit.Sourc
 	return s
 }
 
-// spec is how the group shares a limit, by the fleet's lease and by the guard that follows the distance of the store.
+// spec returns how the group shares a limit. It depends on the fleet's lease and on the group's current guard.
 func (g *Group) spec(l limit.Limit) *spec {
 	o, guard := &g.fleet.o, time.Duration(g.guard.Load())
 	s := newSpec(l, o.Lease, o.Guard)
@@ -45,10 +45,10 @@ func (g *Group) spec(l limit.Limit) *spec {
 	return g.fleet.fitted(s, guard)
 }
 
-// New is Source's.
+// New implements limit.Source.
 func (s *source) New(key string) *limit.Limiter { return limit.NewLeased(s.lease(key)) }
 
-// lease makes the lease of a key, which begins as those of its registry do.
+// lease makes the lease of a key, with the start of the registry's leases.
 func (s *source) lease(key string) *lease {
 	p := newLease(s, key)
 	if p.begin = s.begin; p.begin.empty {
@@ -57,13 +57,13 @@ func (s *source) lease(key string) *lease {
 	return p
 }
 
-// Most is Source's: the store keeps something back.
+// Most implements limit.Source. It is less than the limit if the store withholds some of the burst.
 func (s *source) Most() int64 { return s.spec.Load().most() }
 
-// Set is Source's.
+// Set implements limit.Source.
 func (s *source) Set(now time.Duration, l limit.Limit) {
 	next := s.group.spec(l)
 	next.since = now
 	s.spec.Store(next)
-	s.group.nudge() // there may be more than those who wait were told
+	s.group.nudge() // waiting callers may be served sooner than they expect
 }
