@@ -12,14 +12,14 @@ import (
 type change struct {
 	seat  *seat
 	entry entry
-	own   uint32 // the generation of the breaker that says so
-	adopt bool   // the breaker follows once it is agreed
+	own   uint32 // the generation of the breaker that changed
+	adopt bool   // the breaker follows when the store has accepted the change
 }
 
-// swaps is how often one is repeated when others were faster, in one round.
+// swaps is how often a round repeats a write that conflicts with other processes.
 const swaps = 5
 
-// pull looks at what the store has.
+// pull reads the store.
 func (b *Breakers) pull(ctx context.Context) error {
 	before := b.conf.Clock.Now()
 	calling, cancel := b.calling(ctx)
@@ -30,7 +30,7 @@ func (b *Breakers) pull(ctx context.Context) error {
 		return fmt.Errorf("look at breakers: %w", err)
 	}
 	after := b.conf.Clock.Now()
-	// The store read its clock at some instant between the two.
+	// The store read its clock between before and after.
 	at := time.Duration(present.UnixMicro()) * time.Microsecond
 	b.lo, b.hi = at-after, at+time.Microsecond-before
 	b.looked, b.pullAt = after, after+poll/2+b.upTo(poll)
@@ -50,8 +50,8 @@ func (b *Breakers) read(records []fleet.Record, at time.Duration) (err error) {
 	return err
 }
 
-// agree has every breaker follow what the fleet has decided, and proposes to the
-// fleet what was decided here.
+// agree makes every breaker follow the decisions of the fleet, and proposes the decisions of this process to the
+// fleet.
 func (b *Breakers) agree(ctx context.Context) error {
 	for _, p := range b.pages {
 		if err := b.agreeOn(ctx, p); err != nil {
@@ -67,7 +67,7 @@ func (b *Breakers) agreeOn(ctx context.Context, p *page) error {
 		if len(changes) == 0 && !p.lost {
 			return nil
 		}
-		if b.conf.Clock.Now()-b.looked > gap { // most likely another has said the same
+		if b.conf.Clock.Now()-b.looked > gap { // probably another process has written the same
 			if err := b.pull(ctx); err != nil {
 				return err
 			}
@@ -78,7 +78,7 @@ func (b *Breakers) agreeOn(ctx context.Context, p *page) error {
 			return err
 		}
 	}
-	return nil // the next round goes on
+	return nil // the next round continues
 }
 
 func (b *Breakers) changes(p *page) (all []change) {
@@ -119,7 +119,7 @@ func (b *Breakers) swap(ctx context.Context, p *page, changes []change) (done bo
 	return true, nil
 }
 
-// agreed is what follows from a change that the fleet has taken over.
+// agreed applies a change that the store has accepted.
 func (b *Breakers) agreed(now time.Duration, c *change) {
 	t := c.seat
 	if c.adopt {

@@ -15,24 +15,23 @@ import (
 	"github.com/seed1158cd35/weir/fleet"
 )
 
-// A Config is what Breakers need. Store and Group must be given.
+// A Config configures Breakers. Store and Group are required.
 type Config struct {
 	Store fleet.Store
 	Group string // the upstream, as in fleet.Ask
-	Scope string // what the keys of a breaker.Group are, Policy.BreakerScope; "" for a breaker.Breaker
+	Scope string // the attribute of a breaker.Group's keys, Policy.BreakerScope; "" for a breaker.Breaker
 
 	Clock   clock.Clock   // nil means the system's
 	Rand    *rand.Rand    // for simulators, whose runs must repeat; nil means the runtime's
-	Timeout time.Duration // of one call of the store; 0 means 250ms
+	Timeout time.Duration // of one call to the store; 0 means 250ms
 
-	// Lost and Back, unless nil, hear on the goroutine of Run that the breakers
-	// decide for themselves from now on, and why, and that the fleet leads again.
+	// Lost and Back are called on the goroutine of Run unless nil. Lost reports that each breaker now decides for
+	// itself, and why. Back reports that the fleet decides again.
 	Lost func(error)
 	Back func()
 }
 
-// Local is where a process has its breakers: a *breaker.Breaker or a
-// *breaker.Group.
+// Local is the set of breakers of a process: a *breaker.Breaker or a *breaker.Group.
 type Local interface {
 	Join(breaker.Fleet)
 	All() iter.Seq2[string, *breaker.Breaker]
@@ -45,57 +44,57 @@ var (
 )
 
 const (
-	poll     = time.Second            // between two looks at the store, give or take half
-	again    = 250 * time.Millisecond // after a call of the store that failed, and as much again at most
-	gap      = 50 * time.Millisecond  // at least, between two rounds
-	mostLost = 3                      // calls of the store in a row that may fail
-	lead     = 10 * time.Second       // how long a look counts, should the loop stand still
+	poll     = time.Second            // between two reads of the store, give or take half
+	again    = 250 * time.Millisecond // after a failed call to the store, plus up to the same time at random
+	gap      = 50 * time.Millisecond  // minimum time between two rounds
+	mostLost = 3                      // failed calls to the store in a row, after which each breaker decides for itself
+	lead     = 10 * time.Second       // how long a successful round is valid if the loop stalls
 )
 
-// Breakers are the breakers of one upstream in this process, as members of a
-// fleet. Run does all that is to be done. Its other methods are for the breakers.
+// Breakers connect the breakers of one upstream in this process with the fleet. Run does the work. The breakers
+// call the other methods. Breakers are safe for concurrent use.
 type Breakers struct {
 	conf   Config
 	id     string // of this process, as the holder of a probe
 	lane   uint64
 	local  Local
-	leads  atomic.Int64 // until when the fleet leads
+	leads  atomic.Int64 // until when the fleet decides
 	counts counts
 	mail   mailbox
 
-	turn    sync.Mutex // one round at a time; guards what follows
+	turn    sync.Mutex // held during a round; guards the following fields
 	pages   []*page
 	names   []string
 	seats   map[string]*seat
-	pending *batch        // failures that the store may or may not have counted
-	lo, hi  time.Duration // the store's clock is ahead of this process's by so much at least, and at most
-	looked  time.Duration // when the latest look at the store was over
-	pullAt  time.Duration // when to look at the store again
-	fails   int           // calls of the store in a row that failed
-	met     bool          // there was a round that succeeded
+	pending *batch        // failures that the store may have counted
+	lo, hi  time.Duration // the least and most that the store's clock is ahead of this process's
+	looked  time.Duration // end of the latest read of the store
+	pullAt  time.Duration // time of the next read of the store
+	fails   int           // failed calls to the store in a row
+	met     bool          // a round has succeeded
 	returns bool          // the breakers decided for themselves until this round
-	leaving bool          // this process gives back what it was lent
+	leaving bool          // this process returns its probes
 }
 
-// groupPages is into how many records the state of a group is divided, so that
-// changes of different keys seldom meet.
+// groupPages is the number of records for the state of a group. Several records make write conflicts between
+// different keys rare.
 const groupPages = 8
 
-// A Fleet is where breakers are joined: a *fleet.Fleet.
+// A Fleet runs Breakers. *fleet.Fleet implements it.
 type Fleet interface {
 	Store() fleet.Store
 	Attend(run func(context.Context)) (leave func()) // runs while the fleet does, until leave
 }
 
-// Join is New and Run in a fleet, whose store takes the place of the Config's, until leave.
+// Join calls New with the store of a fleet, and Run until leave is called.
 func Join(f Fleet, c Config, local Local) (leave func()) {
 	c.Store = f.Store()
 	b := New(c, local)
 	return f.Attend(func(ctx context.Context) { _ = b.Run(ctx) }) // it returns why ctx ended
 }
 
-// New makes the breakers of a process members of the fleet. It is to be called
-// before they are used; until Run runs each decides for itself.
+// New returns Breakers for the breakers of a process. It must be called before the breakers are used. Until Run
+// runs, each breaker decides for itself.
 func New(c Config, local Local) *Breakers {
 	if c.Clock == nil {
 		c.Clock = clock.System
@@ -123,17 +122,17 @@ func (b *Breakers) newPages() {
 	}
 }
 
-// Leads reports whether the fleet says when to probe.
+// Leads reports whether the fleet decides which process probes, and when.
 func (b *Breakers) Leads(now time.Duration) bool { return int64(now) < b.leads.Load() }
 
 var errSlow = errors.New("the store did not answer in time")
 
-// calling is the context of one call of the store.
+// calling returns the context of one call to the store.
 func (b *Breakers) calling(ctx context.Context) (context.Context, context.CancelFunc) {
 	return b.conf.Clock.WithTimeout(ctx, b.conf.Timeout, errSlow)
 }
 
-// upTo is a random time from 0 to less than d.
+// upTo returns a random time from 0 to less than d.
 func (b *Breakers) upTo(d time.Duration) time.Duration {
 	if b.conf.Rand != nil {
 		return time.Duration(b.conf.Rand.Int64N(int64(d)))
@@ -141,7 +140,7 @@ func (b *Breakers) upTo(d time.Duration) time.Duration {
 	return rand.N(d)
 }
 
-// random is never 0.
+// random returns a random number other than 0.
 func (b *Breakers) random() uint64 {
 	if b.conf.Rand != nil {
 		return b.conf.Rand.Uint64() | 1

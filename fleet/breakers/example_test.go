@@ -11,8 +11,8 @@ import (
 	"github.com/seed1158cd35/weir/outcome"
 )
 
-// Two processes that share a store see one failure each, which is too many for both
-// together. A program leaves the rounds to Run.
+// Two processes that share a store see one failure each. Together these are too many. A program calls Run instead
+// of Sync.
 func Example() {
 	ctx, store := context.Background(), fleet.NewMemory(nil)
 	process := func(name string) (*breaker.Breaker, *breakers.Breakers) {
@@ -31,11 +31,11 @@ func Example() {
 	b, bs := process("b")
 
 	call(a)
-	as.Sync(ctx) // tells of one failure
+	as.Sync(ctx) // writes one failure
 	call(b)
-	bs.Sync(ctx) // and of the second, and that it is too many
+	bs.Sync(ctx) // writes the second failure, which reaches the maximum
 
-	next := as.Sync(ctx) // nothing new here; a looks at the store in its own time
+	next := as.Sync(ctx) // nothing is new in this process; a reads the store at the scheduled time
 	_ = clock.System.Sleep(ctx, next-clock.System.Now())
 	as.Sync(ctx)
 	// Output:

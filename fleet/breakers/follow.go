@@ -6,8 +6,8 @@ import (
 	"github.com/seed1158cd35/weir/breaker"
 )
 
-// follow has a breaker in the generation own adopt an entry. If it has moved
-// meanwhile, the next round will see to it.
+// follow makes a breaker in generation own adopt an entry. If the breaker has changed meanwhile, the next round
+// resolves it.
 func (b *Breakers) follow(now time.Duration, t *seat, e *entry, own uint32) {
 	s := b.state(now, t, e)
 	if gen, ok := t.b.Adopt(now, own, s); ok {
@@ -16,7 +16,7 @@ func (b *Breakers) follow(now time.Duration, t *seat, e *entry, own uint32) {
 	}
 }
 
-// followed notes that the breaker is in step with the entry.
+// followed records that the breaker has the state of the entry.
 func (t *seat) followed(now time.Duration, own uint32, e *entry, b *Breakers) {
 	if e.Gen != t.gen || t.late == 0 {
 		t.late = 1 + b.upTo(spread)
@@ -28,8 +28,8 @@ func (t *seat) followed(now time.Duration, own uint32, e *entry, b *Breakers) {
 	}
 }
 
-// over is when the time of an entry is over in any case. It is never longer than
-// it was when the entry was written, should the store's clock have been set back.
+// over returns when the time of an entry has ended for certain. If the store's clock was set back, this is at most
+// the original duration from now.
 func (b *Breakers) over(now time.Duration, e *entry) time.Duration {
 	if e.Until >= forever {
 		return breaker.Forever
@@ -37,10 +37,10 @@ func (b *Breakers) over(now time.Duration, e *entry) time.Duration {
 	return min(e.Until-b.lo, now+max(0, e.Until-e.At))
 }
 
-// forever is an instant that never comes, in instants that a store can hold.
+// forever is an instant that never comes, small enough for a store.
 const forever = breaker.Forever / 4
 
-// stored is an instant as a store holds it.
+// stored converts an instant to the store's clock.
 func (b *Breakers) stored(at time.Duration) time.Duration {
 	if at >= forever {
 		return forever
@@ -48,7 +48,7 @@ func (b *Breakers) stored(at time.Duration) time.Duration {
 	return max(0, at+b.lo)
 }
 
-// state is an entry as a state of a breaker here, in instants of this process.
+// state converts an entry to a state of a local breaker, in instants of this process.
 func (b *Breakers) state(now time.Duration, t *seat, e *entry) breaker.State {
 	s := breaker.State{
 		Phase: e.Phase, Why: b.why(e), Held: e.Held, Since: min(now, max(0, e.Since-b.lo)), Spell: e.Spell, Successes: e.Good,
@@ -57,8 +57,8 @@ func (b *Breakers) state(now time.Duration, t *seat, e *entry) breaker.State {
 	case e.Phase == breaker.Open:
 		s.Until = b.over(now, e)
 	case b.mine(e):
-		// The store's clock may be as far ahead as can be: a probe that begins
-		// before this is over by the deadline.
+		// Use the highest possible time of the store: a probe that begins before the lease ends is over by the
+		// deadline.
 		s.Lease = e.Until - b.hi - t.b.Config().ProbeTimeout
 		s.Until = s.Lease
 	case e.Phase == breaker.HalfOpen:
@@ -67,7 +67,7 @@ func (b *Breakers) state(now time.Duration, t *seat, e *entry) breaker.State {
 	return s
 }
 
-// why is the cause as it is seen from here.
+// why returns the cause from the view of this process.
 func (b *Breakers) why(e *entry) breaker.Cause {
 	switch {
 	case byHand(&breaker.State{Why: e.Why}), b.mine(e):

@@ -9,21 +9,21 @@ import (
 	"github.com/seed1158cd35/weir/outcome"
 )
 
-// A flight is an attempt that is under way.
+// A flight is an attempt in progress.
 type flight struct {
 	p      *process
 	permit breaker.Ticket
 	end    time.Duration
-	until  time.Duration // the deadline, if the fleet lets it probe
+	until  time.Duration // the deadline of the probe, if the fleet allowed it
 }
 
-// A history is a fleet to which things happen.
+// A history is a fleet with random events.
 type history struct {
 	*world
 	flights []flight
-	apart   map[*process]time.Duration // cannot reach the store until then
-	gone    time.Duration              // the store is away until then
-	probes  int                        // that the fleet let begin
+	apart   map[*process]time.Duration // processes that cannot reach the store until this time
+	gone    time.Duration              // the store is unreachable until this time
+	probes  int                        // probes that the fleet allowed
 }
 
 func newHistory(t *testing.T, seed uint64) *history {
@@ -53,7 +53,7 @@ func newHistory(t *testing.T, seed uint64) *history {
 	return h
 }
 
-// happen is one thing that happens to a fleet.
+// happen causes one random event.
 func (h *history) happen() {
 	span := func(d time.Duration) time.Duration { return time.Duration(h.r.Int64N(int64(d))) }
 	switch h.r.IntN(1000) {
@@ -113,7 +113,7 @@ func (h *history) begin(p *process) {
 	}
 	f := flight{p: p, permit: permit, end: h.now + time.Duration(h.r.Int64N(int64(300*time.Millisecond)))}
 	if h.r.IntN(10) == 0 {
-		f.end = h.now + time.Duration(h.r.Int64N(int64(8*time.Second))) // perhaps too late
+		f.end = h.now + time.Duration(h.r.Int64N(int64(8*time.Second))) // perhaps after the deadline
 	}
 	if permit.Probe && p.s.Leads(p.now()) {
 		f.until = h.now + h.cfg.ProbeTimeout
@@ -123,8 +123,8 @@ func (h *history) begin(p *process) {
 	h.flights = append(h.flights, f)
 }
 
-// onlyOne fails if the fleet lets a probe begin while another is under way. Of one
-// that is past its deadline nobody knows whether it is.
+// onlyOne fails if the fleet allows a probe while another is in progress. A probe that has passed its deadline does
+// not count.
 func (h *history) onlyOne(p *process) {
 	for _, f := range h.flights {
 		if h.now < f.end && h.now < f.until {

@@ -11,9 +11,8 @@ import (
 	"github.com/seed1158cd35/weir/outcome"
 )
 
-// Whatever the clocks say and however long the store takes to tell its own, a
-// probe that begins at the last moment is over before another process may think
-// that it is lost.
+// A probe that begins at the last moment is over before another process may treat it as lost. This holds for any
+// clocks, and for any latency of the store's time.
 func TestALentProbeIsOverBeforeOthersTakeItsPlace(t *testing.T) {
 	for seed := range uint64(1000) {
 		w := newWorld(t, seed, breaker.Config{}, 2)
@@ -21,7 +20,7 @@ func TestALentProbeIsOverBeforeOthersTakeItsPlace(t *testing.T) {
 		a, b := w.all[0], w.all[1]
 		a.s.Sync(t.Context())
 		b.s.Sync(t.Context())
-		begin := time.Duration(w.epoch.UnixNano()) // what the store calls the world's beginning
+		begin := time.Duration(w.epoch.UnixNano()) // the world's beginning on the store's clock
 		deadline := w.now + grace + w.cfg.ProbeTimeout
 		e := entry{Phase: breaker.HalfOpen, Holder: a.s.id, At: begin + w.now, Until: begin + deadline}
 		ends := a.s.state(a.now(), a.s.seats[""], &e).Lease + w.cfg.ProbeTimeout - a.off
@@ -35,7 +34,7 @@ func TestALentProbeIsOverBeforeOthersTakeItsPlace(t *testing.T) {
 	}
 }
 
-// open is a fleet of n that is open, its time nearly over and nobody asking.
+// open returns a fleet of n processes with an open breaker, just before the open time ends. No calls come.
 func open(t *testing.T, seed uint64, c breaker.Config, n int) *world {
 	t.Helper()
 	c.Failures, c.Open = 3, 5*time.Second
@@ -47,7 +46,7 @@ func open(t *testing.T, seed uint64, c breaker.Config, n int) *world {
 	return w
 }
 
-// trip has a process see as many failures as trip it.
+// trip makes a process see as many failures as open the breaker.
 func (w *world) trip(p *process) {
 	for range w.cfg.Failures {
 		p.call(outcome.Failed)
@@ -67,11 +66,11 @@ func (w *world) entry() entry {
 	return c.Keys[""]
 }
 
-// Of those that would probe, who has calls to do it with comes first.
+// A process with calls probes before processes without calls.
 func TestWhoHasCallsProbesBeforeWhoHadOne(t *testing.T) {
 	for seed := range uint64(30) {
 		w := open(t, seed, breaker.Config{Successes: 1}, 20)
-		w.calls() // each has one, and one process goes on
+		w.calls() // each process has a call, and one process continues
 		w.pass(3*time.Second, nil)
 		took := w.wait(breaker.Closed, 30*time.Second, func() { w.all[0].call(outcome.OK) })
 		if most := grace + spread + 4*time.Second; took > most {
@@ -95,7 +94,7 @@ func TestWhoHasNoCallGivesTheProbeBack(t *testing.T) {
 	}
 }
 
-// A process that is called once a minute, alone in its fleet, is not shut out.
+// A process that is called once a minute, alone in its fleet, can eventually probe.
 func TestAProcessThatIsCalledSeldomProbesInTheEnd(t *testing.T) {
 	w := open(t, 3, breaker.Config{Successes: 1}, 1)
 	for minutes := 0; w.phases()[breaker.Closed] == 0; minutes++ {
@@ -118,7 +117,7 @@ func TestWhoIsNotCalledStopsAsking(t *testing.T) {
 	}
 }
 
-// Good probes count for the fleet, whoever made them.
+// Successful probes of all processes count for the fleet.
 func TestGoodProbesOfSeveralProcessesAddUp(t *testing.T) {
 	w := open(t, 5, breaker.Config{Successes: 2}, 2)
 	probes := 0
@@ -137,8 +136,7 @@ func TestGoodProbesOfSeveralProcessesAddUp(t *testing.T) {
 	}
 }
 
-// A store whose clock is set back keeps nobody waiting for longer than the open
-// time.
+// If the clock of the store is set back, no process waits longer than the open time.
 func TestAStoreSetBackShutsNobodyOut(t *testing.T) {
 	w := newWorld(t, 6, breaker.Config{Failures: 3, Open: 20 * time.Second, Successes: 1}, 3)
 	w.pass(2*time.Second, nil)
@@ -158,7 +156,7 @@ func TestAStoreSetBackShutsNobodyOut(t *testing.T) {
 	}
 }
 
-// What a process decided alone counts if the fleet has decided nothing since.
+// A decision that a process made alone counts if the fleet has made none since.
 func TestTheNewerDecisionWinsOnReturn(t *testing.T) {
 	c := breaker.Config{Failures: 3, Open: 3 * time.Second, Successes: 1}
 	for seed := range uint64(20) {
@@ -199,7 +197,7 @@ func TestTheNewerDecisionWinsOnReturn(t *testing.T) {
 		}
 		w.pass(5*time.Second, nil)
 		w.trip(a)
-		a.still = true // it decides first, and the fleet after it
+		a.still = true // it decides before the fleet
 		w.pass(time.Second, nil)
 		w.trip(b)
 		w.pass(time.Second, nil)
@@ -212,7 +210,7 @@ func TestTheNewerDecisionWinsOnReturn(t *testing.T) {
 	}
 }
 
-// Two that trip before they hear of each other are one change.
+// If two breakers open independently, this is one change.
 func TestWhoTripsLaterFollowsWhoTrippedFirst(t *testing.T) {
 	w := newWorld(t, 8, breaker.Config{Failures: 3}, 2)
 	w.pass(2*time.Second, nil)
@@ -232,7 +230,7 @@ func TestWhoTripsLaterFollowsWhoTrippedFirst(t *testing.T) {
 	}
 }
 
-// What a person says stands, whatever the fleet decides meanwhile.
+// An operator's decision overrides decisions of the fleet.
 func TestAHandIsStrongerThanTheFleet(t *testing.T) {
 	w := newWorld(t, 9, breaker.Config{Failures: 3}, 5)
 	w.pass(2*time.Second, nil)
@@ -248,8 +246,8 @@ func TestAHandIsStrongerThanTheFleet(t *testing.T) {
 	}
 }
 
-// A process that comes back with old knowledge does not take a store that was
-// emptied, and filled again, for one that has forgotten.
+// A process returns with old state. The store was emptied and refilled meanwhile. The process must not conclude
+// that the store lost data.
 func TestOldKnowledgeDoesNotReturn(t *testing.T) {
 	w := newWorld(t, 10, breaker.Config{Failures: 3, Open: time.Minute}, 1)
 	a := w.all[0]
@@ -297,7 +295,7 @@ func TestARepeatedAskSaysSo(t *testing.T) {
 	}
 }
 
-// An answer that is late by a generation trips nothing.
+// A count of an older generation opens no breaker.
 func TestCountsOfAnOlderGenerationTripNothing(t *testing.T) {
 	w := newWorld(t, 12, breaker.Config{Failures: 2, Open: time.Second, Successes: 1}, 2)
 	w.pass(2*time.Second, nil)
@@ -311,7 +309,7 @@ func TestCountsOfAnOlderGenerationTripNothing(t *testing.T) {
 		return nil
 	}
 	a.s.pullAt = breaker.Forever
-	a.call(outcome.Failed) // the store counts two, but a does not hear of it
+	a.call(outcome.Failed) // the store counts two, but a loses the answer
 	w.pass(200*time.Millisecond, nil)
 	b.b.ForceOpen(b.now(), time.Second)
 	w.pass(5*time.Second, func() { b.call(outcome.OK) })
@@ -325,7 +323,7 @@ func TestCountsOfAnOlderGenerationTripNothing(t *testing.T) {
 	}
 }
 
-// Failures that the store hears of late would count too long.
+// Failures that reach the store late would count too long.
 func TestOldFailuresAreNotCounted(t *testing.T) {
 	for _, noTake := range []bool{false, true} {
 		w := newWorld(t, 13, breaker.Config{Failures: 3, Window: 10 * time.Minute}, 2)
@@ -333,7 +331,7 @@ func TestOldFailuresAreNotCounted(t *testing.T) {
 		a, b := w.all[0], w.all[1]
 		if w.noTake = noTake; !noTake {
 			w.trouble = func(*process) error { return errAway }
-			w.pass(3*time.Second, nil) // so long that nothing else is tried
+			w.pass(3*time.Second, nil) // long enough that the loop tries nothing else
 		}
 		a.call(outcome.Failed)
 		a.call(outcome.Failed)
@@ -348,7 +346,7 @@ func TestOldFailuresAreNotCounted(t *testing.T) {
 	}
 }
 
-// The hint that came with the failure that trips the fleet says for how long.
+// The hint of the failure that opens the breaker sets the open time of the fleet.
 func TestTheFleetHearsTheHint(t *testing.T) {
 	w := newWorld(t, 14, breaker.Config{Failures: 2}, 3)
 	w.pass(2*time.Second, nil)
@@ -365,7 +363,7 @@ func TestTheFleetHearsTheHint(t *testing.T) {
 	w.wait(breaker.Closed, 10*time.Second, w.calls)
 }
 
-// Turning a breaker off is no word to the fleet, nor is turning it on.
+// Turning a breaker off or on does not change the fleet.
 func TestTurningOffResetsNobody(t *testing.T) {
 	w := newWorld(t, 15, breaker.Config{Failures: 3, Open: time.Minute}, 4)
 	w.pass(2*time.Second, nil)
@@ -381,8 +379,8 @@ func TestTurningOffResetsNobody(t *testing.T) {
 	w.wait(breaker.Open, 2*time.Second, nil)
 }
 
-// The breaker that a full group gives to all further keys stays in the process:
-// elsewhere it stands for others.
+// A full group uses one breaker for all further keys. It stays in the process, because other processes use theirs
+// for other keys.
 func TestOtherStaysInTheProcess(t *testing.T) {
 	w := newWorld(t, 16, breaker.Config{Failures: 3, Open: time.Minute}, 0)
 	g := breaker.NewGroup(1, w.cfg, nil)
@@ -408,7 +406,7 @@ func TestOtherStaysInTheProcess(t *testing.T) {
 	}
 }
 
-// A breaker that a group made anew for a key follows as the one before did.
+// A breaker that a group created again for a key follows like the previous one.
 func TestAKeyThatCameBackFollows(t *testing.T) {
 	w := newWorld(t, 18, breaker.Config{Failures: 3, Open: time.Minute}, 0)
 	var sharers []*Breakers
@@ -442,8 +440,7 @@ func TestAKeyThatCameBackFollows(t *testing.T) {
 	}
 }
 
-// A fleet that is well, and was not once, costs a new process nothing of what it
-// has begun.
+// The first read of a healthy fleet, which was open before, does not reset the counts of a new process.
 func TestAFirstLookChangesNothingIfAllIsWell(t *testing.T) {
 	w := open(t, 19, breaker.Config{Successes: 1}, 2)
 	w.wait(breaker.Closed, 10*time.Second, w.calls)
@@ -463,8 +460,8 @@ func TestAFirstLookChangesNothingIfAllIsWell(t *testing.T) {
 	}
 }
 
-// A probe that a process makes by itself while the store is away is the fleet's
-// when the store is back.
+// A probe that a process makes for itself while the store is unreachable becomes the fleet's when the store
+// returns.
 func TestAProbeMadeAloneIsTheFleetsOnReturn(t *testing.T) {
 	w := newWorld(t, 20, breaker.Config{Failures: 3, Open: 10 * time.Second, Successes: 1}, 3)
 	w.pass(2*time.Second, nil)
@@ -493,7 +490,7 @@ func TestAProbeMadeAloneIsTheFleetsOnReturn(t *testing.T) {
 	w.wait(breaker.Closed, 2*time.Second, nil)
 }
 
-// More open breakers than a record holds are left to themselves.
+// Open breakers that do not fit into a record decide for themselves.
 func TestMoreThanARecordHoldsDecideAlone(t *testing.T) {
 	w := newWorld(t, 17, breaker.Config{Failures: 1, Open: time.Minute}, 0)
 	const keys = 9000

@@ -8,23 +8,23 @@ import (
 	"github.com/seed1158cd35/weir/outcome"
 )
 
-// A mailbox is where breakers leave word for the loop.
+// A mailbox collects notes from the breakers for the loop.
 type mailbox struct {
 	mu    sync.Mutex
 	notes map[string]*note
 	news  bool
-	wake  context.CancelFunc // of a loop that sleeps
+	wake  context.CancelFunc // ends the sleep of the loop
 }
 
-// A note is what a breaker had to say since the loop last asked.
+// A note is the events of a breaker since the loop last read its notes.
 type note struct {
 	failed int64
-	since  time.Duration // when the first of them failed
-	hint   outcome.Hint  // of the last
-	wanted time.Duration // when a call would have been the probe; 0 if none would
+	since  time.Duration // time of the first of them
+	hint   outcome.Hint  // of the last failure
+	wanted time.Duration // when the breaker last refused a call that could have probed; 0 if it did not
 }
 
-// Failed, Wanted and Moved are what breakers tell.
+// Failed, Wanted and Moved implement breaker.Fleet. The breakers call them.
 func (b *Breakers) Failed(key string, now time.Duration, h outcome.Hint) {
 	b.mail.leave(key, func(n *note) {
 		if n.failed == 0 {
@@ -59,7 +59,7 @@ func (m *mailbox) leave(key string, write func(*note)) {
 	}
 }
 
-// empty takes what there is.
+// empty removes and returns all notes.
 func (m *mailbox) empty() map[string]*note {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -68,7 +68,7 @@ func (m *mailbox) empty() map[string]*note {
 	return notes
 }
 
-// onNews has the loop woken, or reports that there is news already.
+// onNews sets the function that the next note calls. It reports whether there are no notes yet.
 func (m *mailbox) onNews(wake context.CancelFunc) (none bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -6,7 +6,7 @@ import (
 	"github.com/seed1158cd35/weir/breaker"
 )
 
-// offer proposes what is due in a generation in which nothing has happened.
+// offer proposes the change that is due in a generation without events.
 func (b *Breakers) offer(now time.Duration, t *seat, e *entry, s *breaker.State) (c change, ok bool) {
 	lent := b.mine(e) && !s.Probing
 	switch {
@@ -22,8 +22,8 @@ func (b *Breakers) offer(now time.Duration, t *seat, e *entry, s *breaker.State)
 	return c, false
 }
 
-// refreshEvery is how often what was forced is written again, that it does not
-// expire while a process is there that obeys it.
+// refreshEvery is how often a process writes a forced state again, so that it does not expire while a process uses
+// it.
 const refreshEvery = 24 * time.Hour
 
 func (b *Breakers) refresh(now time.Duration, t *seat, e *entry, s *breaker.State) (c change, ok bool) {

@@ -16,16 +16,16 @@ import (
 	"github.com/seed1158cd35/weir/fleet"
 )
 
-// keep is how long the state of a breaker is kept that nobody touches.
+// keep is how long the store keeps the state of a breaker that no process writes.
 const keep = 7 * 24 * time.Hour
 
-// An entry is what the fleet has agreed on about one breaker. Instants are those of
-// the store's clock, since 1970. The zero entry is closed, and always was.
+// An entry is the state of one breaker in the fleet. Instants are times since 1970 of the store's clock. The zero
+// entry is a breaker that was always closed.
 type entry struct {
-	// Gen is the generation: it grows with every change, whatever the store
-	// forgets meanwhile, because it is also the instant of the change, about.
+	// Gen is the generation. It grows with every change, even if the store loses data, because it is approximately
+	// the time of the change.
 	Gen    int64         `json:"gen"`
-	Phase  breaker.Phase `json:"phase"` // 0 closed, 1 open, 2 half-open: the holder probes, until the deadline
+	Phase  breaker.Phase `json:"phase"` // 0 closed, 1 open, 2 half-open: the holder probes until the deadline
 	Why    breaker.Cause `json:"why,omitempty"`
 	Held   bool          `json:"held,omitempty"`
 	Since  time.Duration `json:"since,omitempty"`
@@ -33,33 +33,33 @@ type entry struct {
 	Spell  time.Duration `json:"spell,omitempty"`
 	Good   int           `json:"good,omitempty"`
 	Holder string        `json:"holder,omitempty"`
-	At     time.Duration `json:"at"` // when it was written
+	At     time.Duration `json:"at"` // time of the write
 }
 
-// matters reports whether something would be lost without the entry.
+// matters reports whether the entry contains information: the breaker is not closed, or it is held.
 func (e *entry) matters() bool { return e.Phase != breaker.Closed || e.Held }
 
-// A content is what a record holds: the breakers that are not closed, or were not
-// lately. All others are closed. It is not changed once it is on a page.
+// A content is the content of a record. It contains the breakers that are not closed, or were not recently.
+// Breakers without an entry are closed. The content of a page is immutable.
 type content struct {
-	Gen  int64            `json:"gen"` // the highest that was ever written here
+	Gen  int64            `json:"gen"` // the highest generation ever written to the record
 	Keys map[string]entry `json:"keys,omitempty"`
 }
 
-// A page is a record as this process knows it.
+// A page is this process's copy of a record.
 type page struct {
 	content
 	name    string
 	version int64
 	raw     []byte
-	lost    bool // the store has forgotten what this process knows
-	garbled int  // times in a row that the record could not be read
+	lost    bool // the store has lost data that this process has
+	garbled int  // consecutive times that the record was unreadable
 }
 
-// mostKeys bounds a record. Beyond it processes decide for themselves.
+// mostKeys is the maximum number of keys in a record. Breakers beyond it decide for themselves.
 const mostKeys = 1024
 
-// of is what the page says about a key at the store's instant.
+// of returns the entry of a key at time at of the store.
 func (p *page) of(name string, at time.Duration) entry {
 	e := p.Keys[name]
 	if e.expired(at) {
@@ -70,9 +70,8 @@ func (p *page) of(name string, at time.Duration) entry {
 
 func (e *entry) expired(at time.Duration) bool { return at-e.At > keep }
 
-// read takes over what the store has. A store that has older things than this
-// process knows of was emptied, or has lost its latest writes: then what is known
-// here stands, and is to be written again.
+// read takes over a record of the store. If the record is older than this process's copy, the store was emptied or
+// has lost its latest writes. The process then keeps its copy and writes it again.
 func (p *page) read(r fleet.Record, at time.Duration) error {
 	p.version = r.Version
 	if r.Version > 0 && p.raw != nil && bytes.Equal(r.Value, p.raw) {
@@ -84,7 +83,7 @@ func (p *page) read(r fleet.Record, at time.Duration) error {
 		if p.garbled++; p.garbled < mostLost {
 			return err
 		}
-		stored = content{} // it will not become better; whoever has news writes over it
+		stored = content{} // the record stays unreadable; the next change overwrites it
 	}
 	p.garbled = 0
 	if stored.Gen < p.Gen && p.knows(at) {
@@ -126,7 +125,7 @@ func (c *content) check() error {
 	return nil
 }
 
-// with is the content after the changes, without what has expired.
+// with returns the content after the changes, without expired entries.
 func (c *content) with(changes []change, at time.Duration) (next content, raw []byte, err error) {
 	next = content{Gen: c.Gen, Keys: maps.Clone(c.Keys)}
 	if next.Keys == nil {
@@ -144,7 +143,7 @@ func (c *content) with(changes []change, at time.Duration) (next content, raw []
 	return next, raw, err
 }
 
-// prune forgets what has expired, and what is closed if there is too much.
+// prune removes expired entries, and closed breakers if there are too many.
 func (c *content) prune(at time.Duration) {
 	maps.DeleteFunc(c.Keys, func(_ string, e entry) bool { return e.expired(at) })
 	if len(c.Keys) > mostKeys {
@@ -152,11 +151,10 @@ func (c *content) prune(at time.Duration) {
 	}
 }
 
-// longestLabel leaves room in the 256 bytes of a store's key for what is added.
+// longestLabel leaves space for additions within the 256 bytes of a store's key.
 const longestLabel = 200
 
-// label is a key as it stands in the store: itself, or its hash if it is long or
-// no proper text.
+// label returns a key in the form for the store: unchanged, or its hash if it is long or invalid UTF-8.
 func label(key string) string {
 	if len(key) <= longestLabel && utf8.ValidString(key) && !strings.HasPrefix(key, "#") {
 		return key
@@ -165,7 +163,7 @@ func label(key string) string {
 	return "#" + hex.EncodeToString(sum[:])
 }
 
-// pageOf is the page that a key stands on.
+// pageOf returns the page of a key.
 func (b *Breakers) pageOf(name string) *page {
 	h := fnv.New32a()
 	h.Write([]byte(name))

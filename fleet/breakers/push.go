@@ -13,24 +13,24 @@ import (
 	"github.com/seed1158cd35/weir/limit/bucket"
 )
 
-// A batch is failures on their way to the store.
+// A batch is failures that are being sent to the store.
 type batch struct {
 	fleet.Ask
 	seats []*seat
-	gens  []int64 // of the seats
+	gens  []int64 // generations of the seats
 	since time.Duration
 }
 
 const (
 	mostAtOnce = 16 // keys in one ask
 
-	// tooOld is how long failures are kept that the store could not be told of.
-	// There they count from when it hears of them, so old ones would count too
-	// long; and after a minute it may have forgotten that it has heard.
+	// tooOld is how long failures wait while the store is unreachable. The store counts failures from the time of
+	// the ask, so old failures would count too long. After a minute, the store may also have forgotten that it has
+	// counted them.
 	tooOld = 15 * time.Second
 )
 
-// push tells the store of failures, each once however often a call is repeated.
+// push sends failures to the store. The store counts each failure once, even if the call is repeated.
 func (b *Breakers) push(ctx context.Context) error {
 	for {
 		now := b.conf.Clock.Now()
@@ -62,7 +62,7 @@ func (b *Breakers) count(ctx context.Context, p *batch) error {
 	return nil
 }
 
-// gather makes a batch of what the seats have.
+// gather returns a batch of the seats' failures.
 func (b *Breakers) gather(now time.Duration) *batch {
 	p := &batch{Ask: fleet.Ask{Group: b.conf.Group, ID: b.random(), Lane: b.lane}, since: now}
 	for _, t := range b.seats {
@@ -92,7 +92,7 @@ func (p *batch) add(t *seat, c *breaker.Config) {
 	p.seats, p.gens, p.since = append(p.seats, t), append(p.gens, t.gen), min(p.since, t.since)
 }
 
-// rule counts failures as the store counts a rolling limit.
+// rule returns the rule by which the store counts failures: a tally with a rolling window.
 func rule(c *breaker.Config) *fleet.Rule {
 	n := int64(c.Failures)
 	return &fleet.Rule{
@@ -101,14 +101,12 @@ func rule(c *breaker.Config) *fleet.Rule {
 	}
 }
 
-// counter is where the failures of a generation are counted: those from before the
-// breaker was open last count no more.
+// counter returns the key of a generation's failures. Failures from before the breaker last opened do not count.
 func (t *seat) counter() string {
 	return strings.Join([]string{t.name, strconv.FormatInt(t.gen, 36)}, "@")
 }
 
-// heard notes whose failures are too many. Those of an older generation are none
-// of this one's business.
+// heard marks the seats whose failures have reached the maximum. It ignores counts of an older generation.
 func (b *Breakers) heard(p *batch) {
 	for i, t := range p.seats {
 		if i < len(p.Grants) && p.Grants[i].Left == 0 && p.gens[i] == t.gen {

@@ -5,9 +5,8 @@ import (
 	"time"
 )
 
-// Run keeps the breakers in step with the fleet until ctx ends, and returns its
-// cause. From then on each decides for itself; a probe that this process might have
-// made is left to another.
+// Run synchronizes the breakers with the fleet until ctx ends, and returns its cause. Afterwards each breaker
+// decides for itself, and another process may take over this process's probe.
 func (b *Breakers) Run(ctx context.Context) error {
 	defer b.leave(ctx)
 	for ctx.Err() == nil {
@@ -17,9 +16,8 @@ func (b *Breakers) Run(ctx context.Context) error {
 	return context.Cause(ctx)
 }
 
-// Sync does one round: it tells the store what is new here, looks at what is new
-// there if it is time to, and returns when to come again at the latest. Run calls
-// it; who calls it himself drives the breakers by hand.
+// Sync does one round. It writes local changes to the store, and reads the store if it is time to. It returns the
+// latest time for the next round. Run calls it. Callers that do not use Run call it themselves.
 func (b *Breakers) Sync(ctx context.Context) (next time.Duration) {
 	b.turn.Lock()
 	defer b.turn.Unlock()
@@ -42,10 +40,10 @@ func (b *Breakers) round(ctx context.Context) error {
 	if err := b.push(ctx); err != nil {
 		return err
 	}
-	return b.agree(ctx) // on what the failures of all add up to
+	return b.agree(ctx) // the sum of all failures may open a breaker
 }
 
-// contact draws the conclusions from a round.
+// contact evaluates the result of a round.
 func (b *Breakers) contact(ctx context.Context, err error) {
 	now := b.conf.Clock.Now()
 	switch {
@@ -56,7 +54,7 @@ func (b *Breakers) contact(ctx context.Context, err error) {
 		if away && b.conf.Back != nil {
 			b.conf.Back()
 		}
-	case ctx.Err() != nil: // it is this process that leaves
+	case ctx.Err() != nil: // this process leaves
 	default:
 		b.counts.failed.Add(1)
 		b.fails++
@@ -71,7 +69,7 @@ func (b *Breakers) contact(ctx context.Context, err error) {
 	}
 }
 
-// next is when there is something to do by itself.
+// next returns the time of the next scheduled work.
 func (b *Breakers) next() time.Duration {
 	at := b.pullAt
 	if b.fails > 0 {
@@ -87,8 +85,8 @@ func (b *Breakers) next() time.Duration {
 	return at
 }
 
-// wait waits for the instant, or until there is news if the store can hear it, and
-// in any case so long that rounds are not too frequent.
+// wait waits until the given time, or for a note if the store is reachable. It ensures a minimum time between
+// rounds.
 func (b *Breakers) wait(ctx context.Context, began, until time.Duration) {
 	if b.fails == 0 {
 		nap, cancel := context.WithCancel(ctx)
@@ -102,8 +100,7 @@ func (b *Breakers) wait(ctx context.Context, began, until time.Duration) {
 	_ = b.conf.Clock.Sleep(ctx, max(until, began+gap)-b.conf.Clock.Now())
 }
 
-// leave gives back what the fleet lent to this process, if ctx was all that
-// ended.
+// leave returns the probes of this process to the fleet, unless the store has failed.
 func (b *Breakers) leave(ctx context.Context) {
 	b.turn.Lock()
 	defer b.turn.Unlock()

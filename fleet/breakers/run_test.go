@@ -16,12 +16,11 @@ import (
 	"github.com/seed1158cd35/weir/outcome"
 )
 
-// far is a store that takes its time; some calls are carried out long after their
-// caller has left.
+// far is a store with latency. It executes some calls long after their caller has left.
 type far struct {
 	fleet.Store
-	rtt  time.Duration // 0 to twice as much in each direction
-	late float64       // the part of calls that are carried out late
+	rtt  time.Duration // latency in each direction is from 0 to twice rtt
+	late float64       // share of calls that are executed late
 	away atomic.Bool
 }
 
@@ -81,7 +80,7 @@ func (f *far) Swap(ctx context.Context, group string, in fleet.Record) (fleet.Re
 	return r, ok, nil
 }
 
-// A member is a process of a fleet that runs.
+// A member is a process of a running fleet.
 type member struct {
 	b    *breaker.Breaker
 	s    *Breakers
@@ -133,8 +132,7 @@ func TestRunningFleetTripsTogether(t *testing.T) {
 	})
 }
 
-// A thousand goroutines in fifty processes: one probe at a time, and one in all if
-// it fails, each time that the breaker was open.
+// A thousand goroutines in fifty processes make one probe at a time, and only one per open period if it fails.
 func TestRunningFleetProbesOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := &far{Store: fleet.NewMemory(time.Now), rtt: 5 * time.Millisecond}
@@ -175,8 +173,8 @@ func TestRunningFleetProbesOnce(t *testing.T) {
 	})
 }
 
-// Calls of the store that are carried out seconds after they were given up lend no
-// probe twice.
+// The fleet does not allow a probe twice because of calls to the store that are executed seconds after their
+// timeout.
 func TestLateCallsLendNoProbeTwice(t *testing.T) {
 	for range 10 {
 		synctest.Test(t, func(t *testing.T) {
@@ -213,7 +211,7 @@ func TestLateCallsLendNoProbeTwice(t *testing.T) {
 				m.stop()
 			}
 			all.Wait()
-			time.Sleep(5 * time.Second) // for what is late
+			time.Sleep(5 * time.Second) // for late calls
 			if probes.Load() < 5 {
 				t.Errorf("%d probes in a minute", probes.Load())
 			}
@@ -261,7 +259,7 @@ func TestRunTellsOfTheStore(t *testing.T) {
 	})
 }
 
-// A process that leaves gives back the probe that it was lent.
+// A process that leaves returns its probe.
 func TestWhoLeavesGivesTheProbeBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var all sync.WaitGroup
@@ -270,7 +268,7 @@ func TestWhoLeavesGivesTheProbeBack(t *testing.T) {
 		a, b := fleet[0], fleet[1]
 		a.b.ForceOpen(clock.System.Now(), time.Second)
 		time.Sleep(2 * time.Second)
-		a.b.Admit(clock.System.Now()) // wanted
+		a.b.Admit(clock.System.Now()) // asks for the probe
 		time.Sleep(500 * time.Millisecond)
 		if s := a.b.State(); s.Lease <= clock.System.Now() {
 			t.Fatalf("a was not lent the probe: %+v", s)
@@ -287,7 +285,7 @@ func TestWhoLeavesGivesTheProbeBack(t *testing.T) {
 	})
 }
 
-// While nothing happens a process looks at the store once a second, and no more.
+// While there are no events, a process reads the store once a second.
 func TestAQuietFleetAsksLittle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var all sync.WaitGroup
@@ -301,11 +299,11 @@ func TestAQuietFleetAsksLittle(t *testing.T) {
 	})
 }
 
-// Failures by the thousand are told in few calls.
+// Thousands of failures need few calls.
 func TestManyFailuresAreFewCalls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var all sync.WaitGroup
-		fleet := run(fleet.NewMemory(time.Now), breaker.Config{Failures: 1 << 30}, 1, &all) // one that opened would count no more
+		fleet := run(fleet.NewMemory(time.Now), breaker.Config{Failures: 1 << 30}, 1, &all) // the store counts no failures of an open breaker
 		time.Sleep(2 * time.Second)
 		for range 10_000 {
 			now := clock.System.Now()

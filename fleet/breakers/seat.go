@@ -8,46 +8,44 @@ import (
 )
 
 const (
-	// grace is how long a process that was lent the probe may wait for a call to
-	// make it with. Then others have their turn.
+	// grace is how long a process may hold the probe without a call to make it with. Afterwards other processes may
+	// take it.
 	grace = 2 * time.Second
 
-	// spread is over how long processes that want to probe come, so that a
-	// thousand of them do not come at once.
+	// spread is the time over which processes that want to probe spread their attempts, so that a thousand do not
+	// come simultaneously.
 	spread = 250 * time.Millisecond
 
-	// fresh is how long a call that was refused stands for more to come. A process
-	// that had none for longer lets others go first.
+	// fresh is how long a refused call indicates that more calls will come. A process without a refused call for
+	// longer lets others probe first.
 	fresh     = 2 * time.Second
 	letOthers = 1500 * time.Millisecond
 
-	// wantFor is how long a process tries to probe after the last call that would
-	// have been the probe.
+	// wantFor is how long after the last refused call a process tries to probe.
 	wantFor = 5 * time.Minute
 )
 
-// A seat is the place of one breaker of this process in the fleet.
+// A seat is the connection of one local breaker with the fleet.
 type seat struct {
 	b    *breaker.Breaker
-	name string // the key as it stands in the store
+	name string // label of the key
 	page *page
 	seen bool // in this round
 
-	gen   int64         // of the fleet, that the breaker follows
-	own   uint32        // the breaker's own generation since
-	until time.Duration // when gen's open time or its probe's deadline is over, for certain
-	late  time.Duration // how long after that to come
+	gen   int64         // generation of the fleet that the breaker follows
+	own   uint32        // generation of the breaker since it follows
+	until time.Duration // when the open time or the probe's deadline of gen has passed for certain
+	late  time.Duration // delay of this process's attempt after that
 	lease time.Duration // until when this process may begin a probe; 0 if it may not
 
-	wanted time.Duration // when a call last would have been the probe
-	failed int64         // failures that the store does not know of yet
-	since  time.Duration // the first of them
+	wanted time.Duration // when the breaker last refused a call that could have probed
+	failed int64         // failures that the store has not counted yet
+	since  time.Duration // time of the first of them
 	hint   outcome.Hint
-	full   bool // the fleet's failures are too many
+	full   bool // the fleet's failures have reached the maximum
 }
 
-// collect brings the seats up to date with the breakers that there are, and hears
-// what they have to say.
+// collect adds and removes seats to match the breakers of the process, and reads their notes.
 func (b *Breakers) collect() {
 	notes := b.mail.empty()
 	for _, t := range b.seats {
@@ -91,7 +89,7 @@ func (t *seat) hear(n *note) {
 	t.wanted = max(t.wanted, n.wanted)
 }
 
-// tries is when this process will try to be the one that probes.
+// tries returns when this process will try to take the probe.
 func (t *seat) tries() time.Duration {
 	if t.wanted == 0 || t.gen == 0 || t.until == breaker.Forever {
 		return breaker.Forever

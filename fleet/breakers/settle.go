@@ -6,8 +6,8 @@ import (
 	"github.com/seed1158cd35/weir/breaker"
 )
 
-// settle compares a breaker with what the fleet says of it. Either the breaker
-// follows, or there is something to propose.
+// settle compares a breaker with the fleet's entry. Either the breaker follows, or settle returns a change to
+// propose.
 func (b *Breakers) settle(now time.Duration, t *seat) (c change, ok bool) {
 	e := t.page.of(t.name, now+b.lo)
 	if t.full && e.Gen <= t.gen && !e.matters() {
@@ -15,7 +15,7 @@ func (b *Breakers) settle(now time.Duration, t *seat) (c change, ok bool) {
 	}
 	t.full = false
 	s := t.b.State()
-	if t.b.Config().Off && !s.Held && !e.Held { // it has no part in it
+	if t.b.Config().Off && !s.Held && !e.Held { // the fleet does not affect it
 		t.own, t.gen, t.failed = s.Gen, 0, 0
 		return c, false
 	}
@@ -39,10 +39,10 @@ func (b *Breakers) moved(now time.Duration, t *seat, e *entry, s *breaker.State)
 	return b.offer(now, t, e, s)
 }
 
-// still is settle for a breaker that has not.
+// still is settle for a breaker that has not changed its phase.
 func (b *Breakers) still(now time.Duration, t *seat, e *entry, s *breaker.State) (c change, ok bool) {
 	switch {
-	case e.Gen > t.gen && t.gen == 0 && !e.matters(): // nobody knows of anything
+	case e.Gen > t.gen && t.gen == 0 && !e.matters(): // no process has an entry
 		t.followed(now, s.Gen, e, b)
 	case e.Gen > t.gen, s.Phase != e.Phase, s.Held != e.Held:
 		b.follow(now, t, e, s.Gen)
@@ -51,42 +51,40 @@ func (b *Breakers) still(now time.Duration, t *seat, e *entry, s *breaker.State)
 	return b.offer(now, t, e, s)
 }
 
-// byHand reports whether a person brought the breaker into its phase.
+// byHand reports whether an operator brought the breaker into its phase.
 func byHand(s *breaker.State) bool { return s.Why == breaker.Forced || s.Why == breaker.WasReset }
 
 func (b *Breakers) mine(e *entry) bool { return e.Phase == breaker.HalfOpen && e.Holder == b.id }
 
-// underWay reports whether the breaker has moved as it was to: by probing.
+// underWay reports whether the breaker moved as the fleet expects: by its probe.
 func (b *Breakers) underWay(e *entry, s *breaker.State) bool {
 	return s.Phase == breaker.HalfOpen && b.mine(e)
 }
 
-// newer reports whether a breaker that had to decide for itself did so after the
-// fleet last decided.
+// newer reports whether a breaker that decided for itself did so after the fleet's last decision.
 func (b *Breakers) newer(s *breaker.State, e *entry) bool {
 	return b.returns && (s.Since+b.lo).Microseconds() > e.Gen
 }
 
-// decided is what becomes of a breaker that changed its phase by itself, in the
-// generation that the fleet is in.
+// decided is settle for a breaker that changed its phase by itself in the fleet's current generation.
 func (b *Breakers) decided(now time.Duration, t *seat, e *entry, s *breaker.State) (c change, ok bool) {
 	switch {
 	case s.Phase == breaker.Closed && !e.matters():
 		t.own = s.Gen
 		return c, false
-	case e.Phase == breaker.HalfOpen && !b.mine(e) && now < b.over(now, e): // another has the probe, and will know better
+	case e.Phase == breaker.HalfOpen && !b.mine(e) && now < b.over(now, e): // another process has the probe and will know more
 		b.follow(now, t, e, s.Gen)
 		return c, false
 	}
 	return b.says(now, t, s), true
 }
 
-// says is the state of a breaker as a proposal.
+// says returns the state of a breaker as a proposal.
 func (b *Breakers) says(now time.Duration, t *seat, s *breaker.State) change {
 	e := b.entry(now, t.page, s)
 	switch {
 	case s.Phase != breaker.HalfOpen:
-	case s.Probing: // by itself, until now; from now on for the fleet
+	case s.Probing: // the breaker probes for itself; from now on it probes for the fleet
 		e.Holder, e.Until = b.id, s.Until+b.hi
 	default:
 		e.Until = e.At
@@ -94,7 +92,7 @@ func (b *Breakers) says(now time.Duration, t *seat, s *breaker.State) change {
 	return change{t, e, s.Gen, s.Phase == breaker.HalfOpen && !s.Probing}
 }
 
-// entry is a state in the next generation of a page.
+// entry returns a state as an entry in the next generation of a page.
 func (b *Breakers) entry(now time.Duration, p *page, s *breaker.State) entry {
 	at := now + b.lo
 	return entry{

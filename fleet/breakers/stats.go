@@ -2,16 +2,16 @@ package breakers
 
 import "sync/atomic"
 
-// Stats count what became of the calls of the store.
+// Stats count calls to the store.
 type Stats struct {
 	Loads, Takes, Swaps int64
-	Conflicts           int64 // swaps that another process was faster with
-	Failed              int64 // rounds that were broken off
+	Conflicts           int64 // swaps that conflicted with another process
+	Failed              int64 // rounds that failed
 }
 
 type counts struct{ loads, takes, swaps, conflicts, failed atomic.Int64 }
 
-// Stats are the figures since New.
+// Stats returns the counts since New.
 func (b *Breakers) Stats() Stats {
 	c := &b.counts
 	return Stats{c.loads.Load(), c.takes.Load(), c.swaps.Load(), c.conflicts.Load(), c.failed.Load()}

@@ -14,7 +14,7 @@ import (
 	"github.com/seed1158cd35/weir/outcome"
 )
 
-// counted is how many failures the store has counted for a breaker.
+// counted returns how many failures the store has counted for a breaker.
 func (w *world) counted(s *Breakers, key string) int64 {
 	w.t.Helper()
 	c := w.cfg
@@ -26,11 +26,10 @@ func (w *world) counted(s *Breakers, key string) int64 {
 	return int64(c.Failures) - a.Grants[0].Left
 }
 
-// Every failure is counted once, whatever becomes of calls of the store and of
-// their replies.
+// The store counts every failure once, even if calls or their answers are lost.
 func TestFailuresOfManyWritersAreCountedExactly(t *testing.T) {
 	const writers, each = 64, 200
-	w := newWorld(t, 11, breaker.Config{Failures: 1 << 30, Window: time.Hour}, 4) // one that opened would count no more
+	w := newWorld(t, 11, breaker.Config{Failures: 1 << 30, Window: time.Hour}, 4) // the store counts no failures of an open breaker
 	w.pass(2*time.Second, nil)
 	broken := func(*process) error {
 		if w.r.IntN(3) == 0 {
@@ -59,7 +58,7 @@ func TestFailuresOfManyWritersAreCountedExactly(t *testing.T) {
 	}
 }
 
-// Failures from before a breaker was open count no more when it is closed.
+// Failures from before the breaker opened do not count after it closes.
 func TestAClosedFleetBeginsToCountAnew(t *testing.T) {
 	w := newWorld(t, 12, breaker.Config{Failures: 10, Window: time.Hour, Open: 5 * time.Second}, 10)
 	w.pass(2*time.Second, nil)
@@ -79,9 +78,8 @@ func TestAClosedFleetBeginsToCountAnew(t *testing.T) {
 	w.wait(breaker.Open, 2*time.Second, nil)
 }
 
-// An upstream that is up for its probes and down for all else opens and closes the
-// fleet no more often than its open time allows, and each process follows at most
-// as often.
+// An upstream accepts probes and fails all other calls. The breaker of the fleet opens and closes at most as often
+// as its open time allows, and each process follows at most as often.
 func TestFlappingIsBounded(t *testing.T) {
 	w := newWorld(t, 13, breaker.Config{Failures: 5, Open: 10 * time.Second, Successes: 1}, 30)
 	w.pass(2*time.Second, nil)
@@ -135,7 +133,7 @@ func TestStateExpiresAfterSevenIdleDays(t *testing.T) {
 	}
 }
 
-// What was forced stays so while there is a process that obeys.
+// A forced state lasts while a process uses it.
 func TestForcedOutlastsAWeek(t *testing.T) {
 	w := newWorld(t, 15, breaker.Config{}, 3)
 	w.pass(2*time.Second, nil)
@@ -161,7 +159,7 @@ func TestForcedOutlastsAWeek(t *testing.T) {
 	}
 }
 
-// A store that was emptied, or lost its latest writes, learns from the fleet.
+// A store that was emptied, or lost its latest writes, gets the state from the processes.
 func TestAnEmptiedStoreLearnsFromTheFleet(t *testing.T) {
 	w := newWorld(t, 16, breaker.Config{Failures: 3, Open: 20 * time.Second, Successes: 1}, 10)
 	w.pass(2*time.Second, nil)
@@ -220,7 +218,7 @@ func TestKeysThatNoStoreCouldHold(t *testing.T) {
 	}
 }
 
-// A fleet of groups: what one process learns of a key, all do, and of no other.
+// In a fleet of groups, all processes follow a change of a key, and other keys do not change.
 func TestKeysOfAGroupTripApart(t *testing.T) {
 	w := newWorld(t, 18, breaker.Config{Failures: 4, Open: 5 * time.Second, Successes: 1}, 0)
 	const keys, processes = 300, 4
@@ -289,7 +287,7 @@ func TestKeysOfAGroupTripApart(t *testing.T) {
 	}
 }
 
-// A breaker that is turned off has no part in the fleet, but can be forced.
+// A breaker that is turned off ignores the fleet, but can be forced.
 func TestABreakerThatIsOffObeysHandsOnly(t *testing.T) {
 	w := newWorld(t, 19, breaker.Config{Failures: 3, Open: 5 * time.Second, Successes: 1}, 4)
 	w.pass(2*time.Second, nil)

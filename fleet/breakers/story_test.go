@@ -66,7 +66,7 @@ func TestRecoveryClosesAllWithinTwoSeconds(t *testing.T) {
 	}
 }
 
-// prober is a fleet that is open, with the upstream down, and counts its probes.
+// prober makes the upstream fail while the fleet is open, and counts the probes.
 func (w *world) prober() (count func() int) {
 	n := 0
 	w.down = true
@@ -171,7 +171,7 @@ func TestWithoutAStoreEachDecidesForItself(t *testing.T) {
 	}
 }
 
-// A store that goes away while the fleet is open leaves nobody shut out.
+// If the store becomes unreachable while the fleet is open, every process can recover.
 func TestWithoutAStoreAnOpenFleetFindsOutAlone(t *testing.T) {
 	w := newWorld(t, 3, breaker.Config{Failures: 3, Open: 5 * time.Second, Successes: 1}, 20)
 	w.pass(2*time.Second, nil)

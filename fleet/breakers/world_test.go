@@ -14,8 +14,8 @@ import (
 	"github.com/seed1158cd35/weir/outcome"
 )
 
-// A world is a fleet in virtual time, which moves in ticks: whoever has something
-// to do in a tick does it, one after the other.
+// A world is a fleet in virtual time, which advances in ticks. In each tick, the processes that have work act one
+// after the other.
 type world struct {
 	t     *testing.T
 	seed  uint64
@@ -26,17 +26,17 @@ type world struct {
 	epoch time.Time // of the store's clock
 	all   []*process
 
-	down    bool                   // the upstream
-	trouble func(p *process) error // of a call of the store, before it is made; nil means none
-	lost    func(p *process) error // after it was made: the reply is lost
-	noTake  bool                   // the store does everything but count
-	slow    time.Duration          // how long a call of the store takes
+	down    bool                   // the upstream fails
+	trouble func(p *process) error // error of a call before the store executes it; nil means none
+	lost    func(p *process) error // error after the store has executed a call: the answer is lost
+	noTake  bool                   // the store rejects asks
+	slow    time.Duration          // latency of a call to the store
 }
 
-// tick is how often a process gets to act.
+// tick is how often a process can act.
 const tick = 50 * time.Millisecond
 
-// A process has a clock of its own.
+// A process has its own clock.
 type process struct {
 	w       *world
 	n       int
@@ -46,8 +46,8 @@ type process struct {
 	next    time.Duration // by its own clock
 	dead    bool
 	changes []breaker.Change
-	asks    []fleet.Ask // that were made of the store
-	still   bool        // its loop stands still
+	asks    []fleet.Ask // sent to the store
+	still   bool        // its loop is stopped
 }
 
 func newWorld(t *testing.T, seed uint64, c breaker.Config, n int) *world {
@@ -70,7 +70,7 @@ func (w *world) start() *process {
 
 func (p *process) now() time.Duration { return p.w.now + p.off }
 
-// step lets a tick pass.
+// step advances the time by a tick.
 func (w *world) step() {
 	w.now += tick
 	for _, i := range w.r.Perm(len(w.all)) {
@@ -90,7 +90,7 @@ func (w *world) pass(d time.Duration, each func()) {
 	}
 }
 
-// call makes a call that is over at once, unless the breaker refuses.
+// call makes a call that ends immediately, unless the breaker refuses it.
 func (p *process) call(class outcome.Class) bool {
 	permit, _, ok := p.b.Admit(p.now())
 	if ok {
@@ -120,7 +120,7 @@ func (w *world) phases() (n [3]int) {
 	return n
 }
 
-// wait waits for all processes to be in a phase and returns how long that took.
+// wait waits until all processes are in a phase and returns how long that took.
 func (w *world) wait(phase breaker.Phase, most time.Duration, each func()) time.Duration {
 	w.t.Helper()
 	begin := w.now
@@ -137,7 +137,7 @@ func (w *world) wait(phase breaker.Phase, most time.Duration, each func()) time.
 	return 0
 }
 
-// own is the clock of a process: as the world's, but ahead.
+// own is the clock of a process. It is ahead of the world's by an offset.
 type own struct{ p *process }
 
 var _ clock.Clock = own{}
@@ -154,7 +154,7 @@ func (c own) Wall(at time.Duration) time.Time { return time.Unix(0, 0).Add(at) }
 
 func (own) Deadline(context.Context) (time.Duration, bool) { return 0, false }
 
-// flaky is the store as a process reaches it.
+// flaky is the store of a process, with failures.
 type flaky struct{ p *process }
 
 var _ fleet.Store = flaky{}

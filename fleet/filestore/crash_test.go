@@ -20,8 +20,7 @@ import (
 	"github.com/seed1158cd35/weir/limit"
 )
 
-// childFile is how this binary, run again, is told to take from a file until it is
-// killed.
+// childFile is the environment variable that makes this test binary use a file until it is killed.
 const childFile = "WEIR_TEST_FILESTORE"
 
 func TestMain(m *testing.M) {
@@ -33,11 +32,10 @@ func TestMain(m *testing.M) {
 
 const childGoroutines = 6
 
-// modes are what a child does besides.
+// modes are additional tasks for a child, by name.
 var modes = map[string]func(s *filestore.Store, path string){}
 
-// child takes, gives back and swaps in several goroutines, and tells on its standard
-// output of each answer.
+// child takes, returns and swaps in several goroutines, and prints each answer.
 func child(path string) {
 	wait, _ := time.ParseDuration(os.Getenv("WAIT"))
 	s, err := filestore.Open(path, filestore.Options{NoSync: os.Getenv("NOSYNC") != "", Wait: wait})
@@ -57,7 +55,7 @@ func child(path string) {
 	os.Exit(1)
 }
 
-// childTakes takes one to five units at a time, and gives some of them back.
+// childTakes takes one to five units at a time, and returns some of them.
 func childTakes(s *filestore.Store, lane uint64) {
 	for {
 		n := 1 + rand.Int64N(5)
@@ -74,7 +72,7 @@ func childTakes(s *filestore.Store, lane uint64) {
 		for i, k := range a.Claims {
 			back.Settle = append(back.Settle, fleet.Settlement{Rule: k.Rule, Key: k.Key, Windows: k.Windows, Back: 1, Mark: a.Grants[i].Mark})
 		}
-		fmt.Println("returning 1") // told before: it may be done or not
+		fmt.Println("returning 1") // printed first: the return may or may not be executed
 		if err := s.Take(context.Background(), back); err != nil {
 			fmt.Println("error", err)
 			os.Exit(1)
@@ -104,7 +102,7 @@ func childSwaps(s *filestore.Store) {
 // quota is a limit whose window does not end during a test.
 var quota = &fleet.Rule{Name: "quota", Shape: limit.Calendar, Amount: 1_000_000}
 
-// told is what a child said before it was killed.
+// told is the output of a child before it was killed.
 type told struct {
 	took, returning, counted int64
 	err                      string
@@ -125,8 +123,8 @@ func (o *told) hears(line string) {
 	}
 }
 
-// run starts a child and calls then once it has said as many lines, or at once if
-// that is below 0. It returns all that the child said until it ended.
+// run starts a child and calls then after the given number of output lines, immediately if the number is negative.
+// It returns all output of the child.
 func run(t *testing.T, path string, lines int, then func(p *os.Process), env ...string) (o told) {
 	t.Helper()
 	c := exec.Command(os.Args[0])
@@ -146,7 +144,7 @@ func run(t *testing.T, path string, lines int, then func(p *os.Process), env ...
 	for n := 0; ; n++ {
 		line, err := in.ReadString('\n')
 		if err != nil {
-			break // a line that was cut short was not said
+			break // ignore a truncated line
 		}
 		if o.hears(strings.TrimSuffix(line, "\n")); n == lines && then != nil {
 			then(c.Process)
@@ -156,17 +154,16 @@ func run(t *testing.T, path string, lines int, then func(p *os.Process), env ...
 	return o
 }
 
-// killed kills a process after a while.
+// killed returns a function that kills a process after a while.
 func killed(after time.Duration) func(p *os.Process) {
 	return func(p *os.Process) { time.AfterFunc(after, func() { _ = p.Kill() }) }
 }
 
-// TestNothingIsLostByKill9: whatever was answered is in the file, and nothing else is
-// but what was on its way.
+// All answered operations are in the file after a kill. Besides them, only operations in progress may be.
 func TestNothingIsLostByKill9(t *testing.T) {
 	path := file(t)
 	s := open(t, path, quick)
-	all := told{took: 1000} // so that a bucket is never nearly empty, of which less may come back
+	all := told{took: 1000} // so that the bucket is never nearly empty, when fewer units could return
 	take(t, s, all.took, claim(time.Now(), slow, 1), claim(time.Now(), quota, 1))
 	closed(t, s)
 	const kills = 60
@@ -177,7 +174,7 @@ func TestNothingIsLostByKill9(t *testing.T) {
 		}
 		lines, after := rand.IntN(60), rand.N(3*time.Millisecond)
 		if i%3 == 0 {
-			lines, after = -1, rand.N(20*time.Millisecond) // perhaps while it opens the file
+			lines, after = -1, rand.N(20*time.Millisecond) // possibly while it opens the file
 		}
 		o := run(t, path, lines, killed(after), env)
 		if o.err != "" {
@@ -218,8 +215,7 @@ func records(t *testing.T, s *filestore.Store) int64 {
 	return n
 }
 
-// TestOneProcessHoldsTheFile: another is told so, and gets it when the first is
-// killed.
+// A second process gets ErrHeld, and the file after the first is killed.
 func TestOneProcessHoldsTheFile(t *testing.T) {
 	path := file(t)
 	s := open(t, path, quick)

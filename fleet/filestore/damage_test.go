@@ -19,7 +19,7 @@ import (
 	"github.com/seed1158cd35/weir/internal/test/campaign"
 )
 
-// whole is a file with something in every part and pages of every kind.
+// whole returns a file with entries in every part and pages of every kind.
 func whole(t testing.TB) []byte {
 	t.Helper()
 	path := file(t)
@@ -57,8 +57,7 @@ func write(t testing.TB, b []byte) (path string) {
 	return path
 }
 
-// tryFile opens a file and uses it if it opens. It must not panic, and what it says must
-// name the file.
+// tryFile opens a file and uses it if it opens. It must not panic, and its error must name the file.
 func tryFile(b []byte, path string) error {
 	if err := os.WriteFile(path, b, 0o600); err != nil {
 		return err
@@ -95,8 +94,7 @@ func TestATruncatedFileIsAnError(t *testing.T) {
 	}
 }
 
-// TestDamageIsAnErrorAndNoPanic spoils a file in some hundred ways: bits, bytes,
-// numbers, pages and ends.
+// The test damages a file in some hundred ways: bits, bytes, numbers, pages and ends.
 func TestDamageIsAnErrorAndNoPanic(t *testing.T) {
 	b := whole(t)
 	path := file(t)
@@ -114,7 +112,7 @@ func spoiled(rng *rand.Rand, whole []byte) []byte {
 	for range 1 + rng.IntN(3) {
 		at := rng.IntN(len(b))
 		if rng.IntN(2) == 0 {
-			at = at/4096*4096 + rng.IntN(64) // where pages say what they are
+			at = at/4096*4096 + rng.IntN(64) // in the page header
 			at = min(at, len(b)-1)
 		}
 		switch rng.IntN(6) {
@@ -130,7 +128,7 @@ func spoiled(rng *rand.Rand, whole []byte) []byte {
 			clear(b[at:min(at+rng.IntN(9000), len(b))])
 		case 4:
 			b = b[:max(1, at)]
-		case 5: // a page in the place of another
+		case 5: // one page replaces another
 			from := rng.IntN(len(b)) / 4096 * 4096
 			copy(b[at/4096*4096:], b[from:min(from+4096, len(b))])
 		}
@@ -177,15 +175,14 @@ func TestPathsThatCannotBeFiles(t *testing.T) {
 			t.Errorf("%s: %v, want an error that names it", path, err)
 		}
 	}
-	path := filepath.Join(dir, "empty.db") // as a deployment may have made it
+	path := filepath.Join(dir, "empty.db") // as a deployment may have created it
 	if err := os.WriteFile(path, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	open(t, path, quick)
 }
 
-// TestAFileThatWasNeverWrittenIsNew: whoever made it was killed before it wrote
-// anything.
+// The process that created the file was killed before it wrote anything.
 func TestAFileThatWasNeverWrittenIsNew(t *testing.T) {
 	path := file(t)
 	db, err := bolt.Open(path, 0o600, nil)
@@ -200,7 +197,7 @@ func TestAFileThatWasNeverWrittenIsNew(t *testing.T) {
 	}
 }
 
-// TestABranchThatNamesAnotherKeyIsDamage: bbolt would write a page that is in use.
+// bbolt would write to a page that is in use.
 func TestABranchThatNamesAnotherKeyIsDamage(t *testing.T) {
 	b := whole(t)
 	path := file(t)
@@ -221,7 +218,7 @@ func TestABranchThatNamesAnotherKeyIsDamage(t *testing.T) {
 				refused++
 			} else if err != nil {
 				t.Error(err)
-			} else { // the page is free
+			} else { // the page is unused
 				useAll(t, s)
 				closed(t, s)
 				closed(t, open(t, path, quick))

@@ -11,8 +11,7 @@ import (
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// seal adds a checksum to a value: what a disk has changed must not be taken for a
-// count.
+// seal appends a checksum to a value, so that damage on the disk is not mistaken for data.
 func seal(v []byte) []byte {
 	return binary.BigEndian.AppendUint32(v, crc32.Checksum(v, castagnoli))
 }
@@ -25,7 +24,7 @@ func unseal(v []byte) ([]byte, error) {
 	return v[:n:n], nil
 }
 
-// key joins names so that no two lists of names give the same.
+// key encodes names unambiguously: different lists of names give different keys.
 func key(names ...string) []byte {
 	var b []byte
 	for _, n := range names {
@@ -35,8 +34,7 @@ func key(names ...string) []byte {
 	return b
 }
 
-// A reader takes numbers off the front of a value. It has failed when there were not
-// as many.
+// A reader decodes numbers from the beginning of a value. It sets failed if a number is missing.
 type reader struct {
 	b      []byte
 	failed bool
@@ -52,7 +50,7 @@ func (r *reader) int() int64 {
 	return n
 }
 
-// later is a number that files did not have at first.
+// later reads a number that older files do not have. It returns 0 for them.
 func (r *reader) later() int64 {
 	if len(r.b) == 0 {
 		return 0
@@ -97,7 +95,7 @@ func appendSlots(b []byte, slots []fleet.Slot) []byte {
 	return b
 }
 
-// slots reads what appendSlots has written.
+// slots decodes n slots that appendSlots wrote.
 func (r *reader) slots(n int64) (all []fleet.Slot) {
 	for range min(n, int64(len(r.b))) {
 		all = append(all, fleet.Slot{Number: r.int(), Count: r.int(), Grain: r.int()})
@@ -130,7 +128,7 @@ func decodeCell(v []byte) (*fleet.Cell, error) {
 	return c, r.done()
 }
 
-// An answer is the latest of a lane, kept for repeats.
+// An answer is the latest answer of a lane, kept for repeats.
 type answer struct {
 	id      uint64
 	at      int64
@@ -161,7 +159,7 @@ func decodeAnswer(v []byte) (*answer, error) {
 	return a, r.done()
 }
 
-// A kept record has its name as its key.
+// A kept is a stored record. The name of the record is its key.
 type kept struct {
 	version int64
 	until   int64

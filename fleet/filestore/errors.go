@@ -10,7 +10,7 @@ import (
 	berrors "go.etcd.io/bbolt/errors"
 )
 
-// Why a file cannot be opened or written.
+// Errors of opening or writing a file.
 var (
 	ErrHeld    = errors.New("another process uses the file: run one weir per machine, or share limits through Redis or DynamoDB")
 	ErrForeign = errors.New("the file was not created by weir: use another path for the store")
@@ -19,17 +19,17 @@ var (
 	ErrClosed  = errors.New("the store is closed")
 )
 
-// noRoom are the errors after which writing may succeed later.
+// noRoom are the errors after which a later write may succeed.
 var noRoom = []error{berrors.ErrMaxSizeReached, syscall.ENOSPC, syscall.EFBIG, errDiskQuota}
 
-// isFull reports whether an error is one of them.
+// isFull reports whether err means that the disk is full.
 func isFull(err error) bool {
 	for _, e := range noRoom {
 		if e != nil && errors.Is(err, e) {
 			return true
 		}
 	}
-	// bbolt hides what the system said when a file could not be made longer.
+	// bbolt hides the system's error when the file cannot grow.
 	return err != nil && strings.HasPrefix(err.Error(), "file resize error")
 }
 
@@ -37,8 +37,7 @@ func damaged(format string, args ...any) error {
 	return fmt.Errorf("%w (%s)", ErrDamaged, fmt.Sprintf(format, args...))
 }
 
-// guarded turns a panic over a damaged file, even a fault of its memory, into an
-// error.
+// guarded calls f and returns a panic as an error. A damaged file may even cause a memory fault.
 func guarded(f func() error) (err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {

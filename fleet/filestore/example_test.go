@@ -20,7 +20,7 @@ func Example() {
 	}
 	defer os.RemoveAll(dir)
 	rule := &fleet.Rule{Name: "put", Meter: bucket.MeterOf(bucket.Rate{Amount: 10, Per: time.Hour, Burst: 10})}
-	for id := range uint64(2) { // as if weir had been started twice
+	for id := range uint64(2) { // as in two runs of weir
 		s, err := filestore.Open(filepath.Join(dir, "weir.db"), filestore.Options{})
 		if err != nil {
 			fmt.Println(err)

@@ -6,10 +6,10 @@ import (
 	bolt "go.etcd.io/bbolt"
 )
 
-// OpenAt opens a file by another clock than the machine's.
+// OpenAt opens a file with the clock now.
 func OpenAt(path string, o Options, now func() time.Time) (*Store, error) { return open(path, o, now) }
 
-// Entries is how many entries the file has.
+// Entries returns the number of entries in the file.
 func (s *Store) Entries() (n int) {
 	_ = s.db.View(func(b *bolt.Tx) error {
 		for _, name := range buckets[1:] {
@@ -20,6 +20,6 @@ func (s *Store) Entries() (n int) {
 	return n
 }
 
-// KeepAll stops the store from removing what is of no more use. What is left of a
-// limit that has become slower depends on whether the store has looked at it since.
+// KeepAll makes the store keep useless entries. Otherwise the remaining units of a limit that became slower depend
+// on whether the store has checked it since.
 func (s *Store) KeepAll() { s.keepAll = true }

@@ -20,8 +20,7 @@ const (
 	longestClose = 5 * time.Second
 )
 
-// openFile opens the file after it was found to be whole: the library that keeps it
-// would take what stands in a damaged one for granted.
+// openFile verifies the file and opens it. bbolt would trust the contents of a damaged file.
 func openFile(path string, o Options) (*bolt.DB, error) {
 	info, err := os.Stat(path)
 	fresh := errors.Is(err, fs.ErrNotExist) || err == nil && info.Mode().IsRegular() && info.Size() == 0
@@ -53,7 +52,7 @@ func examine(path string, o Options) error {
 	if _, err := metaOf(f); err != nil {
 		return err
 	}
-	db, err := boltOpen(path, o, true) // it has the lock, and has read nothing but the meta pages
+	db, err := boltOpen(path, o, true) // it holds the lock, and has read only the meta pages
 	if err != nil {
 		return err
 	}
@@ -89,8 +88,8 @@ func boltOpen(path string, o Options, readOnly bool) (db *bolt.DB, err error) {
 	return nil, err
 }
 
-// closeFile closes a file. After a panic over it the library may hold its own locks
-// for ever: then the file is let go when the process ends.
+// closeFile closes a file. After a panic, bbolt may hold its locks forever. The file is then released when the
+// process ends.
 func closeFile(db *bolt.DB) error {
 	closed := make(chan error, 1)
 	go func() { closed <- guarded(db.Close) }()
@@ -102,18 +101,18 @@ func closeFile(db *bolt.DB) error {
 	}
 }
 
-// syncDir makes the name of a new file last.
+// syncDir makes the name of a new file durable.
 func syncDir(dir string) error {
 	d, err := os.Open(dir)
 	if err != nil {
-		return nil // some systems open no directories, and need not
+		return nil // some systems cannot open directories, and do not need it
 	}
 	defer d.Close()
 	_ = d.Sync()
 	return nil
 }
 
-// The parts of a file.
+// The parts of a file and the keys of the meta part.
 var (
 	bucketMeta    = []byte("weir")
 	bucketCells   = []byte("cells")
@@ -122,14 +121,13 @@ var (
 	buckets       = [][]byte{bucketMeta, bucketCells, bucketLanes, bucketRecords}
 
 	keyFormat  = []byte("format")
-	keyClock   = []byte("clock")   // microseconds, of the latest write
-	keyVersion = []byte("version") // the highest that a record has had
+	keyClock   = []byte("clock")   // time of the latest write, in microseconds
+	keyVersion = []byte("version") // the highest version of any record
 )
 
 const formatNow = 1
 
-// format makes a new file ready and checks an old one. It returns the latest instant
-// that the file has seen.
+// format initializes a new file or checks an existing one. It returns the time of the latest write.
 func format(b *bolt.Tx) (seen time.Time, err error) {
 	meta := b.Bucket(bucketMeta)
 	if meta == nil {
@@ -165,7 +163,7 @@ func fresh(b *bolt.Tx) error {
 	return setNumber(b.Bucket(bucketMeta), keyFormat, formatNow)
 }
 
-// number is 0 if it was never set.
+// number returns 0 if the number was never set.
 func number(b *bolt.Bucket, key []byte) (int64, error) {
 	v := b.Get(key)
 	if v == nil {

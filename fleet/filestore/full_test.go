@@ -12,7 +12,7 @@ import (
 	"github.com/seed1158cd35/weir/fleet/filestore"
 )
 
-// fill takes one unit each of slow and of ever other keys until an error comes.
+// fill takes one unit each of slow and of a new key until an error occurs.
 func fill(s *filestore.Store, from, n int) (granted int64, err error) {
 	for i := range n {
 		k := claim(time.Now(), quota, 1)
@@ -26,8 +26,7 @@ func fill(s *filestore.Store, from, n int) (granted int64, err error) {
 	return granted, nil
 }
 
-// TestAFullFileIsAnError: nothing is granted that could not be written, what was
-// granted stays, and once there is room again all is well.
+// The store grants nothing that it could not write, earlier grants stay, and it recovers when there is space again.
 func TestAFullFileIsAnError(t *testing.T) {
 	path, o := file(t), quick
 	o.MaxSize = 256 << 10

@@ -16,8 +16,7 @@ import (
 
 func init() { modes["no room"] = noRoom }
 
-// noRoom runs into the system's limit on the size of files, and goes on when that is
-// lifted.
+// noRoom reaches the system's limit for the size of files, and continues after the limit is removed.
 func noRoom(s *filestore.Store, path string) {
 	signal.Ignore(syscall.SIGXFSZ)
 	var r syscall.Rlimit

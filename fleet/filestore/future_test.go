@@ -9,7 +9,7 @@ import (
 	"github.com/seed1158cd35/weir/fleet/filestore"
 )
 
-// used opens a file, takes 8 of 10 of every limit, pauses one key and closes it.
+// used opens a file, takes 8 of 10 units of every limit, pauses one key and closes the file.
 func used(t *testing.T, c hand, path string) {
 	t.Helper()
 	s, err := filestore.OpenAt(path, quick, c.Now)
@@ -28,9 +28,8 @@ func used(t *testing.T, c hand, path string) {
 	closed(t, s)
 }
 
-// TestAClockBehindTheFileMintsNothing: the file was written by a clock that was ahead,
-// by much or by little. Nothing comes back to any limit by that, and none is shut for
-// longer than it would have been, and 10s.
+// A clock that was ahead, by much or little, wrote the file. No limit regains units by that. No pause lasts longer
+// than it would have, plus 10s.
 func TestAClockBehindTheFileMintsNothing(t *testing.T) {
 	for _, ahead := range []time.Duration{time.Millisecond, 9 * time.Second, 11 * time.Second, time.Hour, 30 * 24 * time.Hour, 50 * 365 * 24 * time.Hour} {
 		c, path := newHand(), file(t)
@@ -49,7 +48,7 @@ func TestAClockBehindTheFileMintsNothing(t *testing.T) {
 		if all, _, err := s.Load(context.Background(), "g", []string{"r"}); err != nil || string(all[0].Value) != "v" {
 			t.Errorf("%v ahead: the record is %+v, %v", ahead, all, err)
 		}
-		c.Advance(1100 * time.Millisecond) // the longest of the two limits, and a slot
+		c.Advance(1100 * time.Millisecond) // the longest window of the two limits, plus a slot
 		for _, r := range []*fleet.Rule{fast, roll} {
 			if got := left(t, s, r); got != 10 {
 				t.Errorf("%v ahead: %d left of %s after its time, want 10", ahead, got, r.Name)
@@ -74,7 +73,7 @@ func paused(t *testing.T, s fleet.Store) time.Duration {
 	return take(t, s, 0, fleet.Claim{Rule: fast, Key: "paused", Cost: 1}).Grants[0].Paused
 }
 
-// TestTimeGoesOnWhileTheFileIsClosed: what fills up meanwhile is full.
+// Limits refill while the file is closed.
 func TestTimeGoesOnWhileTheFileIsClosed(t *testing.T) {
 	c, path := newHand(), file(t)
 	used(t, c, path)
@@ -91,13 +90,13 @@ func TestTimeGoesOnWhileTheFileIsClosed(t *testing.T) {
 	}
 }
 
-// TestAJumpOfTheWallClockIsNotTime: it neither grants nor withholds while the file is
-// open, for that time is monotonic. What the machine's clock says is read once.
+// A jump of the wall clock while the file is open neither grants nor withholds units, because the store's time is
+// monotonic. The store reads the wall clock once.
 func TestAJumpOfTheWallClockIsNotTime(t *testing.T) {
 	c := newHand()
 	s := c.open(t, file(t))
 	take(t, s, 8, claim(c.Now(), fast, 1))
-	c.Advance(-time.Hour) // a clock without a monotonic reading
+	c.Advance(-time.Hour) // this clock has no monotonic reading
 	if got := left(t, s, fast); got != 2 {
 		t.Errorf("%d left, want 2", got)
 	}
@@ -108,7 +107,7 @@ func TestAJumpOfTheWallClockIsNotTime(t *testing.T) {
 	}
 }
 
-// TestVersionsNeverReturnAcrossClocks: not even when the clock was set back.
+// Versions do not repeat even if the clock was set back.
 func TestVersionsNeverReturnAcrossClocks(t *testing.T) {
 	c, path := newHand(), file(t)
 	versions := make(map[int64]bool)
@@ -136,12 +135,12 @@ func TestVersionsNeverReturnAcrossClocks(t *testing.T) {
 	}
 }
 
-// TestAQuotaOfAnotherTimeCountsToday: what was used of a quota by a clock that was
-// ahead may have been used today as far as anyone knows.
+// A clock that was ahead recorded usage of a quota. The usage may be from the present day, so it counts in the
+// present day.
 func TestAQuotaOfAnotherTimeCountsToday(t *testing.T) {
 	c, path := newHand(), file(t)
 	const ahead = 30*24*time.Hour + 15*time.Hour
-	c.Advance(ahead - 10*time.Hour) // three o'clock in the morning, 31 days on
+	c.Advance(ahead - 10*time.Hour) // three o'clock in the morning, 31 days later
 	used(t, c, path)
 	c.Advance(12 * time.Hour)
 	s, err := filestore.OpenAt(path, quick, c.Now)

@@ -8,7 +8,7 @@ import (
 	"github.com/seed1158cd35/weir/limit"
 )
 
-// FuzzRecords: whatever stands in a file, sealed or not, it is an error, or is written again as it was read.
+// FuzzRecords checks that any value, sealed or not, is an error or is encoded again as it was.
 func FuzzRecords(f *testing.F) {
 	f.Add(encodeCell(&fleet.Cell{Shape: limit.Bucket}))
 	f.Add(encodeCell(&fleet.Cell{Shape: limit.Calendar, Count: 3}))

@@ -8,7 +8,7 @@ import (
 	"github.com/seed1158cd35/weir/limit/bucket"
 )
 
-// What files hold that were written before cells had a hold is read, and counts as it did.
+// Files that were written before cells had a hold are readable and count as before.
 func TestCellsWithoutAHoldAreRead(t *testing.T) {
 	old := appendInts(nil, int64(limit.Bucket), 1, 2, 1e15, 5000, 100, 7, 3, 4)
 	c, err := decodeCell(seal(old))
@@ -21,7 +21,7 @@ func TestCellsWithoutAHoldAreRead(t *testing.T) {
 	}
 }
 
-// What is written of a hold is read again.
+// A hold survives encoding and decoding.
 func TestAHoldIsKept(t *testing.T) {
 	for _, c := range []fleet.Cell{
 		{Shape: limit.Bucket, Unit: 1, Drain: 1, Hold: 250_000, HeldAt: 1e15},

@@ -11,8 +11,8 @@ import (
 	"github.com/seed1158cd35/weir/fleet"
 )
 
-// What a full disk has refused is written by the next write: by how much the supply is behind the
-// clock, too. A store that was opened again would else drain its buckets by as much too far.
+// The write after a failed one also writes the lag of the supply behind the clock. Otherwise a store that is opened
+// again would drain its buckets too far, by the lag.
 func TestALagThatWasNotWrittenIsWrittenAgain(t *testing.T) {
 	db, err := bolt.Open(filepath.Join(t.TempDir(), "f"), 0o600, nil)
 	if err != nil {

@@ -10,13 +10,13 @@ import (
 	"github.com/seed1158cd35/weir/fleet"
 )
 
-// Who shares a limit is kept in memory: all are of this process, or speak to it, and end
-// with it. Only by how much the supply of a group is behind the clock outlives it, as
-// buckets are drained by the supply.
+// rosters are the members that share the limits of each group. They are only in memory, because they end with this
+// process: all belong to it or connect to it. The file stores only how far the supply of a group is behind the
+// clock, because the supply drains the buckets.
 type rosters struct {
 	groups  map[string]*fleet.Members
-	written map[string]int64 // the lags that the file has
-	writing map[string]int64 // those that it has once the present write is on disk
+	written map[string]int64 // the lags in the file
+	writing map[string]int64 // the lags in the file after the present write
 }
 
 var lagPrefix = []byte("lag ")
@@ -36,7 +36,7 @@ func openFleet(b *bolt.Tx) (rosters, error) {
 	return f, nil
 }
 
-// members are those of a group.
+// members returns the members of a group.
 func (f *rosters) members(group string, now int64) *fleet.Members {
 	m := f.groups[group]
 	if m == nil {
@@ -47,7 +47,7 @@ func (f *rosters) members(group string, now int64) *fleet.Members {
 	return m
 }
 
-// finish writes the lags that have grown.
+// finish writes the lags that changed.
 func (f *rosters) finish(meta *bolt.Bucket) error {
 	clear(f.writing)
 	for group, m := range f.groups {
@@ -63,10 +63,10 @@ func (f *rosters) finish(meta *bolt.Bucket) error {
 	return nil
 }
 
-// wrote notes that the write has succeeded: one that a full disk refused is made again.
+// wrote records that the write succeeded. A write that a full disk refused is repeated.
 func (f *rosters) wrote() { maps.Copy(f.written, f.writing) }
 
-// dropLags lets the supply of all groups begin anew, with the clock.
+// dropLags deletes all lags, so that the supply of all groups restarts at the present time.
 func dropLags(b *bolt.Tx) error {
 	f, err := openFleet(b)
 	for group := range f.written {
@@ -77,12 +77,12 @@ func dropLags(b *bolt.Tx) error {
 	return err
 }
 
-// supply is what can be granted of a group now.
+// supply returns the supply of a group at the present time.
 func (t *txn) supply(group string) *fleet.Supply {
 	return t.fleet.members(group, t.now.UnixMicro()).Supply(t.now.UnixMicro())
 }
 
-// groupOf is the group of an entry.
+// groupOf returns the group of an entry, given its key.
 func groupOf(key []byte) string {
 	n, w := binary.Uvarint(key)
 	if w <= 0 || n > uint64(len(key)-w) {
@@ -91,8 +91,8 @@ func groupOf(key []byte) string {
 	return string(key[w : w+int(n)])
 }
 
-// Beat is fleet.Store's. It waits for what is being written, so that a disk which stands
-// still is noticed, but writes nothing.
+// Beat implements fleet.Store. It waits for the present write, so that a stalled disk is noticed, but it writes
+// nothing.
 func (s *Store) Beat(ctx context.Context, b *fleet.Beat) (a fleet.Standing, err error) {
 	if err := b.Check(); err != nil {
 		return a, err

@@ -6,9 +6,8 @@ import (
 	bolt "go.etcd.io/bbolt"
 )
 
-// A part is one kind of entries of the file. The sum of all that it holds stands
-// beside it: a tree of which some is missing, or is what it was long ago, looks whole
-// otherwise.
+// A part is one kind of entry in the file, with a checksum over all its entries. The checksum detects a tree with
+// missing or outdated pages, which would otherwise look valid.
 type part struct {
 	*bolt.Bucket
 	sumKey []byte
@@ -27,7 +26,7 @@ func partOf(b *bolt.Tx, name []byte) (*part, error) {
 
 var ecma = crc64.MakeTable(crc64.ECMA)
 
-// digest is what an entry adds to the sum.
+// digest returns the contribution of an entry to the sum.
 func digest(k, v []byte) uint64 {
 	if v == nil {
 		return 0

@@ -10,10 +10,10 @@ import (
 	"github.com/seed1158cd35/weir/fleet"
 )
 
-// mostValue is how long the value of a record may be.
+// mostValue is the maximum size of a record's value in bytes.
 const mostValue = 1 << 20
 
-// Load is fleet.Store's.
+// Load implements fleet.Store.
 func (s *Store) Load(ctx context.Context, group string, names []string) (all []fleet.Record, now time.Time, err error) {
 	if err := s.usable(ctx); err != nil {
 		return nil, time.Time{}, err
@@ -42,7 +42,7 @@ func (s *Store) Load(ctx context.Context, group string, names []string) (all []f
 	return all, now, nil
 }
 
-// load reads a record, without a version if it is not there any more.
+// load returns a record, with version 0 if it is missing or expired.
 func load(records *bolt.Bucket, now time.Time, group, name string) (fleet.Record, error) {
 	none := fleet.Record{Name: name}
 	v := records.Get(key(group, name))
@@ -56,7 +56,7 @@ func load(records *bolt.Bucket, now time.Time, group, name string) (fleet.Record
 	return fleet.Record{Name: name, Version: k.version, Value: k.value, Keep: time.Duration(k.until-now.UnixMicro()) * time.Microsecond}, nil
 }
 
-// Swap is fleet.Store's.
+// Swap implements fleet.Store.
 func (s *Store) Swap(ctx context.Context, group string, r fleet.Record) (now fleet.Record, ok bool, err error) {
 	if err := checkNames(group, r.Name); err != nil {
 		return fleet.Record{}, false, err

@@ -9,12 +9,12 @@ import (
 	"github.com/seed1158cd35/weir/fleet/filestore"
 )
 
-// asleep is what time.Now returns when the machine has slept: the clock on the wall went on, and the monotonic
-// reading did not.
+// asleep returns the result of time.Now after the machine has slept: the wall clock has advanced, the monotonic
+// reading has not.
 func asleep(now time.Time, d time.Duration) time.Time {
 	type reading struct {
 		wall uint64
-		ext  int64 // the monotonic reading
+		ext  int64 // monotonic reading
 		loc  *time.Location
 	}
 	t := now.Add(d)
@@ -22,8 +22,8 @@ func asleep(now time.Time, d time.Duration) time.Time {
 	return t
 }
 
-// A sleep is no time to a file that is open: nothing comes back by it, and windows end as much later. The next start goes by
-// the wall.
+// An open file ignores the time that the machine sleeps: no units return, and windows end later. The next start
+// uses the wall clock.
 func TestASleepIsNoTime(t *testing.T) {
 	var slept, on time.Duration
 	begin, path := time.Now(), file(t)

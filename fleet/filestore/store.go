@@ -1,12 +1,10 @@
-// Package filestore keeps the limits of one machine in a file, so that they survive
-// a restart, kill -9 and a power cut: quotas, the state of shared breakers, and
-// records such as those of idempotency. One process holds the file; several machines
-// share a store of another kind.
+// Package filestore keeps the limits of one machine in a file. Quotas, the state of shared breakers, and records
+// such as idempotency records survive a restart, kill -9 and a power cut. One process holds the file. Several
+// machines need another kind of store.
 //
-// What is answered is on the disk. Callers that come at the same time share one
-// write, so that the disk's latency, not its rate, is what each of them pays. What
-// is full again, and what has had its time, is removed a little with each write; its
-// room is used again.
+// A response is sent after its data is on the disk. Concurrent callers share one write, so each waits for the
+// latency of the disk, not for its turn. Each write removes a few entries that are full again or expired, and their
+// space is reused.
 package filestore
 
 import (
@@ -20,17 +18,16 @@ import (
 	"github.com/seed1158cd35/weir/fleet"
 )
 
-// Options say how a file is held. The zero Options are for production.
+// Options configure how a file is opened. The zero Options are for production.
 type Options struct {
-	// NoSync leaves to the system when writes reach the disk. What was answered then
-	// survives kill -9, but not a power cut, which may even damage the file.
+	// NoSync lets the system decide when writes reach the disk. Responses then survive kill -9, but not a power
+	// cut, which may even damage the file.
 	NoSync bool
 
-	// Wait is how long to wait for another process to let go of the file, as it does
-	// during a restart; 0 means 1s.
+	// Wait is how long Open waits for another process to release the file, as during a restart. 0 means 1s.
 	Wait time.Duration
 
-	// MaxSize is how many bytes the file may have; 0 means as many as the disk has.
+	// MaxSize is the maximum size of the file in bytes. 0 means no maximum.
 	MaxSize int
 }
 
@@ -39,24 +36,23 @@ type Store struct {
 	path  string
 	db    *bolt.DB
 	clock *ticker
-	fleet rosters // the writer's
+	fleet rosters // used by the writer only
 
 	mu      sync.Mutex
-	arrived sync.Cond // something is in the queue, or the store is closed
+	arrived sync.Cond // the queue has an operation, or the store is closed
 	queue   []*op
-	broken  error // why nothing can be asked any more
-	full    error // of the latest write, if the disk was full
+	broken  error // error of all operations from now on
+	full    error // error of the latest write, if the disk was full
 	closed  bool
-	keepAll bool // nothing is removed; for a test that compares with a store which forgets later
+	keepAll bool // removes no entries; for tests that compare with a store that forgets later
 	done    chan struct{}
-	once    sync.Once // the file is let go
+	once    sync.Once // closes the file
 }
 
 var _ fleet.Store = (*Store)(nil)
 
-// Open opens the file or makes a new one. If it cannot, the error says what to do: it
-// is ErrHeld if another process has the file, ErrForeign if it is none of weir's,
-// ErrDamaged if it is not whole.
+// Open opens the file or creates it. The error names the next step. It is ErrHeld if another process holds the
+// file, ErrForeign if the file was not created by weir, and ErrDamaged if it is damaged.
 func Open(path string, o Options) (*Store, error) {
 	return open(path, o, time.Now)
 }
@@ -76,7 +72,7 @@ func open(path string, o Options, source func() time.Time) (*Store, error) {
 	return s, nil
 }
 
-// begin makes a new file ready, or brings an old one to the present.
+// begin initializes a new file, or moves an old one to the present time.
 func (s *Store) begin(source func() time.Time) error {
 	return guarded(func() error {
 		return s.db.Update(func(b *bolt.Tx) error {
@@ -96,19 +92,18 @@ func (s *Store) begin(source func() time.Time) error {
 	})
 }
 
-// wrap says which file an error is about.
+// wrap adds the path of the file to an error.
 func (s *Store) wrap(err error) error { return fmt.Errorf("store file %s: %w", s.path, err) }
 
-// Init is fleet.Store's. A file forgets nothing, so a group that it does not know is new.
+// Init implements fleet.Store. A file does not lose data, so a group that it does not contain is new.
 func (s *Store) Init(context.Context, string) error { return nil }
 
-// Known is fleet.Store's.
+// Known implements fleet.Store.
 func (s *Store) Known(context.Context, string) (time.Time, bool, error) {
 	return time.Time{}, true, nil
 }
 
-// Close waits for what was asked already, and lets go of the file. Closing again waits
-// for that, too.
+// Close waits for the operations in the queue and releases the file. Another call of Close also waits for that.
 func (s *Store) Close() error {
 	s.mu.Lock()
 	s.closed = true
@@ -123,7 +118,7 @@ func (s *Store) Close() error {
 	return nil
 }
 
-// usable reports why nothing can be asked of the store, if so.
+// usable returns an error if the store or ctx has ended.
 func (s *Store) usable(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -133,7 +128,7 @@ func (s *Store) usable(ctx context.Context) error {
 	return s.refusal()
 }
 
-// refusal is why nothing is asked any more; mu is held.
+// refusal returns why the store accepts no operations, or nil. The caller holds mu.
 func (s *Store) refusal() error {
 	if s.closed {
 		return s.wrap(ErrClosed)

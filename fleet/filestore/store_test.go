@@ -19,7 +19,7 @@ import (
 	"github.com/seed1158cd35/weir/limit/bucket"
 )
 
-// quick leaves out what only a power cut would show.
+// quick omits what matters only after a power cut.
 var quick = filestore.Options{NoSync: true, Wait: 50 * time.Millisecond}
 
 func open(t testing.TB, path string, o filestore.Options) *filestore.Store {
@@ -65,7 +65,7 @@ func TestStoreComputesAsMemoryDoes(t *testing.T) {
 	storetest.CompareReturns(t, fleet.NewMemory(c.Now), s, c.Advance, rand.Uint64(), 1000)
 }
 
-// TestStoreComputesAsMemoryDoesAcrossRestarts closes and opens the file now and then.
+// The test sometimes closes and opens the file.
 func TestStoreComputesAsMemoryDoesAcrossRestarts(t *testing.T) {
 	for range 5 {
 		c := newHand()
@@ -75,15 +75,14 @@ func TestStoreComputesAsMemoryDoesAcrossRestarts(t *testing.T) {
 	}
 }
 
-// persistent is a Memory of which clients are forgotten as at a restart: they are
-// not compared.
+// persistent is a Memory whose clients are not compared, because a restart forgets them.
 type persistent struct{ *fleet.Memory }
 
 func (persistent) Beat(context.Context, *fleet.Beat) (fleet.Standing, error) {
 	return fleet.Standing{}, nil
 }
 
-// restarted is a store that is opened anew every few calls.
+// restarted is a store that is reopened every few calls.
 type restarted struct {
 	*filestore.Store
 	t     *testing.T
@@ -121,7 +120,7 @@ func (r *restarted) again() {
 	r.KeepAll()
 }
 
-// A hand is a clock that a test moves, and that stores live by.
+// A hand is a clock that a test moves, and that the stores of the test use.
 type hand struct{ *storetest.Hand }
 
 func newHand() hand { return hand{storetest.NewHand()} }
@@ -195,7 +194,7 @@ func TestAClosedStoreSaysSo(t *testing.T) {
 	closed(t, s)
 }
 
-// TestClosingAnswersEveryone: whoever asked gets an answer or is told.
+// Every caller gets an answer or an error.
 func TestClosingAnswersEveryone(t *testing.T) {
 	path := file(t)
 	s := open(t, path, quick)
@@ -227,7 +226,7 @@ func TestClosingAnswersEveryone(t *testing.T) {
 	}
 }
 
-// TestAFileIsFreeWhenCloseReturns: whoever closes it, and however often.
+// The file is released for every caller of Close, and for repeated calls.
 func TestAFileIsFreeWhenCloseReturns(t *testing.T) {
 	path := file(t)
 	for range 50 {
@@ -259,7 +258,7 @@ func TestRecordsAreBounded(t *testing.T) {
 	}
 }
 
-// TestGarbageIsRemoved: the file does not grow with what has had its time.
+// The file does not grow with expired entries.
 func TestGarbageIsRemoved(t *testing.T) {
 	c := newHand()
 	path := file(t)
@@ -285,7 +284,7 @@ func TestGarbageIsRemoved(t *testing.T) {
 			size = sizeOf(t, path)
 		}
 	}
-	// In a minute, for which lanes are remembered, there are 3,000 asks.
+	// Lanes are kept for a minute, in which there are 3,000 asks.
 	if most > 7000 {
 		t.Errorf("%d entries at once", most)
 	}
@@ -303,8 +302,7 @@ func sizeOf(t testing.TB, path string) int64 {
 	return info.Size()
 }
 
-// TestContextsAreKept: who cannot wait for the disk leaves, and what it asked may
-// have been done or not.
+// A caller that cannot wait for the disk returns. Its operation may or may not be executed.
 func TestContextsAreKept(t *testing.T) {
 	s := open(t, file(t), quick)
 	var granted int64

@@ -10,15 +10,14 @@ import (
 	"github.com/seed1158cd35/weir/limit"
 )
 
-// sweepLeast is how many entries of each part a write looks at, at least. With twice
-// as many as it has touched, there is never much more that is of no use than there is
-// of use.
+// sweepLeast is the minimum number of entries of each part that a write checks. It checks two more for each entry
+// that it wrote, so useless entries never greatly outnumber useful ones.
 const sweepLeast = 4
 
-// keySwept says how far a part has been looked through.
+// keySwept returns the key under which the position of the sweep in a part is stored.
 func keySwept(part string) []byte { return []byte("swept " + part) }
 
-// sweep looks through some of each part, from where the last write stopped.
+// sweep removes useless entries from a section of each part. It continues where the last write stopped.
 func (t *txn) sweep() {
 	now := t.now.UnixMicro()
 	t.sweepPart("cells", t.cells, func(k, v []byte) (bool, error) {
@@ -59,7 +58,7 @@ func (t *txn) sweepPart(name string, p *part, useless func(k, v []byte) (bool, e
 			gone = append(gone, bytes.Clone(k))
 		}
 	}
-	next := bytes.Clone(k) // none if that was the end: it begins anew
+	next := bytes.Clone(k) // nil at the end, so the next sweep restarts
 	for _, k := range gone {
 		if t.err = p.remove(k); t.err != nil {
 			return
@@ -68,9 +67,8 @@ func (t *txn) sweepPart(name string, p *part, useless func(k, v []byte) (bool, e
 	t.err = t.meta.Put(keySwept(name), seal(next))
 }
 
-// rebase brings a file to the present that was written by a clock which was ahead.
-// What has gone of any limit counts as gone just now, and what was to last lasts for as
-// long as it would have.
+// rebase moves a file to the present time after a clock that was ahead wrote it. Usage of every limit counts as
+// spent now, and pauses and records keep their remaining time.
 func rebase(b *bolt.Tx, now time.Time, ahead time.Duration) error {
 	us, d := now.UnixMicro(), ahead.Microseconds()
 	err := rewrite(b, bucketCells, func(v []byte) ([]byte, error) {
@@ -112,8 +110,8 @@ func rebase(b *bolt.Tx, now time.Time, ahead time.Duration) error {
 	return setNumber(b.Bucket(bucketMeta), keyClock, us)
 }
 
-// rebaseCell: marks from before are worth nothing. A quota's window is not known any
-// more: what has gone of it counts in the present one.
+// rebaseCell moves a cell to the present time. It invalidates earlier marks. The window of a quota becomes unknown,
+// so its usage counts in the present window.
 func rebaseCell(c *fleet.Cell, now, ahead int64) {
 	c.Paused = max(0, c.Paused-ahead)
 	switch c.Shape {

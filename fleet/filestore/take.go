@@ -10,8 +10,7 @@ import (
 	"github.com/seed1158cd35/weir/fleet"
 )
 
-// mostName is how long the names of an entry may be together. A key of bbolt has
-// 32,768 bytes at most.
+// mostName is the maximum total length of the names of an entry. bbolt allows keys of up to 32,768 bytes.
 const mostName = 24 << 10
 
 func checkNames(names ...string) error {
@@ -25,14 +24,14 @@ func checkNames(names ...string) error {
 	return nil
 }
 
-// Take is fleet.Store's.
+// Take implements fleet.Store.
 func (s *Store) Take(ctx context.Context, a *fleet.Ask) error {
 	a.Granted, a.Grants = 0, a.Grants[:0]
 	k, err := checked(a)
 	if err != nil {
 		return err
 	}
-	// The write may outlast the caller's patience: it has an ask of its own.
+	// The write may continue after the caller has left, so it uses a copy of the ask.
 	own := *a
 	own.Settle, own.Claims, own.Grants = slices.Clone(a.Settle), slices.Clone(a.Claims), nil
 	err = s.do(ctx, func(t *txn) error { return t.take(&own, k) })
@@ -47,7 +46,7 @@ func (s *Store) Take(ctx context.Context, a *fleet.Ask) error {
 	return nil
 }
 
-// names are the keys of an ask in the file.
+// names are the keys in the file that an ask uses.
 type names struct {
 	lane           []byte
 	settle, claims []string
@@ -76,7 +75,7 @@ func firstOf(a, b error) error {
 	return b
 }
 
-// take executes an ask. Everything that may fail is done first.
+// take executes an ask. It completes all steps that may fail before it changes anything.
 func (t *txn) take(a *fleet.Ask, k names) error {
 	a.Now = t.now
 	now := a.Now.UnixMicro()
@@ -104,7 +103,7 @@ func (t *txn) take(a *fleet.Ask, k names) error {
 	return nil
 }
 
-// lane is the latest answer of a lane, nil if there is none.
+// lane returns the latest answer of a lane, or nil.
 func (t *txn) lane(k []byte) (*answer, error) {
 	v := t.lanes.Get(k)
 	if v == nil {
@@ -127,7 +126,7 @@ func (t *txn) decide(a *fleet.Ask, at *fleet.Supply, k names, cells map[string]*
 	}
 }
 
-// until is the last instant at which something counts that is kept from now on.
+// until returns the last instant at which data counts that is kept from now on, in microseconds.
 func until(now time.Time, keep time.Duration) int64 {
 	return now.UnixMicro() + keep.Microseconds()
 }

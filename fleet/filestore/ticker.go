@@ -5,12 +5,12 @@ import (
 	"time"
 )
 
-// mostAhead is how far a file may be ahead of the wall clock and still be believed.
-// For so long at most nothing comes back to any limit.
+// mostAhead is how far a file may be ahead of the wall clock and still be trusted. At most for this time, limits
+// regain no units.
 const mostAhead = 10 * time.Second
 
-// A ticker is the store's clock: that of the machine when the file was opened, gone
-// on monotonically since, and never behind what the file has seen.
+// A ticker is the store's clock. It starts with the machine's time when the file was opened, continues
+// monotonically, and is never behind the latest write in the file.
 type ticker struct {
 	source      func() time.Time
 	start, base time.Time
@@ -19,7 +19,7 @@ type ticker struct {
 	last time.Time
 }
 
-// newTicker also returns how far the file is ahead, if that is not to be believed.
+// newTicker returns a clock. If the file is too far ahead to be trusted, ahead is by how much.
 func newTicker(source func() time.Time, seen time.Time) (c *ticker, ahead time.Duration) {
 	start := source()
 	c = &ticker{source: source, start: start, base: start.Round(0).UTC()}

@@ -9,9 +9,8 @@ import (
 	"os"
 )
 
-// What follows reads a file of bbolt's format 2 as untrusted bytes. bbolt itself
-// checks the two meta pages and nothing else, and faults or runs in circles on others
-// that are broken.
+// This file reads bbolt's file format 2 as untrusted bytes. bbolt checks only the two meta pages. On other damaged
+// pages it crashes or loops forever.
 
 var native = binary.NativeEndian
 
@@ -26,24 +25,23 @@ const (
 	leafIsBucket  = 1
 	bucketHeader  = 16 // root page, sequence
 	noFreelist    = 1<<64 - 1
-	newest        = 1 // the transaction of a file in which nothing was ever written
+	newest        = 1 // the transaction number of a file that was never written
 	deepest       = 40
 	smallestPage  = 1024
 	largestPage   = 16 << 20
 	checksumStart = metaSize - 8
 )
 
-// A meta is what a meta page says.
+// A meta is the content of a meta page.
 type meta struct {
 	pageSize int64
 	root     uint64
 	freelist uint64
-	pages    uint64 // in use, the high water mark
+	pages    uint64 // high water mark of the pages in use
 	tx       uint64
 }
 
-// metaOf finds the meta page in force. That of a file which is no file of bbolt is
-// ErrForeign.
+// metaOf returns the meta page in force. It returns ErrForeign if the file was not written by bbolt.
 func metaOf(f *os.File) (m meta, err error) {
 	info, err := f.Stat()
 	if err != nil {
@@ -88,12 +86,12 @@ type walk struct {
 	f       io.ReaderAt
 	meta    meta
 	visited map[uint64]bool
-	value   func(key, value []byte) error // called for what a leaf holds, in order
-	last    []byte                        // the key before
-	leaf    bool                          // whether there was one
+	value   func(key, value []byte) error // called for each entry of a leaf, in order
+	last    []byte                        // the previous key
+	leaf    bool                          // last is valid
 }
 
-// verify checks all of a file: every page, every value.
+// verify checks every page and every value of a file.
 func verify(f *os.File) error {
 	m, err := metaOf(f)
 	if err != nil {
@@ -109,12 +107,12 @@ func verify(f *os.File) error {
 		return damaged("all parts are missing")
 	}
 	if m.freelist != noFreelist && m.tx > newest || len(parts) > 0 && parts[string(bucketMeta)] == nil {
-		return ErrForeign // weir writes no list, and that part first
+		return ErrForeign // weir writes no freelist, and creates the meta part first
 	}
 	return w.parts(parts)
 }
 
-// parts walks what the file holds, and compares it with the sums.
+// parts walks all parts and compares their contents with their sums.
 func (w *walk) parts(all map[string][]byte) error {
 	sums, said := make(map[string]uint64), make(map[string]uint64)
 	for name, v := range all {
@@ -144,7 +142,7 @@ func (w *walk) tree(root uint64, value func(key, value []byte) error, flags uint
 	return part.page(root, nil, nil, 0, flags)
 }
 
-// bucket walks a part of the file, which stands in its entry if it is small.
+// bucket walks a part of the file. A small part is stored inline in its entry.
 func (w *walk) bucket(v []byte, check func(k, v []byte) error) error {
 	if len(v) < bucketHeader {
 		return damaged("a part has %d bytes", len(v))
@@ -156,9 +154,9 @@ func (w *walk) bucket(v []byte, check func(k, v []byte) error) error {
 	return part.elements(v[bucketHeader:], nil, nil, 0, 0, true)
 }
 
-// page reads a page and all below it. Its first key is least, unless that is nil, and
-// all are below most: bbolt finds the entry of a page by the page's first key, and would
-// leave an entry behind that differs.
+// page checks a page and all pages below it. If least is not nil, the page's first key must equal it. All keys must
+// be below most. bbolt finds a page's entry by the page's first key, and would not find an entry with a different
+// key.
 func (w *walk) page(id uint64, least, most []byte, depth int, flags uint32) error {
 	if id < 2 || id >= w.meta.pages || w.visited[id] || depth > deepest {
 		return damaged("page %d of %d is named where it cannot be", id, w.meta.pages)
@@ -184,7 +182,7 @@ func (w *walk) page(id uint64, least, most []byte, depth int, flags uint32) erro
 	return w.elements(buf, least, most, depth, flags, false)
 }
 
-// elements walks what a page holds.
+// elements walks the elements of a page.
 func (w *walk) elements(buf []byte, least, most []byte, depth int, flags uint32, inline bool) error {
 	if len(buf) < pageHeader {
 		return damaged("a page of %d bytes", len(buf))
@@ -241,7 +239,7 @@ func slice(buf []byte, at, n int) ([]byte, error) {
 	return buf[at : at+n], nil
 }
 
-// ordered checks that each key comes behind the last, and in its place.
+// ordered checks that keys ascend and stay below most.
 func (w *walk) ordered(key, most []byte) error {
 	if len(key) == 0 || w.leaf && bytes.Compare(w.last, key) >= 0 || most != nil && bytes.Compare(key, most) >= 0 {
 		return damaged("entry %x is out of order", key)

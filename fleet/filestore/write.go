@@ -13,8 +13,7 @@ import (
 	"github.com/seed1158cd35/weir/fleet"
 )
 
-// An op is something to be done to the file on behalf of a caller. run must have
-// changed nothing when it returns an error.
+// An op is an operation on the file for one caller. If run returns an error, it must not have changed anything.
 type op struct {
 	run   func(t *txn) error
 	looks bool // it writes nothing
@@ -29,11 +28,11 @@ const (
 	abandoned
 )
 
-// mostOps is how many callers share one write.
+// mostOps is the maximum number of callers that share one write.
 const mostOps = 1000
 
-// do has an op done and waits until that is on the disk, or ctx ends. In the latter
-// case it may still be done if its write has begun.
+// do runs an operation and waits until its result is on the disk, or ctx ends. If ctx ends after the write began,
+// the operation may still be executed.
 func (s *Store) do(ctx context.Context, run func(t *txn) error) error {
 	return s.enqueue(ctx, &op{run: run, done: make(chan struct{})})
 }
@@ -59,7 +58,7 @@ func (s *Store) enqueue(ctx context.Context, o *op) error {
 	}
 }
 
-// write does what is in the queue, everything at once, until the store is closed.
+// write executes the queue in batches until the store is closed.
 func (s *Store) write() {
 	defer close(s.done)
 	for {
@@ -79,8 +78,7 @@ func (s *Store) write() {
 	}
 }
 
-// next waits for something to do. It returns nil when the store is closed and
-// nothing is left.
+// next waits for operations. It returns nil when the store is closed and the queue is empty.
 func (s *Store) next() (batch []*op, broken error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -95,8 +93,8 @@ func (s *Store) next() (batch []*op, broken error) {
 	return batch, s.broken
 }
 
-// commit writes a batch. After an error of the disk other than that it is full,
-// nobody knows what it holds: the store stays broken until it is opened again.
+// commit writes a batch. After a disk error other than a full disk, the contents of the disk are unknown. The store
+// then stays broken until it is opened again.
 func (s *Store) commit(batch []*op) error {
 	if !slices.ContainsFunc(batch, func(o *op) bool { return !o.looks }) {
 		s.each(&txn{fleet: &s.fleet}, batch)
@@ -132,7 +130,7 @@ func (s *Store) run(b *bolt.Tx, batch []*op) error {
 	return t.finish(s.keepAll)
 }
 
-// each does what a batch wants.
+// each runs the operations of a batch.
 func (s *Store) each(t *txn, batch []*op) {
 	for _, o := range batch {
 		if !o.state.CompareAndSwap(waiting, running) {
@@ -145,7 +143,7 @@ func (s *Store) each(t *txn, batch []*op) {
 	}
 }
 
-// A txn is one write to the file, made for several callers.
+// A txn is one write to the file for several callers.
 type txn struct {
 	meta                  *bolt.Bucket
 	cells, lanes, records *part
@@ -153,8 +151,8 @@ type txn struct {
 
 	now     time.Time
 	changed map[string]*fleet.Cell
-	err     error // of the file; nothing of the write counts
-	touched int   // entries
+	err     error // of the file; the write is rolled back
+	touched int   // number of entries written
 }
 
 func newTxn(b *bolt.Tx) (t *txn, err error) {
@@ -166,7 +164,7 @@ func newTxn(b *bolt.Tx) (t *txn, err error) {
 	return t, errors.Join(errs[:]...)
 }
 
-// finish writes what has changed, and removes some of what is of no more use.
+// finish writes the changes, and removes some useless entries.
 func (t *txn) finish(keepAll bool) error {
 	for k, c := range t.changed {
 		t.put(t.cells, []byte(k), encodeCell(c))
@@ -194,8 +192,7 @@ func (t *txn) put(p *part, key, value []byte) {
 	}
 }
 
-// cell is that of a limit and key, as this write has left it so far. It is written
-// if it is noted in changed.
+// cell returns the cell of a limit and key, including changes of this write. finish writes only cells in changed.
 func (t *txn) cell(k string) (*fleet.Cell, error) {
 	if c := t.changed[k]; c != nil {
 		return c, nil

@@ -9,13 +9,13 @@ import (
 
 // The variables that FromEnv reads.
 const (
-	ThresholdEnv = "JOB_THROTTLE_THRESHOLD" // how many may be active
-	PollEnv      = "JOB_POLL_INTERVAL"      // seconds, or a duration as 30s
-	TimeoutEnv   = "JOB_THROTTLE_TIMEOUT"   // the same; 0 does not wait
+	ThresholdEnv = "JOB_THROTTLE_THRESHOLD" // maximum number of active jobs
+	PollEnv      = "JOB_POLL_INTERVAL"      // seconds, or a duration such as 30s
+	TimeoutEnv   = "JOB_THROTTLE_TIMEOUT"   // the same; 0 means no wait
 )
 
-// FromEnv lays what the environment says over options. lookup is os.LookupEnv. The error
-// names every variable that is wrong.
+// FromEnv overrides options with values of the environment. lookup is os.LookupEnv. The error names every invalid
+// variable.
 func FromEnv(o Options, lookup func(string) (string, bool)) (Options, error) {
 	var errs []error
 	if text, ok := lookup(ThresholdEnv); ok {

@@ -9,15 +9,15 @@ import (
 	"time"
 )
 
-// Handler lets programs in any language start jobs under the throttle:
+// Handler returns a handler with which programs in any language start jobs under the throttle:
 //
-//	GET    /        how many there are, without waiting
-//	POST   /        waits for a place, Options.Timeout at most: 201 {"slot": "...", "currentJobs": 17, "waitTime": 4.2},
-//	                the jobs before this one and the seconds waited; {"waitMs": 0} does not wait
-//	PUT    /{slot}  {"job": "id"}: the job that was started
-//	DELETE /{slot}  none was
+//	GET    /        returns the number of jobs without waiting
+//	POST   /        waits for a slot, at most Options.Timeout: 201 {"slot": "...", "currentJobs": 17, "waitTime": 4.2},
+//	                the earlier jobs and the seconds waited; {"waitMs": 0} does not wait
+//	PUT    /{slot}  {"job": "id"} reports the job that was started
+//	DELETE /{slot}  reports that no job was started
 //
-// Without a place in time the answer is 429 with JOB_CAPACITY_TIMEOUT.
+// If no slot is free in time, the response is 429 with JOB_CAPACITY_TIMEOUT.
 func (t *Throttle) Handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /{$}", t.serveLook)

@@ -1,14 +1,13 @@
-// Package jobs bounds how many long-running jobs an upstream runs for an account at once:
-// recoveries, exports, training runs, which an API starts at once and runs for an hour.
+// Package jobs limits how many long-running jobs an upstream runs concurrently for an account. Recoveries, exports
+// and training runs are examples: an API starts them immediately and runs them for an hour.
 //
 //	throttle, err := jobs.New(jobs.Options{Active: listed, Store: store, Group: "drs"})
 //	id, err := throttle.Start(ctx, func(ctx context.Context) (string, error) { ... })
 //
-// The upstream is asked how many are active. As long as they are below the threshold
-// another may start; else the upstream is polled until one has ended, or the time is up.
-// Between the question and the moment in which the upstream lists a new job, starts in
-// progress hold a slot in a store that all processes share, so that those who see one
-// place left at the same time do not all take it.
+// The throttle asks the upstream for its active jobs. While they are below the threshold, another job may start.
+// Otherwise the throttle polls the upstream until a job has ended or the timeout has passed. The upstream lists a
+// new job only after some time. Until then, the start holds a slot in a store that all processes share. So two
+// processes that see one free slot cannot both take it.
 package jobs
 
 import (
@@ -23,22 +22,21 @@ import (
 	"github.com/seed1158cd35/weir/fleet"
 )
 
-// Options say what is bounded. Active is required.
+// Options configure a Throttle. Active is required.
 type Options struct {
-	// Active asks the upstream for the ids of the jobs that are active. A list that a
-	// later one contradicts may be late, but not forget: a job that was listed and is not
-	// any more has ended.
+	// Active returns the IDs of the upstream's active jobs. Its list may be late, but must not omit a job that it
+	// has listed before: such a job has ended.
 	Active func(ctx context.Context) (ids []string, err error)
 
-	Threshold int // how many may be active; 0 means 18, or Max if that is lower
-	Max       int // how many the upstream allows; 0 means 20
+	Threshold int // maximum number of active jobs; 0 means 18, or Max if that is lower
+	Max       int // the upstream's maximum; 0 means 20
 
-	Poll    time.Duration // between questions while there is no place, and how long one may take; 0 means 30s
-	Timeout time.Duration // longest wait for one; 0 means 600s, below 0 means none
-	Hold    time.Duration // until when a started job is listed at the latest; 0 means 120s
+	Poll    time.Duration // between polls while no slot is free, and timeout of a poll; 0 means 30s
+	Timeout time.Duration // longest wait for a slot; 0 means 600s, negative means no wait
+	Hold    time.Duration // how long a started job may remain unlisted; 0 means 120s
 
-	// Store holds the slots of starts in progress; nil means that this process is alone.
-	// Group and Name say where.
+	// Store holds the slots of starts in progress, in the record Name of Group. nil means that no other process
+	// starts jobs.
 	Store fleet.Store
 	Group string // "" means jobs
 	Name  string // "" means slots
@@ -47,37 +45,38 @@ type Options struct {
 	Events Events
 }
 
-// Events are told of, one after the other, by whoever starts a job. None must block.
+// Events are callbacks. The goroutine that starts a job calls them in order, concurrent starts possibly
+// concurrently. They must not block.
 type Events struct {
-	Waiting  func(State)         // there is no place: it is waited for
-	Started  func(time.Duration) // a job was let start, after so long a wait
+	Waiting  func(State)         // no slot is free, and the call waits
+	Started  func(time.Duration) // a job may start after this wait
 	TimedOut func(*CapacityError)
 	Unasked  func(Unasked)
-	Alone    func(error) // the store is away: only this process's own starts are known
+	Alone    func(error) // the store is unreachable: only this process's starts count
 }
 
-// Unasked says that a job was let start although the upstream could not be asked: its throttle is there to keep the
-// upstream's own refusals away, and must not be what stops a recovery.
+// Unasked reports a start that was allowed although the upstream returned no list. The throttle only avoids
+// refusals of the upstream, so its failure must not stop a recovery.
 type Unasked struct {
 	Err    error
-	Waited time.Duration // from when the place was asked for
+	Waited time.Duration // since the call
 }
 
-// A State is how many jobs there are.
+// A State is the number of jobs and of free slots.
 type State struct {
-	Current    int  `json:"currentJobs"` // active, and starting
+	Current    int  `json:"currentJobs"` // active, or being started
 	Max        int  `json:"maxJobs"`
 	Threshold  int  `json:"threshold"`
-	Available  int  `json:"availableSlots"` // how many could start now: below the threshold
-	Left       int  `json:"slotsLeft"`      // how many the upstream itself would take: below its most
+	Available  int  `json:"availableSlots"` // how many jobs could start now, below the threshold
+	Left       int  `json:"slotsLeft"`      // how many jobs the upstream would accept, below its maximum
 	Throttling bool `json:"throttling"`     // a start would have to wait
-	AtCapacity bool `json:"atCapacity"`     // the upstream itself would refuse
+	AtCapacity bool `json:"atCapacity"`     // the upstream would refuse a start
 }
 
 // Code is the code of a CapacityError over HTTP.
 const Code = "JOB_CAPACITY_TIMEOUT"
 
-// A CapacityError means that there was no place within the time.
+// A CapacityError means that no slot became free within the timeout.
 type CapacityError struct {
 	State
 	Waited time.Duration
@@ -88,19 +87,19 @@ func (e *CapacityError) Error() string {
 		Code, e.Current, e.Waited.Round(time.Millisecond), e.Threshold, e.Max, e.Available, e.Left)
 }
 
-// ErrUnknown is wrapped by a start that may have worked although it failed: its slot is
+// ErrUnknown marks a failed start that may have started a job. The error of start must wrap it. The slot is then
 // held until the upstream would have listed the job.
 var ErrUnknown = errors.New("whether the job was started is unknown")
 
-// A Throttle bounds jobs. It is safe for concurrent use.
+// A Throttle limits jobs. It is safe for concurrent use.
 type Throttle struct {
 	o     Options
 	clock clock.Clock
 	slots *slots
-	turn  chan struct{} // held by the call that asks for a place: the others wait for it
+	turn  chan struct{} // held by the call that asks for a slot, while other calls wait
 }
 
-// New makes a throttle.
+// New returns a Throttle. It returns an error for invalid options.
 func New(o Options) (*Throttle, error) {
 	o.Max = cmp.Or(o.Max, 20)
 	o.Threshold = cmp.Or(o.Threshold, min(18, o.Max))
@@ -122,8 +121,8 @@ func New(o Options) (*Throttle, error) {
 	return t, nil
 }
 
-// Start waits for a place and calls start, which starts a job and returns its id. The
-// error is start's, a *CapacityError, or why ctx ended.
+// Start waits for a slot and calls start, which starts a job and returns its ID. The error is start's, a
+// *CapacityError, or the cause of ctx.
 func (t *Throttle) Start(ctx context.Context, start func(context.Context) (id string, err error)) (id string, err error) {
 	s, err := t.Acquire(ctx)
 	if err != nil {
@@ -141,11 +140,11 @@ func (t *Throttle) Start(ctx context.Context, start func(context.Context) (id st
 	return id, nil
 }
 
-// Acquire waits for a place and holds it. The slot must be told what became of it: Started
-// or Release; else it is held until the upstream would have listed a job.
+// Acquire waits for a slot and holds it. The caller must call Started or Release. Otherwise the slot is held until
+// the upstream would have listed a job.
 func (t *Throttle) Acquire(ctx context.Context) (*Slot, error) { return t.acquire(ctx, t.o.Timeout) }
 
-// acquire asks at least once, and waits if the timeout is above 0.
+// acquire asks at least once. It waits only if the timeout is positive.
 func (t *Throttle) acquire(ctx context.Context, timeout time.Duration) (*Slot, error) {
 	begin := t.clock.Now()
 	timer, cancel := ctx, context.CancelFunc(func() {})
@@ -180,18 +179,19 @@ func (t *Throttle) acquire(ctx context.Context, timeout time.Duration) (*Slot, e
 
 var errTimeout = errors.New("the wait for a slot timed out")
 
-// pause returns the time until the next question: a poll, up to a fifth less so that processes do not ask in step. It is
-// never more, so that an upstream that stops answering is detected within two polls.
+// pause returns the time until the next poll: up to a fifth less than Poll, so that processes do not poll
+// simultaneously. It is never more than Poll, so that an upstream that stops answering is detected within two
+// polls.
 func (t *Throttle) pause() time.Duration {
 	return t.o.Poll*4/5 + rand.N(t.o.Poll/5+1)
 }
 
-// late is why there was no place.
+// late returns why the call got no slot.
 func (t *Throttle) late(ctx context.Context, last State, waited time.Duration) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	if last.Max == 0 { // others of this process asked meanwhile
+	if last.Max == 0 { // other calls of this process held the turn
 		last, _ = t.Look(ctx)
 	}
 	e := &CapacityError{last, waited}
@@ -201,7 +201,8 @@ func (t *Throttle) late(ctx context.Context, last State, waited time.Duration) e
 	return e
 }
 
-// ask asks once, as long as bound lasts, for a call that began to. Callers of one process ask one after the other.
+// ask asks once for a slot. Calls of one process ask one at a time: ask waits for its turn until timer ends, and
+// then asks until bound ends. begin is when the call began.
 func (t *Throttle) ask(timer, bound context.Context, begin time.Duration) (*Slot, State, error) {
 	came := t.clock.Now()
 	select {
@@ -216,7 +217,7 @@ func (t *Throttle) ask(timer, bound context.Context, begin time.Duration) (*Slot
 	return t.slots.take(bound, begin, came)
 }
 
-// Look is how many jobs there are now. It waits for nothing and takes nothing.
+// Look returns the current number of jobs. It does not wait for a slot or take one.
 func (t *Throttle) Look(ctx context.Context) (State, error) {
 	n, _, _, err := t.slots.count(ctx, t.clock.Now())
 	if err != nil {

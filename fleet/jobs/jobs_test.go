@@ -21,7 +21,7 @@ import (
 	"github.com/seed1158cd35/weir/internal/test/raced"
 )
 
-// An upstream runs jobs, lists them late, and knows how many there were at most.
+// An upstream runs jobs and lists them late. It records the highest number of jobs.
 type upstream struct {
 	mu     sync.Mutex
 	lag    time.Duration // until a job is listed
@@ -86,8 +86,8 @@ func newThrottle(t *testing.T, o jobs.Options) *jobs.Throttle {
 	return th
 }
 
-// Twenty processes race for two places, a thousand times: never more than the threshold
-// are started, and the two are.
+// Twenty processes race for two slots, a thousand times. They never start more jobs than the threshold, and they
+// fill both slots.
 func TestProcessesThatRaceTakeNoMoreThanThereIs(t *testing.T) {
 	for round := range raced.Of(1000, 50) {
 		synctest.Test(t, func(t *testing.T) {
@@ -117,8 +117,8 @@ func TestProcessesThatRaceTakeNoMoreThanThereIs(t *testing.T) {
 	}
 }
 
-// A job that is listed before its starter has said which it is counts as that and as a start: nobody else gets a place meanwhile, and one
-// once it is said.
+// A job that is listed before Started is called counts twice. Meanwhile no other process gets the last slot.
+// Afterwards one does.
 func TestAJobThatIsListedBeforeItIsSaid(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		u, store := newUpstream(0), fleet.NewMemory(nil)
@@ -140,8 +140,8 @@ func TestAJobThatIsListedBeforeItIsSaid(t *testing.T) {
 	})
 }
 
-// Histories in which jobs end, starts fail, processes die with a slot, and the store's
-// answers get lost: never above the threshold, and what ends makes room again.
+// In random histories, jobs end, starts fail, processes die with a slot, and answers of the store are lost. The
+// number of jobs never exceeds the threshold, and ended jobs free their slots.
 func TestRandomHistories(t *testing.T) {
 	for range raced.Of(1000, 50) {
 		seed := rand.Uint64()
@@ -162,7 +162,7 @@ func TestRandomHistories(t *testing.T) {
 								return "", errors.New("the start failed")
 							}
 							id, err := u.start(ctx)
-							if dies { // it says nothing any more
+							if dies { // it reports nothing more
 								return "", fmt.Errorf("%w: %w", jobs.ErrUnknown, err)
 							}
 							return id, err
@@ -193,7 +193,7 @@ func TestRandomHistories(t *testing.T) {
 	}
 }
 
-// faulty loses the answers of writes now and then.
+// faulty sometimes loses the answer of a write.
 type faulty struct {
 	fleet.Store
 	mu  sync.Mutex
@@ -204,7 +204,7 @@ func (f *faulty) Swap(ctx context.Context, group string, r fleet.Record) (fleet.
 	now, ok, err := f.Store.Swap(ctx, group, r)
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.rng.IntN(20) == 0 { // a conflict that was none
+	if f.rng.IntN(20) == 0 { // a false conflict
 		return f.Store.Swap(ctx, group, r)
 	}
 	return now, ok, err
@@ -223,7 +223,7 @@ func TestTheUpstreamCannotBeAsked(t *testing.T) {
 	}
 }
 
-// gone is a store that is away.
+// gone is a store that is unreachable.
 type gone struct{ fleet.Store }
 
 func (gone) Load(context.Context, string, []string) ([]fleet.Record, time.Time, error) {
@@ -298,7 +298,7 @@ func TestFromEnv(t *testing.T) {
 	}
 }
 
-// A caller does not wait for longer than the throttle has it, whatever it asks for: the listener would cut it off.
+// A caller cannot wait longer than the configured timeout, because the listener would close the connection.
 func TestNobodyWaitsForLongerThanIsConfigured(t *testing.T) {
 	th := newThrottle(t, jobs.Options{Active: newUpstream(20).active, Timeout: -1, Store: fleet.NewMemory(nil)})
 	r, w := httptest.NewRequest("POST", "/", strings.NewReader(`{"waitMs":86400000}`)), httptest.NewRecorder()
@@ -348,7 +348,7 @@ func TestOverHTTP(t *testing.T) {
 	if status != 429 || e["code"] != jobs.Code || details["currentJobs"] != 18.0 {
 		t.Errorf("%d %v", status, v)
 	}
-	if status, v = do("PUT", "/"+slot, `{"job":"3"}`); status != 204 { // which is listed
+	if status, v = do("PUT", "/"+slot, `{"job":"3"}`); status != 204 { // the job is listed
 		t.Errorf("%d %v", status, v)
 	}
 	if status, v = do("POST", "/", `{"waitMs":0}`); status != 201 {
@@ -367,7 +367,7 @@ func TestOverHTTP(t *testing.T) {
 	}
 }
 
-// An upstream that does not answer is found out within one poll, for all who wait meanwhile, and how long each has waited is told.
+// An upstream that does not answer is detected within one poll by all waiting calls, and each reports its own wait.
 func TestAnUpstreamThatIsSilentIsFoundOutWithinAPoll(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const poll = 30 * time.Second
@@ -407,7 +407,7 @@ func TestAnUpstreamThatIsSilentIsFoundOutWithinAPoll(t *testing.T) {
 	})
 }
 
-// Both are told: what may start below the threshold, and what the upstream itself would take.
+// A state reports how many jobs may start below the threshold, and how many the upstream would accept.
 func TestSlotsAreToldBelowTheThresholdAndBelowTheMost(t *testing.T) {
 	for _, c := range []struct{ busy, available, left int }{{0, 18, 20}, {17, 1, 3}, {18, 0, 2}, {20, 0, 0}, {23, 0, 0}} {
 		synctest.Test(t, func(t *testing.T) {
@@ -440,7 +440,7 @@ func TestDefaultThresholdIsAtMostMax(t *testing.T) {
 	}
 }
 
-// An upstream that stops answering while callers wait for a place is detected within two polls.
+// An upstream that stops answering while callers wait for a slot is detected within two polls.
 func TestUpstreamThatStopsAnsweringIsDetectedWithinTwoPolls(t *testing.T) {
 	for _, poll := range []time.Duration{time.Second, 30 * time.Second, 5 * time.Minute} {
 		for range 30 {
@@ -478,7 +478,7 @@ func TestUpstreamThatStopsAnsweringIsDetectedWithinTwoPolls(t *testing.T) {
 	}
 }
 
-// A slot reports the jobs there were and the time it was waited for.
+// A slot reports the number of jobs and the wait.
 func TestGrantedSlotReportsJobsAndWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var busy atomic.Int32

@@ -14,35 +14,34 @@ import (
 	"github.com/seed1158cd35/weir/fleet"
 )
 
-// A claim is one start in progress, as the store keeps it.
+// A claim is a start in progress, in the store's record.
 type claim struct {
 	ID    string `json:"id"`
 	Job   string `json:"job,omitempty"` // once it is known
-	Until int64  `json:"until"`         // unix microseconds of the store's clock
+	Until int64  `json:"until"`         // Unix time in microseconds of the store's clock
 }
 
-// slots are the starts in progress of all processes: one record.
+// slots are the starts in progress of all processes, in one record.
 type slots struct {
 	o     *Options
 	clock clock.Clock
 
 	mu    sync.Mutex
-	alone []claim // while there is no store; by this process's clock
+	alone []claim // starts without a store, by this process's clock
 
-	silence time.Duration // when the upstream was last found to be silent
+	silence time.Duration // when the upstream last did not answer in time
 	silent  error
 }
 
-// patience bounds how often a write that met another's is tried again, and how long the
-// store may take.
+// patience is how often a conflicting write is repeated. storeTimeout is the timeout of a call to the store.
 const (
 	patience     = 20
 	storeTimeout = 2 * time.Second
 )
 
-// take takes a slot if there is a place. The order matters: first the slots, then the
-// upstream's list, then the write, which fails if the slots have changed meanwhile. A
-// job whose slot was gone already is in the list; whoever takes one between, is seen.
+// take takes a slot if one is free. The order is essential: read the slots, then the upstream's list, then write
+// the slots, which fails if they have changed. A job whose slot had already been removed is in the list. A slot
+// taken in between makes the write fail.
 func (s *slots) take(ctx context.Context, begin, came time.Duration) (*Slot, State, error) {
 	for try := 0; ; try++ {
 		n, claims, at, err := s.count(ctx, came)
@@ -67,7 +66,7 @@ func (s *slots) take(ctx context.Context, begin, came time.Duration) (*Slot, Sta
 		if err != nil || s.o.Store == nil {
 			return s.takeAlone(n, err)
 		}
-		if try >= patience { // somebody else is always faster: there is life in it
+		if try >= patience { // other processes are always faster, so slots are in use
 			return nil, state, nil
 		}
 		if err := s.clock.Sleep(ctx, rand.N(time.Duration(try+1)*10*time.Millisecond)); err != nil {
@@ -76,16 +75,16 @@ func (s *slots) take(ctx context.Context, begin, came time.Duration) (*Slot, Sta
 	}
 }
 
-// A place is where the slots were read.
+// A place is a version of the slots.
 type place struct {
 	version int64
 	now     time.Time // by the store's clock
-	away    error     // why only this process's own are known
+	away    error     // why only this process's starts are known
 }
 
-// count asks for the slots and then for the upstream's jobs, and counts each start once:
-// those that are listed are slots no more. One that is listed before its starter has said which it is counts
-// twice until then: fewer start meanwhile, never more.
+// count reads the slots and then the upstream's jobs, and counts each start once: a listed job no longer counts as
+// a slot. A job that is listed before Started is called counts twice until then, so fewer jobs may start, never
+// more.
 func (s *slots) count(ctx context.Context, came time.Duration) (n int, starting []claim, at place, err error) {
 	claims, at := s.read(ctx)
 	active, err := s.active(ctx, came)
@@ -104,8 +103,8 @@ func (s *slots) count(ctx context.Context, came time.Duration) (n int, starting 
 	return len(listed) + len(starting), starting, at, nil
 }
 
-// active asks the upstream, for as long as a poll: one that does not answer is one that cannot be asked. Whoever came
-// before that was found out, and waited for its turn meanwhile, does not ask again.
+// active asks the upstream, with Poll as the timeout. If the upstream did not answer another call since this call
+// came, active returns that error without asking again.
 func (s *slots) active(ctx context.Context, came time.Duration) ([]string, error) {
 	if err := s.silentSince(came); err != nil {
 		return nil, err
@@ -122,7 +121,7 @@ func (s *slots) active(ctx context.Context, came time.Duration) ([]string, error
 	return ids, err
 }
 
-// silentSince is that the upstream was found to be silent since somebody came; nil if it was not.
+// silentSince returns the error if the upstream did not answer since the call came, or nil.
 func (s *slots) silentSince(came time.Duration) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -134,7 +133,7 @@ func (s *slots) silentSince(came time.Duration) error {
 
 var errSilent = errors.New("there was no answer within a poll")
 
-// read reads the slots. If the store is away they are this process's own.
+// read reads the slots. If the store is unreachable, it returns this process's own.
 func (s *slots) read(ctx context.Context) ([]claim, place) {
 	if s.o.Store == nil {
 		return s.own(nil)
@@ -149,7 +148,7 @@ func (s *slots) read(ctx context.Context) ([]claim, place) {
 	for _, r := range records {
 		at.version = r.Version
 		if r.Version != 0 && json.Unmarshal(r.Value, &claims) != nil {
-			claims = nil // another's, or of another weir: it is written anew
+			claims = nil // the record is invalid or of another version, and is overwritten
 		}
 	}
 	return claims, at
@@ -161,7 +160,7 @@ func (s *slots) own(why error) ([]claim, place) {
 	return append([]claim(nil), s.alone...), place{now: s.clock.Wall(s.clock.Now()), away: why}
 }
 
-// write writes the slots if nobody else has.
+// write writes the slots if no other process has changed them.
 func (s *slots) write(ctx context.Context, at place, claims []claim) (ok bool, err error) {
 	if s.o.Store == nil || at.away != nil {
 		return false, at.away
@@ -175,12 +174,12 @@ func (s *slots) write(ctx context.Context, at place, claims []claim) (ok bool, e
 	r := fleet.Record{Name: s.o.Name, Version: at.version, Value: b, Keep: 2*s.o.Hold + time.Minute}
 	now, ok, err := s.o.Store.Swap(ctx, s.o.Group, r)
 	if err == nil && !ok && string(now.Value) == string(b) {
-		return true, nil // ours, whose answer was lost
+		return true, nil // this process wrote it, but the answer was lost
 	}
 	return ok, err
 }
 
-// takeAlone counts a start among this process's own.
+// takeAlone takes a slot of this process, without the store.
 func (s *slots) takeAlone(n int, why error) (*Slot, State, error) {
 	if why != nil && s.o.Events.Alone != nil {
 		s.o.Events.Alone(why)
@@ -199,17 +198,17 @@ func (s *slots) takeAlone(n int, why error) (*Slot, State, error) {
 	return &Slot{s: s, id: c.ID, State: s.o.state(n)}, s.o.state(n), nil
 }
 
-// A Slot is a place that is held for a start.
+// A Slot is held for the start of one job.
 type Slot struct {
 	State   State         // when the slot was granted, without its job; zero if Unasked
 	Waited  time.Duration // for the slot
-	Unasked bool          // the upstream could not be asked, and nothing is held
+	Unasked bool          // the upstream returned no list, and no slot is held
 
 	s  *slots
-	id string // "" if nothing is held
+	id string // "" if no slot is held
 }
 
-// Started says which job the slot became. It is held until the upstream lists the job.
+// Started reports the job that was started. The slot is held until the upstream lists the job.
 func (s *Slot) Started(ctx context.Context, job string) {
 	s.s.change(ctx, s.id, func(c *claim, now time.Time) bool {
 		c.Job, c.Until = job, now.Add(s.s.o.Hold).UnixMicro()
@@ -217,13 +216,12 @@ func (s *Slot) Started(ctx context.Context, job string) {
 	})
 }
 
-// Release gives the slot back: no job was started.
+// Release releases the slot, because no job was started.
 func (s *Slot) Release(ctx context.Context) {
 	s.s.change(ctx, s.id, func(*claim, time.Time) bool { return false })
 }
 
-// change changes a slot or, if f says no, removes it. What cannot be written ends by
-// itself at its deadline.
+// change changes a slot, or removes it if f returns false. A slot that cannot be written expires at its deadline.
 func (s *slots) change(ctx context.Context, id string, f func(c *claim, now time.Time) (keep bool)) (found bool) {
 	if id == "" {
 		return false

@@ -60,7 +60,7 @@ func (r *response) err(q *request) error {
 	return nil
 }
 
-// execute has a store execute a request.
+// execute executes a request with a store.
 func execute(ctx context.Context, s fleet.Store, q *request) (r response) {
 	var err error
 	switch {
@@ -113,8 +113,8 @@ func newLink(c net.Conn) *link {
 
 func (l *link) close() { _ = l.conn.Close() }
 
-// ask sends a request and waits for the response. After an error, the link is of no use. sent reports whether the holder may have
-// executed the request.
+// ask sends a request and waits for the response. After an error, the link is unusable. sent reports whether the
+// holder may have executed the request.
 func (l *link) ask(ctx context.Context, q *request) (r response, sent bool, err error) {
 	if deadline, ok := ctx.Deadline(); ok {
 		q.Timeout = max(time.Until(deadline), 1)

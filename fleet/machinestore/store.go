@@ -1,5 +1,6 @@
-// Package machinestore keeps the limits that processes of one user share on one machine. One of the processes holds a file, and the
-// others ask it over a socket beside the file. When the holder ends, another process takes the file over, with all that it contains.
+// Package machinestore keeps the limits that processes of one user share on one machine. One of the processes holds
+// a file. The others send it requests over a socket in the same directory. When the holder ends, another process
+// takes over the file and its data.
 package machinestore
 
 import (
@@ -44,7 +45,8 @@ const (
 // ErrClosed is returned after Close.
 var ErrClosed = errors.New("the store is closed")
 
-// Open attaches to the holder of the directory, or becomes the holder. The directory must exist, and must be this user's alone.
+// Open attaches to the holder of the directory, or becomes the holder. The directory must exist, and only this user
+// may have access to it.
 func Open(dir string) (*Store, error) {
 	s := &Store{file: filepath.Join(dir, fileName), socket: filepath.Join(dir, socketName), inUse: make(map[*link]bool)}
 	ctx, cancel := context.WithTimeout(context.Background(), attachTimeout)
@@ -59,7 +61,7 @@ func Open(dir string) (*Store, error) {
 	return s, nil
 }
 
-// reach returns the file if this process holds it, or a link to the process that does.
+// reach returns the file store if this process is the holder, or a link to the holder.
 func (s *Store) reach(ctx context.Context) (fleet.Store, *link, error) {
 	if h, l, err := s.known(); h != nil || l != nil || err != nil {
 		return h, l, err
@@ -94,7 +96,7 @@ func (s *Store) reach(ctx context.Context) (fleet.Store, *link, error) {
 	}
 }
 
-// known returns the file if this process holds it, or an idle link.
+// known returns the file store if this process is the holder, or an idle link.
 func (s *Store) known() (fleet.Store, *link, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -146,7 +148,7 @@ func (s *Store) release(l *link) {
 	s.idle = append(s.idle, l)
 }
 
-// drop closes a link that failed, and all that are idle: their holder has probably ended.
+// drop closes a link that failed and all idle links: their holder has probably ended.
 func (s *Store) drop(l *link) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -158,7 +160,7 @@ func (s *Store) drop(l *link) {
 	s.idle = nil
 }
 
-// Close ends this process's part. If it holds the file, another process can take it over.
+// Close detaches this process. If it is the holder, another process can take over the file.
 func (s *Store) Close() error {
 	s.mu.Lock()
 	stopped, h := s.stopped, s.holder
@@ -204,7 +206,7 @@ func (s *Store) Swap(ctx context.Context, group string, record fleet.Record) (fl
 	return r.Record, r.OK, nil
 }
 
-// Init implements fleet.Store. The file forgets nothing, so a group without a record is new.
+// Init implements fleet.Store. The file does not lose data, so a group that it does not contain is new.
 func (s *Store) Init(context.Context, string) error { return nil }
 
 // Known implements fleet.Store.
@@ -231,7 +233,7 @@ func (s *Store) do(ctx context.Context, q *request) (response, error) {
 		case err == nil:
 			s.release(l)
 			return r, r.err(q)
-		case sent || ctx.Err() != nil: // it may have been executed
+		case sent || ctx.Err() != nil: // the holder may have executed it
 			s.drop(l)
 			return response{}, fmt.Errorf("store %s: %w", s.file, err)
 		}
@@ -239,7 +241,7 @@ func (s *Store) do(ctx context.Context, q *request) (response, error) {
 	}
 }
 
-// A holder has the file, and answers other processes.
+// A holder holds the file and executes the requests of other processes.
 type holder struct {
 	store    *filestore.Store
 	listener net.Listener
@@ -252,7 +254,7 @@ type holder struct {
 
 // hold opens the file and listens. The lock of the file decides which process may replace the socket.
 func hold(file, socket string) (*holder, error) {
-	o := filestore.Options{NoSync: true, Wait: attachEvery} // a power cut ends all of the processes, too
+	o := filestore.Options{NoSync: true, Wait: attachEvery} // a power cut also ends all processes
 	store, err := filestore.Open(file, o)
 	if errors.Is(err, filestore.ErrDamaged) {
 		if err := os.Remove(file); err != nil {
@@ -301,7 +303,7 @@ func (h *holder) serve(c net.Conn) {
 	answer(c, h.store)
 }
 
-// close removes the socket, and then lets the file go.
+// close removes the socket, and then releases the file.
 func (h *holder) close() error {
 	h.connsMu.Lock()
 	h.closed = true

@@ -63,7 +63,7 @@ func TestTakenUnitsSurviveEndOfHolder(t *testing.T) {
 	if err := first.Close(); err != nil {
 		t.Fatal(err)
 	}
-	// A link to the former holder fails once, and nothing is known of that request.
+	// A link to the former holder fails once. Whether that request was executed is unknown.
 	for id := uint64(10); ; id++ {
 		if _, _, err := third.Load(t.Context(), "g", []string{"x"}); err == nil {
 			break

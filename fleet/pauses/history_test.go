@@ -19,18 +19,18 @@ import (
 	"github.com/seed1158cd35/weir/limit/pause"
 )
 
-// A wire is the way to a store: it takes time, can be cut, and loses answers.
+// A wire is the connection to a store. It has latency, can be cut, and loses answers.
 type wire struct {
 	fleet.Store
-	rng *rand.Rand // of the goroutine of one process
+	rng *rand.Rand // used by one process's goroutine
 	cut atomic.Bool
 }
 
 var errCut = errors.New("cut")
 
-// A server keeps what it is told in memory, and may lose it all.
+// A server keeps its data in memory, and can lose all of it.
 type server struct {
-	fleet.Store // none: records are all that is asked of it
+	fleet.Store // nil: the test uses records only
 	memory      atomic.Pointer[fleet.Memory]
 }
 
@@ -70,7 +70,7 @@ func (w *wire) Swap(ctx context.Context, g string, r fleet.Record) (fleet.Record
 	return now, ok, errors.Join(err, w.way(ctx))
 }
 
-// A process has a book, and what it would have to know.
+// A process has a book, and the events that it should know.
 type process struct {
 	wire  *wire
 	book  *pause.Book
@@ -78,14 +78,14 @@ type process struct {
 	stop  context.CancelFunc
 	done  chan struct{}
 	knows map[*event]bool
-	since time.Duration // it is in contact since then
+	since time.Duration // it has had contact since then
 }
 
-// An event is a pause or a lift, that one process was told first.
+// An event is a pause or a resumption that one process received first.
 type event struct {
 	at    time.Duration
 	of    pause.Subject
-	until time.Duration // 0 for a lift
+	until time.Duration // 0 for a resumption
 }
 
 func begin(rng *rand.Rand, s fleet.Store, name string) *process {
@@ -106,7 +106,7 @@ func (p *process) end() {
 	<-p.done
 }
 
-// wants is until when a subject is held by what is known.
+// wants returns until when a subject must be paused, given the known events.
 func wants(knows map[*event]bool, of pause.Subject) (until time.Duration) {
 	lifted := time.Duration(-1)
 	for e := range knows {
@@ -127,24 +127,24 @@ var subjects = []pause.Subject{
 	pause.OfLimit("m", "", ""), pause.OfPool("p"), pause.OfOperation("get"),
 }
 
-// A story is a fleet whose processes come, go, are cut off and come back, and whose store
-// may be emptied, while pauses are given and lifted here and there.
+// A story is a fleet whose processes start, end, lose contact and return, and whose store may be emptied.
+// Meanwhile, processes receive pauses and resumptions.
 type story struct {
 	rng   *rand.Rand
 	store *server
-	kept  map[*event]bool // what the store knows
+	kept  map[*event]bool // known to the store
 	all   []*process
-	ends  time.Duration // each pause ends later than those before
+	ends  time.Duration // each pause ends later than earlier ones
 	names int
 
-	empties time.Duration // how often the store was: what is told again is as unsure again
+	empties time.Duration // how often the store was emptied: each time, the entries become less precise
 }
 
-// unsure is what clocks are not known by: the time that two answers of the store may take.
+// unsure is the imprecision of clocks, from the latency of two answers of the store.
 const unsure = 100 * time.Millisecond
 
-// bound is within what time all that are in contact know of everything; coming back to a
-// store takes a look for it more.
+// bound is the time in which all processes with contact know everything. A process that regains contact needs one
+// more read.
 const bound = 2 * time.Second
 
 func (s *story) step(kinds int) error {
@@ -153,7 +153,7 @@ func (s *story) step(kinds int) error {
 	of := subjects[s.rng.IntN(len(subjects))]
 	switch s.rng.IntN(kinds) {
 	case 0, 1, 2:
-		for range 1 + s.rng.IntN(5) { // of processes that write at the same time
+		for range 1 + s.rng.IntN(5) { // processes that write at the same time
 			s.paused(s.all[s.rng.IntN(len(s.all))], subjects[s.rng.IntN(len(subjects))])
 		}
 	case 3:
@@ -162,7 +162,7 @@ func (s *story) step(kinds int) error {
 		p.knows[&event{now, of, 0}] = true
 	case 4:
 		if p.wire.cut.Load() {
-			p.since = now + bound // the store is looked for
+			p.since = now + bound // when the store is tried again
 		}
 		p.wire.cut.Store(!p.wire.cut.Load())
 	case 5:
@@ -190,7 +190,7 @@ func (s *story) paused(p *process, of pause.Subject) {
 	time.Sleep(time.Duration(s.rng.IntN(2)) * time.Duration(s.rng.Int64N(int64(30*time.Millisecond))))
 }
 
-// quiet lets as much time pass as it takes to hear, and looks at all.
+// quiet waits until all processes must have read everything, and checks them.
 func (s *story) quiet() error {
 	time.Sleep(2*bound + time.Duration(s.rng.Int64N(int64(time.Second))))
 	now := clock.System.Now()
@@ -214,10 +214,10 @@ func (s *story) quiet() error {
 	return nil
 }
 
-// What one process was told holds in all that are in contact, and nothing else does: not
-// what was lifted, however late one hears of either, nor anything longer than it was given.
+// A pause that one process received applies in all processes with contact, and no other pause does. A resumed pause
+// does not apply, however late a process reads either, and no pause lasts longer than given.
 func TestAllHearWhatOneWasTold(t *testing.T) {
-	seeds := []uint64{0x2d64e1d245c389bb} // a pause ends a little later than one that was heard
+	seeds := []uint64{0x2d64e1d245c389bb} // a pause ends a little later than one from the store
 	for range raced.Of(400, 40) {
 		seeds = append(seeds, rand.Uint64())
 	}
@@ -226,7 +226,7 @@ func TestAllHearWhatOneWasTold(t *testing.T) {
 	}
 }
 
-// A store that was emptied is told again by all that are in contact.
+// Processes with contact refill a store that was emptied.
 func TestAnEmptiedStoreIsToldAgain(t *testing.T) {
 	for range campaign.Of(raced.Of(50, 10), 1000) {
 		seed := rand.Uint64()
@@ -234,7 +234,7 @@ func TestAnEmptiedStoreIsToldAgain(t *testing.T) {
 	}
 }
 
-// tell plays a story of steps of so many kinds.
+// tell runs a story with this many kinds of steps.
 func tell(t *testing.T, seed uint64, kinds int) {
 	rng := rand.New(rand.NewPCG(seed, 1))
 	s := &story{rng: rng, store: new(server), kept: make(map[*event]bool)}

@@ -12,10 +12,9 @@ import (
 	"github.com/seed1158cd35/weir/limit/pause"
 )
 
-// An item is an entry as it stands in the record. Instants are microseconds of the
-// store's clock.
+// An item is the entry of one subject in the record. Instants are microseconds of the store's clock.
 type item struct {
-	What   string `json:"what"` // the kind of the subject
+	What   string `json:"what"` // kind of the subject
 	Name   string `json:"name,omitempty"`
 	Scope  string `json:"scope,omitempty"`
 	Key    string `json:"key,omitempty"`
@@ -37,22 +36,21 @@ type content struct {
 }
 
 const (
-	// The record is bounded, for every process reads it every second. What does not fit
-	// holds the process that was told and no other.
+	// The record is bounded because every process reads it every second. A pause that does not fit applies only to
+	// the process that received it.
 	mostItems = 1000
 	mostBytes = 200 << 10
 	mostRead  = 4 * mostBytes
 
-	// ahead is how far in the future a stamp may lie: no clock of a store is set so far.
+	// ahead is how far in the future a timestamp may be. No store's clock is wrong by more.
 	ahead = time.Hour
 
-	longestText = 300 // a key has 256 bytes at most
+	longestText = 300 // a key has at most 256 bytes
 )
 
-// decode reads a record as it is at the store's instant. Nothing in it ends later than
-// the longest pause after it was given, or after now: otherwise one that cannot be
-// believed would stand in the way of those that can. What cannot be in it at all is left
-// out: damaged is how many such items there are.
+// decode decodes a record at time at of the store. It bounds every pause to the longest allowed, counted from its
+// start, or from at if the start is later. Otherwise an implausible pause would hide plausible ones. It drops
+// invalid items, and returns their number as damaged.
 func decode(raw []byte, at time.Duration, longest func(pause.Reason) time.Duration) (said pause.Set, damaged int, err error) {
 	said = make(pause.Set)
 	if len(raw) == 0 {
@@ -93,23 +91,23 @@ func (it *item) read(at time.Duration, longest func(pause.Reason) time.Duration)
 		}
 		ok = ok && s.At > 0 && s.At <= latest && s.Until > 0 && len(s.By) <= longestText
 		given := max(0, min(instant(s.At), at))
-		most := min(longest(why), math.MaxInt64/2-given) // a sum that can be counted
+		most := min(longest(why), math.MaxInt64/2-given) // the sum does not overflow
 		e.Spans[why] = pause.Span{Until: min(instant(s.Until), (given + most).Truncate(time.Microsecond)), At: s.At, By: s.By, Known: s.Known}
 	}
 	e.Lifted = it.Lifted
 	return of, e, ok
 }
 
-// instant is a number of microseconds, as long as it can be counted.
+// instant converts microseconds to a Duration, bounded so that it does not overflow.
 func instant(micros int64) time.Duration {
 	return time.Duration(min(micros, int64(time.Duration(1<<62)/time.Microsecond))) * time.Microsecond
 }
 
-// oldest is the stamp of a lift that has nothing left to lift at the store's instant.
+// oldest returns the timestamp before which a resumption has no effect any more.
 func oldest(at time.Duration) int64 { return int64((at - pause.Longest) / time.Microsecond) }
 
-// encode writes a record, and returns what found room in it: what people have said, and
-// of the rest what lasts longest.
+// encode encodes a record within its bounds, and returns the entries that fit. Entries of operators come first,
+// then the entries that last longest.
 func encode(said pause.Set) (pause.Set, []byte, error) {
 	all := slices.SortedFunc(maps.Keys(said), func(a, b pause.Subject) int {
 		return cmp.Or(compare(said[a], said[b]), cmp.Compare(a.String(), b.String()))

@@ -11,8 +11,8 @@ import (
 
 func forever(pause.Reason) time.Duration { return pause.Longest }
 
-// A record stays small enough for every store, whatever is paused: what people have said
-// has its place, and of the rest what lasts longest.
+// A record stays small enough for every store, regardless of the number of pauses. Entries of operators have
+// priority, then the entries that last longest.
 func TestARecordStaysSmall(t *testing.T) {
 	at := 500_000 * time.Hour
 	said := make(pause.Set)
@@ -48,7 +48,7 @@ func TestARecordStaysSmall(t *testing.T) {
 	}
 }
 
-// A record holds nobody for longer than a pause may last, whatever it says.
+// A record cannot pause a subject for longer than a pause may last.
 func TestARecordHoldsNoLongerThanAPauseMay(t *testing.T) {
 	at := 500_000 * time.Hour
 	given := at - time.Minute
@@ -70,7 +70,7 @@ func TestARecordHoldsNoLongerThanAPauseMay(t *testing.T) {
 	}
 }
 
-// One item that cannot be costs the others nothing.
+// An invalid item does not affect the others.
 func TestWhatCannotBeIsLeftOut(t *testing.T) {
 	at := 500_000 * time.Hour
 	now := int64(at / time.Microsecond)

@@ -13,7 +13,7 @@ import (
 	"github.com/seed1158cd35/weir/limit/pause"
 )
 
-// A Config is what Pauses need. Store, Group, Client and Book must be given.
+// A Config configures Pauses. Store, Group, Client and Book are required.
 type Config struct {
 	Store  fleet.Store
 	Group  string // the upstream, as in fleet.Ask
@@ -22,74 +22,73 @@ type Config struct {
 
 	Clock   clock.Clock   // nil means the system's
 	Rand    *rand.Rand    // for simulators, whose runs must repeat; nil means the runtime's
-	Timeout time.Duration // of one call of the store; 0 means 1s
+	Timeout time.Duration // of one call to the store; 0 means 1s
 
-	// Longest is the longest pause for a reason; nil means pause.Longest for all.
+	// Longest returns the longest pause for a reason. nil means pause.Longest for all.
 	Longest func(pause.Reason) time.Duration
 
-	// Heard, unless nil, hears on the goroutine of Run whom others have paused, or
-	// paused for longer, and who was let go.
+	// Heard, if not nil, is called on the goroutine of Run with the subjects that other processes have paused, or
+	// paused for longer, and that they have resumed.
 	Heard func(now time.Duration, paused, lifted []pause.Subject)
 
-	// Damaged, unless nil, hears of a record that holds what cannot be, once for each
-	// version of it.
+	// Damaged, if not nil, is called once for each version of the record that contains invalid items.
 	Damaged func(error)
 }
 
 const (
 	name = "pauses" // of the record
 
-	poll     = time.Second            // between two looks at the store, give or take half
-	again    = 250 * time.Millisecond // after a call of the store that failed, and as much again at most
-	gap      = 50 * time.Millisecond  // at least, between two rounds
-	askGap   = 100 * time.Millisecond // between looks of a process that asks the store for other things
-	mostLost = 3                      // calls of the store in a row that may fail before it is looked for less often
-	swaps    = 5                      // how often a write is repeated when others were faster, in one round
+	poll     = time.Second            // between two reads of the store, give or take half
+	again    = 250 * time.Millisecond // after a failed call to the store, plus up to the same time at random
+	gap      = 50 * time.Millisecond  // minimum time between two rounds
+	askGap   = 100 * time.Millisecond // between reads of a process that sends the store other requests
+	mostLost = 3                      // failed calls to the store in a row, after which it is read less often
+	swaps    = 5                      // how often a round repeats a write that conflicts with other processes
 
-	// keep is how long the record is kept that nobody writes: until nothing in it can
-	// hold anybody.
+	// keep is how long the store keeps a record that no process writes. After this time, no pause in it can be in
+	// force.
 	keep = pause.Longest + 24*time.Hour
 )
 
-// Pauses are those of one upstream in this process, as a member of a fleet. Run does all
-// that is to be done.
+// Pauses share the pauses of one upstream between this process and the fleet. Run does the work. Changed and Asks
+// are safe for concurrent use.
 type Pauses struct {
 	conf   Config
-	looked atomic.Int64 // when the store was last looked at
-	soon   atomic.Bool  // it is to be looked at now
+	looked atomic.Int64 // time of the latest read of the store
+	soon   atomic.Bool  // the store must be read now
 
 	wake struct {
 		sync.Mutex
-		up   bool               // there is something to do
-		call context.CancelFunc // of a loop that sleeps
+		up   bool               // there is work
+		call context.CancelFunc // ends the sleep of the loop
 	}
 
-	// Of the loop alone.
-	page    pause.Set // what the store has, in instants of its clock
+	// Only the loop uses the following fields.
+	page    pause.Set // the store's entries, in instants of its clock
 	version int64
-	bad     int64         // the version that was complained of
-	lo, hi  time.Duration // the store's clock is ahead of this process's by so much at least, and at most
-	told    int64         // the changes of the book that the store knows of
-	same    bool          // and nothing has come from there since
-	pullAt  time.Duration // when to look at the store again
-	fails   int           // calls of the store in a row that failed
+	bad     int64         // the version that was reported as damaged
+	lo, hi  time.Duration // the least and most that the store's clock is ahead of this process's
+	told    int64         // the changes of the book that the store has
+	same    bool          // and the store has had no changes since
+	pullAt  time.Duration // time of the next read of the store
+	fails   int           // failed calls to the store in a row
 }
 
-// A Fleet is where pauses are joined: a *fleet.Fleet.
+// A Fleet runs Pauses. *fleet.Fleet implements it.
 type Fleet interface {
 	Store() fleet.Store
-	Client() string                                  // tells this process from the others
-	Running() bool                                   // whether what attends runs
+	Client() string                                  // identifies this process
+	Running() bool                                   // reports whether attached functions run
 	Attend(run func(context.Context)) (leave func()) // runs while the fleet does, until leave
 }
 
-// Of is New in a fleet, whose store and client take the place of the Config's.
+// Of returns New with the store and the client of a fleet.
 func Of(f Fleet, c Config) *Pauses {
 	c.Store, c.Client = f.Store(), f.Client()
 	return New(c)
 }
 
-// New makes the pauses of a book those of the fleet, once Run runs.
+// New returns Pauses that share a book with the fleet while Run runs.
 func New(c Config) *Pauses {
 	if c.Clock == nil {
 		c.Clock = clock.System
@@ -105,7 +104,7 @@ func New(c Config) *Pauses {
 	return &Pauses{conf: c, page: make(pause.Set)}
 }
 
-// Changed tells that something has changed in the book.
+// Changed reports that the book has changed.
 func (p *Pauses) Changed() {
 	p.wake.Lock()
 	p.wake.up = true
@@ -116,15 +115,14 @@ func (p *Pauses) Changed() {
 	}
 }
 
-// Asks tells that the process asks the store for something else now: then it looks for
-// pauses, too.
+// Asks reports that the process sends the store another request. It triggers a read of the pauses.
 func (p *Pauses) Asks(now time.Duration) {
 	if now-time.Duration(p.looked.Load()) >= askGap && p.soon.CompareAndSwap(false, true) {
 		p.Changed()
 	}
 }
 
-// Run keeps the book in step with the fleet until ctx ends, and returns its cause.
+// Run synchronizes the book with the fleet until ctx ends, and returns its cause.
 func (p *Pauses) Run(ctx context.Context) error {
 	defer p.leave(ctx)
 	for ctx.Err() == nil {
@@ -136,7 +134,7 @@ func (p *Pauses) Run(ctx context.Context) error {
 	return context.Cause(ctx)
 }
 
-// leave tells the store what it does not know yet, if ctx was all that ended.
+// leave writes the remaining changes to the store, unless the store has failed.
 func (p *Pauses) leave(ctx context.Context) {
 	if p.fails == 0 && p.told != p.conf.Book.Changes() {
 		_ = p.agree(context.WithoutCancel(ctx))
@@ -144,12 +142,12 @@ func (p *Pauses) leave(ctx context.Context) {
 	p.conf.Book.Met()
 }
 
-// contact draws the conclusions from a round.
+// contact evaluates the result of a round.
 func (p *Pauses) contact(ctx context.Context, err error) {
-	if ctx.Err() != nil { // it is this process that leaves
+	if ctx.Err() != nil { // this process leaves
 		return
 	}
-	p.conf.Book.Met() // or the store is away, and there is nobody to hear
+	p.conf.Book.Met() // after a failure too, because callers must not wait for the store
 	now := p.conf.Clock.Now()
 	if err == nil {
 		p.fails = 0
@@ -162,8 +160,7 @@ func (p *Pauses) contact(ctx context.Context, err error) {
 	}
 }
 
-// wait waits until there is something to do, and in any case so long that rounds are not
-// too frequent.
+// wait waits until there is work, and ensures a minimum time between rounds.
 func (p *Pauses) wait(ctx context.Context, began time.Duration) {
 	c := p.conf.Clock
 	if p.fails == 0 {
@@ -192,7 +189,7 @@ var (
 	errSlow  = errors.New("the store did not answer in time")
 )
 
-// upTo is a random time from 0 to less than d.
+// upTo returns a random time from 0 to less than d.
 func (p *Pauses) upTo(d time.Duration) time.Duration {
 	if p.conf.Rand != nil {
 		return time.Duration(p.conf.Rand.Int64N(int64(d)))

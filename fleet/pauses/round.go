@@ -10,7 +10,7 @@ import (
 	"github.com/seed1158cd35/weir/limit/pause"
 )
 
-// round looks at the store if it is time to, and tells it what is new here.
+// round reads the store if it is time to, and writes local changes.
 func (p *Pauses) round(ctx context.Context) error {
 	p.wake.Lock()
 	p.wake.up = false
@@ -23,7 +23,7 @@ func (p *Pauses) round(ctx context.Context) error {
 	return p.agree(ctx)
 }
 
-// pull looks at what the store has.
+// pull reads the store.
 func (p *Pauses) pull(ctx context.Context) error {
 	before := p.conf.Clock.Now()
 	calling, cancel := p.conf.Clock.WithTimeout(ctx, p.conf.Timeout, errSlow)
@@ -36,7 +36,7 @@ func (p *Pauses) pull(ctx context.Context) error {
 		return fmt.Errorf("look at pauses: %w", err)
 	}
 	after := p.conf.Clock.Now()
-	// The store read its clock at some instant between the two.
+	// The store read its clock between before and after.
 	at := time.Duration(present.UnixMicro()) * time.Microsecond
 	p.lo, p.hi = at-after, at+time.Microsecond-before
 	p.looked.Store(int64(after))
@@ -46,7 +46,7 @@ func (p *Pauses) pull(ctx context.Context) error {
 	return nil
 }
 
-// read takes over what the store has.
+// read takes over a record of the store.
 func (p *Pauses) read(r fleet.Record) {
 	if r.Version == p.version && r.Version != 0 {
 		return
@@ -64,7 +64,7 @@ func (p *Pauses) read(r fleet.Record) {
 	p.hear(now)
 }
 
-// hear tells the book what the store has, in instants of this process.
+// hear gives the store's entries to the book, in instants of this process.
 func (p *Pauses) hear(now time.Duration) {
 	said := make(pause.Set, len(p.page))
 	for of, e := range p.page {
@@ -81,14 +81,14 @@ func (p *Pauses) hear(now time.Duration) {
 	}
 }
 
-// agree tells the store what it does not know, until it does.
+// agree writes the entries that the store does not have, until it has them all.
 func (p *Pauses) agree(ctx context.Context) error {
 	for range swaps {
 		if p.same && p.told == p.conf.Book.Changes() {
 			return nil
 		}
 		now := p.conf.Clock.Now()
-		if now-time.Duration(p.looked.Load()) > gap { // another may have said the same
+		if now-time.Duration(p.looked.Load()) > gap { // another process may have written the same
 			if err := p.pull(ctx); err != nil {
 				return err
 			}
@@ -108,11 +108,11 @@ func (p *Pauses) agree(ctx context.Context) error {
 			return err
 		}
 	}
-	p.pullAt = p.conf.Clock.Now() + gap + p.upTo(gap) // the next round goes on
+	p.pullAt = p.conf.Clock.Now() + gap + p.upTo(gap) // the next round continues
 	return nil
 }
 
-// merged is what the store has and what is known here, as the store is to have it.
+// merged returns the store's entries merged with the known ones, as they are written to the store.
 func (p *Pauses) merged(now time.Duration, known pause.Set) pause.Set {
 	next := maps.Clone(p.page)
 	for of, e := range known {
@@ -121,7 +121,7 @@ func (p *Pauses) merged(now time.Duration, known pause.Set) pause.Set {
 			s := &e.Spans[i]
 			switch {
 			case s.Until == 0:
-			case s.Same(&old.Spans[i]), s.Until <= now+gap: // or it is over before anybody hears of it
+			case s.Same(&old.Spans[i]), s.Until <= now+gap: // or it ends before another process can read it
 				*s = pause.Span{}
 			default:
 				*s = p.outward(*s)
@@ -134,9 +134,9 @@ func (p *Pauses) merged(now time.Duration, known pause.Set) pause.Set {
 	return next
 }
 
-// outward is a pause as the store is to have it: until the store's clock shows for certain
-// that it is over. Of what was given here that is what was given, even if something that
-// was heard ends later by this process's clock.
+// outward converts a pause to the store's clock. It ends when the store's clock shows for certain that the pause is
+// over. A pause given in this process keeps its own end, even if a pause from the store ends later by this
+// process's clock.
 func (p *Pauses) outward(s pause.Span) pause.Span {
 	if s.Fresh {
 		s.Until = s.Sure()
@@ -156,7 +156,7 @@ func (p *Pauses) swap(ctx context.Context, next pause.Set, raw []byte) error {
 		p.read(r)
 	default:
 		p.page, p.version = next, r.Version
-		p.hear(p.conf.Clock.Now()) // others may have nothing to add to what ends as late by the store's clock
+		p.hear(p.conf.Clock.Now()) // others have nothing to add to a pause that ends at the same time by the store's clock
 	}
 	return nil
 }
