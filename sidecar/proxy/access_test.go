@@ -20,7 +20,7 @@ import (
 	"github.com/seed1158cd35/weir/limit/bucket"
 )
 
-// withAccess makes a proxy with rules of who may come in.
+// withAccess returns a proxy with an Access.
 func withAccess(t testing.TB, d Access, upstreams ...Upstream) *Proxy {
 	t.Helper()
 	p := newProxy(t)
@@ -30,8 +30,8 @@ func withAccess(t testing.TB, d Access, upstreams ...Upstream) *Proxy {
 	return p
 }
 
-// The headers that browsers send for a page of another site, and others that are no such
-// thing: what weir adds its credentials to is refused to the former, whatever the method.
+// Requests that a browser sends for a page of another site are refused where weir adds credentials, whatever the
+// method. Similar headers of other requests are accepted.
 func TestPagesOfOtherSitesDoNotGetCredentials(t *testing.T) {
 	for _, c := range []struct {
 		name   string
@@ -95,8 +95,8 @@ func known(upstreams ...string) *auth.Auth {
 	return &auth.Auth{Tokens: []auth.Token{{Name: "app", SHA256: auth.Hash(token), Upstreams: upstreams}, {Name: "job", SHA256: auth.Hash("other-" + token)}}}
 }
 
-// A token may stand where SDKs put API keys. It comes in, says who calls, and goes no
-// further; what else the caller sends does.
+// A token may be in any place where SDKs put API keys. It identifies the caller and is not forwarded. The caller's
+// other headers are.
 func TestTokensComeInAndGoNoFurther(t *testing.T) {
 	basic := "Basic " + base64.StdEncoding.EncodeToString([]byte("a:b"))
 	for _, c := range []struct {
@@ -154,7 +154,7 @@ func TestTokensComeInAndGoNoFurther(t *testing.T) {
 	}
 }
 
-// A request that leaves HTTP takes another way to the upstream, on which its token goes no further either.
+// A request with an upgrade takes another code path. Its token is not forwarded either.
 func TestTokensOfUpgradesGoNoFurther(t *testing.T) {
 	for name, field := range map[string]string{"bearer": "Authorization: Bearer " + token, "api key": "X-Api-Key: " + token, "our own header": TokenHeader + ": " + token} {
 		w := newWire(t)
@@ -167,8 +167,7 @@ func TestTokensOfUpgradesGoNoFurther(t *testing.T) {
 	}
 }
 
-// A weir that adds credentials lets in nobody from elsewhere whom it does not know, even if
-// no configuration was checked.
+// A weir that adds credentials refuses unknown callers on other machines, even if its configuration was not checked.
 func TestCredentialsAreNotForWhoeverReachesThem(t *testing.T) {
 	w := newWire(t)
 	for _, c := range []struct {
@@ -198,9 +197,8 @@ func TestCredentialsAreNotForWhoeverReachesThem(t *testing.T) {
 	}
 }
 
-// Names that the file has for a loopback address are ours.
-// However many callers there are, the program's own requests are none of them: they are not
-// refused for want of room, and take none.
+// The program's own requests do not count against the limits of callers: they are neither refused nor do they use a
+// slot.
 func TestOwnRequestsAreNotCounted(t *testing.T) {
 	held, release := make(chan bool), make(chan bool)
 	api := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -16,7 +16,7 @@ import (
 	"time"
 )
 
-// minimal is a writer that can do no more than it must: it cannot flush.
+// minimal is a writer without Flush.
 type minimal struct {
 	header http.Header
 	code   int
@@ -37,7 +37,7 @@ func ask(t *testing.T, ctx context.Context, h http.HandlerFunc) (*minimal, error
 	return w, newProxy(t, up(s.URL, brisk())).Serve("up", w, r)
 }
 
-// An answer is whole for a writer that cannot flush: the sidecar's own questions have such ones.
+// A writer without Flush gets the complete response. The sidecar's own requests use such writers.
 func TestAnAnswerIsWholeForAWriterThatCannotFlush(t *testing.T) {
 	for name, h := range map[string]http.HandlerFunc{
 		"of known length": func(w http.ResponseWriter, _ *http.Request) {
@@ -58,7 +58,7 @@ func TestAnAnswerIsWholeForAWriterThatCannotFlush(t *testing.T) {
 	}
 }
 
-// Whoever asks without a server hears that an answer broke off, or that nobody waits for it; nothing panics.
+// Serve returns an error if the response breaks off or its context ends. It does not panic.
 func TestServeSaysThatAnAnswerBrokeOff(t *testing.T) {
 	w, err := ask(t, t.Context(), func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Length", "100")
@@ -76,7 +76,7 @@ func TestServeSaysThatAnAnswerBrokeOff(t *testing.T) {
 	}
 }
 
-// An answer without a type stays without: what is no page must not become one.
+// A response without a Content-Type stays without one, so that a browser does not render it as a page.
 func TestAnAnswerWithoutATypeGetsNone(t *testing.T) {
 	w := newWireOf(t, "HTTP/1.1 200 OK\r\nContent-Length: 28\r\n\r\n<html><script>x()</script>\r\n")
 	resp, err := http.Get("http://" + listen(t, newProxy(t, up(w.url, brisk()))) + "/")
@@ -89,7 +89,7 @@ func TestAnAnswerWithoutATypeGetsNone(t *testing.T) {
 	}
 }
 
-// Over HTTP/2 all of a body may have come while its stream goes on. It is passed on, and the stream is not given up for it.
+// Over HTTP/2, a complete body may arrive before its stream ends. It is passed on, and the stream is not aborted.
 func TestAWholeBodyIsPassedOnBeforeItsStreamEnds(t *testing.T) {
 	hold := make(chan bool)
 	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -112,9 +112,9 @@ func TestAWholeBodyIsPassedOnBeforeItsStreamEnds(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	for range 2 { // an answer that was given up would end the connection
+	for range 2 { // an aborted response would end the connection
 		fmt.Fprint(c, "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
-		_ = c.SetReadDeadline(time.Now().Add(time.Minute)) // what hangs
+		_ = c.SetReadDeadline(time.Now().Add(time.Minute)) // so that a hang fails
 		var got []byte
 		for b := make([]byte, 4096); !bytes.HasSuffix(got, []byte("ping")); {
 			n, err := c.Read(b)
@@ -126,7 +126,7 @@ func TestAWholeBodyIsPassedOnBeforeItsStreamEnds(t *testing.T) {
 	}
 }
 
-// A status that is none is an error like others.
+// An invalid status is an error.
 func TestAStatusBelow200EndsNoRequest(t *testing.T) {
 	for _, status := range []string{"099 Low", "+20 Odd"} {
 		w := newWireOf(t, "HTTP/1.1 "+status+"\r\nContent-Length: 2\r\n\r\nok")
@@ -142,7 +142,7 @@ func TestAStatusBelow200EndsNoRequest(t *testing.T) {
 	}
 }
 
-// What comes before an answer does not speak in weir's name either, nor of the upstream's connection.
+// Interim responses contain neither weir's headers nor headers of the upstream's connection.
 func TestNewsDoNotSpeakInWeirsName(t *testing.T) {
 	w := newWireOf(t, "HTTP/1.1 103 Early Hints\r\nX-Weir-Gave-Up: forged\r\nConnection: X-Of-It\r\nX-Of-It: forged\r\nLink: </a>\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
 	c, err := net.Dial("tcp", listen(t, newProxy(t, up(w.url, brisk()))))

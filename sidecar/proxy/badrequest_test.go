@@ -22,8 +22,7 @@ import (
 	"github.com/seed1158cd35/weir/limit/bucket"
 )
 
-// smuggled are requests that two servers could understand differently. None may
-// reach the upstream.
+// smuggled lists requests that two servers could parse differently. None may reach the upstream.
 var smuggled = map[string]string{
 	"two different lengths":      "POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5\r\nContent-Length: 6\r\n\r\nhello!",
 	"a list of lengths":          "POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5, 6\r\n\r\nhello!",
@@ -83,8 +82,8 @@ func TestBadRequestsEndHere(t *testing.T) {
 	}
 }
 
-// With both a length and chunks the chunks win (RFC 9112 6.3) and the length is
-// not passed on: the upstream cannot understand it otherwise than weir did.
+// If a request has both a length and chunks, the chunks win (RFC 9112, 6.3). The length is not forwarded, so the
+// upstream parses the request as weir did.
 func TestLengthBesideChunksIsNotPassedOn(t *testing.T) {
 	bodies := make(chan string, 10)
 	s := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
@@ -95,15 +94,14 @@ func TestLengthBesideChunksIsNotPassedOn(t *testing.T) {
 	address := listen(t, newProxy(t, up(s.URL, brisk())))
 	resp := say(t, address, "POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\nGET /smuggled HTTP/1.1\r\nHost: localhost\r\n\r\n")
 	if resp.StatusCode >= 400 {
-		return // refusing is as good
+		return // a refusal is correct as well
 	}
 	if got := wait(t, "the request", bodies); got != "hello -1 /" {
 		t.Errorf("upstream got %q", got)
 	}
 }
 
-// A folded field is unfolded (RFC 9112 5.2), so that what was on its second line
-// is no field of its own for anybody.
+// A folded field is unfolded (RFC 9112, 5.2), so that no server reads its second line as another field.
 func TestFoldedFieldIsOneField(t *testing.T) {
 	w := newWire(t)
 	say(t, listen(t, newProxy(t, up(w.url, brisk()))), get("/", "X-A: 1", " X-B: 2"))
@@ -124,7 +122,7 @@ func TestNamesOfThisMachineAreOurs(t *testing.T) {
 	}
 }
 
-// Behind an address that others can reach, weir has whatever name they know.
+// On an address that other machines can reach, weir accepts any host name.
 func TestAnyHostIsOursBeyondLoopback(t *testing.T) {
 	p := newProxy(t, up("http://127.0.0.1:1", brisk()))
 	r := httptest.NewRequest("GET", "/", nil)
@@ -179,12 +177,12 @@ func TestHugeHeaderIsRefusedAndNotKept(t *testing.T) {
 	before := heap()
 	_, _ = io.WriteString(c, "GET / HTTP/1.1\r\nHost: localhost\r\nX-A: ")
 	chunk := bytes.Repeat([]byte("a"), 1<<20)
-	for range 100 { // until weir has had enough
+	for range 100 { // until weir closes the connection
 		if _, err := c.Write(chunk); err != nil {
 			break
 		}
 	}
-	// The answer can be lost with the connection, as we were still writing.
+	// The response may be lost with the connection, because the test was still writing.
 	if resp, err := http.ReadResponse(bufio.NewReader(c), nil); err == nil && resp.StatusCode != http.StatusRequestHeaderFieldsTooLarge {
 		t.Errorf("answered %s", resp.Status)
 	}
@@ -206,8 +204,8 @@ func heap() int64 {
 	return int64(m.HeapAlloc)
 }
 
-// A body above the limit is refused at once if it says how long it is, and when
-// it has become too long if it does not. Neither is a fault of the upstream.
+// A body above the limit is refused immediately if its length is known, and otherwise when it exceeds the limit. The
+// upstream's breaker does not count it.
 func TestBodyAboveTheLimit(t *testing.T) {
 	s := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { _, _ = io.Copy(io.Discard, r.Body) }))
 	defer s.Close()
@@ -246,7 +244,7 @@ func TestBodyAboveTheLimit(t *testing.T) {
 	}
 }
 
-// A caller who hangs up amid its body is no evidence against the upstream.
+// A caller that disconnects while it sends its body does not count against the upstream.
 func TestBodyCutByTheCallerIsNotTheUpstreamsFault(t *testing.T) {
 	s := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { _, _ = io.Copy(io.Discard, r.Body) }))
 	defer s.Close()
@@ -282,7 +280,7 @@ func TestBodyCutByTheCallerIsNotTheUpstreamsFault(t *testing.T) {
 	}
 }
 
-// What costs more than a limit holds can never pass: the caller's own mistake.
+// A request that costs more than a limit can hold is the caller's fault.
 func TestCostBeyondTheLimitIsRejected(t *testing.T) {
 	w := newWire(t)
 	policy := brisk()
@@ -303,7 +301,7 @@ type wrong struct {
 	Details map[string]any
 }
 
-// failureOf reads weir's own error, and nothing but it.
+// failureOf decodes weir's own error, and fails on unknown fields.
 func failureOf(t testing.TB, resp *http.Response) wrong {
 	t.Helper()
 	var body struct{ Error wrong }

@@ -19,10 +19,9 @@ import (
 	"github.com/seed1158cd35/weir/limit/bucket"
 )
 
-// BenchmarkProxy measures a request of an answer of 1 KiB over loopback: straight
-// to the upstream, through a bare tuned httputil.ReverseProxy, and through weir
-// with a limit, a breaker and retries. It reports the median of a request; the
-// figure to look at is the difference between weir and bare in one run.
+// BenchmarkProxy measures a request with a response of 1 KiB over loopback: directly to the upstream, through a tuned
+// httputil.ReverseProxy (bare), and through weir with a limit, a breaker and retries. It reports the median of a
+// request. Compare weir with bare in one run.
 func BenchmarkProxy(b *testing.B) {
 	upstream := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
@@ -81,7 +80,7 @@ func weirProxy(b *testing.B, target *url.URL) http.Handler {
 	return p
 }
 
-// load sends b.N requests over so many connections.
+// load sends b.N requests over the given number of connections.
 func load(b *testing.B, url string, connections int) {
 	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: connections, MaxConnsPerHost: connections, DisableCompression: true}}
 	defer client.CloseIdleConnections()

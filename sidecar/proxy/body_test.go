@@ -14,7 +14,7 @@ import (
 	memory "github.com/seed1158cd35/weir/internal/buffers"
 )
 
-// The body of a request that is stored is counted while it is held, before more of it is read, and no longer.
+// A stored request's body counts against the memory for bodies before it is read, and only while it is held.
 func TestBodiesThatAreStoredCountAsHeld(t *testing.T) {
 	for used, _, _ := memory.Bodies.Use(); used > 0; used, _, _ = memory.Bodies.Use() {
 		runtime.Gosched() // until the calls of other tests have ended
@@ -25,7 +25,7 @@ func TestBodiesThatAreStoredCountAsHeld(t *testing.T) {
 		from   io.Reader
 		length int64
 		most   int64
-		status int // 0: it is taken
+		status int // 0 means accepted
 	}{
 		"of a length":           {strings.NewReader(text), int64(len(text)), 1 << 20, 0},
 		"of no length":          {strings.NewReader(text), -1, 1 << 20, 0},
@@ -59,11 +59,11 @@ func TestBodiesThatAreStoredCountAsHeld(t *testing.T) {
 	}
 }
 
-// A body for which there is no room is not read.
+// A body is not read while there is no memory for it.
 func TestABodyThatIsStoredWaitsForRoom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		held := memory.Bodies.Total()
-		for !memory.Bodies.Take(held) { // what others may not have
+		for !memory.Bodies.Take(held) { // no more than is free
 			held /= 2
 		}
 		defer memory.Bodies.Give(held)
@@ -74,7 +74,7 @@ func TestABodyThatIsStoredWaitsForRoom(t *testing.T) {
 	})
 }
 
-// A stalling body gives so much, and then tells how much is held of it.
+// A stalling body returns its bytes and then records how much memory is held.
 type stalling struct {
 	gives int
 	holds func()
@@ -90,7 +90,7 @@ func (s *stalling) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// What a caller has announced and does not send takes nobody's room: as much is held as is in proportion to what has come.
+// A caller that announces a body and does not send it occupies no memory: the memory grows with the bytes that arrive.
 func TestABodyThatStallsHoldsNoRoom(t *testing.T) {
 	const length = 256 << 10
 	for came, most := range map[int]int64{1: 2 * firstPiece, firstPiece: 4 * firstPiece, 100_000: 2 * 131_072, length - 1: 2 * length} {

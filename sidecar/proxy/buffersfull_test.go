@@ -10,8 +10,7 @@ import (
 	room "github.com/seed1158cd35/weir/internal/buffers"
 )
 
-// What becomes of a body that was to be kept, when what the process may hold is full, is as the configuration says:
-// it is sent, but once, or refused before the upstream has it whole.
+// While the memory for bodies is full, the configuration decides whether a body is sent once or refused.
 func TestWhatIsFullIsAsConfigured(t *testing.T) {
 	const size = 3 << 20
 	full := room.Bodies.Total()/2 - room.Small
@@ -22,7 +21,7 @@ func TestWhatIsFullIsAsConfigured(t *testing.T) {
 	for _, tt := range []struct {
 		name      string
 		full      Full
-		announced int64 // 0 for a body that does not say its length
+		announced int64 // 0 for a body of unknown length
 		status    int
 		sent      int
 	}{
@@ -44,7 +43,7 @@ func TestWhatIsFullIsAsConfigured(t *testing.T) {
 		client := &http.Client{Transport: &http.Transport{}, Timeout: patience}
 		resp, err := client.Do(r)
 		if err != nil {
-			if tt.announced != size { // it was answered while it was sent
+			if tt.announced != size { // the response came while the body was sent
 				s.Close()
 				continue
 			}

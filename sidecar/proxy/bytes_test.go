@@ -14,7 +14,7 @@ import (
 	"github.com/seed1158cd35/weir/httpx"
 )
 
-// targets are paths and queries that a careless proxy would tidy.
+// targets lists paths and queries that a careless proxy would normalize.
 var targets = []string{
 	"/", "//", "//a", "///", "/a//b", "/a/", "/a%2Fb", "/a%2fb", "/a+b", "/a%20b", "/%7e~", "/%7E", "/a;b", "/a;b=c;d",
 	"/a,b:c@d", "/a|b", `/a"b`, `/a\b`, "/a^b", "/a`b", "/{a}", "/<a>", "/[a]", "/a'b(c)*d!", "/%C3%BC", "/%c3%bc", "/ü", "/%FF",
@@ -39,8 +39,8 @@ func TestTargetReachesUpstreamByteForByte(t *testing.T) {
 	}
 }
 
-// A path that begins with two slashes and is not as Go would write it can only
-// be sent with the host before it; RFC 9112 3.2.2 has servers accept that.
+// A path that begins with two slashes and that Go would escape differently needs the host before it. RFC 9112, 3.2.2
+// requires servers to accept that.
 func TestOddPathWithTwoSlashesKeepsItsBytes(t *testing.T) {
 	w := newWire(t)
 	address := listen(t, newProxy(t, up(w.url, brisk())))
@@ -53,8 +53,7 @@ func TestOddPathWithTwoSlashesKeepsItsBytes(t *testing.T) {
 	}
 }
 
-// TestAnyTargetKeepsItsBytes asks the address that a request is sent to, for
-// random targets, what it would write on the wire.
+// TestAnyTargetKeepsItsBytes checks the outgoing URL of random targets.
 func TestAnyTargetKeepsItsBytes(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	r := rand.New(rand.NewPCG(seed, 0))
@@ -69,7 +68,7 @@ func TestAnyTargetKeepsItsBytes(t *testing.T) {
 		target := "/" + b.String()
 		in, err := url.ParseRequestURI(target)
 		if err != nil {
-			continue // the server refuses it before it comes to us
+			continue // the server refuses it before the proxy sees it
 		}
 		path, _, _ := strings.Cut(target, "?")
 		got := address(base, path, in).RequestURI()
@@ -156,7 +155,7 @@ func TestFieldsReachUpstreamUntouched(t *testing.T) {
 			t.Errorf("%s: sent %q, want %q", name, got, want)
 		}
 	}
-	// Beside what came, the upstream sees its own Host and the correlation id.
+	// In addition, the upstream sees its own Host and the correlation ID.
 	for _, line := range lines(head, "") {
 		name, _, _ := strings.Cut(line, ":")
 		own := name == "Host" || name == httpx.CorrelationHeader
@@ -173,13 +172,12 @@ func TestNothingIsAddedToABareRequest(t *testing.T) {
 	w := newWire(t)
 	address := listen(t, newProxy(t, up(w.url, brisk())))
 	say(t, address, "GET / HTTP/1.1\r\nHost: localhost:1\r\n\r\n")
-	if got := lines(w.heads()[0], ""); len(got) != 2 { // Host and the correlation id
+	if got := lines(w.heads()[0], ""); len(got) != 2 { // Host and the correlation ID
 		t.Errorf("sent %q", got)
 	}
 }
 
-// What RFC 9110 7.6.1 makes the business of one connection ends here, whatever
-// else Connection names included; that is the caller's own wish.
+// Fields of one connection (RFC 9110, 7.6.1) and the fields that Connection names are not forwarded.
 func TestHopByHopFieldsEndHere(t *testing.T) {
 	w := newWireOf(t, "HTTP/1.1 200 OK\r\nConnection: X-Theirs\r\nX-Theirs: 1\r\nKeep-Alive: timeout=5\r\nProxy-Authenticate: Basic\r\nX-Kept: 1\r\nContent-Length: 0\r\n\r\n")
 	address := listen(t, newProxy(t, up(w.url, brisk())))
@@ -205,8 +203,7 @@ func TestHopByHopFieldsEndHere(t *testing.T) {
 	}
 }
 
-// A caller can have weir remove what the caller sent, and nothing that weir
-// itself sends.
+// With Connection, a caller can remove its own fields but not weir's.
 func TestConnectionCannotNameWhatWeirSends(t *testing.T) {
 	w := newWire(t)
 	address := listen(t, newProxy(t, up(w.url, brisk())))
@@ -254,7 +251,7 @@ func TestCorrelationID(t *testing.T) {
 		}
 		got := resp.Header[httpx.CorrelationHeader]
 		if resp.StatusCode == http.StatusBadRequest && len(w.heads()) == before {
-			continue // the server refused the field before it came to us
+			continue // the server refuses the field before the proxy sees it
 		}
 		if len(got) != 1 {
 			t.Errorf("%q: got back %q, want one id", c.sent, got)

@@ -23,8 +23,8 @@ import (
 	"github.com/seed1158cd35/weir/sidecar/plain"
 )
 
-// A pipes is a network without a network, for virtual time: who dials is handed one end of
-// a pipe and the server the other. Nothing is buffered: who does not read stops who writes.
+// A pipes is an in-memory network for virtual time. A dial creates a pipe between client and server. It is unbuffered:
+// a writer blocks until the peer reads.
 type pipes struct {
 	conns  chan net.Conn
 	closed chan struct{}
@@ -55,14 +55,13 @@ func (p *pipes) dial(context.Context, string, string) (net.Conn, error) {
 	}
 }
 
-// A channel is a proxy with its policy's defaults, between callers and an upstream that
-// answers as it is told to, in virtual time.
+// A channel is a proxy with default policies between callers and a scripted upstream, in virtual time.
 type channel struct {
 	*testing.T
 	in, up *pipes
 }
 
-// dig serves both; what it started is over when the bubble's function returns.
+// dig starts proxy and upstream. They end with the bubble.
 func dig(t *testing.T, p weir.Policy, upstream http.HandlerFunc, change ...func(*Upstream)) *channel {
 	t.Helper()
 	c := &channel{t, newPipes(), newPipes()}
@@ -75,7 +74,7 @@ func dig(t *testing.T, p weir.Policy, upstream http.HandlerFunc, change ...func(
 	base.DialContext, base.sends.(*direct.Transport).Dial = c.up.dial, c.up.dial
 	servers := []*http.Server{{Handler: proxy}, {Handler: upstream}}
 	var wg sync.WaitGroup
-	front := plain.New(c.in, servers[0]) // as weir serve has it
+	front := plain.New(c.in, servers[0]) // as in weir serve
 	wg.Go(func() { _ = servers[0].Serve(front) })
 	wg.Go(func() { _ = servers[1].Serve(c.up) })
 	t.Cleanup(func() {
@@ -91,7 +90,7 @@ func dig(t *testing.T, p weir.Policy, upstream http.HandlerFunc, change ...func(
 	return c
 }
 
-// send writes a request as it is, and returns the connection.
+// send writes a request unchanged and returns the connection.
 func (c *channel) send(head string) (net.Conn, *bufio.Reader) {
 	c.Helper()
 	conn, err := c.in.dial(c.Context(), "", "")
@@ -108,7 +107,7 @@ func (c *channel) send(head string) (net.Conn, *bufio.Reader) {
 // bubble runs f in virtual time.
 func bubble(t *testing.T, f func(*testing.T)) { t.Helper(); synctest.Test(t, f) }
 
-// late fails if so much time has passed since begun, or more.
+// late fails if most or more has passed since begun.
 func (c *channel) late(what string, begun time.Time, most time.Duration) {
 	c.Helper()
 	if took := time.Since(begun); took > most {
@@ -118,14 +117,14 @@ func (c *channel) late(what string, begun time.Time, most time.Duration) {
 	}
 }
 
-// An answer that stops coming is cut after the policy's idle time, and nobody takes it for
-// whole; one that comes on, however slowly, is not, unless the whole of it takes too long.
+// A response that stalls for the policy's idle time is cut, and the caller sees that it is incomplete. A slow response
+// that makes progress is not cut, unless it takes too long in total.
 func TestAnAnswerThatStallsIsCut(t *testing.T) {
 	for _, tt := range []struct {
 		name     string
 		timeouts weir.Timeouts
-		every    time.Duration // a piece each so long
-		pieces   int           // and then none
+		every    time.Duration // interval between the pieces
+		pieces   int           // how many pieces arrive before the stall
 		most     time.Duration
 		whole    bool
 	}{
@@ -168,8 +167,7 @@ func TestAnAnswerThatStallsIsCut(t *testing.T) {
 	}
 }
 
-// An upload that stops coming is answered with 408 when its time is up, whatever the
-// upstream makes of it, and the connection is closed: nobody hangs.
+// An upload that stalls gets 408 after its timeout, whatever the upstream does, and the connection is closed.
 func TestAnUploadThatStallsIsAnswered(t *testing.T) {
 	patient := weir.Timeouts{Headers: 10 * time.Minute, Attempt: 10 * time.Minute, Call: 10 * time.Minute}
 	hasty := weir.Timeouts{Call: 8 * time.Second}
@@ -205,13 +203,13 @@ func TestAnUploadThatStallsIsAnswered(t *testing.T) {
 				if _, err := in.ReadByte(); err != io.EOF {
 					t.Errorf("the connection: %v", err)
 				}
-				c.late("the end of the connection", begun, tt.most+lastRead) // in which what the caller sends on is read
+				c.late("the end of the connection", begun, tt.most+lastRead) // lastRead drains what the caller still sends
 			})
 		})
 	}
 }
 
-// Who does not read his answer is cut off; who reads it slowly is not.
+// A caller that does not read its response is cut off. A slow reader is not.
 func TestACallerWhoDoesNotReadIsCutOff(t *testing.T) {
 	for _, slow := range []bool{false, true} {
 		t.Run(fmt.Sprint("slow ", slow), func(t *testing.T) {
@@ -223,7 +221,7 @@ func TestACallerWhoDoesNotReadIsCutOff(t *testing.T) {
 						if _, err := w.Write(make([]byte, 10_000)); err != nil {
 							break
 						}
-						if i == 0 { // the proxy flushes an answer's beginning once more, under a lock
+						if i == 0 { // the proxy flushes the beginning of a response again, under a lock
 							_ = http.NewResponseController(w).Flush()
 							time.Sleep(time.Second)
 						}
@@ -258,7 +256,7 @@ func TestACallerWhoDoesNotReadIsCutOff(t *testing.T) {
 	}
 }
 
-// A connection goes on after an answer that took its time.
+// A connection stays usable after a slow response.
 func TestAConnectionGoesOnAfterSlowBodies(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		c := dig(t, weir.Policy{}, func(w http.ResponseWriter, r *http.Request) {
@@ -269,7 +267,7 @@ func TestAConnectionGoesOnAfterSlowBodies(t *testing.T) {
 		for range 3 {
 			_, _ = io.WriteString(conn, "POST /x HTTP/1.1\r\nHost: localhost\r\nContent-Length: 3\r\n\r\n")
 			for range 3 {
-				time.Sleep(4 * time.Second) // so long that 3 of them are longer than an attempt
+				time.Sleep(4 * time.Second) // three of them take longer than an attempt
 				_, _ = io.WriteString(conn, "x")
 			}
 			resp, err := http.ReadResponse(in, nil)
@@ -285,7 +283,7 @@ func TestAConnectionGoesOnAfterSlowBodies(t *testing.T) {
 	})
 }
 
-// greedy is a dialect that reads all of a body before it is admitted.
+// greedy is a dialect that reads the complete body before admission.
 type greedy struct{}
 
 func (greedy) Hear(r *http.Request, _ string) (httpx.Exchange, *refuse.Facts) {
@@ -305,13 +303,13 @@ func (heard) Answered(_ *http.Response, o outcome.Outcome) outcome.Outcome {
 }
 func (heard) Refuse(w http.ResponseWriter, f *refuse.Facts) { f.Write(w) }
 
-// A body that a dialect wants to see must come, too, and all of it within a minute.
+// A body that a dialect reads must make progress, and must be complete within a minute.
 func TestABodyThatADialectReadsMustCome(t *testing.T) {
 	for _, tt := range []struct {
 		piece int
 		every time.Duration
 		most  time.Duration
-	}{{5, time.Hour, 31 * time.Second}, {5, 20 * time.Second, 61 * time.Second}, {200, time.Second, 61 * time.Second}} { // the last comes at the least rate
+	}{{5, time.Hour, 31 * time.Second}, {5, 20 * time.Second, 61 * time.Second}, {200, time.Second, 61 * time.Second}} { // the last one sends at the minimum rate
 		bubble(t, func(t *testing.T) {
 			c := dig(t, weir.Policy{}, func(http.ResponseWriter, *http.Request) { t.Error("it was sent") }, func(u *Upstream) { u.Dialect = greedy{} })
 			begun := time.Now()
@@ -343,8 +341,8 @@ func TestABodyThatADialectReadsMustCome(t *testing.T) {
 	}
 }
 
-// A body that trickles is cut when half a minute has shown that it does, and says nothing of the
-// upstream; on a route for streams it may.
+// A slow upload is cut after half a minute and does not count against the upstream. On a route for streams it is
+// permitted.
 func TestAnUploadThatTricklesIsCut(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
@@ -385,7 +383,7 @@ func TestAnUploadThatTricklesIsCut(t *testing.T) {
 						_, _ = io.WriteString(conn, "ab")
 					}
 				})
-				time.Sleep(5 * time.Second) // the only slot is not the upload's any more
+				time.Sleep(5 * time.Second) // the upload has released the only slot
 				_, other := c.send("GET /y HTTP/1.1\r\nHost: localhost\r\n\r\n")
 				if resp, err := http.ReadResponse(other, nil); err != nil || resp.StatusCode != 200 || time.Since(begun) > 5100*time.Millisecond {
 					if !strings.Contains(tt.name, "dialect") {

@@ -14,8 +14,8 @@ import (
 	"github.com/seed1158cd35/weir"
 )
 
-// An upstream that answers before it has read the whole request must still get
-// all of it. Go's server would end the body when the answer begins.
+// An upstream that responds before it has read the request still gets the complete body. By default, Go's server would
+// end the body when the response begins.
 func TestBodyIsWholeThoughTheAnswerCameFirst(t *testing.T) {
 	upstream := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_ = http.NewResponseController(w).EnableFullDuplex()
@@ -48,7 +48,7 @@ func TestBodyIsWholeThoughTheAnswerCameFirst(t *testing.T) {
 		}
 		fmt.Fprintf(c, "POST / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n%s\r\n\r\n%s", framing[0], begin)
 		r := bufio.NewReader(c)
-		resp, err := http.ReadResponse(r, nil) // the head of the answer is here before the rest is sent
+		resp, err := http.ReadResponse(r, nil) // the head of the response arrives before the rest is sent
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
@@ -61,8 +61,7 @@ func TestBodyIsWholeThoughTheAnswerCameFirst(t *testing.T) {
 	}
 }
 
-// What a caller sends on after he was refused must never be read as another
-// request.
+// A body that a refused caller still sends is never read as another request.
 func TestUnreadBodyIsNoRequest(t *testing.T) {
 	upstream := httptest.NewServer(http.NotFoundHandler())
 	defer upstream.Close()

@@ -12,7 +12,7 @@ import (
 	"github.com/seed1158cd35/weir/limit/bucket"
 )
 
-// The rest of a body that has no bounds is not waited for without bound once the answer is there.
+// After the response, weir waits only a limited time for the rest of a body.
 func TestNoRequestFreesItsBodyOfBounds(t *testing.T) {
 	for _, field := range []string{"X-None: 1", "Upgrade: anything", "Content-Type: application/grpc-web+proto"} {
 		for _, answer := range []string{"", "chunks"} {
@@ -43,7 +43,7 @@ func TestNoRequestFreesItsBodyOfBounds(t *testing.T) {
 	}
 }
 
-// An answer with trailers that comes before the body's end comes whole.
+// A response with trailers that is sent before the body's end arrives completely.
 func TestTrailersOfAnEarlyAnswerCome(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		c := dig(t, weir.Policy{}, func(w http.ResponseWriter, r *http.Request) {
@@ -64,7 +64,7 @@ func TestTrailersOfAnEarlyAnswerCome(t *testing.T) {
 	})
 }
 
-// What weir says of its own wait is not contradicted by what the upstream said.
+// weir's own wait replaces the upstream's waits.
 func TestAnAnswerSaysOneWait(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		p := brisk()
@@ -86,7 +86,7 @@ func TestAnAnswerSaysOneWait(t *testing.T) {
 	})
 }
 
-// A body that a dialect reads must come, whatever the request says of itself.
+// A body that a dialect reads must arrive in time, whatever headers the request has.
 func TestADialectsBodyMustComeWhateverItSaysOfItself(t *testing.T) {
 	for _, field := range []string{"X-None: 1", "Upgrade: anything", "Content-Type: application/grpc"} {
 		bubble(t, func(t *testing.T) {

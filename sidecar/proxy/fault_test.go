@@ -14,7 +14,7 @@ import (
 	"github.com/seed1158cd35/weir/limit/bucket"
 )
 
-// Every answer that is an error says what can be done about it, the upstream's as well as weir's own; others say nothing.
+// Every error response contains the fault header, from the upstream as well as from weir. Other responses do not.
 func TestAnswersTellFaultsApart(t *testing.T) {
 	api := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		status := http.StatusOK
@@ -66,7 +66,7 @@ func TestAnswersTellFaultsApart(t *testing.T) {
 	}
 }
 
-// An upstream that says so of itself is not believed: the header is weir's.
+// The fault header of an upstream is replaced: only weir sets it.
 func TestFaultsOfOthersAreNotPassedOn(t *testing.T) {
 	api := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.Header().Set(refuse.FaultHeader, "system") }))
 	defer api.Close()

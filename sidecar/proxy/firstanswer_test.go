@@ -11,7 +11,7 @@ import (
 	"github.com/seed1158cd35/weir/delivery"
 )
 
-// under is a key under which another call is under way for a time.
+// under simulates a key that another call holds for some time.
 type under struct {
 	delivery.Answers
 	free time.Time
@@ -24,7 +24,7 @@ func (u under) Begin(context.Context, *delivery.Keyed) (delivery.Kept, error) {
 	return delivery.Kept{State: delivery.FirstCall}, nil
 }
 
-// A call that has waited for another one under its key has all of its own time from then on: until that is over nobody takes the key.
+// A call that waited for its key holds the key for its complete duration from then on.
 func TestAKeyIsHeldFromWhenItWasTaken(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k, p := new(delivery.Keyed), &Proxy{leaving: make(chan struct{})}
@@ -39,7 +39,7 @@ func TestAKeyIsHeldFromWhenItWasTaken(t *testing.T) {
 	})
 }
 
-// Who hands in a request under a key that another one has is told to come again with it: with another key it would be made twice.
+// A submitted request whose key is in use is told to retry with the same key. With another key it would be made twice.
 func TestAKeyThatIsUnderWayIsToBeTriedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p, way := &Proxy{leaving: make(chan struct{})}, &trip{to: &target{}, route: Route{Keep: Keep{On: true}}}

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// A request that is handed in goes by the routes, and only to those that deliver.
+// A submitted request is routed, and only routes that deliver accept it.
 func TestWhatIsHandedInHasARouteThatDelivers(t *testing.T) {
 	u := up("http://127.0.0.1:1", brisk())
 	u.Routes = []Route{{Path: "/later/", Deliver: DeliverAsked}, {Path: "/now/"}}
@@ -17,7 +17,7 @@ func TestWhatIsHandedInHasARouteThatDelivers(t *testing.T) {
 	}{
 		"/now/x":                   {400, "neither route /now/ of upstream up nor the operation of this request has deliver: true"},
 		"/x":                       {404, "no route"},
-		"/later/x":                 {503, "deliveries are not configured"}, // it has its route, and there is no place for it in this test
+		"/later/x":                 {503, "deliveries are not configured"}, // it is routed, but this test has no store
 		"http://other.test/later/": {421, "other.test"},
 	} {
 		w := httptest.NewRecorder()

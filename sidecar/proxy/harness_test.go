@@ -22,15 +22,15 @@ import (
 	"github.com/seed1158cd35/weir/sidecar/plain"
 )
 
-// patience bounds every wait of these tests: what takes longer hangs.
+// patience limits every wait of these tests.
 const patience = 20 * time.Second
 
-// brisk is a policy whose retries are so quick that tests need not wait.
+// brisk returns a policy with very short retry delays.
 func brisk() weir.Policy {
 	return weir.Policy{Retry: retry.Config{Base: time.Millisecond, Cap: time.Millisecond}}
 }
 
-// up is an upstream that takes all paths.
+// up returns an upstream that matches all paths.
 func up(address string, p weir.Policy) Upstream {
 	u, err := url.Parse(address)
 	if err != nil {
@@ -48,7 +48,7 @@ func newProxy(t testing.TB, upstreams ...Upstream) *Proxy {
 	return p
 }
 
-// listen serves a handler as weir serve does, and says where.
+// listen serves a handler as weir serve does, and returns its address.
 func listen(t testing.TB, h http.Handler, options ...func(*http.Server)) (address string) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -86,7 +86,7 @@ func listen(t testing.TB, h http.Handler, options ...func(*http.Server)) (addres
 	return at
 }
 
-// before puts a proxy with a brisk policy in front of a handler.
+// before serves a proxy with a brisk policy in front of a handler.
 func before(t testing.TB, h http.Handler) (address string) {
 	t.Helper()
 	s := httptest.NewServer(h)
@@ -94,17 +94,16 @@ func before(t testing.TB, h http.Handler) (address string) {
 	return listen(t, newProxy(t, up(s.URL, brisk())))
 }
 
-// A wire is an upstream that keeps what it is sent, byte for byte, and answers
-// every request with the same bytes. It takes no bodies.
+// A wire is an upstream that records requests byte for byte and answers each with the same bytes. It accepts no bodies.
 type wire struct {
 	url    string
 	answer string
 	mu     sync.Mutex
-	head   []string // of every request, up to the empty line
+	head   []string // the heads of all requests, up to the empty line
 	conns  []net.Conn
 }
 
-// newWire answers with 200 and nothing else.
+// newWire returns a wire that answers with an empty 200.
 func newWire(t testing.TB) *wire {
 	return newWireOf(t, "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
 }
@@ -150,7 +149,7 @@ func (w *wire) talk(c net.Conn) {
 	}
 }
 
-// hangUp closes every connection.
+// hangUp closes all connections.
 func (w *wire) hangUp() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -170,15 +169,14 @@ func readHead(r *bufio.Reader) (string, error) {
 	}
 }
 
-// heads are the heads of all requests so far.
+// heads returns the heads of all requests so far.
 func (w *wire) heads() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return append([]string(nil), w.head...)
 }
 
-// lines are the head's lines after the first, those of the field name only if
-// one is given.
+// lines returns the lines of a head after the first, or only the ones with the field name if it is not empty.
 func lines(head, name string) []string {
 	var out []string
 	for _, line := range strings.Split(strings.TrimSuffix(head, "\r\n\r\n"), "\r\n")[1:] {
@@ -189,13 +187,13 @@ func lines(head, name string) []string {
 	return out
 }
 
-// firstLine is the request line of a head.
+// firstLine returns the request line of a head.
 func firstLine(head string) string {
 	line, _, _ := strings.Cut(head, "\r\n")
 	return line
 }
 
-// say sends bytes on a connection of its own and reads one answer to them.
+// say sends bytes on a new connection and reads one response.
 func say(t testing.TB, address, request string) *http.Response {
 	t.Helper()
 	resp, err := tell(address, request)
@@ -224,7 +222,7 @@ func tell(address, request string) (*http.Response, error) {
 	return resp, err
 }
 
-// get is a request as raw bytes.
+// get returns a GET request as raw bytes.
 func get(target string, fields ...string) string {
 	return fmt.Sprintf("GET %s HTTP/1.1\r\nHost: 127.0.0.1\r\n%sConnection: close\r\n\r\n", target, joined(fields))
 }
@@ -237,7 +235,7 @@ func joined(fields []string) string {
 	return b.String()
 }
 
-// do sends a request with a client that adds nothing.
+// do sends a request with a client that adds no headers.
 func do(t testing.TB, method, url, body string, fields ...string) *http.Response {
 	t.Helper()
 	req, err := http.NewRequest(method, url, strings.NewReader(body))
@@ -267,7 +265,7 @@ func text(t testing.TB, resp *http.Response) string {
 	return string(b)
 }
 
-// wait waits for something to happen.
+// wait receives a value, and fails after patience.
 func wait[T any](t testing.TB, what string, c <-chan T) (v T) {
 	t.Helper()
 	select {
@@ -278,7 +276,7 @@ func wait[T any](t testing.TB, what string, c <-chan T) (v T) {
 	return v
 }
 
-// withLocal is a request that came in at an address.
+// withLocal returns a request that arrived at the given local address.
 func withLocal(r *http.Request, local net.Addr) *http.Request {
 	return r.WithContext(context.WithValue(r.Context(), http.LocalAddrContextKey, local))
 }

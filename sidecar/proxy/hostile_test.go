@@ -18,8 +18,7 @@ import (
 	"github.com/seed1158cd35/weir/internal/refuse"
 )
 
-// What a caller writes ends at the place that its route leads to, whatever the server behind
-// makes of dots, escapes and backslashes.
+// A path cannot leave its route with dots, escapes or backslashes, however the upstream resolves them.
 func TestPathsStayWhereTheirRouteLeads(t *testing.T) {
 	w := newWire(t)
 	u := up(w.url+"/api", brisk())
@@ -46,7 +45,7 @@ func TestPathsStayWhereTheirRouteLeads(t *testing.T) {
 	}
 }
 
-// Where the path says what is asked for, one with dot segments could be read in two ways.
+// A path with dot segments is refused where the path determines the operation, because it is ambiguous.
 func TestPathsThatSayTwoThingsAreRefused(t *testing.T) {
 	w := newWire(t)
 	u := up(w.url, brisk())
@@ -62,13 +61,13 @@ func TestPathsThatSayTwoThingsAreRefused(t *testing.T) {
 	}
 }
 
-// Over HTTP/2 a path can have bytes that no request line can.
+// In HTTP/2, a path can contain bytes that no request line can.
 func TestPathsOfHTTP2ThatBreakTheRequestLine(t *testing.T) {
 	w := newWire(t)
 	address := listen(t, newProxy(t, up(w.url, brisk())))
 	for _, path := range []string{"/a b", "/a HTTP/1.1\r\nX-Evil: 1", "/a\tb", "/a\x7f", "/a?b c", "/ ", "/a\u0000"} {
 		status := overHTTP2(t, address, path)
-		if status != "400" && status != "PROTOCOL_ERROR" { // which is net/http's word
+		if status != "400" && status != "PROTOCOL_ERROR" { // PROTOCOL_ERROR comes from net/http
 			t.Errorf("%q: answered %q", path, status)
 		}
 	}
@@ -80,8 +79,8 @@ func TestPathsOfHTTP2ThatBreakTheRequestLine(t *testing.T) {
 	}
 }
 
-// Callers cannot say in the name of weir or of proxies where they come from, or ask for
-// another path or method than they name; unless the upstream is to hear it.
+// A caller cannot forge the headers of weir or of proxies for the origin, path or method of a request, unless the
+// upstream accepts them.
 func TestForgedFieldsAreNotSentOn(t *testing.T) {
 	forged := []string{
 		"X-Weir-Attempts", "x-weir-anything", "X_Weir_Attempts", "Forwarded", "X-Forwarded-For", "X-Forwarded-Anything", "X_Forwarded_For", "X-Forwarded_For", "x_forwarded_host",
@@ -110,7 +109,7 @@ func TestForgedFieldsAreNotSentOn(t *testing.T) {
 	}
 }
 
-// Of trailers those arrive that were declared and may be there.
+// Only declared and permitted trailers are forwarded.
 func TestTrailersThatWereNotDeclared(t *testing.T) {
 	got := make(chan http.Header, 10)
 	s := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
@@ -139,7 +138,7 @@ func TestTrailersThatWereNotDeclared(t *testing.T) {
 	}
 }
 
-// Nor can an upstream speak in weir's name, not even behind its answer.
+// An upstream cannot set weir's headers, not even in trailers.
 func TestTrailersOfAnswersAreNotWeirs(t *testing.T) {
 	w := newWireOf(t, "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nTrailer: X-Sum, X-Weir-Cost\r\nX-Weir-Attempts: 9\r\nConnection: close\r\n\r\n2\r\nok\r\n0\r\nX-Sum: 1\r\nX-Weir-Cost: 0\r\nX-Weir-Refused: paused\r\n\r\n")
 	s := httptest.NewServer(newProxy(t, up(w.url, brisk())))
@@ -160,7 +159,7 @@ func TestTrailersOfAnswersAreNotWeirs(t *testing.T) {
 	}
 }
 
-// Chunks that are none are the caller's mistake, and nobody knows what follows them.
+// Invalid chunks are the caller's fault, and weir closes the connection because it cannot find the next request.
 func TestBrokenChunksAreTheCallersMistake(t *testing.T) {
 	s := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { _, _ = io.Copy(io.Discard, r.Body) }))
 	defer s.Close()
@@ -179,7 +178,7 @@ func TestBrokenChunksAreTheCallersMistake(t *testing.T) {
 	}
 }
 
-// An upstream whose address is weir's own is not called, by whatever name it is found.
+// weir refuses to call an upstream at its own address, however the address is written.
 func TestWeirIsNoUpstreamOfItsOwn(t *testing.T) {
 	for _, on := range []string{"127.0.0.1:0", "0.0.0.0:0", "[::]:0"} {
 		l, err := net.Listen("tcp", on)
@@ -212,8 +211,7 @@ func TestWeirIsNoUpstreamOfItsOwn(t *testing.T) {
 	}
 }
 
-// overHTTP2 asks for a path as it stands, and says how that was answered: with a status, or
-// with the end of the stream or of the connection.
+// overHTTP2 sends a request with a raw path, and returns the status, or the error of the stream or connection.
 func overHTTP2(t testing.TB, address, path string, fields ...string) (status string) {
 	t.Helper()
 	c, err := net.Dial("tcp", address)

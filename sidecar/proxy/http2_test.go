@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// Towards an upstream of HTTP/2 nothing else is spoken, with or without encryption. Servers of gRPC end connections on
-// which pings come more often than every five minutes.
+// An HTTP/2-only upstream gets HTTP/2, with or without encryption. gRPC servers close connections with more than one
+// ping every five minutes.
 func TestHTTP2Alone(t *testing.T) {
 	for _, scheme := range []string{"http", "https"} {
 		u := up(scheme+"://h.example", brisk())
@@ -34,13 +34,14 @@ func TestHTTP2Alone(t *testing.T) {
 	}
 }
 
-// A lateEnd is a body whose end comes late.
+// A lateEnd is a body that ends after a second.
 type lateEnd struct{}
 
 func (lateEnd) Read([]byte) (int, error) { time.Sleep(time.Second); return 0, io.EOF }
 func (lateEnd) Close() error             { return nil }
 
-// Answers of trailers alone are sent in one piece: a head that is sent before its end is one of an answer that has begun.
+// A response that consists of trailers only is sent in one piece. A separate head would look like the beginning of an
+// incomplete response.
 func TestAnswersOfTrailersAloneAreOnePiece(t *testing.T) {
 	for status, whole := range map[string]bool{"8": true, "": false} {
 		synctest.Test(t, func(t *testing.T) {

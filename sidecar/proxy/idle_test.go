@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Any number of connections may be in use; of those that nobody uses any more so many are kept.
+// Any number of connections may be in use. The configured number of idle ones is kept.
 func TestIdleConnectionsThatAreKept(t *testing.T) {
 	const calls, kept = 12, 10
 	closed := make(chan bool, calls)
@@ -17,7 +17,7 @@ func TestIdleConnectionsThatAreKept(t *testing.T) {
 	all.Add(calls)
 	api := httptest.NewUnstartedServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
 		all.Done()
-		all.Wait() // all of them are here
+		all.Wait() // all calls have arrived
 	}))
 	api.Config.ConnState = func(_ net.Conn, s http.ConnState) {
 		if s == http.StateClosed {

@@ -12,7 +12,7 @@ import (
 	"github.com/seed1158cd35/weir/internal/auth"
 )
 
-// A checker knows tokens by what they are: eyJ.SUBJECT.SCOPE.
+// A checker accepts tokens of the form eyJ.SUBJECT.SCOPE.
 type checker struct{}
 
 func (checker) Looks(token string) bool { return strings.HasPrefix(token, "eyJ.") }
@@ -28,7 +28,8 @@ func (checker) Check(_ context.Context, token string) (auth.Identity, error) {
 	}
 }
 
-// Who is not known gets 401, who may not 403, and who cannot be told just now 503; none of their tokens is sent on.
+// An unknown caller gets 401, a forbidden one 403, and one that cannot be checked at the moment 503. No token is
+// forwarded.
 func TestTokensOfOthersToldApart(t *testing.T) {
 	api := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("Authorization") != "" || r.Header.Get(TokenHeader) != "" {
@@ -56,7 +57,7 @@ func TestTokensOfOthersToldApart(t *testing.T) {
 		{"", "eyJ.ada.write", 200, "", ""},
 		{"Bearer eyJ.ada.read", "", 403, "FORBIDDEN", "permanent"},
 		{"Bearer eyJ.ada", "", 403, "FORBIDDEN", "permanent"},
-		{"Bearer eyJ.eve.write", "eyJ.ada.read", 403, "FORBIDDEN", "permanent"}, // the scopes of one are not those of another
+		{"Bearer eyJ.eve.write", "eyJ.ada.read", 403, "FORBIDDEN", "permanent"}, // the scopes of one token do not apply to another
 		{"Bearer eyJ.bad", "", 401, "UNAUTHORIZED", "permanent"},
 		{"Bearer other", "", 401, "UNAUTHORIZED", "permanent"},
 		{"", "", 401, "UNAUTHORIZED", "permanent"},
@@ -85,10 +86,10 @@ func TestTokensOfOthersToldApart(t *testing.T) {
 	}
 }
 
-// nowhere keeps no deliveries, and is not asked for any.
+// nowhere is an Accepter without deliveries.
 type nowhere struct{ Accepter }
 
-// Who asks for a delivery is told in the same way: while nobody can tell whose a token is, to come again.
+// Requests about deliveries get the same responses: 503 while tokens cannot be checked.
 func TestTokensOfOthersAtDeliveries(t *testing.T) {
 	p := newProxy(t, up("http://127.0.0.1:1", brisk()))
 	if err := p.SetAll(Access{Auth: &auth.Auth{Issued: checker{}}}, []Upstream{up("http://127.0.0.1:1", brisk())}); err != nil {

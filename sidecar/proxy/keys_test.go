@@ -57,7 +57,7 @@ func TestCredentialsAreKnownByTheirNames(t *testing.T) {
 	}
 }
 
-// Keys are what the caller sent, not what is left of it to be sent on.
+// Keys are read from the request as received, including headers that are not forwarded.
 func TestKeysAreReadBeforeHeadersAreDropped(t *testing.T) {
 	w := newWire(t)
 	for name, field := range map[string][]string{
@@ -106,8 +106,7 @@ func TestTheHostIsAKey(t *testing.T) {
 	}
 }
 
-// Only the weir that was asked may say what it did, or whoever reads it would
-// take an upstream's word for weir's.
+// An upstream cannot set weir's headers. Otherwise a caller could mistake them for weir's.
 func TestAnUpstreamCannotSpeakForWeir(t *testing.T) {
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		for _, name := range []string{RefusedHeader, errorHeader, GaveUpHeader, AttemptsHeader, "X-Weir-Whatever"} {

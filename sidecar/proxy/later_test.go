@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// A token that lasts beyond what can be written as an instant has no end, as one that names none.
+// A token that expires after the year 9999 counts as unlimited, like a token without an expiry.
 func TestEndsOfTokens(t *testing.T) {
 	for exp, want := range map[string]time.Time{
 		"1795830000":        time.Unix(1795830000, 0),

@@ -12,8 +12,7 @@ import (
 	"github.com/seed1158cd35/weir/retry"
 )
 
-// Layers do not multiply: a weir behind a weir makes its three attempts, and what
-// it has given up on is not tried again by the one before it.
+// Retries of two weirs do not multiply: the outer weir does not retry what the inner one gave up.
 func TestTwoWeirsMakeTheAttemptsOfOne(t *testing.T) {
 	for status, want := range map[int]int64{http.StatusServiceUnavailable: 3, http.StatusTooManyRequests: 3, http.StatusNotFound: 1} {
 		var got atomic.Int64
@@ -34,7 +33,7 @@ func TestTwoWeirsMakeTheAttemptsOfOne(t *testing.T) {
 	}
 }
 
-// behind is a weir before the address.
+// behind returns the address of a weir in front of address.
 func behind(t *testing.T, address string) string {
 	t.Helper()
 	target, err := url.Parse(address)
@@ -42,7 +41,7 @@ func behind(t *testing.T, address string) string {
 		t.Fatal(err)
 	}
 	p, err := New([]Upstream{{Name: "up", URL: target, Routes: []Route{{}}, Policy: weir.Policy{
-		Retry: retry.Config{Base: time.Millisecond}, // so that nobody has to wait for it
+		Retry: retry.Config{Base: time.Millisecond}, // keeps the test fast
 	}}}, weir.Options{})
 	if err != nil {
 		t.Fatal(err)

@@ -11,7 +11,7 @@ type kept struct{ *strings.Reader }
 
 func (kept) Close() error { return nil }
 
-// A body that is in memory is known to be so by those it is lent to, and nobody reads it once it was given back.
+// A lent body in memory is still recognized as such, and fails reads after Close.
 func TestALentBodyStaysInMemory(t *testing.T) {
 	b := lend(kept{strings.NewReader("abc")})
 	if m, ok := b.(inMemory); !ok || m.Len() != 3 {

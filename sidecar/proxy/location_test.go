@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// An answer that points to a place of its upstream leads back through the route that it came by.
+// A Location at the upstream leads back through the caller's route.
 func TestLocationLeadsBackThroughTheRoute(t *testing.T) {
 	said := ""
 	far := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -19,7 +19,7 @@ func TestLocationLeadsBackThroughTheRoute(t *testing.T) {
 		base  string // path of the upstream's URL
 		route Route
 		said  string
-		want  string // "" means as it was said
+		want  string // "" means unchanged
 	}{
 		{"", Route{Path: "/a/", Strip: true}, "/v2/next", "/a/v2/next"},
 		{"", Route{Path: "/a/", Strip: true}, "http://" + host + "/v2/next?b=c%20d#e", "/a/v2/next?b=c%20d#e"},
@@ -59,8 +59,8 @@ func TestLocationLeadsBackThroughTheRoute(t *testing.T) {
 	}
 }
 
-// An answer that lists URLs of its upstream, such as the next page, lists them as the caller has to ask for them. A whole URL stays
-// one: clients do not resolve what they find in Link.
+// URLs in Link and Refresh lead back through the caller's route. An absolute URL in Link stays absolute, because
+// clients do not resolve it.
 func TestLinkAndRefreshLeadBackThroughTheRoute(t *testing.T) {
 	name, said := "", ""
 	far := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { w.Header()[name] = []string{said} }))
@@ -71,7 +71,7 @@ func TestLinkAndRefreshLeadBackThroughTheRoute(t *testing.T) {
 		strip  bool
 		header string // of the request
 		said   string
-		want   string // "" means as it was said
+		want   string // "" means unchanged
 	}{
 		{"Link", true, "", `<http://` + host + `/r?page=2>; rel="next", <http://` + host + `/r?page=9&a=<>; rel="last"`, `<http://localhost:8080/a/r?page=2>; rel="next", <http://localhost:8080/a/r?page=9&a=<>; rel="last"`},
 		{"Link", false, "", `<http://` + host + `/a/r?page=2>; rel=next`, `<http://localhost:8080/a/r?page=2>; rel=next`},

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// An upstream that does what TRACE says would show a caller weir's own key.
+// An upstream that implements TRACE would show weir's own key to a caller.
 func TestTraceShowsNoCredentials(t *testing.T) {
 	w := newWire(t)
 	keyed, plain := up(w.url, brisk()), up(w.url, brisk())
@@ -34,8 +34,8 @@ func TestMethodsInSmallLettersAreRefused(t *testing.T) {
 	}
 }
 
-// Who leaves HTTP/1.1 for another version of it with the server behind would send it requests
-// that nobody has read.
+// A caller cannot switch to another HTTP version with the upstream, because weir would not see the requests on that
+// connection.
 func TestAnotherHTTPIsNotAskedFor(t *testing.T) {
 	w := newWire(t)
 	address := listen(t, newProxy(t, up(w.url, brisk())))

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// What an upstream is to be told of where requests come from, it is told, of all fields that say so.
+// Headers about the origin of a request that the upstream accepts are forwarded, with all their values.
 func TestForwardedFieldsThatAreToPassDo(t *testing.T) {
 	w := newWire(t)
 	u := up(w.url, brisk())
@@ -24,7 +24,7 @@ func TestForwardedFieldsThatAreToPassDo(t *testing.T) {
 	}
 }
 
-// An answer with which an upstream goes over to another protocol, unasked, is none.
+// An upgrade that the caller did not request is an error.
 func TestNobodyGoesOverToAnotherProtocolUnasked(t *testing.T) {
 	w := newWireOf(t, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: other\r\n\r\n")
 	if resp := say(t, listen(t, newProxy(t, up(w.url, brisk()))), get("/")); resp.StatusCode != http.StatusBadGateway {
@@ -32,7 +32,7 @@ func TestNobodyGoesOverToAnotherProtocolUnasked(t *testing.T) {
 	}
 }
 
-// A connection that is to end with its answer does so although the upstream says something before.
+// Connection: close in the final response is kept although an interim response came before.
 func TestNewsBeforeAnAnswerKeepNoConnection(t *testing.T) {
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Link", "</a>")
@@ -43,7 +43,7 @@ func TestNewsBeforeAnAnswerKeepNoConnection(t *testing.T) {
 	defer s.Close()
 	p := newProxy(t, up(s.URL, brisk()))
 	at := listen(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Set("Connection", "close") // as weir serve does where framing is doubtful, and when it drains
+		w.Header().Set("Connection", "close") // weir serve sets it when framing is doubtful, and during a drain
 		p.ServeHTTP(w, r)
 	}))
 	for _, request := range []string{"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n", "POST / HTTP/1.1\r\nHost: 127.0.0.1\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"} {

@@ -28,8 +28,7 @@ func seconds(t testing.TB, s string) float64 {
 	return float64(n)
 }
 
-// item is one member of a RateLimit or RateLimit-Policy field: a quoted name
-// and whole numbers as parameters.
+// item matches one member of a RateLimit or RateLimit-Policy field: a quoted name and integers as parameters.
 var item = regexp.MustCompile(`^"((?:[ !#-\[\]-~]|\\["\\])*)"((?:;[a-z]+=\d+)+)$`)
 
 func TestRefusals(t *testing.T) {
@@ -104,7 +103,7 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// What a dialect finds while it looks at a request says when to come back, too.
+// A refusal from a dialect also contains Retry-After.
 func TestErrorsThatAreNoRefusalsSayWhenToComeBack(t *testing.T) {
 	w := newWire(t)
 	u := up(w.url, brisk())
@@ -115,7 +114,7 @@ func TestErrorsThatAreNoRefusalsSayWhenToComeBack(t *testing.T) {
 	}
 }
 
-// full is a dialect that has no room for the body.
+// full is a dialect without memory for the body.
 type full struct{}
 
 func (full) Hear(*http.Request, string) (httpx.Exchange, *refuse.Facts) {
@@ -168,7 +167,7 @@ func TestKeysComeFromTheRequest(t *testing.T) {
 	}
 }
 
-// Of the upstream's own wait and weir's the longer one is told.
+// If weir and the upstream both request a wait, the caller gets the longer one.
 func TestTheLongerWaitIsTold(t *testing.T) {
 	for _, c := range []struct {
 		why  error

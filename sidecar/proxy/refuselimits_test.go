@@ -17,12 +17,12 @@ func daily(amount int64, zone string) limit.Limit {
 	return limit.Limit{Name: "rpd", Shape: limit.Calendar, Rate: bucket.Rate{Amount: amount}, Every: bucket.Day, Zone: zone}
 }
 
-// A refusal tells of every limit of the call, and of a quota when its day ends.
+// A refusal reports every limit of the call, and the end of the day for a quota.
 func TestRefusalsTellOfEveryLimit(t *testing.T) {
 	rpm := limit.Limit{Name: "rpm", Shape: limit.Rolling, Rate: bucket.Rate{Amount: 5, Per: time.Minute}}
 	tpm := limit.Limit{Name: "tpm", Unit: "tokens", Shape: limit.Rolling, Rate: bucket.Rate{Amount: 250_000, Per: time.Minute}}
 	rpd := daily(25, "America/Los_Angeles")
-	resets := time.Date(2026, 3, 9, 7, 0, 0, 0, time.UTC) // of the day with 23 hours
+	resets := time.Date(2026, 3, 9, 7, 0, 0, 0, time.UTC) // of a day with 23 hours
 	levels := []weir.LimitLevel{
 		{Rule: rpm, Cost: 1, Level: limit.Level{Left: 4, Full: 5, Reset: 30 * time.Second}},
 		{Rule: tpm, Cost: 9000, Level: limit.Level{Left: 200_000, Full: 250_000, Reset: 20 * time.Second, Paused: 40 * time.Second}},
@@ -89,7 +89,7 @@ func TestAQuotaEndToEnd(t *testing.T) {
 	if err != nil || resets.Hour() != 15 || resets.Minute() != 0 {
 		t.Errorf("resets at %v, %v; midnight in Tokyo is 15:00 UTC", resets, err)
 	}
-	after := time.Duration(seconds(t, resp.Header.Get("Retry-After"))) * time.Second // when it was answered: between two looks at the clock
+	after := time.Duration(seconds(t, resp.Header.Get("Retry-After"))) * time.Second // the clock was read before and after the response
 	if first, last := asked.Add(after), answered.Add(after); last.Before(resets.Add(-time.Second)) || first.After(resets.Add(10*time.Second)) {
 		t.Errorf("to come back between %v and %v, and it resets at %v", first, last, resets)
 	}

@@ -27,8 +27,7 @@ type turns struct{ n atomic.Int64 }
 
 func (t *turns) next() int64 { return t.n.Add(1) }
 
-// An answerer gives its answers in turn, the last one for ever, and keeps the
-// bodies it got.
+// An answerer gives its answers in turn and then repeats the last one. It records the request bodies.
 type answerer struct {
 	answers []answer
 	mu      sync.Mutex
@@ -38,7 +37,7 @@ type answerer struct {
 
 type answer struct {
 	status int
-	fields string // "Name: value", one or none
+	fields string // "Name: value", at most one
 	body   string
 }
 
@@ -132,7 +131,7 @@ func TestRetriesOnlyWhatIsSafe(t *testing.T) {
 	}
 }
 
-// What was never sent can be sent again, whatever it is.
+// A request that was never sent is retried, whatever its method.
 func TestRefusedConnectionIsTriedAgain(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -152,7 +151,7 @@ func TestRefusedConnectionIsTriedAgain(t *testing.T) {
 	}
 }
 
-// cutter breaks connections: before its answer, for the first so many requests.
+// cutter closes the connections of the first requests, before a response.
 func cutter(cuts int64, tries *turns) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body)
@@ -163,7 +162,7 @@ func cutter(cuts int64, tries *turns) http.Handler {
 	})
 }
 
-// A lost answer leaves it open whether the work was done.
+// After a lost response, it is unknown whether the request was executed.
 func TestLostAnswer(t *testing.T) {
 	for method, want := range map[string]struct{ status, tries int }{"PUT": {200, 2}, "POST": {502, 1}} {
 		var tries turns
@@ -250,7 +249,7 @@ func TestBodyAboveReplayIsSentOnce(t *testing.T) {
 	}
 }
 
-// Once the caller has a part of an answer there can be no other: it sees a cut.
+// After the first byte of a response, nothing is retried. The caller sees that the response breaks off.
 func TestNothingIsRetriedAfterTheFirstByte(t *testing.T) {
 	for _, length := range []string{"", "1000"} {
 		var tries turns
@@ -277,8 +276,8 @@ func TestNothingIsRetriedAfterTheFirstByte(t *testing.T) {
 	}
 }
 
-// An answer that cannot be read to the end while weir looks for an error in it
-// is cut for the caller in the same place.
+// weir may read the beginning of an error response. If that breaks off, the caller's response breaks off in the same
+// place.
 func TestErrorAnswerThatIsCut(t *testing.T) {
 	s := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, _ *http.Request) {
 		rw.Header().Set("Content-Type", "application/xml")
@@ -297,7 +296,7 @@ func TestErrorAnswerThatIsCut(t *testing.T) {
 	}
 }
 
-// The connections on which refused attempts were answered are used again.
+// The connections of throttled attempts are reused.
 func TestRetriesKeepTheirConnection(t *testing.T) {
 	var conns turns
 	a := &answerer{answers: []answer{{503, "", "down"}, {503, "", "down"}, {200, "", "done"}}}
@@ -322,7 +321,7 @@ func TestBreakerOpensAndSaysSo(t *testing.T) {
 	policy := brisk()
 	policy.Breaker = breaker.Config{Consecutive: 2, Open: time.Hour}
 	address := listen(t, newProxy(t, up(s.URL, policy)))
-	for range 2 { // calls, of three attempts each
+	for range 2 { // calls with three attempts each
 		resp := do(t, "GET", "http://"+address+"/", "")
 		if got := text(t, resp); got != "broken" || resp.Header.Get(GaveUpHeader) != "attempts spent" {
 			t.Errorf("after %d tries: %q, gave up %q", len(a.bodies), got, resp.Header.Get(GaveUpHeader))

@@ -27,7 +27,7 @@ func TestSetUnderLoadDropsNothing(t *testing.T) {
 	defer s.Close()
 	a, b := up(s.URL, brisk()), up(s.URL, brisk())
 	a.Policy.Limits, b.Policy.Limits = calls(1_000_000, time.Second), calls(2_000_000, time.Second)
-	b.Policy.Timeouts.Headers = time.Minute // takes another transport
+	b.Policy.Timeouts.Headers = time.Minute // a setting that requires another transport
 	other := up(s.URL, brisk())
 	other.Name, other.Routes = "other", nil
 	p := newProxy(t, a)
@@ -61,7 +61,7 @@ func TestSetUnderLoadDropsNothing(t *testing.T) {
 		if err := p.Set(next); err != nil {
 			t.Error(err)
 		}
-		for before := done.n.Load(); done.n.Load() < before+3 && !t.Failed(); { // some calls in each
+		for before := done.n.Load(); done.n.Load() < before+3 && !t.Failed(); { // some calls in each phase
 			if err := exchange(http.DefaultClient, address, "x"); err != nil {
 				t.Error(err)
 			}
@@ -85,7 +85,7 @@ func exchange(client *http.Client, address, body string) error {
 	return nil
 }
 
-// A request under way keeps what it began with, though its upstream is gone.
+// A request in flight keeps its configuration, even if its upstream is removed.
 func TestSetLeavesRequestsUnderWayAlone(t *testing.T) {
 	arrived, release := make(chan bool), make(chan bool)
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -127,8 +127,7 @@ func TestSetKeepsWhatWasTaken(t *testing.T) {
 	}
 }
 
-// Another path or spelling of the URL is the same API, which has seen the same
-// calls; another host is another API.
+// Another path or spelling of the URL is the same API and keeps its state. Another host is a different API.
 func TestAnotherPathIsNotAnotherAPI(t *testing.T) {
 	w := newWire(t)
 	u := up(w.url, brisk())
@@ -203,7 +202,7 @@ func TestBadSetChangesNothingAndSaysWhy(t *testing.T) {
 	}
 }
 
-// What a person has paused stays so when the file names another host: whoever moves pauses first.
+// An operator's pause stays in force if the host in the file changes: operators pause before a move.
 func TestAPauseByHandOutlivesAnotherURL(t *testing.T) {
 	w := newWire(t)
 	u := up("http://127.0.0.1:1", brisk())

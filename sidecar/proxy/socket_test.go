@@ -19,7 +19,7 @@ import (
 	"github.com/seed1158cd35/weir/sidecar/websocket"
 )
 
-// echoServer says again what it hears; protocols are the subprotocols that it knows.
+// echoServer returns an echo server with the given subprotocols.
 func echoServer(t *testing.T, protocols ...string) *httptest.Server {
 	t.Helper()
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -46,7 +46,7 @@ func echoServer(t *testing.T, protocols ...string) *httptest.Server {
 	return s
 }
 
-// socketProxy is a proxy in front of an upstream with connections.
+// socketProxy serves a proxy in front of a WebSocket upstream.
 func socketProxy(t *testing.T, url string, c websocket.Config, limits ...limit.Limit) (*Proxy, string) {
 	t.Helper()
 	policy := brisk()
@@ -73,7 +73,7 @@ func dialSocket(t *testing.T, address string, o *ws.DialOptions) (*ws.Conn, *htt
 	return c, resp, err
 }
 
-// talk sends a message, and returns what comes next.
+// talk sends a message and returns the next one.
 func talk(t *testing.T, c *ws.Conn, text string) string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
@@ -180,7 +180,7 @@ func TestWhatTheUpstreamSaysIsWhatTheCallerGets(t *testing.T) {
 	}
 }
 
-// What is nearly a WebSocket does not pass by the limits of messages: it is a request like any other.
+// A request with an incomplete WebSocket upgrade is an ordinary request, so it cannot bypass the limits of messages.
 func TestNoOtherUpgradeLeavesARouteOfWebSockets(t *testing.T) {
 	asked := make(chan string, 10)
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { asked <- r.Header.Get("Upgrade") }))
@@ -200,7 +200,7 @@ func TestNoOtherUpgradeLeavesARouteOfWebSockets(t *testing.T) {
 	}
 }
 
-// An upstream that says yes to something else is none of WebSockets, and what it says is shown to nobody.
+// An upstream that accepts with an invalid handshake causes an error, and its response is not passed on.
 func TestAnAnswerThatIsNoHandshake(t *testing.T) {
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		h := w.Header()
@@ -223,7 +223,7 @@ func TestAnAnswerThatIsNoHandshake(t *testing.T) {
 	}
 }
 
-// An upstream that cannot be reached is refused as for any call, and repeated.
+// An unreachable upstream is retried as for any call.
 func TestAnUpstreamThatIsAwayIsTriedAgain(t *testing.T) {
 	var n atomic.Int32
 	back := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

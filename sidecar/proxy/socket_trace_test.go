@@ -17,7 +17,7 @@ import (
 	"github.com/seed1158cd35/weir/sidecar/websocket"
 )
 
-// A sink keeps spans.
+// A sink records spans.
 type sink struct {
 	mu    sync.Mutex
 	spans []trace.Span
@@ -30,7 +30,7 @@ func (s *sink) Export(_ context.Context, spans []trace.Span) error {
 	return nil
 }
 
-// of is the span whose attribute says so.
+// of returns the span with an attribute.
 func (s *sink) of(t *testing.T, key, text string) trace.Span {
 	t.Helper()
 	s.mu.Lock()
@@ -44,7 +44,7 @@ func (s *sink) of(t *testing.T, key, text string) trace.Span {
 	return trace.Span{}
 }
 
-// A connection is a span in its caller's trace; a message that was refused is one under it, by the ID that its caller was told.
+// A connection is a span in its caller's trace. A refused message is a child span with the ID that its caller received.
 func TestAConnectionIsTraced(t *testing.T) {
 	to := new(sink)
 	tracer := trace.New(trace.Options{To: to, Share: -1, Each: -1})
@@ -72,7 +72,7 @@ func TestAConnectionIsTraced(t *testing.T) {
 	}
 	_ = c.Close(ws.StatusNormalClosure, "")
 	<-ended
-	for end := time.Now().Add(patience); tracer.Stats().Kept[trace.Refused] < 2 && time.Now().Before(end); { // the span ends after the line is written
+	for end := time.Now().Add(patience); tracer.Stats().Kept[trace.Refused] < 2 && time.Now().Before(end); { // the span ends after the log line
 		<-time.After(time.Millisecond)
 	}
 	if n := tracer.Close(t.Context()); n > 0 {

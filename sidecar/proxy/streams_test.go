@@ -23,7 +23,7 @@ import (
 	"github.com/seed1158cd35/weir/httpx"
 )
 
-// h2c is a client that speaks HTTP/2 without encryption and without asking.
+// h2c returns a client that uses HTTP/2 without encryption and without an upgrade.
 func h2c(t testing.TB) *http.Client {
 	tr := &http.Transport{Protocols: new(http.Protocols)}
 	tr.Protocols.SetUnencryptedHTTP2(true)
@@ -88,7 +88,7 @@ func certificate(t testing.TB) (tls.Certificate, *x509.CertPool) {
 	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, pool
 }
 
-// Each event must arrive before the upstream has written the next.
+// Each event must arrive before the upstream writes the next one.
 func TestEventsAreFlushedAtOnce(t *testing.T) {
 	next := make(chan bool)
 	address := before(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -118,7 +118,7 @@ func TestEventsAreFlushedAtOnce(t *testing.T) {
 	}
 }
 
-// echo answers each line of the body as it comes.
+// echo answers each line of the body as it arrives.
 func echo(w http.ResponseWriter, r *http.Request) {
 	c := http.NewResponseController(w)
 	_ = c.EnableFullDuplex()
@@ -130,7 +130,7 @@ func echo(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// The answer comes while the request is still being written.
+// The response arrives while the request is still being written.
 func TestBothWaysAtOnce(t *testing.T) {
 	address := before(t, http.HandlerFunc(echo))
 	body, in := io.Pipe()
@@ -152,8 +152,8 @@ func TestBothWaysAtOnce(t *testing.T) {
 	}
 }
 
-// The first attempt is refused while the caller has written a part of its body
-// and waits for an answer: the second must not wait for more of it.
+// The first attempt is throttled while the caller has sent a part of its body and waits for a response. The second
+// attempt must not wait for more of the body.
 func TestBothWaysAtOnceAfterARetry(t *testing.T) {
 	var tries turns
 	address := before(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -205,7 +205,7 @@ func TestTrailersBothWays(t *testing.T) {
 	}
 }
 
-// An upgrade turns the connection into a pipe both ways; it takes one turn.
+// An upgrade turns the connection into a bidirectional pipe. It counts as one call.
 func TestUpgrade(t *testing.T) {
 	address := before(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("Upgrade") != "chat" || r.Header.Get("Sec-Websocket-Key") != "k" {
@@ -244,12 +244,11 @@ func TestUpgrade(t *testing.T) {
 	}
 }
 
-// When the caller leaves, the upstream's request ends, and nobody holds that
-// against the upstream.
+// When the caller disconnects, the upstream's request ends and does not count against the upstream.
 func TestCallerWhoLeavesCancelsTheUpstream(t *testing.T) {
 	arrived, left := make(chan bool, 10), make(chan bool, 10)
 	s := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-		_, _ = io.Copy(io.Discard, r.Body) // only then does the server look whether the caller is there
+		_, _ = io.Copy(io.Discard, r.Body) // only then does the server watch for a disconnect
 		arrived <- true
 		<-r.Context().Done()
 		left <- true
@@ -285,7 +284,7 @@ func TestCallerWhoLeavesCancelsTheUpstream(t *testing.T) {
 	}
 }
 
-// The same when the caller leaves amid the answer.
+// The same when the caller disconnects during the response.
 func TestCallerWhoLeavesAmidTheAnswer(t *testing.T) {
 	left := make(chan bool)
 	address := before(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -308,7 +307,7 @@ func TestCallerWhoLeavesAmidTheAnswer(t *testing.T) {
 	}
 }
 
-// Informational answers pass, and leave no field behind on the final one.
+// Interim responses are passed on. Their fields do not appear in the final response.
 func TestEarlyHintsPass(t *testing.T) {
 	w := newWireOf(t, "HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
 	c, err := net.Dial("tcp", listen(t, newProxy(t, up(w.url, brisk()))))

@@ -19,7 +19,7 @@ import (
 	"github.com/seed1158cd35/weir/limit/bucket"
 )
 
-// complaints is a log that tests read.
+// complaints is a log for tests.
 type complaints struct {
 	mu sync.Mutex
 	b  bytes.Buffer
@@ -37,11 +37,10 @@ func (l *complaints) String() string {
 	return l.b.String()
 }
 
-// A body that nobody has read, or not to its end, costs neither the connection nor a
-// panic of the server.
+// A body that was not read to its end neither closes the connection nor makes the server panic.
 func TestAConnectionOutlivesABodyThatNobodyRead(t *testing.T) {
 	early := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Path != "/all" { // it answers without a look at the body
+		if r.URL.Path != "/all" { // it responds without reading the body
 			w.Header().Set("Connection", "close")
 			return
 		}
@@ -81,8 +80,8 @@ func TestAConnectionOutlivesABodyThatNobodyRead(t *testing.T) {
 	}
 }
 
-// The last of a body that comes a little after the answer costs the connection nothing. What
-// comes much later ends it, and is never read as another request.
+// The end of a body may arrive shortly after the response, and the connection stays usable. A much later end closes the
+// connection, and is never read as a request.
 func TestTheLastOfABodyMayComeAfterTheAnswer(t *testing.T) {
 	const first, last = "0123456789", "GET /smuggled HTTP/1.1\r\nHost: localhost\r\n\r\n"
 	framings := map[string][3]string{
@@ -96,7 +95,7 @@ func TestTheLastOfABodyMayComeAfterTheAnswer(t *testing.T) {
 				t.Run(fmt.Sprintf("%s, %q, %v", framing, answer, after), func(t *testing.T) {
 					bubble(t, func(t *testing.T) {
 						c := dig(t, weir.Policy{}, func(w http.ResponseWriter, r *http.Request) {
-							w.Header().Set("Connection", "close") // it answers without a look at the body
+							w.Header().Set("Connection", "close") // it responds without reading the body
 							_, _ = io.WriteString(w, answer)
 							if answer == "chunks" {
 								_ = http.NewResponseController(w).Flush()

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// over2 serves a proxy and an upstream that speaks HTTP/2, in a bubble.
+// over2 serves a proxy and an HTTP/2 upstream, in a bubble.
 func over2(t *testing.T, upstream http.HandlerFunc, change func(*Upstream)) (front *pipes) {
 	t.Helper()
 	in, up := newPipes(), newPipes()
@@ -43,7 +43,7 @@ func TestManyUnreadResponsesOverHTTP2AreCutSoon(t *testing.T) {
 	unread.most = 8
 	for _, c := range []struct {
 		stalled int
-		within  time.Duration // in which so many are cut
+		within  time.Duration // in which cut responses end
 		cut     int
 	}{{8, 10 * time.Second, 0}, {24, 10 * time.Second, 24 - 8}, {24, 2 * time.Minute, 24}} {
 		t.Run(fmt.Sprint(c.stalled, " for ", c.within), func(t *testing.T) {
@@ -94,7 +94,7 @@ func TestStalledCallOfGRPCEnds(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		idle time.Duration
-		want time.Duration // when the upstream has lost the call; 0 if it goes on
+		want time.Duration // when the upstream's call ends; 0 if it continues
 		talk bool          // the caller sends a message every 40 minutes
 	}{
 		{"by default", 0, time.Hour, false},

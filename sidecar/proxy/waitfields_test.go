@@ -12,8 +12,7 @@ import (
 	"github.com/seed1158cd35/weir/httpx"
 )
 
-// An upstream that asks to wait for years does not send callers away for years: they are told to wait no longer than
-// weir does itself.
+// If an upstream requests a wait of years, callers get at most weir's own longest wait.
 func TestAnAbsurdWaitIsNotPassedOn(t *testing.T) {
 	years := time.Now().AddDate(3, 0, 0).UTC().Format(http.TimeFormat)
 	for _, c := range []struct {
@@ -49,7 +48,8 @@ func TestAnAbsurdWaitIsNotPassedOn(t *testing.T) {
 	}
 }
 
-// TestOddWaitBecomesSeconds has callers read the wait of an upstream that says it in another form, or elsewhere.
+// TestOddWaitBecomesSeconds checks that callers get Retry-After in seconds if the upstream states the wait in another
+// form or place.
 func TestOddWaitBecomesSeconds(t *testing.T) {
 	at := time.Now().Add(400 * time.Second)
 	for _, c := range []struct{ name, value, body string }{
@@ -79,7 +79,7 @@ func TestOddWaitBecomesSeconds(t *testing.T) {
 	}
 }
 
-// A quota may be away until the end of its window.
+// The wait for a quota may last until the end of its window.
 func TestAQuotasWaitIsPassedOn(t *testing.T) {
 	for seconds, want := range map[int]int{20 * 24 * 3600: 20 * 24 * 3600, 99999999: 31 * 24 * 3600} {
 		policy := brisk()
@@ -96,7 +96,7 @@ func TestAQuotasWaitIsPassedOn(t *testing.T) {
 	}
 }
 
-// What kept a body from coming is named.
+// The error of an incomplete body names the cause.
 func TestABrokenBodyNamesItsTimeout(t *testing.T) {
 	for want, err := range map[string]error{
 		"timeouts.upload_idle": caused(httpx.ErrRequestStalled), "timeouts.upload_rate": caused(httpx.ErrRequestSlow), "timeouts.body": caused(httpx.ErrBodyTimeout),

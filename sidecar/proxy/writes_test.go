@@ -32,7 +32,7 @@ func (c countedConn) Write(p []byte) (int, error) {
 	return c.Conn.Write(p)
 }
 
-// counted serves a handler and says where, and how often was written to its callers.
+// counted serves a handler and returns its address and the number of writes to its callers.
 func counted(t *testing.T, h http.Handler) (address string, writes *atomic.Int64) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -47,8 +47,7 @@ func counted(t *testing.T, h http.Handler) (address string, writes *atomic.Int64
 	return l.Addr().String(), &c.writes
 }
 
-// An answer that is short and has a length is one packet. A machine that is busy for longer than the
-// flush of what comes late may write one of them twice, but not many.
+// A short response with a length is one write. On a busy machine, the flush of late bodies may add a few second writes.
 func TestAnAnswerWithALengthIsWrittenOnce(t *testing.T) {
 	w := newWireOf(t, "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 1024\r\n\r\n"+strings.Repeat("x", 1024))
 	address, writes := counted(t, newProxy(t, up(w.url, brisk())))
@@ -74,8 +73,7 @@ func TestAnAnswerWithALengthIsWrittenOnce(t *testing.T) {
 	}
 }
 
-// What has come of an answer is passed on before the rest has, whether it has a length or not, and so
-// is its head.
+// The head and the arrived part of a response are passed on before the rest arrives, with or without a length.
 func TestWhatHasComeOfAnAnswerIsPassedOn(t *testing.T) {
 	for _, length := range []string{"", "12"} {
 		next := make(chan bool)
@@ -91,7 +89,7 @@ func TestWhatHasComeOfAnAnswerIsPassedOn(t *testing.T) {
 			}
 		}))
 		for _, client := range []*http.Client{h2c(t), {Timeout: patience}} {
-			resp, err := client.Get("http://" + address + "/") // its head is here before anything else is
+			resp, err := client.Get("http://" + address + "/") // the head arrives before the body
 			if err != nil {
 				t.Fatal(err)
 			}
