@@ -91,12 +91,12 @@ func raw(t testing.TB, p *forward.Proxy, lines ...string) string {
 	}
 	defer c.Close()
 	_, _ = io.WriteString(c, strings.Join(lines, "\r\n")+"\r\n\r\n")
-	line, _ := bufio.NewReader(c).ReadString('\n') // a connection that ends has none
+	line, _ := bufio.NewReader(c).ReadString('\n') // a closed connection has no line
 	return strings.TrimSpace(line)
 }
 
 func authorization(p *forward.Proxy) string {
-	u, _ := url.Parse(p.URL()) // it is one
+	u, _ := url.Parse(p.URL()) // the URL is valid
 	password, _ := u.User.Password()
 	return "Proxy-Authorization: Basic " + base64.StdEncoding.EncodeToString([]byte("weir:"+password))
 }
@@ -157,7 +157,7 @@ func TestTunnelIsNotRead(t *testing.T) {
 	c := client(t, p)
 	roots := x509.NewCertPool()
 	roots.AddCert(up.Certificate())
-	c.Transport.(*http.Transport).TLSClientConfig.RootCAs = roots // and not that of the proxy
+	c.Transport.(*http.Transport).TLSClientConfig.RootCAs = roots // the authority of the server only
 	r, err := c.Get(up.URL + "/x")
 	if got := body(t, r, err); !strings.Contains(got, " /x ") {
 		t.Errorf("got %q", got)
@@ -175,7 +175,7 @@ func TestClientThatDistrustsAuthorityIsReported(t *testing.T) {
 		_ = r.Body.Close()
 		t.Fatal("the call succeeded")
 	}
-	for end := time.Now().Add(30 * time.Second); ; { // the proxy may hear of it after the client
+	for end := time.Now().Add(30 * time.Second); ; { // the proxy may notice it after the client
 		if got := p.Counts().Distrusted; len(got) == 1 && got[0] == "api.example.test" {
 			return
 		}

@@ -243,7 +243,7 @@ func (t *trip) room() *connlimit.Room {
 	return nil
 }
 
-// A waitingRoom is the room of a trip, created only for calls that wait.
+// A waitingRoom is a trip as a weir.WaitingRoom. It allocates its room only when a call waits.
 type waitingRoom trip
 
 var _ weir.WaitingRoom = (*waitingRoom)(nil)

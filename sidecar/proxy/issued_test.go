@@ -28,7 +28,7 @@ func (checker) Check(_ context.Context, token string) (auth.Identity, error) {
 	}
 }
 
-// An unknown caller gets 401, a forbidden one 403, and one that cannot be checked at the moment 503. No token is
+// An unknown caller gets 401, a forbidden one 403, and a caller that cannot be checked at the moment 503. No token is
 // forwarded.
 func TestTokensOfOthersToldApart(t *testing.T) {
 	api := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

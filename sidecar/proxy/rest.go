@@ -77,8 +77,8 @@ func (u *Upstream) masked(answer []byte) []byte {
 	return answer
 }
 
-// masks masks the beginning of response bodies, as far as it is stored. It reads ahead by the length of a credential,
-// because a credential that is cut off could not be found.
+// masks wraps roundTrip and masks the stored beginning of response bodies. It reads ahead by the length of a
+// credential, because a credential that is cut off could not be found.
 func (u *Upstream) masks(roundTrip func(*http.Request) (*http.Response, error)) func(*http.Request) (*http.Response, error) {
 	secrets := secretValues(u.Sends)
 	if len(secrets) == 0 {

@@ -18,8 +18,8 @@ import (
 	"github.com/seed1158cd35/weir/internal/test/servers"
 )
 
-// A weir starts although its table of answers is not there yet, gives those that a reload finds, and goes on with them when
-// the table is away again.
+// weir starts without its table of answers, uses the answers that a reload finds, and keeps them while the table is
+// unreachable.
 func TestStaticAnswersOfATable(t *testing.T) {
 	withKeys(t)
 	db := servers.Dynalite(t)

@@ -18,7 +18,7 @@ import (
 	"github.com/seed1158cd35/weir/sidecar/config"
 )
 
-// scans is a DynamoDB that answers each request as it is told.
+// scans serves a scripted DynamoDB.
 func scans(t *testing.T, answer http.HandlerFunc) string {
 	t.Helper()
 	withKeys(t)
@@ -36,7 +36,7 @@ func refuse(w http.ResponseWriter, code string, request int64) {
 	_, _ = io.WriteString(w, body)
 }
 
-// That a table cannot be read is logged once for each reason, though each answer has another number.
+// An unreadable table is logged once for each reason, although each response has another request ID.
 func TestATableThatCannotBeReadIsToldOnce(t *testing.T) {
 	var n atomic.Int64
 	code := "ResourceNotFoundException"
@@ -62,7 +62,7 @@ func TestATableThatCannotBeReadIsToldOnce(t *testing.T) {
 	}
 }
 
-// withTables is a file whose cascade has these tiers.
+// withTables writes a file whose cascade has the given tiers.
 func withTables(t *testing.T, path string, tiers ...string) {
 	t.Helper()
 	put(t, path, fmt.Sprintf(`listen: 127.0.0.1:0
@@ -79,7 +79,7 @@ func tierOf(url, table string) string {
 	return fmt.Sprintf(`{name: %s, answers: {table: %s, region: us-east-1, endpoint: %q}}`, table, table, url)
 }
 
-// Tables that are new are read for the first time all at once: a start or a reload waits for one bound, not for one each.
+// New tables are read concurrently: a start or a reload waits once, not once per table.
 func TestNewTablesAreReadTogether(t *testing.T) {
 	var all sync.WaitGroup
 	all.Add(3)
@@ -111,7 +111,7 @@ func TestNewTablesAreReadTogether(t *testing.T) {
 	}
 }
 
-// A reload that is rejected reads no table, and leaves nobody who does.
+// A rejected reload reads no table and leaves no reader running.
 func TestARejectedReloadReadsNoTable(t *testing.T) {
 	var n atomic.Int64
 	url := scans(t, func(w http.ResponseWriter, _ *http.Request) { refuse(w, "ResourceNotFoundException", n.Add(1)) })

@@ -10,20 +10,21 @@ import (
 	"github.com/seed1158cd35/weir/internal/test/campaign"
 )
 
-// An away is how an engine goes, and comes back.
+// An away describes how to stop and restart an engine.
 type away struct {
 	name        string
 	goes, comes func()
 }
 
-// While the database stands still, or is shut down, accepts are refused with 503, and nothing is lost; what follows is accepted again.
+// While the database is paused or stopped, deliveries are refused with 503. No delivery is lost, and later ones are
+// accepted.
 func TestTheDatabaseIsAway(t *testing.T) {
 	o := newTown(t)
 	o.init()
 	o.outlives(away{"stopped", o.db.Stop, o.db.Cont}, away{"ended", o.db.Shut, o.db.Restart})
 }
 
-// The same for the table. It is the truth: while the queue of messages is away everything goes on.
+// The same for the table, which holds the deliveries. While only the queue is unreachable, nothing changes.
 func TestTheTableIsAway(t *testing.T) {
 	o := cloudTown(t, "--path", t.TempDir())
 	o.init()
@@ -35,8 +36,8 @@ func TestTheTableIsAway(t *testing.T) {
 	o.outlives(away{"stopped", o.db.Stop, o.db.Cont}, away{"ended", o.db.Shut, o.db.Restart})
 }
 
-// outlives hands requests in before, while and after the engine is away. One that was refused is handed in again under the same key: nobody knows
-// whether it was stored, and it is delivered once.
+// outlives submits requests before, during and after the outage. It submits refused requests again under the same key,
+// because they may have been stored. Each is delivered once.
 func (o *town) outlives(all ...away) {
 	w := o.weir()
 	if !o.accepts(w, "before") {
@@ -77,7 +78,7 @@ func (o *town) outlives(all ...away) {
 	}
 }
 
-// completes hands a request in until it is delivered: on a busy machine the engine may not answer in time.
+// completes submits a request until it is delivered: on a busy machine the engine may be late.
 func (o *town) completes(w *Running, body string) {
 	o.Helper()
 	for i := 0; ; i++ {
@@ -92,7 +93,8 @@ func (o *town) completes(w *Running, body string) {
 	}
 }
 
-// accepts hands a request in. A refusal is 503, says when to come again, and has the ID by which to find out.
+// accepts submits a request and reports whether it was accepted. A refusal must be 503 with Retry-After and the
+// delivery's ID.
 func (o *town) accepts(w *Running, body string) bool {
 	o.Helper()
 	resp, text := o.send(w, body, "respond-async")

@@ -14,7 +14,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/credentials"
 )
 
-// A vault has one access key at a time, or none.
+// A vault holds at most one access key.
 type vault struct {
 	mu    sync.Mutex
 	key   string
@@ -57,7 +57,7 @@ func TestRefusedCredentialsAreReadAgain(t *testing.T) {
 			t.Error("the same credentials are taken for others")
 		}
 		before := v.loads
-		for range 10 { // a storm of refusals
+		for range 10 { // many refusals
 			r.Refresh(t.Context(), old)
 		}
 		if v.loads != before {

@@ -12,7 +12,7 @@ import (
 	"github.com/seed1158cd35/weir/internal/test/servers"
 )
 
-// What weirs of a fleet store in a database is bounded for all of them together, and a named caller has half of it.
+// The store limit of a fleet applies to all its processes together. A named caller may use half of it.
 func TestFleetThatStoresItsMostAnswers429And507(t *testing.T) {
 	for name, begin := range map[string]func(*testing.T) *town{
 		"postgres": newTown,
@@ -43,7 +43,7 @@ func TestFleetThatStoresItsMostAnswers429And507(t *testing.T) {
 					r.Header.Set(name, value)
 				}
 				got := http.StatusServiceUnavailable
-				for try := 0; try < 10 && got == http.StatusServiceUnavailable; try++ { // a busy machine did not answer in time: the key finds out
+				for try := 0; try < 10 && got == http.StatusServiceUnavailable; try++ { // a busy machine was late: retry with the same key
 					resp, err := http.DefaultClient.Do(r)
 					if err != nil {
 						t.Fatal(err)
@@ -59,7 +59,7 @@ func TestFleetThatStoresItsMostAnswers429And507(t *testing.T) {
 	}
 }
 
-// A weir whose database of deliveries is away serves direct calls and says so, until the database is there.
+// If the deliveries' database is unreachable, weir serves direct calls and reports the problem until it is reachable.
 func TestWeirStartsWithoutItsDatabase(t *testing.T) {
 	db := servers.Postgres(t)
 	way := newMute(t, db.Addr())

@@ -14,8 +14,8 @@ import (
 	"github.com/seed1158cd35/weir/internal/test/memnet"
 )
 
-// A caller that stores all that it may gets 429; another one is served; when the store is full everybody gets 507.
-// Direct calls go on.
+// A caller that stores its share gets 429, and another caller is served. When the store is full, all callers get 507.
+// Direct calls continue.
 func TestStoredDeliveriesAreBoundedByCallerAndInTotal(t *testing.T) {
 	n := memnet.New()
 	defer n.Close()
@@ -77,7 +77,7 @@ func TestFullStoreAnswers507(t *testing.T) {
 	}
 }
 
-// A file of deliveries that cannot be read keeps nobody from calling directly, and is opened once it can be.
+// An unreadable deliveries' file does not affect direct calls, and is opened once it is readable.
 func TestWeirStartsWithoutItsDeliveries(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := memnet.New()
@@ -117,7 +117,7 @@ func TestWeirStartsWithoutItsDeliveries(t *testing.T) {
 			t.Fatal(err)
 		}
 		bad := append([]byte(nil), good...)
-		for i := 4096 + 8; i < len(bad); i++ { // every page but the first is destroyed
+		for i := 4096 + 8; i < len(bad); i++ { // destroys all pages except the first
 			bad[i] = 0xff
 		}
 		if err := os.WriteFile(file, bad, 0o600); err != nil {

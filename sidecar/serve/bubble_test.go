@@ -15,7 +15,7 @@ import (
 	"github.com/seed1158cd35/weir/internal/test/memnet"
 )
 
-// insideEnv is the environment of weirs in a bubble.
+// insideEnv is the environment of a weir in a bubble.
 func insideEnv(name string) (string, bool) {
 	v, ok := map[string]string{
 		"UP_KEY": "Bearer ours", "AWS_ACCESS_KEY_ID": "AKIDEXAMPLE", "AWS_SECRET_ACCESS_KEY": "secret", "HASH_SECRET": "hash-secret-0123456789abcdef", "TOKEN_A": "token-a-0123456789abcdef", "TOKEN_B": "token-b-0123456789abcdef",
@@ -23,8 +23,8 @@ func insideEnv(name string) (string, bool) {
 	return v, ok
 }
 
-// serveInside runs weir serve with a file in a bubble of testing/synctest: it listens at
-// localhost, and reaches the hosts of the network.
+// serveInside runs weir serve with a file in a bubble of testing/synctest. It listens at localhost and reaches the
+// hosts of the network.
 func serveInside(t *testing.T, n *memnet.Network, yaml string) (stop func()) {
 	t.Helper()
 	return serveTelling(t, n, yaml, io.Discard)
@@ -55,7 +55,7 @@ func serveTelling(t *testing.T, n *memnet.Network, yaml string, log io.Writer) (
 	}
 }
 
-// A whole sidecar is played in virtual time: ten minutes of calls at its limit take none.
+// A complete sidecar runs in virtual time: ten minutes of calls at its limit take no real time.
 func TestASidecarInABubbleKeepsItsLimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := memnet.New()
@@ -87,7 +87,7 @@ func TestASidecarInABubbleKeepsItsLimit(t *testing.T) {
 		wg.Wait()
 		stop()
 		for i := range came {
-			if i >= 10 && came[i].Sub(came[i-10]) < time.Second { // a burst of five and five more
+			if i >= 10 && came[i].Sub(came[i-10]) < time.Second { // a burst of five, and five more
 				t.Fatalf("eleven calls in %v", came[i].Sub(came[i-10]))
 			}
 		}
@@ -97,7 +97,7 @@ func TestASidecarInABubbleKeepsItsLimit(t *testing.T) {
 	})
 }
 
-// A call that waits when weir is told to stop is answered at once, and weir ends without the time of its drain.
+// A waiting call is refused when weir stops. The stop does not wait for the drain time.
 func TestWhoWaitsIsRefusedWhenWeirStops(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := memnet.New()

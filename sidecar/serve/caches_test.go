@@ -9,8 +9,8 @@ import (
 	"github.com/seed1158cd35/weir/sidecar/config"
 )
 
-// However much the file gives to caches, together they have a quarter of what the process may hold, each in its
-// proportion; what is not given to them is there for others.
+// Together the caches use at most a quarter of the memory for bodies, each in proportion to its configuration. The rest
+// stays available.
 func TestCachesShareWhatThereIs(t *testing.T) {
 	m := &models{log: slog.New(slog.NewTextHandler(io.Discard, nil))}
 	file := &config.File{LLM: map[string]config.LLM{"a": {Cache: &config.Cache{Memory: 3 << 40}}, "b": {Cache: &config.Cache{Memory: 1 << 40}}, "c": {}}}

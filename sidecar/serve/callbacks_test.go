@@ -18,8 +18,8 @@ import (
 	"github.com/seed1158cd35/weir/sidecar/proxy"
 )
 
-// What is delivered calls back at another upstream, which has credentials of its own; who handed it in sees the callback, and what was
-// directly called calls nobody.
+// A delivery causes a callback to another upstream with its own credentials. Its submitter sees the callback. A direct
+// call causes none.
 func TestACallbackIsSignedAndDelivered(t *testing.T) {
 	const secret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 	t.Setenv("APP_HOOK", secret)
@@ -77,7 +77,7 @@ func TestACallbackIsSignedAndDelivered(t *testing.T) {
 	}
 }
 
-// Callbacks are those of the start: a reload by which nobody would be told of deliveries is refused, and says what to do.
+// Callbacks change only at a start. A reload that would break them is refused with advice.
 func TestAReloadKeepsCallbacks(t *testing.T) {
 	t.Setenv("APP_HOOK", "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw")
 	file := filepath.Join(t.TempDir(), "weir.yaml")
@@ -100,7 +100,7 @@ upstreams: {box: {url: 'http://box.test', %[1]s}, %[3]s: {url: 'http://app.test'
 			t.Errorf("%v: %v", of, err)
 		}
 	}
-	says("", "over", "other") // nothing that comes from now on calls back
+	says("", "over", "other") // no new delivery has a callback
 	if err := s.ask(t.Context(), "a test"); err != nil {
 		t.Error(err)
 	}

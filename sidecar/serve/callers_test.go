@@ -11,10 +11,10 @@ import (
 	"github.com/seed1158cd35/weir/internal/test/memnet"
 )
 
-// twoTokens are two callers.
+// twoTokens configures two callers.
 const twoTokens = "tokens: {a: {env: TOKEN_A}, b: {env: TOKEN_B}}\n"
 
-// callAs sends a request of a caller, and returns its answer's status.
+// callAs sends a request with a token, and returns the status and body of the response.
 func callAs(t *testing.T, c *http.Client, token, method, target, body string, set func(http.Header)) (int, string) {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), method, "http://localhost"+target, strings.NewReader(body))
@@ -106,7 +106,7 @@ func TestAmbiguousRequestsAreRefused(t *testing.T) {
 			"/up/?tenant=a;tenant=b":  400,
 			"/up/?x=%zz&tenant=a":     400,
 
-			"/up/?tenant=a&tenant%00=b":      400, // as PHP, IIS, Rack, Express and servers of other languages read it
+			"/up/?tenant=a&tenant%00=b":      400, // as PHP, IIS, Rack, Express and other servers read it
 			"/up/?tenant=a&tenant%00x=b":     400,
 			"/up/?tenant=a&tenant[]=b":       400,
 			"/up/?tenant=a&tenant%5B%5D=b":   400,

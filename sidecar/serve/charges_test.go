@@ -22,12 +22,12 @@ import (
 	"github.com/seed1158cd35/weir/llm/gateway"
 )
 
-// A tongue is how callers of a preset speak.
+// A tongue is the API of a preset.
 type tongue struct {
 	preset, model, second string
 	path                  func(model string, stream bool) string
 	body                  func(model, text string, stream bool) string
-	word                  string // that is in each piece of an answer
+	word                  string // a word in each piece of a response
 }
 
 func plainPath(path string) func(string, bool) string {
@@ -54,7 +54,7 @@ var tongues = []tongue{
 	}, "word"},
 }
 
-// A rig is a sidecar in virtual time before a simulated provider, with everything on.
+// A rig is a sidecar in virtual time in front of a simulated provider, with all features on.
 type rig struct {
 	*testing.T
 	tongue
@@ -62,15 +62,14 @@ type rig struct {
 	sim    *llmsim.Provider
 	s      *Server
 	file   string
-	more   string // of the file
+	more   string // more lines of the file
 	store  *fickle
 	reload chan os.Signal
 	client *http.Client
 	stop   func()
 }
 
-// charging has quotas beside those those of the preset, so that all that is charged can be seen: they fill in a
-// month.
+// charging adds quotas to the preset's, so that the test can read all charges. They reset monthly.
 const charging = `
 callers: {limits: {global: off, user: off, user-day: {amount: 1000000, every: month, scope: user, plans: {premium: 3x, none: 0.000001}},
   user-tokens: {amount: 1000000000, every: month, unit: tokens, scope: user}}}
@@ -110,7 +109,7 @@ func newRig(t *testing.T, way tongue, more string) *rig {
 	return r
 }
 
-// write writes the file; with another number it says something else.
+// write writes the file. Another n changes its content.
 func (r *rig) write(n int) {
 	text := strings.NewReplacer("PRESET", r.preset, "SECOND", r.second, "We are sorry.", fmt.Sprint("We are sorry ", n)).Replace("listen: localhost:80\nadmin: off\n" + r.more + charging)
 	if err := os.WriteFile(r.file, []byte(text), 0o600); err != nil {
@@ -118,11 +117,11 @@ func (r *rig) write(n int) {
 	}
 }
 
-// A bill is what has been charged so far, wherever that is.
+// A bill contains all charges so far.
 type bill struct {
-	limit, calls   int64 // the provider's
-	caller, asked  int64 // the callers'
-	ledger, booked int64 // tokens, and calls that cost some
+	limit, calls   int64 // of the provider
+	caller, asked  int64 // of the callers
+	ledger, booked int64 // tokens, and calls with a cost
 	sent           int   // attempts
 }
 
@@ -153,16 +152,16 @@ func (r *rig) bill() (b bill) {
 	return b
 }
 
-// A reply is what a caller has of an answer.
+// A reply is the part of a response that a caller has received.
 type reply struct {
 	status int
 	tier   string
-	words  int64 // that it has read
+	words  int64 // number of words read
 	whole  bool
 	text   string
 }
 
-// ask asks a question and leaves after so many bytes; 0 means at the end.
+// ask sends a question and disconnects after leave bytes; 0 means at the end.
 func (r *rig) ask(text string, stream bool, leave int64, header ...string) (a reply) {
 	ctx, cancel := context.WithTimeout(r.Context(), 2*time.Minute)
 	defer cancel()
@@ -207,9 +206,9 @@ var spoilers = []llmsim.Fault{
 	{Kind: llmsim.Drop}, {Kind: llmsim.Drop, Where: llmsim.AfterContent, Events: 3}, {Kind: llmsim.EmptyBody}, {Kind: llmsim.BadJSON}, {Kind: llmsim.BadJSON, Events: 5}, {Kind: llmsim.Slow, Delay: 3 * time.Second},
 }
 
-// Whatever becomes of a call, all that counts it says the same: the quota of the caller, the ledger
-// and with it the metrics; the limits of the provider no less, and nothing is less than what the
-// caller has read. An answer for which nothing was sent costs none of it.
+// After every kind of call, all counters agree: the caller's quota, the ledger and its metrics. The provider's limits
+// are charged at least as much, and no counter shows less than the caller has read. A response without an attempt costs
+// nothing.
 func TestWhatACallCostsIsOneNumber(t *testing.T) {
 	seed := rand.Uint64()
 	for i, way := range tongues {
@@ -239,7 +238,7 @@ func playCharges(t *testing.T, way tongue, random *rand.Rand) {
 		}
 		stream, leave, text := random.IntN(3) > 0, int64(0), fmt.Sprint("question ", random.IntN(1000))
 		if random.IntN(4) == 0 {
-			text = fmt.Sprint("question ", random.IntN(5)) // that others have asked
+			text = fmt.Sprint("question ", random.IntN(5)) // asked before
 		}
 		if random.IntN(3) == 0 {
 			leave = 1 + random.Int64N(12_000)
@@ -257,7 +256,7 @@ func playCharges(t *testing.T, way tongue, random *rand.Rand) {
 				b.ForceOpen(chat.Now(), time.Duration(1+random.IntN(60))*time.Second)
 			}
 		case 2:
-			header = []string{"X-Plan", "none"} // who has no more than one call
+			header = []string{"X-Plan", "none"} // a caller with only one call
 		}
 		var wg sync.WaitGroup
 		if random.IntN(8) == 0 {
@@ -271,7 +270,7 @@ func playCharges(t *testing.T, way tongue, random *rand.Rand) {
 		before := r.bill()
 		a := r.ask(text, stream, leave, header...)
 		wg.Wait()
-		time.Sleep(10 * time.Minute) // all is settled, what is fetched for the cache, too
+		time.Sleep(10 * time.Minute) // until everything is settled, including cache refreshes
 		synctest.Wait()
 		r.sim.Clear()
 		b := r.bill().since(before)
@@ -285,7 +284,7 @@ func playCharges(t *testing.T, way tongue, random *rand.Rand) {
 		switch {
 		case b.limit < 0 || b.calls < 0 || b.caller < 0 || b.asked < 0 || b.ledger < 0 || b.booked < 0:
 			t.Error(story, ": less than nothing")
-		case a.tier == "cached" && b.caller == 0: // another answer may have been fetched
+		case a.tier == "cached" && b.caller == 0: // a refresh may have been charged
 		case b.ledger != b.caller:
 			t.Error(story, ": the ledger has another number than the caller's quota")
 		case b.sent == 0 && (b.limit != 0 || b.calls != 0 || b.ledger != 0 || b.caller != 0):
@@ -295,7 +294,7 @@ func playCharges(t *testing.T, way tongue, random *rand.Rand) {
 		case b.booked > 1 || b.asked > 1:
 			t.Error(story, ": charged twice")
 		case a.tier == "primary" || a.tier == "second":
-			if stream && b.ledger < a.words && !(a.whole && strings.Contains(story, "Factor:0.2")) { // what a whole answer says is believed
+			if stream && b.ledger < a.words && !(a.whole && strings.Contains(story, "Factor:0.2")) { // the usage in a complete response counts
 				t.Error(story, ": less than was read")
 			}
 			if b.limit < b.ledger && way.preset != "gemini" {
@@ -313,8 +312,8 @@ func playCharges(t *testing.T, way tongue, random *rand.Rand) {
 	}
 }
 
-// Where the second tier answers and its caller leaves, what is charged is what was expected of the
-// second model, of which less was expected than of the first.
+// If the second tier answers and the caller disconnects, the charge is the estimate for the second model, which is less
+// than for the first.
 func TestALeaverOfTheSecondTierPaysForIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, tongues[0], "")

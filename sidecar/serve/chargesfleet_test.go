@@ -15,7 +15,7 @@ import (
 	"github.com/seed1158cd35/weir/internal/test/campaign"
 )
 
-// A fickle store is away at times.
+// A fickle store is unreachable at times.
 type fickle struct {
 	fleet.Store
 	away atomic.Bool
@@ -53,9 +53,8 @@ func (f *fickle) Swap(ctx context.Context, group string, r fleet.Record) (fleet.
 	return f.Store.Swap(ctx, group, r)
 }
 
-// What the ledger has in the end is what the store has of the callers' quotas. Through a store that
-// goes away and comes back in the middle of answers the quotas have no less: what was reserved of
-// them, not used, and on its way back when the store went away stays charged.
+// In the end, the ledger equals the usage of the callers' quotas in the store. If the store is unreachable at times,
+// the quotas show at least as much: unused units that were being returned at that moment stay charged.
 func TestWhatCallsCostIsOneNumberThroughAStore(t *testing.T) {
 	seed := rand.Uint64()
 	for i, way := range tongues {
@@ -109,7 +108,7 @@ func playStore(t *testing.T, way tongue, random *rand.Rand) {
 	}
 }
 
-// left is what a process that is new finds left of the callers' quotas.
+// left returns what a new process finds left of the callers' quotas.
 func left(t *testing.T, store fleet.Store, p weir.Policy) (tokens, calls int64) {
 	fleet := fleet.New(store, fleet.Options{})
 	fleet.Start()

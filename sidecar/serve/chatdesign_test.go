@@ -46,10 +46,10 @@ func chatDesign(t *testing.T) string {
 	return yaml
 }
 
-// A chatLoad is a load of a cascade: its calls, of which so many run at a time.
+// A chatLoad is a number of calls to a cascade, and how many run concurrently.
 type chatLoad struct{ calls, workers int }
 
-// A chatResult contains the times of all calls in order, and how many each tier answered.
+// A chatResult contains the times of all calls in order, and the number of answers of each tier.
 type chatResult struct {
 	times []time.Duration
 	tiers map[string]int
@@ -61,7 +61,7 @@ func (r chatResult) String() string {
 	return fmt.Sprintf("p50 %v, p99 %v, max %v, tiers %v", r.percentile(50), r.percentile(99), r.times[len(r.times)-1], r.tiers)
 }
 
-// play makes the calls of a load by ask, which returns the tier that answered.
+// play makes the calls with ask, which returns the tier that answered.
 func (l chatLoad) play(ask func(i int) string) chatResult {
 	var mu sync.Mutex
 	var wg sync.WaitGroup
@@ -92,7 +92,7 @@ func (l chatLoad) play(ask func(i int) string) chatResult {
 
 const chatModel = "anthropic.claude-3-5-sonnet-20240620-v1:0"
 
-// playChat plays a load of yaml, before models, and returns how the calls fared.
+// playChat runs a load on the configuration yaml in front of models, and returns its result.
 func playChat(t *testing.T, yaml string, models http.Handler, load chatLoad, request func(i int) *http.Request) chatResult {
 	t.Helper()
 	n := memnet.New()
@@ -118,7 +118,7 @@ func playChat(t *testing.T, yaml string, models http.Handler, load chatLoad, req
 	})
 }
 
-// converse returns a question to the primary model of chat.yaml, each of another user.
+// converse returns a question to the primary model of chat.yaml, each by another user.
 func converse(i int) *http.Request {
 	body := fmt.Sprintf(`{"messages":[{"role":"user","content":[{"text":"question %d"}]}]}`, i)
 	q, _ := http.NewRequest(http.MethodPost, "http://localhost/bedrock/model/"+chatModel+"/converse", strings.NewReader(body))
@@ -155,7 +155,7 @@ func TestChatDesignAnswersWithin3sWhileAModelIsAvailable(t *testing.T) {
 	}
 }
 
-// 120 calls arrive together at an upstream that has not reported its limits yet. The preset's limits allow 10 of them.
+// 120 calls arrive together at an upstream that has not yet reported its limits. The preset's limits allow 10 of them.
 func TestCallsWaitForTheLimitsThatAnUpstreamReports(t *testing.T) {
 	const yaml = `upstreams:
   claude:
@@ -164,7 +164,7 @@ func TestCallsWaitForTheLimitsThatAnUpstreamReports(t *testing.T) {
     llm: {cascade: {tiers: [{name: secondary, model: claude-haiku-4-5}, {message: We are sorry.}]}}
 `
 	for name, c := range map[string]struct {
-		perMinute int64 // 0 means that the upstream limits nothing, and reports nothing
+		perMinute int64 // 0 means that the upstream has no limit and reports none
 		fault     llmsim.Fault
 	}{
 		"1000/min":                     {perMinute: 1000},
@@ -200,7 +200,7 @@ func TestCallsWaitForTheLimitsThatAnUpstreamReports(t *testing.T) {
 	}
 }
 
-// awsForTests sets credentials with which requests to AWS are signed.
+// awsForTests sets AWS credentials.
 func awsForTests(t *testing.T) {
 	t.Helper()
 	t.Setenv("AWS_ACCESS_KEY_ID", "AKIDEXAMPLE")
@@ -231,8 +231,8 @@ func TestChatDesignAnswersWithin5sWhileAllModelsAreDown(t *testing.T) {
 	}
 }
 
-// The primary has a rate of 1 in 10 s and fails. Calls in its queue get the answer of the second model once its breaker is open,
-// although the cascade lets them wait for 30 s.
+// The primary has a rate of 1 in 10 s and fails. Once its breaker is open, calls in its queue get the answer of the
+// second model, although the cascade permits a wait of 30 s.
 func TestCallLeavesTheQueueOfATierWhoseBreakerOpens(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		sim := llmsim.New(llmsim.Config{Default: llmsim.Model{FirstToken: 300 * time.Millisecond}})

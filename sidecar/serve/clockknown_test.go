@@ -18,7 +18,7 @@ import (
 	"github.com/seed1158cd35/weir/sidecar/config"
 )
 
-// A measuredStore is one whose clock has to be measured.
+// A measuredStore is a store with a measured clock.
 type measuredStore struct {
 	fleet.Store
 	mu sync.Mutex

@@ -26,7 +26,7 @@ func callFor(t *testing.T, s *sidecar, user string) int {
 	return resp.StatusCode
 }
 
-// coldFleet starts two processes with a quota of 20 a day for each user, in a store that knows it.
+// coldFleet starts two processes with a quota of 20 a day for each user, in a warm store.
 func coldFleet(t *testing.T, srv *servers.Server, cold string) (fleet [2]*sidecar) {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "weir.yaml")
@@ -52,13 +52,13 @@ func servedAs(t *testing.T, s *sidecar, user string, n int) (served int) {
 	return served
 }
 
-// A Redis is emptied while two processes share a quota of each user. With cold: refuse nothing is served until the window ends,
-// with cold: share each process serves its half of the window, what it served before included, and with cold: full the quota
-// starts again.
+// A Redis is emptied while two processes share a quota of each user. With cold: refuse, all calls are refused until the
+// window ends. With cold: share, each process serves its half of the window, including calls that it served before.
+// With cold: full, the quota starts again.
 func TestQuotaPerUserAfterFlushOfStore(t *testing.T) {
 	for name, want := range map[string]struct {
 		cold      string
-		used, new [2]int // served of a user who was served before, and of another
+		used, new [2]int // calls served to an earlier user, and to a new one
 		log       string
 	}{
 		"default": {"", [2]int{0, 0}, [2]int{0, 0}, "weir store init"},
@@ -86,7 +86,7 @@ func TestQuotaPerUserAfterFlushOfStore(t *testing.T) {
 					t.Error("the metrics do not report that the store is cold")
 				}
 			}
-			// A process that shares waits until it has heard of the other one.
+			// A process that shares waits until it knows the other process.
 			for i, s := range fleet {
 				if want.new[i] > 0 {
 					eventually(t, "a call is served", func() bool { return callFor(t, s, fmt.Sprint("again", i)) == http.StatusOK })

@@ -12,8 +12,8 @@ import (
 	"github.com/seed1158cd35/weir/sidecar/config"
 )
 
-// The check of a store that can lose its memory, or has lost it, states how long rates are refused for that: for outage, and
-// until they have refilled.
+// The check of a store that can lose its memory, or has lost it, states how long rates are then refused: for outage,
+// and until they have refilled.
 func TestCheckStatesHowLongColdStoreRefuses(t *testing.T) {
 	for _, tt := range []struct {
 		setting string

@@ -13,7 +13,7 @@ import (
 	"github.com/seed1158cd35/weir/internal/test/memnet"
 )
 
-// begin begins a sidecar of a file in virtual time; what it adds to the network is in n.
+// begin starts a sidecar with a file in virtual time, in the network c.n.
 func (c *counting) begin(t *testing.T, file string) {
 	t.Helper()
 	c.file = filepath.Join(t.TempDir(), "weir.yaml")
@@ -35,14 +35,14 @@ func (c *counting) begin(t *testing.T, file string) {
 	}
 }
 
-// A counting is a sidecar that counts callers, before an API that says what it heard.
+// A counting is a sidecar that counts callers, in front of an API that records requests.
 type counting struct {
 	n      *memnet.Network
 	s      *Server
 	file   string
 	client *http.Client
 	stop   func()
-	heard  []http.Header // by the API, of each request
+	heard  []http.Header // headers of the requests that the API received
 }
 
 func (c *counting) write(t *testing.T, file string) {
@@ -70,7 +70,7 @@ func newCounting() *counting {
 	return c
 }
 
-// get asks for a path and returns status and body.
+// get requests a path and returns status and body.
 func (c *counting) get(t *testing.T, url string, header ...string) (int, string) {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
@@ -103,8 +103,8 @@ upstreams:
   open: {url: "http://api.test"}
 `
 
-// Requests of upstreams that are no language models are charged to their callers, too, whichever they are for: once each,
-// unless the upstream broke off. The headers that say who calls stay here.
+// Requests to upstreams without language models are charged to their callers as well, once each, unless the upstream
+// fails. The headers that identify callers are not forwarded.
 func TestCallersOfEveryUpstream(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCounting()
@@ -117,13 +117,13 @@ func TestCallersOfEveryUpstream(t *testing.T) {
 			says   string
 		}{
 			{"http://localhost/api/broken", []string{"X-User", "ann"}, 501, ""},     // costs nothing
-			{"http://localhost/once/throttled", []string{"X-User", "ann"}, 400, ""}, // nor does this
+			{"http://localhost/once/throttled", []string{"X-User", "ann"}, 400, ""}, // costs nothing
 			{"http://localhost/api/x", []string{"X-User", "ann"}, 200, "fine"},
 			{"http://localhost/other/x", []string{"X-User", "ann"}, 200, "fine"},
 			{"http://localhost/api/x", []string{"X-User", "ann"}, 200, "fine"},
 			{"http://localhost/api/x", []string{"X-User", "ann"}, 429, `"limit":"user"`},
 			{"http://localhost/other/x", []string{"X-User", "ann"}, 429, `"limit":"user"`},
-			{"http://localhost/open/x", []string{"X-User", "ann"}, 200, "fine"}, // does not count them
+			{"http://localhost/open/x", []string{"X-User", "ann"}, 200, "fine"}, // is not counted
 			{"http://localhost/api/x", []string{"X-User", "bob"}, 200, "fine"},
 			{"http://localhost/api/x", []string{"X-User", "eve", "X-Plan", "premium"}, 200, "fine"},
 		} {
@@ -142,7 +142,8 @@ func TestCallersOfEveryUpstream(t *testing.T) {
 	})
 }
 
-// Programs ask decide what remains for a user: at each upstream, whether it has limits for users or not, and of the limits of callers.
+// Programs ask decide for the remaining units of a user: at each upstream, with or without limits for users, and of the
+// limits of callers.
 func TestLimitsOfUserAtEveryUpstreamAndOfCallers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCounting()

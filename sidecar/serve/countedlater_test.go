@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// What is delivered later is charged to its caller when it is stored, once: not when it is refused, nor when it is handed in again.
+// A delivery is charged to its caller once, when it is stored. Refused and repeated requests are not charged.
 func TestDeliveriesAreChargedToTheirCallers(t *testing.T) {
 	m := newMailbox(t, "true", "    callers: true\n", "callers: {limits: {global: off, user-day: off, user: {rate: 2/h, burst: 2, scope: user}}}")
 	for i, c := range []struct {

@@ -13,7 +13,7 @@ import (
 	"github.com/seed1158cd35/weir/delivery"
 )
 
-// stores reports whether the deliveries' file, or its log, holds a text.
+// stores reports whether the deliveries' file or its log contains a text.
 func (m *mailbox) stores(text string) bool {
 	m.Helper()
 	for _, name := range []string{"deliveries.db", "deliveries.db-wal"} {
@@ -28,8 +28,7 @@ func (m *mailbox) stores(text string) bool {
 	return false
 }
 
-// Credentials are those that weir has when it sends; those of the caller are not stored, and what weir has is
-// not either.
+// weir adds its credentials when it sends. Neither the caller's nor weir's credentials are stored.
 func TestCredentialsArePutInWhenSending(t *testing.T) {
 	t.Setenv("WEIR_TEST_CREDENTIAL", "Bearer of-weir-itself")
 	m := newMailbox(t, "true", "    credentials: {Authorization: WEIR_TEST_CREDENTIAL}", "")
@@ -54,7 +53,7 @@ func TestCredentialsArePutInWhenSending(t *testing.T) {
 	}
 }
 
-// Requests for AWS are signed when they are sent, with weir's keys and the time of then.
+// Requests to AWS are signed when they are sent, with weir's keys and the current time.
 func TestAWSDeliveriesAreSignedWhenSending(t *testing.T) {
 	for name, v := range map[string]string{"AWS_ACCESS_KEY_ID": "AKWEIR", "AWS_SECRET_ACCESS_KEY": "of weir", "AWS_SESSION_TOKEN": "", "AWS_EC2_METADATA_DISABLED": "true", "AWS_PROFILE": "", "HOME": t.TempDir()} {
 		t.Setenv(name, v)
@@ -89,7 +88,8 @@ func TestAWSDeliveriesAreSignedWhenSending(t *testing.T) {
 	}
 }
 
-// A delivery does not outlive the token of its caller: one that could is refused, and others end with it.
+// A delivery must not outlive the token of its caller. A request that could is refused, and other deliveries expire
+// with the token.
 func TestADeliveryDoesNotOutliveItsToken(t *testing.T) {
 	t.Setenv("WEIR_TEST_CREDENTIAL", "Bearer of-weir-itself")
 	m := newMailbox(t, "always", "    credentials: {Authorization: WEIR_TEST_CREDENTIAL}\n    deliver_schedule: messaging", "")
@@ -125,7 +125,7 @@ func TestADeliveryDoesNotOutliveItsToken(t *testing.T) {
 	}
 }
 
-// An end that the caller names is not put off to that of its token.
+// A caller's own expiry has precedence over the later expiry of its token.
 func TestTheCallersOwnEndCounts(t *testing.T) {
 	t.Setenv("WEIR_TEST_CREDENTIAL", "Bearer of-weir-itself")
 	m := newMailbox(t, "always", "    credentials: {Authorization: WEIR_TEST_CREDENTIAL}\n    deliver_schedule: messaging", "")
@@ -138,7 +138,7 @@ func TestTheCallersOwnEndCounts(t *testing.T) {
 	}
 }
 
-// Without its condition, or what its body is a part of, a request means another thing: it is refused, unless that is kept.
+// A request is refused if its condition or body range would be lost, because its meaning would change.
 func TestConditionsAreNotLost(t *testing.T) {
 	m := newMailbox(t, "always", "    deliver_headers: [If-Match]", "")
 	for _, name := range []string{"If-None-Match", "If-Modified-Since", "If-Unmodified-Since", "If-Range", "Content-Range", "X-HTTP-Method-Override"} {

@@ -20,7 +20,7 @@ import (
 	"github.com/seed1158cd35/weir/sidecar/proxy"
 )
 
-// A mailbox is an upstream, and a weir that delivers to it.
+// A mailbox is an upstream with a weir that delivers to it.
 type mailbox struct {
 	*testing.T
 	file string
@@ -28,8 +28,8 @@ type mailbox struct {
 
 	mu     sync.Mutex
 	status int
-	echo   bool // answers say what credential was shown
-	pad    int  // how much stands before that
+	echo   bool // responses repeat the credential
+	pad    int  // number of bytes before that
 	got    []*http.Request
 	bodies []string
 }
@@ -59,13 +59,13 @@ func (m *mailbox) letters() []*http.Request {
 	return append([]*http.Request(nil), m.got...)
 }
 
-// newMailbox serves with fields of the upstream box; its route delivers what asks for it.
+// newMailbox serves with further fields of the upstream box. deliver is the route's setting.
 func newMailbox(t *testing.T, deliver, fields, more string) *mailbox {
 	t.Helper()
 	return newMailboxIn(t, "{file: deliveries.db}", deliver, fields, more)
 }
 
-// newMailboxIn is newMailbox with what the file says of deliveries.
+// newMailboxIn is newMailbox with the configuration of deliveries.
 func newMailboxIn(t *testing.T, deliveries, deliver, fields, more string) *mailbox {
 	t.Helper()
 	m := &mailbox{T: t, status: 200, file: filepath.Join(t.TempDir(), "weir.yaml")}
@@ -85,7 +85,7 @@ upstreams:
 	return m
 }
 
-// begin serves by a file, until the test is over.
+// begin serves a file until the test ends.
 func (m *mailbox) begin(text string) {
 	m.Helper()
 	put(m, m.file, text)
@@ -108,7 +108,7 @@ func (m *mailbox) stop() {
 	}
 }
 
-// post sends a request, with headers as "Name: value".
+// post sends a POST request with headers as "Name: value".
 func (m *mailbox) post(path, body string, headers ...string) (*http.Response, api.Receipt, string) {
 	m.Helper()
 	return m.send("POST", path, body, headers...)
@@ -127,7 +127,7 @@ func (m *mailbox) sendTo(base, method, path, body string, headers ...string) (*h
 	return resp, receipt, text
 }
 
-// ask sends a request anywhere.
+// ask sends a request to any URL.
 func (m *mailbox) ask(method, url string, body io.Reader, headers ...string) (*http.Response, string) {
 	m.Helper()
 	r, err := http.NewRequest(method, url, body)
@@ -158,10 +158,10 @@ func (m *mailbox) becomes(id string, want delivery.Status) api.Receipt {
 	return m.endsAs(id, want)
 }
 
-// endsAs is becomes for a caller that shows who it is.
+// endsAs is becomes for a caller with credentials in headers.
 func (m *mailbox) endsAs(id string, want delivery.Status, headers ...string) api.Receipt {
 	m.Helper()
-	if id == "" { // there would be the list, which never ends
+	if id == "" { // without an ID, the response would be the list
 		m.Fatal("it was not handed in")
 	}
 	for begin := time.Now(); ; {
@@ -179,8 +179,8 @@ func (m *mailbox) endsAs(id string, want delivery.Status, headers ...string) api
 	}
 }
 
-// A request with Prefer: respond-async gets a receipt, and is delivered with what it is, without
-// what is weir's; one without passes.
+// A request with Prefer: respond-async gets a receipt and is delivered with its headers, without weir's. One without it
+// is forwarded immediately.
 func TestARequestIsDeliveredLater(t *testing.T) {
 	m := newMailbox(t, "true", "", "")
 	resp, r, text := m.post("/box/in%2Fbox?a=1", "hello", async, "Content-Type: text/plain", "X-Other: 1", "Idempotency-Key: \"k-1\"", "X-Correlation-Id: c-1")
@@ -204,7 +204,7 @@ func TestARequestIsDeliveredLater(t *testing.T) {
 	}
 }
 
-// The same key and request: the same delivery; another request: 422.
+// The same key and request return the same delivery. Another request under the key gets 422.
 func TestIdempotencyKeysOfCallers(t *testing.T) {
 	m := newMailbox(t, "always", "", "")
 	_, first, _ := m.post("/box/x", "one", "Idempotency-Key: k")
@@ -221,7 +221,7 @@ func TestIdempotencyKeysOfCallers(t *testing.T) {
 	}
 }
 
-// With wait the receipt says what became of it meanwhile.
+// With wait, the receipt contains the result.
 func TestWaitForTheDelivery(t *testing.T) {
 	m := newMailbox(t, "true", "", "")
 	resp, r, _ := m.post("/box/x", "x", "Prefer: respond-async, wait=30")
@@ -234,8 +234,8 @@ func TestWaitForTheDelivery(t *testing.T) {
 	}
 }
 
-// What was accepted is delivered by the next weir, in its order, one attempt at a time by its
-// schedule; the policy's own retries do not multiply it.
+// A later weir sends accepted deliveries in their order, one attempt at a time by their schedule. The policy's retries
+// do not multiply the attempts.
 func TestDeliveriesOutliveAWeir(t *testing.T) {
 	m := newMailbox(t, "always", "    deliver_schedule: messaging", "")
 	m.answers(503)
@@ -263,7 +263,7 @@ func TestDeliveriesOutliveAWeir(t *testing.T) {
 	}
 }
 
-// Bad requests get a clear error, and nothing is stored.
+// An invalid request gets a clear error, and nothing is stored.
 func TestWhatCannotBeDeliveredLater(t *testing.T) {
 	m := newMailbox(t, "always", "    deliver_headers: [X-Kept]", "")
 	for name, tt := range map[string]struct {
@@ -312,7 +312,7 @@ func TestWhatCannotBeDeliveredLater(t *testing.T) {
 	}
 }
 
-// A delivery is shown to whoever handed it in, and its token is not stored, nor sent on.
+// Only its submitter can read a delivery. The submitter's token is neither stored nor forwarded.
 func TestDeliveriesOfOthersAreNotShown(t *testing.T) {
 	t.Setenv("WEIR_TEST_A", "token-of-the-first")
 	t.Setenv("WEIR_TEST_B", "token-of-the-second")
@@ -340,7 +340,7 @@ func TestDeliveriesOfOthersAreNotShown(t *testing.T) {
 		}
 		keys[got.Header.Get("Idempotency-Key")] = true
 	}
-	if len(keys) != 2 { // or the upstream would answer one with what the other did
+	if len(keys) != 2 { // otherwise the upstream would give one caller the other's answer
 		t.Errorf("the keys of two callers are one to the upstream: %v", keys)
 	}
 }
@@ -356,6 +356,6 @@ func TestMetricsOfDeliveries(t *testing.T) {
 		`weir_deliveries{status="failed",upstream="box"} 1`, `weir_delivery_attempts_total{class="rejected",upstream="box"} 1`,
 		`weir_delivery_dead_letters_total{reason="rejected",upstream="box"} 1`, `weir_dead_letter_oldest_seconds{upstream="box"}`, "weir_delivery_accept_seconds_count 1", "weir_deliveries_log_bytes",
 	} {
-		m.counts(want) // what is counted is counted once it was recorded, which is what the caller waits for
+		m.counts(want) // becomes waits for the record, and counting follows it
 	}
 }

@@ -15,8 +15,8 @@ import (
 	"github.com/seed1158cd35/weir/internal/test/memnet"
 )
 
-// An attempt of a delivery that is under way when weir is told to stop has the drain's time to end, as a call has. What is cut waits
-// for the next weir, and nothing of it is burnt.
+// When weir stops, a delivery attempt in progress has the drain time to end, like a call. An attempt that is cut
+// remains for the next weir and does not count.
 func TestDeliveriesUnderWayHaveTheDrainsTime(t *testing.T) {
 	for name, tt := range map[string]struct {
 		drain              string
@@ -35,7 +35,7 @@ func TestDeliveriesUnderWayHaveTheDrainsTime(t *testing.T) {
 				defer n.Close()
 				var left time.Time
 				up := n.Serve("api.test", http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-					_, _ = io.Copy(io.Discard, r.Body) // or the server would not see that its caller has gone
+					_, _ = io.Copy(io.Discard, r.Body) // otherwise the server would not notice a disconnect
 					select {
 					case <-time.After(time.Until(left)):
 					case <-r.Context().Done():

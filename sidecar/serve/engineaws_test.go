@@ -12,7 +12,7 @@ import (
 	"github.com/seed1158cd35/weir/internal/test/servers"
 )
 
-// cloudTown has weirs that share deliveries in a table and a queue. args are those of the table's emulator.
+// cloudTown runs weirs that share deliveries in a table and a queue. args are the arguments of the table's emulator.
 func cloudTown(t *testing.T, args ...string) *town {
 	withKeys(t)
 	o := &town{T: t, db: servers.Dynalite(t, args...), queue: servers.Fauxqs(t), file: filepath.Join(t.TempDir(), "weir.yaml"), got: make(map[string]int)}
@@ -31,7 +31,7 @@ upstreams:
 	return o
 }
 
-// A fleet delivers from a table and a queue that weir store init has made, and does not start without them.
+// A fleet delivers from a table and a queue that weir store init creates, and does not start without them.
 func TestDeliveriesInAWS(t *testing.T) {
 	o := cloudTown(t)
 	text, err := os.ReadFile(o.file)

@@ -18,7 +18,7 @@ import (
 	"github.com/seed1158cd35/weir/sidecar/config"
 )
 
-// What a file names is made, and secrets come from the environment alone.
+// The configured parts are built, with secrets from the environment only.
 func TestEscalation(t *testing.T) {
 	env := map[string]string{"HOOK": "http://127.0.0.1:1/", "HOOK_SECRET": "0123456789abcdef0123", "TOPIC": "weir-alerts"}
 	lookup := func(name string) (string, bool) { v, ok := env[name]; return v, ok }
@@ -38,7 +38,7 @@ func TestEscalation(t *testing.T) {
 	}
 }
 
-// A message reaches its webhook, signed.
+// A notification reaches its webhook with a signature.
 func TestAMessageReachesItsWebhook(t *testing.T) {
 	const secret = "0123456789abcdef0123"
 	got := make(chan bool, 1)
@@ -60,7 +60,8 @@ func TestAMessageReachesItsWebhook(t *testing.T) {
 	e.close(discard())
 }
 
-// A breaker that was told of goes with the upstream whose address a reload changes: people are told that it is over.
+// If a reload changes the address of an upstream whose open breaker was notified, a notification reports that it is
+// over.
 func TestAReplacedUpstreamsBreakerIsOver(t *testing.T) {
 	const secret = "0123456789abcdef0123"
 	got := make(chan notify.Message, 10)

@@ -10,10 +10,10 @@ import (
 	"github.com/seed1158cd35/weir/internal/test/servers"
 )
 
-// free is an address where nobody else listens.
+// free returns an unused address.
 func free(t *testing.T) string { return fmt.Sprint("127.0.0.1:", servers.Port(t)) }
 
-// A start that fails leaves nothing open, so that its program can try again.
+// A failed start leaves nothing open, so that the program can retry.
 func TestAStartThatFailsLeavesNothingOpen(t *testing.T) {
 	busy, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -51,7 +51,7 @@ func TestAStartThatFailsLeavesNothingOpen(t *testing.T) {
 	}
 }
 
-// Whatever keeps a server from starting, it says so.
+// Every failed start returns an error with the cause.
 func TestAServerThatCannotStartSaysWhy(t *testing.T) {
 	dir := t.TempDir()
 	open := filepath.Join(dir, "store")

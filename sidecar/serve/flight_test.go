@@ -16,14 +16,14 @@ import (
 	"github.com/seed1158cd35/weir/internal/test/memnet"
 )
 
-// A visitor is a request as the upstream has it.
+// A visitor is a request at the upstream.
 type visitor struct {
 	path string
 	gone <-chan struct{}
-	go_  chan string // what it is answered with
+	go_  chan string // the response to send
 }
 
-// A hall is a sidecar in a bubble, in front of an upstream that answers when told.
+// A hall is a sidecar in a bubble, in front of an upstream that responds on command.
 type hall struct {
 	*testing.T
 	n        *memnet.Network
@@ -81,8 +81,7 @@ func (h *hall) upstream(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// sends makes a call whose caller leaves after so long, and returns it as the upstream
-// has it.
+// sends makes a call whose caller disconnects after leaves, and returns the request at the upstream.
 func (h *hall) sends(method, path, body string, leaves time.Duration) (v *visitor, ended chan error) {
 	h.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), leaves)
@@ -138,9 +137,8 @@ const (
 	word      = `data: {"choices":[{"index":0,"delta":{"role":"assistant","content":"hi"}}]}` + "\n\n"
 )
 
-// Calls that cost money or do something end when their caller leaves; those that only
-// read go on, so that their answer is heard. The slot of both is held until something sent
-// later is answered, or for half a minute.
+// When the caller disconnects, calls that cost money or have effects end. Calls that only read continue, so that weir
+// sees their response. Both hold their slot until a later call gets a response, or for half a minute.
 func TestACallerWhoLeavesThroughTheSidecar(t *testing.T) {
 	const llm = "    llm: {}\n"
 	for _, c := range []struct {
@@ -176,7 +174,7 @@ func TestACallerWhoLeavesThroughTheSidecar(t *testing.T) {
 						return
 					}
 					other, ended := h.sends("GET", "/x", "", time.Minute)
-					if strings.Contains(c.fields, "llm") { // an operation of its own
+					if strings.Contains(c.fields, "llm") { // a separate operation
 						other.go_ <- ""
 						<-ended
 						other, ended = h.sends("POST", "/v1/chat/completions", chatting, time.Minute)
@@ -195,8 +193,7 @@ func TestACallerWhoLeavesThroughTheSidecar(t *testing.T) {
 	}
 }
 
-// A stream that has begun is not in flight any more, however long it goes on, and ends
-// with its caller.
+// A stream that has begun no longer counts as in flight, however long it lasts, and ends with its caller.
 func TestAStreamThroughTheSidecarIsNotInFlight(t *testing.T) {
 	for _, c := range []struct{ name, fields, method, path, body, first string }{
 		{"of a model", "    llm: {}\n", "POST", "/v1/chat/completions", streaming, word},

@@ -18,7 +18,7 @@ import (
 	"github.com/seed1158cd35/weir/sidecar/config"
 )
 
-// adminHas asks the admin listener, and reports whether the answer has a text.
+// adminHas requests a path from the admin listener, and reports whether the response contains a text.
 func (s *sidecar) adminHas(t *testing.T, path, text string) bool {
 	t.Helper()
 	resp, err := http.Get("http://" + s.admin.Addr().String() + path)
@@ -37,8 +37,8 @@ func (s *sidecar) adminHas(t *testing.T, path, text string) bool {
 	return strings.Contains(string(b), text)
 }
 
-// A store whose password is wrong when weir starts is looked for until it answers; the log, the
-// status and the metrics say why it does not and that it does.
+// If the store's password is wrong at the start, weir retries until the store responds. Log, status and metrics report
+// the cause and the recovery.
 func TestTheStartSaysWhatIsWrongWithTheStore(t *testing.T) {
 	srv := servers.Redis(t, "--requirepass", "correct")
 	s := start(t, "http://127.0.0.1:1", fmt.Sprintf("store: {redis: %q}", srv.URL()))
@@ -63,14 +63,14 @@ func TestTheStartSaysWhatIsWrongWithTheStore(t *testing.T) {
 	}
 }
 
-// initialise has the store of a file know that it is new.
+// initialise runs Init with the file, which marks the store as new.
 func initialise(t *testing.T, file string) {
 	t.Helper()
 	f, err := config.Load(file, noEnv)
 	if err != nil {
 		t.Fatal(err)
 	}
-	// A busy machine may not connect in time.
+	// On a busy machine, a connection may time out.
 	eventually(t, "the store is made ready", func() bool {
 		err := Init(t.Context(), io.Discard, f, Options{Env: noEnv})
 		if err != nil {
@@ -91,7 +91,8 @@ func eventually(t *testing.T, what string, ok func() bool) {
 	}
 }
 
-// anotherZone is one in which no day or month is about to end: nobody need be told of a quota that is soon known.
+// anotherZone returns a time zone in which no day or month is about to end. Otherwise a quota's window could end during
+// a test.
 func anotherZone() string {
 	if time.Now().UTC().Hour() == 23 {
 		return "Asia/Tokyo"
@@ -99,8 +100,8 @@ func anotherZone() string {
 	return "UTC"
 }
 
-// A quota in a store that is new counts as used up until its window ends; that is said, and that it is
-// over when somebody says that the store is new.
+// In a new store, a quota counts as used up until its window ends. weir reports this, and that it is over after store
+// init.
 func TestAColdQuotaIsNotSilent(t *testing.T) {
 	srv := servers.Redis(t)
 	file := filepath.Join(t.TempDir(), "weir.yaml")
@@ -124,7 +125,7 @@ func TestAColdQuotaIsNotSilent(t *testing.T) {
 	}
 }
 
-// cold is what is refused while the store is cold.
+// cold makes a call that the cold store refuses.
 func cold(t *testing.T, s *sidecar, path string) told {
 	t.Helper()
 	resp, err := http.Get("http://" + s.address() + path)
@@ -144,9 +145,8 @@ func cold(t *testing.T, s *sidecar, path string) told {
 	return r
 }
 
-// What is refused before somebody says that the store is new takes nothing of a quota, and is no knowledge of
-// it: afterwards it is all there, at once and for every process. The refusals say why and when
-// there will be something, and status and metrics count down.
+// A call that is refused before store init consumes no units of a quota and leaves no record. After init, every process
+// can use the complete quota immediately. The refusals contain reason and time, and status and metrics count down.
 func TestARefusalBeforeInitTakesNothing(t *testing.T) {
 	srv := servers.Redis(t)
 	up := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
@@ -193,7 +193,7 @@ func TestARefusalBeforeInitTakesNothing(t *testing.T) {
 		t.Errorf("it took %v until the store was said to know the limits", d)
 	}
 	for _, u := range s.upstreams() {
-		eventually(t, "all is shown to be left of "+u.Name(), func() bool { // a store that answers late is not taken for one that has all
+		eventually(t, "all is shown to be left of "+u.Name(), func() bool { // a late store must not pass for one with full limits
 			l := u.Look(1).Limits[0]
 			return l.Level.Left == l.Level.Full
 		})

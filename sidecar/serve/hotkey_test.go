@@ -18,7 +18,7 @@ import (
 	"github.com/seed1158cd35/weir/internal/test/memnet"
 )
 
-// withRemote runs a sidecar in virtual time, whose store answers after takes and whose upstream after upstream.
+// withRemote runs a sidecar in virtual time with the given latencies of store and upstream.
 func withRemote(t *testing.T, takes, upstream time.Duration, yaml string, play func(client *http.Client)) {
 	synctest.Test(t, func(t *testing.T) {
 		n := memnet.New()
@@ -40,7 +40,7 @@ func withRemote(t *testing.T, takes, upstream time.Duration, yaml string, play f
 		go func() { ended <- s.Run(ctx, nil, nil) }()
 		time.Sleep(5 * time.Second)
 		transport := n.Transport()
-		transport.MaxConnsPerHost = 1000 // a sidecar bounds the connections of one address
+		transport.MaxConnsPerHost = 1000 // a sidecar limits the connections of one address
 		client := &http.Client{Transport: transport}
 		play(client)
 		client.CloseIdleConnections()
@@ -72,8 +72,8 @@ func send(t *testing.T, client *http.Client, method, url, body string, header ma
 	return resp.StatusCode
 }
 
-// TestHotKeyDelaysNoOtherKeyInSidecar: beside 5,000 requests a second for one tenant, the p99 of the others is at most 1.2 times
-// as long as without them. Time is virtual, so that only waiting counts.
+// TestHotKeyDelaysNoOtherKeyInSidecar checks that 5,000 requests a second for one tenant raise the p99 of other tenants
+// at most by a factor of 1.2. Time is virtual, so that only waits count.
 func TestHotKeyDelaysNoOtherKeyInSidecar(t *testing.T) {
 	for _, maxWait := range []string{"1s", "off"} {
 		t.Run("max_wait "+maxWait, func(t *testing.T) {
@@ -87,7 +87,7 @@ func TestHotKeyDelaysNoOtherKeyInSidecar(t *testing.T) {
 	}
 }
 
-// tenantsBeside returns how long requests of calm tenants took, in order, beside so many requests a second of another tenant.
+// tenantsBeside returns the sorted times of calm tenants' requests during hot requests a second of another tenant.
 func tenantsBeside(t *testing.T, maxWait string, hot int) (took []time.Duration) {
 	yaml := "upstreams:\n  api: {url: \"UPSTREAM\", max_wait: " + maxWait + `, keys: {tenant: "header:X-Tenant"}, limits: {tenant: {rate: 1000/s, burst: 100, scope: tenant}}}`
 	withRemote(t, 2*time.Millisecond, time.Millisecond, yaml, func(client *http.Client) {
@@ -95,7 +95,7 @@ func tenantsBeside(t *testing.T, maxWait string, hot int) (took []time.Duration)
 			return send(t, client, "GET", "http://localhost/api/", "", map[string]string{"X-Tenant": tenant})
 		}
 		var requests sync.WaitGroup
-		for i := range hot / 25 { // each requests 25 times a second
+		for i := range hot / 25 { // each sends 25 requests a second
 			requests.Go(func() {
 				time.Sleep(time.Duration(i) * 197 * time.Microsecond)
 				for range 50 {
@@ -128,8 +128,8 @@ func tenantsBeside(t *testing.T, maxWait string, hot int) (took []time.Duration)
 	return took
 }
 
-// TestBurstsWithinLimitAreNotRefusedBySidecar: many requests arrive together, within the burst of the limit. None is refused,
-// whatever the distance of the store, whether callers have limits, and whether they are proxied or ask for decisions.
+// TestBurstsWithinLimitAreNotRefusedBySidecar checks that no request of a burst within the limit is refused. It varies
+// the store's latency and the limits of callers, for calls and decisions.
 func TestBurstsWithinLimitAreNotRefusedBySidecar(t *testing.T) {
 	for _, takes := range []time.Duration{0, 20 * time.Millisecond} {
 		for _, callers := range []bool{true, false} {

@@ -21,7 +21,7 @@ import (
 	"github.com/seed1158cd35/weir/internal/test/otlptest"
 )
 
-// joining is a mailbox whose weir decides, delivers and traces.
+// joining is a mailbox with decisions, deliveries and traces.
 type joining struct {
 	*mailbox
 	*otlptest.Receiver
@@ -34,7 +34,7 @@ const (
 	callersXRay  = "Root=1-0af76519-16cd43dd8448eb211c80319c;Parent=" + callersSpan + ";Sampled=1"
 )
 
-// edge is rules for what Envoy asks: they let one request of a tenant through.
+// edge contains rules for Envoy that permit one request of each tenant.
 const edge = "domain: edge\ndescriptors: [{key: tenant, rate_limit: {unit: year, requests_per_unit: 1}}]\n"
 
 func startJoining(t *testing.T, kept string) *joining {
@@ -52,7 +52,7 @@ func (j *joining) decide(what, body string, headers ...string) (int, string) {
 	return resp.StatusCode, text
 }
 
-// envoys asks as Envoy does, with a trace in the metadata.
+// envoys sends a request as Envoy does, with a trace in the metadata.
 func (j *joining) envoys(tenant string, fields ...string) rls.RateLimitResponse_Code {
 	j.Helper()
 	conn, err := grpc.NewClient(j.run.decider.grpc.Addr().String(), grpc.WithTransportCredentials(insecure.NewCredentials()))
@@ -69,7 +69,7 @@ func (j *joining) envoys(tenant string, fields ...string) rls.RateLimitResponse_
 	return resp.GetOverallCode()
 }
 
-// called waits for spans of a name, and returns so many.
+// called waits for n spans with a name and returns them.
 func (j *joining) called(name string, n int) []*spans.Span {
 	j.Helper()
 	for had := 0; ; {
@@ -88,7 +88,7 @@ func (j *joining) within(s *spans.Span, trace, parent string) {
 	}
 }
 
-// A decision is a span in the trace of whoever asked for it, from acquire to report, and so is what Envoy asks.
+// A decision is a span in its caller's trace, from acquire to report. A request of Envoy is one as well.
 func TestDecisionsJoinTheTraceOfWhoAsks(t *testing.T) {
 	j := startJoining(t, "share: 100%")
 	for _, h := range []string{"Traceparent: " + callers, "X-Amzn-Trace-Id: " + callersXRay} {
@@ -127,7 +127,8 @@ func TestDecisionsJoinTheTraceOfWhoAsks(t *testing.T) {
 	}
 }
 
-// Whoever says that a trace is sampled has nothing kept by that, but what is refused or fails is kept in the trace of its caller.
+// A caller's sampled flag does not cause a trace to be kept. Refused and failed decisions are kept in the caller's
+// trace.
 func TestDecisionsAreKeptForHowTheyEnd(t *testing.T) {
 	j := startJoining(t, "share: off, each_second: off")
 	if status, text := j.decide("acquire", `{"upstream":"box","cost":{"requests":100}}`, "Traceparent: "+callers); status != http.StatusOK {
@@ -152,7 +153,7 @@ func TestDecisionsAreKeptForHowTheyEnd(t *testing.T) {
 	}
 }
 
-// What is delivered later goes on with the trace in which it was handed in, attempt by attempt, however long ago that was.
+// Each attempt of a delivery continues the trace in which the delivery was submitted, however long ago.
 func TestDeliveriesJoinTheTraceTheyWereHandedInWith(t *testing.T) {
 	j := startJoining(t, "share: 100%")
 	j.answers(400)
@@ -175,7 +176,7 @@ func TestDeliveriesJoinTheTraceTheyWereHandedInWith(t *testing.T) {
 		}
 		of("deliver POST box", 1)
 		j.answers(200)
-		for n := 0; n == 0; { // it may not have been written yet that it failed
+		for n := 0; n == 0; { // the failure may not be recorded yet
 			var err error
 			if n, err = j.run.deliveries.worker.Redrive(t.Context(), delivery.Filter{Upstream: "box", Status: delivery.Failed}, 1); err != nil {
 				t.Fatal(err)

@@ -7,7 +7,7 @@ import (
 	"github.com/seed1158cd35/weir/sidecar/config"
 )
 
-// A reload that changes nothing about the tokens of others keeps the keys that were read; any other reads them anew.
+// A reload with unchanged JWT settings keeps the keys. Other reloads fetch them again.
 func TestAReloadKeepsTheKeysOfTokens(t *testing.T) {
 	var s Server
 	j := config.JWT{URL: "https://h/keys", Issuer: "login", Audience: "weir", Timeout: time.Second}

@@ -13,14 +13,14 @@ import (
 	"github.com/seed1158cd35/weir/delivery"
 )
 
-// A once is a weir that keeps first answers, and its upstream.
+// A once is a weir that stores first answers, with its upstream.
 type once struct {
 	*mailbox
 	came   atomic.Int64
 	answer atomic.Pointer[func(w http.ResponseWriter, n int64)]
 }
 
-// answers says what the upstream answers to the n-th request.
+// says sets the upstream's response to the n-th request.
 func (o *once) says(answer func(w http.ResponseWriter, n int64)) { o.answer.Store(&answer) }
 
 func newOnce(t *testing.T, route, fields string) *once {
@@ -58,8 +58,8 @@ func (o *once) wants(what, key, body string, status int, says string, headers ..
 	return resp
 }
 
-// The first answer under a key is given again, also by the next weir; requests that differ, and callers that do, are
-// apart; a request without a key passes.
+// The first answer under a key is replayed, also by the next weir. Different requests and different callers are
+// separate. A request without a key is forwarded.
 func TestTheFirstAnswerIsKept(t *testing.T) {
 	o := newOnce(t, "", "")
 	o.wants("the first", "k", "one", 201, "answer 1")
@@ -86,7 +86,8 @@ func TestTheFirstAnswerIsKept(t *testing.T) {
 	}
 }
 
-// What says nothing of the call is not kept: the key is free again. What may have been done is told of.
+// Answers that do not settle the call are not stored, and free the key. If the call may have been executed, the next
+// response reports that its result is unknown.
 func TestAnswersThatAreNotKept(t *testing.T) {
 	for status, unknown := range map[int]bool{409: false, 425: false, 429: false, 500: true, 503: true} {
 		o := newOnce(t, "", "    max_pause: 1ms")
@@ -127,7 +128,7 @@ func TestAnswersThatAreNotKept(t *testing.T) {
 	}
 }
 
-// A second call while the first one is under way is refused, or waits for the same answer.
+// A second call during the first one is refused, or waits for the same answer.
 func TestACallUnderWay(t *testing.T) {
 	for route, want := range map[string]int{"": 409, ", idempotency_busy: wait": 200} {
 		o := newOnce(t, route, "")
@@ -156,7 +157,8 @@ func TestACallUnderWay(t *testing.T) {
 	}
 }
 
-// A call whose weir ended while it was under way is taken over, and the caller is told that nobody knows.
+// If weir ends during a call, the next call takes over the key, and its response reports that the earlier result is
+// unknown.
 func TestACallThatNeverEnded(t *testing.T) {
 	o := newOnce(t, "", "")
 	began, goes := make(chan bool), make(chan bool)

@@ -12,8 +12,8 @@ import (
 	"testing"
 )
 
-// Metrics show the keys of a limit that says so: hidden, where the file names a secret. A reload that names one which
-// only a new start takes over shows none.
+// Metrics contain the keys of limits that ask for it, hashed if the file names a secret. A reload that adds such a
+// limit together with the secret exports no keys, because the secret needs a restart.
 func TestMetricsShowKeysThatAreLabels(t *testing.T) {
 	t.Parallel()
 	up := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))

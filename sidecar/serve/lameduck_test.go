@@ -15,11 +15,11 @@ import (
 	"github.com/seed1158cd35/weir/internal/test/memnet"
 )
 
-// A weir that is told to stop is not ready any more, and serves as before for the time of its lame duck; each answer
-// ends its connection. Being told again cuts that short.
+// After a stop signal, weir is not ready but serves for the lame duck time, and each response closes its connection. A
+// second signal ends this time.
 func TestAWeirThatIsAboutToEndServesUntilThatIsKnown(t *testing.T) {
 	for name, c := range map[string]struct {
-		again time.Duration // when it is told again; 0 for never
+		again time.Duration // time of the second signal; 0 means never
 		ends  time.Duration
 	}{"left alone": {0, 5 * time.Second}, "told again": {3 * time.Second, 3 * time.Second}} {
 		t.Run(name, func(t *testing.T) {

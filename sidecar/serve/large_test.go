@@ -16,7 +16,8 @@ import (
 	"github.com/seed1158cd35/weir/sidecar/config"
 )
 
-// hands hands in a request with a body, of unknown length if that does not say it, and waits until it is delivered.
+// hands submits a request with a body and waits until it is delivered. If the body's length is unknown, the request
+// states none.
 func (m *mailbox) hands(body io.Reader, headers ...string) (int, string) {
 	m.Helper()
 	return m.handsTo("POST", "/box/x", body, headers...)
@@ -28,8 +29,8 @@ func (m *mailbox) handsTo(method, path string, body io.Reader, headers ...string
 	return resp.StatusCode, text
 }
 
-// A body above what stands in a record is delivered, whether it says how large it is or not; one above max_body is not taken, and
-// nothing of it stays.
+// A body above the record limit is delivered, with or without a known length. A body above max_body is refused and
+// leaves nothing stored.
 func TestALargeBodyIsDelivered(t *testing.T) {
 	m := newMailboxIn(t, "{file: deliveries.db, max_body: 2MiB}", "true", "", "")
 	dir := filepath.Join(filepath.Dir(m.file), "deliveries.db.bodies")
@@ -59,14 +60,14 @@ func TestALargeBodyIsDelivered(t *testing.T) {
 	}
 }
 
-// withAWS is a process that has credentials for the bucket of tests.
+// withAWS sets credentials for the test bucket.
 func withAWS(t *testing.T) {
 	for name, v := range map[string]string{"AWS_ACCESS_KEY_ID": s3test.Key, "AWS_SECRET_ACCESS_KEY": s3test.Secret, "AWS_SESSION_TOKEN": "", "AWS_EC2_METADATA_DISABLED": "true", "AWS_PROFILE": "", "AWS_REGION": "", "AWS_DEFAULT_REGION": "", "HOME": t.TempDir()} {
 		t.Setenv(name, v)
 	}
 }
 
-// Large bodies may stand in a bucket of S3.
+// Large bodies can be stored in an S3 bucket.
 func TestALargeBodyInABucket(t *testing.T) {
 	withAWS(t)
 	s := s3test.New(t)
@@ -89,7 +90,7 @@ func TestALargeBodyInABucket(t *testing.T) {
 	}
 }
 
-// What keeps large bodies is tried before weir starts, and nothing of the trial stays.
+// The store of large bodies is checked before weir starts, and the check leaves nothing behind.
 func TestLargeBodiesAreTried(t *testing.T) {
 	withAWS(t)
 	s := s3test.New(t)
@@ -138,8 +139,8 @@ func TestLargeBodiesAreTried(t *testing.T) {
 	}
 }
 
-// A large body for AWS is signed by the hash that it was stored with, and sent as a stream; a form is read to know what it asks for, and
-// is not taken.
+// A large body for AWS is signed with the hash that was stored, and sent as a stream. A large form is refused, because
+// weir must read it to find the operation.
 func TestALargeBodyForAWSIsSigned(t *testing.T) {
 	withAWS(t)
 	m := newMailboxIn(t, "{file: deliveries.db, max_body: 2MiB}", "always", "    aws: {service: lambda, region: eu-west-1}", "")
@@ -161,7 +162,7 @@ func TestALargeBodyForAWSIsSigned(t *testing.T) {
 	}
 }
 
-// What is put into a bucket later lies where it would lie now, and is signed for that.
+// A delivery to S3 is sent to its sharded key and signed for that key.
 func TestDeliveriesToS3AreSpread(t *testing.T) {
 	withAWS(t)
 	m := newMailboxIn(t, "{file: deliveries.db, max_body: 2MiB}", "always", "    aws: {service: s3, region: eu-west-1, shards: 16}", "")

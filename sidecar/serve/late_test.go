@@ -10,8 +10,8 @@ import (
 	"github.com/seed1158cd35/weir/delivery"
 )
 
-// What was accepted under a key is found under it when its time has passed, and another request is told from it; what is new then
-// is refused.
+// A delivery is found under its key after its time has passed. A different request under the key gets 422, and a new
+// request 400.
 func TestAKeyIsKnownWhenItsTimeHasPassed(t *testing.T) {
 	t.Setenv("WEIR_TEST_CREDENTIAL", "Bearer of-weir-itself")
 	m := newMailbox(t, "always", "    credentials: {Authorization: WEIR_TEST_CREDENTIAL}\n    deliver_schedule: messaging", "")
@@ -31,7 +31,7 @@ func TestAKeyIsKnownWhenItsTimeHasPassed(t *testing.T) {
 			if id = r.ID; id == "" {
 				t.Fatal(text)
 			}
-		} else { // as it was accepted when that was meant
+		} else { // stores it as if accepted before its time passed
 			_, r, _ := m.post("/box/x", "x")
 			d, err := m.run.deliveries.Get(t.Context(), r.ID)
 			if err != nil {
@@ -60,7 +60,7 @@ func TestAKeyIsKnownWhenItsTimeHasPassed(t *testing.T) {
 	}
 }
 
-// What a message of ntfy's says in headers is kept, by whichever of their names.
+// Fields of ntfy messages in headers are stored under each of their names.
 func TestHeadersOfNtfyAreKept(t *testing.T) {
 	m := newMailbox(t, "always", "    preset: ntfy\n    deliver_headers: [X-Mine]", "")
 	said := []string{"X-Title: t", "Prio: high", "Delay: 30min", "X-E-Mail: a@example.com", "UnifiedPush: 1", "X-Mine: 1", "Md: yes"}

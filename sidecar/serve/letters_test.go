@@ -26,7 +26,8 @@ import (
 	"github.com/seed1158cd35/weir/sidecar/proxy"
 )
 
-// A limit of each tenant is one of deliveries, too: those of one tenant wait for it, and others do not wait for them.
+// A limit per tenant applies to deliveries: deliveries of one tenant wait for it, and deliveries of other tenants do
+// not.
 func TestDeliveriesOfTenants(t *testing.T) {
 	m := newMailbox(t, "always", "    keys: {tenant: \"header:X-Tenant\"}\n    limits: {each: {rate: 1/day, burst: 1, scope: tenant}}", "")
 	hand := func(tenant, seconds string, want delivery.Status) string {
@@ -56,7 +57,7 @@ func TestDeliveriesOfTenants(t *testing.T) {
 	}
 }
 
-// breaker has a person open or reset it.
+// breaker opens or resets the breaker as an operator.
 func (m *mailbox) breaker(do string) {
 	m.Helper()
 	resp, err := http.Post("http://"+m.run.admin.Addr().String()+"/v1/breaker", "application/json", strings.NewReader(`{"upstream":"box","do":"`+do+`"}`))
@@ -69,7 +70,8 @@ func (m *mailbox) breaker(do string) {
 	}
 }
 
-// What an open breaker holds, and what may have been delivered, are dead letters where the file says so.
+// With deliver_open and deliver_unknown: dead, deliveries behind an open breaker and deliveries with an unknown result
+// become dead letters.
 func TestWhatAFileGivesUp(t *testing.T) {
 	m := newMailbox(t, "always", "    deliver_open: dead\n    deliver_unknown: dead", "")
 	m.answers(504)
@@ -82,7 +84,7 @@ func TestWhatAFileGivesUp(t *testing.T) {
 	}
 }
 
-// What waits for a breaker that is open goes when people reset it, and has burnt no attempt.
+// Deliveries that wait for an open breaker are sent when an operator resets it. They have consumed no attempt.
 func TestDeliveriesGoWhenABreakerIsResetByHand(t *testing.T) {
 	m := newMailbox(t, "always", "", "")
 	m.breaker("open")
@@ -104,7 +106,7 @@ func TestDeliveriesGoWhenABreakerIsResetByHand(t *testing.T) {
 	}
 }
 
-// signs makes certificates of an authority, whose own it is without a parent.
+// signs creates a certificate, signed by by or self-signed if by is nil.
 func signs(t *testing.T, name string, by *tls.Certificate) *tls.Certificate {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -133,7 +135,8 @@ func signs(t *testing.T, name string, by *tls.Certificate) *tls.Certificate {
 	return &tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key, Leaf: leaf}
 }
 
-// A caller is told by its certificate: what it handed in is its own, under keys of its own, and ends with it.
+// A certificate identifies its caller. The caller's deliveries and keys are separate, and the deliveries expire with
+// the certificate.
 func TestCertificatesSayWhoHandsIn(t *testing.T) {
 	dir := t.TempDir()
 	ca := signs(t, "authority", nil)

@@ -15,11 +15,11 @@ import (
 	"github.com/seed1158cd35/weir/sidecar/config"
 )
 
-// The preset chat-levels has the levels of a chat; a call that is refused says at which, and so does the metric.
+// The preset chat-levels has the limits of a chat. A refusal and its metric name the limit.
 func TestLevelsOfAChat(t *testing.T) {
 	for _, tt := range []struct {
 		operation, without, level string
-		burst, second             int // what may go at once, and in the second after it
+		burst, second             int // calls permitted at once, and in the following second
 	}{
 		{"connect", "", "connect", 500, 500},
 		{"sendMessage", "", "sendMessage", 4000, 2000},
@@ -39,7 +39,7 @@ func TestLevelsOfAChat(t *testing.T) {
 					t.Fatal(err)
 				}
 				policy := f.Upstreams[0].Policy
-				policy.MaxWait = -1 // whoever would have to wait is told so
+				policy.MaxWait = -1 // refuses instead of waiting
 				chat, err := weir.New("chat", policy, weir.Options{Events: metrics.Events()})
 				if err != nil {
 					t.Fatal(err)
@@ -72,7 +72,7 @@ func TestLevelsOfAChat(t *testing.T) {
 
 func noEnvironment(string) (string, bool) { return "", false }
 
-// untilRefused is how many calls went before the level refused one.
+// untilRefused returns how many calls were served before the limit refused one.
 func untilRefused(t *testing.T, u *weir.Upstream, operation, level string) (n int) {
 	for {
 		p, err := u.Acquire(t.Context(), weir.Call{Operation: operation})

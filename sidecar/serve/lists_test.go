@@ -16,7 +16,7 @@ import (
 	api "github.com/seed1158cd35/weir/sidecar/deliveries"
 )
 
-// at asks a listener about deliveries; what is answered is read into to unless that is nil.
+// at sends a request about deliveries to a listener. It decodes the response into to, unless to is nil.
 func (m *mailbox) at(base, method, rest, body string, to any, headers ...string) (int, string) {
 	m.Helper()
 	resp, _, text := m.sendTo(base, method, rest, body, headers...)
@@ -28,12 +28,12 @@ func (m *mailbox) at(base, method, rest, body string, to any, headers ...string)
 	return resp.StatusCode, text
 }
 
-// operators is where they ask.
+// operators returns the base URL for operators.
 func (m *mailbox) operators() string {
 	return "http://" + m.run.admin.Addr().String() + api.Path
 }
 
-// dead has so many dead letters, the first one first.
+// dead creates n dead letters and returns their IDs, first one first.
 func (m *mailbox) dead(n int, headers ...string) (ids []string) {
 	m.Helper()
 	m.answers(404)
@@ -48,7 +48,7 @@ func (m *mailbox) dead(n int, headers ...string) (ids []string) {
 	return ids
 }
 
-// Operators page through dead letters, look at one with every attempt, have some sent again and drop others.
+// Operators can page through dead letters, read one with all attempts, redrive and drop.
 func TestOperatorsAndDeadLetters(t *testing.T) {
 	m := newMailbox(t, "always", "", "")
 	ids := m.dead(5)
@@ -101,7 +101,7 @@ func TestOperatorsAndDeadLetters(t *testing.T) {
 	}
 }
 
-// What cannot be done says why, in the error body of all errors.
+// An invalid request gets an error with the cause, in the usual error format.
 func TestBadRequestsAboutDeliveries(t *testing.T) {
 	m := newMailbox(t, "always", "", "")
 	_, r, _ := m.post("/box/x", "x", "Prefer: wait=30")
@@ -155,8 +155,8 @@ func TestBadRequestsAboutDeliveries(t *testing.T) {
 	m.endsAs(later.ID, delivery.Failed)
 }
 
-// A delivery is seen by whoever handed it in, at every listener, and by nobody else but operators;
-// a receipt says where, in full.
+// A delivery is visible to its submitter at every listener and to operators, but to no other caller. A receipt contains
+// its complete URL.
 func TestWhoSeesADelivery(t *testing.T) {
 	t.Setenv("WEIR_TEST_A", "token-of-the-first")
 	t.Setenv("WEIR_TEST_B", "token-of-the-second")
@@ -211,7 +211,7 @@ decide: {listen: 127.0.0.1:0, tokens: {a: {env: WEIR_TEST_A}, b: {env: WEIR_TEST
 	}
 }
 
-// Without names whoever knows an ID sees that delivery, and nobody a list.
+// Where callers have no names, everyone who knows an ID can read that delivery. No caller can list deliveries.
 func TestCallersWithoutNames(t *testing.T) {
 	m := newMailbox(t, "always", "", "decide: {listen: 127.0.0.1:0}")
 	id := m.dead(1)[0]
@@ -227,8 +227,8 @@ func TestCallersWithoutNames(t *testing.T) {
 	}
 }
 
-// The first dead letter of an upstream is told to people at once, and the metrics say how many there are and
-// how old the oldest is.
+// The first dead letter of an upstream is notified immediately. Metrics contain the number of dead letters and the age
+// of the oldest.
 func TestPeopleAreToldOfDeadLetters(t *testing.T) {
 	got := make(chan notify.Message, 10)
 	hook := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
@@ -257,9 +257,9 @@ func TestPeopleAreToldOfDeadLetters(t *testing.T) {
 	}
 }
 
-// With deliver_order: stop what comes after a dead letter under its order key waits until that is delivered.
+// With deliver_order: stop, deliveries after a dead letter with the same order key wait until it is delivered.
 func TestADeadLetterStopsItsOrderKey(t *testing.T) {
-	for order, want := range map[string]string{"go_on": "12", "stop": "112"} { // the attempt that died; then both, in their order
+	for order, want := range map[string]string{"go_on": "12", "stop": "112"} { // the failed attempt, then both in their order
 		m := newMailbox(t, "always", "    deliver_order: "+order, "")
 		m.answers(404)
 		_, first, _ := m.post("/box/x", "1", "Weir-Order-Key: k", "Prefer: wait=30")

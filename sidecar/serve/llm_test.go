@@ -26,7 +26,7 @@ upstreams:
   b: {url: "https://b.example", llm: {}}
 `
 
-// What is wrong with the second of two upstreams changes nothing of the first.
+// An error in the second of two upstreams does not change the first.
 func TestABadFileOfModelsChangesNothing(t *testing.T) {
 	env := func(string) (string, bool) { return "", false }
 	load := func(text string) *config.File {

@@ -13,7 +13,7 @@ import (
 	"github.com/seed1158cd35/weir/internal/test/memnet"
 )
 
-// A page is a log that many write.
+// A page is a log that is safe for concurrent use.
 type page struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -25,7 +25,7 @@ func (p *page) Write(b []byte) (int, error) {
 	return p.text.Write(b)
 }
 
-// refusals are the lines of refusals, and how many more they say were left out.
+// refusals returns the number of refusal lines, and how many suppressed ones they report.
 func (p *page) refusals(t *testing.T) (lines, suppressed int) {
 	for text := range strings.Lines(p.text.String()) {
 		var l struct {
@@ -42,13 +42,13 @@ func (p *page) refusals(t *testing.T) (lines, suppressed int) {
 	return lines, suppressed
 }
 
-// A flood of refusals is no flood of lines, as weir serve ships; who wants all of them has them.
+// By default, many refusals cause few log lines. With log_each_second: off, each one is logged.
 func TestAFloodOfRefusalsIsNoFloodOfLines(t *testing.T) {
 	for _, c := range []struct {
 		yaml              string
 		lines, suppressed int
 	}{
-		{"", 11, 189}, // those of a second, and the one that tells of the rest
+		{"", 11, 189}, // the lines of one second, and the one that reports the rest
 		{"log_each_second: 3\n", 4, 196},
 		{"log_each_second: off\n", 200, 0},
 	} {
@@ -59,7 +59,7 @@ func TestAFloodOfRefusalsIsNoFloodOfLines(t *testing.T) {
 			log := new(page)
 			stop := serveTelling(t, n, c.yaml+"upstreams: {up: {url: \""+up+"\", limits: {all: 1/h}, max_wait: off}}\n", log)
 			client := &http.Client{Transport: n.Transport()}
-			for i := range 201 { // the first is sent
+			for i := range 201 { // the first call is sent
 				if i == 200 {
 					time.Sleep(2 * time.Second)
 				}

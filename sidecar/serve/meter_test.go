@@ -19,7 +19,7 @@ import (
 	"github.com/seed1158cd35/weir/observe/trace/otlp"
 )
 
-// everything is a file with all that has metrics: a receiver of traces and metrics, decisions, deliveries, models, a store.
+// everything is a file with all features that have metrics: traces, decisions, deliveries, models and a store.
 const everything = `{listen: "127.0.0.1:0", admin: "127.0.0.1:0", traces: {url: %[1]q, share: 100%%, service: orders, attributes: {a: b}}, metrics: {%[2]s},
 	decide: {listen: "127.0.0.1:0", grpc: "127.0.0.1:0", rules: rules.yaml}, deliveries: {file: letters}, store: {file: store},
 	harmless: [agent],
@@ -50,7 +50,7 @@ func startEverything(t *testing.T, fields string) (*sidecar, *otlptest.Receiver)
 	return s, r
 }
 
-// Every series that a live weir with everything on gathers is told by OTLP, with the same value, by both protocols.
+// Every series of a weir with all features is exported by OTLP with the same value, over both protocols.
 func TestEverySeriesIsToldByOTLP(t *testing.T) {
 	s, r := startEverything(t, "url: \"http://127.0.0.1:1\"")
 	r.WaitFor(t, 3) // there are exemplars
@@ -94,7 +94,8 @@ func TestEverySeriesIsToldByOTLP(t *testing.T) {
 	}
 }
 
-// A weir sends its metrics as its file says, for whom its traces are, and a last time when it ends, when all is there to be looked at.
+// weir sends its metrics as configured, with the resource of its traces, and once more at the end, while their sources
+// still exist.
 func TestMetricsAreSentAndALastTimeAtTheEnd(t *testing.T) {
 	m := otlptest.NewMetrics()
 	h := httptest.NewServer(m)

@@ -15,7 +15,7 @@ import (
 	weircw "github.com/seed1158cd35/weir/observe/cloudwatch"
 )
 
-// What dialects tell of answers is in CloudWatch: who answered, from where, and what it took.
+// CloudWatch receives the tier, source and usage of models' answers.
 func TestCloudWatchHearsWhatModelsUse(t *testing.T) {
 	var lines bytes.Buffer
 	metrics, err := weircw.New(weircw.Config{Lines: &lines})

@@ -10,8 +10,8 @@ import (
 	"github.com/seed1158cd35/weir/internal/test/memnet"
 )
 
-// The cost of a call goes by the service tier that its answer reports, wherever its provider reports it, and stands there once: in the
-// headers, of a stream in the trailers.
+// The cost of a call depends on the service tier that its answer reports, wherever the provider reports it. It is
+// reported once: in the headers, or in the trailers of a stream.
 func TestCostGoesByServiceTierAndStandsOnce(t *testing.T) {
 	const (
 		chat     = "/up/v1/chat/completions"

@@ -11,13 +11,13 @@ import (
 	"github.com/seed1158cd35/weir/delivery"
 )
 
-// A delivery that waits for a limit when the file is read again goes to where its upstream is then, and by the limits that it has then.
+// A delivery that waits for a limit during a reload uses the upstream's new address and limits.
 func TestWhatWaitsHearsOfAReload(t *testing.T) {
 	const limits = "    limits: {all: 1/h}\n    max_wait: 2h\n    timeouts: {call: 2h}\n"
 	old := newMailbox(t, "always", limits, "")
 	_, first, _ := old.post("/box/x", "first")
 	old.becomes(first.ID, delivery.Completed)
-	_, second, _ := old.post("/box/x", "second", "Weir-Order-Key: k") // one without a key is looked for anew within ten seconds
+	_, second, _ := old.post("/box/x", "second", "Weir-Order-Key: k") // a delivery without an order key is read again within ten seconds
 
 	moved := &mailbox{T: t, status: 200}
 	up := httptest.NewServer(moved)

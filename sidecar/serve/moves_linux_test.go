@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// machine is an upstream at an address that says its name. All of 127.0.0.0/8 is this machine.
+// machine starts an upstream at an address that responds with its name. All of 127.0.0.0/8 is this machine.
 func machine(t *testing.T, address, name string) *httptest.Server {
 	t.Helper()
 	l, err := net.Listen("tcp", address)
@@ -23,8 +23,8 @@ func machine(t *testing.T, address, name string) *httptest.Server {
 	return s
 }
 
-// An upstream moves to another machine, one of its machines is dead, its name cannot be found for
-// a while: weir goes by what the name says when it connects, and calls that can be made are made.
+// An upstream moves to another machine, one of its machines is down, or its name cannot be resolved for a while. weir
+// resolves the name for each connection, and all possible calls succeed.
 func TestAnUpstreamWhoseAddressesChange(t *testing.T) {
 	const name = "api.weir.test"
 	old := machine(t, "127.0.0.1:0", "old")

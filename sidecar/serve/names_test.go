@@ -11,8 +11,8 @@ import (
 	"golang.org/x/net/dns/dnsmessage"
 )
 
-// A zone answers for names with addresses that a test changes; what is answered may be kept for
-// no time at all. Without an address a name is not known, and while it is broken the zone fails.
+// A zone is a DNS server whose addresses a test changes. Responses must not be cached. A name without an address does
+// not exist. While the zone is broken, requests fail.
 type zone struct {
 	conn  net.PacketConn
 	mu    sync.Mutex
@@ -21,10 +21,10 @@ type zone struct {
 	asked int
 }
 
-// names are those of the tests of this package.
+// names is the zone of this package's tests.
 var names = &zone{names: make(map[string][]string)}
 
-// serveNames has the resolver of this process ask the zone.
+// serveNames makes this process's resolver use the zone.
 func serveNames() error {
 	var err error
 	if names.conn, err = net.ListenPacket("udp", "127.0.0.1:0"); err != nil {

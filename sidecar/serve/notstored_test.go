@@ -11,7 +11,7 @@ import (
 	"github.com/seed1158cd35/weir/delivery"
 )
 
-// metrics are those of the admin listener.
+// metrics returns the metrics of the admin listener.
 func (m *mailbox) metrics() string {
 	m.Helper()
 	resp, _, text := m.sendTo("http://"+m.run.admin.Addr().String(), "GET", "/metrics", "")
@@ -21,7 +21,7 @@ func (m *mailbox) metrics() string {
 	return text
 }
 
-// lines are those of a log with a message, as text of their other fields.
+// lines returns the log lines with a message.
 func (p *page) lines(t *testing.T, message string) (all []map[string]any) {
 	t.Helper()
 	p.mu.Lock()
@@ -38,7 +38,7 @@ func (p *page) lines(t *testing.T, message string) (all []map[string]any) {
 	return all
 }
 
-// Each request that is not stored counts, by why, and there is a line for it with the call's id.
+// Each request that is not stored is counted by reason and logged with the ID of its call.
 func TestRequestsThatAreNotStoredAreTold(t *testing.T) {
 	m := newMailbox(t, "always", "", "log: debug")
 	m.stop()

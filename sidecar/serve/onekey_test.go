@@ -8,7 +8,7 @@ import (
 	"github.com/seed1158cd35/weir/delivery"
 )
 
-// Under one key nothing is made both directly and later, whichever came first; and a key that was freed is free for both.
+// A key belongs to a delivery or to direct calls, whichever comes first. Both can use a freed key.
 func TestAKeyIsOfADeliveryOrOfDirectCalls(t *testing.T) {
 	m := newMailbox(t, "true, idempotency: keep", "    max_pause: 1ms", "")
 	conflicts := func(what, key, body string, headers ...string) {
@@ -38,7 +38,7 @@ func TestAKeyIsOfADeliveryOrOfDirectCalls(t *testing.T) {
 		t.Errorf("sent %d times, want twice", n)
 	}
 
-	m.answers(429) // says nothing of the call: its key is free again
+	m.answers(429) // does not settle the call: its key is free again
 	m.post("/box/x", "x", "Idempotency-Key: free")
 	m.answers(200)
 	if resp, _, text := m.post("/box/x", "x", async, "Idempotency-Key: free"); resp.StatusCode != 202 {
@@ -46,7 +46,7 @@ func TestAKeyIsOfADeliveryOrOfDirectCalls(t *testing.T) {
 	}
 }
 
-// Those who hand in the same at once get the same delivery.
+// Concurrent submissions of the same request get the same delivery.
 func TestTheSameAtOnceIsOneDelivery(t *testing.T) {
 	m := newMailbox(t, "true, idempotency: keep", "", "")
 	var all sync.WaitGroup
@@ -54,7 +54,7 @@ func TestTheSameAtOnceIsOneDelivery(t *testing.T) {
 	for range 8 {
 		all.Go(func() {
 			resp, r, text := m.post("/box/x", "x", async, "Idempotency-Key: k")
-			for resp.Header.Get("Retry-After") != "" && r.ID == "" { // the machine takes long
+			for resp.Header.Get("Retry-After") != "" && r.ID == "" { // a slow machine
 				resp, r, text = m.post("/box/x", "x", async, "Idempotency-Key: k")
 			}
 			if r.ID == "" {

@@ -15,7 +15,7 @@ import (
 	"github.com/seed1158cd35/weir/internal/test/memnet"
 )
 
-// What an operation says of deliveries and first answers holds in place of its route, for its requests alone.
+// An operation's settings of deliveries and first answers override the route's, for its requests only.
 func TestAnOperationDeliversAndKeepsByItself(t *testing.T) {
 	const operations = `    max_pause: 1ms
     operations:
@@ -25,7 +25,7 @@ func TestAnOperationDeliversAndKeepsByItself(t *testing.T) {
 `
 	for _, route := range []struct {
 		says         string
-		other, keeps bool // what becomes of requests that are of no operation
+		other, keeps bool // for requests of no operation
 	}{
 		{"false", false, false},
 		{"true, idempotency: keep", true, true},
@@ -65,7 +65,8 @@ func TestAnOperationDeliversAndKeepsByItself(t *testing.T) {
 	}
 }
 
-// Where the operation stands in a form, weir reads that to know whether it is delivered; what passes has all of its body.
+// If a form contains the operation, weir reads the form to decide whether to deliver. A forwarded request keeps its
+// complete body.
 func TestAnOperationInAFormDelivers(t *testing.T) {
 	withAWS(t)
 	m := newMailbox(t, "false", "    aws: {service: sns, region: eu-west-1}\n    operations: {Publish: {deliver: always}}\n", "")
@@ -88,7 +89,7 @@ func TestAnOperationInAFormDelivers(t *testing.T) {
 	}
 }
 
-// An operation for all is that of requests whose name is not known, too: they are delivered, and not sent at once.
+// An operation for all requests includes requests with an unknown name: they are delivered, and not sent immediately.
 func TestAnOperationForAllDeliversWhatHasNoKnownName(t *testing.T) {
 	withAWS(t)
 	m := newMailbox(t, "false", "    aws: {service: sns, region: eu-west-1}\n    operations: {all: {path: /, deliver: always}}\n", "")
@@ -101,7 +102,7 @@ func TestAnOperationForAllDeliversWhatHasNoKnownName(t *testing.T) {
 	}
 }
 
-// Where requests have names, an operation that is declared by its name lets no other one in.
+// In an API with operation names, a declared operation does not admit requests without a known name.
 func TestAnOperationByItsNameDeclaresNoOther(t *testing.T) {
 	withAWS(t)
 	m := newMailbox(t, "false", "    aws: {service: sns, region: eu-west-1}\n    undeclared: refuse\n    operations: {Publish: {deliver: true}}\n", "")
@@ -112,7 +113,8 @@ func TestAnOperationByItsNameDeclaresNoOther(t *testing.T) {
 	}
 }
 
-// A request to be delivered later that the dialect does not take counts as one that is not stored, also where it has to be heard first.
+// A request for later delivery that the dialect refuses is counted as not stored, also if the dialect must read it
+// first.
 func TestWhatTheDialectDoesNotTakeIsCounted(t *testing.T) {
 	withAWS(t)
 	m := newMailbox(t, "always", "    aws: {service: sns, region: eu-west-1}\n    operations: {ListTopics: {deliver: false}}\n", "")
@@ -124,7 +126,7 @@ func TestWhatTheDialectDoesNotTakeIsCounted(t *testing.T) {
 	}
 }
 
-// An operation that says what its route says anyhow has no request heard twice: that of a model holds memory until its end.
+// Settings that repeat the route's cause no second reading: reading a model's request holds memory until it ends.
 func TestAnOperationThatChangesNothingCostsNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := memnet.New()
@@ -150,12 +152,12 @@ func TestAnOperationThatChangesNothingCostsNothing(t *testing.T) {
 	})
 }
 
-// A body that weir reads before it sends anything is waited for no longer than one that it sends on: its caller holds memory.
+// A body that weir reads before it sends has the same timeouts as a forwarded body, because it holds memory.
 func TestABodyThatStandsStillIsNotWaitedFor(t *testing.T) {
 	withAWS(t)
 	for name, tt := range map[string]struct {
 		upstream string
-		status   int // AWS has 400 for it
+		status   int // the status that AWS uses for it
 	}{
 		"to be stored":                {"routes: [{path: /up/, deliver: always}]", http.StatusRequestTimeout},
 		"its answer is to be kept":    {"routes: [{path: /up/, idempotency: keep}]", http.StatusRequestTimeout},
@@ -177,7 +179,7 @@ func TestABodyThatStandsStillIsNotWaitedFor(t *testing.T) {
 	}
 }
 
-// standsStill sends the beginning of a request and no more, and says how it is answered, and after how long.
+// standsStill sends the beginning of a request, and returns the response and its time.
 func standsStill(t *testing.T, n *memnet.Network, text string) (*http.Response, time.Duration) {
 	t.Helper()
 	begin := time.Now()
@@ -195,8 +197,8 @@ func standsStill(t *testing.T, n *memnet.Network, text string) (*http.Response, 
 	return resp, time.Since(begin)
 }
 
-// Nor is one of a request that is refused before anything of it is read, which the server would read to its end first. The
-// connection ends with the answer.
+// If a request is refused unread, weir does not wait for its body, although the server would read it to its end first.
+// The connection ends with the response.
 func TestARefusalDoesNotWaitForTheBody(t *testing.T) {
 	for name, tt := range map[string]struct {
 		path, fields string
@@ -223,13 +225,13 @@ func TestARefusalDoesNotWaitForTheBody(t *testing.T) {
 	}
 }
 
-// A body that has come before it is sent on says nothing of how long its caller may wait for the answer.
+// The timeout of a body that arrived completely does not limit the wait for the response.
 func TestTheAnswerToACallWithAKeyMayTakeLongerThanItsBody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := memnet.New()
 		defer n.Close()
 		up := n.Serve("api.test", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			_ = http.NewResponseController(w).EnableFullDuplex() // it does not look at the body
+			_ = http.NewResponseController(w).EnableFullDuplex() // it does not read the body
 			for range 30 {
 				_, _ = io.WriteString(w, "x")
 				_ = http.NewResponseController(w).Flush()

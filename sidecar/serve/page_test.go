@@ -17,7 +17,7 @@ import (
 	"github.com/seed1158cd35/weir/internal/doc"
 )
 
-// seen is a page of the admin listener.
+// seen returns a page of the admin listener.
 func seen(t *testing.T, s *Server, path string) string {
 	t.Helper()
 	resp, err := http.Get("http://" + s.admin.Addr().String() + path)
@@ -32,10 +32,10 @@ func seen(t *testing.T, s *Server, path string) string {
 	return html.UnescapeString(layout.ReplaceAllString(string(text), ""))
 }
 
-// layout is what pages have for narrow screens.
+// layout matches markup for narrow screens.
 var layout = regexp.MustCompile(`<wbr>| data-label="[^"]*"`)
 
-// The page says what is in force, where it is from, what waits for a new start, and that a reload failed.
+// The page shows the settings in force, their sources, settings that need a restart, and a failed reload.
 func TestThePageSaysWhatIsInForce(t *testing.T) {
 	const yaml = `listen: 127.0.0.1:0
 admin: 127.0.0.1:0
@@ -91,7 +91,7 @@ upstreams:
 
 var formToken = regexp.MustCompile(`name="token" value="([^"]+)"`)
 
-// A dead letter is on the page, and its buttons send it again and delete it, with a reason.
+// A dead letter is on the page. Buttons redrive it and delete it, with a reason.
 func TestDeadLettersAreWorkedOnThePage(t *testing.T) {
 	m := newMailbox(t, "always", "", "")
 	m.answers(http.StatusBadRequest)

@@ -16,8 +16,8 @@ import (
 	"github.com/seed1158cd35/weir/llm/gateway"
 )
 
-// chatter is a sidecar with the preset of OpenAI before a simulated provider. Its callers ask as
-// OpenAI's SDK does: without a header of a timeout.
+// chatter runs a sidecar with the OpenAI preset in front of a simulated provider. Its callers send no timeout header,
+// as OpenAI's SDK does not.
 func chatter(t *testing.T, n *memnet.Network, more string) (sim *llmsim.Provider, ask func(text string, stream bool) (status int, header http.Header, took time.Duration), stop func()) {
 	sim = llmsim.New(llmsim.Config{Default: llmsim.Model{FirstToken: 300 * time.Millisecond}})
 	n.Serve("model.test", sim)
@@ -40,8 +40,8 @@ func chatter(t *testing.T, n *memnet.Network, more string) (sim *llmsim.Provider
 	}, stop
 }
 
-// A model that hangs, before its headers or after them, is given up so early that another one
-// answers within 21 s, whoever asks without saying how long they wait.
+// A hanging model is abandoned, before or after its headers, early enough for another model to answer within 21 s to
+// callers without a timeout.
 func TestAHangingModelThroughTheSidecar(t *testing.T) {
 	for _, where := range []llmsim.Where{llmsim.BeforeHeaders, llmsim.AfterHeaders} {
 		for _, stream := range []bool{false, true} {
@@ -68,8 +68,8 @@ func TestAHangingModelThroughTheSidecar(t *testing.T) {
 	}
 }
 
-// Calls whose patience ends while weir has them wait are 429 with Retry-After, and none a timeout
-// of the upstream, which they were not sent to.
+// If a call's timeout ends while it waits in weir, it gets 429 with Retry-After. It does not count as a timeout of the
+// upstream, which never received it.
 func TestPatienceEndsInTheSidecarsQueue(t *testing.T) {
 	for _, more := range []string{
 		", llm: {patience: 8s}, limits: {rpm: {rate: 20/min, burst: 1}}",

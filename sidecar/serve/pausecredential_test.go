@@ -55,7 +55,7 @@ func path(of string) func(r *http.Request) {
 	return func(r *http.Request) { r.URL.Path += of }
 }
 
-// throttling serves an API that throttles the calls that say so, and counts the others.
+// throttling serves an API that throttles calls with a throttle header, and counts the others.
 func throttling(n *memnet.Network, served *atomic.Int64) string {
 	return n.Serve("api.test", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		status, after, _ := strings.Cut(r.Header.Get("X-Throttle"), " ")
@@ -71,7 +71,7 @@ func throttling(n *memnet.Network, served *atomic.Int64) string {
 	}))
 }
 
-// ask makes a call, throttled by the upstream if throttle is not "".
+// ask makes a call. The upstream throttles it if throttle is not "".
 func ask(t *testing.T, c *http.Client, throttle string, set func(*http.Request)) (status int, took time.Duration) {
 	t.Helper()
 	r, _ := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://localhost/up/", nil)

@@ -17,16 +17,16 @@ import (
 	"github.com/seed1158cd35/weir/sidecar/config"
 )
 
-// A town is an upstream, and weirs that share deliveries to it in a database.
+// A town is an upstream with weirs that share its deliveries in a database.
 type town struct {
 	*testing.T
 	db    *servers.Server
-	queue *servers.Server // of messages; nil for a database
+	queue *servers.Server // the SQS emulator; nil with a database
 	file  string
 
 	mu   sync.Mutex
 	down bool
-	got  map[string]int // by body
+	got  map[string]int // number of requests by body
 }
 
 func (o *town) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -51,7 +51,7 @@ func newTown(t *testing.T) *town {
 	return townAt(t, db, db.PostgresURL())
 }
 
-// townAt has weirs reach the database at a URL.
+// townAt returns a town whose weirs reach the database at a URL.
 func townAt(t *testing.T, db *servers.Server, at string) *town {
 	o := &town{T: t, db: db, file: filepath.Join(t.TempDir(), "weir.yaml"), got: make(map[string]int)}
 	up := httptest.NewServer(o)
@@ -71,7 +71,7 @@ upstreams:
 
 func (o *town) load() *config.File { return load(o, o.file) }
 
-// weir is one that runs.
+// weir starts a weir.
 func (o *town) weir() *Running {
 	o.Helper()
 	run, err := Start(o.file, Options{Env: os.LookupEnv})
@@ -91,7 +91,7 @@ func (o *town) init() (said string) {
 	return b.String()
 }
 
-// send hands a request in, and waits until its delivery is over if it says so.
+// send submits a request. prefer may ask to wait for the delivery.
 func (o *town) send(to *Running, body, prefer string) (*http.Response, string) {
 	o.Helper()
 	r, err := http.NewRequest("POST", "http://"+to.Addr()+"/box/in", strings.NewReader(body))
@@ -109,8 +109,8 @@ func (o *town) send(to *Running, body, prefer string) (*http.Response, string) {
 	return resp, string(text)
 }
 
-// hands is send by a caller that asks again where nobody knows whether what it hands in is stored, as one with a key can: where the
-// machine stood still for the second that an accept has, and only then.
+// hands is send with retries by the same key while the result is unknown. That happens only if the machine stalls for
+// the second that an accept has.
 func (o *town) hands(to *Running, body, prefer string) (*http.Response, string) {
 	o.Helper()
 	for try := 0; ; try++ {
@@ -124,7 +124,8 @@ func (o *town) hands(to *Running, body, prefer string) (*http.Response, string) 
 	}
 }
 
-// Weirs that share a database deliver what any of them was handed in, each once, and go on with what one of them leaves.
+// Weirs that share a database deliver each other's requests, each once, and take over the deliveries that a weir
+// leaves.
 func TestTwoWeirsShareADatabase(t *testing.T) {
 	o := newTown(t)
 	if run, err := Start(o.file, Options{Env: os.LookupEnv}); err == nil {
@@ -149,7 +150,7 @@ func TestTwoWeirsShareADatabase(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	for i := range 40 { // whichever is asked
+	for i := range 40 { // at either weir
 		if resp, _ := o.hands([]*Running{b, a}[i%2], fmt.Sprint("m", i), "respond-async"); resp.Header.Get("Idempotency-Replayed") != "true" {
 			t.Errorf("%d again: %s", i, resp.Status)
 		}

@@ -13,7 +13,7 @@ import (
 	"github.com/seed1158cd35/weir/internal/test/servers"
 )
 
-// A mute passes on what clients say to a server, and what it answers unless it is mute.
+// A mute is a proxy to a server. While it is mute, it drops the server's responses.
 type mute struct {
 	listener net.Listener
 	to       string
@@ -21,7 +21,7 @@ type mute struct {
 	mu    sync.Mutex
 	mute  bool
 	conns []net.Conn
-	heard chan struct{} // an answer was dropped
+	heard chan struct{} // a response was dropped
 }
 
 func newMute(t *testing.T, to string) *mute {
@@ -67,7 +67,7 @@ func (m *mute) serve(c net.Conn) {
 	both.Wait()
 }
 
-// unheard are the answers to one client.
+// unheard writes the responses to one client.
 type unheard struct {
 	net.Conn
 	m *mute
@@ -93,7 +93,7 @@ func (m *mute) set(mute bool) {
 	m.mute = mute
 }
 
-// cut ends all connections.
+// cut closes all connections.
 func (m *mute) cut() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -103,7 +103,7 @@ func (m *mute) cut() {
 	m.conns = nil
 }
 
-// A request whose commit got no answer is refused with its ID, and the same key finds it.
+// If the response to a commit is lost, the request is refused with its ID, and the same key finds it.
 func TestTheAnswerOfACommitIsLost(t *testing.T) {
 	db := servers.Postgres(t)
 	m := newMute(t, db.Addr())
@@ -123,7 +123,7 @@ func TestTheAnswerOfACommitIsLost(t *testing.T) {
 	lost := 0
 	for n := 0; lost < 3 && n < 100; n++ {
 		key := fmt.Sprint("m", n)
-		if resp, text := o.send(w, key+" before", "respond-async"); resp.StatusCode != http.StatusAccepted { // its connection is in use, and asks nothing first
+		if resp, text := o.send(w, key+" before", "respond-async"); resp.StatusCode != http.StatusAccepted { // its connection is in use, and needs no new one
 			t.Fatal(resp.Status, text)
 		}
 		m.set(true)
@@ -141,7 +141,7 @@ func TestTheAnswerOfACommitIsLost(t *testing.T) {
 		if answer.StatusCode/100 != 2 {
 			t.Fatal(answer.Status)
 		}
-		if tries == 0 && answer.Header.Get("Idempotency-Replayed") == "true" { // the commit had come through
+		if tries == 0 && answer.Header.Get("Idempotency-Replayed") == "true" { // the commit had succeeded
 			lost++
 			if first, again := id(text), found(o, w, key); first != again {
 				t.Errorf("%s: refused as %s, and known as %s", key, first, again)
@@ -153,7 +153,7 @@ func TestTheAnswerOfACommitIsLost(t *testing.T) {
 	}
 }
 
-// found is the ID under which a key is known.
+// found returns the ID of the delivery under a key.
 func found(o *town, w *Running, key string) string {
 	_, text := o.send(w, key, "respond-async")
 	var is struct{ ID string }

@@ -6,7 +6,7 @@ import (
 	"github.com/seed1158cd35/weir/delivery"
 )
 
-// What stands in a quoted string of Prefer is no preference of its own; and what is heard of it is told.
+// Text in a quoted string of Prefer is not a preference. The response reports the applied preferences.
 func TestPreferencesAreRead(t *testing.T) {
 	m := newMailbox(t, "true", "", "")
 	for prefer, later := range map[string]bool{

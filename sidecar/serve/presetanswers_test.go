@@ -14,7 +14,7 @@ import (
 	"github.com/seed1158cd35/weir/internal/test/memnet"
 )
 
-// A throttle is an answer by which an API refuses a request because of a rate, in the form that the API documents.
+// A throttle is a response that refuses a request because of a rate, as the API documents it.
 type throttle struct {
 	preset, name         string
 	method, path, header string // of the request; header is "Name: value"
@@ -22,7 +22,7 @@ type throttle struct {
 	status               int
 	headers              map[string]string // %EPOCH+n% is the time in n seconds
 	answer               string
-	wait                 time.Duration // that the answer asks for; 0 if it names none
+	wait                 time.Duration // that the response requests; 0 if it requests none
 }
 
 var throttles = []throttle{
@@ -63,12 +63,13 @@ var throttles = []throttle{
 		answer:  `{"error":{"code":"429","message":"Requests to the ChatCompletions_Create Operation under Azure OpenAI API version 2024-10-21 have exceeded token rate limit of your current OpenAI S0 pricing tier. Please retry after 7 seconds."}}`, wait: 6500 * time.Millisecond},
 }
 
-// A throttle of each API that has a preset, also of a POST, is waited for as long as the API asks, and does not reach the caller.
+// weir waits after a documented throttle of each preset's API, also for a POST, as long as the API requests. The caller
+// does not see the throttle.
 func TestPresetWaitsForDocumentedThrottle(t *testing.T) {
 	for _, x := range throttles {
 		t.Run(x.preset+"/"+x.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				time.Sleep(time.Until(time.Date(2026, 11, 29, 0, 0, 0, 0, time.UTC))) // times since the epoch have ten digits
+				time.Sleep(time.Until(time.Date(2026, 11, 29, 0, 0, 0, 0, time.UTC))) // seconds since the epoch must have ten digits
 				n := memnet.New()
 				defer n.Close()
 				var came []time.Time
@@ -106,7 +107,7 @@ func TestPresetWaitsForDocumentedThrottle(t *testing.T) {
 	}
 }
 
-// epoch puts times into a header or body: %EPOCH+n% is the time in n seconds, as seconds since the epoch.
+// epoch inserts times into a header or body: %EPOCH+n% is the time in n seconds, as seconds since the epoch.
 func epoch(text string) string {
 	before, rest, ok := strings.Cut(text, "%EPOCH+")
 	if !ok {
@@ -117,7 +118,7 @@ func epoch(text string) string {
 	return before + fmt.Sprint(time.Now().Add(d).Unix()) + after
 }
 
-// A flood through a preset reaches the API within the limits that the API publishes, counted in any window.
+// Many calls through a preset reach the API within its published limits, counted in any window.
 func TestPresetKeepsPublishedLimits(t *testing.T) {
 	for _, x := range []struct {
 		preset, method, path string

@@ -12,8 +12,8 @@ import (
 	"github.com/seed1158cd35/weir/internal/test/memnet"
 )
 
-// Whoever waits for the limit of any upstream goes by its priority, which the caller's header or the operation
-// says: of three times twenty calls that came one class after the other, the lowest first, the high ones go first.
+// Calls that wait for a limit of any upstream proceed by priority, from the caller's header or the operation. Of three
+// times twenty calls that arrive lowest class first, the calls of high priority proceed first.
 func TestPrioritiesByHeaderOrOperation(t *testing.T) {
 	for _, c := range []struct {
 		name, yaml string
@@ -63,14 +63,14 @@ func playPriorities(t *testing.T, yaml string, set func(*http.Request, string)) 
 	}
 	wg.Wait()
 	stop()
-	first := strings.Join(came[1:22], " ") // the very first has the burst
+	first := strings.Join(came[1:22], " ") // the very first one uses the burst
 	if high, low := strings.Count(first, "high"), strings.Count(first, "low"); len(came) != 60 || high < 14 || low > 2 {
 		t.Errorf("of %d calls the first 21 that waited are %s", len(came), first)
 	}
 }
 
-// Calls of low priority that wait, for a slot or a limit, leave half of the connections and requests to others: those that are too
-// many get 503, and a call of high priority is admitted, although the callers come from one address.
+// Waiting calls of low priority leave half of the connections and requests to other calls. Excess calls get 503, and a
+// call of high priority is admitted, even from the same address.
 func TestWaitingLowPriorityLeavesHalfOfTheConnections(t *testing.T) {
 	for name, yaml := range map[string]string{
 		"slot":            `concurrency: 1, priority: "header:X-Class"`,
@@ -101,7 +101,7 @@ func playLowWaiting(t *testing.T, yaml string) {
 	}
 	var wg sync.WaitGroup
 	var crowded, others atomic.Int64
-	for range 38 { // of the 40 that one address may have
+	for range 38 { // one address may have 40
 		wg.Go(func() {
 			if begin := time.Now(); status("low") == http.StatusServiceUnavailable && time.Since(begin) < 100*time.Millisecond {
 				crowded.Add(1)

@@ -20,7 +20,7 @@ import (
 	"github.com/seed1158cd35/weir/internal/test/memnet"
 )
 
-// A remote is a store whose answers take a while, that refuses connections, or that is silent.
+// A remote is a store with latency that can refuse connections or not respond.
 type remote struct {
 	fleet.Store
 	mu     sync.Mutex
@@ -85,7 +85,7 @@ func (r *remote) Swap(ctx context.Context, group string, rec fleet.Record) (flee
 	return r.Store.Swap(ctx, group, rec)
 }
 
-// A told is what a caller was told of a refusal, and the log.
+// A told is a refusal as the caller and the log received it.
 type told struct {
 	status  int
 	header  http.Header
@@ -138,8 +138,8 @@ func hear(t testing.TB, resp *http.Response, err error) (s told) {
 	return s
 }
 
-// agrees holds that everything that was said of a refusal says the same: the status, the text, the
-// headers, the details and the line of the log. cost is what the call cost.
+// agrees checks that all parts of a refusal agree: status, text, headers, details and log line. cost is the cost of the
+// call.
 func (s *told) agrees(t testing.TB, cost int64) {
 	t.Helper()
 	bad := func(format string, args ...any) {
@@ -182,16 +182,16 @@ func (s *told) agrees(t testing.TB, cost int64) {
 	}
 }
 
-// A sideboard is a sidecar in a bubble, its store, and who asks it.
+// A sideboard is a sidecar in a bubble, with its store and a client.
 type sideboard struct {
 	t      *testing.T
 	store  *remote
 	client *http.Client
 	log    journal
-	said   []string // by the log since the start
+	said   []string // log lines since the start
 }
 
-// lines are what the log has said since.
+// lines returns the new log lines.
 func (b *sideboard) lines() (all []string) {
 	synctest.Wait()
 	for {
@@ -231,8 +231,8 @@ func (b *sideboard) acquire(upstream string, cost int64) told {
 	return b.heard(resp, err)
 }
 
-// drain asks both ways until they are refused, and holds that the refusals say all that is said,
-// and what they lack.
+// drain makes calls and decisions until they are refused, and checks that the refusals agree and contain the store's
+// state and the shortage.
 func (b *sideboard) drain(upstream, store, lack string) {
 	b.t.Helper()
 	for _, ask := range []func() told{func() told { return b.get("/" + upstream + "/") }, func() told { return b.acquire(upstream, 1) }} {
@@ -250,7 +250,7 @@ func (b *sideboard) drain(upstream, store, lack string) {
 	}
 }
 
-// dear asks for more than a part holds.
+// dear makes a call that costs more than the process's part.
 func (b *sideboard) dear(cost int64) {
 	b.t.Helper()
 	s := b.acquire("up", cost)
@@ -260,13 +260,13 @@ func (b *sideboard) dear(cost int64) {
 	}
 }
 
-// inABoard plays a sidecar with a store of several processes, of which another one shares its limits.
+// inABoard runs a sidecar whose store several processes share.
 func inABoard(t *testing.T, store string, play func(b *sideboard)) {
 	t.Helper()
 	boardWith(t, store, &remote{takes: time.Millisecond}, play)
 }
 
-// boardWith plays a sidecar whose store is like that from the start.
+// boardWith runs a sidecar whose store begins in the state from.
 func boardWith(t *testing.T, store string, from *remote, play func(b *sideboard)) {
 	synctest.Test(t, func(t *testing.T) {
 		n := memnet.New()
@@ -307,15 +307,15 @@ upstreams:
 			t.Error(err)
 		}
 		_ = other.Close(context.Background())
-		time.Sleep(10 * time.Second) // for the last that the store is silent about
+		time.Sleep(10 * time.Second) // until the last store requests time out
 	})
 }
 
-// Whatever the store does, all that is said of a refusal is the same, and says what the store has to do with it.
+// In every state of the store, all parts of a refusal agree and name that state.
 func TestRefusalsAgreeInEveryStateOfTheStore(t *testing.T) {
 	const memory = "store: {memory: true}"
 	ups := []string{"up", "rolls"}
-	use := func(b *sideboard, d time.Duration) { // for the parts, and what stands by
+	use := func(b *sideboard, d time.Duration) { // for the parts, and idle processes
 		for range int(d / time.Second) {
 			time.Sleep(time.Second)
 			for _, up := range append(ups, "day") {
@@ -395,7 +395,7 @@ func TestRefusalsAgreeInEveryStateOfTheStore(t *testing.T) {
 	}
 }
 
-// A call whose own time ends while it waits for a store that is away is told why, as the others are.
+// A call whose timeout ends while it waits for an unreachable store gets the same reason as the others.
 func TestWhoWaitsForTheStoreInVainHearsWhy(t *testing.T) {
 	boardWith(t, "store: {memory: true}", &remote{silent: true}, func(b *sideboard) {
 		time.Sleep(100 * time.Millisecond)

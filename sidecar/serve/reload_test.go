@@ -13,7 +13,7 @@ import (
 	"testing"
 )
 
-// whole is a file of all that a reload changes, with rules for Envoy beside it.
+// whole is a file with all fields that a reload changes, including rules for Envoy.
 const whole = `
 listen: 127.0.0.1:0
 admin: off
@@ -23,7 +23,7 @@ upstreams:
   chat: {url: "https://chat.example", llm: {cascade: {tiers: [{message: "Sorry."}]}}}
 `
 
-// A reload that fails has changed nothing, whatever of it could have been taken over.
+// A failed reload changes nothing, even if parts of it are valid.
 func TestAReloadThatFailsChangesNothing(t *testing.T) {
 	t.Setenv("AWS_EC2_METADATA_DISABLED", "true")
 	dir := t.TempDir()
@@ -64,8 +64,8 @@ func TestAReloadThatFailsChangesNothing(t *testing.T) {
 	}
 }
 
-// What a reload does not take over is named, and what is in force is what is shown; the rest is taken over
-// at every listener.
+// A reload names the changes that need a restart, and the settings page shows the settings in force. All listeners
+// apply the other changes.
 func TestAReloadNamesWhatItDoesNotTakeOver(t *testing.T) {
 	t.Setenv("AWS_EC2_METADATA_DISABLED", "true")
 	const yaml = `
@@ -112,7 +112,7 @@ upstreams:
 	}
 }
 
-// Who signs the certificates of those who ask for decisions is taken over, and not said to need a new start.
+// The authority for client certificates of decisions is reloaded, and does not need a restart.
 func TestAReloadTakesOverWhoSignsForDecisions(t *testing.T) {
 	dir := t.TempDir()
 	keyPair(t, dir, 1)
@@ -136,8 +136,8 @@ func TestAReloadTakesOverWhoSignsForDecisions(t *testing.T) {
 	}
 }
 
-// What is asked of callers is judged by the listeners in force, not by those that need a new start: a reload
-// neither opens one that others reach, nor wants certificates of connections that have none.
+// The rules for callers are checked against the listeners in force, not against listeners that need a restart. A reload
+// neither opens a listener to other machines nor requires certificates on one without TLS.
 func TestAReloadIsJudgedByTheListenersInForce(t *testing.T) {
 	dir := t.TempDir()
 	keyPair(t, dir, 1)
@@ -168,8 +168,8 @@ func TestAReloadIsJudgedByTheListenersInForce(t *testing.T) {
 	}
 }
 
-// A weir that was started without deliveries takes no file by which requests are to be stored, or first answers kept: all of those would
-// be refused that it has sent on so far.
+// A weir without deliveries refuses a file that stores requests or first answers. It would have to refuse all requests
+// that it forwarded before.
 func TestAReloadBringsNoDeliveries(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "weir.yaml")
 	says := func(route, fields string) {

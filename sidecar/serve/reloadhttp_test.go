@@ -11,7 +11,8 @@ import (
 	"github.com/seed1158cd35/weir/sidecar/status"
 )
 
-// The file is read again for who may work the admin listener, who hears what is wrong with it; the status says so until it is mended.
+// A caller with rights on the admin listener can reload the file, and gets its errors. The status shows a failed reload
+// until the file is fixed.
 func TestReloadOverHTTP(t *testing.T) {
 	t.Parallel()
 	url := echo(t)

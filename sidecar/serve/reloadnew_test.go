@@ -13,8 +13,8 @@ import (
 	"github.com/seed1158cd35/weir/sidecar/status"
 )
 
-// An upstream that a reload adds to a store that weir store init made ready starts full. Where the store cannot know that, the
-// answer of the reload reports it.
+// An upstream that a reload adds starts full if weir store init prepared the store. Otherwise the response of the
+// reload reports the missing record.
 func TestUpstreamAddedByReload(t *testing.T) {
 	for _, ready := range []bool{true, false} {
 		srv := servers.Redis(t)
@@ -55,7 +55,7 @@ func TestUpstreamAddedByReload(t *testing.T) {
 	}
 }
 
-// A process that starts with one upstream more than the fleet had serves it.
+// A process that starts with an additional upstream serves it.
 func TestUpstreamAddedByStart(t *testing.T) {
 	srv := servers.Redis(t)
 	url := echo(t)

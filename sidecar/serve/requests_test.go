@@ -23,13 +23,13 @@ import (
 	"github.com/seed1158cd35/weir/sidecar/proxy"
 )
 
-// withKeys is a process that has credentials for the emulators of AWS.
+// withKeys sets credentials for the AWS emulators.
 func withKeys(t *testing.T) {
 	t.Setenv("AWS_ACCESS_KEY_ID", "id")
 	t.Setenv("AWS_SECRET_ACCESS_KEY", "secret")
 }
 
-// A queue is an emulator of SQS, where the queue of requests will stand at a URL.
+// A queue is an SQS emulator with the URL of the request queue.
 type queue struct {
 	*sqs.Client
 	endpoint, at string
@@ -44,7 +44,7 @@ func newQueue(t *testing.T) *queue {
 	return q
 }
 
-// made is newQueue with the queue, as weir makes it.
+// made creates the queue as weir does.
 func (q *queue) made(t *testing.T) *queue {
 	t.Helper()
 	if _, err := (&inbox.Inbox{Queue: q, URL: q.at}).Init(t.Context()); err != nil {
@@ -53,8 +53,8 @@ func (q *queue) made(t *testing.T) *queue {
 	return q
 }
 
-// Requests that are messages of a queue are delivered, once each by the message's id, as those of the owner that the file names; what
-// cannot be is told, and becomes a dead letter of the queue.
+// Requests in a queue are delivered once per message ID, as requests of the configured owner. Messages that cannot be
+// stored are reported and become dead letters of the queue.
 func TestRequestsFromAQueue(t *testing.T) {
 	q := newQueue(t)
 	t.Setenv("AWS_REGION", "us-east-1")
@@ -95,7 +95,7 @@ func TestRequestsFromAQueue(t *testing.T) {
 	if got.Method != "POST" || got.RequestURI != "/in?a=1" || m.bodies[0] != "done" || got.Header.Get("Title") != "hello" || got.Header.Get("X-Correlation-Id") != id {
 		t.Errorf("%s %s %q %v", got.Method, got.RequestURI, m.bodies[0], got.Header)
 	}
-	// Handed in again under that id, by the same caller, it is the same; to others it is not shown.
+	// A submission with that ID by the same caller returns the same delivery. Other callers cannot read it.
 	const app, other = "X-Weir-Token: token-of-the-app", "X-Weir-Token: token-of-another"
 	resp, again, text := m.post("/box/in?a=1", "done", async, app, "Content-Type: text/plain", "Title: hello", "Idempotency-Key: "+id)
 	if resp.Header.Get("Idempotency-Replayed") != "true" {
@@ -107,7 +107,7 @@ func TestRequestsFromAQueue(t *testing.T) {
 	if resp, _, _ := m.send("GET", proxy.DeliveriesPath+again.ID, "", other); resp.StatusCode != 404 {
 		t.Errorf("it is shown to another caller: %d", resp.StatusCode)
 	}
-	// What cannot be stored is counted by why.
+	// Messages that cannot be stored are counted by reason.
 	send("hello")
 	m.counts(`weir_delivery_refused_total{upstream="",why="message"}`)
 	send(`{"path": "/nowhere"}`)
@@ -119,12 +119,12 @@ func TestRequestsFromAQueue(t *testing.T) {
 	if n := len(m.letters()); n != 1 {
 		t.Errorf("%d were delivered", n)
 	}
-	// So is one over which weir panics.
+	// A message whose handling panics is counted as well.
 	m.run.deliveries.inbox.Failed(&inbox.PanicError{ID: "m-1", Value: "no such thing"})
 	m.counts(`weir_delivery_refused_total{upstream="",why="panic"}`)
 }
 
-// What is handed in is answered as stored, or not: also when weir ends meanwhile, and by who counts its callers.
+// A submitted request always gets a response: also when weir stops meanwhile, and when its caller is over its limit.
 func TestWhatIsHandedInHasAnAnswer(t *testing.T) {
 	m := newMailbox(t, "true", "    callers: true\n", "callers: {limits: {global: off, user-day: off, user: {rate: 1/h, burst: 1, scope: user}}}")
 	hand := func(ctx context.Context) int {
@@ -150,7 +150,8 @@ func TestWhatIsHandedInHasAnAnswer(t *testing.T) {
 	}
 }
 
-// The owner of a queue's requests is that of the start: a reload that takes its token away is refused, or all its messages would die.
+// The owner of queued requests changes only at a start. A reload that removes its token is refused, because all
+// messages would become dead letters.
 func TestAReloadKeepsTheOwnerOfAQueue(t *testing.T) {
 	t.Setenv("WEIR_TEST_APP", "token-of-the-app")
 	q := newQueue(t).made(t)
@@ -166,12 +167,12 @@ func TestAReloadKeepsTheOwnerOfAQueue(t *testing.T) {
 	if got := fmt.Sprint(s.log.waitFor(t, "reload: nothing was changed")["error"]); !strings.Contains(got, `is "app" until a restart`) || !strings.Contains(got, "keep that token") {
 		t.Errorf("renamed: %s", got)
 	}
-	says("", "") // without tokens everybody may call
+	says("", "") // without tokens, all callers are admitted
 	s.reload <- syscall.SIGHUP
 	s.log.waitFor(t, "reloaded")
 }
 
-// counts waits until a metric is there.
+// counts waits until a metric exists.
 func (m *mailbox) counts(want string) {
 	m.Helper()
 	for !strings.Contains(m.metrics(), want) {
@@ -179,7 +180,7 @@ func (m *mailbox) counts(want string) {
 	}
 }
 
-// A queue without a dead letter queue would give what cannot be read for ever.
+// A queue without a dead letter queue would return unreadable messages forever.
 func TestAQueueOfRequestsHasDeadLetters(t *testing.T) {
 	q := newQueue(t)
 	if _, err := q.CreateQueue(t.Context(), &sqs.CreateQueueInput{QueueName: aws.String("requests")}); err != nil {
@@ -200,7 +201,7 @@ func TestRegionsOfQueues(t *testing.T) {
 	}
 }
 
-// Clients in JavaScript share the queues: what they send is delivered, and what died they find as they sent it.
+// JavaScript clients share the queues: their messages are delivered, and they find dead letters unchanged.
 func TestJavaScriptOnTheQueues(t *testing.T) {
 	q := newQueue(t).made(t)
 	m := newMailboxIn(t, fmt.Sprintf("{file: deliveries.db, requests: {queue: '%s', region: us-east-1}}", q.at), "true", "", "")

@@ -8,8 +8,7 @@ import (
 	"github.com/seed1158cd35/weir/delivery"
 )
 
-// What would be stored of a request holds no credentials, in whatever header they stand; and what has a name like one
-// passes.
+// A request with a credential in a stored header is refused. A header whose name only looks like a credential passes.
 func TestHeadersThatHoldCredentialsAreNotStored(t *testing.T) {
 	m := newMailbox(t, "always", "", "")
 	for _, header := range []string{
@@ -32,7 +31,7 @@ func TestHeadersThatHoldCredentialsAreNotStored(t *testing.T) {
 	}
 }
 
-// An answer that is given again has no cookie of the first one, and does not say again what was shown; both are not stored.
+// A replayed answer contains neither the first caller's cookie nor a repeated credential. Neither is stored.
 func TestKeptAnswersHoldNoCredentials(t *testing.T) {
 	t.Setenv("WEIR_TEST_CREDENTIAL", "Bearer of-weir-itself")
 	o := newOnce(t, "", "    credentials: {X-Api-Key: WEIR_TEST_CREDENTIAL}")
@@ -57,7 +56,7 @@ func TestKeptAnswersHoldNoCredentials(t *testing.T) {
 	}
 }
 
-// A server that says again what it was sent does not show weir's own credentials to callers.
+// If a server repeats its request, callers do not see weir's credentials.
 func TestAnswersToAttemptsHideOurCredentials(t *testing.T) {
 	t.Setenv("WEIR_TEST_CREDENTIAL", "Bearer of-weir-itself")
 	m := newMailbox(t, "always", "    credentials: {Authorization: WEIR_TEST_CREDENTIAL}", "")
@@ -70,7 +69,7 @@ func TestAnswersToAttemptsHideOurCredentials(t *testing.T) {
 	}
 }
 
-// Nothing of a credential is kept that is cut off where the answer is: neither of one that ends after that, nor of what follows.
+// A credential that begins in the stored part of an answer is masked completely, even if it ends after that part.
 func TestTheBeginningOfACredentialIsHidden(t *testing.T) {
 	t.Setenv("WEIR_TEST_CREDENTIAL", "Bearer of-weir-itself")
 	m := newMailbox(t, "always", "    credentials: {Authorization: WEIR_TEST_CREDENTIAL}", "")
@@ -92,7 +91,7 @@ func TestTheBeginningOfACredentialIsHidden(t *testing.T) {
 	}
 }
 
-// A first answer that is kept says nothing of weir's own credentials, in its body neither; its length is what is there.
+// A stored first answer has weir's credentials masked in its body, and the resulting length.
 func TestFirstAnswersHideOurCredentials(t *testing.T) {
 	t.Setenv("WEIR_TEST_CREDENTIAL", "Bearer of-weir-itself")
 	m := newMailbox(t, "true, idempotency: keep", "    credentials: {Authorization: WEIR_TEST_CREDENTIAL}", "")
@@ -108,7 +107,7 @@ func TestFirstAnswersHideOurCredentials(t *testing.T) {
 	}
 }
 
-// What is said to weir of deliveries is not sent on with a request that passes; what is too far in the past is refused.
+// The delivery headers are not forwarded with a direct request. A time that is too far in the past is refused.
 func TestWhatIsSaidOfDeliveriesIsForWeir(t *testing.T) {
 	m := newMailbox(t, "true", "", "")
 	said := []string{"Weir-Not-Before: 2101-01-01T00:00:00Z", "Weir-Deliver-Before: 2102-01-01T00:00:00Z", "Weir-Order-Key: k"}

@@ -28,10 +28,10 @@ import (
 	"github.com/seed1158cd35/weir/sidecar/config"
 )
 
-// patience bounds every wait of these tests.
+// patience limits every wait of these tests.
 const patience = 30 * time.Second
 
-// A journal takes the log. Lines that nobody has asked for yet wait in it.
+// A journal receives the log. Lines wait in it until a test reads them.
 type journal chan string
 
 func newJournal() journal { return make(journal, 10_000) }
@@ -41,13 +41,13 @@ func (j journal) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// waitFor is the next line with this message.
+// waitFor returns the next line with a message.
 func (j journal) waitFor(t testing.TB, msg string) map[string]any {
 	t.Helper()
 	return j.waitForAny(t, msg)
 }
 
-// waitForAny is the next line with one of these messages.
+// waitForAny returns the next line with one of the messages.
 func (j journal) waitForAny(t testing.TB, msgs ...string) map[string]any {
 	t.Helper()
 	late := time.After(patience)
@@ -116,7 +116,7 @@ func startFile(t testing.TB, file string) *sidecar {
 	return startWith(t, file, noEnv)
 }
 
-// startWith is startFile in an environment.
+// startWith is startFile with an environment.
 func startWith(t testing.TB, file string, env func(string) (string, bool)) *sidecar {
 	t.Helper()
 	s := &sidecar{log: newJournal(), file: file, reload: make(chan os.Signal), stop: make(chan os.Signal, 2), done: make(chan error, 1)}
@@ -134,7 +134,7 @@ func startWith(t testing.TB, file string, env func(string) (string, bool)) *side
 		stop()
 		s.stop <- os.Interrupt
 		s.stop <- os.Interrupt
-		select { // it writes files until then
+		select { // it may write files until then
 		case <-over:
 		case <-time.After(patience):
 			t.Error("the server does not end")
@@ -145,7 +145,7 @@ func startWith(t testing.TB, file string, env func(string) (string, bool)) *side
 
 func (s *sidecar) address() string { return s.main.Addr().String() }
 
-// ended waits until the server has ended by itself.
+// ended waits until the server has ended.
 func (s *sidecar) ended(t testing.TB) {
 	t.Helper()
 	select {
@@ -158,8 +158,8 @@ func (s *sidecar) ended(t testing.TB) {
 	}
 }
 
-// echo is an upstream that upgrades connections and then sends back every line;
-// under /held it answers when the caller has left.
+// echo is an upstream that upgrades connections and echoes every line. Under /held it responds when the caller has
+// disconnected.
 func echo(t testing.TB) string {
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/held" {
@@ -181,7 +181,7 @@ func echo(t testing.TB) string {
 	return s.URL
 }
 
-// A tunnel is a connection that was upgraded.
+// A tunnel is an upgraded connection.
 type tunnel struct {
 	net.Conn
 	r *bufio.Reader
@@ -212,7 +212,7 @@ func (c tunnel) ping(t testing.TB) {
 	}
 }
 
-// An upgraded connection has the time to end that other calls have.
+// An upgraded connection has the same drain time as other calls.
 func TestDrainWaitsForUpgradedConnections(t *testing.T) {
 	t.Parallel()
 	s := start(t, echo(t), "drain: 30s")
@@ -220,7 +220,7 @@ func TestDrainWaitsForUpgradedConnections(t *testing.T) {
 	c.ping(t)
 	s.stop <- syscall.SIGTERM
 	s.log.waitFor(t, "draining")
-	for dialed := true; dialed; { // until weir takes no more calls
+	for dialed := true; dialed; { // until weir accepts no more calls
 		other, err := net.Dial("tcp", s.address())
 		if dialed = err == nil; dialed {
 			_ = other.Close()
@@ -265,7 +265,7 @@ func TestDrainOfNothingEndsAtOnce(t *testing.T) {
 	}
 }
 
-// Whoever says it twice means now.
+// A second signal ends the drain.
 func TestSecondSignalEndsTheDrain(t *testing.T) {
 	t.Parallel()
 	s := start(t, echo(t), "drain: 10m")
@@ -336,7 +336,7 @@ func keyPair(t testing.TB, dir string, serial int64) {
 	}
 }
 
-// serial is that of the certificate in force.
+// serial returns the serial number of the certificate in force.
 func (s *sidecar) serial(t testing.TB) int64 {
 	t.Helper()
 	c, err := tls.Dial("tcp", s.address(), &tls.Config{InsecureSkipVerify: true})
@@ -347,8 +347,7 @@ func (s *sidecar) serial(t testing.TB) int64 {
 	return c.ConnectionState().PeerCertificates[0].SerialNumber.Int64()
 }
 
-// A reload that fails changes neither upstreams nor the certificate, and one
-// that leaves tls out does not take the certificate away.
+// A failed reload changes neither upstreams nor the certificate. A reload without tls keeps the certificate.
 func TestReloadAndCertificates(t *testing.T) {
 	t.Parallel()
 	url, dir := echo(t), t.TempDir()
@@ -385,7 +384,7 @@ func TestForeignHostsAreRefusedByTheAdminListener(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		r.Host = host // "" is that of the URL
+		r.Host = host // "" means the host of the URL
 		resp, err := http.DefaultClient.Do(r)
 		if err != nil {
 			t.Fatal(err)
@@ -423,7 +422,7 @@ func TestComplaintsOfTheServerAreLogged(t *testing.T) {
 	}
 }
 
-// Both listeners of a real server complain there.
+// The servers of both listeners write their messages to the log.
 func TestServersComplainIntoTheLog(t *testing.T) {
 	t.Parallel()
 	s := start(t, echo(t), "")

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// A connection for which there is no place is a refusal as others are: its ID stands in its answer, in the log, and is told of.
+// A refused connection is reported like a refused call: its response, the log and the record contain its ID.
 func TestAConnectionWithoutAPlaceIsToldOf(t *testing.T) {
 	stop := make(chan struct{})
 	up := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-stop }))
@@ -28,7 +28,7 @@ func TestAConnectionWithoutAPlaceIsToldOf(t *testing.T) {
 		r.Header = http.Header{"Connection": {"Upgrade"}, "Upgrade": {"websocket"}, "Sec-Websocket-Version": {"13"}, "Sec-Websocket-Key": {"AAAAAAAAAAAAAAAAAAAAAA=="}, "X-User": {"zoe"}}
 		return http.DefaultClient.Do(r)
 	}
-	for range 2 { // the first to come is being dialled until it has ended
+	for range 2 { // the first one occupies the slot until it ends
 		go func() {
 			if resp, err := ask(); err == nil {
 				resp.Body.Close()

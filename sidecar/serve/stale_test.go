@@ -14,7 +14,7 @@ import (
 	"github.com/seed1158cd35/weir/internal/test/memnet"
 )
 
-// A staleAPI is an upstream that answers with the number of the request, as its fields say.
+// A staleAPI is an upstream that responds with the number of the request. Its fields control the response.
 type staleAPI struct {
 	mu      sync.Mutex
 	n       int
@@ -23,8 +23,8 @@ type staleAPI struct {
 	hang    bool
 	cut     bool
 	chunked bool
-	slow    time.Duration // before each part of a chunked body
-	size    int           // of the rest of the body
+	slow    time.Duration // delay before each part of a chunked body
+	size    int           // size of the rest of the body
 	header  http.Header
 }
 
@@ -84,7 +84,7 @@ type staleDesk struct {
 	client *http.Client
 }
 
-// staleFile keeps answers for 10 minutes. Retries and the breaker are quick, so that failures need little time.
+// staleFile stores answers for 10 minutes. Retries and the breaker are quick, so that failures need little time.
 const staleFile = `admin: 127.0.0.1:81
 upstreams:
   api:
@@ -95,7 +95,7 @@ upstreams:
     max_wait: 1s
 `
 
-// atStaleDesk runs a test at a desk, in virtual time. more are further lines of the upstream.
+// atStaleDesk runs a test with a staleDesk in virtual time. more contains further lines of the upstream.
 func atStaleDesk(t *testing.T, more string, test func(d *staleDesk)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -108,7 +108,7 @@ func atStaleDesk(t *testing.T, more string, test func(d *staleDesk)) {
 	})
 }
 
-// ask makes a request with header lines and returns the response with its body. A body that breaks off ends with "!".
+// ask makes a request with header lines and returns the response with its body. "!" marks a body that breaks off.
 func (d *staleDesk) ask(method, path string, lines ...string) (*http.Response, string) {
 	d.t.Helper()
 	q, err := http.NewRequest(method, "http://localhost/api"+path, nil)
@@ -131,7 +131,7 @@ func (d *staleDesk) ask(method, path string, lines ...string) (*http.Response, s
 	return resp, string(b)
 }
 
-// get is ask for /x, which returns the body of an earlier answer in brackets.
+// get is ask for /x. It returns the body of a stored answer in brackets.
 func (d *staleDesk) get(lines ...string) string {
 	d.t.Helper()
 	resp, body := d.ask(http.MethodGet, "/x", lines...)
@@ -162,7 +162,7 @@ func TestFailedGetIsAnsweredWithTheLastGoodAnswer(t *testing.T) {
 			atStaleDesk(t, "", func(d *staleDesk) {
 				d.want(d.get(), "answer 1")
 				time.Sleep(time.Minute)
-				d.want(d.get(), "answer 2") // calm: the upstream is asked
+				d.want(d.get(), "answer 2") // the upstream works and is called
 				d.api.set(fail)
 				time.Sleep(5 * time.Minute)
 				resp, body := d.ask(http.MethodGet, "/x")
@@ -330,7 +330,7 @@ func TestHeadIsAnsweredWithTheLastGoodAnswer(t *testing.T) {
 	})
 }
 
-// A stream is passed on as it comes, also where an earlier answer is kept.
+// A stream is passed on as it arrives, also if a stored answer exists.
 func TestStreamIsNotHeldForAnEarlierAnswer(t *testing.T) {
 	atStaleDesk(t, "", func(d *staleDesk) {
 		d.want(d.get(), "answer 1")
@@ -351,7 +351,7 @@ func TestStreamIsNotHeldForAnEarlierAnswer(t *testing.T) {
 	})
 }
 
-// What was read before a write, or before the upstream refused the caller, is not given any more.
+// A stored answer is not used after a later write, or after the upstream refused the caller.
 func TestEarlierAnswerEndsWithAWriteOrARefusal(t *testing.T) {
 	for name, change := range map[string]func(d *staleDesk){
 		"PUT": func(d *staleDesk) { d.ask(http.MethodPut, "/x") },
@@ -380,7 +380,7 @@ func TestEarlierAnswerEndsWithAWriteOrARefusal(t *testing.T) {
 	}
 }
 
-// The caches of earlier answers are bounded in bytes, whatever is asked for.
+// The caches of stored answers are limited in bytes.
 func TestEarlierAnswersAreBounded(t *testing.T) {
 	atStaleDesk(t, "", func(d *staleDesk) {
 		d.api.set(func(a *staleAPI) { a.size = 1_000_000 })

@@ -15,8 +15,8 @@ import (
 	"github.com/seed1158cd35/weir/internal/test/memnet"
 )
 
-// 300 callers stop reading in the middle of their answers. A call to another upstream waits for no memory that they hold: neither
-// that of the bodies that they sent nor that of the copies of their answers.
+// 300 callers stop reading in the middle of their responses. A call to another upstream does not wait for memory that
+// they hold, neither for their request bodies nor for the copies of their responses.
 func TestStalledReadersHoldNoMemoryThatOthersNeed(t *testing.T) {
 	const whole = `{"object":"chat.completion","choices":[{"index":0,"message":{"role":"assistant","content":"%s"},"finish_reason":"stop"}],"usage":{"prompt_tokens":1,"completion_tokens":1,"total_tokens":2}}`
 	event := `data: {"object":"chat.completion.chunk","choices":[{"index":0,"delta":{"content":"` + strings.Repeat("word ", 50) + `"}}]}` + "\n\n"
@@ -36,12 +36,12 @@ func TestStalledReadersHoldNoMemoryThatOthersNeed(t *testing.T) {
 	}
 	down := func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body)
-		w.WriteHeader(http.StatusBadRequest + 1) // nothing to retry
+		w.WriteHeader(http.StatusBadRequest + 1) // not worth a retry
 	}
 	for _, c := range []struct {
 		name, llm string
 		stream    bool
-		varied    bool // each caller asks something else
+		varied    bool // each caller sends another question
 		big       http.HandlerFunc
 		reads     int // bytes that each caller reads before it stops
 	}{
@@ -116,7 +116,7 @@ upstreams:
 	}
 }
 
-// takeMemory takes all memory for bodies but so much, until giveBack.
+// takeMemory takes all memory for bodies except for left bytes, until giveBack.
 func takeMemory(t *testing.T, left int64) (giveBack func()) {
 	t.Helper()
 	var taken []int64

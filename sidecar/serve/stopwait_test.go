@@ -7,7 +7,7 @@ import (
 	"github.com/seed1158cd35/weir/delivery"
 )
 
-// Who waits for a delivery holds up no stop: it gets its receipt at once, as the request is stored.
+// A caller that waits for a delivery does not delay a stop: it immediately gets its receipt.
 func TestAStopAnswersThoseWhoWait(t *testing.T) {
 	m := newMailbox(t, "always", "", "")
 	m.answers(503)
@@ -17,14 +17,14 @@ func TestAStopAnswersThoseWhoWait(t *testing.T) {
 	}
 	answers := make(chan answer, 1)
 	go func() {
-		defer close(answers) // if it is none
+		defer close(answers) // in case of a failure
 		resp, r, _ := m.post("/box/x", "x", "Prefer: wait=60", async)
 		answers <- answer{resp.StatusCode, r.Status}
 	}()
 	for len(m.letters()) == 0 {
 		runtime.Gosched()
 	}
-	if err := m.run.Stop(); err != nil { // Close would cut what is under way
+	if err := m.run.Stop(); err != nil { // Close would cut calls in progress
 		t.Error(err)
 	}
 	if got := <-answers; got.status != 202 || got.is == delivery.Failed || got.is == delivery.Completed {

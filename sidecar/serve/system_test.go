@@ -13,7 +13,8 @@ import (
 	"github.com/seed1158cd35/weir/sidecar/config"
 )
 
-// A handler that panics is told of, with the correlation id of its call, and panics on; one that only breaks a connection off is not.
+// A panicking handler is reported with the correlation ID of its call and panics again. A handler that only aborts its
+// connection is not reported.
 func TestAPanicIsToldWithItsCorrelationID(t *testing.T) {
 	got := make(chan notify.Message, 10)
 	hook := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {

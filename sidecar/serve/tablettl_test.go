@@ -17,7 +17,7 @@ import (
 	"github.com/seed1158cd35/weir/internal/test/servers"
 )
 
-// A ttlServer is an emulator of DynamoDB, of whose tables it tells whether TTL is on: at first it is not.
+// A ttlServer is a DynamoDB emulator that reports whether a table's TTL is enabled. At first it is not.
 type ttlServer struct {
 	http.Handler
 	url string
@@ -25,7 +25,7 @@ type ttlServer struct {
 	on  map[string]bool
 }
 
-// tablesWithTTL serves the emulator at an address, which has no TTL itself, until the test ends.
+// tablesWithTTL serves an emulator that has no TTL itself, until the test ends.
 func tablesWithTTL(t *testing.T, emulator string) *ttlServer {
 	at, err := url.Parse(emulator)
 	if err != nil {
@@ -62,7 +62,7 @@ func (s *ttlServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	fmt.Fprintf(w, `{"TimeToLiveDescription": {"TimeToLiveStatus": %q}}`, status)
 }
 
-// weir check --connect fails for a table whose TTL is off, the limits' and the deliveries', until weir store init has turned it on.
+// weir check --connect fails for a table of limits or deliveries without TTL, until weir store init has enabled it.
 func TestConnectFailsForTablesWithoutTTL(t *testing.T) {
 	withKeys(t)
 	tables := tablesWithTTL(t, servers.Dynalite(t).Endpoint())
@@ -93,7 +93,7 @@ upstreams: {box: {url: %q}}
 	}
 	initialize()
 	check(true)
-	clear(tables.on) // by hand, or by another template
+	clear(tables.on) // as an operator or another template would
 	check(false)
 	initialize()
 	check(true)

@@ -15,8 +15,8 @@ import (
 	"github.com/seed1158cd35/weir/llm/gateway"
 )
 
-// While the primary is at its own limit, or throttles, calls wait for it at most a second, or as long as the cascade says, and then
-// the next model answers: the message is for when there is none.
+// While the primary is at its limit or throttles, calls wait for it at most a second, or for the wait of the cascade.
+// Then the next model answers. The message is used only if no model answers.
 func TestCascadeLeavesALimitedTierAfterASecond(t *testing.T) {
 	const second = `tiers: [{name: second, upstream: spare, model: gpt-4o-mini}, {message: We are sorry.}]`
 	for name, c := range map[string]struct {

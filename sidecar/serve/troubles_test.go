@@ -16,7 +16,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 )
 
-// A sidecar whose only upstream cannot be called is not ready, where callers are counted, too.
+// A sidecar whose only upstream cannot be called is not ready, also if callers are counted.
 func TestNotReadyWhereCallersAreCounted(t *testing.T) {
 	for name, value := range map[string]string{"AWS_EC2_METADATA_DISABLED": "true", "AWS_ACCESS_KEY_ID": "", "AWS_SECRET_ACCESS_KEY": "", "AWS_PROFILE": "", "HOME": t.TempDir()} {
 		t.Setenv(name, value)
@@ -39,7 +39,7 @@ func TestNotReadyWhereCallersAreCounted(t *testing.T) {
 	}
 }
 
-// Credentials that do not come in time are missing: that is a trouble, too.
+// Credentials that do not arrive in time are a problem.
 func TestKeysThatDoNotComeAreATrouble(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &Server{}
@@ -58,8 +58,8 @@ func TestKeysThatDoNotComeAreATrouble(t *testing.T) {
 	})
 }
 
-// Credentials are lost while weir runs: that is told, and that they are back, at the next look, and after the wait for an
-// answer if there is none.
+// If credentials disappear while weir runs, that and their return are reported at the next check, or after a timeout if
+// there is no response.
 func TestLostKeysAreToldInTime(t *testing.T) {
 	for name, most := range map[string]time.Duration{"refused": 10 * time.Second, "silent": 20 * time.Second} {
 		t.Run(name, func(t *testing.T) {

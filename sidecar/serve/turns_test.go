@@ -13,8 +13,8 @@ import (
 	"github.com/seed1158cd35/weir/internal/test/memnet"
 )
 
-// Programs that ask for decisions about a language model and name nothing but the user wait in
-// turn by the user: one who asks for two hundred calls at once keeps nobody else waiting.
+// Decisions about a language model that name only the user wait in a fair queue by user: a user with two hundred
+// requests does not delay other users.
 func TestDecisionsAboutModelsAreFairByUser(t *testing.T) {
 	for _, preset := range []string{"openai", "anthropic", "gemini, limits: {rpm: {rate: 150/min, burst: 30, shape: bucket}}", "gemini-free, limits: {rpm: {rate: 60/min, burst: 5, shape: bucket}, rpd: off}", "openai-compatible, limits: {rpm: {rate: 60/min, burst: 5}}"} {
 		t.Run(preset, func(t *testing.T) {
