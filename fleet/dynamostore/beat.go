@@ -10,8 +10,8 @@ import (
 	"github.com/seed1158cd35/weir/fleet"
 )
 
-// Beat is fleet.Store's. The members of a group are one item, which each beat reads and writes: from a copy as a rule, so
-// that a beat is one request unless others have written meanwhile.
+// Beat implements fleet.Store. The members of a group are one item, which each beat updates. The process usually
+// has a copy, so a beat is one request unless another process has written the item meanwhile.
 func (s *Store) Beat(ctx context.Context, b *fleet.Beat) (a fleet.Standing, err error) {
 	if err := b.Check(); err != nil {
 		return a, err
@@ -32,8 +32,8 @@ func (s *Store) beat(ctx context.Context, w *work, b *fleet.Beat) (a fleet.Stand
 		return a, err
 	}
 	defer func() { <-r.hold }()
-	// When a write fails, its response brings what another process wrote. The next write follows immediately: after a pause it
-	// would more likely fail again.
+	// The response to a failed write contains what another process wrote. The next write follows immediately: after
+	// a pause it would more likely fail again.
 	for round := 0; round < beatRounds; round++ {
 		has := func() bool { version, _ := r.seen(s.clock.read().epoch); return version >= 0 }
 		if !has() {
@@ -57,7 +57,7 @@ func (s *Store) beat(ctx context.Context, w *work, b *fleet.Beat) (a fleet.Stand
 	return a, errBusy
 }
 
-// beatOnce decides a beat from the copy, and writes what becomes of it.
+// beatOnce applies a beat to the copy, and writes the result.
 func (s *Store) beatOnce(ctx context.Context, w *work, r *roster, b *fleet.Beat) (a fleet.Standing, done bool, err error) {
 	now := s.clock.read()
 	m := newMembership(now.hi)
@@ -70,10 +70,10 @@ func (s *Store) beatOnce(ctx context.Context, w *work, r *roster, b *fleet.Beat)
 			return a, false, err
 		}
 	}
-	if now.rough && holdsParts(m) { // its stamps would make all others silent
+	if now.rough && holdsParts(m) { // its timestamps would make all other members silent
 		return a, false, errRough
 	}
-	// Another copy of the heartbeat was answered. To write the item again would only be in the way of other members.
+	// Another copy of the heartbeat was answered. Another write would only conflict with other members.
 	row := m.Rows[b.Client]
 	answered := row != nil && b.Seq <= row.Seq && !b.Leave
 	a = m.beat(now, b, r.old)
@@ -86,12 +86,13 @@ func (s *Store) beatOnce(ctx context.Context, w *work, r *roster, b *fleet.Beat)
 	}
 	a.Now, a.Asks = s.clock.read().time(), true
 	width := micro(now.hi - now.lo)
-	// The answer to a beat is known to have arrived with the next one, which may come five sixths of a silence after the one before.
+	// A member knows that the answer to a beat has arrived only at the next beat, which may be five sixths of a
+	// Silence later.
 	a.Least = max(leastSilence, time.Duration(a.Alive)*max(eachBeat, tripsEachBeat*w.took), 3*time.Second/4+4*width+3*(w.took-nearBeat)).Microseconds()
 	return a, true, nil
 }
 
-// errRough is why a beat waits: the clock is not known well enough.
+// errRough makes a beat wait: the bounds of the clock are too wide.
 var errRough = errors.New("the table's clock is being learned")
 
 func holdsParts(m *membership) bool {
@@ -103,19 +104,20 @@ func holdsParts(m *membership) bool {
 	return m.Unknown > 0
 }
 
-// beatRounds is how often a heartbeat is written at most. Of the processes that write at the same time one succeeds in each round trip.
+// beatRounds is the maximum number of writes per heartbeat. Of concurrent writers, one succeeds in each round trip.
 const beatRounds = 100
 
 const (
-	// noneFor is for how long after a beat that took no part a client takes none: those who go by a copy do not count with it.
+	// noneFor is how long after a beat without a part a client gets no part: processes with an old copy do not
+	// count it.
 	noneFor = 3 * time.Second
-	// leastSilence is the silence of members that are near the table. A beat or two may be lost in it.
+	// leastSilence is the Silence of members near the table. It tolerates a lost beat or two.
 	leastSilence = 1200 * time.Millisecond
-	// nearBeat is how long a beat may take without a longer silence.
+	// nearBeat is how long a beat may take without a longer Silence.
 	nearBeat = 30 * time.Millisecond
 )
 
-// beat is Members.Beat by a clock that is known within bounds.
+// beat is Members.Beat for a clock with bounds.
 func (m *membership) beat(now instant, b *fleet.Beat, old bool) fleet.Standing {
 	said := *b
 	said.Alone = false
@@ -126,7 +128,8 @@ func (m *membership) beat(now instant, b *fleet.Beat, old bool) fleet.Standing {
 	if now.lo != now.hi && time.Duration(b.Silence)*time.Microsecond < shortestSilence || old || now.hi-m.none[b.Client] < noneFor.Microseconds() && !b.None {
 		said.None = true
 	}
-	// One that counts as silent may be thought to use what it is given from now on: it must say first that it hears.
+	// A member that counts as silent may use its part from now on. Its part does not grow before it acknowledges an
+	// answer.
 	said.Bound = fleet.Whole - now.reserve() - m.Unknown
 	for client, other := range m.Rows {
 		if client != b.Client {
@@ -154,8 +157,9 @@ func (m *membership) beat(now instant, b *fleet.Beat, old bool) fleet.Standing {
 	return a
 }
 
-// Earlier versions grant no parts, keep no item of members, and count with nobody who is out. While some are alive, nobody
-// is given a part. They say that they are alive in attributes of some items for each group.
+// Earlier versions grant no parts, have no item of members, and do not count parts that are out. While members of
+// earlier versions are alive, no process gets a part. They announce themselves in attributes of some items per
+// group.
 const (
 	oldItems  = 8
 	lookEvery = 10 * time.Second
@@ -163,7 +167,7 @@ const (
 
 func oldItem(group string, i int) string { return name("b", group, strconv.Itoa(i)) }
 
-// lookForOld looks now and then for members of earlier versions. The roster is held.
+// lookForOld checks every lookEvery for members of earlier versions. The caller holds the roster.
 func (s *Store) lookForOld(ctx context.Context, w *work, r *roster, group string) error {
 	now := s.clock.mono()
 	if r.looked != 0 && now-r.looked < int64(lookEvery) {

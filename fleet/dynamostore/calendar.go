@@ -7,12 +7,12 @@ import (
 	"github.com/seed1158cd35/weir/limit"
 )
 
-// A fixedCell is a quota of calendar windows. Attributes w and e are the begin and the
-// end of the window that c counts, y counts the one before. Attribute h counts the units
-// of c's window that came back: c and it are one reading, of which neither is known without the other.
+// A calendarCell is a quota of calendar windows. Attributes w and e are the beginning and the end of the window
+// that c counts. y counts the previous window. h counts the units of c's window that were returned. c and h are one
+// reading and must come from the same response.
 //
-// Near the turn, as long as the store may still be in the old window, or others may
-// say so, what is taken counts in both.
+// Near a change of windows, the store or another process may still be in the old window. During that time, units
+// taken count in both windows.
 type calendarCell struct {
 	*view
 	have       bool
@@ -20,11 +20,11 @@ type calendarCell struct {
 	count      int64
 	before     int64 // y
 	back0      int64 // h
-	turned     bool  // into a window that the item does not know yet
-	seen       int64 // so much is known to have gone in the window at least, less what came back since
-	seenBack   int64 // when that of it had come back
-	outside    bool  // the windows that were named do not hold the present
-	both       bool  // it counts in two windows
+	turned     bool  // into a window that the item does not have yet
+	seen       int64 // the usage that a process knows: at least this much is spent, minus later returns
+	seenBack   int64 // h when the process saw that usage
+	outside    bool  // the present is outside the windows in the ask
+	both       bool  // units count in two windows
 
 	returned, owed, taken int64
 }
@@ -46,17 +46,17 @@ func openCalendar(v *view, w *limit.Windows, k *fleet.Claim) cell {
 	return c
 }
 
-// known is how much is known to have gone in the window at least.
+// known returns the usage that a process knows, minus the units returned since.
 func (c *calendarCell) known() int64 { return c.seen - max(0, c.back0+c.returned-c.seenBack) }
 
-// gone is how much has gone in the window before anything is taken.
+// gone returns the usage of the window before the ask takes units.
 func (c *calendarCell) gone() int64 { return max(c.count-c.returned+c.owed, c.known()) }
 
-// raised reports whether more is known to have gone than the item says.
+// raised reports whether the known usage exceeds the item's.
 func (c *calendarCell) raised() bool { return c.known() > c.count-c.returned+c.owed }
 
-// enter turns to the window of the present, if it is later than the item's. Windows
-// that overlap, because the limit was given others, have what went in both.
+// enter changes to the window of the present if it is later than the item's. A window that overlaps the previous
+// one, after a change of the limit, starts with the complete usage of the previous one.
 func (c *calendarCell) enter(w *limit.Windows) {
 	start, end := w.Start.UnixMicro(), w.End.UnixMicro()
 	if c.now.label >= end {
@@ -93,7 +93,7 @@ func (c *calendarCell) owe(n int64) {
 	c.owed += min(n, max(0, times(longestDebt, c.rule.Amount)-c.count-c.owed))
 }
 
-// left is what can be granted now.
+// left returns the units that can be granted now.
 func (c *calendarCell) left() int64 {
 	left := c.remains()
 	if c.both {
@@ -102,11 +102,11 @@ func (c *calendarCell) left() int64 {
 	return max(0, left)
 }
 
-// remains is what the window has left, though near the turn it cannot be granted yet.
+// remains returns the units left in the window. Near a change of windows, some cannot be granted yet.
 func (c *calendarCell) remains() int64 { return max(0, c.rule.Amount-c.gone()-c.taken-c.ahead) }
 
-// told is what a process is told of what remains. If it is told less it takes the rest for gone, and says so in its next ask: what is on
-// its way may never arrive.
+// told returns the remaining units to report to the process, including units of updates in progress. If it were
+// lower, the process would count the rest as spent in its next ask, although these updates may never arrive.
 func (c *calendarCell) told() int64 { return max(0, c.rule.Amount-c.gone()-c.taken) }
 
 func (c *calendarCell) take(n int64) { c.taken += n }
@@ -128,7 +128,7 @@ func (c *calendarCell) write(u *update) int64 {
 	if c.returned > 0 {
 		u.needs(c.name("c"), ">=", c.number(u, c.returned))
 	}
-	u.addNumber(c.name("h"), strconv.FormatInt(c.returned, 10)) // 0, too: the answer says what had come back when it counted
+	u.addNumber(c.name("h"), strconv.FormatInt(c.returned, 10)) // even if 0, so that the response contains h with c
 	if c.both && more > 0 {
 		u.addNumber(c.name("y"), strconv.FormatInt(more, 10))
 		c.bothBear(u, more)
@@ -151,7 +151,7 @@ func (c *calendarCell) bothBear(u *update, more int64) {
 	u.needs(c.name("y"), "<=", c.number(u, c.rule.Amount-more))
 }
 
-// turn writes the whole state.
+// turn writes the complete state.
 func (c *calendarCell) turn(u *update, more int64) {
 	u.strict = true
 	for _, letter := range [...]string{"w", "c"} {
@@ -191,8 +191,8 @@ func (c *calendarCell) wait(cost int64) int64 {
 	return c.sure(max(1, c.end-c.now.lo))
 }
 
-// turning is how long the turn of windows lasts, if that is all why there is not as much
-// as is wanted.
+// turning returns how long the change of windows lasts, in microseconds. It returns 0 if the change is not the only
+// reason why fewer than want units are available.
 func (c *calendarCell) turning(want int64) int64 {
 	if !c.both || c.left() >= want || c.rule.Amount-c.gone()-c.taken-c.ahead < want {
 		return 0

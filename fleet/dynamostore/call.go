@@ -15,25 +15,25 @@ import (
 	"github.com/seed1158cd35/weir/fleet"
 )
 
-// work is one call to a Store, as it goes on.
+// work is the state of one call to a Store.
 type work struct {
 	Call
 	begin   time.Time
-	called  int64         // when the call began, by our clock
-	arrived int64         // and when it was known what time it is
-	took    time.Duration // by the latest update
-	again   bool          // a request was sent of which it is not known whether it was executed
-	granted int64         // when the first update was sent, by our clock, that may have granted something; 0 if none was
+	called  int64         // when the call began, by the process's clock
+	arrived int64         // when the time was known
+	took    time.Duration // duration of the latest update
+	again   bool          // a request was sent that may or may not have been executed
+	granted int64         // when the first update was sent that may have granted units, by the process's clock; 0 if none
 }
 
-// start begins a call. If it is the first one it makes a request to learn the server's clock.
+// start begins a call. The first call sends a request to learn the server's clock.
 func (s *Store) start(ctx context.Context, op, group string) (*work, error) {
 	w := &work{Call: Call{Op: op, Group: group}, begin: s.o.now()}
 	if ctx.Err() != nil {
 		return w, context.Cause(ctx)
 	}
 	w.called = s.clock.mono()
-	// The answers to what only reads say what time it is.
+	// The responses to calls that only read contain the time.
 	if op != "load" && op != "beat" {
 		if err := s.learn(ctx, w); err != nil {
 			return w, err
@@ -43,7 +43,7 @@ func (s *Store) start(ctx context.Context, op, group string) (*work, error) {
 	return w, nil
 }
 
-// end counts and tells.
+// end counts and reports the call.
 func (s *Store) end(w *work, err error) error {
 	s.requests.Add(int64(w.Requests))
 	s.failed.Add(int64(w.Failed))
@@ -65,9 +65,8 @@ const (
 	mostWait  = 250 * time.Millisecond
 )
 
-// try makes a request, and again if the server or the way to it is overloaded or broken.
-// The waits between have full jitter, and none is begun that would not end before the
-// deadline.
+// try sends a request. It retries if the server or the network is overloaded or broken. The pauses have full
+// jitter. It does not start a pause that would outlast the deadline.
 func (s *Store) try(ctx context.Context, w *work, request func() error) error {
 	for n := 0; ; n++ {
 		if s.throttle.holds(s.clock.mono()) {
@@ -95,7 +94,7 @@ func (s *Store) try(ctx context.Context, w *work, request func() error) error {
 	}
 }
 
-// waits waits until the request is to be made again, after n more. It reports false if it is not.
+// waits pauses before retry n and reports whether to send the request again.
 func (s *Store) waits(ctx context.Context, k kind, n int) bool {
 	if k == final || n == retries || ctx.Err() != nil || k == throttled && s.throttle.isOn() {
 		return false
@@ -107,12 +106,12 @@ func (s *Store) waits(ctx context.Context, k kind, n int) bool {
 	return s.o.sleep(ctx, wait) == nil
 }
 
-// A throttle keeps a process from asking a table that refuses for rate: after retries that did not help, and then longer each
-// time, no request is sent. It is safe for concurrent use.
+// A throttle stops requests to a table that throttles. After retries that failed, the process sends no request for
+// a time that doubles, up to a maximum. It is safe for concurrent use.
 type throttle struct {
 	mu    sync.Mutex
-	until int64         // no request is sent before, by our clock
-	wait  time.Duration // the next one waits for so long; 0 if the table does not throttle
+	until int64         // no request is sent before, by the process's clock
+	wait  time.Duration // the latest pause; 0 if the table does not throttle
 }
 
 const (
@@ -122,7 +121,7 @@ const (
 
 var errThrottled = errors.New("the table throttles requests, and weir sends none for up to a second: raise its capacity, or use leases")
 
-// holds reports whether no request is to be sent now.
+// holds reports whether requests must not be sent now.
 func (t *throttle) holds(now int64) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -135,7 +134,7 @@ func (t *throttle) isOn() bool {
 	return t.wait > 0
 }
 
-// more notes that the table refused once more.
+// more records another throttled request.
 func (t *throttle) more(now int64, jitter func(time.Duration) time.Duration) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -143,7 +142,7 @@ func (t *throttle) more(now int64, jitter func(time.Duration) time.Duration) {
 	t.until = now + int64(t.wait/2+jitter(t.wait/2))
 }
 
-// ends notes that the table answered.
+// ends records that the table responded.
 func (t *throttle) ends() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -153,9 +152,9 @@ func (t *throttle) ends() {
 type kind uint8
 
 const (
-	final     kind = iota // an answer, or an error that repeating does not mend
-	throttled             // nothing was done
-	unknown               // it may have been done
+	final     kind = iota // a response, or an error that a retry does not fix
+	throttled             // the request was not executed
+	unknown               // the request may have been executed
 )
 
 var throttles = map[string]bool{
@@ -180,7 +179,7 @@ func kindOf(err error) kind {
 		if e.HTTPStatusCode() >= http.StatusInternalServerError || e.HTTPStatusCode() == 0 {
 			return unknown
 		}
-		if e.HTTPStatusCode() == http.StatusOK { // an answer that broke off
+		if e.HTTPStatusCode() == http.StatusOK { // an incomplete response
 			return unknown
 		}
 		return final
@@ -197,7 +196,7 @@ func kindOf(err error) kind {
 	return final
 }
 
-// notAsExpected is the error of a condition that did not hold.
+// notAsExpected returns the error of a condition that did not hold, or nil.
 func notAsExpected(err error) *types.ConditionalCheckFailedException {
 	e, _ := errors.AsType[*types.ConditionalCheckFailedException](err)
 	return e

@@ -16,17 +16,17 @@ import (
 )
 
 const (
-	drift      = 200                    // parts in a million by which a quartz may run wrong
-	asleep     = 250 * time.Millisecond // more than that between monotonic and wall clock: the machine slept, or was set
-	backBy     = 100 * time.Millisecond // the most by which what is said to be now goes slower rather than step back
-	slower     = 200                    // one part in so many by which it does
+	drift      = 200                    // maximum error of a quartz, in parts per million
+	asleep     = 250 * time.Millisecond // a larger change between wall and monotonic clock means that the machine slept or its clock was set
+	backBy     = 100 * time.Millisecond // up to this step back, the label slows down instead of stepping back
+	slower     = 200                    // it slows down by one part in this many
 	pace       = 10 * time.Millisecond
-	roughWidth = 250 * time.Millisecond // with the round trip, and without the margins, wider bounds are those of the first second
-	precise    = 3 * pace               // width, without the margins, at which calibrating ends if round trips allow for it
+	roughWidth = 250 * time.Millisecond // bounds wider than this, plus the round trip and without the margins, count as rough
+	precise    = 3 * pace               // calibration ends at this width, without the margins, if round trips allow it
 )
 
-// A keeper knows within which bounds the server's clock is. What it measures by is the
-// monotonic clock of the process, in nanoseconds since it began.
+// A keeper keeps bounds of the server's clock. It measures with the process's monotonic clock, in nanoseconds since
+// the keeper began. The label is the time that the process writes as the present.
 type keeper struct {
 	now    func() time.Time
 	exact  func() time.Time
@@ -35,23 +35,23 @@ type keeper struct {
 
 	mu          sync.Mutex
 	known       bool
-	lo, hi      int64 // the server's clock since 1970 less ours, as of at
+	lo, hi      int64 // the server's clock since 1970 minus the process's, at at
 	at          int64
-	lead        int64         // by how much what is said to be now is ahead of the upper bound, as of leadAt
+	lead        int64         // how far the label is ahead of the upper bound, at leadAt
 	leadAt      int64         //
-	wall        time.Duration // the wall clock less the monotonic one
+	wall        time.Duration // the wall clock minus the monotonic clock
 	trip        int64         // the shortest round trip
-	again       int64         // no calibration begins before that instant
+	again       int64         // the next calibration starts after this instant
 	calibrating bool
-	epoch       int // goes up when what was measured by the monotonic clock has no meaning any more
+	epoch       int // grows when earlier measurements of the monotonic clock become invalid
 }
 
 func (k *keeper) begin(o Options) {
 	k.now, k.exact, k.margin, k.start = o.now, o.exact, int64(o.Margin), o.now()
 }
 
-// mono is our clock. A suspended machine stops it, and everything measured by it is
-// forgotten.
+// mono returns the process's clock. It stops while the machine is suspended, so all measurements become invalid
+// after that.
 func (k *keeper) mono() int64 {
 	now := k.now()
 	m := now.Sub(k.start)
@@ -65,9 +65,9 @@ func (k *keeper) mono() int64 {
 	return int64(m)
 }
 
-// heard takes note of a Date header of an answer. One that contradicts what is known a
-// little was late, or comes from another server: then both are believed. One that does by
-// much shows that a clock was set.
+// heard updates the bounds with the Date header of a response. A header that contradicts the bounds a little was
+// late or comes from another server: the bounds then include both. A large contradiction means that a clock was
+// set, and replaces the bounds.
 func (k *keeper) heard(date time.Time, sent, received int64) {
 	lo, hi := date.UnixNano()-received-k.margin, date.UnixNano()+int64(time.Second)-sent+k.margin
 	k.mu.Lock()
@@ -85,7 +85,7 @@ func (k *keeper) heard(date time.Time, sent, received int64) {
 			lo, hi = oldLo, lo
 		case hi >= oldLo && lo <= oldHi:
 			lo, hi = max(lo, oldLo), min(hi, oldHi)
-		default: // another clock: it is to be learned
+		default: // another clock, which must be calibrated
 			k.again = 0
 		}
 	}
@@ -94,12 +94,12 @@ func (k *keeper) heard(date time.Time, sent, received int64) {
 	k.leadBy(received, said-k.upper(received))
 }
 
-// upper is the upper bound at an instant, in nanoseconds.
+// upper returns the upper bound at an instant of the process's clock, in nanoseconds.
 func (k *keeper) upper(m int64) int64 { return m + k.hi + drifted(m-k.at) }
 
 func (k *keeper) leadOf(m int64) int64 { return max(0, k.lead-(m-k.leadAt)/slower) }
 
-// leadBy lets what is said to be now go on from where it is, unless that is far ahead.
+// leadBy keeps the label continuous, unless it would be far ahead.
 func (k *keeper) leadBy(m, lead int64) {
 	if k.lead, k.leadAt = max(0, lead), m; lead > int64(backBy) {
 		k.lead = 0
@@ -108,20 +108,20 @@ func (k *keeper) leadBy(m, lead int64) {
 
 func drifted(d int64) int64 { return max(d, -d)/1_000_000*drift + drift }
 
-// An instant is what a process knows of one instant, in microseconds of the server's
-// clock, and in nanoseconds of its own.
+// An instant is one instant in microseconds of the server's clock, as bounds, and in nanoseconds of the process's
+// clock.
 type instant struct {
 	mono   int64
 	lo, hi int64
-	label  int64 // what is said to be now: hi or a little more, so that it does not run backwards
+	label  int64 // timestamp of the present: hi or slightly more, so that it does not run backwards
 	epoch  int
-	rough  bool // the bounds are still being learned
+	rough  bool // the bounds are still wide
 }
 
 func (t instant) time() time.Time  { return time.UnixMicro(t.label) }
 func (t instant) least() time.Time { return time.UnixMicro(t.lo) }
 
-// read is the present. The keeper must have heard the server at least once.
+// read returns the present. The keeper must have bounds.
 func (k *keeper) read() instant {
 	m := k.mono()
 	k.mu.Lock()
@@ -142,8 +142,8 @@ func (k *keeper) read() instant {
 	return t
 }
 
-// raise lets what is said to be now be no less than what another has said, if the two
-// are not far apart. Clocks that are not known equally well then tell the same time.
+// raise raises the label to another process's label, unless they are far apart. Processes with different bounds
+// then use the same time.
 func (k *keeper) raise(m, us int64) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -152,8 +152,7 @@ func (k *keeper) raise(m, us int64) {
 	}
 }
 
-// width is how far apart the bounds are, without the margins; known is false if
-// there are none.
+// width returns the distance between the bounds without the margins. known is false if there are no bounds.
 func (k *keeper) width() (width time.Duration, known bool) {
 	if k.exact != nil {
 		return 0, true
@@ -164,7 +163,7 @@ func (k *keeper) width() (width time.Duration, known bool) {
 	return time.Duration(k.hi - k.lo - 2*k.margin + 2*drifted(m-k.at)), k.known
 }
 
-// state is what is known of the server's clock now.
+// state returns the present knowledge of the server's clock.
 func (k *keeper) state() fleet.ClockState {
 	t := k.read()
 	wall := k.now()
@@ -181,17 +180,17 @@ func (k *keeper) state() fleet.ClockState {
 	}
 }
 
-// isCalibrating reports whether a calibration goes on in the background.
+// isCalibrating reports whether a calibration runs in the background.
 func (k *keeper) isCalibrating() bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.calibrating
 }
 
-// ClockState is fleet.Clocked's.
+// ClockState implements fleet.Clocked.
 func (s *Store) ClockState() fleet.ClockState { return s.clock.state() }
 
-// MeasureClock is fleet.Clocked's.
+// MeasureClock implements fleet.Clocked.
 func (s *Store) MeasureClock(ctx context.Context) error {
 	w := &work{Call: Call{Op: "clock"}, begin: s.o.now()}
 	err := s.learn(ctx, w)
@@ -201,13 +200,13 @@ func (s *Store) MeasureClock(ctx context.Context) error {
 	return s.end(w, err)
 }
 
-// isKnown reports whether the server's clock is known at all.
+// isKnown reports whether the keeper has bounds of the server's clock.
 func (k *keeper) isKnown() bool {
 	_, known := k.width()
 	return known
 }
 
-// options are those of every call: the clock listens, and the SDK does not retry.
+// options are the client options of every call: the keeper reads responses, and the SDK does not retry.
 func (s *Store) options(o *dynamodb.Options) {
 	o.Retryer = aws.NopRetryer{}
 	o.APIOptions = append(o.APIOptions, s.listen)
@@ -227,8 +226,8 @@ func (s *Store) listen(stack *middleware.Stack) error {
 		}), middleware.After)
 }
 
-// learn makes one request if the server's clock is not known at all, and starts to calibrate in the background. Bounds
-// that are a second apart grant less, never more, so that no call waits for better ones.
+// learn sends one request if the server's clock is unknown, and starts a calibration in the background. Calls do
+// not wait for the calibration: wide bounds grant less, never more.
 func (s *Store) learn(ctx context.Context, w *work) error {
 	if _, known := s.clock.width(); known {
 		s.calibrate()
@@ -255,18 +254,19 @@ func (s *Store) learn(ctx context.Context, w *work) error {
 
 var errNoDate = errors.New("the responses have no Date header, so the table's clock is unknown: check what removes it between weir and DynamoDB")
 
-// Calibration makes passes of probes, each within one second, until the bounds are as near as round trips allow.
+// A calibration makes passes of probes, each within one second, until the bounds are as narrow as round trips
+// allow.
 const (
 	firstProbes    = 16               // of the first pass
-	laterProbes    = 8                // of each later one
-	passes         = 8                // at most
-	recalibrate    = 10 * time.Second // after passes that did not get as near as that
+	laterProbes    = 8                // of each later pass
+	passes         = 8                // maximum number of passes
+	recalibrate    = 10 * time.Second // pause after a calibration that did not reach that width
 	probeTimeout   = 5 * time.Second
-	calibrateAhead = 5 * time.Millisecond // the first probe of a pass is sent no earlier than that from now
+	calibrateAhead = 5 * time.Millisecond // minimum time before the first probe of a pass
 )
 
-// calibrate starts a calibration in the background unless one is running or the clock is known well enough. Once is
-// enough as a rule: later, the responses to other calls keep the bounds near each other.
+// calibrate starts a calibration in the background unless one is running or the bounds are narrow enough. Usually
+// one calibration suffices: later, the responses to other calls keep the bounds narrow.
 func (s *Store) calibrate() {
 	if s.clock.exact != nil || s.clock.sharp() {
 		return
@@ -290,7 +290,7 @@ func (s *Store) calibrate() {
 	})
 }
 
-// begins reports whether a calibration is to begin, and notes that it does.
+// begins reports whether a calibration should begin, and marks it as running.
 func (k *keeper) begins(now int64) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -301,16 +301,16 @@ func (k *keeper) begins(now int64) bool {
 	return true
 }
 
-// ends notes that the calibration is over.
+// ends records the end of a calibration.
 func (k *keeper) ends(now int64) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.calibrating, k.again = false, now+int64(recalibrate)
 }
 
-// pass sends probes while the server's clock turns to the next second, as far as is known, so that their Date headers
-// narrow the bounds. Probes whose answers could not narrow them any more are left out. The error is that of the last probe if
-// none was answered.
+// pass sends probes around the change of the server's second, so that their Date headers narrow the bounds. It
+// skips probes whose responses can no longer narrow them. It returns the error of the last probe if none was
+// answered.
 func (s *Store) pass(w *work) error {
 	earliest, latest, n := s.clock.turns(s.clock.mono() + int64(calibrateAhead))
 	var mu sync.Mutex
@@ -344,8 +344,8 @@ func (s *Store) pass(w *work) error {
 	return err
 }
 
-// turns is the time, by our clock, in which a probe must be sent to arrive when the server's next second begins, and
-// how many probes to send in it.
+// turns returns between which times of the process's clock a probe must be sent to arrive when the server's next
+// second begins, and how many probes to send.
 func (k *keeper) turns(from int64) (earliest, latest int64, n int) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -358,7 +358,7 @@ func (k *keeper) turns(from int64) (earliest, latest int64, n int) {
 	return next - hi, next - lo, n
 }
 
-// turnsNear is turns for the second that a probe at an instant is for.
+// turnsNear is turns for the second that is nearest to a probe's instant.
 func (k *keeper) turnsNear(at int64) (earliest, latest int64) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -368,14 +368,14 @@ func (k *keeper) turnsNear(at int64) (earliest, latest int64) {
 	return next - hi, next - lo
 }
 
-// middle is the bounds of the server's clock less ours without the margins, for a probe that arrives half a round trip
-// after it was sent.
+// middle returns the bounds of the server's clock minus the process's, without the margins. They are for a probe
+// that arrives half a round trip after it was sent.
 func (k *keeper) middle() (lo, hi int64) {
 	lo, hi = k.lo+k.margin+k.trip/2, k.hi-k.margin+k.trip/2
 	return min(lo, hi), max(lo, hi)
 }
 
-// sharp reports whether the bounds are about as near as the round trip allows.
+// sharp reports whether the bounds are about as narrow as the round trip allows.
 func (k *keeper) sharp() bool {
 	width, known := k.width()
 	k.mu.Lock()
@@ -383,7 +383,7 @@ func (k *keeper) sharp() bool {
 	return known && width <= max(precise, time.Duration(k.trip+k.trip/4)+pace)
 }
 
-// probe is the cheapest call that there is.
+// probe sends the cheapest possible request.
 func (s *Store) probe(ctx context.Context, w *work) error {
 	return s.try(ctx, w, func() error {
 		_, err := s.api.GetItem(ctx, &dynamodb.GetItemInput{TableName: &s.table, Key: keyOf("clock")}, s.options)

@@ -7,7 +7,7 @@ import (
 	"github.com/aws/smithy-go"
 )
 
-// advices say what an operator can do about an error, by its code.
+// advices maps error codes to the operator's next step.
 var advices = map[string]string{
 	"ResourceNotFoundException":   "the table does not exist in this region: run weir store init, or check the region and the name",
 	"AccessDeniedException":       "this role is not allowed to do that: docs/how-to/share-a-limit.md lists the permissions that a store needs",
@@ -17,7 +17,7 @@ var advices = map[string]string{
 	"MissingAuthenticationToken":  "no credentials: set them in the environment, a profile or a role",
 }
 
-// advice is what to do about an error, or nothing.
+// advice returns the next step for an error in parentheses, or "".
 func advice(err error) string {
 	if e, ok := errors.AsType[smithy.APIError](err); ok {
 		if text := advices[e.ErrorCode()]; text != "" {

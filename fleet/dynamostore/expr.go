@@ -7,16 +7,15 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
-// An update is an update of one item: what it does and on which conditions. It knows
-// its expressions as they are written down.
+// An update is an update of one item, with its expressions and conditions.
 type update struct {
 	set, add, remove, when strings.Builder
 
 	values  map[string]types.AttributeValue
 	numbers map[string]string
 	removed []string
-	strict  bool // its conditions bear nobody else beside it
-	life    bool // it names the attribute ttl, which only goes by another name
+	strict  bool // no other update may run concurrently, because of its conditions
+	life    bool // it uses the attribute ttl, a reserved word that needs an alias
 }
 
 func (u *update) part(b *strings.Builder, separator string) *strings.Builder {
@@ -26,7 +25,7 @@ func (u *update) part(b *strings.Builder, separator string) *strings.Builder {
 	return b
 }
 
-// number is the name of a number in the expressions.
+// number returns the placeholder of a number.
 func (u *update) number(n string) string {
 	if name, ok := u.numbers[n]; ok {
 		return name
@@ -72,7 +71,7 @@ func (u *update) drop(name string) {
 	u.removed = append(u.removed, name)
 }
 
-// if adds a condition; all must hold.
+// needs adds a condition. All conditions must hold.
 func (u *update) needs(words ...string) {
 	b := u.part(&u.when, " AND ")
 	for i, w := range words {
@@ -85,7 +84,7 @@ func (u *update) needs(words ...string) {
 
 func (u *update) absent(name string) { u.needs("attribute_not_exists(" + name + ")") }
 
-// same needs an attribute to be as it was seen, or still not to be there.
+// same requires that an attribute has the value in it, or is still absent.
 func (u *update) same(it item, name string) {
 	old, ok := it[name]
 	switch {
@@ -98,11 +97,11 @@ func (u *update) same(it item, name string) {
 	}
 }
 
-// isText: bases, times and lags of buckets, holds and what lanes remember are texts, all else are
-// numbers.
+// isText reports whether an attribute is a text: bases, times and lags of buckets, holds, and answers of lanes.
+// Other attributes are numbers.
 func isText(name string) bool { return strings.IndexByte("bjloq", name[0]) >= 0 }
 
-// empty reports whether nothing is to be done.
+// empty reports whether the update changes nothing.
 func (u *update) empty() bool { return u.size() == 0 }
 
 func (u *update) size() int { return u.set.Len() + u.add.Len() + u.remove.Len() }

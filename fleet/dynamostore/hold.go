@@ -5,19 +5,18 @@ import (
 	"strconv"
 )
 
-// A hold is for how many microseconds the process that holds its grants longest may use them, as
-// attribute o has it. What package limit has in hold.go this does with as few writes as there
-// can be: as long as all hold alike it is written once. A process that holds for less than that notes
-// since when, and for how long; one that holds for longer than noted corrects it. What has stood
-// there for long enough becomes the hold.
+// A hold is the longest time in microseconds for which a process may use its grants. It is attribute o. It
+// implements hold.go of package limit with as few writes as possible. While all processes have the same hold, it is
+// written once. A process with a shorter hold adds that hold and the present time, and a process with a longer one
+// corrects it. After a period in which no process had a longer hold, the shorter one replaces it.
 type hold struct {
 	*view
-	longest int64 // what the item has, and what it is to have
+	longest int64 // the item's hold, and the hold to write
 	next    int64
-	text    string // which says that
+	text    string // the attribute's text for next
 }
 
-// holdMemory is for how long a bucket allows for the longest hold after it was used last.
+// holdMemory is how long a bucket remembers the longest hold after its last use, in microseconds.
 const holdMemory = 60_000_000
 
 func (v *view) hold(memory int64) hold {
@@ -41,13 +40,13 @@ func (v *view) hold(memory int64) hold {
 
 func (h *hold) becomes(us int64) { h.next, h.text = us, strconv.FormatInt(us, 10) }
 
-// beyond is by how much others hold longer than the asker, still is what that will be, and less
-// by how much that is less.
+// beyond is how much longer other processes hold than this one. still is the same for the new hold. less is by how
+// much the new hold is shorter.
 func (h *hold) beyond() int64 { return h.longest - h.rule.Hold }
 func (h *hold) still() int64  { return h.next - h.rule.Hold }
 func (h *hold) less() int64   { return h.longest - h.next }
 
-// write adds to an update that the hold must be as it was seen, and what it becomes.
+// write adds the condition that the hold is unchanged, and the new hold.
 func (h *hold) write(u *update) {
 	name := "o" + h.at
 	old, ok := h.item[name]

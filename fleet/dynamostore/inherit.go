@@ -8,7 +8,7 @@ import (
 	"github.com/seed1158cd35/weir/limit"
 )
 
-// inherit is how much has gone of a limit that had another shape before, and drops that.
+// inherit returns the usage of a limit that had another shape before, and removes the attributes of that shape.
 func (l *plan) inherit(v *view) (n int64) {
 	own := map[limit.Shape]string{limit.Bucket: "b", limit.Rolling: "r", limit.Calendar: "w"}
 	if _, ok := v.item[own[v.rule.Shape]+v.at]; ok {
@@ -50,7 +50,7 @@ func (l *plan) inheritBucket(v *view) int64 {
 	return ceilDiv(c.inside(), r.Meter.Unit)
 }
 
-// discard removes attributes that must be as they were seen.
+// discard removes attributes, on the condition that they are unchanged.
 func (l *plan) discard(it item, names ...string) {
 	for _, n := range names {
 		if _, ok := it[n]; ok {

@@ -14,11 +14,10 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
-// longestName is how long a key may be to stand in the table as it is: DynamoDB takes
-// 2,048 bytes of valid text. A longer one is replaced by its hash.
+// longestName is the longest key that is stored unhashed. DynamoDB allows 2,048 bytes of valid text.
 const longestName = 1024
 
-// name joins texts so that no two lists of texts have the same name.
+// name encodes texts unambiguously: different lists of texts have different names.
 func name(kind string, texts ...string) string {
 	n, whole := kind, true
 	for _, t := range texts {
@@ -36,8 +35,8 @@ func keyOf(name string) map[string]types.AttributeValue {
 	return map[string]types.AttributeValue{"k": &types.AttributeValueMemberS{Value: name}}
 }
 
-// suffix is what the attributes of a limit end in. With a letter before it no word
-// comes out that DynamoDB has reserved, for it begins with a digit.
+// suffix returns the end of the attribute names of a limit. It begins with a digit. So no name with a letter before
+// it is a reserved word of DynamoDB.
 func suffix(limit string) string {
 	h := fnv.New64a()
 	h.Write([]byte(limit))
@@ -52,7 +51,7 @@ func suffix(limit string) string {
 	return string(b)
 }
 
-// An item is what a process knows of an item: numbers and texts alike as text.
+// An item is the copy of an item's attributes. Numbers are stored as text.
 type item map[string]string
 
 func (i item) number(name string) (n int64, ok bool) {
@@ -64,7 +63,7 @@ func (i item) number(name string) (n int64, ok bool) {
 	return n, err == nil
 }
 
-// learn takes over attributes from an answer.
+// learn takes over attributes from a response.
 func (i item) learn(attributes map[string]types.AttributeValue) {
 	for name, v := range attributes {
 		switch v := v.(type) {
@@ -76,27 +75,26 @@ func (i item) learn(attributes map[string]types.AttributeValue) {
 	}
 }
 
-// An entry is what a process remembers of an item. A call that plans an update of it
-// holds the entry. A read, or an update that bears no other beside it, holds the entry until it is
-// answered, and then all calls that waited know the answer.
+// An entry is the process's copy of an item. A call holds the entry while it plans an update. A read, or an update
+// that allows no concurrent one, holds the entry until the response. Then all waiting calls have the response.
 type entry struct {
 	name string
 	hold chan struct{}
 
 	mu    sync.Mutex
 	item  item
-	known bool             // the whole item was read, by a request sent at asOf
+	known bool             // the complete item was read by a request sent at asOf
 	asOf  int64            //
-	order map[string]int64 // when the request was sent that told of an attribute, if later
-	seen  map[string]sight // since when bases and slots are as they are
+	order map[string]int64 // send time of the request that returned an attribute, if later than asOf
+	seen  map[string]sight // age of bases and slots
 	epoch int
-	ahead map[string]int64 // what updates on their way add, by limit
-	seats map[string]int   // how many updates are on their way, by seat
-	used  map[string]bool  // limits of which this process has taken something
+	ahead map[string]int64 // units that updates in progress add, by limit
+	seats map[string]int   // updates in progress, by seat
+	used  map[string]bool  // limits of which this process has taken units
 }
 
-// A sight says when, by our clock, something was written: not before early, and
-// not after late.
+// A sight is a value of an attribute and when it was written, by the process's clock: not before early, and not
+// after late.
 type sight struct {
 	value       string
 	early, late int64
@@ -122,7 +120,7 @@ func (s *Store) entry(name string) *entry {
 		if len(s.items) < s.o.Items {
 			break
 		}
-		delete(s.items, old) // any one: it costs a failed condition
+		delete(s.items, old) // any entry: a missing copy costs a failed condition
 	}
 	e = newEntry(name)
 	s.items[name] = e
@@ -145,8 +143,8 @@ func (e *entry) lock(ctx context.Context) error {
 
 func (e *entry) unlock() { <-e.hold }
 
-// replace takes over the whole item from an answer to a request that was sent and
-// received at these instants. What was told by later ones stays.
+// replace takes over the complete item from a response. sent and received are when the request was sent and the
+// response arrived. Attributes from later requests stay.
 func (e *entry) replace(attributes map[string]types.AttributeValue, sent, received int64) {
 	if e.known && sent < e.asOf {
 		return
@@ -175,13 +173,13 @@ func (e *entry) replace(attributes map[string]types.AttributeValue, sent, receiv
 	}
 }
 
-// change takes over what an update has left behind.
+// change takes over the attributes that an update returned.
 func (e *entry) change(attributes map[string]types.AttributeValue, removed []string, sent, received int64) {
 	next := make(item, len(attributes))
 	next.learn(attributes)
 	for name, v := range next {
 		if before := max(e.order[name], e.asOf); before > sent && !(adds(name) && larger(v, e.item[name])) {
-			continue // it is not known which of the two was first
+			continue // which of the two was executed first is unknown
 		}
 		if back, ok := backOf(name); ok {
 			if n, ok := next[back]; ok {
@@ -198,23 +196,24 @@ func (e *entry) change(attributes map[string]types.AttributeValue, removed []str
 	}
 }
 
-// sits notes what is in a seat. Nobody else writes there, as a rule, so answers to
-// requests that were on their way already do not know better.
+// sits records the content of a seat. Usually no other process writes it, so responses to earlier requests are not
+// newer.
 func (e *entry) sits(seat, told string, received int64) {
 	e.item[seat], e.order[seat] = told, received
 }
 
-// adds tells numbers that are added to. Of two of them the larger is the safer guess.
+// adds reports whether updates add to an attribute. Of two values of it, the larger is the safer one.
 func adds(name string) bool { return strings.IndexByte("tcyr", name[0]) >= 0 }
 
-// backOf is the attribute that is one reading with a count, and is in each answer that has that: how much of it had come back then. A
-// count of one answer with what had come back by another would be too large for ever, for whoever says that so much has gone at least.
+// backOf returns the attribute h that belongs to a count c. Every response with c contains h, the units returned at
+// that time. A count with the h of another response would be too large forever, because the process reports it as
+// known usage.
 func backOf(count string) (name string, ok bool) { return "h" + count[1:], count[0] == 'c' }
 
-// larger compares numbers that are not negative.
+// larger compares non-negative numbers.
 func larger(a, b string) bool { return len(a) > len(b) || len(a) == len(b) && a > b }
 
-// wrote notes of an attribute that this process itself has written it, no earlier than the instant.
+// wrote records that this process wrote an attribute, no earlier than sent.
 func (e *entry) wrote(name string, sent int64) {
 	if s, ok := e.seen[name]; ok && s.early < sent && sent <= s.late {
 		s.early = sent
@@ -222,7 +221,7 @@ func (e *entry) wrote(name string, sent int64) {
 	}
 }
 
-// look notes since when an attribute is as it is.
+// look records when an attribute got its value.
 func (e *entry) look(name string, before, received int64) {
 	if strings.IndexByte("bjsz", name[0]) < 0 {
 		return
@@ -232,7 +231,7 @@ func (e *entry) look(name string, before, received int64) {
 	}
 }
 
-// awake forgets what was measured by a clock that has stood still meanwhile.
+// awake discards measurements of a clock that has stopped meanwhile.
 func (e *entry) awake(epoch int) {
 	if e.epoch != epoch {
 		e.epoch = epoch
@@ -240,7 +239,7 @@ func (e *entry) awake(epoch int) {
 	}
 }
 
-// flies notes what an update on its way adds to a limit; less than 0 takes that back.
+// flies adds the units of an update in progress to a limit. A negative n removes them.
 func (e *entry) flies(limit string, n int64) {
 	if e.ahead[limit] += n; e.ahead[limit] == 0 {
 		delete(e.ahead, limit)

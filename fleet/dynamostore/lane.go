@@ -8,11 +8,10 @@ import (
 	"github.com/seed1158cd35/weir/fleet"
 )
 
-// What lanes were told last stands in attributes l0, l1, and so on: the lane, the ask,
-// the second, the copies granted, and what was granted besides to each claim. Each lane
-// has one of them to itself as long as there are enough.
+// The latest answers of lanes are attributes l0, l1, and so on. They contain the lane, the ask, the second, the
+// copies granted, and the extra units of each claim. Each lane has its own attribute while there are enough.
 
-// An answer is what a lane remembers.
+// An answer is the stored answer of a lane.
 type answer struct {
 	lane, id uint64
 	second   int64
@@ -51,19 +50,19 @@ func parseAnswer(text string) (a answer) {
 	return a
 }
 
-// A seat is the attribute that is a lane's.
+// A seat is the attribute of a lane.
 type seat struct {
 	name string
-	old  string // what is in it
-	own  bool   // by the lane itself
-	free bool   // nothing is in it
-	warm bool   // another's, of less than a minute ago
+	old  string // its content
+	own  bool   // its content is from this lane
+	free bool   // it is empty
+	warm bool   // it has another lane's answer of the last minute
 	last answer // if own
 }
 
 func seatName(i int) string { return "l" + strconv.Itoa(i) }
 
-// seat finds the lane's own, or a free one, or the one that was used longest ago.
+// seat returns the lane's own seat, else a free one, else the one that was used longest ago.
 func (s *Store) seat(it item, lane uint64, second int64) seat {
 	var free, oldest seat
 	age := int64(-1)
@@ -92,8 +91,7 @@ func (s *Store) seat(it item, lane uint64, second int64) seat {
 	return oldest
 }
 
-// A sent is an update of which it may not be known whether it was executed: it is not if
-// the seat is as it was.
+// A sent is an update that may or may not have been executed. It was not executed if the seat is unchanged.
 type sent struct {
 	item, seat, old string
 	free            bool
@@ -101,15 +99,15 @@ type sent struct {
 
 func (t seat) sent(item string) sent { return sent{item, t.name, t.old, t.free} }
 
-// A failure is what is remembered of an ask that failed, for its repeat.
+// A failure is the record of a failed ask, for its repeat.
 type failure struct {
-	sent []sent // one for each item, at most
-	void bool   // some of what it was granted may still be given back: it is granted nothing any more
+	sent []sent // at most one per item
+	void bool   // some granted units may still be returned later, so a repeat gets no grant
 }
 
 const mostPending = 4096
 
-// fails notes of an ask what was sent for an item, or that it is void.
+// fails updates the failure record of an ask.
 func (s *Store) fails(id uint64, note func(f *failure)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -127,8 +125,8 @@ func (s *Store) fails(id uint64, note func(f *failure)) {
 	note(f)
 }
 
-// remembers keeps what was sent for an item, unless that is known of an earlier call: what
-// that sent may be what was executed.
+// remembers records an update that was sent for an item. It keeps the update of an earlier call, because that
+// update may be the executed one.
 func (s *Store) remembers(id uint64, was sent) {
 	s.fails(id, func(f *failure) {
 		if f.of(was.item) == nil {
@@ -137,7 +135,7 @@ func (s *Store) remembers(id uint64, was sent) {
 	})
 }
 
-// recalls is what was sent for an item by an earlier call with the ID, and whether the ask is void.
+// recalls returns the update that an earlier call of the ask sent for an item, and whether the ask is void.
 func (s *Store) recalls(id uint64, item string) (was *sent, void bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -158,10 +156,9 @@ func (f *failure) of(item string) *sent {
 	return nil
 }
 
-// write lets the lane remember an answer. If once is set nobody may have written to
-// the seat since it was seen: then the update is executed once at most, whenever it
-// arrives. What gives units back needs that. When several updates of a lane are on their
-// way it is enough for others that the answer is not there yet.
+// write stores an answer in the seat. With once, the seat must be unchanged. Then the update is executed at most
+// once, whenever it arrives. Updates that return units need that. For others, it is enough that the answer is not
+// stored yet, so several updates of a lane can be in progress.
 func (t seat) write(u *update, a *answer, once bool) {
 	switch {
 	case t.free:
@@ -174,8 +171,7 @@ func (t seat) write(u *update, a *answer, once bool) {
 	u.setText(t.name, a.String())
 }
 
-// A memory is the latest answer to a lane that this process has heard itself. The
-// table remembers what was granted, this also what was refused.
+// A memory is the latest answer to a lane of this process. The table stores only grants, a memory also refusals.
 type memory struct {
 	id      uint64
 	granted int64
@@ -187,7 +183,7 @@ type laneKey struct {
 	lane  uint64
 }
 
-// again answers an ask that this process has had the answer to already, without marks.
+// again answers an ask that this process has already answered, without marks.
 func (s *Store) again(a *fleet.Ask) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

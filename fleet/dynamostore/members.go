@@ -10,10 +10,11 @@ import (
 	"github.com/seed1158cd35/weir/fleet"
 )
 
-// A membership is what the item of a group says: who shares its limits, and who cannot hold a part.
+// A membership is the content of a group's item: the members that share its limits, and the members that cannot
+// hold a part.
 type membership struct {
 	*fleet.Members
-	none map[string]int64 // the clients that took no part with their latest beats, and the instant of the last such beat
+	none map[string]int64 // clients whose latest beats took no part, and the instant of the last such beat
 }
 
 func newMembership(now int64) *membership {
@@ -23,7 +24,7 @@ func newMembership(now int64) *membership {
 // membersFormat is the first byte of an encoded membership.
 const membersFormat = 1
 
-// encode writes a membership as a list of numbers. Instants count from At, which makes them short.
+// encode encodes a membership as a list of numbers. Instants are relative to At, which makes them short.
 func (m *membership) encode() []byte {
 	b := []byte{membersFormat}
 	number := func(n int64) { b = binary.AppendVarint(b, n) }
@@ -84,7 +85,7 @@ func flags(r *fleet.Member) (n int64) {
 
 var errMembers = errors.New("the item of the group's members was written by another version of weir, or is damaged")
 
-// decode reads what encode wrote.
+// decode decodes the output of encode.
 func decode(b []byte) (*membership, error) {
 	if len(b) == 0 || b[0] != membersFormat {
 		return nil, errMembers

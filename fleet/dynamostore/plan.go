@@ -11,23 +11,23 @@ import (
 	"github.com/seed1158cd35/weir/limit"
 )
 
-// A part is what an ask has to do with one item.
+// A part is the portion of an ask that concerns one item.
 type part struct {
 	entry  *entry
 	limits []*share
-	claims int // how many of the limits are claimed
+	claims int // number of claimed limits
 	was    *sent
-	void   bool  // some of what the ask was granted may still be given back: it is granted nothing any more
-	waited bool  // for the turn of windows
-	since  int64 // what was known of the item before that is no more so
+	void   bool  // some granted units may still be returned later, so the ask gets no grant
+	waited bool  // it has waited for a change of windows
+	since  int64 // knowledge of the item from before is outdated
 
 	granted int64
-	seat    seat   // where the answer stands
-	told    string // the answer as it stands there
-	undo    bool   // what was granted is to be given back, down to granted
+	seat    seat   // the seat of the answer
+	told    string // the answer as stored in the seat
+	undo    bool   // return the grant, down to granted
 }
 
-// A share is what an ask has to do with one limit of an item.
+// A share is the portion of an ask that concerns one limit of an item.
 type share struct {
 	rule    *fleet.Rule
 	at      string
@@ -36,13 +36,13 @@ type share struct {
 	settle  []*fleet.Settlement
 	windows *limit.Windows
 
-	of *share // the one whose units are given back by an undo
+	of *share // the share whose units an undo returns
 
 	extra int64
 	grant fleet.Grant
 }
 
-// parts sorts an ask by items.
+// parts divides an ask by items.
 func (s *Store) parts(a *fleet.Ask) []*part {
 	var all []*part
 	of := func(key string) *part {
@@ -86,7 +86,7 @@ func (p *part) share(r *fleet.Rule) *share {
 	return h
 }
 
-// slotted is how many of the limits have slots: rolling ones, and buckets with a history.
+// slotted returns the number of limits with slots: rolling limits, and buckets with a history.
 func (p *part) slotted() (n int) {
 	for _, h := range p.limits {
 		if _, kept := p.entry.item["x"+h.at]; kept || h.rule.Shape == limit.Rolling {
@@ -96,33 +96,33 @@ func (p *part) slotted() (n int) {
 	return n
 }
 
-// A plan is what to do with an item for its part of an ask.
+// A plan is the update of an item for its part of an ask.
 type plan struct {
 	u      update
 	now    instant
 	sup    *supply
 	shares []*live
 	copies int64
-	told   *answer // the lane had an answer to the ask already
-	whole  bool    // the answer is to be the whole item
+	told   *answer // the lane's answer, if it has answered this ask already
+	whole  bool    // the response must contain the complete item
 	seat   seat
 	answer answer
-	turn   int64 // microseconds until windows have certainly turned, if more would be granted then
-	tidy   bool  // the update makes room only, for the next plan
+	turn   int64 // microseconds until windows have certainly changed, if more would be granted then
+	tidy   bool  // the update only frees space for the next plan
 }
 
-// A live share is one with its cell.
+// A live is a share with its cell.
 type live struct {
 	*share
 	cell   cell
-	paused int64 // until when; in microseconds of the store's clock
+	paused int64 // end of the pause, in microseconds of the store's clock
 	taken  int64
 	extra  int64
 	ahead  int64
 	wrote  bool // the update changes the limit
 }
 
-// plan decides from what is known of an item. It is called with the entry's mu.
+// plan plans an update from the copy of an item. The caller holds the entry's mu.
 func (s *Store) plan(a *fleet.Ask, p *part, want int64) *plan {
 	e := p.entry
 	l := &plan{now: s.present(p)}
@@ -134,9 +134,9 @@ func (s *Store) plan(a *fleet.Ask, p *part, want int64) *plan {
 		l.told = &l.seat.last
 	}
 	if p.undo && e.item[p.seat.name] != p.told {
-		l.told = &answer{} // the lane has gone on: what was granted stays so
+		l.told = &answer{} // the lane has continued, so its grant stays
 	}
-	if p.void { // what it settles it settles all the same
+	if p.void { // the settlements are still executed
 		if want = 0; l.told != nil {
 			l.told = &answer{}
 		}
@@ -159,8 +159,7 @@ func (s *Store) plan(a *fleet.Ask, p *part, want int64) *plan {
 	return l
 }
 
-// present is the instant to plan with. What others have said to be now in the item is
-// not ahead of it.
+// present returns the instant to plan with. It is not behind the timestamps of other processes in the item.
 func (s *Store) present(p *part) instant {
 	e, m := p.entry, s.clock.mono()
 	for _, h := range p.limits {
@@ -188,8 +187,8 @@ func (s *Store) raise(e *entry, m int64, name, said string) {
 	}
 }
 
-// reseat keeps to the seat of an update that may have been executed. It reports
-// whether that cannot be found out any more: then nothing is given back.
+// reseat selects the seat of an earlier update that may have been executed. It reports true if its fate can no
+// longer be determined. Then the plan returns no units.
 func (s *Store) reseat(l *plan, p *part) (lost bool) {
 	if p.was == nil || l.seat.own {
 		return false
@@ -202,7 +201,7 @@ func (s *Store) reseat(l *plan, p *part) (lost bool) {
 	return false
 }
 
-// open opens the cell of a share and settles it.
+// open opens the cell of a share and applies its settlements.
 func (s *Store) open(l *plan, e *entry, h *share, keep bool, most int, retry bool) *live {
 	v := &view{h.rule, h.at, e.item, e.seen, l.now, e.ahead[h.at], max(1, most), l.sup, l.now.rough && !e.used[h.at], retry}
 	x := &live{share: h, cell: v.open(h.windows, h.claim)}
@@ -224,7 +223,7 @@ func (s *Store) open(l *plan, e *entry, h *share, keep bool, most int, retry boo
 	return x
 }
 
-// pause writes the end of a pause, which is never made shorter.
+// pause extends the pause. A pause is never shortened.
 func (x *live) pause(l *plan, d time.Duration) {
 	if d <= 0 {
 		return
@@ -233,7 +232,7 @@ func (x *live) pause(l *plan, d time.Duration) {
 	x.paused = max(x.paused, until)
 }
 
-// decide finds out how many copies all limits bear, and takes them.
+// decide determines how many copies all limits allow, and takes them.
 func (l *plan) decide(a *fleet.Ask, want int64) {
 	l.copies = want
 	for _, x := range l.shares {
@@ -261,7 +260,7 @@ func (l *plan) decide(a *fleet.Ask, want int64) {
 	}
 }
 
-// write makes the update, if there is anything to do.
+// write writes the update, which may be empty.
 func (l *plan) write(p *part) {
 	it := p.entry.item
 	for _, x := range l.shares {
@@ -293,7 +292,7 @@ func (l *plan) write(p *part) {
 	l.writeLife(it)
 }
 
-// writePause writes a new pause, or that there must be none.
+// writePause adds a new pause, or the condition that no pause is in force.
 func (l *plan) writePause(it item, x *live) {
 	attribute := "p" + x.at
 	old, ok := it.number(attribute)
@@ -311,17 +310,17 @@ func (l *plan) writePause(it item, x *live) {
 		l.u.needs(attribute, "<=", l.u.number(strconv.FormatInt(l.now.label, 10)))
 	default:
 		l.u.absent(attribute)
-		l.u.setNumber(attribute, "0") // so that next time it can be compared, which is cheaper
+		l.u.setNumber(attribute, "0") // so that the next condition can compare it, which is cheaper
 	}
 }
 
 const (
-	life      = 7 * 24 * 3600 // seconds after its last use in which an item is of use
-	lifeSteps = 12 * 3600     // as fine as that is written
+	life      = 7 * 24 * 3600 // seconds after its last use for which an item is kept
+	lifeSteps = 12 * 3600     // resolution of the ttl in seconds
 )
 
-// writeLife says when the table may forget the item: not before everything is there
-// again. That it is still there, or is not, says nothing.
+// writeLife sets when the table may remove the item: not before all limits are full again. The presence of the item
+// has no meaning.
 func (l *plan) writeLife(it item) {
 	until := l.now.label/1e6 + 1 + life
 	for _, x := range l.shares {
@@ -335,7 +334,7 @@ func (l *plan) writeLife(it item) {
 	l.u.setNumber("#ttl", strconv.FormatInt(until, 10))
 }
 
-// finish writes the answer of a part.
+// finish writes the grants of a part into the ask.
 func (l *plan) finish(a *fleet.Ask, p *part, it item, lag int64) {
 	p.granted = l.copies
 	a.Now = laterOf(a.Now, l.now.time())

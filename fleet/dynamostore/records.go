@@ -14,8 +14,8 @@ import (
 	"github.com/seed1158cd35/weir/fleet"
 )
 
-// A record is an item: v its version, d its value, e when it is forgotten, n a number
-// that tells one attempt to write it from another.
+// A record is an item. v is its version, d its value, e its expiry, and n a nonce that identifies the attempt to
+// write it.
 type record struct {
 	fleet.Record
 	until int64
@@ -40,8 +40,8 @@ func recordOf(name string, it map[string]types.AttributeValue) (r record) {
 	return r
 }
 
-// at is the record as of an instant. It may be kept longer than it was asked to be, by as
-// much as the store's clock is not known.
+// at returns the record at an instant, empty if it has expired. It may live longer than requested, by the
+// uncertainty of the store's clock.
 func (r record) at(now instant) fleet.Record {
 	if r.until < now.lo {
 		return fleet.Record{Name: r.Name}
@@ -49,9 +49,9 @@ func (r record) at(now instant) fleet.Record {
 	return r.Record
 }
 
-const mostAtOnce = 100 // items that DynamoDB reads at once
+const mostAtOnce = 100 // maximum number of items in one batch read of DynamoDB
 
-// Load is fleet.Store's.
+// Load implements fleet.Store.
 func (s *Store) Load(ctx context.Context, group string, names []string) ([]fleet.Record, time.Time, error) {
 	w, err := s.start(ctx, "load", group)
 	var all []fleet.Record
@@ -124,8 +124,8 @@ func (s *Store) getAll(ctx context.Context, w *work, keys []string) (map[string]
 	return items, nil
 }
 
-// Swap is fleet.Store's. Versions are instants of the store's clock, so that none
-// comes twice, even if the record was forgotten meanwhile.
+// Swap implements fleet.Store. Versions are instants of the store's clock, so they never repeat, even if the record
+// expired meanwhile.
 func (s *Store) Swap(ctx context.Context, group string, r fleet.Record) (fleet.Record, bool, error) {
 	w, err := s.start(ctx, "swap", group)
 	var now fleet.Record
@@ -158,7 +158,7 @@ func (s *Store) swap(ctx context.Context, w *work, group string, r fleet.Record)
 	}
 	w.Failed++
 	found := failed.Item
-	if len(found) == 0 { // emulators do not tell
+	if len(found) == 0 { // emulators do not return the item
 		items, err := s.getAll(ctx, w, []string{name("r", group, r.Name)})
 		if err != nil {
 			return fleet.Record{}, false, err
@@ -169,7 +169,7 @@ func (s *Store) swap(ctx context.Context, w *work, group string, r fleet.Record)
 	return old.at(s.clock.read()), old.nonce == next.nonce, nil
 }
 
-// put is the request that writes a record if it has the version, 0 meaning none.
+// put returns the request that writes a record if its present version is version. 0 means that there is no record.
 func (r record) put(table, key string, version int64, now instant) *dynamodb.PutItemInput {
 	number := func(n int64) types.AttributeValue {
 		return &types.AttributeValueMemberN{Value: strconv.FormatInt(n, 10)}

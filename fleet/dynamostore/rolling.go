@@ -12,36 +12,34 @@ import (
 	"github.com/seed1158cd35/weir/limit/bucket"
 )
 
-// A rollingCell is a limit of any window of a length. Attribute r is the number of
-// units that count; slots, named by the instant at which they end, have how many went
-// in a two-hundredth of the window. Taking units adds to r and to the present slot, which
-// all may do at once. When r is used up, or many slots have had their time, the next
-// who takes something drops those: a condition says that they are as they were seen.
+// A rollingCell is a limit that holds in every window of a length. Attribute r is the number of units that count.
+// Slots contain the units taken in a two-hundredth of the window each, and are named by their end. A take adds to r
+// and to the present slot, which all processes may do concurrently. When r is exhausted, or many slots have
+// expired, the next take drops expired slots, on the condition that they are unchanged.
 //
-// Attribute z is when the latest of the slots that were dropped had its time, or some time after that. Nobody may take units
-// of an earlier present any more: then they would count together. Where there is room, slots stay a little longer than they
-// count, so that a process that has just started finds z behind the earliest present that is possible; see lean.
+// Attribute z is when the latest of the dropped slots expired, or slightly later. No process may take units at an
+// earlier present, because the old and new units would then count in one window. Where space allows, slots stay a
+// little longer than they count. Then z is behind the earliest possible present of a process that has just started:
+// see lean.
 //
-// A slot has had its time when the window has passed since its end. A process that
-// has seen the slot knows, by its own clock, how long it has not changed, and that is exact
-// however unsure the store's time is.
+// A slot expires when the window has passed since its end. A process that has seen the slot knows by its own clock
+// how long it has been unchanged. This is exact even if the store's time is uncertain.
 type rollingCell struct {
 	*view
 	total  int64
-	amount int64  // what may count: less than the rule's while parts are out
-	slots  []slot // by when they have had their time
+	amount int64  // units that may count: fewer than the rule's while parts are out
+	slots  []slot // ordered by expiry
 	hold   hold
 	leans  bool  // see lean
-	free   int64 // units in those that have had it, and are dropped
-	more   bool  // there are more of them than are dropped at once
+	free   int64 // units in dropped slots
+	more   bool  // more slots have expired than one update drops
 
-	returns               []slot // n of each comes back
+	returns               []slot // n of each is returned
 	returned, owed, taken int64
 	dropped               []slot
 }
 
-// A slot is a number of units, less those that came back, and the microseconds until
-// it counts no more.
+// A slot is a number of units without returned ones, and the microseconds until it expires.
 type slot struct {
 	name  string
 	value string
@@ -50,8 +48,8 @@ type slot struct {
 	in    int64
 }
 
-// A slot's number is what went in times 10^13 and what came back, so that it grows with
-// every change and no value of it comes twice.
+// The value of a slot is the units taken times 10^13 plus the units returned. It grows with every change, so no
+// value repeats.
 const backDigits = 13
 
 func slotValue(in, back int64) string {
@@ -71,7 +69,7 @@ func slotUnits(value string) int64 {
 	return max(0, in-back)
 }
 
-// windowOfRule is the window of a rolling limit, and 0 of any other.
+// windowOfRule returns the window of a rolling limit, and 0 for other limits.
 func windowOfRule(r *fleet.Rule) int64 {
 	if r.Shape != limit.Rolling || r.Tally {
 		return 0
@@ -85,14 +83,14 @@ func (c *rollingCell) slotName(end int64) string {
 	return c.name("s") + "_" + strconv.FormatInt(end, 36)
 }
 
-// manyFree is how many slots of all limits are dropped at once at most, and manyBack how many get
-// units back: an expression has 4 KB.
+// An expression has at most 4 KB. manyFree is the most slots of all limits that one update drops, and manyBack the
+// most that get units back.
 const (
 	manyFree = 50
 	manyBack = 36
 )
 
-// fewFree is how many wait to be dropped until it is done without need.
+// fewFree is how many expired slots accumulate before they are dropped without need.
 const fewFree = 32
 
 func openRolling(v *view) cell {
@@ -127,11 +125,10 @@ func openRolling(v *view) cell {
 	return c
 }
 
-// window is for how long a slot counts: those of others who hold longer than the asker count longer.
+// window returns how long a slot counts. It is longer if other processes hold their grants longer than this one.
 func (c *rollingCell) window() int64 { return bucket.Slots*c.rule.Ring.Grain + c.hold.still() }
 
-// leaves is how many microseconds until a slot counts no more: by what is said to be
-// now, and truly.
+// leaves returns the microseconds until a slot expires, both by the label and by the true time.
 func (c *rollingCell) leaves(name, value string, end int64) int64 {
 	truly := end + c.window() - c.now.lo
 	if s, ok := c.seen[name]; ok && s.value == value {
@@ -162,14 +159,14 @@ func (c *rollingCell) owe(n int64) {
 	c.owed += min(n, max(0, times(longestDebt, c.rule.Amount)-c.used()))
 }
 
-// used is how many units count.
+// used returns the units that count.
 func (c *rollingCell) used() int64 {
 	return c.total - c.free - c.returned + c.owed + c.taken
 }
 
 func (c *rollingCell) left() int64 {
 	if z, _ := c.item.number(c.name("z")); z > c.now.label {
-		return 0 // our clock is far behind
+		return 0 // the process's clock is far behind
 	}
 	return max(0, c.mayCount()-c.used()-c.ahead)
 }
@@ -194,8 +191,8 @@ func (c *rollingCell) write(u *update) int64 {
 	return more
 }
 
-// sparesDropped lets slots that have had their time stay: those that had it lately, if the others make enough room, and all
-// of them if they are few and none makes room.
+// sparesDropped keeps some expired slots. It keeps slots that expired recently if the others free enough units. It
+// keeps all if they are few and the units are not needed.
 func (c *rollingCell) sparesDropped(more int64) {
 	all, keep := c.dropped, time.Duration(0)
 	if c.window() >= lingersIn.Microseconds() {
@@ -218,10 +215,11 @@ func (c *rollingCell) sparesDropped(more int64) {
 	c.dropped, c.free = old, free
 }
 
-// lingersIn is the shortest window whose slots stay longer than they count: of a shorter one it would be many.
+// lingersIn is the shortest window whose slots stay longer than they count. A shorter window would have many such
+// slots.
 const lingersIn = 30 * time.Second
 
-// drop drops the slots that have had their time.
+// drop drops expired slots.
 func (c *rollingCell) drop(u *update) {
 	z, until := c.name("z"), int64(0)
 	for _, s := range c.dropped {
@@ -250,7 +248,7 @@ func (c *rollingCell) drop(u *update) {
 	}
 }
 
-// bear is the condition that everything fits.
+// bear adds the condition that the units fit.
 func (c *rollingCell) bear(u *update, more int64) {
 	r := c.name("r")
 	if _, ok := c.item[r]; !ok {
@@ -260,15 +258,15 @@ func (c *rollingCell) bear(u *update, more int64) {
 	}
 }
 
-// A process that has just started knows the present only to be from lo to hi, a second later. By hi all members may have
-// fallen silent, and what each may then use by itself is its part. But one that was not silent at lo uses for a window and
-// fleet.Overlap after it fell silent no more than units that had been granted to it: once when they are reserved, or once they
-// have left the window. As long as all units that counted at lo count still, nothing else has to be reserved for it.
+// A process that has just started knows the present only between lo and hi, a second apart. By hi, all members may
+// be silent, and each may then use its part. For a window plus fleet.Overlap after it became silent, a member that
+// was not silent at lo uses only units that were granted to it, or that have left the window. So while all units
+// that counted at lo still count, nothing else must be reserved for it.
 //
-// By the time such a member uses all of its part the window of what is granted here must have passed. So it counts for nothing
-// if it may have been granted later than that; see late.
+// When such a member uses its complete part, the window of the units granted here must have passed. So a grant is
+// void if it may have been made later than that: see late.
 //
-// lean is how many units more can count for that reason.
+// lean returns how many more units can count for this reason.
 func (c *rollingCell) lean() int64 {
 	if !c.leans {
 		return 0
@@ -285,10 +283,10 @@ func (c *rollingCell) canLean() bool {
 	return z <= c.now.lo
 }
 
-// mayCount is how many units may count.
+// mayCount returns how many units may count.
 func (c *rollingCell) mayCount() int64 { return min(c.rule.Amount, c.amount+c.lean()) }
 
-// leans reports whether a plan grants something that it could not without lean.
+// leans reports whether a plan grants units that it could not grant without lean.
 func (l *plan) leans() bool {
 	return slices.ContainsFunc(l.shares, func(x *live) bool {
 		c, ok := x.cell.(*rollingCell)
@@ -296,13 +294,13 @@ func (l *plan) leans() bool {
 	})
 }
 
-// late reports whether a plan that leans may have been executed when what it leans on was so no more.
+// late reports whether a plan that leans may have been executed after its reason had expired.
 func (l *plan) late(now instant) bool {
 	since := time.Duration(now.mono-l.now.mono) + micro(l.now.hi-l.now.lo)
 	return now.epoch != l.now.epoch || since > fleet.Overlap-100*time.Millisecond
 }
 
-// note adds to the slots.
+// note adds the units to the slots.
 func (c *rollingCell) note(u *update, more int64) {
 	grain := c.rule.Ring.Grain
 	present := c.slotName((c.now.label/grain + 1) * grain)
@@ -341,7 +339,7 @@ func (c *rollingCell) wait(cost int64) int64 {
 			return c.sure(max(1, s.in))
 		}
 	}
-	if c.mayCount() < c.rule.Amount { // what is out may come back at any time
+	if c.mayCount() < c.rule.Amount { // units of parts that are out may return at any time
 		return c.sure(time.Second.Microseconds())
 	}
 	return c.sure(c.window())

@@ -14,16 +14,15 @@ import (
 	"github.com/seed1158cd35/weir/fleet"
 )
 
-// A roster is what this process knows of the members of a group: a copy of the group's item.
+// A roster is the process's copy of the members of a group, which are one item.
 //
-// Whoever asks for units goes by a copy, so others may have written the item since. What they may have written is
-// bounded: no member uses its part earlier than its silence after the answer by which it grew, and no silence is
-// shorter than shortestSilence. So a copy is good for copyLife.
+// Asks use the copy, so other processes may have written the item since. Their effect is bounded. A member does not
+// use a part that has grown until its Silence has passed after the answer. No Silence is shorter than
+// shortestSilence. So a copy is valid for copyLife.
 //
-// Clocks are known within bounds. Everything in the item is stamped, and who is out is counted, by the upper bound,
-// which makes members silent early. Two stamps must not be late or early for that: when a member was answered is
-// stamped by the lower bound, and parts are kept for lifeSlack longer, so that no process with wide bounds frees a part
-// early.
+// Clocks are known within bounds. All timestamps in the item, and the parts that are out, use the upper bound,
+// which makes members silent early. Two timestamps need more care. The time of the last answer to a member uses the
+// lower bound, and parts are kept for lifeSlack longer. So no process with wide bounds frees a part too early.
 type roster struct {
 	hold    chan struct{} // held by a beat, and while the item is written
 	reading chan struct{} // held while the item is read
@@ -32,15 +31,15 @@ type roster struct {
 	known   bool
 	version int64
 	text    []byte // encoded members; nil if there is no item
-	sent    int64  // when the request was sent that brought it, by our clock
+	sent    int64  // when the request for it was sent, by the process's clock
 	epoch   int
-	at      int64   // the lower bound of the server's clock then
-	lags    []lagAt // of earlier copies, the oldest first
-	looked  int64   // when it was looked for members of versions that keep no item, by our clock; 0 if never
-	old     bool    // there are some
+	at      int64   // lower bound of the server's clock at sent
+	lags    []lagAt // lags of earlier copies, oldest first
+	looked  int64   // when the process last looked for members of versions without this item, by its clock; 0 if never
+	old     bool    // there are such members
 }
 
-// reserve is the part that nobody is given.
+// reserve returns the part that no member gets.
 func (t instant) reserve() int64 {
 	if t.lo == t.hi {
 		return 0
@@ -48,26 +47,26 @@ func (t instant) reserve() int64 {
 	return reserve
 }
 
-// A lagAt is by how much the supply was behind at an instant of the item.
+// A lagAt is the lag of the supply at an instant of the item.
 type lagAt struct{ at, lag int64 }
 
 const (
 	shortestSilence = leastSilence - 50*time.Millisecond // of a member that can hold a part
 	copyLife        = leastSilence - 150*time.Millisecond
-	emptyLife       = 4 * time.Second         // of a copy without members: a new one holds no part for 5s
-	lifeSlack       = 1500 * time.Millisecond // bounds of a clock that is known are wider only if a round trip takes half a second
+	emptyLife       = 4 * time.Second         // of a copy without members: a new member holds no part for 5s
+	lifeSlack       = 1500 * time.Millisecond // known bounds are wider than this only if a round trip takes half a second
 	keptLags        = 16
 
-	// reserve is the part that nobody is given. A process that has just started does not know the time well enough to know that
-	// nobody is out: it can be granted so much.
+	// reserve is the part that no member gets. A process that has just started may be granted this part, because
+	// its bounds are too wide to know that no part is out.
 	reserve = fleet.Whole * 3 / 100
 
-	// eachBeat is how much longer the silence is for each member: 30 beats a second at most of all, however many there are.
-	// They all write one item, and those that write at once write again.
+	// eachBeat is how much longer the Silence is per member: all members together send at most 30 beats per second.
+	// They write one item, and a write that conflicts is repeated.
 	eachBeat = 100 * time.Millisecond
 
-	// tripsEachBeat is how many round trips longer the silence is for each member, at least. One write of the item fits in a round trip,
-	// so that all heartbeats together take half of the writes that fit.
+	// tripsEachBeat is how many round trips longer the Silence is per member, at least. One write of the item takes
+	// a round trip, so all heartbeats together use half of the possible writes.
 	tripsEachBeat = 6
 )
 
@@ -82,7 +81,7 @@ func (s *Store) roster(group string) *roster {
 	return r
 }
 
-// enter takes a place that one call at a time has; the call leaves it by receiving.
+// enter waits for a place that one call at a time has. The call leaves it by receiving from place.
 func enter(ctx context.Context, place chan struct{}) error {
 	select {
 	case place <- struct{}{}:
@@ -92,7 +91,7 @@ func enter(ctx context.Context, place chan struct{}) error {
 	}
 }
 
-// seen is the item as the copy has it. The version is 0 if there is no item, and below 0 if there is no copy.
+// seen returns the copy. The version is 0 if there is no item, and negative if there is no copy.
 func (r *roster) seen(epoch int) (version int64, text []byte) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -104,7 +103,7 @@ func (r *roster) seen(epoch int) (version int64, text []byte) {
 
 func membersItem(group string) string { return name("m", group) }
 
-// learn takes over the item from a response to a request that was sent at an instant.
+// learn takes over the item from a response to a request that was sent at was.
 func (r *roster) learn(attributes map[string]types.AttributeValue, version int64, text []byte, was instant) {
 	if attributes != nil {
 		it := make(item)
@@ -131,7 +130,7 @@ func (r *roster) learn(attributes map[string]types.AttributeValue, version int64
 	}
 }
 
-// copied is the copy, and whether it is good at an instant.
+// copied returns the copy, and whether it is valid at an instant.
 func (r *roster) copied(now instant) (m *membership, at int64, good bool, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -148,13 +147,13 @@ func (r *roster) copied(now instant) (m *membership, at int64, good bool, err er
 		life = emptyLife
 	}
 	age := now.mono - r.sent
-	if now.lo == now.hi { // the clock is known exactly, and may be another than ours
+	if now.lo == now.hi { // the clock is known exactly, and may differ from the process's
 		age = max(age, (now.lo-r.at)*1000)
 	}
 	return m, r.at, age >= 0 && age < int64(life), nil
 }
 
-// lagged is a lower bound of the lag as of now: it grows as fast as the clock at most.
+// lagged returns a lower bound of the lag at now. The lag grows at most as fast as the clock.
 func (r *roster) lagged(now instant) (lag int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -164,14 +163,14 @@ func (r *roster) lagged(now instant) (lag int64) {
 	return lag
 }
 
-// A supply is what can be granted of a group, as far as a process knows it.
+// A supply is the process's knowledge of the units that can be granted of a group.
 type supply struct {
 	fleet.Supply
-	lagLow, lagHigh int64         // bounds of by how much the supply is behind the clock
-	sure            *fleet.Supply // what is out for certain, where the clock is not known well; nil where it is
+	lagLow, lagHigh int64         // bounds of the supply's lag behind the clock
+	sure            *fleet.Supply // supply at the earliest possible present while the bounds are wide; nil otherwise
 }
 
-// supply is what can be granted at an instant: nothing if the copy is too old.
+// supply returns the supply at an instant. It is empty if the copy is too old.
 func (r *roster) supply(now instant) *supply {
 	m, at, good, err := r.copied(now)
 	switch {
@@ -181,7 +180,8 @@ func (r *roster) supply(now instant) *supply {
 		return &supply{Supply: fleet.Supply{Now: now.lo, Z: now.lo}}
 	}
 	p := &supply{lagLow: r.lagged(now)}
-	// Nobody had written until the copy was made: whoever was silent by then counts as out until then, whatever is written later.
+	// No process wrote between the item's last write and the copy. So members that were silent by then count as out
+	// until then, regardless of later writes.
 	if before, at, good, _ := r.copied(now); good && before != nil {
 		before.Turn(at)
 		p.lagLow = max(p.lagLow, before.At-before.Z(before.At)-max(0, before.At-now.lo))
@@ -201,8 +201,8 @@ func (r *roster) supply(now instant) *supply {
 	return p
 }
 
-// mayGrow is what a member may have been given since the copy was made that has fallen silent by an instant: what is free
-// before. It is since when the first of them was silent; grown is false if there is none.
+// mayGrow returns the free part that a member may have got after the copy was made and before it became silent by
+// an instant. since is when the first such member became silent. grown is false if there is none.
 func (m *membership) mayGrow(at, by, reserve int64) (free, since int64, grown bool) {
 	free, since = fleet.Whole-reserve-m.Unknown, by
 	for client, o := range m.Rows {
@@ -214,7 +214,7 @@ func (m *membership) mayGrow(at, by, reserve int64) (free, since int64, grown bo
 	return max(0, free), since, grown
 }
 
-// sure is what was out at the earliest instant that may be the present.
+// sure returns the supply at the earliest possible present.
 func (r *roster) sure(now instant) *fleet.Supply {
 	m, at, good, err := r.copied(now)
 	if err != nil || !good || m == nil {
@@ -234,8 +234,8 @@ func (r *roster) sure(now instant) *fleet.Supply {
 	return p
 }
 
-// refresh reads the item if the copy is too old, and writes it if an ask names a longer window than the members know: what
-// expired parts spent counts for longer then.
+// refresh reads the item if the copy is too old. It writes the item if an ask has a longer window than the members
+// know: units spent from expired parts then count for longer.
 func (s *Store) refresh(ctx context.Context, w *work, a *fleet.Ask) error {
 	r := s.roster(a.Group)
 	for range rounds {
@@ -255,7 +255,7 @@ func (s *Store) refresh(ctx context.Context, w *work, a *fleet.Ask) error {
 	return errBusy
 }
 
-// widen lets the members know the windows of an ask.
+// widen writes the windows of an ask into the item.
 func (s *Store) widen(ctx context.Context, w *work, r *roster, a *fleet.Ask) error {
 	if err := enter(ctx, r.hold); err != nil {
 		return err
@@ -277,7 +277,7 @@ func (s *Store) widen(ctx context.Context, w *work, r *roster, a *fleet.Ask) err
 	return err
 }
 
-// isFresh reports whether the copy is good, and whether the members know the windows of the ask.
+// isFresh reports whether the copy is valid, and whether the members know the windows of the ask.
 func (s *Store) isFresh(r *roster, a *fleet.Ask) (fresh, knows bool, err error) {
 	m, _, good, err := r.copied(s.clock.read())
 	if err != nil || !good || m == nil || windowOf(a) <= m.Window {
@@ -286,7 +286,7 @@ func (s *Store) isFresh(r *roster, a *fleet.Ask) (fresh, knows bool, err error) 
 	return true, !holdsParts(m) && len(m.Stale) == 0, nil
 }
 
-// windowOf is the longest window of the rolling limits of an ask.
+// windowOf returns the longest window of the rolling limits of an ask.
 func windowOf(a *fleet.Ask) (longest int64) {
 	for i := range a.Claims {
 		longest = max(longest, windowOfRule(a.Claims[i].Rule))
@@ -294,8 +294,8 @@ func windowOf(a *fleet.Ask) (longest int64) {
 	return longest
 }
 
-// readUnless reads the item unless the copy is good by then. A heartbeat and the first request for units, which need the
-// item at the same time, read it once.
+// readUnless reads the item unless the copy is valid when its turn comes. A heartbeat and the first request for
+// units that need the item simultaneously read it once.
 func (s *Store) readUnless(ctx context.Context, w *work, r *roster, group string, good func() bool) error {
 	if err := enter(ctx, r.reading); err != nil {
 		return err
@@ -323,7 +323,7 @@ func (s *Store) readMembers(ctx context.Context, w *work, r *roster, group strin
 	if !s.clock.isKnown() {
 		return errNoDate
 	}
-	if was.lo == 0 { // the response has told the time
+	if was.lo == 0 { // the response has set the time
 		was.lo = s.clock.read().lo - (s.clock.read().mono-was.mono)/1000 - 1
 		was.epoch = s.clock.read().epoch
 	}
@@ -335,7 +335,8 @@ func (s *Store) readMembers(ctx context.Context, w *work, r *roster, group strin
 	return nil
 }
 
-// writeMembers writes the item if it has the version still; 0 means that there is none. The roster is held.
+// writeMembers writes the item if its version is still old. 0 means that there is no item. The caller holds the
+// roster.
 func (s *Store) writeMembers(ctx context.Context, w *work, r *roster, group string, old int64, m *membership) (ok bool, err error) {
 	var u update
 	text := m.encode()
@@ -343,7 +344,7 @@ func (s *Store) writeMembers(ctx context.Context, w *work, r *roster, group stri
 	version := old + 1
 	if old == 0 {
 		u.absent("v")
-		version = now.label // an item that was forgotten does not come back with a version that it has had
+		version = now.label // an item that was removed does not return with an earlier version
 	} else {
 		u.needs("v", "=", u.number(strconv.FormatInt(old, 10)))
 	}
@@ -365,7 +366,7 @@ func (s *Store) writeMembers(ctx context.Context, w *work, r *roster, group stri
 	})
 	if failed := notAsExpected(err); failed != nil {
 		w.Failed++
-		if len(failed.Item) > 0 { // emulators do not say what they found
+		if len(failed.Item) > 0 { // emulators do not return the item
 			r.learn(failed.Item, 0, nil, was)
 			return false, nil
 		}

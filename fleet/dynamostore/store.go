@@ -14,7 +14,7 @@ import (
 	"github.com/seed1158cd35/weir/fleet"
 )
 
-// An API is what a Store needs of a client of DynamoDB. *dynamodb.Client is one.
+// API is the part of a DynamoDB client that a Store needs. *dynamodb.Client implements it.
 type API interface {
 	UpdateItem(context.Context, *dynamodb.UpdateItemInput, ...func(*dynamodb.Options)) (*dynamodb.UpdateItemOutput, error)
 	GetItem(context.Context, *dynamodb.GetItemInput, ...func(*dynamodb.Options)) (*dynamodb.GetItemOutput, error)
@@ -30,39 +30,38 @@ type API interface {
 
 var _ API = (*dynamodb.Client)(nil)
 
-// Options are what can be set of a Store. The zero Options are good for DynamoDB.
+// Options configure a Store. The zero Options are suitable for DynamoDB.
 type Options struct {
-	// Margin is how far the clocks of the servers that answer may be apart; 0 means
-	// 20ms, below 0 none. While a process knows an item from others only by the bounds of
-	// the clock, it waits up to twice as long before it uses what has run out.
+	// Margin is the maximum difference between the clocks of DynamoDB's servers. 0 means 20ms, a negative value
+	// means none. While a process knows the age of an item only from the bounds of the clock, it uses expired units
+	// up to twice the Margin late.
 	Margin time.Duration
 
-	// Lanes is how many lanes an item remembers; 0 means 32. With more in use at once
-	// a repeat may be executed as a new call, without what it gives back.
+	// Lanes is how many lanes an item stores. 0 means 32. With more active lanes, a repeat may be executed as a new
+	// call, without its returns.
 	Lanes int
 
-	// Items is how many items the process remembers; 0 means 10,000. One that is
-	// not remembered costs a failed condition.
+	// Items is how many items the process keeps a copy of. 0 means 10,000. A missing copy costs a failed condition.
 	Items int
 
-	// Observe is called after each call of Take, Beat, Load, Swap and Create, and after each time that the table's
-	// clock was learned in the background; it must not block.
+	// Observe is called after each call of Take, Beat, Load, Swap and Create, and after each background measurement
+	// of the table's clock. It must not block.
 	Observe func(Call)
 
-	now    func() time.Time // for tests; with a monotonic reading
-	exact  func() time.Time // for tests: the server's clock itself
+	now    func() time.Time // for tests; its results have a monotonic reading
+	exact  func() time.Time // for tests: the server's exact clock
 	sleep  func(ctx context.Context, d time.Duration) error
-	jitter func(d time.Duration) time.Duration // below d
+	jitter func(d time.Duration) time.Duration // a random duration below d
 }
 
-// A Call is what became of one call to a Store.
+// A Call is the result of one call to a Store.
 type Call struct {
-	Op        string // take, beat, load, swap, create, or clock: what was sent in the background to learn the table's clock
+	Op        string // take, beat, load, swap, create, or clock for a measurement of the table's clock
 	Group     string
-	Requests  int // sent to DynamoDB, the first included
-	Failed    int // whose condition did not hold
-	Throttled int // that DynamoDB refused for rate
-	Retried   int // after throttling, errors of the server, and broken connections
+	Requests  int // sent to DynamoDB, including the first
+	Failed    int // requests whose condition did not hold
+	Throttled int // requests that DynamoDB throttled
+	Retried   int // requests repeated after throttling, server errors and broken connections
 	Took      time.Duration
 	Err       error
 }
@@ -84,11 +83,11 @@ type Store struct {
 	mu      sync.Mutex
 	items   map[string]*entry
 	rosters map[string]*roster
-	pending map[uint64]*failure // asks of which it is not known what became
+	pending map[uint64]*failure // failed asks whose effect is unknown
 	heard   map[laneKey]memory
-	first   chan struct{} // held by the call that makes the first request
+	first   chan struct{} // held by the call that sends the first request
 
-	background sync.WaitGroup // what goes on beside the calls, until Close
+	background sync.WaitGroup // background work, until Close
 	ctx        context.Context
 	stop       context.CancelFunc
 
@@ -101,12 +100,11 @@ var (
 	_ fleet.Clocked = (*Store)(nil)
 )
 
-// Name is the name of the table.
+// Name returns "dynamodb" and the name of the table.
 func (s *Store) Name() string { return "dynamodb " + s.table }
 
-// New makes a Store of a table that Create has made. Whatever retries the client is
-// configured for are not used: the Store makes its own, at most five, and knows
-// which of them may have been executed.
+// New returns a Store for a table that Create has made. The Store disables the client's retries. It retries at most
+// five times itself, because it must know which attempts may have been executed.
 func New(api API, table string, o Options) *Store {
 	o.Margin = max(0, cmp.Or(o.Margin, 20*time.Millisecond))
 	o.Lanes = cmp.Or(o.Lanes, 32)
@@ -127,27 +125,27 @@ func New(api API, table string, o Options) *Store {
 	return s
 }
 
-// Stats are sums since the Store was made.
+// Stats returns the sums since New.
 func (s *Store) Stats() Stats {
 	return Stats{s.takes.Load(), s.requests.Load(), s.failed.Load(), s.throttled.Load(), s.retried.Load()}
 }
 
-// Init is fleet.Store's. A table forgets nothing, so a group that it does not know is new.
+// Init implements fleet.Store. A table does not lose data, so a group that it does not contain is new.
 func (s *Store) Init(context.Context, string) error { return nil }
 
-// Known is fleet.Store's.
+// Known implements fleet.Store.
 func (s *Store) Known(context.Context, string) (time.Time, bool, error) {
 	return time.Time{}, true, nil
 }
 
-// Close is fleet.Store's: it ends what goes on in the background. The client is the caller's.
+// Close ends the background work. The caller must close the client itself.
 func (s *Store) Close() error {
 	s.stop()
 	s.background.Wait()
 	return nil
 }
 
-// nonce is a text that no other has.
+// nonce returns a unique text.
 func (s *Store) nonce() string { return strconv.FormatUint(rand.Uint64(), 36) }
 
 func sleep(ctx context.Context, d time.Duration) error {

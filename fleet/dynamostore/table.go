@@ -13,9 +13,8 @@ import (
 	"github.com/aws/smithy-go"
 )
 
-// Create makes the table if there is none, on demand and with items that are forgotten a
-// week after their last use, and waits until it can be used. A table that is there
-// already is left as it is but for that.
+// Create creates the table if it does not exist, and waits until it is usable. The table uses on-demand capacity,
+// and DynamoDB removes items a week after their last use. Create changes only the TTL of an existing table.
 func (s *Store) Create(ctx context.Context) error {
 	w := &work{Call: Call{Op: "create"}, begin: s.o.now()}
 	err := s.createTable(ctx, w)
@@ -43,7 +42,7 @@ func (s *Store) createTable(ctx context.Context, w *work) error {
 	return err
 }
 
-// active waits until the table is, and looks whether it is one of ours.
+// active waits until the table is active, and checks its key.
 func (s *Store) active(ctx context.Context, w *work) error {
 	for {
 		var out *dynamodb.DescribeTableOutput
@@ -52,7 +51,7 @@ func (s *Store) active(ctx context.Context, w *work) error {
 			return err
 		})
 		_, missing := errors.AsType[*types.ResourceNotFoundException](err)
-		if err != nil && !missing { // a new table takes a moment to be seen
+		if err != nil && !missing { // a new table is not visible immediately
 			return err
 		}
 		if err == nil && out.Table != nil && out.Table.TableStatus == types.TableStatusActive {
@@ -71,9 +70,8 @@ func ours(t *types.TableDescription) error {
 	return nil
 }
 
-// expire lets the table forget items by their attribute ttl, and asks until it does:
-// DynamoDB declines while it is busy with the table, and takes its time. Emulators may not
-// know how; then nothing is forgotten, and nothing else is different.
+// expire enables the table's TTL on attribute ttl, and waits until it is enabled. DynamoDB declines while it is
+// busy with the table. Emulators may not support TTL. Then nothing expires, and the rest works.
 func (s *Store) expire(ctx context.Context, w *work) error {
 	for wait := firstLook; ; wait = min(2*wait, lastLook) {
 		status, err := s.forgetting(ctx, w)
@@ -95,16 +93,16 @@ func (s *Store) expire(ctx context.Context, w *work) error {
 	}
 }
 
-// Looks whether items are forgotten come so long after one another.
+// Interval between checks of the TTL.
 const (
 	firstLook = 100 * time.Millisecond
 	lastLook  = 10 * time.Second
 )
 
-// A TTLError says that the table can be used, and does not yet forget old items when
-// Create could wait no longer. Create can be called again.
+// A TTLError means that the table is usable, but its TTL was not yet enabled when Create's context ended. The
+// caller can call Create again.
 type TTLError struct {
-	Status types.TimeToLiveStatus // as DynamoDB last said
+	Status types.TimeToLiveStatus // as DynamoDB last reported
 	Why    error
 }
 
@@ -114,8 +112,8 @@ func (e *TTLError) Error() string {
 
 func (e *TTLError) Unwrap() error { return e.Why }
 
-// CheckTTL returns a TTLError if the table does not forget old items, nor begins to: it would grow without end. It returns
-// nil if DynamoDB does not say, as emulators and a role without the permission.
+// CheckTTL returns a TTLError if the table's TTL is neither enabled nor being enabled. Such a table grows without
+// bound. It returns nil if DynamoDB does not report the TTL, like emulators, or for a role without the permission.
 func (s *Store) CheckTTL(ctx context.Context) error {
 	w := &work{Call: Call{Op: "create"}, begin: s.o.now()}
 	status, err := s.forgetting(ctx, w)
@@ -126,7 +124,7 @@ func (s *Store) CheckTTL(ctx context.Context) error {
 	return &TTLError{status, errors.New("run weir store init")}
 }
 
-// forgetting is how the table's TTL stands.
+// forgetting returns the status of the table's TTL.
 func (s *Store) forgetting(ctx context.Context, w *work) (status types.TimeToLiveStatus, err error) {
 	var out *dynamodb.DescribeTimeToLiveOutput
 	err = s.try(ctx, w, func() (err error) {
@@ -152,8 +150,8 @@ func (s *Store) forget(ctx context.Context, w *work) error {
 	})
 }
 
-// declined reports whether DynamoDB will do later what it does not do now: the table is
-// being changed, too many are, or its TTL was changed within the hour.
+// declined reports whether DynamoDB may accept the request later: the table or too many tables are being changed,
+// or its TTL was changed within the last hour.
 func declined(err error) bool {
 	e, ok := errors.AsType[smithy.APIError](err)
 	if !ok {

@@ -14,7 +14,7 @@ import (
 	"github.com/seed1158cd35/weir/fleet"
 )
 
-// Take is fleet.Store's.
+// Take implements fleet.Store.
 func (s *Store) Take(ctx context.Context, a *fleet.Ask) error {
 	a.Granted, a.Grants, a.Delay = 0, a.Grants[:0], 0
 	if err := a.Check(); err != nil {
@@ -53,7 +53,7 @@ func (s *Store) take(ctx context.Context, w *work, a *fleet.Ask) error {
 		}
 		return fleet.ErrWindow
 	}
-	a.Now = time.Time{} // it is to be the present by which it is decided
+	a.Now = time.Time{} // the plans set it to their instant
 	if len(parts) > 1 && !told {
 		if err := s.refresh(ctx, w, a); err != nil {
 			return err
@@ -76,11 +76,11 @@ func (s *Store) take(ctx context.Context, w *work, a *fleet.Ask) error {
 	return nil
 }
 
-// fits reports whether the present is in the windows that are named.
+// fits reports whether the present is within the windows of the ask.
 func fits(a *fleet.Ask, now instant) bool { return a.Fits(now.label) == nil }
 
-// repeated reports whether the ask was answered before, at least in part. Only an ask
-// that says that it is a repeat is worth a look.
+// repeated reports whether the ask was answered before, at least in part. It checks only asks that are marked as
+// repeats.
 func (s *Store) repeated(ctx context.Context, w *work, a *fleet.Ask, parts []*part) (told bool, err error) {
 	if !a.Again {
 		return false, nil
@@ -102,7 +102,7 @@ func (s *Store) repeated(ctx context.Context, w *work, a *fleet.Ask, parts []*pa
 	return told, nil
 }
 
-// scarcestFirst lets the item refuse first that is likeliest to.
+// scarcestFirst orders the items so that the one most likely to refuse is first.
 func (s *Store) scarcestFirst(a *fleet.Ask, parts []*part) {
 	bears := make(map[*part]int64)
 	for _, p := range parts {
@@ -114,8 +114,8 @@ func (s *Store) scarcestFirst(a *fleet.Ask, parts []*part) {
 	slices.SortStableFunc(parts, func(x, y *part) int { return int(max(-1, min(1, bears[x]-bears[y]))) })
 }
 
-// applyAll does one item after the other. When one grants less than those before, they
-// get the difference back, and what was granted besides.
+// applyAll applies an ask to one item after the other. If one grants less than earlier ones, it returns their
+// surplus and extra units.
 func (s *Store) applyAll(ctx context.Context, w *work, a *fleet.Ask, parts []*part) (granted int64, err error) {
 	granted = a.Copies
 	for i, p := range parts {
@@ -131,8 +131,7 @@ func (s *Store) applyAll(ctx context.Context, w *work, a *fleet.Ask, parts []*pa
 	return granted, nil
 }
 
-// halfway ends an ask that has failed after some items: they get back what they granted. If
-// that fails, too, the ask is void.
+// halfway ends an ask that failed after some items. It returns their grants. If that also fails, the ask is void.
 func (s *Store) halfway(ctx context.Context, w *work, a *fleet.Ask, done []*part) {
 	for _, p := range done {
 		if p.told != "" {
@@ -146,15 +145,15 @@ func (s *Store) halfway(ctx context.Context, w *work, a *fleet.Ask, done []*part
 
 const (
 	rounds    = 32
-	calmAfter = 3 // rounds in which others were faster; then each waits up to two round trips
+	calmAfter = 3 // lost rounds after which the call pauses for up to two round trips
 )
 
 var errLate = errors.New("the answer came too late to be used while the table's clock is not measured")
 
 var errBusy = errors.New("other processes kept changing the item; use leases, or split the key")
 
-// apply does what an ask wants of one item: it plans from what is known, and when a
-// condition shows that this is not so any more, it learns what is and plans again.
+// apply applies an ask to one item. It plans from the copy. If a condition fails, it updates the copy and plans
+// again.
 func (s *Store) apply(ctx context.Context, w *work, a *fleet.Ask, p *part, want int64) error {
 	for round := range rounds {
 		if round > calmAfter {
@@ -169,8 +168,8 @@ func (s *Store) apply(ctx context.Context, w *work, a *fleet.Ask, p *part, want 
 	return errBusy
 }
 
-// round tries once. It holds the entry while it plans; others wait for that, and for an
-// answer that they would have to ask for too.
+// round makes one attempt. It holds the entry while it plans. Other calls wait for that, and for a response that
+// they would also need.
 func (s *Store) round(ctx context.Context, w *work, a *fleet.Ask, p *part, want int64) (done bool, err error) {
 	e := p.entry
 	if err := e.lock(ctx); err != nil {
@@ -186,7 +185,7 @@ func (s *Store) round(ctx context.Context, w *work, a *fleet.Ask, p *part, want 
 		return false, err
 	}
 	e.mu.Lock()
-	if e.asOf < p.since { // since then a condition did not hold
+	if e.asOf < p.since { // a condition has failed since
 		e.mu.Unlock()
 		return false, s.read(ctx, w, e)
 	}
@@ -212,16 +211,17 @@ func (s *Store) round(ctx context.Context, w *work, a *fleet.Ask, p *part, want 
 	return s.send(ctx, w, a, p, l)
 }
 
-// What a round does with its plan.
+// The next step of a round after its plan.
 const (
 	toSend = iota
 	toTidy
-	toRead // what is known is too old to refuse by
-	toTurn // calendar windows are turning
-	isDone // there is nothing to write
+	toRead // the copy is too old for a refusal
+	toTurn // calendar windows are changing
+	isDone // there is no update to send
 )
 
-// next says what is to be done with a plan, and does what is done under the entry's mu, which is held.
+// next returns the next step for a plan, and completes the plan's work under the entry's mu, which the caller
+// holds.
 func (s *Store) next(ctx context.Context, w *work, a *fleet.Ask, p *part, l *plan, want int64) (next int, turn time.Duration) {
 	if l.tidy {
 		return toTidy, 0
@@ -241,8 +241,8 @@ func (s *Store) next(ctx context.Context, w *work, a *fleet.Ask, p *part, l *pla
 	return toSend, 0
 }
 
-// turn is how long to wait until calendar windows have turned for certain, which is done
-// once for an ask that needs it. It is as long as the store's time is not known.
+// turn returns how long to wait until calendar windows have certainly changed. An ask waits at most once. The wait
+// is as long as the uncertainty of the store's time.
 func (s *Store) turn(ctx context.Context, p *part, l *plan) time.Duration {
 	d := micro(l.turn)
 	until, ok := ctx.Deadline()
@@ -253,7 +253,7 @@ func (s *Store) turn(ctx context.Context, p *part, l *plan) time.Duration {
 	return d
 }
 
-// send makes a planned update. It reports false if its conditions do not hold.
+// send sends a planned update. It returns false if its conditions do not hold.
 func (s *Store) send(ctx context.Context, w *work, a *fleet.Ask, p *part, l *plan) (ok bool, err error) {
 	e := p.entry
 	was := l.seat.sent(e.name)
@@ -285,7 +285,7 @@ func (s *Store) send(ctx context.Context, w *work, a *fleet.Ask, p *part, l *pla
 		if w.again && p.was == nil {
 			p.was = &was
 		}
-		if p.since = sentAt; len(failed.Item) > 0 { // emulators do not tell what they found
+		if p.since = sentAt; len(failed.Item) > 0 { // emulators do not return the item
 			e.replace(failed.Item, sentAt, received)
 		}
 		return false, nil
@@ -312,8 +312,8 @@ func (s *Store) send(ctx context.Context, w *work, a *fleet.Ask, p *part, l *pla
 	return true, nil
 }
 
-// leaves and lands keep account of updates on their way. A seat is taken before the
-// update arrives: others of this process look for another.
+// leaves and lands track updates in progress. A seat is reserved before the update arrives, so that other calls of
+// this process use another.
 func (l *plan) leaves(e *entry) {
 	for _, x := range l.shares {
 		e.flies(x.at, x.ahead)
@@ -385,8 +385,8 @@ func (s *Store) read(ctx context.Context, w *work, e *entry) error {
 	return nil
 }
 
-// undo gives back what items granted beyond what all of them did. If that fails, as it reports, it is
-// lost until it runs out, or comes back later: a repeat of the ask must not be told of it.
+// undo returns the units of items that granted more than the other items. It reports whether that succeeded.
+// Otherwise the units are lost until they expire, or return later, so a repeat of the ask must not be granted them.
 func (s *Store) undo(ctx context.Context, w *work, a *fleet.Ask, parts []*part, granted int64) (ok bool) {
 	ok = true
 	for _, p := range parts {

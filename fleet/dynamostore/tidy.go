@@ -13,12 +13,12 @@ import (
 	"github.com/seed1158cd35/weir/limit"
 )
 
-// What a call needs may be more than one expression can say: it has 4 KB, and each slot of a
-// rolling limit that it names takes some thirty of them. Then updates of their own make
-// room before. They change what is written of a limit, and nothing of what can be granted.
+// A call may need a larger expression than DynamoDB's 4 KB: each slot of a rolling limit takes about thirty bytes.
+// Then separate updates free space first. They change the representation of a limit, not the units that can be
+// granted.
 
-// drop plans an update that does nothing but drop slots that have had their time, if a call
-// was refused while there are more of those than one update drops.
+// drop plans an update that only drops expired slots, if a call was refused while more slots have expired than one
+// update drops.
 func (l *plan) drop() bool {
 	more := false
 	for _, x := range l.shares {
@@ -28,7 +28,7 @@ func (l *plan) drop() bool {
 	if !more {
 		return false
 	}
-	l.u = update{} // what limits of another kind have left behind is dropped by the plan that follows
+	l.u = update{} // the next plan removes the remains of other shapes
 	for _, x := range l.shares {
 		if c, ok := x.cell.(*rollingCell); ok && len(c.dropped) > 0 {
 			c.drop(&l.u)
@@ -39,8 +39,8 @@ func (l *plan) drop() bool {
 	return true
 }
 
-// merge plans an update that makes one of many slots, if limits that were rolling are to become
-// something else and have more slots than can be dropped with that.
+// merge plans an update that merges slots. It is needed if rolling limits change to another shape and have more
+// slots than one update can drop.
 func (l *plan) merge(e *entry, p *part) bool {
 	var most *rollingCell
 	slots := 0
@@ -61,7 +61,7 @@ func (l *plan) merge(e *entry, p *part) bool {
 	return true
 }
 
-// merge puts the units of the oldest slots into one that ends now: they count a little longer.
+// merge moves the units of the oldest slots into a slot that ends now. They count a little longer.
 func (c *rollingCell) merge(u *update) {
 	var n int64
 	present := c.slotName(c.now.label)
@@ -77,7 +77,7 @@ func (c *rollingCell) merge(u *update) {
 	}
 }
 
-// tidy makes an update that makes room. The entry is held, and known afterwards.
+// tidy sends an update that frees space. The caller holds the entry. Afterwards the copy is complete.
 func (s *Store) tidy(ctx context.Context, w *work, p *part, l *plan) error {
 	e := p.entry
 	var sentAt int64
@@ -95,7 +95,7 @@ func (s *Store) tidy(ctx context.Context, w *work, p *part, l *plan) error {
 	})
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if notAsExpected(err) != nil { // others were faster
+	if notAsExpected(err) != nil { // another process was faster
 		w.Failed++
 		p.since = sentAt
 		return nil
@@ -106,8 +106,8 @@ func (s *Store) tidy(ctx context.Context, w *work, p *part, l *plan) error {
 	return err
 }
 
-// apart takes out of what an ask settles what comes back in more slots than one update can name, for
-// asks of their own. What is repeated is repeated: their lanes and numbers follow from the ask's.
+// apart moves returns to more slots than one update can name into separate asks. Their lanes and IDs derive from
+// the ask's, so a repeat of the ask repeats them.
 func apart(a *fleet.Ask) (before []*fleet.Ask, rest []fleet.Settlement) {
 	if len(a.Settle) <= manyBack {
 		return nil, a.Settle
