@@ -6,44 +6,42 @@ import (
 	"time"
 )
 
-// Memory is a Store in this process: for one program with several instances of
-// weir, for simulators, and as the measure of the others. What is full again, and
-// what has had its time, is forgotten when room is needed. It is safe for concurrent use. One lock is held
-// for each call, and now and then for a look at all that is kept.
+// Memory is a Store in this process. It is for a program with several instances of weir and for simulators, and
+// it defines how other stores behave. It drops full limits and expired state when it needs room. It is safe for
+// concurrent use. Each call holds one lock, as does an occasional sweep of the complete state.
 type Memory struct {
 	clock func() time.Time
 
 	mu      sync.Mutex
 	groups  map[string]*group
-	sweepAt int // how many things there may be before the next look for old ones
-	things  int // cells, lanes, records and members that have been added, about
+	sweepAt int // the number of entries at which the next sweep starts
+	things  int // approximate number of added cells, lanes, records and members
 }
 
-// sweepFirst is how many things are kept before any is looked at.
+// sweepFirst is the number of entries before the first sweep.
 const sweepFirst = 4096
 
-// NewMemory makes a store with the clock, which must not run backwards; nil means
-// the system's.
+// NewMemory makes a store with the clock, which must not run backwards. nil means the system's clock.
 func NewMemory(clock func() time.Time) *Memory {
 	if clock == nil {
-		begin := time.Now() // its monotonic reading is what keeps time
+		begin := time.Now() // its monotonic reading keeps the time
 		clock = func() time.Time { return begin.Add(time.Since(begin)) }
 	}
 	return &Memory{clock: clock, groups: make(map[string]*group), sweepAt: sweepFirst}
 }
 
-// A group is what Memory keeps of an upstream. It is guarded by Memory.mu.
+// A group is the state of an upstream in Memory. It is guarded by Memory.mu.
 type group struct {
 	cells   map[cellKey]*Cell
-	lanes   map[uint64]*answer // to the latest ask of each lane
+	lanes   map[uint64]*answer // the response to the latest request of each lane
 	records map[string]*record // by name
 	members *Members
 }
 
-// A cellKey names a cell: the limit's name, and the key that it is counted by.
+// A cellKey identifies a cell: the limit's name and the key.
 type cellKey struct{ limit, key string }
 
-// An answer is kept for repeats.
+// An answer is a response that is kept for repeats.
 type answer struct {
 	id      uint64
 	at      time.Time
@@ -51,13 +49,12 @@ type answer struct {
 	grants  []Grant
 }
 
-// LaneKeep is how long a store remembers the answer to the latest ask of a lane, at
-// least.
+// LaneKeep is how long a store remembers the response to the latest request of a lane, at least.
 const LaneKeep = time.Minute
 
 var _ Store = (*Memory)(nil)
 
-// enter is the begin of every call: the group, and the present.
+// enter begins a call: it returns the group and the current time.
 func (m *Memory) enter(ctx context.Context, name string) (*group, time.Time, error) {
 	if ctx.Err() != nil {
 		return nil, time.Time{}, context.Cause(ctx)
@@ -75,8 +72,7 @@ func (m *Memory) enter(ctx context.Context, name string) (*group, time.Time, err
 	return g, now, nil
 }
 
-// sweep forgets what is of no more use. It happens between calls, for a call holds
-// on to cells that are full.
+// sweep drops state that is of no use. It runs only between calls, since a call may use cells that are full.
 func (m *Memory) sweep(now time.Time) {
 	m.things = 0
 	for name, g := range m.groups {
@@ -90,8 +86,8 @@ func (m *Memory) sweep(now time.Time) {
 	m.sweepAt = max(sweepFirst, 2*m.things)
 }
 
-// sweep forgets what is idle or over in one group, and returns how many things are left. A group with none is
-// forgotten itself.
+// sweep drops the idle and expired entries of one group, and returns the number of remaining ones. A group
+// without entries is dropped as well.
 func (g *group) sweep(now time.Time) (left int) {
 	at := g.members.Supply(now.UnixMicro())
 	for k, c := range g.cells {
@@ -116,7 +112,7 @@ func (g *group) sweep(now time.Time) (left int) {
 	return left
 }
 
-// cell is that of a limit and key.
+// cell returns the cell of a limit and key. It creates the cell if necessary.
 func (m *Memory) cell(g *group, r *Rule, key string) *Cell {
 	k := cellKey{r.Name, key}
 	c := g.cells[k]
@@ -128,7 +124,7 @@ func (m *Memory) cell(g *group, r *Rule, key string) *Cell {
 	return c
 }
 
-// Take is Store's.
+// Take implements Store.
 func (m *Memory) Take(ctx context.Context, a *Ask) error {
 	a.Granted, a.Grants = 0, a.Grants[:0]
 	if err := a.Check(); err != nil {
@@ -141,13 +137,13 @@ func (m *Memory) Take(ctx context.Context, a *Ask) error {
 		return err
 	}
 	a.Now = at
-	// A lane has one ask at a time: the latest answer is all that a repeat can want.
+	// A lane has one request at a time, so a repeat can only be of the latest.
 	last := g.lanes[a.Lane]
-	if last != nil && last.id == a.ID { // whichever of the two came first
+	if last != nil && last.id == a.ID { // a repeat, whichever of the two arrived first
 		a.repeat(last.granted, last.grants)
 		return nil
 	}
-	// Members, cells and answer are of one instant.
+	// Members, cells and response are of the same instant.
 	supply := g.members.Supply(at.UnixMicro())
 	if err := a.Fits(at.UnixMicro()); err != nil {
 		return err
@@ -172,13 +168,13 @@ func (m *Memory) Take(ctx context.Context, a *Ask) error {
 	return nil
 }
 
-// Init is Store's. Memory takes every group that it does not know for new.
+// Init implements Store. Memory treats every unknown group as new.
 func (m *Memory) Init(context.Context, string) error { return nil }
 
-// Known is Store's.
+// Known implements Store.
 func (m *Memory) Known(context.Context, string) (time.Time, bool, error) {
 	return time.Time{}, true, nil
 }
 
-// Close is Store's.
+// Close implements Store.
 func (m *Memory) Close() error { return nil }

@@ -10,33 +10,33 @@ import (
 	"github.com/seed1158cd35/weir/limit/line"
 )
 
-// Calls that lack different sets of leases wait in different queues. Where two sets have a lease in common, what comes of it
-// goes by priority and then to the call that came first, whichever queue that is in: the first of a queue that was granted too
-// little has each of its leases kept for it, and calls that come after it neither ask the store for such a lease nor take of
-// what is held. Without that a costly call would never go among cheap ones of another set: these would take each unit
-// as it comes. Another process knows nothing of it, and may take what comes.
+// Calls that lack different sets of leases wait in different queues. If two sets have a lease in common, its
+// units go by priority and then by order of arrival, independent of the queue. The first call of a queue that
+// got too few units has each of its leases kept for it. Later calls neither ask the store for such a lease nor
+// take from its blocks. Otherwise a costly call would never be served among cheap calls of another set, which
+// would take each unit as it accrues. Other processes do not know about this and may take the units.
 
-// A kept is what a lease keeps for the first of a queue.
+// A kept is a reservation of a lease for the first call of a queue.
 type kept struct {
 	queue    *queue
 	priority int
 	came     uint64
-	from     time.Duration // what comes then is kept
-	at       time.Duration // when the store should have what the call needs
+	from     time.Duration // units available from this instant are kept
+	at       time.Duration // when the store should have the units that the call needs
 	until    time.Duration
 }
 
-// keptFor is for how long at least something is kept beyond the instant at which the store was to have it.
+// keptFor is how long at least the units are kept after the instant when the store should have enough.
 const keptFor = 100 * time.Millisecond
 
-// before reports whether a call goes before another that waits for the same, in whatever queue.
+// before reports whether a call with the priority and arrival number precedes c, in any queue.
 func before(priority int, came uint64, c *line.Call) bool {
 	return cmp.Or(cmp.Compare(priority, c.Priority), cmp.Compare(came, c.Came)) < 0
 }
 
-// keeps has the leases of the queue keep for its first what that needs at an instant, and nothing for whom they kept before.
-// A lease that has enough sooner than that is used by others meanwhile, as far as it can have come again by then. If the
-// store has not enough by the instant, others of the fleet take it: others of this process are kept from it for twice as long as was
+// keeps makes the leases of the queue keep units for its first call until an instant, in place of earlier
+// reservations. Before that, other calls may use units that can accrue again in time. If the store has too few
+// units at the instant, other processes have taken them. The reservation therefore lasts twice as long as
 // expected.
 func (q *queue) keeps(now, at time.Duration) {
 	first, other := true, false
@@ -60,7 +60,7 @@ func (q *queue) keeps(now, at time.Duration) {
 	}
 }
 
-// frees has the leases keep nothing for a call any more that has left the queue.
+// frees ends the reservations for a call that has left the queue.
 func (q *queue) frees(w *waiter) {
 	dropped := false
 	for _, p := range q.leases {
@@ -71,7 +71,7 @@ func (q *queue) frees(w *waiter) {
 	}
 }
 
-// rouses has other queues of the leases look again, if calls wait in them: it may be their turn.
+// rouses makes other queues of the leases check again if calls wait in them: it may be their turn.
 func (q *queue) rouses() {
 	n := int32(q.line.Waiting())
 	if slices.ContainsFunc(q.leases, func(p *lease) bool { return p.waits.Load() > n }) {
@@ -79,7 +79,7 @@ func (q *queue) rouses() {
 	}
 }
 
-// keep notes what the lease keeps for a queue, in place of what it kept.
+// keep adds a reservation for a queue, in place of the previous one.
 func (p *lease) keep(k kept) {
 	p.drop(func(o kept) bool { return o.queue == k.queue })
 	p.mu.Lock()
@@ -88,7 +88,7 @@ func (p *lease) keep(k kept) {
 	p.keeps.Store(min(p.keeps.Load(), int64(k.from)))
 }
 
-// drop ends that the lease keeps something, and reports whether it did.
+// drop ends reservations, and reports whether there were any.
 func (p *lease) drop(which func(kept) bool) (dropped bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -102,8 +102,8 @@ func (p *lease) drop(which func(kept) bool) (dropped bool) {
 	return len(p.kept) < n
 }
 
-// yields is the lease that costs the call something and is kept for another that goes before it, and for whom; ok is false if there
-// is none.
+// yields returns the lease that the call needs and that is kept for an earlier call, and that reservation. ok
+// is false if there is none.
 func (w *waiter) yields(now time.Duration) (why int, to kept, ok bool) {
 	for i, p := range w.queue.leases {
 		if w.costs[i] == 0 || now < time.Duration(p.keeps.Load()) {
@@ -116,7 +116,7 @@ func (w *waiter) yields(now time.Duration) (why int, to kept, ok bool) {
 	return why, to, ok
 }
 
-// keptFrom is what is kept longest for another that goes before the call; the zero kept if nothing is.
+// keptFrom returns the longest reservation for a call that precedes w, or the zero kept.
 func (p *lease) keptFrom(now time.Duration, w *waiter) (longest kept) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -128,8 +128,8 @@ func (p *lease) keptFrom(now time.Duration, w *waiter) (longest kept) {
 	return longest
 }
 
-// leave is the step of a call that leaves a lease to another: it waits, and is roused when that has gone. One without patience
-// is told when its turn would be.
+// leave is the step of a call that leaves a lease to another call. It waits and is woken when that call has
+// been served. A call that cannot wait is refused, with the time until its turn.
 func (w *waiter) leave(now time.Duration, why int, to kept) line.Step {
 	if now >= w.until {
 		w.verdict = limit.Verdict{Wait: max(askAgain, to.at-now) + w.queue.leases[why].after(w.costs[why]), Cause: limit.Cause{Why: why}}

@@ -8,34 +8,34 @@ import (
 	"github.com/seed1158cd35/weir/limit/bucket"
 )
 
-// own is what a lease has of the part that this process uses without the store, or of a
-// share. It is guarded by Group.own.
+// own is the units that a lease has for use without the store, from this process's part or a configured share.
+// It is guarded by Group.own.
 //
-//   - A bucket's tokens begin at 0 with the use, come at the part of the rate, and are at
-//     most the part of the burst. Nothing of it is told later: the store gave that much
-//     less.
-//   - Of a rolling limit, what this process spends in a window is at most the least part
-//     that it held during it. Until a window after the use began, it is besides at most what
-//     the store had granted to it and has left the window since: the store counted that
-//     when it gave the rest to others. What was spent is owed.
-//   - A calendar limit has no parts. A block of it stands by: units that the store has
-//     granted and charged, good until the reset.
+//   - A bucket's tokens begin at 0 when the use begins, accrue at the part of the rate, and are at
+//     most the part of the burst. They are not reported later, because the store granted that
+//     much less.
+//   - Of a rolling limit, this process spends in a window at most the smallest part that it held
+//     during it. In the first window of a use, it also spends at most the units that the store had
+//     granted to it and that have left the window since. The store counted those when it granted
+//     the rest to other processes. Spent units are debts.
+//   - A calendar limit has no parts. It has a standby block: units that the store has granted and
+//     charged, valid until the reset.
 type own struct {
 	made   bool          // shape is known
-	shape  limit.Shape   // of the limit when it was used last
-	turned time.Duration // when that became another
+	shape  limit.Shape   // of the limit at its last use
+	turned time.Duration // when the shape last changed
 
-	// Of shape Bucket. Weights are those of the limit's meter.
-	key   int   // of the use that the tokens are of, as ownUse.key; 0 if there was none
-	z     int64 // up to when tokens have come, by the use's own supply clock
-	level int64 // the weight that is there; below 0 if more was used than there was
+	// For shape Bucket. Weights are by the limit's meter.
+	key   int   // of the use to which the tokens belong, as ownUse.key; 0 if there was none
+	z     int64 // until when tokens have accrued, by the use's supply clock
+	level int64 // the available weight; negative if more was used
 	unit  int64 // the weight of a unit
 
-	// Of shape Rolling, in units.
+	// For shape Rolling, in units.
 	since int64  // spent in this use
-	spent counts // that count in the window
-	had   counts // granted by the store, until after they have left its window
-	debt  int64  // of what was spent, not told to the store yet
+	spent counts // spent units that still count in the window
+	had   counts // granted by the store, until they have left its window
+	debt  int64  // spent units that are not reported yet
 	window
 	reserve reserve
 
@@ -43,20 +43,20 @@ type own struct {
 	quota   amounts
 }
 
-// An amounts is a calendar limit's amount and windows.
+// An amounts is the amount and the windows of a calendar limit.
 type amounts struct {
 	amount int64
 	every  bucket.Period
 	zone   string
 }
 
-// An allowance is whether units can be taken from what a process has itself.
+// An allowance is the answer whether units can be taken without the store.
 type allowance struct {
-	wait time.Duration // until they can; 0 if now, bucket.Never if not at all
-	lack limit.Lack    // why never
+	wait time.Duration // until they can; 0 means now, bucket.Never not at all
+	lack limit.Lack    // the reason if they never can
 }
 
-// allows is whether n units can be taken after those who are ahead have taken theirs.
+// allows returns whether n units can be taken after the calls ahead have taken theirs.
 func (p *lease) allows(now time.Duration, u ownUse, ahead, n int64) allowance {
 	if n == 0 {
 		return allowance{}
@@ -78,15 +78,15 @@ func (p *lease) allows(now time.Duration, u ownUse, ahead, n int64) allowance {
 	return allowance{}
 }
 
-// takeOwn takes units that are allowed, and counts them as let go without the store. The turn knows of which use they
-// are, so that they come back to no other.
+// takeOwn takes units that are allowed, and counts them as spent without the store. The turn identifies the
+// use, so that the units cannot return to another use.
 func (p *lease) takeOwn(now time.Duration, u ownUse, n int64) limit.Turn {
 	if n == 0 {
 		return limit.Turn{}
 	}
 	f, s := p.group.fleet, p.spec()
 	f.spent.Add(n)
-	if s.rule.Shape != limit.Calendar { // what stands by is charged already
+	if s.rule.Shape != limit.Calendar { // standby units are charged already
 		p.group.partUsed()
 	}
 	switch s.rule.Shape {
@@ -97,29 +97,30 @@ func (p *lease) takeOwn(now time.Duration, u ownUse, n int64) limit.Turn {
 	default:
 		return p.takeStandby(now, u, n)
 	}
-	// A turn knows when its units were taken: what came back of them leaves the window then.
+	// The turn contains the time at which units were taken, since returned units would leave the window a
+	// window later.
 	t := ownTurn(u.key, n)
 	t.Place = int64(now)
 	return t
 }
 
-// ownTurn is the turn of units that no store has granted. A store's marks are not below 0.
+// ownTurn returns the turn of units that no store has granted. Low of a store's marks is never negative.
 func ownTurn(key int, n int64) limit.Turn {
 	return limit.Turn{Turn: bucket.Turn{Low: -int64(key), Cost: n}}
 }
 
-// isOwn reports whether the units of a turn are ones that no store has granted.
+// isOwn reports whether no store has granted the units of the turn.
 func isOwn(t limit.Turn) bool { return t.Low < 0 }
 
-// drawOwn takes n units from what this process has itself, if it goes on without the store,
-// and says before when they must be used.
+// drawOwn takes n units without the store, if the process serves calls that way, and returns their expiry.
 func (p *lease) drawOwn(now time.Duration, n int64) (limit.Turn, expiry, bool) {
 	g := p.group
 	g.own.Lock()
 	defer g.own.Unlock()
 	u := g.standing.use(now)
-	// A call has failed, and the silence is not over: of a calendar limit what stands by can be used at once, as it is charged.
-	// Of others the store may still grant to all what this process would use.
+	// An exchange has failed, and the silence is not over. Standby units of a calendar limit can be used
+	// already, since they are charged. Parts of other limits cannot, since the store may still grant them to
+	// other processes.
 	if !u.mode.uses() && (p.spec().rule.Shape != limit.Calendar || !g.failing.Load()) {
 		return limit.Turn{}, noExpiry, false
 	}
@@ -131,7 +132,7 @@ func (p *lease) drawOwn(now time.Duration, n int64) (limit.Turn, expiry, bool) {
 	return t, p.ends(now, t), true
 }
 
-// took notes what a store has granted, and how much of that is as good as used.
+// took records a grant of the store, and how many of its units count as used.
 func (p *lease) took(sent, now time.Duration, s *spec, granted, used int64) {
 	if granted == 0 {
 		return
@@ -144,19 +145,19 @@ func (p *lease) took(sent, now time.Duration, s *spec, granted, used int64) {
 	g.wants(now, s, used)
 	switch s.rule.Shape {
 	case limit.Rolling:
-		p.hasHad(sent, now, s, used) // what is reserved is not used
+		p.hasHad(sent, now, s, used) // reserved units are not used
 	case limit.Calendar:
 		p.uses(now, start.UnixMicro(), used)
 	}
 }
 
-// backOwn puts back units that were not used. Those of a use that is over are gone.
+// backOwn returns units that were not used. Units of an earlier use are lost.
 func (p *lease) backOwn(now time.Duration, t limit.Turn, n int64) {
 	p.group.own.Lock()
 	defer p.group.own.Unlock()
 	u := p.group.standing.use(now)
 	s := p.spec()
-	// Of a share of a quota: it comes back to the share, in the same window.
+	// Units of a quota's share return to the share, in the same window.
 	if b := &p.own.standby; s.rule.Shape == limit.Calendar && b.lent == int(-t.Low) && b.win == -t.Place {
 		b.share += n
 		p.group.fleet.spent.Add(-n)
@@ -177,8 +178,8 @@ func (p *lease) backOwn(now time.Duration, t limit.Turn, n int64) {
 	}
 }
 
-// oweOwn charges units that were used beyond what was taken. It reports false if the
-// store has to be told.
+// oweOwn charges units that were used beyond those taken. It reports false if they must be reported to the
+// store.
 func (p *lease) oweOwn(now time.Duration, n int64) bool {
 	if p.passing || now <= time.Duration(p.group.lone.Load()) {
 		return false
@@ -206,8 +207,8 @@ func (p *lease) oweOwn(now time.Duration, n int64) bool {
 	return true
 }
 
-// keepsOwn reports whether something would be lost by forgetting the lease: what was spent of a window, debts, and
-// the tokens of a use, which would begin anew.
+// keepsOwn reports whether dropping the lease would lose information: spent units of a window, debts, or the
+// tokens of a use.
 func (p *lease) keepsOwn(now time.Duration) bool {
 	p.group.own.Lock()
 	defer p.group.own.Unlock()
@@ -222,19 +223,19 @@ func (p *lease) keepsOwn(now time.Duration) bool {
 		o.standby.all(now, p.group.fleet.clock) > 0
 }
 
-// tokens lets tokens come up to the instant of the use's supply clock, and returns how much weight there can be: the
-// part of the burst.
+// tokens accrues tokens up to the instant of the use's supply clock, and returns the largest weight: the part
+// of the burst.
 func (p *lease) tokens(s *spec, u ownUse) (top int64) {
 	m, o := &s.rule.Meter, &p.own
 	top = partDown(m.Cap, u.part)
 	switch {
-	// Another use begins with nothing: what was left of the last one is worth nothing.
+	// A new use begins with no tokens. The remaining ones of the previous use are worthless.
 	case o.key != u.key || o.unit == 0:
 		o.key, o.z, o.level, o.unit = u.key, 0, 0, m.Unit
-		if p.begin.empty && p.begin.from > u.began { // what came before is another limit's
+		if p.begin.empty && p.begin.from > u.began { // earlier tokens belong to another limit
 			o.z = u.z
 		}
-	case o.unit != m.Unit: // the limit was changed: what had come is gone, what is owed is not
+	case o.unit != m.Unit: // the limit has changed: accrued tokens are lost, debts are not
 		o.z, o.level, o.unit = u.z, -timesMost((max(0, -o.level)+o.unit-1)/o.unit, m.Unit), m.Unit
 	}
 	if room := top - o.level; room > 0 {
@@ -244,7 +245,7 @@ func (p *lease) tokens(s *spec, u ownUse) (top int64) {
 	return top
 }
 
-// ownLeft is how many units can be taken now, and when there are as many as there can be.
+// ownLeft returns how many units can be taken now, and when as many are available as possible.
 func (p *lease) ownLeft(now time.Duration, s *spec, u ownUse) (left int64, reset time.Duration) {
 	switch m := &s.rule.Meter; s.rule.Shape {
 	case limit.Bucket:
@@ -261,7 +262,7 @@ func (p *lease) ownLeft(now time.Duration, s *spec, u ownUse) (left int64, reset
 	return p.stands(now, s, u), 0
 }
 
-// allowsTokens is allows for a bucket: tokens come at the part of the rate, up to the part of the burst.
+// allowsTokens is allows for a bucket. Tokens accrue at the part of the rate, up to the part of the burst.
 func (p *lease) allowsTokens(s *spec, u ownUse, ahead, n int64) allowance {
 	m, top := &s.rule.Meter, p.tokens(s, u)
 	if n > top/m.Unit {
@@ -271,14 +272,14 @@ func (p *lease) allowsTokens(s *spec, u ownUse, ahead, n int64) allowance {
 	if lacks <= 0 {
 		return allowance{}
 	}
-	us := (lacks-1)/m.Drain + 1 // of the use's supply clock
+	us := (lacks-1)/m.Drain + 1 // by the use's supply clock
 	return allowance{wait: micros(max(1, scaleUp(us, Whole, u.part)))}
 }
 
-// addMost is a sum that stays at most62 where it is larger. No number is below 0, here and in what follows.
+// addMost returns a+b, but at most most62. No argument is negative, here and below.
 func addMost(a, b int64) int64 { return min(a, most62-min(b, most62)) + min(b, most62) }
 
-// timesMost is a product that stays at most62 where it is larger.
+// timesMost returns a*b, but at most most62.
 func timesMost(a, b int64) int64 {
 	if hi, lo := bits.Mul64(uint64(a), uint64(b)); hi == 0 && lo < most62 {
 		return int64(lo)
@@ -286,7 +287,7 @@ func timesMost(a, b int64) int64 {
 	return most62
 }
 
-// scaleUp is a*b/c, rounded up, that stays at most62 where it is larger; c is not 0.
+// scaleUp returns a*b/c, rounded up, but at most most62. c is not 0.
 func scaleUp(a, b, c int64) int64 {
 	hi, lo := bits.Mul64(uint64(a), uint64(b))
 	if hi >= uint64(c) {
@@ -299,5 +300,5 @@ func scaleUp(a, b, c int64) int64 {
 	return int64(min(q, most62))
 }
 
-// most62 is what addMost, timesMost and scaleUp stay at: two of them can be added.
+// most62 bounds addMost, timesMost and scaleUp. Two such values can be added without overflow.
 const most62 = 1 << 62

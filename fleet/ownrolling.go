@@ -8,25 +8,24 @@ import (
 	"github.com/seed1158cd35/weir/limit/bucket"
 )
 
-// A counts is numbers of units and when each counts no more: not before low, not after
-// high. Of many the neighbours become one, which counts as long as any of them.
-// The zero counts is empty.
+// A counts is a list of unit counts, each with the time when it expires: not before low, not after high. If
+// there are too many, neighbors are merged into a count that lasts as long as both. The zero counts is empty.
 type counts struct {
 	all []spell // in the order of high
-	sum int64   // of all their units
+	sum int64   // of all units
 }
 
-// A spell is n units that count no more at some instant from low to high: a store counts in slots, and clocks drift.
+// A spell is n units that expire at some instant from low to high. Stores count in slots, and clocks drift.
 type spell struct {
 	low, high time.Duration
 	n         int64
 }
 
-// mostCounted is how many spells are kept of a key: 1.5 KB of them at most.
+// mostCounted is the largest number of spells of a key. They take at most 1.5 KB.
 const mostCounted = 64
 
-// add counts n units, where high is not before those of the units before. Two that are
-// nearer than the grain become one.
+// add counts n units. high must not be before that of earlier units. Spells that are closer than grain are
+// merged.
 func (t *counts) add(low, high time.Duration, n int64, grain time.Duration) {
 	t.sum += n
 	if last := len(t.all) - 1; last >= 0 && low-t.all[last].low < grain {
@@ -42,7 +41,7 @@ func (t *counts) add(low, high time.Duration, n int64, grain time.Duration) {
 	}
 }
 
-// forget drops units that may count no more at the instant.
+// forget drops units that may have expired at the instant.
 func (t *counts) forget(at time.Duration) {
 	t.all = slices.DeleteFunc(t.all, func(c spell) bool {
 		if c.low <= at {
@@ -52,14 +51,14 @@ func (t *counts) forget(at time.Duration) {
 	})
 }
 
-// shift lets units count longer, or less long.
+// shift moves the expiry of all units.
 func (t *counts) shift(low, high time.Duration) {
 	for i := range t.all {
 		t.all[i].low, t.all[i].high = t.all[i].low+low, t.all[i].high+high
 	}
 }
 
-// drop forgets units that count no more at the instant.
+// drop drops units that have expired at the instant.
 func (t *counts) drop(at time.Duration) {
 	n := 0
 	for n < len(t.all) && t.all[n].high <= at {
@@ -69,7 +68,7 @@ func (t *counts) drop(at time.Duration) {
 	t.all = t.all[:copy(t.all, t.all[n:])]
 }
 
-// left is how many units spell at an instant and count no more at another.
+// left returns how many units count at from and have expired at to.
 func (t *counts) left(from, to time.Duration) (n int64) {
 	for _, c := range t.all {
 		if c.low > from && c.high <= to {
@@ -79,7 +78,7 @@ func (t *counts) left(from, to time.Duration) (n int64) {
 	return n
 }
 
-// next is when some unit will count no more.
+// next returns the next instant at which units have expired.
 func (t *counts) next(now time.Duration) time.Duration {
 	for _, c := range t.all {
 		if c.high > now {
@@ -89,9 +88,9 @@ func (t *counts) next(now time.Duration) time.Duration {
 	return bucket.Never
 }
 
-// removeAround takes n units out wherever they may be counted that left between two instants. Of more than one spell
-// that may hold them it takes from each, as it is not known which does: what came back must not count as having left the
-// store's window later.
+// removeAround removes n units that may expire between two instants. It removes them from each spell that may
+// contain them, since it is unknown which one does. Returned units must not count as having left the store's
+// window later.
 func (t *counts) removeAround(from, to time.Duration, n int64) {
 	for i := range t.all {
 		if c := &t.all[i]; c.low <= to && c.high >= from {
@@ -102,7 +101,7 @@ func (t *counts) removeAround(from, to time.Duration, n int64) {
 	}
 }
 
-// removeAt takes n units out that leave at an instant, from the oldest that may hold them.
+// removeAt removes n units that expire at an instant, from the oldest spells that may contain them.
 func (t *counts) removeAt(at time.Duration, n int64) {
 	for i := range t.all {
 		if c := &t.all[i]; c.low <= at && c.high >= at {
@@ -113,17 +112,17 @@ func (t *counts) removeAt(at time.Duration, n int64) {
 	}
 }
 
-// stay is how long units that the store granted stay in its window, at least and at most,
-// by a clock that may drift.
+// stay returns how long granted units stay in the store's window, at least and at most, by a clock that may
+// drift.
 func (s *spec) stay() (least, most time.Duration) {
 	least = time.Duration(s.rule.Ring.Window()) * time.Microsecond
 	most = least + time.Duration(s.rule.Ring.Grain)*time.Microsecond
 	return least - slack(least), most + slack(most)
 }
 
-// turnOwn brings what a process has of its own to the limit's shape and window, if they were
-// changed. What was spent stays spent: as a limit of another shape, all that there is. The store
-// counts what it granted for as long as the window now is.
+// turnOwn adapts the state to the limit's shape and window, if those have changed. Spent units stay spent.
+// After a change of shape, the complete part counts as spent. The store counts its grants for as long as the
+// current window.
 func (p *lease) turnOwn(now time.Duration, s *spec, u ownUse) {
 	o := &p.own
 	if o.made && o.shape != s.rule.Shape {
@@ -132,7 +131,7 @@ func (p *lease) turnOwn(now time.Duration, s *spec, u ownUse) {
 		case limit.Bucket:
 			o.key, o.z, o.level, o.unit = u.key, u.z, 0, s.rule.Meter.Unit
 		case limit.Rolling:
-			// Nobody knows when what went under the other shape went: all of the part counts as spent now.
+			// The times of units spent under the other shape are unknown. All of the part counts as spent now.
 			o.spent, o.window = counts{}, window{}
 			per := windowOf(&s.limit).Per
 			o.spent.add(now+per, now+per+slack(per), partDown(s.rule.Amount, u.part), s.grain())
@@ -146,11 +145,11 @@ func (p *lease) turnOwn(now time.Duration, s *spec, u ownUse) {
 	}
 }
 
-// A window is for how long units count: those that were spent, and those that the store granted.
+// A window is how long spent units and granted units count.
 type window struct{ per, ring, least, most time.Duration }
 
-// widen lets units count for longer, or less long, than they did. Of what the store may not count any
-// more it is not known when it left.
+// widen adapts the times to a window that has become longer or shorter. Units that the store may no longer
+// count are dropped, since it is unknown when they left its window.
 func (o *own) widen(s *spec) {
 	w, old := window{per: windowOf(&s.limit).Per, ring: time.Duration(s.rule.Ring.Window()) * time.Microsecond}, o.window
 	w.least, w.most = s.stay()
@@ -162,17 +161,18 @@ func (o *own) widen(s *spec) {
 		o.reserve.blocks[i].low += min(0, w.least-old.least)
 	}
 	o.had.forget(s.since)
-	o.had.shift(w.least-old.least, max(w.ring-old.ring, w.most-old.most)) // their slots are as fine as they were
+	o.had.shift(w.least-old.least, max(w.ring-old.ring, w.most-old.most)) // their slots keep their length
 }
 
-// grain is how finely a process counts in a window: so that all of one needs fewer spells than are kept.
+// grain returns how finely a process counts in a window, so that one window needs fewer than mostCounted
+// spells.
 func (s *spec) grain() time.Duration {
 	_, most := s.stay()
 	return most / (mostCounted - 8)
 }
 
-// hasHad notes what a store has granted of a rolling limit, after it was asked at one
-// instant and had answered at another.
+// hasHad records a grant of a rolling limit. The request was sent at one instant and the response arrived at
+// the other.
 func (p *lease) hasHad(sent, now time.Duration, s *spec, n int64) {
 	u := p.group.standing.use(now)
 	p.turnOwn(now, s, u)
@@ -183,8 +183,7 @@ func (p *lease) hasHad(sent, now time.Duration, s *spec, n int64) {
 	p.own.had.add(sent+least, now+most, n, s.grain())
 }
 
-// gaveBack notes that units came back which the store had granted: they do not leave its
-// window later.
+// gaveBack records the return of granted units: they will not leave the store's window later.
 func (p *lease) gaveBack(now time.Duration, m Mark, n int64) {
 	s := p.spec()
 	if s.rule.Shape != limit.Rolling || m.Level <= 0 {
@@ -195,13 +194,14 @@ func (p *lease) gaveBack(now time.Duration, m Mark, n int64) {
 	p.group.own.Lock()
 	defer p.group.own.Unlock()
 	p.turnOwn(now, s, p.group.standing.use(now))
-	// When the store counted it is known to within an exchange and the hold.
+	// The time of the grant is known to within an exchange and the hold.
 	slop := p.group.standing.rtt + s.hold
 	p.own.had.removeAround(begin+least-slop, begin+most+slop, n)
 }
 
-// roomRolling is how many units may be spent now; below 0 if more were. In the first window of a use it is no more than what
-// the store had granted to this process and counts no more: the store gave others the rest.
+// roomRolling returns how many units may be spent now. It is negative if more were spent. In the first window
+// of a use, it is at most the granted units that no longer count, since the store gave the rest to other
+// processes.
 func (p *lease) roomRolling(now time.Duration, s *spec, u ownUse) int64 {
 	o := &p.own
 	if o.key != u.key {
@@ -217,7 +217,7 @@ func (p *lease) roomRolling(now time.Duration, s *spec, u ownUse) int64 {
 	if now >= p.firstWindow(u, stay) {
 		return room
 	}
-	// What was spent of the reserve leaves nothing less of what left the window.
+	// Units spent from the reserve do not reduce the units that left the window.
 	reserved := p.roomReserved(now, u)
 	room = min(room, o.had.left(u.began, now)-(o.since-o.reserve.spent))
 	if reserved == 0 {
@@ -226,13 +226,14 @@ func (p *lease) roomRolling(now time.Duration, s *spec, u ownUse) int64 {
 	return min(max(0, room)+reserved, partDown(s.rule.Amount, min(u.part, kept.least(u.began)))-o.spent.sum)
 }
 
-// firstWindow is until when a use is in its first window: until then the store may have granted units that count still.
+// firstWindow returns when the first window of a use ends. Until then, granted units may still count at the
+// store.
 func (p *lease) firstWindow(u ownUse, stay time.Duration) time.Duration {
 	return u.began + stay + p.group.standing.rules.overlap
 }
 
-// allowsRolling is allows for a rolling limit: what is spent counts for a window, and so long a part that has
-// grown counts as the smaller one that it was.
+// allowsRolling is allows for a rolling limit. Spent units count for a window, and a part that has grown counts
+// as the smaller one for a window.
 func (p *lease) allowsRolling(now time.Duration, s *spec, u ownUse, ahead, n int64) allowance {
 	o := &p.own
 	room := p.roomRolling(now, s, u)
@@ -250,7 +251,7 @@ func (p *lease) allowsRolling(now time.Duration, s *spec, u ownUse, ahead, n int
 	return allowance{wait: max(time.Millisecond, at-now)}
 }
 
-// spend notes units that were spent on the part: they count in the window, and are owed.
+// spend records units spent from the part: they count in the window and are debts.
 func (p *lease) spend(now time.Duration, s *spec, n int64) {
 	if u := p.group.standing.use(now); u.mode != sharing {
 		r := &p.own.reserve
@@ -263,7 +264,7 @@ func (p *lease) spend(now time.Duration, s *spec, n int64) {
 	p.group.spenders[p] = struct{}{}
 }
 
-// unspend takes back units that were not used after all.
+// unspend returns units that were not used.
 func (p *lease) unspend(leaves time.Duration, n int64) {
 	p.own.spent.removeAt(leaves, n)
 	p.own.since = max(0, p.own.since-n)

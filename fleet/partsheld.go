@@ -6,12 +6,12 @@ import (
 	"github.com/seed1158cd35/weir/limit/bucket"
 )
 
-// A partsHeld is which parts a process has held, so that it can use, of a limit that counts
-// what went in a window, no more than the least that it held for all of the window: parts
-// that have changed hands must not be spent twice in one.
+// A partsHeld records the parts that a process has held. Of a limit that counts in a window, the process may
+// use the smallest part that it held during the complete window. Otherwise a part that has moved between
+// processes could be spent twice in one window.
 type partsHeld struct {
-	now  int64  // held at present
-	past []held // smaller ones before it, each smaller than what follows
+	now  int64  // the current part
+	past []held // earlier, smaller parts, each smaller than the next one
 }
 
 // held is a part that was held until an instant.
@@ -20,10 +20,11 @@ type held struct {
 	until time.Duration
 }
 
-// mostKept is how many smaller parts are remembered; of more the last two count as the smaller one of both.
+// mostKept is how many smaller parts are remembered. If there are more, the last two count as the smaller of
+// both.
 const mostKept = 32
 
-// note is that another part is held from now on.
+// note records that another part is held from now on.
 func (r *partsHeld) note(now time.Duration, part int64) {
 	if part > r.now {
 		r.past = append(r.past, held{r.now, now})
@@ -32,13 +33,13 @@ func (r *partsHeld) note(now time.Duration, part int64) {
 	for n := len(r.past); n > 0 && r.past[n-1].part >= part; n-- {
 		r.past = r.past[:n-1]
 	}
-	if n := len(r.past); n > mostKept { // the last two become one
+	if n := len(r.past); n > mostKept { // merge the last two
 		r.past[n-2].until = r.past[n-1].until
 		r.past = r.past[:n-1]
 	}
 }
 
-// least is the smallest part that was held since an instant.
+// least returns the smallest part that was held since an instant.
 func (r *partsHeld) least(from time.Duration) int64 {
 	for _, h := range r.past {
 		if h.until > from {
@@ -48,8 +49,7 @@ func (r *partsHeld) least(from time.Duration) int64 {
 	return r.now
 }
 
-// next is until when the smallest part was held that counts from an instant on; Never if
-// it still is.
+// next returns when the smallest part since from was given up, or Never if it is still held.
 func (r *partsHeld) next(from time.Duration) time.Duration {
 	for _, h := range r.past {
 		if h.until > from {

@@ -7,35 +7,36 @@ import (
 )
 
 const (
-	// mostPassing is how many keys for which there is no room are known nevertheless, so that those who
-	// wait for one of them wait together. It bounds what they cost: memory, and asks of the store.
+	// mostPassing is how many keys without room are known, so that calls for one of them wait together. It
+	// bounds their memory and store requests.
 	mostPassing = 1000
-	// passingKept is for how long a key is known at least after it was used. So there are
-	// mostPassing others within it at most.
+	// passingKept is how long a key is known at least after its last use. So there are at most mostPassing keys
+	// in that time.
 	passingKept = time.Second
-	// mostPassed is how many keys for which somebody waits are passed over at once to find one to forget.
+	// mostPassed is how many keys with waiting calls are skipped in one search for a key to drop.
 	mostPassed = 16
 )
 
-// passing is the keys for which there is no room, of a limit that a fleet shares; guarded by
-// the registry's lock.
+// passing is the set of keys of a shared limit for which its registry has no room. It is guarded by the
+// registry's lock.
 type passing struct {
 	byKey map[string]*list.Element
-	used  list.List // of *passer; who was used last is the last
+	used  list.List // of *passer; the most recently used is last
 }
 
-// A passer is a limiter of one such key.
+// A passer is the limiter of one such key.
 type passer struct {
 	key   string
 	m     *limit.Limiter
 	lease *lease
-	at    time.Duration // when it was used last
+	at    time.Duration // of the last use
 }
 
-// Passing is Source's, a limiter of a key for which there is no room, of a limit that a fleet shares. Under another
-// name the key could have as much again, as another process has room for it. So only the store knows of
-// the key: the limiter may be forgotten at any time, and takes nothing of this process's part, as what was taken of
-// that would be forgotten, too. One that is above the bound is not kept, and refuses all that it has not got.
+// Passing implements limit.Source. It returns a limiter for a key without room. The key must not be counted
+// under another name, as it could then use the limit twice: another process may have room for it. So only the
+// store counts the key. The limiter may be dropped at any time. It spends no units of this process's part,
+// since that usage would be forgotten. A limiter beyond mostPassing is not kept and refuses everything that it
+// does not hold.
 func (s *source) Passing(now time.Duration, key string) *limit.Limiter {
 	l := &s.passing
 	if e := l.byKey[key]; e != nil {
@@ -57,7 +58,7 @@ func (s *source) Passing(now time.Duration, key string) *limit.Limiter {
 	return m
 }
 
-// evict forgets a key that was not used for a while, and for which nobody waits.
+// evict drops a key that was not used for a while and for which no call waits.
 func (l *passing) evict(now time.Duration) bool {
 	for range mostPassed {
 		e := l.used.Front()
@@ -75,10 +76,10 @@ func (l *passing) evict(now time.Duration) bool {
 	return false
 }
 
-// Forget is Source's.
+// Forget implements limit.Source.
 func (s *source) Forget(key string) { s.passing.forget(key) }
 
-// forget lets the queues of a key go with it.
+// forget drops a key, and marks its queues to be dropped.
 func (l *passing) forget(key string) {
 	if e := l.byKey[key]; e != nil {
 		e.Value.(*passer).lease.evicted.Store(true)

@@ -13,80 +13,81 @@ import (
 	"github.com/seed1158cd35/weir/limit/line"
 )
 
-// A queue is the callers of this process who wait for the same limits and keys, in a line whose driver looks
-// after all: those go first that can from what is held, then it asks the store for the others, and tells those
-// who wait in vain. A queue stays for idleQueue after its last call, with what it knows of the store.
+// A queue contains the callers of this process that wait for the same limits and keys. The driver of its line
+// serves them. First, it serves callers from blocks. Then it asks the store for the rest, and refuses callers
+// whose deadlines are too early. A queue and its state of the store are kept for idleQueue after its last call.
 //
-// Why a line for each set of leases, and not one for each limit, as an upstream has them: an ask is all or none, of all limits
-// of a call, and so those can be asked for together who lack the same. A call of two limits in the line of one of them
-// would be asked for alone.
+// There is a line for each set of leases, unlike the lines of an upstream, which are for each limit. A request
+// is all or none for all limits of a call. So one request can serve the calls that lack the same limits. A call
+// of two limits in the line of one of them would need its own request.
 type queue struct {
 	group  *Group
 	leases []*lease
 	lane   uint64
 	line   *line.Line
-	step   line.Step // of those for whom there is not enough
+	step   line.Step // of calls for which there are not enough units
 
-	// What is known of the store. Instants are the clock's; 0 is the past.
+	// State of the store. Instants are by the local clock; 0 is the past.
 	mu     sync.Mutex
-	free   []*waiter     // to be used again
-	asking bool          // an ask is under way: there is never more than one
-	next   time.Duration // the store is not asked before this instant
-	asked  time.Duration // when it was asked last
-	there  time.Duration // when there is something again, as the store said last
-	why    int           // which of the limits that is for
-	dear   int64         // and how many units were asked of it: for fewer it may be sooner
-	fails  int           // asks in a row that failed
-	used   time.Duration // when a call came last
+	free   []*waiter     // for reuse
+	asking bool          // a request is under way; there is at most one
+	next   time.Duration // no request is sent before this instant
+	asked  time.Duration // when the last request was sent
+	there  time.Duration // when units are available again, by the latest response
+	why    int           // the limit that this is for
+	dear   int64         // how many of its units were requested; fewer may be available earlier
+	fails  int           // consecutive failed requests
+	used   time.Duration // when the last call arrived
 
-	// enough is that as much has come back to this process as the last ask was short of. It is set under a lease's lock,
-	// and so by itself.
+	// enough is set when as many units have returned to this process as the last request lacked. It is atomic,
+	// because it is set under a lease's lock.
 	enough atomic.Bool
 
-	// The ask under way, and what its answer brings. Only the goroutine that has set asking uses these; the next one sees
-	// them by mu.
+	// The request under way and its result. Only the goroutine that has set asking uses these fields. mu orders
+	// its writes before the next one's reads.
 	ask    Ask
-	first  sending // when the ask was sent first
+	first  sending // when the request was first sent
 	costs  []int64 // of one copy
-	block  []int64 // of what it wants besides, to be spent soon
+	block  []int64 // the part of Extra to spend soon
 	steps  []beginStep
-	solo   bool          // it is of a process that goes on by itself: what is granted stands by
-	takes  bool          // it takes all that is there of a bucket that begins
-	unsure bool          // it is not known what became of it
-	calls  int           // whom it is for
-	others bool          // the last one was for several, or others came meanwhile
-	by     expiry        // of what was granted
-	lacks  bool          // the last ask was not granted whole
-	askIn  time.Duration // how soon to ask again at the latest
+	solo   bool          // the process serves calls from its part, so the grant goes to the standby
+	takes  bool          // the request takes all units of a bucket that begins
+	unsure bool          // the effect of the last request is unknown
+	calls  int           // the number of calls that it serves
+	others bool          // the last request served several calls, or calls arrived meanwhile
+	by     expiry        // of the grant
+	lacks  bool          // the last grant was incomplete
+	askIn  time.Duration // the longest time until the next request
 	quick  quickest
 	late   lateAnswers // guarded by mu
-	came   []int64     // of each lease, when the last ask took along what was pending
+	came   []int64     // cameBack of each lease at the last request
 	limits []LimitCall
 	timer  timeout
 }
 
-// A waiter is one call on its way through a queue. Once it is in line, the line's lock guards it.
+// A waiter is one call in a queue. While it is in line, the line's lock guards it.
 type waiter struct {
 	queue   *queue
 	call    line.Call
 	costs   []int64       // of each lease
-	until   time.Duration // it cannot wait longer than to this instant
-	stands  int           // limit.Fetch's
-	holds   bool          // limit.Fetch's
+	until   time.Duration // its deadline
+	stands  int           // from limit.Fetch
+	holds   bool          // from limit.Fetch
 	turns   []limit.Turn
 	by      expiry        // of the turns
-	given   time.Duration // when it got them
-	asked   time.Duration // when the store was asked for them; 0 if they are not of an ask for this call
-	late    time.Duration // how late the driver woke, to look after all
-	verdict limit.Verdict // why it was refused
-	lapses  time.Duration // until when leases are kept for it at most; 0 before they are
+	given   time.Duration // when it got the turns
+	asked   time.Duration // when the request for the turns was sent; 0 if no request was made for this call
+	late    time.Duration // how late the driver woke to serve the line
+	verdict limit.Verdict // the reason of its refusal
+	lapses  time.Duration // until when leases are kept for it; 0 if they never were
 	idles   time.Duration // until when they are not kept for it again
 }
 
-// usual is how many shared limits a call has as a rule: with more, to look for its queue allocates.
+// usual is the usual largest number of shared limits of a call. With more, finding its queue allocates.
 const usual = 8
 
-// queue is the queue of the leases, which are in the order of the call's charges.
+// queue returns the queue of the leases, which are in the order of the call's charges. It creates the queue if
+// necessary.
 func (g *Group) queue(leases []*lease) *queue {
 	var b [8 * usual]byte
 	k := b[:0]
@@ -103,7 +104,7 @@ func (g *Group) queue(leases []*lease) *queue {
 	return q
 }
 
-// newQueue makes a queue in which nobody waits.
+// newQueue makes an empty queue.
 func (g *Group) newQueue(leases []*lease) *queue {
 	n := len(leases)
 	q := &queue{
@@ -115,11 +116,11 @@ func (g *Group) newQueue(leases []*lease) *queue {
 	return q
 }
 
-// wait waits until the store has granted the costs, or there is no hope of it before
-// f.Until. If the verdict is yes, the turns of f.Wants are filled in. A call that wakes too late to use what
-// was granted gives it back and waits anew. f.Now becomes the instant by which that was judged, and no
-// clock is read after it: a call goes by it. f.Late is how much later than its grant the call
-// woke, at worst.
+// wait waits until the store has granted the costs, or cannot do so before f.Until. If the verdict is OK, it
+// sets the turns of f.Wants. A call that wakes too late to use its grant returns the units and waits again.
+//
+// wait sets f.Now to the instant of that check and reads no clock after it, since the call goes by it. It sets
+// f.Late to the longest time between a grant and its use.
 func (q *queue) wait(ctx context.Context, f *limit.Fetch) (v limit.Verdict, err error) {
 	came := f.Now
 	for {
@@ -138,22 +139,23 @@ func (q *queue) wait(ctx context.Context, f *limit.Fetch) (v limit.Verdict, err 
 		if got.asked > 0 {
 			q.noteLate(got.asked, f.Now, false)
 		}
-		if f.Now >= max(f.Until, came+longestGrace) { // the limit is not why
+		if f.Now >= max(f.Until, came+longestGrace) { // the limit is not the cause
 			return limit.Verdict{Wait: askAgain, Cause: limit.Cause{Lack: limit.LacksStore}}, nil
 		}
 	}
 }
 
-// given says when a waiter got its turns, when the store was asked for them, before when they must be used, and how late
-// the driver woke to give them.
+// given is when a waiter got its turns, when the request for them was sent, when they expire, and how late the
+// driver woke.
 type given struct {
 	at, asked time.Duration
 	by        expiry
 	late      time.Duration
 }
 
-// stand stands in line once. The verdict is yes if the call got all that it lacks; got says by when it must go. An error is
-// the cause of ctx's end, and then nothing is held: who was granted something as ctx ended has a yes.
+// stand waits in line once. The verdict is OK if the call got all units that it lacks; got contains their
+// expiry. err is the cause of ctx's end, and then no units are held. A call that got its grant as ctx ended has
+// an OK verdict.
 func (q *queue) stand(ctx context.Context, f *limit.Fetch) (v limit.Verdict, got given, err error) {
 	w, now := q.newWaiter(), f.Now
 	defer q.leaves(w)
@@ -182,7 +184,7 @@ func (q *queue) stand(ctx context.Context, f *limit.Fetch) (v limit.Verdict, got
 	return v, got, err
 }
 
-// joins waits in line, and is counted for so long, even if the store's client panics.
+// joins waits in line. The call is counted meanwhile, even if the store's client panics.
 func (q *queue) joins(ctx context.Context, now time.Duration, w *waiter) error {
 	q.counts(1)
 	defer q.counts(-1)
@@ -190,16 +192,16 @@ func (q *queue) joins(ctx context.Context, now time.Duration, w *waiter) error {
 	return err
 }
 
-// counts counts a call that waits for each of the limits.
+// counts adds n to the waiting calls of each lease.
 func (q *queue) counts(n int32) {
 	for _, p := range q.leases {
 		p.waits.Add(n)
 	}
 }
 
-// grace is how long an answer of the store is waited for whatever the patience of the caller: until the process would serve
-// calls by itself, and not if the store is known to be away. A limit refuses no call because the store is late. It notes
-// what is wanted.
+// grace returns how long a call waits for a response even if its deadline is earlier: until the process would
+// use its part. It is 0 if the store is known to be unavailable. So a limit never refuses a call only because
+// the store is late. grace also records the demand.
 func (q *queue) grace(now time.Duration, costs []int64) time.Duration {
 	g := q.group
 	g.own.Lock()
@@ -217,14 +219,14 @@ func (q *queue) grace(now time.Duration, costs []int64) time.Duration {
 	return 0
 }
 
-// longestGrace is how long a call waits at most for an answer of the store for which it has no patience. firstGrace is the
-// same while the store has answered nothing yet: three round trips of 150ms.
+// longestGrace is the longest such wait. firstGrace is the same before the first response of the store: three
+// round trips of 150ms.
 const (
 	longestGrace = time.Second
 	firstGrace   = 450 * time.Millisecond
 )
 
-// newWaiter uses one again that has left, so that waiting allocates nothing.
+// newWaiter reuses a waiter of an earlier call, so that waiting does not allocate.
 func (q *queue) newWaiter() *waiter {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -238,8 +240,7 @@ func (q *queue) newWaiter() *waiter {
 	return w
 }
 
-// leaves keeps a waiter that is in line no more, to be used again. Nobody else has it then: the line asks
-// nobody who has left.
+// leaves keeps a waiter that has left the line for reuse. The line no longer refers to it.
 func (q *queue) leaves(w *waiter) {
 	if w.lapses > 0 {
 		q.frees(w)
@@ -250,18 +251,19 @@ func (q *queue) leaves(w *waiter) {
 	q.free = append(q.free, w)
 }
 
-// knows is what a call is told at once that would wait in vain: the store has just been asked, or so many come before it.
+// knows returns the refusal of a call that cannot succeed, because the store was just asked or too many calls
+// precede it.
 func (q *queue) knows(now time.Duration, w *waiter) (v limit.Verdict, vain bool) {
 	q.mu.Lock()
 	why := q.why
 	q.mu.Unlock()
-	ahead := q.ahead(w, why) // takes the line's lock, which comes before this one
+	ahead := q.ahead(w, why) // takes the line's lock, which precedes this one in the lock order
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.used = now
 	next, there := q.due(w.costs[q.why])
 	if next == 0 && ahead > 0 {
-		next = q.next // it waits for those before it
+		next = q.next // it waits for the preceding calls
 	}
 	there = q.known(w, next, there)
 	least, likely := there, there
@@ -277,8 +279,9 @@ func (q *queue) knows(now time.Duration, w *waiter) (v limit.Verdict, vain bool)
 	return v, false
 }
 
-// elsewhere reports whether the call stands in the line of another limit than that, and so is not to wait here for it. Where
-// it holds units of limits of this process it waits for what comes soon, whatever its line: it would take and lose them each time.
+// elsewhere reports whether the call waits in the line of another limit, and so must not wait here for this
+// one. A call that holds units of limits of this process waits here for short times. Otherwise it would take
+// and lose them repeatedly.
 func (w *waiter) elsewhere(why int, wait time.Duration) bool {
 	if w.holds || w.stands > len(w.queue.leases) {
 		return wait >= tooLong
@@ -286,10 +289,10 @@ func (w *waiter) elsewhere(why int, wait time.Duration) bool {
 	return w.stands > 0 && w.stands != why+1
 }
 
-// tooLong is for how long at most a call waits for the store while it holds what others wait for.
+// tooLong is the longest time that a call waits for the store while it holds units that other calls wait for.
 const tooLong = 100 * time.Millisecond
 
-// tooLate is what a call is told that has waited in vain, or for which there was no room.
+// tooLate returns the refusal of a call whose deadline has passed, or for which there was no room.
 func (q *queue) tooLate(w *waiter) limit.Verdict {
 	now := q.group.fleet.clock.Now()
 	q.mu.Lock()
@@ -299,19 +302,20 @@ func (q *queue) tooLate(w *waiter) limit.Verdict {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	v := q.inVain(now, later(max(now, q.known(w, now, q.there)), ahead))
-	if q.asking && now-q.asked >= q.group.fleet.o.Timeout { // the store is late, and the limit is not why
+	if q.asking && now-q.asked >= q.group.fleet.o.Timeout { // the store is late, and the limit is not the cause
 		v.Lack = limit.LacksStore
 	}
 	return v
 }
 
-// ahead is how many units of a limit those want who go before a call.
+// ahead returns how many units of a limit the calls before w need.
 func (q *queue) ahead(w *waiter, why int) int64 {
 	return q.line.Before(&w.call, func(a line.Asker) int64 { return a.(*waiter).costs[why] })
 }
 
-// Ask is the line's, for the waiter that is first: it takes from what is held, all or none. One for which there is not enough
-// has the driver look after all. The line is locked, and since is earlier than now by how late the driver woke.
+// Ask implements line.Asker for the first waiter: it takes units from blocks, all or none. If there are not
+// enough, the driver serves the line. The line is locked. since is earlier than now by how late the driver
+// woke.
 func (w *waiter) Ask(now, since time.Duration) line.Step {
 	w.late = max(w.late, now-since)
 	if why, to, ok := w.yields(now); ok {
@@ -324,23 +328,24 @@ func (w *waiter) Ask(now, since time.Duration) line.Step {
 	return line.Step{Kind: line.Go}
 }
 
-// looksAfter looks after those who wait and have not got what they asked for: without the store it ends the wait of those that
-// would wait in vain, and with it, it asks when it is time to. It returns at which instant it has to again. The line's driver
-// calls it, with no lock held; driver is its own call, whose time may be over.
+// looksAfter serves the waiting calls that could not take from blocks. Without the store, it refuses calls that
+// cannot succeed. With the store, it sends a request if one is due. It returns when it must run again. The
+// line's driver calls it with no lock held. driver is the driver's own call, whose deadline may have passed.
 func (q *queue) looksAfter(ctx context.Context, now time.Duration, driver *line.Call) time.Duration {
 	lone := time.Duration(q.group.lone.Load())
-	at, over := later(lone, 1), false // then it serves by itself
+	at, over := later(lone, 1), false // the process uses its part after that
 	if now > lone {
 		at, over = q.refuseAlone(now, driver.Asker)
 	}
-	if over || now >= driver.Until { // the next one drives
+	if over || now >= driver.Until { // another call becomes the driver
 		return now
 	}
 	return min(at, q.asks(ctx, now, driver.Until))
 }
 
-// known is there, but for a waiter who wants less than what that is for: nothing is known of it
-// before the next ask. One who wants more waits for the rest, too. The lock is held.
+// known returns when units are available for a waiter. For a waiter that needs less than the refused cost, it
+// is the next request, since more is unknown. A waiter that needs more also waits for the difference. mu is
+// held.
 func (q *queue) known(w *waiter, next, there time.Duration) time.Duration {
 	cost := w.costs[q.why]
 	if cost < q.dear {
@@ -349,8 +354,7 @@ func (q *queue) known(w *waiter, next, there time.Duration) time.Duration {
 	return later(there, q.leases[q.why].after(cost-q.dear))
 }
 
-// inVain is what a caller is told who waited in vain, until when something should be there;
-// the lock is held.
+// inVain returns the refusal of a call for which units should be available at there. mu is held.
 func (q *queue) inVain(now, there time.Duration) limit.Verdict {
 	v := limit.Verdict{Wait: max(askAgain, there-now), Cause: limit.Cause{Why: q.why}}
 	q.group.own.Lock()
@@ -361,17 +365,16 @@ func (q *queue) inVain(now, there time.Duration) limit.Verdict {
 	return v
 }
 
-// blind reports whether the store does not answer, or what it last said of a limit is not known.
+// blind reports whether the store does not respond, or has not yet reported the state of a limit.
 func (q *queue) blind() bool {
 	return q.group.failing.Load() || slices.ContainsFunc(q.leases, func(p *lease) bool { return !p.sight().known })
 }
 
-// retryStore is what a caller is told to wait for who has to come again when the store
-// may be there.
+// retryStore is the shortest wait that a caller gets if the store is unavailable.
 const retryStore = time.Second
 
-// paused is how long a pause of one of the limits still lasts: the store, which knows of
-// none, is not asked meanwhile.
+// paused returns the remaining time of a pause of one of the limits. The store does not know about pauses, so
+// no request is sent meanwhile.
 func (q *queue) paused(now time.Duration) (wait time.Duration, why int) {
 	for i, p := range q.leases {
 		if left := time.Duration(p.paused.Load()) - now; left > wait {

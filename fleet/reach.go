@@ -6,23 +6,25 @@ import (
 	"time"
 )
 
-// A reach is how long answers of the store take at least, of late. Where that is longer than Options.Guard, what is granted
-// may be used for longer, and the store holds back more: else nothing that a far store grants could ever be used. It is for
-// stores that processes must ask however late they answer; with others a process uses its part then.
+// A reach records how long responses of the store take at least. If that is longer than Options.Guard, grants
+// are valid for longer and the store withholds more. Otherwise grants of a distant store could never be used.
+// It applies to stores that processes must ask even if their responses are late (Standing.Asks). With other
+// stores, the process then uses its part.
 type reach struct {
-	ages  [3]time.Duration // of the latest answers, as far as they count against what was granted
+	ages  [3]time.Duration // of the latest responses, without Delay
 	next  int
-	guard atomic.Int64 // what follows from it, in place of Options.Guard; 0 if that is enough
+	guard atomic.Int64 // the guard that replaces Options.Guard; 0 if that is enough
 }
 
 const (
-	// Guards are multiples of reachStep, so that processes at the same distance have the same, and mostReach at most.
+	// Guards are multiples of reachStep, up to mostReach, so that processes at the same distance use the same
+	// guard.
 	reachStep = 25 * time.Millisecond
 	mostReach = 500 * time.Millisecond
 )
 
-// note notes the age of an answer, and reports whether the guard changes: it grows if three answers in a row came too
-// late or nearly so, and shrinks if one of three is far below it.
+// note records the age of a response, and reports whether the guard changes. It grows if three consecutive
+// responses were late or almost late. It shrinks if one of three is far below it.
 func (r *reach) note(age, least time.Duration) (changed bool) {
 	r.ages[r.next%len(r.ages)] = age
 	if r.next++; r.next < len(r.ages) {
@@ -44,7 +46,7 @@ func (r *reach) note(age, least time.Duration) (changed bool) {
 	return guard != old
 }
 
-// farther is a limit as the group shares it with a store so far away, if the limit allows for it.
+// farther returns the limit with a longer guard, up to guard, if the limit allows one.
 func (s *spec) farther(lease, guard time.Duration) *spec {
 	for ; guard > s.guard; guard -= reachStep {
 		if far := newSpecFrom(s.limit, lease, s.guard, guard); far.late || !s.late {
@@ -54,7 +56,7 @@ func (s *spec) farther(lease, guard time.Duration) *spec {
 	return s
 }
 
-// aged notes the age of an answer to an ask. If the guard changes, so does how all limits of the group are shared. own is held.
+// aged records the age of a response. If the guard changes, it updates all limits of the group. own is held.
 func (g *Group) aged(age time.Duration) {
 	if !g.reach.note(age, g.fleet.o.Guard) {
 		return

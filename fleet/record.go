@@ -6,18 +6,18 @@ import (
 	"time"
 )
 
-// A record is what Memory keeps of a Record.
+// A record is the state of a Record in Memory.
 type record struct {
 	Record
 	until time.Time
 }
 
-// NextVersion is the version of a record that is written over one with the version
-// old, 0 if there is none. It never comes again, not even after the record has been
-// forgotten: who slept meanwhile must not take another's record for its own.
+// NextVersion returns the version of a record that replaces one with the version old; old is 0 if there is
+// none. A version is never reused, not even after the record was dropped. Otherwise a process that slept could
+// mistake another's record for its own.
 func NextVersion(old int64, now time.Time) int64 { return max(old+1, now.UnixMicro()) }
 
-// Beat is Store's.
+// Beat implements Store.
 func (m *Memory) Beat(ctx context.Context, b *Beat) (Standing, error) {
 	if err := b.Check(); err != nil {
 		return Standing{}, err
@@ -34,7 +34,7 @@ func (m *Memory) Beat(ctx context.Context, b *Beat) (Standing, error) {
 	return g.members.Beat(now.UnixMicro(), b), nil
 }
 
-// Load is Store's.
+// Load implements Store.
 func (m *Memory) Load(ctx context.Context, group string, names []string) ([]Record, time.Time, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -49,7 +49,7 @@ func (m *Memory) Load(ctx context.Context, group string, names []string) ([]Reco
 	return all, now, nil
 }
 
-// record is a copy of the record of a name: with a Version of 0 if there is none, or none any more.
+// record returns a copy of the record with the name. Its Version is 0 if there is none or it has expired.
 func (g *group) record(now time.Time, name string) Record {
 	r := g.records[name]
 	if r == nil || now.After(r.until) {
@@ -58,13 +58,13 @@ func (g *group) record(now time.Time, name string) Record {
 	return r.clone()
 }
 
-// clone has bytes of its own.
+// clone returns a copy with its own bytes.
 func (r Record) clone() Record {
 	r.Value = bytes.Clone(r.Value)
 	return r
 }
 
-// Swap is Store's. The value is copied, as is that which Load returns: the caller's bytes stay its own.
+// Swap implements Store. It copies the value, as Load does, so the caller keeps its bytes.
 func (m *Memory) Swap(ctx context.Context, group string, r Record) (Record, bool, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -7,35 +7,37 @@ import (
 	"github.com/seed1158cd35/weir/limit"
 )
 
-// A reserve is units of a rolling limit that the store has charged to this process and that the process has not used. The
-// process uses them when it is cut off before what it was granted has begun to leave the store's window: a process that is
-// younger than the window has nothing else.
+// A reserve is units of a rolling limit that the store has charged to this process and that the process has not
+// used. The process uses them in an outage before its earlier grants begin to leave the store's window. A
+// process that is younger than the window has no other units.
 //
-// The limit stays exact as the store counts each unit of the reserve like one that was used. At the instant at which a process
-// is cut off, used and reserved units of all processes are within the limit, and from then on each process uses no more than
-// its reserve and what leaves the window of what it used. A reserved unit that leaves the store's window during the use
-// counts like a used one that does. All uses without the store stay below the part, which the store has kept free by the time
-// the reserved units have left its window. What was used of the reserve is owed like all that was used without the store.
+// The limit stays exact, since the store counts each reserved unit as a used one. When an outage begins, the
+// used and reserved units of all processes are within the limit. From then on, each process uses no more than
+// its reserve and the used units that leave the window. During the outage, reserved units that leave the
+// store's window count like used units that leave it. All usage without the store stays below the part, which
+// the store has kept free by the time the reserved units have left its window. Units used from the reserve are
+// debts like all usage without the store.
 //
 // It is guarded by Group.own.
 type reserve struct {
 	blocks []reserved // the oldest first
-	spent  int64      // of them, in the use with the key
+	spent  int64      // units spent from the blocks in the use with the key
 	key    int        // of a use; 0 while the store is asked
-	gen    int64      // the store's memory that charged them; another one has forgotten them
+	gen    int64      // the generation of the store's memory that charged them; another one does not know them
 }
 
-// A reserved is units with one mark; the store counts them until low at least.
+// A reserved is units with one mark. The store counts them at least until low.
 type reserved struct {
 	units int64
 	mark  Mark
 	low   time.Duration
 }
 
-// shortestReserved is the shortest window that is worth a reserve: a shorter one has passed when an outage is noticed.
+// shortestReserved is the shortest window for which a reserve is kept. A shorter window passes before an outage
+// is noticed.
 const shortestReserved = 10 * time.Second
 
-// mostReserved is how many blocks a reserve has.
+// mostReserved is the largest number of blocks of a reserve.
 const mostReserved = 32
 
 // charged returns the units that the store still counts at an instant.
@@ -48,7 +50,7 @@ func (r *reserve) charged(at time.Duration) (n int64) {
 	return n
 }
 
-// returnable returns the units that the store takes back: those whose mark is known.
+// returnable returns the units that the store takes back, which need a mark.
 func (r *reserve) returnable() (n int64) {
 	for _, b := range r.blocks {
 		if b.mark != (Mark{}) {
@@ -58,7 +60,7 @@ func (r *reserve) returnable() (n int64) {
 	return n
 }
 
-// take takes units out, the oldest first, and returns how many of the first block, with its mark.
+// take removes up to n units from the oldest block, and returns their number and mark.
 func (r *reserve) take(n int64) (units int64, mark Mark) {
 	if len(r.blocks) == 0 || n <= 0 {
 		return 0, Mark{}
@@ -77,7 +79,7 @@ func (p *lease) turnReserve(now time.Duration, u ownUse) *reserve {
 	if gen := p.group.standing.gen; r.gen != gen {
 		*r = reserve{key: u.key, gen: gen}
 	}
-	if r.key != u.key { // another use: what was spent is owed, and no unit can be used twice
+	if r.key != u.key { // a new use: the spent units are debts, and no unit can be used twice
 		for r.spent > 0 {
 			n, _ := r.take(r.spent)
 			if n == 0 {
@@ -101,10 +103,10 @@ func (p *lease) roomReserved(now time.Duration, u ownUse) int64 {
 	return max(0, r.charged(u.began)-r.spent)
 }
 
-// wantsReserve returns how many units more should be reserved, below 0 if fewer: as many as the process is likely to use in an
-// outage of standbyFor, less what leaves the window by then of what it was granted, and one at least. It is no more than half
-// of its part of what is left: a process that is killed takes no more along, and calls find the rest. asks is how many units
-// the process is about to ask for.
+// wantsReserve returns how many units to add to the reserve; negative means too many. The target is the units
+// that the process will probably use in an outage of standbyFor, minus its granted units that leave the window
+// by then, and at least one. It is at most half of the process's part of the remaining units. So a killed
+// process takes no more along, and calls find the rest. asks is how many units the process is about to request.
 func (p *lease) wantsReserve(now time.Duration, s *spec, asks int64) int64 {
 	seen, begins := p.sight(), p.beginning()
 	p.group.own.Lock()
@@ -127,7 +129,7 @@ func (p *lease) wantsReserve(now time.Duration, s *spec, asks int64) int64 {
 		return -have
 	}
 	n := had.sum + asks
-	if len(had.all) > 0 { // what was used in a window, at the rate since the first use
+	if len(had.all) > 0 { // the usage in a window, at the rate since the first use
 		span := g.fleet.standbyFor()
 		age := min(least, max(now-(had.all[0].low-least), min(least/12, span)))
 		n = max(min(n, 1), int64(math.Ceil(float64(n)*float64(min(least-age, span))/float64(age))))
@@ -137,13 +139,13 @@ func (p *lease) wantsReserve(now time.Duration, s *spec, asks int64) int64 {
 		left = seen.grant.Left + have
 	}
 	n = min(n, (partDown(left, g.standing.part)+1)/2)
-	if n > have && (n-have)*4 < have { // a few large blocks, and not many small ones
+	if n > have && (n-have)*4 < have { // prefer a few large blocks to many small ones
 		return 0
 	}
 	return n - have
 }
 
-// keepReserve adds units that the store has charged after it was asked at an instant.
+// keepReserve adds units that the store has charged. Their request was sent at sent.
 func (p *lease) keepReserve(sent, now time.Duration, s *spec, n int64, m Mark) {
 	p.group.own.Lock()
 	defer p.group.own.Unlock()
@@ -157,14 +159,14 @@ func (p *lease) keepReserve(sent, now time.Duration, s *spec, n int64, m Mark) {
 	case last >= 0 && r.blocks[last].mark == m:
 		r.blocks[last].units += n
 		r.blocks[last].low = min(r.blocks[last].low, sent+least)
-	case last+1 == mostReserved: // they leave with time
+	case last+1 == mostReserved: // they leave the window with time
 	default:
 		r.blocks = append(r.blocks, reserved{n, m, sent + least})
 		p.group.isActive(p)
 	}
 }
 
-// releaseReserve returns what tells the store of reserved units that are not needed: a block of them. If all is set none is.
+// releaseReserve returns the settlement of a block of unneeded units. If all is set, all units are unneeded.
 func (p *lease) releaseReserve(now time.Duration, s *spec, all bool) (Settlement, bool) {
 	over, have := -p.wantsReserve(now, s, 0), p.reserves(now)
 	if all {
@@ -175,8 +177,8 @@ func (p *lease) releaseReserve(now time.Duration, s *spec, all bool) (Settlement
 	return p.takeReserved(now, over)
 }
 
-// takeReserved takes up to n units of a block out of the reserve, unless the reserve is in use, and returns what tells the
-// store of them.
+// takeReserved removes up to n units of a block from the reserve, unless it is in use, and returns their
+// settlement.
 func (p *lease) takeReserved(now time.Duration, n int64) (Settlement, bool) {
 	p.group.own.Lock()
 	defer p.group.own.Unlock()
@@ -187,7 +189,7 @@ func (p *lease) takeReserved(now time.Duration, n int64) (Settlement, bool) {
 	}
 	for {
 		n, mark := r.take(n)
-		if n == 0 || mark != (Mark{}) { // units that a repeat brought cannot be returned: they leave the window with time
+		if n == 0 || mark != (Mark{}) { // units from a repeat cannot be returned; they leave the window with time
 			return Settlement{Back: n, Mark: mark}, n > 0
 		}
 	}

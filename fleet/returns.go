@@ -9,20 +9,20 @@ import (
 	"time"
 )
 
-// What comes back to this process is of use to others only when the store has been told.
-// It travels with the next ask. Where somebody is short of it that ask is brought forward;
-// where others of the fleet may be, what came back is told within toldWithin, ask or not.
+// Returned units are useful to other processes only after they were reported to the store. The next request
+// reports them. If a call of this process needs them, that request is sent earlier. If other processes may need
+// them, they are reported within toldWithin.
 const (
 	toldWithin   = 25 * time.Millisecond
-	leasedAgain  = 10 * time.Millisecond // between asks for what came back, of a process that leases
-	manyPending  = 64                    // settlements of one limit and key that are told without delay
-	mostPending  = 256                   // and that are kept apart
-	mostSettling = 1024                  // settlements in one call to the store
+	leasedAgain  = 10 * time.Millisecond // between requests for returned units, by a process that leases
+	manyPending  = 64                    // with this many settlements, a lease is reported without delay
+	mostPending  = 256                   // with this many, settlements are merged
+	mostSettling = 1024                  // settlements in one request
 )
 
-// settle notes something to be told to the store: units that come back, and debts. It travels with the next ask that names
-// the lease, or is told by Run. If that fails debts are kept, and what came back is
-// lost: the store may have heard of it, and counted twice it would be granted twice.
+// settle adds a settlement to the pending ones: returned units or debts. The next request for the lease reports
+// it, or Run does. If that fails, debts are kept and returned units are lost. The store may have counted them,
+// and counting them twice would grant them twice.
 func (p *lease) settle(now time.Duration, s Settlement) {
 	s.Rule, s.Key = &p.spec().rule, p.key
 	p.mu.Lock()
@@ -45,8 +45,7 @@ func (p *lease) settle(now time.Duration, s Settlement) {
 	}
 }
 
-// splinters reports whether no block that is held is large enough for the cost: then the
-// store can make one of them all.
+// splinters reports whether no block is large enough for the cost. Then the store can combine all blocks.
 func (p *lease) splinters(cost int64) bool {
 	for i := range p.blocks {
 		if b := p.blocks[i].Load(); b != nil && b.left.Load() >= cost {
@@ -56,14 +55,13 @@ func (p *lease) splinters(cost int64) bool {
 	return true
 }
 
-// A shortage is a queue that asks again as soon as came is so large. It ends when that is so, once.
+// A shortage is a queue that asks again when came reaches until. It ends then.
 type shortage struct {
 	q     *queue
 	until int64
 }
 
-// enough is the queues for which as much has come back as they were short of. The lock
-// is held.
+// enough returns the queues whose missing units have returned. p.mu is held.
 func (p *lease) enough() (all []*queue) {
 	p.short = slices.DeleteFunc(p.short, func(s shortage) bool {
 		if p.came < s.until {
@@ -75,22 +73,21 @@ func (p *lease) enough() (all []*queue) {
 	return all
 }
 
-// plenty reports whether the store had half of the limit left a moment ago: then nobody
-// is short. The lock is held.
+// plenty reports whether the store recently had more than half of the limit, so that no process lacks units.
+// p.mu is held.
 func (p *lease) plenty(now time.Duration) bool {
 	return p.seen.known && p.seen.grant.Left > p.spec().most()/2 && now < p.seen.at+time.Second
 }
 
-// notShort is where came never gets: the queue of a shortage that stands there is short of nothing that can come back here.
+// notShort is a value that came never reaches: the queue lacks no units that can return here.
 const notShort = math.MaxInt64
 
-// isShort notes that the queue asks again as soon as came is so large, and reports whether
-// that is so already.
+// isShort records that the queue asks again when came reaches until, and reports whether it already has.
 func (p *lease) isShort(q *queue, until int64) (enough bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.short = slices.DeleteFunc(p.short, func(s shortage) bool { return s.q == q })
-	// As much may have come back between the ask and now.
+	// As many units may have returned since the request.
 	if p.came >= until || until == notShort {
 		return until != notShort
 	}
@@ -98,26 +95,26 @@ func (p *lease) isShort(q *queue, until int64) (enough bool) {
 	return false
 }
 
-// cameBack is how many units were ever pending to come back.
+// cameBack returns how many units were ever pending to return.
 func (p *lease) cameBack() int64 {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.came
 }
 
-// soon has Run tell what came back.
+// soon makes Run report returned units soon.
 func (p *lease) soon(now time.Duration) {
 	if p.urgent.Swap(true) {
 		return
 	}
 	f := p.group.fleet
-	// One of those that come within toldWithin wakes Run; the others are told along with it.
+	// The first return wakes Run. Run reports later ones within toldWithin together with it.
 	if f.tell.CompareAndSwap(0, int64(now+toldWithin)) {
 		f.waker.Wake()
 	}
 }
 
-// rest sleeps for d, or until something has to be told.
+// rest sleeps for d, or until reports are due.
 func (f *Fleet) rest(ctx context.Context, d time.Duration) error {
 	if f.Away() {
 		return f.clock.Sleep(ctx, d)
@@ -133,9 +130,9 @@ func (f *Fleet) rest(ctx context.Context, d time.Duration) error {
 	return nil
 }
 
-// due is the instant before which the store is not asked for a call that costs so much of the limit that was short last, and
-// when there is something again as far as is known. Of calls that cost less than what was refused nothing is known, so they
-// do not wait. The lock is held.
+// due returns the instant before which no request is sent for a call with the cost of the limit that was short
+// last. It also returns when units should be available. A call that costs less than the refused cost does not
+// wait, since its wait is unknown. mu is held.
 func (q *queue) due(cost int64) (next, there time.Duration) {
 	if cost < q.dear {
 		return 0, q.there
@@ -147,7 +144,7 @@ func (q *queue) due(cost int64) (next, there time.Duration) {
 	return q.next, max(q.next, q.there)
 }
 
-// spacing is how long at least lies between two asks for what came back.
+// spacing returns the least time between two requests for returned units.
 func (q *queue) spacing() time.Duration {
 	for _, p := range q.leases {
 		if p.spec().leased {
@@ -157,9 +154,8 @@ func (q *queue) spacing() time.Duration {
 	return askAgain
 }
 
-// missing tells the limits that granted too little how much must come back until it is
-// worth to ask again, and reports whether one of them has that already, or holds it in
-// blocks that the next ask gives back.
+// missing tells each limit that granted too few units how many must return before the next request. It reports
+// whether that many have already returned to a limit, or are held in blocks that the next request returns.
 func (q *queue) missing(now time.Duration) (enough bool) {
 	for i, p := range q.leases {
 		c, g := &q.ask.Claims[i], &q.ask.Grants[i]
@@ -175,16 +171,15 @@ func (q *queue) missing(now time.Duration) (enough bool) {
 	return enough
 }
 
-// forget lets go of a queue that is not used any more.
+// forget removes the queue from its leases' shortages.
 func (q *queue) forget() {
 	for _, p := range q.leases {
 		p.isShort(q, notShort)
 	}
 }
 
-// fold makes room among what is pending. Debts become one. Units of one grant come back
-// two by two, as if both stood where the lower does: there they may count for less, and
-// never for more. If that is not enough the older half is let go.
+// fold merges pending settlements. Debts become one. Units of one grant return in pairs, at the lower mark of
+// the two. There they may count for less, and never for more. If too many remain, the older half is dropped.
 func (p *lease) fold() {
 	sum := Settlement{Rule: &p.spec().rule, Key: p.key}
 	var backs []Settlement
@@ -213,8 +208,8 @@ func (p *lease) fold() {
 	p.pending = append(kept, sum)
 }
 
-// with reports whether units at another mark may come back as if they stood at the
-// settlement's, which is the lower one, or of a bucket the earlier one.
+// with reports whether units with the mark m may return with the settlement's mark, which is the lower one, or
+// for a bucket the earlier one.
 func (s *Settlement) with(m Mark) bool {
 	switch {
 	case s.Rule.Shape == limit.Rolling:

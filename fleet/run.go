@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Start runs the fleet, and whatever attends it, until Close.
+// Start starts Run and the functions of Attend. They end with Close.
 func (f *Fleet) Start() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -23,22 +23,21 @@ func (f *Fleet) Start() {
 	}
 }
 
-// Running reports whether Start was called, and Close was not.
+// Running reports whether Start was called and Close was not.
 func (f *Fleet) Running() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.ctx != nil && !f.closed
 }
 
-// start begins what attends the fleet; the lock is held.
+// start starts the function of an extra. The lock is held.
 func (f *Fleet) start(x *extra) {
 	ctx, stop := context.WithCancel(f.ctx)
 	x.stop = stop
 	f.wg.Go(func() { x.run(ctx) })
 }
 
-// Attend lets run go on from Start until Close, or until the function that it returns
-// is called.
+// Attend runs a function from Start until Close, or until the returned function is called.
 func (f *Fleet) Attend(run func(context.Context)) (leave func()) {
 	x := &extra{run: run}
 	f.mu.Lock()
@@ -60,15 +59,15 @@ func (f *Fleet) Attend(run func(context.Context)) (leave func()) {
 	}
 }
 
-// Close gives back what is leased and not spent and this process's parts, waiting at most
-// as long as ctx, and ends what Start began. The store stays open. If it is called again it
-// waits for the first call and returns the same.
+// Close returns leased units and this process's parts, waits no longer than ctx, and ends what Start began. The
+// store stays open. A second call waits for the first one and returns the same error.
 func (f *Fleet) Close(ctx context.Context) error {
 	f.once.Do(func() { f.gone = f.close(ctx) })
 	return f.gone
 }
 
-// close is Close, once: what Start began ends first, so that nothing is taken after what was leased has gone back.
+// close implements Close. First it ends what Start began, so that no units are taken after leases were
+// returned.
 func (f *Fleet) close(ctx context.Context) error {
 	f.mu.Lock()
 	f.closed = true
@@ -92,16 +91,17 @@ func (f *Fleet) close(ctx context.Context) error {
 }
 
 const (
-	// tick is how often Run looks after the groups; each process a little earlier or later, so that a fleet does not in step.
+	// tick is the average time between two rounds of Run. It is randomized, so that the processes of a fleet do
+	// not run in step.
 	tick = 250 * time.Millisecond
-	// idleQueue is how long a queue is kept in which nobody waits.
+	// idleQueue is how long an unused queue is kept.
 	idleQueue = 10 * time.Second
 )
 
-// Run beats for the groups of this process, gives back what is leased and idle, and looks
-// whether the store is away, until ctx ends.
+// Run sends the heartbeats of this process's groups, returns idle leases and detects outages of the store,
+// until ctx ends.
 func (f *Fleet) Run(ctx context.Context) {
-	// Beats must go on while something is given back to a store that stands still.
+	// Heartbeats must continue while a request to a stalled store returns units.
 	f.begin(func() { f.beatAll(ctx) })
 	f.begin(func() { f.reportDeaths(ctx) })
 	for {
@@ -114,7 +114,7 @@ func (f *Fleet) Run(ctx context.Context) {
 	}
 }
 
-// within is a random time below d.
+// within returns a random duration below d.
 func (f *Fleet) within(d time.Duration) time.Duration {
 	if f.o.Rand != nil {
 		return time.Duration(f.o.Rand.Int64N(int64(d)))
@@ -122,27 +122,28 @@ func (f *Fleet) within(d time.Duration) time.Duration {
 	return rand.N(d)
 }
 
-// all is the groups of this process.
+// all returns the groups of this process.
 func (f *Fleet) all() []*Group {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	all := make([]*Group, 0, len(f.groups))
-	for _, name := range slices.Sorted(maps.Keys(f.groups)) { // in the same order each time, for simulators
+	for _, name := range slices.Sorted(maps.Keys(f.groups)) { // always in the same order, for simulators
 		all = append(all, f.groups[name])
 	}
 	return all
 }
 
-// spawn lets do go on beside.
+// spawn runs do on another goroutine.
 func (f *Fleet) spawn(do func()) {
 	if !f.begin(do) {
-		go do() // somebody who still calls waits for it
+		go do() // a caller still waits for it
 	}
 }
 
-// begin lets do go on beside, for Close to wait for. After Close has begun it does not.
+// begin runs do on another goroutine, and reports whether it did. Close waits for it. After Close has begun, it
+// does not run do.
 func (f *Fleet) begin(do func()) bool {
-	if c, ok := f.clock.(interface{ Go(func()) }); ok { // sim.Clock: a simulator knows only its own goroutines
+	if c, ok := f.clock.(interface{ Go(func()) }); ok { // sim.Clock: a simulator runs only its own goroutines
 		c.Go(do)
 		return true
 	}

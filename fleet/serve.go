@@ -8,8 +8,8 @@ import (
 	"github.com/seed1158cd35/weir/limit/line"
 )
 
-// refuseAlone refuses those who would wait in vain for this process's own part, and returns
-// when the first of the others can be served. over reports whether the driver's wait is.
+// refuseAlone refuses calls that this process's part will not serve before their deadlines. It returns when the
+// first of the other calls can be served. over reports whether the driver was refused.
 func (q *queue) refuseAlone(now time.Duration, driver line.Asker) (at time.Duration, over bool) {
 	g := q.group
 	g.own.Lock()
@@ -20,7 +20,7 @@ func (q *queue) refuseAlone(now time.Duration, driver line.Asker) (at time.Durat
 	if !u.mode.uses() && u.mode != refusing {
 		return at, false
 	}
-	// Each waits for what those before it want, too: ahead is what they cost.
+	// Each call waits until the calls before it have their units: ahead is their cost.
 	pause, _ := q.paused(now)
 	ahead := make([]int64, len(q.leases))
 	q.line.Each(func(a line.Asker) line.Kind {
@@ -45,14 +45,14 @@ func (q *queue) refuseAlone(now time.Duration, driver line.Asker) (at time.Durat
 	return at, over
 }
 
-// refuses ends a wait that is in vain.
+// refuses refuses a waiting call.
 func (q *queue) refuses(now time.Duration, w *waiter, v limit.Verdict) line.Kind {
 	q.group.refused(now, q.leases, w.costs)
 	w.verdict = v
 	return line.Refuse
 }
 
-// aloneFor is how long a waiter has to wait for this process's own part, and for which limit.
+// aloneFor returns how long a waiter waits for this process's part, and for which limit.
 func (q *queue) aloneFor(now time.Duration, u ownUse, ahead []int64, w *waiter) (v limit.Verdict) {
 	q.group.own.Lock()
 	defer q.group.own.Unlock()
@@ -68,7 +68,8 @@ func (q *queue) aloneFor(now time.Duration, u ownUse, ahead []int64, w *waiter) 
 	return v
 }
 
-// refused notes what was wanted and refused: a process gets a part by what its callers want, not by what they get.
+// refused records the demand of a refused call: a process gets a part by the demand of its callers, including
+// refused ones.
 func (g *Group) refused(now time.Duration, leases []*lease, costs []int64) {
 	g.own.Lock()
 	defer g.own.Unlock()
@@ -77,8 +78,8 @@ func (g *Group) refused(now time.Duration, leases []*lease, costs []int64) {
 	}
 }
 
-// fromLeases takes the costs of a waiter from what is held, all or none: what the first leases gave is put back where it was if
-// a later one has not enough. The line of the queue is locked.
+// fromLeases takes the costs of a waiter from blocks, all or none. If a later lease has too few units, it puts
+// the units of the earlier ones back. The queue's line is locked.
 func (q *queue) fromLeases(now time.Duration, w *waiter) bool {
 	w.by = noExpiry
 	for i, p := range q.leases {
@@ -95,13 +96,13 @@ func (q *queue) fromLeases(now time.Duration, w *waiter) bool {
 	return true
 }
 
-// again puts units that were taken a moment ago back where they were.
+// again puts units that were just taken back into their block.
 func (p *lease) again(now time.Duration, t limit.Turn) {
-	switch { // Back would rouse the line that this is for
+	switch { // Back would wake the line that called this
 	case isOwn(t):
 		p.backOwn(now, t, t.Cost)
 		return
-	case t.Cost > 0 && p.standsAgain(now, t, t.Cost): // it may not have come from a block
+	case t.Cost > 0 && p.standsAgain(now, t, t.Cost): // the units may come from the standby
 		return
 	}
 	for i := range p.blocks {
@@ -117,12 +118,12 @@ func (p *lease) again(now time.Duration, t limit.Turn) {
 	p.Back(now, t, t.Cost)
 }
 
-// refuse ends the wait of everyone who cannot wait as long as the limit why asks for, of those
-// who cost it that much; ahead of each stand those before it. It reports whether one is left for
-// whom it is not known: a cheaper one may be served at once when the dear ones before it have gone.
+// refuse refuses the calls that cannot wait as long as the limit why requires, given the calls before them. It
+// applies to calls that cost at least cost. It reports whether a cheaper call remains: that one may be served
+// when the costly calls before it have been.
 func (q *queue) refuse(now, wait time.Duration, why int, cost int64) (unknown bool) {
 	var ahead int64
-	dear := false // one who costs as much stands before
+	dear := false // a call before it costs as much
 	q.line.Each(func(a line.Asker) line.Kind {
 		w := a.(*waiter)
 		cheap, own := !dear && w.costs[why] < cost, later(wait, q.leases[why].least(ahead))
@@ -136,8 +137,8 @@ func (q *queue) refuse(now, wait time.Duration, why int, cost int64) (unknown bo
 	return unknown
 }
 
-// least is how long it takes at least until n units have come after the first of them: what has gone of a rolling limit
-// at once comes at once.
+// least returns the least time until n more units are available. Units of a rolling limit that were used
+// together return together.
 func (p *lease) least(n int64) time.Duration {
 	if s := p.spec(); s.limit.Shape == limit.Rolling {
 		return time.Duration(min(n/max(1, s.limit.Amount), int64(bucket.Never/4/max(1, s.limit.Per)))) * s.limit.Per
@@ -145,7 +146,8 @@ func (p *lease) least(n int64) time.Duration {
 	return p.after(n)
 }
 
-// after is how long it takes until n units have come at the limit's rate; 0 for a calendar limit, all of which come at once.
+// after returns the time in which n units accrue at the limit's rate; 0 for a calendar limit, whose units all
+// return at the reset.
 func (p *lease) after(n int64) time.Duration {
 	s := p.spec()
 	if s.limit.Shape == limit.Calendar || n <= 0 {

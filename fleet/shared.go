@@ -5,9 +5,10 @@ import (
 	"github.com/seed1158cd35/weir/limit"
 )
 
-// Fetch is Home's: it gets what a call lacks from the store, waiting in order with the others of this
-// process that wait for the same. The answer of a store that is there is waited for also if f.Until is over before: a call
-// without patience gets what there is now. With a key of which too many are known nothing is asked.
+// Fetch implements limit.Home. It gets the units that a call lacks from the store. The call waits in order with
+// the calls of this process that lack the same limits. Fetch waits for a response of an available store even if
+// f.Until has passed, so a call that cannot wait gets the units that the store has now. It refuses calls for a
+// key beyond mostPassing without a request.
 func (g *Group) Fetch(ctx context.Context, f *limit.Fetch) (limit.Verdict, error) {
 	var few [usual]*lease
 	leases := few[:0]
@@ -24,5 +25,5 @@ func (g *Group) Fetch(ctx context.Context, f *limit.Fetch) (limit.Verdict, error
 	return g.queue(leases).wait(ctx, f)
 }
 
-// Come is Home's.
+// Come implements limit.Home.
 func (g *Group) Come() uint64 { return g.came.Add(1) }

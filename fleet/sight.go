@@ -7,30 +7,30 @@ import (
 	"github.com/seed1158cd35/weir/limit/bucket"
 )
 
-// sight is what the store said of a limit. The zero sight is that it has said nothing; what it says ages, and waits in it
-// are told less its age.
+// sight is the latest response of the store about a limit. The zero sight means that there was none. Its waits
+// are reported minus its age.
 type sight struct {
-	known bool // it has said something
+	known bool // the store has responded
 	at    time.Duration
 	grant Grant
 	start time.Time // of the calendar window
 	end   time.Time
-	count int64 // units gone in the window; Grant.Back of them have come back
+	count int64 // units used in the window; Grant.Back of them have returned
 }
 
-// hears notes what the store said. The answer to a repeat may be as old as what it repeats: of which
-// calendar window it tells is not known.
+// hears records a response. The response to a repeat may be as old as the first request, so its calendar window
+// is unknown.
 func (p *lease) hears(now time.Duration, c *Claim, g Grant, at time.Time, again bool) {
 	next := sight{known: true, at: now, grant: g}
-	if c.Rule.Shape == limit.Calendar { // the limit may have been changed since it was asked for
+	if c.Rule.Shape == limit.Calendar { // the limit may have changed since the request
 		next.start, next.end = c.Start, c.End
-		// The store's clock is in the second window that the claim names.
+		// The store's clock is in the claim's second window.
 		if !at.Before(c.End) {
 			next.start, next.end = c.End, c.Next
 		}
 		next.count = max(0, c.Rule.Amount-g.Left)
 	}
-	if g.Mark.Step != 0 { // else it is no mark; those given before keep their step
+	if g.Mark.Step != 0 { // otherwise there is no mark, and earlier marks keep their step
 		p.step.Store(g.Mark.Step)
 	}
 	p.mu.Lock()
@@ -38,7 +38,7 @@ func (p *lease) hears(now time.Duration, c *Claim, g Grant, at time.Time, again 
 	if again && c.Rule.Shape == limit.Calendar && p.seen.known {
 		return
 	}
-	if g.Cold || again { // that tells nothing of what has gone
+	if g.Cold || again { // then it does not contain the usage
 		next.count, next.grant.Back = 0, 0
 		if p.seen.start.Equal(next.start) {
 			next.count, next.grant.Back = p.seen.count, p.seen.grant.Back
@@ -47,7 +47,7 @@ func (p *lease) hears(now time.Duration, c *Claim, g Grant, at time.Time, again 
 	p.seen = next
 }
 
-// Look is what the store said last, or what there is while it is away.
+// Look returns the state in the latest response, or the available units during an outage.
 func (p *lease) Look(now time.Duration) limit.Level {
 	s := p.spec()
 	v := limit.Level{Left: p.comeSince(now, s), Full: s.most(), HeldBack: s.heldBack(), PerSecond: s.perSecond(p.group.fleet.storeTime(now)), Age: bucket.Never}
@@ -64,7 +64,8 @@ func (p *lease) Look(now time.Duration) limit.Level {
 	return v
 }
 
-// lookOwn is what there is, and when all that can be is, while the store is away or was never there.
+// lookOwn sets the available units, and when all possible ones are available, while the store is unavailable or
+// was never reached.
 func (p *lease) lookOwn(now time.Duration, s *spec, v *limit.Level) {
 	g := p.group
 	g.own.Lock()
@@ -78,7 +79,7 @@ func (p *lease) lookOwn(now time.Duration, s *spec, v *limit.Level) {
 		if s.rule.Shape != limit.Calendar {
 			v.Reset = reset
 		}
-	case u.mode != asking && (!p.sight().known || g.failing.Load()): // else it answers asks, and beats in a moment
+	case u.mode != asking && (!p.sight().known || g.failing.Load()): // otherwise the store responds to requests, and soon to a heartbeat
 		if s.rule.Shape == limit.Calendar {
 			held += p.stands(now, s, u)
 		}
@@ -86,7 +87,7 @@ func (p *lease) lookOwn(now time.Duration, s *spec, v *limit.Level) {
 	}
 }
 
-// sight is what the store said last.
+// sight returns the latest response.
 func (p *lease) sight() sight {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -7,51 +7,50 @@ import (
 	"github.com/seed1158cd35/weir/limit/bucket"
 )
 
-// A spec is a limit as a fleet shares it.
+// A spec is a limit in the form that a fleet shares.
 type spec struct {
 	limit limit.Limit
 	rule  Rule
-	// hold is how long after a store was asked what it granted may be used. The rule
-	// allows for it: what is granted and not yet used never adds up to more than
-	// the limit.
+	// hold is how long after a request its grant may be used. The rule allows for it: granted and unused units
+	// never add up to more than the limit.
 	hold time.Duration
-	// late says that what came later than hold must not be used at all. Limits too
-	// small to allow for a delay have no such rule: they are exact at the store, and
-	// what goes out is as even as the network is.
+	// late reports that a grant must not be used after hold. Limits too small for that do not have this rule:
+	// they are exact at the store, and calls are as evenly spaced as the network allows.
 	late   bool
 	leased bool
 	guard  time.Duration
-	fitted time.Duration // the group's guard by which it was made; see Fleet.fitted
-	since  time.Duration // when it took another's place
+	fitted time.Duration // the group's guard for which it was made; see Fleet.fitted
+	since  time.Duration // when it replaced another spec
 }
 
 const (
-	// These are Options.Lease and Options.Guard that are 0.
+	// Defaults of Options.Lease and Options.Guard.
 	defaultLease = 250 * time.Millisecond
 	defaultGuard = 10 * time.Millisecond
 
-	// longestLease keeps pauses and changes from being learnt late.
+	// longestLease bounds the delay before a process learns of pauses and changes.
 	longestLease = 2 * time.Second
 
-	// What is held back of a limit is rate x hold. For limits by the minute and longer a hold may be a sixtieth of the window,
-	// for rolling ones a hundredth: so much of them is the most that is lost.
+	// The store withholds rate x hold of a limit. For limits per minute and longer, a hold may be a sixtieth of
+	// the window, and a hundredth for rolling limits. At most that fraction is lost.
 	leaseShare   = 60
-	countedShare = 32 // of the burst, for limits of another unit than requests
+	countedShare = 32 // of the burst, for limits whose unit is not requests
 	rollingShare = 100
-	laterShare   = 100 // of the time in which a unit comes, for limits of few units
+	laterShare   = 100 // of the time in which one unit accrues, for limits of few units
 
-	// worthLeasing is how many units all of a fleet use in a lease at least; below it there is nothing to share out.
+	// worthLeasing is how many units the complete fleet must use during a lease. With fewer, leases are not
+	// useful.
 	worthLeasing = 4
 )
 
-// newSpec is how the limit is shared when leases last for lease, none if that is
-// below 0, and an answer of the store is expected within guard.
+// newSpec returns how the limit is shared if leases last for lease and responses of the store are used within
+// guard. If lease is negative, no units are leased.
 func newSpec(l limit.Limit, lease, guard time.Duration) *spec {
 	return newSpecFrom(l, lease, guard, guard)
 }
 
-// newSpecFrom is newSpec for a group whose guard has followed the distance of the store from base, which is Options.Guard.
-// The weight of a unit depends on base only: a cell forgets what may come back when the weight of a unit changes.
+// newSpecFrom is newSpec for a group whose guard has grown from base, which is Options.Guard, to guard. The
+// weight of a unit depends only on base, because a cell drops its history when the weight changes.
 func newSpecFrom(l limit.Limit, lease, base, guard time.Duration) *spec {
 	s := &spec{limit: l, rule: Rule{Name: l.Name, Shape: l.Shape, Amount: l.Amount}, leased: lease >= 0, guard: guard}
 	switch l.Shape {
@@ -68,13 +67,13 @@ func newSpecFrom(l limit.Limit, lease, base, guard time.Duration) *spec {
 	return s
 }
 
-// bucket lets the store keep burst - rate*hold, so that blocks that are not spent
-// yet can never add up to more than the limit: with B and R of the limit, what goes
-// in a window W is at most B - R*hold + R*(W + hold).
+// bucket makes the store enforce burst - rate*hold, so that unspent blocks never exceed the limit. With burst B
+// and rate R of the limit, at most B - R*hold + R*(W + hold) units are used in a window W.
 func (s *spec) bucket(lease, base, guard time.Duration) {
 	r := s.limit.Rate
 	s.rule.Meter = bucket.MeterOf(r)
-	// fill is how long an empty bucket takes to be full; a hold of a quarter of it holds a quarter of the burst back.
+	// fill is how long an empty bucket takes to fill. A hold of a quarter of it withholds a quarter of the
+	// burst.
 	fill := time.Duration(float64(r.Full()) / r.PerSecond() * float64(time.Second))
 	share := r.Per / leaseShare
 	if s.limit.UnitName() != limit.Requests { // calls reserve more than they use, and need the burst meanwhile
@@ -91,8 +90,8 @@ func (s *spec) bucket(lease, base, guard time.Duration) {
 	m := &s.rule.Meter
 	reserve := (s.hold.Microseconds() + 1) * m.Drain
 	if (base.Microseconds()+1)*m.Drain <= m.Unit/50 {
-		// With less than a unit to hold back it is cheaper to let each come so much
-		// later: the unit after the burst of n comes at n*(interval + later) - later.
+		// If less than one unit must be withheld, delaying each unit by that much costs less. The unit after a
+		// burst of n then accrues at n*(interval + later) - later.
 		later := max(base, min(longestGuard, time.Duration(float64(time.Second)/r.PerSecond())/laterShare))
 		s.hold = max(s.hold, later)
 		m.Unit += (later.Microseconds() + 1) * m.Drain
@@ -110,11 +109,10 @@ func (s *spec) bucket(lease, base, guard time.Duration) {
 	}
 }
 
-// rolling counts what was granted for as long as the window and hold: it may be
-// used so much later.
+// rolling makes the store count grants for the window plus hold, since they may be used that much later.
 func (s *spec) rolling(_, guard time.Duration) {
 	w := windowOf(&s.limit)
-	// Units count for so much longer than the window: that is what is lost.
+	// The time that units count beyond the window is lost.
 	s.hold = min(longestLease, w.Per/rollingShare)
 	if s.hold < guard {
 		s.hold, s.leased = min(guard, w.Per/10), false
@@ -124,14 +122,14 @@ func (s *spec) rolling(_, guard time.Duration) {
 	s.rule.Ring = bucket.RingOf(w)
 }
 
-// windowOf is the window of a rolling limit.
+// windowOf returns the window of a rolling limit.
 func windowOf(l *limit.Limit) bucket.Window { return bucket.Window{Amount: l.Amount, Per: l.Per} }
 
-// untilReset is how long after a store was asked what it granted of a calendar window
-// may be used: what goes then still arrives in it.
+// untilReset returns how long after a request its grant of a calendar window may be used, so that calls still
+// arrive in the window.
 func (s *spec) untilReset(g *Grant) time.Duration { return g.Reset - s.guard }
 
-// windows are those of a calendar limit.
+// windows returns the windows of a calendar limit, and zero Windows for other shapes.
 func (s *spec) windows(at time.Time) limit.Windows {
 	if s.rule.Shape != limit.Calendar {
 		return limit.Windows{}
@@ -139,7 +137,7 @@ func (s *spec) windows(at time.Time) limit.Windows {
 	return s.limit.Windows(at)
 }
 
-// most is the largest cost that can ever be met.
+// most returns the largest cost that can ever be granted.
 func (s *spec) most() int64 {
 	if s.rule.Shape == limit.Bucket {
 		return s.rule.Meter.Cap / s.rule.Meter.Unit
@@ -147,7 +145,7 @@ func (s *spec) most() int64 {
 	return s.rule.Amount
 }
 
-// heldBack is how much of its burst the store never grants at once, which is rate*hold: see bucket.
+// heldBack returns how much of the burst the store never grants at once, which is rate*hold; see bucket.
 func (s *spec) heldBack() int64 {
 	if s.rule.Shape != limit.Bucket {
 		return 0
@@ -155,7 +153,7 @@ func (s *spec) heldBack() int64 {
 	return s.limit.Rate.Full() - s.most()
 }
 
-// perSecond is the limit's rate.
+// perSecond returns the limit's rate.
 func (s *spec) perSecond(now time.Time) float64 {
 	if s.limit.Shape == limit.Calendar {
 		w := s.limit.Windows(now)

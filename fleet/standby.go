@@ -9,30 +9,28 @@ import (
 	"github.com/seed1158cd35/weir/limit/bucket"
 )
 
-// standby is a block of a calendar window that is kept for when the store is away: units
-// that it has granted and charged, and that are good until the reset. It is what this
-// process uses while a part lives, but hardly more than it has used in the window already, so
-// that a crash loses no more than that.
-// It is guarded by Group.own.
+// standby is a block of a calendar window that is kept for an outage of the store: units that are granted,
+// charged and valid until the reset. The process uses them while a part lasts. The block is not much larger
+// than the usage in the window so far, so a crash loses no more than that. It is guarded by Group.own.
 type standby struct {
 	left  int64  // units with a mark
-	until expiry // of them
+	until expiry // their expiry
 	mark  Mark   // of the last of them
 
-	// Units that a repeat brought have no mark, and cannot be given back.
+	// Units from a repeat have no mark and cannot be returned.
 	loose      int64
 	looseUntil expiry
 
-	win   int64         // the begin of the window that used counts in, in microseconds of the store's clock
-	used  int64         // units in it
-	rate  float64       // units a second, over the time that a part lives, as of at
-	at    time.Duration // when the rate was noted last
-	begun time.Duration // since when it is
-	share int64         // what is left of a share, where one is used
-	lent  int           // the use that it is for
+	win   int64         // the begin of the window of used, in microseconds of the store's clock
+	used  int64         // units used in that window
+	rate  float64       // average units per second, as of at
+	at    time.Duration // when the rate was last updated
+	begun time.Duration // since when rate has been measured
+	share int64         // remaining units of a share, if one is in use
+	lent  int           // the use to which share belongs
 }
 
-// stands is how much there is now.
+// stands returns how many units are available now.
 func (p *lease) stands(now time.Duration, s *spec, u ownUse) int64 {
 	b := &p.own.standby
 	left := b.all(now, p.group.fleet.clock)
@@ -43,7 +41,7 @@ func (p *lease) stands(now time.Duration, s *spec, u ownUse) int64 {
 	return left + b.share
 }
 
-// marked is how many units with a mark stand by: those can be given back to the store.
+// marked returns how many units have a mark, so that they can be returned to the store.
 func (b *standby) marked(now time.Duration, c clock.Clock) int64 {
 	if b.left == 0 || b.until.passed(now, c) {
 		return 0
@@ -51,7 +49,7 @@ func (b *standby) marked(now time.Duration, c clock.Clock) int64 {
 	return b.left
 }
 
-// unmarked is how many stand by that a repeat brought. They are used, or lost.
+// unmarked returns how many units came from a repeat. They are used or lost.
 func (b *standby) unmarked(now time.Duration, c clock.Clock) int64 {
 	if b.loose == 0 || b.looseUntil.passed(now, c) {
 		return 0
@@ -59,12 +57,12 @@ func (b *standby) unmarked(now time.Duration, c clock.Clock) int64 {
 	return b.loose
 }
 
-// all is both.
+// all returns the sum of both.
 func (b *standby) all(now time.Duration, c clock.Clock) int64 {
 	return b.marked(now, c) + b.unmarked(now, c)
 }
 
-// lend sets what a share of the window's quota is, as far as it is known what is left.
+// lend sets the share of the window's quota, from the known remaining units.
 func (p *lease) lend(now time.Duration, s *spec, u ownUse) {
 	b := &p.own.standby
 	at := p.group.fleet.storeTime(now)
@@ -90,17 +88,18 @@ func (p *lease) turnStandby(start int64) {
 	}
 }
 
-// takeStandby takes units of what stands by, or of a share of the quota where one is configured. Their turn
-// says which: they come back to the same.
+// takeStandby takes standby units, or units of a share of the quota if one is configured. Their turn contains
+// which, so that they return to the same place.
 func (p *lease) takeStandby(now time.Duration, u ownUse, n int64) limit.Turn {
 	b := &p.own.standby
 	b.used += n
-	// A share is spent first: what stands by is charged already, and comes back to the store if it is not needed.
+	// The share is spent first. Standby units are charged already and return to the store if they are not
+	// needed.
 	if k := min(n, b.share); k > 0 && u.mode == sharing {
 		b.share -= k
 		b.draw(now, n-k, p.group.fleet.clock)
 		t := ownTurn(b.lent, n)
-		t.Place = -b.win // below 0: no instant of a use, should the limit get another shape
+		t.Place = -b.win // negative: not an instant of a use, if the limit changes its shape
 		return t
 	}
 	t := limit.Turn{Turn: bucket.Turn{Low: b.mark.At, Place: b.mark.Level, Cost: n}}
@@ -110,27 +109,27 @@ func (p *lease) takeStandby(now time.Duration, u ownUse, n int64) limit.Turn {
 	return t
 }
 
-// draw takes units, those with a mark first, and returns how many had none.
+// draw takes units, marked ones first, and returns how many had no mark.
 func (b *standby) draw(now time.Duration, n int64, c clock.Clock) (loose int64) {
 	loose = n - min(n, b.marked(now, c))
 	b.left, b.loose = b.left-(n-loose), b.loose-loose
 	return loose
 }
 
-// looseTurn is the place of a turn of which units had no mark: no mark of a store is below 0.
+// looseTurn returns the place of a turn that contains units without a mark. Marks of a store are not negative.
 func (b *standby) looseTurn() int64 { return min(-1, -int64(b.looseUntil.at)) }
 
-// isLoose reports whether units of the turn had no mark, and are of the window of those that stand by.
+// isLoose reports whether the turn contains units without a mark from the window of the standby units.
 func (b *standby) isLoose(now time.Duration, t limit.Turn, c clock.Clock) bool {
 	return t.Low == 0 && t.Place == b.looseTurn() && !b.looseUntil.passed(now, c)
 }
 
-// ownLate is how late a call may wake for units that are this process's own, and use them: as late as calls may be
-// for their turn in a limit of this process alone.
+// ownLate is how late a call may wake and still use units taken without the store. Calls may be as late for
+// their turn in a limit of a single process.
 const ownLate = 100 * time.Millisecond
 
-// ends is before when units must be used that are this process's own: what stood by, or is a share, in
-// the calendar window that it is of.
+// ends returns the expiry of units taken without the store. Standby units and units of a share expire with
+// their calendar window.
 func (p *lease) ends(now time.Duration, t limit.Turn) expiry {
 	s, f := p.spec(), p.group.fleet
 	by := noExpiry
@@ -150,8 +149,8 @@ func (p *lease) ends(now time.Duration, t limit.Turn) expiry {
 	return p.own.standby.until
 }
 
-// standsAgain puts units of the window back to those that stand by, if they are needed
-// there: the store does not answer. It reports whether they were.
+// standsAgain puts units of the window back into the standby if the store does not respond. It reports whether
+// it did.
 func (p *lease) standsAgain(now time.Duration, t limit.Turn, n int64) bool {
 	if p.spec().rule.Shape != limit.Calendar || !p.alone(now) {
 		return false
@@ -173,7 +172,7 @@ func (p *lease) standsAgain(now time.Duration, t limit.Turn, n int64) bool {
 	return true
 }
 
-// uses notes that units of a calendar limit were as good as used.
+// uses records units of a calendar limit that count as used.
 func (p *lease) uses(now time.Duration, start, n int64) {
 	p.turnStandby(start)
 	b := &p.own.standby
@@ -181,15 +180,16 @@ func (p *lease) uses(now time.Duration, start, n int64) {
 		b.begun = now
 	}
 	span := p.group.fleet.standbyFor().Seconds()
-	// An average that forgets exponentially, over the time for which a block stands by.
+	// An exponential average over the time for which the standby lasts.
 	b.rate = b.rate*math.Exp(-(now-b.at).Seconds()/span) + float64(n)/span
 	b.at = now
 	b.used += n
 }
 
-// wants returns how many units more should stand by, below 0 if fewer: as many as will be used in standbyFor, but no more than
-// were used in this window, nor than half of this process's part of what is left of it. A process that has used few has as many
-// as it will use in youngSpan, if they are no more than an even spread of what is left over the rest of the window.
+// wants returns how many units to add to the standby; negative means too many. The target is the units that
+// will be used in standbyFor, but at most the units used in this window, and at most half of this process's
+// part of the remaining units. A process with little usage keeps the units for youngSpan, if they do not exceed
+// an even distribution of the remaining units over the rest of the window.
 func (p *lease) wants(now time.Duration, s *spec) int64 {
 	if s.rule.Shape != limit.Calendar {
 		return 0
@@ -203,7 +203,7 @@ func (p *lease) wants(now time.Duration, s *spec) int64 {
 	}
 	f := p.group.fleet
 	span := f.standbyFor()
-	// A rate that has been noted for a shorter time than it looks back is as much too low.
+	// A rate that was measured for a shorter time than its time constant is proportionally too low.
 	lately := b.rate * math.Exp(-(now-b.at).Seconds()/span.Seconds()) / (1 - math.Exp(-max(now-b.begun, noteLeast).Seconds()/span.Seconds()))
 	part := partDown(seen.grant.Left, p.group.standing.part)
 	even := float64(part) * min(1, span.Seconds()/max(1, seen.end.Sub(f.storeTime(now)).Seconds()))
@@ -215,18 +215,18 @@ const (
 	// noteLeast is the least time over which a rate of use is estimated.
 	noteLeast = 3 * time.Second
 
-	// youngSpan is for how long the block of a process lasts that has used fewer units than that.
+	// youngSpan is how long the standby of a process lasts that has used fewer units than that.
 	youngSpan = 30 * time.Second
 )
 
-// stock is how many units stand by.
+// stock returns how many standby units there are.
 func (p *lease) stock(now time.Duration) int64 {
 	p.group.own.Lock()
 	defer p.group.own.Unlock()
 	return p.own.standby.all(now, p.group.fleet.clock)
 }
 
-// keepBy lets units of a calendar window stand by.
+// keepBy adds units of a calendar window to the standby.
 func (p *lease) keepBy(now time.Duration, n int64, until expiry, m Mark) {
 	p.group.own.Lock()
 	defer p.group.own.Unlock()
@@ -243,7 +243,7 @@ func (p *lease) keepBy(now time.Duration, n int64, until expiry, m Mark) {
 	p.group.isActive(p)
 }
 
-// keepLoose lets units stand by that have no mark, until the first of their windows ends.
+// keepLoose adds units without a mark. They expire with the first of their windows.
 func (b *standby) keepLoose(now time.Duration, n int64, until expiry, c clock.Clock) {
 	switch {
 	case until.passed(now, c):
@@ -254,7 +254,7 @@ func (b *standby) keepLoose(now time.Duration, n int64, until expiry, c clock.Cl
 	}
 }
 
-// standsBy reports whether something stands by.
+// standsBy reports whether there are standby units that can be returned.
 func (p *lease) standsBy(now time.Duration) bool {
 	p.group.own.Lock()
 	defer p.group.own.Unlock()
@@ -262,8 +262,8 @@ func (p *lease) standsBy(now time.Duration) bool {
 	return b.left > 0 && !b.until.passed(now, p.group.fleet.clock)
 }
 
-// release is what tells the store of units that need not stand by any more: of all of them if all is set, else of what is too
-// much, once that is worth an ask: a quarter of what stands by.
+// release returns the settlement of unneeded standby units. If all is set, all units are unneeded. Otherwise
+// the excess must be more than a quarter of the standby to be worth a request.
 func (p *lease) release(now time.Duration, s *spec, all bool) (Settlement, bool) {
 	if s.rule.Shape == limit.Rolling {
 		return p.releaseReserve(now, s, all)
@@ -285,7 +285,7 @@ func (p *lease) release(now time.Duration, s *spec, all bool) (Settlement, bool)
 	return Settlement{Back: over, Mark: b.mark}, true
 }
 
-// spareable returns how many units are reserved for an outage that the store takes back at once.
+// spareable returns how many units reserved for an outage the store would take back immediately.
 func (p *lease) spareable(now time.Duration) (n int64) {
 	p.group.own.Lock()
 	defer p.group.own.Unlock()
@@ -300,7 +300,8 @@ func (p *lease) spareable(now time.Duration) (n int64) {
 	return n
 }
 
-// spares returns units that are reserved for an outage if the store has too few left for a call, and reports whether it did.
+// spares returns units reserved for an outage if the store has too few left for a call, and reports whether it
+// did.
 func (p *lease) spares(now time.Duration, s *spec, cost int64) (returned bool) {
 	if s.rule.Shape == limit.Bucket {
 		return false
@@ -309,7 +310,7 @@ func (p *lease) spares(now time.Duration, s *spec, cost int64) (returned bool) {
 	if !seen.known || seen.grant.Left >= cost || seen.grant.Left+there < cost {
 		return false
 	}
-	if s.rule.Shape == limit.Rolling { // a quarter of it, so that most of what is left stays reserved
+	if s.rule.Shape == limit.Rolling { // a quarter, so that most of the remaining units stay reserved
 		for n := max(cost-max(0, seen.grant.Left), (there+3)/4); n > 0; {
 			back, ok := p.takeReserved(now, n)
 			if !ok {
@@ -327,8 +328,8 @@ func (p *lease) spares(now time.Duration, s *spec, cost int64) (returned bool) {
 	return returned
 }
 
-// turnQuota gives back what stands by of a limit that has got other windows, or a smaller amount: of
-// those it may be too much.
+// turnQuota returns the standby units of a limit that has other windows or a smaller amount. They may be too
+// many for it.
 func (p *lease) turnQuota(now time.Duration, s *spec) {
 	o, next := &p.own, amounts{s.rule.Amount, s.limit.Every, s.limit.Zone}
 	old := o.quota
@@ -341,9 +342,9 @@ func (p *lease) turnQuota(now time.Duration, s *spec) {
 	o.standby.left, o.standby.loose, o.standby.mark = 0, 0, Mark{}
 }
 
-// standbyLeast is for how long a stand-by block of a quota lasts, at least, at the rate of late.
+// standbyLeast is how long the standby of a quota lasts at the recent rate, at least.
 const standbyLeast = 5 * time.Minute
 
-// standbyFor is for how long a stand-by block of a quota lasts at the rate of late. Unlike a part it needs no
+// standbyFor returns how long the standby of a quota lasts at the recent rate. Unlike a part it needs no
 // reservation: its units are charged, so it may outlast Options.Outage.
 func (f *Fleet) standbyFor() time.Duration { return max(f.o.Outage, standbyLeast) }

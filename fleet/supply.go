@@ -7,26 +7,25 @@ import (
 	"github.com/seed1158cd35/weir/limit/bucket"
 )
 
-// A Supply is what a store can grant of a group at an instant: the time by which buckets
-// are drained, and how much of each limit is out. The zero Supply is that of a group
-// without members, at the beginning of time.
+// A Supply is what a store can grant of a group at an instant: the clock by which buckets drain, and how much
+// of each limit is out. The zero Supply describes a group without members at the beginning of time.
 //
-// Instants are microseconds, parts millionths.
+// Instants are microseconds, parts are millionths.
 type Supply struct {
 	Now   int64 // the store's clock
-	Z     int64 // the supply's, never ahead of it
-	Out   int64 // parts that are out; Whole at most
-	Saved int64 // for how many microseconds tokens have come for these parts; 0 means that it is not known
-	Next  int64 // until when less will surely not be out
-	Cold  bool  // all of it, as the store does not know who holds parts
+	Z     int64 // the supply's clock, never ahead of Now
+	Out   int64 // parts that are out, at most Whole
+	Saved int64 // for how many microseconds tokens have accrued for these parts; 0 means unknown
+	Next  int64 // until when Out does not become less
+	Cold  bool  // all parts are out, because the store does not know their holders
 	Falls []Fall
 	Stale []Stale
 }
 
-// allIn is the supply of a group of which nobody holds a part.
+// allIn returns the supply of a group in which no process holds a part.
 func allIn(now int64) *Supply { return &Supply{Now: now, Z: now} }
 
-// Z is the supply's clock at an instant up to which the lag is counted.
+// Z returns the supply's clock at an instant up to which the lag is counted.
 func (m *Members) Z(now int64) int64 {
 	z := now - m.Lag
 	if m.Frac > 0 {
@@ -35,7 +34,7 @@ func (m *Members) Z(now int64) int64 {
 	return z
 }
 
-// Supply is what can be granted at the instant.
+// Supply returns the supply at the instant.
 func (m *Members) Supply(now int64) *Supply {
 	m.Turn(now)
 	return &Supply{
@@ -44,27 +43,27 @@ func (m *Members) Supply(now int64) *Supply {
 	}
 }
 
-// partDown is a part, in millionths, of n, rounded down: all parts together are n at most. Neither may be below 0, and
-// the part Whole at most.
+// partDown returns a part of n, in millionths, rounded down, so that all parts together are at most n. n and
+// part must not be negative, and part is at most Whole.
 func partDown(n, part int64) int64 {
 	hi, lo := bits.Mul64(uint64(n), uint64(part))
 	q, _ := bits.Div64(hi, lo, Whole)
 	return int64(q)
 }
 
-// partUp is a part of n, rounded up.
+// partUp returns a part of n, rounded up.
 func partUp(n, part int64) int64 { return n - partDown(n, Whole-part) }
 
-// floor is the weight that a bucket has at least: the tokens that are saved up out
-// there, or may have been spent of late.
+// floor returns the least weight of a bucket: the tokens that are saved in parts that are out, or may have been
+// spent lately.
 func (s *Supply) floor(cap, drain int64) int64 {
-	// What is out now counts as taken: of the burst a part, but no more than has come since it is out.
+	// Parts that are out now count as taken, but with no more than the tokens that have accrued since.
 	w := partUp(cap, s.Out)
 	if s.Saved > 0 {
 		w = min(w, drains(s.Saved, drain))
 	}
-	// What was out until a while ago comes back as tokens do: those who were out had saved up as much, and may have
-	// spent it.
+	// Parts that were out until recently return as tokens accrue. Their holders had saved that many tokens and
+	// may have spent them.
 	for _, f := range s.Falls {
 		top := partUp(cap, min(f.Part, Whole))
 		top -= min(top, drains(s.Z-f.At, drain))
@@ -76,11 +75,11 @@ func (s *Supply) floor(cap, drain int64) int64 {
 	return w
 }
 
-// drains is the weight that drains in so many microseconds, at most most62.
+// drains returns the weight that drains in us microseconds, at most most62.
 func drains(us, drain int64) int64 { return timesMost(max(0, us), drain) }
 
-// away is how much of a rolling limit is not the store's to grant: what is out, and what
-// was out within the window.
+// away returns how much of a rolling limit the store cannot grant: parts that are out, or were out within the
+// window.
 func (s *Supply) away(r *Rule) int64 {
 	if r.Tally {
 		return 0
@@ -94,17 +93,17 @@ func (s *Supply) away(r *Rule) int64 {
 	return partUp(r.Amount, min(out, Whole))
 }
 
-// Floor is the weight that a bucket of a capacity, drained so fast, has at least, for stores that keep no Cells.
+// Floor returns the least weight of a bucket with the capacity and drain rate, for stores without Cells.
 func (s *Supply) Floor(cap, drain int64) int64 { return s.floor(cap, drain) }
 
-// Away is how much of a rolling limit is not the store's to grant, for stores that keep no Cells.
+// Away returns how much of a rolling limit the store cannot grant, for stores without Cells.
 func (s *Supply) Away(r *Rule) int64 { return s.away(r) }
 
-// Slower is how many microseconds it takes for so many to pass on the supply's clock, for stores that keep no Cells.
+// Slower returns how many microseconds the supply's clock takes for us microseconds, for stores without Cells.
 func (s *Supply) Slower(us int64) int64 { return s.slower(us) }
 
-// slower is how long the supply takes for so many microseconds of its clock, while as
-// much is out as now. If all is out, nothing comes before that changes.
+// slower returns how long the supply's clock takes for us microseconds while Out stays the same. If all parts
+// are out, no unit accrues before that changes.
 func (s *Supply) slower(us int64) int64 {
 	const most = 1 << 62 / Whole
 	switch {
@@ -116,12 +115,11 @@ func (s *Supply) slower(us int64) int64 {
 	return max(us, s.change())
 }
 
-// change is after how many microseconds to look again for a change: whoever is out may be
-// heard at any time.
+// change returns how many microseconds later to check for a change. A silent process may send a heartbeat at
+// any time.
 func (s *Supply) change() int64 { return time.Second.Microseconds() }
 
-// Wait is how many microseconds until so many units fit into a bucket, and Reset until
-// all that can be granted is there again.
+// Wait returns how many microseconds it takes until n units fit into a bucket.
 func (s *Supply) Wait(m *bucket.Meter, f bucket.Fill, n int64) int64 {
 	if n*m.Unit > m.Cap-partUp(m.Cap, s.Out) {
 		return s.change()
@@ -130,8 +128,8 @@ func (s *Supply) Wait(m *bucket.Meter, f bucket.Fill, n int64) int64 {
 	return s.slower(max(0, f.At-s.Z) + m.Wait(f, n))
 }
 
-// Reset is how many microseconds until a bucket is as empty as it can be: all that can be granted is there.
+// Reset returns how many microseconds it takes until all units of a bucket that can be granted are available.
 func (s *Supply) Reset(m *bucket.Meter, f bucket.Fill) int64 { return s.slower(s.Drain(m, f)) }
 
-// Drain is what Reset would be if no part were out: the bucket's weight as a number of microseconds.
+// Drain returns the same as Reset if no part is out: the bucket's weight in microseconds.
 func (s *Supply) Drain(m *bucket.Meter, f bucket.Fill) int64 { return max(0, f.At-s.Z) + m.Empty(f) }

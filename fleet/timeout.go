@@ -6,23 +6,24 @@ import (
 	"time"
 )
 
-// A timeout is a context that ends after a while, or with another one, and can be used again for the next
-// call, so that a decision allocates nothing for it.
-// The zero timeout has not begun. One call uses it at a time; its client may look at it from any goroutine, and for as long as
-// the call lasts: a client that keeps the context longer would see that of the next call.
+// A timeout is a context that ends after a duration or with another context. It can be reused for the next
+// call, so that a decision does not allocate for it.
+//
+// The zero timeout has not begun. One call uses it at a time. The store's client may use it from any goroutine
+// during the call. A client that keeps it longer would see the context of the next call.
 type timeout struct {
 	mu    sync.Mutex
-	at    time.Time     // when it ends
-	done  chan struct{} // closed when it has; another one for the next call then
-	err   error         // why it has; nil before
+	at    time.Time     // the deadline
+	done  chan struct{} // closed at the end; then the next call gets another one
+	err   error         // why the context ended; nil before
 	timer *time.Timer
-	calls int         // that began
-	stop  func() bool // ends that it ends with another one; nil if it does not
+	calls int         // number of calls so far
+	stop  func() bool // detaches from the other context; nil if there is none
 }
 
 var _ context.Context = (*timeout)(nil)
 
-// begin lets the context end after d, or with another one.
+// begin starts a context that ends after d or with another context.
 func (t *timeout) begin(with context.Context, d time.Duration) {
 	t.starts(d)
 	t.stop = nil
@@ -47,7 +48,7 @@ func (t *timeout) starts(d time.Duration) {
 	}
 }
 
-// end is called when the call is over.
+// end must be called when the call is over.
 func (t *timeout) end() {
 	t.timer.Stop()
 	if t.stop != nil {
@@ -55,7 +56,7 @@ func (t *timeout) end() {
 	}
 }
 
-// fire may be late, for a call that has ended already.
+// fire may run late, after its call has ended.
 func (t *timeout) fire() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -64,7 +65,7 @@ func (t *timeout) fire() {
 	}
 }
 
-// cut ends the nth call's context, if that is not over.
+// cut ends the context of the nth call, if it is still in use.
 func (t *timeout) cut(n int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -73,7 +74,7 @@ func (t *timeout) cut(n int) {
 	}
 }
 
-// ends ends the context; the lock is held.
+// ends ends the context. The lock is held.
 func (t *timeout) ends(err error) {
 	if t.err == nil {
 		t.err = err
@@ -81,7 +82,7 @@ func (t *timeout) ends(err error) {
 	}
 }
 
-// Deadline, Done, Err and Value are those of a context.
+// Deadline, Done, Err and Value implement context.Context.
 func (t *timeout) Deadline() (time.Time, bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

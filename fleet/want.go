@@ -7,15 +7,16 @@ import (
 	"github.com/seed1158cd35/weir/limit/bucket"
 )
 
-// Want is what a call lacks for which the store's state is to blame, and how long that may last: what refusals tell besides
-// the limit's own wait. LacksNothing if the store is there.
+// Want returns which shortage of a call the store's state causes, and for how long. Refusals report it besides
+// the limit's own wait. Lack is LacksNothing if the store is available.
 func (p *lease) Want(now time.Duration, cost int64) limit.Want {
 	g := p.group
 	g.own.Lock()
 	defer g.own.Unlock()
 	u := g.standing.use(now)
 	w := limit.Want{State: g.standing.state(now)}
-	// The key is one of more than mostPassing: the store is not asked for it, and in passingKept there may be room.
+	// There are more than mostPassing such keys: the store is not asked for this one. There may be room after
+	// passingKept.
 	if p.crowdedOut {
 		w.Lack, w.Wait, w.Keys = limit.LacksStore, passingKept, true
 		return w
@@ -39,15 +40,15 @@ func (p *lease) Want(now time.Duration, cost int64) limit.Want {
 	return w
 }
 
-// muchReserved is from which part on, in millionths, what is reserved for silent processes is named as the cause of a
-// refusal.
+// muchReserved is the part, in millionths, from which the reservation for silent processes is named as the
+// cause of a refusal.
 const muchReserved = Whole / 10
 
-// reserved is the part of each limit that the store reserves for processes that it knows and does not hear.
+// reserved returns the part of each limit that the store reserves for known processes that are silent.
 func (b *beating) reserved() int64 { return max(0, b.out.Out-b.out.Unknown) }
 
-// again is when to ask again of who needs the store, which is away: nobody knows when that is back. It
-// is as long as it has been away, from 1s to 30s; own is held.
+// again returns when a caller that needs the unavailable store should retry. It is the duration of the outage,
+// from 1s to 30s, since the end of the outage is unknown. own is held.
 func (g *Group) again(now time.Duration) time.Duration {
 	s := &g.standing
 	since := s.began
@@ -57,5 +58,5 @@ func (g *Group) again(now time.Duration) time.Duration {
 	return min(max(retryStore, now-since), longestRetry)
 }
 
-// longestRetry is the longest wait that a caller is told where nobody knows when the store is back.
+// longestRetry is the longest wait that a caller gets if the end of the outage is unknown.
 const longestRetry = 30 * time.Second

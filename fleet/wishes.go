@@ -7,28 +7,28 @@ import (
 	"github.com/seed1158cd35/weir/limit"
 )
 
-// wishMemory is the time constant with which what was wanted is forgotten.
+// wishMemory is the time constant of the demand's exponential average.
 const wishMemory = 10 * time.Second
 
-// lately is the largest value of the last minute or two.
+// lately is the largest value of the last one to two minutes.
 type lately struct {
 	since     time.Duration
-	now, last int64 // none if there was none
+	now, last int64 // none if there was no value
 }
 
-// none is no value: less than all that is noted.
+// none means no value. It is less than every value.
 const none = math.MinInt64
 
-// newLately has seen nothing yet.
+// newLately returns a lately without values.
 func newLately() lately { return lately{now: none, last: none} }
 
-// note notes a value of the instant.
+// note records a value at the instant.
 func (l *lately) note(at time.Duration, n int64) {
 	l.turn(at)
 	l.now = max(l.now, n)
 }
 
-// turn begins another minute if it is time to: what is older than two is forgotten.
+// turn begins another minute if it is time. Values of more than two minutes ago are dropped.
 func (l *lately) turn(at time.Duration) {
 	switch past := at - l.since; {
 	case past >= 2*restful:
@@ -38,7 +38,7 @@ func (l *lately) turn(at time.Duration) {
 	}
 }
 
-// most is 0 if there was none.
+// most returns the largest value, or 0 if there is none.
 func (l *lately) most(at time.Duration) int64 {
 	if l.turn(at); max(l.now, l.last) == none {
 		return 0
@@ -46,25 +46,26 @@ func (l *lately) most(at time.Duration) int64 {
 	return max(l.now, l.last)
 }
 
-// wants notes that this process wanted units of a limit, or, below 0, that it did not after all.
+// wants records that this process needs units of a limit. A negative n takes that back.
 func (g *Group) wants(now time.Duration, s *spec, n int64) {
 	b := &g.beating
 	b.wish = max(0, b.wishes(now)+float64(n)/max(1e-9, s.perSecond(g.fleet.storeTime(now))))
 	b.wishAt, b.usedAt = now, now
 }
 
-// wishes is the wish as of the instant: what is older counts less, by half each 7 s.
+// wishes returns the demand at the instant. Older demand loses half of its weight in 7 s.
 func (b *beating) wishes(now time.Duration) float64 {
 	return b.wish * math.Exp(-(now-b.wishAt).Seconds()/wishMemory.Seconds())
 }
 
-// wished is the wish as a beat says it.
+// wished returns the demand as a heartbeat reports it.
 func (b *beating) wished(now time.Duration) int64 {
 	return int64(min(b.wishes(now)*1e4, mostWish))
 }
 
-// needs notes the part of its limits that a call needs, and for how long grants hold. A process asks for the part that its
-// cheapest call needs: one expensive call must not take the parts of others, and waits for the store if it does not fit.
+// needs records the part of its limits that a call needs, and how long grants are valid. A process requests the
+// part that its cheapest call needs. An expensive call must not take the parts of other processes; if it does
+// not fit, it waits for the store.
 func (g *Group) needs(now time.Duration, leases []*lease, costs []int64) {
 	b := &g.beating
 	var part int64
@@ -87,6 +88,5 @@ func (g *Group) needs(now time.Duration, leases []*lease, costs []int64) {
 	}
 }
 
-// partOf is which part n is of all, rounded up and a little more, as what is a part of it is
-// rounded down.
+// partOf returns which part of all n is, rounded up and a little more, because parts are rounded down.
 func partOf(n, all int64) int64 { return min(Whole, scaleUp(n, Whole, max(1, all))+1) }
