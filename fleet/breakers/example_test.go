@@ -35,7 +35,7 @@ func Example() {
 	call(b)
 	bs.Sync(ctx) // writes the second failure, which reaches the maximum
 
-	next := as.Sync(ctx) // nothing is new in this process; a reads the store at the scheduled time
+	next := as.Sync(ctx) // a has no changes, and reads the store at the scheduled time
 	_ = clock.System.Sleep(ctx, next-clock.System.Now())
 	as.Sync(ctx)
 	// Output:

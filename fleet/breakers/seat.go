@@ -16,8 +16,8 @@ const (
 	// come simultaneously.
 	spread = 250 * time.Millisecond
 
-	// fresh is how long a refused call indicates that more calls will come. A process without a refused call for
-	// longer lets others probe first.
+	// fresh is how long a refused call indicates that more calls will come. Without one, the process lets other
+	// processes probe first.
 	fresh     = 2 * time.Second
 	letOthers = 1500 * time.Millisecond
 

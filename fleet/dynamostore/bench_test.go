@@ -18,8 +18,7 @@ import (
 	"github.com/seed1158cd35/weir/limit/bucket"
 )
 
-// 32 callers take from one key without leases. bare is the least that any store on
-// DynamoDB can do: one conditional ADD.
+// 32 callers take from one key without leases. bare is the minimum for any store on DynamoDB: one conditional ADD.
 func BenchmarkHotKey(b *testing.B) {
 	server := servers.Dynalite(b)
 	o := near
@@ -49,7 +48,7 @@ func BenchmarkHotKey(b *testing.B) {
 
 func callers(b *testing.B, call func(lane uint64) error) {
 	b.ReportAllocs()
-	b.SetParallelism(16) // of two processors, 32 callers
+	b.SetParallelism(16) // 32 callers on two processors
 	var lanes atomic.Uint64
 	b.RunParallel(func(pb *testing.PB) {
 		lane := lanes.Add(1)

@@ -121,7 +121,7 @@ type instant struct {
 func (t instant) time() time.Time  { return time.UnixMicro(t.label) }
 func (t instant) least() time.Time { return time.UnixMicro(t.lo) }
 
-// read returns the present. The keeper must have bounds.
+// read returns the present. Before the first response, its bounds are 0 and rough.
 func (k *keeper) read() instant {
 	m := k.mono()
 	k.mu.Lock()

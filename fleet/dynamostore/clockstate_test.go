@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// The machine's clock is wrong by as much as the table's is ahead of it.
+// The error of the machine's clock equals the table's lead.
 func TestMeasuredClockReportsOffsetUncertaintyAndRoundTrip(t *testing.T) {
 	const ahead = 660 * time.Millisecond
 	for _, roundTrip := range []time.Duration{0, 20 * time.Millisecond, 50 * time.Millisecond, 150 * time.Millisecond} {

@@ -18,19 +18,18 @@ import (
 	"github.com/seed1158cd35/weir/internal/test/raced"
 )
 
-// A fake is as much of DynamoDB as a Store uses, in this process, with a clock and a
-// network of the test's. It does what the documentation says and emulators leave out:
-// a failed condition tells the item. It is an HTTP client.
+// A fake is the part of DynamoDB that a Store uses, in this process, with a clock and a network of the test. It
+// follows the documentation also where emulators do not: a failed condition returns the item. It is an HTTP client.
 type fake struct {
 	now  func() time.Time         // true time
-	wait func()                   // called on the way there and on the way back
-	took func(item map[string]av) // called with each item as it was updated
+	wait func()                   // called before and after each request
+	took func(item map[string]av) // called with each updated item
 
 	mu    sync.Mutex
 	items map[string]map[string]av
 }
 
-// An av is an attribute value as it is on the wire: {"N": "1"}.
+// An av is an attribute value in the wire format: {"N": "1"}.
 type av = map[string]any
 
 func newFake(now func() time.Time) *fake {
@@ -238,8 +237,7 @@ func (in *request) term(term string, it map[string]av) bool {
 	panic(fmt.Sprintf("condition %q", term))
 }
 
-// TestContractAsDocumented holds a Store on the fake to the contract, to the
-// microsecond.
+// The test checks a Store on the fake against the contract, to the microsecond.
 func TestContractAsDocumented(t *testing.T) {
 	t.Parallel()
 	hand := storetest.NewHand()

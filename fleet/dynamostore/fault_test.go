@@ -19,7 +19,7 @@ import (
 	"github.com/seed1158cd35/weir/limit/bucket"
 )
 
-// slow is a limit of 100 that gets nothing back while a test lasts.
+// slow is a limit of 100 that does not refill while a test lasts.
 var slow = &fleet.Rule{Name: "slow", Shape: limit.Bucket, Meter: bucket.MeterOf(bucket.Rate{Amount: 1, Per: 100 * time.Hour, Burst: 100})}
 
 var ids atomic.Uint64
@@ -47,12 +47,11 @@ func wantLeft(t testing.TB, s *Store, key string, want int64) {
 	}
 }
 
-// A meddler stands between a store and its server: what it is told to do happens to
-// the next updates.
+// A meddler sits between a store and its server, and applies do to the next updates.
 type meddler struct {
 	next    http.RoundTripper
 	do      func(r *http.Request, send func() (*http.Response, error)) (*http.Response, error)
-	left    atomic.Int64 // how many more it meddles with
+	left    atomic.Int64 // remaining updates to meddle with
 	updates atomic.Int64
 }
 
@@ -77,7 +76,7 @@ func meddled(t testing.TB, server *servers.Server, do func(r *http.Request, send
 	return s, m
 }
 
-// lose lets a request through and breaks the connection before the answer.
+// lose sends a request and drops the response.
 func lose(_ *http.Request, send func() (*http.Response, error)) (*http.Response, error) {
 	r, err := send()
 	if err == nil {
@@ -114,8 +113,7 @@ func TestALostAnswerSpendsOnce(t *testing.T) {
 	wantLeft(t, s, "k", 95)
 }
 
-// The call fails, the process repeats it as its Fleet does; in between another lane
-// has written to the item.
+// The call fails and the process repeats it, as its Fleet does. In between, another lane writes to the item.
 func TestARepeatAfterAFailureGivesBackOnce(t *testing.T) {
 	t.Parallel()
 	s, m := meddled(t, servers.Dynalite(t), lose)
@@ -183,7 +181,7 @@ type tripper struct{ *fake }
 
 func (t tripper) RoundTrip(r *http.Request) (*http.Response, error) { return t.Do(r) }
 
-// Time stands still: only waits count.
+// Time advances only by waits.
 func TestWaitsBetweenRetriesAreWithinTheDeadline(t *testing.T) {
 	synctest.Test(t, waitsWithinTheDeadline)
 }
@@ -204,7 +202,7 @@ func waitsWithinTheDeadline(t *testing.T) {
 	if err := s.Take(ctx, ask(1, "k")); err == nil {
 		t.Fatal("no error")
 	}
-	want := "[10ms 20ms 40ms 80ms 160ms]" // nobody sleeps here; the last would be longer than there is time
+	want := "[10ms 20ms 40ms 80ms 160ms]" // sleeps take no time; the last pause would outlast the deadline
 	if got := fmt.Sprint(most); got != want {
 		t.Errorf("waits up to %v, want %v", got, want)
 	}

@@ -15,8 +15,8 @@ import (
 	"github.com/seed1158cd35/weir/limit/bucket"
 )
 
-// Clients are some processes with clocks of their own, far from a server whose time is
-// the true one. They know when each ask was executed.
+// clients are some processes with their own clocks, far from a server that has the true time. They record when each
+// ask was executed.
 type clients struct {
 	*fake
 	stores []*Store
@@ -25,9 +25,8 @@ type clients struct {
 	done map[uint64]time.Time
 }
 
-// newFleet has processes of which half of the wall clocks are half a second off, with
-// quartzes that run wrong by up to 100 parts in a million. The server's clock is cut to seconds,
-// and the front ends that tell it are up to 5ms apart.
+// newFleet returns processes with wrong clocks. Half of the wall clocks are half a second off, and the quartzes are
+// wrong by up to 100 parts per million. The server reports whole seconds, and its front ends differ by up to 5ms.
 func newFleet(n int, rng *rand.Rand) *clients {
 	f := &clients{fake: newFake(nil), done: make(map[uint64]time.Time)}
 	var mu sync.Mutex
@@ -68,7 +67,7 @@ type spent struct {
 	n  int64
 }
 
-// hammer lets goroutines of all processes take what they get until the time is over.
+// hammer makes goroutines of all processes take as many units as possible for a time.
 func (f *clients) hammer(t *testing.T, d time.Duration, claim func(now time.Time) fleet.Claim) (all []spent) {
 	var wg sync.WaitGroup
 	var mu sync.Mutex
@@ -133,7 +132,7 @@ func TestFleetKeepsBucket(t *testing.T) {
 		r := &fleet.Rule{Name: "a", Shape: limit.Bucket, Meter: bucket.MeterOf(bucket.Rate{Amount: 100, Per: time.Second, Burst: 100})}
 		begin := f.calibrated(t)
 		all := f.hammer(t, hammerFor, func(time.Time) fleet.Claim { return fleet.Claim{Rule: r, Key: "k", Cost: 1} })
-		level, at := time.Duration(0), begin // in time: a unit takes 10ms
+		level, at := time.Duration(0), begin // as time: a unit takes 10ms
 		for _, s := range all {
 			level = max(0, level-s.at.Sub(at)) + time.Duration(s.n)*10*time.Millisecond
 			at = s.at
@@ -194,7 +193,7 @@ func TestFleetKeepsFixed(t *testing.T) {
 				t.Errorf("seed %#x: %d units in window %d, want 100 at most", seed, n, w)
 			}
 		}
-		whole := make([]spent, 0, len(all)) // of windows that were there from begin to end; the first may count in two
+		whole := make([]spent, 0, len(all)) // complete windows only; units of the first may count in two
 		first, last := all[0].at.Sub(begin)/time.Second, all[len(all)-1].at.Sub(begin)/time.Second
 		for _, s := range all {
 			if w := s.at.Sub(begin) / time.Second; w > first+1 && w < last {

@@ -16,7 +16,7 @@ import (
 	"github.com/seed1158cd35/weir/outcome"
 )
 
-// Who holds an item holds no other.
+// A call that holds one item does not hold another.
 func TestAnItemHeldHoldsNoOther(t *testing.T) {
 	s := New(nil, "weir", Options{})
 	one, other := s.entry("one"), s.entry("other")
@@ -35,9 +35,8 @@ func TestAnItemHeldHoldsNoOther(t *testing.T) {
 	other.unlock()
 }
 
-// One tenant is called 5,000 times a second: what calls of the others wait for is what they wait for without it,
-// to the last percent. Time is virtual, so that only waiting counts: for answers, for locks that are held over
-// them, and in line.
+// One tenant gets 5,000 calls per second. At the 99th percentile, calls of the other tenants wait no longer than
+// without it. Time is virtual, so only waits count: for responses, for locks held meanwhile, and in queues.
 func TestAHotKeyMovesNoOther(t *testing.T) {
 	calm, hot := waitsBeside(t, 0), waitsBeside(t, 5000)
 	if len(calm) < 1000 || len(hot) != len(calm) {
@@ -50,7 +49,8 @@ func TestAHotKeyMovesNoOther(t *testing.T) {
 	}
 }
 
-// waitsBeside is how long calls of 30 tenants waited, in order, beside so many calls a second of another.
+// waitsBeside returns the sorted waits of the calls of 30 tenants while another tenant gets the given number of
+// calls per second.
 func waitsBeside(t *testing.T, hot int) (waits []time.Duration) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFake(time.Now)
@@ -73,7 +73,7 @@ func waitsBeside(t *testing.T, hot int) (waits []time.Duration) {
 		}
 		var wg sync.WaitGroup
 		var mu sync.Mutex
-		for i := range hot / 100 { // each calls 100 times a second
+		for i := range hot / 100 { // each calls 100 times per second
 			wg.Go(func() {
 				time.Sleep(time.Duration(i) * 97 * time.Microsecond)
 				for range 500 {
@@ -88,7 +88,7 @@ func waitsBeside(t *testing.T, hot int) (waits []time.Duration) {
 				time.Sleep(time.Duration(i) * 1300 * time.Microsecond)
 				for n := range 55 {
 					took := call(fmt.Sprint("tenant", i))
-					if n >= 15 { // limits of a new store begin as if used up
+					if n >= 15 { // limits of a new store begin as exhausted
 						mu.Lock()
 						waits = append(waits, took)
 						mu.Unlock()

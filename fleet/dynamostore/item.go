@@ -90,7 +90,7 @@ type entry struct {
 	epoch int
 	ahead map[string]int64 // units that updates in progress add, by limit
 	seats map[string]int   // updates in progress, by seat
-	used  map[string]bool  // limits of which this process has taken units
+	used  map[string]bool  // limits from which this process has taken units
 }
 
 // A sight is a value of an attribute and when it was written, by the process's clock: not before early, and not

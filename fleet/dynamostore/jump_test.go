@@ -9,7 +9,8 @@ import (
 	"github.com/seed1158cd35/weir/fleet/storetest"
 )
 
-// What DynamoDB's answers say jumps: when it was set back by an hour, what was stamped before counts as used up for as long.
+// The time in DynamoDB's responses jumps. If it is set back by an hour, earlier timestamps count as exhausted for
+// an hour.
 func TestTheServersClockJumps(t *testing.T) {
 	t.Parallel()
 	storetest.TestJumps(t, time.Hour, func(_ *testing.T, now func() time.Time) fleet.Store {
@@ -17,7 +18,8 @@ func TestTheServersClockJumps(t *testing.T) {
 	})
 }
 
-// The clock of the processes' machine is set. What the processes go by is DynamoDB's, and their own monotonic ones.
+// The clock of the processes' machine is set. The processes use DynamoDB's clock and their own monotonic clocks
+// instead.
 func TestTheMachinesClockJumps(t *testing.T) {
 	t.Parallel()
 	storetest.TestJumps(t, 2*time.Second, func(_ *testing.T, now func() time.Time) fleet.Store {
@@ -30,12 +32,12 @@ func farFrom(f *fake, now func() time.Time) *Store {
 	return New(clientOf(f), "weir", Options{now: now})
 }
 
-// onTheWall is what time.Now returns when the clock on the wall was set: it shows another time, and the monotonic reading
-// is what it was.
+// onTheWall returns the result of time.Now after the wall clock was set: it shows another time with the same
+// monotonic reading.
 func onTheWall(now, shown time.Time) time.Time {
 	type reading struct {
 		wall uint64
-		ext  int64 // the monotonic reading
+		ext  int64 // monotonic reading
 		loc  *time.Location
 	}
 	t := now.Add(shown.Sub(now))
@@ -51,7 +53,8 @@ func TestAClockOnTheWallIsSet(t *testing.T) {
 	}
 }
 
-// Who was shut out by a clock that was an hour ahead is served when the right one has come as far.
+// A clock that was an hour ahead exhausted a limit. The limit recovers when the correct clock has reached that
+// time.
 func TestAWrongClockIsOverWhenTheRightOneHasComeAsFar(t *testing.T) {
 	hand := storetest.NewHand()
 	s := New(clientOf(newFake(hand.Now)), "weir", Options{exact: hand.Now})
@@ -67,7 +70,7 @@ func TestAWrongClockIsOverWhenTheRightOneHasComeAsFar(t *testing.T) {
 		}
 		hand.Advance(time.Minute)
 	}
-	hand.Advance(100 * time.Hour) // in which one comes back
+	hand.Advance(100 * time.Hour) // one unit refills in this time
 	a := ask(1, "k")
 	if err := take(t, s, a); err != nil || a.Granted != 1 {
 		t.Errorf("granted %d, %v; want 1", a.Granted, err)

@@ -13,7 +13,7 @@ import (
 	"github.com/seed1158cd35/weir/fleet"
 )
 
-// lateOnes are requests that arrive when their callers have given up.
+// lateOnes are requests that arrive after their callers have given up.
 type lateOnes []func(f *fake) error
 
 func (l *lateOnes) hold(r *http.Request) (*http.Response, error) {
@@ -42,8 +42,8 @@ func (l lateOnes) arrive(t *testing.T, f *fake) {
 	}
 }
 
-// What an ask of two keys took of the first is given back when the second fails, and perhaps only
-// after the ask was repeated: then the repeat must not have been granted it.
+// An ask of two keys takes units of the first, and the second fails. The units are returned, perhaps only after a
+// repeat of the ask. The repeat must then not have been granted them.
 func TestALateUndoGivesBackWhatNobodyUses(t *testing.T) {
 	f := newFake(time.Now)
 	var late lateOnes
@@ -80,9 +80,9 @@ func TestALateUndoGivesBackWhatNobodyUses(t *testing.T) {
 	}
 }
 
-// What an ask has to settle is settled once by its repeat, too, where the repeat is granted nothing as
-// it is not known what became of the grant: the update of the second key failed, before or after
-// it was executed, and so did giving back what the first was granted.
+// A repeat settles the settlements of its ask once, even if it is granted nothing because the fate of the grant is
+// unknown. The update of the second key failed, before or after it was executed, and the return of the first grant
+// also failed.
 func TestARepeatThatIsGrantedNothingSettlesOnce(t *testing.T) {
 	for name, executed := range map[string]bool{"the second key's update arrived": true, "it did not arrive": false} {
 		t.Run(name, func(t *testing.T) {
@@ -119,13 +119,13 @@ func TestARepeatThatIsGrantedNothingSettlesOnce(t *testing.T) {
 			}
 			taken := int64(0)
 			if executed {
-				taken = 5 // by nobody: they are lost
+				taken = 5 // no call uses them: they are lost
 			}
 			wantLeft(t, s, "x", 100-5-7)
 			wantLeft(t, s, "y", 100-40-30+20-taken)
 			late.arrive(t, f)
 			fresh := New(clientOf(f), "weir", Options{exact: time.Now})
-			wantLeft(t, fresh, "x", 100-7) // the late update gives back what nobody uses
+			wantLeft(t, fresh, "x", 100-7) // the late update returns the unused units
 			wantLeft(t, fresh, "y", 100-40-30+20-taken)
 		})
 	}

@@ -9,7 +9,7 @@ import (
 	"github.com/seed1158cd35/weir/fleet"
 )
 
-// fill sets all fields to numbers other than 0, so that one that encode leaves out is noticed.
+// fill sets all fields to numbers other than 0, so that the test notices fields that encode omits.
 func fill(v reflect.Value) {
 	if v.Type() == reflect.TypeFor[time.Time]() {
 		return
@@ -48,7 +48,7 @@ func TestMembersAreEncodedWithAllFields(t *testing.T) {
 			fill(v.Field(i))
 		}
 		for client, r := range m.Rows {
-			// Of an answer only what is the member's own counts; the rest is said anew each time.
+			// Of an answer, only the member's own fields are stored. The others are computed for each answer.
 			r.Answer = fleet.Standing{No: r.Answer.No, Gen: r.Answer.Gen, Part: r.Answer.Part, Until: r.Answer.Until}
 			m.none[client] = 1 + rand.Int64N(1<<50)
 		}

@@ -10,7 +10,8 @@ import (
 	"github.com/seed1158cd35/weir/limit/bucket"
 )
 
-// An ask of a process by itself is one update and nothing else: so its time is that of one, as RateLimiterAcquisitionLatency tells.
+// An ask of a single process is one update. So its duration is the duration of one update, as in
+// RateLimiterAcquisitionLatency.
 func TestAnAskIsOneUpdate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFake(time.Now)
@@ -22,7 +23,7 @@ func TestAnAskIsOneUpdate(t *testing.T) {
 				t.Fatalf("%d: %d granted, %v", id, a.Granted, err)
 			}
 		}
-		ask(1) // it learns the server's clock first
+		ask(1) // the first ask also learns the server's clock
 		before := s.Stats()
 		for id := range uint64(100) {
 			ask(id + 2)

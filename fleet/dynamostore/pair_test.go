@@ -13,8 +13,8 @@ import (
 	"github.com/seed1158cd35/weir/limit"
 )
 
-// An ask and a settlement of a quota pass each other on their way, or their answers do. Whatever a process takes for gone then, and says in
-// its next ask, no more counts than went: in a month it would never come back.
+// An ask and a settlement of a quota overtake each other, or their responses do. The usage that a process then
+// reports in its next ask must not exceed the true usage: in a monthly quota, the difference would be lost.
 func TestAnAskAndASettlementThatPassEachOther(t *testing.T) {
 	for name, c := range map[string]struct {
 		asksFirst bool // the ask is sent first
@@ -63,7 +63,7 @@ func TestAnAskAndASettlementThatPassEachOther(t *testing.T) {
 			told := second.Grants[0]
 			third := quota(1, 100)
 			third.Claims[0].Seen, third.Claims[0].SeenBack = month.Amount-told.Left, told.Back
-			again := New(clientOf(f), "weir", Options{exact: hand.Now}) // knows the item as it is
+			again := New(clientOf(f), "weir", Options{exact: hand.Now}) // has the present item
 			if err := take(t, again, third); err != nil || third.Granted != 1 {
 				t.Fatal(third.Granted, err)
 			}
@@ -89,7 +89,7 @@ func heldBefore(held, goes chan struct{}, send func() (*http.Response, error)) (
 	return send()
 }
 
-// What is on its way and does not arrive is taken for gone by nobody.
+// Processes do not count updates in progress that never arrive as usage.
 func TestWhatIsOnItsWayIsNotGone(t *testing.T) {
 	hand := storetest.NewHand()
 	f := newFake(hand.Now)
@@ -111,7 +111,7 @@ func TestWhatIsOnItsWayIsNotGone(t *testing.T) {
 	}
 }
 
-// A count and what had come back of it are of one answer, whichever is believed.
+// A count and its returned units come from one response, whichever response is used.
 func TestACountAndWhatCameBackAreOneReading(t *testing.T) {
 	const count, back = "c0aaaaaa", "h0aaaaaa"
 	said := func(c, h string) map[string]types.AttributeValue {

@@ -27,15 +27,15 @@ var (
 	firstSeed = flag.Uint64("seed", 0, "of the histories")
 )
 
-// A world is a fleet of real processes with one table, in virtual time. Requests and responses are delayed, lost and cut
-// off for each process by itself, and every unit that goes is recorded.
+// A world is a fleet of real processes with one table, in virtual time. Requests and responses of each process are
+// delayed and lost independently, and processes are cut off. The world records every unit spent.
 type world struct {
 	t     *testing.T
 	limit limit.Limit
 	o     fleet.Options
 	table *fake
 	away  atomic.Bool
-	slow  atomic.Bool // the table refuses for rate
+	slow  atomic.Bool // the table throttles
 	begin time.Time
 
 	mu    sync.Mutex
@@ -54,7 +54,7 @@ type member struct {
 	store    *Store
 	fleet    *fleet.Fleet
 	registry *limit.Registry
-	up, back atomic.Bool // requests are lost, or responses
+	up, back atomic.Bool // requests or responses are lost
 	dead     atomic.Bool
 	stop     chan struct{}
 	requests atomic.Int64
@@ -76,7 +76,7 @@ func (w *world) now() time.Duration { return time.Since(w.begin) }
 
 func (w *world) at(d time.Duration, do func()) { time.AfterFunc(d-w.now(), do) }
 
-// Do is the way to the table and back.
+// Do carries a request to the table and the response back.
 func (p *member) Do(r *http.Request) (*http.Response, error) {
 	w := p.w
 	p.requests.Add(1)
@@ -115,7 +115,7 @@ func (p *member) Do(r *http.Request) (*http.Response, error) {
 	return a, err
 }
 
-// join starts a process that wants so many units a second.
+// join starts a process that wants the given number of units per second.
 func (w *world) join(demand float64) *member {
 	p := &member{w: w, stop: make(chan struct{})}
 	w.mu.Lock()
@@ -125,7 +125,7 @@ func (w *world) join(demand float64) *member {
 		p.dead.Store(true)
 		return p
 	}
-	// The clock of each process runs up to a hundred parts in a million too fast or too slow.
+	// The clock of each process is wrong by up to a hundred parts per million.
 	begin, wrong := time.Now(), w.random(200)-100
 	now := func() time.Time {
 		since := time.Since(begin)
@@ -161,7 +161,7 @@ func (p *member) arrive(rng *rand.Rand, demand float64) {
 	}
 }
 
-// surge lets many calls arrive at once.
+// surge lets many calls arrive simultaneously.
 func (p *member) surge(n int) {
 	for range n {
 		p.w.calls.Go(func() { p.call(1, time.Second) })
@@ -191,7 +191,7 @@ func (p *member) call(cost int64, patience time.Duration) bool {
 	return true
 }
 
-// kill ends a process without a word.
+// kill ends a process without notice.
 func (p *member) kill() {
 	if p.dead.CompareAndSwap(false, true) {
 		p.up.Store(true)
@@ -200,7 +200,7 @@ func (p *member) kill() {
 	}
 }
 
-// leave ends a process that gives back what it holds.
+// leave ends a process that returns its units.
 func (p *member) leave() {
 	if p.dead.CompareAndSwap(false, true) {
 		close(p.stop)
@@ -229,11 +229,11 @@ func (w *world) end(after time.Duration) {
 		cancel()
 		_ = p.store.Close()
 	}
-	time.Sleep(15 * time.Second) // what is on its way arrives
+	time.Sleep(15 * time.Second) // late requests arrive
 	slices.SortFunc(w.went, func(a, b spent) int { return cmp.Compare(a.at.UnixNano(), b.at.UnixNano()) })
 }
 
-// over is by how many units the limit was exceeded at worst.
+// over returns by how many units the limit was exceeded at worst.
 func (w *world) over() (n int64, where time.Duration) {
 	r := w.limit.Rate
 	switch w.limit.Shape {
@@ -271,7 +271,7 @@ func (w *world) over() (n int64, where time.Duration) {
 	return n, where
 }
 
-// between is how many units went in a part of the history.
+// between returns how many units were spent in a part of the history.
 func (w *world) between(from, to time.Duration) (n int64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -283,8 +283,8 @@ func (w *world) between(from, to time.Duration) (n int64) {
 	return n
 }
 
-// playRandom plays a random history: the table away, slow down, processes cut off one way or both, killed, joining and
-// leaving, surges at the worst of times.
+// playRandom plays a random history. The table is unreachable or slow. Processes are cut off in one or both
+// directions, killed, started and stopped. Calls surge at the worst moments.
 func playRandom(t *testing.T, shape limit.Shape, seed uint64) *world {
 	r := rand.New(rand.NewPCG(seed, uint64(shape)))
 	perSecond := 20 + r.Int64N(60)
@@ -378,7 +378,7 @@ func playRandom(t *testing.T, shape limit.Shape, seed uint64) *world {
 	return w
 }
 
-// In random histories nothing goes beyond the limit, in any window.
+// In random histories, no window exceeds the limit.
 func TestNothingIsOverInRandomHistories(t *testing.T) {
 	for _, shape := range []limit.Shape{limit.Bucket, limit.Rolling, limit.Calendar} {
 		t.Run(fmt.Sprint(shape), func(t *testing.T) {
@@ -403,8 +403,8 @@ func TestNothingIsOverInRandomHistories(t *testing.T) {
 	}
 }
 
-// playStarts lets processes start about when others fall silent that are cut off, and use what they can of a rolling limit. Those
-// that are cut off use what they can when the window has passed.
+// playStarts starts processes at about the time when cut-off processes become silent. The new processes use as much
+// as possible of a rolling limit. The cut-off processes do the same when the window has passed.
 func playStarts(t *testing.T, seed uint64) *world {
 	r := rand.New(rand.NewPCG(seed, 31))
 	window := time.Duration(4+r.IntN(8)) * time.Second
@@ -447,14 +447,14 @@ func playStarts(t *testing.T, seed uint64) *world {
 	return w
 }
 
-// Processes that start and do not know the time yet are granted nothing of what those that are cut off may use.
+// Processes that start and do not know the time yet get no units that cut-off processes may use.
 func TestNothingIsOverWhenProcessesStartAsOthersAreCutOff(t *testing.T) {
 	n := campaign.Histories(12, 200)
 	if *histories > 0 {
 		n = *histories
 	}
 	for i := range n {
-		seed := *firstSeed + 32 + uint64(i) // in 38 one is that uses all of its part too early if it does not wait for Overlap
+		seed := *firstSeed + 32 + uint64(i) // with seed 38, a process uses its complete part too early if it does not wait for Overlap
 		synctest.Test(t, func(t *testing.T) {
 			w := playStarts(t, seed)
 			if n, where := w.over(); n > 0 {
@@ -464,8 +464,8 @@ func TestNothingIsOverWhenProcessesStartAsOthersAreCutOff(t *testing.T) {
 	}
 }
 
-// The table is away for all for twenty seconds, with the default options. Each process goes on with its part, from a second and a
-// half on, and together they use the limit.
+// The table is unreachable for all processes for twenty seconds, with the default options. After a second and a
+// half, each process uses its part, and together they use the limit.
 func TestProcessesUseTheirPartsWhileTheTableIsAway(t *testing.T) {
 	for _, why := range []string{"away", "throttled"} {
 		for _, n := range []int{1, 4} {

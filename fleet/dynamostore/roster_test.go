@@ -8,7 +8,7 @@ import (
 	"github.com/seed1158cd35/weir/fleet"
 )
 
-// A copy without members is good for longer: a new member holds no part for five seconds.
+// A copy without members is valid for longer, because a new member holds no part for five seconds.
 func TestCopyOfMembersIsReadAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFake(time.Now)

@@ -19,7 +19,7 @@ import (
 	"github.com/seed1158cd35/weir/limit"
 )
 
-// client is a client of an emulator. No region and no credentials are needed there.
+// client returns a client of an emulator, which needs no region or credentials.
 func client(endpoint string, transport http.RoundTripper) *dynamodb.Client {
 	return clientAt(endpoint, &http.Client{Transport: transport})
 }
@@ -39,10 +39,10 @@ func transport(t testing.TB) *http.Transport {
 	return tr
 }
 
-// near is for an emulator, whose clock is one, and a test that does not want to wait.
+// near is for tests with an emulator, which has a single clock, so that they wait less.
 var near = Options{Margin: 2 * time.Millisecond}
 
-// open is a store on an emulator, with its table.
+// open returns a store on an emulator, with its table.
 func open(t testing.TB, server *servers.Server, o Options) *Store {
 	t.Helper()
 	s := New(client(server.Endpoint(), transport(t)), "weir", o)
@@ -51,7 +51,7 @@ func open(t testing.TB, server *servers.Server, o Options) *Store {
 	return s
 }
 
-// calibrated waits until the store has learned the time as well as it can.
+// calibrated waits until the store knows the time as precisely as possible.
 func calibrated(t testing.TB, s *Store) {
 	t.Helper()
 	for range 2000 {
@@ -90,7 +90,7 @@ func TestContract(t *testing.T) {
 	}
 }
 
-// What DynamoDB may forget must be full again by then, and a week old.
+// DynamoDB may remove an item only when its limits are full again, and after at least a week.
 func TestItemsOutliveTheirLimits(t *testing.T) {
 	hand := storetest.NewHand()
 	f := newFake(hand.Now)
@@ -113,7 +113,7 @@ func TestItemsOutliveTheirLimits(t *testing.T) {
 	a.Claims[0] = fleet.Claim{Rule: month, Key: "k", Cost: 1, Windows: limit.Windows{Start: now.Add(-time.Hour), End: now.Add(700 * time.Hour), Next: now.Add(1400 * time.Hour)}}
 	wants(700 * time.Hour)
 	a = ask(1, "k")
-	wants(700 * time.Hour) // another limit of the item does not make it shorter
+	wants(700 * time.Hour) // another limit of the item does not shorten its life
 	a = ask(50, "k")
 	wants(5200 * time.Hour) // until the bucket is full
 }

@@ -14,17 +14,17 @@ import (
 	"github.com/aws/smithy-go"
 )
 
-// A ttlTable is a table as DynamoDB has it, with TTL, which emulators lack: it is asked for,
-// declined while the table is busy, and takes its time.
+// A ttlTable is a table with TTL, which emulators lack. Like DynamoDB, it declines changes of the TTL while the
+// table is busy, and takes time to enable it.
 type ttlTable struct {
 	API
 	status types.TimeToLiveStatus
-	busy   []error       // what the next updates are answered
+	busy   []error       // errors of the next updates
 	takes  time.Duration // from Enabling to Enabled
 
 	now     time.Duration
 	asked   int
-	enabled time.Duration // when it will be
+	enabled time.Duration // when it becomes enabled
 }
 
 func (f *ttlTable) CreateTable(context.Context, *dynamodb.CreateTableInput, ...func(*dynamodb.Options)) (*dynamodb.CreateTableOutput, error) {
@@ -58,7 +58,7 @@ func (f *ttlTable) UpdateTimeToLive(_ context.Context, in *dynamodb.UpdateTimeTo
 	return &dynamodb.UpdateTimeToLiveOutput{}, nil
 }
 
-// create makes the table and waits for at most so long.
+// create creates the table with a timeout.
 func (f *ttlTable) create(patience time.Duration) error {
 	s := New(f, "weir", Options{})
 	s.o.sleep = func(_ context.Context, d time.Duration) error {

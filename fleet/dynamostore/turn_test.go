@@ -13,8 +13,8 @@ import (
 	"github.com/seed1158cd35/weir/limit/bucket"
 )
 
-// Those who wait for a window ask when it begins, when it is not sure yet that it has: they are not told that it is used up,
-// or they would say so to the store, and all of the window would be lost.
+// Callers that wait for a window ask when it begins, before it has certainly begun. They must not learn that it is
+// exhausted. Otherwise they would report this usage to the store, and the complete window would be lost.
 func TestTheTurnOfAWindowLosesNothingOfIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFake(time.Now)
@@ -40,7 +40,7 @@ func TestTheTurnOfAWindowLosesNothingOfIt(t *testing.T) {
 							return
 						}
 						if storetest.Granted(t, r) {
-							done <- int((time.Since(begin) + time.Second) / time.Minute) // a window may begin a little early
+							done <- int((time.Since(begin) + time.Second) / time.Minute) // a window may begin slightly early
 						}
 						time.Sleep(100 * time.Millisecond)
 					}

@@ -11,14 +11,14 @@ import (
 	"github.com/seed1158cd35/weir/limit/bucket"
 )
 
-// mostExpression is how long an expression may be for DynamoDB.
+// mostExpression is DynamoDB's maximum length of an expression.
 const mostExpression = 4096
 
 func rolling(name string, amount int64, per time.Duration) *fleet.Rule {
 	return &fleet.Rule{Name: name, Shape: limit.Rolling, Amount: amount, Ring: bucket.RingOf(bucket.Window{Amount: amount, Per: per})}
 }
 
-// scattered is a store of which all slots of some rolling limits of one key have units.
+// scattered returns a store in which all slots of some rolling limits of one key have units.
 func scattered(t *testing.T, rules ...*fleet.Rule) (s *Store, h *storetest.Hand, f *fake) {
 	h = storetest.NewHand()
 	f = newFake(h.Now)
@@ -37,8 +37,8 @@ func scattered(t *testing.T, rules ...*fleet.Rule) (s *Store, h *storetest.Hand,
 	return s, h, f
 }
 
-// A call that costs most of a rolling limit is granted when the window has let go what was there, in
-// however many slots that went.
+// A call that costs most of a rolling limit is granted when earlier units have left the window, regardless of the
+// number of their slots.
 func TestADearCallAfterManySmallOnes(t *testing.T) {
 	r := rolling("r", 200, time.Minute)
 	s, h, _ := scattered(t, r)
@@ -50,7 +50,7 @@ func TestADearCallAfterManySmallOnes(t *testing.T) {
 	}
 }
 
-// Several rolling limits of one key are let go together by expressions that are not too long.
+// Several rolling limits of one key are dropped together by expressions of allowed length.
 func TestManySlotsOfSeveralLimits(t *testing.T) {
 	rules := []*fleet.Rule{rolling("a", 200, time.Minute), rolling("b", 200, time.Minute), rolling("c", 200, time.Minute)}
 	s, h, _ := scattered(t, rules...)
@@ -65,7 +65,7 @@ func TestManySlotsOfSeveralLimits(t *testing.T) {
 	}
 }
 
-// A rolling limit becomes one of another kind however many slots it has, and what has gone has.
+// A rolling limit can change to another shape regardless of its number of slots, and its usage still counts.
 func TestManySlotsOfALimitOfAnotherKind(t *testing.T) {
 	for _, past := range []time.Duration{0, 30 * time.Second, 2 * time.Minute} {
 		r := rolling("r", 200, time.Minute)
@@ -88,7 +88,7 @@ func TestManySlotsOfALimitOfAnotherKind(t *testing.T) {
 	}
 }
 
-// Units of many slots come back at once, and once: also if answers are lost, and the call is repeated.
+// Units of many slots return together, and only once, even if responses are lost and the call is repeated.
 func TestUnitsOfManySlotsComeBack(t *testing.T) {
 	h := storetest.NewHand()
 	m := &meddler{next: tripper{newFake(h.Now)}, do: lose}
@@ -108,7 +108,7 @@ func TestUnitsOfManySlotsComeBack(t *testing.T) {
 	}
 	m.with(2 + 1 + retries)
 	for range 3 {
-		_ = take(t, s, back) // at first no answer comes
+		_ = take(t, s, back) // the first attempts get no response
 		back.Again = true
 		m.with(1)
 	}
@@ -124,7 +124,7 @@ func TestUnitsOfManySlotsComeBack(t *testing.T) {
 
 func nameOf(key string) string { return name("t", "g", key) }
 
-// Whoever still has a limit as rolling while its slots are merged counts all that went, until it is past.
+// A process that still uses a limit as rolling while its slots are merged counts all units until they expire.
 func TestMergedSlotsCount(t *testing.T) {
 	r := rolling("r", 200, time.Minute)
 	s, h, f := scattered(t, r)

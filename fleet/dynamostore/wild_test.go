@@ -23,16 +23,16 @@ import (
 	"github.com/seed1158cd35/weir/limit/bucket"
 )
 
-// A wild table does all that DynamoDB may: a read that does not ask for consistency is answered from two seconds ago, an
-// answer is lost though the write was executed, or is an error of the server's, which says nothing of that; requests are throttled,
-// conflict with others, and come late; a batch is answered in part.
+// A wild table does everything that DynamoDB may do. Reads without consistency return data from two seconds ago.
+// Responses are lost after a write was executed, or are server errors that leave this open. Requests are throttled,
+// conflict, and arrive late. A batch is answered in part.
 type wild struct {
 	*fake
 	mu    sync.Mutex
 	rng   *rand.Rand
-	old   []map[string]map[string]av // what there was, a second apart
-	stale int                        // reads but those of the clock that were answered with that
-	odd   int                        // requests that did not go well
+	old   []map[string]map[string]av // earlier states, a second apart
+	stale int                        // inconsistent reads, except of the clock, that returned earlier states
+	odd   int                        // requests that failed in any way
 }
 
 func (f *wild) roll() float64 {
@@ -41,7 +41,7 @@ func (f *wild) roll() float64 {
 	return f.rng.Float64()
 }
 
-// remember keeps what there is, once a second.
+// remember records the state once per second.
 func (f *wild) remember(ctx context.Context) {
 	for ctx.Err() == nil {
 		f.fake.mu.Lock()
@@ -57,7 +57,7 @@ func (f *wild) remember(ctx context.Context) {
 	}
 }
 
-// before is the table as it was some seconds ago.
+// before returns a copy of the table from some seconds ago.
 func (f *wild) before(counts bool) *fake {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -106,7 +106,7 @@ func (f *wild) Do(r *http.Request) (*http.Response, error) {
 	return resp, err
 }
 
-// late executes a request when its caller has perhaps gone.
+// late executes a request, perhaps after its caller has given up.
 func (f *wild) late(r *http.Request) (*http.Response, error) {
 	type answer struct {
 		resp *http.Response
@@ -144,7 +144,7 @@ func TestAWildTableHoldsTheLimit(t *testing.T) {
 }
 
 func runWild(t *testing.T, l limit.Limit) {
-	defer time.Sleep(2 * time.Second) // what comes late has come
+	defer time.Sleep(2 * time.Second) // late requests have arrived
 	seed := rand.Uint64()
 	f := &wild{fake: newFake(time.Now), rng: rand.New(rand.NewPCG(seed, 1))}
 	f.wait = func() { time.Sleep(500*time.Microsecond + time.Duration(f.roll()*float64(2*time.Millisecond))) }
@@ -185,7 +185,7 @@ func runWild(t *testing.T, l limit.Limit) {
 			t.Fatalf("seed %#x: %d went in %v until %v, want %d at most", seed, n, span(l), at.Sub(begin), most)
 		}
 	}
-	f.mu.Lock() // the fleets go on
+	f.mu.Lock() // the fleets continue
 	stale, odd := f.stale, f.odd
 	f.mu.Unlock()
 	t.Logf("seed %#x: %d went, %d odd answers", seed, len(went), odd)
@@ -197,7 +197,7 @@ func runWild(t *testing.T, l limit.Limit) {
 	}
 }
 
-// span is a time, and mostIn what may go in any as long.
+// span is a length of time. mostIn is how much may be spent in any span.
 func span(l limit.Limit) time.Duration {
 	if l.Shape == limit.Calendar {
 		return time.Hour

@@ -29,8 +29,8 @@ func (c countingClient) Do(r *http.Request) (*http.Response, error) {
 	return c.farClient.Do(r)
 }
 
-// Heartbeats are all that processes without calls send. Where several share the item, a write that another process came before
-// fails, costs the same, and is repeated once as a rule. docs/explanation/shared-limits.md states these numbers.
+// Processes without calls send only heartbeats. Where several share the item, a write that conflicts fails, costs
+// the same, and is usually repeated once. docs/explanation/shared-limits.md contains these numbers.
 func TestHeartbeatsWriteSeldom(t *testing.T) {
 	const warmup, length = 5 * time.Second, 50 * time.Second
 	for _, c := range []struct {

@@ -8,7 +8,7 @@ import (
 	"github.com/seed1158cd35/weir/limit"
 )
 
-// FuzzRecords checks that any value, sealed or not, is an error or is encoded again as it was.
+// FuzzRecords checks that any value, sealed or not, is an error or survives decoding and encoding.
 func FuzzRecords(f *testing.F) {
 	f.Add(encodeCell(&fleet.Cell{Shape: limit.Bucket}))
 	f.Add(encodeCell(&fleet.Cell{Shape: limit.Calendar, Count: 3}))

@@ -28,7 +28,7 @@ type wire struct {
 
 var errCut = errors.New("cut")
 
-// A server keeps its data in memory, and can lose all of it.
+// A server keeps its data in memory, and can lose it.
 type server struct {
 	fleet.Store // nil: the test uses records only
 	memory      atomic.Pointer[fleet.Memory]

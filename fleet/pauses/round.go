@@ -81,7 +81,7 @@ func (p *Pauses) hear(now time.Duration) {
 	}
 }
 
-// agree writes the entries that the store does not have, until it has them all.
+// agree writes the entries that the store does not have, and repeats this after conflicts.
 func (p *Pauses) agree(ctx context.Context) error {
 	for range swaps {
 		if p.same && p.told == p.conf.Book.Changes() {
