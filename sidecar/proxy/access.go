@@ -50,7 +50,7 @@ const (
 // Whys lists all reasons.
 var Whys = []Why{wrongForm, wrongHost, noCaller, notTheirs, wrongOrigin, elsewhere, undeclared}
 
-// A guest is the caller of an admitted request. Shown, the places of its tokens, may contain inQuery.
+// A guest is the caller of an admitted request. Shown lists the places of its tokens, one of which may be inQuery.
 type guest httpx.Caller
 
 // TokenHeader is the header for a caller's token if the caller needs the API key headers for another key.
@@ -160,7 +160,7 @@ func bare(v string) string {
 	return v
 }
 
-// hide removes all of weir's tokens from a request that is forwarded.
+// hide removes weir's tokens from an outgoing request.
 func (g guest) hide(h http.Header, at *url.URL) {
 	for _, place := range g.Shown {
 		if place == inQuery {

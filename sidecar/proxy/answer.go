@@ -47,7 +47,7 @@ func bring(w http.ResponseWriter, in *http.Request, resp *http.Response) error {
 	return nil
 }
 
-// flush flushes w. A writer without Flush loses nothing, so that is not an error.
+// flush flushes w if w can flush.
 func flush(w http.ResponseWriter) error {
 	if err := http.NewResponseController(w).Flush(); !errors.Is(err, http.ErrNotSupported) {
 		return err

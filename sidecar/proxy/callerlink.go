@@ -43,8 +43,8 @@ func (t *target) speaksGRPC(r *http.Request) bool {
 	return (t.Dialect == nil || t.GRPC) && r.ProtoMajor >= 2 && strings.HasPrefix(r.Header.Get("Content-Type"), "application/grpc")
 }
 
-// request returns the request with a body that obeys the timeouts. A stream may be silent and slow. A body in memory
-// needs no timeout.
+// request returns the request with a body that obeys the timeouts. A stream may be silent and slow, and a body in
+// memory needs no timeout.
 func (l *link) request(r *http.Request, t weir.Timeouts, stream bool) *http.Request {
 	if _, known := r.Body.(inMemory); known || r.Body == nil || r.Body == http.NoBody {
 		return r
@@ -96,7 +96,7 @@ func (l *link) writes() func() {
 	return unread.begin(&l.window)
 }
 
-// An upload is a request body with the policy's limits on the wait for its caller.
+// An upload is a request body whose reads obey the policy's timeouts.
 type upload struct {
 	io.ReadCloser
 	link    *link         // nil if there is no limit
@@ -115,8 +115,8 @@ func newUpload(body io.ReadCloser, l *link) *upload {
 	return &upload{ReadCloser: body, link: l, spare: spared, turn: make(chan struct{}, 1)}
 }
 
-// spared gives the transport, which bounds the body as well, time to end the attempt and respond. When a read from the
-// connection fails, the server assumes that the caller has disconnected.
+// spared is added to each read deadline. The transport bounds the body as well, and this gives it time to end the
+// attempt and respond: after a failed read from the connection, the server assumes that the caller has disconnected.
 const spared = 5 * time.Second
 
 // end stops forwarding the body and waits at most wait for a read in progress. It reports whether that read completed.

@@ -60,8 +60,8 @@ func untrailed(resp *http.Response) *http.Response {
 	return out
 }
 
-// judge asks the exchange what a response means. It first removes the headers with weir's prefix: an upstream that is a
-// weir would describe requests that the caller never made.
+// judge asks the exchange what a response means. It first removes the headers with weir's prefix. If the upstream is
+// itself a weir, they describe requests that the caller never made.
 func judge(resp *http.Response, o outcome.Outcome) outcome.Outcome {
 	t := tripOf(resp.Request.Context())
 	if t.conducted() {

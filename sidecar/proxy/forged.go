@@ -53,7 +53,7 @@ func (u *Upstream) dropOwn(h http.Header) {
 	}
 }
 
-// adds adds weir's own credentials to a request.
+// adds sets weir's own credentials.
 func (u *Upstream) adds(h http.Header) {
 	for name, values := range u.Sends {
 		h[name] = values

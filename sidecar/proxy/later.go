@@ -19,8 +19,8 @@ var usual = []string{"Accept", "Accept-Language", "Content-Encoding", "Content-L
 	"Title", "Priority", "Tags", "Click", "Markdown", "Icon", "Filename", "Actions", // ntfy's
 	"Webhook-Id", "Webhook-Timestamp", "Traceparent", "Tracestate", "X-Amzn-Trace-Id"}
 
-// kept returns the headers of a request that are stored: the usual ones, the ones that the upstream's configuration or
-// dialect names, and those from which its limits read their keys.
+// kept returns the headers of a request that are stored: the usual ones, headers that the configuration or the dialect
+// names, and headers from which limits read their keys.
 func (t *trip) kept(h http.Header) http.Header {
 	out := make(http.Header)
 	names := slices.Concat(usual, t.to.Keep)

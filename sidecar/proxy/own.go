@@ -46,7 +46,7 @@ func (u *Upstream) ownOf() map[string]Own {
 }
 
 // ownRoute applies the settings of the request's operation to the route. It refuses the request if the operation cannot
-// be determined. If a dialect must read the body for that, the caller has hearing to send it.
+// be determined. If a dialect must read the body for that, the caller must send it within hearing.
 func (t *trip) ownRoute(w http.ResponseWriter, r *http.Request) *refuse.Facts {
 	if t.to.Own == nil {
 		return nil

@@ -19,8 +19,8 @@ import (
 	"github.com/seed1158cd35/weir/httpx"
 )
 
-// pass forwards a request and sends the response to the caller. It replaces httputil.ReverseProxy,
-// which still serves requests that leave HTTP (docs/adr/0005-reverse-proxy.md).
+// pass forwards a request and sends the response to the caller. It replaces httputil.ReverseProxy, which still serves
+// requests that leave HTTP (docs/adr/0005-reverse-proxy.md).
 func (p *Proxy) pass(w http.ResponseWriter, in *http.Request, t *trip) {
 	if t.isSocket(in) {
 		p.socket(w, in, t)

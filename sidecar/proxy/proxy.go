@@ -86,8 +86,8 @@ func (p *Proxy) SetAll(d Access, upstreams []Upstream) error {
 	return nil
 }
 
-// Drain ends the waits of callers who wait for a delivery or for another call under the same Idempotency-Key: they can
-// ask again later. Requests are served as before.
+// Drain ends the waits for a delivery, and for another call under the same Idempotency-Key. Their callers can ask again
+// later. Requests are served as before.
 func (p *Proxy) Drain() { p.left.Do(func() { close(p.leaving) }) }
 
 // Upstreams returns the current upstreams by name. The caller must not modify the map.
@@ -307,7 +307,8 @@ func address(base *url.URL, raw string, in *url.URL) *url.URL {
 	return u
 }
 
-// mark adds weir's headers to a response. If weir gave up, they tell the caller's SDK not to retry: weir already has.
+// mark adds weir's headers to a response. If weir gave up, they stop the retries of the caller's SDK, because weir has
+// already retried.
 func mark(resp *http.Response) error {
 	if resp.Request == nil {
 		return nil // weir's own response

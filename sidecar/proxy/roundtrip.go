@@ -38,7 +38,7 @@ func (t *trip) conducted() bool {
 // send sends a request to the trip's upstream.
 func (t *trip) send(r *http.Request) (*http.Response, error) { return t.to.transport.RoundTrip(r) }
 
-// post sends the request of the trip, or the request to that replaces it.
+// post sends the request of the trip, or to instead.
 func (t *trip) post(ctx context.Context, r *http.Request, to httpx.Request) (*http.Response, weir.Trace, error) {
 	if to.Path == "" {
 		resp, err := t.send(r.WithContext(t.in(ctx)))
@@ -52,7 +52,7 @@ func (t *trip) post(ctx context.Context, r *http.Request, to httpx.Request) (*ht
 	return resp, next.story, err
 }
 
-// reroute returns the trip and the request for a replaced request.
+// reroute returns a new trip and a new request for to.
 func (t *trip) reroute(ctx context.Context, r *http.Request, to httpx.Request) (*trip, *http.Request, error) {
 	target := t.to
 	if to.Upstream != "" {

@@ -54,7 +54,7 @@ func newTable(d Access, upstreams []Upstream, old *table, o weir.Options, own *o
 	return t, nil
 }
 
-// find returns the target of a request, the path to send, the rest of the path after the route's, and the route.
+// find returns the target of a request, the path to send, the part of the path after the route's path, and the route.
 func (t *table) find(r *http.Request) (to *target, path, rest string, by *Route, ok bool) {
 	host, raw := hosts.Name(r.Host), rawPath(r)
 	for i := range t.entries {
@@ -106,7 +106,7 @@ func rawPath(r *http.Request) string {
 // ours reports whether the request's host may be a host of weir.
 func (t *table) ours(r *http.Request) bool { return hosts.Ours(r, t.hosts) }
 
-// problem returns why a request is malformed or for another host.
+// problem returns why a request is malformed, or that it is for another host.
 func (t *table) problem(r *http.Request) (Why, *refuse.Facts) {
 	if why, f := formProblem(r); f != nil || t.ours(r) {
 		return why, f

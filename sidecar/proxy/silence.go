@@ -58,8 +58,8 @@ func quietly(w http.ResponseWriter, r *http.Request, idle time.Duration) (http.R
 	}
 }
 
-// moves restarts the timer. The deadline of a write is later than the call's deadline, because a cut write would delay the
-// call's status.
+// moves restarts the timer. The deadline of a write is later than the call's deadline, because a cut write would delay
+// the call's status.
 func (q *quiet) moves() {
 	q.mu.Lock()
 	defer q.mu.Unlock()

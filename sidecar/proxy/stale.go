@@ -143,7 +143,7 @@ func (k *keeper) find() (e cache.Entry, age time.Duration, ok bool) {
 	return e, age, true
 }
 
-// failed answers a request that got no response with a stored answer. It reports false if there is none.
+// failed sends a stored answer to a request that got no response. It reports false if there is none.
 func (k *keeper) failed(w http.ResponseWriter, in *http.Request, err error) bool {
 	if k == nil {
 		return false
@@ -169,8 +169,7 @@ func (k *keeper) failed(w http.ResponseWriter, in *http.Request, err error) bool
 	return ok
 }
 
-// instead answers with a stored answer if resp is a failure or breaks off. If it reports false, the caller passes resp
-// on.
+// instead sends a stored answer if resp is a failure or breaks off. If it reports false, the caller must pass on resp.
 func (k *keeper) instead(w http.ResponseWriter, in *http.Request, resp *http.Response) bool {
 	if k == nil {
 		return false
@@ -259,7 +258,7 @@ func (k *keeper) replay(w http.ResponseWriter, in *http.Request, e cache.Entry, 
 	if t.to.Replayed != nil {
 		t.to.Replayed(Replayed{Upstream: t.to.Name, ID: t.id, Cause: cause, Age: age})
 	}
-	_ = bring(w, in, resp) // an error here is of the caller's connection
+	_ = bring(w, in, resp) // an error comes from the caller's connection
 }
 
 // keep stores a good answer once it is complete. Any other response that is not a failure removes the stored answer.

@@ -64,8 +64,8 @@ func (t *trip) traced() {
 	t.trace.End(end)
 }
 
-// tells adds the trace to the request of an attempt. own reports that the attempt has its own header. Otherwise an
-// earlier attempt may still read a shared header, so later attempts get a copy.
+// tells adds the trace to the request of an attempt. own means that the request has its own header map. Otherwise an
+// earlier attempt may still read the map, so later attempts get a copy.
 func (t *trip) tells(r *http.Request, own bool) (*http.Request, trace.Attempt) {
 	if t.trace == nil {
 		return r, trace.Attempt{}

@@ -118,7 +118,7 @@ type Route struct {
 	// Stream marks request bodies as streams, which may be silent and slow.
 	Stream bool
 
-	// WebSocket makes WebSocket requests connections with limited messages.
+	// WebSocket allows WebSocket connections, whose messages are limited.
 	WebSocket bool
 
 	Deliver Deliver

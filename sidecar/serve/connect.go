@@ -166,7 +166,7 @@ func tenths(d time.Duration) time.Duration { return d.Round(100 * time.Microseco
 type memory struct {
 	unknown []string // upstreams without a record
 	cold    []string // upstreams whose record is too short, with limit and end of the cold time
-	exceeds []string // upstreams whose record is too short and whose limits may be exceeded for that reason, with the end of that time
+	exceeds []string // like cold, but their limits may be exceeded meanwhile
 	known   []string
 	silent  []string  // upstreams with a large reservation for processes that stopped responding, with its share
 	until   time.Time // when the last limit of the unknown upstreams can be used, if weir starts now

@@ -194,7 +194,7 @@ func (d *deliveries) moved() {
 	}
 }
 
-// forever is the worker's grace. The drain cuts it, with the time that the file sets at that moment.
+// forever is the worker's grace period. The drain ends it after the file's drain time, which a reload can change.
 const forever = math.MaxInt64
 
 // leave stops new attempts, and cuts attempts in progress when patience ends. The returned function waits until no

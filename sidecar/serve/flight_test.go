@@ -81,7 +81,7 @@ func (h *hall) upstream(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// sends makes a call whose caller disconnects after leaves, and returns the request at the upstream.
+// sends makes a call and returns the request at the upstream. The caller disconnects after the time in leaves.
 func (h *hall) sends(method, path, body string, leaves time.Duration) (v *visitor, ended chan error) {
 	h.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), leaves)

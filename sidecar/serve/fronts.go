@@ -27,7 +27,7 @@ func (s *Server) front(ctx context.Context) *http.Server {
 	protocols := new(http.Protocols)
 	protocols.SetHTTP1(true)
 	protocols.SetHTTP2(true)
-	protocols.SetUnencryptedHTTP2(true) // some SDKs speak it to any http: // some SDKs use it for any http:// address
+	protocols.SetUnencryptedHTTP2(true) // some SDKs use it for any http:// address
 	return &http.Server{
 		Handler:           http.HandlerFunc(s.serveCall),
 		BaseContext:       func(net.Listener) context.Context { return ctx },

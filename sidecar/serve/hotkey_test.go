@@ -87,7 +87,8 @@ func TestHotKeyDelaysNoOtherKeyInSidecar(t *testing.T) {
 	}
 }
 
-// tenantsBeside returns the sorted times of calm tenants' requests during hot requests a second of another tenant.
+// tenantsBeside returns the sorted times of calm tenants' requests. Meanwhile another tenant makes hot requests a
+// second.
 func tenantsBeside(t *testing.T, maxWait string, hot int) (took []time.Duration) {
 	yaml := "upstreams:\n  api: {url: \"UPSTREAM\", max_wait: " + maxWait + `, keys: {tenant: "header:X-Tenant"}, limits: {tenant: {rate: 1000/s, burst: 100, scope: tenant}}}`
 	withRemote(t, 2*time.Millisecond, time.Millisecond, yaml, func(client *http.Client) {
