@@ -163,7 +163,6 @@ func label(key string) string {
 	return "#" + hex.EncodeToString(sum[:])
 }
 
-// pageOf returns the page of a key.
 func (b *Breakers) pageOf(name string) *page {
 	h := fnv.New32a()
 	h.Write([]byte(name))

@@ -163,7 +163,6 @@ func (k *keeper) width() (width time.Duration, known bool) {
 	return time.Duration(k.hi - k.lo - 2*k.margin + 2*drifted(m-k.at)), k.known
 }
 
-// state returns the present knowledge of the server's clock.
 func (k *keeper) state() fleet.ClockState {
 	t := k.read()
 	wall := k.now()
@@ -180,7 +179,6 @@ func (k *keeper) state() fleet.ClockState {
 	}
 }
 
-// isCalibrating reports whether a calibration runs in the background.
 func (k *keeper) isCalibrating() bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -200,7 +198,6 @@ func (s *Store) MeasureClock(ctx context.Context) error {
 	return s.end(w, err)
 }
 
-// isKnown reports whether the keeper has bounds of the server's clock.
 func (k *keeper) isKnown() bool {
 	_, known := k.width()
 	return known
@@ -301,7 +298,6 @@ func (k *keeper) begins(now int64) bool {
 	return true
 }
 
-// ends records the end of a calibration.
 func (k *keeper) ends(now int64) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -101,7 +101,6 @@ func (u *update) same(it item, name string) {
 // Other attributes are numbers.
 func isText(name string) bool { return strings.IndexByte("bjloq", name[0]) >= 0 }
 
-// empty reports whether the update changes nothing.
 func (u *update) empty() bool { return u.size() == 0 }
 
 func (u *update) size() int { return u.set.Len() + u.add.Len() + u.remove.Len() }

@@ -127,7 +127,6 @@ func (f *fake) write(in *request, change func(old map[string]av) (map[string]av,
 	return 200, map[string]any{"Attributes": out}
 }
 
-// update executes an update expression.
 func (in *request) update(old map[string]av) (next map[string]av, names []string) {
 	next = maps.Clone(old)
 	if next == nil {

@@ -63,7 +63,6 @@ func (i item) number(name string) (n int64, ok bool) {
 	return n, err == nil
 }
 
-// learn takes over attributes from a response.
 func (i item) learn(attributes map[string]types.AttributeValue) {
 	for name, v := range attributes {
 		switch v := v.(type) {

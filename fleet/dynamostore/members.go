@@ -85,7 +85,6 @@ func flags(r *fleet.Member) (n int64) {
 
 var errMembers = errors.New("the item of the group's members was written by another version of weir, or is damaged")
 
-// decode decodes the output of encode.
 func decode(b []byte) (*membership, error) {
 	if len(b) == 0 || b[0] != membersFormat {
 		return nil, errMembers

@@ -210,7 +210,6 @@ func (p *member) leave() {
 	}
 }
 
-// end ends the history.
 func (w *world) end(after time.Duration) {
 	time.Sleep(after - w.now())
 	w.away.Store(false)

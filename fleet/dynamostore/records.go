@@ -88,7 +88,6 @@ func (s *Store) load(ctx context.Context, w *work, group string, names []string)
 	return all, nil
 }
 
-// getAll reads items by name.
 func (s *Store) getAll(ctx context.Context, w *work, keys []string) (map[string]map[string]types.AttributeValue, error) {
 	items := make(map[string]map[string]types.AttributeValue)
 	for chunk := range slices.Chunk(keys, mostAtOnce) {

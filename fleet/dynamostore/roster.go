@@ -307,7 +307,6 @@ func (s *Store) readUnless(ctx context.Context, w *work, r *roster, group string
 	return s.readMembers(ctx, w, r, group)
 }
 
-// readMembers reads the item.
 func (s *Store) readMembers(ctx context.Context, w *work, r *roster, group string) error {
 	var out *dynamodb.GetItemOutput
 	var was instant

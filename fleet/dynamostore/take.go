@@ -366,7 +366,6 @@ func (l *plan) input(table, name string) *dynamodb.UpdateItemInput {
 	return in
 }
 
-// read reads an item.
 func (s *Store) read(ctx context.Context, w *work, e *entry) error {
 	var sentAt int64
 	var out *dynamodb.GetItemOutput

@@ -16,7 +16,6 @@ type part struct {
 
 func sumKey(name []byte) []byte { return append([]byte("sum "), name...) }
 
-// partOf opens a part.
 func partOf(b *bolt.Tx, name []byte) (*part, error) {
 	p := &part{Bucket: b.Bucket(name), sumKey: sumKey(name)}
 	sum, err := number(b.Bucket(bucketMeta), p.sumKey)
@@ -44,5 +43,4 @@ func (p *part) remove(k []byte) error {
 	return p.Delete(k)
 }
 
-// finish writes the sum.
 func (p *part) finish(meta *bolt.Bucket) error { return setNumber(meta, p.sumKey, int64(p.sum)) }

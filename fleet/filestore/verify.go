@@ -136,7 +136,6 @@ func (w *walk) parts(all map[string][]byte) error {
 	return nil
 }
 
-// tree walks the pages below a root.
 func (w *walk) tree(root uint64, value func(key, value []byte) error, flags uint32) error {
 	part := &walk{f: w.f, meta: w.meta, visited: w.visited, value: value}
 	return part.page(root, nil, nil, 0, flags)
@@ -182,7 +181,6 @@ func (w *walk) page(id uint64, least, most []byte, depth int, flags uint32) erro
 	return w.elements(buf, least, most, depth, flags, false)
 }
 
-// elements walks the elements of a page.
 func (w *walk) elements(buf []byte, least, most []byte, depth int, flags uint32, inline bool) error {
 	if len(buf) < pageHeader {
 		return damaged("a page of %d bytes", len(buf))

@@ -130,7 +130,6 @@ func (s *Store) run(b *bolt.Tx, batch []*op) error {
 	return t.finish(s.keepAll)
 }
 
-// each runs the operations of a batch.
 func (s *Store) each(t *txn, batch []*op) {
 	for _, o := range batch {
 		if !o.state.CompareAndSwap(waiting, running) {

@@ -116,7 +116,7 @@ func TestAPartThatDiedByAWrongClockIsOverInTime(t *testing.T) {
 	}
 }
 
-// The supply clock is far behind while many units are granted. It follows a clock that is set back.
+// The supply's clock is far behind because many parts were out. It follows a clock that is set back.
 func TestABucketDrainsAfterAWrongClockThoughMuchWasOut(t *testing.T) {
 	s, _, advance := driven(t)
 	if err := s.Init(t.Context(), group); err != nil {
@@ -128,7 +128,7 @@ func TestABucketDrainsAfterAWrongClockThoughMuchWasOut(t *testing.T) {
 		c.beat(t, s)
 		advance(250 * time.Millisecond)
 	}
-	advance(3 * time.Hour) // the process is silent, and the complete supply counts as granted
+	advance(3 * time.Hour) // the process is silent, so all of the supply is out
 	b := claim(bucketOf("b", 1, time.Second, 10), 1)
 	take(t, s, ask(b))
 	c.beat(t, s)

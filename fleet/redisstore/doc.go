@@ -20,14 +20,14 @@
 // # A server without data
 //
 // A server that was restarted without its data, flushed or replaced does not know the usage of the limits. It also
-// does not know which processes hold parts for an outage. Its limits must not count as full. So the key
-// {prefix:upstream} contains the time since when the state of an upstream is known. If the key is missing, the next
-// call writes it.
+// does not know which processes hold parts of the limits for use during an outage. Its limits must not count as
+// full. So the key {prefix:upstream} contains the time since when the state of an upstream is known. If the key is
+// missing, the next call writes it.
 //
 // A limit without stored state counts as exhausted at that instant. A bucket is empty, and a rolling limit is spent
 // at that moment. The window of a quota is spent until it ends, or has lost the usage that the requesting process
-// knows. All of the supply counts as granted until processes show the parts that they hold, which takes a second.
-// Parts that no process shows count as granted for the lifetime of a part, five minutes.
+// knows. All parts count as in use until processes show the parts that they hold, which takes a second. A part that
+// no process shows counts as in use for its lifetime, five minutes.
 //
 // A new upstream would also wait: five minutes, and for a monthly quota until the month ends. Init declares an
 // upstream new, and the command weir store init calls it. Call it once before the first call. Call it again after

@@ -35,7 +35,6 @@ var advice = [...]struct{ prefix, text string }{
 // silence is the advice about a server that does not respond.
 const silence = "the server is slow or stalled, or a firewall drops the packets: check its address, and whether this machine reaches it"
 
-// explain adds advice to an error of the client.
 func explain(ctx context.Context, err error) error {
 	cause := context.Cause(ctx)
 	if errors.Is(err, context.DeadlineExceeded) { // a connection may notice the deadline before ctx ends

@@ -23,7 +23,7 @@ func TestInitForgetsNoPartThatWasOut(t *testing.T) {
 			}
 			advance(300 * time.Millisecond)
 		}
-		// It gets no answer for two minutes. From its timeout on, its part is granted. The part saves 4 tokens per
+		// It gets no answer for two minutes. From its Silence on, its part is out. The part saves 4 tokens per
 		// second, 400 in all, and the process spends them at the end.
 		advance(120 * time.Second)
 		left(t, s, b)

@@ -8,7 +8,7 @@ import (
 // All keys of a group begin with "{prefix:group}". A cluster places keys by the text in braces, so one script can
 // use all keys of a group.
 //
-//	{weir:openai}          since when the state of the group is known, and its granted supply
+//	{weir:openai}          since when the state of the group is known, and the parts that are out
 //	{weir:openai}k:user7   a hash with a field for each limit of the key user7
 //	{weir:openai}a:1f      the response to the latest ask of lane 1f
 //	{weir:openai}r:breaker a record

@@ -130,7 +130,6 @@ func TestFirstRequestWaitsForProcessThatListsGroup(t *testing.T) {
 	}
 }
 
-// scripts returns how many scripts the server has run.
 func scripts(t *testing.T, srv *servers.Server) (n int) {
 	t.Helper()
 	all, err := srv.Do("INFO", "commandstats")

@@ -125,7 +125,7 @@ func emptying(server *servers.Server) func(t testing.TB, group string) {
 	}
 }
 
-// A server that lost its data counts exactly those parts as granted that no process shows, as fleet.Members does.
+// A server that lost its data counts exactly the parts as out that no process shows, as fleet.Members does.
 func TestAnEmptiedServerCountsAsMembersDo(t *testing.T) {
 	t.Parallel()
 	server := servers.Redis(t)

@@ -14,8 +14,8 @@ func Emptied(empty func(t testing.TB, group string)) Option {
 	return func(s *suite) { s.empty = empty }
 }
 
-// emptied checks that a store without data treats all parts as granted. Processes show their parts with their
-// beats. The store grants nothing from the remainder, which it cannot attribute.
+// emptied checks that a store without data treats all parts as out. Processes show their parts with their beats.
+// The store grants nothing from the remainder, which no process has shown.
 func emptied(w *world) {
 	a, b, silent := w.joins("a"), w.joins("b"), w.joins("silent")
 	for range 30 { // a store grants a part only after some seconds, and parts grow in turns
@@ -110,7 +110,7 @@ func CompareEmptied(t testing.TB, s fleet.Store, empty func(t testing.TB, group 
 	return shown
 }
 
-// A model is the members of one group. It starts with no knowledge of granted parts.
+// A model is the members of one group. At first it does not know which parts are out.
 type model struct {
 	fleet.Store // nil: a model only answers beats
 	now         func() (time.Time, error)

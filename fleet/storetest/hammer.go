@@ -99,8 +99,8 @@ func (l *load) rounds(workers []*worker) {
 	}
 }
 
-// free lets all workers ask as fast as the store answers. A worker that was refused waits at least the time that
-// the store named, or a millisecond if that is shorter.
+// free lets all workers ask as fast as the store answers. A refused worker waits as long as the store says, at most
+// a millisecond.
 func (l *load) free(workers []*worker) {
 	var wg sync.WaitGroup
 	for _, k := range workers {

@@ -52,7 +52,6 @@ func (c *client) ask(copies int64, claims ...fleet.Claim) *fleet.Ask {
 	return &fleet.Ask{Group: c.w.group, ID: fresh(), Lane: c.lane, Copies: copies, Claims: claims}
 }
 
-// do sends an ask that must succeed.
 func (c *client) do(a *fleet.Ask) *fleet.Ask {
 	c.w.Helper()
 	if err := c.try(a); err != nil {
