@@ -27,8 +27,8 @@ func (p *Charges) Sent() {
 
 // Tell reports the upstream's statement of its limits in the outcome of a call that was sent at sent. Unless the
 // outcome is undone, the upstream counted the call. Each charge's limit gets the advertised rate, and changed is
-// called with each new one. Usage by others, as it shows in the remaining units, is charged here: see advertised.
-// Tell reports whether this was the first response for a limit: see Unheard.
+// called with each new one. Usage by other processes, as it shows in the remaining units, is charged here: see
+// advertised. Tell reports whether this was the first response for a limit: see Unheard.
 //
 // Limits of this kind are not shared. Each process of a fleet that uses the same key detects the others by the
 // remaining units.
@@ -41,7 +41,7 @@ func (p *Charges) Tell(now, sent time.Duration, o *outcome.Outcome, changed func
 	return first
 }
 
-// tell applies a response to one charge: usage by others, a new rate, and a maximum of the remaining units.
+// tell applies a response to one charge: usage by other processes, a new rate, and a maximum of the remaining units.
 func (e *entry) tell(now, sent time.Duration, o *outcome.Outcome, changed func(c Charge, perSecond float64)) (first bool) {
 	name, counted := e.Registry.Limit().Advertised, !o.Undone
 	said := named(o.Hint.Limits, name)
@@ -75,7 +75,7 @@ func (e *entry) tell(now, sent time.Duration, o *outcome.Outcome, changed func(c
 	return first
 }
 
-// raised is by what factor a provisional limit is raised while the upstream does not report it.
+// raised is the factor by which a provisional limit is raised while the upstream does not report it.
 const raised = 100
 
 // unreported applies a response that does not report a provisional limit.
@@ -117,8 +117,8 @@ func (b *advertised) unreported(now time.Duration, c outcome.Class, per time.Dur
 	return keepRate
 }
 
-// obey charges what is owed, and more if the upstream has fewer units remaining. It charges at most a full burst: a
-// response may be wrong, and the next one corrects it.
+// obey charges the units in owed, and more if the upstream has fewer units remaining. It charges at most a full
+// burst: a response may be wrong, and the next one corrects it.
 func (e *entry) obey(now time.Duration, said *outcome.Level, full, owed, latest int64, hurry bool) {
 	m := e.Registry.Get(now, e.Key)
 	if hurry && said.Remaining == 0 {
@@ -153,12 +153,12 @@ func (p *Charges) Unheard(i int) bool {
 }
 
 // An advertised tracks what the upstream should have remaining if only this process used the limit: its last report,
-// plus what has come since, minus the usage here. If it reports less, others have used the difference, or it counts
-// in another way.
+// plus the units that came since, minus the usage here. If it reports less, other processes have used the difference,
+// or it counts in another way.
 //
 // A report is as old as its call, so units that came since the call was sent count for the upstream. The upstream may
-// also have counted calls in flight. Both lead to an estimate of others' usage that is too low and never too high.
-// The estimate never returns units.
+// also have counted calls in flight. For both reasons, the estimate of other processes' usage is too low and never
+// too high. The estimate never returns units.
 type advertised struct {
 	mu     sync.Mutex
 	limit  int64         // what the upstream has when full; 0 if it has not reported
@@ -197,8 +197,8 @@ func (b *advertised) begins(e *entry, answer bool) (flying int64, first bool) {
 	return flying, answer && !b.heard
 }
 
-// hear applies a response. It returns the units to charge for usage by others, the most that the upstream can have
-// remaining (negative if it did not report that), and whether the amount is per day.
+// hear applies a response. It returns the units to charge for usage by other processes, the most that the upstream
+// can have remaining (negative if it did not report that), and whether the amount is per day.
 func (b *advertised) hear(now, sent time.Duration, e *entry, said *outcome.Level, counted bool) (owed, latest int64, day bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -247,8 +247,8 @@ func (b *advertised) hear(now, sent time.Duration, e *entry, said *outcome.Level
 	return scarce(others, came, float64(remaining), float64(rate.Full())), int64(math.Ceil(most)), b.day
 }
 
-// scarce returns how much of others' usage is charged here: nothing while the upstream has a complete burst
-// remaining, and then more as it runs out. It is at most what could have come since the last response.
+// scarce returns how much of the usage by other processes is charged here: nothing while the upstream has a complete
+// burst remaining, and then more as it runs out. It is at most what could have come since the last response.
 func scarce(others, came, remaining, full float64) int64 {
 	if remaining >= full {
 		return 0
@@ -268,10 +268,10 @@ func (r *Registry) tell(now time.Duration, e *entry, rate bucket.Rate, name stri
 	defer r.mu.Unlock()
 	next := *r.limit.Load()
 	if next.Advertised == "" || next.Advertised != name || !r.has(e.Key, m) {
-		return false // it has been changed, or is another's, too; the next answer says it again
+		return false // the limit has changed, or is shared; the next response reports it again
 	}
 	next.Rate = rate
-	anew := first || rate.Per >= day && at.PerSecond*day.Seconds() > 2*float64(rate.Amount) // what is left of a minute says nothing of the day
+	anew := first || rate.Per >= day && at.PerSecond*day.Seconds() > 2*float64(rate.Amount) // the remaining units of a minute tell nothing about the day
 	return !anew && m.setLimit(now, next) || r.renew(now, e.Key, m, next, gone)
 }
 
@@ -359,7 +359,8 @@ func perDay(said *outcome.Level, before bool) bool {
 	return before
 }
 
-// gone returns how much of the amount the upstream has counted as used; all of it if it did not report that.
+// gone returns how much of the amount the upstream has counted as used, and the full amount if it did not report
+// that.
 func gone(said *outcome.Level) int64 {
 	if said.Remaining < 0 {
 		return said.Limit

@@ -21,12 +21,12 @@ func levels(limit, remaining int64, reset time.Duration) []outcome.Level {
 	return []outcome.Level{{Name: "tokens", Limit: 7, Remaining: 7}, {Name: "requests", Limit: limit, Remaining: remaining, Reset: reset}}
 }
 
-// saying returns the outcome of a success that reports levels; counted says that the upstream counted the call.
+// saying returns the outcome of a success that reports levels. If counted is set, the upstream counted the call.
 func saying(counted bool, said ...outcome.Level) *outcome.Outcome {
 	return &outcome.Outcome{Undone: !counted, Hint: outcome.Hint{Limits: said}}
 }
 
-// hearing makes a call and hears what the upstream says to it.
+// hearing makes a call to which the upstream reports these levels.
 func hearing(t testing.TB, r *Registry, now time.Duration, key string, said []outcome.Level) {
 	t.Helper()
 	var p Charges
@@ -43,7 +43,7 @@ func TestWhatIsTold(t *testing.T) {
 	for _, c := range []struct {
 		name  string
 		said  outcome.Level
-		day   bool // believed before
+		day   bool // the guess before
 		want  bucket.Rate
 		isDay bool
 	}{
@@ -107,7 +107,7 @@ func FuzzWhatIsTold(f *testing.F) {
 	})
 }
 
-// A day's amount begins with what is left of it, and not with what was left of a minute.
+// A daily amount starts with its own remaining units. The remaining units of the minute before do not count.
 func TestADayThatIsToldIsThere(t *testing.T) {
 	r, _ := NewRegistry(0, advertisedLimit())
 	hearing(t, r, 0, "a", levels(200, 150, 50*432*time.Second))
@@ -132,14 +132,14 @@ func TestNonsenseIsNotBelieved(t *testing.T) {
 	if at := r.Get(0, "a").Look(0); at.Full != 50 || at.Left != 44 {
 		t.Errorf("it looks like %+v", at)
 	}
-	hearing(t, r, 0, "a", levels(600, 10_000, -time.Hour)) // more is left than there is
+	hearing(t, r, 0, "a", levels(600, 10_000, -time.Hour)) // more units remain than the limit has
 	if at := r.Get(0, "a").Look(0); at.Full != 150 || at.Left != 43 {
 		t.Errorf("it looks like %+v", at)
 	}
 }
 
-// A limiter that was forgotten begins at the rate of the configuration, and is told
-// again by the next answer; what was under way when it was forgotten does no harm.
+// A forgotten limiter starts at the configured rate, and learns the advertised rate again from the next response.
+// Calls that were in flight when it was forgotten do no harm.
 func TestKeysThatWereForgottenAreToldAgain(t *testing.T) {
 	l := advertisedLimit()
 	l.MaxKeys = 2
@@ -162,8 +162,7 @@ func TestKeysThatWereForgottenAreToldAgain(t *testing.T) {
 	}
 }
 
-// Keys for which there is no more room share a limiter, which none of them changes for
-// the others.
+// Keys beyond the maximum share a limiter. A response to one of them does not change it for the others.
 func TestWhatOneIsToldIsNotForThoseWhoShare(t *testing.T) {
 	l := advertisedLimit()
 	l.MaxKeys = 1
@@ -228,8 +227,7 @@ func TestToldWhileThePolicyChanges(t *testing.T) {
 	}
 }
 
-// A provider has a bucket of its own, as OpenAI documents it: of the whole amount, filled
-// all the time.
+// A provider has a bucket of the whole amount that refills continuously, as OpenAI documents it.
 type provider struct {
 	limit, left float64
 	per         time.Duration
@@ -252,10 +250,10 @@ func (p *provider) ask(now time.Duration, n int64) (said outcome.Level, ok bool)
 	return outcome.Level{Name: "requests", Limit: int64(p.limit), Remaining: int64(p.left), Reset: reset.Round(time.Millisecond)}, ok
 }
 
-// A sidecar sends as much as its limit lets it, on a clock of its own.
+// A sidecar sends as much as its limit allows. Each has its own clock.
 type sidecar struct {
 	r       *Registry
-	deaf    bool // does not read what remains
+	deaf    bool // ignores the remaining units
 	latency func() time.Duration
 	cost    func() int64
 	flying  []flight
@@ -269,7 +267,7 @@ type flight struct {
 	ok         bool
 }
 
-// run lets sidecars share a provider for some time.
+// run lets several sidecars use one provider for a time.
 func run(total time.Duration, up *provider, all ...*sidecar) {
 	for now := time.Duration(0); now < total; {
 		soon := total
@@ -301,7 +299,7 @@ func (s *sidecar) send(now time.Duration, up *provider) {
 	}
 }
 
-// land hears the answers that have come, in the order in which they come.
+// land applies the responses that have arrived, in order of arrival.
 func (s *sidecar) land(now time.Duration) {
 	for len(s.flying) > 0 && s.flying[0].back <= now {
 		f := s.flying[0]
@@ -329,8 +327,8 @@ func newSidecar(rng *rand.Rand, limit int64, most time.Duration, cost int64, dea
 	}
 }
 
-// Who has a key for himself loses nothing by listening, however late and in whatever
-// order the answers come: nothing of his own is taken for that of others.
+// A process that uses a key alone loses nothing by reading the remaining units, however late and in whatever order
+// the responses arrive. It never takes its own usage for that of other processes.
 func TestWhoIsAloneFindsNoOthers(t *testing.T) {
 	for range 12 {
 		seed := rand.Uint64()
@@ -352,7 +350,7 @@ func TestWhoIsAloneFindsNoOthers(t *testing.T) {
 	}
 }
 
-// Two who do not know of each other share a key. What remains tells them.
+// Two processes that do not know each other share a key. They detect each other by the remaining units.
 func TestTwoWhoShareAKeyFindEachOther(t *testing.T) {
 	shares := [2]float64{}
 	used := [2]float64{}
@@ -366,7 +364,7 @@ func TestTwoWhoShareAKeyFindEachOther(t *testing.T) {
 			up := &provider{limit: float64(limit), left: float64(limit), per: time.Minute}
 			run(3*time.Minute, up, newSidecar(rng, limit, most, 1, deaf), newSidecar(rng, limit, most, 1, deaf))
 			shares[i] += float64(up.refused) / float64(up.refused+up.granted) / rounds
-			used[i] += float64(up.granted) / (4 * float64(limit)) / rounds // three minutes' and what was there at first
+			used[i] += float64(up.granted) / (4 * float64(limit)) / rounds // three minutes and the first burst
 		}
 	}
 	t.Logf("refused %.1f%% of the calls of those who do not listen and %.1f%% of those who do; used %.0f%% and %.0f%%", 100*shares[0], 100*shares[1], 100*used[0], 100*used[1])

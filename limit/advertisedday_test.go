@@ -9,8 +9,8 @@ import (
 	"github.com/seed1158cd35/weir/outcome"
 )
 
-// An upstream that turns out to count by the day has as much left as it says, whatever was
-// thought before.
+// If an upstream turns out to count per day, the limiter has as many units remaining as it reports. The assumption
+// before does not matter.
 func TestTheFirstWordOfADayLeavesWhatItSays(t *testing.T) {
 	r, err := limit.NewRegistry(0, limit.Limit{Name: "rpm", Advertised: "requests", Scope: "pool", Rate: bucket.Rate{Amount: 100000, Per: time.Minute, Burst: 10000}})
 	if err != nil {

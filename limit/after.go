@@ -20,7 +20,7 @@ func (p *places) then(now time.Duration, ahead, n int64) time.Duration {
 	return line.Wait(now, p.next(line, at, line.Cost(all)))
 }
 
-// next is the place that is there when so many places can have been taken, those that came back first.
+// next returns the position that is there when cost positions can be taken, returned units first.
 func (p *places) next(line *bucket.Line, at, cost int64) int64 {
 	p.pour(line, at)
 	low := line.Low(at)
@@ -33,32 +33,32 @@ func (p *places) next(line *bucket.Line, at, cost int64) int64 {
 func (p *places) room(now time.Duration, n int64, at time.Duration, c int64) bool {
 	line := p.line.Load()
 	if full := line.Full(); n > full || c > full {
-		return true // it never can
+		return true // n or c never fits
 	}
 	here, then := line.At(now), line.At(at)
 	low, cost := line.Low(then), line.Cost(c)
 	p.pour(line, here)
-	if s := p.returned(); s != nil { // what n leaves of it, and the burst has not passed then
+	if s := p.returned(); s != nil { // the part of the returned units that n leaves, and that the burst has not passed then
 		cost -= min(cost, max(0, min(s.Left(then, low), s.Left(then, line.Low(here))-line.Cost(n))))
 	}
 	return max(p.next(line, here, line.Cost(n)), low)+cost <= then
 }
 
-// then is exact for calls of one unit; of others the log says the least that it can take.
+// then is exact for calls of one unit. For larger calls, the log returns a lower bound.
 func (r *rolling) then(now time.Duration, ahead, n int64) time.Duration {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.log.After(now, r.paused, ahead, n)
 }
 
-// room plays both calls on the log, which it leaves as it is.
+// room tries both calls on the log, which does not change.
 func (r *rolling) room(now time.Duration, n int64, at time.Duration, c int64) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.log.Room(now, n, at, c)
 }
 
-// then fills the windows to come one behind the other.
+// then fills the windows to come one after the other.
 func (x *byCalendar) then(now time.Duration, ahead, n int64) time.Duration {
 	p, s := x.at(now)
 	if n <= 0 || n > s.amount {
@@ -78,15 +78,15 @@ func (x *byCalendar) then(now time.Duration, ahead, n int64) time.Duration {
 	return s.until(p, now, start)
 }
 
-// room: at an instant of a later window nothing that goes now matters.
+// room allows any call in a later window, which does not depend on usage now.
 func (x *byCalendar) room(now time.Duration, n int64, at time.Duration, c int64) bool {
 	p, s := x.at(now)
 	used, _ := s.units()
 	return at >= p.until || used+n+c <= s.amount
 }
 
-// then: what is granted next is known elsewhere. What was left of the burst when that was heard goes at once, and
-// what has come since as if nobody else took of it: the others may have.
+// then estimates when the store will grant n units. Units of the burst that the store reported can be used
+// immediately. Units that have come since count as if no other process took any, though other processes may have.
 func (x *leased) then(now time.Duration, ahead, n int64) time.Duration {
 	wait, v := x.Ask(now, n), x.Look(now)
 	if wait == bucket.Never || !(v.PerSecond > 0) {
@@ -97,8 +97,8 @@ func (x *leased) then(now time.Duration, ahead, n int64) time.Duration {
 	return wait + time.Duration(min(max(0, lacks)/v.PerSecond*float64(time.Second), longestAhead))
 }
 
-// longestAhead bounds a wait that is worked out with floating point, in nanoseconds.
+// longestAhead bounds, in nanoseconds, a wait that is computed in floating point.
 const longestAhead = float64(10 * 365 * 24 * time.Hour)
 
-// room: the store grants to all who ask, and keeps nothing for a call of one process.
+// room returns true: the store grants to all processes, and keeps no units for a call of one of them.
 func (x *leased) room(time.Duration, int64, time.Duration, int64) bool { return true }

@@ -7,7 +7,7 @@ import (
 	"github.com/seed1158cd35/weir/limit/bucket"
 )
 
-// A heard is what a store has said of a limit of 10/s with a burst of 100.
+// A heard implements a leased limiter with the last report of a store about a limit of 10/s with a burst of 100.
 type heard struct {
 	Leased
 	left   int64
@@ -20,7 +20,7 @@ func (h heard) Look(time.Duration) Level {
 	return Level{Left: h.left, Full: 100, PerSecond: 10, Reset: h.reset}
 }
 
-// What is left of a burst that a fleet shares, and what has come since that was heard, is waited for by nobody.
+// No call waits for the remaining units of a shared burst, or for units that have come since the report.
 func TestWhatIsLeftOfASharedBurstIsNotToldAsAWait(t *testing.T) {
 	for _, c := range []struct {
 		heard
@@ -31,7 +31,7 @@ func TestWhatIsLeftOfASharedBurstIsNotToldAsAWait(t *testing.T) {
 		{heard{left: 100}, 99, 1, 0},
 		{heard{left: 100}, 119, 1, 2 * time.Second},
 		{heard{left: 40, reset: 6 * time.Second}, 59, 1, 2 * time.Second},
-		{heard{left: 40, reset: 2 * time.Second}, 79, 1, 0}, // heard 4s ago
+		{heard{left: 40, reset: 2 * time.Second}, 79, 1, 0}, // reported 4 s ago
 		{heard{left: 0, reset: 10 * time.Second, paused: 5 * time.Second}, 49, 1, 5 * time.Second},
 		{heard{left: 0, reset: 10 * time.Second, paused: 20 * time.Second}, 109, 1, 21 * time.Second},
 	} {
@@ -41,7 +41,7 @@ func TestWhatIsLeftOfASharedBurstIsNotToldAsAWait(t *testing.T) {
 	}
 }
 
-// Places that came back are for both: what the first leaves of them is there for the next.
+// Returned units count for both calls: the second gets the units that the first leaves.
 func TestRoomCountsAllThatCameBack(t *testing.T) {
 	m := mustNew(t, limitOf(bucket.Rate{Amount: 10, Per: time.Second, Burst: 10}))
 	first, _, _ := m.Take(0, 5)

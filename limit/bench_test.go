@@ -17,8 +17,8 @@ func benchLimiter(b *testing.B, r bucket.Rate) *Limiter {
 }
 
 var (
-	wide   = bucket.Rate{Amount: 1e9, Per: time.Second, Burst: 1 << 40} // says yes
-	narrow = bucket.Rate{Amount: 1, Per: time.Hour, Burst: 1}           // says no
+	wide   = bucket.Rate{Amount: 1e9, Per: time.Second, Burst: 1 << 40} // grants
+	narrow = bucket.Rate{Amount: 1, Per: time.Hour, Burst: 1}           // refuses
 )
 
 func BenchmarkTry(b *testing.B) {

@@ -10,22 +10,21 @@ import (
 	"github.com/seed1158cd35/weir/limit/bucket"
 )
 
-// blocks is what a limiter has while several cores take from it at once. Each core then takes a
-// block of places with one write to the word that all share, and gives them out from a word of its
-// own. A place in a block is worth what it was worth in the line: it is given to one call only, when
-// it is there and the burst has not passed it. So blocks never let more go than the limit, and need
-// no expiry but that. Before anybody is refused, and before anybody is told how long it takes, what
-// is left of all blocks is put with the places that came back (pour).
+// blocks serves a limiter from which several cores take units at the same time. Each core takes a block of positions
+// with one write to the shared word, and grants them from its own word. A position in a block has the same meaning as
+// in the line: it goes to one call only, when it is there and the burst has not passed it. So blocks never exceed the
+// limit and need no other expiry. Before a call is refused or a wait is computed, pour moves the remaining positions
+// of all blocks to the returned units.
 type blocks struct {
 	until atomic.Int64 // blocks are taken until this instant
-	last  atomic.Int64 // the highest place that was ever in a block
+	last  atomic.Int64 // the highest position that was ever in a block
 	_     counter.Pad
-	cores []block // by counter.Pick
+	cores []block // indexed by counter.Pick
 }
 
-// A block is the places that a core holds: those after low, up to high. low is filling while another
-// block is taken, and only grows otherwise: whoever moves it from what it read knows that high is what
-// it was.
+// A block contains the positions that a core holds: those above low, up to high. low equals filling while another
+// block is taken, and only grows otherwise. A goroutine that swaps low from the value it read knows that high has not
+// changed.
 type block struct {
 	low  atomic.Int64
 	high atomic.Int64
@@ -33,25 +32,25 @@ type block struct {
 }
 
 const (
-	blockUnits = 64 // in a block
+	blockUnits = 64 // units per block
 	filling    = math.MaxInt64
 
-	// together is for how long blocks are taken after two cores met.
+	// together is for how long blocks are taken after two cores collided.
 	together = time.Millisecond
 
-	// spent is how soon a core has used a block: what the burst passes within that time is not
-	// taken into one.
+	// spent is the time in which a core uses up a block. Positions that the burst passes within that time are not
+	// taken into a block.
 	spent = 20 * time.Microsecond
 )
 
-// blocksFrom is the units that must be there for blocks to be taken: two for every core and one more.
-// Below that every unit is taken singly, so that none is left where others do not look at once.
+// blocksFrom is the number of units that must be available before blocks are taken: two blocks per core and one more.
+// Below that, units are taken one by one, so that none remain where other cores do not look immediately.
 var blocksFrom = int64(2*counter.Cells+1) * blockUnits
 
-// A core is the number of the core that a call runs on, from 1 on: 0 if it was not asked for yet.
+// A core is the number of the core that a call runs on, counted from 1. It is 0 until number is called.
 type core int
 
-// number is counter.Pick, asked for once.
+// number returns counter.Pick, which is called once.
 func (c *core) number() int {
 	if *c == 0 {
 		*c = core(counter.Pick() + 1)
@@ -59,7 +58,7 @@ func (c *core) number() int {
 	return int(*c - 1)
 }
 
-// newBlocks is blocks that hold nothing: the places of an axis begin below 0.
+// newBlocks returns empty blocks. The positions of a line begin below 0.
 func newBlocks() *blocks {
 	b := &blocks{cores: make([]block, counter.Cells)}
 	for i := range b.cores {
@@ -70,7 +69,7 @@ func newBlocks() *blocks {
 	return b
 }
 
-// contended notes that two cores met at booked.
+// contended records that two cores collided at booked.
 func (p *places) contended(line *bucket.Line, now time.Duration, n int64) {
 	if n != 1 || line.Full() < blocksFrom {
 		return
@@ -80,7 +79,7 @@ func (p *places) contended(line *bucket.Line, now time.Duration, n int64) {
 		p.grow().blocks.CompareAndSwap(nil, newBlocks())
 		b = p.blocks()
 	}
-	if !b.on(now + together/2) { // so that few write it
+	if !b.on(now + together/2) { // limits the number of writes
 		b.until.Store(int64(now + together))
 	}
 }
@@ -88,8 +87,8 @@ func (p *places) contended(line *bucket.Line, now time.Duration, n int64) {
 // on reports whether cores take blocks.
 func (b *blocks) on(now time.Duration) bool { return int64(now) < b.until.Load() }
 
-// take takes one unit from this core's block, or from another block if that is used up and there is
-// plenty.
+// take takes one unit from this core's block. If that is used up and plenty of units are available, it takes another
+// block.
 func (b *blocks) take(p *places, line *bucket.Line, at int64, core *core) (Turn, bool) {
 	own := &b.cores[core.number()]
 	if t, ok := own.take(line, at); ok {
@@ -98,7 +97,7 @@ func (b *blocks) take(p *places, line *bucket.Line, at int64, core *core) (Turn,
 	return b.fill(own, p, line, at)
 }
 
-// take takes one unit of the block, if it holds one that the burst has not passed.
+// take takes one unit of the block, unless the block is used up or the burst has passed it.
 func (o *block) take(line *bucket.Line, at int64) (Turn, bool) {
 	unit, low := line.Unit(), o.low.Load()
 	left := o.left(low, line, at)
@@ -108,19 +107,19 @@ func (o *block) take(line *bucket.Line, at int64) (Turn, bool) {
 	return Turn{bucket.Turn{Place: left.Low + unit, Low: left.Low, Cost: unit}}, true
 }
 
-// left is what the block, which begins at low, holds that is there and that the burst has not passed.
-// Some may not be there if the reading of the clock is an old one.
+// left returns the part of the block that is there and that the burst has not passed. The block begins at low. Some
+// of it may not be there if the caller read the clock a while ago.
 func (o *block) left(low int64, line *bucket.Line, at int64) bucket.Turn {
 	high := min(o.high.Load(), at)
-	if low >= high { // filling is one of these
+	if low >= high { // also if low is filling
 		return bucket.Turn{}
 	}
 	low = max(low, line.Low(at))
 	return bucket.Turn{Place: high, Low: low, Cost: max(0, high-low)}
 }
 
-// fill takes another block from the line for a core that has used up its own, and takes the first
-// unit of it. Places that the core has held before, which came back since, are not taken into one.
+// fill takes another block from the line for a core that has used up its own, and takes its first unit. It takes no
+// positions that the core held before and that were returned since.
 func (b *blocks) fill(own *block, p *places, line *bucket.Line, at int64) (Turn, bool) {
 	unit, low := line.Unit(), own.low.Load()
 	if low == filling || line.Full() < blocksFrom || p.returned() != nil {
@@ -135,7 +134,7 @@ func (b *blocks) fill(own *block, p *places, line *bucket.Line, at int64) (Turn,
 		own.low.Store(low)
 		return Turn{}, false
 	}
-	b.reaches(t.Place) // before the places are in the block, so that a refusal looks into it
+	b.reaches(t.Place) // before the positions are in the block, so that a refusal looks into it
 	if !p.booked.CompareAndSwap(booked, t.Place) {
 		own.low.Store(low)
 		return Turn{}, false
@@ -145,7 +144,7 @@ func (b *blocks) fill(own *block, p *places, line *bucket.Line, at int64) (Turn,
 	return Turn{bucket.Turn{Place: t.Low + unit, Low: t.Low, Cost: unit}}, true
 }
 
-// reaches notes that a block holds places up to this one.
+// reaches records that a block holds positions up to place.
 func (b *blocks) reaches(place int64) {
 	for {
 		last := b.last.Load()
@@ -155,7 +154,7 @@ func (b *blocks) reaches(place int64) {
 	}
 }
 
-// pour puts what blocks hold with what came back, where whoever lacks something finds it.
+// pour moves the remaining positions of all blocks to the returned units, where every call finds them.
 func (p *places) pour(line *bucket.Line, at int64) {
 	b := p.blocks()
 	if b == nil || b.last.Load() <= line.Low(at) {
@@ -168,9 +167,9 @@ func (p *places) pour(line *bucket.Line, at int64) {
 	}
 }
 
-// pour puts what the block holds where the places that came back are. Nobody takes of it meanwhile. It reports
-// whether it has to be tried again, as somebody else was at the block: what that one holds is not to be seen yet. Whoever
-// is at a block is done after a few instructions, none of which waits for anything.
+// pour moves the remaining positions of the block to the returned units. No call takes any of them meanwhile. It
+// reports whether the caller must try again because another goroutine was changing the block, whose content is then
+// unknown. That goroutine finishes after a few instructions and does not wait for anything.
 func (o *block) pour(p *places, line *bucket.Line, at int64) (again bool) {
 	low := o.low.Load()
 	if low == filling {
@@ -188,7 +187,7 @@ func (o *block) pour(p *places, line *bucket.Line, at int64) (again bool) {
 	return false
 }
 
-// left is how many places blocks hold.
+// left returns how many positions blocks hold.
 func (b *blocks) left(line *bucket.Line, at int64) (places int64) {
 	if b.last.Load() <= line.Low(at) {
 		return 0

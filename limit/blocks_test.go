@@ -11,7 +11,7 @@ import (
 	"github.com/seed1158cd35/weir/limit/bucket"
 )
 
-// blocksOf gives a limiter blocks, which are taken for ever.
+// blocksOf gives a limiter blocks that are always taken.
 func blocksOf(m *Limiter) *blocks {
 	b := newBlocks()
 	b.until.Store(int64(bucket.Never))
@@ -19,14 +19,14 @@ func blocksOf(m *Limiter) *blocks {
 	return b
 }
 
-// notFull gives a limiter one unit less than its burst, and blocks: nothing is passed any more.
+// notFull returns a limiter with blocks that has one unit less than its burst, so that the burst passes nothing.
 func notFull(t *testing.T, per time.Duration, burst int64) (*Limiter, *blocks) {
 	m := mustNew(t, limitOf(bucket.Rate{Amount: 1, Per: per, Burst: burst + 1}))
 	m.Try(0, 1)
 	return m, blocksOf(m)
 }
 
-// onCore is what take does for a caller on a core.
+// onCore does what take does for a caller on this core.
 func onCore(m *Limiter, i int, now time.Duration) (Turn, bool) {
 	line, b := m.bucket.line.Load(), m.bucket.blocks()
 	if line.Paused(now) {
@@ -39,8 +39,8 @@ func onCore(m *Limiter, i int, now time.Duration) (Turn, bool) {
 	return b.fill(&b.cores[i], &m.bucket, line, at)
 }
 
-// Units in blocks count and can be had like all others: a refusal means that there were not enough
-// anywhere, and a wait that there will not be before.
+// Units in blocks are counted and available like all others. A refusal means that all places together had too few,
+// and a wait that they will not have enough earlier.
 func TestBlocksNeitherHideNorMultiplyUnits(t *testing.T) {
 	cases(t, 1000, func(rng *rand.Rand) error {
 		r := bucket.Rate{Amount: 1 + upTo(rng, 1e9), Per: time.Second, Burst: blocksFrom * (1 + rng.Int64N(4))}
@@ -97,21 +97,21 @@ func blockStep(h *history) error {
 	return nil
 }
 
-// takeOnCore takes a unit on one of the cores, or as any other call if there is none for it.
+// takeOnCore takes a unit on one core, or like any other call if the core gets none.
 func (h *history) takeOnCore() error {
 	before := h.m.Look(h.now)
 	turn, ok := onCore(h.m, h.rng.IntN(len(h.m.bucket.blocks().cores)), h.now)
 	if !ok {
 		return h.try(1)
 	}
-	passing := 2 + h.l.Amount/int64(time.Second/spent) // is not taken into blocks
+	passing := 2 + h.l.Amount/int64(time.Second/spent) // not taken into blocks
 	if after := h.m.Look(h.now); after.Left >= before.Left || after.Left < before.Left-passing {
 		return fmt.Errorf("one was taken of %d, and %d are left", before.Left, after.Left)
 	}
 	return h.use(&holder{turn: turn, n: 1})
 }
 
-// after: what one who stands behind others is told is what it takes if they all go.
+// after checks that the predicted wait of a call is right if all calls before it proceed.
 func (h *history) after() error {
 	if h.m.bucket.returned() != nil || len(h.waiting) > 0 || h.m.bucket.line.Load().Paused(h.now) {
 		return nil
@@ -145,8 +145,7 @@ func TestTheLastUnitsCanBeHadOneByOne(t *testing.T) {
 	}
 }
 
-// What blocks hold is there for a call that costs more than any of them holds, and who asks how long
-// it takes counts it.
+// A call that costs more than any single block holds can use all blocks together, and a predicted wait counts them.
 func TestWhatBlocksHoldCanBeHadTogether(t *testing.T) {
 	m, _ := notFull(t, time.Second, 2*blocksFrom)
 	var gone int64
@@ -170,7 +169,7 @@ func TestWhatBlocksHoldCanBeHadTogether(t *testing.T) {
 	}
 }
 
-// A debt takes what blocks hold: nobody goes while something is owed.
+// A debt takes units from blocks: no call proceeds while units are owed.
 func TestADebtTakesWhatBlocksHold(t *testing.T) {
 	m, _ := notFull(t, time.Hour, 2*blocksFrom)
 	onCore(m, 0, 0)
@@ -183,8 +182,8 @@ func TestADebtTakesWhatBlocksHold(t *testing.T) {
 	}
 }
 
-// While a block is being filled nobody may take from it, whatever it held before; before the first
-// burst is over its places are below 0.
+// A block that is being filled grants nothing, whatever it held before. Before the end of the first burst, positions
+// are below 0.
 func TestABlockThatIsBeingFilledGivesNothing(t *testing.T) {
 	m := mustNew(t, limitOf(bucket.Rate{Amount: 1000, Per: time.Second, Burst: 10000}))
 	line, b := m.bucket.line.Load(), blocksOf(m)
@@ -206,7 +205,7 @@ func TestABlockThatIsBeingFilledGivesNothing(t *testing.T) {
 	}
 }
 
-// Another block is only taken when the first is used up: what it still holds would be lost.
+// Another block is taken only when the first is used up. Otherwise its remaining units would be lost.
 func TestFillingKeepsWhatABlockHolds(t *testing.T) {
 	m, b := notFull(t, time.Hour, 4*blocksFrom)
 	line := m.bucket.line.Load()
@@ -218,8 +217,8 @@ func TestFillingKeepsWhatABlockHolds(t *testing.T) {
 	}
 }
 
-// A caller that was held up between reading a block and taking of it takes what it read, or nothing:
-// places that have come back since are never in a block of the same core again.
+// A caller that is delayed between reading a block and taking from it gets what it read, or nothing. Positions that
+// were returned since are never in a block of the same core again.
 func TestABlockOnlyGoesUp(t *testing.T) {
 	m, b := notFull(t, time.Hour, 4*blocksFrom)
 	var turns []Turn
@@ -240,7 +239,7 @@ func TestABlockOnlyGoesUp(t *testing.T) {
 	}
 }
 
-// A full burst is all there, but for what it passes while a core uses a block.
+// A full burst is available, except for the units that it passes while a core uses a block.
 func TestBlocksLeaveLittleOfAFullBurst(t *testing.T) {
 	for _, r := range []bucket.Rate{{Amount: 100_000, Per: time.Second, Burst: 10_000}, {Amount: 1_000_000, Per: time.Second, Burst: 1 << 20}} {
 		m := mustNew(t, limitOf(r))
@@ -264,7 +263,7 @@ func TestASmallBurstHasNoBlocks(t *testing.T) {
 	if m.bucket.blocks() != nil {
 		t.Error("it has blocks")
 	}
-	blocksOf(m) // from when its burst was larger
+	blocksOf(m) // left from a time when the burst was larger
 	for i := range 11 {
 		if _, ok := onCore(m, i%2, 0); ok {
 			t.Error("a block was taken")
@@ -275,7 +274,7 @@ func TestASmallBurstHasNoBlocks(t *testing.T) {
 	}
 }
 
-// Blocks are taken while cores meet, and for a moment after it.
+// Blocks are taken while cores collide, and for a moment afterwards.
 func TestBlocksEndWhenCoresDoNotMeet(t *testing.T) {
 	m := mustNew(t, limitOf(bucket.Rate{Amount: 1, Per: time.Hour, Burst: 4 * blocksFrom}))
 	m.bucket.contended(m.bucket.line.Load(), 0, 1)
@@ -294,7 +293,7 @@ func TestBlocksEndWhenCoresDoNotMeet(t *testing.T) {
 	}
 }
 
-// However cores meet, nobody is refused while there is a unit for each of those who ask.
+// However cores collide, no call is refused while there is a unit for each call.
 func TestNobodyIsRefusedWhileThereIsAUnitForEach(t *testing.T) {
 	burst := blocksFrom + 5*blockUnits + 256
 	burst -= burst % 64
@@ -317,7 +316,7 @@ func TestNobodyIsRefusedWhileThereIsAUnitForEach(t *testing.T) {
 	}
 }
 
-// A refusal waits for whoever is at a block: what it holds is somebody's.
+// A refusal waits while another goroutine changes a block, because the units in it may be available.
 func TestARefusalWaitsForABlockThatIsBeingFilled(t *testing.T) {
 	m, b := notFull(t, time.Hour, 2*blocksFrom)
 	line := m.bucket.line.Load()
@@ -338,7 +337,7 @@ func TestARefusalWaitsForABlockThatIsBeingFilled(t *testing.T) {
 	}
 }
 
-// What a limiter says of itself is the same with a block out.
+// Look returns the same with and without a block.
 func TestALookIsTheSameWithABlockOut(t *testing.T) {
 	plain, _ := notFull(t, time.Hour, 4*blocksFrom)
 	plain.bucket.more.Load().blocks.Store(nil)

@@ -7,41 +7,39 @@ import (
 	"github.com/seed1158cd35/weir/limit/bucket"
 )
 
-// A byCalendar is the shape of a limit that counts in calendar windows: what has gone in the
-// present one is one word, which is all that most decisions write. What changes seldom (amount,
-// pause, which window it is) stands beside that word in a value that is replaced as a whole; the
-// word of the old one is then shut, so that nobody writes to it any more.
+// A byCalendar is the shape of a limit that counts in calendar windows. The usage of the present window is one word,
+// and most decisions write nothing else. Amount, pause and window number change seldom. They are in a value that is
+// replaced as a whole. The word of the old value is then shut, so that no goroutine writes to it any more.
 type byCalendar struct {
 	calendar *calendar
 	window   atomic.Pointer[window]
 }
 
-// A window is the limit in one calendar window. All fields but used are set before others see it, and
-// do not change afterwards.
+// A window is the limit in one calendar window. All fields except used are set before it is published and do not
+// change afterwards.
 type window struct {
 	amount int64
-	page   int64 // the number of its page, which names it in turns
+	page   int64 // the number of its page, which identifies it in turns
 	paused time.Duration
 	gone   bool
 	used   atomic.Int64 // units in the window; ^units once the value has been replaced
 }
 
-// newByCalendar begins with nothing used in the window of the present.
+// newByCalendar returns a limit with no usage in the present window.
 func newByCalendar(amount int64, a *calendar) *byCalendar {
 	x := &byCalendar{calendar: a}
 	x.window.Store(&window{amount: amount, paused: never})
 	return x
 }
 
-// copy is a value for the same window, to be changed and put in the place of w. So many units
-// have gone in it.
+// copy returns a copy of w with this usage, to be changed and put in its place.
 func (w *window) copy(used int64) *window {
 	next := &window{amount: w.amount, page: w.page, paused: w.paused, gone: w.gone}
 	next.used.Store(used)
 	return next
 }
 
-// units is what has gone in the window. shut says that w has been replaced.
+// units returns the usage of the window. shut reports whether w has been replaced.
 func (w *window) units() (n int64, shut bool) {
 	if n = w.used.Load(); n < 0 {
 		return ^n, true
@@ -49,7 +47,7 @@ func (w *window) units() (n int64, shut bool) {
 	return n, false
 }
 
-// change puts what f makes of a copy of the present window in its place, unless f declines.
+// change lets f change a copy of the present window and puts the copy in its place, unless f returns false.
 func (x *byCalendar) change(now time.Duration, f func(next *window) bool) bool {
 	for {
 		_, w := x.at(now)
@@ -64,7 +62,7 @@ func (x *byCalendar) change(now time.Duration, f func(next *window) bool) bool {
 	}
 }
 
-// replace puts next in the place of w, if so many units have gone in that still.
+// replace puts next in the place of w, if its usage is still used.
 func (x *byCalendar) replace(w, next *window, used int64, shut bool) bool {
 	if !shut && !w.used.CompareAndSwap(used, ^used) {
 		return false
@@ -72,7 +70,7 @@ func (x *byCalendar) replace(w, next *window, used int64, shut bool) bool {
 	return x.window.CompareAndSwap(w, next)
 }
 
-// at is the page of the present, and the window for it.
+// at returns the present page and its window.
 func (x *byCalendar) at(now time.Duration) (*page, *window) {
 	p := x.calendar.at(now)
 	for {
@@ -80,7 +78,7 @@ func (x *byCalendar) at(now time.Duration) (*page, *window) {
 		if w.page == p.number {
 			return p, w
 		}
-		if w.page > p.number { // somebody knows of a later one
+		if w.page > p.number { // another goroutine has read a later page
 			p = x.calendar.page.Load()
 			continue
 		}
@@ -89,7 +87,7 @@ func (x *byCalendar) at(now time.Duration) (*page, *window) {
 	}
 }
 
-// turned is the window of the page, which follows on w.
+// turned returns the window of the page, which follows w.
 func (x *byCalendar) turned(p *page, w *window) *window {
 	next := w.copy(0)
 	next.page = p.number
@@ -99,8 +97,7 @@ func (x *byCalendar) turned(p *page, w *window) *window {
 	return next
 }
 
-// take is one load and one compare-and-swap, unless the window ends or something else changes
-// at the same time.
+// take costs one load and one compare-and-swap, unless the window ends or something else changes at the same time.
 func (x *byCalendar) take(now time.Duration, n int64) (t Turn, wait time.Duration, ok bool) {
 	for {
 		p, w := x.at(now)
@@ -119,14 +116,14 @@ func (x *byCalendar) take(now time.Duration, n int64) (t Turn, wait time.Duratio
 	}
 }
 
-// ask turns the page if the window has ended, and changes nothing else.
+// ask moves to the next window if the present one has ended. It changes nothing else.
 func (x *byCalendar) ask(now time.Duration, n int64) time.Duration {
 	p, w := x.at(now)
 	used, _ := w.units()
 	return x.wait(now, p, w, used, n)
 }
 
-// wait is how long n units have to wait when so many have gone in the present window.
+// wait returns how long n units must wait with this usage of the present window.
 func (x *byCalendar) wait(now time.Duration, p *page, w *window, used, n int64) time.Duration {
 	switch {
 	case n <= 0 || n > w.amount:
@@ -137,18 +134,18 @@ func (x *byCalendar) wait(now time.Duration, p *page, w *window, used, n int64) 
 	return w.until(p, now, x.open(p, w))
 }
 
-// held is how long nothing goes in the present window, whatever is left.
+// held returns how long the present window grants no units, even if some remain.
 func (w *window) held(p *page, now time.Duration) time.Duration {
 	return max(0, p.from-now, w.paused-now)
 }
 
-// until is how long until something may go in the window that begins at start.
+// until returns the time until something may be granted in the window that begins at start.
 func (w *window) until(p *page, now time.Duration, start time.Time) time.Duration {
 	return max(0, p.instant(start)-now, w.paused-now)
 }
 
-// open is the beginning of the first window to come in which something may go: that
-// which holds the end of the pause, if there is one.
+// open returns the beginning of the first later window in which something may be granted. If there is a pause, it is
+// the window that contains the end of the pause.
 func (x *byCalendar) open(p *page, w *window) time.Time {
 	if w.paused < p.until {
 		return p.end
@@ -157,15 +154,13 @@ func (x *byCalendar) open(p *page, w *window) time.Time {
 	return start
 }
 
-// mostWindows is how many windows to come are told apart.
+// mostWindows is how many later windows are computed one by one.
 const mostWindows = 1024
 
-// mostUsed is more than any amount. It keeps broken answers from overflowing the
-// count.
+// mostUsed is above any amount. It prevents wrong usage reports from overflowing the count.
 const mostUsed = 1 << 60
 
-// owe charges the present window, which is the one in which the upstream counts. Its
-// debt ends with it.
+// owe charges the present window, in which the upstream counts too. The debt ends with the window.
 func (x *byCalendar) owe(now time.Duration, n int64) {
 	for n > 0 {
 		_, w := x.at(now)
@@ -178,7 +173,7 @@ func (x *byCalendar) owe(now time.Duration, n int64) {
 	}
 }
 
-// back: what comes back counts in the window from which it was taken and in no other.
+// back returns units to the window from which they were taken, and to no other.
 func (x *byCalendar) back(now time.Duration, t Turn, n int64) {
 	for n = min(n, t.Cost); n > 0; {
 		_, w := x.at(now)
@@ -194,8 +189,8 @@ func (x *byCalendar) back(now time.Duration, t Turn, n int64) {
 	}
 }
 
-// pause holds whatever is left in the present window, and windows to come that begin before its
-// end. It never shortens a pause.
+// pause grants nothing in the present window and in windows that begin before the end of the pause. It never shortens
+// a pause.
 func (x *byCalendar) pause(now, until time.Duration) {
 	x.change(now, func(next *window) bool {
 		if until <= now || until <= next.paused {
@@ -206,7 +201,7 @@ func (x *byCalendar) pause(now, until time.Duration) {
 	})
 }
 
-// lift ends a pause: what is left in the present window can go.
+// lift ends a pause. Units that remain in the present window can be used.
 func (x *byCalendar) lift(now time.Duration) {
 	x.change(now, func(next *window) bool {
 		if next.paused <= now {
@@ -217,7 +212,7 @@ func (x *byCalendar) lift(now time.Duration) {
 	})
 }
 
-// set changes the amount. Another calendar is another limit.
+// set changes the amount. A limit with another calendar needs another limiter.
 func (x *byCalendar) set(c *change) bool {
 	if c.limit.Shape != Calendar || c.limit.calendar() != x.calendar.windows {
 		return false
@@ -228,7 +223,7 @@ func (x *byCalendar) set(c *change) bool {
 	})
 }
 
-// look is exact. Reset is until the window ends, however much is left in it.
+// look is exact. Reset is the time until the window ends, however much remains in it.
 func (x *byCalendar) look(now time.Duration) Level {
 	p, w := x.at(now)
 	used, _ := w.units()
@@ -244,7 +239,7 @@ func (x *byCalendar) look(now time.Duration) Level {
 
 func (x *byCalendar) pausedFor(now time.Duration) time.Duration { return x.look(now).Paused }
 
-// retire is for a window in which nothing has gone: a new limiter would say the same.
+// retire succeeds for a window without usage: a new limiter would be the same.
 func (x *byCalendar) retire(now time.Duration) bool {
 	return x.change(now, func(next *window) bool {
 		full := next.full(now) && !next.gone
@@ -253,22 +248,22 @@ func (x *byCalendar) retire(now time.Duration) bool {
 	})
 }
 
-// untouched reports whether a new limiter would say the same.
+// untouched reports whether a new limiter would be the same.
 func (x *byCalendar) untouched(now time.Duration) bool {
 	_, w := x.at(now)
 	return w.full(now)
 }
 
-// full reports whether nothing is lost by forgetting the window.
+// full reports whether forgetting the window loses nothing.
 func (w *window) full(now time.Duration) bool {
 	used, _ := w.units()
 	return used == 0 && w.paused <= now
 }
 
-// retired reports whether whoever holds it has to look the key up again.
+// retired reports whether callers that hold the limiter must look up the key again.
 func (x *byCalendar) retired() bool { return x.window.Load().gone }
 
-// close: the heir counts what has gone here.
+// close returns an heir with the same usage.
 func (x *byCalendar) close(now time.Duration) (heir *Limiter, owed int64) {
 	next := &byCalendar{calendar: x.calendar}
 	x.change(now, func(w *window) bool {
@@ -279,7 +274,7 @@ func (x *byCalendar) close(now time.Duration) (heir *Limiter, owed int64) {
 	return shapedAs(next), 0
 }
 
-// copyTo looks at the same calendar: all keys of a limit turn its pages together.
+// copyTo gives the copy the same calendar, so that all keys of a limit change windows together.
 func (x *byCalendar) copyTo(m *Limiter) {
 	w := x.window.Load()
 	used, _ := w.units()
@@ -288,16 +283,16 @@ func (x *byCalendar) copyTo(m *Limiter) {
 	m.bucket.grow().instead = t
 }
 
-// empty leaves nothing until the window ends, also if the amount becomes larger.
+// empty leaves no units until the window ends, even if the amount is raised.
 func (x *byCalendar) empty(now time.Duration) {
 	x.change(now, func(next *window) bool {
-		next.used.Store(mostUsed) // a larger amount must not show some of it
+		next.used.Store(mostUsed) // a larger amount must not make units available
 		return true
 	})
 }
 
-// calendar is that of the registry'w limit, or of another in its place that has the
-// same windows. Limits of other shapes have none.
+// calendar returns the calendar of the registry's limit if its windows are the same, otherwise a new one. It returns
+// nil for limits of other shapes.
 func (r *Registry) calendar(now time.Duration, l Limit) *calendar {
 	if l.Shape != Calendar {
 		return nil

@@ -12,7 +12,7 @@ import (
 	"github.com/seed1158cd35/weir/limit/bucket"
 )
 
-// A wall is a clock that tests set. It shows begin at the instant 0.
+// A wall is a wall clock that tests set. It shows begin at the instant 0.
 type wall struct {
 	clock.Clock
 	begin time.Time
@@ -33,7 +33,7 @@ func when(t testing.TB, s string) time.Time {
 	return at
 }
 
-// quota is a limiter and its clock, which begins at the time.
+// quota returns a limiter and its clock, which starts at this time.
 func quota(t testing.TB, l Limit, begin string) (*Limiter, *wall) {
 	t.Helper()
 	w := &wall{Clock: clock.System, begin: when(t, begin)}
@@ -50,7 +50,7 @@ func must[T any](v T, err error) func(testing.TB) T {
 	}
 }
 
-// set has the clock on the wall show the time at the instant, and the limiter notice.
+// set makes the wall clock show a time at an instant, and makes the limiter notice.
 func (w *wall) set(m *Limiter, now time.Duration, shown time.Time) {
 	w.begin = shown.Add(-now)
 	m.bucket.instead().(*byCalendar).calendar.look.Store(0)
@@ -58,7 +58,7 @@ func (w *wall) set(m *Limiter, now time.Duration, shown time.Time) {
 
 const hour = time.Hour
 
-// A day of 23 hours and one of 25 have the same amount each.
+// Days of 23 and of 25 hours have the same amount.
 func TestQuotaThroughDaysOfOtherLengths(t *testing.T) {
 	for _, c := range []struct {
 		begin string
@@ -105,7 +105,7 @@ func TestWaitForTheNextWindows(t *testing.T) {
 	if want := []time.Duration{0, 0, 0, 10, 10, 10, 70, 70, 70, 130}; !slices.Equal(got, want) {
 		t.Errorf("waits %v, want %v", got, want)
 	}
-	for _, now := range []time.Duration{10 * time.Second, 70 * time.Second} { // so they go when they were told
+	for _, now := range []time.Duration{10 * time.Second, 70 * time.Second} { // they proceed when predicted
 		for range 3 {
 			if m.Try(now-1, 1) || !m.Try(now, 1) {
 				t.Errorf("goes before %v, or not then", now)
@@ -120,7 +120,7 @@ func TestWaitForTheNextWindows(t *testing.T) {
 	}
 }
 
-// Who waits for a window to come holds nothing of the present one, nor of that.
+// A call that waits for a later window holds no units of the present or the later window.
 func TestWhoWaitsForAWindowHoldsNothing(t *testing.T) {
 	m, _ := quota(t, fixedLimit(10, bucket.Minute, ""), "2026-01-01T00:00:00Z")
 	m.Try(0, 5)
@@ -132,7 +132,7 @@ func TestWhoWaitsForAWindowHoldsNothing(t *testing.T) {
 	}
 }
 
-// What comes back after its window has ended is no part of the next one.
+// Units that return after the end of their window do not count in the next one.
 func TestARefundCountsInItsWindowOnly(t *testing.T) {
 	m, _ := quota(t, fixedLimit(10, bucket.Minute, ""), "2026-01-01T00:00:00Z")
 	early, _, _ := m.Take(0, 6)
@@ -194,7 +194,7 @@ func TestAWallThatIsSetWithinTheWindow(t *testing.T) {
 	}
 }
 
-// Midnight that comes again gives nothing again.
+// When the clock is set back over midnight, the second midnight grants nothing.
 func TestAWallThatIsSetBackOverMidnight(t *testing.T) {
 	m, w := quota(t, fixedLimit(10, bucket.Day, ""), "2026-01-01T23:59:00Z")
 	m.Try(0, 10)
@@ -213,7 +213,7 @@ func TestAWallThatIsSetBackOverMidnight(t *testing.T) {
 	}
 }
 
-// A clock that was years ahead costs what is left of the present window, no years.
+// A clock that was years ahead costs the rest of the present window, not years.
 func TestAWallThatWasWrongByYears(t *testing.T) {
 	m, w := quota(t, fixedLimit(10, bucket.Day, ""), "2030-06-01T12:00:00Z")
 	m.Try(0, 4)
@@ -229,7 +229,7 @@ func TestAWallThatWasWrongByYears(t *testing.T) {
 	}
 }
 
-// A laptop sleeps, and only the clock on the wall goes on.
+// While a laptop sleeps, only the wall clock advances.
 func TestTheWallIsLookedAtOnceASecond(t *testing.T) {
 	m, w := quota(t, fixedLimit(10, bucket.Day, ""), "2026-01-01T12:00:00Z")
 	m.Try(0, 10)
@@ -242,7 +242,7 @@ func TestTheWallIsLookedAtOnceASecond(t *testing.T) {
 	}
 }
 
-// Who waits for the end of a pause goes in a window that is not over then, one behind the other.
+// Calls that wait for the end of a pause proceed one after the other, in windows that are not over by then.
 func TestAPauseBeyondTheWindow(t *testing.T) {
 	m, _ := quota(t, fixedLimit(10, bucket.Minute, ""), "2026-01-01T00:00:00Z")
 	m.Try(0, 10)
@@ -287,7 +287,7 @@ func TestSetOfAQuota(t *testing.T) {
 	}
 }
 
-// A registry goes on where the calendar stays, and begins empty where it changes.
+// A registry keeps its usage if the calendar stays the same, and starts with none if it changes.
 func TestSetOfARegistryOfQuotas(t *testing.T) {
 	w := &wall{Clock: clock.System, begin: when(t, "2026-01-01T12:00:00Z")}
 	l := fixedLimit(10, bucket.Day, "")
@@ -315,7 +315,7 @@ func TestSetOfARegistryOfQuotas(t *testing.T) {
 	}
 }
 
-// Keys that share a limiter for want of room leave it with nothing to gain.
+// Keys that share a limiter because there is no room gain nothing by leaving it.
 func TestQuotasThatShareOneLimiter(t *testing.T) {
 	w := &wall{Clock: clock.System, begin: when(t, "2026-01-01T00:00:30Z")}
 	l := fixedLimit(10, bucket.Minute, "")
@@ -325,7 +325,7 @@ func TestQuotasThatShareOneLimiter(t *testing.T) {
 		r.Get(0, key).Try(0, 1)
 	}
 	shared := r.Get(0, "e")
-	now := 30 * time.Second // the others are full again
+	now := 30 * time.Second // the other keys are full again
 	if !shared.Try(0, 10) || shared != r.Get(0, "f") || !shared.Try(now, 4) {
 		t.Fatal("e and f do not share")
 	}
@@ -361,8 +361,7 @@ func TestIdleQuotasAreForgotten(t *testing.T) {
 	}
 }
 
-// Many goroutines at once, through many windows, in which the clock runs as fast as
-// they ask.
+// Many goroutines take from a limit through many windows. The clock advances as fast as they ask.
 func TestManyAskForAQuotaAtOnce(t *testing.T) {
 	m, _ := quota(t, fixedLimit(100, bucket.Second, ""), "2026-01-01T00:00:00Z")
 	var mu sync.Mutex
@@ -385,7 +384,7 @@ func TestManyAskForAQuotaAtOnce(t *testing.T) {
 					m.Pause(now, now+time.Millisecond)
 				}
 				mu.Lock()
-				counts[turn.Place] += n // the windows have names of their own there
+				counts[turn.Place] += n // turns identify windows
 				mu.Unlock()
 			}
 		})
@@ -429,8 +428,7 @@ func BenchmarkQuota(b *testing.B) {
 	}
 }
 
-// Whichever limiter a key has, its own or one that it shares for want of room, no
-// window gives it more than the amount.
+// Whether a key has its own limiter or shares one, no window grants it more than the amount.
 func TestSharingExceedsNoKeysQuota(t *testing.T) {
 	shared := 0
 	cases(t, 1000, func(rng *rand.Rand) error {

@@ -10,8 +10,7 @@ import (
 	"github.com/seed1158cd35/weir/limit/bucket"
 )
 
-// A yearbook is what was done to a calendar limit, and what really went in each
-// window as people read it off the wall.
+// A yearbook records operations on a calendar limit, and the units used in each window by the wall clock.
 type yearbook struct {
 	rng     *rand.Rand
 	l       Limit
@@ -20,14 +19,14 @@ type yearbook struct {
 	now     time.Duration
 	paused  time.Duration
 	page    int64               // of the window
-	most    int64               // the largest amount since it began
+	most    int64               // the largest amount since the window began
 	used    map[time.Time]int64 // by the beginning of the window
 	waiting []*holder
 	went    []*holder
-	windows map[*holder]time.Time // in which they went
+	windows map[*holder]time.Time // in which they were used
 }
 
-// changes are days on which clocks are set, or begin oddly.
+// changes are days on which clocks change, or days that begin at an odd time.
 var changes = []struct{ zone, at string }{
 	{"America/Los_Angeles", "2026-03-08T00:00:00-08:00"}, {"America/Los_Angeles", "2026-11-01T00:00:00-07:00"},
 	{"Africa/Cairo", "2026-04-24T00:00:00+02:00"}, {"Africa/Cairo", "2026-10-29T22:00:00+03:00"},
@@ -73,7 +72,8 @@ func (h *yearbook) use(u *holder) error {
 	return nil
 }
 
-// advance lets those go who wait, in order: the first asks when it was told, or when it happens to look.
+// advance lets waiting calls proceed in order. The first one asks at the predicted instant, or when it happens to
+// ask.
 func (h *yearbook) advance(to time.Duration) error {
 	for len(h.waiting) > 0 && h.waiting[0].told <= to {
 		u := h.waiting[0]
@@ -93,7 +93,7 @@ func (h *yearbook) advance(to time.Duration) error {
 	return nil
 }
 
-// turn notes when the limiter has come to another window.
+// turn records that the limiter has moved to another window.
 func (h *yearbook) turn() {
 	h.m.Look(h.now)
 	if p := h.m.bucket.instead().(*byCalendar).calendar.page.Load(); p.number != h.page {
@@ -101,10 +101,10 @@ func (h *yearbook) turn() {
 	}
 }
 
-// come is the first of the line, who asks whether its turn has come.
+// come is the first waiting call, which asks whether it may proceed.
 func (h *yearbook) come(u *holder) error {
 	t, wait, ok := h.m.Take(h.now, u.n)
-	if wait == bucket.Never { // the amount became smaller
+	if wait == bucket.Never { // the amount was reduced
 		h.waiting = h.waiting[1:]
 		return nil
 	}
@@ -135,7 +135,7 @@ func (h *yearbook) step() error {
 		h.m.Pause(h.now, h.now+d)
 		h.paused = max(h.paused, h.now+d)
 	case 15:
-		h.m.Owe(h.now, n) // what is owed asks nobody; it leaves less to the others
+		h.m.Owe(h.now, n) // a debt needs no permission; it leaves less for the calls
 	case 16:
 		h.set()
 	case 17, 18:
@@ -169,7 +169,7 @@ func (h *yearbook) try(n int64) error {
 	return h.use(&holder{n: n, returned: true})
 }
 
-// take takes, or stands in line.
+// take takes units, or joins the queue.
 func (h *yearbook) take(n int64) error {
 	before, ask := h.m.Look(h.now), h.m.Ask(h.now, n)
 	t, wait, ok := h.m.Take(h.now, n)
@@ -187,8 +187,8 @@ func (h *yearbook) take(n int64) error {
 	return nil
 }
 
-// back gives back all or a part of what has gone. In a later window that must change nothing, so
-// there what went has gone. Who waits holds nothing, and just leaves.
+// back returns all or a part of used units. In a later window that must change nothing, so the units stay used there.
+// A waiting call holds nothing and just leaves.
 func (h *yearbook) back() {
 	i := h.rng.IntN(len(h.waiting) + len(h.went) + 1)
 	if i < len(h.waiting) {
@@ -216,7 +216,7 @@ func (h *yearbook) set() {
 	h.most = max(h.most, h.l.Amount)
 }
 
-// setWall sets the clock on the wall, and the limiter notices at once.
+// setWall sets the wall clock. The limiter notices immediately.
 func (h *yearbook) setWall() {
 	before, end := h.window()
 	shown := h.w.Wall(h.now)
@@ -237,8 +237,7 @@ func (h *yearbook) setWall() {
 	h.w.set(h.m, h.now, shown)
 	h.m.Look(h.now)
 	after, _ := h.window()
-	// A clock that is set back by several windows was wrong: those that it showed
-	// have not been yet.
+	// A clock that is set back by several windows was wrong: the windows that it showed are still to come.
 	if p := h.m.bucket.instead().(*byCalendar).calendar.page.Load(); p.closed {
 		for start := range h.used {
 			if start.After(after) {
@@ -248,8 +247,8 @@ func (h *yearbook) setWall() {
 	}
 }
 
-// Whatever is taken, awaited, given back, owed, paused and set, the clock on the wall
-// included: no calendar window sees more than the amount.
+// No calendar window grants more than the amount, in any sequence of grants, waits, returns, debts, pauses and
+// changes, including changes of the wall clock.
 func TestNoHistoryGoesOverACalendarLimit(t *testing.T) {
 	cases(t, 3000, func(rng *rand.Rand) error {
 		h, err := newYearbook(rng)
@@ -265,13 +264,13 @@ func TestNoHistoryGoesOverACalendarLimit(t *testing.T) {
 	})
 }
 
-// settle lets everybody go who waits, and looks whether the next window is full.
+// settle lets all waiting calls proceed, and checks that the next window is full.
 func (h *yearbook) settle() error {
 	for range 10_000 {
 		if len(h.waiting) == 0 {
 			break
 		}
-		if err := h.advance(max(h.now, h.waiting[0].told)); err != nil { // who was told long ago has not looked since
+		if err := h.advance(max(h.now, h.waiting[0].told)); err != nil { // a call with an old prediction has not asked since
 			return err
 		}
 	}

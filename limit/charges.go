@@ -104,10 +104,10 @@ type Verdict struct {
 	Cause
 }
 
-// A Cause is the charge that makes a call wait or refuses it, and what was lacking.
+// A Cause is the charge that makes a call wait or refuses it, and the reason for the shortage.
 type Cause struct {
 	Why  int  // index of the charge
-	Lack Lack // if not OK: what this process lacks while it has no access to the store
+	Lack Lack // if not OK: the shortage of this process while it has no access to the store
 }
 
 // Take takes all charges now, or returns how long it takes until they are available. Then the call holds nothing,
@@ -126,8 +126,8 @@ type head struct {
 }
 
 // TakeSince is Take for a call at the head of the queue of a charge, which has been entitled to go since an instant.
-// Units that the limit has produced since then, at most those of mostLate, count even beyond its burst. Otherwise a
-// queue that wakes late would waste them.
+// Units that the limit has produced since then count even beyond its burst, at most for mostLate. Otherwise a queue
+// that wakes late would waste them.
 func (p *Charges) TakeSince(now, since time.Duration, at int) Verdict {
 	if since >= now {
 		return p.Take(now)
@@ -156,7 +156,7 @@ func (e *entry) take(now time.Duration) Verdict {
 	}
 }
 
-// unmet returns the verdict for a shared limit of which this process holds too few units.
+// unmet returns the verdict for a shared limit if this process holds too few of its units.
 func (e *entry) unmet(now time.Duration) Verdict {
 	wait := e.limiter.Ask(now, e.Cost)
 	return Verdict{Wait: wait, Ask: wait == 0}
@@ -169,7 +169,7 @@ func (p *Charges) takeAll(now time.Duration, first head) Verdict {
 	for {
 		why, wait := p.latest(now, first.at)
 		if wait > 0 {
-			p.Drop(now) // what the store has granted does not keep so long
+			p.Drop(now) // the store's grant does not stay valid so long
 			return Verdict{Wait: wait, Cause: Cause{Why: why}}
 		}
 		switch got, ask := p.takeRest(now, first); {
@@ -177,7 +177,7 @@ func (p *Charges) takeAll(now time.Duration, first head) Verdict {
 			return Verdict{OK: true}
 		case ask >= 0:
 			return Verdict{Ask: true, Cause: Cause{Why: ask}}
-		} // else somebody was faster; look again
+		} // else another call was faster; look again
 	}
 }
 
@@ -292,8 +292,8 @@ func (p *Charges) dropShared(now time.Duration) {
 	}
 }
 
-// dropLocal returns what is held of local limits. If it were held longer, it would be used in addition to what has
-// come since.
+// dropLocal returns the held units of local limits. If they were held longer, they would be used in addition to the
+// units that came since.
 func (p *Charges) dropLocal(now time.Duration) {
 	for i := range p.n {
 		if e := p.at(i); e.Registry.home == nil {

@@ -9,16 +9,16 @@ import (
 	"github.com/seed1158cd35/weir/limit/bucket"
 )
 
-// A world is a few limits, what went on each, and who waits.
+// A world consists of a few limits, the usage of each, and waiting calls.
 type world struct {
 	rng   *rand.Rand
 	regs  []*Registry
 	now   time.Duration
-	tapes []*history // of each limit, for its tape alone
+	tapes []*history // of each limit; only the tape is used
 	waits []*caller
 }
 
-// A caller waits as long as it was told and asks again, holding nothing meanwhile.
+// A caller waits as long as predicted and asks again. It holds nothing meanwhile.
 type caller struct {
 	p     *Charges
 	at    time.Duration // when it asks again
@@ -53,7 +53,7 @@ func (w *world) looks() (all []Level) {
 	return all
 }
 
-// permit is one with a random choice of charges.
+// permit returns charges at random.
 func (w *world) permit() *Charges {
 	p := &Charges{}
 	for _, r := range w.regs {
@@ -64,7 +64,7 @@ func (w *world) permit() *Charges {
 	return p
 }
 
-// ask lets a caller ask, and go if it may.
+// ask lets a caller ask, and proceed if it may.
 func (w *world) ask(c *caller) error {
 	before := w.looks()
 	v := c.p.Take(w.now)
@@ -92,7 +92,7 @@ func (w *world) ask(c *caller) error {
 	return nil
 }
 
-// gone notes what a permit used, sometimes less than it reserved.
+// gone records the usage of a permit, sometimes less than its reservation.
 func (w *world) gone(p *Charges) error {
 	now := w.now
 	for i := range p.n {
@@ -117,7 +117,7 @@ func (w *world) gone(p *Charges) error {
 		if after := w.looks(); fmt.Sprint(after) != fmt.Sprint(before) {
 			return fmt.Errorf("settled twice: %+v became %+v", before, after)
 		}
-	case 1: // dropped: it was never sent
+	case 1: // dropped: never sent
 		for k, r := range w.regs {
 			for i := range p.n {
 				if e := p.at(i); r == e.Registry && e.Cost > 0 {
@@ -130,7 +130,7 @@ func (w *world) gone(p *Charges) error {
 	return nil
 }
 
-// advance lets those who wait ask again, each exactly when it was told to.
+// advance lets waiting calls ask again, each exactly at its predicted instant.
 func (w *world) advance(to time.Duration) error {
 	for {
 		next := -1
@@ -182,8 +182,8 @@ func (w *world) step() error {
 	return nil
 }
 
-// Any sets of charges, any patience: all or none is taken, nobody asks for ever,
-// and on each limit by itself no window sees more than it allows.
+// For any set of charges and any waiting time: all charges are taken or none, no call asks forever, and each limit by
+// itself stays within its amount in every window.
 func TestAPermitIsAllOrNone(t *testing.T) {
 	cases(t, 1500, func(rng *rand.Rand) error {
 		w, err := newWorld(rng)
@@ -218,8 +218,7 @@ func pair(t *testing.T, slow, fast bucket.Rate) (*Registry, *Registry) {
 	return mustRegistry(t, limitOf(slow)), mustRegistry(t, limitOf(fast))
 }
 
-// While somebody waits for the slow limit, the fast one serves those who need
-// only it, at its full rate.
+// While a call waits for the slow limit, the fast one serves calls that need only it, at its full rate.
 func TestWaitingForASlowLimitBlocksNoFastOne(t *testing.T) {
 	slow, fast := pair(t, bucket.Rate{Amount: 1, Per: time.Minute, Burst: 1}, bucket.Rate{Amount: 100, Per: time.Second, Burst: 10})
 	slow.Get(0, "").Try(0, 1)
@@ -249,8 +248,8 @@ func TestWaitingForASlowLimitBlocksNoFastOne(t *testing.T) {
 	}
 }
 
-// Ask and Take must not differ in what a wait is, or a permit asks for ever: also where some
-// of what came back will have been passed by the burst when the rest is there.
+// Ask and Take must agree on a wait, otherwise a permit asks forever. This includes returned units that the burst
+// will have passed when the rest is there.
 func TestAPermitEndsItsQuestions(t *testing.T) {
 	r := mustRegistry(t, limitOf(bucket.Rate{Amount: 10, Per: time.Second, Burst: 10}))
 	m := r.Get(0, "")
@@ -293,9 +292,8 @@ func TestChargesToOneKeyAreOne(t *testing.T) {
 	}
 }
 
-// Keys for which there is no room share a limiter. What holds enough for each of them and
-// not for both says for how long both have to wait: a call that were told to take them at
-// once would try for ever.
+// Keys beyond the maximum share a limiter. If it has enough for each charge but not for both, the wait must be the
+// wait for both. A call that tried again immediately would try forever.
 func TestChargesToOneLimiterAreMetTogether(t *testing.T) {
 	l := limitOf(bucket.Rate{Amount: 10, Per: time.Second, Burst: 10})
 	l.MaxKeys = 1
@@ -314,8 +312,8 @@ func TestChargesToOneLimiterAreMetTogether(t *testing.T) {
 	}
 }
 
-// Who asks the store holds its other charges meanwhile, and takes them anew when it has come: what the burst
-// has passed by then would go on top of what came since.
+// A call that asks the store holds its other charges meanwhile, and takes them again after the reply. Units that the
+// burst has passed by then would be granted in addition to the units that came since.
 func TestWhatIsHeldForTheStoreIsTakenAnew(t *testing.T) {
 	local := mustRegistry(t, limitOf(bucket.Rate{Amount: 1, Per: time.Second, Burst: 5}))
 	m := local.Get(0, "")
@@ -346,7 +344,7 @@ func TestWhatIsHeldForTheStoreIsTakenAnew(t *testing.T) {
 	}
 }
 
-// What was taken goes back if another charge of the same round fails.
+// Charges that were taken are returned if another charge of the same round fails.
 func TestARoundThatFailsGivesBackWhatItTook(t *testing.T) {
 	const now = time.Hour
 	fast, third := pair(t, bucket.Rate{Amount: 100, Per: time.Second, Burst: 10}, bucket.Rate{Amount: 1, Per: time.Hour, Burst: 1})
@@ -359,7 +357,7 @@ func TestARoundThatFailsGivesBackWhatItTook(t *testing.T) {
 		}
 	}
 	before := fast.Get(now, "").Look(now)
-	third.Get(now, "").Try(now, 1) // somebody was faster
+	third.Get(now, "").Try(now, 1) // another call was faster
 	if got, _ := p.takeRest(now, head{}); got {
 		t.Fatal("takes from an empty limit")
 	}
@@ -400,7 +398,7 @@ func TestDebtAfterEvictionIsStillOwed(t *testing.T) {
 	var p Charges
 	p.Add(Charge{r, "key", 5})
 	p.Take(0)
-	r.Get(time.Minute, "other") // the key is full again and leaves
+	r.Get(time.Minute, "other") // the key is full again and is evicted
 	p.Settle(time.Minute, map[string]int64{Requests: 12})
 	if left := r.Get(time.Minute, "key").Look(time.Minute).Left; left != 3 {
 		t.Errorf("%d left, want 3 of 10", left)
@@ -423,7 +421,7 @@ func TestAPermitTakesWithoutAllocating(t *testing.T) {
 	m := slow.Get(0, "")
 	turn, _, _ := m.Take(0, 3)
 	m.Take(0, 1)
-	m.Back(0, turn, bucket.All) // there is a list of places that came back
+	m.Back(0, turn, bucket.All) // there is a list of returned positions
 	m.Take(0, 2)
 	for name, charges := range map[string][]Charge{
 		"yes": {{slow, "", 1}, {third, "key", 1}}, "no": {{slow, "", 1}, {fast, "key", 1}}, "one": {{slow, "", 1}},

@@ -10,13 +10,11 @@ import (
 	"github.com/seed1158cd35/weir/limit/bucket"
 )
 
-// A level is the token bucket of the textbook in exact arithmetic, with a rate
-// and burst that may change and pauses in which nothing comes. That it never
-// falls below nothing is the same as that no window ever sees more than the
-// limit allows.
+// A level is the textbook's token bucket in exact arithmetic. Rate and burst may change, and nothing comes in pauses.
+// If it never falls below zero, no window grants more than the limit allows.
 type level struct {
 	rate, burst, left *big.Rat // units per nanosecond, units, units
-	slack             *big.Rat // one nanosecond's worth, or one place of the axis
+	slack             *big.Rat // one nanosecond's units, or one position of the line
 	now, paused       time.Duration
 }
 
@@ -72,7 +70,7 @@ func (v *level) set(now time.Duration, r bucket.Rate) {
 	v.advance(now)
 }
 
-// upTo is a number of any order of magnitude from 1 to n.
+// upTo returns a number from 1 to n, of any order of magnitude.
 func upTo(rng *rand.Rand, n int64) int64 {
 	v := int64(1)
 	for v < n/16 && rng.IntN(8) > 0 {

@@ -10,8 +10,8 @@ import (
 	"github.com/seed1158cd35/weir/limit/bucket"
 )
 
-// With real cores, real time and a clock that is read before the decision, so
-// that some decide with an old reading.
+// This test uses real cores, real time, and a clock that is read before the decision, so that some decisions use an
+// old reading.
 func TestManyCoresNeverGoOverTheLimit(t *testing.T) {
 	for _, r := range []bucket.Rate{
 		{Amount: 100_000, Per: time.Second, Burst: 100},
@@ -39,7 +39,7 @@ func TestManyCoresNeverGoOverTheLimit(t *testing.T) {
 	}
 }
 
-// spin takes and gives back until the instant, and says how much it kept.
+// spin takes and returns units until the instant. It returns how many it kept.
 func spin(m *Limiter, until time.Duration, i int) (kept int64) {
 	for k := i; ; k++ {
 		now := clock.System.Now()
@@ -61,8 +61,7 @@ func spin(m *Limiter, until time.Duration, i int) (kept int64) {
 	}
 }
 
-// Callers on all cores take while burst, rate and pauses change: every unit that
-// goes was booked once.
+// Callers on all cores take units while burst, rate and pauses change. Every granted unit is booked once.
 func TestManyCoresShareWhatIsThere(t *testing.T) {
 	const burst = 50_000
 	m := mustNew(t, limitOf(bucket.Rate{Amount: 1, Per: time.Minute, Burst: burst}))
@@ -86,7 +85,7 @@ func TestManyCoresShareWhatIsThere(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	for m.Try(0, 1) { // what came back after the last refusal
+	for m.Try(0, 1) { // units returned after the last refusal
 		got.Add(1)
 	}
 	if got.Load() > burst || got.Load() < burst-1 {

@@ -9,8 +9,8 @@ import (
 	"github.com/seed1158cd35/weir/limit/bucket"
 )
 
-// What came back pays for what is owed, in whatever order the two come: otherwise it
-// would be given to others, who then use it on top of what was used already.
+// Returned units pay debts, in whatever order the two come. Otherwise they would be granted to other calls although
+// they were used already.
 func TestWhatComesBackPaysDebts(t *testing.T) {
 	const cases = 3000
 	for range cases {
@@ -62,7 +62,7 @@ func TestWhatComesBackPaysDebts(t *testing.T) {
 	}
 }
 
-// A rolling limit counts what was used beyond a reservation where it was used.
+// A rolling limit counts usage beyond a reservation at the instant of its use.
 func TestARollingDebtEndsWithItsWindow(t *testing.T) {
 	m, err := limit.New(0, limit.Limit{Name: "tokens", Shape: limit.Rolling, Rate: bucket.Rate{Amount: 100, Per: time.Minute}})
 	if err != nil {

@@ -40,7 +40,7 @@ func ExampleLimiter_Take() {
 
 func ExampleLimiter_Pause() {
 	m, _ := limit.New(0, twoASecond)
-	m.Pause(0, 30*time.Second) // the upstream said: come back in 30 s
+	m.Pause(0, 30*time.Second) // the upstream asked for a wait of 30 s
 	fmt.Println(m.Try(29*time.Second, 1), m.Ask(10*time.Second, 1), m.Try(30*time.Second, 1))
 	// Output: false 20s true
 }
@@ -48,7 +48,7 @@ func ExampleLimiter_Pause() {
 func ExampleLimiter_Owe() {
 	m, _ := limit.New(0, twoASecond)
 	m.Try(0, 2)
-	m.Owe(0, 3) // it turned out to be 5
+	m.Owe(0, 3) // the actual usage was 5
 	fmt.Println(m.Ask(0, 1))
 	// Output: 2s
 }
@@ -88,7 +88,7 @@ func ExampleCharges() {
 	p.Add(limit.Charge{Registry: requests, Cost: 1})
 	p.Add(limit.Charge{Registry: tokens, Cost: 800})
 	v := p.Take(0)
-	fmt.Println(v.OK, v.Wait, v.Why) // the second charge says no, for a second
+	fmt.Println(v.OK, v.Wait, v.Why) // the second charge is refused, with a wait of a second
 	fmt.Println(requests.Get(0, "").Look(0).Left)
 	// Output:
 	// true

@@ -12,26 +12,25 @@ import (
 	"github.com/seed1158cd35/weir/limit/bucket"
 )
 
-// A holder is who was given n units, less what was given back, or who waits for them.
+// A holder is a caller that was granted n units, minus the returned ones, or that waits for them.
 type holder struct {
 	turn     Turn
 	n        int64
-	told     time.Duration // when to ask again, for a sleeper who waits
-	at       time.Duration // when it went
+	told     time.Duration // when a sleeping caller asks again
+	at       time.Duration // when its units were granted
 	returned bool
 }
 
-// A history is a limiter, what was done to it, and what really went, to be judged
-// at the end: a unit that was given back later was never used. Those who wait stand in a
-// line, whose first asks, waits so long, and takes.
+// A history records operations on a limiter and the real usage, which is checked at the end. A unit that was returned
+// was never used. Waiting calls form a queue: the first one asks, waits as long as predicted, and takes.
 type history struct {
 	rng     *rand.Rand
 	m       *Limiter
 	l       Limit
 	now     time.Duration
 	paused  time.Duration
-	place   *big.Rat // one place of the axis in units
-	sleeps  bool     // the first of those who wait asks again when it was told, whatever happens meanwhile
+	place   *big.Rat // one position of the line in units
+	sleeps  bool     // the first waiting call asks again at the predicted instant, whatever happens meanwhile
 	waiting []*holder
 	went    []*holder
 	tape    []func(v *level) error
@@ -74,12 +73,12 @@ func (h *history) use(u *holder) error {
 	return nil
 }
 
-// advance lets those go who wait, in order, each at the instant that Ask says and not before.
+// advance lets waiting calls proceed in order, each at the instant that Ask predicts and not before.
 func (h *history) advance(to time.Duration) error {
 	for len(h.waiting) > 0 {
 		u := h.waiting[0]
 		wait := h.m.Ask(h.now, u.n)
-		if wait == bucket.Never { // the burst became smaller
+		if wait == bucket.Never { // the burst was reduced
 			h.waiting = h.waiting[1:]
 			continue
 		}
@@ -143,7 +142,7 @@ func (h *history) step() error {
 	return errors.Join(err, h.returnedIsBooked())
 }
 
-// returnedIsBooked: a place that came back is never one that the line gives again.
+// returnedIsBooked checks that no returned position is one that the line will grant again.
 func (h *history) returnedIsBooked() error {
 	if s := h.m.bucket.returned(); s != nil && (*s)[len(*s)-1].Place > h.m.bucket.booked.Load() {
 		return fmt.Errorf("booked is %d, and there came back %v", h.m.bucket.booked.Load(), *s)
@@ -166,7 +165,7 @@ func (h *history) try(n int64) error {
 	return h.use(&holder{n: n, returned: true})
 }
 
-// take takes, or stands in line.
+// take takes units, or joins the queue.
 func (h *history) take(n int64) error {
 	before, ask := h.m.Look(h.now), h.m.Ask(h.now, n)
 	t, wait, ok := h.m.Take(h.now, n)
@@ -184,7 +183,7 @@ func (h *history) take(n int64) error {
 	return nil
 }
 
-// back gives back all or a part of what has gone. Who waits holds nothing, and just leaves.
+// back returns all or a part of used units. A waiting call holds nothing and just leaves.
 func (h *history) back() {
 	i := h.rng.IntN(len(h.waiting) + len(h.went) + 1)
 	if i < len(h.waiting) {
@@ -196,7 +195,7 @@ func (h *history) back() {
 	}
 	u := h.went[i]
 	if h.m.bucket.instead() != nil && u.at <= h.now-h.l.Per {
-		return // long out of the window
+		return // left the window long ago
 	}
 	n := u.n
 	if h.rng.IntN(3) == 0 {
@@ -246,7 +245,7 @@ func (h *history) set() error {
 	}
 	after := h.m.Look(h.now)
 	want := min(before.Left, l.Full())
-	if holes && l.Full() < before.Full { // a smaller burst may pass places that came back, or stand in blocks
+	if holes && l.Full() < before.Full { // a smaller burst may pass returned positions, or those in blocks
 		want = min(want, after.Left)
 	}
 	if after.Left != want || after.Full != l.Full() {
@@ -258,7 +257,7 @@ func (h *history) set() error {
 	return nil
 }
 
-// judgeRolling looks at every half-open window that ends with somebody going.
+// judgeRolling checks every half-open window that ends with a grant.
 func (h *history) judgeRolling(l Limit) error {
 	for i, last := range h.went {
 		var sum int64
@@ -274,7 +273,7 @@ func (h *history) judgeRolling(l Limit) error {
 	return nil
 }
 
-// settle lets everybody go who waits, and then waits until the limiter is full.
+// settle lets all waiting calls proceed, and then waits until the limiter is full.
 func (h *history) settle() error {
 	for len(h.waiting) > 0 {
 		wait := max(h.m.Ask(h.now, h.waiting[0].n), h.waiting[0].told-h.now)
@@ -313,8 +312,8 @@ func runHistory(rng *rand.Rand, l Limit, steps int) (*history, error) {
 	return h, nil
 }
 
-// Whatever is taken, awaited, given back, paused, paced and set: no window sees
-// more than the limit, and one place of the axis that an instant may have begun.
+// No window grants more than the limit and one position of the line that an instant may have begun, in any sequence
+// of grants, waits, returns, pauses, paces and changes.
 func TestNoHistoryGoesOverTheLimit(t *testing.T) {
 	cases(t, campaign.Histories(2000, 25_000), anyHistory)
 }
@@ -331,7 +330,7 @@ func anyHistory(rng *rand.Rand) error {
 	return nil
 }
 
-// Histories that went over once.
+// These histories exceeded the limit in earlier versions.
 func TestNoHistoryGoesOverTheLimitAgain(t *testing.T) {
 	for _, seed := range []uint64{
 		0x5f6049ee9f22a602, // a pace that was rounded up, for years

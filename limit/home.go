@@ -37,11 +37,11 @@ type Source interface {
 }
 
 // A Leased is a limiter whose units are kept in a store for several processes. This process spends the units that
-// were granted to it. Its methods must be safe for concurrent use. They are those of Limiter unless a comment
-// differs.
+// were granted to it. Its methods must be safe for concurrent use. They do what the methods of Limiter do unless a
+// comment differs.
 type Leased interface {
-	// Take takes n units of those that this process holds. If it returns false without a wait, the store must be
-	// asked for more, by Home.Fetch.
+	// Take takes n of the units that this process holds. If it returns false without a wait, the store must be asked
+	// for more, by Home.Fetch.
 	Take(now time.Duration, n int64) (t Turn, wait time.Duration, ok bool)
 	Ask(now time.Duration, n int64) time.Duration // bucket.Never for a cost that can never be met
 	Owe(now time.Duration, n int64)
@@ -107,7 +107,7 @@ type Fetch struct {
 	Priority Priority
 	Wants    []Wanted
 
-	// Stands is the number, counted from 1, of the want in whose queue the call waits; 0 if in none. Such a call is
+	// Stands is the index, counted from 1, of the want in whose queue the call waits; 0 if in none. Such a call is
 	// refused as soon as it has to wait for another of its wants, so that it does not delay the calls behind it.
 	Stands int
 	// Holds reports that the call holds units of local limits while it waits. It is refused instead of waiting long,
@@ -123,11 +123,11 @@ type Fetch struct {
 	charges []int // index of each want's charge
 }
 
-// A Wanted is what a call lacks of one limit and key.
+// A Wanted is the shortage of a call for one limit and key.
 type Wanted struct {
 	Leased Leased
 	Cost   int64
-	Turn   Turn // what Home.Fetch got, if it succeeded
+	Turn   Turn // the turn that Home.Fetch got, if it succeeded
 }
 
 // fetches has unused values, so that waiting does not allocate.
@@ -179,7 +179,7 @@ func (p *Charges) Comes() {
 	}
 }
 
-// wants collects what the call lacks of shared limits, and returns their home; nil if it lacks nothing.
+// wants collects the call's shortages of shared limits, and returns their home; nil if there are none.
 func (p *Charges) wants(now time.Duration, f *Fetch) (home Home) {
 	for i := range p.n {
 		e := p.at(i)
@@ -202,7 +202,7 @@ func (f *Fetch) release() {
 	fetches.Put(f)
 }
 
-// Lacks returns what a charge lacks because of the state of the store.
+// Lacks returns the shortage of a charge that is due to the state of the store.
 func (p *Charges) Lacks(now time.Duration, i int) Want {
 	e := p.at(i)
 	if e.Registry.home == nil || e.Cost == 0 {

@@ -32,7 +32,7 @@ func (r *Registry) peek(key string) *Limiter {
 	case m != nil, r.home != nil:
 		return m
 	}
-	if m := r.other.Load(); m != nil { // the key would be one of those that share it, or begin empty
+	if m := r.other.Load(); m != nil { // the key would share this limiter, or begin empty
 		return m
 	}
 	return r.fresh

@@ -7,7 +7,7 @@ import (
 	"github.com/seed1158cd35/weir/limit/bucket"
 )
 
-// Who looks at a key leaves nothing behind, and sees what a call under it would find.
+// Peek at a key leaves nothing behind, and returns what a call with that key would find.
 func TestPeekMakesNoLimiter(t *testing.T) {
 	for _, l := range []Limit{
 		{Name: "bucket", Scope: "user", Rate: bucket.Rate{Amount: 10, Per: time.Second, Burst: 10}},

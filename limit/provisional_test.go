@@ -9,7 +9,7 @@ import (
 	"github.com/seed1158cd35/weir/outcome"
 )
 
-// grants returns how many calls go at an instant, and reports the outcome of one of them.
+// grants returns how many calls proceed at an instant, and reports the outcome of one of them.
 func grants(t *testing.T, r *limit.Registry, now time.Duration, o outcome.Outcome) (n int) {
 	t.Helper()
 	var told *limit.Charges
@@ -30,8 +30,8 @@ func grants(t *testing.T, r *limit.Registry, now time.Duration, o outcome.Outcom
 	return n
 }
 
-// An upstream that answers and does not report its limit is held to 100 times the configured rate, until it throttles a call; after a
-// throttle it is held to the configured rate for a period.
+// An upstream that responds without a report of its limit gets 100 times the configured rate, until it throttles a
+// call. After a throttle it gets the configured rate for one period.
 func TestProvisionalRateHoldsUntilTheFirstAnswerAndAfterThrottles(t *testing.T) {
 	ok, throttled := outcome.Outcome{Class: outcome.OK}, outcome.Outcome{Class: outcome.Throttled, Undone: true}
 	failed := outcome.Outcome{Class: outcome.Failed}
@@ -41,7 +41,7 @@ func TestProvisionalRateHoldsUntilTheFirstAnswerAndAfterThrottles(t *testing.T) 
 	type step struct {
 		at      time.Duration
 		outcome outcome.Outcome
-		want    int // calls that go then
+		want    int // calls that proceed then
 	}
 	for name, c := range map[string]struct {
 		provisional bool

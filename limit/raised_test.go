@@ -8,15 +8,15 @@ import (
 	"github.com/seed1158cd35/weir/limit/bucket"
 )
 
-// A change that the axis of a bucket cannot hold reaches those who wait at once: they go at the new rate, in
-// their order, and together with those who come later never above it. Who leaves takes nothing away.
+// Waiting calls notice immediately when a rate changes by more than the line of a bucket can hold. They proceed at
+// the new rate, in their order, and never exceed it together with later calls. A call that leaves takes nothing away.
 func TestWhoWaitsFeelsAnyRate(t *testing.T) {
 	for seed := range uint64(500) {
 		random := rand.New(rand.NewPCG(seed, 64))
 		slow := bucket.Rate{Amount: 1 + random.Int64N(10), Per: time.Minute, Burst: 1 + random.Int64N(3)}
 		fast := bucket.Rate{Amount: slow.Amount * (65 + random.Int64N(10_000)), Per: time.Minute, Burst: 3 + random.Int64N(50)}
 		r := mustRegistry(t, limitOf(slow))
-		var waiting []*Charges // in line; the first asks
+		var waiting []*Charges // in order; the first one asks
 		take := func(now time.Duration, p *Charges) (wait time.Duration) { return p.Take(now).Wait }
 		for range 5 + random.IntN(30) {
 			p := new(Charges)
@@ -37,7 +37,7 @@ func TestWhoWaitsFeelsAnyRate(t *testing.T) {
 		for len(waiting) > 0 {
 			if left > 0 && random.IntN(4) == 0 {
 				i := random.IntN(len(waiting))
-				gone += waiting[i].Charge(0).Cost // the line may have waited for it
+				gone += waiting[i].Charge(0).Cost // the queue may have waited for it
 				waiting = append(waiting[:i], waiting[i+1:]...)
 				left--
 				continue
@@ -48,7 +48,7 @@ func TestWhoWaitsFeelsAnyRate(t *testing.T) {
 			}
 			went += waiting[0].Charge(0).Cost
 			waiting = waiting[1:]
-			// The new bucket begins empty, and nothing that comes is lost.
+			// The new bucket starts empty, and all units that come are used.
 			if took, want := now-set, time.Duration(went)*every; took < want-time.Microsecond || took > want+want/1e6+time.Duration(gone)*every+time.Duration(went)+time.Microsecond {
 				t.Fatalf("seed %d: %v to %v: %d units went within %v, want %v", seed, slow, fast, went, took, want)
 			}

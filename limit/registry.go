@@ -65,8 +65,8 @@ func NewEmpty(now time.Duration, l Limit, options ...Option) (*Registry, error) 
 	return r, err
 }
 
-// NewShared returns a registry of a limit that several processes share. Its limiters hold what was granted to this
-// one.
+// NewShared returns a registry of a limit that several processes share. Its limiters hold the units that were granted
+// to this process.
 func NewShared(now time.Duration, l Limit, h Home) (*Registry, error) {
 	return newShared(now, l, h, false)
 }
@@ -87,7 +87,7 @@ func newShared(now time.Duration, l Limit, h Home, empty bool) (*Registry, error
 	return r, nil
 }
 
-// validShared returns what is wrong with a limit that is to be shared.
+// validShared returns the reasons why a limit cannot be shared.
 func validShared(l Limit) error {
 	errs := []error{l.Validate()}
 	if l.Adaptive.On {
@@ -121,8 +121,8 @@ func (r *Registry) Most(now time.Duration, key string) int64 {
 }
 
 // Get returns the limiter of the key. The key "" is for a limit without a scope. Get may make a limiter, and evict
-// others for it. The limiter that it returns can be evicted at any time. It then refuses, and the caller must call
-// Get again.
+// other limiters for it. The limiter that it returns can be evicted at any time. It then refuses, and the caller must
+// call Get again.
 func (r *Registry) Get(now time.Duration, key string) *Limiter {
 	if key == "" {
 		return r.single.Load()
@@ -143,7 +143,7 @@ func (r *Registry) Own(now time.Duration, key string) (m *Limiter, own bool) {
 }
 
 // add makes the limiter of an unknown key. It evicts full limiters to have room. If there is no room, the key shares
-// a limiter: Other, or one that the home keeps for a while.
+// a limiter: Other, or an overflow limiter that the home keeps for a while.
 func (r *Registry) add(now time.Duration, key string) *Limiter {
 	r.mu.Lock()
 	defer r.mu.Unlock()

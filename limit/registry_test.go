@@ -23,8 +23,7 @@ func anyLimit(rng *rand.Rand, keys int) Limit {
 	return l
 }
 
-// Each key behaves as if it were alone and never forgotten, however many there
-// are and however few are remembered.
+// Each key behaves as if it were alone and never forgotten, however many there are and however few are kept.
 func TestKeysAreIndependentAndEvictionForgetsNothing(t *testing.T) {
 	cases(t, 1000, func(rng *rand.Rand) error {
 		l := anyLimit(rng, 5+rng.IntN(8)) // room for all 20 when none can be forgotten
@@ -63,7 +62,7 @@ func TestTheRegistryKeepsItsSize(t *testing.T) {
 	if r.Len() > 100 {
 		t.Errorf("%d keys, want 100", r.Len())
 	}
-	// Limiters in use are not forgotten, and leave when they are full again.
+	// Limiters in use are not forgotten. They are evicted when they are full again.
 	for i := range 350 {
 		r.Get(2000*time.Second, fmt.Sprint("drained", i)).Try(2000*time.Second, 1)
 	}
@@ -85,8 +84,7 @@ func TestTheRegistryKeepsItsSize(t *testing.T) {
 	}
 }
 
-// However many keys are drained, memory is bounded; and the registry comes back to
-// its size when they are full again.
+// However many keys are drained, memory is bounded. The registry returns to its size when they are full again.
 func TestKeysAreBounded(t *testing.T) {
 	l := limitOf(bucket.Rate{Amount: 1, Per: time.Hour, Burst: 1})
 	l.MaxKeys = 100
@@ -111,7 +109,7 @@ func TestKeysAreBounded(t *testing.T) {
 	}
 }
 
-// A slow pace must not keep the registry from forgetting whom it does not need.
+// A slow pace must not prevent the registry from forgetting unused keys.
 func TestPacedKeysCanBeForgotten(t *testing.T) {
 	l := limitOf(bucket.Rate{Amount: 10, Per: time.Second, Burst: 1})
 	l.MaxKeys = 10
@@ -127,8 +125,7 @@ func TestPacedKeysCanBeForgotten(t *testing.T) {
 	}
 }
 
-// Whoever looked a key up before it was evicted gets nothing from the old limiter
-// that the new one gives too.
+// A caller that looked up a key before its eviction gets nothing from the old limiter that the new one grants too.
 func TestAHolderOfAnEvictedLimiterCannotTakeTwice(t *testing.T) {
 	const burst = 50
 	for _, l := range []Limit{limitOf(bucket.Rate{Amount: 1, Per: time.Hour, Burst: burst}), rollingLimit(burst, time.Hour)} {
@@ -147,8 +144,7 @@ func TestAHolderOfAnEvictedLimiterCannotTakeTwice(t *testing.T) {
 	}
 }
 
-// takeWhileEvicted lets half of all callers ask a limiter that they hold, while
-// its key is evicted.
+// takeWhileEvicted lets half of the callers ask a limiter that they hold while its key is evicted.
 func takeWhileEvicted(r *Registry, burst int) int64 {
 	var got atomic.Int64
 	var wg sync.WaitGroup
@@ -198,7 +194,7 @@ func TestAPermitFindsTheLimiterThatIsInUse(t *testing.T) {
 	}
 }
 
-// A change of the limit must not make keys larger, either.
+// A change of the limit must not make keys larger either.
 func TestAnIdleKeyIsSmall(t *testing.T) {
 	const keys = 100_000
 	l := limitOf(bucket.Rate{Amount: 10, Per: time.Second})
@@ -234,7 +230,7 @@ func TestSetReachesEveryKey(t *testing.T) {
 	r := mustRegistry(t, limitOf(bucket.Rate{Amount: 100, Per: time.Second, Burst: 10}))
 	own := func(key string) Level { return r.Get(0, key).Look(0) }
 	own("old")
-	r.Get(0, "alone").Pause(0, time.Minute) // has a timetable of its own now
+	r.Get(0, "alone").Pause(0, time.Minute) // has its own timetable now
 	if err := r.Set(0, limitOf(bucket.Rate{Amount: 200, Per: time.Second, Burst: 30})); err != nil {
 		t.Fatal(err)
 	}
@@ -257,8 +253,7 @@ func TestSetReachesEveryKey(t *testing.T) {
 	}
 }
 
-// What a rate has learnt is worth keeping while the limit is the same in what it
-// was learnt under, and nothing when it is another.
+// A learned rate is kept while the properties under which it was learned stay the same, and dropped if they change.
 func TestSetKeepsWhatWasLearnt(t *testing.T) {
 	l := limitOf(bucket.Rate{Amount: 100, Per: time.Second, Burst: 10})
 	l.Adaptive.On = true
@@ -287,8 +282,8 @@ func TestSetKeepsWhatWasLearnt(t *testing.T) {
 	}
 }
 
-// A registry that starts empty starts every key empty, whenever it comes, as if
-// all had been drained at that instant; and a change does not fill them.
+// A registry that starts empty starts every key empty, whenever it comes, as if all had been drained at that instant.
+// A change does not fill them.
 func TestAnEmptyRegistryGivesNothingAway(t *testing.T) {
 	for _, l := range []Limit{limitOf(bucket.Rate{Amount: 1, Per: time.Second, Burst: 10}), rollingLimit(10, 10*time.Second)} {
 		start := time.Hour
@@ -314,8 +309,7 @@ func TestAnEmptyRegistryGivesNothingAway(t *testing.T) {
 	}
 }
 
-// A change that a limiter cannot bear makes a new one, empty, and what was owed at the old
-// one is owed at the new one.
+// A change that a limiter cannot follow makes a new, empty one, which inherits the debt.
 func TestAChangeBeyondAllBoundsGivesNothingAway(t *testing.T) {
 	for name, l := range map[string]Limit{
 		"faster":  limitOf(bucket.Rate{Amount: 1000, Per: time.Second, Burst: 10}),
@@ -347,10 +341,10 @@ func TestAChangeBeyondAllBoundsGivesNothingAway(t *testing.T) {
 	}
 }
 
-// Keys come, are taken from, evicted, set and paced all at the same time.
+// Keys are added, used, evicted, changed and paced, all at the same time.
 func TestTheRegistryBearsEverythingAtOnce(t *testing.T) {
 	l := limitOf(bucket.Rate{Amount: 1000, Per: time.Second, Burst: 10})
-	l.MaxKeys = 1 // so that keys share a limiter now and then
+	l.MaxKeys = 1 // so that keys sometimes share a limiter
 	r := mustRegistry(t, l)
 	start := clock.System.Now()
 	var wg sync.WaitGroup
@@ -388,7 +382,7 @@ func TestTheRegistryBearsEverythingAtOnce(t *testing.T) {
 	wg.Wait()
 }
 
-// Between the look for a limiter and the take it may be evicted. That is no refusal.
+// A limiter may be evicted between the look-up and the take. That is not a refusal.
 func TestWhoFindsALimiterThatIsJustEvictedLooksAgain(t *testing.T) {
 	l := Limit{Name: "l", Scope: "tenant", Rate: bucket.Rate{Amount: 10, Per: time.Second}}
 	r, err := NewRegistry(0, l)

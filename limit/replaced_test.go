@@ -7,7 +7,7 @@ import (
 	"github.com/seed1158cd35/weir/limit/bucket"
 )
 
-// What the upstream said must not outlive the configuration that asked for it.
+// The upstream's reports must not outlive the configuration that uses them.
 func TestALimitThatIsToldNoMoreHasItsOwnRate(t *testing.T) {
 	r, _ := NewRegistry(0, advertisedLimit())
 	for _, key := range []string{"", "a"} {
@@ -28,14 +28,14 @@ func TestALimitThatIsToldNoMoreHasItsOwnRate(t *testing.T) {
 	}
 }
 
-// Calls whose answers say nothing of limits have used them all the same.
+// Calls whose responses report no limits still use them.
 func TestWhatWasUsedWithoutAWordIsNobodyElses(t *testing.T) {
 	r, _ := NewRegistry(0, advertisedLimit())
 	hearing(t, r, 0, "a", levels(200, 199, 432*time.Second))
 	for range 150 {
 		hearing(t, r, 0, "a", nil)
 	}
-	now := 6 * time.Hour // 50 have come since
+	now := 6 * time.Hour // 50 units have come since
 	before := r.Get(now, "a").Look(now).Left
 	hearing(t, r, now, "a", levels(200, before-1, time.Duration(200-before+1)*432*time.Second))
 	if got := r.Get(now, "a").Look(now).Left; got != before-1 {
@@ -43,7 +43,7 @@ func TestWhatWasUsedWithoutAWordIsNobodyElses(t *testing.T) {
 	}
 }
 
-// A limiter that another is about to take the place of refuses nobody for good.
+// A limiter that is about to be replaced refuses no call permanently.
 func TestALimiterThatIsBeingReplacedIsOutOfUse(t *testing.T) {
 	r, _ := NewRegistry(0, advertisedLimit())
 	m := r.Get(0, "a")

@@ -8,7 +8,7 @@ import (
 	"github.com/seed1158cd35/weir/limit/bucket"
 )
 
-// several are limits with one charge to each, and what is left of one of them.
+// several returns limits with one charge to each, and the remaining units of each.
 func several(t *testing.T, n int) (charge func(*Charges), left func(i int) int64) {
 	all := make([]*Registry, n)
 	for i := range all {
@@ -40,7 +40,7 @@ func TestSeveralLimitsAllocateNothing(t *testing.T) {
 	}
 }
 
-// Charges that end twice, as copies do, do not have two calls use one memory.
+// If charges end twice, as copies do, two calls never use the same memory.
 func TestMemoryOfChargesIsThatOfOneCall(t *testing.T) {
 	charge, left := several(t, 5)
 	for name, end := range map[string]func(p *Charges){
@@ -49,7 +49,7 @@ func TestMemoryOfChargesIsThatOfOneCall(t *testing.T) {
 		"kept":   func(p *Charges) { q := *p; p.Keep(); q.Free(); p.Free() },
 		"cloned": func(p *Charges) { q := p.Clone(); p.Free(); q.Free() },
 	} {
-		for range 100 { // the pool is not asked in order
+		for range 100 { // the pool has no order
 			var p Charges
 			charge(&p)
 			end(&p)
@@ -73,7 +73,7 @@ func TestMemoryOfChargesIsThatOfOneCall(t *testing.T) {
 	}
 }
 
-// Nobody else gets the memory of charges that others may look at.
+// The memory of charges that others may read is not reused.
 func TestKeptChargesStayAsTheyAre(t *testing.T) {
 	charge, _ := several(t, 5)
 	for range 100 {

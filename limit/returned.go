@@ -4,7 +4,8 @@ import (
 	"time"
 )
 
-// back has the units pay for debts first; what is left of them goes to the end of the line, or is kept.
+// back returns n units of a turn. They first pay debts. The rest goes back to the line if its positions are still the
+// last ones taken, and to the returned units otherwise.
 func (p *places) back(now time.Duration, t Turn, n int64) {
 	cost := t.Cost
 	if unit := p.line.Load().Unit(); n < cost/unit {
@@ -20,7 +21,7 @@ func (p *places) back(now time.Duration, t Turn, n int64) {
 	p.absorb()
 }
 
-// absorb has the line give again what came back and stands last.
+// absorb gives returned units back to the line while they are the last positions taken.
 func (p *places) absorb() {
 	x := p.more.Load()
 	if x == nil {
@@ -32,7 +33,7 @@ func (p *places) absorb() {
 		if !ok {
 			return
 		}
-		if !p.booked.CompareAndSwap(booked, last.Low) { // somebody stands behind it now
+		if !p.booked.CompareAndSwap(booked, last.Low) { // another call has taken positions after them
 			x.returned.put(last)
 			return
 		}

@@ -8,25 +8,23 @@ import (
 	"github.com/seed1158cd35/weir/limit/bucket"
 )
 
-// A rolling is the shape of a rolling limit: never more than the amount in any window of the period,
-// wherever the window begins. It is a log of what went (bucket.Log: a sliding-window log, whose entries
-// of one grain of time are one for amounts of 1,024 and more, so that it is bounded), behind a lock
-// that is held for as long as it takes to look at it.
+// A rolling is the shape of a rolling limit: at most the amount in any window of the period, wherever the window
+// begins. It is a log of used units behind a lock that is held only briefly. The log is a sliding-window log
+// (bucket.Log). For amounts of 1,024 and more, it has one entry per grain of time, so that its size is bounded.
 type rolling struct {
 	mu     sync.Mutex
 	log    bucket.Log
-	paused time.Duration // nothing goes before this instant
+	paused time.Duration // no units are granted before this instant
 	gone   bool
 }
 
-// never is the end of no pause: long ago, yet far enough from the end of numbers
-// to be counted with.
+// never is the end of a pause that does not exist: long ago, but safe in additions.
 const never = time.Duration(math.MinInt64 / 2)
 
-// newRolling begins with an empty window.
+// newRolling returns a limit with an empty window.
 func newRolling(w bucket.Window) *rolling { return &rolling{log: bucket.NewLog(w), paused: never} }
 
-// take is exact for amounts below 1,024; above, calls of one grain count from the last of them.
+// take is exact for amounts below 1,024. Above, all calls of one grain count from the last of them.
 func (r *rolling) take(now time.Duration, n int64) (t Turn, wait time.Duration, ok bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -40,28 +38,28 @@ func (r *rolling) take(now time.Duration, n int64) (t Turn, wait time.Duration, 
 	return t, wait, ok
 }
 
-// ask is when enough of what went has left the window.
+// ask returns the time until enough units have left the window.
 func (r *rolling) ask(now time.Duration, n int64) time.Duration {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.log.Ask(now, r.paused, n)
 }
 
-// owe counts what was used beyond the reservation where it was used: now.
+// owe counts usage beyond the reservation at the instant of its use: now.
 func (r *rolling) owe(now time.Duration, n int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.log.Owe(now, n)
 }
 
-// back counts n units of a turn no more. What has left the window is gone.
+// back removes n units of a turn from the log. Units that have left the window no longer count anyway.
 func (r *rolling) back(_ time.Duration, t Turn, n int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.log.Back(bucket.Mark(t.Place), min(n, t.Cost))
 }
 
-// pause lets time go on: what went leaves the window meanwhile. It never shortens a pause.
+// pause grants nothing until an instant. Usage still leaves the window meanwhile. It never shortens a pause.
 func (r *rolling) pause(now, until time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -70,7 +68,7 @@ func (r *rolling) pause(now, until time.Duration) {
 	}
 }
 
-// lift ends a pause: what fits into the window can go.
+// lift ends a pause. Calls that fit into the window can proceed.
 func (r *rolling) lift(now time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -79,7 +77,7 @@ func (r *rolling) lift(now time.Duration) {
 	}
 }
 
-// set keeps what went in the window, also if it is more than the new amount.
+// set keeps the usage in the window, even if it exceeds the new amount.
 func (r *rolling) set(c *change) bool {
 	if c.limit.Shape != Rolling {
 		return false
@@ -90,7 +88,7 @@ func (r *rolling) set(c *change) bool {
 	return true
 }
 
-// look is exact. Reset is until the last call leaves the window.
+// look is exact. Reset is the time until the last call leaves the window.
 func (r *rolling) look(now time.Duration) Level {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -105,7 +103,7 @@ func (r *rolling) look(now time.Duration) Level {
 
 func (r *rolling) pausedFor(now time.Duration) time.Duration { return r.look(now).Paused }
 
-// retire is for an empty window without a pause: a new limiter would say the same.
+// retire succeeds for an empty window without a pause: a new limiter would be the same.
 func (r *rolling) retire(now time.Duration) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -116,17 +114,17 @@ func (r *rolling) retire(now time.Duration) bool {
 	return true
 }
 
-// untouched reports whether a new limiter would say the same.
+// untouched reports whether a new limiter would be the same.
 func (r *rolling) untouched(now time.Duration) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.full(now)
 }
 
-// full reports whether nothing is lost by forgetting the limiter. The lock is held.
+// full reports whether forgetting the limiter loses nothing. The lock must be held.
 func (r *rolling) full(now time.Duration) bool { return r.log.Reset(now) == 0 && r.paused <= now }
 
-// close: the heir remembers all that went here.
+// close returns an heir with the complete log.
 func (r *rolling) close(time.Duration) (heir *Limiter, owed int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -136,17 +134,17 @@ func (r *rolling) close(time.Duration) (heir *Limiter, owed int64) {
 
 func (r *rolling) copyTo(t *Limiter) { t.bucket.grow().instead = r.clone() }
 
-// clone is one that counts the same.
+// clone returns a copy with the same log and pause.
 func (r *rolling) clone() *rolling {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.copy()
 }
 
-// copy is clone with the lock held.
+// copy is clone for callers that hold the lock.
 func (r *rolling) copy() *rolling { return &rolling{log: r.log.Clone(), paused: r.paused} }
 
-// assume has a limiter that nobody uses yet count all that another counts.
+// assume copies the usage of another limiter into r, which must not be in use yet.
 func (r *rolling) assume(now time.Duration, from *rolling) {
 	next := from.clone()
 	r.mu.Lock()
@@ -156,14 +154,14 @@ func (r *rolling) assume(now time.Duration, from *rolling) {
 	r.log.Set(now, w)
 }
 
-// empty takes what is left.
+// empty takes all remaining units.
 func (r *rolling) empty(now time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.log.Take(now, now, r.log.Left(now))
 }
 
-// retired reports whether whoever holds it has to look the key up again.
+// retired reports whether callers that hold the limiter must look up the key again.
 func (r *rolling) retired() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -10,13 +10,13 @@ import (
 	"github.com/seed1158cd35/weir/limit/bucket"
 )
 
-// Under steady demand nearly the whole amount of a rolling limit goes in every window,
-// however large it is: by calls that come when they were told to, evenly or in bursts.
+// Under steady demand nearly the whole amount of a rolling limit is used in every window, at any size: by calls that
+// come at their predicted instant, evenly or in bursts.
 func TestARollingLimitIsUsed(t *testing.T) {
 	for _, amount := range []int64{5, 1000, 1023, 1024, 5000, 100_000, 2_000_000} {
 		for _, how := range []string{"greedy", "even", "random", "dear", "bursts"} {
 			if how == "random" && amount < 1000 {
-				continue // that a tenth more comes in every minute is certain of many calls only
+				continue // only with many calls is it certain that a tenth more comes in every minute
 			}
 			t.Run(fmt.Sprintf("%d/%s", amount, how), func(t *testing.T) {
 				least := 0.999
@@ -33,7 +33,7 @@ func TestARollingLimitIsUsed(t *testing.T) {
 	}
 }
 
-// rollingUse is the share of a limit by the minute that goes in some minutes.
+// rollingUse returns the share of a limit per minute that is used in some minutes.
 func rollingUse(t *testing.T, amount int64, how string) float64 {
 	m, err := New(0, Limit{Name: "l", Shape: Rolling, Rate: bucket.Rate{Amount: amount, Per: time.Minute}})
 	if err != nil {
@@ -45,7 +45,7 @@ func rollingUse(t *testing.T, amount int64, how string) float64 {
 	if how == "dear" {
 		n = max(1, amount/700)
 	}
-	each := time.Minute / time.Duration(amount/n+amount/n/10+1) // a tenth more is wanted than there is
+	each := time.Minute / time.Duration(amount/n+amount/n/10+1) // demand is a tenth above the limit
 	now := time.Duration(0)
 	for i := 0; now < minutes*time.Minute; i++ {
 		_, wait, ok := m.Take(now, n)
@@ -67,9 +67,8 @@ func rollingUse(t *testing.T, amount int64, how string) float64 {
 	return float64(got) / float64(amount) / minutes
 }
 
-// A decision by a rolling limit, when half of it is used, when it is always used up, and
-// when the answer is no. A minute passes once for each amount of calls, so that entries
-// leave the window as they come in.
+// BenchmarkRolling measures a decision by a rolling limit that is half used, always used up, or refuses. A minute
+// passes once per amount of calls, so that entries leave the window as fast as they come.
 func BenchmarkRolling(b *testing.B) {
 	for _, amount := range []int64{60, 1000, 5000, 2_000_000} {
 		for how, part := range map[string]time.Duration{"half": 2, "full": 1, "no": 0} {

@@ -2,11 +2,10 @@ package limit
 
 import "time"
 
-// Other is the key under which All lists the limiter of the keys for which there
-// was no room.
+// Other is the key under which All lists the shared limiter of the keys beyond the maximum.
 const Other = "(other)"
 
-// sharing is the limiter of the keys for which there is no room.
+// sharing returns the limiter that keys beyond the maximum share.
 func (r *Registry) sharing() *Limiter {
 	if r.other.Load() == nil {
 		r.other.Store(twin(r.fresh))
@@ -14,9 +13,9 @@ func (r *Registry) sharing() *Limiter {
 	return r.other.Load()
 }
 
-// part keeps a new limiter from giving again what its key may have taken while it
-// shared one: unless that is full, the new one is empty, and owes what those who
-// wait are still to use. Whoever still holds the shared one is refused.
+// part prevents a key from using units twice when it leaves the shared limiter for a new one. If the shared limiter
+// is not full, the new one starts empty, with a debt for the units that waiting calls are still to use. Callers that
+// hold the old shared limiter are refused.
 func (r *Registry) part(now time.Duration, m *Limiter) {
 	other := r.other.Load()
 	if other == nil {

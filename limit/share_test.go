@@ -11,7 +11,7 @@ import (
 	"github.com/seed1158cd35/weir/limit/bucket"
 )
 
-// A throng is more keys than there is room for, and callers who wait.
+// A throng is more keys than fit, and waiting calls.
 type throng struct {
 	rng    *rand.Rand
 	r      *Registry
@@ -55,7 +55,7 @@ func (v *throng) ask(c *keyed) error {
 	return nil
 }
 
-// gone judges what went by the key alone.
+// gone checks the usage of the key alone.
 func (v *throng) gone(c *keyed) error {
 	l := v.r.Limit()
 	if v.now < v.paused[c.key] {
@@ -83,7 +83,7 @@ func (v *throng) gone(c *keyed) error {
 	return nil
 }
 
-// advance lets those who wait ask again, each exactly when it was told to.
+// advance lets waiting calls ask again, each exactly at its predicted instant.
 func (v *throng) advance(to time.Duration) error {
 	for {
 		next := -1
@@ -124,7 +124,7 @@ func (v *throng) step() error {
 	return v.ask(c)
 }
 
-// run goes through a history of a throng.
+// run executes the history of a throng.
 func (v *throng) run() error {
 	for step := range 300 {
 		if err := v.step(); err != nil {
@@ -137,12 +137,10 @@ func (v *throng) run() error {
 	return nil
 }
 
-// rareThrongs are histories in which a key found room while costs that do not fill
-// its windows waited.
+// rareThrongs are histories in which a key found room while costs that do not fill its windows waited.
 var rareThrongs = []uint64{20812, 32502, 0x6b874b2c4e133849}
 
-// Whichever limiter a key has, its own or one that it shares, it never gets more
-// than it would alone, and nobody waits for ever.
+// Whether a key has its own limiter or shares one, it never gets more than it would alone, and no call waits forever.
 func TestSharingExceedsNoKeysLimit(t *testing.T) {
 	shared := 0
 	history := func(rng *rand.Rand) error {
@@ -166,7 +164,7 @@ func TestSharingExceedsNoKeysLimit(t *testing.T) {
 	}
 }
 
-// Those who share are served again, as is a key that finds room.
+// When a key finds room, both it and the keys that go on sharing a limiter are served again.
 func TestAKeyThatFindsRoomLeavesTheOthers(t *testing.T) {
 	for _, l := range []Limit{limitOf(bucket.Rate{Amount: 1, Per: time.Second, Burst: 5}), rollingLimit(5, 5*time.Second)} {
 		l.MaxKeys = 1
@@ -190,7 +188,7 @@ func TestAKeyThatFindsRoomLeavesTheOthers(t *testing.T) {
 		if room == r.other.Load() || l.Shape == Bucket && room.Look(now).Left > 0 {
 			t.Errorf("%v: a has %d left when it finds room", l, room.Look(now).Left)
 		}
-		if v = second.Take(at); !v.OK { // it found room, too
+		if v = second.Take(at); !v.OK { // it found room too
 			at += v.Wait
 		}
 		if v = second.Take(at); !v.OK || at > 10*time.Second {
@@ -199,8 +197,8 @@ func TestAKeyThatFindsRoomLeavesTheOthers(t *testing.T) {
 	}
 }
 
-// Two who wait where their key's limiter was taken out of use do not go at once
-// behind a pause that is longer than the wait of both.
+// Two calls wait when their key's limiter is taken out of use. They do not proceed together after a pause that is
+// longer than both waits.
 func TestAPauseKeepsApartThoseWhoWaitInALimiterOutOfUse(t *testing.T) {
 	for _, l := range []Limit{limitOf(bucket.Rate{Amount: 1, Per: time.Second, Burst: 1}), rollingLimit(1, time.Second)} {
 		l.MaxKeys = 1
@@ -218,7 +216,7 @@ func TestAPauseKeepsApartThoseWhoWaitInALimiterOutOfUse(t *testing.T) {
 				t.Fatalf("%v: %+v", l, v)
 			}
 		}
-		r.Get(time.Second, "key") // the four are full again: a limiter of its own
+		r.Get(time.Second, "key") // the four are full again, so the key gets its own limiter
 		waits[1].p.at(0).Registry.Get(time.Second, waits[1].p.at(0).Key).Pause(time.Second, 10*time.Second)
 		var went []time.Duration
 		for i := range waits[1:] {
@@ -234,8 +232,7 @@ func TestAPauseKeepsApartThoseWhoWaitInALimiterOutOfUse(t *testing.T) {
 	}
 }
 
-// Charges of one call may fall on one limiter, which can meet each of them and
-// never both.
+// Several charges of one call may share a limiter that can meet each of them but never both.
 func TestChargesThatShareALimiterAreMetTogether(t *testing.T) {
 	l := limitOf(bucket.Rate{Amount: 1, Per: time.Second, Burst: 5})
 	l.MaxKeys = 1
@@ -268,8 +265,8 @@ func TestChargesThatShareALimiterAreMetTogether(t *testing.T) {
 	}
 }
 
-// Some hold the limiter that their key shared while others look the key up and
-// find room: together they get what the key may have.
+// Some callers hold the limiter that their key shared while other callers look up the key and find room. Together
+// they get no more than the key may have.
 func TestAHolderOfASharedLimiterCannotTakeTwice(t *testing.T) {
 	const burst = 50
 	for _, l := range []Limit{limitOf(bucket.Rate{Amount: 1, Per: time.Hour, Burst: burst}), rollingLimit(burst, time.Hour)} {
@@ -292,8 +289,7 @@ func TestAHolderOfASharedLimiterCannotTakeTwice(t *testing.T) {
 	}
 }
 
-// takeFrom lets half of all callers ask a limiter that they hold, and the others
-// the one that the key has.
+// takeFrom lets half of the callers ask a limiter that they hold, and the others the present one of the key.
 func takeFrom(r *Registry, held *Limiter, now time.Duration) int64 {
 	var got atomic.Int64
 	var wg sync.WaitGroup

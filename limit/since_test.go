@@ -8,8 +8,8 @@ import (
 	"github.com/seed1158cd35/weir/limit/bucket"
 )
 
-// The first of a line that comes late takes what came of the limit that it waited for, and no more
-// of the others than anybody else.
+// The first call of a queue that wakes late takes the units that came of the limit for which it waited. Of other
+// limits it gets no more than any other call.
 func TestALateFirst(t *testing.T) {
 	const late = 50 * time.Millisecond
 	a := mustRegistry(t, limitOf(bucket.Rate{Amount: 100, Per: time.Second, Burst: 1}))
@@ -47,8 +47,8 @@ func TestALateFirst(t *testing.T) {
 	}
 }
 
-// However late the first of a line comes, again and again: more than the limit goes by what came
-// in the lateness at most, and all of it is used.
+// However late the first call of a queue wakes, and however often, the limit is exceeded at most by the units that
+// came during the delay, and all units are used.
 func TestPropertyOfLateFirsts(t *testing.T) {
 	for seed := range uint64(300) {
 		r := rand.New(rand.NewPCG(seed, 9))

@@ -7,10 +7,9 @@ import (
 	"github.com/seed1158cd35/weir/outcome"
 )
 
-// sooner reports whether an upstream says that all of its limit will be back long before
-// the rate, as it was understood, would bring it back: 3 a minute of which 2 are left, and
-// all 3 in 0.1 s. Either the limit is one of another window, or a new window is about to
-// begin. What is left and when more comes is then believed, and the rate is not.
+// sooner reports whether an upstream will restore its whole limit long before the assumed rate would: for example 3 a
+// minute with 2 remaining, and all 3 back in 0.1 s. Either the limit has another window, or a new window is about to
+// begin. The caller then relies on the remaining units and the reset instead of the rate.
 func sooner(said *outcome.Level, rate bucket.Rate) bool {
 	gone := said.Limit - said.Remaining
 	if said.Remaining < 0 || gone <= 0 || said.Reset <= 0 {
@@ -21,7 +20,7 @@ func sooner(said *outcome.Level, rate bucket.Rate) bool {
 	return takes >= 2*back && takes-back >= 200*time.Millisecond
 }
 
-// atLatest is the longest that a reset can mean: some are rounded to seconds.
+// atLatest returns the longest duration that a reset can mean: some upstreams round it to seconds.
 func atLatest(reset time.Duration) time.Duration {
 	if reset%time.Second == 0 {
 		return reset + time.Second
@@ -29,11 +28,10 @@ func atLatest(reset time.Duration) time.Duration {
 	return reset
 }
 
-// until is the rate that holds until everything is back, and goes on until the next answer
-// says more: what is left may go until then; if nothing is, the limit has to be held until
-// then and all of it may go in as long again. took is how long the answer was on its way.
-// What goes while three such are must not be more than the limit, for it takes two to hear
-// that a rate is too fast.
+// until returns the rate that applies until everything is back, and further until the next response reports more. The
+// remaining units may be used until the reset. If none remain, the limit must be held until the reset. The full
+// amount may then be used in an equal time. took is how long the call took. At most one limit is used in the time of
+// three calls, because it takes two to learn that a rate is too high.
 func until(said *outcome.Level, rate bucket.Rate, took time.Duration) bucket.Rate {
 	n := said.Remaining
 	if n == 0 {
@@ -47,6 +45,6 @@ func until(said *outcome.Level, rate bucket.Rate, took time.Duration) bucket.Rat
 	return r
 }
 
-// mostHeld bounds, whatever the upstream says of its reset, how long one answer can hold a limit
-// because nothing is left of it.
+// mostHeld is the longest that one response without remaining units can hold a limit, even if it reports a later
+// reset.
 const mostHeld = time.Minute

@@ -9,22 +9,22 @@ import (
 	"github.com/seed1158cd35/weir/outcome"
 )
 
-// A teller is an upstream that says in each answer what is left and when all is back, but
-// not over what time its limit is counted.
+// A teller is an upstream that reports in each response the remaining units and the reset, but not the window of its
+// limit.
 type teller struct {
 	limit  int64
 	per    time.Duration
-	window bool // it is counted in windows of so long, else it comes back bit by bit
+	window bool // it counts in windows of this length; otherwise units come back one by one
 	whole  bool // resets are rounded up to seconds
 
-	from time.Duration // the present window's beginning
+	from time.Duration // the beginning of the present window
 	used float64
 	at   time.Duration
 
 	granted, refused int64
 }
 
-// call is a call that comes at the instant.
+// call makes a call at this instant.
 func (u *teller) call(now time.Duration) (said outcome.Level, ok bool) {
 	if u.window && now >= u.from+u.per {
 		u.from += (now - u.from) / u.per * u.per
@@ -50,7 +50,7 @@ func (u *teller) call(now time.Duration) (said outcome.Level, ok bool) {
 	return outcome.Level{Name: "requests", Limit: u.limit, Remaining: int64(float64(u.limit) - u.used), Reset: reset}, ok
 }
 
-// An echo is an answer on its way.
+// An echo is a response in transit.
 type echo struct {
 	p        Charges
 	sent, at time.Duration
@@ -58,7 +58,7 @@ type echo struct {
 	ok       bool
 }
 
-// drive sends u all that the limiter lets go for some time; answers take so long.
+// drive sends u everything that the limiter allows for a time. latency is the time until a response arrives.
 func drive(t testing.TB, u *teller, latency, long time.Duration) {
 	t.Helper()
 	r, err := NewRegistry(0, Limit{Name: "rpm", Advertised: "requests", Scope: "pool", Rate: bucket.Rate{Amount: u.limit, Per: time.Minute, Burst: 1}})
@@ -85,8 +85,8 @@ func drive(t testing.TB, u *teller, latency, long time.Duration) {
 	}
 }
 
-// What is left and when more comes is believed over a rate that it contradicts: an upstream
-// that has three, back in a tenth of a second, gives more than three a minute.
+// Remaining units and the reset override a rate that they contradict: an upstream with three units that are back in a
+// tenth of a second grants more than three a minute.
 func TestWhatIsLeftAndWhenWinOverTheRate(t *testing.T) {
 	for _, latency := range []time.Duration{5 * time.Millisecond, 100 * time.Millisecond} {
 		for _, window := range []bool{false, true} {
@@ -100,7 +100,7 @@ func TestWhatIsLeftAndWhenWinOverTheRate(t *testing.T) {
 	}
 }
 
-// Of what is used up and will be back soon nothing goes before.
+// A limit that is used up and will be back soon grants nothing before that.
 func TestNothingGoesBeforeItIsBack(t *testing.T) {
 	r, err := NewRegistry(0, Limit{Name: "rpm", Advertised: "requests", Scope: "pool", Rate: bucket.Rate{Amount: 60, Per: time.Minute, Burst: 15}})
 	if err != nil {
@@ -118,9 +118,8 @@ func TestNothingGoesBeforeItIsBack(t *testing.T) {
 	}
 }
 
-// However an upstream counts, believing what is left and when more comes sends it hardly a
-// call that it refuses: beyond what the rate alone would, none for what comes back bit by
-// bit, and at most one in a hundred for windows.
+// However an upstream counts, using its remaining units and reset causes hardly any refusals beyond those by the rate
+// alone: none if units come back one by one, and at most one in a hundred for windows.
 func TestBelievingTheResetIsSafe(t *testing.T) {
 	seed := rand.Uint64()
 	random := rand.New(rand.NewPCG(seed, 0))

@@ -8,33 +8,33 @@ import (
 	"unsafe"
 )
 
-// A table finds the limiters of keys. It is made for many keys: each is one object, and whatever the table does
-// for one more key costs the same, however many there are. It grows by linear hashing (Litwin, 1980): with
-// every key that comes new one bucket is parted in two, so that none ever waits for all of them to be moved.
+// A table maps keys to limiters. It is made for many keys: each is one object, and adding a key costs the same for
+// any number of keys. It grows by linear hashing (Litwin, 1980): every new key splits one bucket in two, so that no
+// call waits until all keys have been moved.
 //
-// get takes no lock. Everything else is under the lock of the registry, which the table has no part in. A
-// bucket that is just being parted may hide keys from get: who finds nothing looks again under the lock.
+// get takes no lock. All other methods need the registry's lock, which is not part of the table. A bucket that is
+// being split may hide keys from get. A caller that finds nothing looks again under the lock.
 type table struct {
 	seed     maphash.Seed
-	buckets  atomic.Uint64 // how many are in use; 0 in the beginning
+	buckets  atomic.Uint64 // number of buckets in use; 0 at first
 	segments atomic.Pointer[[]segment]
 
-	n     int    // keys
-	hand  uint64 // the bucket where the search for full limiters goes on
-	reads int    // so many go through all keys: no buckets are joined
+	n     int    // number of keys
+	hand  uint64 // the bucket at which the search for full limiters continues
+	reads int    // readers of all keys; no buckets are joined meanwhile
 }
 
-// A segment is some of the buckets. They come in pieces, so that the table need not be copied to grow.
+// A segment is an array of buckets. The table consists of segments, so that it can grow without a copy.
 type segment []atomic.Pointer[row]
 
-// The first segments are small, for limits of few keys: 16, 16, 32, ... 512 buckets. All others have 1,024.
+// The first segments are small, for limits with few keys: 16, 16, 32, ... 512 buckets. All later segments have 1,024.
 const (
 	firstBuckets = 16
 	mostBuckets  = 1024
 )
 
-// A row is a key with its limiter. Its own is the first that the key has; Set may put another one in its place, and
-// those of a limit that is shared are made elsewhere.
+// A row is a key with its limiter. own is the first limiter of the key. Set may replace it, and limiters of shared
+// limits are separate objects.
 type row struct {
 	own     Limiter
 	limiter atomic.Pointer[Limiter]
@@ -42,8 +42,8 @@ type row struct {
 	key     string
 }
 
-// newRow is a key without a limiter. Its bytes are part of the same object, so that a key is one object
-// of 64, 80 or 96 bytes; but for long ones, which have two.
+// newRow returns a row without a limiter. The bytes of a key up to 40 bytes are part of the same object, which has
+// 64, 80 or 96 bytes. A longer key needs a second object.
 func newRow(key string) *row {
 	switch n := len(key); {
 	case n <= 8:
@@ -68,13 +68,13 @@ func newRow(key string) *row {
 	return &row{key: strings.Clone(key)}
 }
 
-// holds makes a key of bytes that nobody changes any more.
+// holds makes a key of bytes that do not change any more.
 func (k *row) holds(b []byte) *row {
 	k.key = unsafe.String(unsafe.SliceData(b), len(b))
 	return k
 }
 
-// get is the limiter of a key; nil if the key is not known, or if it is hidden just now.
+// get returns the limiter of a key, and nil if the key is unknown or hidden at the moment.
 func (t *table) get(key string) *Limiter {
 	if k := t.find(key); k != nil {
 		return k.limiter.Load()
@@ -95,8 +95,8 @@ func (t *table) find(key string) *row {
 	return nil
 }
 
-// address is the bucket of a hash when there are so many buckets: the hash by the next power of two,
-// where that bucket is there already, and else that of which it will be parted.
+// address returns the bucket of a hash for this number of buckets. It is the hash modulo the next power of two if
+// that bucket exists, otherwise the bucket from which it will be split.
 func address(hash, buckets uint64) uint64 {
 	p := uint64(1) << (bits.Len64(buckets) - 1)
 	if b := hash & (2*p - 1); b < buckets {
@@ -105,16 +105,16 @@ func address(hash, buckets uint64) uint64 {
 	return hash & (p - 1)
 }
 
-// bucket is a bucket that is in use.
+// bucket returns a bucket in use.
 func (t *table) bucket(i uint64) *atomic.Pointer[row] {
 	s, at := segmentOf(i)
 	return &(*t.segments.Load())[s][at]
 }
 
-// segmentOf is the segment of a bucket, and its place there.
+// segmentOf returns the segment of a bucket and its index there.
 func segmentOf(i uint64) (s int, at uint64) {
 	if i >= mostBuckets {
-		const small = 7 // segments before
+		const small = 7 // number of smaller segments
 		return small - 1 + int(i/mostBuckets), i % mostBuckets
 	}
 	if s = bits.Len64(i / firstBuckets); s > 0 {
@@ -123,7 +123,7 @@ func segmentOf(i uint64) (s int, at uint64) {
 	return s, i - at
 }
 
-// add adds a key that is not known, with its limiter.
+// add adds an unknown key with its limiter.
 func (t *table) add(k *row, m *Limiter) {
 	k.limiter.Store(m)
 	switch n := t.buckets.Load(); {
@@ -140,7 +140,7 @@ func (t *table) add(k *row, m *Limiter) {
 	t.n++
 }
 
-// part adds bucket n, to which keys go of the one that they were in till now.
+// part adds bucket n and moves keys into it from the bucket that held them so far.
 func (t *table) part(n uint64) {
 	t.extend(n)
 	p := uint64(1) << (bits.Len64(n) - 1)
@@ -159,7 +159,7 @@ func (t *table) part(n uint64) {
 	t.buckets.Store(n + 1)
 }
 
-// join undoes part: the keys of the last bucket, n, go back to where they came from.
+// join reverses part: the keys of the last bucket, n, go back to the bucket they came from.
 func (t *table) join(n uint64) {
 	p := uint64(1) << (bits.Len64(n) - 1)
 	from, to := t.bucket(n), t.bucket(n-p)
@@ -173,7 +173,7 @@ func (t *table) join(n uint64) {
 	from.Store(nil)
 }
 
-// extend makes room for a bucket, behind the last there is.
+// extend ensures that bucket i exists, directly after the last one.
 func (t *table) extend(i uint64) {
 	var all []segment
 	if old := t.segments.Load(); old != nil {
@@ -186,10 +186,10 @@ func (t *table) extend(i uint64) {
 	t.segments.Store(&all)
 }
 
-// forget takes out the key at a place, and buckets if there are many more of them than keys: sweep must not look for long
-// for a key.
+// forget removes the key at a place. If there are far more buckets than keys, it also joins buckets, because sweep
+// must find a key quickly.
 func (t *table) forget(at *atomic.Pointer[row]) {
-	at.Store(at.Load().next.Load()) // who looks at it just now finds the rest by it
+	at.Store(at.Load().next.Load()) // a goroutine that reads this row now can still follow its next
 	t.n--
 	for range 2 {
 		if n := t.buckets.Load(); n > firstBuckets && uint64(t.n) < n/2 && t.reads == 0 {
@@ -198,8 +198,8 @@ func (t *table) forget(at *atomic.Pointer[row]) {
 	}
 }
 
-// sweep looks at some keys, by turns at all of them, and forgets those that retire says may be, while there are
-// as many as most or more.
+// sweep checks some keys, different ones each time, and forgets a key if retire allows it, as long as there are at
+// least most keys.
 func (t *table) sweep(most int, retire func(*Limiter) bool) {
 	looked := 0
 	for range 4 * searched { // buckets may be empty
@@ -225,12 +225,12 @@ func (t *table) sweepBucket(at *atomic.Pointer[row], most int, retire func(*Limi
 	return looked
 }
 
-// each are the keys of one bucket of when there were so many, wherever they are now. from goes from 0 to of-1; then every
-// key that has been known all the while has been seen once.
+// each calls yield for the keys of bucket from, counted when there were of buckets, wherever they are now. A caller
+// that passes 0 to of-1 as from gets every key that existed all the time exactly once.
 func (t *table) each(from, of uint64, yield func(*row)) {
 	step := uint64(1) << (bits.Len64(of) - 1)
 	if from >= step || from+step < of {
-		step *= 2 // it has been parted
+		step *= 2 // the bucket has been split
 	}
 	for i := from; i < t.buckets.Load(); i += step {
 		for k := t.bucket(i).Load(); k != nil; k = k.next.Load() {

@@ -11,7 +11,7 @@ import (
 	"github.com/seed1158cd35/weir/limit/bucket"
 )
 
-// forget takes a key out, as an eviction does.
+// forget removes a key, as an eviction does.
 func (r *Registry) forget(key string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -31,7 +31,7 @@ func (t *table) without(key string) {
 
 func keyOf(i int) string { return fmt.Sprintf("%0*d", 1+i%50, i) }
 
-// A table knows what a map knows, whatever is added and forgotten, and shows each key once.
+// A table contains the same keys as a map after any additions and removals, and lists each key once.
 func TestATableIsAMap(t *testing.T) {
 	cases(t, 30, func(rng *rand.Rand) error {
 		var tab table
@@ -83,7 +83,7 @@ func TestATableIsAMap(t *testing.T) {
 	})
 }
 
-// A table has as many buckets as keys, about, also when it has become smaller.
+// A table has about as many buckets as keys, also after it has become smaller.
 func TestATableHasTheSizeOfItsKeys(t *testing.T) {
 	var tab table
 	const n = 20_000
@@ -115,7 +115,7 @@ func TestATableHasTheSizeOfItsKeys(t *testing.T) {
 	}
 }
 
-// Who goes through all keys sees each of those once that are there all the while, though others come and go.
+// A list of all keys contains each key that exists throughout exactly once, although other keys come and go.
 func TestAllSeesEveryKeyOnce(t *testing.T) {
 	l := limitOf(bucket.Rate{Amount: 1, Per: time.Second, Burst: 1})
 	l.MaxKeys = 2000
@@ -134,7 +134,7 @@ func TestAllSeesEveryKeyOnce(t *testing.T) {
 		if _, ok := stays[key]; ok {
 			stays[key]++
 		}
-		for range 10 { // they come, and full ones go
+		for range 10 { // new keys come, and full ones are evicted
 			n++
 			r.Get(0, fmt.Sprint("comes", n))
 		}
@@ -146,8 +146,8 @@ func TestAllSeesEveryKeyOnce(t *testing.T) {
 	}
 }
 
-// A key that is evicted and comes again has no more than one limiter would have let go, whatever comes
-// beside it, and whoever looks for it while buckets are parted and joined.
+// A key that is evicted and used again gets no more than one limiter would grant. Other keys come, and callers look
+// up keys, while buckets are split and joined.
 func TestEvictedKeysGetNoMoreThanOneLimiterWouldGive(t *testing.T) {
 	const keys, callers, burst = 300, 4, 5
 	l := limitOf(bucket.Rate{Amount: 1, Per: time.Hour, Burst: burst})
@@ -163,7 +163,7 @@ func TestEvictedKeysGetNoMoreThanOneLimiterWouldGive(t *testing.T) {
 				if r.Get(0, fmt.Sprint("key", k)).Try(0, 1) {
 					granted[k].Add(1)
 				}
-				r.Get(0, fmt.Sprint(c, " passes ", i)) // full, so that it can go, and has others go
+				r.Get(0, fmt.Sprint(c, " passes ", i)) // full, so that it can be evicted, and evicts others
 			}
 		})
 	}
@@ -181,8 +181,8 @@ func TestEvictedKeysGetNoMoreThanOneLimiterWouldGive(t *testing.T) {
 	}
 }
 
-// No bucket is joined while somebody goes through all keys, however many are forgotten meanwhile: those that stay
-// are seen once. Afterwards the table becomes as small as its keys are few.
+// No bucket is joined while all keys are listed, however many are forgotten meanwhile: keys that stay are listed
+// once. Afterwards the table shrinks to its number of keys.
 func TestNothingIsJoinedWhileKeysAreListed(t *testing.T) {
 	var tab table
 	stays := map[*Limiter]int{}
@@ -219,7 +219,7 @@ func TestNothingIsJoinedWhileKeysAreListed(t *testing.T) {
 		t.Errorf("%d keys, want %d", tab.n, len(stays))
 	}
 	k := newRow("another")
-	for range 5000 { // each that is forgotten may join two buckets
+	for range 5000 { // each forgotten key may join two buckets
 		tab.add(k, &k.own)
 		tab.without("another")
 	}

@@ -16,8 +16,7 @@ import (
 	"github.com/seed1158cd35/weir/limit/line"
 )
 
-// A queue is calls that came one after the other and wait in a line, as the product has them
-// wait, and when each got through.
+// A queue contains calls that came one after the other and wait as in the product, and records when each got through.
 type queue struct {
 	r      *Registry
 	m      *Limiter // of the key ""
@@ -30,7 +29,7 @@ type queue struct {
 	refuse []error
 }
 
-// emptied is a limiter with nothing left and no one in front of it.
+// emptied returns a queue whose limiter has no units left and no waiting calls.
 func emptied(t *testing.T, l Limit) *queue {
 	t.Helper()
 	now := clock.System.Now()
@@ -44,7 +43,7 @@ func emptied(t *testing.T, l Limit) *queue {
 	return q
 }
 
-// A standing is a call that waits: it asks for its charge when it is first.
+// A standing is a waiting call. It asks for its charge when it is first.
 type standing struct {
 	p     Charges
 	until time.Duration
@@ -61,7 +60,7 @@ func (s *standing) Ask(now, since time.Duration) line.Step {
 	}
 }
 
-// wait takes n units, in line if they are not there.
+// wait takes n units, and queues if they are not available.
 func (q *queue) wait(ctx context.Context, n int64) error {
 	now := clock.System.Now()
 	s := &standing{until: bucket.Never - 1}
@@ -79,7 +78,7 @@ func (q *queue) wait(ctx context.Context, n int64) error {
 	return err
 }
 
-// join lets the caller i wait, and returns once it does.
+// join starts the wait of caller i, and returns when it waits.
 func (q *queue) join(ctx context.Context, i int, n int64) {
 	q.wg.Go(func() {
 		err := q.wait(ctx, n)
@@ -107,8 +106,7 @@ func TestWaitersAreServedInOrderExactlyAtTheirTurns(t *testing.T) {
 	})
 }
 
-// Half of those who wait leave, in any order. The others get through in time, and
-// so do those who come next.
+// Half of the waiting calls leave, in any order. The others get through in time, and later calls do too.
 func TestWhoLeavesLosesNothingForOthers(t *testing.T) {
 	for range 20 {
 		seed := rand.Uint64()
@@ -147,7 +145,7 @@ func TestWhoLeavesLosesNothingForOthers(t *testing.T) {
 	}
 }
 
-// All that was taken at once comes back, in any order: then it is as if nobody had taken it.
+// If all units that were taken at one instant come back, in any order, the limiter is as if none had been taken.
 func TestAllThatComesBackIsAsIfItHadNotGone(t *testing.T) {
 	for range 50 {
 		seed := rand.Uint64()
@@ -170,8 +168,8 @@ func TestAllThatComesBackIsAsIfItHadNotGone(t *testing.T) {
 	}
 }
 
-// Twenty callers, one after the other, wait and leave. Others have seen the next
-// permit pushed twenty intervals away by that.
+// Twenty callers wait and leave, one after the other. In other libraries that delays the next permit by twenty
+// intervals.
 func TestCancelledWaitsDoNotPushTheNextAway(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := emptied(t, limitOf(bucket.Rate{Amount: 20, Per: time.Second, Burst: 1}))
@@ -213,7 +211,7 @@ func TestAPauseDelaysAllWhoWait(t *testing.T) {
 				if i >= 10 {
 					want += 5 * time.Second
 				}
-				// A rolling limit lets the first go when the pause ends.
+				// A rolling limit lets the first calls proceed when the pause ends.
 				if rolls && i >= 10 {
 					want -= gap / 2
 				}
@@ -225,7 +223,7 @@ func TestAPauseDelaysAllWhoWait(t *testing.T) {
 	}
 }
 
-// Who asks in a pause waits for its end, also for what was there before it.
+// A call that comes during a pause waits for its end, even for units that were there before.
 func TestWhoComesLateIntoAPauseWaits(t *testing.T) {
 	for _, m := range []*Limiter{mustNew(t, limitOf(bucket.Rate{Amount: 1, Per: time.Second, Burst: 1})), mustNew(t, rollingLimit(1, time.Second))} {
 		m.Try(0, 1)
@@ -239,8 +237,8 @@ func TestWhoComesLateIntoAPauseWaits(t *testing.T) {
 	}
 }
 
-// Those who wait sleep until an instant of the old rate. When the rate grows they
-// must not go on top of those who take what comes at the new one.
+// Waiting calls sleep until an instant of the old rate. When the rate grows, they must not proceed in addition to
+// calls that use the new rate.
 func TestAFasterRateIsNotUsedTwice(t *testing.T) {
 	for _, set := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
@@ -283,8 +281,7 @@ func TestAFasterRateIsNotUsedTwice(t *testing.T) {
 	}
 }
 
-// A full burst is there for the first time at one instant, and at odd rates that lies between
-// two nanoseconds.
+// A full burst is available from one instant on, which at odd rates lies between two nanoseconds.
 func TestAFullBurstIsThereWhenItWasTold(t *testing.T) {
 	cases(t, 1000, func(rng *rand.Rand) error {
 		r := bucket.Rate{Amount: 1 + upTo(rng, 1<<35), Per: time.Second, Burst: 1 + rng.Int64N(50)}
@@ -301,8 +298,8 @@ func TestAFullBurstIsThereWhenItWasTold(t *testing.T) {
 	})
 }
 
-// A burst of one is over a nanosecond later. Who wakes late, as all do, must go
-// even so, and the next one at its own time.
+// A burst of one is over a nanosecond later. A call that wakes late, as all do, must proceed nevertheless, and the
+// next one at its own time.
 func TestWhoWakesLateKeepsHisTurn(t *testing.T) {
 	r := mustRegistry(t, limitOf(bucket.Rate{Amount: 10, Per: time.Second, Burst: 1}))
 	r.Get(0, "").Try(0, 1)
@@ -392,8 +389,8 @@ func TestACostOfNothingIsAlwaysMet(t *testing.T) {
 	}
 }
 
-// Callers whose clock readings lie apart, in any order, get no more than the span
-// from first to last allows. Others have admitted all of 2,000.
+// Callers with different clock readings, in any order, get no more than the time from the first to the last allows.
+// Other libraries have admitted all of 2,000.
 func TestOldClockReadingsMakeNoUnits(t *testing.T) {
 	for _, m := range []*Limiter{mustNew(t, limitOf(bucket.Rate{Amount: 1, Per: time.Second, Burst: 2})), mustNew(t, rollingLimit(2, 2*time.Second))} {
 		got := 0
